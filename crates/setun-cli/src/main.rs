@@ -1,0 +1,2 @@
+//! The `setun` command.
+fn main() {}

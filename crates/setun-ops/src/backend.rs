@@ -1,0 +1,120 @@
+//! The contract of a place where forward passes run.
+
+use std::{future::Future, ops::Range};
+
+use crate::{
+    batch_inputs::BatchInputs,
+    cache::{BlockId, CacheSpec},
+    error::OpsError,
+    op::{BufferId, WeightId},
+    plan::Plan,
+    weight::{WeightData, WeightSpec},
+};
+
+/// A place where forward passes run.
+///
+/// A step is data: a [`Plan`] made once for each number of rows, and [`BatchInputs`] for each
+/// step. A backend interprets, walks or records the plan as it likes; it is never asked for
+/// anything else, which lets one model description drive a thread team and a GPU's queue.
+///
+/// Weights and caches are made by a backend and given back to the same one; a backend may
+/// panic on another's. Futures carry no `Send` bound: a browser's GPU handles are not `Send`.
+pub trait Backend {
+    /// A weight in this backend's memory, packed as it prefers. Clones share the memory.
+    type Weight: Clone;
+    /// A plan made ready: buffers allocated, pipelines or launches recorded.
+    type Prepared;
+    /// The memory of a paged KV cache.
+    type Cache;
+
+    /// Moves one weight in. Called weight by weight, so that a model is never held twice.
+    fn upload(&mut self, weight: WeightData) -> Result<Self::Weight, OpsError>;
+
+    /// Allocates all that `plan` needs; steps allocate nothing. `weights[i]` is
+    /// [`WeightId`]`(i)`.
+    fn prepare(
+        &mut self,
+        plan: &Plan,
+        weights: &[Self::Weight],
+    ) -> Result<Self::Prepared, OpsError>;
+
+    /// Queues one step. Never waits for a device.
+    fn run(
+        &mut self,
+        step: &mut Self::Prepared,
+        cache: &mut Self::Cache,
+        inputs: &BatchInputs,
+    ) -> Result<(), OpsError>;
+
+    /// Copies rows of a buffer to the host once they are ready: the only wait.
+    ///
+    /// A float buffer gives `f32`s in the host's byte order, `[rows, width]`; a quantized one
+    /// gives its int8 codes, `[rows, width]`, without padding.
+    fn read(
+        &mut self,
+        step: &Self::Prepared,
+        buffer: BufferId,
+        rows: Range<usize>,
+        out: &mut [u8],
+    ) -> impl Future<Output = Result<(), OpsError>>;
+
+    /// A cache of `blocks` blocks, all zero.
+    fn create_cache(&mut self, spec: &CacheSpec, blocks: usize) -> Result<Self::Cache, OpsError>;
+
+    /// Adds blocks, so that there are `blocks` of them; those there keep their contents.
+    fn grow_cache(&mut self, cache: &mut Self::Cache, blocks: usize) -> Result<(), OpsError>;
+
+    /// Copies whole blocks `(from, to)` over all layers, in order: forks and beams.
+    fn copy_blocks(
+        &mut self,
+        cache: &mut Self::Cache,
+        pairs: &[(BlockId, BlockId)],
+    ) -> Result<(), OpsError>;
+
+    /// Copies blocks out: swapped or saved sequences. For each block
+    /// [`CacheSpec::block_bytes`] bytes: layer by layer keys, then values, then, where the
+    /// element has them, the scales of the keys and of the values.
+    fn read_blocks(
+        &mut self,
+        cache: &Self::Cache,
+        blocks: &[BlockId],
+        out: &mut [u8],
+    ) -> impl Future<Output = Result<(), OpsError>>;
+
+    /// Copies blocks in, as [`read_blocks`](Self::read_blocks) wrote them.
+    fn write_blocks(
+        &mut self,
+        cache: &mut Self::Cache,
+        blocks: &[BlockId],
+        data: &[u8],
+    ) -> Result<(), OpsError>;
+}
+
+/// Checks that the weights given to [`Backend::prepare`] are those that the plan names.
+///
+/// # Errors
+///
+/// If one is missing, or its kind or shape is another.
+pub fn check_weights(
+    plan: &Plan,
+    given: impl ExactSizeIterator<Item = WeightSpec>,
+) -> Result<(), OpsError> {
+    let expected = plan.weights();
+    if given.len() != expected.len() {
+        return Err(OpsError::Length {
+            what: "weights of a plan",
+            expected: expected.len(),
+            found: given.len(),
+        });
+    }
+    for (index, (expected, found)) in expected.iter().zip(given).enumerate() {
+        if *expected != found {
+            return Err(OpsError::Weight {
+                id: WeightId(u32::try_from(index).unwrap_or(u32::MAX)),
+                expected: expected.to_string(),
+                found: found.to_string(),
+            });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,87 @@
+//! What changes from step to step: tokens, positions, sequences, block tables.
+
+use crate::{cache::BlockId, error::OpsError};
+
+/// The inputs of one step. All prefill, decode, ragged and continuous batches are this.
+///
+/// Rows of one slot stand in ascending order of position; a row sees the positions up to its
+/// own, those appended by earlier rows of the same step included.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BatchInputs {
+    /// Token of each row, `[rows]`.
+    pub tokens: Vec<u32>,
+    /// Absolute position of each row in its sequence, `[rows]`.
+    pub positions: Vec<u32>,
+    /// Index into `block_tables` of each row, `[rows]`.
+    pub slots: Vec<u32>,
+    /// The cache blocks of each sequence, in order of position.
+    pub block_tables: Vec<Vec<BlockId>>,
+    /// Rows whose logits are wanted, ascending.
+    pub wanted: Vec<u32>,
+}
+
+impl BatchInputs {
+    /// Number of rows.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.tokens.len()
+    }
+
+    /// Checks every index, so that a backend may trust them.
+    ///
+    /// # Errors
+    ///
+    /// If lengths disagree, or a token, position, slot, block or wanted row is out of range.
+    pub fn check(&self, limits: &InputLimits) -> Result<(), OpsError> {
+        let rows = self.rows();
+        bound("rows", rows, limits.rows + 1)?;
+        bound("wanted rows", self.wanted.len(), limits.wanted + 1)?;
+        equal("positions", self.positions.len(), rows)?;
+        equal("slots", self.slots.len(), rows)?;
+        for row in 0..rows {
+            bound("token", self.tokens[row] as usize, limits.vocab)?;
+            let position = self.positions[row] as usize;
+            bound("position", position, limits.positions)?;
+            let slot = self.slots[row] as usize;
+            bound("slot", slot, self.block_tables.len())?;
+            let covered = self.block_tables[slot].len() * limits.block_positions;
+            bound("position in the block table", position, covered)?;
+        }
+        for block in self.block_tables.iter().flatten() {
+            bound("cache block", block.0 as usize, limits.blocks)?;
+        }
+        for pair in self.wanted.windows(2) {
+            bound("wanted row (ascending)", pair[0] as usize, pair[1] as usize)?;
+        }
+        self.wanted.iter().try_for_each(|&row| bound("wanted row", row as usize, rows))
+    }
+}
+
+/// The bounds of [`BatchInputs::check`].
+#[derive(Clone, Copy, Debug)]
+pub struct InputLimits {
+    /// Most rows of a step.
+    pub rows: usize,
+    /// Most wanted rows of a step.
+    pub wanted: usize,
+    /// Tokens of the vocabulary.
+    pub vocab: usize,
+    /// Positions of the `RoPE` table.
+    pub positions: usize,
+    /// Blocks of the cache.
+    pub blocks: usize,
+    /// Positions of a block.
+    pub block_positions: usize,
+}
+
+fn bound(what: &'static str, found: usize, limit: usize) -> Result<(), OpsError> {
+    if found < limit {
+        Ok(())
+    } else {
+        Err(OpsError::Inputs { what, expected: limit.saturating_sub(1), found })
+    }
+}
+
+fn equal(what: &'static str, found: usize, expected: usize) -> Result<(), OpsError> {
+    if found == expected { Ok(()) } else { Err(OpsError::Inputs { what, expected, found }) }
+}

@@ -1,0 +1,122 @@
+//! Errors of plans, weights and backends.
+
+use crate::op::{BufferId, WeightId};
+
+/// Why a weight, a plan or a step was refused, or why it could not be run.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpsError {
+    /// A matrix has no columns, or too many for exact sums.
+    #[error("a ternary matrix has {found} columns, expected 1 to {limit}")]
+    Columns {
+        /// Columns of the matrix.
+        found: usize,
+        /// Most that are possible.
+        limit: usize,
+    },
+
+    /// A slice is longer or shorter than its shape says.
+    #[error("{what}: expected {expected}, found {found}")]
+    Length {
+        /// What was counted.
+        what: &'static str,
+        /// How many the shape needs.
+        expected: usize,
+        /// How many there are.
+        found: usize,
+    },
+
+    /// Two bits hold 3, which is no ternary code.
+    #[error("row {row} is not ternary: a code is 3 in byte {byte} of its packed form")]
+    Code {
+        /// Row of the matrix.
+        row: usize,
+        /// Byte within the packed row.
+        byte: usize,
+    },
+
+    /// A padding code is not 1.
+    #[error("row {row} of a ternary matrix is not padded with code 1")]
+    Padding {
+        /// Row of the matrix.
+        row: usize,
+    },
+
+    /// A scale is not a finite number.
+    #[error("scale {index} of a ternary matrix is {found}, expected a finite number")]
+    Scale {
+        /// Index among the scales.
+        index: usize,
+        /// Its value.
+        found: f32,
+    },
+
+    /// A column group is not made of whole planes.
+    #[error("column groups of {found}, expected a multiple of 32")]
+    GroupColumns {
+        /// Columns of a group.
+        found: usize,
+    },
+
+    /// Matrices with and without column groups cannot be one.
+    #[error("matrices with different column groups cannot be stacked")]
+    MixedScales,
+
+    /// A plan's op does not fit the weight or buffer it names.
+    #[error("op {op} ({name}) of the plan: {what}")]
+    Plan {
+        /// Index of the op.
+        op: usize,
+        /// Its name.
+        name: &'static str,
+        /// What does not fit.
+        what: String,
+    },
+
+    /// A weight is not what the plan says.
+    #[error("weight {}: expected {expected}, found {found}", id.0)]
+    Weight {
+        /// The weight.
+        id: WeightId,
+        /// Kind and shape in the plan.
+        expected: String,
+        /// Kind and shape given.
+        found: String,
+    },
+
+    /// The inputs of a step do not fit the plan or the cache.
+    #[error("inputs of a step: {what}: expected {expected}, found {found}")]
+    Inputs {
+        /// Which input.
+        what: &'static str,
+        /// The bound it broke.
+        expected: usize,
+        /// What was given.
+        found: usize,
+    },
+
+    /// A buffer was asked for that is not in the plan, or with a wrong range or size.
+    #[error("buffer {} cannot be read: {what}", id.0)]
+    Read {
+        /// The buffer.
+        id: BufferId,
+        /// What does not fit.
+        what: &'static str,
+    },
+
+    /// The backend could not get the memory.
+    #[error("out of memory: {what} needs {bytes} bytes")]
+    OutOfMemory {
+        /// What was to be allocated.
+        what: &'static str,
+        /// Its size.
+        bytes: usize,
+    },
+
+    /// The device went away.
+    #[error("the device was lost: {reason}")]
+    DeviceLost {
+        /// What the driver said.
+        reason: String,
+    },
+}

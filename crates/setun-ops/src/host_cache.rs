@@ -1,0 +1,417 @@
+//! The paged KV cache in host memory, for every backend that runs there.
+
+use half::f16;
+
+use crate::{
+    attention::HeadCache,
+    cache::{BlockId, CacheElement, CacheSpec, round_f16},
+    error::OpsError,
+    quantize::quantize_row,
+};
+
+/// A cache in host memory; see [`cache`](crate::cache) for the layout.
+#[derive(Clone, Debug)]
+pub struct HostCache {
+    spec: CacheSpec,
+    blocks: usize,
+    layers: Vec<CacheLayer>,
+}
+
+/// Keys and values of one layer.
+#[derive(Clone, Debug)]
+pub struct CacheLayer {
+    /// Rotated keys.
+    pub keys: CacheValues,
+    /// Values.
+    pub values: CacheValues,
+}
+
+/// Elements `[blocks, kv_heads, block_positions, head_dim]`.
+#[derive(Clone, Debug)]
+pub enum CacheValues {
+    /// See [`CacheElement::F32`].
+    F32(Vec<f32>),
+    /// See [`CacheElement::F16`].
+    F16(Vec<f16>),
+    /// See [`CacheElement::Int8`].
+    Int8 {
+        /// Codes.
+        codes: Vec<i8>,
+        /// `[blocks, kv_heads, block_positions]`
+        scales: Vec<f32>,
+    },
+}
+
+impl HostCache {
+    /// A cache of `blocks` zeroed blocks.
+    ///
+    /// # Errors
+    ///
+    /// If the block size does not suit, or the memory is not to be had.
+    pub fn new(spec: CacheSpec, blocks: usize) -> Result<Self, OpsError> {
+        spec.check()?;
+        let layer = || CacheLayer {
+            keys: CacheValues::empty(spec.element),
+            values: CacheValues::empty(spec.element),
+        };
+        let layers = (0..spec.layers).map(|_| layer()).collect();
+        let mut cache = Self { spec, blocks: 0, layers };
+        cache.grow(blocks)?;
+        Ok(cache)
+    }
+
+    /// Adds zeroed blocks until there are `blocks`.
+    ///
+    /// # Errors
+    ///
+    /// If the memory is not to be had; the cache is then as it was.
+    pub fn grow(&mut self, blocks: usize) -> Result<(), OpsError> {
+        if blocks <= self.blocks {
+            return Ok(());
+        }
+        let bytes = blocks.saturating_mul(self.spec.block_bytes());
+        let out_of_memory = |_| OpsError::OutOfMemory { what: "the KV cache", bytes };
+        let vectors = blocks * self.spec.kv_heads * self.spec.block_positions;
+        for layer in &mut self.layers {
+            layer.keys.reserve(vectors, self.spec.head_dim).map_err(out_of_memory)?;
+            layer.values.reserve(vectors, self.spec.head_dim).map_err(out_of_memory)?;
+        }
+        for layer in &mut self.layers {
+            layer.keys.resize(vectors, self.spec.head_dim);
+            layer.values.resize(vectors, self.spec.head_dim);
+        }
+        self.blocks = blocks;
+        Ok(())
+    }
+
+    /// Shape.
+    #[must_use]
+    pub fn spec(&self) -> &CacheSpec {
+        &self.spec
+    }
+
+    /// Number of blocks.
+    #[must_use]
+    pub fn blocks(&self) -> usize {
+        self.blocks
+    }
+
+    /// The layers.
+    #[must_use]
+    pub fn layers(&self) -> &[CacheLayer] {
+        &self.layers
+    }
+
+    /// The layers, to append to.
+    pub fn layers_mut(&mut self) -> &mut [CacheLayer] {
+        &mut self.layers
+    }
+
+    /// Index of the vector `[head_dim]` of a KV head at a position of a sequence.
+    ///
+    /// # Panics
+    ///
+    /// If the block table does not cover the position.
+    #[must_use]
+    pub fn vector_index(&self, table: &[BlockId], kv_head: usize, position: usize) -> usize {
+        let block = table[position / self.spec.block_positions].0 as usize;
+        (block * self.spec.kv_heads + kv_head) * self.spec.block_positions
+            + position % self.spec.block_positions
+    }
+
+    /// Copies whole blocks `(from, to)`, in order.
+    ///
+    /// # Errors
+    ///
+    /// If a block is not of this cache.
+    pub fn copy_blocks(&mut self, pairs: &[(BlockId, BlockId)]) -> Result<(), OpsError> {
+        for &(from, to) in pairs {
+            self.check_block(from)?;
+            self.check_block(to)?;
+            let vectors = self.spec.kv_heads * self.spec.block_positions;
+            for layer in &mut self.layers {
+                for values in [&mut layer.keys, &mut layer.values] {
+                    values.copy_block(from, to, vectors, self.spec.head_dim);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// See [`Backend::read_blocks`](crate::Backend::read_blocks).
+    ///
+    /// # Errors
+    ///
+    /// If a block is not of this cache or `out` does not fit.
+    pub fn read_blocks(&self, blocks: &[BlockId], out: &mut [u8]) -> Result<(), OpsError> {
+        self.check_blocks(blocks, out.len())?;
+        let vectors = self.spec.kv_heads * self.spec.block_positions;
+        for (&block, mut out) in blocks.iter().zip(out.chunks_exact_mut(self.spec.block_bytes())) {
+            for layer in &self.layers {
+                for values in [&layer.keys, &layer.values] {
+                    let bytes = values.block(block, vectors, self.spec.head_dim);
+                    let (head, rest) = out.split_at_mut(bytes.len());
+                    head.copy_from_slice(bytes);
+                    out = rest;
+                }
+                for values in [&layer.keys, &layer.values] {
+                    let bytes = values.block_scales(block, vectors);
+                    let (head, rest) = out.split_at_mut(bytes.len());
+                    head.copy_from_slice(bytes);
+                    out = rest;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// See [`Backend::write_blocks`](crate::Backend::write_blocks).
+    ///
+    /// # Errors
+    ///
+    /// If a block is not of this cache or `data` does not fit.
+    pub fn write_blocks(&mut self, blocks: &[BlockId], data: &[u8]) -> Result<(), OpsError> {
+        self.check_blocks(blocks, data.len())?;
+        let vectors = self.spec.kv_heads * self.spec.block_positions;
+        for (&block, mut data) in blocks.iter().zip(data.chunks_exact(self.spec.block_bytes())) {
+            for layer in &mut self.layers {
+                for values in [&mut layer.keys, &mut layer.values] {
+                    let bytes = values.block_mut(block, vectors, self.spec.head_dim);
+                    let (head, rest) = data.split_at(bytes.len());
+                    bytes.copy_from_slice(head);
+                    data = rest;
+                }
+                for values in [&mut layer.keys, &mut layer.values] {
+                    let bytes = values.block_scales_mut(block, vectors);
+                    let (head, rest) = data.split_at(bytes.len());
+                    bytes.copy_from_slice(head);
+                    data = rest;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// One KV head of a sequence, to attend to.
+    ///
+    /// # Panics
+    ///
+    /// If the layer is not of this cache.
+    #[must_use]
+    pub fn head<'a>(&'a self, layer: usize, table: &'a [BlockId], kv_head: usize) -> HostHead<'a> {
+        HostHead { cache: self, layer: &self.layers[layer], table, kv_head }
+    }
+
+    fn check_blocks(&self, blocks: &[BlockId], bytes: usize) -> Result<(), OpsError> {
+        blocks.iter().try_for_each(|&block| self.check_block(block))?;
+        let expected = blocks.len() * self.spec.block_bytes();
+        if bytes == expected {
+            Ok(())
+        } else {
+            Err(OpsError::Length { what: "bytes of cache blocks", expected, found: bytes })
+        }
+    }
+
+    fn check_block(&self, block: BlockId) -> Result<(), OpsError> {
+        if (block.0 as usize) < self.blocks {
+            return Ok(());
+        }
+        let (expected, found) = (self.blocks, block.0 as usize);
+        Err(OpsError::Inputs { what: "cache block", expected, found })
+    }
+}
+
+impl CacheValues {
+    fn empty(element: CacheElement) -> Self {
+        match element {
+            CacheElement::F32 => Self::F32(vec![]),
+            CacheElement::F16 => Self::F16(vec![]),
+            CacheElement::Int8 => Self::Int8 { codes: vec![], scales: vec![] },
+        }
+    }
+
+    fn reserve(
+        &mut self,
+        vectors: usize,
+        head_dim: usize,
+    ) -> Result<(), std::collections::TryReserveError> {
+        fn to<T>(values: &mut Vec<T>, len: usize) -> Result<(), std::collections::TryReserveError> {
+            values.try_reserve_exact(len.saturating_sub(values.len()))
+        }
+        match self {
+            Self::F32(values) => to(values, vectors * head_dim),
+            Self::F16(values) => to(values, vectors * head_dim),
+            Self::Int8 { codes, scales } => {
+                to(codes, vectors * head_dim)?;
+                to(scales, vectors)
+            }
+        }
+    }
+
+    fn resize(&mut self, vectors: usize, head_dim: usize) {
+        match self {
+            Self::F32(values) => values.resize(vectors * head_dim, 0.0),
+            Self::F16(values) => values.resize(vectors * head_dim, f16::ZERO),
+            Self::Int8 { codes, scales } => {
+                codes.resize(vectors * head_dim, 0);
+                scales.resize(vectors, 0.0);
+            }
+        }
+    }
+
+    /// Rounds `x` `[head_dim]` to the element and stores it as vector `index`.
+    ///
+    /// # Panics
+    ///
+    /// If the index is out of range.
+    pub fn store(&mut self, index: usize, x: &[f32]) {
+        let range = index * x.len()..(index + 1) * x.len();
+        match self {
+            Self::F32(values) => values[range].copy_from_slice(x),
+            Self::F16(values) => {
+                for (stored, &x) in values[range].iter_mut().zip(x) {
+                    *stored = round_f16(x);
+                }
+            }
+            Self::Int8 { codes, scales } => {
+                scales[index] = quantize_row(x, &mut codes[range]).scale;
+            }
+        }
+    }
+
+    /// Widens vector `index` into `out` `[head_dim]`; returns its scale, or 1.
+    ///
+    /// # Panics
+    ///
+    /// If the index is out of range.
+    pub fn load(&self, index: usize, out: &mut [f32]) -> f32 {
+        let range = index * out.len()..(index + 1) * out.len();
+        match self {
+            Self::F32(values) => out.copy_from_slice(&values[range]),
+            Self::F16(values) => {
+                for (out, stored) in out.iter_mut().zip(&values[range]) {
+                    *out = stored.to_f32();
+                }
+            }
+            Self::Int8 { codes, scales } => {
+                for (out, &code) in out.iter_mut().zip(&codes[range]) {
+                    *out = f32::from(code);
+                }
+                return scales[index];
+            }
+        }
+        1.0
+    }
+
+    fn block(&self, block: BlockId, vectors: usize, head_dim: usize) -> &[u8] {
+        let at = block.0 as usize * vectors * head_dim;
+        match self {
+            Self::F32(values) => bytemuck::cast_slice(&values[at..][..vectors * head_dim]),
+            Self::F16(values) => bytemuck::cast_slice(&values[at..][..vectors * head_dim]),
+            Self::Int8 { codes, .. } => bytemuck::cast_slice(&codes[at..][..vectors * head_dim]),
+        }
+    }
+
+    fn block_mut(&mut self, block: BlockId, vectors: usize, head_dim: usize) -> &mut [u8] {
+        let at = block.0 as usize * vectors * head_dim;
+        match self {
+            Self::F32(values) => bytemuck::cast_slice_mut(&mut values[at..][..vectors * head_dim]),
+            Self::F16(values) => bytemuck::cast_slice_mut(&mut values[at..][..vectors * head_dim]),
+            Self::Int8 { codes, .. } => {
+                bytemuck::cast_slice_mut(&mut codes[at..][..vectors * head_dim])
+            }
+        }
+    }
+
+    fn block_scales(&self, block: BlockId, vectors: usize) -> &[u8] {
+        match self {
+            Self::Int8 { scales, .. } => {
+                bytemuck::cast_slice(&scales[block.0 as usize * vectors..][..vectors])
+            }
+            _ => &[],
+        }
+    }
+
+    fn block_scales_mut(&mut self, block: BlockId, vectors: usize) -> &mut [u8] {
+        match self {
+            Self::Int8 { scales, .. } => {
+                bytemuck::cast_slice_mut(&mut scales[block.0 as usize * vectors..][..vectors])
+            }
+            _ => &mut [],
+        }
+    }
+
+    fn copy_block(&mut self, from: BlockId, to: BlockId, vectors: usize, head_dim: usize) {
+        fn copy<T: Copy>(values: &mut [T], from: BlockId, to: BlockId, len: usize) {
+            let start = from.0 as usize * len;
+            values.copy_within(start..start + len, to.0 as usize * len);
+        }
+        match self {
+            Self::F32(values) => copy(values, from, to, vectors * head_dim),
+            Self::F16(values) => copy(values, from, to, vectors * head_dim),
+            Self::Int8 { codes, scales } => {
+                copy(codes, from, to, vectors * head_dim);
+                copy(scales, from, to, vectors);
+            }
+        }
+    }
+}
+
+/// One KV head of one sequence in a [`HostCache`].
+#[derive(Clone, Copy, Debug)]
+pub struct HostHead<'a> {
+    cache: &'a HostCache,
+    layer: &'a CacheLayer,
+    table: &'a [BlockId],
+    kv_head: usize,
+}
+
+impl HeadCache for HostHead<'_> {
+    fn key(&self, position: usize, out: &mut [f32]) -> f32 {
+        let index = self.cache.vector_index(self.table, self.kv_head, position);
+        self.layer.keys.load(index, out)
+    }
+
+    fn value(&self, position: usize, out: &mut [f32]) -> f32 {
+        let index = self.cache.vector_index(self.table, self.kv_head, position);
+        self.layer.values.load(index, out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cache(element: CacheElement) -> HostCache {
+        let spec = CacheSpec { layers: 2, kv_heads: 3, head_dim: 8, block_positions: 4, element };
+        HostCache::new(spec, 3).unwrap()
+    }
+
+    #[test]
+    fn blocks_travel_unchanged() {
+        for element in [CacheElement::F32, CacheElement::F16, CacheElement::Int8] {
+            let mut source = cache(element);
+            let table = [BlockId(2), BlockId(0)];
+            for position in 0..8u8 {
+                let x = [0u8, 1, 2, 3, 4, 5, 6, 7].map(|i| f32::from(i) - f32::from(position));
+                let index = source.vector_index(&table, 1, usize::from(position));
+                source.layers_mut()[1].keys.store(index, &x);
+                source.layers_mut()[1].values.store(index, &x[..]);
+            }
+            let mut bytes = vec![0; 2 * source.spec().block_bytes()];
+            source.read_blocks(&table, &mut bytes).unwrap();
+            let mut target = cache(element);
+            target.write_blocks(&[BlockId(1), BlockId(2)], &bytes).unwrap();
+            target.copy_blocks(&[(BlockId(1), BlockId(0))]).unwrap();
+            target.grow(5).unwrap();
+            let moved = [BlockId(0), BlockId(2)];
+            let (mut a, mut b) = ([0.0; 8], [0.0; 8]);
+            for position in 0..8 {
+                let scale = source.head(1, &table, 1).value(position, &mut a);
+                assert_eq!(scale, target.head(1, &moved, 1).value(position, &mut b));
+                assert_eq!(a, b);
+            }
+            assert!(target.read_blocks(&[BlockId(5)], &mut bytes).is_err());
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! `rope_append`: rotary position embedding, then the key and value enter the cache.
+//!
+//! Pairs are half-split, `(i, i + head_dim / 2)`, as transformers has them:
+//!
+//! ```text
+//! y[i]       = x[i] × cos − x[i + d/2] × sin
+//! y[i + d/2] = x[i + d/2] × cos + x[i] × sin         cos, sin at [position, i]
+//! ```
+//!
+//! The tables are made once on the host and handed to every backend; no backend computes a
+//! sine. Keys (rotated, at their absolute position) and values are rounded to the cache's
+//! element; attention reads them only from there, the current token's too.
+
+use crate::{error::OpsError, op::Agreement};
+
+/// See [`Agreement`].
+pub const AGREEMENT: Agreement = Agreement::ExactOnCpu { gpu_ulp: 2 };
+
+/// Cosines and sines `[positions, head_dim / 2]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RopeTable {
+    half: usize,
+    cos: Vec<f32>,
+    sin: Vec<f32>,
+}
+
+impl RopeTable {
+    /// Tables for positions `0..positions` and inverse frequencies `[head_dim / 2]`: the `f32`
+    /// product `position × inverse_frequency`, whose cosine and sine are taken in `f64` and
+    /// rounded.
+    ///
+    /// # Errors
+    ///
+    /// If there is no frequency, or one is not finite.
+    pub fn new(positions: usize, inverse_frequencies: &[f32]) -> Result<Self, OpsError> {
+        let half = inverse_frequencies.len();
+        if half == 0 {
+            return Err(OpsError::Length { what: "RoPE frequencies", expected: 1, found: 0 });
+        }
+        if let Some(index) = inverse_frequencies.iter().position(|f| !f.is_finite()) {
+            return Err(OpsError::Scale { index, found: inverse_frequencies[index] });
+        }
+        let angles = || {
+            (0..positions).flat_map(|position| {
+                inverse_frequencies.iter().map(move |f| f64::from(to_f32(position) * f))
+            })
+        };
+        Ok(Self {
+            half,
+            cos: angles().map(|angle| round(libm::cos(angle))).collect(),
+            sin: angles().map(|angle| round(libm::sin(angle))).collect(),
+        })
+    }
+
+    /// Positions in the table.
+    #[must_use]
+    pub fn positions(&self) -> usize {
+        self.cos.len() / self.half
+    }
+
+    /// Width of the heads it rotates.
+    #[must_use]
+    pub fn head_dim(&self) -> usize {
+        2 * self.half
+    }
+
+    /// All cosines, `[positions, head_dim / 2]`.
+    #[must_use]
+    pub fn cos(&self) -> &[f32] {
+        &self.cos
+    }
+
+    /// All sines, `[positions, head_dim / 2]`.
+    #[must_use]
+    pub fn sin(&self) -> &[f32] {
+        &self.sin
+    }
+
+    /// Cosines and sines of one position, `[head_dim / 2]` each.
+    ///
+    /// # Panics
+    ///
+    /// If the position is not in the table.
+    #[must_use]
+    pub fn at(&self, position: usize) -> (&[f32], &[f32]) {
+        let range = position * self.half..(position + 1) * self.half;
+        (&self.cos[range.clone()], &self.sin[range])
+    }
+}
+
+/// Rotates one head `[head_dim]` in place.
+///
+/// # Panics
+///
+/// If `head` is not twice as long as `cos` and `sin`.
+pub fn rotate_head(head: &mut [f32], cos: &[f32], sin: &[f32]) {
+    assert!(head.len() == 2 * cos.len() && cos.len() == sin.len(), "a head and its table");
+    let (first, second) = head.split_at_mut(cos.len());
+    for i in 0..cos.len() {
+        let (x, y) = (first[i], second[i]);
+        first[i] = x * cos[i] - y * sin[i];
+        second[i] = y * cos[i] + x * sin[i];
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "as transformers: positions are floats")]
+fn to_f32(position: usize) -> f32 {
+    position as f32
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "rounds to the nearest f32")]
+fn round(x: f64) -> f32 {
+    x as f32
+}

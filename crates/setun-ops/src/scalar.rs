@@ -1,0 +1,361 @@
+//! `ScalarBackend`: every operation by its definition, and nothing else.
+//!
+//! It is what other backends are compared with, and what runs where none of them can. Plain
+//! loops, one thread.
+
+use std::{ops::Range, sync::Arc};
+
+use crate::{
+    attention::attention_head,
+    backend::{Backend, check_weights},
+    batch_inputs::{BatchInputs, InputLimits},
+    cache::{BlockId, CacheSpec},
+    dense::DenseMatrix,
+    embed::embed_row,
+    error::OpsError,
+    gate::gate_output,
+    head::head_logit,
+    head_norm::head_norm_row,
+    host_cache::HostCache,
+    op::{BufferId, HeadShape, Linear, Norm, Op, WeightId},
+    plan::{BufferKind, Plan, RowSet},
+    quantize::quantize_row,
+    rms_norm::rms_norm_row,
+    rope_append::{RopeTable, rotate_head},
+    ternary::{TernaryMatrix, padded_columns},
+    ternary_matmul::{OutputBias, QuantizedRow, ternary_matmul_output},
+    weight::WeightData,
+};
+
+/// Interprets plans by the definitions. See the [module](self).
+#[derive(Debug, Default)]
+pub struct ScalarBackend;
+
+/// A plan with its weights and buffers.
+#[derive(Debug)]
+pub struct ScalarStep {
+    plan: Plan,
+    weights: Vec<Arc<WeightData>>,
+    buffers: Vec<Buffer>,
+}
+
+#[derive(Debug)]
+struct Buffer {
+    floats: Vec<f32>, // [rows, width], or [rows] scales of a quantized buffer
+    codes: Vec<i8>,   // [rows, padded_columns(width)], of a quantized buffer
+}
+
+impl Backend for ScalarBackend {
+    type Weight = Arc<WeightData>;
+    type Prepared = ScalarStep;
+    type Cache = HostCache;
+
+    fn upload(&mut self, weight: WeightData) -> Result<Self::Weight, OpsError> {
+        Ok(Arc::new(weight))
+    }
+
+    fn prepare(&mut self, plan: &Plan, weights: &[Self::Weight]) -> Result<ScalarStep, OpsError> {
+        check_weights(plan, weights.iter().map(|weight| weight.spec()))?;
+        let buffers = (0..plan.buffers().len()).map(|index| {
+            let id = BufferId(u32::try_from(index).unwrap_or(u32::MAX));
+            let (spec, rows) = (plan.buffer(id), plan.buffer_rows(id));
+            match spec.kind {
+                BufferKind::F32 => Buffer { floats: vec![0.0; rows * spec.width], codes: vec![] },
+                BufferKind::Quantized => Buffer {
+                    floats: vec![0.0; rows],
+                    codes: vec![0; rows * padded_columns(spec.width)],
+                },
+            }
+        });
+        let buffers = buffers.collect();
+        Ok(ScalarStep { plan: plan.clone(), weights: weights.to_vec(), buffers })
+    }
+
+    fn run(
+        &mut self,
+        step: &mut ScalarStep,
+        cache: &mut HostCache,
+        inputs: &BatchInputs,
+    ) -> Result<(), OpsError> {
+        let (vocab, positions) = step.plan.token_and_position_limits();
+        inputs.check(&InputLimits {
+            rows: step.plan.rows(),
+            wanted: step.plan.wanted(),
+            vocab,
+            positions,
+            blocks: cache.blocks(),
+            block_positions: cache.spec().block_positions,
+        })?;
+        for op in step.plan.clone().ops() {
+            step.run_op(op, cache, inputs);
+        }
+        Ok(())
+    }
+
+    async fn read(
+        &mut self,
+        step: &ScalarStep,
+        buffer: BufferId,
+        rows: Range<usize>,
+        out: &mut [u8],
+    ) -> Result<(), OpsError> {
+        let error = |what| OpsError::Read { id: buffer, what };
+        let spec = *step.plan.buffers().get(buffer.0 as usize).ok_or(error("not in the plan"))?;
+        if rows.start > rows.end || rows.end > step.plan.buffer_rows(buffer) {
+            return Err(error("rows out of range"));
+        }
+        let values = &step.buffers[buffer.0 as usize];
+        match spec.kind {
+            BufferKind::F32 => {
+                let floats = &values.floats[rows.start * spec.width..rows.end * spec.width];
+                let bytes: &[u8] = bytemuck::cast_slice(floats);
+                if bytes.len() != out.len() {
+                    return Err(error("destination of another size"));
+                }
+                out.copy_from_slice(bytes);
+            }
+            BufferKind::Quantized => {
+                if out.len() != rows.len() * spec.width {
+                    return Err(error("destination of another size"));
+                }
+                let stored = values.codes.chunks_exact(padded_columns(spec.width));
+                let stored = stored.skip(rows.start);
+                for (out, codes) in out.chunks_exact_mut(spec.width).zip(stored) {
+                    out.copy_from_slice(bytemuck::cast_slice(&codes[..spec.width]));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn create_cache(&mut self, spec: &CacheSpec, blocks: usize) -> Result<HostCache, OpsError> {
+        HostCache::new(*spec, blocks)
+    }
+
+    fn grow_cache(&mut self, cache: &mut HostCache, blocks: usize) -> Result<(), OpsError> {
+        cache.grow(blocks)
+    }
+
+    fn copy_blocks(
+        &mut self,
+        cache: &mut HostCache,
+        pairs: &[(BlockId, BlockId)],
+    ) -> Result<(), OpsError> {
+        cache.copy_blocks(pairs)
+    }
+
+    async fn read_blocks(
+        &mut self,
+        cache: &HostCache,
+        blocks: &[BlockId],
+        out: &mut [u8],
+    ) -> Result<(), OpsError> {
+        cache.read_blocks(blocks, out)
+    }
+
+    fn write_blocks(
+        &mut self,
+        cache: &mut HostCache,
+        blocks: &[BlockId],
+        data: &[u8],
+    ) -> Result<(), OpsError> {
+        cache.write_blocks(blocks, data)
+    }
+}
+
+impl ScalarStep {
+    fn run_op(&mut self, op: &Op, cache: &mut HostCache, inputs: &BatchInputs) {
+        match op {
+            Op::Embed { table, out } => {
+                for (row, &token) in inputs.tokens.iter().enumerate() {
+                    let mut hidden = vec![0.0; self.width(*out)];
+                    embed_row(self.dense(*table), token, &mut hidden);
+                    self.row_mut(*out, row).copy_from_slice(&hidden);
+                }
+            }
+            Op::RmsNorm { x, norm, out } => self.rms_norm(*x, *norm, *out, inputs),
+            Op::Quantize { x, norm, out } => self.quantize(*x, *norm, *out, inputs),
+            Op::TernaryMatmul { linear, residual, out, out_column } => {
+                for row in 0..self.rows(*out, inputs) {
+                    let mut y = self.linear_row(linear, row);
+                    if let Some(residual) = residual {
+                        y.iter_mut().zip(self.row(*residual, row)).for_each(|(y, r)| *y += r);
+                    }
+                    self.row_mut(*out, row)[*out_column..][..y.len()].copy_from_slice(&y);
+                }
+            }
+            Op::HeadNorm { x, column, heads, norm } => {
+                let gain = self.vector(norm.gain).to_vec();
+                for row in 0..self.rows(*x, inputs) {
+                    let heads = &mut self.row_mut(*x, row)[*column..][..heads * gain.len()];
+                    head_norm_row(heads, &gain, norm.eps);
+                }
+            }
+            Op::RopeAppend { qkv, shape, rope, layer } => {
+                self.rope_append(*qkv, *shape, *rope, *layer, cache, inputs);
+            }
+            Op::Attention { qkv, shape, layer, out } => {
+                self.attention(*qkv, *shape, *layer, *out, cache, inputs);
+            }
+            Op::Gate { gate, up, activation, out } => {
+                for row in 0..self.rows(*out, inputs) {
+                    let (g, u) = (self.linear_row(gate, row), self.linear_row(up, row));
+                    for (h, (g, u)) in self.row_mut(*out, row).iter_mut().zip(g.iter().zip(&u)) {
+                        *h = gate_output(*activation, *g, *u);
+                    }
+                }
+            }
+            Op::Head { x, table, out } => {
+                let mut scratch = vec![0.0; self.width(*x)];
+                for row in 0..self.rows(*out, inputs) {
+                    let (table, hidden) = (self.dense(*table), self.row(*x, row));
+                    let logits: Vec<f32> = (0..table.rows())
+                        .map(|token| head_logit(table, token, hidden, &mut scratch))
+                        .collect();
+                    self.row_mut(*out, row).copy_from_slice(&logits);
+                }
+            }
+        }
+    }
+
+    fn rms_norm(&mut self, x: BufferId, norm: Norm, out: BufferId, inputs: &BatchInputs) {
+        let gather = self.plan.buffer(x).rows != self.plan.buffer(out).rows;
+        for row in 0..self.rows(out, inputs) {
+            let source = if gather { inputs.wanted[row] as usize } else { row };
+            let mut normed = vec![0.0; self.width(x)];
+            rms_norm_row(self.row(x, source), self.vector(norm.gain), norm.eps, &mut normed);
+            self.row_mut(out, row).copy_from_slice(&normed);
+        }
+    }
+
+    fn quantize(&mut self, x: BufferId, norm: Option<Norm>, out: BufferId, inputs: &BatchInputs) {
+        let padded = padded_columns(self.width(x));
+        for row in 0..self.rows(out, inputs) {
+            let mut values = self.row(x, row).to_vec();
+            if let Some(norm) = norm {
+                rms_norm_row(self.row(x, row), self.vector(norm.gain), norm.eps, &mut values);
+            }
+            let buffer = &mut self.buffers[out.0 as usize];
+            let codes = &mut buffer.codes[row * padded..][..padded];
+            buffer.floats[row] = quantize_row(&values, codes).scale;
+        }
+    }
+
+    fn linear_row(&self, linear: &Linear, row: usize) -> Vec<f32> {
+        let matrix = self.ternary(linear.weight);
+        let buffer = &self.buffers[linear.x.0 as usize];
+        let padded = padded_columns(matrix.columns());
+        let x = QuantizedRow {
+            codes: &buffer.codes[row * padded..][..padded],
+            scale: buffer.floats[row],
+        };
+        let bias = linear.bias.map(|bias| (self.vector(bias.weight), bias.before_scale));
+        let output = |output| {
+            let bias = bias
+                .map(|(values, before_scale)| OutputBias { value: values[output], before_scale });
+            ternary_matmul_output(matrix, output, x, bias)
+        };
+        (0..matrix.rows()).map(output).collect()
+    }
+
+    fn rope_append(
+        &mut self,
+        qkv: BufferId,
+        shape: HeadShape,
+        rope: WeightId,
+        layer: usize,
+        cache: &mut HostCache,
+        inputs: &BatchInputs,
+    ) {
+        let d = shape.head_dim;
+        for row in 0..inputs.rows() {
+            let position = inputs.positions[row] as usize;
+            let table = &inputs.block_tables[inputs.slots[row] as usize];
+            let mut values = self.row(qkv, row).to_vec();
+            let (cos, sin) = self.rope(rope).at(position);
+            let rotated = &mut values[..shape.query_width() + shape.kv_width()];
+            rotated.chunks_exact_mut(d).for_each(|head| rotate_head(head, cos, sin));
+            for kv_head in 0..shape.kv_heads {
+                let index = cache.vector_index(table, kv_head, position);
+                let key = shape.query_width() + kv_head * d;
+                let layer = &mut cache.layers_mut()[layer];
+                layer.keys.store(index, &values[key..][..d]);
+                layer.values.store(index, &values[key + shape.kv_width()..][..d]);
+            }
+            self.row_mut(qkv, row).copy_from_slice(&values);
+        }
+    }
+
+    fn attention(
+        &mut self,
+        qkv: BufferId,
+        shape: HeadShape,
+        layer: usize,
+        out: BufferId,
+        cache: &HostCache,
+        inputs: &BatchInputs,
+    ) {
+        let d = shape.head_dim;
+        for row in 0..inputs.rows() {
+            let position = inputs.positions[row] as usize;
+            let table = &inputs.block_tables[inputs.slots[row] as usize];
+            for head in 0..shape.heads {
+                let kv_head = head / (shape.heads / shape.kv_heads);
+                let query = &self.row(qkv, row)[head * d..][..d];
+                let mut y = vec![0.0; d];
+                attention_head(query, position, &cache.head(layer, table, kv_head), &mut y);
+                self.row_mut(out, row)[head * d..][..d].copy_from_slice(&y);
+            }
+        }
+    }
+
+    fn rows(&self, buffer: BufferId, inputs: &BatchInputs) -> usize {
+        match self.plan.buffer(buffer).rows {
+            RowSet::Batch => inputs.rows(),
+            RowSet::Wanted => inputs.wanted.len(),
+        }
+    }
+
+    fn width(&self, buffer: BufferId) -> usize {
+        self.plan.buffer(buffer).width
+    }
+
+    fn row(&self, buffer: BufferId, row: usize) -> &[f32] {
+        let width = self.width(buffer);
+        &self.buffers[buffer.0 as usize].floats[row * width..][..width]
+    }
+
+    fn row_mut(&mut self, buffer: BufferId, row: usize) -> &mut [f32] {
+        let width = self.width(buffer);
+        &mut self.buffers[buffer.0 as usize].floats[row * width..][..width]
+    }
+
+    // `prepare` has checked every weight's kind against the plan, and the plan its ops.
+    fn ternary(&self, id: WeightId) -> &TernaryMatrix {
+        match &*self.weights[id.0 as usize] {
+            WeightData::Ternary(matrix) => matrix,
+            other => unreachable!("checked by prepare: {}", other.spec()),
+        }
+    }
+
+    fn dense(&self, id: WeightId) -> &DenseMatrix {
+        match &*self.weights[id.0 as usize] {
+            WeightData::Dense(matrix) => matrix,
+            other => unreachable!("checked by prepare: {}", other.spec()),
+        }
+    }
+
+    fn vector(&self, id: WeightId) -> &[f32] {
+        match &*self.weights[id.0 as usize] {
+            WeightData::Vector(values) => values,
+            other => unreachable!("checked by prepare: {}", other.spec()),
+        }
+    }
+
+    fn rope(&self, id: WeightId) -> &RopeTable {
+        match &*self.weights[id.0 as usize] {
+            WeightData::Rope(table) => table,
+            other => unreachable!("checked by prepare: {}", other.spec()),
+        }
+    }
+}

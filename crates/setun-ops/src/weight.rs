@@ -1,0 +1,103 @@
+//! What a weight of a plan is, and its value on the host.
+
+use std::fmt;
+
+use crate::{
+    dense::DenseMatrix,
+    rope_append::RopeTable,
+    ternary::{Scales, TernaryMatrix},
+};
+
+/// Kind and shape of a weight that a plan names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WeightSpec {
+    /// A [`TernaryMatrix`] `[rows, columns]`.
+    Ternary {
+        /// Outputs.
+        rows: usize,
+        /// Inputs.
+        columns: usize,
+        /// Whether its scales are by column group.
+        grouped: bool,
+    },
+    /// A [`DenseMatrix`] `[rows, columns]`, of any element type.
+    Dense {
+        /// Tokens.
+        rows: usize,
+        /// Hidden width.
+        columns: usize,
+    },
+    /// Gains or biases `[len]`.
+    Vector {
+        /// Number of elements.
+        len: usize,
+    },
+    /// A [`RopeTable`] for positions `0..positions`.
+    Rope {
+        /// Number of positions.
+        positions: usize,
+        /// Width of the heads it rotates.
+        head_dim: usize,
+    },
+}
+
+impl fmt::Display for WeightSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ternary { rows, columns, grouped } => {
+                let groups = if *grouped { " with column groups" } else { "" };
+                write!(f, "a ternary matrix [{rows}, {columns}]{groups}")
+            }
+            Self::Dense { rows, columns } => write!(f, "a dense matrix [{rows}, {columns}]"),
+            Self::Vector { len } => write!(f, "a vector [{len}]"),
+            Self::Rope { positions, head_dim } => {
+                write!(f, "a RoPE table of {positions} positions for heads of {head_dim}")
+            }
+        }
+    }
+}
+
+/// The value of a weight, in host memory, on its way into a backend.
+#[derive(Clone, Debug, PartialEq)]
+pub enum WeightData {
+    /// See [`WeightSpec::Ternary`].
+    Ternary(TernaryMatrix),
+    /// See [`WeightSpec::Dense`].
+    Dense(DenseMatrix),
+    /// See [`WeightSpec::Vector`].
+    Vector(Vec<f32>),
+    /// See [`WeightSpec::Rope`].
+    Rope(RopeTable),
+}
+
+impl WeightData {
+    /// Kind and shape of this value.
+    #[must_use]
+    pub fn spec(&self) -> WeightSpec {
+        match self {
+            Self::Ternary(matrix) => WeightSpec::Ternary {
+                rows: matrix.rows(),
+                columns: matrix.columns(),
+                grouped: matches!(matrix.scales(), Scales::ColumnGroups { .. }),
+            },
+            Self::Dense(matrix) => {
+                WeightSpec::Dense { rows: matrix.rows(), columns: matrix.columns() }
+            }
+            Self::Vector(values) => WeightSpec::Vector { len: values.len() },
+            Self::Rope(table) => {
+                WeightSpec::Rope { positions: table.positions(), head_dim: table.head_dim() }
+            }
+        }
+    }
+
+    /// Bytes of the value.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::Ternary(matrix) => matrix.bytes(),
+            Self::Dense(matrix) => matrix.bytes(),
+            Self::Vector(values) => size_of_val(values.as_slice()),
+            Self::Rope(table) => 2 * size_of_val(table.cos()),
+        }
+    }
+}
