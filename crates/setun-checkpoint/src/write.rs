@@ -1,0 +1,1 @@
+//! Making checkpoints: the texts and headers, without doing any IO.
