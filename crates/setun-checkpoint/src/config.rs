@@ -2,6 +2,8 @@
 
 mod parse;
 mod rope;
+#[cfg(test)]
+mod tests;
 
 use setun_ops::op::Activation;
 

@@ -3,7 +3,7 @@
 use std::{fmt, marker::PhantomData};
 
 use serde::{
-    Deserialize, Deserializer,
+    Deserialize, Deserializer, Serialize,
     de::{DeserializeOwned, MapAccess, Visitor},
 };
 use serde_json::{Map, Value};
@@ -12,13 +12,26 @@ use crate::error::CheckpointError;
 
 /// Reads a whole file.
 pub(crate) fn read<T: DeserializeOwned>(file: &str, bytes: &[u8]) -> Result<T, CheckpointError> {
-    serde_json::from_slice(bytes).map_err(|error| {
-        let text = error.to_string();
-        let (line, column) = (error.line(), error.column());
-        let place = format!(" at line {line} column {column}");
-        let what = text.strip_suffix(&place).unwrap_or(&text).to_owned();
-        CheckpointError::Json { file: file.to_owned(), line, column, what }
-    })
+    serde_json::from_slice(bytes).map_err(|error| json_error(file, &error))
+}
+
+/// The bytes of a value, without white space.
+pub(crate) fn write<T: Serialize>(file: &str, value: &T) -> Result<Vec<u8>, CheckpointError> {
+    serde_json::to_vec(value).map_err(|error| json_error(file, &error))
+}
+
+/// The text of a value, indented, with a line's end.
+pub(crate) fn write_text<T: Serialize>(file: &str, value: &T) -> Result<String, CheckpointError> {
+    let text = serde_json::to_string_pretty(value).map_err(|error| json_error(file, &error))?;
+    Ok(text + "\n")
+}
+
+fn json_error(file: &str, error: &serde_json::Error) -> CheckpointError {
+    let text = error.to_string();
+    let (line, column) = (error.line(), error.column());
+    let place = format!(" at line {line} column {column}");
+    let what = text.strip_suffix(&place).unwrap_or(&text).to_owned();
+    CheckpointError::Json { file: file.to_owned(), line, column, what }
 }
 
 /// An object's members in file order, repeated names included (which a map would swallow).

@@ -7,49 +7,19 @@ use std::{
 };
 
 use crate::{
+    assembly::Assembly,
     config::ModelConfig,
     error::CheckpointError,
     files::{self, Files},
     generation::GenerationDefaults,
     header::{self, Header},
     index::Index,
-    tensor::{Tensor, TensorData, TensorInfo},
+    source::{Answer, Source, Want},
+    tensor::{Tensor, TensorInfo},
 };
 
 /// Most bytes of tensor data that are wanted at once.
 pub const PIECE_BYTES: u64 = 4 << 20;
-
-/// Where a checkpoint lies.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
-    /// A folder as Hugging Face lays it out; names are relative to it.
-    Folder,
-    /// One safetensors file. It may carry the folder's other files in its metadata, each as a
-    /// string under the key `setun.file/<name>`; without `config.json` there, they are wanted
-    /// beside it.
-    File(String),
-}
-
-/// A range of bytes that the reader wants next.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Want {
-    /// Name of the file, as [`Source`] names files.
-    pub file: String,
-    /// Bytes of it; none for the whole file.
-    pub range: Option<Range<u64>>,
-    /// Whether [`Answer::Missing`] is an error.
-    pub required: bool,
-}
-
-/// What there is where something was wanted.
-#[derive(Clone, Copy, Debug)]
-pub enum Answer<'a> {
-    /// The bytes of the range, or of the whole file. Fewer than were asked for say that the file
-    /// ends there.
-    Bytes(&'a [u8]),
-    /// There is no such file.
-    Missing,
-}
 
 /// Reads a checkpoint from wherever its bytes come.
 ///
@@ -64,8 +34,7 @@ pub struct Reader {
     config: Option<ModelConfig>,
     index: Option<Index>,
     tensors: Vec<TensorInfo>, // of the headers read so far
-    wanted: Vec<bool>,        // by tensor
-    data: Option<Data>,       // once all headers are read
+    data: Option<Assembly>,   // of all tensors, once all headers are read
     failed: bool,
 }
 
@@ -87,14 +56,6 @@ enum Place {
     Shard,
     /// A file that may carry the others.
     Lone,
-}
-
-/// How far the tensors' data has come.
-#[derive(Debug)]
-struct Data {
-    tensor: usize,
-    elements: TensorData,
-    offset: u64, // bytes of it that have arrived
 }
 
 impl Reader {
@@ -121,7 +82,6 @@ impl Reader {
             config: None,
             index: None,
             tensors: Vec::new(),
-            wanted: Vec::new(),
             data: None,
             failed: false,
         }
@@ -146,11 +106,8 @@ impl Reader {
             }
             Some(Step::Index) => (files::INDEX.to_owned(), None, false),
             None => {
-                let data = self.data.as_ref()?;
-                let info = self.tensors.get(data.tensor)?;
-                let start = info.range.start + data.offset;
-                let end = info.range.end.min(start + PIECE_BYTES);
-                (info.file.to_string(), Some(start..end), true)
+                let (file, range) = self.data.as_ref()?.want()?;
+                (file, Some(range), true)
             }
         };
         Some(Want { file, range, required })
@@ -177,7 +134,7 @@ impl Reader {
     /// any tensor data.
     #[must_use]
     pub fn tensors(&self) -> Option<&[TensorInfo]> {
-        self.data.is_some().then_some(self.tensors.as_slice())
+        self.data.as_ref().map(Assembly::tensors)
     }
 
     /// The files beside the weights, as far as they are read.
@@ -194,14 +151,9 @@ impl Reader {
 
     /// Passes over the tensors of which `keep` is false. Has no effect before
     /// [`tensors`](Self::tensors) are known, nor on a tensor that has partly arrived.
-    pub fn select(&mut self, mut keep: impl FnMut(&TensorInfo) -> bool) {
-        for (wanted, info) in self.wanted.iter_mut().zip(&self.tensors) {
-            *wanted = *wanted && keep(info);
-        }
-        if let Some(data) = &mut self.data
-            && data.offset == 0
-        {
-            *data = Data::starting_at(data.tensor, &self.tensors, &self.wanted);
+    pub fn select(&mut self, keep: impl FnMut(&TensorInfo) -> bool) {
+        if let Some(data) = &mut self.data {
+            data.select(keep);
         }
     }
 
@@ -218,7 +170,8 @@ impl Reader {
             check_length(want.file, &range, bytes.len() as u64)?;
         }
         let Some(step) = self.ahead.pop_front() else {
-            return self.accept_data(bytes.unwrap_or_default());
+            let data = self.data.as_mut().ok_or(CheckpointError::NothingWanted)?;
+            return data.append(bytes.unwrap_or_default());
         };
         self.accept_step(step, bytes)?;
         if self.ahead.is_empty() {
@@ -309,41 +262,8 @@ impl Reader {
         if let Some(config) = &self.config {
             config.check_sizes(&self.tensors)?;
         }
-        // An empty tensor has nothing to wait for, and no model needs one.
-        self.wanted = self.tensors.iter().map(|info| info.bytes() > 0).collect();
-        self.data = Some(Data::starting_at(0, &self.tensors, &self.wanted));
+        self.data = Some(Assembly::new(std::mem::take(&mut self.tensors)));
         Ok(())
-    }
-
-    fn accept_data(&mut self, bytes: &[u8]) -> Result<Option<Tensor>, CheckpointError> {
-        let data = self.data.as_mut().ok_or(CheckpointError::NothingWanted)?;
-        let info = self.tensors.get(data.tensor).ok_or(CheckpointError::NothingWanted)?;
-        let elements = data.elements.stored_length(info);
-        data.elements.append(bytes, elements).map_err(|_| CheckpointError::OutOfMemory {
-            tensor: info.name.clone(),
-            bytes: info.bytes(),
-        })?;
-        data.offset += bytes.len() as u64;
-        if data.offset < info.bytes() {
-            return Ok(None);
-        }
-        let next = Data::starting_at(data.tensor + 1, &self.tensors, &self.wanted);
-        let info = info.clone();
-        let data = std::mem::replace(data, next).elements;
-        Ok(Some(Tensor { info, data }))
-    }
-}
-
-impl Data {
-    /// The state before the first wanted tensor from `tensor` on.
-    fn starting_at(tensor: usize, tensors: &[TensorInfo], wanted: &[bool]) -> Self {
-        let skipped = wanted.iter().skip(tensor).take_while(|wanted| !**wanted).count();
-        let tensor = tensor + skipped;
-        let elements = match tensors.get(tensor) {
-            Some(info) => TensorData::empty(info.dtype),
-            None => TensorData::Bytes(Vec::new()),
-        };
-        Self { tensor, elements, offset: 0 }
     }
 }
 
