@@ -124,3 +124,73 @@ pub(crate) fn not_float(info: &TensorInfo) -> CheckpointError {
     let (tensor, expected) = (info.name.clone(), FLOATS.to_vec());
     CheckpointError::Dtype { tensor, expected, found: info.dtype }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tensor(shape: &[usize], data: TensorData) -> Tensor {
+        let dtype = match &data {
+            TensorData::F32(_) => Dtype::F32,
+            TensorData::F16(_) => Dtype::F16,
+            TensorData::Bf16(_) => Dtype::BF16,
+            TensorData::Bytes(_) => Dtype::I32,
+        };
+        let (name, file) = ("t".to_owned(), "f".into());
+        Tensor { info: TensorInfo { name, dtype, shape: shape.to_vec(), file, range: 0..0 }, data }
+    }
+
+    #[test]
+    fn a_table_keeps_its_type_and_bits() {
+        let values = vec![bf16::from_f32(1.5), bf16::from_f32(1e-34), bf16::from_f32(-0.0)];
+        let table = table(tensor(&[1, 3], TensorData::Bf16(values.clone()))).unwrap();
+        assert_eq!((table.rows(), table.columns()), (1, 3));
+        assert_eq!(table.values(), &DenseValues::Bf16(values));
+        let error = super::table(tensor(&[3], TensorData::F32(vec![0.0; 3]))).unwrap_err();
+        assert!(matches!(error, CheckpointError::Rank { .. }), "{error}");
+        let error = super::table(tensor(&[1, 1], TensorData::Bytes(vec![0; 4]))).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "tensor `t` has element type I32, expected F32 or F16 or BF16"
+        );
+    }
+
+    #[test]
+    fn vectors_are_widened_exactly() {
+        let values = vec![f16::from_bits(1), f16::MAX];
+        let wide = vector(&tensor(&[2], TensorData::F16(values))).unwrap();
+        assert_eq!(wide, [2.0_f32.powi(-24), 65504.0]);
+    }
+
+    #[test]
+    fn the_first_bad_element_is_named() {
+        let mut values = vec![bf16::ONE; 10_000];
+        (values[9_000], values[9_500]) = (bf16::NEG_INFINITY, bf16::NAN);
+        let error = vector(&tensor(&[10_000], TensorData::Bf16(values))).unwrap_err();
+        assert_eq!(error.to_string(), "tensor `t`: element 9000 is -inf, expected a finite number");
+    }
+
+    #[test]
+    fn scales_are_one_number_that_can_be_used() {
+        let of = |shape: &[usize], value| scale(&tensor(shape, TensorData::F32(vec![value])));
+        assert_eq!((of(&[], 0.5), of(&[1], -0.5)), (Ok(0.5), Ok(-0.5)));
+        for bad in [0.0, -0.0, f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+            let error = of(&[1], bad).unwrap_err();
+            assert!(matches!(error, CheckpointError::Scale { .. }), "{bad}: {error}");
+        }
+        let error = scale(&tensor(&[2], TensorData::F32(vec![1.0; 2]))).unwrap_err();
+        assert!(matches!(error, CheckpointError::Rank { .. }), "{error}");
+    }
+
+    #[test]
+    fn a_class_multiplies_or_divides() {
+        let factor = |value, class| {
+            weight_factor(&tensor(&[1], TensorData::Bf16(vec![bf16::from_f32(value)])), class)
+        };
+        assert_eq!(factor(3.0, LinearClass::AutoBitLinear), Ok(3.0));
+        assert_eq!(factor(3.0, LinearClass::BitLinear), Ok(1.0 / 3.0));
+        assert!(factor(1e-39, LinearClass::AutoBitLinear).is_ok());
+        let error = factor(1e-39, LinearClass::BitLinear).unwrap_err();
+        assert!(matches!(error, CheckpointError::Scale { .. }), "{error}");
+    }
+}

@@ -86,3 +86,80 @@ fn mean_magnitude<T: Copy>(values: &[T], widen: impl Fn(T) -> f32) -> f32 {
 fn code(x: f32) -> u8 {
     1 + u8::from(x > 0.5) - u8::from(x < -0.5)
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::{collection::vec, prelude::*};
+    use safetensors::Dtype;
+    use setun_ops::{TernaryMatrix, ternary::Scales};
+
+    use super::*;
+    use crate::tensor::TensorInfo;
+
+    fn tensor(shape: &[usize], values: Vec<f32>) -> Tensor {
+        let (name, file) = ("w".to_owned(), "f".into());
+        let dtype = Dtype::F32;
+        let info = TensorInfo { name, dtype, shape: shape.to_vec(), file, range: 0..0 };
+        Tensor { info, data: TensorData::F32(values) }
+    }
+
+    /// The definition, word by word.
+    fn defined(values: &[f32]) -> (Vec<i8>, f32) {
+        let sum = fold16_f64(values.iter().map(|w| f64::from(w.abs())));
+        #[expect(clippy::cast_possible_truncation, reason = "as defined")]
+        let mean = (sum / f64::from(u32::try_from(values.len()).unwrap())) as f32;
+        let g = 1.0 / mean.max(1e-5);
+        #[expect(clippy::cast_possible_truncation, reason = "−1, 0 or 1")]
+        let weight = |w: &f32| (w * g).round_ties_even().clamp(-1.0, 1.0) as i8;
+        (values.iter().map(weight).collect(), 1.0 / g)
+    }
+
+    proptest! {
+        #[test]
+        fn codes_follow_the_definition(
+            columns in 1..300_usize,
+            seed in vec(-2.0..2.0_f32, 1..900),
+            exponent in -40..40_i32,
+        ) {
+            let rows = seed.len().div_ceil(columns);
+            let mut values: Vec<_> = seed.iter().map(|w| w * 2.0_f32.powi(exponent)).collect();
+            values.resize(rows * columns, 0.0);
+            let (weights, scale) = defined(&values);
+            let (codes, found) = quantize(&tensor(&[rows, columns], values)).unwrap();
+            prop_assert_eq!(found.to_bits(), scale.to_bits());
+            let matrix = TernaryMatrix::new(rows, columns, codes, Scales::Tensor(found)).unwrap();
+            for (place, weight) in weights.into_iter().enumerate() {
+                prop_assert_eq!(matrix.weight(place / columns, place % columns), weight);
+            }
+        }
+    }
+
+    #[test]
+    fn a_half_rounds_to_even() {
+        // The mean is 1, so each value is compared as it stands.
+        let above = 0.5 + f32::EPSILON / 2.0;
+        let values = vec![0.5, -0.5, above, -above, 1.5, -1.5, 2.0, 1.0 - f32::EPSILON];
+        let (weights, _) = defined(&values);
+        let (codes, scale) = quantize(&tensor(&[1, 8], values)).unwrap();
+        assert_eq!(scale, 1.0);
+        assert_eq!(weights, [0, 0, 1, -1, 1, -1, 1, 1]);
+        let matrix = TernaryMatrix::new(1, 8, codes, Scales::Tensor(scale)).unwrap();
+        let found: Vec<_> = (0..8).map(|column| matrix.weight(0, column)).collect();
+        assert_eq!(found, weights);
+    }
+
+    #[test]
+    fn zeros_have_a_scale() {
+        let (codes, scale) = quantize(&tensor(&[2, 3], vec![0.0; 6])).unwrap();
+        assert_eq!(codes, [ZERO_WEIGHTS; 2 * BLOCK_BYTES]);
+        assert_eq!(scale, 1.0 / (1.0 / LEAST_MEAN));
+    }
+
+    #[test]
+    fn what_is_no_number_is_refused() {
+        let error = quantize(&tensor(&[1, 3], vec![1.0, f32::NAN, 1.0])).unwrap_err();
+        assert!(matches!(error, CheckpointError::NotFinite { index: 1, .. }), "{error}");
+        let error = quantize(&tensor(&[3], vec![1.0; 3])).unwrap_err();
+        assert!(matches!(error, CheckpointError::Rank { .. }), "{error}");
+    }
+}

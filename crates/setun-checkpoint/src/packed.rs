@@ -137,3 +137,81 @@ fn not_ternary(
         column: index % columns,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::{collection::vec, prelude::*};
+    use setun_ops::ternary::{Scales, pack_row};
+
+    use super::*;
+    use crate::tensor::{TensorData, TensorInfo};
+
+    fn tensor(shape: [usize; 2], bytes: Vec<u8>) -> Tensor {
+        let (name, file) = ("w".to_owned(), "f".into());
+        let info = TensorInfo { name, dtype: Dtype::U8, shape: shape.to_vec(), file, range: 0..0 };
+        Tensor { info, data: TensorData::Bytes(bytes) }
+    }
+
+    /// The file's bytes, code by code as its format defines them.
+    fn defined(codes: &[u8], quarter: usize, columns: usize) -> Vec<u8> {
+        let at = |row: usize, column: usize| codes[row * columns + column];
+        let byte = |r: usize, column: usize| {
+            (0..FIELDS).map(|field| at(r + field * quarter, column) << (2 * field)).sum()
+        };
+        (0..quarter * columns).map(|place| byte(place / columns, place % columns)).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn rows_are_those_of_the_format(
+            quarter in 1..5_usize,
+            columns in 1..300_usize,
+            seed in vec(0..3_u8, 1..500),
+        ) {
+            let rows = quarter * FIELDS;
+            let codes: Vec<_> = seed.iter().copied().cycle().take(rows * columns).collect();
+            let mut expected = vec![0; rows * row_bytes(columns)];
+            for (codes, packed) in
+                codes.chunks(columns).zip(expected.chunks_mut(row_bytes(columns)))
+            {
+                pack_row(codes, packed);
+            }
+            let bytes = defined(&codes, quarter, columns);
+            let unpacked = unpack(&tensor([quarter, columns], bytes.clone()), rows, columns);
+            prop_assert_eq!(unpacked.as_ref(), Ok(&expected));
+            let matrix = TernaryMatrix::new(rows, columns, expected, Scales::Tensor(1.0)).unwrap();
+            prop_assert_eq!(pack("w", &matrix), Ok(bytes));
+        }
+    }
+
+    #[test]
+    fn a_code_that_is_not_ternary_is_found() {
+        let (quarter, columns) = (3, 130);
+        for (row, column) in [(0, 0), (2, 129), (3, 5), (11, 128)] {
+            let mut bytes = vec![0b10_00_01_10; quarter * columns];
+            bytes[row % quarter * columns + column] |= 0b11 << (2 * (row / quarter));
+            let found = unpack(&tensor([quarter, columns], bytes), 12, columns);
+            let tensor = "w".to_owned();
+            assert_eq!(found, Err(CheckpointError::NotTernary { tensor, row, column }));
+        }
+    }
+
+    #[test]
+    fn other_shapes_and_types_are_refused() {
+        let bytes = |shape| tensor(shape, vec![0; 8]);
+        let error = unpack(&bytes([2, 4]), 12, 4).unwrap_err();
+        assert_eq!(error.to_string(), "tensor `w` has shape [2, 4], expected [3, 4]");
+        let error = unpack(&bytes([2, 4]), 10, 4).unwrap_err();
+        assert!(matches!(error, CheckpointError::PackedRows { rows: 10, .. }), "{error}");
+        let mut floats = bytes([2, 4]);
+        (floats.info.dtype, floats.data) = (Dtype::F32, TensorData::F32(vec![0.0; 8]));
+        let error = unpack(&floats, 8, 4).unwrap_err();
+        assert_eq!(error.to_string(), "tensor `w` has element type F32, expected U8");
+        let mut signed = bytes([2, 4]);
+        signed.info.dtype = Dtype::I8;
+        let error = unpack(&signed, 8, 4).unwrap_err();
+        assert!(matches!(error, CheckpointError::Dtype { found: Dtype::I8, .. }), "{error}");
+        let matrix = TernaryMatrix::new(1, 1, vec![ZERO_WEIGHTS; 32], Scales::Tensor(1.0)).unwrap();
+        assert!(pack("w", &matrix).is_err());
+    }
+}

@@ -12,7 +12,7 @@ use setun_ops::{
     op::Activation,
     ternary::{Scales, code_at, row_bytes},
 };
-use support::{golden, read, tensors_of};
+use support::{bytes_of, golden, read, tensors_of};
 
 /// Every model folder of the fixtures.
 const MODELS: [&str; 11] = [
@@ -50,15 +50,6 @@ fn every_tensor_arrives_in_file_order() {
             end = info.range.end;
         }
         assert_eq!(end, folder["model.safetensors"].len() as u64, "{model}");
-    }
-}
-
-fn bytes_of(data: &TensorData) -> Vec<u8> {
-    match data {
-        TensorData::F32(values) => values.iter().flat_map(|value| value.to_le_bytes()).collect(),
-        TensorData::F16(values) => values.iter().flat_map(|value| value.to_le_bytes()).collect(),
-        TensorData::Bf16(values) => values.iter().flat_map(|value| value.to_le_bytes()).collect(),
-        TensorData::Bytes(bytes) => bytes.clone(),
     }
 }
 

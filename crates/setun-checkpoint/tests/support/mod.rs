@@ -5,7 +5,9 @@
 use std::{collections::BTreeMap, path::PathBuf};
 
 use setun_checkpoint::{
-    Answer, CheckpointError, GenerationDefaults, ModelConfig, Reader, Source, Tensor, Want,
+    Answer, CheckpointError, GenerationDefaults, ModelConfig, Reader, Source, Tensor, TensorData,
+    Want,
+    write::{self, NewTensor},
 };
 
 /// Files by name.
@@ -65,4 +67,31 @@ pub(crate) fn answer<'a>(folder: &'a Folder, want: &Want) -> Answer<'a> {
     let range = want.range.clone().unwrap_or(0..bytes.len() as u64);
     let place = |offset: u64| usize::try_from(offset).unwrap().min(bytes.len());
     Answer::Bytes(&bytes[place(range.start)..place(range.end)])
+}
+
+/// A safetensors file of these tensors.
+pub(crate) fn safetensors_of(tensors: &[Tensor], metadata: &BTreeMap<String, String>) -> Vec<u8> {
+    let new: Vec<_> = tensors
+        .iter()
+        .map(|Tensor { info, .. }| NewTensor {
+            name: info.name.clone(),
+            dtype: info.dtype,
+            shape: info.shape.clone(),
+        })
+        .collect();
+    let mut file = write::layout("new.safetensors", &new, metadata).unwrap().header;
+    for tensor in tensors {
+        file.extend(bytes_of(&tensor.data));
+    }
+    file
+}
+
+/// Elements as they lie in a file.
+pub(crate) fn bytes_of(data: &TensorData) -> Vec<u8> {
+    match data {
+        TensorData::F32(values) => values.iter().flat_map(|value| value.to_le_bytes()).collect(),
+        TensorData::F16(values) => values.iter().flat_map(|value| value.to_le_bytes()).collect(),
+        TensorData::Bf16(values) => values.iter().flat_map(|value| value.to_le_bytes()).collect(),
+        TensorData::Bytes(bytes) => bytes.clone(),
+    }
 }
