@@ -268,7 +268,7 @@ pub enum CheckpointError {
     OutOfMemory {
         /// Name of the tensor.
         tensor: String,
-        /// Bytes of the whole tensor.
+        /// Bytes of the whole tensor, or of what it is turned into.
         bytes: u64,
     },
 

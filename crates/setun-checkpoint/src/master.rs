@@ -14,10 +14,10 @@
 //! The scale is the reciprocal of the rounded `g`, not `mean` itself: that is the magnitude
 //! which transformers' online quantization gives every weight other than zero.
 
-use half::{bf16, f16};
+use half::slice::HalfFloatSliceExt;
 use setun_ops::{
-    fold::fold16_f64,
-    ternary::{BLOCK_BYTES, BLOCK_COLUMNS, PLANE_COLUMNS, ZERO_WEIGHTS, row_bytes},
+    fold::{LANES, fold16_f64},
+    ternary::{BLOCK_BYTES, BLOCK_COLUMNS, PLANE_COLUMNS, row_bytes},
 };
 
 use crate::{
@@ -38,47 +38,65 @@ const LEAST_MEAN: f32 = 1e-5;
 ///
 /// If the tensor is no matrix of floats, or an element is not finite.
 pub fn quantize(tensor: &Tensor) -> Result<(Vec<u8>, f32), CheckpointError> {
-    let (_, columns) = tensor.info.expect_matrix()?;
+    let (rows, columns) = tensor.info.expect_matrix()?;
     dense::check_finite(tensor)?;
-    match &tensor.data {
-        TensorData::F32(values) => Ok(quantize_values(values, columns, |value| value)),
-        TensorData::F16(values) => Ok(quantize_values(values, columns, f16::to_f32)),
-        TensorData::Bf16(values) => Ok(quantize_values(values, columns, bf16::to_f32)),
-        TensorData::Bytes(_) => Err(dense::not_float(&tensor.info)),
-    }
+    let mut codes = tensor.info.zeroed(rows, row_bytes(columns))?;
+    let scale = match &tensor.data {
+        TensorData::F32(values) => {
+            quantize_values(values, columns, &mut codes, |block, wide| wide.copy_from_slice(block))
+        }
+        TensorData::F16(values) => quantize_values(values, columns, &mut codes, |block, wide| {
+            block.convert_to_f32_slice(wide);
+        }),
+        TensorData::Bf16(values) => quantize_values(values, columns, &mut codes, |block, wide| {
+            block.convert_to_f32_slice(wide);
+        }),
+        TensorData::Bytes(_) => return Err(dense::not_float(&tensor.info)),
+    };
+    Ok((codes, scale))
 }
 
-fn quantize_values<T: Copy>(
+/// Writes the codes over zeros; returns the scale. `widen` widens a block or less of one.
+fn quantize_values<T>(
     values: &[T],
     columns: usize,
-    widen: impl Fn(T) -> f32,
-) -> (Vec<u8>, f32) {
+    codes: &mut [u8],
+    widen: impl Fn(&[T], &mut [f32]),
+) -> f32 {
     let inverse = 1.0 / mean_magnitude(values, &widen).max(LEAST_MEAN);
-    let row_bytes = row_bytes(columns);
-    let rows = values.len() / columns.max(1);
-    let mut packed = vec![ZERO_WEIGHTS; rows * row_bytes];
-    for (row, packed) in
-        values.chunks_exact(columns.max(1)).zip(packed.chunks_exact_mut(row_bytes.max(1)))
-    {
-        for (block, packed) in row.chunks(BLOCK_COLUMNS).zip(packed.chunks_exact_mut(BLOCK_BYTES)) {
-            for (plane, values) in block.chunks(PLANE_COLUMNS).enumerate() {
-                for (packed, &value) in packed.iter_mut().zip(values) {
-                    let shift = 2 * plane;
-                    let code = code(widen(value) * inverse);
-                    *packed = *packed & !(0b11 << shift) | code << shift;
+    let rows = values.chunks_exact(columns.max(1));
+    for (row, codes) in rows.zip(codes.chunks_exact_mut(row_bytes(columns).max(1))) {
+        for (block, codes) in row.chunks(BLOCK_COLUMNS).zip(codes.chunks_exact_mut(BLOCK_BYTES)) {
+            let mut wide = [0.0; BLOCK_COLUMNS]; // padded with weight 0
+            widen(block, &mut wide[..block.len()]);
+            for (plane, wide) in wide.chunks_exact(PLANE_COLUMNS).enumerate() {
+                for (codes, &value) in codes.iter_mut().zip(wide) {
+                    *codes |= code(value * inverse) << (2 * plane);
                 }
             }
         }
     }
-    (packed, 1.0 / inverse)
+    1.0 / inverse
 }
 
-fn mean_magnitude<T: Copy>(values: &[T], widen: impl Fn(T) -> f32) -> f32 {
-    let sum = fold16_f64(values.iter().map(|&value| f64::from(widen(value).abs())));
+/// The mean of the definition. A lane is summed as the fold sums it, then the fold of the lanes
+/// is that of the whole.
+fn mean_magnitude<T>(values: &[T], widen: impl Fn(&[T], &mut [f32])) -> f32 {
+    let mut lanes = [0.0; LANES];
+    let mut wide = [0.0; BLOCK_COLUMNS];
+    for block in values.chunks(BLOCK_COLUMNS) {
+        let wide = &mut wide[..block.len()];
+        widen(block, wide);
+        for terms in wide.chunks(LANES) {
+            for (lane, term) in lanes.iter_mut().zip(terms) {
+                *lane += f64::from(term.abs());
+            }
+        }
+    }
     #[expect(clippy::cast_precision_loss, reason = "below 2^53 elements")]
     let count = values.len().max(1) as f64;
     #[expect(clippy::cast_possible_truncation, reason = "the definition rounds the mean to f32")]
-    let mean = (sum / count) as f32;
+    let mean = (fold16_f64(lanes) / count) as f32;
     mean
 }
 
@@ -91,7 +109,10 @@ fn code(x: f32) -> u8 {
 mod tests {
     use proptest::{collection::vec, prelude::*};
     use safetensors::Dtype;
-    use setun_ops::{TernaryMatrix, ternary::Scales};
+    use setun_ops::{
+        TernaryMatrix,
+        ternary::{Scales, ZERO_WEIGHTS},
+    };
 
     use super::*;
     use crate::tensor::TensorInfo;

@@ -45,19 +45,19 @@ pub fn unpack(tensor: &Tensor, rows: usize, columns: usize) -> Result<Vec<u8>, C
         return Err(CheckpointError::PackedRows { tensor: info.name.clone(), rows });
     }
     info.expect_shape(&[rows / FIELDS, columns])?;
-    if let Some(found) = bytes.iter().position(|&byte| byte & byte >> 1 & ZERO_WEIGHTS != 0) {
-        return Err(not_ternary(tensor, bytes[found], found, rows / FIELDS, columns));
-    }
-    Ok(transpose_rows(bytes, rows, columns))
+    check_codes(tensor, bytes, rows / FIELDS, columns)?;
+    let mut codes = info.zeroed(rows, row_bytes(columns))?;
+    transpose_rows(bytes, columns, &mut codes);
+    Ok(codes)
 }
 
-fn transpose_rows(bytes: &[u8], rows: usize, columns: usize) -> Vec<u8> {
-    let mut codes = vec![0; rows * row_bytes(columns)];
-    let row_bytes = row_bytes(columns);
-    let quarter = rows / FIELDS * row_bytes;
+/// From the file's rows to `[rows, row_bytes(columns)]`.
+fn transpose_rows(bytes: &[u8], columns: usize, codes: &mut [u8]) {
+    let quarter = codes.len() / FIELDS;
     let (upper, lower) = codes.split_at_mut(2 * quarter);
     let (first, second) = upper.split_at_mut(quarter);
     let (third, fourth) = lower.split_at_mut(quarter);
+    let row_bytes = row_bytes(columns);
     let quarters = [first, second, third, fourth];
     let mut quarters = quarters.map(|quarter| quarter.chunks_exact_mut(row_bytes.max(1)));
     for row in bytes.chunks_exact(columns.max(1)) {
@@ -72,7 +72,6 @@ fn transpose_rows(bytes: &[u8], rows: usize, columns: usize) -> Vec<u8> {
             }
         }
     }
-    codes
 }
 
 /// The bytes `U8 [rows / 4, columns]` of a Hugging Face checkpoint, row by row, from a matrix
@@ -123,19 +122,26 @@ fn transpose_block(bytes: &[u8; BLOCK_COLUMNS]) -> [u8; BLOCK_COLUMNS] {
     transposed
 }
 
-fn not_ternary(
+/// No two bits may hold 3.
+fn check_codes(
     tensor: &Tensor,
-    byte: u8,
-    index: usize,
+    bytes: &[u8],
     quarter: usize,
     columns: usize,
-) -> CheckpointError {
-    let field = (byte & byte >> 1 & ZERO_WEIGHTS).trailing_zeros() as usize / 2;
-    CheckpointError::NotTernary {
-        tensor: tensor.info.name.clone(),
-        row: field * quarter + index / columns,
-        column: index % columns,
+) -> Result<(), CheckpointError> {
+    let threes = |byte: u8| byte & byte >> 1 & ZERO_WEIGHTS;
+    for (r, row) in bytes.chunks_exact(columns.max(1)).enumerate() {
+        // Without an early end the scan runs in vectors.
+        if row.iter().fold(0, |seen, &byte| seen | threes(byte)) == 0 {
+            continue;
+        }
+        if let Some(column) = row.iter().position(|&byte| threes(byte) != 0) {
+            let field = threes(row[column]).trailing_zeros() as usize / 2;
+            let (tensor, row) = (tensor.info.name.clone(), field * quarter + r);
+            return Err(CheckpointError::NotTernary { tensor, row, column });
+        }
     }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -75,6 +75,18 @@ impl TensorInfo {
         }
     }
 
+    /// Zeroed bytes `[rows, row_bytes]` for what this tensor is turned into.
+    pub(crate) fn zeroed(&self, rows: usize, row_bytes: usize) -> Result<Vec<u8>, CheckpointError> {
+        let length = rows.saturating_mul(row_bytes);
+        let mut bytes = Vec::new();
+        if bytes.try_reserve_exact(length).is_err() {
+            let (tensor, bytes) = (self.name.clone(), length as u64);
+            return Err(CheckpointError::OutOfMemory { tensor, bytes });
+        }
+        bytes.resize(length, 0);
+        Ok(bytes)
+    }
+
     pub(crate) fn rank(&self, expected: &'static str) -> CheckpointError {
         let (tensor, found) = (self.name.clone(), self.shape.clone());
         CheckpointError::Rank { tensor, expected, found }
