@@ -41,6 +41,10 @@ pub(crate) fn length(file: &str, bytes: [u8; 8]) -> Result<u64, CheckpointError>
         let (file, limit) = (file.to_owned(), MAX_HEADER_BYTES);
         return Err(CheckpointError::HeaderTooLarge { file, found, limit });
     }
+    if found == 0 {
+        let (file, what) = (file.to_owned(), "the header is empty".to_owned());
+        return Err(CheckpointError::Json { file, line: 0, column: 0, what });
+    }
     Ok(found)
 }
 
@@ -259,7 +263,9 @@ mod tests {
     }
 
     #[test]
-    fn long_headers_are_refused_before_they_are_read() {
+    fn headers_are_measured_before_they_are_read() {
+        let error = length("m", [0; 8]).unwrap_err();
+        assert!(matches!(error, CheckpointError::Json { .. }), "{error}");
         assert_eq!(length("m", 100_000_000_u64.to_le_bytes()), Ok(100_000_000));
         let error = length("m", 100_000_001_u64.to_le_bytes()).unwrap_err();
         assert!(matches!(error, CheckpointError::HeaderTooLarge { found: 100_000_001, .. }));

@@ -36,7 +36,7 @@ const LEAST_MEAN: f32 = 1e-5;
 ///
 /// # Errors
 ///
-/// If the tensor is no matrix of floats, or an element is not finite.
+/// If the tensor is no matrix of floats, or an element, or the scale, is not finite.
 pub fn quantize(tensor: &Tensor) -> Result<(Vec<u8>, f32), CheckpointError> {
     let (rows, columns) = tensor.info.expect_matrix()?;
     dense::check_finite(tensor)?;
@@ -53,6 +53,9 @@ pub fn quantize(tensor: &Tensor) -> Result<(Vec<u8>, f32), CheckpointError> {
         }),
         TensorData::Bytes(_) => return Err(dense::not_float(&tensor.info)),
     };
+    if !scale.is_finite() {
+        return Err(CheckpointError::Scale { tensor: tensor.info.name.clone(), found: scale });
+    }
     Ok((codes, scale))
 }
 
@@ -180,6 +183,8 @@ mod tests {
     fn what_is_no_number_is_refused() {
         let error = quantize(&tensor(&[1, 3], vec![1.0, f32::NAN, 1.0])).unwrap_err();
         assert!(matches!(error, CheckpointError::NotFinite { index: 1, .. }), "{error}");
+        let error = quantize(&tensor(&[1, 2], vec![f32::MAX; 2])).map(|(_, scale)| scale);
+        assert!(error.is_err_and(|error| matches!(error, CheckpointError::Scale { .. })));
         let error = quantize(&tensor(&[3], vec![1.0; 3])).unwrap_err();
         assert!(matches!(error, CheckpointError::Rank { .. }), "{error}");
     }
