@@ -1,10 +1,18 @@
 //! The one model configuration that all formats are read into.
 
+mod parse;
+mod rope;
+#[cfg(test)]
+mod tests;
+
 use setun_ops::op::Activation;
+
+use crate::{error::CheckpointError, files, tensor::TensorInfo};
 
 /// What a checkpoint says about its model, checked: sizes are positive, heads share evenly,
 /// numbers are finite.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own in the file")]
 pub struct ModelConfig {
     /// Architecture name as the file gives it, for example `BitNetForCausalLM`.
     pub architecture: String,
@@ -78,6 +86,8 @@ pub enum RopeScaling {
 pub struct Quantization {
     /// What the stored scale does and where a bias enters.
     pub linear_class: LinearClass,
+    /// Whether codes are stored, or computed from master weights.
+    pub mode: QuantizationMode,
     /// Epsilon of a norm before each linear layer (`use_rms_norm`), where there is one.
     pub linear_norm_eps: Option<f32>,
 }
@@ -89,4 +99,56 @@ pub enum LinearClass {
     AutoBitLinear,
     /// The stored scale divides; a bias enters after it.
     BitLinear,
+}
+
+/// Whether ternary codes are stored or computed (`quantization_mode`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QuantizationMode {
+    /// Codes and scales are stored.
+    Offline,
+    /// Master weights are stored, and quantized at load.
+    Online,
+}
+
+/// Most layers, before tensors are known.
+pub const MAX_LAYERS: usize = 65_536;
+
+/// Most positions of a sequence: up to here every position is exact as an `f32`.
+pub const MAX_CONTEXT: usize = 1 << 24;
+
+/// Most tokens of a vocabulary, before tensors are known.
+pub const MAX_VOCAB: usize = 1 << 24;
+
+impl ModelConfig {
+    /// Columns of the queries: `heads × head_dim`.
+    #[must_use]
+    pub fn query_width(&self) -> usize {
+        self.heads * self.head_dim
+    }
+
+    /// Columns of the keys, and of the values: `kv_heads × head_dim`.
+    #[must_use]
+    pub fn kv_width(&self) -> usize {
+        self.kv_heads * self.head_dim
+    }
+
+    /// Every width must occur among the tensors, and every layer needs some: so nothing is
+    /// allocated for sizes that only the configuration claims.
+    pub(crate) fn check_sizes(&self, tensors: &[TensorInfo]) -> Result<(), CheckpointError> {
+        let widest = tensors.iter().flat_map(|tensor| &tensor.shape).copied().max().unwrap_or(0);
+        let fields = [
+            ("vocab_size", self.vocab_size, widest),
+            ("hidden_size", self.hidden_size, widest),
+            ("intermediate_size", self.ffn_size, widest),
+            ("num_attention_heads × head_dim", self.query_width(), widest),
+            ("num_hidden_layers", self.layers, tensors.len()),
+        ];
+        match fields.into_iter().find(|(_, found, limit)| found > limit) {
+            None => Ok(()),
+            Some((field, found, limit)) => {
+                let file = files::CONFIG.to_owned();
+                Err(CheckpointError::ConfigSize { file, field, found, limit })
+            }
+        }
+    }
 }

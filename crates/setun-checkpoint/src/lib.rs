@@ -1,5 +1,36 @@
 //! Reads ternary checkpoints: bytes in, named tensors and one configuration out.
 //!
-//! Never does any IO: a reader says which bytes it wants next and is handed them.
+//! - Never does any IO. A [`Reader`] says which bytes it [wants](Reader::want) next and is
+//!   [given](Reader::give) them, so that a file, a download and a test feed it alike.
+//! - Everything is checked once, here: sizes, shapes, element types, offsets, scales, codes. A
+//!   bad file is one [`CheckpointError`]; it never panics, and memory grows only as bytes arrive.
+//! - Conversions turn a [`Tensor`] into what [`setun_ops`] computes with, and back: [`packed`],
+//!   [`master`], [`dense`]; [`write`](mod@write) makes checkpoints.
+//! - This crate knows no model family: which tensors there must be is for its caller to say.
 
 pub mod config;
+pub mod dense;
+pub mod error;
+pub mod files;
+pub mod generation;
+pub mod master;
+pub mod packed;
+pub mod reader;
+pub mod source;
+pub mod tensor;
+pub mod write;
+
+mod assembly;
+mod header;
+mod index;
+mod json;
+
+pub use config::ModelConfig;
+pub use dense::{scale, vector};
+pub use error::CheckpointError;
+pub use files::Files;
+pub use generation::GenerationDefaults;
+pub use reader::Reader;
+pub use safetensors::Dtype;
+pub use source::{Answer, Source, Want};
+pub use tensor::{Tensor, TensorData, TensorInfo};

@@ -1,0 +1,196 @@
+//! What stays in floating point: tables, gains, biases, scales.
+
+use half::{bf16, f16};
+use safetensors::Dtype;
+use setun_ops::dense::{DenseMatrix, DenseValues};
+
+use crate::{
+    config::LinearClass,
+    error::CheckpointError,
+    tensor::{Tensor, TensorData, TensorInfo},
+};
+
+/// The element types of floating-point tensors.
+pub const FLOATS: [Dtype; 3] = [Dtype::F32, Dtype::F16, Dtype::BF16];
+
+/// A table `[rows, columns]` in its stored type: nothing is rounded or copied.
+///
+/// # Errors
+///
+/// If the tensor is no matrix of floats, or an element is not finite.
+pub fn table(tensor: Tensor) -> Result<DenseMatrix, CheckpointError> {
+    let (rows, columns) = tensor.info.expect_matrix()?;
+    check_finite(&tensor)?;
+    let Tensor { info, data } = tensor;
+    let values = match data {
+        TensorData::F32(values) => DenseValues::F32(values),
+        TensorData::F16(values) => DenseValues::F16(values),
+        TensorData::Bf16(values) => DenseValues::Bf16(values),
+        TensorData::Bytes(_) => return Err(not_float(&info)),
+    };
+    let tensor = info.name;
+    DenseMatrix::new(rows, columns, values)
+        .map_err(|source| CheckpointError::Weight { tensor, source })
+}
+
+/// Gains or biases `[len]`, widened exactly.
+///
+/// # Errors
+///
+/// If the tensor is no vector of floats, or an element is not finite.
+pub fn vector(tensor: &Tensor) -> Result<Vec<f32>, CheckpointError> {
+    if tensor.info.shape.len() != 1 {
+        return Err(tensor.info.rank("a vector [len]"));
+    }
+    check_finite(tensor)?;
+    widened(tensor)
+}
+
+/// A scale as it is stored, of shape `[]` or `[1]`, widened exactly.
+///
+/// # Errors
+///
+/// If the tensor is not one float, or the float is not finite, or is zero.
+pub fn scale(tensor: &Tensor) -> Result<f32, CheckpointError> {
+    if !matches!(tensor.info.shape[..], [] | [1]) {
+        return Err(tensor.info.rank("one number: [] or [1]"));
+    }
+    match widened(tensor)?[..] {
+        [scale] if scale.is_finite() && scale != 0.0 => Ok(scale),
+        ref values => Err(bad_scale(&tensor.info, values.first().copied().unwrap_or(f32::NAN))),
+    }
+}
+
+/// The factor of a packed matrix's weights, from its `weight_scale`: the scale itself where the
+/// class multiplies, its reciprocal, taken once in `f32`, where it divides.
+///
+/// # Errors
+///
+/// As [`scale`]; also if the reciprocal is not finite.
+pub fn weight_factor(tensor: &Tensor, class: LinearClass) -> Result<f32, CheckpointError> {
+    let scale = scale(tensor)?;
+    let factor = match class {
+        LinearClass::AutoBitLinear => scale,
+        LinearClass::BitLinear => 1.0 / scale,
+    };
+    if factor.is_finite() { Ok(factor) } else { Err(bad_scale(&tensor.info, scale)) }
+}
+
+fn bad_scale(info: &TensorInfo, found: f32) -> CheckpointError {
+    CheckpointError::Scale { tensor: info.name.clone(), found }
+}
+
+fn widened(tensor: &Tensor) -> Result<Vec<f32>, CheckpointError> {
+    match &tensor.data {
+        TensorData::F32(values) => Ok(values.clone()),
+        TensorData::F16(values) => Ok(values.iter().map(|value| value.to_f32()).collect()),
+        TensorData::Bf16(values) => Ok(values.iter().map(|value| value.to_f32()).collect()),
+        TensorData::Bytes(_) => Err(not_float(&tensor.info)),
+    }
+}
+
+/// Every element must be a finite number.
+pub(crate) fn check_finite(tensor: &Tensor) -> Result<(), CheckpointError> {
+    let bad = match &tensor.data {
+        TensorData::F32(values) => first_bad(values, f32::is_finite, |x| x),
+        TensorData::F16(values) => first_bad(values, f16::is_finite, f16::to_f32),
+        TensorData::Bf16(values) => first_bad(values, bf16::is_finite, bf16::to_f32),
+        TensorData::Bytes(_) => return Err(not_float(&tensor.info)),
+    };
+    match bad {
+        None => Ok(()),
+        Some((index, found)) => {
+            Err(CheckpointError::NotFinite { tensor: tensor.info.name.clone(), index, found })
+        }
+    }
+}
+
+fn first_bad<T: Copy>(
+    values: &[T],
+    is_finite: impl Fn(T) -> bool,
+    widen: impl Fn(T) -> f32,
+) -> Option<(usize, f32)> {
+    // Without an early end the scan of a large table runs in vectors.
+    const CHUNK: usize = 4096;
+    let bad = values
+        .chunks(CHUNK)
+        .position(|chunk| chunk.iter().fold(false, |bad, &value| bad | !is_finite(value)))?;
+    let within = values[bad * CHUNK..].iter().position(|&value| !is_finite(value))?;
+    let index = bad * CHUNK + within;
+    Some((index, widen(values[index])))
+}
+
+pub(crate) fn not_float(info: &TensorInfo) -> CheckpointError {
+    let (tensor, expected) = (info.name.clone(), FLOATS.to_vec());
+    CheckpointError::Dtype { tensor, expected, found: info.dtype }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tensor(shape: &[usize], data: TensorData) -> Tensor {
+        let dtype = match &data {
+            TensorData::F32(_) => Dtype::F32,
+            TensorData::F16(_) => Dtype::F16,
+            TensorData::Bf16(_) => Dtype::BF16,
+            TensorData::Bytes(_) => Dtype::I32,
+        };
+        let (name, file) = ("t".to_owned(), "f".into());
+        Tensor { info: TensorInfo { name, dtype, shape: shape.to_vec(), file, range: 0..0 }, data }
+    }
+
+    #[test]
+    fn a_table_keeps_its_type_and_bits() {
+        let values = vec![bf16::from_f32(1.5), bf16::from_f32(1e-34), bf16::from_f32(-0.0)];
+        let table = table(tensor(&[1, 3], TensorData::Bf16(values.clone()))).unwrap();
+        assert_eq!((table.rows(), table.columns()), (1, 3));
+        assert_eq!(table.values(), &DenseValues::Bf16(values));
+        let error = super::table(tensor(&[3], TensorData::F32(vec![0.0; 3]))).unwrap_err();
+        assert!(matches!(error, CheckpointError::Rank { .. }), "{error}");
+        let error = super::table(tensor(&[1, 1], TensorData::Bytes(vec![0; 4]))).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "tensor `t` has element type I32, expected F32 or F16 or BF16"
+        );
+    }
+
+    #[test]
+    fn vectors_are_widened_exactly() {
+        let values = vec![f16::from_bits(1), f16::MAX];
+        let wide = vector(&tensor(&[2], TensorData::F16(values))).unwrap();
+        assert_eq!(wide, [2.0_f32.powi(-24), 65504.0]);
+    }
+
+    #[test]
+    fn the_first_bad_element_is_named() {
+        let mut values = vec![bf16::ONE; 10_000];
+        (values[9_000], values[9_500]) = (bf16::NEG_INFINITY, bf16::NAN);
+        let error = vector(&tensor(&[10_000], TensorData::Bf16(values))).unwrap_err();
+        assert_eq!(error.to_string(), "tensor `t`: element 9000 is -inf, expected a finite number");
+    }
+
+    #[test]
+    fn scales_are_one_number_that_can_be_used() {
+        let of = |shape: &[usize], value| scale(&tensor(shape, TensorData::F32(vec![value])));
+        assert_eq!((of(&[], 0.5), of(&[1], -0.5)), (Ok(0.5), Ok(-0.5)));
+        for bad in [0.0, -0.0, f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+            let error = of(&[1], bad).unwrap_err();
+            assert!(matches!(error, CheckpointError::Scale { .. }), "{bad}: {error}");
+        }
+        let error = scale(&tensor(&[2], TensorData::F32(vec![1.0; 2]))).unwrap_err();
+        assert!(matches!(error, CheckpointError::Rank { .. }), "{error}");
+    }
+
+    #[test]
+    fn a_class_multiplies_or_divides() {
+        let factor = |value, class| {
+            weight_factor(&tensor(&[1], TensorData::Bf16(vec![bf16::from_f32(value)])), class)
+        };
+        assert_eq!(factor(3.0, LinearClass::AutoBitLinear), Ok(3.0));
+        assert_eq!(factor(3.0, LinearClass::BitLinear), Ok(1.0 / 3.0));
+        assert!(factor(1e-39, LinearClass::AutoBitLinear).is_ok());
+        let error = factor(1e-39, LinearClass::BitLinear).unwrap_err();
+        assert!(matches!(error, CheckpointError::Scale { .. }), "{error}");
+    }
+}

@@ -1,0 +1,294 @@
+//! Why a checkpoint was refused.
+
+use safetensors::Dtype;
+use setun_ops::OpsError;
+
+/// Why a checkpoint, or a tensor of it, was refused. Each variant says what, where, what was
+/// expected and what was found.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CheckpointError {
+    /// A file that the model needs is not there.
+    #[error("{file} is missing")]
+    MissingFile {
+        /// Its name.
+        file: String,
+    },
+
+    /// A folder has neither one weight file nor an index of several.
+    #[error("there is neither {file} nor {index}")]
+    NoWeights {
+        /// Name of the one file.
+        file: String,
+        /// Name of the index.
+        index: String,
+    },
+
+    /// A file ends before its own header says so.
+    #[error("{file} is truncated: {expected} bytes are needed, it ends after {found}")]
+    Truncated {
+        /// Its name.
+        file: String,
+        /// Bytes up to the end of what was read.
+        expected: u64,
+        /// Bytes there are.
+        found: u64,
+    },
+
+    /// An answer holds more bytes than were asked for.
+    #[error("{file}: {expected} bytes were asked for, {found} were given")]
+    TooManyBytes {
+        /// Name of the file.
+        file: String,
+        /// Bytes asked for.
+        expected: u64,
+        /// Bytes given.
+        found: u64,
+    },
+
+    /// An answer came where nothing was asked: the reader is finished, or has failed before.
+    #[error("the reader was given bytes of which it wants none")]
+    NothingWanted,
+
+    /// A text is not JSON, or not of the form that the file must have.
+    #[error("{file}, line {line}, column {column}: {what}")]
+    Json {
+        /// Name of the file.
+        file: String,
+        /// Line, from 1; 0 where the place is unknown.
+        line: usize,
+        /// Column, from 1; 0 where the place is unknown.
+        column: usize,
+        /// What is wrong.
+        what: String,
+    },
+
+    /// A field of a JSON file is missing or out of its range.
+    #[error("{file}: `{field}` is {found}, expected {expected}")]
+    Field {
+        /// Name of the file.
+        file: String,
+        /// The field, with the objects around it: `rope_scaling.factor`.
+        field: String,
+        /// What is possible.
+        expected: String,
+        /// What is there.
+        found: String,
+    },
+
+    /// A kind of model that is read without error but cannot be computed here.
+    #[error("{file}: {what} `{found}` is not supported; supported: {supported}")]
+    UnsupportedModel {
+        /// Name of the file.
+        file: String,
+        /// What it is: `architecture`, `rope_type`, …
+        what: &'static str,
+        /// Its value.
+        found: String,
+        /// The values that work.
+        supported: &'static str,
+    },
+
+    /// A configuration names a size that no tensor has.
+    #[error("{file}: `{field}` is {found}, but the tensors allow {limit} at most")]
+    ConfigSize {
+        /// Name of the file.
+        file: String,
+        /// The field.
+        field: &'static str,
+        /// Its value.
+        found: usize,
+        /// The largest that the tensors allow.
+        limit: usize,
+    },
+
+    /// The length in a safetensors file's first eight bytes is too large to be read.
+    #[error("the header of {file} has {found} bytes, at most {limit} are read")]
+    HeaderTooLarge {
+        /// Name of the file.
+        file: String,
+        /// Length in the file.
+        found: u64,
+        /// Length that is accepted.
+        limit: u64,
+    },
+
+    /// An element type is not one of the safetensors format.
+    #[error("{file}: tensor `{tensor}` has the unknown element type `{found}`")]
+    UnknownDtype {
+        /// Name of the file.
+        file: String,
+        /// Name of the tensor.
+        tensor: String,
+        /// The type's name in the file.
+        found: String,
+    },
+
+    /// A tensor's offsets do not span what its shape and type need, or that cannot be addressed.
+    #[error("{file}: tensor `{tensor}`, {dtype} {shape:?}, lies in {found:?}, which does not fit")]
+    TensorSize {
+        /// Name of the file.
+        file: String,
+        /// Name of the tensor.
+        tensor: String,
+        /// Its type.
+        dtype: Dtype,
+        /// Its shape.
+        shape: Vec<u64>,
+        /// First byte and end of its data, from the start of all data.
+        found: [u64; 2],
+    },
+
+    /// Tensors overlap, or leave a gap.
+    #[error("{file}: tensor `{tensor}` starts at byte {found} of the data, expected {expected}")]
+    Offset {
+        /// Name of the file.
+        file: String,
+        /// Name of the tensor.
+        tensor: String,
+        /// End of the tensor before it.
+        expected: u64,
+        /// Its start.
+        found: u64,
+    },
+
+    /// A tensor's name occurs twice.
+    #[error("{file}: tensor `{tensor}` occurs twice")]
+    DuplicateTensor {
+        /// Name of the file with the second.
+        file: String,
+        /// Name of the tensor.
+        tensor: String,
+    },
+
+    /// An index names a file that is not beside it.
+    #[error("{file} names the file `{found}`, expected a plain name that ends in .safetensors")]
+    ShardName {
+        /// Name of the index.
+        file: String,
+        /// The name in it.
+        found: String,
+    },
+
+    /// An index promises a tensor that its file does not hold.
+    #[error("{index} says that tensor `{tensor}` is in {file}, but it is not")]
+    NotInShard {
+        /// Name of the index.
+        index: String,
+        /// Name of the tensor.
+        tensor: String,
+        /// Name of the file.
+        file: String,
+    },
+
+    /// A tensor that the model needs is not there.
+    #[error("tensor `{name}` is missing{}", suggestion(similar))]
+    MissingTensor {
+        /// Its name.
+        name: String,
+        /// Names that resemble it, the most similar first.
+        similar: Vec<String>,
+    },
+
+    /// A tensor's shape is not what the configuration implies.
+    #[error("tensor `{tensor}` has shape {found:?}, expected {expected:?}")]
+    Shape {
+        /// Name of the tensor.
+        tensor: String,
+        /// What the configuration implies.
+        expected: Vec<usize>,
+        /// What the file says.
+        found: Vec<usize>,
+    },
+
+    /// A tensor has another number of dimensions than its use needs.
+    #[error("tensor `{tensor}` has shape {found:?}, expected {expected}")]
+    Rank {
+        /// Name of the tensor.
+        tensor: String,
+        /// What is expected, in words.
+        expected: &'static str,
+        /// What the file says.
+        found: Vec<usize>,
+    },
+
+    /// A tensor's element type cannot serve its use.
+    #[error("tensor `{tensor}` has element type {found}, expected {}", one_of(expected))]
+    Dtype {
+        /// Name of the tensor.
+        tensor: String,
+        /// Types that are possible.
+        expected: Vec<Dtype>,
+        /// Type in the file.
+        found: Dtype,
+    },
+
+    /// Four rows share a byte, so their number must be a multiple of four.
+    #[error("tensor `{tensor}` is packed, which needs a multiple of 4 rows; expected are {rows}")]
+    PackedRows {
+        /// Name of the tensor.
+        tensor: String,
+        /// Rows that the configuration implies.
+        rows: usize,
+    },
+
+    /// Two bits of a packed tensor hold 3, which is no ternary code.
+    #[error("tensor `{tensor}` is not ternary: the code at row {row}, column {column} is 3")]
+    NotTernary {
+        /// Name of the tensor.
+        tensor: String,
+        /// Row of the unpacked matrix.
+        row: usize,
+        /// Column.
+        column: usize,
+    },
+
+    /// An element is NaN or infinite.
+    #[error("tensor `{tensor}`: element {index} is {found}, expected a finite number")]
+    NotFinite {
+        /// Name of the tensor.
+        tensor: String,
+        /// Index in row-major order.
+        index: usize,
+        /// The element.
+        found: f32,
+    },
+
+    /// A scale is NaN, infinite or zero, or its reciprocal is infinite where it divides.
+    #[error("scale `{tensor}` is {found}, expected a finite number other than zero")]
+    Scale {
+        /// Name of the tensor.
+        tensor: String,
+        /// Its value.
+        found: f32,
+    },
+
+    /// The memory for a tensor cannot be had.
+    #[error("out of memory: tensor `{tensor}` needs {bytes} bytes")]
+    OutOfMemory {
+        /// Name of the tensor.
+        tensor: String,
+        /// Bytes of the whole tensor, or of what it is turned into.
+        bytes: u64,
+    },
+
+    /// A tensor cannot become a weight.
+    #[error("tensor `{tensor}`: {source}")]
+    Weight {
+        /// Name of the tensor.
+        tensor: String,
+        /// Why.
+        source: OpsError,
+    },
+}
+
+fn suggestion(similar: &[String]) -> String {
+    if similar.is_empty() {
+        return String::new();
+    }
+    format!("; there is `{}`", similar.join("`, `"))
+}
+
+fn one_of(dtypes: &[Dtype]) -> String {
+    dtypes.iter().map(Dtype::to_string).collect::<Vec<_>>().join(" or ")
+}

@@ -1,0 +1,287 @@
+//! Tensors as a checkpoint holds them.
+
+use std::{ops::Range, sync::Arc};
+
+use half::{bf16, f16};
+use safetensors::Dtype;
+
+use crate::error::CheckpointError;
+
+/// Name, type, shape and place of a tensor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TensorInfo {
+    /// Name, for example `model.norm.weight`.
+    pub name: String,
+    /// Type of the elements.
+    pub dtype: Dtype,
+    /// Shape; the last dimension is contiguous.
+    pub shape: Vec<usize>,
+    /// Name of the file that holds it.
+    pub file: Arc<str>,
+    /// Its bytes in that file.
+    pub range: Range<u64>,
+}
+
+impl TensorInfo {
+    /// Number of elements.
+    #[must_use]
+    pub fn elements(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    /// Number of bytes.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.range.end - self.range.start
+    }
+
+    /// # Errors
+    ///
+    /// [`CheckpointError::Shape`] if the shape is not `expected`.
+    pub fn expect_shape(&self, expected: &[usize]) -> Result<(), CheckpointError> {
+        if self.shape == expected {
+            return Ok(());
+        }
+        Err(CheckpointError::Shape {
+            tensor: self.name.clone(),
+            expected: expected.to_vec(),
+            found: self.shape.clone(),
+        })
+    }
+
+    /// # Errors
+    ///
+    /// [`CheckpointError::Dtype`] if the type is none of `expected`.
+    pub fn expect_dtype(&self, expected: &[Dtype]) -> Result<(), CheckpointError> {
+        if expected.contains(&self.dtype) {
+            return Ok(());
+        }
+        Err(CheckpointError::Dtype {
+            tensor: self.name.clone(),
+            expected: expected.to_vec(),
+            found: self.dtype,
+        })
+    }
+
+    /// Rows and columns of a matrix.
+    ///
+    /// # Errors
+    ///
+    /// [`CheckpointError::Rank`] if there are not two dimensions.
+    pub fn expect_matrix(&self) -> Result<(usize, usize), CheckpointError> {
+        match self.shape[..] {
+            [rows, columns] => Ok((rows, columns)),
+            _ => Err(self.rank("a matrix [rows, columns]")),
+        }
+    }
+
+    /// Zeroed bytes `[rows, row_bytes]` for what this tensor is turned into.
+    pub(crate) fn zeroed(&self, rows: usize, row_bytes: usize) -> Result<Vec<u8>, CheckpointError> {
+        let length = rows.saturating_mul(row_bytes);
+        let mut bytes = Vec::new();
+        if bytes.try_reserve_exact(length).is_err() {
+            let (tensor, bytes) = (self.name.clone(), length as u64);
+            return Err(CheckpointError::OutOfMemory { tensor, bytes });
+        }
+        bytes.resize(length, 0);
+        Ok(bytes)
+    }
+
+    pub(crate) fn rank(&self, expected: &'static str) -> CheckpointError {
+        let (tensor, found) = (self.name.clone(), self.shape.clone());
+        CheckpointError::Rank { tensor, expected, found }
+    }
+}
+
+/// The tensor of a name.
+///
+/// # Errors
+///
+/// [`CheckpointError::MissingTensor`], with up to three similar names.
+pub fn find<'a>(tensors: &'a [TensorInfo], name: &str) -> Result<&'a TensorInfo, CheckpointError> {
+    tensors.iter().find(|tensor| tensor.name == name).ok_or_else(|| missing(tensors, name))
+}
+
+/// The error for a tensor that is not there, with up to three similar names.
+#[must_use]
+pub fn missing(tensors: &[TensorInfo], name: &str) -> CheckpointError {
+    const MOST: usize = 3;
+    let mut similar: Vec<_> = tensors
+        .iter()
+        .map(|tensor| (shared_ends(&tensor.name, name), tensor.name.as_str()))
+        .filter(|(shared, _)| shared * 4 >= name.len() * 3)
+        .collect();
+    similar.sort_by_key(|&(shared, name)| (std::cmp::Reverse(shared), name));
+    CheckpointError::MissingTensor {
+        name: name.to_owned(),
+        similar: similar.into_iter().take(MOST).map(|(_, name)| name.to_owned()).collect(),
+    }
+}
+
+/// Bytes that two names share at their starts and ends, counted once.
+fn shared_ends(a: &str, b: &str) -> usize {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    let start = a.iter().zip(b).take_while(|(a, b)| a == b).count();
+    let end = a[start..].iter().rev().zip(b[start..].iter().rev()).take_while(|(a, b)| a == b);
+    start + end.count()
+}
+
+/// A tensor with its elements.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tensor {
+    /// Name, type and shape.
+    pub info: TensorInfo,
+    /// Elements, in row-major order.
+    pub data: TensorData,
+}
+
+/// The elements of a [`Tensor`], in their own type, so that a table moves into the engine
+/// without a copy.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TensorData {
+    /// `F32`
+    F32(Vec<f32>),
+    /// `F16`
+    F16(Vec<f16>),
+    /// `BF16`
+    Bf16(Vec<bf16>),
+    /// The bytes of every other type, as they are in the file.
+    Bytes(Vec<u8>),
+}
+
+/// Elements are allocated for at most so many times the bytes that have arrived: a header that
+/// lies about a size costs nothing, and a large tensor is soon allocated whole.
+const GROWTH: usize = 8;
+
+impl TensorData {
+    pub(crate) fn empty(dtype: Dtype) -> Self {
+        match dtype {
+            Dtype::F32 => Self::F32(Vec::new()),
+            Dtype::F16 => Self::F16(Vec::new()),
+            Dtype::BF16 => Self::Bf16(Vec::new()),
+            _ => Self::Bytes(Vec::new()),
+        }
+    }
+
+    /// How many values of its kind hold the whole tensor: elements, or bytes.
+    pub(crate) fn stored_length(&self, info: &TensorInfo) -> usize {
+        match self {
+            Self::Bytes(_) => usize::try_from(info.bytes()).unwrap_or(usize::MAX),
+            _ => info.elements(),
+        }
+    }
+
+    /// Appends little-endian elements. `elements` is how many there will be in the end; `bytes`
+    /// are whole elements.
+    pub(crate) fn append(
+        &mut self,
+        bytes: &[u8],
+        elements: usize,
+    ) -> Result<(), std::collections::TryReserveError> {
+        match self {
+            Self::F32(values) => extend(values, bytes, elements, f32::from_le_bytes),
+            Self::F16(values) => extend(values, bytes, elements, f16::from_le_bytes),
+            Self::Bf16(values) => extend(values, bytes, elements, bf16::from_le_bytes),
+            Self::Bytes(values) => {
+                reserve(values, bytes.len(), elements)?;
+                values.extend_from_slice(bytes);
+                Ok(())
+            }
+        }
+    }
+}
+
+fn extend<T, const SIZE: usize>(
+    values: &mut Vec<T>,
+    bytes: &[u8],
+    elements: usize,
+    from_le_bytes: impl Fn([u8; SIZE]) -> T,
+) -> Result<(), std::collections::TryReserveError> {
+    let (arrived, rest) = bytes.as_chunks::<SIZE>();
+    debug_assert!(rest.is_empty(), "pieces are whole elements");
+    reserve(values, arrived.len(), elements)?;
+    values.extend(arrived.iter().map(|bytes| from_le_bytes(*bytes)));
+    Ok(())
+}
+
+fn reserve<T>(
+    values: &mut Vec<T>,
+    arrived: usize,
+    elements: usize,
+) -> Result<(), std::collections::TryReserveError> {
+    let needed = values.len() + arrived;
+    if needed <= values.capacity() {
+        return Ok(());
+    }
+    let capacity = elements.min(needed.saturating_mul(GROWTH)).max(needed);
+    values.try_reserve_exact(capacity - values.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn info(name: &str, shape: &[usize]) -> TensorInfo {
+        let (name, file) = (name.to_owned(), "model.safetensors".into());
+        TensorInfo { name, dtype: Dtype::BF16, shape: shape.to_vec(), file, range: 0..0 }
+    }
+
+    #[test]
+    fn wrong_shapes_and_types_are_named() {
+        let info = info("model.norm.weight", &[64]);
+        assert_eq!(info.expect_shape(&[64]), Ok(()));
+        assert_eq!(info.expect_dtype(&[Dtype::F32, Dtype::BF16]), Ok(()));
+        assert_eq!(
+            info.expect_shape(&[64, 1]).unwrap_err().to_string(),
+            "tensor `model.norm.weight` has shape [64], expected [64, 1]"
+        );
+        assert_eq!(
+            info.expect_dtype(&[Dtype::F32, Dtype::F16]).unwrap_err().to_string(),
+            "tensor `model.norm.weight` has element type BF16, expected F32 or F16"
+        );
+        assert_eq!(
+            info.expect_matrix().unwrap_err().to_string(),
+            "tensor `model.norm.weight` has shape [64], expected a matrix [rows, columns]"
+        );
+    }
+
+    #[test]
+    fn a_missing_tensor_names_similar_ones() {
+        let tensors = [
+            info("model.layers.0.mlp.ffn_layernorm.weight", &[1]),
+            info("model.layers.0.self_attn.q_proj.weight", &[1]),
+            info("lm_head.weight", &[1]),
+        ];
+        assert!(find(&tensors, "lm_head.weight").is_ok());
+        let error = find(&tensors, "model.layers.0.mlp.ffn_sub_norm.weight").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "tensor `model.layers.0.mlp.ffn_sub_norm.weight` is missing; \
+             there is `model.layers.0.mlp.ffn_layernorm.weight`"
+        );
+        let error = find(&tensors, "x").unwrap_err();
+        assert_eq!(error.to_string(), "tensor `x` is missing");
+    }
+
+    #[test]
+    fn memory_follows_the_bytes_that_arrive() {
+        const CLAIMED: usize = 1 << 40;
+        let mut values: Vec<u8> = Vec::new();
+        for _ in 0..10 {
+            reserve(&mut values, 100, CLAIMED).unwrap();
+            values.extend_from_slice(&[0; 100]);
+            assert!(values.capacity() <= GROWTH * values.len(), "{}", values.capacity());
+        }
+        let mut honest: Vec<u8> = Vec::new();
+        reserve(&mut honest, 300, 2000).unwrap();
+        assert_eq!(honest.capacity(), 2000, "never more than the tensor");
+    }
+
+    #[test]
+    fn elements_are_little_endian() {
+        let mut data = TensorData::empty(Dtype::F32);
+        data.append(&1.5_f32.to_le_bytes(), 2).unwrap();
+        data.append(&(-2.0_f32).to_le_bytes(), 2).unwrap();
+        assert_eq!(data, TensorData::F32(vec![1.5, -2.0]));
+    }
+}

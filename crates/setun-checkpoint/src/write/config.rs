@@ -1,0 +1,279 @@
+//! The texts of `config.json` and `generation_config.json`.
+
+use serde::Serialize;
+use setun_ops::op::Activation;
+
+use crate::{
+    config::{LinearClass, ModelConfig, QuantizationMode, RopeScaling},
+    error::CheckpointError,
+    files,
+    generation::GenerationDefaults,
+    json,
+};
+
+/// The text of `config.json`, in transformers' names; `RoPE` in both spellings.
+///
+/// # Errors
+///
+/// [`CheckpointError::Json`] if a number cannot be written.
+pub fn config_json(config: &ModelConfig) -> Result<String, CheckpointError> {
+    let rope = rope(config);
+    json::write_text(
+        files::CONFIG,
+        &Config {
+            architectures: [&config.architecture],
+            model_type: if config.sub_norms { "bitnet" } else { "llama" },
+            vocab_size: config.vocab_size,
+            hidden_size: config.hidden_size,
+            intermediate_size: config.ffn_size,
+            num_hidden_layers: config.layers,
+            num_attention_heads: config.heads,
+            num_key_value_heads: config.kv_heads,
+            head_dim: config.head_dim,
+            hidden_act: match config.activation {
+                Activation::ReluSquared => "relu2",
+                Activation::Silu => "silu",
+            },
+            max_position_embeddings: config.context_length,
+            rms_norm_eps: config.norm_eps,
+            rope_theta: config.rope.theta,
+            rope_scaling: (config.rope.scaling != RopeScaling::Default)
+                .then_some(Rope { rope_theta: None, ..rope }),
+            rope_parameters: rope,
+            tie_word_embeddings: config.tied_head,
+            attention_bias: config.attention_bias,
+            mlp_bias: config.mlp_bias,
+            bos_token_id: config.bos_token,
+            eos_token_id: tokens(&config.eos_tokens),
+            quantization_config: quantization(config),
+        },
+    )
+}
+
+/// The text of `generation_config.json`.
+///
+/// # Errors
+///
+/// [`CheckpointError::Json`] if a number cannot be written.
+pub fn generation_config_json(defaults: &GenerationDefaults) -> Result<String, CheckpointError> {
+    json::write_text(
+        files::GENERATION_CONFIG,
+        &Generation {
+            bos_token_id: defaults.bos,
+            eos_token_id: defaults.eos_tokens.as_deref().and_then(tokens),
+            do_sample: defaults.do_sample,
+            temperature: defaults.temperature,
+            top_k: defaults.top_k,
+            top_p: defaults.top_p,
+            min_p: defaults.min_p,
+            repetition_penalty: defaults.repetition_penalty,
+        },
+    )
+}
+
+#[derive(Serialize)]
+#[expect(clippy::struct_field_names, reason = "the file's names")]
+struct Config<'a> {
+    architectures: [&'a str; 1],
+    model_type: &'a str,
+    vocab_size: usize,
+    hidden_size: usize,
+    intermediate_size: usize,
+    num_hidden_layers: usize,
+    num_attention_heads: usize,
+    num_key_value_heads: usize,
+    head_dim: usize,
+    hidden_act: &'a str,
+    max_position_embeddings: usize,
+    rms_norm_eps: f32,
+    rope_theta: f64,
+    rope_scaling: Option<Rope>,
+    rope_parameters: Rope,
+    tie_word_embeddings: bool,
+    attention_bias: bool,
+    mlp_bias: bool,
+    bos_token_id: Option<u32>,
+    eos_token_id: Option<Tokens<'a>>,
+    quantization_config: QuantizationConfig,
+}
+
+#[derive(Clone, Copy, Serialize)]
+#[expect(clippy::struct_field_names, reason = "the file's names")]
+struct Rope {
+    rope_type: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rope_theta: Option<f64>,
+    #[serde(flatten)]
+    llama3: Option<Llama3>,
+}
+
+#[derive(Clone, Copy, Serialize)]
+struct Llama3 {
+    factor: f32,
+    low_freq_factor: f32,
+    high_freq_factor: f32,
+    original_max_position_embeddings: usize,
+}
+
+#[derive(Serialize)]
+struct QuantizationConfig {
+    quant_method: &'static str,
+    linear_class: &'static str,
+    quantization_mode: &'static str,
+    use_rms_norm: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rms_norm_eps: Option<f32>,
+    modules_to_not_convert: [&'static str; 1],
+}
+
+#[derive(Serialize)]
+struct Generation<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bos_token_id: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    eos_token_id: Option<Tokens<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    do_sample: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    top_k: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    top_p: Option<f32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    min_p: Option<f32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    repetition_penalty: Option<f32>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Tokens<'a> {
+    One(u32),
+    Several(&'a [u32]),
+}
+
+fn tokens(tokens: &[u32]) -> Option<Tokens<'_>> {
+    match tokens {
+        [] => None,
+        [token] => Some(Tokens::One(*token)),
+        several => Some(Tokens::Several(several)),
+    }
+}
+
+fn rope(config: &ModelConfig) -> Rope {
+    let rope_theta = Some(config.rope.theta);
+    match config.rope.scaling {
+        RopeScaling::Default => Rope { rope_type: "default", rope_theta, llama3: None },
+        RopeScaling::Llama3 { factor, low_freq_factor, high_freq_factor, original_context } => {
+            let llama3 = Some(Llama3 {
+                factor,
+                low_freq_factor,
+                high_freq_factor,
+                original_max_position_embeddings: original_context,
+            });
+            Rope { rope_type: "llama3", rope_theta, llama3 }
+        }
+    }
+}
+
+fn quantization(config: &ModelConfig) -> QuantizationConfig {
+    let quantization = &config.quantization;
+    QuantizationConfig {
+        quant_method: "bitnet",
+        linear_class: match quantization.linear_class {
+            LinearClass::AutoBitLinear => "autobitlinear",
+            LinearClass::BitLinear => "bitlinear",
+        },
+        quantization_mode: match quantization.mode {
+            QuantizationMode::Offline => "offline",
+            QuantizationMode::Online => "online",
+        },
+        use_rms_norm: quantization.linear_norm_eps.is_some(),
+        rms_norm_eps: quantization.linear_norm_eps,
+        modules_to_not_convert: ["lm_head"],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Quantization, RopeConfig};
+
+    fn config() -> ModelConfig {
+        ModelConfig {
+            architecture: "LlamaForCausalLM".to_owned(),
+            vocab_size: 263,
+            hidden_size: 64,
+            ffn_size: 132,
+            layers: 3,
+            heads: 4,
+            kv_heads: 2,
+            head_dim: 32,
+            context_length: 512,
+            activation: Activation::Silu,
+            norm_eps: 1e-12,
+            rope: RopeConfig {
+                theta: 1_000_042.0,
+                scaling: RopeScaling::Llama3 {
+                    factor: 8.0,
+                    low_freq_factor: 1.1,
+                    high_freq_factor: 4.0,
+                    original_context: 64,
+                },
+            },
+            sub_norms: false,
+            tied_head: false,
+            attention_bias: true,
+            mlp_bias: true,
+            quantization: Quantization {
+                linear_class: LinearClass::BitLinear,
+                mode: QuantizationMode::Online,
+                linear_norm_eps: Some(1e-6),
+            },
+            bos_token: None,
+            eos_tokens: vec![2, 7],
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let bitnet = ModelConfig {
+            architecture: "BitNetForCausalLM".to_owned(),
+            head_dim: 16,
+            activation: Activation::ReluSquared,
+            rope: RopeConfig { theta: 10_000.0, scaling: RopeScaling::Default },
+            sub_norms: true,
+            tied_head: true,
+            quantization: Quantization {
+                linear_class: LinearClass::AutoBitLinear,
+                mode: QuantizationMode::Offline,
+                linear_norm_eps: None,
+            },
+            bos_token: Some(1),
+            eos_tokens: vec![],
+            ..config()
+        };
+        for config in [config(), bitnet] {
+            let text = config_json(&config).unwrap();
+            let read = ModelConfig::parse(text.as_bytes(), &GenerationDefaults::default());
+            assert_eq!(read, Ok(config), "{text}");
+        }
+    }
+
+    #[test]
+    fn generation_defaults_are_read_back() {
+        let some = GenerationDefaults {
+            do_sample: Some(true),
+            temperature: Some(0.7),
+            top_k: Some(40),
+            min_p: Some(0.05),
+            eos_tokens: Some(vec![2]),
+            ..GenerationDefaults::default()
+        };
+        for defaults in [some, GenerationDefaults::default()] {
+            let text = generation_config_json(&defaults).unwrap();
+            assert_eq!(GenerationDefaults::parse(text.as_bytes()), Ok(defaults), "{text}");
+        }
+    }
+}

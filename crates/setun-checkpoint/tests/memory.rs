@@ -1,0 +1,117 @@
+//! A file that lies about its sizes costs no more memory than its own bytes are worth.
+//!
+//! The one test of this binary counts what is allocated; a second would count along with it.
+
+#![expect(unsafe_code, reason = "a global allocator can only be written so")]
+
+mod support;
+
+use std::{
+    alloc::{GlobalAlloc, Layout, System},
+    sync::atomic::{AtomicUsize, Ordering::Relaxed},
+};
+
+use setun_checkpoint::{Answer, CheckpointError, Reader, Source, files};
+use support::{Folder, golden};
+
+/// The system's allocator, with a count of live bytes and its highest value.
+struct Counting;
+
+static LIVE: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+// SAFETY: every call goes to the system's allocator unchanged.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let live = LIVE.fetch_add(layout.size(), Relaxed) + layout.size();
+        PEAK.fetch_max(live, Relaxed);
+        // SAFETY: the caller's promises are those that the system's allocator asks for.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        LIVE.fetch_sub(layout.size(), Relaxed);
+        // SAFETY: as above.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+/// Most bytes allocated at once while `work` runs, beyond those before.
+fn peak_of<T>(work: impl FnOnce() -> T) -> (T, usize) {
+    let before = LIVE.load(Relaxed);
+    PEAK.store(before, Relaxed);
+    let result = work();
+    (result, PEAK.load(Relaxed) - before)
+}
+
+/// The reader's own bytes for a folder, and its error. Answers are borrowed from the folder.
+fn read(folder: &Folder) -> (CheckpointError, usize) {
+    peak_of(|| {
+        let mut reader = Reader::new(Source::Folder);
+        loop {
+            let want = reader.want().expect("these files are bad");
+            let whole = folder.get(&want.file).map_or(&[][..], Vec::as_slice);
+            let range = want.range.unwrap_or(0..whole.len() as u64);
+            let place = |at: u64| usize::try_from(at).map_or(whole.len(), |at| at.min(whole.len()));
+            let answer = if folder.contains_key(&want.file) {
+                Answer::Bytes(&whole[place(range.start)..place(range.end)])
+            } else {
+                Answer::Missing
+            };
+            if let Err(error) = reader.give(answer) {
+                return error;
+            }
+        }
+    })
+}
+
+fn safetensors(header: &str, data: usize) -> Vec<u8> {
+    let length = (header.len() as u64).to_le_bytes();
+    [&length[..], header.as_bytes(), &vec![0; data]].concat()
+}
+
+#[test]
+fn lies_cost_no_memory() {
+    const MIB: usize = 1 << 20;
+    let folder = golden("llama-rmsnorm-bias/packed");
+    let with = |weights: Vec<u8>| {
+        let config = br#"{"model_type": "bitnet", "num_hidden_layers": 1}"#.to_vec();
+        let changed = [(files::WEIGHTS.to_owned(), weights), (files::CONFIG.to_owned(), config)];
+        folder.clone().into_iter().chain(changed).collect::<Folder>()
+    };
+
+    // A header of 99 MB that is not there.
+    let mut long = 99_000_000_u64.to_le_bytes().to_vec();
+    long.push(b'{');
+    let (error, peak) = read(&with(long));
+    assert!(matches!(error, CheckpointError::Truncated { .. }), "{error}");
+    assert!(peak < MIB / 4, "{peak}");
+
+    // A tensor of a terabyte, of which nothing, or 12 MiB, is there.
+    let (elements, end) = (1_u64 << 38, 1_u64 << 40);
+    let header = format!(
+        r#"{{"a": {{"dtype": "F32", "shape": [{elements}], "data_offsets": [0, {end}]}}}}"#
+    );
+    for (data, limit) in [(0, MIB / 4), (12 * MIB, 4 * 12 * MIB)] {
+        let (error, peak) = read(&with(safetensors(&header, data)));
+        assert!(matches!(error, CheckpointError::Truncated { .. }), "{error}");
+        assert!(peak < limit, "{peak} of {limit}");
+    }
+
+    // A header of very many tensors, and one of a tensor with very many dimensions.
+    let entry =
+        |index: usize| format!(r#""{index:x}":{{"dtype":"U8","shape":[],"data_offsets":[0,0]}}"#);
+    let many = (0..200_000).map(entry).collect::<Vec<_>>().join(",");
+    let dimensions = vec!["1"; 1_000_000].join(",");
+    let wide = format!(r#""a":{{"dtype":"U8","shape":[{dimensions}],"data_offsets":[0,1]}}"#);
+    for entries in [many, wide] {
+        let header = format!("{{{entries}}}");
+        let limit = 12 * header.len();
+        let (error, peak) = read(&with(safetensors(&header, 1)));
+        assert!(matches!(error, CheckpointError::TensorSize { .. }), "{error}");
+        assert!(peak < limit, "{peak} of {limit}");
+    }
+}
