@@ -105,7 +105,7 @@ pub enum TextError {
     LogitNotFinite {
         /// Id of the token.
         token: u32,
-        /// Its logit, after the repetition penalty.
+        /// Its logit, after repetition penalty and temperature.
         found: f32,
     },
 

@@ -4,9 +4,9 @@
 //! `top_p`, `min_p`, draw. Each filter sees the probabilities renormalised over what the one
 //! before it left. Survivors are a list of (id, logit), never a vocabulary with holes.
 //!
-//! The penalty is applied in f32. A weight is `exp((logit − best) / temperature)` in f64 by
-//! `libm`, and sums run over the survivors from the best down (ties by the lower id), so a
-//! choice is the same natively and in WebAssembly, to the bit.
+//! Penalty and temperature act on the logits in f32, as there. A weight is `exp(logit − best)`
+//! in f64 by `libm`, and sums run over the survivors from the best down (ties by the lower id),
+//! so a choice is the same natively and in WebAssembly, to the bit.
 
 use crate::survivors::{Ranked, keep_top_k, keep_top_p};
 use crate::{Draw, SamplerOptions, TextError};
@@ -93,8 +93,7 @@ impl Sampler {
         keep_top_k(&mut tokens, self.options.top_k);
         tokens.sort_unstable();
         let best = f64::from(tokens.first().ok_or(TextError::NoLogits)?.logit());
-        let temperature = f64::from(self.options.temperature);
-        let weight = |token: Ranked| libm::exp((f64::from(token.logit()) - best) / temperature);
+        let weight = |token: Ranked| libm::exp(f64::from(token.logit()) - best);
         let mut weighted: Vec<_> = tokens.into_iter().map(|token| (token, weight(token))).collect();
         if self.options.top_p < 1.0 {
             keep_top_p(&mut weighted, f64::from(self.options.top_p));
@@ -104,39 +103,36 @@ impl Sampler {
         Ok(weighted)
     }
 
-    /// All tokens with their penalised logits, which are finite.
+    /// All tokens with their logits after penalty and temperature, which are finite.
     fn ranked(&self, logits: &[f32], history: &[u32]) -> Result<Vec<Ranked>, TextError> {
-        let ids = 0..=u32::MAX;
-        let finite = |(token, found): (u32, f32)| {
-            if found.is_finite() {
-                Ok(Ranked::new(token, found))
-            } else {
-                Err(TextError::LogitNotFinite { token, found })
-            }
+        let penalised;
+        let logits = if self.options.repetition_penalty == 1.0 {
+            logits
+        } else {
+            penalised = penalise(logits, history, self.options.repetition_penalty)?;
+            &penalised
         };
-        let penalty = self.options.repetition_penalty;
-        if penalty == 1.0 {
-            return ids.zip(logits.iter().copied()).map(finite).collect();
-        }
-        let mut logits = logits.to_vec();
-        penalise(&mut logits, history, penalty)?;
-        ids.zip(logits).map(finite).collect()
+        let divisor = if self.options.temperature == 0.0 { 1.0 } else { self.options.temperature };
+        let rank = |(token, logit): (u32, &f32)| {
+            let found = logit / divisor;
+            let finite = found.is_finite().then(|| Ranked::new(token, found));
+            finite.ok_or(TextError::LogitNotFinite { token, found })
+        };
+        (0..=u32::MAX).zip(logits).map(rank).collect()
     }
 }
 
 /// Makes every token of `history` less likely, once however often it occurred (more likely if
 /// `penalty` is below 1).
-fn penalise(logits: &mut [f32], history: &[u32], penalty: f32) -> Result<(), TextError> {
-    let mut done = vec![false; logits.len()];
+fn penalise(logits: &[f32], history: &[u32], penalty: f32) -> Result<Vec<f32>, TextError> {
+    let mut penalised = logits.to_vec();
     for &token in history {
         let index = token as usize;
         let vocabulary = logits.len();
-        let logit = logits.get_mut(index).ok_or(TextError::TokenRange { token, vocabulary })?;
-        if !std::mem::replace(&mut done[index], true) {
-            *logit = if *logit < 0.0 { *logit * penalty } else { *logit / penalty };
-        }
+        let &logit = logits.get(index).ok_or(TextError::TokenRange { token, vocabulary })?;
+        penalised[index] = if logit < 0.0 { logit * penalty } else { logit / penalty };
     }
-    Ok(())
+    Ok(penalised)
 }
 
 fn total(weighted: &[(Ranked, f64)]) -> f64 {
@@ -185,6 +181,9 @@ mod tests {
                 assert!(matches!(error, Err(TextError::LogitNotFinite { token: 1, .. })));
             }
         }
+        let options = SamplerOptions { temperature: 1e-40, ..greedy() };
+        let error = sampler(options).sample(&[0.0, 5.0], &[], Draw::default());
+        assert!(matches!(error, Err(TextError::LogitNotFinite { token: 1, .. })), "it overflows");
         let error = sampler(greedy()).sample(&[], &[], Draw::default());
         assert!(matches!(error, Err(TextError::NoLogits)));
     }
@@ -199,8 +198,8 @@ mod tests {
     }
 
     #[test]
-    fn the_smallest_temperature_is_all_but_greedy() {
-        let options = SamplerOptions { temperature: 1e-40, ..greedy() };
+    fn a_very_small_temperature_is_all_but_greedy() {
+        let options = SamplerOptions { temperature: 1e-30, ..greedy() };
         let found = sampler(options).probabilities(&[1.0, 2.0, 1.999], &[]).expect("finite");
         assert_eq!(found, [(1, 1.0), (2, 0.0), (0, 0.0)]);
     }
@@ -227,7 +226,7 @@ mod tests {
     fn by_definition(options: &SamplerOptions, logits: &[f32]) -> Vec<u32> {
         let mut left: Vec<(u32, f64)> = (0..)
             .zip(logits)
-            .map(|(token, &logit)| (token, f64::from(logit) / f64::from(options.temperature)))
+            .map(|(token, &logit)| (token, f64::from(logit / options.temperature)))
             .collect();
         left.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
         if let Some(&(_, last)) = options.top_k.checked_sub(1).and_then(|index| left.get(index)) {

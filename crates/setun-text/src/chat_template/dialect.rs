@@ -3,6 +3,7 @@
 //! there are `raise_exception`, `strftime_now` and a `tojson` of its own.
 
 use minijinja::syntax::SyntaxConfig;
+use minijinja::value::ValueKind;
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, Value};
 
 use super::to_json::to_json;
@@ -22,8 +23,26 @@ pub(super) fn environment() -> Environment<'static> {
     environment.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
     environment.set_fuel(Some(FUEL));
     environment.add_filter("tojson", to_json);
+    environment.add_filter("length", length);
+    environment.add_filter("count", length);
+    environment.add_test("iterable", is_iterable);
     environment.add_function("raise_exception", raise_exception);
     environment
+}
+
+/// As in Jinja, an undefined value has no entries.
+fn length(value: &Value) -> Result<usize, Error> {
+    let length = if value.is_undefined() { Some(0) } else { value.len() };
+    length.ok_or_else(|| {
+        let message = format!("a value of type {} has no length", value.kind());
+        Error::new(ErrorKind::InvalidOperation, message)
+    })
+}
+
+/// As in Python, text can be iterated over and `None` cannot.
+fn is_iterable(value: &Value) -> bool {
+    use ValueKind::{Iterable, Map, Seq, String, Undefined};
+    matches!(value.kind(), Iterable | Map | Seq | String | Undefined)
 }
 
 /// The function `strftime_now(format)` at a given time.

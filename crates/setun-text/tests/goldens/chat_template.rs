@@ -54,15 +54,6 @@ fn renders_and_tokenizes_as_the_reference() {
     }
 }
 
-/// Every variable that a server would give.
-fn full_options() -> RenderOptions {
-    RenderOptions {
-        add_generation_prompt: true,
-        now: Some(CivilTime::from_unix_seconds(1_753_531_200)),
-        ..RenderOptions::default()
-    }
-}
-
 fn real_template(file: &str) -> ChatTemplate {
     let config = json!({"bos_token": "<|bos|>", "eos_token": {"content": "<|eos|>"}});
     let config = serde_json::to_vec(&config).expect("a JSON value");
@@ -76,40 +67,70 @@ fn real_template(file: &str) -> ChatTemplate {
     template.expect("the file is there")
 }
 
-fn real_templates() -> Vec<String> {
-    let folder = std::fs::read_dir(fixture("chat-templates")).expect("the folder is there");
-    let names = folder.map(|entry| entry.expect("an entry").file_name().into_string());
-    let mut names: Vec<String> = names
-        .map(|name| name.expect("a name in ASCII"))
-        .filter(|name| name.ends_with(".jinja"))
-        .collect();
-    names.sort();
-    assert_eq!(names.len(), 55);
-    names
+fn options(case: &Value, now: CivilTime) -> RenderOptions {
+    RenderOptions {
+        add_generation_prompt: case["add_generation_prompt"] == true,
+        tools: case["tools"].as_array().cloned(),
+        documents: None,
+        now: Some(now),
+        variables: case["variables"].as_object().cloned().unwrap_or_default(),
+    }
+}
+
+/// What Jinja2 renders or refuses we render or refuse alike. Where it fails (most often on a
+/// variable the template does not check for) there is nothing to compare.
+#[test]
+fn real_templates_render_as_jinja_renders_them() {
+    let golden = read_json("chat-templates/rendered.json");
+    assert_eq!(golden["now"], "2025-07-26T12:00:05");
+    let now = CivilTime::from_unix_seconds(1_753_531_205);
+    let mut differences = Vec::new();
+    let mut compared = 0;
+    for (file, expected) in golden["rendered"].as_object().expect("an object") {
+        let template = real_template(file);
+        for (name, case) in golden["cases"].as_object().expect("an object") {
+            let expected = &expected[name];
+            let found = match template.render(&messages(&case["messages"]), &options(case, now)) {
+                Ok(text) => json!({ "text": text }),
+                Err(TextError::TemplateRefused { message }) => json!({ "refused": message }),
+                Err(error) => json!({ "failed": error.to_string() }),
+            };
+            if expected.get("failed").is_none() {
+                compared += 1;
+                if *expected != found {
+                    differences.push(format!("{file}, {name}:\n  {expected}\n  {found}"));
+                }
+            }
+        }
+    }
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
+    assert!(compared > 290, "only {compared} prompts");
+}
+
+/// A user and an assistant, and whatever variables a template cannot do without.
+#[test]
+fn every_real_template_takes_a_plain_conversation() {
+    let golden = read_json("chat-templates/rendered.json");
+    let now = CivilTime::from_unix_seconds(1_753_531_205);
+    let mut options = options(&golden["cases"]["plain"], now);
+    options.variables.insert("functions".to_owned(), json!("[]"));
+    options.variables.insert("datetime".to_owned(), json!("2025-07-26"));
+    let conversation = messages(&golden["cases"]["plain"]["messages"]);
+    for file in golden["rendered"].as_object().expect("an object").keys() {
+        let text = real_template(file).render(&conversation, &options);
+        let text = text.unwrap_or_else(|error| panic!("{file}: {error}"));
+        for message in &conversation {
+            assert!(text.contains(message.content.trim()), "{file}: {text}");
+        }
+    }
 }
 
 #[test]
-fn every_real_template_renders_a_plain_conversation() {
-    let conversation = [
-        Message::user("What is ternary?"),
-        Message::assistant("Three values."),
-        Message::user("Which <ones> & \"why\"?"),
-    ];
-    let mut failures = Vec::new();
-    for file in real_templates() {
-        match real_template(&file).render(&conversation, &full_options()) {
-            Ok(text) => {
-                for message in &conversation {
-                    if !text.contains(&message.content) {
-                        failures.push(format!("{file}: {:?} is not in {text:?}", message.content));
-                    }
-                }
-            }
-            Err(TextError::TemplateRefused { message }) => {
-                failures.push(format!("{file}: refuses: {message}"))
-            }
-            Err(error) => failures.push(format!("{file}: {error}")),
-        }
-    }
-    assert!(failures.is_empty(), "{}", failures.join("\n"));
+fn every_real_template_is_in_the_golden_file() {
+    let folder = std::fs::read_dir(fixture("chat-templates")).expect("the folder is there");
+    let files = folder.map(|entry| entry.expect("an entry").path());
+    let templates = files.filter(|path| path.extension().is_some_and(|end| end == "jinja")).count();
+    let golden = read_json("chat-templates/rendered.json");
+    assert_eq!(golden["rendered"].as_object().map(serde_json::Map::len), Some(templates));
+    assert_eq!(templates, 55);
 }
