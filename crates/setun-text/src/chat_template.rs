@@ -2,6 +2,7 @@
 
 mod dialect;
 mod generation_tags;
+mod python_float;
 mod source;
 mod to_json;
 mod to_value;

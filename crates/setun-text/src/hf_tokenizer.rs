@@ -61,7 +61,10 @@ impl Tokenizer for HfTokenizer {
 
 impl std::fmt::Debug for HfTokenizer {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("HfTokenizer").field("vocab_size", &self.vocab_size).finish()
+        formatter
+            .debug_struct("HfTokenizer")
+            .field("vocab_size", &self.vocab_size)
+            .finish_non_exhaustive()
     }
 }
 

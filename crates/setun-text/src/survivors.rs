@@ -26,7 +26,6 @@ impl Ranked {
     }
 
     /// Equal for equal logits, smaller for higher ones.
-    #[expect(clippy::cast_possible_truncation, reason = "the high half fits")]
     fn rank(self) -> u32 {
         (self.0 >> 32) as u32
     }

@@ -4,8 +4,9 @@
 
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::ValueKind;
-use minijinja::{AutoEscape, Environment, Error, ErrorKind, Value};
+use minijinja::{AutoEscape, Environment, Error, ErrorKind, Value, escape_formatter};
 
+use super::python_float;
 use super::to_json::to_json;
 use crate::{CivilTime, TextError};
 
@@ -22,12 +23,22 @@ pub(super) fn environment() -> Environment<'static> {
     environment.set_auto_escape_callback(|_| AutoEscape::None);
     environment.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
     environment.set_fuel(Some(FUEL));
+    environment.set_formatter(|out, state, value| match python_float::from_value(value) {
+        Some(number) => Ok(out.write_str(&python_float::repr(number))?),
+        None => escape_formatter(out, state, value),
+    });
     environment.add_filter("tojson", to_json);
+    environment.add_filter("string", string);
     environment.add_filter("length", length);
     environment.add_filter("count", length);
     environment.add_test("iterable", is_iterable);
     environment.add_function("raise_exception", raise_exception);
     environment
+}
+
+/// A value as Python's `str` writes it.
+fn string(value: &Value) -> String {
+    python_float::from_value(value).map_or_else(|| value.to_string(), python_float::repr)
 }
 
 /// As in Jinja, an undefined value has no entries.
