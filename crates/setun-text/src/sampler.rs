@@ -8,7 +8,9 @@
 //! in f64 by `libm`, and sums run over the survivors from the best down (ties by the lower id),
 //! so a choice is the same natively and in WebAssembly, to the bit.
 
-use crate::survivors::{Ranked, keep_top_k, keep_top_p};
+use std::borrow::Cow;
+
+use crate::survivors::{Ranked, drop_below, keep_top_k, keep_top_p};
 use crate::{Draw, SamplerOptions, TextError};
 
 /// Chooses tokens by fixed options. It has no state: equal arguments, equal choice.
@@ -80,17 +82,23 @@ impl Sampler {
 
     /// The greedy choice: the highest logit, of equal ones the lowest id.
     fn best(&self, logits: &[f32], history: &[u32]) -> Result<u32, TextError> {
-        self.ranked(logits, history)?
-            .into_iter()
-            .min()
-            .map(Ranked::token)
-            .ok_or(TextError::NoLogits)
+        let penalised = self.penalised(logits, history)?;
+        let mut best: Option<Ranked> = None;
+        for ranked in self.ranked(&penalised) {
+            let ranked = ranked?;
+            best = Some(best.map_or(ranked, |best| best.min(ranked)));
+        }
+        best.map(Ranked::token).ok_or(TextError::NoLogits)
     }
 
     /// The survivors of all filters and their weights, the best first with weight 1.
     fn weighted(&self, logits: &[f32], history: &[u32]) -> Result<Vec<(Ranked, f64)>, TextError> {
-        let mut tokens = self.ranked(logits, history)?;
+        let penalised = self.penalised(logits, history)?;
+        let mut tokens = self.ranked(&penalised).collect::<Result<Vec<_>, _>>()?;
         keep_top_k(&mut tokens, self.options.top_k);
+        if self.options.top_p == 1.0 {
+            drop_below(&mut tokens, self.options.min_p);
+        }
         tokens.sort_unstable();
         let best = f64::from(tokens.first().ok_or(TextError::NoLogits)?.logit());
         let weight = |token: Ranked| libm::exp(f64::from(token.logit()) - best);
@@ -103,36 +111,37 @@ impl Sampler {
         Ok(weighted)
     }
 
-    /// All tokens with their logits after penalty and temperature, which are finite.
-    fn ranked(&self, logits: &[f32], history: &[u32]) -> Result<Vec<Ranked>, TextError> {
-        let penalised;
-        let logits = if self.options.repetition_penalty == 1.0 {
-            logits
-        } else {
-            penalised = penalise(logits, history, self.options.repetition_penalty)?;
-            &penalised
-        };
+    /// The logits after the repetition penalty, which makes every token of `history` less
+    /// likely, once however often it occurred (more likely if it is below 1).
+    fn penalised<'a>(
+        &self,
+        logits: &'a [f32],
+        history: &[u32],
+    ) -> Result<Cow<'a, [f32]>, TextError> {
+        let penalty = self.options.repetition_penalty;
+        let mut penalised = Cow::Borrowed(logits);
+        if penalty != 1.0 {
+            for &token in history {
+                let index = token as usize;
+                let vocabulary = logits.len();
+                let &logit =
+                    logits.get(index).ok_or(TextError::TokenRange { token, vocabulary })?;
+                penalised.to_mut()[index] =
+                    if logit < 0.0 { logit * penalty } else { logit / penalty };
+            }
+        }
+        Ok(penalised)
+    }
+
+    /// All tokens with their logits after the temperature, which are finite.
+    fn ranked(&self, logits: &[f32]) -> impl Iterator<Item = Result<Ranked, TextError>> {
         let divisor = if self.options.temperature == 0.0 { 1.0 } else { self.options.temperature };
-        let rank = |(token, logit): (u32, &f32)| {
+        (0..=u32::MAX).zip(logits).map(move |(token, logit)| {
             let found = logit / divisor;
             let finite = found.is_finite().then(|| Ranked::new(token, found));
             finite.ok_or(TextError::LogitNotFinite { token, found })
-        };
-        (0..=u32::MAX).zip(logits).map(rank).collect()
+        })
     }
-}
-
-/// Makes every token of `history` less likely, once however often it occurred (more likely if
-/// `penalty` is below 1).
-fn penalise(logits: &[f32], history: &[u32], penalty: f32) -> Result<Vec<f32>, TextError> {
-    let mut penalised = logits.to_vec();
-    for &token in history {
-        let index = token as usize;
-        let vocabulary = logits.len();
-        let &logit = logits.get(index).ok_or(TextError::TokenRange { token, vocabulary })?;
-        penalised[index] = if logit < 0.0 { logit * penalty } else { logit / penalty };
-    }
-    Ok(penalised)
 }
 
 fn total(weighted: &[(Ranked, f64)]) -> f64 {

@@ -43,6 +43,15 @@ pub(crate) fn keep_top_k(tokens: &mut Vec<Ranked>, count: usize) {
     tokens.retain(|token| token.rank() <= last);
 }
 
+/// Drops tokens that are sure to have less than `share` of the best one's weight, so that
+/// fewer are sorted. Some that have less may stay.
+pub(crate) fn drop_below(tokens: &mut Vec<Ranked>, share: f32) {
+    let Some(best) = tokens.iter().min().filter(|_| share > 0.0) else { return };
+    let margin = 0.01; // Far more than the rounding of a logarithm.
+    let least = f64::from(best.logit()) + libm::log(f64::from(share)) - margin;
+    tokens.retain(|token| f64::from(token.logit()) >= least);
+}
+
 /// Leaves tokens as long as those before them have less than `share` of the whole weight.
 ///
 /// `weighted` is sorted. The first always stays.

@@ -12,7 +12,7 @@ use crate::{CivilTime, TextError};
 
 /// Instructions a template may run; the longest real ones need some thousands a message. A
 /// template comes with a model, which may be anybody's.
-const FUEL: u64 = 50_000_000;
+const FUEL: u64 = 20_000_000;
 
 /// The language without any template.
 pub(super) fn environment() -> Environment<'static> {
