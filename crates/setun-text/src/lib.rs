@@ -1,1 +1,40 @@
-//! See Cargo.toml.
+//! Text to tokens and back.
+//!
+//! - [`Tokenizer`] turns text into token ids and ids into text; [`HfTokenizer`] reads a
+//!   `tokenizer.json`.
+//! - [`ChatTemplate`] writes a conversation as the prompt its model was trained on.
+//! - [`StreamDecoder`] gives the text of a generation piece by piece, never half a character.
+//! - [`StopStrings`] ends a generation at a string without showing any part of it.
+//! - [`Sampler`] picks the next token; it keeps no state, so a draw can be repeated anywhere.
+//! - [`logprob`] is what the model itself thought of a token.
+//!
+//! This crate sees a model only as `&[f32]` logits. It does no IO, reads no clock, starts no
+//! thread and keeps no global state, and it gives the same bits natively and in WebAssembly:
+//! one regular expression engine, and exponentials from `libm` alone.
+
+mod chat_template;
+mod civil_time;
+mod draw;
+mod error;
+mod hf_tokenizer;
+mod logprob;
+mod message;
+mod sampler;
+mod sampler_options;
+mod stop_strings;
+mod stream_decoder;
+mod survivors;
+mod tokenizer;
+
+pub use chat_template::{ChatTemplate, ChatTemplateFiles, RenderOptions};
+pub use civil_time::CivilTime;
+pub use draw::Draw;
+pub use error::TextError;
+pub use hf_tokenizer::HfTokenizer;
+pub use logprob::logprob;
+pub use message::Message;
+pub use sampler::{Choice, Sampler};
+pub use sampler_options::SamplerOptions;
+pub use stop_strings::{StopStep, StopStrings};
+pub use stream_decoder::StreamDecoder;
+pub use tokenizer::Tokenizer;

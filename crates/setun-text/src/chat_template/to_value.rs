@@ -1,0 +1,39 @@
+//! JSON as values of the template language, in the order of the file.
+
+use minijinja::Value;
+use serde_json::Map;
+
+use crate::Message;
+
+/// A message with its role and content first.
+pub(super) fn message(message: &Message) -> Value {
+    let own = [("role", &message.role), ("content", &message.content)];
+    let own = own.map(|(key, text)| (key, Value::from(text.as_str())));
+    let fields = message.fields.iter().map(|(key, field)| (key.as_str(), value(field)));
+    Value::from_pairs(own.into_iter().chain(fields))
+}
+
+/// An object.
+pub(super) fn map(map: &Map<String, serde_json::Value>) -> Value {
+    Value::from_pairs(map.iter().map(|(key, entry)| (key.as_str(), value(entry))))
+}
+
+/// An array.
+pub(super) fn list(list: &[serde_json::Value]) -> Value {
+    list.iter().map(value).collect()
+}
+
+fn value(json: &serde_json::Value) -> Value {
+    match json {
+        serde_json::Value::Null => Value::from(()),
+        serde_json::Value::Bool(truth) => Value::from(*truth),
+        serde_json::Value::Number(number) => match (number.as_i64(), number.as_u64()) {
+            (Some(integer), _) => Value::from(integer),
+            (None, Some(integer)) => Value::from(integer),
+            (None, None) => Value::from(number.as_f64().unwrap_or(f64::NAN)),
+        },
+        serde_json::Value::String(text) => Value::from(text.as_str()),
+        serde_json::Value::Array(items) => list(items),
+        serde_json::Value::Object(entries) => map(entries),
+    }
+}
