@@ -13,7 +13,7 @@ use setun_ops::{
 };
 
 use crate::{
-    lanes::{Element, LANES, dots, exp_minus, padded, sum},
+    lanes::{LANES, dots, exp_minus, sum, widen},
     scratch::Scratch,
     split::Grid,
     step::Buffers,
@@ -202,20 +202,4 @@ impl HeadView<'_> {
             }
         }
     }
-}
-
-/// Widens a vector.
-fn widen<S: Simd, E: Element>(simd: S, values: &[E], out: &mut [f32]) {
-    simd.vectorize(
-        #[inline(always)]
-        || {
-            let (chunks, rest) = values.as_chunks::<LANES>();
-            let (outs, rest_out) = out.as_chunks_mut::<LANES>();
-            for (values, out) in chunks.iter().zip(outs) {
-                E::widen(simd, values).store_slice(out);
-            }
-            let widened: [f32; LANES] = E::widen(simd, &padded(rest)).into();
-            rest_out.copy_from_slice(&widened[..rest.len()]);
-        },
-    );
 }

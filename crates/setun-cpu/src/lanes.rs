@@ -59,6 +59,22 @@ impl Element for i8 {
     }
 }
 
+/// Widens a vector.
+pub(crate) fn widen<S: Simd, E: Element>(simd: S, elements: &[E], out: &mut [f32]) {
+    simd.vectorize(
+        #[inline(always)]
+        || {
+            let (chunks, rest) = elements.as_chunks::<LANES>();
+            let (outs, rest_out) = out.as_chunks_mut::<LANES>();
+            for (elements, out) in chunks.iter().zip(outs) {
+                E::widen(simd, elements).store_slice(out);
+            }
+            let widened: [f32; LANES] = E::widen(simd, &padded(rest)).into();
+            rest_out.copy_from_slice(&widened[..rest.len()]);
+        },
+    );
+}
+
 #[inline(always)]
 fn widen_u16<S: Simd>(simd: S, elements: &[u16; LANES]) -> u32x16<S> {
     let (low, high) = u16x16::from_slice(simd, elements).widen();

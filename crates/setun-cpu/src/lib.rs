@@ -39,6 +39,7 @@ mod wasm32;
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
 
+#[cfg(feature = "testing")]
 #[doc(hidden)]
 pub mod testing;
 

@@ -29,6 +29,17 @@ impl Random {
         z ^ (z >> 31)
     }
 
+    /// 16 random bits.
+    pub fn u16(&mut self) -> u16 {
+        let [a, b, ..] = self.bits().to_ne_bytes();
+        u16::from_ne_bytes([a, b])
+    }
+
+    /// 8 random bits.
+    pub fn i8(&mut self) -> i8 {
+        self.bits().to_ne_bytes()[0].cast_signed()
+    }
+
     /// A number below `limit`, or 0 if that is 0.
     #[expect(clippy::cast_possible_truncation, reason = "below a usize")]
     pub fn below(&mut self, limit: usize) -> usize {
@@ -63,7 +74,7 @@ impl Random {
             .map(|_| match self.below(40) {
                 0 => 0.0,
                 1 => -0.0,
-                2 => f32::from_bits(1 + (self.bits() >> 45) as u32),
+                2 => f32::from_bits(1 + (u32::from(self.u16()) << 3)),
                 3 => magnitude,
                 4 => -magnitude * 0.5,
                 _ => magnitude * (self.unit() + self.unit() - 1.0),
@@ -87,12 +98,16 @@ impl Random {
     }
 
     /// A table of any element type. Random bits give subnormal and huge elements too.
+    ///
+    /// # Panics
+    ///
+    /// If there are rows without columns.
     pub fn dense(&mut self, rows: usize, columns: usize) -> DenseMatrix {
         let len = rows * columns;
         let values = match self.below(5) {
             0 => DenseValues::F32(self.table(rows, columns)),
             1 if self.chance(0.3) => {
-                DenseValues::F16((0..len).map(|_| f16::from_bits(self.bits() as u16)).collect())
+                DenseValues::F16((0..len).map(|_| f16::from_bits(self.u16())).collect())
             }
             1 => DenseValues::F16(self.table(rows, columns).into_iter().map(round_f16).collect()),
             2 => {
@@ -100,7 +115,7 @@ impl Random {
                 DenseValues::Bf16(values.map(bf16::from_f32).collect())
             }
             3 => DenseValues::Int8Rows {
-                codes: (0..len).map(|_| (self.bits() as i8).max(-127)).collect(),
+                codes: (0..len).map(|_| self.i8().max(-127)).collect(),
                 scales: (0..rows).map(|_| self.scale()).collect(),
             },
             _ => DenseValues::Ternary(self.ternary(rows, columns)),
@@ -109,6 +124,10 @@ impl Random {
     }
 
     /// A ternary matrix with scales of any kind.
+    ///
+    /// # Panics
+    ///
+    /// If there are no columns.
     pub fn ternary(&mut self, rows: usize, columns: usize) -> TernaryMatrix {
         let groups = 32 * self.between(1, 5);
         let scales = match self.below(3) {
@@ -123,6 +142,10 @@ impl Random {
     }
 
     /// A ternary matrix with these scales. Some rows hold one code only: the extremes of sums.
+    ///
+    /// # Panics
+    ///
+    /// If the scales do not fit, or there are no columns.
     pub fn ternary_with(&mut self, rows: usize, columns: usize, scales: Scales) -> TernaryMatrix {
         let mut packed = vec![0; rows * row_bytes(columns)];
         for packed in packed.chunks_exact_mut(row_bytes(columns)) {
