@@ -119,7 +119,9 @@ fn attend<S: Simd>(
                     || sum(simd, span),
                 )
         });
-        y.iter_mut().for_each(|y| *y /= total);
+        for y in y {
+            *y /= total;
+        }
     }
 }
 
@@ -161,7 +163,7 @@ fn add_span<S: Simd>(simd: S, weights: &[f32], values: &[f32], y: &mut [f32]) {
                 let mut sums = f32x16::splat(simd, 0.0);
                 for (weight, value) in weights.iter().zip(values.chunks_exact(d)) {
                     let value = f32x16::from_slice(simd, &value[index * LANES..][..LANES]);
-                    sums = sums + value * *weight;
+                    sums += value * *weight;
                 }
                 (f32x16::from_slice(simd, y) + sums).store_slice(y);
             }

@@ -94,14 +94,14 @@ pub(crate) fn dots<S: Simd, E: Element, const N: usize>(
     for (index, x) in chunks.iter().enumerate() {
         let x = f32x16::from_slice(simd, x);
         for (sum, row) in sums.iter_mut().zip(rows) {
-            *sum = *sum + x * E::widen(simd, &padded(&row[index * LANES..][..LANES]));
+            *sum += x * E::widen(simd, &padded(&row[index * LANES..][..LANES]));
         }
     }
     if !rest.is_empty() {
         let at = x.len() - rest.len();
         let x = f32x16::from_slice(simd, &padded(rest));
         for (sum, row) in sums.iter_mut().zip(rows) {
-            *sum = *sum + x * E::widen(simd, &padded(&row[at..]));
+            *sum += x * E::widen(simd, &padded(&row[at..]));
         }
     }
     sums.map(fold)
@@ -120,7 +120,7 @@ pub(crate) fn sum<S: Simd>(simd: S, x: &[f32]) -> f32 {
     let mut sums = f32x16::splat(simd, 0.0);
     let (chunks, rest) = x.as_chunks::<LANES>();
     for x in chunks {
-        sums = sums + f32x16::from_slice(simd, x);
+        sums += f32x16::from_slice(simd, x);
     }
     fold(sums + f32x16::from_slice(simd, &padded(rest)))
 }

@@ -13,6 +13,11 @@
 //! - `unsafe` is confined to [`split`] (disjoint parts of one buffer) and `team::rendezvous`
 //!   (one pointer to the current job).
 
+#![expect(
+    clippy::inline_always,
+    reason = "what is generic over an instruction set is inlined into code compiled for it"
+)]
+
 mod attention;
 mod backend;
 mod embed;

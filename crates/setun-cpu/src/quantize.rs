@@ -97,11 +97,11 @@ fn codes_of<S: Simd>(simd: S, x: &[f32], s: f32, codes: &mut [i8]) -> i32 {
     let mut sums = i32x16::splat(simd, 0);
     for (x, codes) in chunks.iter().zip(code_chunks) {
         let rounded = round(x);
-        sums = sums + rounded;
+        sums += rounded;
         *codes = to_codes(rounded.into());
     }
     let rounded = round(&padded(rest));
-    sums = sums + rounded;
+    sums += rounded;
     rest_codes.copy_from_slice(&to_codes(rounded.into())[..rest.len()]);
     let lanes: [i32; LANES] = sums.into();
     lanes.iter().sum()

@@ -57,8 +57,9 @@ impl<D: TernaryDot> Walk<'_, D> {
                     match residual {
                         Some(residual) => add(y, products, &residual.row(row)[outputs]),
                         None if in_place => {
-                            y.iter_mut().zip(products).for_each(|(y, p)| *y = p + *y)
+                            y.iter_mut().zip(products).for_each(|(y, product)| *y += product);
                         }
+
                         None => y.copy_from_slice(products),
                     }
                 });

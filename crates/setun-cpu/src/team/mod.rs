@@ -5,6 +5,7 @@
 //! page can make workers; elsewhere there are none. Work falls into parts that are claimed one
 //! by one, so results never depend on how many members there are or which of them are awake.
 
+#[cfg(any(not(target_arch = "wasm32"), target_feature = "atomics"))]
 mod rendezvous;
 
 #[cfg(not(target_arch = "wasm32"))]
@@ -17,14 +18,13 @@ mod members;
 #[path = "alone.rs"]
 mod members;
 
-pub(crate) use members::{MOST_THREADS, Members, default_threads};
-pub(crate) use rendezvous::Job;
-use rendezvous::Rendezvous;
+pub(crate) use members::{MOST_THREADS, default_threads};
+use members::{Members, Rendezvous};
 
 use crate::{error::CpuError, float_mode};
 
-/// Most threads that are used unless asked for: beyond it memory is the limit.
-const MOST_BY_DEFAULT: usize = 16;
+/// A job: called with the index of the member.
+pub(crate) type Job<'a> = dyn Fn(usize) + Sync + 'a;
 
 /// A team of threads. See the [module](self).
 #[derive(Debug)]

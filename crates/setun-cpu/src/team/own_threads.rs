@@ -5,10 +5,8 @@ use std::{
     thread::{Builder, JoinHandle, available_parallelism},
 };
 
-use super::{
-    MOST_BY_DEFAULT,
-    rendezvous::{MOST_MEMBERS, Rendezvous},
-};
+pub(super) use super::rendezvous::Rendezvous;
+use super::rendezvous::{MOST_BY_DEFAULT, MOST_MEMBERS};
 use crate::{error::CpuError, float_mode};
 
 /// Most threads of a team, the caller included.

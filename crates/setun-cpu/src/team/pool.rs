@@ -3,10 +3,8 @@
 //! Where the pool has fewer workers than the team has members, some tasks begin when the step
 //! is over, and leave at once.
 
-use super::{
-    MOST_BY_DEFAULT,
-    rendezvous::{MOST_MEMBERS, Rendezvous},
-};
+pub(super) use super::rendezvous::Rendezvous;
+use super::rendezvous::{MOST_BY_DEFAULT, MOST_MEMBERS};
 use crate::{error::CpuError, float_mode};
 
 /// Most threads of a team, the caller included.

@@ -18,8 +18,10 @@ use std::{
     },
 };
 
-/// A job: called with the index of the member.
-pub(crate) type Job<'a> = dyn Fn(usize) + Sync + 'a;
+use super::Job;
+
+/// Most threads that are used unless asked for: beyond it memory is the limit.
+pub(super) const MOST_BY_DEFAULT: usize = 16;
 
 /// A job may be entered.
 const OPEN: u32 = 1;

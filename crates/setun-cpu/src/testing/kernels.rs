@@ -147,7 +147,9 @@ fn check_quantize_row<D: TernaryDot>(isa: D, random: &mut Random) -> Result<(), 
         let mut x = random.table(1, len);
         if random.chance(0.5) {
             // A scale of 1 and many ties.
-            x.iter_mut().for_each(|x| *x = f32::from(random.i8()) / 2.0);
+            for x in &mut x {
+                *x = f32::from(random.i8()) / 2.0;
+            }
             x[0] = 127.0;
         }
         let (mut exact, mut found) = (vec![1; len + 3], vec![2; len + 3]);
