@@ -28,7 +28,7 @@ pub const KERNELS: [&str; 5] = ["ternary_dot", "widen", "exp", "folds", "quantiz
 /// What differs, or that the level or the kernel is not known here.
 pub fn check_kernel(level: Level, kernel: &str, seed: u64) -> Result<(), String> {
     let random = &mut Random::new(seed);
-    let checked = match Isa::detect(level).ok_or("a level that is not here")? {
+    let checked: Result<(), String> = match Isa::detect(level).ok_or("a level that is not here")? {
         #[cfg(target_arch = "x86_64")]
         Isa::Avx2(avx2) => check(avx2, kernel, random),
         #[cfg(all(target_arch = "wasm32", target_feature = "relaxed-simd"))]
