@@ -1,1 +1,54 @@
-//! See Cargo.toml.
+//! The CPU backend: every operation of `setun-ops`, bit for bit, with SIMD and threads.
+//!
+//! Start at [`CpuBackend`]: it holds a thread team and one instruction set, chosen when it is
+//! made. `walk.rs` leads the team through a plan; each operation has one file, named like its
+//! definition. Float operations are written once over sixteen virtual lanes (`lanes.rs`); only
+//! `ternary_dot.rs`, the integer loop, exists more than once, in a folder for each instruction
+//! set.
+//!
+//! - Every function returns the same bits as its namesake in `setun-ops`, on every machine, for
+//!   any number of threads and any batch. There is no fast mode.
+//! - A step allocates nothing: scratch memory is sized by `prepare`. (Threaded WebAssembly
+//!   excepted, where rayon boxes a task for each member.)
+//! - `unsafe` is confined to [`split`] (disjoint parts of one buffer) and `team::rendezvous`
+//!   (one pointer to the current job).
+
+#![expect(
+    clippy::inline_always,
+    reason = "what is generic over an instruction set is inlined into code compiled for it"
+)]
+
+mod attention;
+mod backend;
+mod embed;
+mod error;
+mod float_mode;
+mod gate;
+mod head;
+mod head_norm;
+mod isa;
+mod lanes;
+mod level;
+mod quantize;
+mod rms_norm;
+mod rope_append;
+mod scratch;
+mod split;
+mod step;
+mod team;
+mod ternary_dot;
+mod ternary_matmul;
+mod walk;
+#[cfg(target_arch = "wasm32")]
+mod wasm32;
+#[cfg(target_arch = "x86_64")]
+mod x86_64;
+
+#[cfg(feature = "testing")]
+#[doc(hidden)]
+pub mod testing;
+
+pub use backend::{CpuBackend, CpuOptions, MAX_THREADS};
+pub use error::CpuError;
+pub use level::Level;
+pub use step::CpuStep;

@@ -113,6 +113,11 @@ pub enum OpsError {
         bytes: usize,
     },
 
+    /// The calling thread flushes subnormal numbers to zero or does not round to nearest, which
+    /// would change results.
+    #[error("the calling thread flushes subnormal numbers or does not round to nearest")]
+    FloatMode,
+
     /// The device went away.
     #[error("the device was lost: {reason}")]
     DeviceLost {

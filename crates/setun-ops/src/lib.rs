@@ -28,6 +28,8 @@ pub mod head;
 pub mod head_norm;
 pub mod host_cache;
 pub mod op;
+#[cfg(feature = "parity")]
+pub mod parity;
 pub mod plan;
 pub mod quantize;
 pub mod rms_norm;

@@ -284,6 +284,7 @@ fn check(plan: &Plan, op: &Op) -> Check {
         Op::Head { x, table, out } => {
             let (vocab, hidden) = dense(plan, *table)?;
             let rows = spec(plan, *x)?.rows;
+            differ(*x, *out)?;
             float(plan, *x, hidden, rows)?;
             float(plan, *out, vocab, rows)
         }

@@ -1,0 +1,196 @@
+//! `CpuBackend`: weights in host memory, steps run by a thread team.
+
+use std::{
+    ops::Range,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use setun_ops::{
+    Backend, BatchInputs, BlockId, CacheSpec, OpsError, Plan, WeightData,
+    batch_inputs::InputLimits,
+    host_cache::HostCache,
+    op::{BufferId, Op},
+};
+
+use crate::{
+    error::CpuError,
+    float_mode,
+    isa::Isa,
+    level::Level,
+    scratch::{Scratch, ScratchSize},
+    step::CpuStep,
+    team::{self, Team},
+    walk::{Resources, walk},
+};
+
+/// Most threads of a backend; 1 where WebAssembly has no shared memory.
+pub const MAX_THREADS: usize = team::MOST_THREADS;
+
+/// What to make a [`CpuBackend`] with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CpuOptions {
+    /// The level; by default the best that there is.
+    pub level: Option<Level>,
+    /// Threads, the caller included, 1 to [`MAX_THREADS`]; by default one for each core, at
+    /// most 16.
+    pub threads: Option<usize>,
+}
+
+/// Runs plans on the processor, with the same bits as
+/// [`ScalarBackend`](setun_ops::ScalarBackend). See the [crate](crate).
+#[derive(Debug)]
+pub struct CpuBackend {
+    isa: Isa,
+    team: Team,
+    scratch: Vec<Mutex<Scratch>>, // one for each member
+}
+
+impl CpuBackend {
+    /// # Errors
+    ///
+    /// If the level is not available here or none is, the number of threads is not possible, a
+    /// thread cannot be started, or one does not compute as IEEE 754 says.
+    pub fn new(options: CpuOptions) -> Result<Self, CpuError> {
+        let isa = match options.level {
+            Some(level) => Isa::detect(level),
+            None => Level::ALL.into_iter().find_map(Isa::detect),
+        };
+        let isa = isa.ok_or_else(|| CpuError::Level {
+            wanted: options.level,
+            available: Level::available(),
+        })?;
+        let team = Team::new(options.threads.unwrap_or_else(team::default_threads))?;
+        let scratch = (0..team.threads()).map(|_| Mutex::default()).collect();
+        Ok(Self { isa, team, scratch })
+    }
+
+    /// The level in use.
+    #[must_use]
+    pub fn level(&self) -> Level {
+        self.isa.level()
+    }
+
+    /// Threads in use, the caller included.
+    #[must_use]
+    pub fn threads(&self) -> usize {
+        self.team.threads()
+    }
+
+    fn each_scratch(
+        &mut self,
+        mut f: impl FnMut(&mut Scratch) -> Result<(), OpsError>,
+    ) -> Result<(), OpsError> {
+        self.scratch
+            .iter_mut()
+            .try_for_each(|scratch| f(scratch.get_mut().unwrap_or_else(PoisonError::into_inner)))
+    }
+
+    /// Makes room for the scores of the longest sequence, where `prepare` could not know it.
+    fn grow_scores(&mut self, plan: &Plan, inputs: &BatchInputs) -> Result<(), OpsError> {
+        let longest = inputs.positions.iter().max().map_or(0, |&position| position as usize + 1);
+        for op in plan.ops() {
+            if let Op::Attention { shape, .. } = op {
+                self.each_scratch(|scratch| {
+                    scratch.grow_scores(*shape, longest);
+                    Ok(())
+                })?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Backend for CpuBackend {
+    type Weight = Arc<WeightData>;
+    type Prepared = CpuStep;
+    type Cache = HostCache;
+
+    fn upload(&mut self, weight: WeightData) -> Result<Self::Weight, OpsError> {
+        Ok(Arc::new(weight))
+    }
+
+    fn prepare(&mut self, plan: &Plan, weights: &[Self::Weight]) -> Result<CpuStep, OpsError> {
+        let step = CpuStep::new(plan, weights)?;
+        let size = ScratchSize::of(plan, weights);
+        self.each_scratch(|scratch| scratch.grow(size))?;
+        Ok(step)
+    }
+
+    fn run(
+        &mut self,
+        step: &mut CpuStep,
+        cache: &mut HostCache,
+        inputs: &BatchInputs,
+    ) -> Result<(), OpsError> {
+        let (vocab, positions) = step.plan.token_and_position_limits();
+        inputs.check(&InputLimits {
+            rows: step.plan.rows(),
+            wanted: step.plan.wanted(),
+            vocab,
+            positions,
+            blocks: cache.blocks(),
+            block_positions: cache.spec().block_positions,
+        })?;
+        if !float_mode::is_ieee() {
+            return Err(OpsError::FloatMode);
+        }
+        self.grow_scores(&step.plan, inputs)?;
+        let (isa, scratch) = (self.isa, self.scratch.as_slice());
+        self.team.step(|crew| {
+            let resources = Resources { step, cache, inputs, crew, scratch };
+            match isa {
+                #[cfg(target_arch = "x86_64")]
+                Isa::Avx2(avx2) => walk(avx2, resources),
+                #[cfg(all(target_arch = "wasm32", target_feature = "relaxed-simd"))]
+                Isa::Relaxed(relaxed) => walk(relaxed, resources),
+                #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+                Isa::Simd128(simd128) => walk(simd128, resources),
+            }
+        });
+        Ok(())
+    }
+
+    async fn read(
+        &mut self,
+        step: &CpuStep,
+        buffer: BufferId,
+        rows: Range<usize>,
+        out: &mut [u8],
+    ) -> Result<(), OpsError> {
+        step.read(buffer, rows, out)
+    }
+
+    fn create_cache(&mut self, spec: &CacheSpec, blocks: usize) -> Result<HostCache, OpsError> {
+        HostCache::new(*spec, blocks)
+    }
+
+    fn grow_cache(&mut self, cache: &mut HostCache, blocks: usize) -> Result<(), OpsError> {
+        cache.grow(blocks)
+    }
+
+    fn copy_blocks(
+        &mut self,
+        cache: &mut HostCache,
+        pairs: &[(BlockId, BlockId)],
+    ) -> Result<(), OpsError> {
+        cache.copy_blocks(pairs)
+    }
+
+    async fn read_blocks(
+        &mut self,
+        cache: &HostCache,
+        blocks: &[BlockId],
+        out: &mut [u8],
+    ) -> Result<(), OpsError> {
+        cache.read_blocks(blocks, out)
+    }
+
+    fn write_blocks(
+        &mut self,
+        cache: &mut HostCache,
+        blocks: &[BlockId],
+        data: &[u8],
+    ) -> Result<(), OpsError> {
+        cache.write_blocks(blocks, data)
+    }
+}

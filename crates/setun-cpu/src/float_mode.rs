@@ -1,0 +1,62 @@
+//! Whether this thread computes as IEEE 754 says.
+//!
+//! A host may have switched its threads to flush subnormal numbers to zero (FTZ, DAZ) or to
+//! round otherwise, and threads inherit that. Real checkpoints hold values of 1e-32, whose
+//! products are subnormal, so such a thread would compute other bits. The mode is observed
+//! rather than read from a register, which works on every processor.
+
+use std::hint::black_box;
+
+/// True if subnormal results and operands are kept, and results round to the nearest, ties to
+/// even.
+pub(crate) fn is_ieee() -> bool {
+    let least_normal = black_box(f32::MIN_POSITIVE);
+    let least = black_box(f32::from_bits(1));
+    let half_an_ulp = black_box(f32::EPSILON / 2.0);
+    let keeps_results = least_normal * 0.5 != 0.0;
+    let keeps_operands = least * 16_777_216.0 != 0.0;
+    // 1 + half a unit is a tie that goes to 1; three halves go up to 2 units.
+    let to_nearest = 1.0 + half_an_ulp == 1.0
+        && (1.0 + f32::EPSILON) + half_an_ulp == 1.0 + 2.0 * f32::EPSILON
+        && -1.0 - half_an_ulp == -1.0;
+    keeps_results && keeps_operands && to_nearest
+}
+
+#[cfg(test)]
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod tests {
+    #![expect(unsafe_code, reason = "only an instruction can set the mode")]
+
+    use super::*;
+
+    /// Runs `test` in a thread of its own with bits set in MXCSR.
+    pub(crate) fn with_mode<T: Send>(bits: u32, test: impl FnOnce() -> T + Send) -> T {
+        let body = || {
+            let mut mode = 0u32;
+            // SAFETY: stores the control register to a local variable.
+            unsafe { std::arch::asm!("stmxcsr [{}]", in(reg) &raw mut mode) };
+            let changed = mode | bits;
+            // SAFETY: loads valid bits; they are put back before anything else runs.
+            unsafe { std::arch::asm!("ldmxcsr [{}]", in(reg) &raw const changed) };
+            let result = test();
+            // SAFETY: puts the saved value back.
+            unsafe { std::arch::asm!("ldmxcsr [{}]", in(reg) &raw const mode) };
+            result
+        };
+        std::thread::scope(|scope| scope.spawn(body).join()).unwrap()
+    }
+
+    pub(crate) const FLUSH_TO_ZERO: u32 = 1 << 15;
+    const DENORMALS_ARE_ZERO: u32 = 1 << 6;
+    const ROUND_DOWN: u32 = 1 << 13;
+    const ROUND_UP: u32 = 1 << 14;
+
+    #[test]
+    fn every_other_mode_is_noticed() {
+        assert!(is_ieee());
+        assert!(with_mode(0, is_ieee));
+        for bits in [FLUSH_TO_ZERO, DENORMALS_ARE_ZERO, ROUND_DOWN, ROUND_UP] {
+            assert!(!with_mode(bits, is_ieee), "{bits:#x}");
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! Float operations over sixteen virtual lanes, the same bits on every instruction set.
+//!
+//! Element `i` of a row goes to lane `i mod 16`, as [`setun_ops::fold`] says. Only `+ − × ÷`,
+//! comparisons and integer operations are used: a plain `min`, `max`, `select`, `mul_add` or
+//! conversion to integers would become a relaxed instruction in a relaxed WebAssembly build,
+//! whose result may differ between engines.
+
+use fearless_simd::{f32x16, i8x16, mask32x16, prelude::*, u16x16, u32x16};
+use half::{bf16, f16};
+use setun_ops::exp::{LN2_HIGH, LN2_LOW, LOG2_E, OVERFLOW, POLYNOMIAL, ROUND, UNDERFLOW};
+
+/// Lanes of a vector.
+pub(crate) const LANES: usize = setun_ops::fold::LANES;
+
+/// An element type that widens exactly to `f32`.
+pub(crate) trait Element: Copy + Default {
+    /// Widens 16 elements.
+    fn widen<S: Simd>(simd: S, elements: &[Self; LANES]) -> f32x16<S>;
+}
+
+impl Element for f32 {
+    #[inline(always)]
+    fn widen<S: Simd>(simd: S, elements: &[Self; LANES]) -> f32x16<S> {
+        f32x16::from_slice(simd, elements)
+    }
+}
+
+impl Element for f16 {
+    /// Exponents are moved by `127 − 15`; a subnormal is made normal one exponent higher and
+    /// freed of the implicit one that it has gained, which is exact.
+    #[inline(always)]
+    fn widen<S: Simd>(simd: S, elements: &[Self; LANES]) -> f32x16<S> {
+        let bits = widen_u16(simd, bytemuck::cast_ref(elements));
+        let sign = (bits & 0x8000) << 16;
+        let magnitude = (bits & 0x7fff) << 13;
+        let normal = magnitude + ((127 - 15) << 23);
+        let shifted: f32x16<S> = (magnitude + ((127 - 14) << 23)).bitcast();
+        let subnormal: u32x16<S> = (shifted - f32::from_bits((127 - 14) << 23)).bitcast();
+        let infinite = magnitude + ((255 - 31) << 23);
+        let widened = select(bits_of(magnitude.simd_lt(0x0400 << 13)), subnormal, normal);
+        let widened = select(bits_of(magnitude.simd_ge(0x7c00 << 13)), infinite, widened);
+        (widened | sign).bitcast()
+    }
+}
+
+impl Element for bf16 {
+    #[inline(always)]
+    fn widen<S: Simd>(simd: S, elements: &[Self; LANES]) -> f32x16<S> {
+        (widen_u16(simd, bytemuck::cast_ref(elements)) << 16).bitcast()
+    }
+}
+
+impl Element for i8 {
+    #[inline(always)]
+    fn widen<S: Simd>(simd: S, elements: &[Self; LANES]) -> f32x16<S> {
+        let (low, high) = i8x16::from_slice(simd, elements).widen();
+        let ((a, b), (c, d)) = (low.widen(), high.widen());
+        f32x16::float_from(a.combine(b).combine(c.combine(d)))
+    }
+}
+
+/// Widens a vector.
+pub(crate) fn widen<S: Simd, E: Element>(simd: S, elements: &[E], out: &mut [f32]) {
+    simd.vectorize(
+        #[inline(always)]
+        || {
+            let (chunks, rest) = elements.as_chunks::<LANES>();
+            let (outs, rest_out) = out.as_chunks_mut::<LANES>();
+            for (elements, out) in chunks.iter().zip(outs) {
+                E::widen(simd, elements).store_slice(out);
+            }
+            let widened: [f32; LANES] = E::widen(simd, &padded(rest)).into();
+            rest_out.copy_from_slice(&widened[..rest.len()]);
+        },
+    );
+}
+
+#[inline(always)]
+fn widen_u16<S: Simd>(simd: S, elements: &[u16; LANES]) -> u32x16<S> {
+    let (low, high) = u16x16::from_slice(simd, elements).widen();
+    low.combine(high)
+}
+
+/// Sums of products of `x` with `N` rows of its length, each in the order of a fold.
+#[inline(always)]
+pub(crate) fn dots<S: Simd, E: Element, const N: usize>(
+    simd: S,
+    x: &[f32],
+    rows: [&[E]; N],
+) -> [f32; N] {
+    let rows = rows.map(|row| &row[..x.len()]);
+    let mut sums = [f32x16::splat(simd, 0.0); N];
+    let (chunks, rest) = x.as_chunks::<LANES>();
+    for (index, x) in chunks.iter().enumerate() {
+        let x = f32x16::from_slice(simd, x);
+        for (sum, row) in sums.iter_mut().zip(rows) {
+            *sum += x * E::widen(simd, &padded(&row[index * LANES..][..LANES]));
+        }
+    }
+    if !rest.is_empty() {
+        let at = x.len() - rest.len();
+        let x = f32x16::from_slice(simd, &padded(rest));
+        for (sum, row) in sums.iter_mut().zip(rows) {
+            *sum += x * E::widen(simd, &padded(&row[at..]));
+        }
+    }
+    sums.map(fold)
+}
+
+/// Sum of the squares of `x`, in the order of a fold.
+#[inline(always)]
+pub(crate) fn sum_squares<S: Simd>(simd: S, x: &[f32]) -> f32 {
+    let [sum] = dots(simd, x, [x]);
+    sum
+}
+
+/// Sum of `x`, in the order of a fold.
+#[inline(always)]
+pub(crate) fn sum<S: Simd>(simd: S, x: &[f32]) -> f32 {
+    let mut sums = f32x16::splat(simd, 0.0);
+    let (chunks, rest) = x.as_chunks::<LANES>();
+    for x in chunks {
+        sums += f32x16::from_slice(simd, x);
+    }
+    fold(sums + f32x16::from_slice(simd, &padded(rest)))
+}
+
+/// The last part of a fold: lanes 8 apart, then 4, 2, 1.
+#[inline(always)]
+pub(crate) fn fold<S: Simd>(sums: f32x16<S>) -> f32 {
+    let (low, high) = sums.split();
+    let (low, high) = (low + high).split();
+    let [a, b, c, d]: [f32; 4] = (low + high).into();
+    (a + c) + (b + d)
+}
+
+/// `e^x` as [`setun_ops::exp`] defines it.
+#[inline(always)]
+pub(crate) fn exp<S: Simd>(simd: S, x: f32x16<S>) -> f32x16<S> {
+    let shifted = x * LOG2_E + ROUND;
+    let n = shifted - ROUND;
+    let r = (x - n * LN2_HIGH) - n * LN2_LOW;
+    let mut p = f32x16::splat(simd, POLYNOMIAL[0]);
+    for &coefficient in &POLYNOMIAL[1..] {
+        p = p * r + coefficient;
+    }
+    let mantissa = (p * (r * r) + r) + 1.0;
+    let n_bits: u32x16<S> = shifted.bitcast();
+    let exponent = (n_bits - (ROUND.to_bits() - 127)) << 23;
+    let y: u32x16<S> = (mantissa * exponent.bitcast::<f32x16<S>>()).bitcast();
+    let zero = u32x16::splat(simd, 0);
+    let infinity = u32x16::splat(simd, f32::INFINITY.to_bits());
+    let y = select(bits_of(x.simd_lt(UNDERFLOW)), zero, y);
+    let y = select(bits_of(x.simd_gt(OVERFLOW)), infinity, y);
+    select(bits_of(x.simd_ne(x)), x.bitcast(), y).bitcast()
+}
+
+/// `e^(x − max)` of each element, in place.
+#[inline(always)]
+pub(crate) fn exp_minus<S: Simd>(simd: S, x: &mut [f32], max: f32) {
+    let (chunks, rest) = x.as_chunks_mut::<LANES>();
+    for x in chunks {
+        exp(simd, f32x16::from_slice(simd, x) - max).store_slice(x);
+    }
+    let y: [f32; LANES] = exp(simd, f32x16::from_slice(simd, &padded(rest)) - max).into();
+    rest.copy_from_slice(&y[..rest.len()]);
+}
+
+/// All ones where the mask is set, otherwise all zeros.
+#[inline(always)]
+pub(crate) fn bits_of<S: Simd>(mask: mask32x16<S>) -> u32x16<S> {
+    mask.to_vector().bitcast()
+}
+
+/// `a` where the bits are ones, `b` where they are zeros.
+#[inline(always)]
+pub(crate) fn select<S: Simd>(bits: u32x16<S>, a: u32x16<S>, b: u32x16<S>) -> u32x16<S> {
+    (a & bits) | (b & !bits)
+}
+
+/// At most 16 elements, filled up with zeros.
+#[inline(always)]
+pub(crate) fn padded<E: Copy + Default>(elements: &[E]) -> [E; LANES] {
+    if let Ok(whole) = elements.try_into() {
+        return whole;
+    }
+    let mut padded = [E::default(); LANES];
+    padded[..elements.len()].copy_from_slice(elements);
+    padded
+}

@@ -1,0 +1,64 @@
+//! Levels: the instruction sets that the backend has kernels for.
+
+use std::fmt;
+
+use crate::isa::Isa;
+
+/// An instruction set. The definitions themselves, `scalar`, are
+/// [`ScalarBackend`](setun_ops::ScalarBackend).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Level {
+    /// x86-64 with AVX2 (x86-64-v3).
+    Avx2,
+    /// WebAssembly's relaxed SIMD; a build of its own, as other engines refuse its opcodes.
+    Relaxed,
+    /// WebAssembly's 128-bit SIMD.
+    Simd128,
+}
+
+impl Level {
+    /// All levels, better ones first among those of one machine.
+    pub const ALL: [Self; 3] = [Self::Avx2, Self::Relaxed, Self::Simd128];
+
+    /// The levels of this processor and build, best first. May be empty.
+    #[must_use]
+    pub fn available() -> Vec<Self> {
+        Self::ALL.into_iter().filter(|&level| Isa::detect(level).is_some()).collect()
+    }
+
+    /// The name in every interface: `avx2`, `relaxed`, `simd128`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Avx2 => "avx2",
+            Self::Relaxed => "relaxed",
+            Self::Simd128 => "simd128",
+        }
+    }
+
+    /// The level of a name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|level| level.name() == name)
+    }
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_found() {
+        for level in Level::ALL {
+            assert_eq!(Level::from_name(level.name()), Some(level));
+        }
+        assert_eq!(Level::from_name("scalar"), None);
+    }
+}

@@ -1,0 +1,91 @@
+//! Memory that one member of the team works in.
+
+use setun_ops::{
+    OpsError, Plan,
+    attention::SPAN,
+    dense::DenseValues,
+    op::{HeadShape, Op},
+    weight::WeightData,
+};
+
+use crate::step::zeroed;
+
+/// Scratch memory of one member. Grown by `prepare`, never by a step (but see
+/// [`Scratch::grow_scores`]).
+#[derive(Debug, Default)]
+pub(crate) struct Scratch {
+    /// One row of activations or of a table: `[width]`.
+    pub(crate) row: Vec<f32>,
+    /// Scores of a group of heads: `[heads, positions]`.
+    pub(crate) scores: Vec<f32>,
+    /// Keys or values of a span, widened: `[SPAN, head_dim]`.
+    pub(crate) span: Vec<f32>,
+}
+
+/// How much scratch memory a plan needs.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ScratchSize {
+    row: usize,
+    scores: usize,
+    span: usize,
+}
+
+impl ScratchSize {
+    /// What the ops of `plan` need. `weights[i]` is weight `i` of the plan.
+    pub(crate) fn of(plan: &Plan, weights: &[impl AsRef<WeightData>]) -> Self {
+        let (_, positions) = plan.token_and_position_limits();
+        let mut size = Self::default();
+        for op in plan.ops() {
+            match op {
+                Op::Quantize { x, norm: Some(_), .. } => {
+                    size.row = size.row.max(plan.buffer(*x).width);
+                }
+                Op::Head { x, table, .. } => {
+                    if let WeightData::Dense(table) = weights[table.0 as usize].as_ref()
+                        && matches!(table.values(), DenseValues::Ternary(_))
+                    {
+                        size.row = size.row.max(plan.buffer(*x).width);
+                    }
+                }
+                Op::Attention { shape, .. } => {
+                    size.span = size.span.max(SPAN * shape.head_dim);
+                    if positions != usize::MAX {
+                        size.scores = size.scores.max(scores(*shape, positions));
+                    }
+                }
+                _ => {}
+            }
+        }
+        size
+    }
+}
+
+impl Scratch {
+    /// Grows to `size`.
+    pub(crate) fn grow(&mut self, size: ScratchSize) -> Result<(), OpsError> {
+        for (memory, size) in [
+            (&mut self.row, size.row),
+            (&mut self.scores, size.scores),
+            (&mut self.span, size.span),
+        ] {
+            if memory.len() < size {
+                *memory = zeroed(size, "scratch memory")?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes room for the scores of `positions`. Allocates only where the plan has no table of
+    /// positions to tell their number beforehand.
+    pub(crate) fn grow_scores(&mut self, shape: HeadShape, positions: usize) {
+        let size = scores(shape, positions);
+        if self.scores.len() < size {
+            self.scores.resize(size.next_power_of_two(), 0.0);
+        }
+    }
+}
+
+/// Scores of the query heads that share a KV head.
+fn scores(shape: HeadShape, positions: usize) -> usize {
+    shape.heads / shape.kv_heads * positions
+}

@@ -1,0 +1,210 @@
+//! A plan made ready: its weights and buffers.
+
+use std::{ops::Range, sync::Arc};
+
+use setun_ops::{
+    DenseMatrix, OpsError, Plan, TernaryMatrix,
+    backend::check_weights,
+    op::{BufferId, WeightId},
+    plan::BufferKind,
+    rope_append::RopeTable,
+    ternary::padded_columns,
+    weight::WeightData,
+};
+
+/// A plan with its weights and buffers, made by [`CpuBackend`](crate::CpuBackend).
+#[derive(Debug)]
+pub struct CpuStep {
+    pub(crate) plan: Plan,
+    pub(crate) weights: Weights,
+    pub(crate) buffers: Buffers,
+}
+
+impl CpuStep {
+    pub(crate) fn new(plan: &Plan, weights: &[Arc<WeightData>]) -> Result<Self, OpsError> {
+        check_weights(plan, weights.iter().map(|weight| weight.spec()))?;
+        let buffers = (0..plan.buffers().len()).map(|index| {
+            let id = BufferId(u32::try_from(index).unwrap_or(u32::MAX));
+            let (width, rows) = (plan.buffer(id).width, plan.buffer_rows(id));
+            Ok(match plan.buffer(id).kind {
+                BufferKind::F32 => {
+                    Buffer::F32(Floats { width, values: zeroed(rows * width, "a buffer")? })
+                }
+                BufferKind::Quantized => Buffer::Quantized(Quantized {
+                    width,
+                    codes: zeroed(rows * padded_columns(width), "a buffer")?,
+                    scales: zeroed(rows, "a buffer")?,
+                    sums: zeroed(rows, "a buffer")?,
+                }),
+            })
+        });
+        let buffers = Buffers(buffers.collect::<Result<_, OpsError>>()?);
+        Ok(Self { plan: plan.clone(), weights: Weights(weights.to_vec()), buffers })
+    }
+
+    /// See [`Backend::read`](setun_ops::Backend::read).
+    pub(crate) fn read(
+        &self,
+        id: BufferId,
+        rows: Range<usize>,
+        out: &mut [u8],
+    ) -> Result<(), OpsError> {
+        let error = |what| OpsError::Read { id, what };
+        let buffer = self.buffers.0.get(id.0 as usize).ok_or(error("not in the plan"))?;
+        if rows.start > rows.end || rows.end > self.plan.buffer_rows(id) {
+            return Err(error("rows out of range"));
+        }
+        let wrong_size = || error("destination of another size");
+        match buffer {
+            Buffer::F32(Floats { width, values }) => {
+                let bytes: &[u8] =
+                    bytemuck::cast_slice(&values[rows.start * width..rows.end * width]);
+                if bytes.len() != out.len() {
+                    return Err(wrong_size());
+                }
+                out.copy_from_slice(bytes);
+            }
+            Buffer::Quantized(quantized) => {
+                if out.len() != rows.len() * quantized.width {
+                    return Err(wrong_size());
+                }
+                for (out, row) in out.chunks_exact_mut(quantized.width.max(1)).zip(rows) {
+                    out.copy_from_slice(bytemuck::cast_slice(
+                        &quantized.row(row)[..quantized.width],
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The weights of a plan. `prepare` has checked their kinds, so access by kind cannot fail.
+#[derive(Debug)]
+pub(crate) struct Weights(Vec<Arc<WeightData>>);
+
+impl Weights {
+    pub(crate) fn ternary(&self, id: WeightId) -> &TernaryMatrix {
+        match &*self.0[id.0 as usize] {
+            WeightData::Ternary(matrix) => matrix,
+            other => unreachable!("checked by prepare: {}", other.spec()),
+        }
+    }
+
+    pub(crate) fn dense(&self, id: WeightId) -> &DenseMatrix {
+        match &*self.0[id.0 as usize] {
+            WeightData::Dense(matrix) => matrix,
+            other => unreachable!("checked by prepare: {}", other.spec()),
+        }
+    }
+
+    pub(crate) fn vector(&self, id: WeightId) -> &[f32] {
+        match &*self.0[id.0 as usize] {
+            WeightData::Vector(values) => values,
+            other => unreachable!("checked by prepare: {}", other.spec()),
+        }
+    }
+
+    pub(crate) fn rope(&self, id: WeightId) -> &RopeTable {
+        match &*self.0[id.0 as usize] {
+            WeightData::Rope(table) => table,
+            other => unreachable!("checked by prepare: {}", other.spec()),
+        }
+    }
+}
+
+/// The buffers of a plan. Plans are checked when they are built, so access by kind cannot fail.
+#[derive(Debug)]
+pub(crate) struct Buffers(Vec<Buffer>);
+
+#[derive(Debug)]
+enum Buffer {
+    F32(Floats),
+    Quantized(Quantized),
+}
+
+/// An `f32` buffer `[rows, width]`.
+#[derive(Debug, Default)]
+pub(crate) struct Floats {
+    pub(crate) width: usize,
+    pub(crate) values: Vec<f32>,
+}
+
+/// A quantized buffer.
+#[derive(Debug, Default)]
+pub(crate) struct Quantized {
+    /// Without padding.
+    pub(crate) width: usize,
+    /// `[rows, padded_columns(width)]`
+    pub(crate) codes: Vec<i8>,
+    /// `[rows]`
+    pub(crate) scales: Vec<f32>,
+    /// Sums of the codes, `[rows]`.
+    pub(crate) sums: Vec<i32>,
+}
+
+impl Buffers {
+    pub(crate) fn floats(&self, id: BufferId) -> &Floats {
+        match &self.0[id.0 as usize] {
+            Buffer::F32(floats) => floats,
+            Buffer::Quantized(_) => unreachable!("checked with the plan"),
+        }
+    }
+
+    pub(crate) fn quantized(&self, id: BufferId) -> &Quantized {
+        match &self.0[id.0 as usize] {
+            Buffer::Quantized(quantized) => quantized,
+            Buffer::F32(_) => unreachable!("checked with the plan"),
+        }
+    }
+
+    /// Takes a buffer out while `write` writes to it; the others can be read.
+    pub(crate) fn write_floats(&mut self, id: BufferId, write: impl FnOnce(&Self, &mut Floats)) {
+        let mut taken = match &mut self.0[id.0 as usize] {
+            Buffer::F32(floats) => std::mem::take(floats),
+            Buffer::Quantized(_) => unreachable!("checked with the plan"),
+        };
+        write(self, &mut taken);
+        self.0[id.0 as usize] = Buffer::F32(taken);
+    }
+
+    /// Takes a buffer out while `write` writes to it; the others can be read.
+    pub(crate) fn write_quantized(
+        &mut self,
+        id: BufferId,
+        write: impl FnOnce(&Self, &mut Quantized),
+    ) {
+        let mut taken = match &mut self.0[id.0 as usize] {
+            Buffer::Quantized(quantized) => std::mem::take(quantized),
+            Buffer::F32(_) => unreachable!("checked with the plan"),
+        };
+        write(self, &mut taken);
+        self.0[id.0 as usize] = Buffer::Quantized(taken);
+    }
+}
+
+impl Floats {
+    pub(crate) fn row(&self, row: usize) -> &[f32] {
+        &self.values[row * self.width..][..self.width]
+    }
+}
+
+impl Quantized {
+    /// The codes of a row, padding included.
+    pub(crate) fn row(&self, row: usize) -> &[i8] {
+        let padded = padded_columns(self.width);
+        &self.codes[row * padded..][..padded]
+    }
+}
+
+/// A vector of zeros, or an error if the memory is not to be had.
+pub(crate) fn zeroed<T: Copy + Default>(
+    len: usize,
+    what: &'static str,
+) -> Result<Vec<T>, OpsError> {
+    let bytes = len.saturating_mul(size_of::<T>());
+    let mut values = Vec::new();
+    values.try_reserve_exact(len).map_err(|_| OpsError::OutOfMemory { what, bytes })?;
+    values.resize(len, T::default());
+    Ok(values)
+}

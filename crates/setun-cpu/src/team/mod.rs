@@ -1,0 +1,160 @@
+//! The thread team: members that work on one operation after another of a step.
+//!
+//! The caller leads and is member 0. Natively the others are threads of our own, asleep between
+//! steps; in threaded WebAssembly they are tasks in rayon's pool, one scope a step, as only the
+//! page can make workers; elsewhere there are none. Work falls into parts that are claimed one
+//! by one, so results never depend on how many members there are or which of them are awake.
+
+#[cfg(any(not(target_arch = "wasm32"), target_feature = "atomics"))]
+mod rendezvous;
+
+#[cfg(not(target_arch = "wasm32"))]
+#[path = "own_threads.rs"]
+mod members;
+#[cfg(all(target_arch = "wasm32", target_feature = "atomics"))]
+#[path = "pool.rs"]
+mod members;
+#[cfg(all(target_arch = "wasm32", not(target_feature = "atomics")))]
+#[path = "alone.rs"]
+mod members;
+
+pub(crate) use members::{MOST_THREADS, default_threads};
+use members::{Members, Rendezvous};
+
+use crate::{error::CpuError, float_mode};
+
+/// A job: called with the index of the member.
+pub(crate) type Job<'a> = dyn Fn(usize) + Sync + 'a;
+
+/// A team of threads. See the [module](self).
+#[derive(Debug)]
+pub(crate) struct Team {
+    members: Members,
+    threads: usize,
+}
+
+impl Team {
+    /// A team of `threads`, the caller included.
+    pub(crate) fn new(threads: usize) -> Result<Self, CpuError> {
+        let limit = MOST_THREADS;
+        if threads == 0 || threads > limit {
+            return Err(CpuError::Threads { found: threads, limit });
+        }
+        if !float_mode::is_ieee() {
+            return Err(CpuError::FloatMode { member: 0 });
+        }
+        Ok(Self { members: Members::new(threads - 1)?, threads })
+    }
+
+    pub(crate) fn threads(&self) -> usize {
+        self.threads
+    }
+
+    /// Runs a step: `lead` gets the crew to give jobs to.
+    pub(crate) fn step(&mut self, lead: impl FnOnce(&Crew<'_>) + Send) {
+        let threads = self.threads;
+        self.members.step(|rendezvous| lead(&Crew { rendezvous, threads }));
+    }
+}
+
+/// The team during a step.
+pub(crate) struct Crew<'a> {
+    rendezvous: Option<&'a Rendezvous>,
+    threads: usize,
+}
+
+impl Crew<'_> {
+    pub(crate) fn threads(&self) -> usize {
+        self.threads
+    }
+
+    /// Has every member that is awake call `job` once, and returns when all have returned.
+    pub(crate) fn run(&self, job: &Job<'_>) {
+        match self.rendezvous {
+            Some(rendezvous) => rendezvous.run(job),
+            None => job(0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn every_job_ends_before_the_next_begins() {
+        for threads in [1, 2, 3, 7] {
+            let mut team = Team::new(threads).unwrap();
+            let done = AtomicUsize::new(0);
+            for step in 0..200 {
+                team.step(|crew| {
+                    for op in 0..20 {
+                        let next = AtomicUsize::new(0);
+                        crew.run(&|member| {
+                            assert!(member < threads);
+                            while next.fetch_add(1, Ordering::Relaxed) < 10 {
+                                done.fetch_add(1, Ordering::Relaxed);
+                            }
+                        });
+                        let expected = (step * 20 + op + 1) * 10;
+                        assert_eq!(done.load(Ordering::Relaxed), expected);
+                    }
+                });
+            }
+        }
+    }
+
+    #[test]
+    fn members_wake_up_after_a_rest() {
+        let mut team = Team::new(2).unwrap();
+        for _ in 0..3 {
+            std::thread::sleep(std::time::Duration::from_millis(2));
+            // Both must be inside at once, or this would never end.
+            let inside = AtomicUsize::new(0);
+            team.step(|crew| {
+                crew.run(&|_| {
+                    inside.fetch_add(1, Ordering::SeqCst);
+                    while inside.load(Ordering::SeqCst) < 2 {
+                        std::thread::yield_now();
+                    }
+                });
+            });
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "a member of the team panicked")]
+    fn a_panic_does_not_hang_the_leader() {
+        let mut team = Team::new(2).unwrap();
+        let inside = AtomicUsize::new(0);
+        team.step(|crew| {
+            crew.run(&|member| {
+                inside.fetch_add(1, Ordering::SeqCst);
+                while inside.load(Ordering::SeqCst) < 2 {
+                    std::thread::yield_now();
+                }
+                assert_eq!(member, 0, "on purpose");
+            });
+        });
+    }
+
+    #[test]
+    fn impossible_numbers_are_refused() {
+        assert!(matches!(Team::new(0), Err(CpuError::Threads { found: 0, .. })));
+        let most = MOST_THREADS;
+        assert!(matches!(Team::new(most + 1), Err(CpuError::Threads { .. })));
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn threads_that_flush_subnormals_are_refused() {
+        use crate::float_mode::tests::{FLUSH_TO_ZERO, with_mode};
+        let made = with_mode(FLUSH_TO_ZERO, || Team::new(2).err());
+        assert!(matches!(made, Some(CpuError::FloatMode { member: 0 })));
+        // A thread inherits the mode of the one that starts it.
+        let made = with_mode(FLUSH_TO_ZERO, || Members::new(1).err());
+        assert!(matches!(made, Some(CpuError::FloatMode { member: 1 })));
+    }
+}

@@ -1,0 +1,258 @@
+//! Where the leader of a team offers a job and the members find it.
+//!
+//! One word says it all: whether a job is open, how many members are inside, and the job's
+//! number. The leader opens a job, works on it itself, closes it and waits until nobody is
+//! inside. A member enters an open job that it has not seen, works and leaves. Nobody waits for
+//! a member that has not entered: as jobs hand out their parts by claims, the others do its
+//! share, so a member that the system has put to sleep costs nothing.
+//!
+//! Whoever has nothing to do spins for [`SPIN`] and then sleeps.
+
+#![expect(unsafe_code, reason = "a job borrows from the leader's stack")]
+
+use std::{
+    hint::spin_loop,
+    sync::{
+        Condvar, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering},
+    },
+};
+
+use super::Job;
+
+/// Most threads that are used unless asked for: beyond it memory is the limit.
+pub(super) const MOST_BY_DEFAULT: usize = 16;
+
+/// A job may be entered.
+const OPEN: u32 = 1;
+/// No step is running: members sleep, or leave where the threads are not theirs.
+const RESTING: u32 = 1 << 1;
+/// Members leave for good.
+const OVER: u32 = 1 << 2;
+/// One member inside; ten bits.
+const ONE_INSIDE: u32 = 1 << 3;
+const INSIDE: u32 = (ONE_INSIDE << 10) - ONE_INSIDE;
+/// The job's number; the remaining bits, wrapping.
+const ONE_JOB: u32 = ONE_INSIDE << 10;
+const JOB: u32 = !(ONE_JOB - 1);
+
+/// Most members besides the leader.
+pub(crate) const MOST_MEMBERS: usize = (INSIDE / ONE_INSIDE) as usize;
+
+/// See the [module](self).
+#[derive(Debug)]
+#[repr(align(128))]
+pub(crate) struct Rendezvous {
+    state: AtomicU32,
+    job: AtomicPtr<&'static Job<'static>>,
+    asleep: AtomicU32,
+    leader_asleep: AtomicBool,
+    panicked: AtomicBool,
+    lock: Mutex<()>,
+    work: Condvar,
+    done: Condvar,
+}
+
+impl Rendezvous {
+    pub(crate) fn new() -> Self {
+        Self {
+            state: AtomicU32::new(RESTING),
+            job: AtomicPtr::new(std::ptr::null_mut()),
+            asleep: AtomicU32::new(0),
+            leader_asleep: AtomicBool::new(false),
+            panicked: AtomicBool::new(false),
+            lock: Mutex::new(()),
+            work: Condvar::new(),
+            done: Condvar::new(),
+        }
+    }
+
+    /// Leader: a step begins. Members wake up with its first job.
+    pub(crate) fn begin(&self) {
+        self.state.fetch_and(!RESTING, Ordering::SeqCst);
+    }
+
+    /// Leader: the step is over.
+    pub(crate) fn rest(&self) {
+        self.state.fetch_or(RESTING, Ordering::SeqCst);
+    }
+
+    /// Leader: no job will come again.
+    pub(crate) fn dismiss(&self) {
+        self.state.fetch_or(OVER, Ordering::SeqCst);
+        self.wake_members();
+    }
+
+    /// Leader: offers `job` to the members, takes part in it, and returns when all is done.
+    ///
+    /// # Panics
+    ///
+    /// If a member panicked.
+    pub(crate) fn run(&self, job: &Job<'_>) {
+        // Only the leader changes the word while no job is open.
+        let state = self.state.load(Ordering::Relaxed);
+        let number = (state & JOB).wrapping_add(ONE_JOB);
+        self.job.store((&raw const job).cast_mut().cast(), Ordering::Relaxed);
+        // On every way out of this function, unwinding included, the job is closed and empty
+        // before `job` goes away.
+        let closing = Closing(self);
+        self.state.store((state & !JOB) | number | OPEN, Ordering::SeqCst);
+        if self.asleep.load(Ordering::SeqCst) > 0 {
+            self.wake_members();
+        }
+        job(0);
+        drop(closing);
+        assert!(!self.panicked.swap(false, Ordering::Relaxed), "a member of the team panicked");
+    }
+
+    /// Member: works until the team is dismissed or, with `leave_at_rest`, the step is over.
+    pub(crate) fn serve(&self, member: usize, leave_at_rest: bool) {
+        let mut seen = None;
+        while let Some(state) = self.await_job(seen, leave_at_rest) {
+            let entered = state + ONE_INSIDE;
+            let (order, failed) = (Ordering::AcqRel, Ordering::Relaxed);
+            if self.state.compare_exchange(state, entered, order, failed).is_err() {
+                continue;
+            }
+            seen = Some(state & JOB);
+            let _leaving = Leaving(self);
+            // SAFETY: the leader has stored a pointer to its `&Job` before it opened the job,
+            // which the exchange has seen; `Closing` keeps the leader, and with it both
+            // references, until `Leaving` has let go.
+            let job: &Job<'_> = unsafe { *self.job.load(Ordering::Relaxed) };
+            job(member);
+        }
+    }
+
+    /// The word once it shows a job that is open and not the one seen; none to leave.
+    fn await_job(&self, seen: Option<u32>, leave_at_rest: bool) -> Option<u32> {
+        let mut spin = Spin::new();
+        loop {
+            let state = self.state.load(Ordering::Acquire);
+            if state & OVER != 0 || (leave_at_rest && state & RESTING != 0) {
+                return None;
+            }
+            if state & OPEN != 0 && seen != Some(state & JOB) {
+                return Some(state);
+            }
+            if state & RESTING != 0 || !spin.turn() {
+                self.sleep(state & JOB, leave_at_rest);
+                spin = Spin::new();
+            }
+        }
+    }
+
+    /// Sleeps until there is a job other than `number`.
+    fn sleep(&self, number: u32, leave_at_rest: bool) {
+        self.asleep.fetch_add(1, Ordering::SeqCst);
+        let mut guard = self.lock();
+        loop {
+            let state = self.state.load(Ordering::SeqCst);
+            let leaves = state & OVER != 0 || (leave_at_rest && state & RESTING != 0);
+            if leaves || state & JOB != number {
+                break;
+            }
+            guard = self.work.wait(guard).unwrap_or_else(PoisonError::into_inner);
+        }
+        drop(guard);
+        self.asleep.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Wakes members that have gone to sleep. A member looks at the word under the lock before
+    /// it sleeps, so it either sees the change or hears of it.
+    pub(crate) fn wake_members(&self) {
+        drop(self.lock());
+        self.work.notify_all();
+    }
+
+    fn await_empty(&self) {
+        let mut spin = Spin::new();
+        while self.state.load(Ordering::Acquire) & INSIDE != 0 {
+            if spin.turn() {
+                continue;
+            }
+            let mut guard = self.lock();
+            self.leader_asleep.store(true, Ordering::SeqCst);
+            while self.state.load(Ordering::SeqCst) & INSIDE != 0 {
+                guard = self.done.wait(guard).unwrap_or_else(PoisonError::into_inner);
+            }
+            self.leader_asleep.store(false, Ordering::SeqCst);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, ()> {
+        self.lock.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Closes the job and waits for those inside.
+struct Closing<'a>(&'a Rendezvous);
+
+impl Drop for Closing<'_> {
+    fn drop(&mut self) {
+        self.0.state.fetch_and(!OPEN, Ordering::AcqRel);
+        self.0.await_empty();
+    }
+}
+
+/// A member's way out, also when it panics.
+struct Leaving<'a>(&'a Rendezvous);
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        let team = self.0;
+        if std::thread::panicking() {
+            team.panicked.store(true, Ordering::Relaxed);
+        }
+        let before = team.state.fetch_sub(ONE_INSIDE, Ordering::SeqCst);
+        let last = before & INSIDE == ONE_INSIDE;
+        if last && before & OPEN == 0 && team.leader_asleep.load(Ordering::SeqCst) {
+            drop(team.lock());
+            team.done.notify_one();
+        }
+    }
+}
+
+/// How long to spin before sleeping: waking up costs about as much.
+#[cfg(not(target_arch = "wasm32"))]
+const SPIN: std::time::Duration = std::time::Duration::from_micros(20);
+
+/// Counts the turns of a spinning wait.
+struct Spin {
+    turns: u32,
+    #[cfg(not(target_arch = "wasm32"))]
+    since: Option<std::time::Instant>,
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+impl Spin {
+    fn new() -> Self {
+        Self { turns: 0, since: None }
+    }
+
+    /// Waits a moment; false if the time to spin is over.
+    fn turn(&mut self) -> bool {
+        spin_loop();
+        self.turns += 1;
+        // The clock costs more than a turn.
+        if !self.turns.is_multiple_of(32) {
+            return true;
+        }
+        self.since.get_or_insert_with(std::time::Instant::now).elapsed() < SPIN
+    }
+}
+
+#[cfg(target_arch = "wasm32")]
+impl Spin {
+    fn new() -> Self {
+        Self { turns: 0 }
+    }
+
+    /// Waits a moment; false after about 20 µs. There is no clock to ask.
+    fn turn(&mut self) -> bool {
+        const TURNS: u32 = 10_000;
+        spin_loop();
+        self.turns += 1;
+        self.turns < TURNS
+    }
+}

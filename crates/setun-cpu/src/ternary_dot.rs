@@ -1,0 +1,34 @@
+//! `ternary_dot`: the one operation that each instruction set writes for itself.
+//!
+//! The definition is [`setun_ops::ternary_dot()`]. A kernel sums `code × activation` with codes
+//! 0..=2; the sum of the activations, taken once for each row when it is quantized, turns that
+//! into the sum over weights −1..=1.
+
+use fearless_simd::Simd;
+
+/// Rows of weights in a tile.
+pub(crate) const TILE_OUTPUTS: usize = 4;
+
+/// Rows of activations in a wide tile.
+pub(crate) const TILE_ROWS: usize = 4;
+
+/// The integer loop of an instruction set. The value is the proof that the processor has it.
+pub(crate) trait TernaryDot: Copy + Send + Sync + 'static {
+    /// Token of the float operations.
+    type Lanes: Simd;
+
+    /// Token of the float operations.
+    fn lanes(self) -> Self::Lanes;
+
+    /// `Σ code × activation` of four packed rows with one row of activations.
+    ///
+    /// Shapes: `weights` four times `[columns / 4]`, `x` `[columns]`, `columns` whole blocks.
+    fn code_dots(self, weights: [&[u8]; TILE_OUTPUTS], x: &[i8]) -> [i32; TILE_OUTPUTS];
+
+    /// The same with four rows of activations; the result is `[row of x][row of weights]`.
+    fn code_dots_wide(
+        self,
+        weights: [&[u8]; TILE_OUTPUTS],
+        x: [&[i8]; TILE_ROWS],
+    ) -> [[i32; TILE_OUTPUTS]; TILE_ROWS];
+}

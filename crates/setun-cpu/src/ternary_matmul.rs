@@ -1,0 +1,208 @@
+//! `ternary_matmul`: how tiles of a matrix are walked; defined in
+//! [`setun_ops::ternary_matmul`].
+//!
+//! Members claim runs of outputs. Within one, four rows of weights meet one row of activations,
+//! or four at a time where there are as many, so that codes are unpacked once for four.
+
+use std::ops::Range;
+
+use fearless_simd::prelude::*;
+use setun_ops::{
+    TernaryMatrix,
+    op::{BufferId, Linear},
+    ternary::{BLOCK_BYTES, BLOCK_COLUMNS, PLANE_COLUMNS, Scales, row_bytes},
+};
+
+use crate::{
+    split::Grid,
+    step::{Buffers, Quantized},
+    ternary_dot::{TILE_OUTPUTS, TILE_ROWS, TernaryDot},
+    walk::Walk,
+};
+
+/// Bytes of packed weights in a run of outputs: small enough for the first-level cache beside
+/// the activations, large enough that claiming costs nothing.
+const RUN_BYTES: usize = 16 * 1024;
+
+/// A linear layer with its operands.
+pub(crate) struct LinearView<'a> {
+    pub(crate) matrix: &'a TernaryMatrix,
+    x: &'a Quantized,
+    bias: Option<(&'a [f32], bool)>, // values, before the scale
+}
+
+impl<D: TernaryDot> Walk<'_, D> {
+    pub(crate) fn ternary_matmul(
+        &self,
+        buffers: &mut Buffers,
+        linear: &Linear,
+        residual: Option<BufferId>,
+        out: BufferId,
+        out_column: usize,
+    ) {
+        let rows = self.rows(out);
+        let in_place = residual == Some(out);
+        buffers.write_floats(out, |buffers, out| {
+            let linear = self.linear(buffers, linear);
+            let residual = residual.filter(|_| !in_place).map(|id| buffers.floats(id));
+            let (outputs, width) = (linear.matrix.rows(), out.width);
+            let out = Grid::new(&mut out.values[..rows * width], width)
+                .columns(out_column..out_column + outputs)
+                .tiles(rows.max(1), self.run_of_outputs(linear.matrix));
+            self.each(out, |_, _, mut tile| {
+                let columns = tile.columns();
+                linear.outputs(self.isa, columns.clone(), 0..rows, |row, outputs, products| {
+                    let within = outputs.start - columns.start..outputs.end - columns.start;
+                    let y = &mut tile.row(row)[within];
+                    match residual {
+                        Some(residual) => add(y, products, &residual.row(row)[outputs]),
+                        None if in_place => {
+                            y.iter_mut().zip(products).for_each(|(y, product)| *y += product);
+                        }
+
+                        None => y.copy_from_slice(products),
+                    }
+                });
+            });
+        });
+    }
+
+    /// A layer with its operands.
+    pub(crate) fn linear<'a>(&'a self, buffers: &'a Buffers, linear: &Linear) -> LinearView<'a> {
+        LinearView {
+            matrix: self.weights.ternary(linear.weight),
+            x: buffers.quantized(linear.x),
+            bias: linear.bias.map(|bias| (self.weights.vector(bias.weight), bias.before_scale)),
+        }
+    }
+
+    /// How many outputs a member claims at once: whole tiles, and several runs for each member.
+    pub(crate) fn run_of_outputs(&self, matrix: &TernaryMatrix) -> usize {
+        let by_size = RUN_BYTES / row_bytes(matrix.columns());
+        let by_threads = matrix.rows().div_ceil(4 * self.crew.threads());
+        by_size.min(by_threads).next_multiple_of(TILE_OUTPUTS).max(TILE_OUTPUTS)
+    }
+}
+
+/// `y = products + residual`
+fn add(y: &mut [f32], products: &[f32], residual: &[f32]) {
+    for (y, (product, residual)) in y.iter_mut().zip(products.iter().zip(residual)) {
+        *y = product + residual;
+    }
+}
+
+impl LinearView<'_> {
+    /// Computes a run of outputs for some rows. `store` gets, for each row, up to
+    /// [`TILE_OUTPUTS`] neighbouring outputs at a time.
+    pub(crate) fn outputs<D: TernaryDot>(
+        &self,
+        isa: D,
+        outputs: Range<usize>,
+        rows: Range<usize>,
+        mut store: impl FnMut(usize, Range<usize>, &[f32]),
+    ) {
+        for first_row in rows.clone().step_by(TILE_ROWS) {
+            let tile_rows = (rows.end - first_row).min(TILE_ROWS);
+            for first in outputs.clone().step_by(TILE_OUTPUTS) {
+                let run = first..outputs.end.min(first + TILE_OUTPUTS);
+                let tile = self.tile(isa, first, first_row, tile_rows);
+                for (row, products) in (first_row..).zip(tile).take(tile_rows) {
+                    store(row, run.clone(), &products[..run.len()]);
+                }
+            }
+        }
+    }
+
+    /// Four outputs (beyond the matrix's last, repetitions of it) of up to four rows, as
+    /// `[row][output]`, without residual.
+    fn tile<D: TernaryDot>(
+        &self,
+        isa: D,
+        first: usize,
+        first_row: usize,
+        rows: usize,
+    ) -> [[f32; TILE_OUTPUTS]; TILE_ROWS] {
+        let last = self.matrix.rows() - 1;
+        let output = |index: usize| (first + index).min(last);
+        let row = |index: usize| first_row + index.min(rows - 1);
+        let mut y = [[0.0; TILE_OUTPUTS]; TILE_ROWS];
+        if let Scales::ColumnGroups { columns, .. } = self.matrix.scales() {
+            for (index, y) in y.iter_mut().enumerate().take(rows) {
+                *y = std::array::from_fn(|o| self.grouped(isa, *columns, output(o), row(index)));
+            }
+            return y;
+        }
+        let weights = std::array::from_fn(|index| self.matrix.row(output(index)));
+        let scale = |dots: [i32; TILE_OUTPUTS], row| {
+            std::array::from_fn(|index| self.scaled(dots[index], output(index), row))
+        };
+        // Three rows cost as much alone as four together.
+        if rows > 2 {
+            let x = std::array::from_fn(|index| self.x.row(row(index)));
+            let dots = isa.code_dots_wide(weights, x);
+            for (index, (y, dots)) in y.iter_mut().zip(dots).enumerate() {
+                *y = scale(dots, row(index));
+            }
+        } else {
+            for (index, y) in y.iter_mut().enumerate().take(rows) {
+                *y = scale(isa.code_dots(weights, self.x.row(row(index))), row(index));
+            }
+        }
+        y
+    }
+
+    /// From a sum over codes to an output.
+    #[inline]
+    fn scaled(&self, code_dot: i32, output: usize, row: usize) -> f32 {
+        let dot = to_f32(code_dot - self.x.sums[row]);
+        let t = self.x.scales[row];
+        let weight_scale = match self.matrix.scales() {
+            Scales::Tensor(scale) => *scale,
+            Scales::Rows(scales) => scales[output],
+            Scales::ColumnGroups { .. } => unreachable!("grouped scales have their own way"),
+        };
+        match self.bias {
+            Some((bias, true)) => (dot * t + bias[output]) * weight_scale,
+            Some((bias, false)) => dot * (t * weight_scale) + bias[output],
+            None => dot * (t * weight_scale),
+        }
+    }
+
+    /// One output of a matrix with a scale for each group of columns.
+    fn grouped<D: TernaryDot>(&self, isa: D, group: usize, output: usize, row: usize) -> f32 {
+        let (codes, x) = (self.matrix.row(output), self.x.row(row));
+        let columns = self.matrix.columns();
+        let mut acc = 0.0;
+        for start in (0..columns).step_by(group) {
+            // Padding beyond the last column has activations 0.
+            let planes = start / PLANE_COLUMNS..columns.min(start + group).div_ceil(PLANE_COLUMNS);
+            let dot: i32 = planes.map(|plane| plane_dot(isa.lanes(), codes, x, plane)).sum();
+            acc += to_f32(dot) * self.matrix.scale(output, start);
+        }
+        let y = acc * self.x.scales[row];
+        match self.bias {
+            Some((bias, _)) => y + bias[output],
+            None => y,
+        }
+    }
+}
+
+/// `Σ weight × activation` over one plane of 32 columns.
+fn plane_dot<S: Simd>(simd: S, codes: &[u8], x: &[i8], plane: usize) -> i32 {
+    simd.vectorize(
+        #[inline(always)]
+        || {
+            let block = plane * PLANE_COLUMNS / BLOCK_COLUMNS;
+            let shift = 2 * (plane % (BLOCK_COLUMNS / PLANE_COLUMNS));
+            let codes = &codes[block * BLOCK_BYTES..][..BLOCK_BYTES];
+            let x = &x[plane * PLANE_COLUMNS..][..PLANE_COLUMNS];
+            let weight = |code: u8| i32::from(code >> shift & 0b11) - 1;
+            codes.iter().zip(x).map(|(&code, &x)| weight(code) * i32::from(x)).sum()
+        },
+    )
+}
+
+#[expect(clippy::cast_precision_loss, reason = "|dot| < 2^24 within MAX_COLUMNS")]
+fn to_f32(dot: i32) -> f32 {
+    dot as f32
+}

@@ -1,0 +1,68 @@
+//! Tests that run natively and, by `examples/wasm_tests.rs`, in WebAssembly. Not an interface.
+
+mod kernels;
+
+pub use kernels::{KERNELS, check_kernel};
+
+use setun_ops::parity::{Case, SUBJECTS, block_on};
+
+use crate::{CpuBackend, CpuOptions, Level};
+
+/// Runs `test` for a level if this machine and build have it.
+///
+/// # Panics
+///
+/// If what the processor reports and what the backend offers differ: a level that was expected
+/// and skipped is a failure.
+pub fn expect_level(level: Level, test: impl FnOnce()) {
+    let available = Level::available().contains(&level);
+    assert_eq!(available, reported(level), "level {level}");
+    if available {
+        test();
+    }
+}
+
+/// Whether the processor (or the build, in WebAssembly) says that it has a level.
+fn reported(level: Level) -> bool {
+    match level {
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx2 => std::arch::is_x86_feature_detected!("avx2"),
+        #[cfg(not(target_arch = "x86_64"))]
+        Level::Avx2 => false,
+        Level::Simd128 => cfg!(all(target_arch = "wasm32", target_feature = "simd128")),
+        Level::Relaxed => cfg!(all(target_arch = "wasm32", target_feature = "relaxed-simd")),
+    }
+}
+
+/// Runs every kernel and every subject of parity with `seeds` seeds each, on all levels of this
+/// build and the given numbers of threads.
+///
+/// # Errors
+///
+/// The first failure, with what repeats it.
+pub fn check_all(seeds: u64, threads: &[usize]) -> Result<String, String> {
+    let mut checks = 0;
+    for level in Level::ALL.into_iter().filter(|&level| reported(level)) {
+        for kernel in KERNELS {
+            for seed in 0..seeds {
+                check_kernel(level, kernel, seed)?;
+                checks += 1;
+            }
+        }
+        for &threads in threads {
+            let options = CpuOptions { level: Some(level), threads: Some(threads) };
+            let mut backend = CpuBackend::new(options).map_err(|error| error.to_string())?;
+            for subject in SUBJECTS {
+                for seed in 0..seeds {
+                    let case = Case::new(subject, seed).ok_or("an unknown subject")?;
+                    block_on(case.compare(&mut backend)).map_err(|error| {
+                        format!("{level}, {threads} threads, {subject}, seed {seed}: {error}")
+                    })?;
+                    checks += 1;
+                }
+            }
+        }
+    }
+    let levels: Vec<&str> = Level::available().into_iter().map(Level::name).collect();
+    Ok(format!("ok: {checks} checks on {}", levels.join(", ")))
+}

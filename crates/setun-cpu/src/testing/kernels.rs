@@ -1,0 +1,178 @@
+//! Each kernel alone against its definition.
+
+use half::{bf16, f16};
+use setun_ops::{
+    exp::exp as exact_exp,
+    fold::{fold16, fold16_dot},
+    parity::Random,
+    quantize::quantize_row as exact_quantize_row,
+    ternary::{BLOCK_COLUMNS, pack_row, padded_columns, row_bytes},
+    ternary_dot::ternary_dot,
+};
+
+use crate::{
+    Level,
+    isa::Isa,
+    lanes::{LANES, dots, exp_minus, sum, widen},
+    quantize::quantize_row,
+    ternary_dot::TernaryDot,
+};
+
+/// The kernels that [`check_kernel`] knows.
+pub const KERNELS: [&str; 5] = ["ternary_dot", "widen", "exp", "folds", "quantize_row"];
+
+/// Checks one kernel of a level with random operands.
+///
+/// # Errors
+///
+/// What differs, or that the level or the kernel is not known here.
+pub fn check_kernel(level: Level, kernel: &str, seed: u64) -> Result<(), String> {
+    let random = &mut Random::new(seed);
+    let checked: Result<(), String> = match Isa::detect(level).ok_or("a level that is not here")? {
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx2(avx2) => check(avx2, kernel, random),
+        #[cfg(all(target_arch = "wasm32", target_feature = "relaxed-simd"))]
+        Isa::Relaxed(relaxed) => check(relaxed, kernel, random),
+        #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+        Isa::Simd128(simd128) => check(simd128, kernel, random),
+    };
+    checked.map_err(|what| format!("{level}, {kernel}, seed {seed}: {what}"))
+}
+
+fn check<D: TernaryDot>(isa: D, kernel: &str, random: &mut Random) -> Result<(), String> {
+    match kernel {
+        "ternary_dot" => check_ternary_dot(isa, random),
+        "widen" => check_widen(isa, random),
+        "exp" => check_exp(isa, random),
+        "folds" => check_folds(isa, random),
+        "quantize_row" => check_quantize_row(isa, random),
+        _ => Err("an unknown kernel".into()),
+    }
+}
+
+/// Widths of checks and, now and then, of real models; the last ones are long enough for sums
+/// of 16 bits to overflow if they were kept too long.
+const COLUMNS: [usize; 10] = [1, 96, 100, 127, 128, 320, 1024, 1152, 6912, 8640];
+
+fn check_ternary_dot<D: TernaryDot>(isa: D, random: &mut Random) -> Result<(), String> {
+    let columns = random.pick(&COLUMNS);
+    let weights: [Vec<u8>; 4] = std::array::from_fn(|_| packed_row(random, columns));
+    let x: [Vec<i8>; 4] = std::array::from_fn(|_| activations(random, columns));
+    let sum = |x: &[i8]| x.iter().map(|&x| i32::from(x)).sum::<i32>();
+    let rows = weights.each_ref().map(Vec::as_slice);
+    let wide = isa.code_dots_wide(rows, x.each_ref().map(Vec::as_slice));
+    for (x, wide) in x.iter().zip(wide) {
+        let narrow = isa.code_dots(rows, x);
+        for (index, row) in rows.into_iter().enumerate() {
+            let expected = ternary_dot(row, x);
+            let found = [narrow[index] - sum(x), wide[index] - sum(x)];
+            if found != [expected; 2] {
+                return Err(format!("{columns} columns: expected {expected}, found {found:?}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A packed row; sometimes all codes are the same, so that sums are extreme.
+fn packed_row(random: &mut Random, columns: usize) -> Vec<u8> {
+    let only = if random.chance(0.4) { Some(random.pick(&[0, 2])) } else { None };
+    let codes: Vec<u8> =
+        (0..columns).map(|_| only.unwrap_or_else(|| random.pick(&[0, 1, 2]))).collect();
+    let mut packed = vec![0; row_bytes(columns)];
+    pack_row(&codes, &mut packed);
+    packed
+}
+
+/// Any int8 activations, −128 too; sometimes all at an extreme.
+fn activations(random: &mut Random, columns: usize) -> Vec<i8> {
+    let only = if random.chance(0.4) { Some(random.pick(&[-128, -127, 127])) } else { None };
+    let mut x: Vec<i8> = (0..columns).map(|_| only.unwrap_or_else(|| random.i8())).collect();
+    x.resize(padded_columns(columns), 0);
+    x
+}
+
+/// All halves and bytes: 4096 seeds would still give the same answer.
+fn check_widen<D: TernaryDot>(isa: D, random: &mut Random) -> Result<(), String> {
+    let first = u32::from(random.u16());
+    let bits: Vec<u16> = (0..4096u32).map(|i| low_half(first.wrapping_add(i * 17))).collect();
+    let halves: Vec<f16> = bits.iter().map(|&bits| f16::from_bits(bits)).collect();
+    let brains: Vec<bf16> = bits.iter().map(|&bits| bf16::from_bits(bits)).collect();
+    let bytes: Vec<i8> = bits.iter().map(|bits| bits.to_ne_bytes()[0].cast_signed()).collect();
+    let exact: Vec<f32> = halves.iter().map(|x| x.to_f32()).collect();
+    compare("f16", &exact, &widened(isa, &halves))?;
+    let exact: Vec<f32> = brains.iter().map(|x| x.to_f32()).collect();
+    compare("bf16", &exact, &widened(isa, &brains))?;
+    let exact: Vec<f32> = bytes.iter().map(|&x| f32::from(x)).collect();
+    compare("int8", &exact, &widened(isa, &bytes))
+}
+
+fn low_half(bits: u32) -> u16 {
+    let [a, b, ..] = bits.to_le_bytes();
+    u16::from_le_bytes([a, b])
+}
+
+fn widened<D: TernaryDot, E: crate::lanes::Element>(isa: D, elements: &[E]) -> Vec<f32> {
+    let mut out = vec![0.0; elements.len()];
+    widen(isa.lanes(), elements, &mut out);
+    out
+}
+
+fn check_exp<D: TernaryDot>(isa: D, random: &mut Random) -> Result<(), String> {
+    let special = [0.0, -0.0, f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 1e-40, -1e-40];
+    let ends = [setun_ops::exp::UNDERFLOW, setun_ops::exp::OVERFLOW].into_iter();
+    let ends = ends.flat_map(|x| (0..9).map(move |i| f32::from_bits(x.to_bits() - 4 + i)));
+    let spread = random.pick(&[1.0, 100.0, 1000.0, 1e30]);
+    let mut x: Vec<f32> = special.into_iter().chain(ends).collect();
+    x.extend((0..999).map(|_| (random.unit() * 2.0 - 1.0) * spread));
+    let exact: Vec<f32> = x.iter().map(|&x| exact_exp(x)).collect();
+    exp_minus(isa.lanes(), &mut x, 0.0);
+    compare("exp", &exact, &x)
+}
+
+fn check_folds<D: TernaryDot>(isa: D, random: &mut Random) -> Result<(), String> {
+    let simd = isa.lanes();
+    for len in (0..3 * LANES).chain([128, 2560, 2563]) {
+        let (a, b) = (random.floats(len), random.floats(len));
+        let [dot] = dots(simd, &a, [b.as_slice()]);
+        compare("a dot product", &[fold16_dot(&a, &b)], &[dot])?;
+        compare("a sum", &[fold16(a.iter().copied())], &[sum(simd, &a)])?;
+    }
+    Ok(())
+}
+
+fn check_quantize_row<D: TernaryDot>(isa: D, random: &mut Random) -> Result<(), String> {
+    for _ in 0..20 {
+        let len = random.between(1, 3 * BLOCK_COLUMNS);
+        let mut x = random.table(1, len);
+        if random.chance(0.5) {
+            // A scale of 1 and many ties.
+            for x in &mut x {
+                *x = f32::from(random.i8()) / 2.0;
+            }
+            x[0] = 127.0;
+        }
+        let (mut exact, mut found) = (vec![1; len + 3], vec![2; len + 3]);
+        let expected = exact_quantize_row(&x, &mut exact);
+        let scale = quantize_row(isa.lanes(), &x, &mut found);
+        compare("a scale", &[expected.scale], &[scale.scale])?;
+        if exact != found || expected.sum != scale.sum {
+            return Err(format!("codes of {x:?}: expected {exact:?}, found {found:?}"));
+        }
+    }
+    Ok(())
+}
+
+/// The same bits, or NaN for NaN.
+fn compare(what: &str, expected: &[f32], found: &[f32]) -> Result<(), String> {
+    let mut pairs = expected.iter().zip(found);
+    let differs = |(a, b): &(&f32, &f32)| a.to_bits() != b.to_bits() && !(a.is_nan() && b.is_nan());
+    match pairs.find(differs) {
+        None if expected.len() == found.len() => Ok(()),
+        None => Err(format!("{what}: {} of {} values", found.len(), expected.len())),
+        Some((a, b)) => {
+            let (a_bits, b_bits) = (a.to_bits(), b.to_bits());
+            Err(format!("{what}: expected {a:?} ({a_bits:#x}), found {b:?} ({b_bits:#x})"))
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! The leader's walk through a plan, one operation after another.
+
+use std::sync::{Mutex, PoisonError};
+
+use setun_ops::{
+    BatchInputs, Op,
+    host_cache::HostCache,
+    op::BufferId,
+    plan::{Plan, RowSet},
+};
+
+use crate::{
+    scratch::Scratch,
+    split::{Claims, Parts},
+    step::{CpuStep, Weights},
+    team::Crew,
+    ternary_dot::TernaryDot,
+};
+
+/// What a step works with.
+pub(crate) struct Resources<'a> {
+    pub(crate) step: &'a mut CpuStep,
+    pub(crate) cache: &'a mut HostCache,
+    pub(crate) inputs: &'a BatchInputs,
+    pub(crate) crew: &'a Crew<'a>,
+    pub(crate) scratch: &'a [Mutex<Scratch>],
+}
+
+/// Runs all ops of a plan.
+pub(crate) fn walk<D: TernaryDot>(isa: D, resources: Resources<'_>) {
+    let Resources { step: CpuStep { plan, weights, buffers }, cache, inputs, crew, scratch } =
+        resources;
+    let walk = Walk { isa, plan, weights, inputs, crew, scratch };
+    for op in plan.ops() {
+        match op {
+            Op::Embed { table, out } => walk.embed(buffers, *table, *out),
+            Op::RmsNorm { x, norm, out } => walk.rms_norm(buffers, *x, *norm, *out),
+            Op::Quantize { x, norm, out } => walk.quantize(buffers, *x, *norm, *out),
+            Op::TernaryMatmul { linear, residual, out, out_column } => {
+                walk.ternary_matmul(buffers, linear, *residual, *out, *out_column);
+            }
+            Op::HeadNorm { x, column, heads, norm } => {
+                walk.head_norm(buffers, *x, *column, *heads, *norm);
+            }
+            Op::RopeAppend { qkv, shape, rope, layer } => {
+                walk.rope_append(buffers, *qkv, *shape, *rope, cache, *layer);
+            }
+            Op::Attention { qkv, shape, layer, out } => {
+                walk.attention(buffers, *qkv, *shape, cache, *layer, *out);
+            }
+            Op::Gate { gate, up, activation, out } => {
+                walk.gate(buffers, gate, up, *activation, *out);
+            }
+            Op::Head { x, table, out } => walk.head(buffers, *x, *table, *out),
+        }
+    }
+}
+
+/// What every operation needs; each has its method in the file of its name.
+pub(crate) struct Walk<'a, D> {
+    pub(crate) isa: D,
+    pub(crate) plan: &'a Plan,
+    pub(crate) weights: &'a Weights,
+    pub(crate) inputs: &'a BatchInputs,
+    pub(crate) crew: &'a Crew<'a>,
+    pub(crate) scratch: &'a [Mutex<Scratch>],
+}
+
+impl<D: TernaryDot> Walk<'_, D> {
+    /// Rows of this step that a buffer holds.
+    pub(crate) fn rows(&self, buffer: BufferId) -> usize {
+        match self.plan.buffer(buffer).rows {
+            RowSet::Batch => self.inputs.rows(),
+            RowSet::Wanted => self.inputs.wanted.len(),
+        }
+    }
+
+    /// Has the team do `work` on each part, with the part's index.
+    pub(crate) fn each<P: Parts>(
+        &self,
+        parts: P,
+        work: impl Fn(&mut Scratch, usize, P::Part) + Sync,
+    ) {
+        let alone = parts.count() <= 1;
+        let claims = Claims::new(parts);
+        let job = |member: usize| {
+            // A member's own: never contended.
+            let mut scratch = self.scratch[member].lock().unwrap_or_else(PoisonError::into_inner);
+            while let Some((index, part)) = claims.next() {
+                work(&mut scratch, index, part);
+            }
+        };
+        if alone { job(0) } else { self.crew.run(&job) }
+    }
+}

@@ -1,0 +1,9 @@
+//! Kernels of WebAssembly's relaxed SIMD.
+
+mod ternary_dot;
+
+use fearless_simd::wasm32::WasmSimd128;
+
+/// Proof of relaxed SIMD, which only a build for it has.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Relaxed(pub(crate) WasmSimd128);

@@ -1,0 +1,9 @@
+//! Kernels of WebAssembly's 128-bit SIMD.
+
+mod ternary_dot;
+
+use fearless_simd::wasm32::WasmSimd128;
+
+/// Proof of 128-bit SIMD.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Simd128(pub(crate) WasmSimd128);

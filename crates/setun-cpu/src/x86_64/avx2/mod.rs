@@ -1,0 +1,3 @@
+//! Kernels of AVX2.
+
+pub(crate) mod ternary_dot;

@@ -1,0 +1,3 @@
+//! Kernels of x86-64.
+
+pub(crate) mod avx2;

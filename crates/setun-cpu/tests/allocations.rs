@@ -1,0 +1,54 @@
+//! A step allocates nothing.
+
+#![expect(unsafe_code, reason = "an allocator that counts")]
+
+use std::{
+    alloc::{GlobalAlloc, Layout, System},
+    sync::atomic::{AtomicUsize, Ordering},
+};
+
+use setun_cpu::{CpuBackend, CpuOptions};
+use setun_ops::{Backend, parity::Case};
+
+struct Counting;
+
+static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+// SAFETY: all calls go to the system's allocator unchanged.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller keeps the contract, which is the same.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: as above.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[test]
+fn a_step_allocates_nothing() {
+    // The harness has a thread of its own that allocates, but not while a test runs alone.
+    for threads in [1, 2] {
+        let options = CpuOptions { level: None, threads: Some(threads) };
+        let Ok(mut backend) = CpuBackend::new(options) else { continue };
+        for seed in 0..40 {
+            let case = Case::new("model", seed).expect("a subject");
+            let weights: Vec<_> =
+                case.weights.iter().map(|weight| backend.upload(weight.clone()).unwrap()).collect();
+            let mut step = backend.prepare(&case.plan, &weights).unwrap();
+            let mut cache = backend.create_cache(case.plan.cache(), case.blocks).unwrap();
+            for inputs in &case.steps {
+                let before = ALLOCATIONS.load(Ordering::Relaxed);
+                backend.run(&mut step, &mut cache, inputs).unwrap();
+                let allocated = ALLOCATIONS.load(Ordering::Relaxed) - before;
+                assert_eq!(allocated, 0, "seed {seed}, {threads} threads");
+            }
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Every operation, every level of this machine, several numbers of threads, against the
+//! definitions.
+
+use std::cell::RefCell;
+
+use proptest::prelude::*;
+use setun_cpu::{CpuBackend, CpuOptions, Level, testing::expect_level};
+use setun_ops::parity::{Case, SUBJECTS, block_on};
+
+/// Compares random cases of a subject on all levels and thread counts.
+fn agrees(subject: &str, cases: u32) {
+    for level in Level::ALL {
+        expect_level(level, || {
+            for threads in [1, 2, 3, 7] {
+                let options = CpuOptions { level: Some(level), threads: Some(threads) };
+                let backend = RefCell::new(CpuBackend::new(options).unwrap());
+                proptest!(ProptestConfig::with_cases(cases), |(seed: u64)| {
+                    let case = Case::new(subject, seed).expect("a subject");
+                    let compared = block_on(case.compare(&mut *backend.borrow_mut()));
+                    prop_assert!(compared.is_ok(), "{subject}, {level}: {}", compared.unwrap_err());
+                });
+            }
+        });
+    }
+}
+
+#[test]
+fn embed() {
+    agrees("embed", 40);
+}
+
+#[test]
+fn rms_norm() {
+    agrees("rms_norm", 40);
+}
+
+#[test]
+fn quantize() {
+    agrees("quantize", 100);
+}
+
+#[test]
+fn ternary_matmul() {
+    agrees("ternary_matmul", 40);
+}
+
+#[test]
+fn head_norm() {
+    agrees("head_norm", 40);
+}
+
+#[test]
+fn rope_append() {
+    agrees("rope_append", 20);
+}
+
+#[test]
+fn attention() {
+    agrees("attention", 20);
+}
+
+#[test]
+fn gate() {
+    agrees("gate", 40);
+}
+
+#[test]
+fn head() {
+    agrees("head", 40);
+}
+
+#[test]
+fn model() {
+    agrees("model", 20);
+}
+
+#[test]
+fn no_subject_is_forgotten() {
+    let source = include_str!("parity.rs");
+    for subject in SUBJECTS {
+        assert!(source.contains(&format!("agrees(\"{subject}\"")), "{subject} has no test");
+    }
+}

@@ -1,0 +1,233 @@
+//! Runs a case on two backends and compares.
+
+use std::{
+    future::Future,
+    pin::pin,
+    task::{Context, Poll, Waker},
+};
+
+use half::f16;
+
+use super::Case;
+use crate::{
+    Backend, BatchInputs, BlockId, CacheElement, CacheSpec, OpsError, ScalarBackend, op::BufferId,
+    plan::BufferKind,
+};
+
+/// Where a backend differs from the definitions.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Disagreement {
+    /// A call failed.
+    #[error("a call failed: {0}")]
+    Refused(#[from] OpsError),
+
+    /// A float has other bits.
+    #[error(
+        "step {step}, buffer {} (width {width}), element {element}: expected {expected:?} \
+         ({:#010x}), found {found:?} ({:#010x})",
+        buffer.0, expected.to_bits(), found.to_bits()
+    )]
+    Float {
+        /// Index of the step.
+        step: usize,
+        /// The buffer.
+        buffer: BufferId,
+        /// Its width.
+        width: usize,
+        /// Index among the buffer's elements.
+        element: usize,
+        /// By the definition.
+        expected: f32,
+        /// By the backend.
+        found: f32,
+    },
+
+    /// A code is another.
+    #[error(
+        "step {step}, buffer {}, element {element}: expected code {expected}, found {found}",
+        buffer.0
+    )]
+    Code {
+        /// Index of the step.
+        step: usize,
+        /// The buffer.
+        buffer: BufferId,
+        /// Index among the buffer's elements.
+        element: usize,
+        /// By the definition.
+        expected: i8,
+        /// By the backend.
+        found: i8,
+    },
+
+    /// The caches differ.
+    #[error("step {step}: the caches differ at byte {byte} of block {block}")]
+    Cache {
+        /// Index of the step.
+        step: usize,
+        /// The block.
+        block: usize,
+        /// Byte within the block.
+        byte: usize,
+    },
+}
+
+impl Case {
+    /// Runs the case on `backend` and compares all buffers and the cache after every step.
+    ///
+    /// # Errors
+    ///
+    /// The first difference, or the first call that failed.
+    pub async fn compare<B: Backend>(&self, backend: &mut B) -> Result<(), Disagreement> {
+        let mut scalar = ScalarBackend;
+        let mut expected = Running::start(self, &mut scalar)?;
+        let mut found = Running::start(self, backend)?;
+        for (step, inputs) in self.steps.iter().enumerate() {
+            expected.run(inputs)?;
+            found.run(inputs)?;
+            for index in 0..self.plan.buffers().len() {
+                let id = BufferId(super::to_u32(index));
+                let (a, b) = (expected.buffer(self, id).await?, found.buffer(self, id).await?);
+                self.compare_buffer(step, id, &a, &b)?;
+            }
+            let (a, b) = (expected.cache(self).await?, found.cache(self).await?);
+            compare_cache(step, self.plan.cache(), &a, &b)?;
+        }
+        Ok(())
+    }
+
+    fn compare_buffer(
+        &self,
+        step: usize,
+        buffer: BufferId,
+        expected: &[u8],
+        found: &[u8],
+    ) -> Result<(), Disagreement> {
+        let spec = self.plan.buffer(buffer);
+        match spec.kind {
+            BufferKind::Quantized => {
+                let pairs = expected.iter().zip(found).enumerate();
+                for (element, (&expected, &found)) in pairs {
+                    if expected != found {
+                        let (expected, found) = (expected.cast_signed(), found.cast_signed());
+                        return Err(Disagreement::Code { step, buffer, element, expected, found });
+                    }
+                }
+            }
+            BufferKind::F32 => {
+                let floats = floats(expected).zip(floats(found)).enumerate();
+                for (element, (expected, found)) in floats {
+                    if !same(expected, found) {
+                        let width = spec.width;
+                        return Err(Disagreement::Float {
+                            step,
+                            buffer,
+                            width,
+                            element,
+                            expected,
+                            found,
+                        });
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A case on one backend.
+struct Running<'a, B: Backend> {
+    backend: &'a mut B,
+    step: B::Prepared,
+    cache: B::Cache,
+}
+
+impl<'a, B: Backend> Running<'a, B> {
+    fn start(case: &Case, backend: &'a mut B) -> Result<Self, OpsError> {
+        let weights = case.weights.iter().cloned().map(|weight| backend.upload(weight));
+        let weights: Vec<B::Weight> = weights.collect::<Result<_, _>>()?;
+        let step = backend.prepare(&case.plan, &weights)?;
+        let cache = backend.create_cache(case.plan.cache(), case.blocks)?;
+        Ok(Self { backend, step, cache })
+    }
+
+    fn run(&mut self, inputs: &BatchInputs) -> Result<(), OpsError> {
+        self.backend.run(&mut self.step, &mut self.cache, inputs)
+    }
+
+    async fn buffer(&mut self, case: &Case, id: BufferId) -> Result<Vec<u8>, OpsError> {
+        let (spec, rows) = (case.plan.buffer(id), case.plan.buffer_rows(id));
+        let element = match spec.kind {
+            BufferKind::F32 => size_of::<f32>(),
+            BufferKind::Quantized => size_of::<i8>(),
+        };
+        let mut bytes = vec![0; rows * spec.width * element];
+        self.backend.read(&self.step, id, 0..rows, &mut bytes).await?;
+        Ok(bytes)
+    }
+
+    async fn cache(&mut self, case: &Case) -> Result<Vec<u8>, OpsError> {
+        let blocks: Vec<BlockId> =
+            (0..case.blocks).map(|block| BlockId(super::to_u32(block))).collect();
+        let mut bytes = vec![0; blocks.len() * case.plan.cache().block_bytes()];
+        self.backend.read_blocks(&self.cache, &blocks, &mut bytes).await?;
+        Ok(bytes)
+    }
+}
+
+/// Blocks as [`Backend::read_blocks`] gives them.
+fn compare_cache(
+    step: usize,
+    spec: &CacheSpec,
+    expected: &[u8],
+    found: &[u8],
+) -> Result<(), Disagreement> {
+    let element = match spec.element {
+        CacheElement::F16 => 2,
+        CacheElement::F32 | CacheElement::Int8 => 4,
+    };
+    let pairs = expected.chunks_exact(element).zip(found.chunks_exact(element));
+    for (index, (a, b)) in pairs.enumerate() {
+        let (block, byte) =
+            (index * element / spec.block_bytes(), index * element % spec.block_bytes());
+        // Of an int8 cache the scales are floats, and lie after the codes of each layer.
+        let layer = spec.block_bytes() / spec.layers;
+        let codes = layer / (spec.head_dim + 4) * spec.head_dim;
+        let floats = spec.element != CacheElement::Int8 || byte % layer >= codes;
+        if a != b && !(floats && is_nan(a) && is_nan(b)) {
+            return Err(Disagreement::Cache { step, block, byte });
+        }
+    }
+    Ok(())
+}
+
+/// Whether 2 or 4 bytes are a NaN.
+fn is_nan(bytes: &[u8]) -> bool {
+    match *bytes {
+        [a, b] => f16::from_ne_bytes([a, b]).is_nan(),
+        [a, b, c, d] => f32::from_ne_bytes([a, b, c, d]).is_nan(),
+        _ => false,
+    }
+}
+
+fn floats(bytes: &[u8]) -> impl Iterator<Item = f32> {
+    let (words, _) = bytes.as_chunks::<4>();
+    words.iter().map(|&word| f32::from_ne_bytes(word))
+}
+
+fn same(a: f32, b: f32) -> bool {
+    a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan())
+}
+
+/// Polls a future until it is ready: for backends whose futures need no event loop.
+pub fn block_on<F: Future>(future: F) -> F::Output {
+    let mut future = pin!(future);
+    let mut context = Context::from_waker(Waker::noop());
+    loop {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
+            return output;
+        }
+        std::hint::spin_loop();
+    }
+}

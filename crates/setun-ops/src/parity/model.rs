@@ -1,0 +1,83 @@
+//! Whole small models.
+
+use super::{
+    Case, Random,
+    attention::{ragged_steps, rope, shapes},
+    linear::linear,
+    rows::Draft,
+};
+use crate::{
+    Op, WeightData,
+    op::{Activation, BufferId},
+    plan::{BufferKind, RowSet},
+};
+
+/// Tokens of the vocabulary.
+const VOCAB: usize = 50;
+
+pub(super) fn model(random: &mut Random) -> Case {
+    let mut draft = Draft::new();
+    let layers = random.between(1, 2);
+    let (shape, cache) = shapes(random, layers);
+    let (hidden, ffn) = (random.pick(&[32, 100, 128, 160]), random.pick(&[48, 130, 320]));
+    let activation = random.pick(&[Activation::ReluSquared, Activation::Silu]);
+    let table = random.dense(VOCAB, hidden);
+    let x = draft.embedded_from(table);
+    let rope = draft.weight(rope(random, shape.head_dim));
+    for layer in 0..layers {
+        let quantized = quantize(&mut draft, random, x, hidden);
+        let qkv = draft.buffer(BufferKind::F32, shape.qkv_width(), RowSet::Batch);
+        project(&mut draft, random, quantized, hidden, None, qkv);
+        if random.chance(0.3) {
+            let norm = draft.norm(random, shape.head_dim);
+            draft.push(Op::HeadNorm { x: qkv, column: 0, heads: shape.heads, norm });
+        }
+        draft.push(Op::RopeAppend { qkv, shape, rope, layer });
+        let attended = draft.buffer(BufferKind::F32, shape.query_width(), RowSet::Batch);
+        draft.push(Op::Attention { qkv, shape, layer, out: attended });
+        let quantized = quantize(&mut draft, random, attended, shape.query_width());
+        project(&mut draft, random, quantized, shape.query_width(), Some(x), x);
+
+        let quantized = quantize(&mut draft, random, x, hidden);
+        let (gate, up) = (random.ternary(ffn, hidden), random.ternary(ffn, hidden));
+        let gate = linear(&mut draft, random, quantized, gate);
+        let up = linear(&mut draft, random, quantized, up);
+        let gated = draft.buffer(BufferKind::F32, ffn, RowSet::Batch);
+        draft.push(Op::Gate { gate, up, activation, out: gated });
+        let quantized = quantize(&mut draft, random, gated, ffn);
+        project(&mut draft, random, quantized, ffn, Some(x), x);
+    }
+    let normed = draft.wanted(random, x, hidden);
+    let head = random.dense(VOCAB, hidden);
+    let table = draft.weight(WeightData::Dense(head));
+    let out = draft.buffer(BufferKind::F32, VOCAB, RowSet::Wanted);
+    draft.push(Op::Head { x: normed, table, out });
+
+    let (rows, wanted) = (random.pick(&[1, 4, 16]), random.between(1, 4));
+    let plan = draft.plan(rows, wanted, cache);
+    let (steps, blocks) = ragged_steps(random, rows, wanted, VOCAB, cache.block_positions);
+    Case { plan, weights: draft.weights, steps, blocks }
+}
+
+/// Codes of `x`, mostly normed before.
+fn quantize(draft: &mut Draft, random: &mut Random, x: BufferId, width: usize) -> BufferId {
+    let norm = random.chance(0.7).then(|| draft.norm(random, width));
+    let out = draft.buffer(BufferKind::Quantized, width, RowSet::Batch);
+    draft.push(Op::Quantize { x, norm, out });
+    out
+}
+
+/// A layer that fills `out`.
+fn project(
+    draft: &mut Draft,
+    random: &mut Random,
+    x: BufferId,
+    columns: usize,
+    residual: Option<BufferId>,
+    out: BufferId,
+) {
+    let outputs = draft.width(out);
+    let matrix = random.ternary(outputs, columns);
+    let linear = linear(draft, random, x, matrix);
+    draft.push(Op::TernaryMatmul { linear, residual, out, out_column: 0 });
+}

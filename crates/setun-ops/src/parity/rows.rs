@@ -1,0 +1,165 @@
+//! Cases of operations that work row by row.
+
+use super::{Case, Random, steps};
+use crate::{
+    CacheElement, CacheSpec, DenseMatrix, Op, WeightData, WeightId, WeightSpec,
+    dense::DenseValues,
+    op::{BufferId, Norm},
+    plan::{BufferKind, PlanBuilder, RowSet},
+};
+
+/// Widths around those of lanes and blocks.
+pub(super) const WIDTHS: [usize; 12] = [1, 7, 15, 16, 17, 64, 96, 100, 127, 128, 320, 515];
+
+/// Tokens of the table that fills the first buffer.
+const TOKENS: usize = 12;
+
+/// Collects the weights of a case, and its plan once they are known.
+pub(super) struct Draft {
+    pub(super) weights: Vec<WeightData>,
+    ops: Vec<Op>,
+    buffers: Vec<(BufferKind, usize, RowSet)>,
+}
+
+impl Draft {
+    pub(super) fn new() -> Self {
+        Self { weights: vec![], ops: vec![], buffers: vec![] }
+    }
+
+    pub(super) fn weight(&mut self, weight: WeightData) -> WeightId {
+        self.weights.push(weight);
+        WeightId(super::to_u32(self.weights.len() - 1))
+    }
+
+    pub(super) fn buffer(&mut self, kind: BufferKind, width: usize, rows: RowSet) -> BufferId {
+        self.buffers.push((kind, width, rows));
+        BufferId(super::to_u32(self.buffers.len() - 1))
+    }
+
+    pub(super) fn width(&self, buffer: BufferId) -> usize {
+        self.buffers[buffer.0 as usize].1
+    }
+
+    pub(super) fn push(&mut self, op: Op) {
+        self.ops.push(op);
+    }
+
+    /// A float buffer of all rows, filled from a random table.
+    pub(super) fn embedded(&mut self, random: &mut Random, width: usize) -> BufferId {
+        let values = DenseValues::F32(random.table(TOKENS, width));
+        let table = DenseMatrix::new(TOKENS, width, values).expect("sizes agree");
+        self.embedded_from(table)
+    }
+
+    pub(super) fn embedded_from(&mut self, table: DenseMatrix) -> BufferId {
+        let width = table.columns();
+        let table = self.weight(WeightData::Dense(table));
+        let out = self.buffer(BufferKind::F32, width, RowSet::Batch);
+        self.push(Op::Embed { table, out });
+        out
+    }
+
+    pub(super) fn norm(&mut self, random: &mut Random, width: usize) -> Norm {
+        let gain = (0..width).map(|_| random.unit() * 2.0 - 0.5).collect();
+        let gain = self.weight(WeightData::Vector(gain));
+        Norm { gain, eps: random.pick(&[1e-5, 1e-6]) }
+    }
+
+    /// The rows of `x` whose logits are wanted.
+    pub(super) fn wanted(&mut self, random: &mut Random, x: BufferId, width: usize) -> BufferId {
+        let norm = self.norm(random, width);
+        let out = self.buffer(BufferKind::F32, width, RowSet::Wanted);
+        self.push(Op::RmsNorm { x, norm, out });
+        out
+    }
+
+    pub(super) fn plan(&self, rows: usize, wanted: usize, cache: CacheSpec) -> crate::Plan {
+        let specs: Vec<WeightSpec> = self.weights.iter().map(WeightData::spec).collect();
+        let mut builder = PlanBuilder::new(rows, wanted, specs, cache).keep_buffers();
+        for &(kind, width, rows) in &self.buffers {
+            builder.buffer(kind, width, rows);
+        }
+        for op in &self.ops {
+            builder.push(op.clone());
+        }
+        builder.finish().expect("the case fits together")
+    }
+
+    /// A case without attention.
+    pub(super) fn finish(self, random: &mut Random) -> Case {
+        let (rows, wanted) = (random.pick(&[1, 2, 3, 5, 9, 17]), random.between(1, 5));
+        let cache = CacheSpec {
+            layers: 1,
+            kv_heads: 1,
+            head_dim: 2,
+            block_positions: 16,
+            element: CacheElement::F32,
+        };
+        let plan = self.plan(rows, wanted, cache);
+        let (vocab, _) = plan.token_and_position_limits();
+        let steps = steps(random, rows, wanted, vocab);
+        Case { plan, weights: self.weights, steps, blocks: 1 }
+    }
+}
+
+pub(super) fn embed(random: &mut Random) -> Case {
+    let mut draft = Draft::new();
+    let width = random.pick(&WIDTHS);
+    let table = random.dense(TOKENS, width);
+    draft.embedded_from(table);
+    draft.finish(random)
+}
+
+pub(super) fn rms_norm(random: &mut Random) -> Case {
+    let mut draft = Draft::new();
+    let width = random.pick(&WIDTHS);
+    let x = draft.embedded(random, width);
+    let norm = draft.norm(random, width);
+    let out = draft.buffer(BufferKind::F32, width, RowSet::Batch);
+    draft.push(Op::RmsNorm { x, norm, out });
+    let wanted = draft.wanted(random, x, width);
+    let norm = draft.norm(random, width);
+    let out = draft.buffer(BufferKind::F32, width, RowSet::Wanted);
+    draft.push(Op::RmsNorm { x: wanted, norm, out });
+    draft.finish(random)
+}
+
+pub(super) fn quantize(random: &mut Random) -> Case {
+    let mut draft = Draft::new();
+    let width = random.pick(&WIDTHS);
+    let x = draft.embedded(random, width);
+    let norm = draft.norm(random, width);
+    for norm in [None, Some(norm)] {
+        let out = draft.buffer(BufferKind::Quantized, width, RowSet::Batch);
+        draft.push(Op::Quantize { x, norm, out });
+    }
+    let x = draft.wanted(random, x, width);
+    let out = draft.buffer(BufferKind::Quantized, width, RowSet::Wanted);
+    draft.push(Op::Quantize { x, norm: None, out });
+    draft.finish(random)
+}
+
+pub(super) fn head_norm(random: &mut Random) -> Case {
+    let mut draft = Draft::new();
+    let (head_dim, heads) = (random.pick(&[2, 16, 20, 64, 80]), random.between(1, 4));
+    let column = random.below(9);
+    let width = column + heads * head_dim + random.below(9);
+    let x = draft.embedded(random, width);
+    let norm = draft.norm(random, head_dim);
+    draft.push(Op::HeadNorm { x, column, heads, norm });
+    draft.finish(random)
+}
+
+pub(super) fn head(random: &mut Random) -> Case {
+    let mut draft = Draft::new();
+    let (width, vocab) = (random.pick(&WIDTHS), random.pick(&[1, 3, 4, 66, 131, 200]));
+    let x = draft.embedded(random, width);
+    let wanted = draft.wanted(random, x, width);
+    let table = random.dense(vocab, width);
+    let table = draft.weight(WeightData::Dense(table));
+    for (x, rows) in [(x, RowSet::Batch), (wanted, RowSet::Wanted)] {
+        let out = draft.buffer(BufferKind::F32, vocab, rows);
+        draft.push(Op::Head { x, table, out });
+    }
+    draft.finish(random)
+}
