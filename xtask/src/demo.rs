@@ -17,7 +17,7 @@ use crate::package;
 use crate::shell::{root, run, say, show};
 
 /// How long the server may take to answer.
-const SERVER_PATIENCE: Duration = Duration::from_secs(60);
+const SERVER_PATIENCE: Duration = Duration::from_mins(1);
 
 /// Options of `cargo xtask demo`.
 #[derive(Args)]

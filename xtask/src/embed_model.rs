@@ -4,6 +4,7 @@
 //! `setun.file/<name>`; the tensors stay as they are. Any reader of safetensors still reads it,
 //! and the same folder always gives the same bytes.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
@@ -55,7 +56,11 @@ pub(crate) fn run(from: &Path, to: &Path) -> Result<()> {
 
 /// SHA-256 in hexadecimal.
 pub(crate) fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    Sha256::digest(bytes).iter().fold(String::new(), |mut digits, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(digits, "{byte:02x}");
+        digits
+    })
 }
 
 /// `model`, a safetensors file, with `files` in its metadata.

@@ -22,15 +22,8 @@ pub(crate) fn all() -> Result<Vec<Part>> {
 
 /// Every crate from a registry whose code ends up in `product` on `platform` (none: this one).
 pub(crate) fn linked_into(product: &str, platform: Option<&str>) -> Result<Vec<Part>> {
-    let host;
-    let platform = match platform {
-        Some(platform) => platform,
-        None => {
-            host = host_platform()?;
-            &host
-        }
-    };
-    let metadata = metadata(Some(platform))?;
+    let platform = platform.map_or_else(host_platform, |platform| Ok(platform.to_owned()))?;
+    let metadata = metadata(Some(&platform))?;
     let packages = metadata["packages"].as_array().context("cargo metadata has no packages")?;
     let nodes = metadata["resolve"]["nodes"].as_array().context("cargo metadata has no graph")?;
     let package = |id: &Value| packages.iter().find(|package| package["id"] == *id);
@@ -66,7 +59,10 @@ fn is_linked(dependency: &Value) -> bool {
 
 fn is_macro(package: &Value) -> bool {
     let targets = package["targets"].as_array().into_iter().flatten();
-    targets.flat_map(|target| target["kind"].as_array()).flatten().any(|kind| kind == "proc-macro")
+    targets
+        .filter_map(|target| target["kind"].as_array())
+        .flatten()
+        .any(|kind| kind == "proc-macro")
 }
 
 fn part(package: &Value) -> Result<Part> {

@@ -40,7 +40,7 @@ pub(crate) fn check() -> Result<Vec<String>> {
     Ok(findings)
 }
 
-/// The text of THIRD_PARTY_LICENSES of the npm package.
+/// The text of `THIRD_PARTY_LICENSES` of the npm package.
 pub(crate) fn of_npm_package() -> Result<String> {
     let mut parts = crates::linked_into("setun-wasm", Some("wasm32-unknown-unknown"))?;
     parts.extend(packages::bundled("npm")?);

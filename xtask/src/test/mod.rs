@@ -4,6 +4,8 @@ mod stage;
 mod stages;
 mod totals;
 
+use std::fmt::Write as _;
+
 use anyhow::{Result, bail};
 
 use self::stage::{Finished, Outcome};
@@ -13,7 +15,7 @@ use crate::shell::in_ci;
 /// `cargo xtask test`.
 pub(crate) fn run(long: bool) -> Result<()> {
     let finished: Vec<Finished> = stages::all(long)?.into_iter().map(stage::Stage::run).collect();
-    print!("{}", table(&finished));
+    print!("{}", table(&finished)?);
     let failures = finished.iter().filter(|stage| is_failure(&stage.outcome, in_ci())).count();
     if failures > 0 {
         bail!("{failures} of {} stages failed", finished.len());
@@ -30,7 +32,7 @@ fn is_failure(outcome: &Outcome, in_ci: bool) -> bool {
     }
 }
 
-fn table(finished: &[Finished]) -> String {
+fn table(finished: &[Finished]) -> Result<String> {
     let width = finished.iter().map(|stage| stage.name.len()).max().unwrap_or(0);
     let mut text = format!("\n{:width$}  minutes  result\n", "stage");
     let mut sum = Totals::default();
@@ -48,12 +50,12 @@ fn table(finished: &[Finished]) -> String {
             }
             Outcome::Absent(why) => format!("not there: {why}"),
         };
-        text += &format!("{:width$}  {time:7.1}  {result}\n", stage.name);
+        writeln!(text, "{:width$}  {time:7.1}  {result}", stage.name)?;
         sum.add(stage.totals);
         minutes += time;
     }
-    text += &format!("{:width$}  {minutes:7.1}\n\n{}\n", "all", sum.plain());
-    text
+    writeln!(text, "{:width$}  {minutes:7.1}\n\n{}", "all", sum.plain())?;
+    Ok(text)
 }
 
 #[cfg(test)]
@@ -70,7 +72,7 @@ mod tests {
     #[test]
     fn the_table_ends_with_the_totals_on_a_line_of_their_own() {
         let stages = [finished(Outcome::Passed, 3), finished(Outcome::Failed("x\ny".into()), 4)];
-        let text = table(&stages);
+        let text = table(&stages).unwrap();
         assert!(text.contains("crates      1.5  ok (3 passed, 0 failed, 0 skipped)\n"), "{text}");
         assert!(text.contains("FAILED (4 passed, 0 failed, 0 skipped): x\n"), "{text}");
         assert!(text.ends_with("\n7 passed, 0 failed, 0 skipped\n"), "{text}");
