@@ -4,6 +4,7 @@
 //! `setun.file/<name>`; the tensors stay as they are. Any reader of safetensors still reads it,
 //! and the same folder always gives the same bytes.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
@@ -73,7 +74,7 @@ fn bundle(model: &[u8], files: &[(&str, String)]) -> Result<Vec<u8>> {
     for (name, text) in files {
         metadata.insert(format!("{KEY_PREFIX}{name}"), Value::String(text.clone()));
     }
-    let mut header = serde_json::to_vec(&header)?;
+    let mut header = serde_json::to_vec(&sorted(Value::Object(header)))?;
     // The tensors begin at a multiple of 8 bytes, as the format's own writer has it.
     header.resize(header.len().next_multiple_of(LENGTH_BYTES), b' ');
 
@@ -81,6 +82,18 @@ fn bundle(model: &[u8], files: &[(&str, String)]) -> Result<Vec<u8>> {
     bundled.append(&mut header);
     bundled.extend_from_slice(tensors);
     Ok(bundled)
+}
+
+/// `value` with the keys of every object in order, whatever order the parser keeps.
+fn sorted(value: Value) -> Value {
+    match value {
+        Value::Object(map) => {
+            let map: BTreeMap<String, Value> =
+                map.into_iter().map(|(key, value)| (key, sorted(value))).collect();
+            Value::Object(map.into_iter().collect())
+        }
+        other => other,
+    }
 }
 
 /// Header and tensors of a safetensors file.
