@@ -15,12 +15,12 @@ use crate::tidy;
 const BINDGEN_MANIFEST: &str = "xtask/bindgen/Cargo.toml";
 
 /// Scripts of npm/package.json that need no package, and those that test the packed tarball.
-const NPM_CHECKS: [&str; 3] = ["lint", "typecheck", "test"];
+const NPM_CHECKS: [&str; 2] = ["check", "test"];
 const NPM_PACKED_TESTS: [&str; 2] = ["test:packaging", "test:browser"];
 const NPM_LONG_TESTS: [&str; 1] = ["test:long"];
 
 /// Scripts of web/package.json.
-const WEB_TESTS: [&str; 3] = ["lint", "typecheck", "test"];
+const WEB_TESTS: [&str; 2] = ["check", "test"];
 
 /// Every stage; one whose subject is not there says so.
 pub(super) fn all(long: bool) -> Result<Vec<Stage>> {
