@@ -83,13 +83,14 @@ impl Toolchain {
         }
     }
 
-    /// Where `variant` is built: two compilers in one folder would build everything again.
-    pub(crate) fn folder(self, variant: Variant) -> PathBuf {
+    /// Where it builds: two compilers in one folder would build everything again. The variants
+    /// share it, and with it the macros that run on this machine.
+    pub(crate) fn folder(self) -> PathBuf {
         let compiler = match self {
             Self::Own | Self::OwnFromSource => "own",
             Self::Debian => "debian",
         };
-        target().join("wasm").join(compiler).join(variant.name())
+        target().join("wasm").join(compiler)
     }
 
     /// `cargo build` for `variant`, ready for its package and profile.
@@ -109,7 +110,7 @@ impl Toolchain {
         };
         command
             .args(["build", "--locked", "--target", TARGET])
-            .env("CARGO_TARGET_DIR", self.folder(variant))
+            .env("CARGO_TARGET_DIR", self.folder())
             .env("RUSTFLAGS", variant.rustflags())
             .env_remove("CARGO_ENCODED_RUSTFLAGS");
         if self != Self::Own {

@@ -68,7 +68,9 @@ fn build(variant: Variant, toolchain: Toolchain, bindgen: &Bindgen) -> Result<()
     say(&format!("compiling {name} ({})", toolchain.describe()));
     let mut compile = toolchain.cargo_build(variant);
     run(compile.args(["--quiet", "--profile", "wasm", "--package", "setun-wasm"]))?;
-    let module = toolchain.folder(variant).join(TARGET).join("wasm/setun_wasm.wasm");
+    // The next variant overwrites it.
+    let module = toolchain.folder().join(name).with_extension("wasm");
+    fs::copy(toolchain.folder().join(TARGET).join("wasm/setun_wasm.wasm"), &module)?;
 
     let output = folder(variant);
     let shipped = output.join("setun_bg.wasm");
