@@ -12,6 +12,7 @@ mod files;
 mod fresh;
 mod licences;
 mod machine;
+mod metadata;
 mod node;
 mod opcodes;
 mod package;

@@ -13,6 +13,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::files::{read, write_if_changed};
 use crate::licences::expression::Accepted;
+use crate::metadata::Platform;
 use crate::shell::{root, say};
 
 /// A part made by others: a crate or an npm package.
@@ -42,14 +43,14 @@ pub(crate) fn check() -> Result<Vec<String>> {
 
 /// The text of `THIRD_PARTY_LICENSES` of the npm package.
 pub(crate) fn of_npm_package() -> Result<String> {
-    let mut parts = crates::linked_into("setun-wasm", Some("wasm32-unknown-unknown"))?;
+    let mut parts = crates::linked_into("setun-wasm", Platform::Wasm)?;
     parts.extend(packages::bundled("npm")?);
     gather("the npm package setun", parts, &accepted()?)
 }
 
 /// `cargo xtask licences`: the same for the `setun` command, for whoever ships it.
 pub(crate) fn run_command(to: &Path) -> Result<()> {
-    let parts = crates::linked_into("setun-cli", None)?;
+    let parts = crates::linked_into("setun-cli", Platform::Here)?;
     let text = gather("the command setun", parts, &accepted()?)?;
     write_if_changed(&root().join(to), text.as_bytes())?;
     say(&format!("wrote {}", to.display()));

@@ -7,6 +7,7 @@ use anyhow::Result;
 use super::stage::{Stage, count};
 use crate::browser;
 use crate::demo;
+use crate::metadata::{Platform, is_ours, metadata, packages};
 use crate::node::{install, npm, scripts};
 use crate::package;
 use crate::shell::{cargo, root, run, target};
@@ -79,10 +80,8 @@ fn bindgen(arguments: &[&str]) -> Command {
 
 /// Every feature compiles alone.
 fn features() -> Result<()> {
-    let mut command = cargo();
-    command.args(["metadata", "--format-version", "1", "--locked", "--no-deps"]);
-    let metadata: serde_json::Value = serde_json::from_str(&crate::shell::output(&mut command)?)?;
-    for package in metadata["packages"].as_array().into_iter().flatten() {
+    let metadata = metadata(Platform::Any)?;
+    for package in packages(&metadata)?.iter().filter(|package| is_ours(package)) {
         let name = package["name"].as_str().unwrap_or_default();
         let features = package["features"].as_object();
         let features: Vec<&str> =

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use serde_json::Value;
 
 use super::Findings;
-use crate::shell::{cargo, output};
+use crate::metadata::{Platform, is_ours, linked, metadata, packages};
 
 /// Each crate's place; a crate depends only on crates of a lower place.
 const ORDER: [(&str, u32); 12] = [
@@ -44,16 +44,17 @@ const KEPT_OUT: [&str; 12] = [
 const FREE: [&str; 3] = ["setun-cli", "setun-tests", "xtask"];
 
 pub(super) fn check() -> Result<Findings> {
-    let mut command = cargo();
-    command.args(["metadata", "--format-version", "1", "--locked"]);
-    let metadata: Value = serde_json::from_str(&output(&mut command)?)?;
-    findings(&metadata)
+    let mut all = BTreeSet::new();
+    for platform in [Platform::Here, Platform::Wasm] {
+        all.extend(findings(&metadata(platform)?)?);
+    }
+    Ok(all.into_iter().collect())
 }
 
 fn findings(metadata: &Value) -> Result<Findings> {
-    let packages = metadata["packages"].as_array().context("cargo metadata has no packages")?;
+    let packages = packages(metadata)?;
     let mut findings = Findings::new();
-    for package in packages.iter().filter(|package| package["source"].is_null()) {
+    for package in packages.iter().filter(|package| is_ours(package)) {
         let name = package["name"].as_str().unwrap_or_default();
         let Some(own) = place(name) else {
             findings.push(format!("{name} has no place in the order"));
@@ -66,10 +67,11 @@ fn findings(metadata: &Value) -> Result<Findings> {
             }
         }
         if !FREE.contains(&name) {
-            let reached = reached_from(metadata, &package["id"])?;
-            for kept_out in KEPT_OUT.iter().filter(|name| reached.contains(**name)) {
-                findings.push(format!("{name} pulls in {kept_out}"));
-            }
+            let linked = linked(metadata, &package["id"])?;
+            let linked = packages.iter().filter(|package| linked.contains(&&package["id"]));
+            let names = linked.filter_map(|package| package["name"].as_str());
+            let kept_out = names.filter(|name| KEPT_OUT.contains(name));
+            findings.extend(kept_out.map(|kept_out| format!("{name} pulls in {kept_out}")));
         }
     }
     Ok(findings)
@@ -77,29 +79,6 @@ fn findings(metadata: &Value) -> Result<Findings> {
 
 fn place(name: &str) -> Option<u32> {
     ORDER.iter().find(|(known, _)| *known == name).map(|(_, place)| *place)
-}
-
-/// Names of all crates linked into the one with `id`, in any feature in use in the workspace.
-fn reached_from<'a>(metadata: &'a Value, id: &'a Value) -> Result<BTreeSet<&'a str>> {
-    let nodes = metadata["resolve"]["nodes"].as_array().context("cargo metadata has no graph")?;
-    let packages = metadata["packages"].as_array().context("cargo metadata has no packages")?;
-    let mut ids = BTreeSet::new();
-    let mut waiting = vec![id];
-    while let Some(id) = waiting.pop() {
-        if !ids.insert(id.as_str()) {
-            continue;
-        }
-        let node =
-            nodes.iter().find(|node| node["id"] == *id).context("a crate is not in the graph")?;
-        for dependency in node["deps"].as_array().into_iter().flatten() {
-            let kinds = dependency["dep_kinds"].as_array().into_iter().flatten();
-            if kinds.into_iter().any(|kind| kind["kind"].is_null()) {
-                waiting.push(&dependency["pkg"]);
-            }
-        }
-    }
-    let names = packages.iter().filter(|package| ids.contains(&package["id"].as_str()));
-    Ok(names.filter_map(|package| package["name"].as_str()).collect())
 }
 
 #[cfg(test)]
