@@ -82,12 +82,12 @@ pub(crate) fn build() -> Result<()> {
     let folder = root().join("web");
     let tarball = package::tarball();
     let packed = Inputs::default().files([tarball.clone()])?;
-    unless_fresh("web-setun", &folder.join("node_modules/setun"), &packed, || {
+    unless_fresh("web-setun", &[&folder.join("node_modules/setun")], &packed, || {
         say("installing the packed tarball in web/");
         run(npm("web")?.args(["install", "--no-save", "--loglevel=error"]).arg(&tarball))
     })?;
     let sources = Inputs::default().files([tarball])?.files(page_sources()?)?;
-    unless_fresh("web-page", &folder.join("dist/index.html"), &sources, || {
+    unless_fresh("web-page", &[&folder.join("dist/index.html")], &sources, || {
         say("building the page");
         run(npm("web")?.args(["run", "--silent", "build"]))
     })?;

@@ -26,7 +26,7 @@ impl Inputs {
         for file in files {
             let bytes =
                 fs::read(&file).with_context(|| format!("cannot read {}", file.display()))?;
-            file.file_name().hash(&mut self.hasher);
+            file.hash(&mut self.hasher);
             bytes.hash(&mut self.hasher);
         }
         Ok(self)
@@ -37,17 +37,19 @@ impl Inputs {
     }
 }
 
-/// Makes `output` by `make`, unless it is there and was made from the same inputs before.
-/// Returns true if it was made now.
+/// Makes `outputs` by `make`, unless they are there and were made from the same inputs before.
+/// Returns true if they were made now.
 pub(crate) fn unless_fresh(
     name: &str,
-    output: &Path,
+    outputs: &[&Path],
     inputs: &Inputs,
     make: impl FnOnce() -> Result<()>,
 ) -> Result<bool> {
     let stamp = target().join("xtask").join("stamps").join(name);
     let digest = inputs.digest();
-    if output.exists() && fs::read_to_string(&stamp).is_ok_and(|found| found == digest) {
+    if outputs.iter().all(|output| output.exists())
+        && fs::read_to_string(&stamp).is_ok_and(|found| found == digest)
+    {
         return Ok(false);
     }
     // A build that breaks off must not look fresh.

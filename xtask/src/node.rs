@@ -44,7 +44,7 @@ pub(crate) fn install(folder: &str) -> Result<()> {
         .files([path.join("package.json"), path.join("package-lock.json")])
         .with_context(|| format!("{folder}/ needs package.json and package-lock.json"))?;
     let name = format!("npm-{}", folder.replace('/', "-"));
-    unless_fresh(&name, &path.join("node_modules"), &inputs, || {
+    unless_fresh(&name, &[&path.join("node_modules")], &inputs, || {
         say(&format!("installing the npm packages of {folder}/"));
         // `npm ci` refuses a lock file that lacks the optional packages of other platforms, which
         // npm leaves out where it cannot see them. This keeps to the lock file just as well.

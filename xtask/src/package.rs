@@ -5,12 +5,13 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::files::{under, write_if_changed};
+use crate::files::{tracked, under, write_if_changed};
 use crate::fresh::{Inputs, unless_fresh};
 use crate::licences;
 use crate::node::{install, npm, scripts};
 use crate::shell::{in_ci, output, root, run, say};
 use crate::sizes;
+use crate::variant::Variant;
 use crate::wasm;
 
 /// The embedded model in the tree, and its copy in the package.
@@ -19,13 +20,6 @@ const MODEL: [&str; 2] =
 
 /// Largest embedded model.
 const MODEL_BUDGET: u64 = 4_000_000;
-
-/// What the tarball is made from, in `npm/`.
-const SOURCES: [&str; 4] = ["src", "scripts", "generated", "embedded"];
-
-/// Files of `npm/` that the tarball is made from.
-const SOURCE_FILES: [&str; 5] =
-    ["package.json", "package-lock.json", "tsconfig.json", "README.md", "THIRD_PARTY_LICENSES"];
 
 /// Where the tarball is left.
 pub(crate) fn tarball() -> PathBuf {
@@ -45,7 +39,8 @@ pub(crate) fn build() -> Result<String> {
     let licences = licences::of_npm_package()?;
     write_if_changed(&root().join("npm/THIRD_PARTY_LICENSES"), licences.as_bytes())?;
     install("npm")?;
-    let made = unless_fresh("npm-package", &tarball(), &inputs()?, || {
+    let dist = root().join("npm/dist");
+    let made = unless_fresh("npm-package", &[&tarball(), &dist], &inputs()?, || {
         say("building the npm package");
         run(npm("npm")?.args(["run", "--silent", "build"]))?;
         pack()
@@ -53,20 +48,21 @@ pub(crate) fn build() -> Result<String> {
     if made {
         say("packed target/npm/setun.tgz");
     }
-    let table = sizes::table(&root().join("npm/dist"), &variants)?;
+    let table = sizes::table(&dist, &variants)?;
     write_if_changed(&root().join("target/npm/sizes.md"), table.as_bytes())?;
     Ok(table)
 }
 
+/// The files of `npm/` that git knows, and those that this tool puts there.
 fn inputs() -> Result<Inputs> {
     let folder = root().join("npm");
-    let mut files = Vec::new();
-    for source in SOURCES {
-        files.extend(under(&folder.join(source))?);
+    let known = tracked()?.into_iter().filter(|path| path.starts_with("npm"));
+    let mut files: Vec<PathBuf> = known.map(|path| root().join(path)).collect();
+    for variant in Variant::ALL {
+        files.extend(under(&wasm::folder(variant))?);
     }
-    files.extend(
-        SOURCE_FILES.map(|file| folder.join(file)).into_iter().filter(|path| path.is_file()),
-    );
+    files.extend(under(&folder.join("embedded"))?);
+    files.push(folder.join("THIRD_PARTY_LICENSES"));
     Inputs::default().files(files)
 }
 

@@ -68,8 +68,10 @@ impl Toolchain {
         if sysroot()?.join("lib/rustlib/src/rust/library/Cargo.lock").is_file() {
             return Ok(Some(Self::OwnFromSource));
         }
-        if may_install() {
-            install_packages(&DEBIAN_PACKAGES)?;
+        if may_install()
+            && let Err(error) = install_packages(&DEBIAN_PACKAGES)
+        {
+            say(&format!("{error:#}"));
         }
         Ok(has_packages(&DEBIAN_PACKAGES).then_some(Self::Debian))
     }

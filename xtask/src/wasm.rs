@@ -18,6 +18,42 @@ const OPTIMIZER_LEVEL: &str = "-Oz";
 
 /// Builds `variants`, or all that can be built here if there are none named.
 pub(crate) fn build_variants(variants: &[Variant], require_threads: bool) -> Result<Vec<Variant>> {
+    let chosen = choose(variants, require_threads)?;
+    node::install("npm")?;
+    let bindgen = Bindgen::ready()?;
+    for &(variant, toolchain) in &chosen {
+        build(variant, toolchain, &bindgen)?;
+    }
+    write_list()?;
+    Ok(chosen.into_iter().map(|(variant, _)| variant).collect())
+}
+
+/// Compiles the kernels' checks for every variant that can be built here.
+pub(crate) fn build_checks(require_threads: bool) -> Result<Vec<(Variant, PathBuf)>> {
+    let compile = |(variant, toolchain): (Variant, Toolchain)| {
+        say(&format!(
+            "compiling the kernels' checks for {} ({})",
+            variant.name(),
+            toolchain.describe()
+        ));
+        let mut command = toolchain.cargo_build(variant);
+        run(command.args([
+            "--quiet",
+            "--profile",
+            "wasm",
+            "--package",
+            "setun-cpu",
+            "--example",
+            "wasm_tests",
+        ]))?;
+        let module = toolchain.folder().join(TARGET).join("wasm/examples/wasm_tests.wasm");
+        Ok((variant, keep(&module, toolchain, &format!("checks-{}", variant.name()))?))
+    };
+    choose(&[], require_threads)?.into_iter().map(compile).collect()
+}
+
+/// The variants to build, each with its compiler.
+fn choose(variants: &[Variant], require_threads: bool) -> Result<Vec<(Variant, Toolchain)>> {
     let named = !variants.is_empty();
     let variants = if named { variants } else { &Variant::ALL };
     let plain =
@@ -35,18 +71,8 @@ pub(crate) fn build_variants(variants: &[Variant], require_threads: bool) -> Res
         }
         say(NONE);
     }
-    node::install("npm")?;
-    let bindgen = Bindgen::ready()?;
-    let mut built = Vec::new();
-    for &variant in variants {
-        let toolchain = if variant.threads() { threaded } else { plain };
-        if let Some(toolchain) = toolchain {
-            build(variant, toolchain, &bindgen)?;
-            built.push(variant);
-        }
-    }
-    write_list()?;
-    Ok(built)
+    let toolchain = |variant: Variant| if variant.threads() { threaded } else { plain };
+    Ok(variants.iter().filter_map(|&variant| Some((variant, toolchain(variant)?))).collect())
 }
 
 /// `cargo xtask build-wasm`.
@@ -68,9 +94,8 @@ fn build(variant: Variant, toolchain: Toolchain, bindgen: &Bindgen) -> Result<()
     say(&format!("compiling {name} ({})", toolchain.describe()));
     let mut compile = toolchain.cargo_build(variant);
     run(compile.args(["--quiet", "--profile", "wasm", "--package", "setun-wasm"]))?;
-    // The next variant overwrites it.
-    let module = toolchain.folder().join(name).with_extension("wasm");
-    fs::copy(toolchain.folder().join(TARGET).join("wasm/setun_wasm.wasm"), &module)?;
+    let module = toolchain.folder().join(TARGET).join("wasm/setun_wasm.wasm");
+    let module = keep(&module, toolchain, name)?;
 
     let output = folder(variant);
     let shipped = output.join("setun_bg.wasm");
@@ -80,13 +105,20 @@ fn build(variant: Variant, toolchain: Toolchain, bindgen: &Bindgen) -> Result<()
             bindgen.path().to_path_buf(),
             root().join("npm/package-lock.json"),
         ])?;
-    unless_fresh(&format!("wasm-{name}"), &shipped, &inputs, || {
+    unless_fresh(&format!("wasm-{name}"), &[&shipped], &inputs, || {
         say(&format!("binding and shrinking {name}"));
         bindgen.bind(&module, &output)?;
         shrink(variant, &shipped)
     })?;
     let report = bindgen.scan(&shipped)?;
     opcodes::check(variant, &report)
+}
+
+/// Copies a module to where the next variant does not overwrite it.
+fn keep(module: &Path, toolchain: Toolchain, name: &str) -> Result<PathBuf> {
+    let kept = toolchain.folder().join(name).with_extension("wasm");
+    fs::copy(module, &kept)?;
+    Ok(kept)
 }
 
 /// Shrinks a bound module in place with wasm-opt.

@@ -8,10 +8,11 @@ use super::stage::{Stage, count};
 use crate::browser;
 use crate::demo;
 use crate::metadata::{Platform, is_ours, metadata, packages};
-use crate::node::{install, npm, scripts};
+use crate::node::{install, node, npm, scripts};
 use crate::package;
-use crate::shell::{cargo, root, run, target};
+use crate::shell::{cargo, in_ci, root, run, target};
 use crate::tidy;
+use crate::wasm;
 
 const BINDGEN_MANIFEST: &str = "xtask/bindgen/Cargo.toml";
 
@@ -44,6 +45,7 @@ pub(super) fn all(long: bool) -> Result<Vec<Stage>> {
         }));
     }
     stages.extend(npm_stages("npm", &NPM_CHECKS)?);
+    stages.push(kernels());
     stages.push(Stage::new("package", |_| package::build().map(|table| println!("{table}"))));
     stages.extend(npm_stages("npm", &NPM_PACKED_TESTS)?);
     if long {
@@ -130,6 +132,23 @@ fn npm_script(folder: &str, script: &str, totals: &mut super::totals::Totals) ->
         command.env("CHROME", browser::chrome()?).env("FIREFOX", browser::firefox()?);
     }
     count(&mut command, totals)
+}
+
+/// The kernels' checks as WebAssembly, in Node and Chromium.
+fn kernels() -> Stage {
+    const CHECKS: &str = "crates/setun-cpu/examples/wasm_tests.rs";
+    if !root().join(CHECKS).is_file() {
+        return Stage::absent("kernels", format!("no {CHECKS}"));
+    }
+    Stage::new("kernels", |totals| {
+        install("npm")?;
+        let modules = wasm::build_checks(in_ci())?;
+        let modules =
+            modules.iter().map(|(variant, path)| format!("{}={}", variant.name(), path.display()));
+        let mut command = node()?;
+        command.env("CHROME", browser::chrome()?).arg("xtask/wasm-tests.mjs").args(modules);
+        count(&mut command, totals)
+    })
 }
 
 /// The page itself, built on the tarball, tells a story.
