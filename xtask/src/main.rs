@@ -1,2 +1,101 @@
-//! Build tool.
-fn main() {}
+//! Set-up, builds, demo, tests and house rules of setun: `cargo xtask help`.
+//!
+//! Every command says in plain lines what it does, installs only what it says it installs, and
+//! keeps what it made: a second run is quick.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool")]
+
+mod bindgen;
+mod browser;
+mod demo;
+mod embed_model;
+mod files;
+mod fresh;
+mod licences;
+mod machine;
+mod metadata;
+mod node;
+mod opcodes;
+mod package;
+mod shell;
+mod sizes;
+mod test;
+mod tidy;
+mod toolchain;
+mod variant;
+mod wasm;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::variant::Variant;
+
+/// Set-up, builds, demo, tests and house rules of setun.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Checks the house rules.
+    Tidy,
+    /// Builds the WebAssembly variants into npm/generated.
+    BuildWasm {
+        /// Variants to build. Default: all that this system can build.
+        #[arg(long, value_delimiter = ',')]
+        variants: Vec<Variant>,
+        /// Fail where the threaded variants cannot be built.
+        #[arg(long)]
+        require_threads: bool,
+    },
+    /// Builds the npm package into target/npm/setun.tgz, and checks its size and licences.
+    Package,
+    /// Builds the package and the page, serves it and opens the browser.
+    Demo(demo::Options),
+    /// Sets up what is missing and runs every test.
+    Test {
+        /// Also what takes longer.
+        #[arg(long)]
+        long: bool,
+    },
+    /// Writes the licences of everything linked into the `setun` command.
+    Licences {
+        /// The file to write.
+        #[arg(long, default_value = "target/THIRD_PARTY_LICENSES")]
+        to: PathBuf,
+    },
+    /// Bundles a model folder in Hugging Face's layout into one .safetensors file.
+    EmbedModel {
+        /// The folder.
+        #[arg(long)]
+        from: PathBuf,
+        /// The file to write.
+        #[arg(long, default_value = "crates/setun/embedded/stories.safetensors")]
+        to: PathBuf,
+    },
+}
+
+fn main() -> ExitCode {
+    let result = match Arguments::parse().command {
+        Command::Tidy => tidy::run(),
+        Command::BuildWasm { variants, require_threads } => {
+            wasm::run_command(&variants, require_threads || shell::in_ci())
+        }
+        Command::Package => package::run_command(),
+        Command::Demo(options) => demo::run_command(&options),
+        Command::Test { long } => test::run(long),
+        Command::Licences { to } => licences::run_command(&to),
+        Command::EmbedModel { from, to } => embed_model::run(&from, &to),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

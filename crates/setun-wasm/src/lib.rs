@@ -1,1 +1,16 @@
-//! See Cargo.toml.
+//! JavaScript bindings of setun: one class a file, no logic.
+//!
+//! The npm package wraps these; its users never see them. The crate is compiled in four
+//! variants from the same source: 128-bit SIMD, relaxed SIMD, and both again with threads.
+
+mod build;
+#[cfg(all(target_arch = "wasm32", target_feature = "atomics"))]
+mod threads;
+
+pub use build::BuildInfo;
+
+/// Runs once, when the module is instantiated: a Rust panic is then readable in the console.
+#[wasm_bindgen::prelude::wasm_bindgen(start)]
+pub fn start() {
+    console_error_panic_hook::set_once();
+}

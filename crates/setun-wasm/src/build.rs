@@ -1,0 +1,31 @@
+//! What the compiler was told: read by JavaScript and by tests, so that nobody has to guess
+//! which of the four builds runs.
+
+use wasm_bindgen::prelude::wasm_bindgen;
+
+/// The variant that this module was built as.
+#[wasm_bindgen]
+#[derive(Clone, Copy, Debug)]
+pub struct BuildInfo;
+
+#[wasm_bindgen]
+impl BuildInfo {
+    /// Name of the variant: `simd128`, `relaxed`, `simd128-threads` or `relaxed-threads`.
+    #[wasm_bindgen(getter)]
+    #[must_use]
+    pub fn variant() -> String {
+        let simd = if cfg!(target_feature = "relaxed-simd") { "relaxed" } else { "simd128" };
+        let threads = if cfg!(target_feature = "atomics") { "-threads" } else { "" };
+        format!("{simd}{threads}")
+    }
+
+    /// Threads that computations are shared among: those of `initThreadPool`, else 1.
+    #[wasm_bindgen(getter)]
+    #[must_use]
+    pub fn threads() -> usize {
+        #[cfg(all(target_arch = "wasm32", target_feature = "atomics"))]
+        return crate::threads::running();
+        #[cfg(not(all(target_arch = "wasm32", target_feature = "atomics")))]
+        1
+    }
+}

@@ -1,0 +1,88 @@
+//! Runs wasm-bindgen, and gives a threaded module our own JavaScript for its threads.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail, ensure};
+use wasm_bindgen_cli_support::Bindgen;
+
+use crate::scan::scan;
+
+/// Writes `setun.js`, `setun.d.ts` and `setun_bg.wasm` into `folder`; for a module with shared
+/// memory also `threads.js`, which starts its threads, and `memory.js`, which says how large a
+/// memory it must be given. `folder` is named like the variant.
+///
+/// # Errors
+///
+/// Fails if `module` was compiled against another version of wasm-bindgen, or if a file cannot
+/// be read or written.
+pub fn bind(module: &Path, folder: &Path) -> Result<()> {
+    if folder.exists() {
+        fs::remove_dir_all(folder).with_context(|| format!("cannot empty {}", folder.display()))?;
+    }
+    fs::create_dir_all(folder)?;
+    let mut bindgen = Bindgen::new();
+    bindgen.input_path(module).out_name("setun").typescript(true);
+    bindgen.remove_name_section(true).remove_producers_section(true);
+    bindgen.web(true)?;
+    bindgen.generate(folder).with_context(|| format!("cannot bind {}", module.display()))?;
+
+    let memory = scan(&fs::read(folder.join("setun_bg.wasm"))?)?["memory"].clone();
+    if memory["shared"] == true {
+        let (Some(initial), Some(maximum)) =
+            (memory["initial"].as_u64(), memory["maximum"].as_u64())
+        else {
+            bail!("{}: its shared memory has no bounds", module.display());
+        };
+        own_threads(folder)?;
+        write_memory(folder, initial, maximum)?;
+    }
+    Ok(())
+}
+
+/// Replaces the snippet of wasm-bindgen-rayon by `threads.js` beside `setun.js`.
+fn own_threads(folder: &Path) -> Result<()> {
+    let glue_path = folder.join("setun.js");
+    let glue = fs::read_to_string(&glue_path)?;
+    let mut replaced = 0;
+    let mut lines = Vec::new();
+    for line in glue.lines() {
+        if line.starts_with("import ") && line.contains("/wasm-bindgen-rayon-") {
+            let (names, _) = line.split_once(" from ").context("an import without an address")?;
+            lines.push(format!("{names} from \"./threads.js\";"));
+            replaced += 1;
+        } else {
+            lines.push(line.to_owned());
+        }
+    }
+    ensure!(
+        replaced == 1,
+        "setun.js imports wasm-bindgen-rayon's snippet {replaced} times, not once"
+    );
+    fs::write(&glue_path, lines.join("\n") + "\n")?;
+    fs::remove_dir_all(folder.join("snippets"))?;
+    let variant = folder.file_name().and_then(OsStr::to_str).context("a folder without a name")?;
+    let script = include_str!("threads.js").replace("VARIANT", variant);
+    fs::write(folder.join("threads.js"), script)?;
+    fs::write(folder.join("threads.d.ts"), include_str!("threads.d.ts"))?;
+    Ok(())
+}
+
+/// The shared memory is JavaScript's to make: its `initial` must be at least, its `maximum` at
+/// most what the module says.
+fn write_memory(folder: &Path, initial: u64, maximum: u64) -> Result<()> {
+    let constants = [
+        ("initialPages", initial, "Least pages of 64 KiB that the module accepts."),
+        ("maximumPages", maximum, "Most pages of 64 KiB that the module accepts as a maximum."),
+    ];
+    let mut script = String::new();
+    let mut types = String::new();
+    for (name, value, meaning) in constants {
+        script += &format!("export const {name} = {value};\n");
+        types += &format!("/** {meaning} */\nexport const {name}: number;\n");
+    }
+    fs::write(folder.join("memory.js"), script)?;
+    fs::write(folder.join("memory.d.ts"), types)?;
+    Ok(())
+}

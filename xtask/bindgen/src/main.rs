@@ -1,0 +1,24 @@
+//! Binds a compiled module to JavaScript, and reports what a shipped module really contains.
+//!
+//! `setun-bindgen bind MODULE.wasm FOLDER` writes `setun.js`, `setun.d.ts` and `setun_bg.wasm`,
+//! and for a threaded module `threads.js` and `memory.js`.
+//! `setun-bindgen scan MODULE.wasm` prints a JSON object: instructions by proposal, and memory.
+
+mod bind;
+mod scan;
+
+use std::path::Path;
+
+use anyhow::{Result, bail};
+
+fn main() -> Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["bind", module, folder] => bind::bind(Path::new(module), Path::new(folder)),
+        ["scan", module] => {
+            println!("{}", scan::scan(&std::fs::read(module)?)?);
+            Ok(())
+        }
+        _ => bail!("usage: setun-bindgen bind MODULE.wasm FOLDER | setun-bindgen scan MODULE.wasm"),
+    }
+}

@@ -1,0 +1,175 @@
+//! The demo page: built on the packed tarball, served, and opened or checked.
+
+use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+
+use crate::browser;
+use crate::files::under;
+use crate::fresh::{Inputs, unless_fresh};
+use crate::node::{install, node, npm};
+use crate::package;
+use crate::shell::{root, run, say, show};
+
+/// How long the server may take to answer.
+const SERVER_PATIENCE: Duration = Duration::from_mins(1);
+
+/// Options of `cargo xtask demo`.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Ask the page's own controls in a headless browser, and print the text shown on the page.
+    #[arg(long)]
+    check: bool,
+    /// The prompt.
+    #[arg(long, requires = "check")]
+    prompt: Option<String>,
+    /// Sampling temperature.
+    #[arg(long, requires = "check")]
+    temperature: Option<f32>,
+    /// Seed of the sampler.
+    #[arg(long, requires = "check")]
+    seed: Option<u64>,
+    /// Most tokens to produce.
+    #[arg(long, requires = "check")]
+    max_tokens: Option<usize>,
+    /// Backend that the page is asked for.
+    #[arg(long, requires = "check")]
+    backend: Option<String>,
+    /// Print a JSON object: text, tokens, backend, build, times, requests.
+    #[arg(long, requires = "check")]
+    json: bool,
+}
+
+impl Options {
+    /// The check that the tests run: a short story, the same each time.
+    pub(crate) fn story() -> Self {
+        Self {
+            check: true,
+            prompt: Some("The little boat".into()),
+            temperature: Some(0.8),
+            seed: Some(11),
+            max_tokens: Some(80),
+            backend: None,
+            json: false,
+        }
+    }
+}
+
+/// `cargo xtask demo`.
+pub(crate) fn run_command(options: &Options) -> Result<()> {
+    build()?;
+    let mut server = Server::start()?;
+    if options.check {
+        return check(&server.address, options);
+    }
+    say(&format!("the page is at {} (Ctrl-C ends)", server.address));
+    if !browser::open(&server.address) {
+        say("no browser could be opened: open the address yourself");
+    }
+    server.process.wait()?;
+    Ok(())
+}
+
+/// Builds the package and, on its tarball, the page.
+pub(crate) fn build() -> Result<()> {
+    package::build()?;
+    install("web")?;
+    let folder = root().join("web");
+    let tarball = package::tarball();
+    let packed = Inputs::default().files([tarball.clone()])?;
+    unless_fresh("web-setun", &[&folder.join("node_modules/setun")], &packed, || {
+        say("installing the packed tarball in web/");
+        run(npm("web")?.args(["install", "--no-save", "--loglevel=error"]).arg(&tarball))
+    })?;
+    let sources = Inputs::default().files([tarball])?.files(page_sources()?)?;
+    unless_fresh("web-page", &[&folder.join("dist/index.html")], &sources, || {
+        say("building the page");
+        run(npm("web")?.args(["run", "--silent", "build"]))
+    })?;
+    Ok(())
+}
+
+/// The files of `web/` that git knows.
+fn page_sources() -> Result<Vec<PathBuf>> {
+    let known = crate::files::tracked()?;
+    let there = under(&root().join("web/public"))?;
+    let known =
+        known.into_iter().filter(|path| path.starts_with("web")).map(|path| root().join(path));
+    Ok(known.chain(there).collect())
+}
+
+fn check(address: &str, options: &Options) -> Result<()> {
+    let mut command = checker(address)?;
+    let values = [
+        ("--prompt", options.prompt.clone()),
+        ("--temperature", options.temperature.map(|value| value.to_string())),
+        ("--seed", options.seed.map(|value| value.to_string())),
+        ("--max-tokens", options.max_tokens.map(|value| value.to_string())),
+        ("--backend", options.backend.clone()),
+    ];
+    for (name, value) in values {
+        if let Some(value) = value {
+            // In one word: a prompt may begin with a dash.
+            command.arg(format!("{name}={value}"));
+        }
+    }
+    if options.json {
+        command.arg("--json");
+    }
+    show(&mut command)
+}
+
+fn checker(address: &str) -> Result<Command> {
+    let mut command = node()?;
+    command.current_dir(root().join("web")).env("CHROME", browser::chrome()?).args([
+        "check.mjs",
+        "--url",
+        address,
+    ]);
+    Ok(command)
+}
+
+/// The page's server; it ends with this value.
+pub(crate) struct Server {
+    process: Child,
+    address: String,
+}
+
+impl Server {
+    /// Serves the built page on a free port, and waits until it answers.
+    pub(crate) fn start() -> Result<Self> {
+        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let process = node()?
+            .current_dir(root().join("web"))
+            .args(["node_modules/vite/bin/vite.js", "preview", "--strictPort"])
+            .args(["--host", "127.0.0.1", "--port", &port.to_string()])
+            .stdout(Stdio::null())
+            .spawn()
+            .context("cannot start the page's server")?;
+        let mut server = Self { process, address: format!("http://127.0.0.1:{port}/") };
+        let begun = Instant::now();
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            if let Some(status) = server.process.try_wait()? {
+                bail!("the page's server ended: {status}");
+            }
+            if begun.elapsed() > SERVER_PATIENCE {
+                bail!("the page's server does not answer");
+            }
+            sleep(Duration::from_millis(50));
+        }
+        Ok(server)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended by itself; there is nothing more to do then.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}

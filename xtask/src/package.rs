@@ -1,0 +1,91 @@
+//! Builds the npm package: WebAssembly, scripts, embedded model, licences; one tarball.
+
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::files::{tracked, under, write_if_changed};
+use crate::fresh::{Inputs, unless_fresh};
+use crate::licences;
+use crate::node::{install, npm, scripts};
+use crate::shell::{in_ci, output, root, run, say};
+use crate::sizes;
+use crate::variant::Variant;
+use crate::wasm;
+
+/// The embedded model in the tree, and its copy in the package.
+const MODEL: [&str; 2] =
+    ["crates/setun/embedded/stories.safetensors", "npm/embedded/stories.safetensors"];
+
+/// Largest embedded model.
+const MODEL_BUDGET: u64 = 4_000_000;
+
+/// Where the tarball is left.
+pub(crate) fn tarball() -> PathBuf {
+    root().join("target/npm/setun.tgz")
+}
+
+/// `cargo xtask package`: builds [`tarball`] and prints its sizes.
+pub(crate) fn run_command() -> Result<()> {
+    println!("{}", build()?);
+    Ok(())
+}
+
+/// Builds [`tarball`], checks sizes and licences, and returns the table of sizes.
+pub(crate) fn build() -> Result<String> {
+    let variants = wasm::build_variants(&[], in_ci())?;
+    copy_model()?;
+    let licences = licences::of_npm_package()?;
+    write_if_changed(&root().join("npm/THIRD_PARTY_LICENSES"), licences.as_bytes())?;
+    install("npm")?;
+    let dist = root().join("npm/dist");
+    let made = unless_fresh("npm-package", &[&tarball(), &dist], &inputs()?, || {
+        say("building the npm package");
+        run(npm("npm")?.args(["run", "--silent", "build"]))?;
+        pack()
+    })?;
+    if made {
+        say("packed target/npm/setun.tgz");
+    }
+    let table = sizes::table(&dist, &variants)?;
+    write_if_changed(&root().join("target/npm/sizes.md"), table.as_bytes())?;
+    Ok(table)
+}
+
+/// The files of `npm/` that git knows, and those that this tool puts there.
+fn inputs() -> Result<Inputs> {
+    let folder = root().join("npm");
+    let known = tracked()?.into_iter().filter(|path| path.starts_with("npm"));
+    let mut files: Vec<PathBuf> = known.map(|path| root().join(path)).collect();
+    for variant in Variant::ALL {
+        files.extend(under(&wasm::folder(variant))?);
+    }
+    files.extend(under(&folder.join("embedded"))?);
+    files.push(folder.join("THIRD_PARTY_LICENSES"));
+    Inputs::default().files(files)
+}
+
+/// The package carries the model as a file of its own; the tree holds it once.
+fn copy_model() -> Result<()> {
+    let [from, to] = MODEL.map(|path| root().join(path));
+    let model = fs::read(&from).with_context(|| format!("cannot read {}", from.display()))?;
+    let size = u64::try_from(model.len())?;
+    ensure!(size <= MODEL_BUDGET, "the embedded model is {size} bytes of {MODEL_BUDGET}");
+    write_if_changed(&to, &model)
+}
+
+fn pack() -> Result<()> {
+    let folder = root().join("target/npm");
+    fs::create_dir_all(&folder)?;
+    if scripts("npm")?.iter().any(|script| script == "pack:tarball") {
+        run(npm("npm")?.args(["run", "--silent", "pack:tarball"]))?;
+    } else {
+        let mut command = npm("npm")?;
+        let name = output(command.args(["pack", "--silent", "--pack-destination"]).arg(&folder))?;
+        let name = name.lines().last().context("npm pack names no tarball")?;
+        fs::rename(folder.join(name), tarball())?;
+    }
+    ensure!(tarball().is_file(), "npm/ packed no target/npm/setun.tgz");
+    Ok(())
+}

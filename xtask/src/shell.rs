@@ -1,0 +1,95 @@
+//! Runs other programs, and says so.
+
+use std::ffi::OsStr;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+/// The repository's root.
+pub(crate) fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().unwrap_or_default()
+}
+
+/// Where everything is built: `target`, or what `CARGO_TARGET_DIR` says.
+pub(crate) fn target() -> PathBuf {
+    match std::env::var_os("CARGO_TARGET_DIR") {
+        Some(folder) => root().join(folder),
+        None => root().join("target"),
+    }
+}
+
+/// True in continuous integration, where nothing may be skipped in silence.
+pub(crate) fn in_ci() -> bool {
+    std::env::var_os("CI")
+        .is_some_and(|value| !value.is_empty() && value != "false" && value != "0")
+}
+
+/// Says what happens now. Standard output is kept for what was asked for.
+pub(crate) fn say(what: &str) {
+    eprintln!("xtask: {what}");
+}
+
+/// A program to run in the repository's root, without standard input.
+pub(crate) fn program(name: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(name);
+    command.current_dir(root()).stdin(Stdio::null());
+    command
+}
+
+/// The cargo that runs this tool.
+pub(crate) fn cargo() -> Command {
+    program(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+}
+
+/// A program as one would type it, for messages.
+pub(crate) fn typed(command: &Command) -> String {
+    let name = Path::new(command.get_program()).file_name().unwrap_or_default();
+    std::iter::once(name)
+        .chain(command.get_args())
+        .map(|word| word.to_string_lossy())
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+/// Runs `command` with all its output on standard error; an exit status other than 0 is an error.
+pub(crate) fn run(command: &mut Command) -> Result<()> {
+    show(command.stdout(io::stderr()))
+}
+
+/// Runs `command` with its output shown as it is; an exit status other than 0 is an error.
+pub(crate) fn show(command: &mut Command) -> Result<()> {
+    let status = command.status().with_context(|| format!("cannot start `{}`", typed(command)))?;
+    if !status.success() {
+        bail!("`{}` failed: {status}", typed(command));
+    }
+    Ok(())
+}
+
+/// Runs `command` and returns its standard output; its errors are shown only if it fails.
+pub(crate) fn output(command: &mut Command) -> Result<String> {
+    let output = command.output().with_context(|| format!("cannot start `{}`", typed(command)))?;
+    if !output.status.success() {
+        let errors = String::from_utf8_lossy(&output.stderr);
+        bail!("`{}` failed: {}\n{}", typed(command), output.status, errors.trim_end());
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// True if `command` can be started and succeeds; shows nothing.
+pub(crate) fn succeeds(command: &mut Command) -> bool {
+    command
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
+}
+
+/// The full path of a program in `PATH`.
+pub(crate) fn find_program(name: &str) -> Option<PathBuf> {
+    let suffix = std::env::consts::EXE_SUFFIX;
+    std::env::split_paths(&std::env::var_os("PATH")?)
+        .map(|folder| folder.join(format!("{name}{suffix}")))
+        .find(|path| path.is_file())
+}

@@ -1,0 +1,182 @@
+//! What a page downloads, and how much that may be.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use crate::files::under;
+use crate::node::node;
+use crate::shell::output;
+use crate::variant::Variant;
+
+/// Most bytes of a build's WebAssembly, compressed with brotli.
+const WASM_BUDGET: u64 = 900_000;
+
+/// Most bytes of everything that a page without a GPU downloads before the model, with brotli.
+const PAGE_BUDGET: u64 = 1_000_000;
+
+/// Sizes in bytes: as it is, with gzip at level 9, with brotli at level 11.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Size {
+    raw: u64,
+    gzip: u64,
+    brotli: u64,
+}
+
+impl Size {
+    fn plus(self, other: Self) -> Self {
+        Self {
+            raw: self.raw + other.raw,
+            gzip: self.gzip + other.gzip,
+            brotli: self.brotli + other.brotli,
+        }
+    }
+}
+
+/// What a page with one build downloads.
+struct Download {
+    variant: Variant,
+    wasm: Size,
+    scripts: Size,
+}
+
+/// Measures the built package in `dist`, returns a table of `variants`, and fails over budget.
+pub(crate) fn table(dist: &Path, variants: &[Variant]) -> Result<String> {
+    let files: Vec<PathBuf> = under(dist)?
+        .into_iter()
+        .filter(|path| path.extension().is_some_and(|name| name == "js" || name == "wasm"))
+        .collect();
+    let sizes = measure(&files)?;
+    let mut downloads = Vec::new();
+    for &variant in variants {
+        let mut download = Download { variant, wasm: Size::default(), scripts: Size::default() };
+        for (path, size) in files.iter().zip(&sizes) {
+            let path = path.strip_prefix(dist).unwrap_or(path);
+            if !is_downloaded(path, variant) {
+                continue;
+            }
+            let part = if is_wasm(path) { &mut download.wasm } else { &mut download.scripts };
+            *part = part.plus(*size);
+        }
+        downloads.push(download);
+    }
+    judge(&downloads)?;
+    print(&downloads)
+}
+
+/// A page downloads what is named after its build, and what is named after no build. Scripts
+/// for Node are no part of a page.
+fn is_downloaded(path: &Path, variant: Variant) -> bool {
+    let path = path.to_string_lossy().replace('\\', "/");
+    let named = Variant::ALL.into_iter().rev().find(|other| {
+        path.split(['/', '.'])
+            .any(|part| part == other.name() || part == format!("worker-{}", other.name()))
+    });
+    let for_node = path.split(['/', '.', '-']).any(|part| part == "node");
+    !for_node && named.is_none_or(|named| named == variant)
+}
+
+fn is_wasm(path: &Path) -> bool {
+    path.extension().is_some_and(|name| name == "wasm")
+}
+
+fn judge(downloads: &[Download]) -> Result<()> {
+    let mut over = String::new();
+    for Download { variant, wasm, scripts } in downloads {
+        let name = variant.name();
+        let page = wasm.plus(*scripts).brotli;
+        if wasm.raw == 0 {
+            bail!("the package holds no WebAssembly of {name}");
+        }
+        if wasm.brotli > WASM_BUDGET {
+            writeln!(over, "{name}: its wasm is {} bytes of {WASM_BUDGET}", wasm.brotli)?;
+        }
+        if page > PAGE_BUDGET {
+            writeln!(over, "{name}: a page downloads {page} bytes of {PAGE_BUDGET}")?;
+        }
+    }
+    if !over.is_empty() {
+        bail!("over the budget for downloads (brotli):\n{over}");
+    }
+    Ok(())
+}
+
+fn print(downloads: &[Download]) -> Result<String> {
+    let mut table = String::from(
+        "| build | wasm | wasm, gzip | wasm, brotli | scripts, brotli | page, brotli |\n\
+         |---|---:|---:|---:|---:|---:|\n",
+    );
+    for Download { variant, wasm, scripts } in downloads {
+        let page = wasm.plus(*scripts).brotli;
+        let row =
+            [wasm.raw, wasm.gzip, wasm.brotli, scripts.brotli, page].map(|size| size.to_string());
+        writeln!(table, "| {} | {} |", variant.name(), row.join(" | "))?;
+    }
+    Ok(table)
+}
+
+/// Compresses with Node's zlib, which knows brotli.
+fn measure(files: &[PathBuf]) -> Result<Vec<Size>> {
+    const SCRIPT: &str = "
+        const fs = require('fs'), zlib = require('zlib');
+        const sizes = process.argv.slice(1).map((path) => {
+            const bytes = fs.readFileSync(path);
+            return [bytes.length, zlib.gzipSync(bytes, { level: 9 }).length,
+                    zlib.brotliCompressSync(bytes).length];
+        });
+        console.log(JSON.stringify(sizes));";
+    let printed = output(node()?.args(["-e", SCRIPT, "--"]).args(files))?;
+    let sizes: Value = serde_json::from_str(&printed)?;
+    let sizes = sizes.as_array().context("sizes are an array")?;
+    let number = |size: &Value, at: usize| size[at].as_u64().context("a size is a number");
+    sizes
+        .iter()
+        .map(|size| {
+            Ok(Size { raw: number(size, 0)?, gzip: number(size, 1)?, brotli: number(size, 2)? })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_downloads_its_own_build_alone() {
+        let cases = [
+            ("index.js", Variant::Relaxed, true),
+            ("node.js", Variant::Relaxed, false),
+            ("worker-relaxed.js", Variant::Relaxed, true),
+            ("worker-relaxed.js", Variant::RelaxedThreads, false),
+            ("worker-relaxed-threads.js", Variant::RelaxedThreads, true),
+            ("worker-relaxed-threads.js", Variant::Relaxed, false),
+            ("wasm/simd128/setun_bg.wasm", Variant::Simd128, true),
+            ("wasm/simd128/setun_bg.wasm", Variant::Simd128Threads, false),
+            ("wasm/simd128-threads/setun_bg.wasm", Variant::Simd128Threads, true),
+        ];
+        for (path, variant, expected) in cases {
+            assert_eq!(is_downloaded(Path::new(path), variant), expected, "{path} {variant:?}");
+        }
+    }
+
+    fn download(wasm: u64, scripts: u64) -> Download {
+        let size = |brotli| Size { raw: 4 * brotli, gzip: 2 * brotli, brotli };
+        Download { variant: Variant::Simd128, wasm: size(wasm), scripts: size(scripts) }
+    }
+
+    #[test]
+    fn the_budgets_hold_to_the_byte() {
+        assert!(judge(&[download(900_000, 100_000)]).is_ok());
+        assert!(judge(&[download(900_001, 0)]).is_err());
+        assert!(judge(&[download(900_000, 100_001)]).is_err());
+        assert!(judge(&[download(0, 10)]).is_err());
+    }
+
+    #[test]
+    fn the_table_adds_up() {
+        let table = print(&[download(1000, 20)]).unwrap();
+        assert!(table.ends_with("| simd128 | 4000 | 2000 | 1000 | 20 | 1020 |\n"), "{table}");
+    }
+}

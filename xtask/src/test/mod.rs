@@ -1,0 +1,88 @@
+//! Sets up what is missing and runs every test; ends with a table and the totals.
+
+mod stage;
+mod stages;
+mod totals;
+
+use std::fmt::Write as _;
+
+use anyhow::{Result, bail};
+
+use self::stage::{Finished, Outcome};
+use self::totals::Totals;
+use crate::shell::in_ci;
+
+/// `cargo xtask test`.
+pub(crate) fn run(long: bool) -> Result<()> {
+    let finished: Vec<Finished> = stages::all(long)?.into_iter().map(stage::Stage::run).collect();
+    print!("{}", table(&finished)?);
+    let failures = finished.iter().filter(|stage| is_failure(&stage.outcome, in_ci())).count();
+    if failures > 0 {
+        bail!("{failures} of {} stages failed", finished.len());
+    }
+    Ok(())
+}
+
+/// Where everything must be there, what is not there is a failure.
+fn is_failure(outcome: &Outcome, in_ci: bool) -> bool {
+    match outcome {
+        Outcome::Passed => false,
+        Outcome::Failed(_) => true,
+        Outcome::Absent(_) => in_ci,
+    }
+}
+
+fn table(finished: &[Finished]) -> Result<String> {
+    let width = finished.iter().map(|stage| stage.name.len()).max().unwrap_or(0);
+    let mut text = format!("\n{:width$}  minutes  result\n", "stage");
+    let mut sum = Totals::default();
+    let mut minutes = 0.0;
+    for stage in finished {
+        let time = stage.time.as_secs_f64() / 60.0;
+        let counted = match stage.totals {
+            Totals { passed: 0, failed: 0, skipped: 0 } => String::new(),
+            totals => format!(" ({})", totals.plain()),
+        };
+        let result = match &stage.outcome {
+            Outcome::Passed => format!("ok{counted}"),
+            Outcome::Failed(why) => {
+                format!("FAILED{counted}: {}", why.lines().next().unwrap_or_default())
+            }
+            Outcome::Absent(why) => format!("not there: {why}"),
+        };
+        writeln!(text, "{:width$}  {time:7.1}  {result}", stage.name)?;
+        sum.add(stage.totals);
+        minutes += time;
+    }
+    writeln!(text, "{:width$}  {minutes:7.1}\n\n{}", "all", sum.plain())?;
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn finished(outcome: Outcome, passed: u64) -> Finished {
+        let totals = Totals { passed, failed: 0, skipped: 0 };
+        Finished { name: "crates".into(), outcome, totals, time: Duration::from_secs(90) }
+    }
+
+    #[test]
+    fn the_table_ends_with_the_totals_on_a_line_of_their_own() {
+        let stages = [finished(Outcome::Passed, 3), finished(Outcome::Failed("x\ny".into()), 4)];
+        let text = table(&stages).unwrap();
+        assert!(text.contains("crates      1.5  ok (3 passed, 0 failed, 0 skipped)\n"), "{text}");
+        assert!(text.contains("FAILED (4 passed, 0 failed, 0 skipped): x\n"), "{text}");
+        assert!(text.ends_with("\n7 passed, 0 failed, 0 skipped\n"), "{text}");
+    }
+
+    #[test]
+    fn what_is_not_there_fails_only_where_it_must_be() {
+        assert!(!is_failure(&Outcome::Absent("x".into()), false));
+        assert!(is_failure(&Outcome::Absent("x".into()), true));
+        assert!(is_failure(&Outcome::Failed("x".into()), false));
+        assert!(!is_failure(&Outcome::Passed, true));
+    }
+}

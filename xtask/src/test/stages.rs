@@ -1,0 +1,160 @@
+//! What `cargo xtask test` runs, in order: the quickest to fail come first.
+
+use std::process::Command;
+
+use anyhow::Result;
+
+use super::stage::{Stage, count};
+use crate::browser;
+use crate::demo;
+use crate::metadata::{Platform, is_ours, metadata, packages};
+use crate::node::{install, node, npm, scripts};
+use crate::package;
+use crate::shell::{cargo, in_ci, root, run, target};
+use crate::tidy;
+use crate::wasm;
+
+const BINDGEN_MANIFEST: &str = "xtask/bindgen/Cargo.toml";
+
+/// Scripts of npm/package.json that need no package, and those that test the packed tarball.
+const NPM_CHECKS: [&str; 2] = ["check", "test"];
+const NPM_PACKED_TESTS: [&str; 2] = ["test:packaging", "test:browser"];
+const NPM_LONG_TESTS: [&str; 1] = ["test:long"];
+
+/// Scripts of web/package.json.
+const WEB_TESTS: [&str; 2] = ["check", "test"];
+
+/// Every stage; one whose subject is not there says so.
+pub(super) fn all(long: bool) -> Result<Vec<Stage>> {
+    let mut stages = vec![
+        Stage::new("format", |_| format()),
+        Stage::new("tidy", |_| tidy::run()),
+        Stage::new("lints", |_| lints()),
+        Stage::new("crates", move |totals| {
+            count(cargo().args(["test", "--workspace", "--locked", "--no-fail-fast"]), totals)
+        }),
+        Stage::new("binding tool", |totals| count(&mut bindgen(&["test", "--release"]), totals)),
+        Stage::new("features", |_| features()),
+        Stage::new("documentation", |_| documentation()),
+    ];
+    if long {
+        stages.push(Stage::new("crates, long", |totals| {
+            let mut command = cargo();
+            command.args(["test", "--workspace", "--locked", "--no-fail-fast", "--release"]);
+            count(command.args(["--", "--ignored"]), totals)
+        }));
+    }
+    stages.extend(npm_stages("npm", &NPM_CHECKS)?);
+    stages.push(kernels());
+    stages.push(Stage::new("package", |_| package::build().map(|table| println!("{table}"))));
+    stages.extend(npm_stages("npm", &NPM_PACKED_TESTS)?);
+    if long {
+        stages.extend(npm_stages("npm", &NPM_LONG_TESTS)?);
+    }
+    stages.push(page());
+    stages.extend(npm_stages("web", &WEB_TESTS)?);
+    Ok(stages)
+}
+
+fn format() -> Result<()> {
+    run(cargo().args(["fmt", "--all", "--check"]))?;
+    let mut command = cargo();
+    command.args(["fmt", "--check", "--manifest-path", BINDGEN_MANIFEST]);
+    run(command.args(["--", "--config-path", "rustfmt.toml"]))
+}
+
+fn lints() -> Result<()> {
+    let mut command = cargo();
+    command.args(["clippy", "--workspace", "--all-targets", "--locked", "--quiet"]);
+    run(command.args(["--", "-D", "warnings"]))?;
+    run(bindgen(&["clippy", "--release", "--all-targets"]).args(["--", "-D", "warnings"]))
+}
+
+/// Cargo for the binding tool, which is a workspace of its own.
+fn bindgen(arguments: &[&str]) -> Command {
+    let mut command = cargo();
+    command
+        .args(arguments)
+        .args(["--quiet", "--locked", "--manifest-path", BINDGEN_MANIFEST])
+        .env("CARGO_TARGET_DIR", target().join("bindgen"));
+    command
+}
+
+/// Every feature compiles alone.
+fn features() -> Result<()> {
+    let metadata = metadata(Platform::Any)?;
+    for package in packages(&metadata)?.iter().filter(|package| is_ours(package)) {
+        let name = package["name"].as_str().unwrap_or_default();
+        let features = package["features"].as_object();
+        let features: Vec<&str> =
+            features.into_iter().flat_map(|map| map.keys().map(String::as_str)).collect();
+        if features.is_empty() {
+            continue;
+        }
+        for feature in std::iter::once("").chain(features) {
+            let mut command = cargo();
+            command.args(["check", "--locked", "--quiet", "--package", name]);
+            run(command.args(["--no-default-features", "--features", feature]))?;
+        }
+    }
+    Ok(())
+}
+
+fn documentation() -> Result<()> {
+    let mut command = cargo();
+    command.args(["doc", "--workspace", "--no-deps", "--locked", "--quiet"]);
+    // The command's pages would replace the library's: both are called setun.
+    command.args(["--exclude", "setun-cli"]);
+    run(command.env("RUSTDOCFLAGS", "-D warnings"))
+}
+
+/// A stage for each script of a folder's package.json.
+fn npm_stages(folder: &'static str, expected: &[&'static str]) -> Result<Vec<Stage>> {
+    if !root().join(folder).join("package.json").is_file() {
+        return Ok(vec![Stage::absent(folder, format!("no {folder}/package.json"))]);
+    }
+    let there = scripts(folder)?;
+    let stage = |script: &'static str| {
+        let name = format!("{folder} {script}");
+        if !there.iter().any(|found| found == script) {
+            return Stage::absent(name, format!("no script `{script}`"));
+        }
+        Stage::new(name, move |totals| npm_script(folder, script, totals))
+    };
+    Ok(expected.iter().map(|script| stage(script)).collect())
+}
+
+fn npm_script(folder: &str, script: &str, totals: &mut super::totals::Totals) -> Result<()> {
+    install(folder)?;
+    let mut command = npm(folder)?;
+    command.args(["run", "--silent", script]).env("NO_COLOR", "1").env("FORCE_COLOR", "0");
+    if script.starts_with("test:") || folder == "web" {
+        command.env("CHROME", browser::chrome()?).env("FIREFOX", browser::firefox()?);
+    }
+    count(&mut command, totals)
+}
+
+/// The kernels' checks as WebAssembly, in Node and Chromium.
+fn kernels() -> Stage {
+    const CHECKS: &str = "crates/setun-cpu/examples/wasm_tests.rs";
+    if !root().join(CHECKS).is_file() {
+        return Stage::absent("kernels", format!("no {CHECKS}"));
+    }
+    Stage::new("kernels", |totals| {
+        install("npm")?;
+        let modules = wasm::build_checks(in_ci())?;
+        let modules =
+            modules.iter().map(|(variant, path)| format!("{}={}", variant.name(), path.display()));
+        let mut command = node()?;
+        command.env("CHROME", browser::chrome()?).arg("xtask/wasm-tests.mjs").args(modules);
+        count(&mut command, totals)
+    })
+}
+
+/// The page itself, built on the tarball, tells a story.
+fn page() -> Stage {
+    if !root().join("web/package.json").is_file() {
+        return Stage::absent("page", "no web/package.json");
+    }
+    Stage::new("page", |_| demo::run_command(&demo::Options::story()))
+}

@@ -1,0 +1,136 @@
+//! Each crate depends only on those above it, and none below the command on a runtime or device.
+
+use std::collections::BTreeSet;
+
+use anyhow::Result;
+use serde_json::Value;
+
+use super::Findings;
+use crate::metadata::{Platform, is_ours, linked, metadata, packages};
+
+/// Each crate's place; a crate depends only on crates of a lower place.
+const ORDER: [(&str, u32); 12] = [
+    ("setun-ops", 0),
+    ("setun-text", 0),
+    ("setun-shaders", 0),
+    ("setun-checkpoint", 1),
+    ("setun-cpu", 1),
+    ("setun-gpu", 1),
+    ("setun-model", 2),
+    ("setun", 3),
+    ("setun-cli", 4),
+    ("setun-wasm", 4),
+    ("setun-tests", 4),
+    ("xtask", 5),
+];
+
+/// Crates that must stay out of everything but the command and the tests.
+const KEPT_OUT: [&str; 12] = [
+    "tokio",
+    "async-std",
+    "smol",
+    "hyper",
+    "reqwest",
+    "ureq",
+    "axum",
+    "hf-hub",
+    "wgpu",
+    "cudarc",
+    "openssl",
+    "rustls",
+];
+
+/// Crates that may use the above.
+const FREE: [&str; 3] = ["setun-cli", "setun-tests", "xtask"];
+
+pub(super) fn check() -> Result<Findings> {
+    let mut all = BTreeSet::new();
+    for platform in [Platform::Here, Platform::Wasm] {
+        all.extend(findings(&metadata(platform)?)?);
+    }
+    Ok(all.into_iter().collect())
+}
+
+fn findings(metadata: &Value) -> Result<Findings> {
+    let packages = packages(metadata)?;
+    let mut findings = Findings::new();
+    for package in packages.iter().filter(|package| is_ours(package)) {
+        let name = package["name"].as_str().unwrap_or_default();
+        let Some(own) = place(name) else {
+            findings.push(format!("{name} has no place in the order"));
+            continue;
+        };
+        for dependency in package["dependencies"].as_array().into_iter().flatten() {
+            let on = dependency["name"].as_str().unwrap_or_default();
+            if on != name && place(on).is_some_and(|place| place >= own) {
+                findings.push(format!("{name} depends on {on}, which is not above it"));
+            }
+        }
+        if !FREE.contains(&name) {
+            let linked = linked(metadata, &package["id"])?;
+            let linked = packages.iter().filter(|package| linked.contains(&&package["id"]));
+            let names = linked.filter_map(|package| package["name"].as_str());
+            let kept_out = names.filter(|name| KEPT_OUT.contains(name));
+            findings.extend(kept_out.map(|kept_out| format!("{name} pulls in {kept_out}")));
+        }
+    }
+    Ok(findings)
+}
+
+fn place(name: &str) -> Option<u32> {
+    ORDER.iter().find(|(known, _)| *known == name).map(|(_, place)| *place)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn workspace(edges: &[(&str, &str)]) -> Value {
+        let mut names: Vec<&str> = edges.iter().flat_map(|(from, to)| [*from, *to]).collect();
+        names.sort_unstable();
+        names.dedup();
+        let below = |name: &str| -> Vec<&str> {
+            edges.iter().filter(|(from, _)| *from == name).map(|(_, to)| *to).collect()
+        };
+        let packages: Vec<Value> = names
+            .iter()
+            .map(|name| {
+                let dependencies: Vec<Value> =
+                    below(name).iter().map(|name| json!({ "name": name })).collect();
+                let source = if place(name).is_some() { Value::Null } else { json!("registry") };
+                json!({ "id": name, "name": name, "source": source, "dependencies": dependencies })
+            })
+            .collect();
+        let nodes: Vec<Value> = names
+            .iter()
+            .map(|name| {
+                let linked: Vec<Value> = below(name)
+                    .iter()
+                    .map(|name| json!({ "pkg": name, "dep_kinds": [{ "kind": null }] }))
+                    .collect();
+                json!({ "id": name, "deps": linked })
+            })
+            .collect();
+        json!({ "packages": packages, "resolve": { "nodes": nodes } })
+    }
+
+    #[test]
+    fn arrows_go_down_only() {
+        let good = [("setun-model", "setun-ops"), ("setun-cli", "setun"), ("setun-cli", "tokio")];
+        assert!(findings(&workspace(&good)).unwrap().is_empty());
+        let up = findings(&workspace(&[("setun-ops", "setun-model")])).unwrap();
+        assert_eq!(up, ["setun-ops depends on setun-model, which is not above it"]);
+        // A crate may ask for a feature of itself in its tests.
+        assert!(findings(&workspace(&[("setun-cpu", "setun-cpu")])).unwrap().is_empty());
+        let sideways = findings(&workspace(&[("setun-cpu", "setun-checkpoint")])).unwrap();
+        assert_eq!(sideways.len(), 1);
+    }
+
+    #[test]
+    fn runtimes_are_found_at_any_depth() {
+        let edges = [("setun", "helper"), ("helper", "tokio")];
+        assert_eq!(findings(&workspace(&edges)).unwrap(), ["setun pulls in tokio"]);
+    }
+}

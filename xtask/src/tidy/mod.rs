@@ -1,0 +1,47 @@
+//! The house rules, as far as a program can check them.
+
+mod crate_order;
+mod error_codes;
+mod locks;
+mod model_card;
+mod numerics;
+mod operations;
+mod sources;
+
+use anyhow::{Result, bail};
+
+use crate::bindgen;
+use crate::files::{read, tracked};
+use crate::licences;
+use crate::shell::say;
+
+/// What a rule found: one line each, with the file.
+type Findings = Vec<String>;
+
+/// `cargo xtask tidy`.
+pub(crate) fn run() -> Result<()> {
+    let files = tracked()?;
+    let rules: [(&str, Findings); 8] = [
+        ("the order of the crates", crate_order::check()?),
+        ("one name for each operation", operations::check(&files)?),
+        ("sources", sources::check(&files)?),
+        ("float code", numerics::check(&files)?),
+        ("error codes", error_codes::check()?),
+        ("lock files", locks::check(&files)?),
+        ("the embedded model's card", model_card::check()?),
+        ("licences", licences::check()?),
+    ];
+    bindgen::same_version(&read("Cargo.lock")?, &read("xtask/bindgen/Cargo.lock")?)?;
+    let mut count = 0;
+    for (rule, findings) in rules {
+        for finding in findings {
+            println!("{rule}: {finding}");
+            count += 1;
+        }
+    }
+    if count > 0 {
+        bail!("{count} lines break the house rules");
+    }
+    say("tidy");
+    Ok(())
+}

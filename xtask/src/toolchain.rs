@@ -1,0 +1,130 @@
+//! Which compiler builds WebAssembly here.
+//!
+//! Plain builds need a standard library for `wasm32-unknown-unknown`; threaded ones need its
+//! source, to compile it again with atomics. Both come with rustup, or on Debian as packages of
+//! a second compiler with its matching source.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::Result;
+
+use crate::machine::{Missing, has_packages, install_packages, may_install};
+use crate::shell::{cargo, find_program, output, program, say, succeeds, target};
+use crate::variant::Variant;
+
+/// The target of every WebAssembly build.
+pub(crate) const TARGET: &str = "wasm32-unknown-unknown";
+
+/// Debian's compiler for browsers, its source, and a linker.
+const DEBIAN_PACKAGES: [&str; 4] = ["rustc-web", "cargo-web", "rust-web-src", "lld-19"];
+
+const NO_TARGET: Missing = Missing {
+    what: "Rust's target wasm32-unknown-unknown is not installed and could not be added",
+    debian: "rustup target add wasm32-unknown-unknown   (or, as root: \
+             apt-get install --no-install-recommends rustc-web cargo-web rust-web-src lld-19)",
+    fedora: "rustup target add wasm32-unknown-unknown   (or, as root: \
+             dnf install rust-std-static-wasm32-unknown-unknown lld)",
+    macos: "rustup target add wasm32-unknown-unknown",
+    windows: "rustup target add wasm32-unknown-unknown",
+};
+
+/// A compiler that can build WebAssembly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Toolchain {
+    /// The compiler that runs this tool, with its own standard library.
+    Own,
+    /// The compiler that runs this tool; the standard library is compiled from its source.
+    OwnFromSource,
+    /// Debian's second compiler; the standard library is compiled from its source.
+    Debian,
+}
+
+impl Toolchain {
+    /// The compiler for variants without threads; installs what it may.
+    pub(crate) fn plain() -> Result<Self> {
+        if sysroot()?.join("lib/rustlib").join(TARGET).join("lib").is_dir() {
+            return Ok(Self::Own);
+        }
+        if has_packages(&DEBIAN_PACKAGES) {
+            return Ok(Self::Debian);
+        }
+        if find_program("rustup").is_some() {
+            say(&format!("adding Rust's target {TARGET}"));
+            if succeeds(program("rustup").args(["target", "add", TARGET])) {
+                return Ok(Self::Own);
+            }
+            say("rustup cannot add it here");
+        }
+        if may_install() {
+            install_packages(&DEBIAN_PACKAGES)?;
+            return Ok(Self::Debian);
+        }
+        Err(NO_TARGET.error())
+    }
+
+    /// The compiler for threaded variants, if there is one or it may be installed.
+    pub(crate) fn threaded() -> Result<Option<Self>> {
+        if sysroot()?.join("lib/rustlib/src/rust/library/Cargo.lock").is_file() {
+            return Ok(Some(Self::OwnFromSource));
+        }
+        if may_install()
+            && let Err(error) = install_packages(&DEBIAN_PACKAGES)
+        {
+            say(&format!("{error:#}"));
+        }
+        Ok(has_packages(&DEBIAN_PACKAGES).then_some(Self::Debian))
+    }
+
+    /// Who compiles, for messages.
+    pub(crate) fn describe(self) -> &'static str {
+        match self {
+            Self::Own => "this compiler",
+            Self::OwnFromSource => "this compiler, standard library from source",
+            Self::Debian => "Debian's rustc-web, standard library from source",
+        }
+    }
+
+    /// Where it builds: two compilers in one folder would build everything again. The variants
+    /// share it, and with it the macros that run on this machine.
+    pub(crate) fn folder(self) -> PathBuf {
+        let compiler = match self {
+            Self::Own | Self::OwnFromSource => "own",
+            Self::Debian => "debian",
+        };
+        target().join("wasm").join(compiler)
+    }
+
+    /// `cargo build` for `variant`, ready for its package and profile.
+    pub(crate) fn cargo_build(self, variant: Variant) -> Command {
+        let mut command = match self {
+            Self::Own | Self::OwnFromSource => cargo(),
+            Self::Debian => {
+                let mut command = program("/usr/bin/cargo");
+                command
+                    .env("RUSTC", "/usr/bin/rustc")
+                    .env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER", "wasm-ld-19")
+                    // Set by the cargo that runs this tool, for its own compiler.
+                    .env_remove("LD_LIBRARY_PATH")
+                    .env_remove("RUSTUP_TOOLCHAIN");
+                command
+            }
+        };
+        command
+            .args(["build", "--locked", "--target", TARGET])
+            .env("CARGO_TARGET_DIR", self.folder())
+            .env("RUSTFLAGS", variant.rustflags())
+            .env_remove("CARGO_ENCODED_RUSTFLAGS");
+        if self != Self::Own {
+            // Stable compilers know the flag, and refuse it unless told that they build Rust.
+            command.args(["-Z", "build-std=std,panic_abort"]).env("RUSTC_BOOTSTRAP", "1");
+        }
+        command
+    }
+}
+
+fn sysroot() -> Result<PathBuf> {
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let printed = output(program(rustc).args(["--print", "sysroot"]))?;
+    Ok(Path::new(printed.trim()).to_path_buf())
+}

@@ -1,0 +1,89 @@
+//! The four builds of the same WebAssembly module.
+
+use clap::ValueEnum;
+
+/// One build of `setun-wasm`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Variant {
+    /// 128-bit SIMD: every current browser, Node.
+    Simd128,
+    /// Relaxed SIMD: a dot product of bytes in one instruction.
+    Relaxed,
+    /// 128-bit SIMD and threads, where the page is cross-origin isolated.
+    Simd128Threads,
+    /// Relaxed SIMD and threads.
+    RelaxedThreads,
+}
+
+impl Variant {
+    /// All of them, in the order in which they are built.
+    pub(crate) const ALL: [Self; 4] =
+        [Self::Simd128, Self::Relaxed, Self::Simd128Threads, Self::RelaxedThreads];
+
+    /// Its name: that of its folder, and what `BuildInfo.variant` says.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Simd128 => "simd128",
+            Self::Relaxed => "relaxed",
+            Self::Simd128Threads => "simd128-threads",
+            Self::RelaxedThreads => "relaxed-threads",
+        }
+    }
+
+    /// True if its memory is shared among threads; its standard library must then be rebuilt.
+    pub(crate) fn threads(self) -> bool {
+        matches!(self, Self::Simd128Threads | Self::RelaxedThreads)
+    }
+
+    /// True if it may hold instructions whose result differs between processors.
+    pub(crate) fn relaxed(self) -> bool {
+        matches!(self, Self::Relaxed | Self::RelaxedThreads)
+    }
+
+    /// What rustc is told.
+    pub(crate) fn rustflags(self) -> String {
+        let mut flags = String::from("-C target-feature=+simd128");
+        if self.relaxed() {
+            flags += ",+relaxed-simd";
+        }
+        if self.threads() {
+            flags += ",+atomics,+bulk-memory,+mutable-globals";
+            // JavaScript makes the memory, and may give it a lower maximum than this 4 GiB.
+            for argument in [
+                "--shared-memory",
+                "--import-memory",
+                "--max-memory=4294967296",
+                "--export=__wasm_init_tls",
+                "--export=__tls_size",
+                "--export=__tls_align",
+                "--export=__tls_base",
+                "--export=__heap_base",
+            ] {
+                flags += " -C link-arg=";
+                flags += argument;
+            }
+        }
+        flags
+    }
+
+    /// The features that wasm-opt may use: those the module was compiled with.
+    pub(crate) fn optimizer_features(self) -> Vec<&'static str> {
+        let mut features = vec![
+            "--enable-simd",
+            "--enable-bulk-memory",
+            "--enable-bulk-memory-opt",
+            "--enable-mutable-globals",
+            "--enable-sign-ext",
+            "--enable-nontrapping-float-to-int",
+            "--enable-reference-types",
+            "--enable-multivalue",
+        ];
+        if self.relaxed() {
+            features.push("--enable-relaxed-simd");
+        }
+        if self.threads() {
+            features.push("--enable-threads");
+        }
+        features
+    }
+}

@@ -1,0 +1,147 @@
+//! Builds the WebAssembly variants: compile, bind, shrink, inspect.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use crate::bindgen::Bindgen;
+use crate::fresh::{Inputs, unless_fresh};
+use crate::node;
+use crate::opcodes;
+use crate::shell::{root, run, say};
+use crate::toolchain::{TARGET, Toolchain};
+use crate::variant::Variant;
+
+/// Level of wasm-opt: smallest module after compression among those tried.
+const OPTIMIZER_LEVEL: &str = "-Oz";
+
+/// Builds `variants`, or all that can be built here if there are none named.
+pub(crate) fn build_variants(variants: &[Variant], require_threads: bool) -> Result<Vec<Variant>> {
+    let chosen = choose(variants, require_threads)?;
+    node::install("npm")?;
+    let bindgen = Bindgen::ready()?;
+    for &(variant, toolchain) in &chosen {
+        build(variant, toolchain, &bindgen)?;
+    }
+    write_list()?;
+    Ok(chosen.into_iter().map(|(variant, _)| variant).collect())
+}
+
+/// Compiles the kernels' checks for every variant that can be built here.
+pub(crate) fn build_checks(require_threads: bool) -> Result<Vec<(Variant, PathBuf)>> {
+    let compile = |(variant, toolchain): (Variant, Toolchain)| {
+        say(&format!(
+            "compiling the kernels' checks for {} ({})",
+            variant.name(),
+            toolchain.describe()
+        ));
+        let mut command = toolchain.cargo_build(variant);
+        run(command.args([
+            "--quiet",
+            "--profile",
+            "wasm",
+            "--package",
+            "setun-cpu",
+            "--example",
+            "wasm_tests",
+        ]))?;
+        let module = toolchain.folder().join(TARGET).join("wasm/examples/wasm_tests.wasm");
+        Ok((variant, keep(&module, toolchain, &format!("checks-{}", variant.name()))?))
+    };
+    choose(&[], require_threads)?.into_iter().map(compile).collect()
+}
+
+/// The variants to build, each with its compiler.
+fn choose(variants: &[Variant], require_threads: bool) -> Result<Vec<(Variant, Toolchain)>> {
+    let named = !variants.is_empty();
+    let variants = if named { variants } else { &Variant::ALL };
+    let plain =
+        variants.iter().any(|variant| !variant.threads()).then(Toolchain::plain).transpose()?;
+    let threaded = if variants.iter().any(|variant| variant.threads()) {
+        Toolchain::threaded()?
+    } else {
+        None
+    };
+    if threaded.is_none() && variants.iter().any(|variant| variant.threads()) {
+        const NONE: &str = "no threaded builds here: they need Rust's source, which \
+                            `rustup component add rust-src` brings";
+        if require_threads || named {
+            bail!(NONE);
+        }
+        say(NONE);
+    }
+    let toolchain = |variant: Variant| if variant.threads() { threaded } else { plain };
+    Ok(variants.iter().filter_map(|&variant| Some((variant, toolchain(variant)?))).collect())
+}
+
+/// `cargo xtask build-wasm`.
+pub(crate) fn run_command(variants: &[Variant], require_threads: bool) -> Result<()> {
+    for variant in build_variants(variants, require_threads)? {
+        let size = fs::metadata(folder(variant).join("setun_bg.wasm"))?.len();
+        say(&format!("npm/generated/{}: {size} bytes", variant.name()));
+    }
+    Ok(())
+}
+
+/// Where the bindings of `variant` are written.
+pub(crate) fn folder(variant: Variant) -> PathBuf {
+    root().join("npm/generated").join(variant.name())
+}
+
+fn build(variant: Variant, toolchain: Toolchain, bindgen: &Bindgen) -> Result<()> {
+    let name = variant.name();
+    say(&format!("compiling {name} ({})", toolchain.describe()));
+    let mut compile = toolchain.cargo_build(variant);
+    run(compile.args(["--quiet", "--profile", "wasm", "--package", "setun-wasm"]))?;
+    let module = toolchain.folder().join(TARGET).join("wasm/setun_wasm.wasm");
+    let module = keep(&module, toolchain, name)?;
+
+    let output = folder(variant);
+    let shipped = output.join("setun_bg.wasm");
+    let inputs =
+        Inputs::default().word(OPTIMIZER_LEVEL).word(variant.optimizer_features()).files([
+            module.clone(),
+            bindgen.path().to_path_buf(),
+            root().join("npm/package-lock.json"),
+        ])?;
+    unless_fresh(&format!("wasm-{name}"), &[&shipped], &inputs, || {
+        say(&format!("binding and shrinking {name}"));
+        bindgen.bind(&module, &output)?;
+        shrink(variant, &shipped)
+    })?;
+    let report = bindgen.scan(&shipped)?;
+    opcodes::check(variant, &report)
+}
+
+/// Copies a module to where the next variant does not overwrite it.
+fn keep(module: &Path, toolchain: Toolchain, name: &str) -> Result<PathBuf> {
+    let kept = toolchain.folder().join(name).with_extension("wasm");
+    fs::copy(module, &kept)?;
+    Ok(kept)
+}
+
+/// Shrinks a bound module in place with wasm-opt.
+fn shrink(variant: Variant, module: &Path) -> Result<()> {
+    let optimizer = root().join("npm/node_modules/binaryen/bin/wasm-opt");
+    let shrunk = module.with_extension("shrunk");
+    let mut command = node::node()?;
+    command.arg(&optimizer).arg(module).arg("-o").arg(&shrunk).arg(OPTIMIZER_LEVEL);
+    // Only what the module was compiled for: the optimizer must not add a proposal.
+    command.arg("--mvp-features").args(variant.optimizer_features());
+    run(command.args(["--strip-producers", "--converge"]))
+        .context("wasm-opt comes with the npm package binaryen")?;
+    fs::rename(&shrunk, module)?;
+    Ok(())
+}
+
+/// `npm/generated/variants.json`: the variants that are there.
+fn write_list() -> Result<()> {
+    let there: Vec<&str> = Variant::ALL
+        .into_iter()
+        .filter(|variant| folder(*variant).join("setun_bg.wasm").is_file())
+        .map(Variant::name)
+        .collect();
+    let list = serde_json::to_string(&there)? + "\n";
+    crate::files::write_if_changed(&root().join("npm/generated/variants.json"), list.as_bytes())
+}
