@@ -1,0 +1,30 @@
+/** Modules that exist only after the build: the generated WebAssembly bindings, and the list of builds there are. */
+
+declare module "wasm:*/setun.js" {
+  const init: import("./wasm.js").WasmModule["default"];
+  export default init;
+  export const Loader: import("./wasm.js").WasmModule["Loader"];
+  /** Threaded builds only. */
+  export function initThreadPool(count: number): Promise<void>;
+}
+
+declare module "wasm:*/threads.js" {
+  export function joinPool(glue: unknown, message: import("./worker.js").ThreadMessage): Promise<void>;
+}
+
+declare module "setun:builds" {
+  import type { Build } from "./pick-build.js";
+  import type { WasmModule } from "./wasm.js";
+
+  /** Where one build's parts are. */
+  export interface BuildFiles {
+    startWorker(): Worker;
+    importGlue(): Promise<WasmModule>;
+    readonly codeUrl: URL;
+  }
+
+  /** The builds of this package; a threaded one may be missing. */
+  export const buildFiles: Partial<Record<Build, BuildFiles>>;
+  /** Pages of shared memory that any threaded build starts with; 0 if there is none. */
+  export const initialSharedPages: number;
+}
