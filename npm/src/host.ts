@@ -122,6 +122,7 @@ export class Host {
       const events = await generation.next();
       if (events === undefined) return;
       this.#send({ type: "events", id, events });
+      if (events.at(-1)?.type === "done") return;
     }
   }
 

@@ -23,7 +23,8 @@ export function connectHere(platform: HostPlatform): Connect {
       if (open) receive(message);
     });
     return {
-      send: (message) => void host.receive(message),
+      // As from a worker, no answer comes before `send` has returned.
+      send: (message) => queueMicrotask(() => void host.receive(message)),
       close: () => {
         open = false;
         void host.receive({ type: "dispose", id: 0 });
