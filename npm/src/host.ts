@@ -6,7 +6,7 @@ import type { FromHost, ToHost } from "./messages.js";
 import type { ModelFiles } from "./model-files.js";
 import { readModel } from "./read-model.js";
 import type { ModelSource } from "./sources.js";
-import type { WasmGeneration, WasmModel } from "./wasm.js";
+import type { WasmEvent, WasmGeneration, WasmModel } from "./wasm.js";
 import { startWasm, type WasmBuild } from "./wasm-instance.js";
 
 /** What differs between a browser and Node. */
@@ -111,18 +111,27 @@ export class Host {
       await ended;
     } finally {
       this.#running.delete(id);
-      generation.free();
     }
   }
 
-  /** Sends turn after turn while there is credit. */
+  /** Sends turn after turn; whoever hears of the end finds the cache freed. */
   async #pump(id: number, generation: WasmGeneration, credit: Credit): Promise<void> {
+    let last: WasmEvent[] | undefined;
+    try {
+      last = await this.#sendTurns(id, generation, credit);
+    } finally {
+      generation.free();
+    }
+    if (last !== undefined) this.#send({ type: "events", id, events: last });
+  }
+
+  /** All turns but the last, which is returned, while there is credit. */
+  async #sendTurns(id: number, generation: WasmGeneration, credit: Credit): Promise<WasmEvent[] | undefined> {
     for (;;) {
       await credit.take();
-      const events = await generation.next();
-      if (events === undefined) return;
+      const events = await nextTurn(generation);
+      if (events === undefined || events.at(-1)?.type === "done") return events;
       this.#send({ type: "events", id, events });
-      if (events.at(-1)?.type === "done") return;
     }
   }
 
@@ -149,5 +158,13 @@ export class Host {
   #opened(): WasmModel {
     if (this.#model === undefined) throw new SetunError("disposed", "the model has been disposed");
     return this.#model;
+  }
+}
+
+/** The next turn that brings something: those of a long prompt bring nothing. */
+async function nextTurn(generation: WasmGeneration): Promise<WasmEvent[] | undefined> {
+  for (;;) {
+    const events = await generation.next();
+    if (events === undefined || events.length > 0) return events;
   }
 }

@@ -2,7 +2,7 @@
 
 import { SetunError } from "./errors.js";
 import { Host, type HostPlatform } from "./host.js";
-import type { FromHost } from "./messages.js";
+import type { FromHost, ToHost } from "./messages.js";
 import type { Connect } from "./session.js";
 
 /** A host in a module worker of its own. */
@@ -22,14 +22,13 @@ export function connectHere(platform: HostPlatform): Connect {
     const host = new Host(platform, (message) => {
       if (open) receive(message);
     });
-    return {
-      // As from a worker, no answer comes before `send` has returned.
-      send: (message) => queueMicrotask(() => void host.receive(message)),
-      close: () => {
-        open = false;
-        void host.receive({ type: "dispose", id: 0 });
-      },
+    // As from a worker, no answer comes before `send` has returned.
+    const send = (message: ToHost) => queueMicrotask(() => void host.receive(message));
+    const close = () => {
+      open = false;
+      send({ type: "dispose", id: 0 });
     };
+    return { send, close };
   };
 }
 
