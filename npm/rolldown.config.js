@@ -25,17 +25,25 @@ const buildList = {
   /** @param {string} id */
   async load(id) {
     if (id !== "\0setun:builds") return null;
-    const files = builds.map(
-      (build) => `${JSON.stringify(build)}: {
-        startWorker: () => new Worker(new URL("./worker-${build}.js", import.meta.url), { type: "module", name: "setun" }),
-        importGlue: () => import("wasm:${build}/setun.js"),
-        get codeUrl() { return new URL("./wasm/${build}/setun_bg.wasm", import.meta.url); },
-      }`,
-    );
+    const files = builds.map((build) => `${JSON.stringify(build)}: { ${filesOf(build)} }`);
     return `export const buildFiles = { ${files.join(", ")} };
       export const initialSharedPages = ${await initialSharedPages()};`;
   },
 };
+
+/**
+ * Only unthreaded builds can run outside a worker, where the page itself needs to know what they consist of.
+ * @param {string} build
+ */
+function filesOf(build) {
+  const worker = `new Worker(new URL("./worker-${build}.js", import.meta.url), { type: "module", name: "setun" })`;
+  const parts = [`startWorker: () => ${worker}`];
+  if (!threaded.includes(build)) {
+    parts.push(`importGlue: () => import("wasm:${build}/setun.js")`);
+    parts.push(`codeUrl: () => new URL("./wasm/${build}/setun_bg.wasm", import.meta.url)`);
+  }
+  return parts.join(", ");
+}
 
 /** Enough for whichever threaded build is chosen. */
 async function initialSharedPages() {

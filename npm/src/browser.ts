@@ -1,7 +1,7 @@
 /** What a browser offers. */
 
 import { buildFiles, initialSharedPages } from "setun:builds";
-import { SetunError } from "./errors.js";
+import { importBuild } from "./import-build.js";
 import { connectHere, connectWorker } from "./links.js";
 import { type Load, loadOn } from "./load.js";
 import { openFiles } from "./model-files.js";
@@ -20,9 +20,7 @@ export const load: Load = loadOn({
 
 async function connect(build: Build, inWorker: boolean): Promise<Connect> {
   const files = buildFiles[build];
-  if (files === undefined)
-    throw new SetunError("backend-unavailable", `this package has no build "${build}"`);
-  if (inWorker) return connectWorker(files.startWorker);
-  const glue = await files.importGlue();
-  return connectHere({ build: { glue, compile: () => compileFrom(files.codeUrl) }, openFiles });
+  if (inWorker && files !== undefined) return connectWorker(files.startWorker);
+  const { glue, codeUrl } = await importBuild(build);
+  return connectHere({ build: { glue, compile: () => compileFrom(codeUrl) }, openFiles });
 }

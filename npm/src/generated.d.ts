@@ -19,8 +19,9 @@ declare module "setun:builds" {
   /** Where one build's parts are. */
   export interface BuildFiles {
     startWorker(): Worker;
-    importGlue(): Promise<WasmModule>;
-    readonly codeUrl: URL;
+    /** Absent from threaded builds, which run in workers only. */
+    importGlue?(): Promise<WasmModule>;
+    codeUrl?(): URL;
   }
 
   /** The builds of this package; a threaded one may be missing. */

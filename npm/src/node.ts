@@ -4,7 +4,7 @@ import { readFile } from "node:fs/promises";
 import { pathToFileURL } from "node:url";
 import { buildFiles } from "setun:builds";
 import { DiskFiles } from "./disk-files.js";
-import { SetunError } from "./errors.js";
+import { importBuild } from "./import-build.js";
 import { connectHere } from "./links.js";
 import { type Load, loadOn } from "./load.js";
 import { openFiles } from "./model-files.js";
@@ -21,11 +21,8 @@ export const load: Load = loadOn({
 });
 
 async function connect(build: Build): Promise<Connect> {
-  const files = buildFiles[build];
-  if (files === undefined)
-    throw new SetunError("backend-unavailable", `this package has no build "${build}"`);
-  const glue = await files.importGlue();
-  const compile = async () => WebAssembly.compile(await readFile(files.codeUrl));
+  const { glue, codeUrl } = await importBuild(build);
+  const compile = async () => WebAssembly.compile(await readFile(codeUrl));
   return connectHere({
     build: { glue, compile },
     openFiles: (source, signal) =>

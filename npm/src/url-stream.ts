@@ -74,8 +74,9 @@ export class UrlStream {
     while (this.#position < position && (await this.#fill())) this.#take(position - this.#position);
   }
 
-  /** Ends the request. */
+  /** Ends the request: a finished one as finished, so that browsers keep it in their caches. */
   async close(): Promise<void> {
+    if (this.#position === this.#length) await this.#fill();
     // A body that has failed already rejects its cancellation with the same error.
     await this.#body.cancel().catch(() => undefined);
   }
