@@ -73,11 +73,11 @@ function showProgress({ loadedBytes, totalBytes, file }: LoadProgress): void {
 function showModel({ info }: Model): void {
   element("progress", HTMLElement).hidden = true;
   element("chat-choice", HTMLElement).hidden = !info.hasChatTemplate;
-  const threads = info.threads > 1 ? ` · ${info.threads} threads` : "";
   const used = element("backend-used", HTMLElement);
   used.dataset.backend = info.backend;
   used.dataset.level = info.level;
-  say("backend-used", `${info.backend} · ${info.level}${threads}`);
+  say("backend-used", `${info.backend} · ${info.level}`);
+  say("threads-used", String(info.threads));
   say("build-used", info.build);
 }
 
