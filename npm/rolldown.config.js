@@ -2,6 +2,7 @@
 
 import { readFileSync } from "node:fs";
 import { defineConfig } from "rolldown";
+import { licences } from "./scripts/licences.js";
 
 /** @type {string[]} */
 const builds = JSON.parse(readFileSync(new URL("generated/variants.json", import.meta.url), "utf8"));
@@ -60,7 +61,7 @@ export default defineConfig({
     ...Object.fromEntries(workers),
   },
   external: /^node:/,
-  plugins: [generatedBindings, buildList],
+  plugins: [generatedBindings, buildList, licences],
   resolve: { extensionAlias: { ".js": [".ts", ".js"] } },
   output: {
     dir: "dist",

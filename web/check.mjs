@@ -6,22 +6,11 @@
  *                    [--json] [--screenshot FILE] [--dark] [--width PIXELS]
  */
 
-import { existsSync } from "node:fs";
 import { parseArgs } from "node:util";
-import { chromium } from "playwright-core";
+import { launch } from "./browser.mjs";
 
 /** A generation on a slow machine, with a slow backend, takes minutes. */
 const PATIENCE_MS = 9 * 60_000;
-
-const BROWSERS = [
-  "/usr/bin/chromium",
-  "/usr/bin/google-chrome",
-  "/usr/bin/microsoft-edge",
-  "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
-  "/Applications/Microsoft Edge.app/Contents/MacOS/Microsoft Edge",
-  "C:\\Program Files\\Google\\Chrome\\Application\\chrome.exe",
-  "C:\\Program Files (x86)\\Microsoft\\Edge\\Application\\msedge.exe",
-];
 
 /** Options that are controls of the page, by the control's name. */
 const FIELDS = { prompt: "#prompt", temperature: "#temperature", seed: "#seed", "max-tokens": "#max-tokens" };
@@ -60,15 +49,6 @@ async function main() {
   } finally {
     await browser.close();
   }
-}
-
-function launch() {
-  const executablePath = process.env.CHROME || BROWSERS.find((path) => existsSync(path));
-  if (!executablePath) throw new Error(`no browser found; set CHROME. Looked for: ${BROWSERS.join(", ")}`);
-  const quiet = ["--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-sync"];
-  // Chromium's sandbox does not run as root, which is what containers are.
-  const sandbox = process.getuid?.() === 0 ? ["--no-sandbox"] : [];
-  return chromium.launch({ executablePath, args: [...quiet, "--disable-component-update", ...sandbox] });
 }
 
 /**

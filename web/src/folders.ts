@@ -6,7 +6,7 @@ import type { Choice } from "./current-model.js";
 export async function droppedModel(data: DataTransfer): Promise<Choice | undefined> {
   const entries = [...data.items].map((item) => item.webkitGetAsEntry()).filter((entry) => entry !== null);
   const [only] = entries;
-  if (only === undefined) return undefined;
+  if (only === undefined) return chosenModel(data.files);
   if (entries.length === 1 && isFolder(only))
     return choice(only.name, await filesUnder(await list(only), ""));
   return choice(only.name, await filesUnder(entries, ""));
