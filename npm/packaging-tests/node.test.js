@@ -1,0 +1,87 @@
+/** The package in Node, and its types in TypeScript. */
+
+import { execFileSync } from "node:child_process";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { storyInNode } from "../test-support/node-story.js";
+import { STORY } from "../test-support/page.js";
+import { makeProject, npm, writeFiles } from "../test-support/project.js";
+
+/** @type {Awaited<ReturnType<typeof makeProject>>} */
+let project;
+
+beforeAll(async () => {
+  project = await makeProject({}, { typescript: "7.0.2" });
+});
+afterAll(() => project?.remove());
+
+/** Runs a module in the project; it prints one JSON value. @param {string} body */
+async function inNode(body) {
+  await writeFiles(project.folder, { "script.js": `import { load, SetunError } from "setun";\n${body}` });
+  return JSON.parse(
+    execFileSync(process.execPath, [join(project.folder, "script.js")], { encoding: "utf8" }),
+  );
+}
+
+describe("the package in Node", () => {
+  it("loads its own model and generates", async () => {
+    const { info, deltas, result } = await storyInNode(project.folder);
+    expect(result.usage.generatedTokens).toBe(STORY.options.maxTokens);
+    expect(deltas.join("")).toBe(result.text);
+    expect(result.text.length).toBeGreaterThan(STORY.options.maxTokens);
+    expect(info).toMatchObject({ backend: "cpu", worker: false, threads: 1 });
+  });
+
+  it("takes a path, and gives the same text", async () => {
+    const path = join(project.folder, "node_modules/setun/model/stories.safetensors");
+    const text = await inNode(`
+      const model = await load(${JSON.stringify(path)});
+      console.log(JSON.stringify(await model.generate(${JSON.stringify(STORY.prompt)}, ${JSON.stringify(STORY.options)}).text()));
+    `);
+    expect(text).toBe((await storyInNode(project.folder)).result.text);
+  });
+
+  it("rejects with codes", async () => {
+    const codes = await inNode(`
+      const failures = [
+        () => load("./nowhere/"),
+        () => load(undefined, { backend: "webgpu" }),
+        () => load(undefined, { thread: 2 }),
+        () => load({ "model.safetensors": new Uint8Array(4) }),
+      ];
+      const codes = [];
+      for (const fails of failures) {
+        codes.push(await fails().catch((error) => error instanceof SetunError && error.code));
+      }
+      console.log(JSON.stringify(codes));
+    `);
+    expect(codes).toEqual(["not-found", "backend-unavailable", "bad-option", "truncated"]);
+  });
+
+  it.each(["bundler", "nodenext"])("has types for strict TypeScript: %s", async (moduleResolution) => {
+    const program = `
+      import { load, type GenerationResult, SetunError } from "setun";
+      const model = await load("https://example.org/model/", { onProgress: ({ loadedBytes }) => loadedBytes.toFixed() });
+      for await (const { text, token } of model.generate("a", { maxTokens: 3 })) text.at(token);
+      export const result: GenerationResult = await model.chat([{ role: "user", content: "b" }]).result;
+      // @ts-expect-error there is no such option
+      model.generate("a", { temprature: 1 });
+      export const code = new SetunError("network", "m").code;
+      await model[Symbol.asyncDispose]();
+    `;
+    await writeFiles(project.folder, { "program.ts": program });
+    const module = moduleResolution === "bundler" ? "esnext" : "nodenext";
+    const options = ["--strict", "--noEmit", "--target", "es2022", "--lib", "es2023,esnext.disposable,dom"];
+    npm(project.folder, [
+      "exec",
+      "--",
+      "tsc",
+      ...options,
+      "--module",
+      module,
+      "--moduleResolution",
+      moduleResolution,
+      "program.ts",
+    ]);
+  });
+});

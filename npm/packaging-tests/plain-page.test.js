@@ -1,0 +1,50 @@
+/** A page without a bundler, under a strict Content-Security-Policy, in Chromium and Firefox. */
+
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { launchChromium, launchFirefox, openPage } from "../test-support/browsers.js";
+import { storyInNode } from "../test-support/node-story.js";
+import { fetched, INDEX_HTML, PLAIN_MAIN, STORY, tellStory } from "../test-support/page.js";
+import { makeProject } from "../test-support/project.js";
+import { startServer } from "../test-support/server.js";
+
+/** @type {Awaited<ReturnType<typeof makeProject>>} */
+let project;
+/** @type {string} */
+let expected;
+
+beforeAll(async () => {
+  project = await makeProject({ "index.html": INDEX_HTML, "main.js": PLAIN_MAIN });
+  expected = (await storyInNode(project.folder)).result.text;
+});
+afterAll(() => project?.remove());
+
+describe.each([
+  { isolated: false, strict: false },
+  { isolated: false, strict: true },
+  { isolated: true, strict: true },
+])("a page without bundler: %j", (headers) => {
+  it("runs in Chromium, and fetches one build", async () => {
+    const server = await startServer({ root: project.folder, ...headers });
+    const browser = await launchChromium();
+    const { page, errors } = await openPage(browser, `${server.url}/index.html`);
+    const { result } = await page.evaluate(tellStory, STORY);
+    await browser.close();
+    await server.stop();
+    expect(result).toMatchObject({ text: expected, level: "relaxed" });
+    expect(fetched(server.requests).code).toHaveLength(1);
+    expect(errors).toEqual([]);
+  });
+
+  it("runs in Firefox, and fetches one build", async () => {
+    const server = await startServer({ root: project.folder, ...headers });
+    const browser = await launchFirefox();
+    const page = await browser.newPage();
+    await page.goto(`${server.url}/index.html`);
+    await page.waitForFunction(() => "setun" in window);
+    const { result } = await page.evaluate(tellStory, STORY);
+    await browser.close();
+    await server.stop();
+    expect(result).toMatchObject({ text: expected, backend: "cpu" });
+    expect(fetched(server.requests).code).toHaveLength(1);
+  });
+});

@@ -1,0 +1,89 @@
+/**
+ * Makes `dist/` from the sources and from what the build tool left in `generated/`.
+ *
+ * Needs `generated/variants.json` and the folders it names; `cargo xtask package` makes them and calls this.
+ */
+
+import { execFileSync } from "node:child_process";
+import { copyFileSync, cpSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { brotliCompressSync } from "node:zlib";
+
+process.chdir(join(dirname(fileURLToPath(import.meta.url)), ".."));
+
+const EMBEDDED_MODEL = "embedded/stories.safetensors";
+
+const builds = readBuilds();
+checkBindings();
+run("rolldown", ["--config", "rolldown.config.js"]);
+run("tsc", ["--project", "tsconfig.types.json"]);
+writeFileSync("dist/index.d.ts", 'export * from "./types/entrypoints/index.js";\n');
+copyBindings();
+copyModel();
+copyLicences();
+reportSizes();
+
+function readBuilds() {
+  if (existsSync("generated/variants.json"))
+    return JSON.parse(readFileSync("generated/variants.json", "utf8"));
+  return fail("generated/variants.json is missing: run `cargo xtask build-wasm` first");
+}
+
+/** The hand-written types of the bindings must fit the generated ones. */
+function checkBindings() {
+  const checks = builds.map(
+    (build) => `import * as bindings from "./${build}/setun.js";
+import type { WasmModule } from "../src/wasm.js";
+bindings satisfies WasmModule;
+`,
+  );
+  for (const [i, build] of builds.entries()) writeFileSync(`generated/check-${build}.ts`, checks[i]);
+  run("tsc", ["--project", "tsconfig.bindings.json"]);
+}
+
+/** Everything the generated bindings consist of at run time. */
+function copyBindings() {
+  for (const build of builds) {
+    cpSync(`generated/${build}`, `dist/wasm/${build}`, {
+      recursive: true,
+      filter: (path) => statSync(path).isDirectory() || /\.(js|wasm)$/.test(path),
+    });
+  }
+}
+
+function copyModel() {
+  if (!existsSync(EMBEDDED_MODEL))
+    fail(`${EMBEDDED_MODEL} is missing: \`cargo xtask package\` puts it there`);
+  mkdirSync("model", { recursive: true });
+  copyFileSync(EMBEDDED_MODEL, "model/stories.safetensors");
+}
+
+/** npm packs only what lies in the package's folder. */
+function copyLicences() {
+  for (const name of ["LICENSE-MIT", "LICENSE-APACHE"]) copyFileSync(join("..", name), name);
+}
+
+function reportSizes() {
+  for (const build of builds) {
+    const code = readFileSync(`dist/wasm/${build}/setun_bg.wasm`);
+    const compressed = brotliCompressSync(code).length;
+    console.log(`${build}: ${code.length} bytes, ${compressed} after brotli`);
+  }
+}
+
+/** @param {string} tool @param {string[]} args */
+function run(tool, args) {
+  const file = join("node_modules", ".bin", process.platform === "win32" ? `${tool}.cmd` : tool);
+  try {
+    execFileSync(file, args, { stdio: "inherit", shell: process.platform === "win32" });
+  } catch {
+    fail(`${tool} failed`);
+  }
+}
+
+/** @param {string} message @returns {never} */
+function fail(message) {
+  console.error(`build: ${message}`);
+  process.exit(1);
+}

@@ -1,0 +1,26 @@
+/** What a browser offers. */
+
+import { buildFiles, initialSharedPages } from "setun:builds";
+import { importBuild } from "./import-build.js";
+import { connectHere, connectWorker } from "./links.js";
+import { type Load, loadOn } from "./load.js";
+import { openFiles } from "./model-files.js";
+import { BUILDS, type Build } from "./pick-build.js";
+import type { Connect } from "./session.js";
+import { compileFrom } from "./wasm-instance.js";
+
+export const load: Load = loadOn({
+  builds: BUILDS.filter((build) => buildFiles[build] !== undefined),
+  initialSharedPages,
+  hasWorkers: true,
+  baseUrl: () => document.baseURI,
+  embeddedModel: () => new URL("../model/stories.safetensors", import.meta.url),
+  connect,
+});
+
+async function connect(build: Build, inWorker: boolean): Promise<Connect> {
+  const files = buildFiles[build];
+  if (inWorker && files !== undefined) return connectWorker(files.startWorker);
+  const { glue, codeUrl } = await importBuild(build);
+  return connectHere({ build: { glue, compile: () => compileFrom(codeUrl) }, openFiles });
+}

@@ -1,0 +1,62 @@
+/** A model's files on disk, for Node. */
+
+import { type FileHandle, open } from "node:fs/promises";
+import { fileURLToPath } from "node:url";
+import { SetunError } from "./errors.js";
+import type { ByteRange, ModelFiles } from "./model-files.js";
+import type { ModelSource } from "./sources.js";
+
+interface OpenFile {
+  readonly handle: FileHandle;
+  readonly size: number;
+}
+
+/** The files of a folder, or a lone file and its neighbours. */
+export class DiskFiles implements ModelFiles {
+  readonly #base: string;
+  readonly #open = new Map<string, OpenFile>();
+
+  constructor(source: ModelSource & { kind: "url" }) {
+    this.#base = source.url;
+  }
+
+  async read(name: string, range: ByteRange | undefined): Promise<Uint8Array | undefined> {
+    const file = await this.#file(name);
+    if (file === undefined) return undefined;
+    const start = range?.start ?? 0;
+    const length = Math.max(0, Math.min(range?.end ?? file.size, file.size) - start);
+    const { buffer, bytesRead } = await file.handle.read(new Uint8Array(length), 0, length, start);
+    return buffer.subarray(0, bytesRead);
+  }
+
+  totalBytes(): number {
+    return [...this.#open.values()].reduce((sum, { size }) => sum + size, 0);
+  }
+
+  where(name: string): string {
+    return fileURLToPath(this.#address(name));
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#open.values()].map(({ handle }) => handle.close()));
+    this.#open.clear();
+  }
+
+  async #file(name: string): Promise<OpenFile | undefined> {
+    const known = this.#open.get(name);
+    if (known !== undefined) return known;
+    try {
+      const handle = await open(this.#address(name));
+      const file = { handle, size: (await handle.stat()).size };
+      this.#open.set(name, file);
+      return file;
+    } catch (cause) {
+      if (cause instanceof Error && "code" in cause && cause.code === "ENOENT") return undefined;
+      throw new SetunError("not-found", `${this.where(name)}: cannot be read`, { cause });
+    }
+  }
+
+  #address(name: string): URL {
+    return new URL(name.split("/").map(encodeURIComponent).join("/"), this.#base);
+  }
+}

@@ -1,0 +1,74 @@
+/** What can go wrong; `docs/errors.md` has the meaning and a remedy for each. */
+export const ERROR_CODES = [
+  "network",
+  "not-found",
+  "truncated",
+  "bad-checkpoint",
+  "unsupported-model",
+  "context-full",
+  "out-of-memory",
+  "backend-unavailable",
+  "device-lost",
+  "disposed",
+  "bad-option",
+] as const;
+
+/** One of {@link ERROR_CODES}. */
+export type ErrorCode = (typeof ERROR_CODES)[number];
+
+/** Every failure a user, a file, a network or a device can cause. Anything else that is thrown is a defect of setun. */
+export class SetunError extends Error {
+  override readonly name = "SetunError";
+  /** What kind of failure it is: stable, meant to be compared. */
+  readonly code: ErrorCode;
+
+  constructor(code: ErrorCode, message: string, options?: { cause?: unknown }) {
+    super(message, options);
+    this.code = code;
+  }
+}
+
+/** An error as it crosses from a worker: structured clone drops an error's own properties, so they travel beside it. */
+export interface WireError {
+  readonly code: ErrorCode | undefined;
+  readonly name: string;
+  readonly message: string;
+  readonly cause: unknown;
+}
+
+/** Packs anything thrown for {@link fromWire}. */
+export function toWire(thrown: unknown): WireError {
+  if (!(thrown instanceof Error)) {
+    return { code: undefined, name: "Error", message: String(thrown), cause: undefined };
+  }
+  const code = codeOf(thrown);
+  return { code, name: thrown.name, message: thrown.message, cause: cloneable(thrown.cause) };
+}
+
+/** The error that {@link toWire} packed: a {@link SetunError} if it has a code. */
+export function fromWire({ code, name, message, cause }: WireError): Error {
+  const options = cause === undefined ? undefined : { cause };
+  if (code !== undefined) return new SetunError(code, message, options);
+  const error = new Error(message, options);
+  error.name = name;
+  return error;
+}
+
+/** Gives errors thrown by the WebAssembly side, which carry a `code`, their class. */
+export function asSetunError(thrown: unknown): unknown {
+  if (thrown instanceof SetunError || !(thrown instanceof Error)) return thrown;
+  const code = codeOf(thrown);
+  return code === undefined
+    ? thrown
+    : new SetunError(code, thrown.message, { cause: thrown.cause ?? thrown });
+}
+
+function codeOf(error: Error): ErrorCode | undefined {
+  const code: unknown = "code" in error ? error.code : undefined;
+  return ERROR_CODES.find((known) => known === code);
+}
+
+/** Errors survive structured clone; of other causes their text does. */
+function cloneable(cause: unknown): unknown {
+  return cause === undefined || cause instanceof Error ? cause : String(cause);
+}

@@ -1,0 +1,46 @@
+/** What this browser, or this Node, can do. */
+
+import { relaxedSimd, simd, threads } from "wasm-feature-detect";
+import type { Build, Features } from "./pick-build.js";
+
+/** Sizes of shared memory to try, in pages of 64 KiB: 4, 2 and 1 GiB. Phones refuse the larger ones. */
+const SHARED_MEMORY_PAGES = [65_536, 32_768, 16_384];
+
+/** A shared memory for a threaded build, and how far it can grow. */
+export interface SharedMemory {
+  readonly memory: WebAssembly.Memory;
+  readonly maximumPages: number;
+}
+
+/** Probes, without fetching anything, what `pickBuild` wants to know. */
+export async function detectFeatures(
+  builds: readonly Build[],
+  sharedMemory: SharedMemory | undefined,
+): Promise<Features> {
+  const [simd128, relaxed] = await Promise.all([simd(), relaxedSimd()]);
+  return {
+    builds,
+    simd128,
+    relaxed,
+    sharedMemoryPages: sharedMemory?.maximumPages ?? 0,
+    cores: globalThis.navigator?.hardwareConcurrency ?? 1,
+  };
+}
+
+/**
+ * The largest shared memory to be had, of `initialPages` at first; none where the page is not cross-origin isolated.
+ *
+ * The maximum is reserved as address space at once, so only trying tells whether a browser grants it.
+ */
+export async function reserveSharedMemory(initialPages: number): Promise<SharedMemory | undefined> {
+  if (globalThis.crossOriginIsolated !== true || !(await threads())) return undefined;
+  for (const maximumPages of SHARED_MEMORY_PAGES) {
+    try {
+      const memory = new WebAssembly.Memory({ initial: initialPages, maximum: maximumPages, shared: true });
+      return { memory, maximumPages };
+    } catch {
+      // Refused: try a smaller one.
+    }
+  }
+  return undefined;
+}

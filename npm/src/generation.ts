@@ -1,0 +1,178 @@
+/** A generation as its reader sees it. */
+
+import type { GenerationInput } from "./messages.js";
+import type { Build } from "./pick-build.js";
+import type { Session } from "./session.js";
+import type { DoneEvent, WasmEvent, WasmGenerateOptions } from "./wasm.js";
+
+/** One step of a generation. */
+export interface TextDelta {
+  /** Text added by this step. Empty while a character, or what may become a stop text, is still incomplete. */
+  readonly text: string;
+  /** Id of the token behind it, in the model's vocabulary. */
+  readonly token: number;
+  /** Natural logarithm of the token's probability; present if asked for. */
+  readonly logprob?: number;
+}
+
+/** Why a generation ended, and what it cost. */
+export interface GenerationResult extends Omit<DoneEvent, "type"> {
+  /** The whole text. */
+  readonly text: string;
+  /** The WebAssembly build that ran. */
+  readonly build: Build;
+}
+
+/**
+ * A running generation. Iterable once; leaving the loop stops the model and frees its cache at once.
+ *
+ * @throws {SetunError} `context-full` if the prompt alone exceeds the context; `disposed` if the model is disposed
+ *   meanwhile. An aborted signal rejects with its reason.
+ *
+ * @example
+ * ```ts
+ * for await (const { text } of model.generate("The Setun was")) output.append(text);
+ * ```
+ */
+export interface Generation extends AsyncIterable<TextDelta> {
+  /** The whole text, once finished. */
+  text(): Promise<string>;
+  /** Why it ended, and what it cost. Without a loop, the generation goes on to its end by itself. */
+  readonly result: Promise<GenerationResult>;
+  /** Ends normally, with `finishReason: "aborted"`. */
+  stop(): void;
+}
+
+/** Turns of events on their way while the reader is busy: enough to hide the way to the worker and back. */
+const CREDIT = 4;
+
+/** What a generation is made of. */
+export interface GenerationStart {
+  readonly session: Session;
+  readonly build: Build;
+  readonly input: GenerationInput;
+  readonly options: WasmGenerateOptions;
+  readonly signal: AbortSignal | undefined;
+}
+
+/** The {@link Generation} over a session. */
+export class SessionGeneration implements Generation {
+  readonly #session: Session;
+  readonly #build: Build;
+  readonly #id: number = 0;
+  /** Turns received and not yet read. */
+  readonly #turns: TextDelta[][] = [];
+  readonly #finished: Promise<GenerationResult>;
+  #settle!: { resolve(result: GenerationResult): void; reject(error: unknown): void };
+  #ending: { readonly error?: unknown } | undefined;
+  #wake: (() => void) | undefined;
+  #text = "";
+  #iterated = false;
+  #unwatch = () => {};
+
+  constructor({ session, build, input, options, signal }: GenerationStart) {
+    this.#session = session;
+    this.#build = build;
+    this.#finished = new Promise((resolve, reject) => {
+      this.#settle = { resolve, reject };
+    });
+    // Whoever only iterates learns of an error there.
+    this.#finished.catch(() => undefined);
+    if (signal?.aborted) {
+      this.#fail(signal.reason);
+      return;
+    }
+    this.#watch(signal);
+    this.#id = session.start(
+      { type: "generate", input, options, credit: CREDIT },
+      {
+        receive: (message) => message.type === "events" && this.#receive(message.events),
+        fail: (error) => this.#fail(error),
+      },
+    );
+  }
+
+  get result(): Promise<GenerationResult> {
+    // Nobody may ever iterate, so let it run to its end.
+    this.#session.follow(this.#id, { type: "credit", turns: Number.POSITIVE_INFINITY });
+    return this.#finished;
+  }
+
+  async text(): Promise<string> {
+    return (await this.result).text;
+  }
+
+  stop(): void {
+    this.#session.follow(this.#id, { type: "stop" });
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<TextDelta, void, undefined> {
+    if (this.#iterated) throw new TypeError("a generation can be iterated once");
+    this.#iterated = true;
+    try {
+      for (;;) {
+        const turn = await this.#nextTurn();
+        if (turn === undefined) return;
+        yield* turn;
+      }
+    } finally {
+      this.stop();
+    }
+  }
+
+  /** The next turn's deltas; reading one permits the host another. */
+  async #nextTurn(): Promise<TextDelta[] | undefined> {
+    while (this.#turns.length === 0 && this.#ending === undefined) {
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+    }
+    if (this.#ending !== undefined && "error" in this.#ending) throw this.#ending.error;
+    const turn = this.#turns.shift();
+    if (turn !== undefined) this.#session.follow(this.#id, { type: "credit", turns: 1 });
+    return turn;
+  }
+
+  #receive(events: readonly WasmEvent[]): void {
+    const turn: TextDelta[] = [];
+    for (const event of events) {
+      if (event.type === "done") {
+        this.#turns.push(turn);
+        this.#finish(event);
+        return;
+      }
+      const { type: _, ...delta } = event;
+      turn.push(delta);
+      this.#text += delta.text;
+    }
+    this.#turns.push(turn);
+    this.#wake?.();
+  }
+
+  #finish({ type: _, ...done }: DoneEvent): void {
+    this.#end({});
+    this.#settle.resolve({ ...done, text: this.#text, build: this.#build });
+  }
+
+  #fail(error: unknown): void {
+    if (this.#ending !== undefined) return;
+    this.#end({ error });
+    this.#settle.reject(error);
+  }
+
+  #end(ending: { readonly error?: unknown }): void {
+    this.#ending = ending;
+    this.#unwatch();
+    this.#session.forget(this.#id);
+    this.#wake?.();
+  }
+
+  #watch(signal: AbortSignal | undefined): void {
+    const abort = () => {
+      this.stop();
+      this.#fail(signal?.reason);
+    };
+    signal?.addEventListener("abort", abort, { once: true });
+    this.#unwatch = () => signal?.removeEventListener("abort", abort);
+  }
+}

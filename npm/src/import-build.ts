@@ -1,0 +1,19 @@
+/** A build for the calling thread. */
+
+import { buildFiles } from "setun:builds";
+import { SetunError } from "./errors.js";
+import type { Build } from "./pick-build.js";
+import type { WasmModule } from "./wasm.js";
+
+/**
+ * Its generated JavaScript, and where its code is.
+ *
+ * @throws {SetunError} `backend-unavailable` for a build that needs a worker or is not in this package.
+ */
+export async function importBuild(build: Build): Promise<{ glue: WasmModule; codeUrl: URL }> {
+  const files = buildFiles[build];
+  if (files?.importGlue === undefined || files.codeUrl === undefined) {
+    throw new SetunError("backend-unavailable", `the build "${build}" cannot run without a worker`);
+  }
+  return { glue: await files.importGlue(), codeUrl: files.codeUrl() };
+}

@@ -1,0 +1,42 @@
+/** The two ways to a host. */
+
+import { SetunError } from "./errors.js";
+import { Host, type HostPlatform } from "./host.js";
+import type { FromHost, ToHost } from "./messages.js";
+import type { Connect } from "./session.js";
+
+/** A host in a module worker of its own. */
+export function connectWorker(startWorker: () => Worker): Connect {
+  return (receive, fail) => {
+    const worker = startWorker();
+    worker.addEventListener("message", ({ data }: MessageEvent<FromHost>) => receive(data));
+    worker.addEventListener("error", (event) => fail(workerError(event)));
+    return { send: (message) => worker.postMessage(message), close: () => worker.terminate() };
+  };
+}
+
+/** A host on this thread: for Node, and for pages that ask for it. */
+export function connectHere(platform: HostPlatform): Connect {
+  return (receive) => {
+    let open = true;
+    const host = new Host(platform, (message) => {
+      if (open) receive(message);
+    });
+    // As from a worker, no answer comes before `send` has returned.
+    const send = (message: ToHost) => queueMicrotask(() => void host.receive(message));
+    const close = () => {
+      open = false;
+      send({ type: "dispose", id: 0 });
+    };
+    return { send, close };
+  };
+}
+
+/** A worker that cannot start reports an event without a message. */
+function workerError(event: ErrorEvent): Error {
+  if (event.message) return new Error(`setun's worker failed: ${event.message}`, { cause: event.error });
+  return new SetunError(
+    "network",
+    "setun's worker could not be loaded; Vite before 8 needs optimizeDeps: { exclude: ['setun'] }",
+  );
+}

@@ -1,0 +1,68 @@
+/**
+ * The worker protocol: what the two ends say to each other.
+ *
+ * The page's end is `session.ts`, the model's end `host.ts`. Each conversation has an `id` chosen by the page;
+ * a generation's events flow only while it has credit, so that a slow reader holds the model back.
+ */
+
+import type { WireError } from "./errors.js";
+import type { ModelSource } from "./sources.js";
+import type { WasmEvent, WasmGenerateOptions, WasmModelInfo } from "./wasm.js";
+
+/** One turn of a conversation, as chat templates take it. */
+export interface ChatMessage {
+  readonly role: string;
+  readonly content: string;
+}
+
+/** How far a model has come. */
+export interface LoadProgress {
+  /** Bytes of the model received so far. */
+  readonly loadedBytes: number;
+  /** Bytes of all files seen so far; absent while a server does not say. */
+  readonly totalBytes?: number;
+  /** The file being read. */
+  readonly file: string;
+}
+
+/** What a generation starts from. */
+export type GenerationInput =
+  | { readonly kind: "prompt"; readonly prompt: string }
+  | { readonly kind: "chat"; readonly messages: readonly ChatMessage[] };
+
+/** From the page to the host. */
+export type ToHost = { readonly id: number } & (
+  | {
+      readonly type: "open";
+      readonly source: ModelSource;
+      readonly backend: string;
+      readonly threads: number;
+      /** Shared memory for a threaded build. */
+      readonly memory?: WebAssembly.Memory;
+    }
+  | {
+      readonly type: "generate";
+      readonly input: GenerationInput;
+      readonly options: WasmGenerateOptions;
+      /** Turns of events the host may send before it is given more. */
+      readonly credit: number;
+    }
+  | { readonly type: "credit"; readonly turns: number }
+  | { readonly type: "tokenize"; readonly text: string }
+  | { readonly type: "detokenize"; readonly ids: Uint32Array }
+  /** Ends the load or generation of this id. */
+  | { readonly type: "stop" }
+  | { readonly type: "dispose" }
+);
+
+/** From the host to the page. */
+export type FromHost = { readonly id: number } & (
+  | { readonly type: "progress"; readonly progress: LoadProgress }
+  | { readonly type: "opened"; readonly info: WasmModelInfo }
+  /** The events of one turn. */
+  | { readonly type: "events"; readonly events: readonly WasmEvent[] }
+  | { readonly type: "tokens"; readonly ids: Uint32Array }
+  | { readonly type: "text"; readonly text: string }
+  | { readonly type: "disposed" }
+  | { readonly type: "failed"; readonly error: WireError }
+);

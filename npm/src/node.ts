@@ -1,0 +1,33 @@
+/** What Node offers: no workers and no threads, and files to read from. */
+
+import { readFile } from "node:fs/promises";
+import { pathToFileURL } from "node:url";
+import { buildFiles } from "setun:builds";
+import { DiskFiles } from "./disk-files.js";
+import { importBuild } from "./import-build.js";
+import { connectHere } from "./links.js";
+import { type Load, loadOn } from "./load.js";
+import { openFiles } from "./model-files.js";
+import { BUILDS, type Build } from "./pick-build.js";
+import type { Connect } from "./session.js";
+
+export const load: Load = loadOn({
+  builds: BUILDS.filter((build) => buildFiles[build] !== undefined),
+  initialSharedPages: 0,
+  hasWorkers: false,
+  baseUrl: () => pathToFileURL(`${process.cwd()}/`).href,
+  embeddedModel: () => new URL("../model/stories.safetensors", import.meta.url),
+  connect,
+});
+
+async function connect(build: Build): Promise<Connect> {
+  const { glue, codeUrl } = await importBuild(build);
+  const compile = async () => WebAssembly.compile(await readFile(codeUrl));
+  return connectHere({
+    build: { glue, compile },
+    openFiles: (source, signal) =>
+      source.kind === "url" && source.url.startsWith("file:")
+        ? new DiskFiles(source)
+        : openFiles(source, signal),
+  });
+}

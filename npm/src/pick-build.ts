@@ -1,0 +1,77 @@
+/** Which WebAssembly build to fetch, and what to ask of it: one pure function of what the browser can do. */
+
+import { SetunError } from "./errors.js";
+
+/** The WebAssembly builds of the package. */
+export const BUILDS = ["simd128", "relaxed", "simd128-threads", "relaxed-threads"] as const;
+
+/** One of {@link BUILDS}. */
+export type Build = (typeof BUILDS)[number];
+
+/** What the machine, the browser and the package offer. */
+export interface Features {
+  /** The builds this package contains. */
+  readonly builds: readonly Build[];
+  readonly simd128: boolean;
+  readonly relaxed: boolean;
+  /** Largest shared memory to be had, in pages of 64 KiB; 0 where threads cannot run. */
+  readonly sharedMemoryPages: number;
+  /** Logical processors. */
+  readonly cores: number;
+}
+
+/** What the caller of `load` asks for. */
+export interface BuildRequest {
+  readonly backend: string;
+  /** Most threads to use; by default as many as there are processors, up to {@link DEFAULT_MOST_THREADS}. */
+  readonly threads: number | undefined;
+}
+
+/** What to fetch, and what to ask of it. */
+export interface BuildChoice {
+  readonly build: Build;
+  /** The name the engine is told: `auto`, `scalar`, or the level that was forced. */
+  readonly backend: string;
+  readonly threads: number;
+}
+
+/** More threads than this are used only on request: the barrier between operations costs more than they bring. */
+export const DEFAULT_MOST_THREADS = 8;
+
+type Level = "simd128" | "relaxed";
+
+/**
+ * Chooses the best build that can run, or the one that was asked for.
+ *
+ * @throws {SetunError} `backend-unavailable` if the backend asked for cannot run here; it names those that can.
+ */
+export function pickBuild(features: Features, { backend, threads }: BuildRequest): BuildChoice {
+  const levels = availableLevels(features);
+  const names = levels.length === 0 ? [] : ["auto", "cpu", "wasm", ...levels, "scalar"];
+  const level = names.includes(backend)
+    ? (levels.find((level) => level === backend) ?? levels.at(-1))
+    : undefined;
+  if (level === undefined) {
+    const found = names.length === 0 ? "none: this browser has no WebAssembly SIMD" : names.join(", ");
+    throw new SetunError(
+      "backend-unavailable",
+      `backend "${backend}" is not available here; available: ${found}`,
+    );
+  }
+  const threaded: Build = `${level}-threads`;
+  const wanted = threads ?? Math.min(features.cores, DEFAULT_MOST_THREADS);
+  const canShare = features.sharedMemoryPages > 0 && features.builds.includes(threaded);
+  const build = wanted > 1 && canShare ? threaded : level;
+  return { build, backend: engineName(backend), threads: build === threaded ? wanted : 1 };
+}
+
+/** The levels that this browser can run and this package has, worst first. */
+function availableLevels(features: Features): Level[] {
+  const levels: Level[] = ["simd128", "relaxed"];
+  return levels.filter((level) => features[level] && features.builds.includes(level));
+}
+
+/** `cpu` and `wasm` leave the level open, as `auto` does: the build decides it. */
+function engineName(backend: string): string {
+  return backend === "cpu" || backend === "wasm" ? "auto" : backend;
+}

@@ -1,0 +1,84 @@
+/** A model's files behind an address: each streamed by one request, from its first byte on. */
+
+import type { ByteRange, ModelFiles } from "./model-files.js";
+import type { ModelSource } from "./sources.js";
+import { UrlStream } from "./url-stream.js";
+
+/** Streams kept open at once; browsers allow six connections to a host over HTTP/1.1. */
+const MOST_OPEN_STREAMS = 4;
+
+/** The files of a folder, or a lone file and its neighbours. */
+export class UrlFiles implements ModelFiles {
+  readonly #source: ModelSource & { kind: "url" };
+  readonly #signal: AbortSignal;
+  /** Open streams, the one used last at the end. */
+  readonly #streams = new Map<string, UrlStream>();
+  readonly #sizes = new Map<string, number | undefined>();
+
+  constructor(source: ModelSource & { kind: "url" }, signal: AbortSignal) {
+    this.#source = source;
+    this.#signal = signal;
+  }
+
+  async read(name: string, range: ByteRange | undefined): Promise<Uint8Array | undefined> {
+    const stream = await this.#streamAt(name, range?.start ?? 0);
+    if (stream === undefined) return undefined;
+    this.#sizes.set(name, stream.totalBytes);
+    if (range !== undefined) return stream.read(range.end - range.start);
+    const bytes = await stream.readAll();
+    await this.#close(name);
+    // A file whose length the server did not tell is as long as it was.
+    this.#sizes.set(name, bytes.length);
+    return bytes;
+  }
+
+  totalBytes(): number | undefined {
+    let total = 0;
+    for (const size of this.#sizes.values()) {
+      if (size === undefined) return undefined;
+      total += size;
+    }
+    return total;
+  }
+
+  where(name: string): string {
+    return this.#address(name).href;
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#streams.keys()].map((name) => this.#close(name)));
+  }
+
+  /** The stream of a file, standing at byte `start`; the reader mostly goes on where it stopped. */
+  async #streamAt(name: string, start: number): Promise<UrlStream | undefined> {
+    let stream = this.#streams.get(name);
+    if (stream === undefined || stream.position > start) {
+      await this.#close(name);
+      stream = await UrlStream.open(this.#address(name), start, this.#signal);
+      if (stream === undefined) return undefined;
+    }
+    await stream.skipTo(start);
+    this.#streams.delete(name);
+    this.#streams.set(name, stream);
+    await this.#closeOldest();
+    return stream;
+  }
+
+  async #closeOldest(): Promise<void> {
+    const [oldest] = this.#streams.keys();
+    if (oldest !== undefined && this.#streams.size > MOST_OPEN_STREAMS) await this.#close(oldest);
+  }
+
+  async #close(name: string): Promise<void> {
+    const stream = this.#streams.get(name);
+    this.#streams.delete(name);
+    await stream?.close();
+  }
+
+  /** The lone file keeps the query of its address; its neighbours do without. */
+  #address(name: string): URL {
+    const { layout, name: main, url } = this.#source;
+    if (layout === "file" && name === main) return new URL(url);
+    return new URL(name.split("/").map(encodeURIComponent).join("/"), url);
+  }
+}

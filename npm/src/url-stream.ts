@@ -1,0 +1,142 @@
+/** One request's body, read as the reader asks for it. */
+
+import { SetunError } from "./errors.js";
+
+/** A file being downloaded. While nobody reads, the browser stops receiving. */
+export class UrlStream {
+  readonly #url: URL;
+  readonly #body: ReadableStreamDefaultReader<Uint8Array>;
+  readonly #signal: AbortSignal;
+  /** Received but not yet asked for. */
+  #pending: Uint8Array = new Uint8Array(0);
+  #position: number;
+  #ended = false;
+  /** Length of the whole file, if the server tells it. */
+  readonly #length: number | undefined;
+
+  private constructor(url: URL, response: Response, start: number, signal: AbortSignal) {
+    this.#url = url;
+    this.#signal = signal;
+    this.#body = (response.body ?? new Blob([]).stream()).getReader();
+    this.#position = response.status === 206 ? start : 0;
+    this.#length = fileLength(response, this.#position);
+  }
+
+  /** Requests a file from byte `start` on; `undefined` if there is none. A server without ranges sends it from 0. */
+  static async open(url: URL, start: number, signal: AbortSignal): Promise<UrlStream | undefined> {
+    const headers = start > 0 ? { range: `bytes=${start}-` } : {};
+    const response = await request(url, { headers, signal });
+    if (isMissing(response)) {
+      await response.body?.cancel();
+      return undefined;
+    }
+    if (!response.ok) throw new SetunError("network", `${url}: the server answered ${response.status}`);
+    return new UrlStream(url, response, start, signal);
+  }
+
+  /** Where the next byte stands in the file. */
+  get position(): number {
+    return this.#position;
+  }
+
+  /** Length of the whole file while it can be true: a compressed transfer tells a smaller one. */
+  get totalBytes(): number | undefined {
+    return this.#length !== undefined && this.#length >= this.#position ? this.#length : undefined;
+  }
+
+  /** The next `length` bytes, fewer only where the file ends. */
+  async read(length: number): Promise<Uint8Array> {
+    const bytes = new Uint8Array(length);
+    let filled = 0;
+    while (filled < length && (await this.#fill())) {
+      const piece = this.#take(length - filled);
+      bytes.set(piece, filled);
+      filled += piece.length;
+    }
+    return bytes.subarray(0, filled);
+  }
+
+  /** All that is left. */
+  async readAll(): Promise<Uint8Array> {
+    const pieces: Uint8Array[] = [];
+    while (await this.#fill()) pieces.push(this.#take(this.#pending.length));
+    const bytes = new Uint8Array(pieces.reduce((sum, piece) => sum + piece.length, 0));
+    let filled = 0;
+    for (const piece of pieces) {
+      bytes.set(piece, filled);
+      filled += piece.length;
+    }
+    return bytes;
+  }
+
+  /** Drops what lies before byte `position`. */
+  async skipTo(position: number): Promise<void> {
+    while (this.#position < position && (await this.#fill())) this.#take(position - this.#position);
+  }
+
+  /** Ends the request: a finished one as finished, so that browsers keep it in their caches. */
+  async close(): Promise<void> {
+    if (this.#position === this.#length) await this.#fill();
+    // A body that has failed already rejects its cancellation with the same error.
+    await this.#body.cancel().catch(() => undefined);
+  }
+
+  /** Makes sure that bytes are pending; false at the end of the file. */
+  async #fill(): Promise<boolean> {
+    while (this.#pending.length === 0 && !this.#ended) {
+      const { done, value } = await this.#nextChunk();
+      this.#ended = done;
+      if (value !== undefined) this.#pending = value;
+    }
+    if (this.#pending.length === 0) this.#checkLength();
+    return this.#pending.length > 0;
+  }
+
+  #take(most: number): Uint8Array {
+    const piece = this.#pending.subarray(0, most);
+    this.#pending = this.#pending.subarray(piece.length);
+    this.#position += piece.length;
+    return piece;
+  }
+
+  async #nextChunk(): Promise<{ done: boolean; value?: Uint8Array | undefined }> {
+    try {
+      return await this.#body.read();
+    } catch (cause) {
+      this.#signal.throwIfAborted();
+      throw this.#truncated(cause);
+    }
+  }
+
+  #checkLength(): void {
+    if (this.#length !== undefined && this.#position < this.#length) throw this.#truncated(undefined);
+  }
+
+  #truncated(cause: unknown): SetunError {
+    const expected = this.#length === undefined ? "more" : `${this.#length} bytes`;
+    const message = `${this.#url}: the download ended after ${this.#position} bytes, expected ${expected}`;
+    return new SetunError("truncated", message, { cause });
+  }
+}
+
+/** Fetches, with failures of the network told apart from an abort. */
+export async function request(url: URL, options: RequestInit & { signal: AbortSignal }): Promise<Response> {
+  try {
+    return await fetch(url, options);
+  } catch (cause) {
+    options.signal.throwIfAborted();
+    throw new SetunError("network", `${url}: the request failed`, { cause });
+  }
+}
+
+/** Development servers answer any unknown address with the application's own page. */
+function isMissing(response: Response): boolean {
+  if (response.status === 404 || response.status === 410) return true;
+  return response.ok && (response.headers.get("content-type") ?? "").startsWith("text/html");
+}
+
+function fileLength(response: Response, start: number): number | undefined {
+  const length = response.headers.get("content-length");
+  if (length === null || response.headers.get("content-encoding") !== null) return undefined;
+  return start + Number(length);
+}

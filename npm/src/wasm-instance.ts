@@ -1,0 +1,77 @@
+/** Fetching, compiling and starting one build. */
+
+import { SetunError } from "./errors.js";
+import type { WasmModule } from "./wasm.js";
+
+/** One build: its generated JavaScript, and where its code comes from. */
+export interface WasmBuild {
+  readonly glue: WasmModule;
+  /** Compiles the code; the platform knows how to get at it. */
+  compile(): Promise<WebAssembly.Module>;
+  /** Starts the pool of a threaded build. */
+  startThreads?(count: number): Promise<void>;
+}
+
+/** Generated modules keep one instance each; on the page's own thread several models share it. */
+const started = new WeakMap<WasmModule, Promise<void>>();
+
+/** Starts a build, once. */
+export function startWasm(
+  build: WasmBuild,
+  memory: WebAssembly.Memory | undefined,
+  threads: number,
+): Promise<void> {
+  const running = started.get(build.glue) ?? start(build, memory, threads);
+  started.set(build.glue, running);
+  // A failed start is tried again by the next load.
+  running.catch(() => started.delete(build.glue));
+  return running;
+}
+
+async function start(
+  build: WasmBuild,
+  memory: WebAssembly.Memory | undefined,
+  threads: number,
+): Promise<void> {
+  const module = await build.compile();
+  try {
+    await build.glue.default({ module_or_path: module, ...(memory !== undefined && { memory }) });
+  } catch (cause) {
+    throw new SetunError("out-of-memory", "the WebAssembly module could not be started", { cause });
+  }
+  try {
+    if (memory !== undefined) await build.startThreads?.(threads);
+  } catch (cause) {
+    throw new SetunError("backend-unavailable", "the threads could not be started; pass threads: 1", {
+      cause,
+    });
+  }
+}
+
+/** Fetches and compiles at the same time where the server says `application/wasm`. */
+export async function compileFrom(url: URL): Promise<WebAssembly.Module> {
+  const response = await fetchCode(url);
+  const streamable = response.headers.get("content-type")?.startsWith("application/wasm") === true;
+  try {
+    return await (streamable
+      ? WebAssembly.compileStreaming(response)
+      : WebAssembly.compile(await response.arrayBuffer()));
+  } catch (cause) {
+    const hint = "a Content-Security-Policy needs script-src 'wasm-unsafe-eval'";
+    throw new SetunError("backend-unavailable", `${url}: this browser does not compile it (${hint})`, {
+      cause,
+    });
+  }
+}
+
+async function fetchCode(url: URL): Promise<Response> {
+  let response: Response;
+  try {
+    response = await fetch(url);
+  } catch (cause) {
+    throw new SetunError("network", `${url}: the request failed`, { cause });
+  }
+  if (response.ok) return response;
+  const code = response.status === 404 ? "not-found" : "network";
+  throw new SetunError(code, `${url}: the server answered ${response.status}`);
+}

@@ -1,0 +1,63 @@
+/** The browsers that tests run in: the ones installed, never downloaded here. */
+
+import { existsSync } from "node:fs";
+import { chromium } from "playwright-core";
+import puppeteer from "puppeteer-core";
+
+const CHROMES = [
+  "/usr/bin/chromium",
+  "/usr/bin/google-chrome",
+  "/usr/bin/microsoft-edge",
+  "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
+  "C:\\Program Files\\Google\\Chrome\\Application\\chrome.exe",
+];
+
+const FIREFOXES = [
+  "/usr/bin/firefox-esr",
+  "/usr/bin/firefox",
+  "/Applications/Firefox.app/Contents/MacOS/firefox",
+  "C:\\Program Files\\Mozilla Firefox\\firefox.exe",
+];
+
+const QUIET = ["--disable-quic", "--no-first-run", "--disable-background-networking"].concat(
+  ["--disable-component-update", "--disable-sync"],
+  // Chromium's sandbox does not run as root, which is what containers are.
+  process.getuid?.() === 0 ? ["--no-sandbox"] : [],
+);
+
+/** Starts Chromium, or a relative of it. */
+export function launchChromium() {
+  return chromium.launch({ executablePath: find("Chromium", "CHROME", CHROMES), args: QUIET });
+}
+
+/** Starts Firefox. Playwright drives only its own build of it, so this is Puppeteer, whose pages evaluate alike. */
+export function launchFirefox() {
+  const executablePath = find("Firefox", "FIREFOX", FIREFOXES);
+  return puppeteer.launch({ browser: "firefox", executablePath, headless: true });
+}
+
+/** @param {string} name @param {string} variable @param {string[]} places */
+function find(name, variable, places) {
+  const named = process.env[variable];
+  const found = named || places.find((place) => existsSync(place));
+  if (found) return found;
+  throw new Error(`${name} is not installed; set ${variable} to its path. Looked for: ${places.join(", ")}`);
+}
+
+/**
+ * Opens a page and keeps the addresses it and its workers requested, and its uncaught errors.
+ * @param {import("playwright-core").Browser} browser @param {string} url
+ */
+export async function openPage(browser, url) {
+  const context = await browser.newContext();
+  /** @type {string[]} */
+  const requests = [];
+  /** @type {string[]} */
+  const errors = [];
+  context.on("request", (request) => requests.push(request.url()));
+  const page = await context.newPage();
+  page.on("pageerror", (error) => errors.push(error.message));
+  await page.goto(url);
+  await page.waitForFunction(() => "setun" in window);
+  return { page, requests, errors, close: () => context.close() };
+}

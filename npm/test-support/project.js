@@ -1,0 +1,89 @@
+/** Fresh projects that use the packed package as anybody's would. */
+
+import { execFileSync, spawn } from "node:child_process";
+import { existsSync } from "node:fs";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+/** The packed package, as `cargo xtask package` leaves it. */
+const TARBALL = fileURLToPath(new URL("../../target/npm/setun.tgz", import.meta.url));
+
+/**
+ * Makes a project of `files` with the package, and `dependencies`, installed.
+ * @param {Record<string, string>} files @param {Record<string, string>} dependencies
+ */
+export async function makeProject(files, dependencies = {}) {
+  if (!existsSync(TARBALL)) throw new Error(`${TARBALL} is missing: run \`cargo xtask package\` first`);
+  const folder = await mkdtemp(join(tmpdir(), "setun-project-"));
+  const manifest = {
+    private: true,
+    type: "module",
+    dependencies: { setun: `file:${TARBALL}`, ...dependencies },
+  };
+  await writeFiles(folder, { "package.json": JSON.stringify(manifest), ...files });
+  npm(folder, ["install", "--no-audit", "--no-fund"]);
+  return { folder, remove: () => rm(folder, { recursive: true, force: true }) };
+}
+
+/** @param {string} folder @param {Record<string, string>} files */
+export async function writeFiles(folder, files) {
+  for (const [name, text] of Object.entries(files)) {
+    await mkdir(dirname(join(folder, name)), { recursive: true });
+    await writeFile(join(folder, name), text);
+  }
+}
+
+/** @param {string} folder @param {string[]} args */
+export function npm(folder, args) {
+  return execFileSync("npm", args, { cwd: folder, stdio: "pipe", shell: process.platform === "win32" });
+}
+
+/**
+ * Starts Vite's development or preview server of a project, and waits until it answers.
+ * @param {string} folder @param {string[]} args @param {string} base
+ */
+export async function startVite(folder, args, base = "/") {
+  const port = await freePort();
+  const script = join(folder, "node_modules", "vite", "bin", "vite.js");
+  const listen = ["--host", "127.0.0.1", "--port", String(port), "--strictPort"];
+  const server = spawn(process.execPath, [script, ...args, ...listen], { cwd: folder, stdio: "ignore" });
+  const url = `http://127.0.0.1:${port}${base}`;
+  await answers(url);
+  return { url, stop: () => stop(server) };
+}
+
+/** @param {import("node:child_process").ChildProcess} server */
+function stop(server) {
+  return new Promise((resolve) => {
+    server.once("exit", resolve);
+    server.kill();
+  });
+}
+
+/** @param {string} url */
+async function answers(url) {
+  for (let attempt = 0; attempt < 300; attempt += 1) {
+    if (
+      await fetch(url).then(
+        (response) => response.ok,
+        () => false,
+      )
+    )
+      return;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+  throw new Error(`${url} does not answer`);
+}
+
+/** @returns {Promise<number>} */
+function freePort() {
+  return new Promise((resolve) => {
+    const probe = createServer().listen(0, "127.0.0.1", () => {
+      const { port } = /** @type {import("node:net").AddressInfo} */ (probe.address());
+      probe.close(() => resolve(port));
+    });
+  });
+}

@@ -1,0 +1,40 @@
+import { readFileSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import { asSetunError, ERROR_CODES, fromWire, SetunError, toWire } from "../src/errors.js";
+
+describe("errors", () => {
+  it("cross a worker with code and cause", () => {
+    const error = new SetunError("network", "no answer", { cause: new TypeError("failed to fetch") });
+    const arrived = fromWire(structuredClone(toWire(error)));
+    expect(arrived).toBeInstanceOf(SetunError);
+    expect(arrived).toMatchObject({
+      code: "network",
+      message: "no answer",
+      cause: { message: "failed to fetch" },
+    });
+  });
+
+  it("keep the name of what has no code", () => {
+    const arrived = fromWire(structuredClone(toWire(new RangeError("odd"))));
+    expect(arrived).not.toBeInstanceOf(SetunError);
+    expect(arrived).toMatchObject({ name: "RangeError", message: "odd" });
+  });
+
+  it("cross whatever their cause is", () => {
+    const error = new SetunError("network", "x", { cause: () => 1 });
+    expect(() => structuredClone(toWire(error))).not.toThrow();
+    expect(structuredClone(toWire("just text"))).toMatchObject({ message: "just text" });
+  });
+
+  it("get their class from a known code only", () => {
+    expect(asSetunError(Object.assign(new Error("m"), { code: "truncated" }))).toBeInstanceOf(SetunError);
+    const other = Object.assign(new Error("m"), { code: "ENOENT" });
+    expect(asSetunError(other)).toBe(other);
+  });
+
+  it("are all in docs/errors.md, and nothing else is", () => {
+    const text = readFileSync(new URL("../../docs/errors.md", import.meta.url), "utf8");
+    const documented = [...text.matchAll(/^## `([a-z-]+)`$/gm)].map(([, code]) => code);
+    expect(documented).toEqual([...ERROR_CODES]);
+  });
+});

@@ -1,0 +1,64 @@
+import { describe, expect, it } from "vitest";
+import { BUILDS, type Features, pickBuild } from "../src/pick-build.js";
+
+const everything: Features = {
+  builds: BUILDS,
+  simd128: true,
+  relaxed: true,
+  sharedMemoryPages: 65_536,
+  cores: 4,
+};
+
+const auto = { backend: "auto", threads: undefined };
+
+describe("pickBuild", () => {
+  it.each([
+    ["everything", {}, "relaxed-threads", 4],
+    ["no shared memory", { sharedMemoryPages: 0 }, "relaxed", 1],
+    ["no relaxed SIMD", { relaxed: false }, "simd128-threads", 4],
+    ["neither", { relaxed: false, sharedMemoryPages: 0 }, "simd128", 1],
+    ["one core", { cores: 1 }, "relaxed", 1],
+    ["very many cores", { cores: 128 }, "relaxed-threads", 8],
+    ["a package without threads", { builds: ["simd128", "relaxed"] }, "relaxed", 1],
+    ["a package with simd128 alone", { builds: ["simd128"] }, "simd128", 1],
+  ] as const)("takes the best of what there is: %s", (_, less, build, threads) => {
+    expect(pickBuild({ ...everything, ...less }, auto)).toEqual({ build, backend: "auto", threads });
+  });
+
+  it.each([
+    ["cpu", "relaxed-threads", "auto"],
+    ["wasm", "relaxed-threads", "auto"],
+    ["relaxed", "relaxed-threads", "relaxed"],
+    ["simd128", "simd128-threads", "simd128"],
+    ["scalar", "relaxed-threads", "scalar"],
+  ])("takes the backend asked for: %s", (backend, build, told) => {
+    expect(pickBuild(everything, { backend, threads: undefined })).toEqual({
+      build,
+      backend: told,
+      threads: 4,
+    });
+  });
+
+  it.each([
+    [1, "relaxed", 1],
+    [2, "relaxed-threads", 2],
+    [16, "relaxed-threads", 16],
+  ])("takes the threads asked for: %i", (threads, build, used) => {
+    expect(pickBuild(everything, { backend: "auto", threads })).toEqual({
+      build,
+      backend: "auto",
+      threads: used,
+    });
+  });
+
+  it.each([
+    ["webgpu", {}, "auto, cpu, wasm, simd128, relaxed, scalar"],
+    ["avx2", {}, "auto, cpu, wasm, simd128, relaxed, scalar"],
+    ["relaxed", { relaxed: false }, "auto, cpu, wasm, simd128, scalar"],
+    ["auto", { relaxed: false, simd128: false }, "none: this browser has no WebAssembly SIMD"],
+  ])("never takes another instead: %s", (backend, less, available) => {
+    const pick = () => pickBuild({ ...everything, ...less }, { backend, threads: undefined });
+    const message = `backend "${backend}" is not available here; available: ${available}`;
+    expect(pick).toThrow(expect.objectContaining({ code: "backend-unavailable", message }));
+  });
+});

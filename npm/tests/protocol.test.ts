@@ -1,0 +1,198 @@
+import { beforeEach, describe, expect, it } from "vitest";
+import { connectHere } from "../src/links.js";
+import { type Load, loadOn } from "../src/load.js";
+import type { Model } from "../src/model.js";
+import { openFiles } from "../src/model-files.js";
+import { fakeBuild, type Log } from "./fake-wasm.js";
+
+const files = { "a.safetensors": new Uint8Array(16) };
+let log: Log;
+let load: Load;
+
+beforeEach(() => {
+  log = { turns: 0, freed: [] };
+  load = loadOn({
+    builds: ["simd128"],
+    initialSharedPages: 0,
+    hasWorkers: false,
+    baseUrl: () => "http://localhost/",
+    embeddedModel: () => new URL("http://localhost/embedded.safetensors"),
+    connect: async () => connectHere({ build: fakeBuild(log), openFiles }),
+  });
+});
+
+const pause = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds));
+
+async function collect(model: Model, prompt: string, maxTokens: number): Promise<string> {
+  let text = "";
+  for await (const delta of model.generate(prompt, { maxTokens })) text += delta.text;
+  return text;
+}
+
+describe("load", () => {
+  it("hands over what is wanted, and reports progress", async () => {
+    const seen: unknown[] = [];
+    const model = await load(files, { onProgress: (progress) => seen.push(progress) });
+    const progress = { file: "a.safetensors", totalBytes: 16 };
+    expect(seen).toEqual([
+      { ...progress, loadedBytes: 8 },
+      { ...progress, loadedBytes: 16 },
+    ]);
+    expect(model.info).toEqual({ name: "fake", build: "simd128", worker: false });
+  });
+
+  it.each([
+    [{ "a.safetensors": new Uint8Array(12) }, "truncated", "a.safetensors: too short"],
+    [{ "b.bin": new Uint8Array(16) }, "not-found", "a.safetensors (among b.bin): no such file"],
+  ])("rejects with a code and frees the loader: %#", async (source, code, message) => {
+    await expect(load(source as never)).rejects.toMatchObject({ name: "SetunError", code, message });
+    expect(log.freed).toEqual(["loader"]);
+  });
+
+  it("rejects with the reason of a signal that was aborted before or meanwhile", async () => {
+    const reason = { mine: true };
+    await expect(load(files, { signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
+    const controller = new AbortController();
+    const loading = load(files, { signal: controller.signal, onProgress: () => controller.abort(reason) });
+    await expect(loading).rejects.toBe(reason);
+    await pause(5);
+    expect(log.freed).toEqual(["loader"]);
+  });
+
+  it("refuses a worker where there are none", async () => {
+    await expect(load(files, { worker: true })).rejects.toMatchObject({ code: "bad-option" });
+  });
+});
+
+describe("a generation", () => {
+  it("streams all deltas in order, then says how it ended", async () => {
+    const model = await load(files);
+    const generation = model.generate("abc", { maxTokens: 5 });
+    const deltas = [];
+    for await (const delta of generation) deltas.push(delta);
+    expect(deltas).toEqual([0, 1, 2, 3, 4].map((token) => ({ text: `${token} `, token })));
+    expect(await generation.result).toMatchObject({
+      text: "0 1 2 3 4 ",
+      finishReason: "length",
+      usage: { promptTokens: 3, generatedTokens: 5 },
+      build: "simd128",
+    });
+    expect(await generation.text()).toBe("0 1 2 3 4 ");
+    expect(log.freed).toEqual(["generation"]);
+  });
+
+  it("goes on by itself for text() and result", async () => {
+    const model = await load(files);
+    expect(await model.generate("a", { maxTokens: 50 }).text()).toMatch(/ 49 $/);
+    expect((await model.generate("a", { maxTokens: 50 }).result).usage.generatedTokens).toBe(50);
+  });
+
+  it("waits for a slow reader", async () => {
+    const model = await load(files);
+    const iterator = model.generate("a")[Symbol.asyncIterator]();
+    await iterator.next();
+    await pause(50);
+    expect(log.turns).toBeLessThanOrEqual(5);
+    await iterator.return?.();
+  });
+
+  it("runs beside others", async () => {
+    const model = await load(files);
+    const texts = await Promise.all([
+      collect(model, "a", 30),
+      collect(model, "b", 20),
+      collect(model, "c", 10),
+    ]);
+    expect(texts.map((text) => text.split(" ").length - 1)).toEqual([30, 20, 10]);
+  });
+
+  it("stops when the loop is left", async () => {
+    const model = await load(files);
+    const generation = model.generate("a");
+    for await (const { token } of generation) if (token === 2) break;
+    expect((await generation.result).finishReason).toBe("aborted");
+    expect(log.freed).toEqual(["generation"]);
+  });
+
+  it("ends normally when stopped", async () => {
+    const model = await load(files);
+    const generation = model.generate("a");
+    let text = "";
+    for await (const delta of generation) {
+      text += delta.text;
+      if (delta.token === 2) generation.stop();
+    }
+    const result = await generation.result;
+    expect(result.finishReason).toBe("aborted");
+    expect(result.text).toBe(text);
+  });
+
+  it("rejects with the signal's reason, wherever it is read", async () => {
+    const model = await load(files);
+    const controller = new AbortController();
+    const generation = model.generate("a", { signal: controller.signal });
+    const reason = new Error("enough");
+    const reading = (async () => {
+      for await (const { token } of generation) if (token === 2) controller.abort(reason);
+    })();
+    await expect(reading).rejects.toBe(reason);
+    await expect(generation.result).rejects.toBe(reason);
+    await expect(generation.text()).rejects.toBe(reason);
+    await pause(5);
+    expect(log.freed).toEqual(["generation"]);
+  });
+
+  it("does no work for a signal that was aborted before", async () => {
+    const model = await load(files);
+    const generation = model.generate("a", { signal: AbortSignal.abort("no") });
+    await expect(generation.text()).rejects.toBe("no");
+    expect(log.turns).toBe(0);
+  });
+
+  it("can be iterated once", async () => {
+    const model = await load(files);
+    const generation = model.generate("a", { maxTokens: 1 });
+    for await (const _ of generation);
+    await expect(generation[Symbol.asyncIterator]().next()).rejects.toThrow(TypeError);
+  });
+
+  it("fails with the engine's code, and the model goes on", async () => {
+    const model = await load(files);
+    await expect(collect(model, "bad", 3)).rejects.toMatchObject({
+      name: "SetunError",
+      code: "context-full",
+    });
+    await expect(model.chat([{ role: "user", content: "hi" }]).text()).rejects.toMatchObject({
+      code: "bad-option",
+    });
+    expect(await collect(model, "a", 3)).toBe("0 1 2 ");
+  });
+
+  it("throws for a bad option at once", async () => {
+    const model = await load(files);
+    expect(() => model.generate("a", { topP: 2 })).toThrow(expect.objectContaining({ code: "bad-option" }));
+    expect(log.turns).toBe(0);
+  });
+});
+
+describe("a model", () => {
+  it("turns text to tokens and back", async () => {
+    const model = await load(files);
+    const ids = await model.tokenize("né");
+    expect([...ids]).toEqual([110, 233]);
+    expect(await model.detokenize([...ids])).toBe("né");
+  });
+
+  it("rejects everything once disposed, and is freed after its generations", async () => {
+    const model = await load(files);
+    const running = model.generate("a");
+    const reading = running.text();
+    await model[Symbol.asyncDispose]();
+    await expect(reading).rejects.toMatchObject({ code: "disposed" });
+    await expect(model.tokenize("a")).rejects.toMatchObject({ code: "disposed" });
+    await expect(model.generate("a").text()).rejects.toMatchObject({ code: "disposed" });
+    await pause(20);
+    expect(log.freed).toEqual(["generation", "model"]);
+    await model.dispose();
+  });
+});

@@ -1,0 +1,132 @@
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { modelSource } from "../src/sources.js";
+import { UrlFiles } from "../src/url-files.js";
+
+/** Byte `i` of every file is `i mod 251`. */
+const bytes = Uint8Array.from({ length: 300_000 }, (_, i) => i % 251);
+
+let requests: { path: string; range: string | undefined }[];
+let answer: (request: IncomingMessage, response: ServerResponse) => void;
+const server = createServer((request, response) => {
+  requests.push({ path: request.url ?? "", range: request.headers.range });
+  answer(request, response);
+});
+
+beforeEach(async () => {
+  requests = [];
+  answer = (_, response) => response.setHeader("content-length", bytes.length).end(bytes);
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+});
+afterEach(
+  () =>
+    new Promise((resolve) => {
+      server.closeAllConnections();
+      server.close(resolve);
+    }),
+);
+
+function open(path: string, signal = new AbortController().signal): UrlFiles {
+  const source = modelSource(
+    `http://127.0.0.1:${(server.address() as AddressInfo).port}${path}`,
+    "http://localhost/",
+  );
+  if (source.kind !== "url") throw new Error("expected an address");
+  return new UrlFiles(source, signal);
+}
+
+describe("UrlFiles", () => {
+  it("serves one file's ranges in order from one plain request", async () => {
+    const files = open("/m/");
+    for (let start = 0; start < bytes.length; start += 70_001) {
+      const end = Math.min(start + 70_001, bytes.length);
+      expect(await files.read("a.safetensors", { start, end })).toEqual(bytes.slice(start, end));
+    }
+    expect(requests).toEqual([{ path: "/m/a.safetensors", range: undefined }]);
+    expect(files.totalBytes()).toBe(bytes.length);
+    await files.close();
+  });
+
+  it("skips gaps, and asks again only to go back", async () => {
+    const files = open("/m/");
+    expect(await files.read("a", { start: 100, end: 110 })).toEqual(bytes.slice(100, 110));
+    expect(await files.read("a", { start: 50_000, end: 50_010 })).toEqual(bytes.slice(50_000, 50_010));
+    expect(await files.read("a", { start: 8, end: 16 })).toEqual(bytes.slice(8, 16));
+    expect(requests.map(({ range }) => range)).toEqual(["bytes=100-", "bytes=8-"]);
+    await files.close();
+  });
+
+  it("resumes a file where a server has ranges, when many are read in turn", async () => {
+    answer = ({ headers }, response) => {
+      const start = Number(/^bytes=(\d+)-$/.exec(headers.range ?? "")?.[1] ?? 0);
+      response.writeHead(start > 0 ? 206 : 200, { "content-length": bytes.length - start });
+      response.end(bytes.subarray(start));
+    };
+    const files = open("/m/");
+    const names = ["1", "2", "3", "4", "5", "6"];
+    for (const name of names) expect(await files.read(name, { start: 0, end: 8 })).toEqual(bytes.slice(0, 8));
+    for (const name of names)
+      expect(await files.read(name, { start: 8, end: 99 })).toEqual(bytes.slice(8, 99));
+    expect(files.totalBytes()).toBe(names.length * bytes.length);
+    expect(requests.filter(({ range }) => range === "bytes=8-").length).toBeGreaterThan(0);
+    await files.close();
+  });
+
+  it("finds a lone file under its full address, and others beside it", async () => {
+    const files = open("/m/a.safetensors?token=1");
+    await files.read("a.safetensors", { start: 0, end: 8 });
+    await files.read("config.json", undefined);
+    expect(requests.map(({ path }) => path)).toEqual(["/m/a.safetensors?token=1", "/m/config.json"]);
+    await files.close();
+  });
+
+  it("is short where the file ends", async () => {
+    const files = open("/m/");
+    const end = bytes.length + 10;
+    expect(await files.read("a", { start: bytes.length - 5, end })).toEqual(bytes.slice(-5));
+    await files.close();
+  });
+
+  it.each([
+    ["404", (response: ServerResponse) => response.writeHead(404).end()],
+    [
+      "a web page instead",
+      (response: ServerResponse) => response.setHeader("content-type", "text/html").end("<p>"),
+    ],
+  ])("knows a missing file: %s", async (_, missing) => {
+    answer = (_, response) => missing(response);
+    expect(await open("/m/").read("config.json", undefined)).toBeUndefined();
+  });
+
+  it("reports other answers as network", async () => {
+    answer = (_, response) => response.writeHead(503).end();
+    await expect(open("/m/").read("a", undefined)).rejects.toMatchObject({ code: "network" });
+  });
+
+  it("reports a server that is not there as network", async () => {
+    const source = { kind: "url", layout: "folder", name: "", url: "http://127.0.0.1:1/" } as const;
+    const files = new UrlFiles(source, new AbortController().signal);
+    await expect(files.read("a", undefined)).rejects.toMatchObject({ code: "network" });
+  });
+
+  it("reports a broken transfer as truncated, with both lengths", async () => {
+    answer = (_, response) => {
+      response.setHeader("content-length", bytes.length);
+      response.write(bytes.subarray(0, 1000), () => response.destroy());
+    };
+    await expect(open("/m/").read("a", { start: 0, end: bytes.length })).rejects.toMatchObject({
+      code: "truncated",
+      message: expect.stringMatching(/ended after \d+ bytes, expected 300000 bytes/),
+    });
+  });
+
+  it("rejects with the signal's own reason", async () => {
+    answer = (_, response) => response.write(bytes.subarray(0, 10));
+    const controller = new AbortController();
+    const reading = open("/m/", controller.signal).read("a", { start: 0, end: 100 });
+    const reason = new Error("enough");
+    setTimeout(() => controller.abort(reason), 50);
+    await expect(reading).rejects.toBe(reason);
+  });
+});

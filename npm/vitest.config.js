@@ -1,0 +1,17 @@
+import { defineConfig } from "vitest/config";
+
+export default defineConfig({
+  test: {
+    projects: [
+      { extends: true, test: { name: "unit", include: ["tests/**/*.test.ts"] } },
+      slow("packaging", "packaging-tests/*.test.js"),
+      slow("browser", "browser-tests/*.test.js"),
+    ],
+  },
+});
+
+/** Tests that install the packed package and start servers and browsers: one at a time. */
+function slow(name, include) {
+  const patience = { testTimeout: 240_000, hookTimeout: 240_000 };
+  return { extends: true, test: { name, include: [include], fileParallelism: false, ...patience } };
+}

@@ -1,0 +1,24 @@
+/** The browser that checks and tests drive: the one installed. */
+
+import { existsSync } from "node:fs";
+import { chromium } from "playwright-core";
+
+const BROWSERS = [
+  "/usr/bin/chromium",
+  "/usr/bin/google-chrome",
+  "/usr/bin/microsoft-edge",
+  "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
+  "/Applications/Microsoft Edge.app/Contents/MacOS/Microsoft Edge",
+  "C:\\Program Files\\Google\\Chrome\\Application\\chrome.exe",
+  "C:\\Program Files (x86)\\Microsoft\\Edge\\Application\\msedge.exe",
+];
+
+/** Starts `$CHROME`, or the first browser found; headless. */
+export function launch() {
+  const executablePath = process.env.CHROME || BROWSERS.find((path) => existsSync(path));
+  if (!executablePath) throw new Error(`no browser found; set CHROME. Looked for: ${BROWSERS.join(", ")}`);
+  const quiet = ["--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-sync"];
+  // Chromium's sandbox does not run as root, which is what containers are.
+  const sandbox = process.getuid?.() === 0 ? ["--no-sandbox"] : [];
+  return chromium.launch({ executablePath, args: [...quiet, "--disable-component-update", ...sandbox] });
+}

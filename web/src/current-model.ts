@@ -1,0 +1,39 @@
+/** The one model that is loaded, kept until another model or backend is asked for. */
+
+import { type LoadOptions, type LoadSource, load, type Model } from "setun";
+
+/** A source and its name on the page. */
+export interface Choice {
+  readonly name: string;
+  /** Without one, the built-in model. */
+  readonly source?: LoadSource;
+}
+
+export const BUILT_IN: Choice = { name: "Story model, built in" };
+
+/** Loads when needed. */
+export class CurrentModel {
+  #choice = BUILT_IN;
+  #loaded: { readonly choice: Choice; readonly wish: string; readonly model: Model } | undefined;
+
+  get choice(): Choice {
+    return this.#choice;
+  }
+
+  /** Another model from the next run on. */
+  choose(choice: Choice): void {
+    this.#choice = choice;
+  }
+
+  /** The model that was chosen, on the backend that is wished for. */
+  async get(wish: Pick<LoadOptions, "backend" | "threads">, more: LoadOptions): Promise<Model> {
+    const asked = { choice: this.#choice, wish: JSON.stringify(wish) };
+    if (this.#loaded?.choice === asked.choice && this.#loaded.wish === asked.wish) return this.#loaded.model;
+    const previous = this.#loaded;
+    this.#loaded = undefined;
+    await previous?.model.dispose();
+    const model = await load(asked.choice.source, { ...wish, ...more });
+    this.#loaded = { ...asked, model };
+    return model;
+  }
+}

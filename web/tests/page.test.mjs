@@ -1,0 +1,178 @@
+/** The built page in a browser: keyboard, models, narrow screens, with and without isolation, without a network. */
+
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, afterEach, before, beforeEach, describe, it } from "node:test";
+import { fileURLToPath } from "node:url";
+import { launch } from "../browser.mjs";
+
+const WEB = fileURLToPath(new URL("..", import.meta.url));
+const MODEL = join(WEB, "node_modules/setun/model/stories.safetensors");
+const PATIENCE = { timeout: 120_000 };
+
+/** @type {import("playwright-core").Browser} */
+let browser;
+/** @type {import("playwright-core").Page} */
+let page;
+/** @type {Awaited<ReturnType<typeof startPreview>>} */
+let server;
+
+before(async () => {
+  browser = await launch();
+});
+after(() => browser.close());
+
+/** @param {Record<string, string>} environment */
+async function startPreview(environment) {
+  const port = await freePort();
+  const script = join(WEB, "node_modules/vite/bin/vite.js");
+  const args = [script, "preview", "--host", "127.0.0.1", "--port", String(port), "--strictPort"];
+  const preview = spawn(process.execPath, args, {
+    cwd: WEB,
+    stdio: "ignore",
+    env: { ...process.env, ...environment },
+  });
+  const url = `http://127.0.0.1:${port}/`;
+  for (let attempt = 0; !(await fetch(url).catch(() => undefined)); attempt += 1) {
+    assert.ok(attempt < 300, `${url} does not answer`);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+  const ended = new Promise((resolve) => preview.once("exit", resolve));
+  return { url, stop: () => preview.kill() && ended };
+}
+
+/** @returns {Promise<number>} */
+function freePort() {
+  return new Promise((resolve) => {
+    const probe = createServer().listen(0, "127.0.0.1", () => {
+      const { port } = /** @type {import("node:net").AddressInfo} */ (probe.address());
+      probe.close(() => resolve(port));
+    });
+  });
+}
+
+/** @param {string} state */
+const reached = (state) => page.waitForSelector(`#status[data-state="${state}"]`, PATIENCE);
+
+/** Runs with the controls as they are. */
+async function runToEnd() {
+  await page.click("#run");
+  await page.waitForSelector("#run:enabled", PATIENCE);
+  assert.equal(
+    await page.getAttribute("#status", "data-state"),
+    "done",
+    (await page.textContent("#status")) ?? "",
+  );
+  return { text: (await page.textContent("#text")) ?? "", tokens: Number(await page.textContent("#tokens")) };
+}
+
+describe("the page, cross-origin isolated", () => {
+  before(async () => {
+    server = await startPreview({});
+  });
+  after(() => server.stop());
+  beforeEach(async () => {
+    page = await browser.newPage({ viewport: { width: 1100, height: 800 } });
+    await page.goto(server.url);
+    await page.fill("#max-tokens", "30");
+    await page.fill("#seed", "3");
+  });
+  afterEach(() => page.close());
+
+  it("writes, with figures and a chart", async () => {
+    const { text, tokens } = await runToEnd();
+    assert.ok(tokens > 0 && tokens <= 30 && text.length > 0);
+    assert.equal(await page.textContent("#backend-used"), "cpu · relaxed");
+    assert.equal(await page.textContent("#seed-used"), "3");
+    assert.equal(JSON.parse((await page.getAttribute("#chart", "data-milliseconds")) ?? "").length, tokens);
+    assert.match((await page.getAttribute("#chart", "aria-label")) ?? "", /median .*ms/);
+  });
+
+  it("repeats itself with a seed, and honours the sampling controls", async () => {
+    await page.fill("#temperature", "0.9");
+    const { text } = await runToEnd();
+    assert.equal((await runToEnd()).text, text);
+    await page.fill("#max-tokens", "5");
+    assert.ok(text.startsWith((await runToEnd()).text));
+  });
+
+  it("is driven by the keyboard alone", async () => {
+    await page.fill("#max-tokens", "");
+    await page.selectOption("#backend", "scalar");
+    await page.focus("#prompt");
+    await page.keyboard.press("Control+Enter");
+    await page.waitForFunction(
+      () => Number(document.querySelector("#tokens")?.textContent) > 0,
+      null,
+      PATIENCE,
+    );
+    await page.keyboard.press("Escape");
+    await reached("done");
+    assert.match((await page.textContent("#status")) ?? "", /^Stopped: \d+ tokens/);
+    assert.equal(await page.evaluate(() => document.activeElement?.id), "prompt");
+  });
+
+  it("changes the backend, and says so", async () => {
+    const { text } = await runToEnd();
+    await page.selectOption("#backend", "simd128");
+    await page.fill("#threads", "1");
+    assert.equal((await runToEnd()).text, text);
+    assert.equal(await page.textContent("#build-used"), "simd128");
+  });
+
+  it("takes an address, a chosen folder, and the built-in model again", async () => {
+    const { text } = await runToEnd();
+    const folder = await mkdtemp(join(tmpdir(), "setun-model-"));
+    await writeFile(join(folder, "tiny.safetensors"), await readFile(MODEL));
+    await page.setInputFiles("#folder", folder);
+    assert.equal((await runToEnd()).text, text);
+    await rm(folder, { recursive: true });
+    await page.click("#built-in");
+    assert.equal(await page.textContent("#model-name"), "Story model, built in");
+    await page.fill("#address", new URL("nothing/here/", server.url).href);
+    await page.click("#run");
+    await reached("failed");
+    assert.match((await page.textContent("#status")) ?? "", /config\.json.*\(not-found\)/);
+    await page.fill("#address", "");
+    assert.equal((await runToEnd()).text, text);
+  });
+
+  for (const width of [360, 768, 1100]) {
+    it(`needs no sideways scrolling at ${width} pixels`, async () => {
+      await page.setViewportSize({ width, height: 800 });
+      await page.fill("#seed", "18446744073709551615");
+      await runToEnd();
+      const excess = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+      assert.ok(excess <= 0, `${excess} pixels too wide`);
+    });
+  }
+});
+
+describe("the page, not isolated", () => {
+  beforeEach(async () => {
+    server = await startPreview({ SETUN_ISOLATED: "0" });
+    page = await browser.newPage();
+    await page.goto(server.url);
+    await page.fill("#max-tokens", "30");
+  });
+  afterEach(async () => {
+    await page.close();
+    await server.stop();
+  });
+
+  it("runs on one thread", async () => {
+    await runToEnd();
+    assert.equal(await page.textContent("#build-used"), "relaxed");
+    assert.equal(await page.textContent("#threads-used"), "1");
+  });
+
+  it("needs no server once the model is loaded", async () => {
+    await runToEnd();
+    await server.stop();
+    assert.ok((await runToEnd()).tokens > 0);
+  });
+});

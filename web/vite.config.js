@@ -1,0 +1,17 @@
+import { defineConfig } from "vite";
+import { brotli } from "./brotli.js";
+
+/** Cross-origin isolation gives the page threads; it works without, too: `SETUN_ISOLATED=0`. */
+const headers =
+  process.env.SETUN_ISOLATED === "0"
+    ? {}
+    : { "Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Embedder-Policy": "require-corp" };
+
+export default defineConfig({
+  // Relative addresses: the built page runs from any folder of any site.
+  base: "./",
+  server: { headers },
+  preview: { headers },
+  build: { target: "es2022" },
+  plugins: [brotli()],
+});
