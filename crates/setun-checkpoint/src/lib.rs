@@ -11,6 +11,7 @@
 pub mod config;
 pub mod dense;
 pub mod error;
+pub mod exact;
 pub mod files;
 pub mod generation;
 pub mod master;

@@ -7,7 +7,7 @@ use std::{
 
 use setun_ops::{
     Backend, BatchInputs, BlockId, CacheSpec, OpsError, Plan, WeightData,
-    batch_inputs::InputLimits,
+    backend::check_step,
     host_cache::HostCache,
     op::{BufferId, Op},
 };
@@ -122,15 +122,7 @@ impl Backend for CpuBackend {
         cache: &mut HostCache,
         inputs: &BatchInputs,
     ) -> Result<(), OpsError> {
-        let (vocab, positions) = step.plan.token_and_position_limits();
-        inputs.check(&InputLimits {
-            rows: step.plan.rows(),
-            wanted: step.plan.wanted(),
-            vocab,
-            positions,
-            blocks: cache.blocks(),
-            block_positions: cache.spec().block_positions,
-        })?;
+        check_step(&step.plan, cache.spec(), cache.blocks(), inputs)?;
         if !float_mode::is_ieee() {
             return Err(OpsError::FloatMode);
         }

@@ -68,6 +68,7 @@ pub(crate) fn quantize_row<S: Simd>(simd: S, x: &[f32], codes: &mut [i8]) -> Row
 }
 
 /// The largest magnitude, by bits, so that a NaN counts as larger than everything.
+#[expect(clippy::disallowed_methods, reason = "a maximum of integers is the same everywhere")]
 #[inline(always)]
 fn absmax<S: Simd>(simd: S, x: &[f32]) -> f32 {
     let magnitude = |x: &[f32; LANES]| {

@@ -3,7 +3,7 @@
 use std::{future::Future, ops::Range};
 
 use crate::{
-    batch_inputs::BatchInputs,
+    batch_inputs::{BatchInputs, InputLimits},
     cache::{BlockId, CacheSpec},
     error::OpsError,
     op::{BufferId, WeightId},
@@ -88,6 +88,32 @@ pub trait Backend {
         blocks: &[BlockId],
         data: &[u8],
     ) -> Result<(), OpsError>;
+}
+
+/// Checks a step against its plan and cache. A backend calls this before it computes, and may
+/// then trust every index: in particular no two rows write to one place of the cache.
+///
+/// # Errors
+///
+/// If the cache is of another shape than the plan's, or an input is out of range.
+pub fn check_step(
+    plan: &Plan,
+    cache: &CacheSpec,
+    blocks: usize,
+    inputs: &BatchInputs,
+) -> Result<(), OpsError> {
+    if plan.cache() != cache {
+        return Err(OpsError::Cache { expected: Box::new(*plan.cache()), found: Box::new(*cache) });
+    }
+    let (vocab, positions) = plan.token_and_position_limits();
+    inputs.check(&InputLimits {
+        rows: plan.rows(),
+        wanted: plan.wanted(),
+        vocab,
+        positions,
+        blocks,
+        block_positions: cache.block_positions,
+    })
 }
 
 /// Checks that the weights given to [`Backend::prepare`] are those that the plan names.

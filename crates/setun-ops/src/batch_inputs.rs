@@ -5,7 +5,8 @@ use crate::{cache::BlockId, error::OpsError};
 /// The inputs of one step. All prefill, decode, ragged and continuous batches are this.
 ///
 /// Rows of one slot stand in ascending order of position; a row sees the positions up to its
-/// own, those appended by earlier rows of the same step included.
+/// own, those appended by earlier rows of the same step included. No two rows write to the same
+/// place of the cache.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BatchInputs {
     /// Token of each row, `[rows]`.
@@ -53,7 +54,34 @@ impl BatchInputs {
         for pair in self.wanted.windows(2) {
             bound("wanted row (ascending)", pair[0] as usize, pair[1] as usize)?;
         }
-        self.wanted.iter().try_for_each(|&row| bound("wanted row", row as usize, rows))
+        self.wanted.iter().try_for_each(|&row| bound("wanted row", row as usize, rows))?;
+        self.check_writes(limits.block_positions)
+    }
+
+    /// No two rows write to one place of the cache, and rows of a slot ascend.
+    fn check_writes(&self, block_positions: usize) -> Result<(), OpsError> {
+        let place = |row: usize| {
+            let position = self.positions[row] as usize;
+            let block = self.block_tables[self.slots[row] as usize][position / block_positions];
+            (block, position % block_positions)
+        };
+        for row in 1..self.rows() {
+            let written = place(row);
+            for before in 0..row {
+                if place(before) == written {
+                    return Err(OpsError::Overlap { first: before, second: row });
+                }
+                if self.slots[before] == self.slots[row] {
+                    let limit = self.positions[row] as usize;
+                    bound(
+                        "position before another of its slot",
+                        self.positions[before] as usize,
+                        limit,
+                    )?;
+                }
+            }
+        }
+        Ok(())
     }
 }
 

@@ -48,16 +48,21 @@ impl DenseMatrix {
                     return Err(OpsError::Length { what: "row scales", expected: rows, found });
                 }
                 if let Some(index) = scales.iter().position(|scale| !scale.is_finite()) {
-                    return Err(OpsError::Scale { index, found: scales[index] });
+                    let found = scales[index];
+                    return Err(OpsError::NotFinite { what: "row scale", index, found });
+                }
+                if let Some(index) = codes.iter().position(|&code| code == i8::MIN) {
+                    return Err(OpsError::Int8Code { index });
                 }
                 codes.len()
             }
             DenseValues::Ternary(matrix) => {
-                if matrix.rows() == rows && matrix.columns() == columns {
-                    expected
-                } else {
-                    matrix.rows() * matrix.columns()
+                let what = "columns of a ternary table";
+                if matrix.columns() != columns {
+                    let found = matrix.columns();
+                    return Err(OpsError::Length { what, expected: columns, found });
                 }
+                matrix.rows() * columns
             }
         };
         if found != expected {
@@ -82,7 +87,7 @@ impl DenseMatrix {
             self.widen_row(index, &mut row);
             let scale = crate::quantize::quantize_row(&row, codes).scale;
             if !scale.is_finite() {
-                return Err(OpsError::Scale { index, found: scale });
+                return Err(OpsError::NotFinite { what: "row of a table", index, found: scale });
             }
             scales.push(scale);
         }

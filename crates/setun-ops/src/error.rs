@@ -1,6 +1,9 @@
 //! Errors of plans, weights and backends.
 
-use crate::op::{BufferId, WeightId};
+use crate::{
+    cache::CacheSpec,
+    op::{BufferId, WeightId},
+};
 
 /// Why a weight, a plan or a step was refused, or why it could not be run.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -42,13 +45,22 @@ pub enum OpsError {
         row: usize,
     },
 
-    /// A scale is not a finite number.
-    #[error("scale {index} of a ternary matrix is {found}, expected a finite number")]
-    Scale {
-        /// Index among the scales.
+    /// A value is not a finite number.
+    #[error("{what} {index} is {found}, expected a finite number")]
+    NotFinite {
+        /// What it is: a scale, a frequency, a row.
+        what: &'static str,
+        /// Its index.
         index: usize,
         /// Its value.
         found: f32,
+    },
+
+    /// An int8 code that is never made.
+    #[error("int8 code {index} is -128, expected -127 to 127")]
+    Int8Code {
+        /// Its index.
+        index: usize,
     },
 
     /// A column group is not made of whole planes.
@@ -93,6 +105,24 @@ pub enum OpsError {
         expected: usize,
         /// What was given.
         found: usize,
+    },
+
+    /// A step runs over a cache of another shape than its plan's.
+    #[error("the cache is {found:?}, the plan is for {expected:?}")]
+    Cache {
+        /// The plan's cache.
+        expected: Box<CacheSpec>,
+        /// The cache given.
+        found: Box<CacheSpec>,
+    },
+
+    /// Two rows of a step write to the same place of the cache.
+    #[error("rows {first} and {second} of a step write to the same place of the cache")]
+    Overlap {
+        /// A row.
+        first: usize,
+        /// A later one.
+        second: usize,
     },
 
     /// A buffer was asked for that is not in the plan, or with a wrong range or size.

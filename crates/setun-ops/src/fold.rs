@@ -5,6 +5,8 @@
 //! no bit. Nothing is fused or reassociated, so a vector unit of any width that divides 16
 //! gives the same bits.
 
+use std::ops::AddAssign;
+
 /// Number of lanes of a fold.
 pub const LANES: usize = 16;
 
@@ -31,7 +33,7 @@ pub fn fold16_dot(a: &[f32], b: &[f32]) -> f32 {
 
 /// The last part of a fold: lanes 8 apart, then 4, 2, 1.
 #[must_use]
-pub fn fold_lanes(mut lanes: [f32; LANES]) -> f32 {
+pub fn fold_lanes<T: Copy + AddAssign>(mut lanes: [T; LANES]) -> T {
     let mut width = LANES / 2;
     while width > 0 {
         for i in 0..width {
@@ -49,14 +51,7 @@ pub fn fold16_f64(terms: impl IntoIterator<Item = f64>) -> f64 {
     for (i, term) in terms.into_iter().enumerate() {
         lanes[i % LANES] += term;
     }
-    let mut width = LANES / 2;
-    while width > 0 {
-        for i in 0..width {
-            lanes[i] += lanes[i + width];
-        }
-        width /= 2;
-    }
-    lanes[0]
+    fold_lanes(lanes)
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! `head`: logits of a hidden row.
 //!
-//! `logit = fold16(x · row)`, the row widened exactly from its stored type; for an int8 table
-//! `scale × fold16(x · codes)`. Activations are not quantized here.
+//! `logit = fold16(x · row)`, the row widened exactly from its stored type (a ternary one as
+//! `weight × scale`); for an int8 table `scale × fold16(x · codes)`. Activations are not
+//! quantized here.
 
 use crate::{
     dense::{DenseMatrix, DenseValues},

@@ -216,7 +216,7 @@ impl HostCache {
         if (block.0 as usize) < self.blocks {
             return Ok(());
         }
-        let (expected, found) = (self.blocks, block.0 as usize);
+        let (expected, found) = (self.blocks.saturating_sub(1), block.0 as usize);
         Err(OpsError::Inputs { what: "cache block", expected, found })
     }
 }

@@ -204,4 +204,23 @@ impl Op {
             Self::Head { .. } => "head",
         }
     }
+
+    /// The buffers that the operation reads, and the one that it writes. What works in place
+    /// reads and writes the same one.
+    #[must_use]
+    pub fn accesses(&self) -> ([Option<BufferId>; 2], Option<BufferId>) {
+        match self {
+            Self::Embed { out, .. } => ([None, None], Some(*out)),
+            Self::RmsNorm { x, out, .. }
+            | Self::Quantize { x, out, .. }
+            | Self::Head { x, out, .. } => ([Some(*x), None], Some(*out)),
+            Self::TernaryMatmul { linear, residual, out, .. } => {
+                ([Some(linear.x), *residual], Some(*out))
+            }
+            Self::HeadNorm { x, .. } => ([Some(*x), None], Some(*x)),
+            Self::RopeAppend { qkv, .. } => ([Some(*qkv), None], Some(*qkv)),
+            Self::Attention { qkv, out, .. } => ([Some(*qkv), None], Some(*out)),
+            Self::Gate { gate, up, out, .. } => ([Some(gate.x), Some(up.x)], Some(*out)),
+        }
+    }
 }

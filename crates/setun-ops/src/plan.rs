@@ -179,7 +179,8 @@ impl PlanBuilder {
 
     /// Says that no later op reads the buffer.
     pub fn release(&mut self, buffer: BufferId) {
-        if self.reuse {
+        let known = (buffer.0 as usize) < self.plan.buffers.len();
+        if self.reuse && known && !self.released.contains(&buffer) {
             self.released.push(buffer);
         }
     }
@@ -193,15 +194,15 @@ impl PlanBuilder {
     ///
     /// # Errors
     ///
-    /// If an op names a weight or buffer that is not there, or of another kind or shape.
+    /// If an op names a weight or buffer that is not there, or of another kind or shape, or reads
+    /// a buffer that no op before it has written.
     pub fn finish(self) -> Result<Plan, OpsError> {
         self.plan.cache.check()?;
+        let mut written = vec![false; self.plan.buffers.len()];
         for (index, op) in self.plan.ops.iter().enumerate() {
-            check(&self.plan, op).map_err(|what| OpsError::Plan {
-                op: index,
-                name: op.name(),
-                what,
-            })?;
+            check(&self.plan, op)
+                .and_then(|()| check_written(op, &mut written))
+                .map_err(|what| OpsError::Plan { op: index, name: op.name(), what })?;
         }
         Ok(self.plan)
     }
@@ -236,7 +237,7 @@ fn check(plan: &Plan, op: &Op) -> Check {
             let (outputs, rows) = check_linear(plan, linear)?;
             let out_spec = spec(plan, *out)?;
             float(plan, *out, out_spec.width, rows)?;
-            if out_column + outputs > out_spec.width {
+            if out_column.checked_add(outputs).is_none_or(|end| end > out_spec.width) {
                 return Err(format!(
                     "columns {out_column}.. of {outputs} outputs exceed buffer width {}",
                     out_spec.width
@@ -252,7 +253,9 @@ fn check(plan: &Plan, op: &Op) -> Check {
             let x_spec = spec(plan, *x)?;
             float(plan, *x, x_spec.width, x_spec.rows)?;
             let head_dim = vector(plan, norm.gain)?;
-            if column + heads * head_dim > x_spec.width {
+            check_norm(plan, *norm, head_dim)?;
+            let end = heads.checked_mul(head_dim).and_then(|width| width.checked_add(*column));
+            if end.is_none_or(|end| end > x_spec.width) {
                 return Err(format!("{heads} heads of {head_dim} from column {column} exceed it"));
             }
             Ok(())
@@ -291,6 +294,21 @@ fn check(plan: &Plan, op: &Op) -> Check {
     }
 }
 
+/// A buffer is read only after an op has written it. (That a write covers all that is read is
+/// for the tests of plans.)
+fn check_written(op: &Op, written: &mut [bool]) -> Check {
+    let (reads, write) = op.accesses();
+    for id in reads.into_iter().flatten() {
+        if !written.get(id.0 as usize).is_some_and(|written| *written) {
+            return Err(format!("buffer {} is read before it is written", id.0));
+        }
+    }
+    if let Some(written) = write.and_then(|id| written.get_mut(id.0 as usize)) {
+        *written = true;
+    }
+    Ok(())
+}
+
 fn check_linear(plan: &Plan, linear: &Linear) -> Check<(usize, RowSet)> {
     let WeightSpec::Ternary { rows: outputs, columns, grouped } = weight(plan, linear.weight)?
     else {
@@ -312,6 +330,11 @@ fn check_linear(plan: &Plan, linear: &Linear) -> Check<(usize, RowSet)> {
 
 fn check_heads(plan: &Plan, shape: HeadShape, layer: usize) -> Check {
     let cache = plan.cache;
+    // Queries, keys and values are at most three times as wide as the queries.
+    let width = shape.heads.checked_mul(3).and_then(|heads| heads.checked_mul(shape.head_dim));
+    if width.is_none_or(|width| width == 0) {
+        return Err(format!("{shape:?} has no width, or too much"));
+    }
     if shape.kv_heads == 0
         || !shape.heads.is_multiple_of(shape.kv_heads)
         || !shape.head_dim.is_multiple_of(2)
@@ -327,7 +350,13 @@ fn check_heads(plan: &Plan, shape: HeadShape, layer: usize) -> Check {
 
 fn check_norm(plan: &Plan, norm: Norm, width: usize) -> Check {
     let len = vector(plan, norm.gain)?;
-    if len == width { Ok(()) } else { Err(format!("a gain of {len} for rows of {width}")) }
+    if len != width || len == 0 {
+        return Err(format!("a gain of {len} for rows of {width}"));
+    }
+    if !norm.eps.is_finite() || norm.eps < 0.0 {
+        return Err(format!("an epsilon of {}", norm.eps));
+    }
+    Ok(())
 }
 
 fn weight(plan: &Plan, id: WeightId) -> Check<WeightSpec> {
@@ -358,7 +387,7 @@ fn float(plan: &Plan, id: BufferId, width: usize, rows: RowSet) -> Check {
 
 fn buffer(plan: &Plan, id: BufferId, kind: BufferKind, width: usize, rows: RowSet) -> Check {
     let (found, expected) = (spec(plan, id)?, BufferSpec { kind, width, rows });
-    if found == expected {
+    if found == expected && width > 0 {
         Ok(())
     } else {
         Err(format!("buffer {} is {found:?}, expected {expected:?}", id.0))

@@ -31,25 +31,31 @@ impl RopeTable {
     ///
     /// # Errors
     ///
-    /// If there is no frequency, or one is not finite.
+    /// If there is no frequency, an angle is not finite, or there is no memory for the table.
     pub fn new(positions: usize, inverse_frequencies: &[f32]) -> Result<Self, OpsError> {
         let half = inverse_frequencies.len();
         if half == 0 {
             return Err(OpsError::Length { what: "RoPE frequencies", expected: 1, found: 0 });
         }
-        if let Some(index) = inverse_frequencies.iter().position(|f| !f.is_finite()) {
-            return Err(OpsError::Scale { index, found: inverse_frequencies[index] });
+        let last = to_f32(positions.saturating_sub(1));
+        if let Some(index) = inverse_frequencies.iter().position(|f| !(last * f).is_finite()) {
+            let found = inverse_frequencies[index];
+            return Err(OpsError::NotFinite { what: "RoPE frequency", index, found });
         }
-        let angles = || {
-            (0..positions).flat_map(|position| {
-                inverse_frequencies.iter().map(move |f| f64::from(to_f32(position) * f))
-            })
-        };
-        Ok(Self {
-            half,
-            cos: angles().map(|angle| round(libm::cos(angle))).collect(),
-            sin: angles().map(|angle| round(libm::sin(angle))).collect(),
-        })
+        let len = positions.saturating_mul(half);
+        let bytes = len.saturating_mul(2 * size_of::<f32>());
+        let out_of_memory = |_| OpsError::OutOfMemory { what: "the RoPE table", bytes };
+        let (mut cos, mut sin) = (vec![], vec![]);
+        cos.try_reserve_exact(len).map_err(out_of_memory)?;
+        sin.try_reserve_exact(len).map_err(out_of_memory)?;
+        for position in 0..positions {
+            for frequency in inverse_frequencies {
+                let (s, c) = libm::sincos(f64::from(to_f32(position) * frequency));
+                sin.push(round(s));
+                cos.push(round(c));
+            }
+        }
+        Ok(Self { half, cos, sin })
     }
 
     /// Positions in the table.

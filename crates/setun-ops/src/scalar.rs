@@ -7,8 +7,8 @@ use std::{ops::Range, sync::Arc};
 
 use crate::{
     attention::attention_head,
-    backend::{Backend, check_weights},
-    batch_inputs::{BatchInputs, InputLimits},
+    backend::{Backend, check_step, check_weights},
+    batch_inputs::BatchInputs,
     cache::{BlockId, CacheSpec},
     dense::DenseMatrix,
     embed::embed_row,
@@ -59,15 +59,15 @@ impl Backend for ScalarBackend {
         let buffers = (0..plan.buffers().len()).map(|index| {
             let id = BufferId(u32::try_from(index).unwrap_or(u32::MAX));
             let (spec, rows) = (plan.buffer(id), plan.buffer_rows(id));
-            match spec.kind {
-                BufferKind::F32 => Buffer { floats: vec![0.0; rows * spec.width], codes: vec![] },
+            Ok(match spec.kind {
+                BufferKind::F32 => Buffer { floats: zeroed(rows * spec.width)?, codes: vec![] },
                 BufferKind::Quantized => Buffer {
-                    floats: vec![0.0; rows],
-                    codes: vec![0; rows * padded_columns(spec.width)],
+                    floats: zeroed(rows)?,
+                    codes: zeroed(rows * padded_columns(spec.width))?,
                 },
-            }
+            })
         });
-        let buffers = buffers.collect();
+        let buffers = buffers.collect::<Result<_, OpsError>>()?;
         Ok(ScalarStep { plan: plan.clone(), weights: weights.to_vec(), buffers })
     }
 
@@ -77,15 +77,7 @@ impl Backend for ScalarBackend {
         cache: &mut HostCache,
         inputs: &BatchInputs,
     ) -> Result<(), OpsError> {
-        let (vocab, positions) = step.plan.token_and_position_limits();
-        inputs.check(&InputLimits {
-            rows: step.plan.rows(),
-            wanted: step.plan.wanted(),
-            vocab,
-            positions,
-            blocks: cache.blocks(),
-            block_positions: cache.spec().block_positions,
-        })?;
+        check_step(&step.plan, cache.spec(), cache.blocks(), inputs)?;
         for op in step.plan.clone().ops() {
             step.run_op(op, cache, inputs);
         }
@@ -161,6 +153,14 @@ impl Backend for ScalarBackend {
     ) -> Result<(), OpsError> {
         cache.write_blocks(blocks, data)
     }
+}
+
+fn zeroed<T: Clone + Default>(len: usize) -> Result<Vec<T>, OpsError> {
+    let bytes = len.saturating_mul(size_of::<T>());
+    let mut values = vec![];
+    values.try_reserve_exact(len).map_err(|_| OpsError::OutOfMemory { what: "a buffer", bytes })?;
+    values.resize(len, T::default());
+    Ok(values)
 }
 
 impl ScalarStep {

@@ -287,7 +287,7 @@ fn check_scales(scales: &Scales, rows: usize, columns: usize) -> Result<(), OpsE
         return Err(OpsError::Length { what: "scales", expected, found: values.len() });
     }
     match values.iter().position(|scale| !scale.is_finite()) {
-        Some(index) => Err(OpsError::Scale { index, found: values[index] }),
+        Some(index) => Err(OpsError::NotFinite { what: "scale", index, found: values[index] }),
         None => Ok(()),
     }
 }
@@ -329,7 +329,7 @@ mod tests {
         assert!(matches!(new(127, packed(0), 1.0), OpsError::Padding { row: 0 }));
         assert!(matches!(new(129, packed(0), 1.0), OpsError::Length { .. }));
         assert!(matches!(new(0, vec![], 1.0), OpsError::Columns { .. }));
-        assert!(matches!(new(128, packed(ZERO_WEIGHTS), f32::NAN), OpsError::Scale { .. }));
+        assert!(matches!(new(128, packed(ZERO_WEIGHTS), f32::NAN), OpsError::NotFinite { .. }));
     }
 
     #[test]

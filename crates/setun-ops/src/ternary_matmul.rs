@@ -45,7 +45,8 @@ pub struct OutputBias {
 ///
 /// # Panics
 ///
-/// If `row` is out of range or `x` is not as long as the matrix's padded rows.
+/// If `row` is out of range, `x` is not as long as the matrix's padded rows, or a bias before
+/// the scale meets column groups, which have no one scale. A checked plan has neither.
 #[must_use]
 pub fn ternary_matmul_output(
     matrix: &TernaryMatrix,
@@ -66,6 +67,8 @@ pub fn ternary_matmul_output(
         Scales::Tensor(scale) => scaled(*scale),
         Scales::Rows(scales) => scaled(scales[row]),
         Scales::ColumnGroups { columns, .. } => {
+            let before = bias.is_some_and(|bias| bias.before_scale);
+            assert!(!before, "a bias before the scale needs one scale an output");
             let mut acc = 0.0;
             for start in (0..matrix.columns()).step_by(*columns) {
                 let group = start..matrix.columns().min(start + columns);
