@@ -1,1 +1,27 @@
-//! See Cargo.toml.
+//! From a configuration and named tensors to logits.
+//!
+//! - [`Model`] is the trait that an engine is written against: logits for a [`Batch`] over a
+//!   [`PagedCache`]. [`Transformer`] implements it for every family in [`families`], on any
+//!   [`Backend`](setun_ops::Backend).
+//! - A family is data: its tensor names, and what its configuration says.
+//! - Names and shapes are checked once, against the file's headers, before any data is read.
+//! - This crate names no backend and does no IO.
+
+pub mod batch;
+pub mod cache;
+pub mod error;
+pub mod families;
+pub mod layout;
+pub mod model;
+pub mod plan;
+pub mod rope;
+pub mod transformer;
+pub mod weights;
+
+pub use batch::{Batch, BatchRow};
+pub use cache::{PagedCache, SequenceId};
+pub use error::ModelError;
+pub use layout::Layout;
+pub use model::{MaybeSend, Model};
+pub use transformer::{Transformer, TransformerOptions};
+pub use weights::{Weights, WeightsBuilder};

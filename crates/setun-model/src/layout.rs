@@ -1,0 +1,219 @@
+//! Which weights a model has, numbered, and where each is used.
+
+use setun_checkpoint::{ModelConfig, config::LinearClass};
+use setun_ops::{
+    WeightId, WeightSpec,
+    op::{Bias, HeadShape, Norm},
+};
+
+use crate::{
+    error::ModelError,
+    families::Family,
+    weights::{Form, Targets, TensorInfos},
+};
+
+/// The numbered weights of a model. Their order is that of their use.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    /// Kind and shape of each weight; [`WeightId`]`(i)` is element `i`.
+    pub specs: Vec<WeightSpec>,
+    /// Embedding table.
+    pub embedding: WeightId,
+    /// Cosines and sines.
+    pub rope: WeightId,
+    /// The layers.
+    pub layers: Vec<LayerLayout>,
+    /// Norm before the head.
+    pub final_norm: Norm,
+    /// Head; the embedding itself where it is tied.
+    pub head: WeightId,
+    /// Shape of the attention heads.
+    pub heads: HeadShape,
+}
+
+/// The weights of one layer.
+#[derive(Clone, Debug)]
+pub struct LayerLayout {
+    /// Norm before attention.
+    pub input_norm: Norm,
+    /// Queries, keys and values: one stacked matrix, or three where each has its own norm.
+    pub qkv: Vec<LinearLayout>,
+    /// Norm before `output`.
+    pub attention_sub_norm: Option<Norm>,
+    /// Output of attention.
+    pub output: LinearLayout,
+    /// Norm before the feed-forward part.
+    pub post_attention_norm: Norm,
+    /// Gate.
+    pub gate: LinearLayout,
+    /// Up.
+    pub up: LinearLayout,
+    /// Norm before `down`.
+    pub ffn_sub_norm: Option<Norm>,
+    /// Down.
+    pub down: LinearLayout,
+}
+
+/// A linear layer.
+#[derive(Clone, Debug)]
+pub struct LinearLayout {
+    /// Names in the checkpoint: several where matrices are stacked.
+    pub names: Vec<String>,
+    /// Its own norm, just before its input is quantized.
+    pub norm: Option<Norm>,
+    /// Ternary matrix.
+    pub weight: WeightId,
+    /// Bias.
+    pub bias: Option<Bias>,
+    /// Outputs, stacked ones together.
+    pub outputs: usize,
+}
+
+/// Numbers the weights, and notes which tensor goes where.
+pub(crate) struct LayoutBuilder<'a> {
+    config: &'a ModelConfig,
+    family: &'a Family,
+    infos: &'a TensorInfos<'a>,
+    specs: Vec<WeightSpec>,
+    pub(crate) targets: Targets,
+}
+
+/// Names and output counts of matrices that share an input and become one.
+type Stack<'a> = &'a [(&'a str, usize)];
+
+impl<'a> LayoutBuilder<'a> {
+    pub(crate) fn new(
+        config: &'a ModelConfig,
+        family: &'a Family,
+        infos: &'a TensorInfos<'a>,
+    ) -> Self {
+        Self { config, family, infos, specs: vec![], targets: Targets::default() }
+    }
+
+    pub(crate) fn build(mut self, positions: usize) -> Result<(Layout, Targets), ModelError> {
+        let (config, family) = (self.config, self.family);
+        let embedding = self.table(family.embedding)?;
+        let rope = self.add(WeightSpec::Rope { positions, head_dim: config.head_dim });
+        let layers = (0..config.layers).map(|layer| self.layer(layer)).collect::<Result<_, _>>()?;
+        let final_norm = self.norm(family.final_norm, config.hidden_size, config.norm_eps)?;
+        let head = if config.tied_head { embedding } else { self.table(family.head)? };
+        let heads =
+            HeadShape { heads: config.heads, kv_heads: config.kv_heads, head_dim: config.head_dim };
+        let layout = Layout { specs: self.specs, embedding, rope, layers, final_norm, head, heads };
+        Ok((layout, self.targets))
+    }
+
+    fn layer(&mut self, layer: usize) -> Result<LayerLayout, ModelError> {
+        let (config, family) = (self.config, self.family);
+        let name = |pattern: &str| pattern.replace("{}", &layer.to_string());
+        let (hidden, ffn, eps) = (config.hidden_size, config.ffn_size, config.norm_eps);
+        let (queries, kv) = (config.query_width(), config.kv_width());
+        let (attention_bias, mlp_bias) = (config.attention_bias, config.mlp_bias);
+        let (q, k, v) = (name(family.query), name(family.key), name(family.value));
+        let parts = [(q.as_str(), queries), (k.as_str(), kv), (v.as_str(), kv)];
+
+        let input_norm = self.norm(&name(family.input_norm), hidden, eps)?;
+        let qkv = if config.quantization.linear_norm_eps.is_some() {
+            let separate = parts
+                .iter()
+                .map(|part| self.linear(std::slice::from_ref(part), hidden, attention_bias));
+            separate.collect::<Result<_, _>>()?
+        } else {
+            vec![self.linear(&parts, hidden, attention_bias)?]
+        };
+        let attention_sub_norm = self.sub_norm(&name(family.attention_sub_norm), queries)?;
+        let output = self.linear(&[(&name(family.output), hidden)], queries, attention_bias)?;
+        let post_attention_norm = self.norm(&name(family.post_attention_norm), hidden, eps)?;
+        let gate = self.linear(&[(&name(family.gate), ffn)], hidden, mlp_bias)?;
+        let up = self.linear(&[(&name(family.up), ffn)], hidden, mlp_bias)?;
+        let ffn_sub_norm = self.sub_norm(&name(family.ffn_sub_norm), ffn)?;
+        let down = self.linear(&[(&name(family.down), hidden)], ffn, mlp_bias)?;
+        Ok(LayerLayout {
+            input_norm,
+            qkv,
+            attention_sub_norm,
+            output,
+            post_attention_norm,
+            gate,
+            up,
+            ffn_sub_norm,
+            down,
+        })
+    }
+
+    fn linear(
+        &mut self,
+        stack: Stack<'_>,
+        columns: usize,
+        has_bias: bool,
+    ) -> Result<LinearLayout, ModelError> {
+        let family = self.family;
+        let norm = match self.config.quantization.linear_norm_eps {
+            Some(eps) => {
+                Some(self.norm(&format!("{}{}", stack[0].0, family.linear_norm), columns, eps)?)
+            }
+            None => None,
+        };
+        let outputs = stack.iter().map(|part| part.1).sum();
+        let weight = self.add(WeightSpec::Ternary { rows: outputs, columns, grouped: false });
+        let form = self.form(stack)?;
+        let bias = has_bias.then(|| Bias {
+            weight: self.add(WeightSpec::Vector { len: outputs }),
+            before_scale: form != Form::Master
+                && self.config.quantization.linear_class == LinearClass::AutoBitLinear,
+        });
+        self.targets.add_linear(
+            weight,
+            bias.map(|bias| bias.weight),
+            stack,
+            columns,
+            family,
+            self.config.quantization.linear_class,
+            self.infos,
+        )?;
+        let names = stack.iter().map(|part| part.0.to_owned()).collect();
+        Ok(LinearLayout { names, norm, weight, bias, outputs })
+    }
+
+    /// How the matrices of a stack are stored: all in one way. An `autobitlinear` with a stored
+    /// scale adds its bias before it multiplies by it; one whose weights are quantized at load,
+    /// and `bitlinear`, add it after.
+    fn form(&self, stack: Stack<'_>) -> Result<Form, ModelError> {
+        let form = self.infos.form(stack[0].0, self.family)?;
+        for (name, _) in &stack[1..] {
+            if self.infos.form(name, self.family)? != form {
+                return Err(ModelError::Unsupported {
+                    what: "weights that share an input",
+                    found: format!("`{}` and `{name}` stored in different ways", stack[0].0),
+                    supported: "all packed, or all floats with or without a weight_scale",
+                });
+            }
+        }
+        Ok(form)
+    }
+
+    fn sub_norm(&mut self, name: &str, width: usize) -> Result<Option<Norm>, ModelError> {
+        if !self.config.sub_norms {
+            return Ok(None);
+        }
+        self.norm(name, width, self.config.norm_eps).map(Some)
+    }
+
+    fn norm(&mut self, name: &str, width: usize, eps: f32) -> Result<Norm, ModelError> {
+        let gain = self.add(WeightSpec::Vector { len: width });
+        self.targets.add_vector(name, gain, width, self.infos)?;
+        Ok(Norm { gain, eps })
+    }
+
+    fn table(&mut self, name: &str) -> Result<WeightId, ModelError> {
+        let (rows, columns) = (self.config.vocab_size, self.config.hidden_size);
+        let id = self.add(WeightSpec::Dense { rows, columns });
+        self.targets.add_table(name, id, rows, columns, self.infos)?;
+        Ok(id)
+    }
+
+    fn add(&mut self, spec: WeightSpec) -> WeightId {
+        self.specs.push(spec);
+        WeightId(u32::try_from(self.specs.len() - 1).expect("fewer than 2^32 weights"))
+    }
+}

@@ -1,0 +1,219 @@
+//! A [`Layout`] as a [`Plan`]: the operations of one step, in order.
+
+use setun_ops::{
+    BufferId, CacheSpec, Op, OpsError, Plan,
+    op::{Activation, Linear, Norm},
+    plan::{BufferKind, PlanBuilder, RowSet},
+};
+
+use crate::layout::{LayerLayout, Layout, LinearLayout};
+
+/// A plan, and where in it to find what.
+#[derive(Clone, Debug)]
+pub struct ModelPlan {
+    /// The plan.
+    pub plan: Plan,
+    /// Logits of the wanted rows, `[wanted, vocab]`.
+    pub logits: BufferId,
+    /// What else can be read after a step, where it was asked for.
+    pub taps: Taps,
+}
+
+/// Buffers between the operations, for tests against reference outputs.
+#[derive(Clone, Debug, Default)]
+pub struct Taps {
+    /// Residual stream: after the embedding, then after each layer, `[rows, hidden]`.
+    pub hidden: Vec<BufferId>,
+    /// The wanted rows after the last norm, `[wanted, hidden]`.
+    pub normed: Option<BufferId>,
+    /// The int8 codes that enter each linear layer, by its name, `[rows, columns]`.
+    pub codes: Vec<(String, BufferId)>,
+}
+
+/// Builds the plan of a model for at most `rows` rows, `wanted` of them with logits.
+///
+/// With `keep` no buffer is used twice, and [`Taps`] names them.
+///
+/// # Errors
+///
+/// If the layout is not consistent; one that was built from a checked checkpoint is.
+pub fn model_plan(
+    layout: &Layout,
+    activation: Activation,
+    cache: CacheSpec,
+    (rows, wanted): (usize, usize),
+    keep: bool,
+) -> Result<ModelPlan, OpsError> {
+    let mut plan = PlanBuilder::new(rows, wanted, layout.specs.clone(), cache);
+    if keep {
+        plan = plan.keep_buffers();
+    }
+    let mut steps = Steps { plan, layout, activation, keep, taps: Taps::default() };
+    let mut hidden = steps.embed();
+    for (index, layer) in layout.layers.iter().enumerate() {
+        hidden = steps.attention(index, layer, hidden);
+        hidden = steps.feed_forward(layer, hidden);
+        steps.taps.hidden.push(hidden);
+    }
+    let logits = steps.head(hidden);
+    let taps = if keep { steps.taps } else { Taps::default() };
+    Ok(ModelPlan { plan: steps.plan.finish()?, logits, taps })
+}
+
+struct Steps<'a> {
+    plan: PlanBuilder,
+    layout: &'a Layout,
+    activation: Activation,
+    keep: bool,
+    taps: Taps,
+}
+
+impl Steps<'_> {
+    fn embed(&mut self) -> BufferId {
+        let out = self.float(self.hidden_size());
+        self.plan.push(Op::Embed { table: self.layout.embedding, out });
+        self.taps.hidden.push(out);
+        out
+    }
+
+    fn attention(&mut self, index: usize, layer: &LayerLayout, hidden: BufferId) -> BufferId {
+        let shape = self.layout.heads;
+        let qkv = self.float(shape.qkv_width());
+        let mut out_column = 0;
+        self.linears(hidden, Some(layer.input_norm), &layer.qkv, |steps, linear, layout| {
+            steps.plan.push(Op::TernaryMatmul { linear, residual: None, out: qkv, out_column });
+            out_column += layout.outputs;
+        });
+        let rope = self.layout.rope;
+        self.plan.push(Op::RopeAppend { qkv, shape, rope, layer: index });
+        let out = self.float(shape.query_width());
+        self.plan.push(Op::Attention { qkv, shape, layer: index, out });
+        self.plan.release(qkv);
+        self.add_to_residual(hidden, out, layer.attention_sub_norm, &layer.output)
+    }
+
+    fn feed_forward(&mut self, layer: &LayerLayout, hidden: BufferId) -> BufferId {
+        let activation = self.activation;
+        let out = self.float(layer.gate.outputs);
+        let sides = [layer.gate.clone(), layer.up.clone()];
+        if layer.gate.norm.is_none() {
+            // Both sides take the same input, so it is quantized once.
+            let x = self.quantize(hidden, Some(layer.post_attention_norm), &sides);
+            let [gate, up] = sides.map(|side| linear(&side, x));
+            self.plan.push(Op::Gate { gate, up, activation, out });
+            self.plan.release(x);
+        } else {
+            let normed = self.norm(hidden, layer.post_attention_norm);
+            let [gate, up] = sides.map(|side| {
+                let x = self.quantize(normed, side.norm, std::slice::from_ref(&side));
+                linear(&side, x)
+            });
+            self.plan.push(Op::Gate { gate, up, activation, out });
+            for buffer in [normed, gate.x, up.x] {
+                self.plan.release(buffer);
+            }
+        }
+        self.add_to_residual(hidden, out, layer.ffn_sub_norm, &layer.down)
+    }
+
+    /// `hidden + layer(norm(x))`; releases `x`.
+    fn add_to_residual(
+        &mut self,
+        hidden: BufferId,
+        x: BufferId,
+        norm: Option<Norm>,
+        layer: &LinearLayout,
+    ) -> BufferId {
+        let out = if self.keep { self.float(self.hidden_size()) } else { hidden };
+        self.linears(x, norm, std::slice::from_ref(layer), |steps, linear, _| {
+            let residual = Some(hidden);
+            steps.plan.push(Op::TernaryMatmul { linear, residual, out, out_column: 0 });
+        });
+        self.plan.release(x);
+        out
+    }
+
+    /// Quantizes `norm(x)` for linear layers that share it, through a norm of their own where
+    /// they have one.
+    fn linears(
+        &mut self,
+        x: BufferId,
+        norm: Option<Norm>,
+        layers: &[LinearLayout],
+        mut push: impl FnMut(&mut Self, Linear, &LinearLayout),
+    ) {
+        let normed = match norm {
+            Some(norm) if layers[0].norm.is_some() => Some(self.norm(x, norm)),
+            _ => None,
+        };
+        for layer in layers {
+            let own = if layer.norm.is_some() { layer.norm } else { norm };
+            let codes = self.quantize(normed.unwrap_or(x), own, std::slice::from_ref(layer));
+            push(self, linear(layer, codes), layer);
+            self.plan.release(codes);
+        }
+        if let Some(normed) = normed {
+            self.plan.release(normed);
+        }
+    }
+
+    fn head(&mut self, hidden: BufferId) -> BufferId {
+        let width = self.hidden_size();
+        let x = self.plan.buffer(BufferKind::F32, width, RowSet::Wanted);
+        self.plan.push(Op::RmsNorm { x: hidden, norm: self.layout.final_norm, out: x });
+        let table = self.layout.head;
+        let vocab = self.dense_rows();
+        let out = self.plan.buffer(BufferKind::F32, vocab, RowSet::Wanted);
+        self.plan.push(Op::Head { x, table, out });
+        self.taps.normed = Some(x);
+        out
+    }
+
+    fn norm(&mut self, x: BufferId, norm: Norm) -> BufferId {
+        let out = self.float(self.vector_len(norm));
+        self.plan.push(Op::RmsNorm { x, norm, out });
+        out
+    }
+
+    fn quantize(&mut self, x: BufferId, norm: Option<Norm>, layers: &[LinearLayout]) -> BufferId {
+        let columns = self.columns(&layers[0]);
+        let out = self.plan.buffer(BufferKind::Quantized, columns, RowSet::Batch);
+        self.plan.push(Op::Quantize { x, norm, out });
+        let names = layers.iter().flat_map(|layer| &layer.names);
+        self.taps.codes.extend(names.map(|name| (name.clone(), out)));
+        out
+    }
+
+    fn float(&mut self, width: usize) -> BufferId {
+        self.plan.buffer(BufferKind::F32, width, RowSet::Batch)
+    }
+
+    fn hidden_size(&self) -> usize {
+        self.vector_len(self.layout.final_norm)
+    }
+
+    fn vector_len(&self, norm: Norm) -> usize {
+        match self.layout.specs[norm.gain.0 as usize] {
+            setun_ops::WeightSpec::Vector { len } => len,
+            _ => 0, // `PlanBuilder::finish` names the op that is wrong
+        }
+    }
+
+    fn columns(&self, layer: &LinearLayout) -> usize {
+        match self.layout.specs[layer.weight.0 as usize] {
+            setun_ops::WeightSpec::Ternary { columns, .. } => columns,
+            _ => 0,
+        }
+    }
+
+    fn dense_rows(&self) -> usize {
+        match self.layout.specs[self.layout.head.0 as usize] {
+            setun_ops::WeightSpec::Dense { rows, .. } => rows,
+            _ => 0,
+        }
+    }
+}
+
+fn linear(layer: &LinearLayout, x: BufferId) -> Linear {
+    Linear { x, weight: layer.weight, bias: layer.bias }
+}

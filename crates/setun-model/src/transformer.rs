@@ -1,0 +1,300 @@
+//! A decoder of any family on any backend.
+
+use std::collections::{BTreeMap, HashMap};
+
+use futures::future::{FutureExt, LocalBoxFuture};
+use setun_checkpoint::ModelConfig;
+use setun_ops::{Backend, BatchInputs, BufferId, CacheElement, CacheSpec, OpsError, Plan};
+
+use crate::{
+    batch::Batch,
+    cache::PagedCache,
+    error::ModelError,
+    layout::Layout,
+    model::{MaybeSend, Model},
+    plan::{ModelPlan, model_plan},
+    weights::Weights,
+};
+
+/// Positions of a cache block, unless another number is asked for.
+pub const BLOCK_POSITIONS: usize = 32;
+
+/// Rows of the largest step.
+pub const MAX_ROWS: usize = 512;
+
+/// Blocks that a cache grows by at least.
+const GROWTH: usize = 8;
+
+/// Prepared steps that are kept, each with buffers of its own.
+const KEPT_STEPS: usize = 12;
+
+/// Up to so many wanted rows there are buckets; beyond, all rows may be wanted.
+const FEW_WANTED: usize = 8;
+
+/// Choices that do not belong to the checkpoint.
+#[derive(Clone, Copy, Debug)]
+pub struct TransformerOptions {
+    /// Element type of the cache.
+    pub cache_element: CacheElement,
+    /// Positions of a cache block.
+    pub block_positions: usize,
+}
+
+impl Default for TransformerOptions {
+    fn default() -> Self {
+        Self { cache_element: CacheElement::F16, block_positions: BLOCK_POSITIONS }
+    }
+}
+
+/// A decoder: weights in a backend, the cache's memory, and a plan for each number of rows.
+pub struct Transformer<B: Backend> {
+    backend: B,
+    config: ModelConfig,
+    layout: Layout,
+    weights: Vec<B::Weight>,
+    positions: usize,
+    spec: CacheSpec,
+    cache: B::Cache,
+    cache_blocks: usize,
+    steps: BTreeMap<(usize, usize), Step<B>>, // by buckets of rows and wanted rows
+    clock: u64,                               // of steps
+}
+
+struct Step<B: Backend> {
+    prepared: B::Prepared,
+    logits: BufferId,
+    used: u64,
+}
+
+impl<B: Backend> Transformer<B> {
+    /// Moves the weights into the backend, one by one.
+    ///
+    /// # Errors
+    ///
+    /// If the backend refuses one, or has no memory for it.
+    pub fn new(
+        mut backend: B,
+        config: ModelConfig,
+        weights: Weights,
+        options: TransformerOptions,
+    ) -> Result<Self, ModelError> {
+        let Weights { layout, data, .. } = weights;
+        let spec = CacheSpec {
+            layers: config.layers,
+            kv_heads: config.kv_heads,
+            head_dim: config.head_dim,
+            block_positions: options.block_positions,
+            element: options.cache_element,
+        };
+        let positions = match layout.specs[layout.rope.0 as usize] {
+            setun_ops::WeightSpec::Rope { positions, .. } => positions,
+            _ => config.context_length,
+        };
+        let weights = data.into_iter().map(|weight| backend.upload(weight));
+        let weights = weights.collect::<Result<_, _>>()?;
+        let cache = backend.create_cache(&spec, 0)?;
+        let steps = BTreeMap::new();
+        Ok(Self {
+            backend,
+            config,
+            layout,
+            weights,
+            positions,
+            spec,
+            cache,
+            cache_blocks: 0,
+            steps,
+            clock: 0,
+        })
+    }
+
+    /// The configuration.
+    #[must_use]
+    pub fn config(&self) -> &ModelConfig {
+        &self.config
+    }
+
+    /// The backend.
+    #[must_use]
+    pub fn backend(&self) -> &B {
+        &self.backend
+    }
+
+    /// The plan of a step with so many rows, for inspection.
+    ///
+    /// # Errors
+    ///
+    /// As [`model_plan`].
+    pub fn plan(&self, rows: usize, wanted: usize, keep: bool) -> Result<ModelPlan, OpsError> {
+        let bucket = buckets(rows, wanted);
+        model_plan(&self.layout, self.config.activation, self.spec, bucket, keep)
+    }
+
+    /// Runs one step of a plan made by the caller, and lets it read any buffer.
+    ///
+    /// # Errors
+    ///
+    /// As [`Model::forward`].
+    pub async fn forward_with_taps(
+        &mut self,
+        plan: &Plan,
+        batch: &Batch,
+        cache: &mut PagedCache,
+        reads: &[(BufferId, usize)], // buffer and rows
+    ) -> Result<Vec<Vec<u8>>, ModelError> {
+        let mut prepared = self.backend.prepare(plan, &self.weights)?;
+        let inputs = self.start(batch, cache)?;
+        self.backend.run(&mut prepared, &mut self.cache, &inputs)?;
+        let mut results = vec![];
+        for &(buffer, rows) in reads {
+            let spec = plan.buffer(buffer);
+            let element = match spec.kind {
+                setun_ops::plan::BufferKind::F32 => 4,
+                setun_ops::plan::BufferKind::Quantized => 1,
+            };
+            let mut out = vec![0; rows * spec.width * element];
+            self.backend.read(&prepared, buffer, 0..rows, &mut out).await?;
+            results.push(out);
+        }
+        Ok(results)
+    }
+
+    /// A step for a bucket; the one that was not used for the longest time makes room for it.
+    fn prepare(&mut self, key: (usize, usize)) -> Result<Step<B>, ModelError> {
+        if self.steps.len() >= KEPT_STEPS
+            && let Some((&oldest, _)) = self.steps.iter().min_by_key(|(_, step)| step.used)
+        {
+            self.steps.remove(&oldest);
+        }
+        let ModelPlan { plan, logits, .. } = self.plan(key.0, key.1, false)?;
+        let prepared = self.backend.prepare(&plan, &self.weights)?;
+        Ok(Step { prepared, logits, used: self.clock })
+    }
+
+    /// Checks the batch, grows the cache and makes pending copies.
+    fn start(&mut self, batch: &Batch, cache: &mut PagedCache) -> Result<BatchInputs, ModelError> {
+        let inputs = batch_inputs(batch, cache)?;
+        let blocks = cache.high_water_blocks();
+        if blocks > self.cache_blocks {
+            let roomy = blocks.max(self.cache_blocks + self.cache_blocks / 2).max(GROWTH);
+            self.cache_blocks = if self.backend.grow_cache(&mut self.cache, roomy).is_ok() {
+                roomy
+            } else {
+                self.backend.grow_cache(&mut self.cache, blocks)?;
+                blocks
+            };
+        }
+        if !cache.copies().is_empty() {
+            self.backend.copy_blocks(&mut self.cache, cache.copies())?;
+            cache.copies_made();
+        }
+        Ok(inputs)
+    }
+
+    async fn step(
+        &mut self,
+        batch: &Batch,
+        cache: &mut PagedCache,
+        logits: &mut Vec<f32>,
+    ) -> Result<(), ModelError> {
+        let inputs = self.start(batch, cache)?;
+        let wanted = inputs.wanted.len();
+        let key = buckets(inputs.rows(), wanted);
+        let step = match self.steps.remove(&key) {
+            Some(step) => step,
+            None => self.prepare(key)?,
+        };
+        let step = self.steps.entry(key).or_insert(step);
+        self.clock += 1;
+        step.used = self.clock;
+        self.backend.run(&mut step.prepared, &mut self.cache, &inputs)?;
+        logits.resize(wanted * self.config.vocab_size, 0.0);
+        let out = bytemuck::cast_slice_mut(logits);
+        self.backend.read(&step.prepared, step.logits, 0..wanted, out).await?;
+        Ok(())
+    }
+}
+
+impl<B> Model for Transformer<B>
+where
+    B: Backend + MaybeSend,
+    B::Weight: MaybeSend,
+    B::Prepared: MaybeSend,
+    B::Cache: MaybeSend,
+{
+    fn vocab_size(&self) -> usize {
+        self.config.vocab_size
+    }
+
+    fn context_length(&self) -> usize {
+        self.positions
+    }
+
+    fn block_positions(&self) -> usize {
+        self.spec.block_positions
+    }
+
+    fn block_bytes(&self) -> usize {
+        self.spec.block_bytes()
+    }
+
+    fn max_rows(&self) -> usize {
+        MAX_ROWS
+    }
+
+    fn forward<'a>(
+        &'a mut self,
+        batch: &'a Batch,
+        cache: &'a mut PagedCache,
+        logits: &'a mut Vec<f32>,
+    ) -> LocalBoxFuture<'a, Result<(), ModelError>> {
+        self.step(batch, cache, logits).boxed_local()
+    }
+}
+
+/// Rows and wanted rows of the plan that serves a step: the next powers of two, so that steps
+/// of similar size share a plan and its buffers.
+fn buckets(rows: usize, wanted: usize) -> (usize, usize) {
+    let bucket = |rows: usize| rows.max(1).next_power_of_two();
+    (bucket(rows), if wanted <= FEW_WANTED { bucket(wanted) } else { bucket(rows) })
+}
+
+fn batch_inputs(batch: &Batch, cache: &PagedCache) -> Result<BatchInputs, ModelError> {
+    let found = batch.rows.len();
+    if found > MAX_ROWS {
+        return Err(ModelError::Rows { found, limit: MAX_ROWS });
+    }
+    let mut inputs = BatchInputs::default();
+    let mut slots = HashMap::new();
+    for (index, row) in batch.rows.iter().enumerate() {
+        let len = cache.len(row.sequence)?;
+        if row.position >= len {
+            return Err(ModelError::Position { row: index, position: row.position, len });
+        }
+        let block = cache.blocks(row.sequence)?[row.position / cache.block_positions()];
+        if cache.is_shared(block) {
+            return Err(ModelError::SharedBlock { row: index, position: row.position });
+        }
+        let slot = match slots.get(&row.sequence) {
+            Some(&(slot, last)) if row.position > last => slot,
+            Some(_) => return Err(ModelError::RowOrder { row: index }),
+            None => {
+                inputs.block_tables.push(cache.blocks(row.sequence)?.to_vec());
+                inputs.block_tables.len() - 1
+            }
+        };
+        slots.insert(row.sequence, (slot, row.position));
+        inputs.tokens.push(row.token);
+        inputs.positions.push(narrow("position", row.position)?);
+        inputs.slots.push(narrow("slot", slot)?);
+        if row.wants_logits {
+            inputs.wanted.push(narrow("row", index)?);
+        }
+    }
+    Ok(inputs)
+}
+
+fn narrow(what: &'static str, found: usize) -> Result<u32, ModelError> {
+    let expected = u32::MAX as usize;
+    u32::try_from(found).map_err(|_| OpsError::Inputs { what, expected, found }.into())
+}
