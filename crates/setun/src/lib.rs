@@ -1,1 +1,46 @@
-//! See Cargo.toml.
+//! Runs `BitNet` b1.58 language models: ternary weights, int8 activations, the same bits on
+//! every processor and in WebAssembly.
+//!
+//! ```no_run
+//! use setun::{Engine, Event, GenerateOptions, Model};
+//!
+//! let engine = Engine::builder(Model::open("bitnet-b1.58-2B-4T")?).build()?;
+//! for event in engine.generate("The Setun was", GenerateOptions::new().seed(1))?.blocking() {
+//!     if let Event::Text(delta) = event? {
+//!         print!("{}", delta.text);
+//!     }
+//! }
+//! # Ok::<(), setun::Error>(())
+//! ```
+//!
+//! - [`Model`] is an opened checkpoint; [`Engine`] runs it, several generations at once;
+//!   [`GenerationStream`] is a `futures::Stream` of [`Event`]s, and there are blocking ways.
+//! - Dropping a stream ends its generation. An error in one leaves the engine usable.
+//! - Nothing here needs an async runtime, a GPU or a network.
+
+mod device;
+mod engine;
+mod error;
+mod event;
+mod load;
+mod model;
+mod options;
+mod owner;
+mod sequence;
+mod stream;
+
+pub use device::{CacheType, Device, DeviceInfo, DeviceOptions, HeadType, LoadedModel, devices};
+pub use engine::{Engine, EngineBuilder};
+pub use error::{Error, ErrorCode};
+pub use event::{Done, Event, FinishReason, TextDelta, Timings, Usage};
+pub use load::Loader;
+#[cfg(feature = "embedded-model")]
+pub use model::EMBEDDED_MODEL;
+pub use model::{EMBEDDED_NAME, Model};
+pub use options::{GenerateOptions, Prompt};
+pub use setun_checkpoint::{self as checkpoint, Source, Want};
+pub use setun_cpu::Level;
+pub use setun_model::{self as forward};
+pub use setun_ops as ops;
+pub use setun_text::{self as text, Message, SamplerOptions};
+pub use stream::{CancelHandle, Completion, GenerationStream};

@@ -1,0 +1,173 @@
+//! Where a model can run, by name, and the one place that chooses.
+
+use std::{fmt, str::FromStr};
+
+use setun_cpu::{CpuBackend, CpuOptions, Level};
+use setun_model::{Model as Forward, Transformer, TransformerOptions};
+use setun_ops::{CacheElement, ScalarBackend};
+
+use crate::{error::Error, model::Model};
+
+/// Name of the definitions' own level.
+const SCALAR: &str = "scalar";
+
+/// Where to run. Forcing one that is not here is an error; nothing falls back in silence.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Device {
+    /// The best that is here.
+    #[default]
+    Auto,
+    /// The best level of the processor.
+    Cpu,
+    /// The operations' definitions: one thread, and slow.
+    Scalar,
+    /// One level of the processor.
+    Level(Level),
+}
+
+/// A device and level that is here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct DeviceInfo {
+    /// `cpu`
+    pub device: &'static str,
+    /// `scalar`, `avx2`, …
+    pub level: &'static str,
+    /// Whether [`Device::Auto`] takes it.
+    pub chosen: bool,
+}
+
+/// Element type of the KV cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CacheType {
+    /// As computed.
+    F32,
+    /// Half the memory.
+    #[default]
+    F16,
+    /// A quarter of the memory.
+    Int8,
+}
+
+/// How the head is kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HeadType {
+    /// As the checkpoint stores it.
+    #[default]
+    Stored,
+    /// Rounded to int8 rows: less memory to read, slightly other logits.
+    Int8,
+}
+
+/// What [`Model::load_onto`] needs to know.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DeviceOptions {
+    /// Where to run.
+    pub device: Device,
+    /// Threads; the processor's own number by default.
+    pub threads: Option<usize>,
+    /// Element type of the KV cache.
+    pub cache: CacheType,
+    /// How the head is kept.
+    pub head: HeadType,
+}
+
+/// A model on its device.
+pub struct LoadedModel {
+    /// Logits for batches.
+    pub model: Box<dyn Forward>,
+    /// The device that runs.
+    pub backend: &'static str,
+    /// Its level.
+    pub level: &'static str,
+    /// Threads that run.
+    pub threads: usize,
+}
+
+/// All that is here, the best first.
+#[must_use]
+pub fn devices() -> Vec<DeviceInfo> {
+    let levels = Level::available().into_iter().map(Level::name).chain([SCALAR]);
+    let info = |(index, level)| DeviceInfo { device: "cpu", level, chosen: index == 0 };
+    levels.enumerate().map(info).collect()
+}
+
+/// Moves the model's weights to a device.
+pub(crate) fn load_onto(model: Model, options: DeviceOptions) -> Result<LoadedModel, Error> {
+    let level = match options.device {
+        Device::Scalar => None,
+        Device::Level(level) => Some(level),
+        Device::Auto | Device::Cpu => Level::available().first().copied(),
+    };
+    let mut weights = model.weights;
+    if options.head == HeadType::Int8 {
+        weights.head_to_int8().map_err(Error::from)?;
+    }
+    let transformer =
+        TransformerOptions { cache_element: options.cache.into(), ..TransformerOptions::default() };
+    if let Some(threads) = options.threads.filter(|&threads| threads == 0 || threads > 1024) {
+        return Err(Error::BadOption {
+            option: "threads",
+            found: threads.to_string(),
+            expected: "1 to 1024".into(),
+        });
+    }
+    let Some(level) = level else {
+        let model = Transformer::new(ScalarBackend, model.config, weights, transformer)?;
+        return Ok(LoadedModel {
+            model: Box::new(model),
+            backend: "cpu",
+            level: SCALAR,
+            threads: 1,
+        });
+    };
+    let backend = CpuBackend::new(CpuOptions { level: Some(level), threads: options.threads })
+        .map_err(|error| unavailable(level.name(), error.to_string()))?;
+    let threads = backend.threads();
+    let model = Transformer::new(backend, model.config, weights, transformer)?;
+    Ok(LoadedModel { model: Box::new(model), backend: "cpu", level: level.name(), threads })
+}
+
+fn unavailable(wanted: &str, reason: String) -> Error {
+    let names = devices().into_iter().map(|info| info.level);
+    let available: Vec<_> = ["auto", "cpu"].into_iter().chain(names).collect();
+    Error::BackendUnavailable { wanted: wanted.to_owned(), reason, available: available.join(", ") }
+}
+
+impl FromStr for Device {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self, Error> {
+        match name {
+            "auto" => Ok(Self::Auto),
+            "cpu" => Ok(Self::Cpu),
+            SCALAR => Ok(Self::Scalar),
+            _ => Level::available()
+                .into_iter()
+                .find(|level| level.name() == name)
+                .map(Self::Level)
+                .ok_or_else(|| unavailable(name, "this build or machine does not have it".into())),
+        }
+    }
+}
+
+impl fmt::Display for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Auto => "auto",
+            Self::Cpu => "cpu",
+            Self::Scalar => SCALAR,
+            Self::Level(level) => level.name(),
+        })
+    }
+}
+
+impl From<CacheType> for CacheElement {
+    fn from(cache: CacheType) -> Self {
+        match cache {
+            CacheType::F32 => Self::F32,
+            CacheType::F16 => Self::F16,
+            CacheType::Int8 => Self::Int8,
+        }
+    }
+}

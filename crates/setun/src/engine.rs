@@ -1,0 +1,374 @@
+//! The engine: a handle to the owner of a model.
+
+use std::{
+    hash::{BuildHasher, Hasher, RandomState},
+    sync::Arc,
+};
+
+use futures::{
+    channel::mpsc::{UnboundedSender, unbounded},
+    future::{FutureExt, LocalBoxFuture},
+};
+use setun_text::{
+    ChatTemplate, CivilTime, Message, RenderOptions, Sampler, SamplerOptions, StopStrings,
+    StreamDecoder, Tokenizer,
+};
+use web_time::{Instant, SystemTime, UNIX_EPOCH};
+
+use crate::{
+    device::{CacheType, Device, DeviceOptions, HeadType, LoadedModel, load_onto},
+    error::Error,
+    model::Model,
+    options::{GenerateOptions, Prompt},
+    owner::{Command, Owner, Pacer},
+    sequence::{Report, Request},
+    stream::{Completion, GenerationStream, Queue},
+};
+
+/// Whole contexts that the cache may grow to.
+const DEFAULT_CONTEXTS: usize = 8;
+
+/// Seeds are kept below 2^53, so that a JavaScript number holds them.
+const SEED_BITS: u32 = 53;
+
+/// A handle to a model that runs. Clones share it; it ends with its last handle and stream.
+#[derive(Clone, Debug)]
+pub struct Engine {
+    commands: UnboundedSender<Command>,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    tokenizer: Option<Arc<dyn Tokenizer>>,
+    template: Option<Arc<ChatTemplate>>,
+    defaults: SamplerOptions,
+    eos_tokens: Vec<u32>,
+    context_length: usize,
+    vocab_size: usize,
+    weight_bytes: usize,
+    threads: usize,
+    report: Report,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared").field("report", &self.report).finish_non_exhaustive()
+    }
+}
+
+/// Makes an [`Engine`]. See [`Engine::builder`].
+#[must_use]
+pub struct EngineBuilder {
+    model: Model,
+    options: DeviceOptions,
+    contexts: usize,
+}
+
+impl EngineBuilder {
+    /// Where to run. Default: [`Device::Auto`].
+    pub fn device(mut self, device: Device) -> Self {
+        self.options.device = device;
+        self
+    }
+
+    /// Threads to run on. Default: what suits the processor.
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.options.threads = Some(threads);
+        self
+    }
+
+    /// Element type of the KV cache. Default: [`CacheType::F16`].
+    pub fn cache_type(mut self, cache: CacheType) -> Self {
+        self.options.cache = cache;
+        self
+    }
+
+    /// How the head is kept. Default: [`HeadType::Stored`].
+    pub fn head_type(mut self, head: HeadType) -> Self {
+        self.options.head = head;
+        self
+    }
+
+    /// Whole contexts that the cache may grow to; more generations than fit wait their turn.
+    /// Default: 8. Memory is taken as it is used.
+    pub fn contexts(mut self, contexts: usize) -> Self {
+        self.contexts = contexts.max(1);
+        self
+    }
+
+    /// Starts the engine on a thread of its own.
+    ///
+    /// # Errors
+    ///
+    /// If the device is not here or has not enough memory.
+    #[cfg(not(target_family = "wasm"))]
+    pub fn build(self) -> Result<Engine, Error> {
+        let (engine, owner, commands) = self.start()?;
+        let run = move || {
+            let pace: Pacer = Box::new(|| std::future::ready(()).boxed_local());
+            pollster::block_on(owner.run(commands, pace));
+        };
+        std::thread::Builder::new()
+            .name("setun".into())
+            .spawn(run)
+            .map_err(|source| Error::Io { path: "a thread for the engine".into(), source })?;
+        Ok(engine)
+    }
+
+    /// The engine, and the task that runs it: for a host with one thread, which spawns the
+    /// task locally. `pace` is awaited between steps, so that the host can do something else.
+    ///
+    /// # Errors
+    ///
+    /// If the device is not here or has not enough memory.
+    pub fn build_local(
+        self,
+        pace: impl FnMut() -> LocalBoxFuture<'static, ()> + 'static,
+    ) -> Result<(Engine, LocalBoxFuture<'static, ()>), Error> {
+        let (engine, owner, commands) = self.start()?;
+        Ok((engine, owner.run(commands, Box::new(pace)).boxed_local()))
+    }
+
+    fn start(
+        self,
+    ) -> Result<(Engine, Owner, futures::channel::mpsc::UnboundedReceiver<Command>), Error> {
+        let begun = Instant::now();
+        let model = self.model;
+        let (name, load_seconds) = (model.name.clone(), model.load_seconds);
+        let (tokenizer, template) = (model.tokenizer.clone(), model.template.clone());
+        let (defaults, eos_tokens) = (model.defaults, model.config.eos_tokens.clone());
+        let weight_bytes = model.weights.bytes();
+        let LoadedModel { model, backend, level, threads } = load_onto(model, self.options)?;
+        let load_seconds = load_seconds + begun.elapsed().as_secs_f64();
+        let report = Report { backend, level, model: name, load_seconds };
+        let shared = Arc::new(Shared {
+            tokenizer,
+            template,
+            defaults,
+            eos_tokens,
+            context_length: model.context_length(),
+            vocab_size: model.vocab_size(),
+            weight_bytes,
+            threads,
+            report: report.clone(),
+        });
+        let blocks = model.context_length().div_ceil(model.block_positions()) * self.contexts;
+        let owner = Owner::new(model, report, blocks);
+        let (commands, receiver) = unbounded();
+        Ok((Engine { commands, shared }, owner, receiver))
+    }
+}
+
+impl Engine {
+    /// Starts from an opened model.
+    pub fn builder(model: Model) -> EngineBuilder {
+        EngineBuilder { model, options: DeviceOptions::default(), contexts: DEFAULT_CONTEXTS }
+    }
+
+    /// Generates from text, tokens or messages.
+    ///
+    /// # Errors
+    ///
+    /// If an option is wrong, the prompt does not fit, or the model lacks what the prompt
+    /// needs. What goes wrong later comes through the stream.
+    pub fn generate(
+        &self,
+        prompt: impl Into<Prompt>,
+        options: GenerateOptions,
+    ) -> Result<GenerationStream, Error> {
+        let asked = Instant::now();
+        options.check()?;
+        let prompt = self.tokens(prompt.into())?;
+        let max_tokens = self.room(&prompt)?.min(options.max_tokens.unwrap_or(usize::MAX));
+        let queue = Arc::new(Queue::default());
+        let decoder = self.shared.tokenizer.clone();
+        let request = Request {
+            max_tokens,
+            sampler: Sampler::new(options.sampler(&self.shared.defaults))?,
+            seed: options.seed.unwrap_or_else(random_seed),
+            decoder: decoder.map(|tokenizer| StreamDecoder::new(tokenizer, &prompt)).transpose()?,
+            stops: StopStrings::new(options.stop)?,
+            eos_tokens: self.shared.eos_tokens.clone(),
+            logprobs: options.logprobs,
+            queue: Arc::clone(&queue),
+            asked,
+            prompt,
+        };
+        self.commands
+            .unbounded_send(Command::Generate(Box::new(request)))
+            .map_err(|_| Error::Disposed)?;
+        Ok(GenerationStream::new(queue, self.commands.clone()))
+    }
+
+    /// Answers a conversation, through the model's own chat template.
+    ///
+    /// # Errors
+    ///
+    /// As [`generate`](Self::generate); also if the model has no chat template, or it refuses
+    /// the messages.
+    pub fn chat(
+        &self,
+        messages: impl Into<Vec<Message>>,
+        options: GenerateOptions,
+    ) -> Result<GenerationStream, Error> {
+        self.generate(Prompt::Chat(messages.into()), options)
+    }
+
+    /// Generates, and waits for the end. Not for use inside an async task.
+    ///
+    /// # Errors
+    ///
+    /// As [`generate`](Self::generate), and what goes wrong later.
+    #[cfg(not(target_family = "wasm"))]
+    pub fn complete(
+        &self,
+        prompt: impl Into<Prompt>,
+        options: GenerateOptions,
+    ) -> Result<Completion, Error> {
+        self.generate(prompt, options)?.wait()
+    }
+
+    /// Tokens of a text, special ones as the tokenizer's post-processor says.
+    ///
+    /// # Errors
+    ///
+    /// If the model has no tokenizer, or it fails.
+    pub fn tokenize(&self, text: &str) -> Result<Vec<u32>, Error> {
+        Ok(self.tokenizer()?.encode(text, true)?)
+    }
+
+    /// Text of tokens, without special ones.
+    ///
+    /// # Errors
+    ///
+    /// If the model has no tokenizer, or it fails.
+    pub fn detokenize(&self, tokens: &[u32]) -> Result<String, Error> {
+        Ok(self.tokenizer()?.decode(tokens, true)?)
+    }
+
+    /// Name of the model.
+    #[must_use]
+    pub fn model_name(&self) -> &str {
+        &self.shared.report.model
+    }
+
+    /// The device that runs, for example `cpu`.
+    #[must_use]
+    pub fn backend(&self) -> &'static str {
+        self.shared.report.backend
+    }
+
+    /// The device's level, for example `avx2`.
+    #[must_use]
+    pub fn level(&self) -> &'static str {
+        self.shared.report.level
+    }
+
+    /// Threads that run.
+    #[must_use]
+    pub fn threads(&self) -> usize {
+        self.shared.threads
+    }
+
+    /// Most positions of a sequence.
+    #[must_use]
+    pub fn context_length(&self) -> usize {
+        self.shared.context_length
+    }
+
+    /// Number of tokens.
+    #[must_use]
+    pub fn vocab_size(&self) -> usize {
+        self.shared.vocab_size
+    }
+
+    /// Bytes of the weights.
+    #[must_use]
+    pub fn weight_bytes(&self) -> usize {
+        self.shared.weight_bytes
+    }
+
+    /// Seconds that loading the model took.
+    #[must_use]
+    pub fn load_seconds(&self) -> f64 {
+        self.shared.report.load_seconds
+    }
+
+    /// Whether the model has a chat template.
+    #[must_use]
+    pub fn has_chat_template(&self) -> bool {
+        self.shared.template.is_some()
+    }
+
+    /// What sampling does unless told otherwise.
+    #[must_use]
+    pub fn sampling_defaults(&self) -> &SamplerOptions {
+        &self.shared.defaults
+    }
+
+    fn tokens(&self, prompt: Prompt) -> Result<Vec<u32>, Error> {
+        let tokens = match prompt {
+            Prompt::Tokens(tokens) => tokens,
+            Prompt::Text(text) => self.tokenize(&text)?,
+            Prompt::Chat(messages) => {
+                let template = self.shared.template.as_ref().ok_or_else(|| {
+                    let expected =
+                        "a chat_template in tokenizer_config.json, or chat_template.jinja";
+                    self.missing("chat template", expected)
+                })?;
+                let text = template.render(&messages, &render_options())?;
+                self.tokenizer()?.encode(&text, false)?
+            }
+        };
+        let bad = |found: String, expected: String| Error::BadOption {
+            option: "prompt",
+            found,
+            expected,
+        };
+        if tokens.is_empty() {
+            return Err(bad("empty".into(), "one token or more".into()));
+        }
+        let vocab = self.shared.vocab_size;
+        match tokens.iter().find(|&&token| token as usize >= vocab) {
+            Some(token) => Err(bad(format!("token {token}"), format!("tokens below {vocab}"))),
+            None => Ok(tokens),
+        }
+    }
+
+    /// Tokens that fit after the prompt.
+    fn room(&self, prompt: &[u32]) -> Result<usize, Error> {
+        let (tokens, context) = (prompt.len(), self.shared.context_length);
+        match context.checked_sub(tokens) {
+            None | Some(0) => Err(Error::ContextFull { tokens, context }),
+            Some(room) => Ok(room),
+        }
+    }
+
+    fn tokenizer(&self) -> Result<&Arc<dyn Tokenizer>, Error> {
+        let missing = || self.missing("tokenizer", "tokenizer.json");
+        self.shared.tokenizer.as_ref().ok_or_else(missing)
+    }
+
+    fn missing(&self, what: &'static str, expected: &'static str) -> Error {
+        Error::Missing { model: self.shared.report.model.clone(), what, expected }
+    }
+}
+
+/// What templates are told: the answer comes next, and today's date (UTC).
+fn render_options() -> RenderOptions {
+    let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let seconds = i64::try_from(elapsed.as_secs()).unwrap_or(0);
+    RenderOptions {
+        add_generation_prompt: true,
+        now: Some(CivilTime::from_unix_seconds(seconds)),
+        ..RenderOptions::default()
+    }
+}
+
+/// The standard library's random hash keys and the clock: enough for a seed, which is no secret.
+fn random_seed() -> u64 {
+    let mut hasher = RandomState::new().build_hasher();
+    let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    hasher.write_u128(elapsed.as_nanos());
+    hasher.finish() >> (u64::BITS - SEED_BITS)
+}

@@ -1,0 +1,219 @@
+//! The one error of this crate, and the code that JavaScript and scripts see.
+
+use std::{fmt, path::PathBuf, sync::Arc};
+
+use setun_checkpoint::CheckpointError;
+use setun_model::ModelError;
+use setun_ops::OpsError;
+use setun_text::TextError;
+
+/// Why something failed. [`Error::code`] sorts errors into few kinds.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A file or folder could not be read.
+    #[error("cannot read `{}`: {source}", path.display())]
+    Io {
+        /// What was to be read.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+
+    /// There is no model where one was expected.
+    #[error("no model at `{}`: looked for {expected}, found {found}", path.display())]
+    NoModel {
+        /// Where.
+        path: PathBuf,
+        /// What would have been a model.
+        expected: &'static str,
+        /// What is there.
+        found: String,
+    },
+
+    /// A checkpoint is damaged or not one that can be read.
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
+
+    /// The model could not be built, or a step failed.
+    #[error(transparent)]
+    Model(#[from] Arc<ModelError>),
+
+    /// The tokenizer, the chat template or the sampler failed.
+    #[error(transparent)]
+    Text(#[from] TextError),
+
+    /// The checkpoint comes without something that the call needs.
+    #[error("the model `{model}` has no {what}: expected {expected} beside its weights")]
+    Missing {
+        /// Name of the model.
+        model: String,
+        /// What is missing.
+        what: &'static str,
+        /// The files that it could have come from.
+        expected: &'static str,
+    },
+
+    /// A loader was finished before it had all bytes.
+    #[error("the model `{model}` is not loaded yet: bytes are still wanted")]
+    Unfinished {
+        /// Name of the model.
+        model: String,
+    },
+
+    /// The prompt alone does not fit the context.
+    #[error("the prompt has {tokens} tokens, the context holds {context} with the answer")]
+    ContextFull {
+        /// Tokens of the prompt.
+        tokens: usize,
+        /// Positions of a sequence.
+        context: usize,
+    },
+
+    /// A device or level is not here.
+    #[error("backend `{wanted}` is not available: {reason}; here are: {available}")]
+    BackendUnavailable {
+        /// What was asked for.
+        wanted: String,
+        /// Why not.
+        reason: String,
+        /// What there is.
+        available: String,
+    },
+
+    /// An option is out of its range, or does not exist.
+    #[error("option `{option}` is {found}, expected {expected}")]
+    BadOption {
+        /// Its name.
+        option: &'static str,
+        /// Its value.
+        found: String,
+        /// What would do.
+        expected: String,
+    },
+
+    /// A step failed, and with it all generations that it served.
+    #[error(transparent)]
+    Step(Arc<Error>),
+
+    /// The engine has ended: its owner was dropped, or stopped after an error.
+    #[error("the engine has been disposed of")]
+    Disposed,
+}
+
+/// Kinds of errors, as JavaScript and scripts see them. Each has a remedy in `docs/errors.md`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ErrorCode {
+    /// A download failed.
+    Network,
+    /// There is nothing at the address.
+    NotFound,
+    /// A file is shorter than it says.
+    Truncated,
+    /// A file is damaged.
+    BadCheckpoint,
+    /// The model is of a kind that is not known.
+    UnsupportedModel,
+    /// The prompt does not fit.
+    ContextFull,
+    /// Memory ran out.
+    OutOfMemory,
+    /// The backend asked for is not here.
+    BackendUnavailable,
+    /// The device went away.
+    DeviceLost,
+    /// The engine was disposed of.
+    Disposed,
+    /// An option is wrong.
+    BadOption,
+}
+
+impl ErrorCode {
+    /// The code as it is written.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Network => "network",
+            Self::NotFound => "not-found",
+            Self::Truncated => "truncated",
+            Self::BadCheckpoint => "bad-checkpoint",
+            Self::UnsupportedModel => "unsupported-model",
+            Self::ContextFull => "context-full",
+            Self::OutOfMemory => "out-of-memory",
+            Self::BackendUnavailable => "backend-unavailable",
+            Self::DeviceLost => "device-lost",
+            Self::Disposed => "disposed",
+            Self::BadOption => "bad-option",
+        }
+    }
+}
+
+impl fmt::Display for ErrorCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Error {
+    /// The kind of this error.
+    #[must_use]
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
+                ErrorCode::NotFound
+            }
+            Self::Io { .. } => ErrorCode::Network,
+            Self::NoModel { .. } => ErrorCode::NotFound,
+            Self::Checkpoint(error) => checkpoint_code(error),
+            Self::Model(error) => model_code(error),
+            Self::Text(error) => text_code(error),
+            Self::Missing { .. } => ErrorCode::UnsupportedModel,
+            Self::Unfinished { .. } => ErrorCode::Truncated,
+            Self::ContextFull { .. } => ErrorCode::ContextFull,
+            Self::BackendUnavailable { .. } => ErrorCode::BackendUnavailable,
+            Self::BadOption { .. } => ErrorCode::BadOption,
+            Self::Step(error) => error.code(),
+            Self::Disposed => ErrorCode::Disposed,
+        }
+    }
+}
+
+impl From<ModelError> for Error {
+    fn from(error: ModelError) -> Self {
+        match error {
+            ModelError::Checkpoint(error) => Self::Checkpoint(error),
+            error => Self::Model(Arc::new(error)),
+        }
+    }
+}
+
+fn checkpoint_code(error: &CheckpointError) -> ErrorCode {
+    match error {
+        CheckpointError::Truncated { .. } => ErrorCode::Truncated,
+        CheckpointError::MissingFile { .. } => ErrorCode::NotFound,
+        CheckpointError::UnsupportedModel { .. } => ErrorCode::UnsupportedModel,
+        _ => ErrorCode::BadCheckpoint,
+    }
+}
+
+fn model_code(error: &ModelError) -> ErrorCode {
+    match error {
+        ModelError::Checkpoint(error) => checkpoint_code(error),
+        ModelError::Unsupported { .. } => ErrorCode::UnsupportedModel,
+        ModelError::Ops(OpsError::OutOfMemory { .. }) | ModelError::CacheFull { .. } => {
+            ErrorCode::OutOfMemory
+        }
+        ModelError::Ops(OpsError::DeviceLost { .. }) => ErrorCode::DeviceLost,
+        _ => ErrorCode::BadCheckpoint,
+    }
+}
+
+fn text_code(error: &TextError) -> ErrorCode {
+    match error {
+        TextError::OptionRange { .. }
+        | TextError::EmptyStopString { .. }
+        | TextError::TemplateRefused { .. } => ErrorCode::BadOption,
+        _ => ErrorCode::BadCheckpoint,
+    }
+}

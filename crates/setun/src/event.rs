@@ -1,0 +1,80 @@
+//! What a generation yields.
+
+use serde::Serialize;
+
+/// One event of a generation. The names of its JSON form are fixed.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+pub enum Event {
+    /// A token, and the text that it completes.
+    Text(TextDelta),
+    /// The last event.
+    Done(Done),
+}
+
+/// A token, and the text that it completes: nothing, while a character or a possible stop
+/// string is incomplete. The token that ends a text has an event too.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TextDelta {
+    /// Text to append.
+    pub text: String,
+    /// The token behind it.
+    pub token: u32,
+    /// Natural logarithm of the token's probability before any sampling option, if asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub logprob: Option<f64>,
+}
+
+/// How a generation ended and what it cost.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Done {
+    /// Why it ended.
+    pub finish_reason: FinishReason,
+    /// The stop string that ended it, if one did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stop: Option<String>,
+    /// Tokens in and out.
+    pub usage: Usage,
+    /// Times.
+    pub timings: Timings,
+    /// The seed that gives this text again.
+    pub seed: u64,
+    /// The device that ran.
+    pub backend: &'static str,
+    /// The level of the device that ran.
+    pub level: &'static str,
+    /// Name of the model.
+    pub model: String,
+}
+
+/// Why a generation ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FinishReason {
+    /// An end token or a stop string.
+    Stop,
+    /// The most tokens that were asked for, or that fit the context.
+    Length,
+    /// The caller.
+    Aborted,
+}
+
+/// Tokens in and out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Usage {
+    /// Tokens of the prompt, special ones included.
+    pub prompt_tokens: usize,
+    /// Tokens generated, an end token included.
+    pub generated_tokens: usize,
+}
+
+/// Times of a generation.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Timings {
+    /// Seconds that loading the model took.
+    pub load_seconds: f64,
+    /// Seconds from the request to the first token.
+    pub first_token_seconds: f64,
+    /// Tokens a second after the first one; 0 if there is none.
+    pub tokens_per_second: f64,
+}

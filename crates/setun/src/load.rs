@@ -1,0 +1,114 @@
+//! Loading a model from wherever its bytes are.
+
+use setun_checkpoint::{Answer, Reader, Source, Want};
+use setun_model::WeightsBuilder;
+use setun_text::{ChatTemplate, ChatTemplateFiles, HfTokenizer, SamplerOptions};
+use std::sync::Arc;
+use web_time::Instant;
+
+use crate::{error::Error, model::Model};
+
+/// Longer contexts are served up to here: tables for the positions are made beforehand.
+const MAX_POSITIONS: usize = 1 << 17;
+
+/// Loads a model without doing any IO: it says which bytes it wants next and is handed them.
+///
+/// ```no_run
+/// # fn read(want: &setun::Want) -> Option<Vec<u8>> { None }
+/// let mut loader = setun::Loader::new(setun::Source::Folder, "my model");
+/// while let Some(want) = loader.want() {
+///     let bytes: Option<Vec<u8>> = read(&want); // from a disk, a network, a test
+///     loader.give(bytes.as_deref())?;
+/// }
+/// let model = loader.finish()?;
+/// # Ok::<(), setun::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Loader {
+    name: String,
+    reader: Reader,
+    weights: Option<WeightsBuilder>,
+    begun: Instant,
+}
+
+impl Loader {
+    /// A loader for a folder or a file, with a name for the model to be reported by.
+    #[must_use]
+    pub fn new(source: Source, name: impl Into<String>) -> Self {
+        let reader = Reader::new(source);
+        Self { name: name.into(), reader, weights: None, begun: Instant::now() }
+    }
+
+    /// The bytes that come next, or `None` when all are there. Ranges of one file come in
+    /// ascending order, so that one sequential download serves them.
+    #[must_use]
+    pub fn want(&self) -> Option<Want> {
+        self.reader.want()
+    }
+
+    /// The bytes that were wanted; fewer where the file ends, `None` where there is no file.
+    ///
+    /// # Errors
+    ///
+    /// If a file is missing, damaged, or not of a model that can be run. The first headers
+    /// are checked whole before any tensor is asked for.
+    pub fn give(&mut self, bytes: Option<&[u8]>) -> Result<(), Error> {
+        let tensor = self.reader.give(bytes.map_or(Answer::Missing, Answer::Bytes))?;
+        if self.weights.is_none()
+            && let (Some(config), Some(tensors)) = (self.reader.config(), self.reader.tensors())
+        {
+            let positions = config.context_length.min(MAX_POSITIONS);
+            let builder = WeightsBuilder::new(config, tensors, positions)?;
+            self.weights = Some(builder);
+        }
+        if let (Some(tensor), Some(weights)) = (tensor, &mut self.weights) {
+            weights.add(tensor)?;
+        }
+        Ok(())
+    }
+
+    /// Bytes of all tensors, once the headers are known: for progress.
+    #[must_use]
+    pub fn total_bytes(&self) -> Option<u64> {
+        let tensors = self.reader.tensors()?;
+        Some(tensors.iter().map(|tensor| tensor.range.end - tensor.range.start).sum())
+    }
+
+    /// The model.
+    ///
+    /// # Errors
+    ///
+    /// If bytes are still wanted, or the tokenizer or the chat template cannot be read.
+    pub fn finish(self) -> Result<Model, Error> {
+        let files = self.reader.files();
+        let tokenizer = files.get("tokenizer.json").map(HfTokenizer::from_bytes).transpose()?;
+        let template = ChatTemplate::from_files(ChatTemplateFiles {
+            tokenizer_config: files.get("tokenizer_config.json"),
+            chat_template_jinja: files.get("chat_template.jinja"),
+            chat_template_json: files.get("chat_template.json"),
+        })?;
+        let generation = self.reader.generation();
+        let sampling = generation.do_sample.unwrap_or(false);
+        let temperature = if sampling { generation.temperature.unwrap_or(1.0) } else { 0.0 };
+        let defaults = SamplerOptions {
+            temperature,
+            top_k: generation.top_k.unwrap_or(0),
+            top_p: generation.top_p.unwrap_or(1.0),
+            min_p: generation.min_p.unwrap_or(0.0),
+            repetition_penalty: generation.repetition_penalty.unwrap_or(1.0),
+        };
+        let config = self.reader.config().cloned();
+        let (Some(config), Some(weights)) = (config, self.weights) else {
+            return Err(Error::Unfinished { model: self.name });
+        };
+        Ok(Model {
+            name: self.name,
+            config,
+            weights: weights.finish()?,
+            tokenizer: tokenizer.map(|tokenizer| Arc::new(tokenizer) as _),
+            template: template.map(Arc::new),
+            defaults,
+            load_seconds: self.begun.elapsed().as_secs_f64(),
+        })
+    }
+}

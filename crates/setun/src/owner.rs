@@ -1,0 +1,252 @@
+//! The one owner of a model: it steps a list of sequences, and nobody else touches the model.
+//!
+//! A step takes one row of every sequence that decodes, and fills up with rows of prompts.
+//! As logits do not depend on the batch or on how a prompt is cut, both are free choices:
+//! the number of prompt rows is set so that a step takes no longer than a target time, which
+//! keeps cancelling and other streams responsive.
+
+use std::{collections::VecDeque, time::Duration};
+
+use futures::{StreamExt, channel::mpsc::UnboundedReceiver, future::LocalBoxFuture};
+use setun_model::{Batch, Model, PagedCache};
+use web_time::Instant;
+
+use crate::{
+    error::Error,
+    event::FinishReason,
+    sequence::{Next, Report, Request, Sequence},
+    stream::{Demand, Queue},
+};
+
+/// Time that a step should stay under.
+const STEP_TARGET: Duration = Duration::from_millis(50);
+
+/// What the owner is told.
+#[derive(Debug)]
+pub(crate) enum Command {
+    /// A new generation.
+    Generate(Box<Request>),
+    /// A consumer took events, cancelled or left.
+    Wake,
+}
+
+/// Called between steps, so that a host with one thread can do something else.
+pub(crate) type Pacer = Box<dyn FnMut() -> LocalBoxFuture<'static, ()>>;
+
+pub(crate) struct Owner {
+    model: Box<dyn Model>,
+    report: Report,
+    cache: PagedCache,
+    waiting: VecDeque<Box<Request>>,
+    running: Vec<Running>,
+    logits: Vec<f32>,
+    prompt_rows: usize,
+}
+
+struct Running {
+    sequence: Sequence,
+    reserved_blocks: usize,
+    rows: usize, // of the step under way
+}
+
+impl Owner {
+    /// `max_blocks` bounds the cache; it must hold one whole context.
+    pub(crate) fn new(model: Box<dyn Model>, report: Report, max_blocks: usize) -> Self {
+        let cache = PagedCache::new(model.block_positions(), max_blocks);
+        Self {
+            model,
+            report,
+            cache,
+            waiting: VecDeque::new(),
+            running: vec![],
+            logits: vec![],
+            prompt_rows: 16,
+        }
+    }
+
+    /// Runs until every handle and stream is gone.
+    pub(crate) async fn run(mut self, mut commands: UnboundedReceiver<Command>, mut pace: Pacer) {
+        loop {
+            while let Ok(command) = commands.try_recv() {
+                self.take(command);
+            }
+            self.drop_ended();
+            self.admit();
+            if self.has_work() {
+                self.step().await;
+                pace().await;
+            } else {
+                match commands.next().await {
+                    Some(command) => self.take(command),
+                    None => return,
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, command: Command) {
+        match command {
+            Command::Generate(request) => self.waiting.push_back(request),
+            Command::Wake => {}
+        }
+    }
+
+    /// Takes out sequences whose consumers have left or cancelled.
+    fn drop_ended(&mut self) {
+        let ended = |queue: &Queue| matches!(queue.demand(), Demand::Cancel | Demand::Gone);
+        for index in (0..self.running.len()).rev() {
+            if ended(self.running[index].sequence.queue()) {
+                self.end(index, FinishReason::Aborted, None);
+            }
+        }
+        for index in (0..self.waiting.len()).rev() {
+            if ended(&self.waiting[index].queue)
+                && let Some(request) = self.waiting.remove(index)
+            {
+                let sequence = Sequence::new(*request, self.cache.create());
+                sequence.finish(FinishReason::Aborted, None, &self.report);
+                self.cache.remove(sequence.id);
+            }
+        }
+    }
+
+    /// Starts waiting requests, in order, while all that are started can be finished: the
+    /// blocks that each may come to need are set aside.
+    fn admit(&mut self) {
+        while let Some(request) = self.waiting.front() {
+            let blocks = request.most_positions().div_ceil(self.cache.block_positions());
+            let reserved: usize = self.running.iter().map(|running| running.reserved_blocks).sum();
+            let total = self.cache.free_blocks() + self.blocks_in_use();
+            if reserved + blocks > total {
+                return;
+            }
+            if let Some(request) = self.waiting.pop_front() {
+                let sequence = Sequence::new(*request, self.cache.create());
+                self.running.push(Running { sequence, reserved_blocks: blocks, rows: 0 });
+            }
+        }
+    }
+
+    fn blocks_in_use(&self) -> usize {
+        let blocks =
+            |running: &Running| self.cache.blocks(running.sequence.id).map_or(0, <[_]>::len);
+        self.running.iter().map(blocks).sum()
+    }
+
+    fn has_work(&self) -> bool {
+        self.running.iter().any(|running| running.sequence.queue().demand() == Demand::More)
+    }
+
+    async fn step(&mut self) {
+        let started = Instant::now();
+        let (batch, prompt_rows) = match self.batch() {
+            Ok(batch) => batch,
+            Err(error) => return self.fail_all(error),
+        };
+        let result = self.model.forward(&batch, &mut self.cache, &mut self.logits).await;
+        if let Err(error) = result {
+            return self.fail_all(error.into());
+        }
+        self.accept();
+        if prompt_rows > 0 {
+            self.adapt(prompt_rows, started.elapsed());
+        }
+    }
+
+    /// The rows of the next step, and how many of them are more than one row a sequence.
+    fn batch(&mut self) -> Result<(Batch, usize), Error> {
+        let mut batch = Batch::default();
+        let mut prompt_rows = 0;
+        let mut free = self.model.max_rows();
+        for running in &mut self.running {
+            running.rows = 0;
+            let sequence = &running.sequence;
+            if free == 0 || sequence.queue().demand() != Demand::More {
+                continue;
+            }
+            let pending = sequence.pending().len();
+            let rows = if pending == 1 {
+                1
+            } else {
+                pending.min(self.prompt_rows.saturating_sub(prompt_rows).max(1))
+            };
+            let rows = rows.min(free);
+            self.cache.extend(sequence.id, rows)?;
+            let tokens = &sequence.pending()[..rows];
+            batch.push_run(sequence.id, sequence.cached(), tokens, rows == pending);
+            running.rows = rows;
+            free -= rows;
+            if pending > 1 {
+                prompt_rows += rows;
+            }
+        }
+        Ok((batch, prompt_rows))
+    }
+
+    /// Hands each sequence whose last row is done its logits.
+    fn accept(&mut self) {
+        let vocab = self.model.vocab_size();
+        let mut logits = self.logits.chunks_exact(vocab);
+        let mut ended = vec![];
+        for (index, running) in self.running.iter_mut().enumerate() {
+            if running.rows == 0 {
+                continue;
+            }
+            running.sequence.advance(running.rows);
+            if !running.sequence.pending().is_empty() {
+                continue;
+            }
+            let Some(row) = logits.next() else { break };
+            match running.sequence.accept(row) {
+                Ok(Next::Continue) => {}
+                Ok(Next::Finished(reason, stop)) => ended.push((index, Ok((reason, stop)))),
+                Err(error) => ended.push((index, Err(error))),
+            }
+        }
+        for (index, end) in ended.into_iter().rev() {
+            match end {
+                Ok((reason, stop)) => self.end(index, reason, stop),
+                Err(error) => {
+                    self.running[index].sequence.queue().push(Err(error));
+                    self.forget(index);
+                }
+            }
+        }
+    }
+
+    /// Aims at the step time that is wanted, by at most a factor of two a step.
+    fn adapt(&mut self, rows: usize, elapsed: Duration) {
+        let nanos = |time: Duration| usize::try_from(time.as_nanos()).unwrap_or(usize::MAX);
+        let row = (nanos(elapsed) / rows).max(1);
+        let aim = nanos(STEP_TARGET) / row;
+        self.prompt_rows =
+            aim.clamp(self.prompt_rows / 2, self.prompt_rows * 2).clamp(1, self.model.max_rows());
+    }
+
+    fn end(&mut self, index: usize, reason: FinishReason, stop: Option<String>) {
+        self.running[index].sequence.finish(reason, stop, &self.report);
+        self.forget(index);
+    }
+
+    fn forget(&mut self, index: usize) {
+        let running = self.running.remove(index);
+        self.cache.remove(running.sequence.id);
+    }
+
+    /// A step failed, so the contents of the cache at its positions are not known. All
+    /// generations under way end with the error; new ones may start.
+    fn fail_all(&mut self, error: Error) {
+        let error = std::sync::Arc::new(error);
+        while let Some(running) = self.running.pop() {
+            running.sequence.queue().push(Err(Error::Step(std::sync::Arc::clone(&error))));
+            self.cache.remove(running.sequence.id);
+        }
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        self.running.iter().for_each(|running| running.sequence.queue().close());
+        self.waiting.iter().for_each(|request| request.queue.close());
+    }
+}

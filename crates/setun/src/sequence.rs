@@ -1,0 +1,173 @@
+//! One generation, as its owner sees it.
+
+use std::sync::Arc;
+
+use setun_model::SequenceId;
+use setun_text::{Draw, Sampler, StopStrings, StreamDecoder, logprob};
+use web_time::Instant;
+
+use crate::{
+    error::Error,
+    event::{Done, Event, FinishReason, TextDelta, Timings, Usage},
+    stream::Queue,
+};
+
+/// A request that has passed all checks.
+#[derive(Debug)]
+pub(crate) struct Request {
+    pub(crate) prompt: Vec<u32>,
+    pub(crate) max_tokens: usize,
+    pub(crate) sampler: Sampler,
+    pub(crate) seed: u64,
+    pub(crate) decoder: Option<StreamDecoder>,
+    pub(crate) stops: StopStrings,
+    pub(crate) eos_tokens: Vec<u32>,
+    pub(crate) logprobs: bool,
+    pub(crate) queue: Arc<Queue>,
+    pub(crate) asked: Instant,
+}
+
+/// What is the same for all generations of an engine.
+#[derive(Clone, Debug)]
+pub(crate) struct Report {
+    pub(crate) backend: &'static str,
+    pub(crate) level: &'static str,
+    pub(crate) model: String,
+    pub(crate) load_seconds: f64,
+}
+
+/// A generation with its place in the cache.
+#[derive(Debug)]
+pub(crate) struct Sequence {
+    request: Request,
+    pub(crate) id: SequenceId,
+    tokens: Vec<u32>, // prompt and generated
+    cached: usize,    // tokens whose keys and values are in the cache
+    first_token: Option<Instant>,
+}
+
+/// Whether a generation goes on.
+pub(crate) enum Next {
+    Continue,
+    Finished(FinishReason, Option<String>),
+}
+
+impl Sequence {
+    pub(crate) fn new(request: Request, id: SequenceId) -> Self {
+        let tokens = request.prompt.clone();
+        Self { request, id, tokens, cached: 0, first_token: None }
+    }
+
+    pub(crate) fn queue(&self) -> &Queue {
+        &self.request.queue
+    }
+
+    /// Positions that are in the cache.
+    pub(crate) fn cached(&self) -> usize {
+        self.cached
+    }
+
+    /// Tokens that are not in the cache: the rest of the prompt, or the last token.
+    pub(crate) fn pending(&self) -> &[u32] {
+        &self.tokens[self.cached..]
+    }
+
+    /// The next `count` pending tokens have entered the cache.
+    pub(crate) fn advance(&mut self, count: usize) {
+        self.cached += count;
+    }
+
+    /// Chooses the next token and emits its event.
+    ///
+    /// # Errors
+    ///
+    /// If the logits are not finite, or a token cannot be decoded.
+    pub(crate) fn accept(&mut self, logits: &[f32]) -> Result<Next, Error> {
+        let index = self.generated() as u64;
+        let draw = Draw { seed: self.request.seed, sequence: 0, index };
+        let token = self.request.sampler.sample(logits, &self.tokens, draw)?.token;
+        let logprob = self.request.logprobs.then(|| logprob(logits, token));
+        self.first_token.get_or_insert_with(Instant::now);
+        self.tokens.push(token);
+
+        let ends = self.request.eos_tokens.contains(&token);
+        let next = if ends {
+            Next::Finished(FinishReason::Stop, None)
+        } else if self.generated() >= self.request.max_tokens {
+            Next::Finished(FinishReason::Length, None)
+        } else {
+            Next::Continue
+        };
+        let (text, stopped) = self.decode(token, ends, matches!(next, Next::Finished(..)))?;
+        self.queue().push(Ok(Event::Text(TextDelta { text, token, logprob })));
+        Ok(match stopped {
+            Some(stop) => Next::Finished(FinishReason::Stop, Some(stop)),
+            None => next,
+        })
+    }
+
+    /// The text that a token completes, held back while it may belong to a stop string.
+    fn decode(
+        &mut self,
+        token: u32,
+        ends: bool,
+        last: bool,
+    ) -> Result<(String, Option<String>), Error> {
+        let request = &mut self.request;
+        let Some(decoder) = &mut request.decoder else { return Ok((String::new(), None)) };
+        let mut delta = if ends { String::new() } else { decoder.push(token)? };
+        if last {
+            delta.push_str(&decoder.finish()?);
+        }
+        let step = request.stops.push(&delta);
+        let mut text = step.text;
+        if last && step.stopped.is_none() {
+            text.push_str(&request.stops.flush());
+        }
+        Ok((text, step.stopped))
+    }
+
+    /// Emits the last event.
+    pub(crate) fn finish(&self, reason: FinishReason, stop: Option<String>, report: &Report) {
+        let generated = self.generated();
+        let first = self.first_token;
+        let first_token_seconds =
+            first.map_or(0.0, |first| (first - self.request.asked).as_secs_f64());
+        let after_first = first.map_or(0.0, |first| first.elapsed().as_secs_f64());
+        let tokens_per_second = if generated > 1 && after_first > 0.0 {
+            to_f64(generated - 1) / after_first
+        } else {
+            0.0
+        };
+        self.queue().push(Ok(Event::Done(Done {
+            finish_reason: reason,
+            stop,
+            usage: Usage { prompt_tokens: self.request.prompt.len(), generated_tokens: generated },
+            timings: Timings {
+                load_seconds: report.load_seconds,
+                first_token_seconds,
+                tokens_per_second,
+            },
+            seed: self.request.seed,
+            backend: report.backend,
+            level: report.level,
+            model: report.model.clone(),
+        })));
+    }
+
+    fn generated(&self) -> usize {
+        self.tokens.len() - self.request.prompt.len()
+    }
+}
+
+impl Request {
+    /// Most positions that this generation can come to hold: the last token is never cached.
+    pub(crate) fn most_positions(&self) -> usize {
+        self.prompt.len() + self.max_tokens - 1
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a count of tokens")]
+fn to_f64(count: usize) -> f64 {
+    count as f64
+}

@@ -1,0 +1,244 @@
+//! The stream of one generation, and the queue between it and the engine's owner.
+
+use std::{
+    collections::VecDeque,
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll, Waker},
+};
+
+use futures::{Stream, channel::mpsc::UnboundedSender, stream::FusedStream};
+
+use crate::{
+    error::Error,
+    event::{Done, Event, TextDelta},
+    owner::Command,
+};
+
+/// Events that wait for the consumer before the generation pauses.
+const CREDIT: usize = 64;
+
+/// A running generation: a stream of [`Event`]s, the last of which is [`Event::Done`].
+///
+/// It runs ahead of its consumer by some tokens and then waits. Dropping it ends the
+/// generation and frees its cache.
+#[derive(Debug)]
+pub struct GenerationStream {
+    queue: Arc<Queue>,
+    commands: UnboundedSender<Command>,
+    ended: bool,
+}
+
+/// Ends a generation from elsewhere. The stream then yields a last event, with
+/// [`FinishReason::Aborted`](crate::FinishReason::Aborted).
+#[derive(Clone, Debug)]
+pub struct CancelHandle {
+    queue: Arc<Queue>,
+    commands: UnboundedSender<Command>,
+}
+
+/// A finished generation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Completion {
+    /// The whole text.
+    pub text: String,
+    /// The tokens behind it.
+    pub tokens: Vec<u32>,
+    /// How it ended.
+    pub done: Done,
+}
+
+impl GenerationStream {
+    pub(crate) fn new(queue: Arc<Queue>, commands: UnboundedSender<Command>) -> Self {
+        Self { queue, commands, ended: false }
+    }
+
+    /// A handle that ends this generation.
+    #[must_use]
+    pub fn cancel_handle(&self) -> CancelHandle {
+        CancelHandle { queue: Arc::clone(&self.queue), commands: self.commands.clone() }
+    }
+
+    /// The events as an iterator that waits for each. Not for use inside an async task.
+    #[cfg(not(target_family = "wasm"))]
+    pub fn blocking(self) -> impl Iterator<Item = Result<Event, Error>> {
+        Blocking(self)
+    }
+
+    /// Waits for the end.
+    ///
+    /// # Errors
+    ///
+    /// As the generation's own.
+    #[cfg(not(target_family = "wasm"))]
+    pub fn wait(self) -> Result<Completion, Error> {
+        let (mut text, mut tokens) = (String::new(), vec![]);
+        for event in self.blocking() {
+            match event? {
+                Event::Text(TextDelta { text: delta, token, .. }) => {
+                    text.push_str(&delta);
+                    tokens.push(token);
+                }
+                Event::Done(done) => return Ok(Completion { text, tokens, done }),
+            }
+        }
+        Err(Error::Disposed)
+    }
+
+    /// The events that are ready: all at once, without waiting for more.
+    pub fn take_ready(&mut self) -> Vec<Result<Event, Error>> {
+        let ready: Vec<_> = self.queue.lock().events.drain(..).collect();
+        self.note(ready.last());
+        if !ready.is_empty() {
+            self.tell_owner();
+        }
+        ready
+    }
+
+    fn note(&mut self, event: Option<&Result<Event, Error>>) {
+        self.ended |= matches!(event, Some(Ok(Event::Done(_)) | Err(_)));
+    }
+
+    fn tell_owner(&self) {
+        // An owner that is gone needs no telling: the queue says so.
+        let _ = self.commands.unbounded_send(Command::Wake);
+    }
+}
+
+impl Stream for GenerationStream {
+    type Item = Result<Event, Error>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if self.ended {
+            return Poll::Ready(None);
+        }
+        let event = {
+            let mut state = self.queue.lock();
+            let had_credit = state.has_credit();
+            match state.events.pop_front() {
+                Some(event) => (event, had_credit),
+                None if state.closed => (Err(Error::Disposed), true),
+                None => {
+                    state.waker = Some(context.waker().clone());
+                    return Poll::Pending;
+                }
+            }
+        };
+        let (event, had_credit) = event;
+        if !had_credit {
+            self.tell_owner();
+        }
+        self.note(Some(&event));
+        Poll::Ready(Some(event))
+    }
+}
+
+impl FusedStream for GenerationStream {
+    fn is_terminated(&self) -> bool {
+        self.ended
+    }
+}
+
+impl Drop for GenerationStream {
+    fn drop(&mut self) {
+        self.queue.lock().dropped = true;
+        self.tell_owner();
+    }
+}
+
+impl CancelHandle {
+    /// Ends the generation. One that has ended already is not changed.
+    pub fn cancel(&self) {
+        self.queue.lock().cancelled = true;
+        let _ = self.commands.unbounded_send(Command::Wake);
+    }
+}
+
+#[cfg(not(target_family = "wasm"))]
+struct Blocking(GenerationStream);
+
+#[cfg(not(target_family = "wasm"))]
+impl Iterator for Blocking {
+    type Item = Result<Event, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        pollster::block_on(futures::StreamExt::next(&mut self.0))
+    }
+}
+
+/// The queue between the owner and a stream.
+#[derive(Debug, Default)]
+pub(crate) struct Queue {
+    state: Mutex<QueueState>,
+}
+
+#[derive(Debug, Default)]
+struct QueueState {
+    events: VecDeque<Result<Event, Error>>,
+    waker: Option<Waker>,
+    cancelled: bool,
+    dropped: bool,
+    closed: bool,
+}
+
+/// What the consumer wants of its generation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Demand {
+    /// More events.
+    More,
+    /// None for now.
+    Pause,
+    /// The end, and to be told of it.
+    Cancel,
+    /// Nothing any more.
+    Gone,
+}
+
+impl QueueState {
+    fn has_credit(&self) -> bool {
+        self.events.len() < CREDIT
+    }
+}
+
+impl Queue {
+    pub(crate) fn push(&self, event: Result<Event, Error>) {
+        let waker = {
+            let mut state = self.lock();
+            state.events.push_back(event);
+            state.waker.take()
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    pub(crate) fn demand(&self) -> Demand {
+        let state = self.lock();
+        if state.dropped {
+            Demand::Gone
+        } else if state.cancelled {
+            Demand::Cancel
+        } else if state.has_credit() {
+            Demand::More
+        } else {
+            Demand::Pause
+        }
+    }
+
+    /// Nothing more will come.
+    pub(crate) fn close(&self) {
+        let waker = {
+            let mut state = self.lock();
+            state.closed = true;
+            state.waker.take()
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    // The state is consistent between any two statements, so a panic elsewhere spoils nothing.
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
