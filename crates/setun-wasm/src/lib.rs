@@ -4,10 +4,20 @@
 //! variants from the same source: 128-bit SIMD, relaxed SIMD, and both again with threads.
 
 mod build;
+mod error;
+mod events;
+mod generation;
+mod loader;
+mod model;
+mod options;
+mod pace;
 #[cfg(all(target_arch = "wasm32", target_feature = "atomics"))]
 mod threads;
 
 pub use build::BuildInfo;
+pub use generation::Generation;
+pub use loader::Loader;
+pub use model::Model;
 
 /// Runs once, when the module is instantiated: a Rust panic is then readable in the console.
 #[wasm_bindgen::prelude::wasm_bindgen(start)]

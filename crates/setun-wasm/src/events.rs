@@ -1,0 +1,78 @@
+//! Events with the names that JavaScript uses.
+
+use serde::Serialize;
+use setun::{Done, FinishReason, TextDelta};
+
+/// [`setun::Event`] in camel case.
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "lowercase", rename_all_fields = "camelCase")]
+pub(crate) enum Event {
+    Text {
+        text: String,
+        token: u32,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        logprob: Option<f64>,
+    },
+    Done {
+        finish_reason: FinishReason,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        stop: Option<String>,
+        usage: Usage,
+        timings: Timings,
+        seed: u64,
+        backend: &'static str,
+        level: &'static str,
+        model: String,
+    },
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Usage {
+    prompt_tokens: usize,
+    generated_tokens: usize,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Timings {
+    load_seconds: f64,
+    first_token_seconds: f64,
+    tokens_per_second: f64,
+}
+
+impl From<setun::Event> for Event {
+    fn from(event: setun::Event) -> Self {
+        match event {
+            setun::Event::Text(TextDelta { text, token, logprob }) => {
+                Self::Text { text, token, logprob }
+            }
+            setun::Event::Done(Done {
+                finish_reason,
+                stop,
+                usage,
+                timings,
+                seed,
+                backend,
+                level,
+                model,
+            }) => Self::Done {
+                finish_reason,
+                stop,
+                usage: Usage {
+                    prompt_tokens: usage.prompt_tokens,
+                    generated_tokens: usage.generated_tokens,
+                },
+                timings: Timings {
+                    load_seconds: timings.load_seconds,
+                    first_token_seconds: timings.first_token_seconds,
+                    tokens_per_second: timings.tokens_per_second,
+                },
+                seed,
+                backend,
+                level,
+                model,
+            },
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! `Generation`: events as they come.
+
+use std::{cell::RefCell, rc::Rc};
+
+use futures::StreamExt;
+use js_sys::{Array, Promise};
+use setun::{CancelHandle, GenerationStream};
+use wasm_bindgen::prelude::*;
+
+use crate::{error::to_js, events::Event};
+
+/// A running generation. Freeing it ends it.
+#[wasm_bindgen]
+pub struct Generation {
+    stream: Rc<RefCell<GenerationStream>>,
+    cancel: CancelHandle,
+}
+
+impl Generation {
+    pub(crate) fn new(stream: GenerationStream) -> Self {
+        let cancel = stream.cancel_handle();
+        Self { stream: Rc::new(RefCell::new(stream)), cancel }
+    }
+}
+
+#[wasm_bindgen]
+impl Generation {
+    /// All events that are ready, once there is one; `undefined` after the end. Rejects if the
+    /// generation fails.
+    #[must_use]
+    pub fn next(&self) -> Promise {
+        let stream = Rc::clone(&self.stream);
+        wasm_bindgen_futures::future_to_promise(async move {
+            let first = std::future::poll_fn(|context| match stream.try_borrow_mut() {
+                Ok(mut stream) => stream.poll_next_unpin(context),
+                Err(_) => std::task::Poll::Ready(None),
+            });
+            let Some(first) = first.await else { return Ok(JsValue::UNDEFINED) };
+            let rest = stream.borrow_mut().take_ready();
+            let events = Array::new();
+            for event in std::iter::once(first).chain(rest) {
+                let event = event.map_err(|error| to_js(&error))?;
+                events.push(&serde_wasm_bindgen::to_value(&Event::from(event))?);
+            }
+            Ok(events.into())
+        })
+    }
+
+    /// Ends the generation; its last event says `aborted`.
+    pub fn stop(&self) {
+        self.cancel.cancel();
+    }
+}

@@ -1,0 +1,121 @@
+//! `Model`: a running engine.
+
+use serde::Serialize;
+use setun::{Engine, Message, Prompt};
+use wasm_bindgen::prelude::*;
+
+use crate::{
+    error::{bad_option, to_js},
+    generation::Generation,
+    options,
+};
+
+/// A loaded model.
+#[wasm_bindgen]
+pub struct Model(Engine);
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Info<'a> {
+    name: &'a str,
+    backend: &'static str,
+    level: &'static str,
+    threads: usize,
+    vocab_size: usize,
+    context_length: usize,
+    has_chat_template: bool,
+    load_seconds: f64,
+    weight_bytes: usize,
+    defaults: Defaults,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Defaults {
+    temperature: f32,
+    top_k: usize,
+    top_p: f32,
+    min_p: f32,
+    repetition_penalty: f32,
+}
+
+impl Model {
+    pub(crate) fn new(engine: Engine) -> Self {
+        Self(engine)
+    }
+
+    fn start(&self, prompt: Prompt, options: JsValue) -> Result<Generation, JsValue> {
+        let options = options::parse(options)?;
+        let stream = self.0.generate(prompt, options).map_err(|error| to_js(&error))?;
+        Ok(Generation::new(stream))
+    }
+}
+
+#[wasm_bindgen]
+impl Model {
+    /// What the model is and where it runs.
+    ///
+    /// # Errors
+    ///
+    /// None that a caller can cause.
+    #[wasm_bindgen(getter)]
+    pub fn info(&self) -> Result<JsValue, JsValue> {
+        let defaults = self.0.sampling_defaults();
+        Ok(serde_wasm_bindgen::to_value(&Info {
+            name: self.0.model_name(),
+            backend: self.0.backend(),
+            level: self.0.level(),
+            threads: self.0.threads(),
+            vocab_size: self.0.vocab_size(),
+            context_length: self.0.context_length(),
+            has_chat_template: self.0.has_chat_template(),
+            load_seconds: self.0.load_seconds(),
+            weight_bytes: self.0.weight_bytes(),
+            defaults: Defaults {
+                temperature: defaults.temperature,
+                top_k: defaults.top_k,
+                top_p: defaults.top_p,
+                min_p: defaults.min_p,
+                repetition_penalty: defaults.repetition_penalty,
+            },
+        })?)
+    }
+
+    /// Continues a text.
+    ///
+    /// # Errors
+    ///
+    /// If an option is wrong or the prompt does not fit.
+    pub fn generate(&self, prompt: String, options: JsValue) -> Result<Generation, JsValue> {
+        self.start(Prompt::Text(prompt), options)
+    }
+
+    /// Answers a conversation: `[{role, content}, …]`.
+    ///
+    /// # Errors
+    ///
+    /// As `generate`; also if the model has no chat template, or it refuses the messages.
+    pub fn chat(&self, messages: JsValue, options: JsValue) -> Result<Generation, JsValue> {
+        let messages: Vec<Message> =
+            serde_wasm_bindgen::from_value(messages).map_err(|e| bad_option(&e.to_string()))?;
+        self.start(Prompt::Chat(messages), options)
+    }
+
+    /// Tokens of a text.
+    ///
+    /// # Errors
+    ///
+    /// If the model has no tokenizer.
+    pub fn tokenize(&self, text: &str) -> Result<Vec<u32>, JsValue> {
+        self.0.tokenize(text).map_err(|error| to_js(&error))
+    }
+
+    /// Text of tokens.
+    ///
+    /// # Errors
+    ///
+    /// If the model has no tokenizer.
+    pub fn detokenize(&self, tokens: &[u32]) -> Result<String, JsValue> {
+        self.0.detokenize(tokens).map_err(|error| to_js(&error))
+    }
+}

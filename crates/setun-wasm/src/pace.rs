@@ -1,0 +1,90 @@
+//! Going back to the event loop between steps, so that a worker hears its messages.
+
+use std::{cell::RefCell, rc::Rc, time::Duration};
+
+use futures::{
+    channel::oneshot,
+    future::{FutureExt, LocalBoxFuture, ready},
+};
+use js_sys::{Function, Reflect, global};
+use wasm_bindgen::{JsCast, JsValue, closure::Closure};
+use web_sys::MessageChannel;
+use web_time::Instant;
+
+/// Work between two visits to the event loop.
+const TURN: Duration = Duration::from_millis(8);
+
+/// Decides when to visit the event loop, and does so by a macrotask: a resolved promise would
+/// not let messages in, and a timer waits 4 ms.
+pub(crate) struct Pace {
+    last: Instant,
+    macrotask: Macrotask,
+}
+
+#[derive(Clone)]
+enum Macrotask {
+    /// Node's own.
+    Immediate(Function),
+    /// A message to oneself.
+    Channel { channel: MessageChannel, waiting: Rc<RefCell<Option<oneshot::Sender<()>>>> },
+    /// Neither is there: go on without a pause.
+    None,
+}
+
+impl Pace {
+    pub(crate) fn new() -> Self {
+        Self { last: Instant::now(), macrotask: Macrotask::new() }
+    }
+
+    pub(crate) fn pause(&mut self) -> LocalBoxFuture<'static, ()> {
+        if self.last.elapsed() < TURN {
+            return ready(()).boxed_local();
+        }
+        // The next turn begins when this future is done, or a little before.
+        self.last = Instant::now();
+        let macrotask = self.macrotask.clone();
+        async move { macrotask.run().await }.boxed_local()
+    }
+}
+
+impl Macrotask {
+    fn new() -> Self {
+        let immediate = Reflect::get(&global(), &JsValue::from_str("setImmediate"));
+        if let Some(function) = immediate.ok().and_then(|value| value.dyn_into().ok()) {
+            return Self::Immediate(function);
+        }
+        let Ok(channel) = MessageChannel::new() else { return Self::None };
+        let waiting: Rc<RefCell<Option<oneshot::Sender<()>>>> = Rc::default();
+        let woken = Rc::clone(&waiting);
+        let listener = Closure::<dyn FnMut()>::new(move || {
+            if let Some(waiting) = woken.borrow_mut().take() {
+                let _ = waiting.send(());
+            }
+        });
+        channel.port1().set_onmessage(Some(listener.into_js_value().unchecked_ref()));
+        Self::Channel { channel, waiting }
+    }
+
+    async fn run(&self) {
+        let (sender, receiver) = oneshot::channel();
+        match self {
+            Self::Immediate(function) => {
+                let resolve = Closure::once_into_js(move || {
+                    let _ = sender.send(());
+                });
+                if function.call1(&JsValue::UNDEFINED, &resolve).is_err() {
+                    return;
+                }
+            }
+            Self::Channel { channel, waiting } => {
+                *waiting.borrow_mut() = Some(sender);
+                if channel.port2().post_message(&JsValue::UNDEFINED).is_err() {
+                    return;
+                }
+            }
+            Self::None => return,
+        }
+        // A sender that is gone has nothing to wait for.
+        let _ = receiver.await;
+    }
+}
