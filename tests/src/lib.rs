@@ -1,1 +1,12 @@
-//! Shared test helpers.
+//! Fixtures and helpers that the tests of this folder share.
+
+pub mod golden;
+pub mod run;
+
+use std::path::PathBuf;
+
+/// A file or folder of `tests/fixtures`.
+#[must_use]
+pub fn fixture(path: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(path)
+}

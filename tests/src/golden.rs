@@ -1,0 +1,126 @@
+//! Reference outputs of transformers; see `fixtures/README.md`.
+
+use std::{collections::BTreeMap, fs, path::PathBuf};
+
+use safetensors::SafeTensors;
+use serde::Deserialize;
+
+use crate::fixture;
+
+/// The models with reference outputs.
+pub const MODELS: [&str; 10] = [
+    "bitnet-h320-f432/packed",
+    "bitnet-h64/master",
+    "bitnet-h64/packed",
+    "bitnet-hd128/packed",
+    "bitnet-untied-dead/master",
+    "bitnet-untied-dead/packed",
+    "llama-bitlinear/master",
+    "llama-bitlinear/packed",
+    "llama-headdim-rope3/packed",
+    "llama-rmsnorm-bias/packed",
+];
+
+/// The prompts of each model.
+pub const PROMPTS: [&str; 6] = ["p1", "p7", "p33", "p130", "z7", "r24"];
+
+/// One model's reference outputs.
+pub struct Golden {
+    /// The model's folder.
+    pub folder: PathBuf,
+    /// What is known of each prompt.
+    pub prompts: BTreeMap<String, Prompt>,
+    tensors: Vec<u8>,
+}
+
+/// What `golden.json` says of a prompt.
+#[derive(Debug, Deserialize)]
+pub struct Prompt {
+    /// Least distance of any scaled activation from a rounding tie.
+    pub min_tie_distance_f64: f64,
+    /// int8 codes in which transformers differs from a float64 evaluation.
+    pub int8_differ_hf32_vs_f64: u64,
+    /// int8 codes in which transformers differs from another float32 evaluation.
+    pub int8_differ_hf32_vs_own_f32: u64,
+    /// Greedy continuation.
+    pub greedy: Vec<u32>,
+    /// Best minus second logit of each step.
+    pub greedy_margin: Vec<f32>,
+    /// Greedy continuation up to and with the end token.
+    #[serde(default)]
+    pub greedy_with_eos: Option<serde_json::Value>,
+}
+
+impl Prompt {
+    /// Whether every int8 code is far enough from a tie to be decided.
+    #[must_use]
+    pub fn is_strict(&self) -> bool {
+        self.int8_differ_hf32_vs_f64 == 0
+            && self.int8_differ_hf32_vs_own_f32 == 0
+            && self.min_tie_distance_f64 > 1e-4
+    }
+}
+
+impl Golden {
+    /// Reads a model's reference outputs.
+    ///
+    /// # Panics
+    ///
+    /// If they are not there or damaged.
+    #[must_use]
+    pub fn read(model: &str) -> Self {
+        #[derive(Deserialize)]
+        struct File {
+            prompts: BTreeMap<String, Prompt>,
+        }
+        let folder = fixture("golden").join(model);
+        let json = fs::read(folder.join("golden.json")).expect("golden.json");
+        let File { prompts } = serde_json::from_slice(&json).expect("golden.json");
+        let tensors = fs::read(folder.join("golden.safetensors")).expect("golden.safetensors");
+        Self { folder, prompts, tensors }
+    }
+
+    fn tensor(&self, name: &str) -> Option<(Vec<usize>, Vec<u8>)> {
+        let tensors = SafeTensors::deserialize(&self.tensors).expect("golden.safetensors");
+        let tensor = tensors.tensor(name).ok()?;
+        Some((tensor.shape().to_vec(), tensor.data().to_vec()))
+    }
+
+    /// A float tensor, if it is there.
+    #[must_use]
+    pub fn floats(&self, name: &str) -> Option<Vec<f32>> {
+        Some(bytemuck::allocation::pod_collect_to_vec(&self.tensor(name)?.1))
+    }
+
+    /// An int8 tensor, if it is there.
+    #[must_use]
+    pub fn codes(&self, name: &str) -> Option<Vec<i8>> {
+        Some(bytemuck::allocation::pod_collect_to_vec(&self.tensor(name)?.1))
+    }
+
+    /// Tokens or positions.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such tensor.
+    #[must_use]
+    pub fn ids(&self, name: &str) -> Vec<u32> {
+        let ids: Vec<i32> =
+            bytemuck::allocation::pod_collect_to_vec(&self.tensor(name).expect(name).1);
+        ids.into_iter().map(i32::cast_unsigned).collect()
+    }
+}
+
+/// The largest difference of two rows.
+///
+/// # Panics
+///
+/// If they differ in length.
+#[must_use]
+pub fn max_difference(a: &[f32], b: &[f32]) -> f32 {
+    assert_eq!(a.len(), b.len(), "rows of one length");
+    a.iter()
+        .zip(b)
+        .map(|(a, b)| (a - b).abs())
+        .fold(0.0, |max, d| if d > max || d.is_nan() { d } else { max })
+}

@@ -1,0 +1,121 @@
+//! Running models step by step, without an engine.
+
+use setun::{
+    Device, DeviceOptions, Model,
+    forward::{Batch, Model as Forward, PagedCache, SequenceId},
+};
+
+/// A model on a device, with a cache.
+pub struct Runner {
+    model: Box<dyn Forward>,
+    cache: PagedCache,
+}
+
+/// A row of logits as bits, for exact comparison.
+pub type Bits = Vec<u32>;
+
+impl Runner {
+    /// Loads a model.
+    ///
+    /// # Panics
+    ///
+    /// If it cannot be loaded.
+    #[must_use]
+    pub fn new(model: Model, options: DeviceOptions) -> Self {
+        let model = model.load_onto(options).expect("the device is here").model;
+        let cache = PagedCache::new(model.block_positions(), 1 << 16);
+        Self { model, cache }
+    }
+
+    /// A new sequence.
+    pub fn sequence(&mut self) -> SequenceId {
+        self.cache.create()
+    }
+
+    /// Another sequence with the same contents.
+    ///
+    /// # Panics
+    ///
+    /// If the sequence is gone.
+    pub fn fork(&mut self, sequence: SequenceId) -> SequenceId {
+        self.cache.fork(sequence).expect("a sequence")
+    }
+
+    /// Drops positions from `len` on.
+    ///
+    /// # Panics
+    ///
+    /// If the sequence is gone.
+    pub fn truncate(&mut self, sequence: SequenceId, len: usize) {
+        self.cache.truncate(sequence, len).expect("a sequence");
+    }
+
+    /// One step: tokens for each sequence, in order; logits of all rows.
+    ///
+    /// # Panics
+    ///
+    /// If the step fails.
+    pub fn step(&mut self, runs: &[(SequenceId, &[u32])]) -> Vec<Vec<f32>> {
+        let mut batch = Batch::default();
+        for &(sequence, tokens) in runs {
+            let position = self.cache.len(sequence).expect("a sequence");
+            self.cache.extend(sequence, tokens.len()).expect("room in the cache");
+            batch.push_run(sequence, position, tokens, true);
+        }
+        batch.rows.iter_mut().for_each(|row| row.wants_logits = true);
+        let mut logits = vec![];
+        pollster::block_on(self.model.forward(&batch, &mut self.cache, &mut logits))
+            .expect("a step");
+        logits.chunks_exact(self.model.vocab_size()).map(<[f32]>::to_vec).collect()
+    }
+
+    /// Logits of all positions of a text, in chunks.
+    pub fn logits(&mut self, tokens: &[u32], chunk: usize) -> Vec<Vec<f32>> {
+        let sequence = self.sequence();
+        let rows = tokens.chunks(chunk).flat_map(|chunk| self.step(&[(sequence, chunk)]));
+        let rows = rows.collect();
+        self.cache.remove(sequence);
+        rows
+    }
+
+    /// Greedy continuation: `count` tokens.
+    pub fn greedy(&mut self, prompt: &[u32], count: usize) -> Vec<u32> {
+        let sequence = self.sequence();
+        let mut row = self.step(&[(sequence, prompt)]).pop().unwrap_or_default();
+        let mut tokens = vec![];
+        while tokens.len() < count {
+            let token = argmax(&row);
+            tokens.push(token);
+            row = self.step(&[(sequence, &[token])]).pop().unwrap_or_default();
+        }
+        tokens
+    }
+}
+
+/// Every device that runs here, by its name.
+///
+/// # Panics
+///
+/// Never: the names are those that `setun::devices` gives.
+#[must_use]
+pub fn devices() -> Vec<Device> {
+    setun::devices().iter().map(|info| info.level.parse().expect("a level that is here")).collect()
+}
+
+/// The place of the largest value, the first of equals.
+#[must_use]
+pub fn argmax(row: &[f32]) -> u32 {
+    let mut best = 0;
+    for (index, value) in row.iter().enumerate() {
+        if *value > row[best] {
+            best = index;
+        }
+    }
+    u32::try_from(best).unwrap_or(u32::MAX)
+}
+
+/// Rows as bits.
+#[must_use]
+pub fn bits(rows: &[Vec<f32>]) -> Vec<Bits> {
+    rows.iter().map(|row| row.iter().map(|value| value.to_bits()).collect()).collect()
+}

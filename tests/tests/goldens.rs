@@ -1,0 +1,169 @@
+//! Whole models against reference outputs of transformers, by the scalar definitions and on
+//! every other device that is here. Tolerances are those of `fixtures/README.md`: 1e-4 where
+//! no int8 code is near a rounding tie; 0.6, and a bound on differing codes, where one is.
+
+use setun::{
+    CacheType, Device, DeviceOptions, Model,
+    forward::{Batch, PagedCache, Transformer, TransformerOptions},
+    ops::{CacheElement, ScalarBackend},
+};
+use setun_tests::{
+    golden::{Golden, MODELS, PROMPTS, max_difference},
+    run::{Runner, devices},
+};
+
+const STRICT: f32 = 1e-4;
+const FLIPPED: f32 = 0.6;
+
+fn open(golden: &Golden) -> Model {
+    Model::open(&golden.folder).expect("a golden model")
+}
+
+fn runner(golden: &Golden, device: Device) -> Runner {
+    let options = DeviceOptions { device, cache: CacheType::F32, ..DeviceOptions::default() };
+    Runner::new(open(golden), options)
+}
+
+#[test]
+fn logits() {
+    for model in MODELS {
+        let golden = Golden::read(model);
+        for device in devices() {
+            let mut runner = runner(&golden, device);
+            for prompt in PROMPTS {
+                let ids = golden.ids(&format!("{prompt}.ids"));
+                let rows = runner.logits(&ids, ids.len());
+                let positions = golden.ids(&format!("{prompt}.logit_positions"));
+                let found: Vec<f32> =
+                    positions.iter().flat_map(|&p| rows[p as usize].clone()).collect();
+                let expected = golden.floats(&format!("{prompt}.logits_f32")).expect("logits");
+                let difference = max_difference(&found, &expected);
+                let bound = if golden.prompts[prompt].is_strict() { STRICT } else { FLIPPED };
+                assert!(difference <= bound, "{model} {prompt} on {device}: {difference}");
+            }
+        }
+    }
+}
+
+#[test]
+fn hidden_states_and_int8_codes() {
+    for model in MODELS {
+        let golden = Golden::read(model);
+        for prompt in ["p1", "p7", "z7", "p33"] {
+            let has_hidden = golden.floats(&format!("{prompt}.hidden_f32.0")).is_some();
+            assert!(has_hidden || prompt == "p33", "{model} {prompt}: no hidden states");
+            if !has_hidden {
+                continue;
+            }
+            let strict = golden.prompts[prompt].is_strict();
+            let ids = golden.ids(&format!("{prompt}.ids"));
+            let taps = tapped(&golden, &ids);
+            for (index, found) in taps.hidden.iter().enumerate() {
+                let name = format!("{prompt}.hidden_f32.{index}");
+                let expected = golden.floats(&name).expect("hidden states");
+                check_hidden(model, &name, found, &expected, strict);
+            }
+            let name = format!("{prompt}.residual_f32.last");
+            let expected = golden.floats(&name).expect("the last residual");
+            check_hidden(model, &name, &taps.residual, &expected, strict);
+            for (layer, found) in &taps.codes {
+                let name = format!("{prompt}.int8.{layer}");
+                let expected = golden.codes(&name);
+                assert!(
+                    expected.is_some() || !["p1", "p7"].contains(&prompt),
+                    "{model}: no {name}"
+                );
+                if let Some(expected) = expected {
+                    check_codes(model, &name, found, &expected, strict);
+                }
+            }
+        }
+    }
+}
+
+fn check_hidden(model: &str, name: &str, found: &[f32], expected: &[f32], strict: bool) {
+    let scale = expected.iter().fold(1.0f32, |max, x| max.max(x.abs()));
+    let bound = if strict { STRICT * scale } else { FLIPPED * scale };
+    let difference = max_difference(found, expected);
+    assert!(difference <= bound, "{model} {name}: {difference} of {scale}");
+}
+
+fn check_codes(model: &str, name: &str, found: &[i8], expected: &[i8], strict: bool) {
+    let differing = found.iter().zip(expected).filter(|(a, b)| a != b).count();
+    assert_eq!(found.len(), expected.len(), "{model} {name}");
+    if strict {
+        assert_eq!(differing, 0, "{model} {name}");
+    } else {
+        assert!(differing * 100 <= found.len(), "{model} {name}: {differing} codes differ");
+        let far =
+            found.iter().zip(expected).any(|(a, b)| (i16::from(*a) - i16::from(*b)).abs() > 1);
+        assert!(!far, "{model} {name}: a code differs by more than 1");
+    }
+}
+
+/// What the reference records between the operations of one step.
+struct Tapped {
+    hidden: Vec<Vec<f32>>, // after the embedding and each layer; the last after the last norm
+    residual: Vec<f32>,    // after the last layer
+    codes: Vec<(String, Vec<i8>)>,
+}
+
+fn tapped(golden: &Golden, ids: &[u32]) -> Tapped {
+    let model = open(golden);
+    let options =
+        TransformerOptions { cache_element: CacheElement::F32, ..TransformerOptions::default() };
+    let (config, weights) = (model.config().clone(), model.weights().clone());
+    let mut transformer =
+        Transformer::new(ScalarBackend, config, weights, options).expect("a model");
+    let plan = transformer.plan(ids.len(), ids.len(), true).expect("a plan");
+
+    let mut cache = PagedCache::new(options.block_positions, 64);
+    let sequence = cache.create();
+    cache.extend(sequence, ids.len()).expect("room");
+    let mut batch = Batch::default();
+    batch.push_run(sequence, 0, ids, true);
+    batch.rows.iter_mut().for_each(|row| row.wants_logits = true);
+
+    let mut buffers = plan.taps.hidden.clone();
+    buffers.extend(plan.taps.normed);
+    buffers.extend(plan.taps.codes.iter().map(|(_, buffer)| *buffer));
+    let reads: Vec<_> = buffers.iter().map(|&buffer| (buffer, ids.len())).collect();
+    let forward = transformer.forward_with_taps(&plan.plan, &batch, &mut cache, &reads);
+    let mut read = pollster::block_on(forward).expect("a step").into_iter();
+
+    let mut floats = || bytemuck::allocation::pod_collect_to_vec(&read.next().expect("a buffer"));
+    let mut hidden: Vec<Vec<f32>> = plan.taps.hidden.iter().map(|_| floats()).collect();
+    let normed = floats();
+    let residual = hidden.pop().expect("a layer");
+    hidden.push(normed);
+    let names = plan.taps.codes.iter().map(|(name, _)| name.clone());
+    let codes =
+        names.zip(read.map(|bytes| bytemuck::allocation::pod_collect_to_vec(&bytes))).collect();
+    Tapped { hidden, residual, codes }
+}
+
+/// Greedy tokens agree up to the first step whose margin a flipped code could overcome.
+#[test]
+fn greedy_continuations() {
+    for model in MODELS {
+        let golden = Golden::read(model);
+        for device in devices() {
+            let mut runner = runner(&golden, device);
+            for prompt in PROMPTS {
+                let expected = &golden.prompts[prompt];
+                let ids = golden.ids(&format!("{prompt}.ids"));
+                let found = runner.greedy(&ids, expected.greedy.len());
+                for (step, (a, b)) in found.iter().zip(&expected.greedy).enumerate() {
+                    if a != b {
+                        let margin = expected.greedy_margin[step];
+                        assert!(
+                            margin < 0.3,
+                            "{model} {prompt} on {device}, step {step}: {margin}"
+                        );
+                        break;
+                    }
+                }
+            }
+        }
+    }
+}

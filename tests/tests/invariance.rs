@@ -1,0 +1,133 @@
+//! The same logits bits for any cut of a prompt, any batch mates, any number of threads, on
+//! every device that is here, for each cache type and head type.
+
+use proptest::prelude::*;
+use setun::{CacheType, Device, DeviceOptions, HeadType, Model};
+use setun_tests::{
+    golden::{Golden, MODELS},
+    run::{Bits, Runner, bits, devices},
+};
+
+const CACHES: [CacheType; 3] = [CacheType::F32, CacheType::F16, CacheType::Int8];
+
+fn runner(model: &str, options: DeviceOptions) -> Runner {
+    Runner::new(Model::open(Golden::read(model).folder).expect("a golden model"), options)
+}
+
+fn scalar(cache: CacheType, head: HeadType) -> DeviceOptions {
+    DeviceOptions { device: Device::Scalar, cache, head, ..DeviceOptions::default() }
+}
+
+#[test]
+fn every_device_thread_count_and_chunk() {
+    for model in MODELS {
+        let ids = Golden::read(model).ids("p130.ids");
+        for cache in CACHES {
+            for head in [HeadType::Stored, HeadType::Int8] {
+                let expected = bits(&runner(model, scalar(cache, head)).logits(&ids, ids.len()));
+                for device in devices() {
+                    // The definitions have one thread, and take their time.
+                    let ways: &[(usize, usize)] = match device {
+                        Device::Scalar => &[(1, 7)],
+                        _ => &[(1, 1), (2, 7), (3, 64), (7, 130)],
+                    };
+                    for &(threads, chunk) in ways {
+                        let threads = Some(threads);
+                        let options = DeviceOptions { device, threads, cache, head };
+                        let found = bits(&runner(model, options).logits(&ids, chunk));
+                        assert!(
+                            found == expected,
+                            "{model} on {device}, {threads:?} threads, chunks of {chunk}, {cache:?}, {head:?}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Decodes several texts at once, with prompts cut anywhere, next to forks and truncations.
+#[test]
+fn batch_mates_change_nothing() {
+    for model in MODELS {
+        let golden = Golden::read(model);
+        let texts: Vec<Vec<u32>> =
+            ["p33", "r24", "p7", "z7"].map(|p| golden.ids(&format!("{p}.ids"))).to_vec();
+        for device in devices() {
+            let options = DeviceOptions { device, threads: Some(2), ..DeviceOptions::default() };
+            let mut runner = runner(model, options);
+            let alone: Vec<Vec<Bits>> =
+                texts.iter().map(|text| bits(&runner.logits(text, text.len()))).collect();
+            for chunk in [1, 3, 5] {
+                let together = interleaved(&mut runner, &texts, chunk);
+                assert!(together == alone, "{model} on {device}, chunks of {chunk}");
+            }
+        }
+    }
+}
+
+fn interleaved(runner: &mut Runner, texts: &[Vec<u32>], chunk: usize) -> Vec<Vec<Bits>> {
+    let sequences: Vec<_> = texts.iter().map(|_| runner.sequence()).collect();
+    let mut rows = vec![vec![]; texts.len()];
+    for start in (0..texts.iter().map(Vec::len).max().unwrap_or(0)).step_by(chunk) {
+        let runs: Vec<_> = (0..texts.len())
+            .filter(|&i| start < texts[i].len())
+            .map(|i| (i, &texts[i][start..texts[i].len().min(start + chunk)]))
+            .collect();
+        let step: Vec<_> = runs.iter().map(|&(i, tokens)| (sequences[i], tokens)).collect();
+        let mut found = bits(&runner.step(&step)).into_iter();
+        for (i, tokens) in runs {
+            rows[i].extend(found.by_ref().take(tokens.len()));
+        }
+    }
+    rows
+}
+
+#[test]
+fn forks_and_rollbacks_change_nothing() {
+    for model in MODELS {
+        let ids = Golden::read(model).ids("p130.ids");
+        for device in devices() {
+            let options = DeviceOptions { device, threads: Some(2), ..DeviceOptions::default() };
+            let mut runner = runner(model, options);
+            let expected = bits(&runner.logits(&ids, ids.len()));
+            let trunk = runner.sequence();
+            runner.step(&[(trunk, &ids[..45])]);
+            let branch = runner.fork(trunk);
+            runner.step(&[(branch, &ids[..20])]); // overwrites what it shares, in a copy
+            runner.truncate(branch, 45);
+            let rest = runner.step(&[(trunk, &ids[45..]), (branch, &ids[45..])]);
+            let (a, b) = rest.split_at(ids.len() - 45);
+            assert!(bits(a) == expected[45..], "{model} on {device}: the trunk");
+            assert!(bits(b) == expected[45..], "{model} on {device}: the branch");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    /// Any cut of any text.
+    #[test]
+    fn any_chunks(
+        tokens in prop::collection::vec(0..263u32, 1..90),
+        cuts in prop::collection::vec(1..40usize, 1..10),
+    ) {
+        for device in devices() {
+            let options = DeviceOptions { device, threads: Some(3), ..DeviceOptions::default() };
+            let mut runner = runner("bitnet-h64/packed", options);
+            let whole = bits(&runner.logits(&tokens, tokens.len()));
+            let sequence = runner.sequence();
+            let (mut found, mut rest) = (vec![], tokens.as_slice());
+            for cut in cuts.iter().cycle() {
+                if rest.is_empty() {
+                    break;
+                }
+                let (head, tail) = rest.split_at(rest.len().min(*cut));
+                found.extend(bits(&runner.step(&[(sequence, head)])));
+                rest = tail;
+            }
+            prop_assert!(found == whole);
+        }
+    }
+}
