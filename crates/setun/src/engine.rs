@@ -20,9 +20,9 @@ use crate::{
     error::Error,
     model::Model,
     options::{GenerateOptions, Prompt},
-    owner::{Command, Owner, Pacer},
+    owner::{Command, Owner},
     sequence::{Report, Request},
-    stream::{Completion, GenerationStream, Queue},
+    stream::{GenerationStream, Queue},
 };
 
 /// Whole contexts that the cache may grow to.
@@ -105,7 +105,7 @@ impl EngineBuilder {
     pub fn build(self) -> Result<Engine, Error> {
         let (engine, owner, commands) = self.start()?;
         let run = move || {
-            let pace: Pacer = Box::new(|| std::future::ready(()).boxed_local());
+            let pace: crate::owner::Pacer = Box::new(|| std::future::ready(()).boxed_local());
             pollster::block_on(owner.run(commands, pace));
         };
         std::thread::Builder::new()
@@ -224,7 +224,7 @@ impl Engine {
         &self,
         prompt: impl Into<Prompt>,
         options: GenerateOptions,
-    ) -> Result<Completion, Error> {
+    ) -> Result<crate::Completion, Error> {
         self.generate(prompt, options)?.wait()
     }
 

@@ -11,7 +11,7 @@ use futures::{Stream, channel::mpsc::UnboundedSender, stream::FusedStream};
 
 use crate::{
     error::Error,
-    event::{Done, Event, TextDelta},
+    event::{Done, Event},
     owner::Command,
 };
 
@@ -75,9 +75,9 @@ impl GenerationStream {
         let (mut text, mut tokens) = (String::new(), vec![]);
         for event in self.blocking() {
             match event? {
-                Event::Text(TextDelta { text: delta, token, .. }) => {
-                    text.push_str(&delta);
-                    tokens.push(token);
+                Event::Text(delta) => {
+                    text.push_str(&delta.text);
+                    tokens.push(delta.token);
                 }
                 Event::Done(done) => return Ok(Completion { text, tokens, done }),
             }
