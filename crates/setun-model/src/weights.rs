@@ -91,6 +91,18 @@ impl WeightsBuilder {
         Ok(Self { layout, targets, data, unused })
     }
 
+    /// Which weight is which.
+    #[must_use]
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// Tensors of the checkpoint that the model has no use for.
+    #[must_use]
+    pub fn unused(&self) -> &[String] {
+        &self.unused
+    }
+
     /// Takes one tensor. Those that the model does not need are dropped.
     ///
     /// # Errors

@@ -1,0 +1,191 @@
+//! Arguments that several commands share.
+
+use clap::{Args, ValueEnum};
+use setun::{CacheType, Device, Engine, GenerateOptions, HeadType, Model};
+
+use crate::{error::CliError, source::ModelSource};
+
+/// Most threads that can be asked for.
+const MAX_THREADS: i64 = 1024;
+
+/// Which model.
+#[derive(Args, Debug)]
+pub(crate) struct ModelArgs {
+    /// A .safetensors file, or a folder in Hugging Face's layout [default: the embedded model]
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
+}
+
+/// Where to run.
+#[derive(Args, Debug)]
+pub(crate) struct DeviceArgs {
+    /// Device or CPU level, as `setun devices` lists them
+    #[arg(long, value_name = "BACKEND", default_value = "auto")]
+    pub(crate) backend: String,
+
+    /// Threads [default: what suits the processor]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=MAX_THREADS))]
+    pub(crate) threads: Option<u16>,
+}
+
+/// How a model is kept in memory.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct MemoryArgs {
+    /// Element type of the KV cache
+    #[arg(long, value_enum, default_value_t = Kv::F16)]
+    pub(crate) kv: Kv,
+
+    /// How the output head is kept
+    #[arg(long, value_enum, default_value_t = Head::Stored)]
+    pub(crate) head: Head,
+}
+
+/// Element types of the KV cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Kv {
+    /// As computed
+    F32,
+    /// Half the memory
+    F16,
+    /// A quarter of the memory
+    Int8,
+}
+
+/// Ways to keep the head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Head {
+    /// As the checkpoint stores it
+    Stored,
+    /// Rounded to int8 rows: less to read, slightly other logits
+    Int8,
+}
+
+/// How to sample. What is not given is as the model's own defaults say.
+#[derive(Args, Debug)]
+pub(crate) struct SamplingArgs {
+    /// Most tokens to generate [default: what fits the context]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    max_tokens: Option<u64>,
+
+    /// Randomness; 0 always takes the likeliest token
+    #[arg(long, value_name = "T", value_parser = number(0.0, f32::MAX))]
+    temperature: Option<f32>,
+
+    /// Only the K likeliest tokens; 0 for all
+    #[arg(long, value_name = "K")]
+    top_k: Option<usize>,
+
+    /// Only the likeliest tokens that together have this probability
+    #[arg(long, value_name = "P", value_parser = number(f32::MIN_POSITIVE, 1.0))]
+    top_p: Option<f32>,
+
+    /// Only tokens at least this many times as probable as the likeliest
+    #[arg(long, value_name = "P", value_parser = number(0.0, 1.0))]
+    min_p: Option<f32>,
+
+    /// Makes tokens that occurred before less likely; 1 does nothing
+    #[arg(long, value_name = "R", value_parser = number(f32::MIN_POSITIVE, f32::MAX))]
+    repetition_penalty: Option<f32>,
+
+    /// Seed, for the same text again [default: random]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+
+    /// Ends the text before this string; may be given several times
+    #[arg(long, value_name = "TEXT", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    stop: Vec<String>,
+}
+
+impl SamplingArgs {
+    /// As the engine takes them.
+    pub(crate) fn options(&self) -> GenerateOptions {
+        let mut options = GenerateOptions::new();
+        options.max_tokens = self.max_tokens.map(|n| usize::try_from(n).unwrap_or(usize::MAX));
+        options.temperature = self.temperature;
+        options.top_k = self.top_k;
+        options.top_p = self.top_p;
+        options.min_p = self.min_p;
+        options.repetition_penalty = self.repetition_penalty;
+        options.seed = self.seed;
+        options.stop.clone_from(&self.stop);
+        options
+    }
+}
+
+impl DeviceArgs {
+    /// The device, if it is here.
+    pub(crate) fn device(&self) -> Result<Device, CliError> {
+        Ok(self.backend.parse()?)
+    }
+
+    /// The number of threads, if one was given.
+    pub(crate) fn threads(&self) -> Option<usize> {
+        self.threads.map(usize::from)
+    }
+}
+
+/// Loads a model and starts an engine.
+pub(crate) fn engine(
+    model: &ModelArgs,
+    device: &DeviceArgs,
+    memory: MemoryArgs,
+) -> Result<Engine, CliError> {
+    device.device()?; // before the work of loading
+    start(ModelSource::find(model.model.as_deref())?.load()?, device, memory, 1)
+}
+
+/// Starts an engine with room for so many whole contexts.
+pub(crate) fn start(
+    model: Model,
+    device: &DeviceArgs,
+    memory: MemoryArgs,
+    contexts: usize,
+) -> Result<Engine, CliError> {
+    let builder = Engine::builder(model)
+        .device(device.device()?)
+        .cache_type(memory.kv.into())
+        .head_type(memory.head.into())
+        .contexts(contexts);
+    let builder = match device.threads() {
+        Some(threads) => builder.threads(threads),
+        None => builder,
+    };
+    Ok(builder.build()?)
+}
+
+/// Reads a number from `least` to `most`.
+pub(crate) fn number(
+    least: f32,
+    most: f32,
+) -> impl Fn(&str) -> Result<f32, String> + Clone + Send + Sync + 'static {
+    move |text| {
+        let expected = || match (least, most) {
+            (0.0, f32::MAX) => "a number of 0 or more".to_owned(),
+            (_, f32::MAX) => "a number above 0".to_owned(),
+            (0.0, _) => format!("a number from 0 to {most}"),
+            _ => format!("a number above 0, up to {most}"),
+        };
+        let number = text.parse().ok().filter(|number| (least..=most).contains(number));
+        number.ok_or_else(expected)
+    }
+}
+
+impl From<Kv> for CacheType {
+    fn from(kv: Kv) -> Self {
+        match kv {
+            Kv::F32 => Self::F32,
+            Kv::F16 => Self::F16,
+            Kv::Int8 => Self::Int8,
+        }
+    }
+}
+
+impl From<Head> for HeadType {
+    fn from(head: Head) -> Self {
+        match head {
+            Head::Stored => Self::Stored,
+            Head::Int8 => Self::Int8,
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! The commands.
+
+mod bench;
+mod chat;
+mod devices;
+mod inspect;
+mod logits;
+mod run;
+mod synth;
+
+use clap::{Parser, Subcommand};
+
+use crate::error::CliError;
+
+/// The arguments of `setun`.
+#[derive(Debug, Parser)]
+#[command(
+    name = "setun",
+    version,
+    about = "Runs BitNet b1.58 language models: ternary weights, the same bits everywhere",
+    long_about = None
+)]
+pub(crate) struct Setun {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Run(run::Args),
+    Chat(chat::Args),
+    Logits(logits::Args),
+    Inspect(inspect::Args),
+    Devices(devices::Args),
+    Synth(synth::Args),
+    Bench(bench::Args),
+}
+
+impl Setun {
+    /// Does what was asked for.
+    pub(crate) fn run(self) -> Result<(), CliError> {
+        match self.command {
+            Command::Run(args) => run::run(&args),
+            Command::Chat(args) => chat::run(&args),
+            Command::Logits(args) => logits::run(&args),
+            Command::Inspect(args) => inspect::run(&args),
+            Command::Devices(args) => devices::run(&args),
+            Command::Synth(args) => synth::run(&args),
+            Command::Bench(args) => bench::run(&args),
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! `setun synth`: a random model of a real shape, written to disk.
+
+use std::{
+    fs::{self, File},
+    io::Write,
+    path::{Path, PathBuf},
+};
+
+use clap::ValueEnum;
+use setun::checkpoint::files::{CONFIG, GENERATION_CONFIG, WEIGHTS};
+
+use crate::{
+    args::number,
+    error::CliError,
+    output::Progress,
+    synth::{ShapeName, Synthetic},
+};
+
+/// Bytes that are made and written at once.
+const PIECE: usize = 8 << 20;
+
+/// Write a random model of a real shape
+///
+/// The same shape, seed and share give the same bytes. There is no tokenizer: such a model is
+/// for `setun bench`, `setun logits --ids` and other programs' benchmarks.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The model's sizes
+    #[arg(long, value_enum)]
+    shape: ShapeName,
+
+    /// Seed of the weights
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+
+    /// Format
+    #[arg(long, value_enum)]
+    to: Format,
+
+    /// Share of the feed-forward gates that is closed, for any token [default: half, at random]
+    #[arg(long, value_name = "SHARE", value_parser = number(0.0, 1.0))]
+    closed: Option<f32>,
+
+    /// The folder to write
+    out: PathBuf,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Format {
+    /// A folder in Hugging Face's layout, packed
+    Hf,
+}
+
+/// See [`Args`].
+pub(crate) fn run(args: &Args) -> Result<(), CliError> {
+    let Format::Hf = args.to;
+    let model = Synthetic::new(&args.shape.shape(), args.seed, args.closed.map(f64::from))?;
+    write_folder(&model, &args.out)
+}
+
+/// Writes a checkpoint, with the memory of one piece.
+fn write_folder(model: &Synthetic, folder: &Path) -> Result<(), CliError> {
+    let failed = |path: &Path| {
+        let path = path.to_owned();
+        |source| CliError::Write { path, source }
+    };
+    fs::create_dir_all(folder).map_err(failed(folder))?;
+    for name in [CONFIG, GENERATION_CONFIG] {
+        let path = folder.join(name);
+        fs::write(&path, model.file(name).unwrap_or_default()).map_err(failed(&path))?;
+    }
+    let path = folder.join(WEIGHTS);
+    let mut file = File::create(&path).map_err(failed(&path))?;
+    let (end, mut piece) = (model.weight_file_bytes(), vec![]);
+    let mut progress = Progress::new();
+    for start in (0..end).step_by(PIECE) {
+        progress.show(|| format!("writing {}: {} %", path.display(), 100 * start / end));
+        piece.clear();
+        model.read_weights(start..end.min(start + PIECE as u64), &mut piece);
+        file.write_all(&piece).map_err(failed(&path))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,86 @@
+//! Why a command failed, and the exit status that says so.
+
+use std::{io, path::PathBuf, process::ExitCode};
+
+/// Exit status of a failure.
+const FAILED: u8 = 1;
+
+/// Exit status after Ctrl-C: 128 and the number of SIGINT.
+pub(crate) const INTERRUPTED: u8 = 130;
+
+/// Why a command ended before its work was done.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CliError {
+    /// The engine or a model.
+    #[error("[{}] {}", .0.code(), one_line(.0))]
+    Setun(#[from] setun::Error),
+
+    /// A file could not be written.
+    #[error("cannot write `{}`: {source}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+
+    /// Standard input could not be read.
+    #[error("cannot read standard input: {0}")]
+    Input(io::Error),
+
+    /// A text that is no UTF-8.
+    #[error("standard input is not UTF-8: byte {offset} starts no character")]
+    Encoding {
+        /// Bytes before it.
+        offset: usize,
+    },
+
+    /// Standard output could not be written.
+    #[error("cannot write standard output: {0}")]
+    Output(io::Error),
+
+    /// Whoever read standard output has left. Not a failure.
+    #[error("the reader of standard output has left")]
+    ClosedPipe,
+
+    /// Ctrl-C.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+impl CliError {
+    /// Tells the user, and gives the status to exit with.
+    pub(crate) fn report(&self) -> ExitCode {
+        match self {
+            Self::ClosedPipe => ExitCode::SUCCESS,
+            Self::Interrupted => ExitCode::from(INTERRUPTED),
+            _ => {
+                eprintln!("setun: {self}");
+                ExitCode::from(FAILED)
+            }
+        }
+    }
+}
+
+impl From<setun::checkpoint::CheckpointError> for CliError {
+    fn from(error: setun::checkpoint::CheckpointError) -> Self {
+        Self::Setun(error.into())
+    }
+}
+
+impl From<setun::forward::ModelError> for CliError {
+    fn from(error: setun::forward::ModelError) -> Self {
+        Self::Setun(error.into())
+    }
+}
+
+impl From<setun::text::TextError> for CliError {
+    fn from(error: setun::text::TextError) -> Self {
+        Self::Setun(error.into())
+    }
+}
+
+/// Messages of libraries may have several lines; scripts expect one.
+fn one_line(error: &setun::Error) -> String {
+    error.to_string().split_whitespace().collect::<Vec<_>>().join(" ")
+}

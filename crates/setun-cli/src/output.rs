@@ -1,0 +1,92 @@
+//! Standard output and what a terminal shows.
+
+use std::io::{self, IsTerminal, StdoutLock, Write};
+
+use serde::Serialize;
+
+use crate::error::CliError;
+
+/// Standard output. A reader that has left is [`CliError::ClosedPipe`].
+pub(crate) struct Output(StdoutLock<'static>);
+
+impl Output {
+    /// Locks standard output.
+    pub(crate) fn new() -> Self {
+        Self(io::stdout().lock())
+    }
+
+    /// Writes, and hands it on at once.
+    pub(crate) fn write(&mut self, text: &str) -> Result<(), CliError> {
+        self.0.write_all(text.as_bytes()).and_then(|()| self.0.flush()).map_err(failed)
+    }
+
+    /// Writes a line, and hands it on at once.
+    pub(crate) fn line(&mut self, text: &str) -> Result<(), CliError> {
+        self.0.write_all(text.as_bytes()).map_err(failed)?;
+        self.write("\n")
+    }
+
+    /// Writes a value as one line of JSON.
+    pub(crate) fn json(&mut self, value: &impl Serialize) -> Result<(), CliError> {
+        let text = serde_json::to_string(value).map_err(|error| failed(error.into()))?;
+        self.line(&text)
+    }
+}
+
+fn failed(error: io::Error) -> CliError {
+    if error.kind() == io::ErrorKind::BrokenPipe {
+        CliError::ClosedPipe
+    } else {
+        CliError::Output(error)
+    }
+}
+
+/// A line that is written over and over on standard error; nothing where that is no terminal.
+pub(crate) struct Progress {
+    shown: Option<String>,
+}
+
+impl Progress {
+    /// A line that is empty so far.
+    pub(crate) fn new() -> Self {
+        Self { shown: io::stderr().is_terminal().then(String::new) }
+    }
+
+    /// Shows a text instead of the one before.
+    pub(crate) fn show(&mut self, text: impl FnOnce() -> String) {
+        if let Some(shown) = &mut self.shown {
+            let text = text();
+            if *shown != text {
+                eprint!("\r{text:width$}", width = shown.chars().count());
+                *shown = text;
+            }
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if let Some(shown) = &self.shown
+            && !shown.is_empty()
+        {
+            eprint!("\r{:width$}\r", "", width = shown.chars().count());
+        }
+    }
+}
+
+/// Columns of text, each as wide as its widest entry; numbers are for the caller to align.
+pub(crate) fn table(rows: &[Vec<String>]) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column| {
+        rows.iter()
+            .filter_map(|row| row.get(column))
+            .map(|entry: &String| entry.chars().count())
+            .max()
+    };
+    let widths: Vec<_> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
+    let line = |row: &Vec<String>| {
+        let cells = row.iter().zip(&widths).map(|(entry, width)| format!("{entry:width$}"));
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    };
+    rows.iter().map(line).collect::<Vec<_>>().join("\n")
+}

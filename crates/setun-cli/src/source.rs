@@ -1,0 +1,202 @@
+//! Where a model's bytes are: in files, in this program, or nowhere until they are read.
+
+use std::{
+    collections::{BTreeMap, btree_map::Entry},
+    fs::{self, File},
+    io::{ErrorKind, Read, Seek, SeekFrom},
+    path::{Path, PathBuf},
+};
+
+use setun::{
+    Error, Loader, Model, Source, Want,
+    checkpoint::files::{CONFIG, INDEX, WEIGHTS},
+};
+
+use crate::{error::CliError, output::Progress, synth::Synthetic};
+
+/// What a MODEL may be.
+const EXPECTED: &str = "a folder with config.json and model.safetensors, or a .safetensors file";
+
+/// Small files are read whole up to this size.
+const WHOLE_FILE_LIMIT: u64 = 256 << 20;
+
+/// Names that an error lists at most.
+const MOST_NAMES: usize = 8;
+
+/// A model's bytes.
+#[derive(Debug)]
+pub(crate) enum ModelSource {
+    /// A folder, or a file and the folder it is in.
+    Files { name: String, folder: PathBuf, source: Source, open: BTreeMap<String, File> },
+    /// The model inside this program.
+    #[cfg(feature = "embedded-model")]
+    Embedded,
+    /// A random model.
+    Synthetic(Box<Synthetic>),
+}
+
+impl ModelSource {
+    /// What `--model` names; the embedded model without it.
+    pub(crate) fn find(model: Option<&str>) -> Result<Self, CliError> {
+        match model {
+            Some(model) => Ok(Self::files(model)?),
+            #[cfg(feature = "embedded-model")]
+            None => Ok(Self::Embedded),
+            #[cfg(not(feature = "embedded-model"))]
+            None => Err(no_model(
+                Path::new(setun::EMBEDDED_NAME),
+                "no --model, and this program was built without an embedded one".into(),
+            )
+            .into()),
+        }
+    }
+
+    /// Name to report the model by.
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Self::Files { name, .. } => name,
+            #[cfg(feature = "embedded-model")]
+            Self::Embedded => setun::EMBEDDED_NAME,
+            Self::Synthetic(synthetic) => synthetic.name(),
+        }
+    }
+
+    /// How a reader is to go about it.
+    pub(crate) fn source(&self) -> Source {
+        match self {
+            Self::Files { source, .. } => source.clone(),
+            #[cfg(feature = "embedded-model")]
+            Self::Embedded => Source::File(setun::EMBEDDED_NAME.into()),
+            Self::Synthetic(_) => Source::Folder,
+        }
+    }
+
+    /// Reads what is wanted into `bytes`; false where there is no such file.
+    pub(crate) fn read(&mut self, want: &Want, bytes: &mut Vec<u8>) -> Result<bool, Error> {
+        bytes.clear();
+        let range = want.range.clone().unwrap_or(0..WHOLE_FILE_LIMIT);
+        match self {
+            Self::Files { folder, open, .. } => {
+                let path = folder.join(&want.file);
+                return read_file(open, &want.file, &path, range, bytes)
+                    .map_err(|source| Error::Io { path, source });
+            }
+            #[cfg(feature = "embedded-model")]
+            Self::Embedded => {
+                let end = setun::EMBEDDED_MODEL.len();
+                let at = |offset| usize::try_from(offset).unwrap_or(end).min(end);
+                bytes.extend_from_slice(&setun::EMBEDDED_MODEL[at(range.start)..at(range.end)]);
+            }
+            Self::Synthetic(synthetic) => match synthetic.file(&want.file) {
+                Some(file) => bytes.extend_from_slice(file),
+                None if want.file == WEIGHTS => synthetic.read_weights(range, bytes),
+                None => return Ok(false),
+            },
+        }
+        Ok(true)
+    }
+
+    /// Loads the model, with progress on a terminal.
+    pub(crate) fn load(mut self) -> Result<Model, CliError> {
+        let mut loader = Loader::new(self.source(), self.name());
+        let (mut bytes, mut loaded) = (vec![], 0);
+        let mut progress = Progress::new();
+        while let Some(want) = loader.want() {
+            let found = self.read(&want, &mut bytes)?;
+            loader.give(found.then_some(bytes.as_slice()))?;
+            if let Some(total) = loader.total_bytes() {
+                loaded += bytes.len() as u64;
+                progress.show(|| format!("loading {}: {} %", self.name(), percent(loaded, total)));
+            }
+        }
+        Ok(loader.finish()?)
+    }
+
+    fn files(model: &str) -> Result<Self, Error> {
+        let path = Path::new(model);
+        let metadata = match path.metadata() {
+            Ok(metadata) => metadata,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Err(nothing_at(path)),
+            Err(source) => return Err(Error::Io { path: path.into(), source }),
+        };
+        let whole = path.canonicalize().unwrap_or_else(|_| path.into());
+        let name = whole.file_name().unwrap_or(whole.as_os_str()).to_string_lossy().into_owned();
+        let (folder, source) = if metadata.is_dir() {
+            check_folder(path)?;
+            (path.into(), Source::Folder)
+        } else {
+            let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            if path.extension().is_none_or(|extension| extension != "safetensors") {
+                return Err(no_model(path, format!("the file `{file}`")));
+            }
+            (path.parent().unwrap_or(Path::new("")).into(), Source::File(file))
+        };
+        Ok(Self::Files { name, folder, source, open: BTreeMap::new() })
+    }
+}
+
+/// Reads a range of a file, which stays open for the next; false where there is none.
+fn read_file(
+    open: &mut BTreeMap<String, File>,
+    name: &str,
+    path: &Path,
+    range: std::ops::Range<u64>,
+    bytes: &mut Vec<u8>,
+) -> std::io::Result<bool> {
+    let file = match open.entry(name.to_owned()) {
+        Entry::Occupied(entry) => entry.into_mut(),
+        Entry::Vacant(entry) => match File::open(path) {
+            Ok(file) => entry.insert(file),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(error),
+        },
+    };
+    file.seek(SeekFrom::Start(range.start))?;
+    file.take(range.end - range.start).read_to_end(bytes)?;
+    Ok(true)
+}
+
+/// A folder that lacks what every model has is named as such, with what it has.
+fn check_folder(folder: &Path) -> Result<(), Error> {
+    let has = |name| folder.join(name).is_file();
+    if has(CONFIG) && (has(WEIGHTS) || has(INDEX)) {
+        return Ok(());
+    }
+    Err(no_model(folder, format!("a folder with {}", names(folder))))
+}
+
+fn nothing_at(path: &Path) -> Error {
+    let parent = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let beside = if parent.is_dir() {
+        format!("`{}` has {}", parent.display(), names(parent))
+    } else {
+        format!("there is no folder `{}` either", parent.display())
+    };
+    no_model(path, format!("nothing; {beside}"))
+}
+
+fn no_model(path: &Path, found: String) -> Error {
+    Error::NoModel { path: path.into(), expected: EXPECTED, found }
+}
+
+/// What is in a folder, in words.
+fn names(folder: &Path) -> String {
+    let Ok(entries) = fs::read_dir(folder) else { return "contents that cannot be read".into() };
+    let mut names: Vec<_> =
+        entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    let more = names.len().saturating_sub(MOST_NAMES);
+    names.truncate(MOST_NAMES);
+    match (names.is_empty(), more) {
+        (true, _) => "nothing in it".into(),
+        (false, 0) => names.join(", "),
+        (false, more) => format!("{} and {more} more", names.join(", ")),
+    }
+}
+
+fn percent(part: u64, whole: u64) -> u64 {
+    100 * part.min(whole) / whole.max(1)
+}

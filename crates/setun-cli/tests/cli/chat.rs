@@ -1,0 +1,43 @@
+//! `setun chat`
+
+use serde_json::Value;
+
+use crate::support::{STORIES, copy_without, model, setun_reading};
+
+/// The story model with a template of a few words.
+fn with_template() -> (tempfile::TempDir, String) {
+    let (keep, folder) = copy_without(STORIES, &["tokenizer_config.json"]);
+    let template = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}";
+    let config = serde_json::json!({ "bos_token": "<s>", "chat_template": template });
+    std::fs::write(folder.join("tokenizer_config.json"), config.to_string()).expect("a file");
+    (keep, folder.to_string_lossy().into_owned())
+}
+
+#[test]
+fn a_line_is_a_message_and_the_history_is_kept() {
+    let (_keep, folder) = with_template();
+    let args = ["chat", "--model", &folder, "--temperature", "0", "--max-tokens", "16"];
+    let answer = |lines: &str| setun_reading(&args, lines.as_bytes()).text();
+    let (cat, dog) = (answer("A cat sat.\n"), answer("The dog was sad because\n"));
+    let both = answer("A cat sat.\n\nThe dog was sad because");
+    let second = both.strip_prefix(&cat).expect("the first answer is the same");
+    assert!(!cat.trim().is_empty() && !second.trim().is_empty());
+    assert_ne!(second, dog, "it knows of the cat");
+    let system = [&args[..], &["--system", "You are a dog."]].concat();
+    assert_ne!(setun_reading(&system, b"A cat sat.\n").text(), cat);
+}
+
+#[test]
+fn no_input_is_no_failure() {
+    let (_keep, folder) = with_template();
+    assert_eq!(setun_reading(&["chat", "--model", &folder], b"").text(), "");
+}
+
+#[test]
+fn a_model_without_template_says_so() {
+    let config = std::fs::read(format!("{}/tokenizer_config.json", model(STORIES))).expect("it");
+    let config: Value = serde_json::from_slice(&config).expect("JSON");
+    assert!(config.get("chat_template").is_none());
+    let error = setun_reading(&["chat", "--model", &model(STORIES)], b"hello\n").failure();
+    assert!(error.contains("has no chat template: expected a chat_template in"), "{error}");
+}

@@ -1,0 +1,123 @@
+//! Exit statuses, and what is said on standard error.
+
+use crate::support::{STORIES, TINY, copy_without, model, setun};
+
+#[test]
+fn a_model_that_is_not_there() {
+    let error = setun(&["run", "--model", "no-such-model", "Hello"]).failure();
+    assert!(error.contains("[not-found]") && error.contains("`no-such-model`"), "{error}");
+    assert!(error.contains("looked for a folder with config.json"), "{error}");
+    assert!(error.contains("found nothing; `.` has"), "{error}");
+    let error = setun(&["inspect", "/no/such/folder/model"]).failure();
+    assert!(error.contains("there is no folder `/no/such/folder` either"), "{error}");
+}
+
+#[test]
+fn folders_and_files_that_are_no_models() {
+    let (_keep, folder) = copy_without(STORIES, &["config.json"]);
+    let error = setun(&["run", "--model", &folder.to_string_lossy(), "Hello"]).failure();
+    assert!(error.contains("found a folder with generation_config.json, model.safe"), "{error}");
+
+    let (_keep, folder) = copy_without(STORIES, &["model.safetensors"]);
+    let error = setun(&["run", "--model", &folder.to_string_lossy(), "Hello"]).failure();
+    assert!(error.contains("[not-found]") && error.contains("config.json, "), "{error}");
+
+    let file = format!("{}/tokenizer.json", model(STORIES));
+    let error = setun(&["run", "--model", &file, "Hello"]).failure();
+    assert!(error.contains("found the file `tokenizer.json`"), "{error}");
+}
+
+#[test]
+fn a_damaged_model() {
+    let (_keep, folder) = copy_without(TINY, &[]);
+    let file = folder.join("model.safetensors");
+    let bytes = std::fs::read(&file).expect("the weights");
+    std::fs::write(&file, &bytes[..bytes.len() / 2]).expect("half of them");
+    let folder = folder.to_string_lossy();
+    let error = setun(&["run", "--model", &folder, "Hello"]).failure();
+    assert!(error.contains("[truncated] model.safetensors is truncated"), "{error}");
+}
+
+#[test]
+fn a_backend_that_is_not_here() {
+    for backend in ["cuda", "neon-i8mm", "abacus"] {
+        let args = ["run", "--model", &model(STORIES), "--backend", backend, "Hello"];
+        let error = setun(&args).failure();
+        assert!(error.contains("[backend-unavailable]") && error.contains(backend), "{error}");
+        assert!(error.contains("here are: auto, cpu, ") && error.contains("scalar"), "{error}");
+    }
+}
+
+#[test]
+fn wrong_usage() {
+    let folder = model(TINY);
+    let synth = ["synth", "--shape", "small", "--to"];
+    for args in [
+        &[][..],
+        &["sing"],
+        &["run", "--max-tokens", "0", "Hello"],
+        &["run", "--temperature", "-1", "Hello"],
+        &["run", "--temperature", "NaN", "Hello"],
+        &["run", "--top-p", "0", "Hello"],
+        &["run", "--min-p", "1.5", "Hello"],
+        &["run", "--kv", "f64", "Hello"],
+        &["run", "--head", "screened-at-night", "Hello"],
+        &["run", "--threads", "0", "Hello"],
+        &["run", "--stop", "", "Hello"],
+        &["run", "--no-such-flag"],
+        &["logits", "--model", &folder, "--out", "x"],
+        &["logits", "--model", &folder, "--out", "x", "--ids", "1", "--text", "a"],
+        &["logits", "--model", &folder, "--out", "x", "--ids", "1", "--chunk", "0"],
+        &["bench", "--model", &folder, "--shape", "small"],
+        &["bench", "--batch", "0"],
+        &["synth", "--shape", "3b", "--to", "hf", "out"],
+        &[&synth[..], &["gguf-i2_s", "out"]].concat(),
+        &[&synth[..], &["hf", "--closed", "1.5", "out"]].concat(),
+    ] {
+        let outcome = setun(args);
+        assert_eq!(outcome.status, Some(2), "{args:?}: {}", outcome.stderr);
+        assert_eq!(outcome.stdout, "", "{args:?}");
+        assert!(!outcome.stderr.is_empty(), "{args:?}");
+        assert!(!outcome.stderr.contains('\x1b'), "no colour in a file");
+    }
+}
+
+#[test]
+fn a_prompt_that_does_not_fit() {
+    let prompt = "the ".repeat(3000);
+    let error = setun(&["run", "--model", &model(STORIES), &prompt]).failure();
+    assert!(error.contains("[context-full] the prompt has"), "{error}");
+}
+
+#[test]
+fn help_and_version_are_no_failures() {
+    assert!(setun(&["--version"]).text().starts_with("setun "));
+    let help = setun(&["--help"]).text();
+    for command in ["run", "chat", "logits", "inspect", "devices", "synth", "bench"] {
+        assert!(help.contains(command), "{command}");
+        assert!(!setun(&[command, "--help"]).text().is_empty());
+    }
+}
+
+/// Ctrl-C in the middle of a text ends it, and the status says so.
+#[cfg(unix)]
+#[test]
+fn an_interrupt_ends_the_text() {
+    use std::io::Read;
+
+    let stories = model(STORIES);
+    let args =
+        ["run", "--backend", "scalar", "--model", &stories, "--temperature", "1", "Once upon a"];
+    let mut child = crate::support::command(&args).spawn().expect("the command is built");
+    let mut stdout = child.stdout.take().expect("a pipe");
+    stdout.read_exact(&mut [0; 1]).expect("a byte");
+    let kill = std::process::Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status()
+        .expect("kill");
+    assert!(kill.success());
+    let mut rest = String::new();
+    stdout.read_to_string(&mut rest).expect("the rest");
+    assert_eq!(child.wait().expect("its end").code(), Some(130));
+    assert!(rest.ends_with('\n'), "{rest}");
+}

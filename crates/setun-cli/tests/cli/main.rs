@@ -1,0 +1,10 @@
+//! The `setun` command as its users see it: arguments in, text, files and exit statuses out.
+
+mod bench;
+mod chat;
+mod failures;
+mod inspect;
+mod logits;
+mod run;
+mod support;
+mod synth;

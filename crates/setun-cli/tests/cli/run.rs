@@ -1,0 +1,142 @@
+//! `setun run`
+
+use std::io::Read;
+
+use serde_json::Value;
+
+use crate::support::{STORIES, command, copy_without, model, setun, setun_reading};
+
+const PROMPT: &str = "Once upon a time";
+
+fn golden(prompt: &str) -> (String, usize) {
+    let json = std::fs::read(format!("{}/golden.json", model(STORIES))).expect("golden.json");
+    let json: Value = serde_json::from_slice(&json).expect("golden.json");
+    let text = json[prompt]["text"].as_str().expect("a text").to_owned();
+    (text, json[prompt]["greedy_ids"].as_array().expect("tokens").len())
+}
+
+#[test]
+fn greedy_text_is_that_of_the_reference() {
+    let stories = model(STORIES);
+    for (name, prompt) in [("once", PROMPT), ("dog", "The little dog was sad because")] {
+        let (text, tokens) = golden(name);
+        let tokens = tokens.to_string();
+        let args =
+            ["run", "--model", &stories, "--temperature", "0", "--max-tokens", &tokens, prompt];
+        // The reference decodes its tokens without the prompt, which loses a leading space.
+        let found = setun(&args).text();
+        assert_eq!(found.strip_prefix(' ').unwrap_or(&found), format!("{text}\n"), "{name}");
+    }
+}
+
+#[test]
+fn standard_input_is_a_prompt() {
+    let stories = model(STORIES);
+    let args = ["run", "--model", &stories, "--temperature", "0", "--max-tokens", "12"];
+    let expected = setun(&[&args[..], &[PROMPT]].concat()).text();
+    for end in ["", "\n", "\r\n"] {
+        let found = setun_reading(&args, format!("{PROMPT}{end}").as_bytes()).text();
+        assert_eq!(found, expected, "ends with {end:?}");
+    }
+    let error = setun_reading(&args, b"Once \xff").failure();
+    assert!(error.contains("not UTF-8: byte 5"), "{error}");
+}
+
+#[test]
+fn a_seed_gives_the_same_text_again_anywhere() {
+    let stories = model(STORIES);
+    let text = |seed: &str, more: &[&str]| {
+        let args = [
+            "run",
+            "--model",
+            &stories,
+            "--temperature",
+            "1.2",
+            "--top-k",
+            "50",
+            "--top-p",
+            "0.95",
+            "--min-p",
+            "0.01",
+            "--max-tokens",
+            "40",
+            "--seed",
+            seed,
+            PROMPT,
+        ];
+        setun(&[&args[..], more].concat()).text()
+    };
+    let expected = text("7", &[]);
+    assert_eq!(text("7", &[]), expected);
+    assert_eq!(text("7", &["--backend", "scalar"]), expected);
+    assert_eq!(text("7", &["--threads", "3"]), expected);
+    assert_ne!(text("8", &[]), expected);
+}
+
+#[test]
+fn events_join_to_the_text() {
+    let stories = model(STORIES);
+    let args = ["run", "--model", &stories, "--seed", "5", "--max-tokens", "30", PROMPT];
+    let plain = setun(&args).text();
+    let lines = setun(&[&args[..], &["--json"]].concat()).text();
+    let mut events: Vec<Value> =
+        lines.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let done = events.pop().expect("a last event");
+    assert!(events.iter().all(|event| event["type"] == "text" && event["token"].is_u64()));
+    let joined: String = events.iter().map(|event| event["text"].as_str().expect("text")).collect();
+    assert_eq!(format!("{joined}\n"), plain);
+    assert_eq!(done["type"], "done");
+    assert_eq!(done["finish_reason"], "length");
+    assert_eq!(done["usage"]["generated_tokens"], 30);
+    assert_eq!(done["seed"], 5);
+    assert_eq!(done["backend"], "cpu");
+    assert_eq!(done["model"], STORIES);
+    assert!(done["timings"]["tokens_per_second"].is_f64());
+}
+
+#[test]
+fn a_stop_string_ends_the_text_before_it() {
+    let stories = model(STORIES);
+    let args = ["run", "--model", &stories, "--temperature", "0", "--max-tokens", "60", PROMPT];
+    let (text, _) = golden("once");
+    let stop = ["--stop", "never said", "--stop", "Lily"];
+    let found = setun(&[&args[..], &stop].concat()).text();
+    let (before, _) = text.split_once("Lily").expect("her name");
+    assert_eq!(found, format!("{before}\n"));
+}
+
+#[test]
+fn verbose_names_the_seed_on_standard_error() {
+    let stories = model(STORIES);
+    let args = ["run", "--model", &stories, "--max-tokens", "3", "--seed", "11", "-v", PROMPT];
+    let outcome = setun(&args);
+    assert_eq!(outcome.status, Some(0));
+    assert!(outcome.stderr.contains("seed 11"), "{}", outcome.stderr);
+}
+
+#[test]
+fn a_reader_that_leaves_is_no_failure() {
+    let stories = model(STORIES);
+    let args = ["run", "--model", &stories, "--temperature", "1", "--max-tokens", "400", PROMPT];
+    let mut child = command(&args).spawn().expect("the command is built");
+    let mut first = [0; 1];
+    child.stdout.take().expect("a pipe").read_exact(&mut first).expect("a byte");
+    let output = child.wait_with_output().expect("its end"); // the pipe is closed
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+}
+
+#[test]
+fn a_model_without_tokenizer_says_so() {
+    let (_keep, folder) = copy_without(STORIES, &["tokenizer.json"]);
+    let error = setun(&["run", "--model", &folder.to_string_lossy(), PROMPT]).failure();
+    assert!(error.contains("has no tokenizer: expected tokenizer.json"), "{error}");
+}
+
+#[cfg(feature = "embedded-model")]
+#[test]
+fn without_a_model_it_tells_a_story() {
+    let args = ["run", "--temperature", "0", "--max-tokens", "24", PROMPT];
+    let text = setun(&args).text();
+    assert!(text.split_whitespace().count() > 8, "{text}");
+}

@@ -1,0 +1,84 @@
+//! Running the command.
+
+use std::{
+    io::Write,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+/// A small model with random weights, without a tokenizer.
+pub(crate) const TINY: &str = "bitnet-h64/packed";
+
+/// A small model that tells stories.
+pub(crate) const STORIES: &str = "real-tinystories-1m";
+
+/// What a command left.
+pub(crate) struct Outcome {
+    pub(crate) status: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Outcome {
+    /// Standard output of a command that succeeded without a word on standard error.
+    #[track_caller]
+    pub(crate) fn text(self) -> String {
+        assert_eq!(self.status, Some(0), "{}", self.stderr);
+        assert_eq!(self.stderr, "");
+        self.stdout
+    }
+
+    /// The one line of a command that failed with this status.
+    #[track_caller]
+    pub(crate) fn failure(self) -> String {
+        assert_eq!(self.status, Some(1), "{}{}", self.stdout, self.stderr);
+        assert_eq!(self.stderr.lines().count(), 1, "{}", self.stderr);
+        self.stderr
+    }
+}
+
+/// A model among the fixtures.
+pub(crate) fn model(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/golden").join(name);
+    assert!(path.is_dir(), "{} is not there", path.display());
+    path.to_string_lossy().into_owned()
+}
+
+/// The command, with nothing to read.
+pub(crate) fn command(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_setun"));
+    command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// Runs the command to its end.
+pub(crate) fn setun(args: &[&str]) -> Outcome {
+    setun_reading(args, b"")
+}
+
+/// Runs the command to its end, with something to read.
+pub(crate) fn setun_reading(args: &[&str], input: &[u8]) -> Outcome {
+    let mut child = command(args).stdin(Stdio::piped()).spawn().expect("the command is built");
+    // A command that reads nothing may be gone by now.
+    let _ = child.stdin.take().expect("a pipe").write_all(input);
+    let output = child.wait_with_output().expect("its output");
+    Outcome {
+        status: output.status.code(),
+        stdout: String::from_utf8(output.stdout).expect("UTF-8"),
+        stderr: String::from_utf8(output.stderr).expect("UTF-8"),
+    }
+}
+
+/// Copies a model's folder without some of its files.
+pub(crate) fn copy_without(name: &str, missing: &[&str]) -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().expect("a folder");
+    for entry in std::fs::read_dir(model(name)).expect("the model") {
+        let path = entry.expect("a file").path();
+        let file = path.file_name().expect("a name").to_string_lossy().into_owned();
+        if !file.starts_with("golden") && !missing.contains(&file.as_str()) {
+            std::fs::copy(&path, folder.path().join(file)).expect("a copy");
+        }
+    }
+    let path = folder.path().to_owned();
+    (folder, path)
+}
