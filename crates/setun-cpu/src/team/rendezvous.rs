@@ -78,6 +78,7 @@ impl Rendezvous {
     }
 
     /// Leader: no job will come again.
+    #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn dismiss(&self) {
         self.state.fetch_or(OVER, Ordering::SeqCst);
         self.wake_members();
