@@ -41,6 +41,19 @@ describe("the package in Node", () => {
     expect(text).toBe((await storyInNode(project.folder)).result.text);
   });
 
+  it("takes seeds of 64 bits, and reports them", async () => {
+    const seeds = await inNode(`
+      const model = await load();
+      const seeds = [];
+      for (const seed of [7, 2n ** 64n - 1n]) {
+        const result = await model.generate("Once", { seed, temperature: 1, maxTokens: 2 }).result;
+        seeds.push(String(result.seed));
+      }
+      console.log(JSON.stringify(seeds));
+    `);
+    expect(seeds).toEqual(["7", "18446744073709551615"]);
+  });
+
   it("rejects with codes", async () => {
     const codes = await inNode(`
       const failures = [

@@ -57,7 +57,7 @@ const isSeed: Check = (value) =>
 const isSignal: Check = (value) => value instanceof AbortSignal;
 
 const GENERATE: Rules<GenerateOptions> = {
-  maxTokens: [isCount, "a whole number, 0 or more"],
+  maxTokens: [(value) => isCount(value) && value !== 0, "a whole number, 1 or more"],
   temperature: [(value) => isNumber(value) && value >= 0, "a number, 0 or more"],
   topK: [isCount, "a whole number, 0 or more"],
   topP: [(value) => isNumber(value) && value > 0 && value <= 1, "a number above 0, at most 1"],

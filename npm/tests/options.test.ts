@@ -18,6 +18,7 @@ describe("engineOptions", () => {
   it.each([
     ["temprature", 1],
     ["toString", 1],
+    ["maxTokens", 0],
     ["maxTokens", -1],
     ["maxTokens", 1.5],
     ["maxTokens", "3"],
