@@ -52,7 +52,7 @@ fn speeds(options: CpuOptions, outputs: usize, columns: usize, rows: usize) -> [
         layers: 1,
         kv_heads: 1,
         head_dim: 2,
-        block_positions: 16,
+        block_positions: 64,
         element: CacheElement::F32,
     };
     let specs = weights.iter().map(WeightData::spec).collect();
@@ -73,7 +73,7 @@ fn speeds(options: CpuOptions, outputs: usize, columns: usize, rows: usize) -> [
     let mut cache = backend.create_cache(&cache, 1).expect("memory");
     let inputs = BatchInputs {
         tokens: vec![0; rows],
-        positions: vec![0; rows],
+        positions: (0..).take(rows).collect(),
         slots: vec![0; rows],
         block_tables: vec![vec![BlockId(0)]],
         wanted: vec![],

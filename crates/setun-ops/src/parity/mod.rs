@@ -67,7 +67,7 @@ impl Case {
     }
 }
 
-/// Steps of random tokens at position 0, for plans without a cache.
+/// Steps of random tokens of one sequence that fits one block, for plans without a cache.
 fn steps(random: &mut Random, rows: usize, wanted: usize, vocab: usize) -> Vec<BatchInputs> {
     (0..2)
         .map(|_| {
@@ -77,7 +77,7 @@ fn steps(random: &mut Random, rows: usize, wanted: usize, vocab: usize) -> Vec<B
             picked.truncate(wanted);
             BatchInputs {
                 tokens: (0..rows).map(|_| to_u32(random.below(vocab))).collect(),
-                positions: vec![0; rows],
+                positions: (0..rows).map(to_u32).collect(),
                 slots: vec![0; rows],
                 block_tables: vec![vec![BlockId(0)]],
                 wanted: picked,

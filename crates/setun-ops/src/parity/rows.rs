@@ -92,7 +92,7 @@ impl Draft {
             layers: 1,
             kv_heads: 1,
             head_dim: 2,
-            block_positions: 16,
+            block_positions: 32,
             element: CacheElement::F32,
         };
         let plan = self.plan(rows, wanted, cache);
