@@ -1,6 +1,9 @@
 //! Standard output and what a terminal shows.
 
-use std::io::{self, IsTerminal, StdoutLock, Write};
+use std::{
+    io::{self, IsTerminal, StdoutLock, Write},
+    time::{Duration, Instant},
+};
 
 use serde::Serialize;
 
@@ -41,20 +44,26 @@ fn failed(error: io::Error) -> CliError {
     }
 }
 
+/// Work that takes no longer shows no progress.
+const PATIENCE: Duration = Duration::from_millis(300);
+
 /// A line that is written over and over on standard error; nothing where that is no terminal.
 pub(crate) struct Progress {
+    begun: Instant,
     shown: Option<String>,
 }
 
 impl Progress {
     /// A line that is empty so far.
     pub(crate) fn new() -> Self {
-        Self { shown: io::stderr().is_terminal().then(String::new) }
+        Self { begun: Instant::now(), shown: io::stderr().is_terminal().then(String::new) }
     }
 
     /// Shows a text instead of the one before.
     pub(crate) fn show(&mut self, text: impl FnOnce() -> String) {
-        if let Some(shown) = &mut self.shown {
+        if let Some(shown) = &mut self.shown
+            && self.begun.elapsed() > PATIENCE
+        {
             let text = text();
             if *shown != text {
                 eprint!("\r{text:width$}", width = shown.chars().count());
