@@ -13,8 +13,9 @@ use crate::shell::{root, run, say};
 use crate::toolchain::{TARGET, Toolchain};
 use crate::variant::Variant;
 
-/// Level of wasm-opt: smallest module after compression among those tried.
-const OPTIMIZER_LEVEL: &str = "-Oz";
+/// Level of wasm-opt. Higher ones give fewer bytes but less alike ones: of a module of 3.21 MB,
+/// 784 kB after brotli, `-O1` makes 776 kB, and `-Oz` 820 kB in many times the time.
+const OPTIMIZER_LEVEL: &str = "-O1";
 
 /// Builds `variants`, or all that can be built here if there are none named.
 pub(crate) fn build_variants(variants: &[Variant], require_threads: bool) -> Result<Vec<Variant>> {
@@ -129,7 +130,7 @@ fn shrink(variant: Variant, module: &Path) -> Result<()> {
     command.arg(&optimizer).arg(module).arg("-o").arg(&shrunk).arg(OPTIMIZER_LEVEL);
     // Only what the module was compiled for: the optimizer must not add a proposal.
     command.arg("--mvp-features").args(variant.optimizer_features());
-    run(command.args(["--strip-producers", "--converge"]))
+    run(command.arg("--strip-producers"))
         .context("wasm-opt comes with the npm package binaryen")?;
     fs::rename(&shrunk, module)?;
     Ok(())
