@@ -1,6 +1,10 @@
 //! Reference outputs of transformers; see `fixtures/README.md`.
 
-use std::{collections::BTreeMap, fs, path::PathBuf};
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
 
 use safetensors::SafeTensors;
 use serde::Deserialize;
@@ -30,7 +34,7 @@ pub struct Golden {
     pub folder: PathBuf,
     /// What is known of each prompt.
     pub prompts: BTreeMap<String, Prompt>,
-    tensors: Vec<u8>,
+    tensors: Tensors,
 }
 
 /// What `golden.json` says of a prompt.
@@ -76,26 +80,20 @@ impl Golden {
         let folder = fixture("golden").join(model);
         let json = fs::read(folder.join("golden.json")).expect("golden.json");
         let File { prompts } = serde_json::from_slice(&json).expect("golden.json");
-        let tensors = fs::read(folder.join("golden.safetensors")).expect("golden.safetensors");
+        let tensors = Tensors::read(&folder.join("golden.safetensors"));
         Self { folder, prompts, tensors }
-    }
-
-    fn tensor(&self, name: &str) -> Option<(Vec<usize>, Vec<u8>)> {
-        let tensors = SafeTensors::deserialize(&self.tensors).expect("golden.safetensors");
-        let tensor = tensors.tensor(name).ok()?;
-        Some((tensor.shape().to_vec(), tensor.data().to_vec()))
     }
 
     /// A float tensor, if it is there.
     #[must_use]
     pub fn floats(&self, name: &str) -> Option<Vec<f32>> {
-        Some(bytemuck::allocation::pod_collect_to_vec(&self.tensor(name)?.1))
+        self.tensors.floats(name)
     }
 
     /// An int8 tensor, if it is there.
     #[must_use]
     pub fn codes(&self, name: &str) -> Option<Vec<i8>> {
-        Some(bytemuck::allocation::pod_collect_to_vec(&self.tensor(name)?.1))
+        self.tensors.codes(name)
     }
 
     /// Tokens or positions.
@@ -105,9 +103,69 @@ impl Golden {
     /// If there is no such tensor.
     #[must_use]
     pub fn ids(&self, name: &str) -> Vec<u32> {
-        let ids: Vec<i32> =
-            bytemuck::allocation::pod_collect_to_vec(&self.tensor(name).expect(name).1);
+        self.tensors.ids(name)
+    }
+}
+
+/// A safetensors file of reference values.
+pub struct Tensors(Vec<u8>);
+
+impl Tensors {
+    /// Reads a file of the fixtures.
+    ///
+    /// # Panics
+    ///
+    /// If it is not there or damaged.
+    #[must_use]
+    pub fn read(path: &Path) -> Self {
+        Self(fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display())))
+    }
+
+    fn tensor(&self, name: &str) -> Option<Vec<u8>> {
+        let tensors = SafeTensors::deserialize(&self.0).expect("a safetensors file");
+        Some(tensors.tensor(name).ok()?.data().to_vec())
+    }
+
+    /// Names of all tensors.
+    ///
+    /// # Panics
+    ///
+    /// If the file is damaged.
+    #[must_use]
+    pub fn names(&self) -> Vec<String> {
+        let tensors = SafeTensors::deserialize(&self.0).expect("a safetensors file");
+        tensors.names().into_iter().map(str::to_owned).collect()
+    }
+
+    /// An `F32` tensor, if it is there.
+    #[must_use]
+    pub fn floats(&self, name: &str) -> Option<Vec<f32>> {
+        Some(bytemuck::allocation::pod_collect_to_vec(&self.tensor(name)?))
+    }
+
+    /// An `I8` tensor, if it is there.
+    #[must_use]
+    pub fn codes(&self, name: &str) -> Option<Vec<i8>> {
+        Some(bytemuck::allocation::pod_collect_to_vec(&self.tensor(name)?))
+    }
+
+    /// An `I32` tensor of ids or positions.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such tensor.
+    #[must_use]
+    pub fn ids(&self, name: &str) -> Vec<u32> {
+        let bytes = self.tensor(name).unwrap_or_else(|| panic!("no tensor {name}"));
+        let ids: Vec<i32> = bytemuck::allocation::pod_collect_to_vec(&bytes);
         ids.into_iter().map(i32::cast_unsigned).collect()
+    }
+
+    /// A `BF16` tensor, widened.
+    #[must_use]
+    pub fn bf16(&self, name: &str) -> Option<Vec<f32>> {
+        let bits: Vec<u16> = bytemuck::allocation::pod_collect_to_vec(&self.tensor(name)?);
+        Some(bits.into_iter().map(|bits| f32::from_bits(u32::from(bits) << 16)).collect())
     }
 }
 

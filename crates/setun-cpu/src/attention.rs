@@ -8,7 +8,8 @@ use fearless_simd::{f32x16, prelude::*};
 use setun_ops::{
     BlockId,
     attention::{SPAN, inverse_sqrt, maximum},
-    host_cache::{CacheValues, HostCache},
+    cache_values::CacheValues,
+    host_cache::HostCache,
     op::{BufferId, HeadShape},
 };
 

@@ -7,7 +7,8 @@ use fearless_simd::{f32x16, prelude::*};
 use half::f16;
 use setun_ops::{
     cache::round_f16,
-    host_cache::{CacheLayer, CacheValues, HostCache},
+    cache_values::CacheValues,
+    host_cache::{CacheLayer, HostCache},
     op::{BufferId, HeadShape, WeightId},
     quantize::quantize_row,
 };

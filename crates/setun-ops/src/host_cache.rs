@@ -1,12 +1,10 @@
 //! The paged KV cache in host memory, for every backend that runs there.
 
-use half::f16;
-
 use crate::{
     attention::HeadCache,
-    cache::{BlockId, CacheElement, CacheSpec, round_f16},
+    cache::{BlockId, CacheSpec},
+    cache_values::CacheValues,
     error::OpsError,
-    quantize::quantize_row,
 };
 
 /// A cache in host memory; see [`cache`](crate::cache) for the layout.
@@ -24,22 +22,6 @@ pub struct CacheLayer {
     pub keys: CacheValues,
     /// Values.
     pub values: CacheValues,
-}
-
-/// Elements `[blocks, kv_heads, block_positions, head_dim]`.
-#[derive(Clone, Debug)]
-pub enum CacheValues {
-    /// See [`CacheElement::F32`].
-    F32(Vec<f32>),
-    /// See [`CacheElement::F16`].
-    F16(Vec<f16>),
-    /// See [`CacheElement::Int8`].
-    Int8 {
-        /// Codes.
-        codes: Vec<i8>,
-        /// `[blocks, kv_heads, block_positions]`
-        scales: Vec<f32>,
-    },
 }
 
 impl HostCache {
@@ -221,142 +203,6 @@ impl HostCache {
     }
 }
 
-impl CacheValues {
-    fn empty(element: CacheElement) -> Self {
-        match element {
-            CacheElement::F32 => Self::F32(vec![]),
-            CacheElement::F16 => Self::F16(vec![]),
-            CacheElement::Int8 => Self::Int8 { codes: vec![], scales: vec![] },
-        }
-    }
-
-    fn reserve(
-        &mut self,
-        vectors: usize,
-        head_dim: usize,
-    ) -> Result<(), std::collections::TryReserveError> {
-        fn to<T>(values: &mut Vec<T>, len: usize) -> Result<(), std::collections::TryReserveError> {
-            values.try_reserve_exact(len.saturating_sub(values.len()))
-        }
-        match self {
-            Self::F32(values) => to(values, vectors * head_dim),
-            Self::F16(values) => to(values, vectors * head_dim),
-            Self::Int8 { codes, scales } => {
-                to(codes, vectors * head_dim)?;
-                to(scales, vectors)
-            }
-        }
-    }
-
-    fn resize(&mut self, vectors: usize, head_dim: usize) {
-        match self {
-            Self::F32(values) => values.resize(vectors * head_dim, 0.0),
-            Self::F16(values) => values.resize(vectors * head_dim, f16::ZERO),
-            Self::Int8 { codes, scales } => {
-                codes.resize(vectors * head_dim, 0);
-                scales.resize(vectors, 0.0);
-            }
-        }
-    }
-
-    /// Rounds `x` `[head_dim]` to the element and stores it as vector `index`.
-    ///
-    /// # Panics
-    ///
-    /// If the index is out of range.
-    pub fn store(&mut self, index: usize, x: &[f32]) {
-        let range = index * x.len()..(index + 1) * x.len();
-        match self {
-            Self::F32(values) => values[range].copy_from_slice(x),
-            Self::F16(values) => {
-                for (stored, &x) in values[range].iter_mut().zip(x) {
-                    *stored = round_f16(x);
-                }
-            }
-            Self::Int8 { codes, scales } => {
-                scales[index] = quantize_row(x, &mut codes[range]).scale;
-            }
-        }
-    }
-
-    /// Widens vector `index` into `out` `[head_dim]`; returns its scale, or 1.
-    ///
-    /// # Panics
-    ///
-    /// If the index is out of range.
-    pub fn load(&self, index: usize, out: &mut [f32]) -> f32 {
-        let range = index * out.len()..(index + 1) * out.len();
-        match self {
-            Self::F32(values) => out.copy_from_slice(&values[range]),
-            Self::F16(values) => {
-                for (out, stored) in out.iter_mut().zip(&values[range]) {
-                    *out = stored.to_f32();
-                }
-            }
-            Self::Int8 { codes, scales } => {
-                for (out, &code) in out.iter_mut().zip(&codes[range]) {
-                    *out = f32::from(code);
-                }
-                return scales[index];
-            }
-        }
-        1.0
-    }
-
-    fn block(&self, block: BlockId, vectors: usize, head_dim: usize) -> &[u8] {
-        let at = block.0 as usize * vectors * head_dim;
-        match self {
-            Self::F32(values) => bytemuck::cast_slice(&values[at..][..vectors * head_dim]),
-            Self::F16(values) => bytemuck::cast_slice(&values[at..][..vectors * head_dim]),
-            Self::Int8 { codes, .. } => bytemuck::cast_slice(&codes[at..][..vectors * head_dim]),
-        }
-    }
-
-    fn block_mut(&mut self, block: BlockId, vectors: usize, head_dim: usize) -> &mut [u8] {
-        let at = block.0 as usize * vectors * head_dim;
-        match self {
-            Self::F32(values) => bytemuck::cast_slice_mut(&mut values[at..][..vectors * head_dim]),
-            Self::F16(values) => bytemuck::cast_slice_mut(&mut values[at..][..vectors * head_dim]),
-            Self::Int8 { codes, .. } => {
-                bytemuck::cast_slice_mut(&mut codes[at..][..vectors * head_dim])
-            }
-        }
-    }
-
-    fn block_scales(&self, block: BlockId, vectors: usize) -> &[u8] {
-        match self {
-            Self::Int8 { scales, .. } => {
-                bytemuck::cast_slice(&scales[block.0 as usize * vectors..][..vectors])
-            }
-            _ => &[],
-        }
-    }
-
-    fn block_scales_mut(&mut self, block: BlockId, vectors: usize) -> &mut [u8] {
-        match self {
-            Self::Int8 { scales, .. } => {
-                bytemuck::cast_slice_mut(&mut scales[block.0 as usize * vectors..][..vectors])
-            }
-            _ => &mut [],
-        }
-    }
-
-    fn copy_block(&mut self, from: BlockId, to: BlockId, vectors: usize, head_dim: usize) {
-        fn copy<T: Copy>(values: &mut [T], from: BlockId, to: BlockId, len: usize) {
-            let start = from.0 as usize * len;
-            values.copy_within(start..start + len, to.0 as usize * len);
-        }
-        match self {
-            Self::F32(values) => copy(values, from, to, vectors * head_dim),
-            Self::F16(values) => copy(values, from, to, vectors * head_dim),
-            Self::Int8 { codes, scales } => {
-                copy(codes, from, to, vectors * head_dim);
-                copy(scales, from, to, vectors);
-            }
-        }
-    }
-}
-
 /// One KV head of one sequence in a [`HostCache`].
 #[derive(Clone, Copy, Debug)]
 pub struct HostHead<'a> {
@@ -381,6 +227,7 @@ impl HeadCache for HostHead<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cache::CacheElement;
 
     fn cache(element: CacheElement) -> HostCache {
         let spec = CacheSpec { layers: 2, kv_heads: 3, head_dim: 8, block_positions: 4, element };

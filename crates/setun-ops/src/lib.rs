@@ -18,6 +18,7 @@ pub mod attention;
 pub mod backend;
 pub mod batch_inputs;
 pub mod cache;
+pub mod cache_values;
 pub mod dense;
 pub mod embed;
 pub mod error;

@@ -27,7 +27,6 @@ impl Generation {
 impl Generation {
     /// All events that are ready, once there is one; `undefined` after the end. Rejects if the
     /// generation fails.
-    #[must_use]
     pub fn next(&self) -> Promise {
         let stream = Rc::clone(&self.stream);
         wasm_bindgen_futures::future_to_promise(async move {

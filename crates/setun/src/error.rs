@@ -191,7 +191,9 @@ impl From<ModelError> for Error {
 fn checkpoint_code(error: &CheckpointError) -> ErrorCode {
     match error {
         CheckpointError::Truncated { .. } => ErrorCode::Truncated,
-        CheckpointError::MissingFile { .. } => ErrorCode::NotFound,
+        CheckpointError::MissingFile { .. } | CheckpointError::NoWeights { .. } => {
+            ErrorCode::NotFound
+        }
         CheckpointError::UnsupportedModel { .. } => ErrorCode::UnsupportedModel,
         _ => ErrorCode::BadCheckpoint,
     }
