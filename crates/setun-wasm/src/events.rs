@@ -1,7 +1,11 @@
 //! Events with the names that JavaScript uses.
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use setun::{Done, FinishReason, TextDelta};
+use wasm_bindgen::JsValue;
+
+/// The largest integer up to which a JavaScript number holds every one.
+const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;
 
 /// [`setun::Event`] in camel case.
 #[derive(Serialize)]
@@ -19,6 +23,7 @@ pub(crate) enum Event {
         stop: Option<String>,
         usage: Usage,
         timings: Timings,
+        #[serde(serialize_with = "seed_for_js")]
         seed: u64,
         backend: &'static str,
         level: &'static str,
@@ -74,5 +79,15 @@ impl From<setun::Event> for Event {
                 model,
             },
         }
+    }
+}
+
+/// A number where that is exact, else a `BigInt`.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
+fn seed_for_js<S: Serializer>(seed: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+    if *seed <= MAX_SAFE_INTEGER {
+        serializer.serialize_u64(*seed)
+    } else {
+        serde_wasm_bindgen::preserve::serialize(&JsValue::from(*seed), serializer)
     }
 }
