@@ -1,6 +1,7 @@
 // ternary_matmul: y[row, output] = dot × (x_scale[row] × w_scale[output]), dot = Σ (code − 1) × x
 //
-// Twin:      crates/setun-ops/src/ternary_matmul.rs; the integer sum is exact in any order
+// Twin:      crates/setun-ops/src/ternary_matmul.rs
+// Exact:     the integer sum, in any order
 // Layout:    crates/setun-ops/src/ternary.rs: a block is 128 codes in four planes of 32 columns
 // Grid:      one workgroup an output (x) and a row (y); its lanes stride over the row's words
 

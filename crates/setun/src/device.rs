@@ -82,6 +82,8 @@ pub struct LoadedModel {
     pub level: &'static str,
     /// Threads that run.
     pub threads: usize,
+    /// Bytes of the weights, as they are kept.
+    pub weight_bytes: usize,
 }
 
 /// All that is here, the best first.
@@ -103,6 +105,7 @@ pub(crate) fn load_onto(model: Model, options: DeviceOptions) -> Result<LoadedMo
     if options.head == HeadType::Int8 {
         weights.head_to_int8().map_err(Error::from)?;
     }
+    let weight_bytes = weights.bytes();
     let transformer =
         TransformerOptions { cache_element: options.cache.into(), ..TransformerOptions::default() };
     if let Some(threads) = options.threads.filter(|&threads| threads == 0 || threads > 1024) {
@@ -119,13 +122,20 @@ pub(crate) fn load_onto(model: Model, options: DeviceOptions) -> Result<LoadedMo
             backend: "cpu",
             level: SCALAR,
             threads: 1,
+            weight_bytes,
         });
     };
     let backend = CpuBackend::new(CpuOptions { level: Some(level), threads: options.threads })
         .map_err(|error| unavailable(level.name(), error.to_string()))?;
     let threads = backend.threads();
     let model = Transformer::new(backend, model.config, weights, transformer)?;
-    Ok(LoadedModel { model: Box::new(model), backend: "cpu", level: level.name(), threads })
+    Ok(LoadedModel {
+        model: Box::new(model),
+        backend: "cpu",
+        level: level.name(),
+        threads,
+        weight_bytes,
+    })
 }
 
 fn unavailable(wanted: &str, reason: String) -> Error {

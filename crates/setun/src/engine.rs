@@ -137,8 +137,8 @@ impl EngineBuilder {
         let (name, load_seconds) = (model.name.clone(), model.load_seconds);
         let (tokenizer, template) = (model.tokenizer.clone(), model.template.clone());
         let (defaults, eos_tokens) = (model.defaults, model.config.eos_tokens.clone());
-        let weight_bytes = model.weights.bytes();
-        let LoadedModel { model, backend, level, threads } = load_onto(model, self.options)?;
+        let LoadedModel { model, backend, level, threads, weight_bytes } =
+            load_onto(model, self.options)?;
         let load_seconds = load_seconds + begun.elapsed().as_secs_f64();
         let report = Report { backend, level, model: name, load_seconds };
         let shared = Arc::new(Shared {
