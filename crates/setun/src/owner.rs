@@ -21,6 +21,9 @@ use crate::{
 /// Time that a step should stay under.
 const STEP_TARGET: Duration = Duration::from_millis(50);
 
+/// Prompt rows of the first step, before it is known how long a row takes.
+const FIRST_PROMPT_ROWS: usize = 4;
+
 /// What the owner is told.
 #[derive(Debug)]
 pub(crate) enum Command {
@@ -60,7 +63,7 @@ impl Owner {
             waiting: VecDeque::new(),
             running: vec![],
             logits: vec![],
-            prompt_rows: 16,
+            prompt_rows: FIRST_PROMPT_ROWS,
         }
     }
 
