@@ -1,6 +1,6 @@
 //! Events with the names that JavaScript uses.
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use setun::{Done, FinishReason, TextDelta};
 use wasm_bindgen::JsValue;
 
@@ -23,8 +23,8 @@ pub(crate) enum Event {
         stop: Option<String>,
         usage: Usage,
         timings: Timings,
-        #[serde(serialize_with = "seed_for_js")]
-        seed: u64,
+        #[serde(with = "serde_wasm_bindgen::preserve")]
+        seed: JsValue,
         backend: &'static str,
         level: &'static str,
         model: String,
@@ -73,7 +73,7 @@ impl From<setun::Event> for Event {
                     first_token_seconds: timings.first_token_seconds,
                     tokens_per_second: timings.tokens_per_second,
                 },
-                seed,
+                seed: seed_for_js(seed),
                 backend,
                 level,
                 model,
@@ -83,11 +83,7 @@ impl From<setun::Event> for Event {
 }
 
 /// A number where that is exact, else a `BigInt`.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
-fn seed_for_js<S: Serializer>(seed: &u64, serializer: S) -> Result<S::Ok, S::Error> {
-    if *seed <= MAX_SAFE_INTEGER {
-        serializer.serialize_u64(*seed)
-    } else {
-        serde_wasm_bindgen::preserve::serialize(&JsValue::from(*seed), serializer)
-    }
+#[expect(clippy::cast_precision_loss, reason = "exact up to the limit")]
+fn seed_for_js(seed: u64) -> JsValue {
+    if seed <= MAX_SAFE_INTEGER { JsValue::from_f64(seed as f64) } else { JsValue::from(seed) }
 }
