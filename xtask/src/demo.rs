@@ -8,13 +8,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use serde_json::Value;
 
 use crate::browser;
 use crate::files::under;
 use crate::fresh::{Inputs, unless_fresh};
 use crate::node::{install, node, npm};
 use crate::package;
-use crate::shell::{root, run, say, show};
+use crate::shell::{cargo, output, root, run, say, show};
 
 /// How long the server may take to answer.
 const SERVER_PATIENCE: Duration = Duration::from_mins(1);
@@ -46,16 +47,16 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// The check that the tests run: a short story, the same each time.
-    pub(crate) fn story() -> Self {
+    /// A short story, as an object.
+    fn story(prompt: &str, temperature: f32, seed: u64, backend: &str) -> Self {
         Self {
             check: true,
-            prompt: Some("The little boat".into()),
-            temperature: Some(0.8),
-            seed: Some(11),
+            prompt: Some(prompt.into()),
+            temperature: Some(temperature),
+            seed: Some(seed),
             max_tokens: Some(80),
-            backend: None,
-            json: false,
+            backend: Some(backend.into()),
+            json: true,
         }
     }
 }
@@ -103,8 +104,47 @@ fn page_sources() -> Result<Vec<PathBuf>> {
     Ok(known.chain(there).collect())
 }
 
+/// The page and the `setun` command tell the same stories, to the byte, on every backend that
+/// the page offers.
+pub(crate) fn equals_the_command() -> Result<()> {
+    const STORIES: [(&str, f32, u64, &str); 4] = [
+        ("The little boat", 0.8, 11, "auto"),
+        ("Zoë said: \"hé!\" 🐉", 1.3, 20_261_120, "simd128"),
+        ("Once upon a time", 0.0, 0, "relaxed"),
+        ("Tom and Lily", 1.0, 3, "scalar"),
+    ];
+    build()?;
+    let server = Server::start()?;
+    for (prompt, temperature, seed, backend) in STORIES {
+        let options = Options::story(prompt, temperature, seed, backend);
+        let page: Value = serde_json::from_str(&output(&mut checker(&server.address, &options)?)?)
+            .context("the page's report is JSON")?;
+        let mut command = cargo();
+        command.args(["run", "--quiet", "--locked", "--profile", "test", "-p", "setun-cli", "--"]);
+        command.args(["run", "--max-tokens", "80", "--seed", &seed.to_string()]);
+        command.args(["--temperature", &temperature.to_string(), prompt]);
+        let native = output(&mut command)?;
+        let (found, expected) = (page["text"].as_str(), native.strip_suffix('\n'));
+        say(&format!("{} on the page, {} tokens: {found:?}", page["build"], page["tokens"]));
+        if found != expected || found.is_none_or(str::is_empty) {
+            bail!("on {backend} the page says {found:?}, the command {expected:?}");
+        }
+    }
+    Ok(())
+}
+
 fn check(address: &str, options: &Options) -> Result<()> {
-    let mut command = checker(address)?;
+    show(&mut checker(address, options)?)
+}
+
+/// The command that asks the page for what the options say.
+fn checker(address: &str, options: &Options) -> Result<Command> {
+    let mut command = node()?;
+    command.current_dir(root().join("web")).env("CHROME", browser::chrome()?).args([
+        "check.mjs",
+        "--url",
+        address,
+    ]);
     let values = [
         ("--prompt", options.prompt.clone()),
         ("--temperature", options.temperature.map(|value| value.to_string())),
@@ -121,16 +161,6 @@ fn check(address: &str, options: &Options) -> Result<()> {
     if options.json {
         command.arg("--json");
     }
-    show(&mut command)
-}
-
-fn checker(address: &str) -> Result<Command> {
-    let mut command = node()?;
-    command.current_dir(root().join("web")).env("CHROME", browser::chrome()?).args([
-        "check.mjs",
-        "--url",
-        address,
-    ]);
     Ok(command)
 }
 
