@@ -13,13 +13,14 @@ use crate::{error::to_js, events::Event};
 #[wasm_bindgen]
 pub struct Generation {
     stream: Rc<RefCell<GenerationStream>>,
+    failure: Rc<RefCell<Option<JsValue>>>, // comes after the events before it
     cancel: CancelHandle,
 }
 
 impl Generation {
     pub(crate) fn new(stream: GenerationStream) -> Self {
         let cancel = stream.cancel_handle();
-        Self { stream: Rc::new(RefCell::new(stream)), cancel }
+        Self { stream: Rc::new(RefCell::new(stream)), failure: Rc::default(), cancel }
     }
 }
 
@@ -28,8 +29,11 @@ impl Generation {
     /// All events that are ready, once there is one; `undefined` after the end. Rejects if the
     /// generation fails.
     pub fn next(&self) -> Promise {
-        let stream = Rc::clone(&self.stream);
+        let (stream, failure) = (Rc::clone(&self.stream), Rc::clone(&self.failure));
         wasm_bindgen_futures::future_to_promise(async move {
+            if let Some(error) = failure.borrow_mut().take() {
+                return Err(error);
+            }
             let first = std::future::poll_fn(|context| match stream.try_borrow_mut() {
                 Ok(mut stream) => stream.poll_next_unpin(context),
                 Err(_) => std::task::Poll::Ready(None),
@@ -38,7 +42,14 @@ impl Generation {
             let rest = stream.borrow_mut().take_ready();
             let events = Array::new();
             for event in std::iter::once(first).chain(rest) {
-                let event = event.map_err(|error| to_js(&error))?;
+                let event = match event {
+                    Ok(event) => event,
+                    Err(error) if events.length() == 0 => return Err(to_js(&error)),
+                    Err(error) => {
+                        *failure.borrow_mut() = Some(to_js(&error));
+                        break;
+                    }
+                };
                 events.push(&serde_wasm_bindgen::to_value(&Event::from(event))?);
             }
             Ok(events.into())

@@ -32,11 +32,11 @@ struct Info<'a> {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Defaults {
-    temperature: f32,
+    temperature: f64,
     top_k: usize,
-    top_p: f32,
-    min_p: f32,
-    repetition_penalty: f32,
+    top_p: f64,
+    min_p: f64,
+    repetition_penalty: f64,
 }
 
 impl Model {
@@ -72,11 +72,11 @@ impl Model {
             load_seconds: self.0.load_seconds(),
             weight_bytes: self.0.weight_bytes(),
             defaults: Defaults {
-                temperature: defaults.temperature,
+                temperature: shortest(defaults.temperature),
                 top_k: defaults.top_k,
-                top_p: defaults.top_p,
-                min_p: defaults.min_p,
-                repetition_penalty: defaults.repetition_penalty,
+                top_p: shortest(defaults.top_p),
+                min_p: shortest(defaults.min_p),
+                repetition_penalty: shortest(defaults.repetition_penalty),
             },
         })?)
     }
@@ -118,4 +118,9 @@ impl Model {
     pub fn detokenize(&self, tokens: &[u32]) -> Result<String, JsValue> {
         self.0.detokenize(tokens).map_err(|error| to_js(&error))
     }
+}
+
+/// The number that is written like this one: 0.8, not 0.800000011920929.
+fn shortest(x: f32) -> f64 {
+    x.to_string().parse().unwrap_or_else(|_| x.into())
 }
