@@ -50,9 +50,29 @@ pub struct Prompt {
     pub greedy: Vec<u32>,
     /// Best minus second logit of each step.
     pub greedy_margin: Vec<f32>,
-    /// Greedy continuation up to and with the end token.
-    #[serde(default)]
-    pub greedy_with_eos: Option<serde_json::Value>,
+    /// Greedy continuation up to and with an end token; of some prompts.
+    pub greedy_with_eos: Option<WithEos>,
+    /// Greedy continuation with a repetition penalty of 1.3; of some prompts.
+    #[serde(rename = "greedy_repetition_penalty_1.3")]
+    pub greedy_penalised: Option<Penalised>,
+}
+
+/// A continuation that ends with the end token.
+#[derive(Debug, Deserialize)]
+pub struct WithEos {
+    /// The end token.
+    pub eos: u32,
+    /// The tokens, that one included if it came.
+    pub tokens: Vec<u32>,
+}
+
+/// A continuation under a penalty.
+#[derive(Debug, Deserialize)]
+pub struct Penalised {
+    /// The tokens.
+    pub tokens: Vec<u32>,
+    /// Best minus second logit of each step, after the penalty.
+    pub margin: Vec<f32>,
 }
 
 impl Prompt {

@@ -3,12 +3,13 @@
 //! no int8 code is near a rounding tie; 0.6, and a bound on differing codes, where one is.
 
 use setun::{
-    CacheType, Device, DeviceOptions, Model,
+    CacheType, Device, DeviceOptions, Engine, GenerateOptions, Model,
     forward::{Batch, PagedCache, Transformer, TransformerOptions},
     ops::{CacheElement, ScalarBackend},
 };
 use setun_tests::{
-    golden::{Golden, MODELS, PROMPTS, max_difference},
+    fixture,
+    golden::{Golden, MODELS, PROMPTS, Tensors, max_difference},
     run::{Runner, devices},
 };
 
@@ -164,6 +165,59 @@ fn greedy_continuations() {
                     }
                 }
             }
+        }
+    }
+}
+
+/// The sampler's penalty, through the engine, against transformers' own.
+#[test]
+fn greedy_continuations_with_a_repetition_penalty() {
+    let mut compared = 0;
+    for model in MODELS {
+        let golden = Golden::read(model);
+        let eos = open(&golden).config().eos_tokens.clone();
+        let builder = Engine::builder(open(&golden)).cache_type(CacheType::F32);
+        let engine = builder.build().expect("an engine");
+        for (name, prompt) in &golden.prompts {
+            let Some(expected) = &prompt.greedy_penalised else { continue };
+            let ids = golden.ids(&format!("{name}.ids"));
+            let options = GenerateOptions::new()
+                .temperature(0.0)
+                .repetition_penalty(1.3)
+                .max_tokens(expected.tokens.len());
+            let found = engine.complete(ids, options).expect("a continuation").tokens;
+            // The reference goes on after an end token.
+            let end = expected.tokens.iter().position(|token| eos.contains(token));
+            let until = end.map_or(expected.tokens.len(), |end| end + 1);
+            let pairs = found.iter().zip(&expected.tokens[..until]);
+            let differing = pairs.enumerate().find(|(_, (a, b))| a != b).map(|(step, _)| step);
+            match differing {
+                None => assert_eq!(found.len(), until, "{model} {name}"),
+                Some(step) => {
+                    let margin = expected.margin[step];
+                    assert!(margin < 0.3, "{model} {name}, step {step}: {margin}");
+                }
+            }
+            compared += 1;
+        }
+    }
+    assert!(compared >= MODELS.len(), "{compared} prompts have such a continuation");
+}
+
+/// A trained model against an independent float64 implementation.
+#[test]
+fn logits_of_a_real_model() {
+    let folder = fixture("golden/real-tinystories-1m");
+    for device in devices() {
+        let model = Model::open(&folder).expect("the story model");
+        let options = DeviceOptions { device, cache: CacheType::F32, ..DeviceOptions::default() };
+        let mut runner = Runner::new(model, options);
+        for prompt in ["bos", "once", "dog"] {
+            let golden = Tensors::read(&folder.join(format!("golden-{prompt}.safetensors")));
+            let ids = golden.ids("ids");
+            let found = runner.logits(&ids, ids.len()).concat();
+            let difference = max_difference(&found, &golden.floats("logits").expect("logits"));
+            assert!(difference <= 1e-3, "{prompt} on {device}: {difference}");
         }
     }
 }

@@ -16,6 +16,8 @@ use crate::fresh::{Inputs, unless_fresh};
 use crate::node::{install, node, npm};
 use crate::package;
 use crate::shell::{cargo, output, root, run, say, show};
+use crate::variant::Variant;
+use crate::wasm;
 
 /// How long the server may take to answer.
 const SERVER_PATIENCE: Duration = Duration::from_mins(1);
@@ -63,7 +65,8 @@ impl Options {
 
 /// `cargo xtask demo`.
 pub(crate) fn run_command(options: &Options) -> Result<()> {
-    build()?;
+    let soon = wasm::first_and_built();
+    build(if options.check { &[] } else { &soon })?;
     let mut server = Server::start()?;
     if options.check {
         return check(&server.address, options);
@@ -76,9 +79,9 @@ pub(crate) fn run_command(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Builds the package and, on its tarball, the page.
-pub(crate) fn build() -> Result<()> {
-    package::build()?;
+/// Builds the package with the variants named, or with all, and on its tarball the page.
+fn build(variants: &[Variant]) -> Result<()> {
+    package::build_with(variants)?;
     install("web")?;
     let folder = root().join("web");
     let tarball = package::tarball();
@@ -113,7 +116,7 @@ pub(crate) fn equals_the_command() -> Result<()> {
         ("Once upon a time", 0.0, 0, "relaxed"),
         ("Tom and Lily", 1.0, 3, "scalar"),
     ];
-    build()?;
+    build(&[])?;
     let server = Server::start()?;
     for (prompt, temperature, seed, backend) in STORIES {
         let options = Options::story(prompt, temperature, seed, backend);

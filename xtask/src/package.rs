@@ -32,9 +32,15 @@ pub(crate) fn run_command() -> Result<()> {
     Ok(())
 }
 
-/// Builds [`tarball`], checks sizes and licences, and returns the table of sizes.
+/// Builds [`tarball`] with all variants that can be built here, checks sizes and licences, and
+/// returns the table of sizes.
 pub(crate) fn build() -> Result<String> {
-    let variants = wasm::build_variants(&[], in_ci())?;
+    build_with(&[])
+}
+
+/// [`build`] with the variants named, or with all if there are none.
+pub(crate) fn build_with(variants: &[Variant]) -> Result<String> {
+    let variants = wasm::build_variants(variants, in_ci())?;
     copy_model()?;
     let licences = licences::of_npm_package()?;
     write_if_changed(&root().join("npm/THIRD_PARTY_LICENSES"), licences.as_bytes())?;

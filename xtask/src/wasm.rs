@@ -90,6 +90,15 @@ pub(crate) fn folder(variant: Variant) -> PathBuf {
     root().join("npm/generated").join(variant.name())
 }
 
+/// `simd128`, and what else was built before: enough to see the page soon.
+pub(crate) fn first_and_built() -> Vec<Variant> {
+    let built = |variant: &Variant| folder(*variant).join("setun_bg.wasm").is_file();
+    Variant::ALL
+        .into_iter()
+        .filter(|variant| *variant == Variant::Simd128 || built(variant))
+        .collect()
+}
+
 fn build(variant: Variant, toolchain: Toolchain, bindgen: &Bindgen) -> Result<()> {
     let name = variant.name();
     say(&format!("compiling {name} ({})", toolchain.describe()));

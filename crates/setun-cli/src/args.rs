@@ -93,7 +93,8 @@ pub(crate) struct SamplingArgs {
     seed: Option<u64>,
 
     /// Ends the text before this string; may be given several times
-    #[arg(long, value_name = "TEXT", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    #[arg(value_parser = clap::builder::NonEmptyStringValueParser::new())]
     stop: Vec<String>,
 }
 

@@ -1,5 +1,6 @@
 //! Why a command failed, and the exit status that says so.
 
+use std::io::Write as _;
 use std::{io, path::PathBuf, process::ExitCode};
 
 /// Exit status of a failure.
@@ -55,7 +56,8 @@ impl CliError {
             Self::ClosedPipe => ExitCode::SUCCESS,
             Self::Interrupted => ExitCode::from(INTERRUPTED),
             _ => {
-                eprintln!("setun: {self}");
+                // Nobody may be listening; the status tells too.
+                let _ = writeln!(std::io::stderr(), "setun: {self}");
                 ExitCode::from(FAILED)
             }
         }

@@ -149,7 +149,8 @@ impl PagedCache {
         self.free.len() + self.max_blocks.saturating_sub(self.references.len())
     }
 
-    /// Most blocks that were ever in use at once: what a backend must have memory for.
+    /// Most blocks in use at once since the cache was last empty: what a backend must have memory
+    /// for.
     #[must_use]
     pub fn high_water_blocks(&self) -> usize {
         self.references.len()
@@ -202,6 +203,12 @@ impl PagedCache {
                 self.free.push(block);
             }
         }
+        if self.free.len() == self.references.len() {
+            // Nobody is here: memory that was refused once must not be asked for again.
+            self.free.clear();
+            self.references.clear();
+            self.copies.clear();
+        }
     }
 
     fn get(&self, sequence: SequenceId) -> Result<&Sequence, ModelError> {
@@ -248,6 +255,21 @@ mod tests {
         cache.remove(a);
         assert_eq!(cache.free_blocks(), 2);
         assert!(matches!(cache.len(a), Err(ModelError::UnknownSequence(_))));
+    }
+
+    #[test]
+    fn an_empty_cache_needs_no_memory_again() {
+        let mut cache = PagedCache::new(4, 8);
+        let (a, b) = (cache.create(), cache.create());
+        cache.extend(a, 20).unwrap();
+        cache.extend(b, 4).unwrap();
+        cache.remove(a);
+        assert_eq!(cache.high_water_blocks(), 6);
+        cache.remove(b);
+        assert_eq!((cache.high_water_blocks(), cache.free_blocks()), (0, 8));
+        let c = cache.create();
+        cache.extend(c, 32).unwrap();
+        assert_eq!(cache.free_blocks(), 0);
     }
 
     #[derive(Clone, Debug)]

@@ -28,9 +28,6 @@ const GROWTH: usize = 8;
 /// Prepared steps that are kept, each with buffers of its own.
 const KEPT_STEPS: usize = 12;
 
-/// Up to so many wanted rows there are buckets; beyond, all rows may be wanted.
-const FEW_WANTED: usize = 8;
-
 /// Choices that do not belong to the checkpoint.
 #[derive(Clone, Copy, Debug)]
 pub struct TransformerOptions {
@@ -256,7 +253,7 @@ where
 /// of similar size share a plan and its buffers.
 fn buckets(rows: usize, wanted: usize) -> (usize, usize) {
     let bucket = |rows: usize| rows.max(1).next_power_of_two();
-    (bucket(rows), if wanted <= FEW_WANTED { bucket(wanted) } else { bucket(rows) })
+    (bucket(rows), bucket(wanted))
 }
 
 fn batch_inputs(batch: &Batch, cache: &PagedCache) -> Result<BatchInputs, ModelError> {

@@ -2,7 +2,7 @@
 
 use std::{cell::RefCell, rc::Rc};
 
-use futures::StreamExt;
+use futures::{StreamExt, lock::Mutex};
 use js_sys::{Array, Promise};
 use setun::{CancelHandle, GenerationStream};
 use wasm_bindgen::prelude::*;
@@ -12,7 +12,7 @@ use crate::{error::to_js, events::Event};
 /// A running generation. Freeing it ends it.
 #[wasm_bindgen]
 pub struct Generation {
-    stream: Rc<RefCell<GenerationStream>>,
+    stream: Rc<Mutex<GenerationStream>>, // calls of `next` take turns
     failure: Rc<RefCell<Option<JsValue>>>, // comes after the events before it
     cancel: CancelHandle,
 }
@@ -20,7 +20,14 @@ pub struct Generation {
 impl Generation {
     pub(crate) fn new(stream: GenerationStream) -> Self {
         let cancel = stream.cancel_handle();
-        Self { stream: Rc::new(RefCell::new(stream)), failure: Rc::default(), cancel }
+        Self { stream: Rc::new(Mutex::new(stream)), failure: Rc::default(), cancel }
+    }
+}
+
+impl Drop for Generation {
+    fn drop(&mut self) {
+        // A pending `next` keeps the stream; the generation ends all the same.
+        self.cancel.cancel();
     }
 }
 
@@ -31,15 +38,13 @@ impl Generation {
     pub fn next(&self) -> Promise {
         let (stream, failure) = (Rc::clone(&self.stream), Rc::clone(&self.failure));
         wasm_bindgen_futures::future_to_promise(async move {
-            if let Some(error) = failure.borrow_mut().take() {
+            let mut stream = stream.lock().await;
+            let failed = failure.borrow_mut().take();
+            if let Some(error) = failed {
                 return Err(error);
             }
-            let first = std::future::poll_fn(|context| match stream.try_borrow_mut() {
-                Ok(mut stream) => stream.poll_next_unpin(context),
-                Err(_) => std::task::Poll::Ready(None),
-            });
-            let Some(first) = first.await else { return Ok(JsValue::UNDEFINED) };
-            let rest = stream.borrow_mut().take_ready();
+            let Some(first) = stream.next().await else { return Ok(JsValue::UNDEFINED) };
+            let rest = stream.take_ready();
             let events = Array::new();
             for event in std::iter::once(first).chain(rest) {
                 let event = match event {

@@ -89,8 +89,9 @@ impl EngineBuilder {
         self
     }
 
-    /// Whole contexts that the cache may grow to; more generations than fit wait their turn.
-    /// Default: 8. Memory is taken as it is used.
+    /// Whole contexts that the cache may grow to; more generations than fit wait their turn, and
+    /// one that nobody reads keeps its place: set `max_tokens` where streams are read one after
+    /// another. Default: 8. Memory is taken as it is used.
     pub fn contexts(mut self, contexts: usize) -> Self {
         self.contexts = contexts.max(1);
         self
@@ -108,10 +109,7 @@ impl EngineBuilder {
             let pace: crate::owner::Pacer = Box::new(|| std::future::ready(()).boxed_local());
             pollster::block_on(owner.run(commands, pace));
         };
-        std::thread::Builder::new()
-            .name("setun".into())
-            .spawn(run)
-            .map_err(|source| Error::Io { path: "a thread for the engine".into(), source })?;
+        std::thread::Builder::new().name("setun".into()).spawn(run).map_err(Error::Thread)?;
         Ok(engine)
     }
 
@@ -152,7 +150,8 @@ impl EngineBuilder {
             threads,
             report: report.clone(),
         });
-        let blocks = model.context_length().div_ceil(model.block_positions()) * self.contexts;
+        let context = model.context_length().div_ceil(model.block_positions());
+        let blocks = context.saturating_mul(self.contexts);
         let owner = Owner::new(model, report, blocks);
         let (commands, receiver) = unbounded();
         Ok((Engine { commands, shared }, owner, receiver))

@@ -92,6 +92,10 @@ pub enum Error {
         expected: String,
     },
 
+    /// The system gives no thread.
+    #[error("the engine's thread cannot be started: {0}")]
+    Thread(std::io::Error),
+
     /// A step failed, and with it all generations that it served.
     #[error(transparent)]
     Step(Arc<Error>),
@@ -173,6 +177,7 @@ impl Error {
             Self::ContextFull { .. } => ErrorCode::ContextFull,
             Self::BackendUnavailable { .. } => ErrorCode::BackendUnavailable,
             Self::BadOption { .. } => ErrorCode::BadOption,
+            Self::Thread(_) => ErrorCode::OutOfMemory,
             Self::Step(error) => error.code(),
             Self::Disposed => ErrorCode::Disposed,
         }
@@ -207,6 +212,7 @@ fn model_code(error: &ModelError) -> ErrorCode {
             ErrorCode::OutOfMemory
         }
         ModelError::Ops(OpsError::DeviceLost { .. }) => ErrorCode::DeviceLost,
+        ModelError::Ops(OpsError::FloatMode) => ErrorCode::BackendUnavailable,
         _ => ErrorCode::BadCheckpoint,
     }
 }

@@ -55,7 +55,8 @@ pub enum FinishReason {
     Stop,
     /// The most tokens that were asked for, or that fit the context.
     Length,
-    /// The caller.
+    /// The caller. Text that was held back, because it might have become a stop string or was
+    /// half a character, is then not part of the answer.
     Aborted,
 }
 

@@ -80,6 +80,9 @@ impl Loader {
     ///
     /// If bytes are still wanted, or the tokenizer or the chat template cannot be read.
     pub fn finish(self) -> Result<Model, Error> {
+        if self.reader.want().is_some() {
+            return Err(Error::Unfinished { model: self.name });
+        }
         let files = self.reader.files();
         let tokenizer = files.get("tokenizer.json").map(HfTokenizer::from_bytes).transpose()?;
         let template = ChatTemplate::from_files(ChatTemplateFiles {

@@ -40,10 +40,12 @@ pub(crate) struct Owner {
     model: Box<dyn Model>,
     report: Report,
     cache: PagedCache,
+    max_blocks: usize,
     waiting: VecDeque<Box<Request>>,
     running: Vec<Running>,
     logits: Vec<f32>,
     prompt_rows: usize,
+    plain_step: Duration, // what the last step without prompts took
 }
 
 struct Running {
@@ -60,10 +62,12 @@ impl Owner {
             model,
             report,
             cache,
+            max_blocks,
             waiting: VecDeque::new(),
             running: vec![],
             logits: vec![],
             prompt_rows: FIRST_PROMPT_ROWS,
+            plain_step: Duration::ZERO,
         }
     }
 
@@ -119,8 +123,7 @@ impl Owner {
         while let Some(request) = self.waiting.front() {
             let blocks = request.most_positions().div_ceil(self.cache.block_positions());
             let reserved: usize = self.running.iter().map(|running| running.reserved_blocks).sum();
-            let total = self.cache.free_blocks() + self.blocks_in_use();
-            if reserved + blocks > total {
+            if reserved + blocks > self.max_blocks {
                 return;
             }
             if let Some(request) = self.waiting.pop_front() {
@@ -128,12 +131,6 @@ impl Owner {
                 self.running.push(Running { sequence, reserved_blocks: blocks, rows: 0 });
             }
         }
-    }
-
-    fn blocks_in_use(&self) -> usize {
-        let blocks =
-            |running: &Running| self.cache.blocks(running.sequence.id).map_or(0, <[_]>::len);
-        self.running.iter().map(blocks).sum()
     }
 
     fn has_work(&self) -> bool {
@@ -151,8 +148,11 @@ impl Owner {
             return self.fail_all(error.into());
         }
         self.accept();
+        let elapsed = started.elapsed();
         if prompt_rows > 0 {
-            self.adapt(prompt_rows, started.elapsed());
+            self.adapt(prompt_rows, elapsed.saturating_sub(self.plain_step));
+        } else {
+            self.plain_step = elapsed;
         }
     }
 
@@ -244,12 +244,5 @@ impl Owner {
             running.sequence.queue().push(Err(Error::Step(std::sync::Arc::clone(&error))));
             self.cache.remove(running.sequence.id);
         }
-    }
-}
-
-impl Drop for Owner {
-    fn drop(&mut self) {
-        self.running.iter().for_each(|running| running.sequence.queue().close());
-        self.waiting.iter().for_each(|request| request.queue.close());
     }
 }

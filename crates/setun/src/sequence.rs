@@ -27,6 +27,13 @@ pub(crate) struct Request {
     pub(crate) asked: Instant,
 }
 
+/// However a request ends, nothing more will come.
+impl Drop for Request {
+    fn drop(&mut self) {
+        self.queue.close();
+    }
+}
+
 /// What is the same for all generations of an engine.
 #[derive(Clone, Debug)]
 pub(crate) struct Report {
@@ -44,6 +51,7 @@ pub(crate) struct Sequence {
     tokens: Vec<u32>, // prompt and generated
     cached: usize,    // tokens whose keys and values are in the cache
     first_token: Option<Instant>,
+    last_token: Option<Instant>,
 }
 
 /// Whether a generation goes on.
@@ -55,7 +63,7 @@ pub(crate) enum Next {
 impl Sequence {
     pub(crate) fn new(request: Request, id: SequenceId) -> Self {
         let tokens = request.prompt.clone();
-        Self { request, id, tokens, cached: 0, first_token: None }
+        Self { request, id, tokens, cached: 0, first_token: None, last_token: None }
     }
 
     pub(crate) fn queue(&self) -> &Queue {
@@ -87,7 +95,9 @@ impl Sequence {
         let draw = Draw { seed: self.request.seed, sequence: 0, index };
         let token = self.request.sampler.sample(logits, &self.tokens, draw)?.token;
         let logprob = self.request.logprobs.then(|| logprob(logits, token));
-        self.first_token.get_or_insert_with(Instant::now);
+        let now = Instant::now();
+        self.first_token.get_or_insert(now);
+        self.last_token = Some(now);
         self.tokens.push(token);
 
         let ends = self.request.eos_tokens.contains(&token);
@@ -133,7 +143,8 @@ impl Sequence {
         let first = self.first_token;
         let first_token_seconds =
             first.map_or(0.0, |first| (first - self.request.asked).as_secs_f64());
-        let after_first = first.map_or(0.0, |first| first.elapsed().as_secs_f64());
+        let times = first.zip(self.last_token);
+        let after_first = times.map_or(0.0, |(first, last)| (last - first).as_secs_f64());
         let tokens_per_second = if generated > 1 && after_first > 0.0 {
             to_f64(generated - 1) / after_first
         } else {

@@ -30,7 +30,7 @@ pub struct GenerationStream {
 }
 
 /// Ends a generation from elsewhere. The stream then yields a last event, with
-/// [`FinishReason::Aborted`](crate::FinishReason::Aborted).
+/// [`FinishReason::Aborted`](crate::FinishReason::Aborted). It keeps the engine alive.
 #[derive(Clone, Debug)]
 pub struct CancelHandle {
     queue: Arc<Queue>,

@@ -21,7 +21,7 @@ pub(crate) struct Args {
     model: ModelArgs,
 
     /// What the model is told before the conversation
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     system: Option<String>,
 
     #[command(flatten)]
