@@ -7,9 +7,12 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-/// The repository's root.
+/// The repository's root. Cargo says at run time where this tool's manifest is: what it said at
+/// compile time is wrong once the folder has moved.
 pub(crate) fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().unwrap_or_default()
+    let manifest = std::env::var_os("CARGO_MANIFEST_DIR");
+    let folder = manifest.map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
+    folder.parent().map(Path::to_path_buf).unwrap_or_default()
 }
 
 /// Where everything is built: `target`, or what `CARGO_TARGET_DIR` says.

@@ -17,6 +17,11 @@ const WASM_BUDGET: u64 = 900_000;
 /// Most bytes of everything that a page without a GPU downloads before the model, with brotli.
 const PAGE_BUDGET: u64 = 1_000_000;
 
+/// What [`table`] fails beyond: bytes of WebAssembly, and of everything.
+pub(crate) fn budgets() -> [u64; 2] {
+    [WASM_BUDGET, PAGE_BUDGET]
+}
+
 /// Sizes in bytes: as it is, with gzip at level 9, with brotli at level 11.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Size {

@@ -85,6 +85,16 @@ impl Toolchain {
         }
     }
 
+    /// The compiler's own account of itself.
+    pub(crate) fn version(self) -> Result<String> {
+        match self {
+            Self::Own | Self::OwnFromSource => output(rustc().arg("-vV")),
+            Self::Debian => {
+                output(program("/usr/bin/rustc").arg("-vV").env_remove("LD_LIBRARY_PATH"))
+            }
+        }
+    }
+
     /// Where it builds: two compilers in one folder would build everything again. The variants
     /// share it, and with it the macros that run on this machine.
     pub(crate) fn folder(self) -> PathBuf {
@@ -124,7 +134,10 @@ impl Toolchain {
 }
 
 fn sysroot() -> Result<PathBuf> {
-    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    let printed = output(program(rustc).args(["--print", "sysroot"]))?;
+    let printed = output(rustc().args(["--print", "sysroot"]))?;
     Ok(Path::new(printed.trim()).to_path_buf())
+}
+
+fn rustc() -> Command {
+    program(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()))
 }

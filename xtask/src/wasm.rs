@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 use crate::bindgen::Bindgen;
+use crate::files::tracked;
 use crate::fresh::{Inputs, unless_fresh};
 use crate::node;
 use crate::opcodes;
@@ -31,24 +32,10 @@ pub(crate) fn build_variants(variants: &[Variant], require_threads: bool) -> Res
 
 /// Compiles the kernels' checks for every variant that can be built here.
 pub(crate) fn build_checks(require_threads: bool) -> Result<Vec<(Variant, PathBuf)>> {
+    let checks = ["--package", "setun-cpu", "--example", "wasm_tests"];
     let compile = |(variant, toolchain): (Variant, Toolchain)| {
-        say(&format!(
-            "compiling the kernels' checks for {} ({})",
-            variant.name(),
-            toolchain.describe()
-        ));
-        let mut command = toolchain.cargo_build(variant);
-        run(command.args([
-            "--quiet",
-            "--profile",
-            "wasm",
-            "--package",
-            "setun-cpu",
-            "--example",
-            "wasm_tests",
-        ]))?;
-        let module = toolchain.folder().join(TARGET).join("wasm/examples/wasm_tests.wasm");
-        Ok((variant, keep(&module, toolchain, &format!("checks-{}", variant.name()))?))
+        let name = format!("checks-{}", variant.name());
+        Ok((variant, compile(&name, variant, toolchain, &checks, "examples/wasm_tests.wasm")?))
     };
     choose(&[], require_threads)?.into_iter().map(compile).collect()
 }
@@ -101,12 +88,8 @@ pub(crate) fn first_and_built() -> Vec<Variant> {
 
 fn build(variant: Variant, toolchain: Toolchain, bindgen: &Bindgen) -> Result<()> {
     let name = variant.name();
-    say(&format!("compiling {name} ({})", toolchain.describe()));
-    let mut compile = toolchain.cargo_build(variant);
-    run(compile.args(["--quiet", "--profile", "wasm", "--package", "setun-wasm"]))?;
-    let module = toolchain.folder().join(TARGET).join("wasm/setun_wasm.wasm");
-    let module = keep(&module, toolchain, name)?;
-
+    let module =
+        compile(name, variant, toolchain, &["--package", "setun-wasm"], "setun_wasm.wasm")?;
     let output = folder(variant);
     let shipped = output.join("setun_bg.wasm");
     let inputs =
@@ -118,17 +101,41 @@ fn build(variant: Variant, toolchain: Toolchain, bindgen: &Bindgen) -> Result<()
     unless_fresh(&format!("wasm-{name}"), &[&shipped], &inputs, || {
         say(&format!("binding and shrinking {name}"));
         bindgen.bind(&module, &output)?;
-        shrink(variant, &shipped)
+        shrink(variant, &shipped)?;
+        opcodes::check(variant, &bindgen.scan(&shipped)?)
     })?;
-    let report = bindgen.scan(&shipped)?;
-    opcodes::check(variant, &report)
+    Ok(())
 }
 
-/// Copies a module to where the next variant does not overwrite it.
-fn keep(module: &Path, toolchain: Toolchain, name: &str) -> Result<PathBuf> {
+/// Compiles `what` for `variant` and keeps its `module` under `name`, where the next variant does
+/// not overwrite it. Cargo would link again for each variant, so it is asked only after a change.
+fn compile(
+    name: &str,
+    variant: Variant,
+    toolchain: Toolchain,
+    what: &[&str],
+    module: &str,
+) -> Result<PathBuf> {
     let kept = toolchain.folder().join(name).with_extension("wasm");
-    fs::copy(module, &kept)?;
+    let inputs = Inputs::default()
+        .word(toolchain.version()?)
+        .word(variant.rustflags())
+        .word(what)
+        .files(sources()?)?;
+    unless_fresh(&format!("module-{name}"), &[&kept], &inputs, || {
+        say(&format!("compiling {name} ({})", toolchain.describe()));
+        run(toolchain.cargo_build(variant).args(["--quiet", "--profile", "wasm"]).args(what))?;
+        fs::copy(toolchain.folder().join(TARGET).join("wasm").join(module), &kept)?;
+        Ok(())
+    })?;
     Ok(kept)
+}
+
+/// Everything that a module is compiled from.
+fn sources() -> Result<Vec<PathBuf>> {
+    const PLACES: [&str; 5] = ["crates", "shaders", ".cargo", "Cargo.toml", "Cargo.lock"];
+    let is_source = |path: &PathBuf| PLACES.iter().any(|place| path.starts_with(place));
+    Ok(tracked()?.into_iter().filter(is_source).map(|path| root().join(path)).collect())
 }
 
 /// Shrinks a bound module in place with wasm-opt.
