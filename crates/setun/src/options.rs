@@ -14,7 +14,7 @@ pub struct GenerateOptions {
     pub temperature: Option<f32>,
     /// Only the `k` likeliest tokens (and ties); 0 for all.
     pub top_k: Option<usize>,
-    /// Only the likeliest tokens that together have this probability, above 0 up to 1.
+    /// Only the likeliest tokens that together have this probability, 0 to 1; the best one stays.
     pub top_p: Option<f32>,
     /// Only tokens at least this many times as probable as the likeliest, 0 to 1.
     pub min_p: Option<f32>,
