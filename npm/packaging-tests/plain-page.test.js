@@ -45,6 +45,7 @@ describe.each([
     await browser.close();
     await server.stop();
     expect(result).toMatchObject({ text: expected, backend: "cpu" });
+    expect(["simd128", "relaxed"]).toContain(result.build);
     expect(fetched(server.requests).code).toHaveLength(1);
   });
 });

@@ -10,7 +10,7 @@
 //!   any number of threads and any batch. There is no fast mode.
 //! - A step allocates nothing: scratch memory is sized by `prepare`. (Threaded WebAssembly
 //!   excepted, where rayon boxes a task for each member.)
-//! - `unsafe` is confined to [`split`] (disjoint parts of one buffer) and `team::rendezvous`
+//! - `unsafe` is confined to `split` (disjoint parts of one buffer) and `team::rendezvous`
 //!   (one pointer to the current job).
 
 #![expect(

@@ -1,6 +1,6 @@
 //! `ternary_matmul`: a linear layer of ternary weights over int8 activations.
 //!
-//! With `dot` the exact sum of [`ternary_dot`](crate::ternary_dot()), `t` the activation
+//! With `dot` the exact sum of [`ternary_dot`], `t` the activation
 //! scale of the row and `w` the weight scale of the matrix or of its row:
 //!
 //! ```text
