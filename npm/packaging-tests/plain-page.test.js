@@ -45,7 +45,8 @@ describe.each([
     await browser.close();
     await server.stop();
     expect(result).toMatchObject({ text: expected, backend: "cpu" });
-    expect(["simd128", "relaxed"]).toContain(result.build);
+    const threads = headers.isolated ? "-threads" : "";
+    expect([`simd128${threads}`, `relaxed${threads}`]).toContain(result.build);
     expect(fetched(server.requests).code).toHaveLength(1);
   });
 });

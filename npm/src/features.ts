@@ -27,18 +27,13 @@ export async function detectFeatures(
   };
 }
 
-/** The threaded builds have been seen to hang in Firefox (153), for a reason not yet known; it gets the others. */
-function isFirefox(): boolean {
-  return globalThis.navigator?.userAgent?.includes("Firefox/") ?? false;
-}
-
 /**
  * The largest shared memory to be had, of `initialPages` at first; none where the page is not cross-origin isolated.
  *
  * The maximum is reserved as address space at once, so only trying tells whether a browser grants it.
  */
 export async function reserveSharedMemory(initialPages: number): Promise<SharedMemory | undefined> {
-  if (globalThis.crossOriginIsolated !== true || isFirefox() || !(await threads())) return undefined;
+  if (globalThis.crossOriginIsolated !== true || !(await threads())) return undefined;
   for (const maximumPages of SHARED_MEMORY_PAGES) {
     try {
       const memory = new WebAssembly.Memory({ initial: initialPages, maximum: maximumPages, shared: true });

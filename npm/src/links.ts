@@ -4,14 +4,25 @@ import { SetunError } from "./errors.js";
 import { Host, type HostPlatform } from "./host.js";
 import type { FromHost, ToHost } from "./messages.js";
 import type { Connect } from "./session.js";
+import { startThreads, type ThreadsWanted } from "./threads.js";
 
-/** A host in a module worker of its own. */
+/** A host in a module worker of its own, and the threads it asks for in more of them. */
 export function connectWorker(startWorker: () => Worker): Connect {
   return (receive, fail) => {
     const worker = startWorker();
-    worker.addEventListener("message", ({ data }: MessageEvent<FromHost>) => receive(data));
+    const threads: Worker[] = [];
+    let open = true;
+    worker.addEventListener("message", ({ data }: MessageEvent<FromHost | ThreadsWanted>) => {
+      if (!open) return;
+      if (data.type === "setun-start-threads") void startThreads(data, startWorker, threads);
+      else receive(data);
+    });
     worker.addEventListener("error", (event) => fail(workerError(event)));
-    return { send: (message) => worker.postMessage(message), close: () => worker.terminate() };
+    const close = () => {
+      open = false;
+      for (const each of [worker, ...threads]) each.terminate();
+    };
+    return { send: (message) => worker.postMessage(message), close };
   };
 }
 

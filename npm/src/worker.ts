@@ -15,7 +15,7 @@ interface WorkerScope {
 
 /** What a threaded build adds. */
 export interface ThreadedBuild {
-  /** Starts `count` more workers of this very file; each is sent a {@link ThreadMessage} first. */
+  /** Has the page start `count` more workers of this very file; each is sent a {@link ThreadMessage} first. */
   startThreads(count: number): Promise<void>;
   /** Makes this worker one of them. */
   joinPool(message: ThreadMessage): Promise<void>;

@@ -1,6 +1,5 @@
 //! Runs wasm-bindgen, and gives a threaded module our own JavaScript for its threads.
 
-use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 
@@ -11,7 +10,7 @@ use crate::scan::scan;
 
 /// Writes `setun.js`, `setun.d.ts` and `setun_bg.wasm` into `folder`; for a module with shared
 /// memory also `threads.js`, which starts its threads, and `memory.js`, which says how large a
-/// memory it must be given. `folder` is named like the variant.
+/// memory it must be given.
 ///
 /// # Errors
 ///
@@ -62,9 +61,7 @@ fn own_threads(folder: &Path) -> Result<()> {
     );
     fs::write(&glue_path, lines.join("\n") + "\n")?;
     fs::remove_dir_all(folder.join("snippets"))?;
-    let variant = folder.file_name().and_then(OsStr::to_str).context("a folder without a name")?;
-    let script = include_str!("threads.js").replace("VARIANT", variant);
-    fs::write(folder.join("threads.js"), script)?;
+    fs::write(folder.join("threads.js"), include_str!("threads.js"))?;
     fs::write(folder.join("threads.d.ts"), include_str!("threads.d.ts"))?;
     Ok(())
 }

@@ -1,8 +1,6 @@
 /** What a thread is sent first; the worker script must answer it by `joinPool`. */
 export interface ThreadMessage {
   readonly type: "setun-thread";
-  /** The variant whose `setun.js` the thread must import: `simd128-threads` or `relaxed-threads`. */
-  readonly variant: string;
   readonly module: WebAssembly.Module;
   readonly memory: WebAssembly.Memory;
   readonly receiver: number;

@@ -1,35 +1,28 @@
 // The JavaScript half of the thread pool: written over wasm-bindgen-rayon's own by the build.
 //
-// A thread is one more worker of the very script that runs here. That address went through the
-// bundler and the content security policy once already, so no second entry point, no blob and no
-// guess about folders is needed. The script answers a `setun-thread` message by calling `joinPool`.
-
-const variant = "VARIANT";
-
-/** Keeps the workers reachable: some engines collect a worker that only shares memory. */
-let pool = [];
+// The page makes the threads, as workers of the very script that runs here: that address went
+// through the bundler and the content security policy once already, so no second entry point, no
+// blob and no guess about folders is needed. This worker does not make them itself, because a
+// worker that makes a worker sometimes stops for ever in Firefox (153). The script answers a
+// `setun-thread` message by calling `joinPool`.
 
 /** Called by `initThreadPool`: resolves once every thread waits for work. */
 export async function startWorkers(module, memory, builder) {
-  const message = { type: "setun-thread", variant, module, memory, receiver: builder.receiver() };
-  try {
-    pool = await Promise.all(Array.from({ length: builder.numThreads() }, () => startThread(message)));
-    builder.build();
-  } catch (error) {
-    for (const worker of pool) worker.terminate();
-    throw error;
-  }
+  const thread = { type: "setun-thread", module, memory, receiver: builder.receiver() };
+  await askPage(builder.numThreads(), thread);
+  builder.build();
 }
 
-function startThread(message) {
+/** Has the page start `count` workers of this script and send each of them `thread`. */
+function askPage(count, thread) {
   return new Promise((resolve, reject) => {
-    const worker = new Worker(self.location.href, { type: "module", name: "setun-thread" });
-    worker.onerror = (event) => reject(new Error(event.message || "a thread could not be started"));
-    worker.onmessage = ({ data }) => {
-      if (data?.type === "setun-thread-ready") resolve(worker);
-      if (data?.type === "setun-thread-failed") reject(new Error(data.message));
+    const { port1: port, port2: reply } = new MessageChannel();
+    port.onmessage = ({ data: { failure } }) => {
+      port.close();
+      if (failure === undefined) resolve();
+      else reject(new Error(failure));
     };
-    worker.postMessage(message);
+    self.postMessage({ type: "setun-start-threads", count, thread, reply }, [reply]);
   });
 }
 

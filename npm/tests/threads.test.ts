@@ -1,0 +1,79 @@
+import { describe, expect, it } from "vitest";
+import { connectWorker } from "../src/links.js";
+import type { ThreadsStarted } from "../src/threads.js";
+
+/** A worker that only notes what it is told; tests speak for it. */
+class FakeWorker extends EventTarget {
+  readonly told: unknown[] = [];
+  terminated = false;
+
+  postMessage(message: unknown): void {
+    this.told.push(message);
+  }
+
+  terminate(): void {
+    this.terminated = true;
+  }
+
+  say(data: unknown): void {
+    this.dispatchEvent(new MessageEvent("message", { data }));
+  }
+}
+
+/** A host that has asked for two threads. */
+function start() {
+  const workers: FakeWorker[] = [];
+  const received: unknown[] = [];
+  const link = connectWorker(() => {
+    const worker = new FakeWorker();
+    workers.push(worker);
+    return worker as unknown as Worker;
+  })(
+    (message) => received.push(message),
+    () => {},
+  );
+  const { port1, port2: reply } = new MessageChannel();
+  const answer = new Promise<ThreadsStarted>((resolve) => {
+    port1.onmessage = ({ data }) => {
+      port1.close();
+      resolve(data);
+    };
+  });
+  const thread = { type: "setun-thread", receiver: 7 };
+  const ask = () => workers[0]?.say({ type: "setun-start-threads", count: 2, thread, reply });
+  return { workers, received, link, answer, thread, ask, port: port1 };
+}
+
+describe("the threads of a worker", () => {
+  it("are workers of the page, and the worker hears when all are ready", async () => {
+    const { workers, received, answer, thread, ask, link } = start();
+    ask();
+    const [host, ...threads] = workers;
+    expect(threads.map(({ told }) => told)).toEqual([[thread], [thread]]);
+    for (const worker of threads) worker.say({ type: "setun-thread-ready" });
+    expect(await answer).toEqual({});
+    expect(received).toEqual([]);
+    host?.say({ type: "opened", id: 1 });
+    expect(received).toEqual([{ type: "opened", id: 1 }]);
+    link.close();
+    expect(workers.map(({ terminated }) => terminated)).toEqual([true, true, true]);
+  });
+
+  it("are all ended if one fails, and the worker hears why", async () => {
+    const { workers, answer, ask } = start();
+    ask();
+    const [host, ready, failing] = workers;
+    ready?.say({ type: "setun-thread-ready" });
+    failing?.say({ type: "setun-thread-failed", message: "no memory" });
+    expect(await answer).toEqual({ failure: "no memory" });
+    expect([host, ready, failing].map((worker) => worker?.terminated)).toEqual([false, true, true]);
+  });
+
+  it("are not started for a worker that was ended", () => {
+    const { workers, ask, link, port } = start();
+    link.close();
+    ask();
+    port.close();
+    expect(workers).toHaveLength(1);
+  });
+});
