@@ -132,6 +132,8 @@ impl Backend for CpuBackend {
             let resources = Resources { step, cache, inputs, crew, scratch };
             match isa {
                 #[cfg(target_arch = "x86_64")]
+                Isa::Avx512(avx512) => walk(avx512, resources),
+                #[cfg(target_arch = "x86_64")]
                 Isa::Avx2(avx2) => walk(avx2, resources),
                 #[cfg(all(target_arch = "wasm32", target_feature = "relaxed-simd"))]
                 Isa::Relaxed(relaxed) => walk(relaxed, resources),

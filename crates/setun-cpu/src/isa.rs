@@ -6,6 +6,8 @@ use crate::level::Level;
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Isa {
     #[cfg(target_arch = "x86_64")]
+    Avx512(fearless_simd::x86::Avx512),
+    #[cfg(target_arch = "x86_64")]
     Avx2(fearless_simd::x86::Avx2),
     #[cfg(all(target_arch = "wasm32", target_feature = "relaxed-simd"))]
     Relaxed(crate::wasm32::relaxed::Relaxed),
@@ -22,6 +24,8 @@ impl Isa {
         ))]
         let detected = fearless_simd::Level::new();
         match level {
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx512 => detected.as_avx512().map(Self::Avx512),
             #[cfg(target_arch = "x86_64")]
             Level::Avx2 => detected.as_avx2().map(Self::Avx2),
             #[cfg(all(target_arch = "wasm32", target_feature = "relaxed-simd"))]
@@ -43,6 +47,8 @@ impl Isa {
 
     pub(crate) fn level(self) -> Level {
         match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512(_) => Level::Avx512,
             #[cfg(target_arch = "x86_64")]
             Self::Avx2(_) => Level::Avx2,
             #[cfg(all(target_arch = "wasm32", target_feature = "relaxed-simd"))]

@@ -9,6 +9,8 @@ use crate::isa::Isa;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Level {
+    /// x86-64 with AVX-512 as of Ice Lake and Zen 4: F, BW, CD, DQ, VL, VNNI, VBMI and more.
+    Avx512,
     /// x86-64 with AVX2 (x86-64-v3).
     Avx2,
     /// WebAssembly's relaxed SIMD; a build of its own, as other engines refuse its opcodes.
@@ -19,7 +21,7 @@ pub enum Level {
 
 impl Level {
     /// All levels, better ones first among those of one machine.
-    pub const ALL: [Self; 3] = [Self::Avx2, Self::Relaxed, Self::Simd128];
+    pub const ALL: [Self; 4] = [Self::Avx512, Self::Avx2, Self::Relaxed, Self::Simd128];
 
     /// The levels of this processor and build, best first. May be empty.
     #[must_use]
@@ -27,10 +29,11 @@ impl Level {
         Self::ALL.into_iter().filter(|&level| Isa::detect(level).is_some()).collect()
     }
 
-    /// The name in every interface: `avx2`, `relaxed`, `simd128`.
+    /// The name in every interface: `avx512`, `avx2`, `relaxed`, `simd128`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
+            Self::Avx512 => "avx512",
             Self::Avx2 => "avx2",
             Self::Relaxed => "relaxed",
             Self::Simd128 => "simd128",

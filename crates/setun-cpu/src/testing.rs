@@ -26,12 +26,25 @@ pub fn expect_level(level: Level, test: impl FnOnce()) {
 fn reported(level: Level) -> bool {
     match level {
         #[cfg(target_arch = "x86_64")]
+        Level::Avx512 => reports_avx512(),
+        #[cfg(target_arch = "x86_64")]
         Level::Avx2 => std::arch::is_x86_feature_detected!("avx2"),
         #[cfg(not(target_arch = "x86_64"))]
-        Level::Avx2 => false,
+        Level::Avx512 | Level::Avx2 => false,
         Level::Simd128 => cfg!(all(target_arch = "wasm32", target_feature = "simd128")),
         Level::Relaxed => cfg!(all(target_arch = "wasm32", target_feature = "relaxed-simd")),
     }
+}
+
+/// Whether the processor reports all parts of AVX-512 that the level stands for.
+#[cfg(target_arch = "x86_64")]
+fn reports_avx512() -> bool {
+    use std::arch::is_x86_feature_detected as reported;
+    let arithmetic = reported!("avx512f") && reported!("avx512bw") && reported!("avx512dq");
+    let bits = reported!("avx512cd") && reported!("avx512bitalg") && reported!("avx512vpopcntdq");
+    let bytes = reported!("avx512vbmi") && reported!("avx512vbmi2") && reported!("avx512vnni");
+    let others = reported!("avx512ifma") && reported!("gfni") && reported!("vaes");
+    arithmetic && bits && bytes && others && reported!("avx512vl") && reported!("vpclmulqdq")
 }
 
 /// Runs every kernel and every subject of parity with `seeds` seeds each, on all levels of this

@@ -30,6 +30,8 @@ pub fn check_kernel(level: Level, kernel: &str, seed: u64) -> Result<(), String>
     let random = &mut Random::new(seed);
     let checked: Result<(), String> = match Isa::detect(level).ok_or("a level that is not here")? {
         #[cfg(target_arch = "x86_64")]
+        Isa::Avx512(avx512) => check(avx512, kernel, random),
+        #[cfg(target_arch = "x86_64")]
         Isa::Avx2(avx2) => check(avx2, kernel, random),
         #[cfg(all(target_arch = "wasm32", target_feature = "relaxed-simd"))]
         Isa::Relaxed(relaxed) => check(relaxed, kernel, random),

@@ -1,3 +1,4 @@
 //! Kernels of x86-64.
 
 pub(crate) mod avx2;
+pub(crate) mod avx512;

@@ -1,0 +1,134 @@
+//! AVX-512 twin of [`setun_ops::ternary_dot()`].
+//!
+//! A load brings two blocks, 256 codes of a row. `vpdpbusd` multiplies unsigned with signed bytes
+//! and adds four neighbours to 32 bits, which cannot overflow: at most `132,000 / 16 × 128 × 128`
+//! lands in a lane. For one row of activations the codes are masked in place and never shifted:
+//! products of the planes are then 1, 4, 16 and 64 times too large, and their sums, kept apart,
+//! are divided exactly at the end.
+
+use std::arch::x86_64::{
+    __m128i, __m256i, __m512i, _mm_add_epi32, _mm256_add_epi32, _mm256_castsi256_si128,
+    _mm256_extracti128_si256, _mm256_hadd_epi32, _mm512_add_epi32, _mm512_and_si512,
+    _mm512_castsi256_si512, _mm512_castsi512_si256, _mm512_dpbusd_epi32, _mm512_extracti64x4_epi64,
+    _mm512_inserti64x4, _mm512_set1_epi8, _mm512_setzero_si512, _mm512_srai_epi32,
+    _mm512_srli_epi16, _mm512_zextsi256_si512,
+};
+
+use fearless_simd::{i8x32, i32x4, prelude::*, u8x32, u8x64, x86::Avx512};
+use setun_ops::ternary::{BLOCK_BYTES, BLOCK_COLUMNS, PLANE_COLUMNS};
+
+use crate::ternary_dot::{TILE_OUTPUTS, TILE_ROWS, TernaryDot};
+
+/// Bytes of packed codes in a load.
+const PAIR_BYTES: usize = 2 * BLOCK_BYTES;
+
+impl TernaryDot for Avx512 {
+    type Lanes = Self;
+
+    fn lanes(self) -> Self {
+        self
+    }
+
+    fn code_dots(self, weights: [&[u8]; TILE_OUTPUTS], x: &[i8]) -> [i32; TILE_OUTPUTS] {
+        four_rows(self, weights, x)
+    }
+
+    fn code_dots_wide(
+        self,
+        weights: [&[u8]; TILE_OUTPUTS],
+        x: [&[i8]; TILE_ROWS],
+    ) -> [[i32; TILE_OUTPUTS]; TILE_ROWS] {
+        four_rows_wide(self, weights, x)
+    }
+}
+
+fearless_simd::kernel!(
+    #[inline]
+    fn four_rows(avx512: Avx512, weights: [&[u8]; 4], x: &[i8]) -> [i32; 4] {
+        let masks = [0x03, 0x0c, 0x30, 0xc0_u8.cast_signed()].map(|mask| _mm512_set1_epi8(mask));
+        let weights = weights.map(|row| &row[..x.len() / 4]);
+        let mut sums = [[_mm512_setzero_si512(); 4]; 4]; // [row][plane]
+        for (pair, x) in x.chunks(2 * BLOCK_COLUMNS).enumerate() {
+            let x: [__m512i; 4] = std::array::from_fn(|plane| activations(avx512, x, plane));
+            for (sums, row) in sums.iter_mut().zip(&weights) {
+                let packed = codes(avx512, row, pair);
+                for ((sum, mask), x) in sums.iter_mut().zip(masks).zip(x) {
+                    *sum = _mm512_dpbusd_epi32(*sum, _mm512_and_si512(packed, mask), x);
+                }
+            }
+        }
+        let sums = sums.map(|[by_1, by_4, by_16, by_64]| {
+            let low = _mm512_add_epi32(by_1, _mm512_srai_epi32::<2>(by_4));
+            let high =
+                _mm512_add_epi32(_mm512_srai_epi32::<4>(by_16), _mm512_srai_epi32::<6>(by_64));
+            _mm512_add_epi32(low, high)
+        });
+        add_lanes(avx512, sums)
+    }
+);
+
+fearless_simd::kernel!(
+    #[inline]
+    fn four_rows_wide(avx512: Avx512, weights: [&[u8]; 4], x: [&[i8]; 4]) -> [[i32; 4]; 4] {
+        let low_bits = _mm512_set1_epi8(0b11);
+        let columns = x[0].len();
+        let x = x.map(|x| &x[..columns]);
+        let weights = weights.map(|row| &row[..columns / 4]);
+        let mut sums = [[_mm512_setzero_si512(); 4]; 4]; // [row of x][row of weights]
+        for pair in 0..columns.div_ceil(2 * BLOCK_COLUMNS) {
+            let mut packed = weights.map(|row| codes(avx512, row, pair));
+            let x = x.map(|x| &x[pair * 2 * BLOCK_COLUMNS..]);
+            for plane in 0..4 {
+                let codes = packed.map(|row| _mm512_and_si512(row, low_bits));
+                packed = packed.map(|row| _mm512_srli_epi16::<2>(row));
+                for (sums, x) in sums.iter_mut().zip(x) {
+                    let x = activations(avx512, x, plane);
+                    for (sum, codes) in sums.iter_mut().zip(codes) {
+                        *sum = _mm512_dpbusd_epi32(*sum, codes, x);
+                    }
+                }
+            }
+        }
+        sums.map(|sums| add_lanes(avx512, sums))
+    }
+);
+
+fearless_simd::kernel!(
+    /// The codes of a pair of blocks of a row; zeros for a second block that is not there.
+    #[inline]
+    fn codes(avx512: Avx512, row: &[u8], pair: usize) -> __m512i {
+        let row = &row[pair * PAIR_BYTES..];
+        if let Some(pair) = row.get(..PAIR_BYTES) {
+            return u8x64::from_slice(avx512, pair).into();
+        }
+        let last: __m256i = u8x32::from_slice(avx512, &row[..BLOCK_BYTES]).into();
+        _mm512_zextsi256_si512(last)
+    }
+);
+
+fearless_simd::kernel!(
+    /// The activations of a plane of the first two blocks of `x`; those of the first twice where
+    /// it is the last.
+    #[inline]
+    fn activations(avx512: Avx512, x: &[i8], plane: usize) -> __m512i {
+        let at = plane * PLANE_COLUMNS;
+        let next = if x.len() > BLOCK_COLUMNS { BLOCK_COLUMNS } else { 0 };
+        let first: __m256i = i8x32::from_slice(avx512, &x[at..][..PLANE_COLUMNS]).into();
+        let second: __m256i = i8x32::from_slice(avx512, &x[at + next..][..PLANE_COLUMNS]).into();
+        _mm512_inserti64x4::<1>(_mm512_castsi256_si512(first), second)
+    }
+);
+
+fearless_simd::kernel!(
+    /// The sum of the lanes of each of four vectors, by a transposing fold.
+    #[inline]
+    fn add_lanes(avx512: Avx512, sums: [__m512i; 4]) -> [i32; 4] {
+        let [a, b, c, d] = sums.map(|sum| {
+            _mm256_add_epi32(_mm512_castsi512_si256(sum), _mm512_extracti64x4_epi64::<1>(sum))
+        });
+        let pairs = _mm256_hadd_epi32(_mm256_hadd_epi32(a, b), _mm256_hadd_epi32(c, d));
+        let folded: __m128i =
+            _mm_add_epi32(_mm256_castsi256_si128(pairs), _mm256_extracti128_si256::<1>(pairs));
+        i32x4::simd_from(avx512, folded).into()
+    }
+);
