@@ -9,10 +9,16 @@ use crate::{
     lanes::{LANES, bits_of, exp, select},
     split::Grid,
     step::Buffers,
-    ternary_dot::{TILE_ROWS, TernaryDot},
+    ternary_dot::{TILE_OUTPUTS, TILE_ROWS, TernaryDot},
     ternary_matmul::LinearView,
     walk::Walk,
 };
+
+/// Most outputs that a member claims at once.
+const RUN: usize = 64;
+
+/// Outputs of up to four rows.
+type Run = [[f32; RUN]; TILE_ROWS];
 
 impl<D: TernaryDot> Walk<'_, D> {
     pub(crate) fn gate(
@@ -26,44 +32,82 @@ impl<D: TernaryDot> Walk<'_, D> {
         let rows = self.rows(out);
         buffers.write_floats(out, |buffers, out| {
             let (gate, up) = (self.linear(buffers, gate), self.linear(buffers, up));
-            let run = self.run_of_outputs(gate.matrix).next_multiple_of(LANES);
+            let run = self.run_of_outputs(gate.matrix).next_multiple_of(LANES).min(RUN);
             let width = out.width;
             let out = Grid::new(&mut out.values[..rows * width], width).tiles(rows.max(1), run);
             self.each(out, |_, _, mut tile| {
                 let columns = tile.columns();
                 for first_row in (0..rows).step_by(TILE_ROWS) {
                     let tile_rows = first_row..rows.min(first_row + TILE_ROWS);
-                    for first in columns.clone().step_by(LANES) {
-                        let run = first..columns.end.min(first + LANES);
-                        let g = self.run(&gate, run.clone(), tile_rows.clone());
-                        let u = self.run(&up, run.clone(), tile_rows.clone());
-                        for (row, (g, u)) in tile_rows.clone().zip(g.iter().zip(&u)) {
-                            let h = gate_outputs(self.isa.lanes(), activation, g, u);
-                            let y = &mut tile.row(row)[run.start - columns.start..][..run.len()];
-                            y.copy_from_slice(&h[..run.len()]);
+                    let g = self.run(&gate, columns.clone(), tile_rows.clone());
+                    let u = match activation {
+                        Activation::ReluSquared => {
+                            self.open(&up, &g, columns.clone(), tile_rows.clone())
                         }
+                        Activation::Silu => self.run(&up, columns.clone(), tile_rows.clone()),
+                    };
+                    for (row, (g, u)) in tile_rows.zip(g.iter().zip(&u)) {
+                        gate_row(self.isa.lanes(), activation, g, u, tile.row(row));
                     }
                 }
             });
         });
     }
 
-    /// Up to 16 outputs of up to four rows.
-    fn run(
-        &self,
-        linear: &LinearView<'_>,
-        outputs: Range<usize>,
-        rows: Range<usize>,
-    ) -> [[f32; LANES]; TILE_ROWS] {
-        let mut y = [[0.0; LANES]; TILE_ROWS];
+    /// Neighbouring outputs of up to four rows.
+    fn run(&self, linear: &LinearView<'_>, outputs: Range<usize>, rows: Range<usize>) -> Run {
+        let mut y = [[0.0; RUN]; TILE_ROWS];
         linear.outputs(self.isa, outputs.clone(), rows.clone(), |row, run, products| {
             y[row - rows.start][run.start - outputs.start..][..run.len()].copy_from_slice(products);
         });
         y
     }
+
+    /// The same, of those outputs alone whose gate is open in one of the rows: where all are
+    /// closed, the result is zero whatever `up` is, so that its row of weights is not read.
+    fn open(
+        &self,
+        up: &LinearView<'_>,
+        gates: &Run,
+        outputs: Range<usize>,
+        rows: Range<usize>,
+    ) -> Run {
+        let mut open = [0; RUN];
+        let mut count = 0;
+        for index in 0..outputs.len() {
+            open[count] = index;
+            let closed = gates[..rows.len()].iter().all(|row| row[index] <= 0.0);
+            count += usize::from(!closed);
+        }
+        let mut y = [[0.0; RUN]; TILE_ROWS];
+        for indices in open[..count].chunks(TILE_OUTPUTS) {
+            // Beyond the last open output it is repeated.
+            let index = |index: usize| indices[index.min(indices.len() - 1)];
+            let tile = std::array::from_fn(|at| outputs.start + index(at));
+            let tile = up.tile(self.isa, tile, rows.clone());
+            for (y, products) in y.iter_mut().zip(tile).take(rows.len()) {
+                indices.iter().zip(products).for_each(|(&index, product)| y[index] = product);
+            }
+        }
+        y
+    }
 }
 
-/// Twin of [`setun_ops::gate::gate_output`] over sixteen outputs.
+/// Twin of [`setun_ops::gate::gate_output`] over the outputs of a row.
+fn gate_row<S: Simd>(
+    simd: S,
+    activation: Activation,
+    g: &[f32; RUN],
+    u: &[f32; RUN],
+    y: &mut [f32],
+) {
+    let chunks = g.as_chunks().0.iter().zip(u.as_chunks().0);
+    for ((g, u), y) in chunks.zip(y.chunks_mut(LANES)) {
+        y.copy_from_slice(&gate_outputs(simd, activation, g, u)[..y.len()]);
+    }
+}
+
+/// Sixteen of them.
 fn gate_outputs<S: Simd>(
     simd: S,
     activation: Activation,

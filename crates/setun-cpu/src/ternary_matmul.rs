@@ -102,50 +102,49 @@ impl LinearView<'_> {
         mut store: impl FnMut(usize, Range<usize>, &[f32]),
     ) {
         for first_row in rows.clone().step_by(TILE_ROWS) {
-            let tile_rows = (rows.end - first_row).min(TILE_ROWS);
+            let tile_rows = first_row..rows.end.min(first_row + TILE_ROWS);
             for first in outputs.clone().step_by(TILE_OUTPUTS) {
                 let run = first..outputs.end.min(first + TILE_OUTPUTS);
-                let tile = self.tile(isa, first, first_row, tile_rows);
-                for (row, products) in (first_row..).zip(tile).take(tile_rows) {
+                // Beyond the last output it is repeated.
+                let tile = std::array::from_fn(|index| (first + index).min(run.end - 1));
+                let tile = self.tile(isa, tile, tile_rows.clone());
+                for (row, products) in tile_rows.clone().zip(tile) {
                     store(row, run.clone(), &products[..run.len()]);
                 }
             }
         }
     }
 
-    /// Four outputs (beyond the matrix's last, repetitions of it) of up to four rows, as
-    /// `[row][output]`, without residual.
-    fn tile<D: TernaryDot>(
+    /// Any four outputs of up to four rows, as `[row][output]`, without residual.
+    pub(crate) fn tile<D: TernaryDot>(
         &self,
         isa: D,
-        first: usize,
-        first_row: usize,
-        rows: usize,
+        outputs: [usize; TILE_OUTPUTS],
+        rows: Range<usize>,
     ) -> [[f32; TILE_OUTPUTS]; TILE_ROWS] {
-        let last = self.matrix.rows() - 1;
-        let output = |index: usize| (first + index).min(last);
-        let row = |index: usize| first_row + index.min(rows - 1);
         let mut y = [[0.0; TILE_OUTPUTS]; TILE_ROWS];
         if let Scales::ColumnGroups { columns, .. } = self.matrix.scales() {
-            for (index, y) in y.iter_mut().enumerate().take(rows) {
-                *y = std::array::from_fn(|o| self.grouped(isa, *columns, output(o), row(index)));
+            for (row, y) in rows.zip(&mut y) {
+                *y = outputs.map(|output| self.grouped(isa, *columns, output, row));
             }
             return y;
         }
-        let weights = std::array::from_fn(|index| self.matrix.row(output(index)));
+        let weights = outputs.map(|output| self.matrix.row(output));
         let scale = |dots: [i32; TILE_OUTPUTS], row| {
-            std::array::from_fn(|index| self.scaled(dots[index], output(index), row))
+            std::array::from_fn(|index| self.scaled(dots[index], outputs[index], row))
         };
         // Three rows cost as much alone as four together.
-        if rows > 2 {
+        if rows.len() > 2 {
+            // Beyond the last row it is repeated.
+            let row = |index: usize| (rows.start + index).min(rows.end - 1);
             let x = std::array::from_fn(|index| self.x.row(row(index)));
             let dots = isa.code_dots_wide(weights, x);
             for (index, (y, dots)) in y.iter_mut().zip(dots).enumerate() {
                 *y = scale(dots, row(index));
             }
         } else {
-            for (index, y) in y.iter_mut().enumerate().take(rows) {
-                *y = scale(isa.code_dots(weights, self.x.row(row(index))), row(index));
+            for (row, y) in rows.zip(&mut y) {
+                *y = scale(isa.code_dots(weights, self.x.row(row)), row);
             }
         }
         y

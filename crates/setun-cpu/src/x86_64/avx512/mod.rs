@@ -1,3 +1,3 @@
-//! Kernels of AVX-512 with VNNI, on the processors that fearless_simd counts as this level.
+//! Kernels of AVX-512 with VNNI, on the processors that `fearless_simd` counts as this level.
 
 pub(crate) mod ternary_dot;
