@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use setun_cpu::{CpuBackend, CpuOptions, Level};
 use setun_ops::{
-    Backend, BatchInputs, BlockId, CacheElement, CacheSpec, DenseMatrix, Op, WeightData, WeightId,
+    Backend, BatchInputs, BlockId, CacheElement, CacheSpec, DenseMatrix, Op, Usage, WeightData,
+    WeightId,
     dense::DenseValues,
     op::Linear,
     parity::Random,
@@ -67,8 +68,10 @@ fn speeds(options: CpuOptions, outputs: usize, columns: usize, rows: usize) -> [
         builder.push(Op::TernaryMatmul { linear, residual: None, out, out_column: 0 });
     }
     let plan = builder.finish().expect("the plan fits together");
-    let weights: Vec<_> =
-        weights.into_iter().map(|weight| backend.upload(weight).expect("memory")).collect();
+    let weights: Vec<_> = weights
+        .into_iter()
+        .map(|weight| backend.upload(weight, Usage::General).expect("memory"))
+        .collect();
     let mut step = backend.prepare(&plan, &weights).expect("memory");
     let mut cache = backend.create_cache(&cache, 1).expect("memory");
     let inputs = BatchInputs {

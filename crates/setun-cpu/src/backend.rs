@@ -2,11 +2,11 @@
 
 use std::{
     ops::Range,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Mutex, PoisonError, RwLock},
 };
 
 use setun_ops::{
-    Backend, BatchInputs, BlockId, CacheSpec, OpsError, Plan, WeightData,
+    Backend, BatchInputs, BlockId, CacheSpec, OpsError, Plan, Usage, WeightData,
     backend::check_step,
     host_cache::HostCache,
     op::{BufferId, Op},
@@ -18,8 +18,10 @@ use crate::{
     isa::Isa,
     level::Level,
     scratch::{Scratch, ScratchSize},
-    step::CpuStep,
+    step::{CpuStep, CpuWeight},
     team::{self, Team},
+    ternary_columns::TernaryColumns,
+    ternary_matmul::MemberSums,
     walk::{Resources, walk},
 };
 
@@ -42,7 +44,9 @@ pub struct CpuOptions {
 pub struct CpuBackend {
     isa: Isa,
     team: Team,
-    scratch: Vec<Mutex<Scratch>>, // one for each member
+    // One of each for each member.
+    scratch: Vec<Mutex<Scratch>>,
+    sums: Vec<RwLock<MemberSums>>,
 }
 
 impl CpuBackend {
@@ -60,8 +64,10 @@ impl CpuBackend {
             available: Level::available(),
         })?;
         let team = Team::new(options.threads.unwrap_or_else(team::default_threads))?;
-        let scratch = (0..team.threads()).map(|_| Mutex::default()).collect();
-        Ok(Self { isa, team, scratch })
+        let members = 0..team.threads();
+        let scratch = members.clone().map(|member| Mutex::new(Scratch::of_member(member)));
+        let (scratch, sums) = (scratch.collect(), members.map(|_| RwLock::default()).collect());
+        Ok(Self { isa, team, scratch, sums })
     }
 
     /// The level in use.
@@ -101,18 +107,31 @@ impl CpuBackend {
 }
 
 impl Backend for CpuBackend {
-    type Weight = Arc<WeightData>;
+    type Weight = CpuWeight;
     type Prepared = CpuStep;
     type Cache = HostCache;
 
-    fn upload(&mut self, weight: WeightData) -> Result<Self::Weight, OpsError> {
-        Ok(Arc::new(weight))
+    fn upload(&mut self, weight: WeightData, usage: Usage) -> Result<CpuWeight, OpsError> {
+        Ok(match weight {
+            WeightData::Ternary(matrix)
+                if usage == Usage::SparseInput
+                    && self.isa.keeps_columns()
+                    && TernaryColumns::can_hold(&matrix) =>
+            {
+                CpuWeight::columns(TernaryColumns::new(&matrix)?)
+            }
+            weight => CpuWeight::plain(weight),
+        })
     }
 
-    fn prepare(&mut self, plan: &Plan, weights: &[Self::Weight]) -> Result<CpuStep, OpsError> {
+    fn prepare(&mut self, plan: &Plan, weights: &[CpuWeight]) -> Result<CpuStep, OpsError> {
         let step = CpuStep::new(plan, weights)?;
-        let size = ScratchSize::of(plan, weights);
+        let size = ScratchSize::of(plan, &step.weights);
         self.each_scratch(|scratch| scratch.grow(size))?;
+        for sums in &mut self.sums {
+            let sums = sums.get_mut().unwrap_or_else(PoisonError::into_inner);
+            step.columns().try_for_each(|matrix| sums.grow(matrix, plan.rows()))?;
+        }
         Ok(step)
     }
 
@@ -127,9 +146,9 @@ impl Backend for CpuBackend {
             return Err(OpsError::FloatMode);
         }
         self.grow_scores(&step.plan, inputs)?;
-        let (isa, scratch) = (self.isa, self.scratch.as_slice());
+        let (isa, scratch, sums) = (self.isa, self.scratch.as_slice(), self.sums.as_slice());
         self.team.step(|crew| {
-            let resources = Resources { step, cache, inputs, crew, scratch };
+            let resources = Resources { step, cache, inputs, crew, scratch, sums };
             match isa {
                 #[cfg(target_arch = "x86_64")]
                 Isa::Avx512(avx512) => walk(avx512, resources),

@@ -1,6 +1,6 @@
 //! The one place where a level becomes code.
 
-use crate::level::Level;
+use crate::{level::Level, ternary_dot::TernaryDot};
 
 /// Proof that the processor has a level: a token that only detection gives out.
 #[derive(Clone, Copy, Debug)]
@@ -42,6 +42,20 @@ impl Isa {
             )]
             #[allow(unreachable_patterns, reason = "a target has some of the levels")]
             _ => None,
+        }
+    }
+
+    /// Whether matrices with sparse inputs are kept by columns.
+    pub(crate) fn keeps_columns(self) -> bool {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512(avx512) => avx512.columns().is_some(),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2(avx2) => avx2.columns().is_some(),
+            #[cfg(all(target_arch = "wasm32", target_feature = "relaxed-simd"))]
+            Self::Relaxed(relaxed) => relaxed.columns().is_some(),
+            #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+            Self::Simd128(simd128) => simd128.columns().is_some(),
         }
     }
 

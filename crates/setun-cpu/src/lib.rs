@@ -10,8 +10,8 @@
 //!   any number of threads and any batch. There is no fast mode.
 //! - A step allocates nothing: scratch memory is sized by `prepare`. (Threaded WebAssembly
 //!   excepted, where rayon boxes a task for each member.)
-//! - `unsafe` is confined to `split` (disjoint parts of one buffer) and `team::rendezvous`
-//!   (one pointer to the current job).
+//! - `unsafe` is confined to `split` (disjoint parts of one buffer), `team::rendezvous` (one
+//!   pointer to the current job) and prefetches.
 
 #![expect(
     clippy::inline_always,
@@ -20,6 +20,7 @@
 
 mod attention;
 mod backend;
+mod column_sums;
 mod embed;
 mod error;
 mod float_mode;
@@ -36,6 +37,7 @@ mod scratch;
 mod split;
 mod step;
 mod team;
+mod ternary_columns;
 mod ternary_dot;
 mod ternary_matmul;
 mod walk;
@@ -51,4 +53,4 @@ pub mod testing;
 pub use backend::{CpuBackend, CpuOptions, MAX_THREADS};
 pub use error::CpuError;
 pub use level::Level;
-pub use step::CpuStep;
+pub use step::{CpuStep, CpuWeight};

@@ -5,15 +5,16 @@ use setun_ops::{
     attention::SPAN,
     dense::DenseValues,
     op::{HeadShape, Op},
-    weight::WeightData,
 };
 
-use crate::step::zeroed;
+use crate::step::{Weights, zeroed};
 
 /// Scratch memory of one member. Grown by `prepare`, never by a step (but see
 /// [`Scratch::grow_scores`]).
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
+    /// Index of the member.
+    pub(crate) member: usize,
     /// One row of activations or of a table: `[width]`.
     pub(crate) row: Vec<f32>,
     /// Scores of a group of heads: `[heads, positions]`.
@@ -31,8 +32,8 @@ pub(crate) struct ScratchSize {
 }
 
 impl ScratchSize {
-    /// What the ops of `plan` need. `weights[i]` is weight `i` of the plan.
-    pub(crate) fn of(plan: &Plan, weights: &[impl AsRef<WeightData>]) -> Self {
+    /// What the ops of `plan` need.
+    pub(crate) fn of(plan: &Plan, weights: &Weights) -> Self {
         let (_, positions) = plan.token_and_position_limits();
         let mut size = Self::default();
         for op in plan.ops() {
@@ -41,9 +42,7 @@ impl ScratchSize {
                     size.row = size.row.max(plan.buffer(*x).width);
                 }
                 Op::Head { x, table, .. } => {
-                    if let WeightData::Dense(table) = weights[table.0 as usize].as_ref()
-                        && matches!(table.values(), DenseValues::Ternary(_))
-                    {
+                    if matches!(weights.dense(*table).values(), DenseValues::Ternary(_)) {
                         size.row = size.row.max(plan.buffer(*x).width);
                     }
                 }
@@ -61,6 +60,10 @@ impl ScratchSize {
 }
 
 impl Scratch {
+    pub(crate) fn of_member(member: usize) -> Self {
+        Self { member, ..Self::default() }
+    }
+
     /// Grows to `size`.
     pub(crate) fn grow(&mut self, size: ScratchSize) -> Result<(), OpsError> {
         for (memory, size) in [

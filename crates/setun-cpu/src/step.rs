@@ -3,14 +3,16 @@
 use std::{ops::Range, sync::Arc};
 
 use setun_ops::{
-    DenseMatrix, OpsError, Plan, TernaryMatrix,
+    DenseMatrix, Op, OpsError, Plan, TernaryMatrix,
     backend::check_weights,
     op::{BufferId, WeightId},
     plan::BufferKind,
     rope_append::RopeTable,
     ternary::padded_columns,
-    weight::WeightData,
+    weight::{WeightData, WeightSpec},
 };
+
+use crate::ternary_columns::TernaryColumns;
 
 /// A plan with its weights and buffers, made by [`CpuBackend`](crate::CpuBackend).
 #[derive(Debug)]
@@ -21,8 +23,10 @@ pub struct CpuStep {
 }
 
 impl CpuStep {
-    pub(crate) fn new(plan: &Plan, weights: &[Arc<WeightData>]) -> Result<Self, OpsError> {
-        check_weights(plan, weights.iter().map(|weight| weight.spec()))?;
+    pub(crate) fn new(plan: &Plan, weights: &[CpuWeight]) -> Result<Self, OpsError> {
+        check_weights(plan, weights.iter().map(CpuWeight::spec))?;
+        let weights = Weights(weights.to_vec());
+        weights.check_gates(plan)?;
         let buffers = (0..plan.buffers().len()).map(|index| {
             let id = BufferId(u32::try_from(index).unwrap_or(u32::MAX));
             let (width, rows) = (plan.buffer(id).width, plan.buffer_rows(id));
@@ -39,7 +43,14 @@ impl CpuStep {
             })
         });
         let buffers = Buffers(buffers.collect::<Result<_, OpsError>>()?);
-        Ok(Self { plan: plan.clone(), weights: Weights(weights.to_vec()), buffers })
+        Ok(Self { plan: plan.clone(), weights, buffers })
+    }
+
+    /// Matrices that are kept by columns.
+    pub(crate) fn columns(&self) -> impl Iterator<Item = &TernaryColumns> {
+        let ids = (0..self.plan.weights().len())
+            .map(|id| WeightId(u32::try_from(id).unwrap_or(u32::MAX)));
+        ids.filter_map(|id| self.weights.columns(id))
     }
 
     /// See [`Backend::read`](setun_ops::Backend::read).
@@ -79,36 +90,91 @@ impl CpuStep {
     }
 }
 
+/// A weight in the form in which it is kept.
+#[derive(Clone, Debug)]
+pub struct CpuWeight(Arc<Kept>);
+
+#[derive(Debug)]
+enum Kept {
+    /// As it came.
+    Plain(WeightData),
+    Columns(TernaryColumns),
+}
+
+impl CpuWeight {
+    pub(crate) fn plain(weight: WeightData) -> Self {
+        Self(Arc::new(Kept::Plain(weight)))
+    }
+
+    pub(crate) fn columns(matrix: TernaryColumns) -> Self {
+        Self(Arc::new(Kept::Columns(matrix)))
+    }
+
+    fn spec(&self) -> WeightSpec {
+        match &*self.0 {
+            Kept::Plain(data) => data.spec(),
+            Kept::Columns(matrix) => matrix.spec(),
+        }
+    }
+}
+
 /// The weights of a plan. `prepare` has checked their kinds, so access by kind cannot fail.
 #[derive(Debug)]
-pub(crate) struct Weights(Vec<Arc<WeightData>>);
+pub(crate) struct Weights(Vec<CpuWeight>);
 
 impl Weights {
+    fn kept(&self, id: WeightId) -> &Kept {
+        &self.0[id.0 as usize].0
+    }
+
+    /// A gate opens rows, so its matrices must be kept by rows.
+    fn check_gates(&self, plan: &Plan) -> Result<(), OpsError> {
+        for op in plan.ops() {
+            let Op::Gate { gate, up, .. } = op else { continue };
+            for id in [gate.weight, up.weight] {
+                if self.columns(id).is_some() {
+                    let expected = "a matrix of general usage".to_owned();
+                    let found = "one for sparse inputs".to_owned();
+                    return Err(OpsError::Weight { id, expected, found });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A matrix that is kept by columns.
+    pub(crate) fn columns(&self, id: WeightId) -> Option<&TernaryColumns> {
+        match self.kept(id) {
+            Kept::Columns(matrix) => Some(matrix),
+            Kept::Plain(_) => None,
+        }
+    }
+
     pub(crate) fn ternary(&self, id: WeightId) -> &TernaryMatrix {
-        match &*self.0[id.0 as usize] {
-            WeightData::Ternary(matrix) => matrix,
-            other => unreachable!("checked by prepare: {}", other.spec()),
+        match self.kept(id) {
+            Kept::Plain(WeightData::Ternary(matrix)) => matrix,
+            other => unreachable!("checked by prepare: {other:?}"),
         }
     }
 
     pub(crate) fn dense(&self, id: WeightId) -> &DenseMatrix {
-        match &*self.0[id.0 as usize] {
-            WeightData::Dense(matrix) => matrix,
-            other => unreachable!("checked by prepare: {}", other.spec()),
+        match self.kept(id) {
+            Kept::Plain(WeightData::Dense(matrix)) => matrix,
+            other => unreachable!("checked by prepare: {other:?}"),
         }
     }
 
     pub(crate) fn vector(&self, id: WeightId) -> &[f32] {
-        match &*self.0[id.0 as usize] {
-            WeightData::Vector(values) => values,
-            other => unreachable!("checked by prepare: {}", other.spec()),
+        match self.kept(id) {
+            Kept::Plain(WeightData::Vector(values)) => values,
+            other => unreachable!("checked by prepare: {other:?}"),
         }
     }
 
     pub(crate) fn rope(&self, id: WeightId) -> &RopeTable {
-        match &*self.0[id.0 as usize] {
-            WeightData::Rope(table) => table,
-            other => unreachable!("checked by prepare: {}", other.spec()),
+        match self.kept(id) {
+            Kept::Plain(WeightData::Rope(table)) => table,
+            other => unreachable!("checked by prepare: {other:?}"),
         }
     }
 }

@@ -6,6 +6,8 @@
 
 use fearless_simd::Simd;
 
+use crate::column_sums::ColumnSums;
+
 /// Rows of weights in a tile.
 pub(crate) const TILE_OUTPUTS: usize = 4;
 
@@ -17,8 +19,14 @@ pub(crate) trait TernaryDot: Copy + Send + Sync + 'static {
     /// Token of the float operations.
     type Lanes: Simd;
 
+    /// Token of the sums over columns.
+    type Columns: ColumnSums;
+
     /// Token of the float operations.
     fn lanes(self) -> Self::Lanes;
+
+    /// Token of the sums over columns, where they pay.
+    fn columns(self) -> Option<Self::Columns>;
 
     /// `Σ code × activation` of four packed rows with one row of activations.
     ///

@@ -4,6 +4,10 @@
 //! Members claim runs of outputs. Within one, four rows of weights meet one row of activations,
 //! or four at a time where there are as many, so that codes are unpacked once for four.
 
+mod columns;
+
+pub(crate) use columns::MemberSums;
+
 use std::ops::Range;
 
 use fearless_simd::prelude::*;
@@ -15,7 +19,7 @@ use setun_ops::{
 
 use crate::{
     split::Grid,
-    step::{Buffers, Quantized},
+    step::{Buffers, Floats, Quantized},
     ternary_dot::{TILE_OUTPUTS, TILE_ROWS, TernaryDot},
     walk::Walk,
 };
@@ -24,11 +28,25 @@ use crate::{
 /// the activations, large enough that claiming costs nothing.
 const RUN_BYTES: usize = 16 * 1024;
 
-/// A linear layer with its operands.
+/// A linear layer by rows with its operands.
 pub(crate) struct LinearView<'a> {
     pub(crate) matrix: &'a TernaryMatrix,
+    scaling: Scaling<'a>,
+}
+
+/// What turns the integer sums of a layer into its outputs.
+struct Scaling<'a> {
     x: &'a Quantized,
+    scales: &'a Scales,
     bias: Option<(&'a [f32], bool)>, // values, before the scale
+}
+
+/// What is added to the products of a layer.
+enum Residual<'a> {
+    None,
+    /// What is in the output already.
+    InPlace,
+    Of(&'a Floats),
 }
 
 impl<D: TernaryDot> Walk<'_, D> {
@@ -40,11 +58,14 @@ impl<D: TernaryDot> Walk<'_, D> {
         out: BufferId,
         out_column: usize,
     ) {
+        if let Some(matrix) = self.weights.columns(linear.weight) {
+            return self.by_columns(matrix, buffers, linear, residual, out, out_column);
+        }
         let rows = self.rows(out);
         let in_place = residual == Some(out);
         buffers.write_floats(out, |buffers, out| {
             let linear = self.linear(buffers, linear);
-            let residual = residual.filter(|_| !in_place).map(|id| buffers.floats(id));
+            let residual = Residual::new(buffers, residual, in_place);
             let (outputs, width) = (linear.matrix.rows(), out.width);
             let out = Grid::new(&mut out.values[..rows * width], width)
                 .columns(out_column..out_column + outputs)
@@ -53,15 +74,7 @@ impl<D: TernaryDot> Walk<'_, D> {
                 let columns = tile.columns();
                 linear.outputs(self.isa, columns.clone(), 0..rows, |row, outputs, products| {
                     let within = outputs.start - columns.start..outputs.end - columns.start;
-                    let y = &mut tile.row(row)[within];
-                    match residual {
-                        Some(residual) => add(y, products, &residual.row(row)[outputs]),
-                        None if in_place => {
-                            y.iter_mut().zip(products).for_each(|(y, product)| *y += product);
-                        }
-
-                        None => y.copy_from_slice(products),
-                    }
+                    residual.store(row, outputs, products, &mut tile.row(row)[within]);
                 });
             });
         });
@@ -69,9 +82,19 @@ impl<D: TernaryDot> Walk<'_, D> {
 
     /// A layer with its operands.
     pub(crate) fn linear<'a>(&'a self, buffers: &'a Buffers, linear: &Linear) -> LinearView<'a> {
-        LinearView {
-            matrix: self.weights.ternary(linear.weight),
+        let matrix = self.weights.ternary(linear.weight);
+        LinearView { matrix, scaling: self.scaling(buffers, linear, matrix.scales()) }
+    }
+
+    fn scaling<'a>(
+        &'a self,
+        buffers: &'a Buffers,
+        linear: &Linear,
+        scales: &'a Scales,
+    ) -> Scaling<'a> {
+        Scaling {
             x: buffers.quantized(linear.x),
+            scales,
             bias: linear.bias.map(|bias| (self.weights.vector(bias.weight), bias.before_scale)),
         }
     }
@@ -84,10 +107,29 @@ impl<D: TernaryDot> Walk<'_, D> {
     }
 }
 
-/// `y = products + residual`
-fn add(y: &mut [f32], products: &[f32], residual: &[f32]) {
-    for (y, (product, residual)) in y.iter_mut().zip(products.iter().zip(residual)) {
-        *y = product + residual;
+impl<'a> Residual<'a> {
+    fn new(buffers: &'a Buffers, residual: Option<BufferId>, in_place: bool) -> Self {
+        match residual {
+            None => Self::None,
+            Some(_) if in_place => Self::InPlace,
+            Some(id) => Self::Of(buffers.floats(id)),
+        }
+    }
+
+    /// `y = products + residual` for some outputs of a row.
+    fn store(&self, row: usize, outputs: Range<usize>, products: &[f32], y: &mut [f32]) {
+        match self {
+            Self::None => y.copy_from_slice(products),
+            Self::InPlace => {
+                y.iter_mut().zip(products).for_each(|(y, product)| *y += product);
+            }
+            Self::Of(residual) => {
+                let residual = &residual.row(row)[outputs];
+                for (y, (product, residual)) in y.iter_mut().zip(products.iter().zip(residual)) {
+                    *y = product + residual;
+                }
+            }
+        }
     }
 }
 
@@ -131,45 +173,28 @@ impl LinearView<'_> {
         }
         let weights = outputs.map(|output| self.matrix.row(output));
         let scale = |dots: [i32; TILE_OUTPUTS], row| {
-            std::array::from_fn(|index| self.scaled(dots[index], outputs[index], row))
+            std::array::from_fn(|index| self.scaling.output(dots[index], outputs[index], row))
         };
         // Three rows cost as much alone as four together.
         if rows.len() > 2 {
             // Beyond the last row it is repeated.
             let row = |index: usize| (rows.start + index).min(rows.end - 1);
-            let x = std::array::from_fn(|index| self.x.row(row(index)));
+            let x = std::array::from_fn(|index| self.scaling.x.row(row(index)));
             let dots = isa.code_dots_wide(weights, x);
             for (index, (y, dots)) in y.iter_mut().zip(dots).enumerate() {
                 *y = scale(dots, row(index));
             }
         } else {
             for (row, y) in rows.zip(&mut y) {
-                *y = scale(isa.code_dots(weights, self.x.row(row)), row);
+                *y = scale(isa.code_dots(weights, self.scaling.x.row(row)), row);
             }
         }
         y
     }
 
-    /// From a sum over codes to an output.
-    #[inline]
-    fn scaled(&self, code_dot: i32, output: usize, row: usize) -> f32 {
-        let dot = to_f32(code_dot - self.x.sums[row]);
-        let t = self.x.scales[row];
-        let weight_scale = match self.matrix.scales() {
-            Scales::Tensor(scale) => *scale,
-            Scales::Rows(scales) => scales[output],
-            Scales::ColumnGroups { .. } => unreachable!("grouped scales have their own way"),
-        };
-        match self.bias {
-            Some((bias, true)) => (dot * t + bias[output]) * weight_scale,
-            Some((bias, false)) => dot * (t * weight_scale) + bias[output],
-            None => dot * (t * weight_scale),
-        }
-    }
-
     /// One output of a matrix with a scale for each group of columns.
     fn grouped<D: TernaryDot>(&self, isa: D, group: usize, output: usize, row: usize) -> f32 {
-        let (codes, x) = (self.matrix.row(output), self.x.row(row));
+        let (codes, x) = (self.matrix.row(output), self.scaling.x.row(row));
         let columns = self.matrix.columns();
         let mut acc = 0.0;
         for start in (0..columns).step_by(group) {
@@ -178,10 +203,29 @@ impl LinearView<'_> {
             let dot: i32 = planes.map(|plane| plane_dot(isa.lanes(), codes, x, plane)).sum();
             acc += to_f32(dot) * self.matrix.scale(output, start);
         }
-        let y = acc * self.x.scales[row];
-        match self.bias {
+        let y = acc * self.scaling.x.scales[row];
+        match self.scaling.bias {
             Some((bias, _)) => y + bias[output],
             None => y,
+        }
+    }
+}
+
+impl Scaling<'_> {
+    /// From a sum over codes to an output.
+    #[inline]
+    fn output(&self, code_dot: i32, output: usize, row: usize) -> f32 {
+        let dot = to_f32(code_dot - self.x.sums[row]);
+        let t = self.x.scales[row];
+        let weight_scale = match self.scales {
+            Scales::Tensor(scale) => *scale,
+            Scales::Rows(scales) => scales[output],
+            Scales::ColumnGroups { .. } => unreachable!("grouped scales have their own way"),
+        };
+        match self.bias {
+            Some((bias, true)) => (dot * t + bias[output]) * weight_scale,
+            Some((bias, false)) => dot * (t * weight_scale) + bias[output],
+            None => dot * (t * weight_scale),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The leader's walk through a plan, one operation after another.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError, RwLock};
 
 use setun_ops::{
     BatchInputs, Op,
@@ -15,6 +15,7 @@ use crate::{
     step::{CpuStep, Weights},
     team::Crew,
     ternary_dot::TernaryDot,
+    ternary_matmul::MemberSums,
 };
 
 /// What a step works with.
@@ -24,13 +25,14 @@ pub(crate) struct Resources<'a> {
     pub(crate) inputs: &'a BatchInputs,
     pub(crate) crew: &'a Crew<'a>,
     pub(crate) scratch: &'a [Mutex<Scratch>],
+    pub(crate) sums: &'a [RwLock<MemberSums>],
 }
 
 /// Runs all ops of a plan.
 pub(crate) fn walk<D: TernaryDot>(isa: D, resources: Resources<'_>) {
-    let Resources { step: CpuStep { plan, weights, buffers }, cache, inputs, crew, scratch } =
+    let Resources { step: CpuStep { plan, weights, buffers }, cache, inputs, crew, scratch, sums } =
         resources;
-    let walk = Walk { isa, plan, weights, inputs, crew, scratch };
+    let walk = Walk { isa, plan, weights, inputs, crew, scratch, sums };
     for op in plan.ops() {
         match op {
             Op::Embed { table, out } => walk.embed(buffers, *table, *out),
@@ -64,6 +66,7 @@ pub(crate) struct Walk<'a, D> {
     pub(crate) inputs: &'a BatchInputs,
     pub(crate) crew: &'a Crew<'a>,
     pub(crate) scratch: &'a [Mutex<Scratch>],
+    pub(crate) sums: &'a [RwLock<MemberSums>],
 }
 
 impl<D: TernaryDot> Walk<'_, D> {

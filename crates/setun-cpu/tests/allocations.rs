@@ -39,8 +39,7 @@ fn a_step_allocates_nothing() {
         let Ok(mut backend) = CpuBackend::new(options) else { continue };
         for seed in 0..40 {
             let case = Case::new("model", seed).expect("a subject");
-            let weights: Vec<_> =
-                case.weights.iter().map(|weight| backend.upload(weight.clone()).unwrap()).collect();
+            let weights = case.upload(&mut backend).unwrap();
             let mut step = backend.prepare(&case.plan, &weights).unwrap();
             let mut cache = backend.create_cache(case.plan.cache(), case.blocks).unwrap();
             for inputs in &case.steps {

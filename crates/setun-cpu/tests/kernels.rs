@@ -22,6 +22,11 @@ fn ternary_dot() {
 }
 
 #[test]
+fn column_sums() {
+    equals("column_sums");
+}
+
+#[test]
 fn widen() {
     equals("widen");
 }

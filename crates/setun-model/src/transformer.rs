@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 
 use futures::future::{FutureExt, LocalBoxFuture};
 use setun_checkpoint::ModelConfig;
-use setun_ops::{Backend, BatchInputs, BufferId, CacheElement, CacheSpec, OpsError, Plan};
+use setun_ops::{
+    Backend, BatchInputs, BufferId, CacheElement, CacheSpec, OpsError, Plan, Usage, op::Activation,
+};
 
 use crate::{
     batch::Batch,
@@ -87,7 +89,14 @@ impl<B: Backend> Transformer<B> {
             setun_ops::WeightSpec::Rope { positions, .. } => positions,
             _ => config.context_length,
         };
-        let weights = data.into_iter().map(|weight| backend.upload(weight));
+        let mut usages = vec![Usage::General; data.len()];
+        if config.activation == Activation::ReluSquared {
+            for layer in &layout.layers {
+                usages[layer.down.weight.0 as usize] = Usage::SparseInput;
+            }
+        }
+        let weights = data.into_iter().zip(usages);
+        let weights = weights.map(|(weight, usage)| backend.upload(weight, usage));
         let weights = weights.collect::<Result<_, _>>()?;
         let cache = backend.create_cache(&spec, 0)?;
         let steps = BTreeMap::new();

@@ -8,7 +8,7 @@ use crate::{
     error::OpsError,
     op::{BufferId, WeightId},
     plan::Plan,
-    weight::{WeightData, WeightSpec},
+    weight::{Usage, WeightData, WeightSpec},
 };
 
 /// A place where forward passes run.
@@ -28,7 +28,7 @@ pub trait Backend {
     type Cache;
 
     /// Moves one weight in. Called weight by weight, so that a model is never held twice.
-    fn upload(&mut self, weight: WeightData) -> Result<Self::Weight, OpsError>;
+    fn upload(&mut self, weight: WeightData, usage: Usage) -> Result<Self::Weight, OpsError>;
 
     /// Allocates all that `plan` needs; steps allocate nothing. `weights[i]` is
     /// [`WeightId`]`(i)`.

@@ -24,7 +24,7 @@ use crate::{
     rope_append::{RopeTable, rotate_head},
     ternary::{TernaryMatrix, padded_columns},
     ternary_matmul::{OutputBias, QuantizedRow, ternary_matmul_output},
-    weight::WeightData,
+    weight::{Usage, WeightData},
 };
 
 /// Interprets plans by the definitions. See the [module](self).
@@ -50,7 +50,7 @@ impl Backend for ScalarBackend {
     type Prepared = ScalarStep;
     type Cache = HostCache;
 
-    fn upload(&mut self, weight: WeightData) -> Result<Self::Weight, OpsError> {
+    fn upload(&mut self, weight: WeightData, _usage: Usage) -> Result<Self::Weight, OpsError> {
         Ok(Arc::new(weight))
     }
 

@@ -57,6 +57,17 @@ impl fmt::Display for WeightSpec {
     }
 }
 
+/// What a weight is for, as far as it matters for the form in which a backend keeps it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Usage {
+    /// Nothing in particular.
+    #[default]
+    General,
+    /// A ternary matrix of [`Op::TernaryMatmul`](crate::Op::TernaryMatmul) most of whose
+    /// activations are zero, as those are that pass a gate.
+    SparseInput,
+}
+
 /// The value of a weight, in host memory, on its way into a backend.
 #[derive(Clone, Debug, PartialEq)]
 pub enum WeightData {

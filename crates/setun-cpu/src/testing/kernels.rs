@@ -2,6 +2,7 @@
 
 use half::{bf16, f16};
 use setun_ops::{
+    column_sums::column_sums,
     exp::exp as exact_exp,
     fold::{fold16, fold16_dot},
     parity::Random,
@@ -12,6 +13,7 @@ use setun_ops::{
 
 use crate::{
     Level,
+    column_sums::{ColumnSums, TILE_COLUMNS, TILE_SUMS},
     isa::Isa,
     lanes::{LANES, dots, exp_minus, sum, widen},
     quantize::quantize_row,
@@ -19,7 +21,8 @@ use crate::{
 };
 
 /// The kernels that [`check_kernel`] knows.
-pub const KERNELS: [&str; 5] = ["ternary_dot", "widen", "exp", "folds", "quantize_row"];
+pub const KERNELS: [&str; 6] =
+    ["ternary_dot", "column_sums", "widen", "exp", "folds", "quantize_row"];
 
 /// Checks one kernel of a level with random operands.
 ///
@@ -44,6 +47,7 @@ pub fn check_kernel(level: Level, kernel: &str, seed: u64) -> Result<(), String>
 fn check<D: TernaryDot>(isa: D, kernel: &str, random: &mut Random) -> Result<(), String> {
     match kernel {
         "ternary_dot" => check_ternary_dot(isa, random),
+        "column_sums" => isa.columns().map_or(Ok(()), |isa| check_column_sums(isa, random)),
         "widen" => check_widen(isa, random),
         "exp" => check_exp(isa, random),
         "folds" => check_folds(isa, random),
@@ -71,6 +75,30 @@ fn check_ternary_dot<D: TernaryDot>(isa: D, random: &mut Random) -> Result<(), S
             if found != [expected; 2] {
                 return Err(format!("{columns} columns: expected {expected}, found {found:?}"));
             }
+        }
+    }
+    Ok(())
+}
+
+/// Sums over two eights of columns, beside sums that were there before.
+fn check_column_sums<C: ColumnSums>(isa: C, random: &mut Random) -> Result<(), String> {
+    let outputs: usize = random.pick(&[1, 100, 128, 129, 256, 320, 640, 1100]);
+    let mut sums = vec![0; outputs.next_multiple_of(TILE_SUMS)];
+    let mut expected = vec![0; outputs];
+    for _ in 0..2 {
+        let columns: [Vec<u8>; TILE_COLUMNS] = std::array::from_fn(|_| packed_row(random, outputs));
+        let columns = columns.each_ref().map(Vec::as_slice);
+        let x: [i8; TILE_COLUMNS] = std::array::from_fn(|_| random.i8());
+        isa.add_columns(columns, x, &mut sums);
+        column_sums(&columns, &x, &mut expected);
+    }
+    for (output, &expected) in expected.iter().enumerate() {
+        let (index, shift) = isa.place(output);
+        if sums[index] != expected << shift {
+            let found = sums[index] >> shift;
+            return Err(format!(
+                "output {output} of {outputs}: expected {expected}, found {found}"
+            ));
         }
     }
     Ok(())

@@ -24,7 +24,7 @@ pub(super) fn attention(random: &mut Random) -> Case {
     let plan = draft.plan(rows, 1, cache);
     let (vocab, _) = plan.token_and_position_limits();
     let (steps, blocks) = ragged_steps(random, rows, 1, vocab, cache.block_positions);
-    Case { plan, weights: draft.weights, steps, blocks }
+    Case { plan, weights: draft.weights, usages: draft.usages, steps, blocks }
 }
 
 /// Heads and the cache of a model of some layers.

@@ -145,8 +145,7 @@ struct Running<'a, B: Backend> {
 
 impl<'a, B: Backend> Running<'a, B> {
     fn start(case: &Case, backend: &'a mut B) -> Result<Self, OpsError> {
-        let weights = case.weights.iter().cloned().map(|weight| backend.upload(weight));
-        let weights: Vec<B::Weight> = weights.collect::<Result<_, _>>()?;
+        let weights = case.upload(backend)?;
         let step = backend.prepare(&case.plan, &weights)?;
         let cache = backend.create_cache(case.plan.cache(), case.blocks)?;
         Ok(Self { backend, step, cache })

@@ -1,8 +1,12 @@
 //! Cases of operations with ternary matrices.
 
-use super::{Case, Random, rows::Draft};
+use super::{
+    Case, Random,
+    rows::{Draft, TOKENS},
+};
 use crate::{
-    Op, TernaryMatrix, WeightData,
+    DenseMatrix, Op, TernaryMatrix, WeightData,
+    dense::DenseValues,
     op::{Activation, Bias, BufferId, Linear},
     plan::{BufferKind, RowSet},
     ternary::Scales,
@@ -22,6 +26,7 @@ pub(super) fn ternary_matmul(random: &mut Random) -> Case {
     let x = quantized(&mut draft, random, columns);
     let matrix = random.ternary(outputs, columns);
     let linear = linear(&mut draft, random, x, matrix);
+    draft.maybe_sparse(random, linear.weight);
 
     let (before, after) = (random.below(5), random.below(5));
     let out = draft.embedded(random, before + outputs + after);
@@ -53,9 +58,22 @@ fn columns(random: &mut Random) -> usize {
     if random.chance(0.1) { random.pick(&REAL_COLUMNS) } else { random.pick(&COLUMNS) }
 }
 
+/// A float buffer, of which any share may be zero.
+fn embedded_with_zeros(draft: &mut Draft, random: &mut Random, width: usize) -> BufferId {
+    let zeros = random.pick(&[0.0, 0.5, 0.9, 1.0]);
+    let mut values = random.table(TOKENS, width);
+    for value in &mut values {
+        if random.chance(zeros) {
+            *value = 0.0;
+        }
+    }
+    let table = DenseMatrix::new(TOKENS, width, DenseValues::F32(values));
+    draft.embedded_from(table.expect("sizes agree"))
+}
+
 /// A quantized buffer with random codes.
 fn quantized(draft: &mut Draft, random: &mut Random, width: usize) -> BufferId {
-    let x = draft.embedded(random, width);
+    let x = embedded_with_zeros(draft, random, width);
     let out = draft.buffer(BufferKind::Quantized, width, RowSet::Batch);
     draft.push(Op::Quantize { x, norm: None, out });
     out

@@ -16,7 +16,7 @@ mod rows;
 pub use compare::{Disagreement, block_on};
 pub use random::Random;
 
-use crate::{BatchInputs, BlockId, Plan, WeightData};
+use crate::{Backend, BatchInputs, BlockId, OpsError, Plan, Usage, WeightData};
 
 /// What cases are made for: the operations, and a whole model.
 pub const SUBJECTS: [&str; 10] = [
@@ -39,6 +39,8 @@ pub struct Case {
     pub plan: Plan,
     /// Its weights.
     pub weights: Vec<WeightData>,
+    /// What each of them is for.
+    pub usages: Vec<Usage>,
     /// Inputs of the steps, in order.
     pub steps: Vec<BatchInputs>,
     /// Blocks of the cache.
@@ -46,6 +48,16 @@ pub struct Case {
 }
 
 impl Case {
+    /// Moves copies of the weights into a backend.
+    ///
+    /// # Errors
+    ///
+    /// If the backend refuses one.
+    pub fn upload<B: Backend>(&self, backend: &mut B) -> Result<Vec<B::Weight>, OpsError> {
+        let weights = self.weights.iter().cloned().zip(&self.usages);
+        weights.map(|(weight, &usage)| backend.upload(weight, usage)).collect()
+    }
+
     /// The case of a subject and a seed; none if there is no such subject.
     #[must_use]
     pub fn new(subject: &str, seed: u64) -> Option<Self> {

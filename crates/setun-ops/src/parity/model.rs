@@ -56,7 +56,7 @@ pub(super) fn model(random: &mut Random) -> Case {
     let (rows, wanted) = (random.pick(&[1, 4, 16]), random.between(1, 4));
     let plan = draft.plan(rows, wanted, cache);
     let (steps, blocks) = ragged_steps(random, rows, wanted, VOCAB, cache.block_positions);
-    Case { plan, weights: draft.weights, steps, blocks }
+    Case { plan, weights: draft.weights, usages: draft.usages, steps, blocks }
 }
 
 /// Codes of `x`, mostly normed before.
@@ -79,5 +79,6 @@ fn project(
     let outputs = draft.width(out);
     let matrix = random.ternary(outputs, columns);
     let linear = linear(draft, random, x, matrix);
+    draft.maybe_sparse(random, linear.weight);
     draft.push(Op::TernaryMatmul { linear, residual, out, out_column: 0 });
 }

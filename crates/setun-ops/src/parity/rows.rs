@@ -2,7 +2,7 @@
 
 use super::{Case, Random, steps};
 use crate::{
-    CacheElement, CacheSpec, DenseMatrix, Op, WeightData, WeightId, WeightSpec,
+    CacheElement, CacheSpec, DenseMatrix, Op, Usage, WeightData, WeightId, WeightSpec,
     dense::DenseValues,
     op::{BufferId, Norm},
     plan::{BufferKind, PlanBuilder, RowSet},
@@ -12,23 +12,32 @@ use crate::{
 pub(super) const WIDTHS: [usize; 12] = [1, 7, 15, 16, 17, 64, 96, 100, 127, 128, 320, 515];
 
 /// Tokens of the table that fills the first buffer.
-const TOKENS: usize = 12;
+pub(super) const TOKENS: usize = 12;
 
 /// Collects the weights of a case, and its plan once they are known.
 pub(super) struct Draft {
     pub(super) weights: Vec<WeightData>,
+    pub(super) usages: Vec<Usage>,
     ops: Vec<Op>,
     buffers: Vec<(BufferKind, usize, RowSet)>,
 }
 
 impl Draft {
     pub(super) fn new() -> Self {
-        Self { weights: vec![], ops: vec![], buffers: vec![] }
+        Self { weights: vec![], usages: vec![], ops: vec![], buffers: vec![] }
     }
 
     pub(super) fn weight(&mut self, weight: WeightData) -> WeightId {
         self.weights.push(weight);
+        self.usages.push(Usage::General);
         WeightId(super::to_u32(self.weights.len() - 1))
+    }
+
+    /// Says of some matrices that their activations are mostly zero, whether it is so or not.
+    pub(super) fn maybe_sparse(&mut self, random: &mut Random, weight: WeightId) {
+        if random.chance(0.6) {
+            self.usages[weight.0 as usize] = Usage::SparseInput;
+        }
     }
 
     pub(super) fn buffer(&mut self, kind: BufferKind, width: usize, rows: RowSet) -> BufferId {
@@ -98,7 +107,7 @@ impl Draft {
         let plan = self.plan(rows, wanted, cache);
         let (vocab, _) = plan.token_and_position_limits();
         let steps = steps(random, rows, wanted, vocab);
-        Case { plan, weights: self.weights, steps, blocks: 1 }
+        Case { plan, weights: self.weights, usages: self.usages, steps, blocks: 1 }
     }
 }
 

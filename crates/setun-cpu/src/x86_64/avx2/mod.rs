@@ -1,3 +1,4 @@
 //! Kernels of AVX2.
 
+pub(crate) mod column_sums;
 pub(crate) mod ternary_dot;

@@ -22,9 +22,14 @@ const BLOCKS: usize = 8;
 
 impl TernaryDot for Avx2 {
     type Lanes = Self;
+    type Columns = Self;
 
     fn lanes(self) -> Self {
         self
+    }
+
+    fn columns(self) -> Option<Self> {
+        Some(self)
     }
 
     fn code_dots(self, weights: [&[u8]; TILE_OUTPUTS], x: &[i8]) -> [i32; TILE_OUTPUTS] {

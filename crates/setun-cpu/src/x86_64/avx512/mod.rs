@@ -1,3 +1,4 @@
 //! Kernels of AVX-512 with VNNI, on the processors that `fearless_simd` counts as this level.
 
+pub(crate) mod column_sums;
 pub(crate) mod ternary_dot;

@@ -24,9 +24,14 @@ const PAIR_BYTES: usize = 2 * BLOCK_BYTES;
 
 impl TernaryDot for Avx512 {
     type Lanes = Self;
+    type Columns = Self;
 
     fn lanes(self) -> Self {
         self
+    }
+
+    fn columns(self) -> Option<Self> {
+        Some(self)
     }
 
     fn code_dots(self, weights: [&[u8]; TILE_OUTPUTS], x: &[i8]) -> [i32; TILE_OUTPUTS] {

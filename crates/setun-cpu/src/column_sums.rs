@@ -1,0 +1,52 @@
+//! `column_sums`: the integer loop over columns, which an instruction set may write for itself.
+//!
+//! The definition is [`setun_ops::column_sums`]. A kernel may keep the sums in an order of its
+//! own, and shifted left; [`ColumnSums::place`] tells where the sum of an output is.
+
+use setun_ops::ternary::BLOCK_COLUMNS;
+
+/// Columns that a kernel takes at once.
+pub(crate) const TILE_COLUMNS: usize = 8;
+
+/// Outputs that sums are padded to.
+pub(crate) const TILE_SUMS: usize = 2 * BLOCK_COLUMNS;
+
+/// Sums over columns, of an instruction set for which they pay.
+pub(crate) trait ColumnSums: Copy + Send + Sync {
+    /// `sums += Σ code × activation` over eight columns, in the order of this instruction set.
+    ///
+    /// Shapes: `columns` eight times `[blocks × BLOCK_BYTES]`, `sums` whole tiles of
+    /// [`TILE_SUMS`] for as many outputs.
+    fn add_columns(
+        self,
+        columns: [&[u8]; TILE_COLUMNS],
+        activations: [i8; TILE_COLUMNS],
+        sums: &mut [i32],
+    );
+
+    /// Index of an output's sum, and by how many bits it is shifted left.
+    fn place(self, output: usize) -> (usize, u32);
+
+    /// Asks for a column that will be needed soon.
+    fn prefetch(self, column: &[u8]);
+}
+
+/// For levels that keep all matrices by rows.
+#[cfg(not(target_arch = "x86_64"))]
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum NoColumns {}
+
+#[cfg(not(target_arch = "x86_64"))]
+impl ColumnSums for NoColumns {
+    fn add_columns(self, _: [&[u8]; TILE_COLUMNS], _: [i8; TILE_COLUMNS], _: &mut [i32]) {
+        match self {}
+    }
+
+    fn place(self, _: usize) -> (usize, u32) {
+        match self {}
+    }
+
+    fn prefetch(self, _: &[u8]) {
+        match self {}
+    }
+}

@@ -1,0 +1,94 @@
+//! A ternary matrix kept column by column, for activations that are mostly zero.
+
+use setun_ops::{
+    OpsError, TernaryMatrix, WeightSpec,
+    ternary::{BLOCK_BYTES, BLOCK_COLUMNS, Scales, code_at, row_bytes},
+};
+
+use crate::step::zeroed;
+
+/// The codes of each column for all outputs, packed as a [`TernaryMatrix`] packs those of a row:
+/// the transposed matrix, padded with zeros.
+#[derive(Debug)]
+pub(crate) struct TernaryColumns {
+    outputs: usize,
+    columns: usize,
+    codes: Vec<u8>, // [columns, row_bytes(outputs)]
+    scales: Scales,
+}
+
+impl TernaryColumns {
+    /// Whether a matrix can be kept so: sums by column groups are apart from each other.
+    pub(crate) fn can_hold(matrix: &TernaryMatrix) -> bool {
+        !matches!(matrix.scales(), Scales::ColumnGroups { .. })
+    }
+
+    /// Turns a matrix that [can be held](Self::can_hold).
+    pub(crate) fn new(matrix: &TernaryMatrix) -> Result<Self, OpsError> {
+        let (outputs, columns) = (matrix.rows(), matrix.columns());
+        let bytes = row_bytes(outputs);
+        let mut codes = zeroed(columns * bytes, "a matrix by columns")?;
+        // A block of outputs at a time, so that what is written stays in the cache.
+        for first in (0..outputs).step_by(BLOCK_COLUMNS) {
+            let block = first / BLOCK_COLUMNS * BLOCK_BYTES;
+            for output in first..outputs.min(first + BLOCK_COLUMNS) {
+                let row = matrix.row(output);
+                let (byte, shift) = place(output - first);
+                for (column, packed) in codes.chunks_exact_mut(bytes).enumerate() {
+                    packed[block + byte] |= code_at(row, column) << shift;
+                }
+            }
+        }
+        Ok(Self { outputs, columns, codes, scales: matrix.scales().clone() })
+    }
+
+    pub(crate) fn outputs(&self) -> usize {
+        self.outputs
+    }
+
+    pub(crate) fn columns(&self) -> usize {
+        self.columns
+    }
+
+    pub(crate) fn scales(&self) -> &Scales {
+        &self.scales
+    }
+
+    /// Packed codes of one column, `[row_bytes(outputs)]`.
+    pub(crate) fn column(&self, column: usize) -> &[u8] {
+        let bytes = row_bytes(self.outputs);
+        &self.codes[column * bytes..][..bytes]
+    }
+
+    pub(crate) fn spec(&self) -> WeightSpec {
+        WeightSpec::Ternary { rows: self.outputs, columns: self.columns, grouped: false }
+    }
+}
+
+/// Byte and shift of a code within its block.
+fn place(within: usize) -> (usize, u32) {
+    const SHIFTS: [u32; 4] = [0, 2, 4, 6];
+    (within % BLOCK_BYTES, SHIFTS[within / BLOCK_BYTES])
+}
+
+#[cfg(test)]
+mod tests {
+    use setun_ops::parity::Random;
+
+    use super::*;
+
+    #[test]
+    fn columns_are_those_of_the_matrix() {
+        let random = &mut Random::new(5);
+        for (outputs, columns) in [(1, 1), (5, 130), (130, 5), (300, 257)] {
+            let matrix = random.ternary_with(outputs, columns, Scales::Tensor(0.5));
+            let turned = TernaryColumns::new(&matrix).unwrap();
+            for column in 0..columns {
+                for output in 0..outputs {
+                    let weight = code_at(turned.column(column), output).cast_signed() - 1;
+                    assert_eq!(weight, matrix.weight(output, column), "{output}, {column}");
+                }
+            }
+        }
+    }
+}

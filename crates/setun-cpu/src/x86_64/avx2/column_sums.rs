@@ -1,0 +1,94 @@
+//! AVX2 twin of [`setun_ops::column_sums`].
+//!
+//! A load brings 128 codes of a column. The bytes of four columns are interleaved while they are
+//! packed, which gives four vectors of eight outputs for each plane. `vpmaddubsw` adds two columns
+//! in 16 bits, where two fours of columns come together: at most `4 × 2 × 128 = 1024`.
+
+use std::arch::x86_64::{
+    __m256i, _mm256_add_epi16, _mm256_add_epi32, _mm256_and_si256, _mm256_madd_epi16,
+    _mm256_maddubs_epi16, _mm256_set1_epi8, _mm256_set1_epi16, _mm256_set1_epi32,
+    _mm256_srli_epi16, _mm256_unpackhi_epi8, _mm256_unpackhi_epi16, _mm256_unpacklo_epi8,
+    _mm256_unpacklo_epi16,
+};
+
+use fearless_simd::{i32x8, prelude::*, u8x32, x86::Avx2};
+use setun_ops::ternary::{BLOCK_BYTES, BLOCK_COLUMNS, PLANE_COLUMNS};
+
+use crate::{
+    column_sums::{ColumnSums, TILE_COLUMNS},
+    x86_64::prefetch,
+};
+
+/// Outputs of a vector.
+const LANES: usize = 8;
+
+impl ColumnSums for Avx2 {
+    fn add_columns(
+        self,
+        columns: [&[u8]; TILE_COLUMNS],
+        activations: [i8; TILE_COLUMNS],
+        sums: &mut [i32],
+    ) {
+        eight_columns(self, columns, activations, sums);
+    }
+
+    fn place(self, output: usize) -> (usize, u32) {
+        let (block, within) = (output / BLOCK_COLUMNS, output % BLOCK_COLUMNS);
+        let (plane, byte) = (within / PLANE_COLUMNS, within % PLANE_COLUMNS);
+        // Bytes are interleaved within 16: four vectors, each with four outputs of every 16.
+        let (half, vector) = (byte / 16, byte % 16 / 4);
+        (block * BLOCK_COLUMNS + (plane * 4 + vector) * LANES + half * 4 + byte % 4, 0)
+    }
+
+    fn prefetch(self, column: &[u8]) {
+        prefetch(column);
+    }
+}
+
+fearless_simd::kernel!(
+    #[inline]
+    fn eight_columns(avx2: Avx2, columns: [&[u8]; 8], activations: [i8; 8], sums: &mut [i32]) {
+        let (low_bits, ones) = (_mm256_set1_epi8(0b11), _mm256_set1_epi16(1));
+        let [a, b, c, d, e, f, g, h] = activations.map(i8::cast_unsigned);
+        let x =
+            [[a, b, c, d], [e, f, g, h]].map(|four| _mm256_set1_epi32(i32::from_le_bytes(four)));
+        let blocks = columns[0].len() / BLOCK_BYTES;
+        for (block, sums) in sums.chunks_exact_mut(BLOCK_COLUMNS).take(blocks).enumerate() {
+            let [a, b, c, d, e, f, g, h] = columns.map(|column| -> __m256i {
+                u8x32::from_slice(avx2, &column[block * BLOCK_BYTES..][..BLOCK_BYTES]).into()
+            });
+            let mut first = interleave(avx2, [a, b, c, d]);
+            let mut second = interleave(avx2, [e, f, g, h]);
+            let (vectors, _) = sums.as_chunks_mut::<LANES>();
+            for sums in vectors.chunks_exact_mut(4) {
+                for ((sums, first), second) in sums.iter_mut().zip(&mut first).zip(&mut second) {
+                    let products = [(&mut *first, x[0]), (&mut *second, x[1])].map(|(four, x)| {
+                        let codes = _mm256_and_si256(*four, low_bits);
+                        *four = _mm256_srli_epi16::<2>(*four);
+                        _mm256_maddubs_epi16(codes, x)
+                    });
+                    let pairs = _mm256_add_epi16(products[0], products[1]);
+                    let sum: __m256i = i32x8::from_slice(avx2, sums).into();
+                    let sum = _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, ones));
+                    i32x8::simd_from(avx2, sum).store_slice(sums);
+                }
+            }
+        }
+    }
+);
+
+fearless_simd::kernel!(
+    /// Bytes of four columns side by side.
+    #[inline]
+    fn interleave(_avx2: Avx2, columns: [__m256i; 4]) -> [__m256i; 4] {
+        let [a, b, c, d] = columns;
+        let (low, high) = (_mm256_unpacklo_epi8(a, b), _mm256_unpackhi_epi8(a, b));
+        let (low_next, high_next) = (_mm256_unpacklo_epi8(c, d), _mm256_unpackhi_epi8(c, d));
+        [
+            _mm256_unpacklo_epi16(low, low_next),
+            _mm256_unpackhi_epi16(low, low_next),
+            _mm256_unpacklo_epi16(high, high_next),
+            _mm256_unpackhi_epi16(high, high_next),
+        ]
+    }
+);

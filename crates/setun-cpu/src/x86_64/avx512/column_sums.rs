@@ -1,0 +1,105 @@
+//! AVX-512 twin of [`setun_ops::column_sums`].
+//!
+//! A load brings 256 codes of a column. The bytes of four columns are interleaved while they are
+//! packed, which gives four vectors of sixteen outputs for each plane; `vpdpbusd` then adds four
+//! columns at once. Codes are masked in place: the sums of the planes are 1, 4, 16 and 64 times
+//! too large. They stay below 2^31 up to `132,000` columns: `132,000 × 127 × 128`.
+
+use std::arch::x86_64::{
+    __m256i, __m512i, _mm512_and_si512, _mm512_dpbusd_epi32, _mm512_set1_epi8, _mm512_set1_epi32,
+    _mm512_unpackhi_epi8, _mm512_unpackhi_epi16, _mm512_unpacklo_epi8, _mm512_unpacklo_epi16,
+    _mm512_zextsi256_si512,
+};
+
+use fearless_simd::{i32x16, prelude::*, u8x32, u8x64, x86::Avx512};
+use setun_ops::ternary::{BLOCK_BYTES, PLANE_COLUMNS};
+
+use crate::{
+    column_sums::{ColumnSums, TILE_COLUMNS, TILE_SUMS},
+    x86_64::prefetch,
+};
+
+/// Bytes of a column in a load.
+const LOAD: usize = 2 * BLOCK_BYTES;
+
+/// Outputs of a vector.
+const LANES: usize = 16;
+
+impl ColumnSums for Avx512 {
+    fn add_columns(
+        self,
+        columns: [&[u8]; TILE_COLUMNS],
+        activations: [i8; TILE_COLUMNS],
+        sums: &mut [i32],
+    ) {
+        eight_columns(self, columns, activations, sums);
+    }
+
+    fn place(self, output: usize) -> (usize, u32) {
+        const SHIFTS: [u32; 4] = [0, 2, 4, 6];
+        let (tile, within) = (output / TILE_SUMS, output % TILE_SUMS);
+        let (block, plane) = (within / (4 * PLANE_COLUMNS), within / PLANE_COLUMNS % 4);
+        let byte = block * BLOCK_BYTES + within % PLANE_COLUMNS;
+        // Bytes are interleaved within 16: four vectors, each with four outputs of every 16.
+        let (quarter, vector) = (byte / 16, byte % 16 / 4);
+        let lane = quarter * 4 + byte % 4;
+        (tile * TILE_SUMS + (plane * 4 + vector) * LANES + lane, SHIFTS[plane])
+    }
+
+    fn prefetch(self, column: &[u8]) {
+        prefetch(column);
+    }
+}
+
+fearless_simd::kernel!(
+    #[inline]
+    fn eight_columns(avx512: Avx512, columns: [&[u8]; 8], activations: [i8; 8], sums: &mut [i32]) {
+        let masks = [0x03, 0x0c, 0x30, 0xc0_u8.cast_signed()].map(|mask| _mm512_set1_epi8(mask));
+        let [a, b, c, d, e, f, g, h] = activations.map(i8::cast_unsigned);
+        let x =
+            [[a, b, c, d], [e, f, g, h]].map(|four| _mm512_set1_epi32(i32::from_le_bytes(four)));
+        for (tile, sums) in sums.chunks_exact_mut(TILE_SUMS).enumerate() {
+            let [a, b, c, d, e, f, g, h] = columns.map(|column| codes(avx512, column, tile));
+            let first = interleave(avx512, [a, b, c, d]);
+            let second = interleave(avx512, [e, f, g, h]);
+            let (vectors, _) = sums.as_chunks_mut::<LANES>();
+            for (mask, sums) in masks.into_iter().zip(vectors.chunks_exact_mut(4)) {
+                for ((sums, first), second) in sums.iter_mut().zip(first).zip(second) {
+                    let sum: __m512i = i32x16::from_slice(avx512, sums).into();
+                    let sum = _mm512_dpbusd_epi32(sum, _mm512_and_si512(first, mask), x[0]);
+                    let sum = _mm512_dpbusd_epi32(sum, _mm512_and_si512(second, mask), x[1]);
+                    i32x16::simd_from(avx512, sum).store_slice(sums);
+                }
+            }
+        }
+    }
+);
+
+fearless_simd::kernel!(
+    /// 256 codes of a column, the last 128 zero where there are no more.
+    #[inline]
+    fn codes(avx512: Avx512, column: &[u8], tile: usize) -> __m512i {
+        let column = &column[tile * LOAD..];
+        if let Some(whole) = column.get(..LOAD) {
+            return u8x64::from_slice(avx512, whole).into();
+        }
+        let half: __m256i = u8x32::from_slice(avx512, &column[..BLOCK_BYTES]).into();
+        _mm512_zextsi256_si512(half)
+    }
+);
+
+fearless_simd::kernel!(
+    /// Bytes of four columns side by side.
+    #[inline]
+    fn interleave(_avx512: Avx512, columns: [__m512i; 4]) -> [__m512i; 4] {
+        let [a, b, c, d] = columns;
+        let (low, high) = (_mm512_unpacklo_epi8(a, b), _mm512_unpackhi_epi8(a, b));
+        let (low_next, high_next) = (_mm512_unpacklo_epi8(c, d), _mm512_unpackhi_epi8(c, d));
+        [
+            _mm512_unpacklo_epi16(low, low_next),
+            _mm512_unpackhi_epi16(low, low_next),
+            _mm512_unpacklo_epi16(high, high_next),
+            _mm512_unpackhi_epi16(high, high_next),
+        ]
+    }
+);

@@ -1,0 +1,62 @@
+//! `column_sums`: the integer sum of [`ternary_dot`](crate::ternary_dot), column by column.
+//!
+//! Where most activations are zero, as those that enter a down projection are, a matrix is
+//! better read by columns: those of zero activations need not be read at all, and the sum is the
+//! same, since an integer sum does not depend on its order.
+
+use crate::{op::Agreement, ternary::code_at};
+
+/// See [`Agreement`].
+pub const AGREEMENT: Agreement = Agreement::Exact;
+
+/// `sums[output] += Σ code × activation` over some columns, with codes 0..=2.
+///
+/// # Shapes
+///
+/// - `columns`: each `[outputs / 4]`, the codes of one column for all outputs, packed as
+///   [`ternary`](crate::ternary) packs those of a row.
+/// - `activations`: one for each column.
+/// - `sums`: `[outputs]`
+///
+/// # Panics
+///
+/// If a column has fewer codes than there are sums.
+pub fn column_sums(columns: &[&[u8]], activations: &[i8], sums: &mut [i32]) {
+    for (column, &activation) in columns.iter().zip(activations) {
+        for (output, sum) in sums.iter_mut().enumerate() {
+            *sum += i32::from(code_at(column, output)) * i32::from(activation);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        parity::Random,
+        ternary::{BLOCK_COLUMNS, pack_row, row_bytes},
+        ternary_dot::ternary_dot,
+    };
+
+    #[test]
+    fn equals_the_dots_of_the_rows() {
+        let random = &mut Random::new(3);
+        let codes: Vec<[u8; BLOCK_COLUMNS]> =
+            (0..BLOCK_COLUMNS).map(|_| std::array::from_fn(|_| random.pick(&[0, 1, 2]))).collect();
+        let activations: Vec<i8> = (0..BLOCK_COLUMNS).map(|_| random.i8()).collect();
+        let packed = |codes: &[u8]| {
+            let mut packed = vec![0; row_bytes(codes.len())];
+            pack_row(codes, &mut packed);
+            packed
+        };
+        let columns: Vec<Vec<u8>> = codes.iter().map(|codes| packed(codes)).collect();
+        let columns: Vec<&[u8]> = columns.iter().map(Vec::as_slice).collect();
+        let mut sums = [0; BLOCK_COLUMNS];
+        column_sums(&columns, &activations, &mut sums);
+        let activation_sum: i32 = activations.iter().map(|&x| i32::from(x)).sum();
+        for (output, sum) in sums.into_iter().enumerate() {
+            let row: Vec<u8> = codes.iter().map(|column| column[output]).collect();
+            assert_eq!(sum - activation_sum, ternary_dot(&packed(&row), &activations));
+        }
+    }
+}
