@@ -2,7 +2,7 @@
 
 use setun_ops::{
     OpsError, TernaryMatrix, WeightSpec,
-    ternary::{BLOCK_BYTES, BLOCK_COLUMNS, Scales, code_at, row_bytes},
+    ternary::{BLOCK_BYTES, BLOCK_COLUMNS, PLANE_COLUMNS, Scales, row_bytes},
 };
 
 use crate::step::zeroed;
@@ -27,16 +27,20 @@ impl TernaryColumns {
     pub(crate) fn new(matrix: &TernaryMatrix) -> Result<Self, OpsError> {
         let (outputs, columns) = (matrix.rows(), matrix.columns());
         let bytes = row_bytes(outputs);
-        let mut codes = zeroed(columns * bytes, "a matrix by columns")?;
-        // A block of outputs at a time, so that what is written stays in the cache.
-        for first in (0..outputs).step_by(BLOCK_COLUMNS) {
-            let block = first / BLOCK_COLUMNS * BLOCK_BYTES;
-            for output in first..outputs.min(first + BLOCK_COLUMNS) {
-                let row = matrix.row(output);
-                let (byte, shift) = place(output - first);
-                for (column, packed) in codes.chunks_exact_mut(bytes).enumerate() {
-                    packed[block + byte] |= code_at(row, column) << shift;
-                }
+        let mut codes: Vec<u8> = zeroed(columns * bytes, "a matrix by columns")?;
+        let nothing = zeroed(row_bytes(columns), "a row")?;
+        // Four rows share each byte of the result.
+        for byte in 0..bytes {
+            let first = byte / BLOCK_BYTES * BLOCK_COLUMNS + byte % BLOCK_BYTES;
+            let rows = [0, 1, 2, 3].map(|plane| match first + plane * PLANE_COLUMNS {
+                output if output < outputs => matrix.row(output),
+                _ => &nothing,
+            });
+            for (column, packed) in codes.chunks_exact_mut(bytes).enumerate() {
+                let (at, shift) = place(column);
+                let code = |row: &[u8]| row[at] >> shift & 0b11;
+                let [a, b, c, d] = rows.map(code);
+                packed[byte] = a | b << 2 | c << 4 | d << 6;
             }
         }
         Ok(Self { outputs, columns, codes, scales: matrix.scales().clone() })
@@ -65,15 +69,16 @@ impl TernaryColumns {
     }
 }
 
-/// Byte and shift of a code within its block.
-fn place(within: usize) -> (usize, u32) {
+/// Byte and shift of a column's code in a row.
+fn place(column: usize) -> (usize, u32) {
     const SHIFTS: [u32; 4] = [0, 2, 4, 6];
-    (within % BLOCK_BYTES, SHIFTS[within / BLOCK_BYTES])
+    let (block, within) = (column / BLOCK_COLUMNS, column % BLOCK_COLUMNS);
+    (block * BLOCK_BYTES + within % PLANE_COLUMNS, SHIFTS[within / PLANE_COLUMNS])
 }
 
 #[cfg(test)]
 mod tests {
-    use setun_ops::parity::Random;
+    use setun_ops::{parity::Random, ternary::code_at};
 
     use super::*;
 
