@@ -6,6 +6,9 @@ use std::{io, path::PathBuf, process::ExitCode};
 /// Exit status of a failure.
 const FAILED: u8 = 1;
 
+/// Exit status of wrong usage, as of arguments that cannot be read.
+const USAGE: u8 = 2;
+
 /// Exit status after Ctrl-C: 128 and the number of SIGINT.
 pub(crate) const INTERRUPTED: u8 = 130;
 
@@ -40,6 +43,10 @@ pub(crate) enum CliError {
     #[error("cannot write standard output: {0}")]
     Output(io::Error),
 
+    /// Arguments that do not go together.
+    #[error("{0}")]
+    Usage(String),
+
     /// Whoever read standard output has left. Not a failure.
     #[error("the reader of standard output has left")]
     ClosedPipe,
@@ -58,7 +65,7 @@ impl CliError {
             _ => {
                 // Nobody may be listening; the status tells too.
                 let _ = writeln!(std::io::stderr(), "setun: {self}");
-                ExitCode::from(FAILED)
+                ExitCode::from(if matches!(self, Self::Usage(_)) { USAGE } else { FAILED })
             }
         }
     }

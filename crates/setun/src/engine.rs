@@ -34,7 +34,7 @@ const SEED_BITS: u32 = 53;
 /// A handle to a model that runs. Clones share it; it ends with its last handle and stream.
 #[derive(Clone, Debug)]
 pub struct Engine {
-    commands: UnboundedSender<Command>,
+    pub(crate) commands: UnboundedSender<Command>,
     shared: Arc<Shared>,
 }
 

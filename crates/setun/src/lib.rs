@@ -26,6 +26,7 @@ mod load;
 mod model;
 mod options;
 mod owner;
+mod profile;
 mod sequence;
 mod stream;
 
@@ -38,6 +39,7 @@ pub use load::Loader;
 pub use model::EMBEDDED_MODEL;
 pub use model::{EMBEDDED_NAME, Model};
 pub use options::{GenerateOptions, Prompt};
+pub use profile::{EngineProfile, PhaseProfile};
 pub use setun_checkpoint::{self as checkpoint, Source, Want};
 pub use setun_cpu::Level;
 pub use setun_model::{self as forward};
