@@ -1,7 +1,8 @@
 //! Why a command failed, and the exit status that says so.
 
-use std::io::Write as _;
 use std::{io, path::PathBuf, process::ExitCode};
+
+use crate::output::tell;
 
 /// Exit status of a failure.
 const FAILED: u8 = 1;
@@ -63,8 +64,7 @@ impl CliError {
             Self::ClosedPipe => ExitCode::SUCCESS,
             Self::Interrupted => ExitCode::from(INTERRUPTED),
             _ => {
-                // Nobody may be listening; the status tells too.
-                let _ = writeln!(std::io::stderr(), "setun: {self}");
+                tell(&format!("setun: {self}\n"));
                 ExitCode::from(if matches!(self, Self::Usage(_)) { USAGE } else { FAILED })
             }
         }

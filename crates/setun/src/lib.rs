@@ -22,6 +22,7 @@ mod device;
 mod engine;
 mod error;
 mod event;
+mod files;
 mod load;
 mod model;
 mod options;
@@ -34,6 +35,7 @@ pub use device::{CacheType, Device, DeviceInfo, DeviceOptions, HeadType, LoadedM
 pub use engine::{Engine, EngineBuilder};
 pub use error::{Error, ErrorCode};
 pub use event::{Done, Event, FinishReason, TextDelta, Timings, Usage};
+pub use files::Files;
 pub use load::Loader;
 #[cfg(feature = "embedded-model")]
 pub use model::EMBEDDED_MODEL;
