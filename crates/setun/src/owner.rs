@@ -279,3 +279,6 @@ impl Owner {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
