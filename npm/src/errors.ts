@@ -54,13 +54,20 @@ export function fromWire({ code, name, message, cause }: WireError): Error {
   return error;
 }
 
-/** Gives errors thrown by the WebAssembly side, which carry a `code`, their class. */
+/** Gives errors thrown by the WebAssembly side, which carry a `code`, their class, and options the names they have here. */
 export function asSetunError(thrown: unknown): unknown {
   if (thrown instanceof SetunError || !(thrown instanceof Error)) return thrown;
   const code = codeOf(thrown);
-  return code === undefined
-    ? thrown
-    : new SetunError(code, thrown.message, { cause: thrown.cause ?? thrown });
+  if (code === undefined) return thrown;
+  const message = code === "bad-option" ? nameOption(thrown.message) : thrown.message;
+  return new SetunError(code, message, { cause: thrown.cause ?? thrown });
+}
+
+/** The engine begins its message with the option: "top_p is 2, ..." or "option `max_tokens` is 0, ...". */
+function nameOption(message: string): string {
+  return message.replace(/^(option `)?[a-z]+(_[a-z]+)+(?=`? is )/, (name) =>
+    name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase()),
+  );
 }
 
 function codeOf(error: Error): ErrorCode | undefined {

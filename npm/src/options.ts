@@ -25,11 +25,11 @@ export interface LoadOptions {
 export interface GenerateOptions {
   /** Most tokens to produce. Default: what fits the context. */
   maxTokens?: number;
-  /** Sampling temperature; 0 always takes the likeliest token. Default, as for all sampling: the model's own. */
+  /** Sampling temperature: 0, which always takes the likeliest token, or 0.000001 and more. Default, as for all sampling: the model's own. */
   temperature?: number;
   /** Sample among this many of the likeliest tokens; 0 means all. */
   topK?: number;
-  /** Sample among the fewest tokens whose probabilities reach this sum, above 0 and up to 1; 1 means all. */
+  /** Sample among the fewest tokens whose probabilities reach this sum, 0 to 1; 0 leaves the likeliest alone, 1 means all. */
   topP?: number;
   /** Leave out tokens less likely than this share of the likeliest one, 0 to 1. */
   minP?: number;
@@ -58,9 +58,12 @@ const isSignal: Check = (value) => value instanceof AbortSignal;
 
 const GENERATE: Rules<GenerateOptions> = {
   maxTokens: [(value) => isCount(value) && value !== 0, "a whole number, 1 or more"],
-  temperature: [(value) => isNumber(value) && value >= 0, "a number, 0 or more"],
+  temperature: [
+    (value) => isNumber(value) && (value === 0 || value >= 1e-6),
+    "0, or a number of 0.000001 or more",
+  ],
   topK: [isCount, "a whole number, 0 or more"],
-  topP: [(value) => isNumber(value) && value > 0 && value <= 1, "a number above 0, at most 1"],
+  topP: [(value) => isNumber(value) && value >= 0 && value <= 1, "a number from 0 to 1"],
   minP: [(value) => isNumber(value) && value >= 0 && value <= 1, "a number from 0 to 1"],
   repetitionPenalty: [(value) => isNumber(value) && value > 0, "a number above 0"],
   seed: [isSeed, "a whole number from 0 to 2^64 - 1, as a bigint beyond 2^53"],

@@ -32,6 +32,22 @@ describe("errors", () => {
     expect(asSetunError(other)).toBe(other);
   });
 
+  it.each([
+    ["top_p is 1.5, expected from 0 to 1", "topP is 1.5, expected from 0 to 1"],
+    ["repetition_penalty is 0, expected above 0", "repetitionPenalty is 0, expected above 0"],
+    ["option `max_tokens` is 0, expected 1 or more", "option `maxTokens` is 0, expected 1 or more"],
+    ["temperature is -1, expected 0", "temperature is -1, expected 0"],
+    ["a template says: max_tokens is 3", "a template says: max_tokens is 3"],
+  ])("name an option as JavaScript does: %s", (message, expected) => {
+    const error = asSetunError(Object.assign(new Error(message), { code: "bad-option" }));
+    expect(error).toMatchObject({ code: "bad-option", message: expected });
+  });
+
+  it("of other kinds keep their words", () => {
+    const error = asSetunError(Object.assign(new Error("mlp_bias is x"), { code: "bad-checkpoint" }));
+    expect(error).toMatchObject({ message: "mlp_bias is x" });
+  });
+
   it("are all in docs/errors.md, and nothing else is", () => {
     const text = readFileSync(new URL("../../docs/errors.md", import.meta.url), "utf8");
     const documented = [...text.matchAll(/^## `([a-z-]+)`$/gm)].map(([, code]) => code);

@@ -23,10 +23,12 @@ describe("engineOptions", () => {
     ["maxTokens", 1.5],
     ["maxTokens", "3"],
     ["temperature", -0.1],
+    ["temperature", 9.9e-7],
+    ["temperature", 1e-40],
     ["temperature", Number.NaN],
     ["temperature", Number.POSITIVE_INFINITY],
     ["topK", -1],
-    ["topP", 0],
+    ["topP", -0.01],
     ["topP", 1.01],
     ["minP", -0.1],
     ["minP", 1.1],
@@ -40,6 +42,16 @@ describe("engineOptions", () => {
     ["signal", {}],
   ])("refuses %s: %s", (name, value) => {
     expect(() => engineOptions({ [name]: value })).toThrow(badOption(`${name}: `));
+  });
+
+  it.each([
+    ["temperature", 1e-6],
+    ["temperature", 0],
+    ["topP", 0],
+    ["topP", 1],
+    ["minP", 0],
+  ])("takes %s: %s", (name, value) => {
+    expect(engineOptions({ [name]: value })).toEqual({ [name]: value });
   });
 
   it("says which options there are", () => {

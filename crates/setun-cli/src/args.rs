@@ -1,19 +1,32 @@
 //! Arguments that several commands share.
 
 use clap::{Args, ValueEnum};
-use setun::{CacheType, Device, Engine, GenerateOptions, HeadType, Model};
+use setun::{CacheType, Device, Engine, GenerateOptions, HeadType, Model, text::LEAST_TEMPERATURE};
 
 use crate::{error::CliError, source::ModelSource};
 
 /// Most threads that can be asked for.
 const MAX_THREADS: i64 = 1024;
 
+/// What every command takes that generates text.
+#[derive(Args, Debug)]
+pub(crate) struct GenerateArgs {
+    #[command(flatten)]
+    model: ModelArgs,
+    #[command(flatten)]
+    sampling: SamplingArgs,
+    #[command(flatten)]
+    device: DeviceArgs,
+    #[command(flatten)]
+    memory: MemoryArgs,
+}
+
 /// Which model.
 #[derive(Args, Debug)]
-pub(crate) struct ModelArgs {
+struct ModelArgs {
     /// A .safetensors file, or a folder in Hugging Face's layout [default: the embedded model]
     #[arg(long, value_name = "MODEL")]
-    pub(crate) model: Option<String>,
+    model: Option<String>,
 }
 
 /// Where to run.
@@ -68,16 +81,16 @@ pub(crate) struct SamplingArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     max_tokens: Option<u64>,
 
-    /// Randomness; 0 always takes the likeliest token
-    #[arg(long, value_name = "T", value_parser = number(0.0, f32::MAX))]
+    /// Randomness: 0 always takes the likeliest token; else 0.000001 or more
+    #[arg(long, value_name = "T", value_parser = temperature)]
     temperature: Option<f32>,
 
     /// Only the K likeliest tokens; 0 for all
     #[arg(long, value_name = "K")]
     top_k: Option<usize>,
 
-    /// Only the likeliest tokens that together have this probability
-    #[arg(long, value_name = "P", value_parser = number(f32::MIN_POSITIVE, 1.0))]
+    /// Only the likeliest tokens that together have this probability; 0 for the likeliest alone
+    #[arg(long, value_name = "P", value_parser = number(0.0, 1.0))]
     top_p: Option<f32>,
 
     /// Only tokens at least this many times as probable as the likeliest
@@ -98,9 +111,22 @@ pub(crate) struct SamplingArgs {
     stop: Vec<String>,
 }
 
-impl SamplingArgs {
-    /// As the engine takes them.
+impl GenerateArgs {
+    /// Loads the model and starts an engine.
+    pub(crate) fn engine(&self) -> Result<Engine, CliError> {
+        self.device.device()?; // before the work of loading
+        let model = ModelSource::find(self.model.model.as_deref())?.load()?;
+        start(model, &self.device, self.memory, 1)
+    }
+
+    /// How to generate, as the engine takes it.
     pub(crate) fn options(&self) -> GenerateOptions {
+        self.sampling.options()
+    }
+}
+
+impl SamplingArgs {
+    fn options(&self) -> GenerateOptions {
         let mut options = GenerateOptions::new();
         options.max_tokens = self.max_tokens.map(|n| usize::try_from(n).unwrap_or(usize::MAX));
         options.temperature = self.temperature;
@@ -126,16 +152,6 @@ impl DeviceArgs {
     }
 }
 
-/// Loads a model and starts an engine.
-pub(crate) fn engine(
-    model: &ModelArgs,
-    device: &DeviceArgs,
-    memory: MemoryArgs,
-) -> Result<Engine, CliError> {
-    device.device()?; // before the work of loading
-    start(ModelSource::find(model.model.as_deref())?.load()?, device, memory, 1)
-}
-
 /// Starts an engine with room for so many whole contexts.
 pub(crate) fn start(
     model: Model,
@@ -155,6 +171,12 @@ pub(crate) fn start(
     Ok(builder.build()?)
 }
 
+fn temperature(text: &str) -> Result<f32, String> {
+    let allowed = |number: &f32| *number == 0.0 || (LEAST_TEMPERATURE..=f32::MAX).contains(number);
+    let number = text.parse().ok().filter(allowed);
+    number.ok_or_else(|| format!("0, or a number of {LEAST_TEMPERATURE} or more"))
+}
+
 /// Reads a number from `least` to `most`.
 pub(crate) fn number(
     least: f32,
@@ -162,7 +184,6 @@ pub(crate) fn number(
 ) -> impl Fn(&str) -> Result<f32, String> + Clone + Send + Sync + 'static {
     move |text| {
         let expected = || match (least, most) {
-            (0.0, f32::MAX) => "a number of 0 or more".to_owned(),
             (_, f32::MAX) => "a number above 0".to_owned(),
             (0.0, _) => format!("a number from 0 to {most}"),
             _ => format!("a number above 0, up to {most}"),

@@ -1,10 +1,14 @@
 //! Why a command failed, and the exit status that says so.
 
-use std::io::Write as _;
 use std::{io, path::PathBuf, process::ExitCode};
+
+use crate::output::tell;
 
 /// Exit status of a failure.
 const FAILED: u8 = 1;
+
+/// Exit status of wrong usage, as of arguments that cannot be read.
+const USAGE: u8 = 2;
 
 /// Exit status after Ctrl-C: 128 and the number of SIGINT.
 pub(crate) const INTERRUPTED: u8 = 130;
@@ -40,6 +44,10 @@ pub(crate) enum CliError {
     #[error("cannot write standard output: {0}")]
     Output(io::Error),
 
+    /// Arguments that do not go together.
+    #[error("{0}")]
+    Usage(String),
+
     /// Whoever read standard output has left. Not a failure.
     #[error("the reader of standard output has left")]
     ClosedPipe,
@@ -56,9 +64,8 @@ impl CliError {
             Self::ClosedPipe => ExitCode::SUCCESS,
             Self::Interrupted => ExitCode::from(INTERRUPTED),
             _ => {
-                // Nobody may be listening; the status tells too.
-                let _ = writeln!(std::io::stderr(), "setun: {self}");
-                ExitCode::from(FAILED)
+                tell(&format!("setun: {self}\n"));
+                ExitCode::from(if matches!(self, Self::Usage(_)) { USAGE } else { FAILED })
             }
         }
     }

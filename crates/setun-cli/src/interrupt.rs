@@ -8,7 +8,7 @@ use std::{
 
 use setun::CancelHandle;
 
-use crate::error::INTERRUPTED;
+use crate::{error::INTERRUPTED, output::tell};
 
 /// What Ctrl-C ends. It takes the handle, so that a second Ctrl-C ends the process.
 static CURRENT: Mutex<Option<CancelHandle>> = Mutex::new(None);
@@ -21,7 +21,7 @@ pub(crate) fn install() {
             return handle.cancel();
         }
         if io::stderr().is_terminal() {
-            eprintln!();
+            tell("\n");
         }
         process::exit(i32::from(INTERRUPTED));
     });

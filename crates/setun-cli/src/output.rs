@@ -10,23 +10,37 @@ use serde::Serialize;
 use crate::error::CliError;
 
 /// Standard output. A reader that has left is [`CliError::ClosedPipe`].
-pub(crate) struct Output(StdoutLock<'static>);
+pub(crate) struct Output {
+    stdout: StdoutLock<'static>,
+    in_line: bool, // text stands in the last line
+}
 
 impl Output {
     /// Locks standard output.
     pub(crate) fn new() -> Self {
-        Self(io::stdout().lock())
+        Self { stdout: io::stdout().lock(), in_line: false }
     }
 
     /// Writes, and hands it on at once.
     pub(crate) fn write(&mut self, text: &str) -> Result<(), CliError> {
-        self.0.write_all(text.as_bytes()).and_then(|()| self.0.flush()).map_err(failed)
+        if let Some(last) = text.chars().last() {
+            self.in_line = last != '\n';
+        }
+        self.stdout.write_all(text.as_bytes()).and_then(|()| self.stdout.flush()).map_err(failed)
     }
 
     /// Writes a line, and hands it on at once.
     pub(crate) fn line(&mut self, text: &str) -> Result<(), CliError> {
-        self.0.write_all(text.as_bytes()).map_err(failed)?;
+        self.stdout.write_all(text.as_bytes()).map_err(failed)?;
         self.write("\n")
+    }
+
+    /// Ends the line that was begun, so that the error which ends the text has one of its own.
+    pub(crate) fn fail<T>(&mut self, error: setun::Error) -> Result<T, CliError> {
+        if self.in_line {
+            self.write("\n")?;
+        }
+        Err(error.into())
     }
 
     /// Writes a value as one line of JSON.
@@ -42,6 +56,11 @@ fn failed(error: io::Error) -> CliError {
     } else {
         CliError::Output(error)
     }
+}
+
+/// Writes to standard error. Nobody may be listening there, which is no failure.
+pub(crate) fn tell(text: &str) {
+    let _ = io::stderr().write_all(text.as_bytes());
 }
 
 /// Work that takes no longer shows no progress.
@@ -66,7 +85,7 @@ impl Progress {
         {
             let text = text();
             if *shown != text {
-                eprint!("\r{text:width$}", width = shown.chars().count());
+                tell(&format!("\r{text:width$}", width = shown.chars().count()));
                 *shown = text;
             }
         }
@@ -78,7 +97,7 @@ impl Drop for Progress {
         if let Some(shown) = &self.shown
             && !shown.is_empty()
         {
-            eprint!("\r{:width$}\r", "", width = shown.chars().count());
+            tell(&format!("\r{:width$}\r", "", width = shown.chars().count()));
         }
     }
 }

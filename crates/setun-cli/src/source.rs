@@ -1,14 +1,9 @@
 //! Where a model's bytes are: in files, in this program, or nowhere until they are read.
 
-use std::{
-    collections::{BTreeMap, btree_map::Entry},
-    fs::{self, File},
-    io::{ErrorKind, Read, Seek, SeekFrom},
-    path::{Path, PathBuf},
-};
+use std::{fs, io::ErrorKind, path::Path};
 
 use setun::{
-    Error, Loader, Model, Source, Want,
+    Error, Files, Loader, Model, Source, Want,
     checkpoint::files::{CONFIG, INDEX, WEIGHTS},
 };
 
@@ -17,9 +12,6 @@ use crate::{error::CliError, output::Progress, synth::Synthetic};
 /// What a MODEL may be.
 const EXPECTED: &str = "a folder with config.json and model.safetensors, or a .safetensors file";
 
-/// Small files are read whole up to this size.
-const WHOLE_FILE_LIMIT: u64 = 256 << 20;
-
 /// Names that an error lists at most.
 const MOST_NAMES: usize = 8;
 
@@ -27,7 +19,7 @@ const MOST_NAMES: usize = 8;
 #[derive(Debug)]
 pub(crate) enum ModelSource {
     /// A folder, or a file and the folder it is in.
-    Files { name: String, folder: PathBuf, source: Source, open: BTreeMap<String, File> },
+    Files { name: String, source: Source, files: Files },
     /// The model inside this program.
     #[cfg(feature = "embedded-model")]
     Embedded,
@@ -74,13 +66,9 @@ impl ModelSource {
     /// Reads what is wanted into `bytes`; false where there is no such file.
     pub(crate) fn read(&mut self, want: &Want, bytes: &mut Vec<u8>) -> Result<bool, Error> {
         bytes.clear();
-        let range = want.range.clone().unwrap_or(0..WHOLE_FILE_LIMIT);
+        let range = want.range.clone().unwrap_or(0..u64::MAX);
         match self {
-            Self::Files { folder, open, .. } => {
-                let path = folder.join(&want.file);
-                return read_file(open, &want.file, &path, range, bytes)
-                    .map_err(|source| Error::Io { path, source });
-            }
+            Self::Files { files, .. } => return files.read(want, bytes),
             #[cfg(feature = "embedded-model")]
             Self::Embedded => {
                 let end = setun::EMBEDDED_MODEL.len();
@@ -123,37 +111,16 @@ impl ModelSource {
         let name = whole.file_name().unwrap_or(whole.as_os_str()).to_string_lossy().into_owned();
         let (folder, source) = if metadata.is_dir() {
             check_folder(path)?;
-            (path.into(), Source::Folder)
+            (path, Source::Folder)
         } else {
             let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             if path.extension().is_none_or(|extension| extension != "safetensors") {
                 return Err(no_model(path, format!("the file `{file}`")));
             }
-            (path.parent().unwrap_or(Path::new("")).into(), Source::File(file))
+            (path.parent().unwrap_or(Path::new("")), Source::File(file))
         };
-        Ok(Self::Files { name, folder, source, open: BTreeMap::new() })
+        Ok(Self::Files { name, source, files: Files::new(folder) })
     }
-}
-
-/// Reads a range of a file, which stays open for the next; false where there is none.
-fn read_file(
-    open: &mut BTreeMap<String, File>,
-    name: &str,
-    path: &Path,
-    range: std::ops::Range<u64>,
-    bytes: &mut Vec<u8>,
-) -> std::io::Result<bool> {
-    let file = match open.entry(name.to_owned()) {
-        Entry::Occupied(entry) => entry.into_mut(),
-        Entry::Vacant(entry) => match File::open(path) {
-            Ok(file) => entry.insert(file),
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
-            Err(error) => return Err(error),
-        },
-    };
-    file.seek(SeekFrom::Start(range.start))?;
-    file.take(range.end - range.start).read_to_end(bytes)?;
-    Ok(true)
 }
 
 /// A folder that lacks what every model has is named as such, with what it has.

@@ -3,11 +3,12 @@
 use std::{
     ops::Range,
     sync::{Mutex, PoisonError, RwLock},
+    time::Duration,
 };
 
 use setun_ops::{
     Backend, BatchInputs, BlockId, CacheSpec, OpsError, Plan, Usage, WeightData,
-    backend::check_step,
+    backend::{StepTimes, check_step},
     host_cache::HostCache,
     op::{BufferId, Op},
 };
@@ -18,7 +19,7 @@ use crate::{
     isa::Isa,
     level::Level,
     scratch::{Scratch, ScratchSize},
-    step::{CpuStep, CpuWeight},
+    step::{CpuStep, CpuWeight, Times},
     team::{self, Team},
     ternary_columns::TernaryColumns,
     ternary_matmul::MemberSums,
@@ -161,6 +162,20 @@ impl Backend for CpuBackend {
             }
         });
         Ok(())
+    }
+
+    /// Nothing is timed in WebAssembly, which has no clock without its host.
+    fn time(&mut self, step: &mut CpuStep) -> bool {
+        if cfg!(target_family = "wasm") {
+            return false;
+        }
+        let ops = vec![Duration::ZERO; step.plan.ops().len()];
+        step.times = Some(Times { ops, jobs: 0 });
+        true
+    }
+
+    fn times<'a>(&self, step: &'a CpuStep) -> Option<StepTimes<'a>> {
+        step.times.as_ref().map(|times| StepTimes { ops: &times.ops, jobs: times.jobs })
     }
 
     async fn read(

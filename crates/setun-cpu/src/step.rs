@@ -1,6 +1,6 @@
 //! A plan made ready: its weights and buffers.
 
-use std::{ops::Range, sync::Arc};
+use std::{ops::Range, sync::Arc, time::Duration};
 
 use setun_ops::{
     DenseMatrix, Op, OpsError, Plan, TernaryMatrix,
@@ -20,6 +20,16 @@ pub struct CpuStep {
     pub(crate) plan: Plan,
     pub(crate) weights: Weights,
     pub(crate) buffers: Buffers,
+    pub(crate) times: Option<Times>,
+}
+
+/// What the last run of a step took, where it is timed.
+#[derive(Debug)]
+pub(crate) struct Times {
+    /// Of each op of the plan.
+    pub(crate) ops: Vec<Duration>,
+    /// Given to the team.
+    pub(crate) jobs: usize,
 }
 
 impl CpuStep {
@@ -43,7 +53,7 @@ impl CpuStep {
             })
         });
         let buffers = Buffers(buffers.collect::<Result<_, OpsError>>()?);
-        Ok(Self { plan: plan.clone(), weights, buffers })
+        Ok(Self { plan: plan.clone(), weights, buffers, times: None })
     }
 
     /// Matrices that are kept by columns.

@@ -1,6 +1,9 @@
 //! The leader's walk through a plan, one operation after another.
 
-use std::sync::{Mutex, PoisonError, RwLock};
+use std::{
+    sync::{Mutex, PoisonError, RwLock},
+    time::Instant,
+};
 
 use setun_ops::{
     BatchInputs, Op,
@@ -30,10 +33,11 @@ pub(crate) struct Resources<'a> {
 
 /// Runs all ops of a plan.
 pub(crate) fn walk<D: TernaryDot>(isa: D, resources: Resources<'_>) {
-    let Resources { step: CpuStep { plan, weights, buffers }, cache, inputs, crew, scratch, sums } =
-        resources;
+    let Resources { step, cache, inputs, crew, scratch, sums } = resources;
+    let CpuStep { plan, weights, buffers, times } = step;
     let walk = Walk { isa, plan, weights, inputs, crew, scratch, sums };
-    for op in plan.ops() {
+    for (index, op) in plan.ops().iter().enumerate() {
+        let begun = times.is_some().then(Instant::now);
         match op {
             Op::Embed { table, out } => walk.embed(buffers, *table, *out),
             Op::RmsNorm { x, norm, out } => walk.rms_norm(buffers, *x, *norm, *out),
@@ -55,6 +59,12 @@ pub(crate) fn walk<D: TernaryDot>(isa: D, resources: Resources<'_>) {
             }
             Op::Head { x, table, out } => walk.head(buffers, *x, *table, *out),
         }
+        if let (Some(begun), Some(times)) = (begun, &mut *times) {
+            times.ops[index] = begun.elapsed();
+        }
+    }
+    if let Some(times) = times {
+        times.jobs = crew.jobs();
     }
 }
 

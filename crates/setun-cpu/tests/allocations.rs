@@ -41,12 +41,16 @@ fn a_step_allocates_nothing() {
             let case = Case::new("model", seed).expect("a subject");
             let weights = case.upload(&mut backend).unwrap();
             let mut step = backend.prepare(&case.plan, &weights).unwrap();
+            let is_timed = seed % 2 == 1;
+            assert!(!is_timed || backend.time(&mut step));
             let mut cache = backend.create_cache(case.plan.cache(), case.blocks).unwrap();
             for inputs in &case.steps {
                 let before = ALLOCATIONS.load(Ordering::Relaxed);
                 backend.run(&mut step, &mut cache, inputs).unwrap();
                 let allocated = ALLOCATIONS.load(Ordering::Relaxed) - before;
                 assert_eq!(allocated, 0, "seed {seed}, {threads} threads");
+                let timed = backend.times(&step).map(|times| times.ops.len());
+                assert_eq!(timed, is_timed.then_some(case.plan.ops().len()));
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use futures::future::LocalBoxFuture;
 
-use crate::{batch::Batch, cache::PagedCache, error::ModelError};
+use crate::{batch::Batch, cache::PagedCache, error::ModelError, profile::Profile};
 
 /// `Send` where there are threads; nothing in WebAssembly, where a GPU's handles are not.
 #[cfg(not(target_family = "wasm"))]
@@ -53,4 +53,12 @@ pub trait Model: MaybeSend {
         cache: &'a mut PagedCache,
         logits: &'a mut Vec<f32>,
     ) -> LocalBoxFuture<'a, Result<(), ModelError>>;
+
+    /// Has the steps from now on timed, op by op, where that is possible; or no longer.
+    fn set_profiled(&mut self, _profiled: bool) {}
+
+    /// Where the time of the last step went; none unless steps are timed.
+    fn profile(&self) -> Option<&Profile> {
+        None
+    }
 }

@@ -15,6 +15,7 @@ use crate::{
     layout::Layout,
     model::{MaybeSend, Model},
     plan::{ModelPlan, model_plan},
+    profile::{Profile, Profiler},
     weights::Weights,
 };
 
@@ -51,18 +52,21 @@ pub struct Transformer<B: Backend> {
     config: ModelConfig,
     layout: Layout,
     weights: Vec<B::Weight>,
+    weight_bytes: Vec<usize>,
     positions: usize,
     spec: CacheSpec,
     cache: B::Cache,
     cache_blocks: usize,
     steps: BTreeMap<(usize, usize), Step<B>>, // by buckets of rows and wanted rows
     clock: u64,                               // of steps
+    profile: Option<Profile>,                 // of the last step, where steps are timed
 }
 
 struct Step<B: Backend> {
     prepared: B::Prepared,
     logits: BufferId,
     used: u64,
+    profiler: Option<Profiler>,
 }
 
 impl<B: Backend> Transformer<B> {
@@ -95,6 +99,7 @@ impl<B: Backend> Transformer<B> {
                 usages[layer.down.weight.0 as usize] = Usage::SparseInput;
             }
         }
+        let weight_bytes = data.iter().map(setun_ops::WeightData::bytes).collect();
         let weights = data.into_iter().zip(usages);
         let weights = weights.map(|(weight, usage)| backend.upload(weight, usage));
         let weights = weights.collect::<Result<_, _>>()?;
@@ -105,12 +110,14 @@ impl<B: Backend> Transformer<B> {
             config,
             layout,
             weights,
+            weight_bytes,
             positions,
             spec,
             cache,
             cache_blocks: 0,
             steps,
             clock: 0,
+            profile: None,
         })
     }
 
@@ -173,8 +180,10 @@ impl<B: Backend> Transformer<B> {
             self.steps.remove(&oldest);
         }
         let ModelPlan { plan, logits, .. } = self.plan(key.0, key.1, false)?;
-        let prepared = self.backend.prepare(&plan, &self.weights)?;
-        Ok(Step { prepared, logits, used: self.clock })
+        let mut prepared = self.backend.prepare(&plan, &self.weights)?;
+        let is_timed = self.profile.is_some() && self.backend.time(&mut prepared);
+        let profiler = is_timed.then(|| Profiler::new(&plan, &self.layout, &self.weight_bytes));
+        Ok(Step { prepared, logits, used: self.clock, profiler })
     }
 
     /// Checks the batch, grows the cache and makes pending copies.
@@ -214,6 +223,11 @@ impl<B: Backend> Transformer<B> {
         self.clock += 1;
         step.used = self.clock;
         self.backend.run(&mut step.prepared, &mut self.cache, &inputs)?;
+        if let (Some(profile), Some(profiler)) = (&mut self.profile, &step.profiler)
+            && let Some(times) = self.backend.times(&step.prepared)
+        {
+            profiler.write(times, &inputs, profile);
+        }
         logits.resize(wanted * self.config.vocab_size, 0.0);
         let out = bytemuck::cast_slice_mut(logits);
         self.backend.read(&step.prepared, step.logits, 0..wanted, out).await?;
@@ -255,6 +269,17 @@ where
         logits: &'a mut Vec<f32>,
     ) -> LocalBoxFuture<'a, Result<(), ModelError>> {
         self.step(batch, cache, logits).boxed_local()
+    }
+
+    fn set_profiled(&mut self, profiled: bool) {
+        if profiled != self.profile.is_some() {
+            self.steps.clear(); // those to come are made ready the other way
+        }
+        self.profile = profiled.then(Profile::default);
+    }
+
+    fn profile(&self) -> Option<&Profile> {
+        self.profile.as_ref().filter(|profile| profile.steps > 0)
     }
 }
 

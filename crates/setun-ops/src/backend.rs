@@ -1,6 +1,6 @@
 //! The contract of a place where forward passes run.
 
-use std::{future::Future, ops::Range};
+use std::{future::Future, ops::Range, time::Duration};
 
 use crate::{
     batch_inputs::{BatchInputs, InputLimits},
@@ -46,6 +46,17 @@ pub trait Backend {
         inputs: &BatchInputs,
     ) -> Result<(), OpsError>;
 
+    /// Has each run of this step timed, op by op. False where the backend cannot; a step that
+    /// was not asked to be timed costs nothing more.
+    fn time(&mut self, _step: &mut Self::Prepared) -> bool {
+        false
+    }
+
+    /// What the last run took; none unless [`time`](Self::time) said that it would be timed.
+    fn times<'a>(&self, _step: &'a Self::Prepared) -> Option<StepTimes<'a>> {
+        None
+    }
+
     /// Copies rows of a buffer to the host once they are ready: the only wait.
     ///
     /// A float buffer gives `f32`s in the host's byte order, `[rows, width]`; a quantized one
@@ -88,6 +99,15 @@ pub trait Backend {
         blocks: &[BlockId],
         data: &[u8],
     ) -> Result<(), OpsError>;
+}
+
+/// What one run of a step took.
+#[derive(Clone, Copy, Debug)]
+pub struct StepTimes<'a> {
+    /// Of each op of the plan, in order.
+    pub ops: &'a [Duration],
+    /// Jobs that a team of threads was given; where it has several, each ends with a barrier.
+    pub jobs: usize,
 }
 
 /// Checks a step against its plan and cache. A backend calls this before it computes, and may

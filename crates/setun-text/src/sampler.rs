@@ -190,8 +190,8 @@ mod tests {
                 assert!(matches!(error, Err(TextError::LogitNotFinite { token: 1, .. })));
             }
         }
-        let options = SamplerOptions { temperature: 1e-40, ..greedy() };
-        let error = sampler(options).sample(&[0.0, 5.0], &[], Draw::default());
+        let options = SamplerOptions { temperature: 1e-6, ..greedy() };
+        let error = sampler(options).sample(&[0.0, 5e32], &[], Draw::default());
         assert!(matches!(error, Err(TextError::LogitNotFinite { token: 1, .. })), "it overflows");
         let error = sampler(greedy()).sample(&[], &[], Draw::default());
         assert!(matches!(error, Err(TextError::NoLogits)));
@@ -208,9 +208,16 @@ mod tests {
 
     #[test]
     fn a_very_small_temperature_is_all_but_greedy() {
-        let options = SamplerOptions { temperature: 1e-30, ..greedy() };
+        let options = SamplerOptions { temperature: 1e-6, ..greedy() };
         let found = sampler(options).probabilities(&[1.0, 2.0, 1.999], &[]).expect("finite");
         assert_eq!(found, [(1, 1.0), (2, 0.0), (0, 0.0)]);
+    }
+
+    #[test]
+    fn no_share_of_the_probability_leaves_the_best_token() {
+        let options = SamplerOptions { temperature: 1.0, top_p: 0.0, ..greedy() };
+        let found = sampler(options).probabilities(&[1.0, 2.0, 2.0, 0.5], &[]).expect("finite");
+        assert_eq!(found, [(1, 1.0)]);
     }
 
     #[test]

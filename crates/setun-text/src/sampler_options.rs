@@ -4,11 +4,15 @@ use std::ops::RangeInclusive;
 
 use crate::TextError;
 
+/// The lowest temperature besides 0. Anything below is greedy in all but name, and logits
+/// divided by much less overflow.
+pub const LEAST_TEMPERATURE: f32 = 1e-6;
+
 /// Options of a [`Sampler`](crate::Sampler). The default is greedy.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SamplerOptions {
     /// Divides the logits: below 1 sharper, above 1 flatter. 0 always takes the best token,
-    /// whatever the three filters say. Finite, 0 or more.
+    /// whatever the three filters say. 0, or [`LEAST_TEMPERATURE`] or more, and finite.
     pub temperature: f32,
     /// Keeps the `top_k` best tokens and all that tie with the last of them; 0 keeps all.
     pub top_k: usize,
@@ -34,7 +38,10 @@ impl SamplerOptions {
     pub(crate) fn check(&self) -> Result<(), TextError> {
         let unit = 0.0..=1.0;
         let positive = f32::MIN_POSITIVE..=f32::MAX;
-        within("temperature", "0 or more, and finite", self.temperature, &(0.0..=f32::MAX))?;
+        if self.temperature != 0.0 {
+            let warm = LEAST_TEMPERATURE..=f32::MAX;
+            within("temperature", "0, or 0.000001 or more, and finite", self.temperature, &warm)?;
+        }
         within("top_p", "from 0 to 1", self.top_p, &unit)?;
         within("min_p", "from 0 to 1", self.min_p, &unit)?;
         within("repetition_penalty", "above 0, and finite", self.repetition_penalty, &positive)
@@ -72,7 +79,11 @@ mod tests {
         assert!(refused(|o| o.temperature = f32::INFINITY).starts_with("temperature is inf"));
         assert!(refused(|o| o.min_p = -1.0).starts_with("min_p"));
         assert!(refused(|o| o.repetition_penalty = 0.0).starts_with("repetition_penalty"));
-        assert!(with(|o| o.temperature = 1e-40).is_ok());
+        let expected = format!("expected 0, or {LEAST_TEMPERATURE} or more, and finite");
+        assert!(refused(|o| o.temperature = 9.9e-7).ends_with(&expected));
+        assert!(refused(|o| o.temperature = 1e-40).ends_with(&expected));
+        assert!(with(|o| o.temperature = 1e-6).is_ok());
+        assert!(with(|o| o.temperature = -0.0).is_ok());
         assert!(with(|o| o.top_p = 0.0).is_ok());
     }
 }

@@ -96,6 +96,13 @@ pub fn devices() -> Vec<DeviceInfo> {
 
 /// Moves the model's weights to a device.
 pub(crate) fn load_onto(model: Model, options: DeviceOptions) -> Result<LoadedModel, Error> {
+    if let Some(threads) = options.threads.filter(|&threads| threads == 0 || threads > 1024) {
+        return Err(Error::BadOption {
+            option: "threads",
+            found: threads.to_string(),
+            expected: "1 to 1024".into(),
+        });
+    }
     let level = match options.device {
         Device::Scalar => None,
         Device::Level(level) => Some(level),
@@ -108,13 +115,6 @@ pub(crate) fn load_onto(model: Model, options: DeviceOptions) -> Result<LoadedMo
     let weight_bytes = weights.bytes();
     let transformer =
         TransformerOptions { cache_element: options.cache.into(), ..TransformerOptions::default() };
-    if let Some(threads) = options.threads.filter(|&threads| threads == 0 || threads > 1024) {
-        return Err(Error::BadOption {
-            option: "threads",
-            found: threads.to_string(),
-            expected: "1 to 1024".into(),
-        });
-    }
     let Some(level) = level else {
         let model = Transformer::new(ScalarBackend, model.config, weights, transformer)?;
         return Ok(LoadedModel {

@@ -34,7 +34,7 @@ const SEED_BITS: u32 = 53;
 /// A handle to a model that runs. Clones share it; it ends with its last handle and stream.
 #[derive(Clone, Debug)]
 pub struct Engine {
-    commands: UnboundedSender<Command>,
+    pub(crate) commands: UnboundedSender<Command>,
     shared: Arc<Shared>,
 }
 
@@ -236,6 +236,20 @@ impl Engine {
         Ok(self.tokenizer()?.encode(text, true)?)
     }
 
+    /// Tokens that a conversation takes, with what the template puts before the answer.
+    ///
+    /// # Errors
+    ///
+    /// If the model has no chat template or tokenizer, or one of them fails.
+    pub fn tokenize_chat(&self, messages: &[Message]) -> Result<Vec<u32>, Error> {
+        let template = self.shared.template.as_ref().ok_or_else(|| {
+            let expected = "a chat_template in tokenizer_config.json, or chat_template.jinja";
+            self.missing("chat template", expected)
+        })?;
+        let text = template.render(messages, &render_options())?;
+        Ok(self.tokenizer()?.encode(&text, false)?)
+    }
+
     /// Text of tokens, without special ones.
     ///
     /// # Errors
@@ -309,15 +323,7 @@ impl Engine {
         let tokens = match prompt {
             Prompt::Tokens(tokens) => tokens,
             Prompt::Text(text) => self.tokenize(&text)?,
-            Prompt::Chat(messages) => {
-                let template = self.shared.template.as_ref().ok_or_else(|| {
-                    let expected =
-                        "a chat_template in tokenizer_config.json, or chat_template.jinja";
-                    self.missing("chat template", expected)
-                })?;
-                let text = template.render(&messages, &render_options())?;
-                self.tokenizer()?.encode(&text, false)?
-            }
+            Prompt::Chat(messages) => self.tokenize_chat(&messages)?,
         };
         let bad = |found: String, expected: String| Error::BadOption {
             option: "prompt",

@@ -37,7 +37,7 @@ pub enum Error {
 
     /// The model could not be built, or a step failed.
     #[error(transparent)]
-    Model(#[from] Arc<ModelError>),
+    Model(ModelError),
 
     /// The tokenizer, the chat template or the sampler failed.
     #[error(transparent)]
@@ -188,7 +188,7 @@ impl From<ModelError> for Error {
     fn from(error: ModelError) -> Self {
         match error {
             ModelError::Checkpoint(error) => Self::Checkpoint(error),
-            error => Self::Model(Arc::new(error)),
+            error => Self::Model(error),
         }
     }
 }

@@ -22,10 +22,12 @@ mod device;
 mod engine;
 mod error;
 mod event;
+mod files;
 mod load;
 mod model;
 mod options;
 mod owner;
+mod profile;
 mod sequence;
 mod stream;
 
@@ -33,11 +35,13 @@ pub use device::{CacheType, Device, DeviceInfo, DeviceOptions, HeadType, LoadedM
 pub use engine::{Engine, EngineBuilder};
 pub use error::{Error, ErrorCode};
 pub use event::{Done, Event, FinishReason, TextDelta, Timings, Usage};
+pub use files::Files;
 pub use load::Loader;
 #[cfg(feature = "embedded-model")]
 pub use model::EMBEDDED_MODEL;
 pub use model::{EMBEDDED_NAME, Model};
 pub use options::{GenerateOptions, Prompt};
+pub use profile::{EngineProfile, PhaseProfile};
 pub use setun_checkpoint::{self as checkpoint, Source, Want};
 pub use setun_cpu::Level;
 pub use setun_model::{self as forward};

@@ -1,21 +1,15 @@
 //! An opened model: its weights in host memory, and what comes with them.
 
-use std::{
-    collections::BTreeMap,
-    fs::File,
-    io::{Read, Seek, SeekFrom},
-    ops::Range,
-    path::Path,
-    sync::Arc,
-};
+use std::{collections::BTreeMap, ops::Range, path::Path, sync::Arc};
 
-use setun_checkpoint::{ModelConfig, Source, Want};
+use setun_checkpoint::{ModelConfig, Source};
 use setun_model::Weights;
 use setun_text::{ChatTemplate, SamplerOptions, Tokenizer};
 
 use crate::{
     device::{DeviceOptions, LoadedModel, load_onto},
     error::Error,
+    files::Files,
     load::Loader,
 };
 
@@ -48,10 +42,10 @@ impl Model {
         let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
         let (folder, source) = locate(path)?;
         let mut loader = Loader::new(source, name);
-        let mut files = BTreeMap::new();
+        let (mut files, mut bytes) = (Files::new(folder), vec![]);
         while let Some(want) = loader.want() {
-            let bytes = read(folder, &want, &mut files)?;
-            loader.give(bytes.as_deref())?;
+            let found = files.read(&want, &mut bytes)?;
+            loader.give(found.then_some(bytes.as_slice()))?;
         }
         loader.finish()
     }
@@ -166,31 +160,6 @@ fn locate(path: &Path) -> Result<(&Path, Source), Error> {
         (None, _) => Err(no_model("a file without extension".into())),
     }
 }
-
-fn read(
-    folder: &Path,
-    want: &Want,
-    files: &mut BTreeMap<String, File>,
-) -> Result<Option<Vec<u8>>, Error> {
-    let path = folder.join(&want.file);
-    let io = |source| Error::Io { path: path.clone(), source };
-    let file = match files.entry(want.file.clone()) {
-        std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
-        std::collections::btree_map::Entry::Vacant(entry) => match File::open(&path) {
-            Ok(file) => entry.insert(file),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(io(error)),
-        },
-    };
-    let mut bytes = vec![];
-    let Range { start, end } = want.range.clone().unwrap_or(0..WHOLE_FILE_LIMIT);
-    file.seek(SeekFrom::Start(start)).map_err(io)?;
-    file.take(end - start).read_to_end(&mut bytes).map_err(io)?;
-    Ok(Some(bytes))
-}
-
-/// Files that are wanted whole (configurations, tokenizers) are far smaller.
-const WHOLE_FILE_LIMIT: u64 = 256 << 20;
 
 fn slice(bytes: &[u8], range: Option<Range<u64>>) -> &[u8] {
     let at = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());

@@ -10,7 +10,7 @@ use crate::error::Error;
 pub struct GenerateOptions {
     /// Most tokens to generate. Default: what fits the context.
     pub max_tokens: Option<usize>,
-    /// Sampling temperature, 0 and up; 0 always takes the likeliest token.
+    /// Sampling temperature: 0, which always takes the likeliest token, or 0.000001 and up.
     pub temperature: Option<f32>,
     /// Only the `k` likeliest tokens (and ties); 0 for all.
     pub top_k: Option<usize>,

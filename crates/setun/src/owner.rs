@@ -7,13 +7,18 @@
 
 use std::{collections::VecDeque, time::Duration};
 
-use futures::{StreamExt, channel::mpsc::UnboundedReceiver, future::LocalBoxFuture};
+use futures::{
+    StreamExt,
+    channel::{mpsc::UnboundedReceiver, oneshot},
+    future::LocalBoxFuture,
+};
 use setun_model::{Batch, Model, PagedCache};
 use web_time::Instant;
 
 use crate::{
     error::Error,
     event::FinishReason,
+    profile::EngineProfile,
     sequence::{Next, Report, Request, Sequence},
     stream::{Demand, Queue},
 };
@@ -31,6 +36,13 @@ pub(crate) enum Command {
     Generate(Box<Request>),
     /// A consumer took events, cancelled or left.
     Wake,
+    /// Time steps from now on, or no longer; the reply is what was timed until now.
+    Profile {
+        /// From now on.
+        profiled: bool,
+        /// Nobody need listen.
+        reply: oneshot::Sender<Option<EngineProfile>>,
+    },
 }
 
 /// Called between steps, so that a host with one thread can do something else.
@@ -46,12 +58,20 @@ pub(crate) struct Owner {
     logits: Vec<f32>,
     prompt_rows: usize,
     plain_step: Duration, // what the last step without prompts took
+    profile: Option<EngineProfile>,
 }
 
 struct Running {
     sequence: Sequence,
     reserved_blocks: usize,
     rows: usize, // of the step under way
+}
+
+impl Running {
+    /// Whether the step under way has rows of this one's prompt.
+    fn is_prefill(&self) -> bool {
+        self.rows > 0 && self.sequence.generated() == 0
+    }
 }
 
 impl Owner {
@@ -68,6 +88,7 @@ impl Owner {
             logits: vec![],
             prompt_rows: FIRST_PROMPT_ROWS,
             plain_step: Duration::ZERO,
+            profile: None,
         }
     }
 
@@ -95,6 +116,13 @@ impl Owner {
         match command {
             Command::Generate(request) => self.waiting.push_back(request),
             Command::Wake => {}
+            Command::Profile { profiled, reply } => {
+                let timed =
+                    self.profile.take().filter(|profile| *profile != EngineProfile::default());
+                self.profile = profiled.then(EngineProfile::default);
+                self.model.set_profiled(profiled);
+                let _ = reply.send(timed);
+            }
         }
     }
 
@@ -143,12 +171,17 @@ impl Owner {
             Ok(batch) => batch,
             Err(error) => return self.fail_all(error),
         };
+        let is_prefill = self.running.iter().any(Running::is_prefill);
         let result = self.model.forward(&batch, &mut self.cache, &mut self.logits).await;
         if let Err(error) = result {
             return self.fail_all(error.into());
         }
         self.accept();
         let elapsed = started.elapsed();
+        if let (Some(profile), Some(step)) = (&mut self.profile, self.model.profile()) {
+            let phase = if is_prefill { &mut profile.prefill } else { &mut profile.decode };
+            phase.add(elapsed, step);
+        }
         if prompt_rows > 0 {
             self.adapt(prompt_rows, elapsed.saturating_sub(self.plain_step));
         } else {
@@ -246,3 +279,6 @@ impl Owner {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

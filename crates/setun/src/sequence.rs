@@ -166,7 +166,8 @@ impl Sequence {
         })));
     }
 
-    fn generated(&self) -> usize {
+    /// Tokens generated so far.
+    pub(crate) fn generated(&self) -> usize {
         self.tokens.len() - self.request.prompt.len()
     }
 }

@@ -2,6 +2,7 @@
 
 mod bandwidth;
 mod memory;
+mod profile;
 mod round;
 
 use std::iter;
@@ -9,7 +10,7 @@ use std::iter;
 use clap::builder::RangedI64ValueParser;
 use serde::Serialize;
 use setun::{
-    Engine, Error, Model,
+    Device, Engine, Error, Model,
     ops::{WeightData, WeightSpec},
 };
 
@@ -20,9 +21,22 @@ use crate::{
     source::ModelSource,
     synth::{ShapeName, Synthetic},
 };
+use profile::ProfileReport;
 
 /// Tokens that each sequence generates to warm up, after its whole prompt.
 const WARM_UP: usize = 4;
+
+/// Most tokens of a prompt, and most that are generated after it.
+const MOST_TOKENS: i64 = 1 << 18;
+
+/// Most repeats.
+const MOST_REPEATS: i64 = 1000;
+
+/// Most sequences at once.
+const MOST_SEQUENCES: i64 = 256;
+
+/// Most positions of all sequences together: what their caches are for.
+const MOST_POSITIONS: u64 = 1 << 18;
 
 /// Measure the speed of a model, or of a random one of a real shape
 ///
@@ -40,19 +54,20 @@ pub(crate) struct Args {
     shape: Option<ShapeName>,
 
     /// Tokens of a prompt
-    #[arg(long, value_name = "N", default_value_t = 128, value_parser = count())]
+    #[arg(long, value_name = "N", default_value_t = 128, value_parser = count(MOST_TOKENS))]
     prompt: u32,
 
     /// Tokens that each sequence generates
-    #[arg(long, value_name = "N", default_value_t = 64, value_parser = count())]
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = count(MOST_TOKENS))]
     generate: u32,
 
     /// Sequences at once: one size, or several to be measured one after the other
-    #[arg(long, value_name = "B", default_value = "1", value_delimiter = ',', value_parser = count())]
+    #[arg(long, value_name = "B", default_value = "1", value_delimiter = ',')]
+    #[arg(value_parser = count(MOST_SEQUENCES))]
     batch: Vec<u32>,
 
     /// Repeats, after a warm-up
-    #[arg(long, value_name = "R", default_value_t = 3, value_parser = count())]
+    #[arg(long, value_name = "R", default_value_t = 3, value_parser = count(MOST_REPEATS))]
     repeat: u32,
 
     #[command(flatten)]
@@ -60,13 +75,17 @@ pub(crate) struct Args {
     #[command(flatten)]
     memory: MemoryArgs,
 
+    /// Time every operation too, in a round of its own: prefill and decode apart
+    #[arg(long)]
+    profile: bool,
+
     /// Print one JSON object a line for each batch size instead of a table
     #[arg(long)]
     json: bool,
 }
 
-fn count() -> RangedI64ValueParser<u32> {
-    RangedI64ValueParser::new().range(1..)
+fn count(most: i64) -> RangedI64ValueParser<u32> {
+    RangedI64ValueParser::new().range(1..=most)
 }
 
 /// What one batch size gave.
@@ -92,11 +111,14 @@ struct Report {
     read_bandwidth_gb_per_second: Option<f64>,
     /// None where the system does not tell.
     peak_rss_bytes: Option<u64>,
+    /// None unless asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    profile: Option<ProfileReport>,
 }
 
 /// See [`Args`].
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
-    args.device.device()?; // before the work of loading
+    check(args)?; // before the work of loading
     let source = match args.shape {
         Some(shape) => ModelSource::Synthetic(Box::new(Synthetic::new(&shape.shape(), 0, None)?)),
         None => ModelSource::find(args.model.as_deref())?,
@@ -119,6 +141,24 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     print(&reports, args.json)
 }
 
+/// Refuses what could not be measured.
+fn check(args: &Args) -> Result<(), CliError> {
+    if args.device.device()? == Device::Scalar && args.profile {
+        return Err(profile::untimed(&args.device.backend));
+    }
+    let (prompt, generate) = (args.prompt, args.generate);
+    for &batch in &args.batch {
+        let positions = u64::from(batch) * (u64::from(prompt) + u64::from(generate));
+        if positions > MOST_POSITIONS {
+            return Err(CliError::Usage(format!(
+                "--batch {batch} --prompt {prompt} --generate {generate}: {positions} positions \
+                 together, expected at most {MOST_POSITIONS}"
+            )));
+        }
+    }
+    Ok(())
+}
+
 fn measure(
     args: &Args,
     engine: &Engine,
@@ -139,6 +179,12 @@ fn measure(
         decode.extend(round.decode_tokens_per_second);
         hash = round.tokens_hash();
     }
+    let profile = if args.profile {
+        progress.show(|| format!("batch {batch}: profile"));
+        Some(profile::measure(engine, &prompts, (generate.min(WARM_UP), generate))?)
+    } else {
+        None
+    };
     Ok(Report {
         backend: engine.backend(),
         level: engine.level(),
@@ -153,6 +199,7 @@ fn measure(
         weight_bytes_per_token: (step_bytes / batch as u64).max(1),
         read_bandwidth_gb_per_second: None,
         peak_rss_bytes: memory::peak_rss_bytes(),
+        profile,
     })
 }
 
@@ -187,7 +234,11 @@ fn print(reports: &[Report], json: bool) -> Result<(), CliError> {
     let rows: Vec<_> = iter::once(title.map(str::to_owned).to_vec())
         .chain(reports.iter().map(Report::row))
         .collect();
-    output.line(&format!("{head}\n\n{}", table(&rows)))
+    output.line(&format!("{head}\n\n{}", table(&rows)))?;
+    let profiled = reports.iter().filter_map(|report| Some((report, report.profile.as_ref()?)));
+    profiled
+        .map(|(report, profile)| format!("\nbatch {}\n{}", report.batch, profile.tables()))
+        .try_for_each(|tables| output.line(&tables))
 }
 
 impl Report {

@@ -5,42 +5,44 @@ use std::io::{self, IsTerminal};
 use setun::{Engine, Error, Event, GenerateOptions, Message};
 
 use crate::{
-    args::{self, DeviceArgs, MemoryArgs, ModelArgs, SamplingArgs},
+    args::GenerateArgs,
     error::CliError,
     interrupt,
-    output::Output,
+    output::{Output, tell},
 };
+
+/// Share of the context that is kept free for an answer: one part in so many.
+const ROOM: usize = 4;
 
 /// Talk with a model, through its own chat template
 ///
 /// A line is a message. Ctrl-C ends an answer, or, at the prompt, the conversation; so does the
 /// end of input.
+///
+/// A conversation that outgrows the model's context goes on: its oldest messages are forgotten,
+/// two at a time, until --max-tokens or a quarter of the context is free for the answer. What
+/// --system says stays. A message that is longer than the context is skipped. Either is told on
+/// standard error.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    #[command(flatten)]
-    model: ModelArgs,
-
     /// What the model is told before the conversation
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     system: Option<String>,
 
     #[command(flatten)]
-    sampling: SamplingArgs,
-    #[command(flatten)]
-    device: DeviceArgs,
-    #[command(flatten)]
-    memory: MemoryArgs,
+    generate: GenerateArgs,
 }
 
 /// See [`Args`].
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
-    let engine = args::engine(&args.model, &args.device, args.memory)?;
+    let engine = args.generate.engine()?;
     if !engine.has_chat_template() {
         let expected = "a chat_template in tokenizer_config.json, or chat_template.jinja";
         let (model, what) = (engine.model_name().to_owned(), "chat template");
         return Err(Error::Missing { model, what, expected }.into());
     }
-    let mut history: Vec<_> = args.system.iter().map(Message::system).collect();
+    let options = args.generate.options();
+    let mut history = History::new(args.system.as_deref());
     let mut output = Output::new();
     let is_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
     loop {
@@ -53,9 +55,55 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
         if line.trim().is_empty() {
             continue;
         }
-        history.push(Message::user(line));
-        let text = answer(&engine, &history, args.sampling.options(), &mut output)?;
-        history.push(Message::assistant(text));
+        history.messages.push(Message::user(line));
+        if history.make_room(&engine, options.max_tokens)? {
+            let text = answer(&engine, &history.messages, options.clone(), &mut output)?;
+            history.messages.push(Message::assistant(text));
+        } else {
+            history.messages.pop();
+        }
+    }
+}
+
+/// The conversation, as much of it as the model is told.
+struct History {
+    messages: Vec<Message>,
+    kept: usize, // messages at the start that are never forgotten
+}
+
+impl History {
+    fn new(system: Option<&str>) -> Self {
+        let messages: Vec<_> = system.into_iter().map(Message::system).collect();
+        Self { kept: messages.len(), messages }
+    }
+
+    /// Forgets the oldest questions and answers until there is room for another answer, and
+    /// tells so. False where the last message does not fit even alone.
+    fn make_room(&mut self, engine: &Engine, max_tokens: Option<usize>) -> Result<bool, Error> {
+        let context = engine.context_length();
+        let room = (context / ROOM).min(max_tokens.unwrap_or(usize::MAX)).max(1);
+        let mut first = self.kept;
+        let mut tokens = engine.tokenize_chat(&self.messages)?.len();
+        while tokens + room > context && first + 2 < self.messages.len() {
+            first += 2;
+            let rest = [&self.messages[..self.kept], &self.messages[first..]].concat();
+            tokens = engine.tokenize_chat(&rest)?.len();
+        }
+        if tokens >= context {
+            tell(&format!(
+                "setun: the message is skipped: it has {tokens} tokens with what stands before it, \
+                 the context holds {context} with the answer\n"
+            ));
+            return Ok(false);
+        }
+        let forgotten = self.messages.drain(self.kept..first).count();
+        if forgotten > 0 {
+            tell(&format!(
+                "setun: the conversation outgrew the context of {context} tokens: its oldest \
+                 {forgotten} messages are forgotten\n"
+            ));
+        }
+        Ok(true)
     }
 }
 
@@ -70,7 +118,7 @@ fn answer(
     let _guard = interrupt::cancels(stream.cancel_handle());
     let mut text = String::new();
     for event in stream.blocking() {
-        if let Event::Text(delta) = event? {
+        if let Event::Text(delta) = event.or_else(|error| output.fail(error))? {
             output.write(&delta.text)?;
             text.push_str(&delta.text);
         }

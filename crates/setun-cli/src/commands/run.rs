@@ -5,10 +5,10 @@ use std::io::{self, IsTerminal, Read};
 use setun::{Done, Event, FinishReason};
 
 use crate::{
-    args::{self, DeviceArgs, MemoryArgs, ModelArgs, SamplingArgs},
+    args::GenerateArgs,
     error::CliError,
     interrupt,
-    output::Output,
+    output::{Output, tell},
 };
 
 /// Continue a text: prints the generated text only
@@ -18,13 +18,7 @@ pub(crate) struct Args {
     prompt: Option<String>,
 
     #[command(flatten)]
-    model: ModelArgs,
-    #[command(flatten)]
-    sampling: SamplingArgs,
-    #[command(flatten)]
-    device: DeviceArgs,
-    #[command(flatten)]
-    memory: MemoryArgs,
+    generate: GenerateArgs,
 
     /// Print the events instead, one JSON object a line
     #[arg(long)]
@@ -37,17 +31,17 @@ pub(crate) struct Args {
 
 /// See [`Args`].
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
-    let engine = args::engine(&args.model, &args.device, args.memory)?;
+    let engine = args.generate.engine()?;
     let prompt = match &args.prompt {
         Some(prompt) => prompt.clone(),
         None => read_prompt()?,
     };
-    let stream = engine.generate(prompt, args.sampling.options())?;
+    let stream = engine.generate(prompt, args.generate.options())?;
     let guard = interrupt::cancels(stream.cancel_handle());
     let mut output = Output::new();
     let mut done = None;
     for event in stream.blocking() {
-        let event = event?;
+        let event = event.or_else(|error| output.fail(error))?;
         match &event {
             _ if args.json => output.json(&event)?,
             Event::Text(delta) => output.write(&delta.text)?,
@@ -60,7 +54,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     drop(guard);
     if let Some(done) = done {
         if args.verbose {
-            tell(&done);
+            tell(&summary(&done));
         }
         if done.finish_reason == FinishReason::Aborted {
             return Err(CliError::Interrupted);
@@ -69,9 +63,9 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     Ok(())
 }
 
-fn tell(done: &Done) {
-    eprintln!(
-        "{} on {} ({}), {} tokens, {:.1} tokens/s, first after {:.0} ms, seed {}",
+fn summary(done: &Done) -> String {
+    format!(
+        "{} on {} ({}), {} tokens, {:.1} tokens/s, first after {:.0} ms, seed {}\n",
         done.model,
         done.backend,
         done.level,
@@ -79,12 +73,12 @@ fn tell(done: &Done) {
         done.timings.tokens_per_second,
         done.timings.first_token_seconds * 1e3,
         done.seed,
-    );
+    )
 }
 
 fn read_prompt() -> Result<String, CliError> {
     if io::stdin().is_terminal() {
-        eprintln!("Type the prompt, then Ctrl-D at the start of a line.");
+        tell("Type the prompt, then Ctrl-D at the start of a line.\n");
     }
     let mut bytes = vec![];
     io::stdin().read_to_end(&mut bytes).map_err(CliError::Input)?;

@@ -61,10 +61,125 @@ fn tokens_do_not_depend_on_how_they_are_computed() {
     assert_ne!(longer[0]["tokens_hash"], expected);
 }
 
+/// Operations of a model whose queries, keys and values share an input, with their roles.
+const SHARED_INPUT: [&str; 10] = [
+    "embed",
+    "quantize",
+    "ternary_matmul qkv",
+    "rope_append",
+    "attention",
+    "ternary_matmul o",
+    "gate",
+    "ternary_matmul down",
+    "rms_norm",
+    "head",
+];
+
+/// Operations of a model where each linear layer has a norm of its own.
+const OWN_NORMS: [&str; 12] = [
+    "embed",
+    "rms_norm",
+    "quantize",
+    "ternary_matmul q",
+    "ternary_matmul k",
+    "ternary_matmul v",
+    "rope_append",
+    "attention",
+    "ternary_matmul o",
+    "gate",
+    "ternary_matmul down",
+    "head",
+];
+
+fn number(object: &Value, field: &str) -> f64 {
+    let number = object[field].as_f64().unwrap_or_else(|| panic!("{field} of {object}"));
+    assert!(number.is_finite() && number >= 0.0, "{field} is {number}");
+    number
+}
+
+fn check_phase(phase: &Value, operations: &[&str]) {
+    let ops = phase["ops"].as_array().expect("operations");
+    let name = |op: &Value| {
+        let role = op["role"].as_str().map_or(String::new(), |role| format!(" {role}"));
+        format!("{}{role}", op["op"].as_str().expect("a name"))
+    };
+    assert_eq!(ops.iter().map(name).collect::<Vec<_>>(), operations);
+    for op in ops {
+        number(op, "ms_per_step");
+        number(op, "ms_per_token");
+        let reads = number(op, "weight_bytes_per_step") > 0.0;
+        assert_eq!(reads, op["op"] != "attention", "{op}");
+    }
+    let shares: f64 = ops.iter().map(|op| number(op, "share")).sum();
+    assert!((shares - 1.0).abs() < 1e-9, "{shares}");
+    assert!(number(phase, "jobs_per_token") > 0.0);
+    number(phase, "overhead_us_per_token");
+}
+
+#[test]
+fn a_profile_names_every_operation_once() {
+    let size = ["--prompt", "20", "--generate", "6", "--batch", "1,2", "--threads", "2"];
+    for (name, operations) in [(TINY, &SHARED_INPUT[..]), ("llama-rmsnorm-bias/packed", &OWN_NORMS)]
+    {
+        let folder = model(name);
+        let args = [&["--model", &folder], &size[..]].concat();
+        let plain = reports(&args);
+        let profiled = reports(&[&args[..], &["--profile"]].concat());
+        for ((report, plain), batch) in profiled.iter().zip(&plain).zip([1.0, 2.0]) {
+            assert_eq!(report["tokens_hash"], plain["tokens_hash"]);
+            assert!(plain.get("profile").is_none(), "not asked for");
+            let (prefill, decode) = (&report["profile"]["prefill"], &report["profile"]["decode"]);
+            check_phase(prefill, operations);
+            check_phase(decode, operations);
+            assert!(number(prefill, "tokens") >= 20.0 * batch, "{prefill}");
+            let (steps, tokens) = (number(decode, "steps"), number(decode, "tokens"));
+            assert!(steps >= 5.0 && (steps..=steps * batch).contains(&tokens), "{decode}");
+        }
+    }
+}
+
+#[test]
+fn a_head_is_read_once_a_step_whatever_the_batch() {
+    let folder = model(TINY);
+    let size = ["--model", &folder, "--prompt", "9", "--generate", "4", "--batch", "1,3"];
+    let reports = reports(&[&size[..], &["--profile", "--threads", "1"]].concat());
+    let bytes = |report: &Value, op: &str| {
+        let ops = report["profile"]["decode"]["ops"].as_array().expect("operations");
+        number(ops.iter().find(|line| line["op"] == op).expect(op), "weight_bytes_per_step")
+    };
+    let bf16_table = 263.0 * 64.0 * 2.0;
+    for report in &reports {
+        assert!((bytes(report, "head") - bf16_table).abs() < 0.5, "{report}");
+    }
+    assert!(bytes(&reports[1], "embed") > bytes(&reports[0], "embed"), "a row for each sequence");
+}
+
+#[test]
+fn absurd_sizes_and_untimed_levels_are_wrong_usage() {
+    for (args, expected) in [
+        (&["--batch", "100000"][..], "1..=256"),
+        (&["--prompt", "2000000000"], "1..=262144"),
+        (&["--generate", "2000000000"], "1..=262144"),
+        (&["--repeat", "2000000000"], "1..=1000"),
+        (&["--batch", "1,200", "--prompt", "5000"], "expected at most 262144"),
+        (&["--backend", "scalar", "--profile"], "level `scalar` does not time its operations"),
+    ] {
+        let outcome = setun(&[&["bench"], args].concat());
+        assert_eq!(outcome.status, Some(2), "{args:?}");
+        assert!(outcome.stderr.contains(expected), "{args:?}: {}", outcome.stderr);
+        assert_eq!(outcome.stdout, "");
+    }
+}
+
 #[test]
 fn without_json_it_is_a_table() {
     let folder = model(TINY);
     let args = ["bench", "--model", &folder, "--prompt", "5", "--generate", "3", "--repeat", "1"];
     let text = setun(&args).text();
     assert!(text.contains("median of 1") && text.contains("prefill tokens/s"), "{text}");
+    assert!(!text.contains("ternary_matmul"), "{text}");
+    let text = setun(&[&args[..], &["--profile"]].concat()).text();
+    for part in ["\nbatch 1\nprefill: ", "\n\ndecode: ", "\nternary_matmul down "] {
+        assert!(text.contains(part), "{part:?} in {text}");
+    }
 }

@@ -28,6 +28,39 @@ fn a_line_is_a_message_and_the_history_is_kept() {
 }
 
 #[test]
+fn a_conversation_that_outgrows_the_context_forgets_its_oldest_messages() {
+    let (_keep, folder) = with_template();
+    let args = ["chat", "--model", &folder, "--temperature", "0", "--max-tokens", "12"];
+    let args = [&args[..], &["--system", "You are a dog."]].concat();
+    let dog = "The dog was sad. ".repeat(20);
+    let long = "The cat sat on the mat. ".repeat(38);
+    let frog = "A frog jumped into";
+    let outcome = setun_reading(&args, format!("{dog}\n{long}\n{frog}\n").as_bytes());
+    assert_eq!(outcome.status, Some(0), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("oldest 2 messages are forgotten"), "{}", outcome.stderr);
+    assert_eq!(outcome.stderr.lines().count(), 1, "{}", outcome.stderr);
+
+    // From then on it is the conversation that began with the second message.
+    let first = setun_reading(&args, dog.as_bytes()).text();
+    let rest = setun_reading(&args, format!("{long}\n{frog}\n").as_bytes()).text();
+    assert_eq!(outcome.stdout, format!("{first}{rest}"));
+}
+
+#[test]
+fn a_message_longer_than_the_context_is_skipped() {
+    let (_keep, folder) = with_template();
+    let args = ["chat", "--model", &folder, "--temperature", "0", "--max-tokens", "12"];
+    let long = "The cat sat on the mat. ".repeat(200);
+    let (dog, frog) = ("The dog was sad because", "A frog jumped into");
+    let expected = setun_reading(&args, format!("{dog}\n{frog}\n").as_bytes()).text();
+    let outcome = setun_reading(&args, format!("{dog}\n{long}\n{frog}\n").as_bytes());
+    assert_eq!(outcome.status, Some(0), "{}", outcome.stderr);
+    assert_eq!(outcome.stderr.lines().count(), 1, "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("the message is skipped: it has "), "{}", outcome.stderr);
+    assert_eq!(outcome.stdout, expected, "nothing else is forgotten for it");
+}
+
+#[test]
 fn no_input_is_no_failure() {
     let (_keep, folder) = with_template();
     assert_eq!(setun_reading(&["chat", "--model", &folder], b"").text(), "");

@@ -127,6 +127,38 @@ fn a_reader_that_leaves_is_no_failure() {
 }
 
 #[test]
+fn nobody_on_standard_error_is_no_failure() {
+    let stories = model(STORIES);
+    let args = ["run", "--model", &stories, "--max-tokens", "3", "-v", PROMPT];
+    for (args, status) in [(&args[..], 0), (&["run", "--model", "no-such-model", PROMPT], 1)] {
+        let mut child = command(args).spawn().expect("the command is built");
+        drop(child.stderr.take());
+        let output = child.wait_with_output().expect("its end");
+        assert_eq!(output.status.code(), Some(status), "{args:?}");
+    }
+}
+
+/// A penalty at the end of what floats hold overflows once a token is unlikely enough.
+#[test]
+fn an_error_after_some_text_has_a_line_of_its_own() {
+    let args = ["run", "--model", &model(STORIES), "--temperature", "0", PROMPT];
+    let outcome = setun(&[&args[..], &["--repetition-penalty", "5e37"]].concat());
+    assert_eq!(outcome.stdout, ", there was the bear\n");
+    let error = outcome.failure();
+    assert!(error.contains("the logit of token 378 is -inf"), "{error}");
+}
+
+#[test]
+fn no_share_of_the_probability_leaves_the_likeliest_token() {
+    let args = ["run", "--model", &model(STORIES), "--max-tokens", "12", PROMPT];
+    let greedy = setun(&[&args[..], &["--temperature", "0"]].concat()).text();
+    for top_p in ["0", "0.000001"] {
+        let args = [&args[..], &["--temperature", "1.5", "--top-p", top_p]].concat();
+        assert_eq!(setun(&args).text(), greedy, "{top_p}");
+    }
+}
+
+#[test]
 fn a_model_without_tokenizer_says_so() {
     let (_keep, folder) = copy_without(STORIES, &["tokenizer.json"]);
     let error = setun(&["run", "--model", &folder.to_string_lossy(), PROMPT]).failure();

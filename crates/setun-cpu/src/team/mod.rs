@@ -18,6 +18,8 @@ mod members;
 #[path = "alone.rs"]
 mod members;
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 pub(crate) use members::{MOST_THREADS, default_threads};
 use members::{Members, Rendezvous};
 
@@ -53,7 +55,8 @@ impl Team {
     /// Runs a step: `lead` gets the crew to give jobs to.
     pub(crate) fn step(&mut self, lead: impl FnOnce(&Crew<'_>) + Send) {
         let threads = self.threads;
-        self.members.step(|rendezvous| lead(&Crew { rendezvous, threads }));
+        let jobs = AtomicUsize::new(0);
+        self.members.step(|rendezvous| lead(&Crew { rendezvous, threads, jobs }));
     }
 }
 
@@ -61,6 +64,7 @@ impl Team {
 pub(crate) struct Crew<'a> {
     rendezvous: Option<&'a Rendezvous>,
     threads: usize,
+    jobs: AtomicUsize, // written by the leader alone
 }
 
 impl Crew<'_> {
@@ -68,8 +72,14 @@ impl Crew<'_> {
         self.threads
     }
 
+    /// Jobs that this step has given so far.
+    pub(crate) fn jobs(&self) -> usize {
+        self.jobs.load(Ordering::Relaxed)
+    }
+
     /// Has every member that is awake call `job` once, and returns when all have returned.
     pub(crate) fn run(&self, job: &Job<'_>) {
+        self.jobs.store(self.jobs() + 1, Ordering::Relaxed);
         match self.rendezvous {
             Some(rendezvous) => rendezvous.run(job),
             None => job(0),

@@ -1,0 +1,157 @@
+//! Where the time of steps goes: `--profile`.
+
+use std::iter;
+
+use serde::Serialize;
+use setun::{
+    Engine, PhaseProfile,
+    forward::{OpProfile, Profile},
+};
+
+use super::round;
+use crate::{error::CliError, output::table};
+
+/// What `--profile` adds to a report.
+#[derive(Debug, Serialize)]
+pub(super) struct ProfileReport {
+    /// Steps with rows of prompts. None if there were none.
+    prefill: Option<Phase>,
+    /// Steps that only decode. None if there were none.
+    decode: Option<Phase>,
+}
+
+/// Steps of one kind.
+#[derive(Debug, Serialize)]
+struct Phase {
+    steps: usize,
+    /// Rows of these steps.
+    tokens: usize,
+    ms_per_step: f64,
+    ms_per_token: f64,
+    /// Given to the team of threads; where it has several, each ends with a barrier.
+    jobs_per_token: f64,
+    /// What a step takes beside its operations, in microseconds: the engine, choosing tokens, and
+    /// the walk through the plan.
+    overhead_us_per_token: f64,
+    ops: Vec<Line>,
+}
+
+/// One kind of operation, all layers together.
+#[derive(Debug, Serialize)]
+struct Line {
+    op: &'static str,
+    /// Which layers, of a `ternary_matmul`.
+    role: Option<&'static str>,
+    ms_per_step: f64,
+    ms_per_token: f64,
+    /// Of the time of all operations, 0 to 1.
+    share: f64,
+    /// Each weight counted once a step.
+    weight_bytes_per_step: f64,
+    /// In 10⁹ bytes. None where nothing is read.
+    weight_gb_per_second: Option<f64>,
+}
+
+/// Runs a round with every operation timed, after one to warm up. Apart from the rounds that
+/// give the speeds, as timing takes time.
+pub(super) fn measure(
+    engine: &Engine,
+    prompts: &[Vec<u32>],
+    (warm_up, generate): (usize, usize),
+) -> Result<ProfileReport, CliError> {
+    for count in [warm_up, generate] {
+        pollster::block_on(engine.start_profile())?;
+        round::run(engine, prompts, count)?;
+    }
+    let profile = pollster::block_on(engine.end_profile())?;
+    let profile = profile.ok_or_else(|| untimed(engine.level()))?;
+    Ok(ProfileReport { prefill: Phase::of(&profile.prefill), decode: Phase::of(&profile.decode) })
+}
+
+/// A level that does not time its operations.
+pub(super) fn untimed(level: &str) -> CliError {
+    CliError::Usage(format!("--profile: level `{level}` does not time its operations"))
+}
+
+impl Phase {
+    fn of(phase: &PhaseProfile) -> Option<Self> {
+        let PhaseProfile { time, steps: profile } = phase;
+        if profile.steps == 0 || profile.rows == 0 {
+            return None;
+        }
+        let (steps, tokens) = (to_f64(profile.steps), to_f64(profile.rows));
+        let milliseconds = time.as_secs_f64() * 1e3;
+        let overhead = time.saturating_sub(profile.time()).as_secs_f64();
+        Some(Self {
+            steps: profile.steps,
+            tokens: profile.rows,
+            ms_per_step: milliseconds / steps,
+            ms_per_token: milliseconds / tokens,
+            jobs_per_token: to_f64(profile.jobs) / tokens,
+            overhead_us_per_token: overhead * 1e6 / tokens,
+            ops: profile.ops.iter().map(|op| Line::of(op, profile)).collect(),
+        })
+    }
+
+    fn table(&self, name: &str) -> String {
+        let mean = |count: usize| to_f64(count) / to_f64(self.steps);
+        let head = format!(
+            "{name}: {} steps of {:.1} tokens; a token takes {:.3} ms, {:.1} jobs of the team, and \
+             {:.1} µs beside the operations",
+            self.steps,
+            mean(self.tokens),
+            self.ms_per_token,
+            self.jobs_per_token,
+            self.overhead_us_per_token
+        );
+        let title = ["operation", "ms/token", "ms/step", "share", "weight MB/step", "GB/s"];
+        let rows: Vec<_> = iter::once(title.map(str::to_owned).to_vec())
+            .chain(self.ops.iter().map(Line::row))
+            .collect();
+        format!("{head}\n{}", table(&rows))
+    }
+}
+
+impl Line {
+    fn of(op: &OpProfile, profile: &Profile) -> Self {
+        let (steps, tokens) = (to_f64(profile.steps), to_f64(profile.rows));
+        let seconds = op.time.as_secs_f64();
+        let all = profile.time().as_secs_f64();
+        #[expect(clippy::cast_precision_loss, reason = "a speed is not exact")]
+        let bytes = op.weight_bytes as f64;
+        Self {
+            op: op.name,
+            role: op.role,
+            ms_per_step: seconds * 1e3 / steps,
+            ms_per_token: seconds * 1e3 / tokens,
+            share: if all > 0.0 { seconds / all } else { 0.0 },
+            weight_bytes_per_step: bytes / steps,
+            weight_gb_per_second: (bytes > 0.0 && seconds > 0.0).then(|| bytes / seconds / 1e9),
+        }
+    }
+
+    fn row(&self) -> Vec<String> {
+        vec![
+            self.role.map_or(self.op.to_owned(), |role| format!("{} {role}", self.op)),
+            format!("{:.4}", self.ms_per_token),
+            format!("{:.4}", self.ms_per_step),
+            format!("{:.1} %", self.share * 100.0),
+            format!("{:.3}", self.weight_bytes_per_step / 1e6),
+            self.weight_gb_per_second.map_or("-".into(), |speed| format!("{speed:.1}")),
+        ]
+    }
+}
+
+impl ProfileReport {
+    /// A table for each kind of step.
+    pub(super) fn tables(&self) -> String {
+        let phases = [("prefill", &self.prefill), ("decode", &self.decode)];
+        let tables = phases.iter().filter_map(|(name, phase)| Some(phase.as_ref()?.table(name)));
+        tables.collect::<Vec<_>>().join("\n\n")
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a count of tokens or steps")]
+fn to_f64(count: usize) -> f64 {
+    count as f64
+}

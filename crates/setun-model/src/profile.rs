@@ -1,0 +1,160 @@
+//! Where the time of steps goes, op by op.
+
+use std::time::Duration;
+
+use setun_ops::{BatchInputs, Op, Plan, WeightId, WeightSpec, backend::StepTimes, plan::RowSet};
+
+use crate::layout::{LayerLayout, Layout};
+
+/// Time of steps by operation, summed over all layers and over as many steps as were added.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Profile {
+    /// Steps.
+    pub steps: usize,
+    /// Rows of these steps, a token each.
+    pub rows: usize,
+    /// Jobs that a team of threads was given; where it has several, each ends with a barrier.
+    pub jobs: usize,
+    /// The operations, in the order in which they first occur in a plan.
+    pub ops: Vec<OpProfile>,
+}
+
+/// Time of one kind of operation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpProfile {
+    /// Name of the operation.
+    pub name: &'static str,
+    /// Which layers, of a `ternary_matmul`: `qkv`, or `q`, `k` and `v`; `o`; `down`.
+    pub role: Option<&'static str>,
+    /// Times that it ran.
+    pub calls: usize,
+    /// What they took together.
+    pub time: Duration,
+    /// Bytes of weights that it read, each counted once a step.
+    pub weight_bytes: u64,
+}
+
+impl Profile {
+    /// Time of all operations.
+    #[must_use]
+    pub fn time(&self) -> Duration {
+        self.ops.iter().map(|op| op.time).sum()
+    }
+
+    /// Adds other steps.
+    pub fn add(&mut self, other: &Self) {
+        self.steps += other.steps;
+        self.rows += other.rows;
+        self.jobs += other.jobs;
+        for op in &other.ops {
+            match self.ops.iter_mut().find(|own| (own.name, own.role) == (op.name, op.role)) {
+                Some(own) => {
+                    own.calls += op.calls;
+                    own.time += op.time;
+                    own.weight_bytes += op.weight_bytes;
+                }
+                None => self.ops.push(op.clone()),
+            }
+        }
+    }
+}
+
+/// What must be known of a plan to make a [`Profile`] of its times.
+#[derive(Debug)]
+pub(crate) struct Profiler {
+    lines: Vec<OpProfile>, // without times
+    ops: Vec<OpReads>,
+}
+
+/// What an op of a plan reads, and the line that it belongs to.
+#[derive(Debug)]
+struct OpReads {
+    line: usize,
+    rows: RowSet,
+    bytes: usize,         // of each step that has such rows
+    bytes_per_row: usize, // of tables of which a row is read for each row
+}
+
+impl Profiler {
+    /// `weight_bytes[i]` is the size of weight `i`.
+    pub(crate) fn new(plan: &Plan, layout: &Layout, weight_bytes: &[usize]) -> Self {
+        let mut profiler = Self { lines: vec![], ops: vec![] };
+        for op in plan.ops() {
+            let line = profiler.line(op.name(), role(op, layout));
+            let rows = op.accesses().1.map_or(RowSet::Batch, |out| plan.buffer(out).rows);
+            let (mut bytes, mut bytes_per_row) = (0, 0);
+            for id in weights(op).into_iter().flatten() {
+                let (index, is_embed) = (id.0 as usize, matches!(op, Op::Embed { .. }));
+                match plan.weights()[index] {
+                    WeightSpec::Dense { rows, .. } if is_embed => {
+                        bytes_per_row += weight_bytes[index] / rows.max(1);
+                    }
+                    WeightSpec::Rope { positions, .. } => {
+                        bytes_per_row += weight_bytes[index] / positions.max(1);
+                    }
+                    _ => bytes += weight_bytes[index],
+                }
+            }
+            profiler.ops.push(OpReads { line, rows, bytes, bytes_per_row });
+        }
+        profiler
+    }
+
+    /// Writes the profile of one step.
+    pub(crate) fn write(&self, times: StepTimes<'_>, inputs: &BatchInputs, profile: &mut Profile) {
+        profile.ops.clone_from(&self.lines);
+        (profile.steps, profile.rows, profile.jobs) = (1, inputs.rows(), times.jobs);
+        for (op, time) in self.ops.iter().zip(times.ops) {
+            let line = &mut profile.ops[op.line];
+            line.calls += 1;
+            line.time += *time;
+            let rows = match op.rows {
+                RowSet::Batch => inputs.rows(),
+                RowSet::Wanted => inputs.wanted.len(),
+            };
+            let bytes = if rows == 0 { 0 } else { op.bytes + rows * op.bytes_per_row };
+            line.weight_bytes += bytes as u64;
+        }
+    }
+
+    fn line(&mut self, name: &'static str, role: Option<&'static str>) -> usize {
+        let known = self.lines.iter().position(|line| (line.name, line.role) == (name, role));
+        known.unwrap_or_else(|| {
+            let time = Duration::ZERO;
+            self.lines.push(OpProfile { name, role, calls: 0, time, weight_bytes: 0 });
+            self.lines.len() - 1
+        })
+    }
+}
+
+/// Which of the layers a product belongs to.
+fn role(op: &Op, layout: &Layout) -> Option<&'static str> {
+    let Op::TernaryMatmul { linear, .. } = op else { return None };
+    layout.layers.iter().find_map(|layer| role_in(layer, linear.weight))
+}
+
+fn role_in(layer: &LayerLayout, weight: WeightId) -> Option<&'static str> {
+    if layer.output.weight == weight {
+        Some("o")
+    } else if layer.down.weight == weight {
+        Some("down")
+    } else {
+        let part = layer.qkv.iter().position(|linear| linear.weight == weight)?;
+        let separate = ["q", "k", "v"].get(part).copied();
+        if layer.qkv.len() == 1 { Some("qkv") } else { separate }
+    }
+}
+
+/// The weights that an op reads.
+fn weights(op: &Op) -> [Option<WeightId>; 4] {
+    let bias = |linear: &setun_ops::op::Linear| linear.bias.map(|bias| bias.weight);
+    match op {
+        Op::Embed { table, .. } | Op::Head { table, .. } => [Some(*table), None, None, None],
+        Op::RmsNorm { norm, .. } | Op::HeadNorm { norm, .. } => [Some(norm.gain), None, None, None],
+        Op::Quantize { norm, .. } => [norm.map(|norm| norm.gain), None, None, None],
+        Op::TernaryMatmul { linear, .. } => [Some(linear.weight), bias(linear), None, None],
+        Op::RopeAppend { rope, .. } => [Some(*rope), None, None, None],
+        Op::Attention { .. } => [None; 4],
+        Op::Gate { gate, up, .. } => [Some(gate.weight), Some(up.weight), bias(gate), bias(up)],
+    }
+}

@@ -1,0 +1,65 @@
+//! Where the time of an engine's steps goes.
+
+use std::time::Duration;
+
+use futures::channel::oneshot;
+use setun_model::Profile;
+
+use crate::{engine::Engine, error::Error, owner::Command};
+
+/// Where the time of steps went: those of prompts apart from those that only decode.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EngineProfile {
+    /// Steps with rows of prompts, whatever else they had.
+    pub prefill: PhaseProfile,
+    /// Steps in which every sequence had a token already.
+    pub decode: PhaseProfile,
+}
+
+/// Steps of one kind.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PhaseProfile {
+    /// What the steps took, with choosing tokens and all else that an engine does for them.
+    pub time: Duration,
+    /// Their operations.
+    pub steps: Profile,
+}
+
+impl PhaseProfile {
+    /// Adds a step and what it took.
+    pub(crate) fn add(&mut self, time: Duration, step: &Profile) {
+        self.time += time;
+        self.steps.add(step);
+    }
+}
+
+impl Engine {
+    /// From now on every step is timed, op by op, which costs some of its speed. The first steps
+    /// of each size are slower than others, as plans are made ready again. Where steps are timed
+    /// already, what was timed is forgotten.
+    ///
+    /// # Errors
+    ///
+    /// If the engine has ended.
+    pub async fn start_profile(&self) -> Result<(), Error> {
+        self.set_profiled(true).await.map(drop)
+    }
+
+    /// Ends what [`start_profile`](Self::start_profile) began, after the step under way. None
+    /// where no step was timed: there was none, or the device does not time its operations.
+    ///
+    /// # Errors
+    ///
+    /// If the engine has ended.
+    pub async fn end_profile(&self) -> Result<Option<EngineProfile>, Error> {
+        self.set_profiled(false).await
+    }
+
+    /// What was timed until now.
+    async fn set_profiled(&self, profiled: bool) -> Result<Option<EngineProfile>, Error> {
+        let (reply, profile) = oneshot::channel();
+        let command = Command::Profile { profiled, reply };
+        self.commands.unbounded_send(command).map_err(|_| Error::Disposed)?;
+        profile.await.map_err(|_| Error::Disposed)
+    }
+}
