@@ -17,19 +17,14 @@
 //! Rows are padded with code 1 (weight 0) to a whole block. The layout is the same on every
 //! target; no file format depends on the machine that packed it.
 
+mod packing;
+
+pub use packing::{
+    BLOCK_BYTES, BLOCK_COLUMNS, PLANE_COLUMNS, ZERO_WEIGHTS, code_at, pack_row, padded_columns,
+    row_bytes,
+};
+
 use crate::error::OpsError;
-
-/// Columns in one packed block.
-pub const BLOCK_COLUMNS: usize = 128;
-
-/// Bytes in one packed block: 128 codes of two bits.
-pub const BLOCK_BYTES: usize = BLOCK_COLUMNS / 4;
-
-/// Columns in one plane of a block, the unit that a SIMD kernel loads at once.
-pub const PLANE_COLUMNS: usize = BLOCK_COLUMNS / 4;
-
-/// A byte of four codes 1, that is of four zero weights: what padding is made of.
-pub const ZERO_WEIGHTS: u8 = 0b01_01_01_01;
 
 /// Widest matrix that is accepted: below it `|dot| < 2^24`, so that its conversion to `f32` is
 /// exact (127 × 132,000 = 16,764,000).
@@ -222,48 +217,6 @@ impl TernaryMatrix {
     }
 }
 
-/// Bytes of a packed row of `columns` codes.
-#[must_use]
-pub const fn row_bytes(columns: usize) -> usize {
-    columns.div_ceil(BLOCK_COLUMNS) * BLOCK_BYTES
-}
-
-/// `columns`, rounded up to whole blocks: the length of a quantized activation row.
-#[must_use]
-pub const fn padded_columns(columns: usize) -> usize {
-    columns.div_ceil(BLOCK_COLUMNS) * BLOCK_COLUMNS
-}
-
-/// The code of one column in a packed row.
-///
-/// # Panics
-///
-/// If `column` lies beyond the row's blocks.
-#[must_use]
-pub fn code_at(row: &[u8], column: usize) -> u8 {
-    let (block, within) = (column / BLOCK_COLUMNS, column % BLOCK_COLUMNS);
-    let byte = row[block * BLOCK_BYTES + within % PLANE_COLUMNS];
-    byte >> (2 * (within / PLANE_COLUMNS)) & 0b11
-}
-
-/// Packs one row of codes 0..=2 into `packed`, and pads it.
-///
-/// # Panics
-///
-/// If `packed` is not [`row_bytes`] long, or (in debug builds) a code exceeds 2.
-pub fn pack_row(codes: &[u8], packed: &mut [u8]) {
-    assert_eq!(packed.len(), row_bytes(codes.len()), "packed row of {} codes", codes.len());
-    packed.fill(0);
-    let padding = codes.len()..packed.len() * 4;
-    let codes = codes.iter().copied().enumerate().chain(padding.map(|column| (column, 1)));
-    for (column, code) in codes {
-        debug_assert!(code <= 2, "code {code} at column {column}");
-        let (block, within) = (column / BLOCK_COLUMNS, column % BLOCK_COLUMNS);
-        packed[block * BLOCK_BYTES + within % PLANE_COLUMNS] |=
-            code << (2 * (within / PLANE_COLUMNS));
-    }
-}
-
 fn per_row(scales: Scales, rows: usize) -> Vec<f32> {
     match scales {
         Scales::Tensor(scale) => vec![scale; rows],
@@ -296,16 +249,6 @@ fn check_scales(scales: &Scales, rows: usize, columns: usize) -> Result<(), OpsE
 mod tests {
     use super::*;
     use proptest::{collection::vec, prelude::*};
-
-    #[test]
-    fn a_block_has_four_planes() {
-        let mut codes = vec![1; BLOCK_COLUMNS];
-        (codes[0], codes[32], codes[64], codes[96]) = (2, 0, 1, 2);
-        let mut packed = vec![0; BLOCK_BYTES];
-        pack_row(&codes, &mut packed);
-        assert_eq!(packed[0], 0b10_01_00_10);
-        assert_eq!(packed[1], ZERO_WEIGHTS);
-    }
 
     proptest! {
         #[test]
