@@ -10,14 +10,17 @@
 //!   any number of threads and any batch. There is no fast mode.
 //! - A step allocates nothing: scratch memory is sized by `prepare`. (Threaded WebAssembly
 //!   excepted, where rayon boxes a task for each member.)
-//! - `unsafe` is confined to `split` (disjoint parts of one buffer) and `team::rendezvous`
-//!   (one pointer to the current job).
+//! - `unsafe` is confined to `split` (disjoint parts of one buffer), `team::rendezvous` (one
+//!   pointer to the current job) and the three levels whose feature no token of a dependency
+//!   proves: `neon_dotprod`, `neon_i8mm` and `avx_vnni`.
 
 #![expect(
     clippy::inline_always,
     reason = "what is generic over an instruction set is inlined into code compiled for it"
 )]
 
+#[cfg(target_arch = "aarch64")]
+mod aarch64;
 mod attention;
 mod backend;
 mod embed;

@@ -1,0 +1,165 @@
+//! NEON-i8mm twin of [`setun_ops::ternary_dot()`].
+//!
+//! For one row of activations, `usdot` multiplies unsigned with signed bytes and adds four
+//! neighbours to 32 bits. Codes are masked in place and never shifted: products of the planes
+//! are 1, 4, 16 and 64 times too large, and their sums, kept apart, are divided exactly at the
+//! end. A lane stays in 32 bits up to `2^31 / (4 × 128 × 128)` loads of 64 columns, 2 million
+//! columns.
+//!
+//! For four rows, `smmla` multiplies eight columns of two rows with those of two others: four
+//! sums of eight products. A vector must then hold eight bytes of each of two rows, so codes are
+//! interleaved once while packed, and activations for each plane.
+//!
+//! The instructions are assembly because their intrinsics, `vusdotq_s32` and `vmmlaq_s32`, are
+//! not stable in Rust 1.95 (rust-lang/rust#117223).
+
+#![expect(unsafe_code, reason = "instructions without stable intrinsics, and their feature")]
+
+use std::arch::{
+    aarch64::{
+        int8x16_t, int32x4_t, uint8x16_t, vaddq_s32, vandq_u8, vdupq_n_s32, vdupq_n_u8,
+        vreinterpretq_s8_s64, vreinterpretq_s64_s8, vreinterpretq_s64_u8, vreinterpretq_u8_s64,
+        vshrq_n_s32, vshrq_n_u8, vzip1q_s64, vzip2q_s64,
+    },
+    asm,
+};
+
+use fearless_simd::aarch64::Neon;
+use setun_ops::ternary::{BLOCK_BYTES, BLOCK_COLUMNS, PLANE_COLUMNS};
+
+use super::NeonI8mm;
+use crate::aarch64::vectors::{BYTES, activations, add_lanes, codes, lanes};
+use crate::ternary_dot::{TILE_OUTPUTS, TILE_ROWS, TernaryDot};
+
+impl TernaryDot for NeonI8mm {
+    type Lanes = Neon;
+
+    fn lanes(self) -> Neon {
+        self.0
+    }
+
+    fn code_dots(self, weights: [&[u8]; TILE_OUTPUTS], x: &[i8]) -> [i32; TILE_OUTPUTS] {
+        // SAFETY: `self` exists only where the feature was detected.
+        unsafe { four_rows(self.0, weights, x) }
+    }
+
+    fn code_dots_wide(
+        self,
+        weights: [&[u8]; TILE_OUTPUTS],
+        x: [&[i8]; TILE_ROWS],
+    ) -> [[i32; TILE_OUTPUTS]; TILE_ROWS] {
+        // SAFETY: as above.
+        unsafe { four_rows_wide(self.0, weights, x) }
+    }
+}
+
+#[target_feature(enable = "neon,i8mm")]
+fn four_rows(neon: Neon, weights: [&[u8]; 4], x: &[i8]) -> [i32; 4] {
+    let masks = [0x03, 0x0c, 0x30, 0xc0].map(|mask| vdupq_n_u8(mask));
+    let weights = weights.map(|row| &row[..x.len() / 4]);
+    let mut sums = [[vdupq_n_s32(0); 4]; 4]; // [row][plane]
+    for (block, x) in x.chunks_exact(BLOCK_COLUMNS).enumerate() {
+        for half in [0, BYTES] {
+            let x: [int8x16_t; 4] =
+                std::array::from_fn(|plane| activations(neon, &x[plane * PLANE_COLUMNS + half..]));
+            for (sums, row) in sums.iter_mut().zip(&weights) {
+                let packed = codes(neon, &row[block * BLOCK_BYTES + half..]);
+                for ((sum, mask), x) in sums.iter_mut().zip(masks).zip(x) {
+                    *sum = dot4(*sum, vandq_u8(packed, mask), x);
+                }
+            }
+        }
+    }
+    let sums = sums.map(|[by_1, by_4, by_16, by_64]| {
+        let low = vaddq_s32(by_1, vshrq_n_s32::<2>(by_4));
+        vaddq_s32(low, vaddq_s32(vshrq_n_s32::<4>(by_16), vshrq_n_s32::<6>(by_64)))
+    });
+    add_lanes(neon, sums)
+}
+
+#[target_feature(enable = "neon,i8mm")]
+fn four_rows_wide(neon: Neon, weights: [&[u8]; 4], x: [&[i8]; 4]) -> [[i32; 4]; 4] {
+    let low_bits = vdupq_n_u8(0b11);
+    let columns = x[0].len();
+    let x = x.map(|x| &x[..columns]);
+    let [a, b, c, d] = weights.map(|row| &row[..columns / 4]);
+    // [first or second eight columns][pair of rows of x][pair of rows of weights]
+    let mut sums = [[[vdupq_n_s32(0); 2]; 2]; 2];
+    for block in 0..columns / BLOCK_COLUMNS {
+        for half in [0, BYTES] {
+            let at = block * BLOCK_BYTES + half;
+            let mut packed = [[a, b], [c, d]].map(|[upper, lower]| {
+                pair_codes(codes(neon, &upper[at..]), codes(neon, &lower[at..]))
+            });
+            for plane in 0..4 {
+                let at = block * BLOCK_COLUMNS + plane * PLANE_COLUMNS + half;
+                let codes = packed.map(|pair| pair.map(|rows| vandq_u8(rows, low_bits)));
+                packed = packed.map(|pair| pair.map(|rows| vshrq_n_u8::<2>(rows)));
+                let [e, f, g, h] = x.map(|x| activations(neon, &x[at..]));
+                for (pair, x) in [pair_activations(e, f), pair_activations(g, h)].iter().enumerate()
+                {
+                    for (eight, sums) in sums.iter_mut().enumerate() {
+                        for (sum, codes) in sums[pair].iter_mut().zip(codes) {
+                            *sum = dots_2x2(*sum, x[eight], codes[eight]);
+                        }
+                    }
+                }
+            }
+        }
+    }
+    let [first, second] = sums;
+    let sum =
+        |pair: usize, rows: usize| lanes(neon, vaddq_s32(first[pair][rows], second[pair][rows]));
+    let [upper, lower] = [0, 1].map(|pair| {
+        let ([a, b, e, f], [c, d, g, h]) = (sum(pair, 0), sum(pair, 1));
+        [[a, b, c, d], [e, f, g, h]]
+    });
+    [upper[0], upper[1], lower[0], lower[1]]
+}
+
+/// The first eight bytes of two rows in one vector, and the second eight in another.
+#[target_feature(enable = "neon")]
+#[inline]
+fn pair_codes(upper: uint8x16_t, lower: uint8x16_t) -> [uint8x16_t; 2] {
+    let (upper, lower) = (vreinterpretq_s64_u8(upper), vreinterpretq_s64_u8(lower));
+    [vzip1q_s64(upper, lower), vzip2q_s64(upper, lower)].map(|rows| vreinterpretq_u8_s64(rows))
+}
+
+/// The same for activations.
+#[target_feature(enable = "neon")]
+#[inline]
+fn pair_activations(upper: int8x16_t, lower: int8x16_t) -> [int8x16_t; 2] {
+    let (upper, lower) = (vreinterpretq_s64_s8(upper), vreinterpretq_s64_s8(lower));
+    [vzip1q_s64(upper, lower), vzip2q_s64(upper, lower)].map(|rows| vreinterpretq_s8_s64(rows))
+}
+
+/// Adds to each lane the products of the four codes and activations there.
+#[target_feature(enable = "neon,i8mm")]
+#[inline]
+fn dot4(mut sums: int32x4_t, codes: uint8x16_t, x: int8x16_t) -> int32x4_t {
+    // SAFETY: reads and writes the named registers alone; the function enables the feature.
+    unsafe {
+        asm!(
+            "usdot {sums:v}.4s, {codes:v}.16b, {x:v}.16b",
+            sums = inout(vreg) sums, codes = in(vreg) codes, x = in(vreg) x,
+            options(pure, nomem, nostack, preserves_flags),
+        );
+    }
+    sums
+}
+
+/// Adds the products of two rows of activations with two rows of codes below 128, eight columns
+/// each: `[x0·w0, x0·w1, x1·w0, x1·w1]`.
+#[target_feature(enable = "neon,i8mm")]
+#[inline]
+fn dots_2x2(mut sums: int32x4_t, x: int8x16_t, codes: uint8x16_t) -> int32x4_t {
+    // SAFETY: as in `dot4`.
+    unsafe {
+        asm!(
+            "smmla {sums:v}.4s, {x:v}.16b, {codes:v}.16b",
+            sums = inout(vreg) sums, x = in(vreg) x, codes = in(vreg) codes,
+            options(pure, nomem, nostack, preserves_flags),
+        );
+    }
+    sums
+}
