@@ -115,9 +115,7 @@ impl Backend for CpuBackend {
     fn upload(&mut self, weight: WeightData, usage: Usage) -> Result<CpuWeight, OpsError> {
         Ok(match weight {
             WeightData::Ternary(matrix)
-                if usage == Usage::SparseInput
-                    && self.isa.keeps_columns()
-                    && TernaryColumns::can_hold(&matrix) =>
+                if usage == Usage::SparseInput && TernaryColumns::can_hold(&matrix) =>
             {
                 CpuWeight::columns(TernaryColumns::new(&matrix)?)
             }
@@ -154,7 +152,15 @@ impl Backend for CpuBackend {
                 #[cfg(target_arch = "x86_64")]
                 Isa::Avx512(avx512) => walk(avx512, resources),
                 #[cfg(target_arch = "x86_64")]
+                Isa::AvxVnni(avx_vnni) => walk(avx_vnni, resources),
+                #[cfg(target_arch = "x86_64")]
                 Isa::Avx2(avx2) => walk(avx2, resources),
+                #[cfg(target_arch = "aarch64")]
+                Isa::NeonI8mm(neon) => walk(neon, resources),
+                #[cfg(target_arch = "aarch64")]
+                Isa::NeonDotprod(neon) => walk(neon, resources),
+                #[cfg(target_arch = "aarch64")]
+                Isa::Neon(neon) => walk(neon, resources),
                 #[cfg(all(target_arch = "wasm32", target_feature = "relaxed-simd"))]
                 Isa::Relaxed(relaxed) => walk(relaxed, resources),
                 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]

@@ -1,4 +1,4 @@
-//! `column_sums`: the integer loop over columns, which an instruction set may write for itself.
+//! `column_sums`: the integer loop over columns, which each instruction set writes for itself.
 //!
 //! The definition is [`setun_ops::column_sums`]. A kernel may keep the sums in an order of its
 //! own, and shifted left; [`ColumnSums::place`] tells where the sum of an output is.
@@ -11,7 +11,7 @@ pub(crate) const TILE_COLUMNS: usize = 8;
 /// Outputs that sums are padded to.
 pub(crate) const TILE_SUMS: usize = 2 * BLOCK_COLUMNS;
 
-/// Sums over columns, of an instruction set for which they pay.
+/// Sums over columns of an instruction set.
 pub(crate) trait ColumnSums: Copy + Send + Sync {
     /// `sums += Σ code × activation` over eight columns, in the order of this instruction set.
     ///
@@ -29,24 +29,4 @@ pub(crate) trait ColumnSums: Copy + Send + Sync {
 
     /// Asks for a column that will be needed soon.
     fn prefetch(self, column: &[u8]);
-}
-
-/// For levels that keep all matrices by rows.
-#[cfg(not(target_arch = "x86_64"))]
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum NoColumns {}
-
-#[cfg(not(target_arch = "x86_64"))]
-impl ColumnSums for NoColumns {
-    fn add_columns(self, _: [&[u8]; TILE_COLUMNS], _: [i8; TILE_COLUMNS], _: &mut [i32]) {
-        match self {}
-    }
-
-    fn place(self, _: usize) -> (usize, u32) {
-        match self {}
-    }
-
-    fn prefetch(self, _: &[u8]) {
-        match self {}
-    }
 }

@@ -23,39 +23,81 @@ pub(crate) fn is_ieee() -> bool {
 }
 
 #[cfg(test)]
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 pub(crate) mod tests {
     #![expect(unsafe_code, reason = "only an instruction can set the mode")]
 
     use super::*;
 
-    /// Runs `test` in a thread of its own with bits set in MXCSR.
-    pub(crate) fn with_mode<T: Send>(bits: u32, test: impl FnOnce() -> T + Send) -> T {
+    /// Runs `test` in a thread of its own with bits set in its control register.
+    pub(crate) fn with_mode<T: Send>(bits: Mode, test: impl FnOnce() -> T + Send) -> T {
         let body = || {
-            let mut mode = 0u32;
-            // SAFETY: stores the control register to a local variable.
-            unsafe { std::arch::asm!("stmxcsr [{}]", in(reg) &raw mut mode) };
-            let changed = mode | bits;
-            // SAFETY: loads valid bits; they are put back before anything else runs.
-            unsafe { std::arch::asm!("ldmxcsr [{}]", in(reg) &raw const changed) };
-            let result = test();
-            // SAFETY: puts the saved value back.
-            unsafe { std::arch::asm!("ldmxcsr [{}]", in(reg) &raw const mode) };
+            let mode = mode();
+            set_mode(mode | bits);
+            let result = black_box(test());
+            set_mode(mode);
             result
         };
         std::thread::scope(|scope| scope.spawn(body).join()).unwrap()
     }
 
-    pub(crate) const FLUSH_TO_ZERO: u32 = 1 << 15;
-    const DENORMALS_ARE_ZERO: u32 = 1 << 6;
-    const ROUND_DOWN: u32 = 1 << 13;
-    const ROUND_UP: u32 = 1 << 14;
+    pub(crate) use register::FLUSH_TO_ZERO;
+    use register::{Mode, OTHER_MODES, mode, set_mode};
+
+    /// The register MXCSR.
+    #[cfg(target_arch = "x86_64")]
+    mod register {
+        pub(super) type Mode = u32;
+
+        pub(crate) const FLUSH_TO_ZERO: Mode = 1 << 15;
+        const DENORMALS_ARE_ZERO: Mode = 1 << 6;
+        const ROUND_DOWN: Mode = 1 << 13;
+        const ROUND_UP: Mode = 1 << 14;
+        pub(super) const OTHER_MODES: [Mode; 4] =
+            [FLUSH_TO_ZERO, DENORMALS_ARE_ZERO, ROUND_DOWN, ROUND_UP];
+
+        pub(super) fn mode() -> Mode {
+            let mut mode = 0;
+            // SAFETY: stores the control register to a local variable.
+            unsafe { std::arch::asm!("stmxcsr [{}]", in(reg) &raw mut mode) };
+            mode
+        }
+
+        pub(super) fn set_mode(mode: Mode) {
+            // SAFETY: loads valid bits; the caller puts the old ones back.
+            unsafe { std::arch::asm!("ldmxcsr [{}]", in(reg) &raw const mode) };
+        }
+    }
+
+    /// The register FPCR, whose one bit flushes results and operands.
+    #[cfg(target_arch = "aarch64")]
+    mod register {
+        pub(super) type Mode = u64;
+
+        pub(crate) const FLUSH_TO_ZERO: Mode = 1 << 24;
+        const ROUND_UP: Mode = 1 << 22;
+        const ROUND_DOWN: Mode = 1 << 23;
+        pub(super) const OTHER_MODES: [Mode; 4] =
+            [FLUSH_TO_ZERO, ROUND_UP, ROUND_DOWN, ROUND_UP | ROUND_DOWN];
+
+        pub(super) fn mode() -> Mode {
+            let mode;
+            // SAFETY: reads the control register.
+            unsafe { std::arch::asm!("mrs {}, fpcr", out(reg) mode) };
+            mode
+        }
+
+        pub(super) fn set_mode(mode: Mode) {
+            // SAFETY: writes valid bits; the caller puts the old ones back.
+            unsafe { std::arch::asm!("msr fpcr, {}", in(reg) mode) };
+        }
+    }
 
     #[test]
     fn every_other_mode_is_noticed() {
         assert!(is_ieee());
         assert!(with_mode(0, is_ieee));
-        for bits in [FLUSH_TO_ZERO, DENORMALS_ARE_ZERO, ROUND_DOWN, ROUND_UP] {
+        for bits in OTHER_MODES {
             assert!(!with_mode(bits, is_ieee), "{bits:#x}");
         }
     }

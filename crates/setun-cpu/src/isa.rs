@@ -1,6 +1,6 @@
 //! The one place where a level becomes code.
 
-use crate::{level::Level, ternary_dot::TernaryDot};
+use crate::level::Level;
 
 /// Proof that the processor has a level: a token that only detection gives out.
 #[derive(Clone, Copy, Debug)]
@@ -8,7 +8,15 @@ pub(crate) enum Isa {
     #[cfg(target_arch = "x86_64")]
     Avx512(fearless_simd::x86::Avx512),
     #[cfg(target_arch = "x86_64")]
+    AvxVnni(crate::x86_64::avx_vnni::AvxVnni),
+    #[cfg(target_arch = "x86_64")]
     Avx2(fearless_simd::x86::Avx2),
+    #[cfg(target_arch = "aarch64")]
+    NeonI8mm(crate::aarch64::neon_i8mm::NeonI8mm),
+    #[cfg(target_arch = "aarch64")]
+    NeonDotprod(crate::aarch64::neon_dotprod::NeonDotprod),
+    #[cfg(target_arch = "aarch64")]
+    Neon(fearless_simd::aarch64::Neon),
     #[cfg(all(target_arch = "wasm32", target_feature = "relaxed-simd"))]
     Relaxed(crate::wasm32::relaxed::Relaxed),
     #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
@@ -20,6 +28,7 @@ impl Isa {
     pub(crate) fn detect(level: Level) -> Option<Self> {
         #[cfg(any(
             target_arch = "x86_64",
+            target_arch = "aarch64",
             all(target_arch = "wasm32", target_feature = "simd128")
         ))]
         let detected = fearless_simd::Level::new();
@@ -27,7 +36,24 @@ impl Isa {
             #[cfg(target_arch = "x86_64")]
             Level::Avx512 => detected.as_avx512().map(Self::Avx512),
             #[cfg(target_arch = "x86_64")]
+            Level::AvxVnni => detected
+                .as_avx2()
+                .and_then(crate::x86_64::avx_vnni::AvxVnni::detect)
+                .map(Self::AvxVnni),
+            #[cfg(target_arch = "x86_64")]
             Level::Avx2 => detected.as_avx2().map(Self::Avx2),
+            #[cfg(target_arch = "aarch64")]
+            Level::NeonI8mm => detected
+                .as_neon()
+                .and_then(crate::aarch64::neon_i8mm::NeonI8mm::detect)
+                .map(Self::NeonI8mm),
+            #[cfg(target_arch = "aarch64")]
+            Level::NeonDotprod => detected
+                .as_neon()
+                .and_then(crate::aarch64::neon_dotprod::NeonDotprod::detect)
+                .map(Self::NeonDotprod),
+            #[cfg(target_arch = "aarch64")]
+            Level::Neon => detected.as_neon().map(Self::Neon),
             #[cfg(all(target_arch = "wasm32", target_feature = "relaxed-simd"))]
             Level::Relaxed => {
                 detected.as_wasm_simd128().map(crate::wasm32::relaxed::Relaxed).map(Self::Relaxed)
@@ -45,26 +71,20 @@ impl Isa {
         }
     }
 
-    /// Whether matrices with sparse inputs are kept by columns.
-    pub(crate) fn keeps_columns(self) -> bool {
-        match self {
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx512(avx512) => avx512.columns().is_some(),
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx2(avx2) => avx2.columns().is_some(),
-            #[cfg(all(target_arch = "wasm32", target_feature = "relaxed-simd"))]
-            Self::Relaxed(relaxed) => relaxed.columns().is_some(),
-            #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
-            Self::Simd128(simd128) => simd128.columns().is_some(),
-        }
-    }
-
     pub(crate) fn level(self) -> Level {
         match self {
             #[cfg(target_arch = "x86_64")]
             Self::Avx512(_) => Level::Avx512,
             #[cfg(target_arch = "x86_64")]
+            Self::AvxVnni(_) => Level::AvxVnni,
+            #[cfg(target_arch = "x86_64")]
             Self::Avx2(_) => Level::Avx2,
+            #[cfg(target_arch = "aarch64")]
+            Self::NeonI8mm(_) => Level::NeonI8mm,
+            #[cfg(target_arch = "aarch64")]
+            Self::NeonDotprod(_) => Level::NeonDotprod,
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon(_) => Level::Neon,
             #[cfg(all(target_arch = "wasm32", target_feature = "relaxed-simd"))]
             Self::Relaxed(_) => Level::Relaxed,
             #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]

@@ -11,8 +11,16 @@ use crate::isa::Isa;
 pub enum Level {
     /// x86-64 with AVX-512 as of Ice Lake and Zen 4: F, BW, CD, DQ, VL, VNNI, VBMI and more.
     Avx512,
+    /// x86-64 with AVX2 (x86-64-v3) and AVX-VNNI.
+    AvxVnni,
     /// x86-64 with AVX2 (x86-64-v3).
     Avx2,
+    /// 64-bit ARM with NEON and products of int8 matrices (`FEAT_I8MM`).
+    NeonI8mm,
+    /// 64-bit ARM with NEON and the dot product of bytes (`FEAT_DotProd`).
+    NeonDotprod,
+    /// 64-bit ARM with NEON, as every such processor has it.
+    Neon,
     /// WebAssembly's relaxed SIMD; a build of its own, as other engines refuse its opcodes.
     Relaxed,
     /// WebAssembly's 128-bit SIMD.
@@ -21,7 +29,16 @@ pub enum Level {
 
 impl Level {
     /// All levels, better ones first among those of one machine.
-    pub const ALL: [Self; 4] = [Self::Avx512, Self::Avx2, Self::Relaxed, Self::Simd128];
+    pub const ALL: [Self; 8] = [
+        Self::Avx512,
+        Self::AvxVnni,
+        Self::Avx2,
+        Self::NeonI8mm,
+        Self::NeonDotprod,
+        Self::Neon,
+        Self::Relaxed,
+        Self::Simd128,
+    ];
 
     /// The levels of this processor and build, best first. May be empty.
     #[must_use]
@@ -29,12 +46,17 @@ impl Level {
         Self::ALL.into_iter().filter(|&level| Isa::detect(level).is_some()).collect()
     }
 
-    /// The name in every interface: `avx512`, `avx2`, `relaxed`, `simd128`.
+    /// The name in every interface: `avx512`, `avx-vnni`, `avx2`, `neon-i8mm`, `neon-dotprod`,
+    /// `neon`, `relaxed`, `simd128`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Avx512 => "avx512",
+            Self::AvxVnni => "avx-vnni",
             Self::Avx2 => "avx2",
+            Self::NeonI8mm => "neon-i8mm",
+            Self::NeonDotprod => "neon-dotprod",
+            Self::Neon => "neon",
             Self::Relaxed => "relaxed",
             Self::Simd128 => "simd128",
         }

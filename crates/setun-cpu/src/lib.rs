@@ -11,13 +11,16 @@
 //! - A step allocates nothing: scratch memory is sized by `prepare`. (Threaded WebAssembly
 //!   excepted, where rayon boxes a task for each member.)
 //! - `unsafe` is confined to `split` (disjoint parts of one buffer), `team::rendezvous` (one
-//!   pointer to the current job) and prefetches.
+//!   pointer to the current job), prefetches, and the three levels whose feature no token of a
+//!   dependency proves: `neon_dotprod`, `neon_i8mm` and `avx_vnni`.
 
 #![expect(
     clippy::inline_always,
     reason = "what is generic over an instruction set is inlined into code compiled for it"
 )]
 
+#[cfg(target_arch = "aarch64")]
+mod aarch64;
 mod attention;
 mod backend;
 mod column_sums;

@@ -6,7 +6,7 @@ pub use kernels::{KERNELS, check_kernel};
 
 use setun_ops::parity::{Case, SUBJECTS, block_on};
 
-use crate::{CpuBackend, CpuOptions, Level};
+use crate::{CpuBackend, CpuOptions, Level, isa::Isa};
 
 /// Runs `test` for a level if this machine and build have it.
 ///
@@ -22,15 +22,53 @@ pub fn expect_level(level: Level, test: impl FnOnce()) {
     }
 }
 
+/// Which levels of this architecture run here and which the processor lacks.
+///
+/// # Panics
+///
+/// If the variable `SETUN_EXPECT_LEVELS` names other levels than those that run: whoever chooses
+/// the processor, as for an emulator, knows what it has.
+#[must_use]
+pub fn describe_levels() -> String {
+    let names = |runs: bool| {
+        let levels = Level::ALL.into_iter().filter(|&level| is_native(level));
+        let names = levels.filter(|&level| Isa::detect(level).is_some() == runs).map(Level::name);
+        names.collect::<Vec<_>>().join(",")
+    };
+    let here = names(true);
+    if let Ok(expected) = std::env::var("SETUN_EXPECT_LEVELS") {
+        assert_eq!(here, expected, "levels that run, and those that were expected");
+    }
+    format!("runs [{here}], lacks [{}]", names(false))
+}
+
+/// Whether a level is one of this architecture.
+fn is_native(level: Level) -> bool {
+    match level {
+        Level::Avx512 | Level::AvxVnni | Level::Avx2 => cfg!(target_arch = "x86_64"),
+        Level::NeonI8mm | Level::NeonDotprod | Level::Neon => cfg!(target_arch = "aarch64"),
+        Level::Relaxed | Level::Simd128 => cfg!(target_arch = "wasm32"),
+    }
+}
+
 /// Whether the processor (or the build, in WebAssembly) says that it has a level.
 fn reported(level: Level) -> bool {
     match level {
         #[cfg(target_arch = "x86_64")]
         Level::Avx512 => reports_avx512(),
         #[cfg(target_arch = "x86_64")]
+        Level::AvxVnni => std::arch::is_x86_feature_detected!("avxvnni"),
+        #[cfg(target_arch = "x86_64")]
         Level::Avx2 => std::arch::is_x86_feature_detected!("avx2"),
         #[cfg(not(target_arch = "x86_64"))]
-        Level::Avx512 | Level::Avx2 => false,
+        Level::Avx512 | Level::AvxVnni | Level::Avx2 => false,
+        #[cfg(target_arch = "aarch64")]
+        Level::NeonI8mm => std::arch::is_aarch64_feature_detected!("i8mm"),
+        #[cfg(target_arch = "aarch64")]
+        Level::NeonDotprod => std::arch::is_aarch64_feature_detected!("dotprod"),
+        #[cfg(not(target_arch = "aarch64"))]
+        Level::NeonI8mm | Level::NeonDotprod => false,
+        Level::Neon => cfg!(target_arch = "aarch64"),
         Level::Simd128 => cfg!(all(target_arch = "wasm32", target_feature = "simd128")),
         Level::Relaxed => cfg!(all(target_arch = "wasm32", target_feature = "relaxed-simd")),
     }

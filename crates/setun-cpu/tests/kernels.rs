@@ -1,9 +1,11 @@
 //! Each kernel alone, every level of this machine, against the definitions.
 
+use std::io::Write;
+
 use proptest::prelude::*;
 use setun_cpu::{
     Level,
-    testing::{KERNELS, check_kernel, expect_level},
+    testing::{KERNELS, check_kernel, describe_levels, expect_level},
 };
 
 fn equals(kernel: &str) {
@@ -14,6 +16,12 @@ fn equals(kernel: &str) {
             });
         });
     }
+}
+
+/// Says what the other tests run on, past the harness, which hides what a passing test prints.
+#[test]
+fn levels_are_those_expected() {
+    writeln!(std::io::stderr(), "setun-cpu: {}", describe_levels()).unwrap();
 }
 
 #[test]

@@ -157,7 +157,7 @@ mod tests {
         assert!(matches!(Team::new(most + 1), Err(CpuError::Threads { .. })));
     }
 
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     #[test]
     fn threads_that_flush_subnormals_are_refused() {
         use crate::float_mode::tests::{FLUSH_TO_ZERO, with_mode};

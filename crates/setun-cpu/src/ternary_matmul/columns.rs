@@ -50,10 +50,7 @@ impl<D: TernaryDot> Walk<'_, D> {
         out: BufferId,
         out_column: usize,
     ) {
-        let Some(isa) = self.isa.columns() else {
-            unreachable!("matrices are kept by columns only where there is a kernel")
-        };
-        let rows = self.rows(out);
+        let (isa, rows) = (self.isa.columns(), self.rows(out));
         let in_place = residual == Some(out);
         buffers.write_floats(out, |buffers, out| {
             let scaling = self.scaling(buffers, linear, matrix.scales());

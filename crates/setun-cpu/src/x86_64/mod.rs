@@ -4,6 +4,7 @@
 
 pub(crate) mod avx2;
 pub(crate) mod avx512;
+pub(crate) mod avx_vnni;
 
 use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 

@@ -16,7 +16,6 @@ use fearless_simd::{i8x16, i32x4, prelude::*, u8x16, wasm32::WasmSimd128};
 use setun_ops::ternary::{BLOCK_BYTES, BLOCK_COLUMNS, PLANE_COLUMNS};
 
 use super::Relaxed;
-use crate::column_sums::NoColumns;
 use crate::ternary_dot::{TILE_OUTPUTS, TILE_ROWS, TernaryDot};
 
 /// Bytes of a vector.
@@ -24,14 +23,14 @@ const BYTES: usize = 16;
 
 impl TernaryDot for Relaxed {
     type Lanes = WasmSimd128;
-    type Columns = NoColumns;
+    type Columns = Self;
 
     fn lanes(self) -> WasmSimd128 {
         self.0
     }
 
-    fn columns(self) -> Option<NoColumns> {
-        None
+    fn columns(self) -> Self {
+        self
     }
 
     fn code_dots(self, weights: [&[u8]; TILE_OUTPUTS], x: &[i8]) -> [i32; TILE_OUTPUTS] {

@@ -30,8 +30,8 @@ impl TernaryDot for Avx512 {
         self
     }
 
-    fn columns(self) -> Option<Self> {
-        Some(self)
+    fn columns(self) -> Self {
+        self
     }
 
     fn code_dots(self, weights: [&[u8]; TILE_OUTPUTS], x: &[i8]) -> [i32; TILE_OUTPUTS] {

@@ -1,0 +1,4 @@
+//! Kernels of NEON, which every 64-bit ARM processor has.
+
+mod column_sums;
+mod ternary_dot;

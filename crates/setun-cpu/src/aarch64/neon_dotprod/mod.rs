@@ -1,0 +1,15 @@
+//! Kernels of NEON with the dot product of bytes (`FEAT_DotProd`).
+
+mod ternary_dot;
+
+use fearless_simd::aarch64::Neon;
+
+/// Proof of the extension, which only detection gives out.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NeonDotprod(Neon);
+
+impl NeonDotprod {
+    pub(crate) fn detect(neon: Neon) -> Option<Self> {
+        std::arch::is_aarch64_feature_detected!("dotprod").then_some(Self(neon))
+    }
+}
