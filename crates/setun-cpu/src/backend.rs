@@ -2,7 +2,7 @@
 
 use std::{
     ops::Range,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Mutex, PoisonError},
 };
 
 use setun_ops::{
@@ -13,12 +13,13 @@ use setun_ops::{
 };
 
 use crate::{
+    best::{BestScratch, Screening},
     error::CpuError,
     float_mode,
     isa::Isa,
     level::Level,
     scratch::{Scratch, ScratchSize},
-    step::CpuStep,
+    step::{CpuStep, CpuWeight},
     team::{self, Team},
     walk::{Resources, walk},
 };
@@ -43,6 +44,7 @@ pub struct CpuBackend {
     isa: Isa,
     team: Team,
     scratch: Vec<Mutex<Scratch>>, // one for each member
+    best: BestScratch,
 }
 
 impl CpuBackend {
@@ -61,7 +63,7 @@ impl CpuBackend {
         })?;
         let team = Team::new(options.threads.unwrap_or_else(team::default_threads))?;
         let scratch = (0..team.threads()).map(|_| Mutex::default()).collect();
-        Ok(Self { isa, team, scratch })
+        Ok(Self { isa, team, scratch, best: BestScratch::default() })
     }
 
     /// The level in use.
@@ -74,6 +76,12 @@ impl CpuBackend {
     #[must_use]
     pub fn threads(&self) -> usize {
         self.team.threads()
+    }
+
+    /// What [`Op::Best`] did so far, over all steps.
+    #[must_use]
+    pub fn screening(&self) -> Screening {
+        self.best.screening
     }
 
     fn each_scratch(
@@ -101,18 +109,24 @@ impl CpuBackend {
 }
 
 impl Backend for CpuBackend {
-    type Weight = Arc<WeightData>;
+    type Weight = CpuWeight;
     type Prepared = CpuStep;
     type Cache = HostCache;
 
     fn upload(&mut self, weight: WeightData) -> Result<Self::Weight, OpsError> {
-        Ok(Arc::new(weight))
+        Ok(CpuWeight::new(weight))
     }
 
     fn prepare(&mut self, plan: &Plan, weights: &[Self::Weight]) -> Result<CpuStep, OpsError> {
         let step = CpuStep::new(plan, weights)?;
         let size = ScratchSize::of(plan, weights);
         self.each_scratch(|scratch| scratch.grow(size))?;
+        for op in plan.ops() {
+            if let Op::Best { table, out, .. } = op {
+                self.team.step(|crew| weights[table.0 as usize].make_screen(crew));
+                self.best.grow(&step.weights, *table, plan.buffer(*out).width)?;
+            }
+        }
         Ok(step)
     }
 
@@ -127,9 +141,9 @@ impl Backend for CpuBackend {
             return Err(OpsError::FloatMode);
         }
         self.grow_scores(&step.plan, inputs)?;
-        let (isa, scratch) = (self.isa, self.scratch.as_slice());
+        let (isa, scratch, best) = (self.isa, self.scratch.as_slice(), &mut self.best);
         self.team.step(|crew| {
-            let resources = Resources { step, cache, inputs, crew, scratch };
+            let resources = Resources { step, cache, inputs, crew, scratch, best };
             match isa {
                 #[cfg(target_arch = "x86_64")]
                 Isa::Avx2(avx2) => walk(avx2, resources),

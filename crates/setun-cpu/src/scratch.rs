@@ -8,7 +8,7 @@ use setun_ops::{
     weight::WeightData,
 };
 
-use crate::step::zeroed;
+use crate::step::{CpuWeight, zeroed};
 
 /// Scratch memory of one member. Grown by `prepare`, never by a step (but see
 /// [`Scratch::grow_scores`]).
@@ -32,7 +32,7 @@ pub(crate) struct ScratchSize {
 
 impl ScratchSize {
     /// What the ops of `plan` need. `weights[i]` is weight `i` of the plan.
-    pub(crate) fn of(plan: &Plan, weights: &[impl AsRef<WeightData>]) -> Self {
+    pub(crate) fn of(plan: &Plan, weights: &[CpuWeight]) -> Self {
         let (_, positions) = plan.token_and_position_limits();
         let mut size = Self::default();
         for op in plan.ops() {
@@ -40,8 +40,8 @@ impl ScratchSize {
                 Op::Quantize { x, norm: Some(_), .. } => {
                     size.row = size.row.max(plan.buffer(*x).width);
                 }
-                Op::Head { x, table, .. } => {
-                    if let WeightData::Dense(table) = weights[table.0 as usize].as_ref()
+                Op::Head { x, table, .. } | Op::Best { x, table, .. } => {
+                    if let WeightData::Dense(table) = weights[table.0 as usize].data()
                         && matches!(table.values(), DenseValues::Ternary(_))
                     {
                         size.row = size.row.max(plan.buffer(*x).width);

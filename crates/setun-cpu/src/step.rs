@@ -1,16 +1,22 @@
 //! A plan made ready: its weights and buffers.
 
-use std::{ops::Range, sync::Arc};
+use std::{
+    ops::Range,
+    sync::{Arc, OnceLock},
+};
 
 use setun_ops::{
     DenseMatrix, OpsError, Plan, TernaryMatrix,
     backend::check_weights,
+    best::Ranked,
     op::{BufferId, WeightId},
-    plan::BufferKind,
+    plan::{BufferKind, BufferSpec},
     rope_append::RopeTable,
     ternary::padded_columns,
     weight::WeightData,
 };
+
+use crate::{screen::Screen, team::Crew};
 
 /// A plan with its weights and buffers, made by [`CpuBackend`](crate::CpuBackend).
 #[derive(Debug)]
@@ -21,8 +27,8 @@ pub struct CpuStep {
 }
 
 impl CpuStep {
-    pub(crate) fn new(plan: &Plan, weights: &[Arc<WeightData>]) -> Result<Self, OpsError> {
-        check_weights(plan, weights.iter().map(|weight| weight.spec()))?;
+    pub(crate) fn new(plan: &Plan, weights: &[CpuWeight]) -> Result<Self, OpsError> {
+        check_weights(plan, weights.iter().map(|weight| weight.data().spec()))?;
         let buffers = (0..plan.buffers().len()).map(|index| {
             let id = BufferId(u32::try_from(index).unwrap_or(u32::MAX));
             let (width, rows) = (plan.buffer(id).width, plan.buffer_rows(id));
@@ -36,6 +42,9 @@ impl CpuStep {
                     scales: zeroed(rows, "a buffer")?,
                     sums: zeroed(rows, "a buffer")?,
                 }),
+                BufferKind::Ranked => {
+                    Buffer::Ranked(RankedRows { width, values: zeroed(rows * width, "a buffer")? })
+                }
             })
         });
         let buffers = Buffers(buffers.collect::<Result<_, OpsError>>()?);
@@ -54,20 +63,19 @@ impl CpuStep {
         if rows.start > rows.end || rows.end > self.plan.buffer_rows(id) {
             return Err(error("rows out of range"));
         }
-        let wrong_size = || error("destination of another size");
+        let BufferSpec { kind, width, .. } = self.plan.buffer(id);
+        if out.len() != rows.len() * width * kind.element_bytes() {
+            return Err(error("destination of another size"));
+        }
+        let elements = rows.start * width..rows.end * width;
         match buffer {
-            Buffer::F32(Floats { width, values }) => {
-                let bytes: &[u8] =
-                    bytemuck::cast_slice(&values[rows.start * width..rows.end * width]);
-                if bytes.len() != out.len() {
-                    return Err(wrong_size());
-                }
-                out.copy_from_slice(bytes);
+            Buffer::F32(floats) => {
+                out.copy_from_slice(bytemuck::cast_slice(&floats.values[elements]));
+            }
+            Buffer::Ranked(ranked) => {
+                out.copy_from_slice(bytemuck::cast_slice(&ranked.values[elements]));
             }
             Buffer::Quantized(quantized) => {
-                if out.len() != rows.len() * quantized.width {
-                    return Err(wrong_size());
-                }
                 for (out, row) in out.chunks_exact_mut(quantized.width.max(1)).zip(rows) {
                     out.copy_from_slice(bytemuck::cast_slice(
                         &quantized.row(row)[..quantized.width],
@@ -79,34 +87,66 @@ impl CpuStep {
     }
 }
 
+/// A weight in memory, and its screen once a plan has asked for one. Clones share both.
+#[derive(Clone, Debug)]
+pub struct CpuWeight(Arc<Kept>);
+
+#[derive(Debug)]
+struct Kept {
+    data: WeightData,
+    screen: OnceLock<Option<Screen>>,
+}
+
+impl CpuWeight {
+    pub(crate) fn new(data: WeightData) -> Self {
+        Self(Arc::new(Kept { data, screen: OnceLock::new() }))
+    }
+
+    pub(crate) fn data(&self) -> &WeightData {
+        &self.0.data
+    }
+
+    /// Makes the screen of a table, if there is none yet and it can have one.
+    pub(crate) fn make_screen(&self, crew: &Crew<'_>) {
+        if let WeightData::Dense(table) = self.data() {
+            self.0.screen.get_or_init(|| Screen::new(table, crew));
+        }
+    }
+}
+
 /// The weights of a plan. `prepare` has checked their kinds, so access by kind cannot fail.
 #[derive(Debug)]
-pub(crate) struct Weights(Vec<Arc<WeightData>>);
+pub(crate) struct Weights(Vec<CpuWeight>);
 
 impl Weights {
     pub(crate) fn ternary(&self, id: WeightId) -> &TernaryMatrix {
-        match &*self.0[id.0 as usize] {
+        match self.0[id.0 as usize].data() {
             WeightData::Ternary(matrix) => matrix,
             other => unreachable!("checked by prepare: {}", other.spec()),
         }
     }
 
     pub(crate) fn dense(&self, id: WeightId) -> &DenseMatrix {
-        match &*self.0[id.0 as usize] {
+        match self.0[id.0 as usize].data() {
             WeightData::Dense(matrix) => matrix,
             other => unreachable!("checked by prepare: {}", other.spec()),
         }
     }
 
+    /// The screen of a table, if it has one.
+    pub(crate) fn screen(&self, id: WeightId) -> Option<&Screen> {
+        self.0[id.0 as usize].0.screen.get()?.as_ref()
+    }
+
     pub(crate) fn vector(&self, id: WeightId) -> &[f32] {
-        match &*self.0[id.0 as usize] {
+        match self.0[id.0 as usize].data() {
             WeightData::Vector(values) => values,
             other => unreachable!("checked by prepare: {}", other.spec()),
         }
     }
 
     pub(crate) fn rope(&self, id: WeightId) -> &RopeTable {
-        match &*self.0[id.0 as usize] {
+        match self.0[id.0 as usize].data() {
             WeightData::Rope(table) => table,
             other => unreachable!("checked by prepare: {}", other.spec()),
         }
@@ -121,6 +161,7 @@ pub(crate) struct Buffers(Vec<Buffer>);
 enum Buffer {
     F32(Floats),
     Quantized(Quantized),
+    Ranked(RankedRows),
 }
 
 /// An `f32` buffer `[rows, width]`.
@@ -128,6 +169,13 @@ enum Buffer {
 pub(crate) struct Floats {
     pub(crate) width: usize,
     pub(crate) values: Vec<f32>,
+}
+
+/// A buffer of ranked tokens, `[rows, width]`.
+#[derive(Debug, Default)]
+pub(crate) struct RankedRows {
+    pub(crate) width: usize,
+    pub(crate) values: Vec<Ranked>,
 }
 
 /// A quantized buffer.
@@ -147,14 +195,14 @@ impl Buffers {
     pub(crate) fn floats(&self, id: BufferId) -> &Floats {
         match &self.0[id.0 as usize] {
             Buffer::F32(floats) => floats,
-            Buffer::Quantized(_) => unreachable!("checked with the plan"),
+            _ => unreachable!("checked with the plan"),
         }
     }
 
     pub(crate) fn quantized(&self, id: BufferId) -> &Quantized {
         match &self.0[id.0 as usize] {
             Buffer::Quantized(quantized) => quantized,
-            Buffer::F32(_) => unreachable!("checked with the plan"),
+            _ => unreachable!("checked with the plan"),
         }
     }
 
@@ -162,7 +210,7 @@ impl Buffers {
     pub(crate) fn write_floats(&mut self, id: BufferId, write: impl FnOnce(&Self, &mut Floats)) {
         let mut taken = match &mut self.0[id.0 as usize] {
             Buffer::F32(floats) => std::mem::take(floats),
-            Buffer::Quantized(_) => unreachable!("checked with the plan"),
+            _ => unreachable!("checked with the plan"),
         };
         write(self, &mut taken);
         self.0[id.0 as usize] = Buffer::F32(taken);
@@ -176,10 +224,26 @@ impl Buffers {
     ) {
         let mut taken = match &mut self.0[id.0 as usize] {
             Buffer::Quantized(quantized) => std::mem::take(quantized),
-            Buffer::F32(_) => unreachable!("checked with the plan"),
+            _ => unreachable!("checked with the plan"),
         };
         write(self, &mut taken);
         self.0[id.0 as usize] = Buffer::Quantized(taken);
+    }
+}
+
+impl Buffers {
+    /// Takes a buffer out while `write` writes to it; the others can be read.
+    pub(crate) fn write_ranked(
+        &mut self,
+        id: BufferId,
+        write: impl FnOnce(&Self, &mut RankedRows),
+    ) {
+        let mut taken = match &mut self.0[id.0 as usize] {
+            Buffer::Ranked(ranked) => std::mem::take(ranked),
+            _ => unreachable!("checked with the plan"),
+        };
+        write(self, &mut taken);
+        self.0[id.0 as usize] = Buffer::Ranked(taken);
     }
 }
 

@@ -10,7 +10,9 @@ use setun_ops::{
 };
 
 use crate::{
+    best::BestScratch,
     scratch::Scratch,
+    screen_dot::ScreenDot,
     split::{Claims, Parts},
     step::{CpuStep, Weights},
     team::Crew,
@@ -24,12 +26,13 @@ pub(crate) struct Resources<'a> {
     pub(crate) inputs: &'a BatchInputs,
     pub(crate) crew: &'a Crew<'a>,
     pub(crate) scratch: &'a [Mutex<Scratch>],
+    pub(crate) best: &'a mut BestScratch,
 }
 
 /// Runs all ops of a plan.
-pub(crate) fn walk<D: TernaryDot>(isa: D, resources: Resources<'_>) {
-    let Resources { step: CpuStep { plan, weights, buffers }, cache, inputs, crew, scratch } =
-        resources;
+pub(crate) fn walk<D: ScreenDot>(isa: D, resources: Resources<'_>) {
+    let Resources { step, cache, inputs, crew, scratch, best } = resources;
+    let CpuStep { plan, weights, buffers } = step;
     let walk = Walk { isa, plan, weights, inputs, crew, scratch };
     for op in plan.ops() {
         match op {
@@ -52,6 +55,7 @@ pub(crate) fn walk<D: TernaryDot>(isa: D, resources: Resources<'_>) {
                 walk.gate(buffers, gate, up, *activation, *out);
             }
             Op::Head { x, table, out } => walk.head(buffers, *x, *table, *out),
+            Op::Best { x, table, out } => walk.best(buffers, best, *x, *table, *out),
         }
     }
 }

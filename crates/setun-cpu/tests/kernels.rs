@@ -22,6 +22,11 @@ fn ternary_dot() {
 }
 
 #[test]
+fn screen_dot() {
+    equals("screen_dot");
+}
+
+#[test]
 fn widen() {
     equals("widen");
 }

@@ -1,3 +1,4 @@
 //! Kernels of AVX2.
 
+pub(crate) mod screen_dot;
 pub(crate) mod ternary_dot;

@@ -121,7 +121,7 @@ fearless_simd::kernel!(
 fearless_simd::kernel!(
     /// The sum of the lanes of each of four vectors, by a transposing fold.
     #[inline]
-    fn add_lanes(avx2: Avx2, sums: [__m256i; 4]) -> [i32; 4] {
+    pub(super) fn add_lanes(avx2: Avx2, sums: [__m256i; 4]) -> [i32; 4] {
         let [a, b, c, d] = sums;
         let pairs = _mm256_hadd_epi32(_mm256_hadd_epi32(a, b), _mm256_hadd_epi32(c, d));
         let folded: __m128i =
