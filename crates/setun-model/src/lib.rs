@@ -13,15 +13,17 @@ pub mod error;
 pub mod families;
 pub mod layout;
 pub mod model;
+pub mod outputs;
 pub mod plan;
 pub mod rope;
 pub mod transformer;
 pub mod weights;
 
-pub use batch::{Batch, BatchRow};
+pub use batch::{Batch, BatchRow, Wants};
 pub use cache::{PagedCache, SequenceId};
 pub use error::ModelError;
 pub use layout::Layout;
 pub use model::{MaybeSend, Model};
+pub use outputs::{Outputs, Row};
 pub use transformer::{Transformer, TransformerOptions};
 pub use weights::{Weights, WeightsBuilder};

@@ -4,15 +4,18 @@ use std::collections::{BTreeMap, HashMap};
 
 use futures::future::{FutureExt, LocalBoxFuture};
 use setun_checkpoint::ModelConfig;
-use setun_ops::{Backend, BatchInputs, BufferId, CacheElement, CacheSpec, OpsError, Plan};
+use setun_ops::{
+    Backend, BatchInputs, BufferId, CacheElement, CacheSpec, OpsError, Plan, best::BestRequest,
+};
 
 use crate::{
-    batch::Batch,
+    batch::{Batch, Wants},
     cache::PagedCache,
     error::ModelError,
     layout::Layout,
     model::{MaybeSend, Model},
-    plan::{ModelPlan, model_plan},
+    outputs::Outputs,
+    plan::{HeadOutput, ModelPlan, model_plan},
     weights::Weights,
 };
 
@@ -28,6 +31,9 @@ const GROWTH: usize = 8;
 /// Prepared steps that are kept, each with buffers of its own.
 const KEPT_STEPS: usize = 12;
 
+/// Least capacity of a ranked row; others are powers of two.
+const LEAST_CAPACITY: usize = 16;
+
 /// Choices that do not belong to the checkpoint.
 #[derive(Clone, Copy, Debug)]
 pub struct TransformerOptions {
@@ -35,11 +41,14 @@ pub struct TransformerOptions {
     pub cache_element: CacheElement,
     /// Positions of a cache block.
     pub block_positions: usize,
+    /// Whether rows that want no more than their best tokens get just these, from
+    /// [`Op::Best`](setun_ops::Op::Best). Otherwise they get all logits.
+    pub ranked: bool,
 }
 
 impl Default for TransformerOptions {
     fn default() -> Self {
-        Self { cache_element: CacheElement::F16, block_positions: BLOCK_POSITIONS }
+        Self { cache_element: CacheElement::F16, block_positions: BLOCK_POSITIONS, ranked: false }
     }
 }
 
@@ -53,13 +62,17 @@ pub struct Transformer<B: Backend> {
     spec: CacheSpec,
     cache: B::Cache,
     cache_blocks: usize,
-    steps: BTreeMap<(usize, usize), Step<B>>, // by buckets of rows and wanted rows
-    clock: u64,                               // of steps
+    ranked: bool,
+    steps: BTreeMap<Key, Step<B>>,
+    clock: u64, // of steps
 }
+
+/// Buckets of rows and wanted rows, and what the head is to give.
+type Key = (usize, usize, HeadOutput);
 
 struct Step<B: Backend> {
     prepared: B::Prepared,
-    logits: BufferId,
+    output: BufferId,
     used: u64,
 }
 
@@ -90,8 +103,7 @@ impl<B: Backend> Transformer<B> {
         let weights = data.into_iter().map(|weight| backend.upload(weight));
         let weights = weights.collect::<Result<_, _>>()?;
         let cache = backend.create_cache(&spec, 0)?;
-        let steps = BTreeMap::new();
-        Ok(Self {
+        let mut transformer = Self {
             backend,
             config,
             layout,
@@ -100,9 +112,17 @@ impl<B: Backend> Transformer<B> {
             spec,
             cache,
             cache_blocks: 0,
-            steps,
+            ranked: options.ranked,
+            steps: BTreeMap::new(),
             clock: 0,
-        })
+        };
+        if options.ranked {
+            // What a backend makes of the head's table is part of loading, not of the first step.
+            let key = (1, 1, HeadOutput::Best { capacity: LEAST_CAPACITY });
+            let step = transformer.prepare(key)?;
+            transformer.steps.insert(key, step);
+        }
+        Ok(transformer)
     }
 
     /// The configuration.
@@ -123,8 +143,12 @@ impl<B: Backend> Transformer<B> {
     ///
     /// As [`model_plan`].
     pub fn plan(&self, rows: usize, wanted: usize, keep: bool) -> Result<ModelPlan, OpsError> {
-        let bucket = buckets(rows, wanted);
-        model_plan(&self.layout, self.config.activation, self.spec, bucket, keep)
+        self.plan_of((bucket(rows), bucket(wanted), HeadOutput::Logits), keep)
+    }
+
+    fn plan_of(&self, (rows, wanted, head): Key, keep: bool) -> Result<ModelPlan, OpsError> {
+        let rows = (rows, wanted);
+        model_plan(&self.layout, self.config.activation, self.spec, rows, head, keep)
     }
 
     /// Runs one step of a plan made by the caller, and lets it read any buffer.
@@ -140,16 +164,13 @@ impl<B: Backend> Transformer<B> {
         reads: &[(BufferId, usize)], // buffer and rows
     ) -> Result<Vec<Vec<u8>>, ModelError> {
         let mut prepared = self.backend.prepare(plan, &self.weights)?;
-        let inputs = self.start(batch, cache)?;
+        let mut inputs = self.start(batch, cache)?;
+        inputs.best.clear(); // the plan gives all logits
         self.backend.run(&mut prepared, &mut self.cache, &inputs)?;
         let mut results = vec![];
         for &(buffer, rows) in reads {
             let spec = plan.buffer(buffer);
-            let element = match spec.kind {
-                setun_ops::plan::BufferKind::F32 => 4,
-                setun_ops::plan::BufferKind::Quantized => 1,
-            };
-            let mut out = vec![0; rows * spec.width * element];
+            let mut out = vec![0; rows * spec.width * spec.kind.element_bytes()];
             self.backend.read(&prepared, buffer, 0..rows, &mut out).await?;
             results.push(out);
         }
@@ -157,15 +178,15 @@ impl<B: Backend> Transformer<B> {
     }
 
     /// A step for a bucket; the one that was not used for the longest time makes room for it.
-    fn prepare(&mut self, key: (usize, usize)) -> Result<Step<B>, ModelError> {
+    fn prepare(&mut self, key: Key) -> Result<Step<B>, ModelError> {
         if self.steps.len() >= KEPT_STEPS
             && let Some((&oldest, _)) = self.steps.iter().min_by_key(|(_, step)| step.used)
         {
             self.steps.remove(&oldest);
         }
-        let ModelPlan { plan, logits, .. } = self.plan(key.0, key.1, false)?;
+        let ModelPlan { plan, output, .. } = self.plan_of(key, false)?;
         let prepared = self.backend.prepare(&plan, &self.weights)?;
-        Ok(Step { prepared, logits, used: self.clock })
+        Ok(Step { prepared, output, used: self.clock })
     }
 
     /// Checks the batch, grows the cache and makes pending copies.
@@ -192,11 +213,18 @@ impl<B: Backend> Transformer<B> {
         &mut self,
         batch: &Batch,
         cache: &mut PagedCache,
-        logits: &mut Vec<f32>,
+        outputs: &mut Outputs,
     ) -> Result<(), ModelError> {
-        let inputs = self.start(batch, cache)?;
+        let mut inputs = self.start(batch, cache)?;
         let wanted = inputs.wanted.len();
-        let key = buckets(inputs.rows(), wanted);
+        let head = if self.ranked && inputs.best.len() == wanted {
+            let tokens = inputs.best.iter().map(BestRequest::tokens).max().unwrap_or(0);
+            HeadOutput::Best { capacity: tokens.max(LEAST_CAPACITY).next_power_of_two() }
+        } else {
+            inputs.best.clear();
+            HeadOutput::Logits
+        };
+        let key = (bucket(inputs.rows()), bucket(wanted), head);
         let step = match self.steps.remove(&key) {
             Some(step) => step,
             None => self.prepare(key)?,
@@ -205,9 +233,15 @@ impl<B: Backend> Transformer<B> {
         self.clock += 1;
         step.used = self.clock;
         self.backend.run(&mut step.prepared, &mut self.cache, &inputs)?;
-        logits.resize(wanted * self.config.vocab_size, 0.0);
-        let out = bytemuck::cast_slice_mut(logits);
-        self.backend.read(&step.prepared, step.logits, 0..wanted, out).await?;
+        let out: &mut [u8] = match head {
+            HeadOutput::Logits => {
+                bytemuck::cast_slice_mut(outputs.logits_mut(wanted, self.config.vocab_size))
+            }
+            HeadOutput::Best { capacity } => {
+                bytemuck::cast_slice_mut(outputs.ranked_mut(wanted, capacity))
+            }
+        };
+        self.backend.read(&step.prepared, step.output, 0..wanted, out).await?;
         Ok(())
     }
 }
@@ -243,19 +277,19 @@ where
         &'a mut self,
         batch: &'a Batch,
         cache: &'a mut PagedCache,
-        logits: &'a mut Vec<f32>,
+        outputs: &'a mut Outputs,
     ) -> LocalBoxFuture<'a, Result<(), ModelError>> {
-        self.step(batch, cache, logits).boxed_local()
+        self.step(batch, cache, outputs).boxed_local()
     }
 }
 
-/// Rows and wanted rows of the plan that serves a step: the next powers of two, so that steps
-/// of similar size share a plan and its buffers.
-fn buckets(rows: usize, wanted: usize) -> (usize, usize) {
-    let bucket = |rows: usize| rows.max(1).next_power_of_two();
-    (bucket(rows), bucket(wanted))
+/// Rows of the plan that serves a step: the next power of two, so that steps of similar size
+/// share a plan and its buffers.
+fn bucket(rows: usize) -> usize {
+    rows.max(1).next_power_of_two()
 }
 
+/// The inputs of a step, with the requests of those rows that make one.
 fn batch_inputs(batch: &Batch, cache: &PagedCache) -> Result<BatchInputs, ModelError> {
     let found = batch.rows.len();
     if found > MAX_ROWS {
@@ -284,8 +318,11 @@ fn batch_inputs(batch: &Batch, cache: &PagedCache) -> Result<BatchInputs, ModelE
         inputs.tokens.push(row.token);
         inputs.positions.push(narrow("position", row.position)?);
         inputs.slots.push(narrow("slot", slot)?);
-        if row.wants_logits {
+        if row.wants != Wants::Nothing {
             inputs.wanted.push(narrow("row", index)?);
+        }
+        if let Wants::Best(request) = &row.wants {
+            inputs.best.push(request.clone());
         }
     }
     Ok(inputs)
