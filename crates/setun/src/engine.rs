@@ -46,6 +46,7 @@ struct Shared {
     context_length: usize,
     vocab_size: usize,
     weight_bytes: usize,
+    head: HeadType,
     threads: usize,
     report: Report,
 }
@@ -83,7 +84,7 @@ impl EngineBuilder {
         self
     }
 
-    /// How the head is kept. Default: [`HeadType::Stored`].
+    /// How the head is kept. Default: [`HeadType::Auto`].
     pub fn head_type(mut self, head: HeadType) -> Self {
         self.options.head = head;
         self
@@ -135,7 +136,7 @@ impl EngineBuilder {
         let (name, load_seconds) = (model.name.clone(), model.load_seconds);
         let (tokenizer, template) = (model.tokenizer.clone(), model.template.clone());
         let (defaults, eos_tokens) = (model.defaults, model.config.eos_tokens.clone());
-        let LoadedModel { model, backend, level, threads, weight_bytes } =
+        let LoadedModel { model, backend, level, threads, head, weight_bytes } =
             load_onto(model, self.options)?;
         let load_seconds = load_seconds + begun.elapsed().as_secs_f64();
         let report = Report { backend, level, model: name, load_seconds };
@@ -147,6 +148,7 @@ impl EngineBuilder {
             context_length: model.context_length(),
             vocab_size: model.vocab_size(),
             weight_bytes,
+            head,
             threads,
             report: report.clone(),
         });
@@ -285,6 +287,12 @@ impl Engine {
     #[must_use]
     pub fn weight_bytes(&self) -> usize {
         self.shared.weight_bytes
+    }
+
+    /// How the head is kept: what [`HeadType::Auto`] came to.
+    #[must_use]
+    pub fn head_type(&self) -> HeadType {
+        self.shared.head
     }
 
     /// Seconds that loading the model took.

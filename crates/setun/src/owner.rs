@@ -8,7 +8,7 @@
 use std::{collections::VecDeque, time::Duration};
 
 use futures::{StreamExt, channel::mpsc::UnboundedReceiver, future::LocalBoxFuture};
-use setun_model::{Batch, Model, PagedCache};
+use setun_model::{Batch, Model, Outputs, PagedCache, Wants};
 use web_time::Instant;
 
 use crate::{
@@ -43,7 +43,7 @@ pub(crate) struct Owner {
     max_blocks: usize,
     waiting: VecDeque<Box<Request>>,
     running: Vec<Running>,
-    logits: Vec<f32>,
+    outputs: Outputs,
     prompt_rows: usize,
     plain_step: Duration, // what the last step without prompts took
 }
@@ -65,7 +65,7 @@ impl Owner {
             max_blocks,
             waiting: VecDeque::new(),
             running: vec![],
-            logits: vec![],
+            outputs: Outputs::default(),
             prompt_rows: FIRST_PROMPT_ROWS,
             plain_step: Duration::ZERO,
         }
@@ -143,11 +143,13 @@ impl Owner {
             Ok(batch) => batch,
             Err(error) => return self.fail_all(error),
         };
-        let result = self.model.forward(&batch, &mut self.cache, &mut self.logits).await;
+        let result = self.model.forward(&batch, &mut self.cache, &mut self.outputs).await;
         if let Err(error) = result {
             return self.fail_all(error.into());
         }
-        self.accept();
+        if let Err(error) = self.accept() {
+            return self.fail_all(error);
+        }
         let elapsed = started.elapsed();
         if prompt_rows > 0 {
             self.adapt(prompt_rows, elapsed.saturating_sub(self.plain_step));
@@ -176,7 +178,9 @@ impl Owner {
             let rows = rows.min(free);
             self.cache.extend(sequence.id, rows)?;
             let tokens = &sequence.pending()[..rows];
-            batch.push_run(sequence.id, sequence.cached(), tokens, rows == pending);
+            let vocab = self.model.vocab_size();
+            let wants = if rows == pending { sequence.wants(vocab) } else { Wants::Nothing };
+            batch.push_run(sequence.id, sequence.cached(), tokens, wants);
             running.rows = rows;
             free -= rows;
             if pending > 1 {
@@ -187,9 +191,8 @@ impl Owner {
     }
 
     /// Hands each sequence whose last row is done its logits.
-    fn accept(&mut self) {
-        let vocab = self.model.vocab_size();
-        let mut logits = self.logits.chunks_exact(vocab);
+    fn accept(&mut self) -> Result<(), Error> {
+        let mut rows = self.outputs.rows();
         let mut ended = vec![];
         for (index, running) in self.running.iter_mut().enumerate() {
             if running.rows == 0 {
@@ -199,13 +202,17 @@ impl Owner {
             if !running.sequence.pending().is_empty() {
                 continue;
             }
-            let Some(row) = logits.next() else { break };
+            let Some(row) = rows.next() else { break };
             match running.sequence.accept(row) {
                 Ok(Next::Continue) => {}
+                Ok(Next::Again) => {
+                    self.cache.truncate(running.sequence.id, running.sequence.cached())?;
+                }
                 Ok(Next::Finished(reason, stop)) => ended.push((index, Ok((reason, stop)))),
                 Err(error) => ended.push((index, Err(error))),
             }
         }
+        drop(rows);
         for (index, end) in ended.into_iter().rev() {
             match end {
                 Ok((reason, stop)) => self.end(index, reason, stop),
@@ -215,6 +222,7 @@ impl Owner {
                 }
             }
         }
+        Ok(())
     }
 
     /// Aims at the step time that is wanted, by at most a factor of two a step.
