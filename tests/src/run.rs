@@ -2,7 +2,7 @@
 
 use setun::{
     Device, DeviceOptions, Model,
-    forward::{Batch, Model as Forward, PagedCache, SequenceId},
+    forward::{Batch, Model as Forward, Outputs, PagedCache, SequenceId, Wants},
 };
 
 /// A model on a device, with a cache.
@@ -60,13 +60,13 @@ impl Runner {
         for &(sequence, tokens) in runs {
             let position = self.cache.len(sequence).expect("a sequence");
             self.cache.extend(sequence, tokens.len()).expect("room in the cache");
-            batch.push_run(sequence, position, tokens, true);
+            batch.push_run(sequence, position, tokens, Wants::Logits);
         }
-        batch.rows.iter_mut().for_each(|row| row.wants_logits = true);
-        let mut logits = vec![];
-        pollster::block_on(self.model.forward(&batch, &mut self.cache, &mut logits))
+        batch.want_logits(0);
+        let mut outputs = Outputs::default();
+        pollster::block_on(self.model.forward(&batch, &mut self.cache, &mut outputs))
             .expect("a step");
-        logits.chunks_exact(self.model.vocab_size()).map(<[f32]>::to_vec).collect()
+        outputs.logits().chunks_exact(self.model.vocab_size()).map(<[f32]>::to_vec).collect()
     }
 
     /// Logits of all positions of a text, in chunks.

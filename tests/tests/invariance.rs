@@ -23,7 +23,7 @@ fn every_device_thread_count_and_chunk() {
     for model in MODELS {
         let ids = Golden::read(model).ids("p130.ids");
         for cache in CACHES {
-            for head in [HeadType::Stored, HeadType::Int8] {
+            for head in [HeadType::Stored, HeadType::Screened, HeadType::Int8] {
                 let expected = bits(&runner(model, scalar(cache, head)).logits(&ids, ids.len()));
                 for device in devices() {
                     // The definitions have one thread, and take their time.

@@ -48,9 +48,9 @@ pub(crate) struct MemoryArgs {
     #[arg(long, value_enum, default_value_t = Kv::F16)]
     pub(crate) kv: Kv,
 
-    /// How the output head is kept
-    #[arg(long, value_enum, default_value_t = Head::Stored)]
-    pub(crate) head: Head,
+    /// How the output head is kept [default: screened where that pays, else stored]
+    #[arg(long, value_enum)]
+    pub(crate) head: Option<Head>,
 }
 
 /// Element types of the KV cache.
@@ -65,11 +65,12 @@ pub(crate) enum Kv {
 }
 
 /// Ways to keep the head.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Head {
     /// As the checkpoint stores it
     Stored,
+    /// With 7 bits of each element beside it: less to read, the same choices
+    Screened,
     /// Rounded to int8 rows: less to read, slightly other logits
     Int8,
 }
@@ -162,7 +163,7 @@ pub(crate) fn start(
     let builder = Engine::builder(model)
         .device(device.device()?)
         .cache_type(memory.kv.into())
-        .head_type(memory.head.into())
+        .head_type(memory.head())
         .contexts(contexts);
     let builder = match device.threads() {
         Some(threads) => builder.threads(threads),
@@ -203,11 +204,14 @@ impl From<Kv> for CacheType {
     }
 }
 
-impl From<Head> for HeadType {
-    fn from(head: Head) -> Self {
-        match head {
-            Head::Stored => Self::Stored,
-            Head::Int8 => Self::Int8,
+impl MemoryArgs {
+    /// The head, as the engine takes it.
+    pub(crate) fn head(self) -> HeadType {
+        match self.head {
+            None => HeadType::Auto,
+            Some(Head::Stored) => HeadType::Stored,
+            Some(Head::Screened) => HeadType::Screened,
+            Some(Head::Int8) => HeadType::Int8,
         }
     }
 }

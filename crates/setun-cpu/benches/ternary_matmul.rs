@@ -79,7 +79,7 @@ fn speeds(options: CpuOptions, outputs: usize, columns: usize, rows: usize) -> [
         positions: (0..).take(rows).collect(),
         slots: vec![0; rows],
         block_tables: vec![vec![BlockId(0)]],
-        wanted: vec![],
+        ..BatchInputs::default()
     };
     let mut times: Vec<Duration> = (0..if rows == 1 { 101 } else { 9 })
         .map(|_| {

@@ -14,6 +14,7 @@ use setun_ops::{
 };
 
 use crate::{
+    best::{BestScratch, Screening},
     error::CpuError,
     float_mode,
     isa::Isa,
@@ -48,6 +49,7 @@ pub struct CpuBackend {
     // One of each for each member.
     scratch: Vec<Mutex<Scratch>>,
     sums: Vec<RwLock<MemberSums>>,
+    best: BestScratch,
 }
 
 impl CpuBackend {
@@ -68,7 +70,7 @@ impl CpuBackend {
         let members = 0..team.threads();
         let scratch = members.clone().map(|member| Mutex::new(Scratch::of_member(member)));
         let (scratch, sums) = (scratch.collect(), members.map(|_| RwLock::default()).collect());
-        Ok(Self { isa, team, scratch, sums })
+        Ok(Self { isa, team, scratch, sums, best: BestScratch::default() })
     }
 
     /// The level in use.
@@ -81,6 +83,12 @@ impl CpuBackend {
     #[must_use]
     pub fn threads(&self) -> usize {
         self.team.threads()
+    }
+
+    /// What [`Op::Best`] did so far, over all steps.
+    #[must_use]
+    pub fn screening(&self) -> Screening {
+        self.best.screening
     }
 
     fn each_scratch(
@@ -131,6 +139,12 @@ impl Backend for CpuBackend {
             let sums = sums.get_mut().unwrap_or_else(PoisonError::into_inner);
             step.columns().try_for_each(|matrix| sums.grow(matrix, plan.rows()))?;
         }
+        for op in plan.ops() {
+            if let Op::Best { table, out, .. } = op {
+                self.team.step(|crew| weights[table.0 as usize].make_screen(crew));
+                self.best.grow(&step.weights, *table, plan.buffer(*out).width)?;
+            }
+        }
         Ok(step)
     }
 
@@ -146,8 +160,9 @@ impl Backend for CpuBackend {
         }
         self.grow_scores(&step.plan, inputs)?;
         let (isa, scratch, sums) = (self.isa, self.scratch.as_slice(), self.sums.as_slice());
+        let best = &mut self.best;
         self.team.step(|crew| {
-            let resources = Resources { step, cache, inputs, crew, scratch, sums };
+            let resources = Resources { step, cache, inputs, crew, scratch, sums, best };
             match isa {
                 #[cfg(target_arch = "x86_64")]
                 Isa::Avx512(avx512) => walk(avx512, resources),

@@ -28,29 +28,58 @@ const TILE_TOKENS: usize = 4;
 
 impl<D: TernaryDot> Walk<'_, D> {
     pub(crate) fn head(&self, buffers: &mut Buffers, x: BufferId, table: WeightId, out: BufferId) {
-        let (simd, rows, table) = (self.isa.lanes(), self.rows(out), self.weights.dense(table));
+        let (rows, table) = (self.rows(out), self.weights.dense(table));
         buffers.write_floats(out, |buffers, out| {
-            let (x, vocab) = (buffers.floats(x), out.width);
-            let out = Grid::new(&mut out.values[..rows * vocab], vocab).tiles(rows.max(1), RUN);
-            self.each(out, |scratch, _, mut tile| match table.values() {
-                DenseValues::F32(values) => logits(simd, x, values, None, &mut tile),
-                DenseValues::F16(values) => logits(simd, x, values, None, &mut tile),
-                DenseValues::Bf16(values) => logits(simd, x, values, None, &mut tile),
-                DenseValues::Int8Rows { codes, scales } => {
-                    logits(simd, x, codes, Some(scales), &mut tile);
-                }
-                DenseValues::Ternary(_) => {
-                    ternary_logits(simd, x, table, &mut scratch.row[..x.width], &mut tile);
-                }
-            });
+            self.logits(table, buffers.floats(x), 0..rows, &mut out.values[..rows * out.width]);
         });
+    }
+
+    /// Logits of some rows of `x`: `[rows, vocab]`.
+    pub(crate) fn logits(
+        &self,
+        table: &DenseMatrix,
+        x: &Floats,
+        rows: Range<usize>,
+        out: &mut [f32],
+    ) {
+        let simd = self.isa.lanes();
+        let x = Rows { x, first: rows.start };
+        let out = Grid::new(out, table.rows()).tiles(rows.len().max(1), RUN);
+        self.each(out, |scratch, _, mut tile| match table.values() {
+            DenseValues::F32(values) => logits(simd, x, values, None, &mut tile),
+            DenseValues::F16(values) => logits(simd, x, values, None, &mut tile),
+            DenseValues::Bf16(values) => logits(simd, x, values, None, &mut tile),
+            DenseValues::Int8Rows { codes, scales } => {
+                logits(simd, x, codes, Some(scales), &mut tile);
+            }
+            DenseValues::Ternary(_) => {
+                ternary_logits(simd, x, table, &mut scratch.row[..x.width()], &mut tile);
+            }
+        });
+    }
+}
+
+/// The hidden rows from `first` on.
+#[derive(Clone, Copy)]
+struct Rows<'a> {
+    x: &'a Floats,
+    first: usize,
+}
+
+impl<'a> Rows<'a> {
+    fn width(self) -> usize {
+        self.x.width
+    }
+
+    fn row(self, row: usize) -> &'a [f32] {
+        self.x.row(self.first + row)
     }
 }
 
 /// Logits of a run of tokens for all rows.
 fn logits<S: Simd, E: Element>(
     simd: S,
-    x: &Floats,
+    x: Rows<'_>,
     table: &[E],
     scales: Option<&[f32]>,
     tile: &mut Tile<'_, f32>,
@@ -60,7 +89,7 @@ fn logits<S: Simd, E: Element>(
         let run = first..tokens.end.min(first + TILE_TOKENS);
         // Beyond the run's last token it is repeated.
         let rows = std::array::from_fn(|index| {
-            &table[(first + index).min(run.end - 1) * x.width..][..x.width]
+            &table[(first + index).min(run.end - 1) * x.width()..][..x.width()]
         });
         for row in tile.rows() {
             let sums = dots_of(simd, x.row(row), rows);
@@ -81,6 +110,23 @@ fn store(y: &mut [f32], sums: [f32; TILE_TOKENS], scales: Option<&[f32]>, run: R
     }
 }
 
+/// The logits of some tokens of a float table, `[tokens]`.
+pub(crate) fn logits_of<S: Simd, E: Element>(
+    simd: S,
+    x: &[f32],
+    table: &[E],
+    tokens: &[u32],
+    out: &mut [f32],
+) {
+    for (tokens, out) in tokens.chunks(TILE_TOKENS).zip(out.chunks_mut(TILE_TOKENS)) {
+        let rows = std::array::from_fn(|index| {
+            let token = tokens[index.min(tokens.len() - 1)] as usize;
+            &table[token * x.len()..][..x.len()]
+        });
+        out.copy_from_slice(&dots_of(simd, x, rows)[..out.len()]);
+    }
+}
+
 fn dots_of<S: Simd, E: Element>(
     simd: S,
     x: &[f32],
@@ -95,7 +141,7 @@ fn dots_of<S: Simd, E: Element>(
 /// Logits of a ternary table, whose rows are widened with their scales first.
 fn ternary_logits<S: Simd>(
     simd: S,
-    x: &Floats,
+    x: Rows<'_>,
     table: &DenseMatrix,
     widened: &mut [f32],
     tile: &mut Tile<'_, f32>,

@@ -3,8 +3,8 @@
 //! Start at [`CpuBackend`]: it holds a thread team and one instruction set, chosen when it is
 //! made. `walk.rs` leads the team through a plan; each operation has one file, named like its
 //! definition. Float operations are written once over sixteen virtual lanes (`lanes.rs`); only
-//! `ternary_dot.rs`, the integer loop, exists more than once, in a folder for each instruction
-//! set.
+//! the integer loops, `ternary_dot.rs` and `screen_dot.rs`, exist more than once, in a folder for
+//! each instruction set.
 //!
 //! - Every function returns the same bits as its namesake in `setun-ops`, on every machine, for
 //!   any number of threads and any batch. There is no fast mode.
@@ -23,6 +23,7 @@
 mod aarch64;
 mod attention;
 mod backend;
+mod best;
 mod column_sums;
 mod embed;
 mod error;
@@ -37,6 +38,8 @@ mod quantize;
 mod rms_norm;
 mod rope_append;
 mod scratch;
+mod screen;
+mod screen_dot;
 mod split;
 mod step;
 mod team;
@@ -54,6 +57,7 @@ mod x86_64;
 pub mod testing;
 
 pub use backend::{CpuBackend, CpuOptions, MAX_THREADS};
+pub use best::Screening;
 pub use error::CpuError;
 pub use level::Level;
 pub use step::{CpuStep, CpuWeight};

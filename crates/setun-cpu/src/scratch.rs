@@ -41,7 +41,7 @@ impl ScratchSize {
                 Op::Quantize { x, norm: Some(_), .. } => {
                     size.row = size.row.max(plan.buffer(*x).width);
                 }
-                Op::Head { x, table, .. } => {
+                Op::Head { x, table, .. } | Op::Best { x, table, .. } => {
                     if matches!(weights.dense(*table).values(), DenseValues::Ternary(_)) {
                         size.row = size.row.max(plan.buffer(*x).width);
                     }

@@ -1,18 +1,23 @@
 //! A plan made ready: its weights and buffers.
 
-use std::{ops::Range, sync::Arc, time::Duration};
+use std::{
+    ops::Range,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use setun_ops::{
     DenseMatrix, Op, OpsError, Plan, TernaryMatrix,
     backend::check_weights,
+    best::Ranked,
     op::{BufferId, WeightId},
-    plan::BufferKind,
+    plan::{BufferKind, BufferSpec},
     rope_append::RopeTable,
     ternary::padded_columns,
     weight::{WeightData, WeightSpec},
 };
 
-use crate::ternary_columns::TernaryColumns;
+use crate::{screen::Screen, team::Crew, ternary_columns::TernaryColumns};
 
 /// A plan with its weights and buffers, made by [`CpuBackend`](crate::CpuBackend).
 #[derive(Debug)]
@@ -50,6 +55,9 @@ impl CpuStep {
                     scales: zeroed(rows, "a buffer")?,
                     sums: zeroed(rows, "a buffer")?,
                 }),
+                BufferKind::Ranked => {
+                    Buffer::Ranked(RankedRows { width, values: zeroed(rows * width, "a buffer")? })
+                }
             })
         });
         let buffers = Buffers(buffers.collect::<Result<_, OpsError>>()?);
@@ -75,20 +83,19 @@ impl CpuStep {
         if rows.start > rows.end || rows.end > self.plan.buffer_rows(id) {
             return Err(error("rows out of range"));
         }
-        let wrong_size = || error("destination of another size");
+        let BufferSpec { kind, width, .. } = self.plan.buffer(id);
+        if out.len() != rows.len() * width * kind.element_bytes() {
+            return Err(error("destination of another size"));
+        }
+        let elements = rows.start * width..rows.end * width;
         match buffer {
-            Buffer::F32(Floats { width, values }) => {
-                let bytes: &[u8] =
-                    bytemuck::cast_slice(&values[rows.start * width..rows.end * width]);
-                if bytes.len() != out.len() {
-                    return Err(wrong_size());
-                }
-                out.copy_from_slice(bytes);
+            Buffer::F32(floats) => {
+                out.copy_from_slice(bytemuck::cast_slice(&floats.values[elements]));
+            }
+            Buffer::Ranked(ranked) => {
+                out.copy_from_slice(bytemuck::cast_slice(&ranked.values[elements]));
             }
             Buffer::Quantized(quantized) => {
-                if out.len() != rows.len() * quantized.width {
-                    return Err(wrong_size());
-                }
                 for (out, row) in out.chunks_exact_mut(quantized.width.max(1)).zip(rows) {
                     out.copy_from_slice(bytemuck::cast_slice(
                         &quantized.row(row)[..quantized.width],
@@ -100,20 +107,24 @@ impl CpuStep {
     }
 }
 
-/// A weight in the form in which it is kept.
+/// A weight in the form in which it is kept, with its screen once a plan has asked for one.
+/// Clones share both.
 #[derive(Clone, Debug)]
 pub struct CpuWeight(Arc<Kept>);
 
 #[derive(Debug)]
 enum Kept {
-    /// As it came.
-    Plain(WeightData),
+    /// As it came, and the screen of a table.
+    Plain {
+        data: WeightData,
+        screen: OnceLock<Option<Screen>>,
+    },
     Columns(TernaryColumns),
 }
 
 impl CpuWeight {
-    pub(crate) fn plain(weight: WeightData) -> Self {
-        Self(Arc::new(Kept::Plain(weight)))
+    pub(crate) fn plain(data: WeightData) -> Self {
+        Self(Arc::new(Kept::Plain { data, screen: OnceLock::new() }))
     }
 
     pub(crate) fn columns(matrix: TernaryColumns) -> Self {
@@ -122,8 +133,15 @@ impl CpuWeight {
 
     fn spec(&self) -> WeightSpec {
         match &*self.0 {
-            Kept::Plain(data) => data.spec(),
+            Kept::Plain { data, .. } => data.spec(),
             Kept::Columns(matrix) => matrix.spec(),
+        }
+    }
+
+    /// Makes the screen of a table, if there is none yet and it can have one.
+    pub(crate) fn make_screen(&self, crew: &Crew<'_>) {
+        if let Kept::Plain { data: WeightData::Dense(table), screen } = &*self.0 {
+            screen.get_or_init(|| Screen::new(table, crew));
         }
     }
 }
@@ -156,34 +174,42 @@ impl Weights {
     pub(crate) fn columns(&self, id: WeightId) -> Option<&TernaryColumns> {
         match self.kept(id) {
             Kept::Columns(matrix) => Some(matrix),
-            Kept::Plain(_) => None,
+            Kept::Plain { .. } => None,
         }
     }
 
     pub(crate) fn ternary(&self, id: WeightId) -> &TernaryMatrix {
         match self.kept(id) {
-            Kept::Plain(WeightData::Ternary(matrix)) => matrix,
+            Kept::Plain { data: WeightData::Ternary(matrix), .. } => matrix,
             other => unreachable!("checked by prepare: {other:?}"),
         }
     }
 
     pub(crate) fn dense(&self, id: WeightId) -> &DenseMatrix {
         match self.kept(id) {
-            Kept::Plain(WeightData::Dense(matrix)) => matrix,
+            Kept::Plain { data: WeightData::Dense(matrix), .. } => matrix,
             other => unreachable!("checked by prepare: {other:?}"),
+        }
+    }
+
+    /// The screen of a table, if it has one.
+    pub(crate) fn screen(&self, id: WeightId) -> Option<&Screen> {
+        match self.kept(id) {
+            Kept::Plain { screen, .. } => screen.get()?.as_ref(),
+            Kept::Columns(_) => None,
         }
     }
 
     pub(crate) fn vector(&self, id: WeightId) -> &[f32] {
         match self.kept(id) {
-            Kept::Plain(WeightData::Vector(values)) => values,
+            Kept::Plain { data: WeightData::Vector(values), .. } => values,
             other => unreachable!("checked by prepare: {other:?}"),
         }
     }
 
     pub(crate) fn rope(&self, id: WeightId) -> &RopeTable {
         match self.kept(id) {
-            Kept::Plain(WeightData::Rope(table)) => table,
+            Kept::Plain { data: WeightData::Rope(table), .. } => table,
             other => unreachable!("checked by prepare: {other:?}"),
         }
     }
@@ -197,6 +223,7 @@ pub(crate) struct Buffers(Vec<Buffer>);
 enum Buffer {
     F32(Floats),
     Quantized(Quantized),
+    Ranked(RankedRows),
 }
 
 /// An `f32` buffer `[rows, width]`.
@@ -204,6 +231,13 @@ enum Buffer {
 pub(crate) struct Floats {
     pub(crate) width: usize,
     pub(crate) values: Vec<f32>,
+}
+
+/// A buffer of ranked tokens, `[rows, width]`.
+#[derive(Debug, Default)]
+pub(crate) struct RankedRows {
+    pub(crate) width: usize,
+    pub(crate) values: Vec<Ranked>,
 }
 
 /// A quantized buffer.
@@ -223,14 +257,14 @@ impl Buffers {
     pub(crate) fn floats(&self, id: BufferId) -> &Floats {
         match &self.0[id.0 as usize] {
             Buffer::F32(floats) => floats,
-            Buffer::Quantized(_) => unreachable!("checked with the plan"),
+            _ => unreachable!("checked with the plan"),
         }
     }
 
     pub(crate) fn quantized(&self, id: BufferId) -> &Quantized {
         match &self.0[id.0 as usize] {
             Buffer::Quantized(quantized) => quantized,
-            Buffer::F32(_) => unreachable!("checked with the plan"),
+            _ => unreachable!("checked with the plan"),
         }
     }
 
@@ -238,7 +272,7 @@ impl Buffers {
     pub(crate) fn write_floats(&mut self, id: BufferId, write: impl FnOnce(&Self, &mut Floats)) {
         let mut taken = match &mut self.0[id.0 as usize] {
             Buffer::F32(floats) => std::mem::take(floats),
-            Buffer::Quantized(_) => unreachable!("checked with the plan"),
+            _ => unreachable!("checked with the plan"),
         };
         write(self, &mut taken);
         self.0[id.0 as usize] = Buffer::F32(taken);
@@ -252,10 +286,26 @@ impl Buffers {
     ) {
         let mut taken = match &mut self.0[id.0 as usize] {
             Buffer::Quantized(quantized) => std::mem::take(quantized),
-            Buffer::F32(_) => unreachable!("checked with the plan"),
+            _ => unreachable!("checked with the plan"),
         };
         write(self, &mut taken);
         self.0[id.0 as usize] = Buffer::Quantized(taken);
+    }
+}
+
+impl Buffers {
+    /// Takes a buffer out while `write` writes to it; the others can be read.
+    pub(crate) fn write_ranked(
+        &mut self,
+        id: BufferId,
+        write: impl FnOnce(&Self, &mut RankedRows),
+    ) {
+        let mut taken = match &mut self.0[id.0 as usize] {
+            Buffer::Ranked(ranked) => std::mem::take(ranked),
+            _ => unreachable!("checked with the plan"),
+        };
+        write(self, &mut taken);
+        self.0[id.0 as usize] = Buffer::Ranked(taken);
     }
 }
 

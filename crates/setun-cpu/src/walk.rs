@@ -13,7 +13,9 @@ use setun_ops::{
 };
 
 use crate::{
+    best::BestScratch,
     scratch::Scratch,
+    screen_dot::ScreenDot,
     split::{Claims, Parts},
     step::{CpuStep, Weights},
     team::Crew,
@@ -29,11 +31,12 @@ pub(crate) struct Resources<'a> {
     pub(crate) crew: &'a Crew<'a>,
     pub(crate) scratch: &'a [Mutex<Scratch>],
     pub(crate) sums: &'a [RwLock<MemberSums>],
+    pub(crate) best: &'a mut BestScratch,
 }
 
 /// Runs all ops of a plan.
-pub(crate) fn walk<D: TernaryDot>(isa: D, resources: Resources<'_>) {
-    let Resources { step, cache, inputs, crew, scratch, sums } = resources;
+pub(crate) fn walk<D: ScreenDot>(isa: D, resources: Resources<'_>) {
+    let Resources { step, cache, inputs, crew, scratch, sums, best } = resources;
     let CpuStep { plan, weights, buffers, times } = step;
     let walk = Walk { isa, plan, weights, inputs, crew, scratch, sums };
     for (index, op) in plan.ops().iter().enumerate() {
@@ -58,6 +61,7 @@ pub(crate) fn walk<D: TernaryDot>(isa: D, resources: Resources<'_>) {
                 walk.gate(buffers, gate, up, *activation, *out);
             }
             Op::Head { x, table, out } => walk.head(buffers, *x, *table, *out),
+            Op::Best { x, table, out } => walk.best(buffers, best, *x, *table, *out),
         }
         if let (Some(begun), Some(times)) = (begun, &mut *times) {
             times.ops[index] = begun.elapsed();

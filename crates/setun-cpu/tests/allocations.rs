@@ -37,8 +37,9 @@ fn a_step_allocates_nothing() {
     for threads in [1, 2] {
         let options = CpuOptions { level: None, threads: Some(threads) };
         let Ok(mut backend) = CpuBackend::new(options) else { continue };
-        for seed in 0..40 {
-            let case = Case::new("model", seed).expect("a subject");
+        let subjects = ["model", "best"].into_iter();
+        for (subject, seed) in subjects.flat_map(|name| (0..40).map(move |seed| (name, seed))) {
+            let case = Case::new(subject, seed).expect("a subject");
             let weights = case.upload(&mut backend).unwrap();
             let mut step = backend.prepare(&case.plan, &weights).unwrap();
             let is_timed = seed % 2 == 1;
@@ -48,7 +49,7 @@ fn a_step_allocates_nothing() {
                 let before = ALLOCATIONS.load(Ordering::Relaxed);
                 backend.run(&mut step, &mut cache, inputs).unwrap();
                 let allocated = ALLOCATIONS.load(Ordering::Relaxed) - before;
-                assert_eq!(allocated, 0, "seed {seed}, {threads} threads");
+                assert_eq!(allocated, 0, "{subject}, seed {seed}, {threads} threads");
                 let timed = backend.times(&step).map(|times| times.ops.len());
                 assert_eq!(timed, is_timed.then_some(case.plan.ops().len()));
             }

@@ -35,6 +35,11 @@ fn column_sums() {
 }
 
 #[test]
+fn screen_dot() {
+    equals("screen_dot");
+}
+
+#[test]
 fn widen() {
     equals("widen");
 }

@@ -72,6 +72,11 @@ fn head() {
 }
 
 #[test]
+fn best() {
+    agrees("best", 150);
+}
+
+#[test]
 fn model() {
     agrees("model", 20);
 }

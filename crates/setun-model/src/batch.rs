@@ -1,9 +1,23 @@
 //! One step's work.
 
+use setun_ops::best::BestRequest;
+
 use crate::cache::SequenceId;
 
+/// What a step is to tell of a row.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Wants {
+    /// Nothing: the row only enters the cache.
+    #[default]
+    Nothing,
+    /// All logits.
+    Logits,
+    /// Some logits: those of the touched tokens and of the best others. A model may give all.
+    Best(BestRequest),
+}
+
 /// One token of a step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BatchRow {
     /// The token.
     pub token: u32,
@@ -11,8 +25,8 @@ pub struct BatchRow {
     pub position: usize,
     /// Its sequence.
     pub sequence: SequenceId,
-    /// Whether its logits are wanted.
-    pub wants_logits: bool,
+    /// What is wanted of it.
+    pub wants: Wants,
 }
 
 /// The rows of one step. Prefill, decode, ragged and continuous batches, forks and
@@ -24,26 +38,28 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Number of rows whose logits are wanted.
+    /// Number of rows of which something is wanted.
     #[must_use]
     pub fn wanted(&self) -> usize {
-        self.rows.iter().filter(|row| row.wants_logits).count()
+        self.rows.iter().filter(|row| row.wants != Wants::Nothing).count()
     }
 
-    /// Appends consecutive tokens of one sequence, the first at `position`; the logits of the
-    /// last are wanted if `last_wanted`.
-    pub fn push_run(
-        &mut self,
-        sequence: SequenceId,
-        position: usize,
-        tokens: &[u32],
-        last_wanted: bool,
-    ) {
+    /// Appends consecutive tokens of one sequence, the first at `position`, with what is wanted
+    /// of the last; of the others it is nothing.
+    pub fn push_run(&mut self, sequence: SequenceId, position: usize, tokens: &[u32], last: Wants) {
         self.rows.extend(tokens.iter().enumerate().map(|(offset, &token)| BatchRow {
             token,
             position: position + offset,
             sequence,
-            wants_logits: last_wanted && offset + 1 == tokens.len(),
+            wants: Wants::Nothing,
         }));
+        if let (Some(row), false) = (self.rows.last_mut(), tokens.is_empty()) {
+            row.wants = last;
+        }
+    }
+
+    /// Wants all logits of the rows from `first` on.
+    pub fn want_logits(&mut self, first: usize) {
+        self.rows[first..].iter_mut().for_each(|row| row.wants = Wants::Logits);
     }
 }

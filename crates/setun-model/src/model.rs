@@ -2,7 +2,9 @@
 
 use futures::future::LocalBoxFuture;
 
-use crate::{batch::Batch, cache::PagedCache, error::ModelError, profile::Profile};
+use crate::{
+    batch::Batch, cache::PagedCache, error::ModelError, outputs::Outputs, profile::Profile,
+};
 
 /// `Send` where there are threads; nothing in WebAssembly, where a GPU's handles are not.
 #[cfg(not(target_family = "wasm"))]
@@ -40,8 +42,8 @@ pub trait Model: MaybeSend {
     /// Most rows of a step.
     fn max_rows(&self) -> usize;
 
-    /// Runs one step and writes the wanted rows' logits, in order, to `logits`
-    /// `[wanted, vocab]`, which is resized.
+    /// Runs one step and writes what the wanted rows asked for, in order, to `outputs`. If one
+    /// of them wants all logits, all get theirs.
     ///
     /// # Errors
     ///
@@ -51,7 +53,7 @@ pub trait Model: MaybeSend {
         &'a mut self,
         batch: &'a Batch,
         cache: &'a mut PagedCache,
-        logits: &'a mut Vec<f32>,
+        outputs: &'a mut Outputs,
     ) -> LocalBoxFuture<'a, Result<(), ModelError>>;
 
     /// Has the steps from now on timed, op by op, where that is possible; or no longer.

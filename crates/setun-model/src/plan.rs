@@ -13,10 +13,23 @@ use crate::layout::{LayerLayout, Layout, LinearLayout};
 pub struct ModelPlan {
     /// The plan.
     pub plan: Plan,
-    /// Logits of the wanted rows, `[wanted, vocab]`.
-    pub logits: BufferId,
+    /// What the wanted rows asked for: logits `[wanted, vocab]`, or ranked tokens
+    /// `[wanted, capacity]`.
+    pub output: BufferId,
     /// What else can be read after a step, where it was asked for.
     pub taps: Taps,
+}
+
+/// What the end of a plan computes of the wanted rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum HeadOutput {
+    /// All logits.
+    Logits,
+    /// The best tokens and the touched ones.
+    Best {
+        /// Most tokens of a row.
+        capacity: usize,
+    },
 }
 
 /// Buffers between the operations, for tests against reference outputs.
@@ -42,6 +55,7 @@ pub fn model_plan(
     activation: Activation,
     cache: CacheSpec,
     (rows, wanted): (usize, usize),
+    head: HeadOutput,
     keep: bool,
 ) -> Result<ModelPlan, OpsError> {
     let mut plan = PlanBuilder::new(rows, wanted, layout.specs.clone(), cache);
@@ -55,9 +69,9 @@ pub fn model_plan(
         hidden = steps.feed_forward(layer, hidden);
         steps.taps.hidden.push(hidden);
     }
-    let logits = steps.head(hidden);
+    let output = steps.head(hidden, head);
     let taps = if keep { steps.taps } else { Taps::default() };
-    Ok(ModelPlan { plan: steps.plan.finish()?, logits, taps })
+    Ok(ModelPlan { plan: steps.plan.finish()?, output, taps })
 }
 
 struct Steps<'a> {
@@ -157,16 +171,24 @@ impl Steps<'_> {
         }
     }
 
-    fn head(&mut self, hidden: BufferId) -> BufferId {
+    fn head(&mut self, hidden: BufferId, output: HeadOutput) -> BufferId {
         let width = self.hidden_size();
         let x = self.plan.buffer(BufferKind::F32, width, RowSet::Wanted);
         self.plan.push(Op::RmsNorm { x: hidden, norm: self.layout.final_norm, out: x });
         let table = self.layout.head;
-        let vocab = self.dense_rows();
-        let out = self.plan.buffer(BufferKind::F32, vocab, RowSet::Wanted);
-        self.plan.push(Op::Head { x, table, out });
         self.taps.normed = Some(x);
-        out
+        match output {
+            HeadOutput::Logits => {
+                let out = self.plan.buffer(BufferKind::F32, self.dense_rows(), RowSet::Wanted);
+                self.plan.push(Op::Head { x, table, out });
+                out
+            }
+            HeadOutput::Best { capacity } => {
+                let out = self.plan.buffer(BufferKind::Ranked, capacity, RowSet::Wanted);
+                self.plan.push(Op::Best { x, table, out });
+                out
+            }
+        }
     }
 
     fn norm(&mut self, x: BufferId, norm: Norm) -> BufferId {

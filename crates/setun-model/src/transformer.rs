@@ -5,16 +5,18 @@ use std::collections::{BTreeMap, HashMap};
 use futures::future::{FutureExt, LocalBoxFuture};
 use setun_checkpoint::ModelConfig;
 use setun_ops::{
-    Backend, BatchInputs, BufferId, CacheElement, CacheSpec, OpsError, Plan, Usage, op::Activation,
+    Backend, BatchInputs, BufferId, CacheElement, CacheSpec, OpsError, Plan, Usage,
+    best::BestRequest, op::Activation,
 };
 
 use crate::{
-    batch::Batch,
+    batch::{Batch, Wants},
     cache::PagedCache,
     error::ModelError,
     layout::Layout,
     model::{MaybeSend, Model},
-    plan::{ModelPlan, model_plan},
+    outputs::Outputs,
+    plan::{HeadOutput, ModelPlan, model_plan},
     profile::{Profile, Profiler},
     weights::Weights,
 };
@@ -31,6 +33,9 @@ const GROWTH: usize = 8;
 /// Prepared steps that are kept, each with buffers of its own.
 const KEPT_STEPS: usize = 12;
 
+/// Least capacity of a ranked row; others are powers of two.
+const LEAST_CAPACITY: usize = 16;
+
 /// Choices that do not belong to the checkpoint.
 #[derive(Clone, Copy, Debug)]
 pub struct TransformerOptions {
@@ -38,11 +43,14 @@ pub struct TransformerOptions {
     pub cache_element: CacheElement,
     /// Positions of a cache block.
     pub block_positions: usize,
+    /// Whether rows that want no more than their best tokens get just these, from
+    /// [`Op::Best`](setun_ops::Op::Best). Otherwise they get all logits.
+    pub ranked: bool,
 }
 
 impl Default for TransformerOptions {
     fn default() -> Self {
-        Self { cache_element: CacheElement::F16, block_positions: BLOCK_POSITIONS }
+        Self { cache_element: CacheElement::F16, block_positions: BLOCK_POSITIONS, ranked: false }
     }
 }
 
@@ -57,14 +65,18 @@ pub struct Transformer<B: Backend> {
     spec: CacheSpec,
     cache: B::Cache,
     cache_blocks: usize,
-    steps: BTreeMap<(usize, usize), Step<B>>, // by buckets of rows and wanted rows
-    clock: u64,                               // of steps
-    profile: Option<Profile>,                 // of the last step, where steps are timed
+    ranked: bool,
+    steps: BTreeMap<Key, Step<B>>,
+    clock: u64,               // of steps
+    profile: Option<Profile>, // of the last step, where steps are timed
 }
+
+/// Buckets of rows and wanted rows, and what the head is to give.
+type Key = (usize, usize, HeadOutput);
 
 struct Step<B: Backend> {
     prepared: B::Prepared,
-    logits: BufferId,
+    output: BufferId,
     used: u64,
     profiler: Option<Profiler>,
 }
@@ -104,8 +116,7 @@ impl<B: Backend> Transformer<B> {
         let weights = weights.map(|(weight, usage)| backend.upload(weight, usage));
         let weights = weights.collect::<Result<_, _>>()?;
         let cache = backend.create_cache(&spec, 0)?;
-        let steps = BTreeMap::new();
-        Ok(Self {
+        let mut transformer = Self {
             backend,
             config,
             layout,
@@ -115,10 +126,18 @@ impl<B: Backend> Transformer<B> {
             spec,
             cache,
             cache_blocks: 0,
-            steps,
+            ranked: options.ranked,
+            steps: BTreeMap::new(),
             clock: 0,
             profile: None,
-        })
+        };
+        if options.ranked {
+            // What a backend makes of the head's table is part of loading, not of the first step.
+            let key = (1, 1, HeadOutput::Best { capacity: LEAST_CAPACITY });
+            let step = transformer.prepare(key)?;
+            transformer.steps.insert(key, step);
+        }
+        Ok(transformer)
     }
 
     /// The configuration.
@@ -139,8 +158,12 @@ impl<B: Backend> Transformer<B> {
     ///
     /// As [`model_plan`].
     pub fn plan(&self, rows: usize, wanted: usize, keep: bool) -> Result<ModelPlan, OpsError> {
-        let bucket = buckets(rows, wanted);
-        model_plan(&self.layout, self.config.activation, self.spec, bucket, keep)
+        self.plan_of((bucket(rows), bucket(wanted), HeadOutput::Logits), keep)
+    }
+
+    fn plan_of(&self, (rows, wanted, head): Key, keep: bool) -> Result<ModelPlan, OpsError> {
+        let rows = (rows, wanted);
+        model_plan(&self.layout, self.config.activation, self.spec, rows, head, keep)
     }
 
     /// Runs one step of a plan made by the caller, and lets it read any buffer.
@@ -156,16 +179,13 @@ impl<B: Backend> Transformer<B> {
         reads: &[(BufferId, usize)], // buffer and rows
     ) -> Result<Vec<Vec<u8>>, ModelError> {
         let mut prepared = self.backend.prepare(plan, &self.weights)?;
-        let inputs = self.start(batch, cache)?;
+        let mut inputs = self.start(batch, cache)?;
+        inputs.best.clear(); // the plan gives all logits
         self.backend.run(&mut prepared, &mut self.cache, &inputs)?;
         let mut results = vec![];
         for &(buffer, rows) in reads {
             let spec = plan.buffer(buffer);
-            let element = match spec.kind {
-                setun_ops::plan::BufferKind::F32 => 4,
-                setun_ops::plan::BufferKind::Quantized => 1,
-            };
-            let mut out = vec![0; rows * spec.width * element];
+            let mut out = vec![0; rows * spec.width * spec.kind.element_bytes()];
             self.backend.read(&prepared, buffer, 0..rows, &mut out).await?;
             results.push(out);
         }
@@ -173,17 +193,17 @@ impl<B: Backend> Transformer<B> {
     }
 
     /// A step for a bucket; the one that was not used for the longest time makes room for it.
-    fn prepare(&mut self, key: (usize, usize)) -> Result<Step<B>, ModelError> {
+    fn prepare(&mut self, key: Key) -> Result<Step<B>, ModelError> {
         if self.steps.len() >= KEPT_STEPS
             && let Some((&oldest, _)) = self.steps.iter().min_by_key(|(_, step)| step.used)
         {
             self.steps.remove(&oldest);
         }
-        let ModelPlan { plan, logits, .. } = self.plan(key.0, key.1, false)?;
+        let ModelPlan { plan, output, .. } = self.plan_of(key, false)?;
         let mut prepared = self.backend.prepare(&plan, &self.weights)?;
         let is_timed = self.profile.is_some() && self.backend.time(&mut prepared);
         let profiler = is_timed.then(|| Profiler::new(&plan, &self.layout, &self.weight_bytes));
-        Ok(Step { prepared, logits, used: self.clock, profiler })
+        Ok(Step { prepared, output, used: self.clock, profiler })
     }
 
     /// Checks the batch, grows the cache and makes pending copies.
@@ -210,11 +230,18 @@ impl<B: Backend> Transformer<B> {
         &mut self,
         batch: &Batch,
         cache: &mut PagedCache,
-        logits: &mut Vec<f32>,
+        outputs: &mut Outputs,
     ) -> Result<(), ModelError> {
-        let inputs = self.start(batch, cache)?;
+        let mut inputs = self.start(batch, cache)?;
         let wanted = inputs.wanted.len();
-        let key = buckets(inputs.rows(), wanted);
+        let head = if self.ranked && inputs.best.len() == wanted {
+            let tokens = inputs.best.iter().map(BestRequest::tokens).max().unwrap_or(0);
+            HeadOutput::Best { capacity: tokens.max(LEAST_CAPACITY).next_power_of_two() }
+        } else {
+            inputs.best.clear();
+            HeadOutput::Logits
+        };
+        let key = (bucket(inputs.rows()), bucket(wanted), head);
         let step = match self.steps.remove(&key) {
             Some(step) => step,
             None => self.prepare(key)?,
@@ -228,9 +255,15 @@ impl<B: Backend> Transformer<B> {
         {
             profiler.write(times, &inputs, profile);
         }
-        logits.resize(wanted * self.config.vocab_size, 0.0);
-        let out = bytemuck::cast_slice_mut(logits);
-        self.backend.read(&step.prepared, step.logits, 0..wanted, out).await?;
+        let out: &mut [u8] = match head {
+            HeadOutput::Logits => {
+                bytemuck::cast_slice_mut(outputs.logits_mut(wanted, self.config.vocab_size))
+            }
+            HeadOutput::Best { capacity } => {
+                bytemuck::cast_slice_mut(outputs.ranked_mut(wanted, capacity))
+            }
+        };
+        self.backend.read(&step.prepared, step.output, 0..wanted, out).await?;
         Ok(())
     }
 }
@@ -266,9 +299,9 @@ where
         &'a mut self,
         batch: &'a Batch,
         cache: &'a mut PagedCache,
-        logits: &'a mut Vec<f32>,
+        outputs: &'a mut Outputs,
     ) -> LocalBoxFuture<'a, Result<(), ModelError>> {
-        self.step(batch, cache, logits).boxed_local()
+        self.step(batch, cache, outputs).boxed_local()
     }
 
     fn set_profiled(&mut self, profiled: bool) {
@@ -283,13 +316,13 @@ where
     }
 }
 
-/// Rows and wanted rows of the plan that serves a step: the next powers of two, so that steps
-/// of similar size share a plan and its buffers.
-fn buckets(rows: usize, wanted: usize) -> (usize, usize) {
-    let bucket = |rows: usize| rows.max(1).next_power_of_two();
-    (bucket(rows), bucket(wanted))
+/// Rows of the plan that serves a step: the next power of two, so that steps of similar size
+/// share a plan and its buffers.
+fn bucket(rows: usize) -> usize {
+    rows.max(1).next_power_of_two()
 }
 
+/// The inputs of a step, with the requests of those rows that make one.
 fn batch_inputs(batch: &Batch, cache: &PagedCache) -> Result<BatchInputs, ModelError> {
     let found = batch.rows.len();
     if found > MAX_ROWS {
@@ -318,8 +351,11 @@ fn batch_inputs(batch: &Batch, cache: &PagedCache) -> Result<BatchInputs, ModelE
         inputs.tokens.push(row.token);
         inputs.positions.push(narrow("position", row.position)?);
         inputs.slots.push(narrow("slot", slot)?);
-        if row.wants_logits {
+        if row.wants != Wants::Nothing {
             inputs.wanted.push(narrow("row", index)?);
+        }
+        if let Wants::Best(request) = &row.wants {
+            inputs.best.push(request.clone());
         }
     }
     Ok(inputs)

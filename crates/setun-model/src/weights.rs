@@ -5,7 +5,7 @@ mod linear;
 mod targets;
 
 use setun_checkpoint::{ModelConfig, Tensor, TensorInfo, dense, tensor::missing};
-use setun_ops::{WeightData, WeightId, rope_append::RopeTable};
+use setun_ops::{DenseMatrix, WeightData, WeightId, dense::DenseValues, rope_append::RopeTable};
 
 pub(crate) use infos::{Form, TensorInfos};
 use targets::Target;
@@ -34,6 +34,18 @@ impl Weights {
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.data.iter().map(WeightData::bytes).sum()
+    }
+
+    /// The table of the head, where its elements are floats.
+    #[must_use]
+    pub fn float_head(&self) -> Option<&DenseMatrix> {
+        match &self.data[self.layout.head.0 as usize] {
+            WeightData::Dense(table) => match table.values() {
+                DenseValues::F32(_) | DenseValues::F16(_) | DenseValues::Bf16(_) => Some(table),
+                DenseValues::Int8Rows { .. } | DenseValues::Ternary(_) => None,
+            },
+            _ => None,
+        }
     }
 
     /// Replaces the head by its int8-row form; a tied embedding becomes the same table, so

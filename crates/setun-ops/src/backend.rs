@@ -60,7 +60,8 @@ pub trait Backend {
     /// Copies rows of a buffer to the host once they are ready: the only wait.
     ///
     /// A float buffer gives `f32`s in the host's byte order, `[rows, width]`; a quantized one
-    /// gives its int8 codes, `[rows, width]`, without padding.
+    /// gives its int8 codes, `[rows, width]`, without padding; a ranked one gives
+    /// [`Ranked`](crate::best::Ranked)s, `[rows, width]`.
     fn read(
         &mut self,
         step: &Self::Prepared,
@@ -133,6 +134,7 @@ pub fn check_step(
         positions,
         blocks,
         block_positions: cache.block_positions,
+        best: plan.best_limits(),
     })
 }
 

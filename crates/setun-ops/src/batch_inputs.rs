@@ -1,6 +1,6 @@
 //! What changes from step to step: tokens, positions, sequences, block tables.
 
-use crate::{cache::BlockId, error::OpsError};
+use crate::{best::BestRequest, cache::BlockId, error::OpsError};
 
 /// The inputs of one step. All prefill, decode, ragged and continuous batches are this.
 ///
@@ -19,6 +19,9 @@ pub struct BatchInputs {
     pub block_tables: Vec<Vec<BlockId>>,
     /// Rows whose logits are wanted, ascending.
     pub wanted: Vec<u32>,
+    /// What each wanted row asks of the plan's [`Op::Best`](crate::Op::Best), `[wanted]`; empty
+    /// where the plan has none.
+    pub best: Vec<BestRequest>,
 }
 
 impl BatchInputs {
@@ -55,7 +58,29 @@ impl BatchInputs {
             bound("wanted row (ascending)", pair[0] as usize, pair[1] as usize)?;
         }
         self.wanted.iter().try_for_each(|&row| bound("wanted row", row as usize, rows))?;
+        self.check_best(limits.best)?;
         self.check_writes(limits.block_positions)
+    }
+
+    /// Each wanted row asks for tokens that are there and fit its row of the result.
+    fn check_best(&self, limits: Option<(usize, usize)>) -> Result<(), OpsError> {
+        let Some((vocab, capacity)) = limits else {
+            return equal("requests of a plan without `best`", self.best.len(), 0);
+        };
+        equal("requests", self.best.len(), self.wanted.len())?;
+        for BestRequest { k, touched } in &self.best {
+            bound("touched tokens of a request", touched.len(), vocab)?;
+            for pair in touched.windows(2) {
+                bound("touched token (ascending)", pair[0] as usize, pair[1] as usize)?;
+            }
+            touched.iter().try_for_each(|&token| bound("touched token", token as usize, vocab))?;
+            let most = (vocab - touched.len()).min(capacity.saturating_sub(touched.len()));
+            if *k == 0 || *k > most {
+                let what = "tokens beside the touched ones (at least 1)";
+                return Err(OpsError::Inputs { what, expected: most, found: *k });
+            }
+        }
+        Ok(())
     }
 
     /// No two rows write to one place of the cache, and rows of a slot ascend.
@@ -100,6 +125,8 @@ pub struct InputLimits {
     pub blocks: usize,
     /// Positions of a block.
     pub block_positions: usize,
+    /// Tokens and capacity of [`Op::Best`](crate::Op::Best), if the plan has one.
+    pub best: Option<(usize, usize)>,
 }
 
 fn bound(what: &'static str, found: usize, limit: usize) -> Result<(), OpsError> {

@@ -17,6 +17,7 @@
 pub mod attention;
 pub mod backend;
 pub mod batch_inputs;
+pub mod best;
 pub mod cache;
 pub mod cache_values;
 pub mod column_sums;
@@ -37,6 +38,7 @@ pub mod quantize;
 pub mod rms_norm;
 pub mod rope_append;
 pub mod scalar;
+pub mod screen_dot;
 pub mod ternary;
 pub mod ternary_dot;
 pub mod ternary_matmul;

@@ -186,6 +186,16 @@ pub enum Op {
         /// `[rows, vocab]`
         out: BufferId,
     },
+    /// [`best`](crate::best): the exact logits of the best tokens, and of those that the step's
+    /// [`BestRequest`](crate::best::BestRequest)s name.
+    Best {
+        /// Normed hidden rows, `[rows, hidden]`, of the wanted rows.
+        x: BufferId,
+        /// Table `[vocab, hidden]`.
+        table: WeightId,
+        /// Tokens with their logits, `[rows, capacity]`.
+        out: BufferId,
+    },
 }
 
 impl Op {
@@ -202,6 +212,7 @@ impl Op {
             Self::Attention { .. } => "attention",
             Self::Gate { .. } => "gate",
             Self::Head { .. } => "head",
+            Self::Best { .. } => "best",
         }
     }
 
@@ -213,7 +224,8 @@ impl Op {
             Self::Embed { out, .. } => ([None, None], Some(*out)),
             Self::RmsNorm { x, out, .. }
             | Self::Quantize { x, out, .. }
-            | Self::Head { x, out, .. } => ([Some(*x), None], Some(*out)),
+            | Self::Head { x, out, .. }
+            | Self::Best { x, out, .. } => ([Some(*x), None], Some(*out)),
             Self::TernaryMatmul { linear, residual, out, .. } => {
                 ([Some(linear.x), *residual], Some(*out))
             }

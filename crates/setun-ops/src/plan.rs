@@ -6,6 +6,7 @@
 //! weights and buffers it names, so that a backend may trust them.
 
 use crate::{
+    best::Ranked,
     cache::CacheSpec,
     error::OpsError,
     op::{Bias, BufferId, HeadShape, Linear, Norm, Op, WeightId},
@@ -19,6 +20,20 @@ pub enum BufferKind {
     F32,
     /// int8 codes, padded with zeros to whole blocks, and a scale and a sum for each row.
     Quantized,
+    /// [`Ranked`] tokens with their logits.
+    Ranked,
+}
+
+impl BufferKind {
+    /// Bytes of an element as [`Backend::read`](crate::Backend::read) gives it.
+    #[must_use]
+    pub fn element_bytes(self) -> usize {
+        match self {
+            Self::F32 => size_of::<f32>(),
+            Self::Quantized => size_of::<i8>(),
+            Self::Ranked => size_of::<Ranked>(),
+        }
+    }
 }
 
 /// Which rows of a step a buffer holds.
@@ -134,6 +149,20 @@ impl Plan {
             }
         }
         (tokens, positions)
+    }
+
+    /// Tokens of the table and capacity of a row of the plan's [`Op::Best`], the least where it
+    /// has several: what requests of a step are checked against. None where it has none.
+    #[must_use]
+    pub fn best_limits(&self) -> Option<(usize, usize)> {
+        let limits = self.ops.iter().filter_map(|op| match op {
+            Op::Best { table, out, .. } => match self.weights[table.0 as usize] {
+                WeightSpec::Dense { rows, .. } => Some((rows, self.buffer(*out).width)),
+                _ => None,
+            },
+            _ => None,
+        });
+        limits.reduce(|a, b| (a.0.min(b.0), a.1.min(b.1)))
     }
 }
 
@@ -290,6 +319,12 @@ fn check(plan: &Plan, op: &Op) -> Check {
             differ(*x, *out)?;
             float(plan, *x, hidden, rows)?;
             float(plan, *out, vocab, rows)
+        }
+        Op::Best { x, table, out } => {
+            let (_, hidden) = dense(plan, *table)?;
+            float(plan, *x, hidden, RowSet::Wanted)?;
+            let capacity = spec(plan, *out)?.width;
+            buffer(plan, *out, BufferKind::Ranked, capacity, RowSet::Wanted)
         }
     }
 }

@@ -9,6 +9,7 @@ use crate::{
     attention::attention_head,
     backend::{Backend, check_step, check_weights},
     batch_inputs::BatchInputs,
+    best::{Ranked, best_row},
     cache::{BlockId, CacheSpec},
     dense::DenseMatrix,
     embed::embed_row,
@@ -39,10 +40,11 @@ pub struct ScalarStep {
     buffers: Vec<Buffer>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Buffer {
-    floats: Vec<f32>, // [rows, width], or [rows] scales of a quantized buffer
-    codes: Vec<i8>,   // [rows, padded_columns(width)], of a quantized buffer
+    floats: Vec<f32>,    // [rows, width], or [rows] scales of a quantized buffer
+    codes: Vec<i8>,      // [rows, padded_columns(width)], of a quantized buffer
+    ranked: Vec<Ranked>, // [rows, width], of a ranked buffer
 }
 
 impl Backend for ScalarBackend {
@@ -60,11 +62,17 @@ impl Backend for ScalarBackend {
             let id = BufferId(u32::try_from(index).unwrap_or(u32::MAX));
             let (spec, rows) = (plan.buffer(id), plan.buffer_rows(id));
             Ok(match spec.kind {
-                BufferKind::F32 => Buffer { floats: zeroed(rows * spec.width)?, codes: vec![] },
+                BufferKind::F32 => {
+                    Buffer { floats: zeroed(rows * spec.width)?, ..Buffer::default() }
+                }
                 BufferKind::Quantized => Buffer {
                     floats: zeroed(rows)?,
                     codes: zeroed(rows * padded_columns(spec.width))?,
+                    ..Buffer::default()
                 },
+                BufferKind::Ranked => {
+                    Buffer { ranked: zeroed(rows * spec.width)?, ..Buffer::default() }
+                }
             })
         });
         let buffers = buffers.collect::<Result<_, OpsError>>()?;
@@ -96,20 +104,17 @@ impl Backend for ScalarBackend {
         if rows.start > rows.end || rows.end > step.plan.buffer_rows(buffer) {
             return Err(error("rows out of range"));
         }
+        if out.len() != rows.len() * spec.width * spec.kind.element_bytes() {
+            return Err(error("destination of another size"));
+        }
         let values = &step.buffers[buffer.0 as usize];
+        let elements = rows.start * spec.width..rows.end * spec.width;
         match spec.kind {
-            BufferKind::F32 => {
-                let floats = &values.floats[rows.start * spec.width..rows.end * spec.width];
-                let bytes: &[u8] = bytemuck::cast_slice(floats);
-                if bytes.len() != out.len() {
-                    return Err(error("destination of another size"));
-                }
-                out.copy_from_slice(bytes);
+            BufferKind::F32 => out.copy_from_slice(bytemuck::cast_slice(&values.floats[elements])),
+            BufferKind::Ranked => {
+                out.copy_from_slice(bytemuck::cast_slice(&values.ranked[elements]));
             }
             BufferKind::Quantized => {
-                if out.len() != rows.len() * spec.width {
-                    return Err(error("destination of another size"));
-                }
                 let stored = values.codes.chunks_exact(padded_columns(spec.width));
                 let stored = stored.skip(rows.start);
                 for (out, codes) in out.chunks_exact_mut(spec.width).zip(stored) {
@@ -213,6 +218,15 @@ impl ScalarStep {
                         .map(|token| head_logit(table, token, hidden, &mut scratch))
                         .collect();
                     self.row_mut(*out, row).copy_from_slice(&logits);
+                }
+            }
+            Op::Best { x, table, out } => {
+                let capacity = self.width(*out);
+                for (row, request) in inputs.best.iter().enumerate() {
+                    let mut best = vec![Ranked::PADDING; capacity];
+                    best_row(self.dense(*table), self.row(*x, row), request, &mut best);
+                    let ranked = &mut self.buffers[out.0 as usize].ranked;
+                    ranked[row * capacity..][..capacity].copy_from_slice(&best);
                 }
             }
         }

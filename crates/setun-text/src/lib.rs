@@ -5,10 +5,11 @@
 //! - [`ChatTemplate`] writes a conversation as the prompt its model was trained on.
 //! - [`StreamDecoder`] gives the text of a generation piece by piece, never half a character.
 //! - [`StopStrings`] ends a generation at a string without showing any part of it.
-//! - [`Sampler`] picks the next token; it keeps no state, so a draw can be repeated anywhere.
+//! - [`Sampler`] picks the next token; it keeps no state, so a draw can be repeated anywhere. It
+//!   can say which logits it needs, and chooses the same of these as of all.
 //! - [`logprob`] is what the model itself thought of a token.
 //!
-//! This crate sees a model only as `&[f32]` logits. It does no IO, reads no clock, starts no
+//! This crate sees a model only as `&[f32]` logits, or pairs of tokens and logits. It does no IO, reads no clock, starts no
 //! thread and keeps no global state, and it gives the same bits natively and in WebAssembly:
 //! one regular expression engine, and exponentials from `libm` alone.
 
@@ -33,7 +34,7 @@ pub use error::TextError;
 pub use hf_tokenizer::HfTokenizer;
 pub use logprob::logprob;
 pub use message::Message;
-pub use sampler::{Choice, Sampler};
+pub use sampler::{Choice, Needs, Sampler};
 pub use sampler_options::{LEAST_TEMPERATURE, SamplerOptions};
 pub use stop_strings::{StopStep, StopStrings};
 pub use stream_decoder::StreamDecoder;

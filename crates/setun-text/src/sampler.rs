@@ -27,6 +27,30 @@ pub struct Choice {
     pub token: u32,
 }
 
+/// The logits that a choice needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Needs {
+    /// Those of all tokens.
+    All,
+    /// Those of some.
+    Best {
+        /// How many of the tokens that are not touched.
+        k: usize,
+        /// The ids that the repetition penalty changes, ascending.
+        touched: Vec<u32>,
+    },
+}
+
+/// Tokens beyond `top_k` that are asked for, because some may tie with the last of them.
+const SPARE: usize = 8;
+
+/// Ranked logits are asked for up to this part of the vocabulary: it must be worth it.
+const RANKED_SHARE: usize = 4;
+
+/// Below this temperature, 2^−60, the logits that were not asked for could overflow unseen.
+const LEAST_RANKED_TEMPERATURE: f32 = 8.673_617_4e-19;
+
 impl Sampler {
     /// Checks the options.
     pub fn new(options: SamplerOptions) -> Result<Self, TextError> {
@@ -54,15 +78,58 @@ impl Sampler {
         if self.options.temperature == 0.0 {
             return Ok(Choice { token: self.best(logits, history)? });
         }
-        let weighted = self.weighted(logits, history)?;
-        let threshold = draw.uniform(0) * total(&weighted);
-        let mut sum = 0.0;
-        let drawn = weighted.iter().find(|&&(_, weight)| {
-            sum += weight;
-            sum > threshold
+        pick(&self.weighted(logits, history)?, draw)
+    }
+
+    /// Which logits [`sample_ranked`](Self::sample_ranked) needs to choose the token after
+    /// `history`, of a vocabulary of this size.
+    #[must_use]
+    pub fn needs(&self, history: &[u32], vocabulary: usize) -> Needs {
+        let SamplerOptions { temperature, top_k, .. } = self.options;
+        let k = match top_k {
+            _ if temperature == 0.0 => 1,
+            0 => return Needs::All,
+            _ if temperature < LEAST_RANKED_TEMPERATURE => return Needs::All,
+            top_k => top_k.saturating_add(SPARE),
+        };
+        let touched = self.touched(history);
+        let is_known = touched.last().is_none_or(|&token| (token as usize) < vocabulary);
+        if is_known && touched.len().saturating_add(k) <= vocabulary / RANKED_SHARE {
+            Needs::Best { k, touched }
+        } else {
+            Needs::All
+        }
+    }
+
+    /// The choice that [`sample`](Self::sample) makes of all logits, from those that
+    /// [`needs`](Self::needs) asked for. None where they do not tell it, because none were
+    /// given or more tokens tie at the cut of `top_k` than were asked for; then all logits are
+    /// needed.
+    ///
+    /// `ranked` holds (id, logit): first the touched tokens, ascending by id, then the `k` best
+    /// others, best first and ties by the lower id. No logit of any other token may exceed a
+    /// magnitude of 2^64.
+    pub fn sample_ranked(
+        &self,
+        ranked: &[(u32, f32)],
+        history: &[u32],
+        draw: Draw,
+    ) -> Result<Option<Choice>, TextError> {
+        let touched = self.touched(history);
+        let tokens = ranked.iter().map(|&(token, logit)| {
+            let is_touched = touched.binary_search(&token).is_ok();
+            self.tempered(token, if is_touched { self.penalise(logit) } else { logit })
         });
-        let (ranked, _) = drawn.or(weighted.last()).ok_or(TextError::NoLogits)?;
-        Ok(Choice { token: ranked.token() })
+        let mut tokens = tokens.collect::<Result<Vec<_>, _>>()?;
+        let Some(&last) = tokens.last() else { return Ok(None) };
+        if self.options.temperature == 0.0 {
+            return Ok(tokens.into_iter().min().map(|best| Choice { token: best.token() }));
+        }
+        keep_top_k(&mut tokens, self.options.top_k);
+        if tokens.contains(&last) {
+            return Ok(None);
+        }
+        pick(&self.weigh(tokens)?, draw).map(Some)
     }
 
     /// Every token that [`sample`](Self::sample) could return and its probability, the best
@@ -96,6 +163,11 @@ impl Sampler {
         let penalised = self.penalised(logits, history)?;
         let mut tokens = self.ranked(&penalised).collect::<Result<Vec<_>, _>>()?;
         keep_top_k(&mut tokens, self.options.top_k);
+        self.weigh(tokens)
+    }
+
+    /// The filters after `top_k`.
+    fn weigh(&self, mut tokens: Vec<Ranked>) -> Result<Vec<(Ranked, f64)>, TextError> {
         if self.options.top_p == 1.0 {
             drop_below(&mut tokens, self.options.min_p);
         }
@@ -126,22 +198,53 @@ impl Sampler {
                 let vocabulary = logits.len();
                 let &logit =
                     logits.get(index).ok_or(TextError::TokenRange { token, vocabulary })?;
-                penalised.to_mut()[index] =
-                    if logit < 0.0 { logit * penalty } else { logit / penalty };
+                penalised.to_mut()[index] = self.penalise(logit);
             }
         }
         Ok(penalised)
     }
 
+    /// The logit of a token of the history.
+    fn penalise(&self, logit: f32) -> f32 {
+        let penalty = self.options.repetition_penalty;
+        if logit < 0.0 { logit * penalty } else { logit / penalty }
+    }
+
+    /// The ids that the repetition penalty changes, ascending.
+    fn touched(&self, history: &[u32]) -> Vec<u32> {
+        if self.options.repetition_penalty == 1.0 {
+            return vec![];
+        }
+        let mut touched = history.to_vec();
+        touched.sort_unstable();
+        touched.dedup();
+        touched
+    }
+
     /// All tokens with their logits after the temperature, which are finite.
     fn ranked(&self, logits: &[f32]) -> impl Iterator<Item = Result<Ranked, TextError>> {
-        let divisor = if self.options.temperature == 0.0 { 1.0 } else { self.options.temperature };
-        (0..=u32::MAX).zip(logits).map(move |(token, logit)| {
-            let found = logit / divisor;
-            let finite = found.is_finite().then(|| Ranked::new(token, found));
-            finite.ok_or(TextError::LogitNotFinite { token, found })
-        })
+        (0..=u32::MAX).zip(logits).map(|(token, &logit)| self.tempered(token, logit))
     }
+
+    /// A token with its logit after the temperature.
+    fn tempered(&self, token: u32, logit: f32) -> Result<Ranked, TextError> {
+        let divisor = if self.options.temperature == 0.0 { 1.0 } else { self.options.temperature };
+        let found = logit / divisor;
+        let finite = found.is_finite().then(|| Ranked::new(token, found));
+        finite.ok_or(TextError::LogitNotFinite { token, found })
+    }
+}
+
+/// The first token at which the running sum of the weights exceeds the draw's share of it.
+fn pick(weighted: &[(Ranked, f64)], draw: Draw) -> Result<Choice, TextError> {
+    let threshold = draw.uniform(0) * total(weighted);
+    let mut sum = 0.0;
+    let drawn = weighted.iter().find(|&&(_, weight)| {
+        sum += weight;
+        sum > threshold
+    });
+    let (ranked, _) = drawn.or(weighted.last()).ok_or(TextError::NoLogits)?;
+    Ok(Choice { token: ranked.token() })
 }
 
 fn total(weighted: &[(Ranked, f64)]) -> f64 {
@@ -149,149 +252,6 @@ fn total(weighted: &[(Ranked, f64)]) -> f64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::{collection::vec, prelude::*};
-
-    use super::*;
-
-    fn sampler(options: SamplerOptions) -> Sampler {
-        Sampler::new(options).expect("the options are in range")
-    }
-
-    fn greedy() -> SamplerOptions {
-        SamplerOptions::default()
-    }
-
-    fn choose(options: SamplerOptions, logits: &[f32], history: &[u32]) -> u32 {
-        sampler(options).sample(logits, history, Draw::default()).expect("finite logits").token
-    }
-
-    #[test]
-    fn greedy_takes_the_lowest_of_equal_ids_whatever_the_filters_say() {
-        let options = SamplerOptions { top_k: 1, top_p: 0.1, min_p: 1.0, ..greedy() };
-        assert_eq!(choose(options, &[-1.0, 0.5, 0.5, -0.0], &[]), 1);
-        assert_eq!(choose(greedy(), &[-0.0, 0.0], &[]), 0);
-    }
-
-    #[test]
-    fn greedy_obeys_the_repetition_penalty() {
-        let options = SamplerOptions { repetition_penalty: 2.0, ..greedy() };
-        assert_eq!(choose(options, &[3.0, 2.0, 0.0], &[0, 0]), 1);
-        assert_eq!(choose(options, &[-1.0, -1.5], &[0]), 1);
-        assert_eq!(choose(options, &[3.0, 1.5], &[0]), 0, "equal after the penalty");
-    }
-
-    #[test]
-    fn names_a_logit_that_is_not_finite() {
-        for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
-            for temperature in [0.0, 1.0] {
-                let options = SamplerOptions { temperature, top_k: 1, ..greedy() };
-                let error = sampler(options).sample(&[5.0, bad], &[], Draw::default());
-                assert!(matches!(error, Err(TextError::LogitNotFinite { token: 1, .. })));
-            }
-        }
-        let options = SamplerOptions { temperature: 1e-6, ..greedy() };
-        let error = sampler(options).sample(&[0.0, 5e32], &[], Draw::default());
-        assert!(matches!(error, Err(TextError::LogitNotFinite { token: 1, .. })), "it overflows");
-        let error = sampler(greedy()).sample(&[], &[], Draw::default());
-        assert!(matches!(error, Err(TextError::NoLogits)));
-    }
-
-    #[test]
-    fn names_a_token_of_the_history_without_a_logit() {
-        let options = SamplerOptions { repetition_penalty: 1.1, ..greedy() };
-        let error = sampler(options).sample(&[1.0, 2.0], &[1, 2], Draw::default());
-        assert!(matches!(error, Err(TextError::TokenRange { token: 2, vocabulary: 2 })));
-        let ignored = sampler(greedy()).sample(&[1.0, 2.0], &[9], Draw::default());
-        assert_eq!(ignored.expect("no penalty, no history").token, 1);
-    }
-
-    #[test]
-    fn a_very_small_temperature_is_all_but_greedy() {
-        let options = SamplerOptions { temperature: 1e-6, ..greedy() };
-        let found = sampler(options).probabilities(&[1.0, 2.0, 1.999], &[]).expect("finite");
-        assert_eq!(found, [(1, 1.0), (2, 0.0), (0, 0.0)]);
-    }
-
-    #[test]
-    fn no_share_of_the_probability_leaves_the_best_token() {
-        let options = SamplerOptions { temperature: 1.0, top_p: 0.0, ..greedy() };
-        let found = sampler(options).probabilities(&[1.0, 2.0, 2.0, 0.5], &[]).expect("finite");
-        assert_eq!(found, [(1, 1.0)]);
-    }
-
-    #[test]
-    fn drawn_tokens_have_the_probabilities_promised() {
-        let options = SamplerOptions { temperature: 0.8, top_k: 4, min_p: 0.05, ..greedy() };
-        let logits = [0.1, 1.5, -0.3, 2.0, 0.9, 1.5];
-        let sampler = sampler(options);
-        let expected = sampler.probabilities(&logits, &[]).expect("finite");
-        let mut counts = [0_u32; 6];
-        for index in 0..40_000 {
-            let draw = Draw { seed: 3, sequence: 0, index };
-            counts[sampler.sample(&logits, &[], draw).expect("finite").token as usize] += 1;
-        }
-        for (token, probability) in expected {
-            let share = f64::from(std::mem::take(&mut counts[token as usize])) / 40_000.0;
-            assert!((share - probability).abs() < 0.01, "{token}: {share}, not {probability}");
-        }
-        assert_eq!(counts, [0; 6], "nothing else was drawn");
-    }
-
-    /// A written-out form of the filters: softmax after each, by the letter of their definition.
-    fn by_definition(options: &SamplerOptions, logits: &[f32]) -> Vec<u32> {
-        let mut left: Vec<(u32, f64)> = (0..)
-            .zip(logits)
-            .map(|(token, &logit)| (token, f64::from(logit / options.temperature)))
-            .collect();
-        left.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-        if let Some(&(_, last)) = options.top_k.checked_sub(1).and_then(|index| left.get(index)) {
-            left.retain(|&(_, logit)| logit >= last);
-        }
-        let softmax = |left: &[(u32, f64)]| -> Vec<f64> {
-            let total: f64 = left.iter().map(|&(_, logit)| (logit - left[0].1).exp()).sum();
-            left.iter().map(|&(_, logit)| (logit - left[0].1).exp() / total).collect()
-        };
-        let p = softmax(&left);
-        let share = f64::from(options.top_p);
-        let stays =
-            |index: usize| index == 0 || share == 1.0 || p[..index].iter().sum::<f64>() < share;
-        left = (0..left.len()).filter(|&index| stays(index)).map(|index| left[index]).collect();
-        let p = softmax(&left);
-        let stays = |index: usize| p[index] >= f64::from(options.min_p) * p[0];
-        (0..left.len()).filter(|&index| stays(index)).map(|index| left[index].0).collect()
-    }
-
-    proptest! {
-        #[test]
-        fn keeps_what_the_definition_keeps(
-            logits in vec(-8.0_f32..8.0, 1..60),
-            temperature in 0.3_f32..3.0,
-            top_k in 0..70_usize,
-            top_p in 0.05_f32..=1.0,
-            min_p in 0.0_f32..0.9,
-        ) {
-            let options = SamplerOptions { temperature, top_k, top_p, min_p, ..greedy() };
-            let found = sampler(options).probabilities(&logits, &[]).expect("finite");
-            let ids: Vec<u32> = found.iter().map(|&(token, _)| token).collect();
-            prop_assert_eq!(ids, by_definition(&options, &logits));
-            let total: f64 = found.iter().map(|&(_, probability)| probability).sum();
-            prop_assert!((total - 1.0).abs() < 1e-12);
-        }
-
-        #[test]
-        fn draws_only_survivors_and_forgets_nothing(
-            logits in vec(-4.0_f32..4.0, 1..60),
-            seed: u64,
-            index: u64,
-            top_k in 0..10_usize,
-        ) {
-            let sampler = sampler(SamplerOptions { temperature: 1.0, top_k, ..greedy() });
-            let draw = Draw { seed, sequence: 0, index };
-            let token = sampler.sample(&logits, &[], draw).expect("finite").token;
-            let survivors = sampler.probabilities(&logits, &[]).expect("finite");
-            prop_assert!(survivors.iter().any(|&(id, _)| id == token));
-            prop_assert_eq!(sampler.sample(&logits, &[], draw).expect("finite").token, token);
-        }
-    }
-}
+mod ranked_tests;
+#[cfg(test)]
+mod tests;

@@ -3,8 +3,8 @@
 use std::{fmt, str::FromStr};
 
 use setun_cpu::{CpuBackend, CpuOptions, Level};
-use setun_model::{Model as Forward, Transformer, TransformerOptions};
-use setun_ops::{CacheElement, ScalarBackend};
+use setun_model::{Model as Forward, Transformer, TransformerOptions, Weights};
+use setun_ops::{CacheElement, ScalarBackend, screen_dot::screen_bytes};
 
 use crate::{error::Error, model::Model};
 
@@ -51,12 +51,33 @@ pub enum CacheType {
 
 /// How the head is kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum HeadType {
-    /// As the checkpoint stores it.
+    /// Screened where that serves and pays, otherwise stored: screened on a level of the
+    /// processor, if the table is of floats and so large that reading it takes time.
     #[default]
+    Auto,
+    /// As the checkpoint stores it.
     Stored,
+    /// As the checkpoint stores it, with 7 bits of each element beside it, which tell the few
+    /// rows of the table that greedy and `top_k` choices depend on. The choices are the same,
+    /// and less memory is read for them; other options still take the stored table alone.
+    Screened,
     /// Rounded to int8 rows: less memory to read, slightly other logits.
     Int8,
+}
+
+impl HeadType {
+    /// The name in every interface: `auto`, `stored`, `screened`, `int8`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Stored => "stored",
+            Self::Screened => "screened",
+            Self::Int8 => "int8",
+        }
+    }
 }
 
 /// What [`Model::load_onto`] needs to know.
@@ -82,6 +103,8 @@ pub struct LoadedModel {
     pub level: &'static str,
     /// Threads that run.
     pub threads: usize,
+    /// How the head is kept: what [`HeadType::Auto`] came to.
+    pub head: HeadType,
     /// Bytes of the weights, as they are kept.
     pub weight_bytes: usize,
 }
@@ -94,6 +117,30 @@ pub fn devices() -> Vec<DeviceInfo> {
     levels.enumerate().map(info).collect()
 }
 
+/// Bytes of a table from which on a screen pays. A smaller one stays in the processor's caches,
+/// where reading it costs less than the steps that a screen adds.
+const SCREEN_PAYS_BYTES: usize = 4 << 20;
+
+/// How a head is kept with some options: what [`HeadType::Auto`] comes to.
+pub(crate) fn head_type(weights: &Weights, options: &DeviceOptions) -> HeadType {
+    let pays = level(options.device).is_some()
+        && weights.float_head().is_some_and(|table| table.bytes() >= SCREEN_PAYS_BYTES);
+    match options.head {
+        HeadType::Auto if pays => HeadType::Screened,
+        HeadType::Auto => HeadType::Stored,
+        head => head,
+    }
+}
+
+/// The level of a device; none for the definitions.
+fn level(device: Device) -> Option<Level> {
+    match device {
+        Device::Scalar => None,
+        Device::Level(level) => Some(level),
+        Device::Auto | Device::Cpu => Level::available().first().copied(),
+    }
+}
+
 /// Moves the model's weights to a device.
 pub(crate) fn load_onto(model: Model, options: DeviceOptions) -> Result<LoadedModel, Error> {
     if let Some(threads) = options.threads.filter(|&threads| threads == 0 || threads > 1024) {
@@ -103,18 +150,21 @@ pub(crate) fn load_onto(model: Model, options: DeviceOptions) -> Result<LoadedMo
             expected: "1 to 1024".into(),
         });
     }
-    let level = match options.device {
-        Device::Scalar => None,
-        Device::Level(level) => Some(level),
-        Device::Auto | Device::Cpu => Level::available().first().copied(),
-    };
+    let level = level(options.device);
+    let head = head_type(&model.weights, &options);
     let mut weights = model.weights;
-    if options.head == HeadType::Int8 {
+    if head == HeadType::Int8 {
         weights.head_to_int8().map_err(Error::from)?;
     }
-    let weight_bytes = weights.bytes();
-    let transformer =
-        TransformerOptions { cache_element: options.cache.into(), ..TransformerOptions::default() };
+    let mut weight_bytes = weights.bytes();
+    if let (HeadType::Screened, Some(_), Some(table)) = (head, level, weights.float_head()) {
+        weight_bytes += screen_bytes(table.rows(), table.columns());
+    }
+    let transformer = TransformerOptions {
+        cache_element: options.cache.into(),
+        ranked: head == HeadType::Screened,
+        ..TransformerOptions::default()
+    };
     let Some(level) = level else {
         let model = Transformer::new(ScalarBackend, model.config, weights, transformer)?;
         return Ok(LoadedModel {
@@ -122,6 +172,7 @@ pub(crate) fn load_onto(model: Model, options: DeviceOptions) -> Result<LoadedMo
             backend: "cpu",
             level: SCALAR,
             threads: 1,
+            head,
             weight_bytes,
         });
     };
@@ -134,6 +185,7 @@ pub(crate) fn load_onto(model: Model, options: DeviceOptions) -> Result<LoadedMo
         backend: "cpu",
         level: level.name(),
         threads,
+        head,
         weight_bytes,
     })
 }

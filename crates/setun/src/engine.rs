@@ -17,6 +17,7 @@ use web_time::{Instant, SystemTime, UNIX_EPOCH};
 pub use builder::EngineBuilder;
 
 use crate::{
+    device::HeadType,
     error::Error,
     model::Model,
     options::{GenerateOptions, Prompt},
@@ -43,6 +44,7 @@ struct Shared {
     context_length: usize,
     vocab_size: usize,
     weight_bytes: usize,
+    head: HeadType,
     threads: usize,
     report: Report,
 }
@@ -194,6 +196,12 @@ impl Engine {
     #[must_use]
     pub fn weight_bytes(&self) -> usize {
         self.shared.weight_bytes
+    }
+
+    /// How the head is kept: what [`HeadType::Auto`] came to.
+    #[must_use]
+    pub fn head_type(&self) -> HeadType {
+        self.shared.head
     }
 
     /// Seconds that loading the model took.

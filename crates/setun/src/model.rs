@@ -7,7 +7,7 @@ use setun_model::Weights;
 use setun_text::{ChatTemplate, SamplerOptions, Tokenizer};
 
 use crate::{
-    device::{DeviceOptions, LoadedModel, load_onto},
+    device::{DeviceOptions, HeadType, LoadedModel, head_type, load_onto},
     error::Error,
     files::Files,
     load::Loader,
@@ -97,6 +97,12 @@ impl Model {
     /// If the device is not here, or has not enough memory.
     pub fn load_onto(self, options: DeviceOptions) -> Result<LoadedModel, Error> {
         load_onto(self, options)
+    }
+
+    /// How its head is kept with some options: what [`HeadType::Auto`] comes to.
+    #[must_use]
+    pub fn head_type(&self, options: &DeviceOptions) -> HeadType {
+        head_type(&self.weights, options)
     }
 
     /// The name it is reported by.

@@ -12,7 +12,7 @@ use futures::{
     channel::{mpsc::UnboundedReceiver, oneshot},
     future::LocalBoxFuture,
 };
-use setun_model::{Batch, Model, PagedCache};
+use setun_model::{Batch, Model, Outputs, PagedCache, Wants};
 use web_time::Instant;
 
 use crate::{
@@ -55,7 +55,7 @@ pub(crate) struct Owner {
     max_blocks: usize,
     waiting: VecDeque<Box<Request>>,
     running: Vec<Running>,
-    logits: Vec<f32>,
+    outputs: Outputs,
     prompt_rows: usize,
     plain_step: Duration, // what the last step without prompts took
     profile: Option<EngineProfile>,
@@ -85,7 +85,7 @@ impl Owner {
             max_blocks,
             waiting: VecDeque::new(),
             running: vec![],
-            logits: vec![],
+            outputs: Outputs::default(),
             prompt_rows: FIRST_PROMPT_ROWS,
             plain_step: Duration::ZERO,
             profile: None,
@@ -172,11 +172,13 @@ impl Owner {
             Err(error) => return self.fail_all(error),
         };
         let is_prefill = self.running.iter().any(Running::is_prefill);
-        let result = self.model.forward(&batch, &mut self.cache, &mut self.logits).await;
+        let result = self.model.forward(&batch, &mut self.cache, &mut self.outputs).await;
         if let Err(error) = result {
             return self.fail_all(error.into());
         }
-        self.accept();
+        if let Err(error) = self.accept() {
+            return self.fail_all(error);
+        }
         let elapsed = started.elapsed();
         if let (Some(profile), Some(step)) = (&mut self.profile, self.model.profile()) {
             let phase = if is_prefill { &mut profile.prefill } else { &mut profile.decode };
@@ -209,7 +211,9 @@ impl Owner {
             let rows = rows.min(free);
             self.cache.extend(sequence.id, rows)?;
             let tokens = &sequence.pending()[..rows];
-            batch.push_run(sequence.id, sequence.cached(), tokens, rows == pending);
+            let vocab = self.model.vocab_size();
+            let wants = if rows == pending { sequence.wants(vocab) } else { Wants::Nothing };
+            batch.push_run(sequence.id, sequence.cached(), tokens, wants);
             running.rows = rows;
             free -= rows;
             if pending > 1 {
@@ -220,9 +224,8 @@ impl Owner {
     }
 
     /// Hands each sequence whose last row is done its logits.
-    fn accept(&mut self) {
-        let vocab = self.model.vocab_size();
-        let mut logits = self.logits.chunks_exact(vocab);
+    fn accept(&mut self) -> Result<(), Error> {
+        let mut rows = self.outputs.rows();
         let mut ended = vec![];
         for (index, running) in self.running.iter_mut().enumerate() {
             if running.rows == 0 {
@@ -232,13 +235,17 @@ impl Owner {
             if !running.sequence.pending().is_empty() {
                 continue;
             }
-            let Some(row) = logits.next() else { break };
+            let Some(row) = rows.next() else { break };
             match running.sequence.accept(row) {
                 Ok(Next::Continue) => {}
+                Ok(Next::Again) => {
+                    self.cache.truncate(running.sequence.id, running.sequence.cached())?;
+                }
                 Ok(Next::Finished(reason, stop)) => ended.push((index, Ok((reason, stop)))),
                 Err(error) => ended.push((index, Err(error))),
             }
         }
+        drop(rows);
         for (index, end) in ended.into_iter().rev() {
             match end {
                 Ok((reason, stop)) => self.end(index, reason, stop),
@@ -248,6 +255,7 @@ impl Owner {
                 }
             }
         }
+        Ok(())
     }
 
     /// Aims at the step time that is wanted, by at most a factor of two a step.

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use setun_model::SequenceId;
-use setun_text::{Draw, Sampler, StopStrings, StreamDecoder, logprob};
+use setun_model::{Row, SequenceId, Wants};
+use setun_ops::best::{BestRequest, Ranked};
+use setun_text::{Choice, Draw, Needs, Sampler, StopStrings, StreamDecoder, logprob};
 use web_time::Instant;
 
 use crate::{
@@ -50,6 +51,7 @@ pub(crate) struct Sequence {
     pub(crate) id: SequenceId,
     tokens: Vec<u32>, // prompt and generated
     cached: usize,    // tokens whose keys and values are in the cache
+    wants_all: bool,  // the best logits did not tell the next token
     first_token: Option<Instant>,
     last_token: Option<Instant>,
 }
@@ -57,13 +59,23 @@ pub(crate) struct Sequence {
 /// Whether a generation goes on.
 pub(crate) enum Next {
     Continue,
+    /// The last row has to be run again: the cache is to forget it.
+    Again,
     Finished(FinishReason, Option<String>),
 }
 
 impl Sequence {
     pub(crate) fn new(request: Request, id: SequenceId) -> Self {
         let tokens = request.prompt.clone();
-        Self { request, id, tokens, cached: 0, first_token: None, last_token: None }
+        Self {
+            request,
+            id,
+            tokens,
+            cached: 0,
+            wants_all: false,
+            first_token: None,
+            last_token: None,
+        }
     }
 
     pub(crate) fn queue(&self) -> &Queue {
@@ -85,16 +97,33 @@ impl Sequence {
         self.cached += count;
     }
 
+    /// What the row of the last pending token is to give.
+    pub(crate) fn wants(&self, vocabulary: usize) -> Wants {
+        if self.wants_all || self.request.logprobs {
+            return Wants::Logits;
+        }
+        match self.request.sampler.needs(&self.tokens, vocabulary) {
+            Needs::Best { k, touched } => Wants::Best(BestRequest { k, touched }),
+            _ => Wants::Logits,
+        }
+    }
+
     /// Chooses the next token and emits its event.
     ///
     /// # Errors
     ///
     /// If the logits are not finite, or a token cannot be decoded.
-    pub(crate) fn accept(&mut self, logits: &[f32]) -> Result<Next, Error> {
-        let index = self.generated() as u64;
-        let draw = Draw { seed: self.request.seed, sequence: 0, index };
-        let token = self.request.sampler.sample(logits, &self.tokens, draw)?.token;
-        let logprob = self.request.logprobs.then(|| logprob(logits, token));
+    pub(crate) fn accept(&mut self, row: Row<'_>) -> Result<Next, Error> {
+        let Some(token) = self.choose(row)? else {
+            self.cached -= 1;
+            self.wants_all = true;
+            return Ok(Next::Again);
+        };
+        self.wants_all = false;
+        let logprob = match row {
+            Row::Logits(logits) if self.request.logprobs => Some(logprob(logits, token)),
+            _ => None,
+        };
         let now = Instant::now();
         self.first_token.get_or_insert(now);
         self.last_token = Some(now);
@@ -114,6 +143,21 @@ impl Sequence {
             Some(stop) => Next::Finished(FinishReason::Stop, Some(stop)),
             None => next,
         })
+    }
+
+    /// The next token; none where the best logits do not tell it.
+    fn choose(&self, row: Row<'_>) -> Result<Option<u32>, Error> {
+        let Request { sampler, seed, .. } = &self.request;
+        let draw = Draw { seed: *seed, sequence: 0, index: self.generated() as u64 };
+        let choice = match row {
+            Row::Logits(logits) => Some(sampler.sample(logits, &self.tokens, draw)?),
+            Row::Ranked(ranked) => {
+                let pair = |ranked: &Ranked| (ranked.token, ranked.logit);
+                let ranked: Vec<_> = ranked.iter().map(pair).collect();
+                sampler.sample_ranked(&ranked, &self.tokens, draw)?
+            }
+        };
+        Ok(choice.map(|Choice { token, .. }| token))
     }
 
     /// The text that a token completes, held back while it may belong to a stop string.

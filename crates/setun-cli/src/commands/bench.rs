@@ -10,12 +10,12 @@ use std::iter;
 use clap::builder::RangedI64ValueParser;
 use serde::Serialize;
 use setun::{
-    Device, Engine, Error, Model,
-    ops::{WeightData, WeightSpec},
+    Device, DeviceOptions, Engine, Error, HeadType, Model,
+    ops::{WeightData, WeightSpec, screen_dot::screen_bytes},
 };
 
 use crate::{
-    args::{self, DeviceArgs, Head, MemoryArgs},
+    args::{self, DeviceArgs, MemoryArgs},
     error::CliError,
     output::{Output, Progress, table},
     source::ModelSource,
@@ -96,7 +96,7 @@ struct Report {
     threads: usize,
     batch: usize,
     shape: String,
-    head: Head,
+    head: &'static str,
     repeats: usize,
     /// Of all generated tokens, sequence by sequence.
     tokens_hash: String,
@@ -126,7 +126,12 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     let batches: Vec<_> = args.batch.iter().map(|&batch| to_usize(batch)).collect();
     let contexts = batches.iter().copied().max().unwrap_or(1);
     let model = source.load()?;
-    let step_bytes = bytes_of_a_step(&model, args.memory.head);
+    let options = DeviceOptions {
+        device: args.device.device()?,
+        head: args.memory.head(),
+        ..DeviceOptions::default()
+    };
+    let step_bytes = bytes_of_a_step(&model, model.head_type(&options));
     let engine = args::start(model, &args.device, args.memory, contexts)?;
 
     let mut reports = vec![];
@@ -191,7 +196,7 @@ fn measure(
         threads: engine.threads(),
         batch,
         shape: engine.model_name().to_owned(),
-        head: args.memory.head,
+        head: engine.head_type().name(),
         repeats,
         tokens_hash: hash,
         prefill_tokens_per_second: median(prefill).ok_or(Error::Disposed)?,
@@ -203,15 +208,19 @@ fn measure(
     })
 }
 
-/// Bytes of weights that a step of one token reads: all matrices and the head, one row of the
-/// embedding and of the position table.
-fn bytes_of_a_step(model: &Model, head: Head) -> u64 {
+/// Bytes of weights that a step of one token reads: all matrices and the head (of a screened one
+/// the screen), one row of the embedding and of the position table.
+fn bytes_of_a_step(model: &Model, head: HeadType) -> u64 {
     let weights = model.weights();
     let (embedding, head_id) =
         (weights.layout.embedding.0 as usize, weights.layout.head.0 as usize);
+    let is_screened = head == HeadType::Screened && weights.float_head().is_some();
     let bytes = |(index, data): (usize, &WeightData)| match data.spec() {
-        WeightSpec::Dense { rows, columns } if index == head_id && head == Head::Int8 => {
+        WeightSpec::Dense { rows, columns } if index == head_id && head == HeadType::Int8 => {
             rows * (columns + size_of::<f32>())
+        }
+        WeightSpec::Dense { rows, columns } if index == head_id && is_screened => {
+            screen_bytes(rows, columns)
         }
         WeightSpec::Dense { rows, .. } if index == embedding && index != head_id => {
             data.bytes() / rows.max(1)

@@ -14,7 +14,7 @@ use setun::{
         Dtype,
         write::{NewTensor, layout},
     },
-    forward::{Batch, Model as Forward, PagedCache, SequenceId},
+    forward::{Batch, Model as Forward, Outputs, PagedCache, SequenceId, Wants},
 };
 
 use crate::{
@@ -171,12 +171,12 @@ impl Steps {
         let name = path.display().to_string();
         let header = layout(&name, &[tensor], &BTreeMap::new())?.header;
         file.write_all(&header).map_err(|source| write_error(path, source))?;
-        let (mut logits, mut progress) = (vec![], Progress::new());
+        let (mut outputs, mut progress) = (Outputs::default(), Progress::new());
         for start in (0..rows).step_by(self.chunk) {
             progress.show(|| format!("{start} of {rows} tokens"));
             let end = rows.min(start + self.chunk);
-            let before = self.step(start, end, &mut logits)?;
-            for value in &logits[before * vocab..(before + end - start) * vocab] {
+            let before = self.step(start, end, &mut outputs)?;
+            for value in &outputs.logits()[before * vocab..(before + end - start) * vocab] {
                 file.write_all(&value.to_le_bytes()).map_err(|source| write_error(path, source))?;
             }
         }
@@ -185,7 +185,7 @@ impl Steps {
 
     /// Runs the tokens from `start` to `end`, with half of the strangers before them and half
     /// after; returns how many rows of logits come before the text's.
-    fn step(&mut self, start: usize, end: usize, logits: &mut Vec<f32>) -> Result<usize, CliError> {
+    fn step(&mut self, start: usize, end: usize, outputs: &mut Outputs) -> Result<usize, CliError> {
         let mut batch = Batch::default();
         let half = self.strangers.len() / 2;
         let (before, after) = self.strangers.split_at_mut(half);
@@ -193,10 +193,10 @@ impl Steps {
         let wanted_before = batch.wanted();
         self.cache.extend(self.sequence, end - start)?;
         let first = batch.rows.len();
-        batch.push_run(self.sequence, start, &self.tokens[start..end], true);
-        batch.rows[first..].iter_mut().for_each(|row| row.wants_logits = true);
+        batch.push_run(self.sequence, start, &self.tokens[start..end], Wants::Logits);
+        batch.want_logits(first);
         after.iter_mut().try_for_each(|stranger| stranger.push(&mut self.cache, &mut batch))?;
-        pollster::block_on(self.model.forward(&batch, &mut self.cache, logits))?;
+        pollster::block_on(self.model.forward(&batch, &mut self.cache, outputs))?;
         Ok(wanted_before)
     }
 }
@@ -211,7 +211,8 @@ impl Stranger {
         }
         cache.extend(self.sequence, 1)?;
         let next = &self.tokens[self.done..=self.done];
-        batch.push_run(self.sequence, self.done, next, self.done.is_multiple_of(2));
+        let wants = if self.done.is_multiple_of(2) { Wants::Logits } else { Wants::Nothing };
+        batch.push_run(self.sequence, self.done, next, wants);
         self.done += 1;
         Ok(())
     }

@@ -7,6 +7,7 @@ use setun_ops::{
     fold::{fold16, fold16_dot},
     parity::Random,
     quantize::quantize_row as exact_quantize_row,
+    screen_dot::{SCREEN_COLUMNS, screen_dot},
     ternary::{BLOCK_COLUMNS, pack_row, padded_columns, row_bytes},
     ternary_dot::ternary_dot,
 };
@@ -17,12 +18,13 @@ use crate::{
     isa::Isa,
     lanes::{LANES, dots, exp_minus, sum, widen},
     quantize::quantize_row,
+    screen_dot::ScreenDot,
     ternary_dot::TernaryDot,
 };
 
 /// The kernels that [`check_kernel`] knows.
-pub const KERNELS: [&str; 6] =
-    ["ternary_dot", "column_sums", "widen", "exp", "folds", "quantize_row"];
+pub const KERNELS: [&str; 7] =
+    ["ternary_dot", "column_sums", "screen_dot", "widen", "exp", "folds", "quantize_row"];
 
 /// Checks one kernel of a level with random operands.
 ///
@@ -52,10 +54,11 @@ pub fn check_kernel(level: Level, kernel: &str, seed: u64) -> Result<(), String>
     checked.map_err(|what| format!("{level}, {kernel}, seed {seed}: {what}"))
 }
 
-fn check<D: TernaryDot>(isa: D, kernel: &str, random: &mut Random) -> Result<(), String> {
+fn check<D: ScreenDot>(isa: D, kernel: &str, random: &mut Random) -> Result<(), String> {
     match kernel {
         "ternary_dot" => check_ternary_dot(isa, random),
         "column_sums" => check_column_sums(isa.columns(), random),
+        "screen_dot" => check_screen_dot(isa, random),
         "widen" => check_widen(isa, random),
         "exp" => check_exp(isa, random),
         "folds" => check_folds(isa, random),
@@ -110,6 +113,26 @@ fn check_column_sums<C: ColumnSums>(isa: C, random: &mut Random) -> Result<(), S
         }
     }
     Ok(())
+}
+
+fn check_screen_dot<D: ScreenDot>(isa: D, random: &mut Random) -> Result<(), String> {
+    let columns = random.pick(&COLUMNS).next_multiple_of(SCREEN_COLUMNS);
+    let codes: [Vec<u8>; 4] = std::array::from_fn(|_| {
+        let only = if random.chance(0.4) { Some(random.pick(&[1, 127])) } else { None };
+        (0..columns).map(|_| only.unwrap_or_else(|| random.i8().cast_unsigned() >> 1)).collect()
+    });
+    let planes: [Vec<i8>; 2] = std::array::from_fn(|_| {
+        let only = if random.chance(0.4) { Some(random.pick(&[-128, 127])) } else { None };
+        (0..columns).map(|_| only.unwrap_or_else(|| random.i8())).collect()
+    });
+    let expected = codes.each_ref().map(|codes| planes.each_ref().map(|x| screen_dot(codes, x)));
+    let found =
+        isa.screen_dots(codes.each_ref().map(Vec::as_slice), planes.each_ref().map(Vec::as_slice));
+    if found == expected {
+        Ok(())
+    } else {
+        Err(format!("{columns} columns: expected {expected:?}, found {found:?}"))
+    }
 }
 
 /// A packed row; sometimes all codes are the same, so that sums are extreme.

@@ -10,8 +10,8 @@ use half::f16;
 
 use super::Case;
 use crate::{
-    Backend, BatchInputs, BlockId, CacheElement, CacheSpec, OpsError, ScalarBackend, op::BufferId,
-    plan::BufferKind,
+    Backend, BatchInputs, BlockId, CacheElement, CacheSpec, OpsError, ScalarBackend, best::Ranked,
+    op::BufferId, plan::BufferKind,
 };
 
 /// Where a backend differs from the definitions.
@@ -59,6 +59,27 @@ pub enum Disagreement {
         expected: i8,
         /// By the backend.
         found: i8,
+    },
+
+    /// A ranked token, or its logit, is another.
+    #[error(
+        "step {step}, buffer {} (width {width}), element {element}: expected {expected:?}, \
+         found {found:?}",
+        buffer.0
+    )]
+    Ranked {
+        /// Index of the step.
+        step: usize,
+        /// The buffer.
+        buffer: BufferId,
+        /// Its width.
+        width: usize,
+        /// Index among the buffer's elements.
+        element: usize,
+        /// By the definition.
+        expected: Ranked,
+        /// By the backend.
+        found: Ranked,
     },
 
     /// The caches differ.
@@ -115,6 +136,22 @@ impl Case {
                     }
                 }
             }
+            BufferKind::Ranked => {
+                let width = spec.width;
+                let pairs = ranked(expected).zip(ranked(found)).enumerate();
+                for (element, (expected, found)) in pairs {
+                    if expected.token != found.token || !same(expected.logit, found.logit) {
+                        return Err(Disagreement::Ranked {
+                            step,
+                            buffer,
+                            width,
+                            element,
+                            expected,
+                            found,
+                        });
+                    }
+                }
+            }
             BufferKind::F32 => {
                 let floats = floats(expected).zip(floats(found)).enumerate();
                 for (element, (expected, found)) in floats {
@@ -157,11 +194,7 @@ impl<'a, B: Backend> Running<'a, B> {
 
     async fn buffer(&mut self, case: &Case, id: BufferId) -> Result<Vec<u8>, OpsError> {
         let (spec, rows) = (case.plan.buffer(id), case.plan.buffer_rows(id));
-        let element = match spec.kind {
-            BufferKind::F32 => size_of::<f32>(),
-            BufferKind::Quantized => size_of::<i8>(),
-        };
-        let mut bytes = vec![0; rows * spec.width * element];
+        let mut bytes = vec![0; rows * spec.width * spec.kind.element_bytes()];
         self.backend.read(&self.step, id, 0..rows, &mut bytes).await?;
         Ok(bytes)
     }
@@ -213,6 +246,11 @@ fn is_nan(bytes: &[u8]) -> bool {
 fn floats(bytes: &[u8]) -> impl Iterator<Item = f32> {
     let (words, _) = bytes.as_chunks::<4>();
     words.iter().map(|&word| f32::from_ne_bytes(word))
+}
+
+fn ranked(bytes: &[u8]) -> impl Iterator<Item = Ranked> {
+    let (pairs, _) = bytes.as_chunks::<{ size_of::<Ranked>() }>();
+    pairs.iter().map(|pair| bytemuck::pod_read_unaligned(pair))
 }
 
 fn same(a: f32, b: f32) -> bool {

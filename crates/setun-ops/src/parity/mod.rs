@@ -7,6 +7,7 @@
 //! failure is repeated by its seed, on any machine and in WebAssembly.
 
 mod attention;
+mod best;
 mod compare;
 mod linear;
 mod model;
@@ -19,7 +20,7 @@ pub use random::Random;
 use crate::{Backend, BatchInputs, BlockId, OpsError, Plan, Usage, WeightData};
 
 /// What cases are made for: the operations, and a whole model.
-pub const SUBJECTS: [&str; 10] = [
+pub const SUBJECTS: [&str; 11] = [
     "embed",
     "rms_norm",
     "quantize",
@@ -29,6 +30,7 @@ pub const SUBJECTS: [&str; 10] = [
     "attention",
     "gate",
     "head",
+    "best",
     "model",
 ];
 
@@ -69,6 +71,7 @@ impl Case {
             "quantize" => rows::quantize(random),
             "head_norm" => rows::head_norm(random),
             "head" => rows::head(random),
+            "best" => best::best(random),
             "ternary_matmul" => linear::ternary_matmul(random),
             "gate" => linear::gate(random),
             // Appending shows in the cache, which is compared too.
@@ -93,6 +96,7 @@ fn steps(random: &mut Random, rows: usize, wanted: usize, vocab: usize) -> Vec<B
                 slots: vec![0; rows],
                 block_tables: vec![vec![BlockId(0)]],
                 wanted: picked,
+                best: vec![],
             }
         })
         .collect()

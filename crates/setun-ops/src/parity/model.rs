@@ -3,6 +3,7 @@
 use super::{
     Case, Random,
     attention::{ragged_steps, rope, shapes},
+    best::requests,
     linear::linear,
     rows::Draft,
 };
@@ -52,10 +53,16 @@ pub(super) fn model(random: &mut Random) -> Case {
     let table = draft.weight(WeightData::Dense(head));
     let out = draft.buffer(BufferKind::F32, VOCAB, RowSet::Wanted);
     draft.push(Op::Head { x: normed, table, out });
+    let capacity = random.between(1, VOCAB);
+    let out = draft.buffer(BufferKind::Ranked, capacity, RowSet::Wanted);
+    draft.push(Op::Best { x: normed, table, out });
 
     let (rows, wanted) = (random.pick(&[1, 4, 16]), random.between(1, 4));
     let plan = draft.plan(rows, wanted, cache);
-    let (steps, blocks) = ragged_steps(random, rows, wanted, VOCAB, cache.block_positions);
+    let (mut steps, blocks) = ragged_steps(random, rows, wanted, VOCAB, cache.block_positions);
+    for step in &mut steps {
+        step.best = requests(random, step.wanted.len(), VOCAB, capacity);
+    }
     Case { plan, weights: draft.weights, usages: draft.usages, steps, blocks }
 }
 

@@ -51,7 +51,7 @@ impl EngineBuilder {
         self
     }
 
-    /// How the head is kept. Default: [`HeadType::Stored`].
+    /// How the head is kept. Default: [`HeadType::Auto`].
     pub fn head_type(mut self, head: HeadType) -> Self {
         self.options.head = head;
         self
@@ -101,7 +101,7 @@ impl EngineBuilder {
         let (name, load_seconds) = (model.name.clone(), model.load_seconds);
         let (tokenizer, template) = (model.tokenizer.clone(), model.template.clone());
         let (defaults, eos_tokens) = (model.defaults, model.config.eos_tokens.clone());
-        let LoadedModel { model, backend, level, threads, weight_bytes } =
+        let LoadedModel { model, backend, level, threads, head, weight_bytes } =
             load_onto(model, self.options)?;
         let load_seconds = load_seconds + begun.elapsed().as_secs_f64();
         let report = Report { backend, level, model: name, load_seconds };
@@ -113,6 +113,7 @@ impl EngineBuilder {
             context_length: model.context_length(),
             vocab_size: model.vocab_size(),
             weight_bytes,
+            head,
             threads,
             report: report.clone(),
         });

@@ -52,9 +52,9 @@ impl<F: FnMut(&PagedCache) -> Result<(), ModelError> + Send> Model for Fake<F> {
         &'a mut self,
         batch: &'a Batch,
         cache: &'a mut PagedCache,
-        logits: &'a mut Vec<f32>,
+        outputs: &'a mut Outputs,
     ) -> LocalBoxFuture<'a, Result<(), ModelError>> {
-        *logits = vec![0.0; batch.wanted() * self.vocab_size()];
+        outputs.logits_mut(batch.wanted(), self.vocab_size()).fill(0.0);
         if let Some(profile) = &mut self.profile {
             *profile = Profile { steps: 1, rows: batch.rows.len(), ..Profile::default() };
         }

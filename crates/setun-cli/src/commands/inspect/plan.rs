@@ -3,7 +3,11 @@
 use serde::Serialize;
 use setun::{
     checkpoint::ModelConfig,
-    forward::{Layout, plan::model_plan, transformer::BLOCK_POSITIONS},
+    forward::{
+        Layout,
+        plan::{HeadOutput, model_plan},
+        transformer::BLOCK_POSITIONS,
+    },
     ops::{
         BufferId, CacheElement, CacheSpec, Op, Plan, WeightId,
         op::{Linear, Norm},
@@ -46,7 +50,7 @@ pub(super) fn describe(layout: &Layout, config: &ModelConfig) -> Result<PlanRepo
         block_positions: BLOCK_POSITIONS,
         element: CacheElement::F16,
     };
-    let plan = model_plan(layout, config.activation, cache, (1, 1), false)
+    let plan = model_plan(layout, config.activation, cache, (1, 1), HeadOutput::Logits, false)
         .map_err(setun::forward::ModelError::from)?
         .plan;
     Ok(PlanReport {
@@ -61,6 +65,7 @@ fn buffers(plan: &Plan) -> Vec<BufferReport> {
         kind: match spec.kind {
             BufferKind::F32 => "f32",
             BufferKind::Quantized => "int8",
+            BufferKind::Ranked => "ranked",
         },
         rows: plan.buffer_rows(BufferId(id)),
         width: spec.width,
@@ -88,7 +93,9 @@ impl OpReport {
                 let inputs = if gate.x == up.x { vec![gate.x] } else { vec![gate.x, up.x] };
                 (inputs, linear(gate).chain(linear(up)).collect(), *out)
             }
-            Op::Head { x, table, out } => (vec![*x], vec![*table], *out),
+            Op::Head { x, table, out } | Op::Best { x, table, out } => {
+                (vec![*x], vec![*table], *out)
+            }
         };
         Self {
             op: op.name(),

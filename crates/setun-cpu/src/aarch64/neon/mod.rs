@@ -1,4 +1,5 @@
 //! Kernels of NEON, which every 64-bit ARM processor has.
 
 mod column_sums;
+mod screen_dot;
 mod ternary_dot;

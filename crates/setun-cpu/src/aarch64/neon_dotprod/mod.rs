@@ -6,7 +6,7 @@ use fearless_simd::aarch64::Neon;
 
 /// Proof of the extension, which only detection gives out.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct NeonDotprod(Neon);
+pub(crate) struct NeonDotprod(pub(super) Neon);
 
 impl NeonDotprod {
     pub(crate) fn detect(neon: Neon) -> Option<Self> {

@@ -6,7 +6,7 @@ use fearless_simd::aarch64::Neon;
 
 /// Proof of the extension, which only detection gives out.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct NeonI8mm(Neon);
+pub(crate) struct NeonI8mm(pub(super) Neon);
 
 impl NeonI8mm {
     pub(crate) fn detect(neon: Neon) -> Option<Self> {

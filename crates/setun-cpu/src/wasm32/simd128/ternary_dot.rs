@@ -20,7 +20,7 @@ use crate::ternary_dot::{TILE_OUTPUTS, TILE_ROWS, TernaryDot};
 const BLOCKS: usize = 7;
 
 /// Bytes of a vector.
-const BYTES: usize = 16;
+pub(super) const BYTES: usize = 16;
 
 impl TernaryDot for Simd128 {
     type Lanes = WasmSimd128;
@@ -112,7 +112,7 @@ fn plane<const OUTPUTS: usize, const ROWS: usize, const PLANE: usize>(
 }
 
 #[inline(always)]
-fn add_lanes(simd: WasmSimd128, sum: v128) -> i32 {
+pub(super) fn add_lanes(simd: WasmSimd128, sum: v128) -> i32 {
     let lanes: [i32; 4] = i32x4::simd_from(simd, sum).into();
     lanes.iter().sum()
 }

@@ -1,4 +1,5 @@
 //! Kernels of AVX2.
 
 pub(crate) mod column_sums;
+pub(crate) mod screen_dot;
 pub(crate) mod ternary_dot;

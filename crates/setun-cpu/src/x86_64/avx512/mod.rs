@@ -1,4 +1,5 @@
 //! Kernels of AVX-512 with VNNI, on the processors that `fearless_simd` counts as this level.
 
 pub(crate) mod column_sums;
+pub(crate) mod screen_dot;
 pub(crate) mod ternary_dot;

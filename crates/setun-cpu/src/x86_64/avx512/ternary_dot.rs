@@ -127,7 +127,7 @@ fearless_simd::kernel!(
 fearless_simd::kernel!(
     /// The sum of the lanes of each of four vectors, by a transposing fold.
     #[inline]
-    fn add_lanes(avx512: Avx512, sums: [__m512i; 4]) -> [i32; 4] {
+    pub(super) fn add_lanes(avx512: Avx512, sums: [__m512i; 4]) -> [i32; 4] {
         let [a, b, c, d] = sums.map(|sum| {
             _mm256_add_epi32(_mm512_castsi512_si256(sum), _mm512_extracti64x4_epi64::<1>(sum))
         });

@@ -1,0 +1,380 @@
+//! `best` over a screen; defined in [`setun_ops::best`].
+//!
+//! Some rows at a time go through four stages: bounds of all logits from the table's screen; from
+//! them, row by row, the `k`-th best lower bound and the tokens whose upper bound reaches it, the
+//! *survivors*; the exact logits of survivors and touched tokens; the best of those. A token that
+//! does not survive has a lower logit than `k` others, so the result is that of the definition.
+//!
+//! Where a table has no screen, a row none that is proven, or more tokens survive than are worth
+//! picking out, the head runs in full.
+
+use fearless_simd::Simd;
+use setun_ops::{
+    DenseMatrix, OpsError,
+    best::{BestRequest, Ranked, can_rank},
+    dense::DenseValues,
+    op::{BufferId, WeightId},
+};
+
+use crate::{
+    head::logits_of,
+    screen::{Hidden, Screen},
+    screen_dot::{ScreenDot, TILE_TOKENS},
+    split::{Grid, Tile},
+    step::{Buffers, Floats, Weights, zeroed},
+    walk::Walk,
+};
+
+/// Hidden rows that meet a row of the screen together.
+const GROUP: usize = 4;
+
+/// Most survivors: past them the head runs in full.
+const MOST_SURVIVORS: usize = 4096;
+
+/// Tokens of the screen that a member claims at once.
+const RUN: usize = 64;
+
+/// Survivors that a member claims at once.
+const RESCORE_RUN: usize = 32;
+
+/// What [`Op::Best`](setun_ops::Op::Best) did, over all steps of a backend.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Screening {
+    /// Rows whose logits were screened.
+    pub screened_rows: u64,
+    /// Tokens of those rows whose exact logits were computed, the touched ones not counted.
+    pub survivors: u64,
+    /// Rows for which the head ran in full.
+    pub full_rows: u64,
+}
+
+/// Memory for a group of rows. Grown by `prepare`, never by a step.
+#[derive(Debug, Default)]
+pub(crate) struct BestScratch {
+    pub(crate) screening: Screening,
+    planes: Vec<i8>,    // [GROUP, 2, the screen's columns]
+    lower: Vec<f32>,    // bounds, [GROUP, vocab]
+    upper: Vec<f32>,    // bounds, or all logits, [GROUP, vocab]
+    tokens: Vec<u32>,   // touched ones and survivors, [GROUP, MOST_SURVIVORS + capacity]
+    rescored: Vec<f32>, // their logits
+}
+
+/// How far a row of a group has come.
+#[derive(Clone, Copy, Debug, Default)]
+struct State {
+    hidden: Option<Hidden>, // none where the head runs in full
+    tokens: usize,          // touched ones and survivors
+}
+
+impl BestScratch {
+    /// Grows to what a table and a capacity need.
+    pub(crate) fn grow(
+        &mut self,
+        weights: &Weights,
+        table: WeightId,
+        capacity: usize,
+    ) -> Result<(), OpsError> {
+        let vocab = weights.dense(table).rows();
+        grow(&mut self.upper, GROUP * vocab)?;
+        if let Some(screen) = weights.screen(table) {
+            grow(&mut self.lower, GROUP * vocab)?;
+            grow(&mut self.planes, GROUP * 2 * screen.columns())?;
+            grow(&mut self.tokens, GROUP * (MOST_SURVIVORS + capacity))?;
+            grow(&mut self.rescored, GROUP * (MOST_SURVIVORS + capacity))?;
+        }
+        Ok(())
+    }
+}
+
+fn grow<T: Copy + Default>(memory: &mut Vec<T>, len: usize) -> Result<(), OpsError> {
+    if memory.len() < len {
+        *memory = zeroed(len, "scratch memory")?;
+    }
+    Ok(())
+}
+
+impl<D: ScreenDot> Walk<'_, D> {
+    pub(crate) fn best(
+        &self,
+        buffers: &mut Buffers,
+        scratch: &mut BestScratch,
+        x: BufferId,
+        table: WeightId,
+        out: BufferId,
+    ) {
+        let (screen, table) = (self.weights.screen(table), self.weights.dense(table));
+        buffers.write_ranked(out, |buffers, out| {
+            let (x, capacity) = (buffers.floats(x), out.width);
+            let groups =
+                out.values.chunks_mut(GROUP * capacity).zip(self.inputs.best.chunks(GROUP));
+            for (group, (out, requests)) in groups.enumerate() {
+                let first = group * GROUP;
+                let work = Work { first, x, table, requests, capacity };
+                let out = &mut out[..requests.len() * capacity];
+                let mut states = [State::default(); GROUP];
+                if let Some(screen) = screen {
+                    self.bounds(&work, screen, scratch, &mut states);
+                    self.survivors(&work, scratch, &mut states, out);
+                    self.rescore(&work, scratch, &states);
+                }
+                self.full(&work, scratch, &states);
+                self.rank(&work, scratch, &states, out);
+                scratch.screening.count(requests, &states);
+            }
+        });
+    }
+
+    /// Bounds of all logits of the rows that the screen is proven for.
+    fn bounds(
+        &self,
+        work: &Work<'_>,
+        screen: &Screen,
+        scratch: &mut BestScratch,
+        states: &mut [State; GROUP],
+    ) {
+        let (rows, vocab) = (work.requests.len(), work.table.rows());
+        let planes = scratch.planes.chunks_exact_mut(2 * screen.columns());
+        for (row, (state, planes)) in states.iter_mut().zip(planes).enumerate().take(rows) {
+            state.hidden = Hidden::new(screen, work.x.row(work.first + row), planes);
+        }
+        if states.iter().all(|state| state.hidden.is_none()) {
+            return;
+        }
+        let planes = scratch.planes.as_slice();
+        let lower = Grid::new(&mut scratch.lower[..rows * vocab], vocab).tiles(rows, RUN);
+        let upper = Grid::new(&mut scratch.upper[..rows * vocab], vocab).tiles(rows, RUN);
+        self.each((lower, upper), |_, _, (mut lower, mut upper)| {
+            let tokens = lower.columns();
+            for first in tokens.clone().step_by(TILE_TOKENS) {
+                let at = first - tokens.start;
+                let count = (tokens.end - first).min(TILE_TOKENS);
+                for (row, state) in states.iter().enumerate().take(rows) {
+                    let Some(hidden) = &state.hidden else { continue };
+                    let planes = &planes[row * 2 * screen.columns()..][..2 * screen.columns()];
+                    let planes = planes.split_at(screen.columns()).into();
+                    let [below, above] = screen.bounds(self.isa, first, hidden, planes);
+                    lower.row(row)[at..at + count].copy_from_slice(&below[..count]);
+                    upper.row(row)[at..at + count].copy_from_slice(&above[..count]);
+                }
+            }
+        });
+    }
+
+    /// Lists the touched tokens and the survivors of each row. Uses `out` to find the `k`-th
+    /// best lower bound.
+    fn survivors(
+        &self,
+        work: &Work<'_>,
+        scratch: &mut BestScratch,
+        states: &mut [State; GROUP],
+        out: &mut [Ranked],
+    ) {
+        let (rows, vocab) = (work.requests.len(), work.table.rows());
+        let listed = MOST_SURVIVORS + work.capacity;
+        self.each(
+            (
+                Grid::new(out, work.capacity).tiles(1, work.capacity),
+                Grid::new(&mut scratch.lower[..rows * vocab], vocab).tiles(1, vocab),
+                Grid::new(&mut scratch.upper[..rows * vocab], vocab).tiles(1, vocab),
+                Grid::new(&mut scratch.tokens[..rows * listed], listed).tiles(1, listed),
+                Grid::new(&mut states[..rows], 1).tiles(1, 1),
+            ),
+            |_, row, (mut out, mut lower, mut upper, mut tokens, mut state)| {
+                let state = &mut state.row(0)[0];
+                if state.hidden.is_some() {
+                    let bounds = [&*lower.row(0), &*upper.row(0)];
+                    match survivors(&work.requests[row], bounds, out.row(0), tokens.row(0)) {
+                        Some(tokens) => state.tokens = tokens,
+                        None => state.hidden = None,
+                    }
+                }
+            },
+        );
+    }
+
+    /// The exact logits of the tokens listed.
+    fn rescore(&self, work: &Work<'_>, scratch: &mut BestScratch, states: &[State; GROUP]) {
+        let (simd, listed) = (self.isa.lanes(), MOST_SURVIVORS + work.capacity);
+        let rows =
+            scratch.tokens.chunks_exact(listed).zip(scratch.rescored.chunks_exact_mut(listed));
+        for (row, (state, (tokens, rescored))) in states.iter().zip(rows).enumerate() {
+            if state.hidden.is_none() {
+                continue;
+            }
+            let x = work.x.row(work.first + row);
+            let rescored = &mut rescored[..state.tokens];
+            let out = Grid::new(rescored, state.tokens).tiles(1, RESCORE_RUN);
+            self.each(out, |_, _, mut tile| {
+                let tokens = &tokens[tile.columns()];
+                rescore(simd, x, work.table, tokens, &mut tile);
+            });
+        }
+    }
+
+    /// All logits of the other rows.
+    fn full(&self, work: &Work<'_>, scratch: &mut BestScratch, states: &[State; GROUP]) {
+        let vocab = work.table.rows();
+        let is_full = |row: &usize| states[*row].hidden.is_none();
+        let mut row = 0;
+        while row < work.requests.len() {
+            // Neighbours meet the table together.
+            let run = (row..work.requests.len()).take_while(is_full).count();
+            if run > 0 {
+                let rows = work.first + row..work.first + row + run;
+                let out = &mut scratch.upper[row * vocab..(row + run) * vocab];
+                self.logits(work.table, work.x, rows, out);
+            }
+            row += run + 1;
+        }
+    }
+
+    /// The result, from the exact logits.
+    fn rank(
+        &self,
+        work: &Work<'_>,
+        scratch: &BestScratch,
+        states: &[State; GROUP],
+        out: &mut [Ranked],
+    ) {
+        let (vocab, listed) = (work.table.rows(), MOST_SURVIVORS + work.capacity);
+        let out = Grid::new(out, work.capacity).tiles(1, work.capacity);
+        self.each(out, |_, row, mut out| {
+            let (request, state) = (&work.requests[row], &states[row]);
+            if state.hidden.is_some() {
+                let tokens = scratch.tokens[row * listed..][..state.tokens].iter().copied();
+                let logits = &scratch.rescored[row * listed..][..state.tokens];
+                let (touched, best) = start(request, out.row(0));
+                let mut candidates = tokens.zip(logits.iter().copied());
+                for (out, (token, logit)) in touched.iter_mut().zip(&mut candidates) {
+                    *out = Ranked { token, logit };
+                }
+                Best::of(best, candidates);
+            } else {
+                rank_all(request, &scratch.upper[row * vocab..][..vocab], out.row(0));
+            }
+        });
+    }
+}
+
+/// Some rows of a step.
+struct Work<'a> {
+    first: usize,
+    x: &'a Floats,
+    table: &'a DenseMatrix,
+    requests: &'a [BestRequest],
+    capacity: usize,
+}
+
+impl Screening {
+    fn count(&mut self, requests: &[BestRequest], states: &[State; GROUP]) {
+        for (request, state) in requests.iter().zip(states) {
+            if state.hidden.is_some() {
+                self.screened_rows += 1;
+                self.survivors += (state.tokens - request.touched.len()) as u64;
+            } else {
+                self.full_rows += 1;
+            }
+        }
+    }
+}
+
+/// Lists the touched tokens, then those that may be among the `k` best others, ascending; none
+/// if they are too many. `out` is memory to work in, `[capacity]`.
+fn survivors(
+    request: &BestRequest,
+    [lower, upper]: [&[f32]; 2],
+    out: &mut [Ranked],
+    tokens: &mut [u32],
+) -> Option<usize> {
+    let touched = request.touched.len();
+    tokens[..touched].copy_from_slice(&request.touched);
+    let (_, best) = start(request, out);
+    Best::of(best, untouched(request, lower));
+    let threshold = best[request.k - 1].logit;
+    let mut count = touched;
+    for (token, _) in untouched(request, upper).filter(|&(_, upper)| upper >= threshold) {
+        if count == touched + MOST_SURVIVORS {
+            return None;
+        }
+        tokens[count] = token;
+        count += 1;
+    }
+    Some(count)
+}
+
+/// The row of the definition from all logits.
+fn rank_all(request: &BestRequest, logits: &[f32], out: &mut [Ranked]) {
+    let (touched, best) = start(request, out);
+    if !logits.iter().all(|&logit| can_rank(logit)) {
+        return;
+    }
+    for (out, &token) in touched.iter_mut().zip(&request.touched) {
+        *out = Ranked { token, logit: logits[token as usize] };
+    }
+    Best::of(best, untouched(request, logits));
+}
+
+/// An empty row: the places of the touched tokens and those of the best others.
+fn start<'a>(request: &BestRequest, out: &'a mut [Ranked]) -> (&'a mut [Ranked], &'a mut [Ranked]) {
+    out.fill(Ranked::PADDING);
+    let (touched, rest) = out.split_at_mut(request.touched.len());
+    (touched, &mut rest[..request.k])
+}
+
+/// The tokens that a request does not name, ascending, and their values.
+fn untouched<'a>(
+    request: &'a BestRequest,
+    values: &'a [f32],
+) -> impl Iterator<Item = (u32, f32)> + 'a {
+    let mut touched = request.touched.iter().copied().peekable();
+    (0..=u32::MAX)
+        .zip(values.iter().copied())
+        .filter(move |(token, _)| touched.next_if_eq(token).is_none())
+}
+
+/// The best tokens of those shown so far, best first.
+struct Best<'a> {
+    ranked: &'a mut [Ranked],
+    count: usize,
+}
+
+impl<'a> Best<'a> {
+    /// The best of some tokens with ascending ids, as many as there are places.
+    fn of(ranked: &'a mut [Ranked], candidates: impl Iterator<Item = (u32, f32)>) {
+        let mut best = Self { ranked, count: 0 };
+        let mut worst = f32::NEG_INFINITY;
+        for (token, logit) in candidates {
+            // Of equal logits the one with the lower id is there already.
+            if best.count < best.ranked.len() || logit > worst {
+                worst = best.insert(Ranked { token, logit });
+            }
+        }
+    }
+
+    /// Puts a token in its place, and returns the last one's logit.
+    fn insert(&mut self, new: Ranked) -> f32 {
+        let place = self.ranked[..self.count].partition_point(|old| old.logit >= new.logit);
+        self.count = (self.count + 1).min(self.ranked.len());
+        self.ranked[place..self.count].rotate_right(1);
+        self.ranked[place] = new;
+        self.ranked[self.count - 1].logit
+    }
+}
+
+/// Exact logits of the tokens of a tile.
+fn rescore<S: Simd>(
+    simd: S,
+    x: &[f32],
+    table: &DenseMatrix,
+    tokens: &[u32],
+    tile: &mut Tile<'_, f32>,
+) {
+    match table.values() {
+        DenseValues::F32(values) => logits_of(simd, x, values, tokens, tile.row(0)),
+        DenseValues::F16(values) => logits_of(simd, x, values, tokens, tile.row(0)),
+        DenseValues::Bf16(values) => logits_of(simd, x, values, tokens, tile.row(0)),
+        DenseValues::Int8Rows { .. } | DenseValues::Ternary(_) => {
+            unreachable!("tables of these types have no screen")
+        }
+    }
+}

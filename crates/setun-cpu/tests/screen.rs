@@ -1,0 +1,106 @@
+//! What the screen before a head leaves to be computed, and that it is used at all.
+
+use half::f16;
+use setun_cpu::{CpuBackend, CpuOptions};
+use setun_ops::{
+    BatchInputs, BlockId, CacheElement, CacheSpec, DenseMatrix, Op, Usage, WeightData, WeightId,
+    best::BestRequest,
+    dense::DenseValues,
+    op::Norm,
+    parity::{Case, Random, block_on},
+    plan::{BufferKind, PlanBuilder, RowSet},
+};
+
+/// Width of the 2B-4T shape.
+const HIDDEN: usize = 2560;
+const VOCAB: usize = 4000;
+const BEST: usize = 1234;
+
+/// About normally distributed, variance 1.
+fn bell(random: &mut Random) -> f32 {
+    (0..12).map(|_| random.unit() - 0.5).sum()
+}
+
+fn dot(a: &[f32], b: &[f32]) -> f32 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+/// A table whose best logit stands at `sigmas` standard deviations, and the hidden row.
+fn gaussian(sigmas: f32) -> (Vec<f32>, Vec<f32>) {
+    let random = &mut Random::new(7);
+    let x: Vec<f32> = (0..HIDDEN).map(|_| bell(random)).collect();
+    let mut table: Vec<f32> = (0..VOCAB * HIDDEN).map(|_| bell(random)).collect();
+    let square = dot(&x, &x);
+    let best = &mut table[BEST * HIDDEN..][..HIDDEN];
+    let missing = (sigmas * square.sqrt() - dot(best, &x)) / square;
+    best.iter_mut().zip(&x).for_each(|(w, x)| *w += missing * x);
+    (table, x)
+}
+
+/// A plan of one row, its norm, and the best op.
+fn case(sigmas: f32, k: usize) -> Case {
+    let (table, x) = gaussian(sigmas);
+    let table = DenseValues::F16(table.into_iter().map(f16::from_f32).collect());
+    let weights = vec![
+        WeightData::Dense(DenseMatrix::new(1, HIDDEN, DenseValues::F32(x)).unwrap()),
+        WeightData::Vector(vec![1.0; HIDDEN]),
+        WeightData::Dense(DenseMatrix::new(VOCAB, HIDDEN, table).unwrap()),
+    ];
+    let cache = CacheSpec {
+        layers: 1,
+        kv_heads: 1,
+        head_dim: 2,
+        block_positions: 32,
+        element: CacheElement::F32,
+    };
+    let specs = weights.iter().map(WeightData::spec).collect();
+    let mut plan = PlanBuilder::new(1, 1, specs, cache).keep_buffers();
+    let x = plan.buffer(BufferKind::F32, HIDDEN, RowSet::Batch);
+    plan.push(Op::Embed { table: WeightId(0), out: x });
+    let normed = plan.buffer(BufferKind::F32, HIDDEN, RowSet::Wanted);
+    plan.push(Op::RmsNorm { x, norm: Norm { gain: WeightId(1), eps: 1e-5 }, out: normed });
+    let out = plan.buffer(BufferKind::Ranked, 64, RowSet::Wanted);
+    plan.push(Op::Best { x: normed, table: WeightId(2), out });
+    let inputs = BatchInputs {
+        tokens: vec![0],
+        positions: vec![0],
+        slots: vec![0],
+        block_tables: vec![vec![BlockId(0)]],
+        wanted: vec![0],
+        best: vec![BestRequest { k, touched: vec![3, 77] }],
+    };
+    let usages = vec![Usage::General; weights.len()];
+    Case { plan: plan.finish().unwrap(), weights, usages, steps: vec![inputs], blocks: 1 }
+}
+
+#[test]
+fn few_of_a_gaussian_head_survive() {
+    // Without a best one that stands out, some more do.
+    for (sigmas, k, most) in [(4.5, 1, 100), (7.0, 1, 1), (4.5, 40, 1500)] {
+        let case = case(sigmas, k);
+        for threads in [1, 2] {
+            let options = CpuOptions { level: None, threads: Some(threads) };
+            let Ok(mut backend) = CpuBackend::new(options) else { continue };
+            block_on(case.compare(&mut backend)).unwrap();
+            let found = backend.screening();
+            assert_eq!((found.screened_rows, found.full_rows), (1, 0));
+            let survivors = usize::try_from(found.survivors).unwrap();
+            assert!((k..=most).contains(&survivors), "{sigmas} σ, k {k}: {survivors} survive");
+        }
+    }
+}
+
+/// The random cases of parity take both ways, and tables that are screened are not all easy.
+#[test]
+fn cases_of_parity_are_screened() {
+    let Ok(mut backend) = CpuBackend::new(CpuOptions { level: None, threads: Some(1) }) else {
+        return;
+    };
+    for seed in 0..300 {
+        let case = Case::new("best", seed).unwrap();
+        block_on(case.compare(&mut backend)).unwrap();
+    }
+    let found = backend.screening();
+    assert!(found.screened_rows > 300 && found.full_rows > 100, "{found:?}");
+    assert!(found.survivors > 10 * found.screened_rows, "{found:?}");
+}

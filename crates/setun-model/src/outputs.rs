@@ -1,0 +1,87 @@
+//! What a step gives back.
+
+use setun_ops::best::Ranked;
+
+/// The wanted rows of a step, in order. Their memory is kept from step to step.
+#[derive(Clone, Debug, Default)]
+pub struct Outputs {
+    rows: usize,
+    width: usize,
+    is_ranked: bool,
+    logits: Vec<f32>,    // [rows, vocab]
+    ranked: Vec<Ranked>, // [rows, capacity]
+}
+
+/// One wanted row.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Row<'a> {
+    /// All logits, `[vocab]`. A row that asked for less may get these too.
+    Logits(&'a [f32]),
+    /// The touched tokens in their order, then the best others, best first. Empty where the row
+    /// cannot be ranked ([`setun_ops::best`]): then all logits must be asked for.
+    Ranked(&'a [Ranked]),
+}
+
+impl Outputs {
+    /// The rows.
+    pub fn rows(&self) -> impl Iterator<Item = Row<'_>> {
+        (0..self.rows).map(|row| {
+            let range = row * self.width..(row + 1) * self.width;
+            if self.is_ranked {
+                let row = &self.ranked[range];
+                let tokens = row.iter().position(|ranked| !ranked.is_token());
+                Row::Ranked(&row[..tokens.unwrap_or(row.len())])
+            } else {
+                Row::Logits(&self.logits[range])
+            }
+        })
+    }
+
+    /// All logits of all rows, `[rows, vocab]`; none where the step ranked them, which it does
+    /// only if no row asked for all.
+    #[must_use]
+    pub fn logits(&self) -> &[f32] {
+        if self.is_ranked { &[] } else { &self.logits }
+    }
+
+    /// Makes room for the logits of so many rows.
+    pub fn logits_mut(&mut self, rows: usize, vocab: usize) -> &mut [f32] {
+        (self.rows, self.width, self.is_ranked) = (rows, vocab, false);
+        self.logits.resize(rows * vocab, 0.0);
+        &mut self.logits
+    }
+
+    /// Makes room for so many ranked rows of one capacity.
+    pub fn ranked_mut(&mut self, rows: usize, capacity: usize) -> &mut [Ranked] {
+        (self.rows, self.width, self.is_ranked) = (rows, capacity, true);
+        self.ranked.resize(rows * capacity, Ranked::PADDING);
+        &mut self.ranked
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_end_at_their_padding() {
+        let pair = |token| Ranked { token, logit: 1.0 };
+        let mut outputs = Outputs::default();
+        let padding = Ranked::PADDING;
+        outputs.ranked_mut(3, 2).copy_from_slice(&[
+            pair(4),
+            pair(2),
+            pair(7),
+            padding,
+            padding,
+            padding,
+        ]);
+        let rows: Vec<_> = outputs.rows().collect();
+        let expected: [&[Ranked]; 3] = [&[pair(4), pair(2)], &[pair(7)], &[]];
+        assert_eq!(rows, expected.map(Row::Ranked));
+        assert!(outputs.logits().is_empty());
+
+        outputs.logits_mut(1, 3).copy_from_slice(&[1.0, 2.0, 3.0]);
+        assert_eq!(outputs.rows().collect::<Vec<_>>(), [Row::Logits(&[1.0, 2.0, 3.0])]);
+    }
+}

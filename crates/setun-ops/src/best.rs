@@ -1,0 +1,131 @@
+//! `best`: the exact logits of the best tokens, and of some that are asked for by id.
+//!
+//! A row asks for the logits of its `touched` tokens and for the `k` best of all others, by
+//! (logit descending, id ascending), −0 and 0 being equal. Logits are those of
+//! [`head`](crate::head). A row of the result is
+//!
+//! ```text
+//! touched, in their order | the k best others, best first | padding up to the capacity
+//! ```
+//!
+//! A row with a logit beyond ±[`MOST_LOGIT`], infinities and NaN included, is not ranked: all of
+//! it is padding. So who reads a ranked row knows that the logits that are not in it are finite
+//! too; who reads one that is not takes all logits to see why.
+
+use bytemuck::{Pod, Zeroable};
+
+use crate::{dense::DenseMatrix, head::head_logit, op::Agreement};
+
+/// See [`Agreement`]. What is ranked are the logits, and a GPU's may differ.
+pub const AGREEMENT: Agreement = Agreement::ExactOnCpu { gpu_ulp: 16 };
+
+/// The largest magnitude of a logit in a ranked row: 2^64.
+pub const MOST_LOGIT: f32 = 18_446_744_073_709_551_616.0;
+
+/// A token and its logit.
+#[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
+#[repr(C)]
+pub struct Ranked {
+    /// The id; `u32::MAX` in padding.
+    pub token: u32,
+    /// Its logit; −∞ in padding.
+    pub logit: f32,
+}
+
+impl Ranked {
+    /// What fills a row up.
+    pub const PADDING: Self = Self { token: u32::MAX, logit: f32::NEG_INFINITY };
+
+    /// Whether it is a token, not padding.
+    #[must_use]
+    pub fn is_token(self) -> bool {
+        self.token != Self::PADDING.token
+    }
+}
+
+impl Default for Ranked {
+    fn default() -> Self {
+        Self::PADDING
+    }
+}
+
+/// What a row asks for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BestRequest {
+    /// How many of the tokens that are not touched; at least 1.
+    pub k: usize,
+    /// Ids whose logits are wanted in any case, ascending.
+    pub touched: Vec<u32>,
+}
+
+impl BestRequest {
+    /// Tokens in a ranked row: the capacity that it needs.
+    #[must_use]
+    pub fn tokens(&self) -> usize {
+        self.touched.len() + self.k
+    }
+}
+
+/// Whether a row with this logit can be ranked.
+#[must_use]
+pub fn can_rank(logit: f32) -> bool {
+    logit.abs() <= MOST_LOGIT
+}
+
+/// One row of the result: `[capacity]`. `x` is `[hidden]`.
+///
+/// # Panics
+///
+/// If the request exceeds the table or `out`, or a length differs from the table's columns.
+pub fn best_row(table: &DenseMatrix, x: &[f32], request: &BestRequest, out: &mut [Ranked]) {
+    let mut scratch = vec![0.0; x.len()];
+    out.fill(Ranked::PADDING);
+    let mut all: Vec<Ranked> = (0..=u32::MAX)
+        .zip(0..table.rows())
+        .map(|(id, token)| Ranked { token: id, logit: head_logit(table, token, x, &mut scratch) })
+        .collect();
+    if !all.iter().all(|ranked| can_rank(ranked.logit)) {
+        return;
+    }
+    let (touched, best) = out.split_at_mut(request.touched.len());
+    for (out, &token) in touched.iter_mut().zip(&request.touched) {
+        *out = all[token as usize];
+    }
+    all.retain(|ranked| request.touched.binary_search(&ranked.token).is_err());
+    // Stable, so that equal logits stay in the order of their ids; −0 becomes 0 to be compared.
+    all.sort_by(|a, b| (b.logit + 0.0).total_cmp(&(a.logit + 0.0)));
+    best[..request.k].copy_from_slice(&all[..request.k]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dense::DenseValues;
+
+    fn ranked(logits: &[f32], k: usize, touched: &[u32]) -> Vec<Ranked> {
+        let table =
+            DenseMatrix::new(logits.len(), 1, DenseValues::F32(logits.to_vec())).expect("a table");
+        let mut out = vec![Ranked { token: 7, logit: 7.0 }; 5];
+        best_row(&table, &[1.0], &BestRequest { k, touched: touched.to_vec() }, &mut out);
+        out
+    }
+
+    fn pair(token: u32, logit: f32) -> Ranked {
+        Ranked { token, logit }
+    }
+
+    #[test]
+    fn touched_first_then_the_best_others_and_padding() {
+        let found = ranked(&[0.5, 3.0, -1.0, 3.0, 9.0], 2, &[2, 4]);
+        let expected = [pair(2, -1.0), pair(4, 9.0), pair(1, 3.0), pair(3, 3.0), Ranked::PADDING];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn a_row_with_a_logit_that_is_too_large_is_padding() {
+        for bad in [f32::NAN, f32::NEG_INFINITY, f32::INFINITY, -MOST_LOGIT * 2.0] {
+            assert_eq!(ranked(&[1.0, bad], 1, &[]), [Ranked::PADDING; 5]);
+        }
+        assert_eq!(ranked(&[1.0, -MOST_LOGIT], 1, &[])[0], pair(0, 1.0));
+    }
+}

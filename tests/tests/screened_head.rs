@@ -1,0 +1,144 @@
+//! A screened head chooses what a stored one does, on whole models, whatever the sampling.
+
+use proptest::prelude::*;
+use setun::{CacheType, Device, Engine, GenerateOptions, HeadType, Model, Prompt};
+use setun_tests::{
+    fixture,
+    golden::{Golden, MODELS},
+    run::devices,
+};
+
+/// A model with a tied table of floats and a vocabulary of some thousands.
+const STORIES: &str = "golden/real-tinystories-1m";
+
+fn engine(model: Model, device: Device, head: HeadType) -> Engine {
+    let builder = Engine::builder(model).device(device).threads(2).head_type(head);
+    builder.cache_type(CacheType::F32).build().expect("an engine")
+}
+
+/// Engines of one model with both heads.
+fn both(open: impl Fn() -> Model, device: Device) -> [Engine; 2] {
+    let [stored, screened] =
+        [HeadType::Stored, HeadType::Screened].map(|head| engine(open(), device, head));
+    assert_eq!(screened.head_type(), HeadType::Screened);
+    [stored, screened]
+}
+
+fn stories() -> Model {
+    Model::open(fixture(STORIES)).expect("the story model")
+}
+
+/// The tokens or the error of a generation, with its log-probabilities.
+fn outcome(engine: &Engine, prompt: &[u32], options: GenerateOptions) -> Result<Vec<u32>, String> {
+    let done = engine.complete(Prompt::Tokens(prompt.to_vec()), options);
+    done.map(|done| done.tokens).map_err(|error| error.to_string())
+}
+
+/// Greedily, with a penalty, and with `top_k`: hundreds of steps each.
+fn sampling(seed: u64) -> [GenerateOptions; 5] {
+    let options = GenerateOptions::new().max_tokens(250).seed(seed);
+    [
+        options.clone().temperature(0.0),
+        options.clone().temperature(0.0).repetition_penalty(1.2),
+        options.clone().temperature(1.1).top_k(40),
+        options.clone().temperature(0.8).top_k(20).top_p(0.9).repetition_penalty(0.9),
+        options.temperature(1.0).min_p(0.05), // takes all logits
+    ]
+}
+
+#[test]
+fn stories_are_the_same() {
+    for device in devices().into_iter().filter(|&device| device != Device::Scalar) {
+        let [stored, screened] = both(stories, device);
+        for seed in 0..3 {
+            for options in sampling(seed) {
+                let prompt = stored.tokenize("Once upon a time").expect("tokens");
+                let expected = outcome(&stored, &prompt, options.clone());
+                assert!(expected.as_ref().is_ok_and(|tokens| tokens.len() > 20), "{expected:?}");
+                let found = outcome(&screened, &prompt, options.clone());
+                assert_eq!(found, expected, "{options:?} on {device}");
+            }
+        }
+    }
+}
+
+#[test]
+fn random_models_are_the_same_on_every_device() {
+    for model in MODELS {
+        let golden = Golden::read(model);
+        let open = || Model::open(golden.folder.clone()).expect("a golden model");
+        for device in devices() {
+            let [stored, screened] = both(open, device);
+            for prompt in ["p7", "p33"] {
+                let prompt = golden.ids(&format!("{prompt}.ids"));
+                for options in sampling(1) {
+                    let options = options.max_tokens(40);
+                    assert_eq!(
+                        outcome(&screened, &prompt, options.clone()),
+                        outcome(&stored, &prompt, options.clone()),
+                        "{options:?} of {model} on {device}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn log_probabilities_come_from_all_logits() {
+    let options = GenerateOptions::new().temperature(0.0).max_tokens(30).logprobs(true);
+    let logprobs = both(stories, Device::Cpu).map(|engine| {
+        let stream = engine.generate("One day", options.clone()).expect("a stream");
+        let events = stream.blocking().map(|event| match event.expect("no error") {
+            setun::Event::Text(delta) => Some(delta.logprob.expect("a log-probability").to_bits()),
+            setun::Event::Done(_) => None,
+        });
+        events.flatten().collect::<Vec<_>>()
+    });
+    assert_eq!(logprobs[0].len(), 30);
+    assert_eq!(logprobs[0], logprobs[1]);
+}
+
+/// Streams with different wants share the steps of one model.
+#[test]
+fn mixed_batches_are_the_same() {
+    let [stored, screened] = both(stories, Device::Cpu);
+    let prompt = stored.tokenize("The dog").expect("tokens");
+    let alone: Vec<_> =
+        sampling(5).into_iter().map(|options| outcome(&stored, &prompt, options)).collect();
+    let streams = sampling(5).map(|options| {
+        screened.generate(Prompt::Tokens(prompt.clone()), options).expect("a stream")
+    });
+    let threads = streams.map(|stream| std::thread::spawn(move || stream.wait()));
+    for (thread, alone) in threads.into_iter().zip(alone) {
+        let done = thread.join().expect("no panic").expect("no error");
+        assert_eq!(Ok(done.tokens), alone);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_sampling(
+        prompt in prop::collection::vec(0..263_u32, 1..20),
+        temperature in prop_oneof![Just(0.0_f32), 0.2_f32..3.0],
+        top_k in 0..60_usize,
+        top_p in 0.5_f32..=1.0,
+        penalty in prop_oneof![Just(1.0_f32), 0.5_f32..2.0],
+        seed: u32,
+    ) {
+        let golden = Golden::read("bitnet-h64/packed");
+        let open = || Model::open(golden.folder.clone()).expect("a golden model");
+        let [stored, screened] = both(open, Device::Cpu);
+        let options = GenerateOptions::new()
+            .temperature(temperature)
+            .top_k(top_k)
+            .top_p(top_p)
+            .repetition_penalty(penalty)
+            .seed(u64::from(seed))
+            .max_tokens(30);
+        let expected = outcome(&stored, &prompt, options.clone());
+        prop_assert_eq!(outcome(&screened, &prompt, options), expected);
+    }
+}
