@@ -254,3 +254,6 @@ impl Owner {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
