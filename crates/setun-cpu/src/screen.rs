@@ -280,3 +280,6 @@ fn to_code(integer: i32) -> u8 {
 fn columns_to_f64(columns: usize) -> f64 {
     columns as f64
 }
+
+#[cfg(test)]
+mod tests;

@@ -54,7 +54,7 @@ pub enum CacheType {
 #[non_exhaustive]
 pub enum HeadType {
     /// Screened where that serves and pays, otherwise stored: screened on a level of the
-    /// processor, if the table is of floats and so large that reading it takes time.
+    /// processor, if the table is of floats and has a mebibyte or more.
     #[default]
     Auto,
     /// As the checkpoint stores it.
@@ -117,9 +117,9 @@ pub fn devices() -> Vec<DeviceInfo> {
     levels.enumerate().map(info).collect()
 }
 
-/// Bytes of a table from which on a screen pays. A smaller one stays in the processor's caches,
-/// where reading it costs less than the steps that a screen adds.
-const SCREEN_PAYS_BYTES: usize = 4 << 20;
+/// Bytes of a table from which on it is screened by default. The smallest one measured, of 2 MB,
+/// gains by it (`docs/performance.md`); far smaller ones are no large part of a step.
+const SCREEN_PAYS_BYTES: usize = 1 << 20;
 
 /// How a head is kept with some options: what [`HeadType::Auto`] comes to.
 pub(crate) fn head_type(weights: &Weights, options: &DeviceOptions) -> HeadType {

@@ -290,3 +290,5 @@ impl Owner {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod unranked_tests;

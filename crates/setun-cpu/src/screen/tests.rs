@@ -1,0 +1,108 @@
+//! Every logit lies between its bounds, and they are close.
+
+use proptest::prelude::*;
+use setun_ops::{
+    DenseMatrix, dense::DenseValues, head::head_logit, parity::Random, screen_dot::screen_dot,
+};
+
+use super::*;
+use crate::{isa::Isa, level::Level, team::Team};
+
+/// The bounds of all tokens on the best level of this machine. None without a screen, or where
+/// it is not proven.
+fn bounds(table: &DenseMatrix, x: &[f32]) -> Option<Vec<(f32, f32)>> {
+    let mut screen = None;
+    let mut team = Team::new(1).expect("one thread");
+    team.step(|crew| screen = Screen::new(table, crew));
+    let screen = screen?;
+    let mut planes = vec![1; 2 * screen.columns()];
+    let hidden = Hidden::new(&screen, x, &mut planes)?;
+    let planes = planes.split_at(screen.columns()).into();
+    let of = |first| match Level::ALL.into_iter().find_map(Isa::detect)? {
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx512(avx512) => Some(screen.bounds(avx512, first, &hidden, planes)),
+        #[cfg(target_arch = "x86_64")]
+        Isa::AvxVnni(avx_vnni) => Some(screen.bounds(avx_vnni, first, &hidden, planes)),
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx2(avx2) => Some(screen.bounds(avx2, first, &hidden, planes)),
+        #[cfg(target_arch = "aarch64")]
+        Isa::NeonI8mm(neon) => Some(screen.bounds(neon, first, &hidden, planes)),
+        #[cfg(target_arch = "aarch64")]
+        Isa::NeonDotprod(neon) => Some(screen.bounds(neon, first, &hidden, planes)),
+        #[cfg(target_arch = "aarch64")]
+        Isa::Neon(neon) => Some(screen.bounds(neon, first, &hidden, planes)),
+    };
+    let tiles = (0..table.rows()).step_by(TILE_TOKENS).map(of).collect::<Option<Vec<_>>>()?;
+    let pairs = tiles.into_iter().flat_map(|[lower, upper]| lower.into_iter().zip(upper));
+    Some(pairs.take(table.rows()).collect())
+}
+
+/// Rows of all magnitudes, some with one element that stands out.
+fn finite(random: &mut Random, rows: usize, columns: usize) -> Vec<f32> {
+    let mut values = vec![];
+    for _ in 0..rows {
+        let mut row = random.floats(columns);
+        if random.chance(0.2) {
+            row[random.below(columns)] *= 1000.0;
+        }
+        values.extend(row);
+    }
+    values
+}
+
+proptest! {
+    #[test]
+    fn logits_lie_between_their_bounds(seed: u64) {
+        let random = &mut Random::new(seed);
+        let columns = random.pick(&[1, 16, 96, 100, 320, 2560]);
+        let table = DenseValues::F32(finite(random, 9, columns));
+        let table = DenseMatrix::new(9, columns, table).expect("sizes agree");
+        let x = finite(random, 1, columns);
+        if let Some(bounds) = bounds(&table, &x) {
+            let mut scratch = vec![0.0; columns];
+            for (token, (lower, upper)) in bounds.into_iter().enumerate() {
+                let logit = head_logit(&table, token, &x, &mut scratch);
+                prop_assert!(lower <= logit && logit <= upper, "{lower} {logit} {upper}");
+            }
+        }
+    }
+}
+
+#[test]
+fn bounds_are_close_for_plain_rows() {
+    if Level::available().is_empty() {
+        return;
+    }
+    let row: Vec<f32> = (0..256_u16).map(|x| (f32::from(x) - 100.0) / 128.0).collect();
+    let square: f32 = row.iter().map(|x| x * x).sum();
+    let table = DenseMatrix::new(1, 256, DenseValues::F32(row.clone())).expect("sizes agree");
+    let (lower, upper) = bounds(&table, &row).expect("a screen")[0];
+    assert!(lower < square && square < upper && upper - lower < square / 50.0);
+}
+
+#[test]
+fn what_is_not_finite_or_too_large_has_no_screen() {
+    let ones = vec![1.0; 32];
+    let with = |value: f32| {
+        let mut values = ones.clone();
+        values[7] = value;
+        DenseMatrix::new(1, 32, DenseValues::F32(values)).expect("sizes agree")
+    };
+    for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+        assert!(bounds(&with(bad), &ones).is_none());
+        let mut x = ones.clone();
+        x[3] = bad;
+        assert!(bounds(&with(1.0), &x).is_none());
+    }
+    assert!(bounds(&with(1e19), &ones).is_none(), "a logit beyond 2^63 is not proven");
+}
+
+#[test]
+fn integers_are_put_together_from_their_planes() {
+    for integer in [-32_512, -129, -128, -1, 0, 127, 128, 255, 32_512] {
+        let (high, low) = split(integer);
+        let hidden = Hidden { sum: i64::from(integer), ..Hidden::default() };
+        let dots = [high, low].map(|plane| screen_dot(&[127], &[plane]));
+        assert_eq!(hidden.dot(dots), 63.0 * f64::from(integer));
+    }
+}

@@ -1,0 +1,100 @@
+//! The owner with a model that is not one.
+
+use std::sync::{Arc, Mutex};
+
+use futures::{FutureExt, channel::mpsc::unbounded};
+use setun_model::ModelError;
+use setun_text::{Sampler, SamplerOptions, StopStrings};
+
+use super::*;
+use crate::{event::Event, stream::GenerationStream};
+
+const VOCAB: usize = 100;
+
+/// After position `p` comes token `p + 10`, but only all logits tell so.
+struct Unranked(Arc<Mutex<Vec<(usize, Wants)>>>);
+
+impl Model for Unranked {
+    fn vocab_size(&self) -> usize {
+        VOCAB
+    }
+
+    fn context_length(&self) -> usize {
+        64
+    }
+
+    fn block_positions(&self) -> usize {
+        4
+    }
+
+    fn block_bytes(&self) -> usize {
+        1
+    }
+
+    fn max_rows(&self) -> usize {
+        8
+    }
+
+    fn forward<'a>(
+        &'a mut self,
+        batch: &'a Batch,
+        _: &'a mut PagedCache,
+        outputs: &'a mut Outputs,
+    ) -> LocalBoxFuture<'a, Result<(), ModelError>> {
+        for row in &batch.rows {
+            self.0.lock().unwrap().push((row.position, row.wants.clone()));
+        }
+        match batch.rows.last() {
+            Some(row) if row.wants == Wants::Logits => {
+                let logits = outputs.logits_mut(batch.wanted(), VOCAB);
+                logits.fill(0.0);
+                logits[row.position + 10] = 1.0;
+            }
+            _ => outputs.ranked_mut(batch.wanted(), 4).fill(setun_ops::best::Ranked::PADDING),
+        }
+        std::future::ready(Ok(())).boxed_local()
+    }
+}
+
+#[test]
+fn a_row_that_cannot_be_ranked_runs_again_with_all_logits() {
+    let asked = Arc::new(Mutex::new(vec![]));
+    let report =
+        Report { backend: "cpu", level: "none", model: "unranked".into(), load_seconds: 0.0 };
+    let owner = Owner::new(Box::new(Unranked(Arc::clone(&asked))), report, 16);
+    let (commands, receiver) = unbounded();
+    let queue = Arc::new(Queue::default());
+    let request = Request {
+        prompt: vec![1, 2, 3],
+        max_tokens: 3,
+        sampler: Sampler::new(SamplerOptions::default()).unwrap(),
+        seed: 0,
+        decoder: None,
+        stops: StopStrings::new(vec![]).unwrap(),
+        eos_tokens: vec![],
+        logprobs: false,
+        queue: Arc::clone(&queue),
+        asked: Instant::now(),
+    };
+    commands.unbounded_send(Command::Generate(Box::new(request))).unwrap();
+    let mut stream = GenerationStream::new(queue, commands.clone());
+    drop(commands);
+    let mut run =
+        owner.run(receiver, Box::new(|| std::future::ready(()).boxed_local())).boxed_local();
+    assert!(run.as_mut().now_or_never().is_none(), "it waits for more commands");
+    let tokens: Vec<u32> = stream
+        .take_ready()
+        .into_iter()
+        .filter_map(|event| match event.unwrap() {
+            Event::Text(delta) => Some(delta.token),
+            Event::Done(_) => None,
+        })
+        .collect();
+    assert_eq!(tokens, [12, 13, 14]);
+
+    let best = || Wants::Best(setun_ops::best::BestRequest { k: 1, touched: vec![] });
+    let twice = |position| [(position, best()), (position, Wants::Logits)];
+    let expected = [(0, Wants::Nothing), (1, Wants::Nothing)].into_iter();
+    let expected = expected.chain((2..5).flat_map(twice)).collect::<Vec<_>>();
+    assert_eq!(*asked.lock().unwrap(), expected);
+}
