@@ -1,8 +1,8 @@
-//! Which compiler builds WebAssembly here.
+//! Which compiler builds for other targets here: WebAssembly, 64-bit ARM.
 //!
-//! Plain builds need a standard library for `wasm32-unknown-unknown`; threaded ones need its
-//! source, to compile it again with atomics. Both come with rustup, or on Debian as packages of
-//! a second compiler with its matching source.
+//! Plain builds need a standard library for the target; threaded WebAssembly needs its source, to
+//! compile it again with atomics. Both come with rustup, or on Debian as packages of a second
+//! compiler with its matching source.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -19,6 +19,9 @@ pub(crate) const TARGET: &str = "wasm32-unknown-unknown";
 /// Debian's compiler for browsers, its source, and a linker.
 const DEBIAN_PACKAGES: [&str; 4] = ["rustc-web", "cargo-web", "rust-web-src", "lld-19"];
 
+/// A crate of the standard library's source, for a look whether it is there.
+const SOURCE: &str = "lib/rustlib/src/rust/library/Cargo.lock";
+
 const NO_TARGET: Missing = Missing {
     what: "Rust's target wasm32-unknown-unknown is not installed and could not be added",
     debian: "rustup target add wasm32-unknown-unknown   (or, as root: \
@@ -29,7 +32,7 @@ const NO_TARGET: Missing = Missing {
     windows: "rustup target add wasm32-unknown-unknown",
 };
 
-/// A compiler that can build WebAssembly.
+/// A compiler that can build for another target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Toolchain {
     /// The compiler that runs this tool, with its own standard library.
@@ -43,29 +46,37 @@ pub(crate) enum Toolchain {
 impl Toolchain {
     /// The compiler for variants without threads; installs what it may.
     pub(crate) fn plain() -> Result<Self> {
-        if sysroot()?.join("lib/rustlib").join(TARGET).join("lib").is_dir() {
-            return Ok(Self::Own);
+        Self::for_target(TARGET)?.ok_or_else(|| NO_TARGET.error())
+    }
+
+    /// A compiler for a target, if there is one or it may be installed.
+    pub(crate) fn for_target(target: &str) -> Result<Option<Self>> {
+        if sysroot()?.join("lib/rustlib").join(target).join("lib").is_dir() {
+            return Ok(Some(Self::Own));
         }
         if has_packages(&DEBIAN_PACKAGES) {
-            return Ok(Self::Debian);
+            return Ok(Some(Self::Debian));
         }
         if find_program("rustup").is_some() {
-            say(&format!("adding Rust's target {TARGET}"));
-            if succeeds(program("rustup").args(["target", "add", TARGET])) {
-                return Ok(Self::Own);
+            say(&format!("adding Rust's target {target}"));
+            if succeeds(program("rustup").args(["target", "add", target])) {
+                return Ok(Some(Self::Own));
             }
             say("rustup cannot add it here");
         }
+        if sysroot()?.join(SOURCE).is_file() {
+            return Ok(Some(Self::OwnFromSource));
+        }
         if may_install() {
             install_packages(&DEBIAN_PACKAGES)?;
-            return Ok(Self::Debian);
+            return Ok(Some(Self::Debian));
         }
-        Err(NO_TARGET.error())
+        Ok(None)
     }
 
     /// The compiler for threaded variants, if there is one or it may be installed.
     pub(crate) fn threaded() -> Result<Option<Self>> {
-        if sysroot()?.join("lib/rustlib/src/rust/library/Cargo.lock").is_file() {
+        if sysroot()?.join(SOURCE).is_file() {
             return Ok(Some(Self::OwnFromSource));
         }
         if may_install()
@@ -95,8 +106,8 @@ impl Toolchain {
         }
     }
 
-    /// Where it builds: two compilers in one folder would build everything again. The variants
-    /// share it, and with it the macros that run on this machine.
+    /// Where it builds modules: two compilers in one folder would build everything again. The
+    /// variants share it, and with it the macros that run on this machine.
     pub(crate) fn folder(self) -> PathBuf {
         let compiler = match self {
             Self::Own | Self::OwnFromSource => "own",
@@ -107,27 +118,36 @@ impl Toolchain {
 
     /// `cargo build` for `variant`, ready for its package and profile.
     pub(crate) fn cargo_build(self, variant: Variant) -> Command {
+        let mut command = self.cargo("build", TARGET, "std,panic_abort");
+        command
+            .env("CARGO_TARGET_DIR", self.folder())
+            .env("RUSTFLAGS", variant.rustflags())
+            .env_remove("CARGO_ENCODED_RUSTFLAGS");
+        if self == Self::Debian {
+            command.env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER", "wasm-ld-19");
+        }
+        command
+    }
+
+    /// Its cargo with a subcommand for a target; `library` is what to compile of the standard
+    /// library where that is not there for the target.
+    pub(crate) fn cargo(self, subcommand: &str, target: &str, library: &str) -> Command {
         let mut command = match self {
             Self::Own | Self::OwnFromSource => cargo(),
             Self::Debian => {
                 let mut command = program("/usr/bin/cargo");
                 command
                     .env("RUSTC", "/usr/bin/rustc")
-                    .env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER", "wasm-ld-19")
                     // Set by the cargo that runs this tool, for its own compiler.
                     .env_remove("LD_LIBRARY_PATH")
                     .env_remove("RUSTUP_TOOLCHAIN");
                 command
             }
         };
-        command
-            .args(["build", "--locked", "--target", TARGET])
-            .env("CARGO_TARGET_DIR", self.folder())
-            .env("RUSTFLAGS", variant.rustflags())
-            .env_remove("CARGO_ENCODED_RUSTFLAGS");
+        command.args([subcommand, "--locked", "--target", target]);
         if self != Self::Own {
             // Stable compilers know the flag, and refuse it unless told that they build Rust.
-            command.args(["-Z", "build-std=std,panic_abort"]).env("RUSTC_BOOTSTRAP", "1");
+            command.args(["-Z", &format!("build-std={library}")]).env("RUSTC_BOOTSTRAP", "1");
         }
         command
     }

@@ -5,6 +5,8 @@
 //! into the sum over weights −1..=1.
 
 use fearless_simd::Simd;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+use setun_ops::ternary::{BLOCK_BYTES, BLOCK_COLUMNS};
 
 /// Rows of weights in a tile.
 pub(crate) const TILE_OUTPUTS: usize = 4;
@@ -31,4 +33,32 @@ pub(crate) trait TernaryDot: Copy + Send + Sync + 'static {
         weights: [&[u8]; TILE_OUTPUTS],
         x: [&[i8]; TILE_ROWS],
     ) -> [[i32; TILE_OUTPUTS]; TILE_ROWS];
+}
+
+/// Packed codes of a block. As an array it needs no check of bounds in an inner loop.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+pub(crate) type CodeBlock = [u8; BLOCK_BYTES];
+
+/// Activations of a block.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+pub(crate) type ActivationBlock = [i8; BLOCK_COLUMNS];
+
+/// The first `blocks` blocks of packed rows.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+#[inline(always)]
+pub(crate) fn code_blocks<const ROWS: usize>(
+    weights: [&[u8]; ROWS],
+    blocks: usize,
+) -> [&[CodeBlock]; ROWS] {
+    weights.map(|row| &row.as_chunks().0[..blocks])
+}
+
+/// The first `blocks` blocks of rows of activations.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+#[inline(always)]
+pub(crate) fn activation_blocks<const ROWS: usize>(
+    x: [&[i8]; ROWS],
+    blocks: usize,
+) -> [&[ActivationBlock]; ROWS] {
+    x.map(|x| &x.as_chunks().0[..blocks])
 }

@@ -39,10 +39,7 @@ pub fn describe_levels() -> String {
     if let Ok(expected) = std::env::var("SETUN_EXPECT_LEVELS") {
         assert_eq!(here, expected, "levels that run, and those that were expected");
     }
-    format!(
-        "runs {here}; lacks {}",
-        Some(names(false)).filter(|names| !names.is_empty()).unwrap_or("none".into())
-    )
+    format!("runs [{here}], lacks [{}]", names(false))
 }
 
 /// Whether a level is one of this architecture.

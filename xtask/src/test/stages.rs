@@ -4,6 +4,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
+use super::neon;
 use super::stage::{Stage, count};
 use crate::browser;
 use crate::demo;
@@ -46,6 +47,7 @@ pub(super) fn all(long: bool) -> Result<Vec<Stage>> {
     }
     stages.extend(npm_stages("npm", &NPM_CHECKS)?);
     stages.push(kernels());
+    stages.extend(neon::stage());
     stages.push(Stage::new("package", |_| package::build().map(|table| println!("{table}"))));
     stages.extend(npm_stages("npm", &NPM_PACKED_TESTS)?);
     if long {

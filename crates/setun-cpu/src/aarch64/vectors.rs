@@ -1,22 +1,31 @@
 //! What the levels of NEON share: loads, and the last sums.
+//!
+//! A vector has 16 bytes, half a block of codes or half a plane of activations.
 
 use std::arch::aarch64::{int8x16_t, int32x4_t, uint8x16_t, vpaddq_s32};
 
 use fearless_simd::{aarch64::Neon, i8x16, i32x4, prelude::*, u8x16};
 
-/// Bytes of a vector: half a block of codes, half a plane of activations.
-pub(super) const BYTES: usize = 16;
+use crate::ternary_dot::{ActivationBlock, CodeBlock};
 
-/// The first 16 bytes of packed codes.
+/// Bytes of a vector.
+const BYTES: usize = 16;
+
+/// One half of a block's bytes.
 #[inline(always)]
-pub(super) fn codes(neon: Neon, packed: &[u8]) -> uint8x16_t {
-    u8x16::from_slice(neon, &packed[..BYTES]).into()
+pub(super) fn codes(neon: Neon, block: &CodeBlock, half: usize) -> uint8x16_t {
+    u8x16::from_slice(neon, &block.as_chunks::<BYTES>().0[half]).into()
 }
 
-/// The first 16 activations.
+/// One half of the activations of a plane.
 #[inline(always)]
-pub(super) fn activations(neon: Neon, x: &[i8]) -> int8x16_t {
-    i8x16::from_slice(neon, &x[..BYTES]).into()
+pub(super) fn activations(
+    neon: Neon,
+    block: &ActivationBlock,
+    plane: usize,
+    half: usize,
+) -> int8x16_t {
+    i8x16::from_slice(neon, &block.as_chunks::<BYTES>().0[2 * plane + half]).into()
 }
 
 #[inline(always)]

@@ -11,10 +11,10 @@ use std::arch::aarch64::{
 };
 
 use fearless_simd::aarch64::Neon;
-use setun_ops::ternary::{BLOCK_COLUMNS, PLANE_COLUMNS};
+use setun_ops::ternary::BLOCK_COLUMNS;
 
-use crate::aarch64::vectors::{BYTES, activations, add_lanes, codes};
-use crate::ternary_dot::{TILE_OUTPUTS, TILE_ROWS, TernaryDot};
+use crate::aarch64::vectors::{activations, add_lanes, codes};
+use crate::ternary_dot::{TILE_OUTPUTS, TILE_ROWS, TernaryDot, activation_blocks, code_blocks};
 
 /// Blocks whose 16-bit sums cannot wrap: `7 × 16 × 256 = 28,672`.
 const BLOCKS: usize = 7;
@@ -58,24 +58,24 @@ fearless_simd::kernel!(
 #[inline]
 fn tile<const ROWS: usize>(neon: Neon, weights: [&[u8]; 4], x: [&[i8]; ROWS]) -> [[i32; 4]; ROWS] {
     let low_bits = vdupq_n_u8(0b11);
-    let columns = x[0].len();
-    let x = x.map(|x| &x[..columns]);
-    let weights = weights.map(|row| &row[..columns / 4]);
-    let blocks = columns / BLOCK_COLUMNS;
+    let blocks = x[0].len() / BLOCK_COLUMNS;
+    let x = activation_blocks(x, blocks);
+    let weights = code_blocks(weights, blocks);
     let mut sums = [[vdupq_n_s32(0); 4]; ROWS]; // [row of x][row of weights]
     for run in (0..blocks).step_by(BLOCKS) {
         let mut run_sums = [[vdupq_n_s16(0); 4]; ROWS];
-        for half in 2 * run..2 * blocks.min(run + BLOCKS) {
-            let mut packed = weights.map(|row| codes(neon, &row[half * BYTES..]));
-            let at = half / 2 * BLOCK_COLUMNS + half % 2 * BYTES;
-            for plane in 0..4 {
-                let codes = packed.map(|row| vreinterpretq_s8_u8(vandq_u8(row, low_bits)));
-                packed = packed.map(|row| vshrq_n_u8::<2>(row));
-                for (sums, x) in run_sums.iter_mut().zip(x) {
-                    let x = activations(neon, &x[at + plane * PLANE_COLUMNS..]);
-                    for (sum, codes) in sums.iter_mut().zip(codes) {
-                        *sum = vmlal_s8(*sum, vget_low_s8(codes), vget_low_s8(x));
-                        *sum = vmlal_high_s8(*sum, codes, x);
+        for block in run..blocks.min(run + BLOCKS) {
+            for half in 0..2 {
+                let mut packed = weights.map(|row| codes(neon, &row[block], half));
+                for plane in 0..4 {
+                    let codes = packed.map(|row| vreinterpretq_s8_u8(vandq_u8(row, low_bits)));
+                    packed = packed.map(|row| vshrq_n_u8::<2>(row));
+                    for (sums, x) in run_sums.iter_mut().zip(x) {
+                        let x = activations(neon, &x[block], plane, half);
+                        for (sum, codes) in sums.iter_mut().zip(codes) {
+                            *sum = vmlal_s8(*sum, vget_low_s8(codes), vget_low_s8(x));
+                            *sum = vmlal_high_s8(*sum, codes, x);
+                        }
                     }
                 }
             }

@@ -5,7 +5,8 @@
 //! exactly at the end. The fourth plane, negative as signed bytes, is shifted down. A lane stays
 //! in 32 bits up to `2^31 / (4 × 32 × 128)` loads of 64 columns, 8 million columns.
 //!
-//! The instruction is assembly because its intrinsic, `vdotq_s32`, is not stable in Rust 1.95
+//! Sums are named one by one: loops over them with assembly inside are not unrolled, which leaves
+//! the sums in memory. The instruction is assembly because its intrinsic, `vdotq_s32`, is not stable in Rust 1.95
 //! (rust-lang/rust#117224).
 
 #![expect(unsafe_code, reason = "an instruction without a stable intrinsic, and its feature")]
@@ -19,11 +20,11 @@ use std::arch::{
 };
 
 use fearless_simd::aarch64::Neon;
-use setun_ops::ternary::{BLOCK_BYTES, BLOCK_COLUMNS, PLANE_COLUMNS};
+use setun_ops::ternary::BLOCK_COLUMNS;
 
 use super::NeonDotprod;
-use crate::aarch64::vectors::{BYTES, activations, add_lanes, codes};
-use crate::ternary_dot::{TILE_OUTPUTS, TILE_ROWS, TernaryDot};
+use crate::aarch64::vectors::{activations, add_lanes, codes};
+use crate::ternary_dot::{TILE_OUTPUTS, TILE_ROWS, TernaryDot, activation_blocks, code_blocks};
 
 impl TernaryDot for NeonDotprod {
     type Lanes = Neon;
@@ -49,52 +50,65 @@ impl TernaryDot for NeonDotprod {
 
 #[target_feature(enable = "neon,dotprod")]
 fn four_rows(neon: Neon, weights: [&[u8]; 4], x: &[i8]) -> [i32; 4] {
-    let masks = [0x03, 0x0c, 0x30].map(|mask| vdupq_n_u8(mask));
-    let weights = weights.map(|row| &row[..x.len() / 4]);
-    let mut sums = [[vdupq_n_s32(0); 3]; 4]; // [row][scale of the sum: 1, 4, 16]
-    for (block, x) in x.chunks_exact(BLOCK_COLUMNS).enumerate() {
-        for half in [0, BYTES] {
-            let x: [int8x16_t; 4] =
-                std::array::from_fn(|plane| activations(neon, &x[plane * PLANE_COLUMNS + half..]));
-            for (sums, row) in sums.iter_mut().zip(&weights) {
-                let packed = codes(neon, &row[block * BLOCK_BYTES + half..]);
-                for ((sum, mask), x) in sums.iter_mut().zip(masks).zip(x) {
-                    *sum = dot4(*sum, vandq_u8(packed, mask), x);
-                }
-                sums[0] = dot4(sums[0], vshrq_n_u8::<6>(packed), x[3]);
-            }
+    let (x, _) = x.as_chunks();
+    let weights = code_blocks(weights, x.len());
+    let [mut a, mut b, mut c, mut d] = [[vdupq_n_s32(0); 3]; 4];
+    for (block, x) in x.iter().enumerate() {
+        for half in 0..2 {
+            let x = std::array::from_fn(|plane| activations(neon, x, plane, half));
+            a = add_planes(a, codes(neon, &weights[0][block], half), x);
+            b = add_planes(b, codes(neon, &weights[1][block], half), x);
+            c = add_planes(c, codes(neon, &weights[2][block], half), x);
+            d = add_planes(d, codes(neon, &weights[3][block], half), x);
         }
     }
-    let sums = sums.map(|[by_1, by_4, by_16]| {
+    let sums = [a, b, c, d].map(|[by_1, by_4, by_16]| {
         vaddq_s32(by_1, vaddq_s32(vshrq_n_s32::<2>(by_4), vshrq_n_s32::<4>(by_16)))
     });
     add_lanes(neon, sums)
 }
 
+/// Adds the products of 64 codes of a row to its sums, which are 1, 4 and 16 times too large.
+#[target_feature(enable = "neon,dotprod")]
+#[inline]
+fn add_planes(sums: [int32x4_t; 3], packed: uint8x16_t, x: [int8x16_t; 4]) -> [int32x4_t; 3] {
+    let [by_1, by_4, by_16] = sums;
+    let by_1 = dot4(by_1, vandq_u8(packed, vdupq_n_u8(0x03)), x[0]);
+    let by_4 = dot4(by_4, vandq_u8(packed, vdupq_n_u8(0x0c)), x[1]);
+    let by_16 = dot4(by_16, vandq_u8(packed, vdupq_n_u8(0x30)), x[2]);
+    let by_1 = dot4(by_1, vshrq_n_u8::<6>(packed), x[3]);
+    [by_1, by_4, by_16]
+}
+
 #[target_feature(enable = "neon,dotprod")]
 fn four_rows_wide(neon: Neon, weights: [&[u8]; 4], x: [&[i8]; 4]) -> [[i32; 4]; 4] {
     let low_bits = vdupq_n_u8(0b11);
-    let columns = x[0].len();
-    let x = x.map(|x| &x[..columns]);
-    let weights = weights.map(|row| &row[..columns / 4]);
-    let mut sums = [[vdupq_n_s32(0); 4]; 4]; // [row of x][row of weights]
-    for block in 0..columns / BLOCK_COLUMNS {
-        for half in [0, BYTES] {
-            let mut packed = weights.map(|row| codes(neon, &row[block * BLOCK_BYTES + half..]));
+    let blocks = x[0].len() / BLOCK_COLUMNS;
+    let x = activation_blocks(x, blocks);
+    let weights = code_blocks(weights, blocks);
+    let [mut e, mut f, mut g, mut h] = [[vdupq_n_s32(0); 4]; 4]; // a row of x each
+    for block in 0..blocks {
+        for half in 0..2 {
+            let mut packed = weights.map(|row| codes(neon, &row[block], half));
             for plane in 0..4 {
-                let at = block * BLOCK_COLUMNS + plane * PLANE_COLUMNS + half;
                 let codes = packed.map(|row| vandq_u8(row, low_bits));
                 packed = packed.map(|row| vshrq_n_u8::<2>(row));
-                for (sums, x) in sums.iter_mut().zip(x) {
-                    let x = activations(neon, &x[at..]);
-                    for (sum, codes) in sums.iter_mut().zip(codes) {
-                        *sum = dot4(*sum, codes, x);
-                    }
-                }
+                e = add_rows(e, codes, activations(neon, &x[0][block], plane, half));
+                f = add_rows(f, codes, activations(neon, &x[1][block], plane, half));
+                g = add_rows(g, codes, activations(neon, &x[2][block], plane, half));
+                h = add_rows(h, codes, activations(neon, &x[3][block], plane, half));
             }
         }
     }
-    sums.map(|sums| add_lanes(neon, sums))
+    [e, f, g, h].map(|sums| add_lanes(neon, sums))
+}
+
+/// Adds the products of 16 codes of each of four rows.
+#[target_feature(enable = "neon,dotprod")]
+#[inline]
+fn add_rows(sums: [int32x4_t; 4], codes: [uint8x16_t; 4], x: int8x16_t) -> [int32x4_t; 4] {
+    let [a, b, c, d] = sums;
+    [dot4(a, codes[0], x), dot4(b, codes[1], x), dot4(c, codes[2], x), dot4(d, codes[3], x)]
 }
 
 /// Adds to each lane the products of the four codes and activations there; codes below 128.

@@ -10,7 +10,8 @@
 //! sums of eight products. A vector must then hold eight bytes of each of two rows, so codes are
 //! interleaved once while packed, and activations for each plane.
 //!
-//! The instructions are assembly because their intrinsics, `vusdotq_s32` and `vmmlaq_s32`, are
+//! Sums are named one by one: loops over them with assembly inside are not unrolled, which leaves
+//! the sums in memory. The instructions are assembly because their intrinsics, `vusdotq_s32` and `vmmlaq_s32`, are
 //! not stable in Rust 1.95 (rust-lang/rust#117223).
 
 #![expect(unsafe_code, reason = "instructions without stable intrinsics, and their feature")]
@@ -25,11 +26,11 @@ use std::arch::{
 };
 
 use fearless_simd::aarch64::Neon;
-use setun_ops::ternary::{BLOCK_BYTES, BLOCK_COLUMNS, PLANE_COLUMNS};
+use setun_ops::ternary::BLOCK_COLUMNS;
 
 use super::NeonI8mm;
-use crate::aarch64::vectors::{BYTES, activations, add_lanes, codes, lanes};
-use crate::ternary_dot::{TILE_OUTPUTS, TILE_ROWS, TernaryDot};
+use crate::aarch64::vectors::{activations, add_lanes, codes, lanes};
+use crate::ternary_dot::{TILE_OUTPUTS, TILE_ROWS, TernaryDot, activation_blocks, code_blocks};
 
 impl TernaryDot for NeonI8mm {
     type Lanes = Neon;
@@ -55,66 +56,86 @@ impl TernaryDot for NeonI8mm {
 
 #[target_feature(enable = "neon,i8mm")]
 fn four_rows(neon: Neon, weights: [&[u8]; 4], x: &[i8]) -> [i32; 4] {
-    let masks = [0x03, 0x0c, 0x30, 0xc0].map(|mask| vdupq_n_u8(mask));
-    let weights = weights.map(|row| &row[..x.len() / 4]);
-    let mut sums = [[vdupq_n_s32(0); 4]; 4]; // [row][plane]
-    for (block, x) in x.chunks_exact(BLOCK_COLUMNS).enumerate() {
-        for half in [0, BYTES] {
-            let x: [int8x16_t; 4] =
-                std::array::from_fn(|plane| activations(neon, &x[plane * PLANE_COLUMNS + half..]));
-            for (sums, row) in sums.iter_mut().zip(&weights) {
-                let packed = codes(neon, &row[block * BLOCK_BYTES + half..]);
-                for ((sum, mask), x) in sums.iter_mut().zip(masks).zip(x) {
-                    *sum = dot4(*sum, vandq_u8(packed, mask), x);
-                }
-            }
+    let (x, _) = x.as_chunks();
+    let weights = code_blocks(weights, x.len());
+    let [mut a, mut b, mut c, mut d] = [[vdupq_n_s32(0); 4]; 4];
+    for (block, x) in x.iter().enumerate() {
+        for half in 0..2 {
+            let x = std::array::from_fn(|plane| activations(neon, x, plane, half));
+            a = add_planes(a, codes(neon, &weights[0][block], half), x);
+            b = add_planes(b, codes(neon, &weights[1][block], half), x);
+            c = add_planes(c, codes(neon, &weights[2][block], half), x);
+            d = add_planes(d, codes(neon, &weights[3][block], half), x);
         }
     }
-    let sums = sums.map(|[by_1, by_4, by_16, by_64]| {
+    let sums = [a, b, c, d].map(|[by_1, by_4, by_16, by_64]| {
         let low = vaddq_s32(by_1, vshrq_n_s32::<2>(by_4));
         vaddq_s32(low, vaddq_s32(vshrq_n_s32::<4>(by_16), vshrq_n_s32::<6>(by_64)))
     });
     add_lanes(neon, sums)
 }
 
+/// Adds the products of 64 codes of a row to the sums of its planes.
+#[target_feature(enable = "neon,i8mm")]
+#[inline]
+fn add_planes(sums: [int32x4_t; 4], packed: uint8x16_t, x: [int8x16_t; 4]) -> [int32x4_t; 4] {
+    let [by_1, by_4, by_16, by_64] = sums;
+    [
+        dot4(by_1, vandq_u8(packed, vdupq_n_u8(0x03)), x[0]),
+        dot4(by_4, vandq_u8(packed, vdupq_n_u8(0x0c)), x[1]),
+        dot4(by_16, vandq_u8(packed, vdupq_n_u8(0x30)), x[2]),
+        dot4(by_64, vandq_u8(packed, vdupq_n_u8(0xc0)), x[3]),
+    ]
+}
+
 #[target_feature(enable = "neon,i8mm")]
 fn four_rows_wide(neon: Neon, weights: [&[u8]; 4], x: [&[i8]; 4]) -> [[i32; 4]; 4] {
     let low_bits = vdupq_n_u8(0b11);
-    let columns = x[0].len();
-    let x = x.map(|x| &x[..columns]);
-    let [a, b, c, d] = weights.map(|row| &row[..columns / 4]);
-    // [first or second eight columns][pair of rows of x][pair of rows of weights]
-    let mut sums = [[[vdupq_n_s32(0); 2]; 2]; 2];
-    for block in 0..columns / BLOCK_COLUMNS {
-        for half in [0, BYTES] {
-            let at = block * BLOCK_BYTES + half;
-            let mut packed = [[a, b], [c, d]].map(|[upper, lower]| {
-                pair_codes(codes(neon, &upper[at..]), codes(neon, &lower[at..]))
-            });
+    let blocks = x[0].len() / BLOCK_COLUMNS;
+    let x = activation_blocks(x, blocks);
+    let weights = code_blocks(weights, blocks);
+    let [mut upper, mut lower] = [[[vdupq_n_s32(0); 2]; 2]; 2]; // a pair of rows of x each
+    for block in 0..blocks {
+        for half in 0..2 {
+            let [a, b, c, d] = weights.map(|row| codes(neon, &row[block], half));
+            let mut packed = [pair_codes(a, b), pair_codes(c, d)];
             for plane in 0..4 {
-                let at = block * BLOCK_COLUMNS + plane * PLANE_COLUMNS + half;
                 let codes = packed.map(|pair| pair.map(|rows| vandq_u8(rows, low_bits)));
                 packed = packed.map(|pair| pair.map(|rows| vshrq_n_u8::<2>(rows)));
-                let [e, f, g, h] = x.map(|x| activations(neon, &x[at..]));
-                for (pair, x) in [pair_activations(e, f), pair_activations(g, h)].iter().enumerate()
-                {
-                    for (eight, sums) in sums.iter_mut().enumerate() {
-                        for (sum, codes) in sums[pair].iter_mut().zip(codes) {
-                            *sum = dots_2x2(*sum, x[eight], codes[eight]);
-                        }
-                    }
-                }
+                let [e, f, g, h] = x.map(|x| activations(neon, &x[block], plane, half));
+                upper = add_pair(upper, codes, pair_activations(e, f));
+                lower = add_pair(lower, codes, pair_activations(g, h));
             }
         }
     }
-    let [first, second] = sums;
-    let sum =
-        |pair: usize, rows: usize| lanes(neon, vaddq_s32(first[pair][rows], second[pair][rows]));
-    let [upper, lower] = [0, 1].map(|pair| {
-        let ([a, b, e, f], [c, d, g, h]) = (sum(pair, 0), sum(pair, 1));
-        [[a, b, c, d], [e, f, g, h]]
-    });
-    [upper[0], upper[1], lower[0], lower[1]]
+    let [e, f] = split_pair(neon, upper);
+    let [g, h] = split_pair(neon, lower);
+    [e, f, g, h]
+}
+
+/// Adds the products of 16 columns of two rows of activations with those of two pairs of rows of
+/// codes. Sums are `[pair of rows of codes][first or second eight columns]`.
+#[target_feature(enable = "neon,i8mm")]
+#[inline]
+fn add_pair(
+    sums: [[int32x4_t; 2]; 2],
+    codes: [[uint8x16_t; 2]; 2],
+    x: [int8x16_t; 2],
+) -> [[int32x4_t; 2]; 2] {
+    let [[a, b], [c, d]] = sums;
+    [
+        [dots_2x2(a, x[0], codes[0][0]), dots_2x2(b, x[1], codes[0][1])],
+        [dots_2x2(c, x[0], codes[1][0]), dots_2x2(d, x[1], codes[1][1])],
+    ]
+}
+
+/// The four sums of each of the two rows of activations.
+#[target_feature(enable = "neon")]
+#[inline]
+fn split_pair(neon: Neon, sums: [[int32x4_t; 2]; 2]) -> [[i32; 4]; 2] {
+    let [[a, b, e, f], [c, d, g, h]] =
+        sums.map(|[first, second]| lanes(neon, vaddq_s32(first, second)));
+    [[a, b, c, d], [e, f, g, h]]
 }
 
 /// The first eight bytes of two rows in one vector, and the second eight in another.

@@ -1,10 +1,11 @@
 //! AVX-VNNI twin of [`setun_ops::ternary_dot()`].
 //!
 //! A load brings 128 codes of a row. `vpdpbusd` multiplies unsigned with signed bytes and adds
-//! four neighbours to 32 bits. For one row of activations every second plane stays where it is:
-//! its products are 16 times too large, and their sums, kept apart, are divided exactly at the
-//! end. (Four sums a row, as in AVX-512, would not leave a register for the activations.) A lane
-//! stays in 32 bits up to `2^31 / (2 × 4 × 32 × 128)` blocks, 8 million columns.
+//! four neighbours to 32 bits. For one row of activations, two planes are masked where they are
+//! and the two others after one shift. Products of the upper ones are 16 times too large, and
+//! their sums, kept apart, are divided exactly at the end. (Four sums a row, as in AVX-512, would
+//! not leave a register for the activations.) A lane stays in 32 bits up to
+//! `2^31 / (2 × 4 × 32 × 128)` blocks, 8 million columns.
 
 #![expect(unsafe_code, reason = "functions for a feature that no token of a dependency proves")]
 
@@ -14,10 +15,12 @@ use std::arch::x86_64::{
 };
 
 use fearless_simd::{i8x32, prelude::*, u8x32, x86::Avx2};
-use setun_ops::ternary::{BLOCK_BYTES, BLOCK_COLUMNS, PLANE_COLUMNS};
+use setun_ops::ternary::{BLOCK_COLUMNS, PLANE_COLUMNS};
 
 use super::AvxVnni;
-use crate::ternary_dot::{TILE_OUTPUTS, TILE_ROWS, TernaryDot};
+use crate::ternary_dot::{
+    ActivationBlock, CodeBlock, TILE_OUTPUTS, TILE_ROWS, TernaryDot, activation_blocks, code_blocks,
+};
 use crate::x86_64::avx2::ternary_dot::add_lanes;
 
 impl TernaryDot for AvxVnni {
@@ -46,59 +49,74 @@ impl TernaryDot for AvxVnni {
 
 #[target_feature(enable = "avxvnni")]
 fn four_rows(avx2: Avx2, weights: [&[u8]; 4], x: &[i8]) -> [i32; 4] {
-    let masks = [0x03, 0x30].map(|mask| _mm256_set1_epi8(mask));
-    let weights = weights.map(|row| &row[..x.len() / 4]);
-    let mut sums = [[_mm256_setzero_si256(); 2]; 4]; // [row][scale of the sum: 1, 16]
-    for (block, x) in x.chunks_exact(BLOCK_COLUMNS).enumerate() {
-        let x: [__m256i; 4] =
-            std::array::from_fn(|plane| activations(avx2, &x[plane * PLANE_COLUMNS..]));
-        for (sums, row) in sums.iter_mut().zip(&weights) {
-            let packed = codes(avx2, &row[block * BLOCK_BYTES..]);
-            let shifted = _mm256_srli_epi16::<2>(packed);
-            for (index, (sum, mask)) in sums.iter_mut().zip(masks).enumerate() {
-                let even = _mm256_and_si256(packed, mask);
-                let odd = _mm256_and_si256(shifted, mask);
-                *sum = _mm256_dpbusd_avx_epi32(*sum, even, x[2 * index]);
-                *sum = _mm256_dpbusd_avx_epi32(*sum, odd, x[2 * index + 1]);
-            }
-        }
+    let (x, _) = x.as_chunks();
+    let weights = code_blocks(weights, x.len());
+    let [mut a, mut b, mut c, mut d] = [[_mm256_setzero_si256(); 2]; 4];
+    for (block, x) in x.iter().enumerate() {
+        let x = std::array::from_fn(|plane| activations(avx2, x, plane));
+        a = add_planes(a, codes(avx2, &weights[0][block]), x);
+        b = add_planes(b, codes(avx2, &weights[1][block]), x);
+        c = add_planes(c, codes(avx2, &weights[2][block]), x);
+        d = add_planes(d, codes(avx2, &weights[3][block]), x);
     }
-    let sums = sums.map(|[by_1, by_16]| _mm256_add_epi32(by_1, _mm256_srai_epi32::<4>(by_16)));
+    let sums =
+        [a, b, c, d].map(|[by_1, by_16]| _mm256_add_epi32(by_1, _mm256_srai_epi32::<4>(by_16)));
     add_lanes(avx2, sums)
+}
+
+/// Adds the products of a block of a row to its sums, which are 1 and 16 times too large.
+#[target_feature(enable = "avxvnni")]
+#[inline]
+fn add_planes(sums: [__m256i; 2], packed: __m256i, x: [__m256i; 4]) -> [__m256i; 2] {
+    let [by_1, by_16] = sums;
+    let masks = [_mm256_set1_epi8(0x03), _mm256_set1_epi8(0x30)];
+    let shifted = _mm256_srli_epi16::<2>(packed);
+    let by_1 = _mm256_dpbusd_avx_epi32(by_1, _mm256_and_si256(packed, masks[0]), x[0]);
+    let by_1 = _mm256_dpbusd_avx_epi32(by_1, _mm256_and_si256(shifted, masks[0]), x[1]);
+    let by_16 = _mm256_dpbusd_avx_epi32(by_16, _mm256_and_si256(packed, masks[1]), x[2]);
+    let by_16 = _mm256_dpbusd_avx_epi32(by_16, _mm256_and_si256(shifted, masks[1]), x[3]);
+    [by_1, by_16]
 }
 
 #[target_feature(enable = "avxvnni")]
 fn two_rows_wide(avx2: Avx2, weights: [&[u8]; 2], x: [&[i8]; 4]) -> [[i32; 4]; 2] {
     let low_bits = _mm256_set1_epi8(0b11);
-    let columns = x[0].len();
-    let x = x.map(|x| &x[..columns]);
-    let weights = weights.map(|row| &row[..columns / 4]);
-    let mut sums = [[_mm256_setzero_si256(); 4]; 2]; // [row of weights][row of x]
-    for block in 0..columns / BLOCK_COLUMNS {
-        let mut packed = weights.map(|row| codes(avx2, &row[block * BLOCK_BYTES..]));
+    let blocks = x[0].len() / BLOCK_COLUMNS;
+    let x = activation_blocks(x, blocks);
+    let weights = code_blocks(weights, blocks);
+    let [mut upper, mut lower] = [[_mm256_setzero_si256(); 4]; 2]; // a row of weights each
+    for block in 0..blocks {
+        let [mut a, mut b] = [codes(avx2, &weights[0][block]), codes(avx2, &weights[1][block])];
         for plane in 0..4 {
-            let at = block * BLOCK_COLUMNS + plane * PLANE_COLUMNS;
-            let codes = packed.map(|row| _mm256_and_si256(row, low_bits));
-            packed = packed.map(|row| _mm256_srli_epi16::<2>(row));
-            for (column, x) in x.iter().enumerate() {
-                let x = activations(avx2, &x[at..]);
-                for (sums, codes) in sums.iter_mut().zip(codes) {
-                    sums[column] = _mm256_dpbusd_avx_epi32(sums[column], codes, x);
-                }
-            }
+            let x = std::array::from_fn(|row| activations(avx2, &x[row][block], plane));
+            upper = add_columns(upper, _mm256_and_si256(a, low_bits), x);
+            lower = add_columns(lower, _mm256_and_si256(b, low_bits), x);
+            a = _mm256_srli_epi16::<2>(a);
+            b = _mm256_srli_epi16::<2>(b);
         }
     }
-    sums.map(|sums| add_lanes(avx2, sums))
+    [upper, lower].map(|sums| add_lanes(avx2, sums))
 }
 
-/// The codes of a block.
+/// Adds the products of a plane of a row with four rows of activations.
+#[target_feature(enable = "avxvnni")]
+#[inline]
+fn add_columns(sums: [__m256i; 4], codes: __m256i, x: [__m256i; 4]) -> [__m256i; 4] {
+    [
+        _mm256_dpbusd_avx_epi32(sums[0], codes, x[0]),
+        _mm256_dpbusd_avx_epi32(sums[1], codes, x[1]),
+        _mm256_dpbusd_avx_epi32(sums[2], codes, x[2]),
+        _mm256_dpbusd_avx_epi32(sums[3], codes, x[3]),
+    ]
+}
+
 #[inline(always)]
-fn codes(avx2: Avx2, packed: &[u8]) -> __m256i {
-    u8x32::from_slice(avx2, &packed[..BLOCK_BYTES]).into()
+fn codes(avx2: Avx2, block: &CodeBlock) -> __m256i {
+    u8x32::from_slice(avx2, block).into()
 }
 
 /// The activations of a plane.
 #[inline(always)]
-fn activations(avx2: Avx2, x: &[i8]) -> __m256i {
-    i8x32::from_slice(avx2, &x[..PLANE_COLUMNS]).into()
+fn activations(avx2: Avx2, block: &ActivationBlock, plane: usize) -> __m256i {
+    i8x32::from_slice(avx2, &block.as_chunks::<PLANE_COLUMNS>().0[plane]).into()
 }

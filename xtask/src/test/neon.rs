@@ -1,0 +1,100 @@
+//! The kernels of 64-bit ARM, under an emulator that plays processors with and without their
+//! extensions.
+
+use std::path::Path;
+
+use anyhow::Result;
+
+use super::stage::{Stage, count};
+use super::totals::Totals;
+use crate::machine::{Missing, install_packages, may_install};
+use crate::shell::{find_program, run, say, target};
+use crate::toolchain::Toolchain;
+
+const TARGET: &str = "aarch64-unknown-linux-gnu";
+
+/// Processors of the emulator, and the levels that each must run.
+const PROCESSORS: [(&str, &str); 3] = [
+    ("cortex-a53", "neon"),
+    ("neoverse-n1", "neon-dotprod,neon"),
+    ("max", "neon-i8mm,neon-dotprod,neon"),
+];
+
+/// Random cases of a test: fewer than where nothing is emulated.
+const CASES: &str = "12";
+
+const EMULATOR: &str = "qemu-aarch64";
+const LINKER: &str = "aarch64-linux-gnu-gcc";
+const SYSTEM_ROOT: &str = "/usr/aarch64-linux-gnu";
+const DEBIAN_PACKAGES: [&str; 3] = ["qemu-user", "gcc-aarch64-linux-gnu", "libc6-dev-arm64-cross"];
+
+const NO_EMULATOR: &str = "needs qemu-aarch64 and a cross compiler; on Debian, as root: apt-get \
+                           install qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross";
+
+const NO_TARGET: Missing = Missing {
+    what: "Rust's target aarch64-unknown-linux-gnu is not installed and could not be added",
+    debian: "rustup target add aarch64-unknown-linux-gnu   (or, as root: \
+             apt-get install --no-install-recommends rustc-web cargo-web rust-web-src lld-19)",
+    fedora: "rustup target add aarch64-unknown-linux-gnu",
+    macos: "rustup target add aarch64-unknown-linux-gnu",
+    windows: "rustup target add aarch64-unknown-linux-gnu",
+};
+
+/// The stage; none on a machine whose own processor runs these kernels in the stage `crates`.
+pub(super) fn stage() -> Option<Stage> {
+    if std::env::consts::ARCH == "aarch64" {
+        return None;
+    }
+    Some(if is_ready() || may_install() {
+        Stage::new("neon", test)
+    } else {
+        Stage::absent("neon", NO_EMULATOR)
+    })
+}
+
+fn is_ready() -> bool {
+    let programs = [EMULATOR, LINKER].into_iter().all(|name| find_program(name).is_some());
+    programs && Path::new(SYSTEM_ROOT).join("include").is_dir()
+}
+
+fn test(totals: &mut Totals) -> Result<()> {
+    if !is_ready() {
+        install_packages(&DEBIAN_PACKAGES)?;
+    }
+    let toolchain = Toolchain::for_target(TARGET)?.ok_or_else(|| NO_TARGET.error())?;
+    say(&format!("compiling for {TARGET} ({})", toolchain.describe()));
+    if toolchain == Toolchain::Own {
+        lints(toolchain)?;
+    }
+    for (processor, levels) in PROCESSORS {
+        say(&format!("{processor} as {EMULATOR} plays it: {levels}"));
+        let mut command = toolchain.cargo("test", TARGET, "std,panic_unwind,test");
+        command
+            .args(["--package", "setun-cpu", "--lib", "--tests", "--no-fail-fast"])
+            .env("CARGO_TARGET_DIR", folder(toolchain))
+            .env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER", LINKER)
+            .env(
+                "CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER",
+                format!("{EMULATOR} -L {SYSTEM_ROOT} -cpu {processor}"),
+            )
+            .env("SETUN_EXPECT_LEVELS", levels)
+            .env("PROPTEST_CASES", CASES);
+        count(&mut command, totals)?;
+    }
+    Ok(())
+}
+
+/// What the stage of the same name does for this machine's own architecture.
+fn lints(toolchain: Toolchain) -> Result<()> {
+    let mut command = toolchain.cargo("clippy", TARGET, "");
+    command.args(["--package", "setun-cpu", "--lib", "--features", "testing", "--quiet"]);
+    run(command.env("CARGO_TARGET_DIR", folder(toolchain)).args(["--", "-D", "warnings"]))
+}
+
+/// Where it is built: the compiler of this machine's own tests shares their folder.
+fn folder(toolchain: Toolchain) -> std::path::PathBuf {
+    match toolchain {
+        Toolchain::Own => target(),
+        Toolchain::OwnFromSource | Toolchain::Debian => toolchain.folder(),
+    }
+}
