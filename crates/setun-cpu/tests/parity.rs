@@ -9,8 +9,6 @@ use setun_ops::parity::{Case, SUBJECTS, block_on};
 
 /// Compares random cases of a subject on all levels and thread counts.
 fn agrees(subject: &str, cases: u32) {
-    // `PROPTEST_CASES` scales the number, which is for its default of 256.
-    let cases = (cases * ProptestConfig::default().cases).div_ceil(256);
     for level in Level::ALL {
         expect_level(level, || {
             for threads in [1, 2, 3, 7] {

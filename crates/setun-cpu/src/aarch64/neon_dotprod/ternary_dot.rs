@@ -5,9 +5,9 @@
 //! exactly at the end. The fourth plane, negative as signed bytes, is shifted down. A lane stays
 //! in 32 bits up to `2^31 / (4 × 32 × 128)` loads of 64 columns, 8 million columns.
 //!
-//! Sums are named one by one: loops over them with assembly inside are not unrolled, which leaves
-//! the sums in memory. The instruction is assembly because its intrinsic, `vdotq_s32`, is not stable in Rust 1.95
-//! (rust-lang/rust#117224).
+//! The instruction is assembly because its intrinsic, `vdotq_s32`, is not stable in Rust 1.95
+//! (rust-lang/rust#117224). Sums are named one by one: an optimizer unrolls loops with assembly in
+//! them late or not at all, and an array that a loop walks is in memory.
 
 #![expect(unsafe_code, reason = "an instruction without a stable intrinsic, and its feature")]
 

@@ -10,9 +10,9 @@
 //! sums of eight products. A vector must then hold eight bytes of each of two rows, so codes are
 //! interleaved once while packed, and activations for each plane.
 //!
-//! Sums are named one by one: loops over them with assembly inside are not unrolled, which leaves
-//! the sums in memory. The instructions are assembly because their intrinsics, `vusdotq_s32` and `vmmlaq_s32`, are
-//! not stable in Rust 1.95 (rust-lang/rust#117223).
+//! The instructions are assembly because their intrinsics, `vusdotq_s32` and `vmmlaq_s32`, are
+//! not stable in Rust 1.95 (rust-lang/rust#117223). Sums are named one by one: an optimizer unrolls
+//! loops with assembly in them late or not at all, and an array that a loop walks is in memory.
 
 #![expect(unsafe_code, reason = "instructions without stable intrinsics, and their feature")]
 
