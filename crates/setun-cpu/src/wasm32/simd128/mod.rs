@@ -1,6 +1,6 @@
 //! Kernels of WebAssembly's 128-bit SIMD.
 
-mod screen_dot;
+pub(super) mod screen_dot;
 mod ternary_dot;
 
 use fearless_simd::wasm32::WasmSimd128;
