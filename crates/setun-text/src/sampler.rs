@@ -48,9 +48,6 @@ const SPARE: usize = 8;
 /// Ranked logits are asked for up to this part of the vocabulary: it must be worth it.
 const RANKED_SHARE: usize = 4;
 
-/// Below this temperature, 2^−60, the logits that were not asked for could overflow unseen.
-const LEAST_RANKED_TEMPERATURE: f32 = 8.673_617_4e-19;
-
 impl Sampler {
     /// Checks the options.
     pub fn new(options: SamplerOptions) -> Result<Self, TextError> {
@@ -89,7 +86,6 @@ impl Sampler {
         let k = match top_k {
             _ if temperature == 0.0 => 1,
             0 => return Needs::All,
-            _ if temperature < LEAST_RANKED_TEMPERATURE => return Needs::All,
             top_k => top_k.saturating_add(SPARE),
         };
         let touched = self.touched(history);

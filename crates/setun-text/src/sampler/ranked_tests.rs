@@ -113,8 +113,8 @@ fn all_logits_are_needed_where_the_best_do_not_tell() {
     let sampled = SamplerOptions { temperature: 1.0, ..greedy() };
     assert_eq!(needs(sampled, &[]), Needs::All);
     assert_eq!(needs(SamplerOptions { top_k: 18, ..sampled }, &[]), Needs::All, "too many");
-    let tiny = SamplerOptions { top_k: 5, temperature: 1e-19, ..sampled };
-    assert_eq!(needs(tiny, &[]), Needs::All);
+    let coldest = SamplerOptions { temperature: crate::LEAST_TEMPERATURE, ..sampled };
+    assert!((2_f32.powi(64) / coldest.temperature).is_finite(), "no logit overflows");
     let penalty = SamplerOptions { repetition_penalty: 1.1, ..greedy() };
     assert_eq!(needs(penalty, &[4, 2, 4]), Needs::Best { k: 1, touched: vec![2, 4] });
     assert_eq!(needs(penalty, &[4, 100]), Needs::All, "the error is for all logits to tell");

@@ -19,7 +19,7 @@ use super::Relaxed;
 use crate::ternary_dot::{TILE_OUTPUTS, TILE_ROWS, TernaryDot};
 
 /// Bytes of a vector.
-pub(super) const BYTES: usize = 16;
+const BYTES: usize = 16;
 
 impl TernaryDot for Relaxed {
     type Lanes = WasmSimd128;
@@ -110,12 +110,12 @@ fn activations(simd: WasmSimd128, block: &[i8], half: usize) -> [v128; 4] {
 }
 
 #[inline(always)]
-pub(super) fn bytes(simd: WasmSimd128, bytes: &[u8]) -> v128 {
+fn bytes(simd: WasmSimd128, bytes: &[u8]) -> v128 {
     u8x16::from_slice(simd, &bytes[..BYTES]).into()
 }
 
 #[inline(always)]
-pub(super) fn add_lanes(simd: WasmSimd128, sum: v128) -> i32 {
+fn add_lanes(simd: WasmSimd128, sum: v128) -> i32 {
     let lanes: [i32; 4] = i32x4::simd_from(simd, sum).into();
     lanes.iter().sum()
 }

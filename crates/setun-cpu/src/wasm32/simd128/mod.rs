@@ -1,7 +1,7 @@
 //! Kernels of WebAssembly's 128-bit SIMD.
 
 mod column_sums;
-mod screen_dot;
+pub(super) mod screen_dot;
 mod ternary_dot;
 
 use fearless_simd::wasm32::WasmSimd128;
