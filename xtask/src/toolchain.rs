@@ -54,15 +54,15 @@ impl Toolchain {
         if sysroot()?.join("lib/rustlib").join(target).join("lib").is_dir() {
             return Ok(Some(Self::Own));
         }
-        if has_packages(&DEBIAN_PACKAGES) {
-            return Ok(Some(Self::Debian));
-        }
         if find_program("rustup").is_some() {
             say(&format!("adding Rust's target {target}"));
             if succeeds(program("rustup").args(["target", "add", target])) {
                 return Ok(Some(Self::Own));
             }
             say("rustup cannot add it here");
+        }
+        if has_packages(&DEBIAN_PACKAGES) {
+            return Ok(Some(Self::Debian));
         }
         if sysroot()?.join(SOURCE).is_file() {
             return Ok(Some(Self::OwnFromSource));
