@@ -46,16 +46,17 @@ pub(crate) enum Toolchain {
 impl Toolchain {
     /// The compiler for variants without threads; installs what it may.
     pub(crate) fn plain() -> Result<Self> {
+        if !has_target(TARGET)? && has_packages(&DEBIAN_PACKAGES) {
+            return Ok(Self::Debian);
+        }
         Self::for_target(TARGET)?.ok_or_else(|| NO_TARGET.error())
     }
 
-    /// A compiler for a target, if there is one or it may be installed.
+    /// A compiler for a target, if there is one or it may be installed; best one that needs not
+    /// compile the standard library.
     pub(crate) fn for_target(target: &str) -> Result<Option<Self>> {
-        if sysroot()?.join("lib/rustlib").join(target).join("lib").is_dir() {
+        if has_target(target)? {
             return Ok(Some(Self::Own));
-        }
-        if has_packages(&DEBIAN_PACKAGES) {
-            return Ok(Some(Self::Debian));
         }
         if find_program("rustup").is_some() {
             say(&format!("adding Rust's target {target}"));
@@ -67,7 +68,7 @@ impl Toolchain {
         if sysroot()?.join(SOURCE).is_file() {
             return Ok(Some(Self::OwnFromSource));
         }
-        if may_install() {
+        if has_packages(&DEBIAN_PACKAGES) || may_install() {
             install_packages(&DEBIAN_PACKAGES)?;
             return Ok(Some(Self::Debian));
         }
@@ -151,6 +152,11 @@ impl Toolchain {
         }
         command
     }
+}
+
+/// True if the compiler that runs this tool has the standard library of a target.
+fn has_target(target: &str) -> Result<bool> {
+    Ok(sysroot()?.join("lib/rustlib").join(target).join("lib").is_dir())
 }
 
 fn sysroot() -> Result<PathBuf> {
