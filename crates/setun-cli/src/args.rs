@@ -185,7 +185,7 @@ impl From<Kv> for CacheType {
 
 impl MemoryArgs {
     /// The head, as the engine takes it.
-    pub(crate) fn head(&self) -> HeadType {
+    pub(crate) fn head(self) -> HeadType {
         match self.head {
             None => HeadType::Auto,
             Some(Head::Stored) => HeadType::Stored,
