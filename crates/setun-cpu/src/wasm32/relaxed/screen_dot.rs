@@ -19,6 +19,8 @@ impl ScreenDot for Relaxed {
         codes: [&[u8]; TILE_TOKENS],
         planes: [&[i8]; 2],
     ) -> [[i32; 2]; TILE_TOKENS] {
-        tile(self.0, codes, planes, i32x4_relaxed_dot_i8x16_i7x16_add)
+        tile(self.0, codes, planes, |plane, codes, sum| {
+            i32x4_relaxed_dot_i8x16_i7x16_add(plane, codes, sum)
+        })
     }
 }
