@@ -31,32 +31,42 @@ pub fn column_sums(columns: &[&[u8]], activations: &[i8], sums: &mut [i32]) {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::{
-        parity::Random,
-        ternary::{BLOCK_COLUMNS, pack_row, row_bytes},
+        ternary::{pack_row, padded_columns, row_bytes},
         ternary_dot::ternary_dot,
     };
 
-    #[test]
-    fn equals_the_dots_of_the_rows() {
-        let random = &mut Random::new(3);
-        let codes: Vec<[u8; BLOCK_COLUMNS]> =
-            (0..BLOCK_COLUMNS).map(|_| std::array::from_fn(|_| random.pick(&[0, 1, 2]))).collect();
-        let activations: Vec<i8> = (0..BLOCK_COLUMNS).map(|_| random.i8()).collect();
-        let packed = |codes: &[u8]| {
-            let mut packed = vec![0; row_bytes(codes.len())];
-            pack_row(codes, &mut packed);
-            packed
-        };
-        let columns: Vec<Vec<u8>> = codes.iter().map(|codes| packed(codes)).collect();
-        let columns: Vec<&[u8]> = columns.iter().map(Vec::as_slice).collect();
-        let mut sums = [0; BLOCK_COLUMNS];
-        column_sums(&columns, &activations, &mut sums);
-        let activation_sum: i32 = activations.iter().map(|&x| i32::from(x)).sum();
-        for (output, sum) in sums.into_iter().enumerate() {
-            let row: Vec<u8> = codes.iter().map(|column| column[output]).collect();
-            assert_eq!(sum - activation_sum, ternary_dot(&packed(&row), &activations));
+    fn packed(codes: &[u8]) -> Vec<u8> {
+        let mut packed = vec![0; row_bytes(codes.len())];
+        pack_row(codes, &mut packed);
+        packed
+    }
+
+    /// Codes of an output in each of some columns, and the columns' activations.
+    fn layer() -> impl Strategy<Value = (Vec<Vec<u8>>, Vec<i8>)> {
+        (1..150_usize, 1..20_usize).prop_flat_map(|(columns, outputs)| {
+            let codes = prop::collection::vec(0..=2_u8, outputs);
+            (prop::collection::vec(codes, columns), prop::collection::vec(any::<i8>(), columns))
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn equals_the_dots_of_the_rows((codes, mut activations) in layer()) {
+            let columns: Vec<Vec<u8>> = codes.iter().map(|codes| packed(codes)).collect();
+            let columns: Vec<&[u8]> = columns.iter().map(Vec::as_slice).collect();
+            let mut sums = vec![0; codes[0].len()];
+            column_sums(&columns, &activations, &mut sums);
+
+            let of_activations: i32 = activations.iter().map(|&x| i32::from(x)).sum();
+            activations.resize(padded_columns(activations.len()), 0);
+            for (output, sum) in sums.into_iter().enumerate() {
+                let row: Vec<u8> = codes.iter().map(|column| column[output]).collect();
+                prop_assert_eq!(sum - of_activations, ternary_dot(&packed(&row), &activations));
+            }
         }
     }
 }
