@@ -190,13 +190,14 @@ impl Backend for CpuBackend {
         if cfg!(target_family = "wasm") {
             return false;
         }
-        let ops = vec![Duration::ZERO; step.plan.ops().len()];
-        step.times = Some(Times { ops, jobs: 0 });
+        let ops = step.plan.ops().len();
+        step.times = Some(Times { ops: vec![Duration::ZERO; ops], jobs: 0, unread: vec![0; ops] });
         true
     }
 
     fn times<'a>(&self, step: &'a CpuStep) -> Option<StepTimes<'a>> {
-        step.times.as_ref().map(|times| StepTimes { ops: &times.ops, jobs: times.jobs })
+        let times = step.times.as_ref()?;
+        Some(StepTimes { ops: &times.ops, jobs: times.jobs, unread: &times.unread })
     }
 
     async fn read(

@@ -14,6 +14,7 @@ use setun_ops::{
     best::{BestRequest, Ranked, can_rank},
     dense::DenseValues,
     op::{BufferId, WeightId},
+    screen_dot::screen_bytes,
 };
 
 use crate::{
@@ -107,6 +108,7 @@ impl<D: ScreenDot> Walk<'_, D> {
             let (x, capacity) = (buffers.floats(x), out.width);
             let groups =
                 out.values.chunks_mut(GROUP * capacity).zip(self.inputs.best.chunks(GROUP));
+            let mut rows_read = 0;
             for (group, (out, requests)) in groups.enumerate() {
                 let first = group * GROUP;
                 let work = Work { first, x, table, requests, capacity };
@@ -120,6 +122,15 @@ impl<D: ScreenDot> Walk<'_, D> {
                 self.full(&work, scratch, &states);
                 self.rank(&work, scratch, &states, out);
                 scratch.screening.count(requests, &states);
+                let states = states.iter().take(requests.len());
+                rows_read += states
+                    .map(|state| state.hidden.map_or(table.rows(), |_| state.tokens))
+                    .sum::<usize>();
+            }
+            if screen.is_some() {
+                let row = table.bytes() / table.rows().max(1);
+                let read = screen_bytes(table.rows(), table.columns()) + rows_read * row;
+                self.spare(table.bytes().saturating_sub(read));
             }
         });
     }

@@ -3,7 +3,10 @@
 use std::ops::Range;
 
 use fearless_simd::{f32x16, prelude::*, u32x16};
-use setun_ops::op::{Activation, BufferId, Linear};
+use setun_ops::{
+    op::{Activation, BufferId, Linear},
+    ternary::row_bytes,
+};
 
 use crate::{
     lanes::{LANES, bits_of, exp, select},
@@ -14,8 +17,8 @@ use crate::{
     walk::Walk,
 };
 
-/// Most outputs that a member claims at once.
-const RUN: usize = 64;
+/// Most outputs that a member claims at once: as many as an integer has bits.
+const RUN: usize = u64::BITS as usize;
 
 /// Outputs of up to four rows.
 type Run = [[f32; RUN]; TILE_ROWS];
@@ -37,19 +40,25 @@ impl<D: TernaryDot> Walk<'_, D> {
             let out = Grid::new(&mut out.values[..rows * width], width).tiles(rows.max(1), run);
             self.each(out, |_, _, mut tile| {
                 let columns = tile.columns();
+                let mut opened = 0;
                 for first_row in (0..rows).step_by(TILE_ROWS) {
                     let tile_rows = first_row..rows.min(first_row + TILE_ROWS);
                     let g = self.run(&gate, columns.clone(), tile_rows.clone());
                     let u = match activation {
                         Activation::ReluSquared => {
-                            self.open(&up, &g, columns.clone(), tile_rows.clone())
+                            self.open(&up, &g, columns.clone(), tile_rows.clone(), &mut opened)
                         }
-                        Activation::Silu => self.run(&up, columns.clone(), tile_rows.clone()),
+                        Activation::Silu => {
+                            opened = u64::MAX;
+                            self.run(&up, columns.clone(), tile_rows.clone())
+                        }
                     };
                     for (row, (g, u)) in tile_rows.zip(g.iter().zip(&u)) {
                         gate_row(self.isa.lanes(), activation, g, u, tile.row(row));
                     }
                 }
+                let closed = (0..columns.len()).filter(|&index| opened >> index & 1 == 0).count();
+                self.spare(closed * row_bytes(up.matrix.columns()));
             });
         });
     }
@@ -64,13 +73,15 @@ impl<D: TernaryDot> Walk<'_, D> {
     }
 
     /// The same, of those outputs alone whose gate is open in one of the rows: where all are
-    /// closed, the result is zero whatever `up` is, so that its row of weights is not read.
+    /// closed, the result is zero whatever `up` is, so that its row of weights is not read. Sets
+    /// the bits of those that are open.
     fn open(
         &self,
         up: &LinearView<'_>,
         gates: &Run,
         outputs: Range<usize>,
         rows: Range<usize>,
+        opened: &mut u64,
     ) -> Run {
         let mut open = [0; RUN];
         let mut count = 0;
@@ -78,6 +89,7 @@ impl<D: TernaryDot> Walk<'_, D> {
             open[count] = index;
             let closed = gates[..rows.len()].iter().all(|row| row[index] <= 0.0);
             count += usize::from(!closed);
+            *opened |= u64::from(!closed) << index;
         }
         let mut y = [[0.0; RUN]; TILE_ROWS];
         for indices in open[..count].chunks(TILE_OUTPUTS) {

@@ -35,6 +35,8 @@ pub(crate) struct Times {
     pub(crate) ops: Vec<Duration>,
     /// Given to the team.
     pub(crate) jobs: usize,
+    /// Bytes of weights that each op did not read.
+    pub(crate) unread: Vec<u64>,
 }
 
 impl CpuStep {

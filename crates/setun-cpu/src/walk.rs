@@ -1,7 +1,10 @@
 //! The leader's walk through a plan, one operation after another.
 
 use std::{
-    sync::{Mutex, PoisonError, RwLock},
+    sync::{
+        Mutex, PoisonError, RwLock,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Instant,
 };
 
@@ -38,7 +41,7 @@ pub(crate) struct Resources<'a> {
 pub(crate) fn walk<D: ScreenDot>(isa: D, resources: Resources<'_>) {
     let Resources { step, cache, inputs, crew, scratch, sums, best } = resources;
     let CpuStep { plan, weights, buffers, times } = step;
-    let walk = Walk { isa, plan, weights, inputs, crew, scratch, sums };
+    let walk = Walk { isa, plan, weights, inputs, crew, scratch, sums, unread: AtomicU64::new(0) };
     for (index, op) in plan.ops().iter().enumerate() {
         let begun = times.is_some().then(Instant::now);
         match op {
@@ -65,6 +68,7 @@ pub(crate) fn walk<D: ScreenDot>(isa: D, resources: Resources<'_>) {
         }
         if let (Some(begun), Some(times)) = (begun, &mut *times) {
             times.ops[index] = begun.elapsed();
+            times.unread[index] = walk.unread.swap(0, Ordering::Relaxed);
         }
     }
     if let Some(times) = times {
@@ -81,9 +85,16 @@ pub(crate) struct Walk<'a, D> {
     pub(crate) crew: &'a Crew<'a>,
     pub(crate) scratch: &'a [Mutex<Scratch>],
     pub(crate) sums: &'a [RwLock<MemberSums>],
+    /// Bytes of weights that the operation under way did not read.
+    unread: AtomicU64,
 }
 
 impl<D: TernaryDot> Walk<'_, D> {
+    /// Notes that weights were not read, as they could not matter.
+    pub(crate) fn spare(&self, bytes: usize) {
+        self.unread.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
     /// Rows of this step that a buffer holds.
     pub(crate) fn rows(&self, buffer: BufferId) -> usize {
         match self.plan.buffer(buffer).rows {

@@ -30,7 +30,8 @@ pub struct OpProfile {
     pub calls: usize,
     /// What they took together.
     pub time: Duration,
-    /// Bytes of weights that it read, each counted once a step.
+    /// Bytes of weights that it read, each counted once a step; those that could not matter, and
+    /// were not read, are left out.
     pub weight_bytes: u64,
 }
 
@@ -104,7 +105,7 @@ impl Profiler {
     pub(crate) fn write(&self, times: StepTimes<'_>, inputs: &BatchInputs, profile: &mut Profile) {
         profile.ops.clone_from(&self.lines);
         (profile.steps, profile.rows, profile.jobs) = (1, inputs.rows(), times.jobs);
-        for (op, time) in self.ops.iter().zip(times.ops) {
+        for (op, (time, unread)) in self.ops.iter().zip(times.ops.iter().zip(times.unread)) {
             let line = &mut profile.ops[op.line];
             line.calls += 1;
             line.time += *time;
@@ -113,7 +114,7 @@ impl Profiler {
                 RowSet::Wanted => inputs.wanted.len(),
             };
             let bytes = if rows == 0 { 0 } else { op.bytes + rows * op.bytes_per_row };
-            line.weight_bytes += bytes as u64;
+            line.weight_bytes += (bytes as u64).saturating_sub(*unread);
         }
     }
 

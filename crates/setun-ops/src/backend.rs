@@ -109,6 +109,8 @@ pub struct StepTimes<'a> {
     pub ops: &'a [Duration],
     /// Jobs that a team of threads was given; where it has several, each ends with a barrier.
     pub jobs: usize,
+    /// Bytes of its weights that each op did not read, because they could not matter.
+    pub unread: &'a [u64],
 }
 
 /// Checks a step against its plan and cache. A backend calls this before it computes, and may

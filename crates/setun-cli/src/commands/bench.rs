@@ -26,6 +26,9 @@ use profile::ProfileReport;
 /// Tokens that each sequence generates to warm up, after its whole prompt.
 const WARM_UP: usize = 4;
 
+/// Tokens that each sequence generates to tell what is read, where no profile is asked for.
+const PROFILED: usize = 16;
+
 /// Most tokens of a prompt, and most that are generated after it.
 const MOST_TOKENS: i64 = 1 << 18;
 
@@ -105,7 +108,8 @@ struct Report {
     /// All sequences together; the median. None where nothing was decoded after the first token.
     decode_tokens_per_second: Option<f64>,
     /// Bytes of weights that a decoded token makes the processor read: those of a step, shared
-    /// by the sequences of the batch.
+    /// by the sequences of the batch. What could not matter and was not read is left out, where
+    /// the device tells (all but `scalar`).
     weight_bytes_per_token: u64,
     /// What memory gives the same threads, in 10⁹ bytes. None where there is not enough of it.
     read_bandwidth_gb_per_second: Option<f64>,
@@ -184,12 +188,10 @@ fn measure(
         decode.extend(round.decode_tokens_per_second);
         hash = round.tokens_hash();
     }
-    let profile = if args.profile {
-        progress.show(|| format!("batch {batch}: profile"));
-        Some(profile::measure(engine, &prompts, (generate.min(WARM_UP), generate))?)
-    } else {
-        None
-    };
+    progress.show(|| format!("batch {batch}: profile"));
+    let profiled = if args.profile { generate } else { generate.min(PROFILED) };
+    let profile = profile::measure(engine, &prompts, (generate.min(WARM_UP), profiled))?;
+    let read = profile.as_ref().and_then(ProfileReport::weight_bytes_per_token);
     Ok(Report {
         backend: engine.backend(),
         level: engine.level(),
@@ -201,10 +203,10 @@ fn measure(
         tokens_hash: hash,
         prefill_tokens_per_second: median(prefill).ok_or(Error::Disposed)?,
         decode_tokens_per_second: median(decode),
-        weight_bytes_per_token: (step_bytes / batch as u64).max(1),
+        weight_bytes_per_token: read.unwrap_or(step_bytes / batch as u64).max(1),
         read_bandwidth_gb_per_second: None,
         peak_rss_bytes: memory::peak_rss_bytes(),
-        profile,
+        profile: profile.filter(|_| args.profile),
     })
 }
 

@@ -43,7 +43,9 @@ fn a_line_for_each_batch_size_has_the_fixed_fields() {
         }
     }
     let bytes = |report: &Value| report["weight_bytes_per_token"].as_u64().expect("bytes");
-    assert_eq!(bytes(&reports[0]) / 3, bytes(&reports[1]), "a batch shares what it reads");
+    // A batch shares what it reads; what one sequence does not need another may.
+    let (alone, shared) = (bytes(&reports[0]), bytes(&reports[1]));
+    assert!(alone / 3 <= shared && shared < alone, "{alone} alone, {shared} of three");
 }
 
 #[test]

@@ -15,6 +15,7 @@ use std::{
 use setun_ops::{
     OpsError,
     op::{BufferId, Linear},
+    ternary::row_bytes,
 };
 
 use super::{Residual, Scaling};
@@ -86,7 +87,11 @@ impl<D: TernaryDot> Walk<'_, D> {
                 if first >= columns {
                     return;
                 }
-                view.add_run(isa, first..columns.min(first + run), 0..rows, sums);
+                let run = first..columns.min(first + run);
+                let mut read = [false; RUN_COLUMNS];
+                view.add_run(isa, run.clone(), 0..rows, sums, &mut read);
+                let unread = read[..run.len()].iter().filter(|&&read| !read).count();
+                self.spare(unread * row_bytes(view.matrix.outputs()));
             }
         });
         self.each(out.tiles(rows.max(1), TILE_SUMS), |_, _, mut tile| {
@@ -111,7 +116,7 @@ impl<D: TernaryDot> Walk<'_, D> {
             let sums = sums.start(tile.rows().len() * view.padded_outputs());
             for first in (0..columns).step_by(RUN_COLUMNS) {
                 let run = first..columns.min(first + RUN_COLUMNS);
-                view.add_run(isa, run, tile.rows(), sums);
+                view.add_run(isa, run, tile.rows(), sums, &mut [false; RUN_COLUMNS]);
             }
             let first = tile.rows().start;
             for (index, sums) in sums.chunks_exact(view.padded_outputs()).enumerate() {
@@ -132,13 +137,15 @@ impl ColumnsView<'_> {
         padded_outputs(self.matrix)
     }
 
-    /// Adds a run of columns to the sums of some rows, `[rows, padded_outputs]`.
+    /// Adds a run of columns to the sums of some rows, `[rows, padded_outputs]`, and says which
+    /// of them were read.
     fn add_run<C: ColumnSums>(
         &self,
         isa: C,
         run: Range<usize>,
         rows: Range<usize>,
         sums: &mut [i32],
+        read: &mut [bool; RUN_COLUMNS],
     ) {
         for (row, sums) in rows.zip(sums.chunks_exact_mut(self.padded_outputs())) {
             let x = &self.scaling.x.row(row)[run.clone()];
@@ -147,6 +154,7 @@ impl ColumnsView<'_> {
             for (index, &code) in x.iter().enumerate() {
                 open[count] = index;
                 count += usize::from(code != 0);
+                read[index] |= code != 0;
             }
             let mut tiles = open[..count].chunks(TILE_COLUMNS).peekable();
             while let Some(tile) = tiles.next() {

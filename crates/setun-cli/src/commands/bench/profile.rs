@@ -30,6 +30,8 @@ struct Phase {
     ms_per_token: f64,
     /// Given to the team of threads; where it has several, each ends with a barrier.
     jobs_per_token: f64,
+    /// All that was read.
+    weight_bytes_per_token: u64,
     /// What a step takes beside its operations, in microseconds: the engine, choosing tokens, and
     /// the walk through the plan.
     overhead_us_per_token: f64,
@@ -46,31 +48,40 @@ struct Line {
     ms_per_token: f64,
     /// Of the time of all operations, 0 to 1.
     share: f64,
-    /// Each weight counted once a step.
+    /// Each weight counted once a step, and those that were not read not at all.
     weight_bytes_per_step: f64,
     /// In 10⁹ bytes. None where nothing is read.
     weight_gb_per_second: Option<f64>,
 }
 
 /// Runs a round with every operation timed, after one to warm up. Apart from the rounds that
-/// give the speeds, as timing takes time.
+/// give the speeds, as timing takes time. None where the device does not time its operations.
 pub(super) fn measure(
     engine: &Engine,
     prompts: &[Vec<u32>],
     (warm_up, generate): (usize, usize),
-) -> Result<ProfileReport, CliError> {
+) -> Result<Option<ProfileReport>, CliError> {
     for count in [warm_up, generate] {
         pollster::block_on(engine.start_profile())?;
         round::run(engine, prompts, count)?;
     }
     let profile = pollster::block_on(engine.end_profile())?;
-    let profile = profile.ok_or_else(|| untimed(engine.level()))?;
-    Ok(ProfileReport { prefill: Phase::of(&profile.prefill), decode: Phase::of(&profile.decode) })
+    Ok(profile.map(|profile| ProfileReport {
+        prefill: Phase::of(&profile.prefill),
+        decode: Phase::of(&profile.decode),
+    }))
 }
 
 /// A level that does not time its operations.
 pub(super) fn untimed(level: &str) -> CliError {
     CliError::Usage(format!("--profile: level `{level}` does not time its operations"))
+}
+
+impl ProfileReport {
+    /// Bytes of weights that a decoded token read. None if none was decoded.
+    pub(super) fn weight_bytes_per_token(&self) -> Option<u64> {
+        self.decode.as_ref().map(|decode| decode.weight_bytes_per_token)
+    }
 }
 
 impl Phase {
@@ -80,6 +91,7 @@ impl Phase {
             return None;
         }
         let (steps, tokens) = (to_f64(profile.steps), to_f64(profile.rows));
+        let bytes: u64 = profile.ops.iter().map(|op| op.weight_bytes).sum();
         let milliseconds = time.as_secs_f64() * 1e3;
         let overhead = time.saturating_sub(profile.time()).as_secs_f64();
         Some(Self {
@@ -88,6 +100,7 @@ impl Phase {
             ms_per_step: milliseconds / steps,
             ms_per_token: milliseconds / tokens,
             jobs_per_token: to_f64(profile.jobs) / tokens,
+            weight_bytes_per_token: bytes / profile.rows as u64,
             overhead_us_per_token: overhead * 1e6 / tokens,
             ops: profile.ops.iter().map(|op| Line::of(op, profile)).collect(),
         })
