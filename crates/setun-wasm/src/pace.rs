@@ -47,6 +47,16 @@ impl Pace {
     }
 }
 
+impl Drop for Pace {
+    /// An open port keeps its listener.
+    fn drop(&mut self) {
+        if let Macrotask::Channel { channel, .. } = &self.macrotask {
+            channel.port1().close();
+            channel.port2().close();
+        }
+    }
+}
+
 impl Macrotask {
     fn new() -> Self {
         let immediate = Reflect::get(&global(), &JsValue::from_str("setImmediate"));
