@@ -96,7 +96,7 @@ impl Plan {
         &self.buffers
     }
 
-    /// The weights; [`WeightId`]`(i)` is element `i`.
+    /// The weights; [`WeightId`](crate::WeightId)`(i)` is element `i`.
     #[must_use]
     pub fn weights(&self) -> &[WeightSpec] {
         &self.weights
