@@ -16,7 +16,7 @@ use setun_ops::{
 use crate::{
     best::{BestScratch, Screening},
     error::CpuError,
-    float_mode,
+    float_mode, huge_pages,
     isa::Isa,
     level::Level,
     scratch::{Scratch, ScratchSize},
@@ -127,7 +127,12 @@ impl Backend for CpuBackend {
             {
                 CpuWeight::columns(TernaryColumns::new(&matrix)?)
             }
-            weight => CpuWeight::plain(weight),
+            weight => {
+                if let WeightData::Ternary(matrix) = &weight {
+                    huge_pages::advise(matrix.codes());
+                }
+                CpuWeight::plain(weight)
+            }
         })
     }
 

@@ -14,12 +14,14 @@ pub(crate) const TILE_SUMS: usize = 2 * BLOCK_COLUMNS;
 /// Sums over columns of an instruction set.
 pub(crate) trait ColumnSums: Copy + Send + Sync {
     /// `sums += Σ code × activation` over eight columns, in the order of this instruction set.
+    /// Asks memory for the columns `ahead`, which come next.
     ///
     /// Shapes: `columns` eight times `[blocks × BLOCK_BYTES]`, `sums` whole tiles of
     /// [`TILE_SUMS`] for as many outputs.
     fn add_columns(
         self,
         columns: [&[u8]; TILE_COLUMNS],
+        ahead: [&[u8]; TILE_COLUMNS],
         activations: [i8; TILE_COLUMNS],
         sums: &mut [i32],
     );

@@ -9,6 +9,7 @@ use setun_ops::{
 };
 
 use crate::{
+    column_sums::ColumnSums as _,
     lanes::{LANES, bits_of, exp, select},
     split::Grid,
     step::Buffers,
@@ -17,8 +18,12 @@ use crate::{
     walk::Walk,
 };
 
-/// Most outputs that a member claims at once: as many as an integer has bits.
-const RUN: usize = u64::BITS as usize;
+/// Most outputs that a member claims at once: enough for long reads of each of both matrices.
+const RUN: usize = 256;
+
+/// Where more than this part of a run's gates is open, all of `up` is read: memory is faster row
+/// after row than here and there.
+const MOST_OPEN: (usize, usize) = (3, 8);
 
 /// Outputs of up to four rows.
 type Run = [[f32; RUN]; TILE_ROWS];
@@ -40,7 +45,7 @@ impl<D: TernaryDot> Walk<'_, D> {
             let out = Grid::new(&mut out.values[..rows * width], width).tiles(rows.max(1), run);
             self.each(out, |_, _, mut tile| {
                 let columns = tile.columns();
-                let mut opened = 0;
+                let mut opened = [false; RUN];
                 for first_row in (0..rows).step_by(TILE_ROWS) {
                     let tile_rows = first_row..rows.min(first_row + TILE_ROWS);
                     let g = self.run(&gate, columns.clone(), tile_rows.clone());
@@ -49,7 +54,7 @@ impl<D: TernaryDot> Walk<'_, D> {
                             self.open(&up, &g, columns.clone(), tile_rows.clone(), &mut opened)
                         }
                         Activation::Silu => {
-                            opened = u64::MAX;
+                            opened.fill(true);
                             self.run(&up, columns.clone(), tile_rows.clone())
                         }
                     };
@@ -57,7 +62,7 @@ impl<D: TernaryDot> Walk<'_, D> {
                         gate_row(self.isa.lanes(), activation, g, u, tile.row(row));
                     }
                 }
-                let closed = (0..columns.len()).filter(|&index| opened >> index & 1 == 0).count();
+                let closed = opened[..columns.len()].iter().filter(|&&opened| !opened).count();
                 self.spare(closed * row_bytes(up.matrix.columns()));
             });
         });
@@ -73,15 +78,15 @@ impl<D: TernaryDot> Walk<'_, D> {
     }
 
     /// The same, of those outputs alone whose gate is open in one of the rows: where all are
-    /// closed, the result is zero whatever `up` is, so that its row of weights is not read. Sets
-    /// the bits of those that are open.
+    /// closed, the result is zero whatever `up` is, so that its row of weights is not read. Marks
+    /// those that are read.
     fn open(
         &self,
         up: &LinearView<'_>,
         gates: &Run,
         outputs: Range<usize>,
         rows: Range<usize>,
-        opened: &mut u64,
+        opened: &mut [bool; RUN],
     ) -> Run {
         let mut open = [0; RUN];
         let mut count = 0;
@@ -89,14 +94,22 @@ impl<D: TernaryDot> Walk<'_, D> {
             open[count] = index;
             let closed = gates[..rows.len()].iter().all(|row| row[index] <= 0.0);
             count += usize::from(!closed);
-            *opened |= u64::from(!closed) << index;
+            opened[index] |= !closed;
+        }
+        if count * MOST_OPEN.1 > outputs.len() * MOST_OPEN.0 {
+            opened.fill(true);
+            return self.run(up, outputs, rows);
         }
         let mut y = [[0.0; RUN]; TILE_ROWS];
-        for indices in open[..count].chunks(TILE_OUTPUTS) {
+        let mut tiles = open[..count].chunks(TILE_OUTPUTS).peekable();
+        while let Some(indices) = tiles.next() {
+            for &index in tiles.peek().copied().unwrap_or_default() {
+                self.isa.columns().prefetch(up.matrix.row(outputs.start + index));
+            }
             // Beyond the last open output it is repeated.
             let index = |index: usize| indices[index.min(indices.len() - 1)];
             let tile = std::array::from_fn(|at| outputs.start + index(at));
-            let tile = up.tile(self.isa, tile, rows.clone());
+            let tile = up.tile(self.isa, tile, &[], rows.clone());
             for (y, products) in y.iter_mut().zip(tile).take(rows.len()) {
                 indices.iter().zip(products).for_each(|(&index, product)| y[index] = product);
             }

@@ -5,7 +5,7 @@ use setun_ops::{
     ternary::{BLOCK_BYTES, BLOCK_COLUMNS, PLANE_COLUMNS, Scales, row_bytes},
 };
 
-use crate::step::zeroed;
+use crate::{huge_pages, step::zeroed};
 
 /// The codes of each column for all outputs, packed as a [`TernaryMatrix`] packs those of a row:
 /// the transposed matrix, padded with zeros.
@@ -28,6 +28,7 @@ impl TernaryColumns {
         let (outputs, columns) = (matrix.rows(), matrix.columns());
         let bytes = row_bytes(outputs);
         let mut codes: Vec<u8> = zeroed(columns * bytes, "a matrix by columns")?;
+        huge_pages::advise(&codes);
         let nothing = zeroed(row_bytes(columns), "a row")?;
         // Four rows share each byte of the result.
         for byte in 0..bytes {

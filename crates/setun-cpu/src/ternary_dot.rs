@@ -30,10 +30,16 @@ pub(crate) trait TernaryDot: Copy + Send + Sync + 'static {
     /// Token of the sums over columns.
     fn columns(self) -> Self::Columns;
 
-    /// `Σ code × activation` of four packed rows with one row of activations.
+    /// `Σ code × activation` of four packed rows with one row of activations. Asks memory for as
+    /// many bytes of what lies `ahead`.
     ///
     /// Shapes: `weights` four times `[columns / 4]`, `x` `[columns]`, `columns` whole blocks.
-    fn code_dots(self, weights: [&[u8]; TILE_OUTPUTS], x: &[i8]) -> [i32; TILE_OUTPUTS];
+    fn code_dots(
+        self,
+        weights: [&[u8]; TILE_OUTPUTS],
+        ahead: &[u8],
+        x: &[i8],
+    ) -> [i32; TILE_OUTPUTS];
 
     /// The same with four rows of activations; the result is `[row of x][row of weights]`.
     fn code_dots_wide(

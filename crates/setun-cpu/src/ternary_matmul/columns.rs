@@ -158,16 +158,17 @@ impl ColumnsView<'_> {
             }
             let mut tiles = open[..count].chunks(TILE_COLUMNS).peekable();
             while let Some(tile) = tiles.next() {
-                for &index in tiles.peek().copied().unwrap_or_default() {
-                    isa.prefetch(self.matrix.column(run.start + index));
-                }
-                // Beyond the last column it is repeated, times zero.
-                let column = |at: usize| tile[at.min(tile.len() - 1)];
-                let columns = std::array::from_fn(|at| self.matrix.column(run.start + column(at)));
+                let columns = self.tile(tile, run.start);
+                let ahead = tiles.peek().map_or(columns, |next| self.tile(next, run.start));
                 let x = std::array::from_fn(|at| tile.get(at).map_or(0, |&index| x[index]));
-                isa.add_columns(columns, x, sums);
+                isa.add_columns(columns, ahead, x, sums);
             }
         }
+    }
+
+    /// Columns of a tile, counted from `first`. Beyond the last it is repeated.
+    fn tile(&self, tile: &[usize], first: usize) -> [&[u8]; TILE_COLUMNS] {
+        std::array::from_fn(|at| self.matrix.column(first + tile[at.min(tile.len() - 1)]))
     }
 
     /// From sums over codes to outputs of a row.

@@ -79,7 +79,7 @@ fn check_ternary_dot<D: TernaryDot>(isa: D, random: &mut Random) -> Result<(), S
     let rows = weights.each_ref().map(Vec::as_slice);
     let wide = isa.code_dots_wide(rows, x.each_ref().map(Vec::as_slice));
     for (x, wide) in x.iter().zip(wide) {
-        let narrow = isa.code_dots(rows, x);
+        let narrow = isa.code_dots(rows, rows[0], x);
         for (index, row) in rows.into_iter().enumerate() {
             let expected = ternary_dot(row, x);
             let found = [narrow[index] - sum(x), wide[index] - sum(x)];
@@ -100,7 +100,7 @@ fn check_column_sums<C: ColumnSums>(isa: C, random: &mut Random) -> Result<(), S
         let columns: [Vec<u8>; TILE_COLUMNS] = std::array::from_fn(|_| packed_row(random, outputs));
         let columns = columns.each_ref().map(Vec::as_slice);
         let x: [i8; TILE_COLUMNS] = std::array::from_fn(|_| random.i8());
-        isa.add_columns(columns, x, &mut sums);
+        isa.add_columns(columns, columns, x, &mut sums);
         column_sums(&columns, &x, &mut expected);
     }
     for (output, &expected) in expected.iter().enumerate() {
@@ -126,8 +126,8 @@ fn check_screen_dot<D: ScreenDot>(isa: D, random: &mut Random) -> Result<(), Str
         (0..columns).map(|_| only.unwrap_or_else(|| random.i8())).collect()
     });
     let expected = codes.each_ref().map(|codes| planes.each_ref().map(|x| screen_dot(codes, x)));
-    let found =
-        isa.screen_dots(codes.each_ref().map(Vec::as_slice), planes.each_ref().map(Vec::as_slice));
+    let rows = codes.each_ref().map(Vec::as_slice);
+    let found = isa.screen_dots(rows, rows[0], planes.each_ref().map(Vec::as_slice));
     if found == expected {
         Ok(())
     } else {

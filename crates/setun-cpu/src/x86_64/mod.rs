@@ -8,6 +8,8 @@ pub(crate) mod avx_vnni;
 
 use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 
+use setun_ops::ternary::BLOCK_BYTES;
+
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
@@ -18,5 +20,26 @@ pub(crate) fn prefetch(bytes: &[u8]) {
         // SAFETY: a prefetch reads nothing that the program sees, whatever the address; every
         // x86-64 has it.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) };
+    }
+}
+
+/// Asks for the line of each row in which a block begins, once for the blocks of a line. Places
+/// beyond the rows do no harm.
+#[inline(always)]
+pub(crate) fn prefetch_blocks<const ROWS: usize>(rows: [&[u8]; ROWS], block: usize) {
+    if (block * BLOCK_BYTES).is_multiple_of(LINE) {
+        for row in rows {
+            let line = row.as_ptr().wrapping_add(block * BLOCK_BYTES);
+            // SAFETY: as above.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(line.cast()) };
+        }
+    }
+}
+
+/// Asks for one of the parts of `bytes`, if there is as much.
+#[inline(always)]
+pub(crate) fn prefetch_part<const BYTES: usize>(bytes: &[u8], part: usize) {
+    if let Some(part) = bytes.get(part * BYTES..(part + 1) * BYTES) {
+        prefetch(part);
     }
 }

@@ -25,6 +25,7 @@ impl ColumnSums for Neon {
     fn add_columns(
         self,
         columns: [&[u8]; TILE_COLUMNS],
+        _ahead: [&[u8]; TILE_COLUMNS],
         activations: [i8; TILE_COLUMNS],
         sums: &mut [i32],
     ) {

@@ -31,7 +31,12 @@ impl TernaryDot for Neon {
         self
     }
 
-    fn code_dots(self, weights: [&[u8]; TILE_OUTPUTS], x: &[i8]) -> [i32; TILE_OUTPUTS] {
+    fn code_dots(
+        self,
+        weights: [&[u8]; TILE_OUTPUTS],
+        _ahead: &[u8],
+        x: &[i8],
+    ) -> [i32; TILE_OUTPUTS] {
         four_rows(self, weights, x)
     }
 

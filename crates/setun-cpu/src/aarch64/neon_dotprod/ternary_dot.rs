@@ -38,7 +38,12 @@ impl TernaryDot for NeonDotprod {
         self.0
     }
 
-    fn code_dots(self, weights: [&[u8]; TILE_OUTPUTS], x: &[i8]) -> [i32; TILE_OUTPUTS] {
+    fn code_dots(
+        self,
+        weights: [&[u8]; TILE_OUTPUTS],
+        _ahead: &[u8],
+        x: &[i8],
+    ) -> [i32; TILE_OUTPUTS] {
         // SAFETY: `self` exists only where the feature was detected.
         unsafe { four_rows(self.0, weights, x) }
     }

@@ -34,7 +34,12 @@ impl TernaryDot for Simd128 {
         self
     }
 
-    fn code_dots(self, weights: [&[u8]; TILE_OUTPUTS], x: &[i8]) -> [i32; TILE_OUTPUTS] {
+    fn code_dots(
+        self,
+        weights: [&[u8]; TILE_OUTPUTS],
+        _ahead: &[u8],
+        x: &[i8],
+    ) -> [i32; TILE_OUTPUTS] {
         let [sums] = tile(self.0, weights, [x]);
         sums
     }

@@ -16,7 +16,7 @@ use setun_ops::ternary::{BLOCK_BYTES, BLOCK_COLUMNS, PLANE_COLUMNS};
 
 use crate::{
     column_sums::{ColumnSums, TILE_COLUMNS},
-    x86_64::prefetch,
+    x86_64::{prefetch, prefetch_blocks},
 };
 
 /// Outputs of a vector.
@@ -26,10 +26,11 @@ impl ColumnSums for Avx2 {
     fn add_columns(
         self,
         columns: [&[u8]; TILE_COLUMNS],
+        ahead: [&[u8]; TILE_COLUMNS],
         activations: [i8; TILE_COLUMNS],
         sums: &mut [i32],
     ) {
-        eight_columns(self, columns, activations, sums);
+        eight_columns(self, columns, ahead, activations, sums);
     }
 
     fn place(self, output: usize) -> (usize, u32) {
@@ -47,13 +48,20 @@ impl ColumnSums for Avx2 {
 
 fearless_simd::kernel!(
     #[inline]
-    fn eight_columns(avx2: Avx2, columns: [&[u8]; 8], activations: [i8; 8], sums: &mut [i32]) {
+    fn eight_columns(
+        avx2: Avx2,
+        columns: [&[u8]; 8],
+        ahead: [&[u8]; 8],
+        activations: [i8; 8],
+        sums: &mut [i32],
+    ) {
         let (low_bits, ones) = (_mm256_set1_epi8(0b11), _mm256_set1_epi16(1));
         let [a, b, c, d, e, f, g, h] = activations.map(i8::cast_unsigned);
         let x =
             [[a, b, c, d], [e, f, g, h]].map(|four| _mm256_set1_epi32(i32::from_le_bytes(four)));
         let blocks = columns[0].len() / BLOCK_BYTES;
         for (block, sums) in sums.chunks_exact_mut(BLOCK_COLUMNS).take(blocks).enumerate() {
+            prefetch_blocks(ahead, block);
             let [a, b, c, d, e, f, g, h] = columns.map(|column| -> __m256i {
                 u8x32::from_slice(avx2, &column[block * BLOCK_BYTES..][..BLOCK_BYTES]).into()
             });

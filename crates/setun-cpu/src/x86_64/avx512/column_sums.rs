@@ -16,7 +16,7 @@ use setun_ops::ternary::{BLOCK_BYTES, PLANE_COLUMNS};
 
 use crate::{
     column_sums::{ColumnSums, TILE_COLUMNS, TILE_SUMS},
-    x86_64::prefetch,
+    x86_64::{prefetch, prefetch_blocks},
 };
 
 /// Bytes of a column in a load.
@@ -29,10 +29,11 @@ impl ColumnSums for Avx512 {
     fn add_columns(
         self,
         columns: [&[u8]; TILE_COLUMNS],
+        ahead: [&[u8]; TILE_COLUMNS],
         activations: [i8; TILE_COLUMNS],
         sums: &mut [i32],
     ) {
-        eight_columns(self, columns, activations, sums);
+        eight_columns(self, columns, ahead, activations, sums);
     }
 
     fn place(self, output: usize) -> (usize, u32) {
@@ -53,12 +54,19 @@ impl ColumnSums for Avx512 {
 
 fearless_simd::kernel!(
     #[inline]
-    fn eight_columns(avx512: Avx512, columns: [&[u8]; 8], activations: [i8; 8], sums: &mut [i32]) {
+    fn eight_columns(
+        avx512: Avx512,
+        columns: [&[u8]; 8],
+        ahead: [&[u8]; 8],
+        activations: [i8; 8],
+        sums: &mut [i32],
+    ) {
         let masks = [0x03, 0x0c, 0x30, 0xc0_u8.cast_signed()].map(|mask| _mm512_set1_epi8(mask));
         let [a, b, c, d, e, f, g, h] = activations.map(i8::cast_unsigned);
         let x =
             [[a, b, c, d], [e, f, g, h]].map(|four| _mm512_set1_epi32(i32::from_le_bytes(four)));
         for (tile, sums) in sums.chunks_exact_mut(TILE_SUMS).enumerate() {
+            prefetch_blocks(ahead, 2 * tile);
             let [a, b, c, d, e, f, g, h] = columns.map(|column| codes(avx512, column, tile));
             let first = interleave(avx512, [a, b, c, d]);
             let second = interleave(avx512, [e, f, g, h]);

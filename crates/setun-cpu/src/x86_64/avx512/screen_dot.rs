@@ -10,7 +10,10 @@ use fearless_simd::{i8x32, i8x64, prelude::*, u8x32, u8x64, x86::Avx512};
 use setun_ops::screen_dot::SCREEN_COLUMNS;
 
 use super::ternary_dot::add_lanes;
-use crate::screen_dot::{ScreenDot, TILE_TOKENS};
+use crate::{
+    screen_dot::{ScreenDot, TILE_TOKENS},
+    x86_64::prefetch_part,
+};
 
 /// Columns of a vector.
 const VECTOR: usize = 2 * SCREEN_COLUMNS;
@@ -19,21 +22,28 @@ impl ScreenDot for Avx512 {
     fn screen_dots(
         self,
         codes: [&[u8]; TILE_TOKENS],
+        ahead: &[u8],
         planes: [&[i8]; 2],
     ) -> [[i32; 2]; TILE_TOKENS] {
-        let [high, low] = four_rows(self, codes, planes);
+        let [high, low] = four_rows(self, codes, ahead, planes);
         std::array::from_fn(|row| [high[row], low[row]])
     }
 }
 
 fearless_simd::kernel!(
     #[inline]
-    fn four_rows(avx512: Avx512, codes: [&[u8]; 4], planes: [&[i8]; 2]) -> [[i32; 4]; 2] {
+    fn four_rows(
+        avx512: Avx512,
+        codes: [&[u8]; 4],
+        ahead: &[u8],
+        planes: [&[i8]; 2],
+    ) -> [[i32; 4]; 2] {
         let columns = planes[0].len();
         let planes = planes.map(|plane| &plane[..columns]);
         let codes = codes.map(|row| &row[..columns]);
         let mut sums = [[_mm512_setzero_si512(); 4]; 2];
         for at in (0..columns).step_by(VECTOR) {
+            prefetch_part::<{ TILE_TOKENS * VECTOR }>(ahead, at / VECTOR);
             let planes = planes.map(|plane| plane_at(avx512, plane, at));
             for (row, codes) in codes.iter().enumerate() {
                 let codes = codes_at(avx512, codes, at);

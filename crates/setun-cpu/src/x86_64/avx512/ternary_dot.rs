@@ -17,7 +17,10 @@ use std::arch::x86_64::{
 use fearless_simd::{i8x32, i32x4, prelude::*, u8x32, u8x64, x86::Avx512};
 use setun_ops::ternary::{BLOCK_BYTES, BLOCK_COLUMNS, PLANE_COLUMNS};
 
-use crate::ternary_dot::{TILE_OUTPUTS, TILE_ROWS, TernaryDot};
+use crate::{
+    ternary_dot::{TILE_OUTPUTS, TILE_ROWS, TernaryDot},
+    x86_64::prefetch_part,
+};
 
 /// Bytes of packed codes in a load.
 const PAIR_BYTES: usize = 2 * BLOCK_BYTES;
@@ -34,8 +37,13 @@ impl TernaryDot for Avx512 {
         self
     }
 
-    fn code_dots(self, weights: [&[u8]; TILE_OUTPUTS], x: &[i8]) -> [i32; TILE_OUTPUTS] {
-        four_rows(self, weights, x)
+    fn code_dots(
+        self,
+        weights: [&[u8]; TILE_OUTPUTS],
+        ahead: &[u8],
+        x: &[i8],
+    ) -> [i32; TILE_OUTPUTS] {
+        four_rows(self, weights, ahead, x)
     }
 
     fn code_dots_wide(
@@ -49,26 +57,51 @@ impl TernaryDot for Avx512 {
 
 fearless_simd::kernel!(
     #[inline]
-    fn four_rows(avx512: Avx512, weights: [&[u8]; 4], x: &[i8]) -> [i32; 4] {
-        let masks = [0x03, 0x0c, 0x30, 0xc0_u8.cast_signed()].map(|mask| _mm512_set1_epi8(mask));
-        let weights = weights.map(|row| &row[..x.len() / 4]);
-        let mut sums = [[_mm512_setzero_si512(); 4]; 4]; // [row][plane]
-        for (pair, x) in x.chunks(2 * BLOCK_COLUMNS).enumerate() {
-            let x: [__m512i; 4] = std::array::from_fn(|plane| activations(avx512, x, plane));
-            for (sums, row) in sums.iter_mut().zip(&weights) {
-                let packed = codes(avx512, row, pair);
-                for ((sum, mask), x) in sums.iter_mut().zip(masks).zip(x) {
-                    *sum = _mm512_dpbusd_epi32(*sum, _mm512_and_si512(packed, mask), x);
-                }
-            }
+    fn four_rows(avx512: Avx512, weights: [&[u8]; 4], ahead: &[u8], x: &[i8]) -> [i32; 4] {
+        let (pairs, last) = x.as_chunks::<{ 2 * BLOCK_COLUMNS }>();
+        let [row_a, row_b, row_c, row_d] = weights;
+        // Each row's sums have variables of their own: as arrays in an array they would lie in
+        // memory.
+        let [mut a, mut b, mut c, mut d] = [[_mm512_setzero_si512(); 4]; 4];
+        for (pair, x) in pairs.iter().enumerate() {
+            prefetch_part::<{ TILE_OUTPUTS * PAIR_BYTES }>(ahead, pair);
+            let x = planes(avx512, x);
+            a = add_planes(avx512, a, codes(avx512, row_a, pair), x);
+            b = add_planes(avx512, b, codes(avx512, row_b, pair), x);
+            c = add_planes(avx512, c, codes(avx512, row_c, pair), x);
+            d = add_planes(avx512, d, codes(avx512, row_d, pair), x);
         }
-        let sums = sums.map(|[by_1, by_4, by_16, by_64]| {
-            let low = _mm512_add_epi32(by_1, _mm512_srai_epi32::<2>(by_4));
-            let high =
-                _mm512_add_epi32(_mm512_srai_epi32::<4>(by_16), _mm512_srai_epi32::<6>(by_64));
-            _mm512_add_epi32(low, high)
-        });
-        add_lanes(avx512, sums)
+        if !last.is_empty() {
+            let x = planes(avx512, last);
+            a = add_planes(avx512, a, codes(avx512, row_a, pairs.len()), x);
+            b = add_planes(avx512, b, codes(avx512, row_b, pairs.len()), x);
+            c = add_planes(avx512, c, codes(avx512, row_c, pairs.len()), x);
+            d = add_planes(avx512, d, codes(avx512, row_d, pairs.len()), x);
+        }
+        let [a, b, c, d] =
+            [unscaled(avx512, a), unscaled(avx512, b), unscaled(avx512, c), unscaled(avx512, d)];
+        add_lanes(avx512, [a, b, c, d])
+    }
+);
+
+fearless_simd::kernel!(
+    /// Adds the products of 256 codes of a row to its sums, which are 1, 4, 16 and 64 times too
+    /// large.
+    #[inline]
+    fn add_planes(
+        _avx512: Avx512,
+        sums: [__m512i; 4],
+        packed: __m512i,
+        x: [__m512i; 4],
+    ) -> [__m512i; 4] {
+        let [by_1, by_4, by_16, by_64] = sums;
+        let masked = |mask: u8| _mm512_and_si512(packed, _mm512_set1_epi8(mask.cast_signed()));
+        [
+            _mm512_dpbusd_epi32(by_1, masked(0x03), x[0]),
+            _mm512_dpbusd_epi32(by_4, masked(0x0c), x[1]),
+            _mm512_dpbusd_epi32(by_16, masked(0x30), x[2]),
+            _mm512_dpbusd_epi32(by_64, masked(0xc0), x[3]),
+        ]
     }
 );
 
@@ -95,6 +128,30 @@ fearless_simd::kernel!(
             }
         }
         sums.map(|sums| add_lanes(avx512, sums))
+    }
+);
+
+fearless_simd::kernel!(
+    /// A row's sum from those of its planes.
+    #[inline]
+    fn unscaled(_avx512: Avx512, sums: [__m512i; 4]) -> __m512i {
+        let [by_1, by_4, by_16, by_64] = sums;
+        let low = _mm512_add_epi32(by_1, _mm512_srai_epi32::<2>(by_4));
+        let high = _mm512_add_epi32(_mm512_srai_epi32::<4>(by_16), _mm512_srai_epi32::<6>(by_64));
+        _mm512_add_epi32(low, high)
+    }
+);
+
+fearless_simd::kernel!(
+    /// The activations of all planes.
+    #[inline]
+    fn planes(avx512: Avx512, x: &[i8]) -> [__m512i; 4] {
+        [
+            activations(avx512, x, 0),
+            activations(avx512, x, 1),
+            activations(avx512, x, 2),
+            activations(avx512, x, 3),
+        ]
     }
 );
 
