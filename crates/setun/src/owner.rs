@@ -23,11 +23,17 @@ use crate::{
     stream::{Demand, Queue},
 };
 
-/// Time that a step should stay under.
+/// Time that a step should stay under while somebody waits for it: the next token of another
+/// sequence, or a page's worker for its messages.
 const STEP_TARGET: Duration = Duration::from_millis(50);
 
+/// The same for steps of prompts alone, where only a cancellation has to wait. All weights are
+/// read in every step, so few long ones take less time than many.
+const PROMPT_STEP_TARGET: Duration =
+    if cfg!(target_arch = "wasm32") { STEP_TARGET } else { Duration::from_secs(1) };
+
 /// Prompt rows of the first step, before it is known how long a row takes.
-const FIRST_PROMPT_ROWS: usize = 4;
+const FIRST_PROMPT_ROWS: usize = if cfg!(target_arch = "wasm32") { 4 } else { 64 };
 
 /// What the owner is told.
 #[derive(Debug)]
@@ -56,7 +62,7 @@ pub(crate) struct Owner {
     waiting: VecDeque<Box<Request>>,
     running: Vec<Running>,
     outputs: Outputs,
-    prompt_rows: usize,
+    prompt_row: Duration, // what one took in the last step with prompts; zero before the first
     plain_step: Duration, // what the last step without prompts took
     profile: Option<EngineProfile>,
 }
@@ -86,7 +92,7 @@ impl Owner {
             waiting: VecDeque::new(),
             running: vec![],
             outputs: Outputs::default(),
-            prompt_rows: FIRST_PROMPT_ROWS,
+            prompt_row: Duration::ZERO,
             plain_step: Duration::ZERO,
             profile: None,
         }
@@ -172,6 +178,7 @@ impl Owner {
             Err(error) => return self.fail_all(error),
         };
         let is_prefill = self.running.iter().any(Running::is_prefill);
+        let others = if batch.rows.len() > prompt_rows { self.plain_step } else { Duration::ZERO };
         let result = self.model.forward(&batch, &mut self.cache, &mut self.outputs).await;
         if let Err(error) = result {
             return self.fail_all(error.into());
@@ -184,8 +191,11 @@ impl Owner {
             let phase = if is_prefill { &mut profile.prefill } else { &mut profile.decode };
             phase.add(elapsed, step);
         }
-        if prompt_rows > 0 {
-            self.adapt(prompt_rows, elapsed.saturating_sub(self.plain_step));
+        if let Some(row) = elapsed
+            .saturating_sub(others)
+            .checked_div(u32::try_from(prompt_rows).unwrap_or(u32::MAX))
+        {
+            self.prompt_row = row.max(Duration::from_nanos(1));
         } else {
             self.plain_step = elapsed;
         }
@@ -194,6 +204,7 @@ impl Owner {
     /// The rows of the next step, and how many of them are more than one row a sequence.
     fn batch(&mut self) -> Result<(Batch, usize), Error> {
         let mut batch = Batch::default();
+        let most_prompt_rows = self.most_prompt_rows();
         let mut prompt_rows = 0;
         let mut free = self.model.max_rows();
         for running in &mut self.running {
@@ -206,7 +217,9 @@ impl Owner {
             let rows = if pending == 1 {
                 1
             } else {
-                pending.min(self.prompt_rows.saturating_sub(prompt_rows).max(1))
+                // In steps of like size: a short last one would read all weights for few rows.
+                let most = most_prompt_rows.saturating_sub(prompt_rows).max(1);
+                pending.div_ceil(pending.div_ceil(most))
             };
             let rows = rows.min(free);
             self.cache.extend(sequence.id, rows)?;
@@ -258,13 +271,14 @@ impl Owner {
         Ok(())
     }
 
-    /// Aims at the step time that is wanted, by at most a factor of two a step.
-    fn adapt(&mut self, rows: usize, elapsed: Duration) {
-        let nanos = |time: Duration| usize::try_from(time.as_nanos()).unwrap_or(usize::MAX);
-        let row = (nanos(elapsed) / rows).max(1);
-        let aim = nanos(STEP_TARGET) / row;
-        self.prompt_rows =
-            aim.clamp(self.prompt_rows / 2, self.prompt_rows * 2).clamp(1, self.model.max_rows());
+    /// As many rows of prompts as a step has time for.
+    fn most_prompt_rows(&self) -> usize {
+        let decoding = self.running.iter().any(|running| running.sequence.pending().len() == 1);
+        let target = if decoding { STEP_TARGET } else { PROMPT_STEP_TARGET };
+        let rows = target.as_nanos().checked_div(self.prompt_row.as_nanos());
+        let rows =
+            rows.map_or(FIRST_PROMPT_ROWS, |rows| usize::try_from(rows).unwrap_or(usize::MAX));
+        rows.clamp(1, self.model.max_rows())
     }
 
     fn end(&mut self, index: usize, reason: FinishReason, stop: Option<String>) {

@@ -175,10 +175,10 @@ fn a_profile_tells_prompts_from_decoding() {
         pollster::block_on(profile).expect("a reply")
     };
     assert_eq!(profile(true), None);
-    // Four rows of the prompt, then its last one, then three tokens.
+    // The prompt, which gives the first token, then three.
     generate(&commands, (5, 4)).wait().expect("a text");
     let found = profile(true).expect("steps were timed");
-    assert_eq!((found.prefill.steps.steps, found.prefill.steps.rows), (2, 5));
+    assert_eq!((found.prefill.steps.steps, found.prefill.steps.rows), (1, 5));
     assert_eq!((found.decode.steps.steps, found.decode.steps.rows), (3, 3));
     assert_eq!(profile(false), None, "begun anew, and nothing ran since");
     generate(&commands, (5, 4)).wait().expect("a text");
