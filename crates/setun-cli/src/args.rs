@@ -30,7 +30,7 @@ struct ModelArgs {
 }
 
 /// Where to run.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub(crate) struct DeviceArgs {
     /// Device or CPU level, as `setun devices` lists them
     #[arg(long, value_name = "BACKEND", default_value = "auto")]

@@ -48,6 +48,22 @@ pub(crate) enum CliError {
     #[error("{0}")]
     Usage(String),
 
+    /// A peer of a bench.
+    #[error("the peer `{name}` failed: {why}")]
+    Peer {
+        /// As it was given.
+        name: String,
+        /// What it said.
+        why: String,
+    },
+
+    /// Two levels of the processor gave different tokens.
+    #[error("{} and {} gave different tokens: please report this, with your processor's name", levels[0], levels[1])]
+    Differ {
+        /// Their names.
+        levels: [&'static str; 2],
+    },
+
     /// Whoever read standard output has left. Not a failure.
     #[error("the reader of standard output has left")]
     ClosedPipe,

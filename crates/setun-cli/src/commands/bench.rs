@@ -2,13 +2,14 @@
 
 mod bandwidth;
 mod memory;
+mod peer;
 mod profile;
+mod report;
 mod round;
 
-use std::iter;
+use std::path::PathBuf;
 
 use clap::builder::RangedI64ValueParser;
-use serde::Serialize;
 use setun::{
     Device, DeviceOptions, Engine, Error, HeadType, Model,
     ops::{WeightData, WeightSpec, screen_dot::screen_bytes},
@@ -17,11 +18,13 @@ use setun::{
 use crate::{
     args::{self, DeviceArgs, MemoryArgs},
     error::CliError,
-    output::{Output, Progress, table},
+    output::Progress,
     source::ModelSource,
     synth::{ShapeName, Synthetic},
 };
+use peer::Peer;
 use profile::ProfileReport;
+use report::{Report, median, print};
 
 /// Tokens that each sequence generates to warm up, after its whole prompt.
 const WARM_UP: usize = 4;
@@ -78,6 +81,18 @@ pub(crate) struct Args {
     #[command(flatten)]
     memory: MemoryArgs,
 
+    /// Measure every level of this processor, one after the other
+    #[arg(long, conflicts_with = "backend")]
+    all_backends: bool,
+
+    /// Run another engine's `llama-bench` in turn, and print ratios; may be given several times
+    #[arg(long, value_name = "NAME=PROGRAM")]
+    peer: Vec<String>,
+
+    /// The model of a peer, as a GGUF file; one for each, in order
+    #[arg(long, value_name = "FILE")]
+    peer_model: Vec<PathBuf>,
+
     /// Time every operation too, in a round of its own: prefill and decode apart
     #[arg(long)]
     profile: bool,
@@ -91,63 +106,69 @@ fn count(most: i64) -> RangedI64ValueParser<u32> {
     RangedI64ValueParser::new().range(1..=most)
 }
 
-/// What one batch size gave.
-#[derive(Debug, Serialize)]
-struct Report {
-    backend: &'static str,
-    level: &'static str,
-    threads: usize,
-    batch: usize,
-    shape: String,
-    head: &'static str,
-    repeats: usize,
-    /// Of all generated tokens, sequence by sequence.
-    tokens_hash: String,
-    /// All sequences together; the median.
-    prefill_tokens_per_second: f64,
-    /// All sequences together; the median. None where nothing was decoded after the first token.
-    decode_tokens_per_second: Option<f64>,
-    /// Bytes of weights that a decoded token makes the processor read: those of a step, shared
-    /// by the sequences of the batch. What could not matter and was not read is left out, where
-    /// the device tells (all but `scalar`).
-    weight_bytes_per_token: u64,
-    /// What memory gives the same threads, in 10⁹ bytes. None where there is not enough of it.
-    read_bandwidth_gb_per_second: Option<f64>,
-    /// None where the system does not tell.
-    peak_rss_bytes: Option<u64>,
-    /// None unless asked for.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    profile: Option<ProfileReport>,
-}
-
 /// See [`Args`].
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     check(args)?; // before the work of loading
+    let mut peers = Peer::all(&args.peer, &args.peer_model)?;
+    let mut reports = vec![];
+    for device in devices(args) {
+        reports.extend(measure_device(args, &device, &mut peers)?);
+    }
+    print(&reports, args.json)?;
+    agree(&reports)
+}
+
+/// The devices to measure. The definitions are no level of the processor.
+fn devices(args: &Args) -> Vec<DeviceArgs> {
+    if !args.all_backends {
+        return vec![args.device.clone()];
+    }
+    let levels = setun::devices().into_iter().filter(|info| info.level != "scalar");
+    levels.map(|info| DeviceArgs { backend: info.level.to_owned(), ..args.device }).collect()
+}
+
+/// Every level gives the same tokens.
+fn agree(reports: &[Report]) -> Result<(), CliError> {
+    for (index, report) in reports.iter().enumerate() {
+        let other = reports[..index].iter().find(|other| other.batch == report.batch);
+        if let Some(other) = other.filter(|other| other.tokens_hash != report.tokens_hash) {
+            return Err(CliError::Differ { levels: [other.level, report.level] });
+        }
+    }
+    Ok(())
+}
+
+/// All batch sizes on one device.
+fn measure_device(
+    args: &Args,
+    device: &DeviceArgs,
+    peers: &mut [Peer],
+) -> Result<Vec<Report>, CliError> {
+    let batches: Vec<_> = args.batch.iter().map(|&batch| to_usize(batch)).collect();
+    let contexts = batches.iter().copied().max().unwrap_or(1);
     let source = match args.shape {
         Some(shape) => ModelSource::Synthetic(Box::new(Synthetic::new(&shape.shape(), 0, None)?)),
         None => ModelSource::find(args.model.as_deref())?,
     };
-    let batches: Vec<_> = args.batch.iter().map(|&batch| to_usize(batch)).collect();
-    let contexts = batches.iter().copied().max().unwrap_or(1);
     let model = source.load()?;
     let options = DeviceOptions {
-        device: args.device.device()?,
+        device: device.device()?,
         head: args.memory.head(),
         ..DeviceOptions::default()
     };
     let step_bytes = bytes_of_a_step(&model, model.head_type(&options));
-    let engine = args::start(model, &args.device, args.memory, contexts)?;
+    let engine = args::start(model, device, args.memory, contexts)?;
 
     let mut reports = vec![];
     for batch in batches {
-        reports.push(measure(args, &engine, batch, step_bytes)?);
+        reports.push(measure(args, &engine, batch, step_bytes, peers)?);
     }
     // Last, because its buffer would count as memory of the model's.
     let bandwidth = bandwidth::measure(engine.threads());
     for report in &mut reports {
         report.read_bandwidth_gb_per_second = bandwidth;
     }
-    print(&reports, args.json)
+    Ok(reports)
 }
 
 /// Refuses what could not be measured.
@@ -173,6 +194,7 @@ fn measure(
     engine: &Engine,
     batch: usize,
     step_bytes: u64,
+    peers: &mut [Peer],
 ) -> Result<Report, CliError> {
     let (prompt, generate) = (to_usize(args.prompt), to_usize(args.generate));
     let repeats = to_usize(args.repeat);
@@ -187,7 +209,11 @@ fn measure(
         prefill.push(round.prefill_tokens_per_second);
         decode.extend(round.decode_tokens_per_second);
         hash = round.tokens_hash();
+        for peer in &mut *peers {
+            peer.measure(engine.threads(), prompt, generate)?;
+        }
     }
+    let (prefill, decode) = (median(prefill).ok_or(Error::Disposed)?, median(decode));
     progress.show(|| format!("batch {batch}: profile"));
     let profiled = if args.profile { generate } else { generate.min(PROFILED) };
     let profile = profile::measure(engine, &prompts, (generate.min(WARM_UP), profiled))?;
@@ -201,11 +227,12 @@ fn measure(
         head: engine.head_type().name(),
         repeats,
         tokens_hash: hash,
-        prefill_tokens_per_second: median(prefill).ok_or(Error::Disposed)?,
-        decode_tokens_per_second: median(decode),
+        prefill_tokens_per_second: prefill,
+        decode_tokens_per_second: decode,
         weight_bytes_per_token: read.unwrap_or(step_bytes / batch as u64).max(1),
         read_bandwidth_gb_per_second: None,
         peak_rss_bytes: memory::peak_rss_bytes(),
+        peers: peers.iter_mut().map(|peer| peer.report(prefill, decode)).collect(),
         profile: profile.filter(|_| args.profile),
     })
 }
@@ -233,70 +260,6 @@ fn bytes_of_a_step(model: &Model, head: HeadType) -> u64 {
     weights.data.iter().enumerate().map(bytes).sum::<usize>() as u64
 }
 
-fn print(reports: &[Report], json: bool) -> Result<(), CliError> {
-    let mut output = Output::new();
-    if json {
-        return reports.iter().try_for_each(|report| output.json(report));
-    }
-    let Some(first) = reports.first() else { return Ok(()) };
-    let head = first.memory_line();
-    let title =
-        ["batch", "prefill tokens/s", "decode tokens/s", "weight MB/token", "peak MB", "hash"];
-    let rows: Vec<_> = iter::once(title.map(str::to_owned).to_vec())
-        .chain(reports.iter().map(Report::row))
-        .collect();
-    output.line(&format!("{head}\n\n{}", table(&rows)))?;
-    let profiled = reports.iter().filter_map(|report| Some((report, report.profile.as_ref()?)));
-    profiled
-        .map(|(report, profile)| format!("\nbatch {}\n{}", report.batch, profile.tables()))
-        .try_for_each(|tables| output.line(&tables))
-}
-
-impl Report {
-    fn memory_line(&self) -> String {
-        let bandwidth = self
-            .read_bandwidth_gb_per_second
-            .map_or("memory not measured".into(), |gb| format!("memory gives {gb:.1} GB/s"));
-        format!(
-            "{} on {} ({}), {} threads; median of {}; {bandwidth}",
-            self.shape, self.backend, self.level, self.threads, self.repeats
-        )
-    }
-
-    fn row(&self) -> Vec<String> {
-        let megabytes = |bytes: u64| format!("{}.{}", bytes / 1_000_000, bytes / 100_000 % 10);
-        vec![
-            self.batch.to_string(),
-            format!("{:.1}", self.prefill_tokens_per_second),
-            self.decode_tokens_per_second.map_or("-".into(), |speed| format!("{speed:.1}")),
-            megabytes(self.weight_bytes_per_token),
-            self.peak_rss_bytes.map_or("-".into(), megabytes),
-            self.tokens_hash.clone(),
-        ]
-    }
-}
-
-/// The middle one, or the mean of the middle two.
-fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    let upper = *values.get(middle)?;
-    let lower = if values.len().is_multiple_of(2) { values[middle - 1] } else { upper };
-    Some(f64::midpoint(lower, upper))
-}
-
 fn to_usize(count: u32) -> usize {
     usize::try_from(count).unwrap_or(usize::MAX)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn medians() {
-        assert_eq!(median(vec![]), None);
-        assert_eq!(median(vec![3.0, 1.0, 2.0]), Some(2.0));
-        assert_eq!(median(vec![4.0, 1.0, 2.0, 3.0]), Some(2.5));
-    }
 }

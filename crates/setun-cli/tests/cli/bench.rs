@@ -185,3 +185,56 @@ fn without_json_it_is_a_table() {
         assert!(text.contains(part), "{part:?} in {text}");
     }
 }
+
+#[test]
+fn every_level_of_the_processor_in_turn() {
+    let folder = model(TINY);
+    let size = ["--model", &folder, "--prompt", "9", "--generate", "4", "--all-backends"];
+    let reports = reports(&size);
+    let devices: Value = serde_json::from_str(&setun(&["devices", "--json"]).text()).expect("JSON");
+    let levels = devices.as_array().expect("an array").iter().map(|device| &device["level"]);
+    let expected: Vec<_> = levels.filter(|level| *level != "scalar").collect();
+    assert_eq!(reports.iter().map(|report| &report["level"]).collect::<Vec<_>>(), expected);
+    assert!(reports.iter().all(|report| report["tokens_hash"] == reports[0]["tokens_hash"]));
+}
+
+#[cfg(unix)]
+#[test]
+fn peers_run_in_turn_and_are_compared() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let peer = |name: &str, script: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).expect("a file");
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(&path, mode).expect("permissions");
+        format!("{name}={}", path.display())
+    };
+    let log = folder.path().join("log");
+    let printed =
+        r#"[{"n_prompt":7,"n_gen":0,"avg_ts":2.0},{"n_prompt":0,"n_gen":5,"avg_ts":4.0}]"#;
+    let good = peer("good", &format!("echo \"$@\" >>{}; echo '{printed}'", log.display()));
+    let bad = peer("bad", "echo 'cannot read x.gguf' >&2; exit 3");
+    let silent = peer("silent", "echo done");
+    let model = model(TINY);
+    let size = ["--model", &model, "--prompt", "7", "--generate", "5", "--threads", "1"];
+
+    let report = &reports(&[&size[..], &["--peer", &good, "--peer-model", "x.gguf"]].concat())[0];
+    let found = &report["peers"][0];
+    assert_eq!((&found["name"], &found["decode_tokens_per_second"]), (&"good".into(), &4.0.into()));
+    let ours = report["prefill_tokens_per_second"].as_f64().expect("a speed");
+    let ratio = found["prefill_ratio"].as_f64().expect("a ratio");
+    assert!((ratio * 2.0 / ours - 1.0).abs() < 1e-9, "{ratio} and {ours}");
+    let asked = std::fs::read_to_string(&log).expect("the peer ran");
+    assert_eq!(asked, "-m x.gguf -r 1 -o json -p 7 -n 5 -t 1\n");
+
+    for (peer, expected) in [
+        (&*bad, "the peer `bad` failed: exit status: 3: cannot read x.gguf"),
+        (&*silent, "the peer `silent` failed: its output is not the JSON of llama-bench"),
+        ("none=/nowhere/at/all", "the peer `none` failed: cannot start `/nowhere/at/all`"),
+    ] {
+        let args = [&["bench"], &size[..], &["--peer", peer, "--peer-model", "x.gguf"]].concat();
+        let error = setun(&args).failure();
+        assert!(error.contains(expected), "{error}");
+    }
+    assert_eq!(setun(&[&["bench"], &size[..], &["--peer", &good]].concat()).status, Some(2));
+}

@@ -1,0 +1,136 @@
+//! What a bench tells.
+
+use std::iter;
+
+use serde::Serialize;
+
+use super::{peer::PeerReport, profile::ProfileReport};
+use crate::{
+    error::CliError,
+    output::{Output, table},
+};
+
+/// What one batch size gave.
+#[derive(Debug, Serialize)]
+pub(super) struct Report {
+    pub(super) backend: &'static str,
+    pub(super) level: &'static str,
+    pub(super) threads: usize,
+    pub(super) batch: usize,
+    pub(super) shape: String,
+    pub(super) head: &'static str,
+    pub(super) repeats: usize,
+    /// Of all generated tokens, sequence by sequence.
+    pub(super) tokens_hash: String,
+    /// All sequences together; the median.
+    pub(super) prefill_tokens_per_second: f64,
+    /// All sequences together; the median. None where nothing was decoded after the first token.
+    pub(super) decode_tokens_per_second: Option<f64>,
+    /// Bytes of weights that a decoded token makes the processor read: those of a step, shared
+    /// by the sequences of the batch. What could not matter and was not read is left out, where
+    /// the device tells (all but `scalar`).
+    pub(super) weight_bytes_per_token: u64,
+    /// What memory gives the same threads, in 10⁹ bytes. None where there is not enough of it.
+    pub(super) read_bandwidth_gb_per_second: Option<f64>,
+    /// None where the system does not tell.
+    pub(super) peak_rss_bytes: Option<u64>,
+    /// What other engines reached in the same minutes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) peers: Vec<PeerReport>,
+    /// None unless asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) profile: Option<ProfileReport>,
+}
+
+/// Prints all reports.
+pub(super) fn print(reports: &[Report], json: bool) -> Result<(), CliError> {
+    let mut output = Output::new();
+    if json {
+        return reports.iter().try_for_each(|report| output.json(report));
+    }
+    let levels = reports.chunk_by(|a, b| a.level == b.level);
+    levels.into_iter().try_for_each(|reports| print_level(&mut output, reports))
+}
+
+fn print_level(output: &mut Output, reports: &[Report]) -> Result<(), CliError> {
+    let Some(first) = reports.first() else { return Ok(()) };
+    let head = first.memory_line();
+    let title =
+        ["batch", "prefill tokens/s", "decode tokens/s", "weight MB/token", "peak MB", "hash"];
+    let rows: Vec<_> = iter::once(title.map(str::to_owned).to_vec())
+        .chain(reports.iter().map(Report::row))
+        .collect();
+    output.line(&format!("{head}\n\n{}", table(&rows)))?;
+    let peers = reports.iter().filter(|report| !report.peers.is_empty());
+    peers
+        .map(|report| format!("\nbatch {}, ours by theirs\n{}", report.batch, report.peers_table()))
+        .try_for_each(|peers| output.line(&peers))?;
+    let profiled = reports.iter().filter_map(|report| Some((report, report.profile.as_ref()?)));
+    profiled
+        .map(|(report, profile)| format!("\nbatch {}\n{}", report.batch, profile.tables()))
+        .try_for_each(|tables| output.line(&tables))
+}
+
+impl Report {
+    fn peers_table(&self) -> String {
+        let title =
+            ["peer", "prefill tokens/s", "decode tokens/s", "prefill ratio", "decode ratio"];
+        let number = |value: Option<f64>, digits: usize| {
+            value.map_or("-".to_owned(), |value| format!("{value:.digits$}"))
+        };
+        let row = |peer: &PeerReport| {
+            vec![
+                peer.name.clone(),
+                number(peer.prefill_tokens_per_second, 1),
+                number(peer.decode_tokens_per_second, 1),
+                number(peer.prefill_ratio, 2),
+                number(peer.decode_ratio, 2),
+            ]
+        };
+        let title = iter::once(title.map(str::to_owned).to_vec());
+        table(&title.chain(self.peers.iter().map(row)).collect::<Vec<_>>())
+    }
+
+    fn memory_line(&self) -> String {
+        let bandwidth = self
+            .read_bandwidth_gb_per_second
+            .map_or("memory not measured".into(), |gb| format!("memory gives {gb:.1} GB/s"));
+        format!(
+            "{} on {} ({}), {} threads; median of {}; {bandwidth}",
+            self.shape, self.backend, self.level, self.threads, self.repeats
+        )
+    }
+
+    fn row(&self) -> Vec<String> {
+        let megabytes = |bytes: u64| format!("{}.{}", bytes / 1_000_000, bytes / 100_000 % 10);
+        vec![
+            self.batch.to_string(),
+            format!("{:.1}", self.prefill_tokens_per_second),
+            self.decode_tokens_per_second.map_or("-".into(), |speed| format!("{speed:.1}")),
+            megabytes(self.weight_bytes_per_token),
+            self.peak_rss_bytes.map_or("-".into(), megabytes),
+            self.tokens_hash.clone(),
+        ]
+    }
+}
+
+/// The middle one, or the mean of the middle two.
+pub(super) fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    let upper = *values.get(middle)?;
+    let lower = if values.len().is_multiple_of(2) { values[middle - 1] } else { upper };
+    Some(f64::midpoint(lower, upper))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn medians() {
+        assert_eq!(median(vec![]), None);
+        assert_eq!(median(vec![3.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(median(vec![4.0, 1.0, 2.0, 3.0]), Some(2.5));
+    }
+}
