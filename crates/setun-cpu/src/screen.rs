@@ -50,9 +50,6 @@ const fn power(exponent: i64) -> f64 {
     f64::from_bits((1023 + exponent).cast_unsigned() << 52)
 }
 
-/// How far ahead memory is asked for codes.
-const AHEAD_BYTES: usize = 4 * 1024;
-
 /// Rows of a table that a member makes ready at once.
 const RUN: usize = 64;
 
@@ -123,9 +120,9 @@ impl Screen {
         planes: [&[i8]; 2],
     ) -> [[f32; TILE_TOKENS]; 2] {
         let token = |index: usize| (first + index).min(self.rows.len() - 1);
-        let codes = |index: usize| &self.codes[token(index) * self.columns..][..self.columns];
-        let ahead = self.codes.get(first * self.columns + AHEAD_BYTES..).unwrap_or_default();
-        let dots = isa.screen_dots(std::array::from_fn(codes), ahead, planes);
+        let codes =
+            std::array::from_fn(|index| &self.codes[token(index) * self.columns..][..self.columns]);
+        let dots = isa.screen_dots(codes, planes);
         let mut bounds = [[0.0; TILE_TOKENS]; 2];
         for (index, dots) in dots.into_iter().enumerate() {
             let row = self.rows[token(index)];

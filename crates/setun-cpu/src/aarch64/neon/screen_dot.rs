@@ -22,7 +22,6 @@ impl ScreenDot for Neon {
     fn screen_dots(
         self,
         codes: [&[u8]; TILE_TOKENS],
-        _ahead: &[u8],
         planes: [&[i8]; 2],
     ) -> [[i32; 2]; TILE_TOKENS] {
         let [high, low] = four_rows(self, codes, planes);
@@ -36,10 +35,9 @@ macro_rules! as_neon {
             fn screen_dots(
                 self,
                 codes: [&[u8]; TILE_TOKENS],
-                ahead: &[u8],
                 planes: [&[i8]; 2],
             ) -> [[i32; 2]; TILE_TOKENS] {
-                self.0.screen_dots(codes, ahead, planes)
+                self.0.screen_dots(codes, planes)
             }
         }
     };

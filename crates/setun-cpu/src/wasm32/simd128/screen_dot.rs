@@ -21,7 +21,6 @@ impl ScreenDot for Simd128 {
     fn screen_dots(
         self,
         codes: [&[u8]; TILE_TOKENS],
-        _ahead: &[u8],
         planes: [&[i8]; 2],
     ) -> [[i32; 2]; TILE_TOKENS] {
         tile(self.0, codes, planes, |plane, codes, sum| {

@@ -10,41 +10,42 @@ use fearless_simd::{i8x32, prelude::*, u8x32, x86::Avx2};
 use setun_ops::screen_dot::SCREEN_COLUMNS;
 
 use super::AvxVnni;
+use crate::screen_dot::{ScreenDot, TILE_TOKENS};
 use crate::x86_64::avx2::ternary_dot::add_lanes;
-use crate::{
-    screen_dot::{ScreenDot, TILE_TOKENS},
-    x86_64::prefetch_part,
-};
 
 impl ScreenDot for AvxVnni {
     fn screen_dots(
         self,
         codes: [&[u8]; TILE_TOKENS],
-        ahead: &[u8],
         planes: [&[i8]; 2],
     ) -> [[i32; 2]; TILE_TOKENS] {
         // SAFETY: `self` exists only where the feature was detected.
-        let [high, low] = unsafe { four_rows(self.0, codes, ahead, planes) };
+        let [high, low] = unsafe { four_rows(self.0, codes, planes) };
         std::array::from_fn(|row| [high[row], low[row]])
     }
 }
 
 #[target_feature(enable = "avxvnni")]
-fn four_rows(avx2: Avx2, codes: [&[u8]; 4], ahead: &[u8], planes: [&[i8]; 2]) -> [[i32; 4]; 2] {
-    let columns = planes[0].len();
-    let planes = planes.map(|plane| &plane[..columns]);
-    let codes = codes.map(|row| &row[..columns]);
-    let mut sums = [[_mm256_setzero_si256(); 4]; 2];
-    for at in (0..columns).step_by(SCREEN_COLUMNS) {
-        prefetch_part::<{ TILE_TOKENS * SCREEN_COLUMNS }>(ahead, at / SCREEN_COLUMNS);
-        let planes: [__m256i; 2] =
-            planes.map(|plane| i8x32::from_slice(avx2, &plane[at..][..SCREEN_COLUMNS]).into());
-        for (row, codes) in codes.iter().enumerate() {
-            let codes: __m256i = u8x32::from_slice(avx2, &codes[at..][..SCREEN_COLUMNS]).into();
-            for (sums, plane) in sums.iter_mut().zip(planes) {
-                sums[row] = _mm256_dpbusd_avx_epi32(sums[row], codes, plane);
-            }
-        }
+fn four_rows(avx2: Avx2, codes: [&[u8]; 4], planes: [&[i8]; 2]) -> [[i32; 4]; 2] {
+    let [a, b, c, d] = codes;
+    let [a_high, a_low] = row(avx2, a, planes);
+    let [b_high, b_low] = row(avx2, b, planes);
+    let [c_high, c_low] = row(avx2, c, planes);
+    let [d_high, d_low] = row(avx2, d, planes);
+    let high = add_lanes(avx2, [a_high, b_high, c_high, d_high]);
+    [high, add_lanes(avx2, [a_low, b_low, c_low, d_low])]
+}
+
+/// The sums of one row with both planes.
+#[target_feature(enable = "avxvnni")]
+#[inline]
+fn row(avx2: Avx2, codes: &[u8], planes: [&[i8]; 2]) -> [__m256i; 2] {
+    let [mut high_sum, mut low_sum] = [_mm256_setzero_si256(); 2];
+    let (high, low) = (planes[0].as_chunks::<SCREEN_COLUMNS>().0, planes[1].as_chunks().0);
+    for ((codes, high), low) in codes.as_chunks().0.iter().zip(high).zip(low) {
+        let codes: __m256i = u8x32::simd_from(avx2, *codes).into();
+        high_sum = _mm256_dpbusd_avx_epi32(high_sum, codes, i8x32::simd_from(avx2, *high).into());
+        low_sum = _mm256_dpbusd_avx_epi32(low_sum, codes, i8x32::simd_from(avx2, *low).into());
     }
-    sums.map(|sums| add_lanes(avx2, sums))
+    [high_sum, low_sum]
 }
