@@ -10,6 +10,7 @@ use setun_ops::{
 
 use crate::{
     step::{Weights, zeroed},
+    ternary_dot::TILE_ROWS,
     ternary_matmul::MOST_ROWS,
     ternary_panel::{BLOCK_QUADS, MOST_BLOCKS, PanelSums, Quad},
 };
@@ -84,6 +85,10 @@ impl ScratchSize {
 
     /// What a layer needs by panels.
     fn add_panel(&mut self, plan: &Plan, linear: &Linear) {
+        // Fewer are served by tiles, whatever the instruction set.
+        if plan.rows() <= TILE_ROWS {
+            return;
+        }
         let blocks = plan.buffer(linear.x).width.div_ceil(BLOCK_COLUMNS);
         self.quads = self.quads.max(blocks.min(MOST_BLOCKS) * BLOCK_QUADS);
         self.panel_rows = plan.rows().min(MOST_ROWS);

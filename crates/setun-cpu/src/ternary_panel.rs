@@ -36,7 +36,7 @@ pub(crate) struct PanelSums(pub(crate) [i32; PANEL_OUTPUTS]);
 
 /// Sums by panels of an instruction set.
 pub(crate) trait TernaryPanel: Copy + Send + Sync + 'static {
-    /// Fewest rows of a step for which a panel pays.
+    /// Fewest rows of a step for which a panel pays; never, where there is no twin.
     const FEWEST_ROWS: usize = usize::MAX;
 
     /// Blocks of columns of a panel, at most [`MOST_BLOCKS`].
@@ -71,11 +71,8 @@ pub(crate) trait TernaryPanel: Copy + Send + Sync + 'static {
         for (x, sums) in x.iter().zip(sums) {
             for (quad, x) in panel.iter().zip(*x) {
                 for (codes, sum) in quad.0.as_chunks::<4>().0.iter().zip(&mut sums.0) {
-                    *sum += codes
-                        .iter()
-                        .zip(x)
-                        .map(|(&c, &x)| i32::from(c) * i32::from(x))
-                        .sum::<i32>();
+                    let products = codes.iter().zip(x).map(|(&c, &x)| i32::from(c) * i32::from(x));
+                    *sum += products.sum::<i32>();
                 }
             }
         }

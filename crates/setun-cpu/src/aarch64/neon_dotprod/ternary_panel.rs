@@ -1,4 +1,4 @@
-//! No twin of [`ternary_panel`](crate::ternary_panel) yet: many rows go by tiles.
+//! No twin of [`ternary_panel`](crate::ternary_panel): many rows go by tiles.
 
 use super::NeonDotprod;
 use crate::ternary_panel::TernaryPanel;

@@ -67,8 +67,8 @@ macro_rules! rows {
                 let x = x.map(|row| &row[..panel.len()]);
                 for pair in 0..VECTORS / 2 {
                     let mut sums = [[_mm256_setzero_si256(); 2]; $rows];
-                    for (index, quad) in panel.iter().enumerate() {
-                        let codes = codes(avx2, quad, pair);
+                    for index in 0..panel.len() {
+                        let codes = codes(avx2, &panel[index], pair);
                         for row in 0..$rows {
                             let x = splat(avx2, x[row][index]);
                             let [a, b] = sums[row];

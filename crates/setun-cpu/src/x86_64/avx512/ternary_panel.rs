@@ -60,8 +60,8 @@ macro_rules! rows {
             ) {
                 let x = x.map(|row| &row[..panel.len()]);
                 let mut sums = [[_mm512_setzero_si512(); 4]; $rows];
-                for (index, quad) in panel.iter().enumerate() {
-                    let codes = codes(avx512, quad);
+                for index in 0..panel.len() {
+                    let codes = codes(avx512, &panel[index]);
                     for row in 0..$rows {
                         let x = splat(avx512, x[row][index]);
                         let [a, b, c, d] = sums[row];

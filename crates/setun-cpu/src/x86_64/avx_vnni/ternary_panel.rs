@@ -60,8 +60,8 @@ fn add<const ROWS: usize>(
     let x = x.map(|row| &row[..panel.len()]);
     for pair in 0..VECTORS / 2 {
         let mut sums = [[_mm256_setzero_si256(); 2]; ROWS];
-        for (index, quad) in panel.iter().enumerate() {
-            let (vectors, _) = quad.0.as_chunks::<VECTOR>();
+        for index in 0..panel.len() {
+            let (vectors, _) = panel[index].0.as_chunks::<VECTOR>();
             let codes: [__m256i; 2] = [
                 u8x32::from_slice(avx2, &vectors[2 * pair]).into(),
                 u8x32::from_slice(avx2, &vectors[2 * pair + 1]).into(),
