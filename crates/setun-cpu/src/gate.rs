@@ -1,5 +1,7 @@
 //! `gate` over lanes; defined in [`setun_ops::gate`].
 
+mod panels;
+
 use std::ops::Range;
 
 use fearless_simd::{f32x16, prelude::*, u32x16};
@@ -38,6 +40,9 @@ impl<D: TernaryDot> Walk<'_, D> {
         out: BufferId,
     ) {
         let rows = self.rows(out);
+        if self.has_panels(rows, [gate, up]) {
+            return self.gate_by_panels(buffers, gate, up, activation, out);
+        }
         buffers.write_floats(out, |buffers, out| {
             let (gate, up) = (self.linear(buffers, gate), self.linear(buffers, up));
             let run = self.run_of_outputs(gate.matrix).next_multiple_of(LANES).min(RUN);

@@ -47,6 +47,7 @@ mod team;
 mod ternary_columns;
 mod ternary_dot;
 mod ternary_matmul;
+mod ternary_panel;
 mod walk;
 #[cfg(target_arch = "wasm32")]
 mod wasm32;

@@ -4,10 +4,16 @@ use setun_ops::{
     OpsError, Plan,
     attention::SPAN,
     dense::DenseValues,
-    op::{HeadShape, Op},
+    op::{HeadShape, Linear, Op},
+    ternary::BLOCK_COLUMNS,
 };
 
-use crate::step::{Weights, zeroed};
+use crate::{
+    step::{Weights, zeroed},
+    ternary_dot::TILE_ROWS,
+    ternary_matmul::MOST_ROWS,
+    ternary_panel::{BLOCK_QUADS, MOST_BLOCKS, PanelSums, Quad},
+};
 
 /// Scratch memory of one member. Grown by `prepare`, never by a step (but see
 /// [`Scratch::grow_scores`]).
@@ -21,6 +27,16 @@ pub(crate) struct Scratch {
     pub(crate) scores: Vec<f32>,
     /// Keys or values of a span, widened: `[SPAN, head_dim]`.
     pub(crate) span: Vec<f32>,
+    pub(crate) panel: PanelScratch,
+}
+
+/// A panel of unpacked weights and what it adds up to.
+#[derive(Debug, Default)]
+pub(crate) struct PanelScratch {
+    /// `[quads]`
+    pub(crate) quads: Vec<Quad>,
+    /// `[rows]`
+    pub(crate) sums: Vec<PanelSums>,
 }
 
 /// How much scratch memory a plan needs.
@@ -29,6 +45,8 @@ pub(crate) struct ScratchSize {
     row: usize,
     scores: usize,
     span: usize,
+    quads: usize,
+    panel_rows: usize,
 }
 
 impl ScratchSize {
@@ -52,10 +70,28 @@ impl ScratchSize {
                         size.scores = size.scores.max(scores(*shape, positions));
                     }
                 }
+                Op::TernaryMatmul { linear, .. } if weights.columns(linear.weight).is_none() => {
+                    size.add_panel(plan, linear);
+                }
+                Op::Gate { gate, up, .. } => {
+                    size.add_panel(plan, gate);
+                    size.add_panel(plan, up);
+                }
                 _ => {}
             }
         }
         size
+    }
+
+    /// What a layer needs by panels.
+    fn add_panel(&mut self, plan: &Plan, linear: &Linear) {
+        // Fewer are served by tiles, whatever the instruction set.
+        if plan.rows() <= TILE_ROWS {
+            return;
+        }
+        let blocks = plan.buffer(linear.x).width.div_ceil(BLOCK_COLUMNS);
+        self.quads = self.quads.max(blocks.min(MOST_BLOCKS) * BLOCK_QUADS);
+        self.panel_rows = plan.rows().min(MOST_ROWS);
     }
 }
 
@@ -74,6 +110,13 @@ impl Scratch {
             if memory.len() < size {
                 *memory = zeroed(size, "scratch memory")?;
             }
+        }
+        let PanelScratch { quads, sums } = &mut self.panel;
+        if quads.len() < size.quads {
+            *quads = zeroed(size.quads, "scratch memory")?;
+        }
+        if sums.len() < size.panel_rows {
+            *sums = zeroed(size.panel_rows, "scratch memory")?;
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use fearless_simd::Simd;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use setun_ops::ternary::{BLOCK_BYTES, BLOCK_COLUMNS};
 
-use crate::column_sums::ColumnSums;
+use crate::{column_sums::ColumnSums, ternary_panel::TernaryPanel};
 
 /// Rows of weights in a tile.
 pub(crate) const TILE_OUTPUTS: usize = 4;
@@ -17,7 +17,7 @@ pub(crate) const TILE_OUTPUTS: usize = 4;
 pub(crate) const TILE_ROWS: usize = 4;
 
 /// The integer loop of an instruction set. The value is the proof that the processor has it.
-pub(crate) trait TernaryDot: Copy + Send + Sync + 'static {
+pub(crate) trait TernaryDot: TernaryPanel {
     /// Token of the float operations.
     type Lanes: Simd;
 

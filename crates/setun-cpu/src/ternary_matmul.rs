@@ -2,11 +2,14 @@
 //! [`setun_ops::ternary_matmul`].
 //!
 //! Members claim runs of outputs. Within one, four rows of weights meet one row of activations,
-//! or four at a time where there are as many, so that codes are unpacked once for four.
+//! or four at a time where there are as many, so that codes are unpacked once for four. Where
+//! there are more, codes are unpacked once for all: see `panels`.
 
 mod columns;
+mod panels;
 
 pub(crate) use columns::MemberSums;
+pub(crate) use panels::MOST_ROWS;
 
 use std::ops::Range;
 
@@ -45,7 +48,7 @@ struct Scaling<'a> {
 }
 
 /// What is added to the products of a layer.
-enum Residual<'a> {
+pub(crate) enum Residual<'a> {
     None,
     /// What is in the output already.
     InPlace,
@@ -65,6 +68,9 @@ impl<D: TernaryDot> Walk<'_, D> {
             return self.by_columns(matrix, buffers, linear, residual, out, out_column);
         }
         let rows = self.rows(out);
+        if self.has_panels(rows, [linear]) {
+            return self.by_panels(buffers, linear, residual, out, out_column);
+        }
         let in_place = residual == Some(out);
         buffers.write_floats(out, |buffers, out| {
             let linear = self.linear(buffers, linear);

@@ -1,6 +1,7 @@
 //! Tests that run natively and, by `examples/wasm_tests.rs`, in WebAssembly. Not an interface.
 
 mod kernels;
+mod panels;
 
 pub use kernels::{KERNELS, check_kernel};
 

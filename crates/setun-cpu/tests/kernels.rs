@@ -30,6 +30,11 @@ fn ternary_dot() {
 }
 
 #[test]
+fn ternary_panel() {
+    equals("ternary_panel");
+}
+
+#[test]
 fn column_sums() {
     equals("column_sums");
 }

@@ -12,6 +12,7 @@ use setun_ops::{
     ternary_dot::ternary_dot,
 };
 
+use super::panels::check_ternary_panel;
 use crate::{
     Level,
     column_sums::{ColumnSums, TILE_COLUMNS, TILE_SUMS},
@@ -23,8 +24,16 @@ use crate::{
 };
 
 /// The kernels that [`check_kernel`] knows.
-pub const KERNELS: [&str; 7] =
-    ["ternary_dot", "column_sums", "screen_dot", "widen", "exp", "folds", "quantize_row"];
+pub const KERNELS: [&str; 8] = [
+    "ternary_dot",
+    "ternary_panel",
+    "column_sums",
+    "screen_dot",
+    "widen",
+    "exp",
+    "folds",
+    "quantize_row",
+];
 
 /// Checks one kernel of a level with random operands.
 ///
@@ -57,6 +66,7 @@ pub fn check_kernel(level: Level, kernel: &str, seed: u64) -> Result<(), String>
 fn check<D: ScreenDot>(isa: D, kernel: &str, random: &mut Random) -> Result<(), String> {
     match kernel {
         "ternary_dot" => check_ternary_dot(isa, random),
+        "ternary_panel" => check_ternary_panel(isa, random),
         "column_sums" => check_column_sums(isa.columns(), random),
         "screen_dot" => check_screen_dot(isa, random),
         "widen" => check_widen(isa, random),
@@ -136,7 +146,7 @@ fn check_screen_dot<D: ScreenDot>(isa: D, random: &mut Random) -> Result<(), Str
 }
 
 /// A packed row; sometimes all codes are the same, so that sums are extreme.
-fn packed_row(random: &mut Random, columns: usize) -> Vec<u8> {
+pub(super) fn packed_row(random: &mut Random, columns: usize) -> Vec<u8> {
     let only = if random.chance(0.4) { Some(random.pick(&[0, 2])) } else { None };
     let codes: Vec<u8> =
         (0..columns).map(|_| only.unwrap_or_else(|| random.pick(&[0, 1, 2]))).collect();
@@ -146,7 +156,7 @@ fn packed_row(random: &mut Random, columns: usize) -> Vec<u8> {
 }
 
 /// Any int8 activations, −128 too; sometimes all at an extreme.
-fn activations(random: &mut Random, columns: usize) -> Vec<i8> {
+pub(super) fn activations(random: &mut Random, columns: usize) -> Vec<i8> {
     let only = if random.chance(0.4) { Some(random.pick(&[-128, -127, 127])) } else { None };
     let mut x: Vec<i8> = (0..columns).map(|_| only.unwrap_or_else(|| random.i8())).collect();
     x.resize(padded_columns(columns), 0);

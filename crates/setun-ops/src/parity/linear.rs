@@ -16,8 +16,8 @@ use crate::{
 const COLUMNS: [usize; 12] = [1, 31, 32, 96, 100, 127, 128, 129, 320, 640, 1100, 1500];
 const REAL_COLUMNS: [usize; 3] = [2560, 6912, 8640];
 
-/// Outputs around whole tiles.
-const OUTPUTS: [usize; 8] = [1, 2, 3, 4, 5, 16, 37, 70];
+/// Outputs around whole tiles and panels.
+const OUTPUTS: [usize; 11] = [1, 2, 3, 4, 5, 16, 37, 64, 65, 70, 200];
 
 pub(super) fn ternary_matmul(random: &mut Random) -> Case {
     let mut draft = Draft::new();

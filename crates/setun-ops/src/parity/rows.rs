@@ -96,12 +96,12 @@ impl Draft {
 
     /// A case without attention.
     pub(super) fn finish(self, random: &mut Random) -> Case {
-        let (rows, wanted) = (random.pick(&[1, 2, 3, 5, 9, 17]), random.between(1, 5));
+        let (rows, wanted) = (random.pick(&[1, 2, 3, 5, 9, 17, 40]), random.between(1, 5));
         let cache = CacheSpec {
             layers: 1,
             kv_heads: 1,
             head_dim: 2,
-            block_positions: 32,
+            block_positions: 64,
             element: CacheElement::F32,
         };
         let plan = self.plan(rows, wanted, cache);

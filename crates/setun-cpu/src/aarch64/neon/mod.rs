@@ -3,3 +3,4 @@
 mod column_sums;
 mod screen_dot;
 mod ternary_dot;
+mod ternary_panel;

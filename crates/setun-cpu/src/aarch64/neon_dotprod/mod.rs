@@ -1,6 +1,7 @@
 //! Kernels of NEON with the dot product of bytes (`FEAT_DotProd`).
 
 mod ternary_dot;
+mod ternary_panel;
 
 use fearless_simd::aarch64::Neon;
 

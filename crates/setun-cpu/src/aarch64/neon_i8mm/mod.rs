@@ -1,6 +1,7 @@
 //! Kernels of NEON with products of int8 matrices (`FEAT_I8MM`).
 
 mod ternary_dot;
+mod ternary_panel;
 
 use fearless_simd::aarch64::Neon;
 

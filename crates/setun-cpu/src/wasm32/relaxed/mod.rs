@@ -3,6 +3,7 @@
 mod column_sums;
 mod screen_dot;
 mod ternary_dot;
+mod ternary_panel;
 
 use fearless_simd::wasm32::WasmSimd128;
 

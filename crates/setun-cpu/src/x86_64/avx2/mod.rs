@@ -3,3 +3,4 @@
 pub(crate) mod column_sums;
 pub(crate) mod screen_dot;
 pub(crate) mod ternary_dot;
+pub(crate) mod ternary_panel;

@@ -2,6 +2,7 @@
 
 mod screen_dot;
 mod ternary_dot;
+mod ternary_panel;
 
 use fearless_simd::x86::Avx2;
 

@@ -1,0 +1,213 @@
+//! `ternary_matmul` for many rows, by panels: members claim panels of outputs for runs of rows,
+//! unpack the codes of a panel once, and have all rows pass by.
+
+use std::ops::Range;
+
+use fearless_simd::{f32x16, i32x16, prelude::*};
+use setun_ops::{
+    op::{BufferId, Linear},
+    ternary::{BLOCK_BYTES, BLOCK_COLUMNS, Scales, row_bytes},
+};
+
+use super::{LinearView, Residual, Scaling};
+use crate::{
+    column_sums::ColumnSums,
+    lanes::{LANES, padded},
+    scratch::PanelScratch,
+    split::Grid,
+    step::{Buffers, Quantized},
+    ternary_dot::TernaryDot,
+    ternary_panel::{BLOCK_QUADS, Four, PANEL_OUTPUTS, PanelSums, Quad, UNPACKED_ROWS},
+    walk::Walk,
+};
+
+/// Most rows that pass a panel at once: their sums stay in the second-level cache.
+pub(crate) const MOST_ROWS: usize = 256;
+
+/// Most rows of activations that any instruction set takes at once.
+const MOST_TILE_ROWS: usize = 8;
+
+impl<D: TernaryDot> Walk<'_, D> {
+    /// Whether panels pay for a step of so many rows, and can serve these layers: sums by column
+    /// groups are apart from each other.
+    pub(crate) fn has_panels<const N: usize>(&self, rows: usize, layers: [&Linear; N]) -> bool {
+        let is_grouped = |layer: &Linear| {
+            let scales = self.weights.ternary(layer.weight).scales();
+            matches!(scales, Scales::ColumnGroups { .. })
+        };
+        rows >= D::FEWEST_ROWS && !layers.into_iter().any(is_grouped)
+    }
+
+    pub(super) fn by_panels(
+        &self,
+        buffers: &mut Buffers,
+        linear: &Linear,
+        residual: Option<BufferId>,
+        out: BufferId,
+        out_column: usize,
+    ) {
+        let rows = self.rows(out);
+        let in_place = residual == Some(out);
+        buffers.write_floats(out, |buffers, out| {
+            let linear = self.linear(buffers, linear);
+            let residual = Residual::new(buffers, residual, in_place);
+            let (outputs, width) = (linear.matrix.rows(), out.width);
+            let out = Grid::new(&mut out.values[..rows * width], width)
+                .columns(out_column..out_column + outputs)
+                .tiles(self.rows_of_panels(rows, outputs), PANEL_OUTPUTS);
+            self.each(out, |scratch, _, mut tile| {
+                let (panel, outputs, rows) = (&mut scratch.panel, tile.columns(), tile.rows());
+                let next = (&linear, outputs.start + self.panels_apart());
+                linear.add_up(self.isa, panel, outputs.start, rows.clone(), next);
+                for (index, row) in rows.enumerate() {
+                    let (sums, y) = (&panel.sums[index], tile.row(index));
+                    linear.store(self.isa, sums, outputs.clone(), row, &residual, y);
+                }
+            });
+        });
+    }
+
+    /// How many rows a member claims at once: as many as it can, so that a panel serves long,
+    /// but several claims for each member.
+    pub(crate) fn rows_of_panels(&self, rows: usize, outputs: usize) -> usize {
+        let panels = outputs.div_ceil(PANEL_OUTPUTS).max(1);
+        let runs = (4 * self.crew.threads()).div_ceil(panels).min(rows.div_ceil(8 * D::ROWS));
+        rows.div_ceil(runs.max(1)).next_multiple_of(D::ROWS).min(MOST_ROWS)
+    }
+
+    /// How many outputs lie between panels that a member claims one after the other, most likely.
+    pub(crate) fn panels_apart(&self) -> usize {
+        PANEL_OUTPUTS * self.crew.threads()
+    }
+}
+
+impl LinearView<'_> {
+    /// Sums over codes of the panel that begins at an output, for some rows. Meanwhile the packed
+    /// codes of the panel that comes next, most likely, are asked for.
+    pub(crate) fn add_up<D: TernaryDot>(
+        &self,
+        isa: D,
+        scratch: &mut PanelScratch,
+        first: usize,
+        rows: Range<usize>,
+        next: (&LinearView<'_>, usize),
+    ) {
+        let sums = &mut scratch.sums[..rows.len()];
+        sums.fill(PanelSums::default());
+        let blocks = self.matrix.columns().div_ceil(BLOCK_COLUMNS);
+        // Panels of about the same length, and so many times a few rows.
+        let panels = blocks.div_ceil(D::BLOCKS);
+        let tiles = rows.len().div_ceil(D::ROWS);
+        for index in 0..panels {
+            let run = blocks * index / panels..blocks * (index + 1) / panels;
+            let panel = &mut scratch.quads[..run.len() * BLOCK_QUADS];
+            self.unpack(isa, first, run.clone(), panel);
+            let quads = run.start * BLOCK_QUADS..run.end * BLOCK_QUADS;
+            for tile in 0..tiles {
+                next.0.prefetch(isa, next.1, (index * tiles + tile, panels * tiles));
+                let within = rows.len() * tile / tiles..rows.len() * (tile + 1) / tiles;
+                let x: [&[Four]; MOST_TILE_ROWS] = std::array::from_fn(|at| {
+                    let row = rows.start + within.start + at.min(within.len() - 1);
+                    &fours(self.scaling.x, row)[quads.clone()]
+                });
+                isa.add_rows(panel, &x[..within.len()], &mut sums[within]);
+            }
+        }
+    }
+
+    /// Unpacks some blocks of columns of the panel that begins at an output.
+    fn unpack<D: TernaryDot>(
+        &self,
+        isa: D,
+        first: usize,
+        blocks: Range<usize>,
+        panel: &mut [Quad],
+    ) {
+        let bytes = blocks.start * BLOCK_BYTES..blocks.end * BLOCK_BYTES;
+        for within in (0..PANEL_OUTPUTS).step_by(UNPACKED_ROWS) {
+            // Beyond the last output it is repeated.
+            let row = |index: usize| (first + within + index).min(self.matrix.rows() - 1);
+            let rows = std::array::from_fn(|index| &self.matrix.row(row(index))[bytes.clone()]);
+            isa.unpack_rows(rows, within, panel);
+        }
+    }
+
+    /// Asks for one of so many parts of the codes of the panel that begins at an output, if there
+    /// is one.
+    fn prefetch<D: TernaryDot>(&self, isa: D, first: usize, (part, parts): (usize, usize)) {
+        let end = self.matrix.rows().min(first + PANEL_OUTPUTS);
+        if first < end {
+            let bytes = row_bytes(self.matrix.columns());
+            let codes = &self.matrix.codes()[first * bytes..end * bytes];
+            let part = codes.len() * part / parts..codes.len() * (part + 1) / parts;
+            isa.columns().prefetch(&codes[part]);
+        }
+    }
+
+    /// Outputs of a row from its sums.
+    pub(crate) fn store<D: TernaryDot>(
+        &self,
+        isa: D,
+        sums: &PanelSums,
+        outputs: Range<usize>,
+        row: usize,
+        residual: &Residual<'_>,
+        y: &mut [f32],
+    ) {
+        let simd = isa.lanes();
+        simd.vectorize(
+            #[inline(always)]
+            || {
+                let chunks = sums.0.as_chunks().0.iter().zip(y.chunks_mut(LANES));
+                for (first, (sums, y)) in outputs.step_by(LANES).zip(chunks) {
+                    let run = first..first + y.len();
+                    let mut out = self.scaling.outputs(simd, sums, run.clone(), row);
+                    match residual {
+                        Residual::None => {}
+                        Residual::InPlace => out += f32x16::from_slice(simd, &padded(y)),
+                        Residual::Of(residual) => {
+                            let residual = padded(&residual.row(row)[run]);
+                            out += f32x16::from_slice(simd, &residual);
+                        }
+                    }
+                    match y.as_chunks_mut::<LANES>() {
+                        ([whole], _) => out.store_slice(whole),
+                        (_, part) => part.copy_from_slice(&<[f32; LANES]>::from(out)[..part.len()]),
+                    }
+                }
+            },
+        );
+    }
+}
+
+/// The activations of a row, padding included.
+fn fours(x: &Quantized, row: usize) -> &[Four] {
+    x.row(row).as_chunks().0
+}
+
+impl Scaling<'_> {
+    /// [`output`](Self::output) of up to sixteen neighbouring outputs. Beyond the last is anything.
+    #[inline(always)]
+    fn outputs<S: Simd>(
+        &self,
+        simd: S,
+        sums: &[i32; LANES],
+        outputs: Range<usize>,
+        row: usize,
+    ) -> f32x16<S> {
+        let of_outputs =
+            |values: &[f32]| f32x16::from_slice(simd, &padded(&values[outputs.clone()]));
+        let dots = f32x16::float_from(i32x16::from_slice(simd, sums) - self.x.sums[row]);
+        let t = f32x16::splat(simd, self.x.scales[row]);
+        let weight_scales = match self.scales {
+            Scales::Tensor(scale) => f32x16::splat(simd, *scale),
+            Scales::Rows(scales) => of_outputs(scales),
+            Scales::ColumnGroups { .. } => unreachable!("grouped scales have their own way"),
+        };
+        match self.bias {
+            Some((bias, true)) => (dots * t + of_outputs(bias)) * weight_scales,
+            Some((bias, false)) => dots * (t * weight_scales) + of_outputs(bias),
+            None => dots * (t * weight_scales),
+        }
+    }
+}

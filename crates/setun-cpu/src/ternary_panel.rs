@@ -1,0 +1,98 @@
+//! `ternary_panel`: the integer loop of a step with many rows, which each instruction set writes
+//! for itself.
+//!
+//! The sums are those of [`ternary_dot`](crate::ternary_dot), but codes are unpacked once for
+//! all rows, into a panel of 64 outputs where the codes of four columns lie side by side for each
+//! of them. Four activations, splatted, meet a vector of outputs, so that no lanes are ever added
+//! up. A panel is made anew whenever it is needed: the packed weights are the only copy.
+
+use setun_ops::ternary::{BLOCK_BYTES, BLOCK_COLUMNS, PLANE_COLUMNS};
+
+/// Outputs of a panel.
+pub(crate) const PANEL_OUTPUTS: usize = 64;
+
+/// Rows of packed weights that are unpacked at once.
+pub(crate) const UNPACKED_ROWS: usize = 16;
+
+/// Quads of a block of columns.
+pub(crate) const BLOCK_QUADS: usize = BLOCK_COLUMNS / 4;
+
+/// Most blocks of columns of a panel, whatever the instruction set: 160 KiB, which is less than
+/// second-level caches have.
+pub(crate) const MOST_BLOCKS: usize = 20;
+
+/// Codes of four neighbouring columns, `[PANEL_OUTPUTS][4]`.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+pub(crate) struct Quad(pub(crate) [u8; 4 * PANEL_OUTPUTS]);
+
+/// Activations of four neighbouring columns.
+pub(crate) type Four = [i8; 4];
+
+/// Sums over codes of the outputs of a panel for one row.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+pub(crate) struct PanelSums(pub(crate) [i32; PANEL_OUTPUTS]);
+
+/// Sums by panels of an instruction set.
+pub(crate) trait TernaryPanel: Copy + Send + Sync + 'static {
+    /// Fewest rows of a step for which a panel pays; never, where there is no twin.
+    const FEWEST_ROWS: usize = usize::MAX;
+
+    /// Blocks of columns of a panel, at most [`MOST_BLOCKS`].
+    const BLOCKS: usize = 1;
+
+    /// Most rows of activations at once.
+    const ROWS: usize = 4;
+
+    /// Unpacks some outputs of a panel, from `first` on, from their packed rows.
+    ///
+    /// Shapes: `rows` sixteen times `[blocks × BLOCK_BYTES]`, `panel` `[blocks × BLOCK_QUADS]`.
+    fn unpack_rows(self, rows: [&[u8]; UNPACKED_ROWS], first: usize, panel: &mut [Quad]) {
+        for (index, row) in rows.into_iter().enumerate() {
+            let place = 4 * (first + index);
+            let (fours, _) = row.as_chunks();
+            let blocks = fours.chunks_exact(BLOCK_BYTES / 4);
+            for (fours, panel) in blocks.zip(panel.chunks_exact_mut(BLOCK_QUADS)) {
+                for (at, &four) in fours.iter().enumerate() {
+                    for (plane, codes) in planes(u32::from_le_bytes(four)).into_iter().enumerate() {
+                        let quad = &mut panel[plane * (PLANE_COLUMNS / 4) + at];
+                        quad.0[place..place + 4].copy_from_slice(&codes.to_le_bytes());
+                    }
+                }
+            }
+        }
+    }
+
+    /// `sums += Σ code × activation` of a panel with some rows, at most [`ROWS`](Self::ROWS).
+    ///
+    /// Shapes: `panel` `[quads]`, `x` `[rows][quads]`, `sums` `[rows]`.
+    fn add_rows(self, panel: &[Quad], x: &[&[Four]], sums: &mut [PanelSums]) {
+        for (x, sums) in x.iter().zip(sums) {
+            for (quad, x) in panel.iter().zip(*x) {
+                for (codes, sum) in quad.0.as_chunks::<4>().0.iter().zip(&mut sums.0) {
+                    let products = codes.iter().zip(x).map(|(&c, &x)| i32::from(c) * i32::from(x));
+                    *sum += products.sum::<i32>();
+                }
+            }
+        }
+    }
+}
+
+/// The planes of four bytes of packed codes.
+#[inline(always)]
+fn planes(packed: u32) -> [u32; 4] {
+    [0, 2, 4, 6].map(|shift| packed >> shift & 0x0303_0303)
+}
+
+impl Default for Quad {
+    fn default() -> Self {
+        Self([0; 4 * PANEL_OUTPUTS])
+    }
+}
+
+impl Default for PanelSums {
+    fn default() -> Self {
+        Self([0; PANEL_OUTPUTS])
+    }
+}
