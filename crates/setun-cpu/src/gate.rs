@@ -123,12 +123,13 @@ impl<D: TernaryDot> Walk<'_, D> {
     }
 }
 
-/// Twin of [`setun_ops::gate::gate_output`] over the outputs of a row.
+/// Twin of [`setun_ops::gate::gate_output`] over the outputs of a row. `g` and `u` are whole
+/// vectors, at least as long as `y`.
 fn gate_row<S: Simd>(
     simd: S,
     activation: Activation,
-    g: &[f32; RUN],
-    u: &[f32; RUN],
+    g: &[f32],
+    u: &[f32],
     y: &mut [f32],
 ) {
     let chunks = g.as_chunks().0.iter().zip(u.as_chunks().0);
