@@ -1,29 +1,37 @@
 //! `attention` over lanes; the plain form of the definition in [`setun_ops::attention`].
 //!
-//! Members claim pairs of a row and a group of query heads that share a KV head. A span of 64
-//! keys is widened once for the group and met with each query, then, when the maximum is known,
-//! a span of values with each head's weights.
+//! Members claim pairs of a few rows and a group of query heads that share a KV head. A span of
+//! 64 keys is widened once for rows of one sequence and the group, and met with each query, then,
+//! when the maximum is known, a span of values with each head's weights.
 
-use fearless_simd::{f32x16, prelude::*};
+mod span;
+
+use std::ops::Range;
+
+use fearless_simd::prelude::*;
 use setun_ops::{
     BlockId,
-    attention::{SPAN, inverse_sqrt, maximum},
+    attention::{SPAN, maximum},
     cache_values::CacheValues,
     host_cache::HostCache,
     op::{BufferId, HeadShape},
 };
 
+use self::span::{add_span, score, span_of, total};
 use crate::{
-    lanes::{LANES, dots, exp_minus, sum, widen},
+    lanes::{exp_minus, widen},
     scratch::Scratch,
-    split::Grid,
-    step::Buffers,
+    split::{Grid, Tile},
+    step::{Buffers, Floats},
     ternary_dot::TernaryDot,
     walk::Walk,
 };
 
-/// Keys that meet a query together, so that their sums hide each other's latency.
-const TILE_KEYS: usize = 4;
+/// Most rows of a sequence that meet its keys and values together.
+const TILE_ROWS: usize = 8;
+
+/// Scores of a query head that stay in the second-level cache, whatever the rows.
+const TILE_SCORES: usize = 32 * 1024;
 
 impl<D: TernaryDot> Walk<'_, D> {
     pub(crate) fn attention(
@@ -37,26 +45,45 @@ impl<D: TernaryDot> Walk<'_, D> {
     ) {
         let (inputs, d) = (self.inputs, shape.head_dim);
         let (rows, served) = (inputs.rows(), shape.heads / shape.kv_heads);
-        // Widening is shared in a group, but a short step needs parts for every member.
-        let enough = rows * shape.kv_heads >= 2 * self.crew.threads();
-        let group = if enough { served } else { 1 };
+        // Widening is shared in a group and by rows, but a short step needs parts for every member.
+        let parts = rows * shape.kv_heads / (2 * self.crew.threads());
+        let group = if parts > 0 { served } else { 1 };
+        let longest = inputs.positions.iter().max().map_or(0, |&last| last as usize + 1);
+        let tile_rows = parts.clamp(1, most_rows(longest));
         buffers.write_floats(out, |buffers, out| {
             let (qkv, width) = (buffers.floats(qkv), out.width);
-            let out = Grid::new(&mut out.values[..rows * width], width).tiles(1, group * d);
+            let out = Grid::new(&mut out.values[..rows * width], width).tiles(tile_rows, group * d);
             self.each(out, |scratch, _, mut tile| {
-                let (row, columns) = (tile.rows().start, tile.columns());
-                let head = HeadView {
-                    cache,
-                    layer,
-                    table: &inputs.block_tables[inputs.slots[row] as usize],
-                    kv_head: columns.start / d / served,
-                };
-                let queries = &qkv.row(row)[columns];
-                let positions = inputs.positions[row] as usize + 1;
-                attend(self.isa.lanes(), queries, positions, head, scratch, tile.row(0));
+                let (rows, columns) = (tile.rows(), tile.columns());
+                let slots = &inputs.slots[rows.clone()];
+                let mut first = 0;
+                for run in slots.chunk_by(|a, b| a == b) {
+                    let head = HeadView {
+                        cache,
+                        layer,
+                        table: &inputs.block_tables[run[0] as usize],
+                        kv_head: columns.start / d / served,
+                    };
+                    let rows = rows.start + first..rows.start + first + run.len();
+                    let positions = &inputs.positions[rows.clone()];
+                    let queries =
+                        Queries { qkv, rows, first, columns: columns.clone(), positions, d };
+                    head.attend(self.isa.lanes(), &queries, scratch, &mut tile);
+                    first += run.len();
+                }
             });
         });
     }
+}
+
+/// How many rows of a sequence are taken together if it has so many positions.
+fn most_rows(positions: usize) -> usize {
+    (TILE_SCORES / positions.max(1)).clamp(1, TILE_ROWS)
+}
+
+/// Most scores of a query head, of all rows that are taken together, up to so many positions.
+pub(crate) fn most_scores(positions: usize) -> usize {
+    positions.saturating_mul(TILE_ROWS).min(TILE_SCORES).max(positions)
 }
 
 /// Keys and values of one KV head of one sequence.
@@ -68,116 +95,131 @@ struct HeadView<'a> {
     kv_head: usize,
 }
 
-/// Attention of a group of heads over the first `positions`. `queries` and `y` are
-/// `[heads, head_dim]`.
-fn attend<S: Simd>(
-    simd: S,
-    queries: &[f32],
-    positions: usize,
-    head: HeadView<'_>,
-    scratch: &mut Scratch,
-    y: &mut [f32],
-) {
-    let d = head.cache.spec().head_dim;
-    let Scratch { scores, span, .. } = scratch;
-    let scores = &mut scores[..queries.len() / d * positions];
-    let span = &mut span[..SPAN * d];
-    let layer = &head.cache.layers()[head.layer];
-    let mut scales = [1.0; SPAN];
+/// The queries of some rows of a sequence, of heads that share a KV head.
+struct Queries<'a> {
+    qkv: &'a Floats,
+    rows: Range<usize>,
+    first: usize, // row in the tile
+    columns: Range<usize>,
+    positions: &'a [u32], // of the rows
+    d: usize,
+}
 
-    for start in (0..positions).step_by(SPAN) {
-        let len = SPAN.min(positions - start);
-        let keys = &mut span[..len * d];
-        head.widen(simd, &layer.keys, start, keys, &mut scales);
-        for (q, scores) in queries.chunks_exact(d).zip(scores.chunks_exact_mut(positions)) {
-            score(simd, q, keys, &scales, &mut scores[start..][..len]);
-        }
-    }
-    for scores in scores.chunks_exact_mut(positions) {
-        let max = scores.iter().copied().fold(f32::NEG_INFINITY, maximum);
-        simd.vectorize(
-            #[inline(always)]
-            || exp_minus(simd, scores, max),
-        );
+impl Queries<'_> {
+    fn heads(&self) -> usize {
+        self.columns.len() / self.d
     }
 
-    y.fill(0.0);
-    for start in (0..positions).step_by(SPAN) {
-        let len = SPAN.min(positions - start);
-        let values = &mut span[..len * d];
-        head.widen(simd, &layer.values, start, values, &mut scales);
-        for (weights, y) in scores.chunks_exact(positions).zip(y.chunks_exact_mut(d)) {
-            let mut weights: [f32; SPAN] = span_of(&weights[start..][..len]);
-            weights.iter_mut().zip(&scales).for_each(|(weight, scale)| *weight *= scale);
-            add_span(simd, &weights[..len], values, y);
-        }
+    /// The query of each head of a row.
+    fn of_row(&self, row: usize) -> impl Iterator<Item = &[f32]> {
+        self.qkv.row(self.rows.start + row)[self.columns.clone()].chunks_exact(self.d)
     }
-    for (weights, y) in scores.chunks_exact(positions).zip(y.chunks_exact_mut(d)) {
-        let total = weights.chunks(SPAN).fold(0.0, |total, span| {
-            total
-                + simd.vectorize(
+
+    /// How many positions a row sees.
+    fn visible(&self, row: usize) -> usize {
+        self.positions[row] as usize + 1
+    }
+
+    /// How many positions any row sees.
+    fn longest(&self) -> usize {
+        (0..self.rows.len()).map(|row| self.visible(row)).max().unwrap_or(0)
+    }
+
+    /// Rows that see something from a position on, and how much of the span there.
+    fn within_span(&self, start: usize) -> impl Iterator<Item = (usize, usize)> {
+        (0..self.rows.len())
+            .map(move |row| (row, self.visible(row).saturating_sub(start).min(SPAN)))
+            .filter(|&(_, len)| len > 0)
+    }
+}
+
+impl HeadView<'_> {
+    /// Attention of all queries, to their rows of the tile, `[heads, head_dim]`.
+    fn attend<S: Simd>(
+        &self,
+        simd: S,
+        queries: &Queries<'_>,
+        scratch: &mut Scratch,
+        tile: &mut Tile<'_, f32>,
+    ) {
+        let (longest, heads) = (queries.longest(), queries.heads());
+        let Scratch { scores, span, .. } = scratch;
+        let scores = &mut scores[..queries.rows.len() * heads * longest];
+        let span = &mut span[..SPAN * queries.d];
+
+        self.score_spans(simd, queries, span, scores);
+        for (row, scores) in scores.chunks_exact_mut(heads * longest).enumerate() {
+            for scores in scores.chunks_exact_mut(longest) {
+                let scores = &mut scores[..queries.visible(row)];
+                let max = scores.iter().copied().fold(f32::NEG_INFINITY, maximum);
+                simd.vectorize(
                     #[inline(always)]
-                    || sum(simd, span),
-                )
-        });
-        for y in y {
-            *y /= total;
+                    || exp_minus(simd, scores, max),
+                );
+            }
+        }
+        (0..queries.rows.len()).for_each(|row| tile.row(queries.first + row).fill(0.0));
+        self.add_spans(simd, queries, span, scores, tile);
+        for (row, weights) in scores.chunks_exact(heads * longest).enumerate() {
+            let y = tile.row(queries.first + row).chunks_exact_mut(queries.d);
+            for (weights, y) in weights.chunks_exact(longest).zip(y) {
+                let total = total(simd, &weights[..queries.visible(row)]);
+                for y in y {
+                    *y /= total;
+                }
+            }
         }
     }
-}
 
-fn span_of(weights: &[f32]) -> [f32; SPAN] {
-    let mut span = [0.0; SPAN];
-    span[..weights.len()].copy_from_slice(weights);
-    span
-}
-
-/// Scores of a query `[d]` with keys `[len, d]`.
-fn score<S: Simd>(simd: S, q: &[f32], keys: &[f32], scales: &[f32; SPAN], scores: &mut [f32]) {
-    let (d, inverse_sqrt) = (q.len(), inverse_sqrt(q.len()));
-    let last = scores.len() - 1;
-    simd.vectorize(
-        #[inline(always)]
-        || {
-            for (tile, scores) in scores.chunks_mut(TILE_KEYS).enumerate() {
-                let first = tile * TILE_KEYS;
-                // Beyond the last key it is repeated.
-                let keys: [&[f32]; TILE_KEYS] =
-                    std::array::from_fn(|index| &keys[(first + index).min(last) * d..][..d]);
-                let sums = dots(simd, q, keys);
-                for ((score, sum), scale) in scores.iter_mut().zip(sums).zip(&scales[first..]) {
-                    *score = sum * scale * inverse_sqrt;
+    /// All scores, `[rows, heads, longest]`.
+    fn score_spans<S: Simd>(
+        &self,
+        simd: S,
+        queries: &Queries<'_>,
+        span: &mut [f32],
+        scores: &mut [f32],
+    ) {
+        let (longest, heads) = (queries.longest(), queries.heads());
+        let keys = &self.cache.layers()[self.layer].keys;
+        let mut scales = [1.0; SPAN];
+        for start in (0..longest).step_by(SPAN) {
+            let span = &mut span[..SPAN.min(longest - start) * queries.d];
+            self.widen(simd, keys, start, span, &mut scales);
+            for (row, len) in queries.within_span(start) {
+                let of_row = &mut scores[row * heads * longest..][..heads * longest];
+                for (q, scores) in queries.of_row(row).zip(of_row.chunks_exact_mut(longest)) {
+                    score(simd, q, span, &scales, &mut scores[start..][..len]);
                 }
             }
-        },
-    );
-}
+        }
+    }
 
-/// `y += Σ weight × value` over a span, `values` `[len, d]`: the span's own sum first.
-fn add_span<S: Simd>(simd: S, weights: &[f32], values: &[f32], y: &mut [f32]) {
-    let d = y.len();
-    simd.vectorize(
-        #[inline(always)]
-        || {
-            let (chunks, rest) = y.as_chunks_mut::<LANES>();
-            for (index, y) in chunks.iter_mut().enumerate() {
-                let mut sums = f32x16::splat(simd, 0.0);
-                for (weight, value) in weights.iter().zip(values.chunks_exact(d)) {
-                    let value = f32x16::from_slice(simd, &value[index * LANES..][..LANES]);
-                    sums += value * *weight;
+    /// Adds the values of all spans, times their weights `[rows, heads, longest]`.
+    fn add_spans<S: Simd>(
+        &self,
+        simd: S,
+        queries: &Queries<'_>,
+        span: &mut [f32],
+        weights: &[f32],
+        tile: &mut Tile<'_, f32>,
+    ) {
+        let (longest, heads) = (queries.longest(), queries.heads());
+        let values = &self.cache.layers()[self.layer].values;
+        let mut scales = [1.0; SPAN];
+        for start in (0..longest).step_by(SPAN) {
+            let span = &mut span[..SPAN.min(longest - start) * queries.d];
+            self.widen(simd, values, start, span, &mut scales);
+            for (row, len) in queries.within_span(start) {
+                let of_row = &weights[row * heads * longest..][..heads * longest];
+                let y = tile.row(queries.first + row).chunks_exact_mut(queries.d);
+                for (weights, y) in of_row.chunks_exact(longest).zip(y) {
+                    let mut weights: [f32; SPAN] = span_of(&weights[start..][..len]);
+                    weights.iter_mut().zip(&scales).for_each(|(weight, scale)| *weight *= scale);
+                    add_span(simd, &weights[..len], span, y);
                 }
-                (f32x16::from_slice(simd, y) + sums).store_slice(y);
             }
-            let at = d - rest.len();
-            for (index, y) in rest.iter_mut().enumerate() {
-                let mut sum = 0.0;
-                for (weight, value) in weights.iter().zip(values.chunks_exact(d)) {
-                    sum += weight * value[at + index];
-                }
-                *y += sum;
-            }
-        },
-    );
+        }
+    }
 }
 
 impl HeadView<'_> {

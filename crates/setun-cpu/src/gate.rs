@@ -125,13 +125,7 @@ impl<D: TernaryDot> Walk<'_, D> {
 
 /// Twin of [`setun_ops::gate::gate_output`] over the outputs of a row. `g` and `u` are whole
 /// vectors, at least as long as `y`.
-fn gate_row<S: Simd>(
-    simd: S,
-    activation: Activation,
-    g: &[f32],
-    u: &[f32],
-    y: &mut [f32],
-) {
+fn gate_row<S: Simd>(simd: S, activation: Activation, g: &[f32], u: &[f32], y: &mut [f32]) {
     let chunks = g.as_chunks().0.iter().zip(u.as_chunks().0);
     for ((g, u), y) in chunks.zip(y.chunks_mut(LANES)) {
         y.copy_from_slice(&gate_outputs(simd, activation, g, u)[..y.len()]);

@@ -104,7 +104,12 @@ pub(crate) fn dots<S: Simd, E: Element, const N: usize>(
             *sum += x * E::widen(simd, &padded(&row[at..]));
         }
     }
-    sums.map(fold)
+    let mut folded = [0.0; N];
+    let (fours, rest) = sums.as_chunks();
+    let (folded_fours, folded_rest) = folded.as_chunks_mut();
+    fours.iter().zip(folded_fours).for_each(|(&sums, folded)| *folded = fold_four(sums));
+    rest.iter().zip(folded_rest).for_each(|(&sums, folded)| *folded = fold(sums));
+    folded
 }
 
 /// Sum of the squares of `x`, in the order of a fold.
@@ -132,6 +137,23 @@ pub(crate) fn fold<S: Simd>(sums: f32x16<S>) -> f32 {
     let (low, high) = (low + high).split();
     let [a, b, c, d]: [f32; 4] = (low + high).into();
     (a + c) + (b + d)
+}
+
+/// The same of four vectors.
+#[inline(always)]
+fn fold_four<S: Simd>(sums: [f32x16<S>; 4]) -> [f32; 4] {
+    let quarter = |sums: f32x16<S>| {
+        let (low, high) = sums.split();
+        let (low, high) = (low + high).split();
+        low + high
+    };
+    let pair = |a: f32x16<S>, b: f32x16<S>| -> [f32; 4] {
+        let (a, b) = (quarter(a), quarter(b));
+        (a.zip_low(b) + a.zip_high(b)).into()
+    };
+    let [a, b, c, d] = sums;
+    let ([a, b, a_next, b_next], [c, d, c_next, d_next]) = (pair(a, b), pair(c, d));
+    [a + a_next, b + b_next, c + c_next, d + d_next]
 }
 
 /// `e^x` as [`setun_ops::exp`] defines it.

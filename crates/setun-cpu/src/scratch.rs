@@ -9,10 +9,10 @@ use setun_ops::{
 };
 
 use crate::{
+    attention::most_scores,
     step::{Weights, zeroed},
-    ternary_dot::TILE_ROWS,
     ternary_matmul::MOST_ROWS,
-    ternary_panel::{BLOCK_QUADS, MOST_BLOCKS, PanelSums, Quad},
+    ternary_panel::{BLOCK_QUADS, FEWEST_PANEL_ROWS, MOST_BLOCKS, PanelSums, Quad},
 };
 
 /// Scratch memory of one member. Grown by `prepare`, never by a step (but see
@@ -23,7 +23,7 @@ pub(crate) struct Scratch {
     pub(crate) member: usize,
     /// One row of activations or of a table: `[width]`.
     pub(crate) row: Vec<f32>,
-    /// Scores of a group of heads: `[heads, positions]`.
+    /// Scores of a group of heads: `[rows, heads, positions]`.
     pub(crate) scores: Vec<f32>,
     /// Keys or values of a span, widened: `[SPAN, head_dim]`.
     pub(crate) span: Vec<f32>,
@@ -86,7 +86,7 @@ impl ScratchSize {
     /// What a layer needs by panels.
     fn add_panel(&mut self, plan: &Plan, linear: &Linear) {
         // Fewer are served by tiles, whatever the instruction set.
-        if plan.rows() <= TILE_ROWS {
+        if plan.rows() < FEWEST_PANEL_ROWS {
             return;
         }
         let blocks = plan.buffer(linear.x).width.div_ceil(BLOCK_COLUMNS);
@@ -133,5 +133,5 @@ impl Scratch {
 
 /// Scores of the query heads that share a KV head.
 fn scores(shape: HeadShape, positions: usize) -> usize {
-    shape.heads / shape.kv_heads * positions
+    shape.heads / shape.kv_heads * most_scores(positions)
 }

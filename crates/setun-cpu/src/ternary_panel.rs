@@ -21,6 +21,9 @@ pub(crate) const BLOCK_QUADS: usize = BLOCK_COLUMNS / 4;
 /// second-level caches have.
 pub(crate) const MOST_BLOCKS: usize = 20;
 
+/// Fewest rows for which any instruction set makes panels.
+pub(crate) const FEWEST_PANEL_ROWS: usize = 3;
+
 /// Codes of four neighbouring columns, `[PANEL_OUTPUTS][4]`.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
@@ -36,7 +39,8 @@ pub(crate) struct PanelSums(pub(crate) [i32; PANEL_OUTPUTS]);
 
 /// Sums by panels of an instruction set.
 pub(crate) trait TernaryPanel: Copy + Send + Sync + 'static {
-    /// Fewest rows of a step for which a panel pays; never, where there is no twin.
+    /// Fewest rows of a step for which a panel pays, at least [`FEWEST_PANEL_ROWS`]; never, where
+    /// there is no twin.
     const FEWEST_ROWS: usize = usize::MAX;
 
     /// Blocks of columns of a panel, at most [`MOST_BLOCKS`].

@@ -1,6 +1,8 @@
-//! A step allocates nothing.
+//! A step allocates nothing. A program of its own: the usual harness has a thread that allocates
+//! whenever it likes.
 
 #![expect(unsafe_code, reason = "an allocator that counts")]
+#![expect(clippy::print_stdout, reason = "a test says that it passed")]
 
 use std::{
     alloc::{GlobalAlloc, Layout, System},
@@ -31,9 +33,12 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-#[test]
+fn main() {
+    a_step_allocates_nothing();
+    println!("test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out");
+}
+
 fn a_step_allocates_nothing() {
-    // The harness has a thread of its own that allocates, but not while a test runs alone.
     for threads in [1, 2] {
         let options = CpuOptions { level: None, threads: Some(threads) };
         let Ok(mut backend) = CpuBackend::new(options) else { continue };

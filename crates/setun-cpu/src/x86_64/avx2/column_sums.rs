@@ -56,32 +56,56 @@ fearless_simd::kernel!(
         sums: &mut [i32],
     ) {
         let (low_bits, ones) = (_mm256_set1_epi8(0b11), _mm256_set1_epi16(1));
-        let [a, b, c, d, e, f, g, h] = activations.map(i8::cast_unsigned);
-        let x =
-            [[a, b, c, d], [e, f, g, h]].map(|four| _mm256_set1_epi32(i32::from_le_bytes(four)));
+        let x = splat_fours(avx2, activations);
+        let [a, b, c, d, e, f, g, h] = columns;
         let blocks = columns[0].len() / BLOCK_BYTES;
         for (block, sums) in sums.chunks_exact_mut(BLOCK_COLUMNS).take(blocks).enumerate() {
             prefetch_blocks(ahead, block);
-            let [a, b, c, d, e, f, g, h] = columns.map(|column| -> __m256i {
-                u8x32::from_slice(avx2, &column[block * BLOCK_BYTES..][..BLOCK_BYTES]).into()
-            });
-            let mut first = interleave(avx2, [a, b, c, d]);
-            let mut second = interleave(avx2, [e, f, g, h]);
+            let mut first = four_columns(avx2, [a, b, c, d], block);
+            let mut second = four_columns(avx2, [e, f, g, h], block);
             let (vectors, _) = sums.as_chunks_mut::<LANES>();
             for sums in vectors.chunks_exact_mut(4) {
                 for ((sums, first), second) in sums.iter_mut().zip(&mut first).zip(&mut second) {
-                    let products = [(&mut *first, x[0]), (&mut *second, x[1])].map(|(four, x)| {
-                        let codes = _mm256_and_si256(*four, low_bits);
-                        *four = _mm256_srli_epi16::<2>(*four);
-                        _mm256_maddubs_epi16(codes, x)
-                    });
-                    let pairs = _mm256_add_epi16(products[0], products[1]);
+                    let pairs = _mm256_add_epi16(
+                        _mm256_maddubs_epi16(_mm256_and_si256(*first, low_bits), x[0]),
+                        _mm256_maddubs_epi16(_mm256_and_si256(*second, low_bits), x[1]),
+                    );
+                    *first = _mm256_srli_epi16::<2>(*first);
+                    *second = _mm256_srli_epi16::<2>(*second);
                     let sum: __m256i = i32x8::from_slice(avx2, sums).into();
                     let sum = _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, ones));
                     i32x8::simd_from(avx2, sum).store_slice(sums);
                 }
             }
         }
+    }
+);
+
+fearless_simd::kernel!(
+    /// Four activations side by side, again and again.
+    #[inline]
+    fn splat_fours(_avx2: Avx2, x: [i8; 8]) -> [__m256i; 2] {
+        let [a, b, c, d, e, f, g, h] = x;
+        let four = |x: [i8; 4]| i32::from_le_bytes(x.map(i8::cast_unsigned));
+        [_mm256_set1_epi32(four([a, b, c, d])), _mm256_set1_epi32(four([e, f, g, h]))]
+    }
+);
+
+fearless_simd::kernel!(
+    /// A block of each of four columns, bytes side by side.
+    #[inline]
+    fn four_columns(avx2: Avx2, columns: [&[u8]; 4], block: usize) -> [__m256i; 4] {
+        let [a, b, c, d] = columns;
+        let (a, b) = (codes(avx2, a, block), codes(avx2, b, block));
+        let (c, d) = (codes(avx2, c, block), codes(avx2, d, block));
+        interleave(avx2, [a, b, c, d])
+    }
+);
+
+fearless_simd::kernel!(
+    #[inline]
+    fn codes(avx2: Avx2, column: &[u8], block: usize) -> __m256i {
+        u8x32::from_slice(avx2, &column[block * BLOCK_BYTES..][..BLOCK_BYTES]).into()
     }
 );
 

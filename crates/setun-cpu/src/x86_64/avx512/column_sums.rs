@@ -62,24 +62,44 @@ fearless_simd::kernel!(
         sums: &mut [i32],
     ) {
         let masks = [0x03, 0x0c, 0x30, 0xc0_u8.cast_signed()].map(|mask| _mm512_set1_epi8(mask));
-        let [a, b, c, d, e, f, g, h] = activations.map(i8::cast_unsigned);
-        let x =
-            [[a, b, c, d], [e, f, g, h]].map(|four| _mm512_set1_epi32(i32::from_le_bytes(four)));
+        let [x_first, x_second] = splat_fours(avx512, activations);
+        let [a, b, c, d, e, f, g, h] = columns;
         for (tile, sums) in sums.chunks_exact_mut(TILE_SUMS).enumerate() {
             prefetch_blocks(ahead, 2 * tile);
-            let [a, b, c, d, e, f, g, h] = columns.map(|column| codes(avx512, column, tile));
-            let first = interleave(avx512, [a, b, c, d]);
-            let second = interleave(avx512, [e, f, g, h]);
+            let first = four_columns(avx512, [a, b, c, d], tile);
+            let second = four_columns(avx512, [e, f, g, h], tile);
             let (vectors, _) = sums.as_chunks_mut::<LANES>();
             for (mask, sums) in masks.into_iter().zip(vectors.chunks_exact_mut(4)) {
                 for ((sums, first), second) in sums.iter_mut().zip(first).zip(second) {
                     let sum: __m512i = i32x16::from_slice(avx512, sums).into();
-                    let sum = _mm512_dpbusd_epi32(sum, _mm512_and_si512(first, mask), x[0]);
-                    let sum = _mm512_dpbusd_epi32(sum, _mm512_and_si512(second, mask), x[1]);
+                    let sum = _mm512_dpbusd_epi32(sum, _mm512_and_si512(first, mask), x_first);
+                    let sum = _mm512_dpbusd_epi32(sum, _mm512_and_si512(second, mask), x_second);
                     i32x16::simd_from(avx512, sum).store_slice(sums);
                 }
             }
         }
+    }
+);
+
+fearless_simd::kernel!(
+    /// Four activations side by side, again and again.
+    #[inline]
+    fn splat_fours(_avx512: Avx512, x: [i8; 8]) -> [__m512i; 2] {
+        let [a, b, c, d, e, f, g, h] = x;
+        let four = |x: [i8; 4]| i32::from_le_bytes(x.map(i8::cast_unsigned));
+        [_mm512_set1_epi32(four([a, b, c, d])), _mm512_set1_epi32(four([e, f, g, h]))]
+    }
+);
+
+fearless_simd::kernel!(
+    /// 256 codes of each of four columns, bytes side by side. (One by one: a closure over an
+    /// array would be called for each, with its result in memory.)
+    #[inline]
+    fn four_columns(avx512: Avx512, columns: [&[u8]; 4], tile: usize) -> [__m512i; 4] {
+        let [a, b, c, d] = columns;
+        let (a, b) = (codes(avx512, a, tile), codes(avx512, b, tile));
+        let (c, d) = (codes(avx512, c, tile), codes(avx512, d, tile));
+        interleave(avx512, [a, b, c, d])
     }
 );
 

@@ -16,7 +16,7 @@ use fearless_simd::{i32x16, prelude::*, u8x32, u8x64, x86::Avx512};
 use setun_ops::ternary::{BLOCK_BYTES, PLANE_COLUMNS};
 
 use crate::ternary_panel::{
-    BLOCK_QUADS, Four, MOST_BLOCKS, PanelSums, Quad, TernaryPanel, UNPACKED_ROWS,
+    BLOCK_QUADS, FEWEST_PANEL_ROWS, Four, MOST_BLOCKS, PanelSums, Quad, TernaryPanel, UNPACKED_ROWS,
 };
 
 /// Outputs of a vector.
@@ -26,7 +26,7 @@ const LANES: usize = 16;
 const VECTOR: usize = 64;
 
 impl TernaryPanel for Avx512 {
-    const FEWEST_ROWS: usize = 5;
+    const FEWEST_ROWS: usize = FEWEST_PANEL_ROWS;
     const BLOCKS: usize = MOST_BLOCKS;
     const ROWS: usize = 6;
 
