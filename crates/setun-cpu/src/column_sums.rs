@@ -16,8 +16,8 @@ pub(crate) trait ColumnSums: Copy + Send + Sync {
     /// `sums += Σ code × activation` over eight columns, in the order of this instruction set.
     /// Asks memory for the columns `ahead`, which come next.
     ///
-    /// Shapes: `columns` eight times `[blocks × BLOCK_BYTES]`, `sums` whole tiles of
-    /// [`TILE_SUMS`] for as many outputs.
+    /// Shapes: `columns` and `ahead` eight times the packed codes of whole tiles of [`TILE_SUMS`]
+    /// outputs, `sums` for as many.
     fn add_columns(
         self,
         columns: [&[u8]; TILE_COLUMNS],

@@ -5,15 +5,15 @@ use setun_ops::{
     ternary::{BLOCK_BYTES, BLOCK_COLUMNS, PLANE_COLUMNS, Scales, row_bytes},
 };
 
-use crate::{huge_pages, step::zeroed};
+use crate::{column_sums::TILE_SUMS, huge_pages, step::zeroed};
 
 /// The codes of each column for all outputs, packed as a [`TernaryMatrix`] packs those of a row:
-/// the transposed matrix, padded with zeros.
+/// the transposed matrix, padded with zeros to whole tiles of sums.
 #[derive(Debug)]
 pub(crate) struct TernaryColumns {
     outputs: usize,
     columns: usize,
-    codes: Vec<u8>, // [columns, row_bytes(outputs)]
+    codes: Vec<u8>, // [columns, column_bytes(outputs)]
     scales: Scales,
 }
 
@@ -26,7 +26,7 @@ impl TernaryColumns {
     /// Turns a matrix that [can be held](Self::can_hold).
     pub(crate) fn new(matrix: &TernaryMatrix) -> Result<Self, OpsError> {
         let (outputs, columns) = (matrix.rows(), matrix.columns());
-        let bytes = row_bytes(outputs);
+        let bytes = column_bytes(outputs);
         let mut codes: Vec<u8> = zeroed(columns * bytes, "a matrix by columns")?;
         huge_pages::advise(&codes);
         let nothing = zeroed(row_bytes(columns), "a row")?;
@@ -59,15 +59,20 @@ impl TernaryColumns {
         &self.scales
     }
 
-    /// Packed codes of one column, `[row_bytes(outputs)]`.
+    /// Packed codes of one column, `[column_bytes(outputs)]`.
     pub(crate) fn column(&self, column: usize) -> &[u8] {
-        let bytes = row_bytes(self.outputs);
+        let bytes = column_bytes(self.outputs);
         &self.codes[column * bytes..][..bytes]
     }
 
     pub(crate) fn spec(&self) -> WeightSpec {
         WeightSpec::Ternary { rows: self.outputs, columns: self.columns, grouped: false }
     }
+}
+
+/// Bytes of the packed codes of a column.
+pub(crate) fn column_bytes(outputs: usize) -> usize {
+    row_bytes(outputs.next_multiple_of(TILE_SUMS))
 }
 
 /// Byte and shift of a column's code in a row.

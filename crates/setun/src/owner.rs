@@ -30,7 +30,7 @@ const STEP_TARGET: Duration = Duration::from_millis(50);
 /// The same for steps of prompts alone, where only a cancellation has to wait. All weights are
 /// read in every step, so few long ones take less time than many.
 const PROMPT_STEP_TARGET: Duration =
-    if cfg!(target_arch = "wasm32") { STEP_TARGET } else { Duration::from_secs(1) };
+    if cfg!(target_arch = "wasm32") { STEP_TARGET } else { Duration::from_secs(2) };
 
 /// Prompt rows of the first step, before it is known how long a row takes.
 const FIRST_PROMPT_ROWS: usize = if cfg!(target_arch = "wasm32") { 4 } else { 64 };

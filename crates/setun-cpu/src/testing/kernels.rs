@@ -20,6 +20,7 @@ use crate::{
     lanes::{LANES, dots, exp_minus, sum, widen},
     quantize::quantize_row,
     screen_dot::ScreenDot,
+    ternary_columns::column_bytes,
     ternary_dot::TernaryDot,
 };
 
@@ -107,7 +108,11 @@ fn check_column_sums<C: ColumnSums>(isa: C, random: &mut Random) -> Result<(), S
     let mut sums = vec![0; outputs.next_multiple_of(TILE_SUMS)];
     let mut expected = vec![0; outputs];
     for _ in 0..2 {
-        let columns: [Vec<u8>; TILE_COLUMNS] = std::array::from_fn(|_| packed_row(random, outputs));
+        let columns: [Vec<u8>; TILE_COLUMNS] = std::array::from_fn(|_| {
+            let mut column = packed_row(random, outputs);
+            column.resize(column_bytes(outputs), 0);
+            column
+        });
         let columns = columns.each_ref().map(Vec::as_slice);
         let x: [i8; TILE_COLUMNS] = std::array::from_fn(|_| random.i8());
         isa.add_columns(columns, columns, x, &mut sums);

@@ -6,12 +6,11 @@
 //! too large. They stay below 2^31 up to `132,000` columns: `132,000 × 127 × 128`.
 
 use std::arch::x86_64::{
-    __m256i, __m512i, _mm512_and_si512, _mm512_dpbusd_epi32, _mm512_set1_epi8, _mm512_set1_epi32,
+    __m512i, _mm512_and_si512, _mm512_dpbusd_epi32, _mm512_set1_epi8, _mm512_set1_epi32,
     _mm512_unpackhi_epi8, _mm512_unpackhi_epi16, _mm512_unpacklo_epi8, _mm512_unpacklo_epi16,
-    _mm512_zextsi256_si512,
 };
 
-use fearless_simd::{i32x16, prelude::*, u8x32, u8x64, x86::Avx512};
+use fearless_simd::{i32x16, prelude::*, u8x64, x86::Avx512};
 use setun_ops::ternary::{BLOCK_BYTES, PLANE_COLUMNS};
 
 use crate::{
@@ -64,10 +63,17 @@ fearless_simd::kernel!(
         let masks = [0x03, 0x0c, 0x30, 0xc0_u8.cast_signed()].map(|mask| _mm512_set1_epi8(mask));
         let [x_first, x_second] = splat_fours(avx512, activations);
         let [a, b, c, d, e, f, g, h] = columns;
+        let (a, b, c, d) = (loads(a), loads(b), loads(c), loads(d));
+        let (e, f, g, h) = (loads(e), loads(f), loads(g), loads(h));
         for (tile, sums) in sums.chunks_exact_mut(TILE_SUMS).enumerate() {
             prefetch_blocks(ahead, 2 * tile);
-            let first = four_columns(avx512, [a, b, c, d], tile);
-            let second = four_columns(avx512, [e, f, g, h], tile);
+            // One by one: a closure over an array is called, with its result in memory.
+            let (a, b) = (codes(avx512, &a[tile]), codes(avx512, &b[tile]));
+            let (c, d) = (codes(avx512, &c[tile]), codes(avx512, &d[tile]));
+            let first = interleave(avx512, [a, b, c, d]);
+            let (e, f) = (codes(avx512, &e[tile]), codes(avx512, &f[tile]));
+            let (g, h) = (codes(avx512, &g[tile]), codes(avx512, &h[tile]));
+            let second = interleave(avx512, [e, f, g, h]);
             let (vectors, _) = sums.as_chunks_mut::<LANES>();
             for (mask, sums) in masks.into_iter().zip(vectors.chunks_exact_mut(4)) {
                 for ((sums, first), second) in sums.iter_mut().zip(first).zip(second) {
@@ -91,28 +97,17 @@ fearless_simd::kernel!(
     }
 );
 
-fearless_simd::kernel!(
-    /// 256 codes of each of four columns, bytes side by side. (One by one: a closure over an
-    /// array would be called for each, with its result in memory.)
-    #[inline]
-    fn four_columns(avx512: Avx512, columns: [&[u8]; 4], tile: usize) -> [__m512i; 4] {
-        let [a, b, c, d] = columns;
-        let (a, b) = (codes(avx512, a, tile), codes(avx512, b, tile));
-        let (c, d) = (codes(avx512, c, tile), codes(avx512, d, tile));
-        interleave(avx512, [a, b, c, d])
-    }
-);
+/// A column in parts of a load each.
+#[inline(always)]
+fn loads(column: &[u8]) -> &[[u8; LOAD]] {
+    column.as_chunks().0
+}
 
 fearless_simd::kernel!(
-    /// 256 codes of a column, the last 128 zero where there are no more.
+    /// 256 codes of a column.
     #[inline]
-    fn codes(avx512: Avx512, column: &[u8], tile: usize) -> __m512i {
-        let column = &column[tile * LOAD..];
-        if let Some(whole) = column.get(..LOAD) {
-            return u8x64::from_slice(avx512, whole).into();
-        }
-        let half: __m256i = u8x32::from_slice(avx512, &column[..BLOCK_BYTES]).into();
-        _mm512_zextsi256_si512(half)
+    fn codes(avx512: Avx512, load: &[u8; LOAD]) -> __m512i {
+        u8x64::from_slice(avx512, load).into()
     }
 );
 
