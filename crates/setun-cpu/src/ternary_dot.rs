@@ -41,12 +41,15 @@ pub(crate) trait TernaryDot: TernaryPanel {
         x: &[i8],
     ) -> [i32; TILE_OUTPUTS];
 
-    /// The same with four rows of activations; the result is `[row of x][row of weights]`.
+    /// The same with four rows of activations; the result is `[row of x][row of weights]`. For
+    /// its own form there is need only where panels begin with more rows than these.
     fn code_dots_wide(
         self,
         weights: [&[u8]; TILE_OUTPUTS],
         x: [&[i8]; TILE_ROWS],
-    ) -> [[i32; TILE_OUTPUTS]; TILE_ROWS];
+    ) -> [[i32; TILE_OUTPUTS]; TILE_ROWS] {
+        x.map(|x| self.code_dots(weights, &[], x))
+    }
 }
 
 /// Packed codes of a block. As an array it needs no check of bounds in an inner loop.

@@ -11,14 +11,14 @@ use std::arch::x86_64::{
     _mm256_extracti128_si256, _mm256_hadd_epi32, _mm512_add_epi32, _mm512_and_si512,
     _mm512_castsi256_si512, _mm512_castsi512_si256, _mm512_dpbusd_epi32, _mm512_extracti64x4_epi64,
     _mm512_inserti64x4, _mm512_set1_epi8, _mm512_setzero_si512, _mm512_srai_epi32,
-    _mm512_srli_epi16, _mm512_zextsi256_si512,
+    _mm512_zextsi256_si512,
 };
 
 use fearless_simd::{i8x32, i32x4, prelude::*, u8x32, u8x64, x86::Avx512};
 use setun_ops::ternary::{BLOCK_BYTES, BLOCK_COLUMNS, PLANE_COLUMNS};
 
 use crate::{
-    ternary_dot::{TILE_OUTPUTS, TILE_ROWS, TernaryDot},
+    ternary_dot::{TILE_OUTPUTS, TernaryDot},
     x86_64::prefetch_part,
 };
 
@@ -44,14 +44,6 @@ impl TernaryDot for Avx512 {
         x: &[i8],
     ) -> [i32; TILE_OUTPUTS] {
         four_rows(self, weights, ahead, x)
-    }
-
-    fn code_dots_wide(
-        self,
-        weights: [&[u8]; TILE_OUTPUTS],
-        x: [&[i8]; TILE_ROWS],
-    ) -> [[i32; TILE_OUTPUTS]; TILE_ROWS] {
-        four_rows_wide(self, weights, x)
     }
 }
 
@@ -102,32 +94,6 @@ fearless_simd::kernel!(
             _mm512_dpbusd_epi32(by_16, masked(0x30), x[2]),
             _mm512_dpbusd_epi32(by_64, masked(0xc0), x[3]),
         ]
-    }
-);
-
-fearless_simd::kernel!(
-    #[inline]
-    fn four_rows_wide(avx512: Avx512, weights: [&[u8]; 4], x: [&[i8]; 4]) -> [[i32; 4]; 4] {
-        let low_bits = _mm512_set1_epi8(0b11);
-        let columns = x[0].len();
-        let x = x.map(|x| &x[..columns]);
-        let weights = weights.map(|row| &row[..columns / 4]);
-        let mut sums = [[_mm512_setzero_si512(); 4]; 4]; // [row of x][row of weights]
-        for pair in 0..columns.div_ceil(2 * BLOCK_COLUMNS) {
-            let mut packed = weights.map(|row| codes(avx512, row, pair));
-            let x = x.map(|x| &x[pair * 2 * BLOCK_COLUMNS..]);
-            for plane in 0..4 {
-                let codes = packed.map(|row| _mm512_and_si512(row, low_bits));
-                packed = packed.map(|row| _mm512_srli_epi16::<2>(row));
-                for (sums, x) in sums.iter_mut().zip(x) {
-                    let x = activations(avx512, x, plane);
-                    for (sum, codes) in sums.iter_mut().zip(codes) {
-                        *sum = _mm512_dpbusd_epi32(*sum, codes, x);
-                    }
-                }
-            }
-        }
-        sums.map(|sums| add_lanes(avx512, sums))
     }
 );
 
