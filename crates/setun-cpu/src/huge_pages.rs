@@ -9,6 +9,10 @@
 #[cfg(target_os = "linux")]
 pub(crate) fn advise<T>(values: &[T]) {
     const PAGE: usize = 4096;
+    const LARGE: usize = 2 << 20;
+    if size_of_val(values) < LARGE {
+        return;
+    }
     let within = values.as_ptr().addr() % PAGE;
     let start = values.as_ptr().cast::<u8>().wrapping_sub(within).cast_mut().cast();
     let len = (within + size_of_val(values)) / PAGE * PAGE;

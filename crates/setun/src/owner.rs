@@ -178,7 +178,7 @@ impl Owner {
             Err(error) => return self.fail_all(error),
         };
         let is_prefill = self.running.iter().any(Running::is_prefill);
-        let others = if batch.rows.len() > prompt_rows { self.plain_step } else { Duration::ZERO };
+        let has_others = batch.rows.len() > prompt_rows;
         let result = self.model.forward(&batch, &mut self.cache, &mut self.outputs).await;
         if let Err(error) = result {
             return self.fail_all(error.into());
@@ -191,10 +191,10 @@ impl Owner {
             let phase = if is_prefill { &mut profile.prefill } else { &mut profile.decode };
             phase.add(elapsed, step);
         }
-        if let Some(row) = elapsed
-            .saturating_sub(others)
-            .checked_div(u32::try_from(prompt_rows).unwrap_or(u32::MAX))
-        {
+        // At most half, so that a plain step that happened to be long does not make rows seem free.
+        let others = if has_others { self.plain_step.min(elapsed / 2) } else { Duration::ZERO };
+        let prompt_rows = u32::try_from(prompt_rows).unwrap_or(u32::MAX);
+        if let Some(row) = elapsed.saturating_sub(others).checked_div(prompt_rows) {
             self.prompt_row = row.max(Duration::from_nanos(1));
         } else {
             self.plain_step = elapsed;
@@ -273,7 +273,10 @@ impl Owner {
 
     /// As many rows of prompts as a step has time for.
     fn most_prompt_rows(&self) -> usize {
-        let decoding = self.running.iter().any(|running| running.sequence.pending().len() == 1);
+        let decodes = |sequence: &Sequence| {
+            sequence.pending().len() == 1 && sequence.queue().demand() == Demand::More
+        };
+        let decoding = self.running.iter().any(|running| decodes(&running.sequence));
         let target = if decoding { STEP_TARGET } else { PROMPT_STEP_TARGET };
         let rows = target.as_nanos().checked_div(self.prompt_row.as_nanos());
         let rows =
