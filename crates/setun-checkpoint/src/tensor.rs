@@ -4,6 +4,7 @@ use std::{ops::Range, sync::Arc};
 
 use half::{bf16, f16};
 use safetensors::Dtype;
+use setun_ops::large_pages;
 
 use crate::error::CheckpointError;
 
@@ -79,7 +80,7 @@ impl TensorInfo {
     pub(crate) fn zeroed(&self, rows: usize, row_bytes: usize) -> Result<Vec<u8>, CheckpointError> {
         let length = rows.saturating_mul(row_bytes);
         let mut bytes = Vec::new();
-        if bytes.try_reserve_exact(length).is_err() {
+        if large_pages::reserve(&mut bytes, length).is_err() {
             let (tensor, bytes) = (self.name.clone(), length as u64);
             return Err(CheckpointError::OutOfMemory { tensor, bytes });
         }
@@ -214,7 +215,7 @@ fn reserve<T>(
         return Ok(());
     }
     let capacity = elements.min(needed.saturating_mul(GROWTH)).max(needed);
-    values.try_reserve_exact(capacity - values.len())
+    large_pages::reserve(values, capacity - values.len())
 }
 
 #[cfg(test)]

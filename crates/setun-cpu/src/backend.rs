@@ -10,13 +10,14 @@ use setun_ops::{
     Backend, BatchInputs, BlockId, CacheSpec, OpsError, Plan, Usage, WeightData,
     backend::{StepTimes, check_step},
     host_cache::HostCache,
+    large_pages,
     op::{BufferId, Op},
 };
 
 use crate::{
     best::{BestScratch, Screening},
     error::CpuError,
-    float_mode, huge_pages,
+    float_mode,
     isa::Isa,
     level::Level,
     scratch::{Scratch, ScratchSize},
@@ -125,11 +126,11 @@ impl Backend for CpuBackend {
             WeightData::Ternary(matrix)
                 if usage == Usage::SparseInput && TernaryColumns::can_hold(&matrix) =>
             {
-                CpuWeight::columns(TernaryColumns::new(&matrix)?)
+                CpuWeight::columns(TernaryColumns::new(&matrix, &mut self.team)?)
             }
             weight => {
                 if let WeightData::Ternary(matrix) = &weight {
-                    huge_pages::advise(matrix.codes());
+                    large_pages::settle(matrix.codes());
                 }
                 CpuWeight::plain(weight)
             }

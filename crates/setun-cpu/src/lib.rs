@@ -31,7 +31,6 @@ mod float_mode;
 mod gate;
 mod head;
 mod head_norm;
-mod huge_pages;
 mod isa;
 mod lanes;
 mod level;

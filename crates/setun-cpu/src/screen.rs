@@ -22,7 +22,6 @@ use setun_ops::{
 };
 
 use crate::{
-    huge_pages,
     screen_dot::{ScreenDot, TILE_TOKENS},
     split::{Claims, Grid},
     step::zeroed,
@@ -82,7 +81,6 @@ impl Screen {
         }
         let columns = table.columns().next_multiple_of(SCREEN_COLUMNS);
         let mut codes: Vec<u8> = zeroed(table.rows().checked_mul(columns)?, "a screen").ok()?;
-        huge_pages::advise(&codes);
         let mut rows: Vec<RowBounds> = zeroed(table.rows(), "a screen").ok()?;
         let claims = Claims::new((
             Grid::new(&mut codes, columns).tiles(RUN, columns),

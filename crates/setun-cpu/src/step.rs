@@ -10,6 +10,7 @@ use setun_ops::{
     DenseMatrix, Op, OpsError, Plan, TernaryMatrix,
     backend::check_weights,
     best::Ranked,
+    large_pages,
     op::{BufferId, WeightId},
     plan::{BufferKind, BufferSpec},
     rope_append::RopeTable,
@@ -332,7 +333,7 @@ pub(crate) fn zeroed<T: Copy + Default>(
 ) -> Result<Vec<T>, OpsError> {
     let bytes = len.saturating_mul(size_of::<T>());
     let mut values = Vec::new();
-    values.try_reserve_exact(len).map_err(|_| OpsError::OutOfMemory { what, bytes })?;
+    large_pages::reserve(&mut values, len).map_err(|_| OpsError::OutOfMemory { what, bytes })?;
     values.resize(len, T::default());
     Ok(values)
 }

@@ -5,7 +5,12 @@ use setun_ops::{
     ternary::{BLOCK_BYTES, BLOCK_COLUMNS, PLANE_COLUMNS, Scales, row_bytes},
 };
 
-use crate::{column_sums::TILE_SUMS, huge_pages, step::zeroed};
+use crate::{
+    column_sums::TILE_SUMS,
+    split::{Claims, Grid},
+    step::zeroed,
+    team::Team,
+};
 
 /// The codes of each column for all outputs, packed as a [`TernaryMatrix`] packs those of a row:
 /// the transposed matrix, padded with zeros to whole tiles of sums.
@@ -23,27 +28,27 @@ impl TernaryColumns {
         !matches!(matrix.scales(), Scales::ColumnGroups { .. })
     }
 
-    /// Turns a matrix that [can be held](Self::can_hold).
-    pub(crate) fn new(matrix: &TernaryMatrix) -> Result<Self, OpsError> {
+    /// Turns a matrix that [can be held](Self::can_hold). Members claim blocks of columns.
+    pub(crate) fn new(matrix: &TernaryMatrix, team: &mut Team) -> Result<Self, OpsError> {
         let (outputs, columns) = (matrix.rows(), matrix.columns());
         let bytes = column_bytes(outputs);
         let mut codes: Vec<u8> = zeroed(columns * bytes, "a matrix by columns")?;
-        huge_pages::advise(&codes);
-        let nothing = zeroed(row_bytes(columns), "a row")?;
-        // Four rows share each byte of the result.
-        for byte in 0..bytes {
-            let first = byte / BLOCK_BYTES * BLOCK_COLUMNS + byte % BLOCK_BYTES;
-            let rows = [0, 1, 2, 3].map(|plane| match first + plane * PLANE_COLUMNS {
-                output if output < outputs => matrix.row(output),
-                _ => &nothing,
-            });
-            for (column, packed) in codes.chunks_exact_mut(bytes).enumerate() {
-                let (at, shift) = place(column);
-                let code = |row: &[u8]| row[at] >> shift & 0b11;
-                let [a, b, c, d] = rows.map(code);
-                packed[byte] = a | b << 2 | c << 4 | d << 6;
+        let blocks = Claims::new(Grid::new(&mut codes, bytes).tiles(BLOCK_COLUMNS, bytes));
+        let turn_blocks = |_| {
+            while let Some((block, mut columns)) = blocks.next() {
+                for first in (0..outputs).step_by(BLOCK_COLUMNS) {
+                    let turned = turn(matrix, first, block);
+                    for column in 0..columns.rows().len() {
+                        let place = first / BLOCK_COLUMNS * BLOCK_BYTES;
+                        let place = &mut columns.row(column)[place..][..BLOCK_BYTES];
+                        for (byte, quads) in place.iter_mut().zip(&turned) {
+                            *byte = quads[column];
+                        }
+                    }
+                }
             }
-        }
+        };
+        team.step(|crew| crew.run(&turn_blocks));
         Ok(Self { outputs, columns, codes, scales: matrix.scales().clone() })
     }
 
@@ -75,11 +80,22 @@ pub(crate) fn column_bytes(outputs: usize) -> usize {
     row_bytes(outputs.next_multiple_of(TILE_SUMS))
 }
 
-/// Byte and shift of a column's code in a row.
-fn place(column: usize) -> (usize, u32) {
+/// The codes of a block of outputs, from `first` on, in a block of columns: four outputs, a plane
+/// apart, share a byte, as they do in a packed column. Zeros beyond the last output.
+fn turn(matrix: &TernaryMatrix, first: usize, block: usize) -> [[u8; BLOCK_COLUMNS]; BLOCK_BYTES] {
     const SHIFTS: [u32; 4] = [0, 2, 4, 6];
-    let (block, within) = (column / BLOCK_COLUMNS, column % BLOCK_COLUMNS);
-    (block * BLOCK_BYTES + within % PLANE_COLUMNS, SHIFTS[within / PLANE_COLUMNS])
+    let mut turned = [[0; BLOCK_COLUMNS]; BLOCK_BYTES];
+    for within in 0..BLOCK_COLUMNS.min(matrix.rows() - first) {
+        let codes = &matrix.row(first + within)[block * BLOCK_BYTES..][..BLOCK_BYTES];
+        let quads = &mut turned[within % PLANE_COLUMNS];
+        let place = SHIFTS[within / PLANE_COLUMNS];
+        for (plane, shift) in quads.chunks_exact_mut(PLANE_COLUMNS).zip(SHIFTS) {
+            for (quad, codes) in plane.iter_mut().zip(codes) {
+                *quad |= (codes >> shift & 0b11) << place;
+            }
+        }
+    }
+    turned
 }
 
 #[cfg(test)]
@@ -90,10 +106,10 @@ mod tests {
 
     #[test]
     fn columns_are_those_of_the_matrix() {
-        let random = &mut Random::new(5);
+        let (random, mut team) = (&mut Random::new(5), Team::new(2).unwrap());
         for (outputs, columns) in [(1, 1), (5, 130), (130, 5), (300, 257)] {
             let matrix = random.ternary_with(outputs, columns, Scales::Tensor(0.5));
-            let turned = TernaryColumns::new(&matrix).unwrap();
+            let turned = TernaryColumns::new(&matrix, &mut team).unwrap();
             for column in 0..columns {
                 for output in 0..outputs {
                     let weight = code_at(turned.column(column), output).cast_signed() - 1;

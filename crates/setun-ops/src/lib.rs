@@ -30,6 +30,7 @@ pub mod gate;
 pub mod head;
 pub mod head_norm;
 pub mod host_cache;
+pub mod large_pages;
 pub mod op;
 #[cfg(feature = "parity")]
 pub mod parity;

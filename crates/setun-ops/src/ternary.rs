@@ -24,7 +24,7 @@ pub use packing::{
     row_bytes,
 };
 
-use crate::error::OpsError;
+use crate::{error::OpsError, large_pages};
 
 /// Widest matrix that is accepted: below it `|dot| < 2^24`, so that its conversion to `f32` is
 /// exact (127 × 132,000 = 16,764,000).
@@ -88,12 +88,16 @@ impl TernaryMatrix {
     ///
     /// If `parts` is empty, or widths or column groups differ.
     pub fn stack(parts: Vec<Self>) -> Result<Self, OpsError> {
+        let bytes = parts.iter().skip(1).map(|part| part.codes.len()).sum();
         let mut parts = parts.into_iter();
-        let first = parts.next().ok_or(OpsError::Length {
+        let mut first = parts.next().ok_or(OpsError::Length {
             what: "matrices to stack",
             expected: 1,
             found: 0,
         })?;
+        let what = "a stacked matrix";
+        large_pages::reserve(&mut first.codes, bytes)
+            .map_err(|_| OpsError::OutOfMemory { what, bytes })?;
         parts.try_fold(first, Self::stack_two)
     }
 
@@ -202,9 +206,12 @@ impl TernaryMatrix {
 
     fn check_codes(&self) -> Result<(), OpsError> {
         let full = self.columns / BLOCK_COLUMNS * BLOCK_BYTES;
+        // A code is 3 where both of its bits are set.
+        let threes = |byte: &u8| byte & (byte >> 1) & ZERO_WEIGHTS;
         for (row, bytes) in self.codes.chunks_exact(row_bytes(self.columns)).enumerate() {
-            // A code is 3 where both of its bits are set.
-            if let Some(byte) = bytes.iter().position(|byte| byte & (byte >> 1) & ZERO_WEIGHTS != 0)
+            // Without an early end the scan runs in vectors.
+            if bytes.iter().fold(0, |seen, byte| seen | threes(byte)) != 0
+                && let Some(byte) = bytes.iter().position(|byte| threes(byte) != 0)
             {
                 return Err(OpsError::Code { row, byte });
             }
