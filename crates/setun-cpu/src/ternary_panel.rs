@@ -3,8 +3,8 @@
 //!
 //! The sums are those of [`ternary_dot`](crate::ternary_dot), but codes are unpacked once for
 //! all rows, into a panel of 64 outputs where the codes of four columns lie side by side for each
-//! of them. Four activations, splatted, meet a vector of outputs, so that no lanes are ever added
-//! up. A panel is made anew whenever it is needed: the packed weights are the only copy.
+//! of them (eight, where an instruction takes as many). Four activations, splatted, meet a vector of
+//! outputs, so that no lanes are ever added up. A panel is made anew whenever it is needed: the packed weights are the only copy.
 
 use setun_ops::ternary::{BLOCK_BYTES, BLOCK_COLUMNS, PLANE_COLUMNS};
 
@@ -20,6 +20,9 @@ pub(crate) const BLOCK_QUADS: usize = BLOCK_COLUMNS / 4;
 /// Most blocks of columns of a panel, whatever the instruction set: 160 KiB, which is less than
 /// second-level caches have.
 pub(crate) const MOST_BLOCKS: usize = 20;
+
+/// Most rows of activations that any instruction set takes at once.
+pub(crate) const MOST_TILE_ROWS: usize = 8;
 
 /// Fewest rows for which any instruction set makes panels.
 pub(crate) const FEWEST_PANEL_ROWS: usize = 3;
@@ -46,8 +49,12 @@ pub(crate) trait TernaryPanel: Copy + Send + Sync + 'static {
     /// Blocks of columns of a panel, at most [`MOST_BLOCKS`].
     const BLOCKS: usize = 1;
 
-    /// Most rows of activations at once.
+    /// Most rows of activations at once, at most [`MOST_TILE_ROWS`].
     const ROWS: usize = 4;
+
+    /// Neighbouring columns whose codes lie side by side: four, or two quads share their memory.
+    #[cfg(any(test, feature = "testing"))]
+    const COLUMNS: usize = 4;
 
     /// Unpacks some outputs of a panel, from `first` on, from their packed rows.
     ///

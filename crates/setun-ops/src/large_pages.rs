@@ -1,8 +1,14 @@
 //! Large pages for weights, where the system has them for the asking.
 //!
 //! A step walks through all weights. With pages of 4 KiB it meets a new one every few dozen
-//! loads, and on virtual machines finding one takes about as long as memory itself. To fill
-//! them is dear as well: a large page is made in one go, 512 small ones one by one.
+//! loads, and on virtual machines finding one takes about as long as memory itself.
+//!
+//! Vectors that an allocator maps one by one, as glibc does from [`MAPPED`] bytes on, are made
+//! of large pages when they are first touched: those at both ends of a vector are all that is
+//! lost. Smaller ones lie side by side in a heap, and many are shorter than three large pages.
+//! Asked for before, each would become a region of its own, and no page spans two. So they are
+//! moved into large pages once they are filled, those that they share with neighbours included:
+//! alignment would not cover more.
 
 #![cfg_attr(
     all(target_os = "linux", not(miri)),
@@ -14,11 +20,13 @@ use std::collections::TryReserveError;
 /// Bytes of a large page of the processors that have been met.
 const LARGE: usize = 2 << 20;
 
-/// Fewer bytes than this ask for nothing: a step finds them in a cache.
-const LEAST: usize = LARGE / 2;
+/// Bytes from which on a vector is mapped by itself.
+const MAPPED: usize = 32 << 20;
 
-/// Makes room for exactly `additional` elements, in large pages from the first touch on if the
-/// system has them.
+/// Fewer bytes than this are left as they are: a step finds them in a cache.
+const SETTLED: usize = LARGE / 2;
+
+/// Makes room for exactly `additional` elements; much room is asked for in large pages.
 ///
 /// # Errors
 ///
@@ -26,14 +34,18 @@ const LEAST: usize = LARGE / 2;
 pub fn reserve<T>(values: &mut Vec<T>, additional: usize) -> Result<(), TryReserveError> {
     values.try_reserve_exact(additional)?;
     let room = values.spare_capacity_mut();
-    advise(room.as_ptr().addr(), size_of_val(room), Advice::When);
+    if size_of_val(room) >= MAPPED {
+        advise(room, Advice::When);
+    }
     Ok(())
 }
 
 /// Moves `values` into large pages, as far as they lie in small ones. The system may decline:
 /// nothing depends on it.
 pub fn settle<T>(values: &[T]) {
-    advise(values.as_ptr().addr(), size_of_val(values), Advice::Now);
+    if size_of_val(values) >= SETTLED {
+        advise(values, Advice::Now);
+    }
 }
 
 /// What is asked for.
@@ -45,15 +57,12 @@ enum Advice {
     Now,
 }
 
-/// Asks for whole large pages, those at both ends included: what follows or precedes is mostly
-/// another weight.
+/// Asks for whole large pages, those at both ends included: what lies beside a weight is mostly
+/// another.
 #[cfg(all(target_os = "linux", not(miri)))]
-fn advise(start: usize, bytes: usize, advice: Advice) {
-    if bytes < LEAST {
-        return;
-    }
-    let end = (start + bytes).next_multiple_of(LARGE);
-    let start = start / LARGE * LARGE;
+fn advise<T>(values: &[T], advice: Advice) {
+    let start = values.as_ptr().addr() / LARGE * LARGE;
+    let end = (values.as_ptr().addr() + size_of_val(values)).next_multiple_of(LARGE);
     let advice = match advice {
         Advice::When => libc::MADV_HUGEPAGE,
         Advice::Now => libc::MADV_COLLAPSE,
@@ -66,4 +75,4 @@ fn advise(start: usize, bytes: usize, advice: Advice) {
 
 /// Elsewhere the system decides by itself.
 #[cfg(not(all(target_os = "linux", not(miri))))]
-fn advise(_: usize, _: usize, _: Advice) {}
+fn advise<T>(_: &[T], _: Advice) {}

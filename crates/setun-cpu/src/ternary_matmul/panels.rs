@@ -17,15 +17,14 @@ use crate::{
     split::Grid,
     step::{Buffers, Quantized},
     ternary_dot::TernaryDot,
-    ternary_panel::{BLOCK_QUADS, Four, PANEL_OUTPUTS, PanelSums, Quad, UNPACKED_ROWS},
+    ternary_panel::{
+        BLOCK_QUADS, Four, MOST_TILE_ROWS, PANEL_OUTPUTS, PanelSums, Quad, UNPACKED_ROWS,
+    },
     walk::Walk,
 };
 
 /// Most rows that pass a panel at once: their sums stay in the second-level cache.
 pub(crate) const MOST_ROWS: usize = 256;
-
-/// Most rows of activations that any instruction set takes at once.
-const MOST_TILE_ROWS: usize = 8;
 
 impl<D: TernaryDot> Walk<'_, D> {
     /// Whether panels pay for a step of so many rows, and can serve these layers: sums by column

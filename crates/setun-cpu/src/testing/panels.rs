@@ -24,7 +24,7 @@ pub(super) fn check_ternary_panel<P: TernaryPanel>(
         let rows = std::array::from_fn(|index| weights[first + index].as_slice());
         isa.unpack_rows(rows, first, &mut panel);
     }
-    compare(&panel, |output, column| code_at(&weights[output], column))?;
+    compare::<P>(&panel, |output, column| code_at(&weights[output], column))?;
 
     for rows in 1..=P::ROWS {
         let x: Vec<Vec<i8>> = (0..rows).map(|_| activations(random, columns)).collect();
@@ -48,16 +48,20 @@ pub(super) fn check_ternary_panel<P: TernaryPanel>(
     Ok(())
 }
 
-fn compare(panel: &[Quad], expected: impl Fn(usize, usize) -> u8) -> Result<(), String> {
-    for (quad, codes) in panel.iter().enumerate() {
-        for (place, &found) in codes.0.iter().enumerate() {
-            let (output, column) = (place / 4, 4 * quad + place % 4);
-            let expected = expected(output, column);
-            if found != expected {
-                return Err(format!(
-                    "output {output}, column {column}: expected {expected}, found {found}"
-                ));
-            }
+/// Runs of columns follow each other, in each the outputs, and the columns side by side.
+fn compare<P: TernaryPanel>(
+    panel: &[Quad],
+    expected: impl Fn(usize, usize) -> u8,
+) -> Result<(), String> {
+    for (place, &found) in panel.iter().flat_map(|quad| &quad.0).enumerate() {
+        let (place, within) = (place / P::COLUMNS, place % P::COLUMNS);
+        let (run, output) = (place / PANEL_OUTPUTS, place % PANEL_OUTPUTS);
+        let column = run * P::COLUMNS + within;
+        let expected = expected(output, column);
+        if found != expected {
+            return Err(format!(
+                "output {output}, column {column}: expected {expected}, found {found}"
+            ));
         }
     }
     Ok(())

@@ -151,7 +151,7 @@ fn split_pair(neon: Neon, sums: [[int32x4_t; 2]; 2]) -> [[i32; 4]; 2] {
 /// The first eight bytes of two rows in one vector, and the second eight in another.
 #[target_feature(enable = "neon")]
 #[inline]
-fn pair_codes(upper: uint8x16_t, lower: uint8x16_t) -> [uint8x16_t; 2] {
+pub(super) fn pair_codes(upper: uint8x16_t, lower: uint8x16_t) -> [uint8x16_t; 2] {
     let (upper, lower) = (vreinterpretq_s64_u8(upper), vreinterpretq_s64_u8(lower));
     [vzip1q_s64(upper, lower), vzip2q_s64(upper, lower)].map(|rows| vreinterpretq_u8_s64(rows))
 }
@@ -159,7 +159,7 @@ fn pair_codes(upper: uint8x16_t, lower: uint8x16_t) -> [uint8x16_t; 2] {
 /// The same for activations.
 #[target_feature(enable = "neon")]
 #[inline]
-fn pair_activations(upper: int8x16_t, lower: int8x16_t) -> [int8x16_t; 2] {
+pub(super) fn pair_activations(upper: int8x16_t, lower: int8x16_t) -> [int8x16_t; 2] {
     let (upper, lower) = (vreinterpretq_s64_s8(upper), vreinterpretq_s64_s8(lower));
     [vzip1q_s64(upper, lower), vzip2q_s64(upper, lower)].map(|rows| vreinterpretq_s8_s64(rows))
 }
@@ -183,7 +183,7 @@ fn dot4(mut sums: int32x4_t, codes: uint8x16_t, x: int8x16_t) -> int32x4_t {
 /// each: `[x0·w0, x0·w1, x1·w0, x1·w1]`.
 #[target_feature(enable = "neon,i8mm")]
 #[inline]
-fn dots_2x2(mut sums: int32x4_t, x: int8x16_t, codes: uint8x16_t) -> int32x4_t {
+pub(super) fn dots_2x2(mut sums: int32x4_t, x: int8x16_t, codes: uint8x16_t) -> int32x4_t {
     // SAFETY: as in `dot4`.
     unsafe {
         asm!(
