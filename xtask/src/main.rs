@@ -57,11 +57,7 @@ enum Command {
     /// Builds the package and the page, serves it and opens the browser.
     Demo(demo::Options),
     /// Sets up what is missing and runs every test.
-    Test {
-        /// Also what takes longer.
-        #[arg(long)]
-        long: bool,
-    },
+    Test(test::Options),
     /// Writes the licences of everything linked into the `setun` command.
     Licences {
         /// The file to write.
@@ -87,7 +83,7 @@ fn main() -> ExitCode {
         }
         Command::Package => package::run_command(),
         Command::Demo(options) => demo::run_command(&options),
-        Command::Test { long } => test::run(long),
+        Command::Test(options) => test::run(&options),
         Command::Licences { to } => licences::run_command(&to),
         Command::EmbedModel { from, to } => embed_model::run(&from, &to),
     };

@@ -64,7 +64,7 @@ impl Toolchain {
         if has_packages(&DEBIAN_PACKAGES) {
             return Ok(Some(Self::Debian));
         }
-        if sysroot()?.join(SOURCE).is_file() {
+        if has_source()? {
             return Ok(Some(Self::OwnFromSource));
         }
         if may_install() {
@@ -76,7 +76,7 @@ impl Toolchain {
 
     /// The compiler for threaded variants, if there is one or it may be installed.
     pub(crate) fn threaded() -> Result<Option<Self>> {
-        if sysroot()?.join(SOURCE).is_file() {
+        if has_source()? {
             return Ok(Some(Self::OwnFromSource));
         }
         if may_install()
@@ -153,11 +153,18 @@ impl Toolchain {
     }
 }
 
-fn sysroot() -> Result<PathBuf> {
+/// Whether the source of Rust's standard library is there.
+pub(crate) fn has_source() -> Result<bool> {
+    Ok(sysroot()?.join(SOURCE).is_file())
+}
+
+/// Where the compiler and its libraries are.
+pub(crate) fn sysroot() -> Result<PathBuf> {
     let printed = output(rustc().args(["--print", "sysroot"]))?;
     Ok(Path::new(printed.trim()).to_path_buf())
 }
 
-fn rustc() -> Command {
+/// The compiler of the cargo that runs this tool.
+pub(crate) fn rustc() -> Command {
     program(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()))
 }

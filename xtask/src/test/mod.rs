@@ -1,5 +1,6 @@
 //! Sets up what is missing and runs every test; ends with a table and the totals.
 
+mod memory;
 mod neon;
 mod stage;
 mod stages;
@@ -9,19 +10,41 @@ use std::fmt::Write as _;
 
 use anyhow::{Result, bail};
 
-use self::stage::{Finished, Outcome};
+use self::stage::{Finished, Outcome, Stage};
 use self::totals::Totals;
 use crate::shell::in_ci;
 
+/// What to test.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Also what takes longer.
+    #[arg(long)]
+    long: bool,
+    /// Only these stages, by the names in the table.
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    only: Vec<String>,
+}
+
 /// `cargo xtask test`.
-pub(crate) fn run(long: bool) -> Result<()> {
-    let finished: Vec<Finished> = stages::all(long)?.into_iter().map(stage::Stage::run).collect();
+pub(crate) fn run(options: &Options) -> Result<()> {
+    let stages = chosen(stages::all(options.long)?, &options.only)?;
+    let finished: Vec<Finished> = stages.into_iter().map(Stage::run).collect();
     print!("{}", table(&finished)?);
     let failures = finished.iter().filter(|stage| is_failure(&stage.outcome, in_ci())).count();
     if failures > 0 {
         bail!("{failures} of {} stages failed", finished.len());
     }
     Ok(())
+}
+
+/// The stages of these names, or all where none is named.
+fn chosen(stages: Vec<Stage>, only: &[String]) -> Result<Vec<Stage>> {
+    if let Some(unknown) = only.iter().find(|name| stages.iter().all(|stage| stage.name != **name))
+    {
+        let names: Vec<&str> = stages.iter().map(|stage| stage.name.as_str()).collect();
+        bail!("no stage `{unknown}`; there are: {}", names.join(", "));
+    }
+    Ok(stages.into_iter().filter(|stage| only.is_empty() || only.contains(&stage.name)).collect())
 }
 
 /// Where everything must be there, what is not there is a failure.
@@ -77,6 +100,19 @@ mod tests {
         assert!(text.contains("crates      1.5  ok (3 passed, 0 failed, 0 skipped)\n"), "{text}");
         assert!(text.contains("FAILED (4 passed, 0 failed, 0 skipped): x\n"), "{text}");
         assert!(text.ends_with("\n7 passed, 0 failed, 0 skipped\n"), "{text}");
+    }
+
+    #[test]
+    fn stages_are_chosen_by_their_names() {
+        let stages = || ["format", "npm check"].map(|name| Stage::absent(name, "x")).into();
+        let names = |only: &[&str]| -> Result<Vec<String>> {
+            let only: Vec<String> = only.iter().map(ToString::to_string).collect();
+            Ok(chosen(stages(), &only)?.into_iter().map(|stage| stage.name).collect())
+        };
+        assert_eq!(names(&[]).unwrap(), ["format", "npm check"]);
+        assert_eq!(names(&["npm check"]).unwrap(), ["npm check"]);
+        let error = names(&["format", "npm"]).unwrap_err().to_string();
+        assert_eq!(error, "no stage `npm`; there are: format, npm check");
     }
 
     #[test]

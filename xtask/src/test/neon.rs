@@ -20,11 +20,6 @@ const PROCESSORS: [(&str, &str); 3] = [
     ("max", "neon-i8mm,neon-dotprod,neon"),
 ];
 
-/// Random cases of each test, and of those of the kernels alone: an emulator is slow, above all
-/// with teams of threads.
-const CASES: &str = "12";
-const KERNEL_CASES: &str = "256";
-
 const EMULATOR: &str = "qemu-aarch64";
 const LINKER: &str = "aarch64-linux-gnu-gcc";
 const SYSTEM_ROOT: &str = "/usr/aarch64-linux-gnu";
@@ -71,21 +66,14 @@ fn test(totals: &mut Totals) -> Result<()> {
     for (processor, levels) in PROCESSORS {
         say(&format!("{processor} as {EMULATOR} plays it: {levels}"));
         let runner = format!("{EMULATOR} -L {SYSTEM_ROOT} -cpu {processor}");
-        for (tests, cases) in [
-            (["--lib", "--tests"].as_slice(), CASES),
-            (["--test", "kernels"].as_slice(), KERNEL_CASES),
-        ] {
-            let mut command = toolchain.cargo("test", TARGET, "std,panic_unwind,test");
-            command
-                .args(["--package", "setun-cpu", "--no-fail-fast"])
-                .args(tests)
-                .env("CARGO_TARGET_DIR", folder(toolchain))
-                .env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER", LINKER)
-                .env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER", &runner)
-                .env("SETUN_EXPECT_LEVELS", levels)
-                .env("PROPTEST_CASES", cases);
-            count(&mut command, totals)?;
-        }
+        let mut command = toolchain.cargo("test", TARGET, "std,panic_unwind,test");
+        command
+            .args(["--package", "setun-cpu", "--no-fail-fast", "--lib", "--tests"])
+            .env("CARGO_TARGET_DIR", folder(toolchain))
+            .env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER", LINKER)
+            .env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER", &runner)
+            .env("SETUN_EXPECT_LEVELS", levels);
+        count(&mut command, totals)?;
     }
     Ok(())
 }

@@ -4,8 +4,8 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use super::neon;
 use super::stage::{Stage, count};
+use super::{memory, neon};
 use crate::browser;
 use crate::demo;
 use crate::metadata::{Platform, is_ours, metadata, packages};
@@ -39,11 +39,12 @@ pub(super) fn all(long: bool) -> Result<Vec<Stage>> {
         Stage::new("documentation", |_| documentation()),
     ];
     if long {
-        stages.push(Stage::new("crates, long", |totals| {
+        stages.push(Stage::new("crates, release", |totals| {
             let mut command = cargo();
             command.args(["test", "--workspace", "--locked", "--no-fail-fast", "--release"]);
-            count(command.args(["--", "--ignored"]), totals)
+            count(command.args(["--", "--include-ignored"]), totals)
         }));
+        stages.extend(memory::stages()?);
     }
     stages.extend(npm_stages("npm", &NPM_CHECKS)?);
     stages.push(kernels());
