@@ -1,6 +1,7 @@
 //! Members that are threads of our own.
 
 use std::{
+    num::NonZero,
     sync::{Arc, mpsc},
     thread::{Builder, JoinHandle, available_parallelism},
 };
@@ -21,7 +22,9 @@ pub(crate) struct Members {
 
 impl Members {
     pub(crate) fn new(count: usize) -> Result<Self, CpuError> {
-        let mut members = Self { rendezvous: Arc::new(Rendezvous::new()), threads: vec![] };
+        let cores = available_parallelism().map_or(usize::MAX, NonZero::get);
+        let rendezvous = Arc::new(Rendezvous::new(count, cores));
+        let mut members = Self { rendezvous, threads: vec![] };
         let (report, reports) = mpsc::channel();
         for member in 1..=count {
             let (rendezvous, report) = (Arc::clone(&members.rendezvous), report.clone());

@@ -19,7 +19,8 @@ pub(crate) struct Members {
 
 impl Members {
     pub(crate) fn new(count: usize) -> Result<Self, CpuError> {
-        Ok(Self { rendezvous: Rendezvous::new(), count })
+        // The page has made as many workers as it has cores for.
+        Ok(Self { rendezvous: Rendezvous::new(count, usize::MAX), count })
     }
 
     pub(crate) fn step(&mut self, lead: impl FnOnce(Option<&Rendezvous>) + Send) {

@@ -6,7 +6,8 @@
 //! a member that has not entered: as jobs hand out their parts by claims, the others do its
 //! share, so a member that the system has put to sleep costs nothing.
 //!
-//! Whoever has nothing to do spins for [`SPIN`] and then sleeps.
+//! Whoever has nothing to do spins for [`SPIN`] and then sleeps. No more members are kept awake
+//! than there are cores for: more would take the cores from those that are inside.
 
 #![expect(unsafe_code, reason = "a job borrows from the leader's stack")]
 
@@ -45,7 +46,12 @@ pub(crate) const MOST_MEMBERS: usize = (INSIDE / ONE_INSIDE) as usize;
 pub(crate) struct Rendezvous {
     state: AtomicU32,
     job: AtomicPtr<&'static Job<'static>>,
+    members: u32,
+    /// Members that have a core each beside the leader's; at least one.
+    useful: u32,
     asleep: AtomicU32,
+    /// Those asleep that have been called.
+    waking: AtomicU32,
     leader_asleep: AtomicBool,
     panicked: AtomicBool,
     lock: Mutex<()>,
@@ -54,11 +60,16 @@ pub(crate) struct Rendezvous {
 }
 
 impl Rendezvous {
-    pub(crate) fn new() -> Self {
+    /// For so many members besides the leader, and so many cores.
+    pub(crate) fn new(members: usize, cores: usize) -> Self {
+        let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         Self {
             state: AtomicU32::new(RESTING),
             job: AtomicPtr::new(std::ptr::null_mut()),
+            members: count(members),
+            useful: count(members.min(cores.saturating_sub(1).max(1))),
             asleep: AtomicU32::new(0),
+            waking: AtomicU32::new(0),
             leader_asleep: AtomicBool::new(false),
             panicked: AtomicBool::new(false),
             lock: Mutex::new(()),
@@ -98,9 +109,7 @@ impl Rendezvous {
         // before `job` goes away.
         let closing = Closing(self);
         self.state.store((state & !JOB) | number | OPEN, Ordering::SeqCst);
-        if self.asleep.load(Ordering::SeqCst) > 0 {
-            self.wake_members();
-        }
+        self.wake_useful();
         job(0);
         drop(closing);
         assert!(!self.panicked.swap(false, Ordering::Relaxed), "a member of the team panicked");
@@ -125,6 +134,20 @@ impl Rendezvous {
         }
     }
 
+    /// Leader: wakes as many members as are missing from those that have a core.
+    fn wake_useful(&self) {
+        let awake = self.awake() + self.waking.load(Ordering::SeqCst);
+        if awake < self.useful {
+            self.waking.fetch_add(self.useful - awake, Ordering::SeqCst);
+            drop(self.lock());
+            (awake..self.useful).for_each(|_| self.work.notify_one());
+        }
+    }
+
+    fn awake(&self) -> u32 {
+        self.members.saturating_sub(self.asleep.load(Ordering::SeqCst))
+    }
+
     /// The word once it shows a job that is open and not the one seen; none to leave.
     fn await_job(&self, seen: Option<u32>, leave_at_rest: bool) -> Option<u32> {
         let mut spin = Spin::new();
@@ -133,10 +156,11 @@ impl Rendezvous {
             if state & OVER != 0 || (leave_at_rest && state & RESTING != 0) {
                 return None;
             }
-            if state & OPEN != 0 && seen != Some(state & JOB) {
+            let crowded = self.awake() > self.useful;
+            if !crowded && state & OPEN != 0 && seen != Some(state & JOB) {
                 return Some(state);
             }
-            if state & RESTING != 0 || !spin.turn() {
+            if crowded || state & RESTING != 0 || !spin.turn() {
                 self.sleep(state & JOB, leave_at_rest);
                 spin = Spin::new();
             }
@@ -156,10 +180,13 @@ impl Rendezvous {
             guard = self.work.wait(guard).unwrap_or_else(PoisonError::into_inner);
         }
         drop(guard);
+        let (set, get) = (Ordering::SeqCst, Ordering::SeqCst);
+        // Nobody called those who saw a job by themselves: then there is nothing to subtract.
+        let _ = self.waking.fetch_update(set, get, |waking| waking.checked_sub(1));
         self.asleep.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// Wakes members that have gone to sleep. A member looks at the word under the lock before
+    /// Wakes all members that have gone to sleep. A member looks at the word under the lock before
     /// it sleeps, so it either sees the change or hears of it.
     pub(crate) fn wake_members(&self) {
         drop(self.lock());
