@@ -54,13 +54,19 @@ fn batch_mates_change_nothing() {
         let texts: Vec<Vec<u32>> =
             ["p33", "r24", "p7", "z7"].map(|p| golden.ids(&format!("{p}.ids"))).to_vec();
         for device in devices() {
-            let options = DeviceOptions { device, threads: Some(2), ..DeviceOptions::default() };
-            let mut runner = runner(model, options);
-            let alone: Vec<Vec<Bits>> =
-                texts.iter().map(|text| bits(&runner.logits(text, text.len()))).collect();
-            for chunk in [1, 3, 5] {
-                let together = interleaved(&mut runner, &texts, chunk);
-                assert!(together == alone, "{model} on {device}, chunks of {chunk}");
+            for (cache, head, chunks) in [
+                (CacheType::F16, HeadType::Auto, [1, 3, 5].as_slice()),
+                (CacheType::F32, HeadType::Stored, &[4]),
+                (CacheType::Int8, HeadType::Int8, &[2]),
+            ] {
+                let options = DeviceOptions { device, threads: Some(2), cache, head };
+                let mut runner = runner(model, options);
+                let alone: Vec<Vec<Bits>> =
+                    texts.iter().map(|text| bits(&runner.logits(text, text.len()))).collect();
+                for &chunk in chunks {
+                    let together = interleaved(&mut runner, &texts, chunk);
+                    assert!(together == alone, "{model}, {options:?}, chunks of {chunk}");
+                }
             }
         }
     }

@@ -5,7 +5,7 @@ mod panels;
 
 pub use kernels::{KERNELS, check_kernel};
 
-use setun_ops::parity::{Case, SUBJECTS, block_on};
+use setun_ops::parity::{Case, SUBJECTS, block_on, check_digests};
 
 use crate::{CpuBackend, CpuOptions, Level, isa::Isa};
 
@@ -86,14 +86,15 @@ fn reports_avx512() -> bool {
     arithmetic && bits && bytes && others && reported!("avx512vl") && reported!("vpclmulqdq")
 }
 
-/// Runs every kernel and every subject of parity with `seeds` seeds each, on all levels of this
+/// Runs the definitions, then every kernel and every subject of parity with `seeds` seeds each, on all levels of this
 /// build and the given numbers of threads.
 ///
 /// # Errors
 ///
 /// The first failure, with what repeats it.
 pub fn check_all(seeds: u64, threads: &[usize]) -> Result<String, String> {
-    let mut checks = 0;
+    check_digests()?;
+    let mut checks = 1;
     for level in Level::ALL.into_iter().filter(|&level| reported(level)) {
         for kernel in KERNELS {
             for seed in 0..seeds {

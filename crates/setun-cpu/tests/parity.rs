@@ -5,7 +5,7 @@ use std::cell::RefCell;
 
 use proptest::prelude::*;
 use setun_cpu::{CpuBackend, CpuOptions, Level, testing::expect_level};
-use setun_ops::parity::{Case, SUBJECTS, block_on};
+use setun_ops::parity::{Case, SUBJECTS, block_on, check_digests};
 
 /// Compares random cases of a subject on all levels and thread counts.
 fn agrees(subject: &str, cases: u32) {
@@ -23,6 +23,14 @@ fn agrees(subject: &str, cases: u32) {
                 });
             }
         });
+    }
+}
+
+/// The other tests compare with the definitions as they run here.
+#[test]
+fn definitions_give_the_same_bits_everywhere() {
+    if let Err(found) = check_digests() {
+        panic!("{found}");
     }
 }
 

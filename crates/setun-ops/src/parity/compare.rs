@@ -174,25 +174,25 @@ impl Case {
 }
 
 /// A case on one backend.
-struct Running<'a, B: Backend> {
+pub(super) struct Running<'a, B: Backend> {
     backend: &'a mut B,
     step: B::Prepared,
     cache: B::Cache,
 }
 
 impl<'a, B: Backend> Running<'a, B> {
-    fn start(case: &Case, backend: &'a mut B) -> Result<Self, OpsError> {
+    pub(super) fn start(case: &Case, backend: &'a mut B) -> Result<Self, OpsError> {
         let weights = case.upload(backend)?;
         let step = backend.prepare(&case.plan, &weights)?;
         let cache = backend.create_cache(case.plan.cache(), case.blocks)?;
         Ok(Self { backend, step, cache })
     }
 
-    fn run(&mut self, inputs: &BatchInputs) -> Result<(), OpsError> {
+    pub(super) fn run(&mut self, inputs: &BatchInputs) -> Result<(), OpsError> {
         self.backend.run(&mut self.step, &mut self.cache, inputs)
     }
 
-    async fn buffer(&mut self, case: &Case, id: BufferId) -> Result<Vec<u8>, OpsError> {
+    pub(super) async fn buffer(&mut self, case: &Case, id: BufferId) -> Result<Vec<u8>, OpsError> {
         let (spec, rows) = (case.plan.buffer(id), case.plan.buffer_rows(id));
         let mut bytes = vec![0; rows * spec.width * spec.kind.element_bytes()];
         self.backend.read(&self.step, id, 0..rows, &mut bytes).await?;
@@ -243,12 +243,12 @@ fn is_nan(bytes: &[u8]) -> bool {
     }
 }
 
-fn floats(bytes: &[u8]) -> impl Iterator<Item = f32> {
+pub(super) fn floats(bytes: &[u8]) -> impl Iterator<Item = f32> {
     let (words, _) = bytes.as_chunks::<4>();
     words.iter().map(|&word| f32::from_ne_bytes(word))
 }
 
-fn ranked(bytes: &[u8]) -> impl Iterator<Item = Ranked> {
+pub(super) fn ranked(bytes: &[u8]) -> impl Iterator<Item = Ranked> {
     let (pairs, _) = bytes.as_chunks::<{ size_of::<Ranked>() }>();
     pairs.iter().map(|pair| bytemuck::pod_read_unaligned(pair))
 }

@@ -9,12 +9,14 @@
 mod attention;
 mod best;
 mod compare;
+mod digest;
 mod linear;
 mod model;
 mod random;
 mod rows;
 
 pub use compare::{Disagreement, block_on};
+pub use digest::{DIGESTS, check_digests};
 pub use random::Random;
 
 use crate::{Backend, BatchInputs, BlockId, OpsError, Plan, Usage, WeightData};

@@ -1,0 +1,112 @@
+//! One number for all that a case computes: what different machines can be compared by.
+
+use super::{
+    Case, SUBJECTS, block_on,
+    compare::{Running, floats, ranked},
+};
+use crate::{OpsError, ScalarBackend, op::BufferId, plan::BufferKind};
+
+/// Seeds of a subject's [`digest`].
+const SEEDS: u64 = 12;
+
+/// The [`digest`] of each of [`SUBJECTS`], as computed on x86-64. They judge no definition: they
+/// tell whether one gives other bits on another architecture or with another compiler. Whoever
+/// changes a definition or the random cases on purpose takes the new ones from the failure.
+pub const DIGESTS: [u64; SUBJECTS.len()] = [
+    0x4862_e8a8_43f3_075a, // embed
+    0xda1b_9e06_9c6a_f2f6, // rms_norm
+    0xade4_342d_a150_a724, // quantize
+    0x2d54_8ed9_2f9c_fe7b, // ternary_matmul
+    0xf237_dc19_2781_74c7, // head_norm
+    0xe37b_085e_7ba7_23bc, // rope_append
+    0xe37b_085e_7ba7_23bc, // attention
+    0xe163_4f58_e6e3_31ab, // gate
+    0x97e9_fc06_5519_2b9a, // head
+    0x3822_e5dc_8c91_a360, // best
+    0xb7bf_44e7_8e30_8730, // model
+];
+
+/// Checks that the definitions compute here what they compute elsewhere.
+///
+/// # Errors
+///
+/// Each digest that is another, in the form of a list to replace [`DIGESTS`].
+pub fn check_digests() -> Result<(), String> {
+    let found: Result<Vec<u64>, OpsError> =
+        SUBJECTS.iter().map(|subject| digest(subject)).collect();
+    let found = found.map_err(|error| error.to_string())?;
+    if found == DIGESTS {
+        return Ok(());
+    }
+    let of = |(index, subject)| {
+        let mark = if found[index] == DIGESTS[index] { "" } else { ", differs" };
+        format!("    {:#018x}, // {subject}{mark}", found[index])
+    };
+    let lines: Vec<String> = SUBJECTS.into_iter().enumerate().map(of).collect();
+    Err(format!("the definitions compute other values than on x86-64:\n{}", lines.join("\n")))
+}
+
+/// A digest of every buffer after every step of some cases, by the definitions. Any NaN counts as
+/// the same.
+fn digest(subject: &str) -> Result<u64, OpsError> {
+    let mut digest = Digest::default();
+    for case in (0..SEEDS).filter_map(|seed| Case::new(subject, seed)) {
+        let mut scalar = ScalarBackend;
+        let mut running = Running::start(&case, &mut scalar)?;
+        for inputs in &case.steps {
+            running.run(inputs)?;
+            for (index, spec) in case.plan.buffers().iter().enumerate() {
+                let bytes = block_on(running.buffer(&case, BufferId(super::to_u32(index))))?;
+                match spec.kind {
+                    BufferKind::F32 => floats(&bytes).for_each(|x| digest.float(x)),
+                    BufferKind::Quantized => digest.bytes(&bytes),
+                    BufferKind::Ranked => ranked(&bytes).for_each(|best| {
+                        digest.bytes(&best.token.to_le_bytes());
+                        digest.float(best.logit);
+                    }),
+                }
+            }
+        }
+    }
+    Ok(digest.0)
+}
+
+/// FNV-1a with 64 bits.
+struct Digest(u64);
+
+impl Default for Digest {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Digest {
+    fn bytes(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+
+    fn float(&mut self, x: f32) {
+        let bits = if x.is_nan() { f32::NAN.to_bits() } else { x.to_bits() };
+        self.bytes(&bits.to_le_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The published values of the function.
+    #[test]
+    fn the_function_is_fnv_1a() {
+        let of = |text: &str| {
+            let mut digest = Digest::default();
+            digest.bytes(text.as_bytes());
+            digest.0
+        };
+        assert_eq!(of(""), 0xcbf2_9ce4_8422_2325);
+        assert_eq!(of("a"), 0xaf63_dc4c_8601_ec8c);
+        assert_eq!(of("foobar"), 0x8594_4171_f739_67e8);
+    }
+}
