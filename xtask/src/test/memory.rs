@@ -14,8 +14,8 @@ use crate::shell::{cargo, find_program, output, program, say, succeeds, target};
 use crate::toolchain::{has_source, rustc, sysroot};
 
 /// Random cases of a test, where one takes an interpreter or an emulator long.
-const MIRI_CASES: &str = "6";
-const VALGRIND_CASES: &str = "12";
+const MIRI_CASES: &str = "4";
+const VALGRIND_CASES: &str = "6";
 const SANITIZER_CASES: &str = "60";
 
 const NO_MIRI: &str =

@@ -72,7 +72,8 @@ pub(crate) fn cases(rows: &[usize]) -> Vec<Case> {
 
 impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, {}, {} rows", self.level, self.shape.name, self.rows)
+        let s = if self.rows == 1 { "" } else { "s" };
+        write!(f, "{}, {}, {} row{s}", self.level, self.shape.name, self.rows)
     }
 }
 
