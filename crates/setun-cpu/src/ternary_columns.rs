@@ -108,7 +108,9 @@ mod tests {
     #[test]
     fn columns_are_those_of_the_matrix() {
         let (random, mut team) = (&mut Random::new(5), Team::new(2).unwrap());
-        for (outputs, columns) in [(1, 1), (5, 130), (130, 5), (300, 257)] {
+        let sizes = [(1, 1), (5, 130), (130, 5), (300, 257)];
+        // An interpreter has no patience for the last.
+        for &(outputs, columns) in &sizes[..if cfg!(miri) { 3 } else { 4 }] {
             let matrix = random.ternary_with(outputs, columns, Scales::Tensor(0.5));
             let turned = TernaryColumns::new(&matrix, &mut team).unwrap();
             for column in 0..columns {

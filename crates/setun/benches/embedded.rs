@@ -141,11 +141,15 @@ impl Alone {
         ops[..=op].iter().for_each(|op| plan.push(op.clone()));
         (0..REPEATS).for_each(|_| plan.push(ops[op].clone()));
 
-        let mut step = self.backend.prepare(&plan.finish()?, &self.weights)?;
+        let (plan, mut inputs) = (plan.finish()?, inputs.clone());
+        if plan.best_limits().is_none() {
+            inputs.best.clear();
+        }
+        let mut step = self.backend.prepare(&plan, &self.weights)?;
         self.backend.time(&mut step);
         let mut times = vec![];
         for _ in 0..STEPS {
-            self.backend.run(&mut step, &mut self.cache, inputs)?;
+            self.backend.run(&mut step, &mut self.cache, &inputs)?;
             let taken = self.backend.times(&step).ok_or("a step that is not timed")?;
             times.extend_from_slice(&taken.ops[op + 1..]);
         }
