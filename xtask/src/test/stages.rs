@@ -41,7 +41,7 @@ pub(super) fn all(long: bool) -> Result<Vec<Stage>> {
         Stage::new("documentation", |_| documentation()),
     ];
     if long {
-        stages.push(Stage::new("crates, release", |totals| {
+        stages.push(Stage::new("crates release", |totals| {
             let mut command = cargo();
             command.args(["test", "--locked", "--no-fail-fast", "--release"]);
             command.args(OPTIMISED.iter().flat_map(|name| ["--package", name]));
