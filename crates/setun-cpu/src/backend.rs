@@ -3,7 +3,6 @@
 use std::{
     ops::Range,
     sync::{Mutex, PoisonError, RwLock},
-    time::Duration,
 };
 
 use setun_ops::{
@@ -15,7 +14,7 @@ use setun_ops::{
 };
 
 use crate::{
-    best::{BestScratch, Screening},
+    best::BestScratch,
     error::CpuError,
     float_mode,
     isa::Isa,
@@ -86,12 +85,6 @@ impl CpuBackend {
         self.team.threads()
     }
 
-    /// What [`Op::Best`] did so far, over all steps.
-    #[must_use]
-    pub fn screening(&self) -> Screening {
-        self.best.screening
-    }
-
     fn each_scratch(
         &mut self,
         mut f: impl FnMut(&mut Scratch) -> Result<(), OpsError>,
@@ -137,6 +130,10 @@ impl Backend for CpuBackend {
         })
     }
 
+    fn bytes_beside(&self, weight: &CpuWeight) -> usize {
+        weight.screen_bytes()
+    }
+
     fn prepare(&mut self, plan: &Plan, weights: &[CpuWeight]) -> Result<CpuStep, OpsError> {
         let step = CpuStep::new(plan, weights)?;
         let size = ScratchSize::of(plan, &step.weights);
@@ -148,7 +145,8 @@ impl Backend for CpuBackend {
         for op in plan.ops() {
             if let Op::Best { table, out, .. } = op {
                 self.team.step(|crew| weights[table.0 as usize].make_screen(crew));
-                self.best.grow(&step.weights, *table, plan.buffer(*out).width)?;
+                let capacity = plan.buffer(*out).width;
+                self.best.grow(&step.weights, *table, plan.wanted(), capacity)?;
             }
         }
         Ok(step)
@@ -196,14 +194,13 @@ impl Backend for CpuBackend {
         if cfg!(target_family = "wasm") {
             return false;
         }
-        let ops = step.plan.ops().len();
-        step.times = Some(Times { ops: vec![Duration::ZERO; ops], jobs: 0, unread: vec![0; ops] });
+        step.times = Some(Times::new(&step.plan));
         true
     }
 
     fn times<'a>(&self, step: &'a CpuStep) -> Option<StepTimes<'a>> {
-        let times = step.times.as_ref()?;
-        Some(StepTimes { ops: &times.ops, jobs: times.jobs, unread: &times.unread })
+        let Times { ops, jobs, unread, nonzero, survivors } = step.times.as_ref()?;
+        Some(StepTimes { ops, jobs: *jobs, unread, nonzero, survivors })
     }
 
     async fn read(

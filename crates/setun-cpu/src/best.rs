@@ -38,21 +38,11 @@ const RUN: usize = 64;
 /// Survivors that a member claims at once.
 const RESCORE_RUN: usize = 32;
 
-/// What [`Op::Best`](setun_ops::Op::Best) did, over all steps of a backend.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Screening {
-    /// Rows whose logits were screened.
-    pub screened_rows: u64,
-    /// Tokens of those rows whose exact logits were computed, the touched ones not counted.
-    pub survivors: u64,
-    /// Rows for which the head ran in full.
-    pub full_rows: u64,
-}
-
 /// Memory for a group of rows. Grown by `prepare`, never by a step.
 #[derive(Debug, Default)]
 pub(crate) struct BestScratch {
-    pub(crate) screening: Screening,
+    /// Of each row of the last step, see [`StepTimes`](setun_ops::backend::StepTimes).
+    pub(crate) survivors: Vec<Option<u32>>,
     planes: Vec<i8>,    // [GROUP, 2, the screen's columns]
     lower: Vec<f32>,    // bounds, [GROUP, vocab]
     upper: Vec<f32>,    // bounds, or all logits, [GROUP, vocab]
@@ -68,14 +58,19 @@ struct State {
 }
 
 impl BestScratch {
-    /// Grows to what a table and a capacity need.
+    /// Grows to what a table, the wanted rows and their capacity need.
     pub(crate) fn grow(
         &mut self,
         weights: &Weights,
         table: WeightId,
+        wanted: usize,
         capacity: usize,
     ) -> Result<(), OpsError> {
         let vocab = weights.dense(table).rows();
+        self.survivors.clear();
+        let bytes = wanted * size_of::<Option<u32>>();
+        let reserved = self.survivors.try_reserve_exact(wanted);
+        reserved.map_err(|_| OpsError::OutOfMemory { what: "scratch memory", bytes })?;
         grow(&mut self.upper, GROUP * vocab)?;
         if let Some(screen) = weights.screen(table) {
             grow(&mut self.lower, GROUP * vocab)?;
@@ -109,6 +104,7 @@ impl<D: ScreenDot> Walk<'_, D> {
             let groups =
                 out.values.chunks_mut(GROUP * capacity).zip(self.inputs.best.chunks(GROUP));
             let mut rows_read = 0;
+            scratch.survivors.clear();
             for (group, (out, requests)) in groups.enumerate() {
                 let first = group * GROUP;
                 let work = Work { first, x, table, requests, capacity };
@@ -121,7 +117,8 @@ impl<D: ScreenDot> Walk<'_, D> {
                 }
                 self.full(&work, scratch, &states);
                 self.rank(&work, scratch, &states, out);
-                scratch.screening.count(requests, &states);
+                let rows = requests.iter().zip(&states);
+                scratch.survivors.extend(rows.map(|(request, state)| state.survivors(request)));
                 let states = states.iter().take(requests.len());
                 rows_read += states
                     .map(|state| state.hidden.map_or(table.rows(), |_| state.tokens))
@@ -276,16 +273,11 @@ struct Work<'a> {
     capacity: usize,
 }
 
-impl Screening {
-    fn count(&mut self, requests: &[BestRequest], states: &[State; GROUP]) {
-        for (request, state) in requests.iter().zip(states) {
-            if state.hidden.is_some() {
-                self.screened_rows += 1;
-                self.survivors += (state.tokens - request.touched.len()) as u64;
-            } else {
-                self.full_rows += 1;
-            }
-        }
+impl State {
+    /// Tokens that survived, the touched ones not counted; none where the head ran in full.
+    fn survivors(&self, request: &BestRequest) -> Option<u32> {
+        self.hidden?;
+        u32::try_from(self.tokens - request.touched.len()).ok()
     }
 }
 

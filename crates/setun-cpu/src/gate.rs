@@ -64,13 +64,22 @@ impl<D: TernaryDot> Walk<'_, D> {
                         }
                     };
                     for (row, (g, u)) in tile_rows.zip(g.iter().zip(&u)) {
-                        gate_row(self.isa.lanes(), activation, g, u, tile.row(row));
+                        let y = tile.row(row);
+                        self.note_open(activation, &g[..y.len()]);
+                        gate_row(self.isa.lanes(), activation, g, u, y);
                     }
                 }
                 let closed = opened[..columns.len()].iter().filter(|&&opened| !opened).count();
                 self.spare(closed * row_bytes(up.matrix.columns()));
             });
         });
+    }
+
+    /// Notes how many gates are open: what is not positive closes one.
+    fn note_open(&self, activation: Activation, gates: &[f32]) {
+        if activation == Activation::ReluSquared {
+            self.note_nonzero(|| gates.len() - gates.iter().filter(|&&g| g <= 0.0).count());
+        }
     }
 
     /// Neighbouring outputs of up to four rows.

@@ -58,7 +58,6 @@ mod x86_64;
 pub mod testing;
 
 pub use backend::{CpuBackend, CpuOptions, MAX_THREADS};
-pub use best::Screening;
 pub use error::CpuError;
 pub use level::Level;
 pub use step::{CpuStep, CpuWeight};

@@ -43,6 +43,8 @@ impl<D: TernaryDot> Walk<'_, D> {
                 let found = quantize_row(simd, values, codes.row(0));
                 scale.row(0)[0] = found.scale;
                 sum.row(0)[0] = found.sum;
+                // Padding is zero.
+                self.note_nonzero(|| codes.row(0).iter().filter(|&&code| code != 0).count());
             });
         });
     }

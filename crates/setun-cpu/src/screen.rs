@@ -102,6 +102,11 @@ impl Screen {
         finite.then_some(Self { columns, codes, rows, largest_norm })
     }
 
+    /// Bytes of memory.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of_val(self.codes.as_slice()) + size_of_val(self.rows.as_slice())
+    }
+
     /// Padded columns: the length of a plane.
     pub(crate) fn columns(&self) -> usize {
         self.columns

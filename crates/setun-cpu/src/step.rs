@@ -38,6 +38,23 @@ pub(crate) struct Times {
     pub(crate) jobs: usize,
     /// Bytes of weights that each op did not read.
     pub(crate) unread: Vec<u64>,
+    /// Codes or gates of each op that are not zero.
+    pub(crate) nonzero: Vec<u64>,
+    /// Of each row of a `best`.
+    pub(crate) survivors: Vec<Option<u32>>,
+}
+
+impl Times {
+    pub(crate) fn new(plan: &Plan) -> Self {
+        let ops = plan.ops().len();
+        Self {
+            ops: vec![Duration::ZERO; ops],
+            jobs: 0,
+            unread: vec![0; ops],
+            nonzero: vec![0; ops],
+            survivors: Vec::with_capacity(plan.wanted()),
+        }
+    }
 }
 
 impl CpuStep {
@@ -138,6 +155,16 @@ impl CpuWeight {
         match &*self.0 {
             Kept::Plain { data, .. } => data.spec(),
             Kept::Columns(matrix) => matrix.spec(),
+        }
+    }
+
+    /// Bytes of the screen, where there is one.
+    pub(crate) fn screen_bytes(&self) -> usize {
+        match &*self.0 {
+            Kept::Plain { screen, .. } => {
+                screen.get().map_or(0, |screen| screen.as_ref().map_or(0, Screen::bytes))
+            }
+            Kept::Columns(_) => 0,
         }
     }
 

@@ -41,7 +41,8 @@ pub(crate) struct Resources<'a> {
 pub(crate) fn walk<D: ScreenDot>(isa: D, resources: Resources<'_>) {
     let Resources { step, cache, inputs, crew, scratch, sums, best } = resources;
     let CpuStep { plan, weights, buffers, times } = step;
-    let walk = Walk { isa, plan, weights, inputs, crew, scratch, sums, unread: AtomicU64::new(0) };
+    let counts = times.is_some().then(Counts::default);
+    let walk = Walk { isa, plan, weights, inputs, crew, scratch, sums, counts };
     for (index, op) in plan.ops().iter().enumerate() {
         let begun = times.is_some().then(Instant::now);
         match op {
@@ -66,9 +67,13 @@ pub(crate) fn walk<D: ScreenDot>(isa: D, resources: Resources<'_>) {
             Op::Head { x, table, out } => walk.head(buffers, *x, *table, *out),
             Op::Best { x, table, out } => walk.best(buffers, best, *x, *table, *out),
         }
-        if let (Some(begun), Some(times)) = (begun, &mut *times) {
+        if let (Some(begun), Some(times), Some(counts)) = (begun, &mut *times, &walk.counts) {
             times.ops[index] = begun.elapsed();
-            times.unread[index] = walk.unread.swap(0, Ordering::Relaxed);
+            times.unread[index] = counts.unread.swap(0, Ordering::Relaxed);
+            times.nonzero[index] = counts.nonzero.swap(0, Ordering::Relaxed);
+            if matches!(op, Op::Best { .. }) {
+                times.survivors.clone_from(&best.survivors);
+            }
         }
     }
     if let Some(times) = times {
@@ -85,14 +90,30 @@ pub(crate) struct Walk<'a, D> {
     pub(crate) crew: &'a Crew<'a>,
     pub(crate) scratch: &'a [Mutex<Scratch>],
     pub(crate) sums: &'a [RwLock<MemberSums>],
-    /// Bytes of weights that the operation under way did not read.
-    unread: AtomicU64,
+    /// Of the operation under way; none where the step is not timed.
+    counts: Option<Counts>,
+}
+
+/// What members of the team count together.
+#[derive(Debug, Default)]
+struct Counts {
+    unread: AtomicU64,  // bytes of weights
+    nonzero: AtomicU64, // codes or gates
 }
 
 impl<D: TernaryDot> Walk<'_, D> {
     /// Notes that weights were not read, as they could not matter.
     pub(crate) fn spare(&self, bytes: usize) {
-        self.unread.fetch_add(bytes as u64, Ordering::Relaxed);
+        if let Some(counts) = &self.counts {
+            counts.unread.fetch_add(bytes as u64, Ordering::Relaxed);
+        }
+    }
+
+    /// Notes codes or gates that are not zero; they are counted only where the step is timed.
+    pub(crate) fn note_nonzero(&self, count: impl FnOnce() -> usize) {
+        if let Some(counts) = &self.counts {
+            counts.nonzero.fetch_add(count() as u64, Ordering::Relaxed);
+        }
     }
 
     /// Rows of this step that a buffer holds.

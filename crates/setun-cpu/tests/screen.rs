@@ -3,7 +3,8 @@
 use half::f16;
 use setun_cpu::{CpuBackend, CpuOptions};
 use setun_ops::{
-    BatchInputs, BlockId, CacheElement, CacheSpec, DenseMatrix, Op, Usage, WeightData, WeightId,
+    Backend, BatchInputs, BlockId, CacheElement, CacheSpec, DenseMatrix, Op, Usage, WeightData,
+    WeightId,
     best::BestRequest,
     dense::DenseValues,
     op::Norm,
@@ -73,6 +74,20 @@ fn case(sigmas: f32, k: usize) -> Case {
     Case { plan: plan.finish().unwrap(), weights, usages, steps: vec![inputs], blocks: 1 }
 }
 
+/// Of each wanted row of a case the tokens that survived, or none where the head ran in full.
+fn survivors(case: &Case, backend: &mut CpuBackend) -> Vec<Option<u32>> {
+    let weights = case.upload(backend).unwrap();
+    let mut step = backend.prepare(&case.plan, &weights).unwrap();
+    assert!(backend.time(&mut step));
+    let mut cache = backend.create_cache(case.plan.cache(), case.blocks).unwrap();
+    let mut survivors = vec![];
+    for inputs in &case.steps {
+        backend.run(&mut step, &mut cache, inputs).unwrap();
+        survivors.extend(backend.times(&step).unwrap().survivors);
+    }
+    survivors
+}
+
 #[test]
 fn few_of_a_gaussian_head_survive() {
     // Without a best one that stands out, some more do.
@@ -82,10 +97,9 @@ fn few_of_a_gaussian_head_survive() {
             let options = CpuOptions { level: None, threads: Some(threads) };
             let Ok(mut backend) = CpuBackend::new(options) else { continue };
             block_on(case.compare(&mut backend)).unwrap();
-            let found = backend.screening();
-            assert_eq!((found.screened_rows, found.full_rows), (1, 0));
-            let survivors = usize::try_from(found.survivors).unwrap();
-            assert!((k..=most).contains(&survivors), "{sigmas} σ, k {k}: {survivors} survive");
+            let [Some(found)] = *survivors(&case, &mut backend) else { panic!("not screened") };
+            let found = usize::try_from(found).unwrap();
+            assert!((k..=most).contains(&found), "{sigmas} σ, k {k}: {found} survive");
         }
     }
 }
@@ -96,11 +110,17 @@ fn cases_of_parity_are_screened() {
     let Ok(mut backend) = CpuBackend::new(CpuOptions { level: None, threads: Some(1) }) else {
         return;
     };
+    let (mut screened, mut full) = (vec![], 0);
     for seed in 0..300 {
         let case = Case::new("best", seed).unwrap();
         block_on(case.compare(&mut backend)).unwrap();
+        let found = survivors(&case, &mut backend);
+        let wanted: usize = case.steps.iter().map(|inputs| inputs.wanted.len()).sum();
+        assert_eq!(found.len(), wanted);
+        full += found.iter().filter(|survivors| survivors.is_none()).count();
+        screened.extend(found.into_iter().flatten());
     }
-    let found = backend.screening();
-    assert!(found.screened_rows > 300 && found.full_rows > 100, "{found:?}");
-    assert!(found.survivors > 10 * found.screened_rows, "{found:?}");
+    assert!(screened.len() > 300 && full > 100, "{} and {full}", screened.len());
+    let all: usize = screened.iter().map(|&survivors| survivors as usize).sum();
+    assert!(all > 10 * screened.len(), "{all} of {}", screened.len());
 }

@@ -30,6 +30,11 @@ pub trait Backend {
     /// Moves one weight in. Called weight by weight, so that a model is never held twice.
     fn upload(&mut self, weight: WeightData, usage: Usage) -> Result<Self::Weight, OpsError>;
 
+    /// Bytes that are kept beside a weight to serve it faster, as a screen beside a table.
+    fn bytes_beside(&self, _weight: &Self::Weight) -> usize {
+        0
+    }
+
     /// Allocates all that `plan` needs; steps allocate nothing. `weights[i]` is
     /// [`WeightId`]`(i)`.
     fn prepare(
@@ -52,7 +57,8 @@ pub trait Backend {
         false
     }
 
-    /// What the last run took; none unless [`time`](Self::time) said that it would be timed.
+    /// What the last run took and counted; none unless [`time`](Self::time) said that it would
+    /// be timed.
     fn times<'a>(&self, _step: &'a Self::Prepared) -> Option<StepTimes<'a>> {
         None
     }
@@ -102,7 +108,7 @@ pub trait Backend {
     ) -> Result<(), OpsError>;
 }
 
-/// What one run of a step took.
+/// What one run of a step took, and what it counted on its way.
 #[derive(Clone, Copy, Debug)]
 pub struct StepTimes<'a> {
     /// Of each op of the plan, in order.
@@ -111,6 +117,12 @@ pub struct StepTimes<'a> {
     pub jobs: usize,
     /// Bytes of its weights that each op did not read, because they could not matter.
     pub unread: &'a [u64],
+    /// Of each op of the plan: codes of a `quantize` that are not zero, or gates of a relu²
+    /// `gate` that are open, over all rows; 0 of other ops.
+    pub nonzero: &'a [u64],
+    /// Of each row of a `best`, the tokens whose exact logits were computed, those
+    /// that the row names not counted; none of a row for which the whole head was read.
+    pub survivors: &'a [Option<u32>],
 }
 
 /// Checks a step against its plan and cache. A backend calls this before it computes, and may
