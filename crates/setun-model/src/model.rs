@@ -18,6 +18,33 @@ pub trait MaybeSend {}
 #[cfg(target_family = "wasm")]
 impl<T: ?Sized> MaybeSend for T {}
 
+/// Bytes of memory that a model keeps from step to step.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemoryUse {
+    /// The weights but for the head.
+    pub body: usize,
+    /// The head's table in the form in which it is kept; where it is tied, the embedding's too.
+    pub head: usize,
+    /// What is kept beside weights so that less of them is read: the head's screen.
+    pub screen: usize,
+    /// The KV cache, as far as it has grown.
+    pub cache: usize,
+}
+
+impl MemoryUse {
+    /// All but the cache.
+    #[must_use]
+    pub fn weights(&self) -> usize {
+        self.body + self.head + self.screen
+    }
+
+    /// All of it.
+    #[must_use]
+    pub fn sum(&self) -> usize {
+        self.weights() + self.cache
+    }
+}
+
 /// Logits for batches of tokens over a paged cache.
 ///
 /// The engine is written against this trait alone, so that a model of another kind (an n-gram
@@ -41,6 +68,9 @@ pub trait Model: MaybeSend {
 
     /// Most rows of a step.
     fn max_rows(&self) -> usize;
+
+    /// What is kept in memory now.
+    fn memory(&self) -> MemoryUse;
 
     /// Runs one step and writes what the wanted rows asked for, in order, to `outputs`. If one
     /// of them wants all logits, all get theirs.

@@ -1,10 +1,14 @@
-//! Where the time of steps goes, op by op.
+//! Where the time of steps goes, op by op, and what steps leave out.
+
+mod density;
 
 use std::time::Duration;
 
 use setun_ops::{BatchInputs, Op, Plan, WeightId, WeightSpec, backend::StepTimes, plan::RowSet};
 
 use crate::layout::{LayerLayout, Layout};
+use density::Counted;
+pub use density::{Density, LayerDensity};
 
 /// Time of steps by operation, summed over all layers and over as many steps as were added.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,6 +21,13 @@ pub struct Profile {
     pub jobs: usize,
     /// The operations, in the order in which they first occur in a plan.
     pub ops: Vec<OpProfile>,
+    /// How much of each layer's feed-forward part was not zero.
+    pub layers: Vec<LayerDensity>,
+    /// Of each row whose best logits were screened, the tokens whose exact logits were computed;
+    /// those that a penalty changes not counted.
+    pub survivors: Vec<u32>,
+    /// Rows whose best logits took the whole head.
+    pub full_heads: usize,
 }
 
 /// Time of one kind of operation.
@@ -57,6 +68,9 @@ impl Profile {
                 None => self.ops.push(op.clone()),
             }
         }
+        density::add(&mut self.layers, &other.layers);
+        self.survivors.extend_from_slice(&other.survivors);
+        self.full_heads += other.full_heads;
     }
 }
 
@@ -65,6 +79,8 @@ impl Profile {
 pub(crate) struct Profiler {
     lines: Vec<OpProfile>, // without times
     ops: Vec<OpReads>,
+    layers: usize,
+    counted: Vec<Counted>,
 }
 
 /// What an op of a plan reads, and the line that it belongs to.
@@ -79,7 +95,8 @@ struct OpReads {
 impl Profiler {
     /// `weight_bytes[i]` is the size of weight `i`.
     pub(crate) fn new(plan: &Plan, layout: &Layout, weight_bytes: &[usize]) -> Self {
-        let mut profiler = Self { lines: vec![], ops: vec![] };
+        let (layers, counted) = (layout.layers.len(), Counted::all(plan, layout));
+        let mut profiler = Self { lines: vec![], ops: vec![], layers, counted };
         for op in plan.ops() {
             let line = profiler.line(op.name(), role(op, layout));
             let rows = op.accesses().1.map_or(RowSet::Batch, |out| plan.buffer(out).rows);
@@ -116,6 +133,14 @@ impl Profiler {
             let bytes = if rows == 0 { 0 } else { op.bytes + rows * op.bytes_per_row };
             line.weight_bytes += (bytes as u64).saturating_sub(*unread);
         }
+        profile.layers.clear();
+        profile.layers.resize(self.layers, LayerDensity::default());
+        for counted in &self.counted {
+            counted.add(times.nonzero, inputs.rows(), &mut profile.layers);
+        }
+        profile.survivors.clear();
+        profile.survivors.extend(times.survivors.iter().flatten());
+        profile.full_heads = times.survivors.len() - profile.survivors.len();
     }
 
     fn line(&mut self, name: &'static str, role: Option<&'static str>) -> usize {

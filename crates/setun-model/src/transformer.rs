@@ -14,7 +14,7 @@ use crate::{
     cache::PagedCache,
     error::ModelError,
     layout::Layout,
-    model::{MaybeSend, Model},
+    model::{MaybeSend, MemoryUse, Model},
     outputs::Outputs,
     plan::{HeadOutput, ModelPlan, model_plan},
     profile::{Profile, Profiler},
@@ -293,6 +293,16 @@ where
 
     fn max_rows(&self) -> usize {
         MAX_ROWS
+    }
+
+    fn memory(&self) -> MemoryUse {
+        let head = self.weight_bytes[self.layout.head.0 as usize];
+        MemoryUse {
+            body: self.weight_bytes.iter().sum::<usize>() - head,
+            head,
+            screen: self.weights.iter().map(|weight| self.backend.bytes_beside(weight)).sum(),
+            cache: self.cache_blocks * self.spec.block_bytes(),
+        }
     }
 
     fn forward<'a>(

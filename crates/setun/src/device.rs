@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 use setun_cpu::{CpuBackend, CpuOptions, Level};
 use setun_model::{Model as Forward, Transformer, TransformerOptions, Weights};
-use setun_ops::{CacheElement, ScalarBackend, screen_dot::screen_bytes};
+use setun_ops::{CacheElement, ScalarBackend};
 
 use crate::{error::Error, model::Model};
 
@@ -156,10 +156,6 @@ pub(crate) fn load_onto(model: Model, options: DeviceOptions) -> Result<LoadedMo
     if head == HeadType::Int8 {
         weights.head_to_int8().map_err(Error::from)?;
     }
-    let mut weight_bytes = weights.bytes();
-    if let (HeadType::Screened, Some(_), Some(table)) = (head, level, weights.float_head()) {
-        weight_bytes += screen_bytes(table.rows(), table.columns());
-    }
     let transformer = TransformerOptions {
         cache_element: options.cache.into(),
         ranked: head == HeadType::Screened,
@@ -168,12 +164,12 @@ pub(crate) fn load_onto(model: Model, options: DeviceOptions) -> Result<LoadedMo
     let Some(level) = level else {
         let model = Transformer::new(ScalarBackend, model.config, weights, transformer)?;
         return Ok(LoadedModel {
+            weight_bytes: model.memory().weights(),
             model: Box::new(model),
             backend: "cpu",
             level: SCALAR,
             threads: 1,
             head,
-            weight_bytes,
         });
     };
     let backend = CpuBackend::new(CpuOptions { level: Some(level), threads: options.threads })
@@ -181,12 +177,12 @@ pub(crate) fn load_onto(model: Model, options: DeviceOptions) -> Result<LoadedMo
     let threads = backend.threads();
     let model = Transformer::new(backend, model.config, weights, transformer)?;
     Ok(LoadedModel {
+        weight_bytes: model.memory().weights(),
         model: Box::new(model),
         backend: "cpu",
         level: level.name(),
         threads,
         head,
-        weight_bytes,
     })
 }
 

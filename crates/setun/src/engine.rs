@@ -7,7 +7,8 @@ use std::{
     sync::Arc,
 };
 
-use futures::channel::mpsc::UnboundedSender;
+use futures::channel::{mpsc::UnboundedSender, oneshot};
+use setun_model::MemoryUse;
 use setun_text::{
     ChatTemplate, CivilTime, Message, RenderOptions, Sampler, SamplerOptions, StopStrings,
     StreamDecoder, Tokenizer,
@@ -196,6 +197,18 @@ impl Engine {
     #[must_use]
     pub fn weight_bytes(&self) -> usize {
         self.shared.weight_bytes
+    }
+
+    /// Bytes of memory that the model keeps now, after the step under way. The cache grows with
+    /// use and never shrinks.
+    ///
+    /// # Errors
+    ///
+    /// If the engine has ended.
+    pub async fn memory(&self) -> Result<MemoryUse, Error> {
+        let (reply, memory) = oneshot::channel();
+        self.commands.unbounded_send(Command::Memory(reply)).map_err(|_| Error::Disposed)?;
+        memory.await.map_err(|_| Error::Disposed)
     }
 
     /// How the head is kept: what [`HeadType::Auto`] came to.

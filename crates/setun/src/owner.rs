@@ -12,7 +12,7 @@ use futures::{
     channel::{mpsc::UnboundedReceiver, oneshot},
     future::LocalBoxFuture,
 };
-use setun_model::{Batch, Model, Outputs, PagedCache, Wants};
+use setun_model::{Batch, MemoryUse, Model, Outputs, PagedCache, Wants};
 use web_time::Instant;
 
 use crate::{
@@ -49,6 +49,8 @@ pub(crate) enum Command {
         /// Nobody need listen.
         reply: oneshot::Sender<Option<EngineProfile>>,
     },
+    /// Tell what is kept in memory. Nobody need listen.
+    Memory(oneshot::Sender<MemoryUse>),
 }
 
 /// Called between steps, so that a host with one thread can do something else.
@@ -128,6 +130,9 @@ impl Owner {
                 self.profile = profiled.then(EngineProfile::default);
                 self.model.set_profiled(profiled);
                 let _ = reply.send(timed);
+            }
+            Command::Memory(reply) => {
+                let _ = reply.send(self.model.memory());
             }
         }
     }

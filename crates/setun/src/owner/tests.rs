@@ -48,6 +48,10 @@ impl<F: FnMut(&PagedCache) -> Result<(), ModelError> + Send> Model for Fake<F> {
         64
     }
 
+    fn memory(&self) -> MemoryUse {
+        MemoryUse::default()
+    }
+
     fn forward<'a>(
         &'a mut self,
         batch: &'a Batch,

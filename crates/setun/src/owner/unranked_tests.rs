@@ -35,6 +35,10 @@ impl Model for Unranked {
         8
     }
 
+    fn memory(&self) -> MemoryUse {
+        MemoryUse::default()
+    }
+
     fn forward<'a>(
         &'a mut self,
         batch: &'a Batch,
