@@ -64,6 +64,20 @@ pub(crate) enum CliError {
         levels: [&'static str; 2],
     },
 
+    /// Two rounds of a bench gave different tokens.
+    #[error(
+        "{what} gave other tokens than the first round: sequence {sequence}, from token {token} on: \
+         please report this, with your processor's name"
+    )]
+    Unsteady {
+        /// The later round.
+        what: &'static str,
+        /// The sequence of the batch.
+        sequence: usize,
+        /// The first token that differs.
+        token: usize,
+    },
+
     /// Whoever read standard output has left. Not a failure.
     #[error("the reader of standard output has left")]
     ClosedPipe,

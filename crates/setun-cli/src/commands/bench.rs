@@ -6,6 +6,7 @@ mod peer;
 mod profile;
 mod report;
 mod round;
+mod survivors;
 
 use std::path::PathBuf;
 
@@ -22,9 +23,11 @@ use crate::{
     source::ModelSource,
     synth::{ShapeName, Synthetic},
 };
+use memory::MemoryReport;
 use peer::Peer;
 use profile::ProfileReport;
 use report::{Report, median, print};
+use round::Round;
 
 /// Tokens that each sequence generates to warm up, after its whole prompt.
 const WARM_UP: usize = 4;
@@ -58,6 +61,11 @@ pub(crate) struct Args {
     /// A random model, made in memory as `setun synth` writes it
     #[arg(long, value_enum)]
     shape: Option<ShapeName>,
+
+    /// Share of the random model's feed-forward gates that is closed, for any token [default:
+    /// half, at random]
+    #[arg(long, value_name = "SHARE", value_parser = args::number(0.0, 1.0), requires = "shape")]
+    closed: Option<f32>,
 
     /// Tokens of a prompt
     #[arg(long, value_name = "N", default_value_t = 128, value_parser = count(MOST_TOKENS))]
@@ -147,7 +155,10 @@ fn measure_device(
     let batches: Vec<_> = args.batch.iter().map(|&batch| to_usize(batch)).collect();
     let contexts = batches.iter().copied().max().unwrap_or(1);
     let source = match args.shape {
-        Some(shape) => ModelSource::Synthetic(Box::new(Synthetic::new(&shape.shape(), 0, None)?)),
+        Some(shape) => {
+            let closed = args.closed.map(f64::from);
+            ModelSource::Synthetic(Box::new(Synthetic::new(&shape.shape(), 0, closed)?))
+        }
         None => ModelSource::find(args.model.as_deref())?,
     };
     let model = source.load()?;
@@ -196,28 +207,23 @@ fn measure(
     step_bytes: u64,
     peers: &mut [Peer],
 ) -> Result<Report, CliError> {
-    let (prompt, generate) = (to_usize(args.prompt), to_usize(args.generate));
-    let repeats = to_usize(args.repeat);
-    let prompts = round::prompts(engine.vocab_size(), prompt, batch);
+    let generate = to_usize(args.generate);
+    let prompts = round::prompts(engine.vocab_size(), to_usize(args.prompt), batch);
     let mut progress = Progress::new();
     progress.show(|| format!("batch {batch}: warming up"));
     round::run(engine, &prompts, generate.min(WARM_UP))?;
-    let (mut prefill, mut decode, mut hash) = (vec![], vec![], String::new());
-    for repeat in 1..=repeats {
-        progress.show(|| format!("batch {batch}: {repeat} of {repeats}"));
-        let round = round::run(engine, &prompts, generate)?;
-        prefill.push(round.prefill_tokens_per_second);
-        decode.extend(round.decode_tokens_per_second);
-        hash = round.tokens_hash();
-        for peer in &mut *peers {
-            peer.measure(engine.threads(), prompt, generate)?;
-        }
-    }
+    let rounds = repeat(args, engine, &prompts, peers, &mut progress)?;
+    let prefill = rounds.iter().map(|round| round.prefill_tokens_per_second).collect();
+    let decode = rounds.iter().filter_map(|round| round.decode_tokens_per_second).collect();
     let (prefill, decode) = (median(prefill).ok_or(Error::Disposed)?, median(decode));
+    let first = rounds.first().ok_or(Error::Disposed)?;
+
     progress.show(|| format!("batch {batch}: profile"));
     let profiled = if args.profile { generate } else { generate.min(PROFILED) };
-    let profile = profile::measure(engine, &prompts, (generate.min(WARM_UP), profiled))?;
-    let read = profile.as_ref().and_then(ProfileReport::weight_bytes_per_token);
+    let profiled = profile::measure(engine, &prompts, (generate.min(WARM_UP), profiled))?;
+    first.check("the round with timed operations", &profiled.tokens)?;
+    let read = profiled.report.as_ref().and_then(ProfileReport::weight_bytes_per_token);
+    let peak_rss_bytes = memory::peak_rss_bytes();
     Ok(Report {
         backend: engine.backend(),
         level: engine.level(),
@@ -225,16 +231,42 @@ fn measure(
         batch,
         shape: engine.model_name().to_owned(),
         head: engine.head_type().name(),
-        repeats,
-        tokens_hash: hash,
+        repeats: rounds.len(),
+        tokens_hash: first.tokens_hash(),
         prefill_tokens_per_second: prefill,
         decode_tokens_per_second: decode,
         weight_bytes_per_token: read.unwrap_or(step_bytes / batch as u64).max(1),
         read_bandwidth_gb_per_second: None,
-        peak_rss_bytes: memory::peak_rss_bytes(),
+        peak_rss_bytes,
+        memory: MemoryReport::new(&pollster::block_on(engine.memory())?, peak_rss_bytes),
+        survivors: profiled.survivors,
         peers: peers.iter_mut().map(|peer| peer.report(prefill, decode)).collect(),
-        profile: profile.filter(|_| args.profile),
+        profile: profiled.report.filter(|_| args.profile),
     })
+}
+
+/// The rounds that are measured, in turn with those of the peers. All give the same tokens.
+fn repeat(
+    args: &Args,
+    engine: &Engine,
+    prompts: &[Vec<u32>],
+    peers: &mut [Peer],
+    progress: &mut Progress,
+) -> Result<Vec<Round>, CliError> {
+    let (prompt, generate) = (to_usize(args.prompt), to_usize(args.generate));
+    let mut rounds: Vec<Round> = vec![];
+    for repeat in 1..=args.repeat {
+        progress.show(|| format!("batch {}: {repeat} of {}", prompts.len(), args.repeat));
+        let round = round::run(engine, prompts, generate)?;
+        if let Some(first) = rounds.first() {
+            first.check("a repeat", &round.tokens)?;
+        }
+        rounds.push(round);
+        for peer in &mut *peers {
+            peer.measure(engine.threads(), prompt, generate)?;
+        }
+    }
+    Ok(rounds)
 }
 
 /// Bytes of weights that a step of one token reads: all matrices and the head (of a screened one

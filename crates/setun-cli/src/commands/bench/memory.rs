@@ -1,4 +1,58 @@
-//! Memory that this process has taken.
+//! Memory that this process has taken, and what for.
+
+use serde::Serialize;
+use setun::forward::MemoryUse;
+
+/// What a model keeps in memory, part by part, beside the most that the process ever had.
+#[derive(Debug, Serialize)]
+pub(super) struct MemoryReport {
+    /// All weights but the head.
+    body_bytes: usize,
+    /// The head in the form in which it is kept.
+    head_bytes: usize,
+    /// What is kept beside the head to read less of it.
+    screen_bytes: usize,
+    /// As far as it has grown.
+    cache_bytes: usize,
+    sum_bytes: usize,
+    /// The peak by the sum. None where the system does not tell the peak.
+    peak_by_sum: Option<f64>,
+}
+
+impl MemoryReport {
+    pub(super) fn new(memory: &MemoryUse, peak: Option<u64>) -> Self {
+        #[expect(clippy::cast_precision_loss, reason = "a ratio for people")]
+        let by_sum = |peak: u64| peak as f64 / memory.sum().max(1) as f64;
+        Self {
+            body_bytes: memory.body,
+            head_bytes: memory.head,
+            screen_bytes: memory.screen,
+            cache_bytes: memory.cache,
+            sum_bytes: memory.sum(),
+            peak_by_sum: peak.map(by_sum),
+        }
+    }
+
+    /// For people.
+    pub(super) fn text(&self) -> String {
+        let parts = [
+            ("body", self.body_bytes),
+            ("head", self.head_bytes),
+            ("screen", self.screen_bytes),
+            ("KV cache", self.cache_bytes),
+        ];
+        let parts = parts.map(|(name, bytes)| format!("{name} {}", megabytes(bytes as u64)));
+        let peak = self.peak_by_sum.map_or(String::new(), |by_sum| {
+            format!("; the peak of the process is {by_sum:.2} times that")
+        });
+        format!("MB: {}, together {}{peak}", parts.join(", "), megabytes(self.sum_bytes as u64))
+    }
+}
+
+/// In 10⁶ bytes.
+pub(super) fn megabytes(bytes: u64) -> String {
+    format!("{}.{}", bytes / 1_000_000, bytes / 100_000 % 10)
+}
 
 /// The most that was ever resident; none where the system does not tell in a file.
 pub(super) fn peak_rss_bytes() -> Option<u64> {
@@ -15,6 +69,16 @@ fn peak_of(status: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_peak_is_set_against_the_sum() {
+        let memory = MemoryUse { body: 500_000, head: 300_000, screen: 150_000, cache: 50_000 };
+        let report = MemoryReport::new(&memory, Some(1_200_000));
+        let expected = "MB: body 0.5, head 0.3, screen 0.1, KV cache 0.0, together 1.0; \
+                        the peak of the process is 1.20 times that";
+        assert_eq!(report.text(), expected);
+        assert_eq!(MemoryReport::new(&memory, None).peak_by_sum, None);
+    }
 
     #[test]
     fn reads_the_line_of_proc_5() {

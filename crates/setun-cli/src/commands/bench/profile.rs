@@ -5,10 +5,10 @@ use std::iter;
 use serde::Serialize;
 use setun::{
     Engine, PhaseProfile,
-    forward::{OpProfile, Profile},
+    forward::{Density, LayerDensity, OpProfile, Profile},
 };
 
-use super::round;
+use super::{round, survivors::Survivors};
 use crate::{error::CliError, output::table};
 
 /// What `--profile` adds to a report.
@@ -35,7 +35,19 @@ struct Phase {
     /// What a step takes beside its operations, in microseconds: the engine, choosing tokens, and
     /// the walk through the plan.
     overhead_us_per_token: f64,
+    /// Gates that are open. None where the activation closes none.
+    gates_open: Option<Spread>,
+    /// Codes that enter `down` and are not zero.
+    down_nonzero: Option<Spread>,
     ops: Vec<Line>,
+}
+
+/// A share, 0 to 1, over the layers.
+#[derive(Debug, PartialEq, Serialize)]
+struct Spread {
+    mean: f64,
+    least: f64,
+    most: f64,
 }
 
 /// One kind of operation, all layers together.
@@ -54,22 +66,34 @@ struct Line {
     weight_gb_per_second: Option<f64>,
 }
 
+/// A round with every operation timed.
+pub(super) struct Profiled {
+    /// Generated tokens, sequence by sequence.
+    pub(super) tokens: Vec<Vec<u32>>,
+    /// None where the device does not time its operations.
+    pub(super) report: Option<ProfileReport>,
+    /// Of decoding. None where no head was screened.
+    pub(super) survivors: Option<Survivors>,
+}
+
 /// Runs a round with every operation timed, after one to warm up. Apart from the rounds that
-/// give the speeds, as timing takes time. None where the device does not time its operations.
+/// give the speeds, as timing takes time.
 pub(super) fn measure(
     engine: &Engine,
     prompts: &[Vec<u32>],
     (warm_up, generate): (usize, usize),
-) -> Result<Option<ProfileReport>, CliError> {
-    for count in [warm_up, generate] {
-        pollster::block_on(engine.start_profile())?;
-        round::run(engine, prompts, count)?;
-    }
+) -> Result<Profiled, CliError> {
+    pollster::block_on(engine.start_profile())?;
+    round::run(engine, prompts, warm_up)?;
+    pollster::block_on(engine.start_profile())?;
+    let tokens = round::run(engine, prompts, generate)?.tokens;
     let profile = pollster::block_on(engine.end_profile())?;
-    Ok(profile.map(|profile| ProfileReport {
+    let survivors = profile.as_ref().and_then(|profile| Survivors::of(&profile.decode.steps));
+    let report = profile.map(|profile| ProfileReport {
         prefill: Phase::of(&profile.prefill),
         decode: Phase::of(&profile.decode),
-    }))
+    });
+    Ok(Profiled { tokens, report, survivors })
 }
 
 /// A level that does not time its operations.
@@ -102,6 +126,8 @@ impl Phase {
             jobs_per_token: to_f64(profile.jobs) / tokens,
             weight_bytes_per_token: bytes / profile.rows as u64,
             overhead_us_per_token: overhead * 1e6 / tokens,
+            gates_open: Spread::of(&profile.layers, |layer| layer.gates),
+            down_nonzero: Spread::of(&profile.layers, |layer| layer.down),
             ops: profile.ops.iter().map(|op| Line::of(op, profile)).collect(),
         })
     }
@@ -121,7 +147,29 @@ impl Phase {
         let rows: Vec<_> = iter::once(title.map(str::to_owned).to_vec())
             .chain(self.ops.iter().map(Line::row))
             .collect();
-        format!("{head}\n{}", table(&rows))
+        let densities =
+            [("open gates", &self.gates_open), ("codes into down not zero", &self.down_nonzero)];
+        let densities =
+            densities.into_iter().filter_map(|(what, spread)| Some(spread.as_ref()?.text(what)));
+        let densities = densities.collect::<Vec<_>>().join("; ");
+        format!("{head}\n{}\n{densities}", table(&rows))
+    }
+}
+
+impl Spread {
+    /// Over the layers of which anything was counted.
+    fn of(layers: &[LayerDensity], part: impl Fn(&LayerDensity) -> Density) -> Option<Self> {
+        let shares: Vec<_> = layers.iter().filter_map(|layer| part(layer).share()).collect();
+        (!shares.is_empty()).then(|| Self {
+            mean: shares.iter().sum::<f64>() / to_f64(shares.len()),
+            least: shares.iter().copied().fold(f64::INFINITY, f64::min),
+            most: shares.iter().copied().fold(0.0, f64::max),
+        })
+    }
+
+    fn text(&self, what: &str) -> String {
+        let [mean, least, most] = [self.mean, self.least, self.most].map(|share| share * 100.0);
+        format!("{what}: {mean:.1} % ({least:.1} to {most:.1} over the layers)")
     }
 }
 
@@ -167,4 +215,22 @@ impl ProfileReport {
 #[expect(clippy::cast_precision_loss, reason = "a count of tokens or steps")]
 fn to_f64(count: usize) -> f64 {
     count as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_spread_is_over_the_layers_that_were_counted() {
+        let layer = |nonzero, all| {
+            let gates = Density { nonzero, all };
+            LayerDensity { gates, ..LayerDensity::default() }
+        };
+        let layers = [layer(1, 4), layer(0, 0), layer(6, 8)];
+        let spread = Spread::of(&layers, |layer| layer.gates).expect("two layers");
+        assert_eq!(spread, Spread { mean: 0.5, least: 0.25, most: 0.75 });
+        assert_eq!(spread.text("open"), "open: 50.0 % (25.0 to 75.0 over the layers)");
+        assert_eq!(Spread::of(&layers, |layer| layer.down), None);
+    }
 }

@@ -4,7 +4,12 @@ use std::iter;
 
 use serde::Serialize;
 
-use super::{peer::PeerReport, profile::ProfileReport};
+use super::{
+    memory::{MemoryReport, megabytes},
+    peer::PeerReport,
+    profile::ProfileReport,
+    survivors::Survivors,
+};
 use crate::{
     error::CliError,
     output::{Output, table},
@@ -34,6 +39,10 @@ pub(super) struct Report {
     pub(super) read_bandwidth_gb_per_second: Option<f64>,
     /// None where the system does not tell.
     pub(super) peak_rss_bytes: Option<u64>,
+    /// What the model keeps in memory.
+    pub(super) memory: MemoryReport,
+    /// Of the rounds in which operations were timed. None where no head was screened.
+    pub(super) survivors: Option<Survivors>,
     /// What other engines reached in the same minutes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) peers: Vec<PeerReport>,
@@ -61,6 +70,8 @@ fn print_level(output: &mut Output, reports: &[Report]) -> Result<(), CliError> 
         .chain(reports.iter().map(Report::row))
         .collect();
     output.line(&format!("{head}\n\n{}", table(&rows)))?;
+    let parts = reports.iter().map(Report::parts);
+    parts.into_iter().try_for_each(|parts| output.line(&parts))?;
     let peers = reports.iter().filter(|report| !report.peers.is_empty());
     peers
         .map(|report| format!("\nbatch {}, ours by theirs\n{}", report.batch, report.peers_table()))
@@ -91,6 +102,13 @@ impl Report {
         table(&title.chain(self.peers.iter().map(row)).collect::<Vec<_>>())
     }
 
+    /// What stands below the table for each batch size.
+    fn parts(&self) -> String {
+        let survivors = self.survivors.as_ref().map(Survivors::text);
+        let parts = [Some(self.memory.text()), survivors].into_iter().flatten();
+        format!("\nbatch {}\n{}", self.batch, parts.collect::<Vec<_>>().join("\n"))
+    }
+
     fn memory_line(&self) -> String {
         let bandwidth = self
             .read_bandwidth_gb_per_second
@@ -102,7 +120,6 @@ impl Report {
     }
 
     fn row(&self) -> Vec<String> {
-        let megabytes = |bytes: u64| format!("{}.{}", bytes / 1_000_000, bytes / 100_000 % 10);
         vec![
             self.batch.to_string(),
             format!("{:.1}", self.prefill_tokens_per_second),

@@ -5,7 +5,7 @@ use std::time::Instant;
 use futures::{StreamExt, stream::select_all};
 use setun::{Engine, Error, Event, GenerateOptions};
 
-use crate::synth::noise;
+use crate::{error::CliError, synth::noise};
 
 /// Seed of the prompts.
 const PROMPT_SEED: u64 = 0;
@@ -51,6 +51,17 @@ pub(super) fn run(engine: &Engine, prompts: &[Vec<u32>], count: usize) -> Result
 }
 
 impl Round {
+    /// Fails unless these tokens are the round's own, or begin them.
+    pub(super) fn check(&self, what: &'static str, tokens: &[Vec<u32>]) -> Result<(), CliError> {
+        for (sequence, (expected, found)) in self.tokens.iter().zip(tokens).enumerate() {
+            if !expected.starts_with(found) {
+                let same = expected.iter().zip(found).take_while(|(a, b)| a == b).count();
+                return Err(CliError::Unsteady { what, sequence, token: same });
+            }
+        }
+        Ok(())
+    }
+
     /// A number for all tokens, in order: FNV-1a of 64 bits over their little-endian bytes, with
     /// each sequence's length before it.
     pub(super) fn tokens_hash(&self) -> String {
@@ -153,6 +164,25 @@ mod tests {
             assert_eq!(again.tokens_hash(), untimed.tokens_hash());
             assert!(again.prefill_tokens_per_second > 0.0);
         }
+    }
+
+    #[test]
+    fn other_tokens_are_told() {
+        let round = Round {
+            tokens: vec![vec![1, 2, 3], vec![4, 5, 6]],
+            prefill_tokens_per_second: 1.0,
+            decode_tokens_per_second: None,
+        };
+        let check = |tokens: [&[u32]; 2]| {
+            let found = round.check("a repeat", &tokens.map(<[u32]>::to_vec));
+            found.map_err(|error| error.to_string())
+        };
+        assert_eq!(check([&[1, 2, 3], &[4, 5, 6]]), Ok(()));
+        assert_eq!(check([&[1, 2], &[4, 5]]), Ok(()), "a shorter round");
+        let error = check([&[1, 2, 3], &[4, 9, 6]]).expect_err("another token");
+        assert!(error.starts_with("a repeat gave other tokens than the first round"), "{error}");
+        assert!(error.contains("sequence 1, from token 1 on"), "{error}");
+        assert!(check([&[1, 2, 3], &[4, 5, 6, 7]]).is_err(), "more than there were");
     }
 
     #[test]
