@@ -34,8 +34,10 @@ pub(crate) enum CliError {
     Input(io::Error),
 
     /// A text that is no UTF-8.
-    #[error("standard input is not UTF-8: byte {offset} starts no character")]
+    #[error("{what} is not UTF-8: byte {offset} starts no character")]
     Encoding {
+        /// Where it came from.
+        what: String,
         /// Bytes before it.
         offset: usize,
     },

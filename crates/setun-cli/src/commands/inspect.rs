@@ -1,25 +1,28 @@
-//! `setun inspect`: what is in a checkpoint, from its headers alone.
+//! `setun inspect`: what is in a checkpoint, from its headers; and what a text leaves open in it.
 
+mod density;
 mod plan;
 mod report;
+
+use std::path::PathBuf;
 
 use setun::{
     checkpoint::{Answer, Reader},
     forward::WeightsBuilder,
 };
 
-use crate::{error::CliError, output::Output, source::ModelSource};
+use crate::{args::DeviceArgs, error::CliError, output::Output, source::ModelSource};
 
 use report::Report;
 
 /// Show a model's configuration and tensors
 ///
-/// Only headers are read. A model that cannot be run is shown as far as it can be read, and
+/// Only headers are read, unless there is a text to run. A model that cannot be run is shown as far as it can be read, and
 /// the exit status is 1.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A .safetensors file, or a folder in Hugging Face's layout
-    model: String,
+    /// A .safetensors file, or a folder in Hugging Face's layout [default: the embedded model]
+    model: Option<String>,
 
     /// Print one JSON object instead
     #[arg(long)]
@@ -28,11 +31,22 @@ pub(crate) struct Args {
     /// Also list the operations of a step of one token, and their buffers
     #[arg(long)]
     plan: bool,
+
+    /// Also run the text of a file, or of standard input (`-`), and tell for each layer the shares
+    /// of open gates and of codes into `down` that are not zero
+    #[arg(long, value_name = "FILE")]
+    text: Option<PathBuf>,
+
+    #[command(flatten)]
+    device: DeviceArgs,
 }
 
 /// See [`Args`].
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
-    let source = ModelSource::find(Some(&args.model))?;
+    if args.text.is_some() {
+        density::check(&args.device)?;
+    }
+    let source = ModelSource::find(args.model.as_deref())?;
     let name = source.name().to_owned();
     let reader = read_headers(source)?;
     let weights = match (reader.config(), reader.tensors()) {
@@ -51,6 +65,10 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
         && let (Some(weights), Some(config)) = (&weights, reader.config())
     {
         report.plan = Some(plan::describe(weights.layout(), config)?);
+    }
+    if let (Some(text), None) = (&args.text, &problem) {
+        let source = ModelSource::find(args.model.as_deref())?;
+        report.densities = Some(density::measure(source, text, &args.device)?);
     }
     let mut output = Output::new();
     if args.json {

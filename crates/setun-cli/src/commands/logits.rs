@@ -20,6 +20,7 @@ use setun::{
 use crate::{
     args::{DeviceArgs, Kv},
     error::CliError,
+    input,
     output::Progress,
     source::ModelSource,
     synth::noise,
@@ -82,14 +83,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     let model = ModelSource::find(Some(&args.model))?.load()?;
     let tokens = match (&args.input.ids, &args.input.text) {
         (Some(ids), _) => ids.clone(),
-        (None, text) => {
-            let tokenizer = model.tokenizer().ok_or_else(|| Error::Missing {
-                model: model.name().to_owned(),
-                what: "tokenizer",
-                expected: "tokenizer.json",
-            })?;
-            tokenizer.encode(text.as_deref().unwrap_or_default(), true)?
-        }
+        (None, text) => input::tokens(&model, text.as_deref().unwrap_or_default())?,
     };
     let threads = args.device.threads();
     let cache = args.kv.into();

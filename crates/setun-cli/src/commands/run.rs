@@ -1,13 +1,13 @@
 //! `setun run`: a prompt in, its continuation out.
 
-use std::io::{self, IsTerminal, Read};
+use std::io::{self, IsTerminal};
 
 use setun::{Done, Event, FinishReason};
 
 use crate::{
     args::GenerateArgs,
     error::CliError,
-    interrupt,
+    input, interrupt,
     output::{Output, tell},
 };
 
@@ -80,10 +80,7 @@ fn read_prompt() -> Result<String, CliError> {
     if io::stdin().is_terminal() {
         tell("Type the prompt, then Ctrl-D at the start of a line.\n");
     }
-    let mut bytes = vec![];
-    io::stdin().read_to_end(&mut bytes).map_err(CliError::Input)?;
-    let mut prompt = String::from_utf8(bytes)
-        .map_err(|error| CliError::Encoding { offset: error.utf8_error().valid_up_to() })?;
+    let mut prompt = input::standard_input()?;
     if prompt.ends_with('\n') {
         prompt.pop();
         if prompt.ends_with('\r') {

@@ -13,7 +13,7 @@ use setun::{
     text::{ChatTemplate, ChatTemplateFiles, HfTokenizer, TextError, Tokenizer},
 };
 
-use super::plan::PlanReport;
+use super::{density::DensityReport, plan::PlanReport};
 use crate::output::table;
 
 /// All that is known of a checkpoint.
@@ -35,6 +35,9 @@ pub(super) struct Report {
     /// The operations of a step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) plan: Option<PlanReport>,
+    /// What a text leaves open.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) densities: Option<DensityReport>,
 }
 
 /// Numbers of parameters. A tied head counts as embedding.
@@ -96,6 +99,7 @@ impl Report {
             warnings,
             problem: None,
             plan: None,
+            densities: None,
         })
     }
 
@@ -130,6 +134,9 @@ impl Report {
         let mut parts = vec![table(&rows), table(&tensors)];
         if let Some(plan) = &self.plan {
             parts.push(plan.text());
+        }
+        if let Some(densities) = &self.densities {
+            parts.push(densities.text());
         }
         if !self.warnings.is_empty() {
             let lines = self.warnings.iter().map(|warning| format!("warning: {warning}"));

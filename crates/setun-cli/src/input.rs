@@ -1,0 +1,46 @@
+//! Texts that commands are given.
+
+use std::{
+    fs::File,
+    io::{self, Read},
+    path::Path,
+};
+
+use setun::{Error, Model};
+
+use crate::error::CliError;
+
+/// Standard input, to its end.
+pub(crate) fn standard_input() -> Result<String, CliError> {
+    let mut bytes = vec![];
+    io::stdin().read_to_end(&mut bytes).map_err(CliError::Input)?;
+    utf8("standard input", bytes)
+}
+
+/// A file, or standard input where it is named `-`.
+pub(crate) fn file(path: &Path) -> Result<String, CliError> {
+    if path == Path::new("-") {
+        return standard_input();
+    }
+    let mut bytes = vec![];
+    let read = File::open(path).and_then(|mut file| file.read_to_end(&mut bytes));
+    read.map_err(|source| Error::Io { path: path.into(), source })?;
+    utf8(&format!("`{}`", path.display()), bytes)
+}
+
+/// Tokens of a text, special ones as the tokenizer's post-processor says.
+pub(crate) fn tokens(model: &Model, text: &str) -> Result<Vec<u32>, CliError> {
+    let tokenizer = model.tokenizer().ok_or_else(|| Error::Missing {
+        model: model.name().to_owned(),
+        what: "tokenizer",
+        expected: "tokenizer.json",
+    })?;
+    Ok(tokenizer.encode(text, true)?)
+}
+
+fn utf8(what: &str, bytes: Vec<u8>) -> Result<String, CliError> {
+    String::from_utf8(bytes).map_err(|error| CliError::Encoding {
+        what: what.to_owned(),
+        offset: error.utf8_error().valid_up_to(),
+    })
+}
