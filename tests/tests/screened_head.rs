@@ -34,15 +34,18 @@ fn outcome(engine: &Engine, prompt: &[u32], options: GenerateOptions) -> Result<
     done.map(|done| done.tokens).map_err(|error| error.to_string())
 }
 
-/// Greedily, with a penalty, and with `top_k`: hundreds of steps each.
-fn sampling(seed: u64) -> [GenerateOptions; 5] {
+/// Greedily, with a penalty, with `top_k`, and with `min_p` alone, the last of which often leaves more
+/// tokens than are ranked: hundreds of steps each.
+fn sampling(seed: u64) -> [GenerateOptions; 7] {
     let options = GenerateOptions::new().max_tokens(250).seed(seed);
     [
         options.clone().temperature(0.0),
         options.clone().temperature(0.0).repetition_penalty(1.2),
         options.clone().temperature(1.1).top_k(40),
         options.clone().temperature(0.8).top_k(20).top_p(0.9).repetition_penalty(0.9),
-        options.temperature(1.0).min_p(0.05), // takes all logits
+        options.clone().temperature(1.0).min_p(0.05),
+        options.clone().temperature(0.7).min_p(0.1).repetition_penalty(1.1),
+        options.temperature(2.0).min_p(0.001),
     ]
 }
 
@@ -123,8 +126,9 @@ proptest! {
     fn any_sampling(
         prompt in prop::collection::vec(0..263_u32, 1..20),
         temperature in prop_oneof![Just(0.0_f32), 0.2_f32..3.0],
-        top_k in 0..60_usize,
-        top_p in 0.5_f32..=1.0,
+        top_k in prop_oneof![Just(0_usize), 0..60_usize],
+        top_p in prop_oneof![Just(1.0_f32), 0.5_f32..=1.0],
+        min_p in prop_oneof![Just(0.0_f32), 0.001_f32..=1.0],
         penalty in prop_oneof![Just(1.0_f32), 0.5_f32..2.0],
         seed: u32,
     ) {
@@ -135,6 +139,7 @@ proptest! {
             .temperature(temperature)
             .top_k(top_k)
             .top_p(top_p)
+            .min_p(min_p)
             .repetition_penalty(penalty)
             .seed(u64::from(seed))
             .max_tokens(30);

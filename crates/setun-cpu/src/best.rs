@@ -257,6 +257,7 @@ impl<D: ScreenDot> Walk<'_, D> {
                     *out = Ranked { token, logit };
                 }
                 Best::of(best, candidates);
+                cut(request, best);
             } else {
                 rank_all(request, &scratch.upper[row * vocab..][..vocab], out.row(0));
             }
@@ -293,7 +294,8 @@ fn survivors(
     tokens[..touched].copy_from_slice(&request.touched);
     let (_, best) = start(request, out);
     Best::of(best, untouched(request, lower));
-    let threshold = best[request.k - 1].logit;
+    // Nothing that is asked for lies below either: lower bounds tell less than their logits.
+    let threshold = best[request.k - 1].logit.max(request.least(best[0].logit));
     let mut count = touched;
     for (token, _) in untouched(request, upper).filter(|&(_, upper)| upper >= threshold) {
         if count == touched + MOST_SURVIVORS {
@@ -315,6 +317,14 @@ fn rank_all(request: &BestRequest, logits: &[f32], out: &mut [Ranked]) {
         *out = Ranked { token, logit: logits[token as usize] };
     }
     Best::of(best, untouched(request, logits));
+    cut(request, best);
+}
+
+/// Leaves those of the `k` best that lie as near to the first as was asked for.
+fn cut(request: &BestRequest, best: &mut [Ranked]) {
+    let least = request.least(best[0].logit);
+    let kept = best.partition_point(|ranked| ranked.logit >= least);
+    best[kept..].fill(Ranked::PADDING);
 }
 
 /// An empty row: the places of the touched tokens and those of the best others.

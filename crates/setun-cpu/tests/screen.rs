@@ -39,7 +39,7 @@ fn gaussian(sigmas: f32) -> (Vec<f32>, Vec<f32>) {
 }
 
 /// A plan of one row, its norm, and the best op.
-fn case(sigmas: f32, k: usize) -> Case {
+fn case(sigmas: f32, k: usize, within: Option<f32>) -> Case {
     let (table, x) = gaussian(sigmas);
     let table = DenseValues::F16(table.into_iter().map(f16::from_f32).collect());
     let weights = vec![
@@ -68,7 +68,7 @@ fn case(sigmas: f32, k: usize) -> Case {
         slots: vec![0],
         block_tables: vec![vec![BlockId(0)]],
         wanted: vec![0],
-        best: vec![BestRequest { k, touched: vec![3, 77] }],
+        best: vec![BestRequest { k, within, touched: vec![3, 77] }],
     };
     let usages = vec![Usage::General; weights.len()];
     Case { plan: plan.finish().unwrap(), weights, usages, steps: vec![inputs], blocks: 1 }
@@ -91,15 +91,23 @@ fn survivors(case: &Case, backend: &mut CpuBackend) -> Vec<Option<u32>> {
 #[test]
 fn few_of_a_gaussian_head_survive() {
     // Without a best one that stands out, some more do.
-    for (sigmas, k, most) in [(4.5, 1, 100), (7.0, 1, 1), (4.5, 40, 1500)] {
-        let case = case(sigmas, k);
+    let deviation = gaussian(4.5).1.iter().map(|x| x * x).sum::<f32>().sqrt();
+    for (sigmas, k, within, most) in [
+        (4.5, 1, None, 100),
+        (7.0, 1, None, 1),
+        (4.5, 40, None, 1500),
+        (7.0, 64, Some(0.5 * deviation), 1),
+        (4.5, 64, Some(0.5 * deviation), 400),
+    ] {
+        let case = case(sigmas, k, within);
         for threads in [1, 2] {
             let options = CpuOptions { level: None, threads: Some(threads) };
             let Ok(mut backend) = CpuBackend::new(options) else { continue };
             block_on(case.compare(&mut backend)).unwrap();
             let [Some(found)] = *survivors(&case, &mut backend) else { panic!("not screened") };
             let found = usize::try_from(found).unwrap();
-            assert!((k..=most).contains(&found), "{sigmas} σ, k {k}: {found} survive");
+            let least = if within.is_some() { 1 } else { k };
+            assert!((least..=most).contains(&found), "{sigmas} σ, k {k}: {found} survive");
         }
     }
 }

@@ -5,7 +5,7 @@ use setun_ops::best::BestRequest;
 use crate::cache::SequenceId;
 
 /// What a step is to tell of a row.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub enum Wants {
     /// Nothing: the row only enters the cache.
     #[default]
@@ -17,7 +17,7 @@ pub enum Wants {
 }
 
 /// One token of a step.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct BatchRow {
     /// The token.
     pub token: u32,
@@ -31,7 +31,7 @@ pub struct BatchRow {
 
 /// The rows of one step. Prefill, decode, ragged and continuous batches, forks and
 /// speculation are all this. Rows of one sequence stand in ascending order of position.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Batch {
     /// The rows.
     pub rows: Vec<BatchRow>,

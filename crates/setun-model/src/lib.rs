@@ -17,6 +17,7 @@ pub mod outputs;
 pub mod plan;
 pub mod profile;
 pub mod rope;
+mod step_inputs;
 pub mod transformer;
 pub mod weights;
 

@@ -1,6 +1,6 @@
 //! A decoder of any family on any backend.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use futures::future::{FutureExt, LocalBoxFuture};
 use setun_checkpoint::ModelConfig;
@@ -18,6 +18,7 @@ use crate::{
     outputs::Outputs,
     plan::{HeadOutput, ModelPlan, model_plan},
     profile::{Profile, Profiler},
+    step_inputs::StepInputs,
     weights::Weights,
 };
 
@@ -67,6 +68,7 @@ pub struct Transformer<B: Backend> {
     cache_blocks: usize,
     ranked: bool,
     steps: BTreeMap<Key, Step<B>>,
+    inputs: StepInputs,
     clock: u64,               // of steps
     profile: Option<Profile>, // of the last step, where steps are timed
 }
@@ -128,6 +130,7 @@ impl<B: Backend> Transformer<B> {
             cache_blocks: 0,
             ranked: options.ranked,
             steps: BTreeMap::new(),
+            inputs: StepInputs::default(),
             clock: 0,
             profile: None,
         };
@@ -179,9 +182,10 @@ impl<B: Backend> Transformer<B> {
         reads: &[(BufferId, usize)], // buffer and rows
     ) -> Result<Vec<Vec<u8>>, ModelError> {
         let mut prepared = self.backend.prepare(plan, &self.weights)?;
-        let mut inputs = self.start(batch, cache)?;
+        self.start(batch, cache)?;
+        let inputs = &mut self.inputs.inputs;
         inputs.best.clear(); // the plan gives all logits
-        self.backend.run(&mut prepared, &mut self.cache, &inputs)?;
+        self.backend.run(&mut prepared, &mut self.cache, inputs)?;
         let mut results = vec![];
         for &(buffer, rows) in reads {
             let spec = plan.buffer(buffer);
@@ -206,9 +210,9 @@ impl<B: Backend> Transformer<B> {
         Ok(Step { prepared, output, used: self.clock, profiler })
     }
 
-    /// Checks the batch, grows the cache and makes pending copies.
-    fn start(&mut self, batch: &Batch, cache: &mut PagedCache) -> Result<BatchInputs, ModelError> {
-        let inputs = batch_inputs(batch, cache)?;
+    /// Checks the batch, makes its inputs, grows the cache and makes pending copies.
+    fn start(&mut self, batch: &Batch, cache: &mut PagedCache) -> Result<(), ModelError> {
+        self.inputs.fill(batch, cache)?;
         let blocks = cache.high_water_blocks();
         if blocks > self.cache_blocks {
             let roomy = blocks.max(self.cache_blocks + self.cache_blocks / 2).max(GROWTH);
@@ -223,7 +227,7 @@ impl<B: Backend> Transformer<B> {
             self.backend.copy_blocks(&mut self.cache, cache.copies())?;
             cache.copies_made();
         }
-        Ok(inputs)
+        Ok(())
     }
 
     async fn step(
@@ -232,7 +236,8 @@ impl<B: Backend> Transformer<B> {
         cache: &mut PagedCache,
         outputs: &mut Outputs,
     ) -> Result<(), ModelError> {
-        let mut inputs = self.start(batch, cache)?;
+        self.start(batch, cache)?;
+        let inputs = &mut self.inputs.inputs;
         let wanted = inputs.wanted.len();
         let head = if self.ranked && inputs.best.len() == wanted {
             let tokens = inputs.best.iter().map(BestRequest::tokens).max().unwrap_or(0);
@@ -247,13 +252,14 @@ impl<B: Backend> Transformer<B> {
             None => self.prepare(key)?,
         };
         let step = self.steps.entry(key).or_insert(step);
+        let inputs = &self.inputs.inputs;
         self.clock += 1;
         step.used = self.clock;
-        self.backend.run(&mut step.prepared, &mut self.cache, &inputs)?;
+        self.backend.run(&mut step.prepared, &mut self.cache, inputs)?;
         if let (Some(profile), Some(profiler)) = (&mut self.profile, &step.profiler)
             && let Some(times) = self.backend.times(&step.prepared)
         {
-            profiler.write(times, &inputs, profile);
+            profiler.write(times, inputs, profile);
         }
         let out: &mut [u8] = match head {
             HeadOutput::Logits => {
@@ -330,48 +336,4 @@ where
 /// share a plan and its buffers.
 fn bucket(rows: usize) -> usize {
     rows.max(1).next_power_of_two()
-}
-
-/// The inputs of a step, with the requests of those rows that make one.
-fn batch_inputs(batch: &Batch, cache: &PagedCache) -> Result<BatchInputs, ModelError> {
-    let found = batch.rows.len();
-    if found > MAX_ROWS {
-        return Err(ModelError::Rows { found, limit: MAX_ROWS });
-    }
-    let mut inputs = BatchInputs::default();
-    let mut slots = HashMap::new();
-    for (index, row) in batch.rows.iter().enumerate() {
-        let len = cache.len(row.sequence)?;
-        if row.position >= len {
-            return Err(ModelError::Position { row: index, position: row.position, len });
-        }
-        let block = cache.blocks(row.sequence)?[row.position / cache.block_positions()];
-        if cache.is_shared(block) {
-            return Err(ModelError::SharedBlock { row: index, position: row.position });
-        }
-        let slot = match slots.get(&row.sequence) {
-            Some(&(slot, last)) if row.position > last => slot,
-            Some(_) => return Err(ModelError::RowOrder { row: index }),
-            None => {
-                inputs.block_tables.push(cache.blocks(row.sequence)?.to_vec());
-                inputs.block_tables.len() - 1
-            }
-        };
-        slots.insert(row.sequence, (slot, row.position));
-        inputs.tokens.push(row.token);
-        inputs.positions.push(narrow("position", row.position)?);
-        inputs.slots.push(narrow("slot", slot)?);
-        if row.wants != Wants::Nothing {
-            inputs.wanted.push(narrow("row", index)?);
-        }
-        if let Wants::Best(request) = &row.wants {
-            inputs.best.push(request.clone());
-        }
-    }
-    Ok(inputs)
-}
-
-fn narrow(what: &'static str, found: usize) -> Result<u32, ModelError> {
-    let expected = u32::MAX as usize;
-    u32::try_from(found).map_err(|_| OpsError::Inputs { what, expected, found }.into())
 }

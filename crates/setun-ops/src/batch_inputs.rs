@@ -7,7 +7,7 @@ use crate::{best::BestRequest, cache::BlockId, error::OpsError};
 /// Rows of one slot stand in ascending order of position; a row sees the positions up to its
 /// own, those appended by earlier rows of the same step included. No two rows write to the same
 /// place of the cache.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct BatchInputs {
     /// Token of each row, `[rows]`.
     pub tokens: Vec<u32>,
@@ -68,7 +68,7 @@ impl BatchInputs {
             return equal("requests of a plan without `best`", self.best.len(), 0);
         };
         equal("requests", self.best.len(), self.wanted.len())?;
-        for BestRequest { k, touched } in &self.best {
+        for BestRequest { k, within, touched } in &self.best {
             bound("touched tokens of a request", touched.len(), vocab)?;
             for pair in touched.windows(2) {
                 bound("touched token (ascending)", pair[0] as usize, pair[1] as usize)?;
@@ -78,6 +78,9 @@ impl BatchInputs {
             if *k == 0 || *k > most {
                 let what = "tokens beside the touched ones (at least 1)";
                 return Err(OpsError::Inputs { what, expected: most, found: *k });
+            }
+            if let Some(found) = within.filter(|within| within.is_nan() || *within < 0.0) {
+                return Err(OpsError::Within { found });
             }
         }
         Ok(())

@@ -1,8 +1,9 @@
 //! `best`: the exact logits of the best tokens, and of some that are asked for by id.
 //!
 //! A row asks for the logits of its `touched` tokens and for the `k` best of all others, by
-//! (logit descending, id ascending), −0 and 0 being equal. Logits are those of
-//! [`head`](crate::head). A row of the result is
+//! (logit descending, id ascending), −0 and 0 being equal; with `within`, for fewer where the
+//! logit lies below `best − within`, `best` being that of the best of those others. Logits are
+//! those of [`head`](crate::head), the difference is one of `f32`. A row of the result is
 //!
 //! ```text
 //! touched, in their order | the k best others, best first | padding up to the capacity
@@ -50,10 +51,12 @@ impl Default for Ranked {
 }
 
 /// What a row asks for.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct BestRequest {
     /// How many of the tokens that are not touched; at least 1.
     pub k: usize,
+    /// How far below the best of them the others may lie; 0 or more.
+    pub within: Option<f32>,
     /// Ids whose logits are wanted in any case, ascending.
     pub touched: Vec<u32>,
 }
@@ -63,6 +66,13 @@ impl BestRequest {
     #[must_use]
     pub fn tokens(&self) -> usize {
         self.touched.len() + self.k
+    }
+
+    /// The least logit that is asked for, where the best of the tokens that are not touched has
+    /// this one.
+    #[must_use]
+    pub fn least(&self, best: f32) -> f32 {
+        self.within.map_or(f32::NEG_INFINITY, |within| best - within)
     }
 }
 
@@ -94,7 +104,9 @@ pub fn best_row(table: &DenseMatrix, x: &[f32], request: &BestRequest, out: &mut
     all.retain(|ranked| request.touched.binary_search(&ranked.token).is_err());
     // Stable, so that equal logits stay in the order of their ids; −0 becomes 0 to be compared.
     all.sort_by(|a, b| (b.logit + 0.0).total_cmp(&(a.logit + 0.0)));
-    best[..request.k].copy_from_slice(&all[..request.k]);
+    let least = request.least(all[0].logit);
+    let asked = all.iter().take(request.k).filter(|ranked| ranked.logit >= least);
+    best.iter_mut().zip(asked).for_each(|(out, ranked)| *out = *ranked);
 }
 
 #[cfg(test)]
@@ -103,10 +115,14 @@ mod tests {
     use crate::dense::DenseValues;
 
     fn ranked(logits: &[f32], k: usize, touched: &[u32]) -> Vec<Ranked> {
+        ranked_within(logits, &BestRequest { k, within: None, touched: touched.to_vec() })
+    }
+
+    fn ranked_within(logits: &[f32], request: &BestRequest) -> Vec<Ranked> {
         let table =
             DenseMatrix::new(logits.len(), 1, DenseValues::F32(logits.to_vec())).expect("a table");
         let mut out = vec![Ranked { token: 7, logit: 7.0 }; 5];
-        best_row(&table, &[1.0], &BestRequest { k, touched: touched.to_vec() }, &mut out);
+        best_row(&table, &[1.0], request, &mut out);
         out
     }
 
@@ -119,6 +135,22 @@ mod tests {
         let found = ranked(&[0.5, 3.0, -1.0, 3.0, 9.0], 2, &[2, 4]);
         let expected = [pair(2, -1.0), pair(4, 9.0), pair(1, 3.0), pair(3, 3.0), Ranked::PADDING];
         assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn others_may_lie_so_far_below_the_best_of_them() {
+        let found = |within, touched: Vec<u32>| {
+            let request = BestRequest { k: 3, within: Some(within), touched };
+            let found = ranked_within(&[0.5, 3.0, 1.0, 9.0, -2.0], &request);
+            found.into_iter().filter(|found| found.is_token()).collect::<Vec<_>>()
+        };
+        assert_eq!(found(0.0, vec![]), [pair(3, 9.0)]);
+        assert_eq!(found(6.0, vec![]), [pair(3, 9.0), pair(1, 3.0)], "the bound belongs to it");
+        assert_eq!(found(100.0, vec![]), [pair(3, 9.0), pair(1, 3.0), pair(2, 1.0)], "k at most");
+        let expected = [pair(3, 9.0), pair(4, -2.0), pair(1, 3.0), pair(2, 1.0)];
+        let [first, second, ..] = expected;
+        assert_eq!(found(2.0, vec![3, 4]), expected, "touched ones do not count");
+        assert_eq!(found(1.5, vec![3, 4]), [first, second, pair(1, 3.0)]);
     }
 
     #[test]

@@ -107,6 +107,13 @@ pub enum OpsError {
         found: usize,
     },
 
+    /// A request for the best tokens says in no sensible way how near to the best they lie.
+    #[error("inputs of a step: tokens within {found} of the best: expected 0 or more")]
+    Within {
+        /// What was given.
+        found: f32,
+    },
+
     /// A step runs over a cache of another shape than its plan's.
     #[error("the cache is {found:?}, the plan is for {expected:?}")]
     Cache {

@@ -10,7 +10,7 @@
 
 use std::borrow::Cow;
 
-use crate::survivors::{Ranked, drop_below, keep_top_k, keep_top_p};
+use crate::survivors::{MARGIN, Ranked, drop_below, keep_top_k, keep_top_p, least_logit};
 use crate::{Draw, SamplerOptions, TextError};
 
 /// Chooses tokens by fixed options. It has no state: equal arguments, equal choice.
@@ -28,7 +28,7 @@ pub struct Choice {
 }
 
 /// The logits that a choice needs.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Needs {
     /// Those of all tokens.
@@ -37,6 +37,8 @@ pub enum Needs {
     Best {
         /// How many of the tokens that are not touched.
         k: usize,
+        /// How far below the best of these the others may lie, where not all `k` are needed.
+        within: Option<f32>,
         /// The ids that the repetition penalty changes, ascending.
         touched: Vec<u32>,
     },
@@ -44,6 +46,9 @@ pub enum Needs {
 
 /// Tokens beyond `top_k` that are asked for, because some may tie with the last of them.
 const SPARE: usize = 8;
+
+/// Tokens that are asked for where `min_p` alone filters: more than it usually leaves.
+const MIN_P_TOKENS: usize = 64;
 
 /// Ranked logits are asked for up to this part of the vocabulary: it must be worth it.
 const RANKED_SHARE: usize = 4;
@@ -83,15 +88,16 @@ impl Sampler {
     #[must_use]
     pub fn needs(&self, history: &[u32], vocabulary: usize) -> Needs {
         let SamplerOptions { temperature, top_k, .. } = self.options;
-        let k = match top_k {
-            _ if temperature == 0.0 => 1,
+        let (k, within) = match top_k {
+            _ if temperature == 0.0 => (1, None),
+            0 if self.is_min_p_alone() => (MIN_P_TOKENS, self.within()),
             0 => return Needs::All,
-            top_k => top_k.saturating_add(SPARE),
+            top_k => (top_k.saturating_add(SPARE), None),
         };
         let touched = self.touched(history);
         let is_known = touched.last().is_none_or(|&token| (token as usize) < vocabulary);
         if is_known && touched.len().saturating_add(k) <= vocabulary / RANKED_SHARE {
-            Needs::Best { k, touched }
+            Needs::Best { k, within, touched }
         } else {
             Needs::All
         }
@@ -99,11 +105,12 @@ impl Sampler {
 
     /// The choice that [`sample`](Self::sample) makes of all logits, from those that
     /// [`needs`](Self::needs) asked for. None where they do not tell it, because none were
-    /// given or more tokens tie at the cut of `top_k` than were asked for; then all logits are
-    /// needed.
+    /// given, more tokens tie at the cut of `top_k` than were asked for or `min_p` alone leaves
+    /// more; then all logits are needed.
     ///
     /// `ranked` holds (id, logit): first the touched tokens, ascending by id, then the `k` best
-    /// others, best first and ties by the lower id. No logit of any other token may exceed a
+    /// others, best first and ties by the lower id, without those that lie farther below the
+    /// best of them, in `f32`, than was asked for. No logit of any other token may exceed a
     /// magnitude of 2^64.
     pub fn sample_ranked(
         &self,
@@ -121,11 +128,44 @@ impl Sampler {
         if self.options.temperature == 0.0 {
             return Ok(tokens.into_iter().min().map(|best| Choice { token: best.token() }));
         }
-        keep_top_k(&mut tokens, self.options.top_k);
-        if tokens.contains(&last) {
-            return Ok(None);
-        }
-        pick(&self.weigh(tokens)?, draw).map(Some)
+        let tells = if self.is_min_p_alone() {
+            let unseen = self.most_unseen(&ranked[touched.len().min(ranked.len())..]);
+            let best = tokens.iter().min().map_or(last.logit(), |best| best.logit());
+            f64::from(unseen) < least_logit(best, self.options.min_p)
+        } else {
+            keep_top_k(&mut tokens, self.options.top_k);
+            !tokens.contains(&last)
+        };
+        if tells { pick(&self.weigh(tokens)?, draw).map(Some) } else { Ok(None) }
+    }
+
+    /// Whether `min_p` is the one filter.
+    fn is_min_p_alone(&self) -> bool {
+        let SamplerOptions { top_k, top_p, min_p, .. } = self.options;
+        top_k == 0 && top_p == 1.0 && min_p > 0.0
+    }
+
+    /// What lies farther than this below the best logit has no chance by `min_p`, with some to
+    /// spare. None where that is no number.
+    #[expect(clippy::cast_possible_truncation, reason = "an infinity is refused")]
+    fn within(&self) -> Option<f32> {
+        let SamplerOptions { temperature, min_p, .. } = self.options;
+        let tempered = 2.0 * MARGIN - libm::log(f64::from(min_p));
+        let within = (f64::from(temperature) * tempered) as f32;
+        within.is_finite().then_some(within)
+    }
+
+    /// No token that is not listed has a higher logit than this, after the temperature. `others`
+    /// are the listed ones that are not touched: the last of them is the best that is known of
+    /// the rest, unless there are fewer than were asked for.
+    fn most_unseen(&self, others: &[(u32, f32)]) -> f32 {
+        let [(_, best), ..] = *others else { return f32::INFINITY };
+        let last = others.last().map_or(best, |&(_, logit)| logit);
+        let most = match self.within() {
+            Some(within) if others.len() < MIN_P_TOKENS => best - within,
+            _ => last,
+        };
+        most / self.options.temperature
     }
 
     /// Every token that [`sample`](Self::sample) could return and its probability, the best

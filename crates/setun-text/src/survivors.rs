@@ -43,13 +43,20 @@ pub(crate) fn keep_top_k(tokens: &mut Vec<Ranked>, count: usize) {
     tokens.retain(|token| token.rank() <= last);
 }
 
+/// Far more than the rounding of a logarithm.
+pub(crate) const MARGIN: f64 = 0.01;
+
 /// Drops tokens that are sure to have less than `share` of the best one's weight, so that
 /// fewer are sorted. Some that have less may stay.
 pub(crate) fn drop_below(tokens: &mut Vec<Ranked>, share: f32) {
     let Some(best) = tokens.iter().min().filter(|_| share > 0.0) else { return };
-    let margin = 0.01; // Far more than the rounding of a logarithm.
-    let least = f64::from(best.logit()) + libm::log(f64::from(share)) - margin;
+    let least = least_logit(best.logit(), share);
     tokens.retain(|token| f64::from(token.logit()) >= least);
+}
+
+/// A logit below this is sure to have less than `share` of the weight of the best one.
+pub(crate) fn least_logit(best: f32, share: f32) -> f64 {
+    f64::from(best) + libm::log(f64::from(share)) - MARGIN
 }
 
 /// Leaves tokens as long as those before them have less than `share` of the whole weight.

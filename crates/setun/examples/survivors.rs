@@ -20,7 +20,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = env::args().skip(1);
     let path = arguments.next();
     let steps = arguments.next().map_or(Ok(128), |steps| steps.parse())?;
-    for k in [1, 48, 256] {
+    for k in [1, 48] {
         let model = match &path {
             Some(path) => Model::open(path)?,
             #[cfg(feature = "embedded-model")]
@@ -48,7 +48,7 @@ fn report(model: Model, k: usize, steps: usize) -> Result<(), Box<dyn Error>> {
         for position in 0..steps.min(model.context_length()) {
             cache.extend(sequence, 1)?;
             let mut batch = Batch::default();
-            let request = BestRequest { k, touched: vec![] };
+            let request = BestRequest { k, within: None, touched: vec![] };
             batch.push_run(sequence, position, &[token], Wants::Best(request));
             pollster::block_on(model.forward(&batch, &mut cache, &mut outputs))?;
             all.add(model.profile().ok_or("a level that does not count")?);

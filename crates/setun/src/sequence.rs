@@ -13,6 +13,10 @@ use crate::{
     stream::Queue,
 };
 
+/// Where the best logits do not tell the next token, so many tokens take all logits: where that
+/// happens once it may happen often, and a row that is run twice costs more than a whole head.
+const ALL_LOGITS: usize = 16;
+
 /// A request that has passed all checks.
 #[derive(Debug)]
 pub(crate) struct Request {
@@ -51,7 +55,7 @@ pub(crate) struct Sequence {
     pub(crate) id: SequenceId,
     tokens: Vec<u32>, // prompt and generated
     cached: usize,    // tokens whose keys and values are in the cache
-    wants_all: bool,  // the best logits did not tell the next token
+    all_until: usize, // so many generated tokens take all logits
     first_token: Option<Instant>,
     last_token: Option<Instant>,
 }
@@ -67,15 +71,7 @@ pub(crate) enum Next {
 impl Sequence {
     pub(crate) fn new(request: Request, id: SequenceId) -> Self {
         let tokens = request.prompt.clone();
-        Self {
-            request,
-            id,
-            tokens,
-            cached: 0,
-            wants_all: false,
-            first_token: None,
-            last_token: None,
-        }
+        Self { request, id, tokens, cached: 0, all_until: 0, first_token: None, last_token: None }
     }
 
     pub(crate) fn queue(&self) -> &Queue {
@@ -99,11 +95,11 @@ impl Sequence {
 
     /// What the row of the last pending token is to give.
     pub(crate) fn wants(&self, vocabulary: usize) -> Wants {
-        if self.wants_all || self.request.logprobs {
+        if self.generated() < self.all_until || self.request.logprobs {
             return Wants::Logits;
         }
         match self.request.sampler.needs(&self.tokens, vocabulary) {
-            Needs::Best { k, touched } => Wants::Best(BestRequest { k, touched }),
+            Needs::Best { k, within, touched } => Wants::Best(BestRequest { k, within, touched }),
             _ => Wants::Logits,
         }
     }
@@ -116,10 +112,9 @@ impl Sequence {
     pub(crate) fn accept(&mut self, row: Row<'_>) -> Result<Next, Error> {
         let Some(token) = self.choose(row)? else {
             self.cached -= 1;
-            self.wants_all = true;
+            self.all_until = self.generated() + ALL_LOGITS;
             return Ok(Next::Again);
         };
-        self.wants_all = false;
         let logprob = match row {
             Row::Logits(logits) if self.request.logprobs => Some(logprob(logits, token)),
             _ => None,

@@ -33,11 +33,14 @@ fn a_line_for_each_batch_size_has_the_fixed_fields() {
                 "weight_bytes_per_token",
                 "read_bandwidth_gb_per_second",
                 "peak_rss_bytes",
+                "memory",
+                "survivors",
             ]
         );
         assert_eq!(report["batch"], batch);
         assert_eq!(report["repeats"], 1);
         assert_eq!(report["head"], "stored");
+        assert_eq!(report["survivors"], Value::Null, "nothing is screened");
         for rate in ["prefill_tokens_per_second", "decode_tokens_per_second"] {
             assert!(report[rate].as_f64().expect(rate) > 0.0);
         }
@@ -118,6 +121,19 @@ fn check_phase(phase: &Value, operations: &[&str]) {
     number(phase, "overhead_us_per_token");
 }
 
+fn check_densities(phase: &Value, closes_gates: bool) {
+    let spread = |field: &str| {
+        let [least, mean, most] = ["least", "mean", "most"].map(|at| number(&phase[field], at));
+        assert!(0.0 < least && least <= mean && mean <= most && most < 1.0, "{field} of {phase}");
+    };
+    spread("down_nonzero");
+    if closes_gates {
+        spread("gates_open");
+    } else {
+        assert_eq!(phase["gates_open"], Value::Null);
+    }
+}
+
 #[test]
 fn a_profile_names_every_operation_once() {
     let size = ["--prompt", "20", "--generate", "6", "--batch", "1,2", "--threads", "2"];
@@ -133,6 +149,7 @@ fn a_profile_names_every_operation_once() {
             let (prefill, decode) = (&report["profile"]["prefill"], &report["profile"]["decode"]);
             check_phase(prefill, operations);
             check_phase(decode, operations);
+            check_densities(decode, name == TINY);
             assert!(number(prefill, "tokens") >= 20.0 * batch, "{prefill}");
             let (steps, tokens) = (number(decode, "steps"), number(decode, "tokens"));
             assert!(steps >= 5.0 && (steps..=steps * batch).contains(&tokens), "{decode}");
@@ -156,6 +173,66 @@ fn a_head_is_read_once_a_step_whatever_the_batch() {
     assert!(bytes(&reports[1], "embed") > bytes(&reports[0], "embed"), "a row for each sequence");
 }
 
+/// The tiny model: 263 tokens of 64 columns in bf16; 3 layers with one key and value head of 32.
+#[test]
+fn memory_is_told_part_by_part() {
+    let folder = model(TINY);
+    let memory = |more: &[&str]| {
+        let size = ["--model", &folder, "--prompt", "20", "--generate", "6"];
+        let report = reports(&[&size[..], more].concat()).remove(0);
+        let memory = report["memory"].clone();
+        let bytes = |part: &str| memory[part].as_u64().expect("bytes");
+        let parts = ["body_bytes", "head_bytes", "screen_bytes", "cache_bytes"].map(bytes);
+        assert_eq!(bytes("sum_bytes"), parts.iter().sum::<u64>());
+        if let Some(peak) = report["peak_rss_bytes"].as_u64() {
+            assert!(peak > bytes("sum_bytes"));
+            assert!(number(&memory, "peak_by_sum") > 1.0);
+        }
+        parts
+    };
+    let blocks = 8 * 32; // positions that a cache has at least
+    let cache = blocks * 3 * 2 * 32;
+    let [body, head, screen, found] = memory(&["--head", "stored", "--kv", "f32"]);
+    assert_eq!((head, screen, found), (263 * 64 * 2, 0, cache * 4));
+    let [same, head, screen, found] = memory(&["--head", "screened", "--kv", "f16"]);
+    assert_eq!((same, head, found), (body, 263 * 64 * 2, cache * 2));
+    assert!(screen >= 263 * 64, "a byte for each element: {screen}");
+    let [same, head, screen, _] = memory(&["--head", "int8"]);
+    assert_eq!((same, head, screen), (body, 263 * (64 + 4), 0));
+}
+
+#[test]
+fn survivors_are_told_where_the_head_is_screened() {
+    let folder = model(TINY);
+    let size = ["--prompt", "9", "--generate", "11", "--batch", "1,3", "--head", "screened"];
+    let args = [&["--model", &folder], &size[..]].concat();
+    for (report, batch) in reports(&args).iter().zip([1, 3]) {
+        let survivors = &report["survivors"];
+        let [median, percentile, most] =
+            ["median", "percentile_99", "most"].map(|at| survivors[at].as_u64().expect(at));
+        assert!(median <= percentile && percentile <= most && most <= 263, "{survivors}");
+        let rows = ["rows", "full_heads"].map(|at| survivors[at].as_u64().expect(at));
+        // The first token of each is a prompt's; those that wait for others generate more.
+        assert!(rows.iter().sum::<u64>() >= 10 * batch, "{survivors}");
+    }
+    let text = setun(&[&["bench", "--repeat", "1"], &args[..]].concat()).text();
+    assert_eq!(text.matches("\nscreened head: exact logits of ").count(), 2, "{text}");
+    assert_eq!(text.matches("\nMB: body ").count(), 2, "{text}");
+}
+
+#[test]
+fn gates_of_a_random_model_are_closed_as_often_as_asked() {
+    let size = ["--shape", "small", "--prompt", "8", "--generate", "17", "--profile"];
+    for (closed, expected) in [(None, 0.5), (Some("0.75"), 0.25)] {
+        let closed = closed.map_or(vec![], |share| vec!["--closed", share]);
+        let report = &reports(&[&size[..], &closed].concat())[0];
+        let open = &report["profile"]["decode"]["gates_open"];
+        for at in ["least", "mean", "most"] {
+            assert!((number(open, at) - expected).abs() < 0.06, "{open}, not {expected}");
+        }
+    }
+}
+
 #[test]
 fn absurd_sizes_and_untimed_levels_are_wrong_usage() {
     for (args, expected) in [
@@ -164,6 +241,8 @@ fn absurd_sizes_and_untimed_levels_are_wrong_usage() {
         (&["--generate", "2000000000"], "1..=262144"),
         (&["--repeat", "2000000000"], "1..=1000"),
         (&["--batch", "1,200", "--prompt", "5000"], "expected at most 262144"),
+        (&["--closed", "0.5"], "--shape <SHAPE>"),
+        (&["--shape", "small", "--closed", "1.5"], "a number from 0 to 1"),
         (&["--backend", "scalar", "--profile"], "level `scalar` does not time its operations"),
     ] {
         let outcome = setun(&[&["bench"], args].concat());
@@ -181,7 +260,13 @@ fn without_json_it_is_a_table() {
     assert!(text.contains("median of 1") && text.contains("prefill tokens/s"), "{text}");
     assert!(!text.contains("ternary_matmul"), "{text}");
     let text = setun(&[&args[..], &["--profile"]].concat()).text();
-    for part in ["\nbatch 1\nprefill: ", "\n\ndecode: ", "\nternary_matmul down "] {
+    for part in [
+        "\nbatch 1\nprefill: ",
+        "\n\ndecode: ",
+        "\nternary_matmul down ",
+        "\nopen gates: ",
+        "codes into down not zero: ",
+    ] {
         assert!(text.contains(part), "{part:?} in {text}");
     }
 }

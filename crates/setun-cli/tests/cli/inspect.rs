@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::{STORIES, TINY, copy_without, model, setun};
+use crate::support::{STORIES, TINY, copy_without, model, setun, setun_reading};
 
 fn inspect(args: &[&str]) -> Value {
     let text = setun(&[&["inspect", "--json"], args].concat()).text();
@@ -56,6 +56,69 @@ fn the_plan_lists_every_operation() {
     let text = setun(&["inspect", &model(TINY), "--plan"]).text();
     assert!(text.contains("int8 [1, 64]"), "{text}");
     assert!(text.contains("a ternary matrix [176, 64]"), "{text}");
+}
+
+fn text_file(text: &str) -> (tempfile::TempDir, String) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("text");
+    std::fs::write(&path, text).expect("a file");
+    (folder, path.to_string_lossy().into_owned())
+}
+
+/// Shares of each layer: gates, codes.
+fn densities(report: &Value) -> Vec<(Option<f64>, Option<f64>)> {
+    let layers = report["densities"]["layers"].as_array().expect("layers");
+    layers.iter().map(|at| (at["gates_open"].as_f64(), at["down_nonzero"].as_f64())).collect()
+}
+
+/// Of the embedded model, whose trained gates are mostly closed; on each level the same.
+#[test]
+fn a_text_is_run_for_its_densities() {
+    let (_keep, path) = text_file("Once upon a time there was a frog. It lived in a pond.");
+    let report = inspect(&["--text", &path]);
+    assert!(report["densities"]["tokens"].as_u64().expect("a count") > 10);
+    let found = densities(&report);
+    assert_eq!(found.len(), 6);
+    for (gates, codes) in &found {
+        let (gates, codes) = (gates.expect("relu²"), codes.expect("codes"));
+        assert!(0.02 < codes && codes < gates && gates < 0.6, "{gates}, {codes}");
+    }
+    let devices: Value = serde_json::from_str(&setun(&["devices", "--json"]).text()).expect("JSON");
+    let levels = devices.as_array().expect("an array").iter().map(|device| &device["level"]);
+    for level in levels.filter_map(Value::as_str).filter(|level| *level != "scalar") {
+        assert_eq!(densities(&inspect(&["--text", &path, "--backend", level])), found, "{level}");
+    }
+}
+
+/// A model of SiLU has no closed gates, and texts beyond its context are taken in pieces.
+#[test]
+fn densities_of_a_long_text_without_closed_gates() {
+    let stories = model(STORIES);
+    let text = "The dog ran to the park. ".repeat(200);
+    let outcome = setun_reading(&["inspect", "--json", "--text", "-", &stories], text.as_bytes());
+    let report: Value = serde_json::from_str(&outcome.text()).expect("JSON");
+    let tokens = report["densities"]["tokens"].as_u64().expect("a count");
+    let context = report["config"]["max_position_embeddings"].as_u64().expect("a context");
+    assert!(tokens > context, "{tokens} of {context}");
+    let found = densities(&report);
+    assert_eq!(found.len(), 8);
+    assert!(found.iter().all(|(gates, codes)| gates.is_none() && codes.expect("codes") > 0.5));
+    let table = setun_reading(&["inspect", "--text", "-", &stories], text.as_bytes()).text();
+    assert!(table.contains("\n0      -           "), "{table}");
+}
+
+#[test]
+fn texts_that_cannot_be_run() {
+    let (_keep, path) = text_file("A frog");
+    let error = setun(&["inspect", "--text", "/no/such/text"]).failure();
+    assert!(error.contains("[not-found] cannot read `/no/such/text`"), "{error}");
+    let error = setun(&["inspect", "--text", &path, &model(TINY)]).failure();
+    assert!(error.contains("has no tokenizer"), "{error}");
+    let error = setun_reading(&["inspect", "--text", "-"], b"frog \xff").failure();
+    assert!(error.contains("standard input is not UTF-8: byte 5"), "{error}");
+    let outcome = setun(&["inspect", "--text", &path, "--backend", "scalar"]);
+    assert_eq!(outcome.status, Some(2), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("level `scalar` does not count"), "{}", outcome.stderr);
 }
 
 #[test]

@@ -55,7 +55,10 @@ pub(super) fn requests(
             (0..vocab).filter(|_| random.chance(share)).map(to_u32).collect();
         touched.truncate(capacity.min(vocab) - 1);
         let most = (vocab - touched.len()).min(capacity - touched.len()).min(50);
-        BestRequest { k: random.pick(&[1, most.div_ceil(3), most]), touched }
+        // Beside logits of all magnitudes.
+        let within = random.pick(&[0.0, 1e-3, 0.3, 3.0, 1e15]) * random.unit();
+        let within = random.chance(0.4).then_some(within);
+        BestRequest { k: random.pick(&[1, most.div_ceil(3), most]), within, touched }
     };
     (0..wanted).map(request).collect()
 }

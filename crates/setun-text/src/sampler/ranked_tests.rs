@@ -5,12 +5,13 @@ use proptest::{collection::vec, prelude::*};
 use super::*;
 
 /// What a model gives for [`Needs::Best`].
-fn ranked(logits: &[f32], k: usize, touched: &[u32]) -> Vec<(u32, f32)> {
+fn ranked(logits: &[f32], k: usize, within: Option<f32>, touched: &[u32]) -> Vec<(u32, f32)> {
     let all: Vec<(u32, f32)> = (0..).zip(logits.iter().copied()).collect();
     let (mut found, mut others): (Vec<_>, Vec<_>) =
         all.into_iter().partition(|(token, _)| touched.contains(token));
     others.sort_by(|a, b| (b.1 + 0.0).total_cmp(&(a.1 + 0.0)).then(a.0.cmp(&b.0)));
-    found.extend_from_slice(&others[..k]);
+    let least = within.map_or(f32::NEG_INFINITY, |within| others[0].1 - within);
+    found.extend(others[..k].iter().filter(|&&(_, logit)| logit >= least));
     found
 }
 
@@ -25,10 +26,10 @@ fn both_ways(
     let draw = Draw { seed: 11, sequence: 0, index };
     let token = |choice: Choice| choice.token;
     let all = sampler.sample(logits, history, draw).map(token).map_err(|e| e.to_string());
-    let Needs::Best { k, touched } = sampler.needs(history, logits.len()) else {
+    let Needs::Best { k, within, touched } = sampler.needs(history, logits.len()) else {
         return (all, None);
     };
-    let found = sampler.sample_ranked(&ranked(logits, k, &touched), history, draw);
+    let found = sampler.sample_ranked(&ranked(logits, k, within, &touched), history, draw);
     let found = found.map(|choice| choice.map(token)).map_err(|e| e.to_string());
     (all, found.transpose())
 }
@@ -85,6 +86,36 @@ proptest! {
     }
 }
 
+/// As those of a text: most are far below the best.
+fn peaked() -> impl Strategy<Value = Vec<f32>> {
+    let rare = prop_oneof![9 => -20.0_f32..-10.0, 1 => -10.0_f32..5.0];
+    prop_oneof![vec(rare, 260..500), vec(-8.0_f32..8.0, 260..500)]
+}
+
+proptest! {
+    #[test]
+    fn draws_by_min_p_alone_are_the_same(
+        logits in peaked(),
+        history in vec(0..260_u32, 0..3),
+        penalty in prop_oneof![Just(1.0_f32), 0.3_f32..3.0],
+        temperature in prop_oneof![0.1_f32..4.0, Just(crate::LEAST_TEMPERATURE), Just(1e20)],
+        min_p in prop_oneof![1e-6_f32..1.0, Just(1.0), Just(f32::MIN_POSITIVE)],
+        index: u64,
+    ) {
+        let options =
+            SamplerOptions { temperature, min_p, repetition_penalty: penalty, ..greedy() };
+        let (all, ranked) = both_ways(options, &logits, &history, index);
+        if let Some(ranked) = ranked {
+            prop_assert_eq!(ranked, all);
+        } else if penalty == 1.0 && (0.1..4.0).contains(&temperature) {
+            // Only many survivors keep the best logits from telling.
+            let left = Sampler::new(SamplerOptions { min_p: 0.97 * min_p, ..options });
+            let left = left.expect("in range").probabilities(&logits, &history).expect("finite");
+            prop_assert!(left.len() >= MIN_P_TOKENS, "{} are left", left.len());
+        }
+    }
+}
+
 #[test]
 fn distinct_logits_always_tell() {
     let logits: Vec<f32> = (0..400_u16).map(|x| f32::from(x * 37 % 400) / 16.0).collect();
@@ -116,10 +147,10 @@ fn all_logits_are_needed_where_the_best_do_not_tell() {
     let coldest = SamplerOptions { temperature: crate::LEAST_TEMPERATURE, ..sampled };
     assert!((2_f32.powi(64) / coldest.temperature).is_finite(), "no logit overflows");
     let penalty = SamplerOptions { repetition_penalty: 1.1, ..greedy() };
-    assert_eq!(needs(penalty, &[4, 2, 4]), Needs::Best { k: 1, touched: vec![2, 4] });
+    assert_eq!(needs(penalty, &[4, 2, 4]), Needs::Best { k: 1, within: None, touched: vec![2, 4] });
     assert_eq!(needs(penalty, &[4, 100]), Needs::All, "the error is for all logits to tell");
     let top_k = SamplerOptions { top_k: 5, ..sampled };
-    assert_eq!(needs(top_k, &[4]), Needs::Best { k: 13, touched: vec![] });
+    assert_eq!(needs(top_k, &[4]), Needs::Best { k: 13, within: None, touched: vec![] });
     let sampler = Sampler::new(top_k).expect("in range");
     assert_eq!(sampler.sample_ranked(&[], &[], Draw::default()).expect("no error"), None);
 }

@@ -1,0 +1,90 @@
+//! A decoded token costs one allocation, whatever the number of sequences. A program of its own:
+//! the usual harness has a thread that allocates whenever it likes.
+
+#![expect(unsafe_code, reason = "an allocator that counts")]
+#![expect(clippy::print_stdout, reason = "a test says that it passed")]
+
+use std::{
+    alloc::{GlobalAlloc, Layout, System},
+    sync::atomic::{AtomicUsize, Ordering},
+};
+
+use futures::FutureExt;
+use setun::{
+    DeviceOptions, HeadType, Model,
+    forward::{Batch, Outputs, PagedCache, Row, Wants},
+    ops::best::BestRequest,
+};
+use setun_tests::fixture;
+
+struct Counting;
+
+static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+// SAFETY: all calls go to the system's allocator unchanged.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller keeps the contract, which is the same.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: as above.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+/// Tokens of each sequence, and the first of them that are to warm up.
+const TOKENS: usize = 40;
+const WARM_UP: usize = 3;
+
+fn main() {
+    for model in ["../../crates/setun/embedded/stories.safetensors", "golden/real-tinystories-1m"] {
+        for (head, sequences, threads) in [
+            (HeadType::Screened, 1, 1),
+            (HeadType::Screened, 1, 2),
+            (HeadType::Screened, 4, 2),
+            (HeadType::Stored, 4, 2),
+        ] {
+            decode(model, head, sequences, threads);
+        }
+    }
+    println!("test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out");
+}
+
+/// Decodes greedily, some sequences at once.
+fn decode(name: &str, head: HeadType, sequences: u32, threads: usize) {
+    let model = Model::open(fixture(name)).expect("a model");
+    let options = DeviceOptions { head, threads: Some(threads), ..DeviceOptions::default() };
+    let mut model = model.load_onto(options).expect("a device").model;
+    let mut cache = PagedCache::new(model.block_positions(), 64);
+    let mut texts: Vec<_> = (0..sequences).map(|first| (cache.create(), 20 + first)).collect();
+    let mut outputs = Outputs::default();
+    for position in 0..TOKENS {
+        let mut batch = Batch::default();
+        for &(sequence, token) in &texts {
+            cache.extend(sequence, 1).expect("room");
+            let request = BestRequest { k: 1, within: None, touched: vec![] };
+            batch.push_run(sequence, position, &[token], Wants::Best(request));
+        }
+        let before = ALLOCATIONS.load(Ordering::Relaxed);
+        let step = model.forward(&batch, &mut cache, &mut outputs).now_or_never();
+        let allocated = ALLOCATIONS.load(Ordering::Relaxed) - before;
+        step.expect("a processor does not wait").expect("a step");
+        // The box of the future, which the trait asks for. Block tables grow now and then.
+        let grows = position % model.block_positions() == 0;
+        let case = format!("{name}, {head:?}, {sequences} sequences, token {position}");
+        assert!(allocated == 1 || grows || position < WARM_UP, "{allocated} allocations: {case}");
+        for ((_, token), row) in texts.iter_mut().zip(outputs.rows()) {
+            *token = match row {
+                Row::Ranked([best, ..]) => best.token,
+                Row::Ranked([]) => panic!("a row that cannot be ranked: {case}"),
+                Row::Logits(logits) => setun_tests::run::argmax(logits),
+            };
+        }
+    }
+}
