@@ -96,8 +96,8 @@ fn few_of_a_gaussian_head_survive() {
         (4.5, 1, None, 100),
         (7.0, 1, None, 1),
         (4.5, 40, None, 1500),
-        (7.0, 64, Some(0.5 * deviation), 1),
-        (4.5, 64, Some(0.5 * deviation), 400),
+        (7.0, 60, Some(0.5 * deviation), 1),
+        (4.5, 60, Some(0.5 * deviation), 400),
     ] {
         let case = case(sigmas, k, within);
         for threads in [1, 2] {

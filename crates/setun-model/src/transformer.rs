@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use futures::future::{FutureExt, LocalBoxFuture};
 use setun_checkpoint::ModelConfig;
 use setun_ops::{
-    Backend, BatchInputs, BufferId, CacheElement, CacheSpec, OpsError, Plan, Usage,
-    best::BestRequest, op::Activation,
+    Backend, BufferId, CacheElement, CacheSpec, OpsError, Plan, Usage, best::BestRequest,
+    op::Activation,
 };
 
 use crate::{
-    batch::{Batch, Wants},
+    batch::Batch,
     cache::PagedCache,
     error::ModelError,
     layout::Layout,

@@ -90,7 +90,7 @@ fn a_text_is_run_for_its_densities() {
     }
 }
 
-/// A model of SiLU has no closed gates, and texts beyond its context are taken in pieces.
+/// A model of `SiLU` has no closed gates, and texts beyond its context are taken in pieces.
 #[test]
 fn densities_of_a_long_text_without_closed_gates() {
     let stories = model(STORIES);
