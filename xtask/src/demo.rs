@@ -81,19 +81,25 @@ pub(crate) fn run_command(options: &Options) -> Result<()> {
 
 /// Builds the package with the variants named, or with all, and on its tarball the page.
 fn build(variants: &[Variant]) -> Result<()> {
-    package::build_with(variants)?;
-    install("web")?;
-    let folder = root().join("web");
-    let tarball = package::tarball();
-    let packed = Inputs::default().files([tarball.clone()])?;
-    unless_fresh("web-setun", &[&folder.join("node_modules/setun")], &packed, || {
-        say("installing the packed tarball in web/");
-        run(npm("web")?.args(["install", "--no-save", "--loglevel=error"]).arg(&tarball))
-    })?;
-    let sources = Inputs::default().files([tarball])?.files(page_sources()?)?;
-    unless_fresh("web-page", &[&folder.join("dist/index.html")], &sources, || {
+    install_package(variants)?;
+    let built = root().join("web/dist/index.html");
+    let sources = Inputs::default().files([package::tarball()])?.files(page_sources()?)?;
+    unless_fresh("web-page", &[&built], &sources, || {
         say("building the page");
         run(npm("web")?.args(["run", "--silent", "build"]))
+    })?;
+    Ok(())
+}
+
+/// Builds the package with the variants named, or with all, and installs its tarball in `web/`.
+pub(crate) fn install_package(variants: &[Variant]) -> Result<()> {
+    package::build_with(variants)?;
+    install("web")?;
+    let tarball = package::tarball();
+    let packed = Inputs::default().files([tarball.clone()])?;
+    unless_fresh("web-setun", &[&root().join("web/node_modules/setun")], &packed, || {
+        say("installing the packed tarball in web/");
+        run(npm("web")?.args(["install", "--no-save", "--loglevel=error"]).arg(&tarball))
     })?;
     Ok(())
 }

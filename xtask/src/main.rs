@@ -4,6 +4,7 @@
 //! keeps what it made: a second run is quick.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool")]
 
+mod bench_browser;
 mod bindgen;
 mod browser;
 mod demo;
@@ -56,6 +57,8 @@ enum Command {
     Package,
     /// Builds the package and the page, serves it and opens the browser.
     Demo(demo::Options),
+    /// Measures the WebAssembly builds in a browser, in turn with wllama.
+    BenchBrowser(bench_browser::Options),
     /// Sets up what is missing and runs every test.
     Test(test::Options),
     /// Writes the licences of everything linked into the `setun` command.
@@ -83,6 +86,7 @@ fn main() -> ExitCode {
         }
         Command::Package => package::run_command(),
         Command::Demo(options) => demo::run_command(&options),
+        Command::BenchBrowser(options) => bench_browser::run_command(&options),
         Command::Test(options) => test::run(&options),
         Command::Licences { to } => licences::run_command(&to),
         Command::EmbedModel { from, to } => embed_model::run(&from, &to),

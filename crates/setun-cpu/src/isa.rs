@@ -55,9 +55,10 @@ impl Isa {
             #[cfg(target_arch = "aarch64")]
             Level::Neon => detected.as_neon().map(Self::Neon),
             #[cfg(all(target_arch = "wasm32", target_feature = "relaxed-simd"))]
-            Level::Relaxed => {
-                detected.as_wasm_simd128().map(crate::wasm32::relaxed::Relaxed).map(Self::Relaxed)
-            }
+            Level::Relaxed => detected
+                .as_wasm_simd128()
+                .map(crate::wasm32::relaxed::Relaxed::new)
+                .map(Self::Relaxed),
             #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
             Level::Simd128 => {
                 detected.as_wasm_simd128().map(crate::wasm32::simd128::Simd128).map(Self::Simd128)

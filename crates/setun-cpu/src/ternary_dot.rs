@@ -5,7 +5,7 @@
 //! into the sum over weights −1..=1.
 
 use fearless_simd::Simd;
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "wasm32"))]
 use setun_ops::ternary::{BLOCK_BYTES, BLOCK_COLUMNS};
 
 use crate::{column_sums::ColumnSums, ternary_panel::TernaryPanel};
@@ -53,15 +53,15 @@ pub(crate) trait TernaryDot: TernaryPanel {
 }
 
 /// Packed codes of a block. As an array it needs no check of bounds in an inner loop.
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "wasm32"))]
 pub(crate) type CodeBlock = [u8; BLOCK_BYTES];
 
 /// Activations of a block.
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "wasm32"))]
 pub(crate) type ActivationBlock = [i8; BLOCK_COLUMNS];
 
 /// The first `blocks` blocks of packed rows.
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "wasm32"))]
 #[inline(always)]
 pub(crate) fn code_blocks<const ROWS: usize>(
     weights: [&[u8]; ROWS],
@@ -71,7 +71,7 @@ pub(crate) fn code_blocks<const ROWS: usize>(
 }
 
 /// The first `blocks` blocks of rows of activations.
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "wasm32"))]
 #[inline(always)]
 pub(crate) fn activation_blocks<const ROWS: usize>(
     x: [&[i8]; ROWS],

@@ -2,8 +2,10 @@
 
 mod kernels;
 mod panels;
+mod products;
 
 pub use kernels::{KERNELS, check_kernel};
+pub use products::{Products, Shape};
 
 use setun_ops::parity::{Case, SUBJECTS, block_on, check_digests};
 

@@ -12,16 +12,11 @@ mod peak;
 
 use std::time::{Duration, Instant};
 
-use setun_cpu::{CpuBackend, CpuOptions, Level};
-use setun_ops::{
-    Backend, BatchInputs, BlockId, CacheElement, CacheSpec, DenseMatrix, Op, Usage, WeightData,
-    WeightId,
-    dense::DenseValues,
-    op::Linear,
-    parity::Random,
-    plan::{BufferKind, PlanBuilder, RowSet},
-    ternary::Scales,
+use setun_cpu::{
+    CpuOptions, Level,
+    testing::{Products, Shape},
 };
+use setun_ops::Usage;
 
 /// Matrices of a step: several, so that together they exceed the caches as a model does.
 const MATRICES: usize = 12;
@@ -81,51 +76,16 @@ fn speeds(
     (outputs, columns, usage): (usize, usize, Usage),
     rows: usize,
 ) -> Speeds {
-    let mut backend = CpuBackend::new(options).expect("the level is available");
-    let mut random = Random::new(1);
-    let table = DenseMatrix::new(1, columns, DenseValues::F32(random.floats(columns)));
-    let mut weights = vec![WeightData::Dense(table.expect("sizes agree"))];
-    let matrix = random.ternary_with(outputs, columns, Scales::Tensor(0.02));
-    weights.extend((0..MATRICES).map(|_| WeightData::Ternary(matrix.clone())));
-
-    let cache = CacheSpec {
-        layers: 1,
-        kv_heads: 1,
-        head_dim: 2,
-        block_positions: 512,
-        element: CacheElement::F32,
-    };
-    let specs = weights.iter().map(WeightData::spec).collect();
-    let mut builder = PlanBuilder::new(rows, 1, specs, cache);
-    let floats = builder.buffer(BufferKind::F32, columns, RowSet::Batch);
-    let x = builder.buffer(BufferKind::Quantized, columns, RowSet::Batch);
-    let out = builder.buffer(BufferKind::F32, outputs, RowSet::Batch);
-    builder.push(Op::Embed { table: WeightId(0), out: floats });
-    builder.push(Op::Quantize { x: floats, norm: None, out: x });
-    for weight in (1..).map(WeightId).take(MATRICES) {
-        let linear = Linear { x, weight, bias: None };
-        builder.push(Op::TernaryMatmul { linear, residual: None, out, out_column: 0 });
-    }
-    let plan = builder.finish().expect("the plan fits together");
-    let weights: Vec<_> =
-        weights.into_iter().map(|weight| backend.upload(weight, usage).expect("memory")).collect();
-    let mut step = backend.prepare(&plan, &weights).expect("memory");
-    let mut cache = backend.create_cache(&cache, 1).expect("memory");
-    let inputs = BatchInputs {
-        tokens: vec![0; rows],
-        positions: (0..).take(rows).collect(),
-        slots: vec![0; rows],
-        block_tables: vec![vec![BlockId(0)]],
-        ..BatchInputs::default()
-    };
+    let shape = Shape { outputs, columns, usage, matrices: MATRICES };
+    let mut step = Products::new(options, shape, rows).expect("the level is available");
     let threads = options.threads.unwrap_or(1) as f64;
-    let products = (MATRICES * outputs * columns * rows) as f64;
+    let products = step.multiply_adds;
     let mut shares = vec![];
     let mut times: Vec<Duration> = (0..if rows < 16 { 51 } else { 9 })
         .map(|_| {
             let before = options.level.and_then(peak::peak);
             let start = Instant::now();
-            backend.run(&mut step, &mut cache, &inputs).expect("good inputs");
+            step.run().expect("good inputs");
             let time = start.elapsed();
             let after = options.level.and_then(peak::peak);
             if let (Some(before), Some(after)) = (before, after) {

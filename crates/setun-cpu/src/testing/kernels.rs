@@ -57,7 +57,10 @@ pub fn check_kernel(level: Level, kernel: &str, seed: u64) -> Result<(), String>
         #[cfg(target_arch = "aarch64")]
         Isa::Neon(neon) => check(neon, kernel, random),
         #[cfg(all(target_arch = "wasm32", target_feature = "relaxed-simd"))]
-        Isa::Relaxed(relaxed) => check(relaxed, kernel, random),
+        Isa::Relaxed(relaxed) => {
+            let mut ways = relaxed.each_way().into_iter();
+            ways.try_for_each(|relaxed| check(relaxed, kernel, random))
+        }
         #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
         Isa::Simd128(simd128) => check(simd128, kernel, random),
     };

@@ -14,7 +14,10 @@ use fearless_simd::{i32x4, prelude::*, u8x16, wasm32::WasmSimd128};
 use setun_ops::ternary::{BLOCK_BYTES, BLOCK_COLUMNS, PLANE_COLUMNS};
 
 use super::Relaxed;
-use crate::column_sums::{ColumnSums, TILE_COLUMNS};
+use crate::{
+    column_sums::{ColumnSums, TILE_COLUMNS},
+    wasm32::{touch, touch_blocks},
+};
 
 /// Bytes of a vector.
 const BYTES: usize = 16;
@@ -29,7 +32,7 @@ impl ColumnSums for Relaxed {
     fn add_columns(
         self,
         columns: [&[u8]; TILE_COLUMNS],
-        _ahead: [&[u8]; TILE_COLUMNS],
+        ahead: [&[u8]; TILE_COLUMNS],
         activations: [i8; TILE_COLUMNS],
         sums: &mut [i32],
     ) {
@@ -37,11 +40,14 @@ impl ColumnSums for Relaxed {
         let x = [[a, b, c, d], [e, f, g, h]].map(|four| i32x4_splat(i32::from_le_bytes(four)));
         let halves = columns[0].len() / BYTES;
         for (half, sums) in sums.chunks_exact_mut(HALF).take(halves).enumerate() {
+            if half % 2 == 0 {
+                touch_blocks(ahead, half / 2);
+            }
             let [a, b, c, d, e, f, g, h] = columns.map(|column| -> v128 {
-                u8x16::from_slice(self.0, &column[half * BYTES..][..BYTES]).into()
+                u8x16::from_slice(self.simd, &column[half * BYTES..][..BYTES]).into()
             });
             let columns = [interleave([a, b, c, d]), interleave([e, f, g, h])];
-            add_half(self.0, columns, x, sums);
+            add_half(self.simd, columns, x, sums);
         }
     }
 
@@ -54,8 +60,9 @@ impl ColumnSums for Relaxed {
         (half + plane * BYTES + byte % BYTES, SHIFTS[plane])
     }
 
-    /// There is no such instruction.
-    fn prefetch(self, _: &[u8]) {}
+    fn prefetch(self, column: &[u8]) {
+        touch(column);
+    }
 }
 
 /// Adds two fours of columns to the sums of half a block.

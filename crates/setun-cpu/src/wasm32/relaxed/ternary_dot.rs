@@ -1,32 +1,45 @@
 //! Relaxed-SIMD twin of [`setun_ops::ternary_dot()`].
 //!
-//! `i32x4.relaxed_dot_i8x16_i7x16_add_s` multiplies 16 activations with 16 values that must lie
-//! in 0..=127, and engines may saturate the 16-bit sums of pairs. Masked in place, codes are at
-//! most 2, 8 and 32, so a pair is at most `2 × 32 × 128 = 8192`: never saturated, and the same
-//! on every engine. Sums of the second and third plane are then 4 and 16 times too large, and
-//! divided exactly at the end; the fourth plane is shifted down. They stay in 32 bits up to
-//! `2^31 / (32 × 128 × 4)` blocks, 16 million columns.
+//! A relaxed dot product multiplies 16 activations with 16 values that must lie in 0..=127, and
+//! engines may saturate the 16-bit sums of pairs. Masked in place, codes are at most 2, 8 and 32,
+//! so a pair is at most `2 × 32 × 128 = 8192`: never saturated, and the same on every engine.
+//!
+//! Where a product of fours is one instruction, sums of the second and third plane are 4 and 16
+//! times too large, and divided exactly at the end; the fourth plane is shifted down. They stay
+//! in 32 bits up to `2^31 / (32 × 128 × 4)` blocks, 16 million columns. Elsewhere pairs are added
+//! in 16 bits and widened every [`BLOCKS`] blocks: one shift brings the upper two planes to where
+//! the lower two lie, of which the second is 4 times too large.
 
 use std::arch::wasm32::{
-    i32x4_add, i32x4_relaxed_dot_i8x16_i7x16_add, i32x4_shr, i32x4_splat, u8x16_splat, u16x8_shr,
-    v128, v128_and,
+    i16x8_add, i16x8_relaxed_dot_i8x16_i7x16, i16x8_shr, i16x8_splat, i32x4_add,
+    i32x4_extadd_pairwise_i16x8, i32x4_relaxed_dot_i8x16_i7x16_add, i32x4_shr, i32x4_splat,
+    u8x16_splat, u16x8_shr, v128, v128_and,
 };
 
 use fearless_simd::{i8x16, i32x4, prelude::*, u8x16, wasm32::WasmSimd128};
 use setun_ops::ternary::{BLOCK_BYTES, BLOCK_COLUMNS, PLANE_COLUMNS};
 
-use super::Relaxed;
-use crate::ternary_dot::{TILE_OUTPUTS, TILE_ROWS, TernaryDot};
+use super::{Products, Relaxed};
+use crate::{
+    ternary_dot::{
+        ActivationBlock, CodeBlock, TILE_OUTPUTS, TILE_ROWS, TernaryDot, activation_blocks,
+        code_blocks,
+    },
+    wasm32::touch_part,
+};
 
 /// Bytes of a vector.
 const BYTES: usize = 16;
+
+/// Blocks whose 16-bit sums of pairs cannot overflow: `3 × 4 × 2048 = 24,576`.
+const BLOCKS: usize = 3;
 
 impl TernaryDot for Relaxed {
     type Lanes = WasmSimd128;
     type Columns = Self;
 
     fn lanes(self) -> WasmSimd128 {
-        self.0
+        self.simd
     }
 
     fn columns(self) -> Self {
@@ -36,10 +49,13 @@ impl TernaryDot for Relaxed {
     fn code_dots(
         self,
         weights: [&[u8]; TILE_OUTPUTS],
-        _ahead: &[u8],
+        ahead: &[u8],
         x: &[i8],
     ) -> [i32; TILE_OUTPUTS] {
-        four_rows(self.0, weights, x)
+        match self.products {
+            Products::Fours => four_rows(self.simd, weights, ahead, x),
+            Products::Pairs => four_rows_by_pairs(self.simd, weights, ahead, x),
+        }
     }
 
     fn code_dots_wide(
@@ -48,36 +64,91 @@ impl TernaryDot for Relaxed {
         x: [&[i8]; TILE_ROWS],
     ) -> [[i32; TILE_OUTPUTS]; TILE_ROWS] {
         // Two rows at a time: engines have sixteen registers.
-        let upper = two_rows_wide(self.0, [a, b], x);
-        let lower = two_rows_wide(self.0, [c, d], x);
+        let upper = two_rows_wide(self.simd, [a, b], x);
+        let lower = two_rows_wide(self.simd, [c, d], x);
         std::array::from_fn(|row| [upper[0][row], upper[1][row], lower[0][row], lower[1][row]])
     }
 }
 
 #[inline(always)]
-fn four_rows(simd: WasmSimd128, weights: [&[u8]; 4], x: &[i8]) -> [i32; 4] {
-    let masks = [u8x16_splat(0x03), u8x16_splat(0x0c), u8x16_splat(0x30)];
-    let weights = weights.map(|row| &row[..x.len() / 4]);
-    // [row][scale of the sum: 1, 4, 16]
+fn four_rows(simd: WasmSimd128, weights: [&[u8]; 4], ahead: &[u8], x: &[i8]) -> [i32; 4] {
+    let blocks = x.len() / BLOCK_COLUMNS;
+    let (weights, [x]) = (code_blocks(weights, blocks), activation_blocks([x], blocks));
     let mut sums = [[i32x4_splat(0); 3]; 4];
-    for (block, x) in x.chunks_exact(BLOCK_COLUMNS).enumerate() {
-        for half in [0, BYTES] {
-            let x = activations(simd, x, half);
-            for (sums, row) in sums.iter_mut().zip(&weights) {
-                let packed = bytes(simd, &row[block * BLOCK_BYTES + half..]);
-                for ((sum, mask), x) in sums.iter_mut().zip(masks).zip(x) {
-                    *sum = i32x4_relaxed_dot_i8x16_i7x16_add(x, v128_and(packed, mask), *sum);
-                }
-                let last = v128_and(u16x8_shr(packed, 6), masks[0]);
-                sums[0] = i32x4_relaxed_dot_i8x16_i7x16_add(x[3], last, sums[0]);
-            }
-        }
+    for (block, x) in x.iter().enumerate() {
+        touch_part::<{ TILE_OUTPUTS * BLOCK_BYTES }>(ahead, block);
+        let weights = weights.map(|row| &row[block]);
+        add_fours::<0>(simd, weights, x, &mut sums);
+        add_fours::<BYTES>(simd, weights, x, &mut sums);
     }
     sums.map(|[by_1, by_4, by_16]| {
         // Sums scaled by a power of two shift down exactly, lane by lane.
         let sum = i32x4_add(by_1, i32x4_add(i32x4_shr(by_4, 2), i32x4_shr(by_16, 4)));
         add_lanes(simd, sum)
     })
+}
+
+/// Adds the products of half a block, `[row][scale of the sum: 1, 4, 16]`.
+#[inline(always)]
+fn add_fours<const AT: usize>(
+    simd: WasmSimd128,
+    weights: [&CodeBlock; 4],
+    x: &ActivationBlock,
+    sums: &mut [[v128; 3]; 4],
+) {
+    let masks = [u8x16_splat(0x03), u8x16_splat(0x0c), u8x16_splat(0x30)];
+    let x = activations::<AT>(simd, x);
+    for (sums, row) in sums.iter_mut().zip(weights) {
+        let packed = codes::<AT>(simd, row);
+        for ((sum, mask), x) in sums.iter_mut().zip(masks).zip(x) {
+            *sum = i32x4_relaxed_dot_i8x16_i7x16_add(x, v128_and(packed, mask), *sum);
+        }
+        let last = v128_and(u16x8_shr(packed, 6), masks[0]);
+        sums[0] = i32x4_relaxed_dot_i8x16_i7x16_add(x[3], last, sums[0]);
+    }
+}
+
+#[inline(always)]
+fn four_rows_by_pairs(simd: WasmSimd128, weights: [&[u8]; 4], ahead: &[u8], x: &[i8]) -> [i32; 4] {
+    let blocks = x.len() / BLOCK_COLUMNS;
+    let (weights, [x]) = (code_blocks(weights, blocks), activation_blocks([x], blocks));
+    let mut sums = [i32x4_splat(0); 4];
+    for run in (0..blocks).step_by(BLOCKS) {
+        let mut run_sums = [[i16x8_splat(0); 2]; 4];
+        for block in run..blocks.min(run + BLOCKS) {
+            touch_part::<{ TILE_OUTPUTS * BLOCK_BYTES }>(ahead, block);
+            let weights = weights.map(|row| &row[block]);
+            add_pairs::<0>(simd, weights, &x[block], &mut run_sums);
+            add_pairs::<BYTES>(simd, weights, &x[block], &mut run_sums);
+        }
+        for (sum, [by_1, by_4]) in sums.iter_mut().zip(run_sums) {
+            let run_sum = i16x8_add(by_1, i16x8_shr(by_4, 2));
+            *sum = i32x4_add(*sum, i32x4_extadd_pairwise_i16x8(run_sum));
+        }
+    }
+    sums.map(|sum| add_lanes(simd, sum))
+}
+
+/// Adds the products of half a block, `[row][scale of the sum: 1, 4]`.
+#[inline(always)]
+fn add_pairs<const AT: usize>(
+    simd: WasmSimd128,
+    weights: [&CodeBlock; 4],
+    x: &ActivationBlock,
+    sums: &mut [[v128; 2]; 4],
+) {
+    let masks = [u8x16_splat(0x03), u8x16_splat(0x0c)];
+    let [first, second, third, fourth] = activations::<AT>(simd, x);
+    for (sums, row) in sums.iter_mut().zip(weights) {
+        let lower = codes::<AT>(simd, row);
+        let upper = u16x8_shr(lower, 4);
+        for (packed, x) in [(lower, [first, second]), (upper, [third, fourth])] {
+            for ((sum, mask), x) in sums.iter_mut().zip(masks).zip(x) {
+                let pairs = i16x8_relaxed_dot_i8x16_i7x16(x, v128_and(packed, mask));
+                *sum = i16x8_add(*sum, pairs);
+            }
+        }
+    }
 }
 
 #[inline(always)]
@@ -106,12 +177,17 @@ fn two_rows_wide(simd: WasmSimd128, weights: [&[u8]; 2], x: [&[i8]; 4]) -> [[i32
     sums.map(|sums| sums.map(|sum| add_lanes(simd, sum)))
 }
 
-/// 16 activations of each plane of a block, from byte `half` on.
+/// 16 activations of each plane of a block, from byte `AT` on.
 #[inline(always)]
-fn activations(simd: WasmSimd128, block: &[i8], half: usize) -> [v128; 4] {
+fn activations<const AT: usize>(simd: WasmSimd128, block: &ActivationBlock) -> [v128; 4] {
     std::array::from_fn(|plane| {
-        i8x16::from_slice(simd, &block[plane * PLANE_COLUMNS + half..][..BYTES]).into()
+        i8x16::from_slice(simd, &block[plane * PLANE_COLUMNS + AT..][..BYTES]).into()
     })
+}
+
+#[inline(always)]
+fn codes<const AT: usize>(simd: WasmSimd128, block: &CodeBlock) -> v128 {
+    bytes(simd, &block[AT..])
 }
 
 #[inline(always)]

@@ -29,11 +29,11 @@ impl TernaryPanel for Relaxed {
     fn add_rows(self, panel: &[Quad], x: &[&[Four]], sums: &mut [PanelSums]) {
         match *x {
             [] => {}
-            [a, b, c, d, ..] => add(self.0, panel, [a, b, c, d], sums),
-            [a, b] => add(self.0, panel, [a, b], sums),
+            [a, b, c, d, ..] => add(self.simd, panel, [a, b, c, d], sums),
+            [a, b] => add(self.simd, panel, [a, b], sums),
             [a, ref rest @ ..] => {
                 let (first, sums) = sums.split_at_mut(1);
-                add(self.0, panel, [a], first);
+                add(self.simd, panel, [a], first);
                 self.add_rows(panel, rest, sums);
             }
         }

@@ -14,7 +14,10 @@ use fearless_simd::{i32x4, prelude::*, u8x16, wasm32::WasmSimd128};
 use setun_ops::ternary::{BLOCK_BYTES, BLOCK_COLUMNS, PLANE_COLUMNS};
 
 use super::Simd128;
-use crate::column_sums::{ColumnSums, TILE_COLUMNS};
+use crate::{
+    column_sums::{ColumnSums, TILE_COLUMNS},
+    wasm32::{touch, touch_blocks},
+};
 
 /// Bytes of a vector.
 const BYTES: usize = 16;
@@ -26,13 +29,14 @@ impl ColumnSums for Simd128 {
     fn add_columns(
         self,
         columns: [&[u8]; TILE_COLUMNS],
-        _ahead: [&[u8]; TILE_COLUMNS],
+        ahead: [&[u8]; TILE_COLUMNS],
         activations: [i8; TILE_COLUMNS],
         sums: &mut [i32],
     ) {
         let x = activations.map(|x| i8x16_splat(x));
         let blocks = columns[0].len() / BLOCK_BYTES;
         for (block, sums) in sums.chunks_exact_mut(BLOCK_COLUMNS).take(blocks).enumerate() {
+            touch_blocks(ahead, block);
             for half in [0, BYTES] {
                 let mut packed = columns.map(|column| -> v128 {
                     u8x16::from_slice(self.0, &column[block * BLOCK_BYTES + half..][..BYTES]).into()
@@ -48,8 +52,9 @@ impl ColumnSums for Simd128 {
         (output, 0)
     }
 
-    /// There is no such instruction.
-    fn prefetch(self, _: &[u8]) {}
+    fn prefetch(self, column: &[u8]) {
+        touch(column);
+    }
 }
 
 /// Adds the lowest plane of eight columns to the sums of 16 outputs, and shifts it out.

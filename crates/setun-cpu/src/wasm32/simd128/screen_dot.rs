@@ -31,7 +31,7 @@ impl ScreenDot for Simd128 {
     }
 }
 
-/// Sums over 16 columns at a time; `add(plane, codes, sum)` adds their products to four lanes.
+/// Row after row; `add(plane, codes, sum)` adds the products of 16 columns to four lanes.
 #[inline(always)]
 pub(in crate::wasm32) fn tile(
     simd: WasmSimd128,
@@ -39,19 +39,16 @@ pub(in crate::wasm32) fn tile(
     planes: [&[i8]; 2],
     add: impl Fn(v128, v128, v128) -> v128,
 ) -> [[i32; 2]; TILE_TOKENS] {
-    let columns = planes[0].len();
-    let planes = planes.map(|plane| &plane[..columns]);
-    let codes = codes.map(|row| &row[..columns]);
-    let mut sums = [[i32x4_splat(0); 2]; TILE_TOKENS];
-    for at in (0..columns).step_by(BYTES) {
-        let planes: [v128; 2] =
-            planes.map(|plane| i8x16::from_slice(simd, &plane[at..][..BYTES]).into());
-        for (sums, codes) in sums.iter_mut().zip(codes) {
-            let codes: v128 = u8x16::from_slice(simd, &codes[at..][..BYTES]).into();
-            for (sum, plane) in sums.iter_mut().zip(planes) {
-                *sum = add(plane, codes, *sum);
-            }
+    let [high, low] = planes.map(|plane| plane.as_chunks::<BYTES>().0);
+    let mut dots = [[0; 2]; TILE_TOKENS];
+    for (dots, codes) in dots.iter_mut().zip(codes) {
+        let mut sums = [i32x4_splat(0); 2];
+        for ((codes, high), low) in codes.as_chunks::<BYTES>().0.iter().zip(high).zip(low) {
+            let codes: v128 = u8x16::simd_from(simd, *codes).into();
+            sums[0] = add(i8x16::simd_from(simd, *high).into(), codes, sums[0]);
+            sums[1] = add(i8x16::simd_from(simd, *low).into(), codes, sums[1]);
         }
+        *dots = [add_lanes(simd, sums[0]), add_lanes(simd, sums[1])];
     }
-    sums.map(|sums| sums.map(|sum| add_lanes(simd, sum)))
+    dots
 }

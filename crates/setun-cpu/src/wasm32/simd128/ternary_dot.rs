@@ -1,26 +1,42 @@
 //! WebAssembly SIMD twin of [`setun_ops::ternary_dot()`].
 //!
-//! Half a block is loaded at a time: 16 bytes hold 64 codes, 16 of each plane. Shifts of 8-bit
-//! lanes are emulated on x86, so lanes of 16 bits are shifted and masked. A product is at most
-//! `2 × 128 = 256`, and a 16-bit lane takes 16 of them from a block, so the sums are widened
-//! every [`BLOCKS`] blocks.
+//! Products are made in 16 bits, modulo 2^16, which leaves a sum right that fits at the end. Hence
+//! planes need no masks: a byte `P₀ = c₀ + 4c₁ + 16c₂ + 64c₃`, shifted down by two bits again and
+//! again, gives `P₁`, `P₂` and `P₃`, and as `cₖ = Pₖ − 4Pₖ₊₁`,
+//!
+//! ```text
+//! c₀x₀ + c₁x₁ + c₂x₂ + c₃x₃  =  P₀x₀ + P₁(x₁ − 4x₀) + P₂(x₂ − 4x₁) + P₃(x₃ − 4x₂)
+//! ```
+//!
+//! The left side is at most `4 × 2 × 128 = 1024`, and a lane takes four of it from a block, so the
+//! sums are widened every [`BLOCKS`] blocks.
 
 use std::arch::wasm32::{
-    i16x8_add, i16x8_extmul_high_i8x16, i16x8_extmul_low_i8x16, i16x8_splat, i32x4_add,
-    i32x4_extadd_pairwise_i16x8, i32x4_splat, u8x16_splat, u16x8_shr, v128, v128_and,
+    i16x8_add, i16x8_extend_low_i8x16, i16x8_mul, i16x8_shl, i16x8_splat, i16x8_sub, i32x4_add,
+    i32x4_extadd_pairwise_i16x8, i32x4_splat, i64x2_splat, u16x8_extend_high_u8x16,
+    u16x8_extend_low_u8x16, u16x8_shr, v128,
 };
 
-use fearless_simd::{i8x16, i32x4, prelude::*, u8x16, wasm32::WasmSimd128};
+use fearless_simd::{i32x4, prelude::*, u8x16, wasm32::WasmSimd128};
 use setun_ops::ternary::{BLOCK_BYTES, BLOCK_COLUMNS, PLANE_COLUMNS};
 
 use super::Simd128;
-use crate::ternary_dot::{TILE_OUTPUTS, TILE_ROWS, TernaryDot};
+use crate::{
+    ternary_dot::{
+        ActivationBlock, CodeBlock, TILE_OUTPUTS, TILE_ROWS, TernaryDot, activation_blocks,
+        code_blocks,
+    },
+    wasm32::touch_part,
+};
 
-/// Blocks whose 16-bit sums cannot overflow: `7 × 16 × 256 = 28,672`.
+/// Blocks whose 16-bit sums cannot overflow: `7 × 4 × 1024 = 28,672`.
 const BLOCKS: usize = 7;
 
 /// Bytes of a vector.
 pub(super) const BYTES: usize = 16;
+
+/// Lanes of 16 bits of a vector.
+const LANES: usize = 8;
 
 impl TernaryDot for Simd128 {
     type Lanes = WasmSimd128;
@@ -37,10 +53,10 @@ impl TernaryDot for Simd128 {
     fn code_dots(
         self,
         weights: [&[u8]; TILE_OUTPUTS],
-        _ahead: &[u8],
+        ahead: &[u8],
         x: &[i8],
     ) -> [i32; TILE_OUTPUTS] {
-        let [sums] = tile(self.0, weights, [x]);
+        let [sums] = tile(self.0, weights, ahead, [x]);
         sums
     }
 
@@ -50,8 +66,8 @@ impl TernaryDot for Simd128 {
         x: [&[i8]; TILE_ROWS],
     ) -> [[i32; TILE_OUTPUTS]; TILE_ROWS] {
         // Two rows at a time: engines have sixteen registers.
-        let upper = tile(self.0, [a, b], x);
-        let lower = tile(self.0, [c, d], x);
+        let upper = tile(self.0, [a, b], &[], x);
+        let lower = tile(self.0, [c, d], &[], x);
         std::array::from_fn(|row| {
             let ([a, b], [c, d]) = (upper[row], lower[row]);
             [a, b, c, d]
@@ -63,26 +79,19 @@ impl TernaryDot for Simd128 {
 fn tile<const OUTPUTS: usize, const ROWS: usize>(
     simd: WasmSimd128,
     weights: [&[u8]; OUTPUTS],
+    ahead: &[u8],
     x: [&[i8]; ROWS],
 ) -> [[i32; OUTPUTS]; ROWS] {
-    let columns = x[0].len();
-    let x = x.map(|x| &x[..columns]);
-    let weights = weights.map(|row| &row[..columns / 4]);
-    let blocks = columns / BLOCK_COLUMNS;
+    let blocks = x[0].len() / BLOCK_COLUMNS;
+    let (weights, x) = (code_blocks(weights, blocks), activation_blocks(x, blocks));
     let mut sums = [[i32x4_splat(0); OUTPUTS]; ROWS];
     for run in (0..blocks).step_by(BLOCKS) {
         let mut run_sums = [[i16x8_splat(0); OUTPUTS]; ROWS];
         for block in run..blocks.min(run + BLOCKS) {
-            for half in [0, BYTES] {
-                let packed: [v128; OUTPUTS] = weights.map(|row| {
-                    u8x16::from_slice(simd, &row[block * BLOCK_BYTES + half..][..BYTES]).into()
-                });
-                let at = block * BLOCK_COLUMNS + half;
-                plane::<OUTPUTS, ROWS, 0>(simd, packed, x, at, &mut run_sums);
-                plane::<OUTPUTS, ROWS, 1>(simd, packed, x, at, &mut run_sums);
-                plane::<OUTPUTS, ROWS, 2>(simd, packed, x, at, &mut run_sums);
-                plane::<OUTPUTS, ROWS, 3>(simd, packed, x, at, &mut run_sums);
-            }
+            touch_part::<{ TILE_OUTPUTS * BLOCK_BYTES }>(ahead, block);
+            let (weights, x) = (weights.map(|row| &row[block]), x.map(|x| &x[block]));
+            add_half::<0, OUTPUTS, ROWS>(simd, weights, x, &mut run_sums);
+            add_half::<BYTES, OUTPUTS, ROWS>(simd, weights, x, &mut run_sums);
         }
         for (sums, run_sums) in sums.iter_mut().zip(run_sums) {
             for (sum, run_sum) in sums.iter_mut().zip(run_sums) {
@@ -93,27 +102,52 @@ fn tile<const OUTPUTS: usize, const ROWS: usize>(
     sums.map(|sums| sums.map(|sum| add_lanes(simd, sum)))
 }
 
-/// Adds the products of 16 codes of one plane with the activations from column `at` on.
+/// Adds the products of half a block, from byte `AT` on.
 #[inline(always)]
-fn plane<const OUTPUTS: usize, const ROWS: usize, const PLANE: usize>(
+fn add_half<const AT: usize, const OUTPUTS: usize, const ROWS: usize>(
     simd: WasmSimd128,
-    packed: [v128; OUTPUTS],
-    x: [&[i8]; ROWS],
-    at: usize,
+    weights: [&CodeBlock; OUTPUTS],
+    x: [&ActivationBlock; ROWS],
     sums: &mut [[v128; OUTPUTS]; ROWS],
 ) {
-    let low_bits = u8x16_splat(0b11);
-    let codes = packed.map(|packed| {
-        let shifted = if PLANE == 0 { packed } else { u16x8_shr(packed, 2 * PLANE as u32) };
-        v128_and(shifted, low_bits)
-    });
-    for (sums, x) in sums.iter_mut().zip(x) {
-        let x: v128 = i8x16::from_slice(simd, &x[at + PLANE * PLANE_COLUMNS..][..BYTES]).into();
-        for (sum, codes) in sums.iter_mut().zip(codes) {
-            *sum = i16x8_add(*sum, i16x8_extmul_low_i8x16(x, codes));
-            *sum = i16x8_add(*sum, i16x8_extmul_high_i8x16(x, codes));
+    let (mut low, mut high) = ([i16x8_splat(0); OUTPUTS], [i16x8_splat(0); OUTPUTS]);
+    for ((low, high), row) in low.iter_mut().zip(&mut high).zip(weights) {
+        let packed: v128 = u8x16::from_slice(simd, &row[AT..][..BYTES]).into();
+        *low = u16x8_extend_low_u8x16(packed);
+        *high = u16x8_extend_high_u8x16(packed);
+    }
+    add_planes(low, x.map(|x| &x[AT..]), sums);
+    add_planes(high, x.map(|x| &x[AT + LANES..]), sums);
+}
+
+/// Adds the products of eight packed bytes with the activations that begin their planes.
+#[inline(always)]
+fn add_planes<const OUTPUTS: usize, const ROWS: usize>(
+    mut packed: [v128; OUTPUTS],
+    x: [&[i8]; ROWS],
+    sums: &mut [[v128; OUTPUTS]; ROWS],
+) {
+    let mut before = [i16x8_splat(0); ROWS];
+    for plane in 0..BLOCK_COLUMNS / PLANE_COLUMNS {
+        for ((sums, x), before) in sums.iter_mut().zip(x).zip(&mut before) {
+            let x = eight(&x[plane * PLANE_COLUMNS..]);
+            let factor = i16x8_sub(x, i16x8_shl(*before, 2));
+            *before = x;
+            for (sum, packed) in sums.iter_mut().zip(packed) {
+                *sum = i16x8_add(*sum, i16x8_mul(packed, factor));
+            }
+        }
+        for packed in &mut packed {
+            *packed = u16x8_shr(*packed, 2);
         }
     }
+}
+
+/// The first eight activations in 16 bits.
+#[inline(always)]
+fn eight(x: &[i8]) -> v128 {
+    let x: [u8; LANES] = std::array::from_fn(|lane| x[lane].cast_unsigned());
+    i16x8_extend_low_i8x16(i64x2_splat(i64::from_le_bytes(x)))
 }
 
 #[inline(always)]

@@ -1,0 +1,278 @@
+//! Speed of the packed WebAssembly builds in a browser, in turn with wllama's.
+//!
+//! wllama is llama.cpp as WebAssembly. It is a package of `web/bench` alone, which nothing else
+//! installs. `web/bench/bench.mjs` measures; what it tells is put together here.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::browser;
+use crate::demo;
+use crate::fresh::{Inputs, unless_fresh};
+use crate::node::{install, node};
+use crate::shell::{cargo, output, root, run, say, target};
+
+/// Options of `cargo xtask bench-browser`.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// wllama's model, a GGUF file of at most 2 GB; may be given several times.
+    #[arg(long, value_name = "FILE")]
+    peer_model: Vec<PathBuf>,
+    /// setun's model: a .safetensors file, or a folder in Hugging Face's layout.
+    #[arg(long, value_name = "PATH", conflicts_with = "shape")]
+    model: Option<PathBuf>,
+    /// A random model of this shape, as `setun synth` writes it.
+    #[arg(long, default_value = "small")]
+    shape: String,
+    /// Threads, one number after the other.
+    #[arg(long, value_delimiter = ',', default_value = "1,2")]
+    threads: Vec<u32>,
+    /// Tokens of a prompt.
+    #[arg(long, value_name = "N", default_value_t = 128, value_parser = clap::value_parser!(u32).range(2..))]
+    prompt: u32,
+    /// Tokens that are generated.
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(2..))]
+    generate: u32,
+    /// Rounds, after a warm-up.
+    #[arg(long, value_name = "R", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+    repeat: u32,
+    /// Measure the `setun` command too, after the browser.
+    #[arg(long)]
+    native: bool,
+    /// Print a JSON array instead of a table.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What an engine reached, as `bench.mjs` tells it.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Measured {
+    name: String,
+    build: String,
+    threads: u32,
+    rounds: Vec<Round>,
+}
+
+/// Speeds are in tokens a second.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Round {
+    prompt_tokens: u32,
+    prefill: f64,
+    decode: f64,
+    /// Of engines that tell their tokens.
+    tokens_hash: Option<String>,
+}
+
+/// A row of the table: medians.
+#[derive(Serialize)]
+struct Row {
+    name: String,
+    build: String,
+    threads: u32,
+    prompt_tokens: u32,
+    prefill_tokens_per_second: f64,
+    decode_tokens_per_second: f64,
+    /// Speeds of setun's best build with as many threads, by these.
+    prefill_ratio: f64,
+    decode_ratio: f64,
+}
+
+/// `cargo xtask bench-browser`.
+pub(crate) fn run_command(options: &Options) -> Result<()> {
+    let model = model(options)?;
+    demo::install_package(&[])?;
+    install("web/bench")?;
+    let measured = measure(options, &model)?;
+    let hash = agree(&measured)?;
+    let mut rows: Vec<Row> = measured.iter().map(row).collect();
+    if options.native {
+        for &threads in &options.threads {
+            rows.push(native(options, &model, threads)?);
+        }
+    }
+    rows.sort_by_key(|row| row.threads);
+    compare(&mut rows);
+    if options.json {
+        println!("{}", serde_json::to_string_pretty(&rows)?);
+    } else {
+        print(&rows);
+        println!("setun's tokens are the same in every build: {hash}");
+    }
+    Ok(())
+}
+
+/// The model named, or a random one, written once.
+fn model(options: &Options) -> Result<PathBuf> {
+    if let Some(path) = &options.model {
+        return path.canonicalize().with_context(|| format!("no model at {}", path.display()));
+    }
+    let shape = options.shape.as_str();
+    let folder = target().join("bench-browser").join(shape);
+    let inputs = Inputs::default().word(shape);
+    unless_fresh(&format!("bench-{shape}"), &[&folder.join("config.json")], &inputs, || {
+        say(&format!("writing a random model into {}", folder.display()));
+        run(setun().args(["synth", "--shape", shape, "--to", "hf"]).arg(&folder))
+    })?;
+    Ok(folder)
+}
+
+/// The `setun` command, as fast as it gets.
+fn setun() -> std::process::Command {
+    let mut command = cargo();
+    command.args(["run", "--quiet", "--release", "--locked", "--package", "setun-cli", "--"]);
+    command
+}
+
+fn measure(options: &Options, model: &PathBuf) -> Result<Vec<Measured>> {
+    let peers: Result<Vec<PathBuf>> = options
+        .peer_model
+        .iter()
+        .map(|path| path.canonicalize().with_context(|| format!("no model at {}", path.display())))
+        .collect();
+    let request = json!({
+        "model": model,
+        "peers": peers?,
+        "threads": options.threads,
+        "prompt": options.prompt,
+        "generate": options.generate,
+        "repeat": options.repeat,
+    });
+    let mut command = node()?;
+    command.current_dir(root().join("web/bench")).env("CHROME", browser::chrome()?);
+    let told = output(command.arg("bench.mjs").arg(request.to_string()))?;
+    serde_json::from_str(&told).context("bench.mjs tells no results")
+}
+
+/// All builds of setun must give the same tokens in every round.
+fn agree(measured: &[Measured]) -> Result<String> {
+    let rounds = measured.iter().flat_map(|engine| &engine.rounds);
+    let hashes: BTreeSet<&String> = rounds.filter_map(|round| round.tokens_hash.as_ref()).collect();
+    let mut hashes = hashes.into_iter();
+    match (hashes.next(), hashes.next()) {
+        (Some(hash), None) => Ok(hash.clone()),
+        (None, _) => bail!("no engine told its tokens"),
+        (Some(one), Some(other)) => bail!("setun's builds differ: tokens {one} and {other}"),
+    }
+}
+
+fn row(measured: &Measured) -> Row {
+    let speeds = |of: fn(&Round) -> f64| median(measured.rounds.iter().map(of).collect());
+    Row {
+        name: measured.name.clone(),
+        build: measured.build.clone(),
+        threads: measured.threads,
+        prompt_tokens: measured.rounds.first().map_or(0, |round| round.prompt_tokens),
+        prefill_tokens_per_second: speeds(|round| round.prefill),
+        decode_tokens_per_second: speeds(|round| round.decode),
+        prefill_ratio: 1.0,
+        decode_ratio: 1.0,
+    }
+}
+
+/// The same by the `setun` command on this machine.
+fn native(options: &Options, model: &PathBuf, threads: u32) -> Result<Row> {
+    say(&format!("measuring the setun command, {threads} threads"));
+    let mut command = setun();
+    command.args(["bench", "--json", "--model"]).arg(model);
+    for (name, value) in [
+        ("--prompt", options.prompt),
+        ("--generate", options.generate),
+        ("--repeat", options.repeat),
+        ("--threads", threads),
+    ] {
+        command.args([name, &value.to_string()]);
+    }
+    let told = output(&mut command)?;
+    let report: Value = serde_json::from_str(&told).context("`setun bench` tells no JSON")?;
+    let speed = |name: &str| report[name].as_f64().with_context(|| format!("no {name}"));
+    Ok(Row {
+        name: "setun, native".into(),
+        build: report["level"].as_str().unwrap_or_default().into(),
+        threads,
+        prompt_tokens: options.prompt,
+        prefill_tokens_per_second: speed("prefill_tokens_per_second")?,
+        decode_tokens_per_second: speed("decode_tokens_per_second")?,
+        prefill_ratio: 1.0,
+        decode_ratio: 1.0,
+    })
+}
+
+/// Ratios of setun's best build in the browser, which comes first, to every row.
+fn compare(rows: &mut [Row]) {
+    for rows in rows.chunk_by_mut(|a, b| a.threads == b.threads) {
+        let Some((first, rest)) = rows.split_first_mut() else { continue };
+        for row in rest {
+            row.prefill_ratio = first.prefill_tokens_per_second / row.prefill_tokens_per_second;
+            row.decode_ratio = first.decode_tokens_per_second / row.decode_tokens_per_second;
+        }
+    }
+}
+
+fn print(rows: &[Row]) {
+    println!("threads  engine                             prefill  ratio     decode  ratio");
+    for row in rows {
+        println!(
+            "{:<8} {:<32} {:>9.2} {:>6.2} {:>10.2} {:>6.2}",
+            row.threads,
+            format!("{} ({})", row.name, row.build),
+            row.prefill_tokens_per_second,
+            row.prefill_ratio,
+            row.decode_tokens_per_second,
+            row.decode_ratio,
+        );
+    }
+    println!("tokens a second, medians; ratio: setun relaxed by this row");
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    match values.len() {
+        0 => f64::NAN,
+        len if len % 2 == 0 => f64::midpoint(values[middle - 1], values[middle]),
+        _ => values[middle],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(hashes: [&str; 2]) -> Vec<Measured> {
+        let engine = |name: &str, hash: Value, speed: u32| {
+            json!({ "name": name, "build": "b", "threads": 1, "rounds": [
+                { "promptTokens": 8, "prefill": 30, "decode": speed, "tokensHash": hash },
+                { "promptTokens": 8, "prefill": 10, "decode": speed, "tokensHash": hash },
+            ]})
+        };
+        let [first, second] = hashes;
+        let engines = json!([
+            engine("setun relaxed", first.into(), 40),
+            engine("setun simd128", second.into(), 20),
+            engine("wllama", Value::Null, 4),
+        ]);
+        serde_json::from_value(engines).unwrap()
+    }
+
+    #[test]
+    fn rows_are_compared_with_the_first() {
+        let mut rows: Vec<Row> = told(["a", "a"]).iter().map(row).collect();
+        compare(&mut rows);
+        let ratios: Vec<f64> = rows.iter().map(|row| row.decode_ratio).collect();
+        assert_eq!(ratios, [1.0, 2.0, 10.0]);
+        assert_eq!(rows[0].prefill_tokens_per_second, 20.0);
+    }
+
+    #[test]
+    fn builds_that_differ_are_an_error() {
+        assert_eq!(agree(&told(["a", "a"])).unwrap(), "a");
+        assert!(agree(&told(["a", "b"])).is_err());
+    }
+}
