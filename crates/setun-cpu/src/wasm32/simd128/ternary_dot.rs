@@ -18,14 +18,11 @@ use std::arch::wasm32::{
 };
 
 use fearless_simd::{i32x4, prelude::*, u8x16, wasm32::WasmSimd128};
-use setun_ops::ternary::{BLOCK_BYTES, BLOCK_COLUMNS, PLANE_COLUMNS};
+use setun_ops::ternary::{BLOCK_COLUMNS, PLANE_COLUMNS};
 
 use super::Simd128;
 use crate::{
-    ternary_dot::{
-        ActivationBlock, CodeBlock, TILE_OUTPUTS, TILE_ROWS, TernaryDot, activation_blocks,
-        code_blocks,
-    },
+    ternary_dot::{TILE_OUTPUTS, TILE_ROWS, TernaryDot, activation_blocks, code_blocks},
     wasm32::touch_part,
 };
 
@@ -87,11 +84,19 @@ fn tile<const OUTPUTS: usize, const ROWS: usize>(
     let mut sums = [[i32x4_splat(0); OUTPUTS]; ROWS];
     for run in (0..blocks).step_by(BLOCKS) {
         let mut run_sums = [[i16x8_splat(0); OUTPUTS]; ROWS];
-        for block in run..blocks.min(run + BLOCKS) {
-            touch_part::<{ TILE_OUTPUTS * BLOCK_BYTES }>(ahead, block);
-            let (weights, x) = (weights.map(|row| &row[block]), x.map(|x| &x[block]));
-            add_half::<0, OUTPUTS, ROWS>(simd, weights, x, &mut run_sums);
-            add_half::<BYTES, OUTPUTS, ROWS>(simd, weights, x, &mut run_sums);
+        // Half a block at a time: its factors stay in registers.
+        for half in 2 * run..2 * blocks.min(run + BLOCKS) {
+            touch_part::<{ TILE_OUTPUTS * BYTES }>(ahead, half);
+            let (block, at) = (half / 2, half % 2 * BYTES);
+            let (mut low, mut high) = ([i16x8_splat(0); OUTPUTS], [i16x8_splat(0); OUTPUTS]);
+            for ((low, high), row) in low.iter_mut().zip(&mut high).zip(weights) {
+                let packed: v128 = u8x16::from_slice(simd, &row[block][at..][..BYTES]).into();
+                *low = u16x8_extend_low_u8x16(packed);
+                *high = u16x8_extend_high_u8x16(packed);
+            }
+            let x = x.map(|x| &x[block][at..]);
+            add_planes(low, x, &mut run_sums);
+            add_planes(high, x.map(|x| &x[LANES..]), &mut run_sums);
         }
         for (sums, run_sums) in sums.iter_mut().zip(run_sums) {
             for (sum, run_sum) in sums.iter_mut().zip(run_sums) {
@@ -100,24 +105,6 @@ fn tile<const OUTPUTS: usize, const ROWS: usize>(
         }
     }
     sums.map(|sums| sums.map(|sum| add_lanes(simd, sum)))
-}
-
-/// Adds the products of half a block, from byte `AT` on.
-#[inline(always)]
-fn add_half<const AT: usize, const OUTPUTS: usize, const ROWS: usize>(
-    simd: WasmSimd128,
-    weights: [&CodeBlock; OUTPUTS],
-    x: [&ActivationBlock; ROWS],
-    sums: &mut [[v128; OUTPUTS]; ROWS],
-) {
-    let (mut low, mut high) = ([i16x8_splat(0); OUTPUTS], [i16x8_splat(0); OUTPUTS]);
-    for ((low, high), row) in low.iter_mut().zip(&mut high).zip(weights) {
-        let packed: v128 = u8x16::from_slice(simd, &row[AT..][..BYTES]).into();
-        *low = u16x8_extend_low_u8x16(packed);
-        *high = u16x8_extend_high_u8x16(packed);
-    }
-    add_planes(low, x.map(|x| &x[AT..]), sums);
-    add_planes(high, x.map(|x| &x[AT + LANES..]), sums);
 }
 
 /// Adds the products of eight packed bytes with the activations that begin their planes.
