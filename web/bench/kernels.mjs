@@ -33,7 +33,8 @@ try {
     for (const page of pages) await page.evaluate((prepare) => window.prepare(prepare), prepare);
     const speeds = pages.map(() => []);
     for (let round = 0; round < Number(rounds); round += 1) {
-      for (const [index, page] of pages.entries()) speeds[index].push(await page.evaluate(() => window.speed()));
+      for (const [index, page] of pages.entries())
+        speeds[index].push(await page.evaluate(() => window.speed()));
     }
     for (const [index, variant] of variants.entries()) {
       const sorted = speeds[index].toSorted((a, b) => a - b);

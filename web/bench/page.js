@@ -62,7 +62,11 @@ async function openWllama({ source, threads, context }) {
     }
     return { promptTokens, times, tokens: [] };
   };
-  return { build: wllama.isMultithread() ? "threads" : "one thread", threads: wllama.getNumThreads(), measure };
+  return {
+    build: wllama.isMultithread() ? "threads" : "one thread",
+    threads: wllama.getNumThreads(),
+    measure,
+  };
 }
 
 /** A text of so many tokens, with the one for the beginning, where each letter is a token. */

@@ -50,6 +50,8 @@ function send(path) {
   return (_, response) => {
     response.setHeader("content-length", statSync(path).size);
     // A page may stop reading at any time.
-    createReadStream(path).on("error", () => response.destroy()).pipe(response);
+    createReadStream(path)
+      .on("error", () => response.destroy())
+      .pipe(response);
   };
 }

@@ -4,7 +4,8 @@
 //! installs. `web/bench/bench.mjs` measures; what it tells is put together here.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -15,7 +16,8 @@ use crate::browser;
 use crate::demo;
 use crate::fresh::{Inputs, unless_fresh};
 use crate::node::{install, node};
-use crate::shell::{cargo, output, root, run, say, target};
+use crate::shell::{cargo, output, root, run, say, show, target};
+use crate::wasm;
 
 /// Options of `cargo xtask bench-browser`.
 #[derive(Args)]
@@ -44,6 +46,9 @@ pub(crate) struct Options {
     /// Measure the `setun` command too, after the browser.
     #[arg(long)]
     native: bool,
+    /// Measure the products of a step alone, on one thread, and no model.
+    #[arg(long, conflicts_with_all = ["peer_model", "model", "shape", "threads", "native", "json"])]
+    kernels: bool,
     /// Print a JSON array instead of a table.
     #[arg(long)]
     json: bool,
@@ -86,6 +91,9 @@ struct Row {
 
 /// `cargo xtask bench-browser`.
 pub(crate) fn run_command(options: &Options) -> Result<()> {
+    if options.kernels {
+        return kernels(options);
+    }
     let model = model(options)?;
     demo::install_package(&[])?;
     install("web/bench")?;
@@ -108,6 +116,24 @@ pub(crate) fn run_command(options: &Options) -> Result<()> {
     Ok(())
 }
 
+/// The products alone, which have no package around them.
+fn kernels(options: &Options) -> Result<()> {
+    install("web")?;
+    let mut command = bench("kernels.mjs")?;
+    command.arg(options.repeat.to_string());
+    for (variant, module) in wasm::build_bench()? {
+        command.arg(format!("{}={}", variant.name(), module.display()));
+    }
+    show(&mut command)
+}
+
+/// A script of `web/bench`.
+fn bench(script: &str) -> Result<Command> {
+    let mut command = node()?;
+    command.current_dir(root().join("web/bench")).env("CHROME", browser::chrome()?).arg(script);
+    Ok(command)
+}
+
 /// The model named, or a random one, written once.
 fn model(options: &Options) -> Result<PathBuf> {
     if let Some(path) = &options.model {
@@ -124,13 +150,13 @@ fn model(options: &Options) -> Result<PathBuf> {
 }
 
 /// The `setun` command, as fast as it gets.
-fn setun() -> std::process::Command {
+fn setun() -> Command {
     let mut command = cargo();
     command.args(["run", "--quiet", "--release", "--locked", "--package", "setun-cli", "--"]);
     command
 }
 
-fn measure(options: &Options, model: &PathBuf) -> Result<Vec<Measured>> {
+fn measure(options: &Options, model: &Path) -> Result<Vec<Measured>> {
     let peers: Result<Vec<PathBuf>> = options
         .peer_model
         .iter()
@@ -144,9 +170,8 @@ fn measure(options: &Options, model: &PathBuf) -> Result<Vec<Measured>> {
         "generate": options.generate,
         "repeat": options.repeat,
     });
-    let mut command = node()?;
-    command.current_dir(root().join("web/bench")).env("CHROME", browser::chrome()?);
-    let told = output(command.arg("bench.mjs").arg(request.to_string()))?;
+    let mut command = bench("bench.mjs")?;
+    let told = output(command.arg(request.to_string()).stderr(Stdio::inherit()))?;
     serde_json::from_str(&told).context("bench.mjs tells no results")
 }
 
@@ -177,7 +202,7 @@ fn row(measured: &Measured) -> Row {
 }
 
 /// The same by the `setun` command on this machine.
-fn native(options: &Options, model: &PathBuf, threads: u32) -> Result<Row> {
+fn native(options: &Options, model: &Path, threads: u32) -> Result<Row> {
     say(&format!("measuring the setun command, {threads} threads"));
     let mut command = setun();
     command.args(["bench", "--json", "--model"]).arg(model);

@@ -32,12 +32,45 @@ pub(crate) fn build_variants(variants: &[Variant], require_threads: bool) -> Res
 
 /// Compiles the kernels' checks for every variant that can be built here.
 pub(crate) fn build_checks(require_threads: bool) -> Result<Vec<(Variant, PathBuf)>> {
-    let checks = ["--package", "setun-cpu", "--example", "wasm_tests"];
+    build_example("wasm_tests", &[], require_threads)
+}
+
+/// Compiles the kernels' bench for the variants without threads.
+pub(crate) fn build_bench() -> Result<Vec<(Variant, PathBuf)>> {
+    build_example("wasm_bench", &[Variant::Simd128, Variant::Relaxed], false)
+}
+
+/// Compiles an example of `setun-cpu` for `variants`, or for all that can be built here.
+fn build_example(
+    example: &str,
+    variants: &[Variant],
+    require_threads: bool,
+) -> Result<Vec<(Variant, PathBuf)>> {
+    let what = ["--package", "setun-cpu", "--example", example];
     let compile = |(variant, toolchain): (Variant, Toolchain)| {
-        let name = format!("checks-{}", variant.name());
-        Ok((variant, compile(&name, variant, toolchain, &checks, "examples/wasm_tests.wasm")?))
+        let name = format!("{}-{}", example.replace('_', "-"), variant.name());
+        Ok((
+            variant,
+            compile(&name, variant, toolchain, &what, &format!("examples/{example}.wasm"))?,
+        ))
     };
-    choose(&[], require_threads)?.into_iter().map(compile).collect()
+    choose(variants, require_threads)?.into_iter().map(compile).collect()
+}
+
+/// Lints the kernels of the variants without threads, which no build for this machine compiles.
+/// Debian's second compiler has no lints.
+pub(crate) fn lints() -> Result<()> {
+    let plain = choose(&[Variant::Simd128, Variant::Relaxed], false)?;
+    for (variant, toolchain) in plain.into_iter().filter(|(_, it)| *it == Toolchain::Own) {
+        let mut command = toolchain.cargo("clippy", TARGET, "std,panic_abort");
+        command.args(["--quiet", "--package", "setun-cpu", "--lib", "--examples"]);
+        command
+            .env("CARGO_TARGET_DIR", toolchain.folder().join("lints"))
+            .env("RUSTFLAGS", variant.rustflags())
+            .env_remove("CARGO_ENCODED_RUSTFLAGS");
+        run(command.args(["--", "-D", "warnings"]))?;
+    }
+    Ok(())
 }
 
 /// The variants to build, each with its compiler.

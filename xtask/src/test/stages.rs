@@ -70,7 +70,8 @@ fn lints() -> Result<()> {
     let mut command = cargo();
     command.args(["clippy", "--workspace", "--all-targets", "--locked", "--quiet"]);
     run(command.args(["--", "-D", "warnings"]))?;
-    run(bindgen(&["clippy", "--release", "--all-targets"]).args(["--", "-D", "warnings"]))
+    run(bindgen(&["clippy", "--release", "--all-targets"]).args(["--", "-D", "warnings"]))?;
+    wasm::lints()
 }
 
 /// Cargo for the binding tool, which is a workspace of its own.
