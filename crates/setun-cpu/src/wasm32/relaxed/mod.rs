@@ -7,8 +7,7 @@ mod ternary_panel;
 
 use std::{
     arch::wasm32::{
-        i16x8_relaxed_dot_i8x16_i7x16, i32x4_add, i32x4_extadd_pairwise_i16x8, i32x4_extract_lane,
-        i32x4_relaxed_dot_i8x16_i7x16_add, i32x4_splat, u8x16_splat, v128,
+        i32x4_extract_lane, i32x4_relaxed_dot_i8x16_i7x16_add, i32x4_splat, u8x16_splat,
     },
     hint::black_box,
 };
@@ -54,18 +53,6 @@ impl Products {
             Self::Pairs
         } else {
             Self::Fours
-        }
-    }
-}
-
-/// Adds the products of neighbouring fours to four lanes. `codes` lie in 0..=127.
-#[inline(always)]
-fn add_products(products: Products, x: v128, codes: v128, sum: v128) -> v128 {
-    match products {
-        Products::Fours => i32x4_relaxed_dot_i8x16_i7x16_add(x, codes, sum),
-        Products::Pairs => {
-            let pairs = i16x8_relaxed_dot_i8x16_i7x16(x, codes);
-            i32x4_add(sum, i32x4_extadd_pairwise_i16x8(pairs))
         }
     }
 }

@@ -1,13 +1,13 @@
 //! WebAssembly SIMD twin of [`setun_ops::column_sums`].
 //!
 //! Half a block of each column is loaded at a time: 16 bytes hold 64 codes, 16 of each plane, of
-//! neighbouring outputs. Products of eight columns come together in 16 bits: at most
-//! `8 × 2 × 128 = 2048`.
+//! neighbouring outputs. As in `ternary_dot`, products are made in 16 bits, modulo 2^16, and planes
+//! need no masks: as a code is `cₖ = Pₖ − 4Pₖ₊₁`, where `Pₖ` is its byte shifted down to it, sums
+//! over columns are too. Those of eight columns are at most `8 × 2 × 128 = 2048`.
 
 use std::arch::wasm32::{
-    i8x16_splat, i16x8_add, i16x8_extmul_high_i8x16, i16x8_extmul_low_i8x16, i16x8_splat,
-    i32x4_add, i32x4_extend_high_i16x8, i32x4_extend_low_i16x8, u8x16_splat, u16x8_shr, v128,
-    v128_and,
+    i16x8_add, i16x8_mul, i16x8_shl, i16x8_splat, i16x8_sub, i32x4_add, i32x4_extend_high_i16x8,
+    i32x4_extend_low_i16x8, u16x8_extend_high_u8x16, u16x8_extend_low_u8x16, u16x8_shr, v128,
 };
 
 use fearless_simd::{i32x4, prelude::*, u8x16, wasm32::WasmSimd128};
@@ -22,6 +22,9 @@ use crate::{
 /// Bytes of a vector.
 const BYTES: usize = 16;
 
+/// Planes of a block.
+const PLANES: usize = BLOCK_COLUMNS / PLANE_COLUMNS;
+
 /// Outputs of a vector of sums.
 const LANES: usize = 4;
 
@@ -33,17 +36,12 @@ impl ColumnSums for Simd128 {
         activations: [i8; TILE_COLUMNS],
         sums: &mut [i32],
     ) {
-        let x = activations.map(|x| i8x16_splat(x));
         let blocks = columns[0].len() / BLOCK_BYTES;
         for (block, sums) in sums.chunks_exact_mut(BLOCK_COLUMNS).take(blocks).enumerate() {
             touch_blocks(ahead, block);
             for half in [0, BYTES] {
-                let mut packed = columns.map(|column| -> v128 {
-                    u8x16::from_slice(self.0, &column[block * BLOCK_BYTES + half..][..BYTES]).into()
-                });
-                for plane in sums.chunks_exact_mut(PLANE_COLUMNS) {
-                    add_plane(self.0, &mut packed, x, &mut plane[half..][..BYTES]);
-                }
+                let packed = columns.map(|column| &column[block * BLOCK_BYTES + half..][..BYTES]);
+                add_half(self.0, packed, activations, half, sums);
             }
         }
     }
@@ -57,22 +55,39 @@ impl ColumnSums for Simd128 {
     }
 }
 
-/// Adds the lowest plane of eight columns to the sums of 16 outputs, and shifts it out.
+/// Adds half a block of eight columns to the sums of a block, where its planes begin at `at`.
 #[inline(always)]
-fn add_plane(
+fn add_half(
     simd: WasmSimd128,
-    packed: &mut [v128; TILE_COLUMNS],
-    x: [v128; TILE_COLUMNS],
+    packed: [&[u8]; TILE_COLUMNS],
+    x: [i8; TILE_COLUMNS],
+    at: usize,
     sums: &mut [i32],
 ) {
-    let low_bits = u8x16_splat(0b11);
-    let (mut low, mut high) = (i16x8_splat(0), i16x8_splat(0));
-    for (packed, x) in packed.iter_mut().zip(x) {
-        let codes = v128_and(*packed, low_bits);
-        *packed = u16x8_shr(*packed, 2);
-        low = i16x8_add(low, i16x8_extmul_low_i8x16(codes, x));
-        high = i16x8_add(high, i16x8_extmul_high_i8x16(codes, x));
+    // [plane][half of the outputs]
+    let mut products = [[i16x8_splat(0); 2]; PLANES];
+    for (packed, x) in packed.into_iter().zip(x) {
+        let (x, packed): (_, v128) =
+            (i16x8_splat(x.into()), u8x16::from_slice(simd, packed).into());
+        let mut packed = [u16x8_extend_low_u8x16(packed), u16x8_extend_high_u8x16(packed)];
+        for products in &mut products {
+            for (product, packed) in products.iter_mut().zip(&mut packed) {
+                *product = i16x8_add(*product, i16x8_mul(*packed, x));
+                *packed = u16x8_shr(*packed, 2);
+            }
+        }
     }
+    for plane in 0..PLANES {
+        let next = products.get(plane + 1).copied().unwrap_or([i16x8_splat(0); 2]);
+        let [low, high] =
+            [0, 1].map(|half| i16x8_sub(products[plane][half], i16x8_shl(next[half], 2)));
+        add_outputs(simd, [low, high], &mut sums[plane * PLANE_COLUMNS + at..][..BYTES]);
+    }
+}
+
+/// Adds to the sums of 16 outputs.
+#[inline(always)]
+fn add_outputs(simd: WasmSimd128, [low, high]: [v128; 2], sums: &mut [i32]) {
     let products = [
         i32x4_extend_low_i16x8(low),
         i32x4_extend_high_i16x8(low),
