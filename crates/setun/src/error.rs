@@ -93,7 +93,7 @@ pub enum Error {
     },
 
     /// The system gives no thread.
-    #[error("a thread cannot be started: {0}")]
+    #[error("the engine's thread cannot be started: {0}")]
     Thread(std::io::Error),
 
     /// A step failed, and with it all generations that it served.

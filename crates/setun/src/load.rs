@@ -1,14 +1,11 @@
 //! Loading a model from wherever its bytes are.
 
-mod packer;
-
 use setun_checkpoint::{Answer, Reader, Source, Want};
 use setun_model::WeightsBuilder;
 use setun_text::{ChatTemplate, ChatTemplateFiles, HfTokenizer, SamplerOptions};
 use std::sync::Arc;
 use web_time::Instant;
 
-use self::packer::Packer;
 use crate::{error::Error, model::Model};
 
 /// Longer contexts are served up to here: tables for the positions are made beforehand.
@@ -30,7 +27,7 @@ const MAX_POSITIONS: usize = 1 << 17;
 pub struct Loader {
     name: String,
     reader: Reader,
-    packer: Option<Packer>,
+    weights: Option<WeightsBuilder>,
     begun: Instant,
 }
 
@@ -39,7 +36,7 @@ impl Loader {
     #[must_use]
     pub fn new(source: Source, name: impl Into<String>) -> Self {
         let reader = Reader::new(source);
-        Self { name: name.into(), reader, packer: None, begun: Instant::now() }
+        Self { name: name.into(), reader, weights: None, begun: Instant::now() }
     }
 
     /// The bytes that come next, or `None` when all are there. Ranges of one file come in
@@ -54,19 +51,18 @@ impl Loader {
     /// # Errors
     ///
     /// If a file is missing, damaged, or not of a model that can be run. The first headers
-    /// are checked whole before any tensor is asked for. What is wrong with a tensor's values may
-    /// be found while the next one is read, and is then told with that one or by
-    /// [`finish`](Self::finish).
+    /// are checked whole before any tensor is asked for.
     pub fn give(&mut self, bytes: Option<&[u8]>) -> Result<(), Error> {
         let tensor = self.reader.give(bytes.map_or(Answer::Missing, Answer::Bytes))?;
-        if self.packer.is_none()
+        if self.weights.is_none()
             && let (Some(config), Some(tensors)) = (self.reader.config(), self.reader.tensors())
         {
             let positions = config.context_length.min(MAX_POSITIONS);
-            self.packer = Some(Packer::new(WeightsBuilder::new(config, tensors, positions)?)?);
+            let builder = WeightsBuilder::new(config, tensors, positions)?;
+            self.weights = Some(builder);
         }
-        if let (Some(tensor), Some(packer)) = (tensor, &mut self.packer) {
-            packer.add(tensor)?;
+        if let (Some(tensor), Some(weights)) = (tensor, &mut self.weights) {
+            weights.add(tensor)?;
         }
         Ok(())
     }
@@ -82,8 +78,7 @@ impl Loader {
     ///
     /// # Errors
     ///
-    /// If bytes are still wanted, the last tensor is bad, or the tokenizer or the chat template
-    /// cannot be read.
+    /// If bytes are still wanted, or the tokenizer or the chat template cannot be read.
     pub fn finish(self) -> Result<Model, Error> {
         if self.reader.want().is_some() {
             return Err(Error::Unfinished { model: self.name });
@@ -106,14 +101,13 @@ impl Loader {
             repetition_penalty: generation.repetition_penalty.unwrap_or(1.0),
         };
         let config = self.reader.config().cloned();
-        let weights = self.packer.map(Packer::finish).transpose()?.flatten();
-        let (Some(config), Some(weights)) = (config, weights) else {
+        let (Some(config), Some(weights)) = (config, self.weights) else {
             return Err(Error::Unfinished { model: self.name });
         };
         Ok(Model {
             name: self.name,
             config,
-            weights,
+            weights: weights.finish()?,
             tokenizer: tokenizer.map(|tokenizer| Arc::new(tokenizer) as _),
             template: template.map(Arc::new),
             defaults,

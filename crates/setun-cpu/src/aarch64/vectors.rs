@@ -1,8 +1,10 @@
-//! What the levels of NEON share: loads, and the last sums.
+//! What the levels of NEON share: loads, planes of codes, and the last sums.
 //!
 //! A vector has 16 bytes, half a block of codes or half a plane of activations.
 
-use std::arch::aarch64::{int8x16_t, int32x4_t, uint8x16_t, vpaddq_s32};
+use std::arch::aarch64::{
+    int8x16_t, int32x4_t, uint8x16_t, vandq_u8, vdupq_n_u8, vpaddq_s32, vshrq_n_u8,
+};
 
 use fearless_simd::{aarch64::Neon, i8x16, i32x4, prelude::*, u8x16};
 
@@ -41,3 +43,24 @@ fearless_simd::kernel!(
         lanes(neon, vpaddq_s32(vpaddq_s32(a, b), vpaddq_s32(c, d)))
     }
 );
+
+fearless_simd::kernel!(
+    /// The codes of each plane of packed ones.
+    #[inline]
+    pub(super) fn planes(_neon: Neon, packed: uint8x16_t) -> [uint8x16_t; 4] {
+        let low_bits = vdupq_n_u8(0b11);
+        [
+            vandq_u8(packed, low_bits),
+            vandq_u8(vshrq_n_u8::<2>(packed), low_bits),
+            vandq_u8(vshrq_n_u8::<4>(packed), low_bits),
+            vshrq_n_u8::<6>(packed),
+        ]
+    }
+);
+
+/// `sums += more` for four outputs.
+#[inline(always)]
+pub(super) fn add_to(neon: Neon, sums: &mut [i32; 4], more: int32x4_t) {
+    let total = i32x4::from_slice(neon, sums) + i32x4::simd_from(neon, more);
+    total.store_slice(sums);
+}

@@ -3,4 +3,4 @@
 mod column_sums;
 mod screen_dot;
 mod ternary_dot;
-pub(super) mod ternary_panel;
+mod ternary_panel;

@@ -4,21 +4,26 @@
 //! activations from any quarter of a vector, so a load of a row serves four quads, whose codes,
 //! eight vectors, wait in registers for all rows.
 //!
-//! As in `ternary_dot`, the instruction is assembly, and sums are named one by one.
+//! As in `ternary_dot`, the instruction is assembly, and sums are named one by one; so are vectors,
+//! as a closure over an array of them can become a call for each.
 
 #![expect(unsafe_code, reason = "an instruction without a stable intrinsic, and its feature")]
 
 use std::arch::{
-    aarch64::{int8x16_t, int32x4_t, uint8x16_t, vdupq_n_s32},
+    aarch64::{
+        int8x16_t, int32x4_t, uint8x16_t, vdupq_n_s32, vreinterpretq_s32_u8, vreinterpretq_s64_s32,
+        vreinterpretq_u8_s64, vzip1q_s32, vzip1q_s64, vzip2q_s32, vzip2q_s64,
+    },
     asm,
 };
 
 use fearless_simd::{aarch64::Neon, i8x16, prelude::*, u8x16};
+use setun_ops::ternary::{BLOCK_BYTES, PLANE_COLUMNS};
 
 use super::NeonDotprod;
 use crate::{
-    aarch64::neon::ternary_panel::add_lanes,
-    ternary_panel::{Four, PanelSums, Quad, TernaryPanel, UNPACKED_ROWS},
+    aarch64::vectors::{add_to, planes},
+    ternary_panel::{BLOCK_QUADS, Four, PanelSums, Quad, TernaryPanel, UNPACKED_ROWS},
 };
 
 /// Bytes of a vector.
@@ -34,13 +39,16 @@ const PAIRS: usize = 8;
 const QUADS: usize = 4;
 
 impl TernaryPanel for NeonDotprod {
-    const FEWEST_ROWS: usize = 8;
+    const FEWEST_ROWS: usize = 6;
     /// In the first-level cache while all rows pass.
     const BLOCKS: usize = 2;
     const ROWS: usize = 8;
 
     fn unpack_rows(self, rows: [&[u8]; UNPACKED_ROWS], first: usize, panel: &mut [Quad]) {
-        self.0.unpack_rows(rows, first, panel);
+        let (fours, _) = rows.as_chunks::<LANES>();
+        for (index, &rows) in fours.iter().enumerate() {
+            four_rows(self.0, rows, first + LANES * index, panel);
+        }
     }
 
     fn add_rows(self, panel: &[Quad], x: &[&[Four]], sums: &mut [PanelSums]) {
@@ -71,13 +79,19 @@ macro_rules! rows {
             for pair in 0..PAIRS {
                 $(let mut $sums = [vdupq_n_s32(0); 2];)+
                 for (index, quads) in panel.iter().enumerate() {
-                    let codes = quads.each_ref().map(|quad| codes(neon, quad, pair));
+                    let [p, q, r, s] = quads;
+                    let codes = [
+                        codes(neon, p, pair),
+                        codes(neon, q, pair),
+                        codes(neon, r, pair),
+                        codes(neon, s, pair),
+                    ];
                     $($sums = add_quads($sums, codes, activations(neon, &x[$row][index]));)+
                 }
                 $(
                     let (lanes, _) = panel_sums[$row].0.as_chunks_mut::<LANES>();
-                    add_lanes(neon, $sums[0], &mut lanes[2 * pair]);
-                    add_lanes(neon, $sums[1], &mut lanes[2 * pair + 1]);
+                    add_to(neon, &mut lanes[2 * pair], $sums[0]);
+                    add_to(neon, &mut lanes[2 * pair + 1], $sums[1]);
                 )+
             }
         }
@@ -97,7 +111,8 @@ rows!(add_8, a 0, b 1, c 2, d 3, e 4, f 5, g 6, h 7);
 #[inline(always)]
 fn codes(neon: Neon, quad: &Quad, pair: usize) -> [uint8x16_t; 2] {
     let (vectors, _) = quad.0.as_chunks::<BYTES>();
-    [2 * pair, 2 * pair + 1].map(|index| u8x16::from_slice(neon, &vectors[index]).into())
+    let (upper, lower) = (&vectors[2 * pair], &vectors[2 * pair + 1]);
+    [u8x16::from_slice(neon, upper).into(), u8x16::from_slice(neon, lower).into()]
 }
 
 #[inline(always)]
@@ -136,3 +151,43 @@ fn dot4_by<const QUARTER: u8>(mut sums: int32x4_t, codes: uint8x16_t, x: int8x16
     }
     sums
 }
+
+fearless_simd::kernel!(
+    #[inline]
+    fn four_rows(neon: Neon, rows: [&[u8]; 4], first: usize, panel: &mut [Quad]) {
+        for (block, panel) in panel.chunks_exact_mut(BLOCK_QUADS).enumerate() {
+            for half in 0..2 {
+                let rows = rows.map(|row| -> uint8x16_t {
+                    let bytes = &row[block * BLOCK_BYTES..][..BLOCK_BYTES];
+                    u8x16::from_slice(neon, &bytes.as_chunks::<BYTES>().0[half]).into()
+                });
+                for (at, packed) in transpose(neon, rows).into_iter().enumerate() {
+                    let at = 4 * half + at;
+                    for (plane, codes) in planes(neon, packed).into_iter().enumerate() {
+                        let quad = &mut panel[plane * (PLANE_COLUMNS / 4) + at];
+                        u8x16::simd_from(neon, codes)
+                            .store_slice(&mut quad.0[4 * first..][..BYTES]);
+                    }
+                }
+            }
+        }
+    }
+);
+
+fearless_simd::kernel!(
+    /// Dword `j` of vector `i` goes to dword `i` of vector `j`.
+    #[inline]
+    fn transpose(_neon: Neon, rows: [uint8x16_t; 4]) -> [uint8x16_t; 4] {
+        let [a, b, c, d] = rows.map(|row| vreinterpretq_s32_u8(row));
+        let [low, high] =
+            [[vzip1q_s32(a, b), vzip1q_s32(c, d)], [vzip2q_s32(a, b), vzip2q_s32(c, d)]]
+                .map(|pair| pair.map(|rows| vreinterpretq_s64_s32(rows)));
+        [
+            vzip1q_s64(low[0], low[1]),
+            vzip2q_s64(low[0], low[1]),
+            vzip1q_s64(high[0], high[1]),
+            vzip2q_s64(high[0], high[1]),
+        ]
+        .map(|fours| vreinterpretq_u8_s64(fours))
+    }
+);

@@ -153,7 +153,7 @@ fn split_pair(neon: Neon, sums: [[int32x4_t; 2]; 2]) -> [[i32; 4]; 2] {
 #[inline]
 pub(super) fn pair_codes(upper: uint8x16_t, lower: uint8x16_t) -> [uint8x16_t; 2] {
     let (upper, lower) = (vreinterpretq_s64_u8(upper), vreinterpretq_s64_u8(lower));
-    [vzip1q_s64(upper, lower), vzip2q_s64(upper, lower)].map(|rows| vreinterpretq_u8_s64(rows))
+    [vreinterpretq_u8_s64(vzip1q_s64(upper, lower)), vreinterpretq_u8_s64(vzip2q_s64(upper, lower))]
 }
 
 /// The same for activations.
@@ -161,7 +161,7 @@ pub(super) fn pair_codes(upper: uint8x16_t, lower: uint8x16_t) -> [uint8x16_t; 2
 #[inline]
 pub(super) fn pair_activations(upper: int8x16_t, lower: int8x16_t) -> [int8x16_t; 2] {
     let (upper, lower) = (vreinterpretq_s64_s8(upper), vreinterpretq_s64_s8(lower));
-    [vzip1q_s64(upper, lower), vzip2q_s64(upper, lower)].map(|rows| vreinterpretq_s8_s64(rows))
+    [vreinterpretq_s8_s64(vzip1q_s64(upper, lower)), vreinterpretq_s8_s64(vzip2q_s64(upper, lower))]
 }
 
 /// Adds to each lane the products of the four codes and activations there.

@@ -5,7 +5,8 @@
 //! takes 8 bytes of the 512 of two quads. Four vectors of two outputs meet up to four pairs of
 //! rows: 16 sums stay in registers. A row without a partner is its own.
 //!
-//! As in `ternary_dot`, the instruction is assembly, and sums are named one by one.
+//! As in `ternary_dot`, the instruction is assembly, and sums are named one by one; so are vectors,
+//! as a closure over an array of them can become a call for each.
 
 #![expect(unsafe_code, reason = "a feature that no token of a dependency proves")]
 
@@ -22,7 +23,7 @@ use super::{
     ternary_dot::{dots_2x2, pair_activations, pair_codes},
 };
 use crate::{
-    aarch64::neon::ternary_panel::{add_lanes, planes},
+    aarch64::vectors::{add_to, planes},
     ternary_panel::{BLOCK_QUADS, Four, PanelSums, Quad, TernaryPanel, UNPACKED_ROWS},
 };
 
@@ -42,7 +43,7 @@ const RUNS_OF_QUAD: usize = RUNS / 2;
 const QUADS: usize = 4;
 
 impl TernaryPanel for NeonI8mm {
-    const FEWEST_ROWS: usize = 8;
+    const FEWEST_ROWS: usize = 5;
     /// In the first-level cache while all rows pass.
     const BLOCKS: usize = 2;
     const ROWS: usize = 8;
@@ -106,21 +107,31 @@ pairs!(add_four_pairs, a 0 1, b 2 3, c 4 5, d 6 7);
 /// Eight columns of eight outputs, and eight more.
 #[inline(always)]
 fn codes(neon: Neon, quads: &[Quad; QUADS], run: usize) -> [[uint8x16_t; 4]; 2] {
-    [0, 2].map(|first| {
-        let (vectors, _) = quads[first + run / RUNS_OF_QUAD].0.as_chunks::<BYTES>();
-        std::array::from_fn(|index| {
-            u8x16::from_slice(neon, &vectors[4 * (run % RUNS_OF_QUAD) + index]).into()
-        })
-    })
+    let half_of_panel = run / RUNS_OF_QUAD;
+    [run_of(neon, &quads[half_of_panel], run), run_of(neon, &quads[2 + half_of_panel], run)]
+}
+
+#[inline(always)]
+fn run_of(neon: Neon, quad: &Quad, run: usize) -> [uint8x16_t; 4] {
+    let (vectors, _) = quad.0.as_chunks::<BYTES>();
+    let [a, b, c, d] = &vectors.as_chunks::<4>().0[run % RUNS_OF_QUAD];
+    [
+        u8x16::from_slice(neon, a).into(),
+        u8x16::from_slice(neon, b).into(),
+        u8x16::from_slice(neon, c).into(),
+        u8x16::from_slice(neon, d).into(),
+    ]
 }
 
 /// Eight columns of two rows, and eight more.
 #[target_feature(enable = "neon")]
 #[inline]
 fn activations(neon: Neon, pair: &[&[[Four; QUADS]]; 2], index: usize) -> [int8x16_t; 2] {
-    let [upper, lower] =
-        pair.map(|row| -> int8x16_t { i8x16::from_slice(neon, row[index].as_flattened()).into() });
-    pair_activations(upper, lower)
+    let [upper, lower] = pair;
+    pair_activations(
+        i8x16::from_slice(neon, upper[index].as_flattened()).into(),
+        i8x16::from_slice(neon, lower[index].as_flattened()).into(),
+    )
 }
 
 /// Adds the products of 16 columns of eight outputs with those of two rows.
@@ -153,7 +164,7 @@ fn split(sums: [int32x4_t; 4]) -> [[int32x4_t; 2]; 2] {
 fn add_run(neon: Neon, sums: [int32x4_t; 2], panel_sums: &mut PanelSums, run: usize) {
     let (lanes, _) = panel_sums.0.as_chunks_mut::<LANES>();
     for (sums, lanes) in sums.into_iter().zip(&mut lanes[2 * run..]) {
-        add_lanes(neon, sums, lanes);
+        add_to(neon, lanes, sums);
     }
 }
 
