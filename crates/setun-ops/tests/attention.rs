@@ -178,8 +178,8 @@ fn the_error_is_within_its_bound() {
             }
         }
     }
-    // Or the bound would say nothing.
-    assert!(worst.iter().all(|&share| share > 0.01), "{worst:?}");
+    // Or the bound would say nothing; few sizes reach less of it.
+    assert!(cfg!(miri) || worst.iter().all(|&share| share > 0.01), "{worst:?}");
 }
 
 /// The bound is narrow enough to tell what was rounded from what was not.
