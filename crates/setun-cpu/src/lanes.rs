@@ -9,6 +9,9 @@ use fearless_simd::{f32x16, i8x16, mask32x16, prelude::*, u16x16, u32x16};
 use half::{bf16, f16};
 use setun_ops::exp::{LN2_HIGH, LN2_LOW, LOG2_E, OVERFLOW, POLYNOMIAL, ROUND, UNDERFLOW};
 
+#[cfg(target_arch = "x86_64")]
+use crate::x86_64::widen_f16::widen_f16;
+
 /// Lanes of a vector.
 pub(crate) const LANES: usize = setun_ops::fold::LANES;
 
@@ -26,10 +29,14 @@ impl Element for f32 {
 }
 
 impl Element for f16 {
-    /// Exponents are moved by `127 − 15`; a subnormal is made normal one exponent higher and
+    /// Without an instruction for it, exponents are moved by `127 − 15`; a subnormal is made normal one exponent higher and
     /// freed of the implicit one that it has gained, which is exact.
     #[inline(always)]
     fn widen<S: Simd>(simd: S, elements: &[Self; LANES]) -> f32x16<S> {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(widened) = widen_f16(simd, bytemuck::cast_ref(elements)) {
+            return widened;
+        }
         let bits = widen_u16(simd, bytemuck::cast_ref(elements));
         let sign = (bits & 0x8000) << 16;
         let magnitude = (bits & 0x7fff) << 13;
