@@ -16,9 +16,11 @@
 use std::collections::TryReserveError;
 
 /// Bytes of a large page of the processors that have been met.
+#[cfg(all(target_os = "linux", not(miri)))]
 const LARGE: usize = 2 << 20;
 
 /// Fewer bytes than this ask for nothing: a step finds them in a cache.
+#[cfg(all(target_os = "linux", not(miri)))]
 const LEAST: usize = LARGE / 2;
 
 /// Makes room for exactly `additional` elements; much room is asked for in large
