@@ -1,7 +1,7 @@
 //! A ternary matrix kept column by column, for activations that are mostly zero.
 
 use setun_ops::{
-    OpsError, TernaryMatrix, WeightSpec,
+    OpsError, TernaryMatrix, WeightSpec, large_pages,
     ternary::{BLOCK_BYTES, BLOCK_COLUMNS, PLANE_COLUMNS, Scales, row_bytes},
 };
 
@@ -49,6 +49,7 @@ impl TernaryColumns {
             }
         };
         team.step(|crew| crew.run(&turn_blocks));
+        large_pages::settle(&codes);
         Ok(Self { outputs, columns, codes, scales: matrix.scales().clone() })
     }
 

@@ -1,12 +1,14 @@
 //! Large pages for weights, where the system has them for the asking.
 //!
 //! A step walks through all weights. With pages of 4 KiB it meets a new one every few dozen
-//! loads, and on virtual machines finding one takes about as long as memory itself. To fill
-//! them is dear as well: a large page is made in one go, 512 small ones one by one. So large
-//! pages are asked for before memory is touched.
+//! loads, and on virtual machines finding one takes about as long as memory itself.
 //!
-//! Vectors stay where the allocator puts them: a large page that a vector does not fill, at both
-//! of its ends, remains small ones.
+//! Vectors that an allocator maps one by one, as glibc does from [`MAPPED`] bytes on, are made
+//! of large pages when they are first touched: those at both ends of a vector are all that is
+//! lost. Smaller ones lie side by side in a heap, and many are shorter than three large pages.
+//! Asked for before, each would become a region of its own, and no page spans two. So they are
+//! moved into large pages once they are filled, those that they share with neighbours included:
+//! alignment would not cover more.
 
 #![cfg_attr(
     all(target_os = "linux", not(miri)),
@@ -19,19 +21,23 @@ use std::collections::TryReserveError;
 #[cfg(all(target_os = "linux", not(miri)))]
 const LARGE: usize = 2 << 20;
 
-/// Fewer bytes than this ask for nothing: a step finds them in a cache.
-#[cfg(all(target_os = "linux", not(miri)))]
-const LEAST: usize = LARGE / 2;
+/// Bytes from which on a vector is mapped by itself.
+const MAPPED: usize = 32 << 20;
 
-/// Makes room for exactly `additional` elements; much room is asked for in large
-/// pages.
+/// Fewer bytes than this are left as they are: a step finds them in a cache.
+const LEAST: usize = LARGE / 8;
+
+/// Makes room for exactly `additional` elements; much room is asked for in large pages.
 ///
 /// # Errors
 ///
 /// If there is not so much memory.
 pub fn reserve<T>(values: &mut Vec<T>, additional: usize) -> Result<(), TryReserveError> {
     values.try_reserve_exact(additional)?;
-    advise(values.spare_capacity_mut(), Advice::When);
+    let room = values.spare_capacity_mut();
+    if size_of_val(room) >= MAPPED {
+        advise(room, Advice::When);
+    }
     Ok(())
 }
 
