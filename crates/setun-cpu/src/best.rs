@@ -153,16 +153,17 @@ impl<D: ScreenDot> Walk<'_, D> {
         let upper = Grid::new(&mut scratch.upper[..rows * vocab], vocab).tiles(rows, RUN);
         self.each((lower, upper), |_, _, (mut lower, mut upper)| {
             let tokens = lower.columns();
-            for first in tokens.clone().step_by(TILE_TOKENS) {
-                let at = first - tokens.start;
-                let count = (tokens.end - first).min(TILE_TOKENS);
-                for (row, state) in states.iter().enumerate().take(rows) {
-                    let Some(hidden) = &state.hidden else { continue };
-                    let planes = &planes[row * 2 * screen.columns()..][..2 * screen.columns()];
-                    let planes = planes.split_at(screen.columns()).into();
+            // Row after row, whose planes stay in the first-level cache; codes in the second.
+            for (row, state) in states.iter().enumerate().take(rows) {
+                let Some(hidden) = &state.hidden else { continue };
+                let planes = &planes[row * 2 * screen.columns()..][..2 * screen.columns()];
+                let planes = planes.split_at(screen.columns()).into();
+                let (lower, upper) = (lower.row(row), upper.row(row));
+                let bounds = lower.chunks_mut(TILE_TOKENS).zip(upper.chunks_mut(TILE_TOKENS));
+                for (first, (lower, upper)) in tokens.clone().step_by(TILE_TOKENS).zip(bounds) {
                     let [below, above] = screen.bounds(self.isa, first, hidden, planes);
-                    lower.row(row)[at..at + count].copy_from_slice(&below[..count]);
-                    upper.row(row)[at..at + count].copy_from_slice(&above[..count]);
+                    lower.copy_from_slice(&below[..lower.len()]);
+                    upper.copy_from_slice(&above[..upper.len()]);
                 }
             }
         });

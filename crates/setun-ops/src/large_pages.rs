@@ -18,7 +18,6 @@
 use std::collections::TryReserveError;
 
 /// Bytes of a large page of the processors that have been met.
-#[cfg(all(target_os = "linux", not(miri)))]
 const LARGE: usize = 2 << 20;
 
 /// Bytes from which on a vector is mapped by itself.
@@ -44,7 +43,9 @@ pub fn reserve<T>(values: &mut Vec<T>, additional: usize) -> Result<(), TryReser
 /// Moves `values` into large pages, as far as they lie in small ones. The system may decline:
 /// nothing depends on it.
 pub fn settle<T>(values: &[T]) {
-    advise(values, Advice::Now);
+    if size_of_val(values) >= LEAST {
+        advise(values, Advice::Now);
+    }
 }
 
 /// What is asked for.
@@ -60,9 +61,6 @@ enum Advice {
 /// another.
 #[cfg(all(target_os = "linux", not(miri)))]
 fn advise<T>(values: &[T], advice: Advice) {
-    if size_of_val(values) < LEAST {
-        return;
-    }
     let start = values.as_ptr().addr() / LARGE * LARGE;
     let end = (values.as_ptr().addr() + size_of_val(values)).next_multiple_of(LARGE);
     let advice = match advice {

@@ -80,6 +80,7 @@ impl Rendezvous {
 
     /// Leader: a step begins. Members wake up with its first job.
     pub(crate) fn begin(&self) {
+        self.waking.store(0, Ordering::SeqCst);
         self.state.fetch_and(!RESTING, Ordering::SeqCst);
     }
 
@@ -178,12 +179,19 @@ impl Rendezvous {
                 break;
             }
             guard = self.work.wait(guard).unwrap_or_else(PoisonError::into_inner);
+            self.answer();
         }
         drop(guard);
-        let (set, get) = (Ordering::SeqCst, Ordering::SeqCst);
-        // Nobody called those who saw a job by themselves: then there is nothing to subtract.
-        let _ = self.waking.fetch_update(set, get, |waking| waking.checked_sub(1));
+        // Whoever saw a job without waiting may have been called as well.
+        self.answer();
         self.asleep.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Member: has heard of a call, if there was one. One too many only makes the leader call
+    /// again; one too few, and it would wait for a member that nobody wakes.
+    fn answer(&self) {
+        let (set, get) = (Ordering::SeqCst, Ordering::SeqCst);
+        let _ = self.waking.fetch_update(set, get, |waking| waking.checked_sub(1));
     }
 
     /// Wakes all members that have gone to sleep. A member looks at the word under the lock before
@@ -282,5 +290,41 @@ impl Spin {
         spin_loop();
         self.turns += 1;
         self.turns < TURNS
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{thread, time::Duration};
+
+    use super::*;
+
+    #[test]
+    fn a_call_that_went_astray_does_not_leave_a_member_asleep() {
+        let team = Rendezvous::new(1, 2);
+        let came = AtomicBool::new(false);
+        let wait_for = |condition: &dyn Fn() -> bool| {
+            for _ in 0..60_000 {
+                if condition() {
+                    return true;
+                }
+                thread::sleep(Duration::from_millis(1));
+            }
+            false
+        };
+        thread::scope(|scope| {
+            scope.spawn(|| team.serve(1, false));
+            assert!(wait_for(&|| team.asleep.load(Ordering::SeqCst) == 1), "never asleep");
+            team.waking.store(1, Ordering::SeqCst);
+            team.begin();
+            let in_time = AtomicBool::new(false);
+            team.run(&|member| match member {
+                0 => in_time.store(wait_for(&|| came.load(Ordering::SeqCst)), Ordering::SeqCst),
+                _ => came.store(true, Ordering::SeqCst),
+            });
+            team.rest();
+            team.dismiss();
+            assert!(in_time.into_inner(), "the member was not woken");
+        });
     }
 }
