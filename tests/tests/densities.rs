@@ -28,7 +28,7 @@ fn models() -> Vec<std::path::PathBuf> {
 /// Tokens of some text of the vocabulary.
 fn tokens(model: &Model) -> Vec<u32> {
     let vocab = u32::try_from(model.config().vocab_size).expect("a vocabulary");
-    (0..48).map(|index| (17 + 101 * index) % vocab).collect()
+    (0..u32::try_from(ROWS).expect("few rows")).map(|index| (17 + 101 * index) % vocab).collect()
 }
 
 /// By the definitions: gates from the codes that enter them, one product after another.

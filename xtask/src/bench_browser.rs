@@ -32,7 +32,7 @@ pub(crate) struct Options {
     #[arg(long, default_value = "small")]
     shape: String,
     /// Threads, one number after the other.
-    #[arg(long, value_delimiter = ',', default_value = "1,2")]
+    #[arg(long, value_delimiter = ',', default_value = "1,2", value_parser = clap::value_parser!(u32).range(1..=64))]
     threads: Vec<u32>,
     /// Tokens of a prompt.
     #[arg(long, value_name = "N", default_value_t = 128, value_parser = clap::value_parser!(u32).range(2..))]
@@ -84,7 +84,7 @@ struct Row {
     prompt_tokens: u32,
     prefill_tokens_per_second: f64,
     decode_tokens_per_second: f64,
-    /// Speeds of setun's best build with as many threads, by these.
+    /// Speeds of setun's relaxed build with as many threads, by these.
     prefill_ratio: f64,
     decode_ratio: f64,
 }
@@ -229,7 +229,7 @@ fn native(options: &Options, model: &Path, threads: u32) -> Result<Row> {
     })
 }
 
-/// Ratios of setun's best build in the browser, which comes first, to every row.
+/// Ratios of setun's relaxed build, which comes first, to every row.
 fn compare(rows: &mut [Row]) {
     for rows in rows.chunk_by_mut(|a, b| a.threads == b.threads) {
         let Some((first, rest)) = rows.split_first_mut() else { continue };

@@ -8,7 +8,8 @@
 //!   number of rows, and [`BatchInputs`] for each step.
 //! - A [`Backend`] moves weights in, prepares plans and runs them. [`ScalarBackend`] does so
 //!   with nothing but the definitions; it is the reference, and it is slow.
-//! - This crate does no IO, starts no thread and knows no model family.
+//! - This crate does no IO, starts no thread and knows no model family. It asks the system for one
+//!   thing, to keep weights in [large pages](large_pages).
 //!
 //! Letters in shapes: `rows` tokens of a batch, `hidden` the width of the residual stream,
 //! `ffn` the width between gate and down, `heads` query heads, `kv_heads` key and value heads,

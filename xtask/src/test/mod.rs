@@ -42,7 +42,7 @@ fn chosen(stages: Vec<Stage>, only: &[String]) -> Result<Vec<Stage>> {
     if let Some(unknown) = only.iter().find(|name| stages.iter().all(|stage| stage.name != **name))
     {
         let names: Vec<&str> = stages.iter().map(|stage| stage.name.as_str()).collect();
-        bail!("no stage `{unknown}`; there are: {}", names.join(", "));
+        bail!("no stage `{unknown}`; there are (some only with --long): {}", names.join(", "));
     }
     Ok(stages.into_iter().filter(|stage| only.is_empty() || only.contains(&stage.name)).collect())
 }

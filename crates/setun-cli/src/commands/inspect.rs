@@ -17,8 +17,8 @@ use report::Report;
 
 /// Show a model's configuration and tensors
 ///
-/// Only headers are read, unless there is a text to run. A model that cannot be run is shown as far as it can be read, and
-/// the exit status is 1.
+/// Only headers are read, unless there is a text to run, which is what a device is for. A model
+/// that cannot be run is shown as far as it can be read, and the exit status is 1.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// A .safetensors file, or a folder in Hugging Face's layout [default: the embedded model]
