@@ -42,7 +42,7 @@ fn chosen(stages: Vec<Stage>, only: &[String]) -> Result<Vec<Stage>> {
     if let Some(unknown) = only.iter().find(|name| stages.iter().all(|stage| stage.name != **name))
     {
         let names: Vec<&str> = stages.iter().map(|stage| stage.name.as_str()).collect();
-        bail!("no stage `{unknown}`; there are (some only with --long): {}", names.join(", "));
+        bail!("no stage `{unknown}`; there are: {} (more with --long)", names.join(", "));
     }
     Ok(stages.into_iter().filter(|stage| only.is_empty() || only.contains(&stage.name)).collect())
 }
@@ -112,7 +112,7 @@ mod tests {
         assert_eq!(names(&[]).unwrap(), ["format", "npm check"]);
         assert_eq!(names(&["npm check"]).unwrap(), ["npm check"]);
         let error = names(&["format", "npm"]).unwrap_err().to_string();
-        assert_eq!(error, "no stage `npm`; there are: format, npm check");
+        assert_eq!(error, "no stage `npm`; there are: format, npm check (more with --long)");
     }
 
     #[test]
