@@ -3,7 +3,7 @@
 //! A step walks through all weights. With pages of 4 KiB it meets a new one every few dozen
 //! loads, and on virtual machines finding one takes about as long as memory itself.
 //!
-//! Vectors that an allocator maps one by one, as glibc does from [`MAPPED`] bytes on, are made
+//! Vectors that an allocator maps one by one, as glibc does from 32 MiB on at the latest, are made
 //! of large pages when they are first touched: those at both ends of a vector are all that is
 //! lost. Smaller ones lie side by side in a heap, and many are shorter than three large pages.
 //! Asked for before, each would become a region of its own, and no page spans two. So they are
