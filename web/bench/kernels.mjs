@@ -4,10 +4,10 @@
  * The modules are `crates/setun-cpu/examples/wasm_bench.rs`. Browser in $CHROME.
  */
 
-import { createReadStream } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { startServer } from "../../npm/test-support/server.js";
 import { launch } from "../browser.mjs";
+import { send } from "./server.mjs";
 
 /** Matrices of the 2B-4T shape: how they are walked, and how many, so that they exceed the caches. */
 const CASES = [
@@ -21,7 +21,7 @@ const [rounds, ...modules] = process.argv.slice(2);
 const answers = {};
 const variants = modules.map((argument) => {
   const [variant, path] = argument.split("=");
-  answers[`/${variant}.wasm`] = (_, response) => createReadStream(path).pipe(response);
+  answers[`/${variant}.wasm`] = send(path);
   return variant;
 });
 const server = await startServer({ root: fileURLToPath(new URL(".", import.meta.url)), answers });

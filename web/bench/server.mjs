@@ -45,8 +45,8 @@ function numbers(size) {
   };
 }
 
-/** @param {string} path */
-function send(path) {
+/** Answers with a file. @param {string} path */
+export function send(path) {
   return (_, response) => {
     response.setHeader("content-length", statSync(path).size);
     // A page may stop reading at any time.

@@ -88,8 +88,8 @@ fn reports_avx512() -> bool {
     arithmetic && bits && bytes && others && reported!("avx512vl") && reported!("vpclmulqdq")
 }
 
-/// Runs the definitions, then every kernel and every subject of parity with `seeds` seeds each, on all levels of this
-/// build and the given numbers of threads.
+/// Runs the definitions, then every kernel and every subject of parity with `seeds` seeds each, on
+/// all levels of this build and the given numbers of threads.
 ///
 /// # Errors
 ///

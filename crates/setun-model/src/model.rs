@@ -21,7 +21,7 @@ impl<T: ?Sized> MaybeSend for T {}
 /// Bytes of memory that a model keeps from step to step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryUse {
-    /// The weights but for the head.
+    /// The weights but for the head, as they were uploaded: a backend may pad them.
     pub body: usize,
     /// The head's table in the form in which it is kept; where it is tied, the embedding's too.
     pub head: usize,

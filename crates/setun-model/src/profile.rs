@@ -24,7 +24,7 @@ pub struct Profile {
     /// How much of each layer's feed-forward part was not zero.
     pub layers: Vec<LayerDensity>,
     /// Of each row whose best logits were screened, the tokens whose exact logits were computed;
-    /// those that a penalty changes not counted.
+    /// those that a penalty changes not counted. It grows by an element a row.
     pub survivors: Vec<u32>,
     /// Rows whose best logits took the whole head.
     pub full_heads: usize,

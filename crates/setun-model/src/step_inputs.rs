@@ -11,7 +11,8 @@ use crate::{
     transformer::MAX_ROWS,
 };
 
-/// The inputs of a step. Their memory is kept from step to step.
+/// The inputs of a step. Their memory is kept from step to step, but for the block tables of
+/// sequences beyond a smaller batch.
 #[derive(Debug, Default)]
 pub(crate) struct StepInputs {
     pub(crate) inputs: BatchInputs,

@@ -67,10 +67,10 @@ fn advise<T>(values: &[T], advice: Advice) {
         Advice::When => libc::MADV_HUGEPAGE,
         Advice::Now => libc::MADV_COLLAPSE,
     };
+    let (start, len) = (std::ptr::without_provenance_mut(start), end - start);
     // SAFETY: neither advice changes what memory holds or who may use it, whatever lies in the
     // pages at both ends.
-    let _declined =
-        unsafe { libc::madvise(std::ptr::without_provenance_mut(start), end - start, advice) };
+    let _declined = unsafe { libc::madvise(start, len, advice) };
 }
 
 /// Elsewhere the system decides by itself.

@@ -60,8 +60,9 @@ pub enum HeadType {
     /// As the checkpoint stores it.
     Stored,
     /// As the checkpoint stores it, with 7 bits of each element beside it, which tell the few
-    /// rows of the table that greedy choices and those by `top_k` or `min_p` depend on. The choices are the same,
-    /// and less memory is read for them; other options still take the stored table alone.
+    /// rows of the table that greedy choices and those by `top_k` or `min_p` depend on. The
+    /// choices are the same, and less memory is read for them; other options still take the
+    /// stored table alone.
     Screened,
     /// Rounded to int8 rows: less memory to read, slightly other logits.
     Int8,
