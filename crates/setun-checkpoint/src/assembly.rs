@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use setun_ops::aligned::Aligned;
+
 use crate::{
     error::CheckpointError,
     reader::PIECE_BYTES,
@@ -23,7 +25,7 @@ impl Assembly {
     /// model needs one.
     pub(crate) fn new(tensors: Vec<TensorInfo>) -> Self {
         let wanted = tensors.iter().map(|info| info.bytes() > 0).collect();
-        let elements = TensorData::Bytes(Vec::new());
+        let elements = TensorData::Bytes(Aligned::new());
         let mut assembly = Self { tensors, wanted, current: 0, elements, arrived: 0 };
         assembly.go_to(0);
         assembly
@@ -63,7 +65,7 @@ impl Assembly {
             return Ok(None);
         }
         let info = info.clone();
-        let data = std::mem::replace(&mut self.elements, TensorData::Bytes(Vec::new()));
+        let data = std::mem::replace(&mut self.elements, TensorData::Bytes(Aligned::new()));
         self.go_to(self.current + 1);
         Ok(Some(Tensor { info, data }))
     }

@@ -82,7 +82,7 @@ fn bad_scale(info: &TensorInfo, found: f32) -> CheckpointError {
 
 fn widened(tensor: &Tensor) -> Result<Vec<f32>, CheckpointError> {
     match &tensor.data {
-        TensorData::F32(values) => Ok(values.clone()),
+        TensorData::F32(values) => Ok(values.to_vec()),
         TensorData::F16(values) => Ok(values.iter().map(|value| value.to_f32()).collect()),
         TensorData::Bf16(values) => Ok(values.iter().map(|value| value.to_f32()).collect()),
         TensorData::Bytes(_) => Err(not_float(&tensor.info)),
@@ -143,12 +143,13 @@ mod tests {
     #[test]
     fn a_table_keeps_its_type_and_bits() {
         let values = vec![bf16::from_f32(1.5), bf16::from_f32(1e-34), bf16::from_f32(-0.0)];
-        let table = table(tensor(&[1, 3], TensorData::Bf16(values.clone()))).unwrap();
+        let table = table(tensor(&[1, 3], TensorData::Bf16(values.clone().into()))).unwrap();
         assert_eq!((table.rows(), table.columns()), (1, 3));
-        assert_eq!(table.values(), &DenseValues::Bf16(values));
-        let error = super::table(tensor(&[3], TensorData::F32(vec![0.0; 3]))).unwrap_err();
+        assert_eq!(table.values(), &DenseValues::Bf16(values.into()));
+        let error = super::table(tensor(&[3], TensorData::F32(vec![0.0; 3].into()))).unwrap_err();
         assert!(matches!(error, CheckpointError::Rank { .. }), "{error}");
-        let error = super::table(tensor(&[1, 1], TensorData::Bytes(vec![0; 4]))).unwrap_err();
+        let error =
+            super::table(tensor(&[1, 1], TensorData::Bytes(vec![0; 4].into()))).unwrap_err();
         assert_eq!(
             error.to_string(),
             "tensor `t` has element type I32, expected F32 or F16 or BF16"
@@ -158,7 +159,7 @@ mod tests {
     #[test]
     fn vectors_are_widened_exactly() {
         let values = vec![f16::from_bits(1), f16::MAX];
-        let wide = vector(&tensor(&[2], TensorData::F16(values))).unwrap();
+        let wide = vector(&tensor(&[2], TensorData::F16(values.into()))).unwrap();
         assert_eq!(wide, [2.0_f32.powi(-24), 65504.0]);
     }
 
@@ -166,26 +167,30 @@ mod tests {
     fn the_first_bad_element_is_named() {
         let mut values = vec![bf16::ONE; 10_000];
         (values[9_000], values[9_500]) = (bf16::NEG_INFINITY, bf16::NAN);
-        let error = vector(&tensor(&[10_000], TensorData::Bf16(values))).unwrap_err();
+        let error = vector(&tensor(&[10_000], TensorData::Bf16(values.into()))).unwrap_err();
         assert_eq!(error.to_string(), "tensor `t`: element 9000 is -inf, expected a finite number");
     }
 
     #[test]
     fn scales_are_one_number_that_can_be_used() {
-        let of = |shape: &[usize], value| scale(&tensor(shape, TensorData::F32(vec![value])));
+        let of =
+            |shape: &[usize], value| scale(&tensor(shape, TensorData::F32(vec![value].into())));
         assert_eq!((of(&[], 0.5), of(&[1], -0.5)), (Ok(0.5), Ok(-0.5)));
         for bad in [0.0, -0.0, f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
             let error = of(&[1], bad).unwrap_err();
             assert!(matches!(error, CheckpointError::Scale { .. }), "{bad}: {error}");
         }
-        let error = scale(&tensor(&[2], TensorData::F32(vec![1.0; 2]))).unwrap_err();
+        let error = scale(&tensor(&[2], TensorData::F32(vec![1.0; 2].into()))).unwrap_err();
         assert!(matches!(error, CheckpointError::Rank { .. }), "{error}");
     }
 
     #[test]
     fn a_class_multiplies_or_divides() {
         let factor = |value, class| {
-            weight_factor(&tensor(&[1], TensorData::Bf16(vec![bf16::from_f32(value)])), class)
+            weight_factor(
+                &tensor(&[1], TensorData::Bf16(vec![bf16::from_f32(value)].into())),
+                class,
+            )
         };
         assert_eq!(factor(3.0, LinearClass::AutoBitLinear), Ok(3.0));
         assert_eq!(factor(3.0, LinearClass::BitLinear), Ok(1.0 / 3.0));

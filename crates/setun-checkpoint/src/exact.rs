@@ -3,7 +3,10 @@
 //! This is what transformers writes when it saves a model that it has unpacked.
 
 use half::slice::HalfFloatSliceExt;
-use setun_ops::ternary::{pack_row, row_bytes};
+use setun_ops::{
+    aligned::Aligned,
+    ternary::{pack_row, row_bytes},
+};
 
 use crate::{
     dense,
@@ -17,7 +20,7 @@ use crate::{
 /// # Errors
 ///
 /// If the tensor is no matrix of floats, or an element is none of −1, 0 and +1.
-pub fn pack(tensor: &Tensor) -> Result<Vec<u8>, CheckpointError> {
+pub fn pack(tensor: &Tensor) -> Result<Aligned<u8>, CheckpointError> {
     let (rows, columns) = tensor.info.expect_matrix()?;
     let mut packed = tensor.info.zeroed(rows, row_bytes(columns))?;
     let mut wide = vec![0.0; columns];
@@ -58,7 +61,7 @@ mod tests {
         let (name, file) = ("w".to_owned(), "f".into());
         let shape = vec![2, values.len() / 2];
         let info = TensorInfo { name, dtype: Dtype::F32, shape, file, range: 0..0 };
-        Tensor { info, data: TensorData::F32(values.to_vec()) }
+        Tensor { info, data: TensorData::F32(values.to_vec().into()) }
     }
 
     #[test]

@@ -16,6 +16,7 @@
 
 use half::slice::HalfFloatSliceExt;
 use setun_ops::{
+    aligned::Aligned,
     fold::{LANES, fold16_f64},
     ternary::{BLOCK_BYTES, BLOCK_COLUMNS, PLANE_COLUMNS, row_bytes},
 };
@@ -37,7 +38,7 @@ const LEAST_MEAN: f32 = 1e-5;
 /// # Errors
 ///
 /// If the tensor is no matrix of floats, or an element, or the scale, is not finite.
-pub fn quantize(tensor: &Tensor) -> Result<(Vec<u8>, f32), CheckpointError> {
+pub fn quantize(tensor: &Tensor) -> Result<(Aligned<u8>, f32), CheckpointError> {
     let (rows, columns) = tensor.info.expect_matrix()?;
     dense::check_finite(tensor)?;
     let mut codes = tensor.info.zeroed(rows, row_bytes(columns))?;
@@ -124,7 +125,7 @@ mod tests {
         let (name, file) = ("w".to_owned(), "f".into());
         let dtype = Dtype::F32;
         let info = TensorInfo { name, dtype, shape: shape.to_vec(), file, range: 0..0 };
-        Tensor { info, data: TensorData::F32(values) }
+        Tensor { info, data: TensorData::F32(values.into()) }
     }
 
     /// The definition, word by word.
@@ -175,7 +176,7 @@ mod tests {
     #[test]
     fn zeros_have_a_scale() {
         let (codes, scale) = quantize(&tensor(&[2, 3], vec![0.0; 6])).unwrap();
-        assert_eq!(codes, [ZERO_WEIGHTS; 2 * BLOCK_BYTES]);
+        assert_eq!(*codes, [ZERO_WEIGHTS; 2 * BLOCK_BYTES]);
         assert_eq!(scale, 1.0 / (1.0 / LEAST_MEAN));
     }
 

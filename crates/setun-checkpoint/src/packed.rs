@@ -15,6 +15,7 @@
 use safetensors::Dtype;
 use setun_ops::{
     TernaryMatrix,
+    aligned::Aligned,
     ternary::{BLOCK_BYTES, BLOCK_COLUMNS, PLANE_COLUMNS, ZERO_WEIGHTS, row_bytes},
 };
 
@@ -35,7 +36,11 @@ const LOW_CODES: u64 = 0x0303_0303_0303_0303;
 /// # Errors
 ///
 /// If type or shape differ from that, `rows` is no multiple of 4, or a code is 3.
-pub fn unpack(tensor: &Tensor, rows: usize, columns: usize) -> Result<Vec<u8>, CheckpointError> {
+pub fn unpack(
+    tensor: &Tensor,
+    rows: usize,
+    columns: usize,
+) -> Result<Aligned<u8>, CheckpointError> {
     let info = &tensor.info;
     let TensorData::Bytes(bytes) = &tensor.data else {
         return Err(info.expect_dtype(&[Dtype::U8]).err().unwrap_or_else(|| info.rank("bytes")));
@@ -155,7 +160,7 @@ mod tests {
     fn tensor(shape: [usize; 2], bytes: Vec<u8>) -> Tensor {
         let (name, file) = ("w".to_owned(), "f".into());
         let info = TensorInfo { name, dtype: Dtype::U8, shape: shape.to_vec(), file, range: 0..0 };
-        Tensor { info, data: TensorData::Bytes(bytes) }
+        Tensor { info, data: TensorData::Bytes(bytes.into()) }
     }
 
     /// The file's bytes, code by code as its format defines them.
@@ -184,7 +189,7 @@ mod tests {
             }
             let bytes = defined(&codes, quarter, columns);
             let unpacked = unpack(&tensor([quarter, columns], bytes.clone()), rows, columns);
-            prop_assert_eq!(unpacked.as_ref(), Ok(&expected));
+            prop_assert_eq!(unpacked, Ok(expected.clone().into()));
             let matrix = TernaryMatrix::new(rows, columns, expected, Scales::Tensor(1.0)).unwrap();
             prop_assert_eq!(pack("w", &matrix), Ok(bytes));
         }
@@ -210,7 +215,7 @@ mod tests {
         let error = unpack(&bytes([2, 4]), 10, 4).unwrap_err();
         assert!(matches!(error, CheckpointError::PackedRows { rows: 10, .. }), "{error}");
         let mut floats = bytes([2, 4]);
-        (floats.info.dtype, floats.data) = (Dtype::F32, TensorData::F32(vec![0.0; 8]));
+        (floats.info.dtype, floats.data) = (Dtype::F32, TensorData::F32(vec![0.0; 8].into()));
         let error = unpack(&floats, 8, 4).unwrap_err();
         assert_eq!(error.to_string(), "tensor `w` has element type F32, expected U8");
         let mut signed = bytes([2, 4]);

@@ -4,7 +4,7 @@ use std::{ops::Range, sync::Arc};
 
 use half::{bf16, f16};
 use safetensors::Dtype;
-use setun_ops::large_pages;
+use setun_ops::aligned::{Aligned, NoMemory};
 
 use crate::error::CheckpointError;
 
@@ -77,15 +77,14 @@ impl TensorInfo {
     }
 
     /// Zeroed bytes `[rows, row_bytes]` for what this tensor is turned into.
-    pub(crate) fn zeroed(&self, rows: usize, row_bytes: usize) -> Result<Vec<u8>, CheckpointError> {
-        let length = rows.saturating_mul(row_bytes);
-        let mut bytes = Vec::new();
-        if large_pages::reserve(&mut bytes, length).is_err() {
-            let (tensor, bytes) = (self.name.clone(), length as u64);
-            return Err(CheckpointError::OutOfMemory { tensor, bytes });
-        }
-        bytes.resize(length, 0);
-        Ok(bytes)
+    pub(crate) fn zeroed(
+        &self,
+        rows: usize,
+        row_bytes: usize,
+    ) -> Result<Aligned<u8>, CheckpointError> {
+        Aligned::filled(0, rows.saturating_mul(row_bytes)).map_err(|NoMemory { bytes }| {
+            CheckpointError::OutOfMemory { tensor: self.name.clone(), bytes: bytes as u64 }
+        })
     }
 
     pub(crate) fn rank(&self, expected: &'static str) -> CheckpointError {
@@ -141,13 +140,13 @@ pub struct Tensor {
 #[derive(Clone, Debug, PartialEq)]
 pub enum TensorData {
     /// `F32`
-    F32(Vec<f32>),
+    F32(Aligned<f32>),
     /// `F16`
-    F16(Vec<f16>),
+    F16(Aligned<f16>),
     /// `BF16`
-    Bf16(Vec<bf16>),
+    Bf16(Aligned<bf16>),
     /// The bytes of every other type, as they are in the file.
-    Bytes(Vec<u8>),
+    Bytes(Aligned<u8>),
 }
 
 /// Elements are allocated for at most so many times the bytes that have arrived: a header that
@@ -157,10 +156,10 @@ const GROWTH: usize = 8;
 impl TensorData {
     pub(crate) fn empty(dtype: Dtype) -> Self {
         match dtype {
-            Dtype::F32 => Self::F32(Vec::new()),
-            Dtype::F16 => Self::F16(Vec::new()),
-            Dtype::BF16 => Self::Bf16(Vec::new()),
-            _ => Self::Bytes(Vec::new()),
+            Dtype::F32 => Self::F32(Aligned::new()),
+            Dtype::F16 => Self::F16(Aligned::new()),
+            Dtype::BF16 => Self::Bf16(Aligned::new()),
+            _ => Self::Bytes(Aligned::new()),
         }
     }
 
@@ -174,48 +173,42 @@ impl TensorData {
 
     /// Appends little-endian elements. `elements` is how many there will be in the end; `bytes`
     /// are whole elements.
-    pub(crate) fn append(
-        &mut self,
-        bytes: &[u8],
-        elements: usize,
-    ) -> Result<(), std::collections::TryReserveError> {
+    pub(crate) fn append(&mut self, bytes: &[u8], elements: usize) -> Result<(), NoMemory> {
         match self {
             Self::F32(values) => extend(values, bytes, elements, f32::from_le_bytes),
             Self::F16(values) => extend(values, bytes, elements, f16::from_le_bytes),
             Self::Bf16(values) => extend(values, bytes, elements, bf16::from_le_bytes),
             Self::Bytes(values) => {
                 reserve(values, bytes.len(), elements)?;
-                values.extend_from_slice(bytes);
-                Ok(())
+                values.extend_from_slice(bytes)
             }
         }
     }
 }
 
-fn extend<T, const SIZE: usize>(
-    values: &mut Vec<T>,
+fn extend<T: Copy, const SIZE: usize>(
+    values: &mut Aligned<T>,
     bytes: &[u8],
     elements: usize,
     from_le_bytes: impl Fn([u8; SIZE]) -> T,
-) -> Result<(), std::collections::TryReserveError> {
+) -> Result<(), NoMemory> {
     let (arrived, rest) = bytes.as_chunks::<SIZE>();
     debug_assert!(rest.is_empty(), "pieces are whole elements");
     reserve(values, arrived.len(), elements)?;
-    values.extend(arrived.iter().map(|bytes| from_le_bytes(*bytes)));
-    Ok(())
+    values.extend(arrived.iter().map(|bytes| from_le_bytes(*bytes)))
 }
 
-fn reserve<T>(
-    values: &mut Vec<T>,
+fn reserve<T: Copy>(
+    values: &mut Aligned<T>,
     arrived: usize,
     elements: usize,
-) -> Result<(), std::collections::TryReserveError> {
+) -> Result<(), NoMemory> {
     let needed = values.len() + arrived;
     if needed <= values.capacity() {
         return Ok(());
     }
     let capacity = elements.min(needed.saturating_mul(GROWTH)).max(needed);
-    large_pages::reserve(values, capacity - values.len())
+    values.reserve(capacity - values.len())
 }
 
 #[cfg(test)]
@@ -267,13 +260,13 @@ mod tests {
     #[test]
     fn memory_follows_the_bytes_that_arrive() {
         const CLAIMED: usize = 1 << 40;
-        let mut values: Vec<u8> = Vec::new();
+        let mut values: Aligned<u8> = Aligned::new();
         for _ in 0..10 {
             reserve(&mut values, 100, CLAIMED).unwrap();
             values.extend_from_slice(&[0; 100]);
             assert!(values.capacity() <= GROWTH * values.len(), "{}", values.capacity());
         }
-        let mut honest: Vec<u8> = Vec::new();
+        let mut honest: Aligned<u8> = Aligned::new();
         reserve(&mut honest, 300, 2000).unwrap();
         assert_eq!(honest.capacity(), 2000, "never more than the tensor");
     }
@@ -283,6 +276,6 @@ mod tests {
         let mut data = TensorData::empty(Dtype::F32);
         data.append(&1.5_f32.to_le_bytes(), 2).unwrap();
         data.append(&(-2.0_f32).to_le_bytes(), 2).unwrap();
-        assert_eq!(data, TensorData::F32(vec![1.5, -2.0]));
+        assert_eq!(data, TensorData::F32(vec![1.5, -2.0].into()));
     }
 }

@@ -112,7 +112,8 @@ fn packing_is_that_of_transformers() {
         let codes = units.tensor(&format!("pack.{index}.codes")).unwrap();
         let expected = units.tensor(&format!("pack.{index}.packed")).unwrap();
         let (rows, columns) = (codes.shape()[0], codes.shape()[1]);
-        let tensor = tensor("pack", expected.shape(), TensorData::Bytes(expected.data().to_vec()));
+        let tensor =
+            tensor("pack", expected.shape(), TensorData::Bytes(expected.data().to_vec().into()));
         let unpacked = packed::unpack(&tensor, rows, columns).unwrap();
         for (row, unpacked) in unpacked.chunks_exact(row_bytes(columns)).enumerate() {
             for column in 0..columns {
@@ -132,7 +133,7 @@ fn quantizing_follows_transformers_on_ties() {
     let units = golden("units");
     let units = tensors_of(&units["units.safetensors"]);
     let weights = floats(&units, "weight_ties.w");
-    let tensor = tensor("ties", &[4, 4], TensorData::F32(weights));
+    let tensor = tensor("ties", &[4, 4], TensorData::F32(weights.into()));
     let (codes, scale) = master::quantize(&tensor).unwrap();
     let matrix = TernaryMatrix::new(4, 4, codes, Scales::Tensor(scale)).unwrap();
     let expected = units.tensor("weight_ties.codes").unwrap().data().to_vec();

@@ -128,7 +128,7 @@ fn large_tensors_come_in_pieces() {
         (files::CONFIG.to_owned(), config.as_bytes().to_vec()),
     ]);
     let found = read(Source::Folder, &folder).unwrap();
-    assert_eq!(found.tensors[0].data, setun_checkpoint::TensorData::F32(values));
+    assert_eq!(found.tensors[0].data, setun_checkpoint::TensorData::F32(values.into()));
     let pieces = found.wants.iter().filter_map(|want| want.range.clone());
     let sizes: Vec<_> = pieces.map(|range| range.end - range.start).skip(2).collect();
     assert_eq!(sizes, [4 << 20, 4 << 20, 3000 * 1001 * 4 - (8 << 20)]);

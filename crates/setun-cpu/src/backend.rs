@@ -9,7 +9,6 @@ use setun_ops::{
     Backend, BatchInputs, BlockId, CacheSpec, OpsError, Plan, Usage, WeightData,
     backend::{StepTimes, check_step},
     host_cache::HostCache,
-    large_pages,
     op::{BufferId, Op},
 };
 
@@ -99,10 +98,7 @@ impl CpuBackend {
         let longest = inputs.positions.iter().max().map_or(0, |&position| position as usize + 1);
         for op in plan.ops() {
             if let Op::Attention { shape, .. } = op {
-                self.each_scratch(|scratch| {
-                    scratch.grow_scores(*shape, longest);
-                    Ok(())
-                })?;
+                self.each_scratch(|scratch| scratch.grow_scores(*shape, longest))?;
             }
         }
         Ok(())
@@ -123,7 +119,7 @@ impl Backend for CpuBackend {
             }
             weight => {
                 if let WeightData::Ternary(matrix) = &weight {
-                    large_pages::settle(matrix.codes());
+                    matrix.settle();
                 }
                 CpuWeight::plain(weight)
             }

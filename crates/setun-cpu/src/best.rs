@@ -11,6 +11,7 @@
 use fearless_simd::Simd;
 use setun_ops::{
     DenseMatrix, OpsError,
+    aligned::Aligned,
     best::{BestRequest, Ranked, can_rank},
     dense::DenseValues,
     op::{BufferId, WeightId},
@@ -43,11 +44,11 @@ const RESCORE_RUN: usize = 32;
 pub(crate) struct BestScratch {
     /// Of each row of the last step, see [`StepTimes`](setun_ops::backend::StepTimes).
     pub(crate) survivors: Vec<Option<u32>>,
-    planes: Vec<i8>,    // [GROUP, 2, the screen's columns]
-    lower: Vec<f32>,    // bounds, [GROUP, vocab]
-    upper: Vec<f32>,    // bounds, or all logits, [GROUP, vocab]
-    tokens: Vec<u32>,   // touched ones and survivors, [GROUP, MOST_SURVIVORS + capacity]
-    rescored: Vec<f32>, // their logits
+    planes: Aligned<i8>,    // [GROUP, 2, the screen's columns]
+    lower: Aligned<f32>,    // bounds, [GROUP, vocab]
+    upper: Aligned<f32>,    // bounds, or all logits, [GROUP, vocab]
+    tokens: Aligned<u32>,   // touched ones and survivors, [GROUP, MOST_SURVIVORS + capacity]
+    rescored: Aligned<f32>, // their logits
 }
 
 /// How far a row of a group has come.
@@ -82,7 +83,7 @@ impl BestScratch {
     }
 }
 
-fn grow<T: Copy + Default>(memory: &mut Vec<T>, len: usize) -> Result<(), OpsError> {
+fn grow<T: Copy + Default>(memory: &mut Aligned<T>, len: usize) -> Result<(), OpsError> {
     if memory.len() < len {
         *memory = zeroed(len, "scratch memory")?;
     }
@@ -148,7 +149,7 @@ impl<D: ScreenDot> Walk<'_, D> {
         if states.iter().all(|state| state.hidden.is_none()) {
             return;
         }
-        let planes = scratch.planes.as_slice();
+        let planes = &*scratch.planes;
         let lower = Grid::new(&mut scratch.lower[..rows * vocab], vocab).tiles(rows, RUN);
         let upper = Grid::new(&mut scratch.upper[..rows * vocab], vocab).tiles(rows, RUN);
         self.each((lower, upper), |_, _, (mut lower, mut upper)| {

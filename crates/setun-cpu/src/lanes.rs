@@ -6,7 +6,7 @@
 //! whose result may differ between engines. On x86-64 an instruction widens f16: exact but for
 //! the payload of a NaN, which ends a generation whatever its payload is.
 
-use fearless_simd::{f32x16, i8x16, mask32x16, prelude::*, u16x16, u32x16};
+use fearless_simd::{f32x4, f32x16, i8x16, mask32x16, prelude::*, u16x16, u32x16};
 use half::{bf16, f16};
 use setun_ops::exp::{LN2_HIGH, LN2_LOW, LOG2_E, OVERFLOW, POLYNOMIAL, ROUND, UNDERFLOW};
 
@@ -115,8 +115,13 @@ pub(crate) fn dots<S: Simd, E: Element, const N: usize>(
     let mut folded = [0.0; N];
     let (fours, rest) = sums.as_chunks();
     let (folded_fours, folded_rest) = folded.as_chunks_mut();
-    fours.iter().zip(folded_fours).for_each(|(&sums, folded)| *folded = fold_four(sums));
-    rest.iter().zip(folded_rest).for_each(|(&sums, folded)| *folded = fold(sums));
+    // Loops, because a closure given to `for_each` is called for each.
+    for (&sums, folded) in fours.iter().zip(folded_fours) {
+        *folded = fold_four(sums);
+    }
+    for (&sums, folded) in rest.iter().zip(folded_rest) {
+        *folded = fold(sums);
+    }
     folded
 }
 
@@ -141,27 +146,31 @@ pub(crate) fn sum<S: Simd>(simd: S, x: &[f32]) -> f32 {
 /// The last part of a fold: lanes 8 apart, then 4, 2, 1.
 #[inline(always)]
 pub(crate) fn fold<S: Simd>(sums: f32x16<S>) -> f32 {
-    let (low, high) = sums.split();
-    let (low, high) = (low + high).split();
-    let [a, b, c, d]: [f32; 4] = (low + high).into();
+    let [a, b, c, d]: [f32; 4] = fold_to_quarter(sums).into();
     (a + c) + (b + d)
 }
 
 /// The same of four vectors.
 #[inline(always)]
 fn fold_four<S: Simd>(sums: [f32x16<S>; 4]) -> [f32; 4] {
-    let quarter = |sums: f32x16<S>| {
-        let (low, high) = sums.split();
-        let (low, high) = (low + high).split();
-        low + high
-    };
-    let pair = |a: f32x16<S>, b: f32x16<S>| -> [f32; 4] {
-        let (a, b) = (quarter(a), quarter(b));
-        (a.zip_low(b) + a.zip_high(b)).into()
-    };
     let [a, b, c, d] = sums;
-    let ([a, b, a_next, b_next], [c, d, c_next, d_next]) = (pair(a, b), pair(c, d));
+    let ([a, b, a_next, b_next], [c, d, c_next, d_next]) = (fold_pair(a, b), fold_pair(c, d));
     [a + a_next, b + b_next, c + c_next, d + d_next]
+}
+
+/// Two vectors down to lanes 2 apart, side by side.
+#[inline(always)]
+fn fold_pair<S: Simd>(a: f32x16<S>, b: f32x16<S>) -> [f32; 4] {
+    let (a, b) = (fold_to_quarter(a), fold_to_quarter(b));
+    (a.zip_low(b) + a.zip_high(b)).into()
+}
+
+/// Lanes 8 apart, then 4.
+#[inline(always)]
+fn fold_to_quarter<S: Simd>(sums: f32x16<S>) -> f32x4<S> {
+    let (low, high) = sums.split();
+    let (low, high) = (low + high).split();
+    low + high
 }
 
 /// `e^x` as [`setun_ops::exp`] defines it.

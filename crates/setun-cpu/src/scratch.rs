@@ -2,6 +2,7 @@
 
 use setun_ops::{
     OpsError, Plan,
+    aligned::Aligned,
     attention::SPAN,
     dense::DenseValues,
     op::{HeadShape, Linear, Op},
@@ -22,11 +23,11 @@ pub(crate) struct Scratch {
     /// Index of the member.
     pub(crate) member: usize,
     /// One row of activations or of a table: `[width]`.
-    pub(crate) row: Vec<f32>,
+    pub(crate) row: Aligned<f32>,
     /// Scores of a group of heads: `[rows, heads, positions]`.
-    pub(crate) scores: Vec<f32>,
+    pub(crate) scores: Aligned<f32>,
     /// Keys or values of a span, widened: `[SPAN, head_dim]`.
-    pub(crate) span: Vec<f32>,
+    pub(crate) span: Aligned<f32>,
     pub(crate) panel: PanelScratch,
 }
 
@@ -34,9 +35,9 @@ pub(crate) struct Scratch {
 #[derive(Debug, Default)]
 pub(crate) struct PanelScratch {
     /// `[quads]`
-    pub(crate) quads: Vec<Quad>,
+    pub(crate) quads: Aligned<Quad>,
     /// `[rows]`
-    pub(crate) sums: Vec<PanelSums>,
+    pub(crate) sums: Aligned<PanelSums>,
 }
 
 /// How much scratch memory a plan needs.
@@ -123,11 +124,16 @@ impl Scratch {
 
     /// Makes room for the scores of `positions`. Allocates only where the plan has no table of
     /// positions to tell their number beforehand.
-    pub(crate) fn grow_scores(&mut self, shape: HeadShape, positions: usize) {
+    pub(crate) fn grow_scores(
+        &mut self,
+        shape: HeadShape,
+        positions: usize,
+    ) -> Result<(), OpsError> {
         let size = scores(shape, positions);
         if self.scores.len() < size {
-            self.scores.resize(size.next_power_of_two(), 0.0);
+            self.scores = zeroed(size.next_power_of_two(), "scratch memory")?;
         }
+        Ok(())
     }
 }
 

@@ -13,6 +13,7 @@
 
 use setun_ops::{
     DenseMatrix,
+    aligned::Aligned,
     best::MOST_LOGIT,
     dense::DenseValues,
     exp::ROUND,
@@ -55,10 +56,10 @@ const RUN: usize = 64;
 /// A table as 7-bit integers with bounds.
 #[derive(Debug)]
 pub(crate) struct Screen {
-    columns: usize,       // padded
-    codes: Vec<u8>,       // [rows, columns]
-    rows: Vec<RowBounds>, // [rows]
-    largest_norm: f64,    // ≥ ‖w‖ of every row
+    columns: usize,           // padded
+    codes: Aligned<u8>,       // [rows, columns]
+    rows: Aligned<RowBounds>, // [rows]
+    largest_norm: f64,        // ≥ ‖w‖ of every row
 }
 
 /// What is known of a row.
@@ -80,8 +81,8 @@ impl Screen {
             return None;
         }
         let columns = table.columns().next_multiple_of(SCREEN_COLUMNS);
-        let mut codes: Vec<u8> = zeroed(table.rows().checked_mul(columns)?, "a screen").ok()?;
-        let mut rows: Vec<RowBounds> = zeroed(table.rows(), "a screen").ok()?;
+        let mut codes: Aligned<u8> = zeroed(table.rows().checked_mul(columns)?, "a screen").ok()?;
+        let mut rows: Aligned<RowBounds> = zeroed(table.rows(), "a screen").ok()?;
         let claims = Claims::new((
             Grid::new(&mut codes, columns).tiles(RUN, columns),
             Grid::new(&mut rows, 1).tiles(RUN, 1),
@@ -104,7 +105,7 @@ impl Screen {
 
     /// Bytes of memory.
     pub(crate) fn bytes(&self) -> usize {
-        size_of_val(self.codes.as_slice()) + size_of_val(self.rows.as_slice())
+        size_of_val(&*self.codes) + size_of_val(&*self.rows)
     }
 
     /// Padded columns: the length of a plane.

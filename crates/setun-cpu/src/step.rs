@@ -8,9 +8,9 @@ use std::{
 
 use setun_ops::{
     DenseMatrix, Op, OpsError, Plan, TernaryMatrix,
+    aligned::{Aligned, NoMemory},
     backend::check_weights,
     best::Ranked,
-    large_pages,
     op::{BufferId, WeightId},
     plan::{BufferKind, BufferSpec},
     rope_append::RopeTable,
@@ -260,14 +260,14 @@ enum Buffer {
 #[derive(Debug, Default)]
 pub(crate) struct Floats {
     pub(crate) width: usize,
-    pub(crate) values: Vec<f32>,
+    pub(crate) values: Aligned<f32>,
 }
 
 /// A buffer of ranked tokens, `[rows, width]`.
 #[derive(Debug, Default)]
 pub(crate) struct RankedRows {
     pub(crate) width: usize,
-    pub(crate) values: Vec<Ranked>,
+    pub(crate) values: Aligned<Ranked>,
 }
 
 /// A quantized buffer.
@@ -276,11 +276,11 @@ pub(crate) struct Quantized {
     /// Without padding.
     pub(crate) width: usize,
     /// `[rows, padded_columns(width)]`
-    pub(crate) codes: Vec<i8>,
+    pub(crate) codes: Aligned<i8>,
     /// `[rows]`
-    pub(crate) scales: Vec<f32>,
+    pub(crate) scales: Aligned<f32>,
     /// Sums of the codes, `[rows]`.
-    pub(crate) sums: Vec<i32>,
+    pub(crate) sums: Aligned<i32>,
 }
 
 impl Buffers {
@@ -357,10 +357,7 @@ impl Quantized {
 pub(crate) fn zeroed<T: Copy + Default>(
     len: usize,
     what: &'static str,
-) -> Result<Vec<T>, OpsError> {
-    let bytes = len.saturating_mul(size_of::<T>());
-    let mut values = Vec::new();
-    large_pages::reserve(&mut values, len).map_err(|_| OpsError::OutOfMemory { what, bytes })?;
-    values.resize(len, T::default());
-    Ok(values)
+) -> Result<Aligned<T>, OpsError> {
+    let no_memory = |NoMemory { bytes }| OpsError::OutOfMemory { what, bytes };
+    Aligned::filled(T::default(), len).map_err(no_memory)
 }

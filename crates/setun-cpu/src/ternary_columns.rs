@@ -1,7 +1,8 @@
 //! A ternary matrix kept column by column, for activations that are mostly zero.
 
 use setun_ops::{
-    OpsError, TernaryMatrix, WeightSpec, large_pages,
+    OpsError, TernaryMatrix, WeightSpec,
+    aligned::Aligned,
     ternary::{BLOCK_BYTES, BLOCK_COLUMNS, PLANE_COLUMNS, Scales, row_bytes},
 };
 
@@ -18,7 +19,7 @@ use crate::{
 pub(crate) struct TernaryColumns {
     outputs: usize,
     columns: usize,
-    codes: Vec<u8>, // [columns, column_bytes(outputs)]
+    codes: Aligned<u8>, // [columns, column_bytes(outputs)]
     scales: Scales,
 }
 
@@ -32,7 +33,7 @@ impl TernaryColumns {
     pub(crate) fn new(matrix: &TernaryMatrix, team: &mut Team) -> Result<Self, OpsError> {
         let (outputs, columns) = (matrix.rows(), matrix.columns());
         let bytes = column_bytes(outputs);
-        let mut codes: Vec<u8> = zeroed(columns * bytes, "a matrix by columns")?;
+        let mut codes: Aligned<u8> = zeroed(columns * bytes, "a matrix by columns")?;
         let blocks = Claims::new(Grid::new(&mut codes, bytes).tiles(BLOCK_COLUMNS, bytes));
         let turn_blocks = |_| {
             while let Some((block, mut columns)) = blocks.next() {
@@ -49,7 +50,7 @@ impl TernaryColumns {
             }
         };
         team.step(|crew| crew.run(&turn_blocks));
-        large_pages::settle(&codes);
+        codes.settle();
         Ok(Self { outputs, columns, codes, scales: matrix.scales().clone() })
     }
 

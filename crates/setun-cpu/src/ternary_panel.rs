@@ -18,9 +18,9 @@ pub(crate) const UNPACKED_ROWS: usize = 16;
 /// Quads of a block of columns.
 pub(crate) const BLOCK_QUADS: usize = BLOCK_COLUMNS / 4;
 
-/// Most blocks of columns of a panel, whatever the instruction set: 160 KiB, which is less than
-/// second-level caches have.
-pub(crate) const MOST_BLOCKS: usize = 20;
+/// Most blocks of columns of a panel, whatever the instruction set: 16 KiB, which stay in the
+/// first-level cache while all rows pass.
+pub(crate) const MOST_BLOCKS: usize = 2;
 
 /// Most rows of activations that any instruction set takes at once.
 pub(crate) const MOST_TILE_ROWS: usize = 8;

@@ -43,7 +43,7 @@ fn case(sigmas: f32, k: usize, within: Option<f32>) -> Case {
     let (table, x) = gaussian(sigmas);
     let table = DenseValues::F16(table.into_iter().map(f16::from_f32).collect());
     let weights = vec![
-        WeightData::Dense(DenseMatrix::new(1, HIDDEN, DenseValues::F32(x)).unwrap()),
+        WeightData::Dense(DenseMatrix::new(1, HIDDEN, DenseValues::F32(x.into())).unwrap()),
         WeightData::Vector(vec![1.0; HIDDEN]),
         WeightData::Dense(DenseMatrix::new(VOCAB, HIDDEN, table).unwrap()),
     ];

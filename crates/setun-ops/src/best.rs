@@ -119,8 +119,8 @@ mod tests {
     }
 
     fn ranked_within(logits: &[f32], request: &BestRequest) -> Vec<Ranked> {
-        let table =
-            DenseMatrix::new(logits.len(), 1, DenseValues::F32(logits.to_vec())).expect("a table");
+        let table = DenseMatrix::new(logits.len(), 1, DenseValues::F32(logits.to_vec().into()))
+            .expect("a table");
         let mut out = vec![Ranked { token: 7, logit: 7.0 }; 5];
         best_row(&table, &[1.0], request, &mut out);
         out

@@ -2,7 +2,7 @@
 
 use half::{bf16, f16};
 
-use crate::{error::OpsError, ternary::TernaryMatrix};
+use crate::{aligned::Aligned, error::OpsError, ternary::TernaryMatrix};
 
 /// A matrix `[rows, columns]` as it is stored: nothing is rounded when it is loaded.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,15 +16,15 @@ pub struct DenseMatrix {
 #[derive(Clone, Debug, PartialEq)]
 pub enum DenseValues {
     /// `f32`
-    F32(Vec<f32>),
+    F32(Aligned<f32>),
     /// IEEE binary16
-    F16(Vec<f16>),
+    F16(Aligned<f16>),
     /// bfloat16
-    Bf16(Vec<bf16>),
+    Bf16(Aligned<bf16>),
     /// int8 codes and one scale a row.
     Int8Rows {
         /// `[rows, columns]`, −127..=127
-        codes: Vec<i8>,
+        codes: Aligned<i8>,
         /// `[rows]`, finite
         scales: Vec<f32>,
     },
@@ -81,7 +81,7 @@ impl DenseMatrix {
     /// If an element is not finite.
     pub fn to_int8_rows(&self) -> Result<Self, OpsError> {
         let mut row = vec![0.0; self.columns];
-        let mut codes = vec![0; self.rows * self.columns];
+        let mut codes = Aligned::from(vec![0; self.rows * self.columns]);
         let mut scales = Vec::with_capacity(self.rows);
         for (index, codes) in codes.chunks_exact_mut(self.columns.max(1)).enumerate() {
             self.widen_row(index, &mut row);
@@ -128,9 +128,9 @@ impl DenseMatrix {
     #[must_use]
     pub fn bytes(&self) -> usize {
         match &self.values {
-            DenseValues::F32(values) => size_of_val(values.as_slice()),
-            DenseValues::F16(values) => size_of_val(values.as_slice()),
-            DenseValues::Bf16(values) => size_of_val(values.as_slice()),
+            DenseValues::F32(values) => size_of_val(&**values),
+            DenseValues::F16(values) => size_of_val(&**values),
+            DenseValues::Bf16(values) => size_of_val(&**values),
             DenseValues::Int8Rows { codes, scales } => codes.len() + size_of_val(scales.as_slice()),
             DenseValues::Ternary(matrix) => matrix.bytes(),
         }

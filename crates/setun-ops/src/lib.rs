@@ -9,12 +9,13 @@
 //! - A [`Backend`] moves weights in, prepares plans and runs them. [`ScalarBackend`] does so
 //!   with nothing but the definitions; it is the reference, and it is slow.
 //! - This crate does no IO, starts no thread and knows no model family. It asks the system for one
-//!   thing, to keep weights in [large pages](large_pages).
+//!   thing, to ask for [memory](aligned) in large pages.
 //!
 //! Letters in shapes: `rows` tokens of a batch, `hidden` the width of the residual stream,
 //! `ffn` the width between gate and down, `heads` query heads, `kv_heads` key and value heads,
 //! `head_dim` their width, `vocab` the number of tokens.
 
+pub mod aligned;
 pub mod attention;
 pub mod backend;
 pub mod batch_inputs;
@@ -31,7 +32,6 @@ pub mod gate;
 pub mod head;
 pub mod head_norm;
 pub mod host_cache;
-pub mod large_pages;
 pub mod op;
 #[cfg(feature = "parity")]
 pub mod parity;

@@ -24,7 +24,10 @@ pub use packing::{
     row_bytes,
 };
 
-use crate::{error::OpsError, large_pages};
+use crate::{
+    aligned::{Aligned, NoMemory},
+    error::OpsError,
+};
 
 /// Widest matrix that is accepted: below it `|dot| < 2^24`, so that its conversion to `f32` is
 /// exact (127 × 132,000 = 16,764,000).
@@ -51,7 +54,7 @@ pub enum Scales {
 pub struct TernaryMatrix {
     rows: usize,
     columns: usize,
-    codes: Vec<u8>, // [rows, blocks, BLOCK_BYTES]
+    codes: Aligned<u8>, // [rows, blocks, BLOCK_BYTES]
     scales: Scales,
 }
 
@@ -65,12 +68,13 @@ impl TernaryMatrix {
     pub fn new(
         rows: usize,
         columns: usize,
-        codes: Vec<u8>,
+        codes: impl Into<Aligned<u8>>,
         scales: Scales,
     ) -> Result<Self, OpsError> {
         if columns == 0 || columns > MAX_COLUMNS {
             return Err(OpsError::Columns { found: columns, limit: MAX_COLUMNS });
         }
+        let codes = codes.into();
         let expected = rows.saturating_mul(row_bytes(columns));
         if codes.len() != expected {
             return Err(OpsError::Length { what: "packed codes", expected, found: codes.len() });
@@ -96,8 +100,8 @@ impl TernaryMatrix {
             found: 0,
         })?;
         let what = "a stacked matrix";
-        large_pages::reserve(&mut first.codes, bytes)
-            .map_err(|_| OpsError::OutOfMemory { what, bytes })?;
+        let no_memory = |_| OpsError::OutOfMemory { what, bytes };
+        first.codes.reserve(bytes).map_err(no_memory)?;
         parts.try_fold(first, Self::stack_two)
     }
 
@@ -127,7 +131,9 @@ impl TernaryMatrix {
                 Scales::Rows(values)
             }
         };
-        self.codes.extend(other.codes);
+        let no_memory =
+            |NoMemory { bytes }| OpsError::OutOfMemory { what: "a stacked matrix", bytes };
+        self.codes.extend_from_slice(&other.codes).map_err(no_memory)?;
         self.rows += lower;
         Ok(self)
     }
@@ -154,6 +160,11 @@ impl TernaryMatrix {
     #[must_use]
     pub fn codes(&self) -> &[u8] {
         &self.codes
+    }
+
+    /// Moves the codes into large pages, see [`aligned`](crate::aligned).
+    pub fn settle(&self) {
+        self.codes.settle();
     }
 
     /// Packed codes of one row.

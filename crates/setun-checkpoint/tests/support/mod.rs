@@ -92,6 +92,6 @@ pub(crate) fn bytes_of(data: &TensorData) -> Vec<u8> {
         TensorData::F32(values) => values.iter().flat_map(|value| value.to_le_bytes()).collect(),
         TensorData::F16(values) => values.iter().flat_map(|value| value.to_le_bytes()).collect(),
         TensorData::Bf16(values) => values.iter().flat_map(|value| value.to_le_bytes()).collect(),
-        TensorData::Bytes(bytes) => bytes.clone(),
+        TensorData::Bytes(bytes) => bytes.to_vec(),
     }
 }

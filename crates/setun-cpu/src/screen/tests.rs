@@ -55,7 +55,7 @@ proptest! {
     fn logits_lie_between_their_bounds(seed: u64) {
         let random = &mut Random::new(seed);
         let columns = random.pick(&[1, 16, 96, 100, 320, 2560]);
-        let table = DenseValues::F32(finite(random, 9, columns));
+        let table = DenseValues::F32(finite(random, 9, columns).into());
         let table = DenseMatrix::new(9, columns, table).expect("sizes agree");
         let x = finite(random, 1, columns);
         if let Some(bounds) = bounds(&table, &x) {
@@ -75,7 +75,8 @@ fn bounds_are_close_for_plain_rows() {
     }
     let row: Vec<f32> = (0..256_u16).map(|x| (f32::from(x) - 100.0) / 128.0).collect();
     let square: f32 = row.iter().map(|x| x * x).sum();
-    let table = DenseMatrix::new(1, 256, DenseValues::F32(row.clone())).expect("sizes agree");
+    let table =
+        DenseMatrix::new(1, 256, DenseValues::F32(row.clone().into())).expect("sizes agree");
     let (lower, upper) = bounds(&table, &row).expect("a screen")[0];
     assert!(lower < square && square < upper && upper - lower < square / 50.0);
 }
@@ -86,7 +87,7 @@ fn what_is_not_finite_or_too_large_has_no_screen() {
     let with = |value: f32| {
         let mut values = ones.clone();
         values[7] = value;
-        DenseMatrix::new(1, 32, DenseValues::F32(values)).expect("sizes agree")
+        DenseMatrix::new(1, 32, DenseValues::F32(values.into())).expect("sizes agree")
     };
     for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
         assert!(bounds(&with(bad), &ones).is_none());

@@ -14,6 +14,7 @@ use std::{
 
 use setun_ops::{
     OpsError,
+    aligned::Aligned,
     op::{BufferId, Linear},
     ternary::row_bytes,
 };
@@ -199,7 +200,7 @@ fn take_sums<C: ColumnSums>(
 pub(crate) struct MemberSums {
     /// Whether the member has taken part in this operation.
     used: bool,
-    values: Vec<i32>,
+    values: Aligned<i32>,
 }
 
 impl MemberSums {

@@ -97,13 +97,22 @@ impl LinearView<'_> {
         // Panels of about the same length, and so many times a few rows.
         let panels = blocks.div_ceil(D::BLOCKS);
         let tiles = rows.len().div_ceil(D::ROWS);
+        // Memory is asked for evenly: a burst would wait for itself.
+        let (mut asked, parts) = (0, panels * (PANEL_OUTPUTS / UNPACKED_ROWS + tiles));
+        let mut ask = || {
+            next.0.prefetch(isa, next.1, (asked, parts));
+            asked += 1;
+        };
         for index in 0..panels {
             let run = blocks * index / panels..blocks * (index + 1) / panels;
             let panel = &mut scratch.quads[..run.len() * BLOCK_QUADS];
-            self.unpack(isa, first, run.clone(), panel);
+            for within in (0..PANEL_OUTPUTS).step_by(UNPACKED_ROWS) {
+                ask();
+                self.unpack(isa, first, within, run.clone(), panel);
+            }
             let quads = run.start * BLOCK_QUADS..run.end * BLOCK_QUADS;
             for tile in 0..tiles {
-                next.0.prefetch(isa, next.1, (index * tiles + tile, panels * tiles));
+                ask();
                 let within = rows.len() * tile / tiles..rows.len() * (tile + 1) / tiles;
                 let x: [&[Four]; MOST_TILE_ROWS] = std::array::from_fn(|at| {
                     let row = rows.start + within.start + at.min(within.len() - 1);
@@ -114,21 +123,21 @@ impl LinearView<'_> {
         }
     }
 
-    /// Unpacks some blocks of columns of the panel that begins at an output.
+    /// Unpacks some blocks of columns of the panel that begins at an output: those of a few
+    /// outputs in it.
     fn unpack<D: TernaryDot>(
         &self,
         isa: D,
         first: usize,
+        within: usize,
         blocks: Range<usize>,
         panel: &mut [Quad],
     ) {
         let bytes = blocks.start * BLOCK_BYTES..blocks.end * BLOCK_BYTES;
-        for within in (0..PANEL_OUTPUTS).step_by(UNPACKED_ROWS) {
-            // Beyond the last output it is repeated.
-            let row = |index: usize| (first + within + index).min(self.matrix.rows() - 1);
-            let rows = std::array::from_fn(|index| &self.matrix.row(row(index))[bytes.clone()]);
-            isa.unpack_rows(rows, within, panel);
-        }
+        // Beyond the last output it is repeated.
+        let row = |index: usize| (first + within + index).min(self.matrix.rows() - 1);
+        let rows = std::array::from_fn(|index| &self.matrix.row(row(index))[bytes.clone()]);
+        isa.unpack_rows(rows, within, panel);
     }
 
     /// Asks for one of so many parts of the codes of the panel that begins at an output, if there

@@ -87,7 +87,7 @@ fn step(
 ) -> Result<CpuStep, OpsError> {
     let Shape { outputs, columns, usage, matrices } = shape;
     let mut random = Random::new(1);
-    let table = DenseMatrix::new(1, columns, DenseValues::F32(random.floats(columns)))?;
+    let table = DenseMatrix::new(1, columns, DenseValues::F32(random.floats(columns).into()))?;
     let matrix = WeightData::Ternary(random.ternary_with(outputs, columns, Scales::Tensor(0.02)));
     let mut specs = vec![WeightData::Dense(table.clone()).spec()];
     specs.extend((0..matrices).map(|_| matrix.spec()));

@@ -3,6 +3,7 @@
 use setun_checkpoint::{Tensor, config::LinearClass, dense, exact, master, packed};
 use setun_ops::{
     WeightData, WeightId,
+    aligned::Aligned,
     ternary::{Scales, TernaryMatrix},
 };
 
@@ -23,7 +24,7 @@ pub(super) struct PendingPart {
     pub(super) rows: usize,
     pub(super) columns: usize,
     pub(super) form: Form,
-    pub(super) codes: Option<Vec<u8>>,
+    pub(super) codes: Option<Aligned<u8>>,
     pub(super) scale: Option<f32>,
     pub(super) bias: Option<Vec<f32>>,
 }

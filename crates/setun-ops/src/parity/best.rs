@@ -94,7 +94,7 @@ fn table(random: &mut Random, rows: usize, columns: usize) -> DenseMatrix {
         values.extend(row);
     }
     let values = match random.below(3) {
-        0 => DenseValues::F32(values),
+        0 => DenseValues::F32(values.into()),
         1 => DenseValues::F16(values.into_iter().map(round_f16).collect()),
         _ => DenseValues::Bf16(values.into_iter().map(bf16::from_f32).collect()),
     };

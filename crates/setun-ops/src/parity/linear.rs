@@ -67,7 +67,7 @@ fn embedded_with_zeros(draft: &mut Draft, random: &mut Random, width: usize) -> 
             *value = 0.0;
         }
     }
-    let table = DenseMatrix::new(TOKENS, width, DenseValues::F32(values));
+    let table = DenseMatrix::new(TOKENS, width, DenseValues::F32(values.into()));
     draft.embedded_from(table.expect("sizes agree"))
 }
 

@@ -105,7 +105,7 @@ impl Random {
     pub fn dense(&mut self, rows: usize, columns: usize) -> DenseMatrix {
         let len = rows * columns;
         let values = match self.below(5) {
-            0 => DenseValues::F32(self.table(rows, columns)),
+            0 => DenseValues::F32(self.table(rows, columns).into()),
             1 if self.chance(0.3) => {
                 DenseValues::F16((0..len).map(|_| f16::from_bits(self.u16())).collect())
             }

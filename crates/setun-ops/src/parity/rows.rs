@@ -55,7 +55,7 @@ impl Draft {
 
     /// A float buffer of all rows, filled from a random table.
     pub(super) fn embedded(&mut self, random: &mut Random, width: usize) -> BufferId {
-        let values = DenseValues::F32(random.table(TOKENS, width));
+        let values = DenseValues::F32(random.table(TOKENS, width).into());
         let table = DenseMatrix::new(TOKENS, width, values).expect("sizes agree");
         self.embedded_from(table)
     }

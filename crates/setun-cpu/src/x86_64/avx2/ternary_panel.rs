@@ -107,7 +107,7 @@ fearless_simd::kernel!(
 
 fearless_simd::kernel!(
     #[inline]
-    pub(crate) fn splat(_avx2: Avx2, x: Four) -> __m256i {
+    fn splat(_avx2: Avx2, x: Four) -> __m256i {
         _mm256_set1_epi32(i32::from_le_bytes(x.map(i8::cast_unsigned)))
     }
 );

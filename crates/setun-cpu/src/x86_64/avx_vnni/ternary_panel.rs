@@ -5,15 +5,14 @@
 
 #![expect(unsafe_code, reason = "functions for a feature that no token of a dependency proves")]
 
-use std::arch::x86_64::{__m256i, _mm256_add_epi32, _mm256_dpbusd_avx_epi32, _mm256_setzero_si256};
+use std::arch::x86_64::{
+    __m256i, _mm256_add_epi32, _mm256_dpbusd_avx_epi32, _mm256_set1_epi32, _mm256_setzero_si256,
+};
 
 use fearless_simd::{i32x8, prelude::*, u8x32, x86::Avx2};
 
 use super::AvxVnni;
-use crate::{
-    ternary_panel::{Four, PanelSums, Quad, TernaryPanel, UNPACKED_ROWS},
-    x86_64::avx2::ternary_panel::splat,
-};
+use crate::ternary_panel::{Four, PanelSums, Quad, TernaryPanel, UNPACKED_ROWS};
 
 /// Outputs of a vector.
 const LANES: usize = 8;
@@ -67,7 +66,8 @@ fn add<const ROWS: usize>(
                 u8x32::from_slice(avx2, &vectors[2 * pair + 1]).into(),
             ];
             for row in 0..ROWS {
-                let x = splat(avx2, x[row][index]);
+                // Not by the AVX2 twin's function: it would be called, with its result in memory.
+                let x = _mm256_set1_epi32(i32::from_le_bytes(x[row][index].map(i8::cast_unsigned)));
                 let [a, b] = sums[row];
                 sums[row] = [
                     _mm256_dpbusd_avx_epi32(a, codes[0], x),
