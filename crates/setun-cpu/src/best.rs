@@ -20,14 +20,14 @@ use setun_ops::{
 use crate::{
     head::logits_of,
     screen::{Hidden, Screen},
-    screen_dot::{ScreenDot, TILE_TOKENS},
+    screen_dot::ScreenDot,
     split::{Grid, Tile},
     step::{Buffers, Floats, Weights, zeroed},
     walk::Walk,
 };
 
 /// Hidden rows that meet a row of the screen together.
-const GROUP: usize = 4;
+const GROUP: usize = 8;
 
 /// Most survivors: past them the head runs in full.
 const MOST_SURVIVORS: usize = 4096;
@@ -145,27 +145,34 @@ impl<D: ScreenDot> Walk<'_, D> {
         for (row, (state, planes)) in states.iter_mut().zip(planes).enumerate().take(rows) {
             state.hidden = Hidden::new(screen, work.x.row(work.first + row), planes);
         }
-        if states.iter().all(|state| state.hidden.is_none()) {
+        // Those that the screen is proven for, side by side.
+        let mut proven = [(0, Hidden::default()); GROUP];
+        let rows_of =
+            states.iter().enumerate().filter_map(|(row, state)| Some((row, state.hidden?)));
+        let mut count = 0;
+        for row in rows_of {
+            proven[count] = row;
+            count += 1;
+        }
+        if count == 0 {
             return;
         }
-        let planes = scratch.planes.as_slice();
+        let hidden = proven.map(|(_, hidden)| hidden);
+        let planes = proven.map(|(row, _)| {
+            let planes = &scratch.planes[row * 2 * screen.columns()..][..2 * screen.columns()];
+            planes.split_at(screen.columns()).into()
+        });
         let lower = Grid::new(&mut scratch.lower[..rows * vocab], vocab).tiles(rows, RUN);
         let upper = Grid::new(&mut scratch.upper[..rows * vocab], vocab).tiles(rows, RUN);
         self.each((lower, upper), |_, _, (mut lower, mut upper)| {
-            let tokens = lower.columns();
-            // Row after row, whose planes stay in the first-level cache; codes in the second.
-            for (row, state) in states.iter().enumerate().take(rows) {
-                let Some(hidden) = &state.hidden else { continue };
-                let planes = &planes[row * 2 * screen.columns()..][..2 * screen.columns()];
-                let planes = planes.split_at(screen.columns()).into();
-                let (lower, upper) = (lower.row(row), upper.row(row));
-                let bounds = lower.chunks_mut(TILE_TOKENS).zip(upper.chunks_mut(TILE_TOKENS));
-                for (first, (lower, upper)) in tokens.clone().step_by(TILE_TOKENS).zip(bounds) {
-                    let [below, above] = screen.bounds(self.isa, first, hidden, planes);
-                    lower.copy_from_slice(&below[..lower.len()]);
-                    upper.copy_from_slice(&above[..upper.len()]);
-                }
-            }
+            let (isa, tokens) = (self.isa, lower.columns());
+            let (hidden, planes) = (&hidden[..count], &planes[..count]);
+            screen.bounds(isa, tokens.clone(), hidden, planes, |row, block, [below, above]| {
+                let row = proven[row].0;
+                let within = block.start - tokens.start..block.end - tokens.start;
+                lower.row(row)[within.clone()].copy_from_slice(&below[..block.len()]);
+                upper.row(row)[within].copy_from_slice(&above[..block.len()]);
+            });
         });
     }
 

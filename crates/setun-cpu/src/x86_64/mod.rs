@@ -44,3 +44,27 @@ pub(crate) fn prefetch_part<const BYTES: usize>(bytes: &[u8], part: usize) {
         prefetch(part);
     }
 }
+
+/// Memory that a loop asks for, a part in each of its steps.
+#[derive(Clone, Copy)]
+pub(crate) struct Ahead<'a> {
+    bytes: &'a [u8],
+    part: usize, // bytes of a step
+}
+
+impl<'a> Ahead<'a> {
+    /// All of `bytes` in so many steps.
+    #[inline(always)]
+    pub(crate) fn new(bytes: &'a [u8], steps: usize) -> Self {
+        Self { bytes, part: bytes.len().div_ceil(steps.max(1)).next_multiple_of(LINE) }
+    }
+
+    /// Asks for the part of a step, if there is one.
+    #[inline(always)]
+    pub(crate) fn prefetch(self, step: usize) {
+        let end = self.bytes.len().min((step + 1) * self.part);
+        if let Some(part) = self.bytes.get(step * self.part..end) {
+            prefetch(part);
+        }
+    }
+}

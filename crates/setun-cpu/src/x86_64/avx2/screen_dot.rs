@@ -12,16 +12,11 @@ use fearless_simd::{i8x32, prelude::*, u8x32, x86::Avx2};
 use setun_ops::screen_dot::SCREEN_COLUMNS;
 
 use super::ternary_dot::add_lanes;
-use crate::screen_dot::{ScreenDot, TILE_TOKENS};
+use crate::screen_dot::{Dots, ScreenDot, TILE_TOKENS};
 
 impl ScreenDot for Avx2 {
-    fn screen_dots(
-        self,
-        codes: [&[u8]; TILE_TOKENS],
-        planes: [&[i8]; 2],
-    ) -> [[i32; 2]; TILE_TOKENS] {
-        let [high, low] = four_rows(self, codes, planes);
-        std::array::from_fn(|row| [high[row], low[row]])
+    fn screen_dots(self, codes: [&[u8]; TILE_TOKENS], planes: [&[i8]; 2]) -> Dots {
+        four_rows(self, codes, planes)
     }
 }
 

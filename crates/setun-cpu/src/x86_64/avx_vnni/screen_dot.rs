@@ -10,18 +10,13 @@ use fearless_simd::{i8x32, prelude::*, u8x32, x86::Avx2};
 use setun_ops::screen_dot::SCREEN_COLUMNS;
 
 use super::AvxVnni;
-use crate::screen_dot::{ScreenDot, TILE_TOKENS};
+use crate::screen_dot::{Dots, ScreenDot, TILE_TOKENS};
 use crate::x86_64::avx2::ternary_dot::add_lanes;
 
 impl ScreenDot for AvxVnni {
-    fn screen_dots(
-        self,
-        codes: [&[u8]; TILE_TOKENS],
-        planes: [&[i8]; 2],
-    ) -> [[i32; 2]; TILE_TOKENS] {
+    fn screen_dots(self, codes: [&[u8]; TILE_TOKENS], planes: [&[i8]; 2]) -> Dots {
         // SAFETY: `self` exists only where the feature was detected.
-        let [high, low] = unsafe { four_rows(self.0, codes, planes) };
-        std::array::from_fn(|row| [high[row], low[row]])
+        unsafe { four_rows(self.0, codes, planes) }
     }
 }
 
