@@ -26,14 +26,18 @@ use crate::{
     walk::Walk,
 };
 
-/// Hidden rows that meet a row of the screen together.
-const GROUP: usize = 8;
+/// Hidden rows that meet a row of the screen together. Each has memory for the bounds of all
+/// tokens; the screen is read again for each group.
+const GROUP: usize = 16;
 
 /// Most survivors: past them the head runs in full.
 const MOST_SURVIVORS: usize = 4096;
 
 /// Tokens of the screen that a member claims at once.
 const RUN: usize = 64;
+
+/// Values of tokens that are compared together.
+const SCANNED: usize = 64;
 
 /// Survivors that a member claims at once.
 const RESCORE_RUN: usize = 32;
@@ -71,12 +75,13 @@ impl BestScratch {
         let bytes = wanted * size_of::<Option<u32>>();
         let reserved = self.survivors.try_reserve_exact(wanted);
         reserved.map_err(|_| OpsError::OutOfMemory { what: "scratch memory", bytes })?;
-        grow(&mut self.upper, GROUP * vocab)?;
+        let rows = wanted.min(GROUP);
+        grow(&mut self.upper, rows * vocab)?;
         if let Some(screen) = weights.screen(table) {
-            grow(&mut self.lower, GROUP * vocab)?;
-            grow(&mut self.planes, GROUP * 2 * screen.columns())?;
-            grow(&mut self.tokens, GROUP * (MOST_SURVIVORS + capacity))?;
-            grow(&mut self.rescored, GROUP * (MOST_SURVIVORS + capacity))?;
+            grow(&mut self.lower, rows * vocab)?;
+            grow(&mut self.planes, rows * 2 * screen.columns())?;
+            grow(&mut self.tokens, rows * (MOST_SURVIVORS + capacity))?;
+            grow(&mut self.rescored, rows * (MOST_SURVIVORS + capacity))?;
         }
         Ok(())
     }
@@ -301,18 +306,18 @@ fn survivors(
     let touched = request.touched.len();
     tokens[..touched].copy_from_slice(&request.touched);
     let (_, best) = start(request, out);
-    Best::of(best, untouched(request, lower));
+    Best::of_untouched(best, request, lower);
     // Nothing that is asked for lies below either: lower bounds tell less than their logits.
     let threshold = best[request.k - 1].logit.max(request.least(best[0].logit));
-    let mut count = touched;
-    for (token, _) in untouched(request, upper).filter(|&(_, upper)| upper >= threshold) {
-        if count == touched + MOST_SURVIVORS {
-            return None;
+    let (places, mut count) = (&mut tokens[touched..][..MOST_SURVIVORS], 0);
+    untouched(request, upper, threshold, |token, _| {
+        if let Some(place) = places.get_mut(count) {
+            *place = token;
         }
-        tokens[count] = token;
         count += 1;
-    }
-    Some(count)
+        threshold
+    });
+    (count <= MOST_SURVIVORS).then_some(touched + count)
 }
 
 /// The row of the definition from all logits.
@@ -324,7 +329,7 @@ fn rank_all(request: &BestRequest, logits: &[f32], out: &mut [Ranked]) {
     for (out, &token) in touched.iter_mut().zip(&request.touched) {
         *out = Ranked { token, logit: logits[token as usize] };
     }
-    Best::of(best, untouched(request, logits));
+    Best::of_untouched(best, request, logits);
     cut(request, best);
 }
 
@@ -342,15 +347,25 @@ fn start<'a>(request: &BestRequest, out: &'a mut [Ranked]) -> (&'a mut [Ranked],
     (touched, &mut rest[..request.k])
 }
 
-/// The tokens that a request does not name, ascending, and their values.
-fn untouched<'a>(
-    request: &'a BestRequest,
-    values: &'a [f32],
-) -> impl Iterator<Item = (u32, f32)> + 'a {
-    let mut touched = request.touched.iter().copied().peekable();
-    (0..=u32::MAX)
-        .zip(values.iter().copied())
-        .filter(move |(token, _)| touched.next_if_eq(token).is_none())
+/// Shows the tokens that a request does not name and whose values reach a limit, ascending.
+/// `show` returns the next limit.
+fn untouched(
+    request: &BestRequest,
+    values: &[f32],
+    mut limit: f32,
+    mut show: impl FnMut(u32, f32) -> f32,
+) {
+    for (first, values) in (0..=u32::MAX).step_by(SCANNED).zip(values.chunks(SCANNED)) {
+        // Most have none. To the end of the chunk, so that compilers make vectors of it.
+        if !values.iter().fold(false, |any, &value| any | (value >= limit)) {
+            continue;
+        }
+        for (token, &value) in (first..=u32::MAX).zip(values) {
+            if value >= limit && request.touched.binary_search(&token).is_err() {
+                limit = show(token, value);
+            }
+        }
+    }
 }
 
 /// The best tokens of those shown so far, best first.
@@ -363,22 +378,33 @@ impl<'a> Best<'a> {
     /// The best of some tokens with ascending ids, as many as there are places.
     fn of(ranked: &'a mut [Ranked], candidates: impl Iterator<Item = (u32, f32)>) {
         let mut best = Self { ranked, count: 0 };
-        let mut worst = f32::NEG_INFINITY;
+        let mut least = f32::NEG_INFINITY;
         for (token, logit) in candidates {
-            // Of equal logits the one with the lower id is there already.
-            if best.count < best.ranked.len() || logit > worst {
-                worst = best.insert(Ranked { token, logit });
+            if logit >= least {
+                least = best.insert(Ranked { token, logit });
             }
         }
     }
 
-    /// Puts a token in its place, and returns the last one's logit.
+    /// The best of the tokens that a request does not name.
+    fn of_untouched(ranked: &'a mut [Ranked], request: &BestRequest, logits: &[f32]) {
+        let mut best = Self { ranked, count: 0 };
+        untouched(request, logits, f32::NEG_INFINITY, |token, logit| {
+            best.insert(Ranked { token, logit })
+        });
+    }
+
+    /// Puts a token in its place, and returns what the next must reach: more than the last, as of
+    /// equal logits the one with the lower id is there already.
     fn insert(&mut self, new: Ranked) -> f32 {
         let place = self.ranked[..self.count].partition_point(|old| old.logit >= new.logit);
         self.count = (self.count + 1).min(self.ranked.len());
         self.ranked[place..self.count].rotate_right(1);
         self.ranked[place] = new;
-        self.ranked[self.count - 1].logit
+        match self.ranked.last() {
+            Some(last) if self.count == self.ranked.len() => last.logit.next_up(),
+            _ => f32::NEG_INFINITY,
+        }
     }
 }
 

@@ -27,7 +27,11 @@ pub(crate) trait ScreenDot: TernaryDot {
     fn screen_dots(self, codes: [&[u8]; TILE_TOKENS], planes: [&[i8]; 2]) -> Dots;
 
     /// The same with up to [`TILE_HIDDEN`](Self::TILE_HIDDEN) hidden rows, which share the loads of
-    /// codes, as four rows of codes share those of planes. Asks memory for `ahead` meanwhile.
+    /// codes, as rows of codes share those of planes. Asks memory for `ahead` meanwhile, which the
+    /// streams of four rows at once keep a processor from finding by itself.
+    ///
+    /// By default one after the other, from the first-level cache: so in NEON, where four rows of
+    /// codes share the loads of planes already, and in WebAssembly, which has few registers.
     fn screen_dots_wide(
         self,
         codes: [&[u8]; TILE_TOKENS],

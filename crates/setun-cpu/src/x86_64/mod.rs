@@ -45,26 +45,37 @@ pub(crate) fn prefetch_part<const BYTES: usize>(bytes: &[u8], part: usize) {
     }
 }
 
-/// Memory that a loop asks for, a part in each of its steps.
-#[derive(Clone, Copy)]
-pub(crate) struct Ahead<'a> {
-    bytes: &'a [u8],
-    part: usize, // bytes of a step
+/// Memory that a loop asks for, some lines in each of its steps.
+pub(crate) struct Ahead {
+    next: *const u8,
+    lines: usize,
+    step: usize, // lines of a step
 }
 
-impl<'a> Ahead<'a> {
-    /// All of `bytes` in so many steps.
+impl Ahead {
+    /// Most lines of a step.
+    const MOST: usize = 4;
+
+    /// All of `bytes` in so many steps, or as much as they may ask for.
     #[inline(always)]
-    pub(crate) fn new(bytes: &'a [u8], steps: usize) -> Self {
-        Self { bytes, part: bytes.len().div_ceil(steps.max(1)).next_multiple_of(LINE) }
+    pub(crate) fn new(bytes: &[u8], steps: usize) -> Self {
+        let lines = bytes.len().div_ceil(LINE);
+        let step = lines.div_ceil(steps.max(1)).min(Self::MOST);
+        Self { next: bytes.as_ptr(), lines, step }
     }
 
-    /// Asks for the part of a step, if there is one.
+    /// Asks for the lines of a step.
     #[inline(always)]
-    pub(crate) fn prefetch(self, step: usize) {
-        let end = self.bytes.len().min((step + 1) * self.part);
-        if let Some(part) = self.bytes.get(step * self.part..end) {
-            prefetch(part);
+    pub(crate) fn prefetch(&mut self) {
+        let lines = self.step.min(self.lines);
+        self.lines -= lines;
+        for line in 0..Self::MOST {
+            if line < lines {
+                let line = self.next.wrapping_add(line * LINE);
+                // SAFETY: as above.
+                unsafe { _mm_prefetch::<_MM_HINT_T0>(line.cast()) };
+            }
         }
+        self.next = self.next.wrapping_add(lines * LINE);
     }
 }

@@ -58,24 +58,31 @@ macro_rules! with_hidden {
             ) {
                 let columns = codes[0].len();
                 let steps = columns / VECTOR;
-                let ahead = Ahead::new(ahead, steps);
-                let whole_codes = codes.map(|codes| &codes.as_chunks::<VECTOR>().0[..steps]);
-                let whole_planes = planes
-                    .map(|planes| planes.map(|plane| &plane.as_chunks::<VECTOR>().0[..steps]));
+                let mut ahead = Ahead::new(ahead, steps);
+                // Not by `map`, whose closure would be called, and the lengths be forgotten.
+                let mut rows: [&[[u8; VECTOR]]; 4] = [&[]; 4];
+                for row in 0..4 {
+                    rows[row] = &codes[row].as_chunks().0[..steps];
+                }
+                let mut x: [[&[[i8; VECTOR]]; 2]; $hidden] = [[&[]; 2]; $hidden];
+                for hidden in 0..$hidden {
+                    for plane in 0..2 {
+                        x[hidden][plane] = &planes[hidden][plane].as_chunks().0[..steps];
+                    }
+                }
                 let mut sums = [[[_mm512_setzero_si512(); 4]; 2]; $hidden];
                 for step in 0..steps {
-                    ahead.prefetch(step);
+                    ahead.prefetch();
                     let codes = [
-                        u8x64::simd_from(avx512, whole_codes[0][step]).into(),
-                        u8x64::simd_from(avx512, whole_codes[1][step]).into(),
-                        u8x64::simd_from(avx512, whole_codes[2][step]).into(),
-                        u8x64::simd_from(avx512, whole_codes[3][step]).into(),
+                        u8x64::simd_from(avx512, rows[0][step]).into(),
+                        u8x64::simd_from(avx512, rows[1][step]).into(),
+                        u8x64::simd_from(avx512, rows[2][step]).into(),
+                        u8x64::simd_from(avx512, rows[3][step]).into(),
                     ];
                     for hidden in 0..$hidden {
                         for plane in 0..2 {
-                            let x = i8x64::simd_from(avx512, whole_planes[hidden][plane][step]);
-                            let four = &mut sums[hidden][plane];
-                            *four = add(avx512, *four, codes, x.into());
+                            let x = i8x64::simd_from(avx512, x[hidden][plane][step]).into();
+                            sums[hidden][plane] = add(avx512, sums[hidden][plane], codes, x);
                         }
                     }
                 }
@@ -90,8 +97,7 @@ macro_rules! with_hidden {
                     for hidden in 0..$hidden {
                         for plane in 0..2 {
                             let x = plane_at(avx512, planes[hidden][plane], at);
-                            let four = &mut sums[hidden][plane];
-                            *four = add(avx512, *four, codes, x);
+                            sums[hidden][plane] = add(avx512, sums[hidden][plane], codes, x);
                         }
                     }
                 }
