@@ -88,6 +88,7 @@ struct BlockBounds {
 }
 
 /// What is known of a row.
+#[derive(Clone, Copy)]
 struct RowBounds {
     scale: f32,
     error: f32,

@@ -124,12 +124,15 @@ fearless_simd::kernel!(
     /// The sums of one row with both planes.
     #[inline]
     fn row(avx2: Avx2, codes: &[u8], planes: [&[i8]; 2]) -> [__m256i; 2] {
+        let ones = _mm256_set1_epi16(1);
         let [mut high_sum, mut low_sum] = [_mm256_setzero_si256(); 2];
         let (high, low) = (planes[0].as_chunks::<SCREEN_COLUMNS>().0, planes[1].as_chunks().0);
         for ((codes, high), low) in codes.as_chunks().0.iter().zip(high).zip(low) {
             let codes: __m256i = u8x32::simd_from(avx2, *codes).into();
-            high_sum = add(avx2, high_sum, codes, i8x32::simd_from(avx2, *high).into());
-            low_sum = add(avx2, low_sum, codes, i8x32::simd_from(avx2, *low).into());
+            let high = _mm256_maddubs_epi16(codes, i8x32::simd_from(avx2, *high).into());
+            let low = _mm256_maddubs_epi16(codes, i8x32::simd_from(avx2, *low).into());
+            high_sum = _mm256_add_epi32(high_sum, _mm256_madd_epi16(high, ones));
+            low_sum = _mm256_add_epi32(low_sum, _mm256_madd_epi16(low, ones));
         }
         [high_sum, low_sum]
     }
