@@ -8,27 +8,31 @@
 //! Where a table has no screen, a row none that is proven, or more tokens survive than are worth
 //! picking out, the head runs in full.
 
+mod rank;
+
 use fearless_simd::Simd;
 use setun_ops::{
     DenseMatrix, OpsError,
     aligned::Aligned,
-    best::{BestRequest, Ranked, can_rank},
+    best::{BestRequest, Ranked},
     dense::DenseValues,
     op::{BufferId, WeightId},
     screen_dot::screen_bytes,
 };
 
+use self::rank::{Best, cut, rank_all, start, survivors};
 use crate::{
     head::logits_of,
     screen::{Hidden, Screen},
-    screen_dot::{ScreenDot, TILE_TOKENS},
+    screen_dot::ScreenDot,
     split::{Grid, Tile},
     step::{Buffers, Floats, Weights, zeroed},
     walk::Walk,
 };
 
-/// Hidden rows that meet a row of the screen together.
-const GROUP: usize = 4;
+/// Hidden rows that meet a row of the screen together. Each has memory for the bounds of all
+/// tokens; the screen is read again for each group.
+const GROUP: usize = 16;
 
 /// Most survivors: past them the head runs in full.
 const MOST_SURVIVORS: usize = 4096;
@@ -72,12 +76,13 @@ impl BestScratch {
         let bytes = wanted * size_of::<Option<u32>>();
         let reserved = self.survivors.try_reserve_exact(wanted);
         reserved.map_err(|_| OpsError::OutOfMemory { what: "scratch memory", bytes })?;
-        grow(&mut self.upper, GROUP * vocab)?;
+        let rows = wanted.min(GROUP);
+        grow(&mut self.upper, rows * vocab)?;
         if let Some(screen) = weights.screen(table) {
-            grow(&mut self.lower, GROUP * vocab)?;
-            grow(&mut self.planes, GROUP * 2 * screen.columns())?;
-            grow(&mut self.tokens, GROUP * (MOST_SURVIVORS + capacity))?;
-            grow(&mut self.rescored, GROUP * (MOST_SURVIVORS + capacity))?;
+            grow(&mut self.lower, rows * vocab)?;
+            grow(&mut self.planes, rows * 2 * screen.columns())?;
+            grow(&mut self.tokens, rows * (MOST_SURVIVORS + capacity))?;
+            grow(&mut self.rescored, rows * (MOST_SURVIVORS + capacity))?;
         }
         Ok(())
     }
@@ -146,27 +151,34 @@ impl<D: ScreenDot> Walk<'_, D> {
         for (row, (state, planes)) in states.iter_mut().zip(planes).enumerate().take(rows) {
             state.hidden = Hidden::new(screen, work.x.row(work.first + row), planes);
         }
-        if states.iter().all(|state| state.hidden.is_none()) {
+        // Those that the screen is proven for, side by side.
+        let mut proven = [(0, Hidden::default()); GROUP];
+        let rows_of =
+            states.iter().enumerate().filter_map(|(row, state)| Some((row, state.hidden?)));
+        let mut count = 0;
+        for row in rows_of {
+            proven[count] = row;
+            count += 1;
+        }
+        if count == 0 {
             return;
         }
-        let planes = &*scratch.planes;
+        let hidden = proven.map(|(_, hidden)| hidden);
+        let planes = proven.map(|(row, _)| {
+            let planes = &scratch.planes[row * 2 * screen.columns()..][..2 * screen.columns()];
+            planes.split_at(screen.columns()).into()
+        });
         let lower = Grid::new(&mut scratch.lower[..rows * vocab], vocab).tiles(rows, RUN);
         let upper = Grid::new(&mut scratch.upper[..rows * vocab], vocab).tiles(rows, RUN);
         self.each((lower, upper), |_, _, (mut lower, mut upper)| {
-            let tokens = lower.columns();
-            // Row after row, whose planes stay in the first-level cache; codes in the second.
-            for (row, state) in states.iter().enumerate().take(rows) {
-                let Some(hidden) = &state.hidden else { continue };
-                let planes = &planes[row * 2 * screen.columns()..][..2 * screen.columns()];
-                let planes = planes.split_at(screen.columns()).into();
-                let (lower, upper) = (lower.row(row), upper.row(row));
-                let bounds = lower.chunks_mut(TILE_TOKENS).zip(upper.chunks_mut(TILE_TOKENS));
-                for (first, (lower, upper)) in tokens.clone().step_by(TILE_TOKENS).zip(bounds) {
-                    let [below, above] = screen.bounds(self.isa, first, hidden, planes);
-                    lower.copy_from_slice(&below[..lower.len()]);
-                    upper.copy_from_slice(&above[..upper.len()]);
-                }
-            }
+            let (isa, tokens) = (self.isa, lower.columns());
+            let (hidden, planes) = (&hidden[..count], &planes[..count]);
+            screen.bounds(isa, tokens.clone(), hidden, planes, |row, block, [below, above]| {
+                let row = proven[row].0;
+                let within = block.start - tokens.start..block.end - tokens.start;
+                lower.row(row)[within.clone()].copy_from_slice(&below[..block.len()]);
+                upper.row(row)[within].copy_from_slice(&above[..block.len()]);
+            });
         });
     }
 
@@ -281,98 +293,6 @@ impl State {
     fn survivors(&self, request: &BestRequest) -> Option<u32> {
         self.hidden?;
         u32::try_from(self.tokens - request.touched.len()).ok()
-    }
-}
-
-/// Lists the touched tokens, then those that may be among the `k` best others, ascending; none
-/// if they are too many. `out` is memory to work in, `[capacity]`.
-fn survivors(
-    request: &BestRequest,
-    [lower, upper]: [&[f32]; 2],
-    out: &mut [Ranked],
-    tokens: &mut [u32],
-) -> Option<usize> {
-    let touched = request.touched.len();
-    tokens[..touched].copy_from_slice(&request.touched);
-    let (_, best) = start(request, out);
-    Best::of(best, untouched(request, lower));
-    // Nothing that is asked for lies below either: lower bounds tell less than their logits.
-    let threshold = best[request.k - 1].logit.max(request.least(best[0].logit));
-    let mut count = touched;
-    for (token, _) in untouched(request, upper).filter(|&(_, upper)| upper >= threshold) {
-        if count == touched + MOST_SURVIVORS {
-            return None;
-        }
-        tokens[count] = token;
-        count += 1;
-    }
-    Some(count)
-}
-
-/// The row of the definition from all logits.
-fn rank_all(request: &BestRequest, logits: &[f32], out: &mut [Ranked]) {
-    let (touched, best) = start(request, out);
-    if !logits.iter().all(|&logit| can_rank(logit)) {
-        return;
-    }
-    for (out, &token) in touched.iter_mut().zip(&request.touched) {
-        *out = Ranked { token, logit: logits[token as usize] };
-    }
-    Best::of(best, untouched(request, logits));
-    cut(request, best);
-}
-
-/// Leaves those of the `k` best that lie as near to the first as was asked for.
-fn cut(request: &BestRequest, best: &mut [Ranked]) {
-    let least = request.least(best[0].logit);
-    let kept = best.partition_point(|ranked| ranked.logit >= least);
-    best[kept..].fill(Ranked::PADDING);
-}
-
-/// An empty row: the places of the touched tokens and those of the best others.
-fn start<'a>(request: &BestRequest, out: &'a mut [Ranked]) -> (&'a mut [Ranked], &'a mut [Ranked]) {
-    out.fill(Ranked::PADDING);
-    let (touched, rest) = out.split_at_mut(request.touched.len());
-    (touched, &mut rest[..request.k])
-}
-
-/// The tokens that a request does not name, ascending, and their values.
-fn untouched<'a>(
-    request: &'a BestRequest,
-    values: &'a [f32],
-) -> impl Iterator<Item = (u32, f32)> + 'a {
-    let mut touched = request.touched.iter().copied().peekable();
-    (0..=u32::MAX)
-        .zip(values.iter().copied())
-        .filter(move |(token, _)| touched.next_if_eq(token).is_none())
-}
-
-/// The best tokens of those shown so far, best first.
-struct Best<'a> {
-    ranked: &'a mut [Ranked],
-    count: usize,
-}
-
-impl<'a> Best<'a> {
-    /// The best of some tokens with ascending ids, as many as there are places.
-    fn of(ranked: &'a mut [Ranked], candidates: impl Iterator<Item = (u32, f32)>) {
-        let mut best = Self { ranked, count: 0 };
-        let mut worst = f32::NEG_INFINITY;
-        for (token, logit) in candidates {
-            // Of equal logits the one with the lower id is there already.
-            if best.count < best.ranked.len() || logit > worst {
-                worst = best.insert(Ranked { token, logit });
-            }
-        }
-    }
-
-    /// Puts a token in its place, and returns the last one's logit.
-    fn insert(&mut self, new: Ranked) -> f32 {
-        let place = self.ranked[..self.count].partition_point(|old| old.logit >= new.logit);
-        self.count = (self.count + 1).min(self.ranked.len());
-        self.ranked[place..self.count].rotate_right(1);
-        self.ranked[place] = new;
-        self.ranked[self.count - 1].logit
     }
 }
 

@@ -11,6 +11,9 @@
 //! where `γ` covers the roundings of the definition's own sum, and the last term its underflows.
 //! Norms are rounded up, and `‖w‖ ≤ ‖ŵ‖ + ‖w−ŵ‖`, so two numbers a row are enough.
 
+use std::ops::Range;
+
+use fearless_simd::prelude::*;
 use setun_ops::{
     DenseMatrix,
     aligned::Aligned,
@@ -23,7 +26,7 @@ use setun_ops::{
 };
 
 use crate::{
-    screen_dot::{ScreenDot, TILE_TOKENS},
+    screen_dot::{Dots, MOST_TILE_HIDDEN, ScreenDot, TILE_TOKENS},
     split::{Claims, Grid},
     step::zeroed,
     team::Crew,
@@ -53,21 +56,44 @@ const fn power(exponent: i64) -> f64 {
 /// Rows of a table that a member makes ready at once.
 const RUN: usize = 64;
 
+/// Tokens whose bounds are found together, tiles of the integer loop: as many as vectors have
+/// lanes of `f64`, few enough for their codes to stay in the first-level cache while hidden rows
+/// pass.
+pub(crate) const BLOCK_TOKENS: usize = TILES * TILE_TOKENS;
+
+/// Tiles of a block.
+const TILES: usize = 2;
+
+/// The sums of a block's rows with each plane of a hidden row.
+type BlockDots = [[i32; BLOCK_TOKENS]; 2];
+
+/// Lower and upper bounds of the logits of a block.
+pub(crate) type Bounds = [[f32; BLOCK_TOKENS]; 2];
+
 /// A table as 7-bit integers with bounds.
 #[derive(Debug)]
 pub(crate) struct Screen {
-    columns: usize,           // padded
-    codes: Aligned<u8>,       // [rows, columns]
-    rows: Aligned<RowBounds>, // [rows]
-    largest_norm: f64,        // ≥ ‖w‖ of every row
+    rows: usize,
+    columns: usize,               // padded
+    codes: Aligned<u8>,           // [rows, columns]
+    blocks: Aligned<BlockBounds>, // [rows / BLOCK_TOKENS, rounded up]
+    largest_norm: f64,            // ≥ ‖w‖ of every row
+}
+
+/// What is known of a block of rows; zeros beyond the last.
+#[derive(Clone, Copy, Debug, Default)]
+struct BlockBounds {
+    scale: [f32; BLOCK_TOKENS],
+    error: [f32; BLOCK_TOKENS], // ≥ ‖w−ŵ‖
+    norm: [f32; BLOCK_TOKENS],  // ≥ ‖ŵ‖
 }
 
 /// What is known of a row.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy)]
 struct RowBounds {
     scale: f32,
-    error: f32, // ≥ ‖w−ŵ‖
-    norm: f32,  // ≥ ‖ŵ‖
+    error: f32,
+    norm: f32,
 }
 
 impl Screen {
@@ -82,30 +108,36 @@ impl Screen {
         }
         let columns = table.columns().next_multiple_of(SCREEN_COLUMNS);
         let mut codes: Aligned<u8> = zeroed(table.rows().checked_mul(columns)?, "a screen").ok()?;
-        let mut rows: Aligned<RowBounds> = zeroed(table.rows(), "a screen").ok()?;
+        let mut blocks: Aligned<BlockBounds> =
+            zeroed(table.rows().div_ceil(BLOCK_TOKENS), "a screen").ok()?;
         let claims = Claims::new((
             Grid::new(&mut codes, columns).tiles(RUN, columns),
-            Grid::new(&mut rows, 1).tiles(RUN, 1),
+            Grid::new(&mut blocks, 1).tiles(RUN / BLOCK_TOKENS, 1),
         ));
         crew.run(&|_| {
             let mut widened = vec![0.0; table.columns()];
-            while let Some((_, (mut codes, mut bounds))) = claims.next() {
+            while let Some((_, (mut codes, mut blocks))) = claims.next() {
                 let first = codes.rows().start;
                 for row in 0..codes.rows().len() {
                     table.widen_row(first + row, &mut widened);
-                    bounds.row(row)[0] = screen_row(&widened, codes.row(row));
+                    let bounds = screen_row(&widened, codes.row(row));
+                    blocks.row(row / BLOCK_TOKENS)[0].set(row % BLOCK_TOKENS, bounds);
                 }
             }
         });
-        let norm = |row: &RowBounds| f64::from(row.norm) + f64::from(row.error);
-        let finite = rows.iter().all(|row| row.error.is_finite() && row.norm.is_finite());
-        let largest_norm = rows.iter().map(norm).fold(0.0, f64::max);
-        finite.then_some(Self { columns, codes, rows, largest_norm })
+        let norms = |block: &BlockBounds| -> [f64; BLOCK_TOKENS] {
+            std::array::from_fn(|row| f64::from(block.norm[row]) + f64::from(block.error[row]))
+        };
+        let norms = blocks.iter().flat_map(norms);
+        let finite = norms.clone().all(f64::is_finite);
+        let largest_norm = norms.fold(0.0, f64::max);
+        let rows = table.rows();
+        finite.then_some(Self { rows, columns, codes, blocks, largest_norm })
     }
 
     /// Bytes of memory.
     pub(crate) fn bytes(&self) -> usize {
-        size_of_val(&*self.codes) + size_of_val(&*self.rows)
+        size_of_val(&*self.codes) + size_of_val(&*self.blocks)
     }
 
     /// Padded columns: the length of a plane.
@@ -113,32 +145,97 @@ impl Screen {
         self.columns
     }
 
-    /// Bounds of the logits of four tokens: lower ones, upper ones. Beyond the table's last
-    /// token it is repeated.
+    /// Bounds of the logits of a run of tokens, which begins with a block. `store` gets them for
+    /// each hidden row and block; beyond the run they are to be ignored.
     #[inline(always)]
     pub(crate) fn bounds<D: ScreenDot>(
         &self,
         isa: D,
-        first: usize,
-        hidden: &Hidden,
-        planes: [&[i8]; 2],
-    ) -> [[f32; TILE_TOKENS]; 2] {
-        let token = |index: usize| (first + index).min(self.rows.len() - 1);
-        let codes =
-            std::array::from_fn(|index| &self.codes[token(index) * self.columns..][..self.columns]);
-        let dots = isa.screen_dots(codes, planes);
-        let mut bounds = [[0.0; TILE_TOKENS]; 2];
-        for (index, dots) in dots.into_iter().enumerate() {
-            let row = self.rows[token(index)];
-            let logit = f64::from(row.scale) * hidden.scale * hidden.dot(dots);
-            let bound = f64::from(row.error) * hidden.by_error
-                + f64::from(row.norm) * hidden.by_norm
-                + hidden.underflow;
-            let margin = bound + ((logit.abs() + bound) * BOUND_ERROR + LEAST_ERROR);
-            bounds[0][index] = to_f32(logit - margin);
-            bounds[1][index] = to_f32(logit + margin);
+        tokens: Range<usize>,
+        hidden: &[Hidden],
+        planes: &[[&[i8]; 2]],
+        mut store: impl FnMut(usize, Range<usize>, &Bounds),
+    ) {
+        let parts = hidden.len().div_ceil(D::TILE_HIDDEN);
+        for first in tokens.clone().step_by(BLOCK_TOKENS) {
+            let block = first..tokens.end.min(first + BLOCK_TOKENS);
+            let ahead = self.ahead(block.end);
+            let mut ahead = ahead.chunks((ahead.len() / (TILES * parts)).max(1));
+            let mut rows = 0..0;
+            for part in 0..parts {
+                // As even as can be: two and two rather than three and one.
+                rows = rows.end..rows.end + (hidden.len() - rows.end).div_ceil(parts - part);
+                let dots = self.block_dots(isa, first, &planes[rows.clone()], &mut ahead);
+                for (row, dots) in rows.clone().zip(&dots) {
+                    let known = &self.blocks[first / BLOCK_TOKENS];
+                    store(row, block.clone(), &known.bounds(isa.lanes(), &hidden[row], dots));
+                }
+            }
         }
-        bounds
+    }
+
+    /// The sums of a block with some hidden rows. Takes a piece of what memory is asked for with
+    /// each tile.
+    #[inline(always)]
+    fn block_dots<'a, D: ScreenDot>(
+        &self,
+        isa: D,
+        first: usize,
+        planes: &[[&[i8]; 2]],
+        ahead: &mut impl Iterator<Item = &'a [u8]>,
+    ) -> [BlockDots; MOST_TILE_HIDDEN] {
+        let mut block_dots = [BlockDots::default(); MOST_TILE_HIDDEN];
+        for tile in 0..TILES {
+            let codes = std::array::from_fn(|index| {
+                // Beyond the table's last token it is repeated.
+                let token = (first + tile * TILE_TOKENS + index).min(self.rows - 1);
+                &self.codes[token * self.columns..][..self.columns]
+            });
+            let mut dots = [Dots::default(); MOST_TILE_HIDDEN];
+            isa.screen_dots_wide(codes, ahead.next().unwrap_or_default(), planes, &mut dots);
+            for (block, dots) in block_dots.iter_mut().zip(dots) {
+                for (block, dots) in block.iter_mut().zip(dots) {
+                    block[tile * TILE_TOKENS..][..TILE_TOKENS].copy_from_slice(&dots);
+                }
+            }
+        }
+        block_dots
+    }
+
+    /// The codes of the block from a token on, or of what there is of it.
+    fn ahead(&self, first: usize) -> &[u8] {
+        let codes = self.codes.get(first * self.columns..).unwrap_or_default();
+        &codes[..codes.len().min(BLOCK_TOKENS * self.columns)]
+    }
+}
+
+impl BlockBounds {
+    fn set(&mut self, index: usize, row: RowBounds) {
+        self.scale[index] = row.scale;
+        self.error[index] = row.error;
+        self.norm[index] = row.norm;
+    }
+
+    /// Bounds of the logits of a hidden row, from the sums of both planes.
+    #[inline(always)]
+    fn bounds<S: Simd>(&self, simd: S, hidden: &Hidden, [high, low]: &BlockDots) -> Bounds {
+        simd.vectorize(
+            #[inline(always)]
+            || {
+                let mut bounds = [[0.0; BLOCK_TOKENS]; 2];
+                for index in 0..BLOCK_TOKENS {
+                    let dot = hidden.dot([high[index], low[index]]);
+                    let logit = f64::from(self.scale[index]) * hidden.scale * dot;
+                    let bound = f64::from(self.error[index]) * hidden.by_error
+                        + f64::from(self.norm[index]) * hidden.by_norm
+                        + hidden.underflow;
+                    let margin = bound + ((logit.abs() + bound) * BOUND_ERROR + LEAST_ERROR);
+                    bounds[0][index] = to_f32(logit - margin);
+                    bounds[1][index] = to_f32(logit + margin);
+                }
+                bounds
+            },
+        )
     }
 }
 
@@ -171,7 +268,7 @@ fn screen_row(row: &[f32], codes: &mut [u8]) -> RowBounds {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Hidden {
     scale: f64,     // t
-    sum: i64,       // of its integers
+    zero: f64,      // what codes add that are `ZERO_CODE` higher than their integers
     by_error: f64,  // what a row's error adds to the bound
     by_norm: f64,   // what a row's norm adds
     underflow: f64, // what is added in any case
@@ -190,10 +287,10 @@ impl Hidden {
         low.fill(0);
         let scale = most / MOST_HIDDEN;
         let divisor = if scale > 0.0 { scale } else { f32::INFINITY };
-        let mut sum_of_integers = 0;
+        let mut total = 0;
         for (&x, (high, low)) in x.iter().zip(high.iter_mut().zip(&mut *low)) {
             let integer = to_i32(round((x / divisor).clamp(-MOST_HIDDEN, MOST_HIDDEN)));
-            sum_of_integers += i64::from(integer);
+            total += i64::from(integer);
             (*high, *low) = split(integer);
         }
         let norm = sum(x.iter().map(|&x| f64::from(x) * f64::from(x))).sqrt() * ROUND_UP;
@@ -210,20 +307,25 @@ impl Hidden {
         let gamma = gamma(x.len());
         Some(Self {
             scale: f64::from(scale),
-            sum: sum_of_integers,
+            zero: zero(total),
             by_error: norm * (1.0 + gamma),
             by_norm: error + gamma * norm,
             underflow: columns_to_f64(x.len()) * (LEAST_ERROR / 2.0),
         })
     }
 
-    /// `Σ integer × integer` from the sums of both planes over codes; exact.
+    /// `Σ integer × integer` from the sums of both planes over codes. Exact, as all are integers
+    /// below 2^53.
     #[inline(always)]
-    #[expect(clippy::cast_precision_loss, reason = "below 63 × 32,512 × 132,096 < 2^53")]
     fn dot(&self, [high, low]: [i32; 2]) -> f64 {
-        let by_code = 256 * i64::from(high) + i64::from(low);
-        (by_code - i64::from(ZERO_CODE) * self.sum) as f64
+        256.0 * f64::from(high) + f64::from(low) - self.zero
     }
+}
+
+/// What a sum over codes has too much, from the sum of a hidden row's integers.
+#[expect(clippy::cast_precision_loss, reason = "below 64 × 32,512 × 132,096 < 2^53")]
+fn zero(sum: i64) -> f64 {
+    (i64::from(ZERO_CODE) * sum) as f64
 }
 
 /// `n u / (1 − n u)` for the `n` roundings that a product meets on its way into a fold: its own,

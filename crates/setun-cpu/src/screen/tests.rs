@@ -8,6 +8,9 @@ use setun_ops::{
 use super::*;
 use crate::{isa::Isa, level::Level, team::Team};
 
+/// Hidden rows that meet a screen together.
+const ROWS: usize = 5;
+
 /// The bounds of all tokens on the best level of this machine. None without a screen, or where
 /// it is not proven.
 fn bounds(table: &DenseMatrix, x: &[f32]) -> Option<Vec<(f32, f32)>> {
@@ -18,23 +21,32 @@ fn bounds(table: &DenseMatrix, x: &[f32]) -> Option<Vec<(f32, f32)>> {
     let mut planes = vec![1; 2 * screen.columns()];
     let hidden = Hidden::new(&screen, x, &mut planes)?;
     let planes = planes.split_at(screen.columns()).into();
-    let of = |first| match Level::ALL.into_iter().find_map(Isa::detect)? {
-        #[cfg(target_arch = "x86_64")]
-        Isa::Avx512(avx512) => Some(screen.bounds(avx512, first, &hidden, planes)),
-        #[cfg(target_arch = "x86_64")]
-        Isa::AvxVnni(avx_vnni) => Some(screen.bounds(avx_vnni, first, &hidden, planes)),
-        #[cfg(target_arch = "x86_64")]
-        Isa::Avx2(avx2) => Some(screen.bounds(avx2, first, &hidden, planes)),
-        #[cfg(target_arch = "aarch64")]
-        Isa::NeonI8mm(neon) => Some(screen.bounds(neon, first, &hidden, planes)),
-        #[cfg(target_arch = "aarch64")]
-        Isa::NeonDotprod(neon) => Some(screen.bounds(neon, first, &hidden, planes)),
-        #[cfg(target_arch = "aarch64")]
-        Isa::Neon(neon) => Some(screen.bounds(neon, first, &hidden, planes)),
+    // Some hidden rows alike, however many of them meet together.
+    let hidden = [hidden; ROWS];
+    let planes = [planes; ROWS];
+    let mut bounds = vec![[(0.0, 0.0); ROWS]; table.rows()];
+    let mut store = |row: usize, block: Range<usize>, [lower, upper]: &Bounds| {
+        for (index, bounds) in bounds[block].iter_mut().enumerate() {
+            bounds[row] = (lower[index], upper[index]);
+        }
     };
-    let tiles = (0..table.rows()).step_by(TILE_TOKENS).map(of).collect::<Option<Vec<_>>>()?;
-    let pairs = tiles.into_iter().flat_map(|[lower, upper]| lower.into_iter().zip(upper));
-    Some(pairs.take(table.rows()).collect())
+    let tokens = 0..table.rows();
+    match Level::ALL.into_iter().find_map(Isa::detect)? {
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx512(avx512) => screen.bounds(avx512, tokens, &hidden, &planes, &mut store),
+        #[cfg(target_arch = "x86_64")]
+        Isa::AvxVnni(avx_vnni) => screen.bounds(avx_vnni, tokens, &hidden, &planes, &mut store),
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx2(avx2) => screen.bounds(avx2, tokens, &hidden, &planes, &mut store),
+        #[cfg(target_arch = "aarch64")]
+        Isa::NeonI8mm(neon) => screen.bounds(neon, tokens, &hidden, &planes, &mut store),
+        #[cfg(target_arch = "aarch64")]
+        Isa::NeonDotprod(neon) => screen.bounds(neon, tokens, &hidden, &planes, &mut store),
+        #[cfg(target_arch = "aarch64")]
+        Isa::Neon(neon) => screen.bounds(neon, tokens, &hidden, &planes, &mut store),
+    }
+    assert!(bounds.iter().all(|bounds| bounds.iter().all(|of| of == &bounds[0])));
+    Some(bounds.into_iter().map(|bounds| bounds[0]).collect())
 }
 
 /// Rows of all magnitudes, some with one element that stands out.
@@ -102,7 +114,7 @@ fn what_is_not_finite_or_too_large_has_no_screen() {
 fn integers_are_put_together_from_their_planes() {
     for integer in [-32_512, -129, -128, -1, 0, 127, 128, 255, 32_512] {
         let (high, low) = split(integer);
-        let hidden = Hidden { sum: i64::from(integer), ..Hidden::default() };
+        let hidden = Hidden { zero: zero(i64::from(integer)), ..Hidden::default() };
         let dots = [high, low].map(|plane| screen_dot(&[127], &[plane]));
         assert_eq!(hidden.dot(dots), 63.0 * f64::from(integer));
     }

@@ -19,7 +19,7 @@ use crate::{
     isa::Isa,
     lanes::{LANES, dots, exp_minus, sum, widen},
     quantize::quantize_row,
-    screen_dot::ScreenDot,
+    screen_dot::{Dots, MOST_TILE_HIDDEN, ScreenDot, TILE_TOKENS},
     ternary_columns::column_bytes,
     ternary_dot::TernaryDot,
 };
@@ -135,22 +135,36 @@ fn check_column_sums<C: ColumnSums>(isa: C, random: &mut Random) -> Result<(), S
 
 fn check_screen_dot<D: ScreenDot>(isa: D, random: &mut Random) -> Result<(), String> {
     let columns = random.pick(&COLUMNS).next_multiple_of(SCREEN_COLUMNS);
-    let codes: [Vec<u8>; 4] = std::array::from_fn(|_| {
+    let codes: [Vec<u8>; TILE_TOKENS] = std::array::from_fn(|_| {
         let only = if random.chance(0.4) { Some(random.pick(&[1, 127])) } else { None };
         (0..columns).map(|_| only.unwrap_or_else(|| random.i8().cast_unsigned() >> 1)).collect()
     });
-    let planes: [Vec<i8>; 2] = std::array::from_fn(|_| {
-        let only = if random.chance(0.4) { Some(random.pick(&[-128, 127])) } else { None };
-        (0..columns).map(|_| only.unwrap_or_else(|| random.i8())).collect()
+    let hidden: [[Vec<i8>; 2]; MOST_TILE_HIDDEN] = std::array::from_fn(|_| {
+        std::array::from_fn(|_| {
+            let only = if random.chance(0.4) { Some(random.pick(&[-128, 127])) } else { None };
+            (0..columns).map(|_| only.unwrap_or_else(|| random.i8())).collect()
+        })
     });
-    let expected = codes.each_ref().map(|codes| planes.each_ref().map(|x| screen_dot(codes, x)));
-    let rows = codes.each_ref().map(Vec::as_slice);
-    let found = isa.screen_dots(rows, planes.each_ref().map(Vec::as_slice));
-    if found == expected {
-        Ok(())
-    } else {
-        Err(format!("{columns} columns: expected {expected:?}, found {found:?}"))
+    let expected = hidden.each_ref().map(|planes| {
+        planes.each_ref().map(|x| codes.each_ref().map(|codes| screen_dot(codes, x)))
+    });
+    let (codes, hidden) = (codes.each_ref().map(Vec::as_slice), hidden.each_ref());
+    let planes = hidden.map(|planes| planes.each_ref().map(Vec::as_slice));
+    let narrow = planes.map(|planes| isa.screen_dots(codes, planes));
+    if narrow != expected {
+        return Err(format!("{columns} columns: expected {expected:?}, found {narrow:?}"));
     }
+    let ahead = &codes[0][..random.below(columns + 1)];
+    for rows in 1..=D::TILE_HIDDEN {
+        let mut wide = [Dots::default(); MOST_TILE_HIDDEN];
+        isa.screen_dots_wide(codes, ahead, &planes[..rows], &mut wide);
+        if wide[..rows] != expected[..rows] {
+            return Err(format!(
+                "{rows} rows of {columns} columns: expected {expected:?}, found {wide:?}"
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// A packed row; sometimes all codes are the same, so that sums are extreme.

@@ -44,3 +44,38 @@ pub(crate) fn prefetch_part<const BYTES: usize>(bytes: &[u8], part: usize) {
         prefetch(part);
     }
 }
+
+/// Memory that a loop asks for, some lines in each of its steps.
+pub(crate) struct Ahead {
+    next: *const u8,
+    lines: usize,
+    step: usize, // lines of a step
+}
+
+impl Ahead {
+    /// Most lines of a step.
+    const MOST: usize = 4;
+
+    /// All of `bytes` in so many steps, or as much as they may ask for.
+    #[inline(always)]
+    pub(crate) fn new(bytes: &[u8], steps: usize) -> Self {
+        let lines = bytes.len().div_ceil(LINE);
+        let step = lines.div_ceil(steps.max(1)).min(Self::MOST);
+        Self { next: bytes.as_ptr(), lines, step }
+    }
+
+    /// Asks for the lines of a step.
+    #[inline(always)]
+    pub(crate) fn prefetch(&mut self) {
+        let lines = self.step.min(self.lines);
+        self.lines -= lines;
+        for line in 0..Self::MOST {
+            if line < lines {
+                let line = self.next.wrapping_add(line * LINE);
+                // SAFETY: as above.
+                unsafe { _mm_prefetch::<_MM_HINT_T0>(line.cast()) };
+            }
+        }
+        self.next = self.next.wrapping_add(lines * LINE);
+    }
+}

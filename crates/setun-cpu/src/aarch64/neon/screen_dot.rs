@@ -12,31 +12,22 @@ use fearless_simd::{aarch64::Neon, i8x16, prelude::*, u8x16};
 
 use crate::{
     aarch64::{neon_dotprod::NeonDotprod, neon_i8mm::NeonI8mm, vectors::add_lanes},
-    screen_dot::{ScreenDot, TILE_TOKENS},
+    screen_dot::{Dots, ScreenDot, TILE_TOKENS},
 };
 
 /// Bytes of a vector.
 const BYTES: usize = 16;
 
 impl ScreenDot for Neon {
-    fn screen_dots(
-        self,
-        codes: [&[u8]; TILE_TOKENS],
-        planes: [&[i8]; 2],
-    ) -> [[i32; 2]; TILE_TOKENS] {
-        let [high, low] = four_rows(self, codes, planes);
-        std::array::from_fn(|row| [high[row], low[row]])
+    fn screen_dots(self, codes: [&[u8]; TILE_TOKENS], planes: [&[i8]; 2]) -> Dots {
+        four_rows(self, codes, planes)
     }
 }
 
 macro_rules! as_neon {
     ($level:ty) => {
         impl ScreenDot for $level {
-            fn screen_dots(
-                self,
-                codes: [&[u8]; TILE_TOKENS],
-                planes: [&[i8]; 2],
-            ) -> [[i32; 2]; TILE_TOKENS] {
+            fn screen_dots(self, codes: [&[u8]; TILE_TOKENS], planes: [&[i8]; 2]) -> Dots {
                 self.0.screen_dots(codes, planes)
             }
         }

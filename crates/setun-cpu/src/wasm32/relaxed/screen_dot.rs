@@ -11,17 +11,13 @@ use std::arch::wasm32::{
 
 use super::{Products, Relaxed};
 use crate::{
-    screen_dot::{ScreenDot, TILE_TOKENS},
+    screen_dot::{Dots, ScreenDot, TILE_TOKENS},
     wasm32::simd128::screen_dot::tile,
 };
 
 impl ScreenDot for Relaxed {
     #[inline(always)]
-    fn screen_dots(
-        self,
-        codes: [&[u8]; TILE_TOKENS],
-        planes: [&[i8]; 2],
-    ) -> [[i32; 2]; TILE_TOKENS] {
+    fn screen_dots(self, codes: [&[u8]; TILE_TOKENS], planes: [&[i8]; 2]) -> Dots {
         // Each way is a loop of its own.
         match self.products {
             Products::Fours => tile(self.simd, codes, planes, add::<true>),

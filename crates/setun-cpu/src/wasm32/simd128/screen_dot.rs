@@ -16,15 +16,11 @@ use super::{
     Simd128,
     ternary_dot::{BYTES, add_lanes},
 };
-use crate::screen_dot::{ScreenDot, TILE_TOKENS};
+use crate::screen_dot::{Dots, ScreenDot, TILE_TOKENS};
 
 impl ScreenDot for Simd128 {
     #[inline(always)]
-    fn screen_dots(
-        self,
-        codes: [&[u8]; TILE_TOKENS],
-        planes: [&[i8]; 2],
-    ) -> [[i32; 2]; TILE_TOKENS] {
+    fn screen_dots(self, codes: [&[u8]; TILE_TOKENS], planes: [&[i8]; 2]) -> Dots {
         tile(self.0, codes, planes, |[high, low], codes, sums| {
             let codes = [u16x8_extend_low_u8x16(codes), u16x8_extend_high_u8x16(codes)];
             [add_products(high, codes, sums[0]), add_products(low, codes, sums[1])]
@@ -48,17 +44,19 @@ pub(in crate::wasm32) fn tile(
     codes: [&[u8]; TILE_TOKENS],
     planes: [&[i8]; 2],
     add: impl Fn([v128; 2], v128, [v128; 2]) -> [v128; 2],
-) -> [[i32; 2]; TILE_TOKENS] {
+) -> Dots {
     let [high, low] = planes.map(|plane| plane.as_chunks::<BYTES>().0);
-    let mut dots = [[0; 2]; TILE_TOKENS];
-    for (dots, codes) in dots.iter_mut().zip(codes) {
+    let mut dots = Dots::default();
+    for (token, codes) in codes.into_iter().enumerate() {
         let mut sums = [i32x4_splat(0); 2];
         for ((codes, high), low) in codes.as_chunks::<BYTES>().0.iter().zip(high).zip(low) {
             let codes: v128 = u8x16::simd_from(simd, *codes).into();
             let (high, low) = (i8x16::simd_from(simd, *high), i8x16::simd_from(simd, *low));
             sums = add([high.into(), low.into()], codes, sums);
         }
-        *dots = [add_lanes(simd, sums[0]), add_lanes(simd, sums[1])];
+        for (dots, sums) in dots.iter_mut().zip(sums) {
+            dots[token] = add_lanes(simd, sums);
+        }
     }
     dots
 }

@@ -1,6 +1,8 @@
 //! AVX-512 twin of [`setun_ops::screen_dot`].
 //!
-//! `vpdpbusd` multiplies 64 codes with a plane and adds four neighbours to 32 bits.
+//! `vpdpbusd` multiplies 64 codes with a plane and adds four neighbours to 32 bits. Four rows of
+//! codes meet up to three hidden rows: 24 sums stay in registers, beside four vectors of codes
+//! and one of a plane.
 
 use std::arch::x86_64::{
     __m256i, __m512i, _mm512_add_epi32, _mm512_dpbusd_epi32, _mm512_setzero_si512,
@@ -11,21 +13,118 @@ use fearless_simd::{i8x32, i8x64, prelude::*, u8x32, u8x64, x86::Avx512};
 use setun_ops::screen_dot::SCREEN_COLUMNS;
 
 use super::ternary_dot::add_lanes;
-use crate::screen_dot::{ScreenDot, TILE_TOKENS};
+use crate::{
+    screen_dot::{Dots, MOST_TILE_HIDDEN, ScreenDot, TILE_TOKENS},
+    x86_64::Ahead,
+};
 
 /// Columns of a vector.
 const VECTOR: usize = 2 * SCREEN_COLUMNS;
 
 impl ScreenDot for Avx512 {
-    fn screen_dots(
+    const TILE_HIDDEN: usize = MOST_TILE_HIDDEN;
+
+    fn screen_dots(self, codes: [&[u8]; TILE_TOKENS], planes: [&[i8]; 2]) -> Dots {
+        four_rows(self, codes, planes)
+    }
+
+    fn screen_dots_wide(
         self,
         codes: [&[u8]; TILE_TOKENS],
-        planes: [&[i8]; 2],
-    ) -> [[i32; 2]; TILE_TOKENS] {
-        let [high, low] = four_rows(self, codes, planes);
-        std::array::from_fn(|row| [high[row], low[row]])
+        ahead: &[u8],
+        planes: &[[&[i8]; 2]],
+        dots: &mut [Dots],
+    ) {
+        match *planes {
+            [] => {}
+            [a] => dots[0] = four_rows(self, codes, a),
+            [a, b] => with_two(self, codes, ahead, [a, b], dots),
+            [a, b, c, ..] => with_three(self, codes, ahead, [a, b, c], dots),
+        }
     }
 }
+
+/// A kernel for so many hidden rows. (Kernels cannot be generic.)
+macro_rules! with_hidden {
+    ($name:ident, $hidden:literal) => {
+        fearless_simd::kernel!(
+            #[inline]
+            fn $name(
+                avx512: Avx512,
+                codes: [&[u8]; 4],
+                ahead: &[u8],
+                planes: [[&[i8]; 2]; $hidden],
+                dots: &mut [Dots],
+            ) {
+                let columns = codes[0].len();
+                let steps = columns / VECTOR;
+                let mut ahead = Ahead::new(ahead, steps);
+                // Not by `map`, whose closure would be called, and the lengths be forgotten.
+                let mut rows: [&[[u8; VECTOR]]; 4] = [&[]; 4];
+                for row in 0..4 {
+                    rows[row] = &codes[row].as_chunks().0[..steps];
+                }
+                let mut x: [[&[[i8; VECTOR]]; 2]; $hidden] = [[&[]; 2]; $hidden];
+                for hidden in 0..$hidden {
+                    for plane in 0..2 {
+                        x[hidden][plane] = &planes[hidden][plane].as_chunks().0[..steps];
+                    }
+                }
+                let mut sums = [[[_mm512_setzero_si512(); 4]; 2]; $hidden];
+                for step in 0..steps {
+                    ahead.prefetch();
+                    let codes = [
+                        u8x64::simd_from(avx512, rows[0][step]).into(),
+                        u8x64::simd_from(avx512, rows[1][step]).into(),
+                        u8x64::simd_from(avx512, rows[2][step]).into(),
+                        u8x64::simd_from(avx512, rows[3][step]).into(),
+                    ];
+                    for hidden in 0..$hidden {
+                        for plane in 0..2 {
+                            let x = i8x64::simd_from(avx512, x[hidden][plane][step]).into();
+                            sums[hidden][plane] = add(avx512, sums[hidden][plane], codes, x);
+                        }
+                    }
+                }
+                if steps * VECTOR < columns {
+                    let at = steps * VECTOR;
+                    let codes = [
+                        codes_at(avx512, codes[0], at),
+                        codes_at(avx512, codes[1], at),
+                        codes_at(avx512, codes[2], at),
+                        codes_at(avx512, codes[3], at),
+                    ];
+                    for hidden in 0..$hidden {
+                        for plane in 0..2 {
+                            let x = plane_at(avx512, planes[hidden][plane], at);
+                            sums[hidden][plane] = add(avx512, sums[hidden][plane], codes, x);
+                        }
+                    }
+                }
+                for (dots, [high, low]) in dots.iter_mut().zip(sums) {
+                    *dots = [add_lanes(avx512, high), add_lanes(avx512, low)];
+                }
+            }
+        );
+    };
+}
+
+with_hidden!(with_two, 2);
+with_hidden!(with_three, 3);
+
+fearless_simd::kernel!(
+    /// Adds the products of four rows' codes with a plane.
+    #[inline]
+    fn add(_avx512: Avx512, sums: [__m512i; 4], codes: [__m512i; 4], x: __m512i) -> [__m512i; 4] {
+        let [a, b, c, d] = sums;
+        [
+            _mm512_dpbusd_epi32(a, codes[0], x),
+            _mm512_dpbusd_epi32(b, codes[1], x),
+            _mm512_dpbusd_epi32(c, codes[2], x),
+            _mm512_dpbusd_epi32(d, codes[3], x),
+        ]
+    }
+);
 
 fearless_simd::kernel!(
     #[inline]

@@ -1,0 +1,124 @@
+//! Choosing among tokens by their logits, or by bounds of these.
+
+use setun_ops::best::{BestRequest, Ranked, can_rank};
+
+use super::MOST_SURVIVORS;
+
+/// Values of tokens that are compared together.
+const SCANNED: usize = 64;
+
+/// Lists the touched tokens, then those that may be among the `k` best others, ascending; none
+/// if they are too many. `out` is memory to work in, `[capacity]`.
+pub(super) fn survivors(
+    request: &BestRequest,
+    [lower, upper]: [&[f32]; 2],
+    out: &mut [Ranked],
+    tokens: &mut [u32],
+) -> Option<usize> {
+    let touched = request.touched.len();
+    tokens[..touched].copy_from_slice(&request.touched);
+    let (_, best) = start(request, out);
+    Best::of_untouched(best, request, lower);
+    // Nothing that is asked for lies below either: lower bounds tell less than their logits.
+    let threshold = best[request.k - 1].logit.max(request.least(best[0].logit));
+    let (places, mut count) = (&mut tokens[touched..][..MOST_SURVIVORS], 0);
+    untouched(request, upper, threshold, |token, _| {
+        if let Some(place) = places.get_mut(count) {
+            *place = token;
+        }
+        count += 1;
+        threshold
+    });
+    (count <= MOST_SURVIVORS).then_some(touched + count)
+}
+
+/// The row of the definition from all logits.
+pub(super) fn rank_all(request: &BestRequest, logits: &[f32], out: &mut [Ranked]) {
+    let (touched, best) = start(request, out);
+    if !logits.iter().all(|&logit| can_rank(logit)) {
+        return;
+    }
+    for (out, &token) in touched.iter_mut().zip(&request.touched) {
+        *out = Ranked { token, logit: logits[token as usize] };
+    }
+    Best::of_untouched(best, request, logits);
+    cut(request, best);
+}
+
+/// Leaves those of the `k` best that lie as near to the first as was asked for.
+pub(super) fn cut(request: &BestRequest, best: &mut [Ranked]) {
+    let least = request.least(best[0].logit);
+    let kept = best.partition_point(|ranked| ranked.logit >= least);
+    best[kept..].fill(Ranked::PADDING);
+}
+
+/// An empty row: the places of the touched tokens and those of the best others.
+pub(super) fn start<'a>(
+    request: &BestRequest,
+    out: &'a mut [Ranked],
+) -> (&'a mut [Ranked], &'a mut [Ranked]) {
+    out.fill(Ranked::PADDING);
+    let (touched, rest) = out.split_at_mut(request.touched.len());
+    (touched, &mut rest[..request.k])
+}
+
+/// Shows the tokens that a request does not name and whose values reach a limit, ascending.
+/// `show` returns the next limit.
+fn untouched(
+    request: &BestRequest,
+    values: &[f32],
+    mut limit: f32,
+    mut show: impl FnMut(u32, f32) -> f32,
+) {
+    for (first, values) in (0..=u32::MAX).step_by(SCANNED).zip(values.chunks(SCANNED)) {
+        // Most have none. Counted, not looked for, so that compilers make vectors of it.
+        if values.iter().map(|&value| u32::from(value >= limit)).sum::<u32>() == 0 {
+            continue;
+        }
+        for (token, &value) in (first..=u32::MAX).zip(values) {
+            if value >= limit && request.touched.binary_search(&token).is_err() {
+                limit = show(token, value);
+            }
+        }
+    }
+}
+
+/// The best tokens of those shown so far, best first.
+pub(super) struct Best<'a> {
+    ranked: &'a mut [Ranked],
+    count: usize,
+}
+
+impl<'a> Best<'a> {
+    /// The best of some tokens with ascending ids, as many as there are places.
+    pub(super) fn of(ranked: &'a mut [Ranked], candidates: impl Iterator<Item = (u32, f32)>) {
+        let mut best = Self { ranked, count: 0 };
+        let mut least = f32::NEG_INFINITY;
+        for (token, logit) in candidates {
+            if logit >= least {
+                least = best.insert(Ranked { token, logit });
+            }
+        }
+    }
+
+    /// The best of the tokens that a request does not name.
+    fn of_untouched(ranked: &'a mut [Ranked], request: &BestRequest, logits: &[f32]) {
+        let mut best = Self { ranked, count: 0 };
+        untouched(request, logits, f32::NEG_INFINITY, |token, logit| {
+            best.insert(Ranked { token, logit })
+        });
+    }
+
+    /// Puts a token in its place, and returns what the next must reach: more than the last, as of
+    /// equal logits the one with the lower id is there already.
+    fn insert(&mut self, new: Ranked) -> f32 {
+        let place = self.ranked[..self.count].partition_point(|old| old.logit >= new.logit);
+        self.count = (self.count + 1).min(self.ranked.len());
+        self.ranked[place..self.count].rotate_right(1);
+        self.ranked[place] = new;
+        match self.ranked.last() {
+            Some(last) if self.count == self.ranked.len() => last.logit.next_up(),
+            _ => f32::NEG_INFINITY,
+        }
+    }
+}
