@@ -186,7 +186,7 @@ impl TensorData {
     }
 }
 
-fn extend<T: Copy, const SIZE: usize>(
+fn extend<T: Copy + Default, const SIZE: usize>(
     values: &mut Aligned<T>,
     bytes: &[u8],
     elements: usize,
@@ -198,7 +198,7 @@ fn extend<T: Copy, const SIZE: usize>(
     values.extend(arrived.iter().map(|bytes| from_le_bytes(*bytes)))
 }
 
-fn reserve<T: Copy>(
+fn reserve<T: Copy + Default>(
     values: &mut Aligned<T>,
     arrived: usize,
     elements: usize,
@@ -263,7 +263,7 @@ mod tests {
         let mut values: Aligned<u8> = Aligned::new();
         for _ in 0..10 {
             reserve(&mut values, 100, CLAIMED).unwrap();
-            values.extend_from_slice(&[0; 100]);
+            values.extend_from_slice(&[0; 100]).unwrap();
             assert!(values.capacity() <= GROWTH * values.len(), "{}", values.capacity());
         }
         let mut honest: Aligned<u8> = Aligned::new();

@@ -82,6 +82,7 @@ pub(crate) struct Screen {
 
 /// What is known of a block of rows; zeros beyond the last.
 #[derive(Clone, Copy, Debug, Default)]
+#[repr(align(64))]
 struct BlockBounds {
     scale: [f32; BLOCK_TOKENS],
     error: [f32; BLOCK_TOKENS], // ≥ ‖w−ŵ‖

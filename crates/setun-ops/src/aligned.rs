@@ -21,8 +21,6 @@ use std::{
     ops::{Deref, DerefMut},
 };
 
-use aligned_vec::{AVec, RuntimeAlign};
-
 /// Bytes of a cache line, and of the widest vector register.
 const LINE: usize = 64;
 
@@ -35,11 +33,14 @@ const MAPPED: usize = 32 << 20;
 /// Fewer bytes than this are left as they are: a step finds them in a cache.
 const LEAST: usize = LARGE / 8;
 
-/// Elements that are written at once where they come one by one.
-const CHUNK: usize = 256;
-
-/// A vector whose memory begins with a cache line; see the [module](self).
-pub struct Aligned<T>(AVec<T, RuntimeAlign>);
+/// A vector whose memory begins with a cache line; see the [module](self). (Elements of 32 bytes
+/// or more have to say so themselves, as `#[repr(align(64))]`.)
+pub struct Aligned<T> {
+    // Aligned by elements before the first: allocators that are asked for alignment leave gaps,
+    // a third of all packed weights with glibc's.
+    memory: Vec<T>,
+    start: usize,
+}
 
 /// There is not as much memory as was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -49,11 +50,11 @@ pub struct NoMemory {
     pub bytes: usize,
 }
 
-impl<T: Copy> Aligned<T> {
+impl<T: Copy + Default> Aligned<T> {
     /// An empty vector, which has no memory yet.
     #[must_use]
     pub fn new() -> Self {
-        Self(AVec::new(LINE))
+        Self { memory: vec![], start: 0 }
     }
 
     /// So many times a value.
@@ -78,18 +79,19 @@ impl<T: Copy> Aligned<T> {
             return Ok(());
         }
         let bytes = needed.saturating_mul(size_of::<T>());
-        if bytes > isize::MAX.cast_unsigned() - LARGE {
-            return Err(NoMemory { bytes });
-        }
         let align = if bytes < MAPPED { LINE } else { LARGE };
-        if align <= self.0.alignment() {
-            return self.0.try_reserve_exact(additional).map_err(|_| NoMemory { bytes });
+        let mut memory: Vec<T> = vec![];
+        let room = needed.saturating_add(most_before::<T>(align));
+        memory.try_reserve_exact(room).map_err(|_| NoMemory { bytes })?;
+        if bytes >= MAPPED {
+            advise(memory.spare_capacity_mut(), Advice::When);
         }
-        let mut grown: AVec<T, RuntimeAlign> = AVec::new(align);
-        grown.try_reserve_exact(needed).map_err(|_| NoMemory { bytes })?;
-        advise(grown.as_ptr().addr(), bytes, Advice::When);
-        grown.extend_from_slice(self);
-        self.0 = grown;
+        // Where there is no such place it is too far away.
+        let start = memory.as_ptr().align_offset(align);
+        let start = if start <= most_before::<T>(align) { start } else { 0 };
+        memory.resize(start, T::default());
+        memory.extend_from_slice(self);
+        *self = Self { memory, start };
         Ok(())
     }
 
@@ -99,8 +101,9 @@ impl<T: Copy> Aligned<T> {
     ///
     /// If there is not so much memory.
     pub fn resize(&mut self, len: usize, value: T) -> Result<(), NoMemory> {
-        self.0.truncate(len);
-        self.extend(std::iter::repeat_n(value, len - self.len()))
+        self.reserve(len.saturating_sub(self.len()))?;
+        self.memory.resize(self.start + len, value);
+        Ok(())
     }
 
     /// Appends values.
@@ -110,13 +113,7 @@ impl<T: Copy> Aligned<T> {
     /// If there is not so much memory.
     pub fn extend(&mut self, values: impl ExactSizeIterator<Item = T>) -> Result<(), NoMemory> {
         self.reserve(values.len())?;
-        let mut values = values.peekable();
-        while let Some(&first) = values.peek() {
-            let mut chunk = [first; CHUNK];
-            let len = values.len().min(CHUNK);
-            chunk.iter_mut().zip(&mut values).for_each(|(place, value)| *place = value);
-            self.0.extend_from_slice(&chunk[..len]);
-        }
+        self.memory.extend(values);
         Ok(())
     }
 
@@ -127,24 +124,30 @@ impl<T: Copy> Aligned<T> {
     /// If there is not so much memory.
     pub fn extend_from_slice(&mut self, values: &[T]) -> Result<(), NoMemory> {
         self.reserve(values.len())?;
-        self.0.extend_from_slice(values);
+        self.memory.extend_from_slice(values);
         Ok(())
     }
 
     /// Elements that there is room for.
     #[must_use]
     pub fn capacity(&self) -> usize {
-        self.0.capacity()
+        self.memory.capacity() - self.start
     }
 
     /// Moves the values into large pages, as far as they lie in small ones. The system may
     /// decline: nothing depends on it.
     pub fn settle(&self) {
-        let bytes = size_of_val(self.0.as_slice());
-        if bytes >= LEAST {
-            advise(self.as_ptr().addr(), bytes, Advice::Now);
+        if size_of_val(&**self) >= LEAST {
+            advise(self, Advice::Now);
         }
     }
+}
+
+/// Most elements that lie before the first place that is so aligned, if there is one.
+const fn most_before<T>(align: usize) -> usize {
+    // The largest power of two that divides a size: 12 bytes are 4 steps of 3.
+    let step = 1 << size_of::<T>().trailing_zeros();
+    if step < align { align / step } else { 0 }
 }
 
 /// What is asked for.
@@ -159,9 +162,10 @@ enum Advice {
 /// Asks for whole large pages, those at both ends included: what lies beside a weight is mostly
 /// another.
 #[cfg(all(target_os = "linux", not(miri)))]
-fn advise(address: usize, bytes: usize, advice: Advice) {
+fn advise<T>(values: &[T], advice: Advice) {
+    let address = values.as_ptr().addr();
     let start = address / LARGE * LARGE;
-    let len = (address + bytes).next_multiple_of(LARGE) - start;
+    let len = (address + size_of_val(values)).next_multiple_of(LARGE) - start;
     let advice = match advice {
         Advice::When => libc::MADV_HUGEPAGE,
         Advice::Now => libc::MADV_COLLAPSE,
@@ -173,31 +177,31 @@ fn advise(address: usize, bytes: usize, advice: Advice) {
 
 /// Elsewhere the system decides by itself.
 #[cfg(not(all(target_os = "linux", not(miri))))]
-fn advise(_: usize, _: usize, _: Advice) {}
+fn advise<T>(_: &[T], _: Advice) {}
 
 impl<T> Deref for Aligned<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        &self.0
+        &self.memory[self.start..]
     }
 }
 
 impl<T> DerefMut for Aligned<T> {
     fn deref_mut(&mut self) -> &mut [T] {
-        &mut self.0
+        &mut self.memory[self.start..]
     }
 }
 
-impl<T: Copy> Default for Aligned<T> {
+impl<T: Copy + Default> Default for Aligned<T> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<T: Copy> Clone for Aligned<T> {
+impl<T: Copy + Default> Clone for Aligned<T> {
     fn clone(&self) -> Self {
-        Self(AVec::from_slice(self.0.alignment(), self))
+        self.iter().copied().collect()
     }
 }
 
@@ -213,15 +217,18 @@ impl<T: fmt::Debug> fmt::Debug for Aligned<T> {
     }
 }
 
-impl<T: Copy> From<Vec<T>> for Aligned<T> {
+impl<T: Copy + Default> From<Vec<T>> for Aligned<T> {
     fn from(values: Vec<T>) -> Self {
-        Self(AVec::from_slice(LINE, &values))
+        values.into_iter().collect()
     }
 }
 
-impl<T: Copy> FromIterator<T> for Aligned<T> {
+impl<T: Copy + Default> FromIterator<T> for Aligned<T> {
     fn from_iter<I: IntoIterator<Item = T>>(values: I) -> Self {
-        Self(AVec::from_iter(LINE, values))
+        let mut aligned = Self::new();
+        let values: Vec<T> = values.into_iter().collect();
+        aligned.extend_from_slice(&values).expect("memory for a copy");
+        aligned
     }
 }
 
@@ -235,7 +242,7 @@ mod tests {
 
     #[test]
     fn values_stay_when_they_are_moved() {
-        for len in [0, 1, CHUNK, LEAST, 9 * LEAST + 12_345] {
+        for len in [0, 1, 300, LEAST, 9 * LEAST + 12_345] {
             let mut values = Aligned::new();
             values.reserve(len).unwrap();
             assert!(values.capacity() >= len);
@@ -250,13 +257,27 @@ mod tests {
     #[cfg_attr(miri, ignore = "many bytes")]
     fn memory_begins_with_a_line_and_much_memory_with_a_large_page() {
         let mut values = Aligned::<u8>::new();
-        for (len, align) in [(3, LINE), (MAPPED - 1, LINE), (MAPPED, LARGE), (3, LARGE)] {
+        for (len, align) in [(3, LINE), (LARGE, LINE), (MAPPED, LARGE), (3, LARGE)] {
             values.resize(len, 0).unwrap();
             assert!(values.as_ptr().addr().is_multiple_of(align), "{len} bytes");
             assert_eq!(values.len(), len);
         }
         values.extend(bytes(5)).unwrap();
         assert_eq!(*values, [0, 0, 0, 0, 1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn elements_of_an_odd_size_are_aligned() {
+        fn check<T: Copy + Default>() {
+            for len in [1, 7, 1000] {
+                let values = Aligned::filled(T::default(), len).unwrap();
+                assert!(values.as_ptr().addr().is_multiple_of(LINE), "{} bytes", size_of::<T>());
+                assert_eq!(values.len(), len);
+            }
+        }
+        check::<u8>();
+        check::<f32>();
+        check::<[f32; 3]>();
     }
 
     #[test]
