@@ -1,7 +1,7 @@
 //! What the screen before a head leaves to be computed, and that it is used at all.
 
 use half::f16;
-use setun_cpu::{CpuBackend, CpuOptions};
+use setun_cpu::{CpuBackend, CpuOptions, Level};
 use setun_ops::{
     Backend, BatchInputs, BlockId, CacheElement, CacheSpec, DenseMatrix, Op, Usage, WeightData,
     WeightId,
@@ -41,11 +41,17 @@ fn gaussian(sigmas: f32) -> (Vec<f32>, Vec<f32>) {
 /// A plan of one row, its norm, and the best op.
 fn case(sigmas: f32, k: usize, within: Option<f32>) -> Case {
     let (table, x) = gaussian(sigmas);
+    case_of(x, table, HIDDEN, vec![BestRequest { k, within, touched: vec![3, 77] }])
+}
+
+/// A plan of as many rows as there are requests.
+fn case_of(x: Vec<f32>, table: Vec<f32>, hidden: usize, best: Vec<BestRequest>) -> Case {
+    let (rows, vocab) = (best.len(), table.len() / hidden);
     let table = DenseValues::F16(table.into_iter().map(f16::from_f32).collect());
     let weights = vec![
-        WeightData::Dense(DenseMatrix::new(1, HIDDEN, DenseValues::F32(x.into())).unwrap()),
-        WeightData::Vector(vec![1.0; HIDDEN]),
-        WeightData::Dense(DenseMatrix::new(VOCAB, HIDDEN, table).unwrap()),
+        WeightData::Dense(DenseMatrix::new(rows, hidden, DenseValues::F32(x.into())).unwrap()),
+        WeightData::Vector(vec![1.0; hidden]),
+        WeightData::Dense(DenseMatrix::new(vocab, hidden, table).unwrap()),
     ];
     let cache = CacheSpec {
         layers: 1,
@@ -55,20 +61,21 @@ fn case(sigmas: f32, k: usize, within: Option<f32>) -> Case {
         element: CacheElement::F32,
     };
     let specs = weights.iter().map(WeightData::spec).collect();
-    let mut plan = PlanBuilder::new(1, 1, specs, cache).keep_buffers();
-    let x = plan.buffer(BufferKind::F32, HIDDEN, RowSet::Batch);
+    let mut plan = PlanBuilder::new(rows, rows, specs, cache).keep_buffers();
+    let x = plan.buffer(BufferKind::F32, hidden, RowSet::Batch);
     plan.push(Op::Embed { table: WeightId(0), out: x });
-    let normed = plan.buffer(BufferKind::F32, HIDDEN, RowSet::Wanted);
+    let normed = plan.buffer(BufferKind::F32, hidden, RowSet::Wanted);
     plan.push(Op::RmsNorm { x, norm: Norm { gain: WeightId(1), eps: 1e-5 }, out: normed });
     let out = plan.buffer(BufferKind::Ranked, 64, RowSet::Wanted);
     plan.push(Op::Best { x: normed, table: WeightId(2), out });
+    let all: Vec<u32> = (0..).take(rows).collect();
     let inputs = BatchInputs {
-        tokens: vec![0],
-        positions: vec![0],
-        slots: vec![0],
+        tokens: all.clone(),
+        positions: all.clone(),
+        slots: vec![0; rows],
         block_tables: vec![vec![BlockId(0)]],
-        wanted: vec![0],
-        best: vec![BestRequest { k, within, touched: vec![3, 77] }],
+        wanted: all,
+        best,
     };
     let usages = vec![Usage::General; weights.len()];
     Case { plan: plan.finish().unwrap(), weights, usages, steps: vec![inputs], blocks: 1 }
@@ -108,6 +115,43 @@ fn few_of_a_gaussian_head_survive() {
             let found = usize::try_from(found).unwrap();
             let least = if within.is_some() { 1 } else { k };
             assert!((least..=most).contains(&found), "{sigmas} σ, k {k}: {found} survive");
+        }
+    }
+}
+
+/// More rows than meet a screen together, in any number, some of which it is not proven for.
+#[test]
+fn many_rows_share_a_screen() {
+    const COLUMNS: usize = 96;
+    let random = &mut Random::new(3);
+    let common: Vec<f32> = (0..COLUMNS).map(|_| bell(random)).collect();
+    let mut table: Vec<f32> = (0..1003 * COLUMNS).map(|_| bell(random)).collect();
+    // Equal ones, whose order is that of their ids.
+    for row in table.chunks_exact_mut(COLUMNS).step_by(7) {
+        row.copy_from_slice(&common);
+    }
+    for rows in (1..=19).chain([31]) {
+        let mut x: Vec<f32> = (0..rows * COLUMNS).map(|_| bell(random)).collect();
+        for (row, x) in x.chunks_exact_mut(COLUMNS).enumerate() {
+            match row % 6 {
+                1 => x.copy_from_slice(&common),
+                2 => x[random.below(COLUMNS)] = 1e4,
+                3 if random.chance(0.5) => x[random.below(COLUMNS)] = f32::NAN,
+                4 if random.chance(0.5) => x.fill(0.0),
+                _ => {}
+            }
+        }
+        let request = |_| {
+            let touched = vec![random.pick(&[0, 7, 499]), random.pick(&[500, 504, 1002])];
+            BestRequest { k: random.pick(&[1, 2, 60]), within: None, touched }
+        };
+        let case = case_of(x, table.clone(), COLUMNS, (0..rows).map(request).collect());
+        for level in Level::available() {
+            for threads in [1, 2] {
+                let options = CpuOptions { level: Some(level), threads: Some(threads) };
+                let mut backend = CpuBackend::new(options).unwrap();
+                block_on(case.compare(&mut backend)).unwrap();
+            }
         }
     }
 }
