@@ -260,15 +260,16 @@ mod tests {
     #[test]
     fn memory_follows_the_bytes_that_arrive() {
         const CLAIMED: usize = 1 << 40;
+        const LINE: usize = 64; // what alignment may add
         let mut values: Aligned<u8> = Aligned::new();
         for _ in 0..10 {
             reserve(&mut values, 100, CLAIMED).unwrap();
             values.extend_from_slice(&[0; 100]).unwrap();
-            assert!(values.capacity() <= GROWTH * values.len(), "{}", values.capacity());
+            assert!(values.capacity() <= GROWTH * values.len() + LINE, "{}", values.capacity());
         }
         let mut honest: Aligned<u8> = Aligned::new();
         reserve(&mut honest, 300, 2000).unwrap();
-        assert_eq!(honest.capacity(), 2000, "never more than the tensor");
+        assert!((2000..=2000 + LINE).contains(&honest.capacity()), "never more than the tensor");
     }
 
     #[test]
