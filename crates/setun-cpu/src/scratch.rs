@@ -9,7 +9,7 @@ use setun_ops::{
 };
 
 use crate::{
-    attention::most_scores,
+    attention::{TILE_QUERIES, most_scores},
     step::{Weights, zeroed},
     ternary_matmul::MOST_ROWS,
     ternary_panel::{BLOCK_QUADS, FEWEST_PANEL_ROWS, MOST_BLOCKS, PanelSums, Quad},
@@ -27,6 +27,8 @@ pub(crate) struct Scratch {
     pub(crate) scores: Vec<f32>,
     /// Keys or values of a span, widened: `[SPAN, head_dim]`.
     pub(crate) span: Vec<f32>,
+    /// Sums of a span's values: `[TILE_QUERIES, head_dim]`.
+    pub(crate) span_sums: Vec<f32>,
     pub(crate) panel: PanelScratch,
 }
 
@@ -45,6 +47,7 @@ pub(crate) struct ScratchSize {
     row: usize,
     scores: usize,
     span: usize,
+    span_sums: usize,
     quads: usize,
     panel_rows: usize,
 }
@@ -66,6 +69,7 @@ impl ScratchSize {
                 }
                 Op::Attention { shape, .. } => {
                     size.span = size.span.max(SPAN * shape.head_dim);
+                    size.span_sums = size.span_sums.max(TILE_QUERIES * shape.head_dim);
                     if positions != usize::MAX {
                         size.scores = size.scores.max(scores(*shape, positions));
                     }
@@ -106,6 +110,7 @@ impl Scratch {
             (&mut self.row, size.row),
             (&mut self.scores, size.scores),
             (&mut self.span, size.span),
+            (&mut self.span_sums, size.span_sums),
         ] {
             if memory.len() < size {
                 *memory = zeroed(size, "scratch memory")?;
