@@ -214,7 +214,7 @@ fn check_round_to_f16<D: TernaryDot>(isa: D, random: &mut Random) -> Result<(), 
     for bits in (0..1024u32).map(|i| low_half(first.wrapping_add(i * 67))) {
         let (below, above) = (f16::from_bits(bits).to_f32(), f16::from_bits(bits ^ 1).to_f32());
         around(below);
-        around((below + above) / 2.0);
+        around(f32::midpoint(below, above));
     }
     for value in [65504.0, 65519.996, 65520.0, 1e9, f32::MAX, f32::INFINITY, f32::NAN, 0.0, 1e-40] {
         around(value);
