@@ -7,7 +7,10 @@
 
 mod by_spans;
 mod head_view;
+mod pair;
+mod scores;
 mod span;
+mod sums;
 
 use std::{iter, ops::Range};
 
@@ -20,7 +23,8 @@ use setun_ops::{
 pub(crate) use self::{by_spans::SpanScratch, head_view::LayerView, span::TILE_QUERIES};
 use self::{
     head_view::HeadView,
-    span::{SpanScores, add_sums, divide, total},
+    span::SpanScores,
+    sums::{add_sums, divide, total},
 };
 use crate::{
     lanes::{exp_minus, greatest},

@@ -5,7 +5,11 @@ use std::{iter, ops::Range};
 use fearless_simd::Simd;
 use setun_ops::{BlockId, attention::SPAN, cache_values::CacheValues, host_cache::HostCache};
 
-use super::span::{SpanScores, Vectors, add, scale, score};
+use super::{
+    scores::{scale, score},
+    span::{SpanScores, Vectors},
+    sums::add,
+};
 use crate::lanes::widen;
 
 /// A layer of a cache.
@@ -67,6 +71,19 @@ impl<'a> HeadView<'a> {
     }
 }
 
+impl HeadView<'_> {
+    /// Indices of the vectors in the block behind that of a position, if there is one.
+    fn next_block(self, position: usize) -> Range<usize> {
+        let block = self.of.cache.spec().block_positions;
+        let next = position / block + 1;
+        if next >= self.table.len() {
+            return 0..0;
+        }
+        let first = self.of.cache.vector_index(self.table, self.kv_head, next * block);
+        first..first + block.min(SPAN)
+    }
+}
+
 impl<'a> Span<'a> {
     fn new<S: Simd>(
         simd: S,
@@ -88,7 +105,7 @@ impl<'a> Span<'a> {
         if let (Some(memory), false) = (memory, matches!(values, CacheValues::F32(_))) {
             let memory = &mut memory[..positions.len() * span.head_dim()];
             let mut rest = &mut *memory;
-            span.each(positions.len(), |_, vectors| {
+            span.each(positions.len(), |_, vectors, _| {
                 let all = std::mem::take(&mut rest);
                 let (these, others) = all.split_at_mut(vectors.elements());
                 match vectors {
@@ -108,21 +125,26 @@ impl<'a> Span<'a> {
     }
 
     /// Visits the first `len` vectors, neighbours in memory together, with the place of the first.
-    fn each(&self, len: usize, mut visit: impl FnMut(usize, Vectors<'_>)) {
+    fn each(&self, len: usize, mut visit: impl FnMut(usize, Vectors<'_>, &[u8])) {
         let d = self.head_dim();
         if let Some(widened) = self.widened {
-            return visit(0, Vectors::F32(&widened[..len * d]));
+            return visit(0, Vectors::F32(&widened[..len * d]), &[]);
         }
         let mut at = 0;
         for indices in self.view.indices(self.start..self.start + len) {
-            let range = indices.start * d..indices.end * d;
-            let vectors = match self.values {
-                CacheValues::F32(values) => Vectors::F32(&values[range]),
-                CacheValues::F16(values) => Vectors::F16(&values[range]),
-                CacheValues::Int8 { codes, .. } => Vectors::Int8(&codes[range]),
-            };
-            visit(at, vectors);
+            let vectors = self.vectors(indices.start * d..indices.end * d);
+            let ahead = self.view.next_block(self.start + at);
+            let ahead = self.vectors(ahead.start * d..ahead.end * d);
+            visit(at, vectors, ahead.bytes());
             at += indices.len();
+        }
+    }
+
+    fn vectors(&self, elements: Range<usize>) -> Vectors<'a> {
+        match self.values {
+            CacheValues::F32(values) => Vectors::F32(&values[elements]),
+            CacheValues::F16(values) => Vectors::F16(&values[elements]),
+            CacheValues::Int8 { codes, .. } => Vectors::Int8(&codes[elements]),
         }
     }
 
@@ -134,7 +156,9 @@ impl<'a> Span<'a> {
         len: usize,
         scores: &mut SpanScores,
     ) {
-        self.each(len, |at, keys| score(simd, queries, keys, at, scores));
+        self.each(len, |at, keys, ahead| {
+            score(simd, queries, keys, ahead, at, scores);
+        });
         for scores in &mut scores[..queries.len()] {
             scale(simd, self.head_dim(), &self.scales, scores);
         }
@@ -155,6 +179,8 @@ impl<'a> Span<'a> {
             }
         }
         sums.fill(0.0);
-        self.each(len, |at, values| add(simd, weights, at, values, sums));
+        self.each(len, |at, values, ahead| {
+            add(simd, weights, at, values, ahead, sums);
+        });
     }
 }
