@@ -1,25 +1,33 @@
 //! `attention` over lanes; the plain form of the definition in [`setun_ops::attention`].
 //!
 //! Members claim pairs of a few rows and a group of query heads that share a KV head. A span of
-//! 64 keys is widened once for rows of one sequence and the group, and met with each query, then,
-//! when the maximum is known, a span of values with each head's weights.
+//! 64 keys meets the queries of rows of one sequence and the group, then, when the maximum is
+//! known, a span of values each query's weights. Where few rows meet a long context, members claim
+//! spans instead.
 
+mod by_spans;
+mod head_view;
+mod pair;
+mod scores;
 mod span;
+mod sums;
 
-use std::ops::Range;
+use std::{iter, ops::Range};
 
 use fearless_simd::prelude::*;
 use setun_ops::{
-    BlockId,
-    attention::{SPAN, maximum},
-    cache_values::CacheValues,
-    host_cache::HostCache,
+    attention::SPAN,
     op::{BufferId, HeadShape},
 };
 
-use self::span::{add_span, score, span_of, total};
+pub(crate) use self::{by_spans::SpanScratch, head_view::LayerView, span::TILE_QUERIES};
+use self::{
+    head_view::HeadView,
+    span::SpanScores,
+    sums::{add_sums, divide, total},
+};
 use crate::{
-    lanes::{exp_minus, widen},
+    lanes::{exp_minus, greatest},
     scratch::Scratch,
     split::{Grid, Tile},
     step::{Buffers, Floats},
@@ -37,41 +45,53 @@ impl<D: TernaryDot> Walk<'_, D> {
     pub(crate) fn attention(
         &self,
         buffers: &mut Buffers,
+        scratch: &mut SpanScratch,
         qkv: BufferId,
         shape: HeadShape,
-        cache: &HostCache,
-        layer: usize,
+        cache: LayerView<'_>,
         out: BufferId,
     ) {
-        let (inputs, d) = (self.inputs, shape.head_dim);
+        let rows = self.inputs.rows();
+        let longest = self.inputs.positions.iter().max().map_or(0, |&last| last as usize + 1);
+        buffers.write_floats(out, |buffers, out| {
+            let qkv = buffers.floats(qkv);
+            if by_spans::is_worth_it(shape, rows, longest, self.crew.threads()) {
+                self.attention_by_spans(scratch, qkv, shape, cache, out);
+            } else {
+                self.attention_by_rows(qkv, shape, cache, longest, out);
+            }
+        });
+    }
+
+    /// Attention of rows and heads that each member does whole.
+    fn attention_by_rows(
+        &self,
+        qkv: &Floats,
+        shape: HeadShape,
+        cache: LayerView<'_>,
+        longest: usize,
+        out: &mut Floats,
+    ) {
+        let (inputs, d, width) = (self.inputs, shape.head_dim, out.width);
         let (rows, served) = (inputs.rows(), shape.heads / shape.kv_heads);
         // Widening is shared in a group and by rows, but a short step needs parts for every member.
         let parts = rows * shape.kv_heads / (2 * self.crew.threads());
         let group = if parts > 0 { served } else { 1 };
-        let longest = inputs.positions.iter().max().map_or(0, |&last| last as usize + 1);
         let tile_rows = parts.clamp(1, most_rows(longest));
-        buffers.write_floats(out, |buffers, out| {
-            let (qkv, width) = (buffers.floats(qkv), out.width);
-            let out = Grid::new(&mut out.values[..rows * width], width).tiles(tile_rows, group * d);
-            self.each(out, |scratch, _, mut tile| {
-                let (rows, columns) = (tile.rows(), tile.columns());
-                let slots = &inputs.slots[rows.clone()];
-                let mut first = 0;
-                for run in slots.chunk_by(|a, b| a == b) {
-                    let head = HeadView {
-                        cache,
-                        layer,
-                        table: &inputs.block_tables[run[0] as usize],
-                        kv_head: columns.start / d / served,
-                    };
-                    let rows = rows.start + first..rows.start + first + run.len();
-                    let positions = &inputs.positions[rows.clone()];
-                    let queries =
-                        Queries { qkv, rows, first, columns: columns.clone(), positions, d };
-                    head.attend(self.isa.lanes(), &queries, scratch, &mut tile);
-                    first += run.len();
-                }
-            });
+        let out = Grid::new(&mut out.values[..rows * width], width).tiles(tile_rows, group * d);
+        self.each(out, |scratch, _, mut tile| {
+            let (rows, columns) = (tile.rows(), tile.columns());
+            let slots = &inputs.slots[rows.clone()];
+            let mut first = 0;
+            for run in slots.chunk_by(|a, b| a == b) {
+                let table = &inputs.block_tables[run[0] as usize];
+                let head = HeadView { of: cache, table, kv_head: columns.start / d / served };
+                let rows = rows.start + first..rows.start + first + run.len();
+                let positions = &inputs.positions[rows.clone()];
+                let queries = Queries { qkv, rows, first, columns: columns.clone(), positions, d };
+                head.attend(self.isa.lanes(), &queries, scratch, &mut tile);
+                first += run.len();
+            }
         });
     }
 }
@@ -84,15 +104,6 @@ fn most_rows(positions: usize) -> usize {
 /// Most scores of a query head, of all rows that are taken together, up to so many positions.
 pub(crate) fn most_scores(positions: usize) -> usize {
     positions.saturating_mul(TILE_ROWS).min(TILE_SCORES).max(positions)
-}
-
-/// Keys and values of one KV head of one sequence.
-#[derive(Clone, Copy)]
-struct HeadView<'a> {
-    cache: &'a HostCache,
-    layer: usize,
-    table: &'a [BlockId],
-    kv_head: usize,
 }
 
 /// The queries of some rows of a sequence, of heads that share a KV head.
@@ -110,139 +121,121 @@ impl Queries<'_> {
         self.columns.len() / self.d
     }
 
-    /// The query of each head of a row.
-    fn of_row(&self, row: usize) -> impl Iterator<Item = &[f32]> {
-        self.qkv.row(self.rows.start + row)[self.columns.clone()].chunks_exact(self.d)
+    fn len(&self) -> usize {
+        self.rows.len() * self.heads()
     }
 
-    /// How many positions a row sees.
-    fn visible(&self, row: usize) -> usize {
-        self.positions[row] as usize + 1
+    /// Row and head of a query.
+    fn place(&self, query: usize) -> (usize, usize) {
+        (query / self.heads(), query % self.heads())
     }
 
-    /// How many positions any row sees.
+    /// How many positions a query sees.
+    fn visible(&self, query: usize) -> usize {
+        self.positions[query / self.heads()] as usize + 1
+    }
+
+    /// How many positions any query sees.
     fn longest(&self) -> usize {
-        (0..self.rows.len()).map(|row| self.visible(row)).max().unwrap_or(0)
+        self.positions.iter().max().map_or(0, |&last| last as usize + 1)
     }
 
-    /// Rows that see something from a position on, and how much of the span there.
-    fn within_span(&self, start: usize) -> impl Iterator<Item = (usize, usize)> {
-        (0..self.rows.len())
-            .map(move |row| (row, self.visible(row).saturating_sub(start).min(SPAN)))
-            .filter(|&(_, len)| len > 0)
+    /// Neighbours that see equally much of the span from a position on, at least something, a few
+    /// at a time.
+    fn tiles(&self, start: usize) -> impl Iterator<Item = (Range<usize>, usize)> {
+        let seen = move |query| self.visible(query).saturating_sub(start).min(SPAN);
+        let mut next = 0;
+        iter::from_fn(move || {
+            next = (next..self.len()).find(|&query| seen(query) > 0)?;
+            let (first, len) = (next, seen(next));
+            let last = self.len().min(first + TILE_QUERIES);
+            next = (first..last).find(|&query| seen(query) != len).unwrap_or(last);
+            Some((first..next, len))
+        })
+    }
+
+    /// The queries of a tile; beyond its last the last is repeated.
+    fn of_tile(&self, tile: Range<usize>) -> [&[f32]; TILE_QUERIES] {
+        std::array::from_fn(|index| {
+            let (row, head) = self.place((tile.start + index).min(tile.end - 1));
+            &self.qkv.row(self.rows.start + row)[self.columns.start + head * self.d..][..self.d]
+        })
+    }
+
+    /// Memory to widen a span in, where that saves doing it again.
+    fn memory<'a>(&self, span: &'a mut [f32]) -> Option<&'a mut [f32]> {
+        (self.len() > TILE_QUERIES).then_some(span)
     }
 }
 
 impl HeadView<'_> {
     /// Attention of all queries, to their rows of the tile, `[heads, head_dim]`.
     fn attend<S: Simd>(
-        &self,
+        self,
         simd: S,
         queries: &Queries<'_>,
         scratch: &mut Scratch,
         tile: &mut Tile<'_, f32>,
     ) {
-        let (longest, heads) = (queries.longest(), queries.heads());
-        let Scratch { scores, span, .. } = scratch;
-        let scores = &mut scores[..queries.rows.len() * heads * longest];
-        let span = &mut span[..SPAN * queries.d];
-
-        self.score_spans(simd, queries, span, scores);
-        for (row, scores) in scores.chunks_exact_mut(heads * longest).enumerate() {
-            for scores in scores.chunks_exact_mut(longest) {
-                let scores = &mut scores[..queries.visible(row)];
-                let max = scores.iter().copied().fold(f32::NEG_INFINITY, maximum);
-                simd.vectorize(
-                    #[inline(always)]
-                    || exp_minus(simd, scores, max),
-                );
-            }
+        let (longest, d) = (queries.longest(), queries.d);
+        self.score_spans(simd, queries, scratch);
+        for (query, scores) in scratch.scores.chunks_mut(longest).take(queries.len()).enumerate() {
+            let scores = &mut scores[..queries.visible(query)];
+            simd.vectorize(
+                #[inline(always)]
+                || exp_minus(simd, scores, greatest(simd, scores)),
+            );
         }
         (0..queries.rows.len()).for_each(|row| tile.row(queries.first + row).fill(0.0));
-        self.add_spans(simd, queries, span, scores, tile);
-        for (row, weights) in scores.chunks_exact(heads * longest).enumerate() {
-            let y = tile.row(queries.first + row).chunks_exact_mut(queries.d);
-            for (weights, y) in weights.chunks_exact(longest).zip(y) {
-                let total = total(simd, &weights[..queries.visible(row)]);
-                for y in y {
-                    *y /= total;
-                }
-            }
+        self.add_spans(simd, queries, scratch, tile);
+        for (query, weights) in scratch.scores.chunks(longest).take(queries.len()).enumerate() {
+            let (row, head) = queries.place(query);
+            let y = &mut tile.row(queries.first + row)[head * d..][..d];
+            divide(simd, y, total(simd, &weights[..queries.visible(query)]));
         }
     }
 
-    /// All scores, `[rows, heads, longest]`.
-    fn score_spans<S: Simd>(
-        &self,
-        simd: S,
-        queries: &Queries<'_>,
-        span: &mut [f32],
-        scores: &mut [f32],
-    ) {
-        let (longest, heads) = (queries.longest(), queries.heads());
-        let keys = &self.cache.layers()[self.layer].keys;
-        let mut scales = [1.0; SPAN];
+    /// All scores, `[queries, longest]`.
+    fn score_spans<S: Simd>(self, simd: S, queries: &Queries<'_>, scratch: &mut Scratch) {
+        let longest = queries.longest();
         for start in (0..longest).step_by(SPAN) {
-            let span = &mut span[..SPAN.min(longest - start) * queries.d];
-            self.widen(simd, keys, start, span, &mut scales);
-            for (row, len) in queries.within_span(start) {
-                let of_row = &mut scores[row * heads * longest..][..heads * longest];
-                for (q, scores) in queries.of_row(row).zip(of_row.chunks_exact_mut(longest)) {
-                    score(simd, q, span, &scales, &mut scores[start..][..len]);
+            let span = start..longest.min(start + SPAN);
+            let keys = self.keys(simd, span, queries.memory(&mut scratch.span));
+            for (tile, len) in queries.tiles(start) {
+                let mut found: SpanScores = [[0.0; SPAN]; TILE_QUERIES];
+                let these = queries.of_tile(tile.clone());
+                keys.score(simd, &these[..tile.len()], len, &mut found);
+                for (found, query) in found.iter().zip(tile) {
+                    let scores = &mut scratch.scores[query * longest + start..][..len];
+                    scores.copy_from_slice(&found[..len]);
                 }
             }
         }
     }
 
-    /// Adds the values of all spans, times their weights `[rows, heads, longest]`.
+    /// Adds the values of all spans, times their weights `[queries, longest]`.
     fn add_spans<S: Simd>(
-        &self,
+        self,
         simd: S,
         queries: &Queries<'_>,
-        span: &mut [f32],
-        weights: &[f32],
-        tile: &mut Tile<'_, f32>,
+        scratch: &mut Scratch,
+        out: &mut Tile<'_, f32>,
     ) {
-        let (longest, heads) = (queries.longest(), queries.heads());
-        let values = &self.cache.layers()[self.layer].values;
-        let mut scales = [1.0; SPAN];
+        let (longest, d) = (queries.longest(), queries.d);
         for start in (0..longest).step_by(SPAN) {
-            let span = &mut span[..SPAN.min(longest - start) * queries.d];
-            self.widen(simd, values, start, span, &mut scales);
-            for (row, len) in queries.within_span(start) {
-                let of_row = &weights[row * heads * longest..][..heads * longest];
-                let y = tile.row(queries.first + row).chunks_exact_mut(queries.d);
-                for (weights, y) in of_row.chunks_exact(longest).zip(y) {
-                    let mut weights: [f32; SPAN] = span_of(&weights[start..][..len]);
-                    weights.iter_mut().zip(&scales).for_each(|(weight, scale)| *weight *= scale);
-                    add_span(simd, &weights[..len], span, y);
+            let span = start..longest.min(start + SPAN);
+            let values = self.values(simd, span, queries.memory(&mut scratch.span));
+            for (tile, len) in queries.tiles(start) {
+                let mut weights: SpanScores = [[0.0; SPAN]; TILE_QUERIES];
+                for (weights, query) in weights.iter_mut().zip(tile.clone()) {
+                    let scores = &scratch.scores[query * longest + start..][..len];
+                    weights[..len].copy_from_slice(scores);
                 }
-            }
-        }
-    }
-}
-
-impl HeadView<'_> {
-    /// Widens the keys or values of neighbouring positions to `out` `[len, d]`, and sets their
-    /// scales.
-    fn widen<S: Simd>(
-        &self,
-        simd: S,
-        values: &CacheValues,
-        start: usize,
-        out: &mut [f32],
-        scales: &mut [f32; SPAN],
-    ) {
-        let d = self.cache.spec().head_dim;
-        for ((position, out), scale) in (start..).zip(out.chunks_exact_mut(d)).zip(scales) {
-            let index = self.cache.vector_index(self.table, self.kv_head, position);
-            let range = index * d..(index + 1) * d;
-            match values {
-                CacheValues::F32(values) => out.copy_from_slice(&values[range]),
-                CacheValues::F16(values) => widen(simd, &values[range], out),
-                CacheValues::Int8 { codes, scales } => {
-                    widen(simd, &codes[range], out);
-                    *scale = scales[index];
+                let sums = &mut scratch.span_sums[..tile.len() * d];
+                values.sum(simd, &mut weights[..tile.len()], len, sums);
+                for (sums, query) in sums.chunks_exact(d).zip(tile) {
+                    let (row, head) = queries.place(query);
+                    add_sums(simd, sums, &mut out.row(queries.first + row)[head * d..][..d]);
                 }
             }
         }

@@ -13,6 +13,7 @@ use setun_ops::{
 };
 
 use crate::{
+    attention::SpanScratch,
     best::BestScratch,
     error::CpuError,
     float_mode,
@@ -49,6 +50,7 @@ pub struct CpuBackend {
     scratch: Vec<Mutex<Scratch>>,
     sums: Vec<RwLock<MemberSums>>,
     best: BestScratch,
+    spans: SpanScratch,
 }
 
 impl CpuBackend {
@@ -69,7 +71,14 @@ impl CpuBackend {
         let members = 0..team.threads();
         let scratch = members.clone().map(|member| Mutex::new(Scratch::of_member(member)));
         let (scratch, sums) = (scratch.collect(), members.map(|_| RwLock::default()).collect());
-        Ok(Self { isa, team, scratch, sums, best: BestScratch::default() })
+        Ok(Self {
+            isa,
+            team,
+            scratch,
+            sums,
+            best: BestScratch::default(),
+            spans: SpanScratch::default(),
+        })
     }
 
     /// The level in use.
@@ -99,6 +108,7 @@ impl CpuBackend {
         for op in plan.ops() {
             if let Op::Attention { shape, .. } = op {
                 self.each_scratch(|scratch| scratch.grow_scores(*shape, longest))?;
+                self.spans.grow(*shape, inputs.rows(), longest, self.team.threads())?;
             }
         }
         Ok(())
@@ -144,6 +154,13 @@ impl Backend for CpuBackend {
                 let capacity = plan.buffer(*out).width;
                 self.best.grow(&step.weights, *table, plan.wanted(), capacity)?;
             }
+            if let Op::Attention { shape, .. } = op {
+                let (_, positions) = plan.token_and_position_limits();
+                if positions != usize::MAX {
+                    let rows = plan.rows();
+                    self.spans.grow(*shape, rows, positions, self.team.threads())?;
+                }
+            }
         }
         Ok(step)
     }
@@ -160,9 +177,9 @@ impl Backend for CpuBackend {
         }
         self.grow_scores(&step.plan, inputs)?;
         let (isa, scratch, sums) = (self.isa, self.scratch.as_slice(), self.sums.as_slice());
-        let best = &mut self.best;
+        let (best, spans) = (&mut self.best, &mut self.spans);
         self.team.step(|crew| {
-            let resources = Resources { step, cache, inputs, crew, scratch, sums, best };
+            let resources = Resources { step, cache, inputs, crew, scratch, sums, best, spans };
             match isa {
                 #[cfg(target_arch = "x86_64")]
                 Isa::Avx512(avx512) => walk(avx512, resources),

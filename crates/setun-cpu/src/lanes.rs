@@ -3,15 +3,19 @@
 //! Element `i` of a row goes to lane `i mod 16`, as [`setun_ops::fold`] says. Only `+ − × ÷`,
 //! comparisons and integer operations are used: a plain `min`, `max`, `select`, `mul_add` or
 //! conversion to integers would become a relaxed instruction in a relaxed WebAssembly build,
-//! whose result may differ between engines. On x86-64 an instruction widens f16: exact but for
+//! whose result may differ between engines. On x86-64 instructions convert f16: as defined but for
 //! the payload of a NaN, which ends a generation whatever its payload is.
 
 use fearless_simd::{f32x4, f32x16, i8x16, mask32x16, prelude::*, u16x16, u32x16};
 use half::{bf16, f16};
-use setun_ops::exp::{LN2_HIGH, LN2_LOW, LOG2_E, OVERFLOW, POLYNOMIAL, ROUND, UNDERFLOW};
+use setun_ops::{
+    attention::maximum,
+    cache,
+    exp::{LN2_HIGH, LN2_LOW, LOG2_E, OVERFLOW, POLYNOMIAL, ROUND, UNDERFLOW},
+};
 
 #[cfg(target_arch = "x86_64")]
-use crate::x86_64::widen_f16::widen_f16;
+use crate::x86_64::f16::{round_f16, widen_f16};
 
 /// Lanes of a vector.
 pub(crate) const LANES: usize = setun_ops::fold::LANES;
@@ -83,6 +87,34 @@ pub(crate) fn widen<S: Simd, E: Element>(simd: S, elements: &[E], out: &mut [f32
     );
 }
 
+/// Rounds a vector as [`setun_ops::cache::round_f16`] does.
+pub(crate) fn round_to_f16<S: Simd>(simd: S, x: &[f32], out: &mut [f16]) {
+    simd.vectorize(
+        #[inline(always)]
+        || {
+            let (chunks, rest) = x.as_chunks::<LANES>();
+            let (outs, rest_out) = out.as_chunks_mut::<LANES>();
+            for (x, out) in chunks.iter().zip(outs) {
+                *out = round_lanes(simd, x);
+            }
+            rest_out.copy_from_slice(&round_lanes(simd, &padded(rest))[..rest.len()]);
+        },
+    );
+}
+
+#[inline(always)]
+fn round_lanes<S: Simd>(simd: S, x: &[f32; LANES]) -> [f16; LANES] {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(bits) = round_f16(simd, x) {
+        // An infinity becomes the greatest number, whose bits come right before.
+        let infinite: u16x16<S> = (bits & 0x7fff).simd_eq(0x7c00).to_vector().bitcast();
+        let saturated: [u16; LANES] = (bits + infinite).into();
+        return bytemuck::cast(saturated);
+    }
+    let _ = simd;
+    x.map(cache::round_f16)
+}
+
 #[inline(always)]
 fn widen_u16<S: Simd>(simd: S, elements: &[u16; LANES]) -> u32x16<S> {
     let (low, high) = u16x16::from_slice(simd, elements).widen();
@@ -113,16 +145,22 @@ pub(crate) fn dots<S: Simd, E: Element, const N: usize>(
         }
     }
     let mut folded = [0.0; N];
-    let (fours, rest) = sums.as_chunks();
-    let (folded_fours, folded_rest) = folded.as_chunks_mut();
-    // Loops, because a closure given to `for_each` is called for each.
-    for (&sums, folded) in fours.iter().zip(folded_fours) {
-        *folded = fold_four(sums);
-    }
-    for (&sums, folded) in rest.iter().zip(folded_rest) {
-        *folded = fold(sums);
-    }
+    fold_all(&sums, &mut folded);
     folded
+}
+
+/// The last part of a fold, of each vector. Without a closure, which would be called with its
+/// vectors in memory.
+#[inline(always)]
+pub(crate) fn fold_all<S: Simd>(sums: &[f32x16<S>], folded: &mut [f32]) {
+    let fours = sums.len() / 4;
+    for four in 0..fours {
+        let sums = [sums[4 * four], sums[4 * four + 1], sums[4 * four + 2], sums[4 * four + 3]];
+        folded[4 * four..][..4].copy_from_slice(&fold_four(sums));
+    }
+    for index in 4 * fours..sums.len() {
+        folded[index] = fold(sums[index]);
+    }
 }
 
 /// Sum of the squares of `x`, in the order of a fold.
@@ -141,6 +179,20 @@ pub(crate) fn sum<S: Simd>(simd: S, x: &[f32]) -> f32 {
         sums += f32x16::from_slice(simd, x);
     }
     fold(sums + f32x16::from_slice(simd, &padded(rest)))
+}
+
+/// The greatest of some scores, as [`setun_ops::attention::maximum`] has it; −∞ of none.
+#[inline(always)]
+pub(crate) fn greatest<S: Simd>(simd: S, x: &[f32]) -> f32 {
+    let mut greatest = f32x16::splat(simd, f32::NEG_INFINITY);
+    let (chunks, rest) = x.as_chunks::<LANES>();
+    for x in chunks {
+        let x = f32x16::from_slice(simd, x);
+        let stays = bits_of(greatest.simd_gt(x)) | bits_of(greatest.simd_ne(greatest));
+        greatest = select(stays, greatest.bitcast(), x.bitcast()).bitcast();
+    }
+    let lanes: [f32; LANES] = greatest.into();
+    lanes.iter().chain(rest).copied().fold(f32::NEG_INFINITY, maximum)
 }
 
 /// The last part of a fold: lanes 8 apart, then 4, 2, 1.

@@ -6,7 +6,6 @@
 use fearless_simd::{f32x16, prelude::*};
 use half::f16;
 use setun_ops::{
-    cache::round_f16,
     cache_values::CacheValues,
     host_cache::{CacheLayer, HostCache},
     op::{BufferId, HeadShape, WeightId},
@@ -14,7 +13,7 @@ use setun_ops::{
 };
 
 use crate::{
-    lanes::LANES,
+    lanes::{LANES, round_to_f16},
     split::{Grid, OneOf, Tile},
     step::Buffers,
     ternary_dot::TernaryDot,
@@ -57,8 +56,8 @@ impl<D: TernaryDot> Walk<'_, D> {
                     let table = &inputs.block_tables[inputs.slots[row] as usize];
                     let block = table[position / spec.block_positions].0 as usize;
                     let at = position % spec.block_positions;
-                    store(&mut keys, block, at, k.row(row));
-                    store(&mut values, block, at, v.row(row));
+                    store(self.isa.lanes(), &mut keys, block, at, k.row(row));
+                    store(self.isa.lanes(), &mut values, block, at, v.row(row));
                 }
             });
         });
@@ -125,15 +124,11 @@ fn by_head<T>(values: &mut [T], vectors: Vectors, width: usize) -> Grid<'_, T> {
 }
 
 /// Rounds `x` `[d]` as [`setun_ops::cache`] says and stores it at a place of a block.
-fn store(slots: &mut Slots<'_>, block: usize, at: usize, x: &[f32]) {
+fn store<S: Simd>(simd: S, slots: &mut Slots<'_>, block: usize, at: usize, x: &[f32]) {
     let place = at * x.len()..(at + 1) * x.len();
     match slots {
         OneOf::A(tile) => tile.row(block)[place].copy_from_slice(x),
-        OneOf::B(tile) => {
-            for (stored, &x) in tile.row(block)[place].iter_mut().zip(x) {
-                *stored = round_f16(x);
-            }
-        }
+        OneOf::B(tile) => round_to_f16(simd, x, &mut tile.row(block)[place]),
         OneOf::C((codes, scales)) => {
             scales.row(block)[at] = quantize_row(x, &mut codes.row(block)[place]).scale;
         }

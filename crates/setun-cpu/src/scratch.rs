@@ -10,7 +10,7 @@ use setun_ops::{
 };
 
 use crate::{
-    attention::most_scores,
+    attention::{TILE_QUERIES, most_scores},
     step::{Weights, zeroed},
     ternary_matmul::MOST_ROWS,
     ternary_panel::{BLOCK_QUADS, FEWEST_PANEL_ROWS, MOST_BLOCKS, PanelSums, Quad},
@@ -28,6 +28,8 @@ pub(crate) struct Scratch {
     pub(crate) scores: Aligned<f32>,
     /// Keys or values of a span, widened: `[SPAN, head_dim]`.
     pub(crate) span: Aligned<f32>,
+    /// Sums of a span's values: `[TILE_QUERIES, head_dim]`.
+    pub(crate) span_sums: Aligned<f32>,
     pub(crate) panel: PanelScratch,
 }
 
@@ -46,6 +48,7 @@ pub(crate) struct ScratchSize {
     row: usize,
     scores: usize,
     span: usize,
+    span_sums: usize,
     quads: usize,
     panel_rows: usize,
 }
@@ -67,6 +70,7 @@ impl ScratchSize {
                 }
                 Op::Attention { shape, .. } => {
                     size.span = size.span.max(SPAN * shape.head_dim);
+                    size.span_sums = size.span_sums.max(TILE_QUERIES * shape.head_dim);
                     if positions != usize::MAX {
                         size.scores = size.scores.max(scores(*shape, positions));
                     }
@@ -107,6 +111,7 @@ impl Scratch {
             (&mut self.row, size.row),
             (&mut self.scores, size.scores),
             (&mut self.span, size.span),
+            (&mut self.span_sums, size.span_sums),
         ] {
             if memory.len() < size {
                 *memory = zeroed(size, "scratch memory")?;

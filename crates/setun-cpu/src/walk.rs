@@ -16,6 +16,7 @@ use setun_ops::{
 };
 
 use crate::{
+    attention::{LayerView, SpanScratch},
     best::BestScratch,
     scratch::Scratch,
     screen_dot::ScreenDot,
@@ -35,11 +36,12 @@ pub(crate) struct Resources<'a> {
     pub(crate) scratch: &'a [Mutex<Scratch>],
     pub(crate) sums: &'a [RwLock<MemberSums>],
     pub(crate) best: &'a mut BestScratch,
+    pub(crate) spans: &'a mut SpanScratch,
 }
 
 /// Runs all ops of a plan.
 pub(crate) fn walk<D: ScreenDot>(isa: D, resources: Resources<'_>) {
-    let Resources { step, cache, inputs, crew, scratch, sums, best } = resources;
+    let Resources { step, cache, inputs, crew, scratch, sums, best, spans } = resources;
     let CpuStep { plan, weights, buffers, times } = step;
     let counts = times.is_some().then(Counts::default);
     let walk = Walk { isa, plan, weights, inputs, crew, scratch, sums, counts };
@@ -59,7 +61,8 @@ pub(crate) fn walk<D: ScreenDot>(isa: D, resources: Resources<'_>) {
                 walk.rope_append(buffers, *qkv, *shape, *rope, cache, *layer);
             }
             Op::Attention { qkv, shape, layer, out } => {
-                walk.attention(buffers, *qkv, *shape, cache, *layer, *out);
+                let cache = LayerView { cache, layer: *layer };
+                walk.attention(buffers, spans, *qkv, *shape, cache, *out);
             }
             Op::Gate { gate, up, activation, out } => {
                 walk.gate(buffers, gate, up, *activation, *out);

@@ -50,6 +50,16 @@ fn widen() {
 }
 
 #[test]
+fn round_to_f16() {
+    equals("round_to_f16");
+}
+
+#[test]
+fn greatest() {
+    equals("greatest");
+}
+
+#[test]
 fn exp() {
     equals("exp");
 }

@@ -69,6 +69,12 @@ fn attention() {
     agrees("attention", 20);
 }
 
+/// Contexts that are long enough for members to share them span by span.
+#[test]
+fn long_attention() {
+    agrees("long_attention", 6);
+}
+
 #[test]
 fn gate() {
     agrees("gate", 40);

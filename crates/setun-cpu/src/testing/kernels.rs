@@ -2,6 +2,8 @@
 
 use half::{bf16, f16};
 use setun_ops::{
+    attention::maximum,
+    cache::round_f16,
     column_sums::column_sums,
     exp::exp as exact_exp,
     fold::{fold16, fold16_dot},
@@ -17,7 +19,7 @@ use crate::{
     Level,
     column_sums::{ColumnSums, TILE_COLUMNS, TILE_SUMS},
     isa::Isa,
-    lanes::{LANES, dots, exp_minus, sum, widen},
+    lanes::{LANES, dots, exp_minus, greatest, round_to_f16, sum, widen},
     quantize::quantize_row,
     screen_dot::{Dots, MOST_TILE_HIDDEN, ScreenDot, TILE_TOKENS},
     ternary_columns::column_bytes,
@@ -25,12 +27,14 @@ use crate::{
 };
 
 /// The kernels that [`check_kernel`] knows.
-pub const KERNELS: [&str; 8] = [
+pub const KERNELS: [&str; 10] = [
     "ternary_dot",
     "ternary_panel",
     "column_sums",
     "screen_dot",
     "widen",
+    "round_to_f16",
+    "greatest",
     "exp",
     "folds",
     "quantize_row",
@@ -74,6 +78,8 @@ fn check<D: ScreenDot>(isa: D, kernel: &str, random: &mut Random) -> Result<(), 
         "column_sums" => check_column_sums(isa.columns(), random),
         "screen_dot" => check_screen_dot(isa, random),
         "widen" => check_widen(isa, random),
+        "round_to_f16" => check_round_to_f16(isa, random),
+        "greatest" => check_greatest(isa, random),
         "exp" => check_exp(isa, random),
         "folds" => check_folds(isa, random),
         "quantize_row" => check_quantize_row(isa, random),
@@ -209,6 +215,43 @@ fn widened<D: TernaryDot, E: crate::lanes::Element>(isa: D, elements: &[E]) -> V
     let mut out = vec![0.0; elements.len()];
     widen(isa.lanes(), elements, &mut out);
     out
+}
+
+/// Around every number of 16 bits that is met: ties, subnormals, the ends of the range, NaN.
+fn check_round_to_f16<D: TernaryDot>(isa: D, random: &mut Random) -> Result<(), String> {
+    let mut x = vec![];
+    let mut around = |value: f32| {
+        let bits = value.to_bits();
+        x.extend((0..5).map(|step| f32::from_bits(bits.wrapping_add(step).wrapping_sub(2))));
+    };
+    let first = u32::from(random.u16());
+    for bits in (0..1024u32).map(|i| low_half(first.wrapping_add(i * 67))) {
+        let (below, above) = (f16::from_bits(bits).to_f32(), f16::from_bits(bits ^ 1).to_f32());
+        around(below);
+        around(f32::midpoint(below, above));
+    }
+    for value in [65504.0, 65519.996, 65520.0, 1e9, f32::MAX, f32::INFINITY, f32::NAN, 0.0, 1e-40] {
+        around(value);
+        around(-value);
+    }
+    x.truncate(x.len() - random.between(0, LANES));
+    let exact: Vec<f32> = x.iter().map(|&x| round_f16(x).to_f32()).collect();
+    let mut found = vec![f16::ZERO; x.len()];
+    round_to_f16(isa.lanes(), &x, &mut found);
+    let found: Vec<f32> = found.iter().map(|x| x.to_f32()).collect();
+    compare("rounded to f16", &exact, &found)
+}
+
+fn check_greatest<D: TernaryDot>(isa: D, random: &mut Random) -> Result<(), String> {
+    for len in (0..3 * LANES).chain([128, 2563]) {
+        let mut x = random.floats(len);
+        if len > 0 && random.chance(0.3) {
+            x[random.below(len)] = random.pick(&[f32::NAN, f32::NEG_INFINITY, f32::INFINITY]);
+        }
+        let exact = x.iter().copied().fold(f32::NEG_INFINITY, maximum);
+        compare("the greatest", &[exact], &[greatest(isa.lanes(), &x)])?;
+    }
+    Ok(())
 }
 
 fn check_exp<D: TernaryDot>(isa: D, random: &mut Random) -> Result<(), String> {

@@ -3,6 +3,7 @@
 use super::{Case, Random, rows::Draft, to_u32};
 use crate::{
     BatchInputs, BlockId, CacheElement, CacheSpec, Op, WeightData,
+    attention::SPAN,
     op::HeadShape,
     plan::{BufferKind, RowSet},
     rope_append::RopeTable,
@@ -11,20 +12,60 @@ use crate::{
 /// Positions that the tables of a case cover: some spans and a part of one.
 pub(super) const POSITIONS: usize = 200;
 
-pub(super) fn attention(random: &mut Random) -> Case {
-    let mut draft = Draft::new();
-    let (shape, cache) = shapes(random, 1);
-    let qkv = draft.embedded(random, shape.qkv_width());
-    let rope = draft.weight(rope(random, shape.head_dim));
-    draft.push(Op::RopeAppend { qkv, shape, rope, layer: 0 });
-    let out = draft.buffer(BufferKind::F32, shape.query_width(), RowSet::Batch);
-    draft.push(Op::Attention { qkv, shape, layer: 0, out });
+/// Positions of a context that is long enough to be shared out span by span.
+const LONG: usize = 720;
 
+pub(super) fn attention(random: &mut Random) -> Case {
+    let (draft, cache) = appended(random, POSITIONS);
     let rows = random.pick(&[1, 3, 8, 40]);
     let plan = draft.plan(rows, 1, cache);
     let (vocab, _) = plan.token_and_position_limits();
     let (steps, blocks) = ragged_steps(random, rows, 1, vocab, cache.block_positions);
     Case { plan, weights: draft.weights, usages: draft.usages, steps, blocks }
+}
+
+/// Prompts of some sequences in a step each, up to a few positions around the ends of spans, then
+/// steps of few rows.
+pub(super) fn long_attention(random: &mut Random) -> Case {
+    let (draft, cache) = appended(random, LONG);
+    let sequences = random.between(1, 2);
+    let plan = draft.plan(sequences * LONG, 1, cache);
+    let (vocab, _) = plan.token_and_position_limits();
+    let (block_tables, blocks) = shuffled_blocks(random, sequences, LONG, cache.block_positions);
+    let mut lengths = vec![0; sequences];
+    let mut append = |random: &mut Random, counts: &[usize]| {
+        let mut step = BatchInputs { block_tables: block_tables.clone(), ..BatchInputs::default() };
+        for (slot, &count) in counts.iter().enumerate() {
+            for _ in 0..count {
+                step.tokens.push(to_u32(random.below(vocab)));
+                step.positions.push(to_u32(lengths[slot]));
+                step.slots.push(to_u32(slot));
+                lengths[slot] += 1;
+            }
+        }
+        step
+    };
+    let prompts: Vec<usize> = (0..sequences)
+        .map(|_| random.pick(&[3, 5, 8, 10]) * SPAN + random.between(0, 3) - 2)
+        .collect();
+    let mut steps = vec![append(random, &prompts)];
+    for _ in 0..4 {
+        let counts: Vec<usize> = (0..sequences).map(|_| random.between(1, 3)).collect();
+        steps.push(append(random, &counts));
+    }
+    Case { plan, weights: draft.weights, usages: draft.usages, steps, blocks }
+}
+
+/// Rows of queries, keys and values, appended and attended to.
+fn appended(random: &mut Random, positions: usize) -> (Draft, CacheSpec) {
+    let mut draft = Draft::new();
+    let (shape, cache) = shapes(random, 1);
+    let qkv = draft.embedded(random, shape.qkv_width());
+    let rope = draft.weight(rope(random, shape.head_dim, positions));
+    draft.push(Op::RopeAppend { qkv, shape, rope, layer: 0 });
+    let out = draft.buffer(BufferKind::F32, shape.query_width(), RowSet::Batch);
+    draft.push(Op::Attention { qkv, shape, layer: 0, out });
+    (draft, cache)
 }
 
 /// Heads and the cache of a model of some layers.
@@ -45,9 +86,9 @@ pub(super) fn shapes(random: &mut Random, layers: usize) -> (HeadShape, CacheSpe
     (shape, cache)
 }
 
-pub(super) fn rope(random: &mut Random, head_dim: usize) -> WeightData {
+pub(super) fn rope(random: &mut Random, head_dim: usize, positions: usize) -> WeightData {
     let frequencies: Vec<f32> = (0..head_dim / 2).map(|_| random.unit()).collect();
-    WeightData::Rope(RopeTable::new(POSITIONS, &frequencies).expect("finite frequencies"))
+    WeightData::Rope(RopeTable::new(positions, &frequencies).expect("finite frequencies"))
 }
 
 /// Steps in which sequences grow by different numbers of rows, and the blocks they need.
@@ -59,16 +100,7 @@ pub(super) fn ragged_steps(
     block_positions: usize,
 ) -> (Vec<BatchInputs>, usize) {
     let sequences = random.between(1, 3);
-    let blocks_each = POSITIONS.div_ceil(block_positions);
-    let mut blocks: Vec<BlockId> =
-        (0..sequences * blocks_each).map(|block| BlockId(to_u32(block))).collect();
-    for index in 0..blocks.len() {
-        let other = random.below(blocks.len());
-        blocks.swap(index, other);
-    }
-    let block_tables: Vec<Vec<BlockId>> =
-        blocks.chunks(blocks_each).map(<[BlockId]>::to_vec).collect();
-
+    let (block_tables, blocks) = shuffled_blocks(random, sequences, POSITIONS, block_positions);
     let mut lengths = vec![0; sequences];
     let steps = (0..5).map(|_| {
         let mut step = BatchInputs { block_tables: block_tables.clone(), ..BatchInputs::default() };
@@ -86,5 +118,22 @@ pub(super) fn ragged_steps(
         step
     });
     let steps: Vec<BatchInputs> = steps.collect();
-    (steps, blocks.len())
+    (steps, blocks)
+}
+
+/// Block tables of some sequences, whose blocks lie in no order, and how many blocks there are.
+fn shuffled_blocks(
+    random: &mut Random,
+    sequences: usize,
+    positions: usize,
+    block_positions: usize,
+) -> (Vec<Vec<BlockId>>, usize) {
+    let blocks_each = positions.div_ceil(block_positions);
+    let mut blocks: Vec<BlockId> =
+        (0..sequences * blocks_each).map(|block| BlockId(to_u32(block))).collect();
+    for index in 0..blocks.len() {
+        let other = random.below(blocks.len());
+        blocks.swap(index, other);
+    }
+    (blocks.chunks(blocks_each).map(<[BlockId]>::to_vec).collect(), blocks.len())
 }

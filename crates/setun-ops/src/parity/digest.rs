@@ -20,6 +20,7 @@ pub const DIGESTS: [u64; SUBJECTS.len()] = [
     0xf237_dc19_2781_74c7, // head_norm
     0xe37b_085e_7ba7_23bc, // rope_append
     0xe37b_085e_7ba7_23bc, // attention: the same cases, which hold both operations
+    0x7006_2bfd_d9c0_412e, // long_attention
     0xe163_4f58_e6e3_31ab, // gate
     0x97e9_fc06_5519_2b9a, // head
     0xda9d_814a_5fc7_aef6, // best

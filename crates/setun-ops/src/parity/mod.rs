@@ -22,7 +22,7 @@ pub use random::Random;
 use crate::{Backend, BatchInputs, BlockId, OpsError, Plan, Usage, WeightData};
 
 /// What cases are made for: the operations, and a whole model.
-pub const SUBJECTS: [&str; 11] = [
+pub const SUBJECTS: [&str; 12] = [
     "embed",
     "rms_norm",
     "quantize",
@@ -30,6 +30,7 @@ pub const SUBJECTS: [&str; 11] = [
     "head_norm",
     "rope_append",
     "attention",
+    "long_attention",
     "gate",
     "head",
     "best",
@@ -78,6 +79,7 @@ impl Case {
             "gate" => linear::gate(random),
             // Appending shows in the cache, which is compared too.
             "rope_append" | "attention" => attention::attention(random),
+            "long_attention" => attention::long_attention(random),
             "model" => model::model(random),
             _ => return None,
         })

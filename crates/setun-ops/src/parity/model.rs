@@ -2,7 +2,7 @@
 
 use super::{
     Case, Random,
-    attention::{ragged_steps, rope, shapes},
+    attention::{POSITIONS, ragged_steps, rope, shapes},
     best::requests,
     linear::linear,
     rows::Draft,
@@ -24,7 +24,7 @@ pub(super) fn model(random: &mut Random) -> Case {
     let activation = random.pick(&[Activation::ReluSquared, Activation::Silu]);
     let table = random.dense(VOCAB, hidden);
     let x = draft.embedded_from(table);
-    let rope = draft.weight(rope(random, shape.head_dim));
+    let rope = draft.weight(rope(random, shape.head_dim, POSITIONS));
     for layer in 0..layers {
         let quantized = quantize(&mut draft, random, x, hidden);
         let qkv = draft.buffer(BufferKind::F32, shape.qkv_width(), RowSet::Batch);
