@@ -25,6 +25,7 @@ mod assembly;
 mod header;
 mod index;
 mod json;
+mod side_by_side;
 
 pub use config::ModelConfig;
 pub use dense::{scale, vector};

@@ -24,6 +24,7 @@ use setun_ops::{
 use crate::{
     dense,
     error::CheckpointError,
+    side_by_side::{RUN_ROWS, side_by_side},
     tensor::{Tensor, TensorData},
 };
 
@@ -61,13 +62,27 @@ pub fn quantize(tensor: &Tensor) -> Result<(Aligned<u8>, f32), CheckpointError> 
 }
 
 /// Writes the codes over zeros; returns the scale. `widen` widens a block or less of one.
-fn quantize_values<T>(
+fn quantize_values<T: Sync>(
     values: &[T],
     columns: usize,
     codes: &mut [u8],
-    widen: impl Fn(&[T], &mut [f32]),
+    widen: impl Fn(&[T], &mut [f32]) + Send + Sync,
 ) -> f32 {
     let inverse = 1.0 / mean_magnitude(values, &widen).max(LEAST_MEAN);
+    let runs = values.chunks((RUN_ROWS * columns).max(1));
+    let runs = runs.zip(codes.chunks_mut((RUN_ROWS * row_bytes(columns)).max(1))).collect();
+    side_by_side(runs, |(values, codes)| quantize_run(values, columns, inverse, codes, &widen));
+    1.0 / inverse
+}
+
+/// Writes the codes of some rows over zeros.
+fn quantize_run<T>(
+    values: &[T],
+    columns: usize,
+    inverse: f32,
+    codes: &mut [u8],
+    widen: impl Fn(&[T], &mut [f32]),
+) {
     let rows = values.chunks_exact(columns.max(1));
     for (row, codes) in rows.zip(codes.chunks_exact_mut(row_bytes(columns).max(1))) {
         for (block, codes) in row.chunks(BLOCK_COLUMNS).zip(codes.chunks_exact_mut(BLOCK_BYTES)) {
@@ -80,7 +95,6 @@ fn quantize_values<T>(
             }
         }
     }
-    1.0 / inverse
 }
 
 /// The mean of the definition. A lane is summed as the fold sums it, then the fold of the lanes

@@ -21,6 +21,7 @@ use setun_ops::{
 
 use crate::{
     error::CheckpointError,
+    side_by_side::{RUN_ROWS, side_by_side},
     tensor::{Tensor, TensorData},
 };
 
@@ -63,8 +64,19 @@ fn transpose_rows(bytes: &[u8], columns: usize, codes: &mut [u8]) {
     let (first, second) = upper.split_at_mut(quarter);
     let (third, fourth) = lower.split_at_mut(quarter);
     let row_bytes = row_bytes(columns);
-    let quarters = [first, second, third, fourth];
-    let mut quarters = quarters.map(|quarter| quarter.chunks_exact_mut(row_bytes.max(1)));
+    let run = (RUN_ROWS * row_bytes).max(1);
+    let quarters = first.chunks_mut(run).zip(second.chunks_mut(run));
+    let quarters = quarters.zip(third.chunks_mut(run).zip(fourth.chunks_mut(run)));
+    let runs = bytes.chunks((RUN_ROWS * columns).max(1)).zip(quarters).collect();
+    side_by_side(runs, |(bytes, ((first, second), (third, fourth)))| {
+        transpose_run(bytes, columns, [first, second, third, fourth]);
+    });
+}
+
+/// Some rows of the file, to as many of each quarter.
+fn transpose_run(bytes: &[u8], columns: usize, quarters: [&mut [u8]; FIELDS]) {
+    let row_bytes = row_bytes(columns).max(1);
+    let mut quarters = quarters.map(|quarter| quarter.chunks_exact_mut(row_bytes));
     for row in bytes.chunks_exact(columns.max(1)) {
         let mut quarters = quarters.each_mut().map(|rows| rows.next().unwrap_or_default());
         for (block, columns) in row.chunks(BLOCK_COLUMNS).enumerate() {
