@@ -11,20 +11,25 @@
 //! where `γ` covers the roundings of the definition's own sum, and the last term its underflows.
 //! Norms are rounded up, and `‖w‖ ≤ ‖ŵ‖ + ‖w−ŵ‖`, so two numbers a row are enough.
 
+mod hidden;
+mod numbers;
+
+pub(crate) use hidden::Hidden;
+
 use std::ops::Range;
 
 use fearless_simd::prelude::*;
 use setun_ops::{
     DenseMatrix,
     aligned::Aligned,
-    best::MOST_LOGIT,
     dense::DenseValues,
-    exp::ROUND,
-    fold::LANES,
     screen_dot::{MOST_TABLE, SCREEN_COLUMNS, ZERO_CODE},
     ternary::MAX_COLUMNS,
 };
 
+use self::numbers::{
+    LEAST_ERROR, ROUND_UP, largest_magnitude, power, round, sum, to_f32, to_i32, up,
+};
 use crate::{
     screen_dot::{Dots, MOST_TILE_HIDDEN, ScreenDot, TILE_TOKENS},
     split::{Claims, Grid},
@@ -32,26 +37,9 @@ use crate::{
     team::Crew,
 };
 
-/// Norms in `f64` are enlarged by this, far more than their sums can have lost.
-const ROUND_UP: f64 = 1.0 + power(-30);
-
 /// What a bound is enlarged by, relative to the logit and itself: more than what its evaluation
 /// in `f64` and its conversion to `f32` can lose.
 const BOUND_ERROR: f64 = power(-22);
-
-/// More than a conversion to a subnormal `f32` can lose: 2^−148.
-const LEAST_ERROR: f64 = power(-148);
-
-/// The largest magnitude of a hidden row's integers: both planes stay within an int8.
-const MOST_HIDDEN: f32 = 32_512.0;
-
-/// The rounding of `f32`, 2^−24.
-const UNIT: f64 = power(-24);
-
-/// 2 to the power of an exponent.
-const fn power(exponent: i64) -> f64 {
-    f64::from_bits((1023 + exponent).cast_unsigned() << 52)
-}
 
 /// Rows of a table that a member makes ready at once.
 const RUN: usize = 64;
@@ -265,129 +253,9 @@ fn screen_row(row: &[f32], codes: &mut [u8]) -> RowBounds {
     RowBounds { scale, error: up(error * ROUND_UP), norm: up(norm * ROUND_UP) }
 }
 
-/// A hidden row made ready for a screen.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Hidden {
-    scale: f64,     // t
-    zero: f64,      // what codes add that are `ZERO_CODE` higher than their integers
-    by_error: f64,  // what a row's error adds to the bound
-    by_norm: f64,   // what a row's norm adds
-    underflow: f64, // what is added in any case
-}
-
-impl Hidden {
-    /// Writes the planes of `x`, twice `[screen.columns()]`. None where `x` is not finite, or
-    /// logits could be too large to be ranked.
-    pub(crate) fn new(screen: &Screen, x: &[f32], planes: &mut [i8]) -> Option<Self> {
-        let most = largest_magnitude(x);
-        if !most.is_finite() {
-            return None;
-        }
-        let (high, low) = planes.split_at_mut(screen.columns);
-        high.fill(0);
-        low.fill(0);
-        let scale = most / MOST_HIDDEN;
-        let divisor = if scale > 0.0 { scale } else { f32::INFINITY };
-        let mut total = 0;
-        for (&x, (high, low)) in x.iter().zip(high.iter_mut().zip(&mut *low)) {
-            let integer = to_i32(round((x / divisor).clamp(-MOST_HIDDEN, MOST_HIDDEN)));
-            total += i64::from(integer);
-            (*high, *low) = split(integer);
-        }
-        let norm = sum(x.iter().map(|&x| f64::from(x) * f64::from(x))).sqrt() * ROUND_UP;
-        let error = |(&x, (&high, &low)): (&f32, (&i8, &i8))| {
-            let integer = f64::from(i32::from(high) * 256 + i32::from(low));
-            let error = f64::from(x) - f64::from(scale) * integer;
-            error * error
-        };
-        let error = sum(x.iter().zip(high.iter().zip(&*low)).map(error)).sqrt() * ROUND_UP;
-        // Half of the most, because rounding can enlarge a logit a little.
-        if screen.largest_norm * norm > f64::from(MOST_LOGIT) / 2.0 {
-            return None;
-        }
-        let gamma = gamma(x.len());
-        Some(Self {
-            scale: f64::from(scale),
-            zero: zero(total),
-            by_error: norm * (1.0 + gamma),
-            by_norm: error + gamma * norm,
-            underflow: columns_to_f64(x.len()) * (LEAST_ERROR / 2.0),
-        })
-    }
-
-    /// `Σ integer × integer` from the sums of both planes over codes. Exact, as all are integers
-    /// below 2^53.
-    #[inline(always)]
-    fn dot(&self, [high, low]: [i32; 2]) -> f64 {
-        256.0 * f64::from(high) + f64::from(low) - self.zero
-    }
-}
-
-/// What a sum over codes has too much, from the sum of a hidden row's integers.
-#[expect(clippy::cast_precision_loss, reason = "below 64 × 32,512 × 132,096 < 2^53")]
-fn zero(sum: i64) -> f64 {
-    (i64::from(ZERO_CODE) * sum) as f64
-}
-
-/// `n u / (1 − n u)` for the `n` roundings that a product meets on its way into a fold: its own,
-/// those of its lane, and four between lanes.
-fn gamma(columns: usize) -> f64 {
-    let roundings = columns_to_f64(columns.div_ceil(LANES) + 5) * UNIT;
-    roundings / (1.0 - roundings) * ROUND_UP
-}
-
-/// The two planes of an integer within ±32,512.
-#[expect(clippy::cast_possible_truncation, reason = "both lie in −128..=127")]
-fn split(integer: i32) -> (i8, i8) {
-    let high = (integer + 128) >> 8;
-    (high as i8, (integer - 256 * high) as i8)
-}
-
-/// By bits, so that a NaN counts as larger than everything.
-fn largest_magnitude(row: &[f32]) -> f32 {
-    f32::from_bits(row.iter().map(|x| x.to_bits() & 0x7fff_ffff).max().unwrap_or(0))
-}
-
-/// To the nearest integer, for magnitudes below 2^22.
-fn round(x: f32) -> f32 {
-    (x + ROUND) - ROUND
-}
-
-/// A sum in eight lanes, which compilers turn into vectors. The order does not matter: it is
-/// rounded up.
-fn sum(terms: impl Iterator<Item = f64>) -> f64 {
-    let mut lanes = [0.0; 8];
-    for (index, term) in terms.enumerate() {
-        lanes[index % 8] += term;
-    }
-    lanes.iter().sum()
-}
-
-/// To `f32`, never down.
-fn up(x: f64) -> f32 {
-    let nearest = to_f32(x);
-    if f64::from(nearest) < x { nearest.next_up() } else { nearest }
-}
-
-#[inline(always)]
-#[expect(clippy::cast_possible_truncation, reason = "to the nearest, as the bounds allow for")]
-fn to_f32(x: f64) -> f32 {
-    x as f32
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "an integer of at most 16 bits")]
-fn to_i32(x: f32) -> i32 {
-    x as i32
-}
-
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "1..=127")]
 fn to_code(integer: i32) -> u8 {
     (integer + i32::from(ZERO_CODE)) as u8
-}
-
-#[expect(clippy::cast_precision_loss, reason = "at most 132,096")]
-fn columns_to_f64(columns: usize) -> f64 {
-    columns as f64
 }
 
 #[cfg(test)]

@@ -5,7 +5,10 @@ use setun_ops::{
     DenseMatrix, dense::DenseValues, head::head_logit, parity::Random, screen_dot::screen_dot,
 };
 
-use super::*;
+use super::{
+    hidden::{split, zero},
+    *,
+};
 use crate::{isa::Isa, level::Level, team::Team};
 
 /// Hidden rows that meet a screen together.
