@@ -37,7 +37,7 @@ const LEAST: usize = LARGE / 8;
 /// or more have to say so themselves, as `#[repr(align(64))]`.)
 pub struct Aligned<T> {
     // Aligned by elements before the first: allocators that are asked for alignment leave gaps,
-    // a third of all packed weights with glibc's.
+    // a third of the heap of weights with glibc's.
     memory: Vec<T>,
     start: usize,
 }
@@ -128,6 +128,14 @@ impl<T: Copy + Default> Aligned<T> {
         Ok(())
     }
 
+    /// What `Clone` and `From` are made of. They cannot fail, so that without memory they end as
+    /// those of a `Vec` do; what a file decides about is made by [`reserve`](Self::reserve).
+    fn copy_of(values: &[T]) -> Self {
+        let mut copy = Self::new();
+        copy.extend_from_slice(values).expect("memory for a copy");
+        copy
+    }
+
     /// Elements that there is room for.
     #[must_use]
     pub fn capacity(&self) -> usize {
@@ -201,7 +209,7 @@ impl<T: Copy + Default> Default for Aligned<T> {
 
 impl<T: Copy + Default> Clone for Aligned<T> {
     fn clone(&self) -> Self {
-        self.iter().copied().collect()
+        Self::copy_of(self)
     }
 }
 
@@ -219,16 +227,13 @@ impl<T: fmt::Debug> fmt::Debug for Aligned<T> {
 
 impl<T: Copy + Default> From<Vec<T>> for Aligned<T> {
     fn from(values: Vec<T>) -> Self {
-        values.into_iter().collect()
+        Self::copy_of(&values)
     }
 }
 
 impl<T: Copy + Default> FromIterator<T> for Aligned<T> {
     fn from_iter<I: IntoIterator<Item = T>>(values: I) -> Self {
-        let mut aligned = Self::new();
-        let values: Vec<T> = values.into_iter().collect();
-        aligned.extend_from_slice(&values).expect("memory for a copy");
-        aligned
+        Self::copy_of(&values.into_iter().collect::<Vec<T>>())
     }
 }
 

@@ -2,7 +2,11 @@
 
 use half::{bf16, f16};
 
-use crate::{aligned::Aligned, error::OpsError, ternary::TernaryMatrix};
+use crate::{
+    aligned::{Aligned, NoMemory},
+    error::OpsError,
+    ternary::TernaryMatrix,
+};
 
 /// A matrix `[rows, columns]` as it is stored: nothing is rounded when it is loaded.
 #[derive(Clone, Debug, PartialEq)]
@@ -78,10 +82,11 @@ impl DenseMatrix {
     ///
     /// # Errors
     ///
-    /// If an element is not finite.
+    /// If an element is not finite, or there is no memory for the codes.
     pub fn to_int8_rows(&self) -> Result<Self, OpsError> {
         let mut row = vec![0.0; self.columns];
-        let mut codes = Aligned::from(vec![0; self.rows * self.columns]);
+        let no_memory = |NoMemory { bytes }| OpsError::OutOfMemory { what: "an int8 table", bytes };
+        let mut codes = Aligned::filled(0, self.rows * self.columns).map_err(no_memory)?;
         let mut scales = Vec::with_capacity(self.rows);
         for (index, codes) in codes.chunks_exact_mut(self.columns.max(1)).enumerate() {
             self.widen_row(index, &mut row);
