@@ -2,16 +2,20 @@
 
 use std::{hint::black_box, thread, time::Instant};
 
+use fearless_simd::{Level, dispatch, prelude::*, u32x16};
+
 /// Words of the buffer: far more than any cache, and at least 10⁹ bytes.
-const WORDS: usize = 1 << 27;
+const WORDS: u32 = 1 << 28;
 
 /// Words that threads take in turn where they share the buffer: 2 MiB.
-const SHARED_RUN: usize = 1 << 18;
+const SHARED_RUN: usize = 1 << 19;
 
-/// Words of a page, which a stream reads before the next stream's turn.
-const STRIDE: usize = 512;
+/// Words of a vector: 64 bytes, the cache line of most processors. Where vectors are that long, a
+/// line takes one load; with four of them a processor waits longer for each line.
+const LANES: usize = 16;
 
-/// Streams that a thread reads side by side.
+/// Vectors that are added side by side, so that memory and not the adding is the limit; the
+/// streams that a thread reads at once.
 const STREAMS: usize = 4;
 
 /// Each pattern is timed so often; the best counts.
@@ -24,16 +28,16 @@ enum Pattern {
     Parts,
     /// Threads take runs of 2 MiB in turn.
     Runs,
-    /// Each thread reads one part, in four places at once.
+    /// Each thread reads one part, in four places at once, a line in each.
     Streams,
 }
 
 /// Reads over 10⁹ bytes by several threads in three patterns; the best speed, in 10⁹ bytes a
 /// second. None where the memory for it cannot be had.
 pub(super) fn measure(threads: usize) -> Option<f64> {
-    let mut buffer: Vec<u64> = vec![];
-    buffer.try_reserve_exact(WORDS).ok()?;
-    buffer.extend(0..WORDS as u64); // touches every page
+    let mut buffer: Vec<u32> = vec![];
+    buffer.try_reserve_exact(usize::try_from(WORDS).ok()?).ok()?;
+    buffer.extend(0..WORDS); // touches every page
     let bytes = size_of_val(buffer.as_slice());
     let mut best = f64::INFINITY;
     for pattern in [Pattern::Parts, Pattern::Runs, Pattern::Streams] {
@@ -48,51 +52,75 @@ pub(super) fn measure(threads: usize) -> Option<f64> {
 }
 
 /// The sum of all words.
-fn read(buffer: &[u64], threads: usize, pattern: Pattern) -> u64 {
+fn read(buffer: &[u32], threads: usize, pattern: Pattern) -> u32 {
     let part = buffer.len().div_ceil(threads).max(1);
+    let level = Level::new();
     thread::scope(|scope| {
         let work = |thread: usize| match pattern {
-            Pattern::Parts => buffer.chunks(part).nth(thread).map_or(0, sum),
+            Pattern::Parts => buffer.chunks(part).nth(thread).map_or(0, |words| sum(level, words)),
             Pattern::Runs => {
                 let runs = buffer.chunks(SHARED_RUN).skip(thread).step_by(threads);
-                runs.map(sum).fold(0, u64::wrapping_add)
+                runs.map(|words| sum(level, words)).fold(0, u32::wrapping_add)
             }
-            Pattern::Streams => buffer.chunks(part).nth(thread).map_or(0, sum_of_streams),
+            Pattern::Streams => {
+                buffer.chunks(part).nth(thread).map_or(0, |words| sum_of_streams(level, words))
+            }
         };
         let others: Vec<_> = (1..threads).map(|thread| scope.spawn(move || work(thread))).collect();
         let own = work(0);
-        others.into_iter().map(|other| other.join().unwrap_or(0)).fold(own, u64::wrapping_add)
+        others.into_iter().map(|other| other.join().unwrap_or(0)).fold(own, u32::wrapping_add)
     })
 }
 
-/// Sixteen sums side by side, so that memory and not the adding is the limit.
-fn sum(words: &[u64]) -> u64 {
-    let (chunks, rest) = words.as_chunks::<16>();
-    let mut sums = [0_u64; 16];
-    for chunk in chunks {
-        for (sum, word) in sums.iter_mut().zip(chunk) {
-            *sum = sum.wrapping_add(*word);
-        }
-    }
-    sums.iter().chain(rest).fold(0, |sum, word| sum.wrapping_add(*word))
+fn sum(level: Level, words: &[u32]) -> u32 {
+    let (steps, rest) = words.as_chunks::<{ STREAMS * LANES }>();
+    let lines = steps.iter().map(|step| {
+        let (lines, _) = step.as_chunks();
+        [&lines[0], &lines[1], &lines[2], &lines[3]]
+    });
+    dispatch!(level, simd => sum_lines(simd, lines)).wrapping_add(sum_few(rest))
 }
 
-fn sum_of_streams(words: &[u64]) -> u64 {
-    let quarter = words.len() / STREAMS;
-    let (a, rest) = words.split_at(quarter);
-    let (b, rest) = rest.split_at(quarter);
-    let (c, d) = rest.split_at(quarter);
-    let strides = quarter.div_ceil(STRIDE);
-    let stream = |words: &[u64], stride: usize| {
-        let start = (stride * STRIDE).min(words.len());
-        let end = if stride + 1 == strides { words.len() } else { start + STRIDE };
-        sum(&words[start..end.min(words.len())])
-    };
-    let all = (0..strides).map(|stride| {
-        let pairs = stream(a, stride).wrapping_add(stream(b, stride));
-        pairs.wrapping_add(stream(c, stride)).wrapping_add(stream(d, stride))
+fn sum_of_streams(level: Level, words: &[u32]) -> u32 {
+    let stream = words.len() / STREAMS / LANES;
+    let (lines, rest) = words.as_chunks();
+    let (streams, others) = lines.split_at(stream * STREAMS);
+    let lines = (0..stream).map(|line| {
+        [
+            &streams[line],
+            &streams[stream + line],
+            &streams[2 * stream + line],
+            &streams[3 * stream + line],
+        ]
     });
-    all.fold(0, u64::wrapping_add)
+    let all = dispatch!(level, simd => sum_lines(simd, lines));
+    all.wrapping_add(sum_few(others.as_flattened())).wrapping_add(sum_few(rest))
+}
+
+/// The sum of all words of lines, which come four at a time.
+#[expect(clippy::inline_always, reason = "it takes the instructions of what it is inlined into")]
+#[inline(always)]
+fn sum_lines<'a, S: Simd>(
+    simd: S,
+    steps: impl Iterator<Item = [&'a [u32; LANES]; STREAMS]>,
+) -> u32 {
+    simd.vectorize(
+        #[inline(always)]
+        || {
+            let mut sums = [u32x16::splat(simd, 0); STREAMS];
+            for lines in steps {
+                for (sum, line) in sums.iter_mut().zip(lines) {
+                    *sum += u32x16::simd_from(simd, *line);
+                }
+            }
+            let lanes = sums.map(<[u32; LANES]>::from);
+            sum_few(lanes.as_flattened())
+        },
+    )
+}
+
+fn sum_few(words: &[u32]) -> u32 {
+    words.iter().fold(0, |sum, word| sum.wrapping_add(*word))
 }
 
 #[cfg(test)]
@@ -102,8 +130,9 @@ mod tests {
     #[test]
     fn every_pattern_reads_every_word_once() {
         for words in [0, 1, 100, 5000, SHARED_RUN * 3 + 77] {
-            let buffer: Vec<u64> = (0..words as u64).map(|word| word * word).collect();
-            let expected = buffer.iter().fold(0, |sum: u64, word| sum.wrapping_add(*word));
+            let squares = (0..u32::MAX).map(|word| word.wrapping_mul(word));
+            let buffer: Vec<u32> = squares.take(words).collect();
+            let expected = sum_few(&buffer);
             for threads in [1, 2, 3] {
                 for pattern in [Pattern::Parts, Pattern::Runs, Pattern::Streams] {
                     let found = read(&buffer, threads, pattern);
