@@ -11,24 +11,17 @@ use setun_ops::{
 };
 
 use crate::{
-    column_sums::ColumnSums as _,
     lanes::{LANES, bits_of, exp, select},
     split::Grid,
     step::Buffers,
-    ternary_dot::{TILE_OUTPUTS, TILE_ROWS, TernaryDot},
-    ternary_matmul::LinearView,
+    ternary_dot::{TILE_ROWS, TernaryDot},
+    ternary_matmul::{LinearView, RUN, Run},
     walk::Walk,
 };
-
-/// Most outputs that a member claims at once: enough for long reads of each of both matrices.
-const RUN: usize = 256;
 
 /// Where more than this part of a run's gates is open, all of `up` is read: memory is faster row
 /// after row than here and there.
 const MOST_OPEN: (usize, usize) = (3, 8);
-
-/// Outputs of up to four rows.
-type Run = [[f32; RUN]; TILE_ROWS];
 
 impl<D: TernaryDot> Walk<'_, D> {
     pub(crate) fn gate(
@@ -53,14 +46,14 @@ impl<D: TernaryDot> Walk<'_, D> {
                 let mut opened = [false; RUN];
                 for first_row in (0..rows).step_by(TILE_ROWS) {
                     let tile_rows = first_row..rows.min(first_row + TILE_ROWS);
-                    let g = self.run(&gate, columns.clone(), tile_rows.clone());
+                    let g = gate.run(self.isa, columns.clone(), tile_rows.clone());
                     let u = match activation {
                         Activation::ReluSquared => {
                             self.open(&up, &g, columns.clone(), tile_rows.clone(), &mut opened)
                         }
                         Activation::Silu => {
                             opened.fill(true);
-                            self.run(&up, columns.clone(), tile_rows.clone())
+                            up.run(self.isa, columns.clone(), tile_rows.clone())
                         }
                     };
                     for (row, (g, u)) in tile_rows.zip(g.iter().zip(&u)) {
@@ -82,16 +75,7 @@ impl<D: TernaryDot> Walk<'_, D> {
         }
     }
 
-    /// Neighbouring outputs of up to four rows.
-    fn run(&self, linear: &LinearView<'_>, outputs: Range<usize>, rows: Range<usize>) -> Run {
-        let mut y = [[0.0; RUN]; TILE_ROWS];
-        linear.outputs(self.isa, outputs.clone(), rows.clone(), |row, run, products| {
-            y[row - rows.start][run.start - outputs.start..][..run.len()].copy_from_slice(products);
-        });
-        y
-    }
-
-    /// The same, of those outputs alone whose gate is open in one of the rows: where all are
+    /// Of the outputs of `up` those alone whose gate is open in one of the rows: where all are
     /// closed, the result is zero whatever `up` is, so that its row of weights is not read. Marks
     /// those that are read.
     fn open(
@@ -112,23 +96,9 @@ impl<D: TernaryDot> Walk<'_, D> {
         }
         if count * MOST_OPEN.1 > outputs.len() * MOST_OPEN.0 {
             opened.fill(true);
-            return self.run(up, outputs, rows);
+            return up.run(self.isa, outputs, rows);
         }
-        let mut y = [[0.0; RUN]; TILE_ROWS];
-        let mut tiles = open[..count].chunks(TILE_OUTPUTS).peekable();
-        while let Some(indices) = tiles.next() {
-            for &index in tiles.peek().copied().unwrap_or_default() {
-                self.isa.columns().prefetch(up.matrix.row(outputs.start + index));
-            }
-            // Beyond the last open output it is repeated.
-            let index = |index: usize| indices[index.min(indices.len() - 1)];
-            let tile = std::array::from_fn(|at| outputs.start + index(at));
-            let tile = up.tile(self.isa, tile, &[], rows.clone());
-            for (y, products) in y.iter_mut().zip(tile).take(rows.len()) {
-                indices.iter().zip(products).for_each(|(&index, product)| y[index] = product);
-            }
-        }
-        y
+        up.picked(self.isa, outputs.start, &open[..count], rows)
     }
 }
 

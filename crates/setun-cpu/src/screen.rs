@@ -44,16 +44,17 @@ const BOUND_ERROR: f64 = power(-22);
 /// Rows of a table that a member makes ready at once.
 const RUN: usize = 64;
 
-/// Tokens whose bounds are found together, tiles of the integer loop: as many as vectors have
-/// lanes of `f64`, few enough for their codes to stay in the first-level cache while hidden rows
-/// pass.
-pub(crate) const BLOCK_TOKENS: usize = TILES * TILE_TOKENS;
+/// Neighbouring tokens whose bounds are found together: as many as vectors have lanes of `f64`.
+pub(crate) const BLOCK_TOKENS: usize = 8;
 
-/// Tiles of a block.
-const TILES: usize = 2;
+/// Most hidden rows that meet a row of codes together.
+pub(crate) const MOST_HIDDEN: usize = 16;
 
 /// The sums of a block's rows with each plane of a hidden row.
 type BlockDots = [[i32; BLOCK_TOKENS]; 2];
+
+/// Those of four blocks.
+type BlocksDots = [BlockDots; TILE_TOKENS];
 
 /// Lower and upper bounds of the logits of a block.
 pub(crate) type Bounds = [[f32; BLOCK_TOKENS]; 2];
@@ -134,8 +135,12 @@ impl Screen {
         self.columns
     }
 
-    /// Bounds of the logits of a run of tokens, which begins with a block. `store` gets them for
-    /// each hidden row and block; beyond the run they are to be ignored.
+    /// Bounds of the logits of a run of tokens, which begins with a block, for up to
+    /// [`MOST_HIDDEN`] rows. `store` gets them for each hidden row and block; beyond the run they
+    /// are to be ignored.
+    ///
+    /// Four blocks go together, a quarter of the run apart: a processor reads ahead in each of
+    /// four pages, and so four times as far as in one.
     #[inline(always)]
     pub(crate) fn bounds<D: ScreenDot>(
         &self,
@@ -145,56 +150,63 @@ impl Screen {
         planes: &[[&[i8]; 2]],
         mut store: impl FnMut(usize, Range<usize>, &Bounds),
     ) {
-        let parts = hidden.len().div_ceil(D::TILE_HIDDEN);
-        for first in tokens.clone().step_by(BLOCK_TOKENS) {
-            let block = first..tokens.end.min(first + BLOCK_TOKENS);
-            let ahead = self.ahead(block.end);
-            let mut ahead = ahead.chunks((ahead.len() / (TILES * parts)).max(1));
+        let first = tokens.start / BLOCK_TOKENS;
+        let count = tokens.len().div_ceil(BLOCK_TOKENS);
+        let steps = count.div_ceil(TILE_TOKENS);
+        let mut dots = [BlocksDots::default(); MOST_HIDDEN];
+        for step in 0..steps {
+            // Beyond the last block it is repeated.
+            let blocks: [usize; TILE_TOKENS] =
+                std::array::from_fn(|part| first + (part * steps + step).min(count - 1));
+            self.blocks_dots(isa, blocks, planes, &mut dots);
+            for (part, block) in blocks.into_iter().enumerate() {
+                let run = block * BLOCK_TOKENS..tokens.end.min((block + 1) * BLOCK_TOKENS);
+                for (row, (hidden, dots)) in hidden.iter().zip(&dots).enumerate() {
+                    let bounds = self.blocks[block].bounds(isa.lanes(), hidden, &dots[part]);
+                    store(row, run.clone(), &bounds);
+                }
+            }
+        }
+    }
+
+    /// The sums of four blocks with some hidden rows.
+    #[inline(always)]
+    fn blocks_dots<D: ScreenDot>(
+        &self,
+        isa: D,
+        blocks: [usize; TILE_TOKENS],
+        planes: &[[&[i8]; 2]],
+        blocks_dots: &mut [BlocksDots; MOST_HIDDEN],
+    ) {
+        let parts = planes.len().div_ceil(D::TILE_HIDDEN);
+        for index in 0..BLOCK_TOKENS {
+            let codes = blocks.map(|block| self.row(block * BLOCK_TOKENS + index));
+            let next = blocks.map(|block| self.row(block * BLOCK_TOKENS + index + 1));
             let mut rows = 0..0;
             for part in 0..parts {
                 // As even as can be: two and two rather than three and one.
-                rows = rows.end..rows.end + (hidden.len() - rows.end).div_ceil(parts - part);
-                let dots = self.block_dots(isa, first, &planes[rows.clone()], &mut ahead);
-                for (row, dots) in rows.clone().zip(&dots) {
-                    let known = &self.blocks[first / BLOCK_TOKENS];
-                    store(row, block.clone(), &known.bounds(isa.lanes(), &hidden[row], dots));
+                rows = rows.end..rows.end + (planes.len() - rows.end).div_ceil(parts - part);
+                // Each row of what comes next is asked for in one of the parts.
+                let ahead = std::array::from_fn(|row| {
+                    if row * parts / TILE_TOKENS == part { next[row] } else { codes[row] }
+                });
+                let mut dots = [Dots::default(); MOST_TILE_HIDDEN];
+                isa.screen_dots(codes, ahead, &planes[rows.clone()], &mut dots);
+                for (blocks_dots, [high, low]) in blocks_dots[rows.clone()].iter_mut().zip(dots) {
+                    for (block, (high, low)) in
+                        blocks_dots.iter_mut().zip(high.into_iter().zip(low))
+                    {
+                        block[0][index] = high;
+                        block[1][index] = low;
+                    }
                 }
             }
         }
     }
 
-    /// The sums of a block with some hidden rows. Takes a piece of what memory is asked for with
-    /// each tile.
-    #[inline(always)]
-    fn block_dots<'a, D: ScreenDot>(
-        &self,
-        isa: D,
-        first: usize,
-        planes: &[[&[i8]; 2]],
-        ahead: &mut impl Iterator<Item = &'a [u8]>,
-    ) -> [BlockDots; MOST_TILE_HIDDEN] {
-        let mut block_dots = [BlockDots::default(); MOST_TILE_HIDDEN];
-        for tile in 0..TILES {
-            let codes = std::array::from_fn(|index| {
-                // Beyond the table's last token it is repeated.
-                let token = (first + tile * TILE_TOKENS + index).min(self.rows - 1);
-                &self.codes[token * self.columns..][..self.columns]
-            });
-            let mut dots = [Dots::default(); MOST_TILE_HIDDEN];
-            isa.screen_dots_wide(codes, ahead.next().unwrap_or_default(), planes, &mut dots);
-            for (block, dots) in block_dots.iter_mut().zip(dots) {
-                for (block, dots) in block.iter_mut().zip(dots) {
-                    block[tile * TILE_TOKENS..][..TILE_TOKENS].copy_from_slice(&dots);
-                }
-            }
-        }
-        block_dots
-    }
-
-    /// The codes of the block from a token on, or of what there is of it.
-    fn ahead(&self, first: usize) -> &[u8] {
-        let codes = self.codes.get(first * self.columns..).unwrap_or_default();
-        &codes[..codes.len().min(BLOCK_TOKENS * self.columns)]
+    /// The codes of a token; beyond the table's last token it is repeated.
+    fn row(&self, token: usize) -> &[u8] {
+        &self.codes[token.min(self.rows - 1) * self.columns..][..self.columns]
     }
 }
 

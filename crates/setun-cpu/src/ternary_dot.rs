@@ -30,14 +30,15 @@ pub(crate) trait TernaryDot: TernaryPanel {
     /// Token of the sums over columns.
     fn columns(self) -> Self::Columns;
 
-    /// `Σ code × activation` of four packed rows with one row of activations. Asks memory for as
-    /// many bytes of what lies `ahead`.
+    /// `Σ code × activation` of four packed rows with one row of activations. Asks memory for the
+    /// rows `ahead`, which come next.
     ///
-    /// Shapes: `weights` four times `[columns / 4]`, `x` `[columns]`, `columns` whole blocks.
+    /// Shapes: `weights` and `ahead` four times `[columns / 4]`, `x` `[columns]`, `columns` whole
+    /// blocks.
     fn code_dots(
         self,
         weights: [&[u8]; TILE_OUTPUTS],
-        ahead: &[u8],
+        ahead: [&[u8]; TILE_OUTPUTS],
         x: &[i8],
     ) -> [i32; TILE_OUTPUTS];
 
@@ -48,7 +49,7 @@ pub(crate) trait TernaryDot: TernaryPanel {
         weights: [&[u8]; TILE_OUTPUTS],
         x: [&[i8]; TILE_ROWS],
     ) -> [[i32; TILE_OUTPUTS]; TILE_ROWS] {
-        x.map(|x| self.code_dots(weights, &[], x))
+        x.map(|x| self.code_dots(weights, weights, x))
     }
 }
 

@@ -30,9 +30,11 @@ use crate::{
 /// Most bytes of packed weights in a run of outputs: a long read for each member.
 const RUN_BYTES: usize = 128 * 1024;
 
-/// How far ahead memory is asked for weights: enough to hide its latency, little enough to stay
-/// in the first-level cache until then.
-const AHEAD_BYTES: usize = 4 * 1024;
+/// Most outputs that are computed before they are stored.
+pub(crate) const RUN: usize = 256;
+
+/// Outputs of up to four rows.
+pub(crate) type Run = [[f32; RUN]; TILE_ROWS];
 
 /// A linear layer by rows with its operands.
 pub(crate) struct LinearView<'a> {
@@ -143,9 +145,9 @@ impl<'a> Residual<'a> {
 }
 
 impl LinearView<'_> {
-    /// Computes a run of outputs for some rows. `store` gets, for each row, up to
-    /// [`TILE_OUTPUTS`] neighbouring outputs at a time.
-    pub(crate) fn outputs<D: TernaryDot>(
+    /// Computes a run of outputs for some rows. `store` gets, for each row, up to [`RUN`]
+    /// neighbouring outputs at a time.
+    fn outputs<D: TernaryDot>(
         &self,
         isa: D,
         outputs: Range<usize>,
@@ -154,32 +156,64 @@ impl LinearView<'_> {
     ) {
         for first_row in rows.clone().step_by(TILE_ROWS) {
             let tile_rows = first_row..rows.end.min(first_row + TILE_ROWS);
-            for first in outputs.clone().step_by(TILE_OUTPUTS) {
-                let run = first..outputs.end.min(first + TILE_OUTPUTS);
-                // Beyond the last output it is repeated.
-                let tile = std::array::from_fn(|index| (first + index).min(run.end - 1));
-                let tile = self.tile(isa, tile, self.ahead(first), tile_rows.clone());
-                for (row, products) in tile_rows.clone().zip(tile) {
-                    store(row, run.clone(), &products[..run.len()]);
+            for first in outputs.clone().step_by(RUN) {
+                let run = first..outputs.end.min(first + RUN);
+                let y = self.run(isa, run.clone(), tile_rows.clone());
+                for (row, y) in tile_rows.clone().zip(&y) {
+                    store(row, run.clone(), &y[..run.len()]);
                 }
             }
         }
     }
 
-    /// The weights that memory is asked for while the tile from `first` on is computed: in the
-    /// order in which they lie there, which the processor's own prefetching follows.
-    fn ahead(&self, first: usize) -> &[u8] {
-        let codes = self.matrix.codes();
-        let at = first * row_bytes(self.matrix.columns()) + AHEAD_BYTES;
-        codes.get(at..).unwrap_or_default()
+    /// Up to [`RUN`] neighbouring outputs of up to four rows, without residual.
+    pub(crate) fn run<D: TernaryDot>(
+        &self,
+        isa: D,
+        outputs: Range<usize>,
+        rows: Range<usize>,
+    ) -> Run {
+        let all: [usize; RUN] = std::array::from_fn(|index| index);
+        self.picked(isa, outputs.start, &all[..outputs.len()], rows)
     }
 
-    /// Any four outputs of up to four rows, as `[row][output]`, without residual.
-    pub(crate) fn tile<D: TernaryDot>(
+    /// Those of [`run`](Self::run) at some places, ascending, the first of which is output
+    /// `first`; zero elsewhere.
+    ///
+    /// The four outputs of a tile are a quarter of the places apart: a processor reads ahead in
+    /// each of four pages, and so four times as far as in one.
+    pub(crate) fn picked<D: TernaryDot>(
+        &self,
+        isa: D,
+        first: usize,
+        places: &[usize],
+        rows: Range<usize>,
+    ) -> Run {
+        let mut y = [[0.0; RUN]; TILE_ROWS];
+        let steps = places.len().div_ceil(TILE_OUTPUTS);
+        // Beyond the last place it is repeated.
+        let tile = |step: usize| -> [usize; TILE_OUTPUTS] {
+            std::array::from_fn(|part| places[(part * steps + step).min(places.len() - 1)])
+        };
+        for step in 0..steps {
+            let (places, next) = (tile(step), tile((step + 1).min(steps - 1)));
+            let outputs = places.map(|place| first + place);
+            let next = next.map(|place| first + place);
+            let products = self.tile(isa, outputs, next, rows.clone());
+            for (y, products) in y.iter_mut().zip(products).take(rows.len()) {
+                places.into_iter().zip(products).for_each(|(place, product)| y[place] = product);
+            }
+        }
+        y
+    }
+
+    /// Any four outputs of up to four rows, as `[row][output]`. Memory is asked for the `next`
+    /// ones.
+    fn tile<D: TernaryDot>(
         &self,
         isa: D,
         outputs: [usize; TILE_OUTPUTS],
-        ahead: &[u8],
+        next: [usize; TILE_OUTPUTS],
         rows: Range<usize>,
     ) -> [[f32; TILE_OUTPUTS]; TILE_ROWS] {
         let mut y = [[0.0; TILE_OUTPUTS]; TILE_ROWS];
@@ -189,7 +223,7 @@ impl LinearView<'_> {
             }
             return y;
         }
-        let weights = outputs.map(|output| self.matrix.row(output));
+        let [weights, ahead] = [outputs, next].map(|tile| tile.map(|it| self.matrix.row(it)));
         let scale = |dots: [i32; TILE_OUTPUTS], row| {
             std::array::from_fn(|index| self.scaling.output(dots[index], outputs[index], row))
         };

@@ -30,11 +30,3 @@ pub(crate) fn touch_blocks<const ROWS: usize>(rows: [&[u8]; ROWS], block: usize)
         }
     }
 }
-
-/// Touches one of the parts of `bytes`, if there is as much.
-#[inline(always)]
-pub(crate) fn touch_part<const BYTES: usize>(bytes: &[u8], part: usize) {
-    if let Some(part) = bytes.get(part * BYTES..(part + 1) * BYTES) {
-        touch(part);
-    }
-}

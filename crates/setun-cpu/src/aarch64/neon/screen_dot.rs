@@ -19,16 +19,30 @@ use crate::{
 const BYTES: usize = 16;
 
 impl ScreenDot for Neon {
-    fn screen_dots(self, codes: [&[u8]; TILE_TOKENS], planes: [&[i8]; 2]) -> Dots {
-        four_rows(self, codes, planes)
+    fn screen_dots(
+        self,
+        codes: [&[u8]; TILE_TOKENS],
+        _ahead: [&[u8]; TILE_TOKENS],
+        planes: &[[&[i8]; 2]],
+        dots: &mut [Dots],
+    ) {
+        for (&planes, dots) in planes.iter().zip(dots) {
+            *dots = four_rows(self, codes, planes);
+        }
     }
 }
 
 macro_rules! as_neon {
     ($level:ty) => {
         impl ScreenDot for $level {
-            fn screen_dots(self, codes: [&[u8]; TILE_TOKENS], planes: [&[i8]; 2]) -> Dots {
-                self.0.screen_dots(codes, planes)
+            fn screen_dots(
+                self,
+                codes: [&[u8]; TILE_TOKENS],
+                ahead: [&[u8]; TILE_TOKENS],
+                planes: &[[&[i8]; 2]],
+                dots: &mut [Dots],
+            ) {
+                self.0.screen_dots(codes, ahead, planes, dots);
             }
         }
     };

@@ -34,7 +34,7 @@ impl TernaryDot for Neon {
     fn code_dots(
         self,
         weights: [&[u8]; TILE_OUTPUTS],
-        _ahead: &[u8],
+        _ahead: [&[u8]; TILE_OUTPUTS],
         x: &[i8],
     ) -> [i32; TILE_OUTPUTS] {
         four_rows(self, weights, x)

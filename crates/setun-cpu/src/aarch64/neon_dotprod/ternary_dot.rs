@@ -41,7 +41,7 @@ impl TernaryDot for NeonDotprod {
     fn code_dots(
         self,
         weights: [&[u8]; TILE_OUTPUTS],
-        _ahead: &[u8],
+        _ahead: [&[u8]; TILE_OUTPUTS],
         x: &[i8],
     ) -> [i32; TILE_OUTPUTS] {
         // SAFETY: `self` exists only where the feature was detected.

@@ -17,11 +17,19 @@ use crate::{
 
 impl ScreenDot for Relaxed {
     #[inline(always)]
-    fn screen_dots(self, codes: [&[u8]; TILE_TOKENS], planes: [&[i8]; 2]) -> Dots {
-        // Each way is a loop of its own.
-        match self.products {
-            Products::Fours => tile(self.simd, codes, planes, add::<true>),
-            Products::Pairs => tile(self.simd, codes, planes, add::<false>),
+    fn screen_dots(
+        self,
+        codes: [&[u8]; TILE_TOKENS],
+        _ahead: [&[u8]; TILE_TOKENS],
+        planes: &[[&[i8]; 2]],
+        dots: &mut [Dots],
+    ) {
+        for (&planes, dots) in planes.iter().zip(dots) {
+            // Each way is a loop of its own.
+            *dots = match self.products {
+                Products::Fours => tile(self.simd, codes, planes, |plane| plane, add::<true>),
+                Products::Pairs => tile(self.simd, codes, planes, |plane| plane, add::<false>),
+            };
         }
     }
 }

@@ -1,14 +1,14 @@
 //! Relaxed-SIMD twin of [`setun_ops::ternary_dot()`].
 //!
 //! A relaxed dot product multiplies 16 activations with 16 values that must lie in 0..=127, and
-//! engines may saturate the 16-bit sums of pairs. Masked in place, codes are at most 2, 8 and 32,
-//! so a pair is at most `2 × 32 × 128 = 8192`: never saturated, and the same on every engine.
+//! engines may saturate the 16-bit sums of pairs. Masked in place, codes are at most 2 and 8, so a
+//! pair is at most `2 × 8 × 128 = 2048`: never saturated, and the same on every engine. One shift
+//! brings the upper two planes to where the lower two lie, of which the second is 4 times too
+//! large, and its sum divided exactly at the end.
 //!
-//! Where a product of fours is one instruction, sums of the second and third plane are 4 and 16
-//! times too large, and divided exactly at the end; the fourth plane is shifted down. They stay
-//! in 32 bits up to `2^31 / (32 × 128 × 4)` blocks, 16 million columns. Elsewhere pairs are added
-//! in 16 bits and widened every [`BLOCKS`] blocks: one shift brings the upper two planes to where
-//! the lower two lie, of which the second is 4 times too large.
+//! Where a product of fours is one instruction, sums stay in 32 bits up to
+//! `2^31 / (16 × 8 × 128)` blocks, 16 million columns. Elsewhere pairs are added in 16 bits and
+//! widened every [`BLOCKS`] blocks.
 
 use std::arch::wasm32::{
     i16x8_add, i16x8_relaxed_dot_i8x16_i7x16, i16x8_shr, i16x8_splat, i32x4_add,
@@ -25,7 +25,7 @@ use crate::{
         ActivationBlock, CodeBlock, TILE_OUTPUTS, TILE_ROWS, TernaryDot, activation_blocks,
         code_blocks,
     },
-    wasm32::touch_part,
+    wasm32::touch_blocks,
 };
 
 /// Bytes of a vector.
@@ -49,7 +49,7 @@ impl TernaryDot for Relaxed {
     fn code_dots(
         self,
         weights: [&[u8]; TILE_OUTPUTS],
-        ahead: &[u8],
+        ahead: [&[u8]; TILE_OUTPUTS],
         x: &[i8],
     ) -> [i32; TILE_OUTPUTS] {
         match self.products {
@@ -71,52 +71,54 @@ impl TernaryDot for Relaxed {
 }
 
 #[inline(always)]
-fn four_rows(simd: WasmSimd128, weights: [&[u8]; 4], ahead: &[u8], x: &[i8]) -> [i32; 4] {
+fn four_rows(simd: WasmSimd128, weights: [&[u8]; 4], ahead: [&[u8]; 4], x: &[i8]) -> [i32; 4] {
     let blocks = x.len() / BLOCK_COLUMNS;
     let (weights, [x]) = (code_blocks(weights, blocks), activation_blocks([x], blocks));
-    let mut sums = [[i32x4_splat(0); 3]; 4];
+    let mut sums = [[i32x4_splat(0); 2]; 4];
     for (block, x) in x.iter().enumerate() {
-        touch_part::<{ TILE_OUTPUTS * BLOCK_BYTES }>(ahead, block);
+        touch_blocks(ahead, block);
         let weights = weights.map(|row| &row[block]);
         add_fours::<0>(simd, weights, x, &mut sums);
         add_fours::<BYTES>(simd, weights, x, &mut sums);
     }
-    sums.map(|[by_1, by_4, by_16]| {
-        // Sums scaled by a power of two shift down exactly, lane by lane.
-        let sum = i32x4_add(by_1, i32x4_add(i32x4_shr(by_4, 2), i32x4_shr(by_16, 4)));
-        add_lanes(simd, sum)
-    })
+    sums.map(|[by_1, by_4]| add_lanes(simd, i32x4_add(by_1, i32x4_shr(by_4, 2))))
 }
 
-/// Adds the products of half a block, `[row][scale of the sum: 1, 4, 16]`.
+/// Adds the products of half a block, `[row][scale of the sum: 1, 4]`.
 #[inline(always)]
 fn add_fours<const AT: usize>(
     simd: WasmSimd128,
     weights: [&CodeBlock; 4],
     x: &ActivationBlock,
-    sums: &mut [[v128; 3]; 4],
+    sums: &mut [[v128; 2]; 4],
 ) {
-    let masks = [u8x16_splat(0x03), u8x16_splat(0x0c), u8x16_splat(0x30)];
-    let x = activations::<AT>(simd, x);
+    let masks = [u8x16_splat(0x03), u8x16_splat(0x0c)];
+    let [first, second, third, fourth] = activations::<AT>(simd, x);
     for (sums, row) in sums.iter_mut().zip(weights) {
-        let packed = codes::<AT>(simd, row);
-        for ((sum, mask), x) in sums.iter_mut().zip(masks).zip(x) {
-            *sum = i32x4_relaxed_dot_i8x16_i7x16_add(x, v128_and(packed, mask), *sum);
+        let lower = codes::<AT>(simd, row);
+        let upper = u16x8_shr(lower, 4);
+        for (packed, x) in [(lower, [first, second]), (upper, [third, fourth])] {
+            for ((sum, mask), x) in sums.iter_mut().zip(masks).zip(x) {
+                *sum = i32x4_relaxed_dot_i8x16_i7x16_add(x, v128_and(packed, mask), *sum);
+            }
         }
-        let last = v128_and(u16x8_shr(packed, 6), masks[0]);
-        sums[0] = i32x4_relaxed_dot_i8x16_i7x16_add(x[3], last, sums[0]);
     }
 }
 
 #[inline(always)]
-fn four_rows_by_pairs(simd: WasmSimd128, weights: [&[u8]; 4], ahead: &[u8], x: &[i8]) -> [i32; 4] {
+fn four_rows_by_pairs(
+    simd: WasmSimd128,
+    weights: [&[u8]; 4],
+    ahead: [&[u8]; 4],
+    x: &[i8],
+) -> [i32; 4] {
     let blocks = x.len() / BLOCK_COLUMNS;
     let (weights, [x]) = (code_blocks(weights, blocks), activation_blocks([x], blocks));
     let mut sums = [i32x4_splat(0); 4];
     for run in (0..blocks).step_by(BLOCKS) {
         let mut run_sums = [[i16x8_splat(0); 2]; 4];
         for block in run..blocks.min(run + BLOCKS) {
-            touch_part::<{ TILE_OUTPUTS * BLOCK_BYTES }>(ahead, block);
+            touch_blocks(ahead, block);
             let weights = weights.map(|row| &row[block]);
             add_pairs::<0>(simd, weights, &x[block], &mut run_sums);
             add_pairs::<BYTES>(simd, weights, &x[block], &mut run_sums);

@@ -20,43 +20,54 @@ use crate::screen_dot::{Dots, ScreenDot, TILE_TOKENS};
 
 impl ScreenDot for Simd128 {
     #[inline(always)]
-    fn screen_dots(self, codes: [&[u8]; TILE_TOKENS], planes: [&[i8]; 2]) -> Dots {
-        tile(self.0, codes, planes, |[high, low], codes, sums| {
-            let codes = [u16x8_extend_low_u8x16(codes), u16x8_extend_high_u8x16(codes)];
-            [add_products(high, codes, sums[0]), add_products(low, codes, sums[1])]
-        })
+    fn screen_dots(
+        self,
+        codes: [&[u8]; TILE_TOKENS],
+        _ahead: [&[u8]; TILE_TOKENS],
+        planes: &[[&[i8]; 2]],
+        dots: &mut [Dots],
+    ) {
+        let widen = |plane| [i16x8_extend_low_i8x16(plane), i16x8_extend_high_i8x16(plane)];
+        for (&planes, dots) in planes.iter().zip(dots) {
+            *dots = tile(self.0, codes, planes, widen, |[high, low], codes, sums| {
+                let codes = [u16x8_extend_low_u8x16(codes), u16x8_extend_high_u8x16(codes)];
+                [add_products(high, codes, sums[0]), add_products(low, codes, sums[1])]
+            });
+        }
     }
 }
 
-/// Adds the products of 16 values of a plane with widened codes to four lanes.
+/// Adds the products of 16 widened values of a plane with widened codes to four lanes.
 #[inline(always)]
-fn add_products(plane: v128, [lower, upper]: [v128; 2], sum: v128) -> v128 {
-    let lower = i16x8_mul(i16x8_extend_low_i8x16(plane), lower);
-    let upper = i16x8_mul(i16x8_extend_high_i8x16(plane), upper);
+fn add_products(plane: [v128; 2], codes: [v128; 2], sum: v128) -> v128 {
+    let lower = i16x8_mul(plane[0], codes[0]);
+    let upper = i16x8_mul(plane[1], codes[1]);
     i32x4_add(sum, i32x4_extadd_pairwise_i16x8(i16x8_add(lower, upper)))
 }
 
-/// Row after row; `add(planes, codes, sums)` adds the products of 16 columns to four lanes of the
-/// sum of each plane.
+/// Four rows at once, which share what `widen` makes of 16 values of a plane;
+/// `add(planes, codes, sums)` adds their products with 16 codes to four lanes of the sum of each
+/// plane.
 #[inline(always)]
-pub(in crate::wasm32) fn tile(
+pub(in crate::wasm32) fn tile<W: Copy>(
     simd: WasmSimd128,
     codes: [&[u8]; TILE_TOKENS],
     planes: [&[i8]; 2],
-    add: impl Fn([v128; 2], v128, [v128; 2]) -> [v128; 2],
+    widen: impl Fn(v128) -> W,
+    add: impl Fn([W; 2], v128, [v128; 2]) -> [v128; 2],
 ) -> Dots {
-    let [high, low] = planes.map(|plane| plane.as_chunks::<BYTES>().0);
-    let mut dots = Dots::default();
-    for (token, codes) in codes.into_iter().enumerate() {
-        let mut sums = [i32x4_splat(0); 2];
-        for ((codes, high), low) in codes.as_chunks::<BYTES>().0.iter().zip(high).zip(low) {
-            let codes: v128 = u8x16::simd_from(simd, *codes).into();
-            let (high, low) = (i8x16::simd_from(simd, *high), i8x16::simd_from(simd, *low));
-            sums = add([high.into(), low.into()], codes, sums);
-        }
-        for (dots, sums) in dots.iter_mut().zip(sums) {
-            dots[token] = add_lanes(simd, sums);
+    let steps = planes[0].len() / BYTES;
+    let [high, low] = planes.map(|plane| &plane.as_chunks::<BYTES>().0[..steps]);
+    let codes = codes.map(|row| &row.as_chunks::<BYTES>().0[..steps]);
+    let mut sums = [[i32x4_splat(0); 2]; TILE_TOKENS];
+    for step in 0..steps {
+        let high: v128 = i8x16::simd_from(simd, high[step]).into();
+        let low: v128 = i8x16::simd_from(simd, low[step]).into();
+        let planes = [widen(high), widen(low)];
+        for (sums, codes) in sums.iter_mut().zip(codes) {
+            *sums = add(planes, u8x16::simd_from(simd, codes[step]).into(), *sums);
         }
     }
-    dots
+    let plane = |plane: usize| sums.map(|sums| add_lanes(simd, sums[plane]));
+    [plane(0), plane(1)]
 }

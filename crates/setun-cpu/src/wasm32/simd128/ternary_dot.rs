@@ -23,7 +23,7 @@ use setun_ops::ternary::{BLOCK_COLUMNS, PLANE_COLUMNS};
 use super::Simd128;
 use crate::{
     ternary_dot::{TILE_OUTPUTS, TILE_ROWS, TernaryDot, activation_blocks, code_blocks},
-    wasm32::touch_part,
+    wasm32::touch_blocks,
 };
 
 /// Blocks whose 16-bit sums cannot overflow: `7 × 4 × 1024 = 28,672`.
@@ -50,7 +50,7 @@ impl TernaryDot for Simd128 {
     fn code_dots(
         self,
         weights: [&[u8]; TILE_OUTPUTS],
-        ahead: &[u8],
+        ahead: [&[u8]; TILE_OUTPUTS],
         x: &[i8],
     ) -> [i32; TILE_OUTPUTS] {
         let [sums] = tile(self.0, weights, ahead, [x]);
@@ -63,8 +63,8 @@ impl TernaryDot for Simd128 {
         x: [&[i8]; TILE_ROWS],
     ) -> [[i32; TILE_OUTPUTS]; TILE_ROWS] {
         // Two rows at a time: engines have sixteen registers.
-        let upper = tile(self.0, [a, b], &[], x);
-        let lower = tile(self.0, [c, d], &[], x);
+        let upper = tile(self.0, [a, b], [], x);
+        let lower = tile(self.0, [c, d], [], x);
         std::array::from_fn(|row| {
             let ([a, b], [c, d]) = (upper[row], lower[row]);
             [a, b, c, d]
@@ -73,10 +73,10 @@ impl TernaryDot for Simd128 {
 }
 
 #[inline(always)]
-fn tile<const OUTPUTS: usize, const ROWS: usize>(
+fn tile<const OUTPUTS: usize, const ROWS: usize, const AHEAD: usize>(
     simd: WasmSimd128,
     weights: [&[u8]; OUTPUTS],
-    ahead: &[u8],
+    ahead: [&[u8]; AHEAD],
     x: [&[i8]; ROWS],
 ) -> [[i32; OUTPUTS]; ROWS] {
     let blocks = x[0].len() / BLOCK_COLUMNS;
@@ -86,8 +86,10 @@ fn tile<const OUTPUTS: usize, const ROWS: usize>(
         let mut run_sums = [[i16x8_splat(0); OUTPUTS]; ROWS];
         // Half a block at a time: its factors stay in registers.
         for half in 2 * run..2 * blocks.min(run + BLOCKS) {
-            touch_part::<{ TILE_OUTPUTS * BYTES }>(ahead, half);
             let (block, at) = (half / 2, half % 2 * BYTES);
+            if at == 0 {
+                touch_blocks(ahead, block);
+            }
             let (mut low, mut high) = ([i16x8_splat(0); OUTPUTS], [i16x8_splat(0); OUTPUTS]);
             for ((low, high), row) in low.iter_mut().zip(&mut high).zip(weights) {
                 let packed: v128 = u8x16::from_slice(simd, &row[block][at..][..BYTES]).into();

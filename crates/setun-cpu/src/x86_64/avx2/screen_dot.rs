@@ -16,26 +16,22 @@ use setun_ops::screen_dot::SCREEN_COLUMNS;
 use super::ternary_dot::add_lanes;
 use crate::{
     screen_dot::{Dots, ScreenDot, TILE_TOKENS},
-    x86_64::Ahead,
+    x86_64::prefetch_blocks,
 };
 
 impl ScreenDot for Avx2 {
     const TILE_HIDDEN: usize = 2;
 
-    fn screen_dots(self, codes: [&[u8]; TILE_TOKENS], planes: [&[i8]; 2]) -> Dots {
-        four_rows(self, codes, planes)
-    }
-
-    fn screen_dots_wide(
+    fn screen_dots(
         self,
         codes: [&[u8]; TILE_TOKENS],
-        ahead: &[u8],
+        ahead: [&[u8]; TILE_TOKENS],
         planes: &[[&[i8]; 2]],
         dots: &mut [Dots],
     ) {
         match *planes {
             [] => {}
-            [a] => dots[0] = four_rows(self, codes, a),
+            [a] => dots[0] = four_rows(self, codes, ahead, a),
             [a, b, ..] => with_two(self, codes, ahead, [a, b], dots),
         }
     }
@@ -46,14 +42,12 @@ fearless_simd::kernel!(
     fn with_two(
         avx2: Avx2,
         codes: [&[u8]; 4],
-        ahead: &[u8],
+        ahead: [&[u8]; 4],
         planes: [[&[i8]; 2]; 2],
         dots: &mut [Dots],
     ) {
-        let [a, b, c, d] = codes;
-        let (ahead, ahead_next) = ahead.split_at(ahead.len() / 2);
-        let first = pair(avx2, [a, b], ahead, planes);
-        let second = pair(avx2, [c, d], ahead_next, planes);
+        let first = pair(avx2, [codes[0], codes[1]], [ahead[0], ahead[1]], planes);
+        let second = pair(avx2, [codes[2], codes[3]], [ahead[2], ahead[3]], planes);
         for (dots, (first, second)) in dots.iter_mut().zip(first.into_iter().zip(second)) {
             for (dots, ([a, b], [c, d])) in dots.iter_mut().zip(first.into_iter().zip(second)) {
                 *dots = add_lanes(avx2, [a, b, c, d]);
@@ -68,11 +62,10 @@ fearless_simd::kernel!(
     fn pair(
         avx2: Avx2,
         codes: [&[u8]; 2],
-        ahead: &[u8],
+        ahead: [&[u8]; 2],
         planes: [[&[i8]; 2]; 2],
     ) -> [[[__m256i; 2]; 2]; 2] {
         let steps = codes[0].len() / SCREEN_COLUMNS;
-        let mut ahead = Ahead::new(ahead, steps);
         let (a, b) = (&codes[0].as_chunks().0[..steps], &codes[1].as_chunks().0[..steps]);
         // Not by `map`, whose closure would be called, and the lengths be forgotten.
         let mut x: [[&[[i8; SCREEN_COLUMNS]]; 2]; 2] = [[&[]; 2]; 2];
@@ -83,7 +76,7 @@ fearless_simd::kernel!(
         }
         let mut sums = [[[_mm256_setzero_si256(); 2]; 2]; 2];
         for step in 0..steps {
-            ahead.prefetch();
+            prefetch_blocks(ahead, step);
             let a = u8x32::simd_from(avx2, a[step]).into();
             let b = u8x32::simd_from(avx2, b[step]).into();
             for hidden in 0..2 {
@@ -109,31 +102,29 @@ fearless_simd::kernel!(
 
 fearless_simd::kernel!(
     #[inline]
-    fn four_rows(avx2: Avx2, codes: [&[u8]; 4], planes: [&[i8]; 2]) -> [[i32; 4]; 2] {
-        let [a, b, c, d] = codes;
-        let [a_high, a_low] = row(avx2, a, planes);
-        let [b_high, b_low] = row(avx2, b, planes);
-        let [c_high, c_low] = row(avx2, c, planes);
-        let [d_high, d_low] = row(avx2, d, planes);
-        let high = add_lanes(avx2, [a_high, b_high, c_high, d_high]);
-        [high, add_lanes(avx2, [a_low, b_low, c_low, d_low])]
-    }
-);
-
-fearless_simd::kernel!(
-    /// The sums of one row with both planes.
-    #[inline]
-    fn row(avx2: Avx2, codes: &[u8], planes: [&[i8]; 2]) -> [__m256i; 2] {
-        let ones = _mm256_set1_epi16(1);
-        let [mut high_sum, mut low_sum] = [_mm256_setzero_si256(); 2];
-        let (high, low) = (planes[0].as_chunks::<SCREEN_COLUMNS>().0, planes[1].as_chunks().0);
-        for ((codes, high), low) in codes.as_chunks().0.iter().zip(high).zip(low) {
-            let codes: __m256i = u8x32::simd_from(avx2, *codes).into();
-            let high = _mm256_maddubs_epi16(codes, i8x32::simd_from(avx2, *high).into());
-            let low = _mm256_maddubs_epi16(codes, i8x32::simd_from(avx2, *low).into());
-            high_sum = _mm256_add_epi32(high_sum, _mm256_madd_epi16(high, ones));
-            low_sum = _mm256_add_epi32(low_sum, _mm256_madd_epi16(low, ones));
+    fn four_rows(
+        avx2: Avx2,
+        codes: [&[u8]; 4],
+        ahead: [&[u8]; 4],
+        planes: [&[i8]; 2],
+    ) -> [[i32; 4]; 2] {
+        let steps = codes[0].len() / SCREEN_COLUMNS;
+        let mut rows: [&[[u8; SCREEN_COLUMNS]]; 4] = [&[]; 4];
+        for row in 0..4 {
+            rows[row] = &codes[row].as_chunks().0[..steps];
         }
-        [high_sum, low_sum]
+        let (high, low) = (&planes[0].as_chunks().0[..steps], &planes[1].as_chunks().0[..steps]);
+        let [mut high_sums, mut low_sums] = [[_mm256_setzero_si256(); 4]; 2];
+        for step in 0..steps {
+            prefetch_blocks(ahead, step);
+            let high: __m256i = i8x32::simd_from(avx2, high[step]).into();
+            let low: __m256i = i8x32::simd_from(avx2, low[step]).into();
+            for row in 0..4 {
+                let codes: __m256i = u8x32::simd_from(avx2, rows[row][step]).into();
+                high_sums[row] = add(avx2, high_sums[row], codes, high);
+                low_sums[row] = add(avx2, low_sums[row], codes, low);
+            }
+        }
+        [add_lanes(avx2, high_sums), add_lanes(avx2, low_sums)]
     }
 );

@@ -17,7 +17,7 @@ use setun_ops::ternary::{BLOCK_BYTES, BLOCK_COLUMNS, PLANE_COLUMNS};
 
 use crate::{
     ternary_dot::{TILE_OUTPUTS, TILE_ROWS, TernaryDot},
-    x86_64::prefetch_part,
+    x86_64::prefetch_blocks,
 };
 
 /// Blocks whose 16-bit sums cannot saturate: `8 × 4 × 512 = 16,384`.
@@ -38,7 +38,7 @@ impl TernaryDot for Avx2 {
     fn code_dots(
         self,
         weights: [&[u8]; TILE_OUTPUTS],
-        ahead: &[u8],
+        ahead: [&[u8]; TILE_OUTPUTS],
         x: &[i8],
     ) -> [i32; TILE_OUTPUTS] {
         four_rows(self, weights, ahead, x)
@@ -58,7 +58,7 @@ impl TernaryDot for Avx2 {
 
 fearless_simd::kernel!(
     #[inline]
-    fn four_rows(avx2: Avx2, weights: [&[u8]; 4], ahead: &[u8], x: &[i8]) -> [i32; 4] {
+    fn four_rows(avx2: Avx2, weights: [&[u8]; 4], ahead: [&[u8]; 4], x: &[i8]) -> [i32; 4] {
         let low_bits = _mm256_set1_epi8(0b11);
         let ones = _mm256_set1_epi16(1);
         let weights = weights.map(|row| &row[..x.len() / 4]);
@@ -66,7 +66,7 @@ fearless_simd::kernel!(
         for (run, x) in x.chunks(BLOCKS * BLOCK_COLUMNS).enumerate() {
             let mut run_sums = [_mm256_setzero_si256(); 4];
             for (block, x) in x.chunks_exact(BLOCK_COLUMNS).enumerate() {
-                prefetch_part::<{ TILE_OUTPUTS * BLOCK_BYTES }>(ahead, run * BLOCKS + block);
+                prefetch_blocks(ahead, run * BLOCKS + block);
                 let at = (run * BLOCKS + block) * BLOCK_BYTES;
                 let x: [__m256i; 4] = std::array::from_fn(|plane| {
                     i8x32::from_slice(avx2, &x[plane * PLANE_COLUMNS..][..PLANE_COLUMNS]).into()

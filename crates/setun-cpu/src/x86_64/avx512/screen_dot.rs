@@ -5,8 +5,7 @@
 //! and one of a plane.
 
 use std::arch::x86_64::{
-    __m256i, __m512i, _mm512_add_epi32, _mm512_dpbusd_epi32, _mm512_setzero_si512,
-    _mm512_zextsi256_si512,
+    __m256i, __m512i, _mm512_dpbusd_epi32, _mm512_setzero_si512, _mm512_zextsi256_si512,
 };
 
 use fearless_simd::{i8x32, i8x64, prelude::*, u8x32, u8x64, x86::Avx512};
@@ -15,7 +14,7 @@ use setun_ops::screen_dot::SCREEN_COLUMNS;
 use super::ternary_dot::add_lanes;
 use crate::{
     screen_dot::{Dots, MOST_TILE_HIDDEN, ScreenDot, TILE_TOKENS},
-    x86_64::Ahead,
+    x86_64::prefetch_blocks,
 };
 
 /// Columns of a vector.
@@ -24,20 +23,16 @@ const VECTOR: usize = 2 * SCREEN_COLUMNS;
 impl ScreenDot for Avx512 {
     const TILE_HIDDEN: usize = MOST_TILE_HIDDEN;
 
-    fn screen_dots(self, codes: [&[u8]; TILE_TOKENS], planes: [&[i8]; 2]) -> Dots {
-        four_rows(self, codes, planes)
-    }
-
-    fn screen_dots_wide(
+    fn screen_dots(
         self,
         codes: [&[u8]; TILE_TOKENS],
-        ahead: &[u8],
+        ahead: [&[u8]; TILE_TOKENS],
         planes: &[[&[i8]; 2]],
         dots: &mut [Dots],
     ) {
         match *planes {
             [] => {}
-            [a] => dots[0] = four_rows(self, codes, a),
+            [a] => with_one(self, codes, ahead, [a], dots),
             [a, b] => with_two(self, codes, ahead, [a, b], dots),
             [a, b, c, ..] => with_three(self, codes, ahead, [a, b, c], dots),
         }
@@ -52,13 +47,12 @@ macro_rules! with_hidden {
             fn $name(
                 avx512: Avx512,
                 codes: [&[u8]; 4],
-                ahead: &[u8],
+                ahead: [&[u8]; 4],
                 planes: [[&[i8]; 2]; $hidden],
                 dots: &mut [Dots],
             ) {
                 let columns = codes[0].len();
                 let steps = columns / VECTOR;
-                let mut ahead = Ahead::new(ahead, steps);
                 // Not by `map`, whose closure would be called, and the lengths be forgotten.
                 let mut rows: [&[[u8; VECTOR]]; 4] = [&[]; 4];
                 for row in 0..4 {
@@ -72,7 +66,7 @@ macro_rules! with_hidden {
                 }
                 let mut sums = [[[_mm512_setzero_si512(); 4]; 2]; $hidden];
                 for step in 0..steps {
-                    ahead.prefetch();
+                    prefetch_blocks(ahead, 2 * step);
                     let codes = [
                         u8x64::simd_from(avx512, rows[0][step]).into(),
                         u8x64::simd_from(avx512, rows[1][step]).into(),
@@ -109,6 +103,7 @@ macro_rules! with_hidden {
     };
 }
 
+with_hidden!(with_one, 1);
 with_hidden!(with_two, 2);
 with_hidden!(with_three, 3);
 
@@ -123,46 +118,6 @@ fearless_simd::kernel!(
             _mm512_dpbusd_epi32(c, codes[2], x),
             _mm512_dpbusd_epi32(d, codes[3], x),
         ]
-    }
-);
-
-fearless_simd::kernel!(
-    #[inline]
-    fn four_rows(avx512: Avx512, codes: [&[u8]; 4], planes: [&[i8]; 2]) -> [[i32; 4]; 2] {
-        let [a, b, c, d] = codes;
-        let [a_high, a_low] = row(avx512, a, planes);
-        let [b_high, b_low] = row(avx512, b, planes);
-        let [c_high, c_low] = row(avx512, c, planes);
-        let [d_high, d_low] = row(avx512, d, planes);
-        let high = add_lanes(avx512, [a_high, b_high, c_high, d_high]);
-        [high, add_lanes(avx512, [a_low, b_low, c_low, d_low])]
-    }
-);
-
-fearless_simd::kernel!(
-    /// The sums of one row with both planes.
-    #[inline]
-    fn row(avx512: Avx512, codes: &[u8], planes: [&[i8]; 2]) -> [__m512i; 2] {
-        let (pairs, rest) = codes.as_chunks::<{ 2 * VECTOR }>();
-        let [high, low] = planes;
-        // Two sums each, as one would wait for its own last addition.
-        let [mut high_even, mut high_odd, mut low_even, mut low_odd] = [_mm512_setzero_si512(); 4];
-        let (high_pairs, low_pairs) = (high.as_chunks::<{ 2 * VECTOR }>().0, low.as_chunks().0);
-        for ((codes, high), low) in pairs.iter().zip(high_pairs).zip(low_pairs) {
-            let low: &[i8; 2 * VECTOR] = low;
-            let (even, odd) = (codes_at(avx512, codes, 0), codes_at(avx512, codes, VECTOR));
-            high_even = _mm512_dpbusd_epi32(high_even, even, plane_at(avx512, high, 0));
-            low_even = _mm512_dpbusd_epi32(low_even, even, plane_at(avx512, low, 0));
-            high_odd = _mm512_dpbusd_epi32(high_odd, odd, plane_at(avx512, high, VECTOR));
-            low_odd = _mm512_dpbusd_epi32(low_odd, odd, plane_at(avx512, low, VECTOR));
-        }
-        let done = codes.len() - rest.len();
-        for at in (done..codes.len()).step_by(VECTOR) {
-            let codes = codes_at(avx512, codes, at);
-            high_even = _mm512_dpbusd_epi32(high_even, codes, plane_at(avx512, high, at));
-            low_even = _mm512_dpbusd_epi32(low_even, codes, plane_at(avx512, low, at));
-        }
-        [_mm512_add_epi32(high_even, high_odd), _mm512_add_epi32(low_even, low_odd)]
     }
 );
 

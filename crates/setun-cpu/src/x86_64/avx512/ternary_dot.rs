@@ -19,7 +19,7 @@ use setun_ops::ternary::{BLOCK_BYTES, BLOCK_COLUMNS, PLANE_COLUMNS};
 
 use crate::{
     ternary_dot::{TILE_OUTPUTS, TernaryDot},
-    x86_64::prefetch_part,
+    x86_64::prefetch_blocks,
 };
 
 /// Bytes of packed codes in a load.
@@ -40,7 +40,7 @@ impl TernaryDot for Avx512 {
     fn code_dots(
         self,
         weights: [&[u8]; TILE_OUTPUTS],
-        ahead: &[u8],
+        ahead: [&[u8]; TILE_OUTPUTS],
         x: &[i8],
     ) -> [i32; TILE_OUTPUTS] {
         four_rows(self, weights, ahead, x)
@@ -49,14 +49,14 @@ impl TernaryDot for Avx512 {
 
 fearless_simd::kernel!(
     #[inline]
-    fn four_rows(avx512: Avx512, weights: [&[u8]; 4], ahead: &[u8], x: &[i8]) -> [i32; 4] {
+    fn four_rows(avx512: Avx512, weights: [&[u8]; 4], ahead: [&[u8]; 4], x: &[i8]) -> [i32; 4] {
         let (pairs, last) = x.as_chunks::<{ 2 * BLOCK_COLUMNS }>();
         let [row_a, row_b, row_c, row_d] = weights;
         // Each row's sums have variables of their own: as arrays in an array they would lie in
         // memory.
         let [mut a, mut b, mut c, mut d] = [[_mm512_setzero_si512(); 4]; 4];
         for (pair, x) in pairs.iter().enumerate() {
-            prefetch_part::<{ TILE_OUTPUTS * PAIR_BYTES }>(ahead, pair);
+            prefetch_blocks(ahead, 2 * pair);
             let x = planes(avx512, x);
             a = add_planes(avx512, a, codes(avx512, row_a, pair), x);
             b = add_planes(avx512, b, codes(avx512, row_b, pair), x);

@@ -15,13 +15,13 @@ use std::arch::x86_64::{
 };
 
 use fearless_simd::{i8x32, prelude::*, u8x32, x86::Avx2};
-use setun_ops::ternary::{BLOCK_BYTES, BLOCK_COLUMNS, PLANE_COLUMNS};
+use setun_ops::ternary::{BLOCK_COLUMNS, PLANE_COLUMNS};
 
 use super::AvxVnni;
 use crate::ternary_dot::{
     ActivationBlock, CodeBlock, TILE_OUTPUTS, TILE_ROWS, TernaryDot, activation_blocks, code_blocks,
 };
-use crate::x86_64::{avx2::ternary_dot::add_lanes, prefetch_part};
+use crate::x86_64::{avx2::ternary_dot::add_lanes, prefetch_blocks};
 
 impl TernaryDot for AvxVnni {
     type Lanes = Avx2;
@@ -38,7 +38,7 @@ impl TernaryDot for AvxVnni {
     fn code_dots(
         self,
         weights: [&[u8]; TILE_OUTPUTS],
-        ahead: &[u8],
+        ahead: [&[u8]; TILE_OUTPUTS],
         x: &[i8],
     ) -> [i32; TILE_OUTPUTS] {
         // SAFETY: `self` exists only where the feature was detected.
@@ -58,12 +58,12 @@ impl TernaryDot for AvxVnni {
 }
 
 #[target_feature(enable = "avxvnni")]
-fn four_rows(avx2: Avx2, weights: [&[u8]; 4], ahead: &[u8], x: &[i8]) -> [i32; 4] {
+fn four_rows(avx2: Avx2, weights: [&[u8]; 4], ahead: [&[u8]; 4], x: &[i8]) -> [i32; 4] {
     let (x, _) = x.as_chunks();
     let weights = code_blocks(weights, x.len());
     let [mut a, mut b, mut c, mut d] = [[_mm256_setzero_si256(); 2]; 4];
     for (block, x) in x.iter().enumerate() {
-        prefetch_part::<{ TILE_OUTPUTS * BLOCK_BYTES }>(ahead, block);
+        prefetch_blocks(ahead, block);
         let x = std::array::from_fn(|plane| activations(avx2, x, plane));
         a = add_planes(a, codes(avx2, &weights[0][block]), x);
         b = add_planes(b, codes(avx2, &weights[1][block]), x);
