@@ -21,7 +21,7 @@ use crate::{
 
 /// Where more than this part of a run's gates is open, all of `up` is read: memory is faster row
 /// after row than here and there.
-const MOST_OPEN: (usize, usize) = (3, 8);
+const MOST_OPEN: (usize, usize) = (4, 5);
 
 impl<D: TernaryDot> Walk<'_, D> {
     pub(crate) fn gate(
