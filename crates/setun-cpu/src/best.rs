@@ -23,7 +23,7 @@ use setun_ops::{
 use self::rank::{Best, cut, rank_all, start, survivors};
 use crate::{
     head::logits_of,
-    screen::{Hidden, MOST_HIDDEN, Screen},
+    screen::{Hidden, MOST_HIDDEN_ROWS, Screen},
     screen_dot::ScreenDot,
     split::{Grid, Tile},
     step::{Buffers, Floats, Weights, zeroed},
@@ -32,7 +32,7 @@ use crate::{
 
 /// Hidden rows that meet a row of the screen together. Each has memory for the bounds of all
 /// tokens; the screen is read again for each group.
-const GROUP: usize = MOST_HIDDEN;
+const GROUP: usize = MOST_HIDDEN_ROWS;
 
 /// Most survivors: past them the head runs in full.
 const MOST_SURVIVORS: usize = 4096;

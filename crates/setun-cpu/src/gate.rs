@@ -19,8 +19,8 @@ use crate::{
     walk::Walk,
 };
 
-/// Where more than this part of a run's gates is open, all of `up` is read: memory is faster row
-/// after row than here and there.
+/// Where more than this part of a run's gates is open, all of `up` is read: to leave out so few
+/// rows saves no time.
 const MOST_OPEN: (usize, usize) = (4, 5);
 
 impl<D: TernaryDot> Walk<'_, D> {

@@ -48,7 +48,7 @@ const RUN: usize = 64;
 pub(crate) const BLOCK_TOKENS: usize = 8;
 
 /// Most hidden rows that meet a row of codes together.
-pub(crate) const MOST_HIDDEN: usize = 16;
+pub(crate) const MOST_HIDDEN_ROWS: usize = 16;
 
 /// The sums of a block's rows with each plane of a hidden row.
 type BlockDots = [[i32; BLOCK_TOKENS]; 2];
@@ -136,7 +136,7 @@ impl Screen {
     }
 
     /// Bounds of the logits of a run of tokens, which begins with a block, for up to
-    /// [`MOST_HIDDEN`] rows. `store` gets them for each hidden row and block; beyond the run they
+    /// [`MOST_HIDDEN_ROWS`] rows. `store` gets them for each hidden row and block; beyond the run they
     /// are to be ignored.
     ///
     /// Four blocks go together, a quarter of the run apart: a processor reads ahead in each of
@@ -153,7 +153,7 @@ impl Screen {
         let first = tokens.start / BLOCK_TOKENS;
         let count = tokens.len().div_ceil(BLOCK_TOKENS);
         let steps = count.div_ceil(TILE_TOKENS);
-        let mut dots = [BlocksDots::default(); MOST_HIDDEN];
+        let mut dots = [BlocksDots::default(); MOST_HIDDEN_ROWS];
         for step in 0..steps {
             // Beyond the last block it is repeated.
             let blocks: [usize; TILE_TOKENS] =
@@ -176,7 +176,7 @@ impl Screen {
         isa: D,
         blocks: [usize; TILE_TOKENS],
         planes: &[[&[i8]; 2]],
-        blocks_dots: &mut [BlocksDots; MOST_HIDDEN],
+        blocks_dots: &mut [BlocksDots; MOST_HIDDEN_ROWS],
     ) {
         let parts = planes.len().div_ceil(D::TILE_HIDDEN);
         for index in 0..BLOCK_TOKENS {

@@ -19,8 +19,9 @@ pub(crate) trait ScreenDot: TernaryDot {
     const TILE_HIDDEN: usize = 1;
 
     /// `Σ code × plane` of four rows of codes with the two planes of some hidden rows, which
-    /// share the loads of codes, as rows of codes share those of planes. Asks memory for the rows
-    /// `ahead`, which come next.
+    /// share the loads of codes where registers allow, as rows of codes share those of planes.
+    /// Asks memory for the rows `ahead`, where the instruction set can; rows that are here already
+    /// do no harm.
     ///
     /// Shapes: `codes`, 0..=127, and `ahead` four times `[columns]`; the planes of each hidden row
     /// twice `[columns]`; `columns` a multiple of

@@ -6,6 +6,7 @@
 //! there are more, codes are unpacked once for all: see `panels`.
 
 mod columns;
+mod grouped;
 mod panels;
 
 pub(crate) use columns::MemberSums;
@@ -13,11 +14,10 @@ pub(crate) use panels::MOST_ROWS;
 
 use std::ops::Range;
 
-use fearless_simd::prelude::*;
 use setun_ops::{
     TernaryMatrix,
     op::{BufferId, Linear},
-    ternary::{BLOCK_BYTES, BLOCK_COLUMNS, PLANE_COLUMNS, Scales, row_bytes},
+    ternary::{Scales, row_bytes},
 };
 
 use crate::{
@@ -177,8 +177,8 @@ impl LinearView<'_> {
         self.picked(isa, outputs.start, &all[..outputs.len()], rows)
     }
 
-    /// Those of [`run`](Self::run) at some places, ascending, the first of which is output
-    /// `first`; zero elsewhere.
+    /// Those of [`run`](Self::run) at some places, which count from output `first`; zero
+    /// elsewhere. Places ascend, for memory's sake alone.
     ///
     /// The four outputs of a tile are a quarter of the places apart: a processor reads ahead in
     /// each of four pages, and so four times as far as in one.
@@ -207,8 +207,8 @@ impl LinearView<'_> {
         y
     }
 
-    /// Any four outputs of up to four rows, as `[row][output]`. Memory is asked for the `next`
-    /// ones.
+    /// Any four outputs of up to four rows, as `[row][output]`. For one row or two memory is asked
+    /// for the `next` ones; to ask again for what is here already does no harm.
     fn tile<D: TernaryDot>(
         &self,
         isa: D,
@@ -243,24 +243,6 @@ impl LinearView<'_> {
         }
         y
     }
-
-    /// One output of a matrix with a scale for each group of columns.
-    fn grouped<D: TernaryDot>(&self, isa: D, group: usize, output: usize, row: usize) -> f32 {
-        let (codes, x) = (self.matrix.row(output), self.scaling.x.row(row));
-        let columns = self.matrix.columns();
-        let mut acc = 0.0;
-        for start in (0..columns).step_by(group) {
-            // Padding beyond the last column has activations 0.
-            let planes = start / PLANE_COLUMNS..columns.min(start + group).div_ceil(PLANE_COLUMNS);
-            let dot: i32 = planes.map(|plane| plane_dot(isa.lanes(), codes, x, plane)).sum();
-            acc += to_f32(dot) * self.matrix.scale(output, start);
-        }
-        let y = acc * self.scaling.x.scales[row];
-        match self.scaling.bias {
-            Some((bias, _)) => y + bias[output],
-            None => y,
-        }
-    }
 }
 
 impl Scaling<'_> {
@@ -280,21 +262,6 @@ impl Scaling<'_> {
             None => dot * (t * weight_scale),
         }
     }
-}
-
-/// `Σ weight × activation` over one plane of 32 columns.
-fn plane_dot<S: Simd>(simd: S, codes: &[u8], x: &[i8], plane: usize) -> i32 {
-    simd.vectorize(
-        #[inline(always)]
-        || {
-            let block = plane * PLANE_COLUMNS / BLOCK_COLUMNS;
-            let shift = 2 * (plane % (BLOCK_COLUMNS / PLANE_COLUMNS));
-            let codes = &codes[block * BLOCK_BYTES..][..BLOCK_BYTES];
-            let x = &x[plane * PLANE_COLUMNS..][..PLANE_COLUMNS];
-            let weight = |code: u8| i32::from(code >> shift & 0b11) - 1;
-            codes.iter().zip(x).map(|(&code, &x)| weight(code) * i32::from(x)).sum()
-        },
-    )
 }
 
 #[expect(clippy::cast_precision_loss, reason = "|dot| < 2^24 within MAX_COLUMNS")]

@@ -157,11 +157,11 @@ fn check_screen_dot<D: ScreenDot>(isa: D, random: &mut Random) -> Result<(), Str
     let (codes, hidden) = (codes.each_ref().map(Vec::as_slice), hidden.each_ref());
     let planes = hidden.map(|planes| planes.each_ref().map(Vec::as_slice));
     for rows in 1..=D::TILE_HIDDEN {
-        let mut wide = [Dots::default(); MOST_TILE_HIDDEN];
-        isa.screen_dots(codes, codes, &planes[..rows], &mut wide);
-        if wide[..rows] != expected[..rows] {
+        let mut found = [Dots::default(); MOST_TILE_HIDDEN];
+        isa.screen_dots(codes, codes, &planes[..rows], &mut found);
+        if found[..rows] != expected[..rows] {
             return Err(format!(
-                "{rows} rows of {columns} columns: expected {expected:?}, found {wide:?}"
+                "{rows} rows of {columns} columns: expected {expected:?}, found {found:?}"
             ));
         }
     }

@@ -9,10 +9,12 @@ pub(crate) mod f16;
 
 use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 
-use setun_ops::ternary::BLOCK_BYTES;
+use setun_ops::{screen_dot::SCREEN_COLUMNS, ternary::BLOCK_BYTES};
 
 /// Bytes of a cache line.
 const LINE: usize = 64;
+
+const _: () = assert!(SCREEN_COLUMNS == BLOCK_BYTES, "both walk their rows in steps of a block");
 
 /// Asks for all lines of `bytes`.
 #[inline(always)]
@@ -24,8 +26,8 @@ pub(crate) fn prefetch(bytes: &[u8]) {
     }
 }
 
-/// Asks for the line of each row in which a block begins, once for the blocks of a line. Places
-/// beyond the rows do no harm.
+/// Asks for the line of each row in which a block of packed codes, or of a screen's, begins, once
+/// for the blocks of a line. Places beyond the rows do no harm.
 #[inline(always)]
 pub(crate) fn prefetch_blocks<const ROWS: usize>(rows: [&[u8]; ROWS], block: usize) {
     if (block * BLOCK_BYTES).is_multiple_of(LINE) {

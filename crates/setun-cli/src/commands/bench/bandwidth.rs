@@ -3,15 +3,16 @@
 use std::{hint::black_box, thread, time::Instant};
 
 use fearless_simd::{Level, dispatch, prelude::*, u32x16};
+use setun::ops::aligned::Aligned;
 
 /// Words of the buffer: far more than any cache, and at least 10⁹ bytes.
-const WORDS: u32 = 1 << 28;
+const WORDS: usize = 1 << 28;
 
 /// Words that threads take in turn where they share the buffer: 2 MiB.
 const SHARED_RUN: usize = 1 << 19;
 
-/// Words of a vector: 64 bytes, the cache line of most processors. Where vectors are that long, a
-/// line takes one load; with four of them a processor waits longer for each line.
+/// Words of a vector: 64 bytes, the cache line of most processors. Where vectors are that long a
+/// line takes one load; with shorter ones a core reads less.
 const LANES: usize = 16;
 
 /// Vectors that are added side by side, so that memory and not the adding is the limit; the
@@ -35,10 +36,8 @@ enum Pattern {
 /// Reads over 10⁹ bytes by several threads in three patterns; the best speed, in 10⁹ bytes a
 /// second. None where the memory for it cannot be had.
 pub(super) fn measure(threads: usize) -> Option<f64> {
-    let mut buffer: Vec<u32> = vec![];
-    buffer.try_reserve_exact(usize::try_from(WORDS).ok()?).ok()?;
-    buffer.extend(0..WORDS); // touches every page
-    let bytes = size_of_val(buffer.as_slice());
+    let buffer = Aligned::filled(1_u32, WORDS).ok()?; // touches every page
+    let bytes = size_of_val(&*buffer);
     let mut best = f64::INFINITY;
     for pattern in [Pattern::Parts, Pattern::Runs, Pattern::Streams] {
         for _ in 0..PASSES {
@@ -53,7 +52,7 @@ pub(super) fn measure(threads: usize) -> Option<f64> {
 
 /// The sum of all words.
 fn read(buffer: &[u32], threads: usize, pattern: Pattern) -> u32 {
-    let part = buffer.len().div_ceil(threads).max(1);
+    let part = buffer.len().div_ceil(threads).next_multiple_of(LANES).max(LANES);
     let level = Level::new();
     thread::scope(|scope| {
         let work = |thread: usize| match pattern {
@@ -104,19 +103,13 @@ fn sum_lines<'a, S: Simd>(
     simd: S,
     steps: impl Iterator<Item = [&'a [u32; LANES]; STREAMS]>,
 ) -> u32 {
-    simd.vectorize(
-        #[inline(always)]
-        || {
-            let mut sums = [u32x16::splat(simd, 0); STREAMS];
-            for lines in steps {
-                for (sum, line) in sums.iter_mut().zip(lines) {
-                    *sum += u32x16::simd_from(simd, *line);
-                }
-            }
-            let lanes = sums.map(<[u32; LANES]>::from);
-            sum_few(lanes.as_flattened())
-        },
-    )
+    let mut sums = [u32x16::splat(simd, 0); STREAMS];
+    for lines in steps {
+        for (sum, line) in sums.iter_mut().zip(lines) {
+            *sum += u32x16::simd_from(simd, *line);
+        }
+    }
+    sum_few(sums.map(<[u32; LANES]>::from).as_flattened())
 }
 
 fn sum_few(words: &[u32]) -> u32 {

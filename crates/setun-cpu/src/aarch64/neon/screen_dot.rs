@@ -26,6 +26,7 @@ impl ScreenDot for Neon {
         planes: &[[&[i8]; 2]],
         dots: &mut [Dots],
     ) {
+        // One after the other: the rows of codes stay in the first-level cache.
         for (&planes, dots) in planes.iter().zip(dots) {
             *dots = four_rows(self, codes, planes);
         }

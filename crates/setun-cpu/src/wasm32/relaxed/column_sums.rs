@@ -2,8 +2,9 @@
 //!
 //! Half a block of each column is loaded at a time: 16 bytes hold 64 codes, 16 of each plane. The
 //! bytes of four columns are interleaved while they are packed; a relaxed dot product then adds
-//! four columns for four outputs. As in `ternary_dot`, codes masked in place stay below 64, so
-//! that nothing saturates; sums of the second and third plane are 4 and 16 times too large.
+//! four columns for four outputs. Codes masked in place are at most 2, 8 and 32, so a pair is at
+//! most `2 × 32 × 128 = 8192` and nothing saturates; sums of the second and third plane are 4 and
+//! 16 times too large.
 
 use std::arch::wasm32::{
     i8x16_shuffle, i32x4_relaxed_dot_i8x16_i7x16_add, i32x4_splat, u8x16_splat, u16x8_shr, v128,

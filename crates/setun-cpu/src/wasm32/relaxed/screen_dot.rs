@@ -25,7 +25,7 @@ impl ScreenDot for Relaxed {
         dots: &mut [Dots],
     ) {
         for (&planes, dots) in planes.iter().zip(dots) {
-            // Each way is a loop of its own.
+            // One after the other, as in `simd128`; each way is a loop of its own.
             *dots = match self.products {
                 Products::Fours => tile(self.simd, codes, planes, |plane| plane, add::<true>),
                 Products::Pairs => tile(self.simd, codes, planes, |plane| plane, add::<false>),

@@ -4,10 +4,10 @@
 //! engines may saturate the 16-bit sums of pairs. Masked in place, codes are at most 2 and 8, so a
 //! pair is at most `2 × 8 × 128 = 2048`: never saturated, and the same on every engine. One shift
 //! brings the upper two planes to where the lower two lie, of which the second is 4 times too
-//! large, and its sum divided exactly at the end.
+//! large, and its sum is divided exactly at the end.
 //!
-//! Where a product of fours is one instruction, sums stay in 32 bits up to
-//! `2^31 / (16 × 8 × 128)` blocks, 16 million columns. Elsewhere pairs are added in 16 bits and
+//! Where a product of fours is one instruction, a lane stays in 32 bits up to
+//! `2^31 / (16 × 8 × 128)` blocks, 16 million columns, far beyond those of a matrix. Elsewhere pairs are added in 16 bits and
 //! widened every [`BLOCKS`] blocks.
 
 use std::arch::wasm32::{

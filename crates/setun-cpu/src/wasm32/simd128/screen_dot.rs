@@ -1,6 +1,6 @@
 //! WebAssembly SIMD twin of [`setun_ops::screen_dot`].
 //!
-//! Codes are widened once for both planes, as engines make long work of products that widen. A
+//! Codes are widened once for both planes, planes once for four rows, as engines make long work of products that widen. A
 //! product is at most `127 × 128 = 16,256` in a lane of 16 bits, which takes the one of the lower
 //! half and the one of the upper half, 32,512, before it is widened.
 
@@ -28,6 +28,7 @@ impl ScreenDot for Simd128 {
         dots: &mut [Dots],
     ) {
         let widen = |plane| [i16x8_extend_low_i8x16(plane), i16x8_extend_high_i8x16(plane)];
+        // One after the other: the rows of codes stay in the first-level cache.
         for (&planes, dots) in planes.iter().zip(dots) {
             *dots = tile(self.0, codes, planes, widen, |[high, low], codes, sums| {
                 let codes = [u16x8_extend_low_u8x16(codes), u16x8_extend_high_u8x16(codes)];

@@ -3,7 +3,7 @@
 //! `vpmaddubsw` multiplies 32 codes with a plane and adds pairs in 16 bits, where it saturates: a
 //! pair is at most `2 × 127 × 128 = 32,512`, so it never does, and is widened at once. Two rows
 //! of codes meet two hidden rows: eight sums stay in registers, beside two vectors of codes, one
-//! of a plane, and what is not added yet.
+//! of a plane, and what is not added yet. One hidden row meets four rows of codes.
 
 use std::arch::x86_64::{
     __m256i, _mm256_add_epi32, _mm256_madd_epi16, _mm256_maddubs_epi16, _mm256_set1_epi16,
@@ -109,6 +109,7 @@ fearless_simd::kernel!(
         planes: [&[i8]; 2],
     ) -> [[i32; 4]; 2] {
         let steps = codes[0].len() / SCREEN_COLUMNS;
+        // Not by `map`, as above.
         let mut rows: [&[[u8; SCREEN_COLUMNS]]; 4] = [&[]; 4];
         for row in 0..4 {
             rows[row] = &codes[row].as_chunks().0[..steps];

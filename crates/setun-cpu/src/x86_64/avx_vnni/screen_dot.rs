@@ -1,8 +1,8 @@
 //! AVX-VNNI twin of [`setun_ops::screen_dot`].
 //!
 //! `vpdpbusd` multiplies 32 codes with a plane and adds four neighbours to 32 bits. Two rows of
-//! codes meet up to three hidden rows: twelve sums stay in registers, beside two vectors of codes
-//! and one of a plane.
+//! codes meet two or three hidden rows: twelve sums stay in registers, beside two vectors of codes
+//! and one of a plane. One hidden row meets four rows of codes.
 
 #![expect(unsafe_code, reason = "functions for a feature that no token of a dependency proves")]
 
@@ -99,6 +99,7 @@ fn four_rows(
     planes: [&[i8]; 2],
 ) -> [[i32; 4]; 2] {
     let steps = codes[0].len() / SCREEN_COLUMNS;
+    // Not by `map`, as above.
     let mut rows: [&[[u8; SCREEN_COLUMNS]]; 4] = [&[]; 4];
     for row in 0..4 {
         rows[row] = &codes[row].as_chunks().0[..steps];
