@@ -8,6 +8,7 @@
 mod columns;
 mod grouped;
 mod panels;
+mod scaling;
 
 pub(crate) use columns::MemberSums;
 pub(crate) use panels::MOST_ROWS;
@@ -20,9 +21,10 @@ use setun_ops::{
     ternary::{Scales, row_bytes},
 };
 
+use self::scaling::Scaling;
 use crate::{
     split::Grid,
-    step::{Buffers, Floats, Quantized},
+    step::{Buffers, Floats},
     ternary_dot::{TILE_OUTPUTS, TILE_ROWS, TernaryDot},
     walk::Walk,
 };
@@ -40,13 +42,6 @@ pub(crate) type Run = [[f32; RUN]; TILE_ROWS];
 pub(crate) struct LinearView<'a> {
     pub(crate) matrix: &'a TernaryMatrix,
     scaling: Scaling<'a>,
-}
-
-/// What turns the integer sums of a layer into its outputs.
-struct Scaling<'a> {
-    x: &'a Quantized,
-    scales: &'a Scales,
-    bias: Option<(&'a [f32], bool)>, // values, before the scale
 }
 
 /// What is added to the products of a layer.
@@ -177,11 +172,8 @@ impl LinearView<'_> {
         self.picked(isa, outputs.start, &all[..outputs.len()], rows)
     }
 
-    /// Those of [`run`](Self::run) at some places, which count from output `first`; zero
-    /// elsewhere. Places ascend, for memory's sake alone.
-    ///
-    /// The four outputs of a tile are a quarter of the places apart: a processor reads ahead in
-    /// each of four pages, and so four times as far as in one.
+    /// Those of [`run`](Self::run) at some places, which count from output `first`; anything
+    /// elsewhere. Places ascend.
     pub(crate) fn picked<D: TernaryDot>(
         &self,
         isa: D,
@@ -190,81 +182,68 @@ impl LinearView<'_> {
         rows: Range<usize>,
     ) -> Run {
         let mut y = [[0.0; RUN]; TILE_ROWS];
-        let steps = places.len().div_ceil(TILE_OUTPUTS);
-        // Beyond the last place it is repeated.
-        let tile = |step: usize| -> [usize; TILE_OUTPUTS] {
-            std::array::from_fn(|part| places[(part * steps + step).min(places.len() - 1)])
-        };
-        for step in 0..steps {
-            let (places, next) = (tile(step), tile((step + 1).min(steps - 1)));
-            let outputs = places.map(|place| first + place);
-            let next = next.map(|place| first + place);
-            let products = self.tile(isa, outputs, next, rows.clone());
-            for (y, products) in y.iter_mut().zip(products).take(rows.len()) {
-                places.into_iter().zip(products).for_each(|(place, product)| y[place] = product);
-            }
-        }
-        y
-    }
-
-    /// Any four outputs of up to four rows, as `[row][output]`. For one row or two memory is asked
-    /// for the `next` ones; to ask again for what is here already does no harm.
-    fn tile<D: TernaryDot>(
-        &self,
-        isa: D,
-        outputs: [usize; TILE_OUTPUTS],
-        next: [usize; TILE_OUTPUTS],
-        rows: Range<usize>,
-    ) -> [[f32; TILE_OUTPUTS]; TILE_ROWS] {
-        let mut y = [[0.0; TILE_OUTPUTS]; TILE_ROWS];
+        let Some(last) = places.last() else { return y };
         if let Scales::ColumnGroups { columns, .. } = self.matrix.scales() {
             for (row, y) in rows.zip(&mut y) {
-                *y = outputs.map(|output| self.grouped(isa, *columns, output, row));
+                for &place in places {
+                    y[place] = self.grouped(isa, *columns, first + place, row);
+                }
             }
             return y;
         }
-        let [weights, ahead] = [outputs, next].map(|tile| tile.map(|it| self.matrix.row(it)));
-        let scale = |dots: [i32; TILE_OUTPUTS], row| {
-            std::array::from_fn(|index| self.scaling.output(dots[index], outputs[index], row))
-        };
-        // Three rows cost as much alone as four together.
-        if rows.len() > 2 {
-            // Beyond the last row it is repeated.
-            let row = |index: usize| (rows.start + index).min(rows.end - 1);
-            let x = std::array::from_fn(|index| self.scaling.x.row(row(index)));
-            let dots = isa.code_dots_wide(weights, x);
-            for (index, (y, dots)) in y.iter_mut().zip(dots).enumerate() {
-                *y = scale(dots, row(index));
-            }
-        } else {
-            for (row, y) in rows.zip(&mut y) {
-                *y = scale(isa.code_dots(weights, ahead, self.scaling.x.row(row)), row);
-            }
+        let dots = self.dots(isa, first, places, rows.clone());
+        for (row, (dots, y)) in rows.zip(dots.iter().zip(&mut y)) {
+            self.scaling.run(isa.lanes(), dots, first..first + last + 1, row, y);
         }
         y
     }
-}
 
-impl Scaling<'_> {
-    /// From a sum over codes to an output.
-    #[inline]
-    fn output(&self, code_dot: i32, output: usize, row: usize) -> f32 {
-        let dot = to_f32(code_dot - self.x.sums[row]);
-        let t = self.x.scales[row];
-        let weight_scale = match self.scales {
-            Scales::Tensor(scale) => *scale,
-            Scales::Rows(scales) => scales[output],
-            Scales::ColumnGroups { .. } => unreachable!("grouped scales have their own way"),
-        };
-        match self.bias {
-            Some((bias, true)) => (dot * t + bias[output]) * weight_scale,
-            Some((bias, false)) => dot * (t * weight_scale) + bias[output],
-            None => dot * (t * weight_scale),
+    /// The sums over codes of some places; zero elsewhere.
+    ///
+    /// The four outputs of a tile are a quarter of the places apart: a processor reads ahead in
+    /// each of four pages, and so four times as far as in one.
+    fn dots<D: TernaryDot>(
+        &self,
+        isa: D,
+        first: usize,
+        places: &[usize],
+        rows: Range<usize>,
+    ) -> [[i32; RUN]; TILE_ROWS] {
+        let mut dots = [[0; RUN]; TILE_ROWS];
+        let (steps, end) = (places.len().div_ceil(TILE_OUTPUTS), places.len() - 1);
+        for step in 0..steps {
+            let mut at = [0; TILE_OUTPUTS];
+            let [mut weights, mut ahead]: [[&[u8]; TILE_OUTPUTS]; 2] = [[&[]; TILE_OUTPUTS]; 2];
+            // Not by `map`, whose closures would be called.
+            for part in 0..TILE_OUTPUTS {
+                // Beyond the last place it is repeated.
+                let index = part * steps + step;
+                at[part] = places[index.min(end)];
+                weights[part] = self.matrix.row(first + at[part]);
+                ahead[part] = self.matrix.row(first + places[(index + 1).min(end)]);
+            }
+            // Three rows cost as much alone as four together.
+            if rows.len() > 2 {
+                // Beyond the last row it is repeated.
+                let row = |index: usize| (rows.start + index).min(rows.end - 1);
+                let x = std::array::from_fn(|index| self.scaling.x.row(row(index)));
+                for (dots, tile) in dots.iter_mut().zip(isa.code_dots_wide(weights, x)) {
+                    set(dots, at, tile);
+                }
+            } else {
+                // The second row asks again for what is here already, which does no harm.
+                for (row, dots) in rows.clone().zip(&mut dots) {
+                    set(dots, at, isa.code_dots(weights, ahead, self.scaling.x.row(row)));
+                }
+            }
         }
+        dots
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "|dot| < 2^24 within MAX_COLUMNS")]
-fn to_f32(dot: i32) -> f32 {
-    dot as f32
+/// Puts the sums of a tile in their places.
+fn set(dots: &mut [i32; RUN], at: [usize; TILE_OUTPUTS], tile: [i32; TILE_OUTPUTS]) {
+    for part in 0..TILE_OUTPUTS {
+        dots[at[part]] = tile[part];
+    }
 }

@@ -3,7 +3,7 @@
 use fearless_simd::prelude::*;
 use setun_ops::ternary::{BLOCK_BYTES, BLOCK_COLUMNS, PLANE_COLUMNS};
 
-use super::{LinearView, to_f32};
+use super::{LinearView, scaling::to_f32};
 use crate::ternary_dot::TernaryDot;
 
 impl LinearView<'_> {

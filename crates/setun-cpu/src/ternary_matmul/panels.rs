@@ -3,13 +3,13 @@
 
 use std::ops::Range;
 
-use fearless_simd::{f32x16, i32x16, prelude::*};
+use fearless_simd::{f32x16, prelude::*};
 use setun_ops::{
     op::{BufferId, Linear},
     ternary::{BLOCK_BYTES, BLOCK_COLUMNS, Scales, row_bytes},
 };
 
-use super::{LinearView, Residual, Scaling};
+use super::{LinearView, Residual};
 use crate::{
     column_sums::ColumnSums,
     lanes::{LANES, padded},
@@ -191,31 +191,4 @@ impl LinearView<'_> {
 /// The activations of a row, padding included.
 fn fours(x: &Quantized, row: usize) -> &[Four] {
     x.row(row).as_chunks().0
-}
-
-impl Scaling<'_> {
-    /// [`output`](Self::output) of up to sixteen neighbouring outputs. Beyond the last is anything.
-    #[inline(always)]
-    fn outputs<S: Simd>(
-        &self,
-        simd: S,
-        sums: &[i32; LANES],
-        outputs: Range<usize>,
-        row: usize,
-    ) -> f32x16<S> {
-        let of_outputs =
-            |values: &[f32]| f32x16::from_slice(simd, &padded(&values[outputs.clone()]));
-        let dots = f32x16::float_from(i32x16::from_slice(simd, sums) - self.x.sums[row]);
-        let t = f32x16::splat(simd, self.x.scales[row]);
-        let weight_scales = match self.scales {
-            Scales::Tensor(scale) => f32x16::splat(simd, *scale),
-            Scales::Rows(scales) => of_outputs(scales),
-            Scales::ColumnGroups { .. } => unreachable!("grouped scales have their own way"),
-        };
-        match self.bias {
-            Some((bias, true)) => (dots * t + of_outputs(bias)) * weight_scales,
-            Some((bias, false)) => dots * (t * weight_scales) + of_outputs(bias),
-            None => dots * (t * weight_scales),
-        }
-    }
 }

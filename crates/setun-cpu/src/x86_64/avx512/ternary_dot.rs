@@ -55,13 +55,17 @@ fearless_simd::kernel!(
         // Each row's sums have variables of their own: as arrays in an array they would lie in
         // memory.
         let [mut a, mut b, mut c, mut d] = [[_mm512_setzero_si512(); 4]; 4];
+        let mut rows: [&[[u8; PAIR_BYTES]]; 4] = [&[]; 4];
+        for row in 0..4 {
+            rows[row] = &weights[row].as_chunks().0[..pairs.len()];
+        }
         for (pair, x) in pairs.iter().enumerate() {
             prefetch_blocks(ahead, 2 * pair);
             let x = planes(avx512, x);
-            a = add_planes(avx512, a, codes(avx512, row_a, pair), x);
-            b = add_planes(avx512, b, codes(avx512, row_b, pair), x);
-            c = add_planes(avx512, c, codes(avx512, row_c, pair), x);
-            d = add_planes(avx512, d, codes(avx512, row_d, pair), x);
+            a = add_planes(avx512, a, u8x64::simd_from(avx512, rows[0][pair]).into(), x);
+            b = add_planes(avx512, b, u8x64::simd_from(avx512, rows[1][pair]).into(), x);
+            c = add_planes(avx512, c, u8x64::simd_from(avx512, rows[2][pair]).into(), x);
+            d = add_planes(avx512, d, u8x64::simd_from(avx512, rows[3][pair]).into(), x);
         }
         if !last.is_empty() {
             let x = planes(avx512, last);
