@@ -7,6 +7,8 @@
 
 #[cfg(any(not(target_arch = "wasm32"), target_feature = "atomics"))]
 mod rendezvous;
+#[cfg(any(not(target_arch = "wasm32"), target_feature = "atomics"))]
+mod spin;
 
 #[cfg(not(target_arch = "wasm32"))]
 #[path = "own_threads.rs"]
@@ -89,7 +91,7 @@ impl Crew<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
     use super::*;
 
@@ -135,6 +137,33 @@ mod tests {
                 });
             });
         }
+    }
+
+    /// The member leaves about when the leader gives up spinning and goes to sleep.
+    #[test]
+    fn the_leader_wakes_when_the_last_member_leaves() {
+        use std::time::{Duration, Instant};
+        const JOBS: u64 = if cfg!(miri) { 10 } else { 10_000 };
+        let mut team = Team::new(2).unwrap();
+        team.step(|crew| {
+            for job in 0..JOBS {
+                let stay = Duration::from_nanos(15_000 + job % 200 * 100);
+                let has_come = AtomicBool::new(false);
+                crew.run(&|member| {
+                    if member == 0 {
+                        while !has_come.load(Ordering::Acquire) {
+                            std::thread::yield_now();
+                        }
+                        return;
+                    }
+                    has_come.store(true, Ordering::Release);
+                    let since = Instant::now();
+                    while since.elapsed() < stay {
+                        std::hint::spin_loop();
+                    }
+                });
+            }
+        });
     }
 
     #[test]

@@ -1,25 +1,22 @@
 //! Where the leader of a team offers a job and the members find it.
 //!
-//! One word says it all: whether a job is open, how many members are inside, and the job's
-//! number. The leader opens a job, works on it itself, closes it and waits until nobody is
+//! One word says it all: whether a job is open, how many members are inside, the job's number,
+//! and whether the leader sleeps. The leader opens a job, works on it itself, closes it and waits until nobody is
 //! inside. A member enters an open job that it has not seen, works and leaves. Nobody waits for
 //! a member that has not entered: as jobs hand out their parts by claims, the others do its
 //! share, so a member that the system has put to sleep costs nothing.
 //!
-//! Whoever has nothing to do spins for [`SPIN`] and then sleeps. No more members are kept awake
+//! Whoever has nothing to do spins for a moment and then sleeps. No more members are kept awake
 //! than there are cores for: more would take the cores from those that are inside.
 
 #![expect(unsafe_code, reason = "a job borrows from the leader's stack")]
 
-use std::{
-    hint::spin_loop,
-    sync::{
-        Condvar, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering},
-    },
+use std::sync::{
+    Condvar, Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering},
 };
 
-use super::Job;
+use super::{Job, spin::Spin};
 
 /// Most threads that are used unless asked for: beyond it memory is the limit.
 pub(super) const MOST_BY_DEFAULT: usize = 16;
@@ -30,8 +27,10 @@ const OPEN: u32 = 1;
 const RESTING: u32 = 1 << 1;
 /// Members leave for good.
 const OVER: u32 = 1 << 2;
+/// The leader sleeps until nobody is inside.
+const LEADER_ASLEEP: u32 = 1 << 3;
 /// One member inside; ten bits.
-const ONE_INSIDE: u32 = 1 << 3;
+const ONE_INSIDE: u32 = 1 << 4;
 const INSIDE: u32 = (ONE_INSIDE << 10) - ONE_INSIDE;
 /// The job's number; the remaining bits, wrapping.
 const ONE_JOB: u32 = ONE_INSIDE << 10;
@@ -49,10 +48,10 @@ pub(crate) struct Rendezvous {
     members: u32,
     /// Members that have a core each beside the leader's; at least one.
     useful: u32,
+    /// Changes under the lock, as does the next.
     asleep: AtomicU32,
-    /// Those asleep that have been called.
+    /// Those asleep that have been called and have not answered.
     waking: AtomicU32,
-    leader_asleep: AtomicBool,
     panicked: AtomicBool,
     lock: Mutex<()>,
     work: Condvar,
@@ -70,7 +69,6 @@ impl Rendezvous {
             useful: count(members.min(cores.saturating_sub(1).max(1))),
             asleep: AtomicU32::new(0),
             waking: AtomicU32::new(0),
-            leader_asleep: AtomicBool::new(false),
             panicked: AtomicBool::new(false),
             lock: Mutex::new(()),
             work: Condvar::new(),
@@ -109,7 +107,9 @@ impl Rendezvous {
         // On every way out of this function, unwinding included, the job is closed and empty
         // before `job` goes away.
         let closing = Closing(self);
-        self.state.store((state & !JOB) | number | OPEN, Ordering::SeqCst);
+        // A swap where a store would do: emulators of ARM let the loads that follow overtake a
+        // store, and a member that has just gone to sleep would not be seen.
+        self.state.swap((state & !JOB) | number | OPEN, Ordering::SeqCst);
         self.wake_useful();
         job(0);
         drop(closing);
@@ -137,12 +137,20 @@ impl Rendezvous {
 
     /// Leader: wakes as many members as are missing from those that have a core.
     fn wake_useful(&self) {
-        let awake = self.awake() + self.waking.load(Ordering::SeqCst);
-        if awake < self.useful {
-            self.waking.fetch_add(self.useful - awake, Ordering::SeqCst);
-            drop(self.lock());
-            (awake..self.useful).for_each(|_| self.work.notify_one());
+        if self.missing() == 0 {
+            return;
         }
+        let guard = self.lock();
+        let missing = self.missing();
+        self.waking.fetch_add(missing, Ordering::SeqCst);
+        drop(guard);
+        (0..missing).for_each(|_| self.work.notify_one());
+    }
+
+    /// Members to wake; exact under the lock, and without it at most too many.
+    fn missing(&self) -> u32 {
+        let awake = self.awake();
+        self.useful.saturating_sub(awake + self.waking.load(Ordering::SeqCst))
     }
 
     fn awake(&self) -> u32 {
@@ -170,8 +178,8 @@ impl Rendezvous {
 
     /// Sleeps until there is a job other than `number`.
     fn sleep(&self, number: u32, leave_at_rest: bool) {
-        self.asleep.fetch_add(1, Ordering::SeqCst);
         let mut guard = self.lock();
+        self.asleep.fetch_add(1, Ordering::SeqCst);
         loop {
             let state = self.state.load(Ordering::SeqCst);
             let leaves = state & OVER != 0 || (leave_at_rest && state & RESTING != 0);
@@ -181,9 +189,6 @@ impl Rendezvous {
             guard = self.work.wait(guard).unwrap_or_else(PoisonError::into_inner);
             self.answer();
         }
-        drop(guard);
-        // Whoever saw a job without waiting may have been called as well.
-        self.answer();
         self.asleep.fetch_sub(1, Ordering::SeqCst);
     }
 
@@ -208,11 +213,12 @@ impl Rendezvous {
                 continue;
             }
             let mut guard = self.lock();
-            self.leader_asleep.store(true, Ordering::SeqCst);
-            while self.state.load(Ordering::SeqCst) & INSIDE != 0 {
+            let mut state = self.state.fetch_or(LEADER_ASLEEP, Ordering::AcqRel);
+            while state & INSIDE != 0 {
                 guard = self.done.wait(guard).unwrap_or_else(PoisonError::into_inner);
+                state = self.state.load(Ordering::Acquire);
             }
-            self.leader_asleep.store(false, Ordering::SeqCst);
+            self.state.fetch_and(!LEADER_ASLEEP, Ordering::AcqRel);
         }
     }
 
@@ -240,56 +246,12 @@ impl Drop for Leaving<'_> {
         if std::thread::panicking() {
             team.panicked.store(true, Ordering::Relaxed);
         }
-        let before = team.state.fetch_sub(ONE_INSIDE, Ordering::SeqCst);
-        let last = before & INSIDE == ONE_INSIDE;
-        if last && before & OPEN == 0 && team.leader_asleep.load(Ordering::SeqCst) {
+        let before = team.state.fetch_sub(ONE_INSIDE, Ordering::AcqRel);
+        let is_last = before & INSIDE == ONE_INSIDE;
+        if is_last && before & LEADER_ASLEEP != 0 {
             drop(team.lock());
             team.done.notify_one();
         }
-    }
-}
-
-/// How long to spin before sleeping: waking up costs about as much.
-#[cfg(not(target_arch = "wasm32"))]
-const SPIN: std::time::Duration = std::time::Duration::from_micros(20);
-
-/// Counts the turns of a spinning wait.
-struct Spin {
-    turns: u32,
-    #[cfg(not(target_arch = "wasm32"))]
-    since: Option<std::time::Instant>,
-}
-
-#[cfg(not(target_arch = "wasm32"))]
-impl Spin {
-    fn new() -> Self {
-        Self { turns: 0, since: None }
-    }
-
-    /// Waits a moment; false if the time to spin is over.
-    fn turn(&mut self) -> bool {
-        spin_loop();
-        self.turns += 1;
-        // The clock costs more than a turn.
-        if !self.turns.is_multiple_of(32) {
-            return true;
-        }
-        self.since.get_or_insert_with(std::time::Instant::now).elapsed() < SPIN
-    }
-}
-
-#[cfg(target_arch = "wasm32")]
-impl Spin {
-    fn new() -> Self {
-        Self { turns: 0 }
-    }
-
-    /// Waits a moment; false after about 20 µs. There is no clock to ask.
-    fn turn(&mut self) -> bool {
-        const TURNS: u32 = 10_000;
-        spin_loop();
-        self.turns += 1;
-        self.turns < TURNS
     }
 }
 
