@@ -5,8 +5,9 @@ use std::ops::Range;
 
 use fearless_simd::{f32x16, prelude::*};
 use setun_ops::{
+    TernaryMatrix,
     op::{BufferId, Linear},
-    ternary::{BLOCK_BYTES, BLOCK_COLUMNS, Scales, row_bytes},
+    ternary::{BLOCK_BYTES, BLOCK_COLUMNS, Scales, padded_columns, row_bytes},
 };
 
 use super::{LinearView, Residual};
@@ -25,6 +26,9 @@ use crate::{
 
 /// Most rows that pass a panel at once: their sums stay in the second-level cache.
 pub(crate) const MOST_ROWS: usize = 256;
+
+/// Most bytes of activations of such rows: all panels pass them while they are in that cache.
+const MOST_ACTIVATIONS: usize = 1 << 20;
 
 impl<D: TernaryDot> Walk<'_, D> {
     /// Whether panels pay for a step of so many rows, and can serve these layers: sums by column
@@ -53,7 +57,7 @@ impl<D: TernaryDot> Walk<'_, D> {
             let (outputs, width) = (linear.matrix.rows(), out.width);
             let out = Grid::new(&mut out.values[..rows * width], width)
                 .columns(out_column..out_column + outputs)
-                .tiles(self.rows_of_panels(rows, outputs), PANEL_OUTPUTS);
+                .tiles(self.rows_of_panels(rows, linear.matrix), PANEL_OUTPUTS);
             self.each(out, |scratch, _, mut tile| {
                 let (panel, outputs, rows) = (&mut scratch.panel, tile.columns(), tile.rows());
                 let next = (&linear, outputs.start + self.panels_apart());
@@ -68,9 +72,11 @@ impl<D: TernaryDot> Walk<'_, D> {
 
     /// How many rows a member claims at once: as many as it can, so that a panel serves long,
     /// but several claims for each member.
-    pub(crate) fn rows_of_panels(&self, rows: usize, outputs: usize) -> usize {
-        let panels = outputs.div_ceil(PANEL_OUTPUTS).max(1);
-        let runs = (4 * self.crew.threads()).div_ceil(panels).min(rows.div_ceil(8 * D::ROWS));
+    pub(crate) fn rows_of_panels(&self, rows: usize, matrix: &TernaryMatrix) -> usize {
+        let panels = matrix.rows().div_ceil(PANEL_OUTPUTS).max(1);
+        let shared = (4 * self.crew.threads()).div_ceil(panels).min(rows.div_ceil(8 * D::ROWS));
+        let most = (MOST_ACTIVATIONS / padded_columns(matrix.columns())).clamp(D::ROWS, MOST_ROWS);
+        let runs = shared.max(rows.div_ceil(most));
         rows.div_ceil(runs.max(1)).next_multiple_of(D::ROWS).min(MOST_ROWS)
     }
 
