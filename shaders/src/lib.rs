@@ -1,10 +1,11 @@
 //! GPU sources of setun, one file an operation, as constants.
 //!
 //! A shader has the name of its operation and names its twin, the scalar definition in
-//! `setun-ops`. This crate calls no GPU: it carries the sources. `tests/tests/shaders.rs`
-//! parses and validates them and compares their constants with those of the packed layout.
+//! `setun-ops`. What differs between variants of one shader, and what several share, are parts:
+//! a kernel's source is its constants, its parts and its shader, one after the other. This crate
+//! calls no GPU: it carries the sources.
 
-/// A WGSL source.
+/// A WGSL source with an entry point `main`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shader {
     /// Name of the operation.
@@ -13,13 +14,67 @@ pub struct Shader {
     pub wgsl: &'static str,
 }
 
-/// `ternary_matmul`: one linear layer over quantized rows.
-pub const TERNARY_MATMUL: Shader =
-    Shader { name: "ternary_matmul", wgsl: include_str!("../wgsl/ternary_matmul.wgsl") };
+macro_rules! shaders {
+    ($($constant:ident = $name:literal;)+) => {
+        $(
+            #[doc = concat!("The operation `", $name, "`.")]
+            pub const $constant: Shader = Shader {
+                name: $name,
+                wgsl: include_str!(concat!("../wgsl/", $name, ".wgsl")),
+            };
+        )+
 
-/// `rms_norm`: root-mean-square norm of each row.
-pub const RMS_NORM: Shader =
-    Shader { name: "rms_norm", wgsl: include_str!("../wgsl/rms_norm.wgsl") };
+        /// All shaders.
+        pub const ALL: &[Shader] = &[$($constant),+];
+    };
+}
 
-/// All shaders.
-pub const ALL: [Shader; 2] = [TERNARY_MATMUL, RMS_NORM];
+shaders! {
+    EMBED = "embed";
+    RMS_NORM = "rms_norm";
+    QUANTIZE = "quantize";
+    TERNARY_MATMUL = "ternary_matmul";
+    HEAD_NORM = "head_norm";
+    ROPE_APPEND = "rope_append";
+    ATTENTION = "attention";
+    GATE = "gate";
+    HEAD = "head";
+    BEST = "best";
+}
+
+/// WGSL functions that shaders are put together with.
+pub mod parts {
+    macro_rules! parts {
+        ($($constant:ident = $name:literal;)+) => {
+            $(
+                #[doc = concat!("`wgsl/parts/", $name, ".wgsl`")]
+                pub const $constant: &str = include_str!(concat!("../wgsl/parts/", $name, ".wgsl"));
+            )+
+        };
+    }
+
+    parts! {
+        STEP = "step";
+        LANES = "lanes";
+        EXP = "exp";
+        WIDEN_F16 = "widen_f16";
+        INVERSE_RMS = "inverse_rms";
+        DOT_PACKED = "dot_packed";
+        DOT_SHIFTS = "dot_shifts";
+        SCALED = "scaled";
+        OUTPUT_WHOLE = "output_whole";
+        OUTPUT_GROUPED = "output_grouped";
+        RELU_SQUARED = "relu_squared";
+        SILU = "silu";
+        TABLE_F32 = "table_f32";
+        TABLE_F16 = "table_f16";
+        TABLE_BF16 = "table_bf16";
+        TABLE_INT8 = "table_int8";
+        CACHE_F32 = "cache_f32";
+        CACHE_F16 = "cache_f16";
+        CACHE_INT8 = "cache_int8";
+        STORE_F32 = "store_f32";
+        STORE_F16 = "store_f16";
+        STORE_INT8 = "store_int8";
+    }
+}

@@ -50,7 +50,7 @@ pub struct Linear {
 }
 
 /// The activation of a gate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Activation {
     /// `relu(g)²`, and the product is +0 wherever the gate is not positive.
     ReluSquared,

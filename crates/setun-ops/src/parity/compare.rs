@@ -175,9 +175,9 @@ impl Case {
 
 /// A case on one backend.
 pub(super) struct Running<'a, B: Backend> {
-    backend: &'a mut B,
-    step: B::Prepared,
-    cache: B::Cache,
+    pub(super) backend: &'a mut B,
+    pub(super) step: B::Prepared,
+    pub(super) cache: B::Cache,
 }
 
 impl<'a, B: Backend> Running<'a, B> {
@@ -199,7 +199,7 @@ impl<'a, B: Backend> Running<'a, B> {
         Ok(bytes)
     }
 
-    async fn cache(&mut self, case: &Case) -> Result<Vec<u8>, OpsError> {
+    pub(super) async fn cache(&mut self, case: &Case) -> Result<Vec<u8>, OpsError> {
         let blocks: Vec<BlockId> =
             (0..case.blocks).map(|block| BlockId(super::to_u32(block))).collect();
         let mut bytes = vec![0; blocks.len() * case.plan.cache().block_bytes()];

@@ -8,6 +8,7 @@
 
 mod attention;
 mod best;
+mod by_op;
 mod compare;
 mod digest;
 mod linear;
@@ -15,6 +16,7 @@ mod model;
 mod random;
 mod rows;
 
+pub use by_op::OpByOp;
 pub use compare::{Disagreement, block_on};
 pub use digest::{DIGESTS, check_digests};
 pub use random::Random;

@@ -1,0 +1,127 @@
+//! The paged cache in a device's memory, and its way to and from the host.
+//!
+//! Keys and values of a layer are buffers of vectors `[blocks, kv_heads, block_positions]`, each
+//! of whole words; that of an int8 cache ends with its scale.
+
+use setun_ops::{BlockId, CacheElement, CacheSpec, OpsError};
+
+use crate::executor::Executor;
+
+/// A cache. Its buffers are others once it has grown.
+#[derive(Debug)]
+pub struct GpuCache<B> {
+    pub(crate) spec: CacheSpec,
+    pub(crate) blocks: usize,
+    pub(crate) layers: Vec<[B; 2]>, // keys, values
+    pub(crate) number: u64,         // another after each growth, and for each cache
+}
+
+impl<B: Clone> GpuCache<B> {
+    pub(crate) fn new<E: Executor<Buffer = B>>(
+        executor: &mut E,
+        spec: CacheSpec,
+        blocks: usize,
+        number: u64,
+    ) -> Result<Self, OpsError> {
+        spec.check()?;
+        let mut cache = Self { spec, blocks, layers: vec![], number };
+        let bytes = blocks as u64 * cache.block_bytes();
+        for _ in 0..spec.layers {
+            let mut buffer = || executor.create_buffer("a KV cache", bytes);
+            cache.layers.push([buffer()?, buffer()?]);
+        }
+        Ok(cache)
+    }
+
+    pub(crate) fn grow<E: Executor<Buffer = B>>(
+        &mut self,
+        executor: &mut E,
+        blocks: usize,
+        number: u64,
+    ) -> Result<(), OpsError> {
+        if blocks <= self.blocks {
+            return Ok(());
+        }
+        let grown = Self::new(executor, self.spec, blocks, number)?;
+        let bytes = self.blocks as u64 * self.block_bytes();
+        for (from, to) in self.layers.iter().flatten().zip(grown.layers.iter().flatten()) {
+            executor.copy((from, 0), (to, 0), bytes)?;
+        }
+        *self = grown;
+        Ok(())
+    }
+
+    /// Bytes of a block's keys, or values, in one layer.
+    pub(crate) fn block_bytes(&self) -> u64 {
+        (self.vectors() * self.vector_bytes()) as u64
+    }
+
+    pub(crate) fn check_block(&self, block: BlockId) -> Result<u64, OpsError> {
+        if (block.0 as usize) < self.blocks {
+            return Ok(u64::from(block.0) * self.block_bytes());
+        }
+        let (expected, found) = (self.blocks.saturating_sub(1), block.0 as usize);
+        Err(OpsError::Inputs { what: "cache block", expected, found })
+    }
+
+    pub(crate) fn check_blocks(&self, blocks: &[BlockId], bytes: usize) -> Result<(), OpsError> {
+        blocks.iter().try_for_each(|&block| self.check_block(block).map(|_| ()))?;
+        let expected = blocks.len() * self.spec.block_bytes();
+        if bytes == expected {
+            Ok(())
+        } else {
+            Err(OpsError::Length { what: "bytes of cache blocks", expected, found: bytes })
+        }
+    }
+
+    fn vectors(&self) -> usize {
+        self.spec.kv_heads * self.spec.block_positions
+    }
+
+    fn vector_bytes(&self) -> usize {
+        match self.spec.element {
+            CacheElement::F32 => 4 * self.spec.head_dim,
+            CacheElement::F16 => 2 * self.spec.head_dim,
+            CacheElement::Int8 => self.spec.head_dim.next_multiple_of(4) + 4,
+        }
+    }
+
+    /// Splits what a device has of a block's keys, or values, as the host wants it.
+    pub(crate) fn to_host(&self, device: &[u8], elements: &mut [u8], scales: &mut [u8]) {
+        if self.spec.element != CacheElement::Int8 {
+            elements.copy_from_slice(device);
+            return;
+        }
+        let vectors = device.chunks_exact(self.vector_bytes());
+        let places = elements.chunks_exact_mut(self.spec.head_dim).zip(scales.chunks_exact_mut(4));
+        for (vector, (codes, scale)) in vectors.zip(places) {
+            codes.copy_from_slice(&vector[..codes.len()]);
+            scale.copy_from_slice(&vector[vector.len() - 4..]);
+        }
+    }
+
+    /// The other way.
+    pub(crate) fn to_device(&self, elements: &[u8], scales: &[u8], device: &mut [u8]) {
+        if self.spec.element != CacheElement::Int8 {
+            device.copy_from_slice(elements);
+            return;
+        }
+        let places = device.chunks_exact_mut(self.vector_bytes());
+        let vectors = elements.chunks_exact(self.spec.head_dim).zip(scales.chunks_exact(4));
+        for (place, (codes, scale)) in places.zip(vectors) {
+            let end = place.len() - 4;
+            place[..codes.len()].copy_from_slice(codes);
+            place[codes.len()..end].fill(0);
+            place[end..].copy_from_slice(scale);
+        }
+    }
+
+    /// Bytes of elements, and of scales, of a block's keys or values in one layer on the host.
+    pub(crate) fn host_bytes(&self) -> (usize, usize) {
+        let vectors = self.vectors();
+        match self.spec.element {
+            CacheElement::Int8 => (vectors * self.spec.head_dim, 4 * vectors),
+            _ => (vectors * self.vector_bytes(), 0),
+        }
+    }
+}

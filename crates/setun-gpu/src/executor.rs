@@ -1,0 +1,72 @@
+//! What plays launches: a device's memory, its compiled kernels and its queue.
+
+use std::future::Future;
+
+use setun_ops::OpsError;
+
+use crate::kernel::Kernel;
+
+/// A device. It knows buffers of bytes and compiled kernels, and nothing of models.
+pub trait Executor {
+    /// Memory of the device; clones share it.
+    type Buffer: Clone;
+    /// Launches made ready to be played again and again.
+    type List;
+
+    /// Memory of so many bytes, all zero.
+    ///
+    /// # Errors
+    ///
+    /// If it exceeds what the device allows or has.
+    fn create_buffer(&mut self, what: &'static str, bytes: u64) -> Result<Self::Buffer, OpsError>;
+
+    /// Most bytes of a buffer.
+    fn most_buffer_bytes(&self) -> u64;
+
+    /// Queues a copy of `data`, whose length and place are multiples of 4 bytes.
+    fn write(&mut self, buffer: &Self::Buffer, offset: u64, data: &[u8]);
+
+    /// Queues a copy of bytes between buffers, or within one, without overlap.
+    fn copy(
+        &mut self,
+        from: (&Self::Buffer, u64),
+        to: (&Self::Buffer, u64),
+        bytes: u64,
+    ) -> Result<(), OpsError>;
+
+    /// Compiles what is not compiled yet, and binds arguments.
+    ///
+    /// # Errors
+    ///
+    /// If the device refuses a kernel.
+    fn record(&mut self, launches: &[Bound<'_, Self::Buffer>]) -> Result<Self::List, OpsError>;
+
+    /// Queues all launches of a list.
+    ///
+    /// # Errors
+    ///
+    /// If the device is lost.
+    fn play(&mut self, list: &Self::List) -> Result<(), OpsError>;
+
+    /// Waits for what is queued and copies bytes to the host. Lengths and places are multiples
+    /// of 4 bytes.
+    fn read(
+        &mut self,
+        buffer: &Self::Buffer,
+        offset: u64,
+        out: &mut [u8],
+    ) -> impl Future<Output = Result<(), OpsError>>;
+}
+
+/// A launch whose arguments are memory.
+#[derive(Debug)]
+pub struct Bound<'a, B> {
+    /// What runs.
+    pub kernel: Kernel,
+    /// The words of its shape.
+    pub shape: &'a [u32],
+    /// The step's inputs, then the kernel's arguments.
+    pub buffers: Vec<B>,
+    /// Workgroups.
+    pub grid: [u32; 3],
+}

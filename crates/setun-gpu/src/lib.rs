@@ -1,0 +1,32 @@
+//! The GPU backend of setun.
+//!
+//! A plan becomes a list of [launches](launch) over a device's memory; an [`Executor`] plays it and
+//! knows nothing of models. [`GpuBackend`] is [`setun_ops::Backend`] over any executor.
+//!
+//! - Integer parts equal the definitions exactly; float parts lie within the class that each
+//!   operation states, [`Agreement`](setun_ops::op::Agreement).
+//! - What a row becomes does not depend on what else is in its step, on one device.
+//! - During a step nothing is created: memory, kernels and bindings are made by `prepare`, or by
+//!   the first step over a cache.
+
+mod backend;
+mod cache;
+pub mod error;
+pub mod executor;
+pub mod kernel;
+pub mod launch;
+mod lowering;
+#[cfg(feature = "testing")]
+mod op_by_op;
+mod step_inputs;
+mod weight;
+#[cfg(feature = "vulkan")]
+mod wgpu;
+
+pub use backend::{GpuBackend, GpuStep};
+pub use cache::GpuCache;
+pub use error::GpuError;
+pub use executor::Executor;
+pub use weight::GpuWeight;
+#[cfg(feature = "vulkan")]
+pub use wgpu::{Wgpu, WgpuBuffer};

@@ -1,0 +1,192 @@
+//! A plan as launches: for each operation the kernels that compute it.
+
+mod linear;
+mod tables;
+
+use setun_ops::{
+    BufferId, OpsError, Plan, WeightId,
+    attention::inverse_sqrt,
+    op::{HeadShape, Norm, Op},
+    plan::{BufferSpec, RowSet},
+    ternary::padded_columns,
+};
+
+use crate::{
+    kernel::{COLUMNS, Kernel},
+    launch::{Argument, Launch, Launches},
+    weight::{Form, GpuWeight},
+};
+
+/// Widest head of the attention kernel.
+const MOST_HEAD_DIM: usize = 256;
+
+/// Lanes of a workgroup of `gate`.
+const GATE_LANES: usize = 256;
+
+/// The launches of a plan over weights in a device's memory, which have been checked.
+///
+/// # Errors
+///
+/// If an operation exceeds what its kernel can do.
+pub(crate) fn lower<B>(plan: &Plan, weights: &[GpuWeight<B>]) -> Result<Launches, OpsError> {
+    let mut lowering = Lowering { plan, weights, op: 0, launches: Launches::default() };
+    for (index, op) in plan.ops().iter().enumerate() {
+        lowering.op = index;
+        lowering.op(op)?;
+    }
+    Ok(lowering.launches)
+}
+
+struct Lowering<'a, B> {
+    plan: &'a Plan,
+    weights: &'a [GpuWeight<B>],
+    op: usize,
+    launches: Launches,
+}
+
+impl<B> Lowering<'_, B> {
+    fn op(&mut self, op: &Op) -> Result<(), OpsError> {
+        match op {
+            Op::Embed { table, out } => self.embed(*table, *out),
+            Op::RmsNorm { x, norm, out } => self.rms_norm(*x, *norm, *out),
+            Op::Quantize { x, norm, out } => self.quantize(*x, *norm, *out),
+            Op::TernaryMatmul { linear, residual, out, out_column } => {
+                self.ternary_matmul(linear, *residual, *out, *out_column);
+            }
+            Op::HeadNorm { x, column, heads, norm } => self.head_norm(*x, *column, *heads, *norm),
+            Op::RopeAppend { qkv, shape, rope, layer } => {
+                self.rope_append(*qkv, *shape, *rope, *layer);
+            }
+            Op::Attention { qkv, shape, layer, out } => {
+                self.attention(*qkv, *shape, *layer, *out)?;
+            }
+            Op::Gate { gate, up, activation, out } => self.gate(gate, up, *activation, *out),
+            Op::Head { x, table, out } => self.head(*x, *table, Argument::Buffer(*out)),
+            Op::Best { x, table, out } => self.best(*x, *table, *out),
+        }
+        Ok(())
+    }
+
+    fn rms_norm(&mut self, x: BufferId, norm: Norm, out: BufferId) {
+        let gathers = self.spec(x).rows != self.spec(out).rows;
+        let shape = vec![
+            word(self.spec(x).width),
+            norm.eps.to_bits(),
+            self.is_wanted(out),
+            u32::from(gathers),
+        ];
+        let arguments = vec![Argument::Buffer(x), weight(norm.gain), Argument::Buffer(out)];
+        self.push(Kernel::RmsNorm, shape, arguments, [self.rows(out), 1, 1]);
+    }
+
+    fn quantize(&mut self, x: BufferId, norm: Option<Norm>, out: BufferId) {
+        let width = self.spec(x).width;
+        let shape = vec![
+            word(width),
+            word(padded_columns(width) / 4),
+            self.rows(out),
+            self.is_wanted(out),
+            u32::from(norm.is_some()),
+            norm.map_or(0, |norm| norm.eps.to_bits()),
+        ];
+        let gain = norm.map_or(Argument::Nothing, |norm| weight(norm.gain));
+        let arguments = vec![Argument::Buffer(x), gain, Argument::Buffer(out)];
+        self.push(Kernel::Quantize, shape, arguments, [self.rows(out), 1, 1]);
+    }
+
+    fn head_norm(&mut self, x: BufferId, column: usize, heads: usize, norm: Norm) {
+        let head_dim = match self.plan.weights()[norm.gain.0 as usize] {
+            setun_ops::WeightSpec::Vector { len } => len,
+            _ => 0, // a checked plan names a vector
+        };
+        let shape = vec![
+            word(self.spec(x).width),
+            word(column),
+            word(head_dim),
+            norm.eps.to_bits(),
+            self.is_wanted(x),
+        ];
+        let arguments = vec![weight(norm.gain), Argument::Buffer(x)];
+        self.push(Kernel::HeadNorm, shape, arguments, [word(heads), self.rows(x), 1]);
+    }
+
+    fn rope_append(&mut self, qkv: BufferId, shape: HeadShape, rope: WeightId, layer: usize) {
+        let kernel = Kernel::RopeAppend(self.plan.cache().element);
+        let arguments = vec![
+            weight(rope),
+            Argument::Buffer(qkv),
+            Argument::Keys(layer),
+            Argument::Values(layer),
+        ];
+        self.push(kernel, self.heads(shape), arguments, [self.rows(qkv), 1, 1]);
+    }
+
+    fn attention(
+        &mut self,
+        qkv: BufferId,
+        shape: HeadShape,
+        layer: usize,
+        out: BufferId,
+    ) -> Result<(), OpsError> {
+        if shape.head_dim > MOST_HEAD_DIM {
+            let what = format!("heads of {}, expected at most {MOST_HEAD_DIM}", shape.head_dim);
+            return Err(OpsError::Plan { op: self.op, name: "attention", what });
+        }
+        let kernel = Kernel::Attention(self.plan.cache().element);
+        let mut words = self.heads(shape);
+        words.push(inverse_sqrt(shape.head_dim).to_bits());
+        let arguments = vec![
+            Argument::Buffer(qkv),
+            Argument::Keys(layer),
+            Argument::Values(layer),
+            Argument::Buffer(out),
+        ];
+        self.push(kernel, words, arguments, [word(shape.heads), self.rows(out), 1]);
+        Ok(())
+    }
+
+    fn heads(&self, shape: HeadShape) -> Vec<u32> {
+        let block_positions = self.plan.cache().block_positions;
+        [shape.heads, shape.kv_heads, shape.head_dim, block_positions].map(word).to_vec()
+    }
+
+    fn push(
+        &mut self,
+        kernel: Kernel,
+        shape: Vec<u32>,
+        arguments: Vec<Argument>,
+        grid: [u32; 3],
+    ) {
+        self.launches.list.push(Launch { op: self.op, kernel, shape, arguments, grid });
+    }
+
+    fn spec(&self, buffer: BufferId) -> BufferSpec {
+        self.plan.buffer(buffer)
+    }
+
+    fn rows(&self, buffer: BufferId) -> u32 {
+        word(self.plan.buffer_rows(buffer))
+    }
+
+    fn is_wanted(&self, buffer: BufferId) -> u32 {
+        u32::from(self.spec(buffer).rows == RowSet::Wanted)
+    }
+
+    fn form(&self, id: WeightId) -> Form {
+        self.weights[id.0 as usize].form
+    }
+}
+
+/// The variant of a product for so many rows.
+fn columns(rows: u32) -> u32 {
+    COLUMNS.into_iter().find(|&columns| columns >= rows).unwrap_or(COLUMNS[COLUMNS.len() - 1])
+}
+
+fn weight(id: WeightId) -> Argument {
+    Argument::Weight(id, 0)
+}
+
+/// Sizes of a plan on a device are far below 2^32.
+fn word(size: usize) -> u32 {
+    u32::try_from(size).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,61 @@
+//! Operations over tables: embedding, head and the best of it.
+
+use setun_ops::{BufferId, WeightId, WeightSpec};
+
+use super::{Lowering, columns, word};
+use crate::{kernel::Kernel, launch::Argument, weight::Form};
+
+/// Tokens of a workgroup of `head`.
+const TOKENS: u32 = 8;
+
+impl<B> Lowering<'_, B> {
+    pub(super) fn embed(&mut self, table: WeightId, out: BufferId) {
+        let Form::Dense { table: element, stride } = self.form(table) else {
+            return; // a checked plan names a table
+        };
+        let width = self.spec(out).width;
+        for (index, (first, tokens)) in self.parts(table).into_iter().enumerate() {
+            let shape = [width, stride, first, tokens].map(word).to_vec();
+            let arguments = vec![Argument::Weight(table, index), Argument::Buffer(out)];
+            self.push(Kernel::Embed(element), shape, arguments, [self.rows(out), 1, 1]);
+        }
+    }
+
+    pub(super) fn head(&mut self, x: BufferId, table: WeightId, logits: Argument) {
+        let Form::Dense { table: element, stride } = self.form(table) else {
+            return;
+        };
+        let (width, vocab, rows) = (self.spec(x).width, self.vocab(table), self.rows(x));
+        let columns = columns(rows);
+        for (index, (first, tokens)) in self.parts(table).into_iter().enumerate() {
+            let mut shape = [width, stride, first, tokens, vocab].map(word).to_vec();
+            shape.push(self.is_wanted(x));
+            let arguments = vec![Argument::Weight(table, index), Argument::Buffer(x), logits];
+            let grid = [word(tokens).div_ceil(TOKENS), rows.div_ceil(columns), 1];
+            self.push(Kernel::Head { table: element, columns }, shape, arguments, grid);
+        }
+    }
+
+    pub(super) fn best(&mut self, x: BufferId, table: WeightId, out: BufferId) {
+        let (vocab, rows, capacity) = (self.vocab(table), self.rows(x), self.spec(out).width);
+        let sorted = capacity.next_power_of_two();
+        let logits = self.launches.scratch(0, 4 * u64::from(rows) * vocab as u64);
+        let sorting = self.launches.scratch(1, 8 * u64::from(rows) * sorted as u64);
+        self.head(x, table, logits);
+        let shape = [vocab, capacity, sorted].map(word).to_vec();
+        let arguments = vec![logits, sorting, Argument::Buffer(out)];
+        self.push(Kernel::Best, shape, arguments, [rows, 1, 1]);
+    }
+
+    fn parts(&self, table: WeightId) -> Vec<(usize, usize)> {
+        let parts = &self.weights[table.0 as usize].parts;
+        parts.iter().map(|part| (part.first, part.rows)).collect()
+    }
+
+    fn vocab(&self, table: WeightId) -> usize {
+        match self.plan.weights()[table.0 as usize] {
+            WeightSpec::Dense { rows, .. } => rows,
+            _ => 0,
+        }
+    }
+}

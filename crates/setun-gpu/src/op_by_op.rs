@@ -1,0 +1,59 @@
+//! Operations one by one, over memory that a test has written.
+
+use bytemuck::{cast_slice, cast_slice_mut};
+use setun_ops::{
+    BatchInputs, BufferId, OpsError, backend::check_step, parity::OpByOp, plan::BufferKind,
+    ternary::padded_columns,
+};
+
+use crate::{
+    backend::{GpuBackend, GpuStep},
+    cache::GpuCache,
+    executor::Executor,
+};
+
+impl<E: Executor> OpByOp for GpuBackend<E> {
+    fn run_op(
+        &mut self,
+        step: &mut GpuStep<E>,
+        cache: &mut GpuCache<E::Buffer>,
+        inputs: &BatchInputs,
+        op: usize,
+    ) -> Result<(), OpsError> {
+        check_step(&step.plan, &cache.spec, cache.blocks, inputs)?;
+        self.write_inputs(step, inputs);
+        let list = self.record(step, cache, |launch| launch.op == op)?;
+        self.executor.play(&list)
+    }
+
+    fn write(&mut self, step: &mut GpuStep<E>, buffer: BufferId, values: &[u8], scales: &[f32]) {
+        let (spec, rows) = (step.plan.buffer(buffer), step.plan.buffer_rows(buffer));
+        let target = &step.buffers[buffer.0 as usize];
+        if spec.kind != BufferKind::Quantized {
+            return self.executor.write(target, 0, values);
+        }
+        let padded = padded_columns(spec.width);
+        let mut codes = vec![0; rows * padded];
+        let mut sums = vec![0i32; rows];
+        for (row, values) in values.chunks_exact(spec.width).enumerate() {
+            codes[row * padded..][..spec.width].copy_from_slice(values);
+            sums[row] = values.iter().map(|code| i32::from(code.cast_signed())).sum();
+        }
+        self.executor.write(target, 0, &codes);
+        self.executor.write(target, codes.len() as u64, cast_slice(scales));
+        self.executor.write(target, (codes.len() + 4 * rows) as u64, cast_slice(&sums));
+    }
+
+    async fn read_scales(
+        &mut self,
+        step: &GpuStep<E>,
+        buffer: BufferId,
+    ) -> Result<Vec<f32>, OpsError> {
+        let (spec, rows) = (step.plan.buffer(buffer), step.plan.buffer_rows(buffer));
+        let mut scales = vec![0.0; rows];
+        let offset = (rows * padded_columns(spec.width)) as u64;
+        let memory = &step.buffers[buffer.0 as usize];
+        self.executor.read(memory, offset, cast_slice_mut(&mut scales)).await?;
+        Ok(scales)
+    }
+}

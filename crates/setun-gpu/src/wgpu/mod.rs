@@ -1,0 +1,277 @@
+//! The executor over `wgpu`.
+
+mod mapping;
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use setun_ops::OpsError;
+
+use crate::{
+    error::GpuError,
+    executor::{Bound, Executor},
+    kernel::{Access, Dot, Kernel},
+};
+
+/// Shapes begin at multiples of this in their buffer: WebGPU's default for uniforms.
+const SHAPE_BYTES: usize = 256;
+
+/// A device of `wgpu`.
+#[derive(Debug)]
+pub struct Wgpu {
+    device: wgpu::Device,
+    queue: wgpu::Queue,
+    adapter: String,
+    kernels: HashMap<Kernel, (wgpu::ComputePipeline, wgpu::BindGroupLayout)>,
+    staging: Option<wgpu::Buffer>,
+    failure: Arc<Mutex<Option<String>>>,
+}
+
+/// Memory of a [`Wgpu`].
+pub type WgpuBuffer = wgpu::Buffer;
+
+/// Launches with their pipelines and bindings.
+#[derive(Debug)]
+pub struct WgpuList {
+    launches: Vec<(wgpu::ComputePipeline, wgpu::BindGroup, [u32; 3])>,
+}
+
+impl Wgpu {
+    /// The system's best Vulkan device.
+    ///
+    /// # Errors
+    ///
+    /// If there is none.
+    pub async fn vulkan() -> Result<Self, GpuError> {
+        let mut options = wgpu::InstanceDescriptor::new_without_display_handle();
+        options.backends = wgpu::Backends::VULKAN;
+        let instance = wgpu::Instance::new(options);
+        let request = wgpu::RequestAdapterOptions {
+            power_preference: wgpu::PowerPreference::HighPerformance,
+            ..wgpu::RequestAdapterOptions::default()
+        };
+        let adapter = instance.request_adapter(&request).await.map_err(|error| {
+            GpuError::NoAdapter { wanted: "vulkan", reason: error.to_string() }
+        })?;
+        Self::of_adapter(&adapter).await
+    }
+
+    async fn of_adapter(adapter: &wgpu::Adapter) -> Result<Self, GpuError> {
+        let name = adapter.get_info().name;
+        let request = wgpu::DeviceDescriptor {
+            label: Some("setun"),
+            required_limits: adapter.limits(),
+            ..wgpu::DeviceDescriptor::default()
+        };
+        let (device, queue) = adapter.request_device(&request).await.map_err(|error| {
+            GpuError::NoDevice { adapter: name.clone(), reason: error.to_string() }
+        })?;
+        let failure = Arc::new(Mutex::new(None));
+        let seen = Arc::clone(&failure);
+        device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| {
+            note(&seen, error.to_string());
+        }));
+        let seen = Arc::clone(&failure);
+        device.set_device_lost_callback(move |_, reason| note(&seen, reason));
+        let (kernels, staging) = (HashMap::new(), None);
+        Ok(Self { device, queue, adapter: name, kernels, staging, failure })
+    }
+
+    /// Name of the adapter, as the driver gives it.
+    #[must_use]
+    pub fn adapter(&self) -> &str {
+        &self.adapter
+    }
+
+    /// The first failure that the driver told, for whoever asks next.
+    fn check(&self) -> Result<(), OpsError> {
+        let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*failure {
+            Some(reason) => Err(OpsError::DeviceLost { reason: reason.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    fn kernel(&mut self, kernel: Kernel) -> (wgpu::ComputePipeline, wgpu::BindGroupLayout) {
+        let device = &self.device;
+        let made = self.kernels.entry(kernel).or_insert_with(|| compile(device, kernel));
+        made.clone()
+    }
+}
+
+/// Keeps the first reason: those that follow come of it.
+fn note(failure: &Mutex<Option<String>>, reason: String) {
+    failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(reason);
+}
+
+fn compile(
+    device: &wgpu::Device,
+    kernel: Kernel,
+) -> (wgpu::ComputePipeline, wgpu::BindGroupLayout) {
+    let name = Some(kernel.shader().name);
+    let source = wgpu::ShaderSource::Wgsl(kernel.source(Dot::Packed).into());
+    let module = device.create_shader_module(wgpu::ShaderModuleDescriptor { label: name, source });
+    let entry = |binding, ty| wgpu::BindGroupLayoutEntry {
+        binding,
+        visibility: wgpu::ShaderStages::COMPUTE,
+        ty: wgpu::BindingType::Buffer { ty, has_dynamic_offset: false, min_binding_size: None },
+        count: None,
+    };
+    let storage = |read_only| wgpu::BufferBindingType::Storage { read_only };
+    let fixed = [entry(0, wgpu::BufferBindingType::Uniform), entry(1, storage(true))];
+    let own = (2..).zip(kernel.accesses());
+    let own = own.map(|(binding, &access)| entry(binding, storage(access == Access::Read)));
+    let entries: Vec<_> = fixed.into_iter().chain(own).collect();
+    let layout = device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor {
+        label: name,
+        entries: &entries,
+    });
+    let pipeline_layout = device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
+        label: name,
+        bind_group_layouts: &[Some(&layout)],
+        immediate_size: 0,
+    });
+    let pipeline = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+        label: name,
+        layout: Some(&pipeline_layout),
+        module: &module,
+        entry_point: Some("main"),
+        compilation_options: wgpu::PipelineCompilationOptions::default(),
+        cache: None,
+    });
+    (pipeline, layout)
+}
+
+impl Executor for Wgpu {
+    type Buffer = wgpu::Buffer;
+    type List = WgpuList;
+
+    fn create_buffer(&mut self, what: &'static str, bytes: u64) -> Result<wgpu::Buffer, OpsError> {
+        if bytes > self.most_buffer_bytes() {
+            let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+            return Err(OpsError::OutOfMemory { what, bytes });
+        }
+        let usage = wgpu::BufferUsages::STORAGE
+            | wgpu::BufferUsages::UNIFORM
+            | wgpu::BufferUsages::COPY_SRC
+            | wgpu::BufferUsages::COPY_DST;
+        let size = bytes.max(16);
+        let buffer = self.device.create_buffer(&wgpu::BufferDescriptor {
+            label: Some(what),
+            size,
+            usage,
+            mapped_at_creation: false,
+        });
+        self.check().map(|()| buffer)
+    }
+
+    fn most_buffer_bytes(&self) -> u64 {
+        let limits = self.device.limits();
+        limits.max_buffer_size.min(limits.max_storage_buffer_binding_size.into())
+    }
+
+    fn write(&mut self, buffer: &wgpu::Buffer, offset: u64, data: &[u8]) {
+        self.queue.write_buffer(buffer, offset, data);
+    }
+
+    fn copy(
+        &mut self,
+        from: (&wgpu::Buffer, u64),
+        to: (&wgpu::Buffer, u64),
+        bytes: u64,
+    ) -> Result<(), OpsError> {
+        let mut encoder = self.device.create_command_encoder(&<_>::default());
+        if from.0 == to.0 {
+            // A copy within a buffer is not allowed.
+            let between = self.create_buffer("a copy", bytes)?;
+            encoder.copy_buffer_to_buffer(from.0, from.1, &between, 0, bytes);
+            encoder.copy_buffer_to_buffer(&between, 0, to.0, to.1, bytes);
+        } else {
+            encoder.copy_buffer_to_buffer(from.0, from.1, to.0, to.1, bytes);
+        }
+        self.queue.submit([encoder.finish()]);
+        self.check()
+    }
+
+    fn record(&mut self, launches: &[Bound<'_, wgpu::Buffer>]) -> Result<WgpuList, OpsError> {
+        let bytes = (launches.len() * SHAPE_BYTES) as u64;
+        let shapes = self.create_buffer("shapes", bytes)?;
+        let mut recorded = Vec::with_capacity(launches.len());
+        for (launch, offset) in launches.iter().zip((0..).step_by(SHAPE_BYTES)) {
+            self.write(&shapes, offset, bytemuck::cast_slice(launch.shape));
+            let (pipeline, layout) = self.kernel(launch.kernel);
+            let shape = wgpu::BufferBinding {
+                buffer: &shapes,
+                offset,
+                size: wgpu::BufferSize::new(SHAPE_BYTES as u64),
+            };
+            let fixed = [wgpu::BindGroupEntry {
+                binding: 0,
+                resource: wgpu::BindingResource::Buffer(shape),
+            }];
+            let own = (1..).zip(&launch.buffers).map(|(binding, buffer)| wgpu::BindGroupEntry {
+                binding,
+                resource: buffer.as_entire_binding(),
+            });
+            let entries: Vec<_> = fixed.into_iter().chain(own).collect();
+            let group = self.device.create_bind_group(&wgpu::BindGroupDescriptor {
+                label: Some(launch.kernel.shader().name),
+                layout: &layout,
+                entries: &entries,
+            });
+            recorded.push((pipeline, group, launch.grid));
+        }
+        self.check().map(|()| WgpuList { launches: recorded })
+    }
+
+    fn play(&mut self, list: &WgpuList) -> Result<(), OpsError> {
+        let mut encoder = self.device.create_command_encoder(&<_>::default());
+        let mut pass = encoder.begin_compute_pass(&<_>::default());
+        for (pipeline, group, [x, y, z]) in &list.launches {
+            pass.set_pipeline(pipeline);
+            pass.set_bind_group(0, group, &[]);
+            pass.dispatch_workgroups(*x, *y, *z);
+        }
+        drop(pass);
+        self.queue.submit([encoder.finish()]);
+        self.check()
+    }
+
+    async fn read(
+        &mut self,
+        buffer: &wgpu::Buffer,
+        offset: u64,
+        out: &mut [u8],
+    ) -> Result<(), OpsError> {
+        if out.is_empty() {
+            return Ok(());
+        }
+        let bytes = out.len() as u64;
+        let staging = match self.staging.take().filter(|staging| staging.size() >= bytes) {
+            Some(staging) => staging,
+            None => self.device.create_buffer(&wgpu::BufferDescriptor {
+                label: Some("what is read"),
+                size: bytes.next_power_of_two(),
+                usage: wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST,
+                mapped_at_creation: false,
+            }),
+        };
+        let mut encoder = self.device.create_command_encoder(&<_>::default());
+        encoder.copy_buffer_to_buffer(buffer, offset, &staging, 0, bytes);
+        self.queue.submit([encoder.finish()]);
+        let mapped = mapping::map(&staging, 0..bytes);
+        let lost = |reason: String| OpsError::DeviceLost { reason };
+        self.device
+            .poll(wgpu::PollType::wait_indefinitely())
+            .map_err(|error| lost(error.to_string()))?;
+        mapped.await.map_err(|error| lost(error.to_string()))?;
+        let view = staging.get_mapped_range(0..bytes).map_err(|error| lost(error.to_string()))?;
+        out.copy_from_slice(&view);
+        drop(view);
+        staging.unmap();
+        self.staging = Some(staging);
+        self.check()
+    }
+}

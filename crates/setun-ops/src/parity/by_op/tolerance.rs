@@ -1,0 +1,230 @@
+//! How far two implementations of an operation may differ.
+
+use half::f16;
+
+use super::super::{
+    Case,
+    compare::{Disagreement, floats, ranked},
+};
+use crate::{
+    BatchInputs, CacheElement, CacheSpec, WeightData,
+    best::MOST_LOGIT,
+    op::{Agreement, BufferId, Op, WeightId},
+    quantize::{MAX_CODE, MIN_ABSMAX, absmax},
+    rms_norm::rms_norm_row,
+};
+
+/// What is compared.
+pub(super) struct At<'a> {
+    pub(super) step: usize,
+    pub(super) op: &'a Op,
+    pub(super) buffer: BufferId,
+    pub(super) width: usize,
+    /// Of each row of logits the largest `Σ |x × w|`, which the rounding of a sum follows.
+    pub(super) magnitudes: Vec<f32>,
+}
+
+/// Below this a device may have zero.
+const LEAST_NORMAL: f32 = f32::MIN_POSITIVE;
+
+/// How near to a tie a value lies whose code may be either.
+const TIE: f32 = 1e-3;
+
+/// Units in the last place of the row's largest magnitude that an operation may be off by.
+fn ulp(op: &Op) -> f32 {
+    let agreement = match op {
+        Op::Embed { .. } => crate::embed::AGREEMENT,
+        Op::RmsNorm { .. } => crate::rms_norm::AGREEMENT,
+        Op::Quantize { .. } => crate::quantize::AGREEMENT,
+        Op::TernaryMatmul { .. } => crate::ternary_matmul::AGREEMENT,
+        Op::HeadNorm { .. } => crate::head_norm::AGREEMENT,
+        Op::RopeAppend { .. } => crate::rope_append::AGREEMENT,
+        Op::Attention { .. } => crate::attention::AGREEMENT,
+        Op::Gate { .. } => crate::gate::AGREEMENT,
+        Op::Head { .. } => crate::head::AGREEMENT,
+        Op::Best { .. } => crate::best::AGREEMENT,
+    };
+    match agreement {
+        Agreement::Exact => 0.0,
+        #[expect(clippy::cast_precision_loss, reason = "small numbers")]
+        Agreement::ExactOnCpu { gpu_ulp } => gpu_ulp as f32,
+    }
+}
+
+/// The bound of a row; none where a value is not finite: a shading language promises nothing of it.
+fn bound(at: &At<'_>, index: usize, row: &[f32]) -> Option<f32> {
+    let least = at.magnitudes.get(index).copied().unwrap_or_default();
+    let most = row.iter().fold(least, |most, value| most.max(value.abs()));
+    let finite = most.is_finite() && row.iter().all(|value| value.is_finite());
+    let unit = f32::EPSILON * most;
+    finite.then_some((ulp(at.op) * unit).max(2.0 * LEAST_NORMAL))
+}
+
+/// See [`At::magnitudes`]; `x` is `[rows, hidden]`.
+pub(super) fn magnitudes(case: &Case, table: WeightId, x: &[u8]) -> Vec<f32> {
+    let WeightData::Dense(table) = &case.weights[table.0 as usize] else { return vec![] };
+    let mut widened = vec![0.0; table.columns()];
+    let x: Vec<f32> = floats(x).collect();
+    x.chunks_exact(table.columns())
+        .map(|x| {
+            let sums = (0..table.rows()).map(|token| {
+                table.widen_row(token, &mut widened);
+                x.iter().zip(&widened).map(|(x, w)| (x * w).abs()).sum::<f32>()
+            });
+            sums.fold(0.0, f32::max)
+        })
+        .collect()
+}
+
+pub(super) fn compare_floats(at: &At<'_>, expected: &[u8], found: &[u8]) -> Result<(), Disagreement> {
+    let (expected, found): (Vec<f32>, Vec<f32>) = (floats(expected).collect(), floats(found).collect());
+    let rows = expected.chunks_exact(at.width).zip(found.chunks_exact(at.width));
+    for (row, (a, b)) in rows.enumerate() {
+        let Some(bound) = bound(at, row, a) else { continue };
+        for (column, (&expected, &found)) in a.iter().zip(b).enumerate() {
+            if !((expected - found).abs() <= bound) {
+                let (step, buffer, width) = (at.step, at.buffer, at.width);
+                let element = row * width + column;
+                return Err(Disagreement::Float { step, buffer, width, element, expected, found });
+            }
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn compare_scales(at: &At<'_>, expected: &[f32], found: &[f32]) -> Result<(), Disagreement> {
+    for (element, (&expected, &found)) in expected.iter().zip(found).enumerate() {
+        let close = (expected - found).abs() <= ulp(at.op) * f32::EPSILON * expected.abs();
+        if !close && expected.is_finite() {
+            let (step, buffer, width) = (at.step, at.buffer, 1);
+            return Err(Disagreement::Float { step, buffer, width, element, expected, found });
+        }
+    }
+    Ok(())
+}
+
+/// Codes may be one off where the value lies close to a tie.
+pub(super) fn compare_codes(
+    case: &Case,
+    at: &At<'_>,
+    input: &[u8],
+    rows: usize,
+    expected: &[u8],
+    found: &[u8],
+) -> Result<(), Disagreement> {
+    let x: Vec<f32> = floats(input).collect();
+    let width = at.width;
+    for row in 0..rows {
+        let scaled = scaled_row(case, at.op, &x[row * width..][..width]);
+        for (column, scaled) in scaled.iter().enumerate() {
+            let element = row * width + column;
+            let (a, b) = (expected[element].cast_signed(), found[element].cast_signed());
+            let is_tie = (scaled - scaled.floor() - 0.5).abs() < TIE && a.abs_diff(b) == 1;
+            if a != b && !is_tie && scaled.is_finite() {
+                let (step, buffer) = (at.step, at.buffer);
+                return Err(Disagreement::Code { step, buffer, element, expected: a, found: b });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A row as it is before it is rounded to codes.
+fn scaled_row(case: &Case, op: &Op, x: &[f32]) -> Vec<f32> {
+    let mut values = x.to_vec();
+    if let Op::Quantize { norm: Some(norm), .. } = op
+        && let WeightData::Vector(gain) = &case.weights[norm.gain.0 as usize]
+    {
+        rms_norm_row(x, gain, norm.eps, &mut values);
+    }
+    let factor = MAX_CODE / absmax(&values).max(MIN_ABSMAX);
+    values.iter().map(|value| value * factor).collect()
+}
+
+/// Each place may hold another token whose logit is as good within the bound.
+pub(super) fn compare_ranked(
+    at: &At<'_>,
+    inputs: &BatchInputs,
+    expected: &[u8],
+    found: &[u8],
+) -> Result<(), Disagreement> {
+    let (expected, found): (Vec<_>, Vec<_>) = (ranked(expected).collect(), ranked(found).collect());
+    for row in 0..inputs.wanted.len() {
+        let range = row * at.width..(row + 1) * at.width;
+        let (a, b) = (&expected[range.clone()], &found[range]);
+        let logits: Vec<f32> =
+            a.iter().filter(|best| best.is_token()).map(|best| best.logit).collect();
+        let Some(bound) = bound(at, row, &logits) else { continue };
+        let is_large = logits.iter().any(|logit| logit.abs() > MOST_LOGIT / 2.0);
+        for (column, (&expected, &found)) in a.iter().zip(b).enumerate() {
+            let touched = inputs.best[row].touched.get(column);
+            let same = expected.is_token() == found.is_token()
+                && (!found.is_token()
+                    || touched.is_none_or(|&token| token == found.token)
+                        && (expected.logit - found.logit).abs() <= bound);
+            // At the edge of `within` a token may belong or not.
+            let is_edge = inputs.best[row].within.is_some() && touched.is_none();
+            if !same && !is_large && !(is_edge && expected.is_token() != found.is_token()) {
+                let (step, buffer, width) = (at.step, at.buffer, at.width);
+                let element = row * width + column;
+                return Err(Disagreement::Ranked { step, buffer, width, element, expected, found });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Elements of a cache may be a unit of their type apart.
+pub(super) fn compare_cache(
+    step: usize,
+    spec: &CacheSpec,
+    expected: &[u8],
+    found: &[u8],
+) -> Result<(), Disagreement> {
+    let layer = spec.block_bytes() / spec.layers;
+    let elements = layer / (spec.head_dim + 4) * spec.head_dim;
+    let differ = |block, byte| Err(Disagreement::Cache { step, block, byte });
+    for (index, (a, b)) in expected.chunks_exact(layer).zip(found.chunks_exact(layer)).enumerate() {
+        let place = |byte| (index / spec.layers, index % spec.layers * layer + byte);
+        let element = match spec.element {
+            CacheElement::F32 => 4,
+            CacheElement::F16 => 2,
+            CacheElement::Int8 => 1,
+        };
+        for (vector, (x, y)) in a
+            .chunks_exact(element * spec.head_dim)
+            .zip(b.chunks_exact(element * spec.head_dim))
+            .enumerate()
+        {
+            let first = vector * element * spec.head_dim;
+            if spec.element == CacheElement::Int8 && first >= elements {
+                break;
+            }
+            let (x, y) = (widen(spec.element, x), widen(spec.element, y));
+            let most = x.iter().fold(0.0f32, |most, value| most.max(value.abs()));
+            let bound = match spec.element {
+                CacheElement::F32 => (4.0 * f32::EPSILON * most).max(2.0 * LEAST_NORMAL),
+                CacheElement::F16 => (most / 1024.0).max(f16::MIN_POSITIVE_SUBNORMAL.to_f32()),
+                CacheElement::Int8 => 1.0,
+            };
+            for (column, (x, y)) in x.iter().zip(&y).enumerate() {
+                if x.is_finite() && most.is_finite() && !((x - y).abs() <= bound) {
+                    let (block, byte) = place(first + element * column);
+                    return differ(block, byte);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn widen(element: CacheElement, bytes: &[u8]) -> Vec<f32> {
+    match element {
+        CacheElement::F32 => floats(bytes).collect(),
+        CacheElement::F16 => {
+            let (halves, _) = bytes.as_chunks::<2>();
+            halves.iter().map(|&half| f16::from_ne_bytes(half).to_f32()).collect()
+        }
+        CacheElement::Int8 => bytes.iter().map(|&code| f32::from(code.cast_signed())).collect(),
+    }
+}
