@@ -61,7 +61,10 @@ pub mod parts {
         INVERSE_RMS = "inverse_rms";
         DOT_PACKED = "dot_packed";
         DOT_SHIFTS = "dot_shifts";
-        SCALED = "scaled";
+        LINEAR = "linear";
+        QUANTIZE_ROW = "quantize_row";
+        INPUT_CODES = "input_codes";
+        INPUT_FLOATS = "input_floats";
         OUTPUT_WHOLE = "output_whole";
         OUTPUT_GROUPED = "output_grouped";
         RELU_SQUARED = "relu_squared";

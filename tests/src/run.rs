@@ -22,7 +22,12 @@ impl Runner {
     /// If it cannot be loaded.
     #[must_use]
     pub fn new(model: Model, options: DeviceOptions) -> Self {
-        let model = model.load_onto(options).expect("the device is here").model;
+        Self::over(model.load_onto(options).expect("the device is here").model)
+    }
+
+    /// Runs a model that is on its device.
+    #[must_use]
+    pub fn over(model: Box<dyn Forward>) -> Self {
         let cache = PagedCache::new(model.block_positions(), 1 << 16);
         Self { model, cache }
     }

@@ -15,7 +15,7 @@ use crate::{
     cache::GpuCache,
     executor::{Bound, Executor},
     launch::{Argument, Launch, Launches},
-    lowering::lower,
+    lowering::{Fusion, lower},
     step_inputs::StepLayout,
     weight::GpuWeight,
 };
@@ -26,6 +26,7 @@ pub struct GpuBackend<E: Executor> {
     pub(crate) executor: E,
     nothing: E::Buffer,
     caches: u64,
+    fusion: Fusion,
 }
 
 /// A plan as launches, with its memory.
@@ -57,7 +58,14 @@ impl<E: Executor> GpuBackend<E> {
     /// If the device has no memory at all.
     pub fn new(mut executor: E) -> Result<Self, OpsError> {
         let nothing = executor.create_buffer("an argument that is not used", 16)?;
-        Ok(Self { executor, nothing, caches: 0 })
+        Ok(Self { executor, nothing, caches: 0, fusion: Fusion::default() })
+    }
+
+    /// Says whether plans prepared from now on share launches.
+    #[must_use]
+    pub fn with_fusion(mut self, fusion: Fusion) -> Self {
+        self.fusion = fusion;
+        self
     }
 
     pub(crate) fn write_inputs(&mut self, step: &mut GpuStep<E>, inputs: &BatchInputs) {
@@ -115,7 +123,7 @@ impl<E: Executor> Backend for GpuBackend<E> {
 
     fn prepare(&mut self, plan: &Plan, weights: &[Self::Weight]) -> Result<GpuStep<E>, OpsError> {
         check_weights(plan, weights.iter().map(|weight| weight.spec))?;
-        let launches = lower(plan, weights)?;
+        let launches = lower(plan, weights, self.fusion)?;
         let layout = StepLayout::new(plan);
         let words = vec![0; layout.words()];
         let executor = &mut self.executor;

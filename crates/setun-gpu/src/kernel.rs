@@ -13,12 +13,7 @@ pub enum Kernel {
     /// See [`setun_ops::quantize`].
     Quantize,
     /// See [`setun_ops::ternary_matmul`].
-    TernaryMatmul {
-        /// Whether scales are by column group.
-        grouped: bool,
-        /// Rows that a workgroup takes together.
-        columns: u32,
-    },
+    TernaryMatmul(Product),
     /// See [`setun_ops::head_norm`].
     HeadNorm,
     /// See [`setun_ops::rope_append`].
@@ -26,7 +21,7 @@ pub enum Kernel {
     /// See [`setun_ops::attention`].
     Attention(CacheElement),
     /// See [`setun_ops::gate`].
-    Gate(Activation),
+    Gate(Activation, Product),
     /// See [`setun_ops::head`].
     Head {
         /// Its table.
@@ -36,6 +31,30 @@ pub enum Kernel {
     },
     /// See [`setun_ops::best`].
     Best,
+}
+
+/// How products with a packed matrix are formed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Product {
+    /// Whether scales are by column group.
+    pub grouped: bool,
+    /// What comes in.
+    pub input: Input,
+}
+
+/// What a product takes in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Input {
+    /// Codes of some rows, which a workgroup takes together.
+    Codes {
+        /// How many: one of [`COLUMNS`].
+        columns: u32,
+    },
+    /// Floats of one row, which each workgroup quantizes for itself.
+    Floats {
+        /// Words of its codes.
+        words: u32,
+    },
 }
 
 /// Element type of a table in a device's memory.
@@ -72,15 +91,24 @@ pub enum Access {
 /// Row counts that products have a variant for.
 pub const COLUMNS: [u32; 4] = [1, 2, 4, 8];
 
+/// Words of the codes of a narrow row.
+const LEAST_WORDS: u32 = 32;
+
 const CACHES: [CacheElement; 3] = [CacheElement::F32, CacheElement::F16, CacheElement::Int8];
 const TABLES: [Table; 4] = [Table::F32, Table::F16, Table::Bf16, Table::Int8];
 
 impl Kernel {
     /// All of them.
     pub fn all() -> impl Iterator<Item = Self> {
-        let products = [false, true].into_iter().flat_map(|grouped| {
-            COLUMNS.map(|columns| Self::TernaryMatmul { grouped, columns })
-        });
+        let inputs = COLUMNS.map(|columns| Input::Codes { columns });
+        let inputs = inputs.into_iter().chain([Input::Floats { words: LEAST_WORDS }]);
+        let products = inputs
+            .flat_map(|input| [false, true].map(|grouped| Product { grouped, input }))
+            .flat_map(|product| {
+                let gates = [Activation::ReluSquared, Activation::Silu];
+                let gates = gates.map(|activation| Self::Gate(activation, product));
+                gates.into_iter().chain([Self::TernaryMatmul(product)])
+            });
         let heads = TABLES
             .into_iter()
             .flat_map(|table| COLUMNS.map(|columns| Self::Head { table, columns }));
@@ -89,7 +117,6 @@ impl Kernel {
             .chain(TABLES.map(Self::Embed))
             .chain(CACHES.map(Self::RopeAppend))
             .chain(CACHES.map(Self::Attention))
-            .chain([Activation::ReluSquared, Activation::Silu].map(Self::Gate))
             .chain(products)
             .chain(heads)
     }
@@ -101,11 +128,11 @@ impl Kernel {
             Self::Embed(_) => shaders::EMBED,
             Self::RmsNorm => shaders::RMS_NORM,
             Self::Quantize => shaders::QUANTIZE,
-            Self::TernaryMatmul { .. } => shaders::TERNARY_MATMUL,
+            Self::TernaryMatmul(_) => shaders::TERNARY_MATMUL,
             Self::HeadNorm => shaders::HEAD_NORM,
             Self::RopeAppend(_) => shaders::ROPE_APPEND,
             Self::Attention(_) => shaders::ATTENTION,
-            Self::Gate(_) => shaders::GATE,
+            Self::Gate(..) => shaders::GATE,
             Self::Head { .. } => shaders::HEAD,
             Self::Best => shaders::BEST,
         }
@@ -117,10 +144,9 @@ impl Kernel {
         use Access::{Read, Write};
         match self {
             Self::Embed(_) | Self::HeadNorm => &[Read, Write],
-            Self::RmsNorm | Self::Quantize | Self::Gate(_) | Self::Head { .. } => {
-                &[Read, Read, Write]
-            }
-            Self::TernaryMatmul { .. } => &[Read, Read, Read, Read, Write],
+            Self::RmsNorm | Self::Quantize | Self::Head { .. } => &[Read, Read, Write],
+            Self::TernaryMatmul(_) => &[Read, Read, Read, Read, Read, Write],
+            Self::Gate(..) => &[Read, Read, Read, Read, Read, Read, Write],
             Self::RopeAppend(_) => &[Read, Write, Write, Write],
             Self::Attention(_) => &[Read, Read, Read, Write],
             Self::Best => &[Write, Write, Write],
@@ -131,9 +157,13 @@ impl Kernel {
     #[must_use]
     pub fn source(self, dot: Dot) -> String {
         let constants = match self {
-            Self::TernaryMatmul { columns, .. } | Self::Head { columns, .. } => {
-                format!("const COLUMNS: u32 = {columns}u;\n")
-            }
+            Self::Head { columns, .. } => format!("const COLUMNS: u32 = {columns}u;\n"),
+            Self::TernaryMatmul(product) | Self::Gate(_, product) => match product.input {
+                Input::Codes { columns } => format!("const COLUMNS: u32 = {columns}u;\n"),
+                Input::Floats { words } => {
+                    format!("const COLUMNS: u32 = 1u;\nconst WORDS: u32 = {words}u;\n")
+                }
+            },
             _ => String::new(),
         };
         let parts = [parts::STEP].into_iter().chain(self.parts(dot)).chain([self.shader().wgsl]);
@@ -143,15 +173,9 @@ impl Kernel {
     fn parts(self, dot: Dot) -> Vec<&'static str> {
         match self {
             Self::Embed(table) | Self::Head { table, .. } => table.parts(),
-            Self::RmsNorm | Self::Quantize => vec![parts::LANES, parts::INVERSE_RMS],
-            Self::TernaryMatmul { grouped, .. } => {
-                let dot = match dot {
-                    Dot::Packed => parts::DOT_PACKED,
-                    Dot::Shifts => parts::DOT_SHIFTS,
-                };
-                let output = if grouped { parts::OUTPUT_GROUPED } else { parts::OUTPUT_WHOLE };
-                vec![dot, parts::SCALED, output]
-            }
+            Self::RmsNorm => vec![parts::LANES, parts::INVERSE_RMS],
+            Self::Quantize => vec![parts::LANES, parts::INVERSE_RMS, parts::QUANTIZE_ROW],
+            Self::TernaryMatmul(product) => product.parts(dot),
             Self::HeadNorm | Self::Best => vec![parts::LANES],
             Self::RopeAppend(CacheElement::F32) => vec![parts::STORE_F32],
             Self::RopeAppend(CacheElement::F16) => vec![parts::STORE_F16],
@@ -165,9 +189,36 @@ impl Kernel {
                 });
                 all
             }
-            Self::Gate(Activation::ReluSquared) => vec![parts::RELU_SQUARED],
-            Self::Gate(Activation::Silu) => vec![parts::EXP, parts::SILU],
+            Self::Gate(activation, product) => {
+                let mut all = product.parts(dot);
+                match activation {
+                    Activation::ReluSquared => all.push(parts::RELU_SQUARED),
+                    Activation::Silu => all.extend([parts::EXP, parts::SILU]),
+                }
+                all
+            }
         }
+    }
+}
+
+impl Product {
+    fn parts(self, dot: Dot) -> Vec<&'static str> {
+        let dot = match dot {
+            Dot::Packed => parts::DOT_PACKED,
+            Dot::Shifts => parts::DOT_SHIFTS,
+        };
+        let output = if self.grouped { parts::OUTPUT_GROUPED } else { parts::OUTPUT_WHOLE };
+        let mut all = vec![parts::LINEAR, dot, output];
+        match self.input {
+            Input::Codes { .. } => all.push(parts::INPUT_CODES),
+            Input::Floats { .. } => all.extend([
+                parts::LANES,
+                parts::INVERSE_RMS,
+                parts::QUANTIZE_ROW,
+                parts::INPUT_FLOATS,
+            ]),
+        }
+        all
     }
 }
 
@@ -196,11 +247,14 @@ mod tests {
         for kernel in Kernel::all() {
             for dot in [Dot::Packed, Dot::Shifts] {
                 let source = kernel.source(dot);
-                let module = wgsl::parse_str(&source)
-                    .unwrap_or_else(|error| panic!("{kernel:?}: {}", error.emit_to_string(&source)));
+                let module = wgsl::parse_str(&source).unwrap_or_else(|error| {
+                    panic!("{kernel:?}: {}", error.emit_to_string(&source))
+                });
                 Validator::new(ValidationFlags::all(), Capabilities::empty())
                     .validate(&module)
-                    .unwrap_or_else(|error| panic!("{kernel:?}: {}", error.emit_to_string(&source)));
+                    .unwrap_or_else(|error| {
+                        panic!("{kernel:?}: {}", error.emit_to_string(&source))
+                    });
                 let storage = module.global_variables.iter().filter(|(_, variable)| {
                     matches!(variable.space, naga::AddressSpace::Storage { .. })
                 });

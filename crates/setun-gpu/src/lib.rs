@@ -27,6 +27,7 @@ pub use backend::{GpuBackend, GpuStep};
 pub use cache::GpuCache;
 pub use error::GpuError;
 pub use executor::Executor;
+pub use lowering::Fusion;
 pub use weight::GpuWeight;
 #[cfg(feature = "vulkan")]
 pub use wgpu::{Wgpu, WgpuBuffer};

@@ -3,6 +3,9 @@
 mod linear;
 mod tables;
 
+use std::collections::HashMap;
+
+use linear::MOST_OWN_WORDS;
 use setun_ops::{
     BufferId, OpsError, Plan, WeightId,
     attention::inverse_sqrt,
@@ -20,16 +23,19 @@ use crate::{
 /// Widest head of the attention kernel.
 const MOST_HEAD_DIM: usize = 256;
 
-/// Lanes of a workgroup of `gate`.
-const GATE_LANES: usize = 256;
-
 /// The launches of a plan over weights in a device's memory, which have been checked.
 ///
 /// # Errors
 ///
 /// If an operation exceeds what its kernel can do.
-pub(crate) fn lower<B>(plan: &Plan, weights: &[GpuWeight<B>]) -> Result<Launches, OpsError> {
-    let mut lowering = Lowering { plan, weights, op: 0, launches: Launches::default() };
+pub(crate) fn lower<B>(
+    plan: &Plan,
+    weights: &[GpuWeight<B>],
+    fusion: Fusion,
+) -> Result<Launches, OpsError> {
+    let own_inputs = HashMap::new();
+    let launches = Launches::default();
+    let mut lowering = Lowering { plan, weights, fusion, op: 0, own_inputs, launches };
     for (index, op) in plan.ops().iter().enumerate() {
         lowering.op = index;
         lowering.op(op)?;
@@ -37,10 +43,23 @@ pub(crate) fn lower<B>(plan: &Plan, weights: &[GpuWeight<B>]) -> Result<Launches
     Ok(lowering.launches)
 }
 
+/// Whether several operations may share a launch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Fusion {
+    /// Wherever that saves a launch.
+    #[default]
+    Shared,
+    /// Each has its own, so that each buffer can be read: for tests.
+    Apart,
+}
+
 struct Lowering<'a, B> {
     plan: &'a Plan,
     weights: &'a [GpuWeight<B>],
+    fusion: Fusion,
     op: usize,
+    /// Codes that no launch makes, as who reads them makes them: of which floats and norm.
+    own_inputs: HashMap<BufferId, (BufferId, Option<Norm>)>,
     launches: Launches,
 }
 
@@ -80,6 +99,11 @@ impl<B> Lowering<'_, B> {
     }
 
     fn quantize(&mut self, x: BufferId, norm: Option<Norm>, out: BufferId) {
+        self.own_inputs.remove(&out);
+        if self.readers_quantize(x, out) {
+            self.own_inputs.insert(out, (x, norm));
+            return;
+        }
         let width = self.spec(x).width;
         let shape = vec![
             word(width),
@@ -92,6 +116,34 @@ impl<B> Lowering<'_, B> {
         let gain = norm.map_or(Argument::Nothing, |norm| weight(norm.gain));
         let arguments = vec![Argument::Buffer(x), gain, Argument::Buffer(out)];
         self.push(Kernel::Quantize, shape, arguments, [self.rows(out), 1, 1]);
+    }
+
+    /// Whether all that reads the codes of one row can make them of `x`, which is still there.
+    fn readers_quantize(&self, x: BufferId, out: BufferId) -> bool {
+        let words = padded_columns(self.spec(x).width) / 4;
+        if self.fusion == Fusion::Apart || self.rows(out) > 1 || words > MOST_OWN_WORDS {
+            return false;
+        }
+        let (mut readers, mut is_overwritten) = (0, false);
+        for op in &self.plan.ops()[self.op + 1..] {
+            let (reads, write) = op.accesses();
+            is_overwritten |= write == Some(x);
+            if reads.contains(&Some(out)) {
+                let can = match op {
+                    Op::TernaryMatmul { .. } => true,
+                    Op::Gate { gate, up, .. } => gate.x == up.x,
+                    _ => false,
+                };
+                if !can || is_overwritten {
+                    return false;
+                }
+                readers += 1;
+            }
+            if write == Some(out) {
+                break;
+            }
+        }
+        readers > 0
     }
 
     fn head_norm(&mut self, x: BufferId, column: usize, heads: usize, norm: Norm) {
@@ -150,13 +202,7 @@ impl<B> Lowering<'_, B> {
         [shape.heads, shape.kv_heads, shape.head_dim, block_positions].map(word).to_vec()
     }
 
-    fn push(
-        &mut self,
-        kernel: Kernel,
-        shape: Vec<u32>,
-        arguments: Vec<Argument>,
-        grid: [u32; 3],
-    ) {
+    fn push(&mut self, kernel: Kernel, shape: Vec<u32>, arguments: Vec<Argument>, grid: [u32; 3]) {
         self.launches.list.push(Launch { op: self.op, kernel, shape, arguments, grid });
     }
 

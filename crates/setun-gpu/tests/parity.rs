@@ -1,7 +1,11 @@
 //! Every operation on the system's Vulkan device against its definition.
 
-use setun_gpu::{GpuBackend, Wgpu};
-use setun_ops::parity::{Case, SUBJECTS, block_on};
+use setun_gpu::{Fusion, GpuBackend, Wgpu};
+use setun_ops::{
+    Backend, BufferId,
+    parity::{Case, SUBJECTS, block_on},
+    plan::BufferKind,
+};
 
 /// Cases of a subject.
 const SEEDS: u64 = 40;
@@ -10,7 +14,7 @@ const SEEDS: u64 = 40;
 fn operations_agree_with_their_definitions() {
     let device = block_on(Wgpu::vulkan()).expect("a Vulkan device");
     println!("{}", device.adapter());
-    let mut backend = GpuBackend::new(device).expect("memory");
+    let mut backend = GpuBackend::new(device).expect("memory").with_fusion(Fusion::Apart);
     let mut failures = vec![];
     for subject in SUBJECTS {
         let seeds = if subject == "long_attention" { 2 } else { SEEDS };
@@ -23,4 +27,55 @@ fn operations_agree_with_their_definitions() {
         println!("{subject}: {} failures so far", failures.len());
     }
     assert!(failures.is_empty(), "{} failures:\n{}", failures.len(), failures.join("\n"));
+}
+
+/// What shares a launch gives the bits that it gives apart.
+#[test]
+fn launches_may_be_shared() {
+    let backend = || {
+        let device = block_on(Wgpu::vulkan()).expect("a Vulkan device");
+        GpuBackend::new(device).expect("memory")
+    };
+    let (mut shared, mut apart) = (backend(), backend().with_fusion(Fusion::Apart));
+    let mut saved = 0;
+    for subject in ["ternary_matmul", "gate", "model"] {
+        for seed in 0..SEEDS {
+            let case = Case::new(subject, seed).expect("a subject");
+            if case.plan.rows() > 1 {
+                continue;
+            }
+            let a = outputs(&mut shared, &case);
+            let b = outputs(&mut apart, &case);
+            saved += b.launches - a.launches;
+            assert!(a.buffers == b.buffers, "{subject}, seed {seed}");
+        }
+    }
+    assert!(saved > 0, "no case shares a launch");
+}
+
+struct Outputs {
+    launches: usize,
+    /// All buffers but codes after each step.
+    buffers: Vec<Vec<u8>>,
+}
+
+fn outputs(backend: &mut GpuBackend<Wgpu>, case: &Case) -> Outputs {
+    let weights = case.upload(backend).expect("memory");
+    let mut step = backend.prepare(&case.plan, &weights).expect("a plan");
+    let mut cache = backend.create_cache(case.plan.cache(), case.blocks).expect("memory");
+    let mut buffers = vec![];
+    for inputs in &case.steps {
+        backend.run(&mut step, &mut cache, inputs).expect("a step");
+        for (index, spec) in case.plan.buffers().iter().enumerate() {
+            if spec.kind == BufferKind::Quantized {
+                continue;
+            }
+            let id = BufferId(u32::try_from(index).expect("few buffers"));
+            let rows = case.plan.buffer_rows(id);
+            let mut bytes = vec![0; rows * spec.width * spec.kind.element_bytes()];
+            block_on(backend.read(&step, id, 0..rows, &mut bytes)).expect("a buffer");
+            buffers.push(bytes);
+        }
+    }
+    Outputs { launches: step.launches().len(), buffers }
 }

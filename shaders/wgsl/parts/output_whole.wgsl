@@ -1,23 +1,21 @@
-// An output of a matrix with one scale a row. Lane c < COLUMNS gets that of row `first_row + c`.
+// An output of a matrix with one scale a row. Lane c < COLUMNS of the output gets that of row `first_row + c`.
 
-fn output_of(output: u32, first_row: u32, lane: u32, index: u32) -> f32 {
+fn output_of(side: u32, output: u32, first_row: u32, lane: u32, index: u32) -> f32 {
     var sums: array<i32, COLUMNS>;
-    let quads = shape.blocks * 2u;   // vectors of four words in a row
-    for (var quad = lane; quad < quads; quad += LANES) {
-        let packed = w[output * quads + quad];
+    let quads = shape.blocks * BLOCK_QUADS;
+    for (var quad = lane; quad < quads; quad += LANES_EACH) {
+        let packed = w_quad(side, output * quads + quad);
         for (var plane = 0u; plane < PLANES; plane += 1u) {
             let codes = (packed >> vec4<u32>(2u * plane)) & vec4<u32>(CODES);
+            let at = (quad / BLOCK_QUADS * PLANES + plane) * PLANE_QUADS + quad % BLOCK_QUADS;
             for (var c = 0u; c < COLUMNS; c += 1u) {
-                let block = min(first_row + c, shape.capacity - 1u) * shape.blocks + quad / 2u;
-                let acts = x[block * PLANES * 2u + plane * 2u + quad % 2u];
-                sums[c] += dot4(codes.x, acts.x) + dot4(codes.y, acts.y)
-                    + dot4(codes.z, acts.z) + dot4(codes.w, acts.w);
+                sums[c] += dot_quads(codes, x_quad(side, first_row + c, at));
             }
         }
     }
     partial[index] = sums;
     workgroupBarrier();
-    for (var width = LANES / 2u; width > 0u; width /= 2u) {
+    for (var width = LANES_EACH / 2u; width > 0u; width /= 2u) {
         if lane < width {
             for (var c = 0u; c < COLUMNS; c += 1u) {
                 partial[index][c] += partial[index + width][c];
@@ -25,10 +23,20 @@ fn output_of(output: u32, first_row: u32, lane: u32, index: u32) -> f32 {
         }
         workgroupBarrier();
     }
-    if lane >= COLUMNS {
-        return 0.0;
+    var y = 0.0;
+    if lane < COLUMNS {
+        let row = first_row + lane;
+        let dot = f32(partial[index - lane][lane] - x_sum(side, row));
+        let bias = bias_of(side, output);
+        let w = w_scale(side, output, 0u);
+        if shape.bias[side] == BIAS_BEFORE_SCALE {
+            y = (dot * x_scale(side, row) + bias) * w;
+        } else {
+            y = dot * (x_scale(side, row) * w);
+            y = select(y, y + bias, shape.bias[side] == BIAS_AFTER_SCALE);
+        }
     }
-    let row = min(first_row + lane, shape.capacity - 1u);
-    let dot = partial[index - lane][lane] - x_sum(row);
-    return scaled(dot, x_scale(row), w_scale(output, 0u), shape.bias, bias_of(output));
+    // Another output may follow in the same memory.
+    workgroupBarrier();
+    return y;
 }

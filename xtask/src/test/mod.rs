@@ -1,5 +1,6 @@
 //! Sets up what is missing and runs every test; ends with a table and the totals.
 
+mod gpu;
 mod memory;
 mod neon;
 mod stage;

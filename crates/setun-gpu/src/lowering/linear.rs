@@ -1,14 +1,14 @@
 //! Products with ternary matrices, and the gate made of two.
 
 use setun_ops::{
-    BufferId,
+    BufferId, WeightSpec,
     op::{Activation, Linear},
     ternary::{BLOCK_COLUMNS, padded_columns},
 };
 
-use super::{GATE_LANES, Lowering, columns, weight, word};
+use super::{Lowering, columns, weight, word};
 use crate::{
-    kernel::Kernel,
+    kernel::{Input, Kernel, Product},
     launch::Argument,
     weight::Form,
 };
@@ -16,12 +16,18 @@ use crate::{
 /// Outputs of a workgroup.
 const OUTPUTS: u32 = 8;
 
-/// Where a product goes: what `wgsl/ternary_matmul.wgsl` calls `y`.
-struct Target {
-    y: Argument,
-    width: usize,
-    first: usize,
-    residual: Option<BufferId>,
+/// Widest row, in words of codes, that a workgroup quantizes for itself: with the sums over its
+/// lanes it fits WebGPU's least memory of a workgroup, 16 KiB.
+pub(super) const MOST_OWN_WORDS: usize = (16_384 - 4096) / 4;
+
+/// One matrix of a product, in numbers.
+struct Side {
+    outputs: usize,
+    columns: usize,
+    groups: usize,
+    group_planes: usize,
+    bias: u32,
+    grouped: bool,
 }
 
 impl<B> Lowering<'_, B> {
@@ -32,8 +38,21 @@ impl<B> Lowering<'_, B> {
         out: BufferId,
         first: usize,
     ) {
-        let width = self.spec(out).width;
-        self.product(linear, &Target { y: Argument::Buffer(out), width, first, residual });
+        let Some(side) = self.side(linear) else { return };
+        let in_place = residual == Some(out);
+        let kind = residual.map_or(0, |_| if in_place { 2 } else { 1 });
+        let (product, inputs) = self.inputs([linear.x; 2], side.grouped);
+        let shape = self.product_shape([&side, &side], linear.x, (out, first), kind);
+        let residual = residual.filter(|_| !in_place);
+        let own = [
+            weight(linear.weight),
+            bias(linear),
+            residual.map_or(Argument::Nothing, Argument::Buffer),
+            Argument::Buffer(out),
+        ];
+        let arguments = inputs.into_iter().chain(own).collect();
+        let grid = self.product_grid(&side, linear.x, product);
+        self.push(Kernel::TernaryMatmul(product), shape, arguments, grid);
     }
 
     pub(super) fn gate(
@@ -43,53 +62,78 @@ impl<B> Lowering<'_, B> {
         activation: Activation,
         out: BufferId,
     ) {
-        let width = self.spec(out).width;
-        let bytes = 4 * u64::from(self.rows(out)) * width as u64;
-        let sides = [gate, up].map(|side| {
-            let y = self.launches.scratch(usize::from(std::ptr::eq(side, up)), bytes);
-            self.product(side, &Target { y, width, first: 0, residual: None });
-            y
-        });
-        let shape = vec![word(width), self.is_wanted(out)];
-        let arguments = vec![sides[0], sides[1], Argument::Buffer(out)];
-        let grid = [word(width.div_ceil(GATE_LANES)), self.rows(out), 1];
-        self.push(Kernel::Gate(activation), shape, arguments, grid);
+        let (Some(first), Some(second)) = (self.side(gate), self.side(up)) else { return };
+        let (product, inputs) = self.inputs([gate.x, up.x], first.grouped || second.grouped);
+        let shape = self.product_shape([&first, &second], gate.x, (out, 0), 0);
+        let own =
+            [weight(gate.weight), weight(up.weight), bias(gate), bias(up), Argument::Buffer(out)];
+        let arguments = inputs.into_iter().chain(own).collect();
+        let grid = self.product_grid(&first, gate.x, product);
+        self.push(Kernel::Gate(activation, product), shape, arguments, grid);
     }
 
-    fn product(&mut self, linear: &Linear, target: &Target) {
-        let Form::Ternary { groups, group_planes } = self.form(linear.weight) else {
-            return; // a checked plan names a ternary matrix
-        };
-        let setun_ops::WeightSpec::Ternary { rows: outputs, columns: inputs, grouped } =
+    /// Nothing for what a checked plan does not hold.
+    fn side(&self, linear: &Linear) -> Option<Side> {
+        let Form::Ternary { groups, group_planes } = self.form(linear.weight) else { return None };
+        let WeightSpec::Ternary { rows: outputs, columns, grouped } =
             self.plan.weights()[linear.weight.0 as usize]
         else {
-            return;
+            return None;
         };
-        let rows = self.rows(linear.x);
         let bias = linear.bias.map_or(0, |bias| if bias.before_scale { 2 } else { 1 });
-        let in_place = target.residual.is_some_and(|id| Argument::Buffer(id) == target.y);
-        let residual = target.residual.map_or(0, |_| if in_place { 2 } else { 1 });
-        let shape = vec![
-            word(outputs),
-            word(padded_columns(inputs) / BLOCK_COLUMNS),
-            word(groups),
-            word(group_planes),
-            rows,
-            self.is_wanted(linear.x),
-            bias,
-            residual,
-            word(target.width),
-            word(target.first),
-        ];
-        let arguments = vec![
-            weight(linear.weight),
-            Argument::Buffer(linear.x),
-            linear.bias.map_or(Argument::Nothing, |bias| weight(bias.weight)),
-            target.residual.filter(|_| !in_place).map_or(Argument::Nothing, Argument::Buffer),
-            target.y,
-        ];
-        let columns = columns(rows);
-        let grid = [word(outputs).div_ceil(OUTPUTS), rows.div_ceil(columns), 1];
-        self.push(Kernel::TernaryMatmul { grouped, columns }, shape, arguments, grid);
+        Some(Side { outputs, columns, groups, group_planes, bias, grouped })
     }
+
+    /// The variant and its first arguments: codes, or the floats that they are made of.
+    fn inputs(&self, x: [BufferId; 2], grouped: bool) -> (Product, [Argument; 2]) {
+        if let Some((floats, norm)) = self.own_inputs.get(&x[0]) {
+            let words = word(padded_columns(self.spec(*floats).width) / 4);
+            let gain = norm.map_or(Argument::Nothing, |norm| weight(norm.gain));
+            let product = Product { grouped, input: Input::Floats { words } };
+            return (product, [Argument::Buffer(*floats), gain]);
+        }
+        let columns = columns(self.rows(x[0]));
+        let product = Product { grouped, input: Input::Codes { columns } };
+        (product, x.map(Argument::Buffer))
+    }
+
+    /// The words of `Shape` in `wgsl/parts/linear.wgsl`.
+    fn product_shape(
+        &self,
+        sides: [&Side; 2],
+        x: BufferId,
+        (out, first): (BufferId, usize),
+        residual: u32,
+    ) -> Vec<u32> {
+        let padded = padded_columns(sides[0].columns);
+        let norm = self.own_inputs.get(&x).and_then(|(_, norm)| *norm);
+        let mut shape = vec![word(sides[0].outputs), word(padded / BLOCK_COLUMNS)];
+        shape.extend(sides.map(|side| word(side.groups)));
+        shape.extend(sides.map(|side| word(side.group_planes)));
+        shape.extend(sides.map(|side| side.bias));
+        shape.extend([
+            self.rows(x),
+            self.is_wanted(x),
+            word(sides[0].columns),
+            word(padded / 4),
+            u32::from(norm.is_some()),
+            norm.map_or(0, |norm| norm.eps.to_bits()),
+            word(self.spec(out).width),
+            word(first),
+            residual,
+        ]);
+        shape
+    }
+
+    fn product_grid(&self, side: &Side, x: BufferId, product: Product) -> [u32; 3] {
+        let columns = match product.input {
+            Input::Codes { columns } => columns,
+            Input::Floats { .. } => 1,
+        };
+        [word(side.outputs).div_ceil(OUTPUTS), self.rows(x).div_ceil(columns), 1]
+    }
+}
+
+fn bias(linear: &Linear) -> Argument {
+    linear.bias.map_or(Argument::Nothing, |bias| weight(bias.weight))
 }

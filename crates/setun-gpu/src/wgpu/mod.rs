@@ -52,9 +52,10 @@ impl Wgpu {
             power_preference: wgpu::PowerPreference::HighPerformance,
             ..wgpu::RequestAdapterOptions::default()
         };
-        let adapter = instance.request_adapter(&request).await.map_err(|error| {
-            GpuError::NoAdapter { wanted: "vulkan", reason: error.to_string() }
-        })?;
+        let adapter = instance
+            .request_adapter(&request)
+            .await
+            .map_err(|error| GpuError::NoAdapter { wanted: "vulkan", reason: error.to_string() })?;
         Self::of_adapter(&adapter).await
     }
 

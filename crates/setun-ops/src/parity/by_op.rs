@@ -13,8 +13,8 @@ use super::{
     compare::{Disagreement, Running},
 };
 use crate::{
-    Backend, BatchInputs, BufferId, OpsError, ScalarBackend, op::Op, plan::BufferKind,
-    scalar::ScalarStep,
+    Backend, BatchInputs, BufferId, OpsError, ScalarBackend, host_cache::HostCache, op::Op,
+    plan::BufferKind, scalar::ScalarStep,
 };
 
 /// A backend whose operations can be run one by one.
@@ -75,6 +75,12 @@ struct Memory {
     scales: Vec<f32>,
 }
 
+/// What an operation worked on.
+struct Before<'a> {
+    values: &'a [u8],
+    cache: &'a HostCache,
+}
+
 impl Case {
     /// Runs each operation of each step on `backend` from the definitions' memory, and compares
     /// what it has written.
@@ -100,14 +106,16 @@ impl Case {
                 found.run_op(inputs, index)?;
                 if let Some(id) = write {
                     let input = match op {
-                        Op::Quantize { x, .. } | Op::Head { x, .. } | Op::Best { x, .. } => {
-                            expected.memory(self, *x).await?.values
-                        }
+                        Op::Attention { qkv: x, .. }
+                        | Op::Quantize { x, .. }
+                        | Op::Head { x, .. }
+                        | Op::Best { x, .. } => expected.memory(self, *x).await?.values,
                         _ => before.values,
                     };
                     let a = expected.memory(self, id).await?;
                     let b = found.memory(self, id).await?;
-                    self.compare_op(step, inputs, (index, id), &input, (&a, &b))?;
+                    let before = Before { values: &input, cache: &expected.cache };
+                    self.compare_op(step, inputs, (index, id), &before, (&a, &b))?;
                 }
                 let (a, b) = (expected.cache(self).await?, found.cache(self).await?);
                 tolerance::compare_cache(step, self.plan.cache(), &a, &b)?;
@@ -121,14 +129,17 @@ impl Case {
         step: usize,
         inputs: &BatchInputs,
         (op, id): (usize, BufferId),
-        input: &[u8],
+        before: &Before<'_>,
         (expected, found): (&Memory, &Memory),
     ) -> Result<(), Disagreement> {
         let spec = self.plan.buffer(id);
         let op = &self.plan.ops()[op];
         let magnitudes = match op {
             Op::Head { table, .. } | Op::Best { table, .. } => {
-                tolerance::magnitudes(self, *table, input)
+                tolerance::logit_magnitudes(self, *table, before.values)
+            }
+            Op::Attention { shape, .. } => {
+                tolerance::attention_magnitudes(*shape, before.values, before.cache)
             }
             _ => vec![],
         };
@@ -138,7 +149,14 @@ impl Case {
             BufferKind::Quantized => {
                 tolerance::compare_scales(&at, &expected.scales, &found.scales)?;
                 let rows = inputs.rows().min(expected.scales.len());
-                tolerance::compare_codes(self, &at, input, rows, &expected.values, &found.values)
+                tolerance::compare_codes(
+                    self,
+                    &at,
+                    before.values,
+                    rows,
+                    &expected.values,
+                    &found.values,
+                )
             }
             BufferKind::Ranked => {
                 tolerance::compare_ranked(&at, inputs, &expected.values, &found.values)

@@ -8,8 +8,10 @@ use super::super::{
 };
 use crate::{
     BatchInputs, CacheElement, CacheSpec, WeightData,
+    attention::inverse_sqrt,
     best::MOST_LOGIT,
-    op::{Agreement, BufferId, Op, WeightId},
+    host_cache::HostCache,
+    op::{Agreement, BufferId, HeadShape, Op, WeightId},
     quantize::{MAX_CODE, MIN_ABSMAX, absmax},
     rms_norm::rms_norm_row,
 };
@@ -20,7 +22,7 @@ pub(super) struct At<'a> {
     pub(super) op: &'a Op,
     pub(super) buffer: BufferId,
     pub(super) width: usize,
-    /// Of each row of logits the largest `Σ |x × w|`, which the rounding of a sum follows.
+    /// Of each row a magnitude that rounding follows where it exceeds that of the result.
     pub(super) magnitudes: Vec<f32>,
 }
 
@@ -60,8 +62,8 @@ fn bound(at: &At<'_>, index: usize, row: &[f32]) -> Option<f32> {
     finite.then_some((ulp(at.op) * unit).max(2.0 * LEAST_NORMAL))
 }
 
-/// See [`At::magnitudes`]; `x` is `[rows, hidden]`.
-pub(super) fn magnitudes(case: &Case, table: WeightId, x: &[u8]) -> Vec<f32> {
+/// Of each row of logits the largest `Σ |x × w|`; `x` is `[rows, hidden]`.
+pub(super) fn logit_magnitudes(case: &Case, table: WeightId, x: &[u8]) -> Vec<f32> {
     let WeightData::Dense(table) = &case.weights[table.0 as usize] else { return vec![] };
     let mut widened = vec![0.0; table.columns()];
     let x: Vec<f32> = floats(x).collect();
@@ -76,8 +78,39 @@ pub(super) fn magnitudes(case: &Case, table: WeightId, x: &[u8]) -> Vec<f32> {
         .collect()
 }
 
-pub(super) fn compare_floats(at: &At<'_>, expected: &[u8], found: &[u8]) -> Result<(), Disagreement> {
-    let (expected, found): (Vec<f32>, Vec<f32>) = (floats(expected).collect(), floats(found).collect());
+/// Scores that are off by some of their units multiply weights by as much: the largest value, times
+/// the largest score where that exceeds some units; `qkv` is `[rows, shape.qkv_width()]`.
+pub(super) fn attention_magnitudes(shape: HeadShape, qkv: &[u8], cache: &HostCache) -> Vec<f32> {
+    const SMALL_SCORE: f32 = 8.0;
+    let d = shape.head_dim;
+    let norm = |x: &[f32]| x.iter().map(|x| x * x).sum::<f32>().sqrt();
+    let (mut key, mut value) = (0.0f32, 0.0f32);
+    let mut vector = vec![0.0; d];
+    for layer in cache.layers() {
+        for index in 0..cache.blocks() * cache.spec().kv_heads * cache.spec().block_positions {
+            let scale = layer.keys.load(index, &mut vector);
+            key = key.max(norm(&vector) * scale);
+            let scale = layer.values.load(index, &mut vector);
+            value = vector.iter().fold(value, |most, x| most.max((x * scale).abs()));
+        }
+    }
+    let qkv: Vec<f32> = floats(qkv).collect();
+    qkv.chunks_exact(shape.qkv_width())
+        .map(|row| {
+            let heads = row[..shape.query_width()].chunks_exact(d);
+            let query = heads.map(norm).fold(0.0, f32::max);
+            value * (query * key * inverse_sqrt(d) / SMALL_SCORE).max(1.0)
+        })
+        .collect()
+}
+
+pub(super) fn compare_floats(
+    at: &At<'_>,
+    expected: &[u8],
+    found: &[u8],
+) -> Result<(), Disagreement> {
+    let (expected, found): (Vec<f32>, Vec<f32>) =
+        (floats(expected).collect(), floats(found).collect());
     let rows = expected.chunks_exact(at.width).zip(found.chunks_exact(at.width));
     for (row, (a, b)) in rows.enumerate() {
         let Some(bound) = bound(at, row, a) else { continue };
@@ -92,7 +125,11 @@ pub(super) fn compare_floats(at: &At<'_>, expected: &[u8], found: &[u8]) -> Resu
     Ok(())
 }
 
-pub(super) fn compare_scales(at: &At<'_>, expected: &[f32], found: &[f32]) -> Result<(), Disagreement> {
+pub(super) fn compare_scales(
+    at: &At<'_>,
+    expected: &[f32],
+    found: &[f32],
+) -> Result<(), Disagreement> {
     for (element, (&expected, &found)) in expected.iter().zip(found).enumerate() {
         let close = (expected - found).abs() <= ulp(at.op) * f32::EPSILON * expected.abs();
         if !close && expected.is_finite() {

@@ -1,0 +1,82 @@
+//! Whole models on the system's Vulkan device: close to the CPU, and to the bit the same for any cut
+//! of a prompt and any batch mates.
+
+use setun::{
+    Device, DeviceOptions, Model,
+    forward::{Transformer, TransformerOptions},
+    ops::CacheElement,
+};
+use setun_gpu::{GpuBackend, Wgpu};
+use setun_tests::{
+    golden::{Golden, MODELS},
+    run::{Runner, argmax, bits},
+};
+
+/// Logits may differ by so much where no code lies at a tie.
+const CLOSE: f32 = 1e-3;
+/// And by so much where one has flipped.
+const FLIPPED: f32 = 0.6;
+/// Margins beyond this must give the same token.
+const MARGIN: f32 = 0.5;
+
+fn runner(model: &str, cache_element: CacheElement) -> Runner {
+    let model = Model::open(Golden::read(model).folder).expect("a golden model");
+    let device = pollster::block_on(Wgpu::vulkan()).expect("a Vulkan device");
+    let backend = GpuBackend::new(device).expect("memory");
+    let options = TransformerOptions { cache_element, ..TransformerOptions::default() };
+    let (config, weights) = (model.config().clone(), model.weights().clone());
+    Runner::over(Box::new(Transformer::new(backend, config, weights, options).expect("a model")))
+}
+
+#[test]
+fn tokens_are_those_of_the_cpu() {
+    for model in MODELS {
+        let ids = Golden::read(model).ids("p130.ids");
+        let options = DeviceOptions {
+            device: Device::Cpu,
+            cache: setun::CacheType::F32,
+            ..DeviceOptions::default()
+        };
+        let opened = Model::open(Golden::read(model).folder).expect("a golden model");
+        let expected = Runner::new(opened, options).logits(&ids, ids.len());
+        let found = runner(model, CacheElement::F32).logits(&ids, ids.len());
+        let mut close = 0;
+        for (position, (a, b)) in expected.iter().zip(&found).enumerate() {
+            let most = a.iter().zip(b).fold(0.0f32, |most, (a, b)| most.max((a - b).abs()));
+            assert!(most <= FLIPPED, "{model}, position {position}: logits differ by {most}");
+            close += usize::from(most <= CLOSE);
+            if margin(a) > MARGIN {
+                assert_eq!(argmax(a), argmax(b), "{model}, position {position}");
+            }
+        }
+        println!("{model}: {close} of {} positions within {CLOSE}", expected.len());
+    }
+}
+
+/// How far the best logit is ahead.
+fn margin(row: &[f32]) -> f32 {
+    let best = argmax(row) as usize;
+    let others = row.iter().enumerate().filter(|(index, _)| *index != best);
+    row[best] - others.fold(f32::NEG_INFINITY, |most, (_, logit)| most.max(*logit))
+}
+
+#[test]
+fn chunks_and_batch_mates_change_nothing() {
+    for model in MODELS {
+        let golden = Golden::read(model);
+        let texts: Vec<Vec<u32>> = ["p33", "p7"].map(|p| golden.ids(&format!("{p}.ids"))).to_vec();
+        for element in [CacheElement::F32, CacheElement::F16, CacheElement::Int8] {
+            let mut runner = runner(model, element);
+            let alone = texts.iter().map(|text| bits(&runner.logits(text, text.len())));
+            let alone: Vec<_> = alone.collect();
+            for chunk in [1, 2, 5] {
+                let found = bits(&runner.logits(&texts[0], chunk));
+                assert!(found == alone[0], "{model}, {element:?}, chunks of {chunk}");
+            }
+            let sequences = [runner.sequence(), runner.sequence()];
+            let runs = [(sequences[0], texts[0].as_slice()), (sequences[1], texts[1].as_slice())];
+            let together = bits(&runner.step(&runs));
+            assert!(together == alone.concat(), "{model}, {element:?}, two texts at once");
+        }
+    }
+}
