@@ -30,4 +30,4 @@ pub use executor::Executor;
 pub use lowering::Fusion;
 pub use weight::GpuWeight;
 #[cfg(feature = "vulkan")]
-pub use wgpu::{Wgpu, WgpuBuffer};
+pub use wgpu::{Adapter, Api, Wgpu, WgpuBuffer};

@@ -1,5 +1,6 @@
 //! The executor over `wgpu`.
 
+mod adapter;
 mod mapping;
 
 use std::{
@@ -7,6 +8,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
+pub use adapter::{Adapter, Api};
 use setun_ops::OpsError;
 
 use crate::{
@@ -39,45 +41,22 @@ pub struct WgpuList {
 }
 
 impl Wgpu {
-    /// The system's best Vulkan device.
+    fn new(
+        device: wgpu::Device,
+        queue: wgpu::Queue,
+        adapter: String,
+        failure: Arc<Mutex<Option<String>>>,
+    ) -> Self {
+        Self { device, queue, adapter, kernels: HashMap::new(), staging: None, failure }
+    }
+
+    /// The best device that an interface reaches.
     ///
     /// # Errors
     ///
-    /// If there is none.
-    pub async fn vulkan() -> Result<Self, GpuError> {
-        let mut options = wgpu::InstanceDescriptor::new_without_display_handle();
-        options.backends = wgpu::Backends::VULKAN;
-        let instance = wgpu::Instance::new(options);
-        let request = wgpu::RequestAdapterOptions {
-            power_preference: wgpu::PowerPreference::HighPerformance,
-            ..wgpu::RequestAdapterOptions::default()
-        };
-        let adapter = instance
-            .request_adapter(&request)
-            .await
-            .map_err(|error| GpuError::NoAdapter { wanted: "vulkan", reason: error.to_string() })?;
-        Self::of_adapter(&adapter).await
-    }
-
-    async fn of_adapter(adapter: &wgpu::Adapter) -> Result<Self, GpuError> {
-        let name = adapter.get_info().name;
-        let request = wgpu::DeviceDescriptor {
-            label: Some("setun"),
-            required_limits: adapter.limits(),
-            ..wgpu::DeviceDescriptor::default()
-        };
-        let (device, queue) = adapter.request_device(&request).await.map_err(|error| {
-            GpuError::NoDevice { adapter: name.clone(), reason: error.to_string() }
-        })?;
-        let failure = Arc::new(Mutex::new(None));
-        let seen = Arc::clone(&failure);
-        device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| {
-            note(&seen, error.to_string());
-        }));
-        let seen = Arc::clone(&failure);
-        device.set_device_lost_callback(move |_, reason| note(&seen, reason));
-        let (kernels, staging) = (HashMap::new(), None);
-        Ok(Self { device, queue, adapter: name, kernels, staging, failure })
+    /// If there is none, or its driver refuses.
+    pub async fn open(api: Api) -> Result<Self, GpuError> {
+        Adapter::find(api).await?.open().await
     }
 
     /// Name of the adapter, as the driver gives it.
