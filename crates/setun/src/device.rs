@@ -86,10 +86,10 @@ pub fn devices() -> Vec<DeviceInfo> {
         level: level.to_owned(),
         chosen: index == 0,
     };
-    let mut devices: Vec<_> = levels.enumerate().map(info).collect();
+    let devices = levels.enumerate().map(info);
     #[cfg(all(feature = "gpu", not(target_family = "wasm")))]
-    devices.extend(gpu::devices());
-    devices
+    let devices = devices.chain(gpu::devices());
+    devices.collect()
 }
 
 fn unavailable(wanted: &str, reason: String) -> Error {
