@@ -1,6 +1,6 @@
 //! What plays launches: a device's memory, its compiled kernels and its queue.
 
-use std::future::Future;
+use std::{future::Future, time::Duration};
 
 use setun_ops::OpsError;
 
@@ -47,6 +47,25 @@ pub trait Executor {
     ///
     /// If the device is lost.
     fn play(&mut self, list: &Self::List) -> Result<(), OpsError>;
+
+    /// Whether it tells what launches take.
+    fn can_time(&self) -> bool {
+        false
+    }
+
+    /// Plays a list, waits, and puts what each launch took in `times`, where it
+    /// [can](Self::can_time).
+    ///
+    /// # Errors
+    ///
+    /// If the device is lost.
+    fn play_timed(
+        &mut self,
+        list: &mut Self::List,
+        _times: &mut Vec<Duration>,
+    ) -> Result<(), OpsError> {
+        self.play(list)
+    }
 
     /// Waits for what is queued and copies bytes to the host. Lengths and places are multiples
     /// of 4 bytes.

@@ -19,6 +19,7 @@ mod lowering;
 #[cfg(feature = "testing")]
 mod op_by_op;
 mod step_inputs;
+mod times;
 mod weight;
 #[cfg(feature = "vulkan")]
 mod wgpu;

@@ -79,6 +79,7 @@ impl Adapter {
         let Self { adapter, name } = self;
         let request = wgpu::DeviceDescriptor {
             label: Some("setun"),
+            required_features: adapter.features() & wgpu::Features::TIMESTAMP_QUERY,
             required_limits: adapter.limits(),
             ..wgpu::DeviceDescriptor::default()
         };

@@ -2,10 +2,12 @@
 
 mod adapter;
 mod mapping;
+mod timing;
 
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 pub use adapter::{Adapter, Api};
@@ -38,6 +40,7 @@ pub type WgpuBuffer = wgpu::Buffer;
 #[derive(Debug)]
 pub struct WgpuList {
     launches: Vec<(wgpu::ComputePipeline, wgpu::BindGroup, [u32; 3])>,
+    clock: Option<timing::Clock>,
 }
 
 impl Wgpu {
@@ -149,7 +152,7 @@ impl Executor for Wgpu {
 
     fn most_buffer_bytes(&self) -> u64 {
         let limits = self.device.limits();
-        limits.max_buffer_size.min(limits.max_storage_buffer_binding_size.into())
+        limits.max_buffer_size.min(limits.max_storage_buffer_binding_size)
     }
 
     fn write(&mut self, buffer: &wgpu::Buffer, offset: u64, data: &[u8]) {
@@ -203,7 +206,7 @@ impl Executor for Wgpu {
             });
             recorded.push((pipeline, group, launch.grid));
         }
-        self.check().map(|()| WgpuList { launches: recorded })
+        self.check().map(|()| WgpuList { launches: recorded, clock: None })
     }
 
     fn play(&mut self, list: &WgpuList) -> Result<(), OpsError> {
@@ -217,6 +220,18 @@ impl Executor for Wgpu {
         drop(pass);
         self.queue.submit([encoder.finish()]);
         self.check()
+    }
+
+    fn can_time(&self) -> bool {
+        self.has_clock()
+    }
+
+    fn play_timed(
+        &mut self,
+        list: &mut WgpuList,
+        times: &mut Vec<Duration>,
+    ) -> Result<(), OpsError> {
+        self.play_with_clock(list, times)
     }
 
     async fn read(
