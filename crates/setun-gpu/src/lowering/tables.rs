@@ -6,7 +6,7 @@ use super::{Lowering, columns, word};
 use crate::{kernel::Kernel, launch::Argument, weight::Form};
 
 /// Tokens of a workgroup of `head`.
-const TOKENS: u32 = 8;
+const TOKENS: u32 = 32;
 
 impl<B> Lowering<'_, B> {
     pub(super) fn embed(&mut self, table: WeightId, out: BufferId) {
