@@ -14,7 +14,7 @@ use setun_ops::{
 use crate::{
     cache::GpuCache,
     executor::{Bound, Executor},
-    launch::{Argument, Launch, Launches},
+    launch::{Argument, CHUNK_POSITIONS, Launch, Launches},
     lowering::{Fusion, lower},
     step_inputs::StepLayout,
     times::Times,
@@ -41,12 +41,11 @@ pub struct GpuStep<E: Executor> {
     pub(crate) buffers: Vec<E::Buffer>,
     scratch: Vec<E::Buffer>,
     recorded: Option<(u64, E::List)>,
-    wanted: usize, // of the last run
     times: Option<Times>,
 }
 
 impl<E: Executor> GpuStep<E> {
-    /// What is launched.
+    /// What is launched, each in the [steps](crate::launch::When) that it takes part in.
     #[must_use]
     pub fn launches(&self) -> &[Launch] {
         &self.launches.list
@@ -90,7 +89,7 @@ impl<E: Executor> GpuBackend<E> {
             .map(|launch| {
                 let memory = launch.arguments.iter().map(|&argument| match argument {
                     Argument::Buffer(id) => step.buffers[id.0 as usize].clone(),
-                    Argument::Scratch(index) => step.scratch[index].clone(),
+                    Argument::Scratch(kind) => step.scratch[kind as usize].clone(),
                     Argument::Weight(id, part) => {
                         step.weights[id.0 as usize].parts[part].buffer.clone()
                     }
@@ -103,6 +102,7 @@ impl<E: Executor> GpuBackend<E> {
                     shape: &launch.shape,
                     buffers: std::iter::once(step.inputs.clone()).chain(memory).collect(),
                     grid: launch.grid,
+                    when: launch.when,
                 }
             })
             .collect();
@@ -152,7 +152,6 @@ impl<E: Executor> Backend for GpuBackend<E> {
             buffers,
             scratch,
             recorded: None,
-            wanted: 0,
             times: None,
         })
     }
@@ -168,14 +167,14 @@ impl<E: Executor> Backend for GpuBackend<E> {
         if step.recorded.as_ref().is_none_or(|(number, _)| *number != cache.number) {
             step.recorded = Some((cache.number, self.record(step, cache, |_| true)?));
         }
-        step.wanted = inputs.wanted.len();
+        let chunks = chunks(inputs);
         match (&mut step.recorded, &mut step.times) {
             (Some((_, list)), Some(times)) => {
-                self.executor.play_timed(list, &mut times.launches)?;
+                self.executor.play_timed(list, chunks, &mut times.launches)?;
                 times.add_up(&step.launches.list);
                 Ok(())
             }
-            (Some((_, list)), None) => self.executor.play(list),
+            (Some((_, list)), None) => self.executor.play(list, chunks),
             (None, _) => Ok(()),
         }
     }
@@ -188,7 +187,7 @@ impl<E: Executor> Backend for GpuBackend<E> {
     }
 
     fn times<'a>(&self, step: &'a GpuStep<E>) -> Option<StepTimes<'a>> {
-        step.times.as_ref().map(|times| times.of_step(step.wanted))
+        step.times.as_ref().map(|times| times.of_step())
     }
 
     async fn read(
@@ -294,6 +293,12 @@ impl<E: Executor> Backend for GpuBackend<E> {
         }
         Ok(())
     }
+}
+
+/// Chunks of positions of the longest sequence of a step.
+pub(crate) fn chunks(inputs: &BatchInputs) -> u32 {
+    let last = inputs.positions.iter().copied().max().unwrap_or(0);
+    last / CHUNK_POSITIONS + 1
 }
 
 /// Bytes of a buffer on a device: `wgsl/quantize.wgsl` tells the form of a quantized one.

@@ -154,7 +154,7 @@ impl Kernel {
             Self::TernaryMatmul(_) => &[Read, Read, Read, Read, Read, Write],
             Self::Gate(..) => &[Read, Read, Read, Read, Read, Read, Write],
             Self::RopeAppend(_) => &[Read, Write, Write, Write],
-            Self::Attention(_) => &[Read, Read, Read, Write],
+            Self::Attention(_) => &[Read, Read, Read, Write, Write],
             Self::Best => &[Write, Write, Write],
         }
     }
@@ -188,7 +188,7 @@ impl Kernel {
             Self::RopeAppend(CacheElement::F16) => vec![parts::STORE_F16],
             Self::RopeAppend(CacheElement::Int8) => vec![parts::LANES, parts::STORE_INT8],
             Self::Attention(element) => {
-                let mut all = vec![parts::LANES, parts::EXP];
+                let mut all = vec![parts::LANES_FOUR, parts::EXP];
                 all.extend(match element {
                     CacheElement::F32 => [parts::CACHE_F32, ""],
                     CacheElement::F16 => [parts::CACHE_F16, parts::WIDEN_F16],

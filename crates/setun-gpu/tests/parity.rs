@@ -1,4 +1,5 @@
 //! Every operation on the system's Vulkan device against its definition.
+#![expect(clippy::print_stdout, reason = "says which device it was, and how far it came")]
 
 use setun_gpu::{Api, Fusion, GpuBackend, Wgpu};
 use setun_ops::{
