@@ -12,6 +12,7 @@ use setun_ops::{
 };
 
 use crate::{
+    arena::Arena,
     cache::GpuCache,
     executor::{Bound, Executor},
     launch::{Argument, CHUNK_POSITIONS, Launch, Launches},
@@ -26,6 +27,7 @@ use crate::{
 pub struct GpuBackend<E: Executor> {
     pub(crate) executor: E,
     nothing: E::Buffer,
+    arena: Arena<E::Buffer>,
     caches: u64,
     fusion: Fusion,
 }
@@ -38,10 +40,14 @@ pub struct GpuStep<E: Executor> {
     launches: Launches,
     weights: Vec<GpuWeight<E::Buffer>>,
     inputs: E::Buffer,
-    pub(crate) buffers: Vec<E::Buffer>,
-    scratch: Vec<E::Buffer>,
-    recorded: Option<(u64, E::List)>,
+    recorded: Option<Recorded<E::List>>,
     times: Option<Times>,
+}
+
+struct Recorded<L> {
+    cache: u64,
+    arena: u64,
+    list: L,
 }
 
 impl<E: Executor> GpuStep<E> {
@@ -60,7 +66,8 @@ impl<E: Executor> GpuBackend<E> {
     /// If the device has no memory at all.
     pub fn new(mut executor: E) -> Result<Self, OpsError> {
         let nothing = executor.create_buffer("an argument that is not used", 16)?;
-        Ok(Self { executor, nothing, caches: 0, fusion: Fusion::default() })
+        let arena = Arena::new();
+        Ok(Self { executor, nothing, arena, caches: 0, fusion: Fusion::default() })
     }
 
     /// Says whether plans prepared from now on share launches.
@@ -68,6 +75,23 @@ impl<E: Executor> GpuBackend<E> {
     pub fn with_fusion(mut self, fusion: Fusion) -> Self {
         self.fusion = fusion;
         self
+    }
+
+    /// Bytes of memory that steps use, whichever runs.
+    #[must_use]
+    pub fn step_bytes(&self) -> u64 {
+        self.arena.bytes()
+    }
+
+    /// What plays the launches.
+    #[must_use]
+    pub fn executor(&self) -> &E {
+        &self.executor
+    }
+
+    #[cfg(feature = "testing")]
+    pub(crate) fn memory_of(&self, buffer: BufferId) -> Option<E::Buffer> {
+        self.arena.buffer(buffer.0 as usize).cloned()
     }
 
     pub(crate) fn write_inputs(&mut self, step: &mut GpuStep<E>, inputs: &BatchInputs) {
@@ -88,15 +112,16 @@ impl<E: Executor> GpuBackend<E> {
             .filter(|launch| wanted(launch))
             .map(|launch| {
                 let memory = launch.arguments.iter().map(|&argument| match argument {
-                    Argument::Buffer(id) => step.buffers[id.0 as usize].clone(),
-                    Argument::Scratch(kind) => step.scratch[kind as usize].clone(),
+                    Argument::Buffer(id) => self.arena.buffer(id.0 as usize),
+                    Argument::Scratch(kind) => self.arena.scratch(kind),
                     Argument::Weight(id, part) => {
-                        step.weights[id.0 as usize].parts[part].buffer.clone()
+                        Some(&step.weights[id.0 as usize].parts[part].buffer)
                     }
-                    Argument::Keys(layer) => cache.layers[layer][0].clone(),
-                    Argument::Values(layer) => cache.layers[layer][1].clone(),
-                    Argument::Nothing => self.nothing.clone(),
+                    Argument::Keys(layer) => Some(&cache.layers[layer][0]),
+                    Argument::Values(layer) => Some(&cache.layers[layer][1]),
+                    Argument::Nothing => None,
                 });
+                let memory = memory.map(|buffer| buffer.unwrap_or(&self.nothing).clone());
                 Bound {
                     kernel: launch.kernel,
                     shape: &launch.shape,
@@ -133,27 +158,11 @@ impl<E: Executor> Backend for GpuBackend<E> {
         let inputs = executor.create_buffer("a step's inputs", 4 * words.len() as u64)?;
         let buffers = plan.buffers().iter().enumerate().map(|(index, spec)| {
             let id = BufferId(u32::try_from(index).unwrap_or(u32::MAX));
-            executor.create_buffer("a buffer", buffer_bytes(spec, plan.buffer_rows(id)))
+            buffer_bytes(spec, plan.buffer_rows(id))
         });
-        let buffers = buffers.collect::<Result<_, _>>()?;
-        let scratch = launches
-            .scratch
-            .iter()
-            .map(|&bytes| executor.create_buffer("scratch memory", bytes))
-            .collect::<Result<_, _>>()?;
+        self.arena.reserve(executor, buffers, launches.scratch)?;
         let (plan, weights) = (plan.clone(), weights.to_vec());
-        Ok(GpuStep {
-            plan,
-            layout,
-            words,
-            launches,
-            weights,
-            inputs,
-            buffers,
-            scratch,
-            recorded: None,
-            times: None,
-        })
+        Ok(GpuStep { plan, layout, words, launches, weights, inputs, recorded: None, times: None })
     }
 
     fn run(
@@ -164,17 +173,19 @@ impl<E: Executor> Backend for GpuBackend<E> {
     ) -> Result<(), OpsError> {
         check_step(&step.plan, &cache.spec, cache.blocks, inputs)?;
         self.write_inputs(step, inputs);
-        if step.recorded.as_ref().is_none_or(|(number, _)| *number != cache.number) {
-            step.recorded = Some((cache.number, self.record(step, cache, |_| true)?));
+        let numbers = (cache.number, self.arena.number);
+        if step.recorded.as_ref().is_none_or(|known| (known.cache, known.arena) != numbers) {
+            let list = self.record(step, cache, |_| true)?;
+            step.recorded = Some(Recorded { cache: numbers.0, arena: numbers.1, list });
         }
         let chunks = chunks(inputs);
         match (&mut step.recorded, &mut step.times) {
-            (Some((_, list)), Some(times)) => {
+            (Some(Recorded { list, .. }), Some(times)) => {
                 self.executor.play_timed(list, chunks, &mut times.launches)?;
                 times.add_up(&step.launches.list);
                 Ok(())
             }
-            (Some((_, list)), None) => self.executor.play(list, chunks),
+            (Some(Recorded { list, .. }), None) => self.executor.play(list, chunks),
             (None, _) => Ok(()),
         }
     }
@@ -205,7 +216,9 @@ impl<E: Executor> Backend for GpuBackend<E> {
         if out.len() != rows.len() * spec.width * spec.kind.element_bytes() {
             return Err(error("destination of another size"));
         }
-        let memory = &step.buffers[buffer.0 as usize];
+        let Some(memory) = self.arena.buffer(buffer.0 as usize) else {
+            return Err(error("not in memory"));
+        };
         if spec.kind != BufferKind::Quantized {
             let offset = rows.start * spec.width * spec.kind.element_bytes();
             return self.executor.read(memory, offset as u64, out).await;

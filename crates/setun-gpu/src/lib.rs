@@ -9,6 +9,7 @@
 //! - During a step nothing is created: memory, kernels and bindings are made by `prepare`, or by
 //!   the first step over a cache.
 
+mod arena;
 mod backend;
 mod cache;
 pub mod error;
@@ -18,6 +19,8 @@ pub mod launch;
 mod lowering;
 #[cfg(feature = "testing")]
 mod op_by_op;
+#[cfg(feature = "testing")]
+mod recorder;
 mod step_inputs;
 mod times;
 mod weight;
@@ -29,6 +32,8 @@ pub use cache::GpuCache;
 pub use error::GpuError;
 pub use executor::Executor;
 pub use lowering::Fusion;
+#[cfg(feature = "testing")]
+pub use recorder::{Asked, Recorder};
 pub use weight::GpuWeight;
 #[cfg(feature = "vulkan")]
 pub use wgpu::{Adapter, Api, Wgpu, WgpuBuffer};
