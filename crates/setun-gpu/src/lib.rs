@@ -12,6 +12,7 @@
 mod arena;
 mod backend;
 mod cache;
+mod describe;
 pub mod error;
 pub mod executor;
 pub mod kernel;
@@ -29,6 +30,7 @@ mod wgpu;
 
 pub use backend::{GpuBackend, GpuStep};
 pub use cache::GpuCache;
+pub use describe::{LaunchReport, describe};
 pub use error::GpuError;
 pub use executor::Executor;
 pub use lowering::Fusion;
