@@ -31,7 +31,14 @@ pub struct Wgpu {
     adapter: String,
     kernels: HashMap<Kernel, (wgpu::ComputePipeline, wgpu::BindGroupLayout)>,
     staging: Option<wgpu::Buffer>,
-    failure: Arc<Mutex<Option<String>>>,
+    failure: Arc<Mutex<Option<Failure>>>,
+}
+
+/// What the driver told, by its own time.
+#[derive(Debug)]
+struct Failure {
+    reason: String,
+    is_memory: bool,
 }
 
 /// Memory of a [`Wgpu`].
@@ -70,7 +77,7 @@ impl Wgpu {
         device: wgpu::Device,
         queue: wgpu::Queue,
         adapter: String,
-        failure: Arc<Mutex<Option<String>>>,
+        failure: Arc<Mutex<Option<Failure>>>,
     ) -> Self {
         Self { device, queue, adapter, kernels: HashMap::new(), staging: None, failure }
     }
@@ -84,6 +91,13 @@ impl Wgpu {
         Adapter::find(api).await?.open().await
     }
 
+    /// The driver's own handle: for tests, which take it away.
+    #[cfg(feature = "testing")]
+    #[must_use]
+    pub fn handle(&self) -> wgpu::Device {
+        self.device.clone()
+    }
+
     /// Name of the adapter, as the driver gives it.
     #[must_use]
     pub fn adapter(&self) -> &str {
@@ -94,9 +108,20 @@ impl Wgpu {
     fn check(&self) -> Result<(), OpsError> {
         let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
         match &*failure {
-            Some(reason) => Err(OpsError::DeviceLost { reason: reason.clone() }),
+            Some(failure) => Err(OpsError::DeviceLost { reason: failure.reason.clone() }),
             None => Ok(()),
         }
+    }
+
+    /// Memory that was refused is an error of whoever asked for it, and of nobody after.
+    fn check_memory(&self, what: &'static str, bytes: u64) -> Result<(), OpsError> {
+        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        if failure.take_if(|failure| failure.is_memory).is_some() {
+            let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+            return Err(OpsError::OutOfMemory { what, bytes });
+        }
+        drop(failure);
+        self.check()
     }
 
     fn kernel(&mut self, kernel: Kernel) -> (wgpu::ComputePipeline, wgpu::BindGroupLayout) {
@@ -107,8 +132,9 @@ impl Wgpu {
 }
 
 /// Keeps the first reason: those that follow come of it.
-fn note(failure: &Mutex<Option<String>>, reason: String) {
-    failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(reason);
+fn note(failure: &Mutex<Option<Failure>>, reason: String, is_memory: bool) {
+    let mut failure = failure.lock().unwrap_or_else(PoisonError::into_inner);
+    failure.get_or_insert(Failure { reason, is_memory });
 }
 
 fn compile(
@@ -169,7 +195,7 @@ impl Executor for Wgpu {
             usage,
             mapped_at_creation: false,
         });
-        self.check().map(|()| buffer)
+        self.check_memory(what, bytes).map(|()| buffer)
     }
 
     fn most_buffer_bytes(&self) -> u64 {
