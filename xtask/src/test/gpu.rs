@@ -38,16 +38,17 @@ fn test(totals: &mut Totals) -> Result<()> {
         install_packages(&DEBIAN_PACKAGES)?;
     }
     let features = "setun-gpu/vulkan,setun-gpu/testing,setun-tests/vulkan,setun-cli/vulkan";
-    let mut command = cargo();
-    command.args(["test", "--locked", "--no-fail-fast", "--features", features]);
-    for package in ["setun-gpu", "setun-tests", "setun-cli"] {
-        command.args(["--package", package]);
-    }
-    for test in ["parity", "gpu", "gpu_steps", "gpu_faults", "cli"] {
-        command.args(["--test", test]);
-    }
-    // Mesa says on standard error that it finds no screen, unless it does not look for one.
-    command.env("NODEVICE_SELECT", "1");
-    // Of the command's tests those of other devices have run.
-    count(command.args(["--", "--skip", "bench::", "--skip", "chat::"]), totals)
+    let test = |packages: &[&str], tests: &[&str]| {
+        let mut command = cargo();
+        command.args(["test", "--locked", "--no-fail-fast", "--features", features]);
+        command.args(packages.iter().flat_map(|package| ["--package", package]));
+        command.args(tests.iter().flat_map(|test| ["--test", test]));
+        // Mesa says on standard error that it finds no screen, unless it does not look for one.
+        command.env("NODEVICE_SELECT", "1");
+        command
+    };
+    let operations_and_models = ["parity", "gpu", "gpu_steps", "gpu_faults"];
+    count(&mut test(&["setun-gpu", "setun-tests"], &operations_and_models), totals)?;
+    let packages = ["setun-gpu", "setun-tests", "setun-cli"]; // the features name all three
+    count(test(&packages, &["cli"]).args(["--", "gpu::"]), totals)
 }
