@@ -1,5 +1,6 @@
 //! Whole models on the system's Vulkan device: close to the CPU, and to the bit the same for any cut
 //! of a prompt and any batch mates.
+#![expect(clippy::print_stdout, reason = "says how close it came")]
 
 use std::path::Path;
 

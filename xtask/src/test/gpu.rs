@@ -7,7 +7,7 @@ use anyhow::Result;
 use super::stage::{Stage, count};
 use super::totals::Totals;
 use crate::machine::{install_packages, may_install};
-use crate::shell::cargo;
+use crate::shell::{cargo, run};
 
 /// Where Vulkan's drivers say that they are there.
 const DRIVERS: [&str; 2] = ["/usr/share/vulkan/icd.d", "/etc/vulkan/icd.d"];
@@ -38,6 +38,12 @@ fn test(totals: &mut Totals) -> Result<()> {
         install_packages(&DEBIAN_PACKAGES)?;
     }
     let features = "setun-gpu/vulkan,setun-gpu/testing,setun-tests/vulkan,setun-cli/vulkan";
+    let mut lints = cargo();
+    lints.args(["clippy", "--locked", "--quiet", "--all-targets", "--features", features]);
+    lints.args(
+        ["setun-gpu", "setun-tests", "setun-cli"].iter().flat_map(|name| ["--package", name]),
+    );
+    run(lints.args(["--", "-D", "warnings"]))?;
     let test = |packages: &[&str], tests: &[&str]| {
         let mut command = cargo();
         command.args(["test", "--locked", "--no-fail-fast", "--features", features]);
