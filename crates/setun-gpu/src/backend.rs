@@ -29,7 +29,7 @@ pub struct GpuBackend<E: Executor> {
     nothing: E::Buffer,
     arena: Arena<E::Buffer>,
     caches: u64,
-    fusion: Fusion,
+    pub(crate) fusion: Fusion,
 }
 
 /// A plan as launches, with its memory.
@@ -89,7 +89,6 @@ impl<E: Executor> GpuBackend<E> {
         &self.executor
     }
 
-    #[cfg(feature = "testing")]
     pub(crate) fn memory_of(&self, buffer: BufferId) -> Option<E::Buffer> {
         self.arena.buffer(buffer.0 as usize).cloned()
     }

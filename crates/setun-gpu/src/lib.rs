@@ -20,10 +20,10 @@ pub mod launch;
 #[cfg(feature = "testing")]
 mod limited;
 mod lowering;
-#[cfg(feature = "testing")]
 mod op_by_op;
 #[cfg(feature = "testing")]
 mod recorder;
+mod self_test;
 mod step_inputs;
 mod times;
 mod weight;
@@ -40,6 +40,7 @@ pub use limited::Limited;
 pub use lowering::Fusion;
 #[cfg(feature = "testing")]
 pub use recorder::{Asked, Recorder};
+pub use self_test::SelfTestError;
 pub use weight::GpuWeight;
 #[cfg(feature = "vulkan")]
 pub use wgpu::{Adapter, Api, Wgpu, WgpuBuffer};

@@ -17,6 +17,8 @@ pub mod outputs;
 pub mod plan;
 pub mod profile;
 pub mod rope;
+#[cfg(feature = "sample")]
+pub mod sample;
 mod step_inputs;
 pub mod transformer;
 pub mod weights;

@@ -53,7 +53,7 @@ fn test(totals: &mut Totals) -> Result<()> {
         command.env("NODEVICE_SELECT", "1");
         command
     };
-    let operations_and_models = ["parity", "gpu", "gpu_steps", "gpu_faults"];
+    let operations_and_models = ["parity", "gpu", "gpu_steps", "gpu_faults", "gpu_self_test"];
     count(&mut test(&["setun-gpu", "setun-tests"], &operations_and_models), totals)?;
     let packages = ["setun-gpu", "setun-tests", "setun-cli"]; // the features name all three
     count(test(&packages, &["cli"]).args(["--", "gpu::"]), totals)

@@ -1,7 +1,8 @@
 //! GPUs, by the interface that reaches them.
 
 use setun_gpu::{Adapter, Api, GpuBackend, GpuError};
-use setun_model::ModelError;
+use setun_model::{ModelError, sample, transformer::BLOCK_POSITIONS};
+use setun_ops::CacheSpec;
 
 use super::{
     GpuApi, HeadType,
@@ -33,7 +34,21 @@ pub(super) async fn load(model: Model, api: GpuApi, place: Place) -> Result<Load
     let refused = |error: GpuError| unavailable(api.name(), error.to_string());
     let device = find(api).await.map_err(refused)?.open().await.map_err(refused)?;
     let level = device.adapter().to_owned();
-    let backend = GpuBackend::new(device).map_err(ModelError::from)?;
+    let mut backend = GpuBackend::new(device).map_err(ModelError::from)?;
+    let element = place.options.cache.into();
+    let cache = CacheSpec {
+        layers: model.config.layers,
+        kv_heads: model.config.kv_heads,
+        head_dim: model.config.head_dim,
+        block_positions: BLOCK_POSITIONS,
+        element,
+    };
+    let cases = sample::cases(&model.weights, model.config.activation, cache);
+    for case in cases.map_err(ModelError::from)? {
+        backend.self_test(&case).await.map_err(|error| {
+            unavailable(api.name(), format!("{level} failed its self-test: {error}"))
+        })?;
+    }
     place.load(model, backend, (api.name(), level), 1)
 }
 

@@ -1,0 +1,89 @@
+//! Whether a device computes what the definitions say: asked before a model is trusted to it.
+
+use setun_ops::{
+    Backend, BufferId, OpsError,
+    parity::{Case, Disagreement},
+    plan::{BufferKind, RowSet},
+};
+
+use crate::{backend::GpuBackend, executor::Executor, lowering::Fusion};
+
+/// How a device failed its self-test.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SelfTestError {
+    /// An operation differs from its definition.
+    #[error(transparent)]
+    Disagreement(#[from] Disagreement),
+
+    /// The device could not do what it was asked.
+    #[error(transparent)]
+    Ops(#[from] OpsError),
+
+    /// A step gives other bits where operations share launches.
+    #[error("step {step}: buffer {} has other bits where operations share launches", buffer.0)]
+    Shared {
+        /// The step of the case.
+        step: usize,
+        /// The buffer.
+        buffer: BufferId,
+    },
+}
+
+impl<E: Executor> GpuBackend<E> {
+    /// Runs each operation of a case from the definitions' memory and compares what it gives as
+    /// its [agreement](setun_ops::op::Agreement) says; then whole steps, whose bits must not
+    /// depend on which operations share a launch.
+    ///
+    /// # Errors
+    ///
+    /// How the device failed.
+    pub async fn self_test(&mut self, case: &Case) -> Result<(), SelfTestError> {
+        let fusion = std::mem::replace(&mut self.fusion, Fusion::Apart);
+        let result = self.compare(case).await;
+        self.fusion = fusion;
+        result
+    }
+
+    async fn compare(&mut self, case: &Case) -> Result<(), SelfTestError> {
+        case.compare_by_op(self).await?;
+        let apart = self.outputs(case).await?;
+        self.fusion = Fusion::Shared;
+        let shared = self.outputs(case).await?;
+        let differs = apart.into_iter().zip(shared).find(|(apart, shared)| apart != shared);
+        differs.map_or(Ok(()), |(Output { step, buffer, .. }, _)| {
+            Err(SelfTestError::Shared { step, buffer })
+        })
+    }
+
+    /// All floats and ranked tokens of each step. Codes are no output: they may be made where
+    /// they are read.
+    async fn outputs(&mut self, case: &Case) -> Result<Vec<Output>, OpsError> {
+        let weights = case.upload(self)?;
+        let mut prepared = self.prepare(&case.plan, &weights)?;
+        let mut cache = self.create_cache(case.plan.cache(), case.blocks)?;
+        let mut outputs = vec![];
+        for (step, inputs) in case.steps.iter().enumerate() {
+            self.run(&mut prepared, &mut cache, inputs)?;
+            for (id, spec) in (0..).map(BufferId).zip(case.plan.buffers()) {
+                let rows = match spec.rows {
+                    RowSet::Batch => inputs.rows(),
+                    RowSet::Wanted => inputs.wanted.len(),
+                };
+                if spec.kind != BufferKind::Quantized {
+                    let mut bytes = vec![0; rows * spec.width * spec.kind.element_bytes()];
+                    self.read(&prepared, id, 0..rows, &mut bytes).await?;
+                    outputs.push(Output { step, buffer: id, bytes });
+                }
+            }
+        }
+        Ok(outputs)
+    }
+}
+
+#[derive(PartialEq, Eq)]
+struct Output {
+    step: usize,
+    buffer: BufferId,
+    bytes: Vec<u8>,
+}

@@ -1,0 +1,226 @@
+//! A small model of the kind of another, for a device's self-test: each operation in the same
+//! variants and over rows of the same width, but one layer, few heads and a short vocabulary.
+
+use half::{bf16, f16};
+use setun_ops::{
+    BatchInputs, BlockId, CacheSpec, DenseMatrix, OpsError, Usage, WeightData, WeightId,
+    WeightSpec,
+    best::BestRequest,
+    dense::DenseValues,
+    op::{Activation, HeadShape, Norm},
+    parity::{Case, Random},
+    rope_append::RopeTable,
+    ternary::Scales,
+};
+
+use crate::{
+    layout::{LayerLayout, Layout, LinearLayout},
+    plan::{HeadOutput, model_plan},
+    weights::Weights,
+};
+
+const POSITIONS: usize = 64;
+const MOST_VOCAB: usize = 96;
+const MOST_FFN: usize = 288;
+/// Rows of the steps: one, which may share launches, and more than any kernel takes at once.
+const ROWS: [usize; 2] = [1, 40];
+
+/// Cases like a model: its plan for one row, over some steps, and for many.
+///
+/// # Errors
+///
+/// If the model's layout is not consistent.
+pub fn cases(
+    weights: &Weights,
+    activation: Activation,
+    cache: CacheSpec,
+) -> Result<[Case; 2], OpsError> {
+    let sample = Sample::of(&weights.layout, &weights.data);
+    let cache = CacheSpec { layers: 1, kv_heads: 1, ..cache };
+    let [few, many] = ROWS.map(|rows| {
+        let head = HeadOutput::Best { capacity: 16 };
+        let plan = model_plan(&sample.layout, activation, cache, (rows, 1), head, true)?.plan;
+        let mut random = Random::new(rows as u64);
+        let blocks = POSITIONS.div_ceil(cache.block_positions);
+        Ok(Case {
+            plan,
+            weights: sample.weights(&weights.data, &mut random)?,
+            usages: vec![Usage::General; sample.layout.specs.len()],
+            steps: steps(rows, blocks, sample.vocab),
+            blocks,
+        })
+    });
+    Ok([few?, many?])
+}
+
+/// A sequence that grows by so many rows a step.
+fn steps(rows: usize, blocks: usize, vocab: usize) -> Vec<BatchInputs> {
+    let step = |first: usize| BatchInputs {
+        tokens: (first..first + rows).map(|i| to_u32(i * 31 % vocab)).collect(),
+        positions: (first..first + rows).map(to_u32).collect(),
+        slots: vec![0; rows],
+        block_tables: vec![(0..blocks).map(|block| BlockId(to_u32(block))).collect()],
+        wanted: vec![to_u32(rows - 1)],
+        best: vec![BestRequest { k: 5, within: None, touched: vec![1, 4] }],
+    };
+    (0..3).map(|index| index * rows).filter(|first| first + rows <= POSITIONS).map(step).collect()
+}
+
+struct Sample {
+    layout: Layout,
+    vocab: usize,
+}
+
+impl Sample {
+    /// Weights that it has no use for are of no size.
+    fn of(layout: &Layout, data: &[WeightData]) -> Self {
+        let mut small = layout.clone();
+        small.layers.truncate(1);
+        small.specs = vec![WeightSpec::Vector { len: 1 }; data.len()];
+        let HeadShape { heads, kv_heads, head_dim } = layout.heads;
+        small.heads = HeadShape { heads: heads / kv_heads, kv_heads: 1, head_dim };
+        let Some(mut layer) = small.layers.pop() else { return Self { layout: small, vocab: 1 } };
+        let (hidden, vocab) = match layout.specs[layout.embedding.0 as usize] {
+            WeightSpec::Dense { rows, columns } => (columns, rows.min(MOST_VOCAB)),
+            _ => (1, 1),
+        };
+        let table = WeightSpec::Dense { rows: vocab, columns: hidden };
+        let mut set = |id: WeightId, spec| small.specs[id.0 as usize] = spec;
+        set(layout.embedding, table);
+        set(layout.head, table);
+        set(layout.rope, WeightSpec::Rope { positions: POSITIONS, head_dim });
+        set(layout.final_norm.gain, WeightSpec::Vector { len: hidden });
+        let widths = Widths {
+            hidden,
+            queries: small.heads.heads * head_dim,
+            kv: head_dim,
+            ffn: layer.gate.outputs.min(MOST_FFN),
+        };
+        widths.set(&mut layer, &layout.specs, &mut set);
+        small.layers.push(layer);
+        Self { layout: small, vocab }
+    }
+
+    /// Random weights of the kinds that the model's own have.
+    fn weights(
+        &self,
+        data: &[WeightData],
+        random: &mut Random,
+    ) -> Result<Vec<WeightData>, OpsError> {
+        let pairs = self.layout.specs.iter().zip(data);
+        pairs.map(|(spec, like)| weight(*spec, like, random)).collect()
+    }
+}
+
+/// Sizes of a small layer.
+struct Widths {
+    hidden: usize,
+    queries: usize,
+    kv: usize,
+    ffn: usize,
+}
+
+impl Widths {
+    fn set(
+        &self,
+        layer: &mut LayerLayout,
+        specs: &[WeightSpec],
+        set: &mut impl FnMut(WeightId, WeightSpec),
+    ) {
+        let Self { hidden, queries, kv, ffn } = *self;
+        let mut vector = |norm: Option<Norm>, len| {
+            if let Some(norm) = norm {
+                set(norm.gain, WeightSpec::Vector { len });
+            }
+        };
+        vector(Some(layer.input_norm), hidden);
+        vector(layer.attention_sub_norm, queries);
+        vector(Some(layer.post_attention_norm), hidden);
+        vector(layer.ffn_sub_norm, ffn);
+        let mut linear = |linear: &mut LinearLayout, outputs, columns| {
+            linear.outputs = outputs;
+            let grouped = matches!(
+                specs[linear.weight.0 as usize],
+                WeightSpec::Ternary { grouped: true, .. }
+            );
+            set(linear.weight, WeightSpec::Ternary { rows: outputs, columns, grouped });
+            if let Some(bias) = linear.bias {
+                set(bias.weight, WeightSpec::Vector { len: outputs });
+            }
+            if let Some(norm) = linear.norm {
+                set(norm.gain, WeightSpec::Vector { len: columns });
+            }
+        };
+        match layer.qkv.as_mut_slice() {
+            [stacked] => linear(stacked, queries + 2 * kv, hidden),
+            separate => {
+                for (part, outputs) in separate.iter_mut().zip([queries, kv, kv]) {
+                    linear(part, outputs, hidden);
+                }
+            }
+        }
+        linear(&mut layer.output, hidden, queries);
+        linear(&mut layer.gate, ffn, hidden);
+        linear(&mut layer.up, ffn, hidden);
+        linear(&mut layer.down, hidden, ffn);
+    }
+}
+
+fn weight(
+    spec: WeightSpec,
+    like: &WeightData,
+    random: &mut Random,
+) -> Result<WeightData, OpsError> {
+    Ok(match spec {
+        WeightSpec::Vector { len } => {
+            WeightData::Vector((0..len).map(|_| 0.5 + random.unit()).collect())
+        }
+        WeightSpec::Rope { positions, head_dim } => {
+            let frequencies: Vec<f32> = (0..head_dim / 2).map(|_| random.unit()).collect();
+            WeightData::Rope(RopeTable::new(positions, &frequencies)?)
+        }
+        WeightSpec::Dense { rows, columns } => {
+            WeightData::Dense(DenseMatrix::new(rows, columns, table(like, rows, columns, random))?)
+        }
+        WeightSpec::Ternary { rows, columns, .. } => {
+            let mut scale = || 0.02 * (0.5 + random.unit());
+            let scales = match like {
+                WeightData::Ternary(like) => match like.scales() {
+                    Scales::Tensor(_) => Scales::Tensor(scale()),
+                    Scales::Rows(_) => Scales::Rows((0..rows).map(|_| scale()).collect()),
+                    Scales::ColumnGroups { columns: group, .. } => Scales::ColumnGroups {
+                        columns: *group,
+                        values: (0..rows * columns.div_ceil(*group)).map(|_| scale()).collect(),
+                    },
+                },
+                _ => Scales::Tensor(scale()),
+            };
+            WeightData::Ternary(random.ternary_with(rows, columns, scales))
+        }
+    })
+}
+
+/// A table of the elements that another has.
+fn table(like: &WeightData, rows: usize, columns: usize, random: &mut Random) -> DenseValues {
+    let mut floats = || -> Vec<f32> { (0..rows * columns).map(|_| random.unit() - 0.5).collect() };
+    let WeightData::Dense(like) = like else { return DenseValues::F32(floats().into()) };
+    match like.values() {
+        DenseValues::F32(_) => DenseValues::F32(floats().into()),
+        DenseValues::F16(_) => DenseValues::F16(floats().into_iter().map(f16::from_f32).collect()),
+        DenseValues::Bf16(_) => {
+            DenseValues::Bf16(floats().into_iter().map(bf16::from_f32).collect())
+        }
+        DenseValues::Int8Rows { .. } => DenseValues::Int8Rows {
+            codes: (0..rows * columns).map(|_| random.i8().max(-127)).collect(),
+            scales: (0..rows).map(|_| 0.01 * (0.5 + random.unit())).collect(),
+        },
+        DenseValues::Ternary(_) => {
+            let scales = Scales::Tensor(0.5 + random.unit());
+            DenseValues::Ternary(random.ternary_with(rows, columns, scales))
+        }
+    }
+}
+
+fn to_u32(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
