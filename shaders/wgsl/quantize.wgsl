@@ -16,8 +16,8 @@ struct Shape {
 }
 
 @group(0) @binding(0) var<uniform> shape: Shape;
-@group(0) @binding(2) var<storage, read> x: array<f32>;            // [rows, x_width]
-@group(0) @binding(3) var<storage, read> gain: array<f32>;         // [x_width]
+@group(0) @binding(2) var<storage, read> x: array<vec4<f32>>;      // [rows, x_width]
+@group(0) @binding(3) var<storage, read> gain: array<vec4<f32>>;   // [x_width]
 @group(0) @binding(4) var<storage, read_write> codes: array<u32>;
 
 @compute @workgroup_size(LANES)

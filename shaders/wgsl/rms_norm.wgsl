@@ -1,7 +1,7 @@
 // rms_norm: y[row, i] = (x[row, i] × (1 / sqrt(Σ x² / width + eps))) × gain[i]
 //
 // Twin:      crates/setun-ops/src/rms_norm.rs
-// Order:     element i goes to lane i mod LANES
+// Order:     four neighbours at a time go to lane (i / 4) mod LANES
 // Grid:      one workgroup a row of y
 
 const LANES: u32 = 64u;
@@ -14,8 +14,8 @@ struct Shape {
 }
 
 @group(0) @binding(0) var<uniform> shape: Shape;
-@group(0) @binding(2) var<storage, read> x: array<f32>;        // [rows, width]
-@group(0) @binding(3) var<storage, read> gain: array<f32>;     // [width]
+@group(0) @binding(2) var<storage, read> x: array<vec4<f32>>;     // [rows, width]
+@group(0) @binding(3) var<storage, read> gain: array<vec4<f32>>;  // [width]
 @group(0) @binding(4) var<storage, read_write> y: array<f32>;  // [rows, width]
 
 @compute @workgroup_size(LANES)
@@ -29,7 +29,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         source = wanted_row(row);
     }
     let inverse = inverse_rms(source, shape.width, shape.eps, lane);
-    for (var i = lane; i < shape.width; i += LANES) {
-        y[row * shape.width + i] = x[source * shape.width + i] * inverse * gain[i];
+    for (var four = lane; four * 4u < shape.width; four += LANES) {
+        let values = normed_four(source, shape.width, four, inverse);
+        for (var i = 0u; i < 4u && four * 4u + i < shape.width; i += 1u) {
+            y[row * shape.width + four * 4u + i] = values[i];
+        }
     }
 }

@@ -57,7 +57,7 @@ fn floats<E: Executor>(
     runs: &[&[f32]],
 ) -> Result<GpuWeight<E::Buffer>, OpsError> {
     let bytes: usize = runs.iter().map(|run| size_of_val(*run)).sum();
-    let buffer = executor.create_buffer("a vector", bytes as u64)?;
+    let buffer = executor.create_buffer("a vector", bytes.next_multiple_of(QUAD_BYTES) as u64)?;
     let mut offset = 0;
     for run in runs {
         executor.write(&buffer, offset, cast_slice(run));
@@ -84,7 +84,8 @@ fn ternary<E: Executor>(
     let codes = matrix.codes();
     let bytes = codes.len() + size_of_val(scales.as_slice());
     // Kernels read vectors of four words.
-    let buffer = executor.create_buffer("a ternary matrix", bytes.next_multiple_of(16) as u64)?;
+    let buffer =
+        executor.create_buffer("a ternary matrix", bytes.next_multiple_of(QUAD_BYTES) as u64)?;
     executor.write(&buffer, 0, codes);
     executor.write(&buffer, codes.len() as u64, cast_slice(scales));
     let form = Form::Ternary {

@@ -1,7 +1,7 @@
 // Activations of one row that each workgroup quantizes for itself, which saves a launch. Both sides share them.
 
-@group(0) @binding(2) var<storage, read> x: array<f32>;        // [1, x_width]
-@group(0) @binding(3) var<storage, read> gain: array<f32>;     // [x_width]
+@group(0) @binding(2) var<storage, read> x: array<vec4<f32>>;     // [1, x_width]
+@group(0) @binding(3) var<storage, read> gain: array<vec4<f32>>;  // [x_width]
 
 var<workgroup> row_codes: array<u32, WORDS>;
 var<workgroup> row_scale_and_sum: vec2<u32>;

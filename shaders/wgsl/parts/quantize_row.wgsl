@@ -9,35 +9,32 @@ fn quantize_row(row: u32, lane: u32) -> vec2<u32> {
     if shape.has_norm != 0u {
         inverse = inverse_rms(row, shape.x_width, shape.eps, lane);
     }
-    var most = 0u;
-    for (var i = lane; i < shape.x_width; i += LANES) {
-        most = max(most, bitcast<u32>(normed(row, i, inverse)) & 0x7fffffffu);
+    var bits = vec4<u32>();
+    for (var four = lane; four * 4u < shape.x_width; four += LANES) {
+        bits = max(bits, bitcast<vec4<u32>>(entering(row, four, inverse)) & vec4<u32>(0x7fffffffu));
     }
-    most = greatest_over_lanes(lane, most);
+    let most = greatest_over_lanes(lane, max(max(bits.x, bits.y), max(bits.z, bits.w)));
     let is_finite = most < NOT_FINITE;
     let absmax = max(bitcast<f32>(most), LEAST_ABSMAX);
     let factor = MOST_CODE / absmax;
-    var sum = 0;
+    var sums = vec4<i32>();
     for (var word = lane; word < shape.words; word += LANES) {
-        var packed = 0u;
-        for (var k = 0u; k < 4u; k += 1u) {
-            let i = word * 4u + k;
-            if i < shape.x_width && is_finite {
-                let code = i32(clamp(round(normed(row, i, inverse) * factor), -MOST_CODE, MOST_CODE));
-                packed |= (bitcast<u32>(code) & 0xffu) << (8u * k);
-                sum += code;
-            }
+        var codes = vec4<i32>();
+        if word * 4u < shape.x_width && is_finite {
+            let scaled = round(entering(row, word, inverse) * factor);
+            codes = vec4<i32>(clamp(scaled, vec4<f32>(-MOST_CODE), vec4<f32>(MOST_CODE)));
         }
-        put_codes(row, word, packed);
+        sums += codes;
+        let bytes = bitcast<vec4<u32>>(codes) & vec4<u32>(0xffu);
+        put_codes(row, word, bytes.x | (bytes.y << 8u) | (bytes.z << 16u) | (bytes.w << 24u));
     }
-    sum = total_over_lanes(lane, sum);
+    let sum = total_over_lanes(lane, sums.x + sums.y + sums.z + sums.w);
     return vec2<u32>(select(0x7fc00000u, bitcast<u32>(absmax / MOST_CODE), is_finite), bitcast<u32>(sum));
 }
 
-fn normed(row: u32, i: u32, inverse: f32) -> f32 {
-    let element = x[row * shape.x_width + i];
+fn entering(row: u32, four: u32, inverse: f32) -> vec4<f32> {
     if shape.has_norm == 0u {
-        return element;
+        return x_four(row, shape.x_width, four);
     }
-    return element * inverse * gain[i];
+    return normed_four(row, shape.x_width, four, inverse);
 }
