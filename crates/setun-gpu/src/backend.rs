@@ -123,7 +123,7 @@ impl<E: Executor> Backend for GpuBackend<E> {
 
     fn prepare(&mut self, plan: &Plan, weights: &[Self::Weight]) -> Result<GpuStep<E>, OpsError> {
         check_weights(plan, weights.iter().map(|weight| weight.spec))?;
-        let launches = lower(plan, weights, self.fusion)?;
+        let launches = lower(plan, weights, self.fusion, self.executor.tiles())?;
         let layout = StepLayout::new(plan);
         let words = vec![0; layout.words()];
         let executor = &mut self.executor;

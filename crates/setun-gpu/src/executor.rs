@@ -13,6 +13,11 @@ pub trait Executor {
     /// Launches made ready to be played again and again.
     type List;
 
+    /// What its kernels take together.
+    fn tiles(&self) -> Tiles {
+        Tiles::default()
+    }
+
     /// Memory of so many bytes, all zero.
     ///
     /// # Errors
@@ -56,6 +61,22 @@ pub trait Executor {
         offset: u64,
         out: &mut [u8],
     ) -> impl Future<Output = Result<(), OpsError>>;
+}
+
+/// What a workgroup of a device's kernels takes together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tiles {
+    /// Outputs of a product.
+    pub outputs: u32,
+    /// Tokens of a head.
+    pub tokens: u32,
+}
+
+impl Default for Tiles {
+    /// Those of the WGSL kernels.
+    fn default() -> Self {
+        Self { outputs: 8, tokens: 8 }
+    }
 }
 
 /// A launch whose arguments are memory.

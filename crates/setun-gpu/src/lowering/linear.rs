@@ -13,9 +13,6 @@ use crate::{
     weight::Form,
 };
 
-/// Outputs of a workgroup.
-const OUTPUTS: u32 = 8;
-
 /// Widest row, in words of codes, that a workgroup quantizes for itself: with the sums over its
 /// lanes it fits WebGPU's least memory of a workgroup, 16 KiB.
 pub(super) const MOST_OWN_WORDS: usize = (16_384 - 4096) / 4;
@@ -97,7 +94,7 @@ impl<B> Lowering<'_, B> {
         (product, x.map(Argument::Buffer))
     }
 
-    /// The words of `Shape` in `wgsl/parts/linear.wgsl`.
+    /// The words of `Shape` in `cuda/parts/linear.cuh`; `wgsl/parts/linear.wgsl` has no use for the last.
     fn product_shape(
         &self,
         sides: [&Side; 2],
@@ -122,6 +119,7 @@ impl<B> Lowering<'_, B> {
             word(first),
             residual,
         ]);
+        shape.extend(sides.map(|side| u32::from(side.grouped)));
         shape
     }
 
@@ -130,7 +128,7 @@ impl<B> Lowering<'_, B> {
             Input::Codes { columns } => columns,
             Input::Floats { .. } => 1,
         };
-        [word(side.outputs).div_ceil(OUTPUTS), self.rows(x).div_ceil(columns), 1]
+        [word(side.outputs).div_ceil(self.tiles.outputs), self.rows(x).div_ceil(columns), 1]
     }
 }
 
