@@ -129,10 +129,15 @@ impl<E: Executor> Backend for GpuBackend<E> {
         let executor = &mut self.executor;
         let inputs = executor.create_buffer("a step's inputs", 4 * words.len() as u64)?;
         let buffers = plan.buffers().iter().enumerate().map(|(index, spec)| {
-            let id = BufferId(u32::try_from(index).unwrap_or(u32::MAX));
-            executor.create_buffer("a buffer", buffer_bytes(spec, plan.buffer_rows(id)))
+            let rows = plan.buffer_rows(BufferId(u32::try_from(index).unwrap_or(u32::MAX)));
+            let buffer = executor.create_buffer("a buffer", buffer_bytes(spec, rows))?;
+            if spec.kind == BufferKind::Ranked {
+                let nothing = vec![Ranked::PADDING; rows * spec.width];
+                executor.write(&buffer, 0, cast_slice(&nothing));
+            }
+            Ok(buffer)
         });
-        let buffers = buffers.collect::<Result<_, _>>()?;
+        let buffers = buffers.collect::<Result<_, OpsError>>()?;
         let scratch = launches
             .scratch
             .iter()

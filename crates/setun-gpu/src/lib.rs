@@ -11,6 +11,8 @@
 
 mod backend;
 mod cache;
+#[cfg(feature = "cuda")]
+pub mod cuda;
 pub mod error;
 pub mod executor;
 pub mod kernel;
@@ -25,6 +27,8 @@ mod wgpu;
 
 pub use backend::{GpuBackend, GpuStep};
 pub use cache::GpuCache;
+#[cfg(feature = "cuda")]
+pub use cuda::Cuda;
 pub use error::GpuError;
 pub use executor::Executor;
 pub use lowering::Fusion;
