@@ -78,7 +78,7 @@ __device__ float greatest_score_over_block(u32 lane, float score)
     return greatest;
 }
 
-extern "C" __global__ void __launch_bounds__(LANES) attention(
+extern "C" __global__ void __launch_bounds__(LANES, 2) attention(
     const Shape shape, const u32* __restrict__ step_words,
     const float* __restrict__ qkv,          // [rows, (heads + 2 kv_heads) × head_dim]
     const u32* __restrict__ keys, const u32* __restrict__ values,

@@ -3,7 +3,7 @@
 // Twin:      crates/setun-ops/src/gate.rs
 // Grid:      one block for some outputs (x) and rows (y), as the part that has `Place` says
 
-extern "C" __global__ void __launch_bounds__(LANES) gate(
+extern "C" __global__ void __launch_bounds__(LANES, 3) gate(
     const Shape shape, const u32* __restrict__ step_words, const void* __restrict__ x,
     const void* __restrict__ second,        // what else the input is made of
     const uint4* __restrict__ w,            // gate: codes [outputs, blocks], then scales

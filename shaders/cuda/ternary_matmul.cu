@@ -6,7 +6,7 @@
 const u32 RESIDUAL_APART = 1;
 const u32 RESIDUAL_IN_PLACE = 2;
 
-extern "C" __global__ void __launch_bounds__(LANES) ternary_matmul(
+extern "C" __global__ void __launch_bounds__(LANES, 3) ternary_matmul(
     const Shape shape, const u32* __restrict__ step_words, const void* __restrict__ x,
     const void* __restrict__ second,        // what else the input is made of
     const uint4* __restrict__ w,            // codes [outputs, blocks], then scales

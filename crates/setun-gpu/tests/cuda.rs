@@ -10,11 +10,11 @@ const SEEDS: u64 = 40;
 fn device() -> Option<Cuda> {
     match Cuda::new(0) {
         Ok(device) => {
-            println!("{}", device.adapter());
+            eprintln!("{}", device.adapter());
             Some(device)
         }
         Err(error) => {
-            println!("skipped: {error}");
+            eprintln!("skipped: {error}");
             None
         }
     }
@@ -37,7 +37,6 @@ fn disagreements(fusion: Fusion, is_exact: bool) -> Vec<String> {
                 failures.push(format!("{subject}, seed {seed}: {error}"));
             }
         }
-        println!("{subject}: {} failures so far", failures.len());
     }
     failures
 }
@@ -60,5 +59,4 @@ fn plans_give_the_bits_of_the_definitions() {
 fn a_device_that_is_not_there_is_an_error() {
     let Err(error) = Cuda::new(1000) else { panic!("no machine has so many") };
     assert!(matches!(error, GpuError::NoAdapter { wanted: "cuda", .. }), "{error}");
-    println!("{error}");
 }

@@ -8,7 +8,7 @@ __device__ __forceinline__ Ahead look_ahead(const Shape& shape, const Matrix& ma
     return Ahead{};
 }
 
-__device__ i32 group_dot(
+__device__ __forceinline__ i32 group_dot(
     const Shape& shape, const Input& input, const Matrix& matrix, u32 output, u32 row, u32 group)
 {
     const u32 planes = shape.group_planes[matrix.side];
@@ -38,6 +38,7 @@ __device__ __forceinline__ void outputs_of(
     i32 own = 0;
     for (u32 first = 0; first < groups; first += LANES_EACH) {
         i32 dots[COLUMNS];
+#pragma unroll
         for (u32 c = 0; c < COLUMNS; c += 1) {
             dots[c] = group_dot(shape, input, matrix, place.output, place.first_row + c, first + place.lane);
         }

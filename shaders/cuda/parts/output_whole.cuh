@@ -4,6 +4,9 @@
 // it should be, which saves the shifts. Several rows share what is unpacked.
 const u32 SUMS = COLUMNS == 1 ? PLANES : 1;
 
+// Activations that are loaded together take registers: four vectors, or one of each row.
+const u32 PLANES_AT_ONCE = COLUMNS < PLANES ? PLANES / COLUMNS : 1;
+
 // Vectors of a matrix that are asked for before the activations are there: they depend on nothing.
 struct Ahead {
     uint4 quads[AHEAD];
@@ -28,7 +31,7 @@ __device__ __forceinline__ Ahead look_ahead(const Shape& shape, const Matrix& ma
 __device__ __forceinline__ void add_quad(
     i32 (&sums)[COLUMNS][SUMS], const uint4& packed, const Input& input, u32 side, u32 first_row, u32 quad)
 {
-#pragma unroll
+#pragma unroll PLANES_AT_ONCE
     for (u32 plane = 0; plane < PLANES; plane += 1) {
 #pragma unroll
         for (u32 c = 0; c < COLUMNS; c += 1) {

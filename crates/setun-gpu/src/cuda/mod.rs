@@ -136,8 +136,7 @@ impl Cuda {
         let source = kernel.cuda();
         let lost = |reason| OpsError::DeviceLost { reason: format!("{}: {reason}", source.name) };
         let target = Target::Cubin(self.architecture);
-        let code =
-            compile::compile_once(&source, target, self.folder.as_deref()).map_err(lost)?;
+        let code = compile::compile_once(&source, target, self.folder.as_deref()).map_err(lost)?;
         let module = self.context.load_module(Ptx::from_binary(code));
         let function = module.and_then(|module| module.load_function(source.name));
         let made = (function.map_err(|error| lost(told(error)))?, source.threads);

@@ -20,8 +20,8 @@ const LANES_EACH: u32 = 8;
 const HEAD_LANES: u32 = 128;
 const HEAD_LANES_EACH: u32 = 4;
 
-/// Vectors of a packed row that a lane asks for before it has activations: registers hold them.
-const MOST_AHEAD: u32 = 8;
+/// Vectors of packed rows that a lane asks for before it has activations: registers hold them.
+const MOST_AHEAD: u32 = 10;
 
 /// A kernel as CUDA C++.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,7 +66,8 @@ impl Kernel {
     fn constants(self) -> Vec<(&'static str, u32)> {
         match self {
             Self::Head { columns, .. } => vec![("COLUMNS", columns)],
-            Self::TernaryMatmul(product) | Self::Gate(_, product) => product.cuda_constants(),
+            Self::TernaryMatmul(product) => product.cuda_constants(1),
+            Self::Gate(_, product) => product.cuda_constants(2),
             _ => vec![],
         }
     }
@@ -105,12 +106,15 @@ impl Kernel {
 }
 
 impl Product {
-    fn cuda_constants(self) -> Vec<(&'static str, u32)> {
+    fn cuda_constants(self, matrices: u32) -> Vec<(&'static str, u32)> {
         match self.input {
-            Input::Codes { columns } => vec![("COLUMNS", columns), ("AHEAD", 4)],
+            // Registers hold sums of several rows instead.
+            Input::Codes { columns } => {
+                vec![("COLUMNS", columns), ("AHEAD", if columns > 2 { 1 } else { 4 })]
+            }
             Input::Floats { words } => {
                 // A packed row has a vector for 16 words of codes.
-                let ahead = (words / 16).div_ceil(LANES_EACH).min(MOST_AHEAD);
+                let ahead = (words / 16).div_ceil(LANES_EACH).min(MOST_AHEAD / matrices);
                 vec![("COLUMNS", 1), ("WORDS", words), ("AHEAD", ahead)]
             }
         }

@@ -15,7 +15,7 @@
 #define __forceinline__ inline
 #define __restrict__ __restrict
 #define __shared__ static
-#define __launch_bounds__(threads)
+#define __launch_bounds__(...)
 
 struct alignas(8) uint2 { unsigned x, y; };
 struct alignas(16) uint4 { unsigned x, y, z, w; };

@@ -88,7 +88,15 @@ impl Memory {
 }
 
 /// Launches with their kernels.
-pub(crate) struct List(Vec<(Kernel, Rc<Library>, Vec<u32>, Vec<Memory>, [u32; 3])>);
+pub(crate) struct List(Vec<Launch>);
+
+struct Launch {
+    kernel: Kernel,
+    library: Rc<Library>,
+    shape: Vec<u32>,
+    buffers: Vec<Memory>,
+    grid: [u32; 3],
+}
 
 impl Emulated {
     fn kernel(&mut self, kernel: Kernel) -> Rc<Library> {
@@ -179,15 +187,18 @@ impl Executor for Emulated {
     }
 
     fn record(&mut self, launches: &[Bound<'_, Memory>]) -> Result<List, OpsError> {
-        let launch = |launch: &Bound<'_, Memory>| {
-            let library = self.kernel(launch.kernel);
-            (launch.kernel, library, launch.shape.to_vec(), launch.buffers.clone(), launch.grid)
+        let launch = |launch: &Bound<'_, Memory>| Launch {
+            kernel: launch.kernel,
+            library: self.kernel(launch.kernel),
+            shape: launch.shape.to_vec(),
+            buffers: launch.buffers.clone(),
+            grid: launch.grid,
         };
         Ok(List(launches.iter().map(launch).collect()))
     }
 
     fn play(&mut self, list: &List) -> Result<(), OpsError> {
-        for (kernel, library, shape, buffers, grid) in &list.0 {
+        for Launch { kernel, library, shape, buffers, grid } in &list.0 {
             let places: Vec<_> = buffers.iter().map(|buffer| buffer.at(0, 0).cast()).collect();
             let counts = [shape.len(), places.len()].map(|n| u32::try_from(n).expect("few"));
             let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
@@ -205,12 +216,7 @@ impl Executor for Emulated {
         Ok(())
     }
 
-    async fn read(
-        &mut self,
-        buffer: &Memory,
-        offset: u64,
-        out: &mut [u8],
-    ) -> Result<(), OpsError> {
+    async fn read(&mut self, buffer: &Memory, offset: u64, out: &mut [u8]) -> Result<(), OpsError> {
         // SAFETY: `at` has checked the place, and `out` is memory of its own.
         unsafe { out.as_mut_ptr().copy_from(buffer.at(offset, out.len()), out.len()) };
         Ok(())

@@ -30,7 +30,6 @@ fn operations_agree_with_their_definitions() {
                 failures.push(format!("{subject}, seed {seed}: {error}"));
             }
         }
-        println!("{subject}: {} failures so far", failures.len());
     }
     assert!(failures.is_empty(), "{} failures:\n{}", failures.len(), failures.join("\n"));
 }
@@ -48,7 +47,6 @@ fn plans_give_the_bits_of_the_definitions() {
                 failures.push(format!("{subject}, seed {seed}: {error}"));
             }
         }
-        println!("{subject}: {} failures so far", failures.len());
     }
     assert!(failures.is_empty(), "{} failures:\n{}", failures.len(), failures.join("\n"));
 }
