@@ -5,7 +5,7 @@
 
 struct Shape {
     u32 width;
-    u32 stride;     // words of a row of the table
+    u32 stride;     // vectors of four words of a row of the table
     u32 first;      // first token of this part of the table
     u32 tokens;     // tokens of this part
 };

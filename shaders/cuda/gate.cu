@@ -3,7 +3,7 @@
 // Twin:      crates/setun-ops/src/gate.rs
 // Grid:      one block for some outputs (x) and rows (y), as the part that has `Place` says
 
-extern "C" __global__ void __launch_bounds__(LANES, 3) gate(
+extern "C" __global__ void __launch_bounds__(LANES, BLOCKS_AT_ONCE) gate(
     const Shape shape, const u32* __restrict__ step_words, const void* __restrict__ x,
     const void* __restrict__ second,        // what else the input is made of
     const uint4* __restrict__ w,            // gate: codes [outputs, blocks], then scales
@@ -23,8 +23,8 @@ extern "C" __global__ void __launch_bounds__(LANES, 3) gate(
     const Ahead ahead_of_other = look_ahead(shape, other, place);
     const Input input = make_input(shape, x, second, place.first_row, threadIdx.x);
     float g[RESULTS], u[RESULTS];
-    outputs_of(shape, input, first, place, ahead, g);
-    outputs_of(shape, input, other, place, ahead_of_other, u);
+    products_of(shape, input, first, place, ahead, g);
+    products_of(shape, input, other, place, ahead_of_other, u);
 #pragma unroll
     for (u32 result = 0; result < RESULTS; result += 1) {
         const u32 row = place.row(result), output = place.output_of(result);

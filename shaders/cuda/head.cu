@@ -7,7 +7,7 @@ const u32 LANES_EACH = 4;               // threads of a token: each has four of 
 
 struct Shape {
     u32 width;
-    u32 stride;     // words of a row of the table
+    u32 stride;     // vectors of four words of a row of the table
     u32 first;      // first token of this part of the table
     u32 tokens;     // tokens of this part
     u32 vocab;      // tokens of all

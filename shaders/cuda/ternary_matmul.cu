@@ -6,7 +6,7 @@
 const u32 RESIDUAL_APART = 1;
 const u32 RESIDUAL_IN_PLACE = 2;
 
-extern "C" __global__ void __launch_bounds__(LANES, 3) ternary_matmul(
+extern "C" __global__ void __launch_bounds__(LANES, BLOCKS_AT_ONCE) ternary_matmul(
     const Shape shape, const u32* __restrict__ step_words, const void* __restrict__ x,
     const void* __restrict__ second,        // what else the input is made of
     const uint4* __restrict__ w,            // codes [outputs, blocks], then scales
@@ -24,7 +24,7 @@ extern "C" __global__ void __launch_bounds__(LANES, 3) ternary_matmul(
     const Ahead ahead = look_ahead(shape, matrix, place);
     const Input input = make_input(shape, x, second, place.first_row, threadIdx.x);
     float products[RESULTS];
-    outputs_of(shape, input, matrix, place, ahead, products);
+    products_of(shape, input, matrix, place, ahead, products);
 #pragma unroll
     for (u32 result = 0; result < RESULTS; result += 1) {
         const u32 row = place.row(result), output = place.output_of(result);

@@ -68,8 +68,10 @@ pub mod parts {
         QUANTIZE_ROW = "quantize_row";
         INPUT_CODES = "input_codes";
         INPUT_FLOATS = "input_floats";
-        OUTPUT_WHOLE = "output_whole";
-        OUTPUT_GROUPED = "output_grouped";
+        PRODUCTS_EACH = "products_each";
+        PRODUCTS_WHOLE = "products_whole";
+        PRODUCTS_GROUPED = "products_grouped";
+        PRODUCTS_TILES = "products_tiles";
         RELU_SQUARED = "relu_squared";
         SILU = "silu";
         TABLE_F32 = "table_f32";
@@ -107,9 +109,11 @@ pub mod cuda_parts {
         QUANTIZE_ROW = "quantize_row";
         INPUT_CODES = "input_codes";
         INPUT_FLOATS = "input_floats";
-        ROWS_EACH = "rows_each";
-        OUTPUT_WHOLE = "output_whole";
-        OUTPUT_GROUPED = "output_grouped";
+        MMA = "mma";
+        PRODUCTS_EACH = "products_each";
+        PRODUCTS_WHOLE = "products_whole";
+        PRODUCTS_GROUPED = "products_grouped";
+        PRODUCTS_TILES = "products_tiles";
         RELU_SQUARED = "relu_squared";
         SILU = "silu";
         TABLE_F32 = "table_f32";

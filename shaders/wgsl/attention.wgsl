@@ -100,17 +100,3 @@ fn sum_values(i: u32, count: u32) -> f32 {
     }
     return sum;
 }
-
-fn greatest_float_over_lanes(lane: u32, value: f32) -> f32 {
-    lane_floats[lane] = value;
-    workgroupBarrier();
-    for (var width = LANES / 2u; width > 0u; width /= 2u) {
-        if lane < width {
-            lane_floats[lane] = max(lane_floats[lane], lane_floats[lane + width]);
-        }
-        workgroupBarrier();
-    }
-    let greatest = lane_floats[0];
-    workgroupBarrier();
-    return greatest;
-}

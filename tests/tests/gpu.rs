@@ -6,7 +6,7 @@ use setun::{
     forward::{Transformer, TransformerOptions},
     ops::CacheElement,
 };
-use setun_gpu::{GpuBackend, Wgpu};
+use setun_gpu::{Api, GpuBackend, Wgpu};
 use setun_tests::{
     golden::{Golden, MODELS},
     run::{Runner, argmax, bits},
@@ -21,7 +21,7 @@ const MARGIN: f32 = 0.5;
 
 fn runner(model: &str, cache_element: CacheElement) -> Runner {
     let model = Model::open(Golden::read(model).folder).expect("a golden model");
-    let device = pollster::block_on(Wgpu::vulkan()).expect("a Vulkan device");
+    let device = pollster::block_on(Wgpu::open(Api::Vulkan)).expect("a Vulkan device");
     let backend = GpuBackend::new(device).expect("memory");
     let options = TransformerOptions { cache_element, ..TransformerOptions::default() };
     let (config, weights) = (model.config().clone(), model.weights().clone());

@@ -63,7 +63,7 @@ pub(crate) enum CliError {
     #[error("{} and {} gave different tokens: please report this, with your processor's name", levels[0], levels[1])]
     Differ {
         /// Their names.
-        levels: [&'static str; 2],
+        levels: [String; 2],
     },
 
     /// Two rounds of a bench gave different tokens.

@@ -55,6 +55,7 @@ fn file_name(kernel: Kernel) -> String {
 
 fn of_product(product: Product) -> String {
     let input = match product.input {
+        Input::Tiles => "tiles".to_owned(),
         Input::Codes { columns } => format!("rows-{columns}"),
         Input::Floats { words } => format!("floats-{}", 4 * words),
     };

@@ -5,7 +5,7 @@ use std::ops::Range;
 use bytemuck::cast_slice;
 use setun_ops::{
     Backend, BatchInputs, BlockId, BufferId, CacheSpec, OpsError, Plan, Usage, WeightData,
-    backend::{check_step, check_weights},
+    backend::{StepTimes, check_step, check_weights},
     best::Ranked,
     plan::{BufferKind, BufferSpec},
     ternary::padded_columns,
@@ -17,6 +17,7 @@ use crate::{
     launch::{Argument, Launch, Launches},
     lowering::{Fusion, lower},
     step_inputs::StepLayout,
+    times::Times,
     weight::GpuWeight,
 };
 
@@ -40,6 +41,8 @@ pub struct GpuStep<E: Executor> {
     pub(crate) buffers: Vec<E::Buffer>,
     scratch: Vec<E::Buffer>,
     recorded: Option<(u64, E::List)>,
+    wanted: usize, // of the last run
+    times: Option<Times>,
 }
 
 impl<E: Executor> GpuStep<E> {
@@ -144,8 +147,19 @@ impl<E: Executor> Backend for GpuBackend<E> {
             .map(|&bytes| executor.create_buffer("scratch memory", bytes))
             .collect::<Result<_, _>>()?;
         let (plan, weights) = (plan.clone(), weights.to_vec());
-        let recorded = None;
-        Ok(GpuStep { plan, layout, words, launches, weights, inputs, buffers, scratch, recorded })
+        Ok(GpuStep {
+            plan,
+            layout,
+            words,
+            launches,
+            weights,
+            inputs,
+            buffers,
+            scratch,
+            recorded: None,
+            wanted: 0,
+            times: None,
+        })
     }
 
     fn run(
@@ -159,10 +173,27 @@ impl<E: Executor> Backend for GpuBackend<E> {
         if step.recorded.as_ref().is_none_or(|(number, _)| *number != cache.number) {
             step.recorded = Some((cache.number, self.record(step, cache, |_| true)?));
         }
-        match &step.recorded {
-            Some((_, list)) => self.executor.play(list),
-            None => Ok(()),
+        step.wanted = inputs.wanted.len();
+        match (&mut step.recorded, &mut step.times) {
+            (Some((_, list)), Some(times)) => {
+                self.executor.play_timed(list, &mut times.launches)?;
+                times.add_up(&step.launches.list);
+                Ok(())
+            }
+            (Some((_, list)), None) => self.executor.play(list),
+            (None, _) => Ok(()),
         }
+    }
+
+    fn time(&mut self, step: &mut GpuStep<E>) -> bool {
+        if self.executor.can_time() {
+            step.times = Some(Times::new(&step.plan));
+        }
+        step.times.is_some()
+    }
+
+    fn times<'a>(&self, step: &'a GpuStep<E>) -> Option<StepTimes<'a>> {
+        step.times.as_ref().map(|times| times.of_step(step.wanted))
     }
 
     async fn read(

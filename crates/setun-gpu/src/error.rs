@@ -4,6 +4,13 @@
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GpuError {
+    /// This build does not reach such devices.
+    #[error("this build is without the cargo feature `{wanted}`")]
+    NotBuilt {
+        /// The feature.
+        wanted: &'static str,
+    },
+
     /// There is no adapter of this kind.
     #[error("no {wanted} adapter: {reason}")]
     NoAdapter {

@@ -1,10 +1,10 @@
 //! What plays launches: a device's memory, its compiled kernels and its queue.
 
-use std::future::Future;
+use std::{future::Future, time::Duration};
 
 use setun_ops::OpsError;
 
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, TILE_ROWS};
 
 /// A device. It knows buffers of bytes and compiled kernels, and nothing of models.
 pub trait Executor {
@@ -53,6 +53,25 @@ pub trait Executor {
     /// If the device is lost.
     fn play(&mut self, list: &Self::List) -> Result<(), OpsError>;
 
+    /// Whether it tells what launches take.
+    fn can_time(&self) -> bool {
+        false
+    }
+
+    /// Plays a list, waits, and puts what each launch took in `times`, where it
+    /// [can](Self::can_time).
+    ///
+    /// # Errors
+    ///
+    /// If the device is lost.
+    fn play_timed(
+        &mut self,
+        list: &mut Self::List,
+        _times: &mut Vec<Duration>,
+    ) -> Result<(), OpsError> {
+        self.play(list)
+    }
+
     /// Waits for what is queued and copies bytes to the host. Lengths and places are multiples
     /// of 4 bytes.
     fn read(
@@ -68,6 +87,8 @@ pub trait Executor {
 pub struct Tiles {
     /// Outputs of a product.
     pub outputs: u32,
+    /// Outputs and rows of a product of many rows, where it has a kernel for that.
+    pub many: Option<[u32; 2]>,
     /// Tokens of a head.
     pub tokens: u32,
 }
@@ -75,7 +96,7 @@ pub struct Tiles {
 impl Default for Tiles {
     /// Those of the WGSL kernels.
     fn default() -> Self {
-        Self { outputs: 8, tokens: 8 }
+        Self { outputs: 32, many: Some([32, TILE_ROWS]), tokens: 32 }
     }
 }
 

@@ -21,6 +21,7 @@ mod lowering;
 #[cfg(feature = "testing")]
 mod op_by_op;
 mod step_inputs;
+mod times;
 mod weight;
 #[cfg(feature = "vulkan")]
 mod wgpu;
@@ -34,4 +35,4 @@ pub use executor::Executor;
 pub use lowering::Fusion;
 pub use weight::GpuWeight;
 #[cfg(feature = "vulkan")]
-pub use wgpu::{Wgpu, WgpuBuffer};
+pub use wgpu::{Adapter, Api, Wgpu, WgpuBuffer};

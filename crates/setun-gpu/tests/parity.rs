@@ -1,6 +1,6 @@
 //! Every operation on the system's Vulkan device against its definition.
 
-use setun_gpu::{Fusion, GpuBackend, Wgpu};
+use setun_gpu::{Api, Fusion, GpuBackend, Wgpu};
 use setun_ops::{
     Backend, BufferId,
     parity::{Case, SUBJECTS, block_on},
@@ -12,7 +12,7 @@ const SEEDS: u64 = 40;
 
 #[test]
 fn operations_agree_with_their_definitions() {
-    let device = block_on(Wgpu::vulkan()).expect("a Vulkan device");
+    let device = block_on(Wgpu::open(Api::Vulkan)).expect("a Vulkan device");
     println!("{}", device.adapter());
     let mut backend = GpuBackend::new(device).expect("memory").with_fusion(Fusion::Apart);
     let mut failures = vec![];
@@ -33,7 +33,7 @@ fn operations_agree_with_their_definitions() {
 #[test]
 fn launches_may_be_shared() {
     let backend = || {
-        let device = block_on(Wgpu::vulkan()).expect("a Vulkan device");
+        let device = block_on(Wgpu::open(Api::Vulkan)).expect("a Vulkan device");
         GpuBackend::new(device).expect("memory")
     };
     let (mut shared, mut apart) = (backend(), backend().with_fusion(Fusion::Apart));

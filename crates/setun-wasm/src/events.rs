@@ -26,7 +26,7 @@ pub(crate) enum Event {
         #[serde(with = "serde_wasm_bindgen::preserve")]
         seed: JsValue,
         backend: &'static str,
-        level: &'static str,
+        level: String,
         model: String,
     },
 }

@@ -86,7 +86,6 @@ impl Loader {
     /// # Errors
     ///
     /// If bytes are missing, or the backend is not here.
-    #[expect(clippy::unused_async, reason = "a GPU's executor waits here")]
     pub async fn finish(self, options: JsValue) -> Result<Model, JsValue> {
         let options: FinishOptions = if options.is_undefined() {
             FinishOptions::default()
@@ -102,7 +101,7 @@ impl Loader {
         }
         let mut pace = Pace::new();
         let (engine, owner) =
-            builder.build_local(move || pace.pause()).map_err(|error| to_js(&error))?;
+            builder.build_local(move || pace.pause()).await.map_err(|error| to_js(&error))?;
         wasm_bindgen_futures::spawn_local(owner);
         Ok(Model::new(engine))
     }

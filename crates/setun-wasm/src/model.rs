@@ -19,7 +19,7 @@ pub struct Model(Engine);
 struct Info<'a> {
     name: &'a str,
     backend: &'static str,
-    level: &'static str,
+    level: &'a str,
     threads: usize,
     vocab_size: usize,
     context_length: usize,

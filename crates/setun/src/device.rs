@@ -1,12 +1,21 @@
 //! Where a model can run, by name, and the one place that chooses.
 
+#[cfg(feature = "gpu")]
+mod gpu;
+mod load;
+mod options;
+
 use std::{fmt, str::FromStr};
 
-use setun_cpu::{CpuBackend, CpuOptions, Level};
-use setun_model::{Model as Forward, Transformer, TransformerOptions, Weights};
-use setun_ops::{CacheElement, ScalarBackend};
+use setun_cpu::Level;
 
-use crate::{error::Error, model::Model};
+pub(crate) use load::{head_type, load_onto};
+pub use {
+    load::LoadedModel,
+    options::{CacheType, DeviceOptions, HeadType},
+};
+
+use crate::error::Error;
 
 /// Name of the definitions' own level.
 const SCALAR: &str = "scalar";
@@ -15,7 +24,7 @@ const SCALAR: &str = "scalar";
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Device {
-    /// The best that is here.
+    /// The best level of the processor.
     #[default]
     Auto,
     /// The best level of the processor.
@@ -24,172 +33,73 @@ pub enum Device {
     Scalar,
     /// One level of the processor.
     Level(Level),
+    /// The best GPU that an interface reaches.
+    Gpu(GpuApi),
 }
 
-/// A device and level that is here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct DeviceInfo {
-    /// `cpu`
-    pub device: &'static str,
-    /// `scalar`, `avx2`, …
-    pub level: &'static str,
-    /// Whether [`Device::Auto`] takes it.
-    pub chosen: bool,
-}
-
-/// Element type of the KV cache.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum CacheType {
-    /// As computed.
-    F32,
-    /// Half the memory.
-    #[default]
-    F16,
-    /// A quarter of the memory.
-    Int8,
-}
-
-/// How the head is kept.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// An interface to GPUs. Each is a cargo feature of its own name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum HeadType {
-    /// Screened where that serves and pays, otherwise stored: screened on a level of the
-    /// processor, if the table is of floats and has a mebibyte or more.
-    #[default]
-    Auto,
-    /// As the checkpoint stores it.
-    Stored,
-    /// As the checkpoint stores it, with 7 bits of each element beside it, which tell the few
-    /// rows of the table that greedy choices and those by `top_k` or `min_p` depend on. The
-    /// choices are the same, and less memory is read for them; other options still take the
-    /// stored table alone.
-    Screened,
-    /// Rounded to int8 rows: less memory to read, slightly other logits.
-    Int8,
+pub enum GpuApi {
+    /// Vulkan.
+    Vulkan,
 }
 
-impl HeadType {
-    /// The name in every interface: `auto`, `stored`, `screened`, `int8`.
+impl GpuApi {
+    /// All of them, whether or not this build has them.
+    pub const ALL: [Self; 1] = [Self::Vulkan];
+
+    /// The name in every interface: `vulkan`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Self::Auto => "auto",
-            Self::Stored => "stored",
-            Self::Screened => "screened",
-            Self::Int8 => "int8",
+            Self::Vulkan => "vulkan",
+        }
+    }
+
+    /// Whether this build has it.
+    #[must_use]
+    pub fn is_built(self) -> bool {
+        match self {
+            Self::Vulkan => cfg!(feature = "vulkan"),
         }
     }
 }
 
-/// What [`Model::load_onto`] needs to know.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct DeviceOptions {
-    /// Where to run.
-    pub device: Device,
-    /// Threads; the processor's own number by default.
-    pub threads: Option<usize>,
-    /// Element type of the KV cache.
-    pub cache: CacheType,
-    /// How the head is kept.
-    pub head: HeadType,
+/// A device and level that is here.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct DeviceInfo {
+    /// `cpu`, or the name of an interface to GPUs: `vulkan`
+    pub device: &'static str,
+    /// `scalar`, `avx2`, …; a GPU's own name
+    pub level: String,
+    /// Whether [`Device::Auto`] takes it.
+    pub chosen: bool,
 }
 
-/// A model on its device.
-pub struct LoadedModel {
-    /// Logits for batches.
-    pub model: Box<dyn Forward>,
-    /// The device that runs.
-    pub backend: &'static str,
-    /// Its level.
-    pub level: &'static str,
-    /// Threads that run.
-    pub threads: usize,
-    /// How the head is kept: what [`HeadType::Auto`] came to.
-    pub head: HeadType,
-    /// Bytes of the weights, as they are kept.
-    pub weight_bytes: usize,
-}
-
-/// All that is here, the best first.
+/// All that is here: the processor's levels, the best first, then GPUs.
 #[must_use]
 pub fn devices() -> Vec<DeviceInfo> {
     let levels = Level::available().into_iter().map(Level::name).chain([SCALAR]);
-    let info = |(index, level)| DeviceInfo { device: "cpu", level, chosen: index == 0 };
-    levels.enumerate().map(info).collect()
-}
-
-/// Bytes of a table from which on it is screened by default. The smallest one measured, of 2 MB,
-/// gains by it (`docs/performance.md`); far smaller ones are no large part of a step.
-const SCREEN_PAYS_BYTES: usize = 1 << 20;
-
-/// How a head is kept with some options: what [`HeadType::Auto`] comes to.
-pub(crate) fn head_type(weights: &Weights, options: &DeviceOptions) -> HeadType {
-    let pays = level(options.device).is_some()
-        && weights.float_head().is_some_and(|table| table.bytes() >= SCREEN_PAYS_BYTES);
-    match options.head {
-        HeadType::Auto if pays => HeadType::Screened,
-        HeadType::Auto => HeadType::Stored,
-        head => head,
-    }
-}
-
-/// The level of a device; none for the definitions.
-fn level(device: Device) -> Option<Level> {
-    match device {
-        Device::Scalar => None,
-        Device::Level(level) => Some(level),
-        Device::Auto | Device::Cpu => Level::available().first().copied(),
-    }
-}
-
-/// Moves the model's weights to a device.
-pub(crate) fn load_onto(model: Model, options: DeviceOptions) -> Result<LoadedModel, Error> {
-    if let Some(threads) = options.threads.filter(|&threads| threads == 0 || threads > 1024) {
-        return Err(Error::BadOption {
-            option: "threads",
-            found: threads.to_string(),
-            expected: "1 to 1024".into(),
-        });
-    }
-    let level = level(options.device);
-    let head = head_type(&model.weights, &options);
-    let mut weights = model.weights;
-    if head == HeadType::Int8 {
-        weights.head_to_int8().map_err(Error::from)?;
-    }
-    let transformer = TransformerOptions {
-        cache_element: options.cache.into(),
-        ranked: head == HeadType::Screened,
-        ..TransformerOptions::default()
+    let info = |(index, level): (usize, &str)| DeviceInfo {
+        device: "cpu",
+        level: level.to_owned(),
+        chosen: index == 0,
     };
-    let Some(level) = level else {
-        let model = Transformer::new(ScalarBackend, model.config, weights, transformer)?;
-        return Ok(LoadedModel {
-            weight_bytes: model.memory().weights(),
-            model: Box::new(model),
-            backend: "cpu",
-            level: SCALAR,
-            threads: 1,
-            head,
-        });
-    };
-    let backend = CpuBackend::new(CpuOptions { level: Some(level), threads: options.threads })
-        .map_err(|error| unavailable(level.name(), error.to_string()))?;
-    let threads = backend.threads();
-    let model = Transformer::new(backend, model.config, weights, transformer)?;
-    Ok(LoadedModel {
-        weight_bytes: model.memory().weights(),
-        model: Box::new(model),
-        backend: "cpu",
-        level: level.name(),
-        threads,
-        head,
-    })
+    let devices = levels.enumerate().map(info);
+    #[cfg(all(feature = "gpu", not(target_family = "wasm")))]
+    let devices = devices.chain(gpu::devices());
+    devices.collect()
 }
 
 fn unavailable(wanted: &str, reason: String) -> Error {
-    let names = devices().into_iter().map(|info| info.level);
-    let available: Vec<_> = ["auto", "cpu"].into_iter().chain(names).collect();
+    let names = devices().into_iter().map(|info| match info.device {
+        "cpu" => info.level,
+        gpu => gpu.to_owned(),
+    });
+    let mut available: Vec<_> =
+        ["auto", "cpu"].map(str::to_owned).into_iter().chain(names).collect();
+    available.dedup();
     Error::BackendUnavailable { wanted: wanted.to_owned(), reason, available: available.join(", ") }
 }
 
@@ -197,6 +107,13 @@ impl FromStr for Device {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Self, Error> {
+        if let Some(api) = GpuApi::ALL.into_iter().find(|api| api.name() == name) {
+            let reason = || format!("this build is without the cargo feature `{name}`");
+            return api
+                .is_built()
+                .then_some(Self::Gpu(api))
+                .ok_or_else(|| unavailable(name, reason()));
+        }
         match name {
             "auto" => Ok(Self::Auto),
             "cpu" => Ok(Self::Cpu),
@@ -217,16 +134,7 @@ impl fmt::Display for Device {
             Self::Cpu => "cpu",
             Self::Scalar => SCALAR,
             Self::Level(level) => level.name(),
+            Self::Gpu(api) => api.name(),
         })
-    }
-}
-
-impl From<CacheType> for CacheElement {
-    fn from(cache: CacheType) -> Self {
-        match cache {
-            CacheType::F32 => Self::F32,
-            CacheType::F16 => Self::F16,
-            CacheType::Int8 => Self::Int8,
-        }
     }
 }

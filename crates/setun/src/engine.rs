@@ -169,10 +169,10 @@ impl Engine {
         self.shared.report.backend
     }
 
-    /// The device's level, for example `avx2`.
+    /// The device's level, for example `avx2`; of a GPU its own name.
     #[must_use]
-    pub fn level(&self) -> &'static str {
-        self.shared.report.level
+    pub fn level(&self) -> &str {
+        &self.shared.report.level
     }
 
     /// Threads that run.

@@ -41,8 +41,8 @@ pub struct Done {
     pub seed: u64,
     /// The device that ran.
     pub backend: &'static str,
-    /// The level of the device that ran.
-    pub level: &'static str,
+    /// The level of the device that ran, or its own name.
+    pub level: String,
     /// Name of the model.
     pub model: String,
 }

@@ -31,7 +31,9 @@ mod profile;
 mod sequence;
 mod stream;
 
-pub use device::{CacheType, Device, DeviceInfo, DeviceOptions, HeadType, LoadedModel, devices};
+pub use device::{
+    CacheType, Device, DeviceInfo, DeviceOptions, GpuApi, HeadType, LoadedModel, devices,
+};
 pub use engine::{Engine, EngineBuilder};
 pub use error::{Error, ErrorCode};
 pub use event::{Done, Event, FinishReason, TextDelta, Timings, Usage};

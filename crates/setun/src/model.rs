@@ -6,8 +6,10 @@ use setun_checkpoint::{ModelConfig, Source};
 use setun_model::Weights;
 use setun_text::{ChatTemplate, SamplerOptions, Tokenizer};
 
+#[cfg(not(target_family = "wasm"))]
+use crate::device::{LoadedModel, load_onto};
 use crate::{
-    device::{DeviceOptions, HeadType, LoadedModel, head_type, load_onto},
+    device::{DeviceOptions, HeadType, head_type},
     error::Error,
     files::Files,
     load::Loader,
@@ -95,8 +97,9 @@ impl Model {
     /// # Errors
     ///
     /// If the device is not here, or has not enough memory.
+    #[cfg(not(target_family = "wasm"))]
     pub fn load_onto(self, options: DeviceOptions) -> Result<LoadedModel, Error> {
-        load_onto(self, options)
+        pollster::block_on(load_onto(self, options))
     }
 
     /// How its head is kept with some options: what [`HeadType::Auto`] comes to.

@@ -43,7 +43,7 @@ impl Drop for Request {
 #[derive(Clone, Debug)]
 pub(crate) struct Report {
     pub(crate) backend: &'static str,
-    pub(crate) level: &'static str,
+    pub(crate) level: String,
     pub(crate) model: String,
     pub(crate) load_seconds: f64,
 }
@@ -200,7 +200,7 @@ impl Sequence {
             },
             seed: self.request.seed,
             backend: report.backend,
-            level: report.level,
+            level: report.level.clone(),
             model: report.model.clone(),
         })));
     }

@@ -8,10 +8,15 @@ struct Input {
     __device__ __forceinline__ u32 row(u32 row) const { return least_of(row, capacity - 1); }
 
     // Activations of a plane of a packed quad.
-    __device__ __forceinline__ uint4 quad(u32 side, u32 at_row, u32 plane, u32 quad) const
+    __device__ __forceinline__ const uint4* place(u32 side, u32 at_row, u32 plane, u32 quad) const
     {
         const u32 at = (quad / BLOCK_QUADS * PLANES + plane) * PLANE_QUADS + quad % BLOCK_QUADS;
-        return codes[side][row(at_row) * (words / 4) + at];
+        return codes[side] + row(at_row) * (words / 4) + at;
+    }
+
+    __device__ __forceinline__ uint4 quad(u32 side, u32 at_row, u32 plane, u32 quad) const
+    {
+        return *place(side, at_row, plane, quad);
     }
 
     __device__ __forceinline__ float scale(u32 side, u32 at_row) const

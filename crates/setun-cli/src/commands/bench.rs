@@ -131,8 +131,9 @@ fn devices(args: &Args) -> Vec<DeviceArgs> {
     if !args.all_backends {
         return vec![args.device.clone()];
     }
-    let levels = setun::devices().into_iter().filter(|info| info.level != "scalar");
-    levels.map(|info| DeviceArgs { backend: info.level.to_owned(), ..args.device }).collect()
+    let devices = setun::devices().into_iter();
+    let levels = devices.filter(|info| info.device == "cpu" && info.level != "scalar");
+    levels.map(|info| DeviceArgs { backend: info.level, ..args.device }).collect()
 }
 
 /// Every level gives the same tokens.
@@ -140,7 +141,7 @@ fn agree(reports: &[Report]) -> Result<(), CliError> {
     for (index, report) in reports.iter().enumerate() {
         let other = reports[..index].iter().find(|other| other.batch == report.batch);
         if let Some(other) = other.filter(|other| other.tokens_hash != report.tokens_hash) {
-            return Err(CliError::Differ { levels: [other.level, report.level] });
+            return Err(CliError::Differ { levels: [other.level.clone(), report.level.clone()] });
         }
     }
     Ok(())
@@ -226,7 +227,7 @@ fn measure(
     let peak_rss_bytes = memory::peak_rss_bytes();
     Ok(Report {
         backend: engine.backend(),
-        level: engine.level(),
+        level: engine.level().to_owned(),
         threads: engine.threads(),
         batch,
         shape: engine.model_name().to_owned(),

@@ -23,7 +23,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     let mut rows = vec![["device", "level", ""].map(str::to_owned).to_vec()];
     rows.extend(devices.iter().map(|info| {
         let chosen = if info.chosen { "chosen by auto" } else { "" };
-        [info.device, info.level, chosen].map(str::to_owned).to_vec()
+        [info.device, &info.level, chosen].map(str::to_owned).to_vec()
     }));
     output.line(&table(&rows))
 }

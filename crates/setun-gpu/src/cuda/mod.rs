@@ -26,6 +26,9 @@ use crate::{
 /// The first architecture with products of four bytes.
 const LEAST_ARCHITECTURE: u32 = 61;
 
+/// And the first with products of tiles of this size.
+const TILES_ARCHITECTURE: u32 = 80;
+
 /// A CUDA device.
 #[derive(Debug)]
 pub struct Cuda {
@@ -199,7 +202,8 @@ impl Executor for Cuda {
     type List = CudaList;
 
     fn tiles(&self) -> Tiles {
-        CUDA_TILES
+        let has_tiles = self.architecture >= TILES_ARCHITECTURE;
+        Tiles { many: CUDA_TILES.many.filter(|_| has_tiles), ..CUDA_TILES }
     }
 
     fn create_buffer(&mut self, what: &'static str, bytes: u64) -> Result<CudaBuffer, OpsError> {

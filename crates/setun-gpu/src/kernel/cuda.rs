@@ -9,10 +9,16 @@ use super::{Input, Kernel, Product, Table};
 use crate::executor::Tiles;
 
 /// What blocks of the CUDA kernels take together.
-pub const CUDA_TILES: Tiles =
-    Tiles { outputs: PRODUCT_LANES / LANES_EACH, tokens: HEAD_LANES / HEAD_LANES_EACH };
+pub const CUDA_TILES: Tiles = Tiles {
+    outputs: PRODUCT_LANES / LANES_EACH,
+    many: Some([64, TILE_ROWS]),
+    tokens: HEAD_LANES / HEAD_LANES_EACH,
+};
 
-/// Threads of a block of a product, and of one of its outputs (`parts/rows_each.cuh`).
+/// Rows of a tile (`parts/products_tiles.cuh`).
+const TILE_ROWS: u32 = 64;
+
+/// Threads of a block of a product, and of one of its outputs (`parts/products_each.cuh`).
 const PRODUCT_LANES: u32 = 128;
 const LANES_EACH: u32 = 8;
 
@@ -108,6 +114,7 @@ impl Kernel {
 impl Product {
     fn cuda_constants(self, matrices: u32) -> Vec<(&'static str, u32)> {
         match self.input {
+            Input::Tiles => vec![("COLUMNS", TILE_ROWS)],
             // Registers hold sums of several rows instead.
             Input::Codes { columns } => {
                 vec![("COLUMNS", columns), ("AHEAD", if columns > 2 { 1 } else { 4 })]
@@ -121,9 +128,8 @@ impl Product {
     }
 
     fn cuda_parts(self) -> Vec<&'static str> {
-        let output = if self.grouped { parts::OUTPUT_GROUPED } else { parts::OUTPUT_WHOLE };
         let input = match self.input {
-            Input::Codes { .. } => vec![parts::INPUT_CODES],
+            Input::Tiles | Input::Codes { .. } => vec![parts::INPUT_CODES],
             Input::Floats { .. } => vec![
                 parts::FOLD,
                 parts::LANES,
@@ -132,10 +138,12 @@ impl Product {
                 parts::INPUT_FLOATS,
             ],
         };
-        let mut all = vec![parts::LINEAR];
-        all.extend(input);
-        all.extend([parts::ROWS_EACH, output]);
-        all
+        let products = match (self.input, self.grouped) {
+            (Input::Tiles, _) => [parts::MMA, parts::PRODUCTS_TILES],
+            (_, true) => [parts::PRODUCTS_EACH, parts::PRODUCTS_GROUPED],
+            (_, false) => [parts::PRODUCTS_EACH, parts::PRODUCTS_WHOLE],
+        };
+        [parts::LINEAR].into_iter().chain(input).chain(products).collect()
     }
 }
 

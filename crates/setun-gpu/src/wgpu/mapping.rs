@@ -38,12 +38,10 @@ impl Future for Mapped {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Outcome> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match state.outcome.take() {
-            Some(outcome) => Poll::Ready(outcome),
-            None => {
-                state.waker = Some(context.waker().clone());
-                Poll::Pending
-            }
+        let outcome = state.outcome.take();
+        if outcome.is_none() {
+            state.waker = Some(context.waker().clone());
         }
+        outcome.map_or(Poll::Pending, Poll::Ready)
     }
 }

@@ -1,12 +1,16 @@
 //! The executor over `wgpu`.
 
+mod adapter;
 mod mapping;
+mod timing;
 
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
+pub use adapter::{Adapter, Api};
 use setun_ops::OpsError;
 
 use crate::{
@@ -36,48 +40,26 @@ pub type WgpuBuffer = wgpu::Buffer;
 #[derive(Debug)]
 pub struct WgpuList {
     launches: Vec<(wgpu::ComputePipeline, wgpu::BindGroup, [u32; 3])>,
+    clock: Option<timing::Clock>,
 }
 
 impl Wgpu {
-    /// The system's best Vulkan device.
+    fn new(
+        device: wgpu::Device,
+        queue: wgpu::Queue,
+        adapter: String,
+        failure: Arc<Mutex<Option<String>>>,
+    ) -> Self {
+        Self { device, queue, adapter, kernels: HashMap::new(), staging: None, failure }
+    }
+
+    /// The best device that an interface reaches.
     ///
     /// # Errors
     ///
-    /// If there is none.
-    pub async fn vulkan() -> Result<Self, GpuError> {
-        let mut options = wgpu::InstanceDescriptor::new_without_display_handle();
-        options.backends = wgpu::Backends::VULKAN;
-        let instance = wgpu::Instance::new(options);
-        let request = wgpu::RequestAdapterOptions {
-            power_preference: wgpu::PowerPreference::HighPerformance,
-            ..wgpu::RequestAdapterOptions::default()
-        };
-        let adapter = instance
-            .request_adapter(&request)
-            .await
-            .map_err(|error| GpuError::NoAdapter { wanted: "vulkan", reason: error.to_string() })?;
-        Self::of_adapter(&adapter).await
-    }
-
-    async fn of_adapter(adapter: &wgpu::Adapter) -> Result<Self, GpuError> {
-        let name = adapter.get_info().name;
-        let request = wgpu::DeviceDescriptor {
-            label: Some("setun"),
-            required_limits: adapter.limits(),
-            ..wgpu::DeviceDescriptor::default()
-        };
-        let (device, queue) = adapter.request_device(&request).await.map_err(|error| {
-            GpuError::NoDevice { adapter: name.clone(), reason: error.to_string() }
-        })?;
-        let failure = Arc::new(Mutex::new(None));
-        let seen = Arc::clone(&failure);
-        device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| {
-            note(&seen, error.to_string());
-        }));
-        let seen = Arc::clone(&failure);
-        device.set_device_lost_callback(move |_, reason| note(&seen, reason));
-        let (kernels, staging) = (HashMap::new(), None);
-        Ok(Self { device, queue, adapter: name, kernels, staging, failure })
+    /// If there is none, or its driver refuses.
+    pub async fn open(api: Api) -> Result<Self, GpuError> {
+        Adapter::find(api).await?.open().await
     }
 
     /// Name of the adapter, as the driver gives it.
@@ -170,7 +152,7 @@ impl Executor for Wgpu {
 
     fn most_buffer_bytes(&self) -> u64 {
         let limits = self.device.limits();
-        limits.max_buffer_size.min(limits.max_storage_buffer_binding_size.into())
+        limits.max_buffer_size.min(limits.max_storage_buffer_binding_size)
     }
 
     fn write(&mut self, buffer: &wgpu::Buffer, offset: u64, data: &[u8]) {
@@ -224,7 +206,7 @@ impl Executor for Wgpu {
             });
             recorded.push((pipeline, group, launch.grid));
         }
-        self.check().map(|()| WgpuList { launches: recorded })
+        self.check().map(|()| WgpuList { launches: recorded, clock: None })
     }
 
     fn play(&mut self, list: &WgpuList) -> Result<(), OpsError> {
@@ -238,6 +220,18 @@ impl Executor for Wgpu {
         drop(pass);
         self.queue.submit([encoder.finish()]);
         self.check()
+    }
+
+    fn can_time(&self) -> bool {
+        self.has_clock()
+    }
+
+    fn play_timed(
+        &mut self,
+        list: &mut WgpuList,
+        times: &mut Vec<Duration>,
+    ) -> Result<(), OpsError> {
+        self.play_with_clock(list, times)
     }
 
     async fn read(

@@ -214,6 +214,26 @@ inline float widen_f16(unsigned half)
     return __uint_as_float(((magnitude << 13) + 0x38000000u) | sign);
 }
 
+// What parts/mma.cuh has.
+inline void add_tile(int (&sums)[4], const unsigned (&a)[4], unsigned b0, unsigned b1)
+{
+    const uint32_t words[6] = {a[0], a[1], a[2], a[3], b0, b1};
+    const unsigned place = emulation::exchange(words, 6);
+    const unsigned g = emulation::current % 32 / 4, t = emulation::current % 4;
+    for (unsigned i = 0; i < 4; i += 1) {
+        const unsigned column = 2 * t + i % 2;
+        for (unsigned k = 0; k < 4; k += 1) {
+            const uint32_t* row_words = emulation::words_of(place, 4 * g + k);
+            const uint32_t* column_words = emulation::words_of(place, 4 * column + k);
+            sums[i] = dot4(row_words[i / 2], column_words[4], sums[i]);
+            sums[i] = dot4(row_words[2 + i / 2], column_words[5], sums[i]);
+        }
+    }
+}
+
+inline void begin_copy(uint4* to, const uint4* from) { *to = *from; }
+inline void finish_copies() {}
+
 // Plays a launch: the kernel's arguments are its shape and the buffers, in order.
 template <class Shape, class... Arguments, size_t... I>
 void call(void (*kernel)(Shape, Arguments...), const void* shape, void* const* buffers, std::index_sequence<I...>)

@@ -72,7 +72,7 @@ impl EngineBuilder {
     /// If the device is not here or has not enough memory.
     #[cfg(not(target_family = "wasm"))]
     pub fn build(self) -> Result<Engine, Error> {
-        let (engine, owner, commands) = self.start()?;
+        let (engine, owner, commands) = pollster::block_on(self.start())?;
         let run = move || {
             let pace: crate::owner::Pacer = Box::new(|| std::future::ready(()).boxed_local());
             pollster::block_on(owner.run(commands, pace));
@@ -87,22 +87,22 @@ impl EngineBuilder {
     /// # Errors
     ///
     /// If the device is not here or has not enough memory.
-    pub fn build_local(
+    pub async fn build_local(
         self,
         pace: impl FnMut() -> LocalBoxFuture<'static, ()> + 'static,
     ) -> Result<(Engine, LocalBoxFuture<'static, ()>), Error> {
-        let (engine, owner, commands) = self.start()?;
+        let (engine, owner, commands) = self.start().await?;
         Ok((engine, owner.run(commands, Box::new(pace)).boxed_local()))
     }
 
-    fn start(self) -> Result<(Engine, Owner, UnboundedReceiver<Command>), Error> {
+    async fn start(self) -> Result<(Engine, Owner, UnboundedReceiver<Command>), Error> {
         let begun = Instant::now();
         let model = self.model;
         let (name, load_seconds) = (model.name.clone(), model.load_seconds);
         let (tokenizer, template) = (model.tokenizer.clone(), model.template.clone());
         let (defaults, eos_tokens) = (model.defaults, model.config.eos_tokens.clone());
         let LoadedModel { model, backend, level, threads, head, weight_bytes } =
-            load_onto(model, self.options)?;
+            load_onto(model, self.options).await?;
         let load_seconds = load_seconds + begun.elapsed().as_secs_f64();
         let report = Report { backend, level, model: name, load_seconds };
         let shared = Arc::new(Shared {

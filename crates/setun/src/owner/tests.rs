@@ -80,7 +80,8 @@ fn owner(
 ) -> UnboundedSender<Command> {
     let (commands, receiver) = unbounded();
     let model = Box::new(Fake { before, profile: None });
-    let report = Report { backend: "cpu", level: "fake", model: "fake".into(), load_seconds: 0.0 };
+    let report =
+        Report { backend: "cpu", level: "fake".into(), model: "fake".into(), load_seconds: 0.0 };
     let owner = Owner::new(model, report, BLOCKS);
     thread::spawn(move || {
         pollster::block_on(owner.run(receiver, Box::new(|| ready(()).boxed_local())));

@@ -63,8 +63,12 @@ impl Model for Unranked {
 #[test]
 fn a_row_that_cannot_be_ranked_runs_again_with_all_logits() {
     let asked = Arc::new(Mutex::new(vec![]));
-    let report =
-        Report { backend: "cpu", level: "none", model: "unranked".into(), load_seconds: 0.0 };
+    let report = Report {
+        backend: "cpu",
+        level: "none".into(),
+        model: "unranked".into(),
+        load_seconds: 0.0,
+    };
     let owner = Owner::new(Box::new(Unranked(Arc::clone(&asked))), report, 16);
     let (commands, receiver) = unbounded();
     let queue = Arc::new(Queue::default());

@@ -19,7 +19,7 @@ use crate::{
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     pub(super) backend: &'static str,
-    pub(super) level: &'static str,
+    pub(super) level: String,
     pub(super) threads: usize,
     pub(super) batch: usize,
     pub(super) shape: String,

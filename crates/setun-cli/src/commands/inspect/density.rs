@@ -23,7 +23,7 @@ const CHUNK: usize = 64;
 #[derive(Debug, Serialize)]
 pub(super) struct DensityReport {
     backend: &'static str,
-    level: &'static str,
+    level: String,
     tokens: usize,
     layers: Vec<Layer>,
 }

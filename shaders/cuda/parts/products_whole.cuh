@@ -50,7 +50,7 @@ __device__ __forceinline__ void add_quad(
     }
 }
 
-__device__ __forceinline__ void outputs_of(
+__device__ __forceinline__ void products_of(
     const Shape& shape, const Input& input, const Matrix& matrix, const Place& place, const Ahead& ahead,
     float (&results)[RESULTS])
 {

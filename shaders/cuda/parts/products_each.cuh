@@ -14,6 +14,7 @@ struct Place {
 };
 
 const u32 RESULTS = 1;                // that a thread ends with
+const u32 BLOCKS_AT_ONCE = 3;         // of a processor: how many registers a thread may have
 
 __device__ __forceinline__ Place place_of(const Shape& shape)
 {

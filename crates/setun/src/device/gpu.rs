@@ -1,0 +1,47 @@
+//! GPUs, by the interface that reaches them.
+
+use setun_gpu::{Adapter, Api, GpuBackend, GpuError};
+use setun_model::ModelError;
+
+use super::{
+    GpuApi, HeadType,
+    load::{LoadedModel, Place},
+    unavailable,
+};
+use crate::{error::Error, model::Model};
+
+/// The best GPU of each interface of this build that has one.
+#[cfg(not(target_family = "wasm"))]
+pub(super) fn devices() -> Vec<super::DeviceInfo> {
+    let info = |api: GpuApi| {
+        let adapter = pollster::block_on(find(api)).ok()?;
+        let level = adapter.name().to_owned();
+        Some(super::DeviceInfo { device: api.name(), level, chosen: false })
+    };
+    GpuApi::ALL.into_iter().filter_map(info).collect()
+}
+
+/// Moves a model's weights to a GPU.
+pub(super) async fn load(model: Model, api: GpuApi, place: Place) -> Result<LoadedModel, Error> {
+    if place.head == HeadType::Screened {
+        return Err(Error::BadOption {
+            option: "head",
+            found: place.head.name().into(),
+            expected: "auto, stored or int8 on a GPU, which reads the whole table".into(),
+        });
+    }
+    let refused = |error: GpuError| unavailable(api.name(), error.to_string());
+    let device = find(api).await.map_err(refused)?.open().await.map_err(refused)?;
+    let level = device.adapter().to_owned();
+    let backend = GpuBackend::new(device).map_err(ModelError::from)?;
+    place.load(model, backend, (api.name(), level), 1)
+}
+
+async fn find(api: GpuApi) -> Result<Adapter, GpuError> {
+    match api {
+        #[cfg(feature = "vulkan")]
+        GpuApi::Vulkan => Adapter::find(Api::Vulkan).await,
+        #[cfg(not(feature = "vulkan"))]
+        GpuApi::Vulkan => Err(GpuError::NotBuilt { wanted: api.name() }),
+    }
+}

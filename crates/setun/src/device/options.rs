@@ -1,0 +1,72 @@
+//! What a device is told about a model.
+
+use setun_ops::CacheElement;
+
+use super::Device;
+
+/// Element type of the KV cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CacheType {
+    /// As computed.
+    F32,
+    /// Half the memory.
+    #[default]
+    F16,
+    /// A quarter of the memory.
+    Int8,
+}
+
+/// How the head is kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum HeadType {
+    /// Screened where that serves and pays, otherwise stored: screened on a level of the
+    /// processor, if the table is of floats and has a mebibyte or more.
+    #[default]
+    Auto,
+    /// As the checkpoint stores it.
+    Stored,
+    /// As the checkpoint stores it, with 7 bits of each element beside it, which tell the few
+    /// rows of the table that greedy choices and those by `top_k` or `min_p` depend on. The
+    /// choices are the same, and less memory is read for them; other options still take the
+    /// stored table alone.
+    Screened,
+    /// Rounded to int8 rows: less memory to read, slightly other logits.
+    Int8,
+}
+
+impl HeadType {
+    /// The name in every interface: `auto`, `stored`, `screened`, `int8`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Stored => "stored",
+            Self::Screened => "screened",
+            Self::Int8 => "int8",
+        }
+    }
+}
+
+/// What [`Model::load_onto`] needs to know.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DeviceOptions {
+    /// Where to run.
+    pub device: Device,
+    /// Threads; the processor's own number by default.
+    pub threads: Option<usize>,
+    /// Element type of the KV cache.
+    pub cache: CacheType,
+    /// How the head is kept.
+    pub head: HeadType,
+}
+
+impl From<CacheType> for CacheElement {
+    fn from(cache: CacheType) -> Self {
+        match cache {
+            CacheType::F32 => Self::F32,
+            CacheType::F16 => Self::F16,
+            CacheType::Int8 => Self::Int8,
+        }
+    }
+}
