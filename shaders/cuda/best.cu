@@ -46,15 +46,15 @@ __device__ u32 total_before(u32 lane, u32 value)
     return before;
 }
 
-// The k greatest keys, the lowest ids among equal ones, in any order.
-__device__ void collect(const u32* logits, u32 vocab, uint2* sorting, u32 k, u32 lane)
+// The k greatest keys, the lowest ids among equal ones, in any order: digit by digit.
+__device__ void collect_by_digits(const u32* logits, u32 vocab, uint2* sorting, u32 k, u32 lane)
 {
     __shared__ u32 counts[DIGITS];
     __shared__ u32 digit, left, places;
     u32 prefix = 0, missing = k;
     for (i32 shift = 24; shift >= 0; shift -= 8) {
-        if (lane < DIGITS) {
-            counts[lane] = 0;
+        for (u32 i = lane; i < DIGITS; i += LANES) {
+            counts[i] = 0;
         }
         __syncthreads();
         for (u32 token = lane; token < vocab; token += LANES) {
@@ -116,6 +116,50 @@ __device__ void sort(uint2* sorting, u32 sorted, u32 lane)
     }
 }
 
+// The same where they are few. As many tokens as threads, each the greatest of its thread's, leave no more below
+// them than the k-th of these has: what is as great is a candidate, and candidates are sorted. Without success
+// where there are too many.
+__device__ bool collect_candidates(const u32* logits, u32 vocab, uint2* sorting, u32 k, u32 lane)
+{
+    __shared__ uint2 found[LANES];
+    __shared__ u32 count;
+    u32 most = 0;
+#pragma unroll 8
+    for (u32 token = lane; token < vocab; token += LANES) {
+        most = greatest_of(most, key_of(logits[token]));
+    }
+    found[lane] = make_uint2(most, lane);
+    __syncthreads();
+    sort(found, LANES, lane);
+    const u32 least = found[k - 1].x;
+    __syncthreads();
+    found[lane] = make_uint2(0, NOT_A_TOKEN);
+    if (lane == 0) {
+        count = 0;
+    }
+    __syncthreads();
+#pragma unroll 8
+    for (u32 token = lane; token < vocab; token += LANES) {
+        const u32 key = key_of(logits[token]);
+        if (key >= least) {
+            const u32 place = atomicAdd(&count, 1u);
+            if (place < LANES) {
+                found[place] = make_uint2(key, token);
+            }
+        }
+    }
+    __syncthreads();
+    if (count > LANES) {
+        return false;
+    }
+    sort(found, LANES, lane);
+    if (lane < k) {
+        sorting[lane] = found[lane];
+    }
+    __syncthreads();
+    return true;
+}
+
 extern "C" __global__ void __launch_bounds__(LANES) best(
     const Shape shape, const u32* __restrict__ step_words,
     u32* all_logits,                        // [rows, vocab], bits
@@ -151,8 +195,10 @@ extern "C" __global__ void __launch_bounds__(LANES) best(
         logits[token] = TAKEN;
     }
     __syncthreads();
-    collect(logits, shape.vocab, sorting, k, lane);
-    sort(sorting, shape.sorted, lane);
+    if (k > LANES || !collect_candidates(logits, shape.vocab, sorting, k, lane)) {
+        collect_by_digits(logits, shape.vocab, sorting, k, lane);
+        sort(sorting, shape.sorted, lane);
+    }
     const float best_logit = logit_of(sorting[0].x);
     const float least = best_logit - __uint_as_float(request[2]);
     for (u32 i = lane; i < k; i += LANES) {

@@ -37,12 +37,14 @@ impl Assembled {
     }
 }
 
-/// PTX instructions of the blocks that form products, for each weight and row.
+/// PTX instructions up to the last product of each block that forms some, for each weight and row.
 fn instructions_per_product(text: &str) -> Option<f64> {
     let (mut instructions, mut products) = (0, 0);
     for block in text.split("\n$") {
         let lines = block.lines().map(str::trim).filter(|line| line.ends_with(';'));
         let lines: Vec<&str> = lines.filter(|line| !line.starts_with('.')).collect();
+        let forms = |line: &&str| line.starts_with("dp4a") || line.starts_with("mma.");
+        let lines = &lines[..lines.iter().rposition(forms).map_or(0, |last| last + 1)];
         let count = |name: &str| lines.iter().filter(|line| line.starts_with(name)).count();
         // A tile has eight rows.
         let found = DOT_WEIGHTS * count("dp4a") + 8 * TILE_WEIGHTS * count("mma.");

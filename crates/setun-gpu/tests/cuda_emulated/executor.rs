@@ -15,7 +15,7 @@ use std::{
 use libloading::Library;
 use setun_gpu::{
     executor::{Bound, Executor, Tiles},
-    kernel::{CUDA_TILES, Kernel},
+    kernel::{CUDA_TILES, CudaSource, Kernel},
 };
 use setun_ops::OpsError;
 
@@ -54,6 +54,8 @@ type Play = unsafe extern "C" fn(
 #[derive(Default)]
 pub(crate) struct Emulated {
     kernels: HashMap<Kernel, Rc<Library>>,
+    /// Blocks of `best` have so few threads that it must go by digits.
+    has_few_threads: bool,
 }
 
 /// Memory of the host, between guards.
@@ -99,10 +101,20 @@ struct Launch {
 }
 
 impl Emulated {
+    /// One whose `best` goes by digits.
+    pub(crate) fn with_few_threads() -> Self {
+        Self { has_few_threads: true, ..Self::default() }
+    }
+
     fn kernel(&mut self, kernel: Kernel) -> Rc<Library> {
         let made = self.kernels.entry(kernel).or_insert_with(|| {
             let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-            let path = compile(kernel);
+            let mut cuda = kernel.cuda();
+            if self.has_few_threads && kernel == Kernel::Best {
+                let many = format!("LANES = {};", cuda.threads);
+                cuda.text = cuda.text.replacen(&many, "LANES = 32;", 1);
+            }
+            let path = compile(kernel, &cuda);
             // SAFETY: the library was compiled a moment ago, of sources that run nothing on loading.
             let library = unsafe { Library::new(&path) };
             Rc::new(library.unwrap_or_else(|error| panic!("{}: {error}", path.display())))
@@ -112,8 +124,7 @@ impl Emulated {
 }
 
 /// Compiles a kernel behind `emulation.hpp`, unless that has been done for the same text.
-fn compile(kernel: Kernel) -> PathBuf {
-    let cuda = kernel.cuda();
+fn compile(kernel: Kernel, cuda: &CudaSource) -> PathBuf {
     let text = format!(
         "{}\n{}\nextern \"C\" __attribute__((visibility(\"default\"))) int \
          play_kernel(\n    const u32* shape, u32 words, void* const* buffers, \

@@ -4,7 +4,11 @@
 mod executor;
 
 use executor::Emulated;
-use setun_gpu::{Fusion, GpuBackend};
+use setun_gpu::{
+    Fusion, GpuBackend,
+    kernel::{Input, Kernel, Product},
+    launch::Launch,
+};
 use setun_ops::{
     Backend, BufferId,
     parity::{Case, SUBJECTS, block_on},
@@ -20,8 +24,8 @@ fn seeds(subject: &str) -> u64 {
 /// Every operation from the same bits.
 #[test]
 fn operations_agree_with_their_definitions() {
-    let backend = || GpuBackend::new(Emulated::default()).expect("memory");
-    let mut backend = backend().with_fusion(Fusion::Apart);
+    let device = Emulated::with_few_threads();
+    let mut backend = GpuBackend::new(device).expect("memory").with_fusion(Fusion::Apart);
     let mut failures = vec![];
     for subject in SUBJECTS {
         for seed in 0..seeds(subject) {
@@ -37,8 +41,8 @@ fn operations_agree_with_their_definitions() {
 /// These kernels have the definitions' own order of sums, so whole plans give the same bits.
 #[test]
 fn plans_give_the_bits_of_the_definitions() {
-    let backend = || GpuBackend::new(Emulated::default()).expect("memory");
-    let mut backend = backend().with_fusion(Fusion::Apart);
+    let device = Emulated::default();
+    let mut backend = GpuBackend::new(device).expect("memory").with_fusion(Fusion::Apart);
     let mut failures = vec![];
     for subject in SUBJECTS {
         for seed in 0..seeds(subject) {
@@ -49,6 +53,23 @@ fn plans_give_the_bits_of_the_definitions() {
         }
     }
     assert!(failures.is_empty(), "{} failures:\n{}", failures.len(), failures.join("\n"));
+}
+
+/// A product of many rows has a kernel of its own, and cases meet it.
+#[test]
+fn many_rows_go_in_tiles() {
+    let mut backend = GpuBackend::new(Emulated::default()).expect("memory");
+    let mut tiles = 0;
+    for seed in 0..seeds("ternary_matmul") {
+        let case = Case::new("ternary_matmul", seed).expect("a subject");
+        let weights = case.upload(&mut backend).expect("memory");
+        let step = backend.prepare(&case.plan, &weights).expect("a plan");
+        let is_tiled = |launch: &&Launch| {
+            matches!(launch.kernel, Kernel::TernaryMatmul(Product { input: Input::Tiles, .. }))
+        };
+        tiles += step.launches().iter().filter(is_tiled).count();
+    }
+    assert!(tiles > 0, "no case has so many rows");
 }
 
 /// What shares a launch gives the bits that it gives apart.
