@@ -2,18 +2,21 @@
 #![expect(unsafe_code, reason = "the driver is called with addresses and arguments")]
 
 mod compile;
+mod list;
 mod memory;
 
-use std::{collections::HashMap, ffi::c_void, path::PathBuf, sync::Arc};
+use std::{collections::HashMap, path::PathBuf, sync::Arc, time::Duration};
 
 pub use compile::{Target, compile};
 use cudarc::{
     driver::{
-        CudaContext, CudaFunction, CudaGraph, CudaStream, DriverError, result,
+        CudaContext, CudaFunction, CudaStream, DriverError, result,
         sys::{self, CUgraphInstantiate_flags, CUresult, CUstreamCaptureMode},
     },
     nvrtc::Ptx,
 };
+pub use list::CudaList;
+use list::Recorded;
 use memory::{Allocation, STAGED, Staging};
 use setun_ops::OpsError;
 
@@ -46,16 +49,6 @@ pub struct Cuda {
 /// Memory of a [`Cuda`].
 #[derive(Clone, Debug)]
 pub struct CudaBuffer(Arc<Allocation>);
-
-/// Launches as a graph.
-pub struct CudaList {
-    graph: Option<CudaGraph>,
-    _memory: Vec<CudaBuffer>,
-}
-
-// SAFETY: a graph belongs to no thread; it is launched through an exclusive reference to its
-// executor, so by one thread at a time.
-unsafe impl Send for CudaList {}
 
 impl Cuda {
     /// The device of this number.
@@ -147,31 +140,6 @@ impl Cuda {
         Ok(made)
     }
 
-    /// Queues one launch, or adds it to the graph that is being made.
-    fn launch(
-        &self,
-        launch: &Bound<'_, CudaBuffer>,
-        (function, threads): &(CudaFunction, u32),
-    ) -> Result<(), DriverError> {
-        let addresses: Vec<_> = launch.buffers.iter().map(|buffer| buffer.0.address).collect();
-        let shape = launch.shape.as_ptr().cast::<c_void>().cast_mut();
-        let addresses = addresses.iter().map(|address| (&raw const *address).cast_mut().cast());
-        let mut arguments: Vec<*mut c_void> = std::iter::once(shape).chain(addresses).collect();
-        let [x, y, z] = launch.grid;
-        // SAFETY: the function takes its shape by value, whose words are all there, then the
-        // addresses of its arguments, which the list keeps alive; the driver copies both.
-        unsafe {
-            result::launch_kernel(
-                function.cu_function(),
-                (x, y, z),
-                (*threads, 1, 1),
-                0,
-                self.stream.cu_stream(),
-                &mut arguments,
-            )
-        }
-    }
-
     fn read_piece(&mut self, address: u64, out: &mut [u8]) -> Result<(), DriverError> {
         let staged = &mut self.staging.bytes()[..out.len()];
         // SAFETY: the source has so many bytes, as the caller has checked; the target stays
@@ -256,17 +224,17 @@ impl Executor for Cuda {
 
     fn record(&mut self, launches: &[Bound<'_, CudaBuffer>]) -> Result<CudaList, OpsError> {
         self.check()?;
-        let functions = launches.iter().map(|launch| self.kernel(launch.kernel));
-        let functions: Vec<_> = functions.collect::<Result<_, _>>()?;
+        let recorded = launches
+            .iter()
+            .map(|launch| Ok(Recorded::new(launch, self.kernel(launch.kernel)?)))
+            .collect::<Result<Vec<_>, OpsError>>()?;
         let lost = |error| OpsError::DeviceLost { reason: told(error) };
         let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
         self.stream.begin_capture(mode).map_err(lost)?;
-        let pairs = launches.iter().zip(&functions);
-        let launched = pairs.into_iter().try_for_each(|(bound, kernel)| self.launch(bound, kernel));
+        let queued = recorded.iter().try_for_each(|launch| launch.queue(&self.stream));
+        // Also after a failure: the stream must not stay as it is.
         let graph = self.stream.end_capture(CUgraphInstantiate_flags(0));
-        launched.map_err(lost)?;
-        let memory = launches.iter().flat_map(|launch| launch.buffers.iter().cloned()).collect();
-        Ok(CudaList { graph: graph.map_err(lost)?, _memory: memory })
+        queued.and(graph).map(|graph| CudaList::new(recorded, graph)).map_err(lost)
     }
 
     fn play(&mut self, list: &CudaList) -> Result<(), OpsError> {
@@ -274,6 +242,20 @@ impl Executor for Cuda {
             let launched = graph.launch();
             self.note(launched);
         }
+        self.check()
+    }
+
+    fn can_time(&self) -> bool {
+        true
+    }
+
+    fn play_timed(
+        &mut self,
+        list: &mut CudaList,
+        times: &mut Vec<Duration>,
+    ) -> Result<(), OpsError> {
+        let played = list.play_with_clock(&self.stream, times);
+        self.note(played);
         self.check()
     }
 

@@ -135,10 +135,18 @@ template <class Body> void run_block(unsigned threads, Body& body)
             fibers[current].state = State::Finished;
         }, 0);
     }
+    // Between barriers no order is promised, so each time there is another, the same in each run: an odd factor
+    // and a power of two have no divisor in common.
+    unsigned places = WARP;
+    while (places < threads) {
+        places *= 2;
+    }
+    unsigned factor = 1;
     for (bool any = true; any;) {
         any = false;
-        for (unsigned i = 0; i < threads; i += 1) {
-            if (fibers[i].state == State::Runs) {
+        for (unsigned at = 0; at < places; at += 1) {
+            const unsigned i = (at * factor + factor / 8) % places;
+            if (i < threads && fibers[i].state == State::Runs) {
                 current = i;
                 swapcontext(&scheduler, &fibers[i].context);
                 any = true;
@@ -148,6 +156,7 @@ template <class Body> void run_block(unsigned threads, Body& body)
             any |= release(first, first + WARP < threads ? first + WARP : threads, State::WaitsForWarp);
         }
         any |= release(0, threads, State::WaitsForBlock);
+        factor = factor * 1664525u + 1013904222u;
     }
     for (unsigned i = 0; i < threads; i += 1) {
         if (fibers[i].state != State::Finished) {
