@@ -30,20 +30,25 @@ struct Keys {
         return (block * shape.kv_heads + kv_head) * shape.block_positions + position % shape.block_positions;
     }
 
-    // Of a query whose columns beyond the head are zero.
     __device__ float score(const float* query, u32 vector) const
     {
         const u32 d = shape.head_dim;
         float sums[FOLD] = {};
-        for (u32 first = 0; first < d; first += FOLD) {
+        u32 first = 0;
+        // As many columns as the fold has lanes.
+        for (; d % FOLD == 0 && first < d; first += FOLD) {
+            float key[FOLD];
+            cache_sixteen(cache, vector, d, first, key);
 #pragma unroll
-            for (u32 i = 0; i < FOLD; i += 4) {
+            for (u32 i = 0; i < FOLD; i += 1) {
+                sums[i] += query[first + i] * key[i];
+            }
+        }
+        for (; first < d; first += FOLD) {
+#pragma unroll
+            for (u32 i = 0; i < FOLD; i += 1) {
                 if (first + i < d) {
-                    const float4 key = cache_four(cache, vector, d, first + i);
-                    sums[i] += query[first + i] * key.x;
-                    sums[i + 1] += query[first + i + 1] * key.y;
-                    sums[i + 2] += query[first + i + 2] * key.z;
-                    sums[i + 3] += query[first + i + 3] * key.w;
+                    sums[i] += query[first + i] * cache_one(cache, vector, d, first + i);
                 }
             }
         }
@@ -97,8 +102,8 @@ extern "C" __global__ void __launch_bounds__(LANES, 2) attention(
         return;
     }
     const u32 d = shape.head_dim;
-    for (u32 i = lane; i < MOST_HEAD_DIM; i += LANES) {
-        query[i] = i < d ? qkv[((size_t)row * (shape.heads + 2 * shape.kv_heads) + head) * d + i] : 0.0f;
+    for (u32 i = lane; i < d; i += LANES) {
+        query[i] = qkv[((size_t)row * (shape.heads + 2 * shape.kv_heads) + head) * d + i];
     }
     __syncthreads();
     const Keys own{shape, step, keys, head / (shape.heads / shape.kv_heads), step.slot(row)};
@@ -138,14 +143,18 @@ extern "C" __global__ void __launch_bounds__(LANES, 2) attention(
                 span_totals[lane / FOLD] = sum;
             }
         }
-        for (u32 item = lane; item < SPANS * d; item += LANES) {
-            const u32 span = item / d, i = item % d;
-            float sum = 0.0f;
-#pragma unroll 4
+        const u32 pairs = (d + 1) / 2;
+        for (u32 item = lane; item < SPANS * pairs; item += LANES) {
+            const u32 span = item / pairs, i = item % pairs * 2;
+            float2 sum = make_float2(0.0f, 0.0f);
+#pragma unroll 8
             for (u32 j = span * SPAN; j < least_of((span + 1) * SPAN, count); j += 1) {
-                sum += scaled_weights[j] * cache_one(values, vectors[j], d, i);
+                const float2 value = cache_two(values, vectors[j], d, i);
+                sum.x += scaled_weights[j] * value.x;
+                sum.y += scaled_weights[j] * value.y;
             }
-            span_sums[item] = sum;
+            span_sums[span * MOST_HEAD_DIM + i] = sum.x;
+            span_sums[span * MOST_HEAD_DIM + i + 1] = sum.y;
         }
         __syncthreads();
         for (u32 span = 0; span * SPAN < count; span += 1) {
@@ -153,7 +162,7 @@ extern "C" __global__ void __launch_bounds__(LANES, 2) attention(
 #pragma unroll
             for (u32 k = 0; k < COLUMNS_EACH; k += 1) {
                 if (k * LANES + lane < d) {
-                    sums[k] += span_sums[span * d + k * LANES + lane];
+                    sums[k] += span_sums[span * MOST_HEAD_DIM + k * LANES + lane];
                 }
             }
         }

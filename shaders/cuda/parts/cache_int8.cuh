@@ -9,13 +9,20 @@ __device__ __forceinline__ float cache_one(const u32* cache, u32 vector, u32 dim
     return widen_code(cache[(size_t)vector * vector_words(dim) + i / 4], i % 4);
 }
 
-// Four neighbours, zero beyond the vector.
-__device__ __forceinline__ float4 cache_four(const u32* cache, u32 vector, u32 dim, u32 i)
+__device__ __forceinline__ float2 cache_two(const u32* cache, u32 vector, u32 dim, u32 i)
 {
     const u32 word = cache[(size_t)vector * vector_words(dim) + i / 4];
-    return make_float4(
-        widen_code(word, 0), i + 1 < dim ? widen_code(word, 1) : 0.0f, i + 2 < dim ? widen_code(word, 2) : 0.0f,
-        i + 3 < dim ? widen_code(word, 3) : 0.0f);
+    return make_float2(widen_code(word, i % 4), widen_code(word, i % 4 + 1));
+}
+
+// Sixteen neighbours of a vector that has whole sixteens.
+__device__ __forceinline__ void cache_sixteen(const u32* cache, u32 vector, u32 dim, u32 first, float (&values)[16])
+{
+    const u32* words = cache + (size_t)vector * vector_words(dim) + first / 4;
+#pragma unroll
+    for (u32 i = 0; i < 16; i += 1) {
+        values[i] = widen_code(words[i / 4], i % 4);
+    }
 }
 
 __device__ __forceinline__ float cache_scale(const u32* cache, u32 vector, u32 dim)

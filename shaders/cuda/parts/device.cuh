@@ -34,3 +34,8 @@ __device__ __forceinline__ i32 code_of(float scaled)
     const float rounded = rintf(scaled);
     return (i32)(rounded > 127.0f ? 127.0f : rounded < -127.0f ? -127.0f : rounded);
 }
+
+__device__ __forceinline__ u32 word_of(const uint4& quad, u32 k)
+{
+    return k == 0 ? quad.x : k == 1 ? quad.y : k == 2 ? quad.z : quad.w;
+}

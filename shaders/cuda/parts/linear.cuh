@@ -60,8 +60,3 @@ __device__ __forceinline__ float scaled(const Shape& shape, const Matrix& matrix
     const float y = dot * (x_scale * w);
     return bias == BIAS_AFTER_SCALE ? y + matrix.bias[output] : y;
 }
-
-__device__ __forceinline__ u32 word_of(const uint4& quad, u32 k)
-{
-    return k == 0 ? quad.x : k == 1 ? quad.y : k == 2 ? quad.z : quad.w;
-}

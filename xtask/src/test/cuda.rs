@@ -45,10 +45,16 @@ fn test(totals: &mut Totals) -> Result<()> {
     let assembled = assemble(&tools, &folder, &kernels)?;
     println!("{}", ptx::table(&ARCHITECTURES, &assembled)?);
     ptx::check(&ARCHITECTURES, &assembled)?;
-    let mut command = cargo();
-    command.args(["test", "--locked", "--no-fail-fast", "--package", "setun-gpu"]);
-    command.args(["--features", "cuda,testing", "--test", "cuda_emulated", "--test", "cuda"]);
-    count(&mut command, totals)
+    for (package, features, tests) in [
+        ("setun-gpu", "cuda,testing", ["cuda_emulated", "cuda"].as_slice()),
+        ("setun-tests", "cuda", &["cuda"]),
+    ] {
+        let mut command = cargo();
+        command.args(["test", "--locked", "--no-fail-fast", "--package", package]);
+        command.args(["--features", features]);
+        count(command.args(tests.iter().flat_map(|name| ["--test", name])), totals)?;
+    }
+    Ok(())
 }
 
 fn tools() -> PathBuf {
