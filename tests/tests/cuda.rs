@@ -18,11 +18,13 @@ const CACHES: [(CacheType, CacheElement); 3] = [
     (CacheType::Int8, CacheElement::Int8),
 ];
 
-/// None, with a line that says why, where there is no device.
+/// None, with a line that says why, where there is no device and none is expected.
 fn on_device(model: &str, cache_element: CacheElement) -> Option<Runner> {
     let device = match Cuda::new(0) {
         Ok(device) => device,
         Err(error) => {
+            let is_expected = std::env::var_os("SETUN_EXPECT_CUDA").is_some();
+            assert!(!is_expected, "{error}");
             eprintln!("skipped: {error}");
             return None;
         }

@@ -6,7 +6,7 @@ use setun_ops::parity::{Case, SUBJECTS, block_on};
 /// Cases of a subject.
 const SEEDS: u64 = 40;
 
-/// None, with a line that says why, where there is no device.
+/// None, with a line that says why, where there is no device and none is expected.
 fn device() -> Option<Cuda> {
     match Cuda::new(0) {
         Ok(device) => {
@@ -14,6 +14,8 @@ fn device() -> Option<Cuda> {
             Some(device)
         }
         Err(error) => {
+            let is_expected = std::env::var_os("SETUN_EXPECT_CUDA").is_some();
+            assert!(!is_expected, "{error}");
             eprintln!("skipped: {error}");
             None
         }
