@@ -87,6 +87,7 @@ extern "C" __global__ void __launch_bounds__(LANES, 2) attention(
     const Shape shape, const u32* __restrict__ step_words,
     const float* __restrict__ qkv,          // [rows, (heads + 2 kv_heads) × head_dim]
     const u32* __restrict__ keys, const u32* __restrict__ values,
+    const float* __restrict__ chunks,       // its twin's; nothing here
     float* __restrict__ out)                // [rows, heads × head_dim]
 {
     __shared__ float query[MOST_HEAD_DIM];

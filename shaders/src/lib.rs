@@ -59,6 +59,7 @@ pub mod parts {
     parts! {
         STEP = "step";
         LANES = "lanes";
+        LANES_FOUR = "lanes_four";
         EXP = "exp";
         WIDEN_F16 = "widen_f16";
         INVERSE_RMS = "inverse_rms";

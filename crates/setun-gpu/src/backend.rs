@@ -12,9 +12,10 @@ use setun_ops::{
 };
 
 use crate::{
+    arena::Arena,
     cache::GpuCache,
     executor::{Bound, Executor},
-    launch::{Argument, Launch, Launches},
+    launch::{Argument, CHUNK_POSITIONS, Launch, Launches},
     lowering::{Fusion, lower},
     step_inputs::StepLayout,
     times::Times,
@@ -26,6 +27,7 @@ use crate::{
 pub struct GpuBackend<E: Executor> {
     pub(crate) executor: E,
     nothing: E::Buffer,
+    arena: Arena<E::Buffer>,
     caches: u64,
     fusion: Fusion,
 }
@@ -38,15 +40,18 @@ pub struct GpuStep<E: Executor> {
     launches: Launches,
     weights: Vec<GpuWeight<E::Buffer>>,
     inputs: E::Buffer,
-    pub(crate) buffers: Vec<E::Buffer>,
-    scratch: Vec<E::Buffer>,
-    recorded: Option<(u64, E::List)>,
-    wanted: usize, // of the last run
+    recorded: Option<Recorded<E::List>>,
     times: Option<Times>,
 }
 
+struct Recorded<L> {
+    cache: u64,
+    arena: u64,
+    list: L,
+}
+
 impl<E: Executor> GpuStep<E> {
-    /// What is launched.
+    /// What is launched, each in the [steps](crate::launch::When) that it takes part in.
     #[must_use]
     pub fn launches(&self) -> &[Launch] {
         &self.launches.list
@@ -61,7 +66,8 @@ impl<E: Executor> GpuBackend<E> {
     /// If the device has no memory at all.
     pub fn new(mut executor: E) -> Result<Self, OpsError> {
         let nothing = executor.create_buffer("an argument that is not used", 16)?;
-        Ok(Self { executor, nothing, caches: 0, fusion: Fusion::default() })
+        let arena = Arena::new();
+        Ok(Self { executor, nothing, arena, caches: 0, fusion: Fusion::default() })
     }
 
     /// Says whether plans prepared from now on share launches.
@@ -69,6 +75,29 @@ impl<E: Executor> GpuBackend<E> {
     pub fn with_fusion(mut self, fusion: Fusion) -> Self {
         self.fusion = fusion;
         self
+    }
+
+    /// Bytes of memory that steps use, whichever runs.
+    #[must_use]
+    pub fn step_bytes(&self) -> u64 {
+        self.arena.bytes()
+    }
+
+    /// What plays the launches.
+    #[must_use]
+    pub fn executor(&self) -> &E {
+        &self.executor
+    }
+
+    /// Gives back what plays the launches; all else is dropped.
+    #[must_use]
+    pub fn into_executor(self) -> E {
+        self.executor
+    }
+
+    #[cfg(feature = "testing")]
+    pub(crate) fn memory_of(&self, buffer: BufferId) -> Option<E::Buffer> {
+        self.arena.buffer(buffer.0 as usize).cloned()
     }
 
     pub(crate) fn write_inputs(&mut self, step: &mut GpuStep<E>, inputs: &BatchInputs) {
@@ -89,20 +118,22 @@ impl<E: Executor> GpuBackend<E> {
             .filter(|launch| wanted(launch))
             .map(|launch| {
                 let memory = launch.arguments.iter().map(|&argument| match argument {
-                    Argument::Buffer(id) => step.buffers[id.0 as usize].clone(),
-                    Argument::Scratch(index) => step.scratch[index].clone(),
+                    Argument::Buffer(id) => self.arena.buffer(id.0 as usize),
+                    Argument::Scratch(kind) => self.arena.scratch(kind),
                     Argument::Weight(id, part) => {
-                        step.weights[id.0 as usize].parts[part].buffer.clone()
+                        Some(&step.weights[id.0 as usize].parts[part].buffer)
                     }
-                    Argument::Keys(layer) => cache.layers[layer][0].clone(),
-                    Argument::Values(layer) => cache.layers[layer][1].clone(),
-                    Argument::Nothing => self.nothing.clone(),
+                    Argument::Keys(layer) => Some(&cache.layers[layer][0]),
+                    Argument::Values(layer) => Some(&cache.layers[layer][1]),
+                    Argument::Nothing => None,
                 });
+                let memory = memory.map(|buffer| buffer.unwrap_or(&self.nothing).clone());
                 Bound {
                     kernel: launch.kernel,
                     shape: &launch.shape,
                     buffers: std::iter::once(step.inputs.clone()).chain(memory).collect(),
                     grid: launch.grid,
+                    when: launch.when,
                 }
             })
             .collect();
@@ -132,34 +163,19 @@ impl<E: Executor> Backend for GpuBackend<E> {
         let executor = &mut self.executor;
         let inputs = executor.create_buffer("a step's inputs", 4 * words.len() as u64)?;
         let buffers = plan.buffers().iter().enumerate().map(|(index, spec)| {
-            let rows = plan.buffer_rows(BufferId(u32::try_from(index).unwrap_or(u32::MAX)));
-            let buffer = executor.create_buffer("a buffer", buffer_bytes(spec, rows))?;
-            if spec.kind == BufferKind::Ranked {
-                let nothing = vec![Ranked::PADDING; rows * spec.width];
-                executor.write(&buffer, 0, cast_slice(&nothing));
-            }
-            Ok(buffer)
+            let id = BufferId(u32::try_from(index).unwrap_or(u32::MAX));
+            buffer_bytes(spec, plan.buffer_rows(id))
         });
-        let buffers = buffers.collect::<Result<_, OpsError>>()?;
-        let scratch = launches
-            .scratch
-            .iter()
-            .map(|&bytes| executor.create_buffer("scratch memory", bytes))
-            .collect::<Result<_, _>>()?;
+        self.arena.reserve(executor, buffers, launches.scratch)?;
+        for (index, spec) in plan.buffers().iter().enumerate() {
+            let id = BufferId(u32::try_from(index).unwrap_or(u32::MAX));
+            if let (BufferKind::Ranked, Some(buffer)) = (spec.kind, self.arena.buffer(index)) {
+                let nothing = vec![Ranked::PADDING; plan.buffer_rows(id) * spec.width];
+                executor.write(buffer, 0, cast_slice(&nothing));
+            }
+        }
         let (plan, weights) = (plan.clone(), weights.to_vec());
-        Ok(GpuStep {
-            plan,
-            layout,
-            words,
-            launches,
-            weights,
-            inputs,
-            buffers,
-            scratch,
-            recorded: None,
-            wanted: 0,
-            times: None,
-        })
+        Ok(GpuStep { plan, layout, words, launches, weights, inputs, recorded: None, times: None })
     }
 
     fn run(
@@ -170,17 +186,19 @@ impl<E: Executor> Backend for GpuBackend<E> {
     ) -> Result<(), OpsError> {
         check_step(&step.plan, &cache.spec, cache.blocks, inputs)?;
         self.write_inputs(step, inputs);
-        if step.recorded.as_ref().is_none_or(|(number, _)| *number != cache.number) {
-            step.recorded = Some((cache.number, self.record(step, cache, |_| true)?));
+        let numbers = (cache.number, self.arena.number);
+        if step.recorded.as_ref().is_none_or(|known| (known.cache, known.arena) != numbers) {
+            let list = self.record(step, cache, |_| true)?;
+            step.recorded = Some(Recorded { cache: numbers.0, arena: numbers.1, list });
         }
-        step.wanted = inputs.wanted.len();
+        let chunks = chunks(inputs);
         match (&mut step.recorded, &mut step.times) {
-            (Some((_, list)), Some(times)) => {
-                self.executor.play_timed(list, &mut times.launches)?;
+            (Some(Recorded { list, .. }), Some(times)) => {
+                self.executor.play_timed(list, chunks, &mut times.launches)?;
                 times.add_up(&step.launches.list);
                 Ok(())
             }
-            (Some((_, list)), None) => self.executor.play(list),
+            (Some(Recorded { list, .. }), None) => self.executor.play(list, chunks),
             (None, _) => Ok(()),
         }
     }
@@ -193,7 +211,7 @@ impl<E: Executor> Backend for GpuBackend<E> {
     }
 
     fn times<'a>(&self, step: &'a GpuStep<E>) -> Option<StepTimes<'a>> {
-        step.times.as_ref().map(|times| times.of_step(step.wanted))
+        step.times.as_ref().map(|times| times.of_step())
     }
 
     async fn read(
@@ -211,7 +229,9 @@ impl<E: Executor> Backend for GpuBackend<E> {
         if out.len() != rows.len() * spec.width * spec.kind.element_bytes() {
             return Err(error("destination of another size"));
         }
-        let memory = &step.buffers[buffer.0 as usize];
+        let Some(memory) = self.arena.buffer(buffer.0 as usize) else {
+            return Err(error("not in memory"));
+        };
         if spec.kind != BufferKind::Quantized {
             let offset = rows.start * spec.width * spec.kind.element_bytes();
             return self.executor.read(memory, offset as u64, out).await;
@@ -240,16 +260,7 @@ impl<E: Executor> Backend for GpuBackend<E> {
         cache: &mut Self::Cache,
         pairs: &[(BlockId, BlockId)],
     ) -> Result<(), OpsError> {
-        for &(from, to) in pairs {
-            let (from, to) = (cache.check_block(from)?, cache.check_block(to)?);
-            if from == to {
-                continue;
-            }
-            for buffer in cache.layers.iter().flatten() {
-                self.executor.copy((buffer, from), (buffer, to), cache.block_bytes())?;
-            }
-        }
-        Ok(())
+        cache.copy_blocks(&mut self.executor, pairs)
     }
 
     async fn read_blocks(
@@ -258,22 +269,7 @@ impl<E: Executor> Backend for GpuBackend<E> {
         blocks: &[BlockId],
         out: &mut [u8],
     ) -> Result<(), OpsError> {
-        cache.check_blocks(blocks, out.len())?;
-        let mut device = vec![0; usize::try_from(cache.block_bytes()).unwrap_or(usize::MAX)];
-        let (elements, scales) = cache.host_bytes();
-        let layer_bytes = 2 * (elements + scales);
-        for (&block, out) in blocks.iter().zip(out.chunks_exact_mut(cache.spec.block_bytes())) {
-            let offset = cache.check_block(block)?;
-            for (layer, out) in cache.layers.iter().zip(out.chunks_exact_mut(layer_bytes)) {
-                let (values, all_scales) = out.split_at_mut(2 * elements);
-                for (index, buffer) in layer.iter().enumerate() {
-                    self.executor.read(buffer, offset, &mut device).await?;
-                    let values = &mut values[index * elements..][..elements];
-                    cache.to_host(&device, values, &mut all_scales[index * scales..][..scales]);
-                }
-            }
-        }
-        Ok(())
+        cache.read_blocks(&mut self.executor, blocks, out).await
     }
 
     fn write_blocks(
@@ -282,23 +278,14 @@ impl<E: Executor> Backend for GpuBackend<E> {
         blocks: &[BlockId],
         data: &[u8],
     ) -> Result<(), OpsError> {
-        cache.check_blocks(blocks, data.len())?;
-        let mut device = vec![0; usize::try_from(cache.block_bytes()).unwrap_or(usize::MAX)];
-        let (elements, scales) = cache.host_bytes();
-        let layer_bytes = 2 * (elements + scales);
-        for (&block, data) in blocks.iter().zip(data.chunks_exact(cache.spec.block_bytes())) {
-            let offset = cache.check_block(block)?;
-            for (layer, data) in cache.layers.iter().zip(data.chunks_exact(layer_bytes)) {
-                let (values, all_scales) = data.split_at(2 * elements);
-                for (index, buffer) in layer.iter().enumerate() {
-                    let values = &values[index * elements..][..elements];
-                    cache.to_device(values, &all_scales[index * scales..][..scales], &mut device);
-                    self.executor.write(buffer, offset, &device);
-                }
-            }
-        }
-        Ok(())
+        cache.write_blocks(&mut self.executor, blocks, data)
     }
+}
+
+/// Chunks of positions of the longest sequence of a step.
+pub(crate) fn chunks(inputs: &BatchInputs) -> u32 {
+    let last = inputs.positions.iter().copied().max().unwrap_or(0);
+    last / CHUNK_POSITIONS + 1
 }
 
 /// Bytes of a buffer on a device: `wgsl/quantize.wgsl` tells the form of a quantized one.

@@ -4,7 +4,10 @@ use std::{future::Future, time::Duration};
 
 use setun_ops::OpsError;
 
-use crate::kernel::{Kernel, TILE_ROWS};
+use crate::{
+    kernel::{Kernel, TILE_ROWS},
+    launch::When,
+};
 
 /// A device. It knows buffers of bytes and compiled kernels, and nothing of models.
 pub trait Executor {
@@ -46,20 +49,21 @@ pub trait Executor {
     /// If the device refuses a kernel.
     fn record(&mut self, launches: &[Bound<'_, Self::Buffer>]) -> Result<Self::List, OpsError>;
 
-    /// Queues all launches of a list.
+    /// Queues the launches of a list that take part in a step of so many
+    /// [chunks](crate::launch::CHUNK_POSITIONS) of positions.
     ///
     /// # Errors
     ///
     /// If the device is lost.
-    fn play(&mut self, list: &Self::List) -> Result<(), OpsError>;
+    fn play(&mut self, list: &Self::List, chunks: u32) -> Result<(), OpsError>;
 
     /// Whether it tells what launches take.
     fn can_time(&self) -> bool {
         false
     }
 
-    /// Plays a list, waits, and puts what each launch took in `times`, where it
-    /// [can](Self::can_time).
+    /// Plays a list, waits, and puts what each launch took in `times`, nothing of those that take
+    /// no part, where it [can](Self::can_time).
     ///
     /// # Errors
     ///
@@ -67,9 +71,10 @@ pub trait Executor {
     fn play_timed(
         &mut self,
         list: &mut Self::List,
+        chunks: u32,
         _times: &mut Vec<Duration>,
     ) -> Result<(), OpsError> {
-        self.play(list)
+        self.play(list, chunks)
     }
 
     /// Waits for what is queued and copies bytes to the host. Lengths and places are multiples
@@ -91,12 +96,16 @@ pub struct Tiles {
     pub many: Option<[u32; 2]>,
     /// Tokens of a head.
     pub tokens: u32,
+    /// Heads of attention that share keys and values.
+    pub heads: usize,
+    /// Whether attention to many positions is shared out in chunks.
+    pub has_chunks: bool,
 }
 
 impl Default for Tiles {
     /// Those of the WGSL kernels.
     fn default() -> Self {
-        Self { outputs: 32, many: Some([32, TILE_ROWS]), tokens: 32 }
+        Self { outputs: 32, many: Some([32, TILE_ROWS]), tokens: 32, heads: 4, has_chunks: true }
     }
 }
 
@@ -111,4 +120,6 @@ pub struct Bound<'a, B> {
     pub buffers: Vec<B>,
     /// Workgroups.
     pub grid: [u32; 3],
+    /// In which steps it takes part.
+    pub when: When,
 }

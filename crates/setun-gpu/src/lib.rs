@@ -9,17 +9,23 @@
 //! - During a step nothing is created: memory, kernels and bindings are made by `prepare`, or by
 //!   the first step over a cache.
 
+mod arena;
 mod backend;
 mod cache;
 #[cfg(feature = "cuda")]
 pub mod cuda;
+mod describe;
 pub mod error;
 pub mod executor;
 pub mod kernel;
 pub mod launch;
+#[cfg(feature = "testing")]
+mod limited;
 mod lowering;
 #[cfg(feature = "testing")]
 mod op_by_op;
+#[cfg(feature = "testing")]
+mod recorder;
 mod step_inputs;
 mod times;
 mod weight;
@@ -30,9 +36,14 @@ pub use backend::{GpuBackend, GpuStep};
 pub use cache::GpuCache;
 #[cfg(feature = "cuda")]
 pub use cuda::Cuda;
+pub use describe::{LaunchReport, describe};
 pub use error::GpuError;
 pub use executor::Executor;
+#[cfg(feature = "testing")]
+pub use limited::Limited;
 pub use lowering::Fusion;
+#[cfg(feature = "testing")]
+pub use recorder::{Asked, Recorder};
 pub use weight::GpuWeight;
 #[cfg(feature = "vulkan")]
 pub use wgpu::{Adapter, Api, Wgpu, WgpuBuffer};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use setun_ops::{Op, Plan, backend::StepTimes};
+use setun_ops::{Plan, backend::StepTimes};
 
 use crate::launch::Launch;
 
@@ -11,20 +11,13 @@ use crate::launch::Launch;
 pub(crate) struct Times {
     pub(crate) launches: Vec<Duration>,
     ops: Vec<Duration>,
-    none: Vec<u64>,
-    survivors: Vec<Option<u32>>,
+    unread: Vec<u64>,
 }
 
 impl Times {
     pub(crate) fn new(plan: &Plan) -> Self {
         let ops = plan.ops().len();
-        let is_ranked = plan.ops().iter().any(|op| matches!(op, Op::Best { .. }));
-        Self {
-            launches: vec![],
-            ops: vec![Duration::ZERO; ops],
-            none: vec![0; ops],
-            survivors: vec![None; if is_ranked { plan.wanted() } else { 0 }],
-        }
+        Self { launches: vec![], ops: vec![Duration::ZERO; ops], unread: vec![0; ops] }
     }
 
     /// An operation that others do in passing takes no time of its own.
@@ -35,13 +28,13 @@ impl Times {
         }
     }
 
-    pub(crate) fn of_step(&self, wanted: usize) -> StepTimes<'_> {
+    pub(crate) fn of_step(&self) -> StepTimes<'_> {
         StepTimes {
             ops: &self.ops,
             jobs: self.launches.len(),
-            unread: &self.none,
-            nonzero: &self.none,
-            survivors: &self.survivors[..wanted.min(self.survivors.len())],
+            unread: &self.unread,
+            nonzero: &[],
+            survivors: &[],
         }
     }
 }

@@ -96,7 +96,16 @@ fn ternary<E: Executor>(
 }
 
 /// Bytes of a vector of four words, which kernels read at once.
-const QUAD_BYTES: usize = 16;
+pub(crate) const QUAD_BYTES: usize = 16;
+
+/// Vectors of four words of a table's row; that of int8 ends with one for its scale.
+pub(crate) fn row_quads(table: Table, columns: usize) -> usize {
+    match table {
+        Table::F32 => columns.div_ceil(4),
+        Table::F16 | Table::Bf16 => columns.div_ceil(8),
+        Table::Int8 => columns.div_ceil(16) + 1,
+    }
+}
 
 /// Bytes that are brought to the device at once.
 const PIECE_BYTES: usize = 1 << 22;
@@ -107,12 +116,13 @@ fn dense<E: Executor>(
     matrix: &DenseMatrix,
 ) -> Result<GpuWeight<E::Buffer>, OpsError> {
     let columns = matrix.columns();
-    let (table, stride) = match matrix.values() {
-        DenseValues::F32(_) | DenseValues::Ternary(_) => (Table::F32, columns.div_ceil(4)),
-        DenseValues::F16(_) => (Table::F16, columns.div_ceil(8)),
-        DenseValues::Bf16(_) => (Table::Bf16, columns.div_ceil(8)),
-        DenseValues::Int8Rows { .. } => (Table::Int8, columns.div_ceil(16) + 1),
+    let table = match matrix.values() {
+        DenseValues::F32(_) | DenseValues::Ternary(_) => Table::F32,
+        DenseValues::F16(_) => Table::F16,
+        DenseValues::Bf16(_) => Table::Bf16,
+        DenseValues::Int8Rows { .. } => Table::Int8,
     };
+    let stride = row_quads(table, columns);
     let row_bytes = QUAD_BYTES * stride;
     let most = usize::try_from(executor.most_buffer_bytes()).unwrap_or(usize::MAX);
     let part_rows = (most / row_bytes).max(1);

@@ -26,24 +26,6 @@ fn sum_over_lanes(lane: u32, value: f32) -> f32 {
     return sum;
 }
 
-fn greatest_float_over_lanes(lane: u32, value: f32) -> f32 {
-    lane_floats[lane] = value;
-    workgroupBarrier();
-    if lane < FOLDED {
-        var greatest = lane_floats[lane];
-        for (var i = lane + FOLDED; i < LANES; i += FOLDED) {
-            greatest = max(greatest, lane_floats[i]);
-        }
-        folded_floats[lane] = greatest;
-    }
-    workgroupBarrier();
-    var greatest = folded_floats[0];
-    for (var i = 1u; i < FOLDED; i += 1u) {
-        greatest = max(greatest, folded_floats[i]);
-    }
-    return greatest;
-}
-
 fn total_over_lanes(lane: u32, value: i32) -> i32 {
     lane_words[lane] = bitcast<u32>(value);
     workgroupBarrier();

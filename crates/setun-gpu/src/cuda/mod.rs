@@ -237,7 +237,7 @@ impl Executor for Cuda {
         queued.and(graph).map(|graph| CudaList::new(recorded, graph)).map_err(lost)
     }
 
-    fn play(&mut self, list: &CudaList) -> Result<(), OpsError> {
+    fn play(&mut self, list: &CudaList, _chunks: u32) -> Result<(), OpsError> {
         if let Some(graph) = &list.graph {
             let launched = graph.launch();
             self.note(launched);
@@ -252,6 +252,7 @@ impl Executor for Cuda {
     fn play_timed(
         &mut self,
         list: &mut CudaList,
+        _chunks: u32,
         times: &mut Vec<Duration>,
     ) -> Result<(), OpsError> {
         let played = list.play_with_clock(&self.stream, times);

@@ -13,6 +13,8 @@ pub const CUDA_TILES: Tiles = Tiles {
     outputs: PRODUCT_LANES / LANES_EACH,
     many: Some([64, TILE_ROWS]),
     tokens: HEAD_LANES / HEAD_LANES_EACH,
+    heads: 1,
+    has_chunks: false,
 };
 
 /// Rows of a tile (`parts/products_tiles.cuh`).

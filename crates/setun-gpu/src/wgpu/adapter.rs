@@ -89,10 +89,11 @@ impl Adapter {
         let failure = Arc::new(Mutex::new(None));
         let seen = Arc::clone(&failure);
         device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| {
-            note(&seen, error.to_string());
+            let is_memory = matches!(error, wgpu::Error::OutOfMemory { .. });
+            note(&seen, error.to_string(), is_memory);
         }));
         let seen = Arc::clone(&failure);
-        device.set_device_lost_callback(move |_, reason| note(&seen, reason));
+        device.set_device_lost_callback(move |_, reason| note(&seen, reason, false));
         Ok(Wgpu::new(device, queue, name, failure))
     }
 }

@@ -17,6 +17,7 @@ use crate::{
     error::GpuError,
     executor::{Bound, Executor},
     kernel::{Access, Dot, Kernel},
+    launch::When,
 };
 
 /// Shapes begin at multiples of this in their buffer: WebGPU's default for uniforms.
@@ -30,16 +31,44 @@ pub struct Wgpu {
     adapter: String,
     kernels: HashMap<Kernel, (wgpu::ComputePipeline, wgpu::BindGroupLayout)>,
     staging: Option<wgpu::Buffer>,
-    failure: Arc<Mutex<Option<String>>>,
+    failure: Arc<Mutex<Option<Failure>>>,
+}
+
+/// What the driver told, by its own time.
+#[derive(Debug)]
+struct Failure {
+    reason: String,
+    is_memory: bool,
 }
 
 /// Memory of a [`Wgpu`].
 pub type WgpuBuffer = wgpu::Buffer;
 
-/// Launches with their pipelines and bindings.
+/// A launch with its pipeline and bindings.
+#[derive(Debug)]
+struct Ready {
+    pipeline: wgpu::ComputePipeline,
+    group: wgpu::BindGroup,
+    grid: [u32; 3],
+    when: When,
+}
+
+impl Ready {
+    fn dispatch(&self, pass: &mut wgpu::ComputePass<'_>, chunks: u32) {
+        let [x, y, z] = self.grid;
+        let layers = self.when.layers(z, chunks);
+        if layers > 0 {
+            pass.set_pipeline(&self.pipeline);
+            pass.set_bind_group(0, &self.group, &[]);
+            pass.dispatch_workgroups(x, y, layers);
+        }
+    }
+}
+
+/// Launches made ready.
 #[derive(Debug)]
 pub struct WgpuList {
-    launches: Vec<(wgpu::ComputePipeline, wgpu::BindGroup, [u32; 3])>,
+    launches: Vec<Ready>,
     clock: Option<timing::Clock>,
 }
 
@@ -48,7 +77,7 @@ impl Wgpu {
         device: wgpu::Device,
         queue: wgpu::Queue,
         adapter: String,
-        failure: Arc<Mutex<Option<String>>>,
+        failure: Arc<Mutex<Option<Failure>>>,
     ) -> Self {
         Self { device, queue, adapter, kernels: HashMap::new(), staging: None, failure }
     }
@@ -62,6 +91,13 @@ impl Wgpu {
         Adapter::find(api).await?.open().await
     }
 
+    /// The driver's own handle: for tests, which take it away.
+    #[cfg(feature = "testing")]
+    #[must_use]
+    pub fn handle(&self) -> wgpu::Device {
+        self.device.clone()
+    }
+
     /// Name of the adapter, as the driver gives it.
     #[must_use]
     pub fn adapter(&self) -> &str {
@@ -72,9 +108,20 @@ impl Wgpu {
     fn check(&self) -> Result<(), OpsError> {
         let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
         match &*failure {
-            Some(reason) => Err(OpsError::DeviceLost { reason: reason.clone() }),
+            Some(failure) => Err(OpsError::DeviceLost { reason: failure.reason.clone() }),
             None => Ok(()),
         }
+    }
+
+    /// Memory that was refused is an error of whoever asked for it, and of nobody after.
+    fn check_memory(&self, what: &'static str, bytes: u64) -> Result<(), OpsError> {
+        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        if failure.take_if(|failure| failure.is_memory).is_some() {
+            let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+            return Err(OpsError::OutOfMemory { what, bytes });
+        }
+        drop(failure);
+        self.check()
     }
 
     fn kernel(&mut self, kernel: Kernel) -> (wgpu::ComputePipeline, wgpu::BindGroupLayout) {
@@ -85,8 +132,9 @@ impl Wgpu {
 }
 
 /// Keeps the first reason: those that follow come of it.
-fn note(failure: &Mutex<Option<String>>, reason: String) {
-    failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(reason);
+fn note(failure: &Mutex<Option<Failure>>, reason: String, is_memory: bool) {
+    let mut failure = failure.lock().unwrap_or_else(PoisonError::into_inner);
+    failure.get_or_insert(Failure { reason, is_memory });
 }
 
 fn compile(
@@ -147,7 +195,7 @@ impl Executor for Wgpu {
             usage,
             mapped_at_creation: false,
         });
-        self.check().map(|()| buffer)
+        self.check_memory(what, bytes).map(|()| buffer)
     }
 
     fn most_buffer_bytes(&self) -> u64 {
@@ -204,18 +252,16 @@ impl Executor for Wgpu {
                 layout: &layout,
                 entries: &entries,
             });
-            recorded.push((pipeline, group, launch.grid));
+            recorded.push(Ready { pipeline, group, grid: launch.grid, when: launch.when });
         }
         self.check().map(|()| WgpuList { launches: recorded, clock: None })
     }
 
-    fn play(&mut self, list: &WgpuList) -> Result<(), OpsError> {
+    fn play(&mut self, list: &WgpuList, chunks: u32) -> Result<(), OpsError> {
         let mut encoder = self.device.create_command_encoder(&<_>::default());
         let mut pass = encoder.begin_compute_pass(&<_>::default());
-        for (pipeline, group, [x, y, z]) in &list.launches {
-            pass.set_pipeline(pipeline);
-            pass.set_bind_group(0, group, &[]);
-            pass.dispatch_workgroups(*x, *y, *z);
+        for launch in &list.launches {
+            launch.dispatch(&mut pass, chunks);
         }
         drop(pass);
         self.queue.submit([encoder.finish()]);
@@ -229,9 +275,10 @@ impl Executor for Wgpu {
     fn play_timed(
         &mut self,
         list: &mut WgpuList,
+        chunks: u32,
         times: &mut Vec<Duration>,
     ) -> Result<(), OpsError> {
-        self.play_with_clock(list, times)
+        self.play_with_clock(list, chunks, times)
     }
 
     async fn read(

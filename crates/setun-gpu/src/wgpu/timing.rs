@@ -28,6 +28,7 @@ impl Wgpu {
     pub(super) fn play_with_clock(
         &mut self,
         list: &mut WgpuList,
+        chunks: u32,
         times: &mut Vec<Duration>,
     ) -> Result<(), OpsError> {
         let launches = list.launches.len().min(MOST_LAUNCHES);
@@ -36,7 +37,7 @@ impl Wgpu {
             None => self.clock(launches)?,
         };
         let mut encoder = self.device.create_command_encoder(&<_>::default());
-        for (index, (pipeline, group, [x, y, z])) in (0..).zip(&list.launches) {
+        for (index, launch) in (0..).zip(&list.launches) {
             let writes = wgpu::ComputePassTimestampWrites {
                 query_set: &clock.queries,
                 beginning_of_pass_write_index: Some(2 * index),
@@ -47,9 +48,7 @@ impl Wgpu {
                 label: None,
                 timestamp_writes: is_timed.then_some(writes),
             });
-            pass.set_pipeline(pipeline);
-            pass.set_bind_group(0, group, &[]);
-            pass.dispatch_workgroups(*x, *y, *z);
+            launch.dispatch(&mut pass, chunks);
         }
         let queries = u32::try_from(2 * launches).unwrap_or(0);
         encoder.resolve_query_set(&clock.queries, 0..queries, &clock.values, 0);

@@ -208,7 +208,7 @@ impl Executor for Emulated {
         Ok(List(launches.iter().map(launch).collect()))
     }
 
-    fn play(&mut self, list: &List) -> Result<(), OpsError> {
+    fn play(&mut self, list: &List, _chunks: u32) -> Result<(), OpsError> {
         for Launch { kernel, library, shape, buffers, grid } in &list.0 {
             let places: Vec<_> = buffers.iter().map(|buffer| buffer.at(0, 0).cast()).collect();
             let counts = [shape.len(), places.len()].map(|n| u32::try_from(n).expect("few"));
