@@ -5,13 +5,15 @@
 //! a kernel's source is its constants, its parts and its shader, one after the other. This crate
 //! calls no GPU: it carries the sources.
 
-/// A WGSL source with an entry point `main`.
+/// The sources of an operation: WGSL with an entry point `main`, CUDA C++ with one of the operation's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shader {
     /// Name of the operation.
     pub name: &'static str,
-    /// The source.
+    /// The WGSL source.
     pub wgsl: &'static str,
+    /// The CUDA source.
+    pub cuda: &'static str,
 }
 
 macro_rules! shaders {
@@ -21,6 +23,7 @@ macro_rules! shaders {
             pub const $constant: Shader = Shader {
                 name: $name,
                 wgsl: include_str!(concat!("../wgsl/", $name, ".wgsl")),
+                cuda: include_str!(concat!("../cuda/", $name, ".cu")),
             };
         )+
 
@@ -66,6 +69,48 @@ pub mod parts {
         QUANTIZE_ROW = "quantize_row";
         INPUT_CODES = "input_codes";
         INPUT_FLOATS = "input_floats";
+        PRODUCTS_EACH = "products_each";
+        PRODUCTS_WHOLE = "products_whole";
+        PRODUCTS_GROUPED = "products_grouped";
+        PRODUCTS_TILES = "products_tiles";
+        RELU_SQUARED = "relu_squared";
+        SILU = "silu";
+        TABLE_F32 = "table_f32";
+        TABLE_F16 = "table_f16";
+        TABLE_BF16 = "table_bf16";
+        TABLE_INT8 = "table_int8";
+        CACHE_F32 = "cache_f32";
+        CACHE_F16 = "cache_f16";
+        CACHE_INT8 = "cache_int8";
+        STORE_F32 = "store_f32";
+        STORE_F16 = "store_f16";
+        STORE_INT8 = "store_int8";
+    }
+}
+
+/// CUDA functions that kernels are put together with.
+pub mod cuda_parts {
+    macro_rules! parts {
+        ($($constant:ident = $name:literal;)+) => {
+            $(
+                #[doc = concat!("`cuda/parts/", $name, ".cuh`")]
+                pub const $constant: &str = include_str!(concat!("../cuda/parts/", $name, ".cuh"));
+            )+
+        };
+    }
+
+    parts! {
+        DEVICE = "device";
+        STEP = "step";
+        FOLD = "fold";
+        LANES = "lanes";
+        EXP = "exp";
+        INVERSE_RMS = "inverse_rms";
+        LINEAR = "linear";
+        QUANTIZE_ROW = "quantize_row";
+        INPUT_CODES = "input_codes";
+        INPUT_FLOATS = "input_floats";
+        MMA = "mma";
         PRODUCTS_EACH = "products_each";
         PRODUCTS_WHOLE = "products_whole";
         PRODUCTS_GROUPED = "products_grouped";

@@ -89,6 +89,12 @@ impl<E: Executor> GpuBackend<E> {
         &self.executor
     }
 
+    /// Gives back what plays the launches; all else is dropped.
+    #[must_use]
+    pub fn into_executor(self) -> E {
+        self.executor
+    }
+
     pub(crate) fn memory_of(&self, buffer: BufferId) -> Option<E::Buffer> {
         self.arena.buffer(buffer.0 as usize).cloned()
     }
@@ -150,7 +156,7 @@ impl<E: Executor> Backend for GpuBackend<E> {
 
     fn prepare(&mut self, plan: &Plan, weights: &[Self::Weight]) -> Result<GpuStep<E>, OpsError> {
         check_weights(plan, weights.iter().map(|weight| weight.spec))?;
-        let launches = lower(plan, weights, self.fusion)?;
+        let launches = lower(plan, weights, self.fusion, self.executor.tiles())?;
         let layout = StepLayout::new(plan);
         let words = vec![0; layout.words()];
         let executor = &mut self.executor;
@@ -160,6 +166,13 @@ impl<E: Executor> Backend for GpuBackend<E> {
             buffer_bytes(spec, plan.buffer_rows(id))
         });
         self.arena.reserve(executor, buffers, launches.scratch)?;
+        for (index, spec) in plan.buffers().iter().enumerate() {
+            let id = BufferId(u32::try_from(index).unwrap_or(u32::MAX));
+            if let (BufferKind::Ranked, Some(buffer)) = (spec.kind, self.arena.buffer(index)) {
+                let nothing = vec![Ranked::PADDING; plan.buffer_rows(id) * spec.width];
+                executor.write(buffer, 0, cast_slice(&nothing));
+            }
+        }
         let (plan, weights) = (plan.clone(), weights.to_vec());
         Ok(GpuStep { plan, layout, words, launches, weights, inputs, recorded: None, times: None })
     }

@@ -3,6 +3,7 @@
 use setun_ops::{Op, OpsError, Plan, WeightId, WeightSpec, ternary::padded_columns};
 
 use crate::{
+    executor::Tiles,
     kernel::Table,
     launch::{Argument, Launch, When},
     lowering::{Fusion, lower},
@@ -38,7 +39,7 @@ pub fn describe(
 ) -> Result<Vec<LaunchReport>, OpsError> {
     let ids = (0..).map(WeightId);
     let weights: Vec<_> = ids.zip(plan.weights()).map(|(id, &spec)| dry(spec, table(id))).collect();
-    let launches = lower(plan, &weights, Fusion::Shared)?.list;
+    let launches = lower(plan, &weights, Fusion::Shared, Tiles::default())?.list;
     Ok(launches.iter().map(|launch| report(plan, launch, &weights)).collect())
 }
 

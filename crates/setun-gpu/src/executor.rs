@@ -4,7 +4,10 @@ use std::{future::Future, time::Duration};
 
 use setun_ops::OpsError;
 
-use crate::{kernel::Kernel, launch::When};
+use crate::{
+    kernel::{Kernel, TILE_ROWS},
+    launch::When,
+};
 
 /// A device. It knows buffers of bytes and compiled kernels, and nothing of models.
 pub trait Executor {
@@ -12,6 +15,11 @@ pub trait Executor {
     type Buffer: Clone;
     /// Launches made ready to be played again and again.
     type List;
+
+    /// What its kernels take together.
+    fn tiles(&self) -> Tiles {
+        Tiles::default()
+    }
 
     /// Memory of so many bytes, all zero.
     ///
@@ -77,6 +85,28 @@ pub trait Executor {
         offset: u64,
         out: &mut [u8],
     ) -> impl Future<Output = Result<(), OpsError>>;
+}
+
+/// What a workgroup of a device's kernels takes together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tiles {
+    /// Outputs of a product.
+    pub outputs: u32,
+    /// Outputs and rows of a product of many rows, where it has a kernel for that.
+    pub many: Option<[u32; 2]>,
+    /// Tokens of a head.
+    pub tokens: u32,
+    /// Heads of attention that share keys and values.
+    pub heads: usize,
+    /// Whether attention to many positions is shared out in chunks.
+    pub has_chunks: bool,
+}
+
+impl Default for Tiles {
+    /// Those of the WGSL kernels.
+    fn default() -> Self {
+        Self { outputs: 32, many: Some([32, TILE_ROWS]), tokens: 32, heads: 4, has_chunks: true }
+    }
 }
 
 /// A launch whose arguments are memory.

@@ -1,5 +1,8 @@
 //! Kernels: a shader, the parts of one variant of it, and how it uses its arguments.
 
+mod cuda;
+
+pub use cuda::{CUDA_TILES, CudaSource};
 use setun_ops::{CacheElement, op::Activation};
 use setun_shaders::{self as shaders, Shader, parts};
 

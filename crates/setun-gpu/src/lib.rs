@@ -12,6 +12,8 @@
 mod arena;
 mod backend;
 mod cache;
+#[cfg(feature = "cuda")]
+pub mod cuda;
 mod describe;
 pub mod error;
 pub mod executor;
@@ -32,6 +34,8 @@ mod wgpu;
 
 pub use backend::{GpuBackend, GpuStep};
 pub use cache::GpuCache;
+#[cfg(feature = "cuda")]
+pub use cuda::Cuda;
 pub use describe::{LaunchReport, describe};
 pub use error::GpuError;
 pub use executor::Executor;

@@ -2,7 +2,7 @@
 
 use setun_ops::OpsError;
 
-use crate::executor::{Bound, Executor};
+use crate::executor::{Bound, Executor, Tiles};
 
 /// Has so many bytes of another's memory, and gives none back.
 #[derive(Debug)]
@@ -27,6 +27,10 @@ impl<E> Limited<E> {
 impl<E: Executor> Executor for Limited<E> {
     type Buffer = E::Buffer;
     type List = E::List;
+
+    fn tiles(&self) -> Tiles {
+        self.executor.tiles()
+    }
 
     fn create_buffer(&mut self, what: &'static str, bytes: u64) -> Result<E::Buffer, OpsError> {
         if self.taken.saturating_add(bytes) > self.limit {

@@ -8,13 +8,14 @@ use std::collections::HashMap;
 
 use linear::MOST_OWN_WORDS;
 use setun_ops::{
-    BufferId, OpsError, Plan, WeightId,
+    BufferId, OpsError, Plan, WeightId, WeightSpec,
     op::{HeadShape, Norm, Op},
     plan::{BufferSpec, RowSet},
     ternary::padded_columns,
 };
 
 use crate::{
+    executor::Tiles,
     kernel::{COLUMNS, Kernel},
     launch::{Argument, Launch, Launches, When},
     weight::{Form, GpuWeight},
@@ -29,10 +30,11 @@ pub(crate) fn lower<B>(
     plan: &Plan,
     weights: &[GpuWeight<B>],
     fusion: Fusion,
+    tiles: Tiles,
 ) -> Result<Launches, OpsError> {
     let own_inputs = HashMap::new();
     let launches = Launches::default();
-    let mut lowering = Lowering { plan, weights, fusion, op: 0, own_inputs, launches };
+    let mut lowering = Lowering { plan, weights, fusion, tiles, op: 0, own_inputs, launches };
     for (index, op) in plan.ops().iter().enumerate() {
         lowering.op = index;
         lowering.op(op)?;
@@ -54,6 +56,7 @@ struct Lowering<'a, B> {
     plan: &'a Plan,
     weights: &'a [GpuWeight<B>],
     fusion: Fusion,
+    tiles: Tiles,
     op: usize,
     /// Codes that no launch makes, as who reads them makes them: of which floats and norm.
     own_inputs: HashMap<BufferId, (BufferId, Option<Norm>)>,
@@ -145,7 +148,7 @@ impl<B> Lowering<'_, B> {
 
     fn head_norm(&mut self, x: BufferId, column: usize, heads: usize, norm: Norm) {
         let head_dim = match self.plan.weights()[norm.gain.0 as usize] {
-            setun_ops::WeightSpec::Vector { len } => len,
+            WeightSpec::Vector { len } => len,
             _ => 0, // a checked plan names a vector
         };
         let shape = vec![
@@ -167,7 +170,12 @@ impl<B> Lowering<'_, B> {
             Argument::Keys(layer),
             Argument::Values(layer),
         ];
-        self.push(kernel, self.heads(shape), arguments, [self.rows(qkv), 1, 1]);
+        let mut words = self.heads(shape);
+        words.push(match self.plan.weights()[rope.0 as usize] {
+            WeightSpec::Rope { positions, .. } => word(positions),
+            _ => 0, // a checked plan names such a table
+        });
+        self.push(kernel, words, arguments, [self.rows(qkv), 1, 1]);
     }
 
     fn push(&mut self, kernel: Kernel, shape: Vec<u32>, arguments: Vec<Argument>, grid: [u32; 3]) {

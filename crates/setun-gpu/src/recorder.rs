@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use setun_ops::OpsError;
 
-use crate::executor::{Bound, Executor};
+use crate::executor::{Bound, Executor, Tiles};
 
 /// What an executor was asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,6 +45,10 @@ pub struct RecordedList<L> {
 impl<E: Executor> Executor for Recorder<E> {
     type Buffer = E::Buffer;
     type List = RecordedList<E::List>;
+
+    fn tiles(&self) -> Tiles {
+        self.executor.tiles()
+    }
 
     fn create_buffer(&mut self, what: &'static str, bytes: u64) -> Result<E::Buffer, OpsError> {
         self.asked.created += 1;

@@ -1,8 +1,10 @@
 //! Sets up what is missing and runs every test; ends with a table and the totals.
 
+mod cuda;
 mod gpu;
 mod memory;
 mod neon;
+mod ptx;
 mod stage;
 mod stages;
 mod totals;

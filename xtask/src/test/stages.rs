@@ -5,7 +5,7 @@ use std::process::Command;
 use anyhow::Result;
 
 use super::stage::{Stage, count};
-use super::{gpu, memory, neon};
+use super::{cuda, gpu, memory, neon};
 use crate::browser;
 use crate::demo;
 use crate::metadata::{Platform, is_ours, metadata, packages};
@@ -53,6 +53,7 @@ pub(super) fn all(long: bool) -> Result<Vec<Stage>> {
     stages.push(kernels());
     stages.extend(neon::stage());
     stages.push(gpu::stage());
+    stages.push(cuda::stage());
     stages.push(Stage::new("package", |_| package::build().map(|table| println!("{table}"))));
     stages.extend(npm_stages("npm", &NPM_PACKED_TESTS)?);
     stages.push(page());

@@ -11,9 +11,6 @@ use crate::{
 /// Widest head of the kernel.
 const MOST_HEAD_DIM: usize = 256;
 
-/// Heads of a workgroup, which share keys and values.
-const QUERIES: usize = 4;
-
 /// Most rows whose chunks are shared out: more of them keep a device busy as they are.
 const MOST_SPLIT_ROWS: u32 = 8;
 
@@ -42,7 +39,7 @@ impl<B> Lowering<'_, B> {
         let chunks =
             if positions == usize::MAX { 1 } else { positions.div_ceil(CHUNK_POSITIONS as usize) };
         let rows = self.rows(out);
-        if rows > MOST_SPLIT_ROWS || chunks == 1 {
+        if rows > MOST_SPLIT_ROWS || chunks == 1 || !self.tiles.has_chunks {
             self.attend(qkv, shape, layer, out, (Mode::Whole, When::Always), chunks);
         } else {
             self.attend(qkv, shape, layer, out, (Mode::Whole, When::OneChunk), chunks);
@@ -62,11 +59,11 @@ impl<B> Lowering<'_, B> {
         chunks: usize,
     ) {
         let rows = self.rows(out);
-        let groups = shape.kv_heads * (shape.heads / shape.kv_heads).div_ceil(QUERIES);
+        let groups = shape.kv_heads * (shape.heads / shape.kv_heads).div_ceil(self.tiles.heads);
         let sums = if matches!(mode, Mode::Whole) {
             Argument::Nothing
         } else {
-            let vectors = 2 + shape.head_dim.div_ceil(4) * QUERIES;
+            let vectors = 2 + shape.head_dim.div_ceil(4) * self.tiles.heads;
             let bytes = 16 * u64::from(rows) * (groups * chunks * vectors) as u64;
             self.launches.scratch(Scratch::Chunks, bytes)
         };

@@ -8,13 +8,10 @@ use setun_ops::{
 
 use super::{Lowering, columns, weight, word};
 use crate::{
-    kernel::{COLUMNS, Input, Kernel, Product, TILE_ROWS},
+    kernel::{COLUMNS, Input, Kernel, Product},
     launch::Argument,
     weight::Form,
 };
-
-/// Outputs of a workgroup.
-const OUTPUTS: u32 = 32;
 
 /// Rows that a workgroup takes together at most; more of them go in tiles.
 const MOST_COLUMNS: u32 = COLUMNS[COLUMNS.len() - 1];
@@ -100,7 +97,7 @@ impl<B> Lowering<'_, B> {
             return (product, [Argument::Buffer(*floats), gain]);
         }
         let rows = self.rows(x[0]);
-        let input = if rows > MOST_COLUMNS && !grouped {
+        let input = if rows > MOST_COLUMNS && !grouped && self.tiles.many.is_some() {
             Input::Tiles
         } else {
             Input::Codes { columns: columns(rows).min(most) }
@@ -108,7 +105,7 @@ impl<B> Lowering<'_, B> {
         (Product { grouped, input }, x.map(Argument::Buffer))
     }
 
-    /// The words of `Shape` in `wgsl/parts/linear.wgsl`.
+    /// The words of `Shape` in `cuda/parts/linear.cuh`; `wgsl/parts/linear.wgsl` has no use for the last.
     fn product_shape(
         &self,
         sides: [&Side; 2],
@@ -133,16 +130,17 @@ impl<B> Lowering<'_, B> {
             word(first),
             residual,
         ]);
+        shape.extend(sides.map(|side| u32::from(side.grouped)));
         shape
     }
 
     fn product_grid(&self, side: &Side, x: BufferId, product: Product) -> [u32; 3] {
-        let columns = match product.input {
-            Input::Tiles => TILE_ROWS,
-            Input::Codes { columns } => columns,
-            Input::Floats { .. } => 1,
+        let (outputs, rows) = match (product.input, self.tiles.many) {
+            (Input::Tiles, Some([outputs, rows])) => (outputs, rows),
+            (Input::Codes { columns }, _) => (self.tiles.outputs, columns),
+            (Input::Tiles | Input::Floats { .. }, _) => (self.tiles.outputs, 1),
         };
-        [word(side.outputs).div_ceil(OUTPUTS), self.rows(x).div_ceil(columns), 1]
+        [word(side.outputs).div_ceil(outputs), self.rows(x).div_ceil(rows), 1]
     }
 }
 

@@ -9,9 +9,6 @@ use crate::{
     weight::Form,
 };
 
-/// Tokens of a workgroup of `head`.
-const TOKENS: u32 = 32;
-
 impl<B> Lowering<'_, B> {
     pub(super) fn embed(&mut self, table: WeightId, out: BufferId) {
         let Form::Dense { table: element, stride } = self.form(table) else {
@@ -35,7 +32,7 @@ impl<B> Lowering<'_, B> {
             let mut shape = [width, stride, first, tokens, vocab].map(word).to_vec();
             shape.push(self.is_wanted(x));
             let arguments = vec![Argument::Weight(table, index), Argument::Buffer(x), logits];
-            let grid = [word(tokens).div_ceil(TOKENS), rows.div_ceil(columns), 1];
+            let grid = [word(tokens).div_ceil(self.tiles.tokens), rows.div_ceil(columns), 1];
             self.push(Kernel::Head { table: element, columns }, shape, arguments, grid);
         }
     }

@@ -1,0 +1,121 @@
+//! Kernels by NVIDIA's run-time compiler, whose library is looked for when it is needed.
+
+use std::{
+    collections::hash_map::DefaultHasher,
+    ffi::{CString, c_char},
+    fs,
+    hash::{Hash, Hasher},
+    path::Path,
+};
+
+use cudarc::nvrtc::{result, sys};
+
+use crate::kernel::CudaSource;
+
+/// No contraction, as that would change bits; division, square root and subnormals are IEEE's.
+const OPTIONS: [&str; 5] =
+    ["--std=c++17", "--fmad=false", "--prec-div=true", "--prec-sqrt=true", "--ftz=false"];
+
+/// What a kernel is compiled for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Target {
+    /// PTX of an architecture, written as 10 × major + minor.
+    Ptx(u32),
+    /// Machine code of it.
+    Cubin(u32),
+}
+
+impl Target {
+    fn option(self) -> String {
+        match self {
+            Self::Ptx(architecture) => format!("--gpu-architecture=compute_{architecture}"),
+            Self::Cubin(architecture) => format!("--gpu-architecture=sm_{architecture}"),
+        }
+    }
+}
+
+/// Whether the compiler's library is there.
+pub(super) fn is_present() -> bool {
+    // SAFETY: loading the library runs its initialisers and nothing else.
+    unsafe { sys::is_culib_present() }
+}
+
+/// Compiles a kernel.
+///
+/// # Errors
+///
+/// What the compiler says, or that it is not there.
+pub fn compile(source: &CudaSource, target: Target) -> Result<Vec<u8>, String> {
+    if !is_present() {
+        return Err(MISSING.to_owned());
+    }
+    let text = CString::new(source.text.as_str()).map_err(|error| error.to_string())?;
+    let program = result::create_program(&text, None).map_err(|error| error.to_string())?;
+    let compiled = compile_program(program, target);
+    // SAFETY: `program` was made above and is used no more.
+    let destroyed = unsafe { result::destroy_program(program) };
+    compiled.and_then(|code| destroyed.map(|()| code).map_err(|error| error.to_string()))
+}
+
+/// What an error says where the library is not found.
+pub(super) const MISSING: &str =
+    "NVIDIA's run-time compiler (libnvrtc, of the CUDA toolkit) is not installed";
+
+fn compile_program(program: sys::nvrtcProgram, target: Target) -> Result<Vec<u8>, String> {
+    let architecture = target.option();
+    let options: Vec<&str> = OPTIONS.into_iter().chain([architecture.as_str()]).collect();
+    // SAFETY: `program` has been made and not destroyed.
+    if let Err(error) = unsafe { result::compile_program(program, &options) } {
+        // SAFETY: likewise.
+        let log = unsafe { result::get_program_log(program) }.unwrap_or_default();
+        return Err(format!("{error}: {}", String::from_utf8_lossy(&bytes(log)).trim_end()));
+    }
+    // SAFETY: likewise, and it has been compiled.
+    let code = unsafe {
+        match target {
+            Target::Ptx(_) => result::get_ptx(program).map(bytes),
+            Target::Cubin(_) => cubin(program),
+        }
+    };
+    code.map_err(|error| error.to_string())
+}
+
+/// # Safety
+///
+/// `program` has been compiled for real machines, and not been destroyed.
+unsafe fn cubin(program: sys::nvrtcProgram) -> Result<Vec<u8>, result::NvrtcError> {
+    let mut len = 0;
+    // SAFETY: as the caller says; the size has a place.
+    unsafe { sys::nvrtcGetCUBINSize(program, &raw mut len) }.result()?;
+    let mut code = vec![0u8; len];
+    // SAFETY: as the caller says; the code has as much place as it wants.
+    unsafe { sys::nvrtcGetCUBIN(program, code.as_mut_ptr().cast()) }.result()?;
+    Ok(code)
+}
+
+fn bytes(chars: Vec<c_char>) -> Vec<u8> {
+    chars.into_iter().map(|char| char.to_ne_bytes()[0]).collect()
+}
+
+/// Compiles a kernel, or takes what an earlier run has left in `folder`. A folder that cannot be
+/// used costs time and is no error.
+pub(super) fn compile_once(
+    source: &CudaSource,
+    target: Target,
+    folder: Option<&Path>,
+) -> Result<Vec<u8>, String> {
+    let Some(folder) = folder else { return compile(source, target) };
+    let mut hasher = DefaultHasher::new();
+    (&source.text, target, OPTIONS, env!("CARGO_PKG_VERSION")).hash(&mut hasher);
+    let path = folder.join(format!("{}-{:016x}.cubin", source.name, hasher.finish()));
+    if let Ok(code) = fs::read(&path) {
+        return Ok(code);
+    }
+    let code = compile(source, target)?;
+    // Another process may do the same: the last to rename wins, and what it has is equal.
+    let unfinished = path.with_extension(format!("{}.part", std::process::id()));
+    let _ = fs::create_dir_all(folder)
+        .and_then(|()| fs::write(&unfinished, &code))
+        .and_then(|()| fs::rename(&unfinished, &path));
+    Ok(code)
+}

@@ -1,0 +1,282 @@
+//! The executor over CUDA: a list is a graph that the device plays by itself.
+#![expect(unsafe_code, reason = "the driver is called with addresses and arguments")]
+
+mod compile;
+mod list;
+mod memory;
+
+use std::{collections::HashMap, path::PathBuf, sync::Arc, time::Duration};
+
+pub use compile::{Target, compile};
+use cudarc::{
+    driver::{
+        CudaContext, CudaFunction, CudaStream, DriverError, result,
+        sys::{self, CUgraphInstantiate_flags, CUresult, CUstreamCaptureMode},
+    },
+    nvrtc::Ptx,
+};
+pub use list::CudaList;
+use list::Recorded;
+use memory::{Allocation, STAGED, Staging};
+use setun_ops::OpsError;
+
+use crate::{
+    error::GpuError,
+    executor::{Bound, Executor, Tiles},
+    kernel::{CUDA_TILES, Kernel},
+};
+
+/// The first architecture with products of four bytes.
+const LEAST_ARCHITECTURE: u32 = 61;
+
+/// And the first with products of tiles of this size.
+const TILES_ARCHITECTURE: u32 = 80;
+
+/// A CUDA device.
+#[derive(Debug)]
+pub struct Cuda {
+    context: Arc<CudaContext>,
+    stream: Arc<CudaStream>,
+    adapter: String,
+    architecture: u32,
+    total_bytes: u64,
+    kernels: HashMap<Kernel, (CudaFunction, u32)>, // with the threads of a block
+    folder: Option<PathBuf>,
+    staging: Staging,
+    failure: Option<String>,
+}
+
+/// Memory of a [`Cuda`].
+#[derive(Clone, Debug)]
+pub struct CudaBuffer(Arc<Allocation>);
+
+impl Cuda {
+    /// The device of this number.
+    ///
+    /// # Errors
+    ///
+    /// If there is no driver or no such device, it is too old, or the compiler is missing.
+    pub fn new(ordinal: usize) -> Result<Self, GpuError> {
+        let absent = |reason: String| GpuError::NoAdapter { wanted: "cuda", reason };
+        // SAFETY: loading the library runs its initialisers and nothing else.
+        if !unsafe { sys::is_culib_present() } {
+            return Err(absent("NVIDIA's driver (libcuda) is not installed".to_owned()));
+        }
+        let context = CudaContext::new(ordinal).map_err(|error| absent(told(error)))?;
+        let adapter = context.name().map_err(|error| absent(told(error)))?;
+        let refused = |reason| GpuError::NoDevice { adapter: adapter.clone(), reason };
+        let failed = |error| refused(told(error));
+        let (major, minor) = context.compute_capability().map_err(failed)?;
+        let architecture = 10 * major.unsigned_abs() + minor.unsigned_abs();
+        if architecture < LEAST_ARCHITECTURE {
+            let expected = format!("{}.{}", LEAST_ARCHITECTURE / 10, LEAST_ARCHITECTURE % 10);
+            let found = format!("{major}.{minor}");
+            return Err(refused(format!(
+                "its compute capability is {found}, expected {expected} or more"
+            )));
+        }
+        if !compile::is_present() {
+            return Err(refused(compile::MISSING.to_owned()));
+        }
+        let stream = context.new_stream().map_err(failed)?;
+        let total_bytes = context.total_mem().map_err(failed)? as u64;
+        let staging = Staging::new(&context).map_err(failed)?;
+        let (kernels, folder, failure) = (HashMap::new(), None, None);
+        Ok(Self {
+            context,
+            stream,
+            adapter,
+            architecture,
+            total_bytes,
+            kernels,
+            folder,
+            staging,
+            failure,
+        })
+    }
+
+    /// Keeps compiled kernels in a folder, and takes what it finds there.
+    #[must_use]
+    pub fn with_kernels_in(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.folder = Some(folder.into());
+        self
+    }
+
+    /// Name of the device, as the driver gives it.
+    #[must_use]
+    pub fn adapter(&self) -> &str {
+        &self.adapter
+    }
+
+    /// The first failure, for whoever asks next: after it the device does nothing more.
+    fn check(&mut self) -> Result<(), OpsError> {
+        if let Err(error) = self.context.check_err() {
+            self.note(Err(error));
+        }
+        match &self.failure {
+            Some(reason) => Err(OpsError::DeviceLost { reason: reason.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    fn note(&mut self, outcome: Result<(), DriverError>) {
+        if let Err(error) = outcome {
+            self.failure.get_or_insert_with(|| told(error));
+        }
+    }
+
+    fn kernel(&mut self, kernel: Kernel) -> Result<(CudaFunction, u32), OpsError> {
+        if let Some(made) = self.kernels.get(&kernel) {
+            return Ok(made.clone());
+        }
+        let source = kernel.cuda();
+        let lost = |reason| OpsError::DeviceLost { reason: format!("{}: {reason}", source.name) };
+        let target = Target::Cubin(self.architecture);
+        let code = compile::compile_once(&source, target, self.folder.as_deref()).map_err(lost)?;
+        let module = self.context.load_module(Ptx::from_binary(code));
+        let function = module.and_then(|module| module.load_function(source.name));
+        let made = (function.map_err(|error| lost(told(error)))?, source.threads);
+        self.kernels.insert(kernel, made.clone());
+        Ok(made)
+    }
+
+    fn read_piece(&mut self, address: u64, out: &mut [u8]) -> Result<(), DriverError> {
+        let staged = &mut self.staging.bytes()[..out.len()];
+        // SAFETY: the source has so many bytes, as the caller has checked; the target stays
+        // where it is until the stream has been waited for.
+        unsafe {
+            result::memcpy_dtoh_async(staged, address, self.stream.cu_stream())?;
+        }
+        self.stream.synchronize()?;
+        out.copy_from_slice(&self.staging.bytes()[..out.len()]);
+        Ok(())
+    }
+}
+
+/// A driver's error in its own words.
+fn told(error: DriverError) -> String {
+    match (error.error_name(), error.error_string()) {
+        (Ok(name), Ok(text)) => format!("{} ({})", text.to_string_lossy(), name.to_string_lossy()),
+        _ => format!("{error:?}"),
+    }
+}
+
+fn beyond(what: &str) -> OpsError {
+    OpsError::DeviceLost { reason: format!("{what} beyond the end of a buffer") }
+}
+
+impl Executor for Cuda {
+    type Buffer = CudaBuffer;
+    type List = CudaList;
+
+    fn tiles(&self) -> Tiles {
+        let has_tiles = self.architecture >= TILES_ARCHITECTURE;
+        Tiles { many: CUDA_TILES.many.filter(|_| has_tiles), ..CUDA_TILES }
+    }
+
+    fn create_buffer(&mut self, what: &'static str, bytes: u64) -> Result<CudaBuffer, OpsError> {
+        self.check()?;
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        match Allocation::new(&self.stream, bytes.max(16)) {
+            Ok(allocation) => Ok(CudaBuffer(Arc::new(allocation))),
+            Err(DriverError(CUresult::CUDA_ERROR_OUT_OF_MEMORY)) => {
+                Err(OpsError::OutOfMemory { what, bytes })
+            }
+            Err(error) => Err(OpsError::DeviceLost { reason: told(error) }),
+        }
+    }
+
+    fn most_buffer_bytes(&self) -> u64 {
+        self.total_bytes
+    }
+
+    fn write(&mut self, buffer: &CudaBuffer, offset: u64, data: &[u8]) {
+        let Some(address) = buffer.0.at(offset, data.len() as u64) else {
+            self.failure.get_or_insert_with(|| beyond("a write").to_string());
+            return;
+        };
+        let written = self.context.bind_to_thread().and_then(|()| {
+            // SAFETY: the place has so many bytes. Memory that the driver cannot read by itself
+            // is copied by it before it returns.
+            unsafe { result::memcpy_htod_async(address, data, self.stream.cu_stream()) }
+        });
+        self.note(written);
+    }
+
+    fn copy(
+        &mut self,
+        from: (&CudaBuffer, u64),
+        to: (&CudaBuffer, u64),
+        bytes: u64,
+    ) -> Result<(), OpsError> {
+        let (Some(source), Some(target)) = (from.0.0.at(from.1, bytes), to.0.0.at(to.1, bytes))
+        else {
+            return Err(beyond("a copy"));
+        };
+        let len = usize::try_from(bytes).unwrap_or(usize::MAX);
+        let copied = self.context.bind_to_thread().and_then(|()| {
+            // SAFETY: both places have so many bytes; freeing memory waits for what is queued.
+            unsafe { result::memcpy_dtod_async(target, source, len, self.stream.cu_stream()) }
+        });
+        self.note(copied);
+        self.check()
+    }
+
+    fn record(&mut self, launches: &[Bound<'_, CudaBuffer>]) -> Result<CudaList, OpsError> {
+        self.check()?;
+        let recorded = launches
+            .iter()
+            .map(|launch| Ok(Recorded::new(launch, self.kernel(launch.kernel)?)))
+            .collect::<Result<Vec<_>, OpsError>>()?;
+        let lost = |error| OpsError::DeviceLost { reason: told(error) };
+        let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+        self.stream.begin_capture(mode).map_err(lost)?;
+        let queued = recorded.iter().try_for_each(|launch| launch.queue(&self.stream));
+        // Also after a failure: the stream must not stay as it is.
+        let graph = self.stream.end_capture(CUgraphInstantiate_flags(0));
+        queued.and(graph).map(|graph| CudaList::new(recorded, graph)).map_err(lost)
+    }
+
+    fn play(&mut self, list: &CudaList, _chunks: u32) -> Result<(), OpsError> {
+        if let Some(graph) = &list.graph {
+            let launched = graph.launch();
+            self.note(launched);
+        }
+        self.check()
+    }
+
+    fn can_time(&self) -> bool {
+        true
+    }
+
+    fn play_timed(
+        &mut self,
+        list: &mut CudaList,
+        _chunks: u32,
+        times: &mut Vec<Duration>,
+    ) -> Result<(), OpsError> {
+        let played = list.play_with_clock(&self.stream, times);
+        self.note(played);
+        self.check()
+    }
+
+    async fn read(
+        &mut self,
+        buffer: &CudaBuffer,
+        offset: u64,
+        out: &mut [u8],
+    ) -> Result<(), OpsError> {
+        let Some(mut address) = buffer.0.at(offset, out.len() as u64) else {
+            return Err(beyond("a read"));
+        };
+        let bound = self.context.bind_to_thread();
+        self.note(bound);
+        for piece in out.chunks_mut(STAGED) {
+            self.check()?;
+            let read = self.read_piece(address, piece);
+            self.note(read);
+            address += piece.len() as u64;
+        }
+        self.check()
+    }
+}

@@ -1,0 +1,123 @@
+//! The CUDA kernels' own sources, played by the host, against the definitions.
+#![expect(unsafe_code, reason = "compiled kernels are loaded and handed memory")]
+
+mod executor;
+
+use executor::Emulated;
+use setun_gpu::{
+    Fusion, GpuBackend,
+    kernel::{Input, Kernel, Product},
+    launch::Launch,
+};
+use setun_ops::{
+    Backend, BufferId,
+    parity::{Case, SUBJECTS, block_on},
+    plan::BufferKind,
+};
+
+/// Cases of a subject; `SETUN_SEEDS` may ask for more.
+fn seeds(subject: &str) -> u64 {
+    let asked = std::env::var("SETUN_SEEDS").ok().and_then(|seeds| seeds.parse().ok());
+    if subject == "long_attention" { 1 } else { asked.unwrap_or(12) }
+}
+
+/// Every operation from the same bits.
+#[test]
+fn operations_agree_with_their_definitions() {
+    let device = Emulated::with_few_threads();
+    let mut backend = GpuBackend::new(device).expect("memory").with_fusion(Fusion::Apart);
+    let mut failures = vec![];
+    for subject in SUBJECTS {
+        for seed in 0..seeds(subject) {
+            let case = Case::new(subject, seed).expect("a subject");
+            if let Err(error) = block_on(case.compare_by_op(&mut backend)) {
+                failures.push(format!("{subject}, seed {seed}: {error}"));
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{} failures:\n{}", failures.len(), failures.join("\n"));
+}
+
+/// These kernels have the definitions' own order of sums, so whole plans give the same bits.
+#[test]
+fn plans_give_the_bits_of_the_definitions() {
+    let mut device = Emulated::default();
+    let mut failures = vec![];
+    for subject in SUBJECTS {
+        for seed in 0..seeds(subject) {
+            let case = Case::new(subject, seed).expect("a subject");
+            // Steps share memory, and rows that a step has not are compared too.
+            let mut backend = GpuBackend::new(device).expect("memory").with_fusion(Fusion::Apart);
+            if let Err(error) = block_on(case.compare(&mut backend)) {
+                failures.push(format!("{subject}, seed {seed}: {error}"));
+            }
+            device = backend.into_executor();
+        }
+    }
+    assert!(failures.is_empty(), "{} failures:\n{}", failures.len(), failures.join("\n"));
+}
+
+/// A product of many rows has a kernel of its own, and cases meet it.
+#[test]
+fn many_rows_go_in_tiles() {
+    let mut backend = GpuBackend::new(Emulated::default()).expect("memory");
+    let mut tiles = 0;
+    for seed in 0..seeds("ternary_matmul") {
+        let case = Case::new("ternary_matmul", seed).expect("a subject");
+        let weights = case.upload(&mut backend).expect("memory");
+        let step = backend.prepare(&case.plan, &weights).expect("a plan");
+        let is_tiled = |launch: &&Launch| {
+            matches!(launch.kernel, Kernel::TernaryMatmul(Product { input: Input::Tiles, .. }))
+        };
+        tiles += step.launches().iter().filter(is_tiled).count();
+    }
+    assert!(tiles > 0, "no case has so many rows");
+}
+
+/// What shares a launch gives the bits that it gives apart.
+#[test]
+fn launches_may_be_shared() {
+    let backend = || GpuBackend::new(Emulated::default()).expect("memory");
+    let mut saved = 0;
+    for subject in ["ternary_matmul", "gate", "model"] {
+        for seed in 0..3 * seeds(subject) {
+            let case = Case::new(subject, seed).expect("a subject");
+            if case.plan.rows() > 1 {
+                continue;
+            }
+            let (mut shared, mut apart) = (backend(), backend().with_fusion(Fusion::Apart));
+            let a = outputs(&mut shared, &case);
+            let b = outputs(&mut apart, &case);
+            saved += b.launches - a.launches;
+            assert!(a.buffers == b.buffers, "{subject}, seed {seed}");
+        }
+    }
+    assert!(saved > 0, "no case shares a launch");
+}
+
+struct Outputs {
+    launches: usize,
+    /// All buffers but codes after each step.
+    buffers: Vec<Vec<u8>>,
+}
+
+fn outputs(backend: &mut GpuBackend<Emulated>, case: &Case) -> Outputs {
+    let weights = case.upload(backend).expect("memory");
+    let mut step = backend.prepare(&case.plan, &weights).expect("a plan");
+    let mut cache = backend.create_cache(case.plan.cache(), case.blocks).expect("memory");
+    let mut buffers = vec![];
+    for inputs in &case.steps {
+        backend.run(&mut step, &mut cache, inputs).expect("a step");
+        for (index, spec) in case.plan.buffers().iter().enumerate() {
+            if spec.kind == BufferKind::Quantized {
+                continue;
+            }
+            let id = BufferId(u32::try_from(index).expect("few buffers"));
+            let rows = case.plan.buffer_rows(id);
+            let mut bytes = vec![0; rows * spec.width * spec.kind.element_bytes()];
+            block_on(backend.read(&step, id, 0..rows, &mut bytes)).expect("a buffer");
+            buffers.push(bytes);
+        }
+    }
+    Outputs { launches: step.launches().len(), buffers }
+}

