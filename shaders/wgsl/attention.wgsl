@@ -8,7 +8,7 @@ const LANES: u32 = 64u;
 const SPAN: u32 = 64u;
 const MOST_HEAD_DIM: u32 = 256u;
 const COLUMNS_A_LANE: u32 = 4u;       // MOST_HEAD_DIM / LANES
-const LEAST: f32 = -3.4028235e38;
+const LEAST: f32 = -3.4028234e38;
 
 struct Shape {
     heads: u32,
