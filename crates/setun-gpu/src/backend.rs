@@ -151,7 +151,7 @@ impl<E: Executor> Backend for GpuBackend<E> {
     ) -> Result<(), OpsError> {
         check_step(&step.plan, &cache.spec, cache.blocks, inputs)?;
         self.write_inputs(step, inputs);
-        if !step.recorded.as_ref().is_some_and(|(number, _)| *number == cache.number) {
+        if step.recorded.as_ref().is_none_or(|(number, _)| *number != cache.number) {
             step.recorded = Some((cache.number, self.record(step, cache, |_| true)?));
         }
         match &step.recorded {

@@ -20,7 +20,7 @@ mod lowering;
 mod op_by_op;
 mod step_inputs;
 mod weight;
-#[cfg(feature = "vulkan")]
+#[cfg(any(feature = "vulkan", feature = "webgpu"))]
 mod wgpu;
 
 pub use backend::{GpuBackend, GpuStep};
@@ -29,5 +29,5 @@ pub use error::GpuError;
 pub use executor::Executor;
 pub use lowering::Fusion;
 pub use weight::GpuWeight;
-#[cfg(feature = "vulkan")]
-pub use wgpu::{Adapter, Api, Wgpu, WgpuBuffer};
+#[cfg(any(feature = "vulkan", feature = "webgpu"))]
+pub use wgpu::{Adapter, Api, Watch, Wgpu, WgpuBuffer};

@@ -1,14 +1,16 @@
 //! The executor over `wgpu`.
 
 mod adapter;
-mod mapping;
+mod failure;
+mod told;
+#[cfg(target_family = "wasm")]
+mod web_name;
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::collections::HashMap;
 
 pub use adapter::{Adapter, Api};
+use failure::Failure;
+pub use failure::Watch;
 use setun_ops::OpsError;
 
 use crate::{
@@ -26,9 +28,10 @@ pub struct Wgpu {
     device: wgpu::Device,
     queue: wgpu::Queue,
     adapter: String,
+    dot: Dot,
     kernels: HashMap<Kernel, (wgpu::ComputePipeline, wgpu::BindGroupLayout)>,
     staging: Option<wgpu::Buffer>,
-    failure: Arc<Mutex<Option<String>>>,
+    failure: Failure,
 }
 
 /// Memory of a [`Wgpu`].
@@ -45,9 +48,10 @@ impl Wgpu {
         device: wgpu::Device,
         queue: wgpu::Queue,
         adapter: String,
-        failure: Arc<Mutex<Option<String>>>,
+        dot: Dot,
+        failure: Failure,
     ) -> Self {
-        Self { device, queue, adapter, kernels: HashMap::new(), staging: None, failure }
+        Self { device, queue, adapter, dot, kernels: HashMap::new(), staging: None, failure }
     }
 
     /// The best device that an interface reaches.
@@ -65,33 +69,38 @@ impl Wgpu {
         &self.adapter
     }
 
-    /// The first failure that the driver told, for whoever asks next.
+    /// Tells how the device fares once this executor is in use elsewhere.
+    #[must_use]
+    pub fn watch(&self) -> Watch {
+        Watch::new(self.queue.clone(), self.failure.clone())
+    }
+
     fn check(&self) -> Result<(), OpsError> {
-        let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*failure {
-            Some(reason) => Err(OpsError::DeviceLost { reason: reason.clone() }),
-            None => Ok(()),
-        }
+        self.failure.check()
     }
 
     fn kernel(&mut self, kernel: Kernel) -> (wgpu::ComputePipeline, wgpu::BindGroupLayout) {
-        let device = &self.device;
-        let made = self.kernels.entry(kernel).or_insert_with(|| compile(device, kernel));
+        let (device, dot) = (&self.device, self.dot);
+        let made = self.kernels.entry(kernel).or_insert_with(|| compile(device, kernel, dot));
         made.clone()
     }
 }
 
-/// Keeps the first reason: those that follow come of it.
-fn note(failure: &Mutex<Option<String>>, reason: String) {
-    failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(reason);
+/// A browser would keep the memory until it collects its garbage.
+#[cfg(target_family = "wasm")]
+impl Drop for Wgpu {
+    fn drop(&mut self) {
+        self.device.destroy();
+    }
 }
 
 fn compile(
     device: &wgpu::Device,
     kernel: Kernel,
+    dot: Dot,
 ) -> (wgpu::ComputePipeline, wgpu::BindGroupLayout) {
     let name = Some(kernel.shader().name);
-    let source = wgpu::ShaderSource::Wgsl(kernel.source(Dot::Packed).into());
+    let source = wgpu::ShaderSource::Wgsl(kernel.source(dot).into());
     let module = device.create_shader_module(wgpu::ShaderModuleDescriptor { label: name, source });
     let entry = |binding, ty| wgpu::BindGroupLayoutEntry {
         binding,
@@ -138,6 +147,7 @@ impl Executor for Wgpu {
             | wgpu::BufferUsages::COPY_SRC
             | wgpu::BufferUsages::COPY_DST;
         let size = bytes.max(16);
+        self.failure.note_wanted(size);
         let buffer = self.device.create_buffer(&wgpu::BufferDescriptor {
             label: Some(what),
             size,
@@ -149,7 +159,7 @@ impl Executor for Wgpu {
 
     fn most_buffer_bytes(&self) -> u64 {
         let limits = self.device.limits();
-        limits.max_buffer_size.min(limits.max_storage_buffer_binding_size.into())
+        limits.max_buffer_size.min(limits.max_storage_buffer_binding_size)
     }
 
     fn write(&mut self, buffer: &wgpu::Buffer, offset: u64, data: &[u8]) {
@@ -241,8 +251,11 @@ impl Executor for Wgpu {
         let mut encoder = self.device.create_command_encoder(&<_>::default());
         encoder.copy_buffer_to_buffer(buffer, offset, &staging, 0, bytes);
         self.queue.submit([encoder.finish()]);
-        let mapped = mapping::map(&staging, 0..bytes);
+        let (tell, mapped) = told::told();
+        staging.map_async(wgpu::MapMode::Read, 0..bytes, tell);
         let lost = |reason: String| OpsError::DeviceLost { reason };
+        // A browser does this by itself.
+        #[cfg(not(target_family = "wasm"))]
         self.device
             .poll(wgpu::PollType::wait_indefinitely())
             .map_err(|error| lost(error.to_string()))?;
