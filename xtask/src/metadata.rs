@@ -13,7 +13,7 @@ pub(crate) enum Platform {
     Any,
     /// This machine's.
     Here,
-    /// The browser's.
+    /// The browser's, with what any variant has.
     Wasm,
 }
 
@@ -27,7 +27,7 @@ pub(crate) fn metadata(platform: Platform) -> Result<Value> {
             command.args(["--filter-platform", &this_platform()?]);
         }
         Platform::Wasm => {
-            command.args(["--filter-platform", TARGET]);
+            command.args(["--filter-platform", TARGET, "--features", "setun-wasm/webgpu"]);
         }
     }
     serde_json::from_str(&output(&mut command)?).context("cargo metadata is not JSON")
