@@ -8,6 +8,9 @@ import { startServer } from "../test-support/server.js";
 
 const PROMPT = "Once upon a time";
 
+/** Of the longest text. */
+const TOKENS = 6;
+
 /** Natural logarithms of probabilities that lie closer than this may change places. */
 const NEAR = 0.01;
 
@@ -49,7 +52,7 @@ async function failure(load) {
 describe("WebGPU", () => {
   it("streams what WebAssembly streams, up to the first near tie, and fetches its own build alone", async () => {
     const { page, requests, errors, close } = await openPage(browser, `${server.url}/index.html`);
-    const options = { maxTokens: 8, logprobs: true };
+    const options = { maxTokens: TOKENS, logprobs: true };
     const story = await tell(page, { backend: "webgpu" }, options);
     expect(fetched(requests).code).toEqual(["/node_modules/setun/dist/wasm/webgpu/setun_bg.wasm"]);
     const expected = await tell(page, { backend: "wasm" }, options);
@@ -58,7 +61,7 @@ describe("WebGPU", () => {
     expect(story.info).toMatchObject({ backend: "webgpu", build: "webgpu", threads: 1, worker: true });
     expect(story.info.level).not.toBe("");
     expect(story.result).toMatchObject({ backend: "webgpu", build: "webgpu", level: story.info.level });
-    expect(story.deltas).toHaveLength(8);
+    expect(story.deltas).toHaveLength(TOKENS);
     expect(story.deltas[0]).toBe(expected.deltas[0]);
     for (const [place, { token, logprob }] of expected.tokens.entries()) {
       expect(Math.abs(story.tokens[place].logprob - logprob)).toBeLessThan(NEAR);
@@ -75,7 +78,7 @@ describe("WebGPU", () => {
       { backend: "webgpu", worker: false },
       { backend: "webgpu" },
     ]) {
-      const { result } = await tell(page, load, { maxTokens: 3 });
+      const { result } = await tell(page, load, { maxTokens: 2 });
       expect(result.backend).toBe(load.backend === "wasm" ? "cpu" : "webgpu");
       texts.push(result.text);
     }
@@ -89,7 +92,7 @@ describe("WebGPU", () => {
     const [reason, alone, again] = await page.evaluate(async (prompt) => {
       const { setun } = /** @type {any} */ (globalThis);
       const model = await setun.load(undefined, { backend: "webgpu" });
-      const options = { maxTokens: 3, temperature: 0 };
+      const options = { maxTokens: 2, temperature: 0 };
       const alone = await model.generate(prompt, options).text();
       const controller = new AbortController();
       const reason = await (async () => {
@@ -104,6 +107,39 @@ describe("WebGPU", () => {
     expect(errors).toEqual([]);
     expect(reason).toBe("enough");
     expect(again).toBe(alone);
+  });
+});
+
+describe("a driver that refuses", () => {
+  it("a program or memory is an error with its words, and the next model runs", async () => {
+    const { page, errors, close } = await openPage(browser, `${server.url}/index.html`);
+    const [program, memory, text] = await page.evaluate(async (prompt) => {
+      const { setun } = /** @type {any} */ (globalThis);
+      const { createShaderModule, createBuffer } = GPUDevice.prototype;
+      const load = { backend: "webgpu", worker: false };
+      const tell = async () => {
+        const model = await setun.load(undefined, load);
+        const end = () => model.dispose();
+        return model.generate(prompt, { maxTokens: 1, temperature: 0 }).text().finally(end);
+      };
+      const failure = (/** @type {any} */ { code, message }) => ({ code, message });
+      GPUDevice.prototype.createShaderModule = function (descriptor) {
+        return createShaderModule.call(this, { ...descriptor, code: "no program" });
+      };
+      const program = await tell().catch(failure);
+      GPUDevice.prototype.createShaderModule = createShaderModule;
+      GPUDevice.prototype.createBuffer = function (descriptor) {
+        return createBuffer.call(this, { ...descriptor, size: 2 ** 42 });
+      };
+      const memory = await setun.load(undefined, load).catch(failure);
+      GPUDevice.prototype.createBuffer = createBuffer;
+      return [program, memory, await tell()];
+    }, PROMPT);
+    await close();
+    expect(errors).toEqual([]);
+    expect(program).toEqual({ code: "device-lost", message: expect.stringContaining("parsing WGSL") });
+    expect(memory).toEqual({ code: "device-lost", message: expect.stringContaining("Buffer size") });
+    expect(text.length).toBeGreaterThan(0);
   });
 });
 

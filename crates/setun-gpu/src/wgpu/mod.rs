@@ -259,7 +259,10 @@ impl Executor for Wgpu {
         self.device
             .poll(wgpu::PollType::wait_indefinitely())
             .map_err(|error| lost(error.to_string()))?;
-        mapped.await.map_err(|error| lost(error.to_string()))?;
+        if let Err(error) = mapped.await {
+            // What went wrong before says more.
+            return self.check().and_then(|()| Err(lost(error.to_string())));
+        }
         let view = staging.get_mapped_range(0..bytes).map_err(|error| lost(error.to_string()))?;
         out.copy_from_slice(&view);
         drop(view);
