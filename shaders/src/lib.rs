@@ -56,6 +56,7 @@ pub mod parts {
     parts! {
         STEP = "step";
         LANES = "lanes";
+        LANES_FOUR = "lanes_four";
         EXP = "exp";
         WIDEN_F16 = "widen_f16";
         INVERSE_RMS = "inverse_rms";
@@ -65,8 +66,10 @@ pub mod parts {
         QUANTIZE_ROW = "quantize_row";
         INPUT_CODES = "input_codes";
         INPUT_FLOATS = "input_floats";
-        OUTPUT_WHOLE = "output_whole";
-        OUTPUT_GROUPED = "output_grouped";
+        PRODUCTS_EACH = "products_each";
+        PRODUCTS_WHOLE = "products_whole";
+        PRODUCTS_GROUPED = "products_grouped";
+        PRODUCTS_TILES = "products_tiles";
         RELU_SQUARED = "relu_squared";
         SILU = "silu";
         TABLE_F32 = "table_f32";

@@ -4,7 +4,7 @@
 // Layout:    of codes: [capacity, words] of four codes, then [capacity] scales, then [capacity] sums of codes
 // Grid:      one workgroup a row
 
-const LANES: u32 = 256u;
+const LANES: u32 = 64u;
 
 struct Shape {
     x_width: u32,

@@ -1,10 +1,10 @@
 // rms_norm: y[row, i] = (x[row, i] × (1 / sqrt(Σ x² / width + eps))) × gain[i]
 //
 // Twin:      crates/setun-ops/src/rms_norm.rs
-// Order:     element i goes to lane i mod LANES, then lanes fold by halves
+// Order:     element i goes to lane i mod LANES
 // Grid:      one workgroup a row of y
 
-const LANES: u32 = 256u;
+const LANES: u32 = 64u;
 
 struct Shape {
     width: u32,

@@ -1,7 +1,7 @@
 // ternary_matmul: y[row, output] = dot × (x_scale[row] × w_scale[output]), dot = Σ (code − 1) × x
 //
 // Twin:      crates/setun-ops/src/ternary_matmul.rs
-// Grid:      one workgroup for OUTPUTS outputs (x) and COLUMNS rows (y); LANES_EACH lanes an output
+// Grid:      one workgroup for OUTPUTS outputs (x) and COLUMNS rows (y)
 
 @group(0) @binding(4) var<storage, read> w: array<vec4<u32>>;         // codes [outputs, blocks], then scales
 @group(0) @binding(5) var<storage, read> bias: array<f32>;            // [outputs]
@@ -11,32 +11,33 @@
 const RESIDUAL_APART: u32 = 1u;
 const RESIDUAL_IN_PLACE: u32 = 2u;
 
-@compute @workgroup_size(LANES_EACH, OUTPUTS)
-fn main(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(local_invocation_id) local: vec3<u32>,
-    @builtin(local_invocation_index) index: u32,
-) {
-    let output = group.x * OUTPUTS + local.y;
+@compute @workgroup_size(LANES)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+    let first_output = group.x * OUTPUTS;
     let first_row = group.y * COLUMNS;
     let rows = rows_of(shape.wanted);
     if first_row >= rows {
         return;
     }
-    make_input(first_row, index);
-    // Lanes beyond the matrix work on its last row and store nothing.
-    let product = output_of(0u, min(output, shape.outputs - 1u), first_row, local.x, index);
-    let row = first_row + local.x;
-    if local.x >= COLUMNS || row >= rows || output >= shape.outputs {
-        return;
+    make_input(first_row, lane);
+    let values = products(0u, first_output, first_row, lane);
+    for (var k = 0u; k < VALUES; k += 1u) {
+        let output = first_output + output_of(lane, k);
+        let row = first_row + row_of(lane, k);
+        if output < shape.outputs && row_of(lane, k) < COLUMNS && row < rows {
+            store(row, output, values[k]);
+        }
     }
+}
+
+fn store(row: u32, output: u32, value: f32) {
     let at = row * shape.width + shape.first + output;
     if shape.residual == RESIDUAL_APART {
-        y[at] = product + residual[row * shape.outputs + output];
+        y[at] = value + residual[row * shape.outputs + output];
     } else if shape.residual == RESIDUAL_IN_PLACE {
-        y[at] += product;
+        y[at] += value;
     } else {
-        y[at] = product;
+        y[at] = value;
     }
 }
 

@@ -5,18 +5,20 @@ use std::ops::Range;
 use bytemuck::cast_slice;
 use setun_ops::{
     Backend, BatchInputs, BlockId, BufferId, CacheSpec, OpsError, Plan, Usage, WeightData,
-    backend::{check_step, check_weights},
+    backend::{StepTimes, check_step, check_weights},
     best::Ranked,
     plan::{BufferKind, BufferSpec},
     ternary::padded_columns,
 };
 
 use crate::{
+    arena::Arena,
     cache::GpuCache,
     executor::{Bound, Executor},
-    launch::{Argument, Launch, Launches},
+    launch::{Argument, CHUNK_POSITIONS, Launch, Launches},
     lowering::{Fusion, lower},
     step_inputs::StepLayout,
+    times::Times,
     weight::GpuWeight,
 };
 
@@ -25,6 +27,7 @@ use crate::{
 pub struct GpuBackend<E: Executor> {
     pub(crate) executor: E,
     nothing: E::Buffer,
+    arena: Arena<E::Buffer>,
     caches: u64,
     fusion: Fusion,
 }
@@ -37,13 +40,18 @@ pub struct GpuStep<E: Executor> {
     launches: Launches,
     weights: Vec<GpuWeight<E::Buffer>>,
     inputs: E::Buffer,
-    pub(crate) buffers: Vec<E::Buffer>,
-    scratch: Vec<E::Buffer>,
-    recorded: Option<(u64, E::List)>,
+    recorded: Option<Recorded<E::List>>,
+    times: Option<Times>,
+}
+
+struct Recorded<L> {
+    cache: u64,
+    arena: u64,
+    list: L,
 }
 
 impl<E: Executor> GpuStep<E> {
-    /// What is launched.
+    /// What is launched, each in the [steps](crate::launch::When) that it takes part in.
     #[must_use]
     pub fn launches(&self) -> &[Launch] {
         &self.launches.list
@@ -58,7 +66,8 @@ impl<E: Executor> GpuBackend<E> {
     /// If the device has no memory at all.
     pub fn new(mut executor: E) -> Result<Self, OpsError> {
         let nothing = executor.create_buffer("an argument that is not used", 16)?;
-        Ok(Self { executor, nothing, caches: 0, fusion: Fusion::default() })
+        let arena = Arena::new();
+        Ok(Self { executor, nothing, arena, caches: 0, fusion: Fusion::default() })
     }
 
     /// Says whether plans prepared from now on share launches.
@@ -66,6 +75,23 @@ impl<E: Executor> GpuBackend<E> {
     pub fn with_fusion(mut self, fusion: Fusion) -> Self {
         self.fusion = fusion;
         self
+    }
+
+    /// Bytes of memory that steps use, whichever runs.
+    #[must_use]
+    pub fn step_bytes(&self) -> u64 {
+        self.arena.bytes()
+    }
+
+    /// What plays the launches.
+    #[must_use]
+    pub fn executor(&self) -> &E {
+        &self.executor
+    }
+
+    #[cfg(feature = "testing")]
+    pub(crate) fn memory_of(&self, buffer: BufferId) -> Option<E::Buffer> {
+        self.arena.buffer(buffer.0 as usize).cloned()
     }
 
     pub(crate) fn write_inputs(&mut self, step: &mut GpuStep<E>, inputs: &BatchInputs) {
@@ -86,20 +112,22 @@ impl<E: Executor> GpuBackend<E> {
             .filter(|launch| wanted(launch))
             .map(|launch| {
                 let memory = launch.arguments.iter().map(|&argument| match argument {
-                    Argument::Buffer(id) => step.buffers[id.0 as usize].clone(),
-                    Argument::Scratch(index) => step.scratch[index].clone(),
+                    Argument::Buffer(id) => self.arena.buffer(id.0 as usize),
+                    Argument::Scratch(kind) => self.arena.scratch(kind),
                     Argument::Weight(id, part) => {
-                        step.weights[id.0 as usize].parts[part].buffer.clone()
+                        Some(&step.weights[id.0 as usize].parts[part].buffer)
                     }
-                    Argument::Keys(layer) => cache.layers[layer][0].clone(),
-                    Argument::Values(layer) => cache.layers[layer][1].clone(),
-                    Argument::Nothing => self.nothing.clone(),
+                    Argument::Keys(layer) => Some(&cache.layers[layer][0]),
+                    Argument::Values(layer) => Some(&cache.layers[layer][1]),
+                    Argument::Nothing => None,
                 });
+                let memory = memory.map(|buffer| buffer.unwrap_or(&self.nothing).clone());
                 Bound {
                     kernel: launch.kernel,
                     shape: &launch.shape,
                     buffers: std::iter::once(step.inputs.clone()).chain(memory).collect(),
                     grid: launch.grid,
+                    when: launch.when,
                 }
             })
             .collect();
@@ -130,17 +158,11 @@ impl<E: Executor> Backend for GpuBackend<E> {
         let inputs = executor.create_buffer("a step's inputs", 4 * words.len() as u64)?;
         let buffers = plan.buffers().iter().enumerate().map(|(index, spec)| {
             let id = BufferId(u32::try_from(index).unwrap_or(u32::MAX));
-            executor.create_buffer("a buffer", buffer_bytes(spec, plan.buffer_rows(id)))
+            buffer_bytes(spec, plan.buffer_rows(id))
         });
-        let buffers = buffers.collect::<Result<_, _>>()?;
-        let scratch = launches
-            .scratch
-            .iter()
-            .map(|&bytes| executor.create_buffer("scratch memory", bytes))
-            .collect::<Result<_, _>>()?;
+        self.arena.reserve(executor, buffers, launches.scratch)?;
         let (plan, weights) = (plan.clone(), weights.to_vec());
-        let recorded = None;
-        Ok(GpuStep { plan, layout, words, launches, weights, inputs, buffers, scratch, recorded })
+        Ok(GpuStep { plan, layout, words, launches, weights, inputs, recorded: None, times: None })
     }
 
     fn run(
@@ -151,13 +173,32 @@ impl<E: Executor> Backend for GpuBackend<E> {
     ) -> Result<(), OpsError> {
         check_step(&step.plan, &cache.spec, cache.blocks, inputs)?;
         self.write_inputs(step, inputs);
-        if step.recorded.as_ref().is_none_or(|(number, _)| *number != cache.number) {
-            step.recorded = Some((cache.number, self.record(step, cache, |_| true)?));
+        let numbers = (cache.number, self.arena.number);
+        if step.recorded.as_ref().is_none_or(|known| (known.cache, known.arena) != numbers) {
+            let list = self.record(step, cache, |_| true)?;
+            step.recorded = Some(Recorded { cache: numbers.0, arena: numbers.1, list });
         }
-        match &step.recorded {
-            Some((_, list)) => self.executor.play(list),
-            None => Ok(()),
+        let chunks = chunks(inputs);
+        match (&mut step.recorded, &mut step.times) {
+            (Some(Recorded { list, .. }), Some(times)) => {
+                self.executor.play_timed(list, chunks, &mut times.launches)?;
+                times.add_up(&step.launches.list);
+                Ok(())
+            }
+            (Some(Recorded { list, .. }), None) => self.executor.play(list, chunks),
+            (None, _) => Ok(()),
         }
+    }
+
+    fn time(&mut self, step: &mut GpuStep<E>) -> bool {
+        if self.executor.can_time() {
+            step.times = Some(Times::new(&step.plan));
+        }
+        step.times.is_some()
+    }
+
+    fn times<'a>(&self, step: &'a GpuStep<E>) -> Option<StepTimes<'a>> {
+        step.times.as_ref().map(|times| times.of_step())
     }
 
     async fn read(
@@ -175,7 +216,9 @@ impl<E: Executor> Backend for GpuBackend<E> {
         if out.len() != rows.len() * spec.width * spec.kind.element_bytes() {
             return Err(error("destination of another size"));
         }
-        let memory = &step.buffers[buffer.0 as usize];
+        let Some(memory) = self.arena.buffer(buffer.0 as usize) else {
+            return Err(error("not in memory"));
+        };
         if spec.kind != BufferKind::Quantized {
             let offset = rows.start * spec.width * spec.kind.element_bytes();
             return self.executor.read(memory, offset as u64, out).await;
@@ -263,6 +306,12 @@ impl<E: Executor> Backend for GpuBackend<E> {
         }
         Ok(())
     }
+}
+
+/// Chunks of positions of the longest sequence of a step.
+pub(crate) fn chunks(inputs: &BatchInputs) -> u32 {
+    let last = inputs.positions.iter().copied().max().unwrap_or(0);
+    last / CHUNK_POSITIONS + 1
 }
 
 /// Bytes of a buffer on a device: `wgsl/quantize.wgsl` tells the form of a quantized one.

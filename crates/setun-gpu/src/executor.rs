@@ -1,10 +1,10 @@
 //! What plays launches: a device's memory, its compiled kernels and its queue.
 
-use std::future::Future;
+use std::{future::Future, time::Duration};
 
 use setun_ops::OpsError;
 
-use crate::kernel::Kernel;
+use crate::{kernel::Kernel, launch::When};
 
 /// A device. It knows buffers of bytes and compiled kernels, and nothing of models.
 pub trait Executor {
@@ -41,12 +41,33 @@ pub trait Executor {
     /// If the device refuses a kernel.
     fn record(&mut self, launches: &[Bound<'_, Self::Buffer>]) -> Result<Self::List, OpsError>;
 
-    /// Queues all launches of a list.
+    /// Queues the launches of a list that take part in a step of so many
+    /// [chunks](crate::launch::CHUNK_POSITIONS) of positions.
     ///
     /// # Errors
     ///
     /// If the device is lost.
-    fn play(&mut self, list: &Self::List) -> Result<(), OpsError>;
+    fn play(&mut self, list: &Self::List, chunks: u32) -> Result<(), OpsError>;
+
+    /// Whether it tells what launches take.
+    fn can_time(&self) -> bool {
+        false
+    }
+
+    /// Plays a list, waits, and puts what each launch took in `times`, nothing of those that take
+    /// no part, where it [can](Self::can_time).
+    ///
+    /// # Errors
+    ///
+    /// If the device is lost.
+    fn play_timed(
+        &mut self,
+        list: &mut Self::List,
+        chunks: u32,
+        _times: &mut Vec<Duration>,
+    ) -> Result<(), OpsError> {
+        self.play(list, chunks)
+    }
 
     /// Waits for what is queued and copies bytes to the host. Lengths and places are multiples
     /// of 4 bytes.
@@ -69,4 +90,6 @@ pub struct Bound<'a, B> {
     pub buffers: Vec<B>,
     /// Workgroups.
     pub grid: [u32; 3],
+    /// In which steps it takes part.
+    pub when: When,
 }

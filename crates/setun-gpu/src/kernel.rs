@@ -45,6 +45,8 @@ pub struct Product {
 /// What a product takes in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Input {
+    /// Codes of many rows: a workgroup takes [`TILE_ROWS`] of them through its own memory.
+    Tiles,
     /// Codes of some rows, which a workgroup takes together.
     Codes {
         /// How many: one of [`COLUMNS`].
@@ -91,6 +93,9 @@ pub enum Access {
 /// Row counts that products have a variant for.
 pub const COLUMNS: [u32; 4] = [1, 2, 4, 8];
 
+/// Rows of a tile.
+pub const TILE_ROWS: u32 = 32;
+
 /// Words of the codes of a narrow row.
 const LEAST_WORDS: u32 = 32;
 
@@ -104,6 +109,7 @@ impl Kernel {
         let inputs = inputs.into_iter().chain([Input::Floats { words: LEAST_WORDS }]);
         let products = inputs
             .flat_map(|input| [false, true].map(|grouped| Product { grouped, input }))
+            .chain([Product { grouped: false, input: Input::Tiles }])
             .flat_map(|product| {
                 let gates = [Activation::ReluSquared, Activation::Silu];
                 let gates = gates.map(|activation| Self::Gate(activation, product));
@@ -148,7 +154,7 @@ impl Kernel {
             Self::TernaryMatmul(_) => &[Read, Read, Read, Read, Read, Write],
             Self::Gate(..) => &[Read, Read, Read, Read, Read, Read, Write],
             Self::RopeAppend(_) => &[Read, Write, Write, Write],
-            Self::Attention(_) => &[Read, Read, Read, Write],
+            Self::Attention(_) => &[Read, Read, Read, Write, Write],
             Self::Best => &[Write, Write, Write],
         }
     }
@@ -159,6 +165,7 @@ impl Kernel {
         let constants = match self {
             Self::Head { columns, .. } => format!("const COLUMNS: u32 = {columns}u;\n"),
             Self::TernaryMatmul(product) | Self::Gate(_, product) => match product.input {
+                Input::Tiles => format!("const COLUMNS: u32 = {TILE_ROWS}u;\n"),
                 Input::Codes { columns } => format!("const COLUMNS: u32 = {columns}u;\n"),
                 Input::Floats { words } => {
                     format!("const COLUMNS: u32 = 1u;\nconst WORDS: u32 = {words}u;\n")
@@ -181,7 +188,7 @@ impl Kernel {
             Self::RopeAppend(CacheElement::F16) => vec![parts::STORE_F16],
             Self::RopeAppend(CacheElement::Int8) => vec![parts::LANES, parts::STORE_INT8],
             Self::Attention(element) => {
-                let mut all = vec![parts::LANES, parts::EXP];
+                let mut all = vec![parts::LANES_FOUR, parts::EXP];
                 all.extend(match element {
                     CacheElement::F32 => [parts::CACHE_F32, ""],
                     CacheElement::F16 => [parts::CACHE_F16, parts::WIDEN_F16],
@@ -207,10 +214,14 @@ impl Product {
             Dot::Packed => parts::DOT_PACKED,
             Dot::Shifts => parts::DOT_SHIFTS,
         };
-        let output = if self.grouped { parts::OUTPUT_GROUPED } else { parts::OUTPUT_WHOLE };
-        let mut all = vec![parts::LINEAR, dot, output];
+        let mut all = vec![parts::LINEAR, dot];
+        match (self.input, self.grouped) {
+            (Input::Tiles, _) => all.push(parts::PRODUCTS_TILES),
+            (_, true) => all.extend([parts::PRODUCTS_EACH, parts::PRODUCTS_GROUPED]),
+            (_, false) => all.extend([parts::PRODUCTS_EACH, parts::PRODUCTS_WHOLE]),
+        }
         match self.input {
-            Input::Codes { .. } => all.push(parts::INPUT_CODES),
+            Input::Tiles | Input::Codes { .. } => all.push(parts::INPUT_CODES),
             Input::Floats { .. } => all.extend([
                 parts::LANES,
                 parts::INVERSE_RMS,

@@ -17,6 +17,38 @@ pub struct Launch {
     pub arguments: Vec<Argument>,
     /// Workgroups.
     pub grid: [u32; 3],
+    /// In which steps it takes part.
+    pub when: When,
+}
+
+/// Positions of a chunk: attention to more of them is shared out, chunk by chunk.
+pub const CHUNK_POSITIONS: u32 = 512;
+
+/// The steps that a launch takes part in, by the chunks of positions of its longest sequence.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum When {
+    /// All.
+    #[default]
+    Always,
+    /// Those of one chunk.
+    OneChunk,
+    /// Those of several chunks.
+    Chunks,
+    /// Those of several chunks, with a layer of workgroups for each: at most its grid's last
+    /// number.
+    EachChunk,
+}
+
+impl When {
+    /// Layers of workgroups, of `most`, in a step of so many chunks: none if it takes no part.
+    #[must_use]
+    pub fn layers(self, most: u32, chunks: u32) -> u32 {
+        match (self, chunks > 1) {
+            (Self::Always, _) | (Self::OneChunk, false) | (Self::Chunks, true) => most,
+            (Self::EachChunk, true) => most.min(chunks),
+            (Self::OneChunk, true) | (Self::Chunks | Self::EachChunk, false) => 0,
+        }
+    }
 }
 
 /// Memory that a launch names; a backend knows where it lies.
@@ -25,7 +57,7 @@ pub enum Argument {
     /// A buffer of the plan.
     Buffer(BufferId),
     /// Memory between two launches of one operation.
-    Scratch(usize),
+    Scratch(Scratch),
     /// A weight, or a part of a table.
     Weight(WeightId, usize),
     /// Keys of a layer of the cache.
@@ -36,22 +68,31 @@ pub enum Argument {
     Nothing,
 }
 
+/// What lies between two launches of one operation; one operation after the other uses it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Scratch {
+    /// What chunks of positions come to.
+    Chunks,
+    /// Logits of all tokens.
+    Logits,
+    /// Logits being sorted.
+    Sorting,
+}
+
 /// A plan as launches, in order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Launches {
     /// The launches.
     pub list: Vec<Launch>,
-    /// Bytes of each piece of scratch memory.
-    pub scratch: Vec<u64>,
+    /// Bytes of scratch memory, of each kind.
+    pub scratch: [u64; 3],
 }
 
 impl Launches {
-    /// The index of a piece of scratch memory of at least so many bytes.
-    pub(crate) fn scratch(&mut self, index: usize, bytes: u64) -> Argument {
-        if self.scratch.len() <= index {
-            self.scratch.resize(index + 1, 0);
-        }
-        self.scratch[index] = self.scratch[index].max(bytes);
-        Argument::Scratch(index)
+    /// Scratch memory of at least so many bytes.
+    pub(crate) fn scratch(&mut self, kind: Scratch, bytes: u64) -> Argument {
+        let most = &mut self.scratch[kind as usize];
+        *most = bytes.max(*most);
+        Argument::Scratch(kind)
     }
 }

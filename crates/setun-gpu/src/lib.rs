@@ -9,8 +9,10 @@
 //! - During a step nothing is created: memory, kernels and bindings are made by `prepare`, or by
 //!   the first step over a cache.
 
+mod arena;
 mod backend;
 mod cache;
+mod describe;
 pub mod error;
 pub mod executor;
 pub mod kernel;
@@ -18,16 +20,22 @@ pub mod launch;
 mod lowering;
 #[cfg(feature = "testing")]
 mod op_by_op;
+#[cfg(feature = "testing")]
+mod recorder;
 mod step_inputs;
+mod times;
 mod weight;
 #[cfg(any(feature = "vulkan", feature = "webgpu"))]
 mod wgpu;
 
 pub use backend::{GpuBackend, GpuStep};
 pub use cache::GpuCache;
+pub use describe::{LaunchReport, describe};
 pub use error::GpuError;
 pub use executor::Executor;
 pub use lowering::Fusion;
+#[cfg(feature = "testing")]
+pub use recorder::{Asked, Recorder};
 pub use weight::GpuWeight;
 #[cfg(any(feature = "vulkan", feature = "webgpu"))]
 pub use wgpu::{Adapter, Api, Watch, Wgpu, WgpuBuffer};

@@ -1,5 +1,6 @@
 //! A plan as launches: for each operation the kernels that compute it.
 
+mod attention;
 mod linear;
 mod tables;
 
@@ -8,7 +9,6 @@ use std::collections::HashMap;
 use linear::MOST_OWN_WORDS;
 use setun_ops::{
     BufferId, OpsError, Plan, WeightId,
-    attention::inverse_sqrt,
     op::{HeadShape, Norm, Op},
     plan::{BufferSpec, RowSet},
     ternary::padded_columns,
@@ -16,12 +16,9 @@ use setun_ops::{
 
 use crate::{
     kernel::{COLUMNS, Kernel},
-    launch::{Argument, Launch, Launches},
+    launch::{Argument, Launch, Launches, When},
     weight::{Form, GpuWeight},
 };
-
-/// Widest head of the attention kernel.
-const MOST_HEAD_DIM: usize = 256;
 
 /// The launches of a plan over weights in a device's memory, which have been checked.
 ///
@@ -173,37 +170,9 @@ impl<B> Lowering<'_, B> {
         self.push(kernel, self.heads(shape), arguments, [self.rows(qkv), 1, 1]);
     }
 
-    fn attention(
-        &mut self,
-        qkv: BufferId,
-        shape: HeadShape,
-        layer: usize,
-        out: BufferId,
-    ) -> Result<(), OpsError> {
-        if shape.head_dim > MOST_HEAD_DIM {
-            let what = format!("heads of {}, expected at most {MOST_HEAD_DIM}", shape.head_dim);
-            return Err(OpsError::Plan { op: self.op, name: "attention", what });
-        }
-        let kernel = Kernel::Attention(self.plan.cache().element);
-        let mut words = self.heads(shape);
-        words.push(inverse_sqrt(shape.head_dim).to_bits());
-        let arguments = vec![
-            Argument::Buffer(qkv),
-            Argument::Keys(layer),
-            Argument::Values(layer),
-            Argument::Buffer(out),
-        ];
-        self.push(kernel, words, arguments, [word(shape.heads), self.rows(out), 1]);
-        Ok(())
-    }
-
-    fn heads(&self, shape: HeadShape) -> Vec<u32> {
-        let block_positions = self.plan.cache().block_positions;
-        [shape.heads, shape.kv_heads, shape.head_dim, block_positions].map(word).to_vec()
-    }
-
     fn push(&mut self, kernel: Kernel, shape: Vec<u32>, arguments: Vec<Argument>, grid: [u32; 3]) {
-        self.launches.list.push(Launch { op: self.op, kernel, shape, arguments, grid });
+        let when = When::Always;
+        self.launches.list.push(Launch { op: self.op, kernel, shape, arguments, grid, when });
     }
 
     fn spec(&self, buffer: BufferId) -> BufferSpec {

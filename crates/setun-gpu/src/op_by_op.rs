@@ -7,7 +7,7 @@ use setun_ops::{
 };
 
 use crate::{
-    backend::{GpuBackend, GpuStep},
+    backend::{GpuBackend, GpuStep, chunks},
     cache::GpuCache,
     executor::Executor,
 };
@@ -23,14 +23,14 @@ impl<E: Executor> OpByOp for GpuBackend<E> {
         check_step(&step.plan, &cache.spec, cache.blocks, inputs)?;
         self.write_inputs(step, inputs);
         let list = self.record(step, cache, |launch| launch.op == op)?;
-        self.executor.play(&list)
+        self.executor.play(&list, chunks(inputs))
     }
 
     fn write(&mut self, step: &mut GpuStep<E>, buffer: BufferId, values: &[u8], scales: &[f32]) {
         let (spec, rows) = (step.plan.buffer(buffer), step.plan.buffer_rows(buffer));
-        let target = &step.buffers[buffer.0 as usize];
+        let Some(target) = self.memory_of(buffer) else { return };
         if spec.kind != BufferKind::Quantized {
-            return self.executor.write(target, 0, values);
+            return self.executor.write(&target, 0, values);
         }
         let padded = padded_columns(spec.width);
         let mut codes = vec![0; rows * padded];
@@ -39,9 +39,9 @@ impl<E: Executor> OpByOp for GpuBackend<E> {
             codes[row * padded..][..spec.width].copy_from_slice(values);
             sums[row] = values.iter().map(|code| i32::from(code.cast_signed())).sum();
         }
-        self.executor.write(target, 0, &codes);
-        self.executor.write(target, codes.len() as u64, cast_slice(scales));
-        self.executor.write(target, (codes.len() + 4 * rows) as u64, cast_slice(&sums));
+        self.executor.write(&target, 0, &codes);
+        self.executor.write(&target, codes.len() as u64, cast_slice(scales));
+        self.executor.write(&target, (codes.len() + 4 * rows) as u64, cast_slice(&sums));
     }
 
     async fn read_scales(
@@ -52,8 +52,9 @@ impl<E: Executor> OpByOp for GpuBackend<E> {
         let (spec, rows) = (step.plan.buffer(buffer), step.plan.buffer_rows(buffer));
         let mut scales = vec![0.0; rows];
         let offset = (rows * padded_columns(spec.width)) as u64;
-        let memory = &step.buffers[buffer.0 as usize];
-        self.executor.read(memory, offset, cast_slice_mut(&mut scales)).await?;
+        if let Some(memory) = self.memory_of(buffer) {
+            self.executor.read(&memory, offset, cast_slice_mut(&mut scales)).await?;
+        }
         Ok(scales)
     }
 }

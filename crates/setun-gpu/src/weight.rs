@@ -22,7 +22,7 @@ pub struct GpuWeight<B> {
 pub(crate) enum Form {
     /// Codes, then scales: of each row so many, for so many planes each.
     Ternary { groups: usize, group_planes: usize },
-    /// A table: words of a row.
+    /// A table: vectors of four words of a row.
     Dense { table: Table, stride: usize },
     /// Floats.
     Floats,
@@ -95,6 +95,18 @@ fn ternary<E: Executor>(
     Ok(GpuWeight { spec, form, parts })
 }
 
+/// Bytes of a vector of four words, which kernels read at once.
+pub(crate) const QUAD_BYTES: usize = 16;
+
+/// Vectors of four words of a table's row; that of int8 ends with one for its scale.
+pub(crate) fn row_quads(table: Table, columns: usize) -> usize {
+    match table {
+        Table::F32 => columns.div_ceil(4),
+        Table::F16 | Table::Bf16 => columns.div_ceil(8),
+        Table::Int8 => columns.div_ceil(16) + 1,
+    }
+}
+
 /// Bytes that are brought to the device at once.
 const PIECE_BYTES: usize = 1 << 22;
 
@@ -104,14 +116,14 @@ fn dense<E: Executor>(
     matrix: &DenseMatrix,
 ) -> Result<GpuWeight<E::Buffer>, OpsError> {
     let columns = matrix.columns();
-    let fours = columns.div_ceil(4);
-    let (table, stride) = match matrix.values() {
-        DenseValues::F32(_) | DenseValues::Ternary(_) => (Table::F32, 4 * fours),
-        DenseValues::F16(_) => (Table::F16, 2 * fours),
-        DenseValues::Bf16(_) => (Table::Bf16, 2 * fours),
-        DenseValues::Int8Rows { .. } => (Table::Int8, fours + 1),
+    let table = match matrix.values() {
+        DenseValues::F32(_) | DenseValues::Ternary(_) => Table::F32,
+        DenseValues::F16(_) => Table::F16,
+        DenseValues::Bf16(_) => Table::Bf16,
+        DenseValues::Int8Rows { .. } => Table::Int8,
     };
-    let row_bytes = 4 * stride;
+    let stride = row_quads(table, columns);
+    let row_bytes = QUAD_BYTES * stride;
     let most = usize::try_from(executor.most_buffer_bytes()).unwrap_or(usize::MAX);
     let part_rows = (most / row_bytes).max(1);
     let piece_rows = (PIECE_BYTES / row_bytes).max(1);
@@ -146,9 +158,9 @@ fn write_row(matrix: &DenseMatrix, row: usize, out: &mut [u8]) {
         DenseValues::F16(values) => copy(out, cast_slice(&values[range])),
         DenseValues::Bf16(values) => copy(out, cast_slice(&values[range])),
         DenseValues::Int8Rows { codes, scales } => {
-            let (words, scale) = out.split_at_mut(out.len() - 4);
-            copy(words, cast_slice(&codes[range]));
-            scale.copy_from_slice(&scales[row].to_ne_bytes());
+            let (quads, last) = out.split_at_mut(out.len() - QUAD_BYTES);
+            copy(quads, cast_slice(&codes[range]));
+            copy(last, &scales[row].to_ne_bytes());
         }
         DenseValues::Ternary(_) => {
             let mut widened = vec![0.0; columns];

@@ -1,10 +1,11 @@
 //! Every operation on the system's Vulkan device against its definition.
+#![expect(clippy::print_stdout, reason = "says which device it was, and how far it came")]
 
 use setun_gpu::{Api, Fusion, GpuBackend, Wgpu};
 use setun_ops::{
     Backend, BufferId,
     parity::{Case, SUBJECTS, block_on},
-    plan::BufferKind,
+    plan::{BufferKind, RowSet},
 };
 
 /// Cases of a subject.
@@ -55,7 +56,7 @@ fn launches_may_be_shared() {
 
 struct Outputs {
     launches: usize,
-    /// All buffers but codes after each step.
+    /// The step's rows of all buffers but codes, after each step.
     buffers: Vec<Vec<u8>>,
 }
 
@@ -71,7 +72,10 @@ fn outputs(backend: &mut GpuBackend<Wgpu>, case: &Case) -> Outputs {
                 continue;
             }
             let id = BufferId(u32::try_from(index).expect("few buffers"));
-            let rows = case.plan.buffer_rows(id);
+            let rows = match spec.rows {
+                RowSet::Batch => inputs.rows(),
+                RowSet::Wanted => inputs.wanted.len(),
+            };
             let mut bytes = vec![0; rows * spec.width * spec.kind.element_bytes()];
             block_on(backend.read(&step, id, 0..rows, &mut bytes)).expect("a buffer");
             buffers.push(bytes);

@@ -135,7 +135,8 @@ impl Profiler {
         }
         profile.layers.clear();
         profile.layers.resize(self.layers, LayerDensity::default());
-        for counted in &self.counted {
+        let is_counted = !times.nonzero.is_empty();
+        for counted in self.counted.iter().filter(|_| is_counted) {
             counted.add(times.nonzero, inputs.rows(), &mut profile.layers);
         }
         profile.survivors.clear();

@@ -118,10 +118,11 @@ pub struct StepTimes<'a> {
     /// Bytes of its weights that each op did not read, because they could not matter.
     pub unread: &'a [u64],
     /// Of each op of the plan: codes of a `quantize` that are not zero, or gates of a relu²
-    /// `gate` that are open, over all rows; 0 of other ops.
+    /// `gate` that are open, over all rows; 0 of other ops. Empty where it is not counted.
     pub nonzero: &'a [u64],
     /// Of each row of a `best`, the tokens whose exact logits were computed, those
-    /// that the row names not counted; none of a row for which the whole head was read.
+    /// that the row names not counted; none of a row for which the whole head was read. Empty
+    /// where nothing is screened.
     pub survivors: &'a [Option<u32>],
 }
 

@@ -46,6 +46,8 @@ pub use options::{GenerateOptions, Prompt};
 pub use profile::{EngineProfile, PhaseProfile};
 pub use setun_checkpoint::{self as checkpoint, Source, Want};
 pub use setun_cpu::Level;
+#[cfg(feature = "gpu")]
+pub use setun_gpu as gpu;
 pub use setun_model::{self as forward};
 pub use setun_ops as ops;
 pub use setun_text::{self as text, Message, SamplerOptions};

@@ -1,4 +1,4 @@
-// 1 / sqrt(Σ x² / width + eps) of a row of x. Element i goes to lane i mod LANES, then lanes fold by halves.
+// 1 / sqrt(Σ x² / width + eps) of a row of x. Element i goes to lane i mod LANES.
 
 fn inverse_rms(row: u32, width: u32, eps: f32, lane: u32) -> f32 {
     var squares = 0.0;

@@ -3,9 +3,8 @@
 // Exact:     the integer sum, in any order
 // Layout:    crates/setun-ops/src/ternary.rs: a block is 128 codes in four planes of 32 columns
 
-const OUTPUTS: u32 = 8u;              // outputs of a workgroup
-const LANES_EACH: u32 = 32u;          // lanes of an output
-const LANES: u32 = 256u;              // OUTPUTS × LANES_EACH
+const LANES: u32 = 64u;
+const OUTPUTS: u32 = 32u;             // outputs of a workgroup
 const BLOCK_WORDS: u32 = 8u;          // words of a packed block: 128 codes of two bits
 const BLOCK_QUADS: u32 = 2u;          // the same in vectors of four words
 const PLANES: u32 = 4u;
@@ -36,7 +35,11 @@ const NO_BIAS: u32 = 0u;
 const BIAS_AFTER_SCALE: u32 = 1u;
 const BIAS_BEFORE_SCALE: u32 = 2u;
 
-var<workgroup> partial: array<array<i32, COLUMNS>, LANES>;
+// Four rows of a matrix from vectors `at` on, beyond the last one that one again.
+fn w_rows(side: u32, first_output: u32) -> vec4<u32> {
+    let outputs = vec4<u32>(first_output) + vec4<u32>(0u, 1u, 2u, 3u);
+    return min(outputs, vec4<u32>(shape.outputs - 1u)) * (shape.blocks * BLOCK_QUADS);
+}
 
 fn w_scale(side: u32, output: u32, group: u32) -> f32 {
     let codes = shape.outputs * shape.blocks * BLOCK_WORDS;
@@ -44,13 +47,27 @@ fn w_scale(side: u32, output: u32, group: u32) -> f32 {
     return bitcast<f32>(w_quad(side, at / 4u)[at % 4u]);
 }
 
+fn codes_of(packed: vec4<u32>, plane: u32) -> vec4<u32> {
+    return (packed >> vec4<u32>(2u * plane)) & vec4<u32>(CODES);
+}
+
 fn dot_quads(codes: vec4<u32>, acts: vec4<u32>) -> i32 {
     return dot4(codes.x, acts.x) + dot4(codes.y, acts.y) + dot4(codes.z, acts.z) + dot4(codes.w, acts.w);
 }
 
-fn bias_of(side: u32, output: u32) -> f32 {
-    if shape.bias[side] == NO_BIAS {
-        return 0.0;
+// An output of a matrix with one scale a row, of its sum over codes.
+fn scaled(side: u32, output: u32, row: u32, sum: i32) -> f32 {
+    let dot = f32(sum - x_sum(side, row));
+    let w = w_scale(side, output, 0u);
+    if shape.bias[side] == BIAS_BEFORE_SCALE {
+        return (dot * x_scale(side, row) + bias_at(side, output)) * w;
     }
-    return bias_at(side, output);
+    return biased(side, output, dot * (x_scale(side, row) * w));
+}
+
+fn biased(side: u32, output: u32, y: f32) -> f32 {
+    if shape.bias[side] == BIAS_AFTER_SCALE {
+        return y + bias_at(side, output);
+    }
+    return y;
 }

@@ -1,9 +1,10 @@
-// A table of bf16: a row is `stride` words of two.
+// A table of bf16, the upper halves of f32: eight a vector.
 
-fn table_four(row: u32, stride: u32, four: u32) -> vec4<f32> {
-    let at = row * stride + four * 2u;
-    let low = table[at];
-    let high = table[at + 1u];
+const FOURS: u32 = 2u;
+
+fn table_four(quad: vec4<u32>, four: u32) -> vec4<f32> {
+    let low = quad[2u * four];
+    let high = quad[2u * four + 1u];
     return bitcast<vec4<f32>>(vec4<u32>(low << 16u, low & 0xffff0000u, high << 16u, high & 0xffff0000u));
 }
 

@@ -1,11 +1,15 @@
 //! `setun inspect`: what is in a checkpoint, from its headers; and what a text leaves open in it.
 
 mod density;
+#[cfg(feature = "gpu")]
+mod launches;
 mod plan;
 mod report;
 
 use std::path::PathBuf;
 
+#[cfg(feature = "gpu")]
+use setun::Device;
 use setun::{
     checkpoint::{Answer, Reader},
     forward::WeightsBuilder,
@@ -28,7 +32,7 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
 
-    /// Also list the operations of a step of one token, and their buffers
+    /// Also list the operations of a step of one token, and their buffers; on a GPU its launches
     #[arg(long)]
     plan: bool,
 
@@ -65,6 +69,11 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
         && let (Some(weights), Some(config)) = (&weights, reader.config())
     {
         report.plan = Some(plan::describe(weights.layout(), config)?);
+        #[cfg(feature = "gpu")]
+        if let Device::Gpu(_) = args.device.device()? {
+            let tensors = reader.tensors().unwrap_or_default();
+            report.launches = Some(launches::describe(weights.layout(), config, tensors)?);
+        }
     }
     if let (Some(text), None) = (&args.text, &problem) {
         let source = ModelSource::find(args.model.as_deref())?;

@@ -8,13 +8,19 @@ use setun_ops::{
 
 use super::{Lowering, columns, weight, word};
 use crate::{
-    kernel::{Input, Kernel, Product},
+    kernel::{COLUMNS, Input, Kernel, Product, TILE_ROWS},
     launch::Argument,
     weight::Form,
 };
 
 /// Outputs of a workgroup.
-const OUTPUTS: u32 = 8;
+const OUTPUTS: u32 = 32;
+
+/// Rows that a workgroup takes together at most; more of them go in tiles.
+const MOST_COLUMNS: u32 = COLUMNS[COLUMNS.len() - 1];
+
+/// And with two matrices, whose sums a lane keeps both.
+const MOST_GATE_COLUMNS: u32 = 4;
 
 /// Widest row, in words of codes, that a workgroup quantizes for itself: with the sums over its
 /// lanes it fits WebGPU's least memory of a workgroup, 16 KiB.
@@ -41,7 +47,7 @@ impl<B> Lowering<'_, B> {
         let Some(side) = self.side(linear) else { return };
         let in_place = residual == Some(out);
         let kind = residual.map_or(0, |_| if in_place { 2 } else { 1 });
-        let (product, inputs) = self.inputs([linear.x; 2], side.grouped);
+        let (product, inputs) = self.inputs([linear.x; 2], side.grouped, MOST_COLUMNS);
         let shape = self.product_shape([&side, &side], linear.x, (out, first), kind);
         let residual = residual.filter(|_| !in_place);
         let own = [
@@ -63,7 +69,8 @@ impl<B> Lowering<'_, B> {
         out: BufferId,
     ) {
         let (Some(first), Some(second)) = (self.side(gate), self.side(up)) else { return };
-        let (product, inputs) = self.inputs([gate.x, up.x], first.grouped || second.grouped);
+        let (product, inputs) =
+            self.inputs([gate.x, up.x], first.grouped || second.grouped, MOST_GATE_COLUMNS);
         let shape = self.product_shape([&first, &second], gate.x, (out, 0), 0);
         let own =
             [weight(gate.weight), weight(up.weight), bias(gate), bias(up), Argument::Buffer(out)];
@@ -85,16 +92,20 @@ impl<B> Lowering<'_, B> {
     }
 
     /// The variant and its first arguments: codes, or the floats that they are made of.
-    fn inputs(&self, x: [BufferId; 2], grouped: bool) -> (Product, [Argument; 2]) {
+    fn inputs(&self, x: [BufferId; 2], grouped: bool, most: u32) -> (Product, [Argument; 2]) {
         if let Some((floats, norm)) = self.own_inputs.get(&x[0]) {
             let words = word(padded_columns(self.spec(*floats).width) / 4);
             let gain = norm.map_or(Argument::Nothing, |norm| weight(norm.gain));
             let product = Product { grouped, input: Input::Floats { words } };
             return (product, [Argument::Buffer(*floats), gain]);
         }
-        let columns = columns(self.rows(x[0]));
-        let product = Product { grouped, input: Input::Codes { columns } };
-        (product, x.map(Argument::Buffer))
+        let rows = self.rows(x[0]);
+        let input = if rows > MOST_COLUMNS && !grouped {
+            Input::Tiles
+        } else {
+            Input::Codes { columns: columns(rows).min(most) }
+        };
+        (Product { grouped, input }, x.map(Argument::Buffer))
     }
 
     /// The words of `Shape` in `wgsl/parts/linear.wgsl`.
@@ -127,6 +138,7 @@ impl<B> Lowering<'_, B> {
 
     fn product_grid(&self, side: &Side, x: BufferId, product: Product) -> [u32; 3] {
         let columns = match product.input {
+            Input::Tiles => TILE_ROWS,
             Input::Codes { columns } => columns,
             Input::Floats { .. } => 1,
         };

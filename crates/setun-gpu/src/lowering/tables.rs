@@ -3,10 +3,14 @@
 use setun_ops::{BufferId, WeightId, WeightSpec};
 
 use super::{Lowering, columns, word};
-use crate::{kernel::Kernel, launch::Argument, weight::Form};
+use crate::{
+    kernel::Kernel,
+    launch::{Argument, Scratch},
+    weight::Form,
+};
 
 /// Tokens of a workgroup of `head`.
-const TOKENS: u32 = 8;
+const TOKENS: u32 = 32;
 
 impl<B> Lowering<'_, B> {
     pub(super) fn embed(&mut self, table: WeightId, out: BufferId) {
@@ -39,8 +43,8 @@ impl<B> Lowering<'_, B> {
     pub(super) fn best(&mut self, x: BufferId, table: WeightId, out: BufferId) {
         let (vocab, rows, capacity) = (self.vocab(table), self.rows(x), self.spec(out).width);
         let sorted = capacity.next_power_of_two();
-        let logits = self.launches.scratch(0, 4 * u64::from(rows) * vocab as u64);
-        let sorting = self.launches.scratch(1, 8 * u64::from(rows) * sorted as u64);
+        let logits = self.launches.scratch(Scratch::Logits, 4 * u64::from(rows) * vocab as u64);
+        let sorting = self.launches.scratch(Scratch::Sorting, 8 * u64::from(rows) * sorted as u64);
         self.head(x, table, logits);
         let shape = [vocab, capacity, sorted].map(word).to_vec();
         let arguments = vec![logits, sorting, Argument::Buffer(out)];

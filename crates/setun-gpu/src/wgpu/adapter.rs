@@ -93,6 +93,7 @@ impl Adapter {
         let Self { inner: adapter, name, dot } = self;
         let request = wgpu::DeviceDescriptor {
             label: Some("setun"),
+            required_features: adapter.features() & wgpu::Features::TIMESTAMP_QUERY,
             required_limits: adapter.limits(),
             ..wgpu::DeviceDescriptor::default()
         };

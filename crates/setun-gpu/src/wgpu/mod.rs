@@ -2,11 +2,12 @@
 
 mod adapter;
 mod failure;
+mod timing;
 mod told;
 #[cfg(target_family = "wasm")]
 mod web_name;
 
-use std::collections::HashMap;
+use std::{collections::HashMap, time::Duration};
 
 pub use adapter::{Adapter, Api};
 use failure::Failure;
@@ -17,6 +18,7 @@ use crate::{
     error::GpuError,
     executor::{Bound, Executor},
     kernel::{Access, Dot, Kernel},
+    launch::When,
 };
 
 /// Shapes begin at multiples of this in their buffer: WebGPU's default for uniforms.
@@ -37,10 +39,32 @@ pub struct Wgpu {
 /// Memory of a [`Wgpu`].
 pub type WgpuBuffer = wgpu::Buffer;
 
-/// Launches with their pipelines and bindings.
+/// A launch with its pipeline and bindings.
+#[derive(Debug)]
+struct Ready {
+    pipeline: wgpu::ComputePipeline,
+    group: wgpu::BindGroup,
+    grid: [u32; 3],
+    when: When,
+}
+
+impl Ready {
+    fn dispatch(&self, pass: &mut wgpu::ComputePass<'_>, chunks: u32) {
+        let [x, y, z] = self.grid;
+        let layers = self.when.layers(z, chunks);
+        if layers > 0 {
+            pass.set_pipeline(&self.pipeline);
+            pass.set_bind_group(0, &self.group, &[]);
+            pass.dispatch_workgroups(x, y, layers);
+        }
+    }
+}
+
+/// Launches made ready.
 #[derive(Debug)]
 pub struct WgpuList {
-    launches: Vec<(wgpu::ComputePipeline, wgpu::BindGroup, [u32; 3])>,
+    launches: Vec<Ready>,
+    clock: Option<timing::Clock>,
 }
 
 impl Wgpu {
@@ -211,22 +235,33 @@ impl Executor for Wgpu {
                 layout: &layout,
                 entries: &entries,
             });
-            recorded.push((pipeline, group, launch.grid));
+            recorded.push(Ready { pipeline, group, grid: launch.grid, when: launch.when });
         }
-        self.check().map(|()| WgpuList { launches: recorded })
+        self.check().map(|()| WgpuList { launches: recorded, clock: None })
     }
 
-    fn play(&mut self, list: &WgpuList) -> Result<(), OpsError> {
+    fn play(&mut self, list: &WgpuList, chunks: u32) -> Result<(), OpsError> {
         let mut encoder = self.device.create_command_encoder(&<_>::default());
         let mut pass = encoder.begin_compute_pass(&<_>::default());
-        for (pipeline, group, [x, y, z]) in &list.launches {
-            pass.set_pipeline(pipeline);
-            pass.set_bind_group(0, group, &[]);
-            pass.dispatch_workgroups(*x, *y, *z);
+        for launch in &list.launches {
+            launch.dispatch(&mut pass, chunks);
         }
         drop(pass);
         self.queue.submit([encoder.finish()]);
         self.check()
+    }
+
+    fn can_time(&self) -> bool {
+        self.has_clock()
+    }
+
+    fn play_timed(
+        &mut self,
+        list: &mut WgpuList,
+        chunks: u32,
+        times: &mut Vec<Duration>,
+    ) -> Result<(), OpsError> {
+        self.play_with_clock(list, chunks, times)
     }
 
     async fn read(

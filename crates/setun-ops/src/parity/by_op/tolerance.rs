@@ -115,7 +115,8 @@ pub(super) fn compare_floats(
     for (row, (a, b)) in rows.enumerate() {
         let Some(bound) = bound(at, row, a) else { continue };
         for (column, (&expected, &found)) in a.iter().zip(b).enumerate() {
-            if !((expected - found).abs() <= bound) {
+            let is_close = (expected - found).abs() <= bound; // false of no number
+            if !is_close {
                 let (step, buffer, width) = (at.step, at.buffer, at.width);
                 let element = row * width + column;
                 return Err(Disagreement::Float { step, buffer, width, element, expected, found });
@@ -201,7 +202,8 @@ pub(super) fn compare_ranked(
                         && (expected.logit - found.logit).abs() <= bound);
             // At the edge of `within` a token may belong or not.
             let is_edge = inputs.best[row].within.is_some() && touched.is_none();
-            if !same && !is_large && !(is_edge && expected.is_token() != found.is_token()) {
+            let is_at_edge = is_edge && expected.is_token() != found.is_token();
+            if !(same || is_large || is_at_edge) {
                 let (step, buffer, width) = (at.step, at.buffer, at.width);
                 let element = row * width + column;
                 return Err(Disagreement::Ranked { step, buffer, width, element, expected, found });
@@ -245,7 +247,8 @@ pub(super) fn compare_cache(
                 CacheElement::Int8 => 1.0,
             };
             for (column, (x, y)) in x.iter().zip(&y).enumerate() {
-                if x.is_finite() && most.is_finite() && !((x - y).abs() <= bound) {
+                let is_close = (x - y).abs() <= bound; // false of no number
+                if x.is_finite() && most.is_finite() && !is_close {
                     let (block, byte) = place(first + element * column);
                     return differ(block, byte);
                 }

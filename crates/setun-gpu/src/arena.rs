@@ -1,0 +1,56 @@
+//! Memory that all steps share: one step runs after the other, and what it leaves is read before
+//! the next.
+
+use setun_ops::OpsError;
+
+use crate::{executor::Executor, launch::Scratch};
+
+/// Buffers by their places in plans, each as large as the largest step needs it.
+#[derive(Debug)]
+pub(crate) struct Arena<B> {
+    buffers: Vec<Option<(B, u64)>>,
+    scratch: [Option<(B, u64)>; 3],
+    /// Another after each growth: what was bound before is bound to memory that is gone.
+    pub(crate) number: u64,
+}
+
+impl<B: Clone> Arena<B> {
+    pub(crate) fn new() -> Self {
+        Self { buffers: vec![], scratch: [None, None, None], number: 0 }
+    }
+
+    /// Makes room for a step.
+    pub(crate) fn reserve<E: Executor<Buffer = B>>(
+        &mut self,
+        executor: &mut E,
+        buffers: impl ExactSizeIterator<Item = u64>,
+        scratch: [u64; 3],
+    ) -> Result<(), OpsError> {
+        if self.buffers.len() < buffers.len() {
+            self.buffers.resize_with(buffers.len(), || None);
+        }
+        let places = self.buffers.iter_mut().zip(buffers).map(|pair| (pair, "a buffer"));
+        let scratch = self.scratch.iter_mut().zip(scratch).map(|pair| (pair, "scratch memory"));
+        for ((place, bytes), what) in places.chain(scratch) {
+            if bytes > 0 && place.as_ref().is_none_or(|(_, has)| *has < bytes) {
+                *place = None; // its memory is free before the greater one is taken
+                *place = Some((executor.create_buffer(what, bytes)?, bytes));
+                self.number += 1;
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn buffer(&self, index: usize) -> Option<&B> {
+        self.buffers.get(index)?.as_ref().map(|(buffer, _)| buffer)
+    }
+
+    pub(crate) fn scratch(&self, kind: Scratch) -> Option<&B> {
+        self.scratch[kind as usize].as_ref().map(|(buffer, _)| buffer)
+    }
+
+    /// Bytes of all of it.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.buffers.iter().chain(&self.scratch).flatten().map(|(_, bytes)| bytes).sum()
+    }
+}

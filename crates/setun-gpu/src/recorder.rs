@@ -1,0 +1,112 @@
+//! An executor that notes what another is asked for.
+
+use std::time::Duration;
+
+use setun_ops::OpsError;
+
+use crate::executor::{Bound, Executor};
+
+/// What an executor was asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Asked {
+    /// Memory and lists that were made.
+    pub created: usize,
+    /// Bytes written to the device.
+    pub written: usize,
+    /// Times that a list was played: submissions.
+    pub played: usize,
+    /// Launches that took part.
+    pub launches: usize,
+    /// Bytes read back.
+    pub read: usize,
+}
+
+/// Plays what another plays, and notes it.
+#[derive(Debug)]
+pub struct Recorder<E> {
+    executor: E,
+    /// All so far.
+    pub asked: Asked,
+}
+
+impl<E> Recorder<E> {
+    /// Notes what this one is asked for.
+    pub fn new(executor: E) -> Self {
+        Self { executor, asked: Asked::default() }
+    }
+}
+
+/// A list, and for each of its launches when it takes part and its layers.
+pub struct RecordedList<L> {
+    list: L,
+    launches: Vec<(crate::launch::When, u32)>,
+}
+
+impl<E: Executor> Executor for Recorder<E> {
+    type Buffer = E::Buffer;
+    type List = RecordedList<E::List>;
+
+    fn create_buffer(&mut self, what: &'static str, bytes: u64) -> Result<E::Buffer, OpsError> {
+        self.asked.created += 1;
+        self.executor.create_buffer(what, bytes)
+    }
+
+    fn most_buffer_bytes(&self) -> u64 {
+        self.executor.most_buffer_bytes()
+    }
+
+    fn write(&mut self, buffer: &E::Buffer, offset: u64, data: &[u8]) {
+        self.asked.written += data.len();
+        self.executor.write(buffer, offset, data);
+    }
+
+    fn copy(
+        &mut self,
+        from: (&E::Buffer, u64),
+        to: (&E::Buffer, u64),
+        bytes: u64,
+    ) -> Result<(), OpsError> {
+        self.executor.copy(from, to, bytes)
+    }
+
+    fn record(
+        &mut self,
+        launches: &[Bound<'_, E::Buffer>],
+    ) -> Result<RecordedList<E::List>, OpsError> {
+        self.asked.created += 1;
+        let list = self.executor.record(launches)?;
+        let launches = launches.iter().map(|launch| (launch.when, launch.grid[2])).collect();
+        Ok(RecordedList { list, launches })
+    }
+
+    fn play(&mut self, list: &RecordedList<E::List>, chunks: u32) -> Result<(), OpsError> {
+        self.asked.played += 1;
+        let taking_part =
+            |(when, layers): &&(crate::launch::When, u32)| when.layers(*layers, chunks) > 0;
+        self.asked.launches += list.launches.iter().filter(taking_part).count();
+        self.executor.play(&list.list, chunks)
+    }
+
+    fn can_time(&self) -> bool {
+        self.executor.can_time()
+    }
+
+    fn play_timed(
+        &mut self,
+        list: &mut RecordedList<E::List>,
+        chunks: u32,
+        times: &mut Vec<Duration>,
+    ) -> Result<(), OpsError> {
+        self.executor.play_timed(&mut list.list, chunks, times)
+    }
+
+    async fn read(
+        &mut self,
+        buffer: &E::Buffer,
+        offset: u64,
+        out: &mut [u8],
+    ) -> Result<(), OpsError> {
+        self.asked.read += out.len();
+        self.executor.read(buffer, offset, out).await
+    }
+}

@@ -1,0 +1,144 @@
+//! What a step asks of a GPU, and steps over more positions than one workgroup takes.
+
+use std::{collections::BTreeMap, fs};
+
+use setun::{
+    Model, Source,
+    forward::{
+        Batch, Model as Forward, Outputs, PagedCache, SequenceId, Transformer, TransformerOptions,
+        Wants,
+    },
+    ops::best::BestRequest,
+};
+use setun_gpu::{Api, Asked, GpuBackend, Recorder, Wgpu};
+use setun_tests::{
+    golden::Golden,
+    run::{Bits, bits},
+};
+
+const MODEL: &str = "bitnet-hd128/packed";
+/// Launches of a step beside those of its layers: embed, the last norm, head, best.
+const BESIDE_LAYERS: usize = 4;
+/// Bytes of the least ranked row: 16 tokens with their logits.
+const RANKED_BYTES: usize = 16 * 8;
+
+type Gpu = Transformer<GpuBackend<Recorder<Wgpu>>>;
+
+/// A golden model that serves 2048 positions.
+fn gpu(ranked: bool) -> Gpu {
+    let folder = Golden::read(MODEL).folder;
+    let entries = fs::read_dir(&folder).expect("a folder").map(|entry| entry.expect("a file"));
+    let files: BTreeMap<String, Vec<u8>> = entries
+        .filter(|entry| entry.path().is_file())
+        .map(|entry| {
+            let name = entry.file_name().into_string().expect("a name");
+            (name, fs::read(entry.path()).expect("a file"))
+        })
+        .collect();
+    let config = String::from_utf8(files["config.json"].clone()).expect("text");
+    let config =
+        config.replace("\"max_position_embeddings\": 512", "\"max_position_embeddings\": 2048");
+    let mut files: BTreeMap<&str, &[u8]> =
+        files.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice())).collect();
+    files.insert("config.json", config.as_bytes());
+    let model = Model::from_files(Source::Folder, "long", &files).expect("a model");
+    assert_eq!(model.config().context_length, 2048);
+    let device = pollster::block_on(Wgpu::open(Api::Vulkan)).expect("a Vulkan device");
+    let backend = GpuBackend::new(Recorder::new(device)).expect("memory");
+    let options = TransformerOptions { ranked, ..TransformerOptions::default() };
+    Transformer::new(backend, model.config().clone(), model.weights().clone(), options)
+        .expect("a model")
+}
+
+/// A sequence on a device.
+struct Session {
+    gpu: Gpu,
+    cache: PagedCache,
+    sequence: SequenceId,
+    outputs: Outputs,
+}
+
+impl Session {
+    fn new(ranked: bool) -> Self {
+        let gpu = gpu(ranked);
+        let mut cache = PagedCache::new(gpu.block_positions(), 1 << 10);
+        let sequence = cache.create();
+        Self { gpu, cache, sequence, outputs: Outputs::default() }
+    }
+
+    fn step(&mut self, tokens: &[u32], wants: Wants) {
+        let mut batch = Batch::default();
+        let position = self.cache.len(self.sequence).expect("a sequence");
+        self.cache.extend(self.sequence, tokens.len()).expect("room");
+        batch.push_run(self.sequence, position, tokens, wants);
+        pollster::block_on(self.gpu.forward(&batch, &mut self.cache, &mut self.outputs))
+            .expect("a step");
+    }
+
+    /// Logits after each chunk.
+    fn logits(&mut self, tokens: &[u32], chunk: usize) -> Vec<Bits> {
+        let chunks = tokens.chunks(chunk);
+        chunks
+            .map(|chunk| {
+                self.step(chunk, Wants::Logits);
+                bits(&[self.outputs.logits().to_vec()]).concat()
+            })
+            .collect()
+    }
+
+    /// What one step of one token asks for, its choice being greedy.
+    fn greedy_step(&mut self, token: u32) -> Asked {
+        let before = self.gpu.backend().executor().asked;
+        self.step(&[token], Wants::Best(BestRequest { k: 1, ..BestRequest::default() }));
+        let after = self.gpu.backend().executor().asked;
+        Asked {
+            created: after.created - before.created,
+            written: after.written - before.written,
+            played: after.played - before.played,
+            launches: after.launches - before.launches,
+            read: after.read - before.read,
+        }
+    }
+}
+
+/// Tokens of no meaning.
+fn text(len: u32, vocab: usize) -> Vec<u32> {
+    let vocab = u32::try_from(vocab).expect("a small vocabulary");
+    (0..len).map(|i| i.wrapping_mul(2_654_435_761) % vocab).collect()
+}
+
+#[test]
+fn a_step_creates_nothing_and_reads_few_bytes() {
+    let mut session = Session::new(true);
+    let layers = session.gpu.config().layers;
+    let tokens = text(600, session.gpu.vocab_size());
+    session.greedy_step(tokens[0]); // memory and lists are made by the first step
+    let short = session.greedy_step(tokens[1]);
+    assert_eq!((short.created, short.played), (0, 1));
+    assert_eq!(short.launches, 6 * layers + BESIDE_LAYERS);
+    assert_eq!(short.read, RANKED_BYTES);
+    for tokens in tokens[2..].chunks(200) {
+        session.step(tokens, Wants::Nothing);
+    }
+    session.greedy_step(tokens[0]); // the cache has grown
+    let long = session.greedy_step(tokens[0]);
+    assert_eq!((long.created, long.played), (0, 1));
+    assert_eq!(long.launches, 7 * layers + BESIDE_LAYERS);
+    assert_eq!(long.read, RANKED_BYTES);
+}
+
+/// Few rows over many positions are shared out among workgroups, many rows are not.
+#[test]
+fn sharing_out_positions_changes_nothing() {
+    let mut expected = Session::new(false);
+    let tokens = text(1101, expected.gpu.vocab_size());
+    expected.logits(&tokens[..1010], 505);
+    let expected = expected.logits(&tokens[1010..], 13);
+    let mut found = Session::new(false);
+    found.logits(&tokens[..1010], 101);
+    let found = found.logits(&tokens[1010..], 1);
+    assert_eq!(expected.len(), 7);
+    for (index, expected) in expected.iter().enumerate() {
+        assert!(*expected == found[13 * index + 12], "position {}", 1010 + 13 * index + 12);
+    }
+}
