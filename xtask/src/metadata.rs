@@ -13,8 +13,10 @@ pub(crate) enum Platform {
     Any,
     /// This machine's.
     Here,
-    /// The browser's, with what any variant has.
+    /// The browser's.
     Wasm,
+    /// The browser's, with what any variant of the package adds.
+    Package,
 }
 
 /// `cargo metadata`: packages and their graph.
@@ -27,6 +29,9 @@ pub(crate) fn metadata(platform: Platform) -> Result<Value> {
             command.args(["--filter-platform", &this_platform()?]);
         }
         Platform::Wasm => {
+            command.args(["--filter-platform", TARGET]);
+        }
+        Platform::Package => {
             command.args(["--filter-platform", TARGET, "--features", "setun-wasm/webgpu"]);
         }
     }

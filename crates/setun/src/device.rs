@@ -112,7 +112,10 @@ impl FromStr for Device {
 
     fn from_str(name: &str) -> Result<Self, Error> {
         if let Some(api) = GpuApi::ALL.into_iter().find(|api| api.name() == name) {
-            let reason = || format!("this build is without the cargo feature `{name}`");
+            let reason = || match api {
+                GpuApi::WebGpu if cfg!(not(target_family = "wasm")) => "it is for browsers".into(),
+                _ => format!("this build is without the cargo feature `{name}`"),
+            };
             return api
                 .is_built()
                 .then_some(Self::Gpu(api))

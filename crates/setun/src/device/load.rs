@@ -48,10 +48,6 @@ fn level(device: Device) -> Option<Level> {
 }
 
 /// Moves the model's weights to a device.
-#[cfg_attr(
-    not(any(feature = "vulkan", feature = "webgpu")),
-    expect(clippy::unused_async, reason = "a GPU is waited for")
-)]
 pub(crate) async fn load_onto(model: Model, options: DeviceOptions) -> Result<LoadedModel, Error> {
     if let Some(threads) = options.threads.filter(|&threads| threads == 0 || threads > 1024) {
         return Err(Error::BadOption {
