@@ -1,7 +1,7 @@
 // attention: each row over the positions of its sequence up to its own
 //
-// Twin:      crates/setun-ops/src/attention.rs, whose maximum is that of all positions; here each chunk has its own,
-//            and what chunks come to is added up in ascending order, scaled to the greater maximum
+// Twin:      crates/setun-ops/src/attention.rs (whose maximum is that of all positions; here each chunk has its own,
+//            and what chunks come to is added up in ascending order, scaled to the greater maximum)
 // Grid:      one workgroup for QUERIES heads of one kv head (x) and a row (y); in mode SPLIT for a chunk of it (z)
 
 const LANES: u32 = 64u;

@@ -247,16 +247,7 @@ impl<E: Executor> Backend for GpuBackend<E> {
         cache: &mut Self::Cache,
         pairs: &[(BlockId, BlockId)],
     ) -> Result<(), OpsError> {
-        for &(from, to) in pairs {
-            let (from, to) = (cache.check_block(from)?, cache.check_block(to)?);
-            if from == to {
-                continue;
-            }
-            for buffer in cache.layers.iter().flatten() {
-                self.executor.copy((buffer, from), (buffer, to), cache.block_bytes())?;
-            }
-        }
-        Ok(())
+        cache.copy_blocks(&mut self.executor, pairs)
     }
 
     async fn read_blocks(
@@ -265,22 +256,7 @@ impl<E: Executor> Backend for GpuBackend<E> {
         blocks: &[BlockId],
         out: &mut [u8],
     ) -> Result<(), OpsError> {
-        cache.check_blocks(blocks, out.len())?;
-        let mut device = vec![0; usize::try_from(cache.block_bytes()).unwrap_or(usize::MAX)];
-        let (elements, scales) = cache.host_bytes();
-        let layer_bytes = 2 * (elements + scales);
-        for (&block, out) in blocks.iter().zip(out.chunks_exact_mut(cache.spec.block_bytes())) {
-            let offset = cache.check_block(block)?;
-            for (layer, out) in cache.layers.iter().zip(out.chunks_exact_mut(layer_bytes)) {
-                let (values, all_scales) = out.split_at_mut(2 * elements);
-                for (index, buffer) in layer.iter().enumerate() {
-                    self.executor.read(buffer, offset, &mut device).await?;
-                    let values = &mut values[index * elements..][..elements];
-                    cache.to_host(&device, values, &mut all_scales[index * scales..][..scales]);
-                }
-            }
-        }
-        Ok(())
+        cache.read_blocks(&mut self.executor, blocks, out).await
     }
 
     fn write_blocks(
@@ -289,22 +265,7 @@ impl<E: Executor> Backend for GpuBackend<E> {
         blocks: &[BlockId],
         data: &[u8],
     ) -> Result<(), OpsError> {
-        cache.check_blocks(blocks, data.len())?;
-        let mut device = vec![0; usize::try_from(cache.block_bytes()).unwrap_or(usize::MAX)];
-        let (elements, scales) = cache.host_bytes();
-        let layer_bytes = 2 * (elements + scales);
-        for (&block, data) in blocks.iter().zip(data.chunks_exact(cache.spec.block_bytes())) {
-            let offset = cache.check_block(block)?;
-            for (layer, data) in cache.layers.iter().zip(data.chunks_exact(layer_bytes)) {
-                let (values, all_scales) = data.split_at(2 * elements);
-                for (index, buffer) in layer.iter().enumerate() {
-                    let values = &values[index * elements..][..elements];
-                    cache.to_device(values, &all_scales[index * scales..][..scales], &mut device);
-                    self.executor.write(buffer, offset, &device);
-                }
-            }
-        }
-        Ok(())
+        cache.write_blocks(&mut self.executor, blocks, data)
     }
 }
 

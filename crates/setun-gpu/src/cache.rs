@@ -51,12 +51,85 @@ impl<B: Clone> GpuCache<B> {
         Ok(())
     }
 
+    /// See [`Backend::copy_blocks`](setun_ops::Backend::copy_blocks).
+    pub(crate) fn copy_blocks<E: Executor<Buffer = B>>(
+        &self,
+        executor: &mut E,
+        pairs: &[(BlockId, BlockId)],
+    ) -> Result<(), OpsError> {
+        for &(from, to) in pairs {
+            let (from, to) = (self.check_block(from)?, self.check_block(to)?);
+            if from == to {
+                continue;
+            }
+            for buffer in self.layers.iter().flatten() {
+                executor.copy((buffer, from), (buffer, to), self.block_bytes())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// See [`Backend::read_blocks`](setun_ops::Backend::read_blocks).
+    pub(crate) async fn read_blocks<E: Executor<Buffer = B>>(
+        &self,
+        executor: &mut E,
+        blocks: &[BlockId],
+        out: &mut [u8],
+    ) -> Result<(), OpsError> {
+        self.check_blocks(blocks, out.len())?;
+        let mut device = self.block_memory();
+        let (elements, scales) = self.host_bytes();
+        let layer_bytes = 2 * (elements + scales);
+        for (&block, out) in blocks.iter().zip(out.chunks_exact_mut(self.spec.block_bytes())) {
+            let offset = self.check_block(block)?;
+            for (layer, out) in self.layers.iter().zip(out.chunks_exact_mut(layer_bytes)) {
+                let (values, all_scales) = out.split_at_mut(2 * elements);
+                for (index, buffer) in layer.iter().enumerate() {
+                    executor.read(buffer, offset, &mut device).await?;
+                    let values = &mut values[index * elements..][..elements];
+                    self.to_host(&device, values, &mut all_scales[index * scales..][..scales]);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// See [`Backend::write_blocks`](setun_ops::Backend::write_blocks).
+    pub(crate) fn write_blocks<E: Executor<Buffer = B>>(
+        &self,
+        executor: &mut E,
+        blocks: &[BlockId],
+        data: &[u8],
+    ) -> Result<(), OpsError> {
+        self.check_blocks(blocks, data.len())?;
+        let mut device = self.block_memory();
+        let (elements, scales) = self.host_bytes();
+        let layer_bytes = 2 * (elements + scales);
+        for (&block, data) in blocks.iter().zip(data.chunks_exact(self.spec.block_bytes())) {
+            let offset = self.check_block(block)?;
+            for (layer, data) in self.layers.iter().zip(data.chunks_exact(layer_bytes)) {
+                let (values, all_scales) = data.split_at(2 * elements);
+                for (index, buffer) in layer.iter().enumerate() {
+                    let values = &values[index * elements..][..elements];
+                    self.to_device(values, &all_scales[index * scales..][..scales], &mut device);
+                    executor.write(buffer, offset, &device);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Host memory for a block's keys, or values, of one layer.
+    fn block_memory(&self) -> Vec<u8> {
+        vec![0; usize::try_from(self.block_bytes()).unwrap_or(usize::MAX)]
+    }
+
     /// Bytes of a block's keys, or values, in one layer.
-    pub(crate) fn block_bytes(&self) -> u64 {
+    fn block_bytes(&self) -> u64 {
         (self.vectors() * self.vector_bytes()) as u64
     }
 
-    pub(crate) fn check_block(&self, block: BlockId) -> Result<u64, OpsError> {
+    fn check_block(&self, block: BlockId) -> Result<u64, OpsError> {
         if (block.0 as usize) < self.blocks {
             return Ok(u64::from(block.0) * self.block_bytes());
         }
@@ -64,7 +137,7 @@ impl<B: Clone> GpuCache<B> {
         Err(OpsError::Inputs { what: "cache block", expected, found })
     }
 
-    pub(crate) fn check_blocks(&self, blocks: &[BlockId], bytes: usize) -> Result<(), OpsError> {
+    fn check_blocks(&self, blocks: &[BlockId], bytes: usize) -> Result<(), OpsError> {
         blocks.iter().try_for_each(|&block| self.check_block(block).map(|_| ()))?;
         let expected = blocks.len() * self.spec.block_bytes();
         if bytes == expected {
@@ -87,7 +160,7 @@ impl<B: Clone> GpuCache<B> {
     }
 
     /// Splits what a device has of a block's keys, or values, as the host wants it.
-    pub(crate) fn to_host(&self, device: &[u8], elements: &mut [u8], scales: &mut [u8]) {
+    fn to_host(&self, device: &[u8], elements: &mut [u8], scales: &mut [u8]) {
         if self.spec.element != CacheElement::Int8 {
             elements.copy_from_slice(device);
             return;
@@ -101,7 +174,7 @@ impl<B: Clone> GpuCache<B> {
     }
 
     /// The other way.
-    pub(crate) fn to_device(&self, elements: &[u8], scales: &[u8], device: &mut [u8]) {
+    fn to_device(&self, elements: &[u8], scales: &[u8], device: &mut [u8]) {
         if self.spec.element != CacheElement::Int8 {
             device.copy_from_slice(elements);
             return;
@@ -117,7 +190,7 @@ impl<B: Clone> GpuCache<B> {
     }
 
     /// Bytes of elements, and of scales, of a block's keys or values in one layer on the host.
-    pub(crate) fn host_bytes(&self) -> (usize, usize) {
+    fn host_bytes(&self) -> (usize, usize) {
         let vectors = self.vectors();
         match self.spec.element {
             CacheElement::Int8 => (vectors * self.spec.head_dim, 4 * vectors),

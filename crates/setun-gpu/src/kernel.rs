@@ -245,32 +245,4 @@ impl Table {
 }
 
 #[cfg(test)]
-mod tests {
-    use naga::{
-        front::wgsl,
-        valid::{Capabilities, ValidationFlags, Validator},
-    };
-
-    use super::*;
-
-    #[test]
-    fn every_variant_is_valid() {
-        for kernel in Kernel::all() {
-            for dot in [Dot::Packed, Dot::Shifts] {
-                let source = kernel.source(dot);
-                let module = wgsl::parse_str(&source).unwrap_or_else(|error| {
-                    panic!("{kernel:?}: {}", error.emit_to_string(&source))
-                });
-                Validator::new(ValidationFlags::all(), Capabilities::empty())
-                    .validate(&module)
-                    .unwrap_or_else(|error| {
-                        panic!("{kernel:?}: {}", error.emit_to_string(&source))
-                    });
-                let storage = module.global_variables.iter().filter(|(_, variable)| {
-                    matches!(variable.space, naga::AddressSpace::Storage { .. })
-                });
-                assert_eq!(storage.count(), kernel.accesses().len() + 1, "{kernel:?}");
-            }
-        }
-    }
-}
+mod tests;

@@ -17,6 +17,8 @@ pub mod error;
 pub mod executor;
 pub mod kernel;
 pub mod launch;
+#[cfg(feature = "testing")]
+mod limited;
 mod lowering;
 #[cfg(feature = "testing")]
 mod op_by_op;
@@ -33,6 +35,8 @@ pub use cache::GpuCache;
 pub use describe::{LaunchReport, describe};
 pub use error::GpuError;
 pub use executor::Executor;
+#[cfg(feature = "testing")]
+pub use limited::Limited;
 pub use lowering::Fusion;
 #[cfg(feature = "testing")]
 pub use recorder::{Asked, Recorder};

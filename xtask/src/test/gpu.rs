@@ -7,7 +7,7 @@ use anyhow::Result;
 use super::stage::{Stage, count};
 use super::totals::Totals;
 use crate::machine::{install_packages, may_install};
-use crate::shell::cargo;
+use crate::shell::{cargo, run};
 
 /// Where Vulkan's drivers say that they are there.
 const DRIVERS: [&str; 2] = ["/usr/share/vulkan/icd.d", "/etc/vulkan/icd.d"];
@@ -37,9 +37,24 @@ fn test(totals: &mut Totals) -> Result<()> {
     if !has_driver() {
         install_packages(&DEBIAN_PACKAGES)?;
     }
-    let features = "setun-gpu/vulkan,setun-gpu/testing,setun-tests/vulkan";
-    let mut command = cargo();
-    command.args(["test", "--locked", "--no-fail-fast", "--features", features]);
-    command.args(["--package", "setun-gpu", "--test", "parity"]);
-    count(command.args(["--package", "setun-tests", "--test", "gpu"]), totals)
+    let features = "setun-gpu/vulkan,setun-gpu/testing,setun-tests/vulkan,setun-cli/vulkan";
+    let mut lints = cargo();
+    lints.args(["clippy", "--locked", "--quiet", "--all-targets", "--features", features]);
+    lints.args(
+        ["setun-gpu", "setun-tests", "setun-cli"].iter().flat_map(|name| ["--package", name]),
+    );
+    run(lints.args(["--", "-D", "warnings"]))?;
+    let test = |packages: &[&str], tests: &[&str]| {
+        let mut command = cargo();
+        command.args(["test", "--locked", "--no-fail-fast", "--features", features]);
+        command.args(packages.iter().flat_map(|package| ["--package", package]));
+        command.args(tests.iter().flat_map(|test| ["--test", test]));
+        // Mesa says on standard error that it finds no screen, unless it does not look for one.
+        command.env("NODEVICE_SELECT", "1");
+        command
+    };
+    let operations_and_models = ["parity", "gpu", "gpu_steps", "gpu_faults"];
+    count(&mut test(&["setun-gpu", "setun-tests"], &operations_and_models), totals)?;
+    let packages = ["setun-gpu", "setun-tests", "setun-cli"]; // the features name all three
+    count(test(&packages, &["cli"]).args(["--", "gpu::"]), totals)
 }

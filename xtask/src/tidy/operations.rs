@@ -41,7 +41,8 @@ fn operation_names(source: &str) -> Result<Vec<String>> {
 
 fn is_shader(file: &Path) -> bool {
     let extension = file.extension().and_then(|name| name.to_str()).unwrap_or_default();
-    file.starts_with("shaders") && SHADERS.contains(&extension)
+    let is_part = file.parent().is_some_and(|folder| folder.ends_with("parts"));
+    file.starts_with("shaders") && SHADERS.contains(&extension) && !is_part
 }
 
 fn shader_finding(file: &Path, text: &str, exists: impl Fn(&str) -> bool) -> Option<String> {
@@ -67,6 +68,13 @@ mod tests {
                       }\n    }\n    fn other() { x => \"not\" }\n}\n";
         assert_eq!(operation_names(source).unwrap(), ["embed", "head"]);
         assert!(operation_names("enum Op {}").is_err());
+    }
+
+    #[test]
+    fn a_part_is_no_shader() {
+        assert!(is_shader(Path::new("shaders/wgsl/embed.wgsl")));
+        assert!(!is_shader(Path::new("shaders/wgsl/parts/exp.wgsl")));
+        assert!(!is_shader(Path::new("shaders/src/lib.rs")));
     }
 
     #[test]

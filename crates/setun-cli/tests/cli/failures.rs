@@ -48,6 +48,14 @@ fn a_backend_that_is_not_here() {
     }
 }
 
+#[cfg(not(feature = "vulkan"))]
+#[test]
+fn a_gpu_that_the_build_is_without() {
+    let args = ["run", "--model", &model(STORIES), "--backend", "vulkan", "Hello"];
+    let error = setun(&args).failure();
+    assert!(error.contains("without the cargo feature `vulkan`"), "{error}");
+}
+
 #[test]
 fn wrong_usage() {
     let folder = model(TINY);

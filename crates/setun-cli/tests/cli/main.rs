@@ -3,6 +3,8 @@
 mod bench;
 mod chat;
 mod failures;
+#[cfg(feature = "vulkan")]
+mod gpu;
 mod inspect;
 mod logits;
 mod run;

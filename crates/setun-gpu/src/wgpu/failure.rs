@@ -45,6 +45,18 @@ impl Failure {
         });
     }
 
+    /// Memory that was refused is an error of whoever asked for it, and of nobody after; where it
+    /// is told late, in a browser, of everybody.
+    pub(super) fn check_memory(&self, what: &'static str, bytes: u64) -> Result<(), OpsError> {
+        let is_told_at_once = cfg!(not(target_family = "wasm"));
+        let refused = |first: &mut First| matches!(first, First::OutOfMemory);
+        if is_told_at_once && self.with(|state| state.first.take_if(refused).is_some()) {
+            let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+            return Err(OpsError::OutOfMemory { what, bytes });
+        }
+        self.check()
+    }
+
     pub(super) fn check(&self) -> Result<(), OpsError> {
         self.with(|state| match &state.first {
             Some(First::OutOfMemory) => {

@@ -87,6 +87,13 @@ impl Wgpu {
         Adapter::find(api).await?.open().await
     }
 
+    /// The driver's own handle: for tests, which take it away.
+    #[cfg(feature = "testing")]
+    #[must_use]
+    pub fn handle(&self) -> wgpu::Device {
+        self.device.clone()
+    }
+
     /// Name of the adapter, as the driver gives it.
     #[must_use]
     pub fn adapter(&self) -> &str {
@@ -178,7 +185,7 @@ impl Executor for Wgpu {
             usage,
             mapped_at_creation: false,
         });
-        self.check().map(|()| buffer)
+        self.failure.check_memory(what, size).map(|()| buffer)
     }
 
     fn most_buffer_bytes(&self) -> u64 {

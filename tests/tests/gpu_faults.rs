@@ -1,0 +1,74 @@
+//! What a GPU's failures come to: an error that says what, and no panic.
+
+use setun::{
+    Model,
+    forward::{
+        Batch, Model as Forward, ModelError, Outputs, PagedCache, Transformer, TransformerOptions,
+        Wants,
+    },
+    ops::OpsError,
+};
+use setun_gpu::{Api, Executor, GpuBackend, Limited, Wgpu};
+use setun_tests::golden::Golden;
+
+const MODEL: &str = "bitnet-h64/packed";
+
+fn device() -> Wgpu {
+    pollster::block_on(Wgpu::open(Api::Vulkan)).expect("a Vulkan device")
+}
+
+fn transformer<E: Executor>(executor: E) -> Result<Transformer<GpuBackend<E>>, ModelError> {
+    let model = Model::open(Golden::read(MODEL).folder).expect("a golden model");
+    let (config, weights) = (model.config().clone(), model.weights().clone());
+    let backend = GpuBackend::new(executor).expect("memory");
+    Transformer::new(backend, config, weights, TransformerOptions::default())
+}
+
+#[test]
+fn a_device_that_goes_away_is_an_error() {
+    let device = device();
+    let handle = device.handle();
+    let mut model = transformer(device).expect("a model");
+    let mut cache = PagedCache::new(model.block_positions(), 64);
+    let sequence = cache.create();
+    let mut step = |model: &mut dyn Forward, position| {
+        let mut batch = Batch::default();
+        cache.extend(sequence, 1).expect("room");
+        batch.push_run(sequence, position, &[1], Wants::Logits);
+        pollster::block_on(model.forward(&batch, &mut cache, &mut Outputs::default()))
+    };
+    step(&mut model, 0).expect("a step");
+    handle.destroy();
+    for position in 1..3 {
+        let error = step(&mut model, position).expect_err("the device is gone");
+        assert!(matches!(error, ModelError::Ops(OpsError::DeviceLost { .. })), "{error}");
+    }
+}
+
+#[test]
+fn memory_that_runs_out_is_an_error() {
+    let all = {
+        let model = transformer(Limited::new(device(), u64::MAX)).expect("a model");
+        assert_eq!(model.vocab_size(), model.config().vocab_size);
+        model.backend().executor().taken()
+    };
+    for share in [0.1, 0.5, 0.9] {
+        #[expect(
+            clippy::cast_precision_loss,
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a share of some kilobytes"
+        )]
+        let limit = (all as f64 * share) as u64;
+        let error = transformer(Limited::new(device(), limit)).err().expect("too little memory");
+        assert!(matches!(error, ModelError::Ops(OpsError::OutOfMemory { .. })), "{error}");
+    }
+}
+
+#[test]
+fn a_buffer_beyond_the_devices_limit_is_an_error_and_the_device_stays() {
+    let mut device = device();
+    let error = device.create_buffer("too much", device.most_buffer_bytes() + 4).expect_err("much");
+    assert!(matches!(error, OpsError::OutOfMemory { what: "too much", .. }), "{error}");
+    device.create_buffer("little", 64).expect("memory");
+}
