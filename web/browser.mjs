@@ -20,5 +20,10 @@ export function launch() {
   const quiet = ["--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-sync"];
   // Chromium's sandbox does not run as root, which is what containers are.
   const sandbox = process.getuid?.() === 0 ? ["--no-sandbox"] : [];
-  return chromium.launch({ executablePath, args: [...quiet, "--disable-component-update", ...sandbox] });
+  // Without a GPU, headless Chromium has WebGPU in software, behind this switch.
+  const webgpu = "--enable-unsafe-webgpu";
+  return chromium.launch({
+    executablePath,
+    args: [...quiet, "--disable-component-update", webgpu, ...sandbox],
+  });
 }

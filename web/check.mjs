@@ -114,6 +114,10 @@ async function chooseBackend(page, backend) {
   if (!names.includes(name)) {
     throw new Error(`backend-unavailable: the page has no backend "${backend}"; it has ${names.join(", ")}`);
   }
+  await page.waitForSelector('#gpu:not([data-gpu="looking"])');
+  if (name === "webgpu" && (await page.getAttribute("#gpu", "data-gpu")) === "absent") {
+    throw new Error(`backend-unavailable: ${await page.textContent("#gpu")}`);
+  }
   await page.selectOption("#backend", name);
 }
 

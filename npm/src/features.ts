@@ -1,7 +1,7 @@
 /** What this browser, or this Node, can do. */
 
 import { relaxedSimd, simd, threads } from "wasm-feature-detect";
-import type { Build, Features } from "./pick-build.js";
+import type { Build, Features, Gpu } from "./pick-build.js";
 
 /** Sizes of shared memory to try, in pages of 64 KiB: 4, 2 and 1 GiB. Phones refuse the larger ones. */
 const SHARED_MEMORY_PAGES = [65_536, 32_768, 16_384];
@@ -12,11 +12,13 @@ export interface SharedMemory {
   readonly maximumPages: number;
 }
 
-/** Probes, without fetching anything, what `pickBuild` wants to know. */
+/** Probes, without fetching anything, what `pickBuild` wants to know; whether there is a GPU only on request. */
 export async function detectFeatures(
   builds: readonly Build[],
   sharedMemory: SharedMemory | undefined,
+  lookForGpu: boolean,
 ): Promise<Features> {
+  const gpu = lookForGpu ? detectGpu() : undefined;
   const [simd128, relaxed] = await Promise.all([simd(), relaxedSimd()]);
   return {
     builds,
@@ -24,7 +26,15 @@ export async function detectFeatures(
     relaxed,
     sharedMemoryPages: sharedMemory?.maximumPages ?? 0,
     cores: globalThis.navigator?.hardwareConcurrency ?? 1,
+    gpu: await gpu,
   };
+}
+
+async function detectGpu(): Promise<Gpu> {
+  const gpu = globalThis.navigator?.gpu;
+  if (gpu === undefined) return "no-api";
+  const adapter = await gpu.requestAdapter({ powerPreference: "high-performance" }).catch(() => null);
+  return adapter === null ? "no-adapter" : "ready";
 }
 
 /**

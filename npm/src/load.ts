@@ -5,7 +5,7 @@ import { detectFeatures, reserveSharedMemory } from "./features.js";
 import type { FromHost } from "./messages.js";
 import { Model } from "./model.js";
 import { checkLoadOptions, type LoadOptions } from "./options.js";
-import { type Build, type BuildChoice, pickBuild } from "./pick-build.js";
+import { asksForGpu, type Build, type BuildChoice, pickBuild } from "./pick-build.js";
 import { type Connect, Session } from "./session.js";
 import { type LoadSource, type ModelSource, modelSource } from "./sources.js";
 import type { WasmModelInfo } from "./wasm.js";
@@ -52,10 +52,12 @@ async function chooseBuild(
   options: LoadOptions,
 ): Promise<{ choice: BuildChoice; memory: WebAssembly.Memory | undefined }> {
   // Threads wait by blocking, which the page's own thread must not.
-  const mayThread = inWorker && platform.initialSharedPages > 0 && options.threads !== 1;
+  const { backend = "auto" } = options;
+  const lookForGpu = asksForGpu(backend);
+  const mayThread = inWorker && platform.initialSharedPages > 0 && options.threads !== 1 && !lookForGpu;
   const shared = mayThread ? await reserveSharedMemory(platform.initialSharedPages) : undefined;
-  const features = await detectFeatures(platform.builds, shared);
-  const choice = pickBuild(features, { backend: options.backend ?? "auto", threads: options.threads });
+  const features = await detectFeatures(platform.builds, shared, lookForGpu);
+  const choice = pickBuild(features, { backend, threads: options.threads });
   const memory = choice.build.endsWith("-threads") ? shared?.memory : undefined;
   return { choice, memory };
 }

@@ -11,7 +11,8 @@ export interface LoadOptions {
   /** Aborts, as in `fetch`: the promise rejects with `signal.reason`. */
   signal?: AbortSignal;
   /**
-   * What runs the model: `auto` (default), `cpu` or its other name `wasm`, or one level: `simd128`, `relaxed`, `scalar`.
+   * What runs the model: `auto` (default), `cpu` or its other name `wasm`, one level: `simd128`, `relaxed`, `scalar`,
+   * or `webgpu`, which `auto` does not take.
    * One that is asked for and cannot run here throws `backend-unavailable`; nothing else is taken instead.
    */
   backend?: string;

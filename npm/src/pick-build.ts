@@ -3,10 +3,13 @@
 import { SetunError } from "./errors.js";
 
 /** The WebAssembly builds of the package. */
-export const BUILDS = ["simd128", "relaxed", "simd128-threads", "relaxed-threads"] as const;
+export const BUILDS = ["simd128", "relaxed", "simd128-threads", "relaxed-threads", "webgpu"] as const;
 
 /** One of {@link BUILDS}. */
 export type Build = (typeof BUILDS)[number];
+
+/** Whether there is a GPU: `no-api` where the browser has no WebGPU, `no-adapter` where it has no device for it. */
+export type Gpu = "ready" | "no-api" | "no-adapter";
 
 /** What the machine, the browser and the package offer. */
 export interface Features {
@@ -18,6 +21,8 @@ export interface Features {
   readonly sharedMemoryPages: number;
   /** Logical processors. */
   readonly cores: number;
+  /** Absent where nobody {@link asksForGpu}. */
+  readonly gpu?: Gpu | undefined;
 }
 
 /** What the caller of `load` asks for. */
@@ -30,7 +35,7 @@ export interface BuildRequest {
 /** What to fetch, and what to ask of it. */
 export interface BuildChoice {
   readonly build: Build;
-  /** The name the engine is told: `auto`, `scalar`, or the level that was forced. */
+  /** The name the engine is told: `auto`, `scalar`, `webgpu`, or the level that was forced. */
   readonly backend: string;
   readonly threads: number;
 }
@@ -40,6 +45,22 @@ export const DEFAULT_MOST_THREADS = 8;
 
 type Level = "simd128" | "relaxed";
 
+/** Backends that need no look for a GPU, which would wake its driver. */
+const CPU_BACKENDS = ["auto", "cpu", "wasm", "simd128", "relaxed", "scalar"];
+
+/** What is wrong, and what to do about it. */
+const NO_GPU: Record<Exclude<Gpu, "ready">, string> = {
+  "no-api":
+    "this browser has no WebGPU, or has it on secure pages alone (https, localhost); take a current browser",
+  "no-adapter":
+    "this browser finds no GPU for WebGPU; turn on graphics acceleration in its settings, or update the driver",
+};
+
+/** Whether a backend may be a GPU. */
+export function asksForGpu(backend: string): boolean {
+  return !CPU_BACKENDS.includes(backend);
+}
+
 /**
  * Chooses the best build that can run, or the one that was asked for.
  *
@@ -47,15 +68,19 @@ type Level = "simd128" | "relaxed";
  */
 export function pickBuild(features: Features, { backend, threads }: BuildRequest): BuildChoice {
   const levels = availableLevels(features);
-  const names = levels.length === 0 ? [] : ["auto", "cpu", "wasm", ...levels, "scalar"];
+  const hasGpu = features.gpu === "ready" && features.simd128 && features.builds.includes("webgpu");
+  if (backend === "webgpu" && hasGpu) return { build: "webgpu", backend, threads: 1 };
+  const gpu = hasGpu ? ["webgpu"] : [];
+  const names = levels.length === 0 ? [] : ["auto", "cpu", "wasm", ...levels, "scalar", ...gpu];
   const level = names.includes(backend)
     ? (levels.find((level) => level === backend) ?? levels.at(-1))
     : undefined;
   if (level === undefined) {
     const found = names.length === 0 ? "none: this browser has no WebAssembly SIMD" : names.join(", ");
+    const why = backend === "webgpu" ? noGpu(features) : "";
     throw new SetunError(
       "backend-unavailable",
-      `backend "${backend}" is not available here; available: ${found}`,
+      `backend "${backend}" is not available here${why}; available: ${found}`,
     );
   }
   const threaded: Build = `${level}-threads`;
@@ -69,6 +94,11 @@ export function pickBuild(features: Features, { backend, threads }: BuildRequest
 function availableLevels(features: Features): Level[] {
   const levels: Level[] = ["simd128", "relaxed"];
   return levels.filter((level) => features[level] && features.builds.includes(level));
+}
+
+function noGpu({ gpu, builds }: Features): string {
+  if (!builds.includes("webgpu")) return ": this package is without its build";
+  return gpu === undefined || gpu === "ready" ? "" : `: ${NO_GPU[gpu]}`;
 }
 
 /** `cpu` and `wasm` leave the level open, as `auto` does: the build decides it. */

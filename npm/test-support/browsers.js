@@ -25,9 +25,13 @@ const QUIET = ["--disable-quic", "--no-first-run", "--disable-background-network
   process.getuid?.() === 0 ? ["--no-sandbox"] : [],
 );
 
+/** Without a GPU, headless Chromium has WebGPU in software, behind this switch. */
+const WEBGPU = "--enable-unsafe-webgpu";
+
 /** Starts Chromium, or a relative of it. */
-export function launchChromium() {
-  return chromium.launch({ executablePath: find("Chromium", "CHROME", CHROMES), args: QUIET });
+export function launchChromium({ webgpu = false } = {}) {
+  const args = webgpu ? [...QUIET, WEBGPU] : QUIET;
+  return chromium.launch({ executablePath: find("Chromium", "CHROME", CHROMES), args });
 }
 
 /** Starts Firefox. Playwright drives only its own build of it, so this is Puppeteer, whose pages evaluate alike. */

@@ -29,7 +29,8 @@ export async function tellStory({ prompt, options, source, load = {} }) {
   for await (const delta of generation) deltas.push(delta);
   const result = await generation.result;
   await model.dispose();
-  return { info: model.info, deltas: deltas.map(({ text }) => text), result };
+  const tokens = deltas.map(({ token, logprob }) => ({ token, logprob }));
+  return { info: model.info, deltas: deltas.map(({ text }) => text), tokens, result };
 }
 
 /**

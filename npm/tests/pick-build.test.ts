@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { BUILDS, type Features, pickBuild } from "../src/pick-build.js";
+import { asksForGpu, BUILDS, type Features, pickBuild } from "../src/pick-build.js";
 
 const everything: Features = {
   builds: BUILDS,
@@ -52,13 +52,32 @@ describe("pickBuild", () => {
   });
 
   it.each([
-    ["webgpu", {}, "auto, cpu, wasm, simd128, relaxed, scalar"],
+    ["avx2", { gpu: "ready" }, "auto, cpu, wasm, simd128, relaxed, scalar, webgpu"],
     ["avx2", {}, "auto, cpu, wasm, simd128, relaxed, scalar"],
     ["relaxed", { relaxed: false }, "auto, cpu, wasm, simd128, scalar"],
     ["auto", { relaxed: false, simd128: false }, "none: this browser has no WebAssembly SIMD"],
-  ])("never takes another instead: %s", (backend, less, available) => {
+  ] as const)("never takes another instead: %s", (backend, less, available) => {
     const pick = () => pickBuild({ ...everything, ...less }, { backend, threads: undefined });
     const message = `backend "${backend}" is not available here; available: ${available}`;
+    expect(pick).toThrow(expect.objectContaining({ code: "backend-unavailable", message }));
+  });
+
+  it("takes WebGPU where it is asked for and there, and never by itself", () => {
+    const features: Features = { ...everything, gpu: "ready" };
+    const choice = { build: "webgpu", backend: "webgpu", threads: 1 };
+    expect(pickBuild(features, { backend: "webgpu", threads: 4 })).toEqual(choice);
+    expect(pickBuild(features, auto).build).toBe("relaxed-threads");
+    expect(["auto", "cpu", "relaxed"].some(asksForGpu)).toBe(false);
+    expect(asksForGpu("webgpu")).toBe(true);
+  });
+
+  it.each([
+    [{ gpu: "no-api" }, /this browser has no WebGPU/],
+    [{ gpu: "no-adapter" }, /finds no GPU .* turn on graphics acceleration/],
+    [{ gpu: "ready", builds: ["simd128"] }, /this package is without its build/],
+  ] as const)("says why there is no WebGPU: %j", (less, reason) => {
+    const pick = () => pickBuild({ ...everything, ...less }, { backend: "webgpu", threads: undefined });
+    const message = expect.stringMatching(reason);
     expect(pick).toThrow(expect.objectContaining({ code: "backend-unavailable", message }));
   });
 });

@@ -8,7 +8,7 @@ const LANES: u32 = 64u;
 const QUERIES: u32 = 4u;
 const CHUNK: u32 = 512u;              // positions
 const MOST_FOURS: u32 = 64u;          // of a head: 256 / 4
-const LEAST: f32 = -3.4028235e38;
+const LEAST: f32 = -3.4028234e38;
 
 const WHOLE: u32 = 0u;                // all chunks, to `out`
 const SPLIT: u32 = 1u;                // one chunk, to `chunks`

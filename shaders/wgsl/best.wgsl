@@ -90,7 +90,7 @@ fn collect(row: u32, k: u32, lane: u32) {
         for (var token = lane; token < shape.vocab; token += LANES) {
             let key = key_of(logits[row * shape.vocab + token]);
             if shift == 24u || key >> (shift + 8u) == prefix >> (shift + 8u) {
-                atomicAdd(&counts[key >> shift & 0xffu], 1u);
+                atomicAdd(&counts[(key >> shift) & 0xffu], 1u);
             }
         }
         workgroupBarrier();

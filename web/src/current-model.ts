@@ -20,6 +20,10 @@ export class CurrentModel {
     return this.#choice;
   }
 
+  get isLoaded(): boolean {
+    return this.#loaded !== undefined;
+  }
+
   /** Another model from the next run on. */
   choose(choice: Choice): void {
     this.#choice = choice;

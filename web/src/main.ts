@@ -3,7 +3,8 @@
 import { BUILT_IN, type Choice, CurrentModel } from "./current-model.js";
 import { element, say } from "./elements.js";
 import { chosenModel, droppedModel } from "./folders.js";
-import { run } from "./run.js";
+import { offerGpu } from "./gpu.js";
+import { move, run } from "./run.js";
 
 const form = element("form", HTMLFormElement);
 const runButton = element("run", HTMLButtonElement);
@@ -11,21 +12,36 @@ const stopButton = element("stop", HTMLButtonElement);
 const address = element("address", HTMLInputElement);
 const folder = element("folder", HTMLInputElement);
 const builtIn = element("built-in", HTMLButtonElement);
+const backend = element("backend", HTMLSelectElement);
 
 const current = new CurrentModel();
 let running: AbortController | undefined;
+let ended = Promise.resolve();
 
-form.addEventListener("submit", async (event) => {
+form.addEventListener("submit", (event) => {
   event.preventDefault();
+  begin(run);
+});
+
+backend.addEventListener("change", async () => {
+  if (running === undefined && !current.isLoaded) return;
+  running?.abort();
+  await ended;
+  begin(move);
+});
+
+/** Starts what can be stopped, unless something runs. */
+function begin(work: typeof run): void {
   if (running !== undefined) return;
   running = new AbortController();
   runButton.disabled = true;
   stopButton.disabled = false;
-  await run(current, running.signal);
-  running = undefined;
-  runButton.disabled = false;
-  stopButton.disabled = true;
-});
+  ended = work(current, running.signal).then(() => {
+    running = undefined;
+    runButton.disabled = false;
+    stopButton.disabled = true;
+  });
+}
 
 stopButton.addEventListener("click", () => running?.abort());
 
@@ -76,3 +92,5 @@ say(
     ? "This page is cross-origin isolated: threads can be used."
     : "This page is not cross-origin isolated: one thread.",
 );
+
+void offerGpu();

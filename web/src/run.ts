@@ -32,6 +32,20 @@ export async function run(current: CurrentModel, signal: AbortSignal): Promise<v
   }
 }
 
+/** Moves the model to the backend that the controls say, without writing anything. */
+export async function move(current: CurrentModel, signal: AbortSignal): Promise<void> {
+  try {
+    const model = await loadModel(current, signal);
+    showModel(model);
+    setState("idle", `Moved: the next text is written on ${usedBy(model)}.`);
+  } catch (error) {
+    if (signal.aborted && error === signal.reason) setState("idle", "Stopped while loading.");
+    else setState("failed", explain(error));
+  } finally {
+    element("progress", HTMLElement).hidden = true;
+  }
+}
+
 async function loadModel(current: CurrentModel, signal: AbortSignal): Promise<Model> {
   setState("loading", "Loading the model…");
   return current.get(readBackend(), { signal, onProgress: showProgress });
@@ -70,13 +84,18 @@ function showProgress({ loadedBytes, totalBytes, file }: LoadProgress): void {
   say("progress-text", `${megabytes(loadedBytes)}${total} MB · ${file}`);
 }
 
-function showModel({ info }: Model): void {
+function usedBy({ info }: Model): string {
+  return `${info.backend} · ${info.level}`;
+}
+
+function showModel(model: Model): void {
+  const { info } = model;
   element("progress", HTMLElement).hidden = true;
   element("chat-choice", HTMLElement).hidden = !info.hasChatTemplate;
   const used = element("backend-used", HTMLElement);
   used.dataset.backend = info.backend;
   used.dataset.level = info.level;
-  say("backend-used", `${info.backend} · ${info.level}`);
+  say("backend-used", usedBy(model));
   say("threads-used", String(info.threads));
   say("build-used", info.build);
 }

@@ -124,6 +124,38 @@ describe("the page, cross-origin isolated", () => {
     assert.equal(await page.textContent("#build-used"), "simd128");
   });
 
+  it("moves between the processor and the GPU at once, and says so", async () => {
+    await page.fill("#prompt", "Once");
+    await page.fill("#max-tokens", "3");
+    await page.fill("#temperature", "0");
+    const { text } = await runToEnd();
+    await page.waitForSelector('#gpu[data-gpu="ready"]', { state: "attached", ...PATIENCE });
+    await page.selectOption("#backend", "webgpu");
+    await page.waitForSelector('#backend-used[data-backend="webgpu"]', PATIENCE);
+    await reached("idle");
+    assert.match((await page.textContent("#status")) ?? "", /^Moved: .* webgpu · ./);
+    assert.equal((await runToEnd()).text, text);
+    assert.equal(await page.textContent("#build-used"), "webgpu");
+    await page.selectOption("#backend", "auto");
+    await page.waitForSelector('#backend-used[data-backend="cpu"]', PATIENCE);
+    assert.equal((await runToEnd()).text, text);
+  });
+
+  it("moves in the middle of a text", async () => {
+    await page.fill("#max-tokens", "");
+    await page.selectOption("#backend", "scalar");
+    await page.click("#run");
+    await page.waitForFunction(
+      () => Number(document.querySelector("#tokens")?.textContent) > 0,
+      null,
+      PATIENCE,
+    );
+    await page.selectOption("#backend", "simd128");
+    await page.waitForSelector('#backend-used[data-level="simd128"]', PATIENCE);
+    await reached("idle");
+    assert.ok(((await page.textContent("#text")) ?? "").length > 0);
+  });
+
   it("takes an address, a chosen folder, and the built-in model again", async () => {
     const { text } = await runToEnd();
     const folder = await mkdtemp(join(tmpdir(), "setun-model-"));
@@ -148,6 +180,29 @@ describe("the page, cross-origin isolated", () => {
       await runToEnd();
       const excess = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
       assert.ok(excess <= 0, `${excess} pixels too wide`);
+    });
+  }
+});
+
+describe("the page, without WebGPU", () => {
+  before(async () => {
+    server = await startPreview({});
+  });
+  after(() => server.stop());
+
+  for (const [name, script, words] of [
+    ["no API", "Reflect.deleteProperty(Navigator.prototype, 'gpu')", /this browser has no WebGPU/],
+    ["no adapter", "GPU.prototype.requestAdapter = async () => null", /the browser finds none/],
+  ]) {
+    it(`says so, and does not offer it: ${name}`, async () => {
+      const context = await browser.newContext();
+      await context.addInitScript(String(script));
+      page = await context.newPage();
+      await page.goto(server.url);
+      await page.waitForSelector('#gpu[data-gpu="absent"]', PATIENCE);
+      assert.match((await page.textContent("#gpu")) ?? "", /** @type {RegExp} */ (words));
+      assert.equal(await page.isDisabled('#backend option[value="webgpu"]'), true);
+      await context.close();
     });
   }
 });

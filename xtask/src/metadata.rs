@@ -15,6 +15,8 @@ pub(crate) enum Platform {
     Here,
     /// The browser's.
     Wasm,
+    /// The browser's, with what any variant of the package adds.
+    Package,
 }
 
 /// `cargo metadata`: packages and their graph.
@@ -28,6 +30,9 @@ pub(crate) fn metadata(platform: Platform) -> Result<Value> {
         }
         Platform::Wasm => {
             command.args(["--filter-platform", TARGET]);
+        }
+        Platform::Package => {
+            command.args(["--filter-platform", TARGET, "--features", "setun-wasm/webgpu"]);
         }
     }
     serde_json::from_str(&output(&mut command)?).context("cargo metadata is not JSON")

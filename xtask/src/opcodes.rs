@@ -53,6 +53,7 @@ mod tests {
         check(Variant::Relaxed, &report(9, 8, false)).unwrap();
         check(Variant::Simd128Threads, &report(0, 0, true)).unwrap();
         check(Variant::RelaxedThreads, &report(9, 8, true)).unwrap();
+        check(Variant::WebGpu, &report(0, 0, false)).unwrap();
     }
 
     #[test]
@@ -65,6 +66,7 @@ mod tests {
             (Variant::Simd128Threads, report(9, 8, true)),
             (Variant::Simd128Threads, report(0, 0, false)),
             (Variant::RelaxedThreads, report(0, 0, true)),
+            (Variant::WebGpu, report(9, 8, false)),
         ];
         for (variant, report) in wrong {
             assert!(check(variant, &report).is_err(), "{variant:?} {report}");

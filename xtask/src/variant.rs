@@ -1,4 +1,4 @@
-//! The four builds of the same WebAssembly module.
+//! The builds of the same WebAssembly module.
 
 use clap::ValueEnum;
 
@@ -13,12 +13,15 @@ pub(crate) enum Variant {
     Simd128Threads,
     /// Relaxed SIMD and threads.
     RelaxedThreads,
+    /// 128-bit SIMD, and WebGPU where the browser has it.
+    #[value(name = "webgpu")]
+    WebGpu,
 }
 
 impl Variant {
     /// All of them, in the order in which they are built.
-    pub(crate) const ALL: [Self; 4] =
-        [Self::Simd128, Self::Relaxed, Self::Simd128Threads, Self::RelaxedThreads];
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Simd128, Self::Relaxed, Self::Simd128Threads, Self::RelaxedThreads, Self::WebGpu];
 
     /// Its name: that of its folder, and what `BuildInfo.variant` says.
     pub(crate) fn name(self) -> &'static str {
@@ -27,12 +30,23 @@ impl Variant {
             Self::Relaxed => "relaxed",
             Self::Simd128Threads => "simd128-threads",
             Self::RelaxedThreads => "relaxed-threads",
+            Self::WebGpu => "webgpu",
         }
     }
 
     /// True if its memory is shared among threads; its standard library must then be rebuilt.
     pub(crate) fn threads(self) -> bool {
         matches!(self, Self::Simd128Threads | Self::RelaxedThreads)
+    }
+
+    /// True if it reaches a GPU.
+    pub(crate) fn gpu(self) -> bool {
+        self == Self::WebGpu
+    }
+
+    /// The cargo features of `setun-wasm`.
+    pub(crate) fn features(self) -> &'static [&'static str] {
+        if self.gpu() { &["--features", "webgpu"] } else { &[] }
     }
 
     /// True if it may hold instructions whose result differs between processors.

@@ -40,7 +40,8 @@ pub(crate) fn build_bench() -> Result<Vec<(Variant, PathBuf)>> {
     build_example("wasm_bench", &[Variant::Simd128, Variant::Relaxed], false)
 }
 
-/// Compiles an example of `setun-cpu` for `variants`, or for all that can be built here.
+/// Compiles an example of `setun-cpu` for `variants`, or for all that can be built here; what
+/// reaches a GPU has the kernels of another.
 fn build_example(
     example: &str,
     variants: &[Variant],
@@ -54,16 +55,22 @@ fn build_example(
             compile(&name, variant, toolchain, &what, &format!("examples/{example}.wasm"))?,
         ))
     };
-    choose(variants, require_threads)?.into_iter().map(compile).collect()
+    let chosen = choose(variants, require_threads)?.into_iter();
+    chosen.filter(|(variant, _)| !variant.gpu()).map(compile).collect()
 }
 
-/// Lints the kernels of the variants without threads, which no build for this machine compiles.
-/// Debian's second compiler has no lints.
+/// Lints what no build for this machine compiles: the kernels of the variants without threads, and
+/// what reaches a browser's GPU. Debian's second compiler has no lints.
 pub(crate) fn lints() -> Result<()> {
-    let plain = choose(&[Variant::Simd128, Variant::Relaxed], false)?;
+    let plain = choose(&[Variant::Simd128, Variant::Relaxed, Variant::WebGpu], false)?;
     for (variant, toolchain) in plain.into_iter().filter(|(_, it)| *it == Toolchain::Own) {
         let mut command = toolchain.cargo("clippy", TARGET, "std,panic_abort");
-        command.args(["--quiet", "--package", "setun-cpu", "--lib", "--examples"]);
+        if variant.gpu() {
+            command.args(["--quiet", "--package", "setun-gpu", "--package", "setun-wasm"]);
+            command.args(["--lib", "--no-deps", "--features", "setun-wasm/webgpu"]);
+        } else {
+            command.args(["--quiet", "--package", "setun-cpu", "--lib", "--examples"]);
+        }
         command
             .env("CARGO_TARGET_DIR", toolchain.folder().join("lints"))
             .env("RUSTFLAGS", variant.rustflags())
@@ -121,8 +128,8 @@ pub(crate) fn first_and_built() -> Vec<Variant> {
 
 fn build(variant: Variant, toolchain: Toolchain, bindgen: &Bindgen) -> Result<()> {
     let name = variant.name();
-    let module =
-        compile(name, variant, toolchain, &["--package", "setun-wasm"], "setun_wasm.wasm")?;
+    let what = [&["--package", "setun-wasm"], variant.features()].concat();
+    let module = compile(name, variant, toolchain, &what, "setun_wasm.wasm")?;
     let output = folder(variant);
     let shipped = output.join("setun_bg.wasm");
     let inputs =

@@ -1,5 +1,5 @@
 //! What the compiler was told: read by JavaScript and by tests, so that nobody has to guess
-//! which of the four builds runs.
+//! which of the builds runs.
 
 use wasm_bindgen::prelude::wasm_bindgen;
 
@@ -10,10 +10,13 @@ pub struct BuildInfo;
 
 #[wasm_bindgen]
 impl BuildInfo {
-    /// Name of the variant: `simd128`, `relaxed`, `simd128-threads` or `relaxed-threads`.
+    /// Name of the variant: `simd128`, `relaxed`, either with `-threads`, or `webgpu`.
     #[wasm_bindgen(getter)]
     #[must_use]
     pub fn variant() -> String {
+        if cfg!(feature = "webgpu") {
+            return "webgpu".to_owned();
+        }
         let simd = if cfg!(target_feature = "relaxed-simd") { "relaxed" } else { "simd128" };
         let threads = if cfg!(target_feature = "atomics") { "-threads" } else { "" };
         format!("{simd}{threads}")

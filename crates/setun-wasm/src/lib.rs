@@ -1,7 +1,8 @@
 //! JavaScript bindings of setun: one class a file, no logic.
 //!
-//! The npm package wraps these; its users never see them. The crate is compiled in four
-//! variants from the same source: 128-bit SIMD, relaxed SIMD, and both again with threads.
+//! The npm package wraps these; its users never see them. The crate is compiled in five
+//! variants from the same source: 128-bit SIMD, relaxed SIMD, both again with threads, and 128-bit
+//! SIMD with WebGPU.
 
 mod build;
 mod error;

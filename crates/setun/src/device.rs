@@ -1,6 +1,6 @@
 //! Where a model can run, by name, and the one place that chooses.
 
-#[cfg(feature = "gpu")]
+#[cfg(any(feature = "vulkan", feature = "webgpu"))]
 mod gpu;
 mod load;
 mod options;
@@ -43,17 +43,20 @@ pub enum Device {
 pub enum GpuApi {
     /// Vulkan.
     Vulkan,
+    /// WebGPU, in a browser.
+    WebGpu,
 }
 
 impl GpuApi {
     /// All of them, whether or not this build has them.
-    pub const ALL: [Self; 1] = [Self::Vulkan];
+    pub const ALL: [Self; 2] = [Self::Vulkan, Self::WebGpu];
 
-    /// The name in every interface: `vulkan`.
+    /// The name in every interface: `vulkan`, `webgpu`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Vulkan => "vulkan",
+            Self::WebGpu => "webgpu",
         }
     }
 
@@ -62,6 +65,7 @@ impl GpuApi {
     pub fn is_built(self) -> bool {
         match self {
             Self::Vulkan => cfg!(feature = "vulkan"),
+            Self::WebGpu => cfg!(all(feature = "webgpu", target_family = "wasm")),
         }
     }
 }
@@ -69,7 +73,7 @@ impl GpuApi {
 /// A device and level that is here.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct DeviceInfo {
-    /// `cpu`, or the name of an interface to GPUs: `vulkan`
+    /// `cpu`, or the name of an interface to GPUs: `vulkan`, `webgpu`
     pub device: &'static str,
     /// `scalar`, `avx2`, …; a GPU's own name
     pub level: String,
@@ -87,7 +91,7 @@ pub fn devices() -> Vec<DeviceInfo> {
         chosen: index == 0,
     };
     let devices = levels.enumerate().map(info);
-    #[cfg(all(feature = "gpu", not(target_family = "wasm")))]
+    #[cfg(all(any(feature = "vulkan", feature = "webgpu"), not(target_family = "wasm")))]
     let devices = devices.chain(gpu::devices());
     devices.collect()
 }
@@ -108,7 +112,10 @@ impl FromStr for Device {
 
     fn from_str(name: &str) -> Result<Self, Error> {
         if let Some(api) = GpuApi::ALL.into_iter().find(|api| api.name() == name) {
-            let reason = || format!("this build is without the cargo feature `{name}`");
+            let reason = || match api {
+                GpuApi::WebGpu if cfg!(not(target_family = "wasm")) => "it is for browsers".into(),
+                _ => format!("this build is without the cargo feature `{name}`"),
+            };
             return api
                 .is_built()
                 .then_some(Self::Gpu(api))

@@ -43,7 +43,7 @@ pub(crate) fn check() -> Result<Vec<String>> {
 
 /// The text of `THIRD_PARTY_LICENSES` of the npm package.
 pub(crate) fn of_npm_package() -> Result<String> {
-    let mut parts = crates::linked_into("setun-wasm", Platform::Wasm)?;
+    let mut parts = crates::linked_into("setun-wasm", Platform::Package)?;
     parts.extend(packages::bundled("npm")?);
     gather("the npm package setun", parts, &accepted()?)
 }

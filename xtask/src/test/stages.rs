@@ -8,10 +8,11 @@ use super::stage::{Stage, count};
 use super::{cuda, gpu, memory, neon};
 use crate::browser;
 use crate::demo;
+use crate::files::write_if_changed;
 use crate::metadata::{Platform, is_ours, metadata, packages};
 use crate::node::{install, node, npm, scripts};
 use crate::package;
-use crate::shell::{cargo, in_ci, root, run, target};
+use crate::shell::{cargo, in_ci, output, root, run, target};
 use crate::tidy;
 use crate::wasm;
 
@@ -54,6 +55,7 @@ pub(super) fn all(long: bool) -> Result<Vec<Stage>> {
     stages.extend(neon::stage());
     stages.push(gpu::stage());
     stages.push(cuda::stage());
+    stages.push(shaders());
     stages.push(Stage::new("package", |_| package::build().map(|table| println!("{table}"))));
     stages.extend(npm_stages("npm", &NPM_PACKED_TESTS)?);
     stages.push(page());
@@ -153,6 +155,20 @@ fn kernels() -> Stage {
             modules.iter().map(|(variant, path)| format!("{}={}", variant.name(), path.display()));
         let mut command = node()?;
         command.env("CHROME", browser::chrome()?).arg("xtask/wasm-tests.mjs").args(modules);
+        count(&mut command, totals)
+    })
+}
+
+/// Every variant of every GPU kernel, compiled by Chromium.
+fn shaders() -> Stage {
+    Stage::new("shaders", |totals| {
+        install("npm")?;
+        let mut export = cargo();
+        export.args(["run", "--quiet", "--locked", "--package", "setun-gpu", "--example", "wgsl"]);
+        let list = target().join("xtask/wgsl.json");
+        write_if_changed(&list, output(&mut export)?.as_bytes())?;
+        let mut command = node()?;
+        command.env("CHROME", browser::chrome()?).arg("xtask/shader-tests.mjs").arg(list);
         count(&mut command, totals)
     })
 }

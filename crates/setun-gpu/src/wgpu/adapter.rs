@@ -1,9 +1,11 @@
 //! Finding a device of `wgpu`.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use super::{Wgpu, note};
-use crate::error::GpuError;
+#[cfg(target_family = "wasm")]
+use super::failure;
+use super::{Wgpu, failure::Failure};
+use crate::{error::GpuError, kernel::Dot};
 
 /// An interface that `wgpu` reaches devices by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -12,6 +14,9 @@ pub enum Api {
     /// Vulkan.
     #[cfg(feature = "vulkan")]
     Vulkan,
+    /// WebGPU, in a browser.
+    #[cfg(all(feature = "webgpu", target_family = "wasm"))]
+    WebGpu,
 }
 
 impl Api {
@@ -19,6 +24,8 @@ impl Api {
         match self {
             #[cfg(feature = "vulkan")]
             Self::Vulkan => "vulkan",
+            #[cfg(all(feature = "webgpu", target_family = "wasm"))]
+            Self::WebGpu => "webgpu",
         }
     }
 
@@ -26,6 +33,8 @@ impl Api {
         match self {
             #[cfg(feature = "vulkan")]
             Self::Vulkan => wgpu::Backends::VULKAN,
+            #[cfg(all(feature = "webgpu", target_family = "wasm"))]
+            Self::WebGpu => wgpu::Backends::BROWSER_WEBGPU,
         }
     }
 }
@@ -33,8 +42,9 @@ impl Api {
 /// A device that is there, and not yet in use.
 #[derive(Debug)]
 pub struct Adapter {
-    adapter: wgpu::Adapter,
+    inner: wgpu::Adapter,
     name: String,
+    dot: Dot,
 }
 
 impl Adapter {
@@ -54,8 +64,12 @@ impl Adapter {
         let adapter = instance.request_adapter(&request).await.map_err(|error| {
             GpuError::NoAdapter { wanted: api.name(), reason: error.to_string() }
         })?;
-        let name = adapter.get_info().name;
-        Ok(Self { adapter, name })
+        let name = name(&adapter).await;
+        let packed = instance
+            .wgsl_language_features()
+            .contains(wgpu::WgslLanguageFeatures::Packed4x8IntegerDotProduct);
+        let dot = if packed { Dot::Packed } else { Dot::Shifts };
+        Ok(Self { inner: adapter, name, dot })
     }
 
     /// Its name, as the driver gives it; some give none.
@@ -67,7 +81,7 @@ impl Adapter {
     /// Whether it is software, which says nothing of a GPU's speed.
     #[must_use]
     pub fn is_software(&self) -> bool {
-        self.adapter.get_info().device_type == wgpu::DeviceType::Cpu
+        self.inner.get_info().device_type == wgpu::DeviceType::Cpu
     }
 
     /// Makes it ready for use, with all that it allows.
@@ -76,7 +90,7 @@ impl Adapter {
     ///
     /// If the driver refuses.
     pub async fn open(self) -> Result<Wgpu, GpuError> {
-        let Self { adapter, name } = self;
+        let Self { inner: adapter, name, dot } = self;
         let request = wgpu::DeviceDescriptor {
             label: Some("setun"),
             required_features: adapter.features() & wgpu::Features::TIMESTAMP_QUERY,
@@ -86,14 +100,27 @@ impl Adapter {
         let (device, queue) = adapter.request_device(&request).await.map_err(|error| {
             GpuError::NoDevice { adapter: name.clone(), reason: error.to_string() }
         })?;
-        let failure = Arc::new(Mutex::new(None));
-        let seen = Arc::clone(&failure);
-        device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| {
-            let is_memory = matches!(error, wgpu::Error::OutOfMemory { .. });
-            note(&seen, error.to_string(), is_memory);
-        }));
-        let seen = Arc::clone(&failure);
-        device.set_device_lost_callback(move |_, reason| note(&seen, reason, false));
-        Ok(Wgpu::new(device, queue, name, failure))
+        let failure = Failure::default();
+        let seen = failure.clone();
+        device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| seen.note(&error)));
+        let seen = failure.clone();
+        device.set_device_lost_callback(move |_, reason| seen.note_lost(reason));
+        #[cfg(target_family = "wasm")]
+        failure::keep_internal_errors(&device);
+        Ok(Wgpu::new(device, queue, name, dot, failure))
+    }
+}
+
+#[cfg(not(target_family = "wasm"))]
+#[expect(clippy::unused_async, reason = "a browser is waited for")]
+async fn name(adapter: &wgpu::Adapter) -> String {
+    adapter.get_info().name
+}
+
+#[cfg(target_family = "wasm")]
+async fn name(adapter: &wgpu::Adapter) -> String {
+    match adapter.get_info().name {
+        name if name.is_empty() => super::web_name::name().await,
+        name => name,
     }
 }

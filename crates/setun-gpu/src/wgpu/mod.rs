@@ -1,16 +1,17 @@
 //! The executor over `wgpu`.
 
 mod adapter;
-mod mapping;
+mod failure;
 mod timing;
+mod told;
+#[cfg(target_family = "wasm")]
+mod web_name;
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, time::Duration};
 
 pub use adapter::{Adapter, Api};
+use failure::Failure;
+pub use failure::Watch;
 use setun_ops::OpsError;
 
 use crate::{
@@ -29,16 +30,10 @@ pub struct Wgpu {
     device: wgpu::Device,
     queue: wgpu::Queue,
     adapter: String,
+    dot: Dot,
     kernels: HashMap<Kernel, (wgpu::ComputePipeline, wgpu::BindGroupLayout)>,
     staging: Option<wgpu::Buffer>,
-    failure: Arc<Mutex<Option<Failure>>>,
-}
-
-/// What the driver told, by its own time.
-#[derive(Debug)]
-struct Failure {
-    reason: String,
-    is_memory: bool,
+    failure: Failure,
 }
 
 /// Memory of a [`Wgpu`].
@@ -77,9 +72,10 @@ impl Wgpu {
         device: wgpu::Device,
         queue: wgpu::Queue,
         adapter: String,
-        failure: Arc<Mutex<Option<Failure>>>,
+        dot: Dot,
+        failure: Failure,
     ) -> Self {
-        Self { device, queue, adapter, kernels: HashMap::new(), staging: None, failure }
+        Self { device, queue, adapter, dot, kernels: HashMap::new(), staging: None, failure }
     }
 
     /// The best device that an interface reaches.
@@ -104,45 +100,38 @@ impl Wgpu {
         &self.adapter
     }
 
-    /// The first failure that the driver told, for whoever asks next.
-    fn check(&self) -> Result<(), OpsError> {
-        let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*failure {
-            Some(failure) => Err(OpsError::DeviceLost { reason: failure.reason.clone() }),
-            None => Ok(()),
-        }
+    /// Tells how the device fares once this executor is in use elsewhere.
+    #[must_use]
+    pub fn watch(&self) -> Watch {
+        Watch::new(self.queue.clone(), self.failure.clone())
     }
 
-    /// Memory that was refused is an error of whoever asked for it, and of nobody after.
-    fn check_memory(&self, what: &'static str, bytes: u64) -> Result<(), OpsError> {
-        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
-        if failure.take_if(|failure| failure.is_memory).is_some() {
-            let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-            return Err(OpsError::OutOfMemory { what, bytes });
-        }
-        drop(failure);
-        self.check()
+    fn check(&self) -> Result<(), OpsError> {
+        self.failure.check()
     }
 
     fn kernel(&mut self, kernel: Kernel) -> (wgpu::ComputePipeline, wgpu::BindGroupLayout) {
-        let device = &self.device;
-        let made = self.kernels.entry(kernel).or_insert_with(|| compile(device, kernel));
+        let (device, dot) = (&self.device, self.dot);
+        let made = self.kernels.entry(kernel).or_insert_with(|| compile(device, kernel, dot));
         made.clone()
     }
 }
 
-/// Keeps the first reason: those that follow come of it.
-fn note(failure: &Mutex<Option<Failure>>, reason: String, is_memory: bool) {
-    let mut failure = failure.lock().unwrap_or_else(PoisonError::into_inner);
-    failure.get_or_insert(Failure { reason, is_memory });
+/// A browser would keep the memory until it collects its garbage.
+#[cfg(target_family = "wasm")]
+impl Drop for Wgpu {
+    fn drop(&mut self) {
+        self.device.destroy();
+    }
 }
 
 fn compile(
     device: &wgpu::Device,
     kernel: Kernel,
+    dot: Dot,
 ) -> (wgpu::ComputePipeline, wgpu::BindGroupLayout) {
     let name = Some(kernel.shader().name);
-    let source = wgpu::ShaderSource::Wgsl(kernel.source(Dot::Packed).into());
+    let source = wgpu::ShaderSource::Wgsl(kernel.source(dot).into());
     let module = device.create_shader_module(wgpu::ShaderModuleDescriptor { label: name, source });
     let entry = |binding, ty| wgpu::BindGroupLayoutEntry {
         binding,
@@ -189,13 +178,14 @@ impl Executor for Wgpu {
             | wgpu::BufferUsages::COPY_SRC
             | wgpu::BufferUsages::COPY_DST;
         let size = bytes.max(16);
+        self.failure.note_wanted(size);
         let buffer = self.device.create_buffer(&wgpu::BufferDescriptor {
             label: Some(what),
             size,
             usage,
             mapped_at_creation: false,
         });
-        self.check_memory(what, bytes).map(|()| buffer)
+        self.failure.check_memory(what, size).map(|()| buffer)
     }
 
     fn most_buffer_bytes(&self) -> u64 {
@@ -303,12 +293,18 @@ impl Executor for Wgpu {
         let mut encoder = self.device.create_command_encoder(&<_>::default());
         encoder.copy_buffer_to_buffer(buffer, offset, &staging, 0, bytes);
         self.queue.submit([encoder.finish()]);
-        let mapped = mapping::map(&staging, 0..bytes);
+        let (tell, mapped) = told::told();
+        staging.map_async(wgpu::MapMode::Read, 0..bytes, tell);
         let lost = |reason: String| OpsError::DeviceLost { reason };
+        // A browser does this by itself.
+        #[cfg(not(target_family = "wasm"))]
         self.device
             .poll(wgpu::PollType::wait_indefinitely())
             .map_err(|error| lost(error.to_string()))?;
-        mapped.await.map_err(|error| lost(error.to_string()))?;
+        if let Err(error) = mapped.await {
+            // What went wrong before says more.
+            return self.check().and_then(|()| Err(lost(error.to_string())));
+        }
         let view = staging.get_mapped_range(0..bytes).map_err(|error| lost(error.to_string()))?;
         out.copy_from_slice(&view);
         drop(view);

@@ -1,6 +1,6 @@
 //! GPUs, by the interface that reaches them.
 
-use setun_gpu::{Adapter, Api, GpuBackend, GpuError};
+use setun_gpu::{Adapter, GpuBackend, GpuError};
 use setun_model::{ModelError, sample, transformer::BLOCK_POSITIONS};
 use setun_ops::CacheSpec;
 
@@ -34,14 +34,14 @@ pub(super) async fn load(model: Model, api: GpuApi, place: Place) -> Result<Load
     let refused = |error: GpuError| unavailable(api.name(), error.to_string());
     let device = find(api).await.map_err(refused)?.open().await.map_err(refused)?;
     let level = device.adapter().to_owned();
+    let watch = device.watch();
     let mut backend = GpuBackend::new(device).map_err(ModelError::from)?;
-    let element = place.options.cache.into();
     let cache = CacheSpec {
         layers: model.config.layers,
         kv_heads: model.config.kv_heads,
         head_dim: model.config.head_dim,
         block_positions: BLOCK_POSITIONS,
-        element,
+        element: place.options.cache.into(),
     };
     let cases = sample::cases(&model.weights, model.config.activation, cache);
     for case in cases.map_err(ModelError::from)? {
@@ -49,14 +49,18 @@ pub(super) async fn load(model: Model, api: GpuApi, place: Place) -> Result<Load
             unavailable(api.name(), format!("{level} failed its self-test: {error}"))
         })?;
     }
-    place.load(model, backend, (api.name(), level), 1)
+    let loaded = place.load(model, backend, (api.name(), level), 1)?;
+    watch.settled().await.map_err(ModelError::from)?;
+    Ok(loaded)
 }
 
 async fn find(api: GpuApi) -> Result<Adapter, GpuError> {
     match api {
         #[cfg(feature = "vulkan")]
-        GpuApi::Vulkan => Adapter::find(Api::Vulkan).await,
-        #[cfg(not(feature = "vulkan"))]
-        GpuApi::Vulkan => Err(GpuError::NotBuilt { wanted: api.name() }),
+        GpuApi::Vulkan => Adapter::find(setun_gpu::Api::Vulkan).await,
+        #[cfg(all(feature = "webgpu", target_family = "wasm"))]
+        GpuApi::WebGpu => Adapter::find(setun_gpu::Api::WebGpu).await,
+        #[cfg(not(all(feature = "vulkan", feature = "webgpu", target_family = "wasm")))]
+        _ => Err(GpuError::NotBuilt { wanted: api.name() }),
     }
 }

@@ -48,7 +48,6 @@ fn level(device: Device) -> Option<Level> {
 }
 
 /// Moves the model's weights to a device.
-#[cfg_attr(not(feature = "gpu"), expect(clippy::unused_async, reason = "a GPU is waited for"))]
 pub(crate) async fn load_onto(model: Model, options: DeviceOptions) -> Result<LoadedModel, Error> {
     if let Some(threads) = options.threads.filter(|&threads| threads == 0 || threads > 1024) {
         return Err(Error::BadOption {
@@ -59,9 +58,9 @@ pub(crate) async fn load_onto(model: Model, options: DeviceOptions) -> Result<Lo
     }
     let place = Place { head: head_type(&model.weights, &options), options };
     if let Device::Gpu(api) = options.device {
-        #[cfg(feature = "gpu")]
+        #[cfg(any(feature = "vulkan", feature = "webgpu"))]
         return super::gpu::load(model, api, place).await;
-        #[cfg(not(feature = "gpu"))]
+        #[cfg(not(any(feature = "vulkan", feature = "webgpu")))]
         return Err(unavailable(api.name(), "this build has no GPU".into()));
     }
     let Some(level) = level(options.device) else {
