@@ -43,19 +43,22 @@ pub enum Device {
 pub enum GpuApi {
     /// Vulkan.
     Vulkan,
+    /// CUDA: NVIDIA's devices, through their own driver.
+    Cuda,
     /// WebGPU, in a browser.
     WebGpu,
 }
 
 impl GpuApi {
     /// All of them, whether or not this build has them.
-    pub const ALL: [Self; 2] = [Self::Vulkan, Self::WebGpu];
+    pub const ALL: [Self; 3] = [Self::Vulkan, Self::Cuda, Self::WebGpu];
 
-    /// The name in every interface: `vulkan`, `webgpu`.
+    /// The name in every interface: `vulkan`, `cuda`, `webgpu`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Vulkan => "vulkan",
+            Self::Cuda => "cuda",
             Self::WebGpu => "webgpu",
         }
     }
@@ -65,6 +68,7 @@ impl GpuApi {
     pub fn is_built(self) -> bool {
         match self {
             Self::Vulkan => cfg!(feature = "vulkan"),
+            Self::Cuda => cfg!(feature = "cuda"),
             Self::WebGpu => cfg!(all(feature = "webgpu", target_family = "wasm")),
         }
     }

@@ -1,7 +1,11 @@
 //! GPUs, by the interface that reaches them.
 
-use setun_gpu::{Adapter, GpuBackend, GpuError};
-use setun_model::{ModelError, sample, transformer::BLOCK_POSITIONS};
+#[cfg(feature = "cuda")]
+use setun_gpu::Cuda;
+use setun_gpu::{Adapter, Executor, GpuBackend, GpuError};
+use setun_model::{
+    Model as Forward, ModelError, Transformer, sample, transformer::BLOCK_POSITIONS,
+};
 use setun_ops::CacheSpec;
 
 use super::{
@@ -11,18 +15,30 @@ use super::{
 };
 use crate::{error::Error, model::Model};
 
+/// The place of the device among those of CUDA.
+#[cfg(feature = "cuda")]
+const FIRST: usize = 0;
+
 /// The best GPU of each interface of this build that has one.
 #[cfg(not(target_family = "wasm"))]
 pub(super) fn devices() -> Vec<super::DeviceInfo> {
     let info = |api: GpuApi| {
-        let adapter = pollster::block_on(find(api)).ok()?;
-        let level = adapter.name().to_owned();
+        let level = name(api).ok()?;
         Some(super::DeviceInfo { device: api.name(), level, chosen: false })
     };
     GpuApi::ALL.into_iter().filter_map(info).collect()
 }
 
-/// Moves a model's weights to a GPU.
+#[cfg(not(target_family = "wasm"))]
+fn name(api: GpuApi) -> Result<String, GpuError> {
+    match api {
+        #[cfg(feature = "cuda")]
+        GpuApi::Cuda => Ok(Cuda::new(FIRST)?.adapter().to_owned()),
+        _ => Ok(pollster::block_on(find(api))?.name().to_owned()),
+    }
+}
+
+/// Moves a model's weights to a GPU that computes as it should.
 pub(super) async fn load(model: Model, api: GpuApi, place: Place) -> Result<LoadedModel, Error> {
     if place.head == HeadType::Screened {
         return Err(Error::BadOption {
@@ -32,9 +48,34 @@ pub(super) async fn load(model: Model, api: GpuApi, place: Place) -> Result<Load
         });
     }
     let refused = |error: GpuError| unavailable(api.name(), error.to_string());
-    let device = find(api).await.map_err(refused)?.open().await.map_err(refused)?;
-    let level = device.adapter().to_owned();
-    let watch = device.watch();
+    match api {
+        #[cfg(feature = "cuda")]
+        GpuApi::Cuda => {
+            let device = Cuda::new(FIRST).map_err(refused)?;
+            let level = device.adapter().to_owned();
+            start(model, device, (api, level), place).await
+        }
+        _ => {
+            let device = find(api).await.map_err(refused)?.open().await.map_err(refused)?;
+            let (level, watch) = (device.adapter().to_owned(), device.watch());
+            let loaded = start(model, device, (api, level), place).await?;
+            watch.settled().await.map_err(ModelError::from)?;
+            Ok(loaded)
+        }
+    }
+}
+
+/// Tests a device on a small model of the kind, then moves the model to it.
+async fn start<E>(
+    model: Model,
+    device: E,
+    (api, level): (GpuApi, String),
+    place: Place,
+) -> Result<LoadedModel, Error>
+where
+    E: Executor + 'static,
+    Transformer<GpuBackend<E>>: Forward,
+{
     let mut backend = GpuBackend::new(device).map_err(ModelError::from)?;
     let cache = CacheSpec {
         layers: model.config.layers,
@@ -49,9 +90,7 @@ pub(super) async fn load(model: Model, api: GpuApi, place: Place) -> Result<Load
             unavailable(api.name(), format!("{level} failed its self-test: {error}"))
         })?;
     }
-    let loaded = place.load(model, backend, (api.name(), level), 1)?;
-    watch.settled().await.map_err(ModelError::from)?;
-    Ok(loaded)
+    place.load(model, backend, (api.name(), level), 1)
 }
 
 async fn find(api: GpuApi) -> Result<Adapter, GpuError> {
