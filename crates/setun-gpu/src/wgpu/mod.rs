@@ -33,6 +33,7 @@ pub struct Wgpu {
     dot: Dot,
     kernels: HashMap<Kernel, (wgpu::ComputePipeline, wgpu::BindGroupLayout)>,
     staging: Option<wgpu::Buffer>,
+    played: Option<wgpu::CommandEncoder>, // not submitted yet: what reads may join it
     failure: Failure,
 }
 
@@ -75,7 +76,16 @@ impl Wgpu {
         dot: Dot,
         failure: Failure,
     ) -> Self {
-        Self { device, queue, adapter, dot, kernels: HashMap::new(), staging: None, failure }
+        Self {
+            device,
+            queue,
+            adapter,
+            dot,
+            kernels: HashMap::new(),
+            staging: None,
+            played: None,
+            failure,
+        }
     }
 
     /// The best device that an interface reaches.
@@ -108,6 +118,12 @@ impl Wgpu {
 
     fn check(&self) -> Result<(), OpsError> {
         self.failure.check()
+    }
+
+    fn submit_played(&mut self) {
+        if let Some(encoder) = self.played.take() {
+            self.queue.submit([encoder.finish()]);
+        }
     }
 
     fn kernel(&mut self, kernel: Kernel) -> (wgpu::ComputePipeline, wgpu::BindGroupLayout) {
@@ -194,6 +210,7 @@ impl Executor for Wgpu {
     }
 
     fn write(&mut self, buffer: &wgpu::Buffer, offset: u64, data: &[u8]) {
+        self.submit_played();
         self.queue.write_buffer(buffer, offset, data);
     }
 
@@ -203,6 +220,7 @@ impl Executor for Wgpu {
         to: (&wgpu::Buffer, u64),
         bytes: u64,
     ) -> Result<(), OpsError> {
+        self.submit_played();
         let mut encoder = self.device.create_command_encoder(&<_>::default());
         if from.0 == to.0 {
             // A copy within a buffer is not allowed.
@@ -254,7 +272,8 @@ impl Executor for Wgpu {
             launch.dispatch(&mut pass, chunks);
         }
         drop(pass);
-        self.queue.submit([encoder.finish()]);
+        self.submit_played();
+        self.played = Some(encoder);
         self.check()
     }
 
@@ -278,7 +297,8 @@ impl Executor for Wgpu {
         out: &mut [u8],
     ) -> Result<(), OpsError> {
         if out.is_empty() {
-            return Ok(());
+            self.submit_played();
+            return self.check();
         }
         let bytes = out.len() as u64;
         let staging = match self.staging.take().filter(|staging| staging.size() >= bytes) {
@@ -290,7 +310,9 @@ impl Executor for Wgpu {
                 mapped_at_creation: false,
             }),
         };
-        let mut encoder = self.device.create_command_encoder(&<_>::default());
+        let played = self.played.take();
+        let mut encoder =
+            played.unwrap_or_else(|| self.device.create_command_encoder(&<_>::default()));
         encoder.copy_buffer_to_buffer(buffer, offset, &staging, 0, bytes);
         self.queue.submit([encoder.finish()]);
         let (tell, mapped) = told::told();

@@ -36,6 +36,7 @@ impl Wgpu {
             Some(clock) => clock,
             None => self.clock(launches)?,
         };
+        self.submit_played();
         let mut encoder = self.device.create_command_encoder(&<_>::default());
         for (index, launch) in (0..).zip(&list.launches) {
             let writes = wgpu::ComputePassTimestampWrites {
