@@ -1,6 +1,14 @@
 //! Where a model can run, by name, and the one place that chooses.
 
-#[cfg(any(feature = "vulkan", feature = "webgpu"))]
+#[cfg(feature = "gpu")]
+#[cfg_attr(
+    not(any(
+        feature = "vulkan",
+        feature = "cuda",
+        all(feature = "webgpu", target_family = "wasm")
+    )),
+    expect(dead_code, unused_variables, clippy::unused_async, reason = "it reaches no GPU")
+)]
 mod gpu;
 mod load;
 mod options;
@@ -95,7 +103,7 @@ pub fn devices() -> Vec<DeviceInfo> {
         chosen: index == 0,
     };
     let devices = levels.enumerate().map(info);
-    #[cfg(all(any(feature = "vulkan", feature = "webgpu"), not(target_family = "wasm")))]
+    #[cfg(all(feature = "gpu", not(target_family = "wasm")))]
     let devices = devices.chain(gpu::devices());
     devices.collect()
 }

@@ -2,7 +2,9 @@
 
 #[cfg(feature = "cuda")]
 use setun_gpu::Cuda;
-use setun_gpu::{Adapter, Executor, GpuBackend, GpuError};
+#[cfg(any(feature = "vulkan", all(feature = "webgpu", target_family = "wasm")))]
+use setun_gpu::{Adapter, Api};
+use setun_gpu::{Executor, GpuBackend, GpuError};
 use setun_model::{
     Model as Forward, ModelError, Transformer, sample, transformer::BLOCK_POSITIONS,
 };
@@ -34,7 +36,9 @@ fn name(api: GpuApi) -> Result<String, GpuError> {
     match api {
         #[cfg(feature = "cuda")]
         GpuApi::Cuda => Ok(Cuda::new(FIRST)?.adapter().to_owned()),
-        _ => Ok(pollster::block_on(find(api))?.name().to_owned()),
+        #[cfg(feature = "vulkan")]
+        GpuApi::Vulkan => Ok(pollster::block_on(Adapter::find(Api::Vulkan))?.name().to_owned()),
+        _ => Err(GpuError::NotBuilt { wanted: api.name() }),
     }
 }
 
@@ -47,22 +51,38 @@ pub(super) async fn load(model: Model, api: GpuApi, place: Place) -> Result<Load
             expected: "auto, stored or int8 on a GPU, which reads the whole table".into(),
         });
     }
-    let refused = |error: GpuError| unavailable(api.name(), error.to_string());
     match api {
         #[cfg(feature = "cuda")]
         GpuApi::Cuda => {
-            let device = Cuda::new(FIRST).map_err(refused)?;
+            let device = Cuda::new(FIRST).map_err(|error| refused(api, &error))?;
             let level = device.adapter().to_owned();
             start(model, device, (api, level), place).await
         }
-        _ => {
-            let device = find(api).await.map_err(refused)?.open().await.map_err(refused)?;
-            let (level, watch) = (device.adapter().to_owned(), device.watch());
-            let loaded = start(model, device, (api, level), place).await?;
-            watch.settled().await.map_err(ModelError::from)?;
-            Ok(loaded)
-        }
+        #[cfg(feature = "vulkan")]
+        GpuApi::Vulkan => load_by_wgpu(model, Api::Vulkan, api, place).await,
+        #[cfg(all(feature = "webgpu", target_family = "wasm"))]
+        GpuApi::WebGpu => load_by_wgpu(model, Api::WebGpu, api, place).await,
+        _ => Err(refused(api, &GpuError::NotBuilt { wanted: api.name() })),
     }
+}
+
+#[cfg(any(feature = "vulkan", all(feature = "webgpu", target_family = "wasm")))]
+async fn load_by_wgpu(
+    model: Model,
+    by: Api,
+    api: GpuApi,
+    place: Place,
+) -> Result<LoadedModel, Error> {
+    let adapter = Adapter::find(by).await.map_err(|error| refused(api, &error))?;
+    let device = adapter.open().await.map_err(|error| refused(api, &error))?;
+    let (level, watch) = (device.adapter().to_owned(), device.watch());
+    let loaded = start(model, device, (api, level), place).await?;
+    watch.settled().await.map_err(ModelError::from)?;
+    Ok(loaded)
+}
+
+fn refused(api: GpuApi, error: &GpuError) -> Error {
+    unavailable(api.name(), error.to_string())
 }
 
 /// Tests a device on a small model of the kind, then moves the model to it.
@@ -91,15 +111,4 @@ where
         })?;
     }
     place.load(model, backend, (api.name(), level), 1)
-}
-
-async fn find(api: GpuApi) -> Result<Adapter, GpuError> {
-    match api {
-        #[cfg(feature = "vulkan")]
-        GpuApi::Vulkan => Adapter::find(setun_gpu::Api::Vulkan).await,
-        #[cfg(all(feature = "webgpu", target_family = "wasm"))]
-        GpuApi::WebGpu => Adapter::find(setun_gpu::Api::WebGpu).await,
-        #[cfg(not(all(feature = "vulkan", feature = "webgpu", target_family = "wasm")))]
-        _ => Err(GpuError::NotBuilt { wanted: api.name() }),
-    }
 }

@@ -58,9 +58,9 @@ pub(crate) async fn load_onto(model: Model, options: DeviceOptions) -> Result<Lo
     }
     let place = Place { head: head_type(&model.weights, &options), options };
     if let Device::Gpu(api) = options.device {
-        #[cfg(any(feature = "vulkan", feature = "webgpu"))]
+        #[cfg(feature = "gpu")]
         return super::gpu::load(model, api, place).await;
-        #[cfg(not(any(feature = "vulkan", feature = "webgpu")))]
+        #[cfg(not(feature = "gpu"))]
         return Err(unavailable(api.name(), "this build has no GPU".into()));
     }
     let Some(level) = level(options.device) else {
