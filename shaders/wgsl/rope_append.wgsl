@@ -11,6 +11,7 @@ struct Shape {
     kv_heads: u32,
     head_dim: u32,
     block_positions: u32,
+    positions: u32,     // that the table has
 }
 
 @group(0) @binding(0) var<uniform> shape: Shape;
@@ -28,7 +29,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     let half = shape.head_dim / 2u;
     let first = row * (shape.heads + 2u * shape.kv_heads) * shape.head_dim;
     let position = position_of(row);
-    let sines = arrayLength(&rope) / 2u;
+    let sines = shape.positions * half;
     for (var pair = lane; pair < (shape.heads + shape.kv_heads) * half; pair += LANES) {
         let at = first + pair / half * shape.head_dim + pair % half;
         let cosine = rope[position * half + pair % half];

@@ -9,7 +9,7 @@ use setun::{
     ops::OpsError,
 };
 use setun_gpu::{Api, Executor, GpuBackend, Limited, Wgpu};
-use setun_tests::golden::Golden;
+use setun_tests::{golden::Golden, run::bits};
 
 const MODEL: &str = "bitnet-h64/packed";
 
@@ -62,6 +62,34 @@ fn memory_that_runs_out_is_an_error() {
         let limit = (all as f64 * share) as u64;
         let error = transformer(Limited::new(device(), limit)).err().expect("too little memory");
         assert!(matches!(error, ModelError::Ops(OpsError::OutOfMemory { .. })), "{error}");
+    }
+}
+
+/// A step that is too large fails; smaller ones go on, to the bit as before.
+#[test]
+fn a_step_that_finds_no_memory_harms_no_other() {
+    let mut model = transformer(Limited::new(device(), u64::MAX)).expect("a model");
+    let mut cache = PagedCache::new(model.block_positions(), 64);
+    let mut run = |model: &mut Transformer<GpuBackend<Limited<Wgpu>>>, tokens: &[u32]| {
+        let sequence = cache.create();
+        let mut batch = Batch::default();
+        cache.extend(sequence, tokens.len()).expect("room");
+        batch.push_run(sequence, 0, tokens, Wants::Logits);
+        let mut outputs = Outputs::default();
+        let result = pollster::block_on(model.forward(&batch, &mut cache, &mut outputs));
+        cache.remove(sequence);
+        result.map(|()| bits(&[outputs.logits().to_vec()]))
+    };
+    let few = [1, 2, 3];
+    let expected = run(&mut model, &few).expect("a step");
+    for more in 0..4 {
+        let taken = model.backend().executor().taken();
+        model.backend_mut().executor_mut().set_limit(taken + more * 3000);
+        let error = run(&mut model, &[1; 200]).expect_err("too little memory");
+        assert!(matches!(error, ModelError::Ops(OpsError::OutOfMemory { .. })), "{error}");
+        model.backend_mut().executor_mut().set_limit(u64::MAX);
+        let found = run(&mut model, &few).expect("a step as before");
+        assert!(found == expected, "after {more}");
     }
 }
 

@@ -24,7 +24,7 @@ async function lookForGpu(): Promise<{ isThere: boolean; words: string }> {
     const words = "No GPU: the browser finds none. Is graphics acceleration on in its settings?";
     return { isThere: false, words };
   }
-  const { description, vendor, architecture, isFallbackAdapter } = adapter.info;
+  const { description, vendor, architecture, isFallbackAdapter } = adapter.info ?? {};
   const name = description || `${vendor} ${architecture}`.trim() || "without a name";
   const pace = isFallbackAdapter ? ", which is software, and slow" : "";
   return { isThere: true, words: `GPU: ${name}${pace}.` };

@@ -33,9 +33,10 @@ impl<B: Clone> Arena<B> {
         let scratch = self.scratch.iter_mut().zip(scratch).map(|pair| (pair, "scratch memory"));
         for ((place, bytes), what) in places.chain(scratch) {
             if bytes > 0 && place.as_ref().is_none_or(|(_, has)| *has < bytes) {
-                *place = None; // its memory is free before the greater one is taken
-                *place = Some((executor.create_buffer(what, bytes)?, bytes));
+                // Also where that fails: what is bound to this memory must not be played again.
                 self.number += 1;
+                *place = None;
+                *place = Some((executor.create_buffer(what, bytes)?, bytes));
             }
         }
         Ok(())

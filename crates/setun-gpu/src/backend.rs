@@ -15,6 +15,7 @@ use crate::{
     arena::Arena,
     cache::GpuCache,
     executor::{Bound, Executor},
+    kernel::Kernel,
     launch::{Argument, CHUNK_POSITIONS, Launch, Launches},
     lowering::{Fusion, lower},
     step_inputs::StepLayout,
@@ -89,6 +90,12 @@ impl<E: Executor> GpuBackend<E> {
         &self.executor
     }
 
+    /// What plays the launches, to be changed.
+    #[cfg(feature = "testing")]
+    pub fn executor_mut(&mut self) -> &mut E {
+        &mut self.executor
+    }
+
     /// Gives back what plays the launches; all else is dropped.
     #[must_use]
     pub fn into_executor(self) -> E {
@@ -110,33 +117,42 @@ impl<E: Executor> GpuBackend<E> {
         cache: &GpuCache<E::Buffer>,
         wanted: impl Fn(&Launch) -> bool,
     ) -> Result<E::List, OpsError> {
-        let bound: Vec<_> = step
-            .launches
-            .list
-            .iter()
-            .filter(|launch| wanted(launch))
-            .map(|launch| {
-                let memory = launch.arguments.iter().map(|&argument| match argument {
-                    Argument::Buffer(id) => self.arena.buffer(id.0 as usize),
-                    Argument::Scratch(kind) => self.arena.scratch(kind),
-                    Argument::Weight(id, part) => {
-                        Some(&step.weights[id.0 as usize].parts[part].buffer)
-                    }
-                    Argument::Keys(layer) => Some(&cache.layers[layer][0]),
-                    Argument::Values(layer) => Some(&cache.layers[layer][1]),
-                    Argument::Nothing => None,
-                });
-                let memory = memory.map(|buffer| buffer.unwrap_or(&self.nothing).clone());
-                Bound {
-                    kernel: launch.kernel,
-                    shape: &launch.shape,
-                    buffers: std::iter::once(step.inputs.clone()).chain(memory).collect(),
-                    grid: launch.grid,
-                    when: launch.when,
-                }
-            })
-            .collect();
+        let mut bound = vec![];
+        for launch in step.launches.list.iter().filter(|launch| wanted(launch)) {
+            let mut buffers = vec![step.inputs.clone()];
+            for &argument in &launch.arguments {
+                buffers.push(self.memory(step, cache, argument)?.clone());
+            }
+            let Launch { kernel, shape, grid, when, .. } = launch;
+            bound.push(Bound { kernel: *kernel, shape, buffers, grid: *grid, when: *when });
+        }
         self.executor.record(&bound)
+    }
+
+    fn memory<'a>(
+        &'a self,
+        step: &'a GpuStep<E>,
+        cache: &'a GpuCache<E::Buffer>,
+        argument: Argument,
+    ) -> Result<&'a E::Buffer, OpsError> {
+        let memory = match argument {
+            Argument::Buffer(id) => self.arena.buffer(id.0 as usize),
+            Argument::Scratch(kind) => self.arena.scratch(kind),
+            Argument::Weight(id, part) => Some(&step.weights[id.0 as usize].parts[part].buffer),
+            Argument::Keys(layer) => Some(&cache.layers[layer][0]),
+            Argument::Values(layer) => Some(&cache.layers[layer][1]),
+            Argument::Nothing => Some(&self.nothing),
+        };
+        memory.ok_or(OpsError::OutOfMemory { what: "a step's buffers", bytes: 0 })
+    }
+
+    /// Makes room for a plan, as it is, or again after memory ran out.
+    fn reserve(&mut self, plan: &Plan, launches: &Launches) -> Result<(), OpsError> {
+        let buffers = plan.buffers().iter().enumerate().map(|(index, spec)| {
+            let id = BufferId(u32::try_from(index).unwrap_or(u32::MAX));
+            buffer_bytes(spec, plan.buffer_rows(id))
+        });
+        self.arena.reserve(&mut self.executor, buffers, launches.scratch)
     }
 
     fn next_cache(&mut self) -> u64 {
@@ -159,18 +175,13 @@ impl<E: Executor> Backend for GpuBackend<E> {
         let launches = lower(plan, weights, self.fusion, self.executor.tiles())?;
         let layout = StepLayout::new(plan);
         let words = vec![0; layout.words()];
-        let executor = &mut self.executor;
-        let inputs = executor.create_buffer("a step's inputs", 4 * words.len() as u64)?;
-        let buffers = plan.buffers().iter().enumerate().map(|(index, spec)| {
-            let id = BufferId(u32::try_from(index).unwrap_or(u32::MAX));
-            buffer_bytes(spec, plan.buffer_rows(id))
-        });
-        self.arena.reserve(executor, buffers, launches.scratch)?;
+        let inputs = self.executor.create_buffer("a step's inputs", 4 * words.len() as u64)?;
+        self.reserve(plan, &launches)?;
         for (index, spec) in plan.buffers().iter().enumerate() {
             let id = BufferId(u32::try_from(index).unwrap_or(u32::MAX));
             if let (BufferKind::Ranked, Some(buffer)) = (spec.kind, self.arena.buffer(index)) {
                 let nothing = vec![Ranked::PADDING; plan.buffer_rows(id) * spec.width];
-                executor.write(buffer, 0, cast_slice(&nothing));
+                self.executor.write(buffer, 0, cast_slice(&nothing));
             }
         }
         let (plan, weights) = (plan.clone(), weights.to_vec());
@@ -185,6 +196,9 @@ impl<E: Executor> Backend for GpuBackend<E> {
     ) -> Result<(), OpsError> {
         check_step(&step.plan, &cache.spec, cache.blocks, inputs)?;
         self.write_inputs(step, inputs);
+        if step.recorded.as_ref().is_none_or(|known| known.arena != self.arena.number) {
+            self.reserve(&step.plan, &step.launches)?;
+        }
         let numbers = (cache.number, self.arena.number);
         if step.recorded.as_ref().is_none_or(|known| (known.cache, known.arena) != numbers) {
             let list = self.record(step, cache, |_| true)?;
@@ -234,6 +248,13 @@ impl<E: Executor> Backend for GpuBackend<E> {
         if spec.kind != BufferKind::Quantized {
             let offset = rows.start * spec.width * spec.kind.element_bytes();
             return self.executor.read(memory, offset as u64, out).await;
+        }
+        let is_made = |launch: &Launch| {
+            launch.kernel == Kernel::Quantize
+                && launch.arguments.contains(&Argument::Buffer(buffer))
+        };
+        if !step.launches.list.iter().any(is_made) {
+            return Err(error("codes that are made where they are read"));
         }
         let padded = padded_columns(spec.width);
         let mut codes = vec![0; rows.len() * padded];

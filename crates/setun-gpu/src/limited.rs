@@ -18,6 +18,11 @@ impl<E> Limited<E> {
         Self { executor, limit, taken: 0 }
     }
 
+    /// Changes how much there is.
+    pub fn set_limit(&mut self, limit: u64) {
+        self.limit = limit;
+    }
+
     /// Bytes that were asked for and given.
     pub fn taken(&self) -> u64 {
         self.taken

@@ -6,7 +6,7 @@ mod tables;
 
 use std::collections::HashMap;
 
-use linear::MOST_OWN_WORDS;
+pub(crate) use linear::MOST_OWN_WORDS;
 use setun_ops::{
     BufferId, OpsError, Plan, WeightId, WeightSpec,
     op::{HeadShape, Norm, Op},

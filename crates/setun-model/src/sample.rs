@@ -1,5 +1,6 @@
-//! A small model of the kind of another, for a device's self-test: each operation in the same
-//! variants and over rows of the same width, but one layer, few heads and a short vocabulary.
+//! A small model of the kind of another, for a device's self-test: its operations over the same
+//! kinds of weights and rows of the model's width, but one layer, few heads, a narrow feed-forward
+//! part, a short vocabulary and a short context; for one row, and for many.
 
 use half::{bf16, f16};
 use setun_ops::{

@@ -155,6 +155,11 @@ impl<B: Backend> Transformer<B> {
         &self.backend
     }
 
+    /// The backend, to be changed between steps.
+    pub fn backend_mut(&mut self) -> &mut B {
+        &mut self.backend
+    }
+
     /// The plan of a step with so many rows, for inspection.
     ///
     /// # Errors

@@ -85,7 +85,7 @@ impl GpuApi {
 /// A device and level that is here.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct DeviceInfo {
-    /// `cpu`, or the name of an interface to GPUs: `vulkan`, `webgpu`
+    /// `cpu`, or the name of an interface to GPUs: `vulkan`, `cuda`, `webgpu`
     pub device: &'static str,
     /// `scalar`, `avx2`, …; a GPU's own name
     pub level: String,
@@ -109,13 +109,10 @@ pub fn devices() -> Vec<DeviceInfo> {
 }
 
 fn unavailable(wanted: &str, reason: String) -> Error {
-    let names = devices().into_iter().map(|info| match info.device {
-        "cpu" => info.level,
-        gpu => gpu.to_owned(),
-    });
-    let mut available: Vec<_> =
-        ["auto", "cpu"].map(str::to_owned).into_iter().chain(names).collect();
-    available.dedup();
+    // GPUs are named by what the build reaches: to look for them takes a driver.
+    let gpus = GpuApi::ALL.into_iter().filter(|api| api.is_built()).map(GpuApi::name);
+    let levels = Level::available().into_iter().map(Level::name).chain([SCALAR]);
+    let available: Vec<_> = ["auto", "cpu"].into_iter().chain(levels).chain(gpus).collect();
     Error::BackendUnavailable { wanted: wanted.to_owned(), reason, available: available.join(", ") }
 }
 

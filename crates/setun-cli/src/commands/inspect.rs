@@ -9,7 +9,7 @@ mod report;
 use std::path::PathBuf;
 
 #[cfg(feature = "gpu")]
-use setun::Device;
+use setun::{Device, GpuApi};
 use setun::{
     checkpoint::{Answer, Reader},
     forward::WeightsBuilder,
@@ -70,7 +70,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     {
         report.plan = Some(plan::describe(weights.layout(), config)?);
         #[cfg(feature = "gpu")]
-        if let Device::Gpu(_) = args.device.device()? {
+        if let Device::Gpu(GpuApi::Vulkan) = args.device.device()? {
             let tensors = reader.tensors().unwrap_or_default();
             report.launches = Some(launches::describe(weights.layout(), config, tensors)?);
         }

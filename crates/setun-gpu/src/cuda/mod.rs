@@ -234,7 +234,12 @@ impl Executor for Cuda {
         let queued = recorded.iter().try_for_each(|launch| launch.queue(&self.stream));
         // Also after a failure: the stream must not stay as it is.
         let graph = self.stream.end_capture(CUgraphInstantiate_flags(0));
-        queued.and(graph).map(|graph| CudaList::new(recorded, graph)).map_err(lost)
+        let graph = queued.and(graph).map_err(lost)?;
+        if graph.is_none() && !recorded.is_empty() {
+            let reason = "it makes no graph of what was recorded".to_owned();
+            return Err(OpsError::DeviceLost { reason });
+        }
+        Ok(CudaList::new(recorded, graph))
     }
 
     fn play(&mut self, list: &CudaList, _chunks: u32) -> Result<(), OpsError> {

@@ -8,9 +8,27 @@ use naga::{
 };
 
 use super::*;
+use crate::lowering::MOST_OWN_WORDS;
+
+/// Kernels of the widest row that is quantized in passing too.
+fn kernels() -> impl Iterator<Item = Kernel> {
+    let words = u32::try_from(MOST_OWN_WORDS).expect("a small number");
+    let widest = move |product: Product| match product.input {
+        Input::Floats { .. } => Some(Product { input: Input::Floats { words }, ..product }),
+        Input::Codes { .. } | Input::Tiles => None,
+    };
+    let widest = move |kernel| match kernel {
+        Kernel::TernaryMatmul(product) => widest(product).map(Kernel::TernaryMatmul),
+        Kernel::Gate(activation, product) => {
+            widest(product).map(|product| Kernel::Gate(activation, product))
+        }
+        _ => None,
+    };
+    Kernel::all().chain(Kernel::all().filter_map(widest))
+}
 
 fn each(check: impl Fn(Kernel, &Module, &ModuleInfo)) {
-    for kernel in Kernel::all() {
+    for kernel in kernels() {
         for dot in [Dot::Packed, Dot::Shifts] {
             let source = kernel.source(dot);
             let module = wgsl::parse_str(&source)

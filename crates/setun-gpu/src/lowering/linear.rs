@@ -21,7 +21,7 @@ const MOST_GATE_COLUMNS: u32 = 4;
 
 /// Widest row, in words of codes, that a workgroup quantizes for itself: with the sums over its
 /// lanes it fits WebGPU's least memory of a workgroup, 16 KiB.
-pub(super) const MOST_OWN_WORDS: usize = (16_384 - 4096) / 4;
+pub(crate) const MOST_OWN_WORDS: usize = (16_384 - 4096) / 4;
 
 /// One matrix of a product, in numbers.
 struct Side {

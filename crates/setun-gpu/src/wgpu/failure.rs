@@ -58,6 +58,11 @@ impl Failure {
     }
 
     pub(super) fn check(&self) -> Result<(), OpsError> {
+        let refused = |first: &mut First| matches!(first, First::OutOfMemory);
+        let is_told_at_once = cfg!(not(target_family = "wasm"));
+        if is_told_at_once && self.with(|state| state.first.take_if(refused).is_some()) {
+            return Err(OpsError::OutOfMemory { what: "what the GPU is to hold", bytes: 0 });
+        }
         self.with(|state| match &state.first {
             Some(First::OutOfMemory) => {
                 let bytes = usize::try_from(state.wanted_bytes).unwrap_or(usize::MAX);

@@ -1,6 +1,7 @@
 //! The executor over `wgpu`.
 
 mod adapter;
+mod compile;
 mod failure;
 mod timing;
 mod told;
@@ -10,6 +11,7 @@ mod web_name;
 use std::{collections::HashMap, time::Duration};
 
 pub use adapter::{Adapter, Api};
+use compile::compile;
 use failure::Failure;
 pub use failure::Watch;
 use setun_ops::OpsError;
@@ -17,12 +19,15 @@ use setun_ops::OpsError;
 use crate::{
     error::GpuError,
     executor::{Bound, Executor},
-    kernel::{Access, Dot, Kernel},
+    kernel::{Dot, Kernel},
     launch::When,
 };
 
 /// Shapes begin at multiples of this in their buffer: WebGPU's default for uniforms.
 const SHAPE_BYTES: usize = 256;
+
+/// Most bytes that are written before they are sent: until then there is a copy of them.
+const MOST_UNSUBMITTED: usize = 1 << 26;
 
 /// A device of `wgpu`.
 #[derive(Debug)]
@@ -34,6 +39,7 @@ pub struct Wgpu {
     kernels: HashMap<Kernel, (wgpu::ComputePipeline, wgpu::BindGroupLayout)>,
     staging: Option<wgpu::Buffer>,
     played: Option<wgpu::CommandEncoder>, // not submitted yet: what reads may join it
+    unsubmitted: usize,                   // bytes
     failure: Failure,
 }
 
@@ -84,6 +90,7 @@ impl Wgpu {
             kernels: HashMap::new(),
             staging: None,
             played: None,
+            unsubmitted: 0,
             failure,
         }
     }
@@ -120,6 +127,30 @@ impl Wgpu {
         self.failure.check()
     }
 
+    /// Waits for all that is submitted; a browser does so by itself.
+    fn wait(&self) -> Result<(), OpsError> {
+        #[cfg(not(target_family = "wasm"))]
+        {
+            let lost = |reason: String| OpsError::DeviceLost { reason };
+            let poll = || self.device.poll(wgpu::PollType::wait_indefinitely());
+            // `wgpu` panics where a device is lost while it is waited for.
+            match std::panic::catch_unwind(std::panic::AssertUnwindSafe(poll)) {
+                Ok(polled) => polled.map(|_| ()).map_err(|error| lost(error.to_string()))?,
+                Err(_) => return Err(lost("it went away while it was waited for".into())),
+            }
+        }
+        Ok(())
+    }
+
+    /// Ready once all that is submitted has been done.
+    async fn finished(&self) -> Result<(), OpsError> {
+        let (tell, done) = told::told();
+        self.queue.on_submitted_work_done(move || tell(()));
+        self.wait()?;
+        done.await;
+        self.check()
+    }
+
     fn submit_played(&mut self) {
         if let Some(encoder) = self.played.take() {
             self.queue.submit([encoder.finish()]);
@@ -139,45 +170,6 @@ impl Drop for Wgpu {
     fn drop(&mut self) {
         self.device.destroy();
     }
-}
-
-fn compile(
-    device: &wgpu::Device,
-    kernel: Kernel,
-    dot: Dot,
-) -> (wgpu::ComputePipeline, wgpu::BindGroupLayout) {
-    let name = Some(kernel.shader().name);
-    let source = wgpu::ShaderSource::Wgsl(kernel.source(dot).into());
-    let module = device.create_shader_module(wgpu::ShaderModuleDescriptor { label: name, source });
-    let entry = |binding, ty| wgpu::BindGroupLayoutEntry {
-        binding,
-        visibility: wgpu::ShaderStages::COMPUTE,
-        ty: wgpu::BindingType::Buffer { ty, has_dynamic_offset: false, min_binding_size: None },
-        count: None,
-    };
-    let storage = |read_only| wgpu::BufferBindingType::Storage { read_only };
-    let fixed = [entry(0, wgpu::BufferBindingType::Uniform), entry(1, storage(true))];
-    let own = (2..).zip(kernel.accesses());
-    let own = own.map(|(binding, &access)| entry(binding, storage(access == Access::Read)));
-    let entries: Vec<_> = fixed.into_iter().chain(own).collect();
-    let layout = device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor {
-        label: name,
-        entries: &entries,
-    });
-    let pipeline_layout = device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
-        label: name,
-        bind_group_layouts: &[Some(&layout)],
-        immediate_size: 0,
-    });
-    let pipeline = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
-        label: name,
-        layout: Some(&pipeline_layout),
-        module: &module,
-        entry_point: Some("main"),
-        compilation_options: wgpu::PipelineCompilationOptions::default(),
-        cache: None,
-    });
-    (pipeline, layout)
 }
 
 impl Executor for Wgpu {
@@ -212,6 +204,13 @@ impl Executor for Wgpu {
     fn write(&mut self, buffer: &wgpu::Buffer, offset: u64, data: &[u8]) {
         self.submit_played();
         self.queue.write_buffer(buffer, offset, data);
+        self.unsubmitted += data.len();
+        if self.unsubmitted > MOST_UNSUBMITTED {
+            self.unsubmitted = 0;
+            self.queue.submit([]);
+            // What fails here is told by the next call.
+            let _ = self.wait();
+        }
     }
 
     fn copy(
@@ -298,14 +297,15 @@ impl Executor for Wgpu {
     ) -> Result<(), OpsError> {
         if out.is_empty() {
             self.submit_played();
-            return self.check();
+            return self.finished().await;
         }
         let bytes = out.len() as u64;
+        let most = self.device.limits().max_buffer_size;
         let staging = match self.staging.take().filter(|staging| staging.size() >= bytes) {
             Some(staging) => staging,
             None => self.device.create_buffer(&wgpu::BufferDescriptor {
                 label: Some("what is read"),
-                size: bytes.next_power_of_two(),
+                size: bytes.next_power_of_two().min(most).max(bytes),
                 usage: wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST,
                 mapped_at_creation: false,
             }),
@@ -318,11 +318,7 @@ impl Executor for Wgpu {
         let (tell, mapped) = told::told();
         staging.map_async(wgpu::MapMode::Read, 0..bytes, tell);
         let lost = |reason: String| OpsError::DeviceLost { reason };
-        // A browser does this by itself.
-        #[cfg(not(target_family = "wasm"))]
-        self.device
-            .poll(wgpu::PollType::wait_indefinitely())
-            .map_err(|error| lost(error.to_string()))?;
+        self.wait()?;
         if let Err(error) = mapped.await {
             // What went wrong before says more.
             return self.check().and_then(|()| Err(lost(error.to_string())));

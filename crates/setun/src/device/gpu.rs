@@ -4,11 +4,11 @@
 use setun_gpu::Cuda;
 #[cfg(any(feature = "vulkan", all(feature = "webgpu", target_family = "wasm")))]
 use setun_gpu::{Adapter, Api};
-use setun_gpu::{Executor, GpuBackend, GpuError};
+use setun_gpu::{Executor, GpuBackend, GpuError, SelfTestError};
 use setun_model::{
     Model as Forward, ModelError, Transformer, sample, transformer::BLOCK_POSITIONS,
 };
-use setun_ops::CacheSpec;
+use setun_ops::{CacheSpec, parity::Disagreement};
 
 use super::{
     GpuApi, HeadType,
@@ -106,8 +106,12 @@ where
     };
     let cases = sample::cases(&model.weights, model.config.activation, cache);
     for case in cases.map_err(ModelError::from)? {
-        backend.self_test(&case).await.map_err(|error| {
-            unavailable(api.name(), format!("{level} failed its self-test: {error}"))
+        backend.self_test(&case).await.map_err(|error| match error {
+            SelfTestError::Ops(error)
+            | SelfTestError::Disagreement(Disagreement::Refused(error)) => {
+                ModelError::from(error).into()
+            }
+            wrong => unavailable(api.name(), format!("{level} failed its self-test: {wrong}")),
         })?;
     }
     place.load(model, backend, (api.name(), level), 1)

@@ -38,7 +38,7 @@ struct Layer {
 
 /// Refuses a device that does not count.
 pub(super) fn check(device: &DeviceArgs) -> Result<(), CliError> {
-    if device.device()? == Device::Scalar {
+    if matches!(device.device()?, Device::Scalar | Device::Gpu(_)) {
         let level = &device.backend;
         return Err(CliError::Usage(format!("--text: level `{level}` does not count zeros")));
     }

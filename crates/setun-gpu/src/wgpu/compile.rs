@@ -1,0 +1,42 @@
+//! A kernel as a pipeline.
+
+use crate::kernel::{Access, Dot, Kernel};
+
+pub(super) fn compile(
+    device: &wgpu::Device,
+    kernel: Kernel,
+    dot: Dot,
+) -> (wgpu::ComputePipeline, wgpu::BindGroupLayout) {
+    let name = Some(kernel.shader().name);
+    let source = wgpu::ShaderSource::Wgsl(kernel.source(dot).into());
+    let module = device.create_shader_module(wgpu::ShaderModuleDescriptor { label: name, source });
+    let entry = |binding, ty| wgpu::BindGroupLayoutEntry {
+        binding,
+        visibility: wgpu::ShaderStages::COMPUTE,
+        ty: wgpu::BindingType::Buffer { ty, has_dynamic_offset: false, min_binding_size: None },
+        count: None,
+    };
+    let storage = |read_only| wgpu::BufferBindingType::Storage { read_only };
+    let fixed = [entry(0, wgpu::BufferBindingType::Uniform), entry(1, storage(true))];
+    let own = (2..).zip(kernel.accesses());
+    let own = own.map(|(binding, &access)| entry(binding, storage(access == Access::Read)));
+    let entries: Vec<_> = fixed.into_iter().chain(own).collect();
+    let layout = device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor {
+        label: name,
+        entries: &entries,
+    });
+    let pipeline_layout = device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
+        label: name,
+        bind_group_layouts: &[Some(&layout)],
+        immediate_size: 0,
+    });
+    let pipeline = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+        label: name,
+        layout: Some(&pipeline_layout),
+        module: &module,
+        entry_point: Some("main"),
+        compilation_options: wgpu::PipelineCompilationOptions::default(),
+        cache: None,
+    });
+    (pipeline, layout)
+}
