@@ -9,7 +9,7 @@ use crate::{OpsError, ScalarBackend, op::BufferId, plan::BufferKind};
 /// Seeds of a subject's [`digest`].
 const SEEDS: u64 = 12;
 
-/// The [`digest`] of each of [`SUBJECTS`], as computed on x86-64. They judge no definition: they
+/// The digest of each of [`SUBJECTS`], as computed on x86-64. They judge no definition: they
 /// tell whether one gives other bits on another architecture or with another compiler. Whoever
 /// changes a definition or the random cases on purpose takes the new ones from the failure.
 pub const DIGESTS: [u64; SUBJECTS.len()] = [

@@ -48,7 +48,7 @@ impl HeadType {
     }
 }
 
-/// What [`Model::load_onto`] needs to know.
+/// What [`Model::load_onto`](crate::Model::load_onto) needs to know.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeviceOptions {
     /// Where to run.
