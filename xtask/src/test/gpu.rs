@@ -37,24 +37,21 @@ fn test(totals: &mut Totals) -> Result<()> {
     if !has_driver() {
         install_packages(&DEBIAN_PACKAGES)?;
     }
+    let packages = ["setun-gpu", "setun-tests", "setun-cli"];
     let features = "setun-gpu/vulkan,setun-gpu/testing,setun-tests/vulkan,setun-cli/vulkan";
-    let mut lints = cargo();
-    lints.args(["clippy", "--locked", "--quiet", "--all-targets", "--features", features]);
-    lints.args(
-        ["setun-gpu", "setun-tests", "setun-cli"].iter().flat_map(|name| ["--package", name]),
-    );
-    run(lints.args(["--", "-D", "warnings"]))?;
-    let test = |packages: &[&str], tests: &[&str]| {
-        let mut command = cargo();
-        command.args(["test", "--locked", "--no-fail-fast", "--features", features]);
-        command.args(packages.iter().flat_map(|package| ["--package", package]));
-        command.args(tests.iter().flat_map(|test| ["--test", test]));
+    let cargo = |command: &str| {
+        let mut cargo = cargo();
+        cargo.args([command, "--locked", "--features", features]);
+        // The features name packages, which must all be there.
+        cargo.args(packages.iter().flat_map(|package| ["--package", package]));
         // Mesa says on standard error that it finds no screen, unless it does not look for one.
-        command.env("NODEVICE_SELECT", "1");
-        command
+        cargo.env("NODEVICE_SELECT", "1");
+        cargo
     };
+    run(cargo("clippy").args(["--quiet", "--all-targets", "--", "-D", "warnings"]))?;
     let operations_and_models = ["parity", "gpu", "gpu_steps", "gpu_faults", "gpu_self_test"];
-    count(&mut test(&["setun-gpu", "setun-tests"], &operations_and_models), totals)?;
-    let packages = ["setun-gpu", "setun-tests", "setun-cli"]; // the features name all three
-    count(test(&packages, &["cli"]).args(["--", "gpu::"]), totals)
+    let mut tests = cargo("test");
+    tests.arg("--no-fail-fast");
+    count(tests.args(operations_and_models.iter().flat_map(|test| ["--test", test])), totals)?;
+    count(cargo("test").args(["--test", "cli", "--", "gpu::"]), totals)
 }
