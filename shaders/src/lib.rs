@@ -58,8 +58,13 @@ pub mod parts {
 
     parts! {
         STEP = "step";
+        SUBGROUP = "subgroup";
         LANES = "lanes";
+        LANES_WORDS_SHARED = "lanes_words_shared";
+        LANES_WORDS_SUBGROUP = "lanes_words_subgroup";
         LANES_FOUR = "lanes_four";
+        GREATEST_FOUR_SHARED = "greatest_four_shared";
+        GREATEST_FOUR_SUBGROUP = "greatest_four_subgroup";
         EXP = "exp";
         WIDEN_F16 = "widen_f16";
         INVERSE_RMS = "inverse_rms";
@@ -70,6 +75,8 @@ pub mod parts {
         INPUT_CODES = "input_codes";
         INPUT_FLOATS = "input_floats";
         PRODUCTS_EACH = "products_each";
+        TOTALS_SHARED = "totals_shared";
+        TOTALS_SUBGROUP = "totals_subgroup";
         PRODUCTS_WHOLE = "products_whole";
         PRODUCTS_GROUPED = "products_grouped";
         PRODUCTS_TILES = "products_tiles";

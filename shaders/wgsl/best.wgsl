@@ -25,6 +25,7 @@ const DIGITS: u32 = 256u;
 var<workgroup> counts: array<atomic<u32>, DIGITS>;
 var<workgroup> chosen: vec2<u32>;        // a digit, and how many are still to be found below it
 var<workgroup> places: atomic<u32>;
+var<workgroup> lane_counts: array<u32, LANES>;
 
 @compute @workgroup_size(LANES)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
@@ -117,14 +118,14 @@ fn collect(row: u32, k: u32, lane: u32) {
     for (var token = lane * each; token < end; token += 1u) {
         equal += select(0u, 1u, key_of(logits[row * shape.vocab + token]) == prefix);
     }
-    lane_words[lane] = equal;
+    lane_counts[lane] = equal;
     if lane == 0u {
         atomicStore(&places, 0u);
     }
     workgroupBarrier();
     var before = 0u;
     for (var i = 0u; i < lane; i += 1u) {
-        before += lane_words[i];
+        before += lane_counts[i];
     }
     for (var token = lane * each; token < end; token += 1u) {
         let key = key_of(logits[row * shape.vocab + token]);
@@ -159,6 +160,6 @@ fn sort(row: u32, lane: u32) {
 }
 
 fn workgroup_word(lane: u32, word: u32) -> u32 {
-    lane_words[lane] = word;
-    return workgroupUniformLoad(&lane_words[0]);
+    lane_counts[lane] = word;
+    return workgroupUniformLoad(&lane_counts[0]);
 }

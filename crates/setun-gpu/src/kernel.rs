@@ -1,10 +1,12 @@
 //! Kernels: a shader, the parts of one variant of it, and how it uses its arguments.
 
 mod cuda;
+mod wgsl;
 
 pub use cuda::{CUDA_TILES, CudaSource};
 use setun_ops::{CacheElement, op::Activation};
-use setun_shaders::{self as shaders, Shader, parts};
+use setun_shaders::{self as shaders, Shader};
+pub use wgsl::{Dot, LEAST_SUBGROUP, Language, Reduction};
 
 /// A compiled thing of its own: one variant of a shader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -73,15 +75,6 @@ pub enum Table {
     Bf16,
     /// int8 codes and one scale a row
     Int8,
-}
-
-/// How a kernel forms products of four.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Dot {
-    /// By the language feature `packed_4x8_integer_dot_product`.
-    Packed,
-    /// By shifts, where it is missing.
-    Shifts,
 }
 
 /// What a kernel does with an argument.
@@ -159,90 +152,6 @@ impl Kernel {
             Self::RopeAppend(_) => &[Read, Write, Write, Write],
             Self::Attention(_) => &[Read, Read, Read, Write, Write],
             Self::Best => &[Write, Write, Write],
-        }
-    }
-
-    /// The WGSL of this variant.
-    #[must_use]
-    pub fn source(self, dot: Dot) -> String {
-        let constants = match self {
-            Self::Head { columns, .. } => format!("const COLUMNS: u32 = {columns}u;\n"),
-            Self::TernaryMatmul(product) | Self::Gate(_, product) => match product.input {
-                Input::Tiles => format!("const COLUMNS: u32 = {TILE_ROWS}u;\n"),
-                Input::Codes { columns } => format!("const COLUMNS: u32 = {columns}u;\n"),
-                Input::Floats { words } => {
-                    format!("const COLUMNS: u32 = 1u;\nconst WORDS: u32 = {words}u;\n")
-                }
-            },
-            _ => String::new(),
-        };
-        let parts = [parts::STEP].into_iter().chain(self.parts(dot)).chain([self.shader().wgsl]);
-        parts.fold(constants, |source, part| source + part)
-    }
-
-    fn parts(self, dot: Dot) -> Vec<&'static str> {
-        match self {
-            Self::Embed(table) | Self::Head { table, .. } => table.parts(),
-            Self::RmsNorm => vec![parts::LANES, parts::INVERSE_RMS],
-            Self::Quantize => vec![parts::LANES, parts::INVERSE_RMS, parts::QUANTIZE_ROW],
-            Self::TernaryMatmul(product) => product.parts(dot),
-            Self::HeadNorm | Self::Best => vec![parts::LANES],
-            Self::RopeAppend(CacheElement::F32) => vec![parts::STORE_F32],
-            Self::RopeAppend(CacheElement::F16) => vec![parts::STORE_F16],
-            Self::RopeAppend(CacheElement::Int8) => vec![parts::LANES, parts::STORE_INT8],
-            Self::Attention(element) => {
-                let mut all = vec![parts::LANES_FOUR, parts::EXP];
-                all.extend(match element {
-                    CacheElement::F32 => [parts::CACHE_F32, ""],
-                    CacheElement::F16 => [parts::CACHE_F16, parts::WIDEN_F16],
-                    CacheElement::Int8 => [parts::CACHE_INT8, ""],
-                });
-                all
-            }
-            Self::Gate(activation, product) => {
-                let mut all = product.parts(dot);
-                match activation {
-                    Activation::ReluSquared => all.push(parts::RELU_SQUARED),
-                    Activation::Silu => all.extend([parts::EXP, parts::SILU]),
-                }
-                all
-            }
-        }
-    }
-}
-
-impl Product {
-    fn parts(self, dot: Dot) -> Vec<&'static str> {
-        let dot = match dot {
-            Dot::Packed => parts::DOT_PACKED,
-            Dot::Shifts => parts::DOT_SHIFTS,
-        };
-        let mut all = vec![parts::LINEAR, dot];
-        match (self.input, self.grouped) {
-            (Input::Tiles, _) => all.push(parts::PRODUCTS_TILES),
-            (_, true) => all.extend([parts::PRODUCTS_EACH, parts::PRODUCTS_GROUPED]),
-            (_, false) => all.extend([parts::PRODUCTS_EACH, parts::PRODUCTS_WHOLE]),
-        }
-        match self.input {
-            Input::Tiles | Input::Codes { .. } => all.push(parts::INPUT_CODES),
-            Input::Floats { .. } => all.extend([
-                parts::LANES,
-                parts::INVERSE_RMS,
-                parts::QUANTIZE_ROW,
-                parts::INPUT_FLOATS,
-            ]),
-        }
-        all
-    }
-}
-
-impl Table {
-    fn parts(self) -> Vec<&'static str> {
-        match self {
-            Self::F32 => vec![parts::TABLE_F32],
-            Self::F16 => vec![parts::WIDEN_F16, parts::TABLE_F16],
-            Self::Bf16 => vec![parts::TABLE_BF16],
-            Self::Int8 => vec![parts::TABLE_INT8],
         }
     }
 }

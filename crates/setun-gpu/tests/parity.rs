@@ -1,7 +1,7 @@
 //! Every operation on the system's Vulkan device against its definition.
 #![expect(clippy::print_stdout, reason = "says which device it was, and how far it came")]
 
-use setun_gpu::{Api, Fusion, GpuBackend, Wgpu};
+use setun_gpu::{Adapter, Api, Fusion, GpuBackend, Wgpu, kernel::Reduction};
 use setun_ops::{
     Backend, BufferId,
     parity::{Case, SUBJECTS, block_on},
@@ -52,6 +52,34 @@ fn launches_may_be_shared() {
         }
     }
     assert!(saved > 0, "no case shares a launch");
+}
+
+/// Totals and what is greatest are the same, to the bit, by subgroups and through memory.
+#[test]
+fn subgroups_change_nothing() {
+    let find = || block_on(Adapter::find(Api::Vulkan)).expect("a Vulkan device");
+    let reduction = find().language().reduction;
+    if reduction == Reduction::Shared {
+        println!("skipped: {} has no subgroups of eight", find().name());
+        return;
+    }
+    let backend = |adapter: Adapter| {
+        GpuBackend::new(block_on(adapter.open()).expect("a device")).expect("memory")
+    };
+    let (mut subgroups, mut shared) = (backend(find()), backend(find().without_subgroups()));
+    for subject in SUBJECTS {
+        let seeds = if subject == "long_attention" { 2 } else { SEEDS };
+        for seed in 0..seeds {
+            let case = Case::new(subject, seed).expect("a subject");
+            for fusion in [Fusion::Shared, Fusion::Apart] {
+                subgroups = subgroups.with_fusion(fusion);
+                shared = shared.with_fusion(fusion);
+                let found = outputs(&mut subgroups, &case).buffers;
+                let expected = outputs(&mut shared, &case).buffers;
+                assert!(found == expected, "{subject}, seed {seed}, {fusion:?}");
+            }
+        }
+    }
 }
 
 struct Outputs {

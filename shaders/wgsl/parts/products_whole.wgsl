@@ -22,21 +22,11 @@ fn products(side: u32, first_output: u32, first_row: u32, lane: u32) -> array<f3
             }
         }
     }
-    for (var column = 0u; column < COLUMNS; column += 1u) {
-        partial[column * LANES + lane] = sums[column];
-    }
-    workgroupBarrier();
+    let sum = totals(&sums, lane);
     var values: array<f32, VALUES>;
     for (var k = 0u; k < VALUES; k += 1u) {
-        let at = partial_at(lane, k);
-        var sum = 0;
-        for (var i = 0u; i < LANES_EACH; i += 1u) {
-            sum += partial[at.x + i][at.y];
-        }
         let output = min(first_output + output_of(lane, k), shape.outputs - 1u);
-        values[k] = scaled(side, output, first_row + row_of(lane, k) % COLUMNS, sum);
+        values[k] = scaled(side, output, first_row + row_of(lane, k) % COLUMNS, sum[k]);
     }
-    // Another side may follow in the same memory.
-    workgroupBarrier();
     return values;
 }

@@ -29,11 +29,15 @@ fn kernels() -> impl Iterator<Item = Kernel> {
 
 fn each(check: impl Fn(Kernel, &Module, &ModuleInfo)) {
     for kernel in kernels() {
-        for dot in [Dot::Packed, Dot::Shifts] {
-            let source = kernel.source(dot);
+        for language in Language::all() {
+            let source = kernel.source(language);
+            let capabilities = match language.reduction {
+                Reduction::Shared => Capabilities::empty(),
+                Reduction::Subgroup => Capabilities::SUBGROUP,
+            };
             let module = wgsl::parse_str(&source)
                 .unwrap_or_else(|error| panic!("{kernel:?}: {}", error.emit_to_string(&source)));
-            let info = Validator::new(ValidationFlags::all(), Capabilities::empty())
+            let info = Validator::new(ValidationFlags::all(), capabilities)
                 .validate(&module)
                 .unwrap_or_else(|error| panic!("{kernel:?}: {}", error.emit_to_string(&source)));
             check(kernel, &module, &info);

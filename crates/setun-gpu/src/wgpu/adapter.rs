@@ -5,7 +5,10 @@ use std::sync::Arc;
 #[cfg(target_family = "wasm")]
 use super::failure;
 use super::{Wgpu, failure::Failure};
-use crate::{error::GpuError, kernel::Dot};
+use crate::{
+    error::GpuError,
+    kernel::{Dot, LEAST_SUBGROUP, Language, Reduction},
+};
 
 /// An interface that `wgpu` reaches devices by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -44,7 +47,7 @@ impl Api {
 pub struct Adapter {
     inner: wgpu::Adapter,
     name: String,
-    dot: Dot,
+    language: Language,
 }
 
 impl Adapter {
@@ -69,7 +72,21 @@ impl Adapter {
             .wgsl_language_features()
             .contains(wgpu::WgslLanguageFeatures::Packed4x8IntegerDotProduct);
         let dot = if packed { Dot::Packed } else { Dot::Shifts };
-        Ok(Self { inner: adapter, name, dot })
+        let language = Language { dot, reduction: reduction(&adapter) };
+        Ok(Self { inner: adapter, name, language })
+    }
+
+    /// What its kernels are written in.
+    #[must_use]
+    pub fn language(&self) -> Language {
+        self.language
+    }
+
+    /// Leaves subgroups alone, whatever it has: for a device that gets them wrong.
+    #[must_use]
+    pub fn without_subgroups(mut self) -> Self {
+        self.language.reduction = Reduction::Shared;
+        self
     }
 
     /// Its name, as the driver gives it; some give none.
@@ -90,10 +107,14 @@ impl Adapter {
     ///
     /// If the driver refuses.
     pub async fn open(self) -> Result<Wgpu, GpuError> {
-        let Self { inner: adapter, name, dot } = self;
+        let Self { inner: adapter, name, language } = self;
+        let wanted = match language.reduction {
+            Reduction::Subgroup => wgpu::Features::SUBGROUP,
+            Reduction::Shared => wgpu::Features::empty(),
+        };
         let request = wgpu::DeviceDescriptor {
             label: Some("setun"),
-            required_features: adapter.features() & wgpu::Features::TIMESTAMP_QUERY,
+            required_features: adapter.features() & (wanted | wgpu::Features::TIMESTAMP_QUERY),
             required_limits: adapter.limits(),
             ..wgpu::DeviceDescriptor::default()
         };
@@ -107,7 +128,17 @@ impl Adapter {
         device.set_device_lost_callback(move |_, reason| seen.note_lost(reason));
         #[cfg(target_family = "wasm")]
         failure::keep_internal_errors(&device);
-        Ok(Wgpu::new(device, queue, name, dot, failure))
+        Ok(Wgpu::new(device, queue, name, language, failure))
+    }
+}
+
+/// Subgroups, where all that there may be are large enough.
+fn reduction(adapter: &wgpu::Adapter) -> Reduction {
+    let has_subgroups = adapter.features().contains(wgpu::Features::SUBGROUP);
+    if has_subgroups && adapter.get_info().subgroup_min_size >= LEAST_SUBGROUP {
+        Reduction::Subgroup
+    } else {
+        Reduction::Shared
     }
 }
 

@@ -1,14 +1,20 @@
 //! A kernel as a pipeline.
 
-use crate::kernel::{Access, Dot, Kernel};
+use crate::kernel::{Access, Kernel, Language};
 
 pub(super) fn compile(
     device: &wgpu::Device,
     kernel: Kernel,
-    dot: Dot,
+    language: Language,
 ) -> (wgpu::ComputePipeline, wgpu::BindGroupLayout) {
     let name = Some(kernel.shader().name);
-    let source = wgpu::ShaderSource::Wgsl(kernel.source(dot).into());
+    // A browser has a compiler of its own.
+    let source = if cfg!(target_family = "wasm") {
+        kernel.standard_source(language)
+    } else {
+        kernel.source(language)
+    };
+    let source = wgpu::ShaderSource::Wgsl(source.into());
     let module = device.create_shader_module(wgpu::ShaderModuleDescriptor { label: name, source });
     let entry = |binding, ty| wgpu::BindGroupLayoutEntry {
         binding,

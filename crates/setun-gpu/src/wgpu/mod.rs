@@ -19,7 +19,7 @@ use setun_ops::OpsError;
 use crate::{
     error::GpuError,
     executor::{Bound, Executor},
-    kernel::{Dot, Kernel},
+    kernel::{Kernel, Language},
     launch::When,
 };
 
@@ -35,7 +35,7 @@ pub struct Wgpu {
     device: wgpu::Device,
     queue: wgpu::Queue,
     adapter: String,
-    dot: Dot,
+    language: Language,
     kernels: HashMap<Kernel, (wgpu::ComputePipeline, wgpu::BindGroupLayout)>,
     staging: Option<wgpu::Buffer>,
     played: Option<wgpu::CommandEncoder>, // not submitted yet: what reads may join it
@@ -79,14 +79,14 @@ impl Wgpu {
         device: wgpu::Device,
         queue: wgpu::Queue,
         adapter: String,
-        dot: Dot,
+        language: Language,
         failure: Failure,
     ) -> Self {
         Self {
             device,
             queue,
             adapter,
-            dot,
+            language,
             kernels: HashMap::new(),
             staging: None,
             played: None,
@@ -156,8 +156,8 @@ impl Wgpu {
     }
 
     fn kernel(&mut self, kernel: Kernel) -> (wgpu::ComputePipeline, wgpu::BindGroupLayout) {
-        let (device, dot) = (&self.device, self.dot);
-        let made = self.kernels.entry(kernel).or_insert_with(|| compile(device, kernel, dot));
+        let (device, language) = (&self.device, self.language);
+        let made = self.kernels.entry(kernel).or_insert_with(|| compile(device, kernel, language));
         made.clone()
     }
 }
