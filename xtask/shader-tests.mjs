@@ -47,7 +47,8 @@ async function compileAll(kernels) {
     const entries = bindings.map((type, binding) => {
       return { binding, visibility: GPUShaderStage.COMPUTE, buffer: { type } };
     });
-    const layout = device.createPipelineLayout({ bindGroupLayouts: [device.createBindGroupLayout({ entries })] });
+    const bindGroupLayouts = [device.createBindGroupLayout({ entries })];
+    const layout = device.createPipelineLayout({ bindGroupLayouts });
     device.createComputePipeline({ layout, compute: { module, entryPoint: "main" } });
     const said = (await module.getCompilationInfo()).messages;
     const messages = said.map(({ type, lineNum, message }) => `${type} in line ${lineNum}: ${message}`);

@@ -29,7 +29,7 @@ mod self_test;
 mod step_inputs;
 mod times;
 mod weight;
-#[cfg(any(feature = "vulkan", feature = "webgpu"))]
+#[cfg(any(feature = "vulkan", feature = "metal", feature = "dx12", feature = "webgpu"))]
 mod wgpu;
 
 pub use backend::{GpuBackend, GpuStep};
@@ -46,5 +46,5 @@ pub use lowering::Fusion;
 pub use recorder::{Asked, Recorder};
 pub use self_test::SelfTestError;
 pub use weight::GpuWeight;
-#[cfg(any(feature = "vulkan", feature = "webgpu"))]
+#[cfg(any(feature = "vulkan", feature = "metal", feature = "dx12", feature = "webgpu"))]
 pub use wgpu::{Adapter, Api, Watch, Wgpu, WgpuBuffer};

@@ -82,6 +82,16 @@ fn subgroups_change_nothing() {
     }
 }
 
+/// An interface of another system is built, and says that it is not here.
+#[cfg(all(target_os = "linux", feature = "metal", feature = "dx12"))]
+#[test]
+fn interfaces_of_other_systems_are_errors() {
+    for api in [Api::Metal, Api::Dx12] {
+        let error = block_on(Adapter::find(api)).expect_err("Linux has neither");
+        assert!(error.to_string().contains("this system does not have it"), "{error}");
+    }
+}
+
 struct Outputs {
     launches: usize,
     /// The step's rows of all buffers but codes, after each step.

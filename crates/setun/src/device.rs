@@ -4,8 +4,10 @@
 #[cfg_attr(
     not(any(
         feature = "vulkan",
+        feature = "metal",
+        feature = "dx12",
         feature = "cuda",
-        all(feature = "webgpu", target_family = "wasm")
+        feature = "webgpu"
     )),
     expect(dead_code, unused_variables, clippy::unused_async, reason = "it reaches no GPU")
 )]
@@ -51,21 +53,27 @@ pub enum Device {
 pub enum GpuApi {
     /// Vulkan.
     Vulkan,
+    /// Metal, on Apple's systems.
+    Metal,
+    /// Direct3D 12, on Windows.
+    Dx12,
     /// CUDA: NVIDIA's devices, through their own driver.
     Cuda,
-    /// WebGPU, in a browser.
+    /// WebGPU, in a browser; natively the best of Vulkan, Metal and Direct3D 12.
     WebGpu,
 }
 
 impl GpuApi {
     /// All of them, whether or not this build has them.
-    pub const ALL: [Self; 3] = [Self::Vulkan, Self::Cuda, Self::WebGpu];
+    pub const ALL: [Self; 5] = [Self::Vulkan, Self::Metal, Self::Dx12, Self::Cuda, Self::WebGpu];
 
-    /// The name in every interface: `vulkan`, `cuda`, `webgpu`.
+    /// The name in every interface: `vulkan`, `metal`, `dx12`, `cuda`, `webgpu`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Vulkan => "vulkan",
+            Self::Metal => "metal",
+            Self::Dx12 => "dx12",
             Self::Cuda => "cuda",
             Self::WebGpu => "webgpu",
         }
@@ -76,8 +84,10 @@ impl GpuApi {
     pub fn is_built(self) -> bool {
         match self {
             Self::Vulkan => cfg!(feature = "vulkan"),
+            Self::Metal => cfg!(feature = "metal"),
+            Self::Dx12 => cfg!(feature = "dx12"),
             Self::Cuda => cfg!(feature = "cuda"),
-            Self::WebGpu => cfg!(all(feature = "webgpu", target_family = "wasm")),
+            Self::WebGpu => cfg!(feature = "webgpu"),
         }
     }
 }
@@ -85,7 +95,7 @@ impl GpuApi {
 /// A device and level that is here.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct DeviceInfo {
-    /// `cpu`, or the name of an interface to GPUs: `vulkan`, `cuda`, `webgpu`
+    /// `cpu`, or the name of an interface to GPUs: `vulkan`, `metal`, `dx12`, `cuda`, `webgpu`
     pub device: &'static str,
     /// `scalar`, `avx2`, …; a GPU's own name
     pub level: String,
@@ -121,10 +131,7 @@ impl FromStr for Device {
 
     fn from_str(name: &str) -> Result<Self, Error> {
         if let Some(api) = GpuApi::ALL.into_iter().find(|api| api.name() == name) {
-            let reason = || match api {
-                GpuApi::WebGpu if cfg!(not(target_family = "wasm")) => "it is for browsers".into(),
-                _ => format!("this build is without the cargo feature `{name}`"),
-            };
+            let reason = || format!("this build is without the cargo feature `{name}`");
             return api
                 .is_built()
                 .then_some(Self::Gpu(api))

@@ -38,7 +38,8 @@ fn test(totals: &mut Totals) -> Result<()> {
         install_packages(&DEBIAN_PACKAGES)?;
     }
     let packages = ["setun-gpu", "setun-tests", "setun-cli"];
-    let features = "setun-gpu/vulkan,setun-gpu/testing,setun-tests/vulkan,setun-cli/vulkan";
+    let features = "setun-gpu/vulkan,setun-gpu/metal,setun-gpu/dx12,setun-gpu/testing,\
+                    setun-tests/vulkan,setun-cli/vulkan";
     let cargo = |command: &str| {
         let mut cargo = cargo();
         cargo.args([command, "--locked", "--features", features]);

@@ -7,6 +7,7 @@ mod neon;
 mod ptx;
 mod stage;
 mod stages;
+mod systems;
 mod totals;
 
 use std::fmt::Write as _;

@@ -5,7 +5,7 @@ use std::process::Command;
 use anyhow::Result;
 
 use super::stage::{Stage, count};
-use super::{cuda, gpu, memory, neon};
+use super::{cuda, gpu, memory, neon, systems};
 use crate::browser;
 use crate::demo;
 use crate::files::write_if_changed;
@@ -54,6 +54,7 @@ pub(super) fn all(long: bool) -> Result<Vec<Stage>> {
     stages.push(kernels());
     stages.extend(neon::stage());
     stages.push(gpu::stage());
+    stages.push(systems::stage());
     stages.push(cuda::stage());
     stages.push(shaders());
     stages.push(Stage::new("package", |_| package::build().map(|table| println!("{table}"))));

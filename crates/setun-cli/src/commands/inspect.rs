@@ -70,7 +70,10 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     {
         report.plan = Some(plan::describe(weights.layout(), config)?);
         #[cfg(feature = "gpu")]
-        if let Device::Gpu(GpuApi::Vulkan) = args.device.device()? {
+        // Those of one list for all that `wgpu` reaches.
+        if let Device::Gpu(api) = args.device.device()?
+            && api != GpuApi::Cuda
+        {
             let tensors = reader.tensors().unwrap_or_default();
             report.launches = Some(launches::describe(weights.layout(), config, tensors)?);
         }

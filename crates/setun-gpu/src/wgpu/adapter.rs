@@ -17,8 +17,14 @@ pub enum Api {
     /// Vulkan.
     #[cfg(feature = "vulkan")]
     Vulkan,
-    /// WebGPU, in a browser.
-    #[cfg(all(feature = "webgpu", target_family = "wasm"))]
+    /// Metal, on Apple's systems.
+    #[cfg(feature = "metal")]
+    Metal,
+    /// Direct3D 12, on Windows.
+    #[cfg(feature = "dx12")]
+    Dx12,
+    /// WebGPU, in a browser; natively whichever `wgpu` takes to be the best.
+    #[cfg(feature = "webgpu")]
     WebGpu,
 }
 
@@ -27,7 +33,11 @@ impl Api {
         match self {
             #[cfg(feature = "vulkan")]
             Self::Vulkan => "vulkan",
-            #[cfg(all(feature = "webgpu", target_family = "wasm"))]
+            #[cfg(feature = "metal")]
+            Self::Metal => "metal",
+            #[cfg(feature = "dx12")]
+            Self::Dx12 => "dx12",
+            #[cfg(feature = "webgpu")]
             Self::WebGpu => "webgpu",
         }
     }
@@ -36,8 +46,12 @@ impl Api {
         match self {
             #[cfg(feature = "vulkan")]
             Self::Vulkan => wgpu::Backends::VULKAN,
-            #[cfg(all(feature = "webgpu", target_family = "wasm"))]
-            Self::WebGpu => wgpu::Backends::BROWSER_WEBGPU,
+            #[cfg(feature = "metal")]
+            Self::Metal => wgpu::Backends::METAL,
+            #[cfg(feature = "dx12")]
+            Self::Dx12 => wgpu::Backends::DX12,
+            #[cfg(feature = "webgpu")]
+            Self::WebGpu => wgpu::Backends::PRIMARY,
         }
     }
 }
@@ -57,6 +71,10 @@ impl Adapter {
     ///
     /// If there is none.
     pub async fn find(api: Api) -> Result<Self, GpuError> {
+        let absent = |reason| GpuError::NoAdapter { wanted: api.name(), reason };
+        if !wgpu::Instance::enabled_backend_features().intersects(api.backends()) {
+            return Err(absent("this system does not have it".to_owned()));
+        }
         let mut options = wgpu::InstanceDescriptor::new_without_display_handle();
         options.backends = api.backends();
         let instance = wgpu::Instance::new(options);
@@ -64,9 +82,8 @@ impl Adapter {
             power_preference: wgpu::PowerPreference::HighPerformance,
             ..wgpu::RequestAdapterOptions::default()
         };
-        let adapter = instance.request_adapter(&request).await.map_err(|error| {
-            GpuError::NoAdapter { wanted: api.name(), reason: error.to_string() }
-        })?;
+        let found = instance.request_adapter(&request).await;
+        let adapter = found.map_err(|error| absent(error.to_string()))?;
         let name = name(&adapter).await;
         let packed = instance
             .wgsl_language_features()

@@ -2,7 +2,7 @@
 
 #[cfg(feature = "cuda")]
 use setun_gpu::Cuda;
-#[cfg(any(feature = "vulkan", all(feature = "webgpu", target_family = "wasm")))]
+#[cfg(any(feature = "vulkan", feature = "metal", feature = "dx12", feature = "webgpu"))]
 use setun_gpu::{Adapter, Api};
 use setun_gpu::{Executor, GpuBackend, GpuError, SelfTestError};
 use setun_model::{
@@ -37,9 +37,33 @@ fn name(api: GpuApi) -> Result<String, GpuError> {
         #[cfg(feature = "cuda")]
         GpuApi::Cuda => Ok(Cuda::new(FIRST)?.adapter().to_owned()),
         #[cfg(feature = "vulkan")]
-        GpuApi::Vulkan => Ok(pollster::block_on(Adapter::find(Api::Vulkan))?.name().to_owned()),
+        GpuApi::Vulkan => name_by_wgpu(Api::Vulkan),
+        #[cfg(feature = "metal")]
+        GpuApi::Metal => name_by_wgpu(Api::Metal),
+        #[cfg(feature = "dx12")]
+        GpuApi::Dx12 => name_by_wgpu(Api::Dx12),
+        #[cfg(feature = "webgpu")]
+        GpuApi::WebGpu => name_by_wgpu(Api::WebGpu),
+        #[cfg_attr(
+            all(
+                feature = "cuda",
+                feature = "vulkan",
+                feature = "metal",
+                feature = "dx12",
+                feature = "webgpu"
+            ),
+            expect(unreachable_patterns, reason = "this build has all")
+        )]
         _ => Err(GpuError::NotBuilt { wanted: api.name() }),
     }
+}
+
+#[cfg(all(
+    not(target_family = "wasm"),
+    any(feature = "vulkan", feature = "metal", feature = "dx12", feature = "webgpu")
+))]
+fn name_by_wgpu(by: Api) -> Result<String, GpuError> {
+    Ok(pollster::block_on(Adapter::find(by))?.name().to_owned())
 }
 
 /// Moves a model's weights to a GPU that computes as it should.
@@ -60,13 +84,27 @@ pub(super) async fn load(model: Model, api: GpuApi, place: Place) -> Result<Load
         }
         #[cfg(feature = "vulkan")]
         GpuApi::Vulkan => load_by_wgpu(model, Api::Vulkan, api, place).await,
-        #[cfg(all(feature = "webgpu", target_family = "wasm"))]
+        #[cfg(feature = "metal")]
+        GpuApi::Metal => load_by_wgpu(model, Api::Metal, api, place).await,
+        #[cfg(feature = "dx12")]
+        GpuApi::Dx12 => load_by_wgpu(model, Api::Dx12, api, place).await,
+        #[cfg(feature = "webgpu")]
         GpuApi::WebGpu => load_by_wgpu(model, Api::WebGpu, api, place).await,
+        #[cfg_attr(
+            all(
+                feature = "cuda",
+                feature = "vulkan",
+                feature = "metal",
+                feature = "dx12",
+                feature = "webgpu"
+            ),
+            expect(unreachable_patterns, reason = "this build has all")
+        )]
         _ => Err(refused(api, &GpuError::NotBuilt { wanted: api.name() })),
     }
 }
 
-#[cfg(any(feature = "vulkan", all(feature = "webgpu", target_family = "wasm")))]
+#[cfg(any(feature = "vulkan", feature = "metal", feature = "dx12", feature = "webgpu"))]
 async fn load_by_wgpu(
     model: Model,
     by: Api,
