@@ -6,7 +6,7 @@ use setun::{
     forward::{sample, transformer::BLOCK_POSITIONS},
     ops::{CacheElement, CacheSpec, OpsError, parity::Case},
 };
-use setun_gpu::{Api, Executor, GpuBackend, SelfTestError, Wgpu, executor::Bound};
+use setun_gpu::{Api, Executor, GpuBackend, SelfTestError, Wgpu, executor::Bound, kernel::Kernel};
 use setun_tests::golden::{Golden, MODELS};
 
 fn cases(model: &str, element: CacheElement) -> [Case; 2] {
@@ -93,6 +93,10 @@ impl<E: Executor> Executor for Spoiled<E> {
         bytes: u64,
     ) -> Result<(), OpsError> {
         self.executor.copy(from, to, bytes)
+    }
+
+    fn compile(&mut self, kernels: &[Kernel]) -> Result<(), OpsError> {
+        self.executor.compile(kernels)
     }
 
     fn record(&mut self, launches: &[Bound<'_, E::Buffer>]) -> Result<E::List, OpsError> {

@@ -93,6 +93,7 @@ impl Session {
         let after = self.gpu.backend().executor().asked;
         Asked {
             created: after.created - before.created,
+            kernels: after.kernels - before.kernels,
             written: after.written - before.written,
             played: after.played - before.played,
             launches: after.launches - before.launches,
@@ -114,7 +115,7 @@ fn a_step_creates_nothing_and_reads_few_bytes() {
     let tokens = text(600, session.gpu.vocab_size());
     session.greedy_step(tokens[0]); // memory and lists are made by the first step
     let short = session.greedy_step(tokens[1]);
-    assert_eq!((short.created, short.played), (0, 1));
+    assert_eq!((short.created, short.kernels, short.played), (0, 0, 1));
     assert_eq!(short.launches, 6 * layers + BESIDE_LAYERS);
     assert_eq!(short.read, RANKED_BYTES);
     for tokens in tokens[2..].chunks(200) {

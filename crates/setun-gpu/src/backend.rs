@@ -173,6 +173,8 @@ impl<E: Executor> Backend for GpuBackend<E> {
     fn prepare(&mut self, plan: &Plan, weights: &[Self::Weight]) -> Result<GpuStep<E>, OpsError> {
         check_weights(plan, weights.iter().map(|weight| weight.spec))?;
         let launches = lower(plan, weights, self.fusion, self.executor.tiles())?;
+        let kernels: Vec<_> = launches.list.iter().map(|launch| launch.kernel).collect();
+        self.executor.compile(&kernels)?;
         let layout = StepLayout::new(plan);
         let words = vec![0; layout.words()];
         let inputs = self.executor.create_buffer("a step's inputs", 4 * words.len() as u64)?;

@@ -3,11 +3,12 @@
 use setun_ops::{Op, OpsError, Plan, WeightId, WeightSpec, ternary::padded_columns};
 
 use crate::{
+    compile_ahead::weights_of,
     executor::Tiles,
     kernel::Table,
     launch::{Argument, Launch, When},
     lowering::{Fusion, lower},
-    weight::{Form, GpuWeight, Part, QUAD_BYTES, row_quads},
+    weight::{Form, GpuWeight, QUAD_BYTES},
 };
 
 /// A launch in numbers.
@@ -37,23 +38,9 @@ pub fn describe(
     plan: &Plan,
     table: impl Fn(WeightId) -> Table,
 ) -> Result<Vec<LaunchReport>, OpsError> {
-    let ids = (0..).map(WeightId);
-    let weights: Vec<_> = ids.zip(plan.weights()).map(|(id, &spec)| dry(spec, table(id))).collect();
+    let weights = weights_of(plan, table);
     let launches = lower(plan, &weights, Fusion::Shared, Tiles::default())?.list;
     Ok(launches.iter().map(|launch| report(plan, launch, &weights)).collect())
-}
-
-fn dry(spec: WeightSpec, table: Table) -> GpuWeight<()> {
-    let (form, rows) = match spec {
-        WeightSpec::Ternary { rows, columns, .. } => {
-            (Form::Ternary { groups: 1, group_planes: padded_columns(columns) }, rows)
-        }
-        WeightSpec::Dense { rows, columns } => {
-            (Form::Dense { table, stride: row_quads(table, columns) }, rows)
-        }
-        WeightSpec::Vector { .. } | WeightSpec::Rope { .. } => (Form::Floats, 1),
-    };
-    GpuWeight { spec, form, parts: vec![Part { buffer: (), first: 0, rows }] }
 }
 
 fn report(plan: &Plan, launch: &Launch, weights: &[GpuWeight<()>]) -> LaunchReport {

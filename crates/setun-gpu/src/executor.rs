@@ -42,6 +42,14 @@ pub trait Executor {
         bytes: u64,
     ) -> Result<(), OpsError>;
 
+    /// Compiles kernels ahead of their use, beside other work where the device can. One that is
+    /// refused is an error of what is asked for next, or of whoever [records](Self::record) it.
+    ///
+    /// # Errors
+    ///
+    /// If the device is lost.
+    fn compile(&mut self, kernels: &[Kernel]) -> Result<(), OpsError>;
+
     /// Compiles what is not compiled yet, and binds arguments.
     ///
     /// # Errors

@@ -9,9 +9,18 @@
 //! - During a step nothing is created: memory, kernels and bindings are made by `prepare`, or by
 //!   the first step over a cache.
 
+#[cfg(any(
+    feature = "cuda",
+    feature = "vulkan",
+    feature = "metal",
+    feature = "dx12",
+    feature = "webgpu"
+))]
+mod ahead;
 mod arena;
 mod backend;
 mod cache;
+mod compile_ahead;
 #[cfg(feature = "cuda")]
 pub mod cuda;
 mod describe;
@@ -34,6 +43,7 @@ mod wgpu;
 
 pub use backend::{GpuBackend, GpuStep};
 pub use cache::GpuCache;
+pub use compile_ahead::{ROWS_AHEAD, kernels_of};
 #[cfg(feature = "cuda")]
 pub use cuda::Cuda;
 pub use describe::{LaunchReport, describe};

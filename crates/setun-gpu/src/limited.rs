@@ -2,7 +2,10 @@
 
 use setun_ops::OpsError;
 
-use crate::executor::{Bound, Executor, Tiles};
+use crate::{
+    executor::{Bound, Executor, Tiles},
+    kernel::Kernel,
+};
 
 /// Has so many bytes of another's memory, and gives none back.
 #[derive(Debug)]
@@ -62,6 +65,10 @@ impl<E: Executor> Executor for Limited<E> {
         bytes: u64,
     ) -> Result<(), OpsError> {
         self.executor.copy(from, to, bytes)
+    }
+
+    fn compile(&mut self, kernels: &[Kernel]) -> Result<(), OpsError> {
+        self.executor.compile(kernels)
     }
 
     fn record(&mut self, launches: &[Bound<'_, E::Buffer>]) -> Result<E::List, OpsError> {

@@ -1,16 +1,21 @@
 //! An executor that notes what another is asked for.
 
-use std::time::Duration;
+use std::{collections::HashSet, time::Duration};
 
 use setun_ops::OpsError;
 
-use crate::executor::{Bound, Executor, Tiles};
+use crate::{
+    executor::{Bound, Executor, Tiles},
+    kernel::Kernel,
+};
 
 /// What an executor was asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Asked {
     /// Memory and lists that were made.
     pub created: usize,
+    /// Kernels, each counted once.
+    pub kernels: usize,
     /// Bytes written to the device.
     pub written: usize,
     /// Times that a list was played: submissions.
@@ -25,6 +30,7 @@ pub struct Asked {
 #[derive(Debug)]
 pub struct Recorder<E> {
     executor: E,
+    kernels: HashSet<Kernel>,
     /// All so far.
     pub asked: Asked,
 }
@@ -32,7 +38,12 @@ pub struct Recorder<E> {
 impl<E> Recorder<E> {
     /// Notes what this one is asked for.
     pub fn new(executor: E) -> Self {
-        Self { executor, asked: Asked::default() }
+        Self { executor, kernels: HashSet::new(), asked: Asked::default() }
+    }
+
+    fn note_kernels(&mut self, kernels: impl Iterator<Item = Kernel>) {
+        self.kernels.extend(kernels);
+        self.asked.kernels = self.kernels.len();
     }
 }
 
@@ -73,11 +84,17 @@ impl<E: Executor> Executor for Recorder<E> {
         self.executor.copy(from, to, bytes)
     }
 
+    fn compile(&mut self, kernels: &[Kernel]) -> Result<(), OpsError> {
+        self.note_kernels(kernels.iter().copied());
+        self.executor.compile(kernels)
+    }
+
     fn record(
         &mut self,
         launches: &[Bound<'_, E::Buffer>],
     ) -> Result<RecordedList<E::List>, OpsError> {
         self.asked.created += 1;
+        self.note_kernels(launches.iter().map(|launch| launch.kernel));
         let list = self.executor.record(launches)?;
         let launches = launches.iter().map(|launch| (launch.when, launch.grid[2])).collect();
         Ok(RecordedList { list, launches })

@@ -96,6 +96,19 @@ fn ternary<E: Executor>(
     Ok(GpuWeight { spec, form, parts })
 }
 
+impl Table {
+    /// The elements of a matrix once a device has it.
+    #[must_use]
+    pub fn of(matrix: &DenseMatrix) -> Self {
+        match matrix.values() {
+            DenseValues::F32(_) | DenseValues::Ternary(_) => Self::F32,
+            DenseValues::F16(_) => Self::F16,
+            DenseValues::Bf16(_) => Self::Bf16,
+            DenseValues::Int8Rows { .. } => Self::Int8,
+        }
+    }
+}
+
 /// Bytes of a vector of four words, which kernels read at once.
 pub(crate) const QUAD_BYTES: usize = 16;
 
@@ -117,12 +130,7 @@ fn dense<E: Executor>(
     matrix: &DenseMatrix,
 ) -> Result<GpuWeight<E::Buffer>, OpsError> {
     let columns = matrix.columns();
-    let table = match matrix.values() {
-        DenseValues::F32(_) | DenseValues::Ternary(_) => Table::F32,
-        DenseValues::F16(_) => Table::F16,
-        DenseValues::Bf16(_) => Table::Bf16,
-        DenseValues::Int8Rows { .. } => Table::Int8,
-    };
+    let table = Table::of(matrix);
     let stride = row_quads(table, columns);
     let row_bytes = QUAD_BYTES * stride;
     let most = usize::try_from(executor.most_buffer_bytes()).unwrap_or(usize::MAX);

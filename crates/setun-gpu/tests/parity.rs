@@ -1,9 +1,12 @@
 //! Every operation on the system's Vulkan device against its definition.
 #![expect(clippy::print_stdout, reason = "says which device it was, and how far it came")]
 
-use setun_gpu::{Adapter, Api, Fusion, GpuBackend, Wgpu, kernel::Reduction};
+use setun_gpu::{
+    Adapter, Api, Executor, Fusion, GpuBackend, Recorder, Wgpu,
+    kernel::{Reduction, Table},
+};
 use setun_ops::{
-    Backend, BufferId,
+    Backend, BufferId, WeightData, WeightId,
     parity::{Case, SUBJECTS, block_on},
     plan::{BufferKind, RowSet},
 };
@@ -54,6 +57,27 @@ fn launches_may_be_shared() {
     assert!(saved > 0, "no case shares a launch");
 }
 
+/// What a plan needs is known without its weights.
+#[test]
+fn kernels_are_compiled_ahead() {
+    let device = block_on(Wgpu::open(Api::Vulkan)).expect("a Vulkan device");
+    let mut backend = GpuBackend::new(Recorder::new(device)).expect("memory");
+    for subject in ["model", "head", "gate", "long_attention"] {
+        for seed in 0..8 {
+            let case = Case::new(subject, seed).expect("a subject");
+            let table = |id: WeightId| match &case.weights[id.0 as usize] {
+                WeightData::Dense(matrix) => Table::of(matrix),
+                _ => Table::F32,
+            };
+            backend.compile_ahead(&case.plan, table).expect("kernels");
+            let ahead = backend.executor().asked.kernels;
+            outputs(&mut backend, &case);
+            assert_eq!(backend.executor().asked.kernels, ahead, "{subject}, seed {seed}");
+        }
+    }
+    assert!(backend.executor().asked.kernels > 20);
+}
+
 /// Totals and what is greatest are the same, to the bit, by subgroups and through memory.
 #[test]
 fn subgroups_change_nothing() {
@@ -98,7 +122,7 @@ struct Outputs {
     buffers: Vec<Vec<u8>>,
 }
 
-fn outputs(backend: &mut GpuBackend<Wgpu>, case: &Case) -> Outputs {
+fn outputs<E: Executor>(backend: &mut GpuBackend<E>, case: &Case) -> Outputs {
     let weights = case.upload(backend).expect("memory");
     let mut step = backend.prepare(&case.plan, &weights).expect("a plan");
     let mut cache = backend.create_cache(case.plan.cache(), case.blocks).expect("memory");

@@ -21,9 +21,10 @@ use memory::{Allocation, STAGED, Staging};
 use setun_ops::OpsError;
 
 use crate::{
+    ahead::Ahead,
     error::GpuError,
     executor::{Bound, Executor, Tiles},
-    kernel::{CUDA_TILES, Kernel},
+    kernel::{CUDA_TILES, CudaSource, Kernel},
 };
 
 /// The first architecture with products of four bytes.
@@ -41,6 +42,7 @@ pub struct Cuda {
     architecture: u32,
     total_bytes: u64,
     kernels: HashMap<Kernel, (CudaFunction, u32)>, // with the threads of a block
+    code: Ahead<Result<Vec<u8>, String>>,
     folder: Option<PathBuf>,
     staging: Staging,
     failure: Option<String>,
@@ -81,7 +83,7 @@ impl Cuda {
         let stream = context.new_stream().map_err(failed)?;
         let total_bytes = context.total_mem().map_err(failed)? as u64;
         let staging = Staging::new(&context).map_err(failed)?;
-        let (kernels, folder, failure) = (HashMap::new(), None, None);
+        let (kernels, code, folder, failure) = (HashMap::new(), Ahead::default(), None, None);
         Ok(Self {
             context,
             stream,
@@ -89,6 +91,7 @@ impl Cuda {
             architecture,
             total_bytes,
             kernels,
+            code,
             folder,
             staging,
             failure,
@@ -129,15 +132,20 @@ impl Cuda {
         if let Some(made) = self.kernels.get(&kernel) {
             return Ok(made.clone());
         }
-        let source = kernel.cuda();
-        let lost = |reason| OpsError::DeviceLost { reason: format!("{}: {reason}", source.name) };
-        let target = Target::Cubin(self.architecture);
-        let code = compile::compile_once(&source, target, self.folder.as_deref()).map_err(lost)?;
+        let CudaSource { name, threads, .. } = kernel.cuda();
+        let lost = |reason| OpsError::DeviceLost { reason: format!("{name}: {reason}") };
+        let code = self.code.get(kernel, self.compiler()).map_err(lost)?;
         let module = self.context.load_module(Ptx::from_binary(code));
-        let function = module.and_then(|module| module.load_function(source.name));
-        let made = (function.map_err(|error| lost(told(error)))?, source.threads);
+        let function = module.and_then(|module| module.load_function(name));
+        let made = (function.map_err(|error| lost(told(error)))?, threads);
         self.kernels.insert(kernel, made.clone());
         Ok(made)
+    }
+
+    /// Needs no device, so that it may work beside one.
+    fn compiler(&self) -> impl Fn(Kernel) -> Result<Vec<u8>, String> + Send + 'static {
+        let (target, folder) = (Target::Cubin(self.architecture), self.folder.clone());
+        move |kernel| compile::compile_once(&kernel.cuda(), target, folder.as_deref())
     }
 
     fn read_piece(&mut self, address: u64, out: &mut [u8]) -> Result<(), DriverError> {
@@ -219,6 +227,12 @@ impl Executor for Cuda {
             unsafe { result::memcpy_dtod_async(target, source, len, self.stream.cu_stream()) }
         });
         self.note(copied);
+        self.check()
+    }
+
+    fn compile(&mut self, kernels: &[Kernel]) -> Result<(), OpsError> {
+        let compiler = self.compiler();
+        self.code.start(kernels, compiler);
         self.check()
     }
 

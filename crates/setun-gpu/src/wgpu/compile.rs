@@ -2,11 +2,10 @@
 
 use crate::kernel::{Access, Kernel, Language};
 
-pub(super) fn compile(
-    device: &wgpu::Device,
-    kernel: Kernel,
-    language: Language,
-) -> (wgpu::ComputePipeline, wgpu::BindGroupLayout) {
+/// A compiled kernel, and how its arguments are bound.
+pub(super) type Compiled = (wgpu::ComputePipeline, wgpu::BindGroupLayout);
+
+pub(super) fn compile(device: &wgpu::Device, kernel: Kernel, language: Language) -> Compiled {
     let name = Some(kernel.shader().name);
     // A browser has a compiler of its own.
     let source = if cfg!(target_family = "wasm") {

@@ -8,15 +8,16 @@ mod told;
 #[cfg(target_family = "wasm")]
 mod web_name;
 
-use std::{collections::HashMap, time::Duration};
+use std::time::Duration;
 
 pub use adapter::{Adapter, Api};
-use compile::compile;
+use compile::{Compiled, compile};
 use failure::Failure;
 pub use failure::Watch;
 use setun_ops::OpsError;
 
 use crate::{
+    ahead::Ahead,
     error::GpuError,
     executor::{Bound, Executor},
     kernel::{Kernel, Language},
@@ -36,7 +37,7 @@ pub struct Wgpu {
     queue: wgpu::Queue,
     adapter: String,
     language: Language,
-    kernels: HashMap<Kernel, (wgpu::ComputePipeline, wgpu::BindGroupLayout)>,
+    kernels: Ahead<Compiled>,
     staging: Option<wgpu::Buffer>,
     played: Option<wgpu::CommandEncoder>, // not submitted yet: what reads may join it
     unsubmitted: usize,                   // bytes
@@ -87,7 +88,7 @@ impl Wgpu {
             queue,
             adapter,
             language,
-            kernels: HashMap::new(),
+            kernels: Ahead::default(),
             staging: None,
             played: None,
             unsubmitted: 0,
@@ -155,10 +156,8 @@ impl Wgpu {
         }
     }
 
-    fn kernel(&mut self, kernel: Kernel) -> (wgpu::ComputePipeline, wgpu::BindGroupLayout) {
-        let (device, language) = (&self.device, self.language);
-        let made = self.kernels.entry(kernel).or_insert_with(|| compile(device, kernel, language));
-        made.clone()
+    fn kernel(&self, kernel: Kernel) -> Compiled {
+        self.kernels.get(kernel, |kernel| compile(&self.device, kernel, self.language))
     }
 }
 
@@ -228,6 +227,12 @@ impl Executor for Wgpu {
             encoder.copy_buffer_to_buffer(from.0, from.1, to.0, to.1, bytes);
         }
         self.queue.submit([encoder.finish()]);
+        self.check()
+    }
+
+    fn compile(&mut self, kernels: &[Kernel]) -> Result<(), OpsError> {
+        let (device, language) = (self.device.clone(), self.language);
+        self.kernels.start(kernels, move |kernel| compile(&device, kernel, language));
         self.check()
     }
 

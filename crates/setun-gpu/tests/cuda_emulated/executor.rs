@@ -197,6 +197,13 @@ impl Executor for Emulated {
         Ok(())
     }
 
+    fn compile(&mut self, kernels: &[Kernel]) -> Result<(), OpsError> {
+        for &kernel in kernels {
+            self.kernel(kernel);
+        }
+        Ok(())
+    }
+
     fn record(&mut self, launches: &[Bound<'_, Memory>]) -> Result<List, OpsError> {
         let launch = |launch: &Bound<'_, Memory>| Launch {
             kernel: launch.kernel,

@@ -1,0 +1,72 @@
+//! The kernels of plans, before there are weights.
+
+use setun_ops::{OpsError, Plan, WeightId, WeightSpec, ternary::padded_columns};
+
+use crate::{
+    backend::GpuBackend,
+    executor::{Executor, Tiles},
+    kernel::{Kernel, Table},
+    lowering::{Fusion, lower},
+    weight::{Form, GpuWeight, Part, row_quads},
+};
+
+/// Rows of plans that together have every kernel of a model, all rows being wanted up to eight and
+/// one of more.
+pub const ROWS_AHEAD: [(usize, usize); 5] = [(1, 1), (2, 2), (4, 4), (8, 8), (64, 1)];
+
+/// The kernels that a plan needs, each once. `table` says of which elements a table is.
+///
+/// # Errors
+///
+/// If an operation exceeds what its kernel can do.
+pub fn kernels_of(
+    plan: &Plan,
+    table: impl Fn(WeightId) -> Table,
+    fusion: Fusion,
+    tiles: Tiles,
+) -> Result<Vec<Kernel>, OpsError> {
+    let mut kernels = vec![];
+    for launch in lower(plan, &weights_of(plan, table), fusion, tiles)?.list {
+        if !kernels.contains(&launch.kernel) {
+            kernels.push(launch.kernel);
+        }
+    }
+    Ok(kernels)
+}
+
+impl<E: Executor> GpuBackend<E> {
+    /// Begins to compile the kernels of a plan whose weights are still to come: [`ROWS_AHEAD`] says
+    /// which plans of a model have all. `table` says of which elements a table will be; a kernel for
+    /// another is compiled when the plan is prepared.
+    ///
+    /// # Errors
+    ///
+    /// If an operation exceeds what its kernel can do, or the device is lost.
+    pub fn compile_ahead(
+        &mut self,
+        plan: &Plan,
+        table: impl Fn(WeightId) -> Table,
+    ) -> Result<(), OpsError> {
+        let kernels = kernels_of(plan, table, self.fusion, self.executor.tiles())?;
+        self.executor.compile(&kernels)
+    }
+}
+
+/// Weights without memory, each in one part.
+pub(crate) fn weights_of(plan: &Plan, table: impl Fn(WeightId) -> Table) -> Vec<GpuWeight<()>> {
+    let ids = (0..).map(WeightId);
+    ids.zip(plan.weights()).map(|(id, &spec)| dry(spec, table(id))).collect()
+}
+
+fn dry(spec: WeightSpec, table: Table) -> GpuWeight<()> {
+    let (form, rows) = match spec {
+        WeightSpec::Ternary { rows, columns, .. } => {
+            (Form::Ternary { groups: 1, group_planes: padded_columns(columns) }, rows)
+        }
+        WeightSpec::Dense { rows, columns } => {
+            (Form::Dense { table, stride: row_quads(table, columns) }, rows)
+        }
+        WeightSpec::Vector { .. } | WeightSpec::Rope { .. } => (Form::Floats, 1),
+    };
+    GpuWeight { spec, form, parts: vec![Part { buffer: (), first: 0, rows }] }
+}
