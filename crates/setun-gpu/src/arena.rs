@@ -42,6 +42,19 @@ impl<B: Clone> Arena<B> {
         Ok(())
     }
 
+    /// Whether a step finds room as it is.
+    pub(crate) fn has_room(
+        &self,
+        buffers: impl ExactSizeIterator<Item = u64>,
+        scratch: [u64; 3],
+    ) -> bool {
+        let has = |place: Option<&Option<(B, u64)>>, bytes: u64| {
+            bytes == 0 || place.and_then(Option::as_ref).is_some_and(|(_, has)| *has >= bytes)
+        };
+        buffers.enumerate().all(|(index, bytes)| has(self.buffers.get(index), bytes))
+            && self.scratch.iter().zip(scratch).all(|(place, bytes)| has(Some(place), bytes))
+    }
+
     pub(crate) fn buffer(&self, index: usize) -> Option<&B> {
         self.buffers.get(index)?.as_ref().map(|(buffer, _)| buffer)
     }

@@ -15,6 +15,7 @@ use crate::{
     arena::Arena,
     cache::GpuCache,
     executor::{Bound, Executor},
+    kept::{Kept, Lists, Recorded},
     kernel::Kernel,
     launch::{Argument, CHUNK_POSITIONS, Launch, Launches},
     lowering::{Fusion, lower},
@@ -30,6 +31,7 @@ pub struct GpuBackend<E: Executor> {
     nothing: E::Buffer,
     arena: Arena<E::Buffer>,
     caches: u64,
+    lists: Lists<E::List>,
     pub(crate) fusion: Fusion,
 }
 
@@ -41,14 +43,8 @@ pub struct GpuStep<E: Executor> {
     launches: Launches,
     weights: Vec<GpuWeight<E::Buffer>>,
     inputs: E::Buffer,
-    recorded: Option<Recorded<E::List>>,
+    recorded: Kept<E::List>,
     times: Option<Times>,
-}
-
-struct Recorded<L> {
-    cache: u64,
-    arena: u64,
-    list: L,
 }
 
 impl<E: Executor> GpuStep<E> {
@@ -67,8 +63,8 @@ impl<E: Executor> GpuBackend<E> {
     /// If the device has no memory at all.
     pub fn new(mut executor: E) -> Result<Self, OpsError> {
         let nothing = executor.create_buffer("an argument that is not used", 16)?;
-        let arena = Arena::new();
-        Ok(Self { executor, nothing, arena, caches: 0, fusion: Fusion::default() })
+        let (arena, lists, fusion) = (Arena::new(), Lists::new(), Fusion::default());
+        Ok(Self { executor, nothing, arena, caches: 0, lists, fusion })
     }
 
     /// Says whether plans prepared from now on share launches.
@@ -106,9 +102,13 @@ impl<E: Executor> GpuBackend<E> {
         self.arena.buffer(buffer.0 as usize).cloned()
     }
 
-    pub(crate) fn write_inputs(&mut self, step: &mut GpuStep<E>, inputs: &BatchInputs) {
+    pub(crate) fn write_inputs(
+        &mut self,
+        step: &mut GpuStep<E>,
+        inputs: &BatchInputs,
+    ) -> Result<(), OpsError> {
         step.layout.write(inputs, &mut step.words);
-        self.executor.write(&step.inputs, 0, cast_slice(&step.words));
+        self.executor.write(&step.inputs, 0, cast_slice(&step.words))
     }
 
     pub(crate) fn record(
@@ -152,6 +152,9 @@ impl<E: Executor> GpuBackend<E> {
             let id = BufferId(u32::try_from(index).unwrap_or(u32::MAX));
             buffer_bytes(spec, plan.buffer_rows(id))
         });
+        if !self.arena.has_room(buffers.clone(), launches.scratch) {
+            self.lists.forget(|_| true);
+        }
         self.arena.reserve(&mut self.executor, buffers, launches.scratch)
     }
 
@@ -183,11 +186,11 @@ impl<E: Executor> Backend for GpuBackend<E> {
             let id = BufferId(u32::try_from(index).unwrap_or(u32::MAX));
             if let (BufferKind::Ranked, Some(buffer)) = (spec.kind, self.arena.buffer(index)) {
                 let nothing = vec![Ranked::PADDING; plan.buffer_rows(id) * spec.width];
-                self.executor.write(buffer, 0, cast_slice(&nothing));
+                self.executor.write(buffer, 0, cast_slice(&nothing))?;
             }
         }
-        let (plan, weights) = (plan.clone(), weights.to_vec());
-        Ok(GpuStep { plan, layout, words, launches, weights, inputs, recorded: None, times: None })
+        let (plan, weights, recorded) = (plan.clone(), weights.to_vec(), self.lists.place());
+        Ok(GpuStep { plan, layout, words, launches, weights, inputs, recorded, times: None })
     }
 
     fn run(
@@ -197,17 +200,19 @@ impl<E: Executor> Backend for GpuBackend<E> {
         inputs: &BatchInputs,
     ) -> Result<(), OpsError> {
         check_step(&step.plan, &cache.spec, cache.blocks, inputs)?;
-        self.write_inputs(step, inputs);
-        if step.recorded.as_ref().is_none_or(|known| known.arena != self.arena.number) {
+        self.write_inputs(step, inputs)?;
+        let is_over = |known: &Recorded<E::List>, arena| known.arena == arena;
+        if !step.recorded.get().as_ref().is_some_and(|known| is_over(known, self.arena.number)) {
             self.reserve(&step.plan, &step.launches)?;
         }
         let numbers = (cache.number, self.arena.number);
-        if step.recorded.as_ref().is_none_or(|known| (known.cache, known.arena) != numbers) {
+        let is_over = |known: &Recorded<E::List>| (known.cache, known.arena) == numbers;
+        if !step.recorded.get().as_ref().is_some_and(is_over) {
             let list = self.record(step, cache, |_| true)?;
-            step.recorded = Some(Recorded { cache: numbers.0, arena: numbers.1, list });
+            *step.recorded.get() = Some(Recorded { cache: numbers.0, arena: numbers.1, list });
         }
         let chunks = chunks(inputs);
-        match (&mut step.recorded, &mut step.times) {
+        match (&mut *step.recorded.get(), &mut step.times) {
             (Some(Recorded { list, .. }), Some(times)) => {
                 self.executor.play_timed(list, chunks, &mut times.launches)?;
                 times.add_up(&step.launches.list);
@@ -274,6 +279,9 @@ impl<E: Executor> Backend for GpuBackend<E> {
 
     fn grow_cache(&mut self, cache: &mut Self::Cache, blocks: usize) -> Result<(), OpsError> {
         let number = self.next_cache();
+        if blocks > cache.blocks {
+            self.lists.forget(|list| list.cache == cache.number);
+        }
         cache.grow(&mut self.executor, blocks, number)
     }
 

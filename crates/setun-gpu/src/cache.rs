@@ -42,12 +42,17 @@ impl<B: Clone> GpuCache<B> {
         if blocks <= self.blocks {
             return Ok(());
         }
-        let grown = Self::new(executor, self.spec, blocks, number)?;
-        let bytes = self.blocks as u64 * self.block_bytes();
-        for (from, to) in self.layers.iter().flatten().zip(grown.layers.iter().flatten()) {
-            executor.copy((from, 0), (to, 0), bytes)?;
+        // One by one, so that there is never twice the cache. Where that fails, some have more room
+        // than blocks, and all have what they had.
+        self.number = number;
+        let (had, bytes) =
+            (self.blocks as u64 * self.block_bytes(), blocks as u64 * self.block_bytes());
+        for buffer in self.layers.iter_mut().flatten() {
+            let grown = executor.create_buffer("a KV cache", bytes)?;
+            executor.copy((buffer, 0), (&grown, 0), had)?;
+            *buffer = grown;
         }
-        *self = grown;
+        self.blocks = blocks;
         Ok(())
     }
 
@@ -112,7 +117,7 @@ impl<B: Clone> GpuCache<B> {
                 for (index, buffer) in layer.iter().enumerate() {
                     let values = &values[index * elements..][..elements];
                     self.to_device(values, &all_scales[index * scales..][..scales], &mut device);
-                    executor.write(buffer, offset, &device);
+                    executor.write(buffer, offset, &device)?;
                 }
             }
         }

@@ -32,9 +32,17 @@ pub trait Executor {
     fn most_buffer_bytes(&self) -> u64;
 
     /// Queues a copy of `data`, whose length and place are multiples of 4 bytes.
-    fn write(&mut self, buffer: &Self::Buffer, offset: u64, data: &[u8]);
+    ///
+    /// # Errors
+    ///
+    /// If the device is lost.
+    fn write(&mut self, buffer: &Self::Buffer, offset: u64, data: &[u8]) -> Result<(), OpsError>;
 
     /// Queues a copy of bytes between buffers, or within one, without overlap.
+    ///
+    /// # Errors
+    ///
+    /// If the device is lost, or has no memory for a copy within a buffer.
     fn copy(
         &mut self,
         from: (&Self::Buffer, u64),

@@ -26,6 +26,7 @@ pub mod cuda;
 mod describe;
 pub mod error;
 pub mod executor;
+mod kept;
 pub mod kernel;
 pub mod launch;
 #[cfg(feature = "testing")]

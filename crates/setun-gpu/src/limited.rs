@@ -54,8 +54,8 @@ impl<E: Executor> Executor for Limited<E> {
         self.executor.most_buffer_bytes()
     }
 
-    fn write(&mut self, buffer: &E::Buffer, offset: u64, data: &[u8]) {
-        self.executor.write(buffer, offset, data);
+    fn write(&mut self, buffer: &E::Buffer, offset: u64, data: &[u8]) -> Result<(), OpsError> {
+        self.executor.write(buffer, offset, data)
     }
 
     fn copy(

@@ -21,7 +21,7 @@ impl<E: Executor> OpByOp for GpuBackend<E> {
         op: usize,
     ) -> Result<(), OpsError> {
         check_step(&step.plan, &cache.spec, cache.blocks, inputs)?;
-        self.write_inputs(step, inputs);
+        self.write_inputs(step, inputs)?;
         let list = self.record(step, cache, |launch| launch.op == op)?;
         self.executor.play(&list, chunks(inputs))
     }
@@ -29,8 +29,10 @@ impl<E: Executor> OpByOp for GpuBackend<E> {
     fn write(&mut self, step: &mut GpuStep<E>, buffer: BufferId, values: &[u8], scales: &[f32]) {
         let (spec, rows) = (step.plan.buffer(buffer), step.plan.buffer_rows(buffer));
         let Some(target) = self.memory_of(buffer) else { return };
+        // What fails is told by the operation that follows.
         if spec.kind != BufferKind::Quantized {
-            return self.executor.write(&target, 0, values);
+            let _ = self.executor.write(&target, 0, values);
+            return;
         }
         let padded = padded_columns(spec.width);
         let mut codes = vec![0; rows * padded];
@@ -39,9 +41,9 @@ impl<E: Executor> OpByOp for GpuBackend<E> {
             codes[row * padded..][..spec.width].copy_from_slice(values);
             sums[row] = values.iter().map(|code| i32::from(code.cast_signed())).sum();
         }
-        self.executor.write(&target, 0, &codes);
-        self.executor.write(&target, codes.len() as u64, cast_slice(scales));
-        self.executor.write(&target, (codes.len() + 4 * rows) as u64, cast_slice(&sums));
+        let _ = self.executor.write(&target, 0, &codes);
+        let _ = self.executor.write(&target, codes.len() as u64, cast_slice(scales));
+        let _ = self.executor.write(&target, (codes.len() + 4 * rows) as u64, cast_slice(&sums));
     }
 
     async fn read_scales(

@@ -70,9 +70,9 @@ impl<E: Executor> Executor for Recorder<E> {
         self.executor.most_buffer_bytes()
     }
 
-    fn write(&mut self, buffer: &E::Buffer, offset: u64, data: &[u8]) {
+    fn write(&mut self, buffer: &E::Buffer, offset: u64, data: &[u8]) -> Result<(), OpsError> {
         self.asked.written += data.len();
-        self.executor.write(buffer, offset, data);
+        self.executor.write(buffer, offset, data)
     }
 
     fn copy(

@@ -60,7 +60,7 @@ fn floats<E: Executor>(
     let buffer = executor.create_buffer("a vector", bytes.next_multiple_of(QUAD_BYTES) as u64)?;
     let mut offset = 0;
     for run in runs {
-        executor.write(&buffer, offset, cast_slice(run));
+        executor.write(&buffer, offset, cast_slice(run))?;
         offset += size_of_val(*run) as u64;
     }
     let parts = vec![Part { buffer, first: 0, rows: 1 }];
@@ -86,8 +86,8 @@ fn ternary<E: Executor>(
     // Kernels read vectors of four words.
     let buffer =
         executor.create_buffer("a ternary matrix", bytes.next_multiple_of(QUAD_BYTES) as u64)?;
-    executor.write(&buffer, 0, codes);
-    executor.write(&buffer, codes.len() as u64, cast_slice(scales));
+    executor.write(&buffer, 0, codes)?;
+    executor.write(&buffer, codes.len() as u64, cast_slice(scales))?;
     let form = Form::Ternary {
         groups: matrix.columns().div_ceil(group_columns),
         group_planes: group_columns.div_ceil(PLANE_COLUMNS),
@@ -147,7 +147,7 @@ fn dense<E: Executor>(
             for (row, out) in piece.chunks_exact_mut(row_bytes).enumerate() {
                 write_row(matrix, first + start + row, out);
             }
-            executor.write(&buffer, (start * row_bytes) as u64, piece);
+            executor.write(&buffer, (start * row_bytes) as u64, piece)?;
         }
         parts.push(Part { buffer, first, rows });
     }

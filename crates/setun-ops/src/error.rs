@@ -150,6 +150,17 @@ pub enum OpsError {
         bytes: usize,
     },
 
+    /// The device allows no buffer of this size.
+    #[error("{what} needs {bytes} bytes, and the device allows buffers of at most {most}")]
+    BeyondLimit {
+        /// What was to be allocated.
+        what: &'static str,
+        /// Its size.
+        bytes: u64,
+        /// The device's limit.
+        most: u64,
+    },
+
     /// The calling thread flushes subnormal numbers to zero or does not round to nearest, which
     /// would change results.
     #[error("the calling thread flushes subnormal numbers or does not round to nearest")]

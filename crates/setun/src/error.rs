@@ -208,9 +208,8 @@ fn model_code(error: &ModelError) -> ErrorCode {
     match error {
         ModelError::Checkpoint(error) => checkpoint_code(error),
         ModelError::Unsupported { .. } => ErrorCode::UnsupportedModel,
-        ModelError::Ops(OpsError::OutOfMemory { .. }) | ModelError::CacheFull { .. } => {
-            ErrorCode::OutOfMemory
-        }
+        ModelError::Ops(OpsError::OutOfMemory { .. } | OpsError::BeyondLimit { .. })
+        | ModelError::CacheFull { .. } => ErrorCode::OutOfMemory,
         ModelError::Ops(OpsError::DeviceLost { .. }) => ErrorCode::DeviceLost,
         ModelError::Ops(OpsError::FloatMode) => ErrorCode::BackendUnavailable,
         _ => ErrorCode::BadCheckpoint,

@@ -5,6 +5,7 @@ use std::{
     ffi::{CString, c_char},
     fs,
     hash::{Hash, Hasher},
+    io,
     path::Path,
 };
 
@@ -32,6 +33,25 @@ impl Target {
             Self::Cubin(architecture) => format!("--gpu-architecture=sm_{architecture}"),
         }
     }
+}
+
+/// Machine code of a device, or of one newer than the compiler PTX of the newest that it knows,
+/// from which the driver makes machine code.
+pub(super) fn target_of(architecture: u32) -> Target {
+    match newest_known() {
+        Some(newest) if newest < architecture => Target::Ptx(newest),
+        _ => Target::Cubin(architecture),
+    }
+}
+
+fn newest_known() -> Option<u32> {
+    let mut count = 0;
+    // SAFETY: the number has a place.
+    unsafe { sys::nvrtcGetNumSupportedArchs(&raw mut count) }.result().ok()?;
+    let mut known = vec![0; usize::try_from(count).ok()?];
+    // SAFETY: each number has a place.
+    unsafe { sys::nvrtcGetSupportedArchs(known.as_mut_ptr()) }.result().ok()?;
+    known.into_iter().max().and_then(|newest| u32::try_from(newest).ok())
 }
 
 /// Whether the compiler's library is there.
@@ -98,24 +118,62 @@ fn bytes(chars: Vec<c_char>) -> Vec<u8> {
 }
 
 /// Compiles a kernel, or takes what an earlier run has left in `folder`. A folder that cannot be
-/// used costs time and is no error.
+/// used, or a file that is damaged, costs time and is no error.
 pub(super) fn compile_once(
     source: &CudaSource,
     target: Target,
     folder: Option<&Path>,
 ) -> Result<Vec<u8>, String> {
     let Some(folder) = folder else { return compile(source, target) };
-    let mut hasher = DefaultHasher::new();
-    (&source.text, target, OPTIONS, env!("CARGO_PKG_VERSION")).hash(&mut hasher);
-    let path = folder.join(format!("{}-{:016x}.cubin", source.name, hasher.finish()));
-    if let Ok(code) = fs::read(&path) {
+    let name = hash((&source.text, target, OPTIONS, env!("CARGO_PKG_VERSION")));
+    let path = folder.join(format!("{}-{name:016x}.cubin", source.name));
+    if let Some(code) = kept(&path) {
         return Ok(code);
     }
     let code = compile(source, target)?;
-    // Another process may do the same: the last to rename wins, and what it has is equal.
-    let unfinished = path.with_extension(format!("{}.part", std::process::id()));
-    let _ = fs::create_dir_all(folder)
-        .and_then(|()| fs::write(&unfinished, &code))
-        .and_then(|()| fs::rename(&unfinished, &path));
+    let _ = keep(&path, &code);
     Ok(code)
+}
+
+/// What was kept, if it is whole: it ends with its own hash.
+fn kept(path: &Path) -> Option<Vec<u8>> {
+    let mut code = fs::read(path).ok()?;
+    let end = code.split_off(code.len().checked_sub(size_of::<u64>())?);
+    (end == hash(&code).to_le_bytes()).then_some(code)
+}
+
+/// Another process may do the same: the last to rename wins, and what it has is equal.
+fn keep(path: &Path, code: &[u8]) -> io::Result<()> {
+    let unfinished = path.with_extension(format!("{}.part", std::process::id()));
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    fs::write(&unfinished, [code, &hash(code).to_le_bytes()].concat())?;
+    fs::rename(&unfinished, path)
+}
+
+fn hash(what: impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    what.hash(&mut hasher);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_damaged_is_not_taken() {
+        let folder = std::env::temp_dir().join(format!("setun-kept-{}", std::process::id()));
+        let path = folder.join("kernel.cubin");
+        let code: Vec<u8> = (0..200).collect();
+        keep(&path, &code).expect("a folder");
+        assert_eq!(kept(&path), Some(code));
+        let whole = fs::read(&path).expect("a file");
+        for damaged in [&whole[..100], &whole[..3], &[&whole[..50], &[7], &whole[51..]].concat()] {
+            fs::write(&path, damaged).expect("a file");
+            assert_eq!(kept(&path), None);
+        }
+        fs::remove_dir_all(folder).expect("a folder");
+    }
 }

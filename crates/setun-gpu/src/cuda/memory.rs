@@ -40,10 +40,10 @@ impl Drop for Allocation {
     }
 }
 
-/// Bytes that are read at once.
+/// Bytes that are read at once, and most that are written through memory of this kind.
 pub(super) const STAGED: usize = 1 << 20;
 
-/// Memory of the host that a device writes to by itself.
+/// Memory of the host that a device reads and writes by itself.
 #[derive(Debug)]
 pub(super) struct Staging {
     context: Arc<CudaContext>,
@@ -73,8 +73,8 @@ impl Staging {
 
 impl Drop for Staging {
     fn drop(&mut self) {
-        self.context.record_err(self.context.bind_to_thread());
-        // SAFETY: nothing else frees it; whoever had the device write to it has waited.
+        self.context.record_err(self.context.synchronize());
+        // SAFETY: nothing else frees it, and the device has done all that it was told.
         self.context.record_err(unsafe { result::free_host(self.place) });
     }
 }

@@ -10,8 +10,8 @@ use std::{collections::HashMap, path::PathBuf, sync::Arc, time::Duration};
 pub use compile::{Target, compile};
 use cudarc::{
     driver::{
-        CudaContext, CudaFunction, CudaStream, DriverError, result,
-        sys::{self, CUgraphInstantiate_flags, CUresult, CUstreamCaptureMode},
+        CudaContext, CudaEvent, CudaFunction, CudaStream, DriverError, result,
+        sys::{self, CUevent_flags, CUgraphInstantiate_flags, CUresult, CUstreamCaptureMode},
     },
     nvrtc::Ptx,
 };
@@ -45,6 +45,8 @@ pub struct Cuda {
     code: Ahead<Result<Vec<u8>, String>>,
     folder: Option<PathBuf>,
     staging: Staging,
+    /// Where written bytes wait for the device, until the event of the last of them.
+    sending: (Staging, CudaEvent),
     failure: Option<String>,
 }
 
@@ -64,6 +66,7 @@ impl Cuda {
         if !unsafe { sys::is_culib_present() } {
             return Err(absent("NVIDIA's driver (libcuda) is not installed".to_owned()));
         }
+        check_driver().map_err(absent)?;
         let context = CudaContext::new(ordinal).map_err(|error| absent(told(error)))?;
         let adapter = context.name().map_err(|error| absent(told(error)))?;
         let refused = |reason| GpuError::NoDevice { adapter: adapter.clone(), reason };
@@ -83,6 +86,10 @@ impl Cuda {
         let stream = context.new_stream().map_err(failed)?;
         let total_bytes = context.total_mem().map_err(failed)? as u64;
         let staging = Staging::new(&context).map_err(failed)?;
+        let sending = (
+            Staging::new(&context).map_err(failed)?,
+            context.new_event(Some(CUevent_flags::CU_EVENT_DISABLE_TIMING)).map_err(failed)?,
+        );
         let (kernels, code, folder, failure) = (HashMap::new(), Ahead::default(), None, None);
         Ok(Self {
             context,
@@ -94,6 +101,7 @@ impl Cuda {
             code,
             folder,
             staging,
+            sending,
             failure,
         })
     }
@@ -135,7 +143,7 @@ impl Cuda {
         let CudaSource { name, threads, .. } = kernel.cuda();
         let lost = |reason| OpsError::DeviceLost { reason: format!("{name}: {reason}") };
         let code = self.code.get(kernel, self.compiler()).map_err(lost)?;
-        let module = self.context.load_module(Ptx::from_binary(code));
+        let module = self.context.load_module(Ptx::from_binary(code)); // PTX too, as text
         let function = module.and_then(|module| module.load_function(name));
         let made = (function.map_err(|error| lost(told(error)))?, threads);
         self.kernels.insert(kernel, made.clone());
@@ -144,8 +152,26 @@ impl Cuda {
 
     /// Needs no device, so that it may work beside one.
     fn compiler(&self) -> impl Fn(Kernel) -> Result<Vec<u8>, String> + Send + 'static {
-        let (target, folder) = (Target::Cubin(self.architecture), self.folder.clone());
+        let (target, folder) = (compile::target_of(self.architecture), self.folder.clone());
         move |kernel| compile::compile_once(&kernel.cuda(), target, folder.as_deref())
+    }
+
+    /// Returns with `data` the caller's own again.
+    fn send(&mut self, address: u64, data: &[u8]) -> Result<(), DriverError> {
+        self.context.bind_to_thread()?;
+        if data.len() > STAGED {
+            // SAFETY: the place has so many bytes, as the caller has checked; the data stays where
+            // it is until the stream has been waited for.
+            unsafe { result::memcpy_htod_async(address, data, self.stream.cu_stream())? };
+            return self.stream.synchronize();
+        }
+        let (staging, sent) = &mut self.sending;
+        sent.synchronize()?;
+        let staged = &mut staging.bytes()[..data.len()];
+        staged.copy_from_slice(data);
+        // SAFETY: likewise; what is staged stays until the event that follows.
+        unsafe { result::memcpy_htod_async(address, staged, self.stream.cu_stream())? };
+        sent.record(&self.stream)
     }
 
     fn read_piece(&mut self, address: u64, out: &mut [u8]) -> Result<(), DriverError> {
@@ -159,6 +185,22 @@ impl Cuda {
         out.copy_from_slice(&self.staging.bytes()[..out.len()]);
         Ok(())
     }
+}
+
+/// The oldest driver that has all that is called here, as 1000 × major + 10 × minor of CUDA.
+const LEAST_DRIVER: i32 = 12_000;
+
+/// Whether the driver is new enough: what it lacks could not be called.
+fn check_driver() -> Result<(), String> {
+    let mut version = 0;
+    // SAFETY: the library is there, every version has this function, and the number has a place.
+    unsafe { sys::cuDriverGetVersion(&raw mut version) }.result().map_err(told)?;
+    let number = |version: i32| format!("{}.{}", version / 1000, version % 1000 / 10);
+    if version < LEAST_DRIVER {
+        let (found, expected) = (number(version), number(LEAST_DRIVER));
+        return Err(format!("NVIDIA's driver is for CUDA {found}, expected {expected} or later"));
+    }
+    Ok(())
 }
 
 /// A driver's error in its own words.
@@ -198,17 +240,13 @@ impl Executor for Cuda {
         self.total_bytes
     }
 
-    fn write(&mut self, buffer: &CudaBuffer, offset: u64, data: &[u8]) {
+    fn write(&mut self, buffer: &CudaBuffer, offset: u64, data: &[u8]) -> Result<(), OpsError> {
         let Some(address) = buffer.0.at(offset, data.len() as u64) else {
-            self.failure.get_or_insert_with(|| beyond("a write").to_string());
-            return;
+            return Err(beyond("a write"));
         };
-        let written = self.context.bind_to_thread().and_then(|()| {
-            // SAFETY: the place has so many bytes. Memory that the driver cannot read by itself
-            // is copied by it before it returns.
-            unsafe { result::memcpy_htod_async(address, data, self.stream.cu_stream()) }
-        });
+        let written = self.send(address, data);
         self.note(written);
+        self.check()
     }
 
     fn copy(

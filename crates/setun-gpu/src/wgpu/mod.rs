@@ -27,8 +27,9 @@ use crate::{
 /// Shapes begin at multiples of this in their buffer: WebGPU's default for uniforms.
 const SHAPE_BYTES: usize = 256;
 
-/// Most bytes that are written before they are sent: until then there is a copy of them.
-const MOST_UNSUBMITTED: usize = 1 << 26;
+/// Most bytes that are written or copied before they are waited for: until then there is a copy of
+/// them, or what they were copied from, though nobody has it any more.
+const MOST_UNFINISHED: u64 = 1 << 26;
 
 /// A device of `wgpu`.
 #[derive(Debug)]
@@ -40,7 +41,7 @@ pub struct Wgpu {
     kernels: Ahead<Compiled>,
     staging: Option<wgpu::Buffer>,
     played: Option<wgpu::CommandEncoder>, // not submitted yet: what reads may join it
-    unsubmitted: usize,                   // bytes
+    unfinished: u64,                      // bytes written or copied
     failure: Failure,
 }
 
@@ -91,7 +92,7 @@ impl Wgpu {
             kernels: Ahead::default(),
             staging: None,
             played: None,
-            unsubmitted: 0,
+            unfinished: 0,
             failure,
         }
     }
@@ -150,6 +151,17 @@ impl Wgpu {
         self.check()
     }
 
+    fn count(&mut self, bytes: u64) -> Result<(), OpsError> {
+        self.unfinished += bytes;
+        if self.unfinished > MOST_UNFINISHED {
+            self.unfinished = 0;
+            self.queue.submit([]);
+            #[cfg(not(target_family = "wasm"))]
+            self.wait()?;
+        }
+        Ok(())
+    }
+
     fn submit_played(&mut self) {
         if let Some(encoder) = self.played.take() {
             self.queue.submit([encoder.finish()]);
@@ -174,9 +186,9 @@ impl Executor for Wgpu {
     type List = WgpuList;
 
     fn create_buffer(&mut self, what: &'static str, bytes: u64) -> Result<wgpu::Buffer, OpsError> {
-        if bytes > self.most_buffer_bytes() {
-            let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-            return Err(OpsError::OutOfMemory { what, bytes });
+        let most = self.most_buffer_bytes();
+        if bytes > most {
+            return Err(OpsError::BeyondLimit { what, bytes, most });
         }
         let usage = wgpu::BufferUsages::STORAGE
             | wgpu::BufferUsages::UNIFORM
@@ -198,16 +210,11 @@ impl Executor for Wgpu {
         limits.max_buffer_size.min(limits.max_storage_buffer_binding_size)
     }
 
-    fn write(&mut self, buffer: &wgpu::Buffer, offset: u64, data: &[u8]) {
+    fn write(&mut self, buffer: &wgpu::Buffer, offset: u64, data: &[u8]) -> Result<(), OpsError> {
         self.submit_played();
         self.queue.write_buffer(buffer, offset, data);
-        self.unsubmitted += data.len();
-        if self.unsubmitted > MOST_UNSUBMITTED {
-            self.unsubmitted = 0;
-            self.queue.submit([]);
-            #[cfg(not(target_family = "wasm"))]
-            let _ = self.wait(); // what fails is told by the next call
-        }
+        self.count(data.len() as u64)?;
+        self.check()
     }
 
     fn copy(
@@ -227,6 +234,7 @@ impl Executor for Wgpu {
             encoder.copy_buffer_to_buffer(from.0, from.1, to.0, to.1, bytes);
         }
         self.queue.submit([encoder.finish()]);
+        self.count(bytes)?;
         self.check()
     }
 
@@ -241,7 +249,7 @@ impl Executor for Wgpu {
         let shapes = self.create_buffer("shapes", bytes)?;
         let mut recorded = Vec::with_capacity(launches.len());
         for (launch, offset) in launches.iter().zip((0..).step_by(SHAPE_BYTES)) {
-            self.write(&shapes, offset, bytemuck::cast_slice(launch.shape));
+            self.write(&shapes, offset, bytemuck::cast_slice(launch.shape))?;
             let (pipeline, layout) = self.kernel(launch.kernel);
             let shape = wgpu::BufferBinding {
                 buffer: &shapes,

@@ -180,9 +180,10 @@ impl Executor for Emulated {
         1 << 20
     }
 
-    fn write(&mut self, buffer: &Memory, offset: u64, data: &[u8]) {
+    fn write(&mut self, buffer: &Memory, offset: u64, data: &[u8]) -> Result<(), OpsError> {
         // SAFETY: `at` has checked the place, and `data` is memory of its own.
         unsafe { buffer.at(offset, data.len()).copy_from(data.as_ptr(), data.len()) }
+        Ok(())
     }
 
     fn copy(
