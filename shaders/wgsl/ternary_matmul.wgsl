@@ -25,20 +25,24 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         let output = first_output + output_of(lane, k);
         let row = first_row + row_of(lane, k);
         if output < shape.outputs && row_of(lane, k) < COLUMNS && row < rows {
-            store(row, output, values[k]);
+            y[place_of(row, output)] = values[k];
         }
     }
 }
 
-fn store(row: u32, output: u32, value: f32) {
-    let at = row * shape.width + shape.first + output;
-    if shape.residual == RESIDUAL_APART {
-        y[at] = value + residual[row * shape.outputs + output];
-    } else if shape.residual == RESIDUAL_IN_PLACE {
-        y[at] += value;
-    } else {
-        y[at] = value;
+fn place_of(row: u32, output: u32) -> u32 { return row * shape.width + shape.first + output; }
+
+fn addend_at(row: u32, output: u32) -> f32 {
+    if output >= shape.outputs || row >= rows_of(shape.wanted) {
+        return 0.0;
     }
+    if shape.residual == RESIDUAL_APART {
+        return residual[row * shape.outputs + output];
+    }
+    if shape.residual == RESIDUAL_IN_PLACE {
+        return y[place_of(row, output)];
+    }
+    return 0.0;
 }
 
 fn w_quad(side: u32, at: u32) -> vec4<u32> { return w[at]; }

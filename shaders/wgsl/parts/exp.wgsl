@@ -1,17 +1,18 @@
 // e^x with the coefficients of crates/setun-ops/src/exp.rs: the built-in one may be several units off.
+// By `fma`, as parts/linear.wgsl tells.
 
 fn exp_f32(x: f32) -> f32 {
     let bounded = clamp(x, -87.33654, 88.37626);
     // Not by adding and subtracting a large number, which a compiler may leave out.
     let n = round(bounded * 1.4426950408889634);
-    let r = (bounded - n * 0.6933594) - n * -2.1219444e-4;
+    let r = fma(n, 2.1219444e-4, fma(n, -0.6933594, bounded));
     var p = 1.9875692e-4;
-    p = p * r + 1.3982e-3;
-    p = p * r + 8.333452e-3;
-    p = p * r + 4.1665796e-2;
-    p = p * r + 1.6666666e-1;
-    p = p * r + 0.5;
-    let mantissa = (p * (r * r) + r) + 1.0;
+    p = fma(p, r, 1.3982e-3);
+    p = fma(p, r, 8.333452e-3);
+    p = fma(p, r, 4.1665796e-2);
+    p = fma(p, r, 1.6666666e-1);
+    p = fma(p, r, 0.5);
+    let mantissa = fma(p, r * r, r) + 1.0;
     let exponent = u32(i32(n) + 127) << 23u;
     return select(mantissa * bitcast<f32>(exponent), 0.0, x < -87.33654);
 }

@@ -1,10 +1,14 @@
 // 1 / sqrt(Σ x² / width + eps) of a row of x. Four neighbours at a time go to lane (i / 4) mod LANES.
+// By `fma`, as parts/linear.wgsl tells: a row is quantized in its own kernel or in passing.
 
 fn inverse_rms(row: u32, width: u32, eps: f32, lane: u32) -> f32 {
     var squares = 0.0;
     for (var four = lane; four * 4u < width; four += LANES) {
         let values = x_four(row, width, four);
-        squares += dot(values, values);
+        squares = fma(values.x, values.x, squares);
+        squares = fma(values.y, values.y, squares);
+        squares = fma(values.z, values.z, squares);
+        squares = fma(values.w, values.w, squares);
     }
     return 1.0 / sqrt(sum_over_lanes(lane, squares) / f32(width) + eps);
 }

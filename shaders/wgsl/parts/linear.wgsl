@@ -1,6 +1,8 @@
 // What products with packed matrices share. A kernel has one matrix, or two `side`s of equal shape.
 //
 // Exact:     the integer sum, in any order
+// Floats:    a product that is added to something goes through `fma`: WGSL lets a compiler fuse the two or not, in each
+//            variant of a kernel as it likes, and a row's bits must not depend on how many it comes with
 // Layout:    crates/setun-ops/src/ternary.rs: a block is 128 codes in four planes of 32 columns
 
 const LANES: u32 = 64u;
@@ -55,19 +57,20 @@ fn dot_quads(codes: vec4<u32>, acts: vec4<u32>) -> i32 {
     return dot4(codes.x, acts.x) + dot4(codes.y, acts.y) + dot4(codes.z, acts.z) + dot4(codes.w, acts.w);
 }
 
-// An output of a matrix with one scale a row, of its sum over codes.
-fn scaled(side: u32, output: u32, row: u32, sum: i32) -> f32 {
+// An output of a matrix with one scale a row, of its sum over codes, plus `addend`.
+fn scaled(side: u32, output: u32, row: u32, sum: i32, addend: f32) -> f32 {
     let dot = f32(sum - x_sum(side, row));
     let w = w_scale(side, output, 0u);
     if shape.bias[side] == BIAS_BEFORE_SCALE {
-        return (dot * x_scale(side, row) + bias_at(side, output)) * w;
+        return fma(fma(dot, x_scale(side, row), bias_at(side, output)), w, addend);
     }
-    return biased(side, output, dot * (x_scale(side, row) * w));
+    return plus_bias(side, output, dot, x_scale(side, row) * w, addend);
 }
 
-fn biased(side: u32, output: u32, y: f32) -> f32 {
+// y × scale, plus the bias that follows the scale, plus `addend`.
+fn plus_bias(side: u32, output: u32, y: f32, scale: f32, addend: f32) -> f32 {
     if shape.bias[side] == BIAS_AFTER_SCALE {
-        return y + bias_at(side, output);
+        return fma(y, scale, bias_at(side, output)) + addend;
     }
-    return y;
+    return fma(y, scale, addend);
 }

@@ -18,19 +18,21 @@ fn products(side: u32, first_output: u32, first_row: u32, lane: u32) -> array<f3
             let at = partial_at(lane, k);
             let output = min(first_output + output_of(lane, k), shape.outputs - 1u);
             for (var i = 0u; i < min(LANES_EACH, groups - first); i += 1u) {
-                values[k] += f32(partial[at.x + i][at.y]) * w_scale(side, output, first + i);
+                values[k] = fma(f32(partial[at.x + i][at.y]), w_scale(side, output, first + i), values[k]);
             }
         }
         workgroupBarrier();
     }
     for (var k = 0u; k < VALUES; k += 1u) {
+        let row = first_row + row_of(lane, k) % COLUMNS;
+        let scale = x_scale(side, row);
+        let addend = addend_at(row, first_output + output_of(lane, k));
         let output = min(first_output + output_of(lane, k), shape.outputs - 1u);
-        let y = values[k] * x_scale(side, first_row + row_of(lane, k) % COLUMNS);
         if shape.bias[side] == BIAS_BEFORE_SCALE {
             // Only beside a grouped matrix: this one has one scale a row.
-            values[k] = y + bias_at(side, output) * w_scale(side, output, 0u);
+            values[k] = fma(values[k], scale, bias_at(side, output) * w_scale(side, output, 0u)) + addend;
         } else {
-            values[k] = biased(side, output, y);
+            values[k] = plus_bias(side, output, values[k], scale, addend);
         }
     }
     return values;

@@ -25,8 +25,9 @@ fn products(side: u32, first_output: u32, first_row: u32, lane: u32) -> array<f3
     let sum = totals(&sums, lane);
     var values: array<f32, VALUES>;
     for (var k = 0u; k < VALUES; k += 1u) {
-        let output = min(first_output + output_of(lane, k), shape.outputs - 1u);
-        values[k] = scaled(side, output, first_row + row_of(lane, k) % COLUMNS, sum[k]);
+        let output = first_output + output_of(lane, k);
+        let row = first_row + row_of(lane, k) % COLUMNS;
+        values[k] = scaled(side, min(output, shape.outputs - 1u), row, sum[k], addend_at(row, output));
     }
     return values;
 }
