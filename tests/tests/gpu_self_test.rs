@@ -6,10 +6,12 @@ use setun::{
     forward::{sample, transformer::BLOCK_POSITIONS},
     ops::{CacheElement, CacheSpec, OpsError, parity::Case},
 };
-use setun_gpu::{Api, Executor, GpuBackend, SelfTestError, Wgpu, executor::Bound, kernel::Kernel};
+use setun_gpu::{
+    Api, Executor, GpuBackend, SelfTestError, Wgpu, executor::Bound, kernel::Kernel, launch::When,
+};
 use setun_tests::golden::{Golden, MODELS};
 
-fn cases(model: &str, element: CacheElement) -> [Case; 2] {
+fn cases(model: &str, element: CacheElement) -> Vec<Case> {
     let model = Model::open(Golden::read(model).folder).expect("a golden model");
     let config = model.config();
     let cache = CacheSpec {
@@ -31,10 +33,13 @@ fn a_good_device_passes() {
     let mut backend = GpuBackend::new(device()).expect("memory");
     for model in MODELS {
         for element in [CacheElement::F32, CacheElement::F16, CacheElement::Int8] {
-            for case in cases(model, element) {
-                pollster::block_on(backend.self_test(&case))
+            let cases = cases(model, element);
+            for case in &cases {
+                pollster::block_on(backend.self_test(case))
                     .unwrap_or_else(|error| panic!("{model}, {element:?}: {error}"));
             }
+            pollster::block_on(backend.self_test_rows(&cases))
+                .unwrap_or_else(|error| panic!("{model}, {element:?}: {error}"));
         }
     }
 }
@@ -53,10 +58,10 @@ fn a_wrong_kernel_is_found() {
         "best",
     ];
     for shader in shaders {
-        let spoiled = Spoiled { executor: device(), shader };
+        let spoiled = Spoiled { executor: device(), shader, when: None };
         let mut backend = GpuBackend::new(spoiled).expect("memory");
-        let [case, _] = cases(MODELS[0], CacheElement::F16);
-        let result = pollster::block_on(backend.self_test(&case));
+        let cases = cases(MODELS[0], CacheElement::F16);
+        let result = pollster::block_on(backend.self_test(&cases[0]));
         let Err(SelfTestError::Disagreement(error)) = result else {
             panic!("{shader} is wrong, and the self-test gives {result:?}")
         };
@@ -64,10 +69,34 @@ fn a_wrong_kernel_is_found() {
     }
 }
 
+/// Attention is tested beyond the positions of one workgroup too.
+#[test]
+fn a_wrong_share_of_positions_is_found() {
+    for when in [When::EachChunk, When::Chunks] {
+        let spoiled = Spoiled { executor: device(), shader: "attention", when: Some(when) };
+        let mut backend = GpuBackend::new(spoiled).expect("memory");
+        for case in cases(MODELS[0], CacheElement::F16).iter().take(4) {
+            let result = pollster::block_on(backend.self_test(case));
+            assert!(matches!(result, Err(SelfTestError::Disagreement(_))), "{when:?}: {result:?}");
+        }
+    }
+}
+
+#[test]
+fn a_row_that_depends_on_others_is_found() {
+    let mut backend = GpuBackend::new(device()).expect("memory");
+    let mut cases = cases(MODELS[0], CacheElement::F16);
+    cases[2].steps[0].tokens[0] += 1; // as if rows among four had other bits
+    let result = pollster::block_on(backend.self_test_rows(&cases));
+    assert!(matches!(result, Err(SelfTestError::Rows { rows: [2, 4], .. })), "{result:?}");
+}
+
 /// Leaves out the last group of workgroups of one kernel, as a driver may that miscounts.
 struct Spoiled<E> {
     executor: E,
     shader: &'static str,
+    /// In these launches only, if they are named.
+    when: Option<When>,
 }
 
 impl<E: Executor> Executor for Spoiled<E> {
@@ -101,7 +130,8 @@ impl<E: Executor> Executor for Spoiled<E> {
 
     fn record(&mut self, launches: &[Bound<'_, E::Buffer>]) -> Result<E::List, OpsError> {
         let bound = launches.iter().map(|launch| {
-            let is_spoiled = launch.kernel.shader().name == self.shader;
+            let is_spoiled = launch.kernel.shader().name == self.shader
+                && self.when.is_none_or(|when| when == launch.when);
             let [x, y, z] = launch.grid;
             Bound {
                 kernel: launch.kernel,

@@ -1,7 +1,7 @@
 //! Whether a device computes what the definitions say: asked before a model is trusted to it.
 
 use setun_ops::{
-    Backend, BufferId, OpsError,
+    Backend, BatchInputs, BufferId, OpsError,
     parity::{Case, Disagreement},
     plan::{BufferKind, RowSet},
 };
@@ -28,6 +28,17 @@ pub enum SelfTestError {
         /// The buffer.
         buffer: BufferId,
     },
+
+    /// A row has other bits beside other rows.
+    #[error(
+        "buffer {} has other bits in a step of {} rows than in one of {}", buffer.0, rows[1], rows[0]
+    )]
+    Rows {
+        /// Rows of the two steps.
+        rows: [usize; 2],
+        /// The buffer.
+        buffer: BufferId,
+    },
 }
 
 impl<E: Executor> GpuBackend<E> {
@@ -45,25 +56,50 @@ impl<E: Executor> GpuBackend<E> {
         result
     }
 
+    /// Compares the first steps of cases with equal weights, whose number of rows ascends: what
+    /// a row becomes must not depend on how many there are.
+    ///
+    /// # Errors
+    ///
+    /// How the device failed.
+    pub async fn self_test_rows(&mut self, cases: &[Case]) -> Result<(), SelfTestError> {
+        let mut before: Option<(usize, Vec<Output>)> = None;
+        for case in cases {
+            let outputs = self.outputs(case, 1).await?;
+            let count = case.steps.first().map_or(0, BatchInputs::rows);
+            if let Some((fewer, expected)) = before {
+                let differs = expected.iter().zip(&outputs).find(|(a, b)| {
+                    let both = a.bytes.len().min(b.bytes.len());
+                    a.bytes[..both] != b.bytes[..both]
+                });
+                if let Some((Output { buffer, .. }, _)) = differs {
+                    return Err(SelfTestError::Rows { rows: [fewer, count], buffer: *buffer });
+                }
+            }
+            before = Some((count, outputs));
+        }
+        Ok(())
+    }
+
     async fn compare(&mut self, case: &Case) -> Result<(), SelfTestError> {
         case.compare_by_op(self).await?;
-        let apart = self.outputs(case).await?;
+        let apart = self.outputs(case, case.steps.len()).await?;
         self.fusion = Fusion::Shared;
-        let shared = self.outputs(case).await?;
+        let shared = self.outputs(case, case.steps.len()).await?;
         let differs = apart.into_iter().zip(shared).find(|(apart, shared)| apart != shared);
         differs.map_or(Ok(()), |(Output { step, buffer, .. }, _)| {
             Err(SelfTestError::Shared { step, buffer })
         })
     }
 
-    /// All floats and ranked tokens of each step. Codes are no output: they may be made where
-    /// they are read.
-    async fn outputs(&mut self, case: &Case) -> Result<Vec<Output>, OpsError> {
+    /// All floats and ranked tokens of each of the first steps. Codes are no output: they may be
+    /// made where they are read.
+    async fn outputs(&mut self, case: &Case, steps: usize) -> Result<Vec<Output>, OpsError> {
         let weights = case.upload(self)?;
         let mut prepared = self.prepare(&case.plan, &weights)?;
         let mut cache = self.create_cache(case.plan.cache(), case.blocks)?;
         let mut outputs = vec![];
-        for (step, inputs) in case.steps.iter().enumerate() {
+        for (step, inputs) in case.steps.iter().take(steps).enumerate() {
             self.run(&mut prepared, &mut cache, inputs)?;
             for (id, spec) in (0..).map(BufferId).zip(case.plan.buffers()) {
                 let rows = match spec.rows {

@@ -1,6 +1,6 @@
 //! A small model of the kind of another, for a device's self-test: its operations over the same
 //! kinds of weights and rows of the model's width, but one layer, few heads, a narrow feed-forward
-//! part, a short vocabulary and a short context; for one row, and for many.
+//! part, a short vocabulary and a short context; for each number of rows that kernels differ by.
 
 use half::{bf16, f16};
 use setun_ops::{
@@ -20,13 +20,20 @@ use crate::{
     weights::Weights,
 };
 
-const POSITIONS: usize = 64;
+/// More than the positions that one workgroup attends to, where several share them.
+const POSITIONS: usize = 640;
+const MOST_OF_ONE: usize = 512;
+/// Positions that the cache has room for: those beyond share blocks with others.
+const KEPT_POSITIONS: usize = 64;
 const MOST_VOCAB: usize = 96;
 const MOST_FFN: usize = 288;
-/// Rows of the steps: one, which may share launches, and more than any kernel takes at once.
-const ROWS: [usize; 2] = [1, 40];
+/// Rows of the steps: one, which may share launches, those that kernels take at once, and more.
+const ROWS: [usize; 5] = [1, 2, 4, 8, 40];
+/// Most rows that are wanted, the first ones.
+const MOST_WANTED: usize = 8;
 
-/// Cases like a model: its plan for one row, over some steps, and for many.
+/// Cases like a model: its plan for several numbers of rows, in ascending order. Their weights are
+/// the same, and so are the rows of their first steps that they both have.
 ///
 /// # Errors
 ///
@@ -35,36 +42,44 @@ pub fn cases(
     weights: &Weights,
     activation: Activation,
     cache: CacheSpec,
-) -> Result<[Case; 2], OpsError> {
+) -> Result<Vec<Case>, OpsError> {
     let sample = Sample::of(&weights.layout, &weights.data);
     let cache = CacheSpec { layers: 1, kv_heads: 1, ..cache };
-    let [few, many] = ROWS.map(|rows| {
+    let case = |rows: usize| {
         let head = HeadOutput::Best { capacity: 16 };
-        let plan = model_plan(&sample.layout, activation, cache, (rows, 1), head, true)?.plan;
-        let mut random = Random::new(rows as u64);
-        let blocks = POSITIONS.div_ceil(cache.block_positions);
+        let plan = model_plan(
+            &sample.layout,
+            activation,
+            cache,
+            (rows, rows.min(MOST_WANTED)),
+            head,
+            true,
+        )?
+        .plan;
+        let mut random = Random::new(1);
+        let blocks = KEPT_POSITIONS.div_ceil(cache.block_positions);
         Ok(Case {
             plan,
             weights: sample.weights(&weights.data, &mut random)?,
             usages: vec![Usage::General; sample.layout.specs.len()],
-            steps: steps(rows, blocks, sample.vocab),
+            steps: steps(rows, blocks, POSITIONS.div_ceil(cache.block_positions), sample.vocab),
             blocks,
         })
-    });
-    Ok([few?, many?])
+    };
+    ROWS.into_iter().map(case).collect()
 }
 
-/// A sequence that grows by so many rows a step.
-fn steps(rows: usize, blocks: usize, vocab: usize) -> Vec<BatchInputs> {
+/// The first rows of a sequence, and rows where workgroups begin to share positions.
+fn steps(rows: usize, blocks: usize, table: usize, vocab: usize) -> Vec<BatchInputs> {
     let step = |first: usize| BatchInputs {
         tokens: (first..first + rows).map(|i| to_u32(i * 31 % vocab)).collect(),
         positions: (first..first + rows).map(to_u32).collect(),
         slots: vec![0; rows],
-        block_tables: vec![(0..blocks).map(|block| BlockId(to_u32(block))).collect()],
-        wanted: vec![to_u32(rows - 1)],
-        best: vec![BestRequest { k: 5, within: None, touched: vec![1, 4] }],
+        block_tables: vec![(0..table).map(|index| BlockId(to_u32(index % blocks))).collect()],
+        wanted: (0..rows.min(MOST_WANTED)).map(to_u32).collect(),
+        best: vec![BestRequest { k: 5, within: None, touched: vec![1, 4] }; rows.min(MOST_WANTED)],
     };
-    (0..3).map(|index| index * rows).filter(|first| first + rows <= POSITIONS).map(step).collect()
+    [0, MOST_OF_ONE - rows / 2].map(step).to_vec()
 }
 
 struct Sample {

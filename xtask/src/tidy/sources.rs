@@ -10,7 +10,8 @@ use crate::files::read;
 /// Most lines of a source file.
 const MOST_LINES: usize = 400;
 
-const SOURCES: [&str; 10] = ["rs", "ts", "js", "mjs", "wgsl", "cu", "py", "css", "html", "sh"];
+const SOURCES: [&str; 12] =
+    ["rs", "ts", "js", "mjs", "wgsl", "cu", "cuh", "hpp", "py", "css", "html", "sh"];
 const TEXTS: [&str; 5] = ["md", "toml", "json", "yml", "yaml"];
 
 /// What must not be in a source or text, and why. Written in two halves, so that this file is

@@ -143,14 +143,16 @@ where
         element: place.options.cache.into(),
     };
     let cases = sample::cases(&model.weights, model.config.activation, cache);
-    for case in cases.map_err(ModelError::from)? {
-        backend.self_test(&case).await.map_err(|error| match error {
-            SelfTestError::Ops(error)
-            | SelfTestError::Disagreement(Disagreement::Refused(error)) => {
-                ModelError::from(error).into()
-            }
-            wrong => unavailable(api.name(), format!("{level} failed its self-test: {wrong}")),
-        })?;
+    let cases = cases.map_err(ModelError::from)?;
+    let failed = |error| match error {
+        SelfTestError::Ops(error) | SelfTestError::Disagreement(Disagreement::Refused(error)) => {
+            Error::from(ModelError::from(error))
+        }
+        wrong => unavailable(api.name(), format!("{level} failed its self-test: {wrong}")),
+    };
+    for case in &cases {
+        backend.self_test(case).await.map_err(failed)?;
     }
+    backend.self_test_rows(&cases).await.map_err(failed)?;
     place.load(model, backend, (api.name(), level), 1)
 }
