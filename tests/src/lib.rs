@@ -1,5 +1,6 @@
 //! Fixtures and helpers that the tests of this folder share.
 
+pub mod checkpoint;
 pub mod golden;
 pub mod run;
 

@@ -30,5 +30,5 @@ pub use layout::Layout;
 pub use model::{MaybeSend, MemoryUse, Model};
 pub use outputs::{Outputs, Row};
 pub use profile::{Density, LayerDensity, OpProfile, Profile};
-pub use transformer::{Transformer, TransformerOptions};
+pub use transformer::{Transformer, TransformerBuilder, TransformerOptions};
 pub use weights::{Weights, WeightsBuilder};

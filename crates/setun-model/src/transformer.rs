@@ -1,12 +1,14 @@
 //! A decoder of any family on any backend.
 
+mod builder;
+
 use std::collections::BTreeMap;
 
+pub use builder::TransformerBuilder;
 use futures::future::{FutureExt, LocalBoxFuture};
 use setun_checkpoint::ModelConfig;
 use setun_ops::{
-    Backend, BufferId, CacheElement, CacheSpec, OpsError, Plan, Usage, best::BestRequest,
-    op::Activation,
+    Backend, BufferId, CacheElement, CacheSpec, OpsError, Plan, WeightId, best::BestRequest,
 };
 
 use crate::{
@@ -90,57 +92,17 @@ impl<B: Backend> Transformer<B> {
     ///
     /// If the backend refuses one, or has no memory for it.
     pub fn new(
-        mut backend: B,
+        backend: B,
         config: ModelConfig,
         weights: Weights,
         options: TransformerOptions,
     ) -> Result<Self, ModelError> {
         let Weights { layout, data, .. } = weights;
-        let spec = CacheSpec {
-            layers: config.layers,
-            kv_heads: config.kv_heads,
-            head_dim: config.head_dim,
-            block_positions: options.block_positions,
-            element: options.cache_element,
-        };
-        let positions = match layout.specs[layout.rope.0 as usize] {
-            setun_ops::WeightSpec::Rope { positions, .. } => positions,
-            _ => config.context_length,
-        };
-        let mut usages = vec![Usage::General; data.len()];
-        if config.activation == Activation::ReluSquared {
-            for layer in &layout.layers {
-                usages[layer.down.weight.0 as usize] = Usage::SparseInput;
-            }
+        let mut builder = TransformerBuilder::new(backend, config, layout, options)?;
+        for (id, weight) in (0..).map(WeightId).zip(data) {
+            builder.add(id, weight)?;
         }
-        let weight_bytes = data.iter().map(setun_ops::WeightData::bytes).collect();
-        let weights = data.into_iter().zip(usages);
-        let weights = weights.map(|(weight, usage)| backend.upload(weight, usage));
-        let weights = weights.collect::<Result<_, _>>()?;
-        let cache = backend.create_cache(&spec, 0)?;
-        let mut transformer = Self {
-            backend,
-            config,
-            layout,
-            weights,
-            weight_bytes,
-            positions,
-            spec,
-            cache,
-            cache_blocks: 0,
-            ranked: options.ranked,
-            steps: BTreeMap::new(),
-            inputs: StepInputs::default(),
-            clock: 0,
-            profile: None,
-        };
-        if options.ranked {
-            // What a backend makes of the head's table is part of loading, not of the first step.
-            let key = (1, 1, HeadOutput::Best { capacity: LEAST_CAPACITY });
-            let step = transformer.prepare(key)?;
-            transformer.steps.insert(key, step);
-        }
-        Ok(transformer)
+        builder.finish()
     }
 
     /// The configuration.

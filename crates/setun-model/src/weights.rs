@@ -68,6 +68,7 @@ pub struct WeightsBuilder {
     layout: Layout,
     targets: Targets,
     data: Vec<Option<WeightData>>,
+    taken: Vec<bool>, // complete, and no longer here
     unused: Vec<String>,
 }
 
@@ -99,7 +100,8 @@ impl WeightsBuilder {
             .filter(|name| !family.ignored.iter().any(|ignored| name.ends_with(ignored)))
             .map(str::to_owned)
             .collect();
-        Ok(Self { layout, targets, data, unused })
+        let taken = vec![false; data.len()];
+        Ok(Self { layout, targets, data, taken, unused })
     }
 
     /// Which weight is which.
@@ -141,17 +143,46 @@ impl WeightsBuilder {
         Ok(())
     }
 
-    /// The weights, once all tensors were taken.
+    /// The weights that are complete and were not taken before, in order.
+    pub fn take_ready(&mut self) -> Vec<(WeightId, WeightData)> {
+        let places = (0..).map(WeightId).zip(self.data.iter_mut().zip(&mut self.taken));
+        let ready = places.filter_map(|(id, (data, taken))| {
+            let weight = data.take()?;
+            *taken = true;
+            Some((id, weight))
+        });
+        ready.collect()
+    }
+
+    /// The weights, once all tensors were added.
     ///
     /// # Errors
     ///
-    /// If one is missing.
+    /// If one is missing, or has left by [`take_ready`](Self::take_ready).
     pub fn finish(self) -> Result<Weights, ModelError> {
-        if let Some(index) = self.data.iter().position(Option::is_none) {
-            let id = WeightId(u32::try_from(index).unwrap_or(u32::MAX));
-            return Err(missing(&[], &self.targets.missing_name(id)).into());
-        }
+        self.check_complete(|index| self.data[index].is_some())?;
         let data = self.data.into_iter().flatten().collect();
         Ok(Weights { layout: self.layout, data, unused: self.unused })
+    }
+
+    /// The layout, and the tensors that the model has no use for, once all weights have left by
+    /// [`take_ready`](Self::take_ready).
+    ///
+    /// # Errors
+    ///
+    /// If one was never complete, or has not left.
+    pub fn finish_taken(self) -> Result<(Layout, Vec<String>), ModelError> {
+        self.check_complete(|index| self.taken[index])?;
+        Ok((self.layout, self.unused))
+    }
+
+    fn check_complete(&self, is_there: impl Fn(usize) -> bool) -> Result<(), ModelError> {
+        match (0..self.data.len()).find(|&index| !is_there(index)) {
+            None => Ok(()),
+            Some(index) => {
+                let id = WeightId(u32::try_from(index).unwrap_or(u32::MAX));
+                Err(missing(&[], &self.targets.missing_name(id)).into())
+            }
+        }
     }
 }

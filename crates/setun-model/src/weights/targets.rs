@@ -113,7 +113,7 @@ impl Targets {
         let mut names: Vec<_> =
             self.by_name.iter().filter(|(_, target)| is_it(target)).map(|(name, _)| name).collect();
         names.sort();
-        names.first().map_or_else(String::new, |name| (*name).clone())
+        names.first().map_or_else(|| format!("weight {}", id.0), |name| (*name).clone())
     }
 }
 
