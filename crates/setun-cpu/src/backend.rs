@@ -165,6 +165,16 @@ impl Backend for CpuBackend {
         Ok(step)
     }
 
+    fn write(
+        &mut self,
+        step: &mut CpuStep,
+        buffer: BufferId,
+        rows: Range<usize>,
+        data: &[u8],
+    ) -> Result<(), OpsError> {
+        step.write(buffer, &rows, data)
+    }
+
     fn run(
         &mut self,
         step: &mut CpuStep,

@@ -9,7 +9,7 @@ use std::{
 use setun_ops::{
     DenseMatrix, Op, OpsError, Plan, TernaryMatrix,
     aligned::{Aligned, NoMemory},
-    backend::check_weights,
+    backend::{check_weights, check_write},
     best::Ranked,
     op::{BufferId, WeightId},
     plan::{BufferKind, BufferSpec},
@@ -89,6 +89,20 @@ impl CpuStep {
         let ids = (0..self.plan.weights().len())
             .map(|id| WeightId(u32::try_from(id).unwrap_or(u32::MAX)));
         ids.filter_map(|id| self.weights.columns(id))
+    }
+
+    /// See [`Backend::write`](setun_ops::Backend::write).
+    pub(crate) fn write(
+        &mut self,
+        id: BufferId,
+        rows: &Range<usize>,
+        data: &[u8],
+    ) -> Result<(), OpsError> {
+        let elements = check_write(&self.plan, id, rows, data)?;
+        self.buffers.write_floats(id, |_, floats| {
+            bytemuck::cast_slice_mut(&mut floats.values[elements]).copy_from_slice(data);
+        });
+        Ok(())
     }
 
     /// See [`Backend::read`](setun_ops::Backend::read).

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 
 use proptest::prelude::*;
 use setun_cpu::{CpuBackend, CpuOptions, Level, testing::expect_level};
-use setun_ops::parity::{Case, SUBJECTS, block_on, check_digests};
+use setun_ops::parity::{Case, SUBJECTS, block_on, check_digests, check_inputs};
 
 /// Compares random cases of a subject on all levels and thread counts.
 fn agrees(subject: &str, cases: u32) {
@@ -93,6 +93,17 @@ fn best() {
 #[test]
 fn model() {
     agrees("model", 20);
+}
+
+#[test]
+fn inputs_are_those_that_the_host_writes() {
+    for level in Level::ALL {
+        expect_level(level, || {
+            let options = CpuOptions { level: Some(level), threads: Some(2) };
+            let mut backend = CpuBackend::new(options).unwrap();
+            assert_eq!(block_on(check_inputs(&mut backend)), Ok(()), "{level}");
+        });
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::ops::Range;
 use bytemuck::cast_slice;
 use setun_ops::{
     Backend, BatchInputs, BlockId, BufferId, CacheSpec, OpsError, Plan, Usage, WeightData,
-    backend::{StepTimes, check_step, check_weights},
+    backend::{StepTimes, check_step, check_weights, check_write},
     best::Ranked,
     plan::{BufferKind, BufferSpec},
     ternary::padded_columns,
@@ -146,6 +146,15 @@ impl<E: Executor> GpuBackend<E> {
         memory.ok_or(OpsError::OutOfMemory { what: "a step's buffers", bytes: 0 })
     }
 
+    /// Makes room for a step that was not recorded over the memory as it is.
+    fn reserve_for(&mut self, step: &GpuStep<E>) -> Result<(), OpsError> {
+        let is_over = |known: &Recorded<E::List>, arena| known.arena == arena;
+        if !step.recorded.get().as_ref().is_some_and(|known| is_over(known, self.arena.number)) {
+            self.reserve(&step.plan, &step.launches)?;
+        }
+        Ok(())
+    }
+
     /// Makes room for a plan, as it is, or again after memory ran out.
     fn reserve(&mut self, plan: &Plan, launches: &Launches) -> Result<(), OpsError> {
         let buffers = plan.buffers().iter().enumerate().map(|(index, spec)| {
@@ -193,6 +202,21 @@ impl<E: Executor> Backend for GpuBackend<E> {
         Ok(GpuStep { plan, layout, words, launches, weights, inputs, recorded, times: None })
     }
 
+    fn write(
+        &mut self,
+        step: &mut GpuStep<E>,
+        buffer: BufferId,
+        rows: Range<usize>,
+        data: &[u8],
+    ) -> Result<(), OpsError> {
+        let elements = check_write(&step.plan, buffer, &rows, data)?;
+        self.reserve_for(step)?; // `run` would, and what is written here were gone
+        let Some(memory) = self.arena.buffer(buffer.0 as usize) else {
+            return Err(OpsError::Write { id: buffer, what: "not in memory" });
+        };
+        self.executor.write(memory, (elements.start * size_of::<f32>()) as u64, data)
+    }
+
     fn run(
         &mut self,
         step: &mut GpuStep<E>,
@@ -201,10 +225,7 @@ impl<E: Executor> Backend for GpuBackend<E> {
     ) -> Result<(), OpsError> {
         check_step(&step.plan, &cache.spec, cache.blocks, inputs)?;
         self.write_inputs(step, inputs)?;
-        let is_over = |known: &Recorded<E::List>, arena| known.arena == arena;
-        if !step.recorded.get().as_ref().is_some_and(|known| is_over(known, self.arena.number)) {
-            self.reserve(&step.plan, &step.launches)?;
-        }
+        self.reserve_for(step)?;
         let numbers = (cache.number, self.arena.number);
         let is_over = |known: &Recorded<E::List>| (known.cache, known.arena) == numbers;
         if !step.recorded.get().as_ref().is_some_and(is_over) {

@@ -26,7 +26,7 @@ impl<E: Executor> OpByOp for GpuBackend<E> {
         self.executor.play(&list, chunks(inputs))
     }
 
-    fn write(&mut self, step: &mut GpuStep<E>, buffer: BufferId, values: &[u8], scales: &[f32]) {
+    fn set(&mut self, step: &mut GpuStep<E>, buffer: BufferId, values: &[u8], scales: &[f32]) {
         let (spec, rows) = (step.plan.buffer(buffer), step.plan.buffer_rows(buffer));
         let Some(target) = self.memory_of(buffer) else { return };
         // What fails is told by the operation that follows.

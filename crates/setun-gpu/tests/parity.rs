@@ -7,7 +7,7 @@ use setun_gpu::{
 };
 use setun_ops::{
     Backend, BufferId, WeightData, WeightId,
-    parity::{Case, SUBJECTS, block_on},
+    parity::{Case, SUBJECTS, block_on, check_inputs},
     plan::{BufferKind, RowSet},
 };
 
@@ -114,6 +114,13 @@ fn interfaces_of_other_systems_are_errors() {
         let error = block_on(Adapter::find(api)).expect_err("Linux has neither");
         assert!(error.to_string().contains("this system does not have it"), "{error}");
     }
+}
+
+#[test]
+fn inputs_are_those_that_the_host_writes() {
+    let device = block_on(Wgpu::open(Api::Vulkan)).expect("a Vulkan device");
+    let mut backend = GpuBackend::new(device).expect("memory");
+    assert_eq!(block_on(check_inputs(&mut backend)), Ok(()));
 }
 
 struct Outputs {

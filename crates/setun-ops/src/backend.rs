@@ -43,6 +43,20 @@ pub trait Backend {
         weights: &[Self::Weight],
     ) -> Result<Self::Prepared, OpsError>;
 
+    /// Brings rows of an [input](Plan::inputs) of a plan to its memory, for the next run of this
+    /// step: `f32`s in the host's byte order, `[rows, width]`. No other step may run between.
+    ///
+    /// # Errors
+    ///
+    /// As [`check_write`].
+    fn write(
+        &mut self,
+        step: &mut Self::Prepared,
+        buffer: BufferId,
+        rows: Range<usize>,
+        data: &[u8],
+    ) -> Result<(), OpsError>;
+
     /// Queues one step. Never waits for a device.
     fn run(
         &mut self,
@@ -151,6 +165,32 @@ pub fn check_step(
         block_positions: cache.block_positions,
         best: plan.best_limits(),
     })
+}
+
+/// Checks what is to be [written](Backend::write) to an input, and says which of its elements
+/// these are.
+///
+/// # Errors
+///
+/// If the buffer is no input of the plan, has no such rows, or they are of another size.
+pub fn check_write(
+    plan: &Plan,
+    buffer: BufferId,
+    rows: &Range<usize>,
+    data: &[u8],
+) -> Result<Range<usize>, OpsError> {
+    let error = |what| Err(OpsError::Write { id: buffer, what });
+    if !plan.inputs().contains(&buffer) {
+        return error("no input of the plan");
+    }
+    if rows.start > rows.end || rows.end > plan.buffer_rows(buffer) {
+        return error("rows out of range");
+    }
+    let width = plan.buffer(buffer).width;
+    if data.len() != rows.len() * width * size_of::<f32>() {
+        return error("data of another size");
+    }
+    Ok(rows.start * width..rows.end * width)
 }
 
 /// Checks that the weights given to [`Backend::prepare`] are those that the plan names.

@@ -141,6 +141,15 @@ pub enum OpsError {
         what: &'static str,
     },
 
+    /// A buffer was to be written that is no input of the plan, or with a wrong range or size.
+    #[error("buffer {} cannot be written: {what}", id.0)]
+    Write {
+        /// The buffer.
+        id: BufferId,
+        /// What does not fit.
+        what: &'static str,
+    },
+
     /// The backend could not get the memory.
     #[error("out of memory: {what} needs {bytes} bytes")]
     OutOfMemory {

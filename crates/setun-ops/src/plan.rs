@@ -67,6 +67,7 @@ pub struct Plan {
     wanted: usize,
     ops: Vec<Op>,
     buffers: Vec<BufferSpec>,
+    inputs: Vec<BufferId>,
     weights: Vec<WeightSpec>,
     cache: CacheSpec,
 }
@@ -94,6 +95,12 @@ impl Plan {
     #[must_use]
     pub fn buffers(&self) -> &[BufferSpec] {
         &self.buffers
+    }
+
+    /// The buffers that are [written](crate::Backend::write) by the host before each step.
+    #[must_use]
+    pub fn inputs(&self) -> &[BufferId] {
+        &self.inputs
     }
 
     /// The weights; [`WeightId`](crate::WeightId)`(i)` is element `i`.
@@ -185,7 +192,8 @@ impl PlanBuilder {
     /// A plan for at most `rows` rows, `wanted` of them with logits, over the weights given.
     #[must_use]
     pub fn new(rows: usize, wanted: usize, weights: Vec<WeightSpec>, cache: CacheSpec) -> Self {
-        let plan = Plan { rows, wanted, ops: vec![], buffers: vec![], weights, cache };
+        let (ops, buffers, inputs) = (vec![], vec![], vec![]);
+        let plan = Plan { rows, wanted, ops, buffers, inputs, weights, cache };
         Self { plan, released: vec![], reuse: true }
     }
 
@@ -210,6 +218,18 @@ impl PlanBuilder {
         BufferId(u32::try_from(self.plan.buffers.len() - 1).expect("fewer than 2^32 buffers"))
     }
 
+    /// A buffer of floats for all rows that the host writes before each step, `[rows, width]`:
+    /// what another plan has computed.
+    ///
+    /// # Panics
+    ///
+    /// Past 2^32 buffers.
+    pub fn input(&mut self, width: usize) -> BufferId {
+        let id = self.buffer(BufferKind::F32, width, RowSet::Batch);
+        self.plan.inputs.push(id);
+        id
+    }
+
     /// Says that no later op reads the buffer.
     pub fn release(&mut self, buffer: BufferId) {
         let known = (buffer.0 as usize) < self.plan.buffers.len();
@@ -228,10 +248,11 @@ impl PlanBuilder {
     /// # Errors
     ///
     /// If an op names a weight or buffer that is not there, or of another kind or shape, or reads
-    /// a buffer that no op before it has written.
+    /// a buffer that neither the host nor an op before it has written.
     pub fn finish(self) -> Result<Plan, OpsError> {
         self.plan.cache.check()?;
         let mut written = vec![false; self.plan.buffers.len()];
+        self.plan.inputs.iter().for_each(|id| written[id.0 as usize] = true);
         for (index, op) in self.plan.ops.iter().enumerate() {
             check(&self.plan, op)
                 .and_then(|()| check_written(op, &mut written))

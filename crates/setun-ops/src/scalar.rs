@@ -10,7 +10,7 @@ use std::{ops::Range, sync::Arc};
 
 use crate::{
     attention::attention_head,
-    backend::{Backend, check_step, check_weights},
+    backend::{Backend, check_step, check_weights, check_write},
     batch_inputs::BatchInputs,
     best::{Ranked, best_row},
     cache::{BlockId, CacheSpec},
@@ -80,6 +80,19 @@ impl Backend for ScalarBackend {
         });
         let buffers = buffers.collect::<Result<_, OpsError>>()?;
         Ok(ScalarStep { plan: plan.clone(), weights: weights.to_vec(), buffers })
+    }
+
+    fn write(
+        &mut self,
+        step: &mut ScalarStep,
+        buffer: BufferId,
+        rows: Range<usize>,
+        data: &[u8],
+    ) -> Result<(), OpsError> {
+        let elements = check_write(&step.plan, buffer, &rows, data)?;
+        let floats = &mut step.buffers[buffer.0 as usize].floats[elements];
+        bytemuck::cast_slice_mut(floats).copy_from_slice(data);
+        Ok(())
     }
 
     fn run(

@@ -34,7 +34,7 @@ pub trait OpByOp: Backend {
 
     /// Overwrites a buffer with what [`Backend::read`] gives of all its rows; `scales` are those
     /// of a quantized one, `[rows]`.
-    fn write(&mut self, step: &mut Self::Prepared, buffer: BufferId, values: &[u8], scales: &[f32]);
+    fn set(&mut self, step: &mut Self::Prepared, buffer: BufferId, values: &[u8], scales: &[f32]);
 
     /// The scales of a quantized buffer, `[rows]`.
     fn read_scales(
@@ -55,8 +55,8 @@ impl OpByOp for ScalarBackend {
         step.run_one(op, cache, inputs)
     }
 
-    fn write(&mut self, step: &mut ScalarStep, buffer: BufferId, values: &[u8], scales: &[f32]) {
-        step.write(buffer, values, scales);
+    fn set(&mut self, step: &mut ScalarStep, buffer: BufferId, values: &[u8], scales: &[f32]) {
+        step.set(buffer, values, scales);
     }
 
     async fn read_scales(
@@ -98,7 +98,7 @@ impl Case {
                 let mut before = Memory::default();
                 for id in reads.into_iter().chain([write]).flatten() {
                     before = expected.memory(self, id).await?;
-                    found.backend.write(&mut found.step, id, &before.values, &before.scales);
+                    found.backend.set(&mut found.step, id, &before.values, &before.scales);
                 }
                 let cache = expected.cache(self).await?;
                 found.write_cache(self, &cache)?;

@@ -11,6 +11,7 @@ mod best;
 mod by_op;
 mod compare;
 mod digest;
+mod input;
 mod linear;
 mod model;
 mod random;
@@ -19,6 +20,7 @@ mod rows;
 pub use by_op::OpByOp;
 pub use compare::{Disagreement, block_on};
 pub use digest::{DIGESTS, check_digests};
+pub use input::check_inputs;
 pub use random::Random;
 
 use crate::{Backend, BatchInputs, BlockId, OpsError, Plan, Usage, WeightData};

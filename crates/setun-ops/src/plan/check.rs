@@ -98,7 +98,7 @@ pub(super) fn check(plan: &Plan, op: &Op) -> Check {
     }
 }
 
-/// A buffer is read only after an op has written it. (That a write covers all that is read is
+/// A buffer is read only after the host or an op has written it. (That a write covers all that is read is
 /// for the tests of plans.)
 pub(super) fn check_written(op: &Op, written: &mut [bool]) -> Check {
     let (reads, write) = op.accesses();

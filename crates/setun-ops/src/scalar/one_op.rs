@@ -19,7 +19,7 @@ impl ScalarStep {
         Ok(())
     }
 
-    pub(crate) fn write(&mut self, id: BufferId, values: &[u8], scales: &[f32]) {
+    pub(crate) fn set(&mut self, id: BufferId, values: &[u8], scales: &[f32]) {
         let width = self.width(id);
         let kind = self.plan.buffer(id).kind;
         let buffer = &mut self.buffers[id.0 as usize];
