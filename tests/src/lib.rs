@@ -2,7 +2,9 @@
 
 pub mod checkpoint;
 pub mod golden;
+pub mod hooked;
 pub mod run;
+pub mod stages;
 
 use std::path::PathBuf;
 

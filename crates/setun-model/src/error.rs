@@ -28,6 +28,17 @@ pub enum ModelError {
         supported: &'static str,
     },
 
+    /// The stages that a model is split into do not make a whole.
+    #[error("the stages of a model: {what}: expected {expected}, found {found}")]
+    Stages {
+        /// What was counted.
+        what: &'static str,
+        /// How many a whole needs.
+        expected: usize,
+        /// How many there are.
+        found: usize,
+    },
+
     /// All blocks of the cache are in use.
     #[error("the KV cache is full: {needed} more blocks are needed, {free} of {blocks} are free")]
     CacheFull {

@@ -38,6 +38,14 @@ impl MemoryUse {
         self.body + self.head + self.screen
     }
 
+    /// Adds other memory.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.body += other.body;
+        self.head += other.head;
+        self.screen += other.screen;
+        self.cache += other.cache;
+    }
+
     /// All of it.
     #[must_use]
     pub fn sum(&self) -> usize {

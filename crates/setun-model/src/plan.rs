@@ -6,30 +6,38 @@ use setun_ops::{
     plan::{BufferKind, PlanBuilder, RowSet},
 };
 
-use crate::layout::{LayerLayout, Layout, LinearLayout};
+use crate::{
+    layout::{LayerLayout, Layout, LinearLayout},
+    part::Part,
+};
 
 /// A plan, and where in it to find what.
 #[derive(Clone, Debug)]
 pub struct ModelPlan {
     /// The plan.
     pub plan: Plan,
+    /// Hidden states that the host writes, `[rows, hidden]`, where the plan does not begin with
+    /// tokens.
+    pub input: Option<BufferId>,
     /// What the wanted rows asked for: logits `[wanted, vocab]`, or ranked tokens
-    /// `[wanted, capacity]`.
+    /// `[wanted, capacity]`; or the hidden states of all rows, `[rows, hidden]`.
     pub output: BufferId,
     /// What else can be read after a step, where it was asked for.
     pub taps: Taps,
 }
 
-/// What the end of a plan computes of the wanted rows.
+/// What the end of a plan computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum HeadOutput {
-    /// All logits.
+    /// All logits of the wanted rows.
     Logits,
-    /// The best tokens and the touched ones.
+    /// The best tokens of the wanted rows and the touched ones.
     Best {
         /// Most tokens of a row.
         capacity: usize,
     },
+    /// No head: the hidden states of all rows, for the layers of another plan.
+    Hidden,
 }
 
 /// Buffers between the operations, for tests against reference outputs.
@@ -54,6 +62,21 @@ pub fn model_plan(
     layout: &Layout,
     activation: Activation,
     cache: CacheSpec,
+    rows: (usize, usize),
+    head: HeadOutput,
+    keep: bool,
+) -> Result<ModelPlan, OpsError> {
+    let whole = Part::whole(layout.layers.len());
+    part_plan(layout, whole, activation, cache, rows, head, keep)
+}
+
+/// Builds the plan of a part of a model, as [`model_plan`] does. The layout and the cache are
+/// those of the part.
+pub(crate) fn part_plan(
+    layout: &Layout,
+    part: Part,
+    activation: Activation,
+    cache: CacheSpec,
     (rows, wanted): (usize, usize),
     head: HeadOutput,
     keep: bool,
@@ -63,15 +86,16 @@ pub fn model_plan(
         plan = plan.keep_buffers();
     }
     let mut steps = Steps { plan, layout, activation, keep, taps: Taps::default() };
-    let mut hidden = steps.embed();
+    let input = (!part.embeds()).then(|| steps.input());
+    let mut hidden = input.unwrap_or_else(|| steps.embed());
     for (index, layer) in layout.layers.iter().enumerate() {
         hidden = steps.attention(index, layer, hidden);
         hidden = steps.feed_forward(layer, hidden);
         steps.taps.hidden.push(hidden);
     }
-    let output = steps.head(hidden, head);
+    let output = steps.end(hidden, head);
     let taps = if keep { steps.taps } else { Taps::default() };
-    Ok(ModelPlan { plan: steps.plan.finish()?, output, taps })
+    Ok(ModelPlan { plan: steps.plan.finish()?, input, output, taps })
 }
 
 struct Steps<'a> {
@@ -88,6 +112,12 @@ impl Steps<'_> {
         self.plan.push(Op::Embed { table: self.layout.embedding, out });
         self.taps.hidden.push(out);
         out
+    }
+
+    fn input(&mut self) -> BufferId {
+        let input = self.plan.input(self.hidden_size());
+        self.taps.hidden.push(input);
+        input
     }
 
     fn attention(&mut self, index: usize, layer: &LayerLayout, hidden: BufferId) -> BufferId {
@@ -171,24 +201,30 @@ impl Steps<'_> {
         }
     }
 
-    fn head(&mut self, hidden: BufferId, output: HeadOutput) -> BufferId {
-        let width = self.hidden_size();
-        let x = self.plan.buffer(BufferKind::F32, width, RowSet::Wanted);
-        self.plan.push(Op::RmsNorm { x: hidden, norm: self.layout.final_norm, out: x });
+    fn end(&mut self, hidden: BufferId, output: HeadOutput) -> BufferId {
         let table = self.layout.head;
-        self.taps.normed = Some(x);
         match output {
             HeadOutput::Logits => {
+                let x = self.last_norm(hidden);
                 let out = self.plan.buffer(BufferKind::F32, self.dense_rows(), RowSet::Wanted);
                 self.plan.push(Op::Head { x, table, out });
                 out
             }
             HeadOutput::Best { capacity } => {
+                let x = self.last_norm(hidden);
                 let out = self.plan.buffer(BufferKind::Ranked, capacity, RowSet::Wanted);
                 self.plan.push(Op::Best { x, table, out });
                 out
             }
+            HeadOutput::Hidden => hidden,
         }
+    }
+
+    fn last_norm(&mut self, hidden: BufferId) -> BufferId {
+        let out = self.plan.buffer(BufferKind::F32, self.hidden_size(), RowSet::Wanted);
+        self.plan.push(Op::RmsNorm { x: hidden, norm: self.layout.final_norm, out });
+        self.taps.normed = Some(out);
+        out
     }
 
     fn norm(&mut self, x: BufferId, norm: Norm) -> BufferId {
@@ -211,7 +247,8 @@ impl Steps<'_> {
     }
 
     fn hidden_size(&self) -> usize {
-        self.vector_len(self.layout.final_norm)
+        let first = self.layout.layers.first().map(|layer| layer.input_norm);
+        self.vector_len(first.unwrap_or(self.layout.final_norm))
     }
 
     fn vector_len(&self, norm: Norm) -> usize {

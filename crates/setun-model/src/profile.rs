@@ -55,6 +55,11 @@ impl Profile {
 
     /// Adds other steps.
     pub fn add(&mut self, other: &Self) {
+        self.add_from(other, 0);
+    }
+
+    /// Adds other steps of a part of the model, whose first layer is given.
+    pub(crate) fn add_from(&mut self, other: &Self, first_layer: usize) {
         self.steps += other.steps;
         self.rows += other.rows;
         self.jobs += other.jobs;
@@ -68,7 +73,7 @@ impl Profile {
                 None => self.ops.push(op.clone()),
             }
         }
-        density::add(&mut self.layers, &other.layers);
+        density::add(&mut self.layers, &other.layers, first_layer);
         self.survivors.extend_from_slice(&other.survivors);
         self.full_heads += other.full_heads;
     }

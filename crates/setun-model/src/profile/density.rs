@@ -39,12 +39,12 @@ impl Density {
     }
 }
 
-/// Adds other steps, layer by layer.
-pub(super) fn add(layers: &mut Vec<LayerDensity>, others: &[LayerDensity]) {
-    if layers.len() < others.len() {
-        layers.resize(others.len(), LayerDensity::default());
+/// Adds other steps, layer by layer, from the first layer that they have.
+pub(super) fn add(layers: &mut Vec<LayerDensity>, others: &[LayerDensity], first: usize) {
+    if layers.len() < first + others.len() {
+        layers.resize(first + others.len(), LayerDensity::default());
     }
-    for (layer, other) in layers.iter_mut().zip(others) {
+    for (layer, other) in layers[first..].iter_mut().zip(others) {
         layer.gates.add(other.gates);
         layer.down.add(other.down);
     }
@@ -107,8 +107,9 @@ mod tests {
         let layer = |gates, down| LayerDensity { gates, down };
         let step = [layer(density(1, 4), density(2, 4)), layer(density(0, 0), density(3, 4))];
         let mut sum = vec![];
-        add(&mut sum, &step);
-        add(&mut sum, &step);
+        add(&mut sum, &step, 0);
+        add(&mut sum, &step[..1], 0);
+        add(&mut sum, &step[1..], 1);
         assert_eq!(sum, [layer(density(2, 8), density(4, 8)), layer(density(0, 0), density(6, 8))]);
         assert_eq!(sum[0].gates.share(), Some(0.25));
         assert_eq!(sum[1].gates.share(), None);

@@ -1,0 +1,148 @@
+//! Which layers of a model are together on a backend.
+
+use setun_ops::{WeightId, WeightSpec};
+
+use crate::{
+    error::ModelError,
+    layout::{LayerLayout, Layout, LinearLayout},
+};
+
+/// What a weight that a part does not need is in its layout: nothing that an operation could
+/// name, and of no size to speak of.
+pub(crate) const ABSENT: WeightSpec = WeightSpec::Vector { len: 1 };
+
+/// Consecutive layers of a model. The first of several parts embeds, the last has the head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    pub(crate) first: usize,
+    pub(crate) layers: usize,
+    pub(crate) of: usize, // layers of the model
+}
+
+impl Part {
+    /// All layers of a model.
+    #[must_use]
+    pub fn whole(layers: usize) -> Self {
+        Self { first: 0, layers, of: layers }
+    }
+
+    /// The parts of a model of `of` layers, with so many layers each, in order.
+    ///
+    /// # Errors
+    ///
+    /// If a part is empty, or they have more or fewer layers together.
+    pub fn cut(layers: &[usize], of: usize) -> Result<Vec<Self>, ModelError> {
+        let mut first = 0;
+        let part = |&layers: &usize| {
+            if layers == 0 {
+                let what = "layers of a stage, at least";
+                return Err(ModelError::Stages { what, expected: 1, found: 0 });
+            }
+            let part = Self { first, layers, of };
+            first = usize::saturating_add(first, layers);
+            Ok(part)
+        };
+        let parts = layers.iter().map(part).collect::<Result<Vec<_>, _>>()?;
+        check_sum(first, of)?;
+        Ok(parts)
+    }
+
+    /// Checks that parts follow each other and are a whole model.
+    ///
+    /// # Errors
+    ///
+    /// If layers are missing or there twice.
+    pub(crate) fn check(parts: &[Self]) -> Result<(), ModelError> {
+        let mut next = 0;
+        let of = parts.first().map_or(1, |part| part.of);
+        for part in parts {
+            for (what, expected, found) in [
+                ("first layer of a stage", next, part.first),
+                ("layers of the model that a stage is of", of, part.of),
+            ] {
+                if expected != found {
+                    return Err(ModelError::Stages { what, expected, found });
+                }
+            }
+            next += part.layers;
+        }
+        check_sum(next, of)
+    }
+
+    /// Number of layers.
+    #[must_use]
+    pub fn layers(&self) -> usize {
+        self.layers
+    }
+
+    /// Whether it begins with tokens, which it embeds, and not with another part's hidden states.
+    #[must_use]
+    pub fn embeds(&self) -> bool {
+        self.first == 0
+    }
+
+    /// Whether it ends with the head, and not with hidden states for another part.
+    #[must_use]
+    pub fn has_head(&self) -> bool {
+        self.first + self.layers == self.of
+    }
+
+    /// The layout of the part: its layers alone, and weights under the numbers that they have in
+    /// the whole; those that it does not need are left out.
+    pub(crate) fn layout(&self, whole: &Layout) -> PartLayout {
+        let mut layout = whole.clone();
+        layout.layers.truncate(self.first + self.layers);
+        layout.layers.drain(..self.first.min(layout.layers.len()));
+        let mut needs = vec![false; whole.specs.len()];
+        let mut need = |id: WeightId| needs[id.0 as usize] = true;
+        need(layout.rope);
+        if self.embeds() {
+            need(layout.embedding);
+        }
+        if self.has_head() {
+            need(layout.final_norm.gain);
+            need(layout.head);
+        }
+        layout.layers.iter().flat_map(layer_weights).for_each(need);
+        for (spec, needed) in layout.specs.iter_mut().zip(&needs) {
+            if !needed {
+                *spec = ABSENT;
+            }
+        }
+        PartLayout { layout, needs }
+    }
+}
+
+/// The layout of a part.
+pub(crate) struct PartLayout {
+    pub(crate) layout: Layout,
+    /// By weight.
+    pub(crate) needs: Vec<bool>,
+}
+
+fn check_sum(found: usize, expected: usize) -> Result<(), ModelError> {
+    let what = "layers of all stages";
+    if found == expected { Ok(()) } else { Err(ModelError::Stages { what, expected, found }) }
+}
+
+fn layer_weights(layer: &LayerLayout) -> Vec<WeightId> {
+    let LayerLayout {
+        input_norm,
+        qkv,
+        attention_sub_norm,
+        output,
+        post_attention_norm,
+        gate,
+        up,
+        ffn_sub_norm,
+        down,
+    } = layer;
+    let norms = [Some(input_norm), attention_sub_norm.as_ref(), Some(post_attention_norm)];
+    let norms = norms.into_iter().chain([ffn_sub_norm.as_ref()]).flatten().map(|norm| norm.gain);
+    let linears = qkv.iter().chain([output, gate, up, down]).flat_map(|linear| {
+        let LinearLayout { norm, weight, bias, names: _, outputs: _ } = linear;
+        let gain = norm.map(|norm| norm.gain);
+        [Some(*weight), gain, bias.map(|bias| bias.weight)].into_iter().flatten()
+    });
+    norms.chain(linears).collect()
+}

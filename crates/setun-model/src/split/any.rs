@@ -1,0 +1,163 @@
+//! Stages whatever their backends.
+
+use futures::future::{FutureExt, LocalBoxFuture};
+use setun_ops::{Backend, BlockId, WeightData, WeightId};
+
+use super::{Shape, piece::Piece};
+use crate::{
+    error::ModelError,
+    model::{MaybeSend, MemoryUse},
+    part::Part,
+    plan::HeadOutput,
+    profile::Profile,
+    stage::{Stage, StageBuilder},
+};
+
+/// A [`Stage`] on any backend.
+pub struct AnyStage(pub(super) Box<dyn DynStage>);
+
+/// A [`StageBuilder`] for any backend.
+pub struct AnyStageBuilder(pub(super) Box<dyn DynStageBuilder>);
+
+pub(super) trait DynStage: MaybeSend {
+    fn part(&self) -> Part;
+    fn shape(&self) -> Shape;
+    fn memory(&self) -> MemoryUse;
+    fn set_profiled(&mut self, profiled: bool);
+    fn profile(&self) -> Option<&Profile>;
+    fn grow_and_copy(
+        &mut self,
+        blocks: usize,
+        copies: &[(BlockId, BlockId)],
+    ) -> Result<(), ModelError>;
+    /// Takes the piece's hidden states, and leaves its own or, at the end, what was asked for.
+    fn work<'a>(&'a mut self, piece: &'a mut Piece) -> LocalBoxFuture<'a, Result<(), ModelError>>;
+}
+
+pub(super) trait DynStageBuilder: MaybeSend {
+    fn part(&self) -> Part;
+    fn needs(&self, id: WeightId) -> bool;
+    fn add(&mut self, id: WeightId, weight: WeightData) -> Result<(), ModelError>;
+    fn finish(self: Box<Self>) -> Result<AnyStage, ModelError>;
+}
+
+impl<B> From<Stage<B>> for AnyStage
+where
+    B: Backend + MaybeSend + 'static,
+    B::Weight: MaybeSend,
+    B::Prepared: MaybeSend,
+    B::Cache: MaybeSend,
+{
+    fn from(stage: Stage<B>) -> Self {
+        Self(Box::new(stage))
+    }
+}
+
+impl<B> From<StageBuilder<B>> for AnyStageBuilder
+where
+    B: Backend + MaybeSend + 'static,
+    B::Weight: MaybeSend,
+    B::Prepared: MaybeSend,
+    B::Cache: MaybeSend,
+{
+    fn from(builder: StageBuilder<B>) -> Self {
+        Self(Box::new(builder))
+    }
+}
+
+impl<B> DynStage for Stage<B>
+where
+    B: Backend + MaybeSend,
+    B::Weight: MaybeSend,
+    B::Prepared: MaybeSend,
+    B::Cache: MaybeSend,
+{
+    fn part(&self) -> Part {
+        self.part
+    }
+
+    fn shape(&self) -> Shape {
+        Shape {
+            vocab_size: self.config.vocab_size,
+            hidden_size: self.config.hidden_size,
+            positions: self.positions,
+            block_positions: self.spec.block_positions,
+            block_bytes: self.spec.block_bytes(),
+            ranked: self.ranked,
+        }
+    }
+
+    fn memory(&self) -> MemoryUse {
+        self.memory()
+    }
+
+    fn set_profiled(&mut self, profiled: bool) {
+        self.set_profiled(profiled);
+    }
+
+    fn profile(&self) -> Option<&Profile> {
+        self.profile()
+    }
+
+    fn grow_and_copy(
+        &mut self,
+        blocks: usize,
+        copies: &[(BlockId, BlockId)],
+    ) -> Result<(), ModelError> {
+        self.grow_and_copy(blocks, copies)
+    }
+
+    fn work<'a>(&'a mut self, piece: &'a mut Piece) -> LocalBoxFuture<'a, Result<(), ModelError>> {
+        self.pass(piece).boxed_local()
+    }
+}
+
+impl<B: Backend> Stage<B> {
+    async fn pass(&mut self, piece: &mut Piece) -> Result<(), ModelError> {
+        let rows = piece.inputs.rows();
+        if !self.part.has_head() {
+            let step = self.run(&piece.inputs, HeadOutput::Hidden, &piece.hidden)?;
+            piece.hidden.resize(rows * self.config.hidden_size, 0.0);
+            return self.read(step, rows, bytemuck::cast_slice_mut(&mut piece.hidden)).await;
+        }
+        piece.inputs.wanted.append(&mut piece.wanted);
+        piece.inputs.best.append(&mut piece.best);
+        let step = self.run(&piece.inputs, piece.head, &piece.hidden)?;
+        let wanted = piece.inputs.wanted.len();
+        let out: &mut [u8] = match piece.head {
+            HeadOutput::Best { capacity } => {
+                piece.ranked.resize(wanted * capacity, setun_ops::best::Ranked::PADDING);
+                bytemuck::cast_slice_mut(&mut piece.ranked)
+            }
+            _ => {
+                piece.logits.resize(wanted * self.config.vocab_size, 0.0);
+                bytemuck::cast_slice_mut(&mut piece.logits)
+            }
+        };
+        self.read(step, wanted, out).await
+    }
+}
+
+impl<B> DynStageBuilder for StageBuilder<B>
+where
+    B: Backend + MaybeSend + 'static,
+    B::Weight: MaybeSend,
+    B::Prepared: MaybeSend,
+    B::Cache: MaybeSend,
+{
+    fn part(&self) -> Part {
+        self.part()
+    }
+
+    fn needs(&self, id: WeightId) -> bool {
+        self.needs(id)
+    }
+
+    fn add(&mut self, id: WeightId, weight: WeightData) -> Result<(), ModelError> {
+        self.add(id, weight)
+    }
+
+    fn finish(self: Box<Self>) -> Result<AnyStage, ModelError> {
+        (*self).finish().map(AnyStage::from)
+    }
+}

@@ -1,0 +1,129 @@
+//! Steps cut into pieces, each some rows.
+
+use setun_ops::{
+    BatchInputs, BlockId,
+    best::{BestRequest, Ranked},
+};
+
+use crate::{error::ModelError, model::MemoryUse, plan::HeadOutput, profile::Profile};
+
+/// Some rows of a step on their way through the stages, from which they come back with what was
+/// asked of them.
+#[derive(Debug)]
+pub(super) struct Piece {
+    /// Of the step.
+    pub(super) number: u64,
+    /// Blocks that a cache must have.
+    pub(super) blocks: usize,
+    /// Copies that each stage must make before it runs the step.
+    pub(super) copies: Vec<(BlockId, BlockId)>,
+    /// The rows. That of which something is wanted is for the last stage alone.
+    pub(super) inputs: BatchInputs,
+    pub(super) wanted: Vec<u32>,
+    pub(super) best: Vec<BestRequest>,
+    pub(super) head: HeadOutput,
+    pub(super) profiled: bool,
+    /// What the last stage that had it has made of it, `[rows, hidden]`.
+    pub(super) hidden: Vec<f32>,
+    /// Where something was wanted: one of the two.
+    pub(super) logits: Vec<f32>, // [wanted, vocab]
+    pub(super) ranked: Vec<Ranked>, // [wanted, capacity]
+    /// Whether a stage did not run it.
+    pub(super) failed: bool,
+    /// Why, if it was not that a piece before it had failed.
+    pub(super) error: Option<ModelError>,
+    /// Of all stages.
+    pub(super) memory: MemoryUse,
+    pub(super) profile: Profile,
+}
+
+/// Makes pieces. Their memory is kept from step to step.
+#[derive(Debug, Default)]
+pub(super) struct Pieces {
+    number: u64,
+    spare: Vec<Box<Piece>>,
+}
+
+impl Pieces {
+    /// Begins a step: its number, and how many pieces it is cut into.
+    pub(super) fn begin(&mut self, rows: usize, piece_rows: usize) -> (u64, usize) {
+        self.number += 1;
+        (self.number, (rows / piece_rows).max(1))
+    }
+
+    /// Piece `index` of `count` of about the same number of rows.
+    pub(super) fn cut(&mut self, inputs: &BatchInputs, index: usize, count: usize) -> Box<Piece> {
+        let mut piece = self.spare.pop().unwrap_or_default();
+        piece.number = self.number;
+        let rows = inputs.rows();
+        piece.take_rows(inputs, rows * index / count, rows * (index + 1) / count);
+        piece
+    }
+
+    /// Keeps the memory of a piece that has come back.
+    pub(super) fn spare(&mut self, mut piece: Box<Piece>) {
+        piece.clear();
+        self.spare.push(piece);
+    }
+}
+
+impl Piece {
+    fn take_rows(&mut self, whole: &BatchInputs, first: usize, end: usize) {
+        let range = first..end;
+        let slots = &whole.slots[range.clone()];
+        let least = slots.iter().copied().min().unwrap_or(0);
+        let most = slots.iter().copied().max().map_or(0, |most| most as usize + 1);
+        let inputs = &mut self.inputs;
+        inputs.tokens.extend_from_slice(&whole.tokens[range.clone()]);
+        inputs.positions.extend_from_slice(&whole.positions[range]);
+        inputs.slots.extend(slots.iter().map(|slot| slot - least));
+        inputs.block_tables.extend_from_slice(&whole.block_tables[least as usize..most]);
+        for (index, &row) in whole.wanted.iter().enumerate() {
+            if (first..end).contains(&(row as usize)) {
+                self.wanted.push(row - u32::try_from(first).unwrap_or(u32::MAX));
+                self.best.extend(whole.best.get(index).cloned());
+            }
+        }
+    }
+
+    fn clear(&mut self) {
+        let Self { copies, inputs, wanted, best, hidden, logits, ranked, .. } = self;
+        let BatchInputs { tokens, positions, slots, block_tables, wanted: rows, best: requests } =
+            inputs;
+        for numbers in [tokens, positions, slots, wanted, rows] {
+            numbers.clear();
+        }
+        for requests in [best, requests] {
+            requests.clear();
+        }
+        block_tables.clear();
+        copies.clear();
+        hidden.clear();
+        logits.clear();
+        ranked.clear();
+        (self.failed, self.error) = (false, None);
+        (self.memory, self.profile) = (MemoryUse::default(), Profile::default());
+    }
+}
+
+impl Default for Piece {
+    fn default() -> Self {
+        Self {
+            number: 0,
+            blocks: 0,
+            copies: vec![],
+            inputs: BatchInputs::default(),
+            wanted: vec![],
+            best: vec![],
+            head: HeadOutput::Logits,
+            profiled: false,
+            hidden: vec![],
+            logits: vec![],
+            ranked: vec![],
+            failed: false,
+            error: None,
+            memory: MemoryUse::default(),
+            profile: Profile::default(),
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! Some layers of a model, or all, on a backend.
+
+mod builder;
+
+use std::collections::BTreeMap;
+
+pub use builder::StageBuilder;
+pub(crate) use builder::wrong_weight;
+use setun_checkpoint::ModelConfig;
+use setun_ops::{Backend, BatchInputs, BlockId, BufferId, CacheSpec, OpsError, best::BestRequest};
+
+use crate::{
+    error::ModelError,
+    layout::Layout,
+    model::MemoryUse,
+    part::Part,
+    plan::{HeadOutput, ModelPlan, part_plan},
+    profile::{Profile, Profiler},
+};
+
+/// Blocks that a cache grows by at least.
+const GROWTH: usize = 8;
+
+/// Prepared steps that are kept, each with buffers of its own.
+const KEPT_STEPS: usize = 12;
+
+/// Least capacity of a ranked row; others are powers of two.
+const LEAST_CAPACITY: usize = 16;
+
+/// A [`Part`] of a model: its weights in a backend, the cache of its layers, and a plan for each
+/// number of rows.
+pub struct Stage<B: Backend> {
+    pub(crate) backend: B,
+    pub(crate) config: ModelConfig,
+    pub(crate) part: Part,
+    pub(crate) layout: Layout,
+    pub(crate) weights: Vec<B::Weight>,
+    pub(crate) positions: usize,
+    pub(crate) spec: CacheSpec,
+    pub(crate) cache: B::Cache,
+    pub(crate) ranked: bool,
+    weight_bytes: Vec<usize>,
+    cache_blocks: usize,
+    steps: BTreeMap<Key, Step<B>>,
+    clock: u64,               // of steps
+    profile: Option<Profile>, // of the last step, where steps are timed
+}
+
+/// Buckets of rows and wanted rows, and how the plan ends.
+pub(crate) type Key = (usize, usize, HeadOutput);
+
+struct Step<B: Backend> {
+    prepared: B::Prepared,
+    input: Option<BufferId>,
+    output: BufferId,
+    used: u64,
+    profiler: Option<Profiler>,
+}
+
+impl<B: Backend> Stage<B> {
+    pub(crate) fn plan(
+        &self,
+        (rows, wanted, head): Key,
+        keep: bool,
+    ) -> Result<ModelPlan, OpsError> {
+        let (activation, rows) = (self.config.activation, (rows, wanted));
+        part_plan(&self.layout, self.part, activation, self.spec, rows, head, keep)
+    }
+
+    /// A step for a bucket; the one that was not used for the longest time makes room for it.
+    fn prepare(&mut self, key: Key) -> Result<Step<B>, ModelError> {
+        if self.steps.len() >= KEPT_STEPS
+            && let Some((&oldest, _)) = self.steps.iter().min_by_key(|(_, step)| step.used)
+        {
+            self.steps.remove(&oldest);
+        }
+        let ModelPlan { plan, input, output, .. } = self.plan(key, false)?;
+        let mut prepared = self.backend.prepare(&plan, &self.weights)?;
+        let is_timed = self.profile.is_some() && self.backend.time(&mut prepared);
+        let profiler = is_timed.then(|| Profiler::new(&plan, &self.layout, &self.weight_bytes));
+        Ok(Step { prepared, input, output, used: self.clock, profiler })
+    }
+
+    /// Grows the cache to so many blocks, and makes copies in it.
+    pub(crate) fn grow_and_copy(
+        &mut self,
+        blocks: usize,
+        copies: &[(BlockId, BlockId)],
+    ) -> Result<(), ModelError> {
+        if blocks > self.cache_blocks {
+            let roomy = blocks.max(self.cache_blocks + self.cache_blocks / 2).max(GROWTH);
+            self.cache_blocks = if self.backend.grow_cache(&mut self.cache, roomy).is_ok() {
+                roomy
+            } else {
+                self.backend.grow_cache(&mut self.cache, blocks)?;
+                blocks
+            };
+        }
+        if !copies.is_empty() {
+            self.backend.copy_blocks(&mut self.cache, copies)?;
+        }
+        Ok(())
+    }
+
+    /// Queues a step over the hidden states that come in, none where it begins with tokens. It
+    /// is read before the next one begins.
+    pub(crate) fn run(
+        &mut self,
+        inputs: &BatchInputs,
+        head: HeadOutput,
+        hidden: &[f32],
+    ) -> Result<Key, ModelError> {
+        let key = (bucket(inputs.rows()), bucket(inputs.wanted.len()), head);
+        let step = match self.steps.remove(&key) {
+            Some(step) => step,
+            None => self.prepare(key)?,
+        };
+        let step = self.steps.entry(key).or_insert(step);
+        self.clock += 1;
+        step.used = self.clock;
+        if let Some(input) = step.input {
+            let bytes = bytemuck::cast_slice(hidden);
+            self.backend.write(&mut step.prepared, input, 0..inputs.rows(), bytes)?;
+        }
+        self.backend.run(&mut step.prepared, &mut self.cache, inputs)?;
+        if let (Some(profile), Some(profiler)) = (&mut self.profile, &step.profiler)
+            && let Some(times) = self.backend.times(&step.prepared)
+        {
+            profiler.write(times, inputs, profile);
+        }
+        Ok(key)
+    }
+
+    /// What the last step gave in so many rows.
+    pub(crate) async fn read(
+        &mut self,
+        key: Key,
+        rows: usize,
+        out: &mut [u8],
+    ) -> Result<(), ModelError> {
+        if let Some(step) = self.steps.get(&key) {
+            self.backend.read(&step.prepared, step.output, 0..rows, out).await?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn memory(&self) -> MemoryUse {
+        let head = self.weight_bytes[self.layout.head.0 as usize];
+        MemoryUse {
+            body: self.weight_bytes.iter().sum::<usize>() - head,
+            head,
+            screen: self.weights.iter().map(|weight| self.backend.bytes_beside(weight)).sum(),
+            cache: self.cache_blocks * self.spec.block_bytes(),
+        }
+    }
+
+    pub(crate) fn set_profiled(&mut self, profiled: bool) {
+        if profiled != self.profile.is_some() {
+            self.steps.clear(); // those to come are made ready the other way
+        }
+        self.profile = profiled.then(Profile::default);
+    }
+
+    pub(crate) fn profile(&self) -> Option<&Profile> {
+        self.profile.as_ref().filter(|profile| profile.steps > 0)
+    }
+}
+
+/// Rows of the plan that serves a step: the next power of two, so that steps of similar size
+/// share a plan and its buffers.
+pub(crate) fn bucket(rows: usize) -> usize {
+    rows.max(1).next_power_of_two()
+}
+
+/// What the head is to give for the wanted rows of a step. Their requests are dropped where one
+/// of them needs all logits.
+pub(crate) fn head_output(inputs: &mut BatchInputs, ranked: bool) -> HeadOutput {
+    if ranked && inputs.best.len() == inputs.wanted.len() {
+        let tokens = inputs.best.iter().map(BestRequest::tokens).max().unwrap_or(0);
+        HeadOutput::Best { capacity: tokens.max(LEAST_CAPACITY).next_power_of_two() }
+    } else {
+        inputs.best.clear();
+        HeadOutput::Logits
+    }
+}

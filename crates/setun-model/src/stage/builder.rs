@@ -1,0 +1,170 @@
+//! A stage whose weights come one by one, so that no more than one of them is held twice.
+
+use std::collections::BTreeMap;
+
+use setun_checkpoint::ModelConfig;
+use setun_ops::{
+    Backend, CacheSpec, OpsError, Usage, WeightData, WeightId, WeightSpec, op::Activation,
+};
+
+use super::{LEAST_CAPACITY, Stage};
+use crate::{
+    error::ModelError,
+    layout::Layout,
+    part::{Part, PartLayout},
+    plan::HeadOutput,
+    transformer::TransformerOptions,
+};
+
+/// Moves the weights of a part of a model into a backend as they come, in any order, and makes a
+/// [`Stage`] of them.
+pub struct StageBuilder<B: Backend> {
+    backend: B,
+    config: ModelConfig,
+    part: Part,
+    layout: PartLayout,
+    options: TransformerOptions,
+    usages: Vec<Usage>,
+    weights: Vec<Option<B::Weight>>,
+    weight_bytes: Vec<usize>,
+}
+
+impl<B: Backend> StageBuilder<B> {
+    /// Takes the weights that the part needs from now on, under the numbers of the whole layout.
+    ///
+    /// # Errors
+    ///
+    /// If the model has another number of layers than the part says, or the options ask for a
+    /// cache that no backend has.
+    pub fn new(
+        backend: B,
+        config: ModelConfig,
+        layout: &Layout,
+        part: Part,
+        options: TransformerOptions,
+    ) -> Result<Self, ModelError> {
+        let (expected, found) = (part.of, layout.layers.len());
+        if expected != found {
+            let what = "layers of the model";
+            return Err(ModelError::Stages { what, expected, found });
+        }
+        cache_spec(&config, part, &options).check()?;
+        let count = layout.specs.len();
+        let layout = part.layout(layout);
+        let mut usages = vec![Usage::General; count];
+        if config.activation == Activation::ReluSquared {
+            for layer in &layout.layout.layers {
+                usages[layer.down.weight.0 as usize] = Usage::SparseInput;
+            }
+        }
+        let (weights, weight_bytes) = (vec![None; count], vec![0; count]);
+        Ok(Self { backend, config, part, layout, options, usages, weights, weight_bytes })
+    }
+
+    /// Which layers it has.
+    #[must_use]
+    pub fn part(&self) -> Part {
+        self.part
+    }
+
+    /// Whether the part has use for a weight.
+    #[must_use]
+    pub fn needs(&self, id: WeightId) -> bool {
+        self.layout.needs.get(id.0 as usize).is_some_and(|needed| *needed)
+    }
+
+    /// Moves one weight into the backend; one that is there already is replaced.
+    ///
+    /// # Errors
+    ///
+    /// If the part has no such weight or one of another kind or shape, or if the backend refuses
+    /// it or has no memory for it.
+    pub fn add(&mut self, id: WeightId, weight: WeightData) -> Result<(), ModelError> {
+        let index = id.0 as usize;
+        let expected = self.needs(id).then(|| self.layout.layout.specs[index]);
+        let found = weight.spec();
+        if expected != Some(found) {
+            return Err(wrong_weight(id, expected, found.to_string()).into());
+        }
+        self.weight_bytes[index] = weight.bytes();
+        self.weights[index] = Some(self.backend.upload(weight, self.usages[index])?);
+        Ok(())
+    }
+
+    /// The stage, once all weights were added.
+    ///
+    /// # Errors
+    ///
+    /// If a weight is missing, or the backend has no memory for the cache or a first step.
+    pub fn finish(mut self) -> Result<Stage<B>, ModelError> {
+        let weights = self.take_weights()?;
+        let Self { mut backend, config, part, layout, options, weight_bytes, .. } = self;
+        let layout = layout.layout;
+        let positions = match layout.specs[layout.rope.0 as usize] {
+            WeightSpec::Rope { positions, .. } => positions,
+            _ => config.context_length,
+        };
+        let spec = cache_spec(&config, part, &options);
+        let cache = backend.create_cache(&spec, 0)?;
+        let mut stage = Stage {
+            backend,
+            config,
+            part,
+            layout,
+            weights,
+            positions,
+            spec,
+            cache,
+            ranked: options.ranked,
+            weight_bytes,
+            cache_blocks: 0,
+            steps: BTreeMap::new(),
+            clock: 0,
+            profile: None,
+        };
+        if options.ranked && part.has_head() {
+            // What a backend makes of the head's table is part of loading, not of the first step.
+            let key = (1, 1, HeadOutput::Best { capacity: LEAST_CAPACITY });
+            let step = stage.prepare(key)?;
+            stage.steps.insert(key, step);
+        }
+        Ok(stage)
+    }
+
+    /// All weights; those that the part does not need share one of no size.
+    fn take_weights(&mut self) -> Result<Vec<B::Weight>, ModelError> {
+        let specs = &self.layout.layout.specs;
+        let mut absent = None;
+        let mut weights = vec![];
+        for (id, weight) in (0..).map(WeightId).zip(std::mem::take(&mut self.weights)) {
+            weights.push(match (weight, &absent) {
+                (Some(weight), _) => weight,
+                (None, _) if self.layout.needs[id.0 as usize] => {
+                    let expected = Some(specs[id.0 as usize]);
+                    return Err(wrong_weight(id, expected, "none".to_owned()).into());
+                }
+                (None, Some(weight)) => B::Weight::clone(weight),
+                (None, None) => {
+                    let nothing = WeightData::Vector(vec![0.0]);
+                    absent.insert(self.backend.upload(nothing, Usage::General)?).clone()
+                }
+            });
+        }
+        Ok(weights)
+    }
+}
+
+fn cache_spec(config: &ModelConfig, part: Part, options: &TransformerOptions) -> CacheSpec {
+    CacheSpec {
+        layers: part.layers(),
+        kv_heads: config.kv_heads,
+        head_dim: config.head_dim,
+        block_positions: options.block_positions,
+        element: options.cache_element,
+    }
+}
+
+pub(crate) fn wrong_weight(id: WeightId, expected: Option<WeightSpec>, found: String) -> OpsError {
+    let expected = expected.map_or_else(|| "no such weight".to_owned(), |spec| spec.to_string());
+    OpsError::Weight { id, expected, found }
+}
