@@ -1,6 +1,6 @@
 //! A backend with something done before what it does: to make it fail or wait.
 
-use std::ops::Range;
+use std::{future::poll_fn, ops::Range, task::Poll};
 
 use setun::ops::{
     Backend, BatchInputs, BlockId, BufferId, CacheSpec, OpsError, Plan, Usage, WeightData,
@@ -25,7 +25,7 @@ pub enum Call {
 /// Is told of each call, and may make it fail.
 pub type Hook = Box<dyn FnMut(Call) -> Result<(), OpsError> + Send>;
 
-/// A backend that tells a [`Hook`] what it is about to do.
+/// A backend that tells a [`Hook`] what it is about to do. Its results are not ready at once.
 pub struct Hooked<B> {
     backend: B,
     hook: Hook,
@@ -95,6 +95,7 @@ impl<B: Backend> Backend for Hooked<B> {
         out: &mut [u8],
     ) -> Result<(), OpsError> {
         (self.hook)(Call::Read)?;
+        not_at_once().await;
         self.backend.read(step, buffer, rows, out).await
     }
 
@@ -133,4 +134,14 @@ impl<B: Backend> Backend for Hooked<B> {
     ) -> Result<(), OpsError> {
         self.backend.write_blocks(cache, blocks, data)
     }
+}
+
+/// Is ready when it is asked again.
+async fn not_at_once() {
+    let mut is_ready = false;
+    poll_fn(|context| {
+        context.waker().wake_by_ref();
+        if std::mem::replace(&mut is_ready, true) { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
 }

@@ -12,7 +12,7 @@ use std::{
 
 use futures::FutureExt;
 use setun::{
-    forward::{Batch, ModelError, Split, Transformer, TransformerOptions, Wants},
+    forward::{Batch, ModelError, Outputs, Split, Transformer, TransformerOptions, Wants},
     ops::{OpsError, ScalarBackend},
 };
 use setun_tests::{
@@ -177,24 +177,28 @@ fn copies_are_made_once_in_each_stage() {
 
 #[test]
 fn a_step_that_is_given_up_harms_no_other() {
-    let ok = |_| Ok(());
     let stages = || {
-        let two = vec![(1, on(ScalarBackend)), (2, on(Hooked::new(ScalarBackend, ok)))];
-        stages(&folder(), two, TransformerOptions::default()).expect("stages")
+        let two = [1, 2].map(|layers| (layers, on(Hooked::new(ScalarBackend, |_| Ok(())))));
+        stages(&folder(), two.into(), TransformerOptions::default()).expect("stages")
     };
-    for split in [Split::new(stages()), Split::in_turn(stages())] {
-        let mut session = Session::new(split.expect("a model").with_piece_rows(5));
-        let sequence = session.cache.create();
-        let batch = session.extend(&[(sequence, &TEXT, LOGITS)]);
-        let mut outputs = setun::forward::Outputs::default();
-        let forward = session.model.forward(&batch, &mut session.cache, &mut outputs);
-        drop(forward.now_or_never());
-        session.cache.truncate(sequence, 0).expect("a sequence");
-        let found = session.step(&[(sequence, &TEXT[7..30], LOGITS)]);
-        let mut whole = whole();
-        let sequence = whole.cache.create();
-        assert!(found == whole.step(&[(sequence, &TEXT[7..30], LOGITS)]));
-    }
+    let threads = Split::new(stages()).expect("a model").with_piece_rows(5);
+    let in_turn = Split::in_turn(stages()).expect("a model").with_piece_rows(5);
+    let given = [(whole(), false), (Session::new(threads), true), (Session::new(in_turn), true)]
+        .map(|(mut session, gives_up)| {
+            let trunk = session.cache.create();
+            session.step(&[(trunk, &TEXT[..40], LOGITS)]);
+            let branch = session.cache.fork(trunk).expect("a sequence");
+            let batch = session.extend(&[(branch, &TEXT[10..25], LOGITS)]);
+            if gives_up {
+                let mut outputs = Outputs::default();
+                let forward = session.model.forward(&batch, &mut session.cache, &mut outputs);
+                assert!(forward.now_or_never().is_none());
+            }
+            session.cache.truncate(branch, 40).expect("a sequence");
+            session.step(&[(trunk, &TEXT[40..], LOGITS), (branch, &TEXT[7..30], LOGITS)])
+        });
+    assert!(given[1] == given[0], "threads");
+    assert!(given[2] == given[0], "in turn");
 }
 
 #[test]

@@ -1,0 +1,140 @@
+//! Models split over the processor and the system's Vulkan device: close to the CPU, and of two
+//! stages on the device to the bit as of one.
+
+use std::path::Path;
+
+use setun::{
+    forward::{ModelError, Split, Transformer, TransformerOptions, Wants},
+    ops::{CacheElement, OpsError, ScalarBackend},
+};
+use setun_cpu::{CpuBackend, CpuOptions};
+use setun_gpu::{Api, GpuBackend, Limited, Wgpu};
+use setun_tests::{
+    checkpoint,
+    golden::{Golden, MODELS},
+    run::{Runner, argmax},
+    stages::{NewStage, Session, on, stages},
+};
+
+/// Logits may differ by so much where a code has flipped.
+const FLIPPED: f32 = 0.6;
+/// Margins beyond this must give the same token.
+const MARGIN: f32 = 0.5;
+
+fn device() -> Wgpu {
+    pollster::block_on(Wgpu::open(Api::Vulkan)).expect("a Vulkan device")
+}
+
+fn gpu() -> GpuBackend<Wgpu> {
+    GpuBackend::new(device()).expect("memory")
+}
+
+fn cpu() -> CpuBackend {
+    CpuBackend::new(CpuOptions { level: None, threads: Some(2) }).expect("a level")
+}
+
+fn options(cache_element: CacheElement) -> TransformerOptions {
+    TransformerOptions { cache_element, ranked: true, ..TransformerOptions::default() }
+}
+
+/// Two stages, the first of one layer.
+fn split(folder: &Path, two: [NewStage<'_>; 2], cache: CacheElement) -> Split {
+    let layers = checkpoint::weights(folder).0.layers;
+    let two = [1, layers - 1].into_iter().zip(two).collect();
+    let stages = stages(folder, two, options(cache)).expect("stages");
+    Split::new(stages).expect("a model").with_piece_rows(10)
+}
+
+fn goldens() -> impl Iterator<Item = Golden> {
+    let all = MODELS.into_iter().map(Golden::read);
+    all.filter(|golden| checkpoint::weights(&golden.folder).0.layers > 1)
+}
+
+#[test]
+fn tokens_are_those_of_the_cpu() {
+    for golden in goldens() {
+        let ids = golden.ids("p33.ids");
+        let (config, weights) = checkpoint::weights(&golden.folder);
+        let whole = Transformer::new(cpu(), config, weights, options(CacheElement::F32));
+        let expected = Runner::over(Box::new(whole.expect("a model"))).logits(&ids, ids.len());
+        let orders: [[NewStage<'_>; 2]; 2] = [[on(cpu()), on(gpu())], [on(gpu()), on(cpu())]];
+        for two in orders {
+            let split = split(&golden.folder, two, CacheElement::F32);
+            let found = Runner::over(Box::new(split)).logits(&ids, ids.len());
+            assert_eq!(expected.len(), found.len());
+            for (position, (a, b)) in expected.iter().zip(&found).enumerate() {
+                let most = a.iter().zip(b).fold(0.0f32, |most, (a, b)| most.max((a - b).abs()));
+                let folder = golden.folder.display();
+                assert!(most <= FLIPPED, "{folder}, {position}: logits differ by {most}");
+                if margin(a) > MARGIN {
+                    assert_eq!(argmax(a), argmax(b), "{folder}, {position}");
+                }
+            }
+        }
+    }
+}
+
+/// How far the best logit is ahead.
+fn margin(row: &[f32]) -> f32 {
+    let best = argmax(row) as usize;
+    let others = row.iter().enumerate().filter(|(index, _)| *index != best);
+    row[best] - others.fold(f32::NEG_INFINITY, |most, (_, logit)| most.max(*logit))
+}
+
+#[test]
+fn two_stages_on_the_device_are_one() {
+    let elements = [CacheElement::F32, CacheElement::F16, CacheElement::Int8];
+    for (golden, element) in goldens().zip(elements.into_iter().cycle()) {
+        let (config, weights) = checkpoint::weights(&golden.folder);
+        let whole = Transformer::new(gpu(), config, weights, options(element));
+        let expected = Session::new(whole.expect("a model")).everything();
+        let split = split(&golden.folder, [on(gpu()), on(gpu())], element);
+        let found = Session::new(split).everything();
+        assert!(found == expected, "{}, {element:?}", golden.folder.display());
+    }
+}
+
+/// A device that has no memory for a long prompt fails that step, and not those that are short.
+#[test]
+fn memory_that_runs_out_in_a_stage_is_an_error() {
+    let folder = Golden::read("bitnet-h64/packed").folder;
+    let short = |session: &mut Session| {
+        let sequence = session.cache.create();
+        let batch = session.extend(&[(sequence, &[8; 9], &Wants::Logits)]);
+        let given = session.run(&batch);
+        session.cache.remove(sequence);
+        given
+    };
+    let is_memory = |error| {
+        assert!(matches!(error, ModelError::Ops(OpsError::OutOfMemory { .. })), "{error}");
+    };
+    let split = split(&folder, [on(ScalarBackend), on(gpu())], CacheElement::F16);
+    let expected = short(&mut Session::new(split)).expect("a step");
+    let mut recovered = 0;
+    for limit in (0..).map(|step| 40_000 + step * 20_000) {
+        let limited = GpuBackend::new(Limited::new(device(), limit)).expect("memory");
+        let two = vec![(1, on(ScalarBackend)), (2, on(limited))];
+        let stages = match stages(&folder, two, options(CacheElement::F16)) {
+            Ok(stages) => stages,
+            Err(error) => {
+                is_memory(error);
+                continue;
+            }
+        };
+        let split = Split::new(stages).expect("a model").with_piece_rows(1000);
+        let mut session = Session::new(split);
+        let sequence = session.cache.create();
+        let batch = session.extend(&[(sequence, &[1; 200], &Wants::Logits)]);
+        let Err(error) = session.run(&batch) else { break };
+        is_memory(error);
+        session.cache.remove(sequence);
+        match short(&mut session) {
+            Ok(given) => {
+                assert!(given == expected, "with {limit} bytes");
+                recovered += 1;
+            }
+            Err(error) => is_memory(error),
+        }
+    }
+    assert!(recovered > 0, "no limit let a short step in and not a long one");
+}
