@@ -19,6 +19,10 @@ pub type NewStage<'a> =
     Box<dyn FnOnce(ModelConfig, &Layout, Part, TransformerOptions) -> AnyStageBuilder + 'a>;
 
 /// A stage on a backend.
+///
+/// # Panics
+///
+/// What it makes panics where the part is of another model.
 pub fn on<'a, B>(backend: B) -> NewStage<'a>
 where
     B: Backend<Weight: Send, Prepared: Send, Cache: Send> + Send + 'static,
@@ -152,7 +156,9 @@ impl Session {
             given.extend(self.step(&[(c, &next, best), (a, &next, best), (b, &next, best)]));
         }
         given.extend(self.step(&[(a, &text[80..81], best), (b, &text[80..81], LOGITS)]));
-        [a, b, c].into_iter().for_each(|sequence| self.cache.remove(sequence));
+        for sequence in [a, b, c] {
+            self.cache.remove(sequence);
+        }
         let d = self.cache.create();
         given.extend(self.step(&[(d, &text, LOGITS)]));
         given

@@ -24,15 +24,15 @@ use setun_tests::{
 const LOGITS: &Wants = &Wants::Logits;
 const TEXT: [u32; 48] = {
     let mut text = [0; 48];
-    let mut i = 0;
+    let mut i: u32 = 0;
     while i < 48 {
-        text[i] = (i as u32 * 29) % 61;
+        text[i as usize] = i * 29 % 61;
         i += 1;
     }
     text
 };
 /// Long enough that only a failure waits for it.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 fn folder() -> PathBuf {
     fixture("golden/bitnet-h64/packed") // of 3 layers

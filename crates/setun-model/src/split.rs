@@ -18,7 +18,7 @@ pub use builder::SplitBuilder;
 use futures::future::{FutureExt, LocalBoxFuture};
 use line::Line;
 use piece::{Piece, Pieces};
-use setun_ops::OpsError;
+use setun_ops::{OpsError, best::Ranked};
 use worker::Worker;
 
 use crate::{
@@ -87,7 +87,9 @@ impl Split {
     ) -> Result<Self, ModelError> {
         let shape = Shape::of(&stages)?;
         let mut memory = MemoryUse::default();
-        stages.iter().for_each(|stage| memory.add(&stage.0.memory()));
+        for stage in &stages {
+            memory.add(&stage.0.memory());
+        }
         let line = line(stages.into_iter().map(Worker::new).collect())?;
         Ok(Self {
             shape,
@@ -145,7 +147,7 @@ impl Split {
     ) -> Result<(), ModelError> {
         let mut error = None;
         let mut profile = Profile::default();
-        let mut rows = 0;
+        let (mut rows, mut filled) = (0, 0);
         for _ in 0..count {
             let mut piece = self.line.next().await?;
             while piece.number != number {
@@ -154,7 +156,7 @@ impl Split {
                 piece = self.line.next().await?;
             }
             error = error.or(piece.error.take());
-            room.take(&piece);
+            filled += room.put(filled, &piece);
             profile.add(&piece.profile);
             rows += piece.inputs.rows();
             self.memory = piece.memory;
@@ -197,23 +199,24 @@ impl Shape {
     }
 }
 
-/// What is left of a step's outputs to be written.
+/// A step's outputs.
 enum Room<'a> {
     Logits(&'a mut [f32]),
-    Ranked(&'a mut [setun_ops::best::Ranked]),
+    Ranked(&'a mut [Ranked]),
 }
 
 impl Room<'_> {
-    /// Takes the rows of the piece that comes next.
-    fn take(&mut self, piece: &Piece) {
-        fn fill<'a, T: Copy>(room: &mut &'a mut [T], rows: &[T]) {
-            let (next, rest) = std::mem::take(room).split_at_mut(rows.len());
-            next.copy_from_slice(rows);
-            *room = rest;
-        }
+    /// Puts a piece's rows after the elements of those before, and says how many it has.
+    fn put(&mut self, first: usize, piece: &Piece) -> usize {
         match self {
-            Self::Logits(room) => fill(room, &piece.logits),
-            Self::Ranked(room) => fill(room, &piece.ranked),
+            Self::Logits(room) => {
+                room[first..][..piece.logits.len()].copy_from_slice(&piece.logits);
+                piece.logits.len()
+            }
+            Self::Ranked(room) => {
+                room[first..][..piece.ranked.len()].copy_from_slice(&piece.ranked);
+                piece.ranked.len()
+            }
         }
     }
 }

@@ -91,7 +91,7 @@ impl<B: Backend> Transformer<B> {
     ///
     /// # Errors
     ///
-    /// As [`model_plan`].
+    /// As [`model_plan`](crate::plan::model_plan).
     pub fn plan(&self, rows: usize, wanted: usize, keep: bool) -> Result<ModelPlan, OpsError> {
         self.stage.plan((bucket(rows), bucket(wanted), HeadOutput::Logits), keep)
     }
@@ -143,14 +143,11 @@ impl<B: Backend> Transformer<B> {
         let head = head_output(inputs, self.stage.ranked);
         let wanted = inputs.wanted.len();
         let step = self.stage.run(inputs, head, &[])?;
-        let out: &mut [u8] = match head {
-            HeadOutput::Best { capacity } => {
-                bytemuck::cast_slice_mut(outputs.ranked_mut(wanted, capacity))
-            }
-            _ => {
-                let vocab = self.stage.config.vocab_size;
-                bytemuck::cast_slice_mut(outputs.logits_mut(wanted, vocab))
-            }
+        let out: &mut [u8] = if let HeadOutput::Best { capacity } = head {
+            bytemuck::cast_slice_mut(outputs.ranked_mut(wanted, capacity))
+        } else {
+            let vocab = self.stage.config.vocab_size;
+            bytemuck::cast_slice_mut(outputs.logits_mut(wanted, vocab))
         };
         self.stage.read(step, wanted, out).await
     }

@@ -1,7 +1,7 @@
 //! Stages whatever their backends.
 
 use futures::future::{FutureExt, LocalBoxFuture};
-use setun_ops::{Backend, BlockId, WeightData, WeightId};
+use setun_ops::{Backend, BlockId, WeightData, WeightId, best::Ranked};
 
 use super::{Shape, piece::Piece};
 use crate::{
@@ -124,15 +124,12 @@ impl<B: Backend> Stage<B> {
         piece.inputs.best.append(&mut piece.best);
         let step = self.run(&piece.inputs, piece.head, &piece.hidden)?;
         let wanted = piece.inputs.wanted.len();
-        let out: &mut [u8] = match piece.head {
-            HeadOutput::Best { capacity } => {
-                piece.ranked.resize(wanted * capacity, setun_ops::best::Ranked::PADDING);
-                bytemuck::cast_slice_mut(&mut piece.ranked)
-            }
-            _ => {
-                piece.logits.resize(wanted * self.config.vocab_size, 0.0);
-                bytemuck::cast_slice_mut(&mut piece.logits)
-            }
+        let out: &mut [u8] = if let HeadOutput::Best { capacity } = piece.head {
+            piece.ranked.resize(wanted * capacity, Ranked::PADDING);
+            bytemuck::cast_slice_mut(&mut piece.ranked)
+        } else {
+            piece.logits.resize(wanted * self.config.vocab_size, 0.0);
+            bytemuck::cast_slice_mut(&mut piece.logits)
         };
         self.read(step, wanted, out).await
     }

@@ -17,7 +17,7 @@ pub(super) enum Line {
     #[cfg(not(target_family = "wasm"))]
     Threads(Threads),
     /// One after the other, with the pieces that wait for the first.
-    InTurn(Vec<Worker>, VecDeque<Box<Piece>>),
+    InTurn(Vec<Worker>, VecDeque<Piece>),
 }
 
 impl Line {
@@ -29,6 +29,7 @@ impl Line {
 
     /// On threads where there are any.
     #[cfg(target_family = "wasm")]
+    #[expect(clippy::unnecessary_wraps, reason = "a thread may not be had")]
     pub(super) fn new(workers: Vec<Worker>) -> Result<Self, ModelError> {
         Ok(Self::in_turn(workers))
     }
@@ -40,13 +41,19 @@ impl Line {
     /// # Errors
     ///
     /// If the thread of a stage has ended.
-    pub(super) fn send(&mut self, piece: Box<Piece>) -> Result<(), ModelError> {
+    #[cfg_attr(
+        target_family = "wasm",
+        expect(clippy::unnecessary_wraps, reason = "a thread may have ended")
+    )]
+    pub(super) fn send(&mut self, piece: Piece) -> Result<(), ModelError> {
         match self {
             #[cfg(not(target_family = "wasm"))]
             Self::Threads(threads) => threads.send(piece),
             Self::InTurn(workers, waiting) => {
                 // Now, as a caller may give up before all stages have had the piece.
-                workers.iter_mut().for_each(|worker| worker.owe(&piece.copies));
+                for worker in workers {
+                    worker.owe(&piece.copies);
+                }
                 waiting.retain(|other| other.number == piece.number);
                 waiting.push_back(piece);
                 Ok(())
@@ -57,7 +64,7 @@ impl Line {
     /// # Errors
     ///
     /// If the thread of a stage has ended.
-    pub(super) async fn next(&mut self) -> Result<Box<Piece>, ModelError> {
+    pub(super) async fn next(&mut self) -> Result<Piece, ModelError> {
         match self {
             #[cfg(not(target_family = "wasm"))]
             Self::Threads(threads) => threads.next().await,

@@ -41,7 +41,7 @@ pub(super) struct Piece {
 #[derive(Debug, Default)]
 pub(super) struct Pieces {
     number: u64,
-    spare: Vec<Box<Piece>>,
+    spare: Vec<Piece>,
 }
 
 impl Pieces {
@@ -52,7 +52,7 @@ impl Pieces {
     }
 
     /// Piece `index` of `count` of about the same number of rows.
-    pub(super) fn cut(&mut self, inputs: &BatchInputs, index: usize, count: usize) -> Box<Piece> {
+    pub(super) fn cut(&mut self, inputs: &BatchInputs, index: usize, count: usize) -> Piece {
         let mut piece = self.spare.pop().unwrap_or_default();
         piece.number = self.number;
         let rows = inputs.rows();
@@ -61,7 +61,7 @@ impl Pieces {
     }
 
     /// Keeps the memory of a piece that has come back.
-    pub(super) fn spare(&mut self, mut piece: Box<Piece>) {
+    pub(super) fn spare(&mut self, mut piece: Piece) {
         piece.clear();
         self.spare.push(piece);
     }

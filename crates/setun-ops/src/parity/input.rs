@@ -49,7 +49,8 @@ pub async fn check_inputs<B: Backend>(backend: &mut B) -> Result<(), String> {
         for (row, found) in values.chunks_exact(WIDTH).zip(read[1].chunks_exact(WIDTH)) {
             let mut expected = vec![0.0; WIDTH];
             rms_norm_row(row, &gain, EPS, &mut expected);
-            if expected.iter().zip(found).any(|(a, b)| !((a - b).abs() <= BOUND)) {
+            let is_close = |(a, b): (&f32, &f32)| (a - b).abs() <= BOUND;
+            if !expected.iter().zip(found).all(is_close) {
                 return Err(format!("{rows} rows: {found:?}, expected {expected:?}"));
             }
         }

@@ -17,18 +17,18 @@ use crate::error::ModelError;
 /// Threads that end when this is dropped, which waits for them.
 pub(crate) struct Threads {
     first: Option<HandOn>,
-    done: UnboundedReceiver<Box<Piece>>,
-    threads: Vec<JoinHandle<()>>,
+    done: UnboundedReceiver<Piece>,
+    handles: Vec<JoinHandle<()>>,
 }
 
 /// Gives a piece to whoever comes next. False where nobody is there any more.
-type HandOn = Box<dyn Fn(Box<Piece>) -> bool + Send>;
+type HandOn = Box<dyn Fn(Piece) -> bool + Send>;
 
 impl Threads {
     pub(super) fn start(workers: Vec<Worker>) -> Result<Self, ModelError> {
         let (sender, done) = unbounded();
         let mut next: HandOn = Box::new(move |piece| sender.unbounded_send(piece).is_ok());
-        let mut threads = vec![];
+        let mut handles = vec![];
         for (index, worker) in workers.into_iter().enumerate().rev() {
             let (sender, pieces) = mpsc::channel();
             let hand_on =
@@ -36,17 +36,17 @@ impl Threads {
             let thread = thread::Builder::new().name(format!("setun-stage-{index}"));
             let spawned = thread.spawn(move || serve(worker, &pieces, &hand_on));
             let no_thread = |_| OpsError::OutOfMemory { what: "the thread of a stage", bytes: 0 };
-            threads.push(spawned.map_err(no_thread)?);
+            handles.push(spawned.map_err(no_thread)?);
         }
-        Ok(Self { first: Some(next), done, threads })
+        Ok(Self { first: Some(next), done, handles })
     }
 
-    pub(super) fn send(&mut self, piece: Box<Piece>) -> Result<(), ModelError> {
+    pub(super) fn send(&mut self, piece: Piece) -> Result<(), ModelError> {
         let is_sent = self.first.as_ref().is_some_and(|first| first(piece));
         if is_sent { Ok(()) } else { Err(ended()) }
     }
 
-    pub(super) async fn next(&mut self) -> Result<Box<Piece>, ModelError> {
+    pub(super) async fn next(&mut self) -> Result<Piece, ModelError> {
         self.done.next().await.ok_or_else(ended)
     }
 }
@@ -54,14 +54,14 @@ impl Threads {
 impl Drop for Threads {
     fn drop(&mut self) {
         self.first = None; // the first thread ends, and with each the one after it
-        for thread in self.threads.drain(..) {
-            let _ = thread.join(); // one that has panicked has ended, too
+        for handle in self.handles.drain(..) {
+            let _ = handle.join(); // one that has panicked has ended, too
         }
     }
 }
 
 /// Works at pieces until there are no more, or nobody is there to hand them on to.
-fn serve(mut worker: Worker, pieces: &Receiver<Box<Piece>>, hand_on: &HandOn) {
+fn serve(mut worker: Worker, pieces: &Receiver<Piece>, hand_on: &HandOn) {
     while let Ok(mut piece) = pieces.recv() {
         worker.owe(&piece.copies);
         pollster::block_on(worker.work(&mut piece));
