@@ -21,7 +21,8 @@ fn cases(model: &str, element: CacheElement) -> Vec<Case> {
         block_positions: BLOCK_POSITIONS,
         element,
     };
-    sample::cases(model.weights(), config.activation, cache).expect("cases")
+    let weights = model.weights();
+    sample::cases(&weights.layout, &weights.kinds(), config.activation, cache).expect("cases")
 }
 
 fn device() -> Wgpu {

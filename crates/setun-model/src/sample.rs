@@ -4,20 +4,20 @@
 
 use half::{bf16, f16};
 use setun_ops::{
-    BatchInputs, BlockId, CacheSpec, DenseMatrix, OpsError, Usage, WeightData, WeightId,
-    WeightSpec,
+    BatchInputs, BlockId, BufferId, CacheSpec, DenseMatrix, OpsError, TernaryMatrix, Usage,
+    WeightData, WeightId, WeightSpec,
     best::BestRequest,
     dense::DenseValues,
     op::{Activation, HeadShape, Norm},
     parity::{Case, Random},
     rope_append::RopeTable,
-    ternary::Scales,
+    ternary::{Scales, row_bytes},
+    weight::{DenseKind, ScaleKind, WeightKind},
 };
 
 use crate::{
     layout::{LayerLayout, Layout, LinearLayout},
-    plan::{HeadOutput, model_plan},
-    weights::Weights,
+    plan::{HeadOutput, ModelPlan, model_plan},
 };
 
 /// More than the positions that one workgroup attends to, where several share them.
@@ -27,23 +27,31 @@ const MOST_OF_ONE: usize = 512;
 const KEPT_POSITIONS: usize = 64;
 const MOST_VOCAB: usize = 96;
 const MOST_FFN: usize = 288;
+/// Rows of a ternary matrix that differ.
+const DIFFERENT_ROWS: usize = 97;
+/// Layers of what is timed. They share their weights.
+const TIMED_LAYERS: usize = 4;
+/// Steps of what is timed.
+const TIMED_STEPS: usize = 8;
 /// Rows of the steps: one, which may share launches, those that kernels take at once, and more.
 const ROWS: [usize; 5] = [1, 2, 4, 8, 40];
 /// Most rows that are wanted, the first ones.
 const MOST_WANTED: usize = 8;
 
 /// Cases like a model: its plan for several numbers of rows, in ascending order. Their weights are
-/// the same, and so are the rows of their first steps that they both have.
+/// the same, and so are the rows of their first steps that they both have. `kinds[i]` is the kind
+/// of weight `i` of the layout.
 ///
 /// # Errors
 ///
 /// If the model's layout is not consistent.
 pub fn cases(
-    weights: &Weights,
+    layout: &Layout,
+    kinds: &[WeightKind],
     activation: Activation,
     cache: CacheSpec,
 ) -> Result<Vec<Case>, OpsError> {
-    let sample = Sample::of(&weights.layout, &weights.data);
+    let sample = Sample::of(layout, Size::Small);
     let cache = CacheSpec { layers: 1, kv_heads: 1, ..cache };
     let case = |rows: usize| {
         let head = HeadOutput::Best { capacity: 16 };
@@ -60,7 +68,7 @@ pub fn cases(
         let blocks = KEPT_POSITIONS.div_ceil(cache.block_positions);
         Ok(Case {
             plan,
-            weights: sample.weights(&weights.data, &mut random)?,
+            weights: sample.weights(kinds, &mut random)?,
             usages: vec![Usage::General; sample.layout.specs.len()],
             steps: steps(rows, blocks, POSITIONS.div_ceil(cache.block_positions), sample.vocab),
             blocks,
@@ -69,17 +77,69 @@ pub fn cases(
     ROWS.into_iter().map(case).collect()
 }
 
+/// A case to time: some layers of a model as large as its own, one row a step. What counts is the
+/// weights that a layer reads, so the layers share theirs, and the vocabulary is short.
+///
+/// # Errors
+///
+/// If the model's layout is not consistent.
+pub fn timed(
+    layout: &Layout,
+    kinds: &[WeightKind],
+    activation: Activation,
+    cache: CacheSpec,
+) -> Result<Timed, OpsError> {
+    let mut sample = Sample::of(layout, Size::Layer);
+    let layer = sample.layout.layers.first().cloned();
+    sample.layout.layers = layer.into_iter().cycle().take(TIMED_LAYERS).collect();
+    let cache = CacheSpec { layers: sample.layout.layers.len(), ..cache };
+    let head = HeadOutput::Best { capacity: 16 };
+    let ModelPlan { plan, output, .. } =
+        model_plan(&sample.layout, activation, cache, (1, 1), head, false)?;
+    let blocks = TIMED_STEPS.div_ceil(cache.block_positions);
+    let weights = sample.weights(kinds, &mut Random::new(0))?;
+    let usages = vec![Usage::General; weights.len()];
+    let steps = (0..TIMED_STEPS).map(|first| step(first, 1, blocks, blocks, sample.vocab));
+    let steps = steps.collect();
+    Ok(Timed { case: Case { plan, weights, usages, steps, blocks }, output, layers: TIMED_LAYERS })
+}
+
+/// A case to time.
+#[derive(Clone, Debug)]
+pub struct Timed {
+    /// The case.
+    pub case: Case,
+    /// What is read to know that a step has been done.
+    pub output: BufferId,
+    /// Layers of a step.
+    pub layers: usize,
+}
+
 /// The first rows of a sequence, and rows where workgroups begin to share positions.
 fn steps(rows: usize, blocks: usize, table: usize, vocab: usize) -> Vec<BatchInputs> {
-    let step = |first: usize| BatchInputs {
+    [0, MOST_OF_ONE - rows / 2].map(|first| step(first, rows, blocks, table, vocab)).to_vec()
+}
+
+/// Some rows of a sequence, whose table has so many entries of as many blocks as there are.
+fn step(first: usize, rows: usize, blocks: usize, table: usize, vocab: usize) -> BatchInputs {
+    let wanted = rows.min(MOST_WANTED);
+    BatchInputs {
         tokens: (first..first + rows).map(|i| to_u32(i * 31 % vocab)).collect(),
         positions: (first..first + rows).map(to_u32).collect(),
         slots: vec![0; rows],
         block_tables: vec![(0..table).map(|index| BlockId(to_u32(index % blocks))).collect()],
-        wanted: (0..rows.min(MOST_WANTED)).map(to_u32).collect(),
-        best: vec![BestRequest { k: 5, within: None, touched: vec![1, 4] }; rows.min(MOST_WANTED)],
-    };
-    [0, MOST_OF_ONE - rows / 2].map(step).to_vec()
+        wanted: (0..wanted).map(to_u32).collect(),
+        best: vec![BestRequest { k: 5, within: None, touched: vec![1, 4] }; wanted],
+    }
+}
+
+/// How much of a model a sample has.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Size {
+    /// What a definition can compute while somebody waits.
+    Small,
+    /// All heads and the whole feed-forward part.
+    Layer,
 }
 
 struct Sample {
@@ -89,12 +149,14 @@ struct Sample {
 
 impl Sample {
     /// Weights that it has no use for are of no size.
-    fn of(layout: &Layout, data: &[WeightData]) -> Self {
+    fn of(layout: &Layout, size: Size) -> Self {
         let mut small = layout.clone();
         small.layers.truncate(1);
-        small.specs = vec![WeightSpec::Vector { len: 1 }; data.len()];
+        small.specs = vec![WeightSpec::Vector { len: 1 }; layout.specs.len()];
         let HeadShape { heads, kv_heads, head_dim } = layout.heads;
-        small.heads = HeadShape { heads: heads / kv_heads, kv_heads: 1, head_dim };
+        if size == Size::Small {
+            small.heads = HeadShape { heads: heads / kv_heads, kv_heads: 1, head_dim };
+        }
         let Some(mut layer) = small.layers.pop() else { return Self { layout: small, vocab: 1 } };
         let (hidden, vocab) = match layout.specs[layout.embedding.0 as usize] {
             WeightSpec::Dense { rows, columns } => (columns, rows.min(MOST_VOCAB)),
@@ -109,8 +171,11 @@ impl Sample {
         let widths = Widths {
             hidden,
             queries: small.heads.heads * head_dim,
-            kv: head_dim,
-            ffn: layer.gate.outputs.min(MOST_FFN),
+            kv: small.heads.kv_width(),
+            ffn: match size {
+                Size::Small => layer.gate.outputs.min(MOST_FFN),
+                Size::Layer => layer.gate.outputs,
+            },
         };
         widths.set(&mut layer, &layout.specs, &mut set);
         small.layers.push(layer);
@@ -120,11 +185,11 @@ impl Sample {
     /// Random weights of the kinds that the model's own have.
     fn weights(
         &self,
-        data: &[WeightData],
+        kinds: &[WeightKind],
         random: &mut Random,
     ) -> Result<Vec<WeightData>, OpsError> {
-        let pairs = self.layout.specs.iter().zip(data);
-        pairs.map(|(spec, like)| weight(*spec, like, random)).collect()
+        let pairs = self.layout.specs.iter().zip(kinds);
+        pairs.map(|(&spec, &kind)| weight(spec, kind, random)).collect()
     }
 }
 
@@ -182,11 +247,7 @@ impl Widths {
     }
 }
 
-fn weight(
-    spec: WeightSpec,
-    like: &WeightData,
-    random: &mut Random,
-) -> Result<WeightData, OpsError> {
+fn weight(spec: WeightSpec, kind: WeightKind, random: &mut Random) -> Result<WeightData, OpsError> {
     Ok(match spec {
         WeightSpec::Vector { len } => {
             WeightData::Vector((0..len).map(|_| 0.5 + random.unit()).collect())
@@ -196,42 +257,60 @@ fn weight(
             WeightData::Rope(RopeTable::new(positions, &frequencies)?)
         }
         WeightSpec::Dense { rows, columns } => {
-            WeightData::Dense(DenseMatrix::new(rows, columns, table(like, rows, columns, random))?)
+            WeightData::Dense(DenseMatrix::new(rows, columns, table(kind, rows, columns, random))?)
         }
         WeightSpec::Ternary { rows, columns, .. } => {
-            let mut scale = || 0.02 * (0.5 + random.unit());
-            let scales = match like {
-                WeightData::Ternary(like) => match like.scales() {
-                    Scales::Tensor(_) => Scales::Tensor(scale()),
-                    Scales::Rows(_) => Scales::Rows((0..rows).map(|_| scale()).collect()),
-                    Scales::ColumnGroups { columns: group, .. } => Scales::ColumnGroups {
-                        columns: *group,
-                        values: (0..rows * columns.div_ceil(*group)).map(|_| scale()).collect(),
-                    },
-                },
-                _ => Scales::Tensor(scale()),
+            let scales = match kind {
+                WeightKind::Ternary(kind) => scales(kind, rows, columns, random),
+                _ => Scales::Tensor(scale(random)),
             };
-            WeightData::Ternary(random.ternary_with(rows, columns, scales))
+            WeightData::Ternary(ternary(rows, columns, scales, random)?)
         }
     })
 }
 
-/// A table of the elements that another has.
-fn table(like: &WeightData, rows: usize, columns: usize, random: &mut Random) -> DenseValues {
+/// A matrix of which few rows differ, as making many takes longer than what they are for.
+fn ternary(
+    rows: usize,
+    columns: usize,
+    scales: Scales,
+    random: &mut Random,
+) -> Result<TernaryMatrix, OpsError> {
+    let some = random.ternary_with(rows.min(DIFFERENT_ROWS), columns, Scales::Tensor(1.0));
+    let codes = some.codes().iter().copied().cycle().take(rows * row_bytes(columns));
+    TernaryMatrix::new(rows, columns, codes.collect::<Vec<_>>(), scales)
+}
+
+fn scales(kind: ScaleKind, rows: usize, columns: usize, random: &mut Random) -> Scales {
+    let mut many = |count| (0..count).map(|_| scale(random)).collect();
+    match kind {
+        ScaleKind::Tensor => Scales::Tensor(scale(random)),
+        ScaleKind::Rows => Scales::Rows(many(rows)),
+        ScaleKind::ColumnGroups(group) => Scales::ColumnGroups {
+            columns: group,
+            values: many(rows * columns.div_ceil(group.max(1))),
+        },
+    }
+}
+
+fn scale(random: &mut Random) -> f32 {
+    0.02 * (0.5 + random.unit())
+}
+
+/// A table of elements of a kind.
+fn table(kind: WeightKind, rows: usize, columns: usize, random: &mut Random) -> DenseValues {
     let mut floats = || -> Vec<f32> { (0..rows * columns).map(|_| random.unit() - 0.5).collect() };
-    let WeightData::Dense(like) = like else { return DenseValues::F32(floats().into()) };
-    match like.values() {
-        DenseValues::F32(_) => DenseValues::F32(floats().into()),
-        DenseValues::F16(_) => DenseValues::F16(floats().into_iter().map(f16::from_f32).collect()),
-        DenseValues::Bf16(_) => {
-            DenseValues::Bf16(floats().into_iter().map(bf16::from_f32).collect())
-        }
-        DenseValues::Int8Rows { .. } => DenseValues::Int8Rows {
+    let WeightKind::Dense(kind) = kind else { return DenseValues::F32(floats().into()) };
+    match kind {
+        DenseKind::F32 => DenseValues::F32(floats().into()),
+        DenseKind::F16 => DenseValues::F16(floats().into_iter().map(f16::from_f32).collect()),
+        DenseKind::Bf16 => DenseValues::Bf16(floats().into_iter().map(bf16::from_f32).collect()),
+        DenseKind::Int8Rows => DenseValues::Int8Rows {
             codes: (0..rows * columns).map(|_| random.i8().max(-127)).collect(),
             scales: (0..rows).map(|_| 0.01 * (0.5 + random.unit())).collect(),
         },
-        DenseValues::Ternary(_) => {
-            let scales = Scales::Tensor(0.5 + random.unit());
+        DenseKind::Ternary(kind) => {
+            let scales = scales(kind, rows, columns, random);
             DenseValues::Ternary(random.ternary_with(rows, columns, scales))
         }
     }

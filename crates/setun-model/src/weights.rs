@@ -5,7 +5,10 @@ mod linear;
 mod targets;
 
 use setun_checkpoint::{ModelConfig, Tensor, TensorInfo, dense, tensor::missing};
-use setun_ops::{DenseMatrix, WeightData, WeightId, dense::DenseValues, rope_append::RopeTable};
+use setun_ops::{
+    DenseMatrix, WeightData, WeightId, dense::DenseValues, rope_append::RopeTable,
+    weight::WeightKind,
+};
 
 pub(crate) use infos::{Form, TensorInfos};
 use targets::Target;
@@ -34,6 +37,12 @@ impl Weights {
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.data.iter().map(WeightData::bytes).sum()
+    }
+
+    /// How each weight is stored; [`WeightId`]`(i)` is element `i`.
+    #[must_use]
+    pub fn kinds(&self) -> Vec<WeightKind> {
+        self.data.iter().map(WeightData::kind).collect()
     }
 
     /// The table of the head, where its elements are floats.
@@ -66,6 +75,7 @@ impl Weights {
 #[derive(Debug)]
 pub struct WeightsBuilder {
     layout: Layout,
+    kinds: Vec<WeightKind>,
     targets: Targets,
     data: Vec<Option<WeightData>>,
     taken: Vec<bool>, // complete, and no longer here
@@ -100,8 +110,15 @@ impl WeightsBuilder {
             .filter(|name| !family.ignored.iter().any(|ignored| name.ends_with(ignored)))
             .map(str::to_owned)
             .collect();
+        let kinds = targets.kinds(layout.specs.len(), infos);
         let taken = vec![false; data.len()];
-        Ok(Self { layout, targets, data, taken, unused })
+        Ok(Self { layout, kinds, targets, data, taken, unused })
+    }
+
+    /// How each weight will be stored; [`WeightId`]`(i)` is element `i`.
+    #[must_use]
+    pub fn kinds(&self) -> &[WeightKind] {
+        &self.kinds
     }
 
     /// Which weight is which.

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::{
-    dense::DenseMatrix,
+    dense::{DenseMatrix, DenseValues},
     rope_append::RopeTable,
     ternary::{Scales, TernaryMatrix},
 };
@@ -57,6 +57,69 @@ impl fmt::Display for WeightSpec {
     }
 }
 
+/// How the values of a weight are stored: what is known of it before they are there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WeightKind {
+    /// Of a [`TernaryMatrix`].
+    Ternary(ScaleKind),
+    /// Of a [`DenseMatrix`].
+    Dense(DenseKind),
+    /// Gains, biases, cosines and sines.
+    Floats,
+}
+
+/// How many scales a ternary matrix has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScaleKind {
+    /// See [`Scales::Tensor`].
+    Tensor,
+    /// See [`Scales::Rows`].
+    Rows,
+    /// See [`Scales::ColumnGroups`]: of so many columns each.
+    ColumnGroups(usize),
+}
+
+/// What the elements of a table are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DenseKind {
+    /// See [`DenseValues::F32`].
+    F32,
+    /// See [`DenseValues::F16`].
+    F16,
+    /// See [`DenseValues::Bf16`].
+    Bf16,
+    /// See [`DenseValues::Int8Rows`].
+    Int8Rows,
+    /// See [`DenseValues::Ternary`].
+    Ternary(ScaleKind),
+}
+
+impl ScaleKind {
+    /// The kind of some scales.
+    #[must_use]
+    pub fn of(scales: &Scales) -> Self {
+        match scales {
+            Scales::Tensor(_) => Self::Tensor,
+            Scales::Rows(_) => Self::Rows,
+            Scales::ColumnGroups { columns, .. } => Self::ColumnGroups(*columns),
+        }
+    }
+}
+
+impl DenseKind {
+    /// The kind of a table's elements.
+    #[must_use]
+    pub fn of(values: &DenseValues) -> Self {
+        match values {
+            DenseValues::F32(_) => Self::F32,
+            DenseValues::F16(_) => Self::F16,
+            DenseValues::Bf16(_) => Self::Bf16,
+            DenseValues::Int8Rows { .. } => Self::Int8Rows,
+            DenseValues::Ternary(matrix) => Self::Ternary(ScaleKind::of(matrix.scales())),
+        }
+    }
+}
+
 /// What a weight is for, as far as it matters for the form in which a backend keeps it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Usage {
@@ -98,6 +161,16 @@ impl WeightData {
             Self::Rope(table) => {
                 WeightSpec::Rope { positions: table.positions(), head_dim: table.head_dim() }
             }
+        }
+    }
+
+    /// How this value is stored.
+    #[must_use]
+    pub fn kind(&self) -> WeightKind {
+        match self {
+            Self::Ternary(matrix) => WeightKind::Ternary(ScaleKind::of(matrix.scales())),
+            Self::Dense(matrix) => WeightKind::Dense(DenseKind::of(matrix.values())),
+            Self::Vector(_) | Self::Rope(_) => WeightKind::Floats,
         }
     }
 

@@ -3,7 +3,10 @@
 use std::collections::HashMap;
 
 use setun_checkpoint::{CheckpointError, Dtype, TensorInfo, config::LinearClass};
-use setun_ops::WeightId;
+use setun_ops::{
+    WeightId,
+    weight::{DenseKind, ScaleKind, WeightKind},
+};
 
 use super::{
     infos::{Form, TensorInfos},
@@ -93,6 +96,30 @@ impl Targets {
         }
         self.linears.push(PendingLinear { weight, bias, class, parts });
         Ok(())
+    }
+
+    /// How each weight will be stored.
+    pub(super) fn kinds(&self, weights: usize, infos: &[TensorInfo]) -> Vec<WeightKind> {
+        let mut kinds = vec![WeightKind::Floats; weights];
+        for info in infos {
+            match self.by_name.get(&info.name) {
+                Some(Target::Table(id)) => {
+                    kinds[id.0 as usize] = WeightKind::Dense(match info.dtype {
+                        Dtype::F16 => DenseKind::F16,
+                        Dtype::BF16 => DenseKind::Bf16,
+                        _ => DenseKind::F32,
+                    });
+                }
+                Some(&Target::Linear { linear, .. }) => {
+                    let linear = &self.linears[linear];
+                    let is_stack = linear.parts.len() > 1;
+                    let scales = if is_stack { ScaleKind::Rows } else { ScaleKind::Tensor };
+                    kinds[linear.weight.0 as usize] = WeightKind::Ternary(scales);
+                }
+                Some(Target::Vector(_)) | None => {}
+            }
+        }
+        kinds
     }
 
     /// A tensor that a weight still waits for.
