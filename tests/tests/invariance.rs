@@ -33,7 +33,13 @@ fn every_device_thread_count_and_chunk() {
                     };
                     for &(threads, chunk) in ways {
                         let threads = Some(threads);
-                        let options = DeviceOptions { device, threads, cache, head };
+                        let options = DeviceOptions {
+                            device,
+                            threads,
+                            cache,
+                            head,
+                            ..DeviceOptions::default()
+                        };
                         let found = bits(&runner(model, options).logits(&ids, chunk));
                         assert!(
                             found == expected,
@@ -59,7 +65,13 @@ fn batch_mates_change_nothing() {
                 (CacheType::F32, HeadType::Stored, &[4]),
                 (CacheType::Int8, HeadType::Int8, &[2]),
             ] {
-                let options = DeviceOptions { device, threads: Some(2), cache, head };
+                let options = DeviceOptions {
+                    device,
+                    threads: Some(2),
+                    cache,
+                    head,
+                    ..DeviceOptions::default()
+                };
                 let mut runner = runner(model, options);
                 let alone: Vec<Vec<Bits>> =
                     texts.iter().map(|text| bits(&runner.logits(text, text.len()))).collect();

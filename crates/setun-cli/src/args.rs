@@ -1,9 +1,11 @@
 //! Arguments that several commands share.
 
 use clap::{Args, ValueEnum};
-use setun::{CacheType, Device, Engine, GenerateOptions, HeadType, Model, text::LEAST_TEMPERATURE};
+use setun::{
+    CacheType, Device, Engine, GenerateOptions, HeadType, ModelInput, text::LEAST_TEMPERATURE,
+};
 
-use crate::{error::CliError, source::ModelSource};
+use crate::{error::CliError, output::tell, source::ModelSource};
 
 /// Most threads that can be asked for.
 const MAX_THREADS: i64 = 1024;
@@ -116,7 +118,7 @@ impl GenerateArgs {
     /// Loads the model and starts an engine.
     pub(crate) fn engine(&self) -> Result<Engine, CliError> {
         self.device.device()?; // before the work of loading
-        let model = ModelSource::find(self.model.model.as_deref())?.load()?;
+        let model = ModelSource::find(self.model.model.as_deref())?.open()?;
         start(model, &self.device, self.memory, 1)
     }
 
@@ -153,9 +155,9 @@ impl DeviceArgs {
     }
 }
 
-/// Starts an engine with room for so many whole contexts.
+/// Starts an engine with room for so many whole contexts. Devices that failed are told of.
 pub(crate) fn start(
-    model: Model,
+    model: impl Into<ModelInput>,
     device: &DeviceArgs,
     memory: MemoryArgs,
     contexts: usize,
@@ -169,7 +171,11 @@ pub(crate) fn start(
         Some(threads) => builder.threads(threads),
         None => builder,
     };
-    Ok(builder.build()?)
+    let engine = builder.build()?;
+    for warning in engine.device_report().warnings() {
+        tell(&format!("warning: {warning}\n"));
+    }
+    Ok(engine)
 }
 
 fn temperature(text: &str) -> Result<f32, String> {

@@ -1,9 +1,18 @@
 //! Where a model's bytes are: in files, in this program, or nowhere until they are read.
 
-use std::{fs, io::ErrorKind, path::Path};
+use std::{
+    fs,
+    io::ErrorKind,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
+use futures::future::{FutureExt, LocalBoxFuture, ready};
 use setun::{
-    Error, Files, Loader, Model, Source, Want,
+    Error, Files, Model, ModelBytes, ModelReader, Source, Want,
     checkpoint::files::{CONFIG, INDEX, WEIGHTS},
 };
 
@@ -84,20 +93,24 @@ impl ModelSource {
         Ok(true)
     }
 
-    /// Loads the model, with progress on a terminal.
-    pub(crate) fn load(mut self) -> Result<Model, CliError> {
-        let mut loader = Loader::new(self.source(), self.name());
-        let (mut bytes, mut loaded) = (vec![], 0);
-        let mut progress = Progress::new();
-        while let Some(want) = loader.want() {
-            let found = self.read(&want, &mut bytes)?;
-            loader.give(found.then_some(bytes.as_slice()))?;
-            if let Some(total) = loader.total_bytes() {
-                loaded += bytes.len() as u64;
-                progress.show(|| format!("loading {}: {} %", self.name(), percent(loaded, total)));
-            }
-        }
-        Ok(loader.finish()?)
+    /// Reads all but the weights. They show their progress on a terminal when they are read.
+    pub(crate) fn open(self) -> Result<ModelReader, CliError> {
+        let (source, name) = (self.source(), self.name().to_owned());
+        let total = Arc::new(AtomicU64::new(0));
+        let bytes = Reading {
+            source: self,
+            total: Arc::clone(&total),
+            loaded: 0,
+            progress: Progress::new(),
+        };
+        let reader = pollster::block_on(ModelReader::new(source, name, bytes))?;
+        total.store(reader.total_bytes(), Ordering::Relaxed);
+        Ok(reader)
+    }
+
+    /// Reads the whole model into memory.
+    pub(crate) fn load(self) -> Result<Model, CliError> {
+        Ok(pollster::block_on(self.open()?.read())?)
     }
 
     fn files(model: &str) -> Result<Self, Error> {
@@ -120,6 +133,36 @@ impl ModelSource {
             (path.parent().unwrap_or(Path::new("")), Source::File(file))
         };
         Ok(Self::Files { name, source, files: Files::new(folder) })
+    }
+}
+
+/// A source that tells on a terminal how much of it has been read.
+struct Reading {
+    source: ModelSource,
+    /// Bytes of all tensors; zero until that is known.
+    total: Arc<AtomicU64>,
+    loaded: u64,
+    progress: Progress,
+}
+
+impl ModelBytes for Reading {
+    fn read<'a>(
+        &'a mut self,
+        want: &'a Want,
+        bytes: &'a mut Vec<u8>,
+    ) -> LocalBoxFuture<'a, Result<bool, Error>> {
+        let found = self.source.read(want, bytes);
+        let total = self.total.load(Ordering::Relaxed);
+        if total > 0 {
+            self.loaded += bytes.len() as u64;
+            let (name, share) = (self.source.name(), percent(self.loaded, total));
+            self.progress.show(|| format!("loading {name}: {share} %"));
+        }
+        ready(found).boxed_local()
+    }
+
+    fn rewind(&mut self) {
+        self.loaded = 0;
     }
 }
 

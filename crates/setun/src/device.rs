@@ -1,5 +1,7 @@
 //! Where a model can run, by name, and the one place that chooses.
 
+mod again;
+mod auto;
 #[cfg(feature = "gpu")]
 #[cfg_attr(
     not(any(
@@ -13,16 +15,24 @@
 )]
 mod gpu;
 mod load;
+mod measure;
+mod open;
 mod options;
+mod report;
+mod self_test;
 
 use std::{fmt, str::FromStr};
 
 use setun_cpu::Level;
 
-pub(crate) use load::{head_type, load_onto};
+pub(crate) use again::Revive;
+pub(crate) use load::{Loaded, head_type, load_onto, probe};
+pub(crate) use self_test::self_test;
 pub use {
     load::LoadedModel,
     options::{CacheType, DeviceOptions, HeadType},
+    report::{DeviceReport, DeviceVerdict, Verdict},
+    self_test::SelfTest,
 };
 
 use crate::error::Error;
@@ -30,11 +40,13 @@ use crate::error::Error;
 /// Name of the definitions' own level.
 const SCALAR: &str = "scalar";
 
-/// Where to run. Forcing one that is not here is an error; nothing falls back in silence.
+/// Where to run. Forcing one that is not here is an error; what [`Auto`](Self::Auto) comes to, and
+/// why, stands in a [`DeviceReport`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Device {
-    /// The best level of the processor.
+    /// The fastest device for the model among those that pass their self-test. A processor that
+    /// plays a GPU is none, unless [`DeviceOptions::software`] says so.
     #[default]
     Auto,
     /// The best level of the processor.
@@ -99,8 +111,10 @@ pub struct DeviceInfo {
     pub device: &'static str,
     /// `scalar`, `avx2`, …; a GPU's own name
     pub level: String,
-    /// Whether [`Device::Auto`] takes it.
+    /// Whether [`Device::Auto`] takes it where no GPU is faster.
     pub chosen: bool,
+    /// What else there is to know; may be empty.
+    pub note: &'static str,
 }
 
 /// All that is here: the processor's levels, the best first, then GPUs.
@@ -111,6 +125,7 @@ pub fn devices() -> Vec<DeviceInfo> {
         device: "cpu",
         level: level.to_owned(),
         chosen: index == 0,
+        note: "",
     };
     let devices = levels.enumerate().map(info);
     #[cfg(all(feature = "gpu", not(target_family = "wasm")))]

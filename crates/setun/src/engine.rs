@@ -18,11 +18,12 @@ use web_time::{Instant, SystemTime, UNIX_EPOCH};
 pub use builder::EngineBuilder;
 
 use crate::{
-    device::HeadType,
+    device::{DeviceOptions, DeviceReport, HeadType, SelfTest, self_test},
     error::Error,
-    model::Model,
+    input::ModelInput,
     options::{GenerateOptions, Prompt},
     owner::Command,
+    reader::Sketch,
     sequence::{Report, Request},
     stream::{GenerationStream, Queue},
 };
@@ -47,6 +48,9 @@ struct Shared {
     weight_bytes: usize,
     head: HeadType,
     threads: usize,
+    devices: DeviceReport,
+    sketch: Sketch,
+    options: DeviceOptions,
     report: Report,
 }
 
@@ -57,9 +61,10 @@ impl std::fmt::Debug for Shared {
 }
 
 impl Engine {
-    /// Starts from an opened model.
-    pub fn builder(model: Model) -> EngineBuilder {
-        EngineBuilder::new(model)
+    /// Starts from a [`Model`](crate::Model), or from a [`ModelReader`](crate::ModelReader), whose
+    /// weights go to their device as they are read.
+    pub fn builder(model: impl Into<ModelInput>) -> EngineBuilder {
+        EngineBuilder::new(model.into())
     }
 
     /// Generates from text, tokens or messages.
@@ -173,6 +178,24 @@ impl Engine {
     #[must_use]
     pub fn level(&self) -> &str {
         &self.shared.report.level
+    }
+
+    /// The devices that were looked at, and why this one runs.
+    #[must_use]
+    pub fn device_report(&self) -> &DeviceReport {
+        &self.shared.devices
+    }
+
+    /// Compares what the device computes with the definitions, on a small model of the kind of
+    /// the one that is loaded. Generations under way go on.
+    ///
+    /// # Errors
+    ///
+    /// If there is no memory for it. A device that differs is no error, but
+    /// [`SelfTest::passed`] says so.
+    pub async fn self_test(&self) -> Result<SelfTest, Error> {
+        let Shared { sketch, options, report, .. } = &*self.shared;
+        self_test(sketch, *options, report).await
     }
 
     /// Threads that run.

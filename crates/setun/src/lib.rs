@@ -18,32 +18,39 @@
 //! - Dropping a stream ends its generation. An error in one leaves the engine usable.
 //! - Nothing here needs an async runtime, a GPU or a network.
 
+mod bytes;
 mod device;
 mod engine;
 mod error;
 mod event;
 mod files;
+mod input;
 mod load;
 mod model;
 mod options;
 mod owner;
 mod profile;
+mod reader;
 mod sequence;
 mod stream;
 
+pub use bytes::ModelBytes;
 pub use device::{
-    CacheType, Device, DeviceInfo, DeviceOptions, GpuApi, HeadType, LoadedModel, devices,
+    CacheType, Device, DeviceInfo, DeviceOptions, DeviceReport, DeviceVerdict, GpuApi, HeadType,
+    LoadedModel, SelfTest, Verdict, devices,
 };
 pub use engine::{Engine, EngineBuilder};
 pub use error::{Error, ErrorCode};
 pub use event::{Done, Event, FinishReason, TextDelta, Timings, Usage};
 pub use files::Files;
+pub use input::ModelInput;
 pub use load::Loader;
 #[cfg(feature = "embedded-model")]
 pub use model::EMBEDDED_MODEL;
 pub use model::{EMBEDDED_NAME, Model};
 pub use options::{GenerateOptions, Prompt};
 pub use profile::{EngineProfile, PhaseProfile};
+pub use reader::ModelReader;
 pub use setun_checkpoint::{self as checkpoint, Source, Want};
 pub use setun_cpu::Level;
 #[cfg(feature = "gpu")]

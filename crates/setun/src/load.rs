@@ -1,9 +1,11 @@
 //! Loading a model from wherever its bytes are.
 
-use setun_checkpoint::{Answer, Reader, Source, Want};
-use setun_model::WeightsBuilder;
-use setun_text::{ChatTemplate, ChatTemplateFiles, HfTokenizer, SamplerOptions};
 use std::sync::Arc;
+
+use setun_checkpoint::{Answer, ModelConfig, Reader, Source, Want};
+use setun_model::WeightsBuilder;
+use setun_ops::{WeightData, WeightId};
+use setun_text::{ChatTemplate, ChatTemplateFiles, HfTokenizer, SamplerOptions, Tokenizer};
 use web_time::Instant;
 
 use crate::{error::Error, model::Model};
@@ -80,9 +82,36 @@ impl Loader {
     ///
     /// If bytes are still wanted, or the tokenizer or the chat template cannot be read.
     pub fn finish(self) -> Result<Model, Error> {
-        if self.reader.want().is_some() {
+        let about = self.about()?;
+        self.finish_with(about)
+    }
+
+    /// The model, where all but the weights is known.
+    pub(crate) fn finish_with(self, mut about: About) -> Result<Model, Error> {
+        about.load_seconds = self.seconds();
+        let Some(weights) = self.weights.filter(|_| self.reader.want().is_none()) else {
             return Err(Error::Unfinished { model: self.name });
-        }
+        };
+        Ok(Model { about, weights: weights.finish()?, origin: None })
+    }
+
+    /// The weights on their way, once the headers are known.
+    pub(crate) fn weights(&self) -> Option<&WeightsBuilder> {
+        self.weights.as_ref()
+    }
+
+    /// Weights that are whole; they are no longer kept here.
+    pub(crate) fn take_ready(&mut self) -> Vec<(WeightId, WeightData)> {
+        self.weights.as_mut().map(WeightsBuilder::take_ready).unwrap_or_default()
+    }
+
+    /// Seconds since it began.
+    pub(crate) fn seconds(&self) -> f64 {
+        self.begun.elapsed().as_secs_f64()
+    }
+
+    /// All but the weights.
+    pub(crate) fn about(&self) -> Result<About, Error> {
         let files = self.reader.files();
         let tokenizer = files.get("tokenizer.json").map(HfTokenizer::from_bytes).transpose()?;
         let template = ChatTemplate::from_files(ChatTemplateFiles {
@@ -100,18 +129,26 @@ impl Loader {
             min_p: generation.min_p.unwrap_or(0.0),
             repetition_penalty: generation.repetition_penalty.unwrap_or(1.0),
         };
-        let config = self.reader.config().cloned();
-        let (Some(config), Some(weights)) = (config, self.weights) else {
-            return Err(Error::Unfinished { model: self.name });
+        let Some(config) = self.reader.config().cloned() else {
+            return Err(Error::Unfinished { model: self.name.clone() });
         };
-        Ok(Model {
-            name: self.name,
+        Ok(About {
+            name: self.name.clone(),
             config,
-            weights: weights.finish()?,
             tokenizer: tokenizer.map(|tokenizer| Arc::new(tokenizer) as _),
             template: template.map(Arc::new),
             defaults,
-            load_seconds: self.begun.elapsed().as_secs_f64(),
+            load_seconds: self.seconds(),
         })
     }
+}
+
+/// A model but for its weights.
+pub(crate) struct About {
+    pub(crate) name: String,
+    pub(crate) config: ModelConfig,
+    pub(crate) tokenizer: Option<Arc<dyn Tokenizer>>,
+    pub(crate) template: Option<Arc<ChatTemplate>>,
+    pub(crate) defaults: SamplerOptions,
+    pub(crate) load_seconds: f64,
 }

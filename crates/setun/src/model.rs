@@ -1,6 +1,6 @@
 //! An opened model: its weights in host memory, and what comes with them.
 
-use std::{collections::BTreeMap, ops::Range, path::Path, sync::Arc};
+use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use setun_checkpoint::{ModelConfig, Source};
 use setun_model::Weights;
@@ -8,11 +8,13 @@ use setun_text::{ChatTemplate, SamplerOptions, Tokenizer};
 
 #[cfg(not(target_family = "wasm"))]
 use crate::device::{LoadedModel, load_onto};
+#[cfg(not(target_family = "wasm"))]
+use crate::reader::ModelReader;
 use crate::{
+    bytes::{Origin, slice},
     device::{DeviceOptions, HeadType, head_type},
     error::Error,
-    files::Files,
-    load::Loader,
+    load::{About, Loader},
 };
 
 /// The story model that comes with this crate, as one file.
@@ -24,13 +26,10 @@ pub const EMBEDDED_NAME: &str = "setun-stories";
 
 /// An opened model. Give it to [`Engine::builder`](crate::Engine::builder).
 pub struct Model {
-    pub(crate) name: String,
-    pub(crate) config: ModelConfig,
+    pub(crate) about: About,
     pub(crate) weights: Weights,
-    pub(crate) tokenizer: Option<Arc<dyn Tokenizer>>,
-    pub(crate) template: Option<Arc<ChatTemplate>>,
-    pub(crate) defaults: SamplerOptions,
-    pub(crate) load_seconds: f64,
+    /// Where it was read from, if it can be read from there again.
+    pub(crate) origin: Option<Origin>,
 }
 
 impl Model {
@@ -39,17 +38,9 @@ impl Model {
     /// # Errors
     ///
     /// If there is no model, or it is damaged or of a kind that cannot be run.
+    #[cfg(not(target_family = "wasm"))]
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
-        let path = path.as_ref();
-        let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-        let (folder, source) = locate(path)?;
-        let mut loader = Loader::new(source, name);
-        let (mut files, mut bytes) = (Files::new(folder), vec![]);
-        while let Some(want) = loader.want() {
-            let found = files.read(&want, &mut bytes)?;
-            loader.give(found.then_some(bytes.as_slice()))?;
-        }
-        loader.finish()
+        pollster::block_on(ModelReader::open(path)?.read())
     }
 
     /// Reads one `.safetensors` file that carries its configuration and tokenizer in its
@@ -89,7 +80,9 @@ impl Model {
     /// None that a user can cause.
     #[cfg(feature = "embedded-model")]
     pub fn embedded() -> Result<Self, Error> {
-        Self::from_bytes(EMBEDDED_NAME, EMBEDDED_MODEL)
+        let mut model = Self::from_bytes(EMBEDDED_NAME, EMBEDDED_MODEL)?;
+        model.origin = Some(crate::reader::embedded_origin());
+        Ok(model)
     }
 
     /// Moves the weights to a device, for use without an engine.
@@ -99,25 +92,25 @@ impl Model {
     /// If the device is not here, or has not enough memory.
     #[cfg(not(target_family = "wasm"))]
     pub fn load_onto(self, options: DeviceOptions) -> Result<LoadedModel, Error> {
-        pollster::block_on(load_onto(self, options))
+        pollster::block_on(load_onto(self.into(), options)).map(|loaded| loaded.placed)
     }
 
     /// How its head is kept with some options: what [`HeadType::Auto`] comes to.
     #[must_use]
     pub fn head_type(&self, options: &DeviceOptions) -> HeadType {
-        head_type(&self.weights, options)
+        head_type(&self.weights.layout, &self.weights.kinds(), options)
     }
 
     /// The name it is reported by.
     #[must_use]
     pub fn name(&self) -> &str {
-        &self.name
+        &self.about.name
     }
 
     /// The configuration.
     #[must_use]
     pub fn config(&self) -> &ModelConfig {
-        &self.config
+        &self.about.config
     }
 
     /// The weights.
@@ -129,29 +122,30 @@ impl Model {
     /// The tokenizer, where there is one.
     #[must_use]
     pub fn tokenizer(&self) -> Option<&Arc<dyn Tokenizer>> {
-        self.tokenizer.as_ref()
+        self.about.tokenizer.as_ref()
     }
 
     /// The chat template, where there is one.
     #[must_use]
     pub fn chat_template(&self) -> Option<&ChatTemplate> {
-        self.template.as_deref()
+        self.about.template.as_deref()
     }
 
     /// What sampling does unless told otherwise.
     #[must_use]
     pub fn sampling_defaults(&self) -> &SamplerOptions {
-        &self.defaults
+        &self.about.defaults
     }
 
     /// Seconds that loading took.
     #[must_use]
     pub fn load_seconds(&self) -> f64 {
-        self.load_seconds
+        self.about.load_seconds
     }
 }
 
-fn locate(path: &Path) -> Result<(&Path, Source), Error> {
+#[cfg_attr(target_family = "wasm", expect(dead_code, reason = "there are no paths"))]
+pub(crate) fn locate(path: &Path) -> Result<(&Path, Source), Error> {
     let metadata = path.metadata().map_err(|source| Error::Io { path: path.into(), source })?;
     if metadata.is_dir() {
         return Ok((path, Source::Folder));
@@ -168,9 +162,4 @@ fn locate(path: &Path) -> Result<(&Path, Source), Error> {
         (Some(extension), _) => Err(no_model(format!("a .{extension} file"))),
         (None, _) => Err(no_model("a file without extension".into())),
     }
-}
-
-fn slice(bytes: &[u8], range: Option<Range<u64>>) -> &[u8] {
-    let at = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
-    range.map_or(bytes, |range| &bytes[at(range.start)..at(range.end)])
 }

@@ -16,7 +16,8 @@ use setun_model::{Batch, MemoryUse, Model, Outputs, PagedCache, Wants};
 use web_time::Instant;
 
 use crate::{
-    error::Error,
+    device::Revive,
+    error::{Error, ErrorCode},
     event::FinishReason,
     profile::EngineProfile,
     sequence::{Next, Report, Request, Sequence},
@@ -67,6 +68,8 @@ pub(crate) struct Owner {
     prompt_row: Duration, // what one took in the last step with prompts; zero before the first
     plain_step: Duration, // what the last step without prompts took
     profile: Option<EngineProfile>,
+    revival: Option<Box<dyn Revive>>,
+    is_revived: bool, // since the last step that went well
 }
 
 struct Running {
@@ -97,7 +100,14 @@ impl Owner {
             prompt_row: Duration::ZERO,
             plain_step: Duration::ZERO,
             profile: None,
+            revival: None,
+            is_revived: false,
         }
+    }
+
+    /// Has a model whose device is lost made anew.
+    pub(crate) fn with_revival(self, revival: Box<dyn Revive>) -> Self {
+        Self { revival: Some(revival), ..self }
     }
 
     /// Runs until every handle and stream is gone.
@@ -186,8 +196,9 @@ impl Owner {
         let has_others = batch.rows.len() > prompt_rows;
         let result = self.model.forward(&batch, &mut self.cache, &mut self.outputs).await;
         if let Err(error) = result {
-            return self.fail_all(error.into());
+            return self.recover(error.into()).await;
         }
+        self.is_revived = false;
         if let Err(error) = self.accept() {
             return self.fail_all(error);
         }
@@ -299,6 +310,31 @@ impl Owner {
         self.cache.remove(running.sequence.id);
     }
 
+    /// A device that was lost is made anew, and whatever runs goes on from its tokens. Any other
+    /// failure ends it, and so does a device that is lost again at once.
+    async fn recover(&mut self, error: Error) {
+        let is_lost = error.code() == ErrorCode::DeviceLost && !self.is_revived;
+        let Some(revival) = self.revival.as_mut().filter(|_| is_lost) else {
+            return self.fail_all(error);
+        };
+        match revival.revive().await {
+            Ok(model) => self.begin_again(model),
+            Err(error) => self.fail_all(error),
+        }
+    }
+
+    /// Goes on with a model whose cache is empty.
+    fn begin_again(&mut self, mut model: Box<dyn Model>) {
+        model.set_profiled(self.profile.is_some());
+        self.model = model;
+        self.cache = PagedCache::new(self.cache.block_positions(), self.max_blocks);
+        for running in &mut self.running {
+            running.sequence.begin_again(self.cache.create());
+        }
+        (self.prompt_row, self.plain_step) = (Duration::ZERO, Duration::ZERO);
+        self.is_revived = true;
+    }
+
     /// A step failed, so the contents of the cache at its positions are not known. All
     /// generations under way end with the error; new ones may start.
     fn fail_all(&mut self, error: Error) {
@@ -310,6 +346,8 @@ impl Owner {
     }
 }
 
+#[cfg(test)]
+mod revival_tests;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]

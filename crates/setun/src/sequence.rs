@@ -93,6 +93,11 @@ impl Sequence {
         self.cached += count;
     }
 
+    /// Its keys and values are gone: all its tokens are pending.
+    pub(crate) fn begin_again(&mut self, id: SequenceId) {
+        (self.id, self.cached) = (id, 0);
+    }
+
     /// What the row of the last pending token is to give.
     pub(crate) fn wants(&self, vocabulary: usize) -> Wants {
         if self.generated() < self.all_until || self.request.logprobs {

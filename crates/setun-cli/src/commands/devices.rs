@@ -1,13 +1,20 @@
 //! `setun devices`: what is here.
 
+use setun::{DeviceOptions, DeviceReport, Verdict};
+
 use crate::{
     error::CliError,
     output::{Output, table},
+    source::ModelSource,
 };
 
 /// List the devices and levels that are here, the best first
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
+    /// Test and time them for a model, and tell which one it would run on and why
+    #[arg(long, value_name = "MODEL")]
+    model: Option<String>,
+
     /// Print a JSON array instead
     #[arg(long)]
     json: bool,
@@ -15,15 +22,38 @@ pub(crate) struct Args {
 
 /// See [`Args`].
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
-    let devices = setun::devices();
     let mut output = Output::new();
+    if let Some(model) = &args.model {
+        let reader = ModelSource::find(Some(model))?.open()?;
+        let report = pollster::block_on(reader.probe(DeviceOptions::default()))?;
+        return if args.json {
+            output.json(&report.devices)
+        } else {
+            output.line(&table(&verdicts(&report)))
+        };
+    }
+    let devices = setun::devices();
     if args.json {
         return output.json(&devices);
     }
     let mut rows = vec![["device", "level", ""].map(str::to_owned).to_vec()];
     rows.extend(devices.iter().map(|info| {
-        let chosen = if info.chosen { "chosen by auto" } else { "" };
+        let chosen = if info.chosen { "chosen by auto" } else { info.note };
         [info.device, &info.level, chosen].map(str::to_owned).to_vec()
     }));
     output.line(&table(&rows))
+}
+
+fn verdicts(report: &DeviceReport) -> Vec<Vec<String>> {
+    let mut rows = vec![["device", "level", "µs a layer", ""].map(str::to_owned).to_vec()];
+    rows.extend(report.devices.iter().map(|found| {
+        let time = found.layer_microseconds.map_or(String::new(), |time| format!("{time:.0}"));
+        let verdict = match found.verdict {
+            Verdict::Chosen => format!("chosen: {}", found.reason),
+            Verdict::Failed => format!("failed: {}", found.reason),
+            _ => found.reason.clone(),
+        };
+        vec![found.device.to_owned(), found.level.clone(), time, verdict]
+    }));
+    rows
 }

@@ -87,7 +87,13 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     };
     let threads = args.device.threads();
     let cache = args.kv.into();
-    let options = DeviceOptions { device, threads, cache, head: HeadType::Stored };
+    let options = DeviceOptions {
+        device,
+        threads,
+        cache,
+        head: HeadType::Stored,
+        ..DeviceOptions::default()
+    };
     let model = model.load_onto(options)?.model;
     check(&tokens, &*model)?;
     let steps = Steps::new(model, tokens, args.chunk, args.batch_with);

@@ -31,6 +31,9 @@ const SHAPE_BYTES: usize = 256;
 /// them, or what they were copied from, though nobody has it any more.
 const MOST_UNFINISHED: u64 = 1 << 26;
 
+#[cfg(feature = "testing")]
+static LATEST: std::sync::Mutex<Option<wgpu::Device>> = std::sync::Mutex::new(None);
+
 /// A device of `wgpu`.
 #[derive(Debug)]
 pub struct Wgpu {
@@ -84,6 +87,8 @@ impl Wgpu {
         language: Language,
         failure: Failure,
     ) -> Self {
+        #[cfg(feature = "testing")]
+        LATEST.lock().unwrap_or_else(std::sync::PoisonError::into_inner).replace(device.clone());
         Self {
             device,
             queue,
@@ -104,6 +109,14 @@ impl Wgpu {
     /// If there is none, or its driver refuses.
     pub async fn open(api: Api) -> Result<Self, GpuError> {
         Adapter::find(api).await?.open().await
+    }
+
+    /// The driver's handle of the device that was opened last in this process: for tests, which
+    /// take it away from whoever has it.
+    #[cfg(feature = "testing")]
+    #[must_use]
+    pub fn latest() -> Option<wgpu::Device> {
+        LATEST.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
     }
 
     /// The driver's own handle: for tests, which take it away.

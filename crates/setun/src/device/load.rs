@@ -1,11 +1,28 @@
 //! Moving a model to its device.
 
 use setun_cpu::{CpuBackend, CpuOptions, Level};
-use setun_model::{Model as Forward, Transformer, TransformerOptions, Weights};
-use setun_ops::{Backend, ScalarBackend};
+use setun_model::{Layout, Model as Forward, ModelError, transformer::BLOCK_POSITIONS};
+use setun_ops::{
+    Backend, CacheSpec, ScalarBackend, WeightSpec,
+    weight::{DenseKind, WeightKind},
+};
 
-use super::{Device, DeviceOptions, HeadType, SCALAR, unavailable};
-use crate::{error::Error, model::Model};
+#[cfg(feature = "gpu")]
+use super::gpu;
+use super::{
+    Device, DeviceOptions, HeadType, SCALAR,
+    again::Again,
+    auto,
+    open::{Opened, Receiver},
+    report::DeviceReport,
+    unavailable,
+};
+use crate::{
+    error::{Error, ErrorCode},
+    input::ModelInput,
+    load::About,
+    reader::Sketch,
+};
 
 /// Bytes of a table from which on it is screened by default. The smallest one measured, of 2 MB,
 /// gains by it (`docs/performance.md`); far smaller ones are no large part of a step.
@@ -25,17 +42,43 @@ pub struct LoadedModel {
     pub head: HeadType,
     /// Bytes of the weights, as they are kept.
     pub weight_bytes: usize,
+    /// Why this device runs.
+    pub report: DeviceReport,
 }
 
-/// How a head is kept with some options: what [`HeadType::Auto`] comes to.
-pub(crate) fn head_type(weights: &Weights, options: &DeviceOptions) -> HeadType {
-    let pays = level(options.device).is_some()
-        && weights.float_head().is_some_and(|table| table.bytes() >= SCREEN_PAYS_BYTES);
+/// A model on its device, with all that an engine wants to know of it.
+pub(crate) struct Loaded {
+    pub(crate) about: About,
+    pub(crate) sketch: Sketch,
+    pub(crate) placed: LoadedModel,
+    /// How to load it once more; none where its bytes are gone.
+    pub(crate) again: Option<Again>,
+}
+
+/// How a head is kept with some options: what [`HeadType::Auto`] comes to on a processor.
+pub(crate) fn head_type(
+    layout: &Layout,
+    kinds: &[WeightKind],
+    options: &DeviceOptions,
+) -> HeadType {
+    let pays = level(options.device).is_some() && float_bytes(layout, kinds) >= SCREEN_PAYS_BYTES;
     match options.head {
         HeadType::Auto if pays => HeadType::Screened,
         HeadType::Auto => HeadType::Stored,
         head => head,
     }
+}
+
+/// Bytes of the head's table, where its elements are floats.
+fn float_bytes(layout: &Layout, kinds: &[WeightKind]) -> usize {
+    let head = layout.head.0 as usize;
+    let WeightSpec::Dense { rows, columns } = layout.specs[head] else { return 0 };
+    let element = match kinds[head] {
+        WeightKind::Dense(DenseKind::F32) => 4,
+        WeightKind::Dense(DenseKind::F16 | DenseKind::Bf16) => 2,
+        _ => 0,
+    };
+    rows * columns * element
 }
 
 /// The level of a device; none for the definitions and for GPUs.
@@ -47,8 +90,11 @@ fn level(device: Device) -> Option<Level> {
     }
 }
 
-/// Moves the model's weights to a device.
-pub(crate) async fn load_onto(model: Model, options: DeviceOptions) -> Result<LoadedModel, Error> {
+/// Moves a model to a device.
+pub(crate) async fn load_onto(
+    mut model: ModelInput,
+    options: DeviceOptions,
+) -> Result<Loaded, Error> {
     if let Some(threads) = options.threads.filter(|&threads| threads == 0 || threads > 1024) {
         return Err(Error::BadOption {
             option: "threads",
@@ -56,60 +102,139 @@ pub(crate) async fn load_onto(model: Model, options: DeviceOptions) -> Result<Lo
             expected: "1 to 1024".into(),
         });
     }
-    let place = Place { head: head_type(&model.weights, &options), options };
-    if let Device::Gpu(api) = options.device {
-        #[cfg(feature = "gpu")]
-        return super::gpu::load(model, api, place).await;
-        #[cfg(not(feature = "gpu"))]
-        return Err(unavailable(api.name(), "this build has no GPU".into()));
-    }
-    let Some(level) = level(options.device) else {
-        return place.load(model, ScalarBackend, ("cpu", SCALAR.to_owned()), 1);
+    let sketch = model.sketch()?;
+    let place = Place::new(&sketch, options);
+    let (opened, report) = open(&sketch, place).await?;
+    let may_fall_back = options.device == Device::Auto && opened.backend != "cpu";
+    let placed = match fill(&mut model, opened, place, report.clone(), may_fall_back).await {
+        Err(error) if may_fall_back && is_of_device(&error) => {
+            model.rewind().await?;
+            let opened = open_cpu(&sketch, place)?;
+            let report = report.fallen_back(&error, &opened.level);
+            fill(&mut model, opened, place, report, false).await?
+        }
+        placed => placed?,
     };
-    let backend = CpuBackend::new(CpuOptions { level: Some(level), threads: options.threads })
-        .map_err(|error| unavailable(level.name(), error.to_string()))?;
+    let (about, origin) = model.into_parts();
+    let again = origin.map(|origin| Again::new(origin, options, placed.backend));
+    Ok(Loaded { about, sketch, placed, again })
+}
+
+/// What [`load_onto`] would choose, without the weights.
+pub(crate) async fn probe(sketch: &Sketch, options: DeviceOptions) -> Result<DeviceReport, Error> {
+    open(sketch, Place::new(sketch, options)).await.map(|(_, report)| report)
+}
+
+/// Whether an error tells of a device, and not of the model.
+fn is_of_device(error: &Error) -> bool {
+    matches!(error.code(), ErrorCode::OutOfMemory | ErrorCode::DeviceLost)
+}
+
+/// Opens the device that the options name, or chooses one.
+async fn open(sketch: &Sketch, place: Place) -> Result<(Opened, DeviceReport), Error> {
+    match place.options.device {
+        Device::Auto => auto::open(sketch, place).await,
+        #[cfg(feature = "gpu")]
+        Device::Gpu(api) => {
+            let wanted = gpu::Wanted { software: true, timed: false };
+            let opened = gpu::open(api, sketch, place.on_gpu(), wanted).await;
+            let opened = opened.map_err(|refusal| refusal.into_error(api))?;
+            let report = DeviceReport::named(opened.backend, &opened.level);
+            Ok((opened, report))
+        }
+        #[cfg(not(feature = "gpu"))]
+        Device::Gpu(api) => Err(unavailable(api.name(), "this build has no GPU".into())),
+        _ => {
+            let opened = open_cpu(sketch, place)?;
+            let report = DeviceReport::named(opened.backend, &opened.level);
+            Ok((opened, report))
+        }
+    }
+}
+
+/// Opens a level of the processor, or the definitions.
+pub(super) fn open_cpu(sketch: &Sketch, place: Place) -> Result<Opened, Error> {
+    let Some(level) = level(place.options.device) else {
+        return opened(ScalarBackend, (SCALAR, 1), sketch, place);
+    };
+    let backend = cpu(level, place)?;
     let threads = backend.threads();
-    place.load(model, backend, ("cpu", level.name().to_owned()), threads)
+    opened(backend, (level.name(), threads), sketch, place)
+}
+
+/// A level of the processor.
+pub(super) fn cpu(level: Level, place: Place) -> Result<CpuBackend, Error> {
+    CpuBackend::new(CpuOptions { level: Some(level), threads: place.options.threads })
+        .map_err(|error| unavailable(level.name(), error.to_string()))
+}
+
+fn opened<B>(
+    backend: B,
+    (level, threads): (&str, usize),
+    sketch: &Sketch,
+    place: Place,
+) -> Result<Opened, Error>
+where
+    B: Backend + setun_model::MaybeSend + 'static,
+    Receiver<B>: super::open::Receive,
+{
+    let receiver =
+        Box::new(Receiver::new(backend, sketch, &place, place.head == HeadType::Screened)?);
+    let level = level.to_owned();
+    Ok(Opened { backend: "cpu", level, threads, layer: None, receiver, settled: None })
+}
+
+/// Moves the weights of a model, which are in memory or come from where it is read.
+async fn fill(
+    model: &mut ModelInput,
+    opened: Opened,
+    place: Place,
+    report: DeviceReport,
+    keep: bool,
+) -> Result<LoadedModel, Error> {
+    let Opened { backend, level, threads, mut receiver, settled, .. } = opened;
+    model.weights(keep, |id, weight| receiver.take(id, weight)).await?;
+    let (model, weight_bytes) = receiver.finish()?;
+    if let Some(settled) = settled {
+        settled().await.map_err(ModelError::from)?;
+    }
+    let head = place.on(backend).head;
+    Ok(LoadedModel { model, backend, level, threads, head, weight_bytes, report })
 }
 
 /// What is decided before the weights move.
+#[derive(Clone, Copy)]
 pub(super) struct Place {
-    pub(super) head: HeadType,
     pub(super) options: DeviceOptions,
+    /// How the head is kept on this device.
+    pub(super) head: HeadType,
 }
 
 impl Place {
-    /// Moves the weights into a backend.
-    pub(super) fn load<B>(
-        self,
-        model: Model,
-        backend: B,
-        (name, level): (&'static str, String),
-        threads: usize,
-    ) -> Result<LoadedModel, Error>
-    where
-        Transformer<B>: Forward,
-        B: Backend + 'static,
-    {
-        let head = self.head;
-        let mut weights = model.weights;
-        if head == HeadType::Int8 {
-            weights.head_to_int8().map_err(Error::from)?;
+    pub(super) fn new(sketch: &Sketch, options: DeviceOptions) -> Self {
+        Self { options, head: head_type(&sketch.layout, &sketch.kinds, &options) }
+    }
+
+    /// The same on a GPU, which keeps no screen.
+    pub(super) fn on_gpu(self) -> Self {
+        match self.options.head {
+            HeadType::Auto => Self { head: HeadType::Stored, ..self },
+            head => Self { head, ..self },
         }
-        let options = TransformerOptions {
-            cache_element: self.options.cache.into(),
-            ranked: head == HeadType::Screened || matches!(self.options.device, Device::Gpu(_)),
-            ..TransformerOptions::default()
-        };
-        let model = Transformer::new(backend, model.config, weights, options)?;
-        let weight_bytes = model.memory().weights();
-        Ok(LoadedModel {
-            model: Box::new(model),
-            backend: name,
-            level,
-            threads,
-            head,
-            weight_bytes,
-        })
+    }
+
+    /// The same on a device of a name.
+    fn on(self, backend: &str) -> Self {
+        if backend == "cpu" { self } else { self.on_gpu() }
+    }
+
+    pub(super) fn cache(&self, sketch: &Sketch) -> CacheSpec {
+        CacheSpec {
+            layers: sketch.config.layers,
+            kv_heads: sketch.config.kv_heads,
+            head_dim: sketch.config.head_dim,
+            block_positions: BLOCK_POSITIONS,
+            element: self.options.cache.into(),
+        }
     }
 }

@@ -59,6 +59,8 @@ pub struct DeviceOptions {
     pub cache: CacheType,
     /// How the head is kept.
     pub head: HeadType,
+    /// Whether [`Device::Auto`] may choose a processor that plays a GPU: for tests.
+    pub software: bool,
 }
 
 impl From<CacheType> for CacheElement {

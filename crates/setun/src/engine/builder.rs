@@ -10,9 +10,10 @@ use web_time::Instant;
 
 use super::{Engine, Shared};
 use crate::{
-    device::{CacheType, Device, DeviceOptions, HeadType, LoadedModel, load_onto},
+    device::{CacheType, Device, DeviceOptions, HeadType, Loaded, LoadedModel, load_onto},
     error::Error,
-    model::Model,
+    input::ModelInput,
+    load::About,
     owner::{Command, Owner},
     sequence::Report,
 };
@@ -23,13 +24,13 @@ const DEFAULT_CONTEXTS: usize = 8;
 /// Makes an [`Engine`]. See [`Engine::builder`].
 #[must_use]
 pub struct EngineBuilder {
-    model: Model,
+    model: ModelInput,
     options: DeviceOptions,
     contexts: usize,
 }
 
 impl EngineBuilder {
-    pub(super) fn new(model: Model) -> Self {
+    pub(super) fn new(model: ModelInput) -> Self {
         Self { model, options: DeviceOptions::default(), contexts: DEFAULT_CONTEXTS }
     }
 
@@ -54,6 +55,13 @@ impl EngineBuilder {
     /// How the head is kept. Default: [`HeadType::Auto`].
     pub fn head_type(mut self, head: HeadType) -> Self {
         self.options.head = head;
+        self
+    }
+
+    /// Whether [`Device::Auto`] may choose a processor that plays a GPU. Default: no; it is for
+    /// tests, which have no other.
+    pub fn software(mut self, software: bool) -> Self {
+        self.options.software = software;
         self
     }
 
@@ -97,29 +105,35 @@ impl EngineBuilder {
 
     async fn start(self) -> Result<(Engine, Owner, UnboundedReceiver<Command>), Error> {
         let begun = Instant::now();
-        let model = self.model;
-        let (name, load_seconds) = (model.name.clone(), model.load_seconds);
-        let (tokenizer, template) = (model.tokenizer.clone(), model.template.clone());
-        let (defaults, eos_tokens) = (model.defaults, model.config.eos_tokens.clone());
-        let LoadedModel { model, backend, level, threads, head, weight_bytes } =
-            load_onto(model, self.options).await?;
-        let load_seconds = load_seconds + begun.elapsed().as_secs_f64();
+        let Loaded { about, sketch, placed, again } = load_onto(self.model, self.options).await?;
+        let LoadedModel { model, backend, level, threads, head, weight_bytes, report: devices } =
+            placed;
+        let About { name, config, tokenizer, template, defaults, load_seconds } = about;
+        // A model that was read while it was loaded counts its time itself.
+        let load_seconds = load_seconds.max(begun.elapsed().as_secs_f64());
         let report = Report { backend, level, model: name, load_seconds };
         let shared = Arc::new(Shared {
             tokenizer,
             template,
             defaults,
-            eos_tokens,
+            eos_tokens: config.eos_tokens,
             context_length: model.context_length(),
             vocab_size: model.vocab_size(),
             weight_bytes,
             head,
             threads,
+            devices,
+            sketch,
+            options: self.options,
             report: report.clone(),
         });
         let context = model.context_length().div_ceil(model.block_positions());
         let blocks = context.saturating_mul(self.contexts);
         let owner = Owner::new(model, report, blocks);
+        let owner = match again {
+            Some(again) => owner.with_revival(Box::new(again)),
+            None => owner,
+        };
         let (commands, receiver) = unbounded();
         Ok((Engine { commands, shared }, owner, receiver))
     }

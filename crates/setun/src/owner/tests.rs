@@ -18,13 +18,19 @@ use setun_text::{Sampler, SamplerOptions, StopStrings};
 use super::*;
 use crate::{ErrorCode, GenerationStream};
 
-const BLOCKS: usize = 8;
+pub(super) const BLOCKS: usize = 8;
 const BLOCK_POSITIONS: usize = 4;
 
 /// All logits are 0. `before` is called in each step, and may end it.
-struct Fake<F> {
+pub(super) struct Fake<F> {
     before: F,
     profile: Option<Profile>,
+}
+
+impl<F: FnMut(&PagedCache) -> Result<(), ModelError>> Fake<F> {
+    pub(super) fn new(before: F) -> Self {
+        Self { before, profile: None }
+    }
 }
 
 impl<F: FnMut(&PagedCache) -> Result<(), ModelError> + Send> Model for Fake<F> {
@@ -78,18 +84,22 @@ impl<F: FnMut(&PagedCache) -> Result<(), ModelError> + Send> Model for Fake<F> {
 fn owner(
     before: impl FnMut(&PagedCache) -> Result<(), ModelError> + Send + 'static,
 ) -> UnboundedSender<Command> {
+    spawn(Owner::new(Box::new(Fake::new(before)), report(), BLOCKS))
+}
+
+pub(super) fn report() -> Report {
+    Report { backend: "cpu", level: "fake".into(), model: "fake".into(), load_seconds: 0.0 }
+}
+
+pub(super) fn spawn(owner: Owner) -> UnboundedSender<Command> {
     let (commands, receiver) = unbounded();
-    let model = Box::new(Fake { before, profile: None });
-    let report =
-        Report { backend: "cpu", level: "fake".into(), model: "fake".into(), load_seconds: 0.0 };
-    let owner = Owner::new(model, report, BLOCKS);
     thread::spawn(move || {
         pollster::block_on(owner.run(receiver, Box::new(|| ready(()).boxed_local())));
     });
     commands
 }
 
-fn generate(
+pub(super) fn generate(
     commands: &UnboundedSender<Command>,
     (prompt, tokens): (usize, usize),
 ) -> GenerationStream {
@@ -112,7 +122,7 @@ fn generate(
 }
 
 /// Tokens before the end, and the error that was the end.
-fn failure(stream: GenerationStream) -> (usize, Error) {
+pub(super) fn failure(stream: GenerationStream) -> (usize, Error) {
     let mut events: Vec<_> = stream.blocking().collect();
     let error = events.pop().expect("an end").expect_err("an error");
     (events.into_iter().flatten().count(), error)

@@ -1,0 +1,42 @@
+//! Loading a model once more, on a device that was lost.
+
+use futures::future::{FutureExt, LocalBoxFuture};
+use setun_model::{MaybeSend, Model as Forward};
+
+use super::{Device, DeviceOptions, load::load_onto};
+use crate::{bytes::Origin, error::Error, reader::ModelReader};
+
+/// Makes a model anew after its device was lost.
+pub(crate) trait Revive: MaybeSend {
+    /// The model, with nothing in its cache.
+    fn revive(&mut self) -> LocalBoxFuture<'_, Result<Box<dyn Forward>, Error>>;
+}
+
+/// Reads a model again from where it came.
+pub(crate) struct Again {
+    origin: Origin,
+    options: DeviceOptions,
+}
+
+impl Again {
+    /// `backend` is where it ran.
+    pub(super) fn new(origin: Origin, options: DeviceOptions, backend: &str) -> Self {
+        // What was chosen once is not measured again.
+        let device = match options.device {
+            Device::Auto => backend.parse().unwrap_or(Device::Auto),
+            device => device,
+        };
+        Self { origin, options: DeviceOptions { device, ..options } }
+    }
+
+    async fn load(&self) -> Result<Box<dyn Forward>, Error> {
+        let reader = ModelReader::over(self.origin.clone()).await?;
+        Ok(load_onto(reader.into(), self.options).await?.placed.model)
+    }
+}
+
+impl Revive for Again {
+    fn revive(&mut self) -> LocalBoxFuture<'_, Result<Box<dyn Forward>, Error>> {
+        self.load().boxed_local()
+    }
+}

@@ -1,0 +1,92 @@
+//! The choice among the devices that are here.
+
+use setun_cpu::Level;
+use setun_model::ModelError;
+
+use super::{
+    DeviceReport, DeviceVerdict, Verdict,
+    load::{Place, cpu, open_cpu},
+    measure::layer_time,
+    open::Opened,
+};
+#[cfg(feature = "gpu")]
+use super::{
+    GpuApi,
+    gpu::{self, Wanted},
+};
+use crate::{error::Error, reader::Sketch};
+
+/// Opens the fastest device for a model among those that pass their self-test. The processor is
+/// measured only if there is something to compare it with.
+pub(super) async fn open(sketch: &Sketch, place: Place) -> Result<(Opened, DeviceReport), Error> {
+    let mut report = DeviceReport::default();
+    let opened = match best_gpu(sketch, place, &mut report).await? {
+        Some(gpu) => compare(gpu, sketch, place, &mut report).await?,
+        None => open_cpu(sketch, place)?,
+    };
+    let reason = if opened.layer.is_some() { "the fastest for this model" } else { ALONE };
+    let chosen = DeviceVerdict::chosen(opened.backend, &opened.level, reason);
+    report.devices.insert(0, chosen.measured(opened.layer));
+    Ok((opened, report))
+}
+
+/// The fastest of the GPUs that pass their self-test.
+#[cfg(feature = "gpu")]
+async fn best_gpu(
+    sketch: &Sketch,
+    place: Place,
+    report: &mut DeviceReport,
+) -> Result<Option<Opened>, Error> {
+    let wanted = Wanted { software: place.options.software, timed: true };
+    let mut best = None::<Opened>;
+    for api in GpuApi::ALL.into_iter().filter(|api| api.is_built()) {
+        match gpu::open(api, sketch, place.on_gpu(), wanted).await {
+            Ok(opened) if best.as_ref().is_none_or(|best| opened.layer < best.layer) => {
+                report.devices.extend(best.replace(opened).as_ref().map(slower));
+            }
+            Ok(opened) => report.devices.push(slower(&opened)),
+            Err(refusal) => report.devices.push(refusal.into_verdict(api)?),
+        }
+    }
+    Ok(best)
+}
+
+/// This build reaches none.
+#[cfg(not(feature = "gpu"))]
+#[expect(clippy::unused_async, reason = "with a GPU it waits, and fails")]
+async fn best_gpu(_: &Sketch, _: Place, _: &mut DeviceReport) -> Result<Option<Opened>, Error> {
+    Ok(None)
+}
+
+const ALONE: &str = "no GPU that can be used is here";
+
+/// The faster of a GPU and the processor.
+async fn compare(
+    gpu: Opened,
+    sketch: &Sketch,
+    place: Place,
+    report: &mut DeviceReport,
+) -> Result<Opened, Error> {
+    let Some(&level) = Level::available().first() else { return Ok(gpu) };
+    let mut backend = cpu(level, place)?;
+    let layer = layer_time(&mut backend, sketch, place.cache(sketch)).await;
+    let layer = Some(layer.map_err(ModelError::from)?);
+    drop(backend);
+    if gpu.layer <= layer {
+        let verdict = DeviceVerdict::chosen("cpu", level.name(), "").measured(layer);
+        report.devices.push(DeviceVerdict {
+            verdict: Verdict::Slower,
+            reason: "slower for this model".into(),
+            ..verdict
+        });
+        return Ok(gpu);
+    }
+    report.devices.push(slower(&gpu));
+    Ok(Opened { layer, ..open_cpu(sketch, place)? })
+}
+
+fn slower(opened: &Opened) -> DeviceVerdict {
+    let reason = "slower for this model";
+    let verdict = DeviceVerdict::chosen(opened.backend, &opened.level, reason);
+    DeviceVerdict { verdict: Verdict::Slower, ..verdict.measured(opened.layer) }
+}

@@ -1,0 +1,92 @@
+//! Whether a device computes what the definitions say, asked at any time.
+
+use serde::Serialize;
+use setun_cpu::{CpuBackend, CpuOptions};
+use setun_model::{ModelError, sample};
+use web_time::Instant;
+
+use super::{DeviceOptions, load::Place};
+#[cfg(feature = "gpu")]
+use super::{
+    GpuApi, Verdict,
+    gpu::{self, Wanted},
+};
+use crate::{error::Error, reader::Sketch, sequence::Report};
+
+/// What a device's self-test came to: each operation, on a small model of the kind of the one
+/// that is loaded, compared with its definition.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SelfTest {
+    /// `cpu`, or the name of an interface to GPUs
+    pub device: &'static str,
+    /// Its level, or its own name.
+    pub level: String,
+    /// Whether it computes what the definitions say.
+    pub passed: bool,
+    /// How it differs; empty if it does not.
+    pub reason: String,
+    /// Seconds that the test took.
+    pub seconds: f64,
+}
+
+/// Tests the device that runs, by itself: what it runs goes on.
+pub(crate) async fn self_test(
+    sketch: &Sketch,
+    options: DeviceOptions,
+    report: &Report,
+) -> Result<SelfTest, Error> {
+    let begun = Instant::now();
+    let place = Place::new(sketch, options);
+    let failure = if report.backend == "cpu" {
+        test_cpu(sketch, place, &report.level).await?
+    } else {
+        test_gpu(sketch, place, report.backend).await?
+    };
+    Ok(SelfTest {
+        device: report.backend,
+        level: report.level.clone(),
+        passed: failure.is_none(),
+        reason: failure.unwrap_or_default(),
+        seconds: begun.elapsed().as_secs_f64(),
+    })
+}
+
+/// One thread, as the others of a page may belong to the engine. The definitions equal themselves.
+async fn test_cpu(sketch: &Sketch, place: Place, level: &str) -> Result<Option<String>, Error> {
+    let levels = setun_cpu::Level::available().into_iter();
+    let Some(level) = levels.into_iter().find(|known| known.name() == level) else {
+        return Ok(None);
+    };
+    let options = CpuOptions { level: Some(level), threads: Some(1) };
+    let mut backend = CpuBackend::new(options)
+        .map_err(|error| super::unavailable(level.name(), error.to_string()))?;
+    let Sketch { config, layout, kinds } = sketch;
+    let cases = sample::cases(layout, kinds, config.activation, place.cache(sketch));
+    for case in cases.map_err(ModelError::from)? {
+        if let Err(difference) = case.compare(&mut backend).await {
+            return Ok(Some(difference.to_string()));
+        }
+    }
+    Ok(None)
+}
+
+#[cfg(feature = "gpu")]
+async fn test_gpu(sketch: &Sketch, place: Place, api: &str) -> Result<Option<String>, Error> {
+    let Some(api) = GpuApi::ALL.into_iter().find(|known| known.name() == api) else {
+        return Ok(None);
+    };
+    let wanted = Wanted { software: true, timed: false };
+    match gpu::open(api, sketch, place.on_gpu(), wanted).await {
+        Ok(_) => Ok(None),
+        Err(refusal) => {
+            let found = refusal.into_verdict(api)?;
+            Ok((found.verdict != Verdict::Chosen).then_some(found.reason))
+        }
+    }
+}
+
+#[cfg(not(feature = "gpu"))]
+#[expect(clippy::unused_async, reason = "with a GPU it waits")]
+async fn test_gpu(_: &Sketch, _: Place, api: &str) -> Result<Option<String>, Error> {
+    Err(super::unavailable(api, "this build has no GPU".into()))
+}

@@ -1,0 +1,180 @@
+//! A model whose weights are still to be read.
+
+use std::path::Path;
+
+use setun_checkpoint::{ModelConfig, Source};
+use setun_model::Layout;
+use setun_ops::{WeightData, WeightId, weight::WeightKind};
+
+#[cfg(feature = "embedded-model")]
+use crate::bytes::Embedded;
+use crate::{
+    bytes::{ModelBytes, Origin},
+    device::{DeviceOptions, DeviceReport, probe},
+    error::Error,
+    files::Files,
+    load::{About, Loader},
+    model::{Model, locate},
+};
+
+/// A model of which all but the weights has been read and checked. An
+/// [`Engine`](crate::Engine::builder) made of it moves each weight to its device as it is read,
+/// so that a GPU's are never together in host memory.
+pub struct ModelReader {
+    loader: Loader,
+    pub(crate) about: About,
+    origin: Origin,
+    buffer: Vec<u8>,
+}
+
+/// What is known of a model before its weights are there.
+#[derive(Clone, Debug)]
+pub(crate) struct Sketch {
+    pub(crate) config: ModelConfig,
+    pub(crate) layout: Layout,
+    /// Of each weight.
+    pub(crate) kinds: Vec<WeightKind>,
+}
+
+impl ModelReader {
+    /// Reads all but the weights. `name` is what the model is reported by.
+    ///
+    /// # Errors
+    ///
+    /// If there is no model, or it is damaged or of a kind that cannot be run.
+    pub async fn new(
+        source: Source,
+        name: impl Into<String>,
+        bytes: impl ModelBytes + 'static,
+    ) -> Result<Self, Error> {
+        Self::over(Origin::new(source, name.into(), bytes)).await
+    }
+
+    /// As [`Model::open`], but for the weights.
+    ///
+    /// # Errors
+    ///
+    /// As [`Model::open`].
+    #[cfg(not(target_family = "wasm"))]
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
+        pollster::block_on(Self::over(origin(path.as_ref())?))
+    }
+
+    /// The story model that comes with this crate.
+    ///
+    /// # Errors
+    ///
+    /// None that a user can cause.
+    #[cfg(all(feature = "embedded-model", not(target_family = "wasm")))]
+    pub fn embedded() -> Result<Self, Error> {
+        pollster::block_on(Self::over(embedded_origin()))
+    }
+
+    /// Reads all but the weights, from the beginning.
+    pub(crate) async fn over(origin: Origin) -> Result<Self, Error> {
+        origin.bytes().await.rewind();
+        let mut loader = Loader::new(origin.source.clone(), origin.name.clone());
+        let mut buffer = vec![];
+        while loader.weights().is_none() && give(&mut loader, &origin, &mut buffer).await? {}
+        let about = loader.about()?;
+        Ok(Self { loader, about, origin, buffer })
+    }
+
+    /// Reads the weights into host memory.
+    ///
+    /// # Errors
+    ///
+    /// If a file is missing or damaged.
+    pub async fn read(mut self) -> Result<Model, Error> {
+        while give(&mut self.loader, &self.origin, &mut self.buffer).await? {}
+        let mut model = self.loader.finish_with(self.about)?;
+        model.origin = Some(self.origin);
+        Ok(model)
+    }
+
+    /// Looks at the devices that the options name, and says which one would run and why.
+    ///
+    /// # Errors
+    ///
+    /// If a device that is named is not here, or there is no memory to test one.
+    pub async fn probe(&self, options: DeviceOptions) -> Result<DeviceReport, Error> {
+        probe(&self.sketch()?, options).await
+    }
+
+    /// Bytes of all tensors that are to be read.
+    #[must_use]
+    pub fn total_bytes(&self) -> u64 {
+        self.loader.total_bytes().unwrap_or(0)
+    }
+
+    /// The configuration.
+    #[must_use]
+    pub fn config(&self) -> &ModelConfig {
+        &self.about.config
+    }
+
+    /// The name it is reported by.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.about.name
+    }
+
+    pub(crate) fn sketch(&self) -> Result<Sketch, Error> {
+        let weights = self.loader.weights().ok_or_else(|| self.unfinished())?;
+        let (layout, kinds) = (weights.layout().clone(), weights.kinds().to_vec());
+        Ok(Sketch { config: self.about.config.clone(), layout, kinds })
+    }
+
+    /// Hands out each weight once it is whole, and forgets it.
+    pub(crate) async fn stream(
+        &mut self,
+        mut take: impl FnMut(WeightId, WeightData) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        loop {
+            for (id, weight) in self.loader.take_ready() {
+                take(id, weight)?;
+            }
+            if !give(&mut self.loader, &self.origin, &mut self.buffer).await? {
+                break;
+            }
+        }
+        self.about.load_seconds = self.loader.seconds();
+        Ok(())
+    }
+
+    /// Begins again: its weights are to be read once more.
+    pub(crate) async fn rewind(&mut self) -> Result<(), Error> {
+        *self = Self::over(self.origin.clone()).await?;
+        Ok(())
+    }
+
+    pub(crate) fn into_parts(self) -> (About, Origin) {
+        (self.about, self.origin)
+    }
+
+    fn unfinished(&self) -> Error {
+        Error::Unfinished { model: self.about.name.clone() }
+    }
+}
+
+/// Gives a loader what it wants next; false where it has all.
+async fn give(loader: &mut Loader, origin: &Origin, buffer: &mut Vec<u8>) -> Result<bool, Error> {
+    let Some(want) = loader.want() else { return Ok(false) };
+    let found = origin.bytes().await.read(&want, buffer).await?;
+    loader.give(found.then_some(buffer.as_slice()))?;
+    Ok(true)
+}
+
+/// The files at a path.
+#[cfg_attr(target_family = "wasm", expect(dead_code, reason = "there are no paths"))]
+fn origin(path: &Path) -> Result<Origin, Error> {
+    let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+    let (folder, source) = locate(path)?;
+    Ok(Origin::new(source, name, Files::new(folder)))
+}
+
+#[cfg(feature = "embedded-model")]
+pub(crate) fn embedded_origin() -> Origin {
+    let name = crate::EMBEDDED_NAME.to_owned();
+    Origin::new(Source::File(name.clone()), name, Embedded(crate::EMBEDDED_MODEL))
+}

@@ -1,0 +1,159 @@
+//! Engines on the system's Vulkan device: chosen or named, read as it goes, lost and made anew.
+//!
+//! One test runs at a time: a test takes away the device that was opened last.
+
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use futures::future::{FutureExt, LocalBoxFuture, ready};
+use setun::{
+    Device, DeviceOptions, Engine, Error, ErrorCode, Event, Files, GenerateOptions, GpuApi,
+    ModelBytes, ModelReader, Source, Verdict, Want,
+};
+use setun_gpu::Wgpu;
+use setun_tests::fixture;
+
+const MODEL: &str = "golden/real-tinystories-1m";
+const PROMPT: &str = "Once upon a time";
+const VULKAN: Device = Device::Gpu(GpuApi::Vulkan);
+
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn reader() -> ModelReader {
+    ModelReader::open(fixture(MODEL)).expect("the story model")
+}
+
+fn greedy(tokens: usize) -> GenerateOptions {
+    GenerateOptions::new().temperature(0.0).max_tokens(tokens)
+}
+
+/// A model's files, with a count of how often they are read from the beginning; later times fail
+/// where they may not.
+struct Counted {
+    files: Files,
+    begun: Arc<AtomicUsize>,
+    most: usize,
+}
+
+impl Counted {
+    async fn reader(most: usize) -> (ModelReader, Arc<AtomicUsize>) {
+        let begun = Arc::new(AtomicUsize::new(0));
+        let files = Files::new(fixture(MODEL));
+        let bytes = Self { files, begun: Arc::clone(&begun), most };
+        let reader = ModelReader::new(Source::Folder, "counted", bytes).await;
+        (reader.expect("the story model"), begun)
+    }
+}
+
+impl ModelBytes for Counted {
+    fn read<'a>(
+        &'a mut self,
+        want: &'a Want,
+        bytes: &'a mut Vec<u8>,
+    ) -> LocalBoxFuture<'a, Result<bool, Error>> {
+        if self.begun.load(Ordering::Relaxed) > self.most {
+            bytes.clear();
+            return ready(Ok(false)).boxed_local();
+        }
+        ModelBytes::read(&mut self.files, want, bytes)
+    }
+
+    fn rewind(&mut self) {
+        self.begun.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn software_is_chosen_by_name_only() {
+    let _alone = alone();
+    let engine = Engine::builder(reader()).build().expect("an engine");
+    let report = engine.device_report();
+    assert_eq!((report.devices[0].device, report.devices[0].verdict), ("cpu", Verdict::Chosen));
+    let vulkan = report.devices.iter().find(|found| found.device == "vulkan").expect("it is here");
+    assert_eq!(vulkan.verdict, Verdict::Software);
+    assert!(!vulkan.level.is_empty() && vulkan.layer_microseconds.is_none());
+    assert_eq!(report.warnings().count(), 0);
+
+    let engine = Engine::builder(reader()).device(VULKAN).build().expect("an engine");
+    assert_eq!(engine.backend(), "vulkan");
+    assert_eq!(engine.device_report().devices.len(), 1);
+}
+
+#[test]
+fn the_fastest_device_is_chosen_by_measuring() {
+    let _alone = alone();
+    let engine = Engine::builder(reader()).software(true).build().expect("an engine");
+    let devices = &engine.device_report().devices;
+    let time = |index: usize| devices[index].layer_microseconds.expect("it was timed");
+    assert_eq!(devices.len(), 2, "{devices:?}");
+    assert_eq!(
+        devices.iter().map(|found| found.verdict).collect::<Vec<_>>(),
+        [Verdict::Chosen, Verdict::Slower]
+    );
+    assert!(time(0) <= time(1), "{devices:?}");
+    assert_eq!(engine.backend(), devices[0].device);
+}
+
+#[test]
+fn devices_pass_their_self_test_while_they_run() {
+    let _alone = alone();
+    for device in [Device::Cpu, VULKAN] {
+        let engine = Engine::builder(reader()).device(device).build().expect("an engine");
+        let stream = engine.generate(PROMPT, greedy(8)).expect("a stream");
+        let tested = pollster::block_on(engine.self_test()).expect("a test");
+        assert!(tested.passed, "{device}: {}", tested.reason);
+        assert_eq!(tested.device, engine.backend());
+        assert_eq!(stream.wait().expect("a text").tokens.len(), 8);
+    }
+}
+
+/// The device goes away between two tokens: the model is read again, and the text is that of a
+/// device that stayed.
+#[test]
+fn a_generation_outlives_its_device() {
+    let _alone = alone();
+    let expected = Engine::builder(reader()).device(VULKAN).build().expect("an engine");
+    let expected = expected.complete(PROMPT, greedy(24)).expect("a text");
+    let (reader, begun) = pollster::block_on(Counted::reader(usize::MAX));
+    let engine = Engine::builder(reader).device(VULKAN).build().expect("an engine");
+    assert_eq!(begun.load(Ordering::Relaxed), 1);
+    let mut tokens = vec![];
+    for event in engine.generate(PROMPT, greedy(24)).expect("a stream").blocking() {
+        if let Event::Text(delta) = event.expect("a token") {
+            tokens.push(delta.token);
+        }
+        if tokens.len() == 5 {
+            Wgpu::latest().expect("a device").destroy();
+        }
+    }
+    assert_eq!(tokens, expected.tokens);
+    assert_eq!(begun.load(Ordering::Relaxed), 2, "it was read once more");
+    assert_eq!(engine.complete(PROMPT, greedy(24)).expect("a text").tokens, expected.tokens);
+}
+
+#[test]
+fn a_model_that_cannot_be_read_again_ends_with_a_typed_error() {
+    let _alone = alone();
+    let (reader, _) = pollster::block_on(Counted::reader(1));
+    let engine = Engine::builder(reader).device(VULKAN).build().expect("an engine");
+    engine.complete(PROMPT, greedy(2)).expect("a text");
+    Wgpu::latest().expect("a device").destroy();
+    let error = engine.complete(PROMPT, greedy(2)).expect_err("its bytes are gone");
+    assert_eq!(error.code(), ErrorCode::NotFound, "{error}");
+}
+
+#[test]
+fn what_would_run_is_told_without_the_weights() {
+    let _alone = alone();
+    let reader = reader();
+    let options = DeviceOptions { software: true, ..DeviceOptions::default() };
+    let report = pollster::block_on(reader.probe(options)).expect("a report");
+    assert_eq!(report.devices.len(), 2);
+    assert_eq!(report.devices[0].verdict, Verdict::Chosen);
+}
