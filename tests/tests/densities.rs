@@ -118,9 +118,9 @@ fn gates_and_codes_are_those_of_the_definitions() {
         assert!(
             expected.iter().all(|layer| (layer.gates.all > 0) == relu && layer.down.nonzero > 0)
         );
-        for device in devices().into_iter().filter(|&device| device != Device::Scalar) {
+        for device in devices().into_iter().filter(|device| *device != Device::Scalar) {
             for chunk in [1, 7, ROWS] {
-                let found = counted(open(), device, chunk);
+                let found = counted(open(), device.clone(), chunk);
                 assert_eq!(found, expected, "{} on {device} by {chunk}", path.display());
             }
         }

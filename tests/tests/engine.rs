@@ -43,7 +43,7 @@ fn sampled(seed: u64) -> GenerateOptions {
 fn greedy_stories_are_those_of_the_reference() {
     for device in devices() {
         let model = Model::open(fixture(MODEL)).expect("the story model");
-        let builder = Engine::builder(model).device(device).cache_type(CacheType::F32);
+        let builder = Engine::builder(model).device(device.clone()).cache_type(CacheType::F32);
         let engine = builder.build().expect("an engine");
         for (name, story) in stories() {
             let prompt = Prompt::Text(story.prompt.clone());

@@ -20,8 +20,9 @@ fn open(golden: &Golden) -> Model {
     Model::open(&golden.folder).expect("a golden model")
 }
 
-fn runner(golden: &Golden, device: Device) -> Runner {
-    let options = DeviceOptions { device, cache: CacheType::F32, ..DeviceOptions::default() };
+fn runner(golden: &Golden, device: &Device) -> Runner {
+    let options =
+        DeviceOptions { device: device.clone(), cache: CacheType::F32, ..DeviceOptions::default() };
     Runner::new(open(golden), options)
 }
 
@@ -30,7 +31,7 @@ fn logits() {
     for model in MODELS {
         let golden = Golden::read(model);
         for device in devices() {
-            let mut runner = runner(&golden, device);
+            let mut runner = runner(&golden, &device);
             for prompt in PROMPTS {
                 let ids = golden.ids(&format!("{prompt}.ids"));
                 let rows = runner.logits(&ids, ids.len());
@@ -149,7 +150,7 @@ fn greedy_continuations() {
     for model in MODELS {
         let golden = Golden::read(model);
         for device in devices() {
-            let mut runner = runner(&golden, device);
+            let mut runner = runner(&golden, &device);
             for prompt in PROMPTS {
                 let expected = &golden.prompts[prompt];
                 let ids = golden.ids(&format!("{prompt}.ids"));
@@ -210,7 +211,11 @@ fn logits_of_a_real_model() {
     let folder = fixture("golden/real-tinystories-1m");
     for device in devices() {
         let model = Model::open(&folder).expect("the story model");
-        let options = DeviceOptions { device, cache: CacheType::F32, ..DeviceOptions::default() };
+        let options = DeviceOptions {
+            device: device.clone(),
+            cache: CacheType::F32,
+            ..DeviceOptions::default()
+        };
         let mut runner = Runner::new(model, options);
         for prompt in ["bos", "once", "dog"] {
             let golden = Tensors::read(&folder.join(format!("golden-{prompt}.safetensors")));

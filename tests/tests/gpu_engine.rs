@@ -104,7 +104,7 @@ fn the_fastest_device_is_chosen_by_measuring() {
 fn devices_pass_their_self_test_while_they_run() {
     let _alone = alone();
     for device in [Device::Cpu, VULKAN] {
-        let engine = Engine::builder(reader()).device(device).build().expect("an engine");
+        let engine = Engine::builder(reader()).device(device.clone()).build().expect("an engine");
         let stream = engine.generate(PROMPT, greedy(8)).expect("a stream");
         let tested = pollster::block_on(engine.self_test()).expect("a test");
         assert!(tested.passed, "{device}: {}", tested.reason);
@@ -156,4 +156,61 @@ fn what_would_run_is_told_without_the_weights() {
     let report = pollster::block_on(reader.probe(options)).expect("a report");
     assert_eq!(report.devices.len(), 2);
     assert_eq!(report.devices[0].verdict, Verdict::Chosen);
+}
+
+/// The processor and the GPU each have some layers; what the GPU cannot hold the processor takes.
+#[test]
+fn layers_are_shared_with_the_processor() {
+    let _alone = alone();
+    let layers = reader().config().layers;
+    let engine = |device| Engine::builder(reader()).device(device).build().expect("an engine");
+    let expected = engine(Device::Cpu).complete(PROMPT, greedy(8)).expect("a text");
+    for shares in [
+        vec![(Device::Cpu, layers / 2), (VULKAN, layers - layers / 2)],
+        vec![(VULKAN, 1), (Device::Cpu, layers - 1)],
+        vec![(Device::Cpu, 0), (VULKAN, 0)],
+    ] {
+        let device = Device::Split(shares);
+        let engine = engine(device.clone());
+        let found = engine.complete(PROMPT, greedy(8)).expect("a text");
+        assert_eq!(found.tokens, expected.tokens, "{device}");
+    }
+}
+
+#[test]
+fn what_the_gpu_cannot_hold_the_processor_takes() {
+    let _alone = alone();
+    let layers = reader().config().layers;
+    let shared = |limit| {
+        Wgpu::limit_memory(limit);
+        let device = Device::Split(vec![(Device::Cpu, 0), (VULKAN, 0)]);
+        let engine = Engine::builder(reader()).device(device).build();
+        Wgpu::limit_memory(u64::MAX);
+        let engine = engine.expect("an engine");
+        let found = engine.complete(PROMPT, greedy(8)).expect("a text").tokens;
+        let reasons = engine.device_report().devices.iter().map(|found| found.reason.clone());
+        (reasons.collect::<Vec<_>>(), found)
+    };
+    let engine = Engine::builder(reader()).device(VULKAN).build().expect("an engine");
+    let (needed, weights) = (Wgpu::latest_bytes(), engine.weight_bytes() as u64);
+    let (all, expected) = shared(u64::MAX);
+    assert_eq!(all, [format!("{layers} of {layers} layers")]);
+    let mut cuts = vec![];
+    for share in 1..6 {
+        let (parts, found) = shared(needed - weights * share / 8);
+        assert_eq!(found, expected, "{parts:?}");
+        cuts.push(parts.len());
+    }
+    assert!(cuts.contains(&2), "{cuts:?}");
+    let (none, _) = shared(weights / 64);
+    assert_eq!(none, [format!("{layers} of {layers} layers")], "the processor has them");
+}
+
+#[test]
+fn a_device_asked_for_by_name_tells_that_its_memory_is_too_small() {
+    let _alone = alone();
+    Wgpu::limit_memory(100_000);
+    let engine = Engine::builder(reader()).device(VULKAN).build();
+    Wgpu::limit_memory(u64::MAX);
+    assert_eq!(engine.expect_err("too little").code(), ErrorCode::OutOfMemory);
 }

@@ -34,7 +34,7 @@ fn every_device_thread_count_and_chunk() {
                     for &(threads, chunk) in ways {
                         let threads = Some(threads);
                         let options = DeviceOptions {
-                            device,
+                            device: device.clone(),
                             threads,
                             cache,
                             head,
@@ -66,13 +66,13 @@ fn batch_mates_change_nothing() {
                 (CacheType::Int8, HeadType::Int8, &[2]),
             ] {
                 let options = DeviceOptions {
-                    device,
+                    device: device.clone(),
                     threads: Some(2),
                     cache,
                     head,
                     ..DeviceOptions::default()
                 };
-                let mut runner = runner(model, options);
+                let mut runner = runner(model, options.clone());
                 let alone: Vec<Vec<Bits>> =
                     texts.iter().map(|text| bits(&runner.logits(text, text.len()))).collect();
                 for &chunk in chunks {
@@ -106,8 +106,12 @@ fn forks_and_rollbacks_change_nothing() {
     for model in MODELS {
         let ids = Golden::read(model).ids("p130.ids");
         for device in devices() {
-            let options = DeviceOptions { device, threads: Some(2), ..DeviceOptions::default() };
-            let mut runner = runner(model, options);
+            let options = DeviceOptions {
+                device: device.clone(),
+                threads: Some(2),
+                ..DeviceOptions::default()
+            };
+            let mut runner = runner(model, options.clone());
             let expected = bits(&runner.logits(&ids, ids.len()));
             let trunk = runner.sequence();
             runner.step(&[(trunk, &ids[..45])]);
@@ -132,7 +136,7 @@ proptest! {
         cuts in prop::collection::vec(1..40usize, 1..10),
     ) {
         for device in devices() {
-            let options = DeviceOptions { device, threads: Some(3), ..DeviceOptions::default() };
+            let options = DeviceOptions { device: device.clone(), threads: Some(3), ..DeviceOptions::default() };
             let mut runner = runner("bitnet-h64/packed", options);
             let whole = bits(&runner.logits(&tokens, tokens.len()));
             let sequence = runner.sequence();

@@ -17,9 +17,9 @@ fn engine(model: Model, device: Device, head: HeadType) -> Engine {
 }
 
 /// Engines of one model with both heads.
-fn both(open: impl Fn() -> Model, device: Device) -> [Engine; 2] {
+fn both(open: impl Fn() -> Model, device: &Device) -> [Engine; 2] {
     let [stored, screened] =
-        [HeadType::Stored, HeadType::Screened].map(|head| engine(open(), device, head));
+        [HeadType::Stored, HeadType::Screened].map(|head| engine(open(), device.clone(), head));
     assert_eq!(screened.head_type(), HeadType::Screened);
     [stored, screened]
 }
@@ -51,8 +51,8 @@ fn sampling(seed: u64) -> [GenerateOptions; 7] {
 
 #[test]
 fn stories_are_the_same() {
-    for device in devices().into_iter().filter(|&device| device != Device::Scalar) {
-        let [stored, screened] = both(stories, device);
+    for device in devices().into_iter().filter(|device| *device != Device::Scalar) {
+        let [stored, screened] = both(stories, &device);
         for seed in 0..3 {
             for options in sampling(seed) {
                 let prompt = stored.tokenize("Once upon a time").expect("tokens");
@@ -71,7 +71,7 @@ fn random_models_are_the_same_on_every_device() {
         let golden = Golden::read(model);
         let open = || Model::open(golden.folder.clone()).expect("a golden model");
         for device in devices() {
-            let [stored, screened] = both(open, device);
+            let [stored, screened] = both(open, &device);
             for prompt in ["p7", "p33"] {
                 let prompt = golden.ids(&format!("{prompt}.ids"));
                 for options in sampling(1) {
@@ -90,7 +90,7 @@ fn random_models_are_the_same_on_every_device() {
 #[test]
 fn log_probabilities_come_from_all_logits() {
     let options = GenerateOptions::new().temperature(0.0).max_tokens(30).logprobs(true);
-    let logprobs = both(stories, Device::Cpu).map(|engine| {
+    let logprobs = both(stories, &Device::Cpu).map(|engine| {
         let stream = engine.generate("One day", options.clone()).expect("a stream");
         let events = stream.blocking().map(|event| match event.expect("no error") {
             setun::Event::Text(delta) => Some(delta.logprob.expect("a log-probability").to_bits()),
@@ -105,7 +105,7 @@ fn log_probabilities_come_from_all_logits() {
 /// Streams with different wants share the steps of one model.
 #[test]
 fn mixed_batches_are_the_same() {
-    let [stored, screened] = both(stories, Device::Cpu);
+    let [stored, screened] = both(stories, &Device::Cpu);
     let prompt = stored.tokenize("The dog").expect("tokens");
     let alone: Vec<_> =
         sampling(5).into_iter().map(|options| outcome(&stored, &prompt, options)).collect();
@@ -134,7 +134,7 @@ proptest! {
     ) {
         let golden = Golden::read("bitnet-h64/packed");
         let open = || Model::open(golden.folder.clone()).expect("a golden model");
-        let [stored, screened] = both(open, Device::Cpu);
+        let [stored, screened] = both(open, &Device::Cpu);
         let options = GenerateOptions::new()
             .temperature(temperature)
             .top_k(top_k)

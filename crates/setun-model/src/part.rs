@@ -87,6 +87,12 @@ impl Part {
         self.first + self.layers == self.of
     }
 
+    /// Of each weight of the model, whether the part has use for it.
+    #[must_use]
+    pub fn needs(&self, whole: &Layout) -> Vec<bool> {
+        self.layout(whole).needs
+    }
+
     /// The layout of the part: its layers alone, and weights under the numbers that they have in
     /// the whole; those that it does not need are left out.
     pub(crate) fn layout(&self, whole: &Layout) -> PartLayout {

@@ -5,7 +5,7 @@ use std::fmt;
 use crate::{
     dense::{DenseMatrix, DenseValues},
     rope_append::RopeTable,
-    ternary::{Scales, TernaryMatrix},
+    ternary::{Scales, TernaryMatrix, row_bytes},
 };
 
 /// Kind and shape of a weight that a plan names.
@@ -94,7 +94,40 @@ pub enum DenseKind {
     Ternary(ScaleKind),
 }
 
+impl WeightKind {
+    /// Bytes of the values of a weight of this kind and that shape, as [`WeightData::bytes`]
+    /// counts them.
+    #[must_use]
+    pub fn bytes(self, spec: WeightSpec) -> usize {
+        match spec {
+            WeightSpec::Ternary { rows, columns, .. } => match self {
+                Self::Ternary(scales) => rows * row_bytes(columns) + scales.bytes(rows, columns),
+                _ => rows * row_bytes(columns),
+            },
+            WeightSpec::Dense { rows, columns } => match self {
+                Self::Dense(DenseKind::F16 | DenseKind::Bf16) => 2 * rows * columns,
+                Self::Dense(DenseKind::Int8Rows) => rows * (columns + 4),
+                Self::Dense(DenseKind::Ternary(scales)) => {
+                    rows * row_bytes(columns) + scales.bytes(rows, columns)
+                }
+                _ => 4 * rows * columns,
+            },
+            WeightSpec::Vector { len } => 4 * len,
+            WeightSpec::Rope { positions, head_dim } => 4 * positions * head_dim,
+        }
+    }
+}
+
 impl ScaleKind {
+    /// Bytes of the scales of a matrix `[rows, columns]`.
+    fn bytes(self, rows: usize, columns: usize) -> usize {
+        match self {
+            Self::Tensor => 4,
+            Self::Rows => 4 * rows,
+            Self::ColumnGroups(group) => 4 * rows * columns.div_ceil(group.max(1)),
+        }
+    }
+
     /// The kind of some scales.
     #[must_use]
     pub fn of(scales: &Scales) -> Self {

@@ -20,6 +20,7 @@ mod open;
 mod options;
 mod report;
 mod self_test;
+mod split;
 
 use std::{fmt, str::FromStr};
 
@@ -42,7 +43,7 @@ const SCALAR: &str = "scalar";
 
 /// Where to run. Forcing one that is not here is an error; what [`Auto`](Self::Auto) comes to, and
 /// why, stands in a [`DeviceReport`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Device {
     /// The fastest device for the model among those that pass their self-test. A processor that
@@ -57,6 +58,11 @@ pub enum Device {
     Level(Level),
     /// The best GPU that an interface reaches.
     Gpu(GpuApi),
+    /// The model once on each: generations go to the one that has the fewest.
+    Each(Vec<Device>),
+    /// So many of the layers on each, in order. A GPU with 0 of them takes as many of those that
+    /// are left as its memory holds, a processor with 0 the rest.
+    Split(Vec<(Device, usize)>),
 }
 
 /// An interface to GPUs. Each is a cargo feature of its own name.
@@ -152,6 +158,12 @@ impl FromStr for Device {
                 .then_some(Self::Gpu(api))
                 .ok_or_else(|| unavailable(name, reason()));
         }
+        if let Some(list) = name.strip_prefix("each:") {
+            return Ok(Self::Each(list.split(',').map(str::parse).collect::<Result<_, _>>()?));
+        }
+        if let Some(list) = name.strip_prefix("split:") {
+            return Ok(Self::Split(list.split(',').map(share).collect::<Result<_, _>>()?));
+        }
         match name {
             "auto" => Ok(Self::Auto),
             "cpu" => Ok(Self::Cpu),
@@ -173,6 +185,26 @@ impl fmt::Display for Device {
             Self::Scalar => SCALAR,
             Self::Level(level) => level.name(),
             Self::Gpu(api) => api.name(),
+            Self::Each(devices) => {
+                let names: Vec<_> = devices.iter().map(Self::to_string).collect();
+                return write!(f, "each:{}", names.join(","));
+            }
+            Self::Split(shares) => {
+                let share = |(device, layers): &(Self, usize)| format!("{device}={layers}");
+                let shares: Vec<_> = shares.iter().map(share).collect();
+                return write!(f, "split:{}", shares.join(","));
+            }
         })
     }
+}
+
+/// `device=layers`, or a device alone.
+fn share(text: &str) -> Result<(Device, usize), Error> {
+    let (device, layers) = text.split_once('=').unwrap_or((text, "0"));
+    let bad = |_| Error::BadOption {
+        option: "device",
+        found: text.to_owned(),
+        expected: "a device, `=` and a number of layers".into(),
+    };
+    Ok((device.parse()?, layers.parse().map_err(bad)?))
 }

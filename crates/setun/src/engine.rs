@@ -34,8 +34,26 @@ const SEED_BITS: u32 = 53;
 /// A handle to a model that runs. Clones share it; it ends with its last handle and stream.
 #[derive(Clone, Debug)]
 pub struct Engine {
-    pub(crate) commands: UnboundedSender<Command>,
+    pub(crate) owners: Arc<[Handle]>, // one or more: of equal models
     shared: Arc<Shared>,
+}
+
+/// The way to an owner.
+#[derive(Debug)]
+pub(crate) struct Handle {
+    pub(crate) commands: UnboundedSender<Command>,
+    /// Each of its generations has a clone.
+    load: Arc<()>,
+}
+
+impl Handle {
+    fn new(commands: UnboundedSender<Command>) -> Self {
+        Self { commands, load: Arc::new(()) }
+    }
+
+    pub(crate) fn send(&self, command: Command) -> Result<(), Error> {
+        self.commands.unbounded_send(command).map_err(|_| Error::Disposed)
+    }
 }
 
 struct Shared {
@@ -83,6 +101,7 @@ impl Engine {
         let prompt = self.tokens(prompt.into())?;
         let max_tokens = self.room(&prompt)?.min(options.max_tokens.unwrap_or(usize::MAX));
         let queue = Arc::new(Queue::default());
+        let owner = self.idlest()?;
         let decoder = self.shared.tokenizer.clone();
         let request = Request {
             max_tokens,
@@ -95,11 +114,16 @@ impl Engine {
             queue: Arc::clone(&queue),
             asked,
             prompt,
+            load: Arc::clone(&owner.load),
         };
-        self.commands
-            .unbounded_send(Command::Generate(Box::new(request)))
-            .map_err(|_| Error::Disposed)?;
-        Ok(GenerationStream::new(queue, self.commands.clone()))
+        owner.send(Command::Generate(Box::new(request)))?;
+        Ok(GenerationStream::new(queue, owner.commands.clone()))
+    }
+
+    /// The owner with the fewest generations.
+    fn idlest(&self) -> Result<&Handle, Error> {
+        let least = self.owners.iter().min_by_key(|owner| Arc::strong_count(&owner.load));
+        least.ok_or(Error::Disposed)
     }
 
     /// Answers a conversation, through the model's own chat template.
@@ -194,8 +218,9 @@ impl Engine {
     /// If there is no memory for it. A device that differs is no error, but
     /// [`SelfTest::passed`] says so.
     pub async fn self_test(&self) -> Result<SelfTest, Error> {
-        let Shared { sketch, options, report, .. } = &*self.shared;
-        self_test(sketch, *options, report).await
+        let Shared { sketch, options, devices, .. } = &*self.shared;
+        let (device, level) = (self.backend(), self.level().to_owned());
+        self_test(sketch, options, devices, SelfTest::begun(device, level)).await
     }
 
     /// Threads that run.
@@ -229,9 +254,18 @@ impl Engine {
     ///
     /// If the engine has ended.
     pub async fn memory(&self) -> Result<MemoryUse, Error> {
-        let (reply, memory) = oneshot::channel();
-        self.commands.unbounded_send(Command::Memory(reply)).map_err(|_| Error::Disposed)?;
-        memory.await.map_err(|_| Error::Disposed)
+        let mut sum = MemoryUse::default();
+        for owner in self.owners.iter() {
+            let (reply, memory) = oneshot::channel();
+            owner.send(Command::Memory(reply))?;
+            let MemoryUse { body, head, screen, cache } =
+                memory.await.map_err(|_| Error::Disposed)?;
+            sum.body += body;
+            sum.head += head;
+            sum.screen += screen;
+            sum.cache += cache;
+        }
+        Ok(sum)
     }
 
     /// How the head is kept: what [`HeadType::Auto`] came to.

@@ -212,6 +212,7 @@ fn model_code(error: &ModelError) -> ErrorCode {
         | ModelError::CacheFull { .. } => ErrorCode::OutOfMemory,
         ModelError::Ops(OpsError::DeviceLost { .. }) => ErrorCode::DeviceLost,
         ModelError::Ops(OpsError::FloatMode) => ErrorCode::BackendUnavailable,
+        ModelError::Stages { .. } => ErrorCode::BadOption,
         _ => ErrorCode::BadCheckpoint,
     }
 }

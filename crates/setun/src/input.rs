@@ -63,6 +63,18 @@ impl ModelInput {
         }
     }
 
+    /// The same once more.
+    pub(crate) async fn again(&self) -> Result<Self, Error> {
+        match self {
+            Self::Model(model) => {
+                let Model { about, weights, origin } = &**model;
+                let (about, weights, origin) = (about.clone(), weights.clone(), origin.clone());
+                Ok(Model { about, weights, origin }.into())
+            }
+            Self::Reader(reader) => Ok(reader.again().await?.into()),
+        }
+    }
+
     /// Makes ready to hand out all weights once more, where they were kept.
     pub(crate) async fn rewind(&mut self) -> Result<(), Error> {
         if let Self::Reader(reader) = self {

@@ -144,6 +144,7 @@ impl Loader {
 }
 
 /// A model but for its weights.
+#[derive(Clone)]
 pub(crate) struct About {
     pub(crate) name: String,
     pub(crate) config: ModelConfig,

@@ -57,9 +57,16 @@ impl Engine {
 
     /// What was timed until now.
     async fn set_profiled(&self, profiled: bool) -> Result<Option<EngineProfile>, Error> {
-        let (reply, profile) = oneshot::channel();
-        let command = Command::Profile { profiled, reply };
-        self.commands.unbounded_send(command).map_err(|_| Error::Disposed)?;
-        profile.await.map_err(|_| Error::Disposed)
+        let mut sum: Option<EngineProfile> = None;
+        for owner in self.owners.iter() {
+            let (reply, profile) = oneshot::channel();
+            owner.send(Command::Profile { profiled, reply })?;
+            if let Some(profile) = profile.await.map_err(|_| Error::Disposed)? {
+                let sum = sum.get_or_insert_default();
+                sum.prefill.add(profile.prefill.time, &profile.prefill.steps);
+                sum.decode.add(profile.decode.time, &profile.decode.steps);
+            }
+        }
+        Ok(sum)
     }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use setun_checkpoint::{ModelConfig, Source};
 use setun_model::Layout;
-use setun_ops::{WeightData, WeightId, weight::WeightKind};
+use setun_ops::{WeightData, WeightId, WeightSpec, weight::WeightKind};
 
 #[cfg(feature = "embedded-model")]
 use crate::bytes::Embedded;
@@ -34,6 +34,25 @@ pub(crate) struct Sketch {
     pub(crate) layout: Layout,
     /// Of each weight.
     pub(crate) kinds: Vec<WeightKind>,
+}
+
+impl Sketch {
+    /// Bytes of those weights that are `wanted`, by weight.
+    pub(crate) fn bytes_of(&self, wanted: &[bool]) -> usize {
+        let weights = self.layout.specs.iter().zip(&self.kinds).zip(wanted);
+        let bytes = |((spec, kind), wanted): ((&WeightSpec, &WeightKind), &bool)| {
+            if *wanted { kind.bytes(*spec) } else { 0 }
+        };
+        weights.map(bytes).sum()
+    }
+
+    /// Bytes of a layer's weights.
+    pub(crate) fn layer_bytes(&self) -> usize {
+        let layers = self.layout.layers.len();
+        let own = self.layout.specs.iter().zip(&self.kinds);
+        let ternary = own.filter(|(spec, _)| matches!(spec, WeightSpec::Ternary { .. }));
+        ternary.map(|(spec, kind)| kind.bytes(*spec)).sum::<usize>() / layers.max(1)
+    }
 }
 
 impl ModelReader {
@@ -142,9 +161,14 @@ impl ModelReader {
         Ok(())
     }
 
+    /// Another of the same.
+    pub(crate) async fn again(&self) -> Result<Self, Error> {
+        Self::over(self.origin.clone()).await
+    }
+
     /// Begins again: its weights are to be read once more.
     pub(crate) async fn rewind(&mut self) -> Result<(), Error> {
-        *self = Self::over(self.origin.clone()).await?;
+        *self = self.again().await?;
         Ok(())
     }
 

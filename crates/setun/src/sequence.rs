@@ -30,6 +30,8 @@ pub(crate) struct Request {
     pub(crate) logprobs: bool,
     pub(crate) queue: Arc<Queue>,
     pub(crate) asked: Instant,
+    #[expect(dead_code, reason = "its owner counts those that are there")]
+    pub(crate) load: Arc<()>,
 }
 
 /// However a request ends, nothing more will come.

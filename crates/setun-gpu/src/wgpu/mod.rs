@@ -32,6 +32,12 @@ const SHAPE_BYTES: usize = 256;
 const MOST_UNFINISHED: u64 = 1 << 26;
 
 #[cfg(feature = "testing")]
+static MOST_BYTES: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(u64::MAX);
+
+#[cfg(feature = "testing")]
+static BYTES: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
+
+#[cfg(feature = "testing")]
 static LATEST: std::sync::Mutex<Option<wgpu::Device>> = std::sync::Mutex::new(None);
 
 /// A device of `wgpu`.
@@ -45,6 +51,8 @@ pub struct Wgpu {
     staging: Option<wgpu::Buffer>,
     played: Option<wgpu::CommandEncoder>, // not submitted yet: what reads may join it
     unfinished: u64,                      // bytes written or copied
+    #[cfg(feature = "testing")]
+    taken: u64, // bytes, those that were given back too
     failure: Failure,
 }
 
@@ -98,6 +106,8 @@ impl Wgpu {
             staging: None,
             played: None,
             unfinished: 0,
+            #[cfg(feature = "testing")]
+            taken: 0,
             failure,
         }
     }
@@ -109,6 +119,19 @@ impl Wgpu {
     /// If there is none, or its driver refuses.
     pub async fn open(api: Api) -> Result<Self, GpuError> {
         Adapter::find(api).await?.open().await
+    }
+
+    /// Refuses devices of this process more memory than this, each by itself: for tests.
+    #[cfg(feature = "testing")]
+    pub fn limit_memory(bytes: u64) {
+        MOST_BYTES.store(bytes, std::sync::atomic::Ordering::Relaxed);
+    }
+
+    /// Bytes that the device which was opened last was asked for: for tests.
+    #[cfg(feature = "testing")]
+    #[must_use]
+    pub fn latest_bytes() -> u64 {
+        BYTES.load(std::sync::atomic::Ordering::Relaxed)
     }
 
     /// The driver's handle of the device that was opened last in this process: for tests, which
@@ -208,6 +231,15 @@ impl Executor for Wgpu {
             | wgpu::BufferUsages::COPY_SRC
             | wgpu::BufferUsages::COPY_DST;
         let size = bytes.max(16);
+        #[cfg(feature = "testing")]
+        {
+            self.taken += size;
+            BYTES.store(self.taken, std::sync::atomic::Ordering::Relaxed);
+            if self.taken > MOST_BYTES.load(std::sync::atomic::Ordering::Relaxed) {
+                let bytes = usize::try_from(size).unwrap_or(usize::MAX);
+                return Err(OpsError::OutOfMemory { what, bytes });
+            }
+        }
         self.failure.note_wanted(size);
         let buffer = self.device.create_buffer(&wgpu::BufferDescriptor {
             label: Some(what),

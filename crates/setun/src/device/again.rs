@@ -31,7 +31,7 @@ impl Again {
 
     async fn load(&self) -> Result<Box<dyn Forward>, Error> {
         let reader = ModelReader::over(self.origin.clone()).await?;
-        Ok(load_onto(reader.into(), self.options).await?.placed.model)
+        Ok(load_onto(reader.into(), self.options.clone()).await?.placed.model)
     }
 }
 

@@ -18,7 +18,7 @@ use crate::{error::Error, reader::Sketch};
 
 /// Opens the fastest device for a model among those that pass their self-test. The processor is
 /// measured only if there is something to compare it with.
-pub(super) async fn open(sketch: &Sketch, place: Place) -> Result<(Opened, DeviceReport), Error> {
+pub(super) async fn open(sketch: &Sketch, place: &Place) -> Result<(Opened, DeviceReport), Error> {
     let mut report = DeviceReport::default();
     let opened = match best_gpu(sketch, place, &mut report).await? {
         Some(gpu) => compare(gpu, sketch, place, &mut report).await?,
@@ -34,13 +34,13 @@ pub(super) async fn open(sketch: &Sketch, place: Place) -> Result<(Opened, Devic
 #[cfg(feature = "gpu")]
 async fn best_gpu(
     sketch: &Sketch,
-    place: Place,
+    place: &Place,
     report: &mut DeviceReport,
 ) -> Result<Option<Opened>, Error> {
     let wanted = Wanted { software: place.options.software, timed: true };
     let mut best = None::<Opened>;
     for api in GpuApi::ALL.into_iter().filter(|api| api.is_built()) {
-        match gpu::open(api, sketch, place.on_gpu(), wanted).await {
+        match gpu::open(api, sketch, &place.on_gpu(), wanted).await {
             Ok(opened) if best.as_ref().is_none_or(|best| opened.layer < best.layer) => {
                 report.devices.extend(best.replace(opened).as_ref().map(slower));
             }
@@ -54,7 +54,7 @@ async fn best_gpu(
 /// This build reaches none.
 #[cfg(not(feature = "gpu"))]
 #[expect(clippy::unused_async, reason = "with a GPU it waits, and fails")]
-async fn best_gpu(_: &Sketch, _: Place, _: &mut DeviceReport) -> Result<Option<Opened>, Error> {
+async fn best_gpu(_: &Sketch, _: &Place, _: &mut DeviceReport) -> Result<Option<Opened>, Error> {
     Ok(None)
 }
 
@@ -64,7 +64,7 @@ const ALONE: &str = "no GPU that can be used is here";
 async fn compare(
     gpu: Opened,
     sketch: &Sketch,
-    place: Place,
+    place: &Place,
     report: &mut DeviceReport,
 ) -> Result<Opened, Error> {
     let Some(&level) = Level::available().first() else { return Ok(gpu) };

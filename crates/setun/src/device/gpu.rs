@@ -4,15 +4,15 @@
 use setun_gpu::Cuda;
 #[cfg(any(feature = "vulkan", all(feature = "webgpu", target_family = "wasm")))]
 use setun_gpu::{Adapter, Api};
-use setun_gpu::{Executor, GpuBackend, GpuError, SelfTestError};
-use setun_model::{MaybeSend, Model as Forward, Transformer, TransformerBuilder, sample};
-use setun_ops::parity::Disagreement;
+use setun_gpu::{Executor, GpuBackend, GpuCache, GpuError, GpuStep, GpuWeight, SelfTestError};
+use setun_model::{MaybeSend, ModelError, sample};
+use setun_ops::{OpsError, parity::Disagreement};
 
 use super::{
     DeviceVerdict, GpuApi, HeadType, Verdict,
     load::Place,
     measure::layer_time,
-    open::{Opened, Receiver, Settled},
+    open::{Opened, Settled, Taker},
     unavailable,
 };
 use crate::{error::Error, reader::Sketch};
@@ -36,8 +36,10 @@ pub(super) enum Refusal {
     Absent(GpuError),
     /// It is a processor: its name.
     Software(String),
-    /// It is there, and failed: its name and how.
+    /// It is there, and computes something else or gives no device: its name and how.
     Failed(String, String),
+    /// It is there, and could not do what it was asked: its name and why.
+    Device(String, OpsError),
     /// It is not its fault.
     Error(Error),
 }
@@ -55,6 +57,7 @@ impl Refusal {
             Self::Absent(error) => unavailable(api.name(), error.to_string()),
             Self::Software(level) => unavailable(api.name(), format!("{level} is software")),
             Self::Failed(level, how) => unavailable(api.name(), format!("{level} {how}")),
+            Self::Device(_, error) => ModelError::from(error).into(),
             Self::Error(error) => error,
         }
     }
@@ -67,6 +70,7 @@ impl Refusal {
                 (level, Verdict::Software, "a processor that plays a GPU".to_owned())
             }
             Self::Failed(level, how) => (level, Verdict::Failed, how),
+            Self::Device(level, error) => (level, Verdict::Failed, error.to_string()),
             Self::Error(error) => return Err(error),
         };
         let layer_microseconds = None;
@@ -104,7 +108,7 @@ fn find(api: GpuApi) -> Result<(String, bool), GpuError> {
 pub(super) async fn open(
     api: GpuApi,
     sketch: &Sketch,
-    place: Place,
+    place: &Place,
     wanted: Wanted,
 ) -> Result<Opened, Refusal> {
     if place.head == HeadType::Screened {
@@ -134,7 +138,7 @@ async fn open_by_wgpu(
     by: Api,
     api: GpuApi,
     sketch: &Sketch,
-    place: Place,
+    place: &Place,
     wanted: Wanted,
 ) -> Result<Opened, Refusal> {
     let adapter = Adapter::find(by).await.map_err(Refusal::Absent)?;
@@ -155,40 +159,44 @@ async fn start<E>(
     device: E,
     (api, level): (GpuApi, String),
     sketch: &Sketch,
-    place: Place,
+    place: &Place,
     timed: bool,
 ) -> Result<Opened, Refusal>
 where
     E: Executor + 'static,
     GpuBackend<E>: MaybeSend,
-    TransformerBuilder<GpuBackend<E>>: MaybeSend,
-    Transformer<GpuBackend<E>>: Forward,
+    GpuWeight<E::Buffer>: MaybeSend,
+    GpuStep<E>: MaybeSend,
+    GpuCache<E::Buffer>: MaybeSend,
 {
-    let failed = |how: String| Refusal::Failed(level.clone(), how);
-    let mut backend = GpuBackend::new(device).map_err(|error| failed(error.to_string()))?;
-    test(&mut backend, sketch, place).await.map_err(failed)?;
+    let refused = |error: OpsError| Refusal::Device(level.clone(), error);
+    let mut backend = GpuBackend::new(device).map_err(refused)?;
+    test(&mut backend, &level, sketch, place).await?;
     let mut layer = None;
     if timed {
         let time = layer_time(&mut backend, sketch, place.cache(sketch)).await;
-        layer = Some(time.map_err(|error| failed(error.to_string()))?);
+        layer = Some(time.map_err(refused)?);
     }
-    let receiver = Box::new(Receiver::new(backend, sketch, &place, true)?);
-    Ok(Opened { backend: api.name(), level, threads: 1, layer, receiver, settled: None })
+    let taker = Taker::new(backend, sketch, place, true)?;
+    Ok(Opened { backend: api.name(), level, threads: 1, layer, taker, settled: None })
 }
 
-/// Compares a device with the definitions; says how they differ.
+/// Compares a device with the definitions.
 async fn test<E: Executor>(
     backend: &mut GpuBackend<E>,
+    level: &str,
     sketch: &Sketch,
-    place: Place,
-) -> Result<(), String> {
+    place: &Place,
+) -> Result<(), Refusal> {
     let Sketch { config, layout, kinds } = sketch;
     let cases = sample::cases(layout, kinds, config.activation, place.cache(sketch));
-    for case in cases.map_err(|error| error.to_string())? {
+    for case in cases.map_err(|error| Refusal::Error(ModelError::from(error).into()))? {
         backend.self_test(&case).await.map_err(|error| match error {
             SelfTestError::Ops(error)
-            | SelfTestError::Disagreement(Disagreement::Refused(error)) => error.to_string(),
-            wrong => format!("failed its self-test: {wrong}"),
+            | SelfTestError::Disagreement(Disagreement::Refused(error)) => {
+                Refusal::Device(level.to_owned(), error)
+            }
+            wrong => Refusal::Failed(level.to_owned(), format!("failed its self-test: {wrong}")),
         })?;
     }
     Ok(())

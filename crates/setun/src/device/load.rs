@@ -1,21 +1,23 @@
 //! Moving a model to its device.
 
 use setun_cpu::{CpuBackend, CpuOptions, Level};
-use setun_model::{Layout, Model as Forward, ModelError, transformer::BLOCK_POSITIONS};
+use setun_model::{
+    Layout, MaybeSend, Model as Forward, ModelError, Part, transformer::BLOCK_POSITIONS,
+};
 use setun_ops::{
-    Backend, CacheSpec, ScalarBackend, WeightSpec,
+    Backend, CacheSpec, ScalarBackend, WeightId, WeightSpec,
     weight::{DenseKind, WeightKind},
 };
 
 #[cfg(feature = "gpu")]
 use super::gpu;
 use super::{
-    Device, DeviceOptions, HeadType, SCALAR,
+    Device, DeviceOptions, GpuApi, HeadType, SCALAR,
     again::Again,
     auto,
-    open::{Opened, Receiver},
+    open::{Opened, Taker},
     report::DeviceReport,
-    unavailable,
+    split, unavailable,
 };
 use crate::{
     error::{Error, ErrorCode},
@@ -61,7 +63,7 @@ pub(crate) fn head_type(
     kinds: &[WeightKind],
     options: &DeviceOptions,
 ) -> HeadType {
-    let pays = level(options.device).is_some() && float_bytes(layout, kinds) >= SCREEN_PAYS_BYTES;
+    let pays = level(&options.device).is_some() && float_bytes(layout, kinds) >= SCREEN_PAYS_BYTES;
     match options.head {
         HeadType::Auto if pays => HeadType::Screened,
         HeadType::Auto => HeadType::Stored,
@@ -82,10 +84,10 @@ fn float_bytes(layout: &Layout, kinds: &[WeightKind]) -> usize {
 }
 
 /// The level of a device; none for the definitions and for GPUs.
-fn level(device: Device) -> Option<Level> {
+fn level(device: &Device) -> Option<Level> {
     match device {
-        Device::Scalar | Device::Gpu(_) => None,
-        Device::Level(level) => Some(level),
+        Device::Scalar | Device::Gpu(_) | Device::Each(_) | Device::Split(_) => None,
+        Device::Level(level) => Some(*level),
         Device::Auto | Device::Cpu => Level::available().first().copied(),
     }
 }
@@ -104,47 +106,75 @@ pub(crate) async fn load_onto(
     }
     let sketch = model.sketch()?;
     let place = Place::new(&sketch, options);
-    let (opened, report) = open(&sketch, place).await?;
-    let may_fall_back = options.device == Device::Auto && opened.backend != "cpu";
-    let placed = match fill(&mut model, opened, place, report.clone(), may_fall_back).await {
-        Err(error) if may_fall_back && is_of_device(&error) => {
-            model.rewind().await?;
-            let opened = open_cpu(&sketch, place)?;
-            let report = report.fallen_back(&error, &opened.level);
-            fill(&mut model, opened, place, report, false).await?
+    let placed = match &place.options.device {
+        Device::Auto => load_auto(&mut model, &sketch, &place).await?,
+        Device::Split(shares) => split::load(&mut model, &sketch, &place, shares).await?,
+        _ => {
+            let (opened, report) = open(&sketch, &place).await?;
+            fill(&mut model, opened, &place, report, false).await?
         }
-        placed => placed?,
     };
     let (about, origin) = model.into_parts();
-    let again = origin.map(|origin| Again::new(origin, options, placed.backend));
+    let again = origin.map(|origin| Again::new(origin, place.options, placed.backend));
     Ok(Loaded { about, sketch, placed, again })
+}
+
+/// Moves a model to the device that suits it best. What a GPU cannot hold the processor takes.
+async fn load_auto(
+    model: &mut ModelInput,
+    sketch: &Sketch,
+    place: &Place,
+) -> Result<LoadedModel, Error> {
+    let (opened, report) = auto::open(sketch, place).await?;
+    let gpu = GpuApi::ALL.into_iter().find(|api| api.name() == opened.backend);
+    let failed = match (fill(model, opened, place, report.clone(), gpu.is_some()).await, gpu) {
+        (Err(error), Some(gpu)) if is_of_device(&error) => (error, gpu),
+        (placed, _) => return placed,
+    };
+    let (mut error, gpu) = failed;
+    if error.code() == ErrorCode::OutOfMemory {
+        model.rewind().await?;
+        match split::load(model, sketch, place, &[(Device::Cpu, 0), (Device::Gpu(gpu), 0)]).await {
+            Err(also) if is_of_device(&also) => error = also,
+            placed => return placed,
+        }
+    }
+    model.rewind().await?;
+    let opened = open_cpu(sketch, place)?;
+    let report = report.fallen_back(&error, &opened.level);
+    fill(model, opened, place, report, false).await
 }
 
 /// What [`load_onto`] would choose, without the weights.
 pub(crate) async fn probe(sketch: &Sketch, options: DeviceOptions) -> Result<DeviceReport, Error> {
-    open(sketch, Place::new(sketch, options)).await.map(|(_, report)| report)
+    open(sketch, &Place::new(sketch, options)).await.map(|(_, report)| report)
 }
 
 /// Whether an error tells of a device, and not of the model.
-fn is_of_device(error: &Error) -> bool {
+pub(super) fn is_of_device(error: &Error) -> bool {
     matches!(error.code(), ErrorCode::OutOfMemory | ErrorCode::DeviceLost)
 }
 
 /// Opens the device that the options name, or chooses one.
-async fn open(sketch: &Sketch, place: Place) -> Result<(Opened, DeviceReport), Error> {
-    match place.options.device {
+async fn open(sketch: &Sketch, place: &Place) -> Result<(Opened, DeviceReport), Error> {
+    match &place.options.device {
         Device::Auto => auto::open(sketch, place).await,
         #[cfg(feature = "gpu")]
         Device::Gpu(api) => {
             let wanted = gpu::Wanted { software: true, timed: false };
-            let opened = gpu::open(api, sketch, place.on_gpu(), wanted).await;
-            let opened = opened.map_err(|refusal| refusal.into_error(api))?;
+            let opened = gpu::open(*api, sketch, &place.on_gpu(), wanted).await;
+            let opened = opened.map_err(|refusal| refusal.into_error(*api))?;
             let report = DeviceReport::named(opened.backend, &opened.level);
             Ok((opened, report))
         }
         #[cfg(not(feature = "gpu"))]
         Device::Gpu(api) => Err(unavailable(api.name(), "this build has no GPU".into())),
-        _ => {
+        Device::Each(_) | Device::Split(_) => Err(Error::BadOption {
+            option: "device",
+            found: place.options.device.to_string(),
+            expected: "one device".into(),
+        }),
+        Device::Cpu | Device::Scalar | Device::Level(_) => {
             let opened = open_cpu(sketch, place)?;
             let report = DeviceReport::named(opened.backend, &opened.level);
             Ok((opened, report))
@@ -153,8 +183,8 @@ async fn open(sketch: &Sketch, place: Place) -> Result<(Opened, DeviceReport), E
 }
 
 /// Opens a level of the processor, or the definitions.
-pub(super) fn open_cpu(sketch: &Sketch, place: Place) -> Result<Opened, Error> {
-    let Some(level) = level(place.options.device) else {
+pub(super) fn open_cpu(sketch: &Sketch, place: &Place) -> Result<Opened, Error> {
+    let Some(level) = level(&place.options.device) else {
         return opened(ScalarBackend, (SCALAR, 1), sketch, place);
     };
     let backend = cpu(level, place)?;
@@ -163,7 +193,7 @@ pub(super) fn open_cpu(sketch: &Sketch, place: Place) -> Result<Opened, Error> {
 }
 
 /// A level of the processor.
-pub(super) fn cpu(level: Level, place: Place) -> Result<CpuBackend, Error> {
+pub(super) fn cpu(level: Level, place: &Place) -> Result<CpuBackend, Error> {
     CpuBackend::new(CpuOptions { level: Some(level), threads: place.options.threads })
         .map_err(|error| unavailable(level.name(), error.to_string()))
 }
@@ -172,60 +202,90 @@ fn opened<B>(
     backend: B,
     (level, threads): (&str, usize),
     sketch: &Sketch,
-    place: Place,
+    place: &Place,
 ) -> Result<Opened, Error>
 where
-    B: Backend + setun_model::MaybeSend + 'static,
-    Receiver<B>: super::open::Receive,
+    B: Backend + MaybeSend + 'static,
+    B::Weight: MaybeSend,
+    B::Prepared: MaybeSend,
+    B::Cache: MaybeSend,
 {
-    let receiver =
-        Box::new(Receiver::new(backend, sketch, &place, place.head == HeadType::Screened)?);
+    let taker = Taker::new(backend, sketch, place, place.head == HeadType::Screened)?;
     let level = level.to_owned();
-    Ok(Opened { backend: "cpu", level, threads, layer: None, receiver, settled: None })
+    Ok(Opened { backend: "cpu", level, threads, layer: None, taker, settled: None })
 }
 
 /// Moves the weights of a model, which are in memory or come from where it is read.
-async fn fill(
+pub(super) async fn fill(
     model: &mut ModelInput,
     opened: Opened,
-    place: Place,
+    place: &Place,
     report: DeviceReport,
     keep: bool,
 ) -> Result<LoadedModel, Error> {
-    let Opened { backend, level, threads, mut receiver, settled, .. } = opened;
+    let Opened { backend, level, threads, taker, settled, .. } = opened;
+    let Taker::Model(mut receiver) = taker else {
+        return Err(Error::Unfinished { model: level });
+    };
     model.weights(keep, |id, weight| receiver.take(id, weight)).await?;
     let (model, weight_bytes) = receiver.finish()?;
     if let Some(settled) = settled {
         settled().await.map_err(ModelError::from)?;
     }
-    let head = place.on(backend).head;
+    let head = place.head_on(backend);
     Ok(LoadedModel { model, backend, level, threads, head, weight_bytes, report })
 }
 
 /// What is decided before the weights move.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(super) struct Place {
     pub(super) options: DeviceOptions,
     /// How the head is kept on this device.
     pub(super) head: HeadType,
+    /// The layers that it takes; none where it takes all.
+    pub(super) part: Option<Part>,
 }
 
 impl Place {
     pub(super) fn new(sketch: &Sketch, options: DeviceOptions) -> Self {
-        Self { options, head: head_type(&sketch.layout, &sketch.kinds, &options) }
+        let head = head_type(&sketch.layout, &sketch.kinds, &options);
+        Self { options, head, part: None }
     }
 
     /// The same on a GPU, which keeps no screen.
-    pub(super) fn on_gpu(self) -> Self {
-        match self.options.head {
-            HeadType::Auto => Self { head: HeadType::Stored, ..self },
-            head => Self { head, ..self },
-        }
+    pub(super) fn on_gpu(&self) -> Self {
+        let head = match self.options.head {
+            HeadType::Auto => HeadType::Stored,
+            head => head,
+        };
+        Self { head, ..self.clone() }
     }
 
-    /// The same on a device of a name.
-    fn on(self, backend: &str) -> Self {
-        if backend == "cpu" { self } else { self.on_gpu() }
+    /// The same for some layers, on one of several devices.
+    pub(super) fn of_part(
+        &self,
+        sketch: &Sketch,
+        device: &Device,
+        part: Part,
+        all: &[Device],
+    ) -> Self {
+        let is_gpu = matches!(device, Device::Gpu(_));
+        let mut options = self.options.of_one(device, all);
+        if !part.has_head() {
+            options.head = HeadType::Stored;
+        }
+        let place = Self { part: Some(part), ..Self::new(sketch, options) };
+        if is_gpu { place.on_gpu() } else { place }
+    }
+
+    /// The head where it is to be rounded.
+    pub(super) fn int8_head(&self, sketch: &Sketch) -> Option<WeightId> {
+        (self.options.head == HeadType::Int8).then_some(sketch.layout.head)
+    }
+
+    /// How the head is kept on a device of a name.
+    fn head_on(&self, backend: &str) -> HeadType {
+        if backend == "cpu" { self.head } else { self.on_gpu().head }
     }
 
     pub(super) fn cache(&self, sketch: &Sketch) -> CacheSpec {

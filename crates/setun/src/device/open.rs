@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use futures::future::LocalBoxFuture;
 use setun_model::{
-    MaybeSend, Model as Forward, Transformer, TransformerBuilder, TransformerOptions,
+    MaybeSend, Model as Forward, ModelError, StageBuilder, Transformer, TransformerBuilder,
+    TransformerOptions, split::AnyStageBuilder,
 };
-use setun_ops::{Backend, DenseMatrix, OpsError, WeightData, WeightId, dense::DenseValues};
+use setun_ops::{Backend, OpsError, WeightData, WeightId, dense::DenseValues};
 
-use super::{HeadType, load::Place};
+use super::load::Place;
 use crate::{error::Error, reader::Sketch};
 
 /// A device that takes weights and becomes a model.
@@ -18,13 +19,50 @@ pub(super) struct Opened {
     pub(super) threads: usize,
     /// What a layer of the model took for one token, where that was measured.
     pub(super) layer: Option<Duration>,
-    pub(super) receiver: Box<dyn Receive>,
+    pub(super) taker: Taker,
     /// Ready once all that was queued is done; none where a refusal is told at once.
     pub(super) settled: Option<Settled>,
 }
 
 /// Whether a device has done all that was queued.
 pub(super) type Settled = Box<dyn FnOnce() -> LocalBoxFuture<'static, Result<(), OpsError>>>;
+
+/// What takes the weights.
+pub(super) enum Taker {
+    /// Those of all layers.
+    Model(Box<dyn Receive>),
+    /// Those of some.
+    Stage(AnyStageBuilder),
+}
+
+impl Taker {
+    /// `ranked` has the same meaning as in [`TransformerOptions`].
+    pub(super) fn new<B>(
+        backend: B,
+        sketch: &Sketch,
+        place: &Place,
+        ranked: bool,
+    ) -> Result<Self, Error>
+    where
+        B: Backend + MaybeSend + 'static,
+        B::Weight: MaybeSend,
+        B::Prepared: MaybeSend,
+        B::Cache: MaybeSend,
+    {
+        let cache_element = place.options.cache.into();
+        let options = TransformerOptions { cache_element, ranked, ..<_>::default() };
+        let Sketch { config, layout, .. } = sketch.clone();
+        Ok(match place.part {
+            Some(part) => {
+                Self::Stage(StageBuilder::new(backend, config, &layout, part, options)?.into())
+            }
+            None => Self::Model(Box::new(Receiver {
+                int8_head: place.int8_head(sketch),
+                builder: TransformerBuilder::new(backend, config, layout, options)?,
+            })),
+        })
+    }
+}
 
 /// Takes weights in any order.
 pub(super) trait Receive: MaybeSend {
@@ -36,25 +74,9 @@ pub(super) trait Receive: MaybeSend {
 pub(super) type Finished = (Box<dyn Forward>, usize);
 
 /// A [`Receive`] over any backend.
-pub(super) struct Receiver<B: Backend> {
+struct Receiver<B: Backend> {
     builder: TransformerBuilder<B>,
     int8_head: Option<WeightId>,
-}
-
-impl<B: Backend> Receiver<B> {
-    /// `ranked` has the same meaning as in [`TransformerOptions`].
-    pub(super) fn new(
-        backend: B,
-        sketch: &Sketch,
-        place: &Place,
-        ranked: bool,
-    ) -> Result<Self, Error> {
-        let cache_element = place.options.cache.into();
-        let options = TransformerOptions { cache_element, ranked, ..<_>::default() };
-        let (config, layout) = (sketch.config.clone(), sketch.layout.clone());
-        let int8_head = (place.head == HeadType::Int8).then_some(layout.head);
-        Ok(Self { builder: TransformerBuilder::new(backend, config, layout, options)?, int8_head })
-    }
 }
 
 impl<B> Receive for Receiver<B>
@@ -64,14 +86,7 @@ where
     Transformer<B>: Forward,
 {
     fn take(&mut self, id: WeightId, weight: WeightData) -> Result<(), Error> {
-        let weight = match weight {
-            // A tied embedding becomes the same table.
-            WeightData::Dense(table) if self.int8_head == Some(id) => {
-                WeightData::Dense(to_int8(table)?)
-            }
-            weight => weight,
-        };
-        Ok(self.builder.add(id, weight)?)
+        Ok(self.builder.add(id, as_kept(id, weight, self.int8_head)?)?)
     }
 
     fn finish(self: Box<Self>) -> Result<Finished, Error> {
@@ -81,9 +96,19 @@ where
     }
 }
 
-fn to_int8(table: DenseMatrix) -> Result<DenseMatrix, Error> {
-    match table.values() {
-        DenseValues::Int8Rows { .. } => Ok(table),
-        _ => Ok(table.to_int8_rows().map_err(setun_model::ModelError::from)?),
-    }
+/// A weight as it is kept: the table of an int8 head is rounded. A tied embedding becomes the
+/// same table.
+pub(super) fn as_kept(
+    id: WeightId,
+    weight: WeightData,
+    int8_head: Option<WeightId>,
+) -> Result<WeightData, Error> {
+    Ok(match weight {
+        WeightData::Dense(table)
+            if int8_head == Some(id) && !matches!(table.values(), DenseValues::Int8Rows { .. }) =>
+        {
+            WeightData::Dense(table.to_int8_rows().map_err(ModelError::from)?)
+        }
+        weight => weight,
+    })
 }

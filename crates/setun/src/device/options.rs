@@ -49,7 +49,7 @@ impl HeadType {
 }
 
 /// What [`Model::load_onto`](crate::Model::load_onto) needs to know.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeviceOptions {
     /// Where to run.
     pub device: Device,
@@ -61,6 +61,18 @@ pub struct DeviceOptions {
     pub head: HeadType,
     /// Whether [`Device::Auto`] may choose a processor that plays a GPU: for tests.
     pub software: bool,
+}
+
+impl DeviceOptions {
+    /// The same for one of several devices, whose processors share the threads.
+    pub(crate) fn of_one(&self, device: &Device, all: &[Device]) -> Self {
+        let processors = all.iter().filter(|device| !matches!(device, Device::Gpu(_))).count();
+        let threads = self.threads.or_else(|| {
+            let cores = std::thread::available_parallelism().map_or(1, usize::from);
+            (processors > 1).then(|| (cores / processors).max(1))
+        });
+        Self { device: device.clone(), threads, ..self.clone() }
+    }
 }
 
 impl From<CacheType> for CacheElement {

@@ -5,13 +5,13 @@ use setun_cpu::{CpuBackend, CpuOptions};
 use setun_model::{ModelError, sample};
 use web_time::Instant;
 
-use super::{DeviceOptions, load::Place};
+use super::{DeviceOptions, DeviceReport, Verdict, load::Place};
 #[cfg(feature = "gpu")]
 use super::{
-    GpuApi, Verdict,
+    GpuApi,
     gpu::{self, Wanted},
 };
-use crate::{error::Error, reader::Sketch, sequence::Report};
+use crate::{error::Error, reader::Sketch};
 
 /// What a device's self-test came to: each operation, on a small model of the kind of the one
 /// that is loaded, compared with its definition.
@@ -29,30 +29,39 @@ pub struct SelfTest {
     pub seconds: f64,
 }
 
-/// Tests the device that runs, by itself: what it runs goes on.
+impl SelfTest {
+    /// A test of which nothing has failed yet.
+    pub(crate) fn begun(device: &'static str, level: String) -> Self {
+        Self { device, level, passed: true, reason: String::new(), seconds: 0.0 }
+    }
+}
+
+/// Tests the devices that run, by themselves: what they run goes on.
 pub(crate) async fn self_test(
     sketch: &Sketch,
-    options: DeviceOptions,
-    report: &Report,
+    options: &DeviceOptions,
+    report: &DeviceReport,
+    mut test: SelfTest,
 ) -> Result<SelfTest, Error> {
     let begun = Instant::now();
-    let place = Place::new(sketch, options);
-    let failure = if report.backend == "cpu" {
-        test_cpu(sketch, place, &report.level).await?
-    } else {
-        test_gpu(sketch, place, report.backend).await?
-    };
-    Ok(SelfTest {
-        device: report.backend,
-        level: report.level.clone(),
-        passed: failure.is_none(),
-        reason: failure.unwrap_or_default(),
-        seconds: begun.elapsed().as_secs_f64(),
-    })
+    let place = Place::new(sketch, options.clone());
+    for found in report.devices.iter().filter(|found| found.verdict == Verdict::Chosen) {
+        let failure = if found.device == "cpu" {
+            test_cpu(sketch, &place, &found.level).await?
+        } else {
+            test_gpu(sketch, &place, found.device).await?
+        };
+        if let Some(failure) = failure {
+            test.passed = false;
+            test.reason = format!("{}: {failure}", found.device);
+        }
+    }
+    test.seconds = begun.elapsed().as_secs_f64();
+    Ok(test)
 }
 
 /// One thread, as the others of a page may belong to the engine. The definitions equal themselves.
-async fn test_cpu(sketch: &Sketch, place: Place, level: &str) -> Result<Option<String>, Error> {
+async fn test_cpu(sketch: &Sketch, place: &Place, level: &str) -> Result<Option<String>, Error> {
     let levels = setun_cpu::Level::available().into_iter();
     let Some(level) = levels.into_iter().find(|known| known.name() == level) else {
         return Ok(None);
@@ -71,12 +80,12 @@ async fn test_cpu(sketch: &Sketch, place: Place, level: &str) -> Result<Option<S
 }
 
 #[cfg(feature = "gpu")]
-async fn test_gpu(sketch: &Sketch, place: Place, api: &str) -> Result<Option<String>, Error> {
+async fn test_gpu(sketch: &Sketch, place: &Place, api: &str) -> Result<Option<String>, Error> {
     let Some(api) = GpuApi::ALL.into_iter().find(|known| known.name() == api) else {
         return Ok(None);
     };
     let wanted = Wanted { software: true, timed: false };
-    match gpu::open(api, sketch, place.on_gpu(), wanted).await {
+    match gpu::open(api, sketch, &place.on_gpu(), wanted).await {
         Ok(_) => Ok(None),
         Err(refusal) => {
             let found = refusal.into_verdict(api)?;
@@ -87,6 +96,6 @@ async fn test_gpu(sketch: &Sketch, place: Place, api: &str) -> Result<Option<Str
 
 #[cfg(not(feature = "gpu"))]
 #[expect(clippy::unused_async, reason = "with a GPU it waits")]
-async fn test_gpu(_: &Sketch, _: Place, api: &str) -> Result<Option<String>, Error> {
+async fn test_gpu(_: &Sketch, _: &Place, api: &str) -> Result<Option<String>, Error> {
     Err(super::unavailable(api, "this build has no GPU".into()))
 }

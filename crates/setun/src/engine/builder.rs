@@ -1,19 +1,20 @@
 //! How an engine starts.
 
-use std::sync::Arc;
+use std::{cell::RefCell, rc::Rc, sync::Arc};
 
 use futures::{
     channel::mpsc::{UnboundedReceiver, unbounded},
-    future::{FutureExt, LocalBoxFuture},
+    future::{FutureExt, LocalBoxFuture, join_all},
 };
 use web_time::Instant;
 
-use super::{Engine, Shared};
+use super::{Engine, Handle, Shared};
 use crate::{
-    device::{CacheType, Device, DeviceOptions, HeadType, Loaded, LoadedModel, load_onto},
+    device::{
+        CacheType, Device, DeviceOptions, DeviceReport, HeadType, Loaded, LoadedModel, load_onto,
+    },
     error::Error,
     input::ModelInput,
-    load::About,
     owner::{Command, Owner},
     sequence::Report,
 };
@@ -73,19 +74,21 @@ impl EngineBuilder {
         self
     }
 
-    /// Starts the engine on a thread of its own.
+    /// Starts the engine on a thread of its own; with [`Device::Each`] on one for each device.
     ///
     /// # Errors
     ///
     /// If the device is not here or has not enough memory.
     #[cfg(not(target_family = "wasm"))]
     pub fn build(self) -> Result<Engine, Error> {
-        let (engine, owner, commands) = pollster::block_on(self.start())?;
-        let run = move || {
-            let pace: crate::owner::Pacer = Box::new(|| std::future::ready(()).boxed_local());
-            pollster::block_on(owner.run(commands, pace));
-        };
-        std::thread::Builder::new().name("setun".into()).spawn(run).map_err(Error::Thread)?;
+        let (engine, owners) = pollster::block_on(self.start())?;
+        for (owner, commands) in owners {
+            let run = move || {
+                let pace: crate::owner::Pacer = Box::new(|| std::future::ready(()).boxed_local());
+                pollster::block_on(owner.run(commands, pace));
+            };
+            std::thread::Builder::new().name("setun".into()).spawn(run).map_err(Error::Thread)?;
+        }
         Ok(engine)
     }
 
@@ -99,42 +102,88 @@ impl EngineBuilder {
         self,
         pace: impl FnMut() -> LocalBoxFuture<'static, ()> + 'static,
     ) -> Result<(Engine, LocalBoxFuture<'static, ()>), Error> {
-        let (engine, owner, commands) = self.start().await?;
-        Ok((engine, owner.run(commands, Box::new(pace)).boxed_local()))
+        let (engine, owners) = self.start().await?;
+        let pace = Rc::new(RefCell::new(pace));
+        let runs = owners.into_iter().map(|(owner, commands)| {
+            let pace = Rc::clone(&pace);
+            owner.run(commands, Box::new(move || (pace.borrow_mut())()))
+        });
+        let runs: Vec<_> = runs.collect();
+        Ok((engine, join_all(runs).map(drop).boxed_local()))
     }
 
-    async fn start(self) -> Result<(Engine, Owner, UnboundedReceiver<Command>), Error> {
-        let begun = Instant::now();
-        let Loaded { about, sketch, placed, again } = load_onto(self.model, self.options).await?;
-        let LoadedModel { model, backend, level, threads, head, weight_bytes, report: devices } =
-            placed;
-        let About { name, config, tokenizer, template, defaults, load_seconds } = about;
-        // A model that was read while it was loaded counts its time itself.
-        let load_seconds = load_seconds.max(begun.elapsed().as_secs_f64());
-        let report = Report { backend, level, model: name, load_seconds };
-        let shared = Arc::new(Shared {
-            tokenizer,
-            template,
-            defaults,
-            eos_tokens: config.eos_tokens,
-            context_length: model.context_length(),
-            vocab_size: model.vocab_size(),
-            weight_bytes,
-            head,
-            threads,
-            devices,
-            sketch,
-            options: self.options,
-            report: report.clone(),
-        });
-        let context = model.context_length().div_ceil(model.block_positions());
-        let blocks = context.saturating_mul(self.contexts);
-        let owner = Owner::new(model, report, blocks);
-        let owner = match again {
-            Some(again) => owner.with_revival(Box::new(again)),
-            None => owner,
+    async fn start(self) -> Result<(Engine, Owners), Error> {
+        let Self { model, options, contexts } = self;
+        let devices = match &options.device {
+            Device::Each(devices) => devices.clone(),
+            device => vec![device.clone()],
         };
-        let (commands, receiver) = unbounded();
-        Ok((Engine { commands, shared }, owner, receiver))
+        let begun = Instant::now();
+        let mut loaded = vec![];
+        for (input, device) in copies(model, devices.len()).await?.into_iter().zip(&devices) {
+            loaded.push(load_onto(input, options.of_one(device, &devices)).await?);
+        }
+        let Some(first) = loaded.first() else {
+            let (found, expected) = ("none".into(), "a device or more".into());
+            return Err(Error::BadOption { option: "device", found, expected });
+        };
+        let shared = Arc::new(shared(first, &loaded, options, begun.elapsed().as_secs_f64()));
+        let (mut owners, mut handles) = (vec![], vec![]);
+        for Loaded { placed, again, .. } in loaded {
+            let (commands, receiver) = unbounded();
+            let LoadedModel { model, backend, level, .. } = placed;
+            let report = Report { backend, level, ..shared.report.clone() };
+            let context = model.context_length().div_ceil(model.block_positions());
+            let owner = Owner::new(model, report, context.saturating_mul(contexts));
+            let owner = match again {
+                Some(again) => owner.with_revival(Box::new(again)),
+                None => owner,
+            };
+            owners.push((owner, receiver));
+            handles.push(Handle::new(commands));
+        }
+        Ok((Engine { owners: handles.into(), shared }, owners))
+    }
+}
+
+/// Owners, and where they hear what to do.
+type Owners = Vec<(Owner, UnboundedReceiver<Command>)>;
+
+/// A model so many times.
+async fn copies(model: ModelInput, count: usize) -> Result<Vec<ModelInput>, Error> {
+    let mut copies = vec![];
+    for _ in 1..count {
+        copies.push(model.again().await?);
+    }
+    copies.push(model);
+    Ok(copies)
+}
+
+/// What is the same for all owners, of which one is the first.
+fn shared(first: &Loaded, all: &[Loaded], options: DeviceOptions, seconds: f64) -> Shared {
+    let Loaded { about, sketch, placed, .. } = first;
+    let levels: Vec<_> = all.iter().map(|loaded| loaded.placed.level.as_str()).collect();
+    let devices = all.iter().flat_map(|loaded| loaded.placed.report.devices.clone()).collect();
+    let report = Report {
+        backend: if all.len() > 1 { "each" } else { placed.backend },
+        level: levels.join(", "),
+        model: about.name.clone(),
+        // A model that was read while it was loaded counts its time itself.
+        load_seconds: about.load_seconds.max(seconds),
+    };
+    Shared {
+        tokenizer: about.tokenizer.clone(),
+        template: about.template.clone(),
+        defaults: about.defaults,
+        eos_tokens: about.config.eos_tokens.clone(),
+        context_length: placed.model.context_length(),
+        vocab_size: placed.model.vocab_size(),
+        weight_bytes: all.iter().map(|loaded| loaded.placed.weight_bytes).sum(),
+        head: placed.head,
+        threads: all.iter().map(|loaded| loaded.placed.threads).sum(),
+        devices: DeviceReport { devices },
+        sketch: sketch.clone(),
+        options,
+        report,
     }
 }

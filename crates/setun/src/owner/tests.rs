@@ -115,6 +115,7 @@ pub(super) fn generate(
         logprobs: false,
         queue: Arc::clone(&queue),
         asked: Instant::now(),
+        load: Arc::new(()),
     };
     // An owner that is gone drops the request, which closes the queue.
     let _ = commands.unbounded_send(Command::Generate(Box::new(request)));

@@ -83,6 +83,7 @@ fn a_row_that_cannot_be_ranked_runs_again_with_all_logits() {
         logprobs: false,
         queue: Arc::clone(&queue),
         asked: Instant::now(),
+        load: Arc::new(()),
     };
     commands.unbounded_send(Command::Generate(Box::new(request))).unwrap();
     let mut stream = GenerationStream::new(queue, commands.clone());

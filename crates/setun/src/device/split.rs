@@ -1,0 +1,143 @@
+//! Layers of one model on several devices.
+
+mod shares;
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use setun_model::{Model as _, SplitBuilder};
+use setun_ops::{WeightData, WeightId};
+use shares::Shares;
+
+#[cfg(feature = "gpu")]
+use super::gpu;
+#[cfg(not(feature = "gpu"))]
+use super::unavailable;
+use super::{
+    Device,
+    load::{LoadedModel, Place, fill, is_of_device, open_cpu},
+    open::{Finished, Opened, Receive, Settled, Taker, as_kept},
+    report::{DeviceReport, DeviceVerdict},
+};
+use crate::{error::Error, input::ModelInput, reader::Sketch};
+
+/// Moves a model's layers to their devices. A device that was to take what it can, and could not
+/// hold it, leaves some to the next; then all is read once more.
+pub(super) async fn load(
+    model: &mut ModelInput,
+    sketch: &Sketch,
+    place: &Place,
+    shares: &[(Device, usize)],
+) -> Result<LoadedModel, Error> {
+    let mut shares = Shares::new(shares, sketch.config.layers)?;
+    loop {
+        let held = Arc::new(AtomicUsize::new(0));
+        let placed = match open(&shares, sketch, place, &held).await {
+            Ok((opened, report)) => fill(model, opened, place, report, shares.can_shrink()).await,
+            Err(error) => Err(error),
+        };
+        match placed {
+            Err(error) if is_of_device(&error) && shares.can_shrink() => {
+                shares.shrink(sketch, held.load(Ordering::Relaxed));
+                model.rewind().await?;
+            }
+            placed => return placed,
+        }
+    }
+}
+
+/// Opens all devices, each for its layers. `held` counts the bytes that the one takes that takes
+/// what it can.
+async fn open(
+    shares: &Shares,
+    sketch: &Sketch,
+    place: &Place,
+    held: &Arc<AtomicUsize>,
+) -> Result<(Opened, DeviceReport), Error> {
+    let parts = shares.parts()?;
+    let devices: Vec<_> = parts.iter().map(|(device, _)| device.clone()).collect();
+    let (mut stages, mut settled, mut report) = (vec![], vec![], DeviceReport::default());
+    let (mut names, mut threads) = (vec![], 0);
+    for (device, part) in parts {
+        let stage = place.of_part(sketch, &device, part, &devices);
+        let opened = open_stage(sketch, &stage).await?;
+        let layers = part.layers();
+        let reason = format!("{layers} of {} layers", sketch.config.layers);
+        report.devices.push(DeviceVerdict::chosen(opened.backend, &opened.level, &reason));
+        names.push(format!("{} {}: {layers} layers", opened.backend, opened.level));
+        threads += opened.threads;
+        settled.extend(opened.settled);
+        if let Taker::Stage(stage) = opened.taker {
+            stages.push(stage);
+        }
+    }
+    let receiver = Receiver {
+        builder: SplitBuilder::new(stages)?,
+        int8_head: place.int8_head(sketch),
+        counted: shares.flexible()?.map(|part| part.needs(&sketch.layout)),
+        held: Arc::clone(held),
+    };
+    let opened = Opened {
+        backend: "split",
+        level: names.join(", "),
+        threads,
+        layer: None,
+        taker: Taker::Model(Box::new(receiver)),
+        settled: Some(all(settled)),
+    };
+    Ok((opened, report))
+}
+
+async fn open_stage(sketch: &Sketch, place: &Place) -> Result<Opened, Error> {
+    match &place.options.device {
+        #[cfg(feature = "gpu")]
+        Device::Gpu(api) => {
+            let wanted = gpu::Wanted { software: true, timed: false };
+            let opened = gpu::open(*api, sketch, place, wanted).await;
+            opened.map_err(|refusal| refusal.into_error(*api))
+        }
+        #[cfg(not(feature = "gpu"))]
+        Device::Gpu(api) => Err(unavailable(api.name(), "this build has no GPU".into())),
+        _ => open_cpu(sketch, place),
+    }
+}
+
+/// Ready once all are.
+fn all(settled: Vec<Settled>) -> Settled {
+    let wait = || async {
+        for settled in settled {
+            settled().await?;
+        }
+        Ok(())
+    };
+    Box::new(|| Box::pin(wait()))
+}
+
+/// Takes the weights of all stages.
+struct Receiver {
+    builder: SplitBuilder,
+    int8_head: Option<WeightId>,
+    /// Whose bytes are counted, by weight: of the device that takes what it can.
+    counted: Option<Vec<bool>>,
+    held: Arc<AtomicUsize>,
+}
+
+impl Receive for Receiver {
+    fn take(&mut self, id: WeightId, weight: WeightData) -> Result<(), Error> {
+        let weight = as_kept(id, weight, self.int8_head)?;
+        let bytes = weight.bytes();
+        self.builder.add(id, weight)?;
+        if self.counted.as_ref().is_some_and(|counted| counted[id.0 as usize]) {
+            self.held.fetch_add(bytes, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> Result<Finished, Error> {
+        let model = self.builder.finish()?;
+        let bytes = model.memory().weights();
+        Ok((Box::new(model), bytes))
+    }
+}

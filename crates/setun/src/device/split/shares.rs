@@ -1,0 +1,108 @@
+//! How many layers each device takes.
+
+use setun_model::Part;
+
+use super::super::Device;
+use crate::{error::Error, reader::Sketch};
+
+/// Shares of the layers of a model, in order.
+pub(super) struct Shares {
+    list: Vec<Share>,
+    layers: usize,
+}
+
+struct Share {
+    device: Device,
+    layers: usize,
+    /// Whether it takes as many as it can.
+    is_flexible: bool,
+}
+
+impl Shares {
+    /// Devices with 0 layers take what is left: all of it the first of them that is a GPU, or
+    /// else the first.
+    pub(super) fn new(shares: &[(Device, usize)], layers: usize) -> Result<Self, Error> {
+        let bad = |expected: String| {
+            let found = Device::Split(shares.to_vec()).to_string();
+            Error::BadOption { option: "device", found, expected }
+        };
+        let is_single = |device: &Device| !matches!(device, Device::Each(_) | Device::Split(_));
+        if shares.is_empty() || !shares.iter().all(|(device, _)| is_single(device)) {
+            return Err(bad("devices that are one each, and their layers".into()));
+        }
+        let taken: usize = shares.iter().map(|(_, layers)| layers).sum();
+        let mut list: Vec<_> = shares
+            .iter()
+            .map(|(device, layers)| Share {
+                device: device.clone(),
+                layers: *layers,
+                is_flexible: *layers == 0,
+            })
+            .collect();
+        let left = layers.checked_sub(taken);
+        let first = next(&list, 0);
+        match (first, left) {
+            (Some(index), Some(left)) => list[index].layers = left,
+            (None, Some(0)) => {}
+            _ => return Err(bad(format!("{layers} layers in all, which the model has"))),
+        }
+        Ok(Self { list, layers })
+    }
+
+    /// The devices that have layers, with these.
+    pub(super) fn parts(&self) -> Result<Vec<(Device, Part)>, Error> {
+        let in_use = || self.list.iter().filter(|share| share.layers > 0);
+        let layers: Vec<_> = in_use().map(|share| share.layers).collect();
+        let parts = Part::cut(&layers, self.layers)?;
+        Ok(in_use().map(|share| share.device.clone()).zip(parts).collect())
+    }
+
+    /// The layers of the device that takes as many as it can, and that others could relieve.
+    pub(super) fn flexible(&self) -> Result<Option<Part>, Error> {
+        let Some(index) = self.last_flexible().filter(|_| self.can_shrink()) else {
+            return Ok(None);
+        };
+        let before = self.list[..index].iter().filter(|share| share.layers > 0).count();
+        Ok(self.parts()?.get(before).map(|(_, part)| *part))
+    }
+
+    /// Whether what a device cannot hold has another to go to.
+    pub(super) fn can_shrink(&self) -> bool {
+        next(&self.list, 0).is_some() && self.last_flexible().is_some()
+    }
+
+    /// Moves layers from the device that could hold `held` bytes of them to the next.
+    pub(super) fn shrink(&mut self, sketch: &Sketch, held: usize) {
+        let (Some(from), Some(to)) = (self.last_flexible(), next(&self.list, 0)) else { return };
+        let layers = self.list[from].layers;
+        let needed = match self.flexible() {
+            Ok(Some(part)) => sketch.bytes_of(&part.needs(&sketch.layout)),
+            _ => 0,
+        };
+        let layer = sketch.layer_bytes().max(1);
+        let beside = needed.saturating_sub(layers * layer);
+        // A tenth is left for the cache and for steps. Where all weights found room, these did not.
+        let fit = if held < needed {
+            (held / 10 * 9).saturating_sub(beside) / layer
+        } else {
+            layers / 4 * 3
+        };
+        let stay = fit.min(layers.saturating_sub(1));
+        self.list[to].layers += layers - stay;
+        self.list[from].layers = stay;
+        self.list[from].is_flexible = false;
+    }
+
+    /// The flexible device with layers.
+    fn last_flexible(&self) -> Option<usize> {
+        self.list.iter().rposition(|share| share.is_flexible && share.layers > 0)
+    }
+}
+
+/// The flexible device that is next to take layers: GPUs come first.
+fn next(list: &[Share], layers: usize) -> Option<usize> {
+    let free = |share: &Share| share.is_flexible && share.layers == layers;
+    let is_gpu = |share: &Share| matches!(share.device, Device::Gpu(_));
+    let gpu = list.iter().position(|share| free(share) && is_gpu(share));
+    gpu.or_else(|| list.iter().position(free))
+}
