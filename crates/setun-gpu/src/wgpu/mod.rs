@@ -3,6 +3,8 @@
 mod adapter;
 mod compile;
 mod failure;
+#[cfg(feature = "testing")]
+mod testing;
 mod timing;
 mod told;
 #[cfg(target_family = "wasm")]
@@ -30,15 +32,6 @@ const SHAPE_BYTES: usize = 256;
 /// Most bytes that are written or copied before they are waited for: until then there is a copy of
 /// them, or what they were copied from, though nobody has it any more.
 const MOST_UNFINISHED: u64 = 1 << 26;
-
-#[cfg(feature = "testing")]
-static MOST_BYTES: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(u64::MAX);
-
-#[cfg(feature = "testing")]
-static BYTES: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
-
-#[cfg(feature = "testing")]
-static LATEST: std::sync::Mutex<Option<wgpu::Device>> = std::sync::Mutex::new(None);
 
 /// A device of `wgpu`.
 #[derive(Debug)]
@@ -96,7 +89,7 @@ impl Wgpu {
         failure: Failure,
     ) -> Self {
         #[cfg(feature = "testing")]
-        LATEST.lock().unwrap_or_else(std::sync::PoisonError::into_inner).replace(device.clone());
+        testing::opened(&device);
         Self {
             device,
             queue,
@@ -119,27 +112,6 @@ impl Wgpu {
     /// If there is none, or its driver refuses.
     pub async fn open(api: Api) -> Result<Self, GpuError> {
         Adapter::find(api).await?.open().await
-    }
-
-    /// Refuses devices of this process more memory than this, each by itself: for tests.
-    #[cfg(feature = "testing")]
-    pub fn limit_memory(bytes: u64) {
-        MOST_BYTES.store(bytes, std::sync::atomic::Ordering::Relaxed);
-    }
-
-    /// Bytes that the device which was opened last was asked for: for tests.
-    #[cfg(feature = "testing")]
-    #[must_use]
-    pub fn latest_bytes() -> u64 {
-        BYTES.load(std::sync::atomic::Ordering::Relaxed)
-    }
-
-    /// The driver's handle of the device that was opened last in this process: for tests, which
-    /// take it away from whoever has it.
-    #[cfg(feature = "testing")]
-    #[must_use]
-    pub fn latest() -> Option<wgpu::Device> {
-        LATEST.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
     }
 
     /// The driver's own handle: for tests, which take it away.
@@ -232,14 +204,7 @@ impl Executor for Wgpu {
             | wgpu::BufferUsages::COPY_DST;
         let size = bytes.max(16);
         #[cfg(feature = "testing")]
-        {
-            self.taken += size;
-            BYTES.store(self.taken, std::sync::atomic::Ordering::Relaxed);
-            if self.taken > MOST_BYTES.load(std::sync::atomic::Ordering::Relaxed) {
-                let bytes = usize::try_from(size).unwrap_or(usize::MAX);
-                return Err(OpsError::OutOfMemory { what, bytes });
-            }
-        }
+        testing::take(&mut self.taken, what, size)?;
         self.failure.note_wanted(size);
         let buffer = self.device.create_buffer(&wgpu::BufferDescriptor {
             label: Some(what),

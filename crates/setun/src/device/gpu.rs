@@ -2,7 +2,7 @@
 
 #[cfg(feature = "cuda")]
 use setun_gpu::Cuda;
-#[cfg(any(feature = "vulkan", all(feature = "webgpu", target_family = "wasm")))]
+#[cfg(any(feature = "vulkan", feature = "metal", feature = "dx12", feature = "webgpu"))]
 use setun_gpu::{Adapter, Api};
 use setun_gpu::{Executor, GpuBackend, GpuCache, GpuError, GpuStep, GpuWeight, SelfTestError};
 use setun_model::{MaybeSend, ModelError, sample};
@@ -96,12 +96,34 @@ fn find(api: GpuApi) -> Result<(String, bool), GpuError> {
         #[cfg(feature = "cuda")]
         GpuApi::Cuda => Ok((Cuda::new(FIRST)?.adapter().to_owned(), false)),
         #[cfg(feature = "vulkan")]
-        GpuApi::Vulkan => {
-            let adapter = pollster::block_on(Adapter::find(Api::Vulkan))?;
-            Ok((adapter.name().to_owned(), adapter.is_software()))
-        }
+        GpuApi::Vulkan => find_by_wgpu(Api::Vulkan),
+        #[cfg(feature = "metal")]
+        GpuApi::Metal => find_by_wgpu(Api::Metal),
+        #[cfg(feature = "dx12")]
+        GpuApi::Dx12 => find_by_wgpu(Api::Dx12),
+        #[cfg(feature = "webgpu")]
+        GpuApi::WebGpu => find_by_wgpu(Api::WebGpu),
+        #[cfg_attr(
+            all(
+                feature = "cuda",
+                feature = "vulkan",
+                feature = "metal",
+                feature = "dx12",
+                feature = "webgpu"
+            ),
+            expect(unreachable_patterns, reason = "this build has all")
+        )]
         _ => Err(GpuError::NotBuilt { wanted: api.name() }),
     }
+}
+
+#[cfg(all(
+    not(target_family = "wasm"),
+    any(feature = "vulkan", feature = "metal", feature = "dx12", feature = "webgpu")
+))]
+fn find_by_wgpu(by: Api) -> Result<(String, bool), GpuError> {
+    let adapter = pollster::block_on(Adapter::find(by))?;
+    Ok((adapter.name().to_owned(), adapter.is_software()))
 }
 
 /// Opens a GPU that computes as it should.
@@ -127,13 +149,27 @@ pub(super) async fn open(
         }
         #[cfg(feature = "vulkan")]
         GpuApi::Vulkan => open_by_wgpu(Api::Vulkan, api, sketch, place, wanted).await,
-        #[cfg(all(feature = "webgpu", target_family = "wasm"))]
+        #[cfg(feature = "metal")]
+        GpuApi::Metal => open_by_wgpu(Api::Metal, api, sketch, place, wanted).await,
+        #[cfg(feature = "dx12")]
+        GpuApi::Dx12 => open_by_wgpu(Api::Dx12, api, sketch, place, wanted).await,
+        #[cfg(feature = "webgpu")]
         GpuApi::WebGpu => open_by_wgpu(Api::WebGpu, api, sketch, place, wanted).await,
+        #[cfg_attr(
+            all(
+                feature = "cuda",
+                feature = "vulkan",
+                feature = "metal",
+                feature = "dx12",
+                feature = "webgpu"
+            ),
+            expect(unreachable_patterns, reason = "this build has all")
+        )]
         _ => Err(Refusal::Absent(GpuError::NotBuilt { wanted: api.name() })),
     }
 }
 
-#[cfg(any(feature = "vulkan", all(feature = "webgpu", target_family = "wasm")))]
+#[cfg(any(feature = "vulkan", feature = "metal", feature = "dx12", feature = "webgpu"))]
 async fn open_by_wgpu(
     by: Api,
     api: GpuApi,
@@ -190,14 +226,16 @@ async fn test<E: Executor>(
 ) -> Result<(), Refusal> {
     let Sketch { config, layout, kinds } = sketch;
     let cases = sample::cases(layout, kinds, config.activation, place.cache(sketch));
-    for case in cases.map_err(|error| Refusal::Error(ModelError::from(error).into()))? {
-        backend.self_test(&case).await.map_err(|error| match error {
-            SelfTestError::Ops(error)
-            | SelfTestError::Disagreement(Disagreement::Refused(error)) => {
-                Refusal::Device(level.to_owned(), error)
-            }
-            wrong => Refusal::Failed(level.to_owned(), format!("failed its self-test: {wrong}")),
-        })?;
+    let cases = cases.map_err(|error| Refusal::Error(ModelError::from(error).into()))?;
+    let failed = |error| match error {
+        SelfTestError::Ops(error) | SelfTestError::Disagreement(Disagreement::Refused(error)) => {
+            Refusal::Device(level.to_owned(), error)
+        }
+        wrong => Refusal::Failed(level.to_owned(), format!("failed its self-test: {wrong}")),
+    };
+    for case in &cases {
+        backend.self_test(case).await.map_err(failed)?;
     }
+    backend.self_test_rows(&cases).await.map_err(failed)?;
     Ok(())
 }
