@@ -43,6 +43,7 @@ shaders! {
     GATE = "gate";
     HEAD = "head";
     BEST = "best";
+    CHOOSE = "choose";
 }
 
 /// WGSL functions that shaders are put together with.

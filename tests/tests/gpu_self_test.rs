@@ -11,7 +11,8 @@ use setun_gpu::{
 };
 use setun_tests::golden::{Golden, MODELS};
 
-fn cases(model: &str, element: CacheElement) -> Vec<Case> {
+/// Cases that rank, and one that chooses.
+fn cases(model: &str, element: CacheElement) -> (Vec<Case>, Case) {
     let model = Model::open(Golden::read(model).folder).expect("a golden model");
     let config = model.config();
     let cache = CacheSpec {
@@ -22,7 +23,9 @@ fn cases(model: &str, element: CacheElement) -> Vec<Case> {
         element,
     };
     let weights = model.weights();
-    sample::cases(&weights.layout, &weights.kinds(), config.activation, cache).expect("cases")
+    let (layout, kinds) = (&weights.layout, weights.kinds());
+    let ranking = sample::cases(layout, &kinds, config.activation, cache).expect("cases");
+    (ranking, sample::choosing(layout, &kinds, config.activation, cache).expect("a case"))
 }
 
 fn device() -> Wgpu {
@@ -34,8 +37,8 @@ fn a_good_device_passes() {
     let mut backend = GpuBackend::new(device()).expect("memory");
     for model in MODELS {
         for element in [CacheElement::F32, CacheElement::F16, CacheElement::Int8] {
-            let cases = cases(model, element);
-            for case in &cases {
+            let (cases, choosing) = cases(model, element);
+            for case in cases.iter().chain([&choosing]) {
                 pollster::block_on(backend.self_test(case))
                     .unwrap_or_else(|error| panic!("{model}, {element:?}: {error}"));
             }
@@ -57,12 +60,14 @@ fn a_wrong_kernel_is_found() {
         "gate",
         "head",
         "best",
+        "choose",
     ];
     for shader in shaders {
         let spoiled = Spoiled { executor: device(), shader, when: None };
         let mut backend = GpuBackend::new(spoiled).expect("memory");
-        let cases = cases(MODELS[0], CacheElement::F16);
-        let result = pollster::block_on(backend.self_test(&cases[0]));
+        let (ranking, choosing) = cases(MODELS[0], CacheElement::F16);
+        let case = if shader == "choose" { &choosing } else { &ranking[0] };
+        let result = pollster::block_on(backend.self_test(case));
         let Err(SelfTestError::Disagreement(error)) = result else {
             panic!("{shader} is wrong, and the self-test gives {result:?}")
         };
@@ -76,7 +81,7 @@ fn a_wrong_share_of_positions_is_found() {
     for when in [When::EachChunk, When::Chunks] {
         let spoiled = Spoiled { executor: device(), shader: "attention", when: Some(when) };
         let mut backend = GpuBackend::new(spoiled).expect("memory");
-        for case in cases(MODELS[0], CacheElement::F16).iter().take(4) {
+        for case in cases(MODELS[0], CacheElement::F16).0.iter().take(4) {
             let result = pollster::block_on(backend.self_test(case));
             assert!(matches!(result, Err(SelfTestError::Disagreement(_))), "{when:?}: {result:?}");
         }
@@ -86,7 +91,7 @@ fn a_wrong_share_of_positions_is_found() {
 #[test]
 fn a_row_that_depends_on_others_is_found() {
     let mut backend = GpuBackend::new(device()).expect("memory");
-    let mut cases = cases(MODELS[0], CacheElement::F16);
+    let (mut cases, _) = cases(MODELS[0], CacheElement::F16);
     cases[2].steps[0].tokens[0] += 1; // as if rows among four had other bits
     let result = pollster::block_on(backend.self_test_rows(&cases));
     assert!(matches!(result, Err(SelfTestError::Rows { rows: [2, 4], .. })), "{result:?}");

@@ -8,7 +8,7 @@ use setun::{
         Batch, Model as Forward, Outputs, PagedCache, SequenceId, Transformer, TransformerOptions,
         Wants,
     },
-    ops::best::BestRequest,
+    ops::{best::BestRequest, choose::ChooseRequest},
 };
 use setun_gpu::{Api, Asked, GpuBackend, Recorder, Wgpu};
 use setun_tests::{
@@ -19,6 +19,10 @@ use setun_tests::{
 const MODEL: &str = "bitnet-hd128/packed";
 /// Launches of a step beside those of its layers: embed, the last norm, head, best.
 const BESIDE_LAYERS: usize = 4;
+/// Likewise where the step chooses, the best of slices and then of all.
+const BESIDE_LAYERS_CHOOSING: usize = 5;
+/// Bytes of a chosen token.
+const TOKEN_BYTES: usize = 4;
 /// Bytes of the least ranked row: 16 tokens with their logits.
 const RANKED_BYTES: usize = 16 * 8;
 
@@ -88,8 +92,28 @@ impl Session {
 
     /// What one step of one token asks for, its choice being greedy.
     fn greedy_step(&mut self, token: u32) -> Asked {
+        let best = Wants::Best(BestRequest { k: 1, ..BestRequest::default() });
+        self.asked(|session| session.step(&[token], best))
+    }
+
+    /// Steps that follow each other, the first of them with these tokens, and what they choose:
+    /// `[steps, sequences]`.
+    fn choose(&mut self, rows: &[(SequenceId, u32, ChooseRequest)], steps: usize) -> Vec<u32> {
+        let mut batch = Batch::default();
+        for (sequence, token, request) in rows {
+            let position = self.cache.len(*sequence).expect("a sequence");
+            self.cache.extend(*sequence, steps).expect("room");
+            batch.push_run(*sequence, position, &[*token], Wants::Choose(request.clone()));
+        }
+        let mut tokens = vec![];
+        pollster::block_on(self.gpu.choose(&batch, &mut self.cache, steps, &mut tokens))
+            .expect("steps");
+        tokens
+    }
+
+    fn asked(&mut self, work: impl FnOnce(&mut Self)) -> Asked {
         let before = self.gpu.backend().executor().asked;
-        self.step(&[token], Wants::Best(BestRequest { k: 1, ..BestRequest::default() }));
+        work(self);
         let after = self.gpu.backend().executor().asked;
         Asked {
             created: after.created - before.created,
@@ -126,6 +150,75 @@ fn a_step_creates_nothing_and_reads_few_bytes() {
     assert_eq!((long.created, long.played), (0, 1));
     assert_eq!(long.launches, 7 * layers + BESIDE_LAYERS);
     assert_eq!(long.read, RANKED_BYTES);
+}
+
+#[test]
+fn steps_that_follow_are_one_submission_and_read_four_bytes_a_token() {
+    let mut session = Session::new(true);
+    let layers = session.gpu.config().layers;
+    let (sequence, steps) = (session.sequence, session.gpu.most_following());
+    assert_eq!(steps, 16);
+    let tokens = text(600, session.gpu.vocab_size());
+    let run = |session: &mut Session, steps| {
+        session.asked(|session| {
+            session.choose(&[(sequence, 1, ChooseRequest::default())], steps);
+        })
+    };
+    run(&mut session, 1); // memory and lists are made by the first step
+    for steps in [1, 5, steps] {
+        let short = run(&mut session, steps);
+        assert_eq!((short.created, short.played), (0, 1), "{steps} steps");
+        assert_eq!(short.launches, steps * (6 * layers + BESIDE_LAYERS_CHOOSING));
+        assert_eq!(short.read, steps * TOKEN_BYTES);
+    }
+    for tokens in tokens.chunks(200) {
+        session.step(tokens, Wants::Nothing);
+    }
+    run(&mut session, 1); // the cache has grown
+    let long = run(&mut session, steps);
+    assert_eq!((long.created, long.played), (0, 1));
+    assert_eq!(long.launches, steps * (7 * layers + BESIDE_LAYERS_CHOOSING));
+    assert_eq!(long.read, steps * TOKEN_BYTES);
+}
+
+/// Several sequences at different positions, with and without a penalty; one of them comes to
+/// more positions than a workgroup takes while steps follow each other.
+#[test]
+fn steps_that_follow_choose_what_single_steps_choose() {
+    const STEPS: usize = 13;
+    let penalties = [1.0, 1.3, 0.9];
+    let chosen = |steps_at_once: usize| {
+        let mut session = Session::new(true);
+        let tokens = text(700, session.gpu.vocab_size());
+        let mut rows = vec![];
+        for (length, penalty) in [3, 505, 64].into_iter().zip(penalties) {
+            session.sequence = session.cache.create();
+            session.step(&tokens[..length], Wants::Nothing);
+            let mut request = ChooseRequest { penalty, ..ChooseRequest::default() };
+            if penalty != 1.0 {
+                tokens[..=length].iter().for_each(|&token| request.touch(token));
+            }
+            rows.push((session.sequence, tokens[length], request));
+        }
+        let mut all = vec![];
+        while all.len() < STEPS * rows.len() {
+            let steps = steps_at_once.min(STEPS - all.len() / rows.len());
+            let tokens = session.choose(&rows, steps);
+            for (index, &token) in tokens.iter().enumerate() {
+                let row = &mut rows[index % penalties.len()];
+                row.1 = token;
+                row.2.touch(token);
+            }
+            all.extend(tokens);
+        }
+        all
+    };
+    let expected = chosen(1);
+    for steps in [2, 5, STEPS] {
+        assert_eq!(chosen(steps), expected, "{steps} at once");
+    }
+    let different: std::collections::BTreeSet<_> = expected.iter().collect();
+    assert!(different.len() > 2 * penalties.len(), "{expected:?}");
 }
 
 /// Few rows over many positions are shared out among workgroups, many rows are not.

@@ -15,6 +15,7 @@ use setun_ops::{
 use crate::{
     attention::SpanScratch,
     best::BestScratch,
+    choose::ChooseScratch,
     error::CpuError,
     float_mode,
     isa::Isa,
@@ -50,6 +51,7 @@ pub struct CpuBackend {
     scratch: Vec<Mutex<Scratch>>,
     sums: Vec<RwLock<MemberSums>>,
     best: BestScratch,
+    choose: ChooseScratch,
     spans: SpanScratch,
 }
 
@@ -77,6 +79,7 @@ impl CpuBackend {
             scratch,
             sums,
             best: BestScratch::default(),
+            choose: ChooseScratch::default(),
             spans: SpanScratch::default(),
         })
     }
@@ -154,6 +157,9 @@ impl Backend for CpuBackend {
                 let capacity = plan.buffer(*out).width;
                 self.best.grow(&step.weights, *table, plan.wanted(), capacity)?;
             }
+            if let Op::Choose { table, .. } = op {
+                self.choose.grow(&step.weights, *table, plan.wanted())?;
+            }
             if let Op::Attention { shape, .. } = op {
                 let (_, positions) = plan.token_and_position_limits();
                 if positions != usize::MAX {
@@ -187,9 +193,10 @@ impl Backend for CpuBackend {
         }
         self.grow_scores(&step.plan, inputs)?;
         let (isa, scratch, sums) = (self.isa, self.scratch.as_slice(), self.sums.as_slice());
-        let (best, spans) = (&mut self.best, &mut self.spans);
+        let (best, choose, spans) = (&mut self.best, &mut self.choose, &mut self.spans);
         self.team.step(|crew| {
-            let resources = Resources { step, cache, inputs, crew, scratch, sums, best, spans };
+            let resources =
+                Resources { step, cache, inputs, crew, scratch, sums, best, choose, spans };
             match isa {
                 #[cfg(target_arch = "x86_64")]
                 Isa::Avx512(avx512) => walk(avx512, resources),

@@ -24,6 +24,7 @@ mod aarch64;
 mod attention;
 mod backend;
 mod best;
+mod choose;
 mod column_sums;
 mod embed;
 mod error;

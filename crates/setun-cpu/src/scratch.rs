@@ -63,7 +63,9 @@ impl ScratchSize {
                 Op::Quantize { x, norm: Some(_), .. } => {
                     size.row = size.row.max(plan.buffer(*x).width);
                 }
-                Op::Head { x, table, .. } | Op::Best { x, table, .. } => {
+                Op::Head { x, table, .. }
+                | Op::Best { x, table, .. }
+                | Op::Choose { x, table, .. } => {
                     if matches!(weights.dense(*table).values(), DenseValues::Ternary(_)) {
                         size.row = size.row.max(plan.buffer(*x).width);
                     }

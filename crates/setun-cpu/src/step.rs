@@ -78,6 +78,7 @@ impl CpuStep {
                 BufferKind::Ranked => {
                     Buffer::Ranked(RankedRows { width, values: zeroed(rows * width, "a buffer")? })
                 }
+                BufferKind::Tokens => Buffer::Tokens(zeroed(rows * width, "a buffer")?),
             })
         });
         let buffers = Buffers(buffers.collect::<Result<_, OpsError>>()?);
@@ -128,6 +129,9 @@ impl CpuStep {
             }
             Buffer::Ranked(ranked) => {
                 out.copy_from_slice(bytemuck::cast_slice(&ranked.values[elements]));
+            }
+            Buffer::Tokens(tokens) => {
+                out.copy_from_slice(bytemuck::cast_slice(&tokens[elements]));
             }
             Buffer::Quantized(quantized) => {
                 for (out, row) in out.chunks_exact_mut(quantized.width.max(1)).zip(rows) {
@@ -268,6 +272,8 @@ enum Buffer {
     F32(Floats),
     Quantized(Quantized),
     Ranked(RankedRows),
+    /// `[rows, width]`
+    Tokens(Aligned<u32>),
 }
 
 /// An `f32` buffer `[rows, width]`.
@@ -350,6 +356,20 @@ impl Buffers {
         };
         write(self, &mut taken);
         self.0[id.0 as usize] = Buffer::Ranked(taken);
+    }
+
+    /// Takes a buffer out while `write` writes to it; the others can be read.
+    pub(crate) fn write_tokens(
+        &mut self,
+        id: BufferId,
+        write: impl FnOnce(&Self, &mut Aligned<u32>),
+    ) {
+        let mut taken = match &mut self.0[id.0 as usize] {
+            Buffer::Tokens(tokens) => std::mem::take(tokens),
+            _ => unreachable!("checked with the plan"),
+        };
+        write(self, &mut taken);
+        self.0[id.0 as usize] = Buffer::Tokens(taken);
     }
 }
 

@@ -18,6 +18,7 @@ use setun_ops::{
 use crate::{
     attention::{LayerView, SpanScratch},
     best::BestScratch,
+    choose::ChooseScratch,
     scratch::Scratch,
     screen_dot::ScreenDot,
     split::{Claims, Parts},
@@ -36,12 +37,13 @@ pub(crate) struct Resources<'a> {
     pub(crate) scratch: &'a [Mutex<Scratch>],
     pub(crate) sums: &'a [RwLock<MemberSums>],
     pub(crate) best: &'a mut BestScratch,
+    pub(crate) choose: &'a mut ChooseScratch,
     pub(crate) spans: &'a mut SpanScratch,
 }
 
 /// Runs all ops of a plan.
 pub(crate) fn walk<D: ScreenDot>(isa: D, resources: Resources<'_>) {
-    let Resources { step, cache, inputs, crew, scratch, sums, best, spans } = resources;
+    let Resources { step, cache, inputs, crew, scratch, sums, best, choose, spans } = resources;
     let CpuStep { plan, weights, buffers, times } = step;
     let counts = times.is_some().then(Counts::default);
     let walk = Walk { isa, plan, weights, inputs, crew, scratch, sums, counts };
@@ -69,6 +71,7 @@ pub(crate) fn walk<D: ScreenDot>(isa: D, resources: Resources<'_>) {
             }
             Op::Head { x, table, out } => walk.head(buffers, *x, *table, *out),
             Op::Best { x, table, out } => walk.best(buffers, best, *x, *table, *out),
+            Op::Choose { x, table, out, .. } => walk.choose(buffers, choose, *x, *table, *out),
         }
         if let (Some(begun), Some(times), Some(counts)) = (begun, &mut *times, &walk.counts) {
             times.ops[index] = begun.elapsed();

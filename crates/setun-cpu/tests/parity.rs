@@ -91,6 +91,11 @@ fn best() {
 }
 
 #[test]
+fn choose() {
+    agrees("choose", 60);
+}
+
+#[test]
 fn model() {
     agrees("model", 20);
 }

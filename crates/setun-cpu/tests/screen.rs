@@ -76,6 +76,7 @@ fn case_of(x: Vec<f32>, table: Vec<f32>, hidden: usize, best: Vec<BestRequest>) 
         block_tables: vec![vec![BlockId(0)]],
         wanted: all,
         best,
+        choose: vec![],
     };
     let usages = vec![Usage::General; weights.len()];
     Case { plan: plan.finish().unwrap(), weights, usages, steps: vec![inputs], blocks: 1 }

@@ -9,12 +9,13 @@ fn main() {
         Kernel::all().flat_map(|kernel| Language::all().map(move |language| (kernel, language)));
     let list: Vec<_> = variants
         .map(|(kernel, language)| {
-            let own = kernel.accesses().iter().map(|access| match access {
+            let storage = |access: &Access| match access {
                 Access::Read => "read-only-storage",
                 Access::Write => "storage",
-            });
-            let bindings: Vec<_> =
-                ["uniform", "read-only-storage"].into_iter().chain(own).collect();
+            };
+            let step = storage(&kernel.step_access());
+            let own = kernel.accesses().iter().map(storage);
+            let bindings: Vec<_> = ["uniform", step].into_iter().chain(own).collect();
             let features: &[&str] = match language.reduction {
                 Reduction::Shared => &[],
                 Reduction::Subgroup => &["subgroups"],

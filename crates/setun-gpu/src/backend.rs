@@ -5,7 +5,7 @@ use std::ops::Range;
 use bytemuck::cast_slice;
 use setun_ops::{
     Backend, BatchInputs, BlockId, BufferId, CacheSpec, OpsError, Plan, Usage, WeightData,
-    backend::{StepTimes, check_step, check_weights, check_write},
+    backend::{StepTimes, check_following, check_weights, check_write},
     best::Ranked,
     plan::{BufferKind, BufferSpec},
     ternary::padded_columns,
@@ -23,6 +23,9 @@ use crate::{
     times::Times,
     weight::GpuWeight,
 };
+
+/// Most steps that follow each other: tokens of so many are kept until they are read.
+const MOST_FOLLOWING: usize = 16;
 
 /// Runs plans on a device. See the [crate](crate).
 #[derive(Debug)]
@@ -223,7 +226,22 @@ impl<E: Executor> Backend for GpuBackend<E> {
         cache: &mut Self::Cache,
         inputs: &BatchInputs,
     ) -> Result<(), OpsError> {
-        check_step(&step.plan, &cache.spec, cache.blocks, inputs)?;
+        self.run_following(step, cache, inputs, 1)
+    }
+
+    fn most_following(&self) -> usize {
+        MOST_FOLLOWING
+    }
+
+    fn run_following(
+        &mut self,
+        step: &mut GpuStep<E>,
+        cache: &mut Self::Cache,
+        inputs: &BatchInputs,
+        steps: usize,
+    ) -> Result<(), OpsError> {
+        let most = if step.times.is_some() { 1 } else { MOST_FOLLOWING };
+        check_following(&step.plan, &cache.spec, cache.blocks, inputs, (steps, most))?;
         self.write_inputs(step, inputs)?;
         self.reserve_for(step)?;
         let numbers = (cache.number, self.arena.number);
@@ -232,14 +250,14 @@ impl<E: Executor> Backend for GpuBackend<E> {
             let list = self.record(step, cache, |_| true)?;
             *step.recorded.get() = Some(Recorded { cache: numbers.0, arena: numbers.1, list });
         }
-        let chunks = chunks(inputs);
+        let chunks = chunks(inputs, steps);
         match (&mut *step.recorded.get(), &mut step.times) {
             (Some(Recorded { list, .. }), Some(times)) => {
                 self.executor.play_timed(list, chunks, &mut times.launches)?;
                 times.add_up(&step.launches.list);
                 Ok(())
             }
-            (Some(Recorded { list, .. }), None) => self.executor.play(list, chunks),
+            (Some(Recorded { list, .. }), None) => self.executor.play_times(list, chunks, steps),
             (None, _) => Ok(()),
         }
     }
@@ -264,7 +282,8 @@ impl<E: Executor> Backend for GpuBackend<E> {
     ) -> Result<(), OpsError> {
         let error = |what| OpsError::Read { id: buffer, what };
         let spec = *step.plan.buffers().get(buffer.0 as usize).ok_or(error("not in the plan"))?;
-        if rows.start > rows.end || rows.end > step.plan.buffer_rows(buffer) {
+        let steps = if spec.kind == BufferKind::Tokens { MOST_FOLLOWING } else { 1 };
+        if rows.start > rows.end || rows.end > steps * step.plan.buffer_rows(buffer) {
             return Err(error("rows out of range"));
         }
         if out.len() != rows.len() * spec.width * spec.kind.element_bytes() {
@@ -333,10 +352,11 @@ impl<E: Executor> Backend for GpuBackend<E> {
     }
 }
 
-/// Chunks of positions of the longest sequence of a step.
-pub(crate) fn chunks(inputs: &BatchInputs) -> u32 {
-    let last = inputs.positions.iter().copied().max().unwrap_or(0);
-    last / CHUNK_POSITIONS + 1
+/// Chunks of positions of the longest sequence in the last of some steps. Those before it may have
+/// fewer, as any other sequence beside the longest: chunks that a row has not are left out.
+pub(crate) fn chunks(inputs: &BatchInputs, steps: usize) -> u32 {
+    let last = inputs.positions.iter().copied().max().unwrap_or(0) as usize + steps - 1;
+    u32::try_from(last).unwrap_or(u32::MAX) / CHUNK_POSITIONS + 1
 }
 
 /// Bytes of a buffer on a device: `wgsl/quantize.wgsl` tells the form of a quantized one.
@@ -345,6 +365,7 @@ fn buffer_bytes(spec: &BufferSpec, rows: usize) -> u64 {
         BufferKind::F32 => 4 * spec.width,
         BufferKind::Quantized => padded_columns(spec.width) + 8,
         BufferKind::Ranked => spec.width * size_of::<Ranked>(),
+        BufferKind::Tokens => spec.width * size_of::<u32>() * MOST_FOLLOWING,
     };
     // Kernels read vectors of four words.
     ((rows * row).next_multiple_of(16)) as u64

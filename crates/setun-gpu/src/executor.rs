@@ -73,6 +73,15 @@ pub trait Executor {
     /// If the device is lost.
     fn play(&mut self, list: &Self::List, chunks: u32) -> Result<(), OpsError>;
 
+    /// Queues them so many times, one after the other: what one writes, the next reads.
+    ///
+    /// # Errors
+    ///
+    /// If the device is lost.
+    fn play_times(&mut self, list: &Self::List, chunks: u32, times: usize) -> Result<(), OpsError> {
+        (0..times).try_for_each(|_| self.play(list, chunks))
+    }
+
     /// Whether it tells what launches take.
     fn can_time(&self) -> bool {
         false

@@ -36,6 +36,8 @@ pub enum Kernel {
     },
     /// See [`setun_ops::best`].
     Best,
+    /// See [`setun_ops::choose`].
+    Choose,
 }
 
 /// How products with a packed matrix are formed.
@@ -92,6 +94,9 @@ pub const COLUMNS: [u32; 4] = [1, 2, 4, 8];
 /// Rows of a tile.
 pub const TILE_ROWS: u32 = 32;
 
+/// Tokens of a slice, of which a workgroup of `choose` takes the best.
+pub const SLICE_TOKENS: u32 = 2048;
+
 /// Words of the codes of a narrow row.
 const LEAST_WORDS: u32 = 32;
 
@@ -114,7 +119,7 @@ impl Kernel {
         let heads = TABLES
             .into_iter()
             .flat_map(|table| COLUMNS.map(|columns| Self::Head { table, columns }));
-        [Self::RmsNorm, Self::Quantize, Self::HeadNorm, Self::Best]
+        [Self::RmsNorm, Self::Quantize, Self::HeadNorm, Self::Best, Self::Choose]
             .into_iter()
             .chain(TABLES.map(Self::Embed))
             .chain(CACHES.map(Self::RopeAppend))
@@ -137,6 +142,7 @@ impl Kernel {
             Self::Gate(..) => shaders::GATE,
             Self::Head { .. } => shaders::HEAD,
             Self::Best => shaders::BEST,
+            Self::Choose => shaders::CHOOSE,
         }
     }
 
@@ -151,8 +157,14 @@ impl Kernel {
             Self::Gate(..) => &[Read, Read, Read, Read, Read, Read, Write],
             Self::RopeAppend(_) => &[Read, Write, Write, Write],
             Self::Attention(_) => &[Read, Read, Read, Write, Write],
-            Self::Best => &[Write, Write, Write],
+            Self::Best | Self::Choose => &[Write, Write, Write],
         }
+    }
+
+    /// What it does with the step's inputs: one kernel makes those of the step that follows.
+    #[must_use]
+    pub fn step_access(self) -> Access {
+        if self == Self::Choose { Access::Write } else { Access::Read }
     }
 }
 

@@ -75,7 +75,7 @@ pub enum Scratch {
     Chunks,
     /// Logits of all tokens.
     Logits,
-    /// Logits being sorted.
+    /// Tokens on their way to being ranked, or chosen.
     Sorting,
 }
 

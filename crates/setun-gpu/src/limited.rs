@@ -79,6 +79,10 @@ impl<E: Executor> Executor for Limited<E> {
         self.executor.play(list, chunks)
     }
 
+    fn play_times(&mut self, list: &E::List, chunks: u32, times: usize) -> Result<(), OpsError> {
+        self.executor.play_times(list, chunks, times)
+    }
+
     async fn read(
         &mut self,
         buffer: &E::Buffer,

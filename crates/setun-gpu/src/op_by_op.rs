@@ -23,7 +23,7 @@ impl<E: Executor> OpByOp for GpuBackend<E> {
         check_step(&step.plan, &cache.spec, cache.blocks, inputs)?;
         self.write_inputs(step, inputs)?;
         let list = self.record(step, cache, |launch| launch.op == op)?;
-        self.executor.play(&list, chunks(inputs))
+        self.executor.play(&list, chunks(inputs, 1))
     }
 
     fn set(&mut self, step: &mut GpuStep<E>, buffer: BufferId, values: &[u8], scales: &[f32]) {

@@ -18,7 +18,7 @@ pub struct Asked {
     pub kernels: usize,
     /// Bytes written to the device.
     pub written: usize,
-    /// Times that a list was played: submissions.
+    /// Times that lists were played: submissions.
     pub played: usize,
     /// Launches that took part.
     pub launches: usize,
@@ -51,6 +51,14 @@ impl<E> Recorder<E> {
 pub struct RecordedList<L> {
     list: L,
     launches: Vec<(crate::launch::When, u32)>,
+}
+
+impl<L> RecordedList<L> {
+    /// Launches that take part in a step.
+    fn taking_part(&self, chunks: u32) -> usize {
+        let layers = self.launches.iter().map(|(when, layers)| when.layers(*layers, chunks));
+        layers.filter(|&layers| layers > 0).count()
+    }
 }
 
 impl<E: Executor> Executor for Recorder<E> {
@@ -102,10 +110,19 @@ impl<E: Executor> Executor for Recorder<E> {
 
     fn play(&mut self, list: &RecordedList<E::List>, chunks: u32) -> Result<(), OpsError> {
         self.asked.played += 1;
-        let taking_part =
-            |(when, layers): &&(crate::launch::When, u32)| when.layers(*layers, chunks) > 0;
-        self.asked.launches += list.launches.iter().filter(taking_part).count();
+        self.asked.launches += list.taking_part(chunks);
         self.executor.play(&list.list, chunks)
+    }
+
+    fn play_times(
+        &mut self,
+        list: &RecordedList<E::List>,
+        chunks: u32,
+        times: usize,
+    ) -> Result<(), OpsError> {
+        self.asked.played += 1;
+        self.asked.launches += times * list.taking_part(chunks);
+        self.executor.play_times(&list.list, chunks, times)
     }
 
     fn can_time(&self) -> bool {

@@ -8,6 +8,9 @@ use setun_ops::{
 
 use crate::{backend::GpuBackend, executor::Executor, lowering::Fusion};
 
+/// Steps that follow each other, where a case chooses.
+const FOLLOWING: usize = 3;
+
 /// How a device failed its self-test.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -44,7 +47,8 @@ pub enum SelfTestError {
 impl<E: Executor> GpuBackend<E> {
     /// Runs each operation of a case from the definitions' memory and compares what it gives as
     /// its [agreement](setun_ops::op::Agreement) says; then whole steps, whose bits must not
-    /// depend on which operations share a launch.
+    /// depend on which operations share a launch; where a case chooses, also steps that follow
+    /// each other.
     ///
     /// # Errors
     ///
@@ -86,6 +90,7 @@ impl<E: Executor> GpuBackend<E> {
         let apart = self.outputs(case, case.steps.len()).await?;
         self.fusion = Fusion::Shared;
         let shared = self.outputs(case, case.steps.len()).await?;
+        case.compare_following(self, FOLLOWING).await?;
         let differs = apart.into_iter().zip(shared).find(|(apart, shared)| apart != shared);
         differs.map_or(Ok(()), |(Output { step, buffer, .. }, _)| {
             Err(SelfTestError::Shared { step, buffer })

@@ -1,9 +1,15 @@
 //! The inputs of a step as words: `wgsl/parts/step.wgsl` reads them.
 
-use setun_ops::{BatchInputs, Plan};
+use setun_ops::{
+    BatchInputs, Plan,
+    choose::{ChooseRequest, ChooseRoom},
+};
 
 /// Words that say where the rest lies.
-const HEADER: usize = 10;
+const HEADER: usize = 12;
+
+/// Words of a choice before its touched tokens.
+const CHOICE_HEADER: usize = 4;
 
 /// Where each part of the inputs lies, for all steps of one plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,6 +18,8 @@ pub(crate) struct StepLayout {
     wanted: usize,
     table_blocks: usize,
     request_words: usize,
+    room: ChooseRoom,
+    choice_words: usize,
 }
 
 impl StepLayout {
@@ -20,16 +28,24 @@ impl StepLayout {
         // A plan without positions, as tests have them, looks at no block.
         let positions = if positions == usize::MAX { 1 } else { positions };
         let capacity = plan.best_limits().map_or(0, |(_, capacity)| capacity);
+        let limits = plan.choose_limits();
+        let room = limits.map_or(ChooseRoom::default(), |(_, room)| room);
         Self {
             rows: plan.rows(),
             wanted: plan.wanted(),
             table_blocks: positions.div_ceil(plan.cache().block_positions),
             request_words: 4 + capacity,
+            room,
+            choice_words: CHOICE_HEADER + room.touched + 2 * room.biases,
         }
     }
 
     /// All words of a step.
     pub(crate) fn words(&self) -> usize {
+        self.choices() + self.wanted * self.choice_words
+    }
+
+    fn choices(&self) -> usize {
         self.requests() + self.wanted * self.request_words
     }
 
@@ -57,6 +73,8 @@ impl StepLayout {
             self.table_blocks,
             self.requests(),
             self.request_words,
+            self.choices(),
+            self.choice_words,
         ];
         words[..HEADER].copy_from_slice(&header.map(word));
         words[tokens..][..inputs.rows()].copy_from_slice(&inputs.tokens);
@@ -89,6 +107,23 @@ impl StepLayout {
                 word(request.touched.len()),
             ]);
             place[4..][..request.touched.len()].copy_from_slice(&request.touched);
+        }
+        for (index, request) in inputs.choose.iter().enumerate() {
+            let place = &mut words[self.choices() + index * self.choice_words..];
+            self.write_choice(request, &mut place[..self.choice_words]);
+        }
+    }
+
+    fn write_choice(&self, request: &ChooseRequest, words: &mut [u32]) {
+        let ChooseRequest { penalty, touched, biases } = request;
+        let (header, rest) = words.split_at_mut(CHOICE_HEADER);
+        // The last is how many steps have been made.
+        header.copy_from_slice(&[penalty.to_bits(), word(touched.len()), word(biases.len()), 0]);
+        let (places, rest) = rest.split_at_mut(self.room.touched);
+        places[..touched.len()].copy_from_slice(touched);
+        let (tokens, values) = rest.split_at_mut(self.room.biases);
+        for ((token, value), bias) in tokens.iter_mut().zip(values).zip(biases) {
+            (*token, *value) = (bias.0, bias.1.to_bits());
         }
     }
 }

@@ -1,7 +1,10 @@
 //! Every operation on a CUDA device against its definition; nothing where there is none.
 
 use setun_gpu::{Cuda, Fusion, GpuBackend, GpuError};
-use setun_ops::parity::{Case, SUBJECTS, block_on};
+use setun_ops::{
+    Backend,
+    parity::{Case, SUBJECTS, block_on},
+};
 
 /// Cases of a subject.
 const SEEDS: u64 = 40;
@@ -56,6 +59,20 @@ fn operations_agree_with_their_definitions() {
 fn plans_give_the_bits_of_the_definitions() {
     let failures = disagreements(true);
     assert!(failures.is_empty(), "{} failures:\n{}", failures.len(), failures.join("\n"));
+}
+
+/// Steps that follow each other choose what they choose one by one.
+#[test]
+fn steps_follow_each_other() {
+    let Some(device) = device() else { return };
+    let mut backend = GpuBackend::new(device).expect("memory");
+    for seed in 0..SEEDS {
+        for steps in [2, backend.most_following()] {
+            let case = Case::following(seed, steps);
+            block_on(case.compare_following(&mut backend, steps))
+                .unwrap_or_else(|error| panic!("seed {seed}, {steps} steps: {error}"));
+        }
+    }
 }
 
 /// Where there is no device, that is an error and no more.

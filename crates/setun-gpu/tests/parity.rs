@@ -6,9 +6,13 @@ use setun_gpu::{
     kernel::{Reduction, Table},
 };
 use setun_ops::{
-    Backend, BufferId, WeightData, WeightId,
-    parity::{Case, SUBJECTS, block_on, check_inputs},
-    plan::{BufferKind, RowSet},
+    Backend, BatchInputs, BlockId, BufferId, CacheElement, CacheSpec, DenseMatrix, Op, Usage,
+    WeightData, WeightId,
+    choose::ChooseRequest,
+    dense::DenseValues,
+    op::Norm,
+    parity::{Case, OpByOp, Random, SUBJECTS, block_on, check_inputs},
+    plan::{BufferKind, PlanBuilder, RowSet},
 };
 
 /// Cases of a subject.
@@ -121,6 +125,87 @@ fn inputs_are_those_that_the_host_writes() {
     let device = block_on(Wgpu::open(Api::Vulkan)).expect("a Vulkan device");
     let mut backend = GpuBackend::new(device).expect("memory");
     assert_eq!(block_on(check_inputs(&mut backend)), Ok(()));
+}
+
+/// Steps that follow each other on the device choose what they choose one by one.
+#[test]
+fn steps_follow_each_other() {
+    let device = block_on(Wgpu::open(Api::Vulkan)).expect("a Vulkan device");
+    let mut backend = GpuBackend::new(device).expect("memory");
+    let most = backend.most_following();
+    for seed in 0..SEEDS {
+        for steps in [2, most] {
+            let case = Case::following(seed, steps);
+            block_on(case.compare_following(&mut backend, steps))
+                .unwrap_or_else(|error| panic!("seed {seed}, {steps} steps: {error}"));
+        }
+    }
+}
+
+/// A penalty divides as the host does, to the last bit: beside the quotient, and beside the next
+/// numbers above and below it, the choice shows which is larger.
+#[test]
+fn penalties_divide_exactly() {
+    const ROWS: usize = 400;
+    let mut random = Random::new(1);
+    let mut draft = |beside: fn(f32) -> f32| {
+        let penalty = random.pick(&[1.1, 1.3, 0.7, 3.0, 1.0 + f32::EPSILON, 1e-3, 1e20]);
+        let logit = random.pick(&[1.0, 30.0, 1e-3, 1e10]) * (0.01 + random.unit());
+        (penalty, logit, beside(logit / penalty))
+    };
+    let device = block_on(Wgpu::open(Api::Vulkan)).expect("a Vulkan device");
+    let mut backend = GpuBackend::new(device).expect("memory");
+    for (beside, expected) in
+        [(f32::next_down as fn(f32) -> f32, 1), (|quotient| quotient, 0), (f32::next_up, 0)]
+    {
+        for _ in 0..ROWS {
+            let (penalty, logit, other) = draft(beside);
+            let request = ChooseRequest { penalty, touched: vec![1], ..ChooseRequest::default() };
+            let chosen = choose_of(&mut backend, vec![other, logit], request);
+            assert_eq!(chosen, expected, "{logit} / {penalty} beside {other}");
+        }
+    }
+}
+
+/// The choice from these logits: a table of them, over a hidden row of one 1.
+fn choose_of(backend: &mut GpuBackend<Wgpu>, logits: Vec<f32>, request: ChooseRequest) -> u32 {
+    let vocab = logits.len();
+    let table = DenseMatrix::new(vocab, 1, DenseValues::F32(logits.into())).expect("a table");
+    let weights = [WeightData::Dense(table), WeightData::Vector(vec![1.0])];
+    let cache = CacheSpec {
+        layers: 1,
+        kv_heads: 1,
+        head_dim: 2,
+        block_positions: 1,
+        element: CacheElement::F32,
+    };
+    let specs = weights.iter().map(WeightData::spec).collect();
+    let mut plan = PlanBuilder::new(1, 1, specs, cache);
+    let hidden = plan.buffer(BufferKind::F32, 1, RowSet::Batch);
+    let x = plan.buffer(BufferKind::F32, 1, RowSet::Wanted);
+    let out = plan.buffer(BufferKind::Tokens, 1, RowSet::Wanted);
+    let norm = Norm { gain: WeightId(1), eps: 1e-5 };
+    plan.push(Op::Embed { table: WeightId(0), out: hidden });
+    plan.push(Op::RmsNorm { x: hidden, norm, out: x });
+    plan.push(Op::Choose { x, table: WeightId(0), room: request.room(1), out });
+    let plan = plan.finish().expect("a plan");
+    let weights = weights.map(|weight| backend.upload(weight, Usage::General).expect("memory"));
+    let mut step = backend.prepare(&plan, &weights).expect("a step");
+    let mut cache = backend.create_cache(plan.cache(), 1).expect("memory");
+    let inputs = BatchInputs {
+        tokens: vec![0],
+        positions: vec![0],
+        slots: vec![0],
+        block_tables: vec![vec![BlockId(0)]],
+        wanted: vec![0],
+        choose: vec![request],
+        ..BatchInputs::default()
+    };
+    backend.set(&mut step, x, &1.0f32.to_ne_bytes(), &[]);
+    backend.run_op(&mut step, &mut cache, &inputs, 2).expect("a choice");
+    let mut token = [0; 4];
+    block_on(backend.read(&step, out, 0..1, &mut token)).expect("a token");
+    u32::from_ne_bytes(token)
 }
 
 struct Outputs {

@@ -1,6 +1,6 @@
 //! One step's work.
 
-use setun_ops::best::BestRequest;
+use setun_ops::{best::BestRequest, choose::ChooseRequest};
 
 use crate::cache::SequenceId;
 
@@ -14,6 +14,8 @@ pub enum Wants {
     Logits,
     /// Some logits: those of the touched tokens and of the best others. A model may give all.
     Best(BestRequest),
+    /// The greedy token, from a model that [chooses](crate::Model::choose). Others give all logits.
+    Choose(ChooseRequest),
 }
 
 /// One token of a step.

@@ -1,6 +1,7 @@
 //! What an engine needs of a model.
 
-use futures::future::LocalBoxFuture;
+use futures::future::{FutureExt, LocalBoxFuture, ready};
+use setun_ops::OpsError;
 
 use crate::{
     batch::Batch, cache::PagedCache, error::ModelError, outputs::Outputs, profile::Profile,
@@ -93,6 +94,34 @@ pub trait Model: MaybeSend {
         cache: &'a mut PagedCache,
         outputs: &'a mut Outputs,
     ) -> LocalBoxFuture<'a, Result<(), ModelError>>;
+
+    /// Most greedy steps that [`choose`](Self::choose) runs one after the other; 0 where tokens
+    /// are chosen from logits.
+    fn most_following(&self) -> usize {
+        0
+    }
+
+    /// Runs `steps` steps, each row of the later ones taking in the token that it chose before,
+    /// and writes the tokens to `tokens`, `[steps, wanted rows]`; [`NONE`] where the logits of a
+    /// row are not finite. All rows that want anything choose, and of several steps these are all
+    /// rows, each of another sequence, which has been extended by as many positions.
+    ///
+    /// [`NONE`]: setun_ops::choose::NONE
+    ///
+    /// # Errors
+    ///
+    /// As [`forward`](Self::forward); also if that cannot be done.
+    fn choose<'a>(
+        &'a mut self,
+        _batch: &'a Batch,
+        _cache: &'a mut PagedCache,
+        steps: usize,
+        _tokens: &'a mut Vec<u32>,
+    ) -> LocalBoxFuture<'a, Result<(), ModelError>> {
+        let what = "steps that choose";
+        let refused = OpsError::Inputs { what, expected: 0, found: steps };
+        ready(Err(refused.into())).boxed_local()
+    }
 
     /// Has the steps from now on timed, op by op, where that is possible; or no longer.
     fn set_profiled(&mut self, _profiled: bool) {}

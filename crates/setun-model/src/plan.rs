@@ -2,6 +2,7 @@
 
 use setun_ops::{
     BufferId, CacheSpec, Op, OpsError, Plan,
+    choose::ChooseRoom,
     op::{Activation, Linear, Norm},
     plan::{BufferKind, PlanBuilder, RowSet},
 };
@@ -19,8 +20,9 @@ pub struct ModelPlan {
     /// Hidden states that the host writes, `[rows, hidden]`, where the plan does not begin with
     /// tokens.
     pub input: Option<BufferId>,
-    /// What the wanted rows asked for: logits `[wanted, vocab]`, or ranked tokens
-    /// `[wanted, capacity]`; or the hidden states of all rows, `[rows, hidden]`.
+    /// What the wanted rows asked for: logits `[wanted, vocab]`, ranked tokens
+    /// `[wanted, capacity]`, or chosen tokens `[wanted, 1]`; or the hidden states of all rows,
+    /// `[rows, hidden]`.
     pub output: BufferId,
     /// What else can be read after a step, where it was asked for.
     pub taps: Taps,
@@ -38,6 +40,11 @@ pub enum HeadOutput {
     },
     /// No head: the hidden states of all rows, for the layers of another plan.
     Hidden,
+    /// The greedy tokens.
+    Choose {
+        /// What requests may hold.
+        room: ChooseRoom,
+    },
 }
 
 /// Buffers between the operations, for tests against reference outputs.
@@ -217,6 +224,12 @@ impl Steps<'_> {
                 out
             }
             HeadOutput::Hidden => hidden,
+            HeadOutput::Choose { room } => {
+                let x = self.last_norm(hidden);
+                let out = self.plan.buffer(BufferKind::Tokens, 1, RowSet::Wanted);
+                self.plan.push(Op::Choose { x, table, room, out });
+                out
+            }
         }
     }
 

@@ -181,9 +181,10 @@ fn role_in(layer: &LayerLayout, weight: WeightId) -> Option<&'static str> {
 fn weights(op: &Op) -> [Option<WeightId>; 4] {
     let bias = |linear: &setun_ops::op::Linear| linear.bias.map(|bias| bias.weight);
     match op {
-        Op::Embed { table, .. } | Op::Head { table, .. } | Op::Best { table, .. } => {
-            [Some(*table), None, None, None]
-        }
+        Op::Embed { table, .. }
+        | Op::Head { table, .. }
+        | Op::Best { table, .. }
+        | Op::Choose { table, .. } => [Some(*table), None, None, None],
         Op::RmsNorm { norm, .. } | Op::HeadNorm { norm, .. } => [Some(norm.gain), None, None, None],
         Op::Quantize { norm, .. } => [norm.map(|norm| norm.gain), None, None, None],
         Op::TernaryMatmul { linear, .. } => [Some(linear.weight), bias(linear), None, None],

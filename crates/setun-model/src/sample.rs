@@ -7,6 +7,7 @@ use setun_ops::{
     BatchInputs, BlockId, BufferId, CacheSpec, DenseMatrix, OpsError, TernaryMatrix, Usage,
     WeightData, WeightId, WeightSpec,
     best::BestRequest,
+    choose::{ChooseRequest, ChooseRoom},
     dense::DenseValues,
     op::{Activation, HeadShape, Norm},
     parity::{Case, Random},
@@ -52,29 +53,23 @@ pub fn cases(
     cache: CacheSpec,
 ) -> Result<Vec<Case>, OpsError> {
     let sample = Sample::of(layout, Size::Small);
-    let cache = CacheSpec { layers: 1, kv_heads: 1, ..cache };
-    let case = |rows: usize| {
-        let head = HeadOutput::Best { capacity: 16 };
-        let plan = model_plan(
-            &sample.layout,
-            activation,
-            cache,
-            (rows, rows.min(MOST_WANTED)),
-            head,
-            true,
-        )?
-        .plan;
-        let mut random = Random::new(1);
-        let blocks = KEPT_POSITIONS.div_ceil(cache.block_positions);
-        Ok(Case {
-            plan,
-            weights: sample.weights(kinds, &mut random)?,
-            usages: vec![Usage::General; sample.layout.specs.len()],
-            steps: steps(rows, blocks, POSITIONS.div_ceil(cache.block_positions), sample.vocab),
-            blocks,
-        })
-    };
-    ROWS.into_iter().map(case).collect()
+    let head = HeadOutput::Best { capacity: 16 };
+    ROWS.into_iter().map(|rows| sample.case(kinds, activation, cache, (rows, head))).collect()
+}
+
+/// A case like a model whose head chooses the greedy token of one row.
+///
+/// # Errors
+///
+/// If the model's layout is not consistent.
+pub fn choosing(
+    layout: &Layout,
+    kinds: &[WeightKind],
+    activation: Activation,
+    cache: CacheSpec,
+) -> Result<Case, OpsError> {
+    let head = HeadOutput::Choose { room: ChooseRoom { touched: 16, biases: 0 } };
+    Sample::of(layout, Size::Small).case(kinds, activation, cache, (1, head))
 }
 
 /// A case to time: some layers of a model as large as its own, one row a step. What counts is the
@@ -99,7 +94,7 @@ pub fn timed(
     let blocks = TIMED_STEPS.div_ceil(cache.block_positions);
     let weights = sample.weights(kinds, &mut Random::new(0))?;
     let usages = vec![Usage::General; weights.len()];
-    let steps = (0..TIMED_STEPS).map(|first| step(first, 1, blocks, blocks, sample.vocab));
+    let steps = (0..TIMED_STEPS).map(|first| step(first, (1, head), blocks, blocks, sample.vocab));
     let steps = steps.collect();
     Ok(Timed { case: Case { plan, weights, usages, steps, blocks }, output, layers: TIMED_LAYERS })
 }
@@ -116,20 +111,36 @@ pub struct Timed {
 }
 
 /// The first rows of a sequence, and rows where workgroups begin to share positions.
-fn steps(rows: usize, blocks: usize, table: usize, vocab: usize) -> Vec<BatchInputs> {
-    [0, MOST_OF_ONE - rows / 2].map(|first| step(first, rows, blocks, table, vocab)).to_vec()
+fn steps(
+    (rows, head): (usize, HeadOutput),
+    blocks: usize,
+    table: usize,
+    vocab: usize,
+) -> Vec<BatchInputs> {
+    let first = [0, MOST_OF_ONE - rows / 2];
+    first.map(|first| step(first, (rows, head), blocks, table, vocab)).to_vec()
 }
 
 /// Some rows of a sequence, whose table has so many entries of as many blocks as there are.
-fn step(first: usize, rows: usize, blocks: usize, table: usize, vocab: usize) -> BatchInputs {
+fn step(
+    first: usize,
+    (rows, head): (usize, HeadOutput),
+    blocks: usize,
+    table: usize,
+    vocab: usize,
+) -> BatchInputs {
     let wanted = rows.min(MOST_WANTED);
+    let best = BestRequest { k: 5, within: None, touched: vec![1, 4] };
+    let choose = ChooseRequest { penalty: 1.3, touched: vec![1, 4], biases: vec![] };
+    let chooses = matches!(head, HeadOutput::Choose { .. });
     BatchInputs {
         tokens: (first..first + rows).map(|i| to_u32(i * 31 % vocab)).collect(),
         positions: (first..first + rows).map(to_u32).collect(),
         slots: vec![0; rows],
         block_tables: vec![(0..table).map(|index| BlockId(to_u32(index % blocks))).collect()],
         wanted: (0..wanted).map(to_u32).collect(),
-        best: vec![BestRequest { k: 5, within: None, touched: vec![1, 4] }; wanted],
+        best: if chooses { vec![] } else { vec![best; wanted] },
+        choose: if chooses { vec![choose; wanted] } else { vec![] },
     }
 }
 
@@ -180,6 +191,28 @@ impl Sample {
         widths.set(&mut layer, &layout.specs, &mut set);
         small.layers.push(layer);
         Self { layout: small, vocab }
+    }
+
+    /// A case of so many rows, and what the head gives of them.
+    fn case(
+        &self,
+        kinds: &[WeightKind],
+        activation: Activation,
+        cache: CacheSpec,
+        (rows, head): (usize, HeadOutput),
+    ) -> Result<Case, OpsError> {
+        let cache = CacheSpec { layers: 1, kv_heads: 1, ..cache };
+        let wanted = rows.min(MOST_WANTED);
+        let plan = model_plan(&self.layout, activation, cache, (rows, wanted), head, true)?.plan;
+        let blocks = KEPT_POSITIONS.div_ceil(cache.block_positions);
+        let table = POSITIONS.div_ceil(cache.block_positions);
+        Ok(Case {
+            plan,
+            weights: self.weights(kinds, &mut Random::new(1))?,
+            usages: vec![Usage::General; self.layout.specs.len()],
+            steps: steps((rows, head), blocks, table, self.vocab),
+            blocks,
+        })
     }
 
     /// Random weights of the kinds that the model's own have.

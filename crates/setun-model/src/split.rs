@@ -115,7 +115,7 @@ impl Split {
         cache: &mut PagedCache,
         outputs: &mut Outputs,
     ) -> Result<(), ModelError> {
-        self.inputs.fill(batch, cache)?;
+        self.inputs.fill(batch, cache, 1)?;
         let inputs = &mut self.inputs.inputs;
         let head = head_output(inputs, self.shape.ranked);
         let (rows, wanted) = (inputs.rows(), inputs.wanted.len());

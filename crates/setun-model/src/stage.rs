@@ -24,7 +24,7 @@ const GROWTH: usize = 8;
 /// Prepared steps that are kept, each with buffers of its own.
 const KEPT_STEPS: usize = 12;
 
-/// Least capacity of a ranked row; others are powers of two.
+/// Least capacity of a ranked row, and of a choice's tokens; others are powers of two.
 const LEAST_CAPACITY: usize = 16;
 
 /// A [`Part`] of a model: its weights in a backend, the cache of its layers, and a plan for each
@@ -102,13 +102,14 @@ impl<B: Backend> Stage<B> {
         Ok(())
     }
 
-    /// Queues a step over the hidden states that come in, none where it begins with tokens. It
-    /// is read before the next one begins.
+    /// Queues a step over the hidden states that come in, none where it begins with tokens, or so
+    /// many that follow each other. It is read before the next one begins.
     pub(crate) fn run(
         &mut self,
         inputs: &BatchInputs,
         head: HeadOutput,
         hidden: &[f32],
+        steps: usize,
     ) -> Result<Key, ModelError> {
         let key = (bucket(inputs.rows()), bucket(inputs.wanted.len()), head);
         let step = match self.steps.remove(&key) {
@@ -122,7 +123,7 @@ impl<B: Backend> Stage<B> {
             let bytes = bytemuck::cast_slice(hidden);
             self.backend.write(&mut step.prepared, input, 0..inputs.rows(), bytes)?;
         }
-        self.backend.run(&mut step.prepared, &mut self.cache, inputs)?;
+        self.backend.run_following(&mut step.prepared, &mut self.cache, inputs, steps)?;
         if let (Some(profile), Some(profiler)) = (&mut self.profile, &step.profiler)
             && let Some(times) = self.backend.times(&step.prepared)
         {
@@ -161,6 +162,10 @@ impl<B: Backend> Stage<B> {
         self.profile = profiled.then(Profile::default);
     }
 
+    pub(crate) fn is_profiled(&self) -> bool {
+        self.profile.is_some()
+    }
+
     pub(crate) fn profile(&self) -> Option<&Profile> {
         self.profile.as_ref().filter(|profile| profile.steps > 0)
     }
@@ -175,11 +180,17 @@ pub(crate) fn bucket(rows: usize) -> usize {
 /// What the head is to give for the wanted rows of a step. Their requests are dropped where one
 /// of them needs all logits.
 pub(crate) fn head_output(inputs: &mut BatchInputs, ranked: bool) -> HeadOutput {
+    inputs.choose.clear();
     if ranked && inputs.best.len() == inputs.wanted.len() {
         let tokens = inputs.best.iter().map(BestRequest::tokens).max().unwrap_or(0);
-        HeadOutput::Best { capacity: tokens.max(LEAST_CAPACITY).next_power_of_two() }
+        HeadOutput::Best { capacity: room(tokens) }
     } else {
         inputs.best.clear();
         HeadOutput::Logits
     }
+}
+
+/// Room for so many tokens of a row, so that steps of similar requests share a plan.
+pub(crate) fn room(tokens: usize) -> usize {
+    tokens.max(LEAST_CAPACITY).next_power_of_two()
 }

@@ -27,21 +27,28 @@ struct Slot {
 }
 
 impl StepInputs {
-    /// The inputs of a batch, with the requests of those rows that make one.
-    pub(crate) fn fill(&mut self, batch: &Batch, cache: &PagedCache) -> Result<(), ModelError> {
+    /// The inputs of a batch, with the requests of those rows that make one, for so many steps
+    /// that follow each other.
+    pub(crate) fn fill(
+        &mut self,
+        batch: &Batch,
+        cache: &PagedCache,
+        steps: usize,
+    ) -> Result<(), ModelError> {
         let found = batch.rows.len();
         if found > MAX_ROWS {
             return Err(ModelError::Rows { found, limit: MAX_ROWS });
         }
-        let BatchInputs { tokens, positions, slots, block_tables: _, wanted, best } =
+        let BatchInputs { tokens, positions, slots, block_tables: _, wanted, best, choose } =
             &mut self.inputs;
         for numbers in [tokens, positions, slots, wanted] {
             numbers.clear();
         }
         best.clear();
+        choose.clear();
         self.slots.clear();
         for (index, row) in batch.rows.iter().enumerate() {
-            let table = self.table(index, row, cache)?;
+            let table = self.table(index, row, cache, steps)?;
             let inputs = &mut self.inputs;
             inputs.tokens.push(row.token);
             inputs.positions.push(narrow("position", row.position)?);
@@ -49,8 +56,10 @@ impl StepInputs {
             if row.wants != Wants::Nothing {
                 inputs.wanted.push(narrow("row", index)?);
             }
-            if let Wants::Best(request) = &row.wants {
-                inputs.best.push(request.clone());
+            match &row.wants {
+                Wants::Best(request) => inputs.best.push(request.clone()),
+                Wants::Choose(request) => inputs.choose.push(request.clone()),
+                Wants::Nothing | Wants::Logits => {}
             }
         }
         self.inputs.block_tables.truncate(self.slots.len());
@@ -63,13 +72,16 @@ impl StepInputs {
         index: usize,
         row: &BatchRow,
         cache: &PagedCache,
+        steps: usize,
     ) -> Result<usize, ModelError> {
-        let len = cache.len(row.sequence)?;
-        if row.position >= len {
-            return Err(ModelError::Position { row: index, position: row.position, len });
+        let (first, len) = (row.position, cache.len(row.sequence)?);
+        let last = first.saturating_add(steps.max(1) - 1);
+        if last >= len {
+            return Err(ModelError::Position { row: index, position: last, len });
         }
         let blocks = cache.blocks(row.sequence)?;
-        if cache.is_shared(blocks[row.position / cache.block_positions()]) {
+        let written = first / cache.block_positions()..=last / cache.block_positions();
+        if blocks[written].iter().any(|&block| cache.is_shared(block)) {
             return Err(ModelError::SharedBlock { row: index, position: row.position });
         }
         let table = match self.slots.get(&row.sequence) {

@@ -1,6 +1,7 @@
 //! A decoder of any family on any backend.
 
 mod builder;
+mod choose;
 
 pub use builder::TransformerBuilder;
 use futures::future::{FutureExt, LocalBoxFuture};
@@ -109,9 +110,10 @@ impl<B: Backend> Transformer<B> {
         reads: &[(BufferId, usize)], // buffer and rows
     ) -> Result<Vec<Vec<u8>>, ModelError> {
         let mut prepared = self.stage.backend.prepare(plan, &self.stage.weights)?;
-        self.start(batch, cache)?;
+        self.start(batch, cache, 1)?;
         let inputs = &mut self.inputs.inputs;
         inputs.best.clear(); // the plan gives all logits
+        inputs.choose.clear();
         let Stage { backend, cache, .. } = &mut self.stage;
         backend.run(&mut prepared, cache, inputs)?;
         let mut results = vec![];
@@ -125,8 +127,13 @@ impl<B: Backend> Transformer<B> {
     }
 
     /// Checks the batch, makes its inputs, grows the cache and makes pending copies.
-    fn start(&mut self, batch: &Batch, cache: &mut PagedCache) -> Result<(), ModelError> {
-        self.inputs.fill(batch, cache)?;
+    fn start(
+        &mut self,
+        batch: &Batch,
+        cache: &mut PagedCache,
+        steps: usize,
+    ) -> Result<(), ModelError> {
+        self.inputs.fill(batch, cache, steps)?;
         self.stage.grow_and_copy(cache.high_water_blocks(), cache.copies())?;
         cache.copies_made();
         Ok(())
@@ -138,11 +145,11 @@ impl<B: Backend> Transformer<B> {
         cache: &mut PagedCache,
         outputs: &mut Outputs,
     ) -> Result<(), ModelError> {
-        self.start(batch, cache)?;
+        self.start(batch, cache, 1)?;
         let inputs = &mut self.inputs.inputs;
         let head = head_output(inputs, self.stage.ranked);
         let wanted = inputs.wanted.len();
-        let step = self.stage.run(inputs, head, &[])?;
+        let step = self.stage.run(inputs, head, &[], 1)?;
         let out: &mut [u8] = if let HeadOutput::Best { capacity } = head {
             bytemuck::cast_slice_mut(outputs.ranked_mut(wanted, capacity))
         } else {
@@ -191,6 +198,21 @@ where
         outputs: &'a mut Outputs,
     ) -> LocalBoxFuture<'a, Result<(), ModelError>> {
         self.step(batch, cache, outputs).boxed_local()
+    }
+
+    fn most_following(&self) -> usize {
+        let most = self.stage.backend.most_following();
+        if self.stage.is_profiled() { most.min(1) } else { most }
+    }
+
+    fn choose<'a>(
+        &'a mut self,
+        batch: &'a Batch,
+        cache: &'a mut PagedCache,
+        steps: usize,
+        tokens: &'a mut Vec<u32>,
+    ) -> LocalBoxFuture<'a, Result<(), ModelError>> {
+        self.choose_following(batch, cache, steps, tokens).boxed_local()
     }
 
     fn set_profiled(&mut self, profiled: bool) {

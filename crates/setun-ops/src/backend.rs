@@ -65,6 +65,33 @@ pub trait Backend {
         inputs: &BatchInputs,
     ) -> Result<(), OpsError>;
 
+    /// Most steps that [`run_following`](Self::run_following) takes; 0 where greedy tokens are
+    /// better chosen on the host, from logits.
+    fn most_following(&self) -> usize {
+        0
+    }
+
+    /// Queues `steps` steps of a plan that ends in [`Op::Choose`](crate::Op::Choose), with nothing
+    /// of the host between them: each takes in what the one before chose, as
+    /// [`BatchInputs::follow`] says. Of several, all rows are wanted, each of another sequence.
+    ///
+    /// # Errors
+    ///
+    /// As [`run`](Self::run), and if there are more than [`most_following`](Self::most_following).
+    fn run_following(
+        &mut self,
+        step: &mut Self::Prepared,
+        cache: &mut Self::Cache,
+        inputs: &BatchInputs,
+        steps: usize,
+    ) -> Result<(), OpsError> {
+        if steps == 1 {
+            return self.run(step, cache, inputs);
+        }
+        let what = "steps that follow each other";
+        Err(OpsError::Inputs { what, expected: 1, found: steps })
+    }
+
     /// Has each run of this step timed, op by op. False where the backend cannot; a step that
     /// was not asked to be timed costs nothing more.
     fn time(&mut self, _step: &mut Self::Prepared) -> bool {
@@ -81,7 +108,8 @@ pub trait Backend {
     ///
     /// A float buffer gives `f32`s in the host's byte order, `[rows, width]`; a quantized one
     /// gives its int8 codes, `[rows, width]`, without padding; a ranked one gives
-    /// [`Ranked`](crate::best::Ranked)s, `[rows, width]`.
+    /// [`Ranked`](crate::best::Ranked)s, `[rows, width]`; one of chosen tokens gives `u32`s, first
+    /// those of the wanted rows, then, of steps that followed, the others': `[steps, wanted rows]`.
     fn read(
         &mut self,
         step: &Self::Prepared,
@@ -155,16 +183,42 @@ pub fn check_step(
     if plan.cache() != cache {
         return Err(OpsError::Cache { expected: Box::new(*plan.cache()), found: Box::new(*cache) });
     }
+    inputs.check(&limits(plan, blocks))
+}
+
+/// Checks steps that follow each other, of which a backend plays at most `most`.
+///
+/// # Errors
+///
+/// As [`check_step`]; also if their number is another or they do not follow each other
+/// ([`BatchInputs::check_following`]).
+pub fn check_following(
+    plan: &Plan,
+    cache: &CacheSpec,
+    blocks: usize,
+    inputs: &BatchInputs,
+    (steps, most): (usize, usize),
+) -> Result<(), OpsError> {
+    check_step(plan, cache, blocks, inputs)?;
+    if steps == 0 || steps > most {
+        let what = "steps that follow each other (at least 1)";
+        return Err(OpsError::Inputs { what, expected: most, found: steps });
+    }
+    if steps == 1 { Ok(()) } else { inputs.check_following(&limits(plan, blocks), steps) }
+}
+
+fn limits(plan: &Plan, blocks: usize) -> InputLimits {
     let (vocab, positions) = plan.token_and_position_limits();
-    inputs.check(&InputLimits {
+    InputLimits {
         rows: plan.rows(),
         wanted: plan.wanted(),
         vocab,
         positions,
         blocks,
-        block_positions: cache.block_positions,
+        block_positions: plan.cache().block_positions,
         best: plan.best_limits(),
-    })
+        choose: plan.choose_limits(),
+    }
 }
 
 /// Checks what is to be [written](Backend::write) to an input, and says which of its elements

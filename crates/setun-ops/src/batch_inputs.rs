@@ -1,6 +1,11 @@
 //! What changes from step to step: tokens, positions, sequences, block tables.
 
-use crate::{best::BestRequest, cache::BlockId, error::OpsError};
+use crate::{
+    best::BestRequest,
+    cache::BlockId,
+    choose::{self, ChooseRequest, ChooseRoom},
+    error::OpsError,
+};
 
 /// The inputs of one step. All prefill, decode, ragged and continuous batches are this.
 ///
@@ -22,6 +27,9 @@ pub struct BatchInputs {
     /// What each wanted row asks of the plan's [`Op::Best`](crate::Op::Best), `[wanted]`; empty
     /// where the plan has none.
     pub best: Vec<BestRequest>,
+    /// How each wanted row chooses by the plan's [`Op::Choose`](crate::Op::Choose), `[wanted]`;
+    /// empty where the plan has none.
+    pub choose: Vec<ChooseRequest>,
 }
 
 impl BatchInputs {
@@ -29,6 +37,26 @@ impl BatchInputs {
     #[must_use]
     pub fn rows(&self) -> usize {
         self.tokens.len()
+    }
+
+    /// Makes these the inputs of the step that follows: each wanted row takes in the token that
+    /// it chose, which is touched from now on, at the next position. A row that chose
+    /// [none](crate::choose::NONE) keeps its token.
+    ///
+    /// # Panics
+    ///
+    /// If there are fewer chosen tokens than wanted rows.
+    pub fn follow(&mut self, chosen: &[u32]) {
+        for (index, &row) in self.wanted.iter().enumerate() {
+            let (row, token) = (row as usize, chosen[index]);
+            if token != choose::NONE {
+                self.tokens[row] = token;
+            }
+            self.positions[row] += 1;
+            if let Some(request) = self.choose.get_mut(index) {
+                request.touch(token);
+            }
+        }
     }
 
     /// Checks every index, so that a backend may trust them.
@@ -59,6 +87,7 @@ impl BatchInputs {
         }
         self.wanted.iter().try_for_each(|&row| bound("wanted row", row as usize, rows))?;
         self.check_best(limits.best)?;
+        self.check_choose(limits.choose)?;
         self.check_writes(limits.block_positions)
     }
 
@@ -84,6 +113,45 @@ impl BatchInputs {
             }
         }
         Ok(())
+    }
+
+    fn check_choose(&self, limits: Option<(usize, ChooseRoom)>) -> Result<(), OpsError> {
+        let Some((vocab, room)) = limits else {
+            return equal("choices of a plan without `choose`", self.choose.len(), 0);
+        };
+        equal("choices", self.choose.len(), self.wanted.len())?;
+        self.choose.iter().try_for_each(|request| request.check(vocab, room))
+    }
+
+    /// Checks that these inputs, which have passed [`check`](Self::check), can be followed until
+    /// there are so many steps: all rows are wanted, each of a sequence of its own that has room.
+    ///
+    /// # Errors
+    ///
+    /// If it is not so.
+    pub fn check_following(&self, limits: &InputLimits, steps: usize) -> Result<(), OpsError> {
+        equal("wanted rows of steps that follow", self.wanted.len(), self.rows())?;
+        let Some((_, room)) = limits.choose else {
+            return equal("steps without `choose`", steps, 1);
+        };
+        for request in &self.choose {
+            let needed = request.room(steps).touched;
+            bound("touched tokens of steps that follow", needed, room.touched + 1)?;
+        }
+        let mut places = vec![];
+        for (&position, &slot) in self.positions.iter().zip(&self.slots) {
+            let (first, table) = (position as usize, &self.block_tables[slot as usize]);
+            let positions = (table.len() * limits.block_positions).min(limits.positions);
+            bound("position of a step that follows", first + steps - 1, positions)?;
+            places.extend((first..first + steps).map(|position| {
+                let block = table[position / limits.block_positions];
+                (block, position % limits.block_positions)
+            }));
+        }
+        places.sort_unstable();
+        let written = places.len();
+        places.dedup();
+        equal("places that steps which follow write to", places.len(), written)
     }
 
     /// No two rows write to one place of the cache, and rows of a slot ascend.
@@ -130,6 +198,8 @@ pub struct InputLimits {
     pub block_positions: usize,
     /// Tokens and capacity of [`Op::Best`](crate::Op::Best), if the plan has one.
     pub best: Option<(usize, usize)>,
+    /// Tokens and room of [`Op::Choose`](crate::Op::Choose), if the plan has one.
+    pub choose: Option<(usize, ChooseRoom)>,
 }
 
 fn bound(what: &'static str, found: usize, limit: usize) -> Result<(), OpsError> {

@@ -114,6 +114,13 @@ pub enum OpsError {
         found: f32,
     },
 
+    /// A request for a choice has a penalty that is none.
+    #[error("inputs of a step: a penalty of {found}: expected a normal number above 0")]
+    Penalty {
+        /// What was given.
+        found: f32,
+    },
+
     /// A step runs over a cache of another shape than its plan's.
     #[error("the cache is {found:?}, the plan is for {expected:?}")]
     Cache {

@@ -22,6 +22,7 @@ pub mod batch_inputs;
 pub mod best;
 pub mod cache;
 pub mod cache_values;
+pub mod choose;
 pub mod column_sums;
 pub mod dense;
 pub mod embed;

@@ -1,5 +1,7 @@
 //! The operations as data: one variant each, named like its file.
 
+use crate::choose::ChooseRoom;
+
 /// A numbered buffer of a [`Plan`](crate::Plan).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BufferId(pub u32);
@@ -196,6 +198,18 @@ pub enum Op {
         /// Tokens with their logits, `[rows, capacity]`.
         out: BufferId,
     },
+    /// [`choose`](crate::choose): the greedy tokens, as the step's
+    /// [`ChooseRequest`](crate::choose::ChooseRequest)s say. The last of its plan.
+    Choose {
+        /// Normed hidden rows, `[rows, hidden]`, of the wanted rows.
+        x: BufferId,
+        /// Table `[vocab, hidden]`.
+        table: WeightId,
+        /// What requests may hold.
+        room: ChooseRoom,
+        /// Tokens, `[rows, 1]`.
+        out: BufferId,
+    },
 }
 
 impl Op {
@@ -213,6 +227,7 @@ impl Op {
             Self::Gate { .. } => "gate",
             Self::Head { .. } => "head",
             Self::Best { .. } => "best",
+            Self::Choose { .. } => "choose",
         }
     }
 
@@ -225,7 +240,8 @@ impl Op {
             Self::RmsNorm { x, out, .. }
             | Self::Quantize { x, out, .. }
             | Self::Head { x, out, .. }
-            | Self::Best { x, out, .. } => ([Some(*x), None], Some(*out)),
+            | Self::Best { x, out, .. }
+            | Self::Choose { x, out, .. } => ([Some(*x), None], Some(*out)),
             Self::TernaryMatmul { linear, residual, out, .. } => {
                 ([Some(linear.x), *residual], Some(*out))
             }

@@ -12,6 +12,7 @@ use check::{check, check_written};
 use crate::{
     best::Ranked,
     cache::CacheSpec,
+    choose::ChooseRoom,
     error::OpsError,
     op::{BufferId, Op},
     weight::WeightSpec,
@@ -26,6 +27,8 @@ pub enum BufferKind {
     Quantized,
     /// [`Ranked`] tokens with their logits.
     Ranked,
+    /// Tokens.
+    Tokens,
 }
 
 impl BufferKind {
@@ -36,6 +39,7 @@ impl BufferKind {
             Self::F32 => size_of::<f32>(),
             Self::Quantized => size_of::<i8>(),
             Self::Ranked => size_of::<Ranked>(),
+            Self::Tokens => size_of::<u32>(),
         }
     }
 }
@@ -174,6 +178,17 @@ impl Plan {
             _ => None,
         });
         limits.reduce(|a, b| (a.0.min(b.0), a.1.min(b.1)))
+    }
+
+    /// Tokens of the table of the plan's [`Op::Choose`], and the room of its requests. None where
+    /// it has none.
+    #[must_use]
+    pub fn choose_limits(&self) -> Option<(usize, ChooseRoom)> {
+        let Some(Op::Choose { table, room, .. }) = self.ops.last() else { return None };
+        match self.weights[table.0 as usize] {
+            WeightSpec::Dense { rows, .. } => Some((rows, *room)),
+            _ => None,
+        }
     }
 }
 

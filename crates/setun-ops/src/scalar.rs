@@ -14,6 +14,7 @@ use crate::{
     batch_inputs::BatchInputs,
     best::{Ranked, best_row},
     cache::{BlockId, CacheSpec},
+    choose::choose_row,
     dense::DenseMatrix,
     embed::embed_row,
     error::OpsError,
@@ -48,6 +49,7 @@ struct Buffer {
     floats: Vec<f32>,    // [rows, width], or [rows] scales of a quantized buffer
     codes: Vec<i8>,      // [rows, padded_columns(width)], of a quantized buffer
     ranked: Vec<Ranked>, // [rows, width], of a ranked buffer
+    tokens: Vec<u32>,    // [rows, width], of a buffer of tokens
 }
 
 impl Backend for ScalarBackend {
@@ -75,6 +77,9 @@ impl Backend for ScalarBackend {
                 },
                 BufferKind::Ranked => {
                     Buffer { ranked: zeroed(rows * spec.width)?, ..Buffer::default() }
+                }
+                BufferKind::Tokens => {
+                    Buffer { tokens: zeroed(rows * spec.width)?, ..Buffer::default() }
                 }
             })
         });
@@ -129,6 +134,9 @@ impl Backend for ScalarBackend {
             BufferKind::F32 => out.copy_from_slice(bytemuck::cast_slice(&values.floats[elements])),
             BufferKind::Ranked => {
                 out.copy_from_slice(bytemuck::cast_slice(&values.ranked[elements]));
+            }
+            BufferKind::Tokens => {
+                out.copy_from_slice(bytemuck::cast_slice(&values.tokens[elements]));
             }
             BufferKind::Quantized => {
                 let stored = values.codes.chunks_exact(padded_columns(spec.width));
@@ -243,6 +251,12 @@ impl ScalarStep {
                     best_row(self.dense(*table), self.row(*x, row), request, &mut best);
                     let ranked = &mut self.buffers[out.0 as usize].ranked;
                     ranked[row * capacity..][..capacity].copy_from_slice(&best);
+                }
+            }
+            Op::Choose { x, table, out, .. } => {
+                for (row, request) in inputs.choose.iter().enumerate() {
+                    let token = choose_row(self.dense(*table), self.row(*x, row), request);
+                    self.buffers[out.0 as usize].tokens[row] = token;
                 }
             }
         }

@@ -34,7 +34,7 @@ pub use error::TextError;
 pub use hf_tokenizer::HfTokenizer;
 pub use logprob::logprob;
 pub use message::Message;
-pub use sampler::{Choice, Needs, Sampler};
+pub use sampler::{Choice, Greedy, Needs, Sampler};
 pub use sampler_options::{LEAST_TEMPERATURE, SamplerOptions};
 pub use stop_strings::{StopStep, StopStrings};
 pub use stream_decoder::StreamDecoder;

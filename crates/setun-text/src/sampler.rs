@@ -44,6 +44,16 @@ pub enum Needs {
     },
 }
 
+/// What a greedy choice depends on beside the logits, for a device that makes it.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Greedy {
+    /// See [`SamplerOptions::repetition_penalty`].
+    pub repetition_penalty: f32,
+    /// The ids that it changes, ascending.
+    pub touched: Vec<u32>,
+}
+
 /// Tokens beyond `top_k` that are asked for, because some may tie with the last of them.
 const SPARE: usize = 8;
 
@@ -101,6 +111,21 @@ impl Sampler {
         } else {
             Needs::All
         }
+    }
+
+    /// What [`sample`](Self::sample) applies to the logits before it takes the best; none where
+    /// it draws.
+    #[must_use]
+    pub fn greedy(&self, history: &[u32]) -> Option<Greedy> {
+        let repetition_penalty = self.options.repetition_penalty;
+        let greedy = || Greedy { repetition_penalty, touched: self.touched(history) };
+        self.is_greedy().then(greedy)
+    }
+
+    /// Whether it takes the best token, with no draw.
+    #[must_use]
+    pub fn is_greedy(&self) -> bool {
+        self.options.temperature == 0.0
     }
 
     /// The choice that [`sample`](Self::sample) makes of all logits, from those that

@@ -179,5 +179,6 @@ fn inputs(tokens: &[u32], position: usize) -> Result<BatchInputs, Box<dyn Error>
         block_tables: vec![(0..blocks).map(BlockId).collect()],
         wanted: vec![0],
         best: vec![BestRequest { k: 1, within: None, touched: vec![] }],
+        choose: vec![],
     })
 }

@@ -3,7 +3,10 @@
 //! A step takes one row of every sequence that decodes, and fills up with rows of prompts.
 //! As logits do not depend on the batch or on how a prompt is cut, both are free choices:
 //! the number of prompt rows is set so that a step takes no longer than a target time, which
-//! keeps cancelling and other streams responsive.
+//! keeps cancelling and other streams responsive. Where a model chooses greedy tokens by itself,
+//! so is the number of steps that follow each other without a look at what they gave.
+
+mod following;
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -54,6 +57,9 @@ pub(crate) enum Command {
     Memory(oneshot::Sender<MemoryUse>),
 }
 
+/// How a sequence ended: why, and by which stop string.
+type End = Result<(FinishReason, Option<String>), Error>;
+
 /// Called between steps, so that a host with one thread can do something else.
 pub(crate) type Pacer = Box<dyn FnMut() -> LocalBoxFuture<'static, ()>>;
 
@@ -65,6 +71,8 @@ pub(crate) struct Owner {
     waiting: VecDeque<Box<Request>>,
     running: Vec<Running>,
     outputs: Outputs,
+    chosen: Vec<u32>,     // in place of outputs, [steps, wanted rows]
+    following: usize,     // steps that may follow each other
     prompt_row: Duration, // what one took in the last step with prompts; zero before the first
     plain_step: Duration, // what the last step without prompts took
     profile: Option<EngineProfile>,
@@ -75,7 +83,8 @@ pub(crate) struct Owner {
 struct Running {
     sequence: Sequence,
     reserved_blocks: usize,
-    rows: usize, // of the step under way
+    demands: bool, // another token, for the step under way
+    rows: usize,   // of the step under way
 }
 
 impl Running {
@@ -97,6 +106,8 @@ impl Owner {
             waiting: VecDeque::new(),
             running: vec![],
             outputs: Outputs::default(),
+            chosen: vec![],
+            following: 1,
             prompt_row: Duration::ZERO,
             plain_step: Duration::ZERO,
             profile: None,
@@ -177,7 +188,8 @@ impl Owner {
             }
             if let Some(request) = self.waiting.pop_front() {
                 let sequence = Sequence::new(*request, self.cache.create());
-                self.running.push(Running { sequence, reserved_blocks: blocks, rows: 0 });
+                let (demands, rows) = (false, 0);
+                self.running.push(Running { sequence, reserved_blocks: blocks, demands, rows });
             }
         }
     }
@@ -188,18 +200,32 @@ impl Owner {
 
     async fn step(&mut self) {
         let started = Instant::now();
-        let (batch, prompt_rows) = match self.batch() {
+        // Once, as a consumer may change it at any time.
+        for running in &mut self.running {
+            running.demands = running.sequence.queue().demand() == Demand::More;
+        }
+        let choosing = self.choosing_steps();
+        let (batch, prompt_rows) = match self.batch(choosing) {
             Ok(batch) => batch,
             Err(error) => return self.fail_all(error),
         };
         let is_prefill = self.running.iter().any(Running::is_prefill);
         let has_others = batch.rows.len() > prompt_rows;
-        let result = self.model.forward(&batch, &mut self.cache, &mut self.outputs).await;
+        let result = match choosing {
+            Some(steps) => {
+                self.model.choose(&batch, &mut self.cache, steps, &mut self.chosen).await
+            }
+            None => self.model.forward(&batch, &mut self.cache, &mut self.outputs).await,
+        };
         if let Err(error) = result {
             return self.recover(error.into()).await;
         }
         self.is_revived = false;
-        if let Err(error) = self.accept() {
+        let accepted = match choosing {
+            Some(steps) => self.accept_chosen(steps),
+            None => self.accept(),
+        };
+        if let Err(error) = accepted {
             return self.fail_all(error);
         }
         let elapsed = started.elapsed();
@@ -213,12 +239,13 @@ impl Owner {
         if let Some(row) = elapsed.saturating_sub(others).checked_div(prompt_rows) {
             self.prompt_row = row.max(Duration::from_nanos(1));
         } else {
-            self.plain_step = elapsed;
+            self.note_plain(elapsed, choosing);
         }
     }
 
-    /// The rows of the next step, and how many of them are more than one row a sequence.
-    fn batch(&mut self) -> Result<(Batch, usize), Error> {
+    /// The rows of the next step, or of the first of several in which the model chooses, and how
+    /// many of them are more than one row a sequence.
+    fn batch(&mut self, choosing: Option<usize>) -> Result<(Batch, usize), Error> {
         let mut batch = Batch::default();
         let most_prompt_rows = self.most_prompt_rows();
         let mut prompt_rows = 0;
@@ -226,7 +253,7 @@ impl Owner {
         for running in &mut self.running {
             running.rows = 0;
             let sequence = &running.sequence;
-            if free == 0 || sequence.queue().demand() != Demand::More {
+            if free == 0 || !running.demands {
                 continue;
             }
             let pending = sequence.pending().len();
@@ -238,10 +265,13 @@ impl Owner {
                 pending.div_ceil(pending.div_ceil(most))
             };
             let rows = rows.min(free);
-            self.cache.extend(sequence.id, rows)?;
+            self.cache.extend(sequence.id, rows.max(choosing.unwrap_or(1)))?;
             let tokens = &sequence.pending()[..rows];
-            let vocab = self.model.vocab_size();
-            let wants = if rows == pending { sequence.wants(vocab) } else { Wants::Nothing };
+            let wants = match choosing {
+                _ if rows < pending => Wants::Nothing,
+                Some(_) => sequence.choice(),
+                None => sequence.wants(self.model.vocab_size()),
+            };
             batch.push_run(sequence.id, sequence.cached(), tokens, wants);
             running.rows = rows;
             free -= rows;
@@ -275,6 +305,12 @@ impl Owner {
             }
         }
         drop(rows);
+        self.end_all(ended);
+        Ok(())
+    }
+
+    /// Ends those sequences, in order of their indices.
+    fn end_all(&mut self, ended: Vec<(usize, End)>) {
         for (index, end) in ended.into_iter().rev() {
             match end {
                 Ok((reason, stop)) => self.end(index, reason, stop),
@@ -284,7 +320,6 @@ impl Owner {
                 }
             }
         }
-        Ok(())
     }
 
     /// As many rows of prompts as a step has time for.
@@ -346,6 +381,8 @@ impl Owner {
     }
 }
 
+#[cfg(test)]
+mod following_tests;
 #[cfg(test)]
 mod revival_tests;
 #[cfg(test)]

@@ -3,8 +3,11 @@
 use std::sync::Arc;
 
 use setun_model::{Row, SequenceId, Wants};
-use setun_ops::best::{BestRequest, Ranked};
-use setun_text::{Choice, Draw, Needs, Sampler, StopStrings, StreamDecoder, logprob};
+use setun_ops::{
+    best::{BestRequest, Ranked},
+    choose::{ChooseRequest, NONE},
+};
+use setun_text::{Choice, Draw, Greedy, Needs, Sampler, StopStrings, StreamDecoder, logprob};
 use web_time::Instant;
 
 use crate::{
@@ -111,21 +114,58 @@ impl Sequence {
         }
     }
 
+    /// Whether the next token follows from the logits alone, so that a device can choose it.
+    pub(crate) fn is_greedy(&self) -> bool {
+        let needs_logits = self.generated() < self.all_until || self.request.logprobs;
+        self.request.sampler.is_greedy() && !needs_logits
+    }
+
+    /// How a device chooses the next token.
+    pub(crate) fn choice(&self) -> Wants {
+        match self.request.sampler.greedy(&self.tokens) {
+            Some(Greedy { repetition_penalty: penalty, touched, .. }) => {
+                Wants::Choose(ChooseRequest { penalty, touched, biases: vec![] })
+            }
+            None => Wants::Logits,
+        }
+    }
+
+    /// Tokens that may still be generated.
+    pub(crate) fn remaining(&self) -> usize {
+        self.request.max_tokens - self.generated()
+    }
+
     /// Chooses the next token and emits its event.
     ///
     /// # Errors
     ///
     /// If the logits are not finite, or a token cannot be decoded.
     pub(crate) fn accept(&mut self, row: Row<'_>) -> Result<Next, Error> {
-        let Some(token) = self.choose(row)? else {
-            self.cached -= 1;
-            self.all_until = self.generated() + ALL_LOGITS;
-            return Ok(Next::Again);
-        };
+        let Some(token) = self.choose(row)? else { return Ok(self.again()) };
         let logprob = match row {
             Row::Logits(logits) if self.request.logprobs => Some(logprob(logits, token)),
             _ => None,
         };
+        self.take(token, logprob)
+    }
+
+    /// Takes the token that a device chose, and emits its event.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be decoded.
+    pub(crate) fn accept_chosen(&mut self, token: u32) -> Result<Next, Error> {
+        if token == NONE { Ok(self.again()) } else { self.take(token, None) }
+    }
+
+    /// Runs the last row again, for all logits.
+    fn again(&mut self) -> Next {
+        self.cached -= 1;
+        self.all_until = self.generated() + ALL_LOGITS;
+        Next::Again
+    }
+
+    fn take(&mut self, token: u32, logprob: Option<f64>) -> Result<Next, Error> {
         let now = Instant::now();
         self.first_token.get_or_insert(now);
         self.last_token = Some(now);

@@ -1,6 +1,5 @@
-// The inputs of a step. Its first words say where the rest lies; crates/setun-gpu/src/step_inputs.rs writes it.
-
-@group(0) @binding(1) var<storage, read> step: array<u32>;
+// The inputs of a step: `step`, array<u32> at binding 1. Its first words say where the rest lies;
+// crates/setun-gpu/src/step_inputs.rs writes it.
 
 const NOT_A_TOKEN: u32 = 0xffffffffu;
 

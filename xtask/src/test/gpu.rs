@@ -50,8 +50,16 @@ fn test(totals: &mut Totals) -> Result<()> {
         cargo
     };
     run(cargo("clippy").args(["--quiet", "--all-targets", "--", "-D", "warnings"]))?;
-    let operations_and_models =
-        ["parity", "gpu", "gpu_split", "gpu_steps", "gpu_faults", "gpu_self_test"];
+    let operations_and_models = [
+        "parity",
+        "gpu",
+        "gpu_split",
+        "gpu_steps",
+        "gpu_texts",
+        "gpu_engine",
+        "gpu_faults",
+        "gpu_self_test",
+    ];
     let mut tests = cargo("test");
     tests.arg("--no-fail-fast");
     count(tests.args(operations_and_models.iter().flat_map(|test| ["--test", test])), totals)?;

@@ -169,6 +169,7 @@ fn inputs(rows: usize, positions: usize, ranked: bool) -> BatchInputs {
         block_tables: vec![count(positions.div_ceil(BLOCK_POSITIONS)).map(BlockId).collect()],
         wanted: count(rows).collect(),
         best: if ranked { vec![best; rows] } else { vec![] },
+        choose: vec![],
     }
 }
 

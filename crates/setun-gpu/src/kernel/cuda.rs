@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use setun_ops::{CacheElement, op::Activation};
 use setun_shaders::cuda_parts as parts;
 
-use super::{Input, Kernel, Product, Table};
+use super::{Input, Kernel, Product, SLICE_TOKENS, Table};
 use crate::executor::Tiles;
 
 /// What blocks of the CUDA kernels take together.
@@ -66,7 +66,7 @@ impl Kernel {
             Self::TernaryMatmul(_) | Self::Gate(..) => PRODUCT_LANES,
             Self::Head { .. } => HEAD_LANES,
             Self::RopeAppend(_) => 128,
-            Self::RmsNorm | Self::Quantize | Self::Attention(_) => 256,
+            Self::RmsNorm | Self::Quantize | Self::Attention(_) | Self::Choose => 256,
             Self::Best => 1024,
         }
     }
@@ -76,6 +76,7 @@ impl Kernel {
             Self::Head { columns, .. } => vec![("COLUMNS", columns)],
             Self::TernaryMatmul(product) => product.cuda_constants(1),
             Self::Gate(_, product) => product.cuda_constants(2),
+            Self::Choose => vec![("SLICE", SLICE_TOKENS)],
             _ => vec![],
         }
     }
@@ -108,7 +109,7 @@ impl Kernel {
                 }
                 all
             }
-            Self::Best => vec![parts::LANES],
+            Self::Best | Self::Choose => vec![parts::LANES],
         }
     }
 }

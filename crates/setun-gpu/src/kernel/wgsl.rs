@@ -3,7 +3,7 @@
 use setun_ops::{CacheElement, op::Activation};
 use setun_shaders::parts;
 
-use super::{Input, Kernel, Product, TILE_ROWS, Table};
+use super::{Access, Input, Kernel, Product, SLICE_TOKENS, TILE_ROWS, Table};
 
 /// How a kernel forms products of four.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -57,8 +57,15 @@ impl Kernel {
                     format!("const COLUMNS: u32 = 1u;\nconst WORDS: u32 = {words}u;\n")
                 }
             },
+            Self::Choose => format!("const SLICE: u32 = {SLICE_TOKENS}u;\n"),
             _ => String::new(),
         };
+        let access = match self.step_access() {
+            Access::Read => "read",
+            Access::Write => "read_write",
+        };
+        let step = format!("@group(0) @binding(1) var<storage, {access}> step: array<u32>;\n");
+        let constants = constants + &step;
         let own = self.parts(language).into_iter();
         let parts = [parts::STEP].into_iter().chain(own).chain([self.shader().wgsl]);
         parts.fold(constants, |source, part| source + part)
@@ -86,7 +93,7 @@ impl Kernel {
                 .collect(),
             Self::TernaryMatmul(product) => product.parts(language),
             Self::HeadNorm => vec![parts::LANES],
-            Self::Best => reduction.over_lanes(),
+            Self::Best | Self::Choose => reduction.over_lanes(),
             Self::RopeAppend(CacheElement::F32) => vec![parts::STORE_F32],
             Self::RopeAppend(CacheElement::F16) => vec![parts::STORE_F16],
             // Each head reduces again, with nothing to wait for between two.

@@ -1,10 +1,10 @@
-//! Operations over tables: embedding, head and the best of it.
+//! Operations over tables: embedding, head, the best of it and the choice.
 
-use setun_ops::{BufferId, WeightId, WeightSpec};
+use setun_ops::{BufferId, WeightId, WeightSpec, choose::ChooseRoom};
 
 use super::{Lowering, columns, word};
 use crate::{
-    kernel::Kernel,
+    kernel::{Kernel, SLICE_TOKENS},
     launch::{Argument, Scratch},
     weight::Form,
 };
@@ -46,6 +46,20 @@ impl<B> Lowering<'_, B> {
         let shape = [vocab, capacity, sorted].map(word).to_vec();
         let arguments = vec![logits, sorting, Argument::Buffer(out)];
         self.push(Kernel::Best, shape, arguments, [rows, 1, 1]);
+    }
+
+    pub(super) fn choose(&mut self, x: BufferId, table: WeightId, room: ChooseRoom, out: BufferId) {
+        let (vocab, rows) = (self.vocab(table), self.rows(x));
+        let slices = word(vocab).div_ceil(SLICE_TOKENS);
+        let logits = self.launches.scratch(Scratch::Logits, 4 * u64::from(rows) * vocab as u64);
+        let bytes = 8 * u64::from(rows) * u64::from(slices);
+        let of_slices = self.launches.scratch(Scratch::Sorting, bytes);
+        self.head(x, table, logits);
+        for (folds, grid) in [(0, [slices, rows, 1]), (1, [rows, 1, 1])] {
+            let shape = vec![word(vocab), slices, word(room.touched), word(room.biases), folds];
+            let arguments = vec![logits, of_slices, Argument::Buffer(out)];
+            self.push(Kernel::Choose, shape, arguments, grid);
+        }
     }
 
     fn parts(&self, table: WeightId) -> Vec<(usize, usize)> {

@@ -22,7 +22,8 @@ pub(super) fn compile(device: &wgpu::Device, kernel: Kernel, language: Language)
         count: None,
     };
     let storage = |read_only| wgpu::BufferBindingType::Storage { read_only };
-    let fixed = [entry(0, wgpu::BufferBindingType::Uniform), entry(1, storage(true))];
+    let step = storage(kernel.step_access() == Access::Read);
+    let fixed = [entry(0, wgpu::BufferBindingType::Uniform), entry(1, step)];
     let own = (2..).zip(kernel.accesses());
     let own = own.map(|(binding, &access)| entry(binding, storage(access == Access::Read)));
     let entries: Vec<_> = fixed.into_iter().chain(own).collect();

@@ -286,10 +286,16 @@ impl Executor for Wgpu {
     }
 
     fn play(&mut self, list: &WgpuList, chunks: u32) -> Result<(), OpsError> {
+        self.play_times(list, chunks, 1)
+    }
+
+    fn play_times(&mut self, list: &WgpuList, chunks: u32, times: usize) -> Result<(), OpsError> {
         let mut encoder = self.device.create_command_encoder(&<_>::default());
         let mut pass = encoder.begin_compute_pass(&<_>::default());
-        for launch in &list.launches {
-            launch.dispatch(&mut pass, chunks);
+        for _ in 0..times {
+            for launch in &list.launches {
+                launch.dispatch(&mut pass, chunks);
+            }
         }
         drop(pass);
         self.submit_played();

@@ -95,6 +95,18 @@ fn launches_may_be_shared() {
     assert!(saved > 0, "no case shares a launch");
 }
 
+/// Steps that follow each other choose what they choose one by one.
+#[test]
+fn steps_follow_each_other() {
+    let mut backend = GpuBackend::new(Emulated::default()).expect("memory");
+    for seed in 0..seeds("model") {
+        let steps = 2 + usize::try_from(seed % 4).expect("a small number");
+        let case = Case::following(seed, steps);
+        block_on(case.compare_following(&mut backend, steps))
+            .unwrap_or_else(|error| panic!("seed {seed}, {steps} steps: {error}"));
+    }
+}
+
 struct Outputs {
     launches: usize,
     /// All buffers but codes after each step.

@@ -116,13 +116,13 @@ impl<B: Backend> Stage<B> {
     async fn pass(&mut self, piece: &mut Piece) -> Result<(), ModelError> {
         let rows = piece.inputs.rows();
         if !self.part.has_head() {
-            let step = self.run(&piece.inputs, HeadOutput::Hidden, &piece.hidden)?;
+            let step = self.run(&piece.inputs, HeadOutput::Hidden, &piece.hidden, 1)?;
             piece.hidden.resize(rows * self.config.hidden_size, 0.0);
             return self.read(step, rows, bytemuck::cast_slice_mut(&mut piece.hidden)).await;
         }
         piece.inputs.wanted.append(&mut piece.wanted);
         piece.inputs.best.append(&mut piece.best);
-        let step = self.run(&piece.inputs, piece.head, &piece.hidden)?;
+        let step = self.run(&piece.inputs, piece.head, &piece.hidden, 1)?;
         let wanted = piece.inputs.wanted.len();
         let out: &mut [u8] = if let HeadOutput::Best { capacity } = piece.head {
             piece.ranked.resize(wanted * capacity, Ranked::PADDING);

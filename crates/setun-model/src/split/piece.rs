@@ -88,8 +88,16 @@ impl Piece {
 
     fn clear(&mut self) {
         let Self { copies, inputs, wanted, best, hidden, logits, ranked, .. } = self;
-        let BatchInputs { tokens, positions, slots, block_tables, wanted: rows, best: requests } =
-            inputs;
+        let BatchInputs {
+            tokens,
+            positions,
+            slots,
+            block_tables,
+            wanted: rows,
+            best: requests,
+            choose,
+        } = inputs;
+        choose.clear();
         for numbers in [tokens, positions, slots, wanted, rows] {
             numbers.clear();
         }

@@ -109,7 +109,8 @@ impl Case {
                         Op::Attention { qkv: x, .. }
                         | Op::Quantize { x, .. }
                         | Op::Head { x, .. }
-                        | Op::Best { x, .. } => expected.memory(self, *x).await?.values,
+                        | Op::Best { x, .. }
+                        | Op::Choose { x, .. } => expected.memory(self, *x).await?.values,
                         _ => before.values,
                     };
                     let a = expected.memory(self, id).await?;
@@ -135,7 +136,7 @@ impl Case {
         let spec = self.plan.buffer(id);
         let op = &self.plan.ops()[op];
         let magnitudes = match op {
-            Op::Head { table, .. } | Op::Best { table, .. } => {
+            Op::Head { table, .. } | Op::Best { table, .. } | Op::Choose { table, .. } => {
                 tolerance::logit_magnitudes(self, *table, before.values)
             }
             Op::Attention { shape, .. } => {
@@ -160,6 +161,10 @@ impl Case {
             }
             BufferKind::Ranked => {
                 tolerance::compare_ranked(&at, inputs, &expected.values, &found.values)
+            }
+            BufferKind::Tokens => {
+                let tokens = (&*expected.values, &*found.values);
+                tolerance::compare_tokens(self, &at, inputs, before.values, tokens)
             }
         }
     }

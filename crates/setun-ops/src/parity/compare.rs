@@ -82,6 +82,21 @@ pub enum Disagreement {
         found: Ranked,
     },
 
+    /// A chosen token is another.
+    #[error("step {step}, buffer {}, row {row}: expected token {expected}, found {found}", buffer.0)]
+    Token {
+        /// Index of the step.
+        step: usize,
+        /// The buffer.
+        buffer: BufferId,
+        /// Its row.
+        row: usize,
+        /// By the definition.
+        expected: u32,
+        /// By the backend.
+        found: u32,
+    },
+
     /// The caches differ.
     #[error("step {step}: the caches differ at byte {byte} of block {block}")]
     Cache {
@@ -152,6 +167,14 @@ impl Case {
                     }
                 }
             }
+            BufferKind::Tokens => {
+                let pairs = words(expected).zip(words(found)).enumerate();
+                for (row, (expected, found)) in pairs {
+                    if expected != found {
+                        return Err(Disagreement::Token { step, buffer, row, expected, found });
+                    }
+                }
+            }
             BufferKind::F32 => {
                 let floats = floats(expected).zip(floats(found)).enumerate();
                 for (element, (expected, found)) in floats {
@@ -209,7 +232,7 @@ impl<'a, B: Backend> Running<'a, B> {
 }
 
 /// Blocks as [`Backend::read_blocks`] gives them.
-fn compare_cache(
+pub(super) fn compare_cache(
     step: usize,
     spec: &CacheSpec,
     expected: &[u8],
@@ -246,6 +269,11 @@ fn is_nan(bytes: &[u8]) -> bool {
 pub(super) fn floats(bytes: &[u8]) -> impl Iterator<Item = f32> {
     let (words, _) = bytes.as_chunks::<4>();
     words.iter().map(|&word| f32::from_ne_bytes(word))
+}
+
+pub(super) fn words(bytes: &[u8]) -> impl Iterator<Item = u32> {
+    let (words, _) = bytes.as_chunks::<4>();
+    words.iter().map(|&word| u32::from_ne_bytes(word))
 }
 
 pub(super) fn ranked(bytes: &[u8]) -> impl Iterator<Item = Ranked> {

@@ -2,7 +2,7 @@
 
 use super::{
     Case, SUBJECTS, block_on,
-    compare::{Running, floats, ranked},
+    compare::{Running, floats, ranked, words},
 };
 use crate::{OpsError, ScalarBackend, op::BufferId, plan::BufferKind};
 
@@ -24,7 +24,8 @@ pub const DIGESTS: [u64; SUBJECTS.len()] = [
     0xe163_4f58_e6e3_31ab, // gate
     0x97e9_fc06_5519_2b9a, // head
     0xda9d_814a_5fc7_aef6, // best
-    0xbf24_ce33_8f64_abf5, // model
+    0xc179_1352_cd52_f532, // choose
+    0xb344_db18_4557_7583, // model
 ];
 
 /// Checks that the definitions compute here what they compute elsewhere.
@@ -61,6 +62,9 @@ fn digest(subject: &str) -> Result<u64, OpsError> {
                 match spec.kind {
                     BufferKind::F32 => floats(&bytes).for_each(|x| digest.float(x)),
                     BufferKind::Quantized => digest.bytes(&bytes),
+                    BufferKind::Tokens => {
+                        words(&bytes).for_each(|token| digest.bytes(&token.to_le_bytes()));
+                    }
                     BufferKind::Ranked => ranked(&bytes).for_each(|best| {
                         digest.bytes(&best.token.to_le_bytes());
                         digest.float(best.logit);

@@ -9,8 +9,10 @@
 mod attention;
 mod best;
 mod by_op;
+mod choose;
 mod compare;
 mod digest;
+mod following;
 mod input;
 mod linear;
 mod model;
@@ -26,7 +28,7 @@ pub use random::Random;
 use crate::{Backend, BatchInputs, BlockId, OpsError, Plan, Usage, WeightData};
 
 /// What cases are made for: the operations, and a whole model.
-pub const SUBJECTS: [&str; 12] = [
+pub const SUBJECTS: [&str; 13] = [
     "embed",
     "rms_norm",
     "quantize",
@@ -38,6 +40,7 @@ pub const SUBJECTS: [&str; 12] = [
     "gate",
     "head",
     "best",
+    "choose",
     "model",
 ];
 
@@ -79,6 +82,7 @@ impl Case {
             "head_norm" => rows::head_norm(random),
             "head" => rows::head(random),
             "best" => best::best(random),
+            "choose" => choose::choose(random),
             "ternary_matmul" => linear::ternary_matmul(random),
             "gate" => linear::gate(random),
             // Appending shows in the cache, which is compared too.
@@ -105,6 +109,7 @@ fn steps(random: &mut Random, rows: usize, wanted: usize, vocab: usize) -> Vec<B
                 block_tables: vec![vec![BlockId(0)]],
                 wanted: picked,
                 best: vec![],
+                choose: vec![],
             }
         })
         .collect()

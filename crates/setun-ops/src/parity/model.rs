@@ -4,11 +4,13 @@ use super::{
     Case, Random,
     attention::{POSITIONS, ragged_steps, rope, shapes},
     best::requests,
+    choose::choices,
     linear::linear,
     rows::Draft,
 };
 use crate::{
     Op, WeightData,
+    choose::ChooseRoom,
     op::{Activation, BufferId},
     plan::{BufferKind, RowSet},
 };
@@ -57,11 +59,16 @@ pub(super) fn model(random: &mut Random) -> Case {
     let out = draft.buffer(BufferKind::Ranked, capacity, RowSet::Wanted);
     draft.push(Op::Best { x: normed, table, out });
 
+    let room = ChooseRoom { touched: random.below(12), biases: random.below(4) };
+    let out = draft.buffer(BufferKind::Tokens, 1, RowSet::Wanted);
+    draft.push(Op::Choose { x: normed, table, room, out });
+
     let (rows, wanted) = (random.pick(&[1, 4, 16]), random.between(1, 4));
     let plan = draft.plan(rows, wanted, cache);
     let (mut steps, blocks) = ragged_steps(random, rows, wanted, VOCAB, cache.block_positions);
     for step in &mut steps {
         step.best = requests(random, step.wanted.len(), VOCAB, capacity);
+        step.choose = choices(random, step.wanted.len(), VOCAB, room);
     }
     Case { plan, weights: draft.weights, usages: draft.usages, steps, blocks }
 }

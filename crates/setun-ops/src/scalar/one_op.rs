@@ -28,6 +28,9 @@ impl ScalarStep {
             BufferKind::Ranked => {
                 bytemuck::cast_slice_mut(&mut buffer.ranked).copy_from_slice(values);
             }
+            BufferKind::Tokens => {
+                bytemuck::cast_slice_mut(&mut buffer.tokens).copy_from_slice(values);
+            }
             BufferKind::Quantized => {
                 buffer.floats.copy_from_slice(scales);
                 let rows = buffer.codes.chunks_exact_mut(padded_columns(width));

@@ -17,6 +17,19 @@ fn choose(options: SamplerOptions, logits: &[f32], history: &[u32]) -> u32 {
 }
 
 #[test]
+fn a_device_is_told_what_a_greedy_choice_depends_on() {
+    let with = |temperature, repetition_penalty| {
+        let options =
+            SamplerOptions { temperature, repetition_penalty, ..SamplerOptions::default() };
+        Sampler::new(options).unwrap().greedy(&[7, 3, 7, 1])
+    };
+    let touched = |penalty| with(0.0, penalty).expect("greedy").touched;
+    assert_eq!(touched(1.2), [1, 3, 7]);
+    assert!(touched(1.0).is_empty());
+    assert_eq!(with(0.7, 1.2), None);
+}
+
+#[test]
 fn greedy_takes_the_lowest_of_equal_ids_whatever_the_filters_say() {
     let options = SamplerOptions { top_k: 1, top_p: 0.1, min_p: 1.0, ..greedy() };
     assert_eq!(choose(options, &[-1.0, 0.5, 0.5, -0.0], &[]), 1);

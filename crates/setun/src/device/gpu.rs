@@ -237,5 +237,8 @@ async fn test<E: Executor>(
         backend.self_test(case).await.map_err(failed)?;
     }
     backend.self_test_rows(&cases).await.map_err(failed)?;
+    let choosing = sample::choosing(layout, kinds, config.activation, place.cache(sketch));
+    let choosing = choosing.map_err(|error| Refusal::Error(ModelError::from(error).into()))?;
+    backend.self_test(&choosing).await.map_err(failed)?;
     Ok(())
 }

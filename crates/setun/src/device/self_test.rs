@@ -71,7 +71,9 @@ async fn test_cpu(sketch: &Sketch, place: &Place, level: &str) -> Result<Option<
         .map_err(|error| super::unavailable(level.name(), error.to_string()))?;
     let Sketch { config, layout, kinds } = sketch;
     let cases = sample::cases(layout, kinds, config.activation, place.cache(sketch));
-    for case in cases.map_err(ModelError::from)? {
+    let choosing = sample::choosing(layout, kinds, config.activation, place.cache(sketch));
+    let choosing = choosing.map_err(ModelError::from)?;
+    for case in cases.map_err(ModelError::from)?.into_iter().chain([choosing]) {
         if let Err(difference) = case.compare(&mut backend).await {
             return Ok(Some(difference.to_string()));
         }

@@ -5,14 +5,14 @@ use setun::{
     checkpoint::{Dtype, ModelConfig, TensorInfo},
     forward::{Layout, plan::HeadOutput},
     gpu::{self, LaunchReport, kernel::Table, launch::When},
-    ops::{WeightId, WeightSpec},
+    ops::{WeightId, WeightSpec, choose::ChooseRoom},
 };
 
 use super::plan::plan_of;
 use crate::{error::CliError, output::table};
 
-/// Tokens that a greedy choice asks for.
-const CAPACITY: usize = 16;
+/// What requests of a greedy choice without a penalty hold.
+const ROOM: ChooseRoom = ChooseRoom { touched: 16, biases: 0 };
 
 /// The launches of a step of one token whose choice is greedy.
 #[derive(Debug, Serialize)]
@@ -36,7 +36,7 @@ pub(super) fn describe(
     config: &ModelConfig,
     tensors: &[TensorInfo],
 ) -> Result<LaunchesReport, CliError> {
-    let plan = plan_of(layout, config, HeadOutput::Best { capacity: CAPACITY })?;
+    let plan = plan_of(layout, config, HeadOutput::Choose { room: ROOM })?;
     let element = |id: WeightId| element(plan.weights()[id.0 as usize], tensors);
     let launches = gpu::describe(&plan, element).map_err(setun::forward::ModelError::from)?;
     let always = launches.iter().filter(|launch| launch.when == When::Always);

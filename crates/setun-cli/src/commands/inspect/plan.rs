@@ -75,6 +75,7 @@ fn buffers(plan: &Plan) -> Vec<BufferReport> {
             BufferKind::F32 => "f32",
             BufferKind::Quantized => "int8",
             BufferKind::Ranked => "ranked",
+            BufferKind::Tokens => "tokens",
         },
         rows: plan.buffer_rows(BufferId(id)),
         width: spec.width,
@@ -102,9 +103,9 @@ impl OpReport {
                 let inputs = if gate.x == up.x { vec![gate.x] } else { vec![gate.x, up.x] };
                 (inputs, linear(gate).chain(linear(up)).collect(), *out)
             }
-            Op::Head { x, table, out } | Op::Best { x, table, out } => {
-                (vec![*x], vec![*table], *out)
-            }
+            Op::Head { x, table, out }
+            | Op::Best { x, table, out }
+            | Op::Choose { x, table, out, .. } => (vec![*x], vec![*table], *out),
         };
         Self {
             op: op.name(),

@@ -4,12 +4,14 @@ use half::f16;
 
 use super::super::{
     Case,
-    compare::{Disagreement, floats, ranked},
+    compare::{Disagreement, floats, ranked, words},
 };
 use crate::{
     BatchInputs, CacheElement, CacheSpec, WeightData,
     attention::inverse_sqrt,
     best::MOST_LOGIT,
+    choose::choose,
+    head::head_logit,
     host_cache::HostCache,
     op::{Agreement, BufferId, HeadShape, Op, WeightId},
     quantize::{MAX_CODE, MIN_ABSMAX, absmax},
@@ -45,6 +47,7 @@ fn ulp(op: &Op) -> f32 {
         Op::Gate { .. } => crate::gate::AGREEMENT,
         Op::Head { .. } => crate::head::AGREEMENT,
         Op::Best { .. } => crate::best::AGREEMENT,
+        Op::Choose { .. } => crate::choose::AGREEMENT,
     };
     match agreement {
         Agreement::Exact => 0.0,
@@ -208,6 +211,43 @@ pub(super) fn compare_ranked(
                 let element = row * width + column;
                 return Err(Disagreement::Ranked { step, buffer, width, element, expected, found });
             }
+        }
+    }
+    Ok(())
+}
+
+/// Another token may be chosen whose result is as good within the bound.
+pub(super) fn compare_tokens(
+    case: &Case,
+    at: &At<'_>,
+    inputs: &BatchInputs,
+    x: &[u8],
+    (expected, found): (&[u8], &[u8]),
+) -> Result<(), Disagreement> {
+    let Op::Choose { table, .. } = at.op else { return Ok(()) };
+    let WeightData::Dense(table) = &case.weights[table.0 as usize] else { return Ok(()) };
+    let x: Vec<f32> = floats(x).collect();
+    let mut scratch = vec![0.0; table.columns()];
+    for (row, (expected, found)) in words(expected).zip(words(found)).enumerate() {
+        let Some(request) = inputs.choose.get(row) else { break };
+        let x = &x[row * table.columns()..][..table.columns()];
+        let logits = (0..table.rows()).map(|token| head_logit(table, token, x, &mut scratch));
+        let mut results: Vec<f32> = logits.collect();
+        let Some(bound) = bound(at, row, &results) else { continue };
+        choose(&mut results, request);
+        let most = results.iter().fold(0.0f32, |most, result| most.max(result.abs()));
+        // What is near to infinity may be either; a penalty multiplies what logits are off by.
+        let is_small = most <= f32::MAX / 2.0 && bound <= f32::MAX / 64.0;
+        let scale = request.penalty.max(1.0 / request.penalty);
+        let bound = 2.0 * (bound * scale + ulp(at.op) * f32::EPSILON * most);
+        let of = |token: u32| results.get(token as usize).copied();
+        let is_close = match (of(expected), of(found)) {
+            (Some(a), Some(b)) => a - b <= bound,
+            (a, b) => a == b,
+        };
+        if expected != found && !is_close && is_small {
+            let (step, buffer) = (at.step, at.buffer);
+            return Err(Disagreement::Token { step, buffer, row, expected, found });
         }
     }
     Ok(())

@@ -1,0 +1,69 @@
+//! `choose` over all logits; defined in [`setun_ops::choose`].
+//!
+//! Members share out the head as `head` does, then each takes whole rows. The engine chooses on the
+//! host where a processor runs, as a screened head reads far less ([`best`](crate::best)); this is
+//! for plans that were made for a device.
+
+use setun_ops::{
+    aligned::Aligned,
+    choose::choose,
+    op::{BufferId, WeightId},
+};
+
+use crate::{
+    split::Grid,
+    step::{Buffers, Weights, zeroed},
+    ternary_dot::TernaryDot,
+    walk::Walk,
+};
+
+/// Rows whose logits there is memory for.
+const GROUP: usize = 4;
+
+/// Logits of a group of rows, `[GROUP, vocab]`. Grown by `prepare`, never by a step.
+#[derive(Debug, Default)]
+pub(crate) struct ChooseScratch(Aligned<f32>);
+
+impl ChooseScratch {
+    /// Grows to what a table and the wanted rows need.
+    pub(crate) fn grow(
+        &mut self,
+        weights: &Weights,
+        table: WeightId,
+        wanted: usize,
+    ) -> Result<(), setun_ops::OpsError> {
+        let len = wanted.min(GROUP) * weights.dense(table).rows();
+        if self.0.len() < len {
+            self.0 = zeroed(len, "scratch memory")?;
+        }
+        Ok(())
+    }
+}
+
+impl<D: TernaryDot> Walk<'_, D> {
+    pub(crate) fn choose(
+        &self,
+        buffers: &mut Buffers,
+        scratch: &mut ChooseScratch,
+        x: BufferId,
+        table: WeightId,
+        out: BufferId,
+    ) {
+        let table = self.weights.dense(table);
+        buffers.write_tokens(out, |buffers, out| {
+            let groups = out.chunks_mut(GROUP).zip(self.inputs.choose.chunks(GROUP));
+            for (group, (out, requests)) in groups.enumerate() {
+                let (first, rows, vocab) = (group * GROUP, requests.len(), table.rows());
+                let logits = &mut scratch.0[..rows * vocab];
+                self.logits(table, buffers.floats(x), first..first + rows, logits);
+                let parts = (
+                    Grid::new(&mut out[..rows], 1).tiles(1, 1),
+                    Grid::new(logits, vocab).tiles(1, vocab),
+                );
+                self.each(parts, |_, row, (mut out, mut logits)| {
+                    out.row(0)[0] = choose(logits.row(0), &requests[row]);
+                });
+            }
+        });
+    }
+}
