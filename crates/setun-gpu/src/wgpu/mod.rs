@@ -159,6 +159,7 @@ impl Wgpu {
         self.check()
     }
 
+    /// Waits now and then for what is written and copied.
     fn count(&mut self, bytes: u64) -> Result<(), OpsError> {
         self.unfinished += bytes;
         if self.unfinished > MOST_UNFINISHED {
@@ -167,7 +168,7 @@ impl Wgpu {
             #[cfg(not(target_family = "wasm"))]
             self.wait()?;
         }
-        Ok(())
+        self.check()
     }
 
     fn submit_played(&mut self) {
@@ -223,8 +224,7 @@ impl Executor for Wgpu {
     fn write(&mut self, buffer: &wgpu::Buffer, offset: u64, data: &[u8]) -> Result<(), OpsError> {
         self.submit_played();
         self.queue.write_buffer(buffer, offset, data);
-        self.count(data.len() as u64)?;
-        self.check()
+        self.count(data.len() as u64)
     }
 
     fn copy(
@@ -244,8 +244,7 @@ impl Executor for Wgpu {
             encoder.copy_buffer_to_buffer(from.0, from.1, to.0, to.1, bytes);
         }
         self.queue.submit([encoder.finish()]);
-        self.count(bytes)?;
-        self.check()
+        self.count(bytes)
     }
 
     fn compile(&mut self, kernels: &[Kernel]) -> Result<(), OpsError> {
