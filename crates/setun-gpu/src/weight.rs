@@ -5,6 +5,7 @@ use setun_ops::{
     DenseMatrix, OpsError, TernaryMatrix, WeightData, WeightSpec,
     dense::DenseValues,
     ternary::{PLANE_COLUMNS, Scales},
+    weight::{DenseKind, WeightKind},
 };
 
 use crate::{executor::Executor, kernel::Table};
@@ -100,11 +101,17 @@ impl Table {
     /// The elements of a matrix once a device has it.
     #[must_use]
     pub fn of(matrix: &DenseMatrix) -> Self {
-        match matrix.values() {
-            DenseValues::F32(_) | DenseValues::Ternary(_) => Self::F32,
-            DenseValues::F16(_) => Self::F16,
-            DenseValues::Bf16(_) => Self::Bf16,
-            DenseValues::Int8Rows { .. } => Self::Int8,
+        Self::of_kind(WeightKind::Dense(DenseKind::of(matrix.values())))
+    }
+
+    /// The elements of a weight of a kind once a device has it; floats for what is no table.
+    #[must_use]
+    pub fn of_kind(kind: WeightKind) -> Self {
+        match kind {
+            WeightKind::Dense(DenseKind::F16) => Self::F16,
+            WeightKind::Dense(DenseKind::Bf16) => Self::Bf16,
+            WeightKind::Dense(DenseKind::Int8Rows) => Self::Int8,
+            _ => Self::F32,
         }
     }
 }

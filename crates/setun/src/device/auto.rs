@@ -39,7 +39,7 @@ async fn best_gpu(
 ) -> Result<Option<Opened>, Error> {
     let wanted = Wanted { software: place.options.software, timed: true };
     let mut best = None::<Opened>;
-    for api in GpuApi::ALL.into_iter().filter(|api| api.is_built()) {
+    for api in GpuApi::ALL.into_iter().filter(|api| api.is_built() && !is_repeated(*api)) {
         match gpu::open(api, sketch, &place.on_gpu(), wanted).await {
             Ok(opened) if best.as_ref().is_none_or(|best| opened.layer < best.layer) => {
                 report.devices.extend(best.replace(opened).as_ref().map(slower));
@@ -49,6 +49,13 @@ async fn best_gpu(
         }
     }
     Ok(best)
+}
+
+/// Natively `webgpu` is one of those that are looked at by themselves.
+#[cfg(feature = "gpu")]
+fn is_repeated(api: GpuApi) -> bool {
+    let others = [GpuApi::Vulkan, GpuApi::Metal, GpuApi::Dx12];
+    api == GpuApi::WebGpu && others.into_iter().any(GpuApi::is_built)
 }
 
 /// This build reaches none.

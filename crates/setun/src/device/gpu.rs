@@ -4,9 +4,16 @@
 use setun_gpu::Cuda;
 #[cfg(any(feature = "vulkan", feature = "metal", feature = "dx12", feature = "webgpu"))]
 use setun_gpu::{Adapter, Api};
-use setun_gpu::{Executor, GpuBackend, GpuCache, GpuError, GpuStep, GpuWeight, SelfTestError};
-use setun_model::{MaybeSend, ModelError, sample};
-use setun_ops::{OpsError, parity::Disagreement};
+use setun_gpu::{
+    Executor, GpuBackend, GpuCache, GpuError, GpuStep, GpuWeight, ROWS_AHEAD, SelfTestError,
+    kernel::Table,
+};
+use setun_model::{
+    MaybeSend, ModelError,
+    plan::{HeadOutput, model_plan},
+    sample,
+};
+use setun_ops::{CacheSpec, OpsError, WeightId, choose::ChooseRoom, parity::Disagreement};
 
 use super::{
     DeviceVerdict, GpuApi, HeadType, Verdict,
@@ -213,9 +220,37 @@ where
         let time = layer_time(&mut backend, sketch, place.cache(sketch)).await;
         layer = Some(time.map_err(refused)?);
     }
+    compile_ahead(&mut backend, sketch, place).map_err(refused)?;
     let taker = Taker::new(backend, sketch, place, true)?;
     Ok(Opened { backend: api.name(), level, threads: 1, layer, taker, settled: None })
 }
+
+/// Begins to compile what steps will need while the weights are on their way.
+fn compile_ahead<E: Executor>(
+    backend: &mut GpuBackend<E>,
+    sketch: &Sketch,
+    place: &Place,
+) -> Result<(), OpsError> {
+    let mut layout = sketch.layout.clone();
+    layout.layers.truncate(1); // the others have the same kernels
+    let cache = CacheSpec { layers: 1, ..place.cache(sketch) };
+    let table = |id: WeightId| {
+        let is_int8 = place.head == HeadType::Int8 && id == layout.head;
+        if is_int8 { Table::Int8 } else { Table::of_kind(sketch.kinds[id.0 as usize]) }
+    };
+    for rows in ROWS_AHEAD {
+        for head in [BEST, CHOOSE] {
+            let activation = sketch.config.activation;
+            let plan = model_plan(&layout, activation, cache, rows, head, false)?.plan;
+            backend.compile_ahead(&plan, table)?;
+        }
+    }
+    Ok(())
+}
+
+/// Heads of steps that need no logits on the host, whatever their capacity.
+const BEST: HeadOutput = HeadOutput::Best { capacity: 16 };
+const CHOOSE: HeadOutput = HeadOutput::Choose { room: ChooseRoom { touched: 16, biases: 0 } };
 
 /// Compares a device with the definitions.
 async fn test<E: Executor>(
