@@ -93,7 +93,9 @@ impl Kernel {
                 .collect(),
             Self::TernaryMatmul(product) => product.parts(language),
             Self::HeadNorm => vec![parts::LANES],
-            Self::Best | Self::Choose => reduction.over_lanes(),
+            Self::Best => reduction.over_lanes(),
+            // Lanes agree several times, with nothing to wait for between two.
+            Self::Choose => vec![parts::LANES_WORDS_SHARED],
             Self::RopeAppend(CacheElement::F32) => vec![parts::STORE_F32],
             Self::RopeAppend(CacheElement::F16) => vec![parts::STORE_F16],
             // Each head reduces again, with nothing to wait for between two.
