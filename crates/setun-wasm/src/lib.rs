@@ -7,15 +7,18 @@
 mod build;
 mod error;
 mod events;
+mod files;
 mod generation;
 mod loader;
 mod model;
 mod options;
 mod pace;
+mod report;
 #[cfg(all(target_arch = "wasm32", target_feature = "atomics"))]
 mod threads;
 
 pub use build::BuildInfo;
+pub use files::Files;
 pub use generation::Generation;
 pub use loader::Loader;
 pub use model::Model;

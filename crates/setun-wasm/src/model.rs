@@ -1,5 +1,6 @@
 //! `Model`: a running engine.
 
+use js_sys::Promise;
 use serde::Serialize;
 use setun::{Engine, Message, Prompt};
 use wasm_bindgen::prelude::*;
@@ -8,6 +9,7 @@ use crate::{
     error::{bad_option, to_js},
     generation::Generation,
     options,
+    report::DeviceReport,
 };
 
 /// A loaded model.
@@ -79,6 +81,29 @@ impl Model {
                 repetition_penalty: shortest(defaults.repetition_penalty),
             },
         })?)
+    }
+
+    /// Why this device runs, and others do not: `{devices: [{device, level, verdict, reason,
+    /// layerMicroseconds?}, …]}`.
+    ///
+    /// # Errors
+    ///
+    /// None that a caller can cause.
+    #[wasm_bindgen(getter, js_name = deviceReport)]
+    pub fn device_report(&self) -> Result<JsValue, JsValue> {
+        Ok(serde_wasm_bindgen::to_value(&DeviceReport::from(self.0.device_report()))?)
+    }
+
+    /// Compares what the device computes with the definitions: `{device, level, passed, reason,
+    /// seconds}`. Generations under way go on. Rejects if there is no memory for it.
+    #[wasm_bindgen(js_name = selfTest)]
+    pub fn self_test(&self) -> Promise {
+        // The model may be freed meanwhile.
+        let engine = self.0.clone();
+        wasm_bindgen_futures::future_to_promise(async move {
+            let result = engine.self_test().await.map_err(|error| to_js(&error))?;
+            Ok(serde_wasm_bindgen::to_value(&result)?)
+        })
     }
 
     /// Continues a text.

@@ -25,8 +25,12 @@ pub trait ModelBytes: MaybeSend {
         bytes: &'a mut Vec<u8>,
     ) -> LocalBoxFuture<'a, Result<bool, Error>>;
 
-    /// Called before all is read once more from its beginning.
+    /// Called before all is read from its beginning: at first, and where it is read once more.
     fn rewind(&mut self) {}
+
+    /// Called once all is read, or reading has failed: what is open can be closed, until the next
+    /// [`read`](Self::read).
+    fn close(&mut self) {}
 }
 
 impl ModelBytes for Files {
@@ -36,6 +40,10 @@ impl ModelBytes for Files {
         bytes: &'a mut Vec<u8>,
     ) -> LocalBoxFuture<'a, Result<bool, Error>> {
         ready(Self::read(self, want, bytes)).boxed_local()
+    }
+
+    fn close(&mut self) {
+        Self::close(self);
     }
 }
 

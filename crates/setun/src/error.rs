@@ -20,6 +20,15 @@ pub enum Error {
         source: std::io::Error,
     },
 
+    /// A host cannot give the bytes of a file: a page's download failed, or was ended.
+    #[error("cannot read `{file}`: {reason}")]
+    Unreadable {
+        /// The file, as the checkpoint names it.
+        file: String,
+        /// What the host said.
+        reason: String,
+    },
+
     /// There is no model where one was expected.
     #[error("no model at `{}`: looked for {expected}, found {found}", path.display())]
     NoModel {
@@ -167,7 +176,7 @@ impl Error {
             Self::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
                 ErrorCode::NotFound
             }
-            Self::Io { .. } => ErrorCode::Network,
+            Self::Io { .. } | Self::Unreadable { .. } => ErrorCode::Network,
             Self::NoModel { .. } => ErrorCode::NotFound,
             Self::Checkpoint(error) => checkpoint_code(error),
             Self::Model(error) => model_code(error),

@@ -14,7 +14,8 @@ use crate::error::Error;
 /// Files that are wanted whole (configurations, tokenizers) are far smaller.
 const WHOLE_FILE_LIMIT: u64 = 256 << 20;
 
-/// Reads what a [`Loader`](crate::Loader) wants from a folder. Files stay open once read from.
+/// Reads what a [`Loader`](crate::Loader) wants from a folder. Files stay open once read from,
+/// until they are closed.
 #[derive(Debug)]
 pub struct Files {
     folder: PathBuf,
@@ -38,6 +39,11 @@ impl Files {
         bytes.clear();
         let path = self.folder.join(&want.file);
         self.read_from(&path, want, bytes).map_err(|source| Error::Io { path, source })
+    }
+
+    /// Closes all files; one that is read from again is opened again.
+    pub fn close(&mut self) {
+        self.open.clear();
     }
 
     fn read_from(&mut self, path: &Path, want: &Want, bytes: &mut Vec<u8>) -> io::Result<bool> {

@@ -144,7 +144,6 @@ impl Model {
     }
 }
 
-#[cfg_attr(target_family = "wasm", expect(dead_code, reason = "there are no paths"))]
 pub(crate) fn locate(path: &Path) -> Result<(&Path, Source), Error> {
     let metadata = path.metadata().map_err(|source| Error::Io { path: path.into(), source })?;
     if metadata.is_dir() {

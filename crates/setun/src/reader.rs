@@ -92,6 +92,16 @@ impl ModelReader {
     /// Reads all but the weights, from the beginning.
     pub(crate) async fn over(origin: Origin) -> Result<Self, Error> {
         origin.bytes().await.rewind();
+        match Self::begin(origin.clone()).await {
+            Err(error) => {
+                origin.bytes().await.close();
+                Err(error)
+            }
+            reader => reader,
+        }
+    }
+
+    async fn begin(origin: Origin) -> Result<Self, Error> {
         let mut loader = Loader::new(origin.source.clone(), origin.name.clone());
         let mut buffer = vec![];
         while loader.weights().is_none() && give(&mut loader, &origin, &mut buffer).await? {}
@@ -105,7 +115,9 @@ impl ModelReader {
     ///
     /// If a file is missing or damaged.
     pub async fn read(mut self) -> Result<Model, Error> {
-        while give(&mut self.loader, &self.origin, &mut self.buffer).await? {}
+        let read = self.read_all(|_| Ok(())).await;
+        self.origin.bytes().await.close();
+        read?;
         let mut model = self.loader.finish_with(self.about)?;
         model.origin = Some(self.origin);
         Ok(model)
@@ -149,15 +161,24 @@ impl ModelReader {
         &mut self,
         mut take: impl FnMut(WeightId, WeightData) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        loop {
-            for (id, weight) in self.loader.take_ready() {
-                take(id, weight)?;
-            }
-            if !give(&mut self.loader, &self.origin, &mut self.buffer).await? {
-                break;
-            }
-        }
+        let all = |loader: &mut Loader| {
+            loader.take_ready().into_iter().try_for_each(|(id, weight)| take(id, weight))
+        };
+        let read = self.read_all(all).await;
+        self.origin.bytes().await.close();
         self.about.load_seconds = self.loader.seconds();
+        read
+    }
+
+    /// Reads to the end, and looks at the loader after each piece.
+    async fn read_all(
+        &mut self,
+        mut look: impl FnMut(&mut Loader) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        look(&mut self.loader)?;
+        while give(&mut self.loader, &self.origin, &mut self.buffer).await? {
+            look(&mut self.loader)?;
+        }
         Ok(())
     }
 
