@@ -26,15 +26,26 @@ export async function detectFeatures(
     relaxed,
     sharedMemoryPages: sharedMemory?.maximumPages ?? 0,
     cores: globalThis.navigator?.hardwareConcurrency ?? 1,
-    gpu: await gpu,
+    ...(await gpu),
   };
 }
 
-async function detectGpu(): Promise<Gpu> {
-  const gpu = globalThis.navigator?.gpu;
-  if (gpu === undefined) return "no-api";
-  const adapter = await gpu.requestAdapter({ powerPreference: "high-performance" }).catch(() => null);
-  return adapter === null ? "no-adapter" : "ready";
+async function detectGpu(): Promise<{ gpu: Gpu; gpuName?: string }> {
+  const api = globalThis.navigator?.gpu;
+  if (api === undefined) return { gpu: "no-api" };
+  const adapter = await api.requestAdapter({ powerPreference: "high-performance" }).catch(() => null);
+  if (adapter === null) return { gpu: "no-adapter" };
+  const { description = "", vendor = "", architecture = "" } = adapter.info ?? {};
+  return {
+    gpu: isSoftware(adapter) ? "software" : "ready",
+    gpuName: description || `${vendor} ${architecture}`.trim(),
+  };
+}
+
+/** Browsers moved the mark from the adapter to its description. */
+function isSoftware(adapter: GPUAdapter): boolean {
+  const { isFallbackAdapter } = adapter as { readonly isFallbackAdapter?: boolean };
+  return adapter.info?.isFallbackAdapter ?? isFallbackAdapter ?? false;
 }
 
 /**

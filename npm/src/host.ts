@@ -4,9 +4,9 @@ import { Credit } from "./credit.js";
 import { asSetunError, SetunError, toWire } from "./errors.js";
 import type { FromHost, ToHost } from "./messages.js";
 import type { ModelFiles } from "./model-files.js";
-import { readModel } from "./read-model.js";
+import { ModelBytes } from "./read-model.js";
 import type { ModelSource } from "./sources.js";
-import type { WasmEvent, WasmGeneration, WasmModel } from "./wasm.js";
+import type { WasmEvent, WasmGeneration, WasmLoader, WasmModel } from "./wasm.js";
 import { startWasm, type WasmBuild } from "./wasm-instance.js";
 
 /** What differs between a browser and Node. */
@@ -23,13 +23,26 @@ interface Running {
   readonly ended: Promise<void>;
 }
 
+/** A model whose weights are still to be read, and where they are read from. */
+interface Probed {
+  readonly bytes: ModelBytes;
+  readonly loader: WasmLoader;
+}
+
+/** A model that runs, and where it is read from again if its device is lost. */
+interface Opened {
+  readonly bytes: ModelBytes;
+  readonly model: WasmModel;
+}
+
 /** Owns one model and its generations. */
 export class Host {
   readonly #platform: HostPlatform;
   readonly #send: (message: FromHost) => void;
-  readonly #loads = new Map<number, AbortController>();
+  readonly #loads = new Map<number, ModelBytes>();
   readonly #running = new Map<number, Running>();
-  #model: WasmModel | undefined;
+  #probed: Probed | undefined;
+  #opened: Opened | undefined;
   #disposed = false;
 
   constructor(platform: HostPlatform, send: (message: FromHost) => void) {
@@ -49,6 +62,8 @@ export class Host {
   async #handle(message: ToHost): Promise<void> {
     const { id } = message;
     switch (message.type) {
+      case "probe":
+        return this.#probe(message);
       case "open":
         return this.#open(message);
       case "generate":
@@ -58,50 +73,75 @@ export class Host {
       case "stop":
         return this.#stop(id);
       case "tokenize":
-        return this.#send({ type: "tokens", id, ids: this.#opened().tokenize(message.text) });
+        return this.#send({ type: "tokens", id, ids: this.#model().tokenize(message.text) });
       case "detokenize":
-        return this.#send({ type: "text", id, text: this.#opened().detokenize(message.ids) });
+        return this.#send({ type: "text", id, text: this.#model().detokenize(message.ids) });
+      case "self-test":
+        return this.#send({ type: "self-tested", id, result: await this.#model().selfTest() });
       case "dispose":
         return this.#dispose(id);
     }
   }
 
-  async #open({ id, source, backend, threads, memory }: Message<"open">): Promise<void> {
-    const controller = new AbortController();
-    this.#loads.set(id, controller);
+  async #probe(message: Message<"probe">): Promise<void> {
+    const { id, backend, threads } = message;
+    const bytes = this.#bytesOf(message);
+    await this.#reading(id, bytes, async () => {
+      const loader = await this.#begin(message, bytes);
+      const report = await loader.probe({ backend, threads }).catch((thrown: unknown) => {
+        loader.free();
+        throw thrown;
+      });
+      if (this.#disposed) return loader.free();
+      this.#probed = { bytes, loader };
+      this.#send({ type: "probed", id, report });
+    });
+  }
+
+  async #open(message: Message<"open">): Promise<void> {
+    const { id, backend, threads } = message;
+    const probed = this.#probed;
+    this.#probed = undefined;
+    const bytes = probed?.bytes ?? this.#bytesOf(message);
+    bytes.onProgress = (progress) => this.#send({ type: "progress", id, progress });
+    await this.#reading(id, bytes, async () => {
+      const loader = probed?.loader ?? (await this.#begin(message, bytes));
+      const model = await loader.finish({ backend, threads });
+      bytes.onProgress = undefined;
+      if (bytes.signal.aborted || this.#disposed) return model.free();
+      this.#opened = { bytes, model };
+      this.#send({ type: "opened", id, info: model.info, report: model.deviceReport });
+    });
+  }
+
+  #bytesOf({ source }: { readonly source: ModelSource }): ModelBytes {
+    return new ModelBytes((signal) => this.#platform.openFiles(source, signal));
+  }
+
+  async #begin(message: Message<"probe"> | Message<"open">, bytes: ModelBytes): Promise<WasmLoader> {
+    const { source, threads } = message;
+    const memory = "memory" in message ? message.memory : undefined;
+    const { build } = this.#platform;
+    await startWasm(build, memory, threads);
+    bytes.signal.throwIfAborted();
+    return build.glue.Loader.open(source.layout, source.name, bytes);
+  }
+
+  /** Does what reads a model: it can be stopped, and fails with what the files have thrown. */
+  async #reading(id: number, bytes: ModelBytes, work: () => Promise<void>): Promise<void> {
+    this.#loads.set(id, bytes);
     try {
-      await startWasm(this.#platform.build, memory, threads);
-      controller.signal.throwIfAborted();
-      const model = await this.#load(id, source, { backend, threads }, controller.signal);
-      if (controller.signal.aborted || this.#disposed) return model.free();
-      this.#model = model;
-      this.#send({ type: "opened", id, info: model.info });
+      await work();
+    } catch (thrown) {
+      bytes.close();
+      throw bytes.explain(thrown);
     } finally {
       this.#loads.delete(id);
     }
   }
 
-  async #load(
-    id: number,
-    source: ModelSource,
-    options: { backend: string; threads: number },
-    signal: AbortSignal,
-  ): Promise<WasmModel> {
-    const files = this.#platform.openFiles(source, signal);
-    const loader = new this.#platform.build.glue.Loader(source.layout, source.name);
-    try {
-      await readModel(loader, files, (progress) => this.#send({ type: "progress", id, progress }), signal);
-    } catch (thrown) {
-      loader.free();
-      throw thrown;
-    } finally {
-      await files.close();
-    }
-    return loader.finish(options);
-  }
-
   async #generate({ id, input, options, credit: turns }: Message<"generate">): Promise<void> {
-    const model = this.#opened();
+    const model = this.#model();
     const generation =
       input.kind === "prompt" ? model.generate(input.prompt, options) : model.chat(input.messages, options);
     const credit = new Credit(turns);
@@ -109,6 +149,8 @@ export class Host {
     this.#running.set(id, { generation, credit, ended });
     try {
       await ended;
+    } catch (thrown) {
+      throw this.#opened?.bytes.explain(thrown) ?? thrown;
     } finally {
       this.#running.delete(id);
     }
@@ -148,16 +190,19 @@ export class Host {
     const ending = [...this.#running.values()].map(({ ended }) => ended);
     for (const load of this.#loads.keys()) this.#stop(load);
     for (const generation of this.#running.keys()) this.#stop(generation);
+    // What is read again for a lost device would keep a generation from its end.
+    this.#opened?.bytes.abort();
     await Promise.allSettled(ending);
-    const model = this.#model;
-    this.#model = undefined;
-    model?.free();
+    this.#opened?.model.free();
+    this.#opened = undefined;
+    this.#probed?.loader.free();
+    this.#probed = undefined;
     this.#send({ type: "disposed", id });
   }
 
-  #opened(): WasmModel {
-    if (this.#model === undefined) throw new SetunError("disposed", "the model has been disposed");
-    return this.#model;
+  #model(): WasmModel {
+    if (this.#opened === undefined) throw new SetunError("disposed", "the model has been disposed");
+    return this.#opened.model;
   }
 }
 

@@ -1,14 +1,15 @@
 /** From a source to a model. */
 
+import { type Judgement, judge, judgeFailed, judgeUnprobed, reportCpu, reportGpu } from "./choose-device.js";
 import { SetunError } from "./errors.js";
 import { detectFeatures, reserveSharedMemory } from "./features.js";
-import type { FromHost } from "./messages.js";
 import { Model } from "./model.js";
+import { ask } from "./opening.js";
 import { checkLoadOptions, type LoadOptions } from "./options.js";
-import { asksForGpu, type Build, type BuildChoice, pickBuild } from "./pick-build.js";
+import { type Build, type BuildChoice, type Features, mayUseGpu, pickBuild } from "./pick-build.js";
 import { type Connect, Session } from "./session.js";
 import { type LoadSource, type ModelSource, modelSource } from "./sources.js";
-import type { WasmModelInfo } from "./wasm.js";
+import type { DeviceReport } from "./wasm.js";
 
 /** What differs between a browser and Node. */
 export interface Platform {
@@ -34,67 +35,113 @@ export function loadOn(platform: Platform): Load {
     if (inWorker && !platform.hasWorkers)
       throw new SetunError("bad-option", "worker: there are none in Node");
     const from = modelSource(source ?? platform.embeddedModel(), platform.baseUrl());
-    const { choice, memory } = await chooseBuild(platform, inWorker, options);
-    const session = new Session(await platform.connect(choice.build, inWorker));
+    return new Loading(platform, from, inWorker, options).run();
+  };
+}
+
+/** What can run, and what runs unless a GPU is faster. */
+interface Choices {
+  readonly features: Features;
+  readonly choice: BuildChoice;
+  readonly memory: WebAssembly.Memory | undefined;
+}
+
+/** What a GPU refuses or fails with, beside errors without a code; any other error is the model's. */
+const DEVICE_CODES: readonly unknown[] = ["backend-unavailable", "device-lost", "out-of-memory"];
+
+/** One call of `load`. */
+class Loading {
+  readonly #platform: Platform;
+  readonly #source: ModelSource;
+  readonly #inWorker: boolean;
+  readonly #options: LoadOptions;
+
+  constructor(platform: Platform, source: ModelSource, inWorker: boolean, options: LoadOptions) {
+    this.#platform = platform;
+    this.#source = source;
+    this.#inWorker = inWorker;
+    this.#options = options;
+  }
+
+  async run(): Promise<Model> {
+    const choices = await this.#choose();
+    const { choice, memory, features } = choices;
+    if ((this.#options.backend ?? "auto") !== "auto") return this.#open(choice, memory, (report) => report);
+    const gpu = judgeUnprobed(features) ?? (await this.#tryGpu(choices));
+    if (gpu instanceof Model) return gpu;
+    const model = await this.#open(choice, memory, (report) => reportCpu(report, gpu, choice));
+    if (gpu.gpu.verdict === "failed") console.warn(`setun: the GPU is not used: ${gpu.gpu.reason}`);
+    return model;
+  }
+
+  async #choose(): Promise<Choices> {
+    const { builds, initialSharedPages } = this.#platform;
+    const { backend = "auto", threads } = this.#options;
+    // Threads wait by blocking, which the page's own thread must not.
+    const mayThread = this.#inWorker && initialSharedPages > 0 && threads !== 1 && backend !== "webgpu";
+    const shared = mayThread ? await reserveSharedMemory(initialSharedPages) : undefined;
+    const lookForGpu = mayUseGpu(backend) && (backend !== "auto" || builds.includes("webgpu"));
+    const features = await detectFeatures(builds, shared, lookForGpu);
+    const choice = pickBuild(features, { backend, threads });
+    return { features, choice, memory: choice.build.endsWith("-threads") ? shared?.memory : undefined };
+  }
+
+  /** The model on the GPU if that is faster; else what is to be said of it. Its failures are no failures of `load`. */
+  async #tryGpu({ features, choice: cpu }: Choices): Promise<Model | Judgement> {
+    const { signal } = this.#options;
+    const choice = { build: "webgpu", backend: "webgpu", threads: 1 } as const;
+    let session: Session | undefined;
+    let model: Model | undefined;
+    let wasProbed = false;
     try {
-      const info = await open(session, from, choice, memory, options);
-      return new Model(session, { ...info, build: choice.build, worker: inWorker });
+      session = await this.#connect(choice);
+      const request = { type: "probe", source: this.#source, backend: "auto", threads: 1 } as const;
+      const { report } = await ask(session, request, "probed", signal ? { signal } : {});
+      wasProbed = true;
+      const judgement = judge(report, cpu);
+      if (!judgement.takesGpu) return judgement;
+      model = await this.#openIn(session, choice, undefined, () => reportGpu(judgement, cpu));
+      return model;
+    } catch (thrown) {
+      if (signal?.aborted || (wasProbed && !isOfDevice(thrown))) throw thrown;
+      return judgeFailed(features, thrown);
+    } finally {
+      if (model === undefined) session?.close();
+    }
+  }
+
+  async #open(
+    choice: BuildChoice,
+    memory: WebAssembly.Memory | undefined,
+    report: (report: DeviceReport) => DeviceReport,
+  ): Promise<Model> {
+    const session = await this.#connect(choice);
+    try {
+      return await this.#openIn(session, choice, memory, report);
     } catch (thrown) {
       session.close();
       throw thrown;
     }
-  };
+  }
+
+  async #openIn(
+    session: Session,
+    { build, backend, threads }: BuildChoice,
+    memory: WebAssembly.Memory | undefined,
+    report: (report: DeviceReport) => DeviceReport,
+  ): Promise<Model> {
+    const place = { backend, threads, ...(memory !== undefined && { memory }) };
+    const request = { type: "open", source: this.#source, ...place } as const;
+    const opened = await ask(session, request, "opened", this.#options);
+    const info = { ...opened.info, build, worker: this.#inWorker };
+    return new Model(session, info, report(opened.report));
+  }
+
+  async #connect({ build }: BuildChoice): Promise<Session> {
+    return new Session(await this.#platform.connect(build, this.#inWorker));
+  }
 }
 
-async function chooseBuild(
-  platform: Platform,
-  inWorker: boolean,
-  options: LoadOptions,
-): Promise<{ choice: BuildChoice; memory: WebAssembly.Memory | undefined }> {
-  // Threads wait by blocking, which the page's own thread must not.
-  const { backend = "auto" } = options;
-  const lookForGpu = asksForGpu(backend);
-  const mayThread = inWorker && platform.initialSharedPages > 0 && options.threads !== 1 && !lookForGpu;
-  const shared = mayThread ? await reserveSharedMemory(platform.initialSharedPages) : undefined;
-  const features = await detectFeatures(platform.builds, shared, lookForGpu);
-  const choice = pickBuild(features, { backend, threads: options.threads });
-  const memory = choice.build.endsWith("-threads") ? shared?.memory : undefined;
-  return { choice, memory };
-}
-
-function open(
-  session: Session,
-  source: ModelSource,
-  { backend, threads }: BuildChoice,
-  memory: WebAssembly.Memory | undefined,
-  { onProgress, signal }: LoadOptions,
-): Promise<WasmModelInfo> {
-  return new Promise((resolve, reject) => {
-    const abort = () => {
-      session.follow(id, { type: "stop" });
-      reject(signal?.reason);
-    };
-    const unwatch = () => signal?.removeEventListener("abort", abort);
-    const receive = (message: FromHost) => {
-      if (message.type === "progress" && !signal?.aborted) onProgress?.(message.progress);
-      if (message.type !== "opened") return;
-      unwatch();
-      session.forget(id);
-      resolve(message.info);
-    };
-    const fail = (error: Error) => {
-      unwatch();
-      reject(error);
-    };
-    const request = {
-      type: "open",
-      source,
-      backend,
-      threads,
-      ...(memory !== undefined && { memory }),
-    } as const;
-    const id = session.start(request, { receive, fail });
-    if (signal?.aborted) abort();
-    else signal?.addEventListener("abort", abort, { once: true });
-  });
+function isOfDevice(thrown: unknown): boolean {
+  return !(thrown instanceof SetunError) || DEVICE_CODES.includes(thrown.code);
 }

@@ -7,7 +7,7 @@
 
 import type { WireError } from "./errors.js";
 import type { ModelSource } from "./sources.js";
-import type { WasmEvent, WasmGenerateOptions, WasmModelInfo } from "./wasm.js";
+import type { DeviceReport, SelfTest, WasmEvent, WasmGenerateOptions, WasmModelInfo } from "./wasm.js";
 
 /** One turn of a conversation, as chat templates take it. */
 export interface ChatMessage {
@@ -31,7 +31,16 @@ export type GenerationInput =
   | { readonly kind: "chat"; readonly messages: readonly ChatMessage[] };
 
 /** From the page to the host. */
-export type ToHost = { readonly id: number } & (
+export type ToHost = {
+  readonly id: number;
+} /** Reads all but the weights, and says which device would run. */ & (
+  | {
+      readonly type: "probe";
+      readonly source: ModelSource;
+      readonly backend: string;
+      readonly threads: number;
+    }
+  /** Loads a model; one that was probed is read on. */
   | {
       readonly type: "open";
       readonly source: ModelSource;
@@ -50,6 +59,7 @@ export type ToHost = { readonly id: number } & (
   | { readonly type: "credit"; readonly turns: number }
   | { readonly type: "tokenize"; readonly text: string }
   | { readonly type: "detokenize"; readonly ids: Uint32Array }
+  | { readonly type: "self-test" }
   /** Ends the load or generation of this id. */
   | { readonly type: "stop" }
   | { readonly type: "dispose" }
@@ -58,11 +68,13 @@ export type ToHost = { readonly id: number } & (
 /** From the host to the page. */
 export type FromHost = { readonly id: number } & (
   | { readonly type: "progress"; readonly progress: LoadProgress }
-  | { readonly type: "opened"; readonly info: WasmModelInfo }
+  | { readonly type: "probed"; readonly report: DeviceReport }
+  | { readonly type: "opened"; readonly info: WasmModelInfo; readonly report: DeviceReport }
   /** The events of one turn. */
   | { readonly type: "events"; readonly events: readonly WasmEvent[] }
   | { readonly type: "tokens"; readonly ids: Uint32Array }
   | { readonly type: "text"; readonly text: string }
+  | { readonly type: "self-tested"; readonly result: SelfTest }
   | { readonly type: "disposed" }
   | { readonly type: "failed"; readonly error: WireError }
 );

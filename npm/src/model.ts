@@ -5,7 +5,7 @@ import type { ChatMessage, GenerationInput } from "./messages.js";
 import { checkMessages, checkText, engineOptions, type GenerateOptions } from "./options.js";
 import type { Build } from "./pick-build.js";
 import type { Session } from "./session.js";
-import type { WasmModelInfo } from "./wasm.js";
+import type { DeviceReport, SelfTest, WasmModelInfo } from "./wasm.js";
 
 /** What is known of a model, and what runs it. */
 export interface ModelInfo extends WasmModelInfo {
@@ -23,11 +23,26 @@ export interface ModelInfo extends WasmModelInfo {
 export class Model implements AsyncDisposable {
   readonly info: ModelInfo;
   readonly #session: Session;
+  readonly #report: DeviceReport;
 
   /** @internal Models come from `load`. */
-  constructor(session: Session, info: ModelInfo) {
+  constructor(session: Session, info: ModelInfo, report: DeviceReport) {
     this.#session = session;
     this.info = info;
+    this.#report = report;
+  }
+
+  /** Why this device runs, and others do not. */
+  deviceReport(): DeviceReport {
+    return this.#report;
+  }
+
+  /**
+   * Compares what the device computes with the definitions, on a small model of this one's kind. Generations under way
+   * go on. A device that differs is no error, but `passed` says so.
+   */
+  async selfTest(): Promise<SelfTest> {
+    return (await this.#session.ask({ type: "self-test" }, "self-tested")).result;
   }
 
   /**

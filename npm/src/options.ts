@@ -11,8 +11,8 @@ export interface LoadOptions {
   /** Aborts, as in `fetch`: the promise rejects with `signal.reason`. */
   signal?: AbortSignal;
   /**
-   * What runs the model: `auto` (default), `cpu` or its other name `wasm`, one level: `simd128`, `relaxed`, `scalar`,
-   * or `webgpu`, which `auto` does not take.
+   * What runs the model: `auto` (default), the GPU if it is faster and passes its self-test, else the processor; `cpu`
+   * or its other name `wasm`; one level: `simd128`, `relaxed`, `scalar`; or `webgpu`.
    * One that is asked for and cannot run here throws `backend-unavailable`; nothing else is taken instead.
    */
   backend?: string;

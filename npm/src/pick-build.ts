@@ -8,8 +8,11 @@ export const BUILDS = ["simd128", "relaxed", "simd128-threads", "relaxed-threads
 /** One of {@link BUILDS}. */
 export type Build = (typeof BUILDS)[number];
 
-/** Whether there is a GPU: `no-api` where the browser has no WebGPU, `no-adapter` where it has no device for it. */
-export type Gpu = "ready" | "no-api" | "no-adapter";
+/**
+ * Whether there is a GPU: `software` where a processor plays it, `no-api` where the browser has no WebGPU, `no-adapter`
+ * where it has no device for it.
+ */
+export type Gpu = "ready" | "software" | "no-api" | "no-adapter";
 
 /** What the machine, the browser and the package offer. */
 export interface Features {
@@ -21,8 +24,10 @@ export interface Features {
   readonly sharedMemoryPages: number;
   /** Logical processors. */
   readonly cores: number;
-  /** Absent where nobody {@link asksForGpu}. */
+  /** Absent where no GPU can run, or where nobody asks for one: {@link mayUseGpu}. */
   readonly gpu?: Gpu | undefined;
+  /** The GPU, as the browser names it. */
+  readonly gpuName?: string | undefined;
 }
 
 /** What the caller of `load` asks for. */
@@ -35,7 +40,7 @@ export interface BuildRequest {
 /** What to fetch, and what to ask of it. */
 export interface BuildChoice {
   readonly build: Build;
-  /** The name the engine is told: `auto`, `scalar`, `webgpu`, or the level that was forced. */
+  /** The name the engine is told: `auto`, `cpu`, `scalar`, `webgpu`, or the level that was forced. */
   readonly backend: string;
   readonly threads: number;
 }
@@ -46,19 +51,25 @@ export const DEFAULT_MOST_THREADS = 8;
 type Level = "simd128" | "relaxed";
 
 /** Backends that need no look for a GPU, which would wake its driver. */
-const CPU_BACKENDS = ["auto", "cpu", "wasm", "simd128", "relaxed", "scalar"];
+const CPU_BACKENDS = ["cpu", "wasm", "simd128", "relaxed", "scalar"];
 
 /** What is wrong, and what to do about it. */
-const NO_GPU: Record<Exclude<Gpu, "ready">, string> = {
+const NO_GPU: Record<Exclude<Gpu, "ready" | "software">, string> = {
   "no-api":
     "this browser has no WebGPU, or has it on secure pages alone (https, localhost); take a current browser",
   "no-adapter":
     "this browser finds no GPU for WebGPU; turn on graphics acceleration in its settings, or update the driver",
 };
 
-/** Whether a backend may be a GPU. */
-export function asksForGpu(backend: string): boolean {
+/** Whether a backend may turn out to be a GPU. */
+export function mayUseGpu(backend: string): boolean {
   return !CPU_BACKENDS.includes(backend);
+}
+
+/** Why no GPU runs, with what to do about it; empty where one can. */
+export function whyNoGpu({ gpu, builds }: Features): string {
+  if (!builds.includes("webgpu")) return "this package is without its build";
+  return gpu === "no-api" || gpu === "no-adapter" ? NO_GPU[gpu] : "";
 }
 
 /**
@@ -68,7 +79,8 @@ export function asksForGpu(backend: string): boolean {
  */
 export function pickBuild(features: Features, { backend, threads }: BuildRequest): BuildChoice {
   const levels = availableLevels(features);
-  const hasGpu = features.gpu === "ready" && features.simd128 && features.builds.includes("webgpu");
+  const isThere = features.gpu === "ready" || features.gpu === "software";
+  const hasGpu = isThere && features.simd128 && features.builds.includes("webgpu");
   if (backend === "webgpu" && hasGpu) return { build: "webgpu", backend, threads: 1 };
   const gpu = hasGpu ? ["webgpu"] : [];
   const names = levels.length === 0 ? [] : ["auto", "cpu", "wasm", ...levels, "scalar", ...gpu];
@@ -77,7 +89,8 @@ export function pickBuild(features: Features, { backend, threads }: BuildRequest
     : undefined;
   if (level === undefined) {
     const found = names.length === 0 ? "none: this browser has no WebAssembly SIMD" : names.join(", ");
-    const why = backend === "webgpu" ? noGpu(features) : "";
+    const reason = backend === "webgpu" ? whyNoGpu(features) : "";
+    const why = reason === "" ? "" : `: ${reason}`;
     throw new SetunError(
       "backend-unavailable",
       `backend "${backend}" is not available here${why}; available: ${found}`,
@@ -96,12 +109,7 @@ function availableLevels(features: Features): Level[] {
   return levels.filter((level) => features[level] && features.builds.includes(level));
 }
 
-function noGpu({ gpu, builds }: Features): string {
-  if (!builds.includes("webgpu")) return ": this package is without its build";
-  return gpu === undefined || gpu === "ready" ? "" : `: ${NO_GPU[gpu]}`;
-}
-
-/** `cpu` and `wasm` leave the level open, as `auto` does: the build decides it. */
+/** The build decides the level. */
 function engineName(backend: string): string {
-  return backend === "cpu" || backend === "wasm" ? "auto" : backend;
+  return backend === "wasm" ? "cpu" : backend;
 }

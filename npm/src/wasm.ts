@@ -7,30 +7,86 @@
 
 import type { ChatMessage } from "./messages.js";
 
-/** The next bytes the reader needs. */
-export interface Want {
-  readonly file: string;
-  /** First byte; without it the whole file is wanted. */
-  readonly start?: number;
-  /** One past the last byte. */
-  readonly end?: number;
-  /** Whether a model without this file cannot be loaded. */
-  readonly required: boolean;
+/** Where a model's bytes are. */
+export interface WasmFiles {
+  /**
+   * Bytes `start..end` of a file, or the whole one; fewer only where it ends, `undefined` where there is none. A
+   * model without a `required` one cannot be loaded.
+   */
+  read(
+    file: string,
+    start: number | undefined,
+    end: number | undefined,
+    required: boolean,
+  ): Promise<Uint8Array | undefined>;
+  /** Called before all is read from its beginning: at first, and again where a device was lost. */
+  rewind(): void;
+  /** Called once all is read, or reading has failed. */
+  close(): void;
 }
 
-/** Turns bytes, asked for in file order, into a model. */
+/** A model of which all but the weights has been read. */
 export interface WasmLoader {
-  want(): Want | undefined;
-  /** Hands over what was wanted; `undefined` says there is no such file, fewer bytes than asked that it ends there. */
-  give(bytes: Uint8Array | undefined): void;
-  /** Consumes the loader. */
-  finish(options: { backend?: string; threads?: number }): Promise<WasmModel>;
+  /** Bytes of all tensors. */
+  readonly totalBytes: number;
+  /** Which device would run, and why. */
+  probe(options: WasmPlace): Promise<DeviceReport>;
+  /** Reads the weights onto their device. Consumes the loader. */
+  finish(options: WasmPlace): Promise<WasmModel>;
   free(): void;
+}
+
+/** Where to run, by the engine's names. */
+export interface WasmPlace {
+  readonly backend: string;
+  readonly threads: number;
+}
+
+/** The devices that were looked at for a model. */
+export interface DeviceReport {
+  /** What was found out of each; the one that runs comes first. */
+  readonly devices: readonly DeviceVerdict[];
+}
+
+/** What was found out of a device. */
+export interface DeviceVerdict {
+  /** `cpu` or `webgpu` */
+  readonly device: string;
+  /** The level of the processor, or the GPU as the browser names it; empty where there is none. */
+  readonly level: string;
+  /** What came of it. */
+  readonly verdict: Verdict;
+  /** The same in words. */
+  readonly reason: string;
+  /** Microseconds that one layer of the model takes for one token, where that was measured. */
+  readonly layerMicroseconds?: number;
+}
+
+/**
+ * What came of looking at a device: it runs; another is faster; it is a processor that plays a GPU; there is none; it is
+ * there and has failed.
+ */
+export type Verdict = "chosen" | "slower" | "software" | "absent" | "failed";
+
+/** What a device's self-test came to: each operation, compared with its definition. */
+export interface SelfTest {
+  /** `cpu` or `webgpu` */
+  readonly device: string;
+  readonly level: string;
+  /** Whether it computes what the definitions say. */
+  readonly passed: boolean;
+  /** How it differs; empty if it does not. */
+  readonly reason: string;
+  /** Seconds that the test took. */
+  readonly seconds: number;
 }
 
 /** A model ready to run. */
 export interface WasmModel {
   readonly info: WasmModelInfo;
+  readonly deviceReport: DeviceReport;
+  /** Tests the device that runs, beside whatever it runs. */
+  selfTest(): Promise<SelfTest>;
   generate(prompt: string, options: WasmGenerateOptions): WasmGeneration;
   chat(messages: readonly ChatMessage[], options: WasmGenerateOptions): WasmGeneration;
   tokenize(text: string): Uint32Array;
@@ -112,5 +168,8 @@ export interface DoneEvent {
 /** One build's generated module. */
 export interface WasmModule {
   default(input: { module_or_path: WebAssembly.Module; memory?: WebAssembly.Memory }): Promise<unknown>;
-  Loader: new (kind: "folder" | "file", name: string) => WasmLoader;
+  Loader: {
+    /** Reads all but the weights. Fails with code `network` and the message of what `files` throw. */
+    open(kind: "folder" | "file", name: string, files: WasmFiles): Promise<WasmLoader>;
+  };
 }

@@ -1,50 +1,132 @@
 /** A wasm module made of JavaScript, to test the protocol around it; the real one is tested in browsers and in Node. */
 
 import { SetunError } from "../src/errors.js";
-import type { WasmEvent, WasmGenerateOptions, WasmGeneration, WasmModule } from "../src/wasm.js";
+import { type ModelFiles, openFiles } from "../src/model-files.js";
+import type { ModelSource } from "../src/sources.js";
+import type {
+  DeviceReport,
+  WasmEvent,
+  WasmFiles,
+  WasmGenerateOptions,
+  WasmGeneration,
+  WasmLoader,
+  WasmModel,
+  WasmModule,
+} from "../src/wasm.js";
 
 /** What the fake did, for tests to look at. */
 export interface Log {
   turns: number;
   freed: string[];
+  /** How often a model's files were opened, and closed. */
+  opened: number;
+  closed: number;
+}
+
+/** What a fake build is like. */
+export interface FakeOptions {
+  /** What a probe finds; without one it fails. */
+  readonly report?: DeviceReport;
+  /** What moving the weights fails with. */
+  readonly refusal?: Error;
 }
 
 const EMPTY_MODULE = Uint8Array.of(0, 0x61, 0x73, 0x6d, 1, 0, 0, 0);
 
-/** Wants `a.safetensors` in two ranges and an optional file; generates "0 1 2 …", two tokens a turn. */
-export function fakeBuild(log: Log) {
-  class Loader {
-    #wants = [
-      { file: "config.json", required: false },
-      { file: "a.safetensors", start: 0, end: 8, required: true },
-      { file: "a.safetensors", start: 8, end: 16, required: true },
-    ];
-    want = () => this.#wants[0];
-    give(bytes: Uint8Array | undefined) {
-      const want = this.#wants.shift();
-      if (bytes === undefined || want?.end === undefined || bytes.length === 8) return;
-      throw Object.assign(new Error(`${want.file}: too short`), { code: "truncated" });
-    }
-    finish = async () => model;
-    free = () => void log.freed.push("loader");
-  }
+const NO_REPORT: DeviceReport = {
+  devices: [{ device: "cpu", level: "fake", verdict: "chosen", reason: "nothing else is here" }],
+};
 
-  const model = {
-    info: { name: "fake" } as never,
-    generate: (prompt: string, options: WasmGenerateOptions) => fakeGeneration(prompt, options, log),
-    chat: () => {
-      throw Object.assign(new Error("there is no chat template"), { code: "bad-option" });
-    },
-    tokenize: (text: string) => Uint32Array.from(text, (letter) => letter.codePointAt(0) ?? 0),
-    detokenize: (ids: Uint32Array) => String.fromCodePoint(...ids),
-    free: () => void log.freed.push("model"),
+/** Wants an optional file and `a.safetensors` in two ranges; generates "0 1 2 …", two tokens a turn. */
+export function fakeBuild(log: Log, { report, refusal }: FakeOptions = {}) {
+  const open = async (_kind: string, name: string, files: WasmFiles): Promise<WasmLoader> => {
+    files.rewind();
+    await closing(files, async () => {
+      await read(files, "config.json", undefined, undefined, false);
+      await read(files, "a.safetensors", 0, 8, true);
+    });
+    return {
+      totalBytes: 16,
+      probe: async () => {
+        if (report === undefined) throw new Error("the driver is odd");
+        return report;
+      },
+      finish: async ({ backend }) => {
+        if (refusal !== undefined) throw refusal;
+        await closing(files, () => read(files, "a.safetensors", 8, 16, true));
+        files.close();
+        return fakeModel(log, files, name, backend);
+      },
+      free: () => void log.freed.push("loader"),
+    };
   };
-
-  const glue: WasmModule = { default: async () => undefined, Loader };
+  const glue: WasmModule = { default: async () => undefined, Loader: { open } };
   return { glue, compile: async () => new WebAssembly.Module(EMPTY_MODULE) };
 }
 
-function fakeGeneration(prompt: string, { maxTokens = 1000 }: WasmGenerateOptions, log: Log): WasmGeneration {
+/** Opens a source's files, and keeps count. */
+export function countedFiles(log: Log) {
+  return (source: ModelSource, signal: AbortSignal): ModelFiles => {
+    const files = openFiles(source, signal);
+    log.opened += 1;
+    return {
+      read: (name, range) => files.read(name, range),
+      totalBytes: () => files.totalBytes(),
+      where: (name) => files.where(name),
+      close: async () => {
+        log.closed += 1;
+        await files.close();
+      },
+    };
+  };
+}
+
+/** As the engine does: files are closed where reading has failed, and the error keeps the message alone. */
+async function closing(files: WasmFiles, work: () => Promise<void>): Promise<void> {
+  try {
+    await work();
+  } catch (thrown) {
+    files.close();
+    throw thrown;
+  }
+}
+
+async function read(
+  files: WasmFiles,
+  file: string,
+  start: number | undefined,
+  end: number | undefined,
+  required: boolean,
+): Promise<void> {
+  const bytes = await files.read(file, start, end, required).catch((thrown: unknown) => {
+    throw Object.assign(new Error(`cannot read \`${file}\`: ${thrown}`), { code: "network" });
+  });
+  if (bytes === undefined || end === undefined || bytes.length === 8) return;
+  throw Object.assign(new Error(`${file}: too short`), { code: "truncated" });
+}
+
+function fakeModel(log: Log, files: WasmFiles, name: string, backend: string): WasmModel {
+  return {
+    info: { name, backend } as never,
+    deviceReport: NO_REPORT,
+    selfTest: async () => ({ device: "cpu", level: "fake", passed: true, reason: "", seconds: 0.5 }),
+    generate: (prompt, options) => fakeGeneration(prompt, options, log, files),
+    chat: () => {
+      throw Object.assign(new Error("there is no chat template"), { code: "bad-option" });
+    },
+    tokenize: (text) => Uint32Array.from(text, (letter) => letter.codePointAt(0) ?? 0),
+    detokenize: (ids) => String.fromCodePoint(...ids),
+    free: () => void log.freed.push("model"),
+  };
+}
+
+/** The prompt "lost" loses its device after the first turn: the model is read again. */
+function fakeGeneration(
+  prompt: string,
+  { maxTokens = 1000 }: WasmGenerateOptions,
+  log: Log,
+  files: WasmFiles,
+): WasmGeneration {
   let token = 0;
   let stopped = false;
   let over = false;
@@ -63,6 +145,10 @@ function fakeGeneration(prompt: string, { maxTokens = 1000 }: WasmGenerateOption
       await new Promise((resolve) => setTimeout(resolve, 0));
       if (over) return undefined;
       if (prompt === "bad") throw new SetunError("context-full", "the prompt is too long");
+      if (prompt === "lost" && token === 2) {
+        files.rewind();
+        await closing(files, () => read(files, "a.safetensors", 0, 8, true));
+      }
       log.turns += 1;
       const events: WasmEvent[] = [];
       while (!stopped && token < maxTokens && events.length < 2) {

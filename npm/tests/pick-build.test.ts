@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { asksForGpu, BUILDS, type Features, pickBuild } from "../src/pick-build.js";
+import { BUILDS, type Features, mayUseGpu, pickBuild } from "../src/pick-build.js";
 
 const everything: Features = {
   builds: BUILDS,
@@ -26,8 +26,8 @@ describe("pickBuild", () => {
   });
 
   it.each([
-    ["cpu", "relaxed-threads", "auto"],
-    ["wasm", "relaxed-threads", "auto"],
+    ["cpu", "relaxed-threads", "cpu"],
+    ["wasm", "relaxed-threads", "cpu"],
     ["relaxed", "relaxed-threads", "relaxed"],
     ["simd128", "simd128-threads", "simd128"],
     ["scalar", "relaxed-threads", "scalar"],
@@ -62,13 +62,16 @@ describe("pickBuild", () => {
     expect(pick).toThrow(expect.objectContaining({ code: "backend-unavailable", message }));
   });
 
-  it("takes WebGPU where it is asked for and there, and never by itself", () => {
-    const features: Features = { ...everything, gpu: "ready" };
+  it.each(["ready", "software"] as const)("takes WebGPU where it is asked for and there: %s", (gpu) => {
+    const features: Features = { ...everything, gpu };
     const choice = { build: "webgpu", backend: "webgpu", threads: 1 };
     expect(pickBuild(features, { backend: "webgpu", threads: 4 })).toEqual(choice);
     expect(pickBuild(features, auto).build).toBe("relaxed-threads");
-    expect(["auto", "cpu", "relaxed"].some(asksForGpu)).toBe(false);
-    expect(asksForGpu("webgpu")).toBe(true);
+  });
+
+  it("looks for a GPU unless another backend is named", () => {
+    expect(["cpu", "wasm", "relaxed", "simd128", "scalar"].some(mayUseGpu)).toBe(false);
+    expect(["auto", "webgpu"].every(mayUseGpu)).toBe(true);
   });
 
   it.each([

@@ -1,23 +1,23 @@
 import { beforeEach, describe, expect, it } from "vitest";
+import { SetunError } from "../src/errors.js";
 import { connectHere } from "../src/links.js";
 import { type Load, loadOn } from "../src/load.js";
 import type { Model } from "../src/model.js";
-import { openFiles } from "../src/model-files.js";
-import { fakeBuild, type Log } from "./fake-wasm.js";
+import { countedFiles, fakeBuild, type Log } from "./fake-wasm.js";
 
 const files = { "a.safetensors": new Uint8Array(16) };
 let log: Log;
 let load: Load;
 
 beforeEach(() => {
-  log = { turns: 0, freed: [] };
+  log = { turns: 0, freed: [], opened: 0, closed: 0 };
   load = loadOn({
     builds: ["simd128"],
     initialSharedPages: 0,
     hasWorkers: false,
     baseUrl: () => "http://localhost/",
     embeddedModel: () => new URL("http://localhost/embedded.safetensors"),
-    connect: async () => connectHere({ build: fakeBuild(log), openFiles }),
+    connect: async () => connectHere({ build: fakeBuild(log), openFiles: countedFiles(log) }),
   });
 });
 
@@ -38,15 +38,17 @@ describe("load", () => {
       { ...progress, loadedBytes: 8 },
       { ...progress, loadedBytes: 16 },
     ]);
-    expect(model.info).toEqual({ name: "fake", build: "simd128", worker: false });
+    const used = { backend: "auto", build: "simd128", worker: false };
+    expect(model.info).toEqual({ name: "a.safetensors", ...used });
+    expect(log).toMatchObject({ opened: 1, closed: 1 });
   });
 
   it.each([
     [{ "a.safetensors": new Uint8Array(12) }, "truncated", "a.safetensors: too short"],
     [{ "b.bin": new Uint8Array(16) }, "not-found", "a.safetensors (among b.bin): no such file"],
-  ])("rejects with a code and frees the loader: %#", async (source, code, message) => {
+  ])("rejects with a code and closes the files: %#", async (source, code, message) => {
     await expect(load(source as never)).rejects.toMatchObject({ name: "SetunError", code, message });
-    expect(log.freed).toEqual(["loader"]);
+    expect(log).toMatchObject({ opened: 1, closed: 1 });
   });
 
   it("rejects with the reason of a signal that was aborted before or meanwhile", async () => {
@@ -56,7 +58,7 @@ describe("load", () => {
     const loading = load(files, { signal: controller.signal, onProgress: () => controller.abort(reason) });
     await expect(loading).rejects.toBe(reason);
     await pause(5);
-    expect(log.freed).toEqual(["loader"]);
+    expect(log).toMatchObject({ opened: 1, closed: 1, freed: [] });
   });
 
   it("refuses a worker where there are none", async () => {
@@ -175,7 +177,48 @@ describe("a generation", () => {
   });
 });
 
+describe("a device that is lost", () => {
+  const lone = new Blob([new Uint8Array(16)]);
+
+  it("has the files opened again, without a word of progress", async () => {
+    const seen: unknown[] = [];
+    const model = await load({ "a.safetensors": lone }, { onProgress: (progress) => seen.push(progress) });
+    const before = seen.length;
+    expect(await collect(model, "lost", 5)).toBe("0 1 2 3 4 ");
+    expect(seen).toHaveLength(before);
+    expect(log.opened).toBe(2);
+  });
+
+  it("fails a generation with what the files throw, and the model can be disposed of", async () => {
+    let isGone = false;
+    const slice = lone.slice.bind(lone);
+    const blob = Object.assign(new Blob([new Uint8Array(16)]), {
+      slice: (...range: [number, number]) => {
+        if (isGone) throw new SetunError("not-found", "the file is gone");
+        return slice(...range);
+      },
+    });
+    const model = await load({ "a.safetensors": blob });
+    isGone = true;
+    const failed = collect(model, "lost", 5);
+    await expect(failed).rejects.toMatchObject({ code: "not-found", message: "the file is gone" });
+    expect(await collect(model, "a", 3)).toBe("0 1 2 ");
+    await model.dispose();
+  });
+});
+
 describe("a model", () => {
+  it("says why its device runs, and tests it", async () => {
+    const model = await load(files);
+    const [runs, gpu, ...others] = model.deviceReport().devices;
+    expect(runs).toMatchObject({ device: "cpu", verdict: "chosen" });
+    expect(gpu).toMatchObject({ device: "webgpu", verdict: "absent" });
+    expect(others).toEqual([]);
+    expect(await model.selfTest()).toMatchObject({ device: "cpu", passed: true, seconds: 0.5 });
+    await model.dispose();
+    await expect(model.selfTest()).rejects.toMatchObject({ code: "disposed" });
+  });
+
   it("turns text to tokens and back", async () => {
     const model = await load(files);
     const ids = await model.tokenize("né");

@@ -5,4 +5,4 @@ export type { Model, ModelInfo } from "../model.js";
 export type { GenerateOptions, LoadOptions } from "../options.js";
 export { BUILDS, type Build } from "../pick-build.js";
 export type { LoadSource } from "../sources.js";
-export type { SamplingDefaults } from "../wasm.js";
+export type { DeviceReport, DeviceVerdict, SamplingDefaults, SelfTest, Verdict } from "../wasm.js";

@@ -1,0 +1,212 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { judge, judgeUnprobed, reportCpu, reportGpu } from "../src/choose-device.js";
+import { SetunError } from "../src/errors.js";
+import { connectHere } from "../src/links.js";
+import { loadOn } from "../src/load.js";
+import { BUILDS, type Build, type BuildChoice, type Features } from "../src/pick-build.js";
+import type { DeviceReport, DeviceVerdict } from "../src/wasm.js";
+import { countedFiles, type FakeOptions, fakeBuild, type Log } from "./fake-wasm.js";
+
+const files = { "a.safetensors": new Uint8Array(16) };
+
+const cpu = (build: Build, threads: number): BuildChoice => ({ build, backend: "auto", threads });
+
+/** What the GPU's build measures: microseconds of a layer on the GPU, and on one thread of SIMD128. */
+function measured(gpu: number, processor: number): DeviceReport {
+  const isFaster = gpu <= processor;
+  const line = (device: string, level: string, runs: boolean, layerMicroseconds: number): DeviceVerdict => ({
+    ...{ device, level, layerMicroseconds, reason: "as measured" },
+    verdict: runs ? "chosen" : "slower",
+  });
+  const lines = [line("webgpu", "a card", isFaster, gpu), line("cpu", "simd128", !isFaster, processor)];
+  return { devices: isFaster ? lines : lines.reverse() };
+}
+
+describe("judge", () => {
+  it.each([
+    [99, 100, cpu("simd128", 1), true],
+    [100, 100, cpu("simd128", 1), false],
+    [62, 100, cpu("relaxed", 1), true],
+    [63, 100, cpu("relaxed", 1), false],
+    [24, 100, cpu("simd128-threads", 4), true],
+    [26, 100, cpu("simd128-threads", 4), false],
+    [15, 100, cpu("relaxed-threads", 4), true],
+    [16, 100, cpu("relaxed-threads", 4), false],
+    [200, 100, cpu("simd128", 1), false],
+  ])("compares with the build that would run: %d beside %d on %j", (gpu, processor, choice, takesGpu) => {
+    const judgement = judge(measured(gpu, processor), choice);
+    expect(judgement).toMatchObject({ takesGpu, gpu: { verdict: takesGpu ? "chosen" : "slower" } });
+  });
+
+  it("puts what runs first, with the processor's time as it would be", () => {
+    const choice = cpu("relaxed-threads", 2);
+    const faster = reportGpu(judge(measured(10, 320), choice), choice);
+    expect(faster.devices).toEqual([
+      {
+        device: "webgpu",
+        level: "a card",
+        verdict: "chosen",
+        reason: "the fastest for this model",
+        layerMicroseconds: 10,
+      },
+      {
+        device: "cpu",
+        level: "relaxed",
+        verdict: "slower",
+        reason: expect.stringContaining("with 2 threads"),
+        layerMicroseconds: 100,
+      },
+    ]);
+    const engine: DeviceReport = {
+      devices: [{ device: "cpu", level: "relaxed", verdict: "chosen", reason: "it is alone" }],
+    };
+    const slower = reportCpu(engine, judge(measured(110, 320), choice), choice);
+    expect(slower.devices).toMatchObject([
+      { device: "cpu", verdict: "chosen", layerMicroseconds: 100, reason: /the fastest/ },
+      { device: "webgpu", verdict: "slower", layerMicroseconds: 110 },
+    ]);
+  });
+
+  it.each(["failed", "software"] as const)("takes no GPU that the engine does not: %s", (verdict) => {
+    const gpu = { device: "webgpu", level: "a card", verdict, reason: "for a reason" };
+    const runs = { device: "cpu", level: "simd128", verdict: "chosen", reason: "alone" } as const;
+    expect(judge({ devices: [runs, gpu] }, cpu("relaxed", 1))).toEqual({ takesGpu: false, gpu });
+  });
+});
+
+describe("judgeUnprobed", () => {
+  const features: Features = {
+    ...{ builds: BUILDS, simd128: true, relaxed: true, sharedMemoryPages: 0, cores: 1 },
+    gpu: "ready",
+  };
+
+  it.each([
+    [{}, undefined],
+    [
+      { gpu: "software", gpuName: "swift" },
+      { verdict: "software", level: "swift" },
+    ],
+    [{ gpu: "no-api" }, { verdict: "absent", reason: /no WebGPU/ }],
+    [{ gpu: "no-adapter" }, { verdict: "absent", reason: /finds no GPU/ }],
+    [{ builds: ["simd128"] }, { verdict: "absent", reason: /without its build/ }],
+  ] as const)("tells what needs no build: %j", (less, expected) => {
+    const judgement = judgeUnprobed({ ...features, ...less });
+    if (expected === undefined) expect(judgement).toBeUndefined();
+    else expect(judgement).toMatchObject({ takesGpu: false, gpu: { device: "webgpu", ...expected } });
+  });
+});
+
+describe("load with backend auto", () => {
+  let log: Log;
+  /** The builds that were fetched. */
+  let fetched: Build[];
+  let warnings: unknown[];
+
+  beforeEach(() => {
+    log = { turns: 0, freed: [], opened: 0, closed: 0 };
+    fetched = [];
+    warnings = [];
+    vi.spyOn(console, "warn").mockImplementation((warning) => void warnings.push(warning));
+  });
+  afterEach(() => {
+    vi.unstubAllGlobals();
+    vi.restoreAllMocks();
+  });
+
+  function hasAdapter(adapter: unknown): void {
+    vi.stubGlobal("navigator", { hardwareConcurrency: 1, gpu: { requestAdapter: async () => adapter } });
+  }
+
+  /** Loads where the GPU's build is such a fake. */
+  function load(gpu: FakeOptions, options = {}) {
+    const connect = async (build: Build) => {
+      fetched.push(build);
+      return connectHere({
+        build: fakeBuild(log, build === "webgpu" ? gpu : {}),
+        openFiles: countedFiles(log),
+      });
+    };
+    const embeddedModel = () => new URL("http://localhost/embedded.safetensors");
+    const place = { initialSharedPages: 0, hasWorkers: false, baseUrl: () => "http://localhost/" };
+    return loadOn({ builds: ["simd128", "webgpu"], ...place, embeddedModel, connect })(files, options);
+  }
+
+  it("takes a GPU that is faster, and reads the model once", async () => {
+    hasAdapter({ info: { description: "a card" } });
+    const seen: number[] = [];
+    const onProgress = ({ loadedBytes }: { loadedBytes: number }) => seen.push(loadedBytes);
+    const model = await load({ report: measured(10, 100) }, { onProgress });
+    expect(model.info).toMatchObject({ backend: "webgpu", build: "webgpu" });
+    expect(model.deviceReport().devices.map(({ device }) => device)).toEqual(["webgpu", "cpu"]);
+    expect(await model.generate("a", { maxTokens: 3 }).text()).toBe("0 1 2 ");
+    expect({ fetched, seen, warnings }).toEqual({ fetched: ["webgpu"], seen: [16], warnings: [] });
+    expect(log).toMatchObject({ opened: 1, closed: 1 });
+  });
+
+  it("leaves one that is slower", async () => {
+    hasAdapter({ info: { description: "a card" } });
+    const model = await load({ report: measured(110, 100) });
+    expect(model.info).toMatchObject({ build: "simd128" });
+    expect(model.deviceReport().devices).toMatchObject([
+      { device: "cpu", verdict: "chosen", layerMicroseconds: 100 },
+      { device: "webgpu", verdict: "slower", layerMicroseconds: 110 },
+    ]);
+    await vi.waitFor(() => expect(log.freed).toEqual(["loader"]));
+    expect({ fetched, warnings }).toEqual({ fetched: ["webgpu", "simd128"], warnings: [] });
+  });
+
+  it.each([
+    ["no adapter", null, "absent"],
+    ["software", { info: { isFallbackAdapter: true, vendor: "google", architecture: "swift" } }, "software"],
+    ["software, as it was told before", { isFallbackAdapter: true }, "software"],
+  ])("fetches nothing more for %s", async (_, adapter, verdict) => {
+    hasAdapter(adapter);
+    const model = await load({});
+    expect(model.deviceReport().devices[1]).toMatchObject({ device: "webgpu", verdict });
+    expect({ fetched, warnings }).toEqual({ fetched: ["simd128"], warnings: [] });
+  });
+
+  it.each([
+    ["the probe", {}, "the driver is odd"],
+    [
+      "the weights",
+      { report: measured(10, 100), refusal: new SetunError("out-of-memory", "too large") },
+      "too large",
+    ],
+    ["a crash", { report: measured(10, 100), refusal: new Error("unreachable") }, "unreachable"],
+  ])("goes on without a GPU that fails, with a warning: %s", async (_, gpu, reason) => {
+    hasAdapter({ info: { description: "a card" } });
+    const model = await load(gpu);
+    const [runs, failed] = model.deviceReport().devices;
+    expect(runs).toMatchObject({ device: "cpu", verdict: "chosen" });
+    expect(failed).toEqual({ device: "webgpu", level: "a card", verdict: "failed", reason });
+    expect(warnings).toEqual([`setun: the GPU is not used: ${reason}`]);
+  });
+
+  it("fails for the model's faults once, whatever would run", async () => {
+    hasAdapter({ info: {} });
+    const refusal = new SetunError("bad-checkpoint", "a shape is odd");
+    await expect(load({ report: measured(10, 100), refusal })).rejects.toMatchObject({
+      code: "bad-checkpoint",
+    });
+    expect({ fetched, warnings }).toEqual({ fetched: ["webgpu"], warnings: [] });
+  });
+
+  it("fails where WebGPU is asked for by name and refused", async () => {
+    hasAdapter({ info: {} });
+    const refusal = new SetunError("out-of-memory", "too large");
+    const loading = load({ refusal }, { backend: "webgpu" });
+    await expect(loading).rejects.toMatchObject({ code: "out-of-memory" });
+    expect(fetched).toEqual(["webgpu"]);
+  });
+
+  it("rejects with the reason of a signal that is aborted meanwhile", async () => {
+    hasAdapter({ info: {} });
+    const controller = new AbortController();
+    const reason = new Error("enough");
+    const onProgress = () => controller.abort(reason);
+    const loading = load({ report: measured(10, 100) }, { signal: controller.signal, onProgress });
+    await expect(loading).rejects.toBe(reason);
+    expect({ fetched, warnings }).toEqual({ fetched: ["webgpu"], warnings: [] });
+  });
+});
