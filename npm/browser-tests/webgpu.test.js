@@ -2,8 +2,9 @@
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { launchChromium, openPage } from "../test-support/browsers.js";
+import { embeddedModel, largeModel } from "../test-support/checkpoint.js";
 import { fetched, INDEX_HTML, PLAIN_MAIN, tellStory } from "../test-support/page.js";
-import { makeProject } from "../test-support/project.js";
+import { makeProject, writeFiles } from "../test-support/project.js";
 import { startServer } from "../test-support/server.js";
 
 const PROMPT = "Once upon a time";
@@ -20,9 +21,13 @@ let project;
 let browser;
 /** @type {Awaited<ReturnType<typeof startServer>>} */
 let server;
+/** @type {Buffer} */
+let large;
 
 beforeAll(async () => {
   project = await makeProject({ "index.html": INDEX_HTML, "main.js": PLAIN_MAIN });
+  large = largeModel(embeddedModel(project.folder).folder);
+  await writeFiles(project.folder, /** @type {any} */ ({ "large.safetensors": large }));
   server = await startServer({ root: project.folder });
   browser = await launchChromium({ webgpu: true });
 });
@@ -107,6 +112,126 @@ describe("WebGPU", () => {
     expect(errors).toEqual([]);
     expect(reason).toBe("enough");
     expect(again).toBe(alone);
+  });
+});
+
+describe("a large model", () => {
+  it("moves to the GPU as it arrives: WebAssembly's memory never holds it", async () => {
+    const { page, errors, close } = await openPage(browser, `${server.url}/index.html`);
+    const [gpu, cpu] = await page.evaluate(async () => {
+      const { setun } = /** @type {any} */ (globalThis);
+      const { instantiate } = WebAssembly;
+      /** @type {WebAssembly.Memory | undefined} */
+      let memory;
+      /** @type {any} */ (WebAssembly).instantiate = async (/** @type {[any, any]} */ ...input) => {
+        const instance = /** @type {any} */ (await instantiate(...input));
+        memory = instance.exports.memory;
+        return instance;
+      };
+      const sizes = [];
+      for (const backend of ["webgpu", "cpu"]) {
+        const model = await setun.load("large.safetensors", { backend, threads: 1, worker: false });
+        sizes.push(memory?.buffer.byteLength ?? 0);
+        await model.dispose();
+      }
+      return sizes;
+    });
+    await close();
+    expect(errors).toEqual([]);
+    expect(cpu).toBeGreaterThan(large.length);
+    expect(gpu).toBeLessThan(large.length / 2);
+  });
+
+  it("is not loaded to its end once its signal is aborted", async () => {
+    const { page, errors, close } = await openPage(browser, `${server.url}/index.html`);
+    const { same, most } = await page.evaluate(async () => {
+      const { setun } = /** @type {any} */ (globalThis);
+      const controller = new AbortController();
+      const reason = new Error("enough");
+      let most = 0;
+      const onProgress = (/** @type {any} */ { loadedBytes }) => {
+        most = loadedBytes;
+        if (loadedBytes > 10e6) controller.abort(reason);
+      };
+      const options = { backend: "webgpu", worker: false, onProgress, signal: controller.signal };
+      const thrown = await setun
+        .load("large.safetensors", options)
+        .catch((/** @type {unknown} */ error) => error);
+      await new Promise((resolve) => setTimeout(resolve, 500));
+      return { same: thrown === reason, most };
+    });
+    await close();
+    expect(errors).toEqual([]);
+    expect(same).toBe(true);
+    expect(most).toBeLessThan(large.length / 2);
+  });
+});
+
+describe("a device", () => {
+  it("in software is left by auto, and no build is fetched for it", async () => {
+    const { page, requests, errors, close } = await openPage(browser, `${server.url}/index.html`);
+    const { used, devices, test } = await page.evaluate(async () => {
+      const model = await /** @type {any} */ (globalThis).setun.load();
+      const told = { used: model.info, devices: model.deviceReport().devices, test: await model.selfTest() };
+      await model.dispose();
+      return told;
+    });
+    await close();
+    expect(errors).toEqual([]);
+    expect(used.backend).toBe("cpu");
+    expect(devices).toMatchObject([
+      { device: "cpu", level: used.level, verdict: "chosen" },
+      { device: "webgpu", verdict: "software", level: expect.stringMatching(/./) },
+    ]);
+    expect(test).toMatchObject({ device: "cpu", level: used.level, passed: true, reason: "" });
+    expect(fetched(requests).code).toEqual([expect.not.stringContaining("webgpu")]);
+  });
+
+  it("that was asked for by name says so, and passes its self-test beside a generation", async () => {
+    const { page, errors, close } = await openPage(browser, `${server.url}/index.html`);
+    const { used, devices, test, text } = await page.evaluate(async (prompt) => {
+      const model = await /** @type {any} */ (globalThis).setun.load(undefined, { backend: "webgpu" });
+      const generation = model.generate(prompt, { maxTokens: 2, temperature: 0 });
+      const [test, text] = await Promise.all([model.selfTest(), generation.text()]);
+      await model.dispose();
+      return { used: model.info, devices: model.deviceReport().devices, test, text };
+    }, PROMPT);
+    await close();
+    expect(errors).toEqual([]);
+    const device = { device: "webgpu", level: used.level };
+    expect(devices).toEqual([{ ...device, verdict: "chosen", reason: "it was asked for by name" }]);
+    expect(test).toMatchObject({ ...device, passed: true, reason: "" });
+    expect(text.length).toBeGreaterThan(0);
+  });
+
+  it("that goes away in the middle of a text is found again, and the text goes on", async () => {
+    const { page, requests, errors, close } = await openPage(browser, `${server.url}/index.html`);
+    const [alone, disturbed] = await page.evaluate(async (prompt) => {
+      const { setun } = /** @type {any} */ (globalThis);
+      const { requestDevice } = GPUAdapter.prototype;
+      /** @type {GPUDevice | undefined} */
+      let device;
+      GPUAdapter.prototype.requestDevice = async function (descriptor) {
+        device = await requestDevice.call(this, descriptor);
+        return device;
+      };
+      const model = await setun.load(undefined, { backend: "webgpu", worker: false });
+      const options = { maxTokens: 4, temperature: 0 };
+      const alone = await model.generate(prompt, options).text();
+      let text = "";
+      let tokens = 0;
+      for await (const delta of model.generate(prompt, options)) {
+        text += delta.text;
+        tokens += 1;
+        if (tokens === 2) device?.destroy();
+      }
+      await model.dispose();
+      return [alone, text];
+    }, PROMPT);
+    await close();
+    expect(errors).toEqual([]);
+    expect(disturbed).toBe(alone);
+    expect(fetched(requests).models).toHaveLength(2);
   });
 });
 

@@ -4,6 +4,7 @@ import { type Generation, type GenerationResult, type LoadProgress, type Model, 
 import { drawChart, duration } from "./chart.js";
 import { readBackend, readGeneration } from "./controls.js";
 import type { CurrentModel } from "./current-model.js";
+import { showDevices } from "./devices.js";
 import { element, say } from "./elements.js";
 import { Pace } from "./pace.js";
 
@@ -98,6 +99,7 @@ function showModel(model: Model): void {
   say("backend-used", usedBy(model));
   say("threads-used", String(info.threads));
   say("build-used", info.build);
+  showDevices(model.deviceReport());
 }
 
 function showPace(pace: Pace): void {

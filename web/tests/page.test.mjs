@@ -87,6 +87,8 @@ describe("the page, cross-origin isolated", () => {
     const { text, tokens } = await runToEnd();
     assert.ok(tokens > 0 && tokens <= 30 && text.length > 0);
     assert.equal(await page.textContent("#backend-used"), "cpu · relaxed");
+    assert.match((await page.textContent('#devices [data-verdict="chosen"]')) ?? "", /^cpu · relaxed runs: /);
+    assert.match((await page.textContent('#devices [data-verdict="software"]')) ?? "", /^webgpu · ./);
     assert.equal(await page.textContent("#seed-used"), "3");
     assert.equal(JSON.parse((await page.getAttribute("#chart", "data-milliseconds")) ?? "").length, tokens);
     assert.match((await page.getAttribute("#chart", "aria-label")) ?? "", /median .*ms/);
@@ -136,6 +138,7 @@ describe("the page, cross-origin isolated", () => {
     assert.match((await page.textContent("#status")) ?? "", /^Moved: .* webgpu · ./);
     assert.equal((await runToEnd()).text, text);
     assert.equal(await page.textContent("#build-used"), "webgpu");
+    assert.match((await page.textContent("#devices")) ?? "", /^webgpu · .* runs: it was asked for by name\.$/);
     await page.selectOption("#backend", "auto");
     await page.waitForSelector('#backend-used[data-backend="cpu"]', PATIENCE);
     assert.equal((await runToEnd()).text, text);
