@@ -25,9 +25,9 @@ export function embeddedModel(folder) {
  */
 export function largeModel(folder) {
   const config = JSON.parse(String(folder["config.json"]));
-  const [hidden, inner, layers] = [1024, 4096, 10];
+  const [hidden, inner, layers] = [512, 8192, 14];
   Object.assign(config, { hidden_size: hidden, intermediate_size: inner, num_hidden_layers: layers });
-  Object.assign(config, { num_attention_heads: 16, num_key_value_heads: 4 });
+  Object.assign(config, { num_attention_heads: 8, num_key_value_heads: 2 });
   /** @type {Record<string, { dtype: string, shape: number[], data_offsets: number[] }>} */
   const tensors = {};
   /** @type {Buffer[]} */

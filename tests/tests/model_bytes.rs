@@ -1,0 +1,84 @@
+//! Where a model's bytes are: opened for a pass over them, and closed after it.
+
+use std::sync::{Arc, Mutex};
+
+use futures::future::{FutureExt, LocalBoxFuture, ready};
+use setun::{Device, Engine, Error, ErrorCode, Files, ModelBytes, ModelReader, Source, Want};
+use setun_tests::golden::{Golden, MODELS};
+
+/// What was done, in order, repetitions once.
+type Log = Arc<Mutex<Vec<&'static str>>>;
+
+/// The files of a model, the weights of which may be gone.
+struct Logged {
+    files: Files,
+    log: Log,
+    has_weights: bool,
+}
+
+impl Logged {
+    async fn reader(has_weights: bool) -> (Result<ModelReader, Error>, Log) {
+        let log = Log::default();
+        let files = Files::new(Golden::read(MODELS[0]).folder);
+        let bytes = Self { files, log: Arc::clone(&log), has_weights };
+        (ModelReader::new(Source::Folder, "logged", bytes).await, log)
+    }
+
+    fn note(&self, what: &'static str) {
+        let mut log = self.log.lock().expect("no panic");
+        if log.last() != Some(&what) {
+            log.push(what);
+        }
+    }
+}
+
+impl ModelBytes for Logged {
+    fn read<'a>(
+        &'a mut self,
+        want: &'a Want,
+        bytes: &'a mut Vec<u8>,
+    ) -> LocalBoxFuture<'a, Result<bool, Error>> {
+        self.note("read");
+        if want.range.is_some() && !self.has_weights {
+            let (file, reason) = (want.file.clone(), "no connection".to_owned());
+            return ready(Err(Error::Unreadable { file, reason })).boxed_local();
+        }
+        ModelBytes::read(&mut self.files, want, bytes)
+    }
+
+    fn rewind(&mut self) {
+        self.note("rewind");
+    }
+
+    fn close(&mut self) {
+        self.note("close");
+        ModelBytes::close(&mut self.files);
+    }
+}
+
+fn taken(log: &Log) -> Vec<&'static str> {
+    std::mem::take(&mut log.lock().expect("no panic"))
+}
+
+#[test]
+fn they_are_closed_once_a_model_is_read() {
+    let (reader, log) = Logged::reader(true).now_or_never().expect("files do not wait");
+    assert_eq!(taken(&log), ["rewind", "read"]);
+    let engine = Engine::builder(reader.expect("a model")).device(Device::Scalar).build();
+    assert_eq!(taken(&log), ["read", "close"]);
+    drop(engine.expect("an engine"));
+
+    let (reader, log) = Logged::reader(true).now_or_never().expect("files do not wait");
+    let model = reader.expect("a model").read().now_or_never().expect("files do not wait");
+    assert_eq!(taken(&log), ["rewind", "read", "close"]);
+    drop(model.expect("a model"));
+}
+
+#[test]
+fn they_are_closed_where_they_cannot_be_read() {
+    let (reader, log) = Logged::reader(false).now_or_never().expect("files do not wait");
+    let error = reader.err().expect("no weights");
+    assert_eq!(error.code(), ErrorCode::Network);
+    assert!(error.to_string().contains("no connection"), "{error}");
+    assert_eq!(taken(&log), ["rewind", "read", "close"]);
+}
