@@ -138,7 +138,10 @@ describe("the page, cross-origin isolated", () => {
     assert.match((await page.textContent("#status")) ?? "", /^Moved: .* webgpu · ./);
     assert.equal((await runToEnd()).text, text);
     assert.equal(await page.textContent("#build-used"), "webgpu");
-    assert.match((await page.textContent("#devices")) ?? "", /^webgpu · .* runs: it was asked for by name\.$/);
+    assert.match(
+      (await page.textContent("#devices")) ?? "",
+      /^webgpu · .* runs: it was asked for by name\.$/,
+    );
     await page.selectOption("#backend", "auto");
     await page.waitForSelector('#backend-used[data-backend="cpu"]', PATIENCE);
     assert.equal((await runToEnd()).text, text);
