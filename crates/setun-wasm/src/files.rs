@@ -98,7 +98,7 @@ impl Bytes {
 fn unreadable(want: &Want, thrown: &JsValue) -> Error {
     let reason = match thrown.dyn_ref::<JsError>() {
         Some(error) => String::from(error.message()),
-        None => thrown.as_string().unwrap_or_else(|| format!("{thrown:?}")),
+        None => thrown.as_string().unwrap_or_else(|| "no bytes and no error".to_owned()),
     };
     Error::Unreadable { file: want.file.clone(), reason }
 }

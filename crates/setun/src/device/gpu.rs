@@ -1,5 +1,6 @@
 //! GPUs, by the interface that reaches them.
 
+use futures::future::{FutureExt, LocalBoxFuture};
 #[cfg(feature = "cuda")]
 use setun_gpu::Cuda;
 #[cfg(any(feature = "vulkan", feature = "metal", feature = "dx12", feature = "webgpu"))]
@@ -133,8 +134,17 @@ fn find_by_wgpu(by: Api) -> Result<(String, bool), GpuError> {
     Ok((adapter.name().to_owned(), adapter.is_software()))
 }
 
-/// Opens a GPU that computes as it should.
-pub(super) async fn open(
+/// Opens a GPU that computes as it should. Boxed: every caller would have its own copy of the code.
+pub(super) fn open<'a>(
+    api: GpuApi,
+    sketch: &'a Sketch,
+    place: &'a Place,
+    wanted: Wanted,
+) -> LocalBoxFuture<'a, Result<Opened, Refusal>> {
+    open_by(api, sketch, place, wanted).boxed_local()
+}
+
+async fn open_by(
     api: GpuApi,
     sketch: &Sketch,
     place: &Place,
@@ -214,10 +224,11 @@ where
 {
     let refused = |error: OpsError| Refusal::Device(level.clone(), error);
     let mut backend = GpuBackend::new(device).map_err(refused)?;
-    test(&mut backend, &level, sketch, place).await?;
+    // Boxed, so that their code is there once.
+    test(&mut backend, &level, sketch, place).boxed_local().await?;
     let mut layer = None;
     if timed {
-        let time = layer_time(&mut backend, sketch, place.cache(sketch)).await;
+        let time = layer_time(&mut backend, sketch, place.cache(sketch)).boxed_local().await;
         layer = Some(time.map_err(refused)?);
     }
     compile_ahead(&mut backend, sketch, place).map_err(refused)?;

@@ -1,5 +1,6 @@
 //! Moving a model to its device.
 
+use futures::future::{FutureExt, LocalBoxFuture};
 use setun_cpu::{CpuBackend, CpuOptions, Level};
 use setun_model::{
     Layout, MaybeSend, Model as Forward, ModelError, Part, transformer::BLOCK_POSITIONS,
@@ -92,11 +93,15 @@ fn level(device: &Device) -> Option<Level> {
     }
 }
 
-/// Moves a model to a device.
-pub(crate) async fn load_onto(
-    mut model: ModelInput,
+/// Moves a model to a device. Boxed: every caller would have its own copy of the code.
+pub(crate) fn load_onto(
+    model: ModelInput,
     options: DeviceOptions,
-) -> Result<Loaded, Error> {
+) -> LocalBoxFuture<'static, Result<Loaded, Error>> {
+    load(model, options).boxed_local()
+}
+
+async fn load(mut model: ModelInput, options: DeviceOptions) -> Result<Loaded, Error> {
     if let Some(threads) = options.threads.filter(|&threads| threads == 0 || threads > 1024) {
         return Err(Error::BadOption {
             option: "threads",
