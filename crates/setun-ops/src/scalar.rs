@@ -3,6 +3,7 @@
 //! It is what other backends are compared with, and what runs where none of them can. Plain
 //! loops, one thread.
 
+mod memory;
 #[cfg(feature = "parity")]
 mod one_op;
 
@@ -15,7 +16,6 @@ use crate::{
     best::{Ranked, best_row},
     cache::{BlockId, CacheSpec},
     choose::choose_row,
-    dense::DenseMatrix,
     embed::embed_row,
     error::OpsError,
     gate::gate_output,
@@ -23,11 +23,11 @@ use crate::{
     head_norm::head_norm_row,
     host_cache::HostCache,
     op::{BufferId, HeadShape, Linear, Norm, Op, WeightId},
-    plan::{BufferKind, Plan, RowSet},
+    plan::{BufferKind, Plan},
     quantize::quantize_row,
     rms_norm::rms_norm_row,
-    rope_append::{RopeTable, rotate_head},
-    ternary::{TernaryMatrix, padded_columns},
+    rope_append::rotate_head,
+    ternary::padded_columns,
     ternary_matmul::{OutputBias, QuantizedRow, ternary_matmul_output},
     weight::{Usage, WeightData},
 };
@@ -350,56 +350,6 @@ impl ScalarStep {
                 attention_head(query, position, &cache.head(layer, table, kv_head), &mut y);
                 self.row_mut(out, row)[head * d..][..d].copy_from_slice(&y);
             }
-        }
-    }
-
-    fn rows(&self, buffer: BufferId, inputs: &BatchInputs) -> usize {
-        match self.plan.buffer(buffer).rows {
-            RowSet::Batch => inputs.rows(),
-            RowSet::Wanted => inputs.wanted.len(),
-        }
-    }
-
-    fn width(&self, buffer: BufferId) -> usize {
-        self.plan.buffer(buffer).width
-    }
-
-    fn row(&self, buffer: BufferId, row: usize) -> &[f32] {
-        let width = self.width(buffer);
-        &self.buffers[buffer.0 as usize].floats[row * width..][..width]
-    }
-
-    fn row_mut(&mut self, buffer: BufferId, row: usize) -> &mut [f32] {
-        let width = self.width(buffer);
-        &mut self.buffers[buffer.0 as usize].floats[row * width..][..width]
-    }
-
-    // `prepare` has checked every weight's kind against the plan, and the plan its ops.
-    fn ternary(&self, id: WeightId) -> &TernaryMatrix {
-        match &*self.weights[id.0 as usize] {
-            WeightData::Ternary(matrix) => matrix,
-            other => unreachable!("checked by prepare: {}", other.spec()),
-        }
-    }
-
-    fn dense(&self, id: WeightId) -> &DenseMatrix {
-        match &*self.weights[id.0 as usize] {
-            WeightData::Dense(matrix) => matrix,
-            other => unreachable!("checked by prepare: {}", other.spec()),
-        }
-    }
-
-    fn vector(&self, id: WeightId) -> &[f32] {
-        match &*self.weights[id.0 as usize] {
-            WeightData::Vector(values) => values,
-            other => unreachable!("checked by prepare: {}", other.spec()),
-        }
-    }
-
-    fn rope(&self, id: WeightId) -> &RopeTable {
-        match &*self.weights[id.0 as usize] {
-            WeightData::Rope(table) => table,
-            other => unreachable!("checked by prepare: {}", other.spec()),
         }
     }
 }

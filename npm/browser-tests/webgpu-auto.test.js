@@ -1,0 +1,104 @@
+/** What `auto` comes to in Chromium, whose GPU is software: it is taken for another where a test wants it. */
+
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { launchChromium } from "../test-support/browsers.js";
+import { fetched, INDEX_HTML, PLAIN_MAIN } from "../test-support/page.js";
+import { makeProject } from "../test-support/project.js";
+import { startServer } from "../test-support/server.js";
+
+const PROMPT = "Once upon a time";
+
+/** @type {Awaited<ReturnType<typeof makeProject>>} */
+let project;
+/** @type {import("playwright-core").Browser} */
+let browser;
+/** @type {Awaited<ReturnType<typeof startServer>>} */
+let server;
+
+beforeAll(async () => {
+  project = await makeProject({ "index.html": INDEX_HTML, "main.js": PLAIN_MAIN });
+  server = await startServer({ root: project.folder });
+  browser = await launchChromium({ webgpu: true });
+});
+afterAll(async () => {
+  await browser?.close();
+  await server?.stop();
+  await project?.remove();
+});
+
+describe("a GPU that is not known to be software", () => {
+  /**
+   * Loads with `auto` on a page that `prepare` has changed, and tells a little.
+   * @param {string} prepare
+   */
+  async function loadThere(prepare) {
+    const context = await browser.newContext();
+    await context.addInitScript(
+      "Object.defineProperty(GPUAdapterInfo.prototype, 'isFallbackAdapter', { get: () => false })",
+    );
+    const page = await context.newPage();
+    const warnings = /** @type {string[]} */ ([]);
+    page.on("console", (message) => message.type() === "warning" && warnings.push(message.text()));
+    const before = server.requests.length;
+    await page.goto(`${server.url}/index.html`);
+    await page.waitForFunction(() => "setun" in window);
+    const story = await page.evaluate(
+      async ({ prompt, prepare }) => {
+        await new Function(`return (async () => { ${prepare} })()`)();
+        const model = await /** @type {any} */ (globalThis).setun.load(undefined, { worker: false });
+        const text = await model.generate(prompt, { maxTokens: 2, temperature: 0 }).text();
+        await model.dispose();
+        return { used: model.info, devices: model.deviceReport().devices, text };
+      },
+      { prompt: PROMPT, prepare },
+    );
+    await context.close();
+    return { ...story, warnings, ...fetched(server.requests.slice(before)) };
+  }
+
+  it("is probed, and left where the processor is faster", async () => {
+    const { used, devices, code, warnings } = await loadThere("");
+    expect(used.backend).toBe("cpu");
+    expect(devices).toMatchObject([
+      { device: "cpu", verdict: "chosen" },
+      { device: "webgpu", verdict: "slower" },
+    ]);
+    expect(devices[1].layerMicroseconds).toBeGreaterThan(devices[0].layerMicroseconds);
+    expect(code).toHaveLength(2);
+    expect(warnings).toEqual([]);
+  });
+
+  it("is taken where it is faster, and the model is read once", async () => {
+    const { used, devices, code, models, text } = await loadThere(`
+      const { Loader } = await import("/node_modules/setun/dist/wasm/webgpu/setun.js");
+      const { probe } = Loader.prototype;
+      Loader.prototype.probe = async function (options) {
+        const { devices } = await probe.call(this, options);
+        const faster = (found) => found.device === "webgpu" ? { ...found, layerMicroseconds: 0.1 } : found;
+        return { devices: devices.map(faster) };
+      };`);
+    expect(used).toMatchObject({ backend: "webgpu", build: "webgpu" });
+    expect(devices).toMatchObject([
+      { device: "webgpu", verdict: "chosen", layerMicroseconds: 0.1 },
+      { device: "cpu", verdict: "slower" },
+    ]);
+    expect(code).toEqual([expect.stringContaining("webgpu")]);
+    expect(models).toHaveLength(1);
+    expect(text).toBe((await loadThere("")).text);
+  });
+
+  it("is left with a warning where its driver fails", async () => {
+    const { used, devices, warnings } = await loadThere(`
+      const { createShaderModule } = GPUDevice.prototype;
+      GPUDevice.prototype.createShaderModule = function (descriptor) {
+        return createShaderModule.call(this, { ...descriptor, code: "no program" });
+      };`);
+    expect(used.backend).toBe("cpu");
+    const reason = expect.stringContaining("parsing WGSL");
+    expect(devices).toMatchObject([
+      { device: "cpu", verdict: "chosen" },
+      { device: "webgpu", verdict: "failed", reason },
+    ]);
+    expect(warnings.filter((warning) => warning.startsWith("setun: the GPU is not used"))).toHaveLength(1);
+  });
+});
