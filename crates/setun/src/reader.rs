@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use futures::future::FutureExt;
 use setun_checkpoint::{ModelConfig, Source};
 use setun_model::Layout;
 use setun_ops::{WeightData, WeightId, WeightSpec, weight::WeightKind};
@@ -92,7 +93,7 @@ impl ModelReader {
     /// Reads all but the weights, from the beginning.
     pub(crate) async fn over(origin: Origin) -> Result<Self, Error> {
         origin.bytes().await.rewind();
-        match Self::begin(origin.clone()).await {
+        match Self::begin(origin.clone()).boxed_local().await {
             Err(error) => {
                 origin.bytes().await.close();
                 Err(error)

@@ -220,25 +220,29 @@ where
     Ok(Opened { backend: "cpu", level, threads, layer: None, taker, settled: None })
 }
 
-/// Moves the weights of a model, which are in memory or come from where it is read.
-pub(super) async fn fill(
-    model: &mut ModelInput,
+/// Moves the weights of a model, which are in memory or come from where it is read. Boxed, so that
+/// its code is there once.
+pub(super) fn fill<'a>(
+    model: &'a mut ModelInput,
     opened: Opened,
-    place: &Place,
+    place: &'a Place,
     report: DeviceReport,
     keep: bool,
-) -> Result<LoadedModel, Error> {
+) -> LocalBoxFuture<'a, Result<LoadedModel, Error>> {
     let Opened { backend, level, threads, taker, settled, .. } = opened;
-    let Taker::Model(mut receiver) = taker else {
-        return Err(Error::Unfinished { model: level });
+    let moving = async move {
+        let Taker::Model(mut receiver) = taker else {
+            return Err(Error::Unfinished { model: level });
+        };
+        model.weights(keep, |id, weight| receiver.take(id, weight)).await?;
+        let (model, weight_bytes) = receiver.finish()?;
+        if let Some(settled) = settled {
+            settled().await.map_err(ModelError::from)?;
+        }
+        let head = place.head_on(backend);
+        Ok(LoadedModel { model, backend, level, threads, head, weight_bytes, report })
     };
-    model.weights(keep, |id, weight| receiver.take(id, weight)).await?;
-    let (model, weight_bytes) = receiver.finish()?;
-    if let Some(settled) = settled {
-        settled().await.map_err(ModelError::from)?;
-    }
-    let head = place.head_on(backend);
-    Ok(LoadedModel { model, backend, level, threads, head, weight_bytes, report })
+    moving.boxed_local()
 }
 
 /// What is decided before the weights move.
