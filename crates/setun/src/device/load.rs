@@ -1,6 +1,6 @@
 //! Moving a model to its device.
 
-use futures::future::{FutureExt, LocalBoxFuture};
+use futures::future::{FutureExt, LocalBoxFuture, ready};
 use setun_cpu::{CpuBackend, CpuOptions, Level};
 use setun_model::{
     Layout, MaybeSend, Model as Forward, ModelError, Part, transformer::BLOCK_POSITIONS,
@@ -164,27 +164,37 @@ pub(super) fn is_of_device(error: &Error) -> bool {
 async fn open(sketch: &Sketch, place: &Place) -> Result<(Opened, DeviceReport), Error> {
     match &place.options.device {
         Device::Auto => auto::open(sketch, place).await,
-        #[cfg(feature = "gpu")]
-        Device::Gpu(api) => {
-            let wanted = gpu::Wanted { software: true, timed: false };
-            let opened = gpu::open(*api, sketch, &place.on_gpu(), wanted).await;
-            let opened = opened.map_err(|refusal| refusal.into_error(*api))?;
-            let report = DeviceReport::named(opened.backend, &opened.level);
-            Ok((opened, report))
-        }
-        #[cfg(not(feature = "gpu"))]
-        Device::Gpu(api) => Err(unavailable(api.name(), "this build has no GPU".into())),
         Device::Each(_) | Device::Split(_) => Err(Error::BadOption {
             option: "device",
             found: place.options.device.to_string(),
             expected: "one device".into(),
         }),
-        Device::Cpu | Device::Scalar | Device::Level(_) => {
-            let opened = open_cpu(sketch, place)?;
+        _ => {
+            let opened = open_named(sketch, place).await?;
             let report = DeviceReport::named(opened.backend, &opened.level);
             Ok((opened, report))
         }
     }
+}
+
+/// Opens the device that the options name: a GPU, a level of the processor, or the definitions.
+/// Boxed, so that its code is there once.
+pub(super) fn open_named<'a>(
+    sketch: &'a Sketch,
+    place: &'a Place,
+) -> LocalBoxFuture<'a, Result<Opened, Error>> {
+    let Device::Gpu(api) = place.options.device else {
+        return ready(open_cpu(sketch, place)).boxed_local();
+    };
+    #[cfg(not(feature = "gpu"))]
+    return ready(Err(unavailable(api.name(), "this build has no GPU".into()))).boxed_local();
+    #[cfg(feature = "gpu")]
+    async move {
+        let wanted = gpu::Wanted { software: true, timed: false };
+        let opened = gpu::open(api, sketch, &place.on_gpu(), wanted).await;
+        opened.map_err(|refusal| refusal.into_error(api))
+    }
+    .boxed_local()
 }
 
 /// Opens a level of the processor, or the definitions.

@@ -11,13 +11,9 @@ use setun_model::{Model as _, SplitBuilder};
 use setun_ops::{WeightData, WeightId};
 use shares::Shares;
 
-#[cfg(feature = "gpu")]
-use super::gpu;
-#[cfg(not(feature = "gpu"))]
-use super::unavailable;
 use super::{
     Device,
-    load::{LoadedModel, Place, fill, is_of_device, open_cpu},
+    load::{LoadedModel, Place, fill, is_of_device, open_named},
     open::{Finished, Opened, Receive, Settled, Taker, as_kept},
     report::{DeviceReport, DeviceVerdict},
 };
@@ -62,7 +58,7 @@ async fn open(
     let (mut names, mut threads) = (vec![], 0);
     for (device, part) in parts {
         let stage = place.of_part(sketch, &device, part, &devices);
-        let opened = open_stage(sketch, &stage).await?;
+        let opened = open_named(sketch, &stage).await?;
         let layers = part.layers();
         let reason = format!("{layers} of {} layers", sketch.config.layers);
         report.devices.push(DeviceVerdict::chosen(opened.backend, &opened.level, &reason));
@@ -88,20 +84,6 @@ async fn open(
         settled: Some(all(settled)),
     };
     Ok((opened, report))
-}
-
-async fn open_stage(sketch: &Sketch, place: &Place) -> Result<Opened, Error> {
-    match &place.options.device {
-        #[cfg(feature = "gpu")]
-        Device::Gpu(api) => {
-            let wanted = gpu::Wanted { software: true, timed: false };
-            let opened = gpu::open(*api, sketch, place, wanted).await;
-            opened.map_err(|refusal| refusal.into_error(*api))
-        }
-        #[cfg(not(feature = "gpu"))]
-        Device::Gpu(api) => Err(unavailable(api.name(), "this build has no GPU".into())),
-        _ => open_cpu(sketch, place),
-    }
 }
 
 /// Ready once all are.
