@@ -1,6 +1,7 @@
 //! Where a model can run, by name, and the one place that chooses.
 
 mod again;
+#[cfg_attr(not(feature = "gpu"), path = "device/alone.rs")]
 mod auto;
 #[cfg(feature = "gpu")]
 #[cfg_attr(
@@ -15,11 +16,13 @@ mod auto;
 )]
 mod gpu;
 mod load;
+#[cfg(feature = "gpu")]
 mod measure;
 mod open;
 mod options;
 mod report;
 mod self_test;
+#[cfg_attr(target_family = "wasm", path = "device/unsplit.rs")]
 mod split;
 
 use std::{fmt, str::FromStr};
@@ -61,7 +64,8 @@ pub enum Device {
     /// The model once on each: generations go to the one that has the fewest.
     Each(Vec<Device>),
     /// So many of the layers on each, in order. A GPU with 0 of them takes as many of those that
-    /// are left as its memory holds, a processor with 0 the rest.
+    /// are left as its memory holds, a processor with 0 the rest. Not in WebAssembly, whose code
+    /// is downloaded.
     Split(Vec<(Device, usize)>),
 }
 

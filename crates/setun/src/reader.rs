@@ -5,7 +5,7 @@ use std::path::Path;
 use futures::future::FutureExt;
 use setun_checkpoint::{ModelConfig, Source};
 use setun_model::Layout;
-use setun_ops::{WeightData, WeightId, WeightSpec, weight::WeightKind};
+use setun_ops::{WeightData, WeightId, weight::WeightKind};
 
 #[cfg(feature = "embedded-model")]
 use crate::bytes::Embedded;
@@ -35,25 +35,6 @@ pub(crate) struct Sketch {
     pub(crate) layout: Layout,
     /// Of each weight.
     pub(crate) kinds: Vec<WeightKind>,
-}
-
-impl Sketch {
-    /// Bytes of those weights that are `wanted`, by weight.
-    pub(crate) fn bytes_of(&self, wanted: &[bool]) -> usize {
-        let weights = self.layout.specs.iter().zip(&self.kinds).zip(wanted);
-        let bytes = |((spec, kind), wanted): ((&WeightSpec, &WeightKind), &bool)| {
-            if *wanted { kind.bytes(*spec) } else { 0 }
-        };
-        weights.map(bytes).sum()
-    }
-
-    /// Bytes of a layer's weights.
-    pub(crate) fn layer_bytes(&self) -> usize {
-        let layers = self.layout.layers.len();
-        let own = self.layout.specs.iter().zip(&self.kinds);
-        let ternary = own.filter(|(spec, _)| matches!(spec, WeightSpec::Ternary { .. }));
-        ternary.map(|(spec, kind)| kind.bytes(*spec)).sum::<usize>() / layers.max(1)
-    }
 }
 
 impl ModelReader {

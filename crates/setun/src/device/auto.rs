@@ -4,15 +4,11 @@ use setun_cpu::Level;
 use setun_model::ModelError;
 
 use super::{
-    DeviceReport, DeviceVerdict, Verdict,
+    DeviceReport, DeviceVerdict, GpuApi, Verdict,
+    gpu::{self, Wanted},
     load::{Place, cpu, open_cpu},
     measure::layer_time,
     open::Opened,
-};
-#[cfg(feature = "gpu")]
-use super::{
-    GpuApi,
-    gpu::{self, Wanted},
 };
 use crate::{error::Error, reader::Sketch};
 
@@ -31,7 +27,6 @@ pub(super) async fn open(sketch: &Sketch, place: &Place) -> Result<(Opened, Devi
 }
 
 /// The fastest of the GPUs that pass their self-test.
-#[cfg(feature = "gpu")]
 async fn best_gpu(
     sketch: &Sketch,
     place: &Place,
@@ -52,17 +47,9 @@ async fn best_gpu(
 }
 
 /// Natively `webgpu` is one of those that are looked at by themselves.
-#[cfg(feature = "gpu")]
 fn is_repeated(api: GpuApi) -> bool {
     let others = [GpuApi::Vulkan, GpuApi::Metal, GpuApi::Dx12];
     api == GpuApi::WebGpu && others.into_iter().any(GpuApi::is_built)
-}
-
-/// This build reaches none.
-#[cfg(not(feature = "gpu"))]
-#[expect(clippy::unused_async, reason = "with a GPU it waits, and fails")]
-async fn best_gpu(_: &Sketch, _: &Place, _: &mut DeviceReport) -> Result<Option<Opened>, Error> {
-    Ok(None)
 }
 
 const ALONE: &str = "no GPU that can be used is here";

@@ -136,12 +136,12 @@ async fn load_auto(
         (Err(error), Some(gpu)) if is_of_device(&error) => (error, gpu),
         (placed, _) => return placed,
     };
-    let (mut error, gpu) = failed;
+    let (error, gpu) = failed;
     if error.code() == ErrorCode::OutOfMemory {
         model.rewind().await?;
-        match split::load(model, sketch, place, &[(Device::Cpu, 0), (Device::Gpu(gpu), 0)]).await {
-            Err(also) if is_of_device(&also) => error = also,
-            placed => return placed,
+        let shares = [(Device::Cpu, 0), (Device::Gpu(gpu), 0)];
+        if let Ok(placed) = split::load(model, sketch, place, &shares).await {
+            return Ok(placed);
         }
     }
     model.rewind().await?;
@@ -241,7 +241,7 @@ pub(super) fn fill<'a>(
 ) -> LocalBoxFuture<'a, Result<LoadedModel, Error>> {
     let Opened { backend, level, threads, taker, settled, .. } = opened;
     let moving = async move {
-        let Taker::Model(mut receiver) = taker else {
+        let Some(mut receiver) = taker.model() else {
             return Err(Error::Unfinished { model: level });
         };
         model.weights(keep, |id, weight| receiver.take(id, weight)).await?;
@@ -262,6 +262,7 @@ pub(super) struct Place {
     /// How the head is kept on this device.
     pub(super) head: HeadType,
     /// The layers that it takes; none where it takes all.
+    #[cfg_attr(target_family = "wasm", expect(dead_code, reason = "layers stay together"))]
     pub(super) part: Option<Part>,
 }
 
@@ -278,23 +279,6 @@ impl Place {
             head => head,
         };
         Self { head, ..self.clone() }
-    }
-
-    /// The same for some layers, on one of several devices.
-    pub(super) fn of_part(
-        &self,
-        sketch: &Sketch,
-        device: &Device,
-        part: Part,
-        all: &[Device],
-    ) -> Self {
-        let is_gpu = matches!(device, Device::Gpu(_));
-        let mut options = self.options.of_one(device, all);
-        if !part.has_head() {
-            options.head = HeadType::Stored;
-        }
-        let place = Self { part: Some(part), ..Self::new(sketch, options) };
-        if is_gpu { place.on_gpu() } else { place }
     }
 
     /// The head where it is to be rounded.

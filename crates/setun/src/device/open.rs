@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use futures::future::LocalBoxFuture;
 use setun_model::{
-    MaybeSend, Model as Forward, ModelError, StageBuilder, Transformer, TransformerBuilder,
-    TransformerOptions, split::AnyStageBuilder,
+    MaybeSend, Model as Forward, ModelError, Transformer, TransformerBuilder, TransformerOptions,
 };
+#[cfg(not(target_family = "wasm"))]
+use setun_model::{StageBuilder, split::AnyStageBuilder};
 use setun_ops::{Backend, OpsError, WeightData, WeightId, dense::DenseValues};
 
 use super::load::Place;
@@ -18,6 +19,7 @@ pub(super) struct Opened {
     pub(super) level: String,
     pub(super) threads: usize,
     /// What a layer of the model took for one token, where that was measured.
+    #[cfg_attr(not(feature = "gpu"), expect(dead_code, reason = "nothing is compared"))]
     pub(super) layer: Option<Duration>,
     pub(super) taker: Taker,
     /// Ready once all that was queued is done; none where a refusal is told at once.
@@ -32,6 +34,7 @@ pub(super) enum Taker {
     /// Those of all layers.
     Model(Box<dyn Receive>),
     /// Those of some.
+    #[cfg(not(target_family = "wasm"))]
     Stage(AnyStageBuilder),
 }
 
@@ -52,15 +55,24 @@ impl Taker {
         let cache_element = place.options.cache.into();
         let options = TransformerOptions { cache_element, ranked, ..<_>::default() };
         let Sketch { config, layout, .. } = sketch.clone();
-        Ok(match place.part {
-            Some(part) => {
-                Self::Stage(StageBuilder::new(backend, config, &layout, part, options)?.into())
-            }
-            None => Self::Model(Box::new(Receiver {
-                int8_head: place.int8_head(sketch),
-                builder: TransformerBuilder::new(backend, config, layout, options)?,
-            })),
-        })
+        #[cfg(not(target_family = "wasm"))]
+        if let Some(part) = place.part {
+            let stage = StageBuilder::new(backend, config, &layout, part, options)?;
+            return Ok(Self::Stage(stage.into()));
+        }
+        Ok(Self::Model(Box::new(Receiver {
+            int8_head: place.int8_head(sketch),
+            builder: TransformerBuilder::new(backend, config, layout, options)?,
+        })))
+    }
+
+    /// What takes those of all layers.
+    pub(super) fn model(self) -> Option<Box<dyn Receive>> {
+        match self {
+            Self::Model(receiver) => Some(receiver),
+            #[cfg(not(target_family = "wasm"))]
+            Self::Stage(_) => None,
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Why a device runs, and why others do not.
 
+#[cfg(feature = "gpu")]
 use std::time::Duration;
 
 use serde::Serialize;
@@ -78,6 +79,7 @@ impl DeviceVerdict {
         Self { device, level, verdict: Verdict::Chosen, reason, layer_microseconds: None }
     }
 
+    #[cfg(feature = "gpu")]
     pub(super) fn measured(mut self, layer: Option<Duration>) -> Self {
         self.layer_microseconds = layer.map(|layer| layer.as_secs_f64() * 1e6);
         self

@@ -7,12 +7,12 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use setun_model::{Model as _, SplitBuilder};
+use setun_model::{Model as _, Part, SplitBuilder};
 use setun_ops::{WeightData, WeightId};
 use shares::Shares;
 
 use super::{
-    Device,
+    Device, HeadType,
     load::{LoadedModel, Place, fill, is_of_device, open_named},
     open::{Finished, Opened, Receive, Settled, Taker, as_kept},
     report::{DeviceReport, DeviceVerdict},
@@ -121,5 +121,18 @@ impl Receive for Receiver {
         let model = self.builder.finish()?;
         let bytes = model.memory().weights();
         Ok((Box::new(model), bytes))
+    }
+}
+
+impl Place {
+    /// The same for some layers, on one of several devices.
+    fn of_part(&self, sketch: &Sketch, device: &Device, part: Part, all: &[Device]) -> Self {
+        let is_gpu = matches!(device, Device::Gpu(_));
+        let mut options = self.options.of_one(device, all);
+        if !part.has_head() {
+            options.head = HeadType::Stored;
+        }
+        let place = Self { part: Some(part), ..Self::new(sketch, options) };
+        if is_gpu { place.on_gpu() } else { place }
     }
 }

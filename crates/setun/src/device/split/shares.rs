@@ -1,6 +1,7 @@
 //! How many layers each device takes.
 
 use setun_model::Part;
+use setun_ops::{WeightSpec, weight::WeightKind};
 
 use super::super::Device;
 use crate::{error::Error, reader::Sketch};
@@ -105,4 +106,23 @@ fn next(list: &[Share], layers: usize) -> Option<usize> {
     let is_gpu = |share: &Share| matches!(share.device, Device::Gpu(_));
     let gpu = list.iter().position(|share| free(share) && is_gpu(share));
     gpu.or_else(|| list.iter().position(free))
+}
+
+impl Sketch {
+    /// Bytes of those weights that are `wanted`, by weight.
+    fn bytes_of(&self, wanted: &[bool]) -> usize {
+        let weights = self.layout.specs.iter().zip(&self.kinds).zip(wanted);
+        let bytes = |((spec, kind), wanted): ((&WeightSpec, &WeightKind), &bool)| {
+            if *wanted { kind.bytes(*spec) } else { 0 }
+        };
+        weights.map(bytes).sum()
+    }
+
+    /// Bytes of a layer's weights.
+    fn layer_bytes(&self) -> usize {
+        let layers = self.layout.layers.len();
+        let own = self.layout.specs.iter().zip(&self.kinds);
+        let ternary = own.filter(|(spec, _)| matches!(spec, WeightSpec::Ternary { .. }));
+        ternary.map(|(spec, kind)| kind.bytes(*spec)).sum::<usize>() / layers.max(1)
+    }
 }
