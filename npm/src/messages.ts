@@ -31,9 +31,8 @@ export type GenerationInput =
   | { readonly kind: "chat"; readonly messages: readonly ChatMessage[] };
 
 /** From the page to the host. */
-export type ToHost = {
-  readonly id: number;
-} /** Reads all but the weights, and says which device would run. */ & (
+export type ToHost = { readonly id: number } & (
+  /** Reads all but the weights, and says which device would run. */
   | {
       readonly type: "probe";
       readonly source: ModelSource;

@@ -60,6 +60,8 @@ fn layers_that_do_not_add_up_are_an_error() {
         vec![(Device::Cpu, all - 1)],
         vec![(Device::Cpu, all), (Device::Scalar, 1)],
         vec![(Device::Cpu, all + 1), (Device::Scalar, 0)],
+        vec![(Device::Cpu, usize::MAX), (Device::Scalar, 2)],
+        vec![(Device::Auto, all)],
         vec![(Device::Each(vec![Device::Cpu]), all)],
     ] {
         let error = engine(Device::Split(shares)).expect_err("they are too many or too few");

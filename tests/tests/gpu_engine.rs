@@ -10,7 +10,7 @@ use std::sync::{
 use futures::future::{FutureExt, LocalBoxFuture, ready};
 use setun::{
     Device, DeviceOptions, Engine, Error, ErrorCode, Event, Files, GenerateOptions, GpuApi,
-    ModelBytes, ModelReader, Source, Verdict, Want,
+    HeadType, ModelBytes, ModelReader, Source, Verdict, Want,
 };
 use setun_gpu::Wgpu;
 use setun_tests::fixture;
@@ -146,6 +146,23 @@ fn a_model_that_cannot_be_read_again_ends_with_a_typed_error() {
     Wgpu::latest().expect("a device").destroy();
     let error = engine.complete(PROMPT, greedy(2)).expect_err("its bytes are gone");
     assert_eq!(error.code(), ErrorCode::NotFound, "{error}");
+}
+
+/// What only one kind of device can do is no error where any may run.
+#[test]
+fn the_head_says_where_it_can_be() {
+    let _alone = alone();
+    let screened = Engine::builder(reader()).software(true).head_type(HeadType::Screened);
+    let screened = screened.build().expect("the processor can");
+    assert_eq!((screened.backend(), screened.head_type()), ("cpu", HeadType::Screened));
+
+    let int8 = |device| Engine::builder(reader()).device(device).head_type(HeadType::Int8).build();
+    let [cpu, gpu] = [Device::Cpu, VULKAN].map(|device| int8(device).expect("an engine"));
+    let told = [&cpu, &gpu].map(|engine| engine.complete(PROMPT, greedy(8)).expect("a text"));
+    assert_eq!(told[0].tokens, told[1].tokens);
+    for engine in [cpu, gpu] {
+        assert!(pollster::block_on(engine.self_test()).expect("a test").passed);
+    }
 }
 
 #[test]

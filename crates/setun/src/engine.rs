@@ -120,9 +120,10 @@ impl Engine {
         Ok(GenerationStream::new(queue, owner.commands.clone()))
     }
 
-    /// The owner with the fewest generations.
+    /// The owner with the fewest generations, of those that are there.
     fn idlest(&self) -> Result<&Handle, Error> {
-        let least = self.owners.iter().min_by_key(|owner| Arc::strong_count(&owner.load));
+        let there = self.owners.iter().filter(|owner| !owner.commands.is_closed());
+        let least = there.min_by_key(|owner| Arc::strong_count(&owner.load));
         least.ok_or(Error::Disposed)
     }
 

@@ -105,6 +105,14 @@ impl Loader {
         self.weights.as_mut().map(WeightsBuilder::take_ready).unwrap_or_default()
     }
 
+    /// Fails with the name of what is missing, if it has not given all weights away.
+    pub(crate) fn check_taken(&mut self) -> Result<(), Error> {
+        match self.weights.take() {
+            Some(weights) => Ok(weights.finish_taken().map(drop)?),
+            None => Err(Error::Unfinished { model: self.name.clone() }),
+        }
+    }
+
     /// Seconds since it began.
     pub(crate) fn seconds(&self) -> f64 {
         self.begun.elapsed().as_secs_f64()

@@ -7,6 +7,8 @@
 //! so is the number of steps that follow each other without a look at what they gave.
 
 mod following;
+mod lost;
+mod recovery;
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -20,7 +22,7 @@ use web_time::Instant;
 
 use crate::{
     device::Revive,
-    error::{Error, ErrorCode},
+    error::Error,
     event::FinishReason,
     profile::EngineProfile,
     sequence::{Next, Report, Request, Sequence},
@@ -77,7 +79,7 @@ pub(crate) struct Owner {
     plain_step: Duration, // what the last step without prompts took
     profile: Option<EngineProfile>,
     revival: Option<Box<dyn Revive>>,
-    is_revived: bool, // since the last step that went well
+    is_revived: bool, // and no token has come since
 }
 
 struct Running {
@@ -130,7 +132,9 @@ impl Owner {
             self.drop_ended();
             self.admit();
             if self.has_work() {
-                self.step().await;
+                if let Err(error) = self.step().await {
+                    self.recover(error, &mut commands).await;
+                }
                 pace().await;
             } else {
                 match commands.next().await {
@@ -198,7 +202,8 @@ impl Owner {
         self.running.iter().any(|running| running.sequence.queue().demand() == Demand::More)
     }
 
-    async fn step(&mut self) {
+    /// Fails with what the model failed with; it has ended what failed otherwise.
+    async fn step(&mut self) -> Result<(), Error> {
         let started = Instant::now();
         // Once, as a consumer may change it at any time.
         for running in &mut self.running {
@@ -207,7 +212,10 @@ impl Owner {
         let choosing = self.choosing_steps();
         let (batch, prompt_rows) = match self.batch(choosing) {
             Ok(batch) => batch,
-            Err(error) => return self.fail_all(error),
+            Err(error) => {
+                self.fail_all(error);
+                return Ok(());
+            }
         };
         let is_prefill = self.running.iter().any(Running::is_prefill);
         let has_others = batch.rows.len() > prompt_rows;
@@ -217,16 +225,16 @@ impl Owner {
             }
             None => self.model.forward(&batch, &mut self.cache, &mut self.outputs).await,
         };
-        if let Err(error) = result {
-            return self.recover(error.into()).await;
-        }
-        self.is_revived = false;
+        result?;
+        // Tokens are progress; part of a long prompt is none.
+        self.is_revived &= batch.wanted() == 0;
         let accepted = match choosing {
             Some(steps) => self.accept_chosen(steps),
             None => self.accept(),
         };
         if let Err(error) = accepted {
-            return self.fail_all(error);
+            self.fail_all(error);
+            return Ok(());
         }
         let elapsed = started.elapsed();
         if let (Some(profile), Some(step)) = (&mut self.profile, self.model.profile()) {
@@ -241,6 +249,7 @@ impl Owner {
         } else {
             self.note_plain(elapsed, choosing);
         }
+        Ok(())
     }
 
     /// The rows of the next step, or of the first of several in which the model chooses, and how
@@ -343,31 +352,6 @@ impl Owner {
     fn forget(&mut self, index: usize) {
         let running = self.running.remove(index);
         self.cache.remove(running.sequence.id);
-    }
-
-    /// A device that was lost is made anew, and whatever runs goes on from its tokens. Any other
-    /// failure ends it, and so does a device that is lost again at once.
-    async fn recover(&mut self, error: Error) {
-        let is_lost = error.code() == ErrorCode::DeviceLost && !self.is_revived;
-        let Some(revival) = self.revival.as_mut().filter(|_| is_lost) else {
-            return self.fail_all(error);
-        };
-        match revival.revive().await {
-            Ok(model) => self.begin_again(model),
-            Err(error) => self.fail_all(error),
-        }
-    }
-
-    /// Goes on with a model whose cache is empty.
-    fn begin_again(&mut self, mut model: Box<dyn Model>) {
-        model.set_profiled(self.profile.is_some());
-        self.model = model;
-        self.cache = PagedCache::new(self.cache.block_positions(), self.max_blocks);
-        for running in &mut self.running {
-            running.sequence.begin_again(self.cache.create());
-        }
-        (self.prompt_row, self.plain_step) = (Duration::ZERO, Duration::ZERO);
-        self.is_revived = true;
     }
 
     /// A step failed, so the contents of the cache at its positions are not known. All

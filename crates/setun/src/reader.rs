@@ -5,13 +5,16 @@ use std::path::Path;
 use futures::future::FutureExt;
 use setun_checkpoint::{ModelConfig, Source};
 use setun_model::Layout;
-use setun_ops::{WeightData, WeightId, weight::WeightKind};
+use setun_ops::{
+    WeightData, WeightId,
+    weight::{DenseKind, WeightKind},
+};
 
 #[cfg(feature = "embedded-model")]
 use crate::bytes::Embedded;
 use crate::{
     bytes::{ModelBytes, Origin},
-    device::{DeviceOptions, DeviceReport, probe},
+    device::{DeviceOptions, DeviceReport, HeadType, probe},
     error::Error,
     files::Files,
     load::{About, Loader},
@@ -35,6 +38,17 @@ pub(crate) struct Sketch {
     pub(crate) layout: Layout,
     /// Of each weight.
     pub(crate) kinds: Vec<WeightKind>,
+}
+
+impl Sketch {
+    /// The same where the head is kept so: what is rounded at load has another kind.
+    pub(crate) fn with_head(mut self, head: HeadType) -> Self {
+        let kind = &mut self.kinds[self.layout.head.0 as usize];
+        if head == HeadType::Int8 && matches!(kind, WeightKind::Dense(_)) {
+            *kind = WeightKind::Dense(DenseKind::Int8Rows);
+        }
+        self
+    }
 }
 
 impl ModelReader {
@@ -149,7 +163,8 @@ impl ModelReader {
         let read = self.read_all(all).await;
         self.origin.bytes().await.close();
         self.about.load_seconds = self.loader.seconds();
-        read
+        read?;
+        self.loader.check_taken()
     }
 
     /// Reads to the end, and looks at the loader after each piece.

@@ -145,7 +145,7 @@ impl Cuda {
         let code = self.code.get(kernel, self.compiler()).map_err(lost)?;
         let module = self.context.load_module(Ptx::from_binary(code)); // PTX too, as text
         let function = module.and_then(|module| module.load_function(name));
-        let made = (function.map_err(|error| lost(told(error)))?, threads);
+        let made = (function.map_err(|error| refused("a kernel", error))?, threads);
         self.kernels.insert(kernel, made.clone());
         Ok(made)
     }
@@ -232,7 +232,7 @@ impl Executor for Cuda {
             Err(DriverError(CUresult::CUDA_ERROR_OUT_OF_MEMORY)) => {
                 Err(OpsError::OutOfMemory { what, bytes })
             }
-            Err(error) => Err(OpsError::DeviceLost { reason: told(error) }),
+            Err(error) => Err(refused(what, error)),
         }
     }
 
@@ -280,7 +280,7 @@ impl Executor for Cuda {
             .iter()
             .map(|launch| Ok(Recorded::new(launch, self.kernel(launch.kernel)?)))
             .collect::<Result<Vec<_>, OpsError>>()?;
-        let lost = |error| OpsError::DeviceLost { reason: told(error) };
+        let lost = |error| refused("a graph", error);
         let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
         self.stream.begin_capture(mode).map_err(lost)?;
         let queued = recorded.iter().try_for_each(|launch| launch.queue(&self.stream));
@@ -335,5 +335,13 @@ impl Executor for Cuda {
             address += piece.len() as u64;
         }
         self.check()
+    }
+}
+
+/// What the driver refused: memory, or anything else once it has lost the device.
+fn refused(what: &'static str, error: DriverError) -> OpsError {
+    match error {
+        DriverError(CUresult::CUDA_ERROR_OUT_OF_MEMORY) => OpsError::OutOfMemory { what, bytes: 0 },
+        error => OpsError::DeviceLost { reason: told(error) },
     }
 }

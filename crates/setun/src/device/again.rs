@@ -3,7 +3,7 @@
 use futures::future::{FutureExt, LocalBoxFuture};
 use setun_model::{MaybeSend, Model as Forward};
 
-use super::{Device, DeviceOptions, load::load_onto};
+use super::{DeviceOptions, load::load_onto};
 use crate::{bytes::Origin, error::Error, reader::ModelReader};
 
 /// Makes a model anew after its device was lost.
@@ -19,14 +19,9 @@ pub(crate) struct Again {
 }
 
 impl Again {
-    /// `backend` is where it ran.
-    pub(super) fn new(origin: Origin, options: DeviceOptions, backend: &str) -> Self {
-        // What was chosen once is not measured again.
-        let device = match options.device {
-            Device::Auto => backend.parse().unwrap_or(Device::Auto),
-            device => device,
-        };
-        Self { origin, options: DeviceOptions { device, ..options } }
+    /// The options name the device: what was chosen once is not measured again.
+    pub(super) fn new(origin: Origin, options: DeviceOptions) -> Self {
+        Self { origin, options }
     }
 
     async fn load(&self) -> Result<Box<dyn Forward>, Error> {

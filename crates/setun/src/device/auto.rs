@@ -1,10 +1,12 @@
 //! The choice among the devices that are here.
 
+use std::time::Duration;
+
 use setun_cpu::Level;
 use setun_model::ModelError;
 
 use super::{
-    DeviceReport, DeviceVerdict, GpuApi, Verdict,
+    DeviceReport, DeviceVerdict, GpuApi, HeadType, Verdict,
     gpu::{self, Wanted},
     load::{Place, cpu, open_cpu},
     measure::layer_time,
@@ -20,7 +22,12 @@ pub(super) async fn open(sketch: &Sketch, place: &Place) -> Result<(Opened, Devi
         Some(gpu) => compare(gpu, sketch, place, &mut report).await?,
         None => open_cpu(sketch, place)?,
     };
-    let reason = if opened.layer.is_some() { "the fastest for this model" } else { ALONE };
+    let reason = match (opened.layer, place.options.head) {
+        (_, HeadType::Screened) => "a screened head is for processors",
+        (Some(_), _) => "the fastest for this model",
+        (None, _) if opened.backend == "cpu" => "no GPU that can be used is here",
+        (None, _) => "the processor cannot be measured",
+    };
     let chosen = DeviceVerdict::chosen(opened.backend, &opened.level, reason);
     report.devices.insert(0, chosen.measured(opened.layer));
     Ok((opened, report))
@@ -32,6 +39,9 @@ async fn best_gpu(
     place: &Place,
     report: &mut DeviceReport,
 ) -> Result<Option<Opened>, Error> {
+    if place.options.head == HeadType::Screened {
+        return Ok(None);
+    }
     let wanted = Wanted { software: place.options.software, timed: true };
     let mut best = None::<Opened>;
     for api in GpuApi::ALL.into_iter().filter(|api| api.is_built() && !is_repeated(*api)) {
@@ -52,8 +62,6 @@ fn is_repeated(api: GpuApi) -> bool {
     api == GpuApi::WebGpu && others.into_iter().any(GpuApi::is_built)
 }
 
-const ALONE: &str = "no GPU that can be used is here";
-
 /// The faster of a GPU and the processor.
 async fn compare(
     gpu: Opened,
@@ -62,10 +70,14 @@ async fn compare(
     report: &mut DeviceReport,
 ) -> Result<Opened, Error> {
     let Some(&level) = Level::available().first() else { return Ok(gpu) };
-    let mut backend = cpu(level, place)?;
-    let layer = layer_time(&mut backend, sketch, place.cache(sketch)).await;
-    let layer = Some(layer.map_err(ModelError::from)?);
-    drop(backend);
+    let layer = match processor_time(level, sketch, place).await {
+        Ok(layer) => Some(layer),
+        Err(error) => {
+            let verdict = DeviceVerdict::chosen("cpu", level.name(), &error.to_string());
+            report.devices.push(DeviceVerdict { verdict: Verdict::Failed, ..verdict });
+            return Ok(gpu);
+        }
+    };
     if gpu.layer <= layer {
         let verdict = DeviceVerdict::chosen("cpu", level.name(), "").measured(layer);
         report.devices.push(DeviceVerdict {
@@ -77,6 +89,12 @@ async fn compare(
     }
     report.devices.push(slower(&gpu));
     Ok(Opened { layer, ..open_cpu(sketch, place)? })
+}
+
+async fn processor_time(level: Level, sketch: &Sketch, place: &Place) -> Result<Duration, Error> {
+    let mut backend = cpu(level, place)?;
+    let time = layer_time(&mut backend, sketch, place.cache(sketch)).await;
+    Ok(time.map_err(ModelError::from)?)
 }
 
 fn slower(opened: &Opened) -> DeviceVerdict {

@@ -17,7 +17,7 @@ use setun_model::{
 use setun_ops::{CacheSpec, OpsError, WeightId, choose::ChooseRoom, parity::Disagreement};
 
 use super::{
-    DeviceVerdict, GpuApi, HeadType, Verdict,
+    Device, DeviceVerdict, GpuApi, HeadType, Verdict,
     load::Place,
     measure::layer_time,
     open::{Opened, Settled, Taker},
@@ -233,7 +233,8 @@ where
     }
     compile_ahead(&mut backend, sketch, place).map_err(refused)?;
     let taker = Taker::new(backend, sketch, place, true)?;
-    Ok(Opened { backend: api.name(), level, threads: 1, layer, taker, settled: None })
+    let (device, backend, head) = (Device::Gpu(api), api.name(), place.head);
+    Ok(Opened { device, backend, level, threads: 1, head, layer, taker, settled: None })
 }
 
 /// Begins to compile what steps will need while the weights are on their way.
@@ -245,10 +246,7 @@ fn compile_ahead<E: Executor>(
     let mut layout = sketch.layout.clone();
     layout.layers.truncate(1); // the others have the same kernels
     let cache = CacheSpec { layers: 1, ..place.cache(sketch) };
-    let table = |id: WeightId| {
-        let is_int8 = place.head == HeadType::Int8 && id == layout.head;
-        if is_int8 { Table::Int8 } else { Table::of_kind(sketch.kinds[id.0 as usize]) }
-    };
+    let table = |id: WeightId| Table::of_kind(sketch.kinds[id.0 as usize]);
     for rows in ROWS_AHEAD {
         for head in [BEST, CHOOSE] {
             let activation = sketch.config.activation;

@@ -35,7 +35,9 @@ const SCREEN_PAYS_BYTES: usize = 1 << 20;
 pub struct LoadedModel {
     /// Logits for batches.
     pub model: Box<dyn Forward>,
-    /// The device that runs.
+    /// The device that runs, by its name even where it was chosen.
+    pub device: Device,
+    /// What it is called.
     pub backend: &'static str,
     /// Its level, or its own name.
     pub level: String,
@@ -109,18 +111,19 @@ async fn load(mut model: ModelInput, options: DeviceOptions) -> Result<Loaded, E
             expected: "1 to 1024".into(),
         });
     }
-    let sketch = model.sketch()?;
+    let sketch = model.sketch()?.with_head(options.head);
     let place = Place::new(&sketch, options);
     let placed = match &place.options.device {
         Device::Auto => load_auto(&mut model, &sketch, &place).await?,
-        Device::Split(shares) => split::load(&mut model, &sketch, &place, shares).await?,
+        Device::Split(shares) => split::load(&mut model, &sketch, &place, shares, false).await?,
         _ => {
             let (opened, report) = open(&sketch, &place).await?;
-            fill(&mut model, opened, &place, report, false).await?
+            fill(&mut model, opened, report, false).await?
         }
     };
     let (about, origin) = model.into_parts();
-    let again = origin.map(|origin| Again::new(origin, place.options, placed.backend));
+    let options = DeviceOptions { device: placed.device.clone(), ..place.options };
+    let again = origin.map(|origin| Again::new(origin, options));
     Ok(Loaded { about, sketch, placed, again })
 }
 
@@ -132,7 +135,7 @@ async fn load_auto(
 ) -> Result<LoadedModel, Error> {
     let (opened, report) = auto::open(sketch, place).await?;
     let gpu = GpuApi::ALL.into_iter().find(|api| api.name() == opened.backend);
-    let failed = match (fill(model, opened, place, report.clone(), gpu.is_some()).await, gpu) {
+    let failed = match (fill(model, opened, report.clone(), gpu.is_some()).await, gpu) {
         (Err(error), Some(gpu)) if is_of_device(&error) => (error, gpu),
         (placed, _) => return placed,
     };
@@ -140,19 +143,23 @@ async fn load_auto(
     if error.code() == ErrorCode::OutOfMemory {
         model.rewind().await?;
         let shares = [(Device::Cpu, 0), (Device::Gpu(gpu), 0)];
-        if let Ok(placed) = split::load(model, sketch, place, &shares).await {
-            return Ok(placed);
+        match split::load(model, sketch, place, &shares, true).await {
+            Ok(placed) => return Ok(placed),
+            Err(failed)
+                if is_of_device(&failed) || failed.code() == ErrorCode::BackendUnavailable => {}
+            Err(failed) => return Err(failed),
         }
     }
     model.rewind().await?;
     let opened = open_cpu(sketch, place)?;
     let report = report.fallen_back(&error, &opened.level);
-    fill(model, opened, place, report, false).await
+    fill(model, opened, report, false).await
 }
 
 /// What [`load_onto`] would choose, without the weights.
 pub(crate) async fn probe(sketch: &Sketch, options: DeviceOptions) -> Result<DeviceReport, Error> {
-    open(sketch, &Place::new(sketch, options)).await.map(|(_, report)| report)
+    let sketch = sketch.clone().with_head(options.head);
+    open(&sketch, &Place::new(&sketch, options)).await.map(|(_, report)| report)
 }
 
 /// Whether an error tells of a device, and not of the model.
@@ -226,20 +233,23 @@ where
     B::Cache: MaybeSend,
 {
     let taker = Taker::new(backend, sketch, place, place.head == HeadType::Screened)?;
-    let level = level.to_owned();
-    Ok(Opened { backend: "cpu", level, threads, layer: None, taker, settled: None })
+    let (level, head) = (level.to_owned(), place.head);
+    let device = match &place.options.device {
+        Device::Auto => Device::Cpu,
+        device => device.clone(),
+    };
+    Ok(Opened { device, backend: "cpu", level, threads, head, layer: None, taker, settled: None })
 }
 
 /// Moves the weights of a model, which are in memory or come from where it is read. Boxed, so that
 /// its code is there once.
-pub(super) fn fill<'a>(
-    model: &'a mut ModelInput,
+pub(super) fn fill(
+    model: &mut ModelInput,
     opened: Opened,
-    place: &'a Place,
     report: DeviceReport,
     keep: bool,
-) -> LocalBoxFuture<'a, Result<LoadedModel, Error>> {
-    let Opened { backend, level, threads, taker, settled, .. } = opened;
+) -> LocalBoxFuture<'_, Result<LoadedModel, Error>> {
+    let Opened { device, backend, level, threads, head, taker, settled, .. } = opened;
     let moving = async move {
         let Some(mut receiver) = taker.model() else {
             return Err(Error::Unfinished { model: level });
@@ -249,8 +259,7 @@ pub(super) fn fill<'a>(
         if let Some(settled) = settled {
             settled().await.map_err(ModelError::from)?;
         }
-        let head = place.head_on(backend);
-        Ok(LoadedModel { model, backend, level, threads, head, weight_bytes, report })
+        Ok(LoadedModel { model, device, backend, level, threads, head, weight_bytes, report })
     };
     moving.boxed_local()
 }
@@ -284,11 +293,6 @@ impl Place {
     /// The head where it is to be rounded.
     pub(super) fn int8_head(&self, sketch: &Sketch) -> Option<WeightId> {
         (self.options.head == HeadType::Int8).then_some(sketch.layout.head)
-    }
-
-    /// How the head is kept on a device of a name.
-    fn head_on(&self, backend: &str) -> HeadType {
-        if backend == "cpu" { self.head } else { self.on_gpu().head }
     }
 
     pub(super) fn cache(&self, sketch: &Sketch) -> CacheSpec {

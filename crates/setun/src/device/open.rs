@@ -10,14 +10,18 @@ use setun_model::{
 use setun_model::{StageBuilder, split::AnyStageBuilder};
 use setun_ops::{Backend, OpsError, WeightData, WeightId, dense::DenseValues};
 
-use super::load::Place;
+use super::{Device, HeadType, load::Place};
 use crate::{error::Error, reader::Sketch};
 
 /// A device that takes weights and becomes a model.
 pub(super) struct Opened {
+    /// By its name.
+    pub(super) device: Device,
     pub(super) backend: &'static str,
     pub(super) level: String,
     pub(super) threads: usize,
+    /// How the head is kept.
+    pub(super) head: HeadType,
     /// What a layer of the model took for one token, where that was measured.
     #[cfg_attr(not(feature = "gpu"), expect(dead_code, reason = "nothing is compared"))]
     pub(super) layer: Option<Duration>,

@@ -67,10 +67,13 @@ impl DeviceOptions {
     /// The same for one of several devices, whose processors share the threads.
     pub(crate) fn of_one(&self, device: &Device, all: &[Device]) -> Self {
         let processors = all.iter().filter(|device| !matches!(device, Device::Gpu(_))).count();
-        let threads = self.threads.or_else(|| {
-            let cores = std::thread::available_parallelism().map_or(1, usize::from);
-            (processors > 1).then(|| (cores / processors).max(1))
-        });
+        let share = |threads: usize| (threads / processors.max(1)).max(1);
+        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = match self.threads {
+            Some(0) => Some(0), // is refused later
+            Some(threads) => Some(share(threads)),
+            None => (processors > 1).then(|| share(cores())),
+        };
         Self { device: device.clone(), threads, ..self.clone() }
     }
 }

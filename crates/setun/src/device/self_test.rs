@@ -8,7 +8,7 @@ use web_time::Instant;
 use super::{DeviceOptions, DeviceReport, Verdict, load::Place};
 #[cfg(feature = "gpu")]
 use super::{
-    GpuApi,
+    GpuApi, HeadType,
     gpu::{self, Wanted},
 };
 use crate::{error::Error, reader::Sketch};
@@ -52,8 +52,9 @@ pub(crate) async fn self_test(
             test_gpu(sketch, &place, found.device).await?
         };
         if let Some(failure) = failure {
+            let before = if test.passed { String::new() } else { test.reason + "; " };
+            test.reason = format!("{before}{}: {failure}", found.device);
             test.passed = false;
-            test.reason = format!("{}: {failure}", found.device);
         }
     }
     test.seconds = begun.elapsed().as_secs_f64();
@@ -87,12 +88,14 @@ async fn test_gpu(sketch: &Sketch, place: &Place, api: &str) -> Result<Option<St
         return Ok(None);
     };
     let wanted = Wanted { software: true, timed: false };
-    match gpu::open(api, sketch, &place.on_gpu(), wanted).await {
+    // A screen may belong to another device that runs beside it.
+    let place = match place.head {
+        HeadType::Screened => Place { head: HeadType::Stored, ..place.clone() },
+        _ => place.on_gpu(),
+    };
+    match gpu::open(api, sketch, &place, wanted).await {
         Ok(_) => Ok(None),
-        Err(refusal) => {
-            let found = refusal.into_verdict(api)?;
-            Ok((found.verdict != Verdict::Chosen).then_some(found.reason))
-        }
+        Err(refusal) => Ok(Some(refusal.into_verdict(api)?.reason)),
     }
 }
 

@@ -20,18 +20,20 @@ use super::{
 use crate::{error::Error, input::ModelInput, reader::Sketch};
 
 /// Moves a model's layers to their devices. A device that was to take what it can, and could not
-/// hold it, leaves some to the next; then all is read once more.
+/// hold it, leaves some to the next; then all is read once more. With `keep`, weights in memory
+/// are there afterwards.
 pub(super) async fn load(
     model: &mut ModelInput,
     sketch: &Sketch,
     place: &Place,
     shares: &[(Device, usize)],
+    keep: bool,
 ) -> Result<LoadedModel, Error> {
     let mut shares = Shares::new(shares, sketch.config.layers)?;
     loop {
         let held = Arc::new(AtomicUsize::new(0));
         let placed = match open(&shares, sketch, place, &held).await {
-            Ok((opened, report)) => fill(model, opened, place, report, shares.can_shrink()).await,
+            Ok((opened, report)) => fill(model, opened, report, keep || shares.can_shrink()).await,
             Err(error) => Err(error),
         };
         match placed {
@@ -55,7 +57,9 @@ async fn open(
     let parts = shares.parts()?;
     let devices: Vec<_> = parts.iter().map(|(device, _)| device.clone()).collect();
     let (mut stages, mut settled, mut report) = (vec![], vec![], DeviceReport::default());
-    let (mut names, mut threads) = (vec![], 0);
+    let (mut names, mut threads, mut head) = (vec![], 0, place.head);
+    let device =
+        Device::Split(parts.iter().map(|(on, part)| (on.clone(), part.layers())).collect());
     for (device, part) in parts {
         let stage = place.of_part(sketch, &device, part, &devices);
         let opened = open_named(sketch, &stage).await?;
@@ -64,6 +68,7 @@ async fn open(
         report.devices.push(DeviceVerdict::chosen(opened.backend, &opened.level, &reason));
         names.push(format!("{} {}: {layers} layers", opened.backend, opened.level));
         threads += opened.threads;
+        head = opened.head; // that of the last stage
         settled.extend(opened.settled);
         if let Taker::Stage(stage) = opened.taker {
             stages.push(stage);
@@ -76,7 +81,9 @@ async fn open(
         held: Arc::clone(held),
     };
     let opened = Opened {
+        device,
         backend: "split",
+        head,
         level: names.join(", "),
         threads,
         layer: None,

@@ -14,6 +14,7 @@ pub(super) async fn load(
     _: &Sketch,
     place: &Place,
     _: &[(Device, usize)],
+    _: bool,
 ) -> Result<LoadedModel, Error> {
     let name = place.options.device.to_string();
     Err(unavailable(&name, "WebAssembly keeps the layers of a model together".into()))

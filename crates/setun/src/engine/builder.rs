@@ -113,15 +113,24 @@ impl EngineBuilder {
     }
 
     async fn start(self) -> Result<(Engine, Owners), Error> {
-        let Self { model, options, contexts } = self;
+        let Self { mut model, options, contexts } = self;
         let devices = match &options.device {
             Device::Each(devices) => devices.clone(),
             device => vec![device.clone()],
         };
         let begun = Instant::now();
         let mut loaded = vec![];
-        for (input, device) in copies(model, devices.len()).await?.into_iter().zip(&devices) {
-            loaded.push(load_onto(input, options.of_one(device, &devices)).await?);
+        for (index, device) in devices.iter().enumerate() {
+            // One after the other: they are read from one place.
+            if index > 0 {
+                model.rewind().await?;
+            }
+            let options = options.of_one(device, &devices);
+            if index + 1 == devices.len() {
+                loaded.push(load_onto(model, options).await?);
+                break;
+            }
+            loaded.push(load_onto(model.again().await?, options).await?);
         }
         let Some(first) = loaded.first() else {
             let (found, expected) = ("none".into(), "a device or more".into());
@@ -148,16 +157,6 @@ impl EngineBuilder {
 
 /// Owners, and where they hear what to do.
 type Owners = Vec<(Owner, UnboundedReceiver<Command>)>;
-
-/// A model so many times.
-async fn copies(model: ModelInput, count: usize) -> Result<Vec<ModelInput>, Error> {
-    let mut copies = vec![];
-    for _ in 1..count {
-        copies.push(model.again().await?);
-    }
-    copies.push(model);
-    Ok(copies)
-}
 
 /// What is the same for all owners, of which one is the first.
 fn shared(first: &Loaded, all: &[Loaded], options: DeviceOptions, seconds: f64) -> Shared {

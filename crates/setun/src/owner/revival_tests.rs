@@ -13,6 +13,7 @@ use super::{
     tests::{BLOCKS, Fake, failure, generate, report, spawn},
     *,
 };
+use crate::ErrorCode;
 
 /// Makes the same model every time, or none.
 struct Anew<F> {
@@ -66,6 +67,63 @@ fn a_device_that_is_lost_again_at_once_ends_them() {
     let (tokens, error) = failure(generate(&commands, (5, 9)));
     assert_eq!((tokens, error.code()), (2, ErrorCode::DeviceLost));
     assert_eq!(times.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn a_later_generation_tries_again() {
+    let mut made = 0;
+    let (commands, times) = owner(losing(1), move || {
+        made += 1;
+        Ok(losing(if made < 3 { 1 } else { 100 }))
+    });
+    for _ in 0..2 {
+        let (tokens, error) = failure(generate(&commands, (5, 9)));
+        assert_eq!((tokens, error.code()), (0, ErrorCode::DeviceLost));
+    }
+    assert_eq!(generate(&commands, (5, 9)).wait().expect("a text").tokens, vec![0; 9]);
+    assert_eq!(times.load(Ordering::Relaxed), 3);
+}
+
+/// As of a driver that gives up on the second part of every long prompt.
+#[test]
+fn part_of_a_prompt_is_no_progress() {
+    let short = || -> Box<dyn Model> {
+        let mut steps = 0;
+        let model = Fake::new(move |_| {
+            steps += 1;
+            if steps < 2 { Ok(()) } else { Err(lost()) }
+        });
+        Box::new(model.with_max_rows(2))
+    };
+    let (commands, times) = owner(short(), move || Ok(short()));
+    let (tokens, error) = failure(generate(&commands, (7, 3)));
+    assert_eq!((tokens, error.code()), (0, ErrorCode::DeviceLost));
+    assert_eq!(times.load(Ordering::Relaxed), 1);
+}
+
+/// Never comes back.
+struct Stuck;
+
+impl Revive for Stuck {
+    fn revive(&mut self) -> LocalBoxFuture<'_, Result<Box<dyn Model>, Error>> {
+        futures::future::pending().boxed_local()
+    }
+}
+
+#[test]
+fn who_leaves_does_not_wait_for_a_model_to_come_back() {
+    let owner = Owner::new(losing(3), report(), BLOCKS).with_revival(Box::new(Stuck));
+    let commands = spawn(owner);
+    let stream = generate(&commands, (5, 9));
+    let cancel = stream.cancel_handle();
+    let events = stream.blocking().inspect(|event| {
+        if event.as_ref().is_ok_and(|event| matches!(event, crate::Event::Text(_))) {
+            cancel.cancel();
+        }
+    });
+    let last = events.last().expect("an end").expect("no error");
+    let crate::Event::Done(done) = last else { panic!("{last:?}") };
+    assert_eq!(done.finish_reason, FinishReason::Aborted);
 }
 
 #[test]

@@ -25,11 +25,16 @@ const BLOCK_POSITIONS: usize = 4;
 pub(super) struct Fake<F> {
     before: F,
     profile: Option<Profile>,
+    max_rows: usize,
 }
 
 impl<F: FnMut(&PagedCache) -> Result<(), ModelError>> Fake<F> {
     pub(super) fn new(before: F) -> Self {
-        Self { before, profile: None }
+        Self { before, profile: None, max_rows: 64 }
+    }
+
+    pub(super) fn with_max_rows(self, max_rows: usize) -> Self {
+        Self { max_rows, ..self }
     }
 }
 
@@ -51,7 +56,7 @@ impl<F: FnMut(&PagedCache) -> Result<(), ModelError> + Send> Model for Fake<F> {
     }
 
     fn max_rows(&self) -> usize {
-        64
+        self.max_rows
     }
 
     fn memory(&self) -> MemoryUse {

@@ -27,11 +27,12 @@ impl Shares {
             let found = Device::Split(shares.to_vec()).to_string();
             Error::BadOption { option: "device", found, expected }
         };
-        let is_single = |device: &Device| !matches!(device, Device::Each(_) | Device::Split(_));
-        if shares.is_empty() || !shares.iter().all(|(device, _)| is_single(device)) {
-            return Err(bad("devices that are one each, and their layers".into()));
+        let is_named =
+            |device: &Device| !matches!(device, Device::Auto | Device::Each(_) | Device::Split(_));
+        if shares.is_empty() || !shares.iter().all(|(device, _)| is_named(device)) {
+            return Err(bad("devices by name, and their layers".into()));
         }
-        let taken: usize = shares.iter().map(|(_, layers)| layers).sum();
+        let taken = shares.iter().fold(0, |sum: usize, (_, layers)| sum.saturating_add(*layers));
         let mut list: Vec<_> = shares
             .iter()
             .map(|(device, layers)| Share {
@@ -86,7 +87,7 @@ impl Shares {
         let fit = if held < needed {
             (held / 10 * 9).saturating_sub(beside) / layer
         } else {
-            layers / 4 * 3
+            layers * 3 / 4
         };
         let stay = fit.min(layers.saturating_sub(1));
         self.list[to].layers += layers - stay;

@@ -1,0 +1,73 @@
+//! What becomes of generations whose step has failed.
+
+use std::time::Duration;
+
+use futures::{
+    StreamExt,
+    channel::mpsc::UnboundedReceiver,
+    future::{Either, LocalBoxFuture, select},
+};
+use setun_model::{Model, PagedCache};
+
+use super::{Command, Owner, lost::Lost};
+use crate::error::{Error, ErrorCode};
+
+type Revived<'a> = LocalBoxFuture<'a, Result<Box<dyn Model>, Error>>;
+
+impl Owner {
+    /// A device that was lost is made anew, and whatever runs goes on from its tokens. Any other
+    /// failure ends it, and so does a device that is lost again before a token came of it.
+    pub(super) async fn recover(
+        &mut self,
+        error: Error,
+        commands: &mut UnboundedReceiver<Command>,
+    ) {
+        let is_lost = error.code() == ErrorCode::DeviceLost && !self.is_revived;
+        self.is_revived = false; // the next generation may try again
+        let Some(mut revival) = self.revival.take_if(|_| is_lost) else {
+            return self.fail_all(error);
+        };
+        self.model = Box::new(Lost::like(&*self.model));
+        let model = self.wait_for(revival.revive(), commands).await;
+        self.revival = Some(revival);
+        match model {
+            Some(Ok(model)) => self.begin_again(model),
+            Some(Err(error)) => self.fail_all(error),
+            None => {}
+        }
+    }
+
+    /// Waits for a model, and hears meanwhile what it is told; none where nobody waits any more.
+    async fn wait_for(
+        &mut self,
+        mut revived: Revived<'_>,
+        commands: &mut UnboundedReceiver<Command>,
+    ) -> Option<Result<Box<dyn Model>, Error>> {
+        loop {
+            let command = match select(revived, commands.next()).await {
+                Either::Left((model, _)) => return Some(model),
+                Either::Right((command, still)) => {
+                    revived = still;
+                    command?
+                }
+            };
+            self.take(command);
+            self.drop_ended();
+            if self.running.is_empty() && self.waiting.is_empty() {
+                return None;
+            }
+        }
+    }
+
+    /// Goes on with a model whose cache is empty.
+    fn begin_again(&mut self, mut model: Box<dyn Model>) {
+        model.set_profiled(self.profile.is_some());
+        self.model = model;
+        self.cache = PagedCache::new(self.cache.block_positions(), self.max_blocks);
+        for running in &mut self.running {
+            running.sequence.begin_again(self.cache.create());
+        }
+        (self.prompt_row, self.plain_step) = (Duration::ZERO, Duration::ZERO);
+        self.is_revived = true;
+    }
+}
