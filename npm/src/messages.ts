@@ -32,8 +32,8 @@ export type GenerationInput =
 
 /** From the page to the host. */
 export type ToHost = { readonly id: number } & (
-  /** Reads all but the weights, and says which device would run. */
   | {
+      /** Reads all but the weights, and says which device would run. */
       readonly type: "probe";
       readonly source: ModelSource;
       readonly backend: string;
