@@ -65,7 +65,11 @@ impl Refusal {
             Self::Absent(error) => unavailable(api.name(), error.to_string()),
             Self::Software(level) => unavailable(api.name(), format!("{level} is software")),
             Self::Failed(level, how) => unavailable(api.name(), format!("{level} {how}")),
-            Self::Device(_, error) => ModelError::from(error).into(),
+            Self::Device(
+                _,
+                error @ (OpsError::OutOfMemory { .. } | OpsError::BeyondLimit { .. }),
+            ) => ModelError::from(error).into(),
+            Self::Device(level, error) => unavailable(api.name(), format!("{level}: {error}")),
             Self::Error(error) => error,
         }
     }
