@@ -31,11 +31,11 @@ pub fn read(
             }
         };
         let answer = bytes.map_or(Answer::Missing, |bytes| Answer::Bytes(&bytes[range(bytes)]));
-        let tensor = reader.give(answer).expect("a sound checkpoint");
+        reader.give(answer).expect("a sound checkpoint");
         if let (Some(config), Some(tensors)) = (reader.config(), reader.tensors()) {
             let new = || WeightsBuilder::new(config, tensors, config.context_length);
             let weights = weights.get_or_insert_with(|| new().expect("a known family"));
-            if let Some(tensor) = tensor {
+            if let Some(tensor) = reader.take() {
                 weights.add(tensor).expect("a sound tensor");
                 if !go_on(weights) {
                     break;

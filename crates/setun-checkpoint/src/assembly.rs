@@ -1,12 +1,13 @@
 //! Puts tensors together from pieces of their files.
 
-use std::ops::Range;
-
 use setun_ops::aligned::Aligned;
 
 use crate::{
     error::CheckpointError,
+    front::Body,
+    paired_rows,
     reader::PIECE_BYTES,
+    source::Want,
     tensor::{Tensor, TensorData, TensorInfo},
 };
 
@@ -18,6 +19,7 @@ pub(crate) struct Assembly {
     current: usize,    // the tensor that arrives, or the number of tensors
     elements: TensorData,
     arrived: u64, // bytes of the current tensor
+    begun: bool,
 }
 
 impl Assembly {
@@ -26,48 +28,9 @@ impl Assembly {
     pub(crate) fn new(tensors: Vec<TensorInfo>) -> Self {
         let wanted = tensors.iter().map(|info| info.bytes() > 0).collect();
         let elements = TensorData::Bytes(Aligned::new());
-        let mut assembly = Self { tensors, wanted, current: 0, elements, arrived: 0 };
+        let mut assembly = Self { tensors, wanted, current: 0, elements, arrived: 0, begun: false };
         assembly.go_to(0);
         assembly
-    }
-
-    pub(crate) fn tensors(&self) -> &[TensorInfo] {
-        &self.tensors
-    }
-
-    /// Passes over tensors, but not over one that has partly arrived.
-    pub(crate) fn select(&mut self, mut keep: impl FnMut(&TensorInfo) -> bool) {
-        for (wanted, info) in self.wanted.iter_mut().zip(&self.tensors) {
-            *wanted = *wanted && keep(info);
-        }
-        if self.arrived == 0 {
-            self.go_to(self.current);
-        }
-    }
-
-    /// File and range of the next piece.
-    pub(crate) fn want(&self) -> Option<(String, Range<u64>)> {
-        let info = self.tensors.get(self.current)?;
-        let start = info.range.start + self.arrived;
-        Some((info.file.to_string(), start..info.range.end.min(start + PIECE_BYTES)))
-    }
-
-    /// Takes the piece that was wanted.
-    pub(crate) fn append(&mut self, bytes: &[u8]) -> Result<Option<Tensor>, CheckpointError> {
-        let info = self.tensors.get(self.current).ok_or(CheckpointError::NothingWanted)?;
-        let length = self.elements.stored_length(info);
-        self.elements.append(bytes, length).map_err(|_| CheckpointError::OutOfMemory {
-            tensor: info.name.clone(),
-            bytes: info.bytes(),
-        })?;
-        self.arrived += bytes.len() as u64;
-        if self.arrived < info.bytes() {
-            return Ok(None);
-        }
-        let info = info.clone();
-        let data = std::mem::replace(&mut self.elements, TensorData::Bytes(Aligned::new()));
-        self.go_to(self.current + 1);
-        Ok(Some(Tensor { info, data }))
     }
 
     /// Stands before the first wanted tensor from `tensor` on.
@@ -78,5 +41,61 @@ impl Assembly {
         if let Some(info) = self.tensors.get(self.current) {
             self.elements = TensorData::empty(info.dtype);
         }
+    }
+
+    /// The current tensor is whole: hands it out.
+    fn complete(&mut self, info: TensorInfo) -> Result<Tensor, CheckpointError> {
+        let data = std::mem::replace(&mut self.elements, TensorData::Bytes(Aligned::new()));
+        self.go_to(self.current + 1);
+        paired_rows::in_order(Tensor { info, data })
+    }
+}
+
+impl Body for Assembly {
+    fn want(&self) -> Option<Want> {
+        let info = self.tensors.get(self.current)?;
+        let start = info.range.start + self.arrived;
+        let range = Some(start..info.range.end.min(start + PIECE_BYTES));
+        Some(Want { file: info.file.to_string(), range, required: true })
+    }
+
+    fn append(&mut self, bytes: &[u8], ready: &mut Vec<Tensor>) -> Result<(), CheckpointError> {
+        let info = self.tensors.get(self.current).ok_or(CheckpointError::NothingWanted)?;
+        self.begun = true;
+        let length = self.elements.stored_length(info);
+        self.elements.append(bytes, length).map_err(|_| CheckpointError::OutOfMemory {
+            tensor: info.name.clone(),
+            bytes: info.bytes(),
+        })?;
+        self.arrived += bytes.len() as u64;
+        if self.arrived == info.bytes() {
+            let info = info.clone();
+            ready.push(self.complete(info)?);
+        }
+        Ok(())
+    }
+
+    fn tensors(&self) -> &[TensorInfo] {
+        &self.tensors
+    }
+
+    fn select(&mut self, keep: &mut dyn FnMut(&TensorInfo) -> bool) {
+        for (wanted, info) in self.wanted.iter_mut().zip(&self.tensors) {
+            *wanted = *wanted && keep(info);
+        }
+        if self.arrived == 0 {
+            self.go_to(self.current);
+        }
+    }
+
+    fn sort(&mut self, key: &mut dyn FnMut(&TensorInfo) -> usize) {
+        if self.begun {
+            return;
+        }
+        let tensors = std::mem::take(&mut self.tensors);
+        let mut both: Vec<_> = tensors.into_iter().zip(std::mem::take(&mut self.wanted)).collect();
+        both.sort_by_cached_key(|(info, _)| key(info));
+        (self.tensors, self.wanted) = both.into_iter().unzip();
+        self.go_to(0);
     }
 }

@@ -108,6 +108,8 @@ pub enum QuantizationMode {
     Offline,
     /// Master weights are stored, and quantized at load.
     Online,
+    /// Floats are stored that are −s, 0 or +s, with scales s by tensor, row or group of columns.
+    FakeQuantized,
 }
 
 /// Most layers, before tensors are known.

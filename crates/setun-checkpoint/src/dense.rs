@@ -1,8 +1,12 @@
 //! What stays in floating point: tables, gains, biases, scales.
 
+use crate::dtype::Dtype;
 use half::{bf16, f16};
-use safetensors::Dtype;
-use setun_ops::dense::{DenseMatrix, DenseValues};
+use setun_ops::{
+    dense::{DenseMatrix, DenseValues},
+    ternary::{PLANE_COLUMNS, Scales},
+    weight::ScaleKind,
+};
 
 use crate::{
     config::LinearClass,
@@ -11,7 +15,7 @@ use crate::{
 };
 
 /// The element types of floating-point tensors.
-pub const FLOATS: [Dtype; 3] = [Dtype::F32, Dtype::F16, Dtype::BF16];
+pub const FLOATS: [Dtype; 3] = [Dtype::F32, Dtype::F16, Dtype::Bf16];
 
 /// A table `[rows, columns]` in its stored type: nothing is rounded or copied.
 ///
@@ -76,6 +80,58 @@ pub fn weight_factor(tensor: &Tensor, class: LinearClass) -> Result<f32, Checkpo
     if factor.is_finite() { Ok(factor) } else { Err(bad_scale(&tensor.info, scale)) }
 }
 
+/// What the numbers of a scale tensor are for: `[]` and `[1]` for a matrix, `[rows, 1]` for its
+/// rows, `[rows, groups]` for groups of `columns / groups` columns each, a multiple of 32.
+///
+/// # Errors
+///
+/// If its shape is none of these.
+pub fn scale_kind(info: &TensorInfo, columns: usize) -> Result<ScaleKind, CheckpointError> {
+    match info.shape[..] {
+        [] | [1] => Ok(ScaleKind::Tensor),
+        [_, 1] => Ok(ScaleKind::Rows),
+        [_, groups]
+            if groups > 0
+                && columns.is_multiple_of(groups)
+                && (columns / groups).is_multiple_of(PLANE_COLUMNS) =>
+        {
+            Ok(ScaleKind::ColumnGroups(columns / groups))
+        }
+        _ => Err(info.rank("[], [1], [rows, 1] or [rows, groups of 32·n columns]")),
+    }
+}
+
+/// The factors of a matrix's weights from the scales beside it, as [`weight_factor`] has them for
+/// each of them.
+///
+/// # Errors
+///
+/// As [`scale_kind`] and [`weight_factor`].
+pub fn weight_factors(
+    tensor: &Tensor,
+    class: LinearClass,
+    columns: usize,
+) -> Result<Scales, CheckpointError> {
+    let kind = scale_kind(&tensor.info, columns)?;
+    if kind == ScaleKind::Tensor {
+        return weight_factor(tensor, class).map(Scales::Tensor);
+    }
+    let mut values = widened(tensor)?;
+    for value in &mut values {
+        let scale = *value;
+        if class == LinearClass::BitLinear {
+            *value = 1.0 / scale;
+        }
+        if !value.is_finite() {
+            return Err(bad_scale(&tensor.info, scale));
+        }
+    }
+    Ok(match kind {
+        ScaleKind::ColumnGroups(columns) => Scales::ColumnGroups { columns, values },
+        _ => Scales::Rows(values),
+    })
+}
+
 fn bad_scale(info: &TensorInfo, found: f32) -> CheckpointError {
     CheckpointError::Scale { tensor: info.name.clone(), found }
 }
@@ -133,11 +189,21 @@ mod tests {
         let dtype = match &data {
             TensorData::F32(_) => Dtype::F32,
             TensorData::F16(_) => Dtype::F16,
-            TensorData::Bf16(_) => Dtype::BF16,
+            TensorData::Bf16(_) => Dtype::Bf16,
             TensorData::Bytes(_) => Dtype::I32,
         };
         let (name, file) = ("t".to_owned(), "f".into());
-        Tensor { info: TensorInfo { name, dtype, shape: shape.to_vec(), file, range: 0..0 }, data }
+        Tensor {
+            info: TensorInfo {
+                name,
+                dtype,
+                shape: shape.to_vec(),
+                file,
+                range: 0..0,
+                paired_heads: None,
+            },
+            data,
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Why a checkpoint was refused.
 
-use safetensors::Dtype;
+use crate::dtype::Dtype;
 use setun_ops::OpsError;
 
 /// Why a checkpoint, or a tensor of it, was refused. Each variant says what, where, what was
@@ -22,6 +22,16 @@ pub enum CheckpointError {
         file: String,
         /// Name of the index.
         index: String,
+    },
+
+    /// A file is a pickled program, as `torch.save` writes it.
+    #[error(
+        "{file} is a pickle, which can run anything when it is read; save the model as \
+         safetensors: `model.save_pretrained(folder, safe_serialization=True)`"
+    )]
+    Pickle {
+        /// Its name.
+        file: String,
     },
 
     /// A file ends before its own header says so.
@@ -232,8 +242,8 @@ pub enum CheckpointError {
         rows: usize,
     },
 
-    /// Two bits of a packed tensor hold 3, which is no ternary code.
-    #[error("tensor `{tensor}` is not ternary: the code at row {row}, column {column} is 3")]
+    /// A weight is none of −1, 0 and +1 times its scale.
+    #[error("tensor `{tensor}` is not ternary at row {row}, column {column}")]
     NotTernary {
         /// Name of the tensor.
         tensor: String,
@@ -241,6 +251,13 @@ pub enum CheckpointError {
         row: usize,
         /// Column.
         column: usize,
+    },
+
+    /// A matrix is scaled more finely than those of the same use in the first layer.
+    #[error("tensor `{tensor}` has scales by row or group that the first layer's has not")]
+    MixedScales {
+        /// Name of the tensor.
+        tensor: String,
     },
 
     /// An element is NaN or infinite.

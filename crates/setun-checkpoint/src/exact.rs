@@ -51,7 +51,7 @@ pub fn pack(tensor: &Tensor) -> Result<Aligned<u8>, CheckpointError> {
 
 #[cfg(test)]
 mod tests {
-    use safetensors::Dtype;
+    use crate::dtype::Dtype;
     use setun_ops::ternary::code_at;
 
     use super::*;
@@ -60,7 +60,8 @@ mod tests {
     fn matrix(values: &[f32]) -> Tensor {
         let (name, file) = ("w".to_owned(), "f".into());
         let shape = vec![2, values.len() / 2];
-        let info = TensorInfo { name, dtype: Dtype::F32, shape, file, range: 0..0 };
+        let info =
+            TensorInfo { name, dtype: Dtype::F32, shape, file, range: 0..0, paired_heads: None };
         Tensor { info, data: TensorData::F32(values.to_vec().into()) }
     }
 

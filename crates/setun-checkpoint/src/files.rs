@@ -18,6 +18,8 @@ pub const CHAT_TEMPLATE_JSON: &str = "chat_template.json";
 pub const WEIGHTS: &str = "model.safetensors";
 /// The list of the weights' files, where they are several.
 pub const INDEX: &str = "model.safetensors.index.json";
+/// The weights as `torch.save` writes them, which are never read.
+pub(crate) const PICKLE: &str = "pytorch_model.bin";
 
 /// Prefix of the keys under which a lone file carries the others in its metadata.
 pub const EMBEDDED_PREFIX: &str = "setun.file/";

@@ -5,10 +5,10 @@
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
-use safetensors::Dtype;
+use crate::dtype::Dtype;
 use serde::{
     Deserialize, Deserializer,
-    de::{Error, IntoDeserializer, MapAccess, Visitor, value::StrDeserializer},
+    de::{Error, MapAccess, Visitor},
 };
 
 use crate::{error::CheckpointError, json, tensor::TensorInfo};
@@ -105,18 +105,16 @@ impl RawTensor {
         name: String,
         data_start: u64,
     ) -> Result<TensorInfo, CheckpointError> {
-        let name_of_type: StrDeserializer<'_, serde::de::value::Error> =
-            self.dtype.as_str().into_deserializer();
-        let Ok(dtype) = Dtype::deserialize(name_of_type) else {
+        let Some(dtype) = Dtype::from_safetensors(&self.dtype) else {
             let (file, tensor) = (file.to_string(), name);
             return Err(CheckpointError::UnknownDtype { file, tensor, found: self.dtype });
         };
         let [start, end] = self.data_offsets;
         let range = data_start.checked_add(start).zip(data_start.checked_add(end));
         match (range, self.addressable_shape()) {
-            (Some((first, last)), Some(shape)) if self.fits(dtype) => {
+            (Some((first, last)), Some(shape)) if self.fits(dtype, &shape) => {
                 let file = Arc::clone(file);
-                Ok(TensorInfo { name, dtype, shape, file, range: first..last })
+                Ok(TensorInfo { name, dtype, shape, file, range: first..last, paired_heads: None })
             }
             _ => Err(CheckpointError::TensorSize {
                 file: file.to_string(),
@@ -132,19 +130,15 @@ impl RawTensor {
     fn addressable_shape(&self) -> Option<Vec<usize>> {
         let shape = self.shape.iter().map(|&size| usize::try_from(size).ok());
         let shape: Vec<_> = shape.collect::<Option<_>>()?;
-        shape.iter().try_fold(1_usize, |elements, &size| elements.checked_mul(size))?;
-        Some(shape)
+        let elements = shape.iter().try_fold(1_usize, |all, &size| all.checked_mul(size));
+        (elements.is_some() && shape.len() <= MAX_RANK).then_some(shape)
     }
 
     /// Whether the offsets span as many bytes as shape and type need.
-    fn fits(&self, dtype: Dtype) -> bool {
+    fn fits(&self, dtype: Dtype, shape: &[usize]) -> bool {
         let [start, end] = self.data_offsets;
-        let bits = self
-            .shape
-            .iter()
-            .try_fold(dtype.bitsize() as u64, |bits, &size| bits.checked_mul(size))
-            .filter(|bits| bits.is_multiple_of(8) && self.shape.len() <= MAX_RANK);
-        bits.is_some() && end.checked_sub(start) == bits.map(|bits| bits / 8)
+        let bytes = dtype.bytes(shape);
+        bytes.is_some() && end.checked_sub(start) == bytes
     }
 }
 

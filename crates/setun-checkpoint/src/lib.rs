@@ -8,31 +8,40 @@
 //!   [`master`], [`dense`]; [`write`](mod@write) makes checkpoints.
 //! - This crate knows no model family: which tensors there must be is for its caller to say.
 
+pub mod blocks;
 pub mod config;
 pub mod dense;
+pub mod dtype;
 pub mod error;
 pub mod exact;
+pub mod fake;
 pub mod files;
 pub mod generation;
 pub mod master;
 pub mod packed;
 pub mod reader;
+pub mod scales;
 pub mod source;
 pub mod tensor;
+pub mod warning;
 pub mod write;
 
 mod assembly;
+mod front;
 mod header;
+mod hf;
 mod index;
 mod json;
+mod paired_rows;
 mod side_by_side;
 
 pub use config::ModelConfig;
 pub use dense::{scale, vector};
+pub use dtype::Dtype;
 pub use error::CheckpointError;
 pub use files::Files;
 pub use generation::GenerationDefaults;
 pub use reader::Reader;
-pub use safetensors::Dtype;
 pub use source::{Answer, Source, Want};
 pub use tensor::{Tensor, TensorData, TensorInfo};
+pub use warning::Warning;

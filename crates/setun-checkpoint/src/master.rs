@@ -125,8 +125,8 @@ fn code(x: f32) -> u8 {
 
 #[cfg(test)]
 mod tests {
+    use crate::dtype::Dtype;
     use proptest::{collection::vec, prelude::*};
-    use safetensors::Dtype;
     use setun_ops::{
         TernaryMatrix,
         ternary::{Scales, ZERO_WEIGHTS},
@@ -138,7 +138,14 @@ mod tests {
     fn tensor(shape: &[usize], values: Vec<f32>) -> Tensor {
         let (name, file) = ("w".to_owned(), "f".into());
         let dtype = Dtype::F32;
-        let info = TensorInfo { name, dtype, shape: shape.to_vec(), file, range: 0..0 };
+        let info = TensorInfo {
+            name,
+            dtype,
+            shape: shape.to_vec(),
+            file,
+            range: 0..0,
+            paired_heads: None,
+        };
         Tensor { info, data: TensorData::F32(values.into()) }
     }
 

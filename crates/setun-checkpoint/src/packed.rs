@@ -12,7 +12,7 @@
 //! one become 4 × 32 bytes of the other by transposing a 4 × 4 matrix of two-bit fields in each
 //! of 32 places, eight places at a time; the way back is the same transposition.
 
-use safetensors::Dtype;
+use crate::dtype::Dtype;
 use setun_ops::{
     TernaryMatrix,
     aligned::Aligned,
@@ -171,7 +171,14 @@ mod tests {
 
     fn tensor(shape: [usize; 2], bytes: Vec<u8>) -> Tensor {
         let (name, file) = ("w".to_owned(), "f".into());
-        let info = TensorInfo { name, dtype: Dtype::U8, shape: shape.to_vec(), file, range: 0..0 };
+        let info = TensorInfo {
+            name,
+            dtype: Dtype::U8,
+            shape: shape.to_vec(),
+            file,
+            range: 0..0,
+            paired_heads: None,
+        };
         Tensor { info, data: TensorData::Bytes(bytes.into()) }
     }
 

@@ -1,90 +1,48 @@
 //! The pull reader: it says what it wants, and is given it.
 
-use std::{
-    collections::{BTreeMap, VecDeque},
-    ops::Range,
-    sync::Arc,
-};
+use std::{collections::VecDeque, ops::Range};
 
 use crate::{
-    assembly::Assembly,
     config::ModelConfig,
     error::CheckpointError,
-    files::{self, Files},
+    files::Files,
+    front::{self, Body, Found, Front},
     generation::GenerationDefaults,
-    header::{self, Header},
-    index::Index,
+    header,
     source::{Answer, Source, Want},
     tensor::{Tensor, TensorInfo},
+    warning::Warning,
 };
 
-/// Most bytes of tensor data that are wanted at once.
+/// Most bytes of tensor data that are wanted at once, unless a format has larger pieces itself.
 pub const PIECE_BYTES: u64 = 4 << 20;
 
-/// Reads a checkpoint from wherever its bytes come.
+/// What is in the names of the first layer's tensors.
+const FIRST_LAYER: &str = ".layers.0.";
+
+/// Reads a checkpoint of any format from wherever its bytes come.
 ///
-/// First the small files, then the headers of all weight files, then the tensors' data in file
-/// order, so that one request serves a file.
+/// First the small files and headers, then the tensors' data in file order, so that one request
+/// serves a file. Where only the data can tell how a matrix is scaled, those of the first layer
+/// come before all others (see [`TensorInfo::scale_is_in_data`]).
+///
+/// Whatever the format, tensors have the names of Hugging Face's folders, and
+/// [`files`](Self::files) those files.
 #[derive(Debug)]
 pub struct Reader {
-    folder: String, // prefix of names beside a lone file, with its slash
-    ahead: VecDeque<Step>,
-    files: Files,
-    generation: GenerationDefaults,
-    config: Option<ModelConfig>,
-    index: Option<Index>,
-    tensors: Vec<TensorInfo>, // of the headers read so far
-    data: Option<Assembly>,   // of all tensors, once all headers are read
+    front: Box<dyn Front>,
+    found: Found,
+    body: Option<Box<dyn Body>>, // once all before the data is read
+    ready: VecDeque<Tensor>,
     failed: bool,
-}
-
-/// Something to read before the tensors' data.
-#[derive(Clone, Debug)]
-enum Step {
-    Beside { name: &'static str, required: bool },
-    HeaderLength { file: String, place: Place },
-    Header { file: String, place: Place, bytes: u64 },
-    Index,
-}
-
-/// What a weight file is to its checkpoint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
-    /// The one file of a folder; where it is missing there is an index.
-    Only,
-    /// One of several.
-    Shard,
-    /// A file that may carry the others.
-    Lone,
 }
 
 impl Reader {
     /// A reader that has read nothing yet.
     #[must_use]
     pub fn new(source: Source) -> Self {
-        let (folder, ahead) = match source {
-            Source::Folder => {
-                let file = files::WEIGHTS.to_owned();
-                let mut ahead: VecDeque<_> = beside().collect();
-                ahead.push_back(Step::HeaderLength { file, place: Place::Only });
-                (String::new(), ahead)
-            }
-            Source::File(file) => {
-                let folder = file.rfind('/').map_or("", |slash| &file[..=slash]).to_owned();
-                (folder, VecDeque::from([Step::HeaderLength { file, place: Place::Lone }]))
-            }
-        };
-        Self {
-            folder,
-            ahead,
-            files: Files::default(),
-            generation: GenerationDefaults::default(),
-            config: None,
-            index: None,
-            tensors: Vec::new(),
-            data: None,
-            failed: false,
-        }
+        let front = front::of(source);
+        Self { front, found: Found::default(), body: None, ready: VecDeque::new(), failed: false }
     }
 
     /// What to give next; none when all is read, or after an error.
@@ -93,71 +51,77 @@ impl Reader {
         if self.failed {
             return None;
         }
-        let (file, range, required) = match self.ahead.front() {
-            Some(Step::Beside { name, required }) => {
-                (format!("{}{name}", self.folder), None, *required)
-            }
-            Some(Step::HeaderLength { file, place }) => {
-                (file.clone(), Some(0..header::LENGTH_BYTES), *place != Place::Only)
-            }
-            Some(Step::Header { file, bytes, .. }) => {
-                let start = header::LENGTH_BYTES;
-                (file.clone(), Some(start..start + bytes), true)
-            }
-            Some(Step::Index) => (files::INDEX.to_owned(), None, false),
-            None => {
-                let (file, range) = self.data.as_ref()?.want()?;
-                (file, Some(range), true)
-            }
-        };
-        Some(Want { file, range, required })
+        match &self.body {
+            None => self.front.want(),
+            Some(body) => body.want(),
+        }
     }
 
-    /// Takes what was wanted; returns a tensor when it is whole.
+    /// Takes what was wanted. Tensors that are whole then can be [taken](Self::take).
     ///
     /// # Errors
     ///
     /// If the checkpoint is bad or incomplete. The reader wants nothing after an error.
-    pub fn give(&mut self, answer: Answer<'_>) -> Result<Option<Tensor>, CheckpointError> {
+    pub fn give(&mut self, answer: Answer<'_>) -> Result<(), CheckpointError> {
         let result = self.accept(answer);
         self.failed |= result.is_err();
         result
     }
 
+    /// A tensor that is whole, each once.
+    pub fn take(&mut self) -> Option<Tensor> {
+        self.ready.pop_front()
+    }
+
     /// The configuration, before any tensor data.
     #[must_use]
     pub fn config(&self) -> Option<&ModelConfig> {
-        self.config.as_ref()
+        self.found.config.as_ref()
     }
 
     /// All tensors, in the order in which they will come, once all headers are read and before
     /// any tensor data.
     #[must_use]
     pub fn tensors(&self) -> Option<&[TensorInfo]> {
-        self.data.as_ref().map(Assembly::tensors)
+        self.body.as_ref().map(|body| body.tensors())
     }
 
-    /// The files beside the weights, as far as they are read.
+    /// The files beside the weights, as far as they are read. Formats that hold the same
+    /// otherwise are turned into these files.
     #[must_use]
     pub fn files(&self) -> &Files {
-        &self.files
+        &self.found.files
     }
 
     /// What `generation_config.json` says.
     #[must_use]
     pub fn generation(&self) -> &GenerationDefaults {
-        &self.generation
+        &self.found.generation
+    }
+
+    /// What was mended or guessed so far.
+    #[must_use]
+    pub fn warnings(&self) -> &[Warning] {
+        &self.found.warnings
     }
 
     /// Passes over the tensors of which `keep` is false. Has no effect before
     /// [`tensors`](Self::tensors) are known, nor on a tensor that has partly arrived.
-    pub fn select(&mut self, keep: impl FnMut(&TensorInfo) -> bool) {
-        if let Some(data) = &mut self.data {
-            data.select(keep);
+    pub fn select(&mut self, mut keep: impl FnMut(&TensorInfo) -> bool) {
+        if let Some(body) = &mut self.body {
+            body.select(&mut keep);
         }
     }
 
-    fn accept(&mut self, answer: Answer<'_>) -> Result<Option<Tensor>, CheckpointError> {
+    /// Lets the tensors come in ascending order of `key` instead, those of one key as they were.
+    /// Has no effect before [`tensors`](Self::tensors) are known, nor once data have arrived.
+    pub fn sort_by_key(&mut self, mut key: impl FnMut(&TensorInfo) -> usize) {
+        if let Some(body) = &mut self.body {
+            body.sort(&mut key);
+        }
+    }
+
+    fn accept(&mut self, answer: Answer<'_>) -> Result<(), CheckpointError> {
         let want = self.want().ok_or(CheckpointError::NothingWanted)?;
         let bytes = match answer {
             Answer::Bytes(bytes) => Some(bytes),
@@ -169,106 +133,36 @@ impl Reader {
         if let (Some(bytes), Some(range)) = (bytes, want.range) {
             check_length(want.file, &range, bytes.len() as u64)?;
         }
-        let Some(step) = self.ahead.pop_front() else {
-            let data = self.data.as_mut().ok_or(CheckpointError::NothingWanted)?;
-            return data.append(bytes.unwrap_or_default());
-        };
-        self.accept_step(step, bytes)?;
-        if self.ahead.is_empty() {
+        if let Some(body) = &mut self.body {
+            let mut ready = vec![];
+            body.append(bytes.unwrap_or_default(), &mut ready)?;
+            self.ready.extend(ready);
+            return Ok(());
+        }
+        if let Some(front) = self.front.accept(bytes, &mut self.found)? {
+            self.front = front;
+        }
+        if self.front.want().is_none() {
             self.begin_data()?;
         }
-        Ok(None)
-    }
-
-    fn accept_step(&mut self, step: Step, bytes: Option<&[u8]>) -> Result<(), CheckpointError> {
-        match (step, bytes) {
-            (Step::Beside { name, .. }, bytes) => {
-                if let Some(bytes) = bytes {
-                    self.files.insert(name, bytes.to_vec());
-                }
-                if name == files::GENERATION_CONFIG {
-                    self.parse_config()?; // early, so that no tokenizer is fetched in vain
-                }
-            }
-            (Step::HeaderLength { .. }, None) => self.ahead.push_front(Step::Index),
-            (Step::HeaderLength { file, place }, Some(bytes)) => {
-                let mut length = [0; 8];
-                length.copy_from_slice(bytes);
-                let bytes = header::length(&file, length)?;
-                self.ahead.push_front(Step::Header { file, place, bytes });
-            }
-            (Step::Header { file, place, .. }, bytes) => {
-                let header = header::parse(&Arc::from(file), bytes.unwrap_or_default())?;
-                self.accept_header(header, place)?;
-            }
-            (Step::Index, None) => {
-                let (file, index) = (files::WEIGHTS.to_owned(), files::INDEX.to_owned());
-                return Err(CheckpointError::NoWeights { file, index });
-            }
-            (Step::Index, Some(bytes)) => {
-                let index = Index::parse(files::INDEX, bytes)?;
-                let shards = index.shards().into_iter();
-                let place = Place::Shard;
-                self.ahead.extend(shards.map(|file| Step::HeaderLength { file, place }));
-                self.index = Some(index);
-            }
-        }
-        Ok(())
-    }
-
-    fn accept_header(&mut self, header: Header, place: Place) -> Result<(), CheckpointError> {
-        self.tensors.extend(header.tensors);
-        if place == Place::Lone && !self.take_embedded(header.metadata)? {
-            self.ahead.extend(beside());
-        }
-        Ok(())
-    }
-
-    /// The files that a lone file carries; false where it carries no configuration.
-    fn take_embedded(
-        &mut self,
-        mut metadata: BTreeMap<String, String>,
-    ) -> Result<bool, CheckpointError> {
-        let mut embedded =
-            |name: &str| metadata.remove(&format!("{}{name}", files::EMBEDDED_PREFIX));
-        let Some(config) = embedded(files::CONFIG) else {
-            return Ok(false);
-        };
-        for (name, _) in files::BESIDE {
-            if let Some(text) = embedded(name) {
-                self.files.insert(name, text.into_bytes());
-            }
-        }
-        self.files.insert(files::CONFIG, config.into_bytes());
-        self.parse_config()?;
-        Ok(true)
-    }
-
-    fn parse_config(&mut self) -> Result<(), CheckpointError> {
-        if let Some(bytes) = self.files.get(files::GENERATION_CONFIG) {
-            self.generation = GenerationDefaults::parse(bytes)?;
-        }
-        let bytes = self.files.get(files::CONFIG).unwrap_or_default();
-        self.config = Some(ModelConfig::parse(bytes, &self.generation)?);
         Ok(())
     }
 
     /// All headers are read: checks what they say together.
     fn begin_data(&mut self) -> Result<(), CheckpointError> {
-        header::check_unique(&self.tensors)?;
-        if let Some(index) = &self.index {
-            index.check(&self.tensors)?;
+        header::check_unique(&self.found.tensors)?;
+        if let Some(config) = &self.found.config {
+            config.check_sizes(&self.found.tensors)?;
         }
-        if let Some(config) = &self.config {
-            config.check_sizes(&self.tensors)?;
+        let mut body = self.front.finish(&mut self.found)?;
+        let mode = self.found.config.as_ref().map(|config| config.quantization.mode);
+        let in_data = |info: &TensorInfo| mode.is_some_and(|mode| info.scale_is_in_data(mode));
+        if body.tensors().iter().any(in_data) {
+            body.sort(&mut |info| usize::from(!info.name.contains(FIRST_LAYER)));
         }
-        self.data = Some(Assembly::new(std::mem::take(&mut self.tensors)));
+        self.body = Some(body);
         Ok(())
     }
-}
-
-fn beside() -> impl Iterator<Item = Step> {
-    files::BESIDE.into_iter().map(|(name, required)| Step::Beside { name, required })
 }
 
 fn check_length(file: String, range: &Range<u64>, given: u64) -> Result<(), CheckpointError> {

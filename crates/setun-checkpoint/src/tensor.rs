@@ -2,11 +2,11 @@
 
 use std::{ops::Range, sync::Arc};
 
+use crate::dtype::Dtype;
 use half::{bf16, f16};
-use safetensors::Dtype;
 use setun_ops::aligned::{Aligned, NoMemory};
 
-use crate::error::CheckpointError;
+use crate::{config::QuantizationMode, dense::FLOATS, error::CheckpointError};
 
 /// Name, type, shape and place of a tensor.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +21,9 @@ pub struct TensorInfo {
     pub file: Arc<str>,
     /// Its bytes in that file.
     pub range: Range<u64>,
+    /// Where the rows of so many heads are paired for the other `RoPE` (rows 2i and 2i + 1 turn
+    /// together): a reader puts them in order, i and i + d/2, before it hands the tensor out.
+    pub paired_heads: Option<usize>,
 }
 
 impl TensorInfo {
@@ -34,6 +37,17 @@ impl TensorInfo {
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.range.end - self.range.start
+    }
+
+    /// Whether only the data tell by what a matrix is scaled: as a whole, by row or by group of
+    /// columns.
+    #[must_use]
+    pub fn scale_is_in_data(&self, mode: QuantizationMode) -> bool {
+        let is_float = FLOATS.contains(&self.dtype);
+        let has_scales = self.dtype.is_ternary()
+            && !matches!(self.dtype, Dtype::I2S | Dtype::I2SNarrow | Dtype::Trits);
+        let is_fake = mode == QuantizationMode::FakeQuantized && is_float;
+        self.shape.len() == 2 && (has_scales || is_fake)
     }
 
     /// # Errors
@@ -158,7 +172,7 @@ impl TensorData {
         match dtype {
             Dtype::F32 => Self::F32(Aligned::new()),
             Dtype::F16 => Self::F16(Aligned::new()),
-            Dtype::BF16 => Self::Bf16(Aligned::new()),
+            Dtype::Bf16 => Self::Bf16(Aligned::new()),
             _ => Self::Bytes(Aligned::new()),
         }
     }
@@ -217,14 +231,21 @@ mod tests {
 
     fn info(name: &str, shape: &[usize]) -> TensorInfo {
         let (name, file) = (name.to_owned(), "model.safetensors".into());
-        TensorInfo { name, dtype: Dtype::BF16, shape: shape.to_vec(), file, range: 0..0 }
+        TensorInfo {
+            name,
+            dtype: Dtype::Bf16,
+            shape: shape.to_vec(),
+            file,
+            range: 0..0,
+            paired_heads: None,
+        }
     }
 
     #[test]
     fn wrong_shapes_and_types_are_named() {
         let info = info("model.norm.weight", &[64]);
         assert_eq!(info.expect_shape(&[64]), Ok(()));
-        assert_eq!(info.expect_dtype(&[Dtype::F32, Dtype::BF16]), Ok(()));
+        assert_eq!(info.expect_dtype(&[Dtype::F32, Dtype::Bf16]), Ok(()));
         assert_eq!(
             info.expect_shape(&[64, 1]).unwrap_err().to_string(),
             "tensor `model.norm.weight` has shape [64], expected [64, 1]"

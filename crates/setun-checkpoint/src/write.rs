@@ -7,7 +7,7 @@ mod config;
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use safetensors::Dtype;
+use crate::dtype::Dtype;
 use serde::{Serialize, Serializer, ser::SerializeMap};
 
 pub use config::{config_json, generation_config_json};
@@ -72,7 +72,7 @@ struct Header<'a> {
 
 #[derive(Serialize)]
 struct Entry<'a> {
-    dtype: Dtype,
+    dtype: String,
     shape: &'a [usize],
     data_offsets: [u64; 2],
 }
@@ -85,19 +85,13 @@ impl Serialize for Header<'_> {
         }
         let mut start = 0;
         for NewTensor { name, dtype, shape } in self.tensors {
-            let end = start + bytes(*dtype, shape);
-            let entry = Entry { dtype: *dtype, shape, data_offsets: [start, end] };
+            let end = start + dtype.bytes(shape).unwrap_or(0);
+            let entry = Entry { dtype: dtype.to_string(), shape, data_offsets: [start, end] };
             map.serialize_entry(name, &entry)?;
             start = end;
         }
         map.end()
     }
-}
-
-/// Bytes of a tensor; what overflows is refused when the header is read back.
-fn bytes(dtype: Dtype, shape: &[usize]) -> u64 {
-    let elements = shape.iter().fold(1_u64, |elements, &size| elements.saturating_mul(size as u64));
-    elements.saturating_mul(dtype.bitsize() as u64) / 8
 }
 
 #[cfg(test)]
@@ -110,7 +104,7 @@ mod tests {
 
     #[test]
     fn the_reference_reader_reads_it() {
-        let tensors = [new("b", Dtype::BF16, &[2, 3]), new("a", Dtype::F32, &[1])];
+        let tensors = [new("b", Dtype::Bf16, &[2, 3]), new("a", Dtype::F32, &[1])];
         let metadata = BTreeMap::from([("setun.file/config.json".to_owned(), "{}\n".to_owned())]);
         let layout = layout("m.safetensors", &tensors, &metadata).unwrap();
         assert_eq!(layout.header.len() % 8, 0);

@@ -4,6 +4,7 @@ use setun_checkpoint::{ModelConfig, config::LinearClass};
 use setun_ops::{
     WeightId, WeightSpec,
     op::{Bias, HeadShape, Norm},
+    weight::ScaleKind,
 };
 
 use crate::{
@@ -159,18 +160,20 @@ impl<'a> LayoutBuilder<'a> {
         let form = self.form(stack)?;
         let bias = has_bias.then(|| Bias {
             weight: self.add(WeightSpec::Vector { len: outputs }),
-            before_scale: form != Form::Master
+            before_scale: form.has_scale_beside()
                 && self.config.quantization.linear_class == LinearClass::AutoBitLinear,
         });
-        self.targets.add_linear(
+        let scales = self.targets.add_linear(
             weight,
             bias.map(|bias| bias.weight),
             stack,
             columns,
             family,
-            self.config.quantization.linear_class,
+            &self.config.quantization,
             self.infos,
         )?;
+        let grouped = matches!(scales, ScaleKind::ColumnGroups(_));
+        self.specs[weight.0 as usize] = WeightSpec::Ternary { rows: outputs, columns, grouped };
         let names = stack.iter().map(|part| part.0.to_owned()).collect();
         Ok(LinearLayout { names, norm, weight, bias, outputs })
     }
@@ -179,9 +182,10 @@ impl<'a> LayoutBuilder<'a> {
     /// scale adds its bias before it multiplies by it; one whose weights are quantized at load,
     /// and `bitlinear`, add it after.
     fn form(&self, stack: Stack<'_>) -> Result<Form, ModelError> {
-        let form = self.infos.form(stack[0].0, self.family)?;
+        let mode = self.config.quantization.mode;
+        let form = self.infos.form(stack[0].0, self.family, mode)?;
         for (name, _) in &stack[1..] {
-            if self.infos.form(name, self.family)? != form {
+            if self.infos.form(name, self.family, mode)? != form {
                 return Err(ModelError::Unsupported {
                     what: "weights that share an input",
                     found: format!("`{}` and `{name}` stored in different ways", stack[0].0),

@@ -6,11 +6,14 @@ mod targets;
 
 use setun_checkpoint::{ModelConfig, Tensor, TensorInfo, dense, tensor::missing};
 use setun_ops::{
-    DenseMatrix, WeightData, WeightId, dense::DenseValues, rope_append::RopeTable,
-    weight::WeightKind,
+    DenseMatrix, WeightData, WeightId, WeightSpec,
+    dense::DenseValues,
+    rope_append::RopeTable,
+    weight::{ScaleKind, WeightKind},
 };
 
 pub(crate) use infos::{Form, TensorInfos};
+use linear::Role;
 use targets::Target;
 pub(crate) use targets::Targets;
 
@@ -149,15 +152,57 @@ impl WeightsBuilder {
                 let id = *id;
                 self.data[id.0 as usize] = Some(WeightData::Dense(dense::table(tensor)?));
             }
-            Some(&Target::Linear { linear, part, role }) => {
-                let linear = &mut self.targets.linears[linear];
+            Some(&Target::Linear { linear: index, part, role }) => {
+                let linear = &mut self.targets.linears[index];
                 linear.parts[part].take(&tensor, role, linear.class)?;
-                if linear.parts.iter().all(|part| part.is_complete(linear.bias.is_some())) {
-                    linear.finish(&mut self.data)?;
+                let layers = self.layout.layers.len();
+                if self.targets.settle(layers) {
+                    self.settle()?;
+                } else if self.targets.settled && self.targets.linears[index].is_complete() {
+                    self.finish_linear(index)?;
                 }
             }
         }
         Ok(())
+    }
+
+    /// Whether it is known how each weight will be stored. Before that the tensors of which
+    /// [`scale_is_in_data`](TensorInfo::scale_is_in_data), those of the first layer, are to be
+    /// added.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        self.targets.settled
+    }
+
+    /// The first layer has told how matrices are scaled: finishes those that waited for it.
+    fn settle(&mut self) -> Result<(), ModelError> {
+        for linear in &self.targets.linears {
+            let grouped = matches!(linear.scales, ScaleKind::ColumnGroups(_));
+            let weight = linear.weight.0 as usize;
+            if let WeightSpec::Ternary { grouped: found, .. } = &mut self.layout.specs[weight] {
+                *found = grouped;
+            }
+            self.kinds[weight] = WeightKind::Ternary(linear.scales);
+        }
+        for index in 0..self.targets.linears.len() {
+            if self.targets.linears[index].is_complete() {
+                self.finish_linear(index)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn finish_linear(&mut self, index: usize) -> Result<(), ModelError> {
+        let Targets { linears, by_name, .. } = &mut self.targets;
+        let name = || {
+            let is_it = |target: &Target| match *target {
+                Target::Linear { linear, role, .. } => linear == index && role == Role::Weight,
+                _ => false,
+            };
+            let found = by_name.iter().find(|(_, target)| is_it(target));
+            found.map(|(name, _)| name.clone()).unwrap_or_default()
+        };
+        linears[index].finish(&mut self.data, name)
     }
 
     /// The weights that are complete and were not taken before, in order.

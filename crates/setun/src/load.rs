@@ -55,7 +55,7 @@ impl Loader {
     /// If a file is missing, damaged, or not of a model that can be run. The first headers
     /// are checked whole before any tensor is asked for.
     pub fn give(&mut self, bytes: Option<&[u8]>) -> Result<(), Error> {
-        let tensor = self.reader.give(bytes.map_or(Answer::Missing, Answer::Bytes))?;
+        self.reader.give(bytes.map_or(Answer::Missing, Answer::Bytes))?;
         if self.weights.is_none()
             && let (Some(config), Some(tensors)) = (self.reader.config(), self.reader.tensors())
         {
@@ -63,8 +63,10 @@ impl Loader {
             let builder = WeightsBuilder::new(config, tensors, positions)?;
             self.weights = Some(builder);
         }
-        if let (Some(tensor), Some(weights)) = (tensor, &mut self.weights) {
-            weights.add(tensor)?;
+        if let Some(weights) = &mut self.weights {
+            while let Some(tensor) = self.reader.take() {
+                weights.add(tensor)?;
+            }
         }
         Ok(())
     }
@@ -95,9 +97,10 @@ impl Loader {
         Ok(Model { about, weights: weights.finish()?, origin: None })
     }
 
-    /// The weights on their way, once the headers are known.
+    /// The weights on their way, once it is known how each will be stored: by the headers, and
+    /// where those do not say how matrices are scaled, by the first layer.
     pub(crate) fn weights(&self) -> Option<&WeightsBuilder> {
-        self.weights.as_ref()
+        self.weights.as_ref().filter(|weights| weights.is_settled())
     }
 
     /// Weights that are whole; they are no longer kept here.

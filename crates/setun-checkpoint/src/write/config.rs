@@ -186,7 +186,7 @@ fn quantization(config: &ModelConfig) -> QuantizationConfig {
             LinearClass::BitLinear => "bitlinear",
         },
         quantization_mode: match quantization.mode {
-            QuantizationMode::Offline => "offline",
+            QuantizationMode::FakeQuantized | QuantizationMode::Offline => "offline",
             QuantizationMode::Online => "online",
         },
         use_rms_norm: quantization.linear_norm_eps.is_some(),

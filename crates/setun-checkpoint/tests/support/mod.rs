@@ -51,7 +51,8 @@ pub(crate) fn read(source: Source, folder: &Folder) -> Result<Checkpoint, Checkp
     let mut reader = Reader::new(source);
     let (mut tensors, mut wants) = (Vec::new(), Vec::new());
     while let Some(want) = reader.want() {
-        tensors.extend(reader.give(answer(folder, &want))?);
+        reader.give(answer(folder, &want))?;
+        tensors.extend(std::iter::from_fn(|| reader.take()));
         wants.push(want);
     }
     let config = reader.config().expect("a reader that ends has a configuration").clone();

@@ -117,7 +117,7 @@ impl List<'_> {
     fn all(&mut self) {
         let Shape { hidden, vocab, layers, .. } = *self.shape;
         let embedding = Content::Embedding { columns: hidden, anchored: self.closed.is_some() };
-        self.push("model.embed_tokens.weight", Dtype::BF16, &[vocab, hidden], embedding);
+        self.push("model.embed_tokens.weight", Dtype::Bf16, &[vocab, hidden], embedding);
         for layer in 0..layers {
             self.layer(layer);
         }
@@ -157,7 +157,7 @@ impl List<'_> {
     }
 
     fn norm(&mut self, name: &str, width: usize, anchors: f32) {
-        self.push(name, Dtype::BF16, &[width], Content::Constant { value: 1.0, anchors });
+        self.push(name, Dtype::Bf16, &[width], Content::Constant { value: 1.0, anchors });
     }
 
     /// A ternary matrix whose outputs have the standard deviation `output` for normed inputs.
@@ -166,7 +166,7 @@ impl List<'_> {
         self.push(&format!("{name}.weight"), Dtype::U8, &[rows / 4, columns], codes);
         let value = output / deviation(columns);
         let scale = Content::Constant { value, anchors: value };
-        self.push(&format!("{name}.weight_scale"), Dtype::BF16, &[1], scale);
+        self.push(&format!("{name}.weight_scale"), Dtype::Bf16, &[1], scale);
     }
 
     fn push(&mut self, name: &str, dtype: Dtype, shape: &[usize], content: Content) {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use setun_checkpoint::{Dtype, TensorInfo, tensor::missing};
+use setun_checkpoint::{Dtype, TensorInfo, config::QuantizationMode, tensor::missing};
 
 use crate::{error::ModelError, families::Family};
 
@@ -17,31 +17,49 @@ impl<'a> TensorInfos<'a> {
         Self { all, by_name: all.iter().map(|info| (info.name.as_str(), info)).collect() }
     }
 
-    /// How a linear layer is stored: codes are packed in bytes; floats are codes where a scale
-    /// lies beside them, and master weights where none does.
-    pub(crate) fn form(&self, linear: &str, family: &Family) -> Result<Form, ModelError> {
+    /// How a linear layer is stored.
+    pub(crate) fn form(
+        &self,
+        linear: &str,
+        family: &Family,
+        mode: QuantizationMode,
+    ) -> Result<Form, ModelError> {
         let info = self.find(&format!("{linear}{}", family.weight))?;
-        let has_scale = self.by_name.contains_key(format!("{linear}{}", family.scale).as_str());
-        Ok(match (info.dtype, has_scale) {
-            (Dtype::U8, _) => Form::Packed,
-            (_, true) => Form::Exact,
-            (_, false) => Form::Master,
+        let has_scale = self.get(&format!("{linear}{}", family.scale)).is_some();
+        Ok(match info.dtype {
+            Dtype::U8 | Dtype::Trits => Form::Packed,
+            dtype if dtype.is_ternary() => Form::Blocks,
+            _ if has_scale => Form::Exact,
+            _ if mode == QuantizationMode::FakeQuantized => Form::Blocks,
+            _ => Form::Master,
         })
     }
 
     pub(crate) fn find(&self, name: &str) -> Result<&'a TensorInfo, ModelError> {
-        let found = self.by_name.get(name).copied();
-        found.ok_or_else(|| missing(self.all, name).into())
+        self.get(name).ok_or_else(|| missing(self.all, name).into())
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<&'a TensorInfo> {
+        self.by_name.get(name).copied()
     }
 }
 
 /// How the weights of a linear layer are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// Four codes a byte, with a scale.
+    /// Four or five codes a byte, with scales beside them.
     Packed,
-    /// −1, 0 and +1 as floats, with a scale.
+    /// −1, 0 and +1 as floats, with a scale beside them.
     Exact,
+    /// With scales of their own, which one beside them may multiply.
+    Blocks,
     /// Floats to be quantized at load.
     Master,
+}
+
+impl Form {
+    /// Whether there must be a scale beside it.
+    pub(crate) fn has_scale_beside(self) -> bool {
+        matches!(self, Self::Packed | Self::Exact)
+    }
 }

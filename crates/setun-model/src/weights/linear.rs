@@ -1,10 +1,14 @@
 //! Linear layers whose tensors come one by one.
 
-use setun_checkpoint::{Tensor, config::LinearClass, dense, exact, master, packed};
+use setun_checkpoint::{
+    CheckpointError, Dtype, Tensor, blocks, config::LinearClass, dense, exact, master, packed,
+    scales::by_group,
+};
 use setun_ops::{
     WeightData, WeightId,
     aligned::Aligned,
     ternary::{Scales, TernaryMatrix},
+    weight::ScaleKind,
 };
 
 use super::infos::Form;
@@ -16,6 +20,7 @@ pub(super) struct PendingLinear {
     pub(super) weight: WeightId,
     pub(super) bias: Option<WeightId>,
     pub(super) class: LinearClass,
+    pub(super) scales: ScaleKind, // of the stacked matrix
     pub(super) parts: Vec<PendingPart>,
 }
 
@@ -24,12 +29,14 @@ pub(super) struct PendingPart {
     pub(super) rows: usize,
     pub(super) columns: usize,
     pub(super) form: Form,
+    pub(super) has_scale: bool, // beside the weight
     pub(super) codes: Option<Aligned<u8>>,
-    pub(super) scale: Option<f32>,
+    pub(super) own_scales: Option<Scales>,
+    pub(super) scale: Option<Scales>,
     pub(super) bias: Option<Vec<f32>>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     Weight,
     Scale,
@@ -37,6 +44,11 @@ pub(super) enum Role {
 }
 
 impl PendingPart {
+    pub(super) fn new(rows: usize, columns: usize, form: Form, has_scale: bool) -> Self {
+        let (codes, own_scales, scale, bias) = (None, None, None, None);
+        Self { rows, columns, form, has_scale, codes, own_scales, scale, bias }
+    }
+
     pub(super) fn take(
         &mut self,
         tensor: &Tensor,
@@ -45,15 +57,23 @@ impl PendingPart {
     ) -> Result<(), ModelError> {
         match role {
             Role::Bias => self.bias = Some(dense::vector(tensor)?),
-            Role::Scale => self.scale = Some(dense::weight_factor(tensor, class)?),
-            Role::Weight => match self.form {
-                Form::Packed => {
+            Role::Scale => {
+                let class =
+                    if self.form == Form::Blocks { LinearClass::AutoBitLinear } else { class };
+                self.scale = Some(dense::weight_factors(tensor, class, self.columns)?);
+            }
+            Role::Weight => match (self.form, tensor.info.dtype) {
+                (Form::Blocks, _) | (Form::Packed, Dtype::Trits) => {
+                    let (codes, scales) = blocks::unpack(tensor)?;
+                    (self.codes, self.own_scales) = (Some(codes), Some(scales));
+                }
+                (Form::Packed, _) => {
                     self.codes = Some(packed::unpack(tensor, self.rows, self.columns)?);
                 }
-                Form::Exact => self.codes = Some(exact::pack(tensor)?),
-                Form::Master => {
+                (Form::Exact, _) => self.codes = Some(exact::pack(tensor)?),
+                (Form::Master, _) => {
                     let (codes, scale) = master::quantize(tensor)?;
-                    (self.codes, self.scale) = (Some(codes), Some(scale));
+                    (self.codes, self.own_scales) = (Some(codes), Some(Scales::Tensor(scale)));
                 }
             },
         }
@@ -61,17 +81,65 @@ impl PendingPart {
     }
 
     pub(super) fn is_complete(&self, has_bias: bool) -> bool {
-        self.codes.is_some() && self.scale.is_some() && (self.bias.is_some() || !has_bias)
+        let has_scale = self.scale.is_some() || !self.has_scale;
+        self.codes.is_some() && has_scale && (self.bias.is_some() || !has_bias)
+    }
+
+    /// All scales of the matrix: its own times the one beside it.
+    fn scales(&mut self) -> Scales {
+        match (self.own_scales.take(), self.scale.take()) {
+            (Some(own), Some(Scales::Tensor(factor))) => multiplied(own, factor),
+            (Some(scales), None) | (_, Some(scales)) => scales,
+            (None, None) => Scales::Tensor(1.0),
+        }
+    }
+}
+
+fn multiplied(scales: Scales, factor: f32) -> Scales {
+    let all = |values: Vec<f32>| values.into_iter().map(|value| value * factor).collect();
+    match scales {
+        Scales::Tensor(scale) => Scales::Tensor(scale * factor),
+        Scales::Rows(values) => Scales::Rows(all(values)),
+        Scales::ColumnGroups { columns, values } => {
+            Scales::ColumnGroups { columns, values: all(values) }
+        }
     }
 }
 
 impl PendingLinear {
-    pub(super) fn finish(&mut self, data: &mut [Option<WeightData>]) -> Result<(), ModelError> {
+    pub(super) fn is_complete(&self) -> bool {
+        self.parts.iter().all(|part| part.is_complete(self.bias.is_some()))
+    }
+
+    /// How few scales its matrices need together, once they are complete.
+    pub(super) fn needed_scales(&self) -> ScaleKind {
+        let kind = |part: &PendingPart| match (&part.own_scales, &part.scale) {
+            (Some(scales), _) | (None, Some(scales)) => ScaleKind::of(scales),
+            (None, None) => ScaleKind::Tensor,
+        };
+        let widest = |a, b| match (a, b) {
+            (ScaleKind::ColumnGroups(a), ScaleKind::ColumnGroups(b)) => {
+                ScaleKind::ColumnGroups(common_divisor(a, b))
+            }
+            (groups @ ScaleKind::ColumnGroups(_), _) | (_, groups @ ScaleKind::ColumnGroups(_)) => {
+                groups
+            }
+            (ScaleKind::Tensor, ScaleKind::Tensor) if self.parts.len() == 1 => ScaleKind::Tensor,
+            _ => ScaleKind::Rows,
+        };
+        self.parts.iter().map(kind).reduce(widest).unwrap_or(ScaleKind::Tensor)
+    }
+
+    pub(super) fn finish(
+        &mut self,
+        data: &mut [Option<WeightData>],
+        name: impl Fn() -> String,
+    ) -> Result<(), ModelError> {
         let mut bias = vec![];
         let mut matrices = vec![];
         for part in &mut self.parts {
-            if let (Some(codes), Some(scale)) = (part.codes.take(), part.scale) {
-                let scales = Scales::Tensor(scale);
+            if let Some(codes) = part.codes.take() {
+                let scales = spread(part.scales(), self.scales, part, &name)?;
                 matrices.push(TernaryMatrix::new(part.rows, part.columns, codes, scales)?);
             }
             bias.extend(part.bias.take().unwrap_or_default());
@@ -83,4 +151,27 @@ impl PendingLinear {
         }
         Ok(())
     }
+}
+
+fn common_divisor(a: usize, b: usize) -> usize {
+    if b == 0 { a } else { common_divisor(b, a % b) }
+}
+
+/// Scales of the kind that the plan of the model was made for.
+fn spread(
+    scales: Scales,
+    kind: ScaleKind,
+    part: &PendingPart,
+    name: impl Fn() -> String,
+) -> Result<Scales, CheckpointError> {
+    let (rows, columns) = (part.rows, part.columns);
+    let found = ScaleKind::of(&scales);
+    let spread = match kind {
+        ScaleKind::Tensor | ScaleKind::Rows if matches!(found, ScaleKind::Tensor) => Some(scales),
+        ScaleKind::Rows if found == ScaleKind::Rows => Some(scales),
+        ScaleKind::Tensor | ScaleKind::Rows => None,
+        ScaleKind::ColumnGroups(width) => by_group(&scales, rows, columns, width)
+            .map(|values| Scales::ColumnGroups { columns: width, values }),
+    };
+    spread.ok_or_else(|| CheckpointError::MixedScales { tensor: name() })
 }

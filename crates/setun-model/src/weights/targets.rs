@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use setun_checkpoint::{CheckpointError, Dtype, TensorInfo, config::LinearClass};
+use setun_checkpoint::{CheckpointError, Dtype, TensorInfo, config::Quantization, dense};
 use setun_ops::{
     WeightId,
     weight::{DenseKind, ScaleKind, WeightKind},
@@ -15,10 +15,17 @@ use super::{
 use crate::{error::ModelError, families::Family};
 
 /// Which tensor becomes which weight.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Targets {
     pub(super) by_name: HashMap<String, Target>,
-    pub(super) linears: Vec<PendingLinear>,
+    pub(super) linears: Vec<PendingLinear>, // those of a layer together, in one order
+    pub(super) settled: bool,               // whether it is known how all matrices are scaled
+}
+
+impl Default for Targets {
+    fn default() -> Self {
+        Self { by_name: HashMap::new(), linears: vec![], settled: true }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +36,7 @@ pub(super) enum Target {
 }
 
 /// The types that a table, a gain, a bias or a scale may have.
-const FLOATS: [Dtype; 3] = [Dtype::F32, Dtype::F16, Dtype::BF16];
+const FLOATS: [Dtype; 3] = [Dtype::F32, Dtype::F16, Dtype::Bf16];
 
 impl Targets {
     pub(crate) fn add_vector(
@@ -69,33 +76,56 @@ impl Targets {
         stack: &[(&str, usize)],
         columns: usize,
         family: &Family,
-        class: LinearClass,
+        quantization: &Quantization,
         infos: &TensorInfos<'_>,
-    ) -> Result<(), ModelError> {
+    ) -> Result<ScaleKind, ModelError> {
         let linear = self.linears.len();
         let mut parts = vec![];
+        let mut in_data = false;
+        let mut kind = if stack.len() > 1 { ScaleKind::Rows } else { ScaleKind::Tensor };
         for (part, &(name, rows)) in stack.iter().enumerate() {
             let mut target = |suffix: &str, role| {
                 let name = format!("{name}{suffix}");
                 self.by_name.insert(name.clone(), Target::Linear { linear, part, role });
                 name
             };
-            let form = infos.form(name, family)?;
+            let form = infos.form(name, family, quantization.mode)?;
             let info = infos.find(&target(family.weight, Role::Weight))?;
             check_weight(info, form, rows, columns)?;
-            if form != Form::Master {
-                check_scale(infos.find(&target(family.scale, Role::Scale))?)?;
+            in_data |= info.scale_is_in_data(quantization.mode);
+            let scale = infos.get(&format!("{name}{}", family.scale));
+            let has_scale = form.has_scale_beside() || form == Form::Blocks && scale.is_some();
+            if has_scale {
+                let info = infos.find(&target(family.scale, Role::Scale))?;
+                kind = wider(kind, check_scale(info, rows, columns)?);
             }
             if bias.is_some() {
                 let info = infos.find(&target(family.bias, Role::Bias))?;
                 info.expect_shape(&[rows])?;
                 info.expect_dtype(&FLOATS)?;
             }
-            let (codes, scale, bias) = (None, None, None);
-            parts.push(PendingPart { rows, columns, form, codes, scale, bias });
+            parts.push(PendingPart::new(rows, columns, form, has_scale));
         }
-        self.linears.push(PendingLinear { weight, bias, class, parts });
-        Ok(())
+        let class = quantization.linear_class;
+        self.linears.push(PendingLinear { weight, bias, class, scales: kind, parts });
+        self.settled &= !in_data;
+        Ok(kind)
+    }
+
+    /// Lets the matrices of all layers be scaled as those of the first are, once those are there;
+    /// true where that has become known by it.
+    pub(super) fn settle(&mut self, layers: usize) -> bool {
+        let in_layer = self.linears.len() / layers.max(1);
+        let first = &self.linears[..in_layer];
+        if self.settled || !first.iter().all(PendingLinear::is_complete) {
+            return false;
+        }
+        let kinds: Vec<_> = first.iter().map(PendingLinear::needed_scales).collect();
+        for (linear, kind) in self.linears.iter_mut().zip(kinds.iter().cycle()) {
+            linear.scales = *kind;
+        }
+        self.settled = true;
+        true
     }
 
     /// How each weight will be stored.
@@ -106,15 +136,13 @@ impl Targets {
                 Some(Target::Table(id)) => {
                     kinds[id.0 as usize] = WeightKind::Dense(match info.dtype {
                         Dtype::F16 => DenseKind::F16,
-                        Dtype::BF16 => DenseKind::Bf16,
+                        Dtype::Bf16 => DenseKind::Bf16,
                         _ => DenseKind::F32,
                     });
                 }
                 Some(&Target::Linear { linear, .. }) => {
                     let linear = &self.linears[linear];
-                    let is_stack = linear.parts.len() > 1;
-                    let scales = if is_stack { ScaleKind::Rows } else { ScaleKind::Tensor };
-                    kinds[linear.weight.0 as usize] = WeightKind::Ternary(scales);
+                    kinds[linear.weight.0 as usize] = WeightKind::Ternary(linear.scales);
                 }
                 Some(Target::Vector(_)) | None => {}
             }
@@ -131,7 +159,7 @@ impl Targets {
                 let part = &linear.parts[part];
                 let waits = match role {
                     Role::Weight => part.codes.is_none(),
-                    Role::Scale => part.scale.is_none(),
+                    Role::Scale => part.scale.is_none() && part.has_scale,
                     Role::Bias => part.bias.is_none(),
                 };
                 waits && (linear.weight == id || linear.bias == Some(id))
@@ -151,6 +179,9 @@ fn check_weight(
     columns: usize,
 ) -> Result<(), CheckpointError> {
     const FIELDS: usize = 4; // rows that share a byte
+    if form == Form::Blocks || info.dtype == Dtype::Trits {
+        return info.expect_shape(&[rows, columns]);
+    }
     if form != Form::Packed {
         info.expect_shape(&[rows, columns])?;
         return info.expect_dtype(&FLOATS);
@@ -161,9 +192,27 @@ fn check_weight(
     info.expect_shape(&[rows / FIELDS, columns])
 }
 
-fn check_scale(info: &TensorInfo) -> Result<(), CheckpointError> {
-    if !info.shape.is_empty() {
-        info.expect_shape(&[1])?;
+/// What the scales beside a matrix are for: all of it, rows, or groups of columns.
+fn check_scale(
+    info: &TensorInfo,
+    rows: usize,
+    columns: usize,
+) -> Result<ScaleKind, CheckpointError> {
+    info.expect_dtype(&FLOATS)?;
+    let kind = dense::scale_kind(info, columns)?;
+    if kind != ScaleKind::Tensor && info.shape[0] != rows {
+        info.expect_shape(&[rows, info.shape[1]])?;
     }
-    info.expect_dtype(&FLOATS)
+    Ok(kind)
+}
+
+/// The kind that can hold both.
+fn wider(a: ScaleKind, b: ScaleKind) -> ScaleKind {
+    match (a, b) {
+        (groups @ ScaleKind::ColumnGroups(_), _) | (_, groups @ ScaleKind::ColumnGroups(_)) => {
+            groups
+        }
+        (ScaleKind::Rows, _) | (_, ScaleKind::Rows) => ScaleKind::Rows,
+        (ScaleKind::Tensor, ScaleKind::Tensor) => ScaleKind::Tensor,
+    }
 }

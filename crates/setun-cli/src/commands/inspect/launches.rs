@@ -52,7 +52,7 @@ fn element(spec: WeightSpec, tensors: &[TensorInfo]) -> Table {
     let tensor = tensors.iter().find(|tensor| tensor.shape == [rows, columns]);
     match tensor.map(|tensor| tensor.dtype) {
         Some(Dtype::F16) => Table::F16,
-        Some(Dtype::BF16) => Table::Bf16,
+        Some(Dtype::Bf16) => Table::Bf16,
         _ => Table::F32,
     }
 }
