@@ -1,0 +1,120 @@
+//! What stands before a checkpoint's data: each format's own way to its tensors.
+
+use std::fmt::Debug;
+
+use crate::{
+    assembly::Assembly,
+    config::ModelConfig,
+    error::CheckpointError,
+    files::{self, Files},
+    generation::GenerationDefaults,
+    hf::HfFront,
+    source::{Source, Want},
+    tensor::{Tensor, TensorInfo},
+    warning::Warning,
+};
+
+/// Reads what stands before the data of one format.
+pub(crate) trait Front: Debug + Send + Sync {
+    /// What it needs next; none once it has all.
+    fn want(&self) -> Option<Want>;
+
+    /// Takes what was wanted, none where there is no such file. Another front takes its place
+    /// where one is returned.
+    fn accept(
+        &mut self,
+        bytes: Option<&[u8]>,
+        found: &mut Found,
+    ) -> Result<Option<Box<dyn Front>>, CheckpointError>;
+
+    /// All is there: checks what its parts say together, and says how the data are read.
+    fn finish(&mut self, found: &mut Found) -> Result<Box<dyn Body>, CheckpointError> {
+        Ok(Box::new(Assembly::new(std::mem::take(&mut found.tensors))))
+    }
+}
+
+/// Reads the data of a checkpoint, as bytes of files.
+pub(crate) trait Body: Debug + Send + Sync {
+    /// File and range of the next piece, while there is one.
+    fn want(&self) -> Option<Want>;
+
+    /// Takes the piece that was wanted; what is whole goes to the end of `ready`.
+    fn append(&mut self, bytes: &[u8], ready: &mut Vec<Tensor>) -> Result<(), CheckpointError>;
+
+    /// All tensors, in the order in which they will come.
+    fn tensors(&self) -> &[TensorInfo];
+
+    /// Passes over the tensors of which `keep` is false, but not over one that has partly arrived.
+    fn select(&mut self, keep: &mut dyn FnMut(&TensorInfo) -> bool);
+
+    /// Lets the tensors come in ascending order of `key`, those of one key as they were. Has no
+    /// effect once data have arrived.
+    fn sort(&mut self, key: &mut dyn FnMut(&TensorInfo) -> usize);
+}
+
+/// What was found before the data.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    pub(crate) files: Files,
+    pub(crate) generation: GenerationDefaults,
+    pub(crate) config: Option<ModelConfig>,
+    pub(crate) tensors: Vec<TensorInfo>,
+    pub(crate) warnings: Vec<Warning>,
+}
+
+impl Found {
+    /// Reads the configurations among the files.
+    pub(crate) fn parse_config(&mut self) -> Result<(), CheckpointError> {
+        if let Some(bytes) = self.files.get(files::GENERATION_CONFIG) {
+            self.generation = GenerationDefaults::parse(bytes)?;
+        }
+        let bytes = self.files.get(files::CONFIG).unwrap_or_default();
+        self.config = Some(ModelConfig::parse(bytes, &self.generation)?);
+        Ok(())
+    }
+}
+
+/// The front of a source.
+pub(crate) fn of(source: Source) -> Box<dyn Front> {
+    match source {
+        Source::Folder => Box::new(HfFront::folder()),
+        Source::File(file) => Box::new(Sniff { file }),
+    }
+}
+
+/// Bytes that tell formats apart.
+const MAGIC_BYTES: u64 = 8;
+
+/// Looks at the first bytes of a file, and leaves it to the front of its format.
+#[derive(Debug)]
+struct Sniff {
+    file: String,
+}
+
+impl Front for Sniff {
+    fn want(&self) -> Option<Want> {
+        Some(Want { file: self.file.clone(), range: Some(0..MAGIC_BYTES), required: true })
+    }
+
+    fn accept(
+        &mut self,
+        bytes: Option<&[u8]>,
+        found: &mut Found,
+    ) -> Result<Option<Box<dyn Front>>, CheckpointError> {
+        let file = std::mem::take(&mut self.file);
+        refuse_pickle(&file, bytes.unwrap_or_default())?;
+        let mut front = HfFront::lone(file);
+        front.accept(bytes, found)?;
+        Ok(Some(Box::new(front)))
+    }
+}
+
+/// Files of `torch.save` are programs; nothing here runs them.
+fn refuse_pickle(file: &str, bytes: &[u8]) -> Result<(), CheckpointError> {
+    const ZIP: &[u8] = b"PK\x03\x04";
+    const PICKLE: &[u8] = b"\x80\x02";
+    if bytes.starts_with(ZIP) || bytes.starts_with(PICKLE) {
+        return Err(CheckpointError::Pickle { file: file.to_owned() });
+    }
+    Ok(())
+}

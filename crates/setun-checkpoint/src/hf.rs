@@ -1,0 +1,179 @@
+//! Hugging Face's layout: small files beside safetensors files.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+};
+
+use crate::{
+    assembly::Assembly,
+    error::CheckpointError,
+    files,
+    front::{Body, Found, Front},
+    header::{self, Header},
+    index::Index,
+    source::Want,
+    tensor::TensorInfo,
+};
+
+/// First the small files, then the headers of all weight files.
+#[derive(Debug)]
+pub(crate) struct HfFront {
+    folder: String, // prefix of names beside a lone file, with its slash
+    ahead: VecDeque<Step>,
+    index: Option<Index>,
+}
+
+/// Something to read before the tensors' data.
+#[derive(Clone, Debug)]
+enum Step {
+    Beside { name: &'static str, required: bool },
+    HeaderLength { file: String, place: Place },
+    Header { file: String, place: Place, bytes: u64 },
+    Index,
+    Pickle,
+}
+
+/// What a weight file is to its checkpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// The one file of a folder; where it is missing there is an index.
+    Only,
+    /// One of several.
+    Shard,
+    /// A file that may carry the others.
+    Lone,
+}
+
+impl HfFront {
+    /// Of a folder.
+    pub(crate) fn folder() -> Self {
+        let mut ahead: VecDeque<_> = beside().collect();
+        let file = files::WEIGHTS.to_owned();
+        ahead.push_back(Step::HeaderLength { file, place: Place::Only });
+        Self { folder: String::new(), ahead, index: None }
+    }
+
+    /// Of one file, of which the first bytes are wanted.
+    pub(crate) fn lone(file: String) -> Self {
+        let folder = file.rfind('/').map_or("", |slash| &file[..=slash]).to_owned();
+        let ahead = VecDeque::from([Step::HeaderLength { file, place: Place::Lone }]);
+        Self { folder, ahead, index: None }
+    }
+
+    fn accept_step(
+        &mut self,
+        step: Step,
+        bytes: Option<&[u8]>,
+        found: &mut Found,
+    ) -> Result<(), CheckpointError> {
+        match (step, bytes) {
+            (Step::Beside { name, .. }, bytes) => {
+                if let Some(bytes) = bytes {
+                    found.files.insert(name, bytes.to_vec());
+                }
+                if name == files::GENERATION_CONFIG {
+                    found.parse_config()?; // early, so that no tokenizer is fetched in vain
+                }
+            }
+            (Step::HeaderLength { .. }, None) => self.ahead.push_front(Step::Index),
+            (Step::HeaderLength { file, place }, Some(bytes)) => {
+                let mut length = [0; 8];
+                length.copy_from_slice(bytes);
+                let bytes = header::length(&file, length)?;
+                self.ahead.push_front(Step::Header { file, place, bytes });
+            }
+            (Step::Header { file, place, .. }, bytes) => {
+                let header = header::parse(&Arc::from(file), bytes.unwrap_or_default())?;
+                self.accept_header(header, place, found)?;
+            }
+            (Step::Index, None) => self.ahead.push_front(Step::Pickle),
+            (Step::Index, Some(bytes)) => {
+                let index = Index::parse(files::INDEX, bytes)?;
+                let shards = index.shards().into_iter();
+                let place = Place::Shard;
+                self.ahead.extend(shards.map(|file| Step::HeaderLength { file, place }));
+                self.index = Some(index);
+            }
+            (Step::Pickle, Some(_)) => {
+                return Err(CheckpointError::Pickle { file: files::PICKLE.to_owned() });
+            }
+            (Step::Pickle, None) => {
+                let (file, index) = (files::WEIGHTS.to_owned(), files::INDEX.to_owned());
+                return Err(CheckpointError::NoWeights { file, index });
+            }
+        }
+        Ok(())
+    }
+
+    fn accept_header(
+        &mut self,
+        header: Header,
+        place: Place,
+        found: &mut Found,
+    ) -> Result<(), CheckpointError> {
+        found.tensors.extend(header.tensors);
+        if place == Place::Lone && !take_embedded(header.metadata, found)? {
+            self.ahead.extend(beside());
+        }
+        Ok(())
+    }
+}
+
+impl Front for HfFront {
+    fn want(&self) -> Option<Want> {
+        let (file, range, required) = match self.ahead.front()? {
+            Step::Beside { name, required } => (format!("{}{name}", self.folder), None, *required),
+            Step::HeaderLength { file, place } => {
+                (file.clone(), Some(0..header::LENGTH_BYTES), *place != Place::Only)
+            }
+            Step::Header { file, bytes, .. } => {
+                let start = header::LENGTH_BYTES;
+                (file.clone(), Some(start..start + bytes), true)
+            }
+            Step::Index => (files::INDEX.to_owned(), None, false),
+            Step::Pickle => (files::PICKLE.to_owned(), Some(0..0), false),
+        };
+        Some(Want { file, range, required })
+    }
+
+    fn accept(
+        &mut self,
+        bytes: Option<&[u8]>,
+        found: &mut Found,
+    ) -> Result<Option<Box<dyn Front>>, CheckpointError> {
+        let step = self.ahead.pop_front().ok_or(CheckpointError::NothingWanted)?;
+        self.accept_step(step, bytes, found)?;
+        Ok(None)
+    }
+
+    fn finish(&mut self, found: &mut Found) -> Result<Box<dyn Body>, CheckpointError> {
+        if let Some(index) = &self.index {
+            index.check(&found.tensors)?;
+        }
+        Ok(Box::new(Assembly::new(std::mem::take::<Vec<TensorInfo>>(&mut found.tensors))))
+    }
+}
+
+/// The files that a lone file carries; false where it carries no configuration.
+fn take_embedded(
+    mut metadata: BTreeMap<String, String>,
+    found: &mut Found,
+) -> Result<bool, CheckpointError> {
+    let mut embedded = |name: &str| metadata.remove(&format!("{}{name}", files::EMBEDDED_PREFIX));
+    let Some(config) = embedded(files::CONFIG) else {
+        return Ok(false);
+    };
+    for (name, _) in files::BESIDE {
+        if let Some(text) = embedded(name) {
+            found.files.insert(name, text.into_bytes());
+        }
+    }
+    found.files.insert(files::CONFIG, config.into_bytes());
+    found.parse_config()?;
+    Ok(true)
+}
+
+fn beside() -> impl Iterator<Item = Step> {
+    files::BESIDE.into_iter().map(|(name, required)| Step::Beside { name, required })
+}
