@@ -18,6 +18,7 @@ pub mod fake;
 pub mod files;
 pub mod generation;
 pub mod master;
+pub mod outline;
 pub mod packed;
 pub mod reader;
 pub mod scales;

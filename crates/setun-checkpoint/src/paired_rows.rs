@@ -80,9 +80,9 @@ mod tests {
     #[test]
     fn rows_of_each_head_move_back() {
         // Two heads of six rows: 0 3 1 4 2 5 is how the other order lists the rows of this one.
-        let paired = [0, 3, 1, 4, 2, 5, 10, 13, 11, 14, 12, 15].map(|row| row as f32);
+        let paired = [0_u8, 3, 1, 4, 2, 5, 10, 13, 11, 14, 12, 15].map(f32::from);
         let found = in_order(tensor(12, 2, TensorData::F32(paired.to_vec().into()))).unwrap();
-        let rows = [0, 1, 2, 3, 4, 5, 10, 11, 12, 13, 14, 15].map(|row| row as f32);
+        let rows = [0_u8, 1, 2, 3, 4, 5, 10, 11, 12, 13, 14, 15].map(f32::from);
         assert_eq!(found.data, TensorData::F32(rows.to_vec().into()));
         assert_eq!(found.info.paired_heads, None);
     }
