@@ -145,8 +145,10 @@ fn widened(tensor: &Tensor) -> Result<Vec<f32>, CheckpointError> {
     }
 }
 
-/// Every element must be a finite number.
-pub(crate) fn check_finite(tensor: &Tensor) -> Result<(), CheckpointError> {
+/// # Errors
+///
+/// If the tensor has no floats, or one is not a finite number.
+pub fn check_finite(tensor: &Tensor) -> Result<(), CheckpointError> {
     let bad = match &tensor.data {
         TensorData::F32(values) => first_bad(values, f32::is_finite, |x| x),
         TensorData::F16(values) => first_bad(values, f16::is_finite, f16::to_f32),

@@ -1,5 +1,6 @@
 //! From named tensors to numbered weights, each checked once.
 
+mod contents;
 mod infos;
 mod linear;
 mod targets;
@@ -12,6 +13,7 @@ use setun_ops::{
     weight::{ScaleKind, WeightKind},
 };
 
+pub use contents::Contents;
 pub(crate) use infos::{Form, TensorInfos};
 use linear::Role;
 use targets::Target;
@@ -106,13 +108,7 @@ impl WeightsBuilder {
         let frequencies = inverse_frequencies(&config.rope, config.head_dim);
         data[layout.rope.0 as usize] =
             Some(WeightData::Rope(RopeTable::new(positions, &frequencies)?));
-        let unused = infos
-            .iter()
-            .map(|info| info.name.as_str())
-            .filter(|name| !targets.by_name.contains_key(*name))
-            .filter(|name| !family.ignored.iter().any(|ignored| name.ends_with(ignored)))
-            .map(str::to_owned)
-            .collect();
+        let unused = targets.unused(infos, family);
         let kinds = targets.kinds(layout.specs.len(), infos);
         let taken = vec![false; data.len()];
         Ok(Self { layout, kinds, targets, data, taken, unused })

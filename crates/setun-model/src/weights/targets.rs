@@ -94,17 +94,20 @@ impl Targets {
             check_weight(info, form, rows, columns)?;
             in_data |= info.scale_is_in_data(quantization.mode);
             let scale = infos.get(&format!("{name}{}", family.scale));
+            let mut beside = None;
             let has_scale = form.has_scale_beside() || form == Form::Blocks && scale.is_some();
             if has_scale {
                 let info = infos.find(&target(family.scale, Role::Scale))?;
-                kind = wider(kind, check_scale(info, rows, columns)?);
+                let found = check_scale(info, rows, columns)?;
+                kind = wider(kind, found);
+                beside = Some(found);
             }
             if bias.is_some() {
                 let info = infos.find(&target(family.bias, Role::Bias))?;
                 info.expect_shape(&[rows])?;
                 info.expect_dtype(&FLOATS)?;
             }
-            parts.push(PendingPart::new(rows, columns, form, has_scale));
+            parts.push(PendingPart::new(rows, columns, form, beside));
         }
         let class = quantization.linear_class;
         self.linears.push(PendingLinear { weight, bias, class, scales: kind, parts });
@@ -148,6 +151,16 @@ impl Targets {
             }
         }
         kinds
+    }
+
+    /// Tensors that the model has no use for.
+    pub(super) fn unused(&self, infos: &[TensorInfo], family: &Family) -> Vec<String> {
+        let names = infos.iter().map(|info| info.name.as_str());
+        names
+            .filter(|name| !self.by_name.contains_key(*name))
+            .filter(|name| !family.ignored.iter().any(|ignored| name.ends_with(ignored)))
+            .map(str::to_owned)
+            .collect()
     }
 
     /// A tensor that a weight still waits for.
