@@ -46,7 +46,7 @@ pub use error::{Error, ErrorCode};
 pub use event::{Done, Event, FinishReason, TextDelta, Timings, Usage};
 pub use files::Files;
 pub use input::ModelInput;
-pub use load::Loader;
+pub use load::{Loader, Texts};
 #[cfg(feature = "embedded-model")]
 pub use model::EMBEDDED_MODEL;
 pub use model::{EMBEDDED_NAME, Model};
