@@ -3,7 +3,7 @@
 use serde::Serialize;
 use setun::{
     Loader,
-    checkpoint::{Answer, Reader},
+    checkpoint::{Answer, Reader, TensorInfo},
     forward::Contents,
 };
 
@@ -60,7 +60,7 @@ fn check_tensors(mut source: ModelSource, report: &mut Report) -> Result<(), Cli
         reader.give(if found { Answer::Bytes(&bytes) } else { Answer::Missing })?;
         let (Some(config), Some(tensors)) = (reader.config(), reader.tensors()) else { continue };
         if contents.is_none() {
-            total = tensors.iter().map(|tensor| tensor.bytes()).sum();
+            total = tensors.iter().map(TensorInfo::bytes).sum();
             report.tensors = tensors.len();
             contents = Some(Contents::new(config, tensors)?);
         } else {
