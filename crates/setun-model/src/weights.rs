@@ -5,10 +5,7 @@ mod linear;
 mod targets;
 
 use setun_checkpoint::{ModelConfig, Tensor, TensorInfo, dense, tensor::missing};
-use setun_ops::{
-    DenseMatrix, WeightData, WeightId, dense::DenseValues, rope_append::RopeTable,
-    weight::WeightKind,
-};
+use setun_ops::{DenseMatrix, WeightData, WeightId, dense::DenseValues, weight::WeightKind};
 
 pub(crate) use infos::{Form, TensorInfos};
 use targets::Target;
@@ -18,7 +15,7 @@ use crate::{
     error::ModelError,
     families::family,
     layout::{Layout, LayoutBuilder},
-    rope::inverse_frequencies,
+    rope,
 };
 
 /// All weights of a model in host memory, ready to be moved into a backend.
@@ -96,13 +93,12 @@ impl WeightsBuilder {
         infos: &[TensorInfo],
         positions: usize,
     ) -> Result<Self, ModelError> {
-        let family = family(config)?;
+        let family = family(config, infos)?;
         let (layout, targets) =
             LayoutBuilder::new(config, family, &TensorInfos::new(infos)).build(positions)?;
         let mut data: Vec<Option<WeightData>> = vec![None; layout.specs.len()];
-        let frequencies = inverse_frequencies(&config.rope, config.head_dim);
-        data[layout.rope.0 as usize] =
-            Some(WeightData::Rope(RopeTable::new(positions, &frequencies)?));
+        let table = rope::table(&config.rope, config.head_dim, positions)?;
+        data[layout.rope.0 as usize] = Some(WeightData::Rope(table));
         let unused = infos
             .iter()
             .map(|info| info.name.as_str())

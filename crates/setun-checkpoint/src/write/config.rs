@@ -22,7 +22,7 @@ pub fn config_json(config: &ModelConfig) -> Result<String, CheckpointError> {
         files::CONFIG,
         &Config {
             architectures: [&config.architecture],
-            model_type: if config.sub_norms { "bitnet" } else { "llama" },
+            model_type: model_type(config),
             vocab_size: config.vocab_size,
             hidden_size: config.hidden_size,
             intermediate_size: config.ffn_size,
@@ -45,6 +45,7 @@ pub fn config_json(config: &ModelConfig) -> Result<String, CheckpointError> {
             mlp_bias: config.mlp_bias,
             bos_token_id: config.bos_token,
             eos_token_id: tokens(&config.eos_tokens),
+            pretraining_model_parallel: Some(config.quantization.shards).filter(|&n| n > 1),
             quantization_config: quantization(config),
         },
     )
@@ -94,7 +95,10 @@ struct Config<'a> {
     mlp_bias: bool,
     bos_token_id: Option<u32>,
     eos_token_id: Option<Tokens<'a>>,
-    quantization_config: QuantizationConfig,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pretraining_model_parallel: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    quantization_config: Option<QuantizationConfig>,
 }
 
 #[derive(Clone, Copy, Serialize)]
@@ -104,26 +108,45 @@ struct Rope {
     #[serde(skip_serializing_if = "Option::is_none")]
     rope_theta: Option<f64>,
     #[serde(flatten)]
-    llama3: Option<Llama3>,
+    scaling: Option<Scaling>,
 }
 
 #[derive(Clone, Copy, Serialize)]
-struct Llama3 {
-    factor: f32,
-    low_freq_factor: f32,
-    high_freq_factor: f32,
-    original_max_position_embeddings: usize,
+#[serde(untagged)]
+enum Scaling {
+    Llama3 {
+        factor: f32,
+        low_freq_factor: f32,
+        high_freq_factor: f32,
+        original_max_position_embeddings: usize,
+    },
+    Yarn {
+        factor: f32,
+        beta_fast: f32,
+        beta_slow: f32,
+        original_max_position_embeddings: usize,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        attention_factor: Option<f32>,
+    },
 }
 
 #[derive(Serialize)]
-struct QuantizationConfig {
-    quant_method: &'static str,
-    linear_class: &'static str,
-    quantization_mode: &'static str,
-    use_rms_norm: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    rms_norm_eps: Option<f32>,
-    modules_to_not_convert: [&'static str; 1],
+#[serde(untagged)]
+enum QuantizationConfig {
+    BitNet {
+        quant_method: &'static str,
+        linear_class: &'static str,
+        quantization_mode: &'static str,
+        use_rms_norm: bool,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        rms_norm_eps: Option<f32>,
+        modules_to_not_convert: [&'static str; 1],
+    },
+    Affine {
+        group_size: usize,
+        bits: u8,
+        mode: &'static str,
+    },
 }
 
 #[derive(Serialize)]
@@ -153,6 +176,16 @@ enum Tokens<'a> {
     Several(&'a [u32]),
 }
 
+fn model_type(config: &ModelConfig) -> &'static str {
+    if config.head_norms {
+        "qwen3"
+    } else if config.sub_norms {
+        "bitnet"
+    } else {
+        "llama"
+    }
+}
+
 fn tokens(tokens: &[u32]) -> Option<Tokens<'_>> {
     match tokens {
         [] => None,
@@ -164,35 +197,51 @@ fn tokens(tokens: &[u32]) -> Option<Tokens<'_>> {
 fn rope(config: &ModelConfig) -> Rope {
     let rope_theta = Some(config.rope.theta);
     match config.rope.scaling {
-        RopeScaling::Default => Rope { rope_type: "default", rope_theta, llama3: None },
+        RopeScaling::Default => Rope { rope_type: "default", rope_theta, scaling: None },
         RopeScaling::Llama3 { factor, low_freq_factor, high_freq_factor, original_context } => {
-            let llama3 = Some(Llama3 {
+            let scaling = Some(Scaling::Llama3 {
                 factor,
                 low_freq_factor,
                 high_freq_factor,
                 original_max_position_embeddings: original_context,
             });
-            Rope { rope_type: "llama3", rope_theta, llama3 }
+            Rope { rope_type: "llama3", rope_theta, scaling }
+        }
+        RopeScaling::Yarn { factor, beta_fast, beta_slow, original_context, attention_factor } => {
+            let scaling = Some(Scaling::Yarn {
+                factor,
+                beta_fast,
+                beta_slow,
+                original_max_position_embeddings: original_context,
+                attention_factor,
+            });
+            Rope { rope_type: "yarn", rope_theta, scaling }
         }
     }
 }
 
-fn quantization(config: &ModelConfig) -> QuantizationConfig {
+/// None where floats are ternary as they are.
+fn quantization(config: &ModelConfig) -> Option<QuantizationConfig> {
     let quantization = &config.quantization;
-    QuantizationConfig {
+    let quantization_mode = match quantization.mode {
+        QuantizationMode::Offline => "offline",
+        QuantizationMode::Online => "online",
+        QuantizationMode::FakeQuantized => return None,
+        QuantizationMode::Affine { group } => {
+            return Some(QuantizationConfig::Affine { group_size: group, bits: 2, mode: "affine" });
+        }
+    };
+    Some(QuantizationConfig::BitNet {
         quant_method: "bitnet",
         linear_class: match quantization.linear_class {
             LinearClass::AutoBitLinear => "autobitlinear",
             LinearClass::BitLinear => "bitlinear",
         },
-        quantization_mode: match quantization.mode {
-            QuantizationMode::Offline => "offline",
-            QuantizationMode::Online => "online",
-        },
+        quantization_mode,
         use_rms_norm: quantization.linear_norm_eps.is_some(),
         rms_norm_eps: quantization.linear_norm_eps,
         modules_to_not_convert: ["lm_head"],
-    }
+    })
 }
 
 #[cfg(test)]
@@ -223,6 +272,7 @@ mod tests {
                 },
             },
             sub_norms: false,
+            head_norms: false,
             tied_head: false,
             attention_bias: true,
             mlp_bias: true,
@@ -230,6 +280,7 @@ mod tests {
                 linear_class: LinearClass::BitLinear,
                 mode: QuantizationMode::Online,
                 linear_norm_eps: Some(1e-6),
+                shards: 1,
             },
             bos_token: None,
             eos_tokens: vec![2, 7],
@@ -249,12 +300,41 @@ mod tests {
                 linear_class: LinearClass::AutoBitLinear,
                 mode: QuantizationMode::Offline,
                 linear_norm_eps: None,
+                shards: 1,
             },
             bos_token: Some(1),
             eos_tokens: vec![],
             ..config()
         };
-        for config in [config(), bitnet] {
+        let plain = Quantization {
+            linear_class: LinearClass::BitLinear,
+            mode: QuantizationMode::FakeQuantized,
+            linear_norm_eps: None,
+            shards: 3,
+        };
+        let trilm = ModelConfig { quantization: plain.clone(), ..config() };
+        let qwen3 = ModelConfig {
+            architecture: "Qwen3ForCausalLM".to_owned(),
+            head_norms: true,
+            rope: RopeConfig {
+                theta: 1_000_000.0,
+                scaling: RopeScaling::Yarn {
+                    factor: 4.0,
+                    beta_fast: 32.0,
+                    beta_slow: 1.0,
+                    original_context: 16_384,
+                    attention_factor: Some(1.25),
+                },
+            },
+            quantization: Quantization { shards: 1, ..plain.clone() },
+            ..config()
+        };
+        let affine = QuantizationMode::Affine { group: 128 };
+        let mlx = ModelConfig {
+            quantization: Quantization { mode: affine, shards: 1, ..plain },
+            ..qwen3.clone()
+        };
+        for config in [config(), bitnet, trilm, qwen3, mlx] {
             let text = config_json(&config).unwrap();
             let read = ModelConfig::parse(text.as_bytes(), &GenerationDefaults::default());
             assert_eq!(read, Ok(config), "{text}");

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use setun_checkpoint::{Dtype, TensorInfo, tensor::missing};
+use setun_checkpoint::{CheckpointError, Dtype, TensorInfo, tensor::missing};
 
 use crate::{error::ModelError, families::Family};
 
@@ -32,6 +32,11 @@ impl<'a> TensorInfos<'a> {
     pub(crate) fn find(&self, name: &str) -> Result<&'a TensorInfo, ModelError> {
         let found = self.by_name.get(name).copied();
         found.ok_or_else(|| missing(self.all, name).into())
+    }
+
+    /// The error for a tensor that is not there.
+    pub(crate) fn missing(&self, name: &str) -> CheckpointError {
+        missing(self.all, name)
     }
 }
 
