@@ -93,3 +93,52 @@ fn to_f32(x: usize) -> f32 {
 fn round(x: f64) -> f32 {
     x as f32
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn yarn(original_context: usize) -> RopeConfig {
+        let (factor, beta_fast, beta_slow) = (4.0, 32.0, 1.0);
+        let attention_factor = None;
+        let scaling =
+            RopeScaling::Yarn { factor, beta_fast, beta_slow, original_context, attention_factor };
+        RopeConfig { theta: 1e6, scaling }
+    }
+
+    /// Pairs that stay, that are slowed down in part, and by the factor, as transformers 5.23.0
+    /// has them; the first configuration is that of Ternary-Bonsai 8B.
+    #[test]
+    fn yarn_is_that_of_transformers() {
+        let bonsai = [
+            (0, 1.0),
+            (20, 0.013_335_215),
+            (24, 0.004_631_046),
+            (28, 0.001_534_418_4),
+            (32, 0.000_470_588_22),
+            (36, 0.000_124_028_39),
+            (40, 4.445_698_5e-5),
+            (63, 3.102_344_4e-7),
+        ];
+        let short = [(0, 1.0), (1, 0.477_990_12), (3, 0.097_805_366), (6, 0.007_905_694_7)];
+        for (head_dim, context, pairs) in [(128, 16_384, &bonsai[..]), (48, 64, &short)] {
+            let found = inverse_frequencies(&yarn(context), head_dim);
+            assert_eq!(found.len(), head_dim / 2);
+            for &(pair, expected) in pairs {
+                let error = (found[pair] - expected).abs();
+                assert!(error <= 1e-6 * expected, "{pair} of {head_dim}: {}", found[pair]);
+            }
+        }
+        let table = table(&yarn(64), 48, 2).expect("a table");
+        assert_eq!(table.at(0), (&[1.138_629_4; 24][..], &[0.0; 24][..]));
+    }
+
+    #[test]
+    fn a_factor_of_attention_may_be_given() {
+        let mut rope = yarn(64);
+        if let RopeScaling::Yarn { attention_factor, .. } = &mut rope.scaling {
+            *attention_factor = Some(2.0);
+        }
+        assert_eq!(table(&rope, 48, 1).expect("a table").at(0).0, [2.0; 24]);
+    }
+}
