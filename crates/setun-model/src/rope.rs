@@ -120,7 +120,7 @@ mod tests {
             (40, 4.445_698_5e-5),
             (63, 3.102_344_4e-7),
         ];
-        let short = [(0, 1.0), (1, 0.477_990_12), (3, 0.097_805_366), (6, 0.007_905_694_7)];
+        let short = [(0, 1.0), (1, 0.477_990_12), (3, 0.097_805_366), (6, 0.007_905_695)];
         for (head_dim, context, pairs) in [(128, 16_384, &bonsai[..]), (48, 64, &short)] {
             let found = inverse_frequencies(&yarn(context), head_dim);
             assert_eq!(found.len(), head_dim / 2);
