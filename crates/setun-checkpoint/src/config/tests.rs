@@ -123,8 +123,9 @@ fn floats_without_a_quantization_are_ternary_themselves() {
 fn affine_codes_of_two_bits_are_read() {
     let codes = r#"{"group_size": 128, "bits": 2}"#;
     for names in [&["quantization"][..], &["quantization", "quantization_config"]] {
-        let fields: String = names.iter().map(|name| format!(r#", "{name}": {codes}"#)).collect();
-        let config = parse(&format!(r#"{{"model_type": "qwen3"{fields}}}"#)).unwrap();
+        let fields: Vec<_> = names.iter().map(|name| format!(r#""{name}": {codes}"#)).collect();
+        let config = parse(&format!(r#"{{"model_type": "qwen3", {}}}"#, fields.join(", ")));
+        let config = config.unwrap();
         assert_eq!(config.quantization.mode, QuantizationMode::Affine { group: 128 });
     }
 }
