@@ -13,7 +13,7 @@ use setun_tests::{
 /// No int8 code is near a rounding tie.
 const STRICT: f32 = 1e-4;
 
-const MODELS: [&str; 2] = ["bitnet-1bitllm", "qwen3-packed"];
+const MODELS: [&str; 4] = ["bitnet-1bitllm", "qwen3-packed", "qwen3-groups", "trilm-shards"];
 
 #[test]
 fn logits() {
@@ -100,5 +100,29 @@ fn what_a_configuration_cannot_mean_is_refused() {
     ] {
         let opened = edited(model, "config.json", from, to);
         assert_fails(opened, ErrorCode::UnsupportedModel, &[says]);
+    }
+}
+
+/// A weight whose magnitude is not that of its group's others.
+#[test]
+fn a_float_that_is_not_ternary_is_named() {
+    const TENSOR: &str = "model.layers.0.self_attn.q_proj.weight";
+    for (model, columns, row, column) in [("qwen3-groups", 256, 5, 200), ("trilm-shards", 32, 9, 3)]
+    {
+        let folder = fixture("families").join(model);
+        let read = |name: &'static str| (name, fs::read(folder.join(name)).expect("a fixture"));
+        let mut files: BTreeMap<_, _> = ["config.json", "model.safetensors"].map(read).into();
+        let bytes = files.get_mut("model.safetensors").expect("weights");
+        let length = usize::from(u16::from_le_bytes([bytes[0], bytes[1]])); // of a small header
+        let header: serde_json::Value =
+            serde_json::from_slice(&bytes[8..8 + length]).expect("JSON");
+        let start = header[TENSOR]["data_offsets"][0].as_u64().expect("an offset");
+        let start = 8 + length + usize::try_from(start).expect("a small file");
+        // 0.5 is above every scale.
+        bytes[start + 2 * (row * columns + column)..][..2].copy_from_slice(&[0x00, 0x38]);
+        let files = files.iter().map(|(name, bytes)| (*name, bytes.as_slice())).collect();
+        let opened = Model::from_files(Source::Folder, model, &files);
+        let place = format!("row {row}, column {column}");
+        assert_fails(opened, ErrorCode::BadCheckpoint, &[TENSOR, &place]);
     }
 }
