@@ -90,6 +90,11 @@ impl<'a> Fields<'a> {
         self.map.is_some()
     }
 
+    /// Names of all fields.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &'a str> + use<'a> {
+        self.map.into_iter().flat_map(|map| map.keys().map(String::as_str))
+    }
+
     /// The fields of an object within; all absent where it is.
     pub(crate) fn object(&self, key: &str) -> Result<Self, CheckpointError> {
         let map = self.get(key, "an object", Value::as_object)?;

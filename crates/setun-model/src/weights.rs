@@ -9,7 +9,6 @@ use setun_checkpoint::{ModelConfig, Tensor, TensorInfo, dense, tensor::missing};
 use setun_ops::{
     DenseMatrix, WeightData, WeightId, WeightSpec,
     dense::DenseValues,
-    rope_append::RopeTable,
     weight::{ScaleKind, WeightKind},
 };
 
@@ -23,7 +22,7 @@ use crate::{
     error::ModelError,
     families::family,
     layout::{Layout, LayoutBuilder},
-    rope::inverse_frequencies,
+    rope,
 };
 
 /// All weights of a model in host memory, ready to be moved into a backend.
@@ -101,13 +100,12 @@ impl WeightsBuilder {
         infos: &[TensorInfo],
         positions: usize,
     ) -> Result<Self, ModelError> {
-        let family = family(config)?;
+        let family = family(config, infos)?;
         let (layout, targets) =
             LayoutBuilder::new(config, family, &TensorInfos::new(infos)).build(positions)?;
         let mut data: Vec<Option<WeightData>> = vec![None; layout.specs.len()];
-        let frequencies = inverse_frequencies(&config.rope, config.head_dim);
-        data[layout.rope.0 as usize] =
-            Some(WeightData::Rope(RopeTable::new(positions, &frequencies)?));
+        let table = rope::table(&config.rope, config.head_dim, positions)?;
+        data[layout.rope.0 as usize] = Some(WeightData::Rope(table));
         let unused = targets.unused(infos, family);
         let kinds = targets.kinds(layout.specs.len(), infos);
         let taken = vec![false; data.len()];

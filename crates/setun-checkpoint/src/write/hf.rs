@@ -14,6 +14,7 @@ use crate::{
     dtype::Dtype,
     error::CheckpointError,
     files,
+    generation::GenerationDefaults,
     outline::{Content, Outline, OutlineKind, OutlineTensor},
     packed, scales,
     tensor::{TensorData, TensorInfo},
@@ -50,7 +51,9 @@ impl HfWriter {
             outline.tensors.iter().flat_map(|tensor| stored(tensor, &config)).collect();
         let layout = layout(files::WEIGHTS, &tensors, &BTreeMap::new())?;
         let mut files = outline.files.clone();
-        files.insert(files::CONFIG, config_json(&config)?.into_bytes());
+        let text = config_json(&config)?;
+        check_mode(&text, &config)?;
+        files.insert(files::CONFIG, text.into_bytes());
         let small = files.iter().map(|(name, bytes)| (name.to_owned(), bytes.to_vec()));
         Ok(Self {
             config,
@@ -108,6 +111,20 @@ impl Writer for HfWriter {
     fn end(&mut self) -> Result<Vec<Piece>, CheckpointError> {
         Ok(vec![])
     }
+}
+
+/// A family may have no way to say how its layers are stored.
+fn check_mode(text: &str, config: &ModelConfig) -> Result<(), CheckpointError> {
+    let read = ModelConfig::parse(text.as_bytes(), &GenerationDefaults::default())?;
+    if read.quantization.mode == config.quantization.mode {
+        return Ok(());
+    }
+    Err(CheckpointError::UnsupportedModel {
+        file: files::CONFIG.to_owned(),
+        what: "scales by row or by group of columns for",
+        found: config.architecture.clone(),
+        supported: "LlamaForCausalLM, Qwen3ForCausalLM; convert to setun instead",
+    })
 }
 
 /// Whether a tensor is no matrix with several scales.

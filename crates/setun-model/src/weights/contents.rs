@@ -38,7 +38,7 @@ impl Contents {
     ///
     /// If the architecture is unknown, or a tensor is missing or of another shape or type.
     pub fn new(config: &ModelConfig, infos: &[TensorInfo]) -> Result<Self, ModelError> {
-        let family = family(config)?;
+        let family = family(config, infos)?;
         let by_name = TensorInfos::new(infos);
         let (_, mut targets) = LayoutBuilder::new(config, family, &by_name).build(1)?;
         let config = ModelConfig { quantization: written(config, &targets), ..config.clone() };
