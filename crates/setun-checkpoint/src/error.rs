@@ -289,6 +289,50 @@ pub enum CheckpointError {
         bytes: u64,
     },
 
+    /// A GGUF file is not of the form that it must have.
+    #[error("{file}, byte {at}: {what}")]
+    Gguf {
+        /// Name of the file.
+        file: String,
+        /// Place in the file.
+        at: u64,
+        /// What is wrong, what was expected.
+        what: String,
+    },
+
+    /// A GGUF file holds a tensor of a type that is not read here.
+    #[error("{file}: tensor `{tensor}` has the type {found}, which is not read; {way_out}")]
+    GgufType {
+        /// Name of the file.
+        file: String,
+        /// Name of the tensor.
+        tensor: String,
+        /// Name and number of the type.
+        found: String,
+        /// What can be done.
+        way_out: &'static str,
+    },
+
+    /// The parts of a checkpoint do not belong together.
+    #[error("{file} is not the part that its name says: {what}")]
+    Part {
+        /// Name of the file.
+        file: String,
+        /// What differs.
+        what: String,
+    },
+
+    /// A format has no way to hold a part of the model.
+    #[error("{format} cannot hold {what}; {way_out}")]
+    Unwritable {
+        /// Name of the format.
+        format: &'static str,
+        /// What it cannot hold.
+        what: String,
+        /// What can be done.
+        way_out: &'static str,
+    },
+
     /// A tensor cannot become a weight.
     #[error("tensor `{tensor}`: {source}")]
     Weight {
