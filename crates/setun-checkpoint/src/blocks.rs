@@ -1,11 +1,51 @@
 //! Ternary matrices of every stored form that has its scales with it.
+//!
+//! What a block of each type holds is in the modules within; here rows of blocks become packed
+//! rows of [`setun_ops::ternary`], and their scales as few as say the same. A scale of zero makes
+//! its weights zero whatever their codes are, and any scale suits those.
+//!
+//! Types in base 3 have 243 meaningful bytes; the other 13 are read as every program does that
+//! multiplies to decode them, so no byte of them is an error. A code of two bits may be 3, which
+//! is none of a ternary weight.
+
+mod encode;
+mod i2_s;
+mod iq1_bn;
+mod iq2_bn;
+mod q2_0;
+mod q4_0;
+mod q6_k;
+mod q8_0;
+mod rows;
+mod table;
+mod tq1_0;
+mod tq2_0;
+
+pub use i2_s::encode as encode_i2_s;
+pub use tq1_0::encode as encode_tq1_0;
+pub use tq2_0::encode as encode_tq2_0;
 
 use setun_ops::{aligned::Aligned, ternary::Scales};
 
-use crate::{dense::FLOATS, dtype::Dtype, error::CheckpointError, fake, tensor::Tensor};
+use crate::{dtype::Dtype, error::CheckpointError, fake, tensor::Tensor};
+pub(crate) use encode::{exact_f16, needs_scale_beside};
+use encode::{rows_of_blocks, zero_scale};
+pub(crate) use table::{TABLES, floats};
 
 /// The types that [`unpack`] reads.
-pub const TYPES: [Dtype; 3] = FLOATS;
+pub const TYPES: [Dtype; 11] = [
+    Dtype::F32,
+    Dtype::F16,
+    Dtype::Bf16,
+    Dtype::I2S,
+    Dtype::I2SNarrow,
+    Dtype::Tq1_0,
+    Dtype::Tq2_0,
+    Dtype::Q2_0,
+    Dtype::Q2_0Wide,
+    Dtype::Iq1Bn,
+    Dtype::Iq2Bn,
+];
 
 /// Codes `[rows, row_bytes(columns)]` in the layout of [`setun_ops::ternary`], padding included,
 /// and as few scales as say the same as those stored.
@@ -17,6 +57,14 @@ pub const TYPES: [Dtype; 3] = FLOATS;
 pub fn unpack(tensor: &Tensor) -> Result<(Aligned<u8>, Scales), CheckpointError> {
     match tensor.info.dtype {
         Dtype::F32 | Dtype::F16 | Dtype::Bf16 => fake::unpack(tensor),
+        Dtype::I2S => i2_s::unpack(tensor, i2_s::decode_row),
+        Dtype::I2SNarrow => i2_s::unpack(tensor, i2_s::decode_narrow_row),
+        Dtype::Tq1_0 => rows::unpack(tensor, &tq1_0::FORM),
+        Dtype::Tq2_0 => rows::unpack(tensor, &tq2_0::FORM),
+        Dtype::Q2_0 => rows::unpack(tensor, &q2_0::NARROW),
+        Dtype::Q2_0Wide => rows::unpack(tensor, &q2_0::WIDE),
+        Dtype::Iq1Bn => rows::unpack(tensor, &iq1_bn::FORM),
+        Dtype::Iq2Bn => rows::unpack(tensor, &iq2_bn::FORM),
         found => {
             let (tensor, expected) = (tensor.info.name.clone(), TYPES.to_vec());
             Err(CheckpointError::Dtype { tensor, expected, found })

@@ -93,7 +93,11 @@ impl GgufFront {
     }
 
     /// All is read: says it as a Hugging Face folder would.
-    fn describe(&mut self, divisors: Option<&[f32]>, found: &mut Found) -> Result<(), CheckpointError> {
+    fn describe(
+        &mut self,
+        divisors: Option<&[f32]>,
+        found: &mut Found,
+    ) -> Result<(), CheckpointError> {
         let metadata = &self.headers[0].metadata;
         let architecture = config::architecture(metadata)?;
         let keys = Keys::new(metadata, &self.tensors, architecture);
@@ -107,7 +111,9 @@ impl GgufFront {
             config.quantization.mode = QuantizationMode::FakeQuantized;
         }
         for tensor in &mut self.tensors {
-            if architecture.is_paired && let Some(is_queries) = names::is_queries(&tensor.name) {
+            if architecture.is_paired
+                && let Some(is_queries) = names::is_queries(&tensor.name)
+            {
                 tensor.paired_heads = Some(if is_queries { heads } else { kv_heads });
             }
         }

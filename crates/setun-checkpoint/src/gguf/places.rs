@@ -6,12 +6,7 @@ use super::{
     header::{Header, RawTensor},
     names, types,
 };
-use crate::{
-    dtype::Dtype,
-    error::CheckpointError,
-    source::I2sBlocks,
-    tensor::TensorInfo,
-};
+use crate::{dtype::Dtype, error::CheckpointError, source::I2sBlocks, tensor::TensorInfo};
 
 /// A tensor whose size is not known for certain yet.
 struct Placed {
@@ -88,7 +83,9 @@ impl Placed {
         let end = start.zip(dtype.bytes(&shape)).and_then(|(start, size)| start.checked_add(size));
         let after = end.and_then(|end| aligned(end - header.data_start, header.alignment));
         match (start, end) {
-            (Some(start), Some(end)) if after.is_some() && next.is_none_or(|next| Some(next) == after) => {
+            (Some(start), Some(end))
+                if after.is_some() && next.is_none_or(|next| Some(next) == after) =>
+            {
                 let (name, file) = (names::ours(&raw.name), Arc::clone(file));
                 Ok(TensorInfo { name, dtype, shape, file, range: start..end, paired_heads: None })
             }
@@ -98,11 +95,7 @@ impl Placed {
 }
 
 /// `Q2_0` has groups of 64 or of 128: of a file's tensors all have one, and some tell which.
-fn settle_groups(
-    file: &str,
-    placed: &mut [Placed],
-    alignment: u64,
-) -> Result<(), CheckpointError> {
+fn settle_groups(file: &str, placed: &mut [Placed], alignment: u64) -> Result<(), CheckpointError> {
     let both = [Dtype::Q2_0, Dtype::Q2_0Wide];
     let of_type = || placed.iter().filter(|tensor| tensor.dtype == Dtype::Q2_0);
     let possible = both.map(|dtype| of_type().all(|tensor| tensor.fits(dtype, alignment)));
@@ -132,12 +125,7 @@ pub(super) fn aligned(end: u64, alignment: u64) -> Option<u64> {
     end.checked_next_multiple_of(alignment)
 }
 
-fn size_error(
-    file: &str,
-    raw: &RawTensor,
-    dtype: Dtype,
-    next: Option<u64>,
-) -> CheckpointError {
+fn size_error(file: &str, raw: &RawTensor, dtype: Dtype, next: Option<u64>) -> CheckpointError {
     CheckpointError::TensorSize {
         file: file.to_owned(),
         tensor: raw.name.clone(),
