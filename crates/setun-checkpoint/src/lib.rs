@@ -14,6 +14,7 @@ pub mod error;
 pub mod exact;
 pub mod files;
 pub mod generation;
+pub mod gguf;
 pub mod master;
 pub mod packed;
 pub mod reader;

@@ -1,0 +1,3 @@
+//! GGUF, the format of llama.cpp.
+
+pub mod tokenizer;
