@@ -12,6 +12,12 @@ use crate::{
 
 const FREE: [&str; 4] = ["gpt-2", "mpt", "falcon", "phi-3"];
 
+const SEPARATOR: &str = "\n__ggml_vocab_test__\n";
+
+/// Its added tokens are letters that also stand for bytes, which the byte-level decoder of
+/// `tokenizers` takes them for.
+const LATIN_LETTERS: &str = "ggml-vocab-deepseek-llm";
+
 #[test]
 fn texts_become_the_ids_of_the_reference() {
     for name in FREE {
@@ -49,7 +55,7 @@ fn whole_files_become_the_ids_of_the_reference() {
     assert!(counts.iter().all(|(_, _, count)| *count == 46), "{counts:?}");
 }
 
-/// The first official file of BitNet names no pre-tokenizer, and ends turns by another token.
+/// The first official file of `BitNet` names no pre-tokenizer, and ends turns by another token.
 #[test]
 #[ignore = "needs SETUN_CONFORMANCE_VOCAB"]
 fn the_first_file_of_bitnet_is_read_as_llama_3() {
@@ -89,14 +95,18 @@ fn whole(path: &Path) -> (HfTokenizer, Vocabulary) {
 fn check(name: &str, tokenizer: &HfTokenizer, read: impl Fn(&str) -> Vec<u8>) -> usize {
     let texts = String::from_utf8(read("inp")).expect("UTF-8");
     let expected = String::from_utf8(read("out")).expect("UTF-8");
-    let texts: Vec<&str> = texts.split("\n__ggml_vocab_test__\n").collect();
+    let texts = texts.strip_suffix(SEPARATOR).expect("a last case");
+    let texts: Vec<&str> = texts.split(SEPARATOR).collect();
     let lines: Vec<&str> = expected.lines().collect();
-    assert_eq!(texts.len().min(46), lines.len().min(46), "{name}");
+    assert_eq!(texts.len(), lines.len(), "{name}");
     for (text, line) in texts.iter().zip(&lines) {
         let line: Vec<u32> = line.split_whitespace().map(|id| id.parse().expect("ids")).collect();
         assert_eq!(ids(tokenizer, text), line, "{name}: {text:?}");
+        if name == LATIN_LETTERS {
+            continue;
+        }
         let back = tokenizer.decode(&line, false).expect("any ids");
-        assert!(back == *text || back == text.trim_start(), "{name}: {text:?}, {back:?}");
+        assert_eq!(back, *text, "{name}");
     }
     lines.len()
 }

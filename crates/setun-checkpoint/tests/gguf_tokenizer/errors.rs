@@ -47,6 +47,25 @@ fn merges_of_tokens_that_are_not_there() {
 }
 
 #[test]
+fn merges_that_are_missing() {
+    let error = refused(|vocabulary| vocabulary.merges.clear()).to_string();
+    assert!(error.contains("`tokenizer.ggml.merges` is missing"), "{error}");
+}
+
+#[test]
+fn merges_may_need_tokens_that_are_added() {
+    let mut vocabulary = small();
+    vocabulary.token_types = vec![1, 1, 1, 1, token_type::USER_DEFINED, token_type::CONTROL];
+    assert_eq!(ids(&of(&vocabulary), "abcabbc"), [4, 3, 1, 2]);
+    "llama".clone_into(&mut vocabulary.model);
+    vocabulary.merges.clear();
+    vocabulary.scores = vec![0.0, 0.0, 0.0, -1.0, -2.0, 0.0];
+    vocabulary.add_space_prefix = Some(false);
+    vocabulary.add_bos = Some(false);
+    assert_eq!(ids(&of(&vocabulary), "abcabb"), [4, 3, 1]);
+}
+
+#[test]
 fn merges_that_are_there_twice() {
     let mut vocabulary = small();
     vocabulary.merges.push("a b".to_owned());

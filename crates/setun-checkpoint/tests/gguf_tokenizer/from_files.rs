@@ -159,8 +159,9 @@ fn changed(folder: &str, change: impl FnOnce(&mut Value)) -> Result<Vec<Warning>
 
 #[test]
 fn what_cannot_be_said_is_refused_by_name() {
+    type Case = (&'static str, &'static str, fn(&mut Value));
     let [llama_3, llama_2] = GOLDEN;
-    let cases: [(&str, &str, fn(&mut Value)); 7] = [
+    let cases: [Case; 7] = [
         (llama_3, "model `Unigram`", |file| file["model"]["type"] = "Unigram".into()),
         (llama_3, "affix of subwords `##`", |file| {
             file["model"]["continuing_subword_prefix"] = "##".into();
@@ -172,7 +173,7 @@ fn what_cannot_be_said_is_refused_by_name() {
         (llama_3, "post_processor", |file| file["post_processor"] = value!({"type": "Bert"})),
         (llama_2, "normalizer", |file| file["normalizer"] = value!({"type": "Lowercase"})),
         (llama_2, "an id of tokenizer.json is 5000", |file| {
-            file["model"]["vocab"]["zzz"] = 5000.into()
+            file["model"]["vocab"]["zzz"] = 5000.into();
         }),
     ];
     for (folder, expected, change) in cases {

@@ -83,7 +83,7 @@ fn tokens(list: &Value, merges: &[String]) -> Vec<String> {
 }
 
 /// Runs of a count, a first value and a step.
-#[expect(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "small numbers")]
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small numbers")]
 fn runs(list: &Value) -> Vec<f32> {
     let runs = list.as_array().expect("a list").iter();
     let run = |run: &Value| {

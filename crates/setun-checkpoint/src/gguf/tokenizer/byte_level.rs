@@ -5,14 +5,14 @@ use std::collections::HashSet;
 use serde_json::{Value, json};
 
 use super::{
-    Vocabulary, Warning, added,
+    VOCABULARY, Vocabulary, Warning, added,
     check::Checked,
     json::{Around, Model, Tokenizer, template},
     pre::{self, PreTokenizer},
 };
 use crate::CheckpointError;
 
-/// Architectures of BitNet, whose first files name no pre-tokenizer.
+/// Architectures of `BitNet`, whose first files name no pre-tokenizer.
 const BITNET: [&str; 3] = ["bitnet", "bitnet-25", "bitnet-b1.58"];
 /// The size of Llama 3's vocabulary, and a token of it.
 const LLAMA_3: (usize, &str) = (128_256, "<|begin_of_text|>");
@@ -22,6 +22,14 @@ pub(super) fn tokenizer<'a>(
     warnings: &mut Vec<Warning>,
 ) -> Result<Tokenizer<'a>, CheckpointError> {
     let pre = pre_tokenizer(checked, warnings)?;
+    if checked.vocabulary.merges.is_empty() {
+        return Err(CheckpointError::Field {
+            file: VOCABULARY.to_owned(),
+            field: "tokenizer.ggml.merges".to_owned(),
+            expected: "a list of merges".to_owned(),
+            found: "missing or empty".to_owned(),
+        });
+    }
     let merges = merges(checked, warnings)?;
     let byte_level = |use_regex| {
         json!({
@@ -43,7 +51,8 @@ pub(super) fn tokenizer<'a>(
         post_processor,
         decoder: byte_level(true),
     };
-    let mut model = Model::new(checked, added::model_len(checked), merges);
+    let len = added::model_len(checked).max(merges.end);
+    let mut model = Model::new(checked, len, merges.pairs);
     model.ignore_merges = pre.ignore_merges;
     Ok(Tokenizer::new(added::added_tokens(checked), around, model))
 }
@@ -84,13 +93,22 @@ fn split(pre: &PreTokenizer, byte_level: &dyn Fn(bool) -> Value) -> Value {
     }
 }
 
-/// The merges, each once, of tokens that are there.
+/// Merges of tokens that are there.
+pub(super) struct Merges<'a> {
+    /// The two halves of each, the first merge first.
+    pub(super) pairs: Vec<(&'a str, &'a str)>,
+    /// One more than the highest id among the halves and what they make.
+    pub(super) end: usize,
+}
+
+/// The merges, each once.
 pub(super) fn merges<'a>(
     checked: &Checked<'a>,
     warnings: &mut Vec<Warning>,
-) -> Result<Vec<(&'a str, &'a str)>, CheckpointError> {
+) -> Result<Merges<'a>, CheckpointError> {
     let given = &checked.vocabulary.merges;
-    let (mut seen, mut merges) = (HashSet::with_capacity(given.len()), Vec::new());
+    let mut merges = Merges { pairs: Vec::with_capacity(given.len()), end: 0 };
+    let mut seen = HashSet::with_capacity(given.len());
     let mut joined = String::new();
     for (index, merge) in given.iter().enumerate() {
         let missing = |missing: &str| CheckpointError::Merge {
@@ -104,12 +122,13 @@ pub(super) fn merges<'a>(
         joined.push_str(right);
         let id = |token: &str| checked.ids.get(token).copied().ok_or_else(|| missing(token));
         let pair = (id(left)?, id(right)?);
-        id(&joined)?;
+        let highest = id(&joined)?.max(pair.0).max(pair.1);
+        merges.end = merges.end.max(highest as usize + 1);
         if seen.insert(pair) {
-            merges.push((left, right));
+            merges.pairs.push((left, right));
         }
     }
-    let count = given.len() - merges.len();
+    let count = given.len() - merges.pairs.len();
     if count > 0 {
         warnings.push(Warning::RepeatedMerges { count });
     }

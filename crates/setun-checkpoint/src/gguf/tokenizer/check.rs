@@ -170,10 +170,9 @@ fn roles(vocabulary: &Vocabulary, special: SpecialIds) -> Vec<Role> {
         _ => Role::Plain,
     };
     let mut roles: Vec<Role> = vocabulary.tokens.iter().enumerate().map(role).collect();
-    for id in [special.bos, special.eos, special.unknown, special.end_of_turn] {
-        if let Some(id) = id {
-            roles[id as usize] = Role::Special;
-        }
+    let ids = [special.bos, special.eos, special.unknown, special.end_of_turn];
+    for id in ids.into_iter().flatten() {
+        roles[id as usize] = Role::Special;
     }
     roles
 }

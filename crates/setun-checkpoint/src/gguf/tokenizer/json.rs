@@ -10,6 +10,7 @@ use crate::CheckpointError;
 
 /// The whole file.
 #[derive(Serialize)]
+#[expect(clippy::struct_field_names, reason = "the names are those of the file")]
 pub(super) struct Tokenizer<'a> {
     version: &'static str,
     truncation: Option<()>,
@@ -49,6 +50,7 @@ impl<'a> Tokenizer<'a> {
 
 /// A token that is found in a text before all else.
 #[derive(Serialize)]
+#[expect(clippy::struct_excessive_bools, reason = "the fields are those of the file")]
 pub(super) struct AddedToken<'a> {
     id: u32,
     content: Cow<'a, str>,

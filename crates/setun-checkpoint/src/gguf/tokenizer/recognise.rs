@@ -55,7 +55,7 @@ pub(super) fn vocabulary(
 }
 
 /// An error about a part of `tokenizer.json`.
-fn unsupported(what: &'static str, found: impl ToString, supported: &str) -> CheckpointError {
+fn unsupported(what: &'static str, found: &dyn ToString, supported: &str) -> CheckpointError {
     CheckpointError::UnsupportedTokenizer {
         file: files::TOKENIZER.to_owned(),
         what,
@@ -67,12 +67,12 @@ fn unsupported(what: &'static str, found: impl ToString, supported: &str) -> Che
 fn check_model(source: &Source) -> Result<(), CheckpointError> {
     let model = &source.model;
     if model.kind.as_deref().is_some_and(|kind| kind != "BPE") {
-        return Err(unsupported("model", model.kind.clone().unwrap_or_default(), "BPE"));
+        return Err(unsupported("model", &model.kind.as_deref().unwrap_or_default(), "BPE"));
     }
     for affix in [&model.continuing_subword_prefix, &model.end_of_word_suffix] {
         if affix.as_deref().is_some_and(|affix| !affix.is_empty()) {
-            let found = affix.clone().unwrap_or_default();
-            return Err(unsupported("affix of subwords", found, "none"));
+            let found = affix.as_deref().unwrap_or_default();
+            return Err(unsupported("affix of subwords", &found, "none"));
         }
     }
     Ok(())

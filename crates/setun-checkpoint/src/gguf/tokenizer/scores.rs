@@ -19,18 +19,19 @@ struct Merge<'a> {
     id: u32,
 }
 
-/// The merges that join as scores do: the highest score first, of equal ones the leftmost.
+/// The merges of the first `len` tokens that join as scores do: the highest score first, of equal ones the leftmost.
 ///
 /// Of equal scores the longer left half comes first, which lets the leftmost run of equal
 /// characters grow, as a search from the left does. Where all scores are equal they say nothing;
 /// the order of ids is that of training.
 pub(super) fn merges<'a>(
     checked: &Checked<'a>,
+    len: usize,
     warnings: &mut Vec<Warning>,
 ) -> Vec<(&'a str, &'a str)> {
     let is_piece = |role: Role| matches!(role, Role::Plain | Role::UserDefined);
     let pieces: Vec<u32> =
-        checked.all().filter(|(_, role)| is_piece(*role)).map(|(id, _)| id).collect();
+        checked.all().take(len).filter(|(_, role)| is_piece(*role)).map(|(id, _)| id).collect();
     let tokens = &checked.vocabulary.tokens;
     let lengths: HashSet<usize> = pieces.iter().map(|&id| tokens[id as usize].len()).collect();
     let score = |id: u32| checked.vocabulary.scores.get(id as usize).copied().unwrap_or(0.0);
@@ -40,7 +41,7 @@ pub(super) fn merges<'a>(
     }
     let is_half = |half: &str| {
         let id = lengths.contains(&half.len()).then(|| checked.ids.get(half)).flatten();
-        id.is_some_and(|&id| is_piece(checked.role(id)))
+        id.is_some_and(|&id| (id as usize) < len && is_piece(checked.role(id)))
     };
     let mut merges = Vec::new();
     for &id in &pieces {

@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{
-    Warning, added, byte_level,
+    Warning, added,
+    byte_level::{self, Merges},
     check::{Checked, Role},
     json::{Around, Model, Tokenizer, template},
     scores,
@@ -18,8 +19,9 @@ pub(super) fn tokenizer<'a>(
     checked: &'a Checked<'a>,
     warnings: &mut Vec<Warning>,
 ) -> Result<Tokenizer<'a>, CheckpointError> {
+    let len = added::model_len(checked);
     let merges = if checked.vocabulary.merges.is_empty() {
-        scores::merges(checked, warnings)
+        Merges { pairs: scores::merges(checked, len, warnings), end: len }
     } else {
         byte_level::merges(checked, warnings)?
     };
@@ -30,7 +32,7 @@ pub(super) fn tokenizer<'a>(
         post_processor: template(checked, true)?.unwrap_or_default(),
         decoder: decoder(prefix),
     };
-    let mut model = Model::new(checked, added::model_len(checked), merges);
+    let mut model = Model::new(checked, len.max(merges.end), merges.pairs);
     model.unk_token = checked.special.unknown.map(|id| checked.spelling(id));
     model.fuse_unk = true;
     model.byte_fallback = checked.roles.contains(&Role::Byte);

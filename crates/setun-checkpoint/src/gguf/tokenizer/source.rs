@@ -21,6 +21,7 @@ pub(super) struct Source {
 
 /// A token that is found before all else.
 #[derive(Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "the fields are those of the file")]
 pub(super) struct Added {
     pub(super) id: u32,
     pub(super) content: String,

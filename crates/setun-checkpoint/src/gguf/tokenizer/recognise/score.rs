@@ -2,7 +2,7 @@
 
 use crate::{
     CheckpointError,
-    gguf::tokenizer::{Vocabulary, Warning, byte_level, check::Checked, scores, token_type},
+    gguf::tokenizer::{Vocabulary, Warning, added, byte_level, check::Checked, scores, token_type},
 };
 
 /// A merge and the id that it makes.
@@ -18,13 +18,14 @@ pub(super) fn score(
     let merges = byte_level::merges(&checked, &mut vec![])?;
     let made = |left: &str, right: &str| checked.ids[[left, right].concat().as_str()];
     let merges: Vec<Merge<'_>> =
-        merges.into_iter().map(|(left, right)| (left, right, made(left, right))).collect();
+        merges.pairs.into_iter().map(|(left, right)| (left, right, made(left, right))).collect();
     let groups = groups(&merges, checked.len());
     let scores = scores_of(&groups, &vocabulary.token_types);
     let scored = Vocabulary { scores, merges: vec![], ..vocabulary.clone() };
     let is_same = {
         let checked = Checked::new(&scored, &mut vec![])?;
-        scores::merges(&checked, &mut vec![]) == in_order_of_search(groups)
+        scores::merges(&checked, added::model_len(&checked), &mut vec![])
+            == in_order_of_search(groups)
     };
     vocabulary.scores = scored.scores;
     if is_same {

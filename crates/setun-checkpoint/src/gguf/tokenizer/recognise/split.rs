@@ -50,9 +50,27 @@ pub(super) fn steps(pre_tokenizer: &Value) -> Result<Vec<Step>, CheckpointError>
     })
 }
 
-/// A pattern with line ends spelt out, as files differ in that.
+/// A pattern with line ends as escapes and all other characters as themselves: files differ in
+/// that.
 fn canonical(pattern: &str) -> String {
-    pattern.replace('\r', "\\r").replace('\n', "\\n")
+    let pattern = pattern.replace('\r', "\\r").replace('\n', "\\n");
+    let mut parts = pattern.split("\\x{");
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let number = part.split_once('}');
+        let char = number.and_then(|(digits, rest)| {
+            let char = char::from_u32(u32::from_str_radix(digits, 16).ok()?)?;
+            Some((char, rest))
+        });
+        if let Some((char, rest)) = char {
+            plain.push(char);
+            plain.push_str(rest);
+        } else {
+            plain.push_str("\\x{");
+            plain.push_str(part);
+        }
+    }
+    plain
 }
 
 /// The name of byte-level steps.
