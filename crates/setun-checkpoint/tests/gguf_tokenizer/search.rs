@@ -55,6 +55,24 @@ fn merges_join_as_scores_do() {
 }
 
 #[test]
+fn of_equal_scores_the_leftmost_are_joined() {
+    let pieces = [("▁", 0.0), ("a", -1.0), ("b", -1.0), ("ab", -3.0), ("aa", -2.0), ("aaa", -2.0)];
+    let vocabulary = Vocabulary {
+        model: "llama".to_owned(),
+        tokens: pieces.iter().map(|(piece, _)| (*piece).to_owned()).collect(),
+        scores: pieces.iter().map(|(_, score)| *score).collect(),
+        token_types: vec![token_type::NORMAL; pieces.len()],
+        add_bos: Some(false),
+        ..Vocabulary::default()
+    };
+    let tokenizer = of(&vocabulary);
+    assert_eq!(ids(&tokenizer, "aaaa"), [0, 5, 1]);
+    for text in ["aaaaa", "aaab", "aab", "abaaab", "aaaaaaab", "baaaabaa"] {
+        assert_eq!(ids(&tokenizer, text), search(&vocabulary, text), "{text}");
+    }
+}
+
+#[test]
 fn equal_scores_leave_the_order_of_ids() {
     let mut vocabulary = vocabulary("phi-3");
     let by_score = of(&vocabulary);
