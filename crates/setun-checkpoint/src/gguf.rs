@@ -13,7 +13,9 @@ mod names;
 mod places;
 mod rope;
 mod split;
+pub mod tokenizer;
 mod types;
+mod vocabulary;
 
 /// The first bytes of a file.
 pub(crate) const MAGIC: &[u8] = b"GGUF";

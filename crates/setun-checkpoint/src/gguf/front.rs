@@ -3,11 +3,12 @@
 use std::collections::VecDeque;
 
 use super::{
-    config::{self, Keys, Tokens},
+    config::{self, Keys},
     cursor::Stop,
     header::{self, Header},
     names, places, rope,
     split::{self, Parts},
+    vocabulary,
 };
 use crate::{
     config::QuantizationMode,
@@ -98,11 +99,12 @@ impl GgufFront {
         divisors: Option<&[f32]>,
         found: &mut Found,
     ) -> Result<(), CheckpointError> {
-        let metadata = &self.headers[0].metadata;
+        let metadata = &mut self.headers[0].metadata;
+        let vocabulary = vocabulary::take(metadata)?;
         let architecture = config::architecture(metadata)?;
         let keys = Keys::new(metadata, &self.tensors, architecture);
         let (heads, kv_heads) = (keys.heads()?, keys.kv_heads()?);
-        let tokens = Tokens::default();
+        let tokens = vocabulary.write(metadata, keys.vocab_size()?, found)?;
         found.files.insert(files::CONFIG, keys.config_json(divisors, &tokens)?);
         found.parse_config()?;
         if let Some(config) = &mut found.config

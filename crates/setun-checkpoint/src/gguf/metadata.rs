@@ -161,25 +161,31 @@ impl Metadata {
         })
     }
 
-    pub(super) fn texts(&self, key: &str) -> Result<Option<&[String]>, CheckpointError> {
-        self.read(key, "a list of texts", |value| match value {
-            Value::Texts(texts) => Some(texts.as_slice()),
-            _ => None,
-        })
+    /// Takes a list of texts out, none where there is no such key.
+    pub(super) fn take_texts(&mut self, key: &str) -> Result<Vec<String>, CheckpointError> {
+        match self.values.remove(key) {
+            None => Ok(vec![]),
+            Some(Value::Texts(texts)) => Ok(texts),
+            Some(other) => Err(self.error(key, "a list of texts", &describe(&other))),
+        }
     }
 
-    pub(super) fn integers(&self, key: &str) -> Result<Option<&[i64]>, CheckpointError> {
-        self.read(key, "a list of whole numbers", |value| match value {
+    /// A list of whole numbers, none where there is no such key.
+    pub(super) fn integers(&self, key: &str) -> Result<&[i64], CheckpointError> {
+        let found = self.read(key, "a list of whole numbers", |value| match value {
             Value::Integers(numbers) => Some(numbers.as_slice()),
             _ => None,
-        })
+        });
+        Ok(found?.unwrap_or_default())
     }
 
-    pub(super) fn floats(&self, key: &str) -> Result<Option<&[f32]>, CheckpointError> {
-        self.read(key, "a list of f32", |value| match value {
-            Value::Floats(numbers) => Some(numbers.as_slice()),
-            _ => None,
-        })
+    /// Takes a list of `f32` out, none where there is no such key.
+    pub(super) fn take_floats(&mut self, key: &str) -> Result<Vec<f32>, CheckpointError> {
+        match self.values.remove(key) {
+            None => Ok(vec![]),
+            Some(Value::Floats(numbers)) => Ok(numbers),
+            Some(other) => Err(self.error(key, "a list of f32", &describe(&other))),
+        }
     }
 
     fn read<'a, T>(
