@@ -50,7 +50,7 @@ fn ternary_table(
     rows: usize,
     columns: usize,
 ) -> Result<DenseMatrix, CheckpointError> {
-    let (codes, scales) = blocks::unpack(tensor)?;
+    let (codes, scales) = blocks::unpack_table(tensor)?;
     let matrix = TernaryMatrix::new(rows, columns, codes, scales);
     let table =
         matrix.and_then(|matrix| DenseMatrix::new(rows, columns, DenseValues::Ternary(matrix)));

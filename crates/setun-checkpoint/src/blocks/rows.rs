@@ -59,11 +59,32 @@ enum Failure {
     Scale(f32),
 }
 
-/// Codes and scales of a matrix in rows of blocks.
+/// Codes and as few scales as say the same, of a matrix in rows of blocks.
 pub(super) fn unpack(
     tensor: &Tensor,
     form: &Form,
 ) -> Result<(Aligned<u8>, Scales), CheckpointError> {
+    let (codes, scales) = unpack_all(tensor, form)?;
+    let (_, columns) = tensor.info.expect_matrix()?;
+    let width = form.group.unwrap_or(columns);
+    Ok((codes, fewest(&scales, columns.div_ceil(width), width, columns)))
+}
+
+/// Codes and the scale of each block or row, as the type has them.
+pub(super) fn unpack_as_stored(
+    tensor: &Tensor,
+    form: &Form,
+) -> Result<(Aligned<u8>, Scales), CheckpointError> {
+    let (codes, mut values) = unpack_all(tensor, form)?;
+    values.iter_mut().filter(|scale| **scale == 0.0).for_each(|scale| *scale = 1.0);
+    Ok(match form.group {
+        None => (codes, Scales::Rows(values)),
+        Some(columns) => (codes, Scales::ColumnGroups { columns, values }),
+    })
+}
+
+/// Codes, and the scale of each row or group.
+fn unpack_all(tensor: &Tensor, form: &Form) -> Result<(Aligned<u8>, Vec<f32>), CheckpointError> {
     let info = &tensor.info;
     let (rows, columns) = info.expect_matrix()?;
     let stored = stored_bytes(tensor)?;
@@ -100,7 +121,7 @@ pub(super) fn unpack(
     });
     match failures.into_iter().flatten().next() {
         Some(failure) => Err(error(info, failure)),
-        None => Ok((codes, fewest(&scales, groups, width, columns))),
+        None => Ok((codes, scales)),
     }
 }
 

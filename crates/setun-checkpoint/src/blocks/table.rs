@@ -5,8 +5,8 @@ use setun_ops::aligned::{Aligned, NoMemory};
 use super::{q4_0, q6_k, q8_0, rows};
 use crate::{dtype::Dtype, error::CheckpointError, side_by_side::side_by_side, tensor::Tensor};
 
-/// The types that [`floats`] reads.
-pub(crate) const TABLES: [Dtype; 3] = [Dtype::Q8_0, Dtype::Q4_0, Dtype::Q6K];
+/// The types of tables of integers, which are widened to `f32`.
+pub const TABLES: [Dtype; 3] = [Dtype::Q8_0, Dtype::Q4_0, Dtype::Q6K];
 
 /// How a block is decoded.
 pub(super) struct TableForm {
