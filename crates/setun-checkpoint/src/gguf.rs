@@ -16,6 +16,7 @@ mod split;
 pub mod tokenizer;
 mod types;
 mod vocabulary;
+pub mod write;
 
 /// The first bytes of a file.
 pub(crate) const MAGIC: &[u8] = b"GGUF";

@@ -154,6 +154,9 @@ impl<'a> Keys<'a> {
             (false, false) => ("LlamaForCausalLM", "llama"),
         };
         let has_bias = |part: &str| self.has(&format!("model.layers.0.{part}.bias"));
+        // Scales multiply in either; only the second adds biases after them, as GGUF means it.
+        let has_biases = self.tensors.iter().any(|tensor| tensor.name.ends_with("_proj.bias"));
+        let class = if has_biases { "bitlinear" } else { "autobitlinear" };
         let config = json!({
             "architectures": [architecture],
             "model_type": model_type,
@@ -175,7 +178,7 @@ impl<'a> Keys<'a> {
             "eos_token_id": tokens.last,
             "quantization_config": {
                 "quant_method": "bitnet",
-                "linear_class": "autobitlinear",
+                "linear_class": class,
                 "quantization_mode": "offline",
                 "modules_to_not_convert": ["lm_head"],
             },

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// `tokenizer.ggml.model` of a file without a tokenizer.
-const NONE: &str = "no_vocab";
+pub(super) const NONE: &str = "no_vocab";
 
 /// The whole text of `generation_config.json`, where this library wrote the file.
 pub(super) const GENERATION: &str = "setun.generation_config";
