@@ -1,11 +1,52 @@
 //! Ternary matrices of every stored form that has its scales with it.
+//!
+//! What a block of each type holds is in the modules within; here rows of blocks become packed
+//! rows of [`setun_ops::ternary`], and their scales as few as say the same. A scale of zero makes
+//! its weights zero whatever their codes are, and any scale suits those.
+//!
+//! Types in base 3 have 243 meaningful bytes; the other 13 are read as every program does that
+//! multiplies to decode them, so no byte of them is an error. A code of two bits may be 3, which
+//! is none of a ternary weight.
 
-use setun_ops::{aligned::Aligned, ternary::Scales};
+pub(crate) mod encode;
+mod i2_s;
+mod iq1_bn;
+mod iq2_bn;
+mod q2_0;
+mod q4_0;
+mod q6_k;
+mod q8_0;
+mod rows;
+mod table;
+mod tq1_0;
+mod tq2_0;
 
-use crate::{dense::FLOATS, dtype::Dtype, error::CheckpointError, fake, tensor::Tensor};
+pub use i2_s::encode as encode_i2_s;
+pub use tq1_0::encode as encode_tq1_0;
+pub use tq2_0::encode as encode_tq2_0;
+
+use setun_ops::{aligned::Aligned, ternary::Scales, weight::ScaleKind};
+
+use crate::{dtype::Dtype, error::CheckpointError, fake, tensor::Tensor};
+use encode::{rows_of_blocks, zero_scale};
+use rows::Form;
+pub use table::TABLES;
+pub(crate) use table::floats;
 
 /// The types that [`unpack`] reads.
-pub const TYPES: [Dtype; 3] = FLOATS;
+pub const TYPES: [Dtype; 11] = [
+    Dtype::F32,
+    Dtype::F16,
+    Dtype::Bf16,
+    Dtype::I2S,
+    Dtype::I2SNarrow,
+    Dtype::Tq1_0,
+    Dtype::Tq2_0,
+    Dtype::Q2_0,
+    Dtype::Q2_0Wide,
+    Dtype::Iq1Bn,
+    Dtype::Iq2Bn,
+];
 
 /// Codes `[rows, row_bytes(columns)]` in the layout of [`setun_ops::ternary`], padding included,
 /// and as few scales as say the same as those stored.
@@ -15,11 +56,45 @@ pub const TYPES: [Dtype; 3] = FLOATS;
 /// If the tensor is no matrix of one of [`TYPES`], a weight is not ternary, or a scale is not
 /// finite.
 pub fn unpack(tensor: &Tensor) -> Result<(Aligned<u8>, Scales), CheckpointError> {
-    match tensor.info.dtype {
-        Dtype::F32 | Dtype::F16 | Dtype::Bf16 => fake::unpack(tensor),
-        found => {
+    match (tensor.info.dtype, form(tensor.info.dtype)) {
+        (Dtype::F32 | Dtype::F16 | Dtype::Bf16, _) => fake::unpack(tensor),
+        (Dtype::I2S, _) => i2_s::unpack(tensor, i2_s::decode_row),
+        (Dtype::I2SNarrow, _) => i2_s::unpack(tensor, i2_s::decode_narrow_row),
+        (_, Some(form)) => rows::unpack(tensor, form),
+        (found, None) => {
             let (tensor, expected) = (tensor.info.name.clone(), TYPES.to_vec());
             Err(CheckpointError::Dtype { tensor, expected, found })
         }
+    }
+}
+
+/// As [`unpack`], with the scales that the type has, whatever they say: of a table it must be
+/// known before its data how it is scaled. See [`table_scales`].
+pub(crate) fn unpack_table(tensor: &Tensor) -> Result<(Aligned<u8>, Scales), CheckpointError> {
+    match form(tensor.info.dtype) {
+        Some(form) => rows::unpack_as_stored(tensor, form),
+        None => unpack(tensor),
+    }
+}
+
+/// How a table of a ternary type is scaled, if it can be one.
+#[must_use]
+pub fn table_scales(dtype: Dtype) -> Option<ScaleKind> {
+    match (dtype, form(dtype)) {
+        (Dtype::I2S | Dtype::I2SNarrow, _) => Some(ScaleKind::Tensor),
+        (_, Some(form)) => Some(form.group.map_or(ScaleKind::Rows, ScaleKind::ColumnGroups)),
+        (_, None) => None,
+    }
+}
+
+fn form(dtype: Dtype) -> Option<&'static Form> {
+    match dtype {
+        Dtype::Tq1_0 => Some(&tq1_0::FORM),
+        Dtype::Tq2_0 => Some(&tq2_0::FORM),
+        Dtype::Q2_0 => Some(&q2_0::NARROW),
+        Dtype::Q2_0Wide => Some(&q2_0::WIDE),
+        Dtype::Iq1Bn => Some(&iq1_bn::FORM),
+        Dtype::Iq2Bn => Some(&iq2_bn::FORM),
+        _ => None,
     }
 }

@@ -4,11 +4,12 @@ use crate::dtype::Dtype;
 use half::{bf16, f16};
 use setun_ops::{
     dense::{DenseMatrix, DenseValues},
-    ternary::{PLANE_COLUMNS, Scales},
+    ternary::{PLANE_COLUMNS, Scales, TernaryMatrix},
     weight::ScaleKind,
 };
 
 use crate::{
+    blocks,
     config::LinearClass,
     error::CheckpointError,
     tensor::{Tensor, TensorData, TensorInfo},
@@ -17,13 +18,19 @@ use crate::{
 /// The element types of floating-point tensors.
 pub const FLOATS: [Dtype; 3] = [Dtype::F32, Dtype::F16, Dtype::Bf16];
 
-/// A table `[rows, columns]` in its stored type: nothing is rounded or copied.
+/// A table `[rows, columns]` in its stored type: nothing is rounded or copied. Blocks of integers
+/// become `f32`.
 ///
 /// # Errors
 ///
-/// If the tensor is no matrix of floats, or an element is not finite.
+/// If the tensor is no matrix of floats, of blocks of integers or of ternary blocks, or an element
+/// is not finite or not ternary.
 pub fn table(tensor: Tensor) -> Result<DenseMatrix, CheckpointError> {
     let (rows, columns) = tensor.info.expect_matrix()?;
+    if tensor.info.dtype.is_ternary() {
+        return ternary_table(&tensor, rows, columns);
+    }
+    let tensor = widened_blocks(tensor)?;
     check_finite(&tensor)?;
     let Tensor { info, data } = tensor;
     let values = match data {
@@ -35,6 +42,29 @@ pub fn table(tensor: Tensor) -> Result<DenseMatrix, CheckpointError> {
     let tensor = info.name;
     DenseMatrix::new(rows, columns, values)
         .map_err(|source| CheckpointError::Weight { tensor, source })
+}
+
+/// A table of ternary blocks, with their scales.
+fn ternary_table(
+    tensor: &Tensor,
+    rows: usize,
+    columns: usize,
+) -> Result<DenseMatrix, CheckpointError> {
+    let (codes, scales) = blocks::unpack_table(tensor)?;
+    let matrix = TernaryMatrix::new(rows, columns, codes, scales);
+    let table =
+        matrix.and_then(|matrix| DenseMatrix::new(rows, columns, DenseValues::Ternary(matrix)));
+    let name = || tensor.info.name.clone();
+    table.map_err(|source| CheckpointError::Weight { tensor: name(), source })
+}
+
+/// The same tensor in `F32`, where it is of blocks of integers.
+fn widened_blocks(tensor: Tensor) -> Result<Tensor, CheckpointError> {
+    if !blocks::TABLES.contains(&tensor.info.dtype) {
+        return Ok(tensor);
+    }
+    let data = TensorData::F32(blocks::floats(&tensor)?);
+    Ok(Tensor { info: TensorInfo { dtype: Dtype::F32, ..tensor.info }, data })
 }
 
 /// Gains or biases `[len]`, widened exactly.

@@ -289,6 +289,50 @@ pub enum CheckpointError {
         bytes: u64,
     },
 
+    /// A GGUF file is not of the form that it must have.
+    #[error("{file}, byte {at}: {what}")]
+    Gguf {
+        /// Name of the file.
+        file: String,
+        /// Place in the file.
+        at: u64,
+        /// What is wrong, what was expected.
+        what: String,
+    },
+
+    /// A GGUF file holds a tensor of a type that is not read here.
+    #[error("{file}: tensor `{tensor}` has the type {found}, which is not read; {way_out}")]
+    GgufType {
+        /// Name of the file.
+        file: String,
+        /// Name of the tensor.
+        tensor: String,
+        /// Name and number of the type.
+        found: String,
+        /// What can be done.
+        way_out: &'static str,
+    },
+
+    /// The parts of a checkpoint do not belong together.
+    #[error("{file} is not the part that its name says: {what}")]
+    Part {
+        /// Name of the file.
+        file: String,
+        /// What differs.
+        what: String,
+    },
+
+    /// A format has no way to hold a part of the model.
+    #[error("{format} cannot hold {what}; {way_out}")]
+    Unwritable {
+        /// Name of the format.
+        format: &'static str,
+        /// What it cannot hold.
+        what: String,
+        /// What can be done.
+        way_out: &'static str,
+    },
+
     /// A tensor cannot become a weight.
     #[error("tensor `{tensor}`: {source}")]
     Weight {
@@ -296,6 +340,63 @@ pub enum CheckpointError {
         tensor: String,
         /// Why.
         source: OpsError,
+    },
+
+    /// A kind of tokenizer that is read without error but cannot be computed, or written, here.
+    #[error("{file}: {what} `{found}` is not supported; supported: {supported}")]
+    UnsupportedTokenizer {
+        /// Name of the file.
+        file: String,
+        /// What it is: `tokenizer.ggml.pre`, `normalizer`, …
+        what: &'static str,
+        /// Its value.
+        found: String,
+        /// The values that work.
+        supported: String,
+    },
+
+    /// A list of the tokenizer has another length than the list of its tokens.
+    #[error("{field} has {found} entries, expected {expected}, one for each token")]
+    VocabularyLength {
+        /// The list.
+        field: &'static str,
+        /// Number of tokens.
+        expected: usize,
+        /// Number of entries.
+        found: usize,
+    },
+
+    /// A token is there twice.
+    #[error("the token `{token}` has the ids {first} and {second}")]
+    DuplicateToken {
+        /// Its spelling.
+        token: String,
+        /// The first id.
+        first: usize,
+        /// The second.
+        second: usize,
+    },
+
+    /// A special token that the tokenizer needs is missing, or its id is none of the vocabulary's.
+    #[error("{field} is {found}, expected an id below {tokens}")]
+    TokenId {
+        /// The field.
+        field: &'static str,
+        /// The id, or why one is needed.
+        found: String,
+        /// Number of tokens.
+        tokens: usize,
+    },
+
+    /// A merge is not two tokens that make a third.
+    #[error("merge {index}, `{merge}`, needs the token `{missing}`, which is not there")]
+    Merge {
+        /// Its place, from 0.
+        index: usize,
+        /// The merge.
+        merge: String,
+        /// The first of its three tokens that is missing; empty if there is no space in the merge.
+        missing: String,
     },
 }
 

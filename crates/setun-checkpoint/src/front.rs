@@ -8,8 +8,9 @@ use crate::{
     error::CheckpointError,
     files::{self, Files},
     generation::GenerationDefaults,
+    gguf::{self, front::GgufFront},
     hf::HfFront,
-    source::{Source, Want},
+    source::{Options, Source, Want},
     tensor::{Tensor, TensorInfo},
     warning::Warning,
 };
@@ -18,6 +19,12 @@ use crate::{
 pub(crate) trait Front: Debug + Send + Sync {
     /// What it needs next; none once it has all.
     fn want(&self) -> Option<Want>;
+
+    /// Whether the file may end within the range that is wanted: a front that cannot know how
+    /// long its header is asks for more than there may be.
+    fn may_end(&self) -> bool {
+        false
+    }
 
     /// Takes what was wanted, none where there is no such file. Another front takes its place
     /// where one is returned.
@@ -75,10 +82,10 @@ impl Found {
 }
 
 /// The front of a source.
-pub(crate) fn of(source: Source) -> Box<dyn Front> {
+pub(crate) fn of(source: Source, options: Options) -> Box<dyn Front> {
     match source {
         Source::Folder => Box::new(HfFront::folder()),
-        Source::File(file) => Box::new(Sniff { file }),
+        Source::File(file) => Box::new(Sniff { file, options }),
     }
 }
 
@@ -89,6 +96,7 @@ const MAGIC_BYTES: u64 = 8;
 #[derive(Debug)]
 struct Sniff {
     file: String,
+    options: Options,
 }
 
 impl Front for Sniff {
@@ -103,6 +111,9 @@ impl Front for Sniff {
     ) -> Result<Option<Box<dyn Front>>, CheckpointError> {
         let file = std::mem::take(&mut self.file);
         refuse_pickle(&file, bytes.unwrap_or_default())?;
+        if bytes.is_some_and(|bytes| bytes.starts_with(gguf::MAGIC)) {
+            return Ok(Some(Box::new(GgufFront::new(file, self.options))));
+        }
         let mut front = HfFront::lone(file);
         front.accept(bytes, found)?;
         Ok(Some(Box::new(front)))

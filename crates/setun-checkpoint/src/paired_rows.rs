@@ -3,6 +3,11 @@
 //! GGUF's architecture `llama` turns rows 2i and 2i + 1 of a head together, where Hugging Face's
 //! models turn i and i + d/2. Its writer moved the rows accordingly; here they move back.
 
+use setun_ops::{
+    OpsError,
+    ternary::{Scales, TernaryMatrix},
+};
+
 use crate::{
     error::CheckpointError,
     tensor::{Tensor, TensorData, TensorInfo},
@@ -64,6 +69,50 @@ fn move_rows<T: Copy>(values: &mut [T], rows: usize, head_dim: usize) {
     }
 }
 
+/// Rows in pairs again: row i of a head becomes 2i, row i + d/2 becomes 2i + 1. Whole heads.
+pub(crate) fn paired<T: Copy>(values: &[T], heads: usize) -> Vec<T> {
+    moved(values, values.len(), heads)
+}
+
+/// The matrix with its rows in pairs.
+///
+/// # Errors
+///
+/// If the rows do not come in pairs of whole heads.
+pub(crate) fn paired_matrix(
+    matrix: &TernaryMatrix,
+    heads: usize,
+) -> Result<TernaryMatrix, OpsError> {
+    let (rows, columns) = (matrix.rows(), matrix.columns());
+    if heads == 0 || !rows.is_multiple_of(2 * heads) {
+        let expected = rows.next_multiple_of(2 * heads.max(1));
+        return Err(OpsError::Length { what: "rows of heads", expected, found: rows });
+    }
+    let codes = moved(matrix.codes(), rows, heads);
+    let scales = match matrix.scales() {
+        Scales::Tensor(scale) => Scales::Tensor(*scale),
+        Scales::Rows(values) => Scales::Rows(moved(values, rows, heads)),
+        Scales::ColumnGroups { columns, values } => {
+            Scales::ColumnGroups { columns: *columns, values: moved(values, rows, heads) }
+        }
+    };
+    TernaryMatrix::new(rows, columns, codes, scales)
+}
+
+fn moved<T: Copy>(values: &[T], rows: usize, heads: usize) -> Vec<T> {
+    let (width, head_dim) = (values.len() / rows.max(1), rows / heads.max(1));
+    let mut moved = Vec::with_capacity(values.len());
+    for head in values.chunks_exact((head_dim * width).max(1)) {
+        let (first, second) = head.split_at(head_dim / 2 * width);
+        let pairs = first.chunks_exact(width.max(1)).zip(second.chunks_exact(width.max(1)));
+        pairs.for_each(|(low, high)| {
+            moved.extend_from_slice(low);
+            moved.extend_from_slice(high);
+        });
+    }
+    moved
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -85,6 +134,16 @@ mod tests {
         let rows = [0_u8, 1, 2, 3, 4, 5, 10, 11, 12, 13, 14, 15].map(f32::from);
         assert_eq!(found.data, TensorData::F32(rows.to_vec().into()));
         assert_eq!(found.info.paired_heads, None);
+    }
+
+    #[test]
+    fn rows_go_there_and_back() {
+        let ordered: Vec<u8> = (0..16).collect();
+        assert_eq!(paired(&ordered, 2)[..8], [0, 4, 1, 5, 2, 6, 3, 7]);
+        let floats: Vec<f32> = paired(&ordered, 2).into_iter().map(f32::from).collect();
+        let found = in_order(tensor(16, 2, TensorData::F32(floats.into()))).unwrap();
+        let expected: Vec<f32> = ordered.into_iter().map(f32::from).collect();
+        assert_eq!(found.data, TensorData::F32(expected.into()));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::{
     front::{self, Body, Found, Front},
     generation::GenerationDefaults,
     header,
-    source::{Answer, Source, Want},
+    source::{Answer, Options, Source, Want},
     tensor::{Tensor, TensorInfo},
     warning::Warning,
 };
@@ -41,7 +41,13 @@ impl Reader {
     /// A reader that has read nothing yet.
     #[must_use]
     pub fn new(source: Source) -> Self {
-        let front = front::of(source);
+        Self::with_options(source, Options::default())
+    }
+
+    /// A reader of files that do not say all of themselves.
+    #[must_use]
+    pub fn with_options(source: Source, options: Options) -> Self {
+        let front = front::of(source, options);
         Self { front, found: Found::default(), body: None, ready: VecDeque::new(), failed: false }
     }
 
@@ -131,7 +137,8 @@ impl Reader {
             Answer::Missing => None,
         };
         if let (Some(bytes), Some(range)) = (bytes, want.range) {
-            check_length(want.file, &range, bytes.len() as u64)?;
+            let may_end = self.body.is_none() && self.front.may_end();
+            check_length(want.file, &range, bytes.len() as u64, may_end)?;
         }
         if let Some(body) = &mut self.body {
             let mut ready = vec![];
@@ -165,12 +172,18 @@ impl Reader {
     }
 }
 
-fn check_length(file: String, range: &Range<u64>, given: u64) -> Result<(), CheckpointError> {
+/// Not more than was asked for, and no less unless the file may end there.
+fn check_length(
+    file: String,
+    range: &Range<u64>,
+    given: u64,
+    may_end: bool,
+) -> Result<(), CheckpointError> {
     let expected = range.end - range.start;
     if given > expected {
         return Err(CheckpointError::TooManyBytes { file, expected, found: given });
     }
-    if given < expected {
+    if given < expected && !may_end {
         let (expected, found) = (range.end, range.start + given);
         return Err(CheckpointError::Truncated { file, expected, found });
     }

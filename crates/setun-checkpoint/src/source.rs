@@ -8,10 +8,28 @@ use std::ops::Range;
 pub enum Source {
     /// A folder as Hugging Face lays it out; names are relative to it.
     Folder,
-    /// One safetensors file. It may carry the folder's other files in its metadata, each as a
+    /// One file: of GGUF, or the first or another of its parts, which are wanted beside it; or of
+    /// safetensors. That may carry the folder's other files in its metadata, each as a
     /// string under the key `setun.file/<name>`; without `config.json` there, they are wanted
     /// beside it.
     File(String),
+}
+
+/// What a file does not say of itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// How the codes of GGUF's `I2_S` lie.
+    pub i2s: I2sBlocks,
+}
+
+/// How the codes of GGUF's `I2_S` lie. No file tells the two apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum I2sBlocks {
+    /// 128 weights in 32 bytes, as in every published file.
+    #[default]
+    Wide,
+    /// 64 weights in 16 bytes, as some builds for ARM wrote it.
+    Narrow,
 }
 
 /// A range of bytes that the reader wants next.

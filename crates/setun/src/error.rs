@@ -208,7 +208,9 @@ fn checkpoint_code(error: &CheckpointError) -> ErrorCode {
         CheckpointError::MissingFile { .. } | CheckpointError::NoWeights { .. } => {
             ErrorCode::NotFound
         }
-        CheckpointError::UnsupportedModel { .. } => ErrorCode::UnsupportedModel,
+        CheckpointError::UnsupportedModel { .. } | CheckpointError::UnsupportedTokenizer { .. } => {
+            ErrorCode::UnsupportedModel
+        }
         _ => ErrorCode::BadCheckpoint,
     }
 }

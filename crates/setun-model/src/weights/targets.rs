@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use setun_checkpoint::{CheckpointError, Dtype, TensorInfo, config::Quantization, dense};
+use setun_checkpoint::{CheckpointError, Dtype, TensorInfo, blocks, config::Quantization, dense};
 use setun_ops::{
     WeightId,
     weight::{DenseKind, ScaleKind, WeightKind},
@@ -63,7 +63,9 @@ impl Targets {
     ) -> Result<(), ModelError> {
         let info = infos.find(name)?;
         info.expect_shape(&[rows, columns])?;
-        info.expect_dtype(&FLOATS)?;
+        if blocks::table_scales(info.dtype).is_none() && !blocks::TABLES.contains(&info.dtype) {
+            info.expect_dtype(&FLOATS)?;
+        }
         self.by_name.insert(name.to_owned(), Target::Table(id));
         Ok(())
     }
@@ -140,7 +142,9 @@ impl Targets {
                     kinds[id.0 as usize] = WeightKind::Dense(match info.dtype {
                         Dtype::F16 => DenseKind::F16,
                         Dtype::Bf16 => DenseKind::Bf16,
-                        _ => DenseKind::F32,
+                        other => {
+                            blocks::table_scales(other).map_or(DenseKind::F32, DenseKind::Ternary)
+                        }
                     });
                 }
                 Some(&Target::Linear { linear, .. }) => {

@@ -1,0 +1,215 @@
+//! Rows of blocks, decoded by all cores.
+
+use half::f16;
+use setun_ops::{
+    aligned::Aligned,
+    ternary::{BLOCK_BYTES, BLOCK_COLUMNS, PLANE_COLUMNS, Scales, ZERO_WEIGHTS, row_bytes},
+};
+
+use crate::{
+    error::CheckpointError,
+    scales::fewest,
+    side_by_side::{RUN_ROWS, side_by_side},
+    tensor::{Tensor, TensorData, TensorInfo},
+};
+
+/// How a type's rows are decoded.
+pub(super) struct Form {
+    /// Columns that share a scale; none where a row has one.
+    pub(super) group: Option<usize>,
+    /// From the bytes of a row to a packed row and the scale of each group. A code that is none
+    /// is copied or left as 3: it is looked for afterwards.
+    pub(super) decode: fn(&[u8], &mut PackedRow<'_>, &mut [f32]),
+}
+
+/// A row of [`setun_ops::ternary`] that is filled by blocks of 128 columns.
+pub(super) struct PackedRow<'a> {
+    pub(super) bytes: &'a mut [u8],
+    pub(super) columns: usize,
+}
+
+impl PackedRow<'_> {
+    /// Packs the codes of a block of at most 128 columns; the rest of it is padding.
+    pub(super) fn set(&mut self, block: usize, codes: &[u8]) {
+        let mut padded = [1; BLOCK_COLUMNS];
+        padded[..codes.len()].copy_from_slice(codes);
+        let (first, rest) = padded.split_at(PLANE_COLUMNS);
+        let (second, rest) = rest.split_at(PLANE_COLUMNS);
+        let (third, fourth) = rest.split_at(PLANE_COLUMNS);
+        let out = &mut self.bytes[block * BLOCK_BYTES..][..BLOCK_BYTES];
+        for (index, out) in out.iter_mut().enumerate() {
+            *out = first[index] | second[index] << 2 | third[index] << 4 | fourth[index] << 6;
+        }
+    }
+}
+
+/// Rows that one core takes.
+struct Run<'a> {
+    first: usize,
+    stored: &'a [u8],
+    packed: &'a mut [u8],
+    scales: &'a mut [f32],
+    failed: &'a mut Option<Failure>,
+}
+
+/// Where a matrix is not ternary.
+#[derive(Clone, Copy, Debug)]
+enum Failure {
+    Code { row: usize, column: usize },
+    Scale(f32),
+}
+
+/// Codes and as few scales as say the same, of a matrix in rows of blocks.
+pub(super) fn unpack(
+    tensor: &Tensor,
+    form: &Form,
+) -> Result<(Aligned<u8>, Scales), CheckpointError> {
+    let (codes, scales) = unpack_all(tensor, form)?;
+    let (_, columns) = tensor.info.expect_matrix()?;
+    let width = form.group.unwrap_or(columns);
+    Ok((codes, fewest(&scales, columns.div_ceil(width), width, columns)))
+}
+
+/// Codes and the scale of each block or row, as the type has them.
+pub(super) fn unpack_as_stored(
+    tensor: &Tensor,
+    form: &Form,
+) -> Result<(Aligned<u8>, Scales), CheckpointError> {
+    let (codes, mut values) = unpack_all(tensor, form)?;
+    values.iter_mut().filter(|scale| **scale == 0.0).for_each(|scale| *scale = 1.0);
+    Ok(match form.group {
+        None => (codes, Scales::Rows(values)),
+        Some(columns) => (codes, Scales::ColumnGroups { columns, values }),
+    })
+}
+
+/// Codes, and the scale of each row or group.
+fn unpack_all(tensor: &Tensor, form: &Form) -> Result<(Aligned<u8>, Vec<f32>), CheckpointError> {
+    let info = &tensor.info;
+    let (rows, columns) = info.expect_matrix()?;
+    let stored = stored_bytes(tensor)?;
+    let width = form.group.unwrap_or(columns);
+    let groups = columns.div_ceil(width.max(1)).max(1);
+    let mut codes = info.zeroed(rows, row_bytes(columns))?;
+    let mut scales = vec![0.0; rows * groups];
+    let mut failures = vec![None; rows.div_ceil(RUN_ROWS)];
+    let stored_row = (stored.len() / rows.max(1)).max(1);
+    let stored = stored.chunks(RUN_ROWS * stored_row);
+    let packed = codes.chunks_mut((RUN_ROWS * row_bytes(columns)).max(1));
+    let of_run = stored.zip(packed).zip(scales.chunks_mut(RUN_ROWS * groups).zip(&mut failures));
+    let runs = of_run.enumerate().map(|(index, ((stored, packed), (scales, failed)))| Run {
+        first: index * RUN_ROWS,
+        stored,
+        packed,
+        scales,
+        failed,
+    });
+    side_by_side(runs.collect(), |run| {
+        let mut row_scales = run.scales.chunks_exact_mut(groups);
+        let packed = run.packed.chunks_exact_mut(row_bytes(columns).max(1));
+        for ((row, stored), packed) in
+            (run.first..).zip(run.stored.chunks_exact(stored_row)).zip(packed)
+        {
+            let scales = row_scales.next().unwrap_or_default();
+            let mut packed = PackedRow { bytes: packed, columns };
+            (form.decode)(stored, &mut packed, scales);
+            if let Some(failure) = check_row(row, &mut packed, scales, width) {
+                *run.failed = Some(failure);
+                return;
+            }
+        }
+    });
+    match failures.into_iter().flatten().next() {
+        Some(failure) => Err(error(info, failure)),
+        None => Ok((codes, scales)),
+    }
+}
+
+/// Every code is one of a weight, every scale finite; weights of a scale of zero become zero.
+fn check_row(
+    row: usize,
+    packed: &mut PackedRow<'_>,
+    scales: &[f32],
+    width: usize,
+) -> Option<Failure> {
+    if let Some(column) = bad_code(packed.bytes) {
+        return Some(Failure::Code { row, column });
+    }
+    if let Some(scale) = scales.iter().find(|scale| !scale.is_finite()) {
+        return Some(Failure::Scale(*scale));
+    }
+    let zeros = scales.iter().enumerate().filter(|(_, scale)| **scale == 0.0);
+    for (group, _) in zeros {
+        for column in group * width..packed.columns.min((group + 1) * width) {
+            let (block, within) = (column / BLOCK_COLUMNS, column % BLOCK_COLUMNS);
+            let shift = 2 * (within / PLANE_COLUMNS);
+            let byte = &mut packed.bytes[block * BLOCK_BYTES + within % PLANE_COLUMNS];
+            *byte = *byte & !(0b11 << shift) | 1 << shift;
+        }
+    }
+    None
+}
+
+/// The column of a code 3 in a packed row, if there is one.
+pub(super) fn bad_code(packed: &[u8]) -> Option<usize> {
+    const LOW_BITS: u8 = 0b01_01_01_01;
+    let is_bad = |byte: u8| byte & byte >> 1 & LOW_BITS;
+    if packed.iter().fold(0, |all, byte| all | is_bad(*byte)) == 0 {
+        return None;
+    }
+    (0..packed.len() * 4).find(|&column| setun_ops::ternary::code_at(packed, column) == 3)
+}
+
+fn error(info: &TensorInfo, failure: Failure) -> CheckpointError {
+    let tensor = info.name.clone();
+    match failure {
+        Failure::Code { row, column } => CheckpointError::NotTernary { tensor, row, column },
+        Failure::Scale(found) => CheckpointError::Scale { tensor, found },
+    }
+}
+
+/// The bytes of a tensor, as many as its type and shape need.
+pub(super) fn stored_bytes(tensor: &Tensor) -> Result<&[u8], CheckpointError> {
+    let info = &tensor.info;
+    match &tensor.data {
+        TensorData::Bytes(bytes)
+            if info.elements() > 0 && info.dtype.bytes(&info.shape) == Some(bytes.len() as u64) =>
+        {
+            Ok(bytes)
+        }
+        _ => Err(info.rank("as many bytes as its type and shape need")),
+    }
+}
+
+/// The error of a code in a row.
+pub(super) fn not_ternary(info: &TensorInfo, row: usize, column: usize) -> CheckpointError {
+    error(info, Failure::Code { row, column })
+}
+
+/// The error of a scale.
+pub(super) fn bad_scale(info: &TensorInfo, found: f32) -> CheckpointError {
+    error(info, Failure::Scale(found))
+}
+
+/// A scale of two bytes.
+pub(super) fn scale(bytes: &[u8]) -> f32 {
+    match bytes {
+        [low, high] => f16::from_le_bytes([*low, *high]).to_f32(),
+        _ => f32::NAN,
+    }
+}
+
+/// A packed row without any weight.
+pub(super) fn clear(packed: &mut [u8]) {
+    packed.fill(ZERO_WEIGHTS);
+}
+
+/// The five digits of a byte in base 3, the highest first, as 0, 1 or 2. The byte is
+/// `ceil(v · 256 / 243)` of the number v that they make.
+pub(super) fn trit(byte: u8, digit: usize) -> u8 {
+    const POWERS: [u8; 5] = [1, 3, 9, 27, 81];
+    let rest = byte.wrapping_mul(POWERS[digit]);
+    #[expect(clippy::cast_possible_truncation, reason = "below 3")]
+    let digit = (u16::from(rest) * 3 >> 8) as u8;
+    digit
+}

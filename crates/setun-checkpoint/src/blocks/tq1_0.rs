@@ -1,0 +1,93 @@
+//! `TQ1_0`: 256 weights and a scale in 54 bytes.
+//!
+//! Base 3, the first weight highest: 32 bytes of five weights that are 32 apart, 16 bytes of five
+//! that are 16 apart, 4 bytes of four that are 4 apart; then an `f16`.
+
+use setun_ops::{
+    TernaryMatrix,
+    ternary::{BLOCK_COLUMNS, code_at, row_bytes},
+};
+
+use super::{
+    encode,
+    rows::{self, Form},
+};
+use crate::{
+    error::CheckpointError,
+    side_by_side::{RUN_ROWS, side_by_side},
+};
+
+const COLUMNS: usize = 256;
+const CODES: usize = 52;
+const BYTES: usize = CODES + 2;
+
+/// Runs of bytes: how many, and how many weights each of them has.
+const RUNS: [(usize, usize); 3] = [(32, 5), (16, 5), (4, 4)];
+
+pub(super) const FORM: Form = Form {
+    group: Some(COLUMNS),
+    decode: |stored, packed, scales| {
+        for ((block, stored), scale) in stored.chunks_exact(BYTES).enumerate().zip(scales) {
+            let codes = decode_block(&stored[..CODES]);
+            for (half, codes) in codes.chunks_exact(BLOCK_COLUMNS).enumerate() {
+                packed.set(2 * block + half, codes);
+            }
+            *scale = rows::scale(&stored[CODES..]);
+        }
+    },
+};
+
+fn decode_block(stored: &[u8]) -> [u8; COLUMNS] {
+    let mut codes = [0; COLUMNS];
+    let (mut first, mut column) = (0, 0);
+    for (bytes, digits) in RUNS {
+        for digit in 0..digits {
+            let stored = &stored[first..first + bytes];
+            for (code, byte) in codes[column..].iter_mut().zip(stored) {
+                *code = rows::trit(*byte, digit);
+            }
+            column += bytes;
+        }
+        first += bytes;
+    }
+    codes
+}
+
+/// The bytes of a matrix.
+///
+/// # Errors
+///
+/// If its columns are no multiple of 256, or a scale is not one that an `f16` can hold, or is of
+/// groups that are no multiple of 256 columns; `name` is for messages.
+pub fn encode(name: &str, matrix: &TernaryMatrix) -> Result<Vec<u8>, CheckpointError> {
+    let scales = encode::block_scales(name, "TQ1_0", matrix, COLUMNS)?;
+    let mut bytes = vec![0; scales.len() * BYTES];
+    let (columns, groups) = (matrix.columns(), matrix.columns() / COLUMNS);
+    let stored = bytes.chunks_mut(RUN_ROWS * groups * BYTES);
+    let codes = matrix.codes().chunks(RUN_ROWS * row_bytes(columns));
+    let runs = stored.zip(codes).zip(scales.chunks(RUN_ROWS * groups)).collect();
+    side_by_side(runs, |((stored, codes), scales)| {
+        let blocks = codes.chunks_exact(row_bytes(COLUMNS)); // each is a row of 256 columns
+        for ((stored, codes), scale) in stored.chunks_exact_mut(BYTES).zip(blocks).zip(scales) {
+            encode_block(codes, &mut stored[..CODES]);
+            stored[CODES..].copy_from_slice(&scale.to_le_bytes());
+        }
+    });
+    Ok(bytes)
+}
+
+fn encode_block(codes: &[u8], stored: &mut [u8]) {
+    let (mut first, mut column) = (0, 0);
+    for (bytes, digits) in RUNS {
+        for (index, byte) in stored[first..first + bytes].iter_mut().enumerate() {
+            let digit = |digit| u16::from(code_at(codes, column + digit * bytes + index));
+            let number = (0..digits).fold(0, |number, next| number * 3 + digit(next));
+            let number = if digits < 5 { number * 3 } else { number };
+            #[expect(clippy::cast_possible_truncation, reason = "243 fit below 256")]
+            let rounded_up = ((number * 256 + 242) / 243) as u8;
+            *byte = rounded_up;
+        }
+        first += bytes;
+        column += bytes * digits;
+    }
+}

@@ -1,0 +1,175 @@
+//! Reads the headers of a file, or of all its parts.
+
+use std::collections::VecDeque;
+
+use super::{
+    config::{self, Keys},
+    cursor::Stop,
+    header::{self, Header},
+    names, places, rope,
+    split::{self, Parts},
+    vocabulary,
+};
+use crate::{
+    config::QuantizationMode,
+    dense::FLOATS,
+    error::CheckpointError,
+    files,
+    front::{Found, Front},
+    source::{Options, Want},
+    tensor::TensorInfo,
+};
+
+/// Bytes of the first piece of a header; each further one is twice as long, up to the most.
+const FIRST_PIECE: u64 = 64 << 10;
+const MOST_PIECE: u64 = 16 << 20;
+
+/// First the headers of all parts, then the divisors of the rotary frequencies if there are any.
+#[derive(Debug)]
+pub(crate) struct GgufFront {
+    options: Options,
+    ahead: VecDeque<String>, // the first is being read
+    parts: usize,
+    bytes: Vec<u8>, // of its header
+    piece: u64,
+    headers: Vec<Header>,
+    tensors: Vec<TensorInfo>,
+    divisors: Option<TensorInfo>,
+}
+
+impl GgufFront {
+    /// Of a file, or of all the parts of which it is one.
+    pub(crate) fn new(file: String, options: Options) -> Self {
+        let ahead: VecDeque<_> = match Parts::of(&file) {
+            Some(parts) => (0..parts.count).map(|part| parts.name(part)).collect(),
+            None => VecDeque::from([file]),
+        };
+        Self {
+            options,
+            parts: ahead.len(),
+            ahead,
+            bytes: vec![],
+            piece: FIRST_PIECE,
+            headers: vec![],
+            tensors: vec![],
+            divisors: None,
+        }
+    }
+
+    fn accept_piece(&mut self, piece: &[u8], found: &mut Found) -> Result<(), CheckpointError> {
+        let file = self.ahead.front().ok_or(CheckpointError::NothingWanted)?;
+        let is_end = (piece.len() as u64) < self.piece;
+        self.bytes.extend_from_slice(piece);
+        match header::parse(file, &self.bytes) {
+            Ok(header) => self.accept_header(header, found),
+            Err(Stop::Bad(error)) => Err(error),
+            Err(Stop::More(expected)) if is_end => {
+                let (file, found) = (file.clone(), self.bytes.len() as u64);
+                Err(CheckpointError::Truncated { file, expected, found })
+            }
+            Err(Stop::More(_)) => {
+                self.piece = MOST_PIECE.min(2 * self.piece);
+                Ok(())
+            }
+        }
+    }
+
+    fn accept_header(&mut self, header: Header, found: &mut Found) -> Result<(), CheckpointError> {
+        split::check(&header.metadata, self.headers.len(), self.parts)?;
+        self.headers.push(header);
+        self.ahead.pop_front();
+        (self.bytes, self.piece) = (vec![], FIRST_PIECE);
+        if !self.ahead.is_empty() {
+            return Ok(());
+        }
+        split::check_tensors(&self.headers)?;
+        for header in &mut self.headers {
+            self.tensors.extend(places::tensors(header, self.options.i2s)?);
+        }
+        match self.tensors.iter().position(|tensor| tensor.name == rope::TENSOR) {
+            Some(place) => self.divisors = Some(checked_divisors(self.tensors.remove(place))?),
+            None => self.describe(None, found)?,
+        }
+        Ok(())
+    }
+
+    /// All is read: says it as a Hugging Face folder would.
+    fn describe(
+        &mut self,
+        divisors: Option<&[f32]>,
+        found: &mut Found,
+    ) -> Result<(), CheckpointError> {
+        let metadata = &mut self.headers[0].metadata;
+        let vocabulary = vocabulary::take(metadata)?;
+        let architecture = config::architecture(metadata)?;
+        let keys = Keys::new(metadata, &self.tensors, architecture);
+        let (heads, kv_heads) = (keys.heads()?, keys.kv_heads()?);
+        let tokens = vocabulary.write(metadata, keys.vocab_size()?, found)?;
+        found.files.insert(files::CONFIG, keys.config_json(divisors, &tokens)?);
+        found.parse_config()?;
+        if let Some(config) = &mut found.config
+            && self.tensors.iter().any(is_float_linear)
+        {
+            config.quantization.mode = QuantizationMode::FakeQuantized;
+        }
+        for tensor in &mut self.tensors {
+            if architecture.is_paired
+                && let Some(is_queries) = names::is_queries(&tensor.name)
+            {
+                tensor.paired_heads = Some(if is_queries { heads } else { kv_heads });
+            }
+        }
+        found.tensors = std::mem::take(&mut self.tensors);
+        Ok(())
+    }
+}
+
+impl Front for GgufFront {
+    fn want(&self) -> Option<Want> {
+        if let Some(file) = self.ahead.front() {
+            let start = self.bytes.len() as u64;
+            let range = Some(start..start + self.piece);
+            return Some(Want { file: file.clone(), range, required: true });
+        }
+        let info = self.divisors.as_ref()?;
+        let range = Some(info.range.clone());
+        Some(Want { file: info.file.to_string(), range, required: true })
+    }
+
+    fn may_end(&self) -> bool {
+        !self.ahead.is_empty()
+    }
+
+    fn accept(
+        &mut self,
+        bytes: Option<&[u8]>,
+        found: &mut Found,
+    ) -> Result<Option<Box<dyn Front>>, CheckpointError> {
+        let bytes = bytes.unwrap_or_default();
+        if self.divisors.take().is_some() {
+            let divisors: Vec<_> =
+                bytes.as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
+            self.describe(Some(&divisors), found)?;
+        } else {
+            self.accept_piece(bytes, found)?;
+        }
+        Ok(None)
+    }
+}
+
+/// A ternary matrix that is stored as floats holds −s, 0 and +s: converters quantize masters.
+fn is_float_linear(tensor: &TensorInfo) -> bool {
+    tensor.name.contains("_proj.weight")
+        && tensor.shape.len() == 2
+        && FLOATS.contains(&tensor.dtype)
+}
+
+/// One `f32` for each pair of a head.
+fn checked_divisors(info: TensorInfo) -> Result<TensorInfo, CheckpointError> {
+    const MOST: u64 = 64 << 10;
+    info.expect_dtype(&[crate::Dtype::F32])?;
+    if info.shape.len() != 1 || info.bytes() > MOST {
+        return Err(info.rank("a vector of at most 16384 numbers"));
+    }
+    Ok(info)
+}

@@ -1,0 +1,90 @@
+//! The tokenizer among the metadata, and the tokens that begin and end a text.
+
+use super::{
+    config::Tokens,
+    metadata::Metadata,
+    tokenizer::{Converted, Vocabulary},
+};
+use crate::{
+    error::CheckpointError, files, front::Found, generation::GenerationDefaults, warning::Warning,
+    write::generation_config_json,
+};
+
+/// `tokenizer.ggml.model` of a file without a tokenizer.
+pub(super) const NONE: &str = "no_vocab";
+
+/// The whole text of `generation_config.json`, where this library wrote the file.
+pub(super) const GENERATION: &str = "setun.generation_config";
+
+/// What a file says of its tokens, with or without a tokenizer.
+pub(super) struct FoundVocabulary(Vocabulary);
+
+/// Takes the tokenizer out of the metadata.
+pub(super) fn take(metadata: &mut Metadata) -> Result<FoundVocabulary, CheckpointError> {
+    let text = |metadata: &Metadata, key| Ok(metadata.text(key)?.map(str::to_owned));
+    let token_types = metadata.integers("tokenizer.ggml.token_type")?.iter();
+    let narrow = |kind: &i64| i32::try_from(*kind).unwrap_or(0);
+    Ok(FoundVocabulary(Vocabulary {
+        architecture: text(metadata, "general.architecture")?.unwrap_or_default(),
+        model: text(metadata, "tokenizer.ggml.model")?.unwrap_or_else(|| NONE.to_owned()),
+        pre: text(metadata, "tokenizer.ggml.pre")?,
+        token_types: token_types.map(narrow).collect(),
+        bos: metadata.token("tokenizer.ggml.bos_token_id")?,
+        eos: metadata.token("tokenizer.ggml.eos_token_id")?,
+        unknown: metadata.token("tokenizer.ggml.unknown_token_id")?,
+        padding: metadata.token("tokenizer.ggml.padding_token_id")?,
+        end_of_turn: metadata.token("tokenizer.ggml.eot_token_id")?,
+        add_bos: metadata.flag("tokenizer.ggml.add_bos_token")?,
+        add_eos: metadata.flag("tokenizer.ggml.add_eos_token")?,
+        add_space_prefix: metadata.flag("tokenizer.ggml.add_space_prefix")?,
+        remove_extra_whitespaces: metadata.flag("tokenizer.ggml.remove_extra_whitespaces")?,
+        chat_template: text(metadata, "tokenizer.chat_template")?,
+        tokens: metadata.take_texts("tokenizer.ggml.tokens")?,
+        scores: metadata.take_floats("tokenizer.ggml.scores")?,
+        merges: metadata.take_texts("tokenizer.ggml.merges")?,
+    }))
+}
+
+impl FoundVocabulary {
+    /// Writes the files of the tokenizer, of at most `vocab_size` tokens, and of how to sample.
+    pub(super) fn write(
+        &self,
+        metadata: &Metadata,
+        vocab_size: usize,
+        found: &mut Found,
+    ) -> Result<Tokens, CheckpointError> {
+        let mut tokens = Tokens { first: self.0.bos, last: self.0.eos.into_iter().collect() };
+        if self.0.model != NONE {
+            self.check_count(metadata, vocab_size)?;
+            let Converted { files, end_tokens, warnings } = self.0.to_files()?;
+            for (name, bytes) in files.iter() {
+                found.files.insert(name, bytes.to_vec());
+            }
+            tokens.last = end_tokens;
+            let file = || metadata.file.clone();
+            let told =
+                warnings.into_iter().map(|what| Warning { file: file(), what: what.to_string() });
+            found.warnings.extend(told);
+        }
+        let generation = match metadata.text(GENERATION)? {
+            Some(text) => text.to_owned(),
+            None => generation_config_json(&GenerationDefaults {
+                bos: tokens.first,
+                eos_tokens: Some(tokens.last.clone()),
+                ..GenerationDefaults::default()
+            })?,
+        };
+        found.files.insert(files::GENERATION_CONFIG, generation.into_bytes());
+        Ok(tokens)
+    }
+
+    /// A token without a row of the embedding cannot be computed.
+    fn check_count(&self, metadata: &Metadata, vocab_size: usize) -> Result<(), CheckpointError> {
+        const KEY: &str = "tokenizer.ggml.tokens";
+        if self.0.tokens.len() <= vocab_size {
+            return Ok(());
+        }
+        let expected = format!("at most {vocab_size} tokens, the rows of the embedding");
+        Err(metadata.error(KEY, &expected, &format!("a list of {} texts", self.0.tokens.len())))
+    }
+}
