@@ -5,6 +5,7 @@ use std::fmt::Debug;
 use crate::{
     assembly::Assembly,
     config::ModelConfig,
+    container::{ContainerFront, is_container},
     error::CheckpointError,
     files::{self, Files},
     generation::GenerationDefaults,
@@ -103,6 +104,9 @@ impl Front for Sniff {
     ) -> Result<Option<Box<dyn Front>>, CheckpointError> {
         let file = std::mem::take(&mut self.file);
         refuse_pickle(&file, bytes.unwrap_or_default())?;
+        if let Some(first) = bytes.filter(|bytes| is_container(bytes)) {
+            return Ok(Some(Box::new(ContainerFront::new(file, first)?)));
+        }
         let mut front = HfFront::lone(file);
         front.accept(bytes, found)?;
         Ok(Some(Box::new(front)))
