@@ -146,6 +146,20 @@ impl WeightsBuilder {
                 let id = *id;
                 self.data[id.0 as usize] = Some(WeightData::Dense(dense::table(tensor)?));
             }
+            Some(&Target::Int8Table { table, is_scales }) => {
+                let pending = &mut self.targets.int8_tables[table];
+                if is_scales {
+                    pending.scales = Some(tensor);
+                } else {
+                    pending.codes = Some(dense::Int8Codes::new(tensor)?);
+                }
+                if let Some((codes, scales)) =
+                    pending.codes.take_if(|_| pending.scales.is_some()).zip(pending.scales.as_ref())
+                {
+                    let table = codes.with_scales(scales)?;
+                    self.data[pending.weight.0 as usize] = Some(WeightData::Dense(table));
+                }
+            }
             Some(&Target::Linear { linear: index, part, role }) => {
                 let linear = &mut self.targets.linears[index];
                 linear.parts[part].take(&tensor, role, linear.class)?;

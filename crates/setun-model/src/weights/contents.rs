@@ -25,6 +25,7 @@ use crate::{error::ModelError, families::family, layout::LayoutBuilder};
 #[derive(Debug)]
 pub struct Contents {
     config: ModelConfig,
+    is_changed: bool, // against that of the checkpoint
     targets: Targets,
     places: HashMap<String, usize>, // of all tensors of the checkpoint that are used
     tensors: Vec<OutlineTensor>,
@@ -41,14 +42,16 @@ impl Contents {
         let family = family(config, infos)?;
         let by_name = TensorInfos::new(infos);
         let (_, mut targets) = LayoutBuilder::new(config, family, &by_name).build(1)?;
-        let config = ModelConfig { quantization: written(config, &targets), ..config.clone() };
+        let quantization = written(config, &targets);
+        let is_changed = quantization != config.quantization;
+        let config = ModelConfig { quantization, ..config.clone() };
         for linear in &mut targets.linears {
             linear.bias = None; // which is handed out by itself
         }
         let tensors = targets.in_order(&by_name);
         let places = targets.places(&tensors);
         let unused = targets.unused(infos, family);
-        Ok(Self { config, targets, places, tensors, unused })
+        Ok(Self { config, is_changed, targets, places, tensors, unused })
     }
 
     /// Whether [`outline`](Self::outline) is known: before that the first layer is to be added
@@ -91,7 +94,9 @@ impl Contents {
     /// If the configuration cannot be written.
     pub fn outline(&self, files: &Files) -> Result<Outline, ModelError> {
         let mut files = files.clone();
-        files.insert(files::CONFIG, config_json(&self.config)?.into_bytes());
+        if self.is_changed {
+            files.insert(files::CONFIG, config_json(&self.config)?.into_bytes());
+        }
         let mut tensors = self.tensors.clone();
         for tensor in &mut tensors {
             if let (OutlineKind::Ternary(kind), Some(part)) =
