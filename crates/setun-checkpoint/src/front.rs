@@ -103,6 +103,10 @@ impl Front for Sniff {
     ) -> Result<Option<Box<dyn Front>>, CheckpointError> {
         let file = std::mem::take(&mut self.file);
         refuse_pickle(&file, bytes.unwrap_or_default())?;
+        #[cfg(feature = "onnx")]
+        if crate::onnx::is_onnx(&file, bytes.unwrap_or_default()) {
+            return Ok(Some(Box::new(crate::onnx::OnnxFront::new(&file))));
+        }
         let mut front = HfFront::lone(file);
         front.accept(bytes, found)?;
         Ok(Some(Box::new(front)))
