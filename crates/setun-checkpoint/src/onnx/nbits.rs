@@ -199,3 +199,109 @@ pub(super) fn floats(data: &TensorData) -> Option<Vec<f32>> {
         TensorData::Bytes(_) => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+    use setun_ops::ternary::TernaryMatrix;
+
+    use super::*;
+    use crate::dtype::Dtype;
+
+    /// Random matrices and their weights, as NumPy decodes them.
+    const CASES: &str = include_str!("../../../../tests/fixtures/onnx/nbits.json");
+
+    fn info(rows: usize, columns: usize) -> TensorInfo {
+        let (name, file) = ("w".to_owned(), "f".into());
+        let (dtype, shape) = (Dtype::ScaledCodes, vec![rows, columns]);
+        TensorInfo { name, dtype, shape, file, range: 0..0, paired_heads: None }
+    }
+
+    fn bytes(case: &Value, key: &str) -> Vec<u8> {
+        let text = case[key].as_str().unwrap_or_default();
+        (0..text.len())
+            .step_by(2)
+            .map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap())
+            .collect()
+    }
+
+    fn floats(case: &Value, key: &str) -> Vec<f32> {
+        bytes(case, key).as_chunks().0.iter().copied().map(f32::from_le_bytes).collect()
+    }
+
+    #[test]
+    fn weights_are_those_of_the_definition() {
+        let text: Value = serde_json::from_str(CASES).unwrap();
+        let cases = text["cases"].as_array().unwrap();
+        assert_eq!(cases.len(), 12);
+        for case in cases {
+            let size = |key: &str| usize::try_from(case[key].as_u64().unwrap()).unwrap();
+            let (rows, columns, block) = (size("rows"), size("columns"), size("block"));
+            let (codes, zero_points) = (bytes(case, "codes"), bytes(case, "zero_points"));
+            let zeros = match case["zeros"].as_str() {
+                None => Zeros::Default,
+                Some("packed") => Zeros::Packed(&zero_points),
+                Some(_) => Zeros::Floats(floats(case, "zero_points")),
+            };
+            let scales = floats(case, "scales");
+            let stored = Stored { columns, block, codes: &codes, scales, zeros };
+            let (codes, scales) = unpack(&info(rows, columns), &stored).unwrap();
+            let matrix = TernaryMatrix::new(rows, columns, codes, scales).unwrap();
+            for (place, &expected) in floats(case, "weights").iter().enumerate() {
+                let (row, column) = (place / columns, place % columns);
+                let weight = f32::from(matrix.weight(row, column)) * matrix.scale(row, column);
+                assert_eq!(weight, expected, "{block} {} at {row}, {column}", case["zeros"]);
+            }
+            let apart = case["onnxruntime"].as_f64().unwrap();
+            assert!(apart < 1e-6, "onnxruntime computes the same: {apart}");
+        }
+    }
+
+    fn unpack_one(
+        bytes: &[u8],
+        scales: Vec<f32>,
+        zeros: Zeros<'_>,
+    ) -> Result<(Aligned<u8>, Scales), CheckpointError> {
+        let (columns, block) = (40, 16);
+        unpack(&info(2, columns), &Stored { columns, block, codes: bytes, scales, zeros })
+    }
+
+    #[test]
+    fn what_is_not_ternary_is_found() {
+        let mut bytes = vec![0xaa; 2 * 3 * 4];
+        let one = |bytes: &[u8]| unpack_one(bytes, vec![2.0; 6], Zeros::Default);
+        assert_eq!(one(&bytes).map(|(_, scales)| scales), Ok(Scales::Tensor(1.0)));
+        bytes[12 + 9] = 0b10_10_00_10; // row 1, column 37: code 0
+        let tensor = "w".to_owned();
+        let error = CheckpointError::NotTernary { tensor, row: 1, column: 37 };
+        assert_eq!(one(&bytes), Err(error));
+        bytes[12 + 9] = 0xaa;
+        bytes[12 + 11] = 0; // what pads a row may be anything
+        assert!(one(&bytes).is_ok());
+        for zero in [1.5, -1.0, 4.0, f32::NAN] {
+            let zeros = Zeros::Floats(vec![2.0, 2.0, 2.0, 2.0, zero, 2.0]);
+            let error = unpack_one(&bytes, vec![2.0; 6], zeros).unwrap_err();
+            let found = matches!(error, CheckpointError::NotTernary { row: 1, column: 16, .. });
+            assert!(found, "{zero}: {error}");
+        }
+        let scales = vec![1.0, 1.0, f32::NAN, 1.0, 1.0, 1.0];
+        let error = unpack_one(&bytes, scales, Zeros::Default).unwrap_err();
+        assert!(matches!(error, CheckpointError::Scale { .. }), "{error}");
+    }
+
+    #[test]
+    fn as_few_scales_as_say_the_same() {
+        // Codes of 3: weights of 1 everywhere.
+        let bytes = vec![0xff; 2 * 3 * 4];
+        let scales = |values: [f32; 6]| {
+            unpack_one(&bytes, values.to_vec(), Zeros::Default).map(|(_, scales)| scales)
+        };
+        assert_eq!(scales([2.0; 6]), Ok(Scales::Tensor(2.0)));
+        assert_eq!(scales([2.0, -2.0, 2.0, -2.0, 2.0, 2.0]), Ok(Scales::Tensor(2.0)));
+        let rows = scales([2.0, 2.0, 2.0, 3.0, 3.0, 0.0]);
+        assert_eq!(rows, Ok(Scales::Rows(vec![2.0, 3.0])));
+        let groups = Scales::ColumnGroups { columns: 32, values: vec![2.0, 4.0, 3.0, 3.0] };
+        assert_eq!(scales([2.0, 2.0, 4.0, 3.0, 3.0, 3.0]), Ok(groups));
+        assert!(scales([2.0, 4.0, 2.0, 2.0, 2.0, 2.0]).is_err(), "16 columns by themselves");
+    }
+}

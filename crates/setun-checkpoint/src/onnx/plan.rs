@@ -81,6 +81,9 @@ impl Plan<'_> {
                 self.add_embedding(node);
                 Ok(())
             }
+            "GatherBlockQuantized" => {
+                Err(self.refuse(node, "a quantized embedding is not supported"))
+            }
             "Constant" => match &node.constant {
                 Some(constant) if constant.rank > 1 && !graph::is_index(constant.data_type) => {
                     Err(self.refuse(node, "it holds a matrix; only initialisers are read"))
