@@ -154,7 +154,7 @@ fn what_is_not_known_is_refused_by_name() {
           weight, `model.layers.0.attn.x_proj.MatMul.weight_Q2`, is one of a known layer",
         ),
         (
-            &[(b"/up_proj/", b"/xx_proj/")],
+            &[(b"/up_proj/", b"/xx_proj/"), (b".up_proj.", b".xx_proj.")],
             "node `/model/layers.0/mlp/xx_proj/MatMul` (MatMulNBits)",
         ),
         (
@@ -172,7 +172,10 @@ fn what_is_not_known_is_refused_by_name() {
         ),
         (&[(b"\x0a\x04bits\x18\x02", b"\x0a\x04bits\x18\x04")], "its `bits` is 4, only 2"),
         (&[(b"block_size\x18\x20", b"block_size\x18\x21")], "its `block_size` is 33"),
-        (&[(b"block_size\x18\x20", b"block_size\x18\x40")], "its codes have shape [64, 2, 8]"),
+        (
+            &[(b"block_size\x18\x20", b"block_size\x18\x40")],
+            "its scales have shape [64, 2] and type 1, expected [64, 1]",
+        ),
         (&[(b"\x0a\x01K\x18\x40", b"\x0a\x01K\x18\x60")], "its codes have shape [64, 2, 8]"),
         (&[(b"\x0a\x01N\x18\x40", b"\x0a\x01N\x18\x41")], "expected [65, 16]"),
         (&[(b"\x0a\x01N\x18\x40", b"\x0a\x01N\x18\x00")], "its `N` is missing or out of range"),
@@ -240,7 +243,7 @@ fn every_truncation_is_seen() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2500))]
+    #![proptest_config(ProptestConfig::with_cases(10_000))]
 
     /// Whatever some bytes become, reading and converting end with values or an error.
     #[test]

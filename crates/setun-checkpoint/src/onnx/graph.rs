@@ -3,8 +3,9 @@
 use std::{collections::HashMap, ops::Range, sync::Arc};
 
 use half::{bf16, f16};
+use prost::{DecodeError, Message};
 
-use super::messages::{NodeProto, TensorProto};
+use super::messages::{AttributeProto, NodeProto, TensorProto};
 use crate::dtype::Dtype;
 
 /// A graph: its operations, and the tensors that it holds.
@@ -154,9 +155,10 @@ impl Graph {
 const MOST_STEPS: usize = 8;
 
 impl Node {
-    pub(super) fn new(node: NodeProto) -> Self {
+    pub(super) fn new(node: NodeProto) -> Result<Self, DecodeError> {
         let (mut ints, mut floats, mut constant, mut has_graph) = (vec![], vec![], None, false);
         for attribute in node.attribute {
+            let attribute = AttributeProto::decode(&attribute[..])?;
             has_graph |= attribute.g.is_some() || !attribute.graphs.is_empty();
             if let Some(tensor) = attribute.t {
                 constant = Some(Constant::new(&tensor));
@@ -172,7 +174,7 @@ impl Node {
             }
         }
         let (name, op, inputs, outputs) = (node.name, node.op_type, node.input, node.output);
-        Self { name, op, inputs, outputs, ints, floats, has_graph, constant }
+        Ok(Self { name, op, inputs, outputs, ints, floats, has_graph, constant })
     }
 
     /// A parameter that is a list of integers.

@@ -13,8 +13,9 @@ pub(super) struct NodeProto {
     pub(super) name: String,
     #[prost(string, tag = "4")]
     pub(super) op_type: String,
-    #[prost(message, repeated, tag = "5")]
-    pub(super) attribute: Vec<AttributeProto>,
+    /// Each an [`AttributeProto`]: a node of many empty ones takes little memory so.
+    #[prost(bytes = "vec", repeated, tag = "5")]
+    pub(super) attribute: Vec<Vec<u8>>,
     #[prost(string, tag = "7")]
     pub(super) domain: String,
 }

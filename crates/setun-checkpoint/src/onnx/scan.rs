@@ -218,7 +218,8 @@ impl Scan {
         if self.nodes.len() == MAX_PARTS || values > MAX_VALUES || node.op_type.is_empty() {
             return Err(self.malformed(used, "a node is empty, or one too many or too large"));
         }
-        self.nodes.push(Node::new(node));
+        let node = Node::new(node).map_err(|error| self.malformed(used, &error.to_string()))?;
+        self.nodes.push(node);
         Ok(())
     }
 
