@@ -19,7 +19,8 @@ use setun::{
 use crate::{error::CliError, output::Progress, synth::Synthetic};
 
 /// What a MODEL may be.
-const EXPECTED: &str = "a folder with config.json and model.safetensors, or a .safetensors file";
+const EXPECTED: &str =
+    "a folder with config.json and model.safetensors, or a .safetensors or .onnx file";
 
 /// Names that an error lists at most.
 const MOST_NAMES: usize = 8;
@@ -127,10 +128,12 @@ impl ModelSource {
             (path, Source::Folder)
         } else {
             let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            if path.extension().is_none_or(|extension| extension != "safetensors") {
-                return Err(no_model(path, format!("the file `{file}`")));
+            let folder = path.parent().unwrap_or(Path::new(""));
+            match path.extension().and_then(|extension| extension.to_str()) {
+                Some("safetensors") => (folder, Source::File(file)),
+                Some("onnx") => export(folder, file),
+                _ => return Err(no_model(path, format!("the file `{file}`"))),
             }
-            (path.parent().unwrap_or(Path::new("")), Source::File(file))
         };
         Ok(Self::Files { name, source, files: Files::new(folder) })
     }
@@ -173,6 +176,17 @@ fn check_folder(folder: &Path) -> Result<(), Error> {
         return Ok(());
     }
     Err(no_model(folder, format!("a folder with {}", names(folder))))
+}
+
+/// Exports keep their graphs in a folder `onnx` below the other files.
+fn export(folder: &Path, file: String) -> (&Path, Source) {
+    const EXPORTS: &str = "onnx";
+    match folder.parent() {
+        Some(above) if folder.file_name().is_some_and(|name| name == EXPORTS) => {
+            (above, Source::File(format!("{EXPORTS}/{file}")))
+        }
+        _ => (folder, Source::File(file)),
+    }
 }
 
 fn nothing_at(path: &Path) -> Error {
