@@ -1,8 +1,6 @@
 //! Where a model's bytes are: in files, in this program, or nowhere until they are read.
 
 use std::{
-    fs,
-    io::ErrorKind,
     path::Path,
     sync::{
         Arc,
@@ -12,18 +10,10 @@ use std::{
 
 use futures::future::{FutureExt, LocalBoxFuture, ready};
 use setun::{
-    Error, Files, Model, ModelBytes, ModelReader, Source, Want,
-    checkpoint::files::{CONFIG, INDEX, WEIGHTS},
+    Error, Files, Model, ModelBytes, ModelReader, Source, Want, checkpoint::files::WEIGHTS, locate,
 };
 
 use crate::{error::CliError, output::Progress, synth::Synthetic};
-
-/// What a MODEL may be.
-const EXPECTED: &str =
-    "a folder with config.json and model.safetensors, or a .safetensors or .onnx file";
-
-/// Names that an error lists at most.
-const MOST_NAMES: usize = 8;
 
 /// A model's bytes.
 #[derive(Debug)]
@@ -45,10 +35,11 @@ impl ModelSource {
             #[cfg(feature = "embedded-model")]
             None => Ok(Self::Embedded),
             #[cfg(not(feature = "embedded-model"))]
-            None => Err(no_model(
-                Path::new(setun::EMBEDDED_NAME),
-                "no --model, and this program was built without an embedded one".into(),
-            )
+            None => Err(Error::NoModel {
+                path: setun::EMBEDDED_NAME.into(),
+                expected: "--model",
+                found: "none, and this program was built without an embedded model".into(),
+            }
             .into()),
         }
     }
@@ -116,25 +107,9 @@ impl ModelSource {
 
     fn files(model: &str) -> Result<Self, Error> {
         let path = Path::new(model);
-        let metadata = match path.metadata() {
-            Ok(metadata) => metadata,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Err(nothing_at(path)),
-            Err(source) => return Err(Error::Io { path: path.into(), source }),
-        };
+        let (folder, source) = locate(path)?;
         let whole = path.canonicalize().unwrap_or_else(|_| path.into());
         let name = whole.file_name().unwrap_or(whole.as_os_str()).to_string_lossy().into_owned();
-        let (folder, source) = if metadata.is_dir() {
-            check_folder(path)?;
-            (path, Source::Folder)
-        } else {
-            let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            let folder = path.parent().unwrap_or(Path::new(""));
-            match path.extension().and_then(|extension| extension.to_str()) {
-                Some("safetensors") => (folder, Source::File(file)),
-                Some("onnx") => export(folder, file),
-                _ => return Err(no_model(path, format!("the file `{file}`"))),
-            }
-        };
         Ok(Self::Files { name, source, files: Files::new(folder) })
     }
 }
@@ -166,58 +141,6 @@ impl ModelBytes for Reading {
 
     fn rewind(&mut self) {
         self.loaded = 0;
-    }
-}
-
-/// A folder that lacks what every model has is named as such, with what it has.
-fn check_folder(folder: &Path) -> Result<(), Error> {
-    let has = |name| folder.join(name).is_file();
-    if has(CONFIG) && (has(WEIGHTS) || has(INDEX)) {
-        return Ok(());
-    }
-    Err(no_model(folder, format!("a folder with {}", names(folder))))
-}
-
-/// Exports keep their graphs in a folder `onnx` below the other files.
-fn export(folder: &Path, file: String) -> (&Path, Source) {
-    const EXPORTS: &str = "onnx";
-    match folder.parent() {
-        Some(above) if folder.file_name().is_some_and(|name| name == EXPORTS) => {
-            (above, Source::File(format!("{EXPORTS}/{file}")))
-        }
-        _ => (folder, Source::File(file)),
-    }
-}
-
-fn nothing_at(path: &Path) -> Error {
-    let parent = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    let beside = if parent.is_dir() {
-        format!("`{}` has {}", parent.display(), names(parent))
-    } else {
-        format!("there is no folder `{}` either", parent.display())
-    };
-    no_model(path, format!("nothing; {beside}"))
-}
-
-fn no_model(path: &Path, found: String) -> Error {
-    Error::NoModel { path: path.into(), expected: EXPECTED, found }
-}
-
-/// What is in a folder, in words.
-fn names(folder: &Path) -> String {
-    let Ok(entries) = fs::read_dir(folder) else { return "contents that cannot be read".into() };
-    let mut names: Vec<_> =
-        entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
-    names.sort();
-    let more = names.len().saturating_sub(MOST_NAMES);
-    names.truncate(MOST_NAMES);
-    match (names.is_empty(), more) {
-        (true, _) => "nothing in it".into(),
-        (false, 0) => names.join(", "),
-        (false, more) => format!("{} and {more} more", names.join(", ")),
     }
 }
 

@@ -143,39 +143,3 @@ impl Model {
         self.about.load_seconds
     }
 }
-
-pub(crate) fn locate(path: &Path) -> Result<(&Path, Source), Error> {
-    let metadata = path.metadata().map_err(|source| Error::Io { path: path.into(), source })?;
-    if metadata.is_dir() {
-        return Ok((path, Source::Folder));
-    }
-    let no_model = |found: String| Error::NoModel { path: path.into(), expected: EXPECTED, found };
-    match (path.extension().and_then(|e| e.to_str()), path.file_name().and_then(|n| n.to_str())) {
-        (Some("safetensors"), Some(name)) => {
-            Ok((path.parent().unwrap_or(Path::new("")), Source::File(name.to_owned())))
-        }
-        #[cfg(feature = "onnx")]
-        (Some("onnx"), Some(name)) => Ok(locate_export(path, name)),
-        (Some(extension), _) => Err(no_model(format!("a .{extension} file"))),
-        (None, _) => Err(no_model("a file without extension".into())),
-    }
-}
-
-const EXPECTED: &str = if cfg!(feature = "onnx") {
-    "a folder with config.json and model.safetensors, or a .safetensors or .onnx file"
-} else {
-    "a folder with config.json and model.safetensors, or a .safetensors file"
-};
-
-/// Exports keep their graphs in a folder `onnx` below the other files.
-#[cfg(feature = "onnx")]
-fn locate_export<'a>(path: &'a Path, name: &str) -> (&'a Path, Source) {
-    const EXPORTS: &str = "onnx";
-    let folder = path.parent().unwrap_or(Path::new(""));
-    match folder.parent() {
-        Some(above) if folder.file_name().is_some_and(|found| found == EXPORTS) => {
-            (above, Source::File(format!("{EXPORTS}/{name}")))
-        }
-        _ => (folder, Source::File(name.to_owned())),
-    }
-}

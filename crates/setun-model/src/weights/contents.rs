@@ -17,7 +17,7 @@ use setun_ops::{
 };
 
 use super::{
-    infos::TensorInfos,
+    infos::{Form, TensorInfos},
     linear::{PendingPart, Role, spread},
     targets::{Target, Targets},
 };
@@ -75,16 +75,27 @@ impl Contents {
         (0..).zip(&self.tensors).map(|(place, tensor)| (tensor.name.clone(), place)).collect()
     }
 
-    /// Where a tensor of the checkpoint belongs in the order of use: a scale with its matrix, those
-    /// of the first layer before all where they are to tell how matrices are scaled.
+    /// Where a tensor of the checkpoint belongs in the order of use, which begins with all scales,
+    /// and with the first layer where it is to tell how matrices are scaled.
     #[must_use]
     pub fn place(&self, name: &str) -> Option<usize> {
         let place = self.places.get(name).copied()?;
-        Some(if self.is_settled() || self.is_first_layer(name) {
-            place
-        } else {
-            place + self.places.len()
-        })
+        let group = match self.targets.by_name.get(name) {
+            Some(Target::Linear { role: Role::Scale, .. }) => 0,
+            _ if self.is_settled() || self.is_first_layer(name) => 1,
+            _ => 2,
+        };
+        Some(place + group * self.places.len())
+    }
+
+    /// The one scale of a matrix, as far as it has been read: that beside it.
+    #[must_use]
+    pub fn scale(&self, name: &str) -> Option<f32> {
+        let part = self.targets.part(name)?;
+        match (part.form, &part.scale) {
+            (Form::Packed | Form::Exact, Some(Scales::Tensor(scale))) => Some(*scale),
+            _ => None,
+        }
     }
 
     /// All but the values, once [settled](Self::is_settled); `files` are those of the checkpoint.
