@@ -3,7 +3,7 @@
 use std::{
     fs,
     io::ErrorKind,
-    path::Path,
+    path::{Path, PathBuf},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -14,12 +14,14 @@ use futures::future::{FutureExt, LocalBoxFuture, ready};
 use setun::{
     Error, Files, Model, ModelBytes, ModelReader, Source, Want,
     checkpoint::files::{CONFIG, INDEX, WEIGHTS},
+    registry::RegistryError,
 };
 
-use crate::{error::CliError, output::Progress, synth::Synthetic};
+use crate::{commands::models, error::CliError, output::Progress, synth::Synthetic};
 
 /// What a MODEL may be.
-const EXPECTED: &str = "a folder with config.json and model.safetensors, or a .safetensors file";
+const EXPECTED: &str = "a folder with config.json and model.safetensors, a .safetensors file, or \
+                        the name of a model that was pulled";
 
 /// Names that an error lists at most.
 const MOST_NAMES: usize = 8;
@@ -40,7 +42,10 @@ impl ModelSource {
     /// What `--model` names; the embedded model without it.
     pub(crate) fn find(model: Option<&str>) -> Result<Self, CliError> {
         match model {
-            Some(model) => Ok(Self::files(model)?),
+            Some(model) => match named(model)? {
+                Some(path) => Ok(Self::files(&path)?.called(model)),
+                None => Ok(Self::files(Path::new(model))?),
+            },
             #[cfg(feature = "embedded-model")]
             None => Ok(Self::Embedded),
             #[cfg(not(feature = "embedded-model"))]
@@ -113,8 +118,15 @@ impl ModelSource {
         Ok(pollster::block_on(self.open()?.read())?)
     }
 
-    fn files(model: &str) -> Result<Self, Error> {
-        let path = Path::new(model);
+    /// Files whose own name says nothing, as that of a revision.
+    fn called(mut self, model: &str) -> Self {
+        if let Self::Files { name, .. } = &mut self {
+            model.clone_into(name);
+        }
+        self
+    }
+
+    fn files(path: &Path) -> Result<Self, Error> {
         let metadata = match path.metadata() {
             Ok(metadata) => metadata,
             Err(error) if error.kind() == ErrorKind::NotFound => return Err(nothing_at(path)),
@@ -133,6 +145,19 @@ impl ModelSource {
             (path.parent().unwrap_or(Path::new("")), Source::File(file))
         };
         Ok(Self::Files { name, source, files: Files::new(folder) })
+    }
+}
+
+/// What a name stands for in the registry; `None` for a path, which comes first.
+fn named(model: &str) -> Result<Option<PathBuf>, Error> {
+    if Path::new(model).exists() {
+        return Ok(None);
+    }
+    match models::registry().resolve(model) {
+        Ok(path) => Ok(Some(path)),
+        // It was meant as a path: what is there instead says more.
+        Err(RegistryError::NotHere { .. } | RegistryError::BadName { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -5,6 +5,7 @@ mod chat;
 mod devices;
 mod inspect;
 mod logits;
+pub(crate) mod models;
 mod run;
 mod synth;
 
@@ -31,6 +32,7 @@ enum Command {
     Chat(chat::Args),
     Logits(logits::Args),
     Inspect(inspect::Args),
+    Models(models::Args),
     Devices(devices::Args),
     Synth(synth::Args),
     Bench(bench::Args),
@@ -44,6 +46,7 @@ impl Setun {
             Command::Chat(args) => chat::run(&args),
             Command::Logits(args) => logits::run(&args),
             Command::Inspect(args) => inspect::run(&args),
+            Command::Models(args) => models::run(&args),
             Command::Devices(args) => devices::run(&args),
             Command::Synth(args) => synth::run(&args),
             Command::Bench(args) => bench::run(&args),
