@@ -15,18 +15,18 @@ const PIECE: usize = 16 << 10;
 
 /// What a request said.
 #[derive(Clone, Debug)]
-pub struct Request {
-    pub method: String,
+pub(crate) struct Request {
+    pub(crate) method: String,
     /// The path, with its query.
-    pub path: String,
-    pub range: Option<Range<u64>>,
-    pub if_range: Option<String>,
-    pub token: Option<String>,
+    pub(crate) path: String,
+    pub(crate) range: Option<Range<u64>>,
+    pub(crate) if_range: Option<String>,
+    pub(crate) token: Option<String>,
 }
 
 /// How to answer a request for the bytes of a file.
 #[derive(Clone, Debug)]
-pub enum Act {
+pub(crate) enum Act {
     /// Breaks the connection after so many bytes of the body.
     Break(usize),
     /// Says that so many more bytes come than do, and closes.
@@ -78,13 +78,13 @@ struct State {
 
 /// See the module. It ends with the process.
 #[derive(Clone)]
-pub struct Server {
+pub(crate) struct Server {
     state: Arc<Mutex<State>>,
     port: u16,
 }
 
 impl Server {
-    pub fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("an address").port();
         let state = Arc::new(Mutex::new(State::default()));
@@ -100,67 +100,83 @@ impl Server {
     }
 
     /// An address of this server.
-    pub fn at(&self, path: &str) -> String {
+    pub(crate) fn at(&self, path: &str) -> String {
         format!("http://127.0.0.1:{}{path}", self.port)
     }
 
     /// The host's name in the registry.
-    pub fn host(&self) -> String {
+    pub(crate) fn host(&self) -> String {
         format!("127.0.0.1_{}", self.port)
     }
 
-    pub fn put(&self, path: &str, bytes: impl Into<Vec<u8>>, etag: &'static str) -> &Self {
+    pub(crate) fn put(&self, path: &str, bytes: impl Into<Vec<u8>>, etag: &'static str) -> &Self {
         let file = File { bytes: Arc::new(bytes.into()), etag };
         self.state().files.insert(path.into(), file);
         self
     }
 
     /// How to answer the next `times` requests with bodies for a path.
-    pub fn rule(&self, path: &str, times: usize, act: Act) -> &Self {
+    pub(crate) fn rule(&self, path: &str, times: usize, act: Act) -> &Self {
         self.add(path, "GET", None, times, act)
     }
 
     /// The same, of any method.
-    pub fn rule_of_all(&self, path: &str, times: usize, act: Act) -> &Self {
+    pub(crate) fn rule_of_all(&self, path: &str, times: usize, act: Act) -> &Self {
         self.add(path, "", None, times, act)
     }
 
     /// The same, of requests whose range begins at a byte.
-    pub fn rule_at(&self, path: &str, start: u64, times: usize, act: Act) -> &Self {
+    pub(crate) fn rule_at(&self, path: &str, start: u64, times: usize, act: Act) -> &Self {
         self.add(path, "GET", Some(start), times, act)
     }
 
-    fn add(&self, path: &str, method: &'static str, start: Option<u64>, times: usize, act: Act) -> &Self {
+    fn add(
+        &self,
+        path: &str,
+        method: &'static str,
+        start: Option<u64>,
+        times: usize,
+        act: Act,
+    ) -> &Self {
         self.state().rules.push(Rule { path: path.into(), method, start, times, act });
         self
     }
 
-    pub fn clear_rules(&self) {
+    pub(crate) fn clear_rules(&self) {
         self.state().rules.clear();
     }
 
     /// What a hub tells with a redirect of this path.
-    pub fn link(&self, path: &str, etag: &str) -> &Self {
+    pub(crate) fn link(&self, path: &str, etag: &str) -> &Self {
         self.state().linked.insert(path.into(), etag.into());
         self
     }
 
     /// Requests so far, which are forgotten.
-    pub fn requests(&self) -> Vec<Request> {
+    pub(crate) fn requests(&self) -> Vec<Request> {
         std::mem::take(&mut self.state().requests)
     }
 
     /// First bytes of the ranges that a file was asked for so far, sorted; all are forgotten.
-    pub fn starts(&self, path: &str) -> Vec<u64> {
-        let gets = self.requests().into_iter().filter(|request| request.method == "GET" && request.path == path);
-        let mut starts: Vec<_> = gets.map(|request| request.range.map_or(u64::MAX, |range| range.start)).collect();
+    pub(crate) fn starts(&self, path: &str) -> Vec<u64> {
+        let gets = self
+            .requests()
+            .into_iter()
+            .filter(|request| request.method == "GET" && request.path == path);
+        let mut starts: Vec<_> =
+            gets.map(|request| request.range.map_or(u64::MAX, |range| range.start)).collect();
         starts.sort_unstable();
         starts
     }
 
     /// Bytes of bodies that went out so far; counting begins anew.
-    pub fn sent(&self) -> u64 {
+    pub(crate) fn sent(&self) -> u64 {
         std::mem::take(&mut self.state().sent)
+    }
+
+    /// Bytes of bodies that went out so far.
+    pub(crate) fn sent_so_far(&self) -> u64 {
+        self.state().sent
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -1,9 +1,6 @@
 //! What the tests of pulls share.
 
-use std::{
-    sync::Mutex,
-    time::Duration,
-};
+use std::{sync::Mutex, time::Duration};
 
 use setun::registry::{
     Digest, PullEvent, PullOptions, Registry, RegistryError, RegistrySettings, StoredModel,
@@ -53,7 +50,8 @@ impl Place {
     }
 
     pub(crate) fn pull(&self, name: &str) -> Result<StoredModel, RegistryError> {
-        self.registry.pull(name, &self.options, &|event| self.events.lock().expect("events").push(event))
+        self.registry
+            .pull(name, &self.options, &|event| self.events.lock().expect("events").push(event))
     }
 
     /// What was told so far, which is forgotten.
