@@ -72,7 +72,7 @@ fn pull(home: &TempDir, address: &str) -> Command {
 fn wait_for(what: &str, is: impl Fn() -> bool) {
     let begun = Instant::now();
     while !is() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "{what} does not come");
+        assert!(begun.elapsed() < Duration::from_mins(1), "{what} does not come");
         thread::sleep(Duration::from_millis(5));
     }
 }

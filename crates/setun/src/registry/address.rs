@@ -1,5 +1,7 @@
 //! Addresses, as far as pulls need them.
 
+use std::fmt::Write;
+
 /// An address taken apart.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Parts {
@@ -76,7 +78,7 @@ pub(super) fn escape(text: &str) -> String {
         if byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte) {
             escaped.push(char::from(byte));
         } else {
-            escaped.push_str(&format!("%{byte:02X}"));
+            let _ = write!(escaped, "%{byte:02X}");
         }
     }
     escaped

@@ -155,7 +155,7 @@ fn with_parts(name: &str, names: &[&str]) -> Vec<String> {
         None => vec![name],
     };
     parts.sort_unstable();
-    if name.ends_with(".onnx") {
+    if std::path::Path::new(name).extension().is_some_and(|end| end == "onnx") {
         let data = [format!("{name}_data"), format!("{name}.data")];
         parts.extend(names.iter().filter(|name| data.iter().any(|data| data == *name)));
     }

@@ -1,6 +1,11 @@
 //! SHA-256 of what is pulled.
 
-use std::{fmt, fs::File, io::Read, io::Seek, io::SeekFrom, ops::Range};
+use std::{
+    fmt::{self, Write},
+    fs::File,
+    io::{Read, Seek, SeekFrom},
+    ops::Range,
+};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use sha2::{Digest as _, Sha256};
@@ -22,7 +27,11 @@ impl Digest {
     /// Sixty-four hexadecimal digits.
     #[must_use]
     pub fn hex(&self) -> String {
-        self.0.iter().map(|byte| format!("{byte:02x}")).collect()
+        let mut text = String::with_capacity(64);
+        for byte in self.0 {
+            let _ = write!(text, "{byte:02x}");
+        }
+        text
     }
 
     /// Reads sixty-four hexadecimal digits.

@@ -181,8 +181,9 @@ impl RegistryError {
             Self::BadName { .. } | Self::Ambiguous { .. } | Self::Several { .. } => {
                 ErrorCode::BadOption
             }
-            Self::NotHere { .. } | Self::NoModel { .. } => ErrorCode::NotFound,
-            Self::Status { status: 404 | 410, .. } => ErrorCode::NotFound,
+            Self::NotHere { .. }
+            | Self::NoModel { .. }
+            | Self::Status { status: 404 | 410, .. } => ErrorCode::NotFound,
             Self::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => {
                 ErrorCode::NotFound
             }

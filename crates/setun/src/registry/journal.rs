@@ -236,7 +236,7 @@ mod tests {
                 assert!(!text[..length].contains(&b'\n'));
                 continue;
             };
-            let lines = text[..length].iter().filter(|byte| **byte == b'\n').count();
+            let lines = text[..length].split(|byte| *byte == b'\n').count() - 1;
             assert_eq!(read.order, [4, 0, 7][..lines - 1]);
             assert_eq!(read.subject, subject);
             // It goes on on a line of its own.

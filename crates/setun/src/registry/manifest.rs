@@ -167,7 +167,8 @@ impl FileEntry {
     }
 }
 
-fn now() -> String {
+/// The time in UTC, as a manifest writes it.
+pub(super) fn now() -> String {
     let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let seconds = i64::try_from(elapsed.as_secs()).unwrap_or(0);
     let CivilTime { year, month, day, hour, minute, second } =

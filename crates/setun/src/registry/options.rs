@@ -39,7 +39,7 @@ impl Default for PullOptions {
             chunk_bytes: 8 << 20,
             attempts: 6,
             backoff: Duration::from_millis(500),
-            longest_wait: Duration::from_secs(300),
+            longest_wait: Duration::from_mins(5),
             silence: Duration::from_secs(30),
             cancel: Arc::default(),
         }

@@ -1,5 +1,7 @@
 //! What a pull is to bring.
 
+use std::fmt::Write;
+
 use super::{address::escape, digest::Digest, name::ModelId, retry::Fault};
 
 /// What a pull is to bring.
@@ -40,7 +42,7 @@ impl Plan {
     pub(super) fn revision_of(files: &[Wanted]) -> String {
         let mut text = String::new();
         for Wanted { name, bytes, sha256, identity, .. } in files {
-            text.push_str(&format!("{name}\0{bytes:?}\0{sha256:?}\0{identity:?}\n"));
+            let _ = writeln!(text, "{name}\0{bytes:?}\0{sha256:?}\0{identity:?}");
         }
         Digest::of(text.as_bytes()).hex()[..16].to_owned()
     }

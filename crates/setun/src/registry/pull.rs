@@ -12,7 +12,7 @@ use super::{
     hub::{self, DEFAULT_REVISION, Repository},
     journal::has_unfinished,
     lock::Lock,
-    manifest::{FileEntry, MANIFEST, Manifest},
+    manifest::{FileEntry, MANIFEST, Manifest, now},
     name::{ModelId, ModelName, Place},
     options::{Listener, PullEvent, PullOptions},
     plan::{Plan, Pulled, is_commit},
@@ -164,15 +164,14 @@ impl Pull<'_> {
         if plan.reference.is_none() && !is_commit(&plan.revision) {
             self.clear_others(plan)?;
         }
-        let new = || Manifest::new(plan.id.to_string(), plan.revision.clone(), plan.source.clone());
-        let mut manifest = match found {
-            Some(model) => model.manifest,
-            None => {
-                let mut manifest = new();
-                manifest.licence.clone_from(&plan.licence);
-                manifest.write(&folder)?; // not complete: it tells what is under way
-                manifest
-            }
+        let mut manifest = if let Some(model) = found {
+            model.manifest
+        } else {
+            let (model, revision) = (plan.id.to_string(), plan.revision.clone());
+            let mut manifest = Manifest::new(model, revision, plan.source.clone());
+            manifest.licence.clone_from(&plan.licence);
+            manifest.write(&folder)?; // not complete: it tells what is under way
+            manifest
         };
         let downloads =
             Downloads { http: &self.http, options: self.options, listener: self.listener };
@@ -187,7 +186,7 @@ impl Pull<'_> {
         }
         manifest.put(entries);
         manifest.complete = true;
-        manifest.pulled = Manifest::new(String::new(), String::new(), String::new()).pulled;
+        manifest.pulled = now();
         manifest.write(&folder)?;
         for wanted in &plan.files {
             Paths::new(&folder, &wanted.name).clear()?;

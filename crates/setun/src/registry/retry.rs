@@ -90,8 +90,8 @@ impl<'a> Attempts<'a> {
 /// together do not come back together.
 fn jittered(first: Duration, failed: u32) -> Duration {
     let whole = first.saturating_mul(1 << (failed - 1).min(16)).min(LONGEST);
-    let random = RandomState::new().build_hasher().finish() >> 40;
-    whole / 2 + whole.mul_f64(random as f64 / f64::from(1 << 25))
+    let random = RandomState::new().build_hasher().finish().to_le_bytes()[0];
+    whole / 2 + whole / 2 * u32::from(random) / u32::from(u8::MAX)
 }
 
 pub(super) fn sleep(wait: Duration, options: &PullOptions) -> Result<(), RegistryError> {

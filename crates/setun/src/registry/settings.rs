@@ -1,7 +1,7 @@
 //! Where the registry is, and how it reaches a hub.
 
 use std::{
-    env,
+    env, fmt,
     path::{Path, PathBuf},
 };
 
@@ -9,7 +9,7 @@ use std::{
 const ENDPOINT: &str = "https://huggingface.co";
 
 /// Where a [`Registry`](super::Registry) is, and how it reaches a hub.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RegistrySettings {
     /// The folder of the registry. It is made when something is written to it.
@@ -22,6 +22,16 @@ pub struct RegistrySettings {
     pub offline: Option<&'static str>,
     /// The cache of Hugging Face's own tools, which is only read.
     pub hub_cache: Option<PathBuf>,
+}
+
+/// The token is a secret.
+impl fmt::Debug for RegistrySettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { root, endpoint, token, offline, hub_cache } = self;
+        let mut text = f.debug_struct("RegistrySettings");
+        text.field("root", root).field("endpoint", endpoint).field("token", &token.is_some());
+        text.field("offline", offline).field("hub_cache", hub_cache).finish()
+    }
 }
 
 impl RegistrySettings {

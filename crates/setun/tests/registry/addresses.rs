@@ -4,13 +4,13 @@ use setun::registry::RegistryError;
 
 use crate::{
     server::{Act, Server},
-    support::{CHUNK, Place, bytes},
+    support::{CHUNK, PIECE, Place, bytes},
 };
 
 #[test]
 fn the_files_that_a_checkpoint_wants_are_looked_for() {
     let server = Server::start();
-    let content = bytes(2 * CHUNK as usize, 1);
+    let content = bytes(2 * PIECE, 1);
     server.put("/m/config.json", "{}", "\"c\"").put("/m/tokenizer.json", "{\"t\":1}", "\"t\"");
     server.put("/m/model.safetensors", content.clone(), "\"w\"");
     let place = Place::new(&server);
@@ -70,7 +70,7 @@ fn a_folder_without_a_model_is_told_of() {
 #[test]
 fn a_server_that_knows_no_head_is_asked_for_a_byte() {
     let server = Server::start();
-    let content = bytes(2 * CHUNK as usize, 1);
+    let content = bytes(2 * PIECE, 1);
     server.put("/m.gguf", content.clone(), "\"w\"");
     let place = Place::new(&server);
     server.rule_of_all("/m.gguf", 1, Act::Status(405, vec![]));

@@ -10,7 +10,7 @@ use setun::registry::{PullEvent, RegistryError};
 
 use crate::{
     server::{Act, Server},
-    support::{CHUNK, Place, bytes},
+    support::{CHUNK, PIECE, Place, bytes},
 };
 
 const PATH: &str = "/models/m.gguf";
@@ -18,7 +18,7 @@ const PATH: &str = "/models/m.gguf";
 /// A server with a file of five chunks and a bit.
 fn served() -> (Server, Vec<u8>) {
     let server = Server::start();
-    let content = bytes(5 * CHUNK as usize + 100, 1);
+    let content = bytes(5 * PIECE + 100, 1);
     server.put(PATH, content.clone(), "\"first\"");
     (server, content)
 }
@@ -156,7 +156,7 @@ fn a_server_without_parts_sends_the_file_once() {
 fn what_came_without_parts_is_kept_should_there_be_parts_later() {
     let (server, content) = served();
     server.rule_of_all(PATH, 3, Act::IgnoreRange); // HEAD to plan, HEAD to begin, a part
-    server.rule(PATH, 1, Act::Break(2 * CHUNK as usize + 10));
+    server.rule(PATH, 1, Act::Break(2 * PIECE + 10));
     let place = Place::new(&server);
     place.pull(&server.at(PATH)).unwrap();
     assert_eq!(place.read(&server.at(PATH), "m.gguf"), content);

@@ -4,7 +4,7 @@ use setun::registry::{PullEvent, RegistryError};
 
 use crate::{
     server::{Act, Server},
-    support::{CHUNK, Place, bytes, hub_path, put_hub},
+    support::{CHUNK, PIECE, Place, bytes, hub_path, put_hub},
 };
 
 const PATH: &str = "/models/m.gguf";
@@ -15,9 +15,9 @@ fn changes(place: &Place) -> usize {
 
 #[test]
 fn a_file_that_changes_while_it_comes_begins_anew() {
-    for length in [5 * CHUNK as usize, 3 * CHUNK as usize] {
+    for length in [5 * PIECE, 3 * PIECE] {
         let server = Server::start();
-        let (old, new) = (bytes(5 * CHUNK as usize, 1), bytes(length, 2));
+        let (old, new) = (bytes(5 * PIECE, 1), bytes(length, 2));
         server.put(PATH, old, "\"first\"");
         server.rule_at(PATH, 2 * CHUNK, 1, Act::Become(new.clone(), "\"second\""));
         let place = Place::new(&server);
@@ -37,13 +37,13 @@ fn a_file_that_changes_while_it_comes_begins_anew() {
 #[test]
 fn a_file_that_changed_between_two_pulls_begins_anew() {
     let server = Server::start();
-    server.put(PATH, bytes(5 * CHUNK as usize, 1), "\"first\"");
+    server.put(PATH, bytes(5 * PIECE, 1), "\"first\"");
     server.rule_at(PATH, 3 * CHUNK, usize::MAX, Act::Break(0));
     let mut place = Place::new(&server);
     place.options = place.options.attempts(2).connections(1);
     place.pull(&server.at(PATH)).unwrap_err();
     server.clear_rules();
-    let new = bytes(5 * CHUNK as usize, 2);
+    let new = bytes(5 * PIECE, 2);
     server.put(PATH, new.clone(), "\"second\"");
     place.events();
     server.sent();
@@ -56,12 +56,12 @@ fn a_file_that_changed_between_two_pulls_begins_anew() {
 #[test]
 fn a_whole_model_stays_until_the_changed_one_is_whole() {
     let server = Server::start();
-    let old = bytes(3 * CHUNK as usize, 1);
+    let old = bytes(3 * PIECE, 1);
     server.put(PATH, old.clone(), "\"first\"");
     let mut place = Place::new(&server);
     place.options = place.options.attempts(2).connections(1);
     place.pull(&server.at(PATH)).unwrap();
-    let new = bytes(3 * CHUNK as usize, 2);
+    let new = bytes(3 * PIECE, 2);
     server.put(PATH, new.clone(), "\"second\"");
     server.rule_at(PATH, CHUNK, usize::MAX, Act::Break(0));
     place.pull(&server.at(PATH)).unwrap_err();
@@ -78,9 +78,9 @@ fn a_whole_model_stays_until_the_changed_one_is_whole() {
 #[test]
 fn a_file_that_never_stays_the_same_is_given_up() {
     let server = Server::start();
-    server.put(PATH, bytes(2 * CHUNK as usize, 0), "\"first\"");
+    server.put(PATH, bytes(2 * PIECE, 0), "\"first\"");
     for (seed, etag) in (1..).zip(["\"1\"", "\"2\"", "\"3\"", "\"4\"", "\"5\""]) {
-        server.rule_at(PATH, CHUNK, 1, Act::Become(bytes(2 * CHUNK as usize, seed), etag));
+        server.rule_at(PATH, CHUNK, 1, Act::Become(bytes(2 * PIECE, seed), etag));
     }
     let mut place = Place::new(&server);
     place.options = place.options.connections(1);
@@ -92,7 +92,7 @@ fn a_file_that_never_stays_the_same_is_given_up() {
 #[test]
 fn a_hubs_file_that_another_server_knows_otherwise_begins_anew() {
     let server = Server::start();
-    let content = bytes(4 * CHUNK as usize, 1);
+    let content = bytes(4 * PIECE, 1);
     put_hub(&server, "o/n", &[("m.gguf", &content)]);
     let path = hub_path("o/n", "m.gguf");
     server.rule_at(&path, 2 * CHUNK, 1, Act::Become(content.clone(), "\"moved\""));

@@ -4,7 +4,7 @@ use setun::registry::{PullEvent, RegistryError};
 
 use crate::{
     server::{Act, Server},
-    support::{CHUNK, COMMIT, Place, bytes, hub_path, list_path, put_hub},
+    support::{CHUNK, COMMIT, PIECE, Place, bytes, hub_path, list_path, put_hub},
 };
 
 const CONFIG: &[u8] = b"{\"model_type\":\"bitnet\"}";
@@ -12,7 +12,7 @@ const CONFIG: &[u8] = b"{\"model_type\":\"bitnet\"}";
 #[test]
 fn a_repository_is_pulled_and_found_by_its_names() {
     let server = Server::start();
-    let content = bytes(3 * CHUNK as usize, 1);
+    let content = bytes(3 * PIECE, 1);
     let files: [(&str, &[u8]); 4] = [
         ("config.json", CONFIG),
         ("pytorch_model.bin", b"never"),
@@ -47,7 +47,7 @@ fn a_repository_is_pulled_and_found_by_its_names() {
 #[test]
 fn several_files_have_to_be_named_and_come_one_by_one() {
     let server = Server::start();
-    let (first, second) = (bytes(CHUNK as usize, 1), bytes(CHUNK as usize, 2));
+    let (first, second) = (bytes(PIECE, 1), bytes(PIECE, 2));
     put_hub(&server, "o/n", &[("a-q8.gguf", &first), ("b-q8.gguf", &second)]);
     let place = Place::new(&server);
     let error = place.pull("o/n").unwrap_err();
@@ -69,7 +69,7 @@ fn several_files_have_to_be_named_and_come_one_by_one() {
 #[test]
 fn the_token_goes_to_the_hub_and_nowhere_else() {
     let (hub, store) = (Server::start(), Server::start());
-    let content = bytes(3 * CHUNK as usize, 1);
+    let content = bytes(3 * PIECE, 1);
     put_hub(&hub, "o/n", &[("config.json", CONFIG), ("model.safetensors", &content)]);
     let path = hub_path("o/n", "model.safetensors");
     store.put("/blob", content.clone(), "\"blob\"");
@@ -99,7 +99,7 @@ fn the_token_goes_to_the_hub_and_nowhere_else() {
 #[test]
 fn an_address_behind_a_redirect_that_expires_is_asked_for_again() {
     let (hub, store) = (Server::start(), Server::start());
-    let content = bytes(4 * CHUNK as usize, 1);
+    let content = bytes(4 * PIECE, 1);
     put_hub(&hub, "o/n", &[("m.gguf", &content)]);
     let path = hub_path("o/n", "m.gguf");
     store.put("/one", content.clone(), "\"one\"").put("/two", content.clone(), "\"two\"");

@@ -241,7 +241,8 @@ impl Server {
                 return head(stream, 416, &headers, Some(0));
             }
             Some(range) => {
-                let (start, end) = (range.start as usize, (range.end as usize).min(size));
+                let at = |offset: u64| usize::try_from(offset).unwrap_or(size).min(size);
+                let (start, end) = (at(range.start), at(range.end));
                 headers.push(("content-range", format!("bytes {start}-{}/{size}", end - 1)));
                 (206, &bytes[start..end])
             }
@@ -250,7 +251,7 @@ impl Server {
         if request.method == "HEAD" {
             return head(stream, status, &headers, Some(body.len() as u64));
         }
-        self.send(status, &headers, body, act, stream)
+        self.send(status, &headers, body, act.as_ref(), stream)
     }
 
     fn send(
@@ -258,23 +259,23 @@ impl Server {
         status: u16,
         headers: &[(&str, String)],
         body: &[u8],
-        act: Option<Act>,
+        act: Option<&Act>,
         stream: &mut TcpStream,
     ) -> std::io::Result<()> {
         let mut body = body.to_vec();
         let mut length = Some(body.len() as u64);
         let (mut most, mut pause) = (usize::MAX, Duration::ZERO);
         match act {
-            Some(Act::Break(after)) => most = after,
+            Some(Act::Break(after)) => most = *after,
             Some(Act::SayMore(more)) => {
                 length = length.map(|length| length + more);
                 most = body.len();
             }
             Some(Act::SayFewer(fewer)) => length = length.map(|length| length - fewer),
             Some(Act::Wrong) => body[0] ^= 1,
-            Some(Act::Slow(wait)) => pause = wait,
+            Some(Act::Slow(wait)) => pause = *wait,
             Some(Act::Chunked(extra)) => {
-                body.extend(vec![0xAA; extra]);
+                body.extend(vec![0xAA; *extra]);
                 length = None;
             }
             _ => {}
@@ -314,15 +315,15 @@ fn head(
     headers: &[(&str, String)],
     length: Option<u64>,
 ) -> std::io::Result<()> {
-    let mut text = format!("HTTP/1.1 {status} Some\r\n");
+    let mut text = format!("HTTP/1.1 {status} Some\r\n").into_bytes();
     for (name, value) in headers {
-        text.push_str(&format!("{name}: {value}\r\n"));
+        write!(text, "{name}: {value}\r\n")?;
     }
     match length {
-        Some(length) => text.push_str(&format!("content-length: {length}\r\n\r\n")),
-        None => text.push_str("transfer-encoding: chunked\r\n\r\n"),
+        Some(length) => write!(text, "content-length: {length}\r\n\r\n")?,
+        None => write!(text, "transfer-encoding: chunked\r\n\r\n")?,
     }
-    stream.write_all(text.as_bytes())?;
+    stream.write_all(&text)?;
     stream.flush()
 }
 

@@ -11,7 +11,7 @@ use setun::registry::{PullEvent, Registry, RegistryError, discover};
 
 use crate::{
     server::{Act, Server},
-    support::{CHUNK, COMMIT, Place, bytes, hub_path, put_hub},
+    support::{CHUNK, COMMIT, PIECE, Place, bytes, hub_path, put_hub},
 };
 
 #[test]
@@ -34,8 +34,8 @@ fn aliases_stand_for_names() {
 #[test]
 fn what_is_removed_is_gone() {
     let server = Server::start();
-    put_hub(&server, "o/n", &[("m.gguf", &bytes(CHUNK as usize, 1))]);
-    put_hub(&server, "o/other", &[("m.gguf", &bytes(CHUNK as usize, 2))]);
+    put_hub(&server, "o/n", &[("m.gguf", &bytes(PIECE, 1))]);
+    put_hub(&server, "o/other", &[("m.gguf", &bytes(PIECE, 2))]);
     let mut place = Place::new(&server);
     place.options = place.options.attempts(1);
     place.pull("o/n").unwrap();
@@ -56,13 +56,13 @@ fn what_is_removed_is_gone() {
 #[test]
 fn damage_is_found_by_chunk() {
     let server = Server::start();
-    put_hub(&server, "o/n", &[("m.gguf", &bytes(3 * CHUNK as usize, 1))]);
+    put_hub(&server, "o/n", &[("m.gguf", &bytes(3 * PIECE, 1))]);
     let place = Place::new(&server);
     let model = place.pull("o/n").unwrap();
     assert!(model.verify(&place.options, |_| ()).unwrap().iter().all(|check| check.good));
     let path = model.folder.join("m.gguf");
     let mut content = fs::read(&path).unwrap();
-    content[CHUNK as usize + 9] ^= 4;
+    content[PIECE + 9] ^= 4;
     fs::write(&path, &content).unwrap();
     let checks = model.verify(&place.options, |_| ()).unwrap();
     assert_eq!((checks[0].good, checks[0].chunks.as_slice()), (false, [1].as_slice()));
@@ -75,7 +75,7 @@ fn damage_is_found_by_chunk() {
 #[test]
 fn two_at_once_pull_once() {
     let server = Server::start();
-    let content = bytes(6 * CHUNK as usize, 1);
+    let content = bytes(6 * PIECE, 1);
     put_hub(&server, "o/n", &[("m.gguf", &content)]);
     server.rule(&hub_path("o/n", "m.gguf"), usize::MAX, Act::Slow(Duration::from_millis(20)));
     let place = Arc::new(Place::new(&server));
@@ -152,7 +152,7 @@ fn models_are_found_in_a_folder_and_in_the_hubs_cache() {
 #[test]
 fn nothing_is_seen_before_all_of_it_is_there() {
     let server = Server::start();
-    let content = bytes(3 * CHUNK as usize, 1);
+    let content = bytes(3 * PIECE, 1);
     put_hub(&server, "o/n", &[("config.json", b"{}"), ("model.safetensors", &content)]);
     let place = Place::new(&server);
     let looking = Registry::open(place.registry.settings().clone());

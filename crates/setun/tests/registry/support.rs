@@ -9,7 +9,10 @@ use setun::registry::{
 use crate::server::Server;
 
 /// Bytes of a chunk in these tests.
-pub(crate) const CHUNK: u64 = 64 << 10;
+pub(crate) const CHUNK: u64 = PIECE as u64;
+
+/// The same, for lengths in memory.
+pub(crate) const PIECE: usize = 64 << 10;
 
 /// A commit's name.
 pub(crate) const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";

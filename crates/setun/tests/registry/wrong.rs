@@ -4,7 +4,7 @@ use setun::registry::{PullEvent, RegistryError};
 
 use crate::{
     server::{Act, Server},
-    support::{CHUNK, Place, bytes, hub_path, put_hub},
+    support::{CHUNK, PIECE, Place, bytes, hub_path, put_hub},
 };
 
 fn damages(place: &Place) -> Vec<Vec<u64>> {
@@ -18,7 +18,7 @@ fn damages(place: &Place) -> Vec<Vec<u64>> {
 #[test]
 fn a_file_that_is_wrong_as_a_whole_comes_once_more() {
     let server = Server::start();
-    let content = bytes(4 * CHUNK as usize, 1);
+    let content = bytes(4 * PIECE, 1);
     put_hub(&server, "o/n", &[("m.gguf", &content)]);
     let path = hub_path("o/n", "m.gguf");
     server.rule_at(&path, CHUNK, 1, Act::Wrong);
@@ -32,7 +32,7 @@ fn a_file_that_is_wrong_as_a_whole_comes_once_more() {
 #[test]
 fn a_file_that_stays_wrong_is_an_error_and_not_kept() {
     let server = Server::start();
-    let content = bytes(4 * CHUNK as usize, 1);
+    let content = bytes(4 * PIECE, 1);
     put_hub(&server, "o/n", &[("m.gguf", &content)]);
     let path = hub_path("o/n", "m.gguf");
     server.rule_at(&path, CHUNK, usize::MAX, Act::Wrong);
@@ -65,7 +65,7 @@ fn with_manifest(content: &[u8]) -> Server {
 
 #[test]
 fn a_wrong_chunk_alone_comes_once_more() {
-    let content = bytes(4 * CHUNK as usize + 5, 1);
+    let content = bytes(4 * PIECE + 5, 1);
     let server = with_manifest(&content);
     let path = "/copy/model.safetensors";
     server.rule_at(path, 2 * CHUNK, 1, Act::Wrong);
@@ -80,7 +80,7 @@ fn a_wrong_chunk_alone_comes_once_more() {
 
 #[test]
 fn a_chunk_that_stays_wrong_is_an_error_and_the_others_are_kept() {
-    let content = bytes(4 * CHUNK as usize, 1);
+    let content = bytes(4 * PIECE, 1);
     let server = with_manifest(&content);
     let path = "/copy/model.safetensors";
     server.rule_at(path, 2 * CHUNK, usize::MAX, Act::Wrong);
@@ -101,7 +101,7 @@ fn a_chunk_that_stays_wrong_is_an_error_and_the_others_are_kept() {
 
 #[test]
 fn wrong_bytes_from_a_server_without_parts_are_found_too() {
-    let content = bytes(4 * CHUNK as usize, 1);
+    let content = bytes(4 * PIECE, 1);
     let server = with_manifest(&content);
     let path = "/copy/model.safetensors";
     server.rule(path, 1, Act::IgnoreRange);
@@ -115,7 +115,7 @@ fn wrong_bytes_from_a_server_without_parts_are_found_too() {
 #[test]
 fn what_the_disk_has_lost_comes_once_more() {
     let server = Server::start();
-    let content = bytes(6 * CHUNK as usize, 1);
+    let content = bytes(6 * PIECE, 1);
     server.put("/m.gguf", content.clone(), "\"e\"");
     server.rule_at("/m.gguf", 5 * CHUNK, usize::MAX, Act::Break(0));
     let mut place = Place::new(&server);
@@ -126,7 +126,7 @@ fn what_the_disk_has_lost_comes_once_more() {
         place.pull(&name).unwrap_err();
         let part = part(&place);
         let mut bytes = std::fs::read(&part).unwrap();
-        bytes[lost * CHUNK as usize + 7] ^= 1;
+        bytes[lost * PIECE + 7] ^= 1;
         std::fs::write(&part, bytes).unwrap();
     }
     server.clear_rules();
@@ -149,9 +149,9 @@ fn part(place: &Place) -> std::path::PathBuf {
 #[test]
 fn a_hub_that_lies_about_a_size_is_found() {
     let server = Server::start();
-    let content = bytes(2 * CHUNK as usize, 1);
+    let content = bytes(2 * PIECE, 1);
     put_hub(&server, "o/n", &[("m.gguf", &content)]);
-    for size in [CHUNK as usize, 3 * CHUNK as usize] {
+    for size in [PIECE, 3 * PIECE] {
         server.put(&hub_path("o/n", "m.gguf"), bytes(size, 1), "\"other\"");
         let place = Place::new(&server);
         let error = place.pull("o/n").unwrap_err();

@@ -74,7 +74,7 @@ impl PullProgress {
 
     /// Removes the bar.
     pub(super) fn end(&self) {
-        self.bar(|bar| bar.finish_and_clear());
+        self.bar(ProgressBar::finish_and_clear);
     }
 
     fn bar(&self, show: impl FnOnce(&ProgressBar)) {
