@@ -4,7 +4,7 @@ use setun::registry::RegistryError;
 
 use crate::{
     server::{Act, Server},
-    support::{CHUNK, PIECE, Place, bytes},
+    support::{PIECE, Place, bytes},
 };
 
 #[test]

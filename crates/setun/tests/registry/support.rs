@@ -103,7 +103,7 @@ pub(crate) fn put_hub(server: &Server, model: &str, files: &[(&str, &[u8])]) {
         .iter()
         .map(|(name, bytes)| {
             let (size, sha256) = (bytes.len(), Digest::of(bytes));
-            let large = name.ends_with(".gguf") || name.ends_with(".safetensors");
+            let large = [".gguf", ".safetensors"].iter().any(|end| name.ends_with(end));
             let lfs = if large {
                 format!(",\"lfs\":{{\"sha256\":\"{sha256}\",\"size\":{size},\"pointerSize\":130}}")
             } else {
