@@ -106,7 +106,7 @@ impl ModelId {
     /// A model of a hub.
     pub(super) fn of_hub(endpoint: &str, owner: &str, name: &str) -> Self {
         let host = parts(endpoint)
-            .map_or_else(|| folder_name(endpoint), |parts| folder_name(&parts.authority));
+            .map_or_else(|| folder_name(endpoint), |parts| host_name(&parts.authority));
         Self { host, owner: owner.into(), name: name.into() }
     }
 
@@ -121,7 +121,22 @@ impl ModelId {
             None => name.to_owned(),
         };
         let (owner, name) = (folder_name(&owner.replace('/', "--")), folder_name(&name));
-        Self { host: folder_name(&parts.authority), owner, name }
+        Self { host: host_name(&parts.authority), owner, name }
+    }
+}
+
+/// A host, with `_` before its port.
+fn host_name(authority: &str) -> String {
+    match authority.rsplit_once(':') {
+        Some((host, port)) if !host.contains('_') && !port.is_empty() && is_plain(host) => {
+            folder_name(&format!("{host}_{port}"))
+        }
+        None if !authority.contains('_') => folder_name(authority),
+        _ => format!(
+            "{}-{}",
+            folder_name(authority),
+            &Digest::of(authority.as_bytes()).hex()[..APART]
+        ),
     }
 }
 
@@ -129,8 +144,7 @@ impl ModelId {
 pub(super) fn folder_name(text: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || ".-_".contains(c) { c } else { '_' };
     let name: String = text.chars().map(plain).take(MOST_BYTES).collect();
-    // A colon before a port is the one change that can be told from the rest.
-    if (name == text || text.replace(':', "_") == name && !text.contains('_')) && is_plain(&name) {
+    if name == text && is_plain(&name) {
         return name;
     }
     let kept = name.trim_matches('.');
@@ -220,7 +234,7 @@ mod tests {
     fn folders_of_addresses_differ_and_are_plain() {
         let of = |address| ModelId::of_address(address).to_string();
         assert_eq!(of("http://127.0.0.1:80/models/x.gguf"), "127.0.0.1_80/models/x.gguf");
-        assert_eq!(of("https://h/x/"), "h/_-d2e2adf7/x".replace("_-d2e2adf7", "_"));
+        assert_eq!(of("https://h/x/"), "h/_/x");
         assert_eq!(of("https://h/a/b/c"), "h/a--b/c");
         let many = [
             "https://h/a b",
