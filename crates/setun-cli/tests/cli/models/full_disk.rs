@@ -5,8 +5,15 @@ use std::{
     process::{Command, Stdio},
 };
 
-use super::{MIB, PATH, bytes, in_registry, noted, outcome, pull};
+use tempfile::TempDir;
+
+use super::{MIB, PATH, bytes, in_registry, noted, outcome};
 use crate::server::Server;
+
+/// With one connection, as chunks that come together stop together.
+fn pull(home: &TempDir, address: &str) -> Command {
+    in_registry(home, &["models", "pull", "--chunk", "1", "--connections", "1", address])
+}
 
 #[test]
 fn a_file_that_may_not_grow_is_told_of_and_gone_on_with() {
@@ -34,7 +41,7 @@ fn a_file_that_may_not_grow_is_told_of_and_gone_on_with() {
 }
 
 /// The rest comes once there is room, and nothing else.
-fn goes_on(server: &Server, home: &tempfile::TempDir, content: &[u8]) {
+fn goes_on(server: &Server, home: &TempDir, content: &[u8]) {
     let there = noted(home);
     assert!(!there.is_empty(), "what has come is kept");
     let listed = outcome(in_registry(home, &["models", "list"])).text();
