@@ -1,10 +1,11 @@
 //! Requests: redirects, the hub's token, and what answers mean.
 
-use std::{io::Read, time::Duration};
+use std::{fs, io::Read, path::Path, time::Duration};
 
 use ureq::{
     Agent, Body,
     http::{HeaderMap, Response, Uri, header},
+    tls::{PemItem, RootCerts, TlsConfig, parse_pem},
 };
 
 use super::{
@@ -49,8 +50,14 @@ pub(super) struct Http {
 }
 
 impl Http {
-    pub(super) fn new(settings: &RegistrySettings, options: &PullOptions) -> Self {
+    pub(super) fn new(
+        settings: &RegistrySettings,
+        options: &PullOptions,
+    ) -> Result<Self, RegistryError> {
+        let roots = settings.certificates.as_deref().map(certificates).transpose()?;
+        let tls = TlsConfig::builder().root_certs(roots.unwrap_or(RootCerts::WebPki)).build();
         let agent = Agent::config_builder()
+            .tls_config(tls)
             .max_redirects(0)
             .http_status_as_error(false)
             .user_agent(concat!("setun/", env!("CARGO_PKG_VERSION")))
@@ -64,7 +71,7 @@ impl Http {
             .new_agent();
         let token =
             settings.token.clone().and_then(|token| Some((origin(&settings.endpoint)?, token)));
-        Self { agent, token }
+        Ok(Self { agent, token })
     }
 
     /// Asks, and follows redirects.
@@ -151,6 +158,21 @@ impl Http {
         }
         Ok(Some(bytes))
     }
+}
+
+/// The certificates of a file, which has to have one.
+fn certificates(path: &Path) -> Result<RootCerts, RegistryError> {
+    let text = fs::read(path).map_err(|error| RegistryError::io("read", path, 0, error))?;
+    let certificate = |item| match item {
+        Ok(PemItem::Certificate(certificate)) => Some(certificate),
+        _ => None,
+    };
+    let found: Vec<_> = parse_pem(&text).filter_map(certificate).collect();
+    if found.is_empty() {
+        let source = std::io::Error::other("it has no certificate in PEM form");
+        return Err(RegistryError::Io { what: "use", path: path.into(), source });
+    }
+    Ok(RootCerts::new_with_certs(&found))
 }
 
 /// The answer, if it has one of these statuses.

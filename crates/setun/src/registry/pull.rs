@@ -49,7 +49,7 @@ impl Registry {
             return Ok(model);
         }
         let pull =
-            Pull { registry: self, http: Http::new(&self.settings, options), options, listener };
+            Pull { registry: self, http: Http::new(&self.settings, options)?, options, listener };
         let mut last = String::new();
         for _ in 0..PLANS {
             let plan = pull.plan(name, &parsed)?;

@@ -22,15 +22,19 @@ pub struct RegistrySettings {
     pub offline: Option<&'static str>,
     /// The cache of Hugging Face's own tools, which is only read.
     pub hub_cache: Option<PathBuf>,
+    /// A file of certificates (PEM) to trust in place of Mozilla's list, as behind a proxy that
+    /// reads along.
+    pub certificates: Option<PathBuf>,
 }
 
 /// The token is a secret.
 impl fmt::Debug for RegistrySettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { root, endpoint, token, offline, hub_cache } = self;
+        let Self { root, endpoint, token, offline, hub_cache, certificates } = self;
         let mut text = f.debug_struct("RegistrySettings");
         text.field("root", root).field("endpoint", endpoint).field("token", &token.is_some());
-        text.field("offline", offline).field("hub_cache", hub_cache).finish()
+        text.field("offline", offline).field("hub_cache", hub_cache);
+        text.field("certificates", certificates).finish()
     }
 }
 
@@ -39,12 +43,12 @@ impl RegistrySettings {
     #[must_use]
     pub fn new(root: impl Into<PathBuf>) -> Self {
         let (root, endpoint) = (root.into(), ENDPOINT.to_owned());
-        Self { root, endpoint, token: None, offline: None, hub_cache: None }
+        Self { root, endpoint, token: None, offline: None, hub_cache: None, certificates: None }
     }
 
     /// As the environment says: `SETUN_HOME`, or else the system's folder for data;
     /// `HF_ENDPOINT`, `HF_TOKEN`, `HF_HUB_OFFLINE` or `SETUN_OFFLINE`, and `HF_HUB_CACHE` or
-    /// `HF_HOME`.
+    /// `HF_HOME`, and `SSL_CERT_FILE`.
     #[must_use]
     pub fn from_env() -> Self {
         let mut settings = Self::new(root());
@@ -54,6 +58,7 @@ impl RegistrySettings {
         settings.token = text("HF_TOKEN");
         settings.offline = ["SETUN_OFFLINE", "HF_HUB_OFFLINE"].into_iter().find(|name| is_on(name));
         settings.hub_cache = hub_cache();
+        settings.certificates = path("SSL_CERT_FILE");
         settings
     }
 
