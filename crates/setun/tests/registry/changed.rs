@@ -102,3 +102,33 @@ fn a_hubs_file_that_another_server_knows_otherwise_begins_anew() {
     assert_eq!(place.read("o/n", "m.gguf"), content);
     assert_eq!(changes(&place), 1);
 }
+
+#[test]
+fn a_part_of_another_file_is_no_part_of_this_one() {
+    let server = Server::start();
+    let (old, new) = (bytes(4 * PIECE, 1), bytes(4 * PIECE, 2));
+    server.put(PATH, old, "\"first\"");
+    server.rule_at(PATH, 2 * CHUNK, 1, Act::BecomeUnasked(new.clone(), "\"second\""));
+    let mut place = Place::new(&server);
+    place.options = place.options.connections(1);
+    place.pull(&server.at(PATH)).unwrap();
+    assert_eq!(place.read(&server.at(PATH), "m.gguf"), new);
+}
+
+#[test]
+fn a_hubs_file_without_a_hash_that_changed_between_two_pulls_begins_anew() {
+    let server = Server::start();
+    let (old, new) = (bytes(4 * PIECE, 1), bytes(4 * PIECE, 2));
+    put_hub(&server, "o/n", &[("tokenizer.json", &old), ("m.gguf", b"weights")]);
+    let path = hub_path("o/n", "tokenizer.json");
+    server.rule_at(&path, 3 * CHUNK, usize::MAX, Act::Break(0));
+    let mut place = Place::new(&server);
+    place.options = place.options.attempts(2).connections(1);
+    place.pull("o/n").unwrap_err();
+    server.clear_rules();
+    server.put(&path, new.clone(), "\"second\"");
+    place.events();
+    place.pull("o/n").unwrap();
+    assert_eq!(place.read("o/n", "tokenizer.json"), new);
+    assert_eq!(changes(&place), 1);
+}

@@ -43,6 +43,8 @@ pub(crate) enum Act {
     Redirect(String),
     /// Has another file from now on.
     Become(Vec<u8>, &'static str),
+    /// The same, and gives a part of it to who has asked for one of the first alone.
+    BecomeUnasked(Vec<u8>, &'static str),
     /// Waits after each piece.
     Slow(Duration),
     /// Sends pieces with their lengths, and no length of the whole; so many bytes too many.
@@ -211,8 +213,10 @@ impl Server {
 
     fn answer(&self, request: &Request, stream: &mut TcpStream) -> std::io::Result<()> {
         let mut act = self.act(request);
-        if let Some(Act::Become(bytes, etag)) = &act {
+        let mut unasked = false;
+        if let Some(Act::Become(bytes, etag) | Act::BecomeUnasked(bytes, etag)) = &act {
             self.put(&request.path, bytes.clone(), etag);
+            unasked = matches!(act, Some(Act::BecomeUnasked(..)));
             act = None;
         }
         match &act {
@@ -228,7 +232,7 @@ impl Server {
         let file = self.state().files.get(&request.path).cloned();
         let Some(File { bytes, etag }) = file else { return head(stream, 404, &[], Some(0)) };
         let ignored = matches!(act, Some(Act::IgnoreRange));
-        let same = request.if_range.as_ref().is_none_or(|known| known == etag);
+        let same = request.if_range.as_ref().is_none_or(|known| unasked || known == etag);
         let range = request.range.clone().filter(|_| !ignored && same);
         let mut headers = vec![("etag", etag.to_owned())];
         if !ignored {
