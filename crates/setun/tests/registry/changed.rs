@@ -108,7 +108,7 @@ fn a_part_of_another_file_is_no_part_of_this_one() {
     let server = Server::start();
     let (old, new) = (bytes(4 * PIECE, 1), bytes(4 * PIECE, 2));
     server.put(PATH, old, "\"first\"");
-    server.rule_at(PATH, 2 * CHUNK, 1, Act::BecomeUnasked(new.clone(), "\"second\""));
+    server.rule_at(PATH, 3 * CHUNK, 1, Act::BecomeUnasked(new.clone(), "\"second\""));
     let mut place = Place::new(&server);
     place.options = place.options.connections(1);
     place.pull(&server.at(PATH)).unwrap();
