@@ -1,7 +1,7 @@
 //! Where a model's bytes are: in files, in this program, or nowhere until they are read.
 
 use std::{
-    path::Path,
+    path::{Path, PathBuf},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -11,9 +11,14 @@ use std::{
 use futures::future::{FutureExt, LocalBoxFuture, ready};
 use setun::{
     Error, Files, Model, ModelBytes, ModelReader, Source, Want, checkpoint::files::WEIGHTS, locate,
+    registry::RegistryError,
 };
 
-use crate::{error::CliError, output::Progress, synth::Synthetic};
+use crate::{commands::models, error::CliError, output::Progress, synth::Synthetic};
+
+/// What a MODEL may be.
+const EXPECTED: &str = "a folder with config.json and model.safetensors, a .safetensors, .gguf, \
+                        .onnx or .setun file, or the name of a model that was pulled";
 
 /// A model's bytes.
 #[derive(Debug)]
@@ -31,7 +36,10 @@ impl ModelSource {
     /// What `--model` names; the embedded model without it.
     pub(crate) fn find(model: Option<&str>) -> Result<Self, CliError> {
         match model {
-            Some(model) => Ok(Self::files(model)?),
+            Some(model) => match named(model)? {
+                Some(path) => Ok(Self::files(&path)?.called(model)),
+                None => Ok(Self::files(Path::new(model))?),
+            },
             #[cfg(feature = "embedded-model")]
             None => Ok(Self::Embedded),
             #[cfg(not(feature = "embedded-model"))]
@@ -105,12 +113,37 @@ impl ModelSource {
         Ok(pollster::block_on(self.open()?.read())?)
     }
 
-    fn files(model: &str) -> Result<Self, Error> {
-        let path = Path::new(model);
-        let (folder, source) = locate(path)?;
+    /// Files whose own name says nothing, as that of a revision.
+    fn called(mut self, model: &str) -> Self {
+        if let Self::Files { name, .. } = &mut self {
+            model.clone_into(name);
+        }
+        self
+    }
+
+    fn files(path: &Path) -> Result<Self, Error> {
+        let (folder, source) = locate(path).map_err(|error| match error {
+            Error::NoModel { path, found, .. } => {
+                Error::NoModel { path, expected: EXPECTED, found }
+            }
+            other => other,
+        })?;
         let whole = path.canonicalize().unwrap_or_else(|_| path.into());
         let name = whole.file_name().unwrap_or(whole.as_os_str()).to_string_lossy().into_owned();
         Ok(Self::Files { name, source, files: Files::new(folder) })
+    }
+}
+
+/// What a name stands for in the registry; `None` for a path, which comes first.
+fn named(model: &str) -> Result<Option<PathBuf>, Error> {
+    if Path::new(model).exists() {
+        return Ok(None);
+    }
+    match models::registry().resolve(model) {
+        Ok(path) => Ok(Some(path)),
+        // It was meant as a path: what is there instead says more.
+        Err(RegistryError::NotHere { .. } | RegistryError::BadName { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
     }
 }
 

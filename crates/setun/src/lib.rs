@@ -34,6 +34,8 @@ mod options;
 mod owner;
 mod profile;
 mod reader;
+#[cfg(all(feature = "registry", not(target_family = "wasm")))]
+pub mod registry;
 mod sequence;
 mod stream;
 
