@@ -111,8 +111,8 @@ impl Front for Sniff {
     ) -> Result<Option<Box<dyn Front>>, CheckpointError> {
         let file = std::mem::take(&mut self.file);
         refuse_pickle(&file, bytes.unwrap_or_default())?;
-        if bytes.is_some_and(|bytes| bytes.starts_with(gguf::MAGIC)) {
-            return Ok(Some(Box::new(GgufFront::new(file, self.options))));
+        if let Some(bytes) = bytes.filter(|bytes| bytes.starts_with(gguf::MAGIC)) {
+            return Ok(Some(Box::new(GgufFront::new(file, bytes, self.options))));
         }
         let mut front = HfFront::lone(file);
         front.accept(bytes, found)?;
