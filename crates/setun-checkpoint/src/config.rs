@@ -1,13 +1,15 @@
 //! The one model configuration that all formats are read into.
 
+mod family;
 mod parse;
+mod quantization;
 mod rope;
 #[cfg(test)]
 mod tests;
 
 use setun_ops::op::Activation;
 
-use crate::{error::CheckpointError, files, tensor::TensorInfo};
+use crate::{error::CheckpointError, files, json::Fields, tensor::TensorInfo};
 
 /// What a checkpoint says about its model, checked: sizes are positive, heads share evenly,
 /// numbers are finite.
@@ -40,6 +42,9 @@ pub struct ModelConfig {
     pub rope: RopeConfig,
     /// Whether attention and feed-forward have a norm before their last linear layer.
     pub sub_norms: bool,
+    /// Whether each head of the queries and of the keys has a norm before it is rotated (qk-norm),
+    /// with one gain for all heads of a layer and [`norm_eps`](Self::norm_eps).
+    pub head_norms: bool,
     /// Whether the head is the embedding table.
     pub tied_head: bool,
     /// Whether the attention's linear layers have biases.
@@ -79,6 +84,20 @@ pub enum RopeScaling {
         /// Context that the frequencies were made for.
         original_context: usize,
     },
+    /// `YaRN`: pairs that turn more than `beta_fast` times within the original context stay, those
+    /// that turn less than `beta_slow` times are divided by `factor`, with a straight passage.
+    Yarn {
+        /// Divisor of low frequencies.
+        factor: f32,
+        /// Turns above which a pair stays.
+        beta_fast: f32,
+        /// Turns below which a pair is divided.
+        beta_slow: f32,
+        /// Context that the frequencies were made for.
+        original_context: usize,
+        /// Factor of cosines and sines; `0.1 ln(factor) + 1` where there is none.
+        attention_factor: Option<f32>,
+    },
 }
 
 /// How linear layers are stored and scaled (`quantization_config`).
@@ -90,6 +109,11 @@ pub struct Quantization {
     pub mode: QuantizationMode,
     /// Epsilon of a norm before each linear layer (`use_rms_norm`), where there is one.
     pub linear_norm_eps: Option<f32>,
+    /// Shards that the model was trained in (`pretraining_model_parallel`), 1 where it says none.
+    /// [`QuantizationMode::FakeQuantized`] weights have at most as many scales, or one in each
+    /// group: queries, keys, values, gate and up one for each run of `rows / shards` rows; output
+    /// and down one for each run of `columns / shards` columns.
+    pub shards: usize,
 }
 
 /// The two linear layers of transformers' `BitNet` integration.
@@ -108,8 +132,22 @@ pub enum QuantizationMode {
     Offline,
     /// Master weights are stored, and quantized at load.
     Online,
-    /// Floats are stored that are −s, 0 or +s, with scales s by tensor, row or group of columns.
+    /// Floats are stored that are ternary already: each is −s, 0 or +s. The scale `s` is that of the
+    /// tensor, of its row, or of the group of columns that it stands in, and is the magnitude
+    /// found there: nothing is computed anew, and nothing is rescaled. A value of another magnitude
+    /// means that the model is not ternary.
+    ///
+    /// So it is where a Llama or a Qwen3 has no `quantization_config`: the unpacked Ternary-Bonsai
+    /// (a scale for each 128 columns of a row) and `TriLM` (one for each shard of
+    /// [`Quantization::shards`]).
     FakeQuantized,
+    /// MLX's affine codes of two bits: `weight` is `U32 [out, in / 16]`, low bits first along a row;
+    /// `scales` and `biases` are `[out, in / group]`; a weight is `scale × code + bias`. It is
+    /// ternary where each `bias` is `−scale` and no code is 3. Tables are stored so too.
+    Affine {
+        /// Columns that share a scale and a bias.
+        group: usize,
+    },
 }
 
 /// Most layers, before tensors are known.
@@ -153,4 +191,15 @@ impl ModelConfig {
             }
         }
     }
+}
+
+/// The error for a kind of model that cannot be computed here.
+fn unsupported(
+    fields: &Fields<'_>,
+    what: &'static str,
+    found: &str,
+    supported: &'static str,
+) -> CheckpointError {
+    let (file, found) = (fields.file().to_owned(), found.to_owned());
+    CheckpointError::UnsupportedModel { file, what, found, supported }
 }

@@ -3,6 +3,7 @@
 use crate::dtype::Dtype;
 use half::{bf16, f16};
 use setun_ops::{
+    aligned::Aligned,
     dense::{DenseMatrix, DenseValues},
     ternary::{PLANE_COLUMNS, Scales, TernaryMatrix},
     weight::ScaleKind,
@@ -65,6 +66,48 @@ fn widened_blocks(tensor: Tensor) -> Result<Tensor, CheckpointError> {
     }
     let data = TensorData::F32(blocks::floats(&tensor)?);
     Ok(Tensor { info: TensorInfo { dtype: Dtype::F32, ..tensor.info }, data })
+}
+
+/// A table of int8 codes `I8 [rows, columns]`, from which [`with_scales`](Int8Codes::with_scales)
+/// makes a matrix.
+#[derive(Debug)]
+pub struct Int8Codes(Tensor);
+
+impl Int8Codes {
+    /// # Errors
+    ///
+    /// If the tensor is no matrix of `I8`.
+    pub fn new(tensor: Tensor) -> Result<Self, CheckpointError> {
+        tensor.info.expect_matrix()?;
+        tensor.info.expect_dtype(&[Dtype::I8])?;
+        Ok(Self(tensor))
+    }
+
+    /// The table of which row `r` is these codes times element `r` of `scales`, `F32 [rows]`.
+    ///
+    /// # Errors
+    ///
+    /// If the scales are not so many finite numbers, a code is −128, or there is no memory.
+    pub fn with_scales(self, scales: &Tensor) -> Result<DenseMatrix, CheckpointError> {
+        let Tensor { info, data } = self.0;
+        let (rows, columns) = info.expect_matrix()?;
+        scales.info.expect_shape(&[rows])?;
+        scales.info.expect_dtype(&[Dtype::F32])?;
+        let scales = vector(scales)?;
+        let TensorData::Bytes(bytes) = data else {
+            return Err(info.rank("bytes"));
+        };
+        let mut codes = Aligned::new();
+        codes.extend(bytes.iter().map(|byte| byte.cast_signed())).map_err(|error| {
+            let (tensor, bytes) = (info.name.clone(), error.bytes as u64);
+            CheckpointError::OutOfMemory { tensor, bytes }
+        })?;
+        drop(bytes);
+        let values = DenseValues::Int8Rows { codes, scales };
+        let tensor = info.name;
+        DenseMatrix::new(rows, columns, values)
+            .map_err(|source| CheckpointError::Weight { tensor, source })
+    }
 }
 
 /// Gains or biases `[len]`, widened exactly.
@@ -175,8 +218,10 @@ fn widened(tensor: &Tensor) -> Result<Vec<f32>, CheckpointError> {
     }
 }
 
-/// Every element must be a finite number.
-pub(crate) fn check_finite(tensor: &Tensor) -> Result<(), CheckpointError> {
+/// # Errors
+///
+/// If the tensor has no floats, or one is not a finite number.
+pub fn check_finite(tensor: &Tensor) -> Result<(), CheckpointError> {
     let bad = match &tensor.data {
         TensorData::F32(values) => first_bad(values, f32::is_finite, |x| x),
         TensorData::F16(values) => first_bad(values, f16::is_finite, f16::to_f32),

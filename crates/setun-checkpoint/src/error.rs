@@ -253,6 +253,86 @@ pub enum CheckpointError {
         column: usize,
     },
 
+    /// What fills the last byte of a row of trits is not weight 0.
+    #[error("tensor `{tensor}`, row {row}: column {column} is padding, and not that of weight 0")]
+    Padding {
+        /// Name of the tensor.
+        tensor: String,
+        /// Row of the matrix.
+        row: usize,
+        /// Column, at or beyond the number of columns.
+        column: usize,
+    },
+
+    /// A container of a version that is newer than this program.
+    #[error(
+        "{file} is of version {found} of the .setun format, this program reads up to {newest}: \
+         update setun, or convert the model again with this one"
+    )]
+    ContainerVersion {
+        /// Name of the file.
+        file: String,
+        /// Its version.
+        found: u16,
+        /// The newest that is read.
+        newest: u16,
+    },
+
+    /// A container's file that is not the first of several.
+    #[error("{file} is part {part} of {parts} of a model: open the first, which names the others")]
+    ContainerPart {
+        /// Name of the file.
+        file: String,
+        /// Which it is, from 1.
+        part: usize,
+        /// How many there are.
+        parts: usize,
+    },
+
+    /// A container's manifest is damaged.
+    #[error("{file} is damaged: its manifest has SHA-256 {found}, expected {expected}")]
+    ManifestHash {
+        /// Name of the file.
+        file: String,
+        /// What its head says, in hexadecimal.
+        expected: String,
+        /// What was computed.
+        found: String,
+    },
+
+    /// A chunk of a container is damaged.
+    #[error("{file} is damaged: chunk {chunk} has SHA-256 {found}, expected {expected}")]
+    ChunkHash {
+        /// Name of the file.
+        file: String,
+        /// Index of the chunk in the manifest.
+        chunk: usize,
+        /// What the manifest says, in hexadecimal.
+        expected: String,
+        /// What was computed.
+        found: String,
+    },
+
+    /// A chunk of a container's manifest is not one that the format allows.
+    #[error("{file}: chunk {chunk} {what}")]
+    Chunk {
+        /// Name of the file.
+        file: String,
+        /// Index of the chunk, or the number of chunks.
+        chunk: usize,
+        /// What is wrong with it.
+        what: String,
+    },
+
+    /// Content that cannot be written where it was planned.
+    #[error("cannot write `{name}`: {what}")]
+    Misplaced {
+        /// Name of the tensor or file.
+        name: String,
+        /// Why not.
+        what: String,
+    },
+
     /// A matrix is scaled more finely than those of the same use in the first layer.
     #[error("tensor `{tensor}` has scales by row or group that the first layer's has not")]
     MixedScales {

@@ -51,7 +51,8 @@ impl Files {
         self.0.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice()))
     }
 
-    pub(crate) fn insert(&mut self, name: &str, bytes: Vec<u8>) {
+    /// Puts a file in the place of what was there.
+    pub fn insert(&mut self, name: &str, bytes: Vec<u8>) {
         self.0.insert(name.to_owned(), bytes);
     }
 }

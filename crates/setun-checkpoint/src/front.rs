@@ -5,6 +5,7 @@ use std::fmt::Debug;
 use crate::{
     assembly::Assembly,
     config::ModelConfig,
+    container::{ContainerFront, is_container},
     error::CheckpointError,
     files::{self, Files},
     generation::GenerationDefaults,
@@ -113,6 +114,9 @@ impl Front for Sniff {
         refuse_pickle(&file, bytes.unwrap_or_default())?;
         if let Some(bytes) = bytes.filter(|bytes| bytes.starts_with(gguf::MAGIC)) {
             return Ok(Some(Box::new(GgufFront::new(file, bytes, self.options))));
+        }
+        if let Some(first) = bytes.filter(|bytes| is_container(bytes)) {
+            return Ok(Some(Box::new(ContainerFront::new(file, first)?)));
         }
         let mut front = HfFront::lone(file);
         front.accept(bytes, found)?;

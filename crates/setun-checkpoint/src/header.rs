@@ -23,7 +23,7 @@ pub(crate) const MAX_HEADER_BYTES: u64 = 100_000_000;
 pub(crate) const METADATA: &str = "__metadata__";
 
 /// Most dimensions of a tensor.
-const MAX_RANK: usize = 8;
+pub(crate) const MAX_RANK: usize = 8;
 
 /// What a file says about itself.
 #[derive(Debug, PartialEq)]

@@ -7,6 +7,7 @@ use std::{
 
 use crate::{
     assembly::Assembly,
+    container::{self, ContainerFront, is_container},
     error::CheckpointError,
     files,
     front::{Body, Found, Front},
@@ -19,6 +20,7 @@ use crate::{
 /// First the small files, then the headers of all weight files.
 #[derive(Debug)]
 pub(crate) struct HfFront {
+    is_folder: bool,
     folder: String, // prefix of names beside a lone file, with its slash
     ahead: VecDeque<Step>,
     index: Option<Index>,
@@ -27,10 +29,24 @@ pub(crate) struct HfFront {
 /// Something to read before the tensors' data.
 #[derive(Clone, Debug)]
 enum Step {
-    Beside { name: &'static str, required: bool },
-    HeaderLength { file: String, place: Place },
-    Header { file: String, place: Place, bytes: u64 },
+    Beside {
+        name: &'static str,
+        required: bool,
+    },
+    HeaderLength {
+        file: String,
+        place: Place,
+    },
+    Header {
+        file: String,
+        place: Place,
+        bytes: u64,
+    },
     Index,
+    /// Instead of all files, of which this one is missing.
+    Container {
+        missing: Option<&'static str>,
+    },
     Pickle,
 }
 
@@ -51,14 +67,14 @@ impl HfFront {
         let mut ahead: VecDeque<_> = beside().collect();
         let file = files::WEIGHTS.to_owned();
         ahead.push_back(Step::HeaderLength { file, place: Place::Only });
-        Self { folder: String::new(), ahead, index: None }
+        Self { is_folder: true, folder: String::new(), ahead, index: None }
     }
 
     /// Of one file, of which the first bytes are wanted.
     pub(crate) fn lone(file: String) -> Self {
         let folder = file.rfind('/').map_or("", |slash| &file[..=slash]).to_owned();
         let ahead = VecDeque::from([Step::HeaderLength { file, place: Place::Lone }]);
-        Self { folder, ahead, index: None }
+        Self { is_folder: false, folder, ahead, index: None }
     }
 
     fn accept_step(
@@ -66,8 +82,11 @@ impl HfFront {
         step: Step,
         bytes: Option<&[u8]>,
         found: &mut Found,
-    ) -> Result<(), CheckpointError> {
+    ) -> Result<Option<ContainerFront>, CheckpointError> {
         match (step, bytes) {
+            (Step::Beside { name, required: true }, None) => {
+                self.ahead.push_front(Step::Container { missing: Some(name) });
+            }
             (Step::Beside { name, .. }, bytes) => {
                 if let Some(bytes) = bytes {
                     found.files.insert(name, bytes.to_vec());
@@ -87,7 +106,14 @@ impl HfFront {
                 let header = header::parse(&Arc::from(file), bytes.unwrap_or_default())?;
                 self.accept_header(header, place, found)?;
             }
-            (Step::Index, None) => self.ahead.push_front(Step::Pickle),
+            (Step::Index, None) => self.ahead.push_front(Step::Container { missing: None }),
+            (Step::Container { .. }, Some(bytes)) if is_container(bytes) => {
+                return ContainerFront::new(container::FILE.to_owned(), bytes).map(Some);
+            }
+            (Step::Container { missing: None }, _) => self.ahead.push_front(Step::Pickle),
+            (Step::Container { missing: Some(file) }, _) => {
+                return Err(CheckpointError::MissingFile { file: file.to_owned() });
+            }
             (Step::Index, Some(bytes)) => {
                 let index = Index::parse(files::INDEX, bytes)?;
                 let shards = index.shards().into_iter();
@@ -103,7 +129,7 @@ impl HfFront {
                 return Err(CheckpointError::NoWeights { file, index });
             }
         }
-        Ok(())
+        Ok(None)
     }
 
     fn accept_header(
@@ -123,7 +149,10 @@ impl HfFront {
 impl Front for HfFront {
     fn want(&self) -> Option<Want> {
         let (file, range, required) = match self.ahead.front()? {
-            Step::Beside { name, required } => (format!("{}{name}", self.folder), None, *required),
+            Step::Beside { name, required } => {
+                let required = *required && !self.is_folder; // it may hold a container instead
+                (format!("{}{name}", self.folder), None, required)
+            }
             Step::HeaderLength { file, place } => {
                 (file.clone(), Some(0..header::LENGTH_BYTES), *place != Place::Only)
             }
@@ -132,6 +161,10 @@ impl Front for HfFront {
                 (file.clone(), Some(start..start + bytes), true)
             }
             Step::Index => (files::INDEX.to_owned(), None, false),
+            Step::Container { .. } => {
+                let first = header::LENGTH_BYTES; // as many tell formats apart
+                (container::FILE.to_owned(), Some(0..first), false)
+            }
             Step::Pickle => (files::PICKLE.to_owned(), Some(0..0), false),
         };
         Some(Want { file, range, required })
@@ -143,8 +176,8 @@ impl Front for HfFront {
         found: &mut Found,
     ) -> Result<Option<Box<dyn Front>>, CheckpointError> {
         let step = self.ahead.pop_front().ok_or(CheckpointError::NothingWanted)?;
-        self.accept_step(step, bytes, found)?;
-        Ok(None)
+        let container = self.accept_step(step, bytes, found)?;
+        Ok(container.map(|front| Box::new(front) as Box<dyn Front>))
     }
 
     fn finish(&mut self, found: &mut Found) -> Result<Box<dyn Body>, CheckpointError> {

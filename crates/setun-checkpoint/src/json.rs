@@ -15,6 +15,14 @@ pub(crate) fn read<T: DeserializeOwned>(file: &str, bytes: &[u8]) -> Result<T, C
     serde_json::from_slice(bytes).map_err(|error| json_error(file, &error))
 }
 
+/// What a value that was changed since it was read says.
+pub(crate) fn from_value<T: DeserializeOwned>(
+    file: &str,
+    value: Value,
+) -> Result<T, CheckpointError> {
+    serde_json::from_value(value).map_err(|error| json_error(file, &error))
+}
+
 /// The bytes of a value, without white space.
 pub(crate) fn write<T: Serialize>(file: &str, value: &T) -> Result<Vec<u8>, CheckpointError> {
     serde_json::to_vec(value).map_err(|error| json_error(file, &error))
@@ -88,6 +96,11 @@ impl<'a> Fields<'a> {
     /// Whether the object itself is there.
     pub(crate) fn is_present(&self) -> bool {
         self.map.is_some()
+    }
+
+    /// Names of all fields.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &'a str> + use<'a> {
+        self.map.into_iter().flat_map(|map| map.keys().map(String::as_str))
     }
 
     /// The fields of an object within; all absent where it is.

@@ -5,11 +5,13 @@
 //! - Everything is checked once, here: sizes, shapes, element types, offsets, scales, codes. A
 //!   bad file is one [`CheckpointError`]; it never panics, and memory grows only as bytes arrive.
 //! - Conversions turn a [`Tensor`] into what [`setun_ops`] computes with, and back: [`packed`],
-//!   [`master`], [`dense`]; [`write`](mod@write) makes checkpoints.
+//!   [`master`], [`trits`], [`dense`]; [`write`](mod@write) and [`container::write`] make
+//!   checkpoints.
 //! - This crate knows no model family: which tensors there must be is for its caller to say.
 
 pub mod blocks;
 pub mod config;
+pub mod container;
 pub mod dense;
 pub mod dtype;
 pub mod error;
@@ -25,6 +27,7 @@ pub mod reader;
 pub mod scales;
 pub mod source;
 pub mod tensor;
+pub mod trits;
 pub mod warning;
 pub mod write;
 

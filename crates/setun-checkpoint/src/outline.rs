@@ -45,6 +45,17 @@ pub enum Content {
     Floats(Tensor),
 }
 
+impl Content {
+    /// Number of ternary weights.
+    #[must_use]
+    pub fn ternary_weights(&self) -> u64 {
+        match self {
+            Self::Ternary(matrix) => matrix.rows() as u64 * matrix.columns() as u64,
+            Self::Floats(_) => 0,
+        }
+    }
+}
+
 /// Where the bytes of a file's tensor go.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {

@@ -1,6 +1,9 @@
 //! As few scales as say the same.
 
+use half::bf16;
 use setun_ops::ternary::Scales;
+
+use crate::config::LinearClass;
 
 /// The scales of a matrix whose rows have `groups` groups of `width` columns, the last perhaps
 /// fewer: one where all are equal, one for each row where all of a row are, else the widest groups
@@ -35,6 +38,20 @@ fn common(values: &[f32]) -> Option<Option<f32>> {
     let mut rest = values.iter().copied().filter(|value| *value != 0.0);
     let first = rest.next();
     rest.all(|value| Some(value) == first).then_some(first)
+}
+
+/// The number to store for a factor, where the class multiplies or divides by it: one of 16 bits
+/// (`BF16`) if there is one. None where no number has this factor as its reciprocal.
+#[must_use]
+pub fn stored(factor: f32, class: LinearClass) -> Option<f32> {
+    if class == LinearClass::AutoBitLinear {
+        return Some(factor);
+    }
+    let near = 1.0 / factor;
+    let short = bf16::from_f32(near).to_f32();
+    let bits = near.to_bits();
+    let around = (-2..=2).map(|step: i32| f32::from_bits(bits.wrapping_add_signed(step)));
+    std::iter::once(short).chain(around).find(|scale| 1.0 / scale == factor)
 }
 
 /// The same scales for each row and each group of `width` columns.
@@ -79,6 +96,18 @@ mod tests {
         // Three groups cannot be two of equal width.
         let three = fewest(&[2.0, 2.0, 3.0], 3);
         assert!(matches!(three, Scales::ColumnGroups { columns: 32, .. }), "{three:?}");
+    }
+
+    #[test]
+    fn what_is_stored_gives_the_factor_back() {
+        for bits in (0x3c00_0000..0x4400_0000).step_by(9973) {
+            let scale = bf16::from_f32(f32::from_bits(bits)).to_f32();
+            assert_eq!(stored(1.0 / scale, LinearClass::BitLinear), Some(scale));
+            let fine = f32::from_bits(bits);
+            let found = stored(1.0 / fine, LinearClass::BitLinear).unwrap();
+            assert_eq!(1.0 / found, 1.0 / fine);
+            assert_eq!(stored(fine, LinearClass::AutoBitLinear), Some(fine));
+        }
     }
 
     #[test]

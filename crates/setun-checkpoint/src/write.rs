@@ -4,6 +4,7 @@
 //! so a file of any size is written as its tensors are made.
 
 mod config;
+mod hf;
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -11,13 +12,50 @@ use crate::dtype::Dtype;
 use serde::{Serialize, Serializer, ser::SerializeMap};
 
 pub use config::{config_json, generation_config_json};
+pub use hf::HfWriter;
 
 use crate::{
     error::CheckpointError,
     header::{self, LENGTH_BYTES, METADATA},
     json,
+    outline::Content,
     tensor::TensorInfo,
 };
+
+/// Bytes of a file that is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// Name of the file.
+    pub file: String,
+    /// Where in the file they go.
+    pub offset: u64,
+    /// The bytes.
+    pub bytes: Vec<u8>,
+}
+
+/// Writes a model in some format, without doing any IO: it hands out pieces of files.
+pub trait Writer {
+    /// What is known before any tensor.
+    ///
+    /// # Errors
+    ///
+    /// If the format cannot hold the model.
+    fn begin(&mut self) -> Result<Vec<Piece>, CheckpointError>;
+
+    /// What a tensor of the [`Outline`](crate::outline::Outline) becomes. They come in its order.
+    ///
+    /// # Errors
+    ///
+    /// If the format cannot hold the values.
+    fn put(&mut self, name: &str, content: Content) -> Result<Vec<Piece>, CheckpointError>;
+
+    /// What is known after all tensors.
+    ///
+    /// # Errors
+    ///
+    /// If a tensor is missing.
+    fn end(&mut self) -> Result<Vec<Piece>, CheckpointError>;
+}
 
 /// Name, type and shape of a tensor that is to be written.
 #[derive(Clone, Debug, PartialEq, Eq)]

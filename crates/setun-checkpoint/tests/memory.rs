@@ -11,7 +11,7 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering::Relaxed},
 };
 
-use setun_checkpoint::{Answer, CheckpointError, Reader, Source, files};
+use setun_checkpoint::{Answer, CheckpointError, Reader, Source, container, files};
 use support::{Folder, golden};
 
 /// The system's allocator, with a count of live bytes and its highest value.
@@ -77,6 +77,35 @@ fn safetensors(header: &str, data: usize) -> Vec<u8> {
     [&length[..], header.as_bytes(), &vec![0; data]].concat()
 }
 
+/// Head and manifest of a container of one terabyte, and the length of the manifest.
+fn many_chunks() -> (Vec<u8>, usize) {
+    use sha2::{Digest, Sha256};
+    let bytes = container::MAX_CHUNK_BYTES;
+    let zeros = Sha256::digest(vec![0; usize::try_from(bytes).unwrap()]);
+    let hash: String = zeros.iter().map(|byte| format!("{byte:02x}")).collect();
+    let start = 10 << 20;
+    let chunk = |index: u64| {
+        let offset = start + index * bytes;
+        format!(r#"{{"offset":{offset},"stored":{bytes},"bytes":{bytes},"sha256":"{hash}"}}"#)
+    };
+    let count = (1_u64 << 40) / bytes;
+    let chunks: Vec<_> = (0..count).map(chunk).collect();
+    let (end, elements) = (start + (1_u64 << 40), 1_u64 << 38);
+    let config = r#"{\"model_type\": \"bitnet\", \"num_hidden_layers\": 1}"#;
+    let text = format!(
+        r#"{{"version":1,"parts":[{{"file":"m.setun","bytes":{end}}}],"files":[{{"name":
+        "config.json","text":"{config}"}}],"tensors":[{{"name":"a","dtype":"F32","shape":
+        [{elements}]}}],"chunks":[{}]}}"#,
+        chunks.join(",")
+    );
+    let mut text = text.into_bytes();
+    text.resize(usize::try_from(start).unwrap() - 48, b' ');
+    let first = [b"SETUN\0\x01\0", &(text.len() as u64).to_le_bytes()[..]].concat();
+    let hash = Sha256::new().chain_update(&first).chain_update(&text).finalize();
+    let length = text.len();
+    ([&first, &hash[..], &text].concat(), length)
+}
+
 #[test]
 fn lies_cost_no_memory() {
     const MIB: usize = 1 << 20;
@@ -104,6 +133,21 @@ fn lies_cost_no_memory() {
         assert!(matches!(error, CheckpointError::Truncated { .. }), "{error}");
         assert!(peak < limit, "{peak} of {limit}");
     }
+
+    // The same in a container: a manifest of 99 MB that is not there, and a tensor of a terabyte in
+    // very many chunks, of which one is there.
+    let container = |bytes: Vec<u8>| Folder::from([(container::FILE.to_owned(), bytes)]);
+    let head = [b"SETUN\0\x01\0", &99_000_000_u64.to_le_bytes()[..], &[0; 32]].concat();
+    let (error, peak) = read(&container(head));
+    assert!(matches!(error, CheckpointError::Truncated { .. }), "{error}");
+    assert!(peak < MIB / 4, "{peak}");
+    let (manifest, length) = many_chunks();
+    let data = vec![0; usize::try_from(container::MAX_CHUNK_BYTES).unwrap()];
+    let whole = container([manifest, data].concat());
+    let (error, peak) = read(&whole);
+    assert!(matches!(error, CheckpointError::Truncated { .. }), "{error}");
+    let limit = 12 * length + 10 * 16 * MIB;
+    assert!(peak < limit, "{peak} of {limit}");
 
     // A header of very many tensors, and one of a tensor with very many dimensions.
     let entry =

@@ -178,6 +178,7 @@ fn an_index_must_hold_what_it_says() {
 #[test]
 fn a_reader_wants_nothing_after_an_error() {
     let mut reader = Reader::new(Source::Folder);
+    assert!(reader.give(Answer::Missing).is_ok(), "a container may be there instead");
     assert!(reader.give(Answer::Missing).is_err());
     assert_eq!(reader.want(), None);
     assert_eq!(reader.give(Answer::Bytes(&[])), Err(CheckpointError::NothingWanted));

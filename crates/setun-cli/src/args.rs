@@ -213,11 +213,16 @@ impl From<Kv> for CacheType {
 impl MemoryArgs {
     /// The head, as the engine takes it.
     pub(crate) fn head(self) -> HeadType {
-        match self.head {
-            None => HeadType::Auto,
-            Some(Head::Stored) => HeadType::Stored,
-            Some(Head::Screened) => HeadType::Screened,
-            Some(Head::Int8) => HeadType::Int8,
+        self.head.map_or(HeadType::Auto, HeadType::from)
+    }
+}
+
+impl From<Head> for HeadType {
+    fn from(head: Head) -> Self {
+        match head {
+            Head::Stored => Self::Stored,
+            Head::Screened => Self::Screened,
+            Head::Int8 => Self::Int8,
         }
     }
 }

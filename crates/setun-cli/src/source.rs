@@ -207,6 +207,6 @@ fn names(folder: &Path) -> String {
     }
 }
 
-fn percent(part: u64, whole: u64) -> u64 {
+pub(crate) fn percent(part: u64, whole: u64) -> u64 {
     100 * part.min(whole) / whole.max(1)
 }

@@ -1,6 +1,9 @@
 //! Which weights a model has, numbered, and where each is used.
 
-use setun_checkpoint::{ModelConfig, config::LinearClass};
+use setun_checkpoint::{
+    ModelConfig,
+    config::{LinearClass, QuantizationMode},
+};
 use setun_ops::{
     WeightId, WeightSpec,
     op::{Bias, HeadShape, Norm},
@@ -39,6 +42,8 @@ pub struct LayerLayout {
     pub input_norm: Norm,
     /// Queries, keys and values: one stacked matrix, or three where each has its own norm.
     pub qkv: Vec<LinearLayout>,
+    /// Norms of the heads of queries and keys, before these are rotated.
+    pub head_norms: Option<HeadNorms>,
     /// Norm before `output`.
     pub attention_sub_norm: Option<Norm>,
     /// Output of attention.
@@ -53,6 +58,15 @@ pub struct LayerLayout {
     pub ffn_sub_norm: Option<Norm>,
     /// Down.
     pub down: LinearLayout,
+}
+
+/// Norms of heads: a gain `[head_dim]` each.
+#[derive(Clone, Copy, Debug)]
+pub struct HeadNorms {
+    /// Of the queries.
+    pub query: Norm,
+    /// Of the keys.
+    pub key: Norm,
 }
 
 /// A linear layer.
@@ -122,16 +136,23 @@ impl<'a> LayoutBuilder<'a> {
         } else {
             vec![self.linear(&parts, hidden, attention_bias)?]
         };
-        let attention_sub_norm = self.sub_norm(&name(family.attention_sub_norm), queries)?;
+        let head_norms = if config.head_norms {
+            let query = self.norm(&name(family.query_norm), config.head_dim, eps)?;
+            Some(HeadNorms { query, key: self.norm(&name(family.key_norm), config.head_dim, eps)? })
+        } else {
+            None
+        };
+        let attention_sub_norm = self.sub_norm(layer, |f| f.attention_sub_norm, queries)?;
         let output = self.linear(&[(&name(family.output), hidden)], queries, attention_bias)?;
         let post_attention_norm = self.norm(&name(family.post_attention_norm), hidden, eps)?;
         let gate = self.linear(&[(&name(family.gate), ffn)], hidden, mlp_bias)?;
         let up = self.linear(&[(&name(family.up), ffn)], hidden, mlp_bias)?;
-        let ffn_sub_norm = self.sub_norm(&name(family.ffn_sub_norm), ffn)?;
+        let ffn_sub_norm = self.sub_norm(layer, |f| f.ffn_sub_norm, ffn)?;
         let down = self.linear(&[(&name(family.down), hidden)], ffn, mlp_bias)?;
         Ok(LayerLayout {
             input_norm,
             qkv,
+            head_norms,
             attention_sub_norm,
             output,
             post_attention_norm,
@@ -184,6 +205,7 @@ impl<'a> LayoutBuilder<'a> {
     fn form(&self, stack: Stack<'_>) -> Result<Form, ModelError> {
         let mode = self.config.quantization.mode;
         let form = self.infos.form(stack[0].0, self.family, mode)?;
+        self.refuse_unread(stack[0].0, form)?;
         for (name, _) in &stack[1..] {
             if self.infos.form(name, self.family, mode)? != form {
                 return Err(ModelError::Unsupported {
@@ -196,11 +218,41 @@ impl<'a> LayoutBuilder<'a> {
         Ok(form)
     }
 
-    fn sub_norm(&mut self, name: &str, width: usize) -> Result<Option<Norm>, ModelError> {
+    /// Refuses what the configuration tells of but no reader takes yet.
+    fn refuse_unread(&self, name: &str, form: Form) -> Result<(), ModelError> {
+        let found = match (self.config.quantization.mode, form) {
+            (QuantizationMode::Offline | QuantizationMode::Online, _)
+            | (QuantizationMode::FakeQuantized, Form::Blocks | Form::Master) => return Ok(()),
+            (QuantizationMode::FakeQuantized, Form::Exact | Form::Packed) => {
+                "a weight_scale, but no quantization_config that says what it does"
+            }
+            (QuantizationMode::Affine { .. }, _) => "2-bit codes of MLX",
+        };
+        Err(ModelError::Unsupported {
+            what: "a weight",
+            found: format!("`{name}`: {found}"),
+            supported: "a quantization_config of quant_method bitnet",
+        })
+    }
+
+    /// A missing one is looked for by the names that it has in all families of the architecture.
+    fn sub_norm(
+        &mut self,
+        layer: usize,
+        pattern: impl Fn(&Family) -> &'static str,
+        width: usize,
+    ) -> Result<Option<Norm>, ModelError> {
         if !self.config.sub_norms {
             return Ok(None);
         }
-        self.norm(name, width, self.config.norm_eps).map(Some)
+        let name = |family: &Family| pattern(family).replace("{}", &layer.to_string());
+        let own = name(self.family);
+        let norm = self.norm(&own, width, self.config.norm_eps);
+        if self.infos.find(&own).is_err() {
+            let names: Vec<_> = [own].into_iter().chain(self.family.others().map(name)).collect();
+            return Err(self.infos.missing(&names.join("` or `")).into());
+        }
+        norm.map(Some)
     }
 
     fn norm(&mut self, name: &str, width: usize, eps: f32) -> Result<Norm, ModelError> {

@@ -37,4 +37,4 @@ pub use profile::{Density, LayerDensity, OpProfile, Profile};
 pub use split::{Split, SplitBuilder};
 pub use stage::{Stage, StageBuilder};
 pub use transformer::{Transformer, TransformerBuilder, TransformerOptions};
-pub use weights::{Weights, WeightsBuilder};
+pub use weights::{Contents, Weights, WeightsBuilder};

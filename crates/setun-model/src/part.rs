@@ -4,7 +4,7 @@ use setun_ops::{WeightId, WeightSpec};
 
 use crate::{
     error::ModelError,
-    layout::{LayerLayout, Layout, LinearLayout},
+    layout::{HeadNorms, LayerLayout, Layout, LinearLayout},
 };
 
 /// What a weight that a part does not need is in its layout: nothing that an operation could
@@ -135,6 +135,7 @@ fn layer_weights(layer: &LayerLayout) -> Vec<WeightId> {
     let LayerLayout {
         input_norm,
         qkv,
+        head_norms,
         attention_sub_norm,
         output,
         post_attention_norm,
@@ -145,10 +146,11 @@ fn layer_weights(layer: &LayerLayout) -> Vec<WeightId> {
     } = layer;
     let norms = [Some(input_norm), attention_sub_norm.as_ref(), Some(post_attention_norm)];
     let norms = norms.into_iter().chain([ffn_sub_norm.as_ref()]).flatten().map(|norm| norm.gain);
+    let of_heads = head_norms.iter().flat_map(|HeadNorms { query, key }| [query.gain, key.gain]);
     let linears = qkv.iter().chain([output, gate, up, down]).flat_map(|linear| {
         let LinearLayout { norm, weight, bias, names: _, outputs: _ } = linear;
         let gain = norm.map(|norm| norm.gain);
         [Some(*weight), gain, bias.map(|bias| bias.weight)].into_iter().flatten()
     });
-    norms.chain(linears).collect()
+    norms.chain(of_heads).chain(linears).collect()
 }

@@ -3,12 +3,12 @@
 use setun_ops::{
     BufferId, CacheSpec, Op, OpsError, Plan,
     choose::ChooseRoom,
-    op::{Activation, Linear, Norm},
+    op::{Activation, HeadShape, Linear, Norm},
     plan::{BufferKind, PlanBuilder, RowSet},
 };
 
 use crate::{
-    layout::{LayerLayout, Layout, LinearLayout},
+    layout::{HeadNorms, LayerLayout, Layout, LinearLayout},
     part::Part,
 };
 
@@ -135,6 +135,12 @@ impl Steps<'_> {
             steps.plan.push(Op::TernaryMatmul { linear, residual: None, out: qkv, out_column });
             out_column += layout.outputs;
         });
+        if let Some(HeadNorms { query, key }) = layer.head_norms {
+            let HeadShape { heads, kv_heads, .. } = shape;
+            let column = shape.query_width();
+            self.plan.push(Op::HeadNorm { x: qkv, column: 0, heads, norm: query });
+            self.plan.push(Op::HeadNorm { x: qkv, column, heads: kv_heads, norm: key });
+        }
         let rope = self.layout.rope;
         self.plan.push(Op::RopeAppend { qkv, shape, rope, layer: index });
         let out = self.float(shape.query_width());

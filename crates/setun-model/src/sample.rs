@@ -183,6 +183,7 @@ impl Sample {
             hidden,
             queries: small.heads.heads * head_dim,
             kv: small.heads.kv_width(),
+            head: head_dim,
             ffn: match size {
                 Size::Small => layer.gate.outputs.min(MOST_FFN),
                 Size::Layer => layer.gate.outputs,
@@ -231,6 +232,7 @@ struct Widths {
     hidden: usize,
     queries: usize,
     kv: usize,
+    head: usize,
     ffn: usize,
 }
 
@@ -241,13 +243,15 @@ impl Widths {
         specs: &[WeightSpec],
         set: &mut impl FnMut(WeightId, WeightSpec),
     ) {
-        let Self { hidden, queries, kv, ffn } = *self;
+        let Self { hidden, queries, kv, head, ffn } = *self;
         let mut vector = |norm: Option<Norm>, len| {
             if let Some(norm) = norm {
                 set(norm.gain, WeightSpec::Vector { len });
             }
         };
         vector(Some(layer.input_norm), hidden);
+        vector(layer.head_norms.map(|norms| norms.query), head);
+        vector(layer.head_norms.map(|norms| norms.key), head);
         vector(layer.attention_sub_norm, queries);
         vector(Some(layer.post_attention_norm), hidden);
         vector(layer.ffn_sub_norm, ffn);

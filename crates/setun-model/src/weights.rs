@@ -1,5 +1,6 @@
 //! From named tensors to numbered weights, each checked once.
 
+mod contents;
 mod infos;
 mod linear;
 mod targets;
@@ -8,10 +9,10 @@ use setun_checkpoint::{ModelConfig, Tensor, TensorInfo, dense, tensor::missing};
 use setun_ops::{
     DenseMatrix, WeightData, WeightId, WeightSpec,
     dense::DenseValues,
-    rope_append::RopeTable,
     weight::{ScaleKind, WeightKind},
 };
 
+pub use contents::Contents;
 pub(crate) use infos::{Form, TensorInfos};
 use linear::Role;
 use targets::Target;
@@ -21,7 +22,7 @@ use crate::{
     error::ModelError,
     families::family,
     layout::{Layout, LayoutBuilder},
-    rope::inverse_frequencies,
+    rope,
 };
 
 /// All weights of a model in host memory, ready to be moved into a backend.
@@ -99,20 +100,13 @@ impl WeightsBuilder {
         infos: &[TensorInfo],
         positions: usize,
     ) -> Result<Self, ModelError> {
-        let family = family(config)?;
+        let family = family(config, infos)?;
         let (layout, targets) =
             LayoutBuilder::new(config, family, &TensorInfos::new(infos)).build(positions)?;
         let mut data: Vec<Option<WeightData>> = vec![None; layout.specs.len()];
-        let frequencies = inverse_frequencies(&config.rope, config.head_dim);
-        data[layout.rope.0 as usize] =
-            Some(WeightData::Rope(RopeTable::new(positions, &frequencies)?));
-        let unused = infos
-            .iter()
-            .map(|info| info.name.as_str())
-            .filter(|name| !targets.by_name.contains_key(*name))
-            .filter(|name| !family.ignored.iter().any(|ignored| name.ends_with(ignored)))
-            .map(str::to_owned)
-            .collect();
+        let table = rope::table(&config.rope, config.head_dim, positions)?;
+        data[layout.rope.0 as usize] = Some(WeightData::Rope(table));
+        let unused = targets.unused(infos, family);
         let kinds = targets.kinds(layout.specs.len(), infos);
         let taken = vec![false; data.len()];
         Ok(Self { layout, kinds, targets, data, taken, unused })
@@ -151,6 +145,20 @@ impl WeightsBuilder {
             Some(Target::Table(id)) => {
                 let id = *id;
                 self.data[id.0 as usize] = Some(WeightData::Dense(dense::table(tensor)?));
+            }
+            Some(&Target::Int8Table { table, is_scales }) => {
+                let pending = &mut self.targets.int8_tables[table];
+                if is_scales {
+                    pending.scales = Some(tensor);
+                } else {
+                    pending.codes = Some(dense::Int8Codes::new(tensor)?);
+                }
+                if let Some((codes, scales)) =
+                    pending.codes.take_if(|_| pending.scales.is_some()).zip(pending.scales.as_ref())
+                {
+                    let table = codes.with_scales(scales)?;
+                    self.data[pending.weight.0 as usize] = Some(WeightData::Dense(table));
+                }
             }
             Some(&Target::Linear { linear: index, part, role }) => {
                 let linear = &mut self.targets.linears[index];

@@ -33,6 +33,20 @@ impl RopeTable {
     ///
     /// If there is no frequency, an angle is not finite, or there is no memory for the table.
     pub fn new(positions: usize, inverse_frequencies: &[f32]) -> Result<Self, OpsError> {
+        Self::scaled(positions, inverse_frequencies, 1.0)
+    }
+
+    /// Tables as [`new`](Self::new) makes them, each value times a factor, which `YaRN` has. A
+    /// product of a query and a key grows by its square.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub fn scaled(
+        positions: usize,
+        inverse_frequencies: &[f32],
+        factor: f32,
+    ) -> Result<Self, OpsError> {
         let half = inverse_frequencies.len();
         if half == 0 {
             return Err(OpsError::Length { what: "RoPE frequencies", expected: 1, found: 0 });
@@ -51,8 +65,8 @@ impl RopeTable {
         for position in 0..positions {
             for frequency in inverse_frequencies {
                 let (s, c) = libm::sincos(f64::from(to_f32(position) * frequency));
-                sin.push(round(s));
-                cos.push(round(c));
+                sin.push(round(s) * factor);
+                cos.push(round(c) * factor);
             }
         }
         Ok(Self { half, cos, sin })

@@ -19,6 +19,7 @@
 //! - Nothing here needs an async runtime, a GPU or a network.
 
 mod bytes;
+mod convert;
 mod device;
 mod engine;
 mod error;
@@ -35,6 +36,7 @@ mod sequence;
 mod stream;
 
 pub use bytes::ModelBytes;
+pub use convert::{Conversion, Converted, Format};
 pub use device::{
     CacheType, Device, DeviceInfo, DeviceOptions, DeviceReport, DeviceVerdict, GpuApi, HeadType,
     LoadedModel, SelfTest, Verdict, devices,
@@ -44,7 +46,7 @@ pub use error::{Error, ErrorCode};
 pub use event::{Done, Event, FinishReason, TextDelta, Timings, Usage};
 pub use files::Files;
 pub use input::ModelInput;
-pub use load::Loader;
+pub use load::{Loader, Texts};
 #[cfg(feature = "embedded-model")]
 pub use model::EMBEDDED_MODEL;
 pub use model::{EMBEDDED_NAME, Model};

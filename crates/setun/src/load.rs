@@ -88,6 +88,27 @@ impl Loader {
         self.finish_with(about)
     }
 
+    /// Reads tokenizer and template, once the headers are known, and holds them against the
+    /// configuration.
+    ///
+    /// # Errors
+    ///
+    /// If one cannot be read.
+    pub fn texts(&self) -> Result<Texts, Error> {
+        let about = self.about()?;
+        let (mut warnings, vocab) = (vec![], about.config.vocab_size);
+        let tokens = about.tokenizer.as_ref().map(|tokenizer| tokenizer.vocab_size());
+        if tokens.is_some_and(|tokens| tokens > vocab) {
+            let tokens = tokens.unwrap_or(0);
+            warnings.push(format!("the tokenizer has {tokens} tokens, the model only {vocab}"));
+        }
+        let outside = |token: &&u32| **token as usize >= vocab;
+        if let Some(token) = about.config.eos_tokens.iter().find(outside) {
+            warnings.push(format!("token {token} ends a text, but the model has only {vocab}"));
+        }
+        Ok(Texts { tokens, has_template: about.template.is_some(), warnings })
+    }
+
     /// The model, where all but the weights is known.
     pub(crate) fn finish_with(self, mut about: About) -> Result<Model, Error> {
         about.load_seconds = self.seconds();
@@ -152,6 +173,17 @@ impl Loader {
             load_seconds: self.seconds(),
         })
     }
+}
+
+/// What [`Loader::texts`] found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Texts {
+    /// Tokens of the tokenizer, if there is one.
+    pub tokens: Option<usize>,
+    /// Whether there is a chat template.
+    pub has_template: bool,
+    /// What does not fit the configuration.
+    pub warnings: Vec<String>,
 }
 
 /// A model but for its weights.

@@ -57,6 +57,7 @@ fn test(totals: &mut Totals) -> Result<()> {
         "gpu_steps",
         "gpu_texts",
         "gpu_engine",
+        "gpu_families",
         "gpu_faults",
         "gpu_self_test",
     ];

@@ -68,8 +68,66 @@ fn the_older_spelling_is_read() {
         linear_class: LinearClass::AutoBitLinear,
         mode: QuantizationMode::Online,
         linear_norm_eps: None,
+        shards: 1,
     };
     assert_eq!(config.quantization, master);
+    assert_eq!(config.rope.theta, 10_000.0);
+}
+
+/// The spelling of 1bitLLM's remote code leaves out what Llama's configuration has as default.
+#[test]
+fn the_older_bitnet_has_llamas_defaults() {
+    let config = bitnet(r#", "weight_bits": 1.58, "input_bits": 8"#).unwrap();
+    assert_eq!((config.activation, config.sub_norms), (Activation::Silu, true));
+    assert_eq!((config.vocab_size, config.kv_heads, config.norm_eps), (32_000, 32, 1e-6));
+}
+
+#[test]
+fn qwen3_has_norms_of_its_heads() {
+    let config = parse(r#"{"model_type": "qwen3"}"#).unwrap();
+    assert_eq!(config.architecture, "Qwen3ForCausalLM");
+    assert!(config.head_norms && !config.sub_norms && !config.tied_head && !config.attention_bias);
+    assert_eq!((config.heads, config.kv_heads, config.head_dim), (32, 32, 128));
+    assert_eq!((config.bos_token, &config.eos_tokens[..]), (None, &[][..]));
+    // The published 4B: heads wider together than the hidden states.
+    let config = parse(
+        r#"{"architectures": ["Qwen3ForCausalLM"], "hidden_size": 2560, "head_dim": 128,
+        "num_attention_heads": 32, "num_key_value_heads": 8, "intermediate_size": 9728,
+        "rope_theta": 1000000, "sliding_window": null, "use_sliding_window": false,
+        "max_window_layers": 36, "tie_word_embeddings": true, "eos_token_id": 151645}"#,
+    );
+    let config = config.unwrap();
+    assert_eq!((config.query_width(), config.kv_width()), (4096, 1024));
+    assert_eq!((config.tied_head, config.rope.theta), (true, 1_000_000.0));
+}
+
+#[test]
+fn floats_without_a_quantization_are_ternary_themselves() {
+    let plain = |shards| Quantization {
+        linear_class: LinearClass::BitLinear,
+        mode: QuantizationMode::FakeQuantized,
+        linear_norm_eps: None,
+        shards,
+    };
+    for (text, shards) in [
+        (r#"{"model_type": "qwen3"}"#, 1),
+        (r#"{"model_type": "llama", "quantization_config": null}"#, 1),
+        (r#"{"model_type": "llama", "pretraining_model_parallel": 6}"#, 6),
+    ] {
+        assert_eq!(parse(text).unwrap().quantization, plain(shards), "{text}");
+    }
+}
+
+/// MLX writes its quantization twice.
+#[test]
+fn affine_codes_of_two_bits_are_read() {
+    let codes = r#"{"group_size": 128, "bits": 2}"#;
+    for names in [&["quantization"][..], &["quantization", "quantization_config"]] {
+        let fields: Vec<_> = names.iter().map(|name| format!(r#""{name}": {codes}"#)).collect();
+        let config = parse(&format!(r#"{{"model_type": "qwen3", {}}}"#, fields.join(", ")));
+        let config = config.unwrap();
+        assert_eq!(config.quantization.mode, QuantizationMode::Affine { group: 128 });
+    }
 }
 
 #[test]
@@ -107,6 +165,16 @@ fn both_spellings_of_rope_are_read() {
         panic!("{:?}", older.rope);
     };
     assert_eq!((factor, original_context), (32.0, 8192));
+    let yarn = r#""type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16384"#;
+    let yarn = bitnet(&format!(r#", "rope_scaling": {{{yarn}}}"#)).unwrap();
+    let expected = RopeScaling::Yarn {
+        factor: 4.0,
+        beta_fast: 32.0,
+        beta_slow: 1.0,
+        original_context: 16_384,
+        attention_factor: None,
+    };
+    assert_eq!(yarn.rope.scaling, expected);
     let typed = bitnet(r#", "rope_scaling": {"type": "default"}"#).unwrap();
     assert_eq!(typed.rope.scaling, RopeScaling::Default);
 }
@@ -115,17 +183,40 @@ fn both_spellings_of_rope_are_read() {
 fn what_is_not_supported_is_named() {
     for (text, what, found) in [
         (r#"{"architectures": ["GPT2LMHeadModel"]}"#, "architecture", "GPT2LMHeadModel"),
-        (r#"{"model_type": "qwen3"}"#, "model_type", "qwen3"),
-        (r#"{"model_type": "llama"}"#, "quant_method", "none"),
+        (r#"{"model_type": "qwen2"}"#, "model_type", "qwen2"),
+        (r#"{"model_type": "qwen3", "use_sliding_window": true}"#, "use_sliding_window", "true"),
+        (
+            r#"{"model_type": "qwen3", "layer_types": ["full_attention", "sliding_attention"]}"#,
+            "layer_types",
+            "sliding_attention",
+        ),
     ] {
         assert_unsupported(parse(text), what, found);
     }
     for (fields, what, found) in [
         (r#", "hidden_act": "gelu""#, "hidden_act", "gelu"),
-        (r#", "rope_scaling": {"rope_type": "yarn"}"#, "rope_type", "yarn"),
+        (r#", "rope_scaling": {"rope_type": "longrope"}"#, "rope_type", "longrope"),
+        (
+            r#", "rope_scaling": {"rope_type": "yarn", "mscale": 1.0}"#,
+            "mscale",
+            "a factor of its own",
+        ),
+        (r#", "rope_scaling": {"rope_type": "yarn", "truncate": false}"#, "truncate", "false"),
         (r#", "rope_scaling": {"type": "linear", "factor": 2.0}"#, "rope_type", "linear"),
         (r#", "partial_rotary_factor": 0.5"#, "partial_rotary_factor", "0.5"),
         (r#", "quantization_config": {"quant_method": "gptq"}"#, "quant_method", "gptq"),
+        (r#", "quantization_config": {}"#, "quant_method", "none"),
+        (r#", "quantization": {"bits": 4}"#, "bits of quantization", "4"),
+        (r#", "quantization": {"bits": 1}"#, "bits of quantization", "1"),
+        (r#", "quantization": {"bits": 2, "mode": "mxfp4"}"#, "mode of quantization", "mxfp4"),
+        (r#", "quantization": {"bits": 2, "group_size": 96}"#, "group_size of quantization", "96"),
+        (
+            r#", "quantization": {"bits": 2, "lm_head": {"bits": 4}}"#,
+            "quantization of a module by itself",
+            "lm_head",
+        ),
+        (r#", "input_bits": 16"#, "input_bits", "16"),
+        (r#", "weight_bits": 4"#, "weight_bits", "4"),
     ] {
         assert_unsupported(bitnet(fields), what, found);
     }
@@ -190,6 +281,8 @@ fn incomplete_scaling_is_named() {
     for (scaling, field) in [
         (r#"{"factor": 2.0}"#, "rope_scaling.rope_type"),
         (r#"{"rope_type": "llama3"}"#, "rope_scaling.low_freq_factor"),
+        (r#"{"rope_type": "yarn"}"#, "rope_scaling.factor"),
+        (r#"{"rope_type": "yarn", "factor": 4}"#, "rope_scaling.original_max_position_embeddings"),
         (
             r#"{"rope_type": "llama3", "low_freq_factor": 4, "high_freq_factor": 4}"#,
             "rope_scaling.high_freq_factor",

@@ -1,5 +1,8 @@
 //! The texts of `config.json` and `generation_config.json`.
 
+#[cfg(test)]
+mod tests;
+
 use serde::Serialize;
 use setun_ops::op::Activation;
 
@@ -22,7 +25,7 @@ pub fn config_json(config: &ModelConfig) -> Result<String, CheckpointError> {
         files::CONFIG,
         &Config {
             architectures: [&config.architecture],
-            model_type: if config.sub_norms { "bitnet" } else { "llama" },
+            model_type: model_type(config),
             vocab_size: config.vocab_size,
             hidden_size: config.hidden_size,
             intermediate_size: config.ffn_size,
@@ -45,6 +48,7 @@ pub fn config_json(config: &ModelConfig) -> Result<String, CheckpointError> {
             mlp_bias: config.mlp_bias,
             bos_token_id: config.bos_token,
             eos_token_id: tokens(&config.eos_tokens),
+            pretraining_model_parallel: Some(config.quantization.shards).filter(|&n| n > 1),
             quantization_config: quantization(config),
         },
     )
@@ -94,7 +98,10 @@ struct Config<'a> {
     mlp_bias: bool,
     bos_token_id: Option<u32>,
     eos_token_id: Option<Tokens<'a>>,
-    quantization_config: QuantizationConfig,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pretraining_model_parallel: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    quantization_config: Option<QuantizationConfig>,
 }
 
 #[derive(Clone, Copy, Serialize)]
@@ -104,26 +111,45 @@ struct Rope {
     #[serde(skip_serializing_if = "Option::is_none")]
     rope_theta: Option<f64>,
     #[serde(flatten)]
-    llama3: Option<Llama3>,
+    scaling: Option<Scaling>,
 }
 
 #[derive(Clone, Copy, Serialize)]
-struct Llama3 {
-    factor: f32,
-    low_freq_factor: f32,
-    high_freq_factor: f32,
-    original_max_position_embeddings: usize,
+#[serde(untagged)]
+enum Scaling {
+    Llama3 {
+        factor: f32,
+        low_freq_factor: f32,
+        high_freq_factor: f32,
+        original_max_position_embeddings: usize,
+    },
+    Yarn {
+        factor: f32,
+        beta_fast: f32,
+        beta_slow: f32,
+        original_max_position_embeddings: usize,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        attention_factor: Option<f32>,
+    },
 }
 
 #[derive(Serialize)]
-struct QuantizationConfig {
-    quant_method: &'static str,
-    linear_class: &'static str,
-    quantization_mode: &'static str,
-    use_rms_norm: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    rms_norm_eps: Option<f32>,
-    modules_to_not_convert: [&'static str; 1],
+#[serde(untagged)]
+enum QuantizationConfig {
+    BitNet {
+        quant_method: &'static str,
+        linear_class: &'static str,
+        quantization_mode: &'static str,
+        use_rms_norm: bool,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        rms_norm_eps: Option<f32>,
+        modules_to_not_convert: [&'static str; 1],
+    },
+    Affine {
+        group_size: usize,
+        bits: u8,
+        mode: &'static str,
+    },
 }
 
 #[derive(Serialize)]
@@ -153,6 +179,16 @@ enum Tokens<'a> {
     Several(&'a [u32]),
 }
 
+fn model_type(config: &ModelConfig) -> &'static str {
+    if config.head_norms {
+        "qwen3"
+    } else if config.sub_norms {
+        "bitnet"
+    } else {
+        "llama"
+    }
+}
+
 fn tokens(tokens: &[u32]) -> Option<Tokens<'_>> {
     match tokens {
         [] => None,
@@ -164,116 +200,49 @@ fn tokens(tokens: &[u32]) -> Option<Tokens<'_>> {
 fn rope(config: &ModelConfig) -> Rope {
     let rope_theta = Some(config.rope.theta);
     match config.rope.scaling {
-        RopeScaling::Default => Rope { rope_type: "default", rope_theta, llama3: None },
+        RopeScaling::Default => Rope { rope_type: "default", rope_theta, scaling: None },
         RopeScaling::Llama3 { factor, low_freq_factor, high_freq_factor, original_context } => {
-            let llama3 = Some(Llama3 {
+            let scaling = Some(Scaling::Llama3 {
                 factor,
                 low_freq_factor,
                 high_freq_factor,
                 original_max_position_embeddings: original_context,
             });
-            Rope { rope_type: "llama3", rope_theta, llama3 }
+            Rope { rope_type: "llama3", rope_theta, scaling }
+        }
+        RopeScaling::Yarn { factor, beta_fast, beta_slow, original_context, attention_factor } => {
+            let scaling = Some(Scaling::Yarn {
+                factor,
+                beta_fast,
+                beta_slow,
+                original_max_position_embeddings: original_context,
+                attention_factor,
+            });
+            Rope { rope_type: "yarn", rope_theta, scaling }
         }
     }
 }
 
-fn quantization(config: &ModelConfig) -> QuantizationConfig {
+/// None where floats are ternary as they are.
+fn quantization(config: &ModelConfig) -> Option<QuantizationConfig> {
     let quantization = &config.quantization;
-    QuantizationConfig {
+    let quantization_mode = match quantization.mode {
+        QuantizationMode::Offline => "offline",
+        QuantizationMode::Online => "online",
+        QuantizationMode::FakeQuantized => return None,
+        QuantizationMode::Affine { group } => {
+            return Some(QuantizationConfig::Affine { group_size: group, bits: 2, mode: "affine" });
+        }
+    };
+    Some(QuantizationConfig::BitNet {
         quant_method: "bitnet",
         linear_class: match quantization.linear_class {
             LinearClass::AutoBitLinear => "autobitlinear",
             LinearClass::BitLinear => "bitlinear",
         },
-        quantization_mode: match quantization.mode {
-            QuantizationMode::FakeQuantized | QuantizationMode::Offline => "offline",
-            QuantizationMode::Online => "online",
-        },
+        quantization_mode,
         use_rms_norm: quantization.linear_norm_eps.is_some(),
         rms_norm_eps: quantization.linear_norm_eps,
         modules_to_not_convert: ["lm_head"],
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::config::{Quantization, RopeConfig};
-
-    fn config() -> ModelConfig {
-        ModelConfig {
-            architecture: "LlamaForCausalLM".to_owned(),
-            vocab_size: 263,
-            hidden_size: 64,
-            ffn_size: 132,
-            layers: 3,
-            heads: 4,
-            kv_heads: 2,
-            head_dim: 32,
-            context_length: 512,
-            activation: Activation::Silu,
-            norm_eps: 1e-12,
-            rope: RopeConfig {
-                theta: 1_000_042.0,
-                scaling: RopeScaling::Llama3 {
-                    factor: 8.0,
-                    low_freq_factor: 1.1,
-                    high_freq_factor: 4.0,
-                    original_context: 64,
-                },
-            },
-            sub_norms: false,
-            tied_head: false,
-            attention_bias: true,
-            mlp_bias: true,
-            quantization: Quantization {
-                linear_class: LinearClass::BitLinear,
-                mode: QuantizationMode::Online,
-                linear_norm_eps: Some(1e-6),
-            },
-            bos_token: None,
-            eos_tokens: vec![2, 7],
-        }
-    }
-
-    #[test]
-    fn what_is_written_is_read() {
-        let bitnet = ModelConfig {
-            architecture: "BitNetForCausalLM".to_owned(),
-            head_dim: 16,
-            activation: Activation::ReluSquared,
-            rope: RopeConfig { theta: 10_000.0, scaling: RopeScaling::Default },
-            sub_norms: true,
-            tied_head: true,
-            quantization: Quantization {
-                linear_class: LinearClass::AutoBitLinear,
-                mode: QuantizationMode::Offline,
-                linear_norm_eps: None,
-            },
-            bos_token: Some(1),
-            eos_tokens: vec![],
-            ..config()
-        };
-        for config in [config(), bitnet] {
-            let text = config_json(&config).unwrap();
-            let read = ModelConfig::parse(text.as_bytes(), &GenerationDefaults::default());
-            assert_eq!(read, Ok(config), "{text}");
-        }
-    }
-
-    #[test]
-    fn generation_defaults_are_read_back() {
-        let some = GenerationDefaults {
-            do_sample: Some(true),
-            temperature: Some(0.7),
-            top_k: Some(40),
-            min_p: Some(0.05),
-            eos_tokens: Some(vec![2]),
-            ..GenerationDefaults::default()
-        };
-        for defaults in [some, GenerationDefaults::default()] {
-            let text = generation_config_json(&defaults).unwrap();
-            assert_eq!(GenerationDefaults::parse(text.as_bytes()), Ok(defaults), "{text}");
-        }
-    }
+    })
 }

@@ -92,7 +92,6 @@ fn llama_3_is_read_from_its_divisors() {
 }
 
 #[test]
-#[ignore = "ModelConfig knows no Qwen3 yet"]
 fn qwen3_has_norms_of_heads_and_ternary_tables() {
     let model = model("qwen3-q2_0.gguf");
     assert_eq!((&*model.config.architecture, model.config.head_dim), ("Qwen3ForCausalLM", 64));

@@ -93,6 +93,10 @@ fn contents(config: &ModelConfig) -> Vec<(OutlineTensor, Content)> {
         add_floats(&layer("self_attn.attn_sub_norm.weight"), &[queries], &mut add);
         add_floats(&layer("mlp.ffn_sub_norm.weight"), &[ffn], &mut add);
     }
+    if config.head_norms {
+        add_floats(&layer("self_attn.q_norm.weight"), &[config.head_dim], &mut add);
+        add_floats(&layer("self_attn.k_norm.weight"), &[config.head_dim], &mut add);
+    }
     add_floats("model.norm.weight", &[hidden], &mut add);
     if !config.tied_head {
         add_floats("lm_head.weight", &[config.vocab_size, hidden], &mut add);
@@ -164,6 +168,7 @@ fn what_is_written_is_read_in_every_type() {
         check("tq1_0.gguf", &config("tq1_0.gguf"), target);
         check("llama-q2_0.gguf", &config("llama-q2_0.gguf"), target);
         check("llama-iq2_bn.gguf", &config("llama-iq2_bn.gguf"), target);
+        check("qwen3-q2_0.gguf", &config("qwen3-q2_0.gguf"), target);
     }
 }
 
@@ -177,6 +182,14 @@ fn what_standard_keys_cannot_say_is_kept() {
         low_freq_factor: 1.1,
         high_freq_factor: 3.0,
         original_context: 77,
+    };
+    check("llama-iq2_bn.gguf", &config, Dtype::I2S);
+    config.rope.scaling = RopeScaling::Yarn {
+        factor: 4.0,
+        beta_fast: 31.0,
+        beta_slow: 2.0,
+        original_context: 77,
+        attention_factor: None,
     };
     check("llama-iq2_bn.gguf", &config, Dtype::I2S);
 }

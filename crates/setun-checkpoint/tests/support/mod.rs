@@ -2,11 +2,13 @@
 
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
+pub(crate) mod outline;
+
 use std::{collections::BTreeMap, path::PathBuf};
 
 use setun_checkpoint::{
-    Answer, CheckpointError, GenerationDefaults, ModelConfig, Reader, Source, Tensor, TensorData,
-    Want,
+    Answer, CheckpointError, Files, GenerationDefaults, ModelConfig, Reader, Source, Tensor,
+    TensorData, Want,
     write::{self, NewTensor},
 };
 
@@ -18,6 +20,7 @@ pub(crate) type Folder = BTreeMap<String, Vec<u8>>;
 pub(crate) struct Checkpoint {
     pub(crate) config: ModelConfig,
     pub(crate) generation: GenerationDefaults,
+    pub(crate) files: Files,
     pub(crate) tensors: Vec<Tensor>,
     pub(crate) wants: Vec<Want>,
 }
@@ -57,7 +60,8 @@ pub(crate) fn read(source: Source, folder: &Folder) -> Result<Checkpoint, Checkp
     }
     let config = reader.config().expect("a reader that ends has a configuration").clone();
     let generation = reader.generation().clone();
-    Ok(Checkpoint { config, generation, tensors, wants })
+    let files = reader.files().clone();
+    Ok(Checkpoint { config, generation, files, tensors, wants })
 }
 
 /// What a server would say: the part of the range that the file has.

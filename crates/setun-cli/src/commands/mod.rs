@@ -2,11 +2,14 @@
 
 mod bench;
 mod chat;
+mod convert;
 mod devices;
 mod inspect;
 mod logits;
+mod perplexity;
 mod run;
 mod synth;
+mod verify;
 
 use clap::{Parser, Subcommand};
 
@@ -30,7 +33,10 @@ enum Command {
     Run(run::Args),
     Chat(chat::Args),
     Logits(logits::Args),
+    Perplexity(perplexity::Args),
     Inspect(inspect::Args),
+    Verify(verify::Args),
+    Convert(convert::Args),
     Devices(devices::Args),
     Synth(synth::Args),
     Bench(bench::Args),
@@ -43,7 +49,10 @@ impl Setun {
             Command::Run(args) => run::run(&args),
             Command::Chat(args) => chat::run(&args),
             Command::Logits(args) => logits::run(&args),
+            Command::Perplexity(args) => perplexity::run(&args),
             Command::Inspect(args) => inspect::run(&args),
+            Command::Verify(args) => verify::run(&args),
+            Command::Convert(args) => convert::run(&args),
             Command::Devices(args) => devices::run(&args),
             Command::Synth(args) => synth::run(&args),
             Command::Bench(args) => bench::run(&args),

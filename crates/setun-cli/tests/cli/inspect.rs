@@ -23,6 +23,8 @@ fn numbers_are_those_of_the_configuration() {
     ] {
         assert_eq!(config[field], expected, "{field}");
     }
+    let kind = &report["kind"];
+    assert_eq!((&kind["sub_norms"], &kind["head_norms"]), (&true.into(), &false.into()));
     // 64·64 for q and o, 64·32 for k and v, 64·176 for gate, up and down; three layers.
     let ternary = 3 * (2 * 64 * 64 + 2 * 64 * 32 + 3 * 64 * 176);
     assert_eq!(report["parameters"]["ternary"], ternary);

@@ -4,9 +4,11 @@
 //! [`ModelConfig`]; a plan is built from that alone.
 
 pub mod bitnet;
+pub mod bitnet_1bitllm;
 pub mod llama;
+pub mod qwen3;
 
-use setun_checkpoint::ModelConfig;
+use setun_checkpoint::{ModelConfig, TensorInfo};
 
 use crate::error::ModelError;
 
@@ -25,6 +27,10 @@ pub struct Family {
     pub input_norm: &'static str,
     /// Norm before the feed-forward part.
     pub post_attention_norm: &'static str,
+    /// Norm of each head of the queries.
+    pub query_norm: &'static str,
+    /// Norm of each head of the keys.
+    pub key_norm: &'static str,
     /// Norm between attention and `output`.
     pub attention_sub_norm: &'static str,
     /// Norm between gate and `down`.
@@ -55,23 +61,49 @@ pub struct Family {
     pub ignored: &'static [&'static str],
 }
 
-/// All families.
-pub const FAMILIES: [Family; 2] = [bitnet::FAMILY, llama::FAMILY];
+/// All families. Of those that share an architecture, the first is the one that errors name.
+pub const FAMILIES: [Family; 4] =
+    [bitnet::FAMILY, bitnet_1bitllm::FAMILY, llama::FAMILY, qwen3::FAMILY];
 
-/// The family of a configuration.
+/// The family of a checkpoint: by its architecture and, where several share that, by the names of
+/// its tensors.
 ///
 /// # Errors
 ///
 /// If its architecture is in none.
-pub fn family(config: &ModelConfig) -> Result<&'static Family, ModelError> {
-    FAMILIES
-        .iter()
-        .find(|family| family.architectures.contains(&config.architecture.as_str()))
-        .ok_or_else(|| ModelError::Unsupported {
-            what: "architecture",
-            found: config.architecture.clone(),
-            supported: "BitNetForCausalLM, LlamaForCausalLM",
+pub fn family(config: &ModelConfig, tensors: &[TensorInfo]) -> Result<&'static Family, ModelError> {
+    let of_architecture =
+        |family: &&Family| family.architectures.contains(&config.architecture.as_str());
+    let families = || FAMILIES.iter().filter(of_architecture);
+    let by_names = families().find(|family| config.sub_norms && family.has_sub_norms(tensors));
+    by_names.or_else(|| families().next()).ok_or_else(|| ModelError::Unsupported {
+        what: "architecture",
+        found: config.architecture.clone(),
+        supported: "BitNetForCausalLM, LlamaForCausalLM, Qwen3ForCausalLM",
+    })
+}
+
+impl Family {
+    /// Whether a tensor has the name of a sub-norm of the first layer.
+    fn has_sub_norms(&self, tensors: &[TensorInfo]) -> bool {
+        [self.attention_sub_norm, self.ffn_sub_norm]
+            .map(first_layer)
+            .iter()
+            .any(|name| tensors.iter().any(|tensor| tensor.name == *name))
+    }
+
+    /// The other families that this one's architecture could mean.
+    pub(crate) fn others(&self) -> impl Iterator<Item = &'static Self> {
+        let own = *self;
+        FAMILIES.iter().filter(move |family| {
+            family.architectures == own.architectures
+                && family.attention_sub_norm != own.attention_sub_norm
         })
+    }
+}
+
+fn first_layer(pattern: &str) -> String {
+    pattern.replace("{}", "0")
 }
 
 /// The tensors of transformers' decoders, which several families share.
@@ -82,6 +114,8 @@ pub const TRANSFORMERS: Family = Family {
     final_norm: "model.norm.weight",
     input_norm: "model.layers.{}.input_layernorm.weight",
     post_attention_norm: "model.layers.{}.post_attention_layernorm.weight",
+    query_norm: "model.layers.{}.self_attn.q_norm.weight",
+    key_norm: "model.layers.{}.self_attn.k_norm.weight",
     attention_sub_norm: "model.layers.{}.self_attn.attn_sub_norm.weight",
     ffn_sub_norm: "model.layers.{}.mlp.ffn_sub_norm.weight",
     query: "model.layers.{}.self_attn.q_proj",

@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use setun_checkpoint::{Dtype, TensorInfo, config::QuantizationMode, tensor::missing};
+use setun_checkpoint::{
+    CheckpointError, Dtype, TensorInfo, config::QuantizationMode, tensor::missing,
+};
 
 use crate::{error::ModelError, families::Family};
 
@@ -36,11 +38,16 @@ impl<'a> TensorInfos<'a> {
     }
 
     pub(crate) fn find(&self, name: &str) -> Result<&'a TensorInfo, ModelError> {
-        self.get(name).ok_or_else(|| missing(self.all, name).into())
+        self.get(name).ok_or_else(|| self.missing(name).into())
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<&'a TensorInfo> {
         self.by_name.get(name).copied()
+    }
+
+    /// The error for a tensor that is not there.
+    pub(crate) fn missing(&self, name: &str) -> CheckpointError {
+        missing(self.all, name)
     }
 }
 

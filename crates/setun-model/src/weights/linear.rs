@@ -30,6 +30,7 @@ pub(super) struct PendingPart {
     pub(super) columns: usize,
     pub(super) form: Form,
     pub(super) has_scale: bool, // beside the weight
+    pub(super) kind: ScaleKind, // of the matrix by itself
     pub(super) codes: Option<Aligned<u8>>,
     pub(super) own_scales: Option<Scales>,
     pub(super) scale: Option<Scales>,
@@ -44,9 +45,12 @@ pub(super) enum Role {
 }
 
 impl PendingPart {
-    pub(super) fn new(rows: usize, columns: usize, form: Form, has_scale: bool) -> Self {
-        let (codes, own_scales, scale, bias) = (None, None, None, None);
-        Self { rows, columns, form, has_scale, codes, own_scales, scale, bias }
+    /// Before any tensor; `beside` is the kind of the scales beside it.
+    pub(super) fn new(rows: usize, columns: usize, form: Form, beside: Option<ScaleKind>) -> Self {
+        let kind = beside.unwrap_or(ScaleKind::Tensor);
+        let (has_scale, codes, own_scales) = (beside.is_some(), None, None);
+        let (scale, bias) = (None, None);
+        Self { rows, columns, form, has_scale, kind, codes, own_scales, scale, bias }
     }
 
     pub(super) fn take(
@@ -85,8 +89,18 @@ impl PendingPart {
         self.codes.is_some() && has_scale && (self.bias.is_some() || !has_bias)
     }
 
+    /// How few scales say the same, once it is complete.
+    pub(super) fn needed_scales(&self) -> ScaleKind {
+        match (&self.own_scales, &self.scale) {
+            (Some(scales), None | Some(Scales::Tensor(_))) | (_, Some(scales)) => {
+                ScaleKind::of(scales)
+            }
+            (None, None) => ScaleKind::Tensor,
+        }
+    }
+
     /// All scales of the matrix: its own times the one beside it.
-    fn scales(&mut self) -> Scales {
+    pub(super) fn scales(&mut self) -> Scales {
         match (self.own_scales.take(), self.scale.take()) {
             (Some(own), Some(Scales::Tensor(factor))) => multiplied(own, factor),
             (Some(scales), None) | (_, Some(scales)) => scales,
@@ -113,10 +127,6 @@ impl PendingLinear {
 
     /// How few scales its matrices need together, once they are complete.
     pub(super) fn needed_scales(&self) -> ScaleKind {
-        let kind = |part: &PendingPart| match (&part.own_scales, &part.scale) {
-            (Some(scales), _) | (None, Some(scales)) => ScaleKind::of(scales),
-            (None, None) => ScaleKind::Tensor,
-        };
         let widest = |a, b| match (a, b) {
             (ScaleKind::ColumnGroups(a), ScaleKind::ColumnGroups(b)) => {
                 ScaleKind::ColumnGroups(common_divisor(a, b))
@@ -127,7 +137,11 @@ impl PendingLinear {
             (ScaleKind::Tensor, ScaleKind::Tensor) if self.parts.len() == 1 => ScaleKind::Tensor,
             _ => ScaleKind::Rows,
         };
-        self.parts.iter().map(kind).reduce(widest).unwrap_or(ScaleKind::Tensor)
+        self.parts
+            .iter()
+            .map(PendingPart::needed_scales)
+            .reduce(widest)
+            .unwrap_or(ScaleKind::Tensor)
     }
 
     pub(super) fn finish(
@@ -158,7 +172,7 @@ fn common_divisor(a: usize, b: usize) -> usize {
 }
 
 /// Scales of the kind that the plan of the model was made for.
-fn spread(
+pub(super) fn spread(
     scales: Scales,
     kind: ScaleKind,
     part: &PendingPart,

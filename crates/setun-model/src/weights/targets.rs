@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use setun_checkpoint::{CheckpointError, Dtype, TensorInfo, blocks, config::Quantization, dense};
+use setun_checkpoint::{
+    CheckpointError, Dtype, Tensor, TensorInfo, blocks, config::Quantization, dense,
+};
 use setun_ops::{
     WeightId,
     weight::{DenseKind, ScaleKind, WeightKind},
@@ -19,12 +21,21 @@ use crate::{error::ModelError, families::Family};
 pub(crate) struct Targets {
     pub(super) by_name: HashMap<String, Target>,
     pub(super) linears: Vec<PendingLinear>, // those of a layer together, in one order
-    pub(super) settled: bool,               // whether it is known how all matrices are scaled
+    pub(super) int8_tables: Vec<PendingTable>,
+    pub(super) settled: bool, // whether it is known how all matrices are scaled
+}
+
+/// A table of int8 codes, of which codes and scales come one by one.
+#[derive(Debug)]
+pub(super) struct PendingTable {
+    pub(super) weight: WeightId,
+    pub(super) codes: Option<dense::Int8Codes>,
+    pub(super) scales: Option<Tensor>,
 }
 
 impl Default for Targets {
     fn default() -> Self {
-        Self { by_name: HashMap::new(), linears: vec![], settled: true }
+        Self { by_name: HashMap::new(), linears: vec![], int8_tables: vec![], settled: true }
     }
 }
 
@@ -32,11 +43,23 @@ impl Default for Targets {
 pub(super) enum Target {
     Vector(WeightId),
     Table(WeightId),
-    Linear { linear: usize, part: usize, role: Role },
+    /// Int8 codes of a table, or the scales of its rows.
+    Int8Table {
+        table: usize,
+        is_scales: bool,
+    },
+    Linear {
+        linear: usize,
+        part: usize,
+        role: Role,
+    },
 }
 
-/// The types that a table, a gain, a bias or a scale may have.
+/// The types that a gain, a bias or a scale may have.
 const FLOATS: [Dtype; 3] = [Dtype::F32, Dtype::F16, Dtype::Bf16];
+
+/// The types that a table may have.
+const TABLES: [Dtype; 4] = [Dtype::F32, Dtype::F16, Dtype::Bf16, Dtype::I8];
 
 impl Targets {
     pub(crate) fn add_vector(
@@ -63,10 +86,32 @@ impl Targets {
     ) -> Result<(), ModelError> {
         let info = infos.find(name)?;
         info.expect_shape(&[rows, columns])?;
+        if info.dtype == Dtype::I8 {
+            return self.add_int8_table(name, id, rows, infos);
+        }
         if blocks::table_scales(info.dtype).is_none() && !blocks::TABLES.contains(&info.dtype) {
-            info.expect_dtype(&FLOATS)?;
+            info.expect_dtype(&TABLES)?;
         }
         self.by_name.insert(name.to_owned(), Target::Table(id));
+        Ok(())
+    }
+
+    /// A table of codes `I8 [rows, columns]` with scales `F32 [rows]` beside it.
+    fn add_int8_table(
+        &mut self,
+        name: &str,
+        id: WeightId,
+        rows: usize,
+        infos: &TensorInfos<'_>,
+    ) -> Result<(), ModelError> {
+        let scales = format!("{name}_scale");
+        let info = infos.find(&scales)?;
+        info.expect_shape(&[rows])?;
+        info.expect_dtype(&[Dtype::F32])?;
+        let table = self.int8_tables.len();
+        self.by_name.insert(name.to_owned(), Target::Int8Table { table, is_scales: false });
+        self.by_name.insert(scales, Target::Int8Table { table, is_scales: true });
+        self.int8_tables.push(PendingTable { weight: id, codes: None, scales: None });
         Ok(())
     }
 
@@ -96,17 +141,20 @@ impl Targets {
             check_weight(info, form, rows, columns)?;
             in_data |= info.scale_is_in_data(quantization.mode);
             let scale = infos.get(&format!("{name}{}", family.scale));
+            let mut beside = None;
             let has_scale = form.has_scale_beside() || form == Form::Blocks && scale.is_some();
             if has_scale {
                 let info = infos.find(&target(family.scale, Role::Scale))?;
-                kind = wider(kind, check_scale(info, rows, columns)?);
+                let found = check_scale(info, rows, columns)?;
+                kind = wider(kind, found);
+                beside = Some(found);
             }
             if bias.is_some() {
                 let info = infos.find(&target(family.bias, Role::Bias))?;
                 info.expect_shape(&[rows])?;
                 info.expect_dtype(&FLOATS)?;
             }
-            parts.push(PendingPart::new(rows, columns, form, has_scale));
+            parts.push(PendingPart::new(rows, columns, form, beside));
         }
         let class = quantization.linear_class;
         self.linears.push(PendingLinear { weight, bias, class, scales: kind, parts });
@@ -144,6 +192,10 @@ impl Targets {
                         }
                     });
                 }
+                Some(&Target::Int8Table { table, .. }) => {
+                    let id = self.int8_tables[table].weight;
+                    kinds[id.0 as usize] = WeightKind::Dense(DenseKind::Int8Rows);
+                }
                 Some(&Target::Linear { linear, .. }) => {
                     let linear = &self.linears[linear];
                     kinds[linear.weight.0 as usize] = WeightKind::Ternary(linear.scales);
@@ -154,10 +206,25 @@ impl Targets {
         kinds
     }
 
+    /// Tensors that the model has no use for.
+    pub(super) fn unused(&self, infos: &[TensorInfo], family: &Family) -> Vec<String> {
+        let names = infos.iter().map(|info| info.name.as_str());
+        names
+            .filter(|name| !self.by_name.contains_key(*name))
+            .filter(|name| !family.ignored.iter().any(|ignored| name.ends_with(ignored)))
+            .map(str::to_owned)
+            .collect()
+    }
+
     /// A tensor that a weight still waits for.
     pub(super) fn missing_name(&self, id: WeightId) -> String {
         let is_it = |target: &Target| match *target {
             Target::Vector(found) | Target::Table(found) => found == id,
+            Target::Int8Table { table, is_scales } => {
+                let table = &self.int8_tables[table];
+                let waits = if is_scales { table.scales.is_none() } else { table.codes.is_none() };
+                waits && table.weight == id
+            }
             Target::Linear { linear, part, role } => {
                 let linear = &self.linears[linear];
                 let part = &linear.parts[part];

@@ -74,7 +74,7 @@ pub(super) fn shapes(random: &mut Random, layers: usize) -> (HeadShape, CacheSpe
     let shape = HeadShape {
         heads: kv_heads * random.between(1, 4),
         kv_heads,
-        head_dim: random.pick(&[2, 10, 16, 32, 48, 64, 80]),
+        head_dim: random.pick(&[2, 10, 16, 32, 48, 64, 80, 96, 100]),
     };
     let cache = CacheSpec {
         layers,

@@ -17,15 +17,15 @@ pub const DIGESTS: [u64; SUBJECTS.len()] = [
     0xda1b_9e06_9c6a_f2f6, // rms_norm
     0xade4_342d_a150_a724, // quantize
     0x2d54_8ed9_2f9c_fe7b, // ternary_matmul
-    0xf237_dc19_2781_74c7, // head_norm
-    0xe37b_085e_7ba7_23bc, // rope_append
-    0xe37b_085e_7ba7_23bc, // attention: the same cases, which hold both operations
-    0x7006_2bfd_d9c0_412e, // long_attention
+    0xd3ce_a838_7eb8_5621, // head_norm
+    0x8876_fce0_4c4c_d43e, // rope_append
+    0x8876_fce0_4c4c_d43e, // attention: the same cases, which hold both operations
+    0x2c26_806c_ef88_68a3, // long_attention
     0xe163_4f58_e6e3_31ab, // gate
     0x97e9_fc06_5519_2b9a, // head
     0xda9d_814a_5fc7_aef6, // best
     0xc179_1352_cd52_f532, // choose
-    0xb344_db18_4557_7583, // model
+    0xc923_05d1_a326_66d8, // model
 ];
 
 /// Checks that the definitions compute here what they compute elsewhere.

@@ -32,8 +32,10 @@ pub(super) fn model(random: &mut Random) -> Case {
         let qkv = draft.buffer(BufferKind::F32, shape.qkv_width(), RowSet::Batch);
         project(&mut draft, random, quantized, hidden, None, qkv);
         if random.chance(0.3) {
-            let norm = draft.norm(random, shape.head_dim);
-            draft.push(Op::HeadNorm { x: qkv, column: 0, heads: shape.heads, norm });
+            for (column, heads) in [(0, shape.heads), (shape.query_width(), shape.kv_heads)] {
+                let norm = draft.norm(random, shape.head_dim);
+                draft.push(Op::HeadNorm { x: qkv, column, heads, norm });
+            }
         }
         draft.push(Op::RopeAppend { qkv, shape, rope, layer });
         let attended = draft.buffer(BufferKind::F32, shape.query_width(), RowSet::Batch);

@@ -150,7 +150,7 @@ pub(super) fn quantize(random: &mut Random) -> Case {
 
 pub(super) fn head_norm(random: &mut Random) -> Case {
     let mut draft = Draft::new();
-    let (head_dim, heads) = (random.pick(&[2, 16, 20, 64, 80]), random.between(1, 4));
+    let (head_dim, heads) = (random.pick(&[2, 16, 20, 64, 80, 128]), random.between(1, 4));
     let column = random.below(9);
     let width = column + heads * head_dim + random.below(9);
     let x = draft.embedded(random, width);

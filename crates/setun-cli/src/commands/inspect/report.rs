@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 use setun::{
     checkpoint::{
         CheckpointError, Files, ModelConfig, Reader, TensorInfo,
+        config::QuantizationMode,
         files::{CHAT_TEMPLATE_JINJA, CHAT_TEMPLATE_JSON, TOKENIZER, TOKENIZER_CONFIG},
         write::config_json,
     },
@@ -22,6 +23,7 @@ pub(super) struct Report {
     name: String,
     /// In the names of `config.json`, with every default filled in.
     config: Map<String, Value>,
+    kind: Option<Kind>,
     parameters: Option<Parameters>,
     tensor_bytes: u64,
     bits_per_weight: Option<f64>,
@@ -41,6 +43,14 @@ pub(super) struct Report {
     /// What a text leaves open.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) densities: Option<DensityReport>,
+}
+
+/// What `config.json` says by its architecture, or by saying nothing.
+#[derive(Clone, Copy, Debug, Serialize)]
+struct Kind {
+    sub_norms: bool,
+    head_norms: bool,
+    weights: &'static str,
 }
 
 /// Numbers of parameters. A tied head counts as embedding.
@@ -93,6 +103,7 @@ impl Report {
         Ok(Self {
             name: name.to_owned(),
             config: reader.config().map(config_map).transpose()?.unwrap_or_default(),
+            kind: reader.config().map(Kind::of),
             parameters,
             tensor_bytes,
             bits_per_weight: parameters.map(|p| bits(tensor_bytes, p.total)),
@@ -113,6 +124,13 @@ impl Report {
         let entry = |name: &str, value: String| vec![name.to_owned(), value];
         let mut rows = vec![entry("model", self.name.clone())];
         rows.extend(self.config.iter().map(|(name, value)| entry(name, value.to_string())));
+        if let Some(kind) = &self.kind {
+            let norms = [("sub-norms", kind.sub_norms), ("norms of heads", kind.head_norms)];
+            rows.extend(
+                norms.map(|(name, has)| entry(name, if has { "yes" } else { "none" }.into())),
+            );
+            rows.push(entry("weights", kind.weights.into()));
+        }
         if let Some(p) = &self.parameters {
             rows.push(entry(
                 "parameters",
@@ -152,6 +170,21 @@ impl Report {
             parts.push(lines.collect::<Vec<_>>().join("\n"));
         }
         parts.join("\n\n")
+    }
+}
+
+impl Kind {
+    fn of(config: &ModelConfig) -> Self {
+        Self {
+            sub_norms: config.sub_norms,
+            head_norms: config.head_norms,
+            weights: match config.quantization.mode {
+                QuantizationMode::Offline => "ternary, with scales",
+                QuantizationMode::Online => "master weights, quantized at load",
+                QuantizationMode::FakeQuantized => "floats that are ternary already",
+                QuantizationMode::Affine { .. } => "2-bit codes of MLX",
+            },
+        }
     }
 }
 

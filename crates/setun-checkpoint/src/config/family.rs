@@ -1,0 +1,150 @@
+//! What a configuration leaves unsaid: its family, by name, and that family's defaults.
+
+use super::unsupported;
+use crate::{error::CheckpointError, json::Fields};
+
+/// What a missing field means depends on the family.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Family {
+    /// Microsoft's, and transformers' own.
+    BitNet,
+    /// 1bitLLM's, which was made from Llama before there was another.
+    OlderBitNet,
+    Llama,
+    Qwen3,
+}
+
+/// The fields' values where a file leaves them out, as transformers has them.
+pub(super) struct Defaults {
+    pub(super) vocab_size: usize,
+    pub(super) hidden_size: usize,
+    pub(super) ffn_size: usize,
+    pub(super) layers: usize,
+    pub(super) heads: usize,
+    pub(super) kv_heads: Option<usize>, // none: as many as heads
+    pub(super) head_dim: Option<usize>, // none: hidden_size / heads
+    pub(super) hidden_act: &'static str,
+    pub(super) context_length: usize,
+    pub(super) norm_eps: f32,
+    pub(super) rope_theta: f64,
+    pub(super) bos_token: Option<u32>,
+    pub(super) eos_token: Option<u32>,
+}
+
+const BITNET: Defaults = Defaults {
+    vocab_size: 128_256,
+    hidden_size: 2560,
+    ffn_size: 6912,
+    layers: 30,
+    heads: 20,
+    kv_heads: Some(5),
+    head_dim: None,
+    hidden_act: "relu2",
+    context_length: 2048,
+    norm_eps: 1e-5,
+    rope_theta: 500_000.0,
+    bos_token: Some(128_000),
+    eos_token: Some(128_001),
+};
+
+const LLAMA: Defaults = Defaults {
+    vocab_size: 32_000,
+    hidden_size: 4096,
+    ffn_size: 11_008,
+    layers: 32,
+    heads: 32,
+    kv_heads: None,
+    head_dim: None,
+    hidden_act: "silu",
+    context_length: 2048,
+    norm_eps: 1e-6,
+    rope_theta: 10_000.0,
+    bos_token: Some(1),
+    eos_token: Some(2),
+};
+
+const QWEN3: Defaults = Defaults {
+    vocab_size: 151_936,
+    hidden_size: 4096,
+    ffn_size: 22_016,
+    layers: 32,
+    heads: 32,
+    kv_heads: Some(32),
+    head_dim: Some(128),
+    hidden_act: "silu",
+    context_length: 32_768,
+    norm_eps: 1e-6,
+    rope_theta: 10_000.0,
+    bos_token: None,
+    eos_token: None,
+};
+
+impl Family {
+    pub(super) fn defaults(self) -> Defaults {
+        match self {
+            Self::BitNet => BITNET,
+            Self::OlderBitNet | Self::Llama => LLAMA,
+            Self::Qwen3 => QWEN3,
+        }
+    }
+
+    pub(super) fn is_bitnet(self) -> bool {
+        matches!(self, Self::BitNet | Self::OlderBitNet)
+    }
+}
+
+/// The architecture's name and family: by `architectures`, else by `model_type`.
+pub(super) fn parse(fields: &Fields<'_>) -> Result<(String, Family), CheckpointError> {
+    let listed = fields.texts("architectures")?.unwrap_or_default();
+    let model_type = fields.text("model_type")?;
+    let (what, found) = match (listed.first(), model_type) {
+        (Some(&listed), _) => ("architecture", listed),
+        (None, Some(model_type)) => ("model_type", model_type),
+        (None, None) => return Err(fields.absent("architectures", "a list of one architecture")),
+    };
+    let is_older =
+        model_type == Some("llama") || fields.has("weight_bits") || fields.has("input_bits");
+    let bitnet = if is_older { Family::OlderBitNet } else { Family::BitNet };
+    let (name, family) = match found {
+        "BitNetForCausalLM" | "BitnetForCausalLM" => (found, bitnet),
+        "LlamaForCausalLM" => (found, Family::Llama),
+        "Qwen3ForCausalLM" => (found, Family::Qwen3),
+        "bitnet" => ("BitNetForCausalLM", bitnet),
+        "llama" => ("LlamaForCausalLM", Family::Llama),
+        "qwen3" => ("Qwen3ForCausalLM", Family::Qwen3),
+        _ => {
+            let supported =
+                "BitNetForCausalLM (bitnet), LlamaForCausalLM (llama), Qwen3ForCausalLM (qwen3)";
+            return Err(unsupported(fields, what, found, supported));
+        }
+    };
+    Ok((name.to_owned(), family))
+}
+
+/// Refuses what would compute something else than this library does.
+pub(super) fn refuse_variants(fields: &Fields<'_>) -> Result<(), CheckpointError> {
+    if fields.flag("use_sliding_window")? == Some(true) {
+        return Err(unsupported(fields, "use_sliding_window", "true", "false: full attention"));
+    }
+    let layers = fields.texts("layer_types")?.unwrap_or_default();
+    if let Some(found) = layers.into_iter().find(|layer| *layer != "full_attention") {
+        return Err(unsupported(fields, "layer_types", found, "full_attention"));
+    }
+    // 1bitLLM writes 1 where it means 1.58.
+    expect_bits(fields, "weight_bits", |bits| bits == 1.0 || bits == 1.58, "1, 1.58")?;
+    expect_bits(fields, "input_bits", |bits| bits == 8.0, "8")
+}
+
+fn expect_bits(
+    fields: &Fields<'_>,
+    what: &'static str,
+    accept: impl Fn(f64) -> bool,
+    supported: &'static str,
+) -> Result<(), CheckpointError> {
+    match fields.number(what, "a number", |_| true)? {
+        Some(found) if !accept(found) => {
+            Err(unsupported(fields, what, &found.to_string(), supported))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,189 @@
+//! Reads what stands before a container's tensors.
+
+use std::sync::Arc;
+
+use super::{
+    Manifest,
+    body::ContainerBody,
+    head::{Head, MAGIC},
+};
+use crate::{
+    error::CheckpointError,
+    files::{self, Files},
+    front::{Body, Found, Front},
+    generation::GenerationDefaults,
+    source::Want,
+    tensor::TensorInfo,
+};
+
+/// Whether a file that begins so is a container.
+pub(crate) fn is_container(first: &[u8]) -> bool {
+    first.starts_with(&MAGIC)
+}
+
+/// First the head, then the manifest, then the chunks of files.
+#[derive(Debug)]
+pub(crate) struct ContainerFront {
+    file: String,
+    step: Step,
+}
+
+#[derive(Debug)]
+enum Step {
+    /// The head, of which the first bytes are here.
+    Head {
+        first: Vec<u8>,
+        bytes: u64,
+    },
+    Manifest(Head),
+    /// The next chunk, while files are not complete.
+    Files {
+        manifest: Arc<Manifest>,
+        chunk: usize,
+        arrived: Vec<u8>,
+    },
+}
+
+impl ContainerFront {
+    /// Of a file that begins with these eight bytes.
+    pub(crate) fn new(file: String, first: &[u8]) -> Result<Self, CheckpointError> {
+        let mut eight = [0; 8];
+        eight[..first.len().min(8)].copy_from_slice(&first[..first.len().min(8)]);
+        let bytes = Head::bytes(&file, eight)?;
+        Ok(Self { file, step: Step::Head { first: eight.to_vec(), bytes } })
+    }
+
+    /// Takes what the manifest holds itself.
+    fn accept_manifest(
+        &mut self,
+        manifest: Manifest,
+        found: &mut Found,
+    ) -> Result<(), CheckpointError> {
+        found.files = Files::default();
+        (found.generation, found.config) = (GenerationDefaults::default(), None);
+        for file in &manifest.files {
+            if let Some(text) = &file.text {
+                found.files.insert(&file.name, text.clone().into_bytes());
+            }
+        }
+        if !manifest.files.iter().any(|file| file.name == files::CONFIG) {
+            return Err(CheckpointError::MissingFile { file: files::CONFIG.to_owned() });
+        }
+        let later =
+            |name| manifest.files.iter().any(|file| file.name == name && file.text.is_none());
+        if !later(files::CONFIG) && !later(files::GENERATION_CONFIG) {
+            found.parse_config()?; // early, so that no tokenizer is fetched in vain
+        }
+        let file: Arc<str> = Arc::from(self.file.as_str());
+        found.tensors = manifest.tensors.iter().map(|entry| info(entry, &file)).collect();
+        let manifest = Arc::new(manifest);
+        self.step = Step::Files { manifest, chunk: 0, arrived: vec![] };
+        Ok(())
+    }
+}
+
+fn info(entry: &super::TensorEntry, file: &Arc<str>) -> TensorInfo {
+    TensorInfo {
+        name: entry.name.clone(),
+        dtype: entry.dtype,
+        shape: entry.shape.clone(),
+        file: Arc::clone(file),
+        range: entry.content.clone(),
+        paired_heads: None,
+    }
+}
+
+/// Bytes of the content that are files.
+fn file_bytes(manifest: &Manifest) -> u64 {
+    manifest.files.last().map_or(0, |file| file.content.end)
+}
+
+impl Front for ContainerFront {
+    fn want(&self) -> Option<Want> {
+        let range = match &self.step {
+            Step::Head { first, bytes } => first.len() as u64..*bytes,
+            Step::Manifest(head) => head.manifest(),
+            Step::Files { manifest, chunk, .. } => {
+                let missing = |start| start < file_bytes(manifest);
+                let next = manifest.chunks.get(*chunk)?;
+                return missing(next.content.start).then(|| want(&self.file, manifest, *chunk));
+            }
+        };
+        Some(Want { file: self.file.clone(), range: Some(range), required: true })
+    }
+
+    fn accept(
+        &mut self,
+        bytes: Option<&[u8]>,
+        found: &mut Found,
+    ) -> Result<Option<Box<dyn Front>>, CheckpointError> {
+        let bytes = bytes.unwrap_or_default();
+        match &mut self.step {
+            Step::Head { first, .. } => {
+                first.extend_from_slice(bytes);
+                self.step = Step::Manifest(Head::parse(&self.file, first)?);
+            }
+            Step::Manifest(head) => {
+                let manifest = Manifest::parse(&self.file, head, bytes)?;
+                self.accept_manifest(manifest, found)?;
+            }
+            Step::Files { manifest, chunk, arrived } => {
+                let content = content(&self.file, manifest, *chunk, bytes)?;
+                let start = manifest.chunks[*chunk].content.start;
+                let files = file_bytes(manifest).saturating_sub(start);
+                let files = usize::try_from(files).unwrap_or(usize::MAX).min(content.len());
+                arrived.extend_from_slice(&content[..files]);
+                *chunk += 1;
+            }
+        }
+        Ok(None)
+    }
+
+    fn finish(&mut self, found: &mut Found) -> Result<Box<dyn Body>, CheckpointError> {
+        let Step::Files { manifest, arrived, .. } = &self.step else {
+            return Err(CheckpointError::NothingWanted);
+        };
+        for file in manifest.files.iter().filter(|file| file.text.is_none()) {
+            let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(arrived.len());
+            let bytes = &arrived[place(file.content.start)..place(file.content.end)];
+            found.files.insert(&file.name, bytes.to_vec());
+        }
+        if found.config.is_none() {
+            found.parse_config()?;
+            if let Some(config) = &found.config {
+                config.check_sizes(&found.tensors)?;
+            }
+        }
+        let tensors = std::mem::take(&mut found.tensors);
+        Ok(Box::new(ContainerBody::new(self.file.clone(), Arc::clone(manifest), tensors)))
+    }
+}
+
+/// What is wanted for a chunk of a container that is opened as `file`.
+pub(super) fn want(file: &str, manifest: &Manifest, chunk: usize) -> Want {
+    let Some(found) = manifest.chunks.get(chunk) else {
+        return Want { file: file.to_owned(), range: Some(0..0), required: true };
+    };
+    let file = name(file, manifest, found.part);
+    Want { file, range: Some(found.stored.clone()), required: true }
+}
+
+/// The content of a chunk of a container that is opened as `file`.
+pub(super) fn content<'a>(
+    file: &str,
+    manifest: &Manifest,
+    chunk: usize,
+    stored: &'a [u8],
+) -> Result<std::borrow::Cow<'a, [u8]>, CheckpointError> {
+    let found = manifest.chunks.get(chunk).ok_or(CheckpointError::NothingWanted)?;
+    found.content(&name(file, manifest, found.part), chunk, stored)
+}
+
+/// Where a part lies: beside the first.
+fn name(file: &str, manifest: &Manifest, part: usize) -> String {
+    if part == 0 {
+        return file.to_owned();
+    }
+    let folder = file.rfind('/').map_or("", |slash| &file[..=slash]);
+    format!("{folder}{}", manifest.parts[part].file)
+}

@@ -1,0 +1,71 @@
+//! The manifest as its JSON has it.
+
+use serde::{Deserialize, Serialize};
+
+/// All fields of version 1. Those that are not known are passed over.
+#[derive(Default, Deserialize, Serialize)]
+pub(super) struct RawManifest {
+    pub(super) version: u16,
+    /// In a file that is not the first: which it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) part: Option<usize>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) licence: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) provenance: Option<RawProvenance>,
+    pub(super) parts: Vec<RawPart>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) files: Vec<RawFile>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) tensors: Vec<RawTensor>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) chunks: Vec<RawChunk>,
+}
+
+#[derive(Deserialize, Serialize)]
+pub(super) struct RawProvenance {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) source: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) tool: Option<String>,
+}
+
+#[derive(Deserialize, Serialize)]
+pub(super) struct RawPart {
+    pub(super) file: String,
+    pub(super) bytes: u64,
+}
+
+#[derive(Deserialize, Serialize)]
+pub(super) struct RawFile {
+    pub(super) name: String,
+    /// The file itself, or else its length in the chunks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) text: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) bytes: Option<u64>,
+}
+
+#[derive(Deserialize, Serialize)]
+pub(super) struct RawTensor {
+    pub(super) name: String,
+    pub(super) dtype: String,
+    pub(super) shape: Vec<u64>,
+}
+
+#[derive(Deserialize, Serialize)]
+pub(super) struct RawChunk {
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub(super) part: usize,
+    pub(super) offset: u64,
+    pub(super) stored: u64,
+    pub(super) bytes: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) encoding: Option<String>,
+    pub(super) sha256: String,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_first(part: &usize) -> bool {
+    *part == 0
+}

@@ -1,0 +1,129 @@
+//! What the scales of linear layers are in a container, and what its configuration says of them.
+
+use half::{bf16, f16};
+use serde_json::{Map, Value};
+
+use super::{Options, unwritable};
+use crate::{
+    config::{LinearClass, QuantizationMode},
+    error::CheckpointError,
+    files, json,
+    outline::Outline,
+};
+
+/// The linear layers of a container, as its `config.json` describes them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Target {
+    pub(super) class: LinearClass,
+    pub(super) tied_head: bool,
+    is_changed: bool, // against the source's configuration
+}
+
+impl Target {
+    /// Stored codes keep their class. Master weights become a `bitlinear`, whose bias enters
+    /// after the scale as theirs does; other floats, whose scales multiply, an `autobitlinear`.
+    pub(super) fn of(outline: &Outline, options: &Options) -> Result<Self, CheckpointError> {
+        let config = &outline.config;
+        let quantization = &config.quantization;
+        let is_stored = quantization.mode == QuantizationMode::Offline;
+        let has_bias = config.attention_bias || config.mlp_bias;
+        let is_auto = quantization.linear_class == LinearClass::AutoBitLinear;
+        let before = options.bias_before_scale.unwrap_or(is_stored && is_auto);
+        let class = match quantization.mode {
+            _ if has_bias && before => LinearClass::AutoBitLinear,
+            _ if has_bias => LinearClass::BitLinear,
+            QuantizationMode::Offline => quantization.linear_class,
+            QuantizationMode::Online => LinearClass::BitLinear,
+            QuantizationMode::FakeQuantized | QuantizationMode::Affine { .. } => {
+                LinearClass::AutoBitLinear
+            }
+        };
+        let is_changed = !is_stored || class != quantization.linear_class;
+        Ok(Self { class, tied_head: config.tied_head, is_changed })
+    }
+
+    /// The model's small files, with a configuration that says how the container stores it.
+    pub(super) fn files(
+        self,
+        outline: &Outline,
+    ) -> Result<Vec<(String, Vec<u8>)>, CheckpointError> {
+        let files = outline.files.iter();
+        let mut files: Vec<_> =
+            files.map(|(name, bytes)| (name.to_owned(), bytes.to_vec())).collect();
+        let config = files.iter_mut().find(|(name, _)| name == files::CONFIG);
+        let Some((_, config)) = config else {
+            return Err(CheckpointError::MissingFile { file: files::CONFIG.to_owned() });
+        };
+        if self.is_changed {
+            *config = self.config(config)?;
+        }
+        Ok(files)
+    }
+
+    fn config(self, original: &[u8]) -> Result<Vec<u8>, CheckpointError> {
+        const KEY: &str = "quantization_config";
+        let mut config: Map<String, Value> = json::read(files::CONFIG, original)?;
+        let mut quantization = match config.remove(KEY) {
+            Some(Value::Object(quantization)) => quantization,
+            _ => Map::new(),
+        };
+        let class = match self.class {
+            LinearClass::AutoBitLinear => "autobitlinear",
+            LinearClass::BitLinear => "bitlinear",
+        };
+        for (key, value) in
+            [("quant_method", "bitnet"), ("linear_class", class), ("quantization_mode", "offline")]
+        {
+            quantization.insert(key.to_owned(), value.into());
+        }
+        config.insert(KEY.to_owned(), quantization.into());
+        json::write_text(files::CONFIG, &config).map(String::into_bytes)
+    }
+
+    /// The stored form of a scale that multiplies.
+    pub(super) fn stored_scale(self, name: &str, factor: f32) -> Result<f32, CheckpointError> {
+        match self.class {
+            LinearClass::AutoBitLinear => Ok(factor),
+            LinearClass::BitLinear => inverse(factor).ok_or_else(|| {
+                let what = format!("no number has the reciprocal {factor:?}, which its bias needs");
+                unwritable(name, &what)
+            }),
+        }
+    }
+}
+
+/// A number whose reciprocal in `f32` is `factor`: the shortest, which is then the one that a
+/// source stored in 16 bits.
+fn inverse(factor: f32) -> Option<f32> {
+    /// How far rounding two reciprocals can lead.
+    const MOST: u32 = 2;
+    let near = 1.0 / factor;
+    let bits = near.to_bits();
+    let around = bits.saturating_sub(MOST)..=bits.saturating_add(MOST);
+    let short = [bf16::from_f32(near).to_f32(), f16::from_f32(near).to_f32(), near];
+    let mut candidates = short.into_iter().chain(around.map(f32::from_bits));
+    candidates.find(|candidate| candidate.is_finite() && 1.0 / candidate == factor)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scales_that_divide_are_found_again() {
+        let mut bits = 0x3000_0000_u32;
+        while bits < 0x5000_0000 {
+            let stored = f32::from_bits(bits);
+            let factor = 1.0 / stored;
+            let found = inverse(factor).unwrap();
+            assert_eq!(1.0 / found, factor, "{stored}");
+            let short = bf16::from_f32(stored).to_f32();
+            assert_eq!(inverse(1.0 / short), Some(short));
+            let short = f16::from_f32(stored);
+            if short.is_normal() && short.is_finite() {
+                assert_eq!(inverse(1.0 / short.to_f32()), Some(short.to_f32()));
+            }
+            bits += 9_973;
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! `setun verify`: whether a checkpoint is sound to its last byte.
+
+use serde::Serialize;
+use setun::{
+    Loader,
+    checkpoint::{Answer, Reader, TensorInfo},
+    forward::Contents,
+};
+
+use crate::{
+    error::CliError,
+    output::{Output, Progress},
+    source::{ModelSource, percent},
+};
+
+/// Check a model to its last byte
+///
+/// Hashes where the format has them, every weight for being ternary, every other value for being
+/// a number, and whether configuration, tensors, tokenizer and template fit each other. The exit
+/// status is 1 where something is wrong.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// A file, or a folder in Hugging Face's layout
+    model: String,
+
+    /// Print one JSON object instead
+    #[arg(long)]
+    json: bool,
+}
+
+/// What was looked at.
+#[derive(Debug, Default, Serialize)]
+struct Report {
+    model: String,
+    tensors: usize,
+    bytes: u64,
+    ternary_weights: u64,
+    tokens: Option<usize>,
+    warnings: Vec<String>,
+    unused: Vec<String>,
+}
+
+/// See [`Args`].
+pub(crate) fn run(args: &Args) -> Result<(), CliError> {
+    let source = ModelSource::find(Some(&args.model))?;
+    let mut report = Report { model: source.name().to_owned(), ..Report::default() };
+    check_tensors(source, &mut report)?;
+    check_texts(ModelSource::find(Some(&args.model))?, &mut report)?;
+    let mut output = Output::new();
+    if args.json { output.json(&report) } else { output.line(&report.text()) }
+}
+
+/// Reads and unpacks every tensor.
+fn check_tensors(mut source: ModelSource, report: &mut Report) -> Result<(), CliError> {
+    let mut reader = Reader::new(source.source());
+    let (mut contents, mut bytes) = (None, vec![]);
+    let (mut total, mut progress) = (0, Progress::new());
+    while let Some(want) = reader.want() {
+        let found = source.read(&want, &mut bytes)?;
+        reader.give(if found { Answer::Bytes(&bytes) } else { Answer::Missing })?;
+        let (Some(config), Some(tensors)) = (reader.config(), reader.tensors()) else { continue };
+        if contents.is_none() {
+            total = tensors.iter().map(TensorInfo::bytes).sum();
+            report.tensors = tensors.len();
+            contents = Some(Contents::new(config, tensors)?);
+        } else {
+            report.bytes += bytes.len() as u64;
+        }
+        let name = source.name();
+        progress.show(|| format!("checking {name}: {} %", percent(report.bytes, total)));
+        while let (Some(contents), Some(tensor)) = (&mut contents, reader.take()) {
+            for (_, content) in contents.add(tensor)? {
+                report.ternary_weights += content.ternary_weights();
+            }
+        }
+    }
+    report.unused = contents.map(|contents| contents.unused().to_vec()).unwrap_or_default();
+    report.warnings = reader.warnings().iter().map(ToString::to_string).collect();
+    Ok(())
+}
+
+/// Reads tokenizer and template, and holds them against the configuration.
+fn check_texts(mut source: ModelSource, report: &mut Report) -> Result<(), CliError> {
+    let mut loader = Loader::new(source.source(), source.name());
+    let mut bytes = vec![];
+    while loader.total_bytes().is_none() {
+        let Some(want) = loader.want() else { break };
+        let found = source.read(&want, &mut bytes)?;
+        loader.give(found.then_some(&bytes))?;
+    }
+    let texts = loader.texts()?;
+    report.tokens = texts.tokens;
+    report.warnings.extend(texts.warnings);
+    Ok(())
+}
+
+impl Report {
+    fn text(&self) -> String {
+        let mut lines = vec![format!(
+            "{}: {} tensors, {} bytes, {} ternary weights: sound",
+            self.model, self.tensors, self.bytes, self.ternary_weights
+        )];
+        match self.tokens {
+            Some(tokens) => lines.push(format!("tokenizer: {tokens} tokens")),
+            None => lines.push("tokenizer: none".to_owned()),
+        }
+        lines.extend(self.warnings.iter().map(|warning| format!("warning: {warning}")));
+        lines.extend(self.unused.iter().map(|name| format!("unused: {name}")));
+        lines.join("\n")
+    }
+}

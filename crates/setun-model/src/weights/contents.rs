@@ -1,0 +1,261 @@
+//! A model's tensors, checked and unpacked one by one, to be written in another format.
+
+use std::collections::HashMap;
+
+use setun_checkpoint::{
+    Files, ModelConfig, Tensor, TensorInfo,
+    config::{LinearClass, Quantization, QuantizationMode},
+    dense, files,
+    outline::{Content, Outline, OutlineKind, OutlineTensor},
+    write::config_json,
+};
+use setun_ops::{
+    ternary::{Scales, TernaryMatrix},
+    weight::ScaleKind,
+};
+
+use super::{
+    infos::TensorInfos,
+    linear::{PendingPart, Role, spread},
+    targets::{Target, Targets},
+};
+use crate::{error::ModelError, families::family, layout::LayoutBuilder};
+
+/// Takes a checkpoint's tensors in any order, and gives back what they hold.
+#[derive(Debug)]
+pub struct Contents {
+    config: ModelConfig,
+    is_changed: bool, // against that of the checkpoint
+    targets: Targets,
+    places: HashMap<String, usize>, // of all tensors of the checkpoint that are used
+    tensors: Vec<OutlineTensor>,
+    unused: Vec<String>,
+}
+
+impl Contents {
+    /// Checks names and shapes against the headers, before any data is read.
+    ///
+    /// # Errors
+    ///
+    /// If the architecture is unknown, or a tensor is missing or of another shape or type.
+    pub fn new(config: &ModelConfig, infos: &[TensorInfo]) -> Result<Self, ModelError> {
+        let family = family(config, infos)?;
+        let by_name = TensorInfos::new(infos);
+        let (_, mut targets) = LayoutBuilder::new(config, family, &by_name).build(1)?;
+        let quantization = written(config, &targets);
+        let is_changed = quantization != config.quantization;
+        let config = ModelConfig { quantization, ..config.clone() };
+        for linear in &mut targets.linears {
+            linear.bias = None; // which is handed out by itself
+        }
+        let tensors = targets.in_order(&by_name);
+        let places = targets.places(&tensors);
+        let unused = targets.unused(infos, family);
+        Ok(Self { config, is_changed, targets, places, tensors, unused })
+    }
+
+    /// Whether [`outline`](Self::outline) is known: before that the first layer is to be added
+    /// where only data tell how matrices are scaled.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        self.targets.settled
+    }
+
+    /// Tensors that the model has no use for.
+    #[must_use]
+    pub fn unused(&self) -> &[String] {
+        &self.unused
+    }
+
+    /// Places of the tensors in an outline, by name.
+    #[must_use]
+    pub fn order(&self) -> HashMap<String, usize> {
+        (0..).zip(&self.tensors).map(|(place, tensor)| (tensor.name.clone(), place)).collect()
+    }
+
+    /// Where a tensor of the checkpoint belongs in the order of use: a scale with its matrix, those
+    /// of the first layer before all where they are to tell how matrices are scaled.
+    #[must_use]
+    pub fn place(&self, name: &str) -> Option<usize> {
+        let place = self.places.get(name).copied()?;
+        Some(if self.is_settled() || self.is_first_layer(name) {
+            place
+        } else {
+            place + self.places.len()
+        })
+    }
+
+    /// All but the values, once [settled](Self::is_settled); `files` are those of the checkpoint.
+    /// The configuration is that of stored codes whose scales multiply, except where a bias is
+    /// added after them, which only `bitlinear` says.
+    ///
+    /// # Errors
+    ///
+    /// If the configuration cannot be written.
+    pub fn outline(&self, files: &Files) -> Result<Outline, ModelError> {
+        let mut files = files.clone();
+        if self.is_changed {
+            files.insert(files::CONFIG, config_json(&self.config)?.into_bytes());
+        }
+        let mut tensors = self.tensors.clone();
+        for tensor in &mut tensors {
+            if let (OutlineKind::Ternary(kind), Some(part)) =
+                (&mut tensor.kind, self.targets.part(&tensor.name))
+            {
+                *kind = part.kind;
+            }
+        }
+        Ok(Outline { config: self.config.clone(), files, tensors })
+    }
+
+    /// Takes one tensor; gives back what has become whole by it, each with its name.
+    ///
+    /// # Errors
+    ///
+    /// If a weight is not ternary, or a scale or another value is not a finite number.
+    pub fn add(&mut self, tensor: Tensor) -> Result<Vec<(String, Content)>, ModelError> {
+        let name = tensor.info.name.clone();
+        match self.targets.by_name.get(&name).copied() {
+            None => Ok(vec![]),
+            Some(
+                Target::Vector(_) | Target::Table(_) | Target::Linear { role: Role::Bias, .. },
+            ) => {
+                dense::check_finite(&tensor)?;
+                Ok(vec![(name, Content::Floats(tensor))])
+            }
+            Some(Target::Linear { linear, part, role }) => {
+                let was_settled = self.targets.settled;
+                let pending = &mut self.targets.linears[linear];
+                pending.parts[part].take(&tensor, role, pending.class)?;
+                self.settle();
+                match (was_settled, self.targets.settled) {
+                    (_, false) => Ok(vec![]),
+                    (true, true) => self.finish(|at| at == (linear, part)),
+                    (false, true) => self.finish(|_| true),
+                }
+            }
+        }
+    }
+
+    fn is_first_layer(&self, name: &str) -> bool {
+        let in_layer = self.targets.linears.len() / self.config.layers;
+        match self.targets.by_name.get(name) {
+            Some(Target::Linear { linear, .. }) => *linear < in_layer,
+            _ => false,
+        }
+    }
+
+    /// Lets each matrix have as many scales as that of its use in the first layer.
+    fn settle(&mut self) {
+        if !self.targets.settle(self.config.layers) {
+            return;
+        }
+        let in_layer = self.targets.linears.len() / self.config.layers;
+        let kinds = |linear: &super::linear::PendingLinear| -> Vec<_> {
+            linear.parts.iter().map(PendingPart::needed_scales).collect()
+        };
+        let kinds: Vec<_> = self.targets.linears[..in_layer].iter().map(kinds).collect();
+        for (linear, kinds) in self.targets.linears.iter_mut().zip(kinds.iter().cycle()) {
+            for (part, kind) in linear.parts.iter_mut().zip(kinds) {
+                part.kind = *kind;
+            }
+        }
+    }
+
+    /// The matrices that are complete, among those asked for.
+    fn finish(
+        &mut self,
+        is_asked_for: impl Fn((usize, usize)) -> bool,
+    ) -> Result<Vec<(String, Content)>, ModelError> {
+        let mut whole = vec![];
+        for (name, target) in &self.targets.by_name {
+            let Target::Linear { linear, part, role: Role::Weight } = *target else { continue };
+            let pending = &mut self.targets.linears[linear].parts[part];
+            if is_asked_for((linear, part)) && pending.is_complete(false) {
+                whole.push((name.clone(), Content::Ternary(pending.matrix(name)?)));
+            }
+        }
+        whole.sort_by(|(a, _), (b, _)| a.cmp(b));
+        Ok(whole)
+    }
+}
+
+impl PendingPart {
+    /// The matrix by itself; its codes are no longer kept.
+    fn matrix(&mut self, name: &str) -> Result<TernaryMatrix, ModelError> {
+        let (rows, columns, kind) = (self.rows, self.columns, self.kind);
+        let scales = self.scales();
+        let spread = match (kind, scales) {
+            (ScaleKind::Rows, Scales::Tensor(scale)) => Scales::Rows(vec![scale; rows]),
+            (kind, scales) => spread(scales, kind, self, || name.to_owned())?,
+        };
+        let codes = self.codes.take().unwrap_or_default();
+        Ok(TernaryMatrix::new(rows, columns, codes, spread)?)
+    }
+}
+
+/// How layers are stored whose codes are written with scales that multiply.
+fn written(config: &ModelConfig, targets: &Targets) -> Quantization {
+    let parts = || targets.linears.iter().flat_map(|linear| &linear.parts);
+    let has_bias = targets.linears.iter().any(|linear| linear.bias.is_some());
+    let stored = config.quantization.clone();
+    if parts().all(|part| part.form.has_scale_beside()) {
+        return Quantization { mode: QuantizationMode::Offline, ..stored };
+    }
+    // These add a bias after all scales.
+    let linear_class = if has_bias { LinearClass::BitLinear } else { LinearClass::AutoBitLinear };
+    Quantization { linear_class, mode: QuantizationMode::Offline, ..stored }
+}
+
+impl Targets {
+    fn part(&self, name: &str) -> Option<&PendingPart> {
+        match *self.by_name.get(name)? {
+            Target::Linear { linear, part, role: Role::Weight } => {
+                Some(&self.linears[linear].parts[part])
+            }
+            _ => None,
+        }
+    }
+
+    /// The places of all tensors in an order of use: a scale's is that of its matrix.
+    fn places(&self, tensors: &[OutlineTensor]) -> HashMap<String, usize> {
+        let mut matrices = HashMap::new();
+        let mut places = HashMap::new();
+        for (place, tensor) in tensors.iter().enumerate() {
+            if let Some(Target::Linear { linear, part, .. }) = self.by_name.get(&tensor.name) {
+                matrices.entry((*linear, *part)).or_insert(place);
+            }
+            places.insert(tensor.name.clone(), place);
+        }
+        for (name, target) in &self.by_name {
+            if let Target::Linear { linear, part, role: Role::Scale } = target
+                && let Some(place) = matrices.get(&(*linear, *part))
+            {
+                places.insert(name.clone(), *place);
+            }
+        }
+        places
+    }
+
+    /// All tensors but scales, in the order of their use.
+    fn in_order(&self, infos: &TensorInfos<'_>) -> Vec<OutlineTensor> {
+        let place = |target: &Target| match *target {
+            Target::Vector(id) | Target::Table(id) => (id.0, 0, 0),
+            Target::Linear { linear, part, role } => {
+                (self.linears[linear].weight.0, part, usize::from(role == Role::Bias))
+            }
+        };
+        let is_scale = |target: &Target| matches!(target, Target::Linear { role: Role::Scale, .. });
+        let mut all: Vec<_> = self.by_name.iter().filter(|(_, target)| !is_scale(target)).collect();
+        all.sort_by_key(|(name, target)| (place(target), name.as_str()));
+        let tensor = |(name, _): (&String, &Target)| {
+            let info = infos.get(name)?;
+            let (shape, kind) = match self.part(name) {
+                Some(part) => (vec![part.rows, part.columns], OutlineKind::Ternary(part.kind)),
+                None => (info.shape.clone(), OutlineKind::Floats(info.dtype)),
+            };
+            Some(OutlineTensor { name: name.clone(), shape, kind })
+        };
+        all.into_iter().filter_map(tensor).collect()
+    }
+}

@@ -1,0 +1,151 @@
+//! From one format to another, tensor by tensor.
+
+use std::collections::{BTreeMap, HashMap};
+
+use setun_checkpoint::{
+    Answer, CheckpointError, Reader, Source, Want,
+    outline::{Content, Outline},
+    warning::Warning,
+    write::{HfWriter, Piece, Writer},
+};
+use setun_model::Contents;
+
+use crate::error::Error;
+
+/// A format that models are written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// A folder in Hugging Face's layout, packed.
+    Hf,
+}
+
+impl Format {
+    fn writer(self, outline: &Outline) -> Result<Box<dyn Writer>, CheckpointError> {
+        Ok(match self {
+            Self::Hf => Box::new(HfWriter::new(outline)?),
+        })
+    }
+}
+
+/// Converts a model without doing any IO: it says which bytes it wants next, is handed them, and
+/// hands out pieces of the files to write. No code and no scale is changed; what the model has no
+/// use for is left out.
+///
+/// A tensor at a time is in memory, and those that came before their turn.
+pub struct Conversion {
+    name: String,
+    reader: Reader,
+    contents: Option<Contents>,
+    order: HashMap<String, usize>, // of the tensors that are written
+    waiting: BTreeMap<usize, (String, Content)>,
+    next: usize, // in that order
+    format: Format,
+    writer: Option<Box<dyn Writer>>,
+}
+
+/// What a [`Conversion`] tells at its end.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Converted {
+    /// Tensors that the model has no use for.
+    pub unused: Vec<String>,
+    /// What was mended or guessed.
+    pub warnings: Vec<Warning>,
+}
+
+impl Conversion {
+    /// Of the model at a source, reported by that name.
+    #[must_use]
+    pub fn new(source: Source, name: impl Into<String>, format: Format) -> Self {
+        Self {
+            name: name.into(),
+            reader: Reader::new(source),
+            contents: None,
+            order: HashMap::new(),
+            waiting: BTreeMap::new(),
+            next: 0,
+            format,
+            writer: None,
+        }
+    }
+
+    /// The bytes that come next, or `None` when all are there.
+    #[must_use]
+    pub fn want(&self) -> Option<Want> {
+        self.reader.want()
+    }
+
+    /// Takes the bytes that were wanted, fewer where the file ends, `None` where there is no file;
+    /// gives back what is to be written.
+    ///
+    /// # Errors
+    ///
+    /// If a file is missing or damaged, or the format cannot hold the model.
+    pub fn give(&mut self, bytes: Option<&[u8]>) -> Result<Vec<Piece>, Error> {
+        self.reader.give(bytes.map_or(Answer::Missing, Answer::Bytes))?;
+        let mut pieces = vec![];
+        if self.contents.is_none() {
+            self.begin()?;
+        }
+        let Some(contents) = &mut self.contents else { return Ok(pieces) };
+        while let Some(tensor) = self.reader.take() {
+            for (name, content) in contents.add(tensor)? {
+                let place = self.order.get(&name).copied().unwrap_or(usize::MAX);
+                self.waiting.insert(place, (name, content));
+            }
+        }
+        if self.writer.is_none() && contents.is_settled() {
+            let mut writer = self.format.writer(&contents.outline(self.reader.files())?)?;
+            pieces.extend(writer.begin()?);
+            self.writer = Some(writer);
+        }
+        self.write_those_due(&mut pieces)?;
+        Ok(pieces)
+    }
+
+    /// The end of what is to be written, once nothing is wanted any more.
+    ///
+    /// # Errors
+    ///
+    /// If a tensor is missing.
+    pub fn finish(mut self) -> Result<(Vec<Piece>, Converted), Error> {
+        let unfinished = || Error::Unfinished { model: self.name.clone() };
+        if self.reader.want().is_some() || self.next < self.order.len() {
+            return Err(unfinished());
+        }
+        let (Some(mut writer), Some(contents)) = (self.writer.take(), &self.contents) else {
+            return Err(unfinished());
+        };
+        let unused = contents.unused().to_vec();
+        let warnings = self.reader.warnings().to_vec();
+        Ok((writer.end()?, Converted { unused, warnings }))
+    }
+
+    /// Bytes of all tensors, once the headers are known: for progress.
+    #[must_use]
+    pub fn total_bytes(&self) -> Option<u64> {
+        Some(self.reader.tensors()?.iter().map(setun_checkpoint::TensorInfo::bytes).sum())
+    }
+
+    /// Headers are read: checks them, and asks for the tensors in the order of their use.
+    fn begin(&mut self) -> Result<(), Error> {
+        let (Some(config), Some(tensors)) = (self.reader.config(), self.reader.tensors()) else {
+            return Ok(());
+        };
+        let contents = Contents::new(config, tensors)?;
+        let order = contents.order();
+        self.reader.select(|info| contents.place(&info.name).is_some());
+        self.reader.sort_by_key(|info| contents.place(&info.name).unwrap_or(usize::MAX));
+        self.order = order;
+        self.contents = Some(contents);
+        Ok(())
+    }
+
+    fn write_those_due(&mut self, pieces: &mut Vec<Piece>) -> Result<(), Error> {
+        let Some(writer) = &mut self.writer else { return Ok(()) };
+        while let Some((name, content)) = self.waiting.remove(&self.next) {
+            self.next += 1;
+            pieces.extend(writer.put(&name, content)?);
+        }
+        Ok(())
+    }
+}
