@@ -112,8 +112,8 @@ impl Front for Sniff {
     ) -> Result<Option<Box<dyn Front>>, CheckpointError> {
         let file = std::mem::take(&mut self.file);
         refuse_pickle(&file, bytes.unwrap_or_default())?;
-        if bytes.is_some_and(|bytes| bytes.starts_with(gguf::MAGIC)) {
-            return Ok(Some(Box::new(GgufFront::new(file, self.options))));
+        if let Some(bytes) = bytes.filter(|bytes| bytes.starts_with(gguf::MAGIC)) {
+            return Ok(Some(Box::new(GgufFront::new(file, bytes, self.options))));
         }
         if let Some(first) = bytes.filter(|bytes| is_container(bytes)) {
             return Ok(Some(Box::new(ContainerFront::new(file, first)?)));

@@ -165,6 +165,7 @@ fn lies_cost_no_memory() {
 
     #[cfg(feature = "onnx")]
     lies_of_graphs(&with(vec![]));
+    lies_of_gguf();
 }
 
 /// A field of a protobuf message that claims a length of its own.
@@ -242,4 +243,36 @@ fn lies_of_graphs(folder: &Folder) {
         let limit = times * graph.len();
         assert!(peak < limit, "{peak} of {limit}");
     }
+}
+
+/// Counts, lengths and shapes of a GGUF file that are not there.
+fn lies_of_gguf() {
+    const KIB: usize = 1 << 10;
+    let huge = [0xff, 0xff, 0xff, 0x7f, 0, 0, 0, 0]; // 2 GiB
+    let start =
+        |tensors: [u8; 8], values: [u8; 8]| [b"GGUF\x03\0\0\0", &tensors[..], &values].concat();
+    let one = 1_u64.to_le_bytes();
+    let key = [&one[..], b"k"].concat();
+    let list = |kind: u8| [&key[..], &[9, 0, 0, 0, kind, 0, 0, 0], &huge].concat();
+    let shape = [&one[..], b"a", &[1, 0, 0, 0], &(1_u64 << 38).to_le_bytes(), &[0; 12]].concat();
+    let headers = [
+        start(huge, huge),
+        [start(one, one), list(8)].concat(),
+        [start(one, one), list(4)].concat(),
+        [start(one, one), huge.to_vec()].concat(),
+        [start(one, [0; 8]), shape].concat(),
+    ];
+    for header in headers {
+        let folder = Folder::from([("m.gguf".to_owned(), header)]);
+        let (_, peak) = read_from(Source::File("m.gguf".to_owned()), &folder);
+        assert!(peak < 16 * KIB, "{peak}");
+    }
+    // Very many empty texts: eight bytes in the file, 24 in memory, and the list grows by halves.
+    let count = 200_000_u64;
+    let texts = [&key[..], &[9, 0, 0, 0, 8, 0, 0, 0], &count.to_le_bytes()].concat();
+    let file = [start([0; 8], one), texts, vec![0; 8 * 200_000]].concat();
+    let limit = 12 * file.len();
+    let folder = Folder::from([("m.gguf".to_owned(), file)]);
+    let (_, peak) = read_from(Source::File("m.gguf".to_owned()), &folder);
+    assert!(peak < limit, "{peak} of {limit}");
 }

@@ -1,7 +1,6 @@
 //! What all encoders of blocks share: the scale of each block, where the type can hold it.
 
 use half::f16;
-use setun_ops::{TernaryMatrix, ternary::Scales};
 
 use crate::{error::CheckpointError, scales::by_group};
 

@@ -209,7 +209,5 @@ pub(super) fn clear(packed: &mut [u8]) {
 pub(super) fn trit(byte: u8, digit: usize) -> u8 {
     const POWERS: [u8; 5] = [1, 3, 9, 27, 81];
     let rest = byte.wrapping_mul(POWERS[digit]);
-    #[expect(clippy::cast_possible_truncation, reason = "below 3")]
-    let digit = ((u16::from(rest) * 3) >> 8) as u8;
-    digit
+    (u16::from(rest) * 3).to_be_bytes()[0]
 }

@@ -84,7 +84,7 @@ fn encode_block(codes: &[u8], stored: &mut [u8]) {
             let number = (0..digits).fold(0, |number, next| number * 3 + digit(next));
             let number = if digits < 5 { number * 3 } else { number };
             #[expect(clippy::cast_possible_truncation, reason = "243 fit below 256")]
-            let rounded_up = ((number * 256 + 242) / 243) as u8;
+            let rounded_up = (number * 256).div_ceil(243) as u8;
             *byte = rounded_up;
         }
         first += bytes;

@@ -34,7 +34,7 @@ const ARCHITECTURES: [Architecture; 5] = [
 ];
 
 /// Keys that would change what is computed, with the values that change nothing.
-const UNSUPPORTED: [(&str, f64); 9] = [
+const UNSUPPORTED: [(&str, f64); 12] = [
     ("expert_count", 0.0),
     ("attention.sliding_window", 0.0),
     ("attention.max_alibi_bias", 0.0),
@@ -44,6 +44,9 @@ const UNSUPPORTED: [(&str, f64); 9] = [
     ("embedding_scale", 1.0),
     ("residual_scale", 1.0),
     ("rope.scale_linear", 1.0),
+    ("rope.scaling.attn_factor", 1.0),
+    ("rope.scaling.yarn_attn_factor", 1.0),
+    ("rope.scaling.yarn_ext_factor", 1.0),
 ];
 
 /// The architecture that the metadata name.
@@ -239,11 +242,8 @@ impl<'a> Keys<'a> {
             "factor": factor,
             "original_max_position_embeddings": self.needed(original, MAX_CONTEXT)?,
         });
-        let optional = [
-            ("attention_factor", number("attn_factor")?),
-            ("beta_fast", number("yarn_beta_fast")?),
-            ("beta_slow", number("yarn_beta_slow")?),
-        ];
+        let optional =
+            [("beta_fast", number("yarn_beta_fast")?), ("beta_slow", number("yarn_beta_slow")?)];
         for (key, value) in optional {
             if let Some(value) = value {
                 yarn[key] = json!(value);

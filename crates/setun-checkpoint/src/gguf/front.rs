@@ -6,6 +6,7 @@ use super::{
     config::{self, Keys},
     cursor::Stop,
     header::{self, Header},
+    metadata::Metadata,
     names, places, rope,
     split::{self, Parts},
     vocabulary,
@@ -38,17 +39,18 @@ pub(crate) struct GgufFront {
 }
 
 impl GgufFront {
-    /// Of a file, or of all the parts of which it is one.
-    pub(crate) fn new(file: String, options: Options) -> Self {
+    /// Of a file that begins with these bytes, or of all the parts of which it is one.
+    pub(crate) fn new(file: String, bytes: &[u8], options: Options) -> Self {
         let ahead: VecDeque<_> = match Parts::of(&file) {
             Some(parts) => (0..parts.count).map(|part| parts.name(part)).collect(),
-            None => VecDeque::from([file]),
+            None => VecDeque::from([file.clone()]),
         };
+        let is_first = ahead.front() == Some(&file);
         Self {
             options,
             parts: ahead.len(),
             ahead,
-            bytes: vec![],
+            bytes: if is_first { bytes.to_vec() } else { vec![] },
             piece: FIRST_PIECE,
             headers: vec![],
             tensors: vec![],
@@ -103,6 +105,7 @@ impl GgufFront {
         let vocabulary = vocabulary::take(metadata)?;
         let architecture = config::architecture(metadata)?;
         let keys = Keys::new(metadata, &self.tensors, architecture);
+        refuse_exact_with_biases(metadata, &self.tensors)?;
         let (heads, kv_heads) = (keys.heads()?, keys.kv_heads()?);
         let tokens = vocabulary.write(metadata, keys.vocab_size()?, found)?;
         found.files.insert(files::CONFIG, keys.config_json(divisors, &tokens)?);
@@ -162,6 +165,23 @@ fn is_float_linear(tensor: &TensorInfo) -> bool {
     tensor.name.contains("_proj.weight")
         && tensor.shape.len() == 2
         && FLOATS.contains(&tensor.dtype)
+}
+
+/// Floats with a scale beside them say nothing of where a bias enters.
+fn refuse_exact_with_biases(
+    metadata: &Metadata,
+    tensors: &[TensorInfo],
+) -> Result<(), CheckpointError> {
+    let has = |end: &str| tensors.iter().any(|tensor| tensor.name.ends_with(end));
+    if tensors.iter().any(is_float_linear) && has("_proj.weight_scale") && has("_proj.bias") {
+        return Err(CheckpointError::UnsupportedModel {
+            file: metadata.file.clone(),
+            what: "linear layers of",
+            found: "floats with scales and biases".to_owned(),
+            supported: "ternary types with scales and biases, floats with either",
+        });
+    }
+    Ok(())
 }
 
 /// One `f32` for each pair of a head.

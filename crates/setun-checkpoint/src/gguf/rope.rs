@@ -52,15 +52,15 @@ impl Llama3 {
     }
 
     pub(super) fn of(scaling: RopeScaling) -> Option<Self> {
-        match scaling {
-            RopeScaling::Llama3 { factor, low_freq_factor, high_freq_factor, original_context } => {
-                #[expect(clippy::cast_precision_loss, reason = "at most 2^24")]
-                let context = original_context as f64;
-                let (low, high) = (f64::from(low_freq_factor), f64::from(high_freq_factor));
-                Some(Self { factor: f64::from(factor), low, high, context })
-            }
-            _ => None,
-        }
+        let RopeScaling::Llama3 { factor, low_freq_factor, high_freq_factor, original_context } =
+            scaling
+        else {
+            return None;
+        };
+        #[expect(clippy::cast_precision_loss, reason = "at most 2^24")]
+        let context = original_context as f64;
+        let (low, high) = (f64::from(low_freq_factor), f64::from(high_freq_factor));
+        Some(Self { factor: f64::from(factor), low, high, context })
     }
 
     /// Keys and numbers for the metadata.

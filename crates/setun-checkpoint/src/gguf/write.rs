@@ -19,7 +19,6 @@ use crate::{
 
 use super::{ALIGNMENT, names, rope::Llama3};
 use metadata::Written;
-use setun_ops::TernaryMatrix;
 use tensors::Entry;
 
 /// The format, in errors.
@@ -127,14 +126,14 @@ fn architecture(config: &ModelConfig) -> Result<&'static str, CheckpointError> {
     }
 }
 
+/// Llama 3's rescaled frequencies; others have keys, or no way to be said.
 fn llama3(config: &ModelConfig) -> Result<Option<Llama3>, CheckpointError> {
-    match (config.rope.scaling, Llama3::of(config.rope.scaling)) {
-        (RopeScaling::Default, _) => Ok(None),
-        (_, Some(llama3)) => Ok(Some(llama3)),
-        (found, None) => {
-            let what = format!("rotary frequencies rescaled as {found:?}");
+    match config.rope.scaling {
+        RopeScaling::Yarn { attention_factor: Some(factor), .. } => {
+            let what = format!("the attention factor {factor} of YaRN");
             Err(unwritable(what, "write .setun or safetensors"))
         }
+        scaling => Ok(Llama3::of(scaling)),
     }
 }
 

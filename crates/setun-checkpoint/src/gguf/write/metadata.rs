@@ -6,7 +6,7 @@ use super::{
     values::Values,
 };
 use crate::{
-    config::ModelConfig,
+    config::{ModelConfig, RopeScaling},
     dtype::Dtype,
     error::CheckpointError,
     files::{self, Files},
@@ -84,6 +84,15 @@ fn write_config(
     values.f32(&key("rope.freq_base"), theta);
     if f64::from(theta) != config.rope.theta {
         values.f64("setun.rope.freq_base", config.rope.theta);
+    }
+    if let RopeScaling::Yarn { factor, beta_fast, beta_slow, original_context, .. } =
+        config.rope.scaling
+    {
+        values.text(&key("rope.scaling.type"), "yarn");
+        values.f32(&key("rope.scaling.factor"), factor);
+        values.size(&key("rope.scaling.original_context_length"), original_context);
+        values.f32(&key("rope.scaling.yarn_beta_fast"), beta_fast);
+        values.f32(&key("rope.scaling.yarn_beta_slow"), beta_slow);
     }
     for (key, number) in llama3.into_iter().flat_map(Llama3::entries) {
         values.f64(key, number);

@@ -68,7 +68,9 @@ impl Values {
             return;
         }
         self.list(key, TEXT, values.len());
-        values.iter().for_each(|value| text(&mut self.bytes, value));
+        for value in values {
+            text(&mut self.bytes, value);
+        }
     }
 
     /// As [`texts`](Self::texts).
@@ -77,7 +79,9 @@ impl Values {
             return;
         }
         self.list(key, I32, values.len());
-        values.iter().for_each(|value| self.put(&value.to_le_bytes()));
+        for value in values {
+            self.put(&value.to_le_bytes());
+        }
     }
 
     /// As [`texts`](Self::texts).
@@ -86,7 +90,9 @@ impl Values {
             return;
         }
         self.list(key, F32, values.len());
-        values.iter().for_each(|value| self.put(&value.to_le_bytes()));
+        for value in values {
+            self.put(&value.to_le_bytes());
+        }
     }
 }
 
