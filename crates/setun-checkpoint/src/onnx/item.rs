@@ -5,7 +5,7 @@ use std::{ops::Range, sync::Arc};
 use half::{bf16, f16};
 use setun_ops::{
     aligned::{Aligned, NoMemory},
-    ternary::Scales,
+    ternary::{Scales, ZERO_WEIGHTS},
 };
 
 use super::{
@@ -128,8 +128,8 @@ impl Item {
                 let factor = factor.value(&data, &node)?;
                 let floats = orient(data.swap_remove(0), &orientation, &info).map_err(no_memory)?;
                 let floats = TensorInfo { dtype: parts[0].dtype, ..info.clone() }.with(floats);
-                let found = quantized(&floats, masters, factor.is_some());
-                let (codes, scales) = found.map_err(|error| node.name(&error))?;
+                let found = quantized(&floats, masters, factor.is_some(), &node);
+                let (codes, scales) = found?;
                 scaled_codes::join(codes, &times(scales, factor, &node)?).map_err(no_memory)?
             }
             Recipe::NBits { block, zeros, factor, node } => {
@@ -178,38 +178,34 @@ fn quantized(
     floats: &Tensor,
     masters: bool,
     has_factor: bool,
+    node: &NodeName,
 ) -> Result<(Aligned<u8>, Scales), CheckpointError> {
     match blocks::unpack(floats) {
         Err(CheckpointError::NotTernary { .. }) if masters && !has_factor => {
-            master::quantize(floats).map(|(codes, scale)| (codes, Scales::Tensor(scale)))
+            let (codes, scale) = master::quantize(floats).map_err(|error| node.name(&error))?;
+            Ok((codes, Scales::Tensor(scale)))
         }
-        Ok((codes, scales)) if is_unscaled(&codes, &scales) && !has_factor => {
-            Err(floats.info.rank(UNSCALED))
+        Err(error) => Err(node.name(&error)),
+        Ok((codes, scales)) => {
+            check_scaled(&codes, &scales, has_factor, node)?;
+            Ok((codes, scales))
         }
-        result => result,
     }
 }
 
-const UNSCALED: &str = "a scale: −1, 0 and +1 are scaled at a place that is not known";
-
-/// Whether all weights are −1, 0 and +1, and not all 0.
-fn is_unscaled(codes: &[u8], scales: &Scales) -> bool {
-    *scales == Scales::Tensor(1.0) && codes.iter().any(|&codes| codes != ZERO_WEIGHTS)
-}
-
+/// Weights of −1, 0 and +1 have their scale somewhere else.
 fn check_scaled(
     codes: &[u8],
     scales: &Scales,
     has_factor: bool,
     node: &NodeName,
 ) -> Result<(), CheckpointError> {
-    if is_unscaled(codes, scales) && !has_factor {
-        return Err(node.refuse(format!("it needs {UNSCALED}")));
+    let has_weights = codes.iter().any(|&codes| codes != ZERO_WEIGHTS);
+    if *scales == Scales::Tensor(1.0) && has_weights && !has_factor {
+        return Err(node.refuse("its weights are −1, 0 and +1, and no scale of them is known"));
     }
     Ok(())
 }
-
-use setun_ops::ternary::ZERO_WEIGHTS;
 
 impl Factor {
     /// What the scales are multiplied by, if by anything.
