@@ -15,6 +15,7 @@ mod item;
 mod messages;
 mod names;
 mod nbits;
+mod part;
 mod plan;
 mod scan;
 mod wire;
