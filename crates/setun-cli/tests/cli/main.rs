@@ -2,12 +2,14 @@
 
 mod bench;
 mod chat;
+mod convert;
 mod failures;
 #[cfg(feature = "vulkan")]
 mod gpu;
 mod inspect;
 mod logits;
 mod models;
+mod perplexity;
 mod run;
 mod support;
 mod synth;

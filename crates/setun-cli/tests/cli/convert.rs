@@ -1,0 +1,122 @@
+//! `setun convert` and `setun verify`
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use serde_json::Value;
+
+use crate::support::{STORIES, TINY, model, setun};
+
+/// A shape that every format can hold: widths are multiples of 256.
+const SHAPE: [&str; 4] = ["synth", "--shape", "small", "--to"];
+
+const FORMATS: [(&str, &str); 5] = [
+    ("setun", "m.setun"),
+    ("hf", "folder"),
+    ("gguf-i2_s", "i2_s.gguf"),
+    ("gguf-tq2_0", "tq2_0.gguf"),
+    ("gguf-tq1_0", "tq1_0.gguf"),
+];
+
+fn text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+/// All logits of a few tokens.
+fn logits(model: &str, keep: &Path) -> Vec<u8> {
+    let out = text(&keep.join("logits.safetensors"));
+    setun(&["logits", "--model", model, "--ids", "1,2,3,77", "--out", &out]).text();
+    fs::read(out).expect("logits")
+}
+
+fn convert(from: &str, to: &Path, format: &str, more: &[&str]) -> String {
+    let to = text(to);
+    assert_eq!(setun(&[&["convert", from, &to, "--to", format], more].concat()).text(), "");
+    to
+}
+
+/// From a folder to each format, from each to each other, and back to the folder: its bytes.
+#[test]
+fn every_format_is_the_same_model() {
+    let keep = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| keep.path().join(name);
+    let source = text(&at("source"));
+    setun(&[&SHAPE[..], &["hf", &source]].concat()).text();
+    let expected = logits(&source, keep.path());
+    let packed = convert(&source, &at("again"), "hf", &[]);
+    let weights = |folder: &str| fs::read(Path::new(folder).join("model.safetensors"));
+    let back = weights(&packed).expect("a folder's weights");
+    let mut from = source.clone();
+    for (format, name) in FORMATS {
+        from = convert(&from, &at(name), format, &[]);
+        assert_eq!(logits(&from, keep.path()), expected, "{format}");
+        let folder = convert(&from, &at("back"), "hf", &[]);
+        assert_eq!(weights(&folder).expect("a folder's weights"), back, "{format}, and back");
+        let again = text(&at(&format!("synth-{name}")));
+        setun(&[&SHAPE[..], &[format, &again]].concat()).text();
+        assert_eq!(logits(&again, keep.path()), expected, "{format}, written by synth");
+    }
+}
+
+/// Names beside the tensors' bytes come along, too.
+#[test]
+fn a_container_keeps_the_texts() {
+    let keep = tempfile::tempdir().expect("a folder");
+    let file = convert(&model(STORIES), &keep.path().join("m.setun"), "setun", &[]);
+    let folder = PathBuf::from(convert(&file, &keep.path().join("folder"), "hf", &[]));
+    let mut kept = 0;
+    for entry in fs::read_dir(model(STORIES)).expect("the model").flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.ends_with("json") && !name.starts_with("golden") && name != "config.json" {
+            let found = fs::read(folder.join(&name)).unwrap_or_default();
+            assert_eq!(found, fs::read(entry.path()).expect("a file"), "{name}");
+            kept += 1;
+        }
+    }
+    assert!(kept >= 1, "a tokenizer");
+    let args = |model: &str| {
+        let prompt = "Once upon a time";
+        setun(&["run", "--model", model, prompt, "--temperature", "0", "--max-tokens", "8"]).text()
+    };
+    assert_eq!(args(&file), args(&model(STORIES)));
+}
+
+#[test]
+fn several_files_compressed_with_an_int8_head() {
+    let keep = tempfile::tempdir().expect("a folder");
+    let to = keep.path().join("m.setun");
+    convert(&model(STORIES), &to, "setun", &["--zstd", "--head", "int8", "--shard", "1"]);
+    let report = setun(&["verify", &text(&to)]);
+    assert_eq!(report.status, Some(0), "{}", report.stderr);
+    assert!(report.stdout.contains(": sound"), "{}", report.stdout);
+}
+
+#[test]
+fn what_a_format_cannot_hold_leaves_nothing_behind() {
+    let keep = tempfile::tempdir().expect("a folder");
+    let to = keep.path().join("m.gguf");
+    let line = setun(&["convert", &model(TINY), &text(&to), "--to", "gguf-tq2_0"]).failure();
+    assert!(line.contains("GGUF cannot hold") && line.contains("write .setun"), "{line}");
+    assert_eq!(fs::read_dir(keep.path()).expect("a folder").count(), 0);
+    let wrong = setun(&["convert", &model(TINY), "m.bin", "--to", "setun"]);
+    assert_eq!(wrong.status, Some(2), "{}", wrong.stderr);
+    assert!(wrong.stderr.contains("must end in .setun"), "{}", wrong.stderr);
+}
+
+#[test]
+fn verify_finds_one_wrong_byte() {
+    let keep = tempfile::tempdir().expect("a folder");
+    let file = convert(&model(TINY), &keep.path().join("m.setun"), "setun", &[]);
+    let report = setun(&["verify", &file, "--json"]).text();
+    let report: Value = serde_json::from_str(&report).expect("JSON");
+    assert_eq!(report["ternary_weights"], 138_240);
+    assert_eq!(report["tokens"], Value::Null);
+    let mut bytes = fs::read(&file).expect("the file");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&file, bytes).expect("the file");
+    let line = setun(&["verify", &file]).failure();
+    assert!(line.contains("[bad-checkpoint]"), "{line}");
+}
