@@ -11,6 +11,7 @@ export const ERROR_CODES = [
   "device-lost",
   "disposed",
   "bad-option",
+  "storage-full",
 ] as const;
 
 /** One of {@link ERROR_CODES}. */

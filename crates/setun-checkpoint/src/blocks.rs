@@ -27,14 +27,14 @@ pub use tq2_0::encode as encode_tq2_0;
 
 use setun_ops::{aligned::Aligned, ternary::Scales, weight::ScaleKind};
 
-use crate::{dtype::Dtype, error::CheckpointError, fake, tensor::Tensor, trits};
+use crate::{dtype::Dtype, error::CheckpointError, fake, scaled_codes, tensor::Tensor, trits};
 use encode::{rows_of_blocks, zero_scale};
 use rows::Form;
 pub use table::TABLES;
 pub(crate) use table::floats;
 
 /// The types that [`unpack`] reads.
-pub const TYPES: [Dtype; 12] = [
+pub const TYPES: [Dtype; 13] = [
     Dtype::F32,
     Dtype::F16,
     Dtype::Bf16,
@@ -47,6 +47,7 @@ pub const TYPES: [Dtype; 12] = [
     Dtype::Iq1Bn,
     Dtype::Iq2Bn,
     Dtype::Trits,
+    Dtype::ScaledCodes,
 ];
 
 /// Codes `[rows, row_bytes(columns)]` in the layout of [`setun_ops::ternary`], padding included,
@@ -60,6 +61,7 @@ pub fn unpack(tensor: &Tensor) -> Result<(Aligned<u8>, Scales), CheckpointError>
     match (tensor.info.dtype, form(tensor.info.dtype)) {
         (Dtype::F32 | Dtype::F16 | Dtype::Bf16, _) => fake::unpack(tensor),
         (Dtype::Trits, _) => Ok((trits::unpack(tensor)?, Scales::Tensor(1.0))),
+        (Dtype::ScaledCodes, _) => scaled_codes::split(tensor),
         (Dtype::I2S, _) => i2_s::unpack(tensor, i2_s::decode_row),
         (Dtype::I2SNarrow, _) => i2_s::unpack(tensor, i2_s::decode_narrow_row),
         (_, Some(form)) => rows::unpack(tensor, form),

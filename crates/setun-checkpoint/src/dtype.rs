@@ -53,6 +53,9 @@ pub enum Dtype {
     Q6K,
     /// Five weights a byte in base 3; rows end with a whole byte (`.setun`).
     Trits,
+    /// Codes as [`setun_ops::ternary`] has them, then scales: put together by a reader whose format
+    /// keeps them apart.
+    ScaledCodes,
 }
 
 /// How the bytes of a tensor are counted.
@@ -65,6 +68,8 @@ enum Count {
     I2S { elements: u64 },
     /// [`Dtype::Trits`].
     Trits,
+    /// Not before it is put together.
+    Unknown,
 }
 
 const PLAIN: [(Dtype, &str, u64); 20] = [
@@ -120,6 +125,7 @@ impl Dtype {
                 | Self::Iq2Bn
                 | Self::Iq1Bn
                 | Self::Trits
+                | Self::ScaledCodes
         )
     }
 
@@ -147,6 +153,7 @@ impl Dtype {
                 let rows = elements.checked_div(columns).unwrap_or(0);
                 rows.checked_mul(columns.div_ceil(5))
             }
+            Count::Unknown => None,
         }
     }
 
@@ -165,6 +172,7 @@ impl Dtype {
             Self::Q4_0 => rows(32, 18),
             Self::Q6K => rows(256, 210),
             Self::Trits => Count::Trits,
+            Self::ScaledCodes => Count::Unknown,
             plain => {
                 let bits = PLAIN.iter().find(|(dtype, ..)| *dtype == plain);
                 Count::Bits(bits.map_or(8, |(.., bits)| *bits))
@@ -188,6 +196,7 @@ impl fmt::Display for Dtype {
             Self::Q4_0 => "Q4_0",
             Self::Q6K => "Q6_K",
             Self::Trits => "TRITS",
+            Self::ScaledCodes => "CODES",
             plain => {
                 PLAIN.iter().find(|(dtype, ..)| dtype == plain).map_or("?", |(_, name, _)| name)
             }

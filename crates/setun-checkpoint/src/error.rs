@@ -360,6 +360,41 @@ pub enum CheckpointError {
         found: f32,
     },
 
+    /// A file is no ONNX model, or one that its own lengths contradict.
+    #[error("{file}, byte {place}: {what}")]
+    Onnx {
+        /// Name of the file.
+        file: String,
+        /// Place of the field.
+        place: u64,
+        /// What is wrong.
+        what: String,
+    },
+
+    /// A tensor of an ONNX graph is damaged, or of no use that is known.
+    #[error("{file}: initializer `{tensor}`: {what}")]
+    OnnxTensor {
+        /// Name of the file.
+        file: String,
+        /// Its name in the graph.
+        tensor: String,
+        /// What is wrong.
+        what: String,
+    },
+
+    /// An operation of an ONNX graph has weights that cannot be read.
+    #[error("{file}: node `{node}` ({op}): {what}")]
+    OnnxNode {
+        /// Name of the file.
+        file: String,
+        /// Its name, or that of its output where it has none.
+        node: String,
+        /// The operation.
+        op: String,
+        /// What is wrong.
+        what: String,
+    },
+
     /// The memory for a tensor cannot be had.
     #[error("out of memory: tensor `{tensor}` needs {bytes} bytes")]
     OutOfMemory {

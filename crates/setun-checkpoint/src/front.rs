@@ -118,6 +118,10 @@ impl Front for Sniff {
         if let Some(first) = bytes.filter(|bytes| is_container(bytes)) {
             return Ok(Some(Box::new(ContainerFront::new(file, first)?)));
         }
+        #[cfg(feature = "onnx")]
+        if crate::onnx::is_onnx(&file, bytes.unwrap_or_default()) {
+            return Ok(Some(Box::new(crate::onnx::OnnxFront::new(&file))));
+        }
         let mut front = HfFront::lone(file);
         front.accept(bytes, found)?;
         Ok(Some(Box::new(front)))

@@ -37,7 +37,10 @@ mod header;
 mod hf;
 mod index;
 mod json;
+#[cfg(feature = "onnx")]
+mod onnx;
 mod paired_rows;
+mod scaled_codes;
 mod side_by_side;
 
 pub use config::ModelConfig;

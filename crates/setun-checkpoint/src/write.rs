@@ -20,6 +20,7 @@ use crate::{
     json,
     outline::Content,
     tensor::TensorInfo,
+    warning::Warning,
 };
 
 /// Bytes of a file that is written.
@@ -55,6 +56,11 @@ pub trait Writer {
     ///
     /// If a tensor is missing.
     fn end(&mut self) -> Result<Vec<Piece>, CheckpointError>;
+
+    /// What other programs will not read alike.
+    fn warnings(&self) -> Vec<Warning> {
+        vec![]
+    }
 }
 
 /// Name, type and shape of a tensor that is to be written.

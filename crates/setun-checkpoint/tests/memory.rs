@@ -163,7 +163,86 @@ fn lies_cost_no_memory() {
         assert!(peak < limit, "{peak} of {limit}");
     }
 
+    #[cfg(feature = "onnx")]
+    lies_of_graphs(&with(vec![]));
     lies_of_gguf();
+}
+
+/// A field of a protobuf message that claims a length of its own.
+#[cfg(feature = "onnx")]
+fn field(number: u8, length: u64, payload: &[u8]) -> Vec<u8> {
+    [&[number << 3 | 2], &varint(length)[..], payload].concat()
+}
+
+#[cfg(feature = "onnx")]
+fn honest(number: u8, payload: &[u8]) -> Vec<u8> {
+    field(number, payload.len() as u64, payload)
+}
+
+#[cfg(feature = "onnx")]
+fn varint(mut value: u64) -> Vec<u8> {
+    let mut bytes = vec![];
+    while value >= 0x80 {
+        bytes.push(u8::try_from(value & 0x7f).unwrap() | 0x80);
+        value >>= 7;
+    }
+    bytes.push(u8::try_from(value).unwrap());
+    bytes
+}
+
+#[cfg(feature = "onnx")]
+fn lies_of_graphs(folder: &Folder) {
+    const MIB: usize = 1 << 20;
+    const NAME: &str = "model.onnx";
+    let model = |length: u64, graph: &[u8]| {
+        [&[8, 10][..], &honest(2, b"setun"), &field(7, length, graph)].concat()
+    };
+    let read = |length: u64, graph: &[u8], data: usize| {
+        let mut folder = folder.clone();
+        folder.insert(NAME.to_owned(), model(length, graph));
+        folder.insert("data".to_owned(), vec![0; data]);
+        read_from(Source::File(NAME.to_owned()), &folder)
+    };
+
+    // A graph, and an operation within it, of which nothing is there.
+    for graph in [vec![], field(1, MIB as u64, &[]), field(5, 1 << 39, &[])] {
+        let (error, peak) = read(1 << 40, &graph, 0);
+        assert!(matches!(error, CheckpointError::Truncated { .. }), "{error}");
+        assert!(peak < MIB / 4, "{peak}");
+    }
+
+    // A table of a terabyte, in the file or beside it, of which nothing, or 12 MiB, is there.
+    let size = [&[8][..], &varint(1 << 19)].concat();
+    let name = honest(8, b"model.embed_tokens.weight");
+    let entry = |key: &[u8], value: &[u8]| honest(13, &[honest(1, key), honest(2, value)].concat());
+    let start = [&size[..], &size, &[16, 1], &name].concat();
+    let inside = [&start[..], &field(9, 1 << 40, &[0; 9])].concat();
+    let (error, peak) = read(2 << 40, &field(5, (1 << 40) + inside.len() as u64 - 9, &inside), 0);
+    assert!(matches!(error, CheckpointError::Truncated { .. }), "{error}");
+    assert!(peak < MIB / 4, "{peak}");
+    let length = (1_u64 << 40).to_string();
+    let place = [entry(b"location", b"data"), entry(b"length", length.as_bytes()), vec![112, 1]];
+    let table = honest(5, &[start, place.concat()].concat());
+    let gather = [honest(1, b"model.embed_tokens.weight"), honest(4, b"Gather")].concat();
+    let graph = [honest(1, &gather), table].concat();
+    for (data, limit) in [(0, MIB / 4), (12 * MIB, 4 * 12 * MIB)] {
+        let (error, peak) = read(graph.len() as u64, &graph, data);
+        assert!(matches!(error, CheckpointError::Truncated { .. }), "{error}");
+        assert!(peak < limit, "{peak} of {limit}");
+    }
+
+    // Very many operations, tensors, sizes and parameters, each of a few bytes.
+    let node = honest(1, &honest(4, b"a"));
+    let tensor = honest(5, &honest(8, b"a"));
+    let attributes = honest(1, &[honest(5, &[]).repeat(200_000), honest(4, b"a")].concat());
+    let sizes = honest(5, &[8, 1].repeat(100_000));
+    for (graph, times) in
+        [(node.repeat(130_000), 64), (tensor.repeat(130_000), 64), (attributes, 64), (sizes, 48)]
+    {
+        let (_, peak) = read(graph.len() as u64, &graph, 0);
+        let limit = times * graph.len();
+        assert!(peak < limit, "{peak} of {limit}");
+    }
 }
 
 /// Counts, lengths and shapes of a GGUF file that are not there.

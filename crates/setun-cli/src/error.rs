@@ -80,6 +80,15 @@ pub(crate) enum CliError {
         token: usize,
     },
 
+    /// Files of the registry that are not as they were pulled.
+    #[error(
+        "[bad-checkpoint] {model} has damaged files: `setun models rm {model}`, and pull it again"
+    )]
+    Damaged {
+        /// Its name.
+        model: String,
+    },
+
     /// Whoever read standard output has left. Not a failure.
     #[error("the reader of standard output has left")]
     ClosedPipe,
@@ -111,6 +120,12 @@ impl From<setun::checkpoint::CheckpointError> for CliError {
 
 impl From<setun::forward::ModelError> for CliError {
     fn from(error: setun::forward::ModelError) -> Self {
+        Self::Setun(error.into())
+    }
+}
+
+impl From<setun::registry::RegistryError> for CliError {
+    fn from(error: setun::registry::RegistryError) -> Self {
         Self::Setun(error.into())
     }
 }

@@ -1,9 +1,7 @@
 //! Where a model's bytes are: in files, in this program, or nowhere until they are read.
 
 use std::{
-    fs,
-    io::ErrorKind,
-    path::Path,
+    path::{Path, PathBuf},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -12,17 +10,15 @@ use std::{
 
 use futures::future::{FutureExt, LocalBoxFuture, ready};
 use setun::{
-    Error, Files, Model, ModelBytes, ModelReader, Source, Want,
-    checkpoint::files::{CONFIG, INDEX, WEIGHTS},
+    Error, Files, Model, ModelBytes, ModelReader, Source, Want, checkpoint::files::WEIGHTS, locate,
+    registry::RegistryError,
 };
 
-use crate::{error::CliError, output::Progress, synth::Synthetic};
+use crate::{commands::models, error::CliError, output::Progress, synth::Synthetic};
 
 /// What a MODEL may be.
-const EXPECTED: &str = "a folder with config.json and model.safetensors, or a .safetensors file";
-
-/// Names that an error lists at most.
-const MOST_NAMES: usize = 8;
+const EXPECTED: &str = "a folder with config.json and model.safetensors, a .safetensors, .gguf, \
+                        .onnx or .setun file, or the name of a model that was pulled";
 
 /// A model's bytes.
 #[derive(Debug)]
@@ -40,14 +36,18 @@ impl ModelSource {
     /// What `--model` names; the embedded model without it.
     pub(crate) fn find(model: Option<&str>) -> Result<Self, CliError> {
         match model {
-            Some(model) => Ok(Self::files(model)?),
+            Some(model) => match named(model)? {
+                Some(path) => Ok(Self::files(&path)?.called(model)),
+                None => Ok(Self::files(Path::new(model))?),
+            },
             #[cfg(feature = "embedded-model")]
             None => Ok(Self::Embedded),
             #[cfg(not(feature = "embedded-model"))]
-            None => Err(no_model(
-                Path::new(setun::EMBEDDED_NAME),
-                "no --model, and this program was built without an embedded one".into(),
-            )
+            None => Err(Error::NoModel {
+                path: setun::EMBEDDED_NAME.into(),
+                expected: "--model",
+                found: "none, and this program was built without an embedded model".into(),
+            }
             .into()),
         }
     }
@@ -113,26 +113,37 @@ impl ModelSource {
         Ok(pollster::block_on(self.open()?.read())?)
     }
 
-    fn files(model: &str) -> Result<Self, Error> {
-        let path = Path::new(model);
-        let metadata = match path.metadata() {
-            Ok(metadata) => metadata,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Err(nothing_at(path)),
-            Err(source) => return Err(Error::Io { path: path.into(), source }),
-        };
+    /// Files whose own name says nothing, as that of a revision.
+    fn called(mut self, model: &str) -> Self {
+        if let Self::Files { name, .. } = &mut self {
+            model.clone_into(name);
+        }
+        self
+    }
+
+    fn files(path: &Path) -> Result<Self, Error> {
+        let (folder, source) = locate(path).map_err(|error| match error {
+            Error::NoModel { path, found, .. } => {
+                Error::NoModel { path, expected: EXPECTED, found }
+            }
+            other => other,
+        })?;
         let whole = path.canonicalize().unwrap_or_else(|_| path.into());
         let name = whole.file_name().unwrap_or(whole.as_os_str()).to_string_lossy().into_owned();
-        let (folder, source) = if metadata.is_dir() {
-            check_folder(path)?;
-            (path, Source::Folder)
-        } else {
-            let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            if path.extension().is_none_or(|extension| extension != "safetensors") {
-                return Err(no_model(path, format!("the file `{file}`")));
-            }
-            (path.parent().unwrap_or(Path::new("")), Source::File(file))
-        };
         Ok(Self::Files { name, source, files: Files::new(folder) })
+    }
+}
+
+/// What a name stands for in the registry; `None` for a path, which comes first.
+fn named(model: &str) -> Result<Option<PathBuf>, Error> {
+    if Path::new(model).exists() {
+        return Ok(None);
+    }
+    match models::registry().resolve(model) {
+        Ok(path) => Ok(Some(path)),
+        // It was meant as a path: what is there instead says more.
+        Err(RegistryError::NotHere { .. } | RegistryError::BadName { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -163,47 +174,6 @@ impl ModelBytes for Reading {
 
     fn rewind(&mut self) {
         self.loaded = 0;
-    }
-}
-
-/// A folder that lacks what every model has is named as such, with what it has.
-fn check_folder(folder: &Path) -> Result<(), Error> {
-    let has = |name| folder.join(name).is_file();
-    if has(CONFIG) && (has(WEIGHTS) || has(INDEX)) {
-        return Ok(());
-    }
-    Err(no_model(folder, format!("a folder with {}", names(folder))))
-}
-
-fn nothing_at(path: &Path) -> Error {
-    let parent = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    let beside = if parent.is_dir() {
-        format!("`{}` has {}", parent.display(), names(parent))
-    } else {
-        format!("there is no folder `{}` either", parent.display())
-    };
-    no_model(path, format!("nothing; {beside}"))
-}
-
-fn no_model(path: &Path, found: String) -> Error {
-    Error::NoModel { path: path.into(), expected: EXPECTED, found }
-}
-
-/// What is in a folder, in words.
-fn names(folder: &Path) -> String {
-    let Ok(entries) = fs::read_dir(folder) else { return "contents that cannot be read".into() };
-    let mut names: Vec<_> =
-        entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
-    names.sort();
-    let more = names.len().saturating_sub(MOST_NAMES);
-    names.truncate(MOST_NAMES);
-    match (names.is_empty(), more) {
-        (true, _) => "nothing in it".into(),
-        (false, 0) => names.join(", "),
-        (false, more) => format!("{} and {more} more", names.join(", ")),
     }
 }
 

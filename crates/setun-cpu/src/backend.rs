@@ -212,7 +212,11 @@ impl Backend for CpuBackend {
                 Isa::Neon(neon) => walk(neon, resources),
                 #[cfg(all(target_arch = "wasm32", target_feature = "relaxed-simd"))]
                 Isa::Relaxed(relaxed) => walk(relaxed, resources),
-                #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+                #[cfg(all(
+                    target_arch = "wasm32",
+                    target_feature = "simd128",
+                    any(feature = "testing", not(target_feature = "relaxed-simd"))
+                ))]
                 Isa::Simd128(simd128) => walk(simd128, resources),
             }
         });

@@ -19,7 +19,11 @@ pub(crate) enum Isa {
     Neon(fearless_simd::aarch64::Neon),
     #[cfg(all(target_arch = "wasm32", target_feature = "relaxed-simd"))]
     Relaxed(crate::wasm32::relaxed::Relaxed),
-    #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+    #[cfg(all(
+        target_arch = "wasm32",
+        target_feature = "simd128",
+        any(feature = "testing", not(target_feature = "relaxed-simd"))
+    ))]
     Simd128(crate::wasm32::simd128::Simd128),
 }
 
@@ -59,7 +63,11 @@ impl Isa {
                 .as_wasm_simd128()
                 .map(crate::wasm32::relaxed::Relaxed::new)
                 .map(Self::Relaxed),
-            #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+            #[cfg(all(
+                target_arch = "wasm32",
+                target_feature = "simd128",
+                any(feature = "testing", not(target_feature = "relaxed-simd"))
+            ))]
             Level::Simd128 => {
                 detected.as_wasm_simd128().map(crate::wasm32::simd128::Simd128).map(Self::Simd128)
             }
@@ -88,7 +96,11 @@ impl Isa {
             Self::Neon(_) => Level::Neon,
             #[cfg(all(target_arch = "wasm32", target_feature = "relaxed-simd"))]
             Self::Relaxed(_) => Level::Relaxed,
-            #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+            #[cfg(all(
+                target_arch = "wasm32",
+                target_feature = "simd128",
+                any(feature = "testing", not(target_feature = "relaxed-simd"))
+            ))]
             Self::Simd128(_) => Level::Simd128,
         }
     }

@@ -23,7 +23,8 @@ pub enum Level {
     Neon,
     /// WebAssembly's relaxed SIMD; a build of its own, as other engines refuse its opcodes.
     Relaxed,
-    /// WebAssembly's 128-bit SIMD.
+    /// WebAssembly's 128-bit SIMD. Not in a relaxed build, which loads only where that level runs,
+    /// and whose code is downloaded.
     Simd128,
 }
 

@@ -148,15 +148,7 @@ impl WeightsBuilder {
             }
             Some(&Target::Int8Table { table, is_scales }) => {
                 let pending = &mut self.targets.int8_tables[table];
-                if is_scales {
-                    pending.scales = Some(tensor);
-                } else {
-                    pending.codes = Some(dense::Int8Codes::new(tensor)?);
-                }
-                if let Some((codes, scales)) =
-                    pending.codes.take_if(|_| pending.scales.is_some()).zip(pending.scales.as_ref())
-                {
-                    let table = codes.with_scales(scales)?;
+                if let Some(table) = pending.take(tensor, is_scales)? {
                     self.data[pending.weight.0 as usize] = Some(WeightData::Dense(table));
                 }
             }

@@ -1,31 +1,20 @@
 //! From one format to another, tensor by tensor.
 
+mod format;
+
 use std::collections::{BTreeMap, HashMap};
 
 use setun_checkpoint::{
-    Answer, CheckpointError, Reader, Source, Want,
-    outline::{Content, Outline},
+    Answer, Reader, Source, Want,
+    outline::Content,
     warning::Warning,
-    write::{HfWriter, Piece, Writer},
+    write::{Piece, Writer},
 };
 use setun_model::Contents;
 
 use crate::error::Error;
 
-/// A format that models are written in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    /// A folder in Hugging Face's layout, packed.
-    Hf,
-}
-
-impl Format {
-    fn writer(self, outline: &Outline) -> Result<Box<dyn Writer>, CheckpointError> {
-        Ok(match self {
-            Self::Hf => Box::new(HfWriter::new(outline)?),
-        })
-    }
-}
+pub use format::{ContainerOptions, Format, TableType};
 
 /// Converts a model without doing any IO: it says which bytes it wants next, is handed them, and
 /// hands out pieces of the files to write. No code and no scale is changed; what the model has no
@@ -40,7 +29,8 @@ pub struct Conversion {
     waiting: BTreeMap<usize, (String, Content)>,
     next: usize, // in that order
     format: Format,
-    writer: Option<Box<dyn Writer>>,
+    file: String, // to write, where the format has one
+    writer: Option<Box<dyn Writer + Send>>,
 }
 
 /// What a [`Conversion`] tells at its end.
@@ -53,9 +43,15 @@ pub struct Converted {
 }
 
 impl Conversion {
-    /// Of the model at a source, reported by that name.
+    /// Of the model at a source, reported by that name. `file` is the name of the file to write,
+    /// where the format has one.
     #[must_use]
-    pub fn new(source: Source, name: impl Into<String>, format: Format) -> Self {
+    pub fn new(
+        source: Source,
+        name: impl Into<String>,
+        format: Format,
+        file: impl Into<String>,
+    ) -> Self {
         Self {
             name: name.into(),
             reader: Reader::new(source),
@@ -64,6 +60,7 @@ impl Conversion {
             waiting: BTreeMap::new(),
             next: 0,
             format,
+            file: file.into(),
             writer: None,
         }
     }
@@ -93,8 +90,10 @@ impl Conversion {
                 self.waiting.insert(place, (name, content));
             }
         }
-        if self.writer.is_none() && contents.is_settled() {
-            let mut writer = self.format.writer(&contents.outline(self.reader.files())?)?;
+        if self.writer.is_none() && contents.is_settled() && !self.waiting.is_empty() {
+            let outline = contents.outline(self.reader.files())?;
+            let scale = |name: &str| contents.scale(name);
+            let mut writer = self.format.writer(&outline, &self.file, scale)?;
             pieces.extend(writer.begin()?);
             self.writer = Some(writer);
         }
@@ -116,7 +115,8 @@ impl Conversion {
             return Err(unfinished());
         };
         let unused = contents.unused().to_vec();
-        let warnings = self.reader.warnings().to_vec();
+        let mut warnings = self.reader.warnings().to_vec();
+        warnings.extend(writer.warnings());
         Ok((writer.end()?, Converted { unused, warnings }))
     }
 

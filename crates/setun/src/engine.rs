@@ -1,6 +1,8 @@
 //! The engine: a handle to the owner of a model.
 
 mod builder;
+#[cfg(not(target_family = "wasm"))]
+mod shared;
 
 use std::{
     hash::{BuildHasher, Hasher, RandomState},

@@ -109,6 +109,11 @@ pub enum Error {
     #[error(transparent)]
     Step(Arc<Error>),
 
+    /// The registry, or a pull.
+    #[cfg(all(feature = "registry", not(target_family = "wasm")))]
+    #[error(transparent)]
+    Registry(#[from] crate::registry::RegistryError),
+
     /// The engine has ended: its owner was dropped, or stopped after an error.
     #[error("the engine has been disposed of")]
     Disposed,
@@ -140,6 +145,8 @@ pub enum ErrorCode {
     Disposed,
     /// An option is wrong.
     BadOption,
+    /// The disk, or the room that a page is given on it, is full.
+    StorageFull,
 }
 
 impl ErrorCode {
@@ -158,6 +165,7 @@ impl ErrorCode {
             Self::DeviceLost => "device-lost",
             Self::Disposed => "disposed",
             Self::BadOption => "bad-option",
+            Self::StorageFull => "storage-full",
         }
     }
 }
@@ -188,6 +196,8 @@ impl Error {
             Self::BadOption { .. } => ErrorCode::BadOption,
             Self::Thread(_) => ErrorCode::OutOfMemory,
             Self::Step(error) => error.code(),
+            #[cfg(all(feature = "registry", not(target_family = "wasm")))]
+            Self::Registry(error) => error.code(),
             Self::Disposed => ErrorCode::Disposed,
         }
     }

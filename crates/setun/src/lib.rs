@@ -27,16 +27,20 @@ mod event;
 mod files;
 mod input;
 mod load;
+#[cfg(not(target_family = "wasm"))]
+mod locate;
 mod model;
 mod options;
 mod owner;
 mod profile;
 mod reader;
+#[cfg(all(feature = "registry", not(target_family = "wasm")))]
+pub mod registry;
 mod sequence;
 mod stream;
 
 pub use bytes::ModelBytes;
-pub use convert::{Conversion, Converted, Format};
+pub use convert::{ContainerOptions, Conversion, Converted, Format, TableType};
 pub use device::{
     CacheType, Device, DeviceInfo, DeviceOptions, DeviceReport, DeviceVerdict, GpuApi, HeadType,
     LoadedModel, SelfTest, Verdict, devices,
@@ -47,6 +51,8 @@ pub use event::{Done, Event, FinishReason, TextDelta, Timings, Usage};
 pub use files::Files;
 pub use input::ModelInput;
 pub use load::{Loader, Texts};
+#[cfg(not(target_family = "wasm"))]
+pub use locate::locate;
 #[cfg(feature = "embedded-model")]
 pub use model::EMBEDDED_MODEL;
 pub use model::{EMBEDDED_NAME, Model};

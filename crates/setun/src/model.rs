@@ -143,22 +143,3 @@ impl Model {
         self.about.load_seconds
     }
 }
-
-pub(crate) fn locate(path: &Path) -> Result<(&Path, Source), Error> {
-    let metadata = path.metadata().map_err(|source| Error::Io { path: path.into(), source })?;
-    if metadata.is_dir() {
-        return Ok((path, Source::Folder));
-    }
-    let no_model = |found: String| Error::NoModel {
-        path: path.into(),
-        expected: "a folder with config.json and model.safetensors, or a .safetensors file",
-        found,
-    };
-    match (path.extension().and_then(|e| e.to_str()), path.file_name().and_then(|n| n.to_str())) {
-        (Some("safetensors"), Some(name)) => {
-            Ok((path.parent().unwrap_or(Path::new("")), Source::File(name.to_owned())))
-        }
-        (Some(extension), _) => Err(no_model(format!("a .{extension} file"))),
-        (None, _) => Err(no_model("a file without extension".into())),
-    }
-}

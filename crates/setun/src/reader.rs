@@ -18,7 +18,8 @@ use crate::{
     error::Error,
     files::Files,
     load::{About, Loader},
-    model::{Model, locate},
+    locate::locate,
+    model::Model,
 };
 
 /// A model of which all but the weights has been read and checked. An

@@ -43,16 +43,21 @@ const KEPT_OUT: [&str; 12] = [
 /// Crates that may use the above.
 const FREE: [&str; 3] = ["setun-cli", "setun-tests", "xtask"];
 
+/// Optional dependencies that may bring the above, natively alone: who does not ask for them by a
+/// feature has neither.
+const OPTIONAL: [(&str, &str); 1] = [("setun", "ureq")];
+
 pub(super) fn check() -> Result<Findings> {
     let mut all = BTreeSet::new();
-    for platform in [Platform::Here, Platform::Wasm] {
-        all.extend(findings(&metadata(platform)?)?);
+    for (platform, optional) in [(Platform::Here, &OPTIONAL[..]), (Platform::Wasm, &[])] {
+        all.extend(findings(&metadata(platform)?, optional)?);
     }
     Ok(all.into_iter().collect())
 }
 
-fn findings(metadata: &Value) -> Result<Findings> {
+fn findings(metadata: &Value, optional: &[(&str, &str)]) -> Result<Findings> {
     let packages = packages(metadata)?;
+    let optional = brought(metadata, optional)?;
     let mut findings = Findings::new();
     for package in packages.iter().filter(|package| is_ours(package)) {
         let name = package["name"].as_str().unwrap_or_default();
@@ -67,14 +72,41 @@ fn findings(metadata: &Value) -> Result<Findings> {
             }
         }
         if !FREE.contains(&name) {
-            let linked = linked(metadata, &package["id"])?;
-            let linked = packages.iter().filter(|package| linked.contains(&&package["id"]));
+            let mut ids = linked(metadata, &package["id"])?;
+            for brought in &optional {
+                ids.retain(|id| !brought.contains(id));
+            }
+            let linked = packages.iter().filter(|package| ids.contains(&&package["id"]));
             let names = linked.filter_map(|package| package["name"].as_str());
             let kept_out = names.filter(|name| KEPT_OUT.contains(name));
             findings.extend(kept_out.map(|kept_out| format!("{name} pulls in {kept_out}")));
         }
     }
     Ok(findings)
+}
+
+/// What comes by optional dependencies. The graph is of the whole workspace, so who depends on a
+/// crate seems to have the features that the command asks of it.
+fn brought<'a>(metadata: &'a Value, optional: &[(&str, &str)]) -> Result<Vec<Vec<&'a Value>>> {
+    let packages = packages(metadata)?;
+    let mut all = vec![];
+    for (of, by) in optional {
+        let is_so = |package: &Value| package["name"] == *of && is_optional(package, by);
+        if packages.iter().any(is_so) {
+            for package in packages.iter().filter(|package| package["name"] == *by) {
+                all.push(linked(metadata, &package["id"])?);
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// Whether a crate can be had without a dependency of its own, and is unless a feature is named.
+fn is_optional(package: &Value, on: &str) -> bool {
+    let mut dependencies = package["dependencies"].as_array().into_iter().flatten();
+    let default = package["features"]["default"].as_array().is_some_and(|list| !list.is_empty());
+    !default
+        && dependencies.any(|dependency| dependency["name"] == on && dependency["optional"] == true)
 }
 
 fn place(name: &str) -> Option<u32> {
@@ -119,18 +151,32 @@ mod tests {
     #[test]
     fn arrows_go_down_only() {
         let good = [("setun-model", "setun-ops"), ("setun-cli", "setun"), ("setun-cli", "tokio")];
-        assert!(findings(&workspace(&good)).unwrap().is_empty());
-        let up = findings(&workspace(&[("setun-ops", "setun-model")])).unwrap();
+        assert!(findings(&workspace(&good), &[]).unwrap().is_empty());
+        let up = findings(&workspace(&[("setun-ops", "setun-model")]), &[]).unwrap();
         assert_eq!(up, ["setun-ops depends on setun-model, which is not above it"]);
         // A crate may ask for a feature of itself in its tests.
-        assert!(findings(&workspace(&[("setun-cpu", "setun-cpu")])).unwrap().is_empty());
-        let sideways = findings(&workspace(&[("setun-cpu", "setun-checkpoint")])).unwrap();
+        assert!(findings(&workspace(&[("setun-cpu", "setun-cpu")]), &[]).unwrap().is_empty());
+        let sideways = findings(&workspace(&[("setun-cpu", "setun-checkpoint")]), &[]).unwrap();
         assert_eq!(sideways.len(), 1);
     }
 
     #[test]
     fn runtimes_are_found_at_any_depth() {
         let edges = [("setun", "helper"), ("helper", "tokio")];
-        assert_eq!(findings(&workspace(&edges)).unwrap(), ["setun pulls in tokio"]);
+        assert_eq!(findings(&workspace(&edges), &[]).unwrap(), ["setun pulls in tokio"]);
+    }
+    #[test]
+    fn what_is_optional_may_bring_them_and_nothing_else_may() {
+        let optional = [("setun", "ureq")];
+        let edges = [("setun", "ureq"), ("ureq", "rustls"), ("setun-wasm", "setun")];
+        let mut workspace = workspace(&edges);
+        assert_eq!(findings(&workspace, &optional).unwrap().len(), 4, "it is not optional");
+        let packages = workspace["packages"].as_array_mut().unwrap();
+        let setun = packages.iter_mut().find(|package| package["name"] == "setun").unwrap();
+        setun["dependencies"][0]["optional"] = Value::Bool(true);
+        assert!(findings(&workspace, &optional).unwrap().is_empty());
+        assert_eq!(findings(&workspace, &[]).unwrap().len(), 4);
+        let other = [("setun", "helper")];
+        assert_eq!(findings(&workspace, &other).unwrap().len(), 4);
     }
 }

@@ -9,7 +9,7 @@ use crate::files::read;
 use crate::shell::root;
 
 /// The codes; the list grows by adding.
-const CODES: [&str; 11] = [
+const CODES: [&str; 12] = [
     "network",
     "not-found",
     "truncated",
@@ -21,6 +21,7 @@ const CODES: [&str; 11] = [
     "device-lost",
     "disposed",
     "bad-option",
+    "storage-full",
 ];
 
 const DOCUMENT: &str = "docs/errors.md";

@@ -1,7 +1,6 @@
 //! What all encoders of blocks share: the scale of each block, where the type can hold it.
 
 use half::f16;
-use setun_ops::{TernaryMatrix, ternary::Scales};
 
 use crate::{error::CheckpointError, scales::by_group};
 
@@ -36,8 +35,8 @@ pub(crate) fn exact_f16(number: f32) -> Option<f16> {
 }
 
 /// Whether a matrix has one scale that `f16` cannot hold.
-pub(crate) fn needs_scale_beside(matrix: &TernaryMatrix) -> bool {
-    matches!(matrix.scales(), Scales::Tensor(scale) if exact_f16(*scale).is_none())
+pub(crate) fn needs_scale_beside(scale: f32) -> bool {
+    exact_f16(scale).is_none()
 }
 
 fn inexact(name: &str, format: &'static str, scale: f32) -> CheckpointError {

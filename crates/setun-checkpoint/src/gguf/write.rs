@@ -19,7 +19,6 @@ use crate::{
 
 use super::{ALIGNMENT, names, rope::Llama3};
 use metadata::Written;
-use setun_ops::TernaryMatrix;
 use tensors::Entry;
 
 /// The format, in errors.
@@ -40,11 +39,11 @@ pub struct Plan {
     entries: Vec<Entry>, // as the places
 }
 
-/// Whether the one scale of a matrix is to be stored as a tensor beside it: `TQ1_0` and `TQ2_0`
+/// Whether a scale is to be stored as a tensor beside it: `TQ1_0` and `TQ2_0`
 /// have their scales in `f16`, which cannot hold every number exactly.
 #[must_use]
-pub fn needs_scale_beside(matrix: &TernaryMatrix) -> bool {
-    blocks::encode::needs_scale_beside(matrix)
+pub fn needs_scale_beside(scale: f32) -> bool {
+    blocks::encode::needs_scale_beside(scale)
 }
 
 /// Plans a file whose linear layers are of one of [`TARGETS`].

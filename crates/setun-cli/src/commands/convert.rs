@@ -8,7 +8,10 @@ use std::{
 };
 
 use clap::ValueEnum;
-use setun::{Conversion, Converted, Format, checkpoint::write::Piece};
+use setun::{
+    ContainerOptions, Conversion, Converted, Format, TableType,
+    checkpoint::{Dtype, write::Piece},
+};
 
 use crate::{
     error::CliError,
@@ -25,40 +28,137 @@ pub(crate) struct Args {
     /// The model to read: a file, or a folder in Hugging Face's layout
     source: String,
 
-    /// The folder to write
+    /// The folder to write, or the file: its name ends in .setun or .gguf
     destination: PathBuf,
 
     /// Format
     #[arg(long, value_enum)]
     to: To,
+
+    #[command(flatten)]
+    container: ContainerArgs,
+}
+
+/// What a user chooses of a `.setun` file.
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct ContainerArgs {
+    /// For setun: how the head is written
+    #[arg(long, value_enum, default_value_t = Table::Stored)]
+    head: Table,
+
+    /// For setun: how the embedding is written, where the head has a table of its own
+    #[arg(long, value_enum, default_value_t = Table::Stored)]
+    embedding: Table,
+
+    /// For setun: compress with Zstandard
+    #[arg(long)]
+    zstd: bool,
+
+    /// For setun: most bytes of a file, in MB; the model becomes several files
+    #[arg(long, value_name = "MB", value_parser = clap::value_parser!(u32).range(1..))]
+    shard: Option<u32>,
+
+    /// For setun: the licence of the weights, to be kept with them
+    #[arg(long)]
+    licence: Option<String>,
+}
+
+/// How a table is written.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum Table {
+    /// In its own type
+    #[default]
+    Stored,
+    /// In f16, if no value is changed by it
+    F16,
+    /// Rounded to int8 rows: the same as `--head int8` of a run
+    Int8,
+}
+
+impl From<Table> for TableType {
+    fn from(table: Table) -> Self {
+        match table {
+            Table::Stored => Self::Stored,
+            Table::F16 => Self::F16,
+            Table::Int8 => Self::Int8,
+        }
+    }
+}
+
+impl ContainerArgs {
+    fn options(&self, source: &str) -> ContainerOptions {
+        ContainerOptions {
+            embedding: self.embedding.into(),
+            head: self.head.into(),
+            part_bytes: self.shard.map(|megabytes| u64::from(megabytes) * 1_000_000),
+            zstd: self.zstd,
+            licence: self.licence.clone(),
+            source: Some(source.to_owned()),
+            tool: Some(concat!("setun ", env!("CARGO_PKG_VERSION")).to_owned()),
+            ..ContainerOptions::default()
+        }
+    }
 }
 
 /// The formats that are written.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum To {
+    /// setun's own container, one .setun file or several
+    Setun,
     /// A folder in Hugging Face's layout, packed
     Hf,
+    /// A .gguf file with two bits a weight, as bitnet.cpp reads it
+    #[value(name = "gguf-i2_s")]
+    GgufI2S,
+    /// A .gguf file with two bits a weight, as llama.cpp reads it
+    #[value(name = "gguf-tq2_0")]
+    GgufTq2_0,
+    /// A .gguf file with five weights a byte, as llama.cpp reads it
+    #[value(name = "gguf-tq1_0")]
+    GgufTq1_0,
 }
 
 impl To {
-    pub(crate) fn format(self) -> Format {
+    fn format(self, container: &ContainerArgs, source: &str) -> Format {
         match self {
+            Self::Setun => Format::Setun(Box::new(container.options(source))),
             Self::Hf => Format::Hf,
+            Self::GgufI2S => Format::Gguf(Dtype::I2S),
+            Self::GgufTq2_0 => Format::Gguf(Dtype::Tq2_0),
+            Self::GgufTq1_0 => Format::Gguf(Dtype::Tq1_0),
         }
     }
 
-    /// Folder and name of the file, where the format has one.
-    fn place(self, destination: &Path) -> (PathBuf, Option<String>) {
+    /// Ending of the file's name, where the format has one file.
+    fn extension(self) -> Option<&'static str> {
         match self {
-            Self::Hf => (destination.to_owned(), None),
+            Self::Setun => Some("setun"),
+            Self::Hf => None,
+            Self::GgufI2S | Self::GgufTq2_0 | Self::GgufTq1_0 => Some("gguf"),
         }
+    }
+
+    /// Folder and name of the file to write; no name where the destination is a folder.
+    fn place(self, destination: &Path) -> Result<(PathBuf, String), CliError> {
+        let Some(extension) = self.extension() else {
+            return Ok((destination.to_owned(), String::new()));
+        };
+        if destination.extension().is_none_or(|found| found != extension) {
+            let found = destination.display();
+            return Err(CliError::Usage(format!(
+                "the file to write, `{found}`, must end in .{extension}"
+            )));
+        }
+        let folder = destination.parent().unwrap_or(Path::new("")).to_owned();
+        let name = destination.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        Ok((folder, name))
     }
 }
 
 /// See [`Args`].
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     let source = ModelSource::find(Some(&args.source))?;
-    let converted = convert(source, &args.destination, args.to)?;
+    let converted = convert(source, &args.destination, args.to, &args.container)?;
     for warning in &converted.warnings {
         tell(&format!("setun: {warning}\n"));
     }
@@ -74,10 +174,12 @@ pub(crate) fn convert(
     mut source: ModelSource,
     destination: &Path,
     to: To,
+    container: &ContainerArgs,
 ) -> Result<Converted, CliError> {
-    let (folder, file) = to.place(destination);
-    let mut written = Written::new(folder, file);
-    let converted = write(&mut source, &mut written, to.format());
+    let (folder, file) = to.place(destination)?;
+    let mut written = Written::new(folder);
+    let format = to.format(container, source.name());
+    let converted = write(&mut source, &mut written, format, &file);
     match converted {
         Ok(converted) => {
             written.complete()?;
@@ -94,9 +196,10 @@ fn write(
     source: &mut ModelSource,
     written: &mut Written,
     format: Format,
+    file: &str,
 ) -> Result<Converted, CliError> {
     let name = source.name().to_owned();
-    let mut conversion = Conversion::new(source.source(), name.clone(), format);
+    let mut conversion = Conversion::new(source.source(), name.clone(), format, file);
     let (mut bytes, mut read, mut progress) = (vec![], 0, Progress::new());
     while let Some(want) = conversion.want() {
         let found = source.read(&want, &mut bytes)?;
@@ -115,7 +218,6 @@ fn write(
 /// The files of a conversion on their way. Each has its name once all are whole.
 struct Written {
     folder: PathBuf,
-    lone: Option<String>, // the name of the one file, whatever the format calls it
     open: BTreeMap<String, File>,
 }
 
@@ -123,13 +225,12 @@ struct Written {
 const PART: &str = ".part";
 
 impl Written {
-    fn new(folder: PathBuf, lone: Option<String>) -> Self {
-        Self { folder, lone, open: BTreeMap::new() }
+    fn new(folder: PathBuf) -> Self {
+        Self { folder, open: BTreeMap::new() }
     }
 
     fn write(&mut self, pieces: Vec<Piece>) -> Result<(), CliError> {
-        for Piece { file, offset, bytes } in pieces {
-            let name = self.lone.clone().unwrap_or(file);
+        for Piece { file: name, offset, bytes } in pieces {
             let path = self.part(&name);
             let failed = |source| CliError::Write { path: path.clone(), source };
             if !self.open.contains_key(&name) {

@@ -6,6 +6,7 @@ mod convert;
 mod devices;
 mod inspect;
 mod logits;
+pub(crate) mod models;
 mod perplexity;
 mod run;
 mod synth;
@@ -37,6 +38,7 @@ enum Command {
     Inspect(inspect::Args),
     Verify(verify::Args),
     Convert(convert::Args),
+    Models(models::Args),
     Devices(devices::Args),
     Synth(synth::Args),
     Bench(bench::Args),
@@ -53,6 +55,7 @@ impl Setun {
             Command::Inspect(args) => inspect::run(&args),
             Command::Verify(args) => verify::run(&args),
             Command::Convert(args) => convert::run(&args),
+            Command::Models(args) => models::run(&args),
             Command::Devices(args) => devices::run(&args),
             Command::Synth(args) => synth::run(&args),
             Command::Bench(args) => bench::run(&args),

@@ -6,13 +6,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use clap::ValueEnum;
 use setun::checkpoint::files::{CONFIG, GENERATION_CONFIG, WEIGHTS};
 
 use crate::{
     args::number,
+    commands::convert::{ContainerArgs, To, convert},
     error::CliError,
     output::Progress,
+    source::ModelSource,
     synth::{ShapeName, Synthetic},
 };
 
@@ -35,27 +36,27 @@ pub(crate) struct Args {
 
     /// Format
     #[arg(long, value_enum)]
-    to: Format,
+    to: To,
+
+    #[command(flatten)]
+    container: ContainerArgs,
 
     /// Share of the feed-forward gates that is closed, for any token [default: half, at random]
     #[arg(long, value_name = "SHARE", value_parser = number(0.0, 1.0))]
     closed: Option<f32>,
 
-    /// The folder to write
+    /// The folder to write, or the file: its name ends in .setun or .gguf
     out: PathBuf,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Format {
-    /// A folder in Hugging Face's layout, packed
-    Hf,
 }
 
 /// See [`Args`].
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
-    let Format::Hf = args.to;
     let model = Synthetic::new(&args.shape.shape(), args.seed, args.closed.map(f64::from))?;
-    write_folder(&model, &args.out)
+    if let To::Hf = args.to {
+        return write_folder(&model, &args.out);
+    }
+    let source = ModelSource::Synthetic(Box::new(model));
+    convert(source, &args.out, args.to, &args.container).map(drop)
 }
 
 /// Writes a checkpoint, with the memory of one piece.

@@ -7,6 +7,11 @@ mod failures;
 mod gpu;
 mod inspect;
 mod logits;
+mod models;
 mod run;
 mod support;
 mod synth;
+
+#[path = "../../../setun/tests/registry/server.rs"]
+#[expect(dead_code, reason = "the tests of pulls need more of it")]
+mod server;

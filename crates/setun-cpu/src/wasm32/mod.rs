@@ -3,6 +3,10 @@
 #[cfg(target_feature = "relaxed-simd")]
 pub(crate) mod relaxed;
 #[cfg(target_feature = "simd128")]
+#[cfg_attr(
+    all(target_feature = "relaxed-simd", not(feature = "testing")),
+    allow(dead_code, reason = "a relaxed build takes parts of it, and has its own level alone")
+)]
 pub(crate) mod simd128;
 
 use std::hint::black_box;

@@ -3,19 +3,21 @@
 use std::collections::HashMap;
 
 use setun_checkpoint::{
-    Files, ModelConfig, Tensor, TensorInfo,
+    CheckpointError, Dtype, Files, ModelConfig, Tensor, TensorData, TensorInfo,
     config::{LinearClass, Quantization, QuantizationMode},
     dense, files,
     outline::{Content, Outline, OutlineKind, OutlineTensor},
     write::config_json,
 };
 use setun_ops::{
+    DenseMatrix,
+    aligned::{Aligned, NoMemory},
     ternary::{Scales, TernaryMatrix},
     weight::ScaleKind,
 };
 
 use super::{
-    infos::TensorInfos,
+    infos::{Form, TensorInfos},
     linear::{PendingPart, Role, spread},
     targets::{Target, Targets},
 };
@@ -73,16 +75,27 @@ impl Contents {
         (0..).zip(&self.tensors).map(|(place, tensor)| (tensor.name.clone(), place)).collect()
     }
 
-    /// Where a tensor of the checkpoint belongs in the order of use: a scale with its matrix, those
-    /// of the first layer before all where they are to tell how matrices are scaled.
+    /// Where a tensor of the checkpoint belongs in the order of use, which begins with all scales,
+    /// and with the first layer where it is to tell how matrices are scaled.
     #[must_use]
     pub fn place(&self, name: &str) -> Option<usize> {
         let place = self.places.get(name).copied()?;
-        Some(if self.is_settled() || self.is_first_layer(name) {
-            place
-        } else {
-            place + self.places.len()
-        })
+        let group = match self.targets.by_name.get(name) {
+            Some(Target::Linear { role: Role::Scale, .. }) => 0,
+            _ if self.is_settled() || self.is_first_layer(name) => 1,
+            _ => 2,
+        };
+        Some(place + group * self.places.len())
+    }
+
+    /// The one scale of a matrix, as far as it has been read: that beside it.
+    #[must_use]
+    pub fn scale(&self, name: &str) -> Option<f32> {
+        let part = self.targets.part(name)?;
+        match (part.form, &part.scale) {
+            (Form::Packed | Form::Exact, Some(Scales::Tensor(scale))) => Some(*scale),
+            _ => None,
+        }
     }
 
     /// All but the values, once [settled](Self::is_settled); `files` are those of the checkpoint.
@@ -117,6 +130,16 @@ impl Contents {
         let name = tensor.info.name.clone();
         match self.targets.by_name.get(&name).copied() {
             None => Ok(vec![]),
+            Some(Target::Table(_)) if !dense::FLOATS.contains(&tensor.info.dtype) => {
+                let table = dense::table(tensor)?;
+                Ok(vec![(name.clone(), Content::Floats(widened(name, &table)?))])
+            }
+            Some(Target::Int8Table { table, is_scales }) => {
+                let pending = &mut self.targets.int8_tables[table];
+                let Some(whole) = pending.take(tensor, is_scales)? else { return Ok(vec![]) };
+                let name = name.strip_suffix(SCALES).unwrap_or(&name).to_owned();
+                Ok(vec![(name.clone(), Content::Floats(widened(name, &whole)?))])
+            }
             Some(
                 Target::Vector(_) | Target::Table(_) | Target::Linear { role: Role::Bias, .. },
             ) => {
@@ -194,6 +217,25 @@ impl PendingPart {
     }
 }
 
+/// After the name of a table of int8 codes.
+const SCALES: &str = "_scale";
+
+/// A table as `F32`, which holds the products of codes and scales as no shorter type does.
+fn widened(name: String, table: &DenseMatrix) -> Result<Tensor, CheckpointError> {
+    let (rows, columns) = (table.rows(), table.columns());
+    let no_memory = |NoMemory { bytes }| CheckpointError::OutOfMemory {
+        tensor: name.clone(),
+        bytes: bytes as u64,
+    };
+    let mut values = Aligned::filled(0.0, rows * columns).map_err(no_memory)?;
+    for (row, out) in values.chunks_exact_mut(columns).enumerate() {
+        table.widen_row(row, out);
+    }
+    let (shape, file, range) = (vec![rows, columns], "".into(), 0..0);
+    let info = TensorInfo { name, dtype: Dtype::F32, shape, file, range, paired_heads: None };
+    Ok(Tensor { info, data: TensorData::F32(values) })
+}
+
 /// How layers are stored whose codes are written with scales that multiply.
 fn written(config: &ModelConfig, targets: &Targets) -> Quantization {
     let parts = || targets.linears.iter().flat_map(|linear| &linear.parts);
@@ -228,11 +270,16 @@ impl Targets {
             places.insert(tensor.name.clone(), place);
         }
         for (name, target) in &self.by_name {
-            if let Target::Linear { linear, part, role: Role::Scale } = target
-                && let Some(place) = matrices.get(&(*linear, *part))
-            {
-                places.insert(name.clone(), *place);
-            }
+            let place = match target {
+                Target::Linear { linear, part, role: Role::Scale } => {
+                    matrices.get(&(*linear, *part)).copied()
+                }
+                Target::Int8Table { is_scales: true, .. } => {
+                    name.strip_suffix(SCALES).and_then(|table| places.get(table).copied())
+                }
+                _ => None,
+            };
+            places.extend(place.map(|place| (name.clone(), place)));
         }
         places
     }
@@ -241,18 +288,26 @@ impl Targets {
     fn in_order(&self, infos: &TensorInfos<'_>) -> Vec<OutlineTensor> {
         let place = |target: &Target| match *target {
             Target::Vector(id) | Target::Table(id) => (id.0, 0, 0),
+            Target::Int8Table { table, .. } => (self.int8_tables[table].weight.0, 0, 0),
             Target::Linear { linear, part, role } => {
                 (self.linears[linear].weight.0, part, usize::from(role == Role::Bias))
             }
         };
-        let is_scale = |target: &Target| matches!(target, Target::Linear { role: Role::Scale, .. });
+        let is_scale = |target: &Target| match target {
+            Target::Linear { role, .. } => *role == Role::Scale,
+            Target::Int8Table { is_scales, .. } => *is_scales,
+            Target::Vector(_) | Target::Table(_) => false,
+        };
         let mut all: Vec<_> = self.by_name.iter().filter(|(_, target)| !is_scale(target)).collect();
         all.sort_by_key(|(name, target)| (place(target), name.as_str()));
         let tensor = |(name, _): (&String, &Target)| {
             let info = infos.get(name)?;
             let (shape, kind) = match self.part(name) {
                 Some(part) => (vec![part.rows, part.columns], OutlineKind::Ternary(part.kind)),
-                None => (info.shape.clone(), OutlineKind::Floats(info.dtype)),
+                None if dense::FLOATS.contains(&info.dtype) => {
+                    (info.shape.clone(), OutlineKind::Floats(info.dtype))
+                }
+                None => (info.shape.clone(), OutlineKind::Floats(Dtype::F32)),
             };
             Some(OutlineTensor { name: name.clone(), shape, kind })
         };

@@ -6,7 +6,7 @@ use setun_checkpoint::{
     CheckpointError, Dtype, Tensor, TensorInfo, blocks, config::Quantization, dense,
 };
 use setun_ops::{
-    WeightId,
+    DenseMatrix, WeightId,
     weight::{DenseKind, ScaleKind, WeightKind},
 };
 
@@ -31,6 +31,24 @@ pub(super) struct PendingTable {
     pub(super) weight: WeightId,
     pub(super) codes: Option<dense::Int8Codes>,
     pub(super) scales: Option<Tensor>,
+}
+
+impl PendingTable {
+    /// Takes one of the two; the table once both are there.
+    pub(super) fn take(
+        &mut self,
+        tensor: Tensor,
+        is_scales: bool,
+    ) -> Result<Option<DenseMatrix>, CheckpointError> {
+        if is_scales {
+            self.scales = Some(tensor);
+        } else {
+            self.codes = Some(dense::Int8Codes::new(tensor)?);
+        }
+        let codes = self.codes.take_if(|_| self.scales.is_some());
+        let both = codes.zip(self.scales.as_ref());
+        both.map(|(codes, scales)| codes.with_scales(scales)).transpose()
+    }
 }
 
 impl Default for Targets {

@@ -282,6 +282,7 @@ impl Place {
     }
 
     /// The same on a GPU, which keeps no screen.
+    #[cfg(any(feature = "gpu", not(target_family = "wasm")))]
     pub(super) fn on_gpu(&self) -> Self {
         let head = match self.options.head {
             HeadType::Auto => HeadType::Stored,

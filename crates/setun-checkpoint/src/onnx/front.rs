@@ -1,0 +1,129 @@
+//! Reads a graph, and the small files of its folder.
+
+use std::collections::VecDeque;
+
+use serde_json::{Map, Value, json};
+
+use super::{body::OnnxBody, item::Item, plan, scan::Scan};
+use crate::{
+    error::CheckpointError,
+    files,
+    front::{Body, Found, Front},
+    json,
+    source::Want,
+};
+
+/// First the small files, then the graph.
+#[derive(Debug)]
+pub(crate) struct OnnxFront {
+    file: String,
+    folder: String, // of the small files, with its slash
+    parent: Option<String>,
+    ahead: VecDeque<(&'static str, bool)>,
+    scan: Scan,
+    items: Option<Vec<Item>>, // once the graph is read
+}
+
+impl OnnxFront {
+    /// Of a file, of which nothing is read.
+    pub(crate) fn new(file: &str) -> Self {
+        let folder = file.rfind('/').map_or("", |slash| &file[..=slash]);
+        Self {
+            file: file.to_owned(),
+            folder: folder.to_owned(),
+            parent: parent(folder),
+            ahead: files::BESIDE.into(),
+            scan: Scan::new(file, folder),
+            items: None,
+        }
+    }
+
+    fn accept_beside(
+        &mut self,
+        name: &'static str,
+        bytes: Option<&[u8]>,
+        found: &mut Found,
+    ) -> Result<(), CheckpointError> {
+        if let Some(bytes) = bytes {
+            found.files.insert(name, bytes.to_vec());
+        } else if let Some(parent) = self.parent.take() {
+            self.folder = parent;
+            return Ok(());
+        }
+        self.parent = None;
+        self.ahead.pop_front();
+        if name == files::GENERATION_CONFIG {
+            parse_config(found)?;
+        }
+        Ok(())
+    }
+}
+
+impl Front for OnnxFront {
+    fn want(&self) -> Option<Want> {
+        if let Some((name, required)) = self.ahead.front() {
+            let required = *required && self.parent.is_none();
+            return Some(Want { file: format!("{}{name}", self.folder), range: None, required });
+        }
+        let graph = || Some(self.scan.want());
+        match self.items {
+            Some(_) => None,
+            None => Some(Want { file: self.file.clone(), range: graph(), required: true }),
+        }
+    }
+
+    fn accept(
+        &mut self,
+        bytes: Option<&[u8]>,
+        found: &mut Found,
+    ) -> Result<Option<Box<dyn Front>>, CheckpointError> {
+        if let Some(&(name, _)) = self.ahead.front() {
+            self.accept_beside(name, bytes, found)?;
+        } else if let Some(graph) = self.scan.accept(bytes.unwrap_or_default())? {
+            let config = found.config.as_ref().ok_or(CheckpointError::NothingWanted)?;
+            let items = plan::items(&graph, config, &mut found.warnings)?;
+            found.tensors = items.iter().map(|item| item.info.clone()).collect();
+            self.items = Some(items);
+        }
+        Ok(None)
+    }
+
+    fn finish(&mut self, found: &mut Found) -> Result<Box<dyn Body>, CheckpointError> {
+        found.tensors.clear();
+        Ok(Box::new(OnnxBody::new(self.items.take().unwrap_or_default())))
+    }
+}
+
+/// Exports keep their graphs in a folder of this name below the small files.
+const EXPORTS: &str = "onnx/";
+
+/// The folder above one of exports.
+fn parent(folder: &str) -> Option<String> {
+    let parent = folder.strip_suffix(EXPORTS)?;
+    (parent.is_empty() || parent.ends_with('/')).then(|| parent.to_owned())
+}
+
+/// Reads the configurations. One that says nothing of how weights are quantized is read all the
+/// same: the graph says it.
+fn parse_config(found: &mut Found) -> Result<(), CheckpointError> {
+    const KEY: &str = "quantization_config";
+    let stored = found.files.get(files::CONFIG).unwrap_or_default().to_vec();
+    let mut config: Map<String, Value> = json::read(files::CONFIG, &stored)?;
+    // A BitNet that says nothing holds master weights.
+    let of_bitnet = |value: &Value| value.to_string().to_lowercase().contains("bitnet");
+    let named = [config.get("model_type"), config.get("architectures")];
+    let is_bitnet = named.into_iter().flatten().any(of_bitnet);
+    let silent = config.get(KEY).is_none_or(Value::is_null);
+    if silent && !is_bitnet {
+        let stands_for = json!({
+            "quant_method": "bitnet",
+            "linear_class": "autobitlinear",
+            "quantization_mode": "offline",
+        });
+        config.insert(KEY.to_owned(), stands_for);
+        found.files.insert(files::CONFIG, json::write(files::CONFIG, &config)?);
+    }
+    let parsed = found.parse_config();
+    found.files.insert(files::CONFIG, stored);
+    parsed
+}

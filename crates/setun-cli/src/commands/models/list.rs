@@ -1,0 +1,127 @@
+//! `setun models list`.
+
+use std::{collections::BTreeMap, path::PathBuf};
+
+use serde::Serialize;
+use setun::registry::{DiskUse, FoundModel, StoredModel, discover};
+
+use super::{registry, size};
+use crate::{
+    error::CliError,
+    output::{Output, table},
+};
+
+/// Digits of a commit that are shown.
+const SHORT: usize = 12;
+
+/// List the models that are here
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Look for models in a folder instead of the registry
+    #[arg(long, value_name = "FOLDER")]
+    folder: Option<PathBuf>,
+
+    /// Look in the cache of Hugging Face's own tools instead
+    #[arg(long, conflicts_with = "folder")]
+    hub_cache: bool,
+
+    /// List unfinished pulls instead, and what they take on the disk
+    #[arg(long, conflicts_with_all = ["folder", "hub_cache"])]
+    unfinished: bool,
+
+    /// Print a JSON array instead
+    #[arg(long)]
+    json: bool,
+}
+
+/// A model of the registry, as JSON shows it.
+#[derive(Serialize)]
+struct Listed {
+    name: String,
+    revision: String,
+    path: PathBuf,
+    source: String,
+    licence: Option<String>,
+    pulled: String,
+    bytes: u64,
+    files: Vec<String>,
+    aliases: Vec<String>,
+}
+
+/// See [`Args`].
+pub(super) fn run(args: &Args) -> Result<(), CliError> {
+    let registry = registry();
+    let mut output = Output::new();
+    if let Some(folder) = &args.folder {
+        return found(&discover(folder), args.json, &mut output);
+    }
+    if args.hub_cache {
+        return found(&registry.discover_hub_cache(), args.json, &mut output);
+    }
+    if args.unfinished {
+        let uses = registry.disk_use()?.into_iter().filter(|used| !used.complete).collect();
+        return unfinished(uses, args.json, &mut output);
+    }
+    let aliases = registry.aliases()?;
+    let models = registry.list()?.into_iter();
+    let listed: Vec<_> = models.map(|model| listed(model, &aliases)).collect();
+    if args.json {
+        return output.json(&listed);
+    }
+    let rows = listed.iter().map(|model| {
+        let revision = model.revision.chars().take(SHORT).collect();
+        let aliases = model.aliases.join(", ");
+        vec![model.name.clone(), revision, size(model.bytes), model.pulled.clone(), aliases]
+    });
+    show(rows.collect(), &["model", "revision", "size", "pulled", "aliases"], &mut output)
+}
+
+fn listed(model: StoredModel, aliases: &BTreeMap<String, String>) -> Listed {
+    let short = format!("{}/{}", model.id.owner, model.id.name);
+    let names = [model.id.to_string(), short, model.manifest.source.clone()];
+    let own = aliases.iter().filter(|(_, target)| names.contains(target));
+    let aliases = own.map(|(alias, _)| alias.clone()).collect();
+    let bytes = model.manifest.bytes();
+    let path = model.path(None).unwrap_or_else(|_| model.folder.clone());
+    let manifest = model.manifest;
+    Listed {
+        name: model.id.to_string(),
+        revision: manifest.revision,
+        path,
+        source: manifest.source,
+        licence: manifest.licence,
+        pulled: manifest.pulled,
+        bytes,
+        files: manifest.files.into_iter().map(|file| file.name).collect(),
+        aliases,
+    }
+}
+
+fn found(models: &[FoundModel], json: bool, output: &mut Output) -> Result<(), CliError> {
+    if json {
+        return output.json(&models);
+    }
+    let row = |model: &FoundModel| {
+        vec![model.name.clone(), size(model.bytes), model.path.display().to_string()]
+    };
+    show(models.iter().map(row).collect(), &["model", "size", "path"], output)
+}
+
+fn unfinished(uses: Vec<DiskUse>, json: bool, output: &mut Output) -> Result<(), CliError> {
+    if json {
+        return output.json(&uses);
+    }
+    let row = |used: DiskUse| {
+        vec![used.model, used.revision.chars().take(SHORT).collect(), size(used.bytes)]
+    };
+    show(uses.into_iter().map(row).collect(), &["model", "revision", "size"], output)
+}
+
+fn show(rows: Vec<Vec<String>>, heads: &[&str], output: &mut Output) -> Result<(), CliError> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let mut all = vec![heads.iter().map(ToString::to_string).collect()];
+    all.extend(rows);
+    output.line(&table(&all))
+}

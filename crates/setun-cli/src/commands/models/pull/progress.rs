@@ -1,0 +1,98 @@
+//! What a pull shows.
+
+use std::{
+    io::{self, IsTerminal},
+    time::Duration,
+};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use setun::registry::PullEvent;
+
+use crate::output::tell;
+
+/// How often the bar is drawn anew, so that its clock goes on.
+const TICK: Duration = Duration::from_millis(200);
+
+/// A bar on a terminal; elsewhere only what a user has to know.
+pub(super) struct PullProgress {
+    bar: Option<ProgressBar>,
+}
+
+impl PullProgress {
+    pub(super) fn new() -> Self {
+        let bar = io::stderr().is_terminal().then(|| {
+            let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr());
+            let line = "{msg} {wide_bar} {bytes}/{total_bytes} {bytes_per_sec} {eta}";
+            if let Ok(style) = ProgressStyle::with_template(line) {
+                bar.set_style(style);
+            }
+            bar.enable_steady_tick(TICK);
+            bar
+        });
+        Self { bar }
+    }
+
+    /// Shows what has happened.
+    pub(super) fn hear(&self, event: PullEvent) {
+        match event {
+            PullEvent::Planned { bytes, .. } => self.bar(|bar| {
+                bar.set_length(bytes);
+                bar.set_position(0);
+            }),
+            PullEvent::File { file, there, .. } => self.bar(|bar| {
+                bar.set_message(file);
+                bar.inc(there);
+                bar.reset_eta();
+            }),
+            PullEvent::Received { bytes, .. } => self.bar(|bar| bar.inc(bytes)),
+            PullEvent::Dropped { bytes, .. } => {
+                self.bar(|bar| bar.set_position(bar.position().saturating_sub(bytes)));
+            }
+            PullEvent::Checking { file } => {
+                self.bar(|bar| bar.set_message(format!("checking {file}")));
+            }
+            PullEvent::Waiting { .. } => self.say("another process pulls this model: waiting"),
+            PullEvent::There { model, .. } => self.note(&format!("{model} is there")),
+            PullEvent::Retry { file, reason, wait } => {
+                let wait = wait.as_secs_f64();
+                self.note(&format!("{file}: {reason}; again in {wait:.1} s"));
+            }
+            PullEvent::Changed { file, reason } => {
+                self.say(&format!("{file} has changed ({reason}): it begins anew"));
+            }
+            PullEvent::Damaged { file, chunks } => {
+                let what =
+                    if chunks.is_empty() { String::new() } else { format!(", chunks {chunks:?}") };
+                self.say(&format!("{file} has wrong bytes{what}: they are asked for again"));
+            }
+            PullEvent::Whole { file } => {
+                self.say(&format!("{file}: the server gives no parts, so a break costs all of it"));
+            }
+            _ => {}
+        }
+    }
+
+    /// Removes the bar.
+    pub(super) fn end(&self) {
+        self.bar(ProgressBar::finish_and_clear);
+    }
+
+    fn bar(&self, show: impl FnOnce(&ProgressBar)) {
+        if let Some(bar) = &self.bar {
+            show(bar);
+        }
+    }
+
+    /// For a user who looks on.
+    fn note(&self, text: &str) {
+        self.bar(|bar| bar.println(text));
+    }
+
+    /// For everybody.
+    fn say(&self, text: &str) {
+        match &self.bar {
+            Some(bar) => bar.println(text),
+            None => tell(&format!("{text}\n")),
+        }
+    }
+}

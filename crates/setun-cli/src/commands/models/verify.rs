@@ -1,0 +1,72 @@
+//! `setun models verify`.
+
+use serde::Serialize;
+use setun::registry::{FileCheck, PullOptions};
+
+use super::{registry, size};
+use crate::{
+    error::CliError,
+    output::{Output, Progress, table},
+};
+
+/// Read a model again, or all, and compare their bytes with the hashes of their pull
+///
+/// The exit status is 1 if a file differs.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The model [default: all]
+    name: Option<String>,
+
+    /// Print a JSON array instead
+    #[arg(long)]
+    json: bool,
+}
+
+/// A model and its files.
+#[derive(Serialize)]
+struct Checked {
+    name: String,
+    revision: String,
+    good: bool,
+    files: Vec<FileCheck>,
+}
+
+/// See [`Args`].
+pub(super) fn run(args: &Args) -> Result<(), CliError> {
+    let registry = registry();
+    let models = match &args.name {
+        Some(name) => vec![registry.get(name)?],
+        None => registry.list()?,
+    };
+    let mut progress = Progress::new();
+    let mut checked = vec![];
+    for model in models {
+        let name = model.id.to_string();
+        let files = model.verify(&PullOptions::new(), |file| {
+            progress.show(|| format!("reading {} of {name}", file.name));
+        })?;
+        let good = files.iter().all(|file| file.good);
+        checked.push(Checked { name, revision: model.manifest.revision, good, files });
+    }
+    drop(progress);
+    print(&checked, args.json)?;
+    match checked.iter().find(|model| !model.good) {
+        Some(model) => Err(CliError::Damaged { model: model.name.clone() }),
+        None => Ok(()),
+    }
+}
+
+fn print(checked: &[Checked], json: bool) -> Result<(), CliError> {
+    let mut output = Output::new();
+    if json {
+        return output.json(&checked);
+    }
+    let rows = checked.iter().flat_map(|model| {
+        model.files.iter().map(|file| {
+            let verdict = file.problem.clone().unwrap_or_else(|| "good".into());
+            vec![format!("{}/{}", model.name, file.file), size(file.bytes), verdict]
+        })
+    });
+    let rows: Vec<_> = rows.collect();
+    if rows.is_empty() { Ok(()) } else { output.line(&table(&rows)) }
+}

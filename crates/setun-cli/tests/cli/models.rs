@@ -1,0 +1,251 @@
+//! `setun models`: processes that are killed, that meet, that find no room.
+
+#[cfg(unix)]
+mod full_disk;
+
+use std::{
+    path::Path,
+    process::{Child, Command},
+    thread,
+    time::{Duration, Instant},
+};
+
+use tempfile::TempDir;
+
+use crate::{
+    server::{Act, Server},
+    support::{Outcome, TINY, command, model},
+};
+
+const MIB: u64 = 1 << 20;
+const PATH: &str = "/models/m.gguf";
+
+/// Bytes that do not repeat.
+pub(crate) fn bytes(count: u64) -> Vec<u8> {
+    let mut state = 88_172_645_463_325_252_u64;
+    let next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    };
+    std::iter::repeat_with(next)
+        .flat_map(u64::to_le_bytes)
+        .take(usize::try_from(count).expect("small"))
+        .collect()
+}
+
+/// The command, with a registry of its own and nothing of the user's environment.
+fn in_registry(home: &TempDir, args: &[&str]) -> Command {
+    let mut command = command(args);
+    for name in [
+        "HF_ENDPOINT",
+        "HF_TOKEN",
+        "HF_HUB_OFFLINE",
+        "SETUN_OFFLINE",
+        "http_proxy",
+        "HTTP_PROXY",
+        "all_proxy",
+        "ALL_PROXY",
+    ] {
+        command.env_remove(name);
+    }
+    command.env("SETUN_HOME", home.path()).env("HF_HUB_CACHE", home.path().join("none"));
+    command
+}
+
+fn outcome(mut command: Command) -> Outcome {
+    let output = command.output().expect("the command runs");
+    Outcome {
+        status: output.status.code(),
+        stdout: String::from_utf8(output.stdout).expect("UTF-8"),
+        stderr: String::from_utf8(output.stderr).expect("UTF-8"),
+    }
+}
+
+fn pull(home: &TempDir, address: &str) -> Command {
+    in_registry(home, &["models", "pull", "--chunk", "1", address])
+}
+
+/// Waits until something is so.
+#[track_caller]
+fn wait_for(what: &str, is: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !is() {
+        assert!(begun.elapsed() < Duration::from_mins(1), "{what} does not come");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// The lines of the one journal of chunks in a registry.
+fn journal(folder: &Path) -> Option<String> {
+    for entry in std::fs::read_dir(folder).ok()?.flatten() {
+        let path = entry.path();
+        if path.extension().is_some_and(|end| end == "chunks") {
+            return std::fs::read_to_string(path).ok();
+        }
+        if path.is_dir()
+            && let Some(found) = journal(&path)
+        {
+            return Some(found);
+        }
+    }
+    None
+}
+
+/// Numbers of the chunks that a journal has.
+fn noted(home: &TempDir) -> Vec<u64> {
+    let text = journal(home.path()).unwrap_or_default();
+    let number = |line: &str| line.strip_prefix("{\"chunk\":[")?.split(',').next()?.parse().ok();
+    text.lines().filter_map(number).collect()
+}
+
+fn kill(mut child: Child) {
+    child.kill().expect("it is killed"); // SIGKILL: nothing of the process runs any more
+    child.wait().expect("it has ended");
+}
+
+#[test]
+fn a_pull_that_is_killed_goes_on_with_the_missing_chunks() {
+    let server = Server::start();
+    let content = bytes(12 * MIB + 1000);
+    server.put(PATH, content.clone(), "\"first\"");
+    server.rule(PATH, usize::MAX, Act::Slow(Duration::from_millis(4)));
+    let home = tempfile::tempdir().expect("a folder");
+    // Twice, so that a journal that was gone on with is gone on with.
+    for least in [3, 7] {
+        let child = pull(&home, &server.at(PATH)).spawn().expect("it starts");
+        wait_for("a chunk", || noted(&home).len() >= least);
+        kill(child);
+        let listed = outcome(in_registry(&home, &["models", "list", "--json"])).text();
+        assert_eq!(listed, "[]\n", "nothing that is not whole is listed");
+        assert_eq!(
+            outcome(in_registry(&home, &["models", "path", &server.at(PATH)])).status,
+            Some(1)
+        );
+    }
+    let there = noted(&home);
+    assert!((7..13).contains(&there.len()), "{there:?}");
+    server.clear_rules();
+    thread::sleep(Duration::from_millis(300)); // what was on its way to the killed one
+    server.requests();
+    server.sent();
+    let path = outcome(pull(&home, &server.at(PATH))).text();
+    assert_eq!(std::fs::read(path.trim()).expect("the file"), content);
+    let missing: Vec<u64> = (0..13).filter(|chunk| !there.contains(chunk)).collect();
+    let starts: Vec<u64> = missing.iter().map(|chunk| chunk * MIB).collect();
+    assert_eq!(server.starts(PATH), starts);
+    let sizes = missing.iter().map(|chunk| if *chunk == 12 { 1000 } else { MIB });
+    assert_eq!(server.sent(), sizes.sum::<u64>());
+}
+
+#[test]
+fn two_processes_pull_once() {
+    let server = Server::start();
+    let content = bytes(6 * MIB);
+    server.put(PATH, content.clone(), "\"first\"");
+    server.rule(PATH, usize::MAX, Act::Slow(Duration::from_millis(2)));
+    let home = tempfile::tempdir().expect("a folder");
+    let children: Vec<_> =
+        (0..2).map(|_| pull(&home, &server.at(PATH)).spawn().expect("it starts")).collect();
+    let outputs: Vec<_> =
+        children.into_iter().map(|child| child.wait_with_output().expect("its output")).collect();
+    assert!(outputs.iter().all(|output| output.status.success()));
+    assert_eq!(outputs[0].stdout, outputs[1].stdout);
+    assert_eq!(server.starts(PATH).len(), 6);
+    assert_eq!(server.sent(), content.len() as u64);
+    let waited =
+        outputs.iter().filter(|output| String::from_utf8_lossy(&output.stderr).contains("waiting"));
+    assert_eq!(waited.count(), 1);
+}
+
+#[test]
+fn one_that_waits_for_a_killed_one_takes_over() {
+    let server = Server::start();
+    let content = bytes(6 * MIB);
+    server.put(PATH, content.clone(), "\"first\"");
+    server.rule(PATH, usize::MAX, Act::Slow(Duration::from_millis(10)));
+    let home = tempfile::tempdir().expect("a folder");
+    let first = pull(&home, &server.at(PATH)).spawn().expect("it starts");
+    wait_for("a chunk", || !noted(&home).is_empty());
+    let second = pull(&home, &server.at(PATH)).spawn().expect("it starts");
+    thread::sleep(Duration::from_millis(200));
+    kill(first);
+    server.clear_rules();
+    let output = second.wait_with_output().expect("its output");
+    let path = String::from_utf8(output.stdout).expect("UTF-8");
+    assert_eq!(std::fs::read(path.trim()).expect("the file"), content);
+}
+
+/// A server with a small model that runs.
+fn with_model() -> (Server, String) {
+    let server = Server::start();
+    for entry in std::fs::read_dir(model(TINY)).expect("the model") {
+        let entry = entry.expect("a file");
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let bytes = std::fs::read(entry.path()).expect("its bytes");
+        server.put(&format!("/tiny/{name}"), bytes, "\"t\"");
+    }
+    let address = server.at("/tiny");
+    (server, address)
+}
+
+#[test]
+fn a_model_is_pulled_used_by_its_names_verified_and_removed() {
+    let (_server, address) = with_model();
+    let home = tempfile::tempdir().expect("a folder");
+    let run = |args: &[&str]| outcome(in_registry(&home, args));
+    let path = run(&["models", "pull", &address]).text();
+    assert_eq!(run(&["models", "path", &address]).text(), path);
+    assert_eq!(run(&["models", "alias", "tiny", &address]).text(), "");
+    assert!(run(&["models", "alias"]).text().starts_with("tiny  http://"));
+    let whole = run(&["models", "list", "--json"]).text();
+    assert!(whole.contains("\"aliases\":[\"tiny\"]") && whole.contains("config.json"), "{whole}");
+    let out = home.path().join("logits.safetensors");
+    let out = out.to_string_lossy();
+    assert_eq!(run(&["logits", "--model", "tiny", "--ids", "1,2,3", "--out", &out]).text(), "");
+    assert!(run(&["inspect", "tiny"]).text().contains("tiny"));
+    assert!(run(&["models", "verify", "tiny"]).text().contains("good"));
+    let weights = Path::new(path.trim()).join("model.safetensors");
+    let mut bytes = std::fs::read(&weights).expect("weights");
+    let last = bytes.len() - 1;
+    bytes[last] ^= 1;
+    std::fs::write(&weights, bytes).expect("damage");
+    let damaged = run(&["models", "verify"]);
+    assert_eq!(damaged.status, Some(1));
+    assert!(damaged.stdout.contains("1 of 1 chunks differ"), "{}", damaged.stdout);
+    assert!(damaged.failure().contains("models rm"));
+    let removed = run(&["models", "rm", "--json", "tiny"]).text();
+    assert!(removed.contains("\"bytes\":"), "{removed}");
+    assert_eq!(run(&["models", "list"]).text(), "");
+    assert!(run(&["models", "path", "tiny"]).failure().contains("[not-found]"));
+}
+
+#[test]
+fn the_environment_is_respected() {
+    let (server, address) = with_model();
+    let home = tempfile::tempdir().expect("a folder");
+    let list = "/api/models/o/n/revision/main?blobs=true";
+    let run = |name: &str, variables: &[(&str, &str)]| {
+        let mut command = in_registry(&home, &["models", "pull", name]);
+        command.envs(variables.iter().copied());
+        outcome(command)
+    };
+    let endpoint = server.at("");
+    let closed = run("o/n", &[("HF_ENDPOINT", &endpoint), ("HF_TOKEN", "secret")]);
+    assert!(closed.failure().contains("[not-found]"));
+    let asked = server.requests();
+    assert_eq!(asked.len(), 1);
+    assert_eq!((asked[0].path.as_str(), asked[0].token.as_deref()), (list, Some("Bearer secret")));
+    for variable in ["HF_HUB_OFFLINE", "SETUN_OFFLINE"] {
+        let offline = run(&address, &[(variable, "1")]);
+        assert!(offline.failure().contains(variable));
+    }
+    assert!(server.requests().is_empty());
+    assert_eq!(
+        run("a b", &[]).failure(),
+        "setun: [bad-option] `a b` names no model: expected owner/name, \
+        owner/name@revision, owner/name:file, an alias, or an address that begins with https://\n"
+    );
+    assert_eq!(outcome(in_registry(&home, &["models"])).status, Some(2));
+}

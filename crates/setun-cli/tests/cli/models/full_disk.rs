@@ -1,0 +1,92 @@
+//! Pulls that find no room: a limit of the process, and a disk that is full.
+
+use std::{
+    path::Path,
+    process::{Command, Stdio},
+};
+
+use tempfile::TempDir;
+
+use super::{MIB, PATH, bytes, in_registry, noted, outcome};
+use crate::server::Server;
+
+/// With one connection, as chunks that come together stop together.
+fn pull(home: &TempDir, address: &str) -> Command {
+    in_registry(home, &["models", "pull", "--chunk", "1", "--connections", "1", address])
+}
+
+#[test]
+fn a_file_that_may_not_grow_is_told_of_and_gone_on_with() {
+    let server = Server::start();
+    let content = bytes(6 * MIB);
+    server.put(PATH, content.clone(), "\"first\"");
+    let home = tempfile::tempdir().expect("a folder");
+    // A file may have 2.7 or 5.4 MiB: shells count in 512 or 1024 bytes.
+    let pulling = pull(&home, &server.at(PATH));
+    let mut limited = Command::new("sh");
+    limited.args(["-c", "trap '' XFSZ; ulimit -f 5500; exec \"$@\"", "sh"]);
+    limited.arg(pulling.get_program()).args(pulling.get_args());
+    for (name, value) in pulling.get_envs() {
+        match value {
+            Some(value) => limited.env(name, value),
+            None => limited.env_remove(name),
+        };
+    }
+    limited.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let error = outcome(limited).failure();
+    assert!(error.contains("[storage-full]") && error.contains("m.gguf.part"), "{error}");
+    let left = 6 * MIB - noted(&home).len() as u64 * MIB;
+    assert!(error.contains("bytes are still to be written") && left >= MIB, "{error}");
+    goes_on(&server, &home, &content);
+}
+
+/// The rest comes once there is room, and nothing else.
+fn goes_on(server: &Server, home: &TempDir, content: &[u8]) {
+    let there = noted(home);
+    assert!(!there.is_empty(), "what has come is kept");
+    let listed = outcome(in_registry(home, &["models", "list"])).text();
+    assert_eq!(listed, "");
+    server.requests();
+    let path = outcome(pull(home, &server.at(PATH))).text();
+    assert_eq!(std::fs::read(path.trim()).expect("the file"), content);
+    let starts: Vec<u64> =
+        (0..6).filter(|chunk| !there.contains(chunk)).map(|chunk| chunk * MIB).collect();
+    assert_eq!(server.starts(PATH), starts);
+}
+
+#[test]
+fn a_full_disk_is_told_of_and_gone_on_with() {
+    let home = tempfile::tempdir().expect("a folder");
+    let Some(_mounted) = Mounted::new(home.path()) else {
+        eprintln!("skipped: this user may not mount a small disk");
+        return;
+    };
+    let server = Server::start();
+    let content = bytes(6 * MIB);
+    server.put(PATH, content.clone(), "\"first\"");
+    let error = outcome(pull(&home, &server.at(PATH))).failure();
+    assert!(error.contains("[storage-full]") && error.contains("m.gguf.part"), "{error}");
+    assert!(mount(&["-o", "remount,size=32m"], home.path()), "more room");
+    goes_on(&server, &home, &content);
+}
+
+/// A disk of 4 MiB in memory, for as long as the value lives.
+struct Mounted<'a>(&'a Path);
+
+impl<'a> Mounted<'a> {
+    fn new(path: &'a Path) -> Option<Self> {
+        mount(&["-t", "tmpfs", "-o", "size=4m", "tmpfs"], path).then_some(Self(path))
+    }
+}
+
+impl Drop for Mounted<'_> {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.0).status();
+    }
+}
+
+fn mount(args: &[&str], path: &Path) -> bool {
+    let mut command = Command::new("mount");
+    command.args(args).arg(path).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}

@@ -1,0 +1,53 @@
+//! The same models from ONNX files: their logits have the same bits.
+
+use std::{collections::BTreeMap, path::Path};
+
+use setun::{DeviceOptions, Model, Source};
+use setun_tests::{fixture, run::Runner};
+
+/// Files of a folder, those of an export over those of its checkpoint.
+fn files(golden: &str, export: &str) -> BTreeMap<String, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    add(&mut files, &fixture(&format!("golden/{golden}")), "");
+    add(&mut files, &fixture(&format!("onnx/{export}")), "");
+    files
+}
+
+fn add(files: &mut BTreeMap<String, Vec<u8>>, folder: &Path, prefix: &str) {
+    for entry in folder.read_dir().expect("a fixture") {
+        let path = entry.expect("a fixture").path();
+        let name = path.file_name().expect("a name").to_str().expect("plain names");
+        if path.is_dir() {
+            add(files, &path, &format!("{prefix}{name}/"));
+        } else {
+            files.insert(format!("{prefix}{name}"), std::fs::read(&path).expect("a fixture"));
+        }
+    }
+}
+
+fn open(files: &BTreeMap<String, Vec<u8>>, source: Source) -> Model {
+    let files = files.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice())).collect();
+    Model::from_files(source, "onnx", &files).expect("a model")
+}
+
+#[test]
+fn logits_have_the_same_bits() {
+    let tokens: Vec<u32> = (0..40).map(|token| token * 37 % 250).collect();
+    for (golden, export, file) in [
+        ("bitnet-h64/packed", "genai", "model.onnx"),
+        ("bitnet-h64/packed", "fused", "onnx/model_q2.onnx"),
+        ("bitnet-h64/packed", "mixed", "model.onnx"),
+        ("llama-rmsnorm-bias/packed", "bias", "model.onnx"),
+        ("bitnet-h64/master", "master", "model.onnx"),
+    ] {
+        let files = files(golden, export);
+        let expected = open(&files, Source::Folder);
+        let found = open(&files, Source::File(file.to_owned()));
+        assert_eq!(found.weights().kinds(), expected.weights().kinds(), "{export}");
+        let logits = |model| -> Vec<_> {
+            let rows = Runner::new(model, DeviceOptions::default()).logits(&tokens, 8);
+            rows.into_iter().flatten().map(f32::to_bits).collect()
+        };
+        assert_eq!(logits(found), logits(expected), "{export}");
+    }
+}
