@@ -186,6 +186,49 @@ fn what_is_not_known_is_refused_by_name() {
     }
 }
 
+/// The `mixed` export with one of several places of a text changed.
+fn mixed_with(from: &[u8], to: &[u8], which: usize) -> String {
+    let mut folder = export("bitnet-h64/packed", "mixed");
+    let bytes = folder.get_mut(MODEL).unwrap();
+    let mut places = (0..bytes.len() - from.len()).filter(|&at| bytes[at..].starts_with(from));
+    let place = places.nth(which).unwrap();
+    bytes[place..place + to.len()].copy_from_slice(to);
+    convert(open(&folder, MODEL)).unwrap_err().to_string()
+}
+
+#[test]
+fn a_scale_must_be_found() {
+    let operation = |which| mixed_with(b"\x22\x03Mul", b"\x22\x03Mux", which);
+    let error = operation(0);
+    let says = "initializer `model.layers.0.self_attn.o_proj.weight_scale`: its use by node";
+    assert!(error.contains(says), "{error}");
+    let error = operation(1);
+    let says = "node `/model/layers.1/self_attn/q_proj/MatMul` (MatMul): its weights are −1, 0 and \
+                +1, and no scale of them is known";
+    assert!(error.contains(says), "{error}");
+    let name = b"/model/layers.0/self_attn/o_proj/Mul\x22";
+    let error = mixed_with(name, b"/model/layers.0/self_attn/x_proj", 0);
+    assert!(error.contains("x_proj/Mul` (Mul): what it scales is not known"), "{error}");
+}
+
+#[test]
+fn other_products_are_refused() {
+    let folder = export("llama-rmsnorm-bias/packed", "bias");
+    let changed = |from: &[u8], to: &[u8]| {
+        let mut folder = folder.clone();
+        let bytes = folder.get_mut(MODEL).unwrap();
+        let place = (0..bytes.len() - from.len()).find(|&at| bytes[at..].starts_with(from));
+        let place = place.unwrap();
+        bytes[place..place + to.len()].copy_from_slice(to);
+        convert(open(&folder, MODEL)).unwrap_err().to_string()
+    };
+    let error = changed(b"transB\x18\x01", b"transA\x18\x01");
+    assert!(error.contains("(Gemm): it has a transposed input or a factor"), "{error}");
+    // A parameter's integer becomes a graph.
+    let error = changed(b"transB\x18\x01\xa0\x01\x02", b"transB\x32\x03\x3a\x01\x78");
+    assert!(error.contains("(Gemm): it holds graphs"), "{error}");
+}
+
 #[test]
 fn a_weight_that_is_not_ternary_is_named() {
     let mut folder = genai();

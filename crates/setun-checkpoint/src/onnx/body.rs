@@ -8,7 +8,7 @@ use crate::{
     tensor::{Tensor, TensorData, TensorInfo},
 };
 
-use super::item::{Item, Part};
+use super::{item::Item, part::Part};
 
 /// All tensors, and how far their parts have come.
 #[derive(Debug)]

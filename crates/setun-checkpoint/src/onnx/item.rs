@@ -1,20 +1,18 @@
 //! From pieces of files to a tensor of a Hugging Face folder.
 
-use std::{ops::Range, sync::Arc};
+use std::sync::Arc;
 
-use half::{bf16, f16};
 use setun_ops::{
     aligned::{Aligned, NoMemory},
-    ternary::Scales,
+    ternary::{Scales, ZERO_WEIGHTS},
 };
 
 use super::{
     nbits::{self, Stored, Zeros},
-    wire,
+    part::{Orientation, Part, orient},
 };
 use crate::{
     blocks,
-    dtype::Dtype,
     error::CheckpointError,
     master, scaled_codes,
     tensor::{Tensor, TensorData, TensorInfo},
@@ -28,17 +26,6 @@ pub(super) struct Item {
     pub(super) recipe: Recipe,
 }
 
-/// Elements in a file.
-#[derive(Clone, Debug)]
-pub(super) struct Part {
-    pub(super) file: Arc<str>,
-    pub(super) range: Range<u64>,
-    pub(super) dtype: Dtype,
-    pub(super) elements: usize,
-    /// Whether each element is a varint, which holds the bits of a float.
-    pub(super) varints: bool,
-}
-
 /// How parts become a tensor.
 #[derive(Debug)]
 pub(super) enum Recipe {
@@ -48,15 +35,6 @@ pub(super) enum Recipe {
     Linear { orientation: Orientation, masters: bool, factor: Factor, node: NodeName },
     /// A ternary matrix from a `MatMulNBits`.
     NBits { block: usize, zeros: ZeroPart, factor: Factor, node: NodeName },
-}
-
-/// How a matrix lies in its part.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Orientation {
-    /// As it is to be.
-    Rows,
-    /// Transposed, and these of so many rows.
-    Columns { all: usize, taken: Range<usize> },
 }
 
 /// Where zero points are: among the parts, by its number.
@@ -128,8 +106,8 @@ impl Item {
                 let factor = factor.value(&data, &node)?;
                 let floats = orient(data.swap_remove(0), &orientation, &info).map_err(no_memory)?;
                 let floats = TensorInfo { dtype: parts[0].dtype, ..info.clone() }.with(floats);
-                let found = quantized(&floats, masters, factor.is_some());
-                let (codes, scales) = found.map_err(|error| node.name(&error))?;
+                let found = quantized(&floats, masters, factor.is_some(), &node);
+                let (codes, scales) = found?;
                 scaled_codes::join(codes, &times(scales, factor, &node)?).map_err(no_memory)?
             }
             Recipe::NBits { block, zeros, factor, node } => {
@@ -178,38 +156,34 @@ fn quantized(
     floats: &Tensor,
     masters: bool,
     has_factor: bool,
+    node: &NodeName,
 ) -> Result<(Aligned<u8>, Scales), CheckpointError> {
     match blocks::unpack(floats) {
         Err(CheckpointError::NotTernary { .. }) if masters && !has_factor => {
-            master::quantize(floats).map(|(codes, scale)| (codes, Scales::Tensor(scale)))
+            let (codes, scale) = master::quantize(floats).map_err(|error| node.name(&error))?;
+            Ok((codes, Scales::Tensor(scale)))
         }
-        Ok((codes, scales)) if is_unscaled(&codes, &scales) && !has_factor => {
-            Err(floats.info.rank(UNSCALED))
+        Err(error) => Err(node.name(&error)),
+        Ok((codes, scales)) => {
+            check_scaled(&codes, &scales, has_factor, node)?;
+            Ok((codes, scales))
         }
-        result => result,
     }
 }
 
-const UNSCALED: &str = "a scale: −1, 0 and +1 are scaled at a place that is not known";
-
-/// Whether all weights are −1, 0 and +1, and not all 0.
-fn is_unscaled(codes: &[u8], scales: &Scales) -> bool {
-    *scales == Scales::Tensor(1.0) && codes.iter().any(|&codes| codes != ZERO_WEIGHTS)
-}
-
+/// Weights of −1, 0 and +1 have their scale somewhere else.
 fn check_scaled(
     codes: &[u8],
     scales: &Scales,
     has_factor: bool,
     node: &NodeName,
 ) -> Result<(), CheckpointError> {
-    if is_unscaled(codes, scales) && !has_factor {
-        return Err(node.refuse(format!("it needs {UNSCALED}")));
+    let has_weights = codes.iter().any(|&codes| codes != ZERO_WEIGHTS);
+    if *scales == Scales::Tensor(1.0) && has_weights && !has_factor {
+        return Err(node.refuse("its weights are −1, 0 and +1, and no scale of them is known"));
     }
     Ok(())
 }
-
-use setun_ops::ternary::ZERO_WEIGHTS;
 
 impl Factor {
     /// What the scales are multiplied by, if by anything.
@@ -249,85 +223,4 @@ fn times(scales: Scales, factor: Option<f32>, node: &NodeName) -> Result<Scales,
         }
     };
     if is_finite { Ok(scales) } else { Err(node.refuse("a scale times its factor is infinite")) }
-}
-
-impl Part {
-    /// What its bytes are collected as.
-    pub(super) fn empty(&self) -> TensorData {
-        if self.varints { TensorData::empty(Dtype::U8) } else { TensorData::empty(self.dtype) }
-    }
-
-    /// How many values [`empty`](Self::empty) will hold in the end.
-    pub(super) fn values(&self) -> usize {
-        if self.varints {
-            usize::try_from(self.range.end - self.range.start).unwrap_or(usize::MAX)
-        } else {
-            self.elements
-        }
-    }
-
-    /// The elements; none if varints are not as many, or out of range.
-    fn decode(&self, data: TensorData) -> Result<Option<TensorData>, NoMemory> {
-        let TensorData::Bytes(bytes) = &data else {
-            return Ok(Some(data));
-        };
-        if !self.varints {
-            return Ok(Some(data));
-        }
-        let size = if self.dtype == Dtype::U8 { 1 } else { 2 };
-        let (mut decoded, mut rest) = (TensorData::empty(self.dtype), &bytes[..]);
-        for _ in 0..self.elements {
-            let Ok(Some((value, used))) = wire::varint(rest) else {
-                return Ok(None);
-            };
-            if value >> (8 * size) != 0 {
-                return Ok(None);
-            }
-            decoded.append(&value.to_le_bytes()[..size], self.elements)?;
-            rest = &rest[used..];
-        }
-        Ok(rest.is_empty().then_some(decoded))
-    }
-}
-
-/// The elements of a matrix with its rows in order.
-fn orient(
-    data: TensorData,
-    orientation: &Orientation,
-    info: &TensorInfo,
-) -> Result<TensorData, NoMemory> {
-    let Orientation::Columns { all, taken } = orientation else {
-        return Ok(data);
-    };
-    let columns = info.shape.last().copied().unwrap_or(0);
-    Ok(match data {
-        TensorData::F32(values) => TensorData::F32(transposed(&values, *all, taken, columns)?),
-        TensorData::F16(values) => {
-            TensorData::F16(transposed::<f16>(&values, *all, taken, columns)?)
-        }
-        TensorData::Bf16(values) => {
-            TensorData::Bf16(transposed::<bf16>(&values, *all, taken, columns)?)
-        }
-        bytes @ TensorData::Bytes(_) => bytes,
-    })
-}
-
-/// Rows `taken` of `all`, from `[columns, all]`. Tiles keep both sides in the cache.
-fn transposed<T: Copy + Default>(
-    values: &[T],
-    all: usize,
-    taken: &Range<usize>,
-    columns: usize,
-) -> Result<Aligned<T>, NoMemory> {
-    const TILE: usize = 32;
-    let mut rows = Aligned::filled(T::default(), taken.len() * columns)?;
-    for first in (0..columns).step_by(TILE) {
-        let tile = first..columns.min(first + TILE);
-        for (row, out) in taken.clone().zip(rows.chunks_exact_mut(columns.max(1))) {
-            for column in tile.clone() {
-                out[column] = values[column * all + row];
-            }
-        }
-    }
-    Ok(rows)
 }

@@ -5,6 +5,8 @@
 //! beside it says. So each operation that multiplies by a matrix of weights, and each matrix, must
 //! be one whose place in the model is known ([`plan`]); anything else is refused by name.
 
+use std::path::Path;
+
 mod body;
 mod front;
 mod graph;
@@ -13,6 +15,7 @@ mod item;
 mod messages;
 mod names;
 mod nbits;
+mod part;
 mod plan;
 mod scan;
 mod wire;
@@ -29,5 +32,5 @@ pub(crate) fn is_onnx(file: &str, bytes: &[u8]) -> bool {
         [8, 1..=LAST_VERSION, TEXT | GRAPH, _, rest @ ..] => rest.iter().any(|&byte| byte != 0),
         _ => false,
     };
-    magic || file.ends_with(".onnx")
+    magic || Path::new(file).extension().is_some_and(|extension| extension == "onnx")
 }

@@ -51,7 +51,9 @@ pub(super) fn linear(name: &str) -> Option<Linear> {
         return is_operation(operation).then_some(Linear::Head);
     }
     let (layer, rest) = layer(&dotted)?;
-    let named = |module: &str| rest.strip_prefix(module)?.strip_prefix('.').filter(is_operation_of);
+    let named = |module: &str| {
+        rest.strip_prefix(module)?.strip_prefix('.').filter(|rest| is_operation(rest))
+    };
     if QKV.into_iter().any(|module| named(module).is_some()) {
         return Some(Linear::Qkv(layer));
     }
@@ -99,11 +101,6 @@ fn is_operation(name: &str) -> bool {
     let mut parts = name.split('.');
     let starts = |part: &str| STARTS.iter().any(|start| part.starts_with(start));
     parts.next().is_some_and(starts) && parts.all(starts)
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the form that a filter calls")]
-fn is_operation_of(name: &&str) -> bool {
-    is_operation(name)
 }
 
 /// A name with dots between its parts.

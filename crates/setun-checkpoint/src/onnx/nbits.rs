@@ -117,7 +117,9 @@ fn normalize(block: &mut [u8], scale: f32) -> f32 {
         block.fill(1);
     }
     if scale < 0.0 {
-        block.iter_mut().for_each(|code| *code = 2 - *code);
+        for code in block.iter_mut() {
+            *code = 2 - *code;
+        }
     }
     if block.iter().all(|&code| code == 1) { 0.0 } else { scale.abs() }
 }
@@ -208,7 +210,7 @@ mod tests {
     use super::*;
     use crate::dtype::Dtype;
 
-    /// Random matrices and their weights, as NumPy decodes them.
+    /// Random matrices and their weights, as `make.py` decodes them.
     const CASES: &str = include_str!("../../../../tests/fixtures/onnx/nbits.json");
 
     fn info(rows: usize, columns: usize) -> TensorInfo {

@@ -1,13 +1,15 @@
 //! Which tensor of a Hugging Face folder each weight of a graph is.
 
+mod after;
 mod linear;
 
 use std::ops::Range;
 
 use super::{
     graph::{self, Graph, Initializer, Node},
-    item::{Item, NodeName, Orientation, Part, Recipe},
+    item::{Item, NodeName, Recipe},
     names,
+    part::{Orientation, Part},
 };
 use crate::{
     config::{ModelConfig, QuantizationMode},

@@ -113,6 +113,7 @@ impl Scan {
     /// Takes one field, or the start of one that holds others: how many bytes to go on, or none
     /// where it is not here yet.
     fn step(&mut self, used: usize) -> Result<Option<usize>, CheckpointError> {
+        const GRAPH: u64 = 7;
         let place = self.place + used as u64;
         if self.tensor.as_ref().is_some_and(|tensor| tensor.end == place) {
             self.finish_tensor(used)?;
@@ -135,7 +136,6 @@ impl Scan {
         if self.graph_end.is_some() {
             return self.step_in_graph(used, field);
         }
-        const GRAPH: u64 = 7;
         if field.number == GRAPH && field.wire == Wire::Length {
             self.graph_end = Some(end);
             return self.go(used, field.header);
