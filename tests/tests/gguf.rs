@@ -166,10 +166,11 @@ fn gguf(config: &ModelConfig, contents: &[(String, Content)], target: Dtype) -> 
     let tensors = contents.iter().map(tensor).collect();
     let outline = Outline { config: config.clone(), files: Files::default(), tensors };
     let beside = |name: &str| {
-        contents.iter().any(|(found, content)| match content {
-            Content::Ternary(matrix) => found == name && needs_scale_beside(matrix),
-            Content::Floats(_) => false,
-        })
+        let scale = |(found, content): &(String, Content)| match content {
+            Content::Ternary(matrix) if found == name => Some(matrix.scale(0, 0)),
+            _ => None,
+        };
+        contents.iter().find_map(scale).is_some_and(needs_scale_beside)
     };
     let plan = plan(&outline, target, beside).expect("a plan");
     let mut file = plan.header.clone();

@@ -1,8 +1,8 @@
 //! What all encoders of blocks share: the scale of each block, where the type can hold it.
 
-use half::f16;
-
 use crate::{error::CheckpointError, scales::by_group};
+use half::f16;
+use setun_ops::TernaryMatrix;
 
 /// The scale of each block of `width` columns, row by row.
 pub(super) fn block_scales(
