@@ -81,7 +81,7 @@ fn contents(config: &ModelConfig) -> Vec<(String, Content)> {
     let (hidden, ffn, kv) = (config.hidden_size, config.ffn_size, config.kv_width());
     let mut all = vec![];
     let table = [config.vocab_size, hidden];
-    let mut floats = |all: &mut Vec<_>, numbers: &mut Numbers, name: &str, shape: &[usize], at| {
+    let floats = |all: &mut Vec<_>, numbers: &mut Numbers, name: &str, shape: &[usize], at| {
         all.push((name.to_owned(), numbers.floats(name, shape, at)));
     };
     floats(&mut all, &mut numbers, "model.embed_tokens.weight", &table, 0.0);
