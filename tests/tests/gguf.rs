@@ -18,13 +18,16 @@ use setun::{
         weight::ScaleKind,
     },
 };
-use setun_tests::run::{Runner, bits, devices};
+use setun_tests::{
+    fixture,
+    run::{Runner, bits, devices},
+};
 
 const LAYERS: usize = 2;
 const VOCABULARY: usize = 48;
 
 fn config(architecture: &str) -> String {
-    let is_llama = architecture == "LlamaForCausalLM";
+    let is_llama = architecture != "BitNetForCausalLM";
     format!(
         r#"{{"architectures": ["{architecture}"], "vocab_size": {VOCABULARY}, "hidden_size": 256,
             "intermediate_size": 512, "num_hidden_layers": {LAYERS}, "num_attention_heads": 4,
@@ -78,7 +81,7 @@ fn contents(config: &ModelConfig) -> Vec<(String, Content)> {
     let (hidden, ffn, kv) = (config.hidden_size, config.ffn_size, config.kv_width());
     let mut all = vec![];
     let table = [config.vocab_size, hidden];
-    let mut floats = |all: &mut Vec<_>, numbers: &mut Numbers, name: &str, shape: &[usize], at| {
+    let floats = |all: &mut Vec<_>, numbers: &mut Numbers, name: &str, shape: &[usize], at| {
         all.push((name.to_owned(), numbers.floats(name, shape, at)));
     };
     floats(&mut all, &mut numbers, "model.embed_tokens.weight", &table, 0.0);
@@ -97,6 +100,11 @@ fn contents(config: &ModelConfig) -> Vec<(String, Content)> {
             all.push((name(part), Content::Ternary(numbers.matrix(rows, columns))));
         }
         floats(&mut all, &mut numbers, &name("post_attention_layernorm"), &[hidden], 1.0);
+        if config.head_norms {
+            for part in ["self_attn.q_norm", "self_attn.k_norm"] {
+                floats(&mut all, &mut numbers, &name(part), &[config.head_dim], 1.0);
+            }
+        }
         if config.sub_norms {
             floats(&mut all, &mut numbers, &name("self_attn.attn_sub_norm"), &[hidden], 1.0);
             floats(&mut all, &mut numbers, &name("mlp.ffn_sub_norm"), &[ffn], 1.0);
@@ -158,10 +166,11 @@ fn gguf(config: &ModelConfig, contents: &[(String, Content)], target: Dtype) -> 
     let tensors = contents.iter().map(tensor).collect();
     let outline = Outline { config: config.clone(), files: Files::default(), tensors };
     let beside = |name: &str| {
-        contents.iter().any(|(found, content)| match content {
-            Content::Ternary(matrix) => found == name && needs_scale_beside(matrix),
-            Content::Floats(_) => false,
-        })
+        let scale = |(found, content): &(String, Content)| match content {
+            Content::Ternary(matrix) if found == name => Some(matrix.scale(0, 0)),
+            _ => None,
+        };
+        contents.iter().find_map(scale).is_some_and(needs_scale_beside)
     };
     let plan = plan(&outline, target, beside).expect("a plan");
     let mut file = plan.header.clone();
@@ -180,7 +189,7 @@ fn logits(model: Model, device: &Device) -> Vec<Vec<u32>> {
 
 #[test]
 fn every_container_gives_the_same_bits() {
-    for architecture in ["BitNetForCausalLM", "LlamaForCausalLM"] {
+    for architecture in ["BitNetForCausalLM", "LlamaForCausalLM", "Qwen3ForCausalLM"] {
         let text = config(architecture);
         let config = ModelConfig::parse(text.as_bytes(), &GenerationDefaults::default());
         let config = config.expect("a configuration");
@@ -192,6 +201,41 @@ fn every_container_gives_the_same_bits() {
                 let found = logits(gguf(&config, &contents, target), &device);
                 assert!(found == expected, "{architecture} as {target} on {device}");
             }
+        }
+    }
+}
+
+/// Types that are only read, and tables in blocks, run on every device.
+#[test]
+fn files_of_another_writer_run() {
+    for name in [
+        "i2_s",
+        "tq1_0",
+        "tq2_0",
+        "tq2_0-scale",
+        "llama-q2_0",
+        "llama-iq2_bn",
+        "llama-iq1_bn",
+        "llama-f16",
+        "bitnet-bf16",
+        "qwen3-q2_0",
+    ] {
+        let name = format!("{name}.gguf");
+        let bytes = std::fs::read(fixture("gguf").join(&name)).expect("a fixture");
+        let mut first = None;
+        for device in devices() {
+            let model = Model::from_bytes(name.clone(), &bytes).expect("a model");
+            assert!(model.weights().unused.is_empty(), "{name}: {:?}", model.weights().unused);
+            assert!(model.tokenizer().is_some(), "{name}");
+            let options = DeviceOptions {
+                device: device.clone(),
+                cache: CacheType::F32,
+                ..DeviceOptions::default()
+            };
+            let rows = Runner::new(model, options).logits(&[0, 4, 5, 6, 7], 5);
+            assert!(rows.iter().flatten().all(|logit| logit.is_finite()), "{name} on {device}");
+            let found = bits(&rows);
+            assert_eq!(first.get_or_insert_with(|| found.clone()), &found, "{name} on {device}");
         }
     }
 }

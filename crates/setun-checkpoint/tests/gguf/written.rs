@@ -127,10 +127,11 @@ fn read(file: Vec<u8>) -> Model {
 fn written(fixture: &str, config: ModelConfig, target: Dtype) -> Vec<u8> {
     let (outline, contents) = outline(fixture, config);
     let beside = |name: &str| {
-        contents.iter().any(|(tensor, content)| match content {
-            Content::Ternary(matrix) => tensor.name == name && needs_scale_beside(matrix),
-            Content::Floats(_) => false,
-        })
+        let scale = |(tensor, content): &(OutlineTensor, Content)| match content {
+            Content::Ternary(matrix) if tensor.name == name => Some(matrix.scale(0, 0)),
+            _ => None,
+        };
+        contents.iter().find_map(scale).is_some_and(needs_scale_beside)
     };
     write(&plan(&outline, target, beside).unwrap(), &contents)
 }
