@@ -6,9 +6,11 @@ use std::ops::Range;
 /// Where a checkpoint lies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// A folder as Hugging Face lays it out; names are relative to it.
+    /// A folder as Hugging Face lays it out, or with [`container::FILE`](crate::container::FILE)
+    /// in it; names are relative to it.
     Folder,
-    /// One safetensors file. It may carry the folder's other files in its metadata, each as a
+    /// The first or only file of a [`container`](crate::container), which names the others; or
+    /// one safetensors file. That may carry the folder's other files in its metadata, each as a
     /// string under the key `setun.file/<name>`; without `config.json` there, they are wanted
     /// beside it.
     File(String),
