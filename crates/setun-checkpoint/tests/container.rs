@@ -3,10 +3,10 @@
 mod support;
 
 use setun_checkpoint::{
-    CheckpointError, Dtype, Reader, Source, Tensor, TensorData, blocks,
+    CheckpointError, Dtype, Reader, Source, TensorData, blocks,
     config::{LinearClass, QuantizationMode},
     container::{
-        Chunk, Encoding, Head, Manifest,
+        Head, Manifest,
         write::{Options, TableType},
     },
     dense, files,
@@ -306,7 +306,8 @@ fn finer_scales_come_back() {
     for (tensor, content) in outline.tensors.iter_mut().zip(&mut contents) {
         let Content::Ternary(matrix) = content else { continue };
         let (rows, columns) = (matrix.rows(), matrix.columns());
-        let numbers = |n: usize| (0..n).map(|at| 0.1 + 0.01 * at as f32).collect::<Vec<_>>();
+        let numbers =
+            |n: usize| (0_u16..).take(n).map(|at| 0.1 + f32::from(at)).collect::<Vec<_>>();
         let scales = if tensor.name.contains("q_proj") {
             Scales::Rows(numbers(rows))
         } else if columns.is_multiple_of(32) {
@@ -406,6 +407,11 @@ fn what_was_not_planned_is_refused() {
 #[cfg(feature = "zstd")]
 #[test]
 fn compressed_chunks_hold_the_same() {
+    use setun_checkpoint::{
+        Tensor,
+        container::{Chunk, Encoding},
+    };
+
     for model in ["bitnet-untied-dead/packed", "real-tinystories-1m"] {
         let plain = converted(model, &small());
         for part_bytes in [None, Some(50_000)] {
