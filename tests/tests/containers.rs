@@ -1,6 +1,5 @@
 //! A model gives the same bits whatever container it comes from.
 
-#[expect(dead_code, reason = "shared with the tests of setun-checkpoint, which use more")]
 #[path = "../../crates/setun-checkpoint/tests/support/outline.rs"]
 mod outline;
 

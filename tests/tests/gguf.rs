@@ -137,7 +137,9 @@ fn folder(config: &str, contents: &[(String, Content)]) -> Model {
     }
     let new: Vec<_> = tensors.iter().map(|(new, _)| new.clone()).collect();
     let mut file = layout(files::WEIGHTS, &new, &BTreeMap::new()).expect("a layout").header;
-    tensors.into_iter().for_each(|(_, bytes)| file.extend(bytes));
+    for (_, bytes) in tensors {
+        file.extend(bytes);
+    }
     let all = BTreeMap::from([(files::CONFIG, config.as_bytes()), (files::WEIGHTS, &file[..])]);
     Model::from_files(Source::Folder, "hf", &all).expect("a folder")
 }

@@ -52,7 +52,9 @@ fn sha256(parts: &[&[u8]]) -> Hash {
 }
 
 fn hex(hash: &Hash) -> String {
-    hash.iter().map(|byte| format!("{byte:02x}")).collect()
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digits = hash.iter().flat_map(|byte| [byte >> 4, byte & 0xF]);
+    digits.map(|digit| char::from(DIGITS[usize::from(digit)])).collect()
 }
 
 /// The hash of 64 hexadecimal digits, lower case.

@@ -113,7 +113,7 @@ impl Front for Sniff {
         let file = std::mem::take(&mut self.file);
         refuse_pickle(&file, bytes.unwrap_or_default())?;
         if let Some(bytes) = bytes.filter(|bytes| bytes.starts_with(gguf::MAGIC)) {
-            return Ok(Some(Box::new(GgufFront::new(file, bytes, self.options))));
+            return Ok(Some(Box::new(GgufFront::new(&file, bytes, self.options))));
         }
         if let Some(first) = bytes.filter(|bytes| is_container(bytes)) {
             return Ok(Some(Box::new(ContainerFront::new(file, first)?)));

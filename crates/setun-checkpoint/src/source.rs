@@ -6,9 +6,11 @@ use std::ops::Range;
 /// Where a checkpoint lies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// A folder as Hugging Face lays it out; names are relative to it.
+    /// A folder as Hugging Face lays it out, or with [`container::FILE`](crate::container::FILE)
+    /// in it; names are relative to it.
     Folder,
-    /// One file: of GGUF, or the first or another of its parts, which are wanted beside it; or of
+    /// One file: of GGUF, or the first or another of its parts, which are wanted beside it; the
+    /// first or only file of a [`container`](crate::container), which names the others; or of
     /// safetensors. That may carry the folder's other files in its metadata, each as a
     /// string under the key `setun.file/<name>`; without `config.json` there, they are wanted
     /// beside it.

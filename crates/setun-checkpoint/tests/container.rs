@@ -3,16 +3,16 @@
 mod support;
 
 use setun_checkpoint::{
-    CheckpointError, Dtype, Reader, Source, Tensor, TensorData, blocks,
+    CheckpointError, Dtype, Reader, Source, TensorData, blocks,
     config::{LinearClass, QuantizationMode},
     container::{
-        Chunk, Encoding, Head, Manifest,
+        Head, Manifest,
         write::{Options, TableType},
     },
     dense, files,
-    outline::Content,
+    outline::{Content, Outline, OutlineKind, OutlineTensor},
 };
-use setun_ops::{TernaryMatrix, dense::DenseValues, ternary::Scales};
+use setun_ops::{TernaryMatrix, dense::DenseValues, ternary::Scales, weight::ScaleKind};
 use support::{
     Checkpoint, Folder, answer, bytes_of, golden,
     outline::{outline, write},
@@ -306,7 +306,8 @@ fn finer_scales_come_back() {
     for (tensor, content) in outline.tensors.iter_mut().zip(&mut contents) {
         let Content::Ternary(matrix) = content else { continue };
         let (rows, columns) = (matrix.rows(), matrix.columns());
-        let numbers = |n: usize| (0..n).map(|at| 0.1 + 0.01 * at as f32).collect::<Vec<_>>();
+        let numbers =
+            |n: usize| (0_u16..).take(n).map(|at| 0.1 + f32::from(at)).collect::<Vec<_>>();
         let scales = if tensor.name.contains("q_proj") {
             Scales::Rows(numbers(rows))
         } else if columns.is_multiple_of(32) {
@@ -315,8 +316,8 @@ fn finer_scales_come_back() {
             continue;
         };
         *matrix = TernaryMatrix::new(rows, columns, matrix.codes().to_vec(), scales).unwrap();
-        let kind = setun_ops::weight::ScaleKind::of(matrix.scales());
-        tensor.kind = setun_checkpoint::outline::OutlineKind::Ternary(kind);
+        let kind = ScaleKind::of(matrix.scales());
+        tensor.kind = OutlineKind::Ternary(kind);
         made.push((tensor.name.clone(), matrix.clone()));
     }
     assert!(made.len() > 10);
@@ -327,6 +328,58 @@ fn finer_scales_come_back() {
         let scales =
             dense::weight_factors(scale, LinearClass::AutoBitLinear, matrix.columns()).unwrap();
         assert_eq!((&codes[..], &scales), (matrix.codes(), matrix.scales()), "{name}");
+    }
+}
+
+/// bitnet-b1.58-2B-4T, of which only names and shapes are needed.
+fn large_outline() -> Outline {
+    let Checkpoint { config, files, .. } = source("bitnet-h64/packed");
+    let mut tensors = vec![];
+    let mut add = |name: &str, shape: &[usize], kind| {
+        let (name, shape) = (name.to_owned(), shape.to_vec());
+        tensors.push(OutlineTensor { name, shape, kind });
+    };
+    let floats = OutlineKind::Floats(Dtype::Bf16);
+    add("model.embed_tokens.weight", &[128_256, 2560], floats);
+    for layer in 0..30 {
+        let name = |part: &str| format!("model.layers.{layer}.{part}.weight");
+        add(&name("input_layernorm"), &[2560], floats);
+        for (part, rows, columns) in [
+            ("self_attn.q_proj", 2560, 2560),
+            ("self_attn.k_proj", 640, 2560),
+            ("self_attn.v_proj", 640, 2560),
+            ("self_attn.o_proj", 2560, 2560),
+            ("mlp.gate_proj", 6912, 2560),
+            ("mlp.up_proj", 6912, 2560),
+            ("mlp.down_proj", 2560, 6912),
+        ] {
+            let kind = OutlineKind::Ternary(ScaleKind::Tensor);
+            add(&name(part), &[rows, columns], kind);
+        }
+        add(&name("self_attn.attn_sub_norm"), &[2560], floats);
+        add(&name("post_attention_layernorm"), &[2560], floats);
+        add(&name("mlp.ffn_sub_norm"), &[6912], floats);
+    }
+    add("model.norm.weight", &[2560], floats);
+    Outline { config, files, tensors }
+}
+
+/// Without a tokenizer, of which a published one has 9 MB more, or less where it is compressed.
+#[test]
+fn a_model_of_two_billion_weights_is_small() {
+    let outline = large_outline();
+    for (head, limit, content) in [
+        (TableType::Int8, 750_000_000, 416_855_040 + 128_256 * (2560 + 4)),
+        (TableType::Stored, 1_080_000_000, 416_855_040 + 128_256 * 2560 * 2),
+    ] {
+        let options = Options { head, ..Options::default() };
+        let plan = setun_checkpoint::container::write::plan("m.setun", &outline, &options).unwrap();
+        let [bytes] = plan.bytes()[..] else { panic!("one file") };
+        assert!(bytes < limit, "{bytes}");
+        assert!(
+            (content..content + 1_100_000).contains(&bytes),
+            "{bytes}, codes and table {content}"
+        );
     }
 }
 
@@ -354,6 +407,11 @@ fn what_was_not_planned_is_refused() {
 #[cfg(feature = "zstd")]
 #[test]
 fn compressed_chunks_hold_the_same() {
+    use setun_checkpoint::{
+        Tensor,
+        container::{Chunk, Encoding},
+    };
+
     for model in ["bitnet-untied-dead/packed", "real-tinystories-1m"] {
         let plain = converted(model, &small());
         for part_bytes in [None, Some(50_000)] {

@@ -82,7 +82,7 @@ fn many_chunks() -> (Vec<u8>, usize) {
     use sha2::{Digest, Sha256};
     let bytes = container::MAX_CHUNK_BYTES;
     let zeros = Sha256::digest(vec![0; usize::try_from(bytes).unwrap()]);
-    let hash: String = zeros.iter().map(|byte| format!("{byte:02x}")).collect();
+    let hash = zeros.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
     let start = 10 << 20;
     let chunk = |index: u64| {
         let offset = start + index * bytes;

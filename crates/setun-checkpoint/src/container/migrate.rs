@@ -5,8 +5,11 @@ use serde_json::{Map, Value, json};
 use super::{FILE, Head};
 use crate::error::CheckpointError;
 
-/// What turns the manifest of each version into that of the next.
-const STEPS: [fn(&Head, Map<String, Value>) -> Option<Value>; 1] = [v0_to_v1];
+/// Turns the manifest of one version into that of the next; none where it is not of the first.
+type Step = fn(&Head, Map<String, Value>) -> Option<Value>;
+
+/// The steps from each version on.
+const STEPS: [Step; 1] = [v0_to_v1];
 
 /// The manifest in the newest version's form.
 pub(super) fn newest(

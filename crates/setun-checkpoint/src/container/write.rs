@@ -67,7 +67,7 @@ pub struct Writer {
 /// too long.
 pub fn plan(name: &str, outline: &Outline, options: &Options) -> Result<Writer, CheckpointError> {
     options.check()?;
-    let target = Target::of(outline, options)?;
+    let target = Target::of(outline, options);
     let files = target.files(outline)?;
     let (items, planned) = units::items(outline, options, target)?;
     let (texts, files): (Vec<_>, Vec<_>) =
@@ -271,7 +271,7 @@ impl Writer {
         content: &[u8],
         write: &mut dyn FnMut(Piece<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        let packed = if self.options.zstd { options::compress(content) } else { None };
+        let packed = self.options.zstd.then(|| options::compress(content));
         let is_worth =
             |packed: &Vec<u8>| fits_compressed(packed.len() as u64, content.len() as u64);
         let packed = packed.filter(is_worth);

@@ -40,12 +40,12 @@ pub(crate) struct GgufFront {
 
 impl GgufFront {
     /// Of a file that begins with these bytes, or of all the parts of which it is one.
-    pub(crate) fn new(file: String, bytes: &[u8], options: Options) -> Self {
-        let ahead: VecDeque<_> = match Parts::of(&file) {
+    pub(crate) fn new(file: &str, bytes: &[u8], options: Options) -> Self {
+        let ahead: VecDeque<_> = match Parts::of(file) {
             Some(parts) => (0..parts.count).map(|part| parts.name(part)).collect(),
-            None => VecDeque::from([file.clone()]),
+            None => VecDeque::from([file.to_owned()]),
         };
-        let is_first = ahead.front() == Some(&file);
+        let is_first = ahead.front().is_some_and(|first| first == file);
         Self {
             options,
             parts: ahead.len(),

@@ -22,7 +22,7 @@ pub(super) struct Target {
 impl Target {
     /// Stored codes keep their class. Master weights become a `bitlinear`, whose bias enters
     /// after the scale as theirs does; other floats, whose scales multiply, an `autobitlinear`.
-    pub(super) fn of(outline: &Outline, options: &Options) -> Result<Self, CheckpointError> {
+    pub(super) fn of(outline: &Outline, options: &Options) -> Self {
         let config = &outline.config;
         let quantization = &config.quantization;
         let is_stored = quantization.mode == QuantizationMode::Offline;
@@ -39,7 +39,7 @@ impl Target {
             }
         };
         let is_changed = !is_stored || class != quantization.linear_class;
-        Ok(Self { class, tied_head: config.tied_head, is_changed })
+        Self { class, tied_head: config.tied_head, is_changed }
     }
 
     /// The model's small files, with a configuration that says how the container stores it.

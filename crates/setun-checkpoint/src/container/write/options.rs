@@ -90,12 +90,13 @@ impl Options {
 
 /// A frame of Zstandard.
 #[cfg(feature = "zstd")]
-pub(super) fn compress(content: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn compress(content: &[u8]) -> Vec<u8> {
     use ruzstd::encoding::{CompressionLevel, compress_to_vec};
-    Some(compress_to_vec(content, CompressionLevel::Fastest))
+    compress_to_vec(content, CompressionLevel::Fastest)
 }
 
+/// Never asked for: options that ask for it are refused.
 #[cfg(not(feature = "zstd"))]
-pub(super) fn compress(_content: &[u8]) -> Option<Vec<u8>> {
-    None
+pub(super) fn compress(content: &[u8]) -> Vec<u8> {
+    content.to_vec()
 }

@@ -51,13 +51,10 @@ impl Item {
     }
 
     fn tensor(name: String, dtype: Dtype, shape: Vec<usize>) -> Result<Self, CheckpointError> {
-        match dtype.bytes(&shape) {
-            Some(bytes) => Ok(Self { name, bytes, tensor: Some((dtype, shape)) }),
-            None => {
-                let what = format!("{dtype} {shape:?} has no size");
-                Err(unwritable(&name, &what))
-            }
+        if let Some(bytes) = dtype.bytes(&shape) {
+            return Ok(Self { name, bytes, tensor: Some((dtype, shape)) });
         }
+        Err(unwritable(&name, &format!("{dtype} {shape:?} has no size")))
     }
 
     /// The layer that a tensor belongs to.
