@@ -167,7 +167,7 @@ fn checker(valgrind: &Path) -> String {
 }
 
 /// The target that the compiler runs on.
-fn host() -> Result<String> {
+pub(super) fn host() -> Result<String> {
     let version = output(rustc().arg("-vV"))?;
     let host = version.lines().find_map(|line| line.strip_prefix("host: "));
     Ok(host.context("`rustc -vV` names no host")?.to_owned())

@@ -1,6 +1,8 @@
 //! Sets up what is missing and runs every test; ends with a table and the totals.
 
 mod cuda;
+mod fuzz;
+mod fuzz_log;
 mod gpu;
 mod memory;
 mod neon;
@@ -27,11 +29,14 @@ pub(crate) struct Options {
     /// Only these stages, by the names in the table.
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     only: Vec<String>,
+    /// Minutes for each fuzz target, instead of a third of one, or with --long of 30.
+    #[arg(long, value_name = "N")]
+    minutes: Option<f64>,
 }
 
 /// `cargo xtask test`.
 pub(crate) fn run(options: &Options) -> Result<()> {
-    let stages = chosen(stages::all(options.long)?, &options.only)?;
+    let stages = chosen(stages::all(options.long, options.minutes)?, &options.only)?;
     let finished: Vec<Finished> = stages.into_iter().map(Stage::run).collect();
     print!("{}", table(&finished)?);
     let failures = finished.iter().filter(|stage| is_failure(&stage.outcome, in_ci())).count();

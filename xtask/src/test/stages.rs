@@ -5,7 +5,7 @@ use std::process::Command;
 use anyhow::Result;
 
 use super::stage::{Stage, count};
-use super::{cuda, gpu, memory, neon, systems};
+use super::{cuda, fuzz, gpu, memory, neon, systems};
 use crate::browser;
 use crate::demo;
 use crate::files::write_if_changed;
@@ -29,7 +29,7 @@ const OPTIMISED: [&str; 4] = ["setun-ops", "setun-cpu", "setun-model", "setun-te
 const WEB_TESTS: [&str; 2] = ["check", "test"];
 
 /// Every stage; one whose subject is not there says so.
-pub(super) fn all(long: bool) -> Result<Vec<Stage>> {
+pub(super) fn all(long: bool, minutes: Option<f64>) -> Result<Vec<Stage>> {
     let mut stages = vec![
         Stage::new("format", |_| format()),
         Stage::new("tidy", |_| tidy::run()),
@@ -50,6 +50,7 @@ pub(super) fn all(long: bool) -> Result<Vec<Stage>> {
         }));
         stages.extend(memory::stages()?);
     }
+    stages.push(fuzz::stage(long, minutes));
     stages.extend(npm_stages("npm", &NPM_CHECKS)?);
     stages.push(kernels());
     stages.extend(neon::stage());
@@ -66,9 +67,12 @@ pub(super) fn all(long: bool) -> Result<Vec<Stage>> {
 
 fn format() -> Result<()> {
     run(cargo().args(["fmt", "--all", "--check"]))?;
-    let mut command = cargo();
-    command.args(["fmt", "--check", "--manifest-path", BINDGEN_MANIFEST]);
-    run(command.args(["--", "--config-path", "rustfmt.toml"]))
+    for manifest in [BINDGEN_MANIFEST, fuzz::MANIFEST] {
+        let mut command = cargo();
+        command.args(["fmt", "--check", "--manifest-path", manifest]);
+        run(command.args(["--", "--config-path", "rustfmt.toml"]))?;
+    }
+    Ok(())
 }
 
 fn lints() -> Result<()> {

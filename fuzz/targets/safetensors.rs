@@ -1,0 +1,5 @@
+//! A lone `.safetensors` file.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| setun_fuzz::read_file("model.safetensors", bytes));

@@ -1,0 +1,131 @@
+//! Damaged files of every format: thousands of random cuts, flips and shifted runs, each an error or
+//! a checkpoint, never a panic; where bytes are hashed, never another checkpoint.
+//!
+//! A case is told by its format and number, and `SETUN_MUTATION=gguf:123` runs that one alone.
+
+mod mutation;
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{
+        atomic::{AtomicUsize, Ordering::Relaxed},
+        mpsc,
+    },
+    thread,
+    time::Duration,
+};
+
+use mutation::{
+    random::Random,
+    subject::{Subject, lone_safetensors, of_extension, safetensors_folders},
+};
+use setun_tests::trial;
+
+/// Cases of each format.
+const CASES: usize = 10_000;
+
+/// A case that takes longer hangs: the slowest take milliseconds.
+const HANG: Duration = Duration::from_secs(120);
+
+const THREADS: usize = 2;
+
+#[test]
+fn safetensors_folders_do_no_harm() {
+    let subjects = safetensors_folders();
+    assert!(subjects.len() >= 4, "small fixtures");
+    damage("safetensors", &subjects);
+}
+
+#[test]
+fn lone_safetensors_files_do_no_harm() {
+    damage("lone", &lone_safetensors());
+}
+
+#[test]
+fn gguf_files_do_no_harm() {
+    damage("gguf", &of_extension("gguf"));
+}
+
+#[test]
+fn onnx_files_do_no_harm() {
+    damage("onnx", &of_extension("onnx"));
+}
+
+/// Every byte that counts is hashed.
+#[test]
+fn containers_are_never_others() {
+    damage("setun", &of_extension("setun"));
+}
+
+/// Runs the cases of a format over its subjects, some at a time.
+fn damage(format: &str, subjects: &[Subject]) {
+    assert!(!subjects.is_empty(), "fixtures of {format}");
+    let one = std::env::var("SETUN_MUTATION").ok();
+    let (begin, end) = match one.as_deref().and_then(|one| one.split_once(':')) {
+        None => (0, CASES),
+        Some((found, case)) if found == format => {
+            let case = case.parse().expect("the number of a case");
+            (case, case + 1)
+        }
+        Some(_) => return,
+    };
+    let next = AtomicUsize::new(begin);
+    let (sender, finished) = mpsc::channel();
+    thread::scope(|scope| {
+        for _ in 0..THREADS {
+            let (sender, next) = (sender.clone(), &next);
+            scope.spawn(move || {
+                loop {
+                    let case = next.fetch_add(1, Relaxed);
+                    if case >= end || sender.send((case, None)).is_err() {
+                        break;
+                    }
+                    let tried = AssertUnwindSafe(|| try_case(format, case, subjects));
+                    let failure = catch_unwind(tried).err().map(said);
+                    if sender.send((case, Some(failure))).is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+        drop(sender);
+        watch(format, &finished);
+    });
+}
+
+/// Follows the cases to their ends. One that does not end takes the process with it.
+fn watch(format: &str, finished: &mpsc::Receiver<(usize, Option<Option<String>>)>) {
+    let mut under_way = vec![];
+    loop {
+        match finished.recv_timeout(HANG) {
+            Ok((case, None)) => under_way.push(case),
+            Ok((case, Some(None))) => under_way.retain(|other| *other != case),
+            Ok((case, Some(Some(said)))) => panic!("SETUN_MUTATION={format}:{case} {said}"),
+            Err(mpsc::RecvTimeoutError::Disconnected) => break,
+            Err(mpsc::RecvTimeoutError::Timeout) => {
+                let cases = under_way.iter().map(|case| format!("SETUN_MUTATION={format}:{case}"));
+                eprintln!("no end of {}", cases.collect::<Vec<_>>().join(" or "));
+                std::process::abort();
+            }
+        }
+    }
+}
+
+fn try_case(format: &str, case: usize, subjects: &[Subject]) {
+    let mut random = Random::new(format, case);
+    let subject = &subjects[random.below(subjects.len())];
+    let damaged = subject.damaged(&mut random);
+    let found = trial::read(&subject.source, &damaged.folder(subject));
+    if let (Some(expected), Ok(found)) = (&subject.hashed, found) {
+        assert!(found == *expected, "{}: another checkpoint", subject.name);
+    }
+}
+
+fn said(panic: Box<dyn std::any::Any + Send>) -> String {
+    match panic.downcast::<String>() {
+        Ok(text) => *text,
+        Err(panic) => {
+            panic.downcast::<&str>().map_or_else(|_| "panic".to_owned(), |text| (*text).to_owned())
+        }
+    }
+}
