@@ -31,13 +31,18 @@ fn sealed(bytes: &[u8]) -> Option<Vec<u8>> {
         let number = |key: &str| usize::try_from(chunk[key].as_u64()?).ok();
         let start = number("offset")?;
         let stored = bytes.get(start..start.checked_add(number("stored")?)?)?;
-        let hash: String =
-            Sha256::digest(stored).iter().map(|byte| format!("{byte:02x}")).collect();
+        let hash = hex(&Sha256::digest(stored));
         replace(&mut sealed[manifest.clone()], chunk["sha256"].as_str()?, &hash);
     }
     let hash = Sha256::new().chain_update(&sealed[HASHED]).chain_update(&sealed[manifest]);
     sealed[HASH].copy_from_slice(&hash.finalize());
     Some(sealed)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    const DIGITS: &[u8] = b"0123456789abcdef";
+    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    digits.map(|digit| char::from(DIGITS[usize::from(digit)])).collect()
 }
 
 /// Replaces a text by another of the same length, where it stands first.

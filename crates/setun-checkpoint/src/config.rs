@@ -156,6 +156,10 @@ pub const MAX_LAYERS: usize = 65_536;
 /// Most positions of a sequence: up to here every position is exact as an `f32`.
 pub const MAX_CONTEXT: usize = 1 << 24;
 
+/// Widest head: with it the tables of positions are bounded, which grow with the configuration and
+/// not with the file.
+pub const MAX_HEAD_DIM: usize = 1024;
+
 /// Most tokens of a vocabulary, before tensors are known.
 pub const MAX_VOCAB: usize = 1 << 24;
 

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 use setun_ops::{op::Activation, ternary::MAX_COLUMNS};
 
 use super::{
-    MAX_CONTEXT, MAX_LAYERS, MAX_VOCAB, ModelConfig,
+    MAX_CONTEXT, MAX_HEAD_DIM, MAX_LAYERS, MAX_VOCAB, ModelConfig,
     family::{self, Defaults, Family},
     quantization, rope, unsupported,
 };
@@ -92,6 +92,8 @@ fn parse_head_dim(
     let width = heads.saturating_mul(head_dim);
     let expected = if !head_dim.is_multiple_of(2) {
         "an even number".to_owned()
+    } else if head_dim > MAX_HEAD_DIM {
+        format!("at most {MAX_HEAD_DIM}")
     } else if width > MAX_COLUMNS {
         format!("at most {MAX_COLUMNS} columns in {heads} heads")
     } else if family.is_bitnet() && width != hidden_size {

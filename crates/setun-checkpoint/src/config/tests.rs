@@ -256,6 +256,7 @@ fn sizes_out_of_range_are_named() {
         ("num_key_value_heads", "3"),
         ("max_position_embeddings", "16777217"),
         ("head_dim", "127"),
+        ("head_dim", "1026"),
         ("head_dim", "64"), // 20 × 64 is not 2560
         ("rms_norm_eps", "-1e-5"),
         ("rms_norm_eps", "1e300"),
