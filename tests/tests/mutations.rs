@@ -25,7 +25,7 @@ use setun_tests::trial;
 const CASES: usize = 10_000;
 
 /// A case that takes longer hangs: the slowest take milliseconds.
-const HANG: Duration = Duration::from_secs(120);
+const HANG: Duration = Duration::from_mins(2);
 
 const THREADS: usize = 2;
 
@@ -70,37 +70,47 @@ fn damage(format: &str, subjects: &[Subject]) {
         Some(_) => return,
     };
     let next = AtomicUsize::new(begin);
-    let (sender, finished) = mpsc::channel();
+    let (sender, events) = mpsc::channel();
     thread::scope(|scope| {
         for _ in 0..THREADS {
             let (sender, next) = (sender.clone(), &next);
             scope.spawn(move || {
                 loop {
                     let case = next.fetch_add(1, Relaxed);
-                    if case >= end || sender.send((case, None)).is_err() {
+                    if case >= end || sender.send(Event::Begun(case)).is_err() {
                         break;
                     }
                     let tried = AssertUnwindSafe(|| try_case(format, case, subjects));
-                    let failure = catch_unwind(tried).err().map(said);
-                    if sender.send((case, Some(failure))).is_err() {
+                    let event = match catch_unwind(tried) {
+                        Ok(()) => Event::Ended(case),
+                        Err(panic) => Event::Failed(case, said(panic)),
+                    };
+                    if sender.send(event).is_err() {
                         break;
                     }
                 }
             });
         }
         drop(sender);
-        watch(format, &finished);
+        watch(format, &events);
     });
 }
 
+/// What becomes of a case.
+enum Event {
+    Begun(usize),
+    Ended(usize),
+    Failed(usize, String),
+}
+
 /// Follows the cases to their ends. One that does not end takes the process with it.
-fn watch(format: &str, finished: &mpsc::Receiver<(usize, Option<Option<String>>)>) {
+fn watch(format: &str, events: &mpsc::Receiver<Event>) {
     let mut under_way = vec![];
     loop {
-        match finished.recv_timeout(HANG) {
-            Ok((case, None)) => under_way.push(case),
-            Ok((case, Some(None))) => under_way.retain(|other| *other != case),
-            Ok((case, Some(Some(said)))) => panic!("SETUN_MUTATION={format}:{case} {said}"),
+        match events.recv_timeout(HANG) {
+            Ok(Event::Begun(case)) => under_way.push(case),
+            Ok(Event::Ended(case)) => under_way.retain(|other| *other != case),
+            Ok(Event::Failed(case, said)) => panic!("SETUN_MUTATION={format}:{case} {said}"),
             Err(mpsc::RecvTimeoutError::Disconnected) => break,
             Err(mpsc::RecvTimeoutError::Timeout) => {
                 let cases = under_way.iter().map(|case| format!("SETUN_MUTATION={format}:{case}"));
