@@ -11,7 +11,7 @@
 //! ```
 
 use setun_ops::{
-    aligned::{Aligned, NoMemory},
+    aligned::Aligned,
     ternary::{Scales, row_bytes},
 };
 
@@ -25,7 +25,10 @@ const ROWS: u32 = u32::MAX;
 
 /// The elements of a tensor of these codes and scales.
 #[cfg(feature = "onnx")]
-pub(crate) fn join(mut codes: Aligned<u8>, scales: &Scales) -> Result<TensorData, NoMemory> {
+pub(crate) fn join(
+    mut codes: Aligned<u8>,
+    scales: &Scales,
+) -> Result<TensorData, setun_ops::aligned::NoMemory> {
     let (kind, values) = match scales {
         Scales::Tensor(scale) => (WHOLE, std::slice::from_ref(scale)),
         Scales::Rows(values) => (ROWS, values.as_slice()),

@@ -1,6 +1,8 @@
 //! An opened model: its weights in host memory, and what comes with them.
 
-use std::{collections::BTreeMap, path::Path, sync::Arc};
+#[cfg(not(target_family = "wasm"))]
+use std::path::Path;
+use std::{collections::BTreeMap, sync::Arc};
 
 use setun_checkpoint::{ModelConfig, Source};
 use setun_model::Weights;

@@ -1,5 +1,6 @@
 //! A model whose weights are still to be read.
 
+#[cfg(not(target_family = "wasm"))]
 use std::path::Path;
 
 use futures::future::FutureExt;
@@ -16,9 +17,7 @@ use crate::{
     bytes::{ModelBytes, Origin},
     device::{DeviceOptions, DeviceReport, HeadType, probe},
     error::Error,
-    files::Files,
     load::{About, Loader},
-    locate::locate,
     model::Model,
 };
 
@@ -209,11 +208,11 @@ async fn give(loader: &mut Loader, origin: &Origin, buffer: &mut Vec<u8>) -> Res
 }
 
 /// The files at a path.
-#[cfg_attr(target_family = "wasm", expect(dead_code, reason = "there are no paths"))]
+#[cfg(not(target_family = "wasm"))]
 fn origin(path: &Path) -> Result<Origin, Error> {
     let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-    let (folder, source) = locate(path)?;
-    Ok(Origin::new(source, name, Files::new(folder)))
+    let (folder, source) = crate::locate::locate(path)?;
+    Ok(Origin::new(source, name, crate::files::Files::new(folder)))
 }
 
 #[cfg(feature = "embedded-model")]
