@@ -14,7 +14,12 @@ use setun::{
     registry::RegistryError,
 };
 
-use crate::{commands::models, error::CliError, output::Progress, synth::Synthetic};
+use crate::{
+    commands::models,
+    error::CliError,
+    output::{Progress, tell},
+    synth::Synthetic,
+};
 
 /// What a MODEL may be.
 const EXPECTED: &str = "a folder with config.json and model.safetensors, a .safetensors, .gguf, \
@@ -105,6 +110,9 @@ impl ModelSource {
         };
         let reader = pollster::block_on(ModelReader::new(source, name, bytes))?;
         total.store(reader.total_bytes(), Ordering::Relaxed);
+        for warning in reader.warnings() {
+            tell(&format!("setun: {warning}\n"));
+        }
         Ok(reader)
     }
 

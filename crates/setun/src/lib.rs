@@ -59,7 +59,7 @@ pub use model::{EMBEDDED_NAME, Model};
 pub use options::{GenerateOptions, Prompt};
 pub use profile::{EngineProfile, PhaseProfile};
 pub use reader::ModelReader;
-pub use setun_checkpoint::{self as checkpoint, Source, Want};
+pub use setun_checkpoint::{self as checkpoint, Source, Want, Warning};
 pub use setun_cpu::Level;
 #[cfg(feature = "gpu")]
 pub use setun_gpu as gpu;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use setun_checkpoint::{Answer, ModelConfig, Reader, Source, Want};
+use setun_checkpoint::{Answer, ModelConfig, Reader, Source, Want, Warning};
 use setun_model::WeightsBuilder;
 use setun_ops::{WeightData, WeightId};
 use setun_text::{ChatTemplate, ChatTemplateFiles, HfTokenizer, SamplerOptions, Tokenizer};
@@ -69,6 +69,12 @@ impl Loader {
             }
         }
         Ok(())
+    }
+
+    /// What was mended or guessed so far, as a user should know.
+    #[must_use]
+    pub fn warnings(&self) -> &[Warning] {
+        self.reader.warnings()
     }
 
     /// Bytes of all tensors, once the headers are known: for progress.

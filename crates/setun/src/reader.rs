@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use futures::future::FutureExt;
-use setun_checkpoint::{ModelConfig, Source};
+use setun_checkpoint::{ModelConfig, Source, Warning};
 use setun_model::Layout;
 use setun_ops::{
     WeightData, WeightId,
@@ -132,6 +132,12 @@ impl ModelReader {
     #[must_use]
     pub fn total_bytes(&self) -> u64 {
         self.loader.total_bytes().unwrap_or(0)
+    }
+
+    /// What was mended or guessed in what has been read, as a user should know.
+    #[must_use]
+    pub fn warnings(&self) -> &[Warning] {
+        self.loader.warnings()
     }
 
     /// The configuration.

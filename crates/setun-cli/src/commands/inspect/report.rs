@@ -89,8 +89,8 @@ impl Report {
         let parameters = weights.map(|weights| Parameters::of(weights.layout()));
         let tensor_bytes = tensors.iter().map(TensorInfo::bytes).sum();
         let unused = weights.map_or(&[][..], WeightsBuilder::unused);
-        let mut warnings: Vec<_> =
-            unused.iter().map(|name| format!("tensor `{name}` has no use")).collect();
+        let mut warnings: Vec<_> = reader.warnings().iter().map(ToString::to_string).collect();
+        warnings.extend(unused.iter().map(|name| format!("tensor `{name}` has no use")));
         let mut note = |error: TextError| warnings.push(error.to_string());
         let tokenizer = tokenizer(reader.files()).unwrap_or_else(|error| {
             note(error);
