@@ -1,6 +1,6 @@
 //! As few scales as say the same.
 
-use half::bf16;
+use half::{bf16, f16};
 use setun_ops::ternary::Scales;
 
 use crate::config::LinearClass;
@@ -41,17 +41,17 @@ fn common(values: &[f32]) -> Option<Option<f32>> {
 }
 
 /// The number to store for a factor, where the class multiplies or divides by it: one of 16 bits
-/// (`BF16`) if there is one. None where no number has this factor as its reciprocal.
+/// if there is one, which is then the one that a source had. None where no number has this factor as its reciprocal.
 #[must_use]
 pub fn stored(factor: f32, class: LinearClass) -> Option<f32> {
     if class == LinearClass::AutoBitLinear {
         return Some(factor);
     }
     let near = 1.0 / factor;
-    let short = bf16::from_f32(near).to_f32();
+    let short = [bf16::from_f32(near).to_f32(), f16::from_f32(near).to_f32()];
     let bits = near.to_bits();
     let around = (-2..=2).map(|step: i32| f32::from_bits(bits.wrapping_add_signed(step)));
-    std::iter::once(short).chain(around).find(|scale| 1.0 / scale == factor)
+    short.into_iter().chain(around).find(|scale| scale.is_finite() && 1.0 / scale == factor)
 }
 
 /// The same scales for each row and each group of `width` columns.
@@ -103,6 +103,8 @@ mod tests {
         for bits in (0x3c00_0000..0x4400_0000).step_by(9973) {
             let scale = bf16::from_f32(f32::from_bits(bits)).to_f32();
             assert_eq!(stored(1.0 / scale, LinearClass::BitLinear), Some(scale));
+            let short = f16::from_f32(f32::from_bits(bits)).to_f32();
+            assert_eq!(stored(1.0 / short, LinearClass::BitLinear), Some(short));
             let fine = f32::from_bits(bits);
             let found = stored(1.0 / fine, LinearClass::BitLinear).unwrap();
             assert_eq!(1.0 / found, 1.0 / fine);

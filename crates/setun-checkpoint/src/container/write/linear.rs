@@ -1,6 +1,5 @@
 //! What the scales of linear layers are in a container, and what its configuration says of them.
 
-use half::{bf16, f16};
 use serde_json::{Map, Value};
 
 use super::{Options, unwritable};
@@ -9,6 +8,7 @@ use crate::{
     error::CheckpointError,
     files, json,
     outline::Outline,
+    scales,
 };
 
 /// The linear layers of a container, as its `config.json` describes them.
@@ -82,48 +82,9 @@ impl Target {
 
     /// The stored form of a scale that multiplies.
     pub(super) fn stored_scale(self, name: &str, factor: f32) -> Result<f32, CheckpointError> {
-        match self.class {
-            LinearClass::AutoBitLinear => Ok(factor),
-            LinearClass::BitLinear => inverse(factor).ok_or_else(|| {
-                let what = format!("no number has the reciprocal {factor:?}, which its bias needs");
-                unwritable(name, &what)
-            }),
-        }
-    }
-}
-
-/// A number whose reciprocal in `f32` is `factor`: the shortest, which is then the one that a
-/// source stored in 16 bits.
-fn inverse(factor: f32) -> Option<f32> {
-    /// How far rounding two reciprocals can lead.
-    const MOST: u32 = 2;
-    let near = 1.0 / factor;
-    let bits = near.to_bits();
-    let around = bits.saturating_sub(MOST)..=bits.saturating_add(MOST);
-    let short = [bf16::from_f32(near).to_f32(), f16::from_f32(near).to_f32(), near];
-    let mut candidates = short.into_iter().chain(around.map(f32::from_bits));
-    candidates.find(|candidate| candidate.is_finite() && 1.0 / candidate == factor)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn scales_that_divide_are_found_again() {
-        let mut bits = 0x3000_0000_u32;
-        while bits < 0x5000_0000 {
-            let stored = f32::from_bits(bits);
-            let factor = 1.0 / stored;
-            let found = inverse(factor).unwrap();
-            assert_eq!(1.0 / found, factor, "{stored}");
-            let short = bf16::from_f32(stored).to_f32();
-            assert_eq!(inverse(1.0 / short), Some(short));
-            let short = f16::from_f32(stored);
-            if short.is_normal() && short.is_finite() {
-                assert_eq!(inverse(1.0 / short.to_f32()), Some(short.to_f32()));
-            }
-            bits += 9_973;
-        }
+        scales::stored(factor, self.class).ok_or_else(|| {
+            let what = format!("no number has the reciprocal {factor:?}, which its bias needs");
+            unwritable(name, &what)
+        })
     }
 }
