@@ -143,7 +143,8 @@ pub enum QuantizationMode {
     FakeQuantized,
     /// MLX's affine codes of two bits: `weight` is `U32 [out, in / 16]`, low bits first along a row;
     /// `scales` and `biases` are `[out, in / group]`; a weight is `scale × code + bias`. It is
-    /// ternary where each `bias` is `−scale` and no code is 3. Tables are stored so too.
+    /// ternary where each weight is 0 or ± its `scale`. Tables are stored so too. See
+    /// [`affine`](crate::affine).
     Affine {
         /// Columns that share a scale and a bias.
         group: usize,

@@ -209,7 +209,8 @@ fn bad_scale(info: &TensorInfo, found: f32) -> CheckpointError {
     CheckpointError::Scale { tensor: info.name.clone(), found }
 }
 
-fn widened(tensor: &Tensor) -> Result<Vec<f32>, CheckpointError> {
+/// The elements of a tensor of floats, widened exactly.
+pub(crate) fn widened(tensor: &Tensor) -> Result<Vec<f32>, CheckpointError> {
     match &tensor.data {
         TensorData::F32(values) => Ok(values.to_vec()),
         TensorData::F16(values) => Ok(values.iter().map(|value| value.to_f32()).collect()),

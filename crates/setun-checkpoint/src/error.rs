@@ -100,6 +100,17 @@ pub enum CheckpointError {
     #[error("tensor `{tensor}` is packed, which needs a multiple of 4 rows; expected are {rows}")]
     PackedRows { tensor: String, rows: usize },
 
+    /// Groups of columns that share a scale do not divide a matrix.
+    #[error("tensor `{tensor}` has {columns} columns, which are no whole groups of {group}")]
+    Groups {
+        /// Name of the tensor.
+        tensor: String,
+        /// Columns that the configuration implies.
+        columns: usize,
+        /// Columns of a group.
+        group: usize,
+    },
+
     /// A weight is none of −1, 0 and +1 times its scale.
     #[error("tensor `{tensor}` is not ternary at row {row}, column {column}")]
     NotTernary { tensor: String, row: usize, column: usize },

@@ -9,6 +9,7 @@
 //!   checkpoints.
 //! - This crate knows no model family: which tensors there must be is for its caller to say.
 
+pub mod affine;
 pub mod blocks;
 pub mod config;
 pub mod container;

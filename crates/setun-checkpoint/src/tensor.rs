@@ -47,7 +47,8 @@ impl TensorInfo {
         let has_scales = self.dtype.is_ternary()
             && !matches!(self.dtype, Dtype::I2S | Dtype::I2SNarrow | Dtype::Trits);
         let is_fake = mode == QuantizationMode::FakeQuantized && is_float;
-        self.shape.len() == 2 && (has_scales || is_fake)
+        let is_affine = matches!(mode, QuantizationMode::Affine { .. }) && self.dtype == Dtype::U32;
+        self.shape.len() == 2 && (has_scales || is_fake || is_affine)
     }
 
     /// # Errors

@@ -205,7 +205,7 @@ impl<'a> LayoutBuilder<'a> {
     fn form(&self, stack: Stack<'_>) -> Result<Form, ModelError> {
         let mode = self.config.quantization.mode;
         let form = self.infos.form(stack[0].0, self.family, mode)?;
-        self.refuse_unread(stack[0].0, form)?;
+        self.refuse_unexplained(stack[0].0, form)?;
         for (name, _) in &stack[1..] {
             if self.infos.form(name, self.family, mode)? != form {
                 return Err(ModelError::Unsupported {
@@ -218,16 +218,13 @@ impl<'a> LayoutBuilder<'a> {
         Ok(form)
     }
 
-    /// Refuses what the configuration tells of but no reader takes yet.
-    fn refuse_unread(&self, name: &str, form: Form) -> Result<(), ModelError> {
-        let found = match (self.config.quantization.mode, form) {
-            (QuantizationMode::Offline | QuantizationMode::Online, _)
-            | (QuantizationMode::FakeQuantized, Form::Blocks | Form::Master) => return Ok(()),
-            (QuantizationMode::FakeQuantized, Form::Exact | Form::Packed) => {
-                "a weight_scale, but no quantization_config that says what it does"
-            }
-            (QuantizationMode::Affine { .. }, _) => "2-bit codes of MLX",
-        };
+    /// Refuses a scale of which nothing says what it does.
+    fn refuse_unexplained(&self, name: &str, form: Form) -> Result<(), ModelError> {
+        let mode = self.config.quantization.mode;
+        if mode != QuantizationMode::FakeQuantized || !form.has_scale_beside() {
+            return Ok(());
+        }
+        let found = "a weight_scale, but no quantization_config that says what it does";
         Err(ModelError::Unsupported {
             what: "a weight",
             found: format!("`{name}`: {found}"),
@@ -264,7 +261,8 @@ impl<'a> LayoutBuilder<'a> {
     fn table(&mut self, name: &str) -> Result<WeightId, ModelError> {
         let (rows, columns) = (self.config.vocab_size, self.config.hidden_size);
         let id = self.add(WeightSpec::Dense { rows, columns });
-        self.targets.add_table(name, id, rows, columns, self.infos)?;
+        let mode = self.config.quantization.mode;
+        self.targets.add_table(name, id, (rows, columns), mode, self.infos)?;
         Ok(id)
     }
 

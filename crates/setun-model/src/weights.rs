@@ -1,5 +1,6 @@
 //! From named tensors to numbered weights, each checked once.
 
+mod affine;
 mod contents;
 mod infos;
 mod linear;
@@ -152,9 +153,15 @@ impl WeightsBuilder {
                     self.data[pending.weight.0 as usize] = Some(WeightData::Dense(table));
                 }
             }
+            Some(&Target::TernaryTable { table, role }) => {
+                let table = &mut self.targets.tables[table];
+                if let Some(whole) = table.matrix.take(tensor, role, |matrix| matrix.table())? {
+                    self.data[table.id.0 as usize] = Some(WeightData::Dense(whole));
+                }
+            }
             Some(&Target::Linear { linear: index, part, role }) => {
                 let linear = &mut self.targets.linears[index];
-                linear.parts[part].take(&tensor, role, linear.class)?;
+                linear.parts[part].take(tensor, role, linear.class)?;
                 let layers = self.layout.layers.len();
                 if self.targets.settle(layers) {
                     self.settle()?;

@@ -17,6 +17,7 @@ use setun_ops::{
 };
 
 use super::{
+    affine::PendingTable,
     infos::{Form, TensorInfos},
     linear::{PendingPart, Role, spread},
     targets::{Target, Targets},
@@ -146,10 +147,16 @@ impl Contents {
                 dense::check_finite(&tensor)?;
                 Ok(vec![(name, Content::Floats(tensor))])
             }
+            Some(Target::TernaryTable { table, role }) => {
+                let table = &mut self.targets.tables[table].matrix;
+                let whole = table.take(tensor, role, |matrix| matrix.floats())?;
+                let named = |table: Tensor| (table.info.name.clone(), Content::Floats(table));
+                Ok(whole.map(named).into_iter().collect())
+            }
             Some(Target::Linear { linear, part, role }) => {
                 let was_settled = self.targets.settled;
                 let pending = &mut self.targets.linears[linear];
-                pending.parts[part].take(&tensor, role, pending.class)?;
+                pending.parts[part].take(tensor, role, pending.class)?;
                 self.settle();
                 match (was_settled, self.targets.settled) {
                     (_, false) => Ok(vec![]),
@@ -264,22 +271,21 @@ impl Targets {
         let mut matrices = HashMap::new();
         let mut places = HashMap::new();
         for (place, tensor) in tensors.iter().enumerate() {
-            if let Some(Target::Linear { linear, part, .. }) = self.by_name.get(&tensor.name) {
-                matrices.entry((*linear, *part)).or_insert(place);
+            if let Some(matrix) = self.by_name.get(&tensor.name).and_then(Target::matrix) {
+                matrices.entry(matrix).or_insert(place);
             }
             places.insert(tensor.name.clone(), place);
         }
-        for (name, target) in &self.by_name {
+        for (name, target) in self.by_name.iter().filter(|(_, target)| target.is_scale()) {
             let place = match target {
-                Target::Linear { linear, part, role: Role::Scale } => {
-                    matrices.get(&(*linear, *part)).copied()
+                Target::Int8Table { .. } => {
+                    name.strip_suffix(SCALES).and_then(|table| places.get(table))
                 }
-                Target::Int8Table { is_scales: true, .. } => {
-                    name.strip_suffix(SCALES).and_then(|table| places.get(table).copied())
-                }
-                _ => None,
+                _ => target.matrix().and_then(|matrix| matrices.get(&matrix)),
             };
-            places.extend(place.map(|place| (name.clone(), place)));
+            if let Some(place) = place.copied() {
+                places.insert(name.clone(), place);
+            }
         }
         places
     }
@@ -289,25 +295,26 @@ impl Targets {
         let place = |target: &Target| match *target {
             Target::Vector(id) | Target::Table(id) => (id.0, 0, 0),
             Target::Int8Table { table, .. } => (self.int8_tables[table].weight.0, 0, 0),
+            Target::TernaryTable { table, .. } => (self.tables[table].id.0, 0, 0),
             Target::Linear { linear, part, role } => {
                 (self.linears[linear].weight.0, part, usize::from(role == Role::Bias))
             }
         };
-        let is_scale = |target: &Target| match target {
-            Target::Linear { role, .. } => *role == Role::Scale,
-            Target::Int8Table { is_scales, .. } => *is_scales,
-            Target::Vector(_) | Target::Table(_) => false,
-        };
-        let mut all: Vec<_> = self.by_name.iter().filter(|(_, target)| !is_scale(target)).collect();
+        let mut all: Vec<_> =
+            self.by_name.iter().filter(|(_, target)| !target.is_scale()).collect();
         all.sort_by_key(|(name, target)| (place(target), name.as_str()));
-        let tensor = |(name, _): (&String, &Target)| {
+        let tensor = |(name, target): (&String, &Target)| {
             let info = infos.get(name)?;
-            let (shape, kind) = match self.part(name) {
-                Some(part) => (vec![part.rows, part.columns], OutlineKind::Ternary(part.kind)),
-                None if dense::FLOATS.contains(&info.dtype) => {
+            let (shape, kind) = match (self.part(name), *target) {
+                (Some(part), _) => (vec![part.rows, part.columns], OutlineKind::Ternary(part.kind)),
+                (None, Target::TernaryTable { table, .. }) => {
+                    let PendingTable { matrix, scales, .. } = &self.tables[table];
+                    (vec![matrix.rows, matrix.columns], OutlineKind::Floats(*scales))
+                }
+                (None, _) if dense::FLOATS.contains(&info.dtype) => {
                     (info.shape.clone(), OutlineKind::Floats(info.dtype))
                 }
-                None => (info.shape.clone(), OutlineKind::Floats(Dtype::F32)),
+                (None, _) => (info.shape.clone(), OutlineKind::Floats(Dtype::F32)),
             };
             Some(OutlineTensor { name: name.clone(), shape, kind })
         };

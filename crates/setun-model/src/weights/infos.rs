@@ -28,6 +28,9 @@ impl<'a> TensorInfos<'a> {
     ) -> Result<Form, ModelError> {
         let info = self.find(&format!("{linear}{}", family.weight))?;
         let has_scale = self.get(&format!("{linear}{}", family.scale)).is_some();
+        if let QuantizationMode::Affine { group } = mode {
+            return Ok(Form::Affine { group });
+        }
         Ok(match info.dtype {
             Dtype::U8 | Dtype::Trits => Form::Packed,
             dtype if dtype.is_ternary() => Form::Blocks,
@@ -62,6 +65,8 @@ pub(crate) enum Form {
     Blocks,
     /// Floats to be quantized at load.
     Master,
+    /// MLX's codes, with scales and biases for groups of so many columns beside them.
+    Affine { group: usize },
 }
 
 impl Form {

@@ -11,7 +11,7 @@ use setun_ops::{
     weight::ScaleKind,
 };
 
-use super::infos::Form;
+use super::{affine::PendingAffine, infos::Form};
 use crate::error::ModelError;
 
 /// Matrices on their way to become one stacked matrix.
@@ -35,12 +35,15 @@ pub(super) struct PendingPart {
     pub(super) own_scales: Option<Scales>,
     pub(super) scale: Option<Scales>,
     pub(super) bias: Option<Vec<f32>>,
+    affine: Option<PendingAffine>, // where it is stored so
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     Weight,
     Scale,
+    /// MLX's `biases`, which are added to codes.
+    Offset,
     Bias,
 }
 
@@ -50,38 +53,64 @@ impl PendingPart {
         let kind = beside.unwrap_or(ScaleKind::Tensor);
         let (has_scale, codes, own_scales) = (beside.is_some(), None, None);
         let (scale, bias) = (None, None);
-        Self { rows, columns, form, has_scale, kind, codes, own_scales, scale, bias }
+        let affine = match form {
+            Form::Affine { group } => Some(PendingAffine::new(rows, columns, group)),
+            _ => None,
+        };
+        Self { rows, columns, form, has_scale, kind, codes, own_scales, scale, bias, affine }
     }
 
     pub(super) fn take(
         &mut self,
-        tensor: &Tensor,
+        tensor: Tensor,
         role: Role,
         class: LinearClass,
     ) -> Result<(), ModelError> {
-        match role {
-            Role::Bias => self.bias = Some(dense::vector(tensor)?),
-            Role::Scale => {
-                let class =
-                    if self.form == Form::Blocks { LinearClass::AutoBitLinear } else { class };
-                self.scale = Some(dense::weight_factors(tensor, class, self.columns)?);
-            }
-            Role::Weight => match (self.form, tensor.info.dtype) {
-                (Form::Blocks, _) | (Form::Packed, Dtype::Trits) => {
-                    let (codes, scales) = blocks::unpack(tensor)?;
+        match (&mut self.affine, role) {
+            (_, Role::Bias) => self.bias = Some(dense::vector(&tensor)?),
+            (Some(affine), _) => {
+                if let Some(unpacked) = affine.take(tensor, role, |matrix| matrix.unpack())? {
+                    let (codes, scales) = unpacked;
                     (self.codes, self.own_scales) = (Some(codes), Some(scales));
                 }
-                (Form::Packed, _) => {
-                    self.codes = Some(packed::unpack(tensor, self.rows, self.columns)?);
-                }
-                (Form::Exact, _) => self.codes = Some(exact::pack(tensor)?),
-                (Form::Master, _) => {
-                    let (codes, scale) = master::quantize(tensor)?;
-                    (self.codes, self.own_scales) = (Some(codes), Some(Scales::Tensor(scale)));
-                }
-            },
+            }
+            (None, Role::Scale | Role::Offset) => {
+                let class =
+                    if self.form == Form::Blocks { LinearClass::AutoBitLinear } else { class };
+                self.scale = Some(dense::weight_factors(&tensor, class, self.columns)?);
+            }
+            (None, Role::Weight) => self.unpack(&tensor)?,
         }
         Ok(())
+    }
+
+    /// Takes a weight that needs no other tensor to be unpacked.
+    fn unpack(&mut self, tensor: &Tensor) -> Result<(), ModelError> {
+        match (self.form, tensor.info.dtype) {
+            (Form::Packed, Dtype::Trits) | (Form::Blocks | Form::Affine { .. }, _) => {
+                let (codes, scales) = blocks::unpack(tensor)?;
+                (self.codes, self.own_scales) = (Some(codes), Some(scales));
+            }
+            (Form::Packed, _) => {
+                self.codes = Some(packed::unpack(tensor, self.rows, self.columns)?);
+            }
+            (Form::Exact, _) => self.codes = Some(exact::pack(tensor)?),
+            (Form::Master, _) => {
+                let (codes, scale) = master::quantize(tensor)?;
+                (self.codes, self.own_scales) = (Some(codes), Some(Scales::Tensor(scale)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the tensor of a role is not there.
+    pub(super) fn waits_for(&self, role: Role) -> bool {
+        match (&self.affine, role) {
+            (_, Role::Bias) => self.bias.is_none(),
+            (Some(affine), _) => self.codes.is_none() && affine.waits_for(role),
+            (None, Role::Weight) => self.codes.is_none(),
+            (None, Role::Scale | Role::Offset) => self.scale.is_none() && self.has_scale,
+        }
     }
 
     pub(super) fn is_complete(&self, has_bias: bool) -> bool {

@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 
 use setun_checkpoint::{
-    CheckpointError, Dtype, Tensor, TensorInfo, blocks, config::Quantization, dense,
+    CheckpointError, Dtype, Tensor, TensorInfo, affine, blocks,
+    config::{Quantization, QuantizationMode},
+    dense,
 };
 use setun_ops::{
     DenseMatrix, WeightId,
@@ -11,6 +13,7 @@ use setun_ops::{
 };
 
 use super::{
+    affine::{BIASES, CODES, PendingAffine, PendingTable, SCALES},
     infos::{Form, TensorInfos},
     linear::{PendingLinear, PendingPart, Role},
 };
@@ -21,19 +24,20 @@ use crate::{error::ModelError, families::Family};
 pub(crate) struct Targets {
     pub(super) by_name: HashMap<String, Target>,
     pub(super) linears: Vec<PendingLinear>, // those of a layer together, in one order
-    pub(super) int8_tables: Vec<PendingTable>,
-    pub(super) settled: bool, // whether it is known how all matrices are scaled
+    pub(super) int8_tables: Vec<PendingInt8Table>,
+    pub(super) tables: Vec<PendingTable>, // those that are ternary
+    pub(super) settled: bool,             // whether it is known how all matrices are scaled
 }
 
 /// A table of int8 codes, of which codes and scales come one by one.
 #[derive(Debug)]
-pub(super) struct PendingTable {
+pub(super) struct PendingInt8Table {
     pub(super) weight: WeightId,
     pub(super) codes: Option<dense::Int8Codes>,
     pub(super) scales: Option<Tensor>,
 }
 
-impl PendingTable {
+impl PendingInt8Table {
     /// Takes one of the two; the table once both are there.
     pub(super) fn take(
         &mut self,
@@ -53,7 +57,13 @@ impl PendingTable {
 
 impl Default for Targets {
     fn default() -> Self {
-        Self { by_name: HashMap::new(), linears: vec![], int8_tables: vec![], settled: true }
+        Self {
+            by_name: HashMap::new(),
+            linears: vec![],
+            int8_tables: vec![],
+            tables: vec![],
+            settled: true,
+        }
     }
 }
 
@@ -66,11 +76,37 @@ pub(super) enum Target {
         table: usize,
         is_scales: bool,
     },
+    TernaryTable {
+        table: usize,
+        role: Role,
+    },
     Linear {
         linear: usize,
         part: usize,
         role: Role,
     },
+}
+
+impl Target {
+    /// Whether it goes with a matrix as its scales or what else tells of its codes.
+    pub(super) fn is_scale(&self) -> bool {
+        match self {
+            Self::Linear { role, .. } | Self::TernaryTable { role, .. } => {
+                matches!(role, Role::Scale | Role::Offset)
+            }
+            Self::Int8Table { is_scales, .. } => *is_scales,
+            Self::Vector(_) | Self::Table(_) => false,
+        }
+    }
+
+    /// A number for the ternary matrix that it belongs to.
+    pub(super) fn matrix(&self) -> Option<(bool, usize, usize)> {
+        match *self {
+            Self::Linear { linear, part, .. } => Some((false, linear, part)),
+            Self::TernaryTable { table, .. } => Some((true, table, 0)),
+            Self::Vector(_) | Self::Table(_) | Self::Int8Table { .. } => None,
+        }
+    }
 }
 
 /// The types that a gain, a bias or a scale may have.
@@ -98,11 +134,20 @@ impl Targets {
         &mut self,
         name: &str,
         id: WeightId,
-        rows: usize,
-        columns: usize,
+        (rows, columns): (usize, usize),
+        mode: QuantizationMode,
         infos: &TensorInfos<'_>,
     ) -> Result<(), ModelError> {
         let info = infos.find(name)?;
+        if let (QuantizationMode::Affine { group }, Dtype::U32) = (mode, info.dtype) {
+            let matrix = PendingAffine::new(rows, columns, group);
+            let table = self.tables.len();
+            let target = |role| Target::TernaryTable { table, role };
+            let name = name.strip_suffix(CODES).unwrap_or(name);
+            let scales = self.add_affine(name, &matrix, target, infos)?;
+            self.tables.push(PendingTable { id, matrix, scales });
+            return Ok(());
+        }
         info.expect_shape(&[rows, columns])?;
         if info.dtype == Dtype::I8 {
             return self.add_int8_table(name, id, rows, infos);
@@ -129,8 +174,27 @@ impl Targets {
         let table = self.int8_tables.len();
         self.by_name.insert(name.to_owned(), Target::Int8Table { table, is_scales: false });
         self.by_name.insert(scales, Target::Int8Table { table, is_scales: true });
-        self.int8_tables.push(PendingTable { weight: id, codes: None, scales: None });
+        self.int8_tables.push(PendingInt8Table { weight: id, codes: None, scales: None });
         Ok(())
+    }
+
+    /// The three tensors of a matrix of MLX; the type of its scales.
+    fn add_affine(
+        &mut self,
+        name: &str,
+        matrix: &PendingAffine,
+        target: impl Fn(Role) -> Target,
+        infos: &TensorInfos<'_>,
+    ) -> Result<Dtype, ModelError> {
+        let roles = [(CODES, Role::Weight), (SCALES, Role::Scale), (BIASES, Role::Offset)];
+        let names = roles.map(|(suffix, _)| format!("{name}{suffix}"));
+        let [codes, scales, biases] = names.each_ref().map(|name| infos.find(name));
+        let shape = (matrix.rows, matrix.columns);
+        let scales = scales?;
+        affine::check(codes?, scales, biases?, shape, matrix.group)?;
+        let targets = names.into_iter().zip(roles.map(|(_, role)| target(role)));
+        self.by_name.extend(targets);
+        Ok(scales.dtype)
     }
 
     #[expect(clippy::too_many_arguments, reason = "one call site, all of different kinds")]
@@ -156,7 +220,9 @@ impl Targets {
             };
             let form = infos.form(name, family, quantization.mode)?;
             let info = infos.find(&target(family.weight, Role::Weight))?;
-            check_weight(info, form, rows, columns)?;
+            if !matches!(form, Form::Affine { .. }) {
+                check_weight(info, form, rows, columns)?;
+            }
             in_data |= info.scale_is_in_data(quantization.mode);
             let scale = infos.get(&format!("{name}{}", family.scale));
             let mut beside = None;
@@ -171,6 +237,11 @@ impl Targets {
                 let info = infos.find(&target(family.bias, Role::Bias))?;
                 info.expect_shape(&[rows])?;
                 info.expect_dtype(&FLOATS)?;
+            }
+            if let Form::Affine { group } = form {
+                let matrix = PendingAffine::new(rows, columns, group);
+                let target = |role| Target::Linear { linear, part, role };
+                self.add_affine(name, &matrix, target, infos)?;
             }
             parts.push(PendingPart::new(rows, columns, form, beside));
         }
@@ -218,6 +289,11 @@ impl Targets {
                     let linear = &self.linears[linear];
                     kinds[linear.weight.0 as usize] = WeightKind::Ternary(linear.scales);
                 }
+                Some(&Target::TernaryTable { table, .. }) => {
+                    let PendingTable { id, matrix, .. } = &self.tables[table];
+                    let scales = ScaleKind::ColumnGroups(matrix.group);
+                    kinds[id.0 as usize] = WeightKind::Dense(DenseKind::Ternary(scales));
+                }
                 Some(Target::Vector(_)) | None => {}
             }
         }
@@ -245,13 +321,12 @@ impl Targets {
             }
             Target::Linear { linear, part, role } => {
                 let linear = &self.linears[linear];
-                let part = &linear.parts[part];
-                let waits = match role {
-                    Role::Weight => part.codes.is_none(),
-                    Role::Scale => part.scale.is_none() && part.has_scale,
-                    Role::Bias => part.bias.is_none(),
-                };
+                let waits = linear.parts[part].waits_for(role);
                 waits && (linear.weight == id || linear.bias == Some(id))
+            }
+            Target::TernaryTable { table, role } => {
+                let table = &self.tables[table];
+                table.id == id && table.matrix.waits_for(role)
             }
         };
         let mut names: Vec<_> =

@@ -1,0 +1,246 @@
+//! Matrices as MLX stores them: codes of two bits, with a scale and a bias for each group of a
+//! row's columns.
+//!
+//! A word of the codes, `U32 [rows, columns / 16]`, holds sixteen neighbours of a row, low bits
+//! first. A weight is `scale × code + bias`, with `scales` and `biases` `[rows, columns / group]`.
+//! Such a matrix is ternary where each weight is 0 or ± the scale of its group: mostly
+//! `bias = −scale`, and no code is 3.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use half::{bf16, f16};
+use setun_ops::{
+    DenseMatrix,
+    aligned::{Aligned, NoMemory},
+    dense::DenseValues,
+    ternary::{PLANE_COLUMNS, Scales, TernaryMatrix, ZERO_WEIGHTS, pack_row, row_bytes},
+};
+
+use crate::{
+    dense::{self, FLOATS},
+    dtype::Dtype,
+    error::CheckpointError,
+    scales,
+    side_by_side::{RUN_ROWS, side_by_side},
+    tensor::{Tensor, TensorData, TensorInfo},
+};
+
+/// Codes in a word.
+const WORD_CODES: usize = 16;
+
+/// Codes in a byte.
+const BYTE_CODES: usize = 4;
+
+/// What a code stands for whose weight is not ternary.
+const NOT_TERNARY: u8 = 3;
+
+/// A code of [`setun_ops::ternary`] for a weight of 0.
+const ZERO: u8 = ZERO_WEIGHTS & 3;
+
+/// The three tensors of a matrix, of which types and shapes are checked.
+#[derive(Clone, Copy, Debug)]
+pub struct Affine<'a> {
+    codes: &'a Tensor,
+    scales: &'a Tensor,
+    biases: &'a Tensor,
+    rows: usize,
+    columns: usize,
+    group: usize,
+}
+
+/// Checks the headers of a matrix `[rows, columns]` whose groups have `group` columns.
+///
+/// # Errors
+///
+/// If the groups do not divide the columns, or a type or a shape is another.
+pub fn check(
+    codes: &TensorInfo,
+    scales: &TensorInfo,
+    biases: &TensorInfo,
+    (rows, columns): (usize, usize),
+    group: usize,
+) -> Result<(), CheckpointError> {
+    if group == 0 || !group.is_multiple_of(PLANE_COLUMNS) || !columns.is_multiple_of(group) {
+        return Err(CheckpointError::Groups { tensor: codes.name.clone(), columns, group });
+    }
+    codes.expect_dtype(&[Dtype::U32])?;
+    codes.expect_shape(&[rows, columns / WORD_CODES])?;
+    for numbers in [scales, biases] {
+        numbers.expect_dtype(&FLOATS)?;
+        numbers.expect_shape(&[rows, columns / group])?;
+    }
+    Ok(())
+}
+
+impl<'a> Affine<'a> {
+    /// # Errors
+    ///
+    /// As [`check`].
+    pub fn new(
+        codes: &'a Tensor,
+        scales: &'a Tensor,
+        biases: &'a Tensor,
+        shape: (usize, usize),
+        group: usize,
+    ) -> Result<Self, CheckpointError> {
+        check(&codes.info, &scales.info, &biases.info, shape, group)?;
+        let (rows, columns) = shape;
+        Ok(Self { codes, scales, biases, rows, columns, group })
+    }
+
+    /// Codes `[rows, row_bytes(columns)]` in the layout of [`setun_ops::ternary`], padding
+    /// included, and as few scales as say the same as those stored.
+    ///
+    /// # Errors
+    ///
+    /// If a scale or a bias is not finite, or a weight is neither 0 nor ± the scale of its group.
+    pub fn unpack(&self) -> Result<(Aligned<u8>, Scales), CheckpointError> {
+        let (codes, magnitudes) = self.split()?;
+        let groups = self.columns / self.group;
+        Ok((codes, scales::fewest(&magnitudes, groups, self.group, self.columns)))
+    }
+
+    /// A ternary table `[rows, columns]`, with a scale for each group.
+    ///
+    /// # Errors
+    ///
+    /// As [`unpack`](Self::unpack).
+    pub fn table(&self) -> Result<DenseMatrix, CheckpointError> {
+        let (rows, columns) = (self.rows, self.columns);
+        let (codes, mut values) = self.split()?;
+        for value in values.iter_mut().filter(|value| **value == 0.0) {
+            *value = 1.0;
+        }
+        let scales = Scales::ColumnGroups { columns: self.group, values };
+        TernaryMatrix::new(rows, columns, codes, scales)
+            .and_then(|matrix| DenseMatrix::new(rows, columns, DenseValues::Ternary(matrix)))
+            .map_err(|source| CheckpointError::Weight { tensor: self.name(), source })
+    }
+
+    /// The weights `[rows, columns]` under the name of the codes, in the scales' type: each is 0 or
+    /// ± a scale, so that nothing is rounded.
+    ///
+    /// # Errors
+    ///
+    /// As [`unpack`](Self::unpack), or if there is no memory for them.
+    pub fn floats(&self) -> Result<Tensor, CheckpointError> {
+        let table = self.table()?;
+        let data = match self.scales.info.dtype {
+            Dtype::F16 => TensorData::F16(self.widened(&table, f16::from_f32)?),
+            Dtype::Bf16 => TensorData::Bf16(self.widened(&table, bf16::from_f32)?),
+            _ => TensorData::F32(self.widened(&table, |weight| weight)?),
+        };
+        let (dtype, shape) = (self.scales.info.dtype, vec![self.rows, self.columns]);
+        let range = 0..dtype.bytes(&shape).unwrap_or(0);
+        Ok(Tensor { info: TensorInfo { dtype, shape, range, ..self.codes.info.clone() }, data })
+    }
+
+    fn widened<T: Copy + Default>(
+        &self,
+        table: &DenseMatrix,
+        narrow: impl Fn(f32) -> T,
+    ) -> Result<Aligned<T>, CheckpointError> {
+        let elements = self.rows.saturating_mul(self.columns);
+        let mut all = Aligned::filled(T::default(), elements).map_err(|NoMemory { bytes }| {
+            CheckpointError::OutOfMemory { tensor: self.name(), bytes: bytes as u64 }
+        })?;
+        let mut wide = vec![0.0; self.columns];
+        for (row, out) in all.chunks_exact_mut(self.columns.max(1)).enumerate() {
+            table.widen_row(row, &mut wide);
+            for (out, weight) in out.iter_mut().zip(&wide) {
+                *out = narrow(*weight);
+            }
+        }
+        Ok(all)
+    }
+
+    /// Codes, and the magnitude of each group; 0 where all of it is zero.
+    fn split(&self) -> Result<(Aligned<u8>, Vec<f32>), CheckpointError> {
+        let TensorData::Bytes(stored) = &self.codes.data else {
+            return Err(self.codes.info.rank("bytes"));
+        };
+        dense::check_finite(self.scales)?;
+        dense::check_finite(self.biases)?;
+        let mut magnitudes = dense::widened(self.scales)?; // scales before they are met
+        let biases = dense::widened(self.biases)?;
+        let (columns, groups) = (self.columns, self.columns / self.group);
+        let mut codes = self.codes.info.zeroed(self.rows, row_bytes(columns))?;
+        let least_bad = AtomicUsize::new(usize::MAX);
+        let bytes = stored.chunks(RUN_ROWS * (columns / BYTE_CODES).max(1));
+        let numbers = magnitudes.chunks_mut(RUN_ROWS * groups.max(1));
+        let numbers = numbers.zip(biases.chunks(RUN_ROWS * groups.max(1)));
+        let out = codes.chunks_mut(RUN_ROWS * row_bytes(columns).max(1));
+        let runs = bytes.zip(numbers).zip(out).enumerate().collect();
+        side_by_side(runs, |(run, ((bytes, (scales, biases)), out))| {
+            if let Some(bad) = self.split_run(bytes, scales, biases, out) {
+                least_bad.fetch_min(run * RUN_ROWS * columns + bad, Ordering::Relaxed);
+            }
+        });
+        match least_bad.into_inner() {
+            usize::MAX => Ok((codes, magnitudes)),
+            bad => {
+                let (row, column) = (bad / columns, bad % columns);
+                Err(CheckpointError::NotTernary { tensor: self.name(), row, column })
+            }
+        }
+    }
+
+    /// Some rows: scales become magnitudes. The place of the first weight that is not ternary.
+    fn split_run(
+        &self,
+        bytes: &[u8],
+        scales: &mut [f32],
+        biases: &[f32],
+        out: &mut [u8],
+    ) -> Option<usize> {
+        let groups = self.columns / self.group;
+        let mut codes = vec![ZERO; self.columns];
+        let rows = bytes.chunks_exact(self.columns / BYTE_CODES);
+        let numbers = scales.chunks_exact_mut(groups).zip(biases.chunks_exact(groups));
+        let out = out.chunks_exact_mut(row_bytes(self.columns));
+        for (row, ((bytes, (scales, biases)), out)) in rows.zip(numbers).zip(out).enumerate() {
+            let of_groups = bytes.chunks_exact(self.group / BYTE_CODES);
+            let of_groups = of_groups.zip(codes.chunks_exact_mut(self.group));
+            for ((bytes, codes), (scale, bias)) in of_groups.zip(scales.iter_mut().zip(biases)) {
+                unpack_group(bytes, meanings(*scale, *bias), codes);
+                let is_zero = codes.iter().all(|code| *code == ZERO);
+                *scale = if is_zero { 0.0 } else { scale.abs() };
+            }
+            if let Some(column) = codes.iter().position(|code| *code == NOT_TERNARY) {
+                return Some(row * self.columns + column);
+            }
+            pack_row(&codes, out);
+        }
+        None
+    }
+
+    fn name(&self) -> String {
+        self.codes.info.name.clone()
+    }
+}
+
+/// What the four codes of a group stand for: the code of weight `w` where
+/// `scale × code + bias = w × scale`, compared without rounding.
+fn meanings(scale: f32, bias: f32) -> [u8; 4] {
+    let (scale, bias) = (f64::from(scale), f64::from(bias));
+    [0.0, 1.0, 2.0, 3.0].map(|code| {
+        let is = |weight: f64| bias == (weight - code) * scale;
+        match scale < 0.0 {
+            _ if is(0.0) => ZERO,
+            negative if is(1.0) => ZERO + 1 - 2 * u8::from(negative),
+            negative if is(-1.0) => ZERO - 1 + 2 * u8::from(negative),
+            _ => NOT_TERNARY,
+        }
+    })
+}
+
+fn unpack_group(bytes: &[u8], meanings: [u8; 4], codes: &mut [u8]) {
+    for (byte, codes) in bytes.iter().zip(codes.chunks_exact_mut(BYTE_CODES)) {
+        for (place, code) in codes.iter_mut().enumerate() {
+            *code = meanings[usize::from(byte >> (2 * place) & 3)];
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
