@@ -209,6 +209,29 @@ fn codes_of_mlx_and_their_floats_give_the_same_bits() {
     assert_eq!(opened.weights().unused, [""; 0], "every tensor has a use");
 }
 
+/// The same table again as a head of its own.
+#[test]
+fn a_head_in_codes_of_mlx_is_read() {
+    let tied = folder("qwen3-mlx");
+    let tensors = SafeTensors::deserialize(&tied["model.safetensors"]).expect("weights");
+    let all = tensors.tensors().into_iter().flat_map(|(name, tensor)| {
+        let head = name.replace("model.embed_tokens", "lm_head");
+        let is_table = head != name;
+        [Some((name, tensor.clone())), is_table.then_some((head, tensor))].into_iter().flatten()
+    });
+    let config = String::from_utf8(tied["config.json"].clone()).expect("JSON");
+    let config =
+        config.replace(r#""tie_word_embeddings": true"#, r#""tie_word_embeddings": false"#);
+    let untied = BTreeMap::from([
+        ("config.json".to_owned(), config.into_bytes()),
+        ("model.safetensors".to_owned(), safetensors::serialize(all, None).expect("weights")),
+    ]);
+    let opened = open(&untied).expect("a model");
+    let layout = &opened.weights().layout;
+    assert_ne!(layout.head, layout.embedding);
+    assert!(logits_of(&untied, HeadType::Auto) == logits_of(&tied, HeadType::Auto));
+}
+
 #[test]
 fn codes_of_mlx_are_converted() {
     let files = folder("qwen3-mlx");
