@@ -14,7 +14,7 @@ use setun_tests::{
     run::{Runner, bits},
 };
 
-const MODELS: [&str; 3] = ["bitnet-1bitllm", "qwen3-packed", "qwen3-mlx"];
+const MODELS: [&str; 2] = ["bitnet-1bitllm", "qwen3-packed"];
 
 /// As in `gpu.rs`: no code lies at a tie.
 const CLOSE: f32 = 1e-3;
