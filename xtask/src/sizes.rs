@@ -189,9 +189,10 @@ mod tests {
 
     #[test]
     fn the_budgets_hold_to_the_byte() {
-        assert!(judge(&[download(900_000, 100_000)]).is_ok());
-        assert!(judge(&[download(900_001, 0)]).is_err());
-        assert!(judge(&[download(900_000, 100_001)]).is_err());
+        let Budget { wasm, page } = CPU_BUDGET;
+        assert!(judge(&[download(wasm, page - wasm)]).is_ok());
+        assert!(judge(&[download(wasm + 1, 0)]).is_err());
+        assert!(judge(&[download(wasm, page - wasm + 1)]).is_err());
         assert!(judge(&[download(0, 10)]).is_err());
     }
 
