@@ -235,7 +235,7 @@ fn a_head_in_codes_of_mlx_is_read() {
 #[test]
 fn codes_of_mlx_are_converted() {
     let files = folder("qwen3-mlx");
-    let mut conversion = Conversion::new(Source::Folder, "a model", Format::Hf);
+    let mut conversion = Conversion::new(Source::Folder, "a model", Format::Hf, "");
     let mut written = Folder::new();
     let mut write = |pieces: Vec<setun::checkpoint::write::Piece>| {
         for piece in pieces {

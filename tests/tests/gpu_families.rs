@@ -14,7 +14,7 @@ use setun_tests::{
     run::{Runner, bits},
 };
 
-const MODELS: [&str; 2] = ["bitnet-1bitllm", "qwen3-packed"];
+const MODELS: [&str; 3] = ["bitnet-1bitllm", "qwen3-packed", "qwen3-mlx"];
 
 /// As in `gpu.rs`: no code lies at a tie.
 const CLOSE: f32 = 1e-3;
