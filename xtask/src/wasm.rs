@@ -1,6 +1,8 @@
 //! Builds the WebAssembly variants: compile, bind, shrink, inspect.
 
+use std::collections::BTreeSet;
 use std::fs;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -24,11 +26,12 @@ pub(crate) fn build_variants(variants: &[Variant], require_threads: bool) -> Res
     let chosen = choose(variants, require_threads)?;
     node::install("npm")?;
     let bindgen = Bindgen::ready()?;
-    for &(variant, toolchain) in &chosen {
+    let built = by_compiler(&chosen, |variant, toolchain| {
         build(variant, toolchain, &bindgen)?;
-    }
+        Ok(variant)
+    })?;
     write_list()?;
-    Ok(chosen.into_iter().map(|(variant, _)| variant).collect())
+    Ok(built)
 }
 
 /// Compiles the kernels' checks for every variant that can be built here.
@@ -49,15 +52,44 @@ fn build_example(
     require_threads: bool,
 ) -> Result<Vec<(Variant, PathBuf)>> {
     let what = ["--package", "setun-cpu", "--example", example];
-    let compile = |(variant, toolchain): (Variant, Toolchain)| {
+    let compile = |variant: Variant, toolchain: Toolchain| {
         let name = format!("{}-{}", example.replace('_', "-"), variant.name());
         Ok((
             variant,
             compile(&name, variant, toolchain, &what, &format!("examples/{example}.wasm"))?,
         ))
     };
-    let chosen = choose(variants, require_threads)?.into_iter();
-    chosen.filter(|(variant, _)| !variant.gpu()).map(compile).collect()
+    let mut chosen = choose(variants, require_threads)?;
+    chosen.retain(|(variant, _)| !variant.gpu());
+    by_compiler(&chosen, compile)
+}
+
+/// Does `work` for all, in their order for each compiler, whose folder Cargo locks, and for the
+/// compilers at the same time: most of it is a linker's, on one processor.
+fn by_compiler<Made: Send>(
+    chosen: &[(Variant, Toolchain)],
+    work: impl Fn(Variant, Toolchain) -> Result<Made> + Sync,
+) -> Result<Vec<Made>> {
+    let one_by_one = |folder: &Path| -> Result<Vec<(usize, Made)>> {
+        let of_folder = chosen.iter().enumerate().filter(|(_, (_, it))| it.folder() == folder);
+        of_folder.map(|(place, &(variant, it))| Ok((place, work(variant, it)?))).collect()
+    };
+    let folders: BTreeSet<PathBuf> = chosen.iter().map(|(_, it)| it.folder()).collect();
+    let made: Vec<Result<Vec<(usize, Made)>>> = std::thread::scope(|scope| {
+        let one_by_one = &one_by_one;
+        let threads: Vec<_> =
+            folders.iter().map(|folder| scope.spawn(move || one_by_one(folder))).collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)))
+            .collect()
+    });
+    let mut all = vec![];
+    for of_folder in made {
+        all.extend(of_folder?);
+    }
+    all.sort_by_key(|(place, _)| *place);
+    Ok(all.into_iter().map(|(_, made)| made).collect())
 }
 
 /// Lints what no build for this machine compiles: the kernels of the variants without threads, and
