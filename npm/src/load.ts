@@ -34,7 +34,7 @@ export function loadOn(platform: Platform): Load {
     const inWorker = options.worker ?? platform.hasWorkers;
     if (inWorker && !platform.hasWorkers)
       throw new SetunError("bad-option", "worker: there are none in Node");
-    const from = modelSource(source ?? platform.embeddedModel(), platform.baseUrl());
+    const from = await modelSource(source ?? platform.embeddedModel(), platform.baseUrl());
     return new Loading(platform, from, inWorker, options).run();
   };
 }
