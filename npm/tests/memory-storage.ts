@@ -67,7 +67,7 @@ class MemoryPart implements Part {
     this.#path = path;
     const isThere = storage.files.has(`${path}.part`);
     this.#lines = isThere ? wholeLines(this.#bytes(".chunks")).lines : [];
-    this.#write(".part", this.#bytes(".part"));
+    this.#write(".part", this.#lines.length > 0 ? this.#bytes(".part") : new Uint8Array());
     this.#write(".chunks", lineBytes(this.#lines));
   }
 
