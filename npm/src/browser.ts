@@ -7,6 +7,9 @@ import { type Load, loadOn } from "./load.js";
 import { openFiles } from "./model-files.js";
 import { BUILDS, type Build } from "./pick-build.js";
 import type { Connect } from "./session.js";
+import { withLock } from "./store/locks.js";
+import { type Models, modelsOn } from "./store/models.js";
+import { openStorage } from "./store/open-storage.js";
 import { compileFrom } from "./wasm-instance.js";
 
 export const load: Load = loadOn({
@@ -17,6 +20,8 @@ export const load: Load = loadOn({
   embeddedModel: () => new URL("../model/stories.safetensors", import.meta.url),
   connect,
 });
+
+export const models: Models = modelsOn({ openStorage, withLock, baseUrl: () => document.baseURI });
 
 async function connect(build: Build, inWorker: boolean): Promise<Connect> {
   const files = buildFiles[build];
