@@ -1,15 +1,29 @@
 /** Where a model can come from, in the form that crosses to the worker. */
 
 import { SetunError } from "./errors.js";
+import { type HubOptions, type HubSource, isHubName, parseHubName } from "./hub-name.js";
 
 /** The address of a folder or file, files a user dropped or chose, or bytes by file name. */
 export type LoadSource = string | URL | Iterable<File> | Record<string, Uint8Array | Blob>;
 
-/** A model's files: a folder in Hugging Face's layout, or one lone .safetensors file called `name`. */
-export type ModelSource = { readonly layout: "folder" | "file"; readonly name: string } & (
-  | { readonly kind: "url"; readonly url: string }
-  | { readonly kind: "blobs"; readonly blobs: ReadonlyMap<string, Blob> }
-);
+/** A model's files: a folder in Hugging Face's layout, or one file called `name` and what lies beside it. */
+export type ModelSource = UrlSource | BlobSource | HubSource;
+
+/** Files behind an address. */
+export interface UrlSource {
+  readonly kind: "url";
+  readonly layout: "folder" | "file";
+  readonly name: string;
+  readonly url: string;
+}
+
+/** Files that are here. */
+export interface BlobSource {
+  readonly kind: "blobs";
+  readonly layout: "folder" | "file";
+  readonly name: string;
+  readonly blobs: ReadonlyMap<string, Blob>;
+}
 
 const SAFETENSORS = ".safetensors";
 
@@ -18,7 +32,8 @@ const SAFETENSORS = ".safetensors";
  *
  * @throws {SetunError} `bad-option` if it is none, `not-found` if it holds no files.
  */
-export function modelSource(source: LoadSource, base: string): ModelSource {
+export function modelSource(source: LoadSource, base: string, hub: HubOptions = {}): ModelSource {
+  if (typeof source === "string" && isHubName(source)) return parseHubName(source, hub);
   if (typeof source === "string" || source instanceof URL) return urlSource(source, base);
   if (typeof source !== "object" || source === null) {
     throw new SetunError(
