@@ -3,16 +3,15 @@
 import { Credit } from "./credit.js";
 import { asSetunError, SetunError, toWire } from "./errors.js";
 import type { FromHost, ToHost } from "./messages.js";
-import type { ModelFiles } from "./model-files.js";
+import type { OpenSource } from "./open-model.js";
 import { ModelBytes } from "./read-model.js";
-import type { ModelSource } from "./sources.js";
 import type { WasmEvent, WasmGeneration, WasmLoader, WasmModel } from "./wasm.js";
 import { startWasm, type WasmBuild } from "./wasm-instance.js";
 
 /** What differs between a browser and Node. */
 export interface HostPlatform {
   readonly build: WasmBuild;
-  openFiles(source: ModelSource, signal: AbortSignal): ModelFiles;
+  readonly openModel: OpenSource;
 }
 
 type Message<Type extends ToHost["type"]> = Extract<ToHost, { type: Type }>;
@@ -99,14 +98,13 @@ export class Host {
   }
 
   async #open(message: Message<"open">): Promise<void> {
-    const { id, backend, threads } = message;
+    const { id } = message;
     const probed = this.#probed;
     this.#probed = undefined;
     const bytes = probed?.bytes ?? this.#bytesOf(message);
     bytes.onProgress = (progress) => this.#send({ type: "progress", id, progress });
     await this.#reading(id, bytes, async () => {
-      const loader = probed?.loader ?? (await this.#begin(message, bytes));
-      const model = await loader.finish({ backend, threads });
+      const model = await this.#finish(message, bytes, probed?.loader);
       bytes.onProgress = undefined;
       if (bytes.signal.aborted || this.#disposed) return model.free();
       this.#opened = { bytes, model };
@@ -114,17 +112,37 @@ export class Host {
     });
   }
 
-  #bytesOf({ source }: { readonly source: ModelSource }): ModelBytes {
-    return new ModelBytes((signal) => this.#platform.openFiles(source, signal));
+  /** Reads the weights. What becomes another while it is read is read once more. */
+  async #finish(message: Message<"open">, bytes: ModelBytes, probed?: WasmLoader): Promise<WasmModel> {
+    const { backend, threads } = message;
+    for (let known = probed; ; known = undefined) {
+      try {
+        const loader = known ?? (await this.#begin(message, bytes));
+        await bytes.ahead();
+        const model = await loader.finish({ backend, threads });
+        await bytes.keep().catch((thrown: unknown) => {
+          model.free();
+          throw thrown;
+        });
+        return model;
+      } catch (thrown) {
+        if (!bytes.hasChanged(thrown)) throw thrown;
+      }
+    }
+  }
+
+  #bytesOf({ source, coming }: Message<"probe"> | Message<"open">): ModelBytes {
+    return new ModelBytes((signal) => this.#platform.openModel(source, coming, signal));
   }
 
   async #begin(message: Message<"probe"> | Message<"open">, bytes: ModelBytes): Promise<WasmLoader> {
-    const { source, threads } = message;
+    const { threads } = message;
     const memory = "memory" in message ? message.memory : undefined;
     const { build } = this.#platform;
-    await startWasm(build, memory, threads);
+    // What is looked for does not wait for what it is read with.
+    const [{ layout, name }] = await Promise.all([bytes.begin(), startWasm(build, memory, threads)]);
     bytes.signal.throwIfAborted();
-    return build.glue.Loader.open(source.layout, source.name, bytes);
+    return build.glue.Loader.open(layout, name, bytes);
   }
 
   /** Does what reads a model: it can be stopped, and fails with what the files have thrown. */
@@ -133,7 +151,7 @@ export class Host {
     try {
       await work();
     } catch (thrown) {
-      bytes.close();
+      await bytes.end(thrown);
       throw bytes.explain(thrown);
     } finally {
       this.#loads.delete(id);
@@ -196,6 +214,7 @@ export class Host {
     this.#opened?.model.free();
     this.#opened = undefined;
     this.#probed?.loader.free();
+    await this.#probed?.bytes.end();
     this.#probed = undefined;
     this.#send({ type: "disposed", id });
   }

@@ -6,6 +6,7 @@
  */
 
 import type { WireError } from "./errors.js";
+import type { Coming } from "./open-model.js";
 import type { ModelSource } from "./sources.js";
 import type { DeviceReport, SelfTest, WasmEvent, WasmGenerateOptions, WasmModelInfo } from "./wasm.js";
 
@@ -23,6 +24,8 @@ export interface LoadProgress {
   readonly totalBytes?: number;
   /** The file being read. */
   readonly file: string;
+  /** True where all of it is in the browser's store already, and nothing is downloaded. */
+  readonly fromStore?: boolean;
 }
 
 /** What a generation starts from. */
@@ -36,6 +39,7 @@ export type ToHost = { readonly id: number } & (
       /** Reads all but the weights, and says which device would run. */
       readonly type: "probe";
       readonly source: ModelSource;
+      readonly coming: Coming;
       readonly backend: string;
       readonly threads: number;
     }
@@ -43,6 +47,7 @@ export type ToHost = { readonly id: number } & (
   | {
       readonly type: "open";
       readonly source: ModelSource;
+      readonly coming: Coming;
       readonly backend: string;
       readonly threads: number;
       /** Shared memory for a threaded build. */
