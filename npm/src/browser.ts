@@ -4,12 +4,13 @@ import { buildFiles, initialSharedPages } from "setun:builds";
 import { importBuild } from "./import-build.js";
 import { connectHere, connectWorker } from "./links.js";
 import { type Load, loadOn } from "./load.js";
-import { openFiles } from "./model-files.js";
+import { openStreamed } from "./open-model.js";
 import { BUILDS, type Build } from "./pick-build.js";
 import type { Connect } from "./session.js";
 import { withLock } from "./store/locks.js";
 import { type Models, modelsOn } from "./store/models.js";
 import { openStorage } from "./store/open-storage.js";
+import { askToPersist } from "./store/quota.js";
 import { compileFrom } from "./wasm-instance.js";
 
 export const load: Load = loadOn({
@@ -19,6 +20,7 @@ export const load: Load = loadOn({
   baseUrl: () => document.baseURI,
   embeddedModel: () => new URL("../model/stories.safetensors", import.meta.url),
   connect,
+  askToPersist: () => void askToPersist(),
 });
 
 export const models: Models = modelsOn({ openStorage, withLock, baseUrl: () => document.baseURI });
@@ -27,5 +29,5 @@ async function connect(build: Build, inWorker: boolean): Promise<Connect> {
   const files = buildFiles[build];
   if (inWorker && files !== undefined) return connectWorker(files.startWorker);
   const { glue, codeUrl } = await importBuild(build);
-  return connectHere({ build: { glue, compile: () => compileFrom(codeUrl) }, openFiles });
+  return connectHere({ build: { glue, compile: () => compileFrom(codeUrl) }, openModel: openStreamed });
 }

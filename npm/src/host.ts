@@ -2,17 +2,19 @@
 
 import { Credit } from "./credit.js";
 import { asSetunError, SetunError, toWire } from "./errors.js";
+import type { DeviceMemory } from "./fits.js";
 import type { FromHost, ToHost } from "./messages.js";
-import type { ModelFiles } from "./model-files.js";
+import type { OpenSource } from "./open-model.js";
+import { type DownloadSize, outline } from "./outline.js";
 import { ModelBytes } from "./read-model.js";
-import type { ModelSource } from "./sources.js";
+import { openStorage } from "./store/open-storage.js";
 import type { WasmEvent, WasmGeneration, WasmLoader, WasmModel } from "./wasm.js";
 import { startWasm, type WasmBuild } from "./wasm-instance.js";
 
 /** What differs between a browser and Node. */
 export interface HostPlatform {
   readonly build: WasmBuild;
-  openFiles(source: ModelSource, signal: AbortSignal): ModelFiles;
+  readonly openModel: OpenSource;
 }
 
 type Message<Type extends ToHost["type"]> = Extract<ToHost, { type: Type }>;
@@ -64,6 +66,8 @@ export class Host {
     switch (message.type) {
       case "probe":
         return this.#probe(message);
+      case "estimate":
+        return this.#estimate(message);
       case "open":
         return this.#open(message);
       case "generate":
@@ -98,15 +102,34 @@ export class Host {
     });
   }
 
+  async #estimate({ id, source, coming }: Message<"estimate">): Promise<void> {
+    const { build, openModel } = this.#platform;
+    let size: DownloadSize | undefined;
+    const bytes = new ModelBytes(async (signal) => {
+      const storage = coming.store ? await openStorage() : undefined;
+      const { model, ...found } = await outline(source, coming, { openModel, storage }, signal);
+      size = found;
+      return model;
+    });
+    await this.#reading(id, bytes, async () => {
+      const [{ layout, name }] = await Promise.all([bytes.begin(), startWasm(build, undefined, 1)]);
+      bytes.signal.throwIfAborted();
+      const loader = await build.glue.Loader.open(layout, name, bytes, true);
+      const memories = { processor: deviceMemory(loader, false), gpu: deviceMemory(loader, true) };
+      loader.free();
+      await bytes.end();
+      if (size !== undefined) this.#send({ type: "estimated", id, ...size, ...memories });
+    });
+  }
+
   async #open(message: Message<"open">): Promise<void> {
-    const { id, backend, threads } = message;
+    const { id } = message;
     const probed = this.#probed;
     this.#probed = undefined;
     const bytes = probed?.bytes ?? this.#bytesOf(message);
     bytes.onProgress = (progress) => this.#send({ type: "progress", id, progress });
     await this.#reading(id, bytes, async () => {
-      const loader = probed?.loader ?? (await this.#begin(message, bytes));
-      const model = await loader.finish({ backend, threads });
+      const model = await this.#finish(message, bytes, probed?.loader);
       bytes.onProgress = undefined;
       if (bytes.signal.aborted || this.#disposed) return model.free();
       this.#opened = { bytes, model };
@@ -114,17 +137,37 @@ export class Host {
     });
   }
 
-  #bytesOf({ source }: { readonly source: ModelSource }): ModelBytes {
-    return new ModelBytes((signal) => this.#platform.openFiles(source, signal));
+  /** Reads the weights. What becomes another while it is read is read once more. */
+  async #finish(message: Message<"open">, bytes: ModelBytes, probed?: WasmLoader): Promise<WasmModel> {
+    const { backend, threads } = message;
+    for (let known = probed; ; known = undefined) {
+      try {
+        const loader = known ?? (await this.#begin(message, bytes));
+        await bytes.ahead();
+        const model = await loader.finish({ backend, threads });
+        await bytes.keep().catch((thrown: unknown) => {
+          model.free();
+          throw thrown;
+        });
+        return model;
+      } catch (thrown) {
+        if (!bytes.hasChanged(thrown)) throw thrown;
+      }
+    }
+  }
+
+  #bytesOf({ source, coming }: Message<"probe"> | Message<"open">): ModelBytes {
+    return new ModelBytes((signal) => this.#platform.openModel(source, coming, signal));
   }
 
   async #begin(message: Message<"probe"> | Message<"open">, bytes: ModelBytes): Promise<WasmLoader> {
-    const { source, threads } = message;
+    const { threads } = message;
     const memory = "memory" in message ? message.memory : undefined;
     const { build } = this.#platform;
-    await startWasm(build, memory, threads);
+    // What is looked for does not wait for what it is read with.
+    const [{ layout, name }] = await Promise.all([bytes.begin(), startWasm(build, memory, threads)]);
     bytes.signal.throwIfAborted();
-    return build.glue.Loader.open(source.layout, source.name, bytes);
+    return build.glue.Loader.open(layout, name, bytes);
   }
 
   /** Does what reads a model: it can be stopped, and fails with what the files have thrown. */
@@ -133,7 +176,7 @@ export class Host {
     try {
       await work();
     } catch (thrown) {
-      bytes.close();
+      await bytes.end(thrown);
       throw bytes.explain(thrown);
     } finally {
       this.#loads.delete(id);
@@ -196,6 +239,7 @@ export class Host {
     this.#opened?.model.free();
     this.#opened = undefined;
     this.#probed?.loader.free();
+    await this.#probed?.bytes.end();
     this.#probed = undefined;
     this.#send({ type: "disposed", id });
   }
@@ -204,6 +248,13 @@ export class Host {
     if (this.#opened === undefined) throw new SetunError("disposed", "the model has been disposed");
     return this.#opened.model;
   }
+}
+
+/** An estimate with names. */
+function deviceMemory(loader: WasmLoader, onGpu: boolean): DeviceMemory {
+  const [context = 0, weights = 0, cache = 0, steps = 0, largestWeight = 0, largestBuffer = 0, total = 0] =
+    loader.estimate(onGpu);
+  return { context, weights, cache, steps, largestWeight, largestBuffer, total };
 }
 
 /** The next turn that brings something: those of a long prompt bring nothing. */

@@ -7,7 +7,7 @@ import { DiskFiles } from "./disk-files.js";
 import { importBuild } from "./import-build.js";
 import { connectHere } from "./links.js";
 import { type Load, loadOn } from "./load.js";
-import { openFiles } from "./model-files.js";
+import { openStreamed, StreamedModel } from "./open-model.js";
 import { BUILDS, type Build } from "./pick-build.js";
 import type { Connect } from "./session.js";
 import { type Models, modelsOn } from "./store/models.js";
@@ -33,9 +33,9 @@ async function connect(build: Build): Promise<Connect> {
   const compile = async () => WebAssembly.compile(await readFile(codeUrl));
   return connectHere({
     build: { glue, compile },
-    openFiles: (source, signal) =>
+    openModel: async (source, coming, signal) =>
       source.kind === "url" && source.url.startsWith("file:")
-        ? new DiskFiles(source)
-        : openFiles(source, signal),
+        ? new StreamedModel(source, () => new DiskFiles(source))
+        : openStreamed(source, coming, signal),
   });
 }

@@ -149,3 +149,8 @@ function blobSource(blobs: ReadonlyMap<string, Blob>, folder: string): BlobSourc
   if (blobs.size === 0) throw new SetunError("not-found", "source: there are no files in it");
   return { kind: "blobs", blobs, ...chooseLayout([...blobs.keys()], folder) };
 }
+
+/** True for what comes over the network: all else is here already. */
+export function isDownload(source: ModelSource): source is UrlSource | HubSource {
+  return source.kind === "hub" || (source.kind === "url" && /^https?:/.test(source.url));
+}

@@ -5,7 +5,7 @@ import { connectHere } from "../src/links.js";
 import { loadOn } from "../src/load.js";
 import { BUILDS, type Build, type BuildChoice, type Features } from "../src/pick-build.js";
 import type { DeviceReport, DeviceVerdict } from "../src/wasm.js";
-import { countedFiles, type FakeOptions, fakeBuild, type Log } from "./fake-wasm.js";
+import { countedModel, type FakeOptions, fakeBuild, type Log } from "./fake-wasm.js";
 
 const files = { "a.safetensors": new Uint8Array(16) };
 
@@ -123,7 +123,7 @@ describe("load with backend auto", () => {
       fetched.push(build);
       return connectHere({
         build: fakeBuild(log, build === "webgpu" ? gpu : {}),
-        openFiles: countedFiles(log),
+        openModel: countedModel(log),
       });
     };
     const embeddedModel = () => new URL("http://localhost/embedded.safetensors");

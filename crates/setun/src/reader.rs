@@ -3,7 +3,7 @@
 #[cfg(not(target_family = "wasm"))]
 use std::path::Path;
 
-use futures::future::FutureExt;
+use futures::future::{FutureExt, LocalBoxFuture};
 use setun_checkpoint::{ModelConfig, Source, Warning};
 use setun_model::Layout;
 use setun_ops::{
@@ -104,15 +104,20 @@ impl ModelReader {
         Self::until(origin, |loader| loader.weights().is_some()).await
     }
 
-    async fn until(origin: Origin, is_enough: fn(&Loader) -> bool) -> Result<Self, Error> {
-        origin.bytes().await.rewind();
-        match Self::begin(origin.clone(), is_enough).boxed_local().await {
-            Err(error) => {
+    /// Reads as much as is enough. Boxed: every caller would have its own copy of the code.
+    fn until(
+        origin: Origin,
+        is_enough: fn(&Loader) -> bool,
+    ) -> LocalBoxFuture<'static, Result<Self, Error>> {
+        let reading = async move {
+            origin.bytes().await.rewind();
+            let reader = Self::begin(origin.clone(), is_enough).await;
+            if reader.is_err() {
                 origin.bytes().await.close();
-                Err(error)
             }
-            reader => reader,
-        }
+            reader
+        };
+        reading.boxed_local()
     }
 
     async fn begin(origin: Origin, is_enough: fn(&Loader) -> bool) -> Result<Self, Error> {

@@ -1,0 +1,81 @@
+/** From a source to its files, whether they are kept, stored already, or read as they come. */
+
+import { hubFiles } from "./download/hub-files.js";
+import type { Entry } from "./download/plan.js";
+import type { LoadProgress } from "./messages.js";
+import { type ModelFiles, openFiles } from "./model-files.js";
+import type { ModelSource } from "./sources.js";
+
+/** How a model's files come. */
+export interface Coming {
+  /** Whether they are kept in the browser's store. */
+  readonly store: boolean;
+  /** Requests at once for files that are kept. */
+  readonly connections?: number;
+  /** A hub, and what it is told by whom it is asked. */
+  readonly endpoint?: string;
+  readonly token?: string;
+}
+
+/** A model of which it is known what there is to read. */
+export interface OpenModel {
+  /** Files to be read from their beginnings, and which of them to open. After a change they are others. */
+  begin(): Promise<Beginning>;
+  /** What was read is to go on coming although nobody reads it. */
+  ahead(): void;
+  /** Resolves once all that is to be kept is whole, checked and named. */
+  keep(): Promise<void>;
+  /** What was read is no model. */
+  refuse(): Promise<void>;
+  /** Ends what is under way. */
+  close(): Promise<void>;
+  /** Told as bytes arrive, where that is not when they are read. */
+  onProgress: ((progress: LoadProgress) => void) | undefined;
+  /** Whether {@link onProgress} is told. */
+  readonly tellsProgress: boolean;
+}
+
+/** What a reader begins with. */
+export interface Beginning {
+  readonly entry: Entry;
+  files(): ModelFiles;
+}
+
+/** Opens a source. Aborting the signal ends it, and all that comes of it. */
+export type OpenSource = (source: ModelSource, coming: Coming, signal: AbortSignal) => Promise<OpenModel>;
+
+/** Opens a source whose files are read as they come, and not kept. */
+export async function openStreamed(
+  source: ModelSource,
+  _coming: Coming,
+  signal: AbortSignal,
+): Promise<OpenModel> {
+  if (source.kind !== "hub") return new StreamedModel(source, () => openFiles(source, signal));
+  const { entry, open } = await hubFiles(source, signal);
+  return new StreamedModel(entry, open);
+}
+
+/** Files that are read as they come. */
+export class StreamedModel implements OpenModel {
+  readonly tellsProgress = false;
+  onProgress = undefined;
+  readonly #entry: Entry;
+  readonly #files: () => ModelFiles;
+
+  constructor({ layout, name }: Entry, files: () => ModelFiles) {
+    this.#entry = { layout, name };
+    this.#files = files;
+  }
+
+  async begin(): Promise<Beginning> {
+    return { entry: this.#entry, files: this.#files };
+  }
+
+  ahead(): void {}
+
+  async keep(): Promise<void> {}
+
+  async refuse(): Promise<void> {}
+
+  async close(): Promise<void> {}
+}
