@@ -7,6 +7,9 @@ import { type Load, loadOn } from "./load.js";
 import { openStreamed } from "./open-model.js";
 import { BUILDS, type Build } from "./pick-build.js";
 import type { Connect } from "./session.js";
+import { withLock } from "./store/locks.js";
+import { type Models, modelsOn } from "./store/models.js";
+import { openStorage } from "./store/open-storage.js";
 import { askToPersist } from "./store/quota.js";
 import { compileFrom } from "./wasm-instance.js";
 
@@ -19,6 +22,8 @@ export const load: Load = loadOn({
   connect,
   askToPersist: () => void askToPersist(),
 });
+
+export const models: Models = modelsOn({ openStorage, withLock, baseUrl: () => document.baseURI });
 
 async function connect(build: Build, inWorker: boolean): Promise<Connect> {
   const files = buildFiles[build];

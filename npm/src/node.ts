@@ -10,6 +10,7 @@ import { type Load, loadOn } from "./load.js";
 import { openStreamed, StreamedModel } from "./open-model.js";
 import { BUILDS, type Build } from "./pick-build.js";
 import type { Connect } from "./session.js";
+import { type Models, modelsOn } from "./store/models.js";
 
 export const load: Load = loadOn({
   builds: BUILDS.filter((build) => buildFiles[build] !== undefined),
@@ -18,6 +19,13 @@ export const load: Load = loadOn({
   baseUrl: () => pathToFileURL(`${process.cwd()}/`).href,
   embeddedModel: () => new URL("../model/stories.safetensors", import.meta.url),
   connect,
+});
+
+/** Node keeps nothing: a path names a model that is on the disk. */
+export const models: Models = modelsOn({
+  openStorage: async () => undefined,
+  withLock: (_model, _signal, work) => work(),
+  baseUrl: () => "file:///",
 });
 
 async function connect(build: Build): Promise<Connect> {

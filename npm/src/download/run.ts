@@ -5,6 +5,7 @@ import { type FileEntry, type Manifest, withFiles } from "../store/manifest.js";
 import { writeManifest } from "../store/revisions.js";
 import type { Storage } from "../store/storage.js";
 import { beginPart } from "./begin.js";
+import { Changed } from "./faults.js";
 import { FileDownload } from "./file-download.js";
 import type { Http } from "./http.js";
 import type { Plan, Wanted } from "./plan.js";
@@ -215,6 +216,8 @@ export class Run {
     try {
       await download.bring(chunk);
     } catch (reason) {
+      // What is there is of the file before.
+      if (reason instanceof Changed && this.#failed === undefined) await download.forget();
       void this.#fail(reason);
     } finally {
       this.#connections -= 1;

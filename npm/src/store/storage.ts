@@ -27,6 +27,8 @@ export interface Part {
   put(start: number, bytes: Uint8Array, line: string): Promise<void>;
   /** Appends a line alone. */
   note(line: string): Promise<void>;
+  /** Replaces the journal's lines; the bytes of the file stay. */
+  rewrite(lines: readonly string[]): Promise<void>;
   /** Forgets all: file and journal are empty. */
   clear(): Promise<void>;
   /** Gives the file its name and removes the journal; the part is closed. */
