@@ -86,7 +86,7 @@ export class Host {
     const { id, backend, threads } = message;
     const bytes = this.#bytesOf(message);
     await this.#reading(id, bytes, async () => {
-      const loader = await this.#begin(message, bytes);
+      const loader = await this.#steadily(bytes, () => this.#begin(message, bytes));
       const report = await loader.probe({ backend, threads }).catch((thrown: unknown) => {
         loader.free();
         throw thrown;
@@ -112,19 +112,28 @@ export class Host {
     });
   }
 
-  /** Reads the weights. What becomes another while it is read is read once more. */
-  async #finish(message: Message<"open">, bytes: ModelBytes, probed?: WasmLoader): Promise<WasmModel> {
+  /** Reads the weights, and waits until all is kept. */
+  #finish(message: Message<"open">, bytes: ModelBytes, probed?: WasmLoader): Promise<WasmModel> {
     const { backend, threads } = message;
-    for (let known = probed; ; known = undefined) {
+    let known = probed;
+    return this.#steadily(bytes, async () => {
+      const loader = known ?? (await this.#begin(message, bytes));
+      known = undefined;
+      await bytes.ahead();
+      const model = await loader.finish({ backend, threads });
+      await bytes.keep().catch((thrown: unknown) => {
+        model.free();
+        throw thrown;
+      });
+      return model;
+    });
+  }
+
+  /** Reads from the beginning again what has become another while it was read. */
+  async #steadily<Result>(bytes: ModelBytes, work: () => Promise<Result>): Promise<Result> {
+    for (;;) {
       try {
-        const loader = known ?? (await this.#begin(message, bytes));
-        await bytes.ahead();
-        const model = await loader.finish({ backend, threads });
-        await bytes.keep().catch((thrown: unknown) => {
-          model.free();
-          throw thrown;
-        });
-        return model;
+        return await work();
       } catch (thrown) {
         if (!bytes.hasChanged(thrown)) throw thrown;
       }

@@ -66,6 +66,16 @@ it("reads again what becomes another while it comes", async () => {
   expect(log.freed.filter((what) => what === "model").length).toBeLessThanOrEqual(1);
 });
 
+it("gives up on what never stays the same", async () => {
+  place.settings = { ...place.settings, connections: 1 };
+  for (const seed of [2, 3, 4, 5, 6]) {
+    const become = { bytes: bytes(4 * CHUNK, seed), etag: `"${seed}"` };
+    server.ruleAt("/a.safetensors", 2 * CHUNK, 1, { become });
+  }
+  const message = expect.stringContaining("changes while it is read");
+  await expect(loadWith()("/a.safetensors")).rejects.toMatchObject({ code: "network", message });
+});
+
 it("fails where the download does, and frees the model", async () => {
   server.ruleAt("/a.safetensors", 3 * CHUNK, Infinity, { status: 403 });
   await expect(loadWith()("/a.safetensors")).rejects.toMatchObject({
