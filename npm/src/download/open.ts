@@ -7,8 +7,9 @@ import { Unkeepable } from "./faults.js";
 import { openKept } from "./keep.js";
 
 export const openModel: OpenSource = async (source, coming, signal) => {
-  const storage = coming.store && source.kind !== "blobs" ? await openStorage() : undefined;
-  if (storage === undefined || source.kind === "blobs") return openStreamed(source, coming, signal);
+  if (source.kind === "blobs" || source.kind === "handle") return openStreamed(source, coming, signal);
+  const storage = coming.store ? await openStorage() : undefined;
+  if (storage === undefined) return openStreamed(source, coming, signal);
   try {
     return await openKept(source, coming, { storage, withLock }, signal);
   } catch (thrown) {
