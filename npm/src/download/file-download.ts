@@ -150,7 +150,10 @@ export class FileDownload {
     const { name, sha256: told, address } = this.wanted;
     const hasher = told === undefined ? undefined : new Hasher();
     const count = chunkCount(this.subject);
-    for (let chunk = 0; chunk < count; chunk += 1) hasher?.add(await this.#readBack(chunk));
+    for (let chunk = 0; chunk < count; chunk += 1) {
+      const bytes = await this.#readBack(chunk);
+      hasher?.add(bytes);
+    }
     const digests = Array.from({ length: count }, (_, chunk) => this.#chunks.get(chunk) ?? "");
     const whole = hasher?.finish();
     if (whole !== undefined && told !== undefined && whole !== told) {

@@ -1,10 +1,13 @@
 /** The downloads of a plan: some connections share its files, and whoever reads comes first. */
 
+import { SetunError } from "../errors.js";
 import type { LoadProgress } from "../messages.js";
 import { type FileEntry, type Manifest, withFiles } from "../store/manifest.js";
+import { storageFull } from "../store/quota.js";
 import { writeManifest } from "../store/revisions.js";
 import type { Storage } from "../store/storage.js";
 import { beginPart } from "./begin.js";
+import { Changed } from "./faults.js";
 import { FileDownload } from "./file-download.js";
 import type { Http } from "./http.js";
 import type { Plan, Wanted } from "./plan.js";
@@ -122,10 +125,21 @@ export class Run {
     await Promise.allSettled(closing);
   }
 
-  async #fail(reason: unknown): Promise<void> {
+  async #fail(thrown: unknown): Promise<void> {
     if (this.#failed !== undefined) return;
+    const reason = this.#explain(thrown);
     await this.stop(reason);
     this.onFailure?.(reason);
+  }
+
+  /** Of a store without room: how much is missing. */
+  #explain(thrown: unknown): unknown {
+    if (!(thrown instanceof SetunError) || thrown.code !== "storage-full") return thrown;
+    const left = [...this.#downloads.values()].reduce(
+      (sum, { subject, there }) => sum + subject.bytes - there,
+      0,
+    );
+    return storageFull(this.plan.source, `${left} bytes are still to be written`, thrown);
   }
 
   /** Looks for a file that was not planned, once. */
@@ -215,6 +229,8 @@ export class Run {
     try {
       await download.bring(chunk);
     } catch (reason) {
+      // What is there is of the file before.
+      if (reason instanceof Changed && this.#failed === undefined) await download.forget();
       void this.#fail(reason);
     } finally {
       this.#connections -= 1;

@@ -1,5 +1,6 @@
 /** What the tests of downloads share. */
 
+import { createHash } from "node:crypto";
 import { Changed } from "../../src/download/faults.js";
 import { openKept } from "../../src/download/keep.js";
 import type { DownloadSettings } from "../../src/download/settings.js";
@@ -22,6 +23,11 @@ export function bytes(count: number, seed: number): Uint8Array<ArrayBuffer> {
     state ^= state << 5;
     return state >>> 24;
   });
+}
+
+/** The SHA-256 of bytes. */
+export function digest(of: Uint8Array): string {
+  return createHash("sha256").update(of).digest("hex");
 }
 
 /** A store, and what loads from it. */
@@ -90,6 +96,12 @@ export class Place {
   /** Names of all stored files, without their folders. */
   files(): string[] {
     return [...this.storage.files.keys()].map((path) => path.replace(/^.*\//, "")).sort();
+  }
+
+  /** The SHA-256 of a stored file by its name. */
+  digest(name: string): string | undefined {
+    const stored = this.stored(name);
+    return stored && digest(stored);
   }
 
   /** Bytes of a stored file by its name. */
