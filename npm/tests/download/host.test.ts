@@ -5,6 +5,7 @@ import { openKept } from "../../src/download/keep.js";
 import { connectHere } from "../../src/links.js";
 import { type Load, loadOn } from "../../src/load.js";
 import type { OpenSource } from "../../src/open-model.js";
+import { isDownload } from "../../src/sources.js";
 import { type FaultyServer, startFaultyServer } from "../../test-support/faulty-server.js";
 import { fakeBuild, type Log } from "../fake-wasm.js";
 import { bytes, CHUNK, digest, Place } from "./place.js";
@@ -29,7 +30,7 @@ afterEach(() => server.stop());
 function loadWith(refusal?: Error): Load {
   const openModel: OpenSource = async (source, coming, signal) => {
     seen.push(coming.store);
-    if (source.kind === "blobs") throw new Error("expected an address");
+    if (!isDownload(source)) throw new Error("expected an address");
     const { storage, withLock, settings } = place;
     return openKept(source, coming, { storage, withLock, settings }, signal);
   };

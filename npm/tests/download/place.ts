@@ -6,7 +6,7 @@ import { openKept } from "../../src/download/keep.js";
 import type { DownloadSettings } from "../../src/download/settings.js";
 import type { LoadProgress } from "../../src/messages.js";
 import type { Coming, OpenModel } from "../../src/open-model.js";
-import { type ModelSource, modelSource } from "../../src/sources.js";
+import { isDownload, type ModelSource, modelSource } from "../../src/sources.js";
 import type { WithLock } from "../../src/store/storage.js";
 import { MemoryStorage } from "../memory-storage.js";
 
@@ -56,17 +56,13 @@ export class Place {
     await Promise.all(this.#locks.values());
   }
 
-  source(text: string): ModelSource {
-    if (!text.startsWith("http") || !/\.(gguf|setun)($|\?)/.test(text)) {
-      return modelSource(text, "http://localhost/", this.coming);
-    }
-    const name = decodeURIComponent(new URL(text).pathname.split("/").pop() ?? "");
-    return { kind: "url", layout: "file", name, url: text };
+  source(text: string): Promise<ModelSource> {
+    return modelSource(text, "http://localhost/", this.coming);
   }
 
-  open(text: string, signal = new AbortController().signal): Promise<OpenModel> {
-    const source = this.source(text);
-    if (source.kind === "blobs") throw new Error("expected an address");
+  async open(text: string, signal = new AbortController().signal): Promise<OpenModel> {
+    const source = await this.source(text);
+    if (!isDownload(source)) throw new Error("expected an address");
     const { storage, withLock, settings } = this;
     return openKept(source, this.coming, { storage, withLock, settings }, signal);
   }
