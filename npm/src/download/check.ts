@@ -4,6 +4,7 @@ import { chunkCount, wholeLine } from "../store/journal.js";
 import type { FileEntry } from "../store/manifest.js";
 import { bytesError, Changed } from "./faults.js";
 import type { FileDownload } from "./file-download.js";
+import type { Wanted } from "./plan.js";
 import { Hasher } from "./sha256.js";
 
 /** Hashes of the chunks of files that were wrong as a whole, by file. */
@@ -42,4 +43,10 @@ export async function checkFile(file: FileDownload, doubted: Doubted): Promise<F
     chunkBytes,
     chunks,
   };
+}
+
+/** Whether a file that is there is the one that is wanted. */
+export function isSame({ bytes, sha256, etag }: FileEntry, wanted: Wanted): boolean {
+  if (bytes !== wanted.bytes) return false;
+  return wanted.sha256 === undefined ? etag === wanted.identity : sha256 === wanted.sha256;
 }

@@ -220,3 +220,12 @@ export class FileDownload {
     return result;
   }
 }
+
+/** The chunk to bring next: one that a reader waits for, else with `ahead` the first that is missing. */
+export function nextJob(downloads: readonly FileDownload[], ahead: boolean) {
+  for (const download of [...downloads.filter((one) => one.isAwaited), ...downloads]) {
+    const chunk = download.take(ahead);
+    if (chunk !== undefined) return { download, chunk };
+  }
+  return undefined;
+}

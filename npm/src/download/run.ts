@@ -2,14 +2,14 @@
 
 import { SetunError } from "../errors.js";
 import type { LoadProgress } from "../messages.js";
-import { type FileEntry, type Manifest, withFiles } from "../store/manifest.js";
+import { type Manifest, withFiles } from "../store/manifest.js";
 import { storageFull } from "../store/quota.js";
 import { writeManifest } from "../store/revisions.js";
 import type { Storage } from "../store/storage.js";
 import { beginPart } from "./begin.js";
-import { checkFile, type Doubted } from "./check.js";
+import { checkFile, type Doubted, isSame } from "./check.js";
 import { Changed } from "./faults.js";
-import { FileDownload } from "./file-download.js";
+import { FileDownload, nextJob } from "./file-download.js";
 import type { Http } from "./http.js";
 import type { Plan, Wanted } from "./plan.js";
 import { gone, readBlob } from "./stored-files.js";
@@ -243,17 +243,4 @@ export class Run {
   #orFailure<Result>(work: Promise<Result>): Promise<Result> {
     return Promise.race([work, this.#failure]);
   }
-}
-
-function isSame({ bytes, sha256, etag }: FileEntry, wanted: Wanted): boolean {
-  if (bytes !== wanted.bytes) return false;
-  return wanted.sha256 === undefined ? etag === wanted.identity : sha256 === wanted.sha256;
-}
-
-function nextJob(downloads: readonly FileDownload[], ahead: boolean) {
-  for (const download of [...downloads.filter((one) => one.isAwaited), ...downloads]) {
-    const chunk = download.take(ahead);
-    if (chunk !== undefined) return { download, chunk };
-  }
-  return undefined;
 }
