@@ -84,8 +84,8 @@ describe.each([
       const unlocked = await ask({ run: "takeUnlocked", storage: "opfs" });
       return { waits, unlocked, found: await second };
     });
-    const lines = ['{"chunk":[0,"00"]}'];
-    expect(found).toEqual({ waits: "waits", unlocked: "taken", found: { lines, bytes: Array(10).fill(7) } });
+    expect(found).toMatchObject({ waits: "waits", unlocked: "taken", found: { bytes: Array(10).fill(7) } });
+    expect(found.found.lines.length).toBe(2);
   });
 
   it("says so if another has the file", async () => {
@@ -115,7 +115,7 @@ describe.each([
       first.worker.terminate();
       return { before, aborted, deleted: await deletion, after: await models.list() };
     });
-    expect(found.before).toMatchObject({ name: "h/o/n", revision: "r", complete: false });
+    expect(found.before).toMatchObject({ name: "h/o/n", revision: "r", bytes: 10, complete: false });
     expect(found).toMatchObject({ aborted: "TimeoutError", deleted: true, after: [] });
   });
 });

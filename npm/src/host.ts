@@ -2,12 +2,10 @@
 
 import { Credit } from "./credit.js";
 import { asSetunError, SetunError, toWire } from "./errors.js";
-import type { DeviceMemory } from "./fits.js";
+import { estimating } from "./host-estimate.js";
 import type { FromHost, ToHost } from "./messages.js";
 import type { OpenSource } from "./open-model.js";
-import { type DownloadSize, outline } from "./outline.js";
 import { ModelBytes } from "./read-model.js";
-import { openStorage } from "./store/open-storage.js";
 import type { WasmEvent, WasmGeneration, WasmLoader, WasmModel } from "./wasm.js";
 import { startWasm, type WasmBuild } from "./wasm-instance.js";
 
@@ -103,23 +101,8 @@ export class Host {
   }
 
   async #estimate({ id, source, coming }: Message<"estimate">): Promise<void> {
-    const { build, openModel } = this.#platform;
-    let size: DownloadSize | undefined;
-    const bytes = new ModelBytes(async (signal) => {
-      const storage = coming.store ? await openStorage() : undefined;
-      const { model, ...found } = await outline(source, coming, { openModel, storage }, signal);
-      size = found;
-      return model;
-    });
-    await this.#reading(id, bytes, async () => {
-      const [{ layout, name }] = await Promise.all([bytes.begin(), startWasm(build, undefined, 1)]);
-      bytes.signal.throwIfAborted();
-      const loader = await build.glue.Loader.open(layout, name, bytes, true);
-      const memories = { processor: deviceMemory(loader, false), gpu: deviceMemory(loader, true) };
-      loader.free();
-      await bytes.end();
-      if (size !== undefined) this.#send({ type: "estimated", id, ...size, ...memories });
-    });
+    const { bytes, estimate } = estimating(this.#platform, source, coming);
+    await this.#reading(id, bytes, async () => this.#send({ type: "estimated", id, ...(await estimate()) }));
   }
 
   async #open(message: Message<"open">): Promise<void> {
@@ -258,13 +241,6 @@ export class Host {
     if (this.#opened === undefined) throw new SetunError("disposed", "the model has been disposed");
     return this.#opened.model;
   }
-}
-
-/** An estimate with names. */
-function deviceMemory(loader: WasmLoader, onGpu: boolean): DeviceMemory {
-  const [context = 0, weights = 0, cache = 0, steps = 0, largestWeight = 0, largestBuffer = 0, total = 0] =
-    loader.estimate(onGpu);
-  return { context, weights, cache, steps, largestWeight, largestBuffer, total };
 }
 
 /** The next turn that brings something: those of a long prompt bring nothing. */

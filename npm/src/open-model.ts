@@ -4,9 +4,10 @@ import { credentials, Http } from "./download/http.js";
 import { hubFiles } from "./download/hub-files.js";
 import type { Entry } from "./download/plan.js";
 import { DEFAULT_SETTINGS } from "./download/settings.js";
+import { HandleFiles } from "./handle-files.js";
 import type { LoadProgress } from "./messages.js";
-import { type ModelFiles, openFiles } from "./model-files.js";
-import { isDownload, type ModelSource } from "./sources.js";
+import { BlobFiles, type ModelFiles } from "./model-files.js";
+import type { ModelSource } from "./sources.js";
 import { UrlFiles } from "./url-files.js";
 
 /** How a model's files come. */
@@ -49,10 +50,11 @@ export type OpenSource = (source: ModelSource, coming: Coming, signal: AbortSign
 
 /** Opens a source whose files are read as they come, and not kept. */
 export const openStreamed: OpenSource = async (source, coming, signal) => {
-  if (!isDownload(source)) return new StreamedModel(source, () => openFiles(source, signal));
+  if (source.kind === "handle") return new StreamedModel(source, () => new HandleFiles(source));
+  if (source.kind === "blobs") return new StreamedModel(source, () => new BlobFiles(source.blobs));
   const http = new Http(DEFAULT_SETTINGS, signal, credentials(source, coming));
   if (source.kind === "url") {
-    const headers = http.authorization(source.url);
+    const headers = /^https?:/.test(source.url) ? http.authorization(source.url) : {};
     return new StreamedModel(source, () => new UrlFiles(source, signal, headers));
   }
   const { entry, open } = await hubFiles(source, http);

@@ -3,7 +3,7 @@
 import { Unkeepable } from "./download/faults.js";
 import { findStored, isFresh, type Stored } from "./download/find-stored.js";
 import { planAddress } from "./download/folder.js";
-import { Http } from "./download/http.js";
+import { credentials, Http } from "./download/http.js";
 import { planHub } from "./download/hub.js";
 import type { Plan } from "./download/plan.js";
 import { DEFAULT_SETTINGS } from "./download/settings.js";
@@ -43,7 +43,7 @@ export async function outline(
     const model = await headersOf(await openModel(source, coming, signal));
     return { bytes: 0, storedBytes: 0, model };
   }
-  const http = new Http(DEFAULT_SETTINGS, signal, coming);
+  const http = new Http(DEFAULT_SETTINGS, signal, credentials(source, coming));
   const stored = storage && (await findStored(storage, source));
   if (storage && stored && (source.kind === "hub" || (await isFresh(http, source, stored)))) {
     const bytes = sumOf(stored.model.manifest.files);

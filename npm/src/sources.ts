@@ -57,8 +57,7 @@ export async function modelSource(
   base: string,
   hub: HubOptions = {},
 ): Promise<ModelSource> {
-  if (typeof source === "string" && isHubName(source)) return parseHubName(source, hub);
-  if (typeof source === "string" || source instanceof URL) return urlSource(source, base);
+  if (typeof source === "string" || source instanceof URL) return addressSource(source, base, hub);
   if (typeof source !== "object" || source === null) throw unknown(typeof source);
   if (source instanceof Blob) return fileSource([source]);
   if (isHandle(source)) return handleSource(source);
@@ -67,6 +66,20 @@ export async function modelSource(
   const list = [...(source as Iterable<unknown>)];
   const isDropped = list.some((item) => isItem(item) || isEntry(item));
   return isDropped ? droppedSource(list as DataTransferItem[]) : fileSource(list);
+}
+
+/**
+ * The source that an address or a hub's name is.
+ *
+ * @throws {SetunError} `bad-option` if it is neither, `bad-checkpoint` for the address of a pickle.
+ */
+export function addressSource(
+  source: string | URL,
+  base: string,
+  hub: HubOptions = {},
+): UrlSource | HubSource {
+  if (typeof source === "string" && isHubName(source)) return parseHubName(source, hub);
+  return urlSource(source, base);
 }
 
 function unknown(found: string): SetunError {

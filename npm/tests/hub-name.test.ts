@@ -13,9 +13,9 @@ describe("parseHubName", () => {
       "hf:o/n@v1:b.SETUN",
       { ...folder, layout: "file", name: "b.SETUN", model: "o/n", revision: "v1", file: "b.SETUN" },
     ],
-  ])("takes %s apart", (text, source) => {
+  ])("takes %s apart", async (text, source) => {
     expect(parseHubName(text)).toEqual(source);
-    expect(modelSource(text, "https://example.org/")).toEqual(source);
+    expect(await modelSource(text, "https://example.org/")).toEqual(source);
   });
 
   it("keeps the hub and the token that are given", () => {

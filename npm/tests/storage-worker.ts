@@ -15,7 +15,8 @@ export interface Task {
   readonly lacking?: readonly string[];
 }
 
-const LINE = '{"chunk":[0,"00"]}';
+const SUBJECT = '{"format":1,"bytes":99,"chunk_bytes":10,"identity":null,"sha256":null}';
+const LINE = '{"chunk":[0,"0000000000000000000000000000000000000000000000000000000000000000"]}';
 const forever = new Promise<never>(() => undefined);
 
 const TASKS = {
@@ -35,6 +36,8 @@ const TASKS = {
     const held = new Promise<string>((resolve) => {
       void withLock("h/o/n", new AbortController().signal, async () => {
         const part = await storage.openPart("models/h/o/n/r/model");
+        await part.clear();
+        await part.note(SUBJECT);
         await part.put(0, new Uint8Array(10).fill(7), LINE);
         resolve("held");
         await forever;

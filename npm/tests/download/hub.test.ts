@@ -126,7 +126,7 @@ it("streams a hub's model without keeping it", async () => {
   server.putHub("o/n", { "config.json": CONFIG, "model.safetensors": bytes(100, 1) });
   place.coming = { ...place.coming, token: "secret" };
   const { signal } = new AbortController();
-  const model = await openStreamed(await place.source("hf:o/n"), place.coming, signal);
+  const model = await openStreamed(place.source("hf:o/n"), place.coming, signal);
   const { entry, files } = await model.begin();
   expect(entry).toEqual({ layout: "folder", name: "n" });
   const opened = files();
