@@ -126,8 +126,8 @@ export class Host {
     let known = probed;
     return this.#steadily(bytes, async () => {
       const loader = known ?? (await this.#begin(message, bytes));
+      if (known !== undefined) await bytes.ahead();
       known = undefined;
-      await bytes.ahead();
       const model = await loader.finish({ backend, threads });
       await bytes.keep().catch((thrown: unknown) => {
         model.free();
@@ -159,6 +159,7 @@ export class Host {
     // What is looked for does not wait for what it is read with.
     const [{ layout, name }] = await Promise.all([bytes.begin(), startWasm(build, memory, threads)]);
     bytes.signal.throwIfAborted();
+    if (message.type === "open") await bytes.ahead();
     return build.glue.Loader.open(layout, name, bytes);
   }
 

@@ -2,13 +2,14 @@
 
 import { SetunError } from "../errors.js";
 import type { LoadProgress } from "../messages.js";
-import { type FileEntry, type Manifest, withFiles } from "../store/manifest.js";
+import { type Manifest, withFiles } from "../store/manifest.js";
 import { storageFull } from "../store/quota.js";
 import { writeManifest } from "../store/revisions.js";
 import type { Storage } from "../store/storage.js";
 import { beginPart } from "./begin.js";
+import { checkFile, type Doubted, isSame } from "./check.js";
 import { Changed } from "./faults.js";
-import { FileDownload } from "./file-download.js";
+import { FileDownload, nextJob } from "./file-download.js";
 import type { Http } from "./http.js";
 import type { Plan, Wanted } from "./plan.js";
 import { gone, readBlob } from "./stored-files.js";
@@ -19,8 +20,7 @@ export interface Place {
   readonly folder: string;
   /** What is known of the folder's files. */
   readonly manifest: Manifest;
-  /** Hashes of the chunks of files that were wrong as a whole, by file. */
-  readonly doubted: Map<string, readonly string[]>;
+  readonly doubted: Doubted;
 }
 
 /** See the module. */
@@ -194,7 +194,7 @@ export class Run {
   async #finish(download: FileDownload, path: string): Promise<void> {
     const { storage, folder, doubted } = this.#place;
     const { name } = download.wanted;
-    const entry = await download.check(doubted);
+    const entry = await checkFile(download, doubted);
     this.#manifest = withFiles(this.#manifest, [entry]);
     // First what is known of it, then its name; but a complete manifest tells of what has one.
     if (!this.#manifest.complete) await writeManifest(storage, folder, this.#manifest);
@@ -210,15 +210,7 @@ export class Run {
   /** Gives each free connection a chunk: first those that a reader waits for. */
   #fill(): void {
     while (this.#failed === undefined && this.#connections < this.#http.settings.connections) {
-      const downloads = [...this.#downloads.values()];
-      const ordered = [...downloads.filter((download) => download.isAwaited), ...downloads];
-      let job: { download: FileDownload; chunk: number } | undefined;
-      for (const download of ordered) {
-        const chunk = download.take(this.#isAhead);
-        if (chunk === undefined) continue;
-        job = { download, chunk };
-        break;
-      }
+      const job = nextJob([...this.#downloads.values()], this.#isAhead);
       if (job === undefined) return;
       void this.#bring(job.download, job.chunk);
     }
@@ -251,9 +243,4 @@ export class Run {
   #orFailure<Result>(work: Promise<Result>): Promise<Result> {
     return Promise.race([work, this.#failure]);
   }
-}
-
-function isSame({ bytes, sha256, etag }: FileEntry, wanted: Wanted): boolean {
-  if (bytes !== wanted.bytes) return false;
-  return wanted.sha256 === undefined ? etag === wanted.identity : sha256 === wanted.sha256;
 }
