@@ -2,17 +2,17 @@
 
 import { Credit } from "./credit.js";
 import { asSetunError, SetunError, toWire } from "./errors.js";
+import { estimating } from "./host-estimate.js";
 import type { FromHost, ToHost } from "./messages.js";
-import type { ModelFiles } from "./model-files.js";
+import type { OpenSource } from "./open-model.js";
 import { ModelBytes } from "./read-model.js";
-import type { ModelSource } from "./sources.js";
 import type { WasmEvent, WasmGeneration, WasmLoader, WasmModel } from "./wasm.js";
 import { startWasm, type WasmBuild } from "./wasm-instance.js";
 
 /** What differs between a browser and Node. */
 export interface HostPlatform {
   readonly build: WasmBuild;
-  openFiles(source: ModelSource, signal: AbortSignal): ModelFiles;
+  readonly openModel: OpenSource;
 }
 
 type Message<Type extends ToHost["type"]> = Extract<ToHost, { type: Type }>;
@@ -64,6 +64,8 @@ export class Host {
     switch (message.type) {
       case "probe":
         return this.#probe(message);
+      case "estimate":
+        return this.#estimate(message);
       case "open":
         return this.#open(message);
       case "generate":
@@ -87,7 +89,7 @@ export class Host {
     const { id, backend, threads } = message;
     const bytes = this.#bytesOf(message);
     await this.#reading(id, bytes, async () => {
-      const loader = await this.#begin(message, bytes);
+      const loader = await this.#steadily(bytes, () => this.#begin(message, bytes));
       const report = await loader.probe({ backend, threads }).catch((thrown: unknown) => {
         loader.free();
         throw thrown;
@@ -98,15 +100,19 @@ export class Host {
     });
   }
 
+  async #estimate({ id, source, coming }: Message<"estimate">): Promise<void> {
+    const { bytes, estimate } = estimating(this.#platform, source, coming);
+    await this.#reading(id, bytes, async () => this.#send({ type: "estimated", id, ...(await estimate()) }));
+  }
+
   async #open(message: Message<"open">): Promise<void> {
-    const { id, backend, threads } = message;
+    const { id } = message;
     const probed = this.#probed;
     this.#probed = undefined;
     const bytes = probed?.bytes ?? this.#bytesOf(message);
     bytes.onProgress = (progress) => this.#send({ type: "progress", id, progress });
     await this.#reading(id, bytes, async () => {
-      const loader = probed?.loader ?? (await this.#begin(message, bytes));
-      const model = await loader.finish({ backend, threads });
+      const model = await this.#finish(message, bytes, probed?.loader);
       bytes.onProgress = undefined;
       if (bytes.signal.aborted || this.#disposed) return model.free();
       this.#opened = { bytes, model };
@@ -114,17 +120,47 @@ export class Host {
     });
   }
 
-  #bytesOf({ source }: { readonly source: ModelSource }): ModelBytes {
-    return new ModelBytes((signal) => this.#platform.openFiles(source, signal));
+  /** Reads the weights, and waits until all is kept. */
+  #finish(message: Message<"open">, bytes: ModelBytes, probed?: WasmLoader): Promise<WasmModel> {
+    const { backend, threads } = message;
+    let known = probed;
+    return this.#steadily(bytes, async () => {
+      const loader = known ?? (await this.#begin(message, bytes));
+      if (known !== undefined) await bytes.ahead();
+      known = undefined;
+      const model = await loader.finish({ backend, threads });
+      await bytes.keep().catch((thrown: unknown) => {
+        model.free();
+        throw thrown;
+      });
+      return model;
+    });
+  }
+
+  /** Reads from the beginning again what has become another while it was read. */
+  async #steadily<Result>(bytes: ModelBytes, work: () => Promise<Result>): Promise<Result> {
+    for (;;) {
+      try {
+        return await work();
+      } catch (thrown) {
+        if (!bytes.hasChanged(thrown)) throw thrown;
+      }
+    }
+  }
+
+  #bytesOf({ source, coming }: Message<"probe"> | Message<"open">): ModelBytes {
+    return new ModelBytes((signal) => this.#platform.openModel(source, coming, signal));
   }
 
   async #begin(message: Message<"probe"> | Message<"open">, bytes: ModelBytes): Promise<WasmLoader> {
-    const { source, threads } = message;
+    const { threads } = message;
     const memory = "memory" in message ? message.memory : undefined;
     const { build } = this.#platform;
-    await startWasm(build, memory, threads);
+    // What is looked for does not wait for what it is read with.
+    const [{ layout, name }] = await Promise.all([bytes.begin(), startWasm(build, memory, threads)]);
     bytes.signal.throwIfAborted();
-    return build.glue.Loader.open(source.layout, source.name, bytes);
+    if (message.type === "open") await bytes.ahead();
+    return build.glue.Loader.open(layout, name, bytes);
   }
 
   /** Does what reads a model: it can be stopped, and fails with what the files have thrown. */
@@ -133,7 +169,7 @@ export class Host {
     try {
       await work();
     } catch (thrown) {
-      bytes.close();
+      await bytes.end(thrown);
       throw bytes.explain(thrown);
     } finally {
       this.#loads.delete(id);
@@ -196,6 +232,7 @@ export class Host {
     this.#opened?.model.free();
     this.#opened = undefined;
     this.#probed?.loader.free();
+    await this.#probed?.bytes.end();
     this.#probed = undefined;
     this.#send({ type: "disposed", id });
   }

@@ -4,11 +4,12 @@ import { type Judgement, judge, judgeFailed, judgeUnprobed, reportCpu, reportGpu
 import { SetunError } from "./errors.js";
 import { detectFeatures, reserveSharedMemory } from "./features.js";
 import { Model } from "./model.js";
+import type { Coming } from "./open-model.js";
 import { ask } from "./opening.js";
 import { checkLoadOptions, type LoadOptions } from "./options.js";
 import { type Build, type BuildChoice, type Features, mayUseGpu, pickBuild } from "./pick-build.js";
 import { type Connect, Session } from "./session.js";
-import { type LoadSource, type ModelSource, modelSource } from "./sources.js";
+import { isDownload, type LoadSource, type ModelSource, modelSource } from "./sources.js";
 import type { DeviceReport } from "./wasm.js";
 
 /** What differs between a browser and Node. */
@@ -21,6 +22,8 @@ export interface Platform {
   baseUrl(): string;
   embeddedModel(): URL;
   connect(build: Build, inWorker: boolean): Promise<Connect>;
+  /** Asks that what is kept is not cleared when the disk gets full. */
+  askToPersist?(): void;
 }
 
 /** `load` for one platform. */
@@ -34,8 +37,10 @@ export function loadOn(platform: Platform): Load {
     const inWorker = options.worker ?? platform.hasWorkers;
     if (inWorker && !platform.hasWorkers)
       throw new SetunError("bad-option", "worker: there are none in Node");
-    const from = modelSource(source ?? platform.embeddedModel(), platform.baseUrl());
-    return new Loading(platform, from, inWorker, options).run();
+    const from = await modelSource(source ?? platform.embeddedModel(), platform.baseUrl(), options);
+    const store = (options.store ?? true) && inWorker && source !== undefined && isDownload(from);
+    if (store) platform.askToPersist?.();
+    return new Loading(platform, from, inWorker, { ...options, store }).run();
   };
 }
 
@@ -95,7 +100,7 @@ class Loading {
     let wasProbed = false;
     try {
       session = await this.#connect(choice);
-      const request = { type: "probe", source: this.#source, backend: "auto", threads: 1 } as const;
+      const request = { type: "probe", ...this.#what, backend: "auto", threads: 1 } as const;
       const { report } = await ask(session, request, "probed", signal ? { signal } : {});
       wasProbed = true;
       const judgement = judge(report, cpu);
@@ -131,10 +136,21 @@ class Loading {
     report: (report: DeviceReport) => DeviceReport,
   ): Promise<Model> {
     const place = { backend, threads, ...(memory !== undefined && { memory }) };
-    const request = { type: "open", source: this.#source, ...place } as const;
+    const request = { type: "open", ...this.#what, ...place } as const;
     const opened = await ask(session, request, "opened", this.#options);
     const info = { ...opened.info, build, worker: this.#inWorker };
     return new Model(session, info, report(opened.report));
+  }
+
+  get #what() {
+    const { store = false, connections, endpoint, token } = this.#options;
+    const coming: Coming = {
+      store,
+      ...(connections !== undefined && { connections }),
+      ...(endpoint !== undefined && { endpoint }),
+      ...(token !== undefined && { token }),
+    };
+    return { source: this.#source, coming };
   }
 
   async #connect({ build }: BuildChoice): Promise<Session> {

@@ -1,5 +1,7 @@
 /** The files of one model, as the reader of checkpoints asks for them. */
 
+import { SetunError } from "./errors.js";
+import { HandleFiles } from "./handle-files.js";
 import type { ModelSource } from "./sources.js";
 import { UrlFiles } from "./url-files.js";
 
@@ -23,7 +25,16 @@ export interface ModelFiles {
 
 /** Opens what a browser can open. */
 export function openFiles(source: ModelSource, signal: AbortSignal): ModelFiles {
-  return source.kind === "url" ? new UrlFiles(source, signal) : new BlobFiles(source.blobs);
+  switch (source.kind) {
+    case "url":
+      return new UrlFiles(source, signal);
+    case "blobs":
+      return new BlobFiles(source.blobs);
+    case "handle":
+      return new HandleFiles(source);
+    case "hub":
+      throw new SetunError("not-found", `hf:${source.model}: names of hubs cannot be resolved here`);
+  }
 }
 
 /** Files in memory, or files that a user dropped or chose: read piece by piece, never as a whole. */

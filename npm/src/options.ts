@@ -20,7 +20,22 @@ export interface LoadOptions {
   threads?: number;
   /** Whether to run in a module worker: by default in browsers. Node has none. */
   worker?: boolean;
+  /**
+   * Whether to keep what is downloaded in the browser's store, so that the next `load` needs no network: by default where
+   * the browser has one, for addresses and names of hubs. Files and bytes that are given are never kept, nor is anything
+   * in Node or without a worker.
+   */
+  store?: boolean;
+  /** Requests at once for what is kept, 1 to 16; 4 unless given. */
+  connections?: number;
+  /** Proves to the hub who asks. It is sent to the endpoint alone. */
+  token?: string;
+  /** Address of the hub that names like `hf:owner/name` are of; `https://huggingface.co` unless given. */
+  endpoint?: string;
 }
+
+/** Options of `models.estimate`, with the meaning that they have for `load`. */
+export type EstimateOptions = Pick<LoadOptions, "signal" | "worker" | "store" | "token" | "endpoint">;
 
 /** Options of {@link Model.generate} and {@link Model.chat}. Unknown or out-of-range ones throw `bad-option` before any work. */
 export interface GenerateOptions {
@@ -85,11 +100,27 @@ const LOAD: Rules<LoadOptions> = {
     "a whole number from 1 to 64",
   ],
   worker: [(value) => typeof value === "boolean", "true or false"],
+  store: [(value) => typeof value === "boolean", "true or false"],
+  connections: [
+    (value) => isCount(value) && (value as number) >= 1 && (value as number) <= 16,
+    "a whole number from 1 to 16",
+  ],
+  token: [(value) => typeof value === "string" && /^[\x21-\x7e]+$/.test(value), "a text without spaces"],
+  endpoint: [
+    (value) => typeof value === "string" && /^https?:\/\/[^/]/.test(value),
+    "an address that begins with https://",
+  ],
 };
 
 /** @throws {SetunError} `bad-option` */
 export function checkLoadOptions(options: LoadOptions): void {
   check(options, LOAD);
+}
+
+/** @throws {SetunError} `bad-option` */
+export function checkEstimateOptions(options: EstimateOptions): void {
+  const { signal, worker, store, token, endpoint } = LOAD;
+  check(options, { signal, worker, store, token, endpoint });
 }
 
 /**

@@ -1,22 +1,27 @@
 /** A model's bytes, as the engine asks for them. */
 
+import { Changed } from "./download/faults.js";
+import type { Entry } from "./download/plan.js";
 import { SetunError } from "./errors.js";
 import type { LoadProgress } from "./messages.js";
 import type { ModelFiles } from "./model-files.js";
+import type { Beginning, OpenModel } from "./open-model.js";
 import type { WasmFiles } from "./wasm.js";
 
 /** Reads a model's files: once, and again where the engine has lost its device. Files open when they are read from. */
 export class ModelBytes implements WasmFiles {
   /** Told as bytes arrive. */
   onProgress: ((progress: LoadProgress) => void) | undefined;
-  readonly #openFiles: (signal: AbortSignal) => ModelFiles;
+  readonly #openModel: (signal: AbortSignal) => Promise<OpenModel>;
   readonly #controller = new AbortController();
+  #model: Promise<OpenModel> | undefined;
+  #beginning: Promise<Beginning> | undefined;
   #files: ModelFiles | undefined;
   #loadedBytes = 0;
   #failure: { readonly thrown: unknown } | undefined;
 
-  constructor(openFiles: (signal: AbortSignal) => ModelFiles) {
-    this.#openFiles = openFiles;
+  constructor(openModel: (signal: AbortSignal) => Promise<OpenModel>) {
+    this.#openModel = openModel;
   }
 
   get signal(): AbortSignal {
@@ -26,6 +31,38 @@ export class ModelBytes implements WasmFiles {
   /** Ends what is being read, and all that would be read later. */
   abort(): void {
     this.#controller.abort();
+  }
+
+  /** Finds out what there is to open. */
+  async begin(): Promise<Entry> {
+    this.signal.throwIfAborted();
+    this.rewind();
+    const model = await this.#open();
+    this.#beginning = model.begin();
+    const { entry } = await this.#beginning;
+    this.signal.throwIfAborted();
+    return entry;
+  }
+
+  /** What was begun is to go on coming, although nobody reads it at the moment. */
+  async ahead(): Promise<void> {
+    const model = await this.#open();
+    if (model.tellsProgress) model.onProgress = (progress) => this.onProgress?.(progress);
+    model.ahead();
+  }
+
+  /** Resolves once all that is to be kept is whole, checked and named. */
+  async keep(): Promise<void> {
+    const model = await this.#open();
+    await model.keep();
+    this.signal.throwIfAborted();
+    // After this, files are read from where they are kept.
+    this.#beginning = undefined;
+  }
+
+  /** Whether an error says that the files became others while they were read: then they can be read once more. */
+  hasChanged(thrown: unknown): boolean {
+    return !this.signal.aborted && (thrown instanceof Changed || this.explain(thrown) instanceof Changed);
   }
 
   async read(
@@ -56,6 +93,14 @@ export class ModelBytes implements WasmFiles {
     files?.close().catch(() => undefined);
   }
 
+  /** Closes all, and ends what is still coming. `thrown` is why. */
+  async end(thrown?: unknown): Promise<void> {
+    this.close();
+    const model = await this.#model?.catch(() => undefined);
+    if (isRefusal(thrown)) await model?.refuse();
+    await model?.close();
+  }
+
   /** What {@link read} threw, if that is what an error of the engine tells of: it keeps the message alone. */
   explain(error: unknown): unknown {
     const isOfFiles = error instanceof Error && "code" in error && error.code === "network";
@@ -68,18 +113,38 @@ export class ModelBytes implements WasmFiles {
     required: boolean,
   ): Promise<Uint8Array | undefined> {
     this.signal.throwIfAborted();
-    this.#files ??= this.#openFiles(this.signal);
-    const files = this.#files;
+    const files = await this.#opened();
     const bytes = await files.read(file, range);
     this.signal.throwIfAborted();
     if (bytes === undefined) {
       if (required) throw new SetunError("not-found", `${files.where(file)}: no such file`);
       return undefined;
     }
+    if ((await this.#open()).tellsProgress) return bytes;
     this.#loadedBytes += bytes.length;
     const totalBytes = files.totalBytes();
     const loadedBytes = this.#loadedBytes;
     this.onProgress?.({ loadedBytes, file, ...(totalBytes !== undefined && { totalBytes }) });
     return bytes;
   }
+
+  #open(): Promise<OpenModel> {
+    this.#model ??= this.#openModel(this.signal);
+    return this.#model;
+  }
+
+  async #opened(): Promise<ModelFiles> {
+    if (this.#files !== undefined) return this.#files;
+    const model = await this.#open();
+    this.#beginning ??= model.begin();
+    const { files } = await this.#beginning;
+    this.#files ??= files();
+    return this.#files;
+  }
+}
+
+/** What the engine says of bytes that are no model, or not all of one. */
+function isRefusal(thrown: unknown): boolean {
+  const code: unknown = thrown instanceof Error && "code" in thrown ? thrown.code : undefined;
+  return code === "bad-checkpoint" || code === "truncated";
 }

@@ -1,7 +1,7 @@
 /** A model's files behind an address: each streamed by one request, from its first byte on. */
 
 import type { ByteRange, ModelFiles } from "./model-files.js";
-import type { ModelSource } from "./sources.js";
+import type { UrlSource } from "./sources.js";
 import { UrlStream } from "./url-stream.js";
 
 /** Streams kept open at once; browsers allow six connections to a host over HTTP/1.1. */
@@ -9,15 +9,17 @@ const MOST_OPEN_STREAMS = 4;
 
 /** The files of a folder, or a lone file and its neighbours. */
 export class UrlFiles implements ModelFiles {
-  readonly #source: ModelSource & { kind: "url" };
+  readonly #source: UrlSource;
   readonly #signal: AbortSignal;
+  readonly #headers: Record<string, string>;
   /** Open streams, the one used last at the end. */
   readonly #streams = new Map<string, UrlStream>();
   readonly #sizes = new Map<string, number | undefined>();
 
-  constructor(source: ModelSource & { kind: "url" }, signal: AbortSignal) {
+  constructor(source: UrlSource, signal: AbortSignal, headers: Record<string, string> = {}) {
     this.#source = source;
     this.#signal = signal;
+    this.#headers = headers;
   }
 
   async read(name: string, range: ByteRange | undefined): Promise<Uint8Array | undefined> {
@@ -54,7 +56,7 @@ export class UrlFiles implements ModelFiles {
     let stream = this.#streams.get(name);
     if (stream === undefined || stream.position > start) {
       await this.#close(name);
-      stream = await UrlStream.open(this.#address(name), start, this.#signal);
+      stream = await UrlStream.open(this.#address(name), start, this.#signal, this.#headers);
       if (stream === undefined) return undefined;
     }
     await stream.skipTo(start);

@@ -23,8 +23,13 @@ export class UrlStream {
   }
 
   /** Requests a file from byte `start` on; `undefined` if there is none. A server without ranges sends it from 0. */
-  static async open(url: URL, start: number, signal: AbortSignal): Promise<UrlStream | undefined> {
-    const headers = start > 0 ? { range: `bytes=${start}-` } : {};
+  static async open(
+    url: URL,
+    start: number,
+    signal: AbortSignal,
+    others: Record<string, string> = {},
+  ): Promise<UrlStream | undefined> {
+    const headers = start > 0 ? { ...others, range: `bytes=${start}-` } : others;
     const response = await request(url, { headers, signal });
     if (isMissing(response)) {
       await response.body?.cancel();

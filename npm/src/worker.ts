@@ -1,9 +1,9 @@
 /** What a worker file runs: a host for the page that started it, or a thread of such a host. */
 
+import { openModel } from "./download/open.js";
 import { asSetunError, toWire } from "./errors.js";
 import { Host } from "./host.js";
 import type { FromHost, ToHost } from "./messages.js";
-import { openFiles } from "./model-files.js";
 import type { WasmModule } from "./wasm.js";
 import { compileFrom } from "./wasm-instance.js";
 
@@ -32,7 +32,7 @@ export function serve(glue: WasmModule, code: URL, threaded?: ThreadedBuild): vo
   const send = (message: FromHost) => post(scope, message);
   const startThreads = threaded && ((count: number) => threaded.startThreads(count));
   const build = { glue, compile: () => compileFrom(code), ...(startThreads && { startThreads }) };
-  const host = new Host({ build, openFiles }, send);
+  const host = new Host({ build, openModel }, send);
   scope.addEventListener("message", ({ data }: MessageEvent<ToHost | ThreadMessage>) => {
     if (data.type === "setun-thread") void threaded?.joinPool(data);
     else void host.receive(data);

@@ -5,7 +5,7 @@ import { connectHere } from "../src/links.js";
 import { loadOn } from "../src/load.js";
 import { BUILDS, type Build, type BuildChoice, type Features } from "../src/pick-build.js";
 import type { DeviceReport, DeviceVerdict } from "../src/wasm.js";
-import { countedFiles, type FakeOptions, fakeBuild, type Log } from "./fake-wasm.js";
+import { countedModel, type FakeOptions, fakeBuild, type Log } from "./fake-wasm.js";
 
 const files = { "a.safetensors": new Uint8Array(16) };
 
@@ -113,8 +113,10 @@ describe("load with backend auto", () => {
     vi.restoreAllMocks();
   });
 
-  function hasAdapter(adapter: unknown): void {
-    vi.stubGlobal("navigator", { hardwareConcurrency: 1, gpu: { requestAdapter: async () => adapter } });
+  function hasAdapter(adapter: object | null): void {
+    const limits = { maxBufferSize: 2 ** 30, maxStorageBufferBindingSize: 2 ** 28 };
+    const requestAdapter = async () => adapter && { limits, ...adapter };
+    vi.stubGlobal("navigator", { hardwareConcurrency: 1, gpu: { requestAdapter } });
   }
 
   /** Loads where the GPU's build is such a fake. */
@@ -123,7 +125,7 @@ describe("load with backend auto", () => {
       fetched.push(build);
       return connectHere({
         build: fakeBuild(log, build === "webgpu" ? gpu : {}),
-        openFiles: countedFiles(log),
+        openModel: countedModel(log),
       });
     };
     const embeddedModel = () => new URL("http://localhost/embedded.safetensors");

@@ -2,7 +2,7 @@
 
 import { SetunError } from "../src/errors.js";
 import { type ModelFiles, openFiles } from "../src/model-files.js";
-import type { ModelSource } from "../src/sources.js";
+import { type OpenSource, StreamedModel } from "../src/open-model.js";
 import type {
   DeviceReport,
   WasmEvent,
@@ -47,6 +47,8 @@ export function fakeBuild(log: Log, { report, refusal }: FakeOptions = {}) {
     });
     return {
       totalBytes: 16,
+      estimate: (onGpu) =>
+        Float64Array.from([512, 1000, 200, 100, 400, 300, 1400], (n) => (onGpu ? 2 * n : n)),
       probe: async () => {
         if (report === undefined) throw new Error("the driver is odd");
         return report;
@@ -65,19 +67,21 @@ export function fakeBuild(log: Log, { report, refusal }: FakeOptions = {}) {
 }
 
 /** Opens a source's files, and keeps count. */
-export function countedFiles(log: Log) {
-  return (source: ModelSource, signal: AbortSignal): ModelFiles => {
-    const files = openFiles(source, signal);
-    log.opened += 1;
-    return {
-      read: (name, range) => files.read(name, range),
-      totalBytes: () => files.totalBytes(),
-      where: (name) => files.where(name),
-      close: async () => {
-        log.closed += 1;
-        await files.close();
-      },
-    };
+export function countedModel(log: Log): OpenSource {
+  return async (source, _coming, signal) =>
+    new StreamedModel(source, () => counted(openFiles(source, signal), log));
+}
+
+function counted(files: ModelFiles, log: Log): ModelFiles {
+  log.opened += 1;
+  return {
+    read: (name, range) => files.read(name, range),
+    totalBytes: () => files.totalBytes(),
+    where: (name) => files.where(name),
+    close: async () => {
+      log.closed += 1;
+      await files.close();
+    },
   };
 }
 

@@ -3,7 +3,7 @@ import { SetunError } from "../src/errors.js";
 import { connectHere } from "../src/links.js";
 import { type Load, loadOn } from "../src/load.js";
 import type { Model } from "../src/model.js";
-import { countedFiles, fakeBuild, type Log } from "./fake-wasm.js";
+import { countedModel, fakeBuild, type Log } from "./fake-wasm.js";
 
 const files = { "a.safetensors": new Uint8Array(16) };
 let log: Log;
@@ -17,7 +17,7 @@ beforeEach(() => {
     hasWorkers: false,
     baseUrl: () => "http://localhost/",
     embeddedModel: () => new URL("http://localhost/embedded.safetensors"),
-    connect: async () => connectHere({ build: fakeBuild(log), openFiles: countedFiles(log) }),
+    connect: async () => connectHere({ build: fakeBuild(log), openModel: countedModel(log) }),
   });
 });
 
@@ -45,7 +45,7 @@ describe("load", () => {
 
   it.each([
     [{ "a.safetensors": new Uint8Array(12) }, "truncated", "a.safetensors: too short"],
-    [{ "b.bin": new Uint8Array(16) }, "not-found", "a.safetensors (among b.bin): no such file"],
+    [{ "b.gguf": new Uint8Array(16) }, "not-found", "a.safetensors (among b.gguf): no such file"],
   ])("rejects with a code and closes the files: %#", async (source, code, message) => {
     await expect(load(source as never)).rejects.toMatchObject({ name: "SetunError", code, message });
     expect(log).toMatchObject({ opened: 1, closed: 1 });

@@ -1,7 +1,8 @@
 /** For browsers, with a bundler or without. */
 
-import { load as loadInBrowser } from "../browser.js";
+import { load as loadInBrowser, models as modelsInBrowser } from "../browser.js";
 import type { Load } from "../load.js";
+import type { Models } from "../models.js";
 
 export * from "./public.js";
 
@@ -16,3 +17,13 @@ export * from "./public.js";
  * ```
  */
 export const load: Load = loadInBrowser;
+
+/**
+ * What this origin keeps of downloaded models.
+ *
+ * @example
+ * ```ts
+ * for (const model of await models.list()) if (!model.complete) await models.delete(model);
+ * ```
+ */
+export const models: Models = modelsInBrowser;

@@ -1,0 +1,105 @@
+/** A hub's list of a repository's files. */
+
+import { SetunError } from "../errors.js";
+import type { HubSource } from "../hub-name.js";
+import { parseDigest } from "../store/digest.js";
+import { modelOfHub } from "../store/names.js";
+import { choose, entryOf } from "./choice.js";
+import { networkError } from "./faults.js";
+import type { Http } from "./http.js";
+import { escapePath, isCommit, type Plan, type Wanted } from "./plan.js";
+import { probe } from "./probe.js";
+
+/** Most bytes of a list. */
+const MOST_BYTES = 32 << 20;
+
+/** The revision that is meant where none is named. */
+export const DEFAULT_REVISION = "main";
+
+/** A hub's answer, as far as it is read. */
+interface List {
+  readonly sha?: unknown;
+  readonly siblings?: readonly Sibling[];
+  readonly cardData?: { readonly license?: unknown };
+}
+
+interface Sibling {
+  readonly rfilename: string;
+  readonly size?: number;
+  readonly blobId?: string;
+  readonly lfs?: { readonly sha256?: string; readonly oid?: string; readonly size?: number };
+}
+
+/** Asks a hub what a repository has, and chooses what is a model. */
+export async function planHub(http: Http, source: HubSource): Promise<Plan> {
+  const { endpoint, model, revision = DEFAULT_REVISION } = source;
+  const [owner = "", name = ""] = model.split("/");
+  const { list, commit } = await readList(http, source, revision);
+  const address = `${endpoint}/${model}`;
+  const siblings = new Map((list.siblings ?? []).map((sibling) => [sibling.rfilename, sibling]));
+  const choice = choose(model, address, [...siblings.keys()], source.file);
+  const wanted = (file: string) =>
+    wantedOf(http, hubFolder(endpoint, model, commit), file, siblings.get(file));
+  const files = await Promise.all([...choice.beside, ...choice.weights].map(wanted));
+  const licence = list.cardData?.license;
+  return {
+    id: await modelOfHub(endpoint, owner, name),
+    revision: commit,
+    ...(revision !== commit && { reference: revision }),
+    source: address,
+    ...(typeof licence === "string" && { licence }),
+    entry: entryOf(choice, name),
+    files,
+    more: async (file) => (siblings.has(file) ? wanted(file) : undefined),
+  };
+}
+
+/** Where a hub has the files of a repository. */
+export function hubFolder(endpoint: string, model: string, commit: string): string {
+  return `${endpoint}/${model}/resolve/${encodeURIComponent(commit)}/`;
+}
+
+async function readList(http: Http, { endpoint, model }: HubSource, revision: string) {
+  const address = `${endpoint}/api/models/${model}/revision/${encodeURIComponent(revision)}?blobs=true`;
+  const found = await http.small(address, MOST_BYTES);
+  if (found === undefined) {
+    const message = `${endpoint}/${model}: no such repository, or no revision "${revision}" of it`;
+    throw new SetunError("not-found", message);
+  }
+  const list = parseList(address, new TextDecoder().decode(found.bytes));
+  if (typeof list.sha !== "string" || !isCommit(list.sha)) {
+    throw networkError(address, `the hub named the commit "${list.sha}"`);
+  }
+  return { list, commit: list.sha };
+}
+
+function parseList(address: string, text: string): List {
+  try {
+    const list: List = JSON.parse(text);
+    const isList = (list.siblings ?? []).every(({ rfilename }) => typeof rfilename === "string");
+    if (isList) return list;
+  } catch {
+    // Said below.
+  }
+  throw networkError(address, "the hub's list cannot be read");
+}
+
+/** A commit's files never change, so what the list says of them need not be asked for again. */
+async function wantedOf(
+  http: Http,
+  folder: string,
+  name: string,
+  sibling: Sibling | undefined,
+): Promise<Wanted> {
+  const address = folder + escapePath(name);
+  const { lfs, size, blobId } = sibling ?? {};
+  const sha256 = parseDigest((lfs?.sha256 ?? lfs?.oid)?.replace(/^sha256:/, ""));
+  const bytes = lfs?.size ?? size;
+  const oid = sha256 ?? blobId;
+  const identity = oid === undefined ? undefined : `"${oid}"`;
+  if (typeof bytes === "number") return { name, address, bytes, sha256, identity, isPinned: true };
+  const found = await probe(http, address);
+  if (found === undefined) throw new SetunError("not-found", `${address}: no such file`);
+  if (found.bytes === undefined) throw networkError(address, "neither the hub nor the server tells its size");
+  return { name, address, bytes: found.bytes, sha256, identity: identity ?? found.identity };
+}

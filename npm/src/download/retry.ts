@@ -1,0 +1,90 @@
+/** Waiting before something is tried again. */
+
+import { SetunError } from "../errors.js";
+import { Later } from "./faults.js";
+import type { DownloadSettings } from "./settings.js";
+
+/** Counts attempts that brought nothing. */
+export class Attempts {
+  readonly #settings: DownloadSettings;
+  readonly #signal: AbortSignal;
+  #failed = 0;
+
+  constructor(settings: DownloadSettings, signal: AbortSignal) {
+    this.#settings = settings;
+    this.#signal = signal;
+  }
+
+  /** Something came: the count begins anew. */
+  progressed(): void {
+    this.#failed = 0;
+  }
+
+  /**
+   * Waits as long as it is right to before the next attempt.
+   *
+   * @throws what is no {@link Later}; its error where this was the last attempt, or the wait is too long.
+   */
+  async wait(thrown: unknown): Promise<void> {
+    if (!(thrown instanceof Later)) throw thrown;
+    const { attempts, longestWait } = this.#settings;
+    this.#failed += 1;
+    if (this.#failed >= Math.min(attempts, thrown.most)) throw thrown.error;
+    const asked = thrown.wait ?? 0;
+    if (asked > longestWait) {
+      const seconds = Math.ceil(asked / 1000);
+      const message = `${thrown.error.message} and asks to wait ${seconds} s`;
+      throw new SetunError("network", message, { cause: thrown.error });
+    }
+    await sleep(Math.max(asked, this.#backoff()), this.#signal);
+  }
+
+  /** Between half of the wait and all of it, so that many who failed together do not come back together. */
+  #backoff(): number {
+    const { backoff, longestBackoff } = this.#settings;
+    const whole = Math.min(backoff * 2 ** Math.min(this.#failed - 1, 16), longestBackoff);
+    return (whole / 2) * (1 + Math.random());
+  }
+}
+
+/** Does something until it goes well, or for the last time. */
+export async function retried<Result>(
+  settings: DownloadSettings,
+  signal: AbortSignal,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  const attempts = new Attempts(settings, signal);
+  for (;;) {
+    signal.throwIfAborted();
+    try {
+      return await work();
+    } catch (thrown) {
+      signal.throwIfAborted();
+      await attempts.wait(thrown);
+    }
+  }
+}
+
+/** Waits; an aborted signal rejects with its reason. */
+export function sleep(milliseconds: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    signal.throwIfAborted();
+    const abort = () => {
+      clearTimeout(timer);
+      reject(signal.reason);
+    };
+    const timer = setTimeout(() => {
+      signal.removeEventListener("abort", abort);
+      resolve();
+    }, milliseconds);
+    signal.addEventListener("abort", abort, { once: true });
+  });
+}
+
+/** Milliseconds that `Retry-After` asks for: it has seconds, or a date. */
+export function retryAfter(text: string | null): number | undefined {
+  if (text === null) return undefined;
+  if (/^\s*\d+\s*$/.test(text)) return Number(text) * 1000;
+  const date = Date.parse(text);
+  return Number.isNaN(date) ? undefined : Math.max(0, date - Date.now());
+}

@@ -1,0 +1,124 @@
+/** How files lie in the Cache API: texts as an answer each, others as a list of chunks and an answer for each of them. */
+
+import type { Chunk } from "./cached-file.js";
+import { fields, isCount } from "./json.js";
+
+/** No server has this name, so nothing else keeps answers under these addresses. */
+const TOP = "https://setun.invalid/";
+
+/** Tells the list of a file's chunks from a text. */
+const LIST = "x-setun-chunks";
+
+/** How many bytes a chunk has. */
+const BYTES = "x-setun-bytes";
+
+/** An answer, and the path of the file that it is of. */
+interface Entry {
+  readonly request: Request;
+  readonly path: string;
+  readonly isChunk: boolean;
+}
+
+/** Files by their paths; a file is there whole once it has a list. */
+export class CacheFiles {
+  readonly #cache: Cache;
+
+  constructor(cache: Cache) {
+    this.#cache = cache;
+  }
+
+  /** True if there is a text or a whole file. */
+  async has(path: string): Promise<boolean> {
+    return (await this.#cache.match(address(path))) !== undefined;
+  }
+
+  async readText(path: string): Promise<string | undefined> {
+    return (await this.#cache.match(address(path)))?.text();
+  }
+
+  async writeText(path: string, text: string): Promise<void> {
+    await this.#cache.put(address(path), new Response(text));
+  }
+
+  /** The chunks of a whole file, in order; `undefined` if it is none, or chunks are gone. */
+  async chunks(path: string): Promise<Chunk[] | undefined> {
+    const answer = await this.#cache.match(address(path));
+    if (!answer?.headers.has(LIST)) return undefined;
+    const list: unknown = await answer.json().catch(() => undefined);
+    const chunks = Array.isArray(list) ? list.map(parseChunk) : [undefined];
+    const there = await this.#starts(path);
+    const known = chunks.filter((chunk) => chunk !== undefined && there.has(chunk.start));
+    return known.length === chunks.length ? known.filter((chunk) => chunk !== undefined) : undefined;
+  }
+
+  /** Makes a file whole. */
+  async writeChunks(path: string, chunks: readonly Chunk[]): Promise<void> {
+    await this.#cache.put(address(path), Response.json(chunks, { headers: { [LIST]: "1" } }));
+  }
+
+  async readChunk(path: string, start: number): Promise<Blob> {
+    const answer = await this.#cache.match(address(path, start));
+    if (answer === undefined) throw new Error(`the bytes from ${start} on are gone`);
+    return answer.blob();
+  }
+
+  async writeChunk(path: string, start: number, bytes: Uint8Array<ArrayBuffer>): Promise<void> {
+    const headers = { [BYTES]: String(bytes.length) };
+    await this.#cache.put(address(path, start), new Response(bytes, { headers }));
+  }
+
+  /** The chunks of a file that is not whole yet, in order. */
+  async comingChunks(path: string): Promise<Chunk[]> {
+    const chunks: Chunk[] = [];
+    for (const start of await this.#starts(path)) {
+      const answer = await this.#cache.match(address(path, start));
+      const bytes = Number(answer?.headers.get(BYTES));
+      if (bytes > 0) chunks.push({ start, end: start + bytes });
+    }
+    return chunks.sort((a, b) => a.start - b.start);
+  }
+
+  /** Paths of all files; of one that is not whole with `.part` behind. */
+  async paths(): Promise<string[]> {
+    return (await this.#named()).map(({ path }) => path);
+  }
+
+  /** Removes files for whose paths `isIn` is true: first what makes them visible. */
+  async remove(isIn: (path: string) => boolean): Promise<void> {
+    const chosen = (await this.#named()).filter(({ path }) => isIn(path));
+    for (const { request } of chosen.filter(({ isChunk }) => !isChunk)) await this.#cache.delete(request);
+    for (const { request } of chosen.filter(({ isChunk }) => isChunk)) await this.#cache.delete(request);
+  }
+
+  async #named(): Promise<Entry[]> {
+    const entries = (await this.#cache.keys()).map(entry).filter((found) => found !== undefined);
+    const whole = new Set(entries.filter(({ isChunk }) => !isChunk).map(({ path }) => path));
+    const isComing = ({ isChunk, path }: Entry) => isChunk && !whole.has(path);
+    return entries.map((found) => (isComing(found) ? { ...found, path: `${found.path}.part` } : found));
+  }
+
+  async #starts(path: string): Promise<Set<number>> {
+    const requests = await this.#cache.keys(address(path), { ignoreSearch: true });
+    const starts = requests.map(({ url }) => new URL(url).searchParams.get("start"));
+    return new Set(starts.filter((start) => start !== null).map(Number));
+  }
+}
+
+function address(path: string, start?: number): string {
+  const names = path.split("/");
+  if (names.some((name) => ["", ".", ".."].includes(name))) throw new TypeError(`${path}: no path of a file`);
+  const query = start === undefined ? "" : `?start=${start}`;
+  return TOP + names.map(encodeURIComponent).join("/") + query;
+}
+
+function entry(request: Request): Entry | undefined {
+  if (!request.url.startsWith(TOP)) return undefined;
+  const { pathname, searchParams } = new URL(request.url);
+  const path = pathname.slice(1).split("/").map(decodeURIComponent).join("/");
+  return { request, path, isChunk: searchParams.has("start") };
+}
+
+function parseChunk(value: unknown): Chunk | undefined {
+  const { start, end } = fields(value) ?? {};
+  return isCount(start) && isCount(end) && start < end ? { start, end } : undefined;
+}

@@ -1,0 +1,113 @@
+/** A file that comes into the Cache API. Its chunks are where those of the whole file are to be, which has no list yet. */
+
+import type { CacheFiles } from "./cache-files.js";
+import { CachedFile, type Chunk } from "./cached-file.js";
+import { lineBytes, wholeLines } from "./lines.js";
+import type { Part } from "./storage.js";
+import { explained } from "./storage-errors.js";
+
+export class CachePart implements Part {
+  readonly #files: CacheFiles;
+  readonly #path: string;
+  readonly #chunks: Map<number, Chunk>;
+  #lines: readonly string[];
+  /** Ends when the journal has been written as often as was asked for so far. */
+  #turn: Promise<unknown> = Promise.resolve();
+  /** What is there of another file of this name is removed before the first change. */
+  #alone: Promise<void> | undefined;
+
+  private constructor(files: CacheFiles, path: string, chunks: readonly Chunk[], lines: readonly string[]) {
+    this.#files = files;
+    this.#path = path;
+    this.#chunks = new Map(chunks.map((chunk) => [chunk.start, chunk]));
+    this.#lines = lines;
+    // Without a journal, bytes count for nothing.
+    if (lines.length > 0) this.#alone = Promise.resolve();
+  }
+
+  static async take(files: CacheFiles, path: string): Promise<CachePart> {
+    const isWhole = await files.has(path);
+    const chunks = isWhole ? [] : await files.comingChunks(path);
+    const text = await files.readText(journalOf(path));
+    const { lines } = wholeLines(new TextEncoder().encode(text));
+    // The first line is of the file, the others of chunks, without which they tell of nothing.
+    const isSound = !isWhole && (chunks.length > 0 || lines.length === 1);
+    return isSound && lines.length > 0
+      ? new CachePart(files, path, chunks, lines)
+      : new CachePart(files, path, [], []);
+  }
+
+  get lines(): readonly string[] {
+    return this.#lines;
+  }
+
+  async read(start: number, end: number): Promise<Uint8Array> {
+    return explained("read", `${this.#path}.part`, async () => {
+      const read = (chunk: Chunk) => this.#files.readChunk(this.#path, chunk.start);
+      return new CachedFile(this.#inOrder(), read).slice(start, end).bytes();
+    });
+  }
+
+  async put(start: number, bytes: Uint8Array, line: string): Promise<void> {
+    await explained("write", this.#path, async () => {
+      await this.#removeOther();
+      await this.#files.writeChunk(this.#path, start, bytes as Uint8Array<ArrayBuffer>);
+    });
+    this.#chunks.set(start, { start, end: start + bytes.length });
+    await this.note(line);
+  }
+
+  async note(line: string): Promise<void> {
+    await this.#write(() => [...this.#lines, line]);
+  }
+
+  async rewrite(lines: readonly string[]): Promise<void> {
+    await this.#write(() => [...lines]);
+  }
+
+  async clear(): Promise<void> {
+    await this.rewrite([]);
+    await explained("write", this.#path, () => this.#files.remove((path) => path === `${this.#path}.part`));
+    this.#chunks.clear();
+  }
+
+  async finish(): Promise<void> {
+    await this.#turn;
+    await explained("write", this.#path, async () => {
+      await this.#removeOther();
+      await this.#files.writeChunks(this.#path, this.#inOrder());
+      await this.#files.remove((path) => path === journalOf(this.#path));
+    });
+  }
+
+  async close(): Promise<void> {
+    await this.#turn;
+  }
+
+  /** Replaces the journal, after those that were to be written before. */
+  async #write(next: () => readonly string[]): Promise<void> {
+    const turn = this.#turn.then(() =>
+      explained("write", this.#path, async () => {
+        await this.#removeOther();
+        const lines = next();
+        await this.#files.writeText(journalOf(this.#path), new TextDecoder().decode(lineBytes(lines)));
+        this.#lines = lines;
+      }),
+    );
+    this.#turn = turn.catch(() => undefined);
+    await turn;
+  }
+
+  #removeOther(): Promise<void> {
+    this.#alone ??= this.#files.remove((path) => path === this.#path || path === `${this.#path}.part`);
+    return this.#alone;
+  }
+
+  #inOrder(): Chunk[] {
+    return [...this.#chunks.values()].sort((a, b) => a.start - b.start);
+  }
+}
+
+function journalOf(path: string): string {
+  return `${path}.chunks`;
+}

@@ -1,0 +1,65 @@
+/** Models in the Cache API, for browsers that cannot write files piece by piece. */
+
+import { CacheFiles } from "./cache-files.js";
+import { CachePart } from "./cache-part.js";
+import { CachedFile } from "./cached-file.js";
+import type { Part, Storage } from "./storage.js";
+import { explained } from "./storage-errors.js";
+
+export class CacheStorageOfModels implements Storage {
+  readonly kind = "cache";
+  readonly #files: CacheFiles;
+
+  constructor(cache: Cache) {
+    this.#files = new CacheFiles(cache);
+  }
+
+  async readText(path: string): Promise<string | undefined> {
+    return explained("read", path, async () => {
+      const file = await this.#whole(path);
+      return file === undefined ? this.#files.readText(path) : file.text();
+    });
+  }
+
+  async writeText(path: string, text: string): Promise<void> {
+    await explained("write", path, () => this.#files.writeText(path, text));
+  }
+
+  async open(path: string): Promise<Blob | undefined> {
+    return explained("open", path, async () => {
+      const file = await this.#whole(path);
+      if (file !== undefined) return file;
+      const text = await this.#files.readText(path);
+      return text === undefined ? undefined : new Blob([text]);
+    });
+  }
+
+  async openPart(path: string): Promise<Part> {
+    return explained("open", path, () => CachePart.take(this.#files, path));
+  }
+
+  async list(path: string): Promise<string[]> {
+    const top = path === "" ? "" : `${path}/`;
+    const paths = await explained("list", path, () => this.#files.paths());
+    const below = paths.filter((each) => each.startsWith(top)).map((each) => each.slice(top.length));
+    return [...new Set(below.map(firstName))].sort();
+  }
+
+  async remove(path: string): Promise<void> {
+    const isIn = (each: string) => each === path || each.startsWith(`${path}/`);
+    await explained("remove", path, () => this.#files.remove(isIn));
+  }
+
+  async #whole(path: string): Promise<CachedFile | undefined> {
+    const chunks = await this.#files.chunks(path);
+    const read = ({ start }: { start: number }) =>
+      explained("read", path, () => this.#files.readChunk(path, start));
+    return chunks && new CachedFile(chunks, read);
+  }
+}
+
+/** The first name of a path, with `/` behind if it is a folder's. */
+function firstName(path: string): string {
+  const slash = path.indexOf("/");
+  return slash < 0 ? path : path.slice(0, slash + 1);
+}

@@ -1,0 +1,124 @@
+/** Models in the origin's private file system: files as a disk has them. Only workers can write to those that come. */
+
+import { OpfsPart } from "./opfs-part.js";
+import type { Part, Storage } from "./storage.js";
+import { explained, isMissing } from "./storage-errors.js";
+import { canWriteParts, openSync, patiently, renameFile, writeSync } from "./sync-files.js";
+
+/** The folder of this package, in that of the origin. */
+const TOP = "setun";
+
+export class OpfsStorage implements Storage {
+  readonly kind = "opfs";
+  readonly #origin: FileSystemDirectoryHandle;
+
+  constructor(origin: FileSystemDirectoryHandle) {
+    this.#origin = origin;
+  }
+
+  /** Whether anything was ever kept in it. */
+  async isUsed(): Promise<boolean> {
+    return (await this.#folder("")) !== undefined;
+  }
+
+  async readText(path: string): Promise<string | undefined> {
+    const file = await this.open(path);
+    return file && explained("read", path, () => file.text());
+  }
+
+  async writeText(path: string, text: string): Promise<void> {
+    await explained("write", path, async () => {
+      const [folder, name] = await this.#place(path);
+      await replaceText(folder, name, text);
+    });
+  }
+
+  async open(path: string): Promise<Blob | undefined> {
+    return explained("open", path, async () => {
+      const [parent, name] = split(path);
+      const folder = await this.#folder(parent);
+      return folder && ifThere(async () => (await folder.getFileHandle(name)).getFile());
+    });
+  }
+
+  async openPart(path: string): Promise<Part> {
+    if (!canWriteParts()) throw new Error(`${path}: only a worker can write to it`);
+    return explained("open", path, async () => {
+      const [folder] = await this.#place(path);
+      return OpfsPart.take(folder, path);
+    });
+  }
+
+  async list(path: string): Promise<string[]> {
+    return explained("list", path, async () => {
+      const names: string[] = [];
+      for await (const [name, { kind }] of (await this.#folder(path))?.entries() ?? []) {
+        names.push(kind === "directory" ? `${name}/` : name);
+      }
+      return names.sort();
+    });
+  }
+
+  async remove(path: string): Promise<void> {
+    await explained("remove", path, async () => {
+      const [parent, name] = split(path);
+      const folder = await this.#folder(parent);
+      await ifThere(async () => folder && patiently(() => folder.removeEntry(name, { recursive: true })));
+    });
+  }
+
+  /** A folder; `undefined` if there is none. */
+  async #folder(path: string): Promise<FileSystemDirectoryHandle | undefined> {
+    return ifThere(() => this.#walk(path, false));
+  }
+
+  /** The folder of a file that is to be written, made where it is not, and the file's name. */
+  async #place(path: string): Promise<[FileSystemDirectoryHandle, string]> {
+    const [parent, name] = split(path);
+    return [await this.#walk(parent, true), name];
+  }
+
+  async #walk(path: string, create: boolean): Promise<FileSystemDirectoryHandle> {
+    let folder = this.#origin;
+    for (const name of [TOP, ...path.split("/").filter(Boolean)]) {
+      folder = await folder.getDirectoryHandle(name, { create });
+    }
+    return folder;
+  }
+}
+
+/** Replaces a small file: what is there stays until all of the new text is. */
+async function replaceText(folder: FileSystemDirectoryHandle, name: string, text: string): Promise<void> {
+  if ("createWritable" in FileSystemFileHandle.prototype) {
+    const file = await folder.getFileHandle(name, { create: true });
+    const writable = await file.createWritable();
+    await writable.write(text);
+    await writable.close();
+    return;
+  }
+  const beside = await openSync(folder, `${name}.tmp`);
+  try {
+    await beside.truncate(0);
+    await writeSync(beside, name, 0, new TextEncoder().encode(text));
+    await beside.flush();
+  } finally {
+    await beside.close();
+  }
+  await renameFile(folder, `${name}.tmp`, name);
+}
+
+/** What `work` finds; `undefined` if there is no such file or folder. */
+async function ifThere<Found>(work: () => Promise<Found>): Promise<Found | undefined> {
+  try {
+    return await work();
+  } catch (thrown) {
+    if (isMissing(thrown)) return undefined;
+    throw thrown;
+  }
+}
+
+/** The folder of a path, and the name in it. */
+function split(path: string): [string, string] {
+  const slash = path.lastIndexOf("/");
+  return [path.slice(0, Math.max(slash, 0)), path.slice(slash + 1)];
+}

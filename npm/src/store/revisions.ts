@@ -1,0 +1,142 @@
+/** Revisions of models: what is there of them, and what they are called. */
+
+import { bytesThere, readJournal } from "./journal.js";
+import { FORMAT, fields, parseVersioned } from "./json.js";
+import { MANIFEST, type Manifest, parseManifest, printManifest } from "./manifest.js";
+import { isSafeFile, type ModelId, modelPath, revisionPath } from "./names.js";
+import type { Storage } from "./storage.js";
+
+/** The revision of a repository that is meant where none is named. */
+export const DEFAULT_REVISION = "main";
+
+/** A revision that is there whole. */
+export interface WholeRevision {
+  readonly id: ModelId;
+  /** Where its files are. */
+  readonly folder: string;
+  readonly manifest: Manifest;
+}
+
+/**
+ * The manifest of a folder; `undefined` where there is none, or one that is damaged.
+ *
+ * @throws {SetunError} `bad-checkpoint` if a later version of setun has written it.
+ */
+export async function readManifest(storage: Storage, folder: string): Promise<Manifest | undefined> {
+  const path = `${folder}/${MANIFEST}`;
+  return parseManifest(await storage.readText(path), path);
+}
+
+/** Replaces the manifest of a folder. */
+export function writeManifest(storage: Storage, folder: string, manifest: Manifest): Promise<void> {
+  return storage.writeText(`${folder}/${MANIFEST}`, printManifest(manifest));
+}
+
+/** A revision, by its name or its folder's, if all its files are there with their sizes. */
+export async function wholeRevision(
+  storage: Storage,
+  id: ModelId,
+  revision: string,
+): Promise<WholeRevision | undefined> {
+  const folder = await revisionPath(id, revision);
+  const manifest = await readManifest(storage, folder);
+  return manifest && (await isWhole(storage, folder, manifest)) ? { id, folder, manifest } : undefined;
+}
+
+/** True if a manifest is complete and all it tells of is there: a browser may have taken files away. */
+export async function isWhole(storage: Storage, folder: string, manifest: Manifest): Promise<boolean> {
+  if (!manifest.complete) return false;
+  for (const { name, bytes } of manifest.files) {
+    const file = await storage.open(`${folder}/${name}`);
+    if (file?.size !== bytes) return false;
+  }
+  return true;
+}
+
+/** The revision that is meant where none is named: what the hub meant at the last download, or the one that came last. */
+export async function currentRevision(storage: Storage, id: ModelId): Promise<WholeRevision | undefined> {
+  const commit = await referredCommit(storage, id, DEFAULT_REVISION);
+  const referred = commit === undefined ? undefined : await wholeRevision(storage, id, commit);
+  if (referred !== undefined) return referred;
+  let last: WholeRevision | undefined;
+  for (const folder of await folders(storage, modelPath(id))) {
+    const found = await wholeRevision(storage, id, folder);
+    if (found && (last === undefined || found.manifest.pulled >= last.manifest.pulled)) last = found;
+  }
+  return last;
+}
+
+/** The commit that a name of a revision was at the last download. */
+export async function referredCommit(
+  storage: Storage,
+  id: ModelId,
+  name: string,
+): Promise<string | undefined> {
+  return (await references(storage, id)).get(name);
+}
+
+/** Keeps which commit a name of a revision was. */
+export async function refer(storage: Storage, id: ModelId, name: string, commit: string): Promise<void> {
+  const known = await references(storage, id);
+  if (known.get(name) === commit) return;
+  const sorted = [...known.set(name, commit)].sort(([a], [b]) => (a < b ? -1 : 1));
+  const text = JSON.stringify({ format: FORMAT, revisions: Object.fromEntries(sorted) }, null, 2);
+  await storage.writeText(referencesPath(id), text);
+}
+
+async function references(storage: Storage, id: ModelId): Promise<Map<string, string>> {
+  const path = referencesPath(id);
+  const found = parseVersioned(await storage.readText(path), path);
+  const pairs = Object.entries(fields(found?.revisions) ?? {});
+  return new Map(pairs.filter((pair): pair is [string, string] => typeof pair[1] === "string"));
+}
+
+function referencesPath(id: ModelId): string {
+  return `${modelPath(id)}/refs.json`;
+}
+
+/** All models that have a folder. */
+export async function storedModels(storage: Storage): Promise<ModelId[]> {
+  const models: ModelId[] = [];
+  for (const host of await folders(storage, "models")) {
+    for (const owner of await folders(storage, `models/${host}`)) {
+      const names = await folders(storage, `models/${host}/${owner}`);
+      models.push(...names.map((name) => ({ host, owner, name })));
+    }
+  }
+  return models;
+}
+
+/** Names of the folders in a folder, sorted. */
+export async function folders(storage: Storage, path: string): Promise<string[]> {
+  const names = await storage.list(path);
+  return names
+    .filter((name) => name.endsWith("/"))
+    .map((name) => name.slice(0, -1))
+    .sort();
+}
+
+/** Removes a revision: first what makes it visible. */
+export async function removeRevision(storage: Storage, folder: string): Promise<void> {
+  await storage.remove(`${folder}/${MANIFEST}`);
+  await storage.remove(folder);
+}
+
+/** Bytes of the model's files in a folder: of one that comes, those of the chunks that are there. */
+export async function bytesIn(storage: Storage, folder: string): Promise<number> {
+  let sum = 0;
+  for (const name of await storage.list(folder)) {
+    const path = `${folder}/${name}`;
+    if (name.endsWith("/")) sum += await bytesIn(storage, path.slice(0, -1));
+    else if (name.endsWith(".chunks")) sum += await bytesComing(storage, path);
+    else if (isSafeFile(name)) sum += (await storage.open(path))?.size ?? 0;
+  }
+  return sum;
+}
+
+/** A journal that another tab writes to at this moment cannot be read: it is no error, and tells nothing. */
+async function bytesComing(storage: Storage, path: string): Promise<number> {
+  const text = await storage.readText(path).catch(() => undefined);
+  const journal = readJournal(text?.split("\n").slice(0, -1) ?? []);
+  return journal === undefined ? 0 : bytesThere(journal);
+}

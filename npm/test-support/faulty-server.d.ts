@@ -1,0 +1,77 @@
+import type { IncomingHttpHeaders, OutgoingHttpHeaders } from "node:http";
+
+/** How a server behaves in all of its answers. */
+export interface Manners {
+  /** Whether it gives parts; by default it does. */
+  ranges?: boolean;
+  /** Whether it has etags; by default it has. */
+  etags?: boolean;
+  /** Whether nothing tells what a part is of, as where another site's headers are hidden. */
+  bare?: boolean;
+  /** Whether it compresses what is asked for as a whole. */
+  gzip?: boolean;
+  /** Whether it answers unknown addresses with a page. */
+  pages?: boolean;
+  /** Whether other sites may ask, see etags and ranges, and send headers (a list, as in the answer to OPTIONS). */
+  cors?: { exposes: boolean; allows?: string };
+}
+
+/** How it misbehaves in one answer. */
+export interface Act {
+  status?: number;
+  headers?: OutgoingHttpHeaders;
+  redirect?: string;
+  /** Drops the connection after so many bytes of the body. */
+  breakAfter?: number;
+  /** Sends so many bytes, and then nothing. */
+  stall?: number;
+  /** Says that so many bytes more will come than do. */
+  saysMore?: number;
+  /** Sends so many bytes more, or fewer, than it should. */
+  more?: number;
+  fewer?: number;
+  /** Does not tell the length. */
+  chunked?: boolean;
+  ignoreRange?: boolean;
+  ignoreCondition?: boolean;
+  /** One byte of the body is another. */
+  wrong?: boolean;
+  gzip?: boolean;
+  /** Tells the length of a compressed body. */
+  lies?: boolean;
+  /** Milliseconds before the answer. */
+  slow?: number;
+  /** The file is another one from this answer on. */
+  become?: { bytes: Uint8Array; etag?: string };
+}
+
+export interface Asked {
+  path: string;
+  method: string;
+  /** First byte that was asked for; `undefined` for the whole. */
+  start: number | undefined;
+  headers: IncomingHttpHeaders;
+}
+
+export declare class FaultyServer {
+  manners: Manners;
+  requests: Asked[];
+  sent: number;
+  readonly url: string;
+  at(path: string): string;
+  put(path: string, content: Uint8Array | string, etag?: string): this;
+  remove(path: string): void;
+  rule(path: string, times: number, act: Act): void;
+  ruleAt(path: string, start: number, times: number, act: Act): void;
+  ruleOfAll(path: string, times: number, act: Act): void;
+  clearRules(): void;
+  takeRequests(): Asked[];
+  starts(path: string): (number | undefined)[];
+  putHub(model: string, files: Record<string, Uint8Array | string>): void;
+  hubPath(model: string, file: string): string;
+  listPath(model: string, revision: string): string;
+  stop(): Promise<unknown>;
+}
+
+export declare const COMMIT: string;
+export declare function startFaultyServer(manners?: Manners): Promise<FaultyServer>;

@@ -1,0 +1,123 @@
+/** The store under downloads: its room, its locks, and what is seen of it meanwhile. */
+
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { modelsOn } from "../../src/store/models.js";
+import { type FaultyServer, startFaultyServer } from "../../test-support/faulty-server.js";
+import { bytes, CHUNK, digest, Place } from "./place.js";
+
+const content = bytes(6 * CHUNK, 1);
+
+let server: FaultyServer;
+let place: Place;
+
+beforeEach(async () => {
+  server = await startFaultyServer();
+  server.put("/m.gguf", content, '"e"');
+  place = new Place();
+});
+afterEach(() => server.stop());
+
+const load = (signal?: AbortSignal) => place.load(server.at("/m.gguf"), ["m.gguf"], signal);
+const models = () =>
+  modelsOn({ openStorage: async () => place.storage, withLock: place.withLock, baseUrl: () => server.url });
+
+it("brings once what two want at once", async () => {
+  server.rule("/m.gguf", Infinity, { slow: 10 });
+  const read = await Promise.all([load(), load(), load()]);
+  expect(read.flat().map(digest)).toEqual([digest(content), digest(content), digest(content)]);
+  expect(server.starts("/m.gguf")).toHaveLength(6);
+});
+
+it("lets one wait in vain whose signal aborts", async () => {
+  server.ruleAt("/m.gguf", 5 * CHUNK, 1, { slow: 300 });
+  const first = load();
+  const controller = new AbortController();
+  const second = load(controller.signal);
+  setTimeout(() => controller.abort("no"), 100);
+  await expect(second).rejects.toBe("no");
+  expect((await first).map(digest)).toEqual([digest(content)]);
+});
+
+it("shows nothing as whole before all of it is", async () => {
+  const model = await place.open(server.at("/m.gguf"));
+  const { files } = await model.begin();
+  model.ahead();
+  await files().read("m.gguf", undefined);
+  expect(await models().has(server.at("/m.gguf"))).toBe(false);
+  expect(await models().list()).toMatchObject([{ complete: false }]);
+  await model.keep();
+  expect(await models().has(server.at("/m.gguf"))).toBe(true);
+  expect(await models().list()).toMatchObject([{ complete: true, bytes: content.length }]);
+});
+
+it("reads of the store what was read while it came", async () => {
+  const model = await place.open(server.at("/m.gguf"));
+  const first = (await model.begin()).files();
+  const read = first.read("m.gguf", { start: CHUNK - 5, end: CHUNK + 5 });
+  expect(await read).toEqual(content.slice(CHUNK - 5, CHUNK + 5));
+  // Only what was wanted has come.
+  expect(server.starts("/m.gguf")).toEqual([0, CHUNK]);
+  await model.keep();
+  server.takeRequests();
+  const second = (await model.begin()).files();
+  expect(await second.read("m.gguf", { start: 5 * CHUNK, end: 7 * CHUNK })).toEqual(content.slice(5 * CHUNK));
+  expect(await first.read("m.gguf", { start: 0, end: 5 })).toEqual(content.slice(0, 5));
+  expect(server.requests).toEqual([]);
+});
+
+it("brings first what is read", async () => {
+  place.settings = { ...place.settings, connections: 1 };
+  const model = await place.open(server.at("/m.gguf"));
+  const files = (await model.begin()).files();
+  model.ahead();
+  await files.read("m.gguf", { start: 4 * CHUNK, end: 4 * CHUNK + 8 });
+  await model.keep();
+  const order = server.requests
+    .filter(({ start }) => start !== undefined)
+    .map(({ start }) => (start ?? 0) / CHUNK);
+  expect(order.indexOf(4)).toBeLessThanOrEqual(1);
+  expect(order[order.indexOf(4) + 1]).toBe(5);
+});
+
+it("says what is missing where there is no room, and keeps what is there", async () => {
+  place.storage.room = 4 * CHUNK;
+  place.settings = { ...place.settings, connections: 1 };
+  const message = expect.stringMatching(/no room .*m\.gguf.*store: false/);
+  await expect(load()).rejects.toMatchObject({ code: "storage-full", message });
+  expect(place.storage.parts.size).toBe(0);
+  place.storage.room = Number.POSITIVE_INFINITY;
+  server.takeRequests();
+  expect((await load()).map(digest)).toEqual([digest(content)]);
+  expect(server.starts("/m.gguf").length).toBeLessThan(6);
+});
+
+it("finds its way where only the last word was missing", async () => {
+  await load();
+  const path = [...place.storage.files.keys()].find((file) => file.endsWith("manifest.json")) ?? "";
+  const text = (await place.storage.readText(path)) ?? "";
+  await place.storage.writeText(path, text.replace('"complete": true', '"complete": false'));
+  server.takeRequests();
+  expect((await load()).map(digest)).toEqual([digest(content)]);
+  expect(server.starts("/m.gguf")).toEqual([]);
+  expect(await models().has(server.at("/m.gguf"))).toBe(true);
+});
+
+it("tells how far it has come, what is stored at once", async () => {
+  await load();
+  const loaded = place.progress.map(({ loadedBytes }) => loadedBytes);
+  expect(loaded.at(-1)).toBe(content.length);
+  expect([...loaded].sort((a, b) => a - b)).toEqual(loaded);
+  expect(place.progress.every(({ totalBytes }) => totalBytes === content.length)).toBe(true);
+});
+
+it("removes what the reader refuses, if it is not what had come", async () => {
+  const address = server.at("/m.gguf");
+  await load();
+  await (await place.open(address)).refuse();
+  expect(await models().has(address)).toBe(true);
+  const stored = place.stored("m.gguf");
+  stored?.fill(0, 100, 200);
+  await (await place.open(address)).refuse();
+  expect(await models().has(address)).toBe(false);
+  expect((await load()).map(digest)).toEqual([digest(content)]);
+});
