@@ -12,7 +12,6 @@ use crate::{
 };
 
 /// Bytes of a weight in the form in which [`CpuBackend`](crate::CpuBackend) keeps it.
-#[cold]
 #[must_use]
 pub fn weight_bytes(spec: WeightSpec, kind: WeightKind, usage: Usage) -> u64 {
     match (spec, kind, usage) {

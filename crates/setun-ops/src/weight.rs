@@ -97,7 +97,6 @@ pub enum DenseKind {
 impl WeightKind {
     /// Bytes of the values of a weight of this kind and that shape, as [`WeightData::bytes`]
     /// counts them.
-    #[cold]
     #[must_use]
     pub fn bytes(self, spec: WeightSpec) -> u64 {
         let of = |rows: usize, row: usize| rows as u64 * row as u64;

@@ -144,7 +144,6 @@ impl Loader {
     /// How each weight will be stored, by the headers alone. Where those do not say how matrices are
     /// scaled, it is taken to be as in the families that are published so: by groups of columns in
     /// floats and `Q2_0`, unless the configuration tells of shards.
-    #[cold]
     pub(crate) fn outline(&self) -> Option<(Layout, Vec<WeightKind>)> {
         let weights = self.weights.as_ref()?;
         let mut kinds = weights.kinds().to_vec();

@@ -79,7 +79,6 @@ impl MemoryEstimate {
 
 /// What a model takes on the device that the options name: a level of the processor, where they
 /// leave it open.
-#[cold]
 pub(crate) fn estimate(sketch: Sketch, options: DeviceOptions) -> Result<MemoryEstimate, Error> {
     let sketch = sketch.with_head(options.head);
     let is_gpu = matches!(options.device, Device::Gpu(_));
@@ -113,7 +112,6 @@ pub(crate) fn estimate(sketch: Sketch, options: DeviceOptions) -> Result<MemoryE
 }
 
 /// What a weight is for.
-#[cold]
 fn usage(Sketch { config, layout, .. }: &Sketch, index: usize) -> Usage {
     let is_down = layout.layers.iter().any(|layer| layer.down.weight.0 as usize == index);
     if is_down && config.activation == Activation::ReluSquared {
@@ -125,7 +123,6 @@ fn usage(Sketch { config, layout, .. }: &Sketch, index: usize) -> Usage {
 
 /// Bytes of a weight on a GPU: in vectors of four words, ternary tables as floats, and matrices
 /// with a scale for each row at least.
-#[cold]
 fn on_gpu(spec: WeightSpec, kind: WeightKind) -> u64 {
     match (spec, kind) {
         (WeightSpec::Dense { rows, columns }, WeightKind::Dense(kind)) => {
