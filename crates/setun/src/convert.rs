@@ -5,7 +5,7 @@ mod format;
 use std::collections::{BTreeMap, HashMap};
 
 use setun_checkpoint::{
-    Answer, Reader, Source, Want,
+    Answer, Options, Reader, Source, Want,
     outline::Content,
     warning::Warning,
     write::{Piece, Writer},
@@ -52,9 +52,21 @@ impl Conversion {
         format: Format,
         file: impl Into<String>,
     ) -> Self {
+        Self::with_options(source, Options::default(), name, format, file)
+    }
+
+    /// The same, told what a file does not say of itself.
+    #[must_use]
+    pub fn with_options(
+        source: Source,
+        options: Options,
+        name: impl Into<String>,
+        format: Format,
+        file: impl Into<String>,
+    ) -> Self {
         Self {
             name: name.into(),
-            reader: Reader::new(source),
+            reader: Reader::with_options(source, options),
             contents: None,
             order: HashMap::new(),
             waiting: BTreeMap::new(),

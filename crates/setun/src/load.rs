@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use setun_checkpoint::{Answer, ModelConfig, Reader, Source, Want, Warning};
+use setun_checkpoint::{Answer, ModelConfig, Options, Reader, Source, Want, Warning};
 use setun_model::WeightsBuilder;
 use setun_ops::{WeightData, WeightId};
 use setun_text::{ChatTemplate, ChatTemplateFiles, HfTokenizer, SamplerOptions, Tokenizer};
@@ -37,7 +37,13 @@ impl Loader {
     /// A loader for a folder or a file, with a name for the model to be reported by.
     #[must_use]
     pub fn new(source: Source, name: impl Into<String>) -> Self {
-        let reader = Reader::new(source);
+        Self::with_options(source, Options::default(), name)
+    }
+
+    /// The same, told what a file does not say of itself.
+    #[must_use]
+    pub fn with_options(source: Source, options: Options, name: impl Into<String>) -> Self {
+        let reader = Reader::with_options(source, options);
         Self { name: name.into(), reader, weights: None, begun: Instant::now() }
     }
 

@@ -14,6 +14,7 @@ use setun::{
 };
 
 use crate::{
+    args::FileArgs,
     error::CliError,
     output::{Progress, tell},
     source::{ModelSource, percent},
@@ -27,6 +28,9 @@ use crate::{
 pub(crate) struct Args {
     /// The model to read: a file, or a folder in Hugging Face's layout
     source: String,
+
+    #[command(flatten)]
+    file: FileArgs,
 
     /// The folder to write, or the file: its name ends in .setun or .gguf
     destination: PathBuf,
@@ -157,7 +161,7 @@ impl To {
 
 /// See [`Args`].
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
-    let source = ModelSource::find(Some(&args.source))?;
+    let source = ModelSource::find(Some(&args.source), args.file.into())?;
     let converted = convert(source, &args.destination, args.to, &args.container)?;
     for warning in &converted.warnings {
         tell(&format!("setun: {warning}\n"));
@@ -199,7 +203,8 @@ fn write(
     file: &str,
 ) -> Result<Converted, CliError> {
     let name = source.name().to_owned();
-    let mut conversion = Conversion::new(source.source(), name.clone(), format, file);
+    let mut conversion =
+        Conversion::with_options(source.source(), source.options(), name.clone(), format, file);
     let (mut bytes, mut read, mut progress) = (vec![], 0, Progress::new());
     while let Some(want) = conversion.want() {
         let found = source.read(&want, &mut bytes)?;
