@@ -208,16 +208,13 @@ fn write(
     let (mut bytes, mut read, mut progress) = (vec![], 0, Progress::new());
     while let Some(want) = conversion.want() {
         let found = source.read(&want, &mut bytes)?;
-        let pieces = conversion.give(found.then_some(&bytes))?;
-        written.write(pieces)?;
+        conversion.give(found.then_some(&bytes), |piece| written.write(&piece))?;
         if let Some(total) = conversion.total_bytes() {
             read += bytes.len() as u64;
             progress.show(|| format!("converting {name}: {} %", percent(read, total)));
         }
     }
-    let (pieces, converted) = conversion.finish()?;
-    written.write(pieces)?;
-    Ok(converted)
+    conversion.finish(|piece| written.write(&piece))
 }
 
 /// The files of a conversion on their way. Each has its name once all are whole.
@@ -234,18 +231,17 @@ impl Written {
         Self { folder, open: BTreeMap::new() }
     }
 
-    fn write(&mut self, pieces: Vec<Piece>) -> Result<(), CliError> {
-        for Piece { file: name, offset, bytes } in pieces {
-            let path = self.part(&name);
-            let failed = |source| CliError::Write { path: path.clone(), source };
-            if !self.open.contains_key(&name) {
-                fs::create_dir_all(&self.folder).map_err(failed)?;
-                self.open.insert(name.clone(), File::create(&path).map_err(failed)?);
-            }
-            if let Some(file) = self.open.get_mut(&name) {
-                file.seek(SeekFrom::Start(offset)).map_err(failed)?;
-                file.write_all(&bytes).map_err(failed)?;
-            }
+    fn write(&mut self, piece: &Piece) -> Result<(), CliError> {
+        let Piece { file: name, offset, bytes } = piece;
+        let path = self.part(name);
+        let failed = |source| CliError::Write { path: path.clone(), source };
+        if !self.open.contains_key(name) {
+            fs::create_dir_all(&self.folder).map_err(failed)?;
+            self.open.insert(name.clone(), File::create(&path).map_err(failed)?);
+        }
+        if let Some(file) = self.open.get_mut(name) {
+            file.seek(SeekFrom::Start(*offset)).map_err(failed)?;
+            file.write_all(bytes).map_err(failed)?;
         }
         Ok(())
     }
