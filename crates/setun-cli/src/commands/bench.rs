@@ -178,8 +178,10 @@ fn measure_device(
     for batch in batches {
         reports.push(measure(args, &engine, batch, step_bytes, peers)?);
     }
-    // Last, because its buffer would count as memory of the model's.
-    let bandwidth = bandwidth::measure(engine.threads());
+    // Last, because its buffer would count as memory of the model's, and once that is free.
+    let threads = engine.threads();
+    engine.close();
+    let bandwidth = bandwidth::measure(threads);
     for report in &mut reports {
         report.read_bandwidth_gb_per_second = bandwidth;
     }

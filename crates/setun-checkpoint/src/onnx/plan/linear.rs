@@ -120,7 +120,9 @@ impl Plan<'_> {
         if linear == Some(Linear::Head) && self.config.tied_head {
             let inputs: Vec<_> = [1, 2, 3].into_iter().filter_map(named).collect();
             let is_other = inputs.first().is_some_and(|&codes| !self.used[codes]);
-            inputs.into_iter().for_each(|index| self.used[index] = true);
+            for index in inputs {
+                self.used[index] = true;
+            }
             if is_other {
                 let what = format!("the head of node `{}` is the embedding instead", node.name);
                 self.warnings.push(Warning { file: self.graph.file.to_string(), what });
