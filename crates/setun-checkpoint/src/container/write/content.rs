@@ -9,7 +9,7 @@ use setun_ops::{
     weight::ScaleKind,
 };
 
-use super::{TableType, linear::Target, unwritable};
+use super::{TableType, linear::Target, misplaced, unwritable};
 use crate::{
     dense,
     error::CheckpointError,
@@ -84,7 +84,7 @@ pub(super) fn encode(
             let shape = [matrix.rows(), matrix.columns()];
             if shape[..] != planned.shape || ScaleKind::of(matrix.scales()) != kind {
                 let what = format!("it is {shape:?}, planned are {:?}, {kind:?}", planned.shape);
-                return Err(unwritable(name, &what));
+                return Err(misplaced(name, &what));
             }
             let scales = encode_scales(name, &matrix, target)?;
             let codes = Encoded::Bytes(trits::pack(&matrix));
@@ -95,7 +95,7 @@ pub(super) fn encode(
             tensor.info.expect_dtype(&[dtype])?;
             encode_floats(name, tensor, table)
         }
-        _ => Err(unwritable(name, "it is not of the kind that was planned")),
+        _ => Err(misplaced(name, "it is not of the kind that was planned")),
     }
 }
 
@@ -150,8 +150,9 @@ fn check_halves(name: &str, table: &DenseMatrix, exact: bool) -> Result<(), Chec
             !half.is_finite() || exact && half.to_f32().to_bits() != value.to_bits()
         });
         if let Some(column) = bad {
-            let what = format!("{:?} at row {row}, column {column} is no F16", wide[column]);
-            return Err(unwritable(name, &what));
+            let what =
+                format!("{:?} at row {row}, column {column} of `{name}` as F16", wide[column]);
+            return Err(unwritable(what, "write the table as it is stored"));
         }
     }
     Ok(())
