@@ -47,8 +47,11 @@ impl Loader {
         Self { name: name.into(), reader, weights: None, begun: Instant::now() }
     }
 
-    /// The bytes that come next, or `None` when all are there. Ranges of one file come in
-    /// ascending order, so that one sequential download serves them.
+    /// The bytes that come next, or `None` when all are there. Ranges of one file ascend, so that one
+    /// sequential download serves most of it, with these exceptions: after the last piece of a
+    /// GGUF file's header, data begin where that ends, perhaps within the piece; an ONNX graph is
+    /// walked through before its data are read; and where only data tell how matrices are scaled,
+    /// as in most GGUF types, the first layer comes before all others.
     #[must_use]
     pub fn want(&self) -> Option<Want> {
         self.reader.want()
