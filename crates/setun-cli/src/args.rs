@@ -39,7 +39,7 @@ struct ModelArgs {
 /// What a file does not say of itself.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct FileArgs {
-    /// Weights that are interleaved in a GGUF file's I2_S: 64 where a build for ARM wrote it so
+    /// Weights that are interleaved in a GGUF file's `I2_S`: 64 where a build for ARM wrote it so
     #[arg(long, value_enum, value_name = "N", default_value_t = Interleave::Wide)]
     i2s_interleave: Interleave,
 }
