@@ -237,13 +237,12 @@ fn codes_of_mlx_are_converted() {
     let files = folder("qwen3-mlx");
     let mut conversion = Conversion::new(Source::Folder, "a model", Format::Hf, "");
     let mut written = Folder::new();
-    let mut write = |pieces: Vec<setun::checkpoint::write::Piece>| {
-        for piece in pieces {
-            let file = written.entry(piece.file).or_default();
-            let start = usize::try_from(piece.offset).expect("a small file");
-            file.resize(file.len().max(start + piece.bytes.len()), 0);
-            file[start..start + piece.bytes.len()].copy_from_slice(&piece.bytes);
-        }
+    let mut write = |piece: setun::checkpoint::write::Piece| {
+        let file = written.entry(piece.file).or_default();
+        let start = usize::try_from(piece.offset).expect("a small file");
+        file.resize(file.len().max(start + piece.bytes.len()), 0);
+        file[start..start + piece.bytes.len()].copy_from_slice(&piece.bytes);
+        Ok::<(), setun::Error>(())
     };
     while let Some(want) = conversion.want() {
         let bytes = files.get(&want.file).map(|bytes| match &want.range {
@@ -253,10 +252,9 @@ fn codes_of_mlx_are_converted() {
                 &bytes[end(range.start)..end(range.end)]
             }
         });
-        write(conversion.give(bytes).expect("a sound model"));
+        conversion.give(bytes, &mut write).expect("a sound model");
     }
-    let (pieces, told) = conversion.finish().expect("a whole model");
-    write(pieces);
+    let told = conversion.finish(&mut write).expect("a whole model");
     assert_eq!(told.unused, [""; 0]);
     assert!(logits_of(&written, HeadType::Stored) == logits_of(&files, HeadType::Stored));
 }

@@ -177,7 +177,8 @@ fn gguf(config: &ModelConfig, contents: &[(String, Content)], target: Dtype) -> 
     let plan = plan(&outline, target, beside).expect("a plan");
     let mut file = plan.header.clone();
     for (name, content) in contents {
-        file.extend(plan.encode(name, content.clone()).expect("a tensor"));
+        let mut put = |_, bytes: Vec<u8>| file.extend(bytes);
+        plan.encode(name, content.clone(), &mut put).expect("a tensor");
     }
     Model::from_bytes("m.gguf", &file).expect("a GGUF file")
 }

@@ -51,3 +51,30 @@ fn logits_have_the_same_bits() {
         assert_eq!(logits(found), logits(expected), "{export}");
     }
 }
+
+/// A model whose embedding and head are integers; the head is the embedding, or has its own.
+fn of_tables(name: &str, tied: bool) -> Model {
+    let mut files = files("bitnet-h64/master", "tables");
+    let config = String::from_utf8(files["config.json"].clone()).expect("a text");
+    let from = "\"tie_word_embeddings\": true";
+    assert!(config.contains(from));
+    let config = config.replace(from, &format!("\"tie_word_embeddings\": {tied}"));
+    files.insert("config.json".to_owned(), config.into_bytes());
+    open(&files, Source::File(format!("{name}.onnx")))
+}
+
+#[test]
+fn tables_of_integers_are_computed_with() {
+    let tokens: Vec<u32> = (0..20).map(|token| token * 37 % 250).collect();
+    let logits = |name: &str, tied| -> Vec<_> {
+        let mut runner = Runner::new(of_tables(name, tied), DeviceOptions::default());
+        runner.logits(&tokens, 8).into_iter().flatten().map(f32::to_bits).collect()
+    };
+    // A head of its own that has the numbers of the embedding.
+    assert_eq!(logits("shared", false), logits("shared", true));
+    for name in ["two", "two-by-32", "four", "eight", "int4", "uint4"] {
+        let (own, tied) = (logits(name, false), logits(name, true));
+        assert!(own.iter().chain(&tied).all(|&bits| f32::from_bits(bits).is_finite()), "{name}");
+        assert_ne!(own, tied, "{name}");
+    }
+}

@@ -161,8 +161,8 @@ impl<'a> Affine<'a> {
         };
         dense::check_finite(self.scales)?;
         dense::check_finite(self.biases)?;
-        let mut magnitudes = dense::widened(self.scales)?; // scales before they are met
-        let biases = dense::widened(self.biases)?;
+        let mut magnitudes = dense::numbers(self.scales)?; // scales before they are met
+        let biases = dense::numbers(self.biases)?;
         let (columns, groups) = (self.columns, self.columns / self.group);
         let mut codes = self.codes.info.zeroed(self.rows, row_bytes(columns))?;
         let least_bad = AtomicUsize::new(usize::MAX);

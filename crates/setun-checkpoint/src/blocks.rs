@@ -61,7 +61,7 @@ pub fn unpack(tensor: &Tensor) -> Result<(Aligned<u8>, Scales), CheckpointError>
     match (tensor.info.dtype, form(tensor.info.dtype)) {
         (Dtype::F32 | Dtype::F16 | Dtype::Bf16, _) => fake::unpack(tensor),
         (Dtype::Trits, _) => Ok((trits::unpack(tensor)?, Scales::Tensor(1.0))),
-        (Dtype::ScaledCodes, _) => scaled_codes::split(tensor),
+        (Dtype::ScaledCodes | Dtype::ScaledTable(_), _) => scaled_codes::split(tensor),
         (Dtype::I2S, _) => i2_s::unpack(tensor, i2_s::decode_row),
         (Dtype::I2SNarrow, _) => i2_s::unpack(tensor, i2_s::decode_narrow_row),
         (_, Some(form)) => rows::unpack(tensor, form),
@@ -86,6 +86,7 @@ pub(crate) fn unpack_table(tensor: &Tensor) -> Result<(Aligned<u8>, Scales), Che
 pub fn table_scales(dtype: Dtype) -> Option<ScaleKind> {
     match (dtype, form(dtype)) {
         (Dtype::I2S | Dtype::I2SNarrow, _) => Some(ScaleKind::Tensor),
+        (Dtype::ScaledTable(columns), _) => Some(ScaleKind::ColumnGroups(columns as usize)),
         (_, Some(form)) => Some(form.group.map_or(ScaleKind::Rows, ScaleKind::ColumnGroups)),
         (_, None) => None,
     }

@@ -31,7 +31,7 @@ pub fn table(tensor: Tensor) -> Result<DenseMatrix, CheckpointError> {
     if tensor.info.dtype.is_ternary() {
         return ternary_table(&tensor, rows, columns);
     }
-    let tensor = widened_blocks(tensor)?;
+    let tensor = widened(tensor)?;
     check_finite(&tensor)?;
     let Tensor { info, data } = tensor;
     let values = match data {
@@ -59,8 +59,12 @@ fn ternary_table(
     table.map_err(|source| CheckpointError::Weight { tensor: name(), source })
 }
 
-/// The same tensor in `F32`, where it is of blocks of integers.
-fn widened_blocks(tensor: Tensor) -> Result<Tensor, CheckpointError> {
+/// The same tensor in `F32`, where it is of blocks of integers ([`blocks::TABLES`]).
+///
+/// # Errors
+///
+/// If it has not as many bytes as its type and shape need, or there is no memory.
+pub fn widened(tensor: Tensor) -> Result<Tensor, CheckpointError> {
     if !blocks::TABLES.contains(&tensor.info.dtype) {
         return Ok(tensor);
     }
@@ -114,13 +118,18 @@ impl Int8Codes {
 ///
 /// # Errors
 ///
-/// If the tensor is no vector of floats, or an element is not finite.
+/// If the tensor is no vector of floats or of blocks of integers, or an element is not finite.
 pub fn vector(tensor: &Tensor) -> Result<Vec<f32>, CheckpointError> {
     if tensor.info.shape.len() != 1 {
         return Err(tensor.info.rank("a vector [len]"));
     }
+    if blocks::TABLES.contains(&tensor.info.dtype) {
+        let tensor = widened(tensor.clone())?;
+        check_finite(&tensor)?;
+        return numbers(&tensor);
+    }
     check_finite(tensor)?;
-    widened(tensor)
+    numbers(tensor)
 }
 
 /// A scale as it is stored, of shape `[]` or `[1]`, widened exactly.
@@ -132,7 +141,7 @@ pub fn scale(tensor: &Tensor) -> Result<f32, CheckpointError> {
     if !matches!(tensor.info.shape[..], [] | [1]) {
         return Err(tensor.info.rank("one number: [] or [1]"));
     }
-    match widened(tensor)?[..] {
+    match numbers(tensor)?[..] {
         [scale] if scale.is_finite() && scale != 0.0 => Ok(scale),
         ref values => Err(bad_scale(&tensor.info, values.first().copied().unwrap_or(f32::NAN))),
     }
@@ -189,7 +198,7 @@ pub fn weight_factors(
     if kind == ScaleKind::Tensor {
         return weight_factor(tensor, class).map(Scales::Tensor);
     }
-    let mut values = widened(tensor)?;
+    let mut values = numbers(tensor)?;
     for value in &mut values {
         let scale = *value;
         if class == LinearClass::BitLinear {
@@ -210,7 +219,7 @@ fn bad_scale(info: &TensorInfo, found: f32) -> CheckpointError {
 }
 
 /// The elements of a tensor of floats, widened exactly.
-pub(crate) fn widened(tensor: &Tensor) -> Result<Vec<f32>, CheckpointError> {
+pub(crate) fn numbers(tensor: &Tensor) -> Result<Vec<f32>, CheckpointError> {
     match &tensor.data {
         TensorData::F32(values) => Ok(values.to_vec()),
         TensorData::F16(values) => Ok(values.iter().map(|value| value.to_f32()).collect()),

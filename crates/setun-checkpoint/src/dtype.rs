@@ -56,6 +56,9 @@ pub enum Dtype {
     /// Codes as [`setun_ops::ternary`] has them, then scales: put together by a reader whose format
     /// keeps them apart.
     ScaledCodes,
+    /// The same of a table, with a scale for each run of so many columns, a multiple of 32: of a
+    /// table that is known before its data.
+    ScaledTable(u32),
 }
 
 /// How the bytes of a tensor are counted.
@@ -126,6 +129,7 @@ impl Dtype {
                 | Self::Iq1Bn
                 | Self::Trits
                 | Self::ScaledCodes
+                | Self::ScaledTable(_)
         )
     }
 
@@ -172,7 +176,7 @@ impl Dtype {
             Self::Q4_0 => rows(32, 18),
             Self::Q6K => rows(256, 210),
             Self::Trits => Count::Trits,
-            Self::ScaledCodes => Count::Unknown,
+            Self::ScaledCodes | Self::ScaledTable(_) => Count::Unknown,
             plain => {
                 let bits = PLAIN.iter().find(|(dtype, ..)| *dtype == plain);
                 Count::Bits(bits.map_or(8, |(.., bits)| *bits))
@@ -196,7 +200,7 @@ impl fmt::Display for Dtype {
             Self::Q4_0 => "Q4_0",
             Self::Q6K => "Q6_K",
             Self::Trits => "TRITS",
-            Self::ScaledCodes => "CODES",
+            Self::ScaledCodes | Self::ScaledTable(_) => "CODES",
             plain => {
                 PLAIN.iter().find(|(dtype, ..)| dtype == plain).map_or("?", |(_, name, _)| name)
             }

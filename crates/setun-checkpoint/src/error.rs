@@ -142,7 +142,8 @@ pub enum CheckpointError {
     #[error("{file}: chunk {chunk} {what}")]
     Chunk { file: String, chunk: usize, what: String },
 
-    /// Content that cannot be written where it was planned.
+    /// A caller hands a writer another tensor than it planned with it: another kind or size, twice,
+    /// not at all, or not in its turn.
     #[error("cannot write `{name}`: {what}")]
     Misplaced { name: String, what: String },
 
@@ -186,7 +187,8 @@ pub enum CheckpointError {
     #[error("{file} is not the part that its name says: {what}")]
     Part { file: String, what: String },
 
-    /// A format has no way to hold a part of the model.
+    /// A format has no way to hold a part of the model, or a writer none to write it as is asked:
+    /// something else can be chosen.
     #[error("{format} cannot hold {what}; {way_out}")]
     Unwritable { format: &'static str, what: String, way_out: &'static str },
 

@@ -9,6 +9,7 @@ use setun_ops::{
 };
 
 use crate::{
+    dense,
     error::CheckpointError,
     tensor::{Tensor, TensorData, TensorInfo},
 };
@@ -22,6 +23,9 @@ pub(crate) fn in_order(mut tensor: Tensor) -> Result<Tensor, CheckpointError> {
     let Some(heads) = tensor.info.paired_heads.take() else {
         return Ok(tensor);
     };
+    if tensor.info.shape.len() == 1 {
+        tensor = dense::widened(tensor)?; // its rows are elements, and blocks hold many
+    }
     let info = &tensor.info;
     let rows = info.shape.first().copied().unwrap_or(0);
     if heads == 0 || !rows.is_multiple_of(2 * heads) {

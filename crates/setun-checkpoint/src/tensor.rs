@@ -1,6 +1,6 @@
 //! Tensors as a checkpoint holds them.
 
-use std::{ops::Range, sync::Arc};
+use std::{borrow::Cow, ops::Range, sync::Arc};
 
 use crate::dtype::Dtype;
 use half::{bf16, f16};
@@ -200,6 +200,46 @@ impl TensorData {
         }
     }
 }
+
+impl TensorData {
+    /// Bytes of all elements.
+    pub(crate) fn byte_len(&self) -> usize {
+        match self {
+            Self::F32(values) => size_of_val(&**values),
+            Self::F16(values) => size_of_val(&**values),
+            Self::Bf16(values) => size_of_val(&**values),
+            Self::Bytes(bytes) => bytes.len(),
+        }
+    }
+
+    /// Some of these bytes as a file has them; where elements are cut, whole ones.
+    pub(crate) fn stored_bytes(&self, range: Range<usize>) -> Cow<'_, [u8]> {
+        let of = |size: usize| range.start / size..range.end / size;
+        match self {
+            Self::F32(values) => {
+                values[of(4)].iter().flat_map(|value| value.to_le_bytes()).collect()
+            }
+            Self::F16(values) => {
+                values[of(2)].iter().flat_map(|value| value.to_le_bytes()).collect()
+            }
+            Self::Bf16(values) => {
+                values[of(2)].iter().flat_map(|value| value.to_le_bytes()).collect()
+            }
+            Self::Bytes(bytes) => Cow::Borrowed(&bytes[range]),
+        }
+    }
+
+    /// All of these bytes, in pieces of at most 4 MiB, each with its place among them.
+    pub(crate) fn in_pieces(&self, write: &mut dyn FnMut(u64, Vec<u8>)) {
+        let (end, piece) = (self.byte_len(), PIECE);
+        for start in (0..end).step_by(piece) {
+            write(start as u64, self.stored_bytes(start..end.min(start + piece)).into_owned());
+        }
+    }
+}
+
+/// Bytes of a piece that is written.
+const PIECE: usize = 4 << 20;
 
 fn extend<T: Copy + Default, const SIZE: usize>(
     values: &mut Aligned<T>,

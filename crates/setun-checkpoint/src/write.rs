@@ -34,28 +34,37 @@ pub struct Piece {
     pub bytes: Vec<u8>,
 }
 
-/// Writes a model in some format, without doing any IO: it hands out pieces of files.
+/// Takes pieces as they are made.
+pub type Sink<'a> = dyn FnMut(Piece) + 'a;
+
+/// Writes a model in some format, without doing any IO: it hands out pieces of files. A table comes
+/// in pieces of a few MiB, so that it is not in memory twice.
 pub trait Writer {
     /// What is known before any tensor.
     ///
     /// # Errors
     ///
     /// If the format cannot hold the model.
-    fn begin(&mut self) -> Result<Vec<Piece>, CheckpointError>;
+    fn begin(&mut self, write: &mut Sink<'_>) -> Result<(), CheckpointError>;
 
     /// What a tensor of the [`Outline`](crate::outline::Outline) becomes. They come in its order.
     ///
     /// # Errors
     ///
     /// If the format cannot hold the values.
-    fn put(&mut self, name: &str, content: Content) -> Result<Vec<Piece>, CheckpointError>;
+    fn put(
+        &mut self,
+        name: &str,
+        content: Content,
+        write: &mut Sink<'_>,
+    ) -> Result<(), CheckpointError>;
 
     /// What is known after all tensors.
     ///
     /// # Errors
     ///
     /// If a tensor is missing.
-    fn end(&mut self) -> Result<Vec<Piece>, CheckpointError>;
+    fn end(&mut self, write: &mut Sink<'_>) -> Result<(), CheckpointError>;
 
     /// What other programs will not read alike.
     fn warnings(&self) -> Vec<Warning> {

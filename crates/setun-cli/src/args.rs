@@ -2,7 +2,9 @@
 
 use clap::{Args, ValueEnum};
 use setun::{
-    CacheType, Device, Engine, GenerateOptions, HeadType, ModelInput, text::LEAST_TEMPERATURE,
+    CacheType, Device, Engine, GenerateOptions, HeadType, ModelInput,
+    checkpoint::{I2sBlocks, Options},
+    text::LEAST_TEMPERATURE,
 };
 
 use crate::{error::CliError, output::tell, source::ModelSource};
@@ -29,6 +31,38 @@ struct ModelArgs {
     /// A .safetensors file, or a folder in Hugging Face's layout [default: the embedded model]
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
+
+    #[command(flatten)]
+    file: FileArgs,
+}
+
+/// What a file does not say of itself.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct FileArgs {
+    /// Weights that are interleaved in a GGUF file's `I2_S`: 64 where a build for ARM wrote it so
+    #[arg(long, value_enum, value_name = "N", default_value_t = Interleave::Wide)]
+    i2s_interleave: Interleave,
+}
+
+/// Weights of `I2_S` whose codes share bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Interleave {
+    /// In 32 bytes, as in every published file
+    #[value(name = "128")]
+    Wide,
+    /// In 16 bytes
+    #[value(name = "64")]
+    Narrow,
+}
+
+impl From<FileArgs> for Options {
+    fn from(args: FileArgs) -> Self {
+        let i2s = match args.i2s_interleave {
+            Interleave::Wide => I2sBlocks::Wide,
+            Interleave::Narrow => I2sBlocks::Narrow,
+        };
+        Self { i2s }
+    }
 }
 
 /// Where to run.
@@ -118,7 +152,8 @@ impl GenerateArgs {
     /// Loads the model and starts an engine.
     pub(crate) fn engine(&self) -> Result<Engine, CliError> {
         self.device.device()?; // before the work of loading
-        let model = ModelSource::find(self.model.model.as_deref())?.open()?;
+        let model =
+            ModelSource::find(self.model.model.as_deref(), self.model.file.into())?.open()?;
         start(model, &self.device, self.memory, 1)
     }
 

@@ -10,7 +10,9 @@ use std::{
 
 use futures::future::{FutureExt, LocalBoxFuture, ready};
 use setun::{
-    Error, Files, Model, ModelBytes, ModelReader, Source, Want, checkpoint::files::WEIGHTS, locate,
+    Error, Files, Model, ModelBytes, ModelReader, Source, Want,
+    checkpoint::{Options, files::WEIGHTS},
+    locate,
     registry::RegistryError,
 };
 
@@ -29,7 +31,7 @@ const EXPECTED: &str = "a folder with config.json and model.safetensors, a .safe
 #[derive(Debug)]
 pub(crate) enum ModelSource {
     /// A folder, or a file and the folder it is in.
-    Files { name: String, source: Source, files: Files },
+    Files { name: String, source: Source, options: Options, files: Files },
     /// The model inside this program.
     #[cfg(feature = "embedded-model")]
     Embedded,
@@ -38,12 +40,12 @@ pub(crate) enum ModelSource {
 }
 
 impl ModelSource {
-    /// What `--model` names; the embedded model without it.
-    pub(crate) fn find(model: Option<&str>) -> Result<Self, CliError> {
+    /// What `--model` names; the embedded model without it. The options are those of its files.
+    pub(crate) fn find(model: Option<&str>, options: Options) -> Result<Self, CliError> {
         match model {
             Some(model) => match named(model)? {
-                Some(path) => Ok(Self::files(&path)?.called(model)),
-                None => Ok(Self::files(Path::new(model))?),
+                Some(path) => Ok(Self::files(&path, options)?.called(model)),
+                None => Ok(Self::files(Path::new(model), options)?),
             },
             #[cfg(feature = "embedded-model")]
             None => Ok(Self::Embedded),
@@ -77,6 +79,14 @@ impl ModelSource {
         }
     }
 
+    /// What its files do not say of themselves.
+    pub(crate) fn options(&self) -> Options {
+        match self {
+            Self::Files { options, .. } => *options,
+            _ => Options::default(),
+        }
+    }
+
     /// Reads what is wanted into `bytes`; false where there is no such file.
     pub(crate) fn read(&mut self, want: &Want, bytes: &mut Vec<u8>) -> Result<bool, Error> {
         bytes.clear();
@@ -100,7 +110,7 @@ impl ModelSource {
 
     /// Reads all but the weights. They show their progress on a terminal when they are read.
     pub(crate) fn open(self) -> Result<ModelReader, CliError> {
-        let (source, name) = (self.source(), self.name().to_owned());
+        let (source, options, name) = (self.source(), self.options(), self.name().to_owned());
         let total = Arc::new(AtomicU64::new(0));
         let bytes = Reading {
             source: self,
@@ -108,7 +118,7 @@ impl ModelSource {
             loaded: 0,
             progress: Progress::new(),
         };
-        let reader = pollster::block_on(ModelReader::new(source, name, bytes))?;
+        let reader = pollster::block_on(ModelReader::with_options(source, options, name, bytes))?;
         total.store(reader.total_bytes(), Ordering::Relaxed);
         for warning in reader.warnings() {
             tell(&format!("setun: {warning}\n"));
@@ -129,7 +139,7 @@ impl ModelSource {
         self
     }
 
-    fn files(path: &Path) -> Result<Self, Error> {
+    fn files(path: &Path, options: Options) -> Result<Self, Error> {
         let (folder, source) = locate(path).map_err(|error| match error {
             Error::NoModel { path, found, .. } => {
                 Error::NoModel { path, expected: EXPECTED, found }
@@ -138,7 +148,7 @@ impl ModelSource {
         })?;
         let whole = path.canonicalize().unwrap_or_else(|_| path.into());
         let name = whole.file_name().unwrap_or(whole.as_os_str()).to_string_lossy().into_owned();
-        Ok(Self::Files { name, source, files: Files::new(folder) })
+        Ok(Self::Files { name, source, options, files: Files::new(folder) })
     }
 }
 

@@ -6,7 +6,7 @@ use futures::{
     future::{FutureExt, LocalBoxFuture, ready},
     lock::{Mutex, MutexGuard},
 };
-use setun_checkpoint::{Source, Want};
+use setun_checkpoint::{Options, Source, Want};
 use setun_model::MaybeSend;
 
 use crate::{error::Error, files::Files};
@@ -74,13 +74,15 @@ pub(crate) fn slice(bytes: &[u8], range: Option<std::ops::Range<u64>>) -> &[u8] 
 #[derive(Clone)]
 pub(crate) struct Origin {
     pub(crate) source: Source,
+    pub(crate) options: Options,
     pub(crate) name: String,
     bytes: Arc<Mutex<Box<dyn ModelBytes>>>,
 }
 
 impl Origin {
     pub(crate) fn new(source: Source, name: String, bytes: impl ModelBytes + 'static) -> Self {
-        Self { source, name, bytes: Arc::new(Mutex::new(Box::new(bytes))) }
+        let options = Options::default();
+        Self { source, options, name, bytes: Arc::new(Mutex::new(Box::new(bytes))) }
     }
 
     /// The bytes, for as long as they are read.

@@ -5,10 +5,10 @@ mod format;
 use std::collections::{BTreeMap, HashMap};
 
 use setun_checkpoint::{
-    Answer, Reader, Source, Want,
+    Answer, Options, Reader, Source, Want,
     outline::Content,
     warning::Warning,
-    write::{Piece, Writer},
+    write::{Piece, Sink, Writer},
 };
 use setun_model::Contents;
 
@@ -52,9 +52,21 @@ impl Conversion {
         format: Format,
         file: impl Into<String>,
     ) -> Self {
+        Self::with_options(source, Options::default(), name, format, file)
+    }
+
+    /// The same, told what a file does not say of itself.
+    #[must_use]
+    pub fn with_options(
+        source: Source,
+        options: Options,
+        name: impl Into<String>,
+        format: Format,
+        file: impl Into<String>,
+    ) -> Self {
         Self {
             name: name.into(),
-            reader: Reader::new(source),
+            reader: Reader::with_options(source, options),
             contents: None,
             order: HashMap::new(),
             waiting: BTreeMap::new(),
@@ -72,18 +84,25 @@ impl Conversion {
     }
 
     /// Takes the bytes that were wanted, fewer where the file ends, `None` where there is no file;
-    /// gives back what is to be written.
+    /// hands what is to be written to `write`, piece by piece.
     ///
     /// # Errors
     ///
-    /// If a file is missing or damaged, or the format cannot hold the model.
-    pub fn give(&mut self, bytes: Option<&[u8]>) -> Result<Vec<Piece>, Error> {
+    /// If a file is missing or damaged, or the format cannot hold the model; those of `write`.
+    pub fn give<E: From<Error>>(
+        &mut self,
+        bytes: Option<&[u8]>,
+        write: impl FnMut(Piece) -> Result<(), E>,
+    ) -> Result<(), E> {
+        until_failure(write, |sink| self.take(bytes, sink))
+    }
+
+    fn take(&mut self, bytes: Option<&[u8]>, write: &mut Sink<'_>) -> Result<(), Error> {
         self.reader.give(bytes.map_or(Answer::Missing, Answer::Bytes))?;
-        let mut pieces = vec![];
         if self.contents.is_none() {
             self.begin()?;
         }
-        let Some(contents) = &mut self.contents else { return Ok(pieces) };
+        let Some(contents) = &mut self.contents else { return Ok(()) };
         while let Some(tensor) = self.reader.take() {
             for (name, content) in contents.add(tensor)? {
                 let place = self.order.get(&name).copied().unwrap_or(usize::MAX);
@@ -94,19 +113,25 @@ impl Conversion {
             let outline = contents.outline(self.reader.files())?;
             let scale = |name: &str| contents.scale(name);
             let mut writer = self.format.writer(&outline, &self.file, scale)?;
-            pieces.extend(writer.begin()?);
+            writer.begin(write)?;
             self.writer = Some(writer);
         }
-        self.write_those_due(&mut pieces)?;
-        Ok(pieces)
+        self.write_those_due(write)
     }
 
-    /// The end of what is to be written, once nothing is wanted any more.
+    /// Hands the end of what is to be written to `write`, once nothing is wanted any more.
     ///
     /// # Errors
     ///
-    /// If a tensor is missing.
-    pub fn finish(mut self) -> Result<(Vec<Piece>, Converted), Error> {
+    /// If a tensor is missing; those of `write`.
+    pub fn finish<E: From<Error>>(
+        self,
+        write: impl FnMut(Piece) -> Result<(), E>,
+    ) -> Result<Converted, E> {
+        until_failure(write, |sink| self.end(sink))
+    }
+
+    fn end(mut self, write: &mut Sink<'_>) -> Result<Converted, Error> {
         let unfinished = || Error::Unfinished { model: self.name.clone() };
         if self.reader.want().is_some() || self.next < self.order.len() {
             return Err(unfinished());
@@ -117,7 +142,8 @@ impl Conversion {
         let unused = contents.unused().to_vec();
         let mut warnings = self.reader.warnings().to_vec();
         warnings.extend(writer.warnings());
-        Ok((writer.end()?, Converted { unused, warnings }))
+        writer.end(write)?;
+        Ok(Converted { unused, warnings })
     }
 
     /// Bytes of all tensors, once the headers are known: for progress.
@@ -140,12 +166,29 @@ impl Conversion {
         Ok(())
     }
 
-    fn write_those_due(&mut self, pieces: &mut Vec<Piece>) -> Result<(), Error> {
+    fn write_those_due(&mut self, write: &mut Sink<'_>) -> Result<(), Error> {
         let Some(writer) = &mut self.writer else { return Ok(()) };
         while let Some((name, content)) = self.waiting.remove(&self.next) {
             self.next += 1;
-            pieces.extend(writer.put(&name, content)?);
+            writer.put(&name, content, write)?;
         }
         Ok(())
+    }
+}
+
+/// Lets `work` hand pieces to `write` until that fails.
+fn until_failure<T, E: From<Error>>(
+    mut write: impl FnMut(Piece) -> Result<(), E>,
+    work: impl FnOnce(&mut Sink<'_>) -> Result<T, Error>,
+) -> Result<T, E> {
+    let mut failure = None;
+    let done = work(&mut |piece| {
+        if failure.is_none() {
+            failure = write(piece).err();
+        }
+    });
+    match failure {
+        Some(failure) => Err(failure),
+        None => Ok(done?),
     }
 }

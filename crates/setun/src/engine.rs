@@ -72,6 +72,9 @@ struct Shared {
     sketch: Sketch,
     options: DeviceOptions,
     report: Report,
+    /// The threads of the owners.
+    #[cfg(not(target_family = "wasm"))]
+    running: std::sync::Mutex<Vec<std::thread::JoinHandle<()>>>,
 }
 
 impl std::fmt::Debug for Shared {
@@ -85,6 +88,22 @@ impl Engine {
     /// weights go to their device as they are read.
     pub fn builder(model: impl Into<ModelInput>) -> EngineBuilder {
         EngineBuilder::new(model.into())
+    }
+
+    /// Lets go of this handle. Where it was the last one, waits until the generations under way have
+    /// ended and all memory of the model is free.
+    #[cfg(not(target_family = "wasm"))]
+    pub fn close(self) {
+        let Self { owners, shared } = self;
+        let is_last = Arc::strong_count(&owners) == 1;
+        drop(owners);
+        if !is_last {
+            return;
+        }
+        let mut running = shared.running.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        for thread in running.drain(..) {
+            let _ = thread.join(); // one that panicked has let go, too
+        }
     }
 
     /// Generates from text, tokens or messages.

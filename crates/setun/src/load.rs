@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use setun_checkpoint::{Answer, Dtype, ModelConfig, Reader, Source, TensorInfo, Want, Warning};
+use setun_checkpoint::{
+    Answer, Dtype, ModelConfig, Options, Reader, Source, TensorInfo, Want, Warning,
+};
 use setun_model::{Layout, WeightsBuilder};
 use setun_ops::{
     WeightData, WeightId,
@@ -43,12 +45,21 @@ impl Loader {
     /// A loader for a folder or a file, with a name for the model to be reported by.
     #[must_use]
     pub fn new(source: Source, name: impl Into<String>) -> Self {
-        let reader = Reader::new(source);
+        Self::with_options(source, Options::default(), name)
+    }
+
+    /// The same, told what a file does not say of itself.
+    #[must_use]
+    pub fn with_options(source: Source, options: Options, name: impl Into<String>) -> Self {
+        let reader = Reader::with_options(source, options);
         Self { name: name.into(), reader, weights: None, begun: Instant::now() }
     }
 
-    /// The bytes that come next, or `None` when all are there. Ranges of one file come in
-    /// ascending order, so that one sequential download serves them.
+    /// The bytes that come next, or `None` when all are there. Ranges of one file ascend, so that one
+    /// sequential download serves most of it, with these exceptions: after the last piece of a
+    /// GGUF file's header, data begin where that ends, perhaps within the piece; an ONNX graph is
+    /// walked through before its data are read; and where only data tell how matrices are scaled,
+    /// as in most GGUF types, the first layer comes before all others.
     #[must_use]
     pub fn want(&self) -> Option<Want> {
         self.reader.want()

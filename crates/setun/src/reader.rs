@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use futures::future::{FutureExt, LocalBoxFuture};
-use setun_checkpoint::{ModelConfig, Source, Warning};
+use setun_checkpoint::{ModelConfig, Options, Source, Warning};
 use setun_model::Layout;
 use setun_ops::{
     WeightData, WeightId,
@@ -62,7 +62,23 @@ impl ModelReader {
         name: impl Into<String>,
         bytes: impl ModelBytes + 'static,
     ) -> Result<Self, Error> {
-        Self::over(Origin::new(source, name.into(), bytes)).await
+        Self::with_options(source, Options::default(), name, bytes).await
+    }
+
+    /// The same, told what a file does not say of itself.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub async fn with_options(
+        source: Source,
+        options: Options,
+        name: impl Into<String>,
+        bytes: impl ModelBytes + 'static,
+    ) -> Result<Self, Error> {
+        let mut origin = Origin::new(source, name.into(), bytes);
+        origin.options = options;
+        Self::over(origin).await
     }
 
     /// Reads headers and configuration alone, for an [`estimate`](Self::estimate). All else fails
@@ -121,7 +137,8 @@ impl ModelReader {
     }
 
     async fn begin(origin: Origin, is_enough: fn(&Loader) -> bool) -> Result<Self, Error> {
-        let mut loader = Loader::new(origin.source.clone(), origin.name.clone());
+        let mut loader =
+            Loader::with_options(origin.source.clone(), origin.options, origin.name.clone());
         let mut buffer = vec![];
         while !is_enough(&loader) && give(&mut loader, &origin, &mut buffer).await? {}
         let about = loader.about()?;

@@ -103,3 +103,18 @@ fn an_engine_that_failed_to_start_is_tried_again() {
     assert!(!text(&open(&path)).is_empty());
     assert!(Engine::open_shared(path.join("nothing"), options()).is_err());
 }
+
+/// The last handle waits for its owner; another one still works before.
+#[test]
+fn the_last_handle_closes_the_engine() {
+    let (_keep, path) = model();
+    let engine = open(&path);
+    let other = engine.clone();
+    engine.close();
+    let expected = text(&other);
+    let begun = other.generate(vec![1, 2, 3], GenerateOptions::new().max_tokens(4)).unwrap();
+    let reading = thread::spawn(move || begun.blocking().collect::<Result<Vec<_>, _>>());
+    other.close();
+    assert!(reading.join().unwrap().is_ok(), "a generation under way comes to its end");
+    assert_eq!(text(&open(&path)), expected);
+}

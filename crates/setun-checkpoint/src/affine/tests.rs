@@ -79,7 +79,7 @@ fn weights_are_scale_times_code_plus_bias() {
     assert_eq!(row, expected);
     let floats = affine(&stored).floats().unwrap();
     assert_eq!((floats.info.dtype, &floats.info.shape[..]), (Dtype::F16, &[1, 128][..]));
-    assert_eq!(dense::widened(&floats).unwrap(), expected);
+    assert_eq!(dense::numbers(&floats).unwrap(), expected);
 }
 
 #[test]

@@ -145,12 +145,12 @@ impl Writer {
         write: &mut dyn FnMut(Piece<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         let Some((planned, target)) = self.planned.remove(name) else {
-            return Err(unwritable(name, "it is not planned, or was written before").into());
+            return Err(misplaced(name, "it is not planned, or was written before").into());
         };
         let table = self.options.table(&planned, target);
         for (name, encoded) in encode(&planned, content, target, table)? {
             let Some(&item) = self.item_of.get(&name) else {
-                return Err(unwritable(&name, "it is not planned").into());
+                return Err(misplaced(&name, "it is not planned").into());
             };
             self.add_item(item, &encoded, write)?;
         }
@@ -167,7 +167,7 @@ impl Writer {
         write: &mut dyn FnMut(Piece<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         if let Some(name) = self.planned.keys().min() {
-            return Err(unwritable(name, "it was not written").into());
+            return Err(misplaced(name, "it was not written").into());
         }
         for (file, end) in self.ends.iter_mut().enumerate() {
             let chunks = self.units.iter().flat_map(|unit| &unit.chunks);
@@ -192,7 +192,7 @@ impl Writer {
         let found = encoded.len();
         if found != *bytes {
             let what = format!("it has {found} bytes, planned are {bytes}");
-            return Err(unwritable(name, &what).into());
+            return Err(misplaced(name, &what).into());
         }
         let index = self.unit_of[item];
         let unit = &mut self.units[index];
@@ -248,7 +248,7 @@ impl Writer {
             return Ok(());
         }
         let name = &self.items[self.units[unit].items[0]].name;
-        Err(unwritable(name, "compressed tensors come in the outline's order"))
+        Err(misplaced(name, "compressed tensors come in the outline's order"))
     }
 
     /// A unit is written: the small ones that waited for it can be.
@@ -312,6 +312,12 @@ struct NewChunk {
     sha256: Hash,
 }
 
-fn unwritable(name: &str, what: &str) -> CheckpointError {
+/// The error of a tensor that is not handed over as it was planned.
+fn misplaced(name: &str, what: &str) -> CheckpointError {
     CheckpointError::Misplaced { name: name.to_owned(), what: what.to_owned() }
+}
+
+/// The error of what a container cannot hold, or this build cannot write.
+fn unwritable(what: String, way_out: &'static str) -> CheckpointError {
+    CheckpointError::Unwritable { format: ".setun", what, way_out }
 }

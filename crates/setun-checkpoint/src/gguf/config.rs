@@ -54,7 +54,14 @@ pub(super) fn architecture(metadata: &Metadata) -> Result<&'static Architecture,
     const KEY: &str = "general.architecture";
     let found = metadata.text(KEY)?.ok_or_else(|| metadata.absent(KEY, "a name"))?;
     ARCHITECTURES.iter().find(|known| known.name == found).ok_or_else(|| {
-        let supported = "bitnet, bitnet-25, bitnet-b1.58, llama, qwen3";
+        let supported = match found {
+            // Converters pair rows of queries and keys for llama; of others nothing tells.
+            "falcon3" => {
+                "llama, as Falcon3 models say; how rows of queries and keys lie, \
+                          this name does not tell"
+            }
+            _ => "bitnet, bitnet-25, bitnet-b1.58, llama, qwen3",
+        };
         unsupported(metadata, "architecture", found, supported)
     })
 }

@@ -85,18 +85,23 @@ pub fn plan(
 }
 
 impl Plan {
-    /// The bytes of the place of a tensor, with its scale where that is beside it, and with what
-    /// pads them.
+    /// Hands out the bytes of the place of a tensor, with its scale where that is beside it, and
+    /// with what pads them: in pieces of a few MiB, each with its place in the file.
     ///
     /// # Errors
     ///
     /// If the plan has no such tensor, or its type or shape are not those of the outline, or the
     /// target cannot hold its scales.
-    pub fn encode(&self, name: &str, content: Content) -> Result<Vec<u8>, CheckpointError> {
-        match self.entries.iter().find(|entry| entry.name == name) {
-            Some(entry) => entry.encode(content),
-            None => Err(crate::tensor::missing(&[], name)),
-        }
+    pub fn encode(
+        &self,
+        name: &str,
+        content: Content,
+        write: &mut dyn FnMut(u64, Vec<u8>),
+    ) -> Result<(), CheckpointError> {
+        let mut both = self.entries.iter().zip(&self.places);
+        let found = both.find(|(entry, _)| entry.name == name);
+        let (entry, place) = found.ok_or_else(|| crate::tensor::missing(&[], name))?;
+        entry.encode(content, &mut |start, bytes| write(place.range.start + start, bytes))
     }
 }
 

@@ -64,6 +64,20 @@ impl Initializer {
     pub(super) fn elements(&self) -> usize {
         self.shape.iter().product()
     }
+
+    /// Whether its elements are integers of four bits, two in a byte, and then whether these have
+    /// a sign.
+    pub(super) fn nibbles(&self) -> Option<bool> {
+        const UINT4: i32 = 21;
+        const INT4: i32 = 22;
+        let is_signed = match self.data_type {
+            UINT4 => false,
+            INT4 => true,
+            _ => return None,
+        };
+        let bytes = self.range.end - self.range.start;
+        (bytes == self.elements().div_ceil(2) as u64 && !self.varints).then_some(is_signed)
+    }
 }
 
 /// The element types of weights, of `TensorProto.DataType`.
@@ -125,6 +139,22 @@ impl Graph {
                 return Some((output, next));
             }
             output = next.outputs.first()?;
+        }
+        None
+    }
+
+    /// The initialiser that a value is, past operations that only say its shape anew.
+    pub(super) fn flat_source(&self, name: &str) -> Option<usize> {
+        let mut name = name;
+        for _ in 0..MOST_STEPS {
+            if let Some(index) = self.initializer(name) {
+                return Some(index);
+            }
+            let node = self.producer(name)?;
+            if !["Reshape", "Identity"].contains(&node.op.as_str()) {
+                return None;
+            }
+            name = node.input(0)?;
         }
         None
     }
@@ -199,8 +229,19 @@ impl Node {
 }
 
 /// Parameters that are read.
-const KEPT: [&str; 9] =
-    ["K", "N", "bits", "block_size", "transA", "transB", "alpha", "beta", "weight_prepacked"];
+const KEPT: [&str; 11] = [
+    "K",
+    "N",
+    "bits",
+    "block_size",
+    "transA",
+    "transB",
+    "alpha",
+    "beta",
+    "weight_prepacked",
+    "gather_axis",
+    "quantize_axis",
+];
 const KEPT_LISTS: [&str; 1] = ["perm"];
 
 impl Constant {

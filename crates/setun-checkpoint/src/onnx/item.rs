@@ -8,7 +8,8 @@ use setun_ops::{
 };
 
 use super::{
-    nbits::{self, Stored, Zeros},
+    integers,
+    nbits::{self, IntegerForm, Stored, Zeros},
     part::{Orientation, Part, orient},
 };
 use crate::{
@@ -34,7 +35,9 @@ pub(super) enum Recipe {
     /// A ternary matrix from floats.
     Linear { orientation: Orientation, masters: bool, factor: Factor, node: NodeName },
     /// A ternary matrix from a `MatMulNBits`.
-    NBits { block: usize, zeros: ZeroPart, factor: Factor, node: NodeName },
+    NBits { form: IntegerForm, zeros: ZeroPart, factor: Factor, node: NodeName },
+    /// A table of integers: ternary where they have two bits, floats else.
+    Integers { form: IntegerForm, zeros: ZeroPart, node: NodeName },
 }
 
 /// Where zero points are: among the parts, by its number.
@@ -42,6 +45,7 @@ pub(super) enum Recipe {
 pub(super) enum ZeroPart {
     Default,
     Packed(usize),
+    Flat(usize),
     Floats(usize),
 }
 
@@ -110,14 +114,24 @@ impl Item {
                 let (codes, scales) = found?;
                 scaled_codes::join(codes, &times(scales, factor, &node)?).map_err(no_memory)?
             }
-            Recipe::NBits { block, zeros, factor, node } => {
+            Recipe::NBits { form, zeros, factor, node } => {
                 let factor = factor.value(&data, &node)?;
-                let stored = stored(&info, &data, block, zeros)
-                    .ok_or_else(|| info.rank("codes as bytes, and scales as floats"))?;
+                let stored = stored(&info, &data, form, zeros)?;
                 let unpacked = nbits::unpack(&info, &stored);
                 let (codes, scales) = unpacked.map_err(|error| node.name(&error))?;
+                let scales = scales.fewest();
                 check_scaled(&codes, &scales, factor.is_some(), &node)?;
                 scaled_codes::join(codes, &times(scales, factor, &node)?).map_err(no_memory)?
+            }
+            Recipe::Integers { form, zeros, node } => {
+                let stored = stored(&info, &data, form, zeros)?;
+                if form.bits == 2 {
+                    let unpacked = nbits::unpack(&info, &stored);
+                    let (codes, scales) = unpacked.map_err(|error| node.name(&error))?;
+                    scaled_codes::join(codes, &scales.by_group()).map_err(no_memory)?
+                } else {
+                    integers::table(&info, &stored)?
+                }
             }
         };
         Ok(info.with(data))
@@ -130,25 +144,27 @@ impl TensorInfo {
     }
 }
 
-/// The parts of a `MatMulNBits`: codes, scales, and perhaps zero points.
+/// The parts of a matrix of integers: codes, scales, and perhaps zero points.
 fn stored<'a>(
     info: &TensorInfo,
     data: &'a [TensorData],
-    block: usize,
+    form: IntegerForm,
     zeros: ZeroPart,
-) -> Option<Stored<'a>> {
-    let bytes = |part: usize| match data.get(part)? {
-        TensorData::Bytes(bytes) => Some(&bytes[..]),
-        _ => None,
+) -> Result<Stored<'a>, CheckpointError> {
+    let wrong = || info.rank("codes as bytes, and scales as floats");
+    let bytes = |part: usize| match data.get(part) {
+        Some(TensorData::Bytes(bytes)) => Ok(&bytes[..]),
+        _ => Err(wrong()),
     };
-    let floats = |part: usize| data.get(part).and_then(nbits::floats);
+    let floats = |part: usize| data.get(part).and_then(nbits::floats).ok_or_else(wrong);
     let zeros = match zeros {
         ZeroPart::Default => Zeros::Default,
         ZeroPart::Packed(part) => Zeros::Packed(bytes(part)?),
+        ZeroPart::Flat(part) => Zeros::Flat(bytes(part)?),
         ZeroPart::Floats(part) => Zeros::Floats(floats(part)?),
     };
-    let columns = *info.shape.last()?;
-    Some(Stored { columns, block, codes: bytes(0)?, scales: floats(1)?, zeros })
+    let (_, columns) = info.expect_matrix()?;
+    Ok(Stored { columns, form, codes: bytes(0)?, scales: floats(1)?, zeros })
 }
 
 /// Codes and scales of floats: those that they are, or those of master weights.

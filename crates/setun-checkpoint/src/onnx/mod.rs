@@ -11,6 +11,7 @@ mod body;
 mod front;
 mod graph;
 mod initializer;
+mod integers;
 mod item;
 mod messages;
 mod names;

@@ -19,35 +19,75 @@ use crate::{
 
 /// Codes of two bits in a byte.
 const FIELDS: usize = 4;
-/// The zero point of a block where none is stored.
-const DEFAULT_ZERO: u8 = 2;
 /// In place of a code that is not ternary.
 const NONE: u8 = 3;
 
 /// A matrix `[rows, columns]` as it is stored.
 pub(super) struct Stored<'a> {
     pub(super) columns: usize,
-    /// Columns of a block.
-    pub(super) block: usize,
-    /// `[rows, columns.div_ceil(block), block / 4]`
+    pub(super) form: IntegerForm,
+    /// `[rows, form.row]`
     pub(super) codes: &'a [u8],
     /// `[rows, columns.div_ceil(block)]`
     pub(super) scales: Vec<f32>,
     pub(super) zeros: Zeros<'a>,
 }
 
+/// How integers are stored.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct IntegerForm {
+    /// Of an integer: 2, 4 or 8; a byte holds the lowest first.
+    pub(super) bits: usize,
+    /// Whether they have a sign: of four bits only.
+    pub(super) is_signed: bool,
+    /// Columns of a block.
+    pub(super) block: usize,
+    /// Bytes of a row: those of its columns, perhaps with what pads the last block.
+    pub(super) row: usize,
+    /// The zero point of a block where none is stored.
+    pub(super) zero: u8,
+}
+
 /// Zero points.
 pub(super) enum Zeros<'a> {
-    /// 2 each.
+    /// Those of [`IntegerForm::zero`].
     Default,
-    /// Two bits each, lowest first; rows end with a whole byte.
+    /// As many bits each as an integer has, lowest first; rows end with a whole byte.
     Packed(&'a [u8]),
+    /// The same without an end of rows.
+    Flat(&'a [u8]),
     /// As floats.
     Floats(Vec<f32>),
 }
 
-/// Codes as [`setun_ops::ternary`] has them, and as few scales as say the same. Scales are made
-/// positive; a block whose scale is zero has weights of zero.
+/// The scale of each group of columns of a row; 0 where all its weights are zero.
+pub(super) struct Magnitudes {
+    values: Vec<f32>,
+    groups: usize, // in a row
+    width: usize,  // columns of a group, a multiple of 32
+    columns: usize,
+}
+
+impl Magnitudes {
+    /// As few scales as say the same.
+    pub(super) fn fewest(self) -> Scales {
+        fewest(&self.values, self.groups, self.width, self.columns)
+    }
+
+    /// A scale for each group, whatever they say.
+    pub(super) fn by_group(mut self) -> Scales {
+        self.values.iter_mut().filter(|scale| **scale == 0.0).for_each(|scale| *scale = 1.0);
+        Scales::ColumnGroups { columns: self.width, values: self.values }
+    }
+}
+
+/// Columns of a group of [`Magnitudes`], for blocks of so many.
+pub(super) fn group_of(block: usize) -> usize {
+    block.max(PLANE_COLUMNS)
+}
+
+/// Codes as [`setun_ops::ternary`] has them, and their scales. These are made positive; a block
+/// whose scale is zero has weights of zero.
 ///
 /// # Errors
 ///
@@ -56,9 +96,9 @@ pub(super) enum Zeros<'a> {
 pub(super) fn unpack(
     info: &TensorInfo,
     stored: &Stored<'_>,
-) -> Result<(Aligned<u8>, Scales), CheckpointError> {
+) -> Result<(Aligned<u8>, Magnitudes), CheckpointError> {
     let (rows, columns) = info.expect_matrix()?;
-    let groups = columns.div_ceil(stored.block);
+    let groups = columns.div_ceil(stored.form.block);
     if let Some(&found) = stored.scales.iter().find(|scale| !scale.is_finite()) {
         return Err(CheckpointError::Scale { tensor: info.name.clone(), found });
     }
@@ -74,8 +114,7 @@ pub(super) fn unpack(
     if let Some((row, column)) = bad.into_iter().flatten().next() {
         return Err(CheckpointError::NotTernary { tensor: info.name.clone(), row, column });
     }
-    let (magnitudes, groups, width) = in_planes(info, magnitudes, groups, stored)?;
-    Ok((codes, fewest(&magnitudes, groups, width, columns)))
+    Ok((codes, in_planes(info, magnitudes, groups, stored)?))
 }
 
 /// Some rows from `first` on; the first place that is not ternary, if there is one.
@@ -86,23 +125,23 @@ fn unpack_run(
     codes: &mut [u8],
     magnitudes: &mut [f32],
 ) -> Option<(usize, usize)> {
-    let row_length = groups * stored.block / FIELDS;
-    let mut row_codes = vec![0; groups * stored.block];
+    let block_columns = stored.form.block;
+    let mut row_codes = vec![0; groups * block_columns];
     let rows = codes.chunks_exact_mut(row_bytes(stored.columns).max(1));
     for (place, (packed, magnitudes)) in rows.zip(magnitudes.chunks_exact_mut(groups)).enumerate() {
         let row = first + place;
-        let bytes = &stored.codes[row * row_length..][..row_length];
-        let blocks = bytes.chunks_exact(stored.block / FIELDS);
-        let blocks = blocks.zip(row_codes.chunks_exact_mut(stored.block));
+        let bytes = &stored.codes[row * stored.form.row..][..stored.form.row];
+        let blocks = bytes.chunks(block_columns / FIELDS);
+        let blocks = blocks.zip(row_codes.chunks_exact_mut(block_columns));
         for (group, ((bytes, block), magnitude)) in blocks.zip(magnitudes).enumerate() {
-            let width = stored.block.min(stored.columns - group * stored.block);
-            let table = stored.zeros.table(row, group, groups);
+            let width = block_columns.min(stored.columns - group * block_columns);
+            let table = stored.table(row, group, groups);
             for (byte, four) in bytes.iter().zip(block.chunks_exact_mut(FIELDS)) {
                 four.copy_from_slice(&table[usize::from(*byte)]);
             }
             let block = &mut block[..width];
             if let Some(column) = block.iter().position(|&code| code == NONE) {
-                return Some((row, group * stored.block + column));
+                return Some((row, group * block_columns + column));
             }
             *magnitude = normalize(block, stored.scales[row * groups + group]);
         }
@@ -124,19 +163,20 @@ fn normalize(block: &mut [u8], scale: f32) -> f32 {
     if block.iter().all(|&code| code == 1) { 0.0 } else { scale.abs() }
 }
 
-/// The magnitudes of groups of 32 columns or a multiple: values, groups in a row, and their width.
+/// The magnitudes of groups of 32 columns or a multiple.
 fn in_planes(
     info: &TensorInfo,
     magnitudes: Vec<f32>,
     groups: usize,
     stored: &Stored<'_>,
-) -> Result<(Vec<f32>, usize, usize), CheckpointError> {
-    if stored.block.is_multiple_of(PLANE_COLUMNS) {
-        return Ok((magnitudes, groups, stored.block));
+) -> Result<Magnitudes, CheckpointError> {
+    let (block, columns) = (stored.form.block, stored.columns);
+    if block.is_multiple_of(PLANE_COLUMNS) {
+        return Ok(Magnitudes { values: magnitudes, groups, width: block, columns });
     }
     let mut wide = vec![];
     for row in magnitudes.chunks_exact(groups) {
-        for pair in row.chunks(PLANE_COLUMNS / stored.block) {
+        for pair in row.chunks(PLANE_COLUMNS / block) {
             let largest = pair.iter().copied().fold(0.0, f32::max);
             if pair.iter().any(|&value| value != 0.0 && value != largest) {
                 return Err(info.rank("one scale for 32 columns in a row"));
@@ -144,24 +184,43 @@ fn in_planes(
             wide.push(largest);
         }
     }
-    Ok((wide, stored.columns.div_ceil(PLANE_COLUMNS), PLANE_COLUMNS))
+    let (groups, width) = (columns.div_ceil(PLANE_COLUMNS), PLANE_COLUMNS);
+    Ok(Magnitudes { values: wide, groups, width, columns })
 }
 
-impl Zeros<'_> {
+impl Stored<'_> {
     /// The codes of setun of each byte, in a block.
     fn table(&self, row: usize, group: usize, groups: usize) -> &'static Table {
-        match self {
-            Self::Default => &TABLES[usize::from(DEFAULT_ZERO)],
-            Self::Packed(bytes) => {
-                let byte = bytes[row * groups.div_ceil(FIELDS) + group / FIELDS];
-                &TABLES[usize::from(byte >> (2 * (group % FIELDS)) & 3)]
+        let zero = self.zero(row, group, groups);
+        let whole = (0_u8..4).find(|&whole| f32::from(whole) == zero);
+        whole.map_or(&NO_TABLE, |zero| &TABLES[usize::from(zero)])
+    }
+
+    /// The zero point of a block.
+    pub(super) fn zero(&self, row: usize, group: usize, groups: usize) -> f32 {
+        let bits = self.form.bits;
+        match &self.zeros {
+            Zeros::Default => f32::from(self.form.zero),
+            Zeros::Packed(bytes) => {
+                let in_row = groups.div_ceil(8 / bits);
+                self.form.integer(&bytes[row * in_row..], group)
             }
-            Self::Floats(values) => {
-                let value = values[row * groups + group];
-                let whole = (0_u8..4).find(|&zero| f32::from(zero) == value);
-                whole.map_or(&NO_TABLE, |zero| &TABLES[usize::from(zero)])
-            }
+            Zeros::Flat(bytes) => self.form.integer(bytes, row * groups + group),
+            Zeros::Floats(values) => values[row * groups + group],
         }
+    }
+}
+
+impl IntegerForm {
+    /// One of the integers that begin with a byte.
+    pub(super) fn integer(&self, bytes: &[u8], index: usize) -> f32 {
+        let in_byte = 8 / self.bits;
+        let shifted = bytes[index / in_byte] >> (self.bits * (index % in_byte));
+        let integer = shifted & (u8::MAX >> (8 - self.bits));
+        if self.is_signed && integer >> (self.bits - 1) != 0 {
+            return f32::from(integer) - f32::from(1_u16 << self.bits);
+        }
+        f32::from(integer)
     }
 }
 
@@ -231,6 +290,11 @@ mod tests {
         bytes(case, key).as_chunks().0.iter().copied().map(f32::from_le_bytes).collect()
     }
 
+    fn two_bits(columns: usize, block: usize) -> IntegerForm {
+        let row = columns.next_multiple_of(block) / FIELDS;
+        IntegerForm { bits: 2, is_signed: false, block, row, zero: 2 }
+    }
+
     #[test]
     fn weights_are_those_of_the_definition() {
         let text: Value = serde_json::from_str(CASES).unwrap();
@@ -246,8 +310,10 @@ mod tests {
                 Some(_) => Zeros::Floats(floats(case, "zero_points")),
             };
             let scales = floats(case, "scales");
-            let stored = Stored { columns, block, codes: &codes, scales, zeros };
+            let form = two_bits(columns, block);
+            let stored = Stored { columns, form, codes: &codes, scales, zeros };
             let (codes, scales) = unpack(&info(rows, columns), &stored).unwrap();
+            let scales = scales.fewest();
             let matrix = TernaryMatrix::new(rows, columns, codes, scales).unwrap();
             for (place, &expected) in floats(case, "weights").iter().enumerate() {
                 let (row, column) = (place / columns, place % columns);
@@ -264,8 +330,9 @@ mod tests {
         scales: Vec<f32>,
         zeros: Zeros<'_>,
     ) -> Result<(Aligned<u8>, Scales), CheckpointError> {
-        let (columns, block) = (40, 16);
-        unpack(&info(2, columns), &Stored { columns, block, codes: bytes, scales, zeros })
+        let (columns, form) = (40, two_bits(40, 16));
+        let stored = Stored { columns, form, codes: bytes, scales, zeros };
+        unpack(&info(2, columns), &stored).map(|(codes, scales)| (codes, scales.fewest()))
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Which tensor of a Hugging Face folder each weight of a graph is.
 
 mod after;
+mod integers;
 mod linear;
 
 use std::ops::Range;
@@ -71,6 +72,11 @@ struct Plan<'a> {
     warnings: &'a mut Vec<Warning>,
 }
 
+/// In the names of the embedding's operation and of its table.
+const EMBEDDING: &str = "embed_tokens";
+const EMBEDDING_WEIGHT: &str = "model.embed_tokens.weight";
+const HEAD_WEIGHT: &str = "lm_head.weight";
+
 impl Plan<'_> {
     fn add_node(&mut self, node: &Node) -> Result<(), CheckpointError> {
         if node.has_graph {
@@ -83,9 +89,7 @@ impl Plan<'_> {
                 self.add_embedding(node);
                 Ok(())
             }
-            "GatherBlockQuantized" => {
-                Err(self.refuse(node, "a quantized embedding is not supported"))
-            }
+            "GatherBlockQuantized" => self.add_quantized_embedding(node),
             "Constant" => match &node.constant {
                 Some(constant) if constant.rank > 1 && !graph::is_index(constant.data_type) => {
                     Err(self.refuse(node, "it holds a matrix; only initialisers are read"))
@@ -97,16 +101,15 @@ impl Plan<'_> {
     }
 
     fn add_embedding(&mut self, node: &Node) {
-        const MODULE: &str = "embed_tokens";
         let Some((index, transposed)) = node.input(0).and_then(|name| self.graph.source(name))
         else {
             return;
         };
         let table = &self.graph.initializers[index];
-        let named = node.name.contains(MODULE) || table.name.contains(MODULE);
+        let named = node.name.contains(EMBEDDING) || table.name.contains(EMBEDDING);
         let is_float = table.dtype().is_some_and(|dtype| FLOATS.contains(&dtype));
         if named && is_float && table.shape.len() == 2 {
-            self.add_table("model.embed_tokens.weight", index, transposed);
+            self.add_table(EMBEDDING_WEIGHT, index, transposed);
         }
     }
 
@@ -133,11 +136,12 @@ impl Plan<'_> {
     fn whole(&mut self, index: usize) -> Part {
         self.used[index] = true;
         let found = &self.graph.initializers[index];
+        let in_element = if found.nibbles().is_some() { 2 } else { 1 };
         Part {
             file: found.file.clone(),
             range: found.range.clone(),
             dtype: found.dtype().unwrap_or(Dtype::U8),
-            elements: found.elements(),
+            elements: found.elements().div_ceil(in_element),
             varints: found.varints,
         }
     }

@@ -8,7 +8,7 @@ use setun_ops::{
     weight::ScaleKind,
 };
 
-use super::{NewTensor, Piece, Writer, config_json, layout};
+use super::{NewTensor, Piece, Sink, Writer, config_json, layout};
 use crate::{
     config::{ModelConfig, QuantizationMode},
     dtype::Dtype,
@@ -17,7 +17,7 @@ use crate::{
     generation::GenerationDefaults,
     outline::{Content, Outline, OutlineKind, OutlineTensor},
     packed, scales,
-    tensor::{TensorData, TensorInfo},
+    tensor::{Tensor, TensorInfo},
 };
 
 /// Writes a folder: the small files, and `model.safetensors`.
@@ -63,53 +63,94 @@ impl HfWriter {
         })
     }
 
-    fn piece(&self, name: &str, bytes: Vec<u8>) -> Result<Piece, CheckpointError> {
+    /// Where a tensor of so many bytes begins.
+    fn place(&self, name: &str, found: u64) -> Result<u64, CheckpointError> {
         let missing = || CheckpointError::MissingTensor { name: name.to_owned(), similar: vec![] };
         let info = self.tensors.get(name).ok_or_else(missing)?;
-        let found = bytes.len() as u64;
         if found != info.bytes() {
             let (file, expected) = (files::WEIGHTS.to_owned(), info.bytes());
             return Err(CheckpointError::TooManyBytes { file, expected, found });
         }
-        Ok(Piece { file: files::WEIGHTS.to_owned(), offset: info.range.start, bytes })
+        Ok(info.range.start)
+    }
+
+    fn put_bytes(
+        &self,
+        name: &str,
+        bytes: Vec<u8>,
+        write: &mut Sink<'_>,
+    ) -> Result<(), CheckpointError> {
+        let offset = self.place(name, bytes.len() as u64)?;
+        write(Piece { file: files::WEIGHTS.to_owned(), offset, bytes });
+        Ok(())
+    }
+
+    /// A matrix of elements of so many bytes, of which `row` appends one's.
+    fn put_rows(
+        &self,
+        name: &str,
+        matrix: &TernaryMatrix,
+        element: usize,
+        row: impl Fn(usize, &mut Vec<u8>),
+        write: &mut Sink<'_>,
+    ) -> Result<(), CheckpointError> {
+        const ROWS: usize = 64; // of a piece
+        let width = element * matrix.columns();
+        let offset = self.place(name, (width * matrix.rows()) as u64)?;
+        for first in (0..matrix.rows()).step_by(ROWS) {
+            let rows = first..matrix.rows().min(first + ROWS);
+            let mut bytes = Vec::with_capacity(rows.len() * width);
+            rows.for_each(|at| row(at, &mut bytes));
+            let offset = offset + (first * width) as u64;
+            write(Piece { file: files::WEIGHTS.to_owned(), offset, bytes });
+        }
+        Ok(())
     }
 }
 
 impl Writer for HfWriter {
-    fn begin(&mut self) -> Result<Vec<Piece>, CheckpointError> {
+    fn begin(&mut self, write: &mut Sink<'_>) -> Result<(), CheckpointError> {
         let small = std::mem::take(&mut self.small).into_iter();
-        let mut pieces: Vec<_> =
-            small.map(|(file, bytes)| Piece { file, offset: 0, bytes }).collect();
+        small.for_each(|(file, bytes)| write(Piece { file, offset: 0, bytes }));
         let bytes = std::mem::take(&mut self.header);
-        pieces.push(Piece { file: files::WEIGHTS.to_owned(), offset: 0, bytes });
-        Ok(pieces)
+        write(Piece { file: files::WEIGHTS.to_owned(), offset: 0, bytes });
+        Ok(())
     }
 
-    fn put(&mut self, name: &str, content: Content) -> Result<Vec<Piece>, CheckpointError> {
+    fn put(
+        &mut self,
+        name: &str,
+        content: Content,
+        write: &mut Sink<'_>,
+    ) -> Result<(), CheckpointError> {
         let matrix = match content {
-            Content::Floats(tensor) => return Ok(vec![self.piece(name, bytes_of(&tensor.data))?]),
+            Content::Floats(Tensor { data, .. }) => {
+                let offset = self.place(name, data.byte_len() as u64)?;
+                data.in_pieces(&mut |start, bytes| {
+                    let offset = offset + start;
+                    write(Piece { file: files::WEIGHTS.to_owned(), offset, bytes });
+                });
+                return Ok(());
+            }
             Content::Ternary(matrix) => matrix,
         };
         let scale_name = format!("{name}{SCALE}");
-        let Scales::Tensor(scale) = *matrix.scales() else {
-            return Ok(vec![self.piece(name, products(&matrix))?]);
-        };
-        let Some(info) = self.tensors.get(&scale_name) else {
-            return Ok(vec![self.piece(name, products(&matrix))?]);
+        let (Scales::Tensor(scale), Some(info)) = (matrix.scales(), self.tensors.get(&scale_name))
+        else {
+            return self.put_rows(name, &matrix, 4, |row, out| products(&matrix, row, out), write);
         };
         let class = self.config.quantization.linear_class;
-        let stored = scales::stored(scale, class)
-            .ok_or_else(|| CheckpointError::Scale { tensor: info.name.clone(), found: scale })?;
-        let codes = match self.tensors.get(name).map(|info| info.dtype) {
-            Some(Dtype::U8) => packed::pack(name, &matrix)?,
-            _ => exact(&matrix),
-        };
-        let scale = self.piece(&scale_name, stored.to_le_bytes().to_vec())?;
-        Ok(vec![self.piece(name, codes)?, scale])
+        let stored = scales::stored(*scale, class)
+            .ok_or_else(|| CheckpointError::Scale { tensor: info.name.clone(), found: *scale })?;
+        match self.tensors.get(name).map(|info| info.dtype) {
+            Some(Dtype::U8) => self.put_bytes(name, packed::pack(name, &matrix)?, write)?,
+            _ => self.put_rows(name, &matrix, 2, |row, out| exact(&matrix, row, out), write)?,
+        }
+        self.put_bytes(&scale_name, stored.to_le_bytes().to_vec(), write)
     }
 
-    fn end(&mut self) -> Result<Vec<Piece>, CheckpointError> {
-        Ok(vec![])
+    fn end(&mut self, _: &mut Sink<'_>) -> Result<(), CheckpointError> {
+        Ok(())
     }
 }
 
@@ -157,35 +198,17 @@ fn stored(tensor: &OutlineTensor, config: &ModelConfig) -> Vec<NewTensor> {
     }
 }
 
-/// The elements as they are in a file.
-pub(crate) fn bytes_of(data: &TensorData) -> Vec<u8> {
-    match data {
-        TensorData::F32(values) => values.iter().flat_map(|value| value.to_le_bytes()).collect(),
-        TensorData::F16(values) => values.iter().flat_map(|value| value.to_le_bytes()).collect(),
-        TensorData::Bf16(values) => values.iter().flat_map(|value| value.to_le_bytes()).collect(),
-        TensorData::Bytes(bytes) => bytes.to_vec(),
-    }
+/// −1, 0 and +1 of a row, as `BF16`.
+fn exact(matrix: &TernaryMatrix, row: usize, out: &mut Vec<u8>) {
+    let codes = (0..matrix.columns()).map(|column| code_at(matrix.row(row), column));
+    out.extend(codes.flat_map(|code| bf16::from_f32(f32::from(code) - 1.0).to_le_bytes()));
 }
 
-/// −1, 0 and +1 as `BF16`.
-fn exact(matrix: &TernaryMatrix) -> Vec<u8> {
-    let one = |row, column| f32::from(code_at(matrix.row(row), column)) - 1.0;
-    let places = (0..matrix.rows()).flat_map(|row| (0..matrix.columns()).map(move |at| (row, at)));
-    places.flat_map(|(row, column)| bf16::from_f32(one(row, column)).to_le_bytes()).collect()
-}
-
-/// Codes times scales as `F32`.
-fn products(matrix: &TernaryMatrix) -> Vec<u8> {
-    let columns = matrix.columns();
-    let scale = |row: usize, column: usize| match matrix.scales() {
-        Scales::Tensor(scale) => *scale,
-        Scales::Rows(values) => values[row],
-        Scales::ColumnGroups { columns: width, values } => {
-            values[row * columns.div_ceil(*width) + column / width]
-        }
+/// Codes times scales of a row, as `F32`.
+fn products(matrix: &TernaryMatrix, row: usize, out: &mut Vec<u8>) {
+    let product = |column| {
+        let weight = f32::from(code_at(matrix.row(row), column)) - 1.0;
+        (weight * matrix.scale(row, column)).to_le_bytes()
     };
-    let product =
-        |row, column| (f32::from(code_at(matrix.row(row), column)) - 1.0) * scale(row, column);
-    let places = (0..matrix.rows()).flat_map(|row| (0..columns).map(move |at| (row, at)));
-    places.flat_map(|(row, column)| product(row, column).to_le_bytes()).collect()
+    out.extend((0..matrix.columns()).flat_map(product));
 }

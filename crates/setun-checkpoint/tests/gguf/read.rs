@@ -79,6 +79,38 @@ fn biases_of_queries_and_keys_are_in_order() {
 }
 
 #[test]
+fn gains_and_biases_may_be_blocks_of_integers() {
+    let model = model("llama-vectors.gguf");
+    check_linears(&model);
+    let check = |name: &str, dtype: Dtype, length: u8, first: f32, step: f32, close: f32| {
+        let tensor = model.tensor(name);
+        let values = dense::vector(tensor).unwrap();
+        assert_eq!(values.len(), usize::from(length) + 1, "{name}");
+        for (place, value) in (0..=length).zip(values) {
+            let expected = first + f32::from(place) * step;
+            assert!((value - expected).abs() <= close, "{name} {place}: {value}");
+        }
+        let widened = if name.contains("q_proj") || name.contains("k_proj") {
+            Dtype::F32 // as their elements were in another order
+        } else {
+            dtype
+        };
+        assert_eq!(tensor.info.dtype, widened, "{name}");
+    };
+    let layer = |name: &str| format!("model.layers.0.{name}");
+    let (gain, bias) = (1.0 / 256.0, 1.0 / 16.0);
+    check(&layer("input_layernorm.weight"), Dtype::Q8_0, 255, 1.0, gain, 0.01);
+    check(&layer("post_attention_layernorm.weight"), Dtype::Q4_0, 255, 1.0, gain, 0.25);
+    check("model.norm.weight", Dtype::Q6K, 255, 1.0, gain, 0.07);
+    check(&layer("self_attn.q_proj.bias"), Dtype::Q8_0, 63, 0.0, bias, 0.02);
+    check(&layer("self_attn.k_proj.bias"), Dtype::Q4_0, 31, 0.0, bias, 0.3);
+    check(&layer("self_attn.v_proj.bias"), Dtype::F16, 31, 0.0, bias, 0.0);
+    check(&layer("self_attn.o_proj.bias"), Dtype::Bf16, 255, 0.0, bias, 0.0);
+    check(&layer("mlp.gate_proj.bias"), Dtype::Q8_0, 63, 0.0, bias, 0.02);
+    check(&layer("mlp.down_proj.bias"), Dtype::Q6K, 255, 0.0, bias, 0.3);
+}
+
+#[test]
 fn llama_3_is_read_from_its_divisors() {
     let model = model("llama-iq2_bn.gguf");
     let expected = RopeScaling::Llama3 {

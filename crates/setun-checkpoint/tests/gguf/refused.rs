@@ -76,6 +76,19 @@ fn bytes_with_version(version: [u8; 4]) -> Vec<u8> {
 }
 
 #[test]
+fn architectures_that_are_not_read_are_named() {
+    let of = |name: &str| {
+        let named = value("general.architecture", 8, &text(name));
+        let model = value("tokenizer.ggml.model", 8, &text("none"));
+        refused(header((2, [named, model].concat()), (0, vec![]))).to_string()
+    };
+    let error = of("gemma");
+    assert!(error.contains("`gemma` is not supported; supported: bitnet, bitnet-25"), "{error}");
+    let error = of("falcon3");
+    assert!(error.contains("`falcon3` is not supported; supported: llama, as Falcon3"), "{error}");
+}
+
+#[test]
 fn types_that_are_not_read_say_what_to_do() {
     let error = refused(bytes("tl1.gguf")).to_string();
     assert!(error.contains("TL1 (38)") && error.contains("take the I2_S file"), "{error}");

@@ -114,10 +114,19 @@ fn write(plan: &Plan, contents: &[(OutlineTensor, Content)]) -> Vec<u8> {
     let mut file = plan.header.clone();
     for (place, (tensor, content)) in plan.places.iter().zip(contents) {
         assert_eq!((&place.name, place.range.start), (&tensor.name, file.len() as u64));
-        file.extend(plan.encode(&tensor.name, content.clone()).unwrap());
+        let mut put = |offset, bytes: Vec<u8>| {
+            assert_eq!(offset, file.len() as u64, "{}", tensor.name);
+            file.extend(bytes);
+        };
+        plan.encode(&tensor.name, content.clone(), &mut put).unwrap();
         assert_eq!(place.range.end, file.len() as u64, "{}", tensor.name);
     }
     file
+}
+
+/// In place of a file to which nothing must be written.
+fn no_file(_: u64, _: Vec<u8>) {
+    panic!("a refused tensor is not written");
 }
 
 fn read(file: Vec<u8>) -> Model {
@@ -215,7 +224,7 @@ fn scales_by_row_and_group_are_kept_where_blocks_have_them() {
             assert_eq!((&codes[..], &found), (new.codes(), &scales), "{target}");
         }
         let planned = plan(&outline, Dtype::I2S, |_| true).unwrap();
-        let error = planned.encode(name, Content::Ternary(new)).unwrap_err();
+        let error = planned.encode(name, Content::Ternary(new), &mut no_file).unwrap_err();
         assert!(error.to_string().contains("I2_S cannot hold the scales"), "{error}");
     }
 }
@@ -240,8 +249,8 @@ fn what_gguf_cannot_hold_is_refused() {
     assert!(matches!(error, CheckpointError::Unwritable { .. }), "{error}");
     let planned = plan(&outline, Dtype::Tq2_0, |_| false).unwrap();
     let inexact = &contents.iter().find(|(tensor, _)| tensor.name.contains("k_proj")).unwrap();
-    let error = planned.encode(&inexact.0.name, inexact.1.clone()).unwrap_err();
+    let error = planned.encode(&inexact.0.name, inexact.1.clone(), &mut no_file).unwrap_err();
     assert!(error.to_string().contains("without rounding"), "{error}");
-    let error = planned.encode("model.norm.weight", inexact.1.clone()).unwrap_err();
+    let error = planned.encode("model.norm.weight", inexact.1.clone(), &mut no_file).unwrap_err();
     assert!(matches!(error, CheckpointError::Shape { .. }), "{error}");
 }

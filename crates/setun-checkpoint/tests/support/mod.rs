@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use setun_checkpoint::{
     Answer, CheckpointError, Files, GenerationDefaults, ModelConfig, Reader, Source, Tensor,
-    TensorData, Want,
+    TensorData, Want, Warning,
     write::{self, NewTensor},
 };
 
@@ -22,6 +22,7 @@ pub(crate) struct Checkpoint {
     pub(crate) generation: GenerationDefaults,
     pub(crate) files: Files,
     pub(crate) tensors: Vec<Tensor>,
+    pub(crate) warnings: Vec<Warning>,
     pub(crate) wants: Vec<Want>,
 }
 
@@ -61,7 +62,8 @@ pub(crate) fn read(source: Source, folder: &Folder) -> Result<Checkpoint, Checkp
     let config = reader.config().expect("a reader that ends has a configuration").clone();
     let generation = reader.generation().clone();
     let files = reader.files().clone();
-    Ok(Checkpoint { config, generation, files, tensors, wants })
+    let warnings = reader.warnings().to_vec();
+    Ok(Checkpoint { config, generation, files, tensors, warnings, wants })
 }
 
 /// What a server would say: the part of the range that the file has.

@@ -17,7 +17,7 @@ use setun::{
 };
 
 use crate::{
-    args::{self, DeviceArgs, MemoryArgs},
+    args::{self, DeviceArgs, FileArgs, MemoryArgs},
     error::CliError,
     output::Progress,
     source::ModelSource,
@@ -57,6 +57,9 @@ pub(crate) struct Args {
     /// A .safetensors file, or a folder in Hugging Face's layout [default: the embedded model]
     #[arg(long, value_name = "MODEL", conflicts_with = "shape")]
     model: Option<String>,
+
+    #[command(flatten)]
+    file: FileArgs,
 
     /// A random model, made in memory as `setun synth` writes it
     #[arg(long, value_enum)]
@@ -160,7 +163,7 @@ fn measure_device(
             let closed = args.closed.map(f64::from);
             ModelSource::Synthetic(Box::new(Synthetic::new(&shape.shape(), 0, closed)?))
         }
-        None => ModelSource::find(args.model.as_deref())?,
+        None => ModelSource::find(args.model.as_deref(), args.file.into())?,
     };
     let model = source.load()?;
     let options = DeviceOptions {
@@ -175,8 +178,10 @@ fn measure_device(
     for batch in batches {
         reports.push(measure(args, &engine, batch, step_bytes, peers)?);
     }
-    // Last, because its buffer would count as memory of the model's.
-    let bandwidth = bandwidth::measure(engine.threads());
+    // Last, because its buffer would count as memory of the model's, and once that is free.
+    let threads = engine.threads();
+    engine.close();
+    let bandwidth = bandwidth::measure(threads);
     for report in &mut reports {
         report.read_bandwidth_gb_per_second = bandwidth;
     }

@@ -14,6 +14,7 @@ use setun::{
 };
 
 use crate::{
+    args::FileArgs,
     error::CliError,
     output::{Progress, tell},
     source::{ModelSource, percent},
@@ -27,6 +28,9 @@ use crate::{
 pub(crate) struct Args {
     /// The model to read: a file, or a folder in Hugging Face's layout
     source: String,
+
+    #[command(flatten)]
+    file: FileArgs,
 
     /// The folder to write, or the file: its name ends in .setun or .gguf
     destination: PathBuf,
@@ -157,7 +161,7 @@ impl To {
 
 /// See [`Args`].
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
-    let source = ModelSource::find(Some(&args.source))?;
+    let source = ModelSource::find(Some(&args.source), args.file.into())?;
     let converted = convert(source, &args.destination, args.to, &args.container)?;
     for warning in &converted.warnings {
         tell(&format!("setun: {warning}\n"));
@@ -199,20 +203,18 @@ fn write(
     file: &str,
 ) -> Result<Converted, CliError> {
     let name = source.name().to_owned();
-    let mut conversion = Conversion::new(source.source(), name.clone(), format, file);
+    let mut conversion =
+        Conversion::with_options(source.source(), source.options(), name.clone(), format, file);
     let (mut bytes, mut read, mut progress) = (vec![], 0, Progress::new());
     while let Some(want) = conversion.want() {
         let found = source.read(&want, &mut bytes)?;
-        let pieces = conversion.give(found.then_some(&bytes))?;
-        written.write(pieces)?;
+        conversion.give(found.then_some(&bytes), |piece| written.write(&piece))?;
         if let Some(total) = conversion.total_bytes() {
             read += bytes.len() as u64;
             progress.show(|| format!("converting {name}: {} %", percent(read, total)));
         }
     }
-    let (pieces, converted) = conversion.finish()?;
-    written.write(pieces)?;
-    Ok(converted)
+    conversion.finish(|piece| written.write(&piece))
 }
 
 /// The files of a conversion on their way. Each has its name once all are whole.
@@ -229,18 +231,17 @@ impl Written {
         Self { folder, open: BTreeMap::new() }
     }
 
-    fn write(&mut self, pieces: Vec<Piece>) -> Result<(), CliError> {
-        for Piece { file: name, offset, bytes } in pieces {
-            let path = self.part(&name);
-            let failed = |source| CliError::Write { path: path.clone(), source };
-            if !self.open.contains_key(&name) {
-                fs::create_dir_all(&self.folder).map_err(failed)?;
-                self.open.insert(name.clone(), File::create(&path).map_err(failed)?);
-            }
-            if let Some(file) = self.open.get_mut(&name) {
-                file.seek(SeekFrom::Start(offset)).map_err(failed)?;
-                file.write_all(&bytes).map_err(failed)?;
-            }
+    fn write(&mut self, piece: &Piece) -> Result<(), CliError> {
+        let Piece { file: name, offset, bytes } = piece;
+        let path = self.part(name);
+        let failed = |source| CliError::Write { path: path.clone(), source };
+        if !self.open.contains_key(name) {
+            fs::create_dir_all(&self.folder).map_err(failed)?;
+            self.open.insert(name.clone(), File::create(&path).map_err(failed)?);
+        }
+        if let Some(file) = self.open.get_mut(name) {
+            file.seek(SeekFrom::Start(*offset)).map_err(failed)?;
+            file.write_all(bytes).map_err(failed)?;
         }
         Ok(())
     }

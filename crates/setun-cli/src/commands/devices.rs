@@ -3,6 +3,7 @@
 use setun::{DeviceOptions, DeviceReport, Verdict};
 
 use crate::{
+    args::FileArgs,
     error::CliError,
     output::{Output, table},
     source::ModelSource,
@@ -15,6 +16,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
 
+    #[command(flatten)]
+    file: FileArgs,
+
     /// Print a JSON array instead
     #[arg(long)]
     json: bool,
@@ -24,7 +28,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     let mut output = Output::new();
     if let Some(model) = &args.model {
-        let reader = ModelSource::find(Some(model))?.open()?;
+        let reader = ModelSource::find(Some(model), args.file.into())?.open()?;
         let report = pollster::block_on(reader.probe(DeviceOptions::default()))?;
         return if args.json {
             output.json(&report.devices)

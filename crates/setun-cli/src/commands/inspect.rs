@@ -15,7 +15,12 @@ use setun::{
     forward::WeightsBuilder,
 };
 
-use crate::{args::DeviceArgs, error::CliError, output::Output, source::ModelSource};
+use crate::{
+    args::{DeviceArgs, FileArgs},
+    error::CliError,
+    output::Output,
+    source::ModelSource,
+};
 
 use report::Report;
 
@@ -27,6 +32,9 @@ use report::Report;
 pub(crate) struct Args {
     /// A .safetensors file, or a folder in Hugging Face's layout [default: the embedded model]
     model: Option<String>,
+
+    #[command(flatten)]
+    file: FileArgs,
 
     /// Print one JSON object instead
     #[arg(long)]
@@ -50,7 +58,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     if args.text.is_some() {
         density::check(&args.device)?;
     }
-    let source = ModelSource::find(args.model.as_deref())?;
+    let source = ModelSource::find(args.model.as_deref(), args.file.into())?;
     let name = source.name().to_owned();
     let reader = read_headers(source)?;
     let weights = match (reader.config(), reader.tensors()) {
@@ -79,7 +87,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
         }
     }
     if let (Some(text), None) = (&args.text, &problem) {
-        let source = ModelSource::find(args.model.as_deref())?;
+        let source = ModelSource::find(args.model.as_deref(), args.file.into())?;
         report.densities = Some(density::measure(source, text, &args.device)?);
     }
     let mut output = Output::new();
@@ -93,7 +101,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
 
 /// Reads all that comes before the tensors' data.
 fn read_headers(mut source: ModelSource) -> Result<Reader, CliError> {
-    let mut reader = Reader::new(source.source());
+    let mut reader = Reader::with_options(source.source(), source.options());
     let mut bytes = vec![];
     while reader.tensors().is_none() {
         let Some(want) = reader.want() else { break };

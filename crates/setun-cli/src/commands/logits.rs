@@ -18,7 +18,7 @@ use setun::{
 };
 
 use crate::{
-    args::{DeviceArgs, Kv},
+    args::{DeviceArgs, FileArgs, Kv},
     error::CliError,
     input,
     output::Progress,
@@ -35,6 +35,9 @@ pub(crate) struct Args {
     /// A .safetensors file, or a folder in Hugging Face's layout
     #[arg(long, value_name = "MODEL")]
     model: String,
+
+    #[command(flatten)]
+    file: FileArgs,
 
     #[command(flatten)]
     input: Input,
@@ -80,7 +83,7 @@ const BUFFER: usize = 1 << 20;
 /// See [`Args`].
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     let device = args.device.device()?; // before the work of loading
-    let model = ModelSource::find(Some(&args.model))?.load()?;
+    let model = ModelSource::find(Some(&args.model), args.file.into())?.load()?;
     let tokens = match (&args.input.ids, &args.input.text) {
         (Some(ids), _) => ids.clone(),
         (None, text) => input::tokens(&model, text.as_deref().unwrap_or_default())?,

@@ -9,7 +9,7 @@ use setun::{
 };
 
 use crate::{
-    args::{DeviceArgs, Head, Kv},
+    args::{DeviceArgs, FileArgs, Head, Kv},
     error::CliError,
     input,
     output::{Output, Progress},
@@ -27,6 +27,9 @@ pub(crate) struct Args {
     /// A model: a file, or a folder in Hugging Face's layout [default: the embedded model]
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
+
+    #[command(flatten)]
+    file: FileArgs,
 
     /// The text's file; `-` is standard input
     #[arg(long, value_name = "FILE")]
@@ -73,7 +76,7 @@ struct Report {
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     let device = args.device.device()?; // before the work of loading
     let text = input::file(&args.text)?;
-    let model = ModelSource::find(args.model.as_deref())?.load()?;
+    let model = ModelSource::find(args.model.as_deref(), args.file.into())?.load()?;
     let tokens = input::tokens(&model, &text)?;
     let bos = input::tokens(&model, "")?;
     let name = model.name().to_owned();

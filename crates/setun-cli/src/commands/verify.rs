@@ -8,6 +8,7 @@ use setun::{
 };
 
 use crate::{
+    args::FileArgs,
     error::CliError,
     output::{Output, Progress},
     source::{ModelSource, percent},
@@ -22,6 +23,9 @@ use crate::{
 pub(crate) struct Args {
     /// A file, or a folder in Hugging Face's layout
     model: String,
+
+    #[command(flatten)]
+    file: FileArgs,
 
     /// Print one JSON object instead
     #[arg(long)]
@@ -42,17 +46,17 @@ struct Report {
 
 /// See [`Args`].
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
-    let source = ModelSource::find(Some(&args.model))?;
+    let source = ModelSource::find(Some(&args.model), args.file.into())?;
     let mut report = Report { model: source.name().to_owned(), ..Report::default() };
     check_tensors(source, &mut report)?;
-    check_texts(ModelSource::find(Some(&args.model))?, &mut report)?;
+    check_texts(ModelSource::find(Some(&args.model), args.file.into())?, &mut report)?;
     let mut output = Output::new();
     if args.json { output.json(&report) } else { output.line(&report.text()) }
 }
 
 /// Reads and unpacks every tensor.
 fn check_tensors(mut source: ModelSource, report: &mut Report) -> Result<(), CliError> {
-    let mut reader = Reader::new(source.source());
+    let mut reader = Reader::with_options(source.source(), source.options());
     let (mut contents, mut bytes) = (None, vec![]);
     let (mut total, mut progress) = (0, Progress::new());
     while let Some(want) = reader.want() {
@@ -81,7 +85,7 @@ fn check_tensors(mut source: ModelSource, report: &mut Report) -> Result<(), Cli
 
 /// Reads tokenizer and template, and holds them against the configuration.
 fn check_texts(mut source: ModelSource, report: &mut Report) -> Result<(), CliError> {
-    let mut loader = Loader::new(source.source(), source.name());
+    let mut loader = Loader::with_options(source.source(), source.options(), source.name());
     let mut bytes = vec![];
     while loader.total_bytes().is_none() {
         let Some(want) = loader.want() else { break };

@@ -140,3 +140,34 @@ fn verify_finds_one_wrong_byte() {
     let line = setun(&["verify", &file]).failure();
     assert!(line.contains("[bad-checkpoint]"), "{line}");
 }
+
+/// The option says what the file does not, to every command that reads one.
+#[test]
+fn interleaved_by_64() {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/gguf");
+    let narrow = text(&fixtures.join("i2_s-narrow.gguf"));
+    let with = |args: &[&str]| setun(&[args, &["--i2s-interleave", "64"]].concat());
+    let error = setun(&["inspect", &narrow]).failure();
+    assert!(error.contains("I2_S [64, 64]"), "{error}");
+    let report = with(&["inspect", &narrow]).stdout;
+    assert!(report.contains("I2_S (64)"), "{report}");
+    let outcome = with(&["verify", &narrow]);
+    assert_eq!(outcome.status, Some(0), "{}", outcome.stderr);
+
+    let keep = tempfile::tempdir().expect("a folder");
+    let logits = |model: &str, more: &[&str]| {
+        let out = text(&keep.path().join("logits.safetensors"));
+        let args = ["logits", "--model", model, "--ids", "1,2,3", "--out", &out];
+        let outcome = setun(&[&args[..], more].concat());
+        assert_eq!(outcome.status, Some(0), "{}", outcome.stderr);
+        fs::read(out).expect("logits")
+    };
+    let whole = text(&keep.path().join("whole.setun"));
+    let outcome = with(&["convert", &narrow, &whole, "--to", "setun"]);
+    assert_eq!(outcome.status, Some(0), "{}", outcome.stderr);
+    assert_eq!(logits(&whole, &[]), logits(&narrow, &["--i2s-interleave", "64"]));
+
+    let prompt = ["run", "ab", "--max-tokens", "2", "--seed", "1", "--model"];
+    let outcome = with(&[&prompt[..], &[&narrow]].concat());
+    assert_eq!(outcome.status, Some(0), "{}", outcome.stderr);
+}

@@ -144,6 +144,7 @@ impl Contents {
             Some(
                 Target::Vector(_) | Target::Table(_) | Target::Linear { role: Role::Bias, .. },
             ) => {
+                let tensor = dense::widened(tensor)?;
                 dense::check_finite(&tensor)?;
                 Ok(vec![(name, Content::Floats(tensor))])
             }

@@ -109,7 +109,7 @@ impl Target {
     }
 }
 
-/// The types that a gain, a bias or a scale may have.
+/// The types that a scale may have.
 const FLOATS: [Dtype; 3] = [Dtype::F32, Dtype::F16, Dtype::Bf16];
 
 /// The types that a table may have.
@@ -124,8 +124,7 @@ impl Targets {
         infos: &TensorInfos<'_>,
     ) -> Result<(), ModelError> {
         let info = infos.find(name)?;
-        info.expect_shape(&[len])?;
-        info.expect_dtype(&FLOATS)?;
+        check_vector(info, len)?;
         self.by_name.insert(name.to_owned(), Target::Vector(id));
         Ok(())
     }
@@ -235,8 +234,7 @@ impl Targets {
             }
             if bias.is_some() {
                 let info = infos.find(&target(family.bias, Role::Bias))?;
-                info.expect_shape(&[rows])?;
-                info.expect_dtype(&FLOATS)?;
+                check_vector(info, rows)?;
             }
             if let Form::Affine { group } = form {
                 let matrix = PendingAffine::new(rows, columns, group);
@@ -334,6 +332,12 @@ impl Targets {
         names.sort();
         names.first().map_or_else(|| format!("weight {}", id.0), |name| (*name).clone())
     }
+}
+
+/// A gain or a bias: floats, or blocks of integers.
+fn check_vector(info: &TensorInfo, len: usize) -> Result<(), CheckpointError> {
+    info.expect_shape(&[len])?;
+    if blocks::TABLES.contains(&info.dtype) { Ok(()) } else { info.expect_dtype(&FLOATS) }
 }
 
 fn check_weight(

@@ -5,7 +5,7 @@ use setun_checkpoint::{
     container::write as container,
     gguf::write as gguf,
     outline::{Content, Outline},
-    write::{HfWriter, Piece, Writer},
+    write::{HfWriter, Piece, Sink, Writer},
 };
 
 pub use setun_checkpoint::container::write::{Options as ContainerOptions, TableType};
@@ -50,20 +50,25 @@ struct GgufWriter {
 }
 
 impl Writer for GgufWriter {
-    fn begin(&mut self) -> Result<Vec<Piece>, CheckpointError> {
+    fn begin(&mut self, write: &mut Sink<'_>) -> Result<(), CheckpointError> {
         let bytes = std::mem::take(&mut self.plan.header);
-        Ok(vec![Piece { file: self.file.clone(), offset: 0, bytes }])
+        write(Piece { file: self.file.clone(), offset: 0, bytes });
+        Ok(())
     }
 
-    fn put(&mut self, name: &str, content: Content) -> Result<Vec<Piece>, CheckpointError> {
-        let bytes = self.plan.encode(name, content)?;
-        let place = self.plan.places.iter().find(|place| place.name == name);
-        let offset = place.map_or(0, |place| place.range.start);
-        Ok(vec![Piece { file: self.file.clone(), offset, bytes }])
+    fn put(
+        &mut self,
+        name: &str,
+        content: Content,
+        write: &mut Sink<'_>,
+    ) -> Result<(), CheckpointError> {
+        self.plan.encode(name, content, &mut |offset, bytes| {
+            write(Piece { file: self.file.clone(), offset, bytes });
+        })
     }
 
-    fn end(&mut self) -> Result<Vec<Piece>, CheckpointError> {
-        Ok(vec![])
+    fn end(&mut self, _: &mut Sink<'_>) -> Result<(), CheckpointError> {
+        Ok(())
     }
 
     fn warnings(&self) -> Vec<Warning> {
@@ -76,44 +81,43 @@ struct SetunWriter {
 }
 
 impl SetunWriter {
-    /// The pieces that `work` writes.
-    fn pieces(
-        writer: &mut container::Writer,
-        work: impl FnOnce(&mut container::Writer, Sink<'_>) -> Result<(), CheckpointError>,
-    ) -> Result<Vec<Piece>, CheckpointError> {
-        let files = writer.files().to_vec();
-        let mut pieces = vec![];
-        work(writer, &mut |piece: container::Piece<'_>| {
+    /// Lets `work` write to a sink, for which files have names.
+    fn named(
+        files: &[String],
+        write: &mut Sink<'_>,
+        work: impl FnOnce(ContainerSink<'_>) -> Result<(), CheckpointError>,
+    ) -> Result<(), CheckpointError> {
+        work(&mut |piece: container::Piece<'_>| {
             let bytes = piece.bytes.to_vec();
-            pieces.push(Piece { file: files[piece.file].clone(), offset: piece.offset, bytes });
+            write(Piece { file: files[piece.file].clone(), offset: piece.offset, bytes });
             Ok(())
-        })?;
-        Ok(pieces)
+        })
     }
 }
 
-type Sink<'a> = &'a mut dyn FnMut(container::Piece<'_>) -> Result<(), CheckpointError>;
+type ContainerSink<'a> = &'a mut dyn FnMut(container::Piece<'_>) -> Result<(), CheckpointError>;
 
 impl Writer for SetunWriter {
-    fn begin(&mut self) -> Result<Vec<Piece>, CheckpointError> {
-        let Some(writer) = &mut self.writer else { return Ok(vec![]) };
-        Self::pieces(writer, container::Writer::begin)
-    }
-
-    fn put(&mut self, name: &str, content: Content) -> Result<Vec<Piece>, CheckpointError> {
-        let Some(writer) = &mut self.writer else { return Ok(vec![]) };
-        Self::pieces(writer, |writer, sink| writer.add(name, content, sink))
-    }
-
-    fn end(&mut self) -> Result<Vec<Piece>, CheckpointError> {
-        let Some(writer) = self.writer.take() else { return Ok(vec![]) };
+    fn begin(&mut self, write: &mut Sink<'_>) -> Result<(), CheckpointError> {
+        let Some(writer) = &mut self.writer else { return Ok(()) };
         let files = writer.files().to_vec();
-        let mut pieces = vec![];
-        writer.finish(&mut |piece: container::Piece<'_>| {
-            let bytes = piece.bytes.to_vec();
-            pieces.push(Piece { file: files[piece.file].clone(), offset: piece.offset, bytes });
-            Ok::<_, CheckpointError>(())
-        })?;
-        Ok(pieces)
+        Self::named(&files, write, |sink| writer.begin(sink))
+    }
+
+    fn put(
+        &mut self,
+        name: &str,
+        content: Content,
+        write: &mut Sink<'_>,
+    ) -> Result<(), CheckpointError> {
+        let Some(writer) = &mut self.writer else { return Ok(()) };
+        let files = writer.files().to_vec();
+        Self::named(&files, write, |sink| writer.add(name, content, sink))
+    }
+
+    fn end(&mut self, write: &mut Sink<'_>) -> Result<(), CheckpointError> {
+        let Some(writer) = self.writer.take() else { return Ok(()) };
+        let files = writer.files().to_vec();
+        Self::named(&files, write, |sink| writer.finish(sink))
     }
 }

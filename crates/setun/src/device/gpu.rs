@@ -16,11 +16,13 @@ use setun_model::{
 };
 use setun_ops::{CacheSpec, OpsError, WeightId, choose::ChooseRoom, parity::Disagreement};
 
+#[cfg(any(feature = "vulkan", feature = "metal", feature = "dx12", feature = "webgpu"))]
+use super::open::Settled;
 use super::{
     Device, DeviceVerdict, GpuApi, HeadType, Verdict,
     load::Place,
     measure::layer_time,
-    open::{Opened, Settled, Taker},
+    open::{Opened, Taker},
     unavailable,
 };
 use crate::{error::Error, reader::Sketch};
@@ -33,6 +35,10 @@ const FIRST: usize = 0;
 #[derive(Clone, Copy)]
 pub(super) struct Wanted {
     /// Whether a processor that plays a GPU will do.
+    #[cfg_attr(
+        not(any(feature = "vulkan", feature = "metal", feature = "dx12", feature = "webgpu")),
+        allow(dead_code, reason = "CUDA has no software")
+    )]
     pub(super) software: bool,
     /// Whether to time a layer.
     pub(super) timed: bool,
@@ -43,6 +49,10 @@ pub(super) enum Refusal {
     /// There is none.
     Absent(GpuError),
     /// It is a processor: its name.
+    #[cfg_attr(
+        not(any(feature = "vulkan", feature = "metal", feature = "dx12", feature = "webgpu")),
+        allow(dead_code, reason = "CUDA has no software")
+    )]
     Software(String),
     /// It is there, and computes something else or gives no device: its name and how.
     Failed(String, String),

@@ -87,7 +87,10 @@ impl EngineBuilder {
                 let pace: crate::owner::Pacer = Box::new(|| std::future::ready(()).boxed_local());
                 pollster::block_on(owner.run(commands, pace));
             };
-            std::thread::Builder::new().name("setun".into()).spawn(run).map_err(Error::Thread)?;
+            let thread = std::thread::Builder::new().name("setun".into()).spawn(run);
+            let mut running =
+                engine.shared.running.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            running.push(thread.map_err(Error::Thread)?);
         }
         Ok(engine)
     }
@@ -184,5 +187,7 @@ fn shared(first: &Loaded, all: &[Loaded], options: DeviceOptions, seconds: f64) 
         sketch: sketch.clone(),
         options,
         report,
+        #[cfg(not(target_family = "wasm"))]
+        running: std::sync::Mutex::default(),
     }
 }

@@ -9,7 +9,7 @@ use setun_ops::{
     weight::ScaleKind,
 };
 
-use super::{TableType, linear::Target, unwritable};
+use super::{TableType, linear::Target, misplaced, unwritable};
 use crate::{
     dense,
     error::CheckpointError,
@@ -35,10 +35,7 @@ impl Encoded {
     pub(super) fn len(&self) -> u64 {
         let len = match self {
             Self::Bytes(bytes) => bytes.len(),
-            Self::Floats(TensorData::F32(values)) => size_of_val(&**values),
-            Self::Floats(TensorData::F16(values)) => size_of_val(&**values),
-            Self::Floats(TensorData::Bf16(values)) => size_of_val(&**values),
-            Self::Floats(TensorData::Bytes(bytes)) => bytes.len(),
+            Self::Floats(data) => data.byte_len(),
             Self::Halves(table) => 2 * table.rows() * table.columns(),
             Self::Int8(table) => table.rows() * table.columns(),
         };
@@ -49,20 +46,10 @@ impl Encoded {
     pub(super) fn bytes(&self, range: Range<u64>) -> Cow<'_, [u8]> {
         let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
         let range = place(range.start)..place(range.end);
-        let of = |size: usize| range.start / size..range.end / size;
         match self {
             Self::Bytes(bytes) => Cow::Borrowed(&bytes[range]),
-            Self::Floats(TensorData::Bytes(bytes)) => Cow::Borrowed(&bytes[range]),
-            Self::Floats(TensorData::F32(values)) => {
-                values[of(4)].iter().flat_map(|value| value.to_le_bytes()).collect()
-            }
-            Self::Floats(TensorData::F16(values)) => {
-                values[of(2)].iter().flat_map(|value| value.to_le_bytes()).collect()
-            }
-            Self::Floats(TensorData::Bf16(values)) => {
-                values[of(2)].iter().flat_map(|value| value.to_le_bytes()).collect()
-            }
-            Self::Halves(table) => halves(table, of(2)),
+            Self::Floats(data) => data.stored_bytes(range),
+            Self::Halves(table) => halves(table, range.start / 2..range.end / 2),
             Self::Int8(table) => match table.values() {
                 DenseValues::Int8Rows { codes, .. } => {
                     codes[range].iter().map(|code| code.cast_unsigned()).collect()
@@ -97,7 +84,7 @@ pub(super) fn encode(
             let shape = [matrix.rows(), matrix.columns()];
             if shape[..] != planned.shape || ScaleKind::of(matrix.scales()) != kind {
                 let what = format!("it is {shape:?}, planned are {:?}, {kind:?}", planned.shape);
-                return Err(unwritable(name, &what));
+                return Err(misplaced(name, &what));
             }
             let scales = encode_scales(name, &matrix, target)?;
             let codes = Encoded::Bytes(trits::pack(&matrix));
@@ -108,7 +95,7 @@ pub(super) fn encode(
             tensor.info.expect_dtype(&[dtype])?;
             encode_floats(name, tensor, table)
         }
-        _ => Err(unwritable(name, "it is not of the kind that was planned")),
+        _ => Err(misplaced(name, "it is not of the kind that was planned")),
     }
 }
 
@@ -163,8 +150,9 @@ fn check_halves(name: &str, table: &DenseMatrix, exact: bool) -> Result<(), Chec
             !half.is_finite() || exact && half.to_f32().to_bits() != value.to_bits()
         });
         if let Some(column) = bad {
-            let what = format!("{:?} at row {row}, column {column} is no F16", wide[column]);
-            return Err(unwritable(name, &what));
+            let what =
+                format!("{:?} at row {row}, column {column} of `{name}` as F16", wide[column]);
+            return Err(unwritable(what, "write the table as it is stored"));
         }
     }
     Ok(())

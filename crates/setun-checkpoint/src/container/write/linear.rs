@@ -83,8 +83,11 @@ impl Target {
     /// The stored form of a scale that multiplies.
     pub(super) fn stored_scale(self, name: &str, factor: f32) -> Result<f32, CheckpointError> {
         scales::stored(factor, self.class).ok_or_else(|| {
-            let what = format!("no number has the reciprocal {factor:?}, which its bias needs");
-            unwritable(name, &what)
+            let what = format!(
+                "the scale {factor:?} of `{name}`, which its bias needs as a reciprocal that no \
+                 number has"
+            );
+            unwritable(what, "write GGUF or safetensors")
         })
     }
 }

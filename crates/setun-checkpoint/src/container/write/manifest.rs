@@ -19,8 +19,8 @@ impl Writer {
     /// Distributes chunks over files, and leaves room for manifests.
     pub(super) fn place(&mut self, name: &str) -> Result<(), CheckpointError> {
         if !is_plain_name(name) {
-            let what = format!("expected is a plain name that ends in {EXTENSION}");
-            return Err(super::unwritable(name, &what));
+            let what = format!("a file named `{name}`");
+            return Err(super::unwritable(what, "take a plain name that ends in .setun"));
         }
         let mut lengths = vec![0];
         let most = self.options.part_bytes.unwrap_or(u64::MAX);

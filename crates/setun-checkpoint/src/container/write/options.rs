@@ -68,11 +68,12 @@ impl Options {
     pub(super) fn check(&self) -> Result<(), CheckpointError> {
         let sizes = CUT_BYTES..=MAX_CHUNK_BYTES;
         if !sizes.contains(&self.chunk_bytes) || !self.chunk_bytes.is_multiple_of(CUT_BYTES) {
-            let what = format!("chunks of {} bytes are not possible", self.chunk_bytes);
-            return Err(unwritable("chunk_bytes", &what));
+            let what = format!("chunks of {} bytes", self.chunk_bytes);
+            return Err(unwritable(what, "take a multiple of 8 up to 16 MiB"));
         }
         if self.zstd && !cfg!(feature = "zstd") {
-            return Err(unwritable("zstd", "this build does not compress"));
+            let what = "compressed chunks, which this build does not write".to_owned();
+            return Err(unwritable(what, "leave `zstd` out"));
         }
         Ok(())
     }

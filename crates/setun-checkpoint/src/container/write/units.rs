@@ -11,7 +11,7 @@ use super::{
     NewChunk, Options, TableType,
     content::{Encoded, SCALE},
     linear::Target,
-    unwritable,
+    misplaced, unwritable,
 };
 use crate::{
     container::Encoding,
@@ -54,7 +54,8 @@ impl Item {
         if let Some(bytes) = dtype.bytes(&shape) {
             return Ok(Self { name, bytes, tensor: Some((dtype, shape)) });
         }
-        Err(unwritable(&name, &format!("{dtype} {shape:?} has no size")))
+        let what = format!("`{name}`, {dtype} {shape:?}, which has no size");
+        Err(unwritable(what, "leave it out"))
     }
 
     /// The layer that a tensor belongs to.
@@ -90,7 +91,7 @@ pub(super) fn items(
     for tensor in &outline.tensors {
         items.extend(items_of(tensor, options.table(tensor, target))?);
         if planned.insert(tensor.name.clone(), (tensor.clone(), target)).is_some() {
-            return Err(unwritable(&tensor.name, "it occurs twice"));
+            return Err(misplaced(&tensor.name, "it occurs twice"));
         }
     }
     let mut ordered = vec![];
@@ -115,13 +116,17 @@ fn items_of(tensor: &OutlineTensor, table: TableType) -> Result<Vec<Item>, Check
                     vec![rows, columns / width]
                 }
                 ScaleKind::ColumnGroups(width) => {
-                    let what = format!("{columns} columns are no multiple of groups of {width}");
-                    return Err(unwritable(name, &what));
+                    let what = format!(
+                        "`{name}`, whose {columns} columns are no multiple of groups of {width}"
+                    );
+                    return Err(unwritable(what, "write safetensors"));
                 }
             };
             vec![item(Dtype::Trits)?, scales(shape)?]
         }
-        (OutlineKind::Ternary(_), ..) => return Err(unwritable(name, "it is no matrix")),
+        (OutlineKind::Ternary(_), ..) => {
+            return Err(misplaced(name, "it is planned as ternary, and is no matrix"));
+        }
         (OutlineKind::Floats(_), TableType::Int8, &[rows, _]) => {
             vec![item(Dtype::I8)?, scales(vec![rows])?]
         }

@@ -13,7 +13,7 @@ use super::{
     ALIGNMENT, Content, Dtype, ModelConfig, OutlineTensor, Tensor, blocks, names, unwritable,
     values,
 };
-use crate::{dense, error::CheckpointError, outline::OutlineKind, paired_rows, tensor::TensorData};
+use crate::{dense, error::CheckpointError, outline::OutlineKind, paired_rows};
 
 /// A tensor of the outline, and the tensors of the file that hold it.
 #[derive(Clone, Debug)]
@@ -75,14 +75,20 @@ impl Entry {
         1 + usize::from(self.beside.is_some())
     }
 
-    /// Its bytes in the file, with what pads them.
-    pub(super) fn encode(&self, content: Content) -> Result<Vec<u8>, CheckpointError> {
+    /// Its bytes in the file, with what pads them, in pieces with their places from its start.
+    pub(super) fn encode(
+        &self,
+        content: Content,
+        write: &mut dyn FnMut(u64, Vec<u8>),
+    ) -> Result<(), CheckpointError> {
         let mut bytes = match content {
             Content::Ternary(matrix) => self.encode_ternary(matrix)?,
-            Content::Floats(tensor) => self.encode_floats(tensor)?,
+            Content::Floats(tensor) if self.shape.len() < 2 => self.encode_vector(&tensor)?,
+            Content::Floats(tensor) => return self.encode_table(&tensor, write),
         };
         pad(&mut bytes);
-        Ok(bytes)
+        write(0, bytes);
+        Ok(())
     }
 
     fn encode_ternary(&self, mut matrix: TernaryMatrix) -> Result<Vec<u8>, CheckpointError> {
@@ -122,30 +128,36 @@ impl Entry {
         Ok(bytes)
     }
 
-    fn encode_floats(&self, tensor: Tensor) -> Result<Vec<u8>, CheckpointError> {
-        if self.shape != tensor.info.shape {
-            return Err(self.wrong_shape(tensor.info.shape));
+    fn encode_vector(&self, tensor: &Tensor) -> Result<Vec<u8>, CheckpointError> {
+        self.check_shape(tensor)?;
+        let mut values = dense::vector(tensor)?;
+        if let Some(heads) = self.heads {
+            values = paired_rows::paired(&values, heads);
         }
-        if self.shape.len() < 2 {
-            let mut values = dense::vector(&tensor)?;
-            if let Some(heads) = self.heads {
-                values = paired_rows::paired(&values, heads);
-            }
-            return Ok(values.into_iter().flat_map(f32::to_le_bytes).collect());
-        }
+        Ok(values.into_iter().flat_map(f32::to_le_bytes).collect())
+    }
+
+    fn encode_table(
+        &self,
+        tensor: &Tensor,
+        write: &mut dyn FnMut(u64, Vec<u8>),
+    ) -> Result<(), CheckpointError> {
+        self.check_shape(tensor)?;
         tensor.info.expect_dtype(&[self.dtype])?;
-        Ok(match tensor.data {
-            TensorData::F32(values) => {
-                values.iter().flat_map(|value| value.to_le_bytes()).collect()
-            }
-            TensorData::F16(values) => {
-                values.iter().flat_map(|value| value.to_le_bytes()).collect()
-            }
-            TensorData::Bf16(values) => {
-                values.iter().flat_map(|value| value.to_le_bytes()).collect()
-            }
-            TensorData::Bytes(bytes) => bytes.to_vec(),
-        })
+        tensor.data.in_pieces(write);
+        let end = tensor.data.byte_len();
+        let padding = end.next_multiple_of(alignment()) - end;
+        if padding > 0 {
+            write(end as u64, vec![0; padding]);
+        }
+        Ok(())
+    }
+
+    fn check_shape(&self, tensor: &Tensor) -> Result<(), CheckpointError> {
+        if self.shape == tensor.info.shape {
+            return Ok(());
+        }
+        Err(self.wrong_shape(tensor.info.shape.clone()))
     }
 
     fn wrong_shape(&self, found: Vec<usize>) -> CheckpointError {
@@ -155,8 +167,11 @@ impl Entry {
 }
 
 fn pad(bytes: &mut Vec<u8>) {
-    let alignment = usize::try_from(ALIGNMENT).unwrap_or(1);
-    bytes.resize(bytes.len().next_multiple_of(alignment), 0);
+    bytes.resize(bytes.len().next_multiple_of(alignment()), 0);
+}
+
+fn alignment() -> usize {
+    usize::try_from(ALIGNMENT).unwrap_or(1)
 }
 
 /// Writes the infos of all tensors and ends the header; the ranges of the entries' data count from

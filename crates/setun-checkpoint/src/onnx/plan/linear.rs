@@ -2,30 +2,19 @@
 
 use std::ops::Range;
 
-use super::{Plan, after::After, info, node_name};
+use super::{HEAD_WEIGHT, Plan, after::After, info, integers::Integers, node_name};
 use crate::{
     dense::FLOATS,
     dtype::Dtype,
     error::CheckpointError,
     onnx::{
         graph::{Initializer, Node},
-        item::{Item, Recipe, ZeroPart},
+        item::{Item, Recipe},
         names::{self, Linear},
         part::Orientation,
     },
     warning::Warning,
 };
-
-/// The parameters of a `MatMulNBits`.
-struct NBits {
-    rows: usize,
-    columns: usize,
-    block: usize,
-    groups: usize,
-    codes: usize, // this and the next: initialisers
-    scales: usize,
-    zeros: Option<usize>,
-}
 
 impl Plan<'_> {
     /// A product with a matrix of floats, if it is one.
@@ -108,13 +97,18 @@ impl Plan<'_> {
         inputs_first: bool,
         after: After,
     ) -> Result<(), CheckpointError> {
-        if after.factor.is_some() || after.bias.is_some() {
-            return Err(self.refuse(node, "a head with a scale or a bias is not supported"));
-        }
+        self.check_head(node, after)?;
         if self.config.tied_head {
             self.used[index] = true;
         } else {
-            self.add_table("lm_head.weight", index, inputs_first);
+            self.add_table(HEAD_WEIGHT, index, inputs_first);
+        }
+        Ok(())
+    }
+
+    fn check_head(&self, node: &Node, after: After) -> Result<(), CheckpointError> {
+        if after.factor.is_some() || after.bias.is_some() {
+            return Err(self.refuse(node, "a head with a scale or a bias is not supported"));
         }
         Ok(())
     }
@@ -124,21 +118,21 @@ impl Plan<'_> {
         let named = |input| node.input(input).and_then(|name| self.graph.initializer(name));
         let linear = names::linear(&node.name);
         if linear == Some(Linear::Head) && self.config.tied_head {
-            for input in [1, 2, 3] {
-                if let Some(index) = named(input) {
-                    self.used[index] = true;
-                }
+            let inputs: Vec<_> = [1, 2, 3].into_iter().filter_map(named).collect();
+            let is_other = inputs.first().is_some_and(|&codes| !self.used[codes]);
+            for index in inputs {
+                self.used[index] = true;
             }
-            let what = format!("the head of node `{}` is the embedding instead", node.name);
-            self.warnings.push(Warning { file: self.graph.file.to_string(), what });
+            if is_other {
+                let what = format!("the head of node `{}` is the embedding instead", node.name);
+                self.warnings.push(Warning { file: self.graph.file.to_string(), what });
+            }
             return Ok(());
         }
         let codes = named(1).ok_or_else(|| self.refuse(node, "its weight is no initialiser"))?;
         let linear = self.linear(node, &self.graph.initializers[codes])?;
-        if linear == Linear::Head {
-            return Err(self.refuse(node, "a quantized head is supported where it is tied only"));
-        }
-        let stored = self.check_nbits(node, codes)?;
+        let is_head = linear == Linear::Head;
+        let stored = self.check_nbits(node, is_head)?;
         let mut after = self.after(node, stored.rows)?;
         if let Some(name) = node.input(5) {
             let bias = self.vector(name, stored.rows);
@@ -146,6 +140,10 @@ impl Plan<'_> {
                 return Err(self.refuse(node, "its sixth input is no bias of its own"));
             }
             after.bias = bias;
+        }
+        if is_head {
+            self.check_head(node, after)?;
+            return self.add_integers(node, HEAD_WEIGHT, &stored);
         }
         for (name, taken) in self.modules(node, &linear, stored.rows)? {
             self.add_nbits_rows(node, &stored, &name, &taken, after)?;
@@ -157,90 +155,19 @@ impl Plan<'_> {
     fn add_nbits_rows(
         &mut self,
         node: &Node,
-        stored: &NBits,
+        stored: &Integers,
         name: &str,
         taken: &Range<usize>,
         after: After,
     ) -> Result<(), CheckpointError> {
-        let codes = self.rows(node, stored.codes, taken, stored.groups * stored.block / 4)?;
-        let scales = self.rows(node, stored.scales, taken, stored.groups)?;
+        let (mut parts, zeros) = self.integer_parts(node, stored, taken)?;
         let shape = vec![taken.len(), stored.columns];
-        let info = info(&format!("{name}.weight"), Dtype::ScaledCodes, shape, &codes);
-        let mut parts = vec![codes, scales];
-        let zeros = match stored.zeros {
-            None => ZeroPart::Default,
-            Some(index) if self.graph.initializers[index].dtype() == Some(Dtype::U8) => {
-                parts.push(self.rows(node, index, taken, stored.groups.div_ceil(4))?);
-                ZeroPart::Packed(2)
-            }
-            Some(index) => {
-                parts.push(self.rows(node, index, taken, stored.groups)?);
-                ZeroPart::Floats(2)
-            }
-        };
+        let info = info(&format!("{name}.weight"), Dtype::ScaledCodes, shape, &parts[0]);
         let factor = self.factor(after, &mut parts);
         let node = node_name(self.graph, node);
-        let recipe = Recipe::NBits { block: stored.block, zeros, factor, node };
+        let recipe = Recipe::NBits { form: stored.form, zeros, factor, node };
         self.items.push(Item { info, parts, recipe });
         Ok(())
-    }
-
-    /// Parameters and inputs of a `MatMulNBits`, checked against each other.
-    fn check_nbits(&self, node: &Node, codes: usize) -> Result<NBits, CheckpointError> {
-        let size = |name: &str| {
-            let found = node.int(name).and_then(|size| usize::try_from(size).ok());
-            let found = found.filter(|size| (1..=MAX_SIZE).contains(size));
-            found.ok_or_else(|| {
-                self.refuse(node, format!("its `{name}` is missing or out of range"))
-            })
-        };
-        let (rows, columns, block) = (size("N")?, size("K")?, size("block_size")?);
-        let bits = node.int("bits").unwrap_or(4);
-        if bits != 2 {
-            return Err(self.refuse(node, format!("its `bits` is {bits}, only 2 is supported")));
-        }
-        if !block.is_power_of_two() || block < 16 {
-            return Err(self.refuse(node, format!("its `block_size` is {block}")));
-        }
-        if node.int("weight_prepacked").unwrap_or(0) != 0 {
-            return Err(self.refuse(node, "its weight is packed for one device"));
-        }
-        if node.input(4).is_some_and(|name| !self.is_empty(name)) {
-            return Err(self.refuse(node, "its columns are regrouped (`g_idx`)"));
-        }
-        let groups = columns.div_ceil(block);
-        let find = |input: usize, what: &str, types: &[Dtype], per_row: usize| {
-            let Some(name) = node.input(input) else {
-                return Ok(None);
-            };
-            let Some(index) = self.graph.initializer(name) else {
-                return Err(self.refuse(node, format!("its {what} are no initialiser")));
-            };
-            let found = &self.graph.initializers[index];
-            let known = found.dtype().is_some_and(|dtype| types.contains(&dtype));
-            if !known || !rows_of(found, rows, per_row) {
-                let (shape, type_) = (&found.shape, found.data_type);
-                let what = format!(
-                    "its {what} have shape {shape:?} and type {type_}, expected [{rows}, {per_row}]"
-                );
-                return Err(self.refuse(node, what));
-            }
-            Ok(Some(index))
-        };
-        find(1, "codes", &[Dtype::U8], groups * block / 4)?;
-        let scales = find(2, "scales", &FLOATS, groups)?;
-        let scales = scales.ok_or_else(|| self.refuse(node, "it has no scales"))?;
-        let is_packed = |index: usize| self.graph.initializers[index].dtype() == Some(Dtype::U8);
-        let zeros = node.input(3).and_then(|name| self.graph.initializer(name));
-        let per_row = if zeros.is_some_and(is_packed) { groups.div_ceil(4) } else { groups };
-        let types = [&FLOATS[..], &[Dtype::U8]].concat();
-        let zeros = find(3, "zero points", &types, per_row)?;
-        Ok(NBits { rows, columns, block, groups, codes, scales, zeros })
-    }
-
-    fn is_empty(&self, name: &str) -> bool {
-        let index = self.graph.initializer(name);
-        index.is_some_and(|index| self.graph.initializers[index].elements() == 0)
     }
 
     /// The linear layer that a node and its weight are named after.
@@ -302,14 +229,4 @@ impl Plan<'_> {
         self.items.push(Item { info, parts: vec![part], recipe });
         Ok(())
     }
-}
-
-/// Most rows or columns: so many bytes of codes can be counted.
-const MAX_SIZE: usize = 1 << 28;
-
-/// Whether an initialiser has so many rows, flat or not, of so many elements.
-fn rows_of(found: &Initializer, rows: usize, per_row: usize) -> bool {
-    let all = rows.checked_mul(per_row);
-    let first = found.shape.first().copied();
-    all == Some(found.elements()) && (first == Some(rows) || first == all)
 }
