@@ -19,7 +19,7 @@ class FaultyServer {
   #files = new Map();
   /** @type {{ path: string, start: number | undefined, isOfAll: boolean, left: number, act: import("./faulty-server.js").Act }[]} */
   #rules = [];
-  #server = createServer((request, response) => this.#receive(request, response));
+  #server = createServer((request, response) => this.answer(request, response));
   /** @type {import("./faulty-server.js").Asked[]} */
   requests = [];
   /** Bytes of bodies that were sent. */
@@ -119,8 +119,8 @@ class FaultyServer {
     return `/api/models/${model}/revision/${revision}?blobs=true`;
   }
 
-  /** @param {import("node:http").IncomingMessage} request @param {import("node:http").ServerResponse} response */
-  async #receive(request, response) {
+  /** Answers a request, of another server's pages too. @param {import("node:http").IncomingMessage} request @param {import("node:http").ServerResponse} response */
+  async answer(request, response) {
     const path = decodeURIComponent(request.url ?? "/");
     const method = request.method ?? "GET";
     const { headers } = request;
