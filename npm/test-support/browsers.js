@@ -34,6 +34,12 @@ export function launchChromium({ webgpu = false } = {}) {
   return chromium.launch({ executablePath: find("Chromium", "CHROME", CHROMES), args });
 }
 
+/** Opens Chromium with what it keeps in `folder`: without one all windows are private. @param {string} folder */
+export function openChromiumProfile(folder) {
+  const executablePath = find("Chromium", "CHROME", CHROMES);
+  return chromium.launchPersistentContext(folder, { executablePath, args: QUIET });
+}
+
 /** Starts Firefox. Playwright drives only its own build of it, so this is Puppeteer, whose pages evaluate alike. */
 export function launchFirefox() {
   const executablePath = find("Firefox", "FIREFOX", FIREFOXES);

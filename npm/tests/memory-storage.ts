@@ -28,6 +28,7 @@ export class MemoryStorage implements Storage {
   }
 
   async openPart(path: string): Promise<Part> {
+    checkPath(path);
     if (this.parts.has(path)) throw new Error(`${path}.part is open already`);
     this.parts.add(path);
     return new MemoryPart(this, path);
@@ -50,6 +51,7 @@ export class MemoryStorage implements Storage {
 
   /** Writes a file whole, if there is room. */
   set(path: string, bytes: Uint8Array<ArrayBuffer>): void {
+    checkPath(path);
     const others = [...this.files].filter(([file]) => file !== path);
     const used = others.reduce((sum, [, { length }]) => sum + length, 0);
     if (used + bytes.length > this.room) throw new SetunError("storage-full", `no room for ${path}`);
@@ -122,4 +124,9 @@ class MemoryPart implements Part {
     if (!this.#storage.parts.has(this.#path)) throw new Error(`${this.#path}${end} is closed`);
     this.#storage.set(this.#path + end, bytes);
   }
+}
+
+function checkPath(path: string): void {
+  if (path.split("/").some((name) => ["", ".", ".."].includes(name)))
+    throw new TypeError(`${path}: no path of a file`);
 }

@@ -10,22 +10,21 @@ const CACHE = "setun";
 
 /**
  * The origin's private file system where it can be written piece by piece, else the Cache API; `undefined` where there
- * is neither. The page's own thread cannot write to the first, and takes what workers have kept something in.
+ * is neither. The page's own thread cannot write to the first, and takes the one that workers have kept something in.
  */
 export async function openStorage(): Promise<Storage | undefined> {
   const opfs = await openOpfs();
-  if (opfs !== undefined && (canWriteParts() || (await isUsed(opfs)))) return opfs;
   const isOnPage = typeof document !== "undefined";
-  if (isOnPage && opfs !== undefined && !(await hasCache())) return opfs;
-  return openCache();
+  const takesOpfs = isOnPage ? (await isUsed(opfs)) || !(await hasCache()) : canWriteParts();
+  return takesOpfs && opfs !== undefined ? opfs : openCache();
 }
 
 async function openOpfs(): Promise<OpfsStorage | undefined> {
   return allowed(async () => new OpfsStorage(await navigator.storage.getDirectory()));
 }
 
-async function isUsed(opfs: OpfsStorage): Promise<boolean> {
-  return (await allowed(() => opfs.isUsed())) ?? false;
+async function isUsed(opfs: OpfsStorage | undefined): Promise<boolean> {
+  return (await allowed(async () => opfs?.isUsed())) ?? false;
 }
 
 async function hasCache(): Promise<boolean> {

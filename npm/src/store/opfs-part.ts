@@ -56,7 +56,7 @@ export class OpfsPart implements Part {
 
   async put(start: number, bytes: Uint8Array, line: string): Promise<void> {
     await explained("write", this.#path, async () => {
-      writeSync(this.#file, this.#path, start, bytes);
+      await writeSync(this.#file, this.#path, start, bytes);
       await this.#file.flush();
     });
     await this.note(line);
@@ -64,15 +64,16 @@ export class OpfsPart implements Part {
 
   async note(line: string): Promise<void> {
     await explained("write", this.#path, async () => {
-      const bytes = lineBytes([line]);
+      const [start, bytes] = [this.#end, lineBytes([line])];
+      this.#end += bytes.length;
       try {
-        writeSync(this.#journal, this.#path, this.#end, bytes);
+        await writeSync(this.#journal, this.#path, start, bytes);
       } catch (thrown) {
         // The next line must not be glued to a part of this one.
-        await this.#journal.truncate(this.#end);
+        this.#end = Math.min(this.#end, start);
+        await this.#journal.truncate(start);
         throw thrown;
       }
-      this.#end += bytes.length;
       this.#lines.push(line);
     });
   }

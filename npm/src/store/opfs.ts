@@ -99,7 +99,7 @@ async function replaceText(folder: FileSystemDirectoryHandle, name: string, text
   const beside = await openSync(folder, `${name}.tmp`);
   try {
     await beside.truncate(0);
-    writeSync(beside, name, 0, new TextEncoder().encode(text));
+    await writeSync(beside, name, 0, new TextEncoder().encode(text));
     await beside.flush();
   } finally {
     await beside.close();

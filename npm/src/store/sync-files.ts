@@ -69,11 +69,18 @@ export function readSync(file: SyncFile, start: number, end: number): Uint8Array
   return bytes.subarray(0, length);
 }
 
-/** Writes all bytes, or says that there is no room for them. */
-export function writeSync(file: SyncFile, path: string, start: number, bytes: Uint8Array): void {
+/** Writes all bytes, or says that there is no room for them. The writing itself is done when this returns its promise. */
+export async function writeSync(
+  file: SyncFile,
+  path: string,
+  start: number,
+  bytes: Uint8Array,
+): Promise<void> {
   const written = file.write(bytes, { at: start });
-  if (written < bytes.length) {
-    throw storageFull(path, `it took ${written} of ${bytes.length} bytes at ${start}`);
+  // Chromium's private windows count bytes as written that they had no room for.
+  const size = await file.getSize();
+  if (written < bytes.length || size < start + bytes.length) {
+    throw storageFull(path, `${bytes.length} bytes at ${start} did not fit`);
   }
 }
 
@@ -111,7 +118,7 @@ async function copyFile(folder: FileSystemDirectoryHandle, from: string, to: str
       await copy.truncate(0);
       const size = await source.getSize();
       for (let start = 0; start < size; start += COPIED_BYTES) {
-        writeSync(copy, to, start, readSync(source, start, Math.min(start + COPIED_BYTES, size)));
+        await writeSync(copy, to, start, readSync(source, start, Math.min(start + COPIED_BYTES, size)));
       }
       await copy.flush();
     } finally {

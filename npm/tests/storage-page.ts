@@ -1,0 +1,29 @@
+/** What a test page has of the store, and its way to workers. */
+
+import { withLock } from "../src/store/locks.js";
+import { modelsOn } from "../src/store/models.js";
+import { openStorage } from "../src/store/open-storage.js";
+import { askToPersist, room } from "../src/store/quota.js";
+import type { Task } from "./storage-worker.js";
+
+/** A worker, and its answer. */
+function start(task: Task): { worker: Worker; answer: Promise<unknown> } {
+  const worker = new Worker("./storage-worker.js", { type: "module" });
+  const answer = new Promise((resolve, reject) => {
+    worker.addEventListener("error", ({ message }) => reject(new Error(message)));
+    worker.addEventListener("message", ({ data }) => {
+      if ("failure" in data) reject(new Error(data.failure));
+      else resolve(data.result);
+    });
+  });
+  worker.postMessage(task);
+  return { worker, answer };
+}
+
+async function ask(task: Task): Promise<unknown> {
+  const { worker, answer } = start(task);
+  return answer.finally(() => worker.terminate());
+}
+
+const models = modelsOn({ openStorage, withLock, baseUrl: () => document.baseURI });
+Object.assign(globalThis, { setun: { start, ask, models, openStorage, askToPersist, room, withLock } });

@@ -1,0 +1,113 @@
+/** Runs the contract, and what needs a worker beside it, in a browser's worker. */
+
+import { CacheStorageOfModels } from "../src/store/cache-storage.js";
+import { withLock } from "../src/store/locks.js";
+import { openStorage } from "../src/store/open-storage.js";
+import { OpfsStorage } from "../src/store/opfs.js";
+import type { Storage } from "../src/store/storage.js";
+import { CONTRACT } from "./storage-contract.js";
+
+/** What is asked of a worker. */
+export interface Task {
+  readonly run: keyof typeof TASKS;
+  readonly storage: "opfs" | "cache" | "own";
+  /** Methods of files that this browser is to lack. */
+  readonly lacking?: readonly string[];
+}
+
+const SUBJECT = '{"format":1,"bytes":99,"chunk_bytes":10,"identity":null,"sha256":null}';
+const LINE = '{"chunk":[0,"0000000000000000000000000000000000000000000000000000000000000000"]}';
+const forever = new Promise<never>(() => undefined);
+
+const TASKS = {
+  /** The names of the cases that failed, and why. */
+  async contract(storage: Storage): Promise<string[]> {
+    const failures: string[] = [];
+    for (const [name, run] of Object.entries(CONTRACT)) {
+      const folder = `contract/${failures.length}-${name.replaceAll(/\W/g, "-")}`;
+      await run(storage, folder).catch((thrown) => failures.push(`${name}: ${thrown}`));
+    }
+    await storage.remove("contract");
+    return failures;
+  },
+
+  /** Holds the lock and the file until the worker is ended. */
+  async hold(storage: Storage): Promise<string> {
+    const held = new Promise<string>((resolve) => {
+      void withLock("h/o/n", new AbortController().signal, async () => {
+        const part = await storage.openPart("models/h/o/n/r/model");
+        await part.clear();
+        await part.note(SUBJECT);
+        await part.put(0, new Uint8Array(10).fill(7), LINE);
+        resolve("held");
+        await forever;
+      });
+    });
+    return held;
+  },
+
+  /** What is there of the file that {@link TASKS.hold} had. */
+  async take(storage: Storage): Promise<{ lines: readonly string[]; bytes: number[] }> {
+    return withLock("h/o/n", new AbortController().signal, async () => {
+      const part = await storage.openPart("models/h/o/n/r/model");
+      const found = { lines: part.lines, bytes: [...(await part.read(0, 99))] };
+      await part.close();
+      return found;
+    });
+  },
+
+  /** As `take`, where there are no locks. */
+  async takeUnlocked(storage: Storage): Promise<string> {
+    const part = await storage.openPart("models/h/o/n/r/model");
+    await part.close();
+    return "taken";
+  },
+
+  /** Writes until there is no room: how that is told, and whether what was there before is still. */
+  async fill(storage: Storage): Promise<{ code: unknown; message: string; lines: number; chunks: number }> {
+    const part = await storage.openPart("fill/model");
+    await part.note('{"format":1}');
+    let chunks = 0;
+    try {
+      for (;;) {
+        await part.put(chunks << 20, new Uint8Array(1 << 20).fill(chunks), `{"chunk":[${chunks},"00"]}`);
+        chunks += 1;
+        if (chunks > 200) throw new Error("there is room for 200 MiB");
+      }
+    } catch (thrown) {
+      const { code, message } = thrown as { code: unknown; message: string };
+      await part.close();
+      const again = await storage.openPart("fill/model");
+      const lines = again.lines.length;
+      const last = await again.read((chunks - 1) << 20, chunks << 20);
+      if (last.some((byte) => byte !== chunks - 1)) throw new Error("the last chunk is not what was put");
+      await again.close();
+      await storage.remove("fill");
+      return { code, message, lines, chunks };
+    }
+  },
+
+  /** Which storage this browser's is. */
+  async kind(storage: Storage): Promise<string> {
+    return storage.kind;
+  },
+} as const;
+
+self.addEventListener("message", ({ data }: MessageEvent<Task>) => void answer(data));
+
+async function answer({ run, storage, lacking = [] }: Task): Promise<void> {
+  try {
+    for (const name of lacking) Reflect.deleteProperty(FileSystemFileHandle.prototype, name);
+    self.postMessage({ result: await TASKS[run](await open(storage)) });
+  } catch (thrown) {
+    self.postMessage({ failure: String(thrown) });
+  }
+}
+
+async function open(kind: Task["storage"]): Promise<Storage> {
+  if (kind === "opfs") return new OpfsStorage(await navigator.storage.getDirectory());
+  if (kind === "cache") return new CacheStorageOfModels(await caches.open("setun"));
+  const storage = await openStorage();
+  if (storage === undefined) throw new Error("this browser keeps nothing");
+  return storage;
+}

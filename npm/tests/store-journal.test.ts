@@ -1,0 +1,100 @@
+import { describe, expect, it } from "vitest";
+import {
+  bytesThere,
+  chunkCount,
+  chunkLine,
+  chunkRange,
+  linesWithout,
+  readJournal,
+  sameSubject,
+  subjectLine,
+  wholeLine,
+} from "../src/store/journal.js";
+import { CHUNKS, JOURNAL, WHOLE } from "./store-fixtures.js";
+
+const lines = JOURNAL.split("\n").slice(0, -1);
+const subject = { bytes: 2_621_440, chunkBytes: 1 << 20, identity: '"abc"' };
+
+describe("a journal", () => {
+  it("says what the command's says", () => {
+    expect(readJournal(lines)).toEqual({
+      subject,
+      chunks: new Map([
+        [2, CHUNKS[2]],
+        [0, CHUNKS[0]],
+      ]),
+      order: [2, 0],
+      lines: 3,
+    });
+  });
+
+  it("has the command's bytes", () => {
+    const [first, ...rest] = [subjectLine(subject), chunkLine(2, CHUNKS[2]), chunkLine(0, CHUNKS[0])];
+    expect([first, ...rest]).toEqual(lines);
+    expect(subjectLine({ bytes: 1, chunkBytes: 4096, sha256: WHOLE })).toBe(
+      `{"format":1,"bytes":1,"chunk_bytes":4096,"identity":null,"sha256":"${WHOLE}"}`,
+    );
+    expect(wholeLine(WHOLE)).toBe(`{"whole":"${WHOLE}"}`);
+  });
+
+  it("knows the whole file's hash once that is written", () => {
+    expect(readJournal([...lines, wholeLine(WHOLE)])).toMatchObject({ whole: WHOLE, lines: 4 });
+  });
+
+  it.each([
+    ["a chunk behind the end", chunkLine(3, CHUNKS[1])],
+    ["a negative chunk", chunkLine(-1, CHUNKS[1])],
+    ["half a chunk", chunkLine(0.5, CHUNKS[1])],
+    ["no digest", chunkLine(1, "abc")],
+    ["another line", '{"other":1}'],
+    ["no object", "[1]"],
+    ["no JSON", "{"],
+  ])("ends before a line that it cannot have: %s", (_, line) => {
+    const found = readJournal([...lines, line, chunkLine(1, CHUNKS[1])]);
+    expect(found?.order).toEqual([2, 0]);
+    expect(found?.lines).toBe(3);
+  });
+
+  it.each([
+    undefined,
+    "",
+    "{}",
+    lines[1],
+    lines[0]?.replace('"format":1', '"format":2'),
+    lines[0]?.replace("1048576", "0"),
+    lines[0]?.replace("2621440", "-1"),
+    lines[0]?.replace("2621440", "1e300"),
+    lines[0]?.replace('"sha256":null', '"sha256":"abc"'),
+    lines[0]?.replace('"sha256":null', '"sha256":""'),
+    lines[0]?.replace('"identity":"\\"abc\\""', '"identity":7'),
+  ])("is none with the first line %s", (first) => {
+    expect(readJournal(first === undefined ? [] : [first, ...lines.slice(1)])).toBeUndefined();
+  });
+
+  it("forgets chunks, and is written once for each that is left", () => {
+    const journal = readJournal([
+      ...lines,
+      chunkLine(1, CHUNKS[1]),
+      chunkLine(0, CHUNKS[1]),
+      wholeLine(WHOLE),
+    ]);
+    const left = journal && linesWithout(journal, new Set([2]));
+    expect(left).toEqual([lines[0], chunkLine(0, CHUNKS[1]), chunkLine(1, CHUNKS[1])]);
+  });
+
+  it("counts bytes, of the last chunk only those it has", () => {
+    const journal = readJournal(lines);
+    expect(journal && bytesThere(journal)).toBe(1_048_576 + 524_288);
+    expect(chunkCount(subject)).toBe(3);
+    expect(chunkRange(subject, 2)).toEqual({ start: 2_097_152, end: 2_621_440 });
+    expect(chunkRange(subject, 9)).toEqual({ start: 2_621_440, end: 2_621_440 });
+    expect(chunkCount({ bytes: 0, chunkBytes: 8 })).toBe(0);
+  });
+
+  it("goes on for the same file alone", () => {
+    expect(sameSubject(subject, { ...subject })).toBe(true);
+    for (const other of [{ bytes: 1 }, { chunkBytes: 1 }, { identity: "x" }, { sha256: WHOLE }]) {
+      expect(sameSubject(subject, { ...subject, ...other })).toBe(false);
+    }
+  });
+});

@@ -1,0 +1,142 @@
+import { describe, expect, it } from "vitest";
+import {
+  isPlain,
+  isSafeFile,
+  modelOfAddress,
+  modelOfHub,
+  modelText,
+  parseName,
+  plainName,
+  revisionPath,
+} from "../src/store/names.js";
+
+const of = async (address: string) => modelText(await modelOfAddress(address));
+
+describe("parseName", () => {
+  const repository = { kind: "hub", owner: "o", name: "n-1.58" };
+
+  it.each([
+    ["o/n-1.58", { place: repository }],
+    ["o/n-1.58@refs/pr/1", { place: { ...repository, revision: "refs/pr/1" } }],
+    ["o/n-1.58:a/b.gguf", { place: repository, file: "a/b.gguf" }],
+    ["o/n-1.58@v1:b.gguf", { place: { ...repository, revision: "v1" }, file: "b.gguf" }],
+    ["h.org_80/o/n-1.58", { place: { ...repository, host: "h.org_80" } }],
+    ["small", { place: { kind: "alias", alias: "small" } }],
+    ["small:b.gguf", { place: { kind: "alias", alias: "small" }, file: "b.gguf" }],
+    ["http://h:80/a/b", { place: { kind: "address", address: "http://h:80/a/b" } }],
+    ["https://h/a#b", { place: { kind: "address", address: "https://h/a" } }],
+  ])("takes %s apart", (text, expected) => {
+    expect(parseName(text)).toEqual(expected);
+  });
+
+  it.each(
+    [
+      "",
+      "/",
+      "a/",
+      "../b",
+      "a/..",
+      "a/b/c/d",
+      "a b/c",
+      "a/b:",
+      "a/b:../c",
+      "a/con",
+      "https://",
+      "a/b@",
+    ].concat([
+      "small@v1",
+      "a/b@v\n1",
+      "https://me:secret@h/a",
+      ".a/b",
+      "a/b.",
+      "a/COM1.x",
+      `a/${"b".repeat(97)}`,
+    ]),
+  )("refuses %j", (text) => {
+    expect(() => parseName(text)).toThrow(expect.objectContaining({ code: "bad-option" }));
+  });
+});
+
+describe("folders of models", () => {
+  it.each([
+    ["http://127.0.0.1:80/models/x.gguf", "127.0.0.1_80/models/x.gguf"],
+    ["https://h/x/", "h/_/x"],
+    ["https://H/a/b/c", "h/a--b/c"],
+    // As `setun models pull` has named them.
+    ["http://127.0.0.1:8765/x.gguf?secret=1", "127.0.0.1_8765/_/x.gguf-ecf2848c"],
+    ["http://127.0.0.1:8765/ä.gguf", "127.0.0.1_8765/_/_.gguf-eaaf5fa0"],
+    [`http://127.0.0.1:8765/${"n".repeat(120)}.gguf`, `127.0.0.1_8765/_/${"n".repeat(96)}-41c64244`],
+  ])("are those of the command: %s", async (address, expected) => {
+    expect(await of(address)).toBe(expected);
+  });
+
+  it("differ where addresses differ, and are plain", async () => {
+    const ends = ["/a b", "/a_b", "/a%20b", "/a?b", "/a?c", "/..", "/con", "/a/", ":1/a", "_1/a"];
+    const names = await Promise.all(ends.map((end) => of(`https://h${end}`)));
+    for (const name of names) expect(name.split("/").every(isPlain), name).toBe(true);
+    expect(new Set(names).size).toBe(ends.length);
+  });
+
+  it("of a hub are those of its address", async () => {
+    const id = await modelOfHub("https://huggingface.co", "o", "n");
+    expect(modelText(id)).toBe("huggingface.co/o/n");
+    expect(await of("https://huggingface.co/o/n")).toBe("huggingface.co/o/n");
+    expect(modelText(await modelOfHub("http://localhost:8080/x", "o", "n"))).toBe("localhost_8080/o/n");
+  });
+
+  it("of revisions do not lead out of the model's", async () => {
+    const id = { host: "h", owner: "o", name: "n" };
+    expect(await revisionPath(id, "a35af6585a9e5b44")).toBe("models/h/o/n/a35af6585a9e5b44");
+    for (const revision of ["..", "refs/pr/1", "a\\b", "", "../../x"]) {
+      const folder = (await revisionPath(id, revision)).slice("models/h/o/n/".length);
+      expect(isPlain(folder), folder).toBe(true);
+    }
+  });
+
+  it("of texts that differ differ", async () => {
+    const texts = [
+      "a/b",
+      "a_b",
+      "a\\b",
+      "a:b",
+      "A_b",
+      "x".repeat(97),
+      "x".repeat(98),
+      "😀",
+      "😁",
+      ".a",
+      "a.",
+    ];
+    const names = await Promise.all(texts.map(plainName));
+    expect(new Set(names).size).toBe(texts.length);
+    expect(names[1]).toBe("a_b");
+  });
+});
+
+describe("isSafeFile", () => {
+  it.each(["config.json", "onnx/model.onnx", "model-00001-of-00002.safetensors", "ä b%20.gguf"])(
+    "%s",
+    (name) => {
+      expect(isSafeFile(name)).toBe(true);
+    },
+  );
+
+  it.each(
+    [
+      "",
+      "..",
+      "../x",
+      "a/../b",
+      "/a",
+      "a//b",
+      "a\\b",
+      "c:x",
+      ".git",
+      "manifest.json",
+      "x.part",
+      "nul.txt",
+    ].concat(["a/b/c/d/e", "x.chunks", "x.tmp", "a.", "a ", "a\nb", "a?b", "\ud800", "ä".repeat(97)]),
+  )("not %j", (name) => {
+    expect(isSafeFile(name)).toBe(false);
+  });
+});

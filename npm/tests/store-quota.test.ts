@@ -1,0 +1,111 @@
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { withLock } from "../src/store/locks.js";
+import { openStorage } from "../src/store/open-storage.js";
+import { askToPersist, checkRoom, missingRoom, room } from "../src/store/quota.js";
+import { explained } from "../src/store/storage-errors.js";
+
+afterEach(() => vi.unstubAllGlobals());
+
+/** A browser with such a `navigator.storage`. */
+function browser(storage: unknown, more: object = {}): void {
+  vi.stubGlobal("navigator", { storage, ...more });
+}
+
+describe("room", () => {
+  it("is what a browser tells, with some slack", async () => {
+    browser({ estimate: async () => ({ quota: 1000, usage: 400 }) });
+    expect(await room()).toEqual({ quota: 1000, usage: 400 });
+    await checkRoom("a model", 600);
+    await checkRoom("a model", 630);
+    await expect(checkRoom("a model", 700)).rejects.toMatchObject({
+      code: "storage-full",
+      message: expect.stringMatching(/^no room for a model .*700 bytes .*100 more .*`store: false`$/),
+    });
+  });
+
+  it("is not doubted where a browser tells nothing", async () => {
+    for (const storage of [
+      undefined,
+      {},
+      { estimate: () => Promise.reject(new Error()) },
+      { estimate: async () => ({}) },
+    ]) {
+      browser(storage);
+      expect(await room()).toBeUndefined();
+      await checkRoom("a model", 1e15);
+    }
+    expect(missingRoom(10, { quota: 5, usage: 9 })).toBe(10);
+  });
+});
+
+describe("askToPersist", () => {
+  it("asks unless it is so, and never fails", async () => {
+    const persist = vi.fn(async () => true);
+    browser({ persisted: async () => false, persist });
+    expect(await askToPersist()).toBe(true);
+    browser({ persisted: async () => true, persist });
+    expect(await askToPersist()).toBe(true);
+    expect(persist).toHaveBeenCalledTimes(1);
+    for (const storage of [
+      undefined,
+      { persisted: async () => false, persist: () => Promise.reject(new Error()) },
+    ]) {
+      browser(storage);
+      expect(await askToPersist()).toBe(false);
+    }
+  });
+});
+
+describe("a browser that keeps nothing", () => {
+  it.each([
+    ["has no storage", undefined],
+    ["refuses", { getDirectory: () => Promise.reject(new DOMException("no", "SecurityError")) }],
+  ])("has no store: it %s", async (_, storage) => {
+    browser(storage);
+    expect(await openStorage()).toBeUndefined();
+  });
+});
+
+describe("withLock", () => {
+  const signal = new AbortController().signal;
+
+  it("runs at once where there are no locks", async () => {
+    browser(undefined);
+    expect(await withLock("h/o/n", signal, async () => 7)).toBe(7);
+  });
+
+  it("rejects with the signal's own reason", async () => {
+    const aborted = new DOMException("The request was aborted.", "AbortError");
+    const controller = new AbortController();
+    const request = (_: string, { signal }: { signal: AbortSignal }) =>
+      new Promise((_, reject) => signal.addEventListener("abort", () => reject(aborted)));
+    browser(undefined, { locks: { request } });
+    const waiting = withLock("h/o/n", controller.signal, async () => 7);
+    controller.abort("enough");
+    await expect(waiting).rejects.toBe("enough");
+    await expect(withLock("h/o/n", controller.signal, async () => 7)).rejects.toBe("enough");
+  });
+
+  it("passes on what the work throws, though the signal is aborted", async () => {
+    const request = (_: string, __: object, work: () => unknown) => work();
+    browser(undefined, { locks: { request } });
+    const controller = new AbortController();
+    const failure = new Error("mine");
+    const work = async () => {
+      controller.abort();
+      throw failure;
+    };
+    await expect(withLock("h/o/n", controller.signal, work)).rejects.toBe(failure);
+  });
+});
+
+describe("what a storage throws", () => {
+  it.each([
+    ["QuotaExceededError", "storage-full"],
+    ["NotReadableError", "network"],
+  ])("has a code: %s", async (name, code) => {
+    const cause = new DOMException("because", name);
+    const failing = explained("write", "a/b", () => Promise.reject(cause));
+    await expect(failing).rejects.toMatchObject({ code, message: expect.stringContaining("a/b"), cause });
+  });
+});
