@@ -1,7 +1,7 @@
 /** What a page has loaded once it loads from its store, whatever happened in between. */
 
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { beginLoad, keptFiles, removeKept, tryStory } from "../test-support/store-page.js";
+import { beginLoad, deleteAll, keptFiles, removeKept, tryStory } from "../test-support/store-page.js";
 import { CHUNK, COMING, makeStage, openProfile, openTab, SHORT, sha256 } from "../test-support/store-stage.js";
 
 const PATH = "/models/large.safetensors";
@@ -30,10 +30,7 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   stage.models.clearRules();
-  await page.evaluate(async () => {
-    const { models } = /** @type {any} */ (globalThis).setun;
-    for (const model of await models.list()) await models.delete(model);
-  });
+  await page.evaluate(deleteAll);
   for (const tab of profile.context.pages()) await tab.close();
   stage.models.takeRequests();
 });
@@ -104,7 +101,7 @@ describe("a second load", () => {
 
   it("loads anew what the browser has taken away", async () => {
     expect((await tell()).text).toBe(stage.texts.large);
-    expect(await page.evaluate(removeKept, "/large.safetensors".slice(1))).toBe(true);
+    expect(await page.evaluate(removeKept, "large.safetensors")).toBe(true);
     expect(await list()).toMatchObject([{ complete: false }]);
     stage.models.takeRequests();
     expect((await tell()).text).toBe(stage.texts.large);

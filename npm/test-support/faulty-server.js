@@ -193,7 +193,8 @@ class FaultyServer {
     if (isPart && from >= bytes.length) {
       return response.writeHead(416, { "content-range": `bytes */${bytes.length}` }).end();
     }
-    let body = bytes.slice(from, to);
+    // A slice of a Buffer is the same memory.
+    let body = new Uint8Array(bytes.subarray(from, to));
     if (isPart) response.setHeader("content-range", `bytes ${from}-${to - 1}/${bytes.length}`);
     if (act.wrong && body.length > 0) body[body.length >> 1] ^= 0xff;
     if (act.more !== undefined) body = Buffer.concat([body, new Uint8Array(act.more)]);

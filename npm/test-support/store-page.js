@@ -68,3 +68,9 @@ export async function removeKept(end) {
   };
   return walk(await navigator.storage.getDirectory());
 }
+
+/** Deletes all that is kept, as a page does it. */
+export async function deleteAll() {
+  const { models } = /** @type {any} */ (globalThis).setun;
+  for (const model of await models.list()) await models.delete(model);
+}
