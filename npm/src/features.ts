@@ -30,7 +30,7 @@ export async function detectFeatures(
   };
 }
 
-async function detectGpu(): Promise<{ gpu: Gpu; gpuName?: string }> {
+async function detectGpu(): Promise<Pick<Features, "gpuName" | "gpuBufferBytes"> & { gpu: Gpu }> {
   const api = globalThis.navigator?.gpu;
   if (api === undefined) return { gpu: "no-api" };
   const adapter = await api.requestAdapter({ powerPreference: "high-performance" }).catch(() => null);
@@ -39,6 +39,7 @@ async function detectGpu(): Promise<{ gpu: Gpu; gpuName?: string }> {
   return {
     gpu: isSoftware(adapter) ? "software" : "ready",
     gpuName: description || `${vendor} ${architecture}`.trim(),
+    gpuBufferBytes: Math.min(adapter.limits.maxBufferSize, adapter.limits.maxStorageBufferBindingSize),
   };
 }
 

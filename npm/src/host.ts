@@ -2,6 +2,7 @@
 
 import { Credit } from "./credit.js";
 import { asSetunError, SetunError, toWire } from "./errors.js";
+import { estimating } from "./host-estimate.js";
 import type { FromHost, ToHost } from "./messages.js";
 import type { OpenSource } from "./open-model.js";
 import { ModelBytes } from "./read-model.js";
@@ -63,6 +64,8 @@ export class Host {
     switch (message.type) {
       case "probe":
         return this.#probe(message);
+      case "estimate":
+        return this.#estimate(message);
       case "open":
         return this.#open(message);
       case "generate":
@@ -86,7 +89,7 @@ export class Host {
     const { id, backend, threads } = message;
     const bytes = this.#bytesOf(message);
     await this.#reading(id, bytes, async () => {
-      const loader = await this.#begin(message, bytes);
+      const loader = await this.#steadily(bytes, () => this.#begin(message, bytes));
       const report = await loader.probe({ backend, threads }).catch((thrown: unknown) => {
         loader.free();
         throw thrown;
@@ -95,6 +98,11 @@ export class Host {
       this.#probed = { bytes, loader };
       this.#send({ type: "probed", id, report });
     });
+  }
+
+  async #estimate({ id, source, coming }: Message<"estimate">): Promise<void> {
+    const { bytes, estimate } = estimating(this.#platform, source, coming);
+    await this.#reading(id, bytes, async () => this.#send({ type: "estimated", id, ...(await estimate()) }));
   }
 
   async #open(message: Message<"open">): Promise<void> {
@@ -112,19 +120,28 @@ export class Host {
     });
   }
 
-  /** Reads the weights. What becomes another while it is read is read once more. */
-  async #finish(message: Message<"open">, bytes: ModelBytes, probed?: WasmLoader): Promise<WasmModel> {
+  /** Reads the weights, and waits until all is kept. */
+  #finish(message: Message<"open">, bytes: ModelBytes, probed?: WasmLoader): Promise<WasmModel> {
     const { backend, threads } = message;
-    for (let known = probed; ; known = undefined) {
+    let known = probed;
+    return this.#steadily(bytes, async () => {
+      const loader = known ?? (await this.#begin(message, bytes));
+      if (known !== undefined) await bytes.ahead();
+      known = undefined;
+      const model = await loader.finish({ backend, threads });
+      await bytes.keep().catch((thrown: unknown) => {
+        model.free();
+        throw thrown;
+      });
+      return model;
+    });
+  }
+
+  /** Reads from the beginning again what has become another while it was read. */
+  async #steadily<Result>(bytes: ModelBytes, work: () => Promise<Result>): Promise<Result> {
+    for (;;) {
       try {
-        const loader = known ?? (await this.#begin(message, bytes));
-        await bytes.ahead();
-        const model = await loader.finish({ backend, threads });
-        await bytes.keep().catch((thrown: unknown) => {
-          model.free();
-          throw thrown;
-        });
-        return model;
+        return await work();
       } catch (thrown) {
         if (!bytes.hasChanged(thrown)) throw thrown;
       }
@@ -142,6 +159,7 @@ export class Host {
     // What is looked for does not wait for what it is read with.
     const [{ layout, name }] = await Promise.all([bytes.begin(), startWasm(build, memory, threads)]);
     bytes.signal.throwIfAborted();
+    if (message.type === "open") await bytes.ahead();
     return build.glue.Loader.open(layout, name, bytes);
   }
 

@@ -2,6 +2,7 @@
 
 import { SetunError } from "./errors.js";
 import { isModelFile } from "./model-names.js";
+import { isPlain, isSafeFile } from "./store/names.js";
 
 /** What a name of a hub begins with. */
 export const HUB_PREFIX = "hf:";
@@ -35,8 +36,6 @@ export interface HubOptions {
 }
 
 const EXPECTED = "hf:owner/name, hf:owner/name@revision or hf:owner/name:FILE";
-const MOST_LETTERS = 96;
-const DEVICES = /^(con|prn|aux|nul|com[0-9]|lpt[0-9])(\.|$)/i;
 
 /** True for what {@link parseHubName} reads. */
 export function isHubName(text: string): boolean {
@@ -52,7 +51,7 @@ export function parseHubName(text: string, { endpoint, token }: HubOptions = {})
   const [path, file] = splitOnce(text.slice(HUB_PREFIX.length), ":");
   const [model, revision] = splitOnce(path, "@");
   const parts = model.split("/");
-  const isName = parts.length === 2 && parts.every(isPlainPart);
+  const isName = parts.length === 2 && parts.every(isPlain);
   if (!isName || !isRevision(revision) || !(file === undefined || isSafeFile(file))) {
     throw new SetunError("bad-option", `source: "${text}" is no name of a model; expected ${EXPECTED}`);
   }
@@ -72,24 +71,6 @@ export function parseHubName(text: string, { endpoint, token }: HubOptions = {})
     ...(file !== undefined && { file }),
     ...(token !== undefined && { token }),
   };
-}
-
-/** True for a part of a name as it is, which is a folder on any system too. */
-export function isPlainPart(text: string): boolean {
-  const letters = /^[A-Za-z0-9_-]([A-Za-z0-9._-]*[A-Za-z0-9_-])?$/;
-  return text.length <= MOST_LETTERS && letters.test(text) && !DEVICES.test(text);
-}
-
-/** True for a file's name that stays in its folder, on any system, and is none of the registry's own. */
-export function isSafeFile(name: string): boolean {
-  const parts = name.split("/");
-  const isOwn = name === "manifest.json" || /\.(part|chunks|tmp)$/.test(name);
-  return parts.length <= 4 && parts.every(isSafePart) && !isOwn;
-}
-
-function isSafePart(part: string): boolean {
-  const isShort = part.length > 0 && new TextEncoder().encode(part).length <= 2 * MOST_LETTERS;
-  return isShort && !/^\.|[. ]$|[\p{Cc}\\:*?"<>|]/u.test(part) && !DEVICES.test(part);
 }
 
 function isRevision(revision: string | undefined): boolean {

@@ -9,7 +9,7 @@ import { ask } from "./opening.js";
 import { checkLoadOptions, type LoadOptions } from "./options.js";
 import { type Build, type BuildChoice, type Features, mayUseGpu, pickBuild } from "./pick-build.js";
 import { type Connect, Session } from "./session.js";
-import { type LoadSource, type ModelSource, modelSource } from "./sources.js";
+import { isDownload, type LoadSource, type ModelSource, modelSource } from "./sources.js";
 import type { DeviceReport } from "./wasm.js";
 
 /** What differs between a browser and Node. */
@@ -37,7 +37,7 @@ export function loadOn(platform: Platform): Load {
     const inWorker = options.worker ?? platform.hasWorkers;
     if (inWorker && !platform.hasWorkers)
       throw new SetunError("bad-option", "worker: there are none in Node");
-    const from = modelSource(source ?? platform.embeddedModel(), platform.baseUrl(), options);
+    const from = await modelSource(source ?? platform.embeddedModel(), platform.baseUrl(), options);
     const store = (options.store ?? true) && inWorker && source !== undefined && isDownload(from);
     if (store) platform.askToPersist?.();
     return new Loading(platform, from, inWorker, { ...options, store }).run();
@@ -156,11 +156,6 @@ class Loading {
   async #connect({ build }: BuildChoice): Promise<Session> {
     return new Session(await this.#platform.connect(build, this.#inWorker));
   }
-}
-
-/** What comes over the network: all else is here already. */
-function isDownload(source: ModelSource): boolean {
-  return source.kind === "hub" || (source.kind === "url" && /^https?:/.test(source.url));
 }
 
 function isOfDevice(thrown: unknown): boolean {

@@ -6,7 +6,9 @@
  */
 
 import type { WireError } from "./errors.js";
+import type { DeviceMemories } from "./fits.js";
 import type { Coming } from "./open-model.js";
+import type { DownloadSize } from "./outline.js";
 import type { ModelSource } from "./sources.js";
 import type { DeviceReport, SelfTest, WasmEvent, WasmGenerateOptions, WasmModelInfo } from "./wasm.js";
 
@@ -43,6 +45,12 @@ export type ToHost = { readonly id: number } & (
       readonly backend: string;
       readonly threads: number;
     }
+  | {
+      /** Reads headers alone, and says what the model takes. */
+      readonly type: "estimate";
+      readonly source: ModelSource;
+      readonly coming: Coming;
+    }
   /** Loads a model; one that was probed is read on. */
   | {
       readonly type: "open";
@@ -73,6 +81,7 @@ export type ToHost = { readonly id: number } & (
 export type FromHost = { readonly id: number } & (
   | { readonly type: "progress"; readonly progress: LoadProgress }
   | { readonly type: "probed"; readonly report: DeviceReport }
+  | ({ readonly type: "estimated" } & DownloadSize & DeviceMemories)
   | { readonly type: "opened"; readonly info: WasmModelInfo; readonly report: DeviceReport }
   /** The events of one turn. */
   | { readonly type: "events"; readonly events: readonly WasmEvent[] }

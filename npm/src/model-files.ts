@@ -1,6 +1,7 @@
 /** The files of one model, as the reader of checkpoints asks for them. */
 
 import { SetunError } from "./errors.js";
+import { HandleFiles } from "./handle-files.js";
 import type { ModelSource } from "./sources.js";
 import { UrlFiles } from "./url-files.js";
 
@@ -29,6 +30,8 @@ export function openFiles(source: ModelSource, signal: AbortSignal): ModelFiles 
       return new UrlFiles(source, signal);
     case "blobs":
       return new BlobFiles(source.blobs);
+    case "handle":
+      return new HandleFiles(source);
     case "hub":
       throw new SetunError("not-found", `hf:${source.model}: names of hubs cannot be resolved here`);
   }

@@ -3,13 +3,23 @@
 /** Ends of the names of files that are a model by themselves, the best first. */
 export const MODEL_ENDS = [".setun", ".safetensors", ".gguf"] as const;
 
-/** Where a model is one file beside others, this is in words what is looked for. */
+/** What a model may be, in words. */
 export const EXPECTED_MODEL =
-  "a .setun, .safetensors or .gguf file, or a folder with config.json and model.safetensors";
+  "a .setun, .gguf or .safetensors file, or a folder with config.json and model.safetensors";
+
+/** What to do about a pickle, behind its name. */
+export const PICKLE_ADVICE =
+  "is a pickle, which can run anything when it is read; save the model as safetensors: " +
+  "model.save_pretrained(folder, safe_serialization=True)";
 
 /** True for the name of a file that is a model by itself. */
 export function isModelFile(name: string): boolean {
   return MODEL_ENDS.some((end) => hasEnd(name, end));
+}
+
+/** True for the name of a file as `torch.save` writes it. */
+export function isPickle(name: string): boolean {
+  return /\.(bin|pt|pth|ckpt)$/i.test(name);
 }
 
 /** Whether a name ends so, in letters of any size. */
@@ -17,7 +27,7 @@ export function hasEnd(name: string, end: string): boolean {
   return name.toLowerCase().endsWith(end);
 }
 
-/** `-00002-of-00003` before the ending, or nothing: which part of a model in several files this is. */
+/** Which part of a model in several files this is, by `-00002-of-00003` before the ending; nothing of a whole one. */
 export function partNumber(name: string): number | undefined {
   const [, number] = /-(\d{1,9})-of-\d{1,9}\.[a-z]+$/i.exec(name) ?? [];
   return number === undefined ? undefined : Number(number);

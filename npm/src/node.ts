@@ -4,29 +4,36 @@ import { readFile } from "node:fs/promises";
 import { pathToFileURL } from "node:url";
 import { buildFiles } from "setun:builds";
 import { DiskFiles } from "./disk-files.js";
+import { estimateOn } from "./estimate.js";
 import { importBuild } from "./import-build.js";
 import { connectHere } from "./links.js";
-import { type Load, loadOn } from "./load.js";
+import { type Load, loadOn, type Platform } from "./load.js";
+import type { Models } from "./models.js";
 import { openStreamed, StreamedModel } from "./open-model.js";
 import { BUILDS, type Build } from "./pick-build.js";
 import type { Connect } from "./session.js";
-import { type Models, modelsOn } from "./store/models.js";
+import { modelsOn } from "./store/models.js";
 
-export const load: Load = loadOn({
+const platform: Platform = {
   builds: BUILDS.filter((build) => buildFiles[build] !== undefined),
   initialSharedPages: 0,
   hasWorkers: false,
   baseUrl: () => pathToFileURL(`${process.cwd()}/`).href,
   embeddedModel: () => new URL("../model/stories.safetensors", import.meta.url),
   connect,
-});
+};
+
+export const load: Load = loadOn(platform);
 
 /** Node keeps nothing: a path names a model that is on the disk. */
-export const models: Models = modelsOn({
-  openStorage: async () => undefined,
-  withLock: (_model, _signal, work) => work(),
-  baseUrl: () => "file:///",
-});
+export const models: Models = {
+  ...modelsOn({
+    openStorage: async () => undefined,
+    withLock: (_model, _signal, work) => work(),
+    baseUrl: () => "file:///",
+  }),
+  estimate: estimateOn(platform),
+};
 
 async function connect(build: Build): Promise<Connect> {
   const { glue, codeUrl } = await importBuild(build);

@@ -1,10 +1,14 @@
 /** From a source to its files, whether they are kept, stored already, or read as they come. */
 
+import { credentials, Http } from "./download/http.js";
 import { hubFiles } from "./download/hub-files.js";
 import type { Entry } from "./download/plan.js";
+import { DEFAULT_SETTINGS } from "./download/settings.js";
+import { HandleFiles } from "./handle-files.js";
 import type { LoadProgress } from "./messages.js";
-import { type ModelFiles, openFiles } from "./model-files.js";
+import { BlobFiles, type ModelFiles } from "./model-files.js";
 import type { ModelSource } from "./sources.js";
+import { UrlFiles } from "./url-files.js";
 
 /** How a model's files come. */
 export interface Coming {
@@ -45,15 +49,17 @@ export interface Beginning {
 export type OpenSource = (source: ModelSource, coming: Coming, signal: AbortSignal) => Promise<OpenModel>;
 
 /** Opens a source whose files are read as they come, and not kept. */
-export async function openStreamed(
-  source: ModelSource,
-  _coming: Coming,
-  signal: AbortSignal,
-): Promise<OpenModel> {
-  if (source.kind !== "hub") return new StreamedModel(source, () => openFiles(source, signal));
-  const { entry, open } = await hubFiles(source, signal);
+export const openStreamed: OpenSource = async (source, coming, signal) => {
+  if (source.kind === "handle") return new StreamedModel(source, () => new HandleFiles(source));
+  if (source.kind === "blobs") return new StreamedModel(source, () => new BlobFiles(source.blobs));
+  const http = new Http(DEFAULT_SETTINGS, signal, credentials(source, coming));
+  if (source.kind === "url") {
+    const headers = /^https?:/.test(source.url) ? http.authorization(source.url) : {};
+    return new StreamedModel(source, () => new UrlFiles(source, signal, headers));
+  }
+  const { entry, open } = await hubFiles(source, http);
   return new StreamedModel(entry, open);
-}
+};
 
 /** Files that are read as they come. */
 export class StreamedModel implements OpenModel {

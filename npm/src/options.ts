@@ -34,6 +34,9 @@ export interface LoadOptions {
   endpoint?: string;
 }
 
+/** Options of `models.estimate`, with the meaning that they have for `load`. */
+export type EstimateOptions = Pick<LoadOptions, "signal" | "worker" | "store" | "token" | "endpoint">;
+
 /** Options of {@link Model.generate} and {@link Model.chat}. Unknown or out-of-range ones throw `bad-option` before any work. */
 export interface GenerateOptions {
   /** Most tokens to produce. Default: what fits the context. */
@@ -112,6 +115,12 @@ const LOAD: Rules<LoadOptions> = {
 /** @throws {SetunError} `bad-option` */
 export function checkLoadOptions(options: LoadOptions): void {
   check(options, LOAD);
+}
+
+/** @throws {SetunError} `bad-option` */
+export function checkEstimateOptions(options: EstimateOptions): void {
+  const { signal, worker, store, token, endpoint } = LOAD;
+  check(options, { signal, worker, store, token, endpoint });
 }
 
 /**

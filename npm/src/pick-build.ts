@@ -28,6 +28,8 @@ export interface Features {
   readonly gpu?: Gpu | undefined;
   /** The GPU, as the browser names it. */
   readonly gpuName?: string | undefined;
+  /** Most bytes of a buffer that it lets a program have. */
+  readonly gpuBufferBytes?: number | undefined;
 }
 
 /** What the caller of `load` asks for. */

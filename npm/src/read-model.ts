@@ -36,7 +36,7 @@ export class ModelBytes implements WasmFiles {
   /** Finds out what there is to open. */
   async begin(): Promise<Entry> {
     this.signal.throwIfAborted();
-    this.close();
+    this.rewind();
     const model = await this.#open();
     this.#beginning = model.begin();
     const { entry } = await this.#beginning;

@@ -1,13 +1,27 @@
 /** Where a model can come from, in the form that crosses to the worker. */
 
+import { type DroppedItems, droppedFiles, entriesOf, isEntry, isHandle, isItem } from "./dropped.js";
 import { SetunError } from "./errors.js";
 import { type HubOptions, type HubSource, isHubName, parseHubName } from "./hub-name.js";
+import { chooseLayout } from "./local-files.js";
+import { EXPECTED_MODEL, hasEnd, isModelFile, isPickle, PICKLE_ADVICE } from "./model-names.js";
 
-/** The address of a folder or file, files a user dropped or chose, or bytes by file name. */
-export type LoadSource = string | URL | Iterable<File> | Record<string, Uint8Array | Blob>;
+/**
+ * The address of a folder or file, or a hub's name of a model (`hf:owner/name`); files or a folder that a user dropped or
+ * chose, in any form that browsers have for them; or bytes by file name.
+ */
+export type LoadSource =
+  | string
+  | URL
+  | File
+  | Iterable<File>
+  | DroppedItems
+  | FileSystemFileHandle
+  | FileSystemDirectoryHandle
+  | Record<string, Uint8Array | Blob>;
 
 /** A model's files: a folder in Hugging Face's layout, or one file called `name` and what lies beside it. */
-export type ModelSource = UrlSource | BlobSource | HubSource;
+export type ModelSource = UrlSource | BlobSource | HandleSource | HubSource;
 
 /** Files behind an address. */
 export interface UrlSource {
@@ -25,30 +39,61 @@ export interface BlobSource {
   readonly blobs: ReadonlyMap<string, Blob>;
 }
 
-const SAFETENSORS = ".safetensors";
-
-/**
- * Brings any {@link LoadSource} into the form the reader takes.
- *
- * @throws {SetunError} `bad-option` if it is none, `not-found` if it holds no files.
- */
-export function modelSource(source: LoadSource, base: string, hub: HubOptions = {}): ModelSource {
-  if (typeof source === "string" && isHubName(source)) return parseHubName(source, hub);
-  if (typeof source === "string" || source instanceof URL) return urlSource(source, base);
-  if (typeof source !== "object" || source === null) {
-    throw new SetunError(
-      "bad-option",
-      `source: expected an address, files or bytes by name, found ${typeof source}`,
-    );
-  }
-  return Symbol.iterator in source ? fileSource(source) : bytesSource(source);
+/** Files that a page was given access to. */
+export interface HandleSource {
+  readonly kind: "handle";
+  readonly layout: "folder" | "file";
+  readonly name: string;
+  readonly handle: FileSystemFileHandle | FileSystemDirectoryHandle;
 }
 
-/** An address that ends in `.safetensors` is a file, any other a folder, with or without its last slash. */
-function urlSource(source: string | URL, base: string): ModelSource {
+/**
+ * Brings any {@link LoadSource} into the form the reader takes. What a drop event has is looked at before the first wait.
+ *
+ * @throws {SetunError} `bad-option` if it is none, `not-found` if it holds no model.
+ */
+export async function modelSource(
+  source: LoadSource,
+  base: string,
+  hub: HubOptions = {},
+): Promise<ModelSource> {
+  if (typeof source === "string" || source instanceof URL) return addressSource(source, base, hub);
+  if (typeof source !== "object" || source === null) throw unknown(typeof source);
+  if (source instanceof Blob) return fileSource([source]);
+  if (isHandle(source)) return handleSource(source);
+  if (isEntry(source)) return droppedSource([source]);
+  if (!(Symbol.iterator in source)) return bytesSource(source as Record<string, Uint8Array | Blob>);
+  const list = [...(source as Iterable<unknown>)];
+  const isDropped = list.some((item) => isItem(item) || isEntry(item));
+  return isDropped ? droppedSource(list as DataTransferItem[]) : fileSource(list);
+}
+
+/**
+ * The source that an address or a hub's name is.
+ *
+ * @throws {SetunError} `bad-option` if it is neither, `bad-checkpoint` for the address of a pickle.
+ */
+export function addressSource(
+  source: string | URL,
+  base: string,
+  hub: HubOptions = {},
+): UrlSource | HubSource {
+  if (typeof source === "string" && isHubName(source)) return parseHubName(source, hub);
+  return urlSource(source, base);
+}
+
+function unknown(found: string): SetunError {
+  return new SetunError("bad-option", `source: expected an address, files or bytes by name, found ${found}`);
+}
+
+/** An address that ends in `.safetensors`, `.gguf` or `.setun` is a file, any other a folder, with or without its last slash. */
+function urlSource(source: string | URL, base: string): UrlSource {
   const url = parseUrl(source, base);
-  const name = decodeURIComponent(url.pathname.split("/").pop() ?? "");
-  if (name.endsWith(SAFETENSORS)) return { kind: "url", layout: "file", name, url: url.href };
+  const name = decode(url.pathname.split("/").pop() ?? "");
+  if (isModelFile(name)) return { kind: "url", layout: "file", name, url: url.href };
+  if (isPickle(name)) throw new SetunError("bad-checkpoint", `source: ${name} ${PICKLE_ADVICE}`);
+  if (hasEnd(name, ".onnx"))
+    throw new SetunError("unsupported-model", `source: ${name}; expected ${EXPECTED_MODEL}`);
   if (!url.pathname.endsWith("/")) url.pathname += "/";
   return { kind: "url", layout: "folder", name: lastFolder(url.pathname), url: url.href };
 }
@@ -62,15 +107,27 @@ function parseUrl(source: string | URL, base: string): URL {
 }
 
 function lastFolder(path: string): string {
-  return decodeURIComponent(path.split("/").filter(Boolean).pop() ?? "");
+  return decode(path.split("/").filter(Boolean).pop() ?? "");
 }
 
-function fileSource(files: Iterable<File>): ModelSource {
+/** A percent sign in an address need not be the beginning of a code. */
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+function fileSource(files: readonly unknown[]): BlobSource {
   const blobs = new Map<string, Blob>();
   let folder = "";
   for (const file of files) {
-    if (!(file instanceof Blob)) throw new SetunError("bad-option", "source: expected a list of files");
-    const [top, ...rest] = (file.webkitRelativePath || file.name).split("/");
+    if (!(file instanceof Blob && "name" in file && typeof file.name === "string")) {
+      throw new SetunError("bad-option", "source: expected a list of files; a Blob has no name");
+    }
+    const path = "webkitRelativePath" in file ? String(file.webkitRelativePath) : "";
+    const [top, ...rest] = (path || file.name).split("/");
     // A chosen folder prefixes every path with its own name, which the checkpoint does not know.
     if (rest.length > 0 && top !== undefined) folder = top;
     blobs.set(rest.length > 0 ? rest.join("/") : file.name, file);
@@ -78,7 +135,19 @@ function fileSource(files: Iterable<File>): ModelSource {
   return blobSource(blobs, folder);
 }
 
-function bytesSource(source: Record<string, Uint8Array | Blob>): ModelSource {
+async function droppedSource(items: Iterable<DataTransferItem | FileSystemEntry>): Promise<BlobSource> {
+  const { blobs, folder } = await droppedFiles(entriesOf(items));
+  return blobSource(blobs, folder);
+}
+
+async function handleSource(handle: FileSystemFileHandle | FileSystemDirectoryHandle): Promise<HandleSource> {
+  if (handle.kind === "file") return { kind: "handle", handle, ...chooseLayout([handle.name], "") };
+  const names: string[] = [];
+  for await (const [name, { kind }] of handle.entries()) if (kind === "file") names.push(name);
+  return { kind: "handle", handle, ...chooseLayout(names, handle.name) };
+}
+
+function bytesSource(source: Record<string, Uint8Array | Blob>): BlobSource {
   const blobs = new Map<string, Blob>();
   for (const [name, bytes] of Object.entries(source)) {
     if (!(bytes instanceof Uint8Array || bytes instanceof Blob)) {
@@ -89,12 +158,12 @@ function bytesSource(source: Record<string, Uint8Array | Blob>): ModelSource {
   return blobSource(blobs, "");
 }
 
-/** One .safetensors file without a config.json is a whole model in one file; anything else is a folder. */
-function blobSource(blobs: ReadonlyMap<string, Blob>, folder: string): ModelSource {
+function blobSource(blobs: ReadonlyMap<string, Blob>, folder: string): BlobSource {
   if (blobs.size === 0) throw new SetunError("not-found", "source: there are no files in it");
-  const checkpoints = [...blobs.keys()].filter((name) => name.endsWith(SAFETENSORS));
-  const [only] = checkpoints;
-  const lone = checkpoints.length === 1 && !blobs.has("config.json");
-  if (lone && only !== undefined) return { kind: "blobs", layout: "file", name: only, blobs };
-  return { kind: "blobs", layout: "folder", name: folder, blobs };
+  return { kind: "blobs", blobs, ...chooseLayout([...blobs.keys()], folder) };
+}
+
+/** True for what comes over the network: all else is here already. */
+export function isDownload(source: ModelSource): source is UrlSource | HubSource {
+  return source.kind === "hub" || (source.kind === "url" && /^https?:/.test(source.url));
 }

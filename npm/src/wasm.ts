@@ -29,6 +29,11 @@ export interface WasmFiles {
 export interface WasmLoader {
   /** Bytes of all tensors. */
   readonly totalBytes: number;
+  /**
+   * What it takes of a processor or of a GPU: tokens of a whole context; bytes of the weights, the cache, the buffers of
+   * steps, the largest weight, the largest buffer, and of all at once.
+   */
+  estimate(onGpu: boolean): Float64Array;
   /** Which device would run, and why. */
   probe(options: WasmPlace): Promise<DeviceReport>;
   /** Reads the weights onto their device. Consumes the loader. */
@@ -170,6 +175,12 @@ export interface WasmModule {
   default(input: { module_or_path: WebAssembly.Module; memory?: WebAssembly.Memory }): Promise<unknown>;
   Loader: {
     /** Reads all but the weights. Fails with code `network` and the message of what `files` throw. */
-    open(kind: "folder" | "file", name: string, files: WasmFiles): Promise<WasmLoader>;
+    open(
+      kind: "folder" | "file",
+      name: string,
+      files: WasmFiles,
+      /** No more than an estimate needs; nothing else is sure to work then. */
+      headersOnly?: boolean,
+    ): Promise<WasmLoader>;
   };
 }

@@ -6,6 +6,8 @@ export interface Manners {
   ranges?: boolean;
   /** Whether it has etags; by default it has. */
   etags?: boolean;
+  /** Whether nothing tells what a part is of, as where another site's headers are hidden. */
+  bare?: boolean;
   /** Whether it compresses what is asked for as a whole. */
   gzip?: boolean;
   /** Whether it answers unknown addresses with a page. */

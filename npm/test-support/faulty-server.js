@@ -178,7 +178,7 @@ class FaultyServer {
    * @param {{ asked: import("./faulty-server.js").Asked, last: number | undefined, act: import("./faulty-server.js").Act }} what
    */
   #send(response, { bytes, etag }, { asked, last, act }) {
-    const { ranges = true, etags = true, gzip = false } = this.manners;
+    const { ranges = true, etags = true, gzip = false, bare = false } = this.manners;
     const condition = asked.headers["if-range"];
     const isPart =
       ranges &&
@@ -187,7 +187,7 @@ class FaultyServer {
       (!condition || condition === etag || act.ignoreCondition);
     const from = isPart ? Number(asked.start) : 0;
     const to = isPart ? Math.min((last ?? bytes.length) + 1, bytes.length) : bytes.length;
-    if (etags && etag !== undefined) response.setHeader("etag", etag);
+    if (etags && !bare && etag !== undefined) response.setHeader("etag", etag);
     if (ranges) response.setHeader("accept-ranges", "bytes");
     response.setHeader("content-type", "application/octet-stream");
     if (isPart && from >= bytes.length) {

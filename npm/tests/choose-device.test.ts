@@ -113,8 +113,10 @@ describe("load with backend auto", () => {
     vi.restoreAllMocks();
   });
 
-  function hasAdapter(adapter: unknown): void {
-    vi.stubGlobal("navigator", { hardwareConcurrency: 1, gpu: { requestAdapter: async () => adapter } });
+  function hasAdapter(adapter: object | null): void {
+    const limits = { maxBufferSize: 2 ** 30, maxStorageBufferBindingSize: 2 ** 28 };
+    const requestAdapter = async () => adapter && { limits, ...adapter };
+    vi.stubGlobal("navigator", { hardwareConcurrency: 1, gpu: { requestAdapter } });
   }
 
   /** Loads where the GPU's build is such a fake. */

@@ -47,6 +47,8 @@ export function fakeBuild(log: Log, { report, refusal }: FakeOptions = {}) {
     });
     return {
       totalBytes: 16,
+      estimate: (onGpu) =>
+        Float64Array.from([512, 1000, 200, 100, 400, 300, 1400], (n) => (onGpu ? 2 * n : n)),
       probe: async () => {
         if (report === undefined) throw new Error("the driver is odd");
         return report;

@@ -45,7 +45,7 @@ describe("load", () => {
 
   it.each([
     [{ "a.safetensors": new Uint8Array(12) }, "truncated", "a.safetensors: too short"],
-    [{ "b.bin": new Uint8Array(16) }, "not-found", "a.safetensors (among b.bin): no such file"],
+    [{ "b.gguf": new Uint8Array(16) }, "not-found", "a.safetensors (among b.gguf): no such file"],
   ])("rejects with a code and closes the files: %#", async (source, code, message) => {
     await expect(load(source as never)).rejects.toMatchObject({ name: "SetunError", code, message });
     expect(log).toMatchObject({ opened: 1, closed: 1 });

@@ -1,48 +1,120 @@
 import { describe, expect, it } from "vitest";
 import { BlobFiles } from "../src/model-files.js";
 import { modelSource } from "../src/sources.js";
+import { fileHandle, folderEntry, folderHandle } from "./dropped.js";
 
 const page = "https://example.org/app/index.html";
+const bytes = new Uint8Array(8);
 
-describe("modelSource", () => {
+/** Files as a chosen folder has them. */
+function chosen(folder: string, names: readonly string[]): File[] {
+  return names.map((name) =>
+    Object.defineProperty(new File(["x"], name), "webkitRelativePath", { value: `${folder}/${name}` }),
+  );
+}
+
+const named = (names: readonly string[]) => Object.fromEntries(names.map((name) => [name, bytes]));
+
+describe("modelSource of an address", () => {
   it.each([
     ["models/tiny/", "folder", "tiny", "https://example.org/app/models/tiny/"],
     ["models/tiny", "folder", "tiny", "https://example.org/app/models/tiny/"],
     ["/a%20b/", "folder", "a b", "https://example.org/a%20b/"],
+    ["/100%/", "folder", "100%", "https://example.org/100%/"],
     ["https://hub.example/o/m/resolve/main", "folder", "main", "https://hub.example/o/m/resolve/main/"],
     ["tiny.safetensors", "file", "tiny.safetensors", "https://example.org/app/tiny.safetensors"],
     ["/m.safetensors?token=1", "file", "m.safetensors", "https://example.org/m.safetensors?token=1"],
-  ])("tells folders from files: %s", (address, layout, name, url) => {
-    expect(modelSource(address, page)).toEqual({ kind: "url", layout, name, url });
+    ["m.setun", "file", "m.setun", "https://example.org/app/m.setun"],
+    ["M.GGUF", "file", "M.GGUF", "https://example.org/app/M.GGUF"],
+    ["/m-00002-of-00003.gguf", "file", "m-00002-of-00003.gguf", "https://example.org/m-00002-of-00003.gguf"],
+  ])("tells folders from files: %s", async (address, layout, name, url) => {
+    expect(await modelSource(address, page)).toEqual({ kind: "url", layout, name, url });
   });
 
-  it("takes a folder as the browser lists it, without the folder's own name", () => {
-    const files = ["config.json", "model.safetensors"].map((name) => {
-      const file = new File(["x"], name);
-      return Object.defineProperty(file, "webkitRelativePath", { value: `tiny/${name}` });
-    });
-    const source = modelSource(files, page);
+  it.each([
+    ["/m/pytorch_model.bin", "bad-checkpoint", /is a pickle.*safe_serialization/],
+    ["/m/model.onnx", "unsupported-model", /model\.onnx; expected a \.setun, \.gguf/],
+    ["http://", "bad-option", /is not an address/],
+  ])("refuses %s", async (address, code, message) => {
+    const expected = { code, message: expect.stringMatching(message) };
+    await expect(modelSource(address, page)).rejects.toMatchObject(expected);
+  });
+});
+
+describe("modelSource of files", () => {
+  it("takes a folder as the browser lists it, without the folder's own name", async () => {
+    const source = await modelSource(chosen("tiny", ["config.json", "model.safetensors"]), page);
     expect(source).toMatchObject({ kind: "blobs", layout: "folder", name: "tiny" });
     expect(source.kind === "blobs" && [...source.blobs.keys()]).toEqual(["config.json", "model.safetensors"]);
   });
 
-  it("takes one checkpoint without config.json as a lone file", () => {
-    const source = modelSource(
-      { "m.safetensors": new Uint8Array(8), "tokenizer.json": new Blob(["{}"]) },
-      page,
-    );
-    expect(source).toMatchObject({ kind: "blobs", layout: "file", name: "m.safetensors" });
+  it.each([
+    [["m.safetensors", "tokenizer.json"], "m.safetensors"],
+    [["m.gguf"], "m.gguf"],
+    [["README.md", "m.GGUF", "._m.GGUF", ".DS_Store"], "m.GGUF"],
+    [["m-00002-of-00003.gguf", "m-00001-of-00003.gguf", "m-00003-of-00003.gguf"], "m-00001-of-00003.gguf"],
+    [["m-00003-of-00003.gguf", "m-00002-of-00003.gguf"], "m-00002-of-00003.gguf"],
+    [["m.setun", "m-00002-of-00002.setun"], "m.setun"],
+    [["m.setun", "a.gguf", "b.gguf"], "m.setun"],
+    [["config.json", "other.safetensors"], "other.safetensors"],
+    [["config.json", "pytorch_model.bin", "m.gguf"], "m.gguf"],
+    [["m.gguf", "below/n.gguf"], "m.gguf"],
+  ])("finds the one model among %j", async (names, name) => {
+    const expected = { layout: "file", name };
+    expect(await modelSource(named(names), page)).toMatchObject({ kind: "blobs", ...expected });
+    expect(await modelSource(chosen("folder", names), page)).toMatchObject({ kind: "blobs", ...expected });
+    const files = names.filter((name) => !name.includes("/"));
+    expect(await modelSource(folderHandle("folder", files), page)).toMatchObject({
+      kind: "handle",
+      ...expected,
+    });
+  });
+
+  it("takes one file, and what a drop event has", async () => {
+    const file = new File([bytes], "m.gguf");
+    const lone = { kind: "blobs", layout: "file", name: "m.gguf" };
+    expect(await modelSource(file, page)).toMatchObject(lone);
+    expect(await modelSource(fileHandle("m.gguf"), page)).toMatchObject({ ...lone, kind: "handle" });
+    const entry = folderEntry("dropped", ["config.json", "model.safetensors", "below/x.txt"]);
+    const folder = { kind: "blobs", layout: "folder", name: "dropped" };
+    expect(await modelSource(entry, page)).toMatchObject(folder);
+    const items = [{ getAsFile: () => null, webkitGetAsEntry: () => entry }];
+    expect(await modelSource(items as never, page)).toMatchObject(folder);
+    const alone = [{ getAsFile: () => file, webkitGetAsEntry: () => null }];
+    expect(await modelSource(alone as never, page)).toMatchObject(lone);
+  });
+
+  it("looks at what is dropped before it waits", () => {
+    let looked = false;
+    const look = () => {
+      looked = true;
+      return new File([bytes], "m.gguf");
+    };
+    void modelSource([{ getAsFile: look }] as never, page);
+    expect(looked).toBe(true);
   });
 
   it.each([
-    [{}, "not-found"],
-    [[], "not-found"],
-    [{ "config.json": "{}" }, "bad-option"],
-    [["config.json"], "bad-option"],
-    [7, "bad-option"],
-    ["http://", "bad-option"],
-  ])("refuses %j", (source, code) => {
-    expect(() => modelSource(source as never, page)).toThrow(expect.objectContaining({ code }));
+    [{}, "not-found", /there are no files/],
+    [[], "not-found", /there are no files/],
+    [{ "config.json": "{}" }, "bad-option", /config\.json.*Uint8Array/],
+    [["config.json"], "bad-option", /a list of files/],
+    [[new Blob([])], "bad-option", /no name/],
+    [7, "bad-option", /found number/],
+    [
+      named(["config.json", "tokenizer.json"]),
+      "not-found",
+      /has config\.json, tokenizer\.json; expected a \.setun/,
+    ],
+    [named(["a.gguf", "b.gguf"]), "not-found", /a\.gguf, b\.gguf; hand over one model/],
+    [named(["config.json", "pytorch_model.bin"]), "bad-checkpoint", /pytorch_model\.bin is a pickle/],
+    [named(["model.onnx"]), "not-found", /ONNX is read by the command line/],
+    [named(["below/m.gguf"]), "not-found", /has below\/m\.gguf; expected/],
+    [named(Array.from({ length: 20 }, (_, i) => `${i}.txt`)), "not-found", /7\.txt and 12 more/],
+    [folderHandle("empty", []), "not-found", /no files/],
+  ])("refuses %#", async (source, code, message) => {
+    const expected = { code, message: expect.stringMatching(message) };
+    await expect(modelSource(source as never, page)).rejects.toMatchObject(expected);
   });
 });
 

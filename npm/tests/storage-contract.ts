@@ -194,7 +194,7 @@ export const CONTRACT: Readonly<Record<string, Case>> = {
   "a line that was cut off does not count, nor does it harm the next": async (storage, folder) => {
     const path = `${folder}/model`;
     const whole = `${SUBJECT}\n${line(2)}\n`;
-    for (const end of [line(0), line(0).slice(0, 20), '{"chunk"\n', "\0\0\0\n", `${"x".repeat(5000)}\n`]) {
+    for (const end of [line(0), line(0).slice(0, 20), '{"chunk"\n', "\0\0\0\n", `"${"x".repeat(5000)}"\n`]) {
       await begin(storage, path);
       await storage.writeText(`${path}.chunks`, whole + end);
       await withPart(storage, path, async (part) => {

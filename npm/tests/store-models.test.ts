@@ -199,6 +199,8 @@ describe("models.has", () => {
     "https://",
     { name: "../../x", revision: "r" },
     { name: "a/b/c" },
+    { name: "a/b/c/d", revision: "r" },
+    { name: "a/b", revision: "r" },
     7,
     null,
   ])("refuses what names no model: %j", async (source) => {
@@ -237,6 +239,15 @@ describe("models.delete", () => {
     expect(await models.has("hf:o/n")).toBe(true);
     end();
     expect(await waiting).toBe(true);
+  });
+
+  it("leaves nothing that looks whole if it cannot remove all", async () => {
+    const folder = await put(HUB, COMMITS[0]);
+    const part = await storage.openPart(`${folder}/other`);
+    await expect(models.delete("hf:o/n")).rejects.toThrow("is open");
+    expect(await models.has("hf:o/n")).toBe(false);
+    await part.close();
+    expect(await models.delete("hf:o/n")).toBe(true);
   });
 
   it("works though names of revisions cannot be read", async () => {

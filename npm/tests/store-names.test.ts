@@ -64,6 +64,7 @@ describe("folders of models", () => {
     ["https://H/a/b/c", "h/a--b/c"],
     // As `setun models pull` has named them.
     ["http://127.0.0.1:8765/x.gguf?secret=1", "127.0.0.1_8765/_/x.gguf-ecf2848c"],
+    ["http://[::1]:8766/x.gguf", "___1__8766-dbbdc9ed-dbbdc9ed/_/x.gguf"],
     ["http://127.0.0.1:8765/ä.gguf", "127.0.0.1_8765/_/_.gguf-eaaf5fa0"],
     [`http://127.0.0.1:8765/${"n".repeat(120)}.gguf`, `127.0.0.1_8765/_/${"n".repeat(96)}-41c64244`],
   ])("are those of the command: %s", async (address, expected) => {

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { modelSource } from "../src/sources.js";
+import { addressSource } from "../src/sources.js";
 import { UrlFiles } from "../src/url-files.js";
 
 /** Byte `i` of every file is `i mod 251`. */
@@ -28,7 +28,7 @@ afterEach(
 );
 
 function open(path: string, signal = new AbortController().signal): UrlFiles {
-  const source = modelSource(
+  const source = addressSource(
     `http://127.0.0.1:${(server.address() as AddressInfo).port}${path}`,
     "http://localhost/",
   );

@@ -11,6 +11,7 @@ const runButton = element("run", HTMLButtonElement);
 const stopButton = element("stop", HTMLButtonElement);
 const address = element("address", HTMLInputElement);
 const folder = element("folder", HTMLInputElement);
+const files = element("files", HTMLInputElement);
 const builtIn = element("built-in", HTMLButtonElement);
 const backend = element("backend", HTMLSelectElement);
 
@@ -55,10 +56,12 @@ address.addEventListener("change", () => {
   choose(url === "" ? BUILT_IN : { name: url, source: url });
 });
 
-folder.addEventListener("change", () => {
-  const model = folder.files && chosenModel(folder.files);
-  if (model) choose(model);
-});
+for (const input of [folder, files]) {
+  input.addEventListener("change", () => {
+    const model = input.files && chosenModel(input.files);
+    if (model) choose(model);
+  });
+}
 
 builtIn.addEventListener("click", () => choose(BUILT_IN));
 
@@ -70,10 +73,10 @@ document.addEventListener("dragover", (event) => {
 document.addEventListener("dragleave", (event) => {
   drop.hidden = event.relatedTarget === null;
 });
-document.addEventListener("drop", async (event) => {
+document.addEventListener("drop", (event) => {
   event.preventDefault();
   drop.hidden = true;
-  const model = event.dataTransfer && (await droppedModel(event.dataTransfer));
+  const model = event.dataTransfer && droppedModel(event.dataTransfer);
   if (model) choose(model);
 });
 

@@ -33,6 +33,7 @@ mod gate;
 mod head;
 mod head_norm;
 mod isa;
+mod kept_bytes;
 mod lanes;
 mod level;
 mod quantize;
@@ -60,5 +61,6 @@ pub mod testing;
 
 pub use backend::{CpuBackend, CpuOptions, MAX_THREADS};
 pub use error::CpuError;
+pub use kept_bytes::{screen_bytes, weight_bytes};
 pub use level::Level;
 pub use step::{CpuStep, CpuWeight};

@@ -78,6 +78,9 @@ struct BlockBounds {
     norm: [f32; BLOCK_TOKENS],  // ≥ ‖ŵ‖
 }
 
+/// Bytes of what is known of a block.
+pub(crate) const BOUNDS_BYTES: usize = size_of::<BlockBounds>();
+
 /// What is known of a row.
 #[derive(Clone, Copy)]
 struct RowBounds {

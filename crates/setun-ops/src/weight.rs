@@ -98,33 +98,35 @@ impl WeightKind {
     /// Bytes of the values of a weight of this kind and that shape, as [`WeightData::bytes`]
     /// counts them.
     #[must_use]
-    pub fn bytes(self, spec: WeightSpec) -> usize {
+    pub fn bytes(self, spec: WeightSpec) -> u64 {
+        let of = |rows: usize, row: usize| rows as u64 * row as u64;
         match spec {
             WeightSpec::Ternary { rows, columns, .. } => match self {
-                Self::Ternary(scales) => rows * row_bytes(columns) + scales.bytes(rows, columns),
-                _ => rows * row_bytes(columns),
+                Self::Ternary(scales) => of(rows, row_bytes(columns)) + scales.bytes(rows, columns),
+                _ => of(rows, row_bytes(columns)),
             },
             WeightSpec::Dense { rows, columns } => match self {
-                Self::Dense(DenseKind::F16 | DenseKind::Bf16) => 2 * rows * columns,
-                Self::Dense(DenseKind::Int8Rows) => rows * (columns + 4),
+                Self::Dense(DenseKind::F16 | DenseKind::Bf16) => of(rows, 2 * columns),
+                Self::Dense(DenseKind::Int8Rows) => of(rows, columns + 4),
                 Self::Dense(DenseKind::Ternary(scales)) => {
-                    rows * row_bytes(columns) + scales.bytes(rows, columns)
+                    of(rows, row_bytes(columns)) + scales.bytes(rows, columns)
                 }
-                _ => 4 * rows * columns,
+                _ => of(rows, 4 * columns),
             },
-            WeightSpec::Vector { len } => 4 * len,
-            WeightSpec::Rope { positions, head_dim } => 4 * positions * head_dim,
+            WeightSpec::Vector { len } => of(len, 4),
+            WeightSpec::Rope { positions, head_dim } => of(positions, 4 * head_dim),
         }
     }
 }
 
 impl ScaleKind {
     /// Bytes of the scales of a matrix `[rows, columns]`.
-    fn bytes(self, rows: usize, columns: usize) -> usize {
+    #[must_use]
+    pub fn bytes(self, rows: usize, columns: usize) -> u64 {
         match self {
             Self::Tensor => 4,
-            Self::Rows => 4 * rows,
-            Self::ColumnGroups(group) => 4 * rows * columns.div_ceil(group.max(1)),
+            Self::Rows => 4 * rows as u64,
+            Self::ColumnGroups(group) => 4 * rows as u64 * columns.div_ceil(group.max(1)) as u64,
         }
     }
 

@@ -1,7 +1,7 @@
 //! `Loader`: reads a model, and moves it to its device.
 
 use serde::Deserialize;
-use setun::{Device, DeviceOptions, Engine, ModelReader, Source};
+use setun::{Device, DeviceOptions, Engine, GpuApi, ModelReader, Source};
 use wasm_bindgen::prelude::*;
 
 use crate::{
@@ -40,19 +40,29 @@ impl Place {
 #[wasm_bindgen]
 impl Loader {
     /// Reads all but the weights. `kind` is `folder` or `file`; `name` is the file's name and
-    /// what the model is reported by.
+    /// what the model is reported by. With `headers_only` no more is read than an
+    /// [`estimate`](Self::estimate) needs, and nothing else is sure to work.
     ///
     /// # Errors
     ///
     /// `bad-option` for another kind. `network` where `files` throws, with the message of what it
     /// throws. If the checkpoint is missing something, damaged, or not one that can be run.
-    pub async fn open(kind: String, name: String, files: Files) -> Result<Loader, JsValue> {
+    pub async fn open(
+        kind: String,
+        name: String,
+        files: Files,
+        headers_only: Option<bool>,
+    ) -> Result<Loader, JsValue> {
         let source = match kind.as_str() {
             "folder" => Source::Folder,
             "file" => Source::File(name.clone()),
             _ => return Err(bad_option(&format!("kind is {kind}, expected folder or file"))),
         };
-        let reader = ModelReader::new(source, name, Bytes(files)).await;
+        let reader = if headers_only.unwrap_or(false) {
+            ModelReader::peek(source, name, Bytes(files)).await
+        } else {
+            ModelReader::new(source, name, Bytes(files)).await
+        };
         Ok(Self(reader.map_err(|error| to_js(&error))?))
     }
 
@@ -65,6 +75,28 @@ impl Loader {
     )]
     pub fn total_bytes(&self) -> f64 {
         self.0.total_bytes() as f64
+    }
+
+    /// What the model takes of the memory of a processor, or of a GPU: positions of a whole context,
+    /// and bytes of the weights, of the cache of such a context, of the buffers of steps, of the
+    /// largest weight, of the largest buffer that is not cut, and of all at once.
+    ///
+    /// # Errors
+    ///
+    /// None that a user can cause.
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "JavaScript numbers; memory is below 2^53 bytes"
+    )]
+    pub fn estimate(&self, on_gpu: bool) -> Result<Vec<f64>, JsValue> {
+        let device = if on_gpu { Device::Gpu(GpuApi::WebGpu) } else { Device::Cpu };
+        let options = DeviceOptions { device, ..DeviceOptions::default() };
+        let found = self.0.estimate(options).map_err(|error| to_js(&error))?;
+        let [context, weights, cache, steps] =
+            [found.context, found.weights, found.cache, found.steps];
+        let largest = [found.largest_weight, found.largest_buffer, found.total()];
+        let all = [context, weights, cache, steps].into_iter().chain(largest);
+        Ok(all.map(|number| number as f64).collect())
     }
 
     /// Which device would run, and why: `{devices: [{device, level, verdict, reason,

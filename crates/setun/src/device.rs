@@ -3,6 +3,7 @@
 mod again;
 #[cfg_attr(not(feature = "gpu"), path = "device/alone.rs")]
 mod auto;
+mod estimate;
 #[cfg(feature = "gpu")]
 #[cfg_attr(
     not(any(
@@ -30,9 +31,11 @@ use std::{fmt, str::FromStr};
 use setun_cpu::Level;
 
 pub(crate) use again::Revive;
+pub(crate) use estimate::estimate;
 pub(crate) use load::{Loaded, head_type, load_onto, probe};
 pub(crate) use self_test::self_test;
 pub use {
+    estimate::MemoryEstimate,
     load::LoadedModel,
     options::{CacheType, DeviceOptions, HeadType},
     report::{DeviceReport, DeviceVerdict, Verdict},

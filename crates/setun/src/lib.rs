@@ -43,7 +43,7 @@ pub use bytes::ModelBytes;
 pub use convert::{ContainerOptions, Conversion, Converted, Format, TableType};
 pub use device::{
     CacheType, Device, DeviceInfo, DeviceOptions, DeviceReport, DeviceVerdict, GpuApi, HeadType,
-    LoadedModel, SelfTest, Verdict, devices,
+    LoadedModel, MemoryEstimate, SelfTest, Verdict, devices,
 };
 pub use engine::{Engine, EngineBuilder};
 pub use error::{Error, ErrorCode};

@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
-use setun_checkpoint::{Answer, ModelConfig, Reader, Source, Want, Warning};
-use setun_model::WeightsBuilder;
-use setun_ops::{WeightData, WeightId};
+use setun_checkpoint::{Answer, Dtype, ModelConfig, Reader, Source, TensorInfo, Want, Warning};
+use setun_model::{Layout, WeightsBuilder};
+use setun_ops::{
+    WeightData, WeightId,
+    weight::{ScaleKind, WeightKind},
+};
 use setun_text::{ChatTemplate, ChatTemplateFiles, HfTokenizer, SamplerOptions, Tokenizer};
 use web_time::Instant;
 
@@ -12,6 +15,9 @@ use crate::{error::Error, model::Model};
 
 /// Longer contexts are served up to here: tables for the positions are made beforehand.
 const MAX_POSITIONS: usize = 1 << 17;
+
+/// Columns that share a scale in the models whose headers leave that open.
+const GROUP: usize = 128;
 
 /// Loads a model without doing any IO: it says which bytes it wants next and is handed them.
 ///
@@ -128,6 +134,33 @@ impl Loader {
     /// where those do not say how matrices are scaled, by the first layer.
     pub(crate) fn weights(&self) -> Option<&WeightsBuilder> {
         self.weights.as_ref().filter(|weights| weights.is_settled())
+    }
+
+    /// Whether all is there that [`outline`](Self::outline) needs.
+    pub(crate) fn has_headers(&self) -> bool {
+        self.weights.is_some()
+    }
+
+    /// How each weight will be stored, by the headers alone. Where those do not say how matrices are
+    /// scaled, it is taken to be as in the families that are published so: by groups of columns in
+    /// floats and `Q2_0`, unless the configuration tells of shards.
+    pub(crate) fn outline(&self) -> Option<(Layout, Vec<WeightKind>)> {
+        let weights = self.weights.as_ref()?;
+        let mut kinds = weights.kinds().to_vec();
+        let quantization = &self.reader.config()?.quantization;
+        let in_data = |info: &&TensorInfo| info.scale_is_in_data(quantization.mode);
+        let dtype = self.reader.tensors()?.iter().find(in_data).map(|info| info.dtype);
+        let grouped = match dtype {
+            Some(Dtype::F32 | Dtype::F16 | Dtype::Bf16 | Dtype::Q2_0 | Dtype::Q2_0Wide) => {
+                quantization.shards == 1
+            }
+            _ => false,
+        };
+        if grouped && !weights.is_settled() {
+            let ternary = kinds.iter_mut().filter(|kind| matches!(kind, WeightKind::Ternary(_)));
+            ternary.for_each(|kind| *kind = WeightKind::Ternary(ScaleKind::ColumnGroups(GROUP)));
+        }
+        Some((weights.layout().clone(), kinds))
     }
 
     /// Weights that are whole; they are no longer kept here.

@@ -3,7 +3,7 @@
 #[cfg(not(target_family = "wasm"))]
 use std::path::Path;
 
-use futures::future::FutureExt;
+use futures::future::{FutureExt, LocalBoxFuture};
 use setun_checkpoint::{ModelConfig, Source, Warning};
 use setun_model::Layout;
 use setun_ops::{
@@ -15,7 +15,7 @@ use setun_ops::{
 use crate::bytes::Embedded;
 use crate::{
     bytes::{ModelBytes, Origin},
-    device::{DeviceOptions, DeviceReport, HeadType, probe},
+    device::{DeviceOptions, DeviceReport, HeadType, MemoryEstimate, estimate, probe},
     error::Error,
     load::{About, Loader},
     model::Model,
@@ -65,6 +65,20 @@ impl ModelReader {
         Self::over(Origin::new(source, name.into(), bytes)).await
     }
 
+    /// Reads headers and configuration alone, for an [`estimate`](Self::estimate). All else fails
+    /// where only the data of the first layer tell how matrices are scaled.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub async fn peek(
+        source: Source,
+        name: impl Into<String>,
+        bytes: impl ModelBytes + 'static,
+    ) -> Result<Self, Error> {
+        Self::until(Origin::new(source, name.into(), bytes), Loader::has_headers).await
+    }
+
     /// As [`Model::open`], but for the weights.
     ///
     /// # Errors
@@ -87,20 +101,29 @@ impl ModelReader {
 
     /// Reads all but the weights, from the beginning.
     pub(crate) async fn over(origin: Origin) -> Result<Self, Error> {
-        origin.bytes().await.rewind();
-        match Self::begin(origin.clone()).boxed_local().await {
-            Err(error) => {
-                origin.bytes().await.close();
-                Err(error)
-            }
-            reader => reader,
-        }
+        Self::until(origin, |loader| loader.weights().is_some()).await
     }
 
-    async fn begin(origin: Origin) -> Result<Self, Error> {
+    /// Reads as much as is enough. Boxed: every caller would have its own copy of the code.
+    fn until(
+        origin: Origin,
+        is_enough: fn(&Loader) -> bool,
+    ) -> LocalBoxFuture<'static, Result<Self, Error>> {
+        let reading = async move {
+            origin.bytes().await.rewind();
+            let reader = Self::begin(origin.clone(), is_enough).await;
+            if reader.is_err() {
+                origin.bytes().await.close();
+            }
+            reader
+        };
+        reading.boxed_local()
+    }
+
+    async fn begin(origin: Origin, is_enough: fn(&Loader) -> bool) -> Result<Self, Error> {
         let mut loader = Loader::new(origin.source.clone(), origin.name.clone());
         let mut buffer = vec![];
-        while loader.weights().is_none() && give(&mut loader, &origin, &mut buffer).await? {}
+        while !is_enough(&loader) && give(&mut loader, &origin, &mut buffer).await? {}
         let about = loader.about()?;
         Ok(Self { loader, about, origin, buffer })
     }
@@ -126,6 +149,17 @@ impl ModelReader {
     /// If a device that is named is not here, or there is no memory to test one.
     pub async fn probe(&self, options: DeviceOptions) -> Result<DeviceReport, Error> {
         probe(&self.sketch()?, options).await
+    }
+
+    /// What the model takes of a device's memory: that of the processor's best level, where the
+    /// options leave it open. The device need not be here.
+    ///
+    /// # Errors
+    ///
+    /// If the headers were not there.
+    pub fn estimate(&self, options: DeviceOptions) -> Result<MemoryEstimate, Error> {
+        let (layout, kinds) = self.loader.outline().ok_or_else(|| self.unfinished())?;
+        estimate(Sketch { config: self.about.config.clone(), layout, kinds }, options)
     }
 
     /// Bytes of all tensors that are to be read.

@@ -11,9 +11,15 @@ import {
   subjectLine,
 } from "../store/journal.js";
 import type { Part } from "../store/storage.js";
-import type { Begun } from "./file-download.js";
 import type { Wanted } from "./plan.js";
 import type { DownloadSettings } from "./settings.js";
+
+/** What was there of a file, and where more of it goes. */
+export interface Begun {
+  readonly part: Part;
+  readonly subject: Subject;
+  readonly chunks: Map<number, string>;
+}
 
 /** Takes up what is there of a file, or begins it. */
 export async function beginPart(part: Part, wanted: Wanted, settings: DownloadSettings): Promise<Begun> {

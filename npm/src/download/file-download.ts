@@ -1,28 +1,20 @@
 /** One file on its way into the store: which chunks are there, who waits for which, and whether they are right. */
 
 import { sha256 } from "../store/digest.js";
-import { chunkCount, chunkLine, chunkRange, type Subject, wholeLine } from "../store/journal.js";
-import type { FileEntry } from "../store/manifest.js";
+import { chunkCount, chunkLine, chunkRange, type Subject } from "../store/journal.js";
 import type { Part } from "../store/storage.js";
 import type { Answer } from "./answer.js";
-import { bytesError, Changed } from "./faults.js";
+import type { Begun } from "./begin.js";
+import { bytesError } from "./faults.js";
 import type { Http } from "./http.js";
 import type { Wanted } from "./plan.js";
 import { Queue } from "./queue.js";
 import { type Heard, NoRanges, Remote } from "./remote.js";
-import { Hasher } from "./sha256.js";
 import { readBlob } from "./stored-files.js";
 import { receiveWhole } from "./whole.js";
 
 /** Times that a chunk is read back wrong before the disk counts as one that keeps nothing. */
 const MOST_LOSSES = 4;
-
-/** What was there of a file, and where more of it goes. */
-export interface Begun {
-  readonly part: Part;
-  readonly subject: Subject;
-  readonly chunks: Map<number, string>;
-}
 
 /** See the module. */
 export class FileDownload {
@@ -141,41 +133,6 @@ export class FileDownload {
     return this.#chunks.get(chunk);
   }
 
-  /**
-   * Reads all again as it comes, and compares it with what was sent and what was told.
-   *
-   * @throws {Changed} where all has to come once more. `doubted` keeps the chunks' hashes of the first time.
-   */
-  async check(doubted: Map<string, readonly string[]>): Promise<FileEntry> {
-    const { name, sha256: told, address } = this.wanted;
-    const hasher = told === undefined ? undefined : new Hasher();
-    const count = chunkCount(this.subject);
-    for (let chunk = 0; chunk < count; chunk += 1) {
-      const bytes = await this.#readBack(chunk);
-      hasher?.add(bytes);
-    }
-    const digests = Array.from({ length: count }, (_, chunk) => this.#chunks.get(chunk) ?? "");
-    const whole = hasher?.finish();
-    if (whole !== undefined && told !== undefined && whole !== told) {
-      await this.#alone(() => this.#part.clear());
-      const first = doubted.get(name);
-      doubted.set(name, digests);
-      if (first === undefined) throw new Changed(`${name} has the SHA-256 ${whole}, expected ${told}`);
-      const differ = digests.flatMap((digest, chunk) => (digest === first[chunk] ? [] : [chunk]));
-      throw bytesError(address, differ, told, whole);
-    }
-    if (whole !== undefined) await this.#alone(() => this.#part.note(wholeLine(whole)));
-    const { bytes, identity, chunkBytes } = this.subject;
-    return {
-      name,
-      bytes,
-      ...(identity !== undefined && { etag: identity }),
-      ...(whole !== undefined && { sha256: whole }),
-      chunkBytes,
-      chunks: digests,
-    };
-  }
-
   /** Gives the file its name; then it is read with `open`. */
   finish(open: () => Promise<Blob>): Promise<Blob> {
     return this.#alone(async () => {
@@ -193,7 +150,12 @@ export class FileDownload {
     });
   }
 
-  /** Forgets what has come: the reader says that it is no model. */
+  /** Appends a line to the journal. */
+  note(line: string): Promise<void> {
+    return this.#alone(() => this.#part.note(line));
+  }
+
+  /** Forgets what has come. */
   forget(): Promise<void> {
     return this.#alone(() => this.#part.clear());
   }
@@ -208,7 +170,7 @@ export class FileDownload {
   }
 
   /** A chunk's bytes as they are kept. One that the disk has lost comes once more. */
-  async #readBack(chunk: number): Promise<Uint8Array> {
+  async readBack(chunk: number): Promise<Uint8Array> {
     for (let losses = 0; losses < MOST_LOSSES; losses += 1) {
       await this.#arrived(chunk, false);
       const { start, end } = chunkRange(this.subject, chunk);
@@ -257,4 +219,13 @@ export class FileDownload {
     this.#last = result.catch(() => undefined);
     return result;
   }
+}
+
+/** The chunk to bring next: one that a reader waits for, else with `ahead` the first that is missing. */
+export function nextJob(downloads: readonly FileDownload[], ahead: boolean) {
+  for (const download of [...downloads.filter((one) => one.isAwaited), ...downloads]) {
+    const chunk = download.take(ahead);
+    if (chunk !== undefined) return { download, chunk };
+  }
+  return undefined;
 }

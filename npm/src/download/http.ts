@@ -1,6 +1,8 @@
 /** Requests: with the token where it may go, and an end to silence. */
 
 import { SetunError } from "../errors.js";
+import { DEFAULT_ENDPOINT, type HubSource } from "../hub-name.js";
+import type { UrlSource } from "../sources.js";
 import { Answer } from "./answer.js";
 import { Later, networkError } from "./faults.js";
 import { retried, retryAfter } from "./retry.js";
@@ -28,6 +30,12 @@ export interface Ask {
 export interface Credentials {
   readonly endpoint?: string | undefined;
   readonly token?: string | undefined;
+}
+
+/** Of a hub those of its name; an address that is of the hub is told them too. */
+export function credentials(source: UrlSource | HubSource, coming: Credentials): Credentials {
+  if (source.kind === "hub") return source;
+  return { endpoint: coming.endpoint ?? DEFAULT_ENDPOINT, token: coming.token };
 }
 
 /** Asks servers. */

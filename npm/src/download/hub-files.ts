@@ -3,24 +3,22 @@
 import type { HubSource } from "../hub-name.js";
 import type { ByteRange, ModelFiles } from "../model-files.js";
 import { UrlFiles } from "../url-files.js";
-import { Http } from "./http.js";
+import type { Http } from "./http.js";
 import { hubFolder, planHub } from "./hub.js";
 import type { Entry } from "./plan.js";
-import { DEFAULT_SETTINGS } from "./settings.js";
 
 /** Asks the hub what there is to read. */
 export async function hubFiles(
   source: HubSource,
-  signal: AbortSignal,
+  http: Http,
 ): Promise<{ readonly entry: Entry; open(): ModelFiles }> {
   const { endpoint, model } = source;
-  const http = new Http(DEFAULT_SETTINGS, signal, source);
   const plan = await planHub(http, source);
   const url = hubFolder(endpoint, model, plan.revision);
   const headers = http.authorization(url);
   const has = async (name: string) => (await plan.more(name)) !== undefined;
   const folder = { kind: "url", layout: "folder", name: plan.entry.name, url } as const;
-  const open = () => new ListedFiles(new UrlFiles(folder, signal, headers), has);
+  const open = () => new ListedFiles(new UrlFiles(folder, http.signal, headers), has);
   return { entry: plan.entry, open };
 }
 

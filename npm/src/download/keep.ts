@@ -1,16 +1,15 @@
 /** Models whose files are kept: taken from the store, or downloaded into it. */
 
 import type { HubSource } from "../hub-name.js";
-import type { LoadProgress } from "../messages.js";
-import type { Beginning, Coming, OpenModel } from "../open-model.js";
+import type { Coming, OpenModel } from "../open-model.js";
 import type { UrlSource } from "../sources.js";
 import { modelText } from "../store/names.js";
 import type { Storage, WithLock } from "../store/storage.js";
 import { findStored, isFresh, modelOf, type Stored } from "./find-stored.js";
-import { Http } from "./http.js";
+import { credentials, Http } from "./http.js";
 import { Pull } from "./pull.js";
 import { DEFAULT_SETTINGS, type DownloadSettings } from "./settings.js";
-import { StoredFiles } from "./stored-files.js";
+import { StoredModel } from "./stored-model.js";
 
 /** Where models are kept. */
 export interface Keeper {
@@ -28,20 +27,20 @@ export async function openKept(
 ): Promise<OpenModel> {
   const { connections } = coming;
   const settings = { ...DEFAULT_SETTINGS, ...own, ...(connections !== undefined && { connections }) };
-  const http = new Http(settings, signal, coming);
+  const http = new Http(settings, signal, credentials(source, coming));
   const there = await findStored(storage, source);
   if (there !== undefined && (source.kind === "hub" || (await isUnchanged(http, source, there)))) {
-    return new StoredModel(storage, there);
+    return new StoredModel(storage, withLock, there);
   }
   const id = await modelOf(source);
   return new Promise((resolve, reject) => {
     const held = withLock(modelText(id), signal, async () => {
       // Another tab may have brought it while this one waited.
       const brought = source.kind === "hub" ? await findStored(storage, source) : undefined;
-      if (brought !== undefined) return resolve(new StoredModel(storage, brought));
+      if (brought !== undefined) return resolve(new StoredModel(storage, withLock, brought));
       const pull = new Pull(source, storage, http);
       const found = await pull.start();
-      resolve(found === undefined ? pull : new StoredModel(storage, found));
+      resolve(found === undefined ? pull : new StoredModel(storage, withLock, found));
       // The lock is let go once all is named, or the download has ended otherwise.
       if (found === undefined) await pull.ended;
     });
@@ -53,35 +52,4 @@ export async function openKept(
 async function isUnchanged(http: Http, source: UrlSource, there: Stored): Promise<boolean> {
   const { settings, signal } = http;
   return isFresh(new Http({ ...settings, silence: settings.freshness }, signal), source, there);
-}
-
-/** A model that is there whole. */
-class StoredModel implements OpenModel {
-  readonly tellsProgress = true;
-  onProgress: ((progress: LoadProgress) => void) | undefined;
-  readonly #storage: Storage;
-  readonly #stored: Stored;
-
-  constructor(storage: Storage, stored: Stored) {
-    this.#storage = storage;
-    this.#stored = stored;
-  }
-
-  async begin(): Promise<Beginning> {
-    const { model, entry } = this.#stored;
-    return { entry, files: () => new StoredFiles(this.#storage, model) };
-  }
-
-  ahead(): void {
-    const { files } = this.#stored.model.manifest;
-    const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
-    const file = this.#stored.entry.layout === "file" ? this.#stored.entry.name : (files.at(-1)?.name ?? "");
-    this.onProgress?.({ loadedBytes: bytes, totalBytes: bytes, file, fromStore: true });
-  }
-
-  async keep(): Promise<void> {}
-
-  async refuse(): Promise<void> {}
-
-  async close(): Promise<void> {}
 }

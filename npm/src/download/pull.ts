@@ -13,7 +13,6 @@ import {
   readManifest,
   refer,
   removeRevision,
-  type WholeRevision,
   wholeRevision,
   writeManifest,
 } from "../store/revisions.js";
@@ -49,7 +48,7 @@ export class Pull implements OpenModel {
   #run: Promise<Run>;
   #beginnings = 0;
   #isAhead = false;
-  #kept: WholeRevision | undefined;
+  #kept: Stored | undefined;
   #told = 0;
   #last: LoadProgress | undefined;
 
@@ -57,8 +56,7 @@ export class Pull implements OpenModel {
     this.#source = source;
     this.#storage = storage;
     this.#http = http;
-    this.#run = Promise.reject(new Error("it has not begun"));
-    this.#run.catch(() => undefined);
+    this.#run = notUnderWay();
     this.ended = new Promise((resolve) => {
       this.#end = resolve;
     });
@@ -89,9 +87,11 @@ export class Pull implements OpenModel {
 
   async begin(): Promise<Beginning> {
     const kept = this.#kept;
+    if (kept !== undefined) {
+      return { entry: kept.entry, files: () => new StoredFiles(this.#storage, kept.model) };
+    }
     const run = await this.#run;
-    const files = () => (kept === undefined ? new ComingFiles(run) : new StoredFiles(this.#storage, kept));
-    return { entry: run.plan.entry, files };
+    return { entry: run.plan.entry, files: () => new ComingFiles(run) };
   }
 
   ahead(): void {
@@ -113,10 +113,11 @@ export class Pull implements OpenModel {
     const manifest = { ...found, complete: true, pulled: now() };
     await writeManifest(this.#storage, folder, manifest);
     await this.#refer(run.plan);
-    this.#kept = { id, folder, manifest };
+    this.#kept = { model: { id, folder, manifest }, entry: run.plan.entry };
     if (!isCommit(revision)) await this.#removeOthers(run.plan, () => true);
     if (this.#last !== undefined) this.onProgress?.(this.#last);
     await this.#finish(undefined);
+    this.#run = notUnderWay(); // with all that it keeps in memory
   }
 
   async refuse(): Promise<void> {
@@ -221,4 +222,10 @@ export class Pull implements OpenModel {
     this.#told = time;
     this.onProgress(progress);
   }
+}
+
+function notUnderWay(): Promise<never> {
+  const run = Promise.reject(new Error("no download is under way"));
+  run.catch(() => undefined);
+  return run;
 }

@@ -1,12 +1,15 @@
 /** The downloads of a plan: some connections share its files, and whoever reads comes first. */
 
+import { SetunError } from "../errors.js";
 import type { LoadProgress } from "../messages.js";
-import { type FileEntry, type Manifest, withFiles } from "../store/manifest.js";
+import { type Manifest, withFiles } from "../store/manifest.js";
+import { storageFull } from "../store/quota.js";
 import { writeManifest } from "../store/revisions.js";
 import type { Storage } from "../store/storage.js";
 import { beginPart } from "./begin.js";
+import { checkFile, type Doubted, isSame } from "./check.js";
 import { Changed } from "./faults.js";
-import { FileDownload } from "./file-download.js";
+import { FileDownload, nextJob } from "./file-download.js";
 import type { Http } from "./http.js";
 import type { Plan, Wanted } from "./plan.js";
 import { gone, readBlob } from "./stored-files.js";
@@ -17,8 +20,7 @@ export interface Place {
   readonly folder: string;
   /** What is known of the folder's files. */
   readonly manifest: Manifest;
-  /** Hashes of the chunks of files that were wrong as a whole, by file. */
-  readonly doubted: Map<string, readonly string[]>;
+  readonly doubted: Doubted;
 }
 
 /** See the module. */
@@ -123,10 +125,21 @@ export class Run {
     await Promise.allSettled(closing);
   }
 
-  async #fail(reason: unknown): Promise<void> {
+  async #fail(thrown: unknown): Promise<void> {
     if (this.#failed !== undefined) return;
+    const reason = this.#explain(thrown);
     await this.stop(reason);
     this.onFailure?.(reason);
+  }
+
+  /** Of a store without room: how much is missing. */
+  #explain(thrown: unknown): unknown {
+    if (!(thrown instanceof SetunError) || thrown.code !== "storage-full") return thrown;
+    const left = [...this.#downloads.values()].reduce(
+      (sum, { subject, there }) => sum + subject.bytes - there,
+      0,
+    );
+    return storageFull(this.plan.source, `${left} bytes are still to be written`, thrown);
   }
 
   /** Looks for a file that was not planned, once. */
@@ -181,7 +194,7 @@ export class Run {
   async #finish(download: FileDownload, path: string): Promise<void> {
     const { storage, folder, doubted } = this.#place;
     const { name } = download.wanted;
-    const entry = await download.check(doubted);
+    const entry = await checkFile(download, doubted);
     this.#manifest = withFiles(this.#manifest, [entry]);
     // First what is known of it, then its name; but a complete manifest tells of what has one.
     if (!this.#manifest.complete) await writeManifest(storage, folder, this.#manifest);
@@ -197,15 +210,7 @@ export class Run {
   /** Gives each free connection a chunk: first those that a reader waits for. */
   #fill(): void {
     while (this.#failed === undefined && this.#connections < this.#http.settings.connections) {
-      const downloads = [...this.#downloads.values()];
-      const ordered = [...downloads.filter((download) => download.isAwaited), ...downloads];
-      let job: { download: FileDownload; chunk: number } | undefined;
-      for (const download of ordered) {
-        const chunk = download.take(this.#isAhead);
-        if (chunk === undefined) continue;
-        job = { download, chunk };
-        break;
-      }
+      const job = nextJob([...this.#downloads.values()], this.#isAhead);
       if (job === undefined) return;
       void this.#bring(job.download, job.chunk);
     }
@@ -238,9 +243,4 @@ export class Run {
   #orFailure<Result>(work: Promise<Result>): Promise<Result> {
     return Promise.race([work, this.#failure]);
   }
-}
-
-function isSame({ bytes, sha256, etag }: FileEntry, wanted: Wanted): boolean {
-  if (bytes !== wanted.bytes) return false;
-  return wanted.sha256 === undefined ? etag === wanted.identity : sha256 === wanted.sha256;
 }

@@ -2,7 +2,7 @@
 
 import { load as loadInBrowser, models as modelsInBrowser } from "../browser.js";
 import type { Load } from "../load.js";
-import type { Models } from "../store/models.js";
+import type { Models } from "../models.js";
 
 export * from "./public.js";
 

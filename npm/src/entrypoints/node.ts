@@ -1,8 +1,8 @@
 /** For Node 20 and later; the same interface, on the calling thread. */
 
 import type { Load } from "../load.js";
+import type { Models } from "../models.js";
 import { load as loadInNode, models as modelsInNode } from "../node.js";
-import type { Models } from "../store/models.js";
 
 export * from "./public.js";
 

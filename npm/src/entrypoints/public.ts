@@ -1,9 +1,12 @@
 export { ERROR_CODES, type ErrorCode, SetunError } from "../errors.js";
+export type { EstimatedBackend, EstimatedStorage, ModelEstimate } from "../estimate.js";
+export type { EstimatedMemory } from "../fits.js";
 export type { Generation, GenerationResult, TextDelta } from "../generation.js";
 export type { ChatMessage, LoadProgress } from "../messages.js";
 export type { Model, ModelInfo } from "../model.js";
-export type { GenerateOptions, LoadOptions } from "../options.js";
+export type { Models } from "../models.js";
+export type { EstimateOptions, GenerateOptions, LoadOptions } from "../options.js";
 export { BUILDS, type Build } from "../pick-build.js";
 export type { LoadSource } from "../sources.js";
-export type { Models, StoredModel } from "../store/models.js";
+export type { StoredModel } from "../store/models.js";
 export type { DeviceReport, DeviceVerdict, SamplingDefaults, SelfTest, Verdict } from "../wasm.js";

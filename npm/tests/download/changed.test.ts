@@ -115,10 +115,12 @@ it("does without the network where the file is there", async () => {
   expect(await load()).toEqual([digest(content)]);
 });
 
-it("finds the size of a file where what is told is of its compressed form", async () => {
-  const content = bytes(4 * CHUNK, 1).fill(7, 100);
-  server.put(PATH, content, '"first"');
-  // Other sites may hide that it is compressed, and the whole size in the answer for a part.
-  server.ruleOfAll(PATH, 1, { fewer: CHUNK });
+it.each([-1, 1])("finds the size of a file that was told wrong, where no part tells it: %d", async (sign) => {
+  const content = bytes(4 * CHUNK, 1);
+  server.manners.bare = true;
+  server.put(PATH, content);
+  // As of a compressed form: other sites may hide that it is one.
+  server.ruleOfAll(PATH, 1, sign < 0 ? { fewer: CHUNK + 5 } : { saysMore: 5 });
   expect(await load()).toEqual([digest(content)]);
+  expect(place.digest("m.gguf")).toBe(digest(content));
 });

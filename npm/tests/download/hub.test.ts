@@ -78,6 +78,8 @@ it("tells the token to the hub and to nobody else", async () => {
   expect(place.digest("model.safetensors")).toBe(digest(content));
   expect(server.requests.every(({ headers }) => headers.authorization === "Bearer secret")).toBe(true);
   expect(store.requests.length).toBeGreaterThan(0);
+  // Nor does another address hear it.
+  await place.load(store.at("/blob.gguf"), []).catch(() => undefined);
   expect(store.requests.some(({ headers }) => headers.authorization !== undefined)).toBe(false);
   await store.stop();
 });

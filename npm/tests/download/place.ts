@@ -4,9 +4,10 @@ import { createHash } from "node:crypto";
 import { Changed } from "../../src/download/faults.js";
 import { openKept } from "../../src/download/keep.js";
 import type { DownloadSettings } from "../../src/download/settings.js";
+import type { HubSource } from "../../src/hub-name.js";
 import type { LoadProgress } from "../../src/messages.js";
 import type { Coming, OpenModel } from "../../src/open-model.js";
-import { type ModelSource, modelSource } from "../../src/sources.js";
+import { addressSource, type UrlSource } from "../../src/sources.js";
 import type { WithLock } from "../../src/store/storage.js";
 import { MemoryStorage } from "../memory-storage.js";
 
@@ -56,17 +57,12 @@ export class Place {
     await Promise.all(this.#locks.values());
   }
 
-  source(text: string): ModelSource {
-    if (!text.startsWith("http") || !/\.(gguf|setun)($|\?)/.test(text)) {
-      return modelSource(text, "http://localhost/", this.coming);
-    }
-    const name = decodeURIComponent(new URL(text).pathname.split("/").pop() ?? "");
-    return { kind: "url", layout: "file", name, url: text };
+  source(text: string): UrlSource | HubSource {
+    return addressSource(text, "http://localhost/", this.coming);
   }
 
   open(text: string, signal = new AbortController().signal): Promise<OpenModel> {
     const source = this.source(text);
-    if (source.kind === "blobs") throw new Error("expected an address");
     const { storage, withLock, settings } = this;
     return openKept(source, this.coming, { storage, withLock, settings }, signal);
   }

@@ -109,3 +109,15 @@ it("tells how far it has come, what is stored at once", async () => {
   expect([...loaded].sort((a, b) => a - b)).toEqual(loaded);
   expect(place.progress.every(({ totalBytes }) => totalBytes === content.length)).toBe(true);
 });
+
+it("removes what the reader refuses, if it is not what had come", async () => {
+  const address = server.at("/m.gguf");
+  await load();
+  await (await place.open(address)).refuse();
+  expect(await models().has(address)).toBe(true);
+  const stored = place.stored("m.gguf");
+  stored?.fill(0, 100, 200);
+  await (await place.open(address)).refuse();
+  expect(await models().has(address)).toBe(false);
+  expect((await load()).map(digest)).toEqual([digest(content)]);
+});

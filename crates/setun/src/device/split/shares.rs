@@ -109,12 +109,16 @@ fn next(list: &[Share], layers: usize) -> Option<usize> {
     gpu.or_else(|| list.iter().position(free))
 }
 
+fn to_usize(bytes: u64) -> usize {
+    usize::try_from(bytes).unwrap_or(usize::MAX)
+}
+
 impl Sketch {
     /// Bytes of those weights that are `wanted`, by weight.
     fn bytes_of(&self, wanted: &[bool]) -> usize {
         let weights = self.layout.specs.iter().zip(&self.kinds).zip(wanted);
         let bytes = |((spec, kind), wanted): ((&WeightSpec, &WeightKind), &bool)| {
-            if *wanted { kind.bytes(*spec) } else { 0 }
+            if *wanted { to_usize(kind.bytes(*spec)) } else { 0 }
         };
         weights.map(bytes).sum()
     }
@@ -124,6 +128,6 @@ impl Sketch {
         let layers = self.layout.layers.len();
         let own = self.layout.specs.iter().zip(&self.kinds);
         let ternary = own.filter(|(spec, _)| matches!(spec, WeightSpec::Ternary { .. }));
-        ternary.map(|(spec, kind)| kind.bytes(*spec)).sum::<usize>() / layers.max(1)
+        ternary.map(|(spec, kind)| to_usize(kind.bytes(*spec))).sum::<usize>() / layers.max(1)
     }
 }

@@ -1,0 +1,103 @@
+/** What a model takes, before it is downloaded. */
+
+import { SetunError } from "./errors.js";
+import { detectFeatures, reserveSharedMemory } from "./features.js";
+import { type EstimatedMemory, judgeBackends, type Limits } from "./fits.js";
+import type { Platform } from "./load.js";
+import { ask } from "./opening.js";
+import { checkEstimateOptions, type EstimateOptions } from "./options.js";
+import { type Build, type Features, pickBuild } from "./pick-build.js";
+import { Session } from "./session.js";
+import { isDownload, type LoadSource, type ModelSource, modelSource } from "./sources.js";
+import { missingRoom, room } from "./store/quota.js";
+
+/** What a model takes of the network, the browser's storage and the memory, in bytes. */
+export interface ModelEstimate {
+  /** All of the model's files that are downloaded; 0 for files that are here, `undefined` where a server does not say. */
+  readonly bytes: number | undefined;
+  /** Those of them that the browser's store has already. */
+  readonly storedBytes: number;
+  /** Memory on the processor. */
+  readonly memory: EstimatedMemory;
+  /** Tokens of a whole context. */
+  readonly context: number;
+  /** What the browser gives this origin, and whether what is still to be downloaded fits; absent where nothing is kept. */
+  readonly storage: EstimatedStorage | undefined;
+  /** Each build of this package, and whether it can run the model here: the best for the processor first. */
+  readonly backends: readonly EstimatedBackend[];
+}
+
+/** The browser's room for this origin. */
+export interface EstimatedStorage {
+  readonly quota: number;
+  readonly usage: number;
+  readonly fits: boolean;
+}
+
+/** Whether a build can run a model. */
+export interface EstimatedBackend {
+  /** As `load` takes it: a level of the processor, or `webgpu`. */
+  readonly backend: string;
+  readonly build?: Build;
+  readonly fits: boolean;
+  /** Why, or why not. */
+  readonly reason: string;
+}
+
+/** `models.estimate` for one platform. */
+export type Estimate = (source?: LoadSource, options?: EstimateOptions) => Promise<ModelEstimate>;
+
+/** Makes the `estimate` of an entry point. */
+export function estimateOn(platform: Platform): Estimate {
+  return async (source, options = {}) => {
+    checkEstimateOptions(options);
+    options.signal?.throwIfAborted();
+    const inWorker = options.worker ?? platform.hasWorkers;
+    if (inWorker && !platform.hasWorkers)
+      throw new SetunError("bad-option", "worker: there are none in Node");
+    const from = await modelSource(source ?? platform.embeddedModel(), platform.baseUrl(), options);
+    const store = (options.store ?? true) && inWorker && source !== undefined && isDownload(from);
+    const { features, limits } = await surroundings(platform, inWorker);
+    const found = await readHeaders(platform, from, { ...options, worker: inWorker, store }, features);
+    const { bytes, storedBytes, processor, gpu } = found;
+    const browser = store ? await room() : undefined;
+    const fits = missingRoom((bytes ?? 0) - storedBytes, browser) === 0;
+    const { context, ...memory } = processor;
+    return {
+      bytes,
+      storedBytes,
+      memory,
+      context,
+      storage: browser && { ...browser, fits },
+      backends: judgeBackends({ processor, gpu }, features, limits),
+    };
+  };
+}
+
+/** What this browser can run, and how much memory it lets a build have. */
+async function surroundings(
+  { builds, initialSharedPages }: Platform,
+  inWorker: boolean,
+): Promise<{ features: Features; limits: Limits }> {
+  const mayThread = inWorker && initialSharedPages > 0;
+  const shared = mayThread ? await reserveSharedMemory(initialSharedPages) : undefined;
+  const features = await detectFeatures(builds, shared, builds.includes("webgpu"));
+  return { features, limits: { inWorker, gpuBufferBytes: features.gpuBufferBytes } };
+}
+
+async function readHeaders(
+  platform: Platform,
+  source: ModelSource,
+  { store = false, endpoint, token, signal, worker = false }: EstimateOptions,
+  features: Features,
+) {
+  const { build } = pickBuild(features, { backend: "cpu", threads: 1 });
+  const session = new Session(await platform.connect(build, worker));
+  try {
+    const coming = { store, ...(endpoint && { endpoint }), ...(token && { token }) };
+    const request = { type: "estimate", source, coming } as const;
+    return await ask(session, request, "estimated", signal ? { signal } : {});
+  } finally {
+    session.close();
+  }
+}

@@ -1,0 +1,119 @@
+/** What is known of a model before it is downloaded: its files with their sizes, and what of them is here. */
+
+import { Unkeepable } from "./download/faults.js";
+import { findStored, isFresh, type Stored } from "./download/find-stored.js";
+import { planAddress } from "./download/folder.js";
+import { credentials, Http } from "./download/http.js";
+import { planHub } from "./download/hub.js";
+import type { Plan } from "./download/plan.js";
+import { DEFAULT_SETTINGS } from "./download/settings.js";
+import { StoredFiles } from "./download/stored-files.js";
+import type { HubSource } from "./hub-name.js";
+import type { ByteRange, ModelFiles } from "./model-files.js";
+import { type Coming, type OpenModel, type OpenSource, StreamedModel } from "./open-model.js";
+import { isDownload, type ModelSource, type UrlSource } from "./sources.js";
+import { revisionPath } from "./store/names.js";
+import { bytesIn } from "./store/revisions.js";
+import type { Storage } from "./store/storage.js";
+
+/** Bytes that a model's download takes. */
+export interface DownloadSize {
+  /** Of all files; `undefined` where a server does not say. 0 for what is no download. */
+  readonly bytes: number | undefined;
+  /** Those that the browser's store has already. */
+  readonly storedBytes: number;
+}
+
+/** A model whose headers can be read. */
+export interface Outline extends DownloadSize {
+  readonly model: OpenModel;
+}
+
+/** What the reader asks for and no estimate needs: texts that may be larger than all headers. */
+const TEXTS = ["tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "chat_template.json"];
+
+/** Finds out what there is of a source, and where its headers are read from: the store, if it has all. */
+export async function outline(
+  source: ModelSource,
+  coming: Coming,
+  { openModel, storage }: { readonly openModel: OpenSource; readonly storage: Storage | undefined },
+  signal: AbortSignal,
+): Promise<Outline> {
+  if (!isDownload(source)) {
+    const model = await headersOf(await openModel(source, coming, signal));
+    return { bytes: 0, storedBytes: 0, model };
+  }
+  const http = new Http(DEFAULT_SETTINGS, signal, credentials(source, coming));
+  const stored = storage && (await findStored(storage, source));
+  if (storage && stored && (source.kind === "hub" || (await isFresh(http, source, stored)))) {
+    const bytes = sumOf(stored.model.manifest.files);
+    return { bytes, storedBytes: bytes, model: await headersOf(storedModel(storage, stored)) };
+  }
+  const [size, model] = await Promise.all([
+    downloadSize(http, source, storage),
+    openModel(source, { ...coming, store: false }, signal),
+  ]);
+  return { ...size, model: await headersOf(model) };
+}
+
+async function downloadSize(
+  http: Http,
+  source: UrlSource | HubSource,
+  storage: Storage | undefined,
+): Promise<DownloadSize> {
+  const plan = await planOf(http, source);
+  if (plan === undefined) return { bytes: undefined, storedBytes: 0 };
+  const folder = await revisionPath(plan.id, plan.revision);
+  const bytes = sumOf(plan.files);
+  const there = storage === undefined ? 0 : await bytesIn(storage, folder);
+  return { bytes, storedBytes: Math.min(there, bytes) };
+}
+
+/** The files; `undefined` where a server does not tell how long they are. */
+async function planOf(http: Http, source: UrlSource | HubSource): Promise<Plan | undefined> {
+  try {
+    return await (source.kind === "hub" ? planHub(http, source) : planAddress(http, source, new Map()));
+  } catch (thrown) {
+    if (thrown instanceof Unkeepable) return undefined;
+    throw thrown;
+  }
+}
+
+function storedModel(storage: Storage, { model, entry }: Stored): OpenModel {
+  return new StreamedModel(entry, () => new StoredFiles(storage, model));
+}
+
+function sumOf(files: readonly { readonly bytes: number }[]): number {
+  return files.reduce((sum, file) => sum + file.bytes, 0);
+}
+
+/** The same model without its texts. */
+async function headersOf(model: OpenModel): Promise<OpenModel> {
+  const { entry, files } = await model.begin();
+  return new StreamedModel(entry, () => new HeaderFiles(files()));
+}
+
+class HeaderFiles implements ModelFiles {
+  readonly #files: ModelFiles;
+
+  constructor(files: ModelFiles) {
+    this.#files = files;
+  }
+
+  async read(name: string, range: ByteRange | undefined): Promise<Uint8Array | undefined> {
+    const isText = TEXTS.some((text) => name === text || name.endsWith(`/${text}`));
+    return isText ? undefined : this.#files.read(name, range);
+  }
+
+  totalBytes(): number | undefined {
+    return this.#files.totalBytes();
+  }
+
+  where(name: string): string {
+    return this.#files.where(name);
+  }
+
+  close(): Promise<void> {
+    return this.#files.close();
+  }
+}

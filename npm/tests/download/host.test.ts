@@ -1,0 +1,118 @@
+/** `load` over downloads that are kept, with a module made of JavaScript. */
+
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { openKept } from "../../src/download/keep.js";
+import { connectHere } from "../../src/links.js";
+import { type Load, loadOn } from "../../src/load.js";
+import type { OpenSource } from "../../src/open-model.js";
+import { isDownload } from "../../src/sources.js";
+import { type FaultyServer, startFaultyServer } from "../../test-support/faulty-server.js";
+import { fakeBuild, type Log } from "../fake-wasm.js";
+import { bytes, CHUNK, digest, Place } from "./place.js";
+
+const content = bytes(4 * CHUNK, 1);
+
+let server: FaultyServer;
+let place: Place;
+let log: Log;
+let seen: boolean[];
+
+beforeEach(async () => {
+  server = await startFaultyServer();
+  server.put("/a.safetensors", content, '"e"');
+  place = new Place();
+  log = { turns: 0, freed: [], opened: 0, closed: 0 };
+  seen = [];
+});
+afterEach(() => server.stop());
+
+/** A platform whose workers are on this thread. */
+function loadWith(refusal?: Error): Load {
+  const openModel: OpenSource = async (source, coming, signal) => {
+    seen.push(coming.store);
+    if (!isDownload(source)) throw new Error("expected an address");
+    const { storage, withLock, settings } = place;
+    return openKept(source, coming, { storage, withLock, settings }, signal);
+  };
+  return loadOn({
+    builds: ["simd128"],
+    initialSharedPages: 0,
+    hasWorkers: true,
+    baseUrl: () => server.url,
+    embeddedModel: () => new URL("/a.safetensors", server.url),
+    connect: async () => connectHere({ build: fakeBuild(log, refusal ? { refusal } : {}), openModel }),
+  });
+}
+
+it("ends once all is kept, though the reader had enough long before", async () => {
+  const progress: number[] = [];
+  const onProgress = ({ loadedBytes }: { loadedBytes: number }) => progress.push(loadedBytes);
+  const model = await loadWith()("/a.safetensors", { onProgress });
+  expect(place.digest("a.safetensors")).toBe(digest(content));
+  expect(place.files()).toEqual(["a.safetensors", "manifest.json"]);
+  expect(progress.at(-1)).toBe(content.length);
+  await place.free();
+  // A device that is lost has the weights read again, from the store.
+  server.takeRequests();
+  expect(await model.generate("lost", { maxTokens: 5 }).text()).toBe("0 1 2 3 4 ");
+  expect(server.requests).toEqual([]);
+  expect(seen).toEqual([true]);
+});
+
+it("reads again what becomes another while it comes", async () => {
+  const next = bytes(4 * CHUNK, 2);
+  server.ruleAt("/a.safetensors", 2 * CHUNK, 1, { become: { bytes: next, etag: '"f"' } });
+  await loadWith()("/a.safetensors");
+  expect(place.digest("a.safetensors")).toBe(digest(next));
+  expect(log.freed.filter((what) => what === "model").length).toBeLessThanOrEqual(1);
+});
+
+it("gives up on what never stays the same", async () => {
+  place.settings = { ...place.settings, connections: 1 };
+  for (const seed of [2, 3, 4, 5, 6]) {
+    const become = { bytes: bytes(4 * CHUNK, seed), etag: `"${seed}"` };
+    server.ruleAt("/a.safetensors", 2 * CHUNK, 1, { become });
+  }
+  const message = expect.stringContaining("changes while it is read");
+  await expect(loadWith()("/a.safetensors")).rejects.toMatchObject({ code: "network", message });
+});
+
+it("fails where the download does, and frees the model", async () => {
+  server.ruleAt("/a.safetensors", 3 * CHUNK, Infinity, { status: 403 });
+  await expect(loadWith()("/a.safetensors")).rejects.toMatchObject({
+    code: "network",
+    message: expect.stringContaining("403"),
+  });
+  await place.free();
+  expect(log.freed).toEqual(["model"]);
+  expect(place.storage.parts.size).toBe(0);
+});
+
+it("ends the download where the model cannot be run", async () => {
+  server.ruleAt("/a.safetensors", 3 * CHUNK, Infinity, { stall: 10 });
+  const refusal = Object.assign(new Error("there is no room"), { code: "out-of-memory" });
+  await expect(loadWith(refusal)("/a.safetensors")).rejects.toMatchObject({ code: "out-of-memory" });
+  await place.free();
+  expect(place.storage.parts.size).toBe(0);
+});
+
+it("ends at once when it is aborted", async () => {
+  server.ruleAt("/a.safetensors", 3 * CHUNK, Infinity, { stall: 10 });
+  const controller = new AbortController();
+  const loading = loadWith()("/a.safetensors", { signal: controller.signal });
+  setTimeout(() => controller.abort("enough"), 100);
+  await expect(loading).rejects.toBe("enough");
+  await place.free();
+  expect(place.storage.parts.size).toBe(0);
+  expect(place.files()).not.toContain("a.safetensors");
+});
+
+it.each([
+  ["/a.safetensors", { store: false }, false],
+  ["/a.safetensors", { worker: false }, false],
+  [undefined, {}, false],
+  ["/a.safetensors", { store: true }, true],
+])("keeps what it should: %j, %j", async (source, options, kept) => {
+  await loadWith()(source, options);
+  expect(seen).toEqual([kept]);
+});

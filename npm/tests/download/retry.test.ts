@@ -1,0 +1,59 @@
+import { expect, it } from "vitest";
+import { Later, networkError } from "../../src/download/faults.js";
+import { Attempts, retried, retryAfter, sleep } from "../../src/download/retry.js";
+import { DEFAULT_SETTINGS } from "../../src/download/settings.js";
+
+const settings = { ...DEFAULT_SETTINGS, attempts: 3, backoff: 0 };
+const { signal } = new AbortController();
+const later = (wait?: number) => new Later(networkError("a", "broken"), { wait });
+
+it("reads the seconds or the date that a server asks for", () => {
+  expect(retryAfter(" 7 ")).toBe(7000);
+  expect(retryAfter("Sun, 06 Nov 1994 08:49:37 GMT")).toBe(0);
+  const soon = retryAfter(new Date(Date.now() + 20_000).toUTCString()) ?? 0;
+  expect(soon).toBeGreaterThan(15_000);
+  expect(soon).toBeLessThanOrEqual(20_000);
+  expect(retryAfter("soon")).toBeUndefined();
+  expect(retryAfter(null)).toBeUndefined();
+});
+
+it("ends after attempts that brought nothing", async () => {
+  const attempts = new Attempts(settings, signal);
+  for (let round = 0; round < 4; round += 1) {
+    if (round === 2) attempts.progressed();
+    await attempts.wait(later());
+  }
+  await expect(attempts.wait(later())).rejects.toMatchObject({ code: "network", message: "a: broken" });
+});
+
+it("does not try again what fails for good, or takes too long", async () => {
+  const error = new Error("for good");
+  await expect(new Attempts(settings, signal).wait(error)).rejects.toBe(error);
+  const long = new Attempts(settings, signal).wait(later(301_000));
+  await expect(long).rejects.toMatchObject({ code: "network", message: expect.stringContaining("301 s") });
+  let times = 0;
+  const work = async () => {
+    times += 1;
+    throw new Later(networkError("a", "nobody"), { most: 2 });
+  };
+  await expect(retried(settings, signal, work)).rejects.toMatchObject({ message: "a: nobody" });
+  expect(times).toBe(2);
+});
+
+it("waits between half of the time and all of it, twice as long each time", async () => {
+  const attempts = new Attempts({ ...settings, backoff: 40 }, signal);
+  for (const whole of [40, 80]) {
+    const begun = performance.now();
+    await attempts.wait(later());
+    const waited = performance.now() - begun;
+    expect(waited).toBeGreaterThanOrEqual(whole / 2 - 2);
+    expect(waited).toBeLessThan(whole + 60);
+  }
+});
+
+it("stops waiting when it is aborted", async () => {
+  const controller = new AbortController();
+  setTimeout(() => controller.abort("no"), 10);
+  await expect(sleep(10_000, controller.signal)).rejects.toBe("no");
+  await expect(sleep(10_000, controller.signal)).rejects.toBe("no");
+});

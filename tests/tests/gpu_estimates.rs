@@ -1,0 +1,31 @@
+//! What a GPU is said to take for weights, and the buffers that it is asked for.
+
+use setun::{Device, DeviceOptions, GpuApi, Model, ModelReader, ops::Backend};
+use setun_gpu::{Api, GpuBackend, Limited, Wgpu};
+use setun_tests::fixture;
+
+#[test]
+fn weights_take_the_buffers_that_are_estimated() {
+    for name in [
+        "../../crates/setun/embedded/stories.safetensors",
+        "golden/bitnet-h320-f432/packed",
+        "golden/llama-rmsnorm-bias/packed",
+        "families/qwen3-groups",
+        "gguf/i2_s.gguf",
+        "gguf/qwen3-q2_0.gguf",
+        "setun/v1.setun",
+    ] {
+        let path = fixture(name);
+        let options =
+            DeviceOptions { device: Device::Gpu(GpuApi::Vulkan), ..DeviceOptions::default() };
+        let reader = ModelReader::open(&path).expect("a model");
+        let estimate = reader.estimate(options).expect("an estimate");
+        let device = pollster::block_on(Wgpu::open(Api::Vulkan)).expect("a Vulkan device");
+        let mut backend = GpuBackend::new(Limited::new(device, u64::MAX)).expect("memory");
+        let before = backend.executor().taken();
+        for weight in &Model::open(&path).expect("a model").weights().data {
+            drop(backend.upload(weight.clone(), <_>::default()).expect("memory"));
+        }
+        assert_eq!(estimate.weights, backend.executor().taken() - before, "{name}");
+    }
+}
