@@ -76,7 +76,8 @@ function changed() {
 }
 
 /** Parts that were asked for, as multiples of their size; ones that go on inside a part end in a fraction. */
-const parts = () => stage.models.starts(PATH).map((start) => (start === undefined ? undefined : start / CHUNK));
+const parts = () =>
+  stage.models.starts(PATH).map((start) => (start === undefined ? undefined : start / CHUNK));
 
 describe("a server that", PATIENCE, () => {
   it("drops a connection is asked for the rest of the part", async () => {
@@ -110,11 +111,14 @@ describe("a server that", PATIENCE, () => {
     await expectLoaded();
   });
 
-  it.each(["the same size", "another size"])("changes a file of %s midway gives the new one", async (size) => {
-    const bytes = size === "the same size" ? changed() : stage.small;
-    stage.models.ruleAt(PATH, CHUNK, 1, { become: { bytes, etag: '"two"' } });
-    await expectLoaded(bytes);
-  });
+  it.each(["the same size", "another size"])(
+    "changes a file of %s midway gives the new one",
+    async (size) => {
+      const bytes = size === "the same size" ? changed() : stage.small;
+      stage.models.ruleAt(PATH, CHUNK, 1, { become: { bytes, etag: '"two"' } });
+      await expectLoaded(bytes);
+    },
+  );
 
   it("changes a file for ever fails", async () => {
     for (let i = 0; i < 30; i += 1) {
@@ -169,12 +173,16 @@ describe("a server that", PATIENCE, () => {
     await expectLoaded();
   });
 
-  it("compresses gives the model, which is not kept", async () => {
+  it("compresses wholes is asked for parts", async () => {
+    stage.models.manners.gzip = true;
+    await expectLoaded();
+  });
+
+  it("compresses whatever is asked for gives the model, which is not kept", async () => {
     stage.models.manners.gzip = true;
     stage.models.manners.ranges = false;
-    stage.models.put(PATH, stage.small, '"one"');
     const { text, message } = await tell();
-    expect(text ?? message).toBe(stage.texts.small);
+    expect(text ?? message).toBe(stage.texts.large);
     expect(await kept()).toBeUndefined();
   });
 
@@ -256,7 +264,10 @@ describe("storage without room", PATIENCE, () => {
   async function limit(quotaSize) {
     const session = await page.context().newCDPSession(page);
     const origin = stage.url;
-    await session.send("Storage.overrideQuotaForOrigin", quotaSize === undefined ? { origin } : { origin, quotaSize });
+    await session.send(
+      "Storage.overrideQuotaForOrigin",
+      quotaSize === undefined ? { origin } : { origin, quotaSize },
+    );
   }
 
   it("is told of before anything comes, with the bytes that are missing and the way out", async () => {

@@ -2,7 +2,15 @@
 
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { beginLoad, deleteAll, keptFiles, removeKept, tryStory } from "../test-support/store-page.js";
-import { CHUNK, COMING, makeStage, openProfile, openTab, SHORT, sha256 } from "../test-support/store-stage.js";
+import {
+  CHUNK,
+  COMING,
+  makeStage,
+  openProfile,
+  openTab,
+  SHORT,
+  sha256,
+} from "../test-support/store-stage.js";
 
 const PATH = "/models/large.safetensors";
 
@@ -42,7 +50,9 @@ const list = (tab = page) => tab.evaluate(() => /** @type {any} */ (globalThis).
 async function beginStalled() {
   stage.models.ruleAt(PATH, CHUNK, 1, { stall: CHUNK >> 1 });
   await page.evaluate(beginLoad, { source });
-  await expect.poll(async () => (await list())[0]?.bytes, { timeout: 20_000 }).toBe(stage.large.length - CHUNK);
+  await expect
+    .poll(async () => (await list())[0]?.bytes, { timeout: 20_000 })
+    .toBe(stage.large.length - CHUNK);
   stage.models.takeRequests();
 }
 

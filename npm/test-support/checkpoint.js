@@ -82,7 +82,9 @@ export function largeModel(folder, { layers = 14, isVaried = false } = {}) {
 }
 
 /** Bytes of four codes, none of which is 3. */
-const CODES = Array.from({ length: 256 }, (_, byte) => byte).filter((byte) => (byte & (byte >> 1) & 0x55) === 0);
+const CODES = Array.from({ length: 256 }, (_, byte) => byte).filter(
+  (byte) => (byte & (byte >> 1) & 0x55) === 0,
+);
 
 /** Numbers that look like chance, always the same ones. */
 function numbers() {

@@ -195,7 +195,7 @@ class FaultyServer {
     }
     // A slice of a Buffer is the same memory.
     let body = new Uint8Array(bytes.subarray(from, to));
-    if (isPart) response.setHeader("content-range", `bytes ${from}-${to - 1}/${bytes.length}`);
+    if (isPart && !bare) response.setHeader("content-range", `bytes ${from}-${to - 1}/${bytes.length}`);
     if (act.wrong && body.length > 0) body[body.length >> 1] ^= 0xff;
     if (act.more !== undefined) body = Buffer.concat([body, new Uint8Array(act.more)]);
     if (act.fewer !== undefined) body = body.subarray(0, -act.fewer);
