@@ -80,9 +80,10 @@ describe.each([
       await first.answer;
       const second = ask({ run: "take", storage: "opfs" });
       const waits = await Promise.race([second, new Promise((resolve) => setTimeout(resolve, 300, "waits"))]);
+      const unlocked = ask({ run: "takeUnlocked", storage: "opfs" });
+      await new Promise((resolve) => setTimeout(resolve, 1000));
       first.worker.terminate();
-      const unlocked = await ask({ run: "takeUnlocked", storage: "opfs" });
-      return { waits, unlocked, found: await second };
+      return { waits, unlocked: await unlocked, found: await second };
     });
     expect(found).toMatchObject({ waits: "waits", unlocked: "taken", found: { bytes: Array(10).fill(7) } });
     expect(found.found.lines.length).toBe(2);

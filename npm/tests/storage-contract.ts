@@ -67,7 +67,9 @@ export const CONTRACT: Readonly<Record<string, Case>> = {
   "texts are replaced and removed": async (storage, folder) => {
     const path = `${folder}/a/manifest.json`;
     same(await storage.readText(path), undefined, "before");
+    await storage.writeText(`${path}.tmp`, "what a tab that was closed has left");
     await storage.writeText(path, "long ä text");
+    same(await storage.readText(path), "long ä text", "written");
     await storage.writeText(path, "short");
     same(await storage.readText(path), "short", "replaced");
     await storage.remove(path);
@@ -236,6 +238,7 @@ export const CONTRACT: Readonly<Record<string, Case>> = {
   "a file takes the place of another, without its tail": async (storage, folder) => {
     const path = `${folder}/model`;
     await bring(storage, path);
+    await storage.writeText(`${path}.chunks`, `${SUBJECT}\n`);
     const part = await storage.openPart(path);
     same(part.lines, [], "lines of the other");
     same(await part.read(0, 30), new Uint8Array(), "bytes of the other");

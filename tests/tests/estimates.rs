@@ -58,7 +58,7 @@ fn main() {
                 threads: Some(1),
                 ..DeviceOptions::default()
             };
-            weights_are_as_estimated(options);
+            weights_are_as_estimated(&options);
         }
     }
     a_full_context_is_as_estimated();
@@ -71,9 +71,9 @@ fn estimate(path: &Path, options: &DeviceOptions) -> MemoryEstimate {
     reader.estimate(options.clone()).expect("an estimate")
 }
 
-fn weights_are_as_estimated(options: DeviceOptions) {
+fn weights_are_as_estimated(options: &DeviceOptions) {
     let path = fixture(STORIES);
-    let expected = estimate(&path, &options);
+    let expected = estimate(&path, options);
     let before = HELD.load(Relaxed);
     let loaded = Model::open(&path).expect("a model").load_onto(options.clone()).expect("memory");
     let held = HELD.load(Relaxed) - before;

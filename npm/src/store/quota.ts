@@ -11,7 +11,7 @@ export interface Room {
 /** What the estimate may be wrong by, as a share of what is to be written: the write itself decides. */
 const SLACK = 0.05;
 
-/** Asks the browser not to clear the store when the disk gets full; `false` if it does not promise that. Only pages may ask. */
+/** Asks the browser not to clear the store when the disk gets full; `false` if it does not promise that. Only pages may ask; where the browser asks the user, the answer may never come. */
 export async function askToPersist(): Promise<boolean> {
   try {
     const { storage } = navigator;

@@ -96,6 +96,14 @@ it("ends the download where the model cannot be run", async () => {
   expect(place.storage.parts.size).toBe(0);
 });
 
+it("forgets what has come of a file that is no model", async () => {
+  server.ruleAt("/a.safetensors", 3 * CHUNK, Infinity, { stall: 10 });
+  const refusal = Object.assign(new Error("an odd shape"), { code: "bad-checkpoint" });
+  await expect(loadWith(refusal)("/a.safetensors")).rejects.toMatchObject({ code: "bad-checkpoint" });
+  await place.free();
+  expect(place.stored("a.safetensors.part")).toEqual(new Uint8Array());
+});
+
 it("ends at once when it is aborted", async () => {
   server.ruleAt("/a.safetensors", 3 * CHUNK, Infinity, { stall: 10 });
   const controller = new AbortController();

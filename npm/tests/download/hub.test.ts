@@ -122,6 +122,23 @@ it("brings all parts of a model in several", async () => {
   expect(place.files()).toEqual([...Object.keys(parts), "manifest.json", "refs.json"]);
 });
 
+it("asks for no file again that was whole before the download broke", async () => {
+  const parts = {
+    "m-00001-of-00002.gguf": bytes(2 * CHUNK, 1),
+    "m-00002-of-00002.gguf": bytes(2 * CHUNK, 2),
+  };
+  server.putHub("o/n", parts);
+  const [first = "", second = ""] = Object.keys(parts).map((name) => server.hubPath("o/n", name));
+  server.ruleAt(second, CHUNK, Infinity, { breakAfter: 0 });
+  place.settings = { ...place.settings, attempts: 2, connections: 1 };
+  await expect(place.load("hf:o/n", Object.keys(parts))).rejects.toMatchObject({ code: "network" });
+  server.clearRules();
+  server.takeRequests();
+  await open("hf:o/n");
+  expect(server.starts(first)).toEqual([]);
+  expect(server.starts(second)).toEqual([CHUNK]);
+});
+
 it("streams a hub's model without keeping it", async () => {
   server.putHub("o/n", { "config.json": CONFIG, "model.safetensors": bytes(100, 1) });
   place.coming = { ...place.coming, token: "secret" };
