@@ -20,12 +20,15 @@ export function embeddedModel(folder) {
 }
 
 /**
- * A lone file of 46 MB, with the embedded model's tokenizer and weights of no meaning.
+ * A lone file of 46 MB, with the embedded model's tokenizer and weights of no meaning: all alike, or such that what the
+ * model says depends on all of them. Each layer has 3.2 MB.
  * @param {Record<string, string | Buffer>} folder of the embedded model
+ * @param {{ layers?: number, isVaried?: boolean }} options
  */
-export function largeModel(folder) {
+export function largeModel(folder, { layers = 14, isVaried = false } = {}) {
   const config = JSON.parse(String(folder["config.json"]));
-  const [hidden, inner, layers] = [512, 8192, 14];
+  const [hidden, inner] = [512, 8192];
+  const varied = isVaried ? numbers() : undefined;
   Object.assign(config, { hidden_size: hidden, intermediate_size: inner, num_hidden_layers: layers });
   Object.assign(config, { num_attention_heads: 8, num_key_value_heads: 2 });
   /** @type {Record<string, { dtype: string, shape: number[], data_offsets: number[] }>} */
@@ -44,11 +47,17 @@ export function largeModel(folder) {
     data.push(bytes);
   };
   /** @param {string} name @param {number[]} shape */
-  const floats = (name, shape) =>
-    add(name, shape, Buffer.alloc(2 * shape.reduce((all, each) => all * each), Buffer.from([0x80, 0x3c])));
+  const floats = (name, shape) => {
+    const bytes = Buffer.alloc(2 * shape.reduce((all, each) => all * each), Buffer.from([0x80, 0x3c]));
+    // A sign here and there; one and the same would make all tokens equally likely.
+    if (varied) for (let i = 1; i < bytes.length; i += 2) bytes[i] ^= varied() & 0x80;
+    add(name, shape, bytes);
+  };
   /** Codes of 0, 1, 2 and 0. @param {string} name @param {number} rows @param {number} columns */
   const codes = (name, rows, columns) => {
-    add(`${name}.weight`, [rows / 4, columns], Buffer.alloc((rows / 4) * columns, 0x24));
+    const bytes = Buffer.alloc((rows / 4) * columns, 0x24);
+    if (varied) for (let i = 0; i < bytes.length; i += 1) bytes[i] = CODES[varied() % CODES.length] ?? 0;
+    add(`${name}.weight`, [rows / 4, columns], bytes);
     floats(`${name}.weight_scale`, [1]);
   };
   floats("model.embed_tokens.weight", [config.vocab_size, hidden]);
@@ -70,6 +79,22 @@ export function largeModel(folder) {
   const carried = Object.entries(files).filter(([name]) => !name.endsWith(".safetensors"));
   const metadata = Object.fromEntries(carried.map(([name, text]) => [CARRIED + name, String(text)]));
   return checkpoint({ __metadata__: { format: "pt", ...metadata }, ...tensors }, Buffer.concat(data));
+}
+
+/** Bytes of four codes, none of which is 3. */
+const CODES = Array.from({ length: 256 }, (_, byte) => byte).filter(
+  (byte) => (byte & (byte >> 1) & 0x55) === 0,
+);
+
+/** Numbers that look like chance, always the same ones. */
+function numbers() {
+  let state = 1;
+  return () => {
+    state ^= state << 13;
+    state ^= state >>> 17;
+    state ^= state << 5;
+    return (state >>> 8) & 0xffff;
+  };
 }
 
 /** @param {object} tensors @param {Buffer} data */

@@ -1,4 +1,4 @@
-import type { IncomingHttpHeaders, OutgoingHttpHeaders } from "node:http";
+import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
 
 /** How a server behaves in all of its answers. */
 export interface Manners {
@@ -70,6 +70,8 @@ export declare class FaultyServer {
   putHub(model: string, files: Record<string, Uint8Array | string>): void;
   hubPath(model: string, file: string): string;
   listPath(model: string, revision: string): string;
+  /** Answers a request, of another server's pages too. */
+  answer(request: IncomingMessage, response: ServerResponse): Promise<unknown>;
   stop(): Promise<unknown>;
 }
 

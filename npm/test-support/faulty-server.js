@@ -19,7 +19,7 @@ class FaultyServer {
   #files = new Map();
   /** @type {{ path: string, start: number | undefined, isOfAll: boolean, left: number, act: import("./faulty-server.js").Act }[]} */
   #rules = [];
-  #server = createServer((request, response) => this.#receive(request, response));
+  #server = createServer((request, response) => this.answer(request, response));
   /** @type {import("./faulty-server.js").Asked[]} */
   requests = [];
   /** Bytes of bodies that were sent. */
@@ -119,8 +119,8 @@ class FaultyServer {
     return `/api/models/${model}/revision/${revision}?blobs=true`;
   }
 
-  /** @param {import("node:http").IncomingMessage} request @param {import("node:http").ServerResponse} response */
-  async #receive(request, response) {
+  /** Answers a request, of another server's pages too. @param {import("node:http").IncomingMessage} request @param {import("node:http").ServerResponse} response */
+  async answer(request, response) {
     const path = decodeURIComponent(request.url ?? "/");
     const method = request.method ?? "GET";
     const { headers } = request;
@@ -193,7 +193,8 @@ class FaultyServer {
     if (isPart && from >= bytes.length) {
       return response.writeHead(416, { "content-range": `bytes */${bytes.length}` }).end();
     }
-    let body = bytes.slice(from, to);
+    // A slice of a Buffer is the same memory.
+    let body = new Uint8Array(bytes.subarray(from, to));
     if (isPart && !bare) response.setHeader("content-range", `bytes ${from}-${to - 1}/${bytes.length}`);
     if (act.wrong && body.length > 0) body[body.length >> 1] ^= 0xff;
     if (act.more !== undefined) body = Buffer.concat([body, new Uint8Array(act.more)]);

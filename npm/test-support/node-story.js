@@ -5,16 +5,17 @@ import { join } from "node:path";
 import { STORY, tellStory } from "./page.js";
 import { writeFiles } from "./project.js";
 
-const SCRIPT = `
+/** @param {typeof STORY & { source?: string }} story */
+const script = (story) => `
 import * as setun from "setun";
 globalThis.setun = setun;
-const story = await (${tellStory})(${JSON.stringify(STORY)});
+const story = await (${tellStory})(${JSON.stringify(story)});
 console.log(JSON.stringify(story));
 `;
 
-/** @param {string} folder of a project with the package */
-export async function storyInNode(folder) {
-  await writeFiles(folder, { "story.js": SCRIPT });
+/** @param {string} folder of a project with the package @param {typeof STORY & { source?: string }} story */
+export async function storyInNode(folder, story = STORY) {
+  await writeFiles(folder, { "story.js": script(story) });
   return JSON.parse(
     execFileSync(process.execPath, [join(folder, "story.js")], { cwd: folder, encoding: "utf8" }),
   );

@@ -26,11 +26,11 @@ const STRICT_POLICY = {
 /**
  * Serves `root` on a free port of this machine.
  *
- * `answers` maps a path to a function that answers instead of the file.
- * @param {{ root: string, isolated?: boolean, strict?: boolean,
+ * `answers` maps a path to a function that answers instead of the file; `models` answers all under `/models/`.
+ * @param {{ root: string, isolated?: boolean, strict?: boolean, models?: import("./faulty-server.js").FaultyServer,
  *   answers?: Record<string, (request: import("node:http").IncomingMessage, response: import("node:http").ServerResponse) => void> }} options
  */
-export async function startServer({ root, isolated = false, strict = false, answers = {} }) {
+export async function startServer({ root, isolated = false, strict = false, models, answers = {} }) {
   /** @type {string[]} */
   const requests = [];
   const server = createServer(async (request, response) => {
@@ -39,6 +39,7 @@ export async function startServer({ root, isolated = false, strict = false, answ
     const headers = { ...(isolated && ISOLATION), ...(strict && STRICT_POLICY) };
     for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
     if (answers[path]) answers[path](request, response);
+    else if (models !== undefined && path.startsWith("/models/")) await models.answer(request, response);
     else await sendFile(join(root, normalize(path)), response);
   });
   await new Promise((resolve) => server.listen(0, "127.0.0.1", () => resolve(undefined)));

@@ -68,7 +68,11 @@ export class Answer {
   /** Bytes of the body. A compressed one has as many only while it travels. */
   get length(): number | undefined {
     const length = this.header("content-length");
-    return length === null || this.header("content-encoding") !== null ? undefined : Number(length);
+    return length === null || this.isCompressed ? undefined : Number(length);
+  }
+
+  get isCompressed(): boolean {
+    return this.header("content-encoding") !== null;
   }
 
   /** Other sites may hide it. */

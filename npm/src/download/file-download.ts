@@ -121,9 +121,15 @@ export class FileDownload {
       return;
     }
     const { start } = chunkRange(this.subject, chunk);
-    await this.#alone(() => this.#part.put(start, bytes, chunkLine(chunk, digest)));
+    const isNew = await this.#alone(async () => {
+      // Where the whole comes after a server has given no part, other parts may still be under way.
+      if (this.#chunks.has(chunk)) return false;
+      await this.#part.put(start, bytes, chunkLine(chunk, digest));
+      return true;
+    });
     this.#signal.throwIfAborted();
-    if (!isHeard) this.#heard(bytes.length);
+    if (isHeard !== isNew) this.#heard(isNew ? bytes.length : -bytes.length);
+    if (!isNew) return;
     this.#chunks.set(chunk, digest);
     this.#arrivals.wake();
   }

@@ -1,6 +1,7 @@
 /** What a server tells of a file before its bytes come. */
 
 import type { Answer } from "./answer.js";
+import { Later } from "./faults.js";
 import { expectStatus, type Http } from "./http.js";
 import { retried } from "./retry.js";
 
@@ -28,7 +29,11 @@ export async function probeOnce(http: Http, address: string): Promise<Probe | un
   if (answer.status !== 200 && ![400, 401, 403, 405, 501].includes(answer.status)) {
     await expectStatus(answer, [200]);
   }
-  const part = await http.send(address, { start: 0, end: 1 });
+  const part = await http.send(address, { start: 0, end: 1 }).catch((thrown: unknown) => {
+    // Browsers refuse parts that are compressed, which some servers send nevertheless.
+    if (!(answer.isCompressed && thrown instanceof Later)) throw thrown;
+  });
+  if (part === undefined) return { bytes: undefined, identity };
   const found = ofPart(part);
   await part.cancel();
   if (part.isMissing) return undefined;

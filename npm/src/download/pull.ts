@@ -121,7 +121,11 @@ export class Pull implements OpenModel {
   }
 
   async refuse(): Promise<void> {
-    await this.#run.then((run) => run.forget()).catch(() => undefined);
+    const run = await this.#run.catch(() => undefined);
+    if (run === undefined || this.#kept !== undefined) return;
+    await run.forget().catch(() => undefined);
+    await run.stop(new SetunError("disposed", "what came is no model"));
+    await this.#removeUnfinished(run.plan).catch(() => undefined);
   }
 
   async close(): Promise<void> {
@@ -202,6 +206,12 @@ export class Pull implements OpenModel {
 
   async #refer({ id, reference, revision }: Plan): Promise<void> {
     if (reference !== undefined) await refer(this.#storage, id, reference, revision);
+  }
+
+  async #removeUnfinished({ id, revision }: Plan): Promise<void> {
+    const folder = await revisionPath(id, revision);
+    const manifest = await readManifest(this.#storage, folder);
+    if (manifest?.complete !== true) await removeRevision(this.#storage, folder);
   }
 
   /** Removes other revisions of an address: nobody has those files any more. */

@@ -237,7 +237,9 @@ export class Run {
 
   #tell(file: string): void {
     if (this.#failed !== undefined) return;
-    this.#progress({ loadedBytes: this.#loadedBytes, totalBytes: this.totalBytes, file });
+    const { totalBytes } = this;
+    // What comes twice, in parts and in the whole, counts once.
+    this.#progress({ loadedBytes: Math.min(this.#loadedBytes, totalBytes), totalBytes, file });
   }
 
   #orFailure<Result>(work: Promise<Result>): Promise<Result> {

@@ -77,9 +77,9 @@ export async function writeSync(
   bytes: Uint8Array,
 ): Promise<void> {
   const written = file.write(bytes, { at: start });
-  // Chromium's private windows count bytes as written that they had no room for.
+  // Chromium's private windows count bytes as written that they had no room for, or more than there were.
   const size = await file.getSize();
-  if (written < bytes.length || size < start + bytes.length) {
+  if (written !== bytes.length || size < start + bytes.length) {
     throw storageFull(path, `${bytes.length} bytes at ${start} did not fit`);
   }
 }

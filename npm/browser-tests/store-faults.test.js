@@ -1,0 +1,317 @@
+/** Servers that misbehave, and storage that is full: a page has the right model in the end, or the right error. */
+
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { launchChromium } from "../test-support/browsers.js";
+import { beginLoad, keptFiles, tryStory } from "../test-support/store-page.js";
+import {
+  CHUNK,
+  COMING,
+  makeStage,
+  openProfile,
+  openTab,
+  SHORT,
+  sha256,
+} from "../test-support/store-stage.js";
+
+const NAME = "large.safetensors";
+const PATH = `/models/${NAME}`;
+const ALWAYS = Number.POSITIVE_INFINITY;
+
+/** None of these takes more than some seconds. */
+const PATIENCE = { timeout: 30_000 };
+
+/** @type {Awaited<ReturnType<typeof makeStage>>} */
+let stage;
+/** @type {import("playwright-core").Browser} */
+let browser;
+/** @type {import("playwright-core").Page} */
+let page;
+/** @type {string} */
+let source;
+
+beforeAll(async () => {
+  stage = await makeStage();
+  browser = await launchChromium();
+});
+afterAll(async () => {
+  await browser?.close();
+  await stage?.stop();
+});
+beforeEach(async () => {
+  source = stage.url + PATH;
+  stage.models.put(PATH, stage.large, '"one"');
+  page = await openTab(await browser.newContext(), stage.url);
+});
+afterEach(async () => {
+  stage.models.clearRules();
+  stage.models.manners = { cors: { exposes: false } };
+  await page.context().close();
+  stage.models.takeRequests();
+});
+
+const tell = (from = source, load = {}) => page.evaluate(tryStory, { ...SHORT, source: from, load });
+
+/** What is kept under the model's name, and that nothing else comes any more. */
+async function kept(name = NAME) {
+  const files = await page.evaluate(keptFiles, true);
+  expect(Object.keys(files).filter((path) => COMING.test(path))).toEqual([]);
+  return Object.entries(files).find(([path]) => path.endsWith(`/${name}`))?.[1];
+}
+
+/** The story is the right one, and so are the bytes that are kept. */
+async function expectLoaded(bytes = stage.large) {
+  const { text, message, progress } = await tell();
+  expect(text ?? message).toBe(bytes === stage.small ? stage.texts.small : stage.texts.large);
+  expect(progress).toMatchObject({ loadedBytes: bytes.length, totalBytes: bytes.length });
+  expect(await kept()).toBe(sha256(bytes));
+}
+
+/** It fails with a code and a message, and then the server's next file loads, in the same page. @param {string} code @param {RegExp} message */
+async function expectFailed(code, message) {
+  const failed = await tell();
+  expect(failed).toMatchObject({ code, message: expect.stringMatching(message) });
+  stage.models.clearRules();
+  stage.models.put("/models/next.safetensors", stage.small, '"next"');
+  expect((await tell(`${stage.url}/models/next.safetensors`)).text).toBe(stage.texts.small);
+  return failed;
+}
+
+/** Another model of the same size, which says the same. */
+function changed() {
+  const bytes = Buffer.from(stage.large);
+  bytes[bytes.length - 3000] = bytes[bytes.length - 3000] === 0x12 ? 0x24 : 0x12;
+  return bytes;
+}
+
+/** Parts that were asked for, as multiples of their size; ones that go on inside a part end in a fraction. */
+const parts = () =>
+  stage.models.starts(PATH).map((start) => (start === undefined ? undefined : start / CHUNK));
+
+describe("a server that", PATIENCE, () => {
+  it("drops a connection is asked for the rest of the part", async () => {
+    stage.models.ruleAt(PATH, CHUNK, 1, { breakAfter: CHUNK >> 1 });
+    await expectLoaded();
+    expect(parts()).toEqual([0, 1, expect.closeTo(1.5, 1), 2]);
+  });
+
+  it("drops connections before the first byte is asked again", async () => {
+    stage.models.ruleAt(PATH, 0, 2, { breakAfter: 0 });
+    await expectLoaded();
+    expect(parts()).toEqual([0, 0, 0, 1, 2]);
+  });
+
+  it.each([
+    ["says that more will come", { saysMore: 1000 }],
+    ["sends less than was asked for", { fewer: 1000 }],
+  ])("%s is asked for the rest", async (_, act) => {
+    stage.models.ruleAt(PATH, CHUNK, 1, act);
+    await expectLoaded();
+    expect(parts().length).toBeGreaterThan(3);
+  });
+
+  it("sends more than was asked for is asked again", async () => {
+    stage.models.ruleAt(PATH, CHUNK, 1, { more: 1000 });
+    await expectLoaded();
+  });
+
+  it("tells a wrong size at first is believed later", async () => {
+    stage.models.ruleOfAll(PATH, 1, { saysMore: 1000 });
+    await expectLoaded();
+  });
+
+  it.each(["the same size", "another size"])(
+    "changes a file of %s midway gives the new one",
+    async (size) => {
+      const bytes = size === "the same size" ? changed() : stage.small;
+      stage.models.ruleAt(PATH, CHUNK, 1, { become: { bytes, etag: '"two"' } });
+      await expectLoaded(bytes);
+    },
+  );
+
+  it("changes a file for ever fails", async () => {
+    for (let i = 0; i < 30; i += 1) {
+      const bytes = i % 2 === 0 ? changed() : stage.large;
+      stage.models.ruleAt(PATH, CHUNK, 1, { become: { bytes, etag: `"${i}"` } });
+    }
+    await expectFailed("network", /changes while it is read/);
+  });
+
+  it("answers 500 and 503 now and then is asked again", async () => {
+    stage.models.ruleOfAll(PATH, 1, { status: 503 });
+    stage.models.ruleAt(PATH, 0, 1, { status: 500 });
+    await expectLoaded();
+    expect(parts()).toEqual([0, 0, 1, 2]);
+  });
+
+  it("answers 429 is asked again when it wants to be", async () => {
+    stage.models.ruleAt(PATH, 0, 1, { status: 429, headers: { "retry-after": "2" } });
+    const started = performance.now();
+    await expectLoaded();
+    expect(performance.now() - started).toBeGreaterThan(2000);
+  });
+
+  it("answers 429 for an hour fails at once", async () => {
+    stage.models.ruleAt(PATH, 0, ALWAYS, { status: 429, headers: { "retry-after": "3600" } });
+    await expectFailed("network", /429.* wait 3600 s/);
+  });
+
+  it.each([
+    [403, "network", /answered 403/],
+    [404, "not-found", /no such file/],
+  ])("answers %i fails at once", async (status, code, message) => {
+    stage.models.ruleOfAll(PATH, ALWAYS, { status });
+    await expectFailed(code, message);
+  });
+
+  it("has its application in place of a file fails", async () => {
+    stage.models.manners.pages = true;
+    source = `${stage.url}/models/none.safetensors`;
+    await expectFailed("not-found", /no such file/);
+  });
+
+  it("gives no parts gives it whole, once", async () => {
+    stage.models.manners.ranges = false;
+    await expectLoaded();
+    expect(stage.models.sent).toBeLessThan(2 * stage.large.length);
+  });
+
+  it("gives no parts and drops the connection is asked once more", async () => {
+    stage.models.manners.ranges = false;
+    stage.models.rule(PATH, 1, { breakAfter: stage.large.length >> 1 });
+    await expectLoaded();
+  });
+
+  it("compresses wholes is asked for parts", async () => {
+    stage.models.manners.gzip = true;
+    await expectLoaded();
+  });
+
+  it("compresses whatever is asked for gives the model, which is not kept", async () => {
+    stage.models.manners.gzip = true;
+    stage.models.manners.ranges = false;
+    const { text, message } = await tell();
+    expect(text ?? message).toBe(stage.texts.large);
+    expect(await kept()).toBeUndefined();
+  });
+
+  it("has half a file fails, and later gives the whole", async () => {
+    stage.models.put(PATH, stage.large.subarray(0, stage.large.length >> 1), '"half"');
+    await expectFailed("truncated", /large\.safetensors/);
+    stage.models.put(PATH, stage.large, '"one"');
+    await expectLoaded();
+  });
+
+  it("has what is no model fails, and nothing of it is kept", async () => {
+    stage.models.put(PATH, Buffer.alloc(100_000, 7), '"seven"');
+    await expectFailed("bad-checkpoint", /large\.safetensors/);
+    expect(await kept()).toBeUndefined();
+  });
+});
+
+describe("another site that hides what it can", PATIENCE, () => {
+  beforeEach(() => {
+    source = stage.models.at(PATH);
+  });
+
+  it("is asked without permission, each byte once", async () => {
+    await expectLoaded();
+    expect(parts()).toEqual([0, 1, 2]);
+    expect(stage.models.requests.filter(({ method }) => method === "OPTIONS")).toEqual([]);
+    expect(stage.models.sent).toBe(stage.large.length);
+  });
+
+  it("may drop connections, give no parts, and change its file's size", async () => {
+    stage.models.ruleAt(PATH, CHUNK, 1, { breakAfter: 1000 });
+    stage.models.ruleAt(PATH, 2 * CHUNK, 1, { ignoreRange: true });
+    await expectLoaded();
+    stage.models.put(PATH, stage.small, '"two"');
+    await expectLoaded(stage.small);
+  });
+
+  it("may refuse pages", async () => {
+    stage.models.manners = {};
+    await expectFailed("network", /large\.safetensors/);
+  });
+});
+
+describe("wrong bytes against known hashes", PATIENCE, () => {
+  /** A folder with the manifest of a store. */
+  function mirror() {
+    const digests = [0, 1, 2].map((i) => sha256(stage.large.subarray(i * CHUNK, (i + 1) * CHUNK)));
+    const [model, revision] = ["example.org/a/b", "0123456789abcdef"];
+    const file = { name: NAME, bytes: stage.large.length, sha256: sha256(stage.large) };
+    const files = [{ ...file, etag: '"x"', chunk_bytes: CHUNK, chunks: digests }];
+    const about = { source: "https://example.org/a/b", pulled: "2026-11-21T17:00:00Z", complete: true };
+    const manifest = JSON.stringify({ format: 1, model, revision, ...about, files });
+    stage.models.put("/models/mirror/manifest.json", manifest);
+    stage.models.put(`/models/mirror/${NAME}`, stage.large, '"y"');
+    source = `${stage.url}/models/mirror/`;
+  }
+
+  it("of parts bring those parts once more", async () => {
+    mirror();
+    stage.models.ruleAt(`/models/mirror/${NAME}`, CHUNK, 1, { wrong: true });
+    await expectLoaded();
+    expect(stage.models.starts(`/models/mirror/${NAME}`)).toEqual([0, CHUNK, CHUNK, 2 * CHUNK]);
+  });
+
+  it("of parts fail where they stay wrong, and load once they are right", async () => {
+    mirror();
+    stage.models.ruleAt(`/models/mirror/${NAME}`, CHUNK, ALWAYS, { wrong: true });
+    await expectFailed("bad-checkpoint", /wrong bytes in chunk 1: expected SHA-256/);
+    stage.models.takeRequests();
+    await expectLoaded();
+    // The other parts are there.
+    expect(stage.models.starts(`/models/mirror/${NAME}`)).toContain(CHUNK);
+    expect(stage.models.starts(`/models/mirror/${NAME}`).length).toBeLessThan(3);
+  });
+});
+
+describe("storage without room", PATIENCE, () => {
+  /** @type {Awaited<ReturnType<typeof openProfile>>} */
+  let profile;
+
+  beforeEach(async () => {
+    profile = await openProfile();
+    page = await openTab(profile.context, stage.url);
+  });
+  afterEach(() => profile.remove());
+
+  /** @param {number} [quotaSize] */
+  async function limit(quotaSize) {
+    const session = await page.context().newCDPSession(page);
+    const origin = { origin: stage.url };
+    const room = quotaSize === undefined ? origin : { ...origin, quotaSize };
+    await session.send("Storage.overrideQuotaForOrigin", room);
+  }
+
+  /** Bytes of the model that are kept. */
+  const bytes = () =>
+    page.evaluate(async () => (await /** @type {any} */ (globalThis).setun.models.list())[0]?.bytes ?? 0);
+
+  it("is told of with the bytes that are missing and the way out", async () => {
+    await limit(10 << 20);
+    const { code, message } = await tell();
+    expect(code).toBe("storage-full");
+    const [, missing] =
+      /no room .*: (\d+) bytes are still to be written.* `store: false`/.exec(message ?? "") ?? [];
+    const there = await bytes();
+    expect(there).toBeLessThanOrEqual(CHUNK);
+    expect(Number(missing)).toBe(stage.large.length - there);
+    expect((await tell(source, { store: false })).text).toBe(stage.texts.large);
+  });
+
+  it("that gives out midway keeps what is there, for when there is room again", async () => {
+    stage.models.ruleAt(PATH, 2 * CHUNK, 1, { slow: 2500 });
+    await page.evaluate(beginLoad, { source });
+    await expect.poll(bytes, { timeout: 10_000 }).toBe(2 * CHUNK);
+    await limit(1 << 20);
+    expect(await page.evaluate(() => /** @type {any} */ (globalThis).ended)).toBe("storage-full");
+    expect(await bytes()).toBe(2 * CHUNK);
+    expect((await tell(source, { store: false })).text).toBe(stage.texts.large);
+    await limit();
+    stage.models.takeRequests();
+    await expectLoaded();
+    expect(parts()).toEqual([2]);
+  });
+});

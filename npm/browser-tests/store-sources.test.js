@@ -1,0 +1,338 @@
+/** Where else models come from, and where else they are kept: hubs, Firefox, the Cache API; and files that users hand over. */
+
+import { readFileSync } from "node:fs";
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { launchChromium, launchFirefox } from "../test-support/browsers.js";
+import { embeddedModel } from "../test-support/checkpoint.js";
+import { COMMIT } from "../test-support/faulty-server.js";
+import { storyInNode } from "../test-support/node-story.js";
+import { beginLoad, deleteAll, keptFiles, tryStory } from "../test-support/store-page.js";
+import { CHUNK, makeStage, openTab, SHORT, sha256 } from "../test-support/store-stage.js";
+
+const PATH = "/models/large.safetensors";
+
+/** Some seconds each. */
+const PATIENCE = { timeout: 30_000 };
+
+/** @type {Awaited<ReturnType<typeof makeStage>>} */
+let stage;
+/** @type {import("playwright-core").Browser} */
+let browser;
+/** @type {import("playwright-core").Page} */
+let page;
+
+beforeAll(async () => {
+  stage = await makeStage();
+  stage.models.put(PATH, stage.large, '"one"');
+  browser = await launchChromium();
+});
+afterAll(async () => {
+  await browser?.close();
+  await stage?.stop();
+});
+beforeEach(async () => {
+  stage.models.takeRequests();
+  page = await openTab(await browser.newContext(), stage.url);
+});
+afterEach(async () => {
+  stage.models.clearRules();
+  await page.context().close();
+});
+
+const tell = (/** @type {any} */ source, load = {}) => page.evaluate(tryStory, { ...SHORT, source, load });
+const list = () => page.evaluate(() => /** @type {any} */ (globalThis).setun.models.list());
+/** @param {string} name */
+const fixture = (name) =>
+  readFileSync(fileURLToPath(new URL(`../../tests/fixtures/${name}`, import.meta.url)));
+
+describe("a model of a hub", PATIENCE, () => {
+  const NAME = "hf:maker/stories";
+  const WEIGHTS = "model.safetensors";
+  /** @type {{ endpoint: string }} */
+  let hub;
+  /** @type {string} */
+  let weights;
+
+  beforeEach(() => {
+    hub = { endpoint: stage.models.url };
+    const { folder } = embeddedModel(stage.root);
+    stage.models.putHub("maker/stories", { ...folder, "README.md": "what nobody reads", LICENSE: "free" });
+    weights = stage.models.hubPath("maker/stories", WEIGHTS);
+  });
+
+  it("is kept, and then needs the hub no more", async () => {
+    expect((await tell(NAME, hub)).text).toBe(stage.texts.small);
+    const asked = stage.models.takeRequests();
+    expect(asked.filter(({ method }) => method === "OPTIONS")).toEqual([]);
+    expect(asked.map(({ path }) => path).filter((path) => path.endsWith("README.md"))).toEqual([]);
+    expect(new Set(asked.map(({ path }) => path)).size).toBe(asked.length);
+    expect(await list()).toMatchObject([
+      {
+        name: `127.0.0.1_${new URL(hub.endpoint).port}/maker/stories`,
+        revision: COMMIT,
+        licence: "mit",
+        complete: true,
+      },
+    ]);
+    for (const name of [NAME, `${NAME}@main`, `${NAME}@${COMMIT}`, `${NAME}:${WEIGHTS}`]) {
+      expect((await tell(name, hub)).text).toBe(stage.texts.small);
+    }
+    expect(stage.models.takeRequests()).toEqual([]);
+    const has = await page.evaluate((name) => /** @type {any} */ (globalThis).setun.models.has(name), NAME);
+    expect(has).toBe(true);
+  });
+
+  it("is not kept with `store: false`", async () => {
+    expect((await tell(NAME, { ...hub, store: false })).text).toBe(stage.texts.small);
+    expect(await page.evaluate(keptFiles)).toEqual({});
+  });
+
+  it("comes once more where its bytes are not the hub's", async () => {
+    stage.models.rule(weights, 1, { wrong: true });
+    const { text, message } = await tell(NAME, hub);
+    expect(text ?? message).toBe(stage.texts.small);
+    expect(stage.models.starts(weights)).toHaveLength(2);
+  });
+
+  it("fails where its bytes stay others than the hub's, and loads once they are right", async () => {
+    stage.models.rule(weights, Number.POSITIVE_INFINITY, { wrong: true });
+    expect(await tell(NAME, hub)).toMatchObject({ code: "bad-checkpoint" });
+    expect(await list()).not.toMatchObject([{ complete: true }]);
+    stage.models.clearRules();
+    expect((await tell(NAME, hub)).text).toBe(stage.texts.small);
+  });
+
+  it.each([
+    ["hf:maker/none", "not-found"],
+    [`${NAME}@none`, "not-found"],
+    [`${NAME}:none.gguf`, "not-found"],
+    ["hf:stories", "bad-option"],
+  ])("is told of where there is none: %s", async (name, code) => {
+    expect(await tell(name, hub)).toMatchObject({ code });
+  });
+});
+
+describe("a file by itself", PATIENCE, () => {
+  it.each([
+    ["i2_s.gguf"],
+    ["split-00001-of-00003.gguf", "split-00002-of-00003.gguf", "split-00003-of-00003.gguf"],
+  ])("may be GGUF, in parts too: %s", async (...names) => {
+    for (const name of names) stage.models.put(`/models/${name}`, fixture(`gguf/${name}`), '"gguf"');
+    const { prompt, options } = SHORT;
+    const source = fileURLToPath(new URL(`../../tests/fixtures/gguf/${names[0]}`, import.meta.url));
+    const expected = await storyInNode(stage.root, { prompt, options, source });
+    for (const sent of [names.length, 0]) {
+      expect((await tell(`models/${names[0]}`)).text).toBe(expected.result.text);
+      const asked = stage.models
+        .takeRequests()
+        .filter(({ path, method }) => /gguf$/.test(path) && method === "GET");
+      expect(asked).toHaveLength(sent);
+    }
+    expect(await list()).toMatchObject([{ complete: true, files: names.map((name) => ({ name })) }]);
+  });
+
+  it("may be setun's own", async () => {
+    stage.models.put("/models/v1.setun", fixture("setun/v1.setun"), '"setun"');
+    const load = () =>
+      page.evaluate(async () => {
+        const model = await /** @type {any} */ (globalThis).setun.load("models/v1.setun");
+        const { vocabSize, contextLength } = model.info;
+        await model.dispose();
+        return { vocabSize, contextLength };
+      });
+    expect(await load()).toEqual({ vocabSize: 200, contextLength: 512 });
+    expect(stage.models.takeRequests().some(({ method }) => method === "GET")).toBe(true);
+    expect(await load()).toEqual({ vocabSize: 200, contextLength: 512 });
+    expect(stage.models.sent).toBe(0);
+  });
+});
+
+describe("what a user hands over", PATIENCE, () => {
+  /** @type {string} */
+  let folder;
+
+  beforeAll(async () => {
+    folder = join(stage.root, "handed", "stories");
+    await mkdir(folder, { recursive: true });
+    for (const [name, content] of Object.entries(embeddedModel(stage.root).folder)) {
+      await writeFile(join(folder, name), content);
+    }
+    await writeFile(join(folder, "..", "i2_s.gguf"), fixture("gguf/i2_s.gguf"));
+    await writeFile(join(folder, "..", "v1.setun"), fixture("setun/v1.setun"));
+  });
+
+  /** Drops files or folders on the page, which loads what its `event` has. @param {string[]} paths @param {string} form */
+  async function drop(paths, form) {
+    await page.evaluate((form) => {
+      const all = /** @type {any} */ (globalThis);
+      document.body.style.height = "100vh";
+      all.dropped = new Promise((resolve, reject) => {
+        document.addEventListener("dragover", (event) => event.preventDefault());
+        document.addEventListener("drop", (event) => {
+          event.preventDefault();
+          const { items, files } = /** @type {DataTransfer} */ (event.dataTransfer);
+          const [first] = items;
+          /** @type {Record<string, () => any>} */
+          const sources = {
+            items: () => items,
+            files: () => files,
+            entry: () => first?.webkitGetAsEntry(),
+            handle: () => /** @type {any} */ (first).getAsFileSystemHandle(),
+          };
+          const source = sources[form]?.();
+          // Some browsers have handles only later; all else is gone when the event is over.
+          const loading = form === "handle" ? source.then(all.setun.load) : all.setun.load(source);
+          loading.then(resolve, reject);
+        });
+      });
+    }, form);
+    const session = await page.context().newCDPSession(page);
+    const data = { items: [], files: paths, dragOperationsMask: 1 };
+    for (const type of /** @type {const} */ (["dragEnter", "dragOver", "drop"])) {
+      await session.send("Input.dispatchDragEvent", { type, x: 50, y: 50, data });
+    }
+    return page.evaluate(async ({ prompt, options }) => {
+      const model = await /** @type {any} */ (globalThis).dropped;
+      const { name, vocabSize } = model.info;
+      const text = await model
+        .generate(prompt, options)
+        .text()
+        .catch(() => undefined);
+      await model.dispose();
+      return { name, vocabSize, text };
+    }, SHORT);
+  }
+
+  it.each(["items", "entry", "handle"])("may be a folder that was dropped: %s", async (form) => {
+    expect(await drop([folder], form)).toMatchObject({ name: "stories", text: stage.texts.small });
+    expect(await page.evaluate(keptFiles)).toEqual({});
+  });
+
+  it.each([
+    ["i2_s.gguf", 16, "items"],
+    ["i2_s.gguf", 16, "files"],
+    ["v1.setun", 200, "files"],
+    ["v1.setun", 200, "handle"],
+  ])("may be a file that was dropped: %s", async (name, vocabSize, form) => {
+    expect(await drop([join(folder, "..", name)], form)).toMatchObject({ name, vocabSize });
+  });
+
+  it("may be files that were dropped", async () => {
+    const paths = Object.keys(embeddedModel(stage.root).folder).map((name) => join(folder, name));
+    expect(await drop(paths, "files")).toMatchObject({ text: stage.texts.small });
+  });
+
+  it("may be a folder that was chosen", async () => {
+    await page.setContent('<input type="file" webkitdirectory>');
+    await page.setInputFiles("input", folder);
+    const told = await page.evaluate(async ({ prompt, options }) => {
+      const { files } = /** @type {HTMLInputElement} */ (document.querySelector("input"));
+      const model = await /** @type {any} */ (globalThis).setun.load(files);
+      const text = await model.generate(prompt, options).text();
+      await model.dispose();
+      return { name: model.info.name, text };
+    }, SHORT);
+    expect(told).toEqual({ name: "stories", text: stage.texts.small });
+  });
+});
+
+describe("where there is no private file system to write to, the Cache API", PATIENCE, () => {
+  /** Workers that can only read files. */
+  beforeEach(async () => {
+    await page.context().route("**/dist/worker-*.js", async (route) => {
+      const response = await route.fetch();
+      const lacking = "delete FileSystemFileHandle.prototype.createSyncAccessHandle;";
+      await route.fulfill({ response, body: `${lacking}\n${await response.text()}` });
+    });
+  });
+
+  it("keeps a model", async () => {
+    expect((await tell(stage.url + PATH)).text).toBe(stage.texts.large);
+    expect(stage.models.sent).toBe(stage.large.length);
+    expect(await page.evaluate(keptFiles)).toEqual({});
+    expect(await page.evaluate(() => caches.keys())).toEqual(["setun"]);
+    expect(await list()).toMatchObject([{ complete: true, bytes: stage.large.length }]);
+    stage.models.takeRequests();
+    page = await openTab(page.context(), stage.url);
+    expect((await tell(stage.url + PATH)).text).toBe(stage.texts.large);
+    expect(stage.models.requests.map(({ method }) => method)).toEqual(["HEAD"]);
+    await page.evaluate(deleteAll);
+    expect(await list()).toEqual([]);
+    const left = await page.evaluate(async () => (await (await caches.open("setun")).keys()).length);
+    expect(left).toBe(0);
+  });
+
+  it("keeps what came of a download that ends midway", async () => {
+    stage.models.ruleAt(PATH, CHUNK, 1, { stall: CHUNK >> 1 });
+    await page.evaluate(beginLoad, { source: stage.url + PATH });
+    await expect
+      .poll(async () => (await list())[0]?.bytes, { timeout: 10_000 })
+      .toBe(stage.large.length - CHUNK);
+    const next = await openTab(page.context(), stage.url);
+    await page.close();
+    page = next;
+    stage.models.takeRequests();
+    expect((await tell(stage.url + PATH)).text).toBe(stage.texts.large);
+    expect(stage.models.starts(PATH)).toEqual([CHUNK]);
+  });
+});
+
+describe("Firefox", PATIENCE, () => {
+  /** @type {import("puppeteer-core").Browser} */
+  let firefox;
+  /** @type {import("puppeteer-core").Page} */
+  let tab;
+
+  beforeAll(async () => {
+    firefox = await launchFirefox();
+  });
+  afterAll(() => firefox?.close());
+  beforeEach(async () => {
+    tab = await open();
+  });
+  afterEach(async () => {
+    await tab.evaluate(deleteAll);
+    await tab.close();
+  });
+
+  async function open() {
+    const opened = await firefox.newPage();
+    await opened.goto(`${stage.url}/index.html`);
+    await opened.waitForFunction(() => "setun" in globalThis);
+    return opened;
+  }
+
+  const tellThere = () => tab.evaluate(tryStory, { ...SHORT, source: stage.url + PATH });
+  const listThere = () => tab.evaluate(() => /** @type {any} */ (globalThis).setun.models.list());
+
+  it("keeps a model in its private file system, and brings no byte of it twice", async () => {
+    const first = await tellThere();
+    expect(first.text ?? first.message).toBe(stage.texts.large);
+    expect(stage.models.sent).toBe(stage.large.length);
+    const kept = await tab.evaluate(keptFiles, true);
+    expect(Object.values(kept)).toContain(sha256(stage.large));
+    stage.models.takeRequests();
+    await tab.close();
+    tab = await open();
+    expect((await tellThere()).text).toBe(stage.texts.large);
+    expect(stage.models.requests.map(({ method }) => method)).toEqual(["HEAD"]);
+    expect(await listThere()).toMatchObject([{ complete: true }]);
+  });
+
+  it("goes on where a tab was closed midway", async () => {
+    stage.models.ruleAt(PATH, CHUNK, 1, { stall: CHUNK >> 1 });
+    await tab.evaluate(beginLoad, { source: stage.url + PATH });
+    await expect.poll(() => stage.models.starts(PATH).length, { timeout: 10_000 }).toBe(3);
+    // The journal of a file that comes cannot be read by others in Firefox.
+    await new Promise((resolve) => setTimeout(resolve, 1500));
+    const next = await open();
+    await tab.close();
+    tab = next;
+    stage.models.takeRequests();
+    expect((await tellThere()).text).toBe(stage.texts.large);
+    expect(stage.models.starts(PATH)).toEqual([CHUNK]);
+  });
+});

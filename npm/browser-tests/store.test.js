@@ -1,0 +1,251 @@
+/** What a page has loaded once it loads from its store, whatever happened in between. */
+
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { beginLoad, deleteAll, keptFiles, removeKept, tryStory } from "../test-support/store-page.js";
+import {
+  CHUNK,
+  COMING,
+  makeStage,
+  openProfile,
+  openTab,
+  SHORT,
+  sha256,
+} from "../test-support/store-stage.js";
+
+const PATH = "/models/large.safetensors";
+
+/** @type {Awaited<ReturnType<typeof makeStage>>} */
+let stage;
+/** @type {Awaited<ReturnType<typeof openProfile>>} */
+let profile;
+/** @type {import("playwright-core").Page} */
+let page;
+/** Address of the large model, on the pages' own server. @type {string} */
+let source;
+
+beforeAll(async () => {
+  stage = await makeStage();
+  profile = await openProfile();
+  source = stage.url + PATH;
+});
+afterAll(async () => {
+  await profile?.remove();
+  await stage?.stop();
+});
+beforeEach(async () => {
+  stage.models.put(PATH, stage.large, '"one"');
+  page = await openTab(profile.context, stage.url);
+});
+afterEach(async () => {
+  stage.models.clearRules();
+  await page.evaluate(deleteAll);
+  for (const tab of profile.context.pages()) await tab.close();
+  stage.models.takeRequests();
+});
+
+const tell = (tab = page, from = source) => tab.evaluate(tryStory, { ...SHORT, source: from });
+const list = (tab = page) => tab.evaluate(() => /** @type {any} */ (globalThis).setun.models.list());
+
+/** Begins a download of which the second part stops in its middle, and waits until the others are kept. */
+async function beginStalled() {
+  stage.models.ruleAt(PATH, CHUNK, 1, { stall: CHUNK >> 1 });
+  await page.evaluate(beginLoad, { source });
+  await expect
+    .poll(async () => (await list())[0]?.bytes, { timeout: 20_000 })
+    .toBe(stage.large.length - CHUNK);
+  stage.models.takeRequests();
+}
+
+/** A new tab asks for nothing but the part that is missing. @param {import("playwright-core").Page} tab */
+async function expectResumed(tab) {
+  expect((await tell(tab)).text).toBe(stage.texts.large);
+  expect(stage.models.starts(PATH)).toEqual([CHUNK]);
+  expect(stage.models.sent).toBe(CHUNK);
+  expect(await list(tab)).toMatchObject([{ complete: true, bytes: stage.large.length }]);
+}
+
+describe("a second load", () => {
+  it("brings no byte of the model, in a new tab and in a new browser", async () => {
+    const first = await tell();
+    expect(first.text).toBe(stage.texts.large);
+    const bytes = stage.large.length;
+    expect(first.progress).toEqual({ loadedBytes: bytes, totalBytes: bytes, file: "large.safetensors" });
+    expect(stage.models.sent).toBe(bytes);
+    const kept = Object.entries(await page.evaluate(keptFiles, true));
+    expect(kept.filter(([path]) => path.endsWith("/large.safetensors"))).toEqual([
+      [expect.stringMatching(/^setun\/models\//), sha256(stage.large)],
+    ]);
+    expect(kept.filter(([path]) => COMING.test(path))).toEqual([]);
+    stage.models.takeRequests();
+
+    const second = await openTab(profile.context, stage.url);
+    const again = await tell(second);
+    expect(again.text).toBe(stage.texts.large);
+    expect(again.progress).toMatchObject({ loadedBytes: bytes, fromStore: true });
+    expect(stage.models.requests.map(({ method }) => method)).toEqual(["HEAD"]);
+
+    await profile.restart();
+    page = await openTab(profile.context, stage.url);
+    expect((await tell()).text).toBe(stage.texts.large);
+    expect(stage.models.sent).toBe(0);
+  });
+
+  it.each([
+    ["answers nothing", { breakAfter: 0 }],
+    ["fails", { status: 503 }],
+    ["has the file no more", { status: 404 }],
+  ])("works where the server %s", async (_, act) => {
+    expect((await tell()).text).toBe(stage.texts.large);
+    stage.models.ruleOfAll(PATH, Number.POSITIVE_INFINITY, act);
+    expect((await tell(await openTab(profile.context, stage.url))).text).toBe(stage.texts.large);
+  });
+
+  it("brings the file that the server has meanwhile, and drops the one before", async () => {
+    const other = stage.url + PATH.replace("large", "other");
+    stage.models.put(new URL(other).pathname, stage.small, '"one"');
+    expect((await tell(page, other)).text).toBe(stage.texts.small);
+    stage.models.put(new URL(other).pathname, stage.large, '"two"');
+    expect((await tell(page, other)).text).toBe(stage.texts.large);
+    expect(await list()).toMatchObject([{ complete: true, bytes: stage.large.length }]);
+  });
+
+  it("loads anew what the browser has taken away", async () => {
+    expect((await tell()).text).toBe(stage.texts.large);
+    expect(await page.evaluate(removeKept, "large.safetensors")).toBe(true);
+    expect(await list()).toMatchObject([{ complete: false }]);
+    stage.models.takeRequests();
+    expect((await tell()).text).toBe(stage.texts.large);
+    expect(stage.models.sent).toBe(stage.large.length);
+    expect(await list()).toMatchObject([{ complete: true }]);
+  });
+
+  it("is not kept with `store: false`", async () => {
+    const told = await page.evaluate(tryStory, { ...SHORT, source, load: { store: false } });
+    expect(told.text).toBe(stage.texts.large);
+    expect(await page.evaluate(keptFiles)).toEqual({});
+    expect(await list()).toEqual([]);
+  });
+});
+
+describe("a download that ends midway", () => {
+  it("goes on in a new tab where the tab was closed", async () => {
+    await beginStalled();
+    const next = await openTab(profile.context, stage.url);
+    await page.close();
+    page = next;
+    await expectResumed(next);
+  });
+
+  it("goes on where the worker was ended", async () => {
+    await page.addInitScript(() => {
+      const all = /** @type {any} */ (globalThis);
+      all.workers = [];
+      all.Worker = class extends Worker {
+        /** @param {string | URL} url @param {WorkerOptions} [options] */
+        constructor(url, options) {
+          super(url, options);
+          all.workers.push(this);
+        }
+      };
+    });
+    await page.reload();
+    await page.waitForFunction(() => "setun" in globalThis);
+    await beginStalled();
+    const ended = await page.evaluate(() => {
+      const { workers } = /** @type {any} */ (globalThis);
+      for (const worker of workers) worker.terminate();
+      return workers.length;
+    });
+    expect(ended).toBeGreaterThan(0);
+    await expectResumed(page);
+  });
+
+  it("goes on where it was aborted, and whoever waits for it is let in at once", async () => {
+    await beginStalled();
+    const next = await openTab(profile.context, stage.url);
+    await next.evaluate(beginLoad, { source });
+    // It waits for its turn, and asks for nothing.
+    await next.waitForTimeout(300);
+    expect(stage.models.starts(PATH)).toEqual([]);
+    const milliseconds = await page.evaluate(async () => {
+      const all = /** @type {any} */ (globalThis);
+      const name = (await navigator.locks.query()).held?.[0]?.name ?? "";
+      const started = performance.now();
+      all.stop();
+      const reason = await all.ended;
+      if (reason !== "stopped") throw new Error(`it ended with ${reason}`);
+      const controller = new AbortController();
+      setTimeout(() => controller.abort(), 10_000);
+      // The other tab may be first: then its lock is the proof.
+      for (;;) {
+        const { held = [], pending = [] } = await navigator.locks.query();
+        if (held.some((lock) => lock.name === name) && pending.length === 0) break;
+        await new Promise((resolve) => setTimeout(resolve, 10));
+      }
+      return performance.now() - started;
+    });
+    expect(milliseconds).toBeLessThan(1000);
+    expect(await next.evaluate(() => /** @type {any} */ (globalThis).ended)).toBe("loaded");
+    expect(stage.models.starts(PATH)).toEqual([CHUNK]);
+    expect((await tell(next)).text).toBe(stage.texts.large);
+  });
+});
+
+describe("two tabs that load the same at once", () => {
+  it("bring each byte once", async () => {
+    const next = await openTab(profile.context, stage.url);
+    stage.models.ruleAt(PATH, CHUNK, 1, { slow: 300 });
+    const told = await Promise.all([tell(), tell(next)]);
+    expect(told.map(({ text }) => text)).toEqual([stage.texts.large, stage.texts.large]);
+    expect(stage.models.starts(PATH)).toEqual([0, CHUNK, 2 * CHUNK]);
+    expect(stage.models.sent).toBe(stage.large.length);
+  });
+});
+
+describe("models", () => {
+  it("lists, finds and deletes what is kept", async () => {
+    const has = (/** @type {string} */ from) =>
+      page.evaluate((each) => /** @type {any} */ (globalThis).setun.models.has(each), from);
+    expect(await list()).toEqual([]);
+    expect(await has(source)).toBe(false);
+    await tell();
+    const [model, ...others] = await list();
+    expect(others).toEqual([]);
+    expect(model).toEqual({
+      name: `127.0.0.1_${new URL(stage.url).port}/models/large.safetensors`,
+      revision: expect.stringMatching(/^[0-9a-f]{16}$/),
+      source,
+      bytes: stage.large.length,
+      files: [{ name: "large.safetensors", bytes: stage.large.length }],
+      pulled: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/),
+      complete: true,
+    });
+    expect(await has(source)).toBe(true);
+    // Relative to the page, as in `load`.
+    expect(await has("models/large.safetensors")).toBe(true);
+    expect(await has("models/none.safetensors")).toBe(false);
+    const deleted = await page.evaluate(async (from) => {
+      const { models } = /** @type {any} */ (globalThis).setun;
+      return [await models.delete(from), await models.delete(from), await models.has(from)];
+    }, source);
+    expect(deleted).toEqual([true, false, false]);
+    expect(await list()).toEqual([]);
+    expect(Object.keys(await page.evaluate(keptFiles)).filter((path) => path.includes("large"))).toEqual([]);
+  });
+
+  it("shows a download that has not ended, and deletes it once it was aborted", async () => {
+    await beginStalled();
+    expect(await list()).toMatchObject([
+      { source, complete: false, bytes: stage.large.length - CHUNK, files: [] },
+    ]);
+    const outcome = await page.evaluate(async (from) => {
+      const all = /** @type {any} */ (globalThis);
+      const { models } = all.setun;
+      const waits = models.delete(from);
+      const early = await Promise.race([waits, new Promise((resolve) => setTimeout(resolve, 200, "waits"))]);
+      all.stop();
+      return [early, await waits, await models.list()];
+    }, source);
+    expect(outcome).toEqual(["waits", true, []]);
+  });
+});

@@ -1,0 +1,76 @@
+/** What is asked of pages in tests of what they keep; all of it runs in the page. */
+
+/**
+ * Loads, tells the story, and says what came of it; a failure by its code, after which another load has to go well.
+ * @param {{ source: any, prompt: string, options: object, load?: object }} story
+ */
+export async function tryStory({ source, prompt, options, load = {} }) {
+  const { setun } = /** @type {any} */ (globalThis);
+  /** @type {any[]} */
+  const seen = [];
+  try {
+    const onProgress = (/** @type {any} */ step) => seen.push(step);
+    const model = await setun.load(source, { ...load, onProgress });
+    const text = await model.generate(prompt, options).text();
+    await model.dispose();
+    return { text, progress: seen.at(-1), seen };
+  } catch (thrown) {
+    const error = /** @type {any} */ (thrown);
+    if (!(error instanceof setun.SetunError)) throw error;
+    return { code: error.code, message: error.message };
+  }
+}
+
+/** Begins to load and says how it ends in `globalThis.ended`; `globalThis.stop` aborts it. @param {{ source: string, load?: object }} task */
+export function beginLoad({ source, load = {} }) {
+  const all = /** @type {any} */ (globalThis);
+  const controller = new AbortController();
+  all.stop = () => controller.abort("stopped");
+  all.ended = all.setun.load(source, { ...load, signal: controller.signal }).then(
+    () => "loaded",
+    (/** @type {any} */ thrown) => thrown?.code ?? thrown,
+  );
+}
+
+/** All that the private file system has: sizes of files by path, and for `digests` their SHA-256. @param {boolean} digests */
+export async function keptFiles(digests = false) {
+  /** @type {Record<string, number | string>} */
+  const found = {};
+  /** @param {FileSystemDirectoryHandle} folder @param {string} path */
+  const walk = async (folder, path) => {
+    for await (const [name, handle] of /** @type {any} */ (folder).entries()) {
+      if (handle.kind === "directory") await walk(handle, `${path}${name}/`);
+      else found[path + name] = await describe(await handle.getFile());
+    }
+  };
+  /** @param {File} file */
+  const describe = async (file) => {
+    if (!digests) return file.size;
+    const digest = await crypto.subtle.digest("SHA-256", await file.arrayBuffer());
+    return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, "0")).join("");
+  };
+  await walk(await navigator.storage.getDirectory(), "");
+  return found;
+}
+
+/** Removes one file behind the package's back: the first whose path ends so. @param {string} end */
+export async function removeKept(end) {
+  /** @param {FileSystemDirectoryHandle} folder @returns {Promise<boolean>} */
+  const walk = async (folder) => {
+    for await (const [name, handle] of /** @type {any} */ (folder).entries()) {
+      if (handle.kind === "directory" && (await walk(handle))) return true;
+      if (handle.kind === "file" && name.endsWith(end)) {
+        await folder.removeEntry(name);
+        return true;
+      }
+    }
+    return false;
+  };
+  return walk(await navigator.storage.getDirectory());
+}
+
+/** Deletes all that is kept, as a page does it. */
+export async function deleteAll() {
+  const { models } = /** @type {any} */ (globalThis).setun;
+  for (const model of await models.list()) await models.delete(model);
+}
