@@ -69,5 +69,7 @@ export default defineConfig({
     entryFileNames: "[name].js",
     chunkFileNames: "[name].js",
     cleanDir: true,
+    // The types have them; pages need not fetch them.
+    comments: { jsdoc: false },
   },
 });
