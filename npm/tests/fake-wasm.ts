@@ -29,6 +29,8 @@ export interface FakeOptions {
   readonly report?: DeviceReport;
   /** What moving the weights fails with. */
   readonly refusal?: Error;
+  /** Told of a model that was made. */
+  readonly onModel?: () => void;
 }
 
 const EMPTY_MODULE = Uint8Array.of(0, 0x61, 0x73, 0x6d, 1, 0, 0, 0);
@@ -38,7 +40,7 @@ const NO_REPORT: DeviceReport = {
 };
 
 /** Wants an optional file and `a.safetensors` in two ranges; generates "0 1 2 …", two tokens a turn. */
-export function fakeBuild(log: Log, { report, refusal }: FakeOptions = {}) {
+export function fakeBuild(log: Log, { report, refusal, onModel }: FakeOptions = {}) {
   const open = async (_kind: string, name: string, files: WasmFiles): Promise<WasmLoader> => {
     files.rewind();
     await closing(files, async () => {
@@ -57,6 +59,7 @@ export function fakeBuild(log: Log, { report, refusal }: FakeOptions = {}) {
         if (refusal !== undefined) throw refusal;
         await closing(files, () => read(files, "a.safetensors", 8, 16, true));
         files.close();
+        onModel?.();
         return fakeModel(log, files, name, backend);
       },
       free: () => void log.freed.push("loader"),
