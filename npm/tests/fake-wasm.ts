@@ -31,6 +31,8 @@ export interface FakeOptions {
   readonly refusal?: Error;
   /** Told of a model that was made. */
   readonly onModel?: () => void;
+  /** Compiles the module. */
+  readonly compile?: () => Promise<WebAssembly.Module>;
 }
 
 const EMPTY_MODULE = Uint8Array.of(0, 0x61, 0x73, 0x6d, 1, 0, 0, 0);
@@ -40,7 +42,10 @@ const NO_REPORT: DeviceReport = {
 };
 
 /** Wants an optional file and `a.safetensors` in two ranges; generates "0 1 2 …", two tokens a turn. */
-export function fakeBuild(log: Log, { report, refusal, onModel }: FakeOptions = {}) {
+export function fakeBuild(
+  log: Log,
+  { report, refusal, onModel, compile = compileNothing }: FakeOptions = {},
+) {
   const open = async (_kind: string, name: string, files: WasmFiles): Promise<WasmLoader> => {
     files.rewind();
     await closing(files, async () => {
@@ -66,7 +71,11 @@ export function fakeBuild(log: Log, { report, refusal, onModel }: FakeOptions = 
     };
   };
   const glue: WasmModule = { default: async () => undefined, Loader: { open } };
-  return { glue, compile: async () => new WebAssembly.Module(EMPTY_MODULE) };
+  return { glue, compile };
+}
+
+async function compileNothing(): Promise<WebAssembly.Module> {
+  return new WebAssembly.Module(EMPTY_MODULE);
 }
 
 /** Opens a source's files, and keeps count. */

@@ -119,6 +119,21 @@ it("ends at once when it is aborted", async () => {
   expect(place.files()).not.toContain("a.safetensors");
 });
 
+it("waits for no other tab where the module cannot be started", async () => {
+  const { host } = new URL(server.url);
+  const other = new AbortController();
+  const held = place.withLock(`${host.replace(":", "_")}/_/a.safetensors`, other.signal, async () => {
+    await new Promise((resolve) => other.signal.addEventListener("abort", resolve));
+  });
+  const compile = () =>
+    new Promise<never>((_, reject) => {
+      setTimeout(() => reject(Object.assign(new Error("no code"), { code: "network" })), 20);
+    });
+  await expect(loadWith({ compile })("/a.safetensors")).rejects.toMatchObject({ message: "no code" });
+  other.abort();
+  await held;
+});
+
 it.each([
   ["/a.safetensors", { store: false }, false],
   ["/a.safetensors", { worker: false }, false],
