@@ -94,7 +94,7 @@ class Look {
     if (found === undefined) return undefined;
     const bytes = this.#sizes.get(address) ?? found.bytes;
     if (bytes === undefined) throw new Unkeepable(`${address}: the server does not tell its size`);
-    return { name, address, bytes, identity: found.identity };
+    return { name, address, bytes, identity: found.identity, condition: found.condition };
   }
 
   async #needed(name: string): Promise<Wanted> {

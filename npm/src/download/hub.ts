@@ -101,5 +101,6 @@ async function wantedOf(
   const found = await probe(http, address);
   if (found === undefined) throw new SetunError("not-found", `${address}: no such file`);
   if (found.bytes === undefined) throw networkError(address, "neither the hub nor the server tells its size");
-  return { name, address, bytes: found.bytes, sha256, identity: identity ?? found.identity };
+  const { condition } = found;
+  return { name, address, bytes: found.bytes, sha256, identity: identity ?? found.identity, condition };
 }
