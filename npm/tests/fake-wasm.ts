@@ -1,8 +1,8 @@
 /** A wasm module made of JavaScript, to test the protocol around it; the real one is tested in browsers and in Node. */
 
 import { SetunError } from "../src/errors.js";
-import { type ModelFiles, openFiles } from "../src/model-files.js";
-import { type OpenSource, StreamedModel } from "../src/open-model.js";
+import type { ModelFiles } from "../src/model-files.js";
+import { type OpenSource, openStreamed, StreamedModel } from "../src/open-model.js";
 import type {
   DeviceReport,
   WasmEvent,
@@ -80,8 +80,10 @@ async function compileNothing(): Promise<WebAssembly.Module> {
 
 /** Opens a source's files, and keeps count. */
 export function countedModel(log: Log): OpenSource {
-  return async (source, _coming, signal) =>
-    new StreamedModel(source, () => counted(openFiles(source, signal), log));
+  return async (source, coming, signal) => {
+    const { entry, files } = await (await openStreamed(source, coming, signal)).begin();
+    return new StreamedModel(entry, () => counted(files(), log));
+  };
 }
 
 function counted(files: ModelFiles, log: Log): ModelFiles {

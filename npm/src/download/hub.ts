@@ -5,6 +5,7 @@ import type { HubSource } from "../hub-name.js";
 import { parseDigest } from "../store/digest.js";
 import { isCount } from "../store/json.js";
 import { isSafeFile, modelOfHub } from "../store/names.js";
+import { DEFAULT_REVISION } from "../store/revisions.js";
 import { choose, entryOf } from "./choice.js";
 import { networkError } from "./faults.js";
 import type { Http } from "./http.js";
@@ -13,9 +14,6 @@ import { probe } from "./probe.js";
 
 /** Most bytes of a list. */
 const MOST_BYTES = 32 << 20;
-
-/** The revision that is meant where none is named. */
-export const DEFAULT_REVISION = "main";
 
 /** A hub's answer, as far as it is read. */
 interface List {
