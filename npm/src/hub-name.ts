@@ -2,7 +2,7 @@
 
 import { SetunError } from "./errors.js";
 import { isModelFile } from "./model-names.js";
-import { isPlain, isSafeFile } from "./store/names.js";
+import { isPlain, isSafeFile, splitOnce } from "./store/names.js";
 
 /** What a name of a hub begins with. */
 export const HUB_PREFIX = "hf:";
@@ -85,9 +85,4 @@ function hubAddress(endpoint = DEFAULT_ENDPOINT): string {
     // Said below.
   }
   throw new SetunError("bad-option", `endpoint: "${endpoint}" is not the address of a hub`);
-}
-
-function splitOnce(text: string, separator: string): [string, string | undefined] {
-  const at = text.indexOf(separator);
-  return at < 0 ? [text, undefined] : [text.slice(0, at), text.slice(at + separator.length)];
 }

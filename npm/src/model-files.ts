@@ -1,10 +1,5 @@
 /** The files of one model, as the reader of checkpoints asks for them. */
 
-import { SetunError } from "./errors.js";
-import { HandleFiles } from "./handle-files.js";
-import type { ModelSource } from "./sources.js";
-import { UrlFiles } from "./url-files.js";
-
 /** Bytes `start..end` of a file. */
 export interface ByteRange {
   readonly start: number;
@@ -21,20 +16,6 @@ export interface ModelFiles {
   where(name: string): string;
   /** Releases connections and handles. */
   close(): Promise<void>;
-}
-
-/** Opens what a browser can open. */
-export function openFiles(source: ModelSource, signal: AbortSignal): ModelFiles {
-  switch (source.kind) {
-    case "url":
-      return new UrlFiles(source, signal);
-    case "blobs":
-      return new BlobFiles(source.blobs);
-    case "handle":
-      return new HandleFiles(source);
-    case "hub":
-      throw new SetunError("not-found", `hf:${source.model}: names of hubs cannot be resolved here`);
-  }
 }
 
 /** Files in memory, or files that a user dropped or chose: read piece by piece, never as a whole. */
@@ -63,4 +44,31 @@ export class BlobFiles implements ModelFiles {
   }
 
   async close(): Promise<void> {}
+}
+
+/** Some of a model's files; the others seem not to be there. */
+export class ChosenFiles implements ModelFiles {
+  readonly #files: ModelFiles;
+  readonly #has: (name: string) => boolean | Promise<boolean>;
+
+  constructor(files: ModelFiles, has: (name: string) => boolean | Promise<boolean>) {
+    this.#files = files;
+    this.#has = has;
+  }
+
+  async read(name: string, range: ByteRange | undefined): Promise<Uint8Array | undefined> {
+    return (await this.#has(name)) ? this.#files.read(name, range) : undefined;
+  }
+
+  totalBytes(): number | undefined {
+    return this.#files.totalBytes();
+  }
+
+  where(name: string): string {
+    return this.#files.where(name);
+  }
+
+  close(): Promise<void> {
+    return this.#files.close();
+  }
 }

@@ -9,7 +9,7 @@ import type { Plan } from "./download/plan.js";
 import { DEFAULT_SETTINGS } from "./download/settings.js";
 import { StoredFiles } from "./download/stored-files.js";
 import type { HubSource } from "./hub-name.js";
-import type { ByteRange, ModelFiles } from "./model-files.js";
+import { ChosenFiles } from "./model-files.js";
 import { type Coming, type OpenModel, type OpenSource, StreamedModel } from "./open-model.js";
 import { isDownload, type ModelSource, type UrlSource } from "./sources.js";
 import { revisionPath } from "./store/names.js";
@@ -90,30 +90,9 @@ function sumOf(files: readonly { readonly bytes: number }[]): number {
 /** The same model without its texts. */
 async function headersOf(model: OpenModel): Promise<OpenModel> {
   const { entry, files } = await model.begin();
-  return new StreamedModel(entry, () => new HeaderFiles(files()));
+  return new StreamedModel(entry, () => new ChosenFiles(files(), isNoText));
 }
 
-class HeaderFiles implements ModelFiles {
-  readonly #files: ModelFiles;
-
-  constructor(files: ModelFiles) {
-    this.#files = files;
-  }
-
-  async read(name: string, range: ByteRange | undefined): Promise<Uint8Array | undefined> {
-    const isText = TEXTS.some((text) => name === text || name.endsWith(`/${text}`));
-    return isText ? undefined : this.#files.read(name, range);
-  }
-
-  totalBytes(): number | undefined {
-    return this.#files.totalBytes();
-  }
-
-  where(name: string): string {
-    return this.#files.where(name);
-  }
-
-  close(): Promise<void> {
-    return this.#files.close();
-  }
+function isNoText(name: string): boolean {
+  return !TEXTS.some((text) => name === text || name.endsWith(`/${text}`));
 }

@@ -93,12 +93,12 @@ export class ModelBytes implements WasmFiles {
     files?.close().catch(() => undefined);
   }
 
-  /** Closes all, and ends what is still coming. `thrown` is why. */
+  /** Closes all, and ends what is still coming or waited for. `thrown` is why. */
   async end(thrown?: unknown): Promise<void> {
     this.close();
-    const model = await this.#model?.catch(() => undefined);
-    if (isRefusal(thrown)) await model?.refuse();
-    await model?.close();
+    if (isRefusal(thrown)) await (await this.#model?.catch(() => undefined))?.refuse();
+    this.abort();
+    await (await this.#model?.catch(() => undefined))?.close();
   }
 
   /** What {@link read} threw, if that is what an error of the engine tells of: it keeps the message alone. */

@@ -41,6 +41,8 @@ export interface Act {
   lies?: boolean;
   /** Milliseconds before the answer. */
   slow?: number;
+  /** What it waits for before the answer. */
+  after?: Promise<unknown>;
   /** The file is another one from this answer on. */
   become?: { bytes: Uint8Array; etag?: string };
 }

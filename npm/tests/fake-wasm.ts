@@ -1,8 +1,8 @@
 /** A wasm module made of JavaScript, to test the protocol around it; the real one is tested in browsers and in Node. */
 
 import { SetunError } from "../src/errors.js";
-import { type ModelFiles, openFiles } from "../src/model-files.js";
-import { type OpenSource, StreamedModel } from "../src/open-model.js";
+import type { ModelFiles } from "../src/model-files.js";
+import { type OpenSource, openStreamed, StreamedModel } from "../src/open-model.js";
 import type {
   DeviceReport,
   WasmEvent,
@@ -29,6 +29,10 @@ export interface FakeOptions {
   readonly report?: DeviceReport;
   /** What moving the weights fails with. */
   readonly refusal?: Error;
+  /** Told of a model that was made. */
+  readonly onModel?: () => void;
+  /** Compiles the module. */
+  readonly compile?: () => Promise<WebAssembly.Module>;
 }
 
 const EMPTY_MODULE = Uint8Array.of(0, 0x61, 0x73, 0x6d, 1, 0, 0, 0);
@@ -38,7 +42,10 @@ const NO_REPORT: DeviceReport = {
 };
 
 /** Wants an optional file and `a.safetensors` in two ranges; generates "0 1 2 …", two tokens a turn. */
-export function fakeBuild(log: Log, { report, refusal }: FakeOptions = {}) {
+export function fakeBuild(
+  log: Log,
+  { report, refusal, onModel, compile = compileNothing }: FakeOptions = {},
+) {
   const open = async (_kind: string, name: string, files: WasmFiles): Promise<WasmLoader> => {
     files.rewind();
     await closing(files, async () => {
@@ -57,19 +64,26 @@ export function fakeBuild(log: Log, { report, refusal }: FakeOptions = {}) {
         if (refusal !== undefined) throw refusal;
         await closing(files, () => read(files, "a.safetensors", 8, 16, true));
         files.close();
+        onModel?.();
         return fakeModel(log, files, name, backend);
       },
       free: () => void log.freed.push("loader"),
     };
   };
   const glue: WasmModule = { default: async () => undefined, Loader: { open } };
-  return { glue, compile: async () => new WebAssembly.Module(EMPTY_MODULE) };
+  return { glue, compile };
+}
+
+async function compileNothing(): Promise<WebAssembly.Module> {
+  return new WebAssembly.Module(EMPTY_MODULE);
 }
 
 /** Opens a source's files, and keeps count. */
 export function countedModel(log: Log): OpenSource {
-  return async (source, _coming, signal) =>
-    new StreamedModel(source, () => counted(openFiles(source, signal), log));
+  return async (source, coming, signal) => {
+    const { entry, files } = await (await openStreamed(source, coming, signal)).begin();
+    return new StreamedModel(entry, () => counted(files(), log));
+  };
 }
 
 function counted(files: ModelFiles, log: Log): ModelFiles {

@@ -12,6 +12,8 @@ export class MemoryStorage implements Storage {
   readonly parts = new Set<string>();
   /** Bytes that all files together may have. */
   room = Number.POSITIVE_INFINITY;
+  /** Chunks of such files take a while on their way to the disk. */
+  slow: RegExp | undefined;
 
   async readText(path: string): Promise<string | undefined> {
     const bytes = this.files.get(path);
@@ -82,6 +84,7 @@ class MemoryPart implements Part {
   }
 
   async put(start: number, bytes: Uint8Array, line: string): Promise<void> {
+    if (this.#storage.slow?.test(this.#path)) await new Promise((resolve) => setTimeout(resolve, 50));
     const old = this.#bytes(".part");
     const next = new Uint8Array(Math.max(old.length, start + bytes.length));
     next.set(old);

@@ -65,6 +65,12 @@ export class Answer {
     return name?.replace(/^W\//, "");
   }
 
+  /** What a part may be asked for on condition of: a weak etag does not say that the bytes are the same. */
+  get condition(): string | undefined {
+    const etag = this.header("etag");
+    return etag?.startsWith('"') ? etag : undefined;
+  }
+
   /** Bytes of the body. A compressed one has as many only while it travels. */
   get length(): number | undefined {
     const length = this.header("content-length");

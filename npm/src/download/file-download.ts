@@ -35,6 +35,7 @@ export class FileDownload {
   readonly #arrivals = new Queue();
   /** One at a time uses the part. */
   #last: Promise<unknown> = Promise.resolve();
+  #closed: { readonly reason: unknown } | undefined;
   #whole: Promise<void> | undefined;
   /** The file, once it has its name. */
   #stored: Blob | undefined;
@@ -148,12 +149,14 @@ export class FileDownload {
     });
   }
 
-  /** Lets go of the part; what is in it stays. */
+  /** Lets go of the part; what is in it stays, whatever comes still: it may be another owner's soon. */
   close(reason: unknown): Promise<void> {
-    this.#arrivals.fail(reason);
-    return this.#alone(async () => {
+    const closing = this.#alone(async () => {
       if (this.#stored === undefined) await this.#part.close();
     });
+    this.#closed = { reason };
+    this.#arrivals.fail(reason);
+    return closing;
   }
 
   /** Appends a line to the journal. */
@@ -206,8 +209,12 @@ export class FileDownload {
   }
 
   async #wholeFrom(answer: Answer): Promise<void> {
-    if (this.#whole !== undefined) await answer.cancel();
-    this.#whole ??= receiveWhole(this, this.#http, this.#remote, this.#signal, answer, this.#heard).finally(
+    const underWay = this.#whole;
+    if (underWay !== undefined) {
+      await answer.cancel();
+      return underWay;
+    }
+    this.#whole = receiveWhole(this, this.#http, this.#remote, this.#signal, answer, this.#heard).finally(
       () => {
         this.#whole = undefined;
       },
@@ -221,6 +228,7 @@ export class FileDownload {
   }
 
   #alone<Result>(work: () => Promise<Result>): Promise<Result> {
+    if (this.#closed !== undefined) return Promise.reject(this.#closed.reason);
     const result = this.#last.then(work);
     this.#last = result.catch(() => undefined);
     return result;

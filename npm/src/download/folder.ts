@@ -23,6 +23,9 @@ import { probe } from "./probe.js";
 /** Most bytes of a manifest, of a list of shards, and of a file that is read whole. */
 const MOST_BYTES = 32 << 20;
 
+/** Most bytes of a chunk: each connection holds one until it is whole. */
+const MOST_CHUNK_BYTES = 64 << 20;
+
 /** A model in one file, in a folder. */
 const CONTAINER = "model.setun";
 
@@ -77,6 +80,7 @@ class Look {
   async find(): Promise<Found> {
     const { layout, name } = this.#source;
     if (layout === "folder") return (await this.#mirrored()) ?? (await this.#folder());
+    if (!isSafeFile(name)) throw new Unkeepable(`${this.#source.url}: "${name}" is no name of a stored file`);
     const files = await Promise.all(partsOf(name).map((part) => this.#needed(part)));
     return { entry: { layout, name }, files, isOpen: true };
   }
@@ -94,7 +98,7 @@ class Look {
     if (found === undefined) return undefined;
     const bytes = this.#sizes.get(address) ?? found.bytes;
     if (bytes === undefined) throw new Unkeepable(`${address}: the server does not tell its size`);
-    return { name, address, bytes, identity: found.identity };
+    return { name, address, bytes, identity: found.identity, condition: found.condition };
   }
 
   async #needed(name: string): Promise<Wanted> {
@@ -109,6 +113,10 @@ class Look {
     const found = await this.#http.small(address, MOST_BYTES);
     const manifest = found && readManifest(new TextDecoder().decode(found.bytes), address);
     if (manifest === undefined || !manifest.complete || manifest.files.length === 0) return undefined;
+    const large = manifest.files.find((file) => Math.min(file.chunkBytes, file.bytes) > MOST_CHUNK_BYTES);
+    if (large !== undefined) {
+      throw new Unkeepable(`${address}: ${large.name} has chunks of ${large.chunkBytes} bytes`);
+    }
     const files = manifest.files.map(({ name, bytes, sha256, etag, chunkBytes, chunks }): Wanted => {
       const told = chunks.length === 0 ? undefined : { bytes: chunkBytes, digests: chunks };
       // Its etag is of where it came from, so it tells nothing of this server's answers.

@@ -1,7 +1,7 @@
 /** The files of a hub's model, read as they come. */
 
 import type { HubSource } from "../hub-name.js";
-import type { ByteRange, ModelFiles } from "../model-files.js";
+import { ChosenFiles, type ModelFiles } from "../model-files.js";
 import { UrlFiles } from "../url-files.js";
 import type { Http } from "./http.js";
 import { hubFolder, planHub } from "./hub.js";
@@ -18,33 +18,6 @@ export async function hubFiles(
   const headers = http.authorization(url);
   const has = async (name: string) => (await plan.more(name)) !== undefined;
   const folder = { kind: "url", layout: "folder", name: plan.entry.name, url } as const;
-  const open = () => new ListedFiles(new UrlFiles(folder, http.signal, headers), has);
+  const open = () => new ChosenFiles(new UrlFiles(folder, http.signal, headers), has);
   return { entry: plan.entry, open };
-}
-
-/** Asks only for files that a list has. */
-class ListedFiles implements ModelFiles {
-  readonly #files: UrlFiles;
-  readonly #has: (name: string) => Promise<boolean>;
-
-  constructor(files: UrlFiles, has: (name: string) => Promise<boolean>) {
-    this.#files = files;
-    this.#has = has;
-  }
-
-  async read(name: string, range: ByteRange | undefined): Promise<Uint8Array | undefined> {
-    return (await this.#has(name)) ? this.#files.read(name, range) : undefined;
-  }
-
-  totalBytes(): number | undefined {
-    return this.#files.totalBytes();
-  }
-
-  where(name: string): string {
-    return this.#files.where(name);
-  }
-
-  close(): Promise<void> {
-    return this.#files.close();
-  }
 }

@@ -3,7 +3,9 @@
 import { SetunError } from "../errors.js";
 import type { HubSource } from "../hub-name.js";
 import { parseDigest } from "../store/digest.js";
-import { modelOfHub } from "../store/names.js";
+import { isCount } from "../store/json.js";
+import { isSafeFile, modelOfHub } from "../store/names.js";
+import { DEFAULT_REVISION } from "../store/revisions.js";
 import { choose, entryOf } from "./choice.js";
 import { networkError } from "./faults.js";
 import type { Http } from "./http.js";
@@ -12,9 +14,6 @@ import { probe } from "./probe.js";
 
 /** Most bytes of a list. */
 const MOST_BYTES = 32 << 20;
-
-/** The revision that is meant where none is named. */
-export const DEFAULT_REVISION = "main";
 
 /** A hub's answer, as far as it is read. */
 interface List {
@@ -50,7 +49,7 @@ export async function planHub(http: Http, source: HubSource): Promise<Plan> {
     ...(typeof licence === "string" && { licence }),
     entry: entryOf(choice, name),
     files,
-    more: async (file) => (siblings.has(file) ? wanted(file) : undefined),
+    more: async (file) => (siblings.has(file) && isSafeFile(file) ? wanted(file) : undefined),
   };
 }
 
@@ -97,9 +96,10 @@ async function wantedOf(
   const bytes = lfs?.size ?? size;
   const oid = sha256 ?? blobId;
   const identity = oid === undefined ? undefined : `"${oid}"`;
-  if (typeof bytes === "number") return { name, address, bytes, sha256, identity, isPinned: true };
+  if (isCount(bytes)) return { name, address, bytes, sha256, identity, isPinned: true };
   const found = await probe(http, address);
   if (found === undefined) throw new SetunError("not-found", `${address}: no such file`);
   if (found.bytes === undefined) throw networkError(address, "neither the hub nor the server tells its size");
-  return { name, address, bytes: found.bytes, sha256, identity: identity ?? found.identity };
+  const { condition } = found;
+  return { name, address, bytes: found.bytes, sha256, identity: identity ?? found.identity, condition };
 }

@@ -36,6 +36,8 @@ export interface Wanted {
   readonly sha256?: string | undefined;
   /** What it is known by: another identity is another file. */
   readonly identity?: string | undefined;
+  /** What the server takes for a condition that it is still this file. */
+  readonly condition?: string | undefined;
   /** Whether the address never has another file: it names a commit. */
   readonly isPinned?: boolean;
   /** Size and hashes of its chunks, where they were told. */

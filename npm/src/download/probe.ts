@@ -11,6 +11,8 @@ export interface Probe {
   readonly bytes: number | undefined;
   /** What the file is known by. */
   readonly identity: string | undefined;
+  /** What its parts can be asked for on condition of. */
+  readonly condition: string | undefined;
 }
 
 /** Asks for what comes before a file's bytes; `undefined` where there is no file. */
@@ -21,10 +23,10 @@ export function probe(http: Http, address: string): Promise<Probe | undefined> {
 /** The same, without a second attempt. */
 export async function probeOnce(http: Http, address: string): Promise<Probe | undefined> {
   const answer = await http.send(address, { head: true });
-  const { isMissing, identity, length } = answer;
+  const { isMissing, identity, condition, length } = answer;
   await answer.cancel();
   if (isMissing) return undefined;
-  if (answer.status === 200 && length !== undefined) return { bytes: length, identity };
+  if (answer.status === 200 && length !== undefined) return { bytes: length, identity, condition };
   // Addresses that are signed are so for one method, and some servers know no other.
   if (answer.status !== 200 && ![400, 401, 403, 405, 501].includes(answer.status)) {
     await expectStatus(answer, [200]);
@@ -38,12 +40,12 @@ export async function probeOnce(http: Http, address: string): Promise<Probe | un
   await part.cancel();
   if (part.isMissing) return undefined;
   if (found === undefined) await expectStatus(part, [200]);
-  return found ?? { bytes: part.length, identity: part.identity };
+  return found ?? { bytes: part.length, identity: part.identity, condition: part.condition };
 }
 
 function ofPart(answer: Answer): Probe | undefined {
-  const { status, range, identity } = answer;
-  if (status === 206) return { bytes: range?.total, identity };
+  const { status, range, identity, condition } = answer;
+  if (status === 206) return { bytes: range?.total, identity, condition };
   // A file without a byte has no first one.
-  return status === 416 && range?.total === 0 ? { bytes: 0, identity } : undefined;
+  return status === 416 && range?.total === 0 ? { bytes: 0, identity, condition } : undefined;
 }

@@ -48,6 +48,7 @@ export class Pull implements OpenModel {
   #run: Promise<Run>;
   #beginnings = 0;
   #isAhead = false;
+  #isOver = false;
   #kept: Stored | undefined;
   #told = 0;
   #last: LoadProgress | undefined;
@@ -136,6 +137,7 @@ export class Pull implements OpenModel {
 
   /** Nothing is to come any more. */
   async #finish(reason: unknown): Promise<void> {
+    this.#isOver = true;
     this.#http.signal.removeEventListener("abort", this.#abort);
     if (this.#kept === undefined) await this.#run.then((run) => run.stop(reason)).catch(() => undefined);
     this.#end();
@@ -153,7 +155,7 @@ export class Pull implements OpenModel {
     const manifest = await this.#manifest(plan, folder);
     const place = { storage, folder, manifest, doubted: this.#doubted };
     const run = new Run(this.#http, plan, place, (progress) => this.#tell(progress));
-    run.onFailure = (reason) => this.#fail(reason);
+    run.onFailure = (reason, closed) => this.#fail(reason, closed);
     try {
       await run.begin();
       await checkRoom(plan.source, run.missingBytes);
@@ -186,18 +188,19 @@ export class Pull implements OpenModel {
   }
 
   /** A changed source begins anew, a few times; anything else is the end. */
-  #fail(reason: unknown): void {
-    this.#beginnings += 1;
-    if (reason instanceof Changed && this.#beginnings < BEGINNINGS && !this.#http.signal.aborted) {
-      if (reason.size !== undefined) this.#sizes.set(reason.size.address, reason.size.bytes);
-      this.#run = this.#plan().then((plan) => this.#begin(plan));
-    } else if (reason instanceof Changed) {
-      const message = `${this.#where}: changes while it is read: ${reason.message}`;
-      this.#run = Promise.reject(new SetunError("network", message));
-    } else {
-      this.#run = Promise.reject(reason);
-    }
+  #fail(reason: unknown, closed: Promise<unknown>): void {
+    this.#run = closed.then(() => this.#beginAgain(reason));
     this.#run.catch((thrown: unknown) => this.#finish(thrown));
+  }
+
+  async #beginAgain(reason: unknown): Promise<Run> {
+    if (!(reason instanceof Changed)) throw reason;
+    this.#beginnings += 1;
+    if (this.#isOver || this.#beginnings === BEGINNINGS) {
+      throw new SetunError("network", `${this.#where}: changes while it is read: ${reason.message}`);
+    }
+    if (reason.size !== undefined) this.#sizes.set(reason.size.address, reason.size.bytes);
+    return this.#begin(await this.#plan());
   }
 
   get #where(): string {

@@ -89,11 +89,10 @@ export class Remote {
   }
 
   async #ask(start: number, end: number, signal: AbortSignal): Promise<Answer> {
-    const { address, bytes, isPinned } = this.#wanted;
+    const { address, bytes, condition } = this.#wanted;
     const isLast = end === bytes;
-    const ifRange = isPinned === true || !this.#identity?.startsWith('"') ? undefined : this.#identity;
     // Of the last part the end is left open: it tells the size where other sites hide it.
-    const ask = { start, end: isLast ? undefined : end, ifRange };
+    const ask = { start, end: isLast ? undefined : end, ifRange: condition };
     const answer = await this.#http.send(address, ask, signal);
     try {
       await this.#accept(answer, start, end);

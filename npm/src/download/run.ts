@@ -2,15 +2,15 @@
 
 import { SetunError } from "../errors.js";
 import type { LoadProgress } from "../messages.js";
-import { type Manifest, withFiles } from "../store/manifest.js";
+import type { Manifest } from "../store/manifest.js";
 import { storageFull } from "../store/quota.js";
-import { writeManifest } from "../store/revisions.js";
 import type { Storage } from "../store/storage.js";
 import { beginPart } from "./begin.js";
 import { checkFile, type Doubted, isSame } from "./check.js";
 import { Changed } from "./faults.js";
 import { FileDownload, nextJob } from "./file-download.js";
 import type { Http } from "./http.js";
+import { KnownFiles } from "./known-files.js";
 import type { Plan, Wanted } from "./plan.js";
 import { gone, readBlob } from "./stored-files.js";
 
@@ -30,6 +30,7 @@ export class Run {
   readonly #place: Place;
   readonly #progress: (progress: LoadProgress) => void;
   readonly #controller = new AbortController();
+  readonly #known: KnownFiles;
   readonly #downloads = new Map<string, FileDownload>();
   readonly #blobs = new Map<string, Blob>();
   readonly #wanted = new Map<string, Wanted>();
@@ -39,18 +40,17 @@ export class Run {
   readonly #failure: Promise<never>;
   #reject: (reason: unknown) => void = () => undefined;
   #failed: { readonly reason: unknown; readonly closed: Promise<unknown> } | undefined;
-  #manifest: Manifest;
   #connections = 0;
   #isAhead = false;
   #loadedBytes = 0;
-  /** Told once when it fails. */
-  onFailure: ((reason: unknown) => void) | undefined;
+  /** Told once when it fails, before those who read; `closed` resolves once nothing is under way any more. */
+  onFailure: ((reason: unknown, closed: Promise<unknown>) => void) | undefined;
 
   constructor(http: Http, plan: Plan, place: Place, progress: (progress: LoadProgress) => void) {
     this.#http = http;
     this.plan = plan;
     this.#place = place;
-    this.#manifest = place.manifest;
+    this.#known = new KnownFiles(place.storage, place.folder, place.manifest, this.#controller.signal);
     this.#progress = progress;
     this.#failure = new Promise((_, reject) => {
       this.#reject = reject;
@@ -104,7 +104,7 @@ export class Run {
     this.ahead();
     while (this.#pending.size > 0) await this.#orFailure(Promise.all(this.#pending));
     if (this.#failed !== undefined) throw this.#failed.reason;
-    return this.#manifest;
+    return this.#known.manifest;
   }
 
   /** Ends all requests; what is there stays. */
@@ -122,14 +122,13 @@ export class Run {
     this.#controller.abort(reason);
     this.#reject(reason);
     const closing = [...this.#downloads.values()].map((download) => download.close(reason));
-    await Promise.allSettled(closing);
+    await Promise.allSettled([...closing, this.#known.written]);
   }
 
-  async #fail(thrown: unknown): Promise<void> {
+  #fail(thrown: unknown): void {
     if (this.#failed !== undefined) return;
     const reason = this.#explain(thrown);
-    await this.stop(reason);
-    this.onFailure?.(reason);
+    this.onFailure?.(reason, this.stop(reason));
   }
 
   /** Of a store without room: how much is missing. */
@@ -161,15 +160,16 @@ export class Run {
   async #beginFile(wanted: Wanted): Promise<void> {
     const { storage, folder } = this.#place;
     const path = `${folder}/${wanted.name}`;
-    const entry = this.#manifest.files.find(({ name }) => name === wanted.name);
+    const entry = this.#known.manifest.files.find(({ name }) => name === wanted.name);
     const blob = entry && isSame(entry, wanted) ? await storage.open(path) : undefined;
-    this.#wanted.set(wanted.name, wanted);
     if (blob !== undefined && blob.size === wanted.bytes) {
       this.#blobs.set(wanted.name, blob);
+      this.#wanted.set(wanted.name, wanted);
       this.#loadedBytes += wanted.bytes;
       return;
     }
     const { signal } = this.#controller;
+    signal.throwIfAborted();
     const part = await storage.openPart(path);
     const heard = (bytes: number) => this.#hear(wanted.name, bytes);
     const begun = await beginPart(part, wanted, this.#http.settings).catch(async (thrown: unknown) => {
@@ -180,6 +180,7 @@ export class Run {
     if (signal.aborted) return download.close(signal.reason);
     download.arrivals.onWake = () => this.#fill();
     this.#downloads.set(wanted.name, download);
+    this.#wanted.set(wanted.name, wanted);
     this.#loadedBytes += download.there;
     const pending = this.#finish(download, path);
     this.#pending.add(pending);
@@ -192,12 +193,11 @@ export class Run {
 
   /** Follows a file until it is whole, checks it, and gives it its name. */
   async #finish(download: FileDownload, path: string): Promise<void> {
-    const { storage, folder, doubted } = this.#place;
+    const { storage, doubted } = this.#place;
     const { name } = download.wanted;
     const entry = await checkFile(download, doubted);
-    this.#manifest = withFiles(this.#manifest, [entry]);
-    // First what is known of it, then its name; but a complete manifest tells of what has one.
-    if (!this.#manifest.complete) await writeManifest(storage, folder, this.#manifest);
+    // First what is known of it, then its name.
+    await this.#known.add(entry);
     const blob = await download.finish(async () => {
       const stored = await storage.open(path);
       if (stored === undefined) throw gone(name);
@@ -209,7 +209,7 @@ export class Run {
 
   /** Gives each free connection a chunk: first those that a reader waits for. */
   #fill(): void {
-    while (this.#failed === undefined && this.#connections < this.#http.settings.connections) {
+    while (!this.#controller.signal.aborted && this.#connections < this.#http.settings.connections) {
       const job = nextJob([...this.#downloads.values()], this.#isAhead);
       if (job === undefined) return;
       void this.#bring(job.download, job.chunk);
@@ -222,8 +222,9 @@ export class Run {
       await download.bring(chunk);
     } catch (reason) {
       // What is there is of the file before.
-      if (reason instanceof Changed && this.#failed === undefined) await download.forget();
-      void this.#fail(reason);
+      const isFirst = reason instanceof Changed && this.#failed === undefined;
+      if (isFirst) await download.forget().catch(() => undefined);
+      this.#fail(reason);
     } finally {
       this.#connections -= 1;
       this.#fill();

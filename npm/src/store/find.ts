@@ -1,6 +1,7 @@
 /** From what a caller names to the model in the store that it means. */
 
 import { SetunError } from "../errors.js";
+import { DEFAULT_ENDPOINT, HUB_PREFIX, isHubName } from "../hub-name.js";
 import { addressParts } from "./address.js";
 import {
   isPlain,
@@ -13,12 +14,6 @@ import {
 } from "./names.js";
 import { referredCommit, storedModels } from "./revisions.js";
 import type { Storage } from "./storage.js";
-
-/** What marks the name of a hub's repository, among addresses. */
-const HUB = "hf:";
-
-/** The hub of a name that says none. */
-const ENDPOINT = "https://huggingface.co";
 
 /** What is meant: a model, and perhaps one revision and one file of it. */
 export interface Meant {
@@ -43,7 +38,7 @@ export async function findModel(
   source: string | URL | Listed,
   base: string,
 ): Promise<Meant | undefined> {
-  if (typeof source === "string" && source.startsWith(HUB)) return findHub(storage, source);
+  if (typeof source === "string" && isHubName(source)) return findHub(storage, source);
   if (typeof source === "string" || source instanceof URL) return findAddress(source, base);
   return findListed(source);
 }
@@ -56,7 +51,7 @@ async function findAddress(source: string | URL, base: string): Promise<Meant | 
 }
 
 async function findHub(storage: Storage, source: string): Promise<Meant> {
-  const { place, file } = parseName(source.slice(HUB.length));
+  const { place, file } = parseName(source.slice(HUB_PREFIX.length));
   if (place.kind !== "hub")
     throw new SetunError("bad-option", `source: expected hf:owner/name, found "${source}"`);
   const { host, owner, name, revision } = place;
@@ -66,11 +61,11 @@ async function findHub(storage: Storage, source: string): Promise<Meant> {
 
 /** The usual hub's comes first; one that another hub gave is found without naming it. */
 async function onAnyHub(storage: Storage, owner: string, name: string): Promise<ModelId> {
-  const own = await modelOfHub(ENDPOINT, owner, name);
+  const own = await modelOfHub(DEFAULT_ENDPOINT, owner, name);
   if ((await storage.list(modelPath(own))).length > 0) return own;
   const others = (await storedModels(storage)).filter((id) => id.owner === owner && id.name === name);
   if (others.length > 1) {
-    const names = others.map((id) => `${HUB}${modelText(id)}`).join(", ");
+    const names = others.map((id) => `${HUB_PREFIX}${modelText(id)}`).join(", ");
     throw new SetunError("bad-option", `"${owner}/${name}" is here from several hubs: name one of ${names}`);
   }
   return others[0] ?? own;

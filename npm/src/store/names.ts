@@ -167,7 +167,8 @@ function isSafePart(part: string): boolean {
   return isSound && !part.startsWith(".") && !/[. ]$/.test(part) && !DEVICE.test(before(part, "."));
 }
 
-function splitOnce(text: string, mark: string): [string, string | undefined] {
+/** What stands before the first mark, and what behind it, if there is one. */
+export function splitOnce(text: string, mark: string): [string, string | undefined] {
   const at = text.indexOf(mark);
   return at < 0 ? [text, undefined] : [text.slice(0, at), text.slice(at + 1)];
 }

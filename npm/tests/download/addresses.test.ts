@@ -1,6 +1,7 @@
 /** Folders and files at any address. */
 
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { Unkeepable } from "../../src/download/faults.js";
 import { type FaultyServer, startFaultyServer } from "../../test-support/faulty-server.js";
 import { bytes, CHUNK, digest, Place } from "./place.js";
 
@@ -87,6 +88,15 @@ describe("a file", () => {
   it("that is not there is told of", async () => {
     await expect(load("/x.gguf")).rejects.toMatchObject({ code: "not-found" });
   });
+
+  it.each([".m.gguf", "a%3Am.gguf", "..%2F..%2Fm.gguf"])(
+    "is not kept by a name that could leave its folder: %s",
+    async (name) => {
+      server.put(`/${decodeURIComponent(name)}`, bytes(10, 1), '"w"');
+      await expect(place.open(server.at(`/${name}`))).rejects.toBeInstanceOf(Unkeepable);
+      expect(place.files()).toEqual([]);
+    },
+  );
 
   it("on a server that knows no HEAD is asked for a byte", async () => {
     const content = bytes(2 * CHUNK, 1);

@@ -41,6 +41,14 @@ it("asks the page's own server on a condition, and no other", async () => {
   expect(parts.map(({ headers }) => headers["if-range"])).toEqual(['"first"', '"first"', '"first"']);
 });
 
+it("sets no condition of a weak etag, which no server takes for one", async () => {
+  server.put(PATH, bytes(3 * CHUNK, 1), 'W/"first"');
+  place.settings = { ...place.settings, pageOrigin: server.url };
+  await load();
+  expect(server.starts(PATH)).toEqual([0, CHUNK, 2 * CHUNK]);
+  expect(server.requests.some(({ headers }) => headers["if-range"] !== undefined)).toBe(false);
+});
+
 it("begins anew with a file that changed between two downloads", async () => {
   server.put(PATH, bytes(5 * CHUNK, 1), '"first"');
   server.ruleAt(PATH, 3 * CHUNK, Infinity, { breakAfter: 0 });
@@ -123,4 +131,14 @@ it.each([-1, 1])("finds the size of a file that was told wrong, where no part te
   server.ruleOfAll(PATH, 1, sign < 0 ? { fewer: CHUNK + 5 } : { saysMore: 5 });
   expect(await load()).toEqual([digest(content)]);
   expect(place.digest("m.gguf")).toBe(digest(content));
+});
+
+it("begins anew once the store has done what it is about, and keeps nothing busy until then", async () => {
+  const [one, two] = ["m-00001-of-00002.gguf", "m-00002-of-00002.gguf"];
+  const next = bytes(2 * CHUNK, 3);
+  server.put(`/${one}`, bytes(2 * CHUNK, 1), '"first"').put(`/${two}`, bytes(4 * CHUNK, 2), '"other"');
+  place.storage.slow = /00002/;
+  server.ruleAt(`/${one}`, CHUNK, 1, { slow: 20, become: { bytes: next, etag: '"second"' } });
+  await place.load(server.at(`/${one}`), [one, two]);
+  expect(place.digest(one)).toBe(digest(next));
 });

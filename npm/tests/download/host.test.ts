@@ -7,7 +7,7 @@ import { type Load, loadOn } from "../../src/load.js";
 import type { OpenSource } from "../../src/open-model.js";
 import { isDownload } from "../../src/sources.js";
 import { type FaultyServer, startFaultyServer } from "../../test-support/faulty-server.js";
-import { fakeBuild, type Log } from "../fake-wasm.js";
+import { type FakeOptions, fakeBuild, type Log } from "../fake-wasm.js";
 import { bytes, CHUNK, digest, Place } from "./place.js";
 
 const content = bytes(4 * CHUNK, 1);
@@ -27,7 +27,7 @@ beforeEach(async () => {
 afterEach(() => server.stop());
 
 /** A platform whose workers are on this thread. */
-function loadWith(refusal?: Error): Load {
+function loadWith(options: FakeOptions = {}): Load {
   const openModel: OpenSource = async (source, coming, signal) => {
     seen.push(coming.store);
     if (!isDownload(source)) throw new Error("expected an address");
@@ -40,7 +40,7 @@ function loadWith(refusal?: Error): Load {
     hasWorkers: true,
     baseUrl: () => server.url,
     embeddedModel: () => new URL("/a.safetensors", server.url),
-    connect: async () => connectHere({ build: fakeBuild(log, refusal ? { refusal } : {}), openModel }),
+    connect: async () => connectHere({ build: fakeBuild(log, options), openModel }),
   });
 }
 
@@ -78,8 +78,12 @@ it("gives up on what never stays the same", async () => {
 });
 
 it("fails where the download does, and frees the model", async () => {
-  server.ruleAt("/a.safetensors", 3 * CHUNK, Infinity, { status: 403 });
-  await expect(loadWith()("/a.safetensors")).rejects.toMatchObject({
+  let made = () => {};
+  const after = new Promise<void>((resolve) => {
+    made = resolve;
+  });
+  server.ruleAt("/a.safetensors", 3 * CHUNK, Infinity, { status: 403, after });
+  await expect(loadWith({ onModel: () => made() })("/a.safetensors")).rejects.toMatchObject({
     code: "network",
     message: expect.stringContaining("403"),
   });
@@ -91,7 +95,7 @@ it("fails where the download does, and frees the model", async () => {
 it("ends the download where the model cannot be run", async () => {
   server.ruleAt("/a.safetensors", 3 * CHUNK, Infinity, { stall: 10 });
   const refusal = Object.assign(new Error("there is no room"), { code: "out-of-memory" });
-  await expect(loadWith(refusal)("/a.safetensors")).rejects.toMatchObject({ code: "out-of-memory" });
+  await expect(loadWith({ refusal })("/a.safetensors")).rejects.toMatchObject({ code: "out-of-memory" });
   await place.free();
   expect(place.storage.parts.size).toBe(0);
 });
@@ -99,7 +103,7 @@ it("ends the download where the model cannot be run", async () => {
 it("forgets what has come of a file that is no model", async () => {
   server.ruleAt("/a.safetensors", 3 * CHUNK, Infinity, { stall: 10 });
   const refusal = Object.assign(new Error("an odd shape"), { code: "bad-checkpoint" });
-  await expect(loadWith(refusal)("/a.safetensors")).rejects.toMatchObject({ code: "bad-checkpoint" });
+  await expect(loadWith({ refusal })("/a.safetensors")).rejects.toMatchObject({ code: "bad-checkpoint" });
   await place.free();
   expect(place.files()).toEqual([]);
 });
@@ -113,6 +117,21 @@ it("ends at once when it is aborted", async () => {
   await place.free();
   expect(place.storage.parts.size).toBe(0);
   expect(place.files()).not.toContain("a.safetensors");
+});
+
+it("waits for no other tab where the module cannot be started", async () => {
+  const { host } = new URL(server.url);
+  const other = new AbortController();
+  const held = place.withLock(`${host.replace(":", "_")}/_/a.safetensors`, other.signal, async () => {
+    await new Promise((resolve) => other.signal.addEventListener("abort", resolve));
+  });
+  const compile = () =>
+    new Promise<never>((_, reject) => {
+      setTimeout(() => reject(Object.assign(new Error("no code"), { code: "network" })), 20);
+    });
+  await expect(loadWith({ compile })("/a.safetensors")).rejects.toMatchObject({ message: "no code" });
+  other.abort();
+  await held;
 });
 
 it.each([

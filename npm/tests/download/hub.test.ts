@@ -111,7 +111,11 @@ it("tells of a repository that is not there or is closed", async () => {
 
 it("passes over names that lead out of the folder", async () => {
   server.putHub("o/n", { "../evil.gguf": "x", "/evil.gguf": "x", "good.gguf": "good" });
-  expect(await open("hf:o/n")).toEqual({ layout: "file", name: "good.gguf" });
+  const model = await place.open("hf:o/n");
+  const { entry, files } = await model.begin();
+  expect(entry).toEqual({ layout: "file", name: "good.gguf" });
+  expect(await files().read("../evil.gguf", undefined)).toBeUndefined();
+  await model.keep();
   expect(place.files()).toEqual(["good.gguf", "manifest.json", "refs.json"]);
 });
 

@@ -39,16 +39,18 @@ export class Place {
   readonly #locks = new Map<string, Promise<unknown>>();
 
   /** Locks as a browser has them. */
-  readonly withLock: WithLock = (model, signal, work) => {
+  readonly withLock: WithLock = async (model, signal, work) => {
+    signal.throwIfAborted();
     const before = this.#locks.get(model) ?? Promise.resolve();
-    const result = before.then(() => {
+    const aborted = new Promise<never>((_, reject) => {
+      signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+    });
+    const result = Promise.race([before, aborted]).then(() => {
       signal.throwIfAborted();
       return work();
     });
-    this.#locks.set(
-      model,
-      result.catch(() => undefined),
-    );
+    aborted.catch(() => undefined);
+    this.#locks.set(model, Promise.allSettled([before, result]));
     return result;
   };
 

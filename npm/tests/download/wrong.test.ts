@@ -1,6 +1,7 @@
 /** Wrong bytes: found by the hashes that a hub, or a manifest, tells. */
 
 import { afterEach, beforeEach, expect, it } from "vitest";
+import { Unkeepable } from "../../src/download/faults.js";
 import { type FaultyServer, startFaultyServer } from "../../test-support/faulty-server.js";
 import { bytes, CHUNK, digest, Place } from "./place.js";
 
@@ -62,6 +63,22 @@ it("has a wrong chunk alone come once more", async () => {
   expect(place.digest("model.safetensors")).toBe(digest(content));
   const starts = [0, CHUNK, 2 * CHUNK, 2 * CHUNK, 3 * CHUNK, 4 * CHUNK];
   expect(server.starts("/copy/model.safetensors")).toEqual(starts);
+});
+
+it("holds no chunk of the size that a manifest likes", async () => {
+  const address = await mirror(bytes(CHUNK, 1));
+  const file = { name: "model.safetensors", bytes: 1 << 30, chunk_bytes: 1 << 30, chunks: ["0".repeat(64)] };
+  const told = {
+    format: 1,
+    model: "a/b/c",
+    revision: "r",
+    source: "s",
+    pulled: "",
+    complete: true,
+    files: [file],
+  };
+  server.put("/copy/manifest.json", JSON.stringify(told), '"large"');
+  await expect(place.open(address)).rejects.toBeInstanceOf(Unkeepable);
 });
 
 it("fails on a chunk that stays wrong, and keeps the others", async () => {

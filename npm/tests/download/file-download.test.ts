@@ -1,0 +1,59 @@
+/** What a download does with its file and its manifest, whatever comes in which order. */
+
+import { expect, it, vi } from "vitest";
+import { FileDownload } from "../../src/download/file-download.js";
+import { Http } from "../../src/download/http.js";
+import { KnownFiles } from "../../src/download/known-files.js";
+import { DEFAULT_SETTINGS } from "../../src/download/settings.js";
+import type { Manifest } from "../../src/store/manifest.js";
+import { readManifest } from "../../src/store/revisions.js";
+import type { Part } from "../../src/store/storage.js";
+import { MemoryStorage } from "../memory-storage.js";
+
+const { signal } = new AbortController();
+
+const manifest: Manifest = {
+  model: "h/o/n",
+  revision: "r",
+  source: "s",
+  pulled: "2026-11-21T17:00:00Z",
+  complete: false,
+  files: [],
+};
+
+it("writes nothing to a part that was closed: it may be another owner's", async () => {
+  const storage = new MemoryStorage();
+  const part: Part = await storage.openPart("a.gguf");
+  const put = vi.spyOn(part, "put");
+  const clear = vi.spyOn(part, "clear");
+  const wanted = { name: "a.gguf", address: "http://h/a.gguf", bytes: 4 };
+  const begun = { part, subject: { bytes: 4, chunkBytes: 4 }, chunks: new Map() };
+  const download = new FileDownload(new Http(DEFAULT_SETTINGS, signal), wanted, begun, signal, () => {});
+  const kept = download.keep(0, new Uint8Array(4), true);
+  await download.close("over");
+  await expect(kept).rejects.toBe("over");
+  await expect(download.forget()).rejects.toBe("over");
+  await expect(download.read(0, 4)).rejects.toBe("over");
+  expect(put).not.toHaveBeenCalled();
+  expect(clear).not.toHaveBeenCalled();
+});
+
+it("writes one manifest after another, and none once it has ended", async () => {
+  const storage = new MemoryStorage();
+  const controller = new AbortController();
+  const known = new KnownFiles(storage, "m", manifest, controller.signal);
+  const write = storage.writeText.bind(storage);
+  const waits = [20, 0, 0];
+  storage.writeText = async (path, text) => {
+    await new Promise((resolve) => setTimeout(resolve, waits.shift()));
+    await write(path, text);
+  };
+  const add = (name: string) => known.add({ name, bytes: 1, chunkBytes: 0, chunks: [] });
+  await Promise.all([add("a"), add("b")]);
+  const names = async () => (await readManifest(storage, "m"))?.files.map(({ name }) => name);
+  expect(await names()).toEqual(["a", "b"]);
+  const last = add("c");
+  controller.abort("over");
+  await expect(last).rejects.toBe("over");
+  expect(await names()).toEqual(["a", "b"]);
+});
