@@ -1,14 +1,13 @@
 /** What a model takes, before it is downloaded. */
 
-import { SetunError } from "./errors.js";
 import { detectFeatures, reserveSharedMemory } from "./features.js";
 import { type EstimatedMemory, judgeBackends, type Limits } from "./fits.js";
-import type { Platform } from "./load.js";
+import { type Platform, type WantedModel, wantedModel } from "./load.js";
 import { ask } from "./opening.js";
 import { checkEstimateOptions, type EstimateOptions } from "./options.js";
 import { type Build, type Features, pickBuild } from "./pick-build.js";
-import { Session } from "./session.js";
-import { isDownload, type LoadSource, type ModelSource, modelSource } from "./sources.js";
+import { type Connect, Session } from "./session.js";
+import type { LoadSource } from "./sources.js";
 import { missingRoom, room } from "./store/quota.js";
 
 /** What a model takes of the network, the browser's storage and the memory, in bytes. */
@@ -51,16 +50,12 @@ export type Estimate = (source?: LoadSource, options?: EstimateOptions) => Promi
 export function estimateOn(platform: Platform): Estimate {
   return async (source, options = {}) => {
     checkEstimateOptions(options);
-    options.signal?.throwIfAborted();
-    const inWorker = options.worker ?? platform.hasWorkers;
-    if (inWorker && !platform.hasWorkers)
-      throw new SetunError("bad-option", "worker: there are none in Node");
-    const from = await modelSource(source ?? platform.embeddedModel(), platform.baseUrl(), options);
-    const store = (options.store ?? true) && inWorker && source !== undefined && isDownload(from);
+    const { inWorker, what } = await wantedModel(platform, source, options);
     const { features, limits } = await surroundings(platform, inWorker);
-    const found = await readHeaders(platform, from, { ...options, worker: inWorker, store }, features);
+    const { build } = pickBuild(features, { backend: "cpu", threads: 1 });
+    const found = await readHeaders(await platform.connect(build, inWorker), what, options.signal);
     const { bytes, storedBytes, processor, gpu } = found;
-    const browser = store ? await room() : undefined;
+    const browser = what.coming.store ? await room() : undefined;
     const fits = missingRoom((bytes ?? 0) - storedBytes, browser) === 0;
     const { context, ...memory } = processor;
     return {
@@ -85,18 +80,10 @@ async function surroundings(
   return { features, limits: { inWorker, gpuBufferBytes: features.gpuBufferBytes } };
 }
 
-async function readHeaders(
-  platform: Platform,
-  source: ModelSource,
-  { store = false, endpoint, token, signal, worker = false }: EstimateOptions,
-  features: Features,
-) {
-  const { build } = pickBuild(features, { backend: "cpu", threads: 1 });
-  const session = new Session(await platform.connect(build, worker));
+async function readHeaders(connect: Connect, what: WantedModel["what"], signal: AbortSignal | undefined) {
+  const session = new Session(connect);
   try {
-    const coming = { store, ...(endpoint && { endpoint }), ...(token && { token }) };
-    const request = { type: "estimate", source, coming } as const;
-    return await ask(session, request, "estimated", signal ? { signal } : {});
+    return await ask(session, { type: "estimate", ...what }, "estimated", signal ? { signal } : {});
   } finally {
     session.close();
   }

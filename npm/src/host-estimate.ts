@@ -33,10 +33,12 @@ export function estimating(
     const [{ layout, name }] = await Promise.all([bytes.begin(), startWasm(build, undefined, 1)]);
     bytes.signal.throwIfAborted();
     const loader = await build.glue.Loader.open(layout, name, bytes, true);
-    const memories = { processor: memoryOf(loader, false), gpu: memoryOf(loader, true) };
-    loader.free();
-    await bytes.end();
-    return { ...size, ...memories };
+    try {
+      return { ...size, processor: memoryOf(loader, false), gpu: memoryOf(loader, true) };
+    } finally {
+      loader.free();
+      await bytes.end();
+    }
   };
   return { bytes, estimate };
 }

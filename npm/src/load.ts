@@ -6,7 +6,7 @@ import { detectFeatures, reserveSharedMemory } from "./features.js";
 import { Model } from "./model.js";
 import type { Coming } from "./open-model.js";
 import { ask } from "./opening.js";
-import { checkLoadOptions, type LoadOptions } from "./options.js";
+import { checkLoadOptions, type EstimateOptions, type LoadOptions } from "./options.js";
 import { type Build, type BuildChoice, type Features, mayUseGpu, pickBuild } from "./pick-build.js";
 import { type Connect, Session } from "./session.js";
 import { isDownload, type LoadSource, type ModelSource, modelSource } from "./sources.js";
@@ -33,15 +33,36 @@ export type Load = (source?: LoadSource, options?: LoadOptions) => Promise<Model
 export function loadOn(platform: Platform): Load {
   return async (source, options = {}) => {
     checkLoadOptions(options);
-    options.signal?.throwIfAborted();
-    const inWorker = options.worker ?? platform.hasWorkers;
-    if (inWorker && !platform.hasWorkers)
-      throw new SetunError("bad-option", "worker: there are none in Node");
-    const from = await modelSource(source ?? platform.embeddedModel(), platform.baseUrl(), options);
-    const store = (options.store ?? true) && inWorker && source !== undefined && isDownload(from);
-    if (store) platform.askToPersist?.();
-    return new Loading(platform, from, inWorker, { ...options, store }).run();
+    const wanted = await wantedModel(platform, source, options);
+    if (wanted.what.coming.store) platform.askToPersist?.();
+    return new Loading(platform, wanted, options).run();
   };
+}
+
+/** A model that is asked for. */
+export interface WantedModel {
+  readonly inWorker: boolean;
+  readonly what: { readonly source: ModelSource; readonly coming: Coming };
+}
+
+/** Finds out what is asked for, how it comes, and where it is read. */
+export async function wantedModel(
+  platform: Platform,
+  given: LoadSource | undefined,
+  options: Pick<LoadOptions, keyof EstimateOptions | "connections">,
+): Promise<WantedModel> {
+  const { signal, worker, connections, endpoint, token } = options;
+  signal?.throwIfAborted();
+  const inWorker = worker ?? platform.hasWorkers;
+  if (inWorker && !platform.hasWorkers) throw new SetunError("bad-option", "worker: there are none in Node");
+  const source = await modelSource(given ?? platform.embeddedModel(), platform.baseUrl(), options);
+  const coming: Coming = {
+    store: (options.store ?? true) && inWorker && given !== undefined && isDownload(source),
+    ...(connections !== undefined && { connections }),
+    ...(endpoint !== undefined && { endpoint }),
+    ...(token !== undefined && { token }),
+  };
+  return { inWorker, what: { source, coming } };
 }
 
 /** What can run, and what runs unless a GPU is faster. */
@@ -57,13 +78,13 @@ const DEVICE_CODES: readonly unknown[] = ["backend-unavailable", "device-lost", 
 /** One call of `load`. */
 class Loading {
   readonly #platform: Platform;
-  readonly #source: ModelSource;
+  readonly #what: WantedModel["what"];
   readonly #inWorker: boolean;
   readonly #options: LoadOptions;
 
-  constructor(platform: Platform, source: ModelSource, inWorker: boolean, options: LoadOptions) {
+  constructor(platform: Platform, { what, inWorker }: WantedModel, options: LoadOptions) {
     this.#platform = platform;
-    this.#source = source;
+    this.#what = what;
     this.#inWorker = inWorker;
     this.#options = options;
   }
@@ -140,17 +161,6 @@ class Loading {
     const opened = await ask(session, request, "opened", this.#options);
     const info = { ...opened.info, build, worker: this.#inWorker };
     return new Model(session, info, report(opened.report));
-  }
-
-  get #what() {
-    const { store = false, connections, endpoint, token } = this.#options;
-    const coming: Coming = {
-      store,
-      ...(connections !== undefined && { connections }),
-      ...(endpoint !== undefined && { endpoint }),
-      ...(token !== undefined && { token }),
-    };
-    return { source: this.#source, coming };
   }
 
   async #connect({ build }: BuildChoice): Promise<Session> {

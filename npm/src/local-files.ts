@@ -1,14 +1,7 @@
 /** Which of some files are a model: those of a folder, or that a user dropped or chose. */
 
 import { SetunError } from "./errors.js";
-import {
-  EXPECTED_MODEL,
-  hasEnd,
-  isPickle,
-  type MODEL_ENDS,
-  PICKLE_ADVICE,
-  partNumber,
-} from "./model-names.js";
+import { EXPECTED_MODEL, hasEnd, isPickle, MODEL_ENDS, PICKLE_ADVICE, partNumber } from "./model-names.js";
 
 /** How a reader opens them. */
 export interface Layout {
@@ -35,7 +28,7 @@ export function chooseLayout(names: readonly string[], folder: string): Layout {
   if (own.includes(CONFIG) && DEFAULT_WEIGHTS.some((name) => own.includes(name))) {
     return { layout: "folder", name: folder };
   }
-  for (const end of [".setun", ".gguf", ".safetensors"] satisfies (typeof MODEL_ENDS)[number][]) {
+  for (const end of MODEL_ENDS) {
     const [first, second] = models(own, end);
     if (first === undefined) continue;
     if (second === undefined) return { layout: "file", name: first };

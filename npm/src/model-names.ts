@@ -1,7 +1,7 @@
 /** What the names of files say of a model. */
 
 /** Ends of the names of files that are a model by themselves, the best first. */
-export const MODEL_ENDS = [".setun", ".safetensors", ".gguf"] as const;
+export const MODEL_ENDS = [".setun", ".gguf", ".safetensors"] as const;
 
 /** What a model may be, in words. */
 export const EXPECTED_MODEL =

@@ -35,7 +35,7 @@ export async function probeOnce(http: Http, address: string): Promise<Probe | un
     // Browsers refuse parts that are compressed, which some servers send nevertheless.
     if (!(answer.isCompressed && thrown instanceof Later)) throw thrown;
   });
-  if (part === undefined) return { bytes: undefined, identity };
+  if (part === undefined) return { bytes: undefined, identity, condition };
   const found = ofPart(part);
   await part.cancel();
   if (part.isMissing) return undefined;
