@@ -46,6 +46,8 @@ export class Pull implements OpenModel {
   #end: () => void = () => undefined;
   /** The run of this beginning; after a change the one of the next. */
   #run: Promise<Run>;
+  /** The one that is read from. */
+  #read: Run | undefined;
   #beginnings = 0;
   #isAhead = false;
   #kept: Stored | undefined;
@@ -91,6 +93,7 @@ export class Pull implements OpenModel {
       return { entry: kept.entry, files: () => new StoredFiles(this.#storage, kept.model) };
     }
     const run = await this.#run;
+    this.#read = run;
     return { entry: run.plan.entry, files: () => new ComingFiles(run) };
   }
 
@@ -107,6 +110,7 @@ export class Pull implements OpenModel {
   async keep(): Promise<void> {
     if (this.#kept !== undefined) return;
     const run = await this.#run;
+    if (run !== this.#read) throw new Changed("it changed after all of it was read");
     const found = await run.complete();
     const { id, revision } = run.plan;
     const folder = await revisionPath(id, revision);
@@ -117,6 +121,7 @@ export class Pull implements OpenModel {
     if (!isCommit(revision)) await this.#removeOthers(run.plan, () => true);
     if (this.#last !== undefined) this.onProgress?.(this.#last);
     await this.#finish(undefined);
+    this.#read = undefined;
     this.#run = notUnderWay(); // with all that it keeps in memory
   }
 
@@ -153,7 +158,7 @@ export class Pull implements OpenModel {
     const manifest = await this.#manifest(plan, folder);
     const place = { storage, folder, manifest, doubted: this.#doubted };
     const run = new Run(this.#http, plan, place, (progress) => this.#tell(progress));
-    run.onFailure = (reason) => this.#fail(reason);
+    run.onFailure = (reason, ended) => this.#fail(reason, ended);
     try {
       await run.begin();
       await checkRoom(plan.source, run.missingBytes);
@@ -186,16 +191,16 @@ export class Pull implements OpenModel {
   }
 
   /** A changed source begins anew, a few times; anything else is the end. */
-  #fail(reason: unknown): void {
+  #fail(reason: unknown, ended: Promise<unknown>): void {
     this.#beginnings += 1;
     if (reason instanceof Changed && this.#beginnings < BEGINNINGS && !this.#http.signal.aborted) {
       if (reason.size !== undefined) this.#sizes.set(reason.size.address, reason.size.bytes);
-      this.#run = this.#plan().then((plan) => this.#begin(plan));
+      this.#run = ended.then(() => this.#plan()).then((plan) => this.#begin(plan));
     } else if (reason instanceof Changed) {
       const message = `${this.#where}: changes while it is read: ${reason.message}`;
-      this.#run = Promise.reject(new SetunError("network", message));
+      this.#run = ended.then(() => Promise.reject(new SetunError("network", message)));
     } else {
-      this.#run = Promise.reject(reason);
+      this.#run = ended.then(() => Promise.reject(reason));
     }
     this.#run.catch((thrown: unknown) => this.#finish(thrown));
   }

@@ -40,11 +40,12 @@ export class Run {
   #reject: (reason: unknown) => void = () => undefined;
   #failed: { readonly reason: unknown; readonly closed: Promise<unknown> } | undefined;
   #manifest: Manifest;
+  #written: Promise<void> = Promise.resolve();
   #connections = 0;
   #isAhead = false;
   #loadedBytes = 0;
-  /** Told once when it fails. */
-  onFailure: ((reason: unknown) => void) | undefined;
+  /** Told once when it fails; `ended` resolves once nothing of it is under way. */
+  onFailure: ((reason: unknown, ended: Promise<unknown>) => void) | undefined;
 
   constructor(http: Http, plan: Plan, place: Place, progress: (progress: LoadProgress) => void) {
     this.#http = http;
@@ -123,13 +124,16 @@ export class Run {
     this.#reject(reason);
     const closing = [...this.#downloads.values()].map((download) => download.close(reason));
     await Promise.allSettled(closing);
+    // What is being written of the folder must not get in the way of whoever comes next.
+    await Promise.allSettled(this.#pending);
   }
 
-  async #fail(thrown: unknown): Promise<void> {
+  /** Tells it before any reader hears of it: who begins anew is not to begin with this run. */
+  #fail(thrown: unknown): void {
     if (this.#failed !== undefined) return;
     const reason = this.#explain(thrown);
-    await this.stop(reason);
-    this.onFailure?.(reason);
+    const ended = this.stop(reason);
+    this.onFailure?.(reason, ended);
   }
 
   /** Of a store without room: how much is missing. */
@@ -192,12 +196,12 @@ export class Run {
 
   /** Follows a file until it is whole, checks it, and gives it its name. */
   async #finish(download: FileDownload, path: string): Promise<void> {
-    const { storage, folder, doubted } = this.#place;
+    const { storage, doubted } = this.#place;
     const { name } = download.wanted;
     const entry = await checkFile(download, doubted);
     this.#manifest = withFiles(this.#manifest, [entry]);
     // First what is known of it, then its name; but a complete manifest tells of what has one.
-    if (!this.#manifest.complete) await writeManifest(storage, folder, this.#manifest);
+    if (!this.#manifest.complete) await this.#writeManifest();
     const blob = await download.finish(async () => {
       const stored = await storage.open(path);
       if (stored === undefined) throw gone(name);
@@ -205,6 +209,17 @@ export class Run {
     });
     this.#blobs.set(name, blob);
     this.#downloads.delete(name);
+  }
+
+  /** One after the other, so that the last one tells of all. */
+  #writeManifest(): Promise<void> {
+    const { storage, folder } = this.#place;
+    const written = this.#written.then(() => {
+      if (this.#failed !== undefined) throw this.#failed.reason;
+      return writeManifest(storage, folder, this.#manifest);
+    });
+    this.#written = written.catch(() => undefined);
+    return written;
   }
 
   /** Gives each free connection a chunk: first those that a reader waits for. */
@@ -223,7 +238,7 @@ export class Run {
     } catch (reason) {
       // What is there is of the file before.
       if (reason instanceof Changed && this.#failed === undefined) await download.forget();
-      void this.#fail(reason);
+      this.#fail(reason);
     } finally {
       this.#connections -= 1;
       this.#fill();
