@@ -1,4 +1,4 @@
-/** Where models come from: addresses, files, bytes; and what goes wrong on the way. */
+/** Where models come from that are read as they come: addresses, files, bytes; and what goes wrong on the way. */
 
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { launchChromium, openPage } from "../test-support/browsers.js";
@@ -7,6 +7,9 @@ import { storyInNode } from "../test-support/node-story.js";
 import { fetched, INDEX_HTML, PLAIN_MAIN, STORY, tellStory } from "../test-support/page.js";
 import { makeProject, writeFiles } from "../test-support/project.js";
 import { startServer } from "../test-support/server.js";
+
+/** Nothing is kept: see the tests of the store for what is. */
+const STREAMED = { store: false };
 
 /** @type {Awaited<ReturnType<typeof makeProject>>} */
 let project;
@@ -72,7 +75,7 @@ function prefixed(prefix, files) {
 function failure(source) {
   return opened.page.evaluate(async (source) => {
     const { setun } = /** @type {any} */ (globalThis);
-    return setun.load(source).then(
+    return setun.load(source, { store: false }).then(
       () => "loaded",
       (/** @type {any} */ error) => (error instanceof setun.SetunError ? error.code : String(error)),
     );
@@ -81,7 +84,7 @@ function failure(source) {
 
 describe("a model", () => {
   it.each(["./tiny/", "/tiny", "lone.safetensors"])("comes from an address: %s", async (source) => {
-    const { result } = await opened.page.evaluate(tellStory, { ...STORY, source });
+    const { result } = await opened.page.evaluate(tellStory, { ...STORY, source, load: STREAMED });
     expect(result.text).toBe(expected);
     expect(fetched(server.requests)).toEqual({ code: [expect.anything()], models: [] });
     const checkpoints = server.requests.filter((path) => path.endsWith(".safetensors"));
@@ -125,6 +128,7 @@ describe("a model", () => {
       const seen = [];
       const model = await setun.load("lone.safetensors", {
         onProgress: (/** @type {any} */ step) => seen.push(step),
+        store: false,
       });
       await model.dispose();
       return seen;
@@ -139,7 +143,7 @@ describe("a model", () => {
   it("needs no server once it is loaded", async () => {
     await opened.page.evaluate(async () => {
       const all = /** @type {any} */ (globalThis);
-      all.model = await all.setun.load("tiny/");
+      all.model = await all.setun.load("tiny/", { store: false });
     });
     await server.stop();
     const text = await opened.page.evaluate(({ prompt, options }) => {
@@ -160,7 +164,7 @@ describe("a failed download", () => {
     ["http://127.0.0.1:1/", "network"],
   ])("has its code, and the next load works: %s", async (source, code) => {
     expect(await failure(source)).toBe(code);
-    const { result } = await opened.page.evaluate(tellStory, { ...STORY, source: "tiny/" });
+    const { result } = await opened.page.evaluate(tellStory, { ...STORY, source: "tiny/", load: STREAMED });
     expect(result.text).toBe(expected);
   });
 
@@ -170,14 +174,18 @@ describe("a failed download", () => {
       const controller = new AbortController();
       const reason = { mine: true };
       const onProgress = () => controller.abort(reason);
-      const loading = setun.load("endless.safetensors", { signal: controller.signal, onProgress });
+      const loading = setun.load("endless.safetensors", {
+        signal: controller.signal,
+        onProgress,
+        store: false,
+      });
       return loading.then(
         () => "loaded",
         (/** @type {unknown} */ error) => error === reason,
       );
     });
     expect(same).toBe(true);
-    const { result } = await opened.page.evaluate(tellStory, { ...STORY, source: "tiny/" });
+    const { result } = await opened.page.evaluate(tellStory, { ...STORY, source: "tiny/", load: STREAMED });
     expect(result.text).toBe(expected);
   });
 });

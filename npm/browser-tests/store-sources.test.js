@@ -99,7 +99,10 @@ describe("a model of a hub", PATIENCE, () => {
 
   it("fails where its bytes stay others than the hub's, and loads once they are right", async () => {
     stage.models.rule(weights, Number.POSITIVE_INFINITY, { wrong: true });
-    expect(await tell(NAME, hub)).toMatchObject({ code: "bad-checkpoint" });
+    expect(await tell(NAME, hub)).toEqual({
+      code: "bad-checkpoint",
+      message: expect.stringMatching(/wrong bytes.*expected SHA-256/),
+    });
     expect(await list()).not.toMatchObject([{ complete: true }]);
     stage.models.clearRules();
     expect((await tell(NAME, hub)).text).toBe(stage.texts.small);

@@ -248,4 +248,16 @@ describe("models", () => {
     }, source);
     expect(outcome).toEqual(["waits", true, []]);
   });
+
+  it("estimates what is to come, and what is there already", async () => {
+    const estimate = () =>
+      page.evaluate((from) => /** @type {any} */ (globalThis).setun.models.estimate(from), source);
+    const bytes = stage.large.length;
+    const before = await estimate();
+    expect(before).toMatchObject({ bytes, storedBytes: 0, storage: { fits: true } });
+    expect(before.backends.some((/** @type {any} */ { fits }) => fits)).toBe(true);
+    expect(await list()).toEqual([]);
+    await tell();
+    expect(await estimate()).toMatchObject({ bytes, storedBytes: bytes, memory: before.memory });
+  });
 });

@@ -46,6 +46,8 @@ export class Pull implements OpenModel {
   #end: () => void = () => undefined;
   /** The run of this beginning; after a change the one of the next. */
   #run: Promise<Run>;
+  /** The one that is read from. */
+  #read: Run | undefined;
   #beginnings = 0;
   #isAhead = false;
   #isOver = false;
@@ -92,6 +94,7 @@ export class Pull implements OpenModel {
       return { entry: kept.entry, files: () => new StoredFiles(this.#storage, kept.model) };
     }
     const run = await this.#run;
+    this.#read = run;
     return { entry: run.plan.entry, files: () => new ComingFiles(run) };
   }
 
@@ -108,6 +111,7 @@ export class Pull implements OpenModel {
   async keep(): Promise<void> {
     if (this.#kept !== undefined) return;
     const run = await this.#run;
+    if (run !== this.#read) throw new Changed("it changed after all of it was read");
     const found = await run.complete();
     const { id, revision } = run.plan;
     const folder = await revisionPath(id, revision);
@@ -118,6 +122,7 @@ export class Pull implements OpenModel {
     if (!isCommit(revision)) await this.#removeOthers(run.plan, () => true);
     if (this.#last !== undefined) this.onProgress?.(this.#last);
     await this.#finish(undefined);
+    this.#read = undefined;
     this.#run = notUnderWay(); // with all that it keeps in memory
   }
 

@@ -122,7 +122,8 @@ export class Run {
     this.#controller.abort(reason);
     this.#reject(reason);
     const closing = [...this.#downloads.values()].map((download) => download.close(reason));
-    await Promise.allSettled([...closing, this.#known.written]);
+    // What is being written of the folder must not get in the way of whoever comes next.
+    await Promise.allSettled([...closing, ...this.#pending, this.#known.written]);
   }
 
   #fail(thrown: unknown): void {

@@ -8,6 +8,9 @@ import { canWriteParts, openSync, patiently, renameFile, writeSync } from "./syn
 /** The folder of this package, in that of the origin. */
 const TOP = "setun";
 
+/** Times that a small file is read which others replace at the same time. */
+const READINGS = 10;
+
 export class OpfsStorage implements Storage {
   readonly kind = "opfs";
   readonly #origin: FileSystemDirectoryHandle;
@@ -22,8 +25,16 @@ export class OpfsStorage implements Storage {
   }
 
   async readText(path: string): Promise<string | undefined> {
-    const file = await this.open(path);
-    return file && explained("read", path, () => file.text());
+    for (let left = READINGS; ; left -= 1) {
+      const file = await this.open(path);
+      try {
+        return await file?.text();
+      } catch (thrown) {
+        // It was replaced meanwhile.
+        if (left > 1) continue;
+        return explained("read", path, () => Promise.reject(thrown));
+      }
+    }
   }
 
   async writeText(path: string, text: string): Promise<void> {
