@@ -20,9 +20,6 @@ const PROCESSORS: [(&str, &str); 3] = [
     ("max", "neon-i8mm,neon-dotprod,neon"),
 ];
 
-/// Random cases of an operation: an emulator takes its time, and the machine's own levels run all.
-const CASES: &str = "16";
-
 const EMULATOR: &str = "qemu-aarch64";
 const LINKER: &str = "aarch64-linux-gnu-gcc";
 const SYSTEM_ROOT: &str = "/usr/aarch64-linux-gnu";
@@ -75,8 +72,7 @@ fn test(totals: &mut Totals) -> Result<()> {
             .env("CARGO_TARGET_DIR", folder(toolchain))
             .env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER", LINKER)
             .env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER", &runner)
-            .env("SETUN_EXPECT_LEVELS", levels)
-            .env("PROPTEST_CASES", CASES);
+            .env("SETUN_EXPECT_LEVELS", levels);
         count(&mut command, totals)?;
     }
     Ok(())
