@@ -58,6 +58,7 @@ fn test(totals: &mut Totals) -> Result<()> {
         "gpu_texts",
         "gpu_engine",
         "gpu_families",
+        "gpu_estimates",
         "gpu_faults",
         "gpu_self_test",
     ];
