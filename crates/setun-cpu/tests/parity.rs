@@ -72,8 +72,8 @@ fn attention() {
 /// Contexts that are long enough for members to share them span by span.
 #[test]
 fn long_attention() {
-    // One takes as long as all cases of the others together.
-    agrees("long_attention", 2);
+    // One takes as long as all cases of the others together, and 64-bit ARM is mostly emulated.
+    agrees("long_attention", if cfg!(target_arch = "aarch64") { 2 } else { 6 });
 }
 
 #[test]
