@@ -25,6 +25,7 @@ mod sampler_options;
 mod stop_strings;
 mod stream_decoder;
 mod survivors;
+mod token_mask;
 mod tokenizer;
 
 pub use chat_template::{ChatTemplate, ChatTemplateFiles, RenderOptions};
@@ -38,4 +39,5 @@ pub use sampler::{Choice, Greedy, Needs, Sampler};
 pub use sampler_options::{LEAST_TEMPERATURE, SamplerOptions};
 pub use stop_strings::{StopStep, StopStrings};
 pub use stream_decoder::StreamDecoder;
+pub use token_mask::TokenMask;
 pub use tokenizer::Tokenizer;
