@@ -33,6 +33,7 @@ const BEGINNINGS_TRIED: usize = 8;
 ///
 /// The window then shrinks to the fewest tokens whose text ends as the whole text does, mostly
 /// to one, so the work for a token does not grow with the text.
+#[derive(Clone)]
 pub struct StreamDecoder {
     tokenizer: Arc<dyn Tokenizer>,
     /// The latest tokens. Decoding them and what follows gives the end of the whole text.

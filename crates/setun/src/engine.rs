@@ -27,7 +27,8 @@ use crate::{
     owner::Command,
     reader::Sketch,
     sequence::{Report, Request},
-    stream::{GenerationStream, Queue},
+    stream::GenerationStream,
+    ticket::Tickets,
 };
 
 /// Seeds are kept below 2^53, so that a JavaScript number holds them.
@@ -46,11 +47,12 @@ pub(crate) struct Handle {
     pub(crate) commands: UnboundedSender<Command>,
     /// Each of its generations has a clone.
     load: Arc<()>,
+    tickets: Tickets,
 }
 
 impl Handle {
     fn new(commands: UnboundedSender<Command>) -> Self {
-        Self { commands, load: Arc::new(()) }
+        Self { commands, load: Arc::new(()), tickets: Tickets::default() }
     }
 
     pub(crate) fn send(&self, command: Command) -> Result<(), Error> {
@@ -68,6 +70,8 @@ struct Shared {
     weight_bytes: usize,
     head: HeadType,
     threads: usize,
+    streams: usize,
+    most_waiting: usize,
     devices: DeviceReport,
     sketch: Sketch,
     options: DeviceOptions,
@@ -117,28 +121,69 @@ impl Engine {
         prompt: impl Into<Prompt>,
         options: GenerateOptions,
     ) -> Result<GenerationStream, Error> {
+        let mut samples = self.samples(prompt, options, 1)?;
+        samples.pop().ok_or(Error::Disposed)
+    }
+
+    /// Generates several times from one prompt, which is computed once. The first is what
+    /// [`generate`](Self::generate) gives with the same seed; the others differ from it, if they
+    /// are not greedy. Each stream goes on, pauses and ends by itself.
+    ///
+    /// # Errors
+    ///
+    /// As [`generate`](Self::generate); also if `count` is 0.
+    pub fn samples(
+        &self,
+        prompt: impl Into<Prompt>,
+        options: GenerateOptions,
+        count: usize,
+    ) -> Result<Vec<GenerationStream>, Error> {
         let asked = Instant::now();
         options.check()?;
+        let most = self.shared.streams;
+        if !(1..=most).contains(&count) {
+            let expected = format!("1 to {most}, the streams of the engine");
+            return Err(Error::BadOption { option: "count", found: count.to_string(), expected });
+        }
         let prompt = self.tokens(prompt.into())?;
         let max_tokens = self.room(&prompt)?.min(options.max_tokens.unwrap_or(usize::MAX));
-        let queue = Arc::new(Queue::default());
         let owner = self.idlest()?;
+        let most = self.shared.most_waiting;
+        let tickets = owner.tickets.take(count, most);
+        let tickets = tickets.map_err(|waiting| Error::Busy { waiting, most })?;
+        let sampler = Sampler::new(options.sampler(&self.shared.defaults))?;
+        let stops = StopStrings::new(options.stop)?;
         let decoder = self.shared.tokenizer.clone();
-        let request = Request {
+        let decoder =
+            decoder.map(|tokenizer| StreamDecoder::new(tokenizer, &prompt)).transpose()?;
+        let seed = options.seed.unwrap_or_else(random_seed);
+        let requests = (0..).zip(tickets).map(|(sample, ticket)| Request {
             max_tokens,
-            sampler: Sampler::new(options.sampler(&self.shared.defaults))?,
-            seed: options.seed.unwrap_or_else(random_seed),
-            decoder: decoder.map(|tokenizer| StreamDecoder::new(tokenizer, &prompt)).transpose()?,
-            stops: StopStrings::new(options.stop)?,
+            sampler,
+            seed,
+            sample,
+            siblings: vec![],
+            decoder: decoder.clone(),
+            stops: stops.clone(),
             eos_tokens: self.shared.eos_tokens.clone(),
             logprobs: options.logprobs,
-            queue: Arc::clone(&queue),
+            queue: Arc::default(),
             asked,
-            prompt,
+            priority: options.priority,
+            deadline: options.deadline.and_then(|time| asked.checked_add(time)),
+            ticket: Some(ticket),
+            prompt: prompt.clone(),
             load: Arc::clone(&owner.load),
+        });
+        let mut requests: Vec<_> = requests.collect();
+        let stream = |request: &Request| {
+            GenerationStream::new(Arc::clone(&request.queue), owner.commands.clone())
         };
-        owner.send(Command::Generate(Box::new(request)))?;
-        Ok(GenerationStream::new(queue, owner.commands.clone()))
+        let streams = requests.iter().map(stream).collect();
+        let mut first = requests.remove(0); // there is one
+        first.siblings = requests;
+        owner.send(Command::Generate(Box::new(first)))?;
+        Ok(streams)
     }
 
     /// The owner with the fewest generations, of those that are there.

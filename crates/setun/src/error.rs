@@ -101,6 +101,17 @@ pub enum Error {
         expected: String,
     },
 
+    /// More requests wait than the engine takes.
+    #[error(
+        "{waiting} requests wait for the engine already, expected at most {most} with this one"
+    )]
+    Busy {
+        /// Those that wait.
+        waiting: usize,
+        /// Most that may wait.
+        most: usize,
+    },
+
     /// The system gives no thread.
     #[error("the engine's thread cannot be started: {0}")]
     Thread(std::io::Error),
@@ -147,6 +158,8 @@ pub enum ErrorCode {
     BadOption,
     /// The disk, or the room that a page is given on it, is full.
     StorageFull,
+    /// Too many requests wait.
+    Busy,
 }
 
 impl ErrorCode {
@@ -166,6 +179,7 @@ impl ErrorCode {
             Self::Disposed => "disposed",
             Self::BadOption => "bad-option",
             Self::StorageFull => "storage-full",
+            Self::Busy => "busy",
         }
     }
 }
@@ -194,6 +208,7 @@ impl Error {
             Self::ContextFull { .. } => ErrorCode::ContextFull,
             Self::BackendUnavailable { .. } => ErrorCode::BackendUnavailable,
             Self::BadOption { .. } => ErrorCode::BadOption,
+            Self::Busy { .. } => ErrorCode::Busy,
             Self::Thread(_) => ErrorCode::OutOfMemory,
             Self::Step(error) => error.code(),
             #[cfg(all(feature = "registry", not(target_family = "wasm")))]

@@ -29,6 +29,7 @@ mod input;
 mod load;
 #[cfg(not(target_family = "wasm"))]
 mod locate;
+mod metrics;
 mod model;
 mod options;
 mod owner;
@@ -38,6 +39,7 @@ mod reader;
 pub mod registry;
 mod sequence;
 mod stream;
+mod ticket;
 
 pub use bytes::ModelBytes;
 pub use convert::{ContainerOptions, Conversion, Converted, Format, TableType};
@@ -53,6 +55,7 @@ pub use input::ModelInput;
 pub use load::{Loader, Texts};
 #[cfg(not(target_family = "wasm"))]
 pub use locate::locate;
+pub use metrics::EngineMetrics;
 #[cfg(feature = "embedded-model")]
 pub use model::EMBEDDED_MODEL;
 pub use model::{EMBEDDED_NAME, Model};

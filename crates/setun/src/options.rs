@@ -1,5 +1,7 @@
 //! Options of a generation.
 
+use std::time::Duration;
+
 use setun_text::{Message, SamplerOptions};
 
 use crate::error::Error;
@@ -26,6 +28,11 @@ pub struct GenerateOptions {
     pub stop: Vec<String>,
     /// Whether events carry log-probabilities.
     pub logprobs: bool,
+    /// Those of a higher priority start first, and keep their memory longer. Default: 0.
+    pub priority: i32,
+    /// Time from the call on, after which the generation ends with what it has
+    /// ([`FinishReason::Deadline`](crate::FinishReason::Deadline)). Default: none.
+    pub deadline: Option<Duration>,
 }
 
 macro_rules! setters {
@@ -61,6 +68,8 @@ impl GenerateOptions {
         repetition_penalty: f32,
         /// Sets [`seed`](Self::seed).
         seed: u64,
+        /// Sets [`deadline`](Self::deadline).
+        deadline: Duration,
     }
 
     /// Adds a stop string.
@@ -74,6 +83,13 @@ impl GenerateOptions {
     #[must_use]
     pub fn logprobs(mut self, logprobs: bool) -> Self {
         self.logprobs = logprobs;
+        self
+    }
+
+    /// Sets [`priority`](Self::priority).
+    #[must_use]
+    pub fn priority(mut self, priority: i32) -> Self {
+        self.priority = priority;
         self
     }
 
