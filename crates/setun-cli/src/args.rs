@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use setun::{
-    CacheType, Device, Engine, GenerateOptions, HeadType, ModelInput,
+    CacheType, Device, Engine, EngineBuilder, GenerateOptions, HeadType, ModelInput,
     checkpoint::{I2sBlocks, Options},
     text::LEAST_TEMPERATURE,
 };
@@ -154,7 +154,7 @@ impl GenerateArgs {
         self.device.device()?; // before the work of loading
         let model =
             ModelSource::find(self.model.model.as_deref(), self.model.file.into())?.open()?;
-        start(model, &self.device, self.memory, 1)
+        start(builder(model, &self.device, self.memory, 1)?)
     }
 
     /// How to generate, as the engine takes it.
@@ -190,22 +190,26 @@ impl DeviceArgs {
     }
 }
 
-/// Starts an engine with room for so many whole contexts. Devices that failed are told of.
-pub(crate) fn start(
+/// An engine with room for so many whole contexts, to be started.
+pub(crate) fn builder(
     model: impl Into<ModelInput>,
     device: &DeviceArgs,
     memory: MemoryArgs,
     contexts: usize,
-) -> Result<Engine, CliError> {
+) -> Result<EngineBuilder, CliError> {
     let builder = Engine::builder(model)
         .device(device.device()?)
         .cache_type(memory.kv.into())
         .head_type(memory.head())
         .contexts(contexts);
-    let builder = match device.threads() {
+    Ok(match device.threads() {
         Some(threads) => builder.threads(threads),
         None => builder,
-    };
+    })
+}
+
+/// Starts an engine. Devices that failed are told of.
+pub(crate) fn start(builder: EngineBuilder) -> Result<Engine, CliError> {
     let engine = builder.build()?;
     for warning in engine.device_report().warnings() {
         tell(&format!("warning: {warning}\n"));

@@ -254,6 +254,8 @@ impl Owner {
 #[cfg(test)]
 mod following_tests;
 #[cfg(test)]
+mod machine_tests;
+#[cfg(test)]
 mod revival_tests;
 #[cfg(test)]
 mod tests;

@@ -166,11 +166,6 @@ impl Sequence {
         self.request.siblings.iter_mut().for_each(|sibling| sibling.ticket = None);
     }
 
-    /// Its keys and values are gone: all its tokens are pending.
-    pub(crate) fn leave(&mut self) {
-        self.cached = 0;
-    }
-
     /// Positions that are in the cache.
     pub(crate) fn cached(&self) -> usize {
         self.cached

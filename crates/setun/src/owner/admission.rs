@@ -140,11 +140,10 @@ impl Owner {
 
     /// Takes a sequence's place away; it begins again from its tokens when there is room.
     pub(super) fn preempt(&mut self, index: usize) {
-        let Running { mut sequence, place, .. } = self.running.remove(index);
+        let Running { sequence, place, .. } = self.running.remove(index);
         self.cache.remove(place);
         self.metrics.preemptions += 1;
         self.metrics.dropped_positions += sequence.cached() as u64;
-        sequence.leave();
         self.line_up(sequence);
     }
 

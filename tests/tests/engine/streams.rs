@@ -1,0 +1,194 @@
+//! Many streams on a real model: one prompt computed once, memory given up and taken back, time
+//! that is over, a queue that is full.
+
+use std::{thread, time::Duration};
+
+use futures::executor::block_on;
+use setun::{
+    Engine, EngineMetrics, ErrorCode, Event, FinishReason, GenerateOptions, GenerationStream, Model,
+};
+use setun_tests::fixture;
+
+use super::{MODEL, engine, greedy, sampled};
+
+fn metrics(engine: &Engine) -> EngineMetrics {
+    block_on(engine.metrics()).expect("an engine")
+}
+
+/// Text, tokens and how it ended, as far as it came.
+fn read(stream: GenerationStream) -> (Vec<u32>, Result<FinishReason, ErrorCode>) {
+    let mut tokens = vec![];
+    for event in stream.blocking() {
+        match event {
+            Ok(Event::Text(delta)) => tokens.push(delta.token),
+            Ok(Event::Done(done)) => return (tokens, Ok(done.finish_reason)),
+            Err(error) => return (tokens, Err(error.code())),
+        }
+    }
+    panic!("a stream without an end");
+}
+
+#[test]
+fn a_prompt_that_begins_as_another_is_computed_from_where_they_differ() {
+    let engine = engine();
+    let long: Vec<u32> = (0..200).map(|at| at * 7 % 500).collect();
+    let first = engine.complete(long.clone(), sampled(1)).expect("a story");
+    let before = metrics(&engine);
+    assert_eq!((before.reused_positions, before.rows), (0, 200 + 39));
+    assert_eq!(engine.complete(long.clone(), sampled(1)).expect("a story").tokens, first.tokens);
+    let after = metrics(&engine);
+    // Six blocks of 32 positions.
+    assert_eq!((after.reused_positions, after.rows - before.rows), (192, 8 + 39));
+
+    // A conversation goes on from what was said: 238 positions are there, seven blocks full.
+    let mut next = long;
+    next.extend(&first.tokens);
+    next.extend([5, 6, 7]);
+    engine.complete(next.clone(), sampled(2)).expect("a story");
+    assert_eq!(metrics(&engine).reused_positions, 192 + 224);
+    let fresh = super::engine().complete(next.clone(), sampled(2)).expect("a story");
+    assert_eq!(engine.complete(next, sampled(2)).expect("a story").tokens, fresh.tokens);
+
+    engine.forget_prefixes().expect("an engine");
+    let forgotten = metrics(&engine);
+    assert_eq!((forgotten.used_blocks, forgotten.idle_blocks), (0, 0));
+}
+
+#[test]
+fn an_engine_that_keeps_no_prefixes_computes_them_again() {
+    let model = Model::open(fixture(MODEL)).expect("the story model");
+    let engine = Engine::builder(model).prefix_positions(0).build().expect("an engine");
+    for _ in 0..2 {
+        engine.complete(vec![3; 100], greedy(5)).expect("a story");
+    }
+    let metrics = metrics(&engine);
+    assert_eq!((metrics.reused_positions, metrics.rows, metrics.idle_blocks), (0, 208, 0));
+}
+
+#[test]
+fn samples_share_their_prompt_and_are_what_they_are_alone() {
+    let engine = engine();
+    let prompt: Vec<u32> = (0..90).map(|at| at * 11 % 500).collect();
+    let options = || GenerateOptions::new().temperature(1.0).seed(7).max_tokens(20);
+    let streams = engine.samples(prompt.clone(), options(), 5).expect("streams");
+    let tokens: Vec<_> = streams.into_iter().map(|stream| read(stream).0).collect();
+    let expected: usize = tokens.iter().map(|tokens| tokens.len() - 1).sum();
+    assert_eq!(metrics(&engine).rows, 90 + expected as u64, "the prompt once");
+    let alone = engine.complete(prompt.clone(), options()).expect("a story").tokens;
+    assert_eq!(tokens[0], alone);
+    assert!(tokens[1..].iter().all(|tokens| *tokens != alone), "each draws for itself");
+
+    for count in [0, 65] {
+        let refused = engine.samples(prompt.clone(), options(), count).expect_err("none, too many");
+        assert_eq!(refused.code(), ErrorCode::BadOption);
+    }
+}
+
+#[test]
+fn time_that_is_over_ends_a_generation_with_what_it_has() {
+    let engine = engine();
+    let unread = engine.generate("Once", greedy(300).deadline(Duration::from_millis(80)));
+    let over = greedy(300).deadline(Duration::ZERO);
+    let (tokens, end) = read(engine.generate("Once", over).expect("a stream"));
+    assert_eq!((tokens.len(), end), (0, Ok(FinishReason::Deadline)));
+    // Nobody reads the other, so it pauses, and ends though nobody says so.
+    thread::sleep(Duration::from_millis(200));
+    while metrics(&engine).running > 0 {
+        thread::sleep(Duration::from_millis(10));
+    }
+    let (tokens, end) = read(unread.expect("a stream"));
+    assert_eq!(end, Ok(FinishReason::Deadline));
+    let whole = engine.complete("Once", greedy(300)).expect("a story").tokens;
+    assert!(whole.starts_with(&tokens) && tokens.len() < 300, "{} tokens", tokens.len());
+}
+
+#[test]
+fn a_full_queue_refuses_and_takes_again() {
+    let model = Model::open(fixture(MODEL)).expect("the story model");
+    let engine = Engine::builder(model).streams(1).queue(2).build().expect("an engine");
+    // Nobody reads the first, so it keeps its place as long as nobody waits.
+    let running = engine.generate("Once", greedy(400)).expect("a stream");
+    while metrics(&engine).running == 0 {}
+    let waiting: Vec<_> =
+        (0..40).map(|_| engine.generate("The dog", greedy(400))).collect::<Vec<_>>();
+    let refused = waiting.iter().filter_map(|stream| stream.as_ref().err());
+    let refused: Vec<_> = refused.map(setun::Error::code).collect();
+    assert!(!refused.is_empty() && refused.iter().all(|&code| code == ErrorCode::Busy));
+    drop(waiting);
+    drop(running);
+    assert_eq!(metrics(&engine).waiting, 0); // the engine has seen that they left
+    assert_eq!(engine.complete("The dog", greedy(4)).expect("a story").tokens.len(), 4);
+}
+
+#[test]
+fn an_idle_engine_waits_for_a_batch() {
+    let model = Model::open(fixture(MODEL)).expect("the story model");
+    let wait = Duration::from_mins(10);
+    let engine = Engine::builder(model).streams(3).batch_wait(wait).build().expect("an engine");
+    let streams: Vec<_> =
+        (0..3).map(|_| engine.generate(vec![1, 2, 3], greedy(5)).expect("a stream")).collect();
+    for stream in streams {
+        assert_eq!(read(stream).0.len(), 5);
+    }
+    // All prompts are in the first step: nobody began before the batch was full.
+    assert_eq!(metrics(&engine).steps, 5);
+}
+
+/// 64 streams with 256 tokens and more over a cache for two contexts of 512: some are cancelled,
+/// some dropped, some read late, some out of time. The others say what they say alone.
+#[test]
+fn many_streams_over_little_memory_end_as_they_should() {
+    let model = Model::open(fixture(MODEL)).expect("the story model");
+    let engine = Engine::builder(model).contexts(2).build().expect("an engine");
+    let prompt =
+        |at: u32| -> Vec<u32> { (0..20 + at % 7 * 30).map(|i| i * (at % 3 + 3) % 500).collect() };
+    let options = |at: u32| {
+        let options = GenerateOptions::new()
+            .temperature(0.9)
+            .seed(at.into())
+            .max_tokens(40 + at as usize % 5 * 30);
+        if at % 16 == 5 { options.deadline(Duration::from_millis(u64::from(at))) } else { options }
+    };
+    let readers: Vec<_> = (0..64)
+        .map(|at: u32| {
+            let stream = engine.generate(prompt(at), options(at)).expect("a stream");
+            thread::spawn(move || {
+                match at % 16 {
+                    1 => stream.cancel_handle().cancel(),
+                    2 => return (vec![], Ok(FinishReason::Aborted)), // dropped
+                    3 => thread::sleep(Duration::from_millis(300)),
+                    4 => {
+                        let cancel = stream.cancel_handle();
+                        thread::spawn(move || {
+                            thread::sleep(Duration::from_millis(100));
+                            cancel.cancel();
+                        });
+                    }
+                    _ => {}
+                }
+                read(stream)
+            })
+        })
+        .collect();
+    let found: Vec<_> =
+        readers.into_iter().map(|reader| reader.join().expect("no panic")).collect();
+    let after = metrics(&engine);
+    assert_eq!((after.waiting, after.running, after.used_blocks), (0, 0, 0));
+    assert!(after.preemptions > 0, "memory was short: {after:?}");
+
+    let alone = super::engine();
+    for (at, (tokens, end)) in (0..64).zip(found) {
+        let whole = alone.complete(prompt(at), options(at).deadline(Duration::from_mins(9)));
+        let whole = whole.expect("a story");
+        assert!(whole.tokens.starts_with(&tokens), "stream {at}");
+        match (at % 16, end.expect("no error")) {
+            (1 | 2, reason) => assert_eq!(reason, FinishReason::Aborted),
+            (4, FinishReason::Aborted) | (5, FinishReason::Deadline) => {}
+            (_, reason) => {
+                assert_eq!((reason, tokens.len()), (whole.done.finish_reason, whole.tokens.len()));
+            }
+        }
+    }
+    engine.forget_prefixes().expect("an engine");
+    assert_eq!(metrics(&engine).idle_blocks, 0);
+}
