@@ -359,7 +359,13 @@ impl Engine {
         &self.shared.defaults
     }
 
-    fn tokens(&self, prompt: Prompt) -> Result<Vec<u32>, Error> {
+    /// Tokens of a text that goes on.
+    pub(crate) fn tokenize_more(&self, text: &str) -> Result<Vec<u32>, Error> {
+        Ok(self.tokenizer()?.encode(text, false)?)
+    }
+
+    /// Tokens of a prompt: one or more, all of the vocabulary.
+    pub(crate) fn tokens(&self, prompt: Prompt) -> Result<Vec<u32>, Error> {
         let tokens = match prompt {
             Prompt::Tokens(tokens) => tokens,
             Prompt::Text(text) => self.tokenize(&text)?,

@@ -112,6 +112,17 @@ pub enum Error {
         most: usize,
     },
 
+    /// Bytes are no session, or damaged.
+    #[error("a saved session cannot be read: {what} is {found}, expected {expected}")]
+    Session {
+        /// What was looked at.
+        what: &'static str,
+        /// What it should be.
+        expected: &'static str,
+        /// What it is.
+        found: String,
+    },
+
     /// The system gives no thread.
     #[error("the engine's thread cannot be started: {0}")]
     Thread(std::io::Error),
@@ -208,6 +219,7 @@ impl Error {
             Self::ContextFull { .. } => ErrorCode::ContextFull,
             Self::BackendUnavailable { .. } => ErrorCode::BackendUnavailable,
             Self::BadOption { .. } => ErrorCode::BadOption,
+            Self::Session { .. } => ErrorCode::BadCheckpoint,
             Self::Busy { .. } => ErrorCode::Busy,
             Self::Thread(_) => ErrorCode::OutOfMemory,
             Self::Step(error) => error.code(),

@@ -38,6 +38,7 @@ mod reader;
 #[cfg(all(feature = "registry", not(target_family = "wasm")))]
 pub mod registry;
 mod sequence;
+mod session;
 mod stream;
 mod ticket;
 
@@ -62,6 +63,7 @@ pub use model::{EMBEDDED_NAME, Model};
 pub use options::{GenerateOptions, Prompt};
 pub use profile::{EngineProfile, PhaseProfile};
 pub use reader::ModelReader;
+pub use session::Session;
 pub use setun_checkpoint::{self as checkpoint, Source, Want, Warning};
 pub use setun_cpu::Level;
 #[cfg(feature = "gpu")]

@@ -2,7 +2,11 @@
 
 use futures::channel::oneshot;
 
-use crate::{engine::Engine, error::Error, owner::Command};
+use crate::{
+    engine::Engine,
+    error::Error,
+    owner::{Chore, Command},
+};
 
 /// What an engine has done since it started, and what is there now. Of several devices, the sum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -66,7 +70,7 @@ impl Engine {
         let mut sum = EngineMetrics::default();
         for owner in self.owners.iter() {
             let (reply, metrics) = oneshot::channel();
-            owner.send(Command::Metrics(reply))?;
+            owner.send(Command::Chore(Chore::Metrics(reply)))?;
             sum.add(&metrics.await.map_err(|_| Error::Disposed)?);
         }
         Ok(sum)

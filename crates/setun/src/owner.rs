@@ -14,6 +14,7 @@
 mod accept;
 mod admission;
 mod batch;
+mod chores;
 mod following;
 mod limits;
 mod lost;
@@ -21,6 +22,8 @@ mod recovery;
 
 use std::time::Duration;
 
+pub(crate) use chores::Chore;
+use chores::Chores;
 use futures::{
     StreamExt,
     channel::{mpsc::UnboundedReceiver, oneshot},
@@ -59,10 +62,10 @@ pub(crate) enum Command {
     },
     /// Tell what is kept in memory. Nobody need listen.
     Memory(oneshot::Sender<MemoryUse>),
-    /// Tell what was counted. Nobody need listen.
-    Metrics(oneshot::Sender<EngineMetrics>),
     /// Keep no more than what runs needs.
     ForgetPrefixes,
+    /// Do this before the next step.
+    Chore(Chore),
 }
 
 /// How a sequence ended: why, and by which stop string.
@@ -81,6 +84,8 @@ pub(crate) struct Owner {
     waiting: Vec<Sequence>, // those that go first come first
     running: Vec<Running>,
     arrivals: u64,
+    chores: Chores,
+    fingerprint: Option<[u8; 32]>, // of the model, once it was asked for
     outputs: Outputs,
     chosen: Vec<u32>,     // in place of outputs, [steps, wanted rows]
     following: usize,     // steps that may follow each other
@@ -120,6 +125,8 @@ impl Owner {
             waiting: vec![],
             running: vec![],
             arrivals: 0,
+            chores: Chores::new(),
+            fingerprint: None,
             outputs: Outputs::default(),
             chosen: vec![],
             following: 1,
@@ -144,6 +151,7 @@ impl Owner {
                 self.take(command);
             }
             self.drop_ended();
+            self.do_chores().await;
             self.admit();
             if self.running.iter().any(|running| running.sequence.demands()) {
                 if let Err(error) = self.step().await {
@@ -186,10 +194,8 @@ impl Owner {
             Command::Memory(reply) => {
                 let _ = reply.send(self.model.memory());
             }
-            Command::Metrics(reply) => {
-                let _ = reply.send(self.counted());
-            }
             Command::ForgetPrefixes => self.cache.forget_idle(0),
+            Command::Chore(chore) => self.chores.push_back(chore),
         }
     }
 

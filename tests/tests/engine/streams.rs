@@ -192,3 +192,49 @@ fn many_streams_over_little_memory_end_as_they_should() {
     engine.forget_prefixes().expect("an engine");
     assert_eq!(metrics(&engine).idle_blocks, 0);
 }
+
+#[test]
+fn a_session_is_forked_saved_and_restored_to_the_same_bits() {
+    let one = engine();
+    let mut session = one.session();
+    session.push("Once upon a time").expect("text");
+    session
+        .push(" there was a little dog who lived in a big red house by the sea and")
+        .expect("text");
+    let said = session.generate(sampled(1)).expect("a stream").wait().expect("a story");
+    session.push(said.tokens).expect("tokens");
+    let fork = session.clone();
+    session.push(" Tom").expect("text");
+    let blocks = session.tokens().len() / 32;
+    assert!(blocks >= 2, "{} tokens", session.tokens().len());
+    // The end of it was not computed yet.
+    let bytes = block_on(session.save()).expect("bytes");
+    let ends = [&session, &fork].map(|session| {
+        session.generate(sampled(2)).expect("a stream").wait().expect("a story").tokens
+    });
+
+    // On other threads and levels the bits are the same, so are the blocks.
+    let model = Model::open(fixture(MODEL)).expect("the story model");
+    let other = Engine::builder(model).threads(3).build().expect("an engine");
+    let restored = block_on(other.restore(&bytes)).expect("a session");
+    assert_eq!(restored.tokens(), session.tokens());
+    let tokens = restored.generate(sampled(2)).expect("a stream").wait().expect("a story").tokens;
+    assert_eq!(tokens, ends[0]);
+    let found = metrics(&other);
+    assert!(found.reused_positions >= 32, "{found:?}");
+    assert_eq!(block_on(restored.save()).expect("bytes")[..16], bytes[..16]);
+
+    // Of another type of cache they would be other bits.
+    let model = Model::open(fixture(MODEL)).expect("the story model");
+    let wide = Engine::builder(model).cache_type(setun::CacheType::F32).build().expect("an engine");
+    let restored = block_on(wide.restore(&bytes)).expect("a session");
+    restored.generate(sampled(2)).expect("a stream").wait().expect("a story");
+    assert_eq!(metrics(&wide).reused_positions, 0);
+
+    let error = block_on(one.restore(&bytes[..bytes.len() - 1])).expect_err("cut");
+    assert_eq!(error.code(), ErrorCode::BadCheckpoint);
+    assert!(engine().session().generate(greedy(1)).is_err(), "no tokens yet");
+    let mut cut = fork.clone();
+    cut.truncate(3);
+    assert_eq!(cut.tokens(), &fork.tokens()[..3]);
+}

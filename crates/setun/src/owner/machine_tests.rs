@@ -376,7 +376,7 @@ impl Machine {
         }
         self.commands.unbounded_send(Command::ForgetPrefixes).unwrap();
         let (reply, metrics) = oneshot::channel();
-        self.commands.unbounded_send(Command::Metrics(reply)).unwrap();
+        self.commands.unbounded_send(Command::Chore(Chore::Metrics(reply))).unwrap();
         self.run(2);
         let metrics = metrics.now_or_never().expect("an answer").expect("an owner");
         let left = (metrics.waiting, metrics.running, metrics.used_blocks, metrics.idle_blocks);
@@ -405,7 +405,9 @@ fn the_higher_priority_goes_first() {
     };
     machine.submit(&asked(0));
     machine.run(1);
-    [0, 2, 1, 2].map(|priority| machine.submit(&asked(priority)));
+    for priority in [0, 2, 1, 2] {
+        machine.submit(&asked(priority));
+    }
     let mut order = vec![];
     while order.len() < 5 {
         machine.run(1);

@@ -68,6 +68,7 @@ impl Owner {
         model.set_profiled(self.profile.is_some());
         self.model = model;
         self.grown_blocks = 0;
+        self.fingerprint = None;
         self.begin_within(self.limits.blocks);
         (self.prompt_row, self.plain_step) = (Duration::ZERO, Duration::ZERO);
         self.is_revived = true;
