@@ -103,13 +103,11 @@ impl Owner {
         let tokens = &tokens[..tokens.len().min(self.model.context_length())];
         let place = self.cache.create();
         while let Err(error) = self.cache.extend(place, tokens.len()) {
-            match self.weakest(|_| true) {
-                Some(weakest) => self.preempt(weakest),
-                None => {
-                    self.cache.remove(place);
-                    return Err(error.into());
-                }
-            }
+            let Some(weakest) = self.weakest(|_| true) else {
+                self.cache.remove(place);
+                return Err(error.into());
+            };
+            self.preempt(weakest);
         }
         let mut batch = Batch::default();
         batch.push_run(place, 0, tokens, Wants::Logits);
