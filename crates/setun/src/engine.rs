@@ -12,8 +12,8 @@ use std::{
 use futures::channel::{mpsc::UnboundedSender, oneshot};
 use setun_model::MemoryUse;
 use setun_text::{
-    ChatTemplate, CivilTime, Message, RenderOptions, Sampler, SamplerOptions, StopStrings,
-    StreamDecoder, Tokenizer,
+    ChatTemplate, CivilTime, Message, RenderOptions, SamplerOptions, StopStrings, StreamDecoder,
+    Tokenizer,
 };
 use web_time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -23,7 +23,7 @@ use crate::{
     device::{DeviceOptions, DeviceReport, HeadType, SelfTest, self_test},
     error::Error,
     input::ModelInput,
-    options::{GenerateOptions, Prompt},
+    options::{GenerateOptions, Meaning, Prompt},
     owner::Command,
     reader::Sketch,
     sequence::{Report, Request},
@@ -126,7 +126,7 @@ impl Engine {
         let decoder = self.shared.tokenizer.clone();
         let request = Request {
             max_tokens,
-            sampler: Sampler::new(options.sampler(&self.shared.defaults))?,
+            sampler: options.sampler(&self.meaning())?,
             seed: options.seed.unwrap_or_else(random_seed),
             decoder: decoder.map(|tokenizer| StreamDecoder::new(tokenizer, &prompt)).transpose()?,
             stops: StopStrings::new(options.stop)?,
@@ -312,6 +312,13 @@ impl Engine {
     #[must_use]
     pub fn sampling_defaults(&self) -> &SamplerOptions {
         &self.shared.defaults
+    }
+
+    /// What options mean for this model.
+    fn meaning(&self) -> Meaning<'_> {
+        let Shared { defaults, tokenizer, eos_tokens, vocab_size, .. } = &*self.shared;
+        let tokenizer = tokenizer.as_deref();
+        Meaning { defaults, tokenizer, end_tokens: eos_tokens, vocabulary: *vocab_size }
     }
 
     fn tokens(&self, prompt: Prompt) -> Result<Vec<u32>, Error> {
