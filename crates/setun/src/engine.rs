@@ -12,8 +12,8 @@ use std::{
 use futures::channel::{mpsc::UnboundedSender, oneshot};
 use setun_model::MemoryUse;
 use setun_text::{
-    ChatTemplate, CivilTime, Message, RenderOptions, Sampler, SamplerOptions, StopStrings,
-    StreamDecoder, Tokenizer,
+    ChatTemplate, CivilTime, Message, RenderOptions, SamplerOptions, StopStrings, StreamDecoder,
+    Tokenizer,
 };
 use web_time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -23,7 +23,7 @@ use crate::{
     device::{DeviceOptions, DeviceReport, HeadType, SelfTest, self_test},
     error::Error,
     input::ModelInput,
-    options::{GenerateOptions, Prompt},
+    options::{GenerateOptions, Meaning, Prompt},
     owner::Command,
     reader::Sketch,
     sequence::{Report, Request},
@@ -151,7 +151,7 @@ impl Engine {
         let most = self.shared.most_waiting;
         let tickets = owner.tickets.take(count, most);
         let tickets = tickets.map_err(|waiting| Error::Busy { waiting, most })?;
-        let sampler = Sampler::new(options.sampler(&self.shared.defaults))?;
+        let sampler = options.sampler(&self.meaning())?;
         let stops = StopStrings::new(options.stop)?;
         let decoder = self.shared.tokenizer.clone();
         let decoder =
@@ -159,7 +159,7 @@ impl Engine {
         let seed = options.seed.unwrap_or_else(random_seed);
         let requests = (0..).zip(tickets).map(|(sample, ticket)| Request {
             max_tokens,
-            sampler,
+            sampler: sampler.clone(),
             seed,
             sample,
             siblings: vec![],
@@ -357,6 +357,13 @@ impl Engine {
     #[must_use]
     pub fn sampling_defaults(&self) -> &SamplerOptions {
         &self.shared.defaults
+    }
+
+    /// What options mean for this model.
+    fn meaning(&self) -> Meaning<'_> {
+        let Shared { defaults, tokenizer, eos_tokens, vocab_size, .. } = &*self.shared;
+        let tokenizer = tokenizer.as_deref();
+        Meaning { defaults, tokenizer, end_tokens: eos_tokens, vocabulary: *vocab_size }
     }
 
     /// Tokens of a text that goes on.

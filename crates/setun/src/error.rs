@@ -268,6 +268,13 @@ fn model_code(error: &ModelError) -> ErrorCode {
 fn text_code(error: &TextError) -> ErrorCode {
     match error {
         TextError::OptionRange { .. }
+        | TextError::OptionToken { .. }
+        | TextError::EmptyOption { .. }
+        | TextError::UnknownStep { .. }
+        | TextError::RepeatedStep { .. }
+        | TextError::NoTokenLeft
+        | TextError::NeedsState { .. }
+        | TextError::Processor { .. }
         | TextError::EmptyStopString { .. }
         | TextError::TemplateRefused { .. } => ErrorCode::BadOption,
         _ => ErrorCode::BadCheckpoint,

@@ -70,5 +70,5 @@ pub use setun_cpu::Level;
 pub use setun_gpu as gpu;
 pub use setun_model::{self as forward};
 pub use setun_ops as ops;
-pub use setun_text::{self as text, Message, SamplerOptions};
+pub use setun_text::{self as text, LogitsProcessor, Message, SamplerOptions, SamplingStep};
 pub use stream::{CancelHandle, Completion, GenerationStream};

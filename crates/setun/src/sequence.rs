@@ -7,7 +7,9 @@ use setun_ops::{
     best::{BestRequest, Ranked},
     choose::{ChooseRequest, NONE},
 };
-use setun_text::{Choice, Draw, Greedy, Needs, Sampler, StopStrings, StreamDecoder, logprob};
+use setun_text::{
+    Choice, Draw, Greedy, Needs, Sampler, SamplerState, Step, StopStrings, StreamDecoder, logprob,
+};
 use web_time::Instant;
 
 use crate::{
@@ -85,6 +87,7 @@ pub(crate) struct Sequence {
     tokens: Vec<u32>, // prompt and generated
     cached: usize,    // tokens whose keys and values are in the cache
     all_until: usize, // so many generated tokens take all logits
+    sampling: SamplerState,
     first_token: Option<Instant>,
     last_token: Option<Instant>,
 }
@@ -100,8 +103,16 @@ pub(crate) enum Next {
 impl Sequence {
     pub(crate) fn new(request: Request, arrival: u64) -> Self {
         let tokens = request.prompt.clone();
-        let (first_token, last_token) = (None, None);
-        Self { request, arrival, tokens, cached: 0, all_until: 0, first_token, last_token }
+        Self {
+            request,
+            arrival,
+            tokens,
+            cached: 0,
+            all_until: 0,
+            sampling: SamplerState::default(),
+            first_token: None,
+            last_token: None,
+        }
     }
 
     pub(crate) fn queue(&self) -> &Queue {
@@ -191,7 +202,7 @@ impl Sequence {
         if self.generated() < self.all_until || self.request.logprobs {
             return Wants::Logits;
         }
-        match self.request.sampler.needs(&self.tokens, vocabulary) {
+        match self.request.sampler.needs(&self.step(), vocabulary) {
             Needs::Best { k, within, touched } => Wants::Best(BestRequest { k, within, touched }),
             _ => Wants::Logits,
         }
@@ -200,14 +211,14 @@ impl Sequence {
     /// Whether the next token follows from the logits alone, so that a device can choose it.
     pub(crate) fn is_greedy(&self) -> bool {
         let needs_logits = self.generated() < self.all_until || self.request.logprobs;
-        self.request.sampler.is_greedy() && !needs_logits
+        !needs_logits && self.request.sampler.follows(&self.step())
     }
 
     /// How a device chooses the next token.
     pub(crate) fn choice(&self) -> Wants {
-        match self.request.sampler.greedy(&self.tokens) {
-            Some(Greedy { repetition_penalty: penalty, touched, .. }) => {
-                Wants::Choose(ChooseRequest { penalty, touched, biases: vec![] })
+        match self.request.sampler.greedy(&self.step()) {
+            Some(Greedy { repetition_penalty: penalty, touched, biases, .. }) => {
+                Wants::Choose(ChooseRequest { penalty, touched, biases })
             }
             None => Wants::Logits,
         }
@@ -271,18 +282,27 @@ impl Sequence {
     }
 
     /// The next token; none where the best logits do not tell it.
-    fn choose(&self, row: Row<'_>) -> Result<Option<u32>, Error> {
-        let Request { sampler, seed, sample, .. } = &self.request;
-        let draw = Draw { seed: *seed, sequence: *sample, index: self.generated() as u64 };
+    fn choose(&mut self, row: Row<'_>) -> Result<Option<u32>, Error> {
+        let (sampler, step) = (&self.request.sampler, self.step());
+        let mut state = self.sampling;
         let choice = match row {
-            Row::Logits(logits) => Some(sampler.sample(logits, &self.tokens, draw)?),
+            Row::Logits(logits) => Some(sampler.sample(logits, &step, &mut state)?),
             Row::Ranked(ranked) => {
                 let pair = |ranked: &Ranked| (ranked.token, ranked.logit);
                 let ranked: Vec<_> = ranked.iter().map(pair).collect();
-                sampler.sample_ranked(&ranked, &self.tokens, draw)?
+                sampler.sample_ranked(&ranked, &step, &mut state)?
             }
         };
+        self.sampling = state;
         Ok(choice.map(|Choice { token, .. }| token))
+    }
+
+    /// Where the next token is chosen.
+    fn step(&self) -> Step<'_> {
+        let index = self.generated() as u64;
+        let Request { seed, sample, .. } = self.request;
+        let draw = Draw { seed, sequence: sample, index };
+        Step::new(&self.tokens, self.request.prompt.len(), draw)
     }
 
     /// The text that a token completes, held back while it may belong to a stop string.

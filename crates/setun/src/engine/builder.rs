@@ -236,7 +236,7 @@ fn shared(first: &Loaded, all: &[Loaded], options: DeviceOptions, seconds: f64) 
     Shared {
         tokenizer: about.tokenizer.clone(),
         template: about.template.clone(),
-        defaults: about.defaults,
+        defaults: about.defaults.clone(),
         eos_tokens: about.config.eos_tokens.clone(),
         context_length: placed.model.context_length(),
         vocab_size: placed.model.vocab_size(),

@@ -250,7 +250,7 @@ fn a_row_that_is_not_chosen_runs_again_with_all_logits() {
 fn who_draws_tokens_has_logits_and_disturbs_nobody() {
     let owner = running(MOST_STEPS, &[], &[]);
     let warm = SamplerOptions { temperature: 0.5, ..SamplerOptions::default() };
-    let drawn = || owner.generate(&[9, 9], 30, warm);
+    let drawn = || owner.generate(&[9, 9], 30, warm.clone());
     let alone = drawn().wait().expect("a text").tokens;
     let (beside, greedy) = (drawn(), PROMPTS.map(|prompt| owner.greedy(prompt, 40)));
     for (prompt, stream) in PROMPTS.iter().zip(greedy) {

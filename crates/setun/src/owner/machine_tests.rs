@@ -16,7 +16,7 @@ use futures::{
 use proptest::{collection::vec, prelude::*};
 use setun_model::{Batch, ModelError, Wants};
 use setun_ops::OpsError;
-use setun_text::{Draw, Sampler, SamplerOptions};
+use setun_text::{Draw, Sampler, SamplerOptions, SamplerState, Step};
 
 use super::{
     tests::{report, request},
@@ -150,17 +150,23 @@ struct Asked {
 
 impl Asked {
     fn sampler(&self) -> Sampler {
-        let temperature = if self.is_warm { 1.0 } else { 0.0 };
-        Sampler::new(SamplerOptions { temperature, ..SamplerOptions::default() }).unwrap()
+        let mut options = SamplerOptions::default();
+        if self.is_warm {
+            (options.temperature, options.frequency_penalty) = (1.0, 0.5);
+            options.mirostat_tau = if self.seed == 0 { 2.0 } else { 0.0 }; // which has a state
+        }
+        Sampler::new(options).unwrap()
     }
 
     /// The tokens of one sample, without a cache or an owner.
     fn alone(&self, sample: u64) -> Vec<u32> {
         let mut hash = self.prompt.iter().fold(1, |hash, &token| mix(hash, token));
         let mut tokens = self.prompt.clone();
+        let (sampler, mut state) = (self.sampler(), SamplerState::default());
         for index in 0..self.max_tokens as u64 {
             let draw = Draw { seed: self.seed, sequence: sample, index };
-            let token = self.sampler().sample(&logits(hash), &tokens, draw).unwrap().token;
+            let step = Step::new(&tokens, self.prompt.len(), draw);
+            let token = sampler.sample(&logits(hash), &step, &mut state).unwrap().token;
             tokens.push(token);
             if token == EOS {
                 break;
