@@ -7,6 +7,7 @@
 //! - [`StopStrings`] ends a generation at a string without showing any part of it.
 //! - [`Sampler`] picks the next token; it keeps no state, so a draw can be repeated anywhere. It
 //!   can say which logits it needs, and chooses the same of these as of all.
+//! - [`Strategy`] is the trait of whatever chooses a token instead.
 //! - [`logprob`] is what the model itself thought of a token.
 //!
 //! This crate sees a model only as `&[f32]` logits, or pairs of tokens and logits. It does no IO, reads no clock, starts no
@@ -23,6 +24,7 @@ mod message;
 mod sampler;
 mod sampler_options;
 mod stop_strings;
+mod strategy;
 mod stream_decoder;
 mod survivors;
 mod token_mask;
@@ -38,6 +40,7 @@ pub use message::Message;
 pub use sampler::{Choice, Greedy, Needs, Sampler};
 pub use sampler_options::{LEAST_TEMPERATURE, SamplerOptions};
 pub use stop_strings::{StopStep, StopStrings};
+pub use strategy::{Step, Strategy};
 pub use stream_decoder::StreamDecoder;
 pub use token_mask::TokenMask;
 pub use tokenizer::Tokenizer;
