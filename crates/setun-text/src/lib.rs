@@ -23,6 +23,7 @@ mod logprob;
 mod message;
 mod sampler;
 mod sampler_options;
+mod sampling_strategy;
 mod stop_strings;
 mod strategy;
 mod stream_decoder;
