@@ -40,6 +40,7 @@ pub mod registry;
 #[cfg(test)]
 mod remembering;
 mod sequence;
+pub mod speculate;
 mod stream;
 
 pub use bytes::ModelBytes;
