@@ -1,37 +1,38 @@
 //! A model without an engine: batches of token ids in, token ids and logits out.
-//!
-//! [`Inferencer::prefill`] runs prompts and chooses one token after each, [`Inferencer::decode`]
-//! goes on from there. Both take a batch of `B` rows, each with its own place in an
-//! [`InferencerCache`], and grow it by exactly the tokens that they run. A token that was just
-//! chosen has not been run: it is the next call's query. So after a query of one token and `N`
-//! new ones the cache holds `N` positions more, those of the query and of all new tokens but the
-//! last.
-//!
-//! Rows may be of different lengths, and nothing is spent on padding: a row without tokens is not
-//! run. What a row gives depends neither on the other rows nor on how its prompt was cut over
-//! calls, bit for bit on a processor.
 
 mod cache;
 mod calls;
+mod open_row;
 mod ragged;
 mod steps;
 
 use std::sync::Arc;
 
 use setun_model::{Model as Forward, Outputs, PagedCache};
-use setun_text::{Draw, Step, Strategy};
-
-#[cfg(not(target_family = "wasm"))]
-use crate::{device::DeviceOptions, model::Model};
+use setun_text::Strategy;
 
 pub use cache::InferencerCache;
 pub(crate) use cache::{CacheRow, Released};
+pub(crate) use open_row::OpenRow;
 pub use ragged::{Padding, Ragged};
 pub(crate) use steps::{Run, Steps, most_wanted_rows};
 
 use crate::error::Error;
+#[cfg(not(target_family = "wasm"))]
+use crate::{device::DeviceOptions, model::Model};
 
-/// Runs a model on batches of token ids. See the [module](self).
+/// Runs a model on batches of token ids, without an engine.
+///
+/// [`prefill`](Self::prefill) runs prompts and chooses one token after each, and
+/// [`decode`](Self::decode) goes on from there. Both take a batch of `B` rows, each with its own
+/// place in an [`InferencerCache`], and grow it by exactly the tokens that they run. A token that
+/// was just chosen has not been run: it is the next call's query. So after a query of one token
+/// and `N` new ones the cache holds `N` positions more, those of the query and of all new tokens
+/// but the last.
+///
+/// Rows may be of different lengths, and nothing is spent on padding: a row without tokens is not
+/// run. What a row gives depends neither on the other rows nor on how its prompt was cut over
+/// calls, bit for bit on a processor.
 ///
 /// ```no_run
 /// use setun::{DeviceOptions, Inferencer, Model, Ragged, SamplerOptions, text::Sampler};
@@ -108,54 +109,6 @@ impl Inferred {
             Some(last) if !ended => std::slice::from_ref(last),
             _ => &[],
         }))
-    }
-}
-
-/// A row while tokens are chosen after it. The cache takes over what was run when all is done.
-pub(crate) struct OpenRow {
-    pub(crate) row: CacheRow,
-    /// What is in the cache, the query and the new tokens.
-    pub(crate) history: Vec<u32>,
-    pub(crate) prompt_tokens: usize,
-    pub(crate) chosen: usize,
-    pub(crate) logits: Vec<f32>, // [wanted, V]
-    pub(crate) ended: bool,
-    pub(crate) is_idle: bool, // its query is empty
-}
-
-impl OpenRow {
-    /// Whether nothing more is to be run.
-    pub(crate) fn is_done(&self) -> bool {
-        self.is_idle || self.ended
-    }
-
-    /// Positions that have been run.
-    pub(crate) fn cached(&self) -> usize {
-        if self.chosen == 0 { self.row.tokens.len() } else { self.history.len() - 1 }
-    }
-
-    /// Where the next token is chosen.
-    pub(crate) fn step(&self) -> Step<'_> {
-        let index = self.history.len().saturating_sub(self.prompt_tokens) as u64;
-        let draw = Draw { seed: self.row.seed, sequence: self.row.draws, index };
-        let (history, prompt_tokens) = (&self.history, self.prompt_tokens);
-        Step { history, prompt_tokens, draw, allowed: None }
-    }
-
-    /// Keeps the logits of a position.
-    pub(crate) fn keep(&mut self, logits: &[f32], wanted: TokenLogits) {
-        match wanted {
-            TokenLogits::All => self.logits.extend_from_slice(logits),
-            TokenLogits::Last => logits.clone_into(&mut self.logits),
-            TokenLogits::None => {}
-        }
-    }
-
-    /// Takes the next token.
-    pub(crate) fn take(&mut self, token: u32, eos_tokens: &[u32]) {
-        self.history.push(token);
-        self.chosen += 1;
-        self.ended = eos_tokens.contains(&token);
     }
 }
 
@@ -252,6 +205,10 @@ impl Inferencer {
         strategy: &mut dyn Strategy,
     ) -> Result<Inferred, Error> {
         let mut rows = self.open(query, cache, 0)?;
+        if query.values().is_empty() {
+            let what = "the least number of tokens of a prompt";
+            return Err(Error::BatchShape { what, expected: 1, found: 0 });
+        }
         for row in &mut rows {
             row.prompt_tokens = row.history.len();
         }
@@ -261,11 +218,12 @@ impl Inferencer {
 
     /// Runs a query of one token, `[B, 1]`, chooses the next, runs that, and so on until there are
     /// `max_new_tokens`; each row by itself ends with its first end token. The cache grows by as
-    /// many positions as there are new tokens, of which the last has not been run.
+    /// many positions as there are new tokens, of which the last has not been run. A query without
+    /// any token, as [`Inferred::next`] gives where all rows have ended, gives none.
     ///
     /// # Errors
     ///
-    /// As [`prefill`](Self::prefill); also if a row of the query has more than one token, or
+    /// As [`prefill`](Self::prefill), but for the query; if one of its rows has more than one token, or
     /// `max_new_tokens` is 0 or more than the context has room for.
     pub async fn decode(
         &mut self,

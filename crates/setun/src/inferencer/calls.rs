@@ -40,10 +40,6 @@ impl Inferencer {
         if expected != found {
             return Err(Error::BatchShape { what: "rows of a query", expected, found });
         }
-        if query.values().is_empty() {
-            let what = "the least number of tokens of a query";
-            return Err(Error::BatchShape { what, expected: 1, found: 0 });
-        }
         let (vocabulary, context) = (self.model.vocab_size(), self.model.context_length());
         let mut rows = Vec::with_capacity(expected);
         for (row, (kept, tokens)) in cache.rows.iter().zip(query.iter()).enumerate() {

@@ -92,6 +92,9 @@ fn rows_end_with_their_end_token_each_by_itself() {
     assert!(rest.ended[1] && rest.ended.contains(&false), "the example tells them apart");
     // Rows that have ended are not run any more.
     let before = cache.lengths();
+    let ended = rows(&[&[], &[], &[]]);
+    let none = inferencer.decode_blocking(&ended, &mut cache, 1, &mut greedy).expect("nothing");
+    assert_eq!((none.token_ids.lengths(), none.ended), (vec![0; 3], vec![false; 3]));
     let more =
         inferencer.decode_blocking(&rest.next(), &mut cache, 1, &mut greedy).expect("a text");
     assert!(more.token_ids.row(1).is_empty() && more.token_logits.row(1).is_empty());

@@ -75,7 +75,6 @@ proptest! {
         let query = Ragged::from_rows(&prompts);
         let mut cache = plain.cache(prompts.len()).expect("a cache");
         let first = plain.prefill_blocking(&query, &mut cache, &mut alone).expect("a step").next();
-        prop_assume!(!first.values().is_empty());
         let expected = plain.decode_blocking(&first, &mut cache, count, &mut alone).expect("a text");
 
         let mut fast = speculative(Remembering { max_rows, ..model() }, draft(kind), eos);
