@@ -105,7 +105,7 @@ fn stories_are_those_without_a_draft_and_repetition_is_guessed() {
         compare(&path, lookup(), (&begins, 120), temperature);
     }
     // A text that repeats itself goes on so.
-    let passage = tokens(&"The bird sang a song. ".repeat(4));
+    let passage = tokens(&["The bird sang a song."; 4].join(" "));
     let counts = compare(&path, lookup(), (&[passage], 120), 0.0);
     let [SpeculationCounts { tokens, verifications, .. }] = counts[..] else { panic!("one draft") };
     assert!(tokens >= 4 * verifications, "{counts:?}");

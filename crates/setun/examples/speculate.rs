@@ -18,7 +18,7 @@ const TOKENS: usize = 120;
 #[expect(clippy::print_stdout, reason = "an example shows what it does")]
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
-    let prompt = arguments.next().unwrap_or_else(|| "The bird sang a song. ".repeat(4));
+    let prompt = arguments.next().unwrap_or_else(|| ["The bird sang a song."; 4].join(" "));
     let model = arguments.next().map_or_else(Model::embedded, Model::open)?;
     let tokenizer = model.tokenizer().ok_or("a model without a tokenizer")?.clone();
     let query = Ragged::from_rows([tokenizer.encode(&prompt, true)?]);
