@@ -123,6 +123,56 @@ pub enum Error {
         found: String,
     },
 
+    /// A batch does not have the shape that a call needs.
+    #[error("{what}: expected {expected}, found {found}")]
+    BatchShape {
+        /// What was counted.
+        what: &'static str,
+        /// How many there should be; of a bound, the bound.
+        expected: usize,
+        /// How many there are.
+        found: usize,
+    },
+
+    /// A token is not of the model's vocabulary.
+    #[error("row {row}, place {place}: token {token}, expected one below {vocabulary}")]
+    UnknownToken {
+        /// Row of the batch.
+        row: usize,
+        /// Its place in that row.
+        place: usize,
+        /// The token.
+        token: u32,
+        /// How many tokens there are.
+        vocabulary: usize,
+    },
+
+    /// A row of a batch has no room for what it is to take.
+    #[error("row {row} would come to {positions} positions, the context holds {context}")]
+    RowFull {
+        /// Row of the batch.
+        row: usize,
+        /// The positions that it would have.
+        positions: usize,
+        /// Positions of a sequence.
+        context: usize,
+    },
+
+    /// A cache is used with another [`Inferencer`](crate::Inferencer) than the one that made it.
+    #[error("the cache is of another inferencer, expected one that this inferencer made")]
+    OtherCache,
+
+    /// A draft says that it draws a token with a probability that cannot be.
+    #[error("a draft proposes token {token} with the probability {found}, expected {expected}")]
+    DraftProbability {
+        /// The token.
+        token: u32,
+        /// What would do.
+        expected: &'static str,
+        /// The probability; 0 if there is none.
+        found: f64,
+    },
+
     /// The system gives no thread.
     #[error("the engine's thread cannot be started: {0}")]
     Thread(std::io::Error),
@@ -216,11 +266,15 @@ impl Error {
             Self::Text(error) => text_code(error),
             Self::Missing { .. } => ErrorCode::UnsupportedModel,
             Self::Unfinished { .. } => ErrorCode::Truncated,
-            Self::ContextFull { .. } => ErrorCode::ContextFull,
+            Self::ContextFull { .. } | Self::RowFull { .. } => ErrorCode::ContextFull,
             Self::BackendUnavailable { .. } => ErrorCode::BackendUnavailable,
-            Self::BadOption { .. } => ErrorCode::BadOption,
             Self::Session { .. } => ErrorCode::BadCheckpoint,
             Self::Busy { .. } => ErrorCode::Busy,
+            Self::BadOption { .. }
+            | Self::BatchShape { .. }
+            | Self::UnknownToken { .. }
+            | Self::OtherCache
+            | Self::DraftProbability { .. } => ErrorCode::BadOption,
             Self::Thread(_) => ErrorCode::OutOfMemory,
             Self::Step(error) => error.code(),
             #[cfg(all(feature = "registry", not(target_family = "wasm")))]

@@ -25,6 +25,7 @@ mod engine;
 mod error;
 mod event;
 mod files;
+mod inferencer;
 mod input;
 mod load;
 #[cfg(not(target_family = "wasm"))]
@@ -37,8 +38,11 @@ mod profile;
 mod reader;
 #[cfg(all(feature = "registry", not(target_family = "wasm")))]
 pub mod registry;
+#[cfg(test)]
+mod remembering;
 mod sequence;
 mod session;
+pub mod speculate;
 mod stream;
 mod ticket;
 
@@ -52,6 +56,9 @@ pub use engine::{Engine, EngineBuilder};
 pub use error::{Error, ErrorCode};
 pub use event::{Done, Event, FinishReason, TextDelta, Timings, Usage};
 pub use files::Files;
+pub use inferencer::{
+    Inferencer, InferencerCache, InferencerOptions, Inferred, Padding, Ragged, TokenLogits,
+};
 pub use input::ModelInput;
 pub use load::{Loader, Texts};
 #[cfg(not(target_family = "wasm"))]

@@ -1,6 +1,7 @@
 //! Sets up what is missing and runs every test; ends with a table and the totals.
 
 mod cuda;
+mod examples;
 mod fuzz;
 mod fuzz_log;
 mod gpu;

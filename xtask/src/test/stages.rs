@@ -5,7 +5,7 @@ use std::process::Command;
 use anyhow::Result;
 
 use super::stage::{Stage, count};
-use super::{cuda, fuzz, gpu, memory, neon, systems};
+use super::{cuda, examples, fuzz, gpu, memory, neon, systems};
 use crate::browser;
 use crate::demo;
 use crate::files::write_if_changed;
@@ -40,6 +40,7 @@ pub(super) fn all(long: bool, minutes: Option<f64>) -> Result<Vec<Stage>> {
         Stage::new("binding tool", |totals| count(&mut bindgen(&["test", "--release"]), totals)),
         Stage::new("features", |_| features()),
         Stage::new("documentation", |_| documentation()),
+        examples::stage(),
     ];
     if long {
         stages.push(Stage::new("crates release", |totals| {

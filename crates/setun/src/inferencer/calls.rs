@@ -1,0 +1,135 @@
+//! How a call of an inferencer begins, runs and ends.
+
+use std::sync::Arc;
+
+use setun_text::Strategy;
+
+use super::{Inferencer, InferencerCache, OpenRow, Ragged, Run, Steps, TokenLogits};
+use crate::{error::Error, inferencer::Inferred};
+
+impl Inferencer {
+    /// Frees what caches that are gone had.
+    pub(super) fn collect(&mut self) {
+        for sequence in self.released.take() {
+            self.pool.remove(sequence);
+        }
+    }
+
+    /// Checks whose a cache is, and drops what it no longer has.
+    pub(super) fn own(&mut self, cache: &InferencerCache) -> Result<(), Error> {
+        if !Arc::ptr_eq(&self.released, &cache.released) {
+            return Err(Error::OtherCache);
+        }
+        self.collect();
+        for row in &cache.rows {
+            self.pool.truncate(row.sequence, row.tokens.len())?;
+        }
+        Ok(())
+    }
+
+    /// The rows of a query at the end of what their cache holds, with room for `more` tokens
+    /// after them.
+    pub(super) fn open(
+        &mut self,
+        query: &Ragged<u32>,
+        cache: &InferencerCache,
+        more: usize,
+    ) -> Result<Vec<OpenRow>, Error> {
+        self.own(cache)?;
+        let (expected, found) = (cache.rows(), query.rows());
+        if expected != found {
+            return Err(Error::BatchShape { what: "rows of a query", expected, found });
+        }
+        let (vocabulary, context) = (self.model.vocab_size(), self.model.context_length());
+        let mut rows = Vec::with_capacity(expected);
+        for (row, (kept, tokens)) in cache.rows.iter().zip(query.iter()).enumerate() {
+            let is_unknown = |&token: &u32| token as usize >= vocabulary;
+            if let Some(place) = tokens.iter().position(is_unknown) {
+                let token = tokens[place];
+                return Err(Error::UnknownToken { row, place, token, vocabulary });
+            }
+            let history = [kept.tokens.as_slice(), tokens].concat();
+            let positions = history.len().saturating_add(more);
+            if !tokens.is_empty() && positions > context {
+                return Err(Error::RowFull { row, positions, context });
+            }
+            rows.push(OpenRow {
+                row: kept.clone(),
+                history,
+                prompt_tokens: kept.prompt_tokens,
+                chosen: 0,
+                logits: vec![],
+                ended: false,
+                is_idle: tokens.is_empty(),
+            });
+        }
+        Ok(rows)
+    }
+
+    /// The same for a query of one token, after which come up to `max_new_tokens`.
+    pub(crate) fn open_decoding(
+        &mut self,
+        query: &Ragged<u32>,
+        cache: &InferencerCache,
+        max_new_tokens: usize,
+    ) -> Result<Vec<OpenRow>, Error> {
+        let Some(more) = max_new_tokens.checked_sub(1) else {
+            let (found, expected) = ("0".into(), "1 or more".into());
+            return Err(Error::BadOption { option: "max_new_tokens", found, expected });
+        };
+        if let Some(found) = query.lengths().into_iter().find(|&length| length > 1) {
+            let what = "tokens of a row of a query that is decoded from";
+            return Err(Error::BatchShape { what, expected: 1, found });
+        }
+        self.open(query, cache, more)
+    }
+
+    /// Runs what the rows have not run, and chooses one token for each that is not done.
+    pub(super) async fn advance(
+        &mut self,
+        rows: &mut [OpenRow],
+        strategy: &mut dyn Strategy,
+    ) -> Result<(), Error> {
+        let (wanted, eos_tokens) = (self.options.logits, &self.options.eos_tokens);
+        let mut open: Vec<_> = rows.iter_mut().filter(|row| !row.is_done()).collect();
+        let pending = |row: &&mut OpenRow| row.history[row.cached()..].to_vec();
+        let pending: Vec<Vec<u32>> = open.iter().map(pending).collect();
+        let mut runs = vec![];
+        for (row, tokens) in open.iter().zip(&pending) {
+            let wanted_from = if wanted == TokenLogits::All { 0 } else { tokens.len() - 1 };
+            let (sequence, position) = (row.row.sequence, row.cached());
+            runs.push(Run { sequence, position, tokens, wanted_from });
+        }
+        let steps = Steps::new(&mut *self.model, &mut self.pool, &mut self.outputs);
+        let take = |run: usize, offset: usize, logits: &[f32]| {
+            let row = &mut *open[run];
+            row.keep(logits, wanted);
+            if offset + 1 == pending[run].len() {
+                let token = strategy.choose(logits, &row.step())?;
+                row.take(token, eos_tokens);
+            }
+            Ok(())
+        };
+        steps.run(&runs, take).await
+    }
+
+    /// Hands the cache what was run.
+    pub(crate) fn close(&self, rows: Vec<OpenRow>, cache: &mut InferencerCache) -> Inferred {
+        let mut token_ids = Ragged::new(1);
+        let mut token_logits = Ragged::new(self.model.vocab_size());
+        let mut ended = vec![];
+        for (open, kept) in rows.into_iter().zip(&mut cache.rows) {
+            let new = open.history.len() - open.chosen;
+            token_ids.push(&open.history[new..]);
+            token_logits.push(&open.logits);
+            ended.push(open.ended);
+            if !open.is_idle {
+                kept.prompt_tokens = open.prompt_tokens;
+                let (cached, mut history) = (open.cached(), open.history);
+                history.truncate(cached);
+                kept.tokens = history;
+            }
+        }
+        Inferred { token_ids, token_logits, ended }
+    }
+}
