@@ -167,6 +167,7 @@ impl Engine {
             stops: stops.clone(),
             eos_tokens: self.shared.eos_tokens.clone(),
             logprobs: options.logprobs,
+            lookahead: options.lookahead,
             queue: Arc::default(),
             asked,
             priority: options.priority,

@@ -88,6 +88,10 @@ pub struct GenerateOptions {
     pub stop: Vec<String>,
     /// Whether events carry log-probabilities.
     pub logprobs: bool,
+    /// Most tokens that are guessed at once, from what followed the same words earlier in the
+    /// text, and verified in one step: faster where a text repeats its prompt or itself. It
+    /// changes no text, sampled or not. 0, the default, guesses none; 12 is a good number.
+    pub lookahead: usize,
     /// Those of a higher priority start first, and keep their memory longer. Default: 0.
     pub priority: i32,
     /// Time from the call on, after which the generation ends with what it has
@@ -135,6 +139,13 @@ impl GenerateOptions {
     #[must_use]
     pub fn logprobs(mut self, logprobs: bool) -> Self {
         self.logprobs = logprobs;
+        self
+    }
+
+    /// Sets [`lookahead`](Self::lookahead).
+    #[must_use]
+    pub fn lookahead(mut self, tokens: usize) -> Self {
+        self.lookahead = tokens;
         self
     }
 

@@ -30,7 +30,7 @@ use futures::{
     future::{Either, LocalBoxFuture, select},
 };
 pub(crate) use limits::Limits;
-use setun_model::{MemoryUse, Model, Outputs, PagedCache, SequenceId};
+use setun_model::{MemoryUse, Model, Outputs, PagedCache, SequenceId, Wants};
 use web_time::Instant;
 
 use crate::{
@@ -101,8 +101,9 @@ pub(crate) struct Owner {
 struct Running {
     sequence: Sequence,
     place: SequenceId,
-    demands: bool, // another token, for the step under way
-    rows: usize,   // of the step under way
+    demands: bool,              // another token, for the step under way
+    rows: usize,                // of the step under way
+    guessed: Vec<(u32, Wants)>, // the last of these rows, and guesses after it; or empty
 }
 
 impl Running {

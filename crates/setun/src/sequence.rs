@@ -15,6 +15,7 @@ use web_time::Instant;
 use crate::{
     error::Error,
     event::{Done, Event, FinishReason, TextDelta, Timings, Usage},
+    speculate::Lookahead,
     stream::{Demand, Queue},
     ticket::Ticket,
 };
@@ -38,6 +39,8 @@ pub(crate) struct Request {
     pub(crate) stops: StopStrings,
     pub(crate) eos_tokens: Vec<u32>,
     pub(crate) logprobs: bool,
+    /// Most tokens to guess from the text so far.
+    pub(crate) lookahead: usize,
     pub(crate) queue: Arc<Queue>,
     pub(crate) asked: Instant,
     /// Higher ones go first.
@@ -87,6 +90,7 @@ pub(crate) struct Sequence {
     tokens: Vec<u32>, // prompt and generated
     cached: usize,    // tokens whose keys and values are in the cache
     all_until: usize, // so many generated tokens take all logits
+    lookahead: Lookahead,
     sampling: SamplerState,
     first_token: Option<Instant>,
     last_token: Option<Instant>,
@@ -103,12 +107,14 @@ pub(crate) enum Next {
 impl Sequence {
     pub(crate) fn new(request: Request, arrival: u64) -> Self {
         let tokens = request.prompt.clone();
+        let lookahead = Lookahead::new(request.lookahead);
         Self {
             request,
             arrival,
             tokens,
             cached: 0,
             all_until: 0,
+            lookahead,
             sampling: SamplerState::default(),
             first_token: None,
             last_token: None,
@@ -208,9 +214,35 @@ impl Sequence {
         }
     }
 
+    /// Whether tokens are to be guessed.
+    pub(crate) fn looks_ahead(&self) -> bool {
+        self.request.lookahead > 0 && self.generated() > 0
+    }
+
+    /// The pending token and up to `most` that are guessed to come after it, each with what its
+    /// row is to give if those before it are right.
+    pub(crate) fn look_ahead(&mut self, most: usize, vocabulary: usize) -> Vec<(u32, Wants)> {
+        let most = most.min(self.remaining() - 1); // one comes without a guess
+        let guessed = self.lookahead.guess(&self.tokens, most, vocabulary);
+        let known = self.tokens.len();
+        let mut rows = vec![(self.tokens[self.cached], self.wants(vocabulary))];
+        for token in guessed {
+            self.tokens.push(token);
+            rows.push((token, self.wants(vocabulary)));
+        }
+        self.tokens.truncate(known);
+        rows
+    }
+
+    /// Of so many guessed tokens so many were right.
+    pub(crate) fn note_guesses(&mut self, guessed: usize, right: usize) {
+        self.lookahead.note(guessed, right);
+    }
+
     /// Whether the next token follows from the logits alone, so that a device can choose it.
     pub(crate) fn is_greedy(&self) -> bool {
         let needs_logits = self.generated() < self.all_until || self.request.logprobs;
+        let needs_logits = needs_logits || self.request.lookahead > 0;
         !needs_logits && self.request.sampler.follows(&self.step())
     }
 
