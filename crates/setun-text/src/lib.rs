@@ -25,6 +25,7 @@ mod sampler_options;
 mod stop_strings;
 mod stream_decoder;
 mod survivors;
+mod token_bytes;
 mod token_mask;
 mod tokenizer;
 
