@@ -8,6 +8,7 @@ use llguidance::{TokenParser, panic_utils};
 use setun_text::TokenMask;
 
 use crate::grammar::first_paragraph;
+use crate::number_size::Scan;
 use crate::{Grammar, GrammarError};
 
 /// The state of one sequence that follows a [`Grammar`].
@@ -19,6 +20,8 @@ pub struct Constraint {
     grammar: Grammar,
     parser: TokenParser,
     mask: Option<TokenMask>,
+    /// Of a JSON text where it was before each token and is now.
+    scans: Vec<Scan>,
     /// Tokens taken, end tokens included.
     taken: usize,
     /// End tokens taken. The parser does not see them.
@@ -32,7 +35,16 @@ impl Constraint {
     #[must_use]
     pub fn new(grammar: &Grammar) -> Self {
         let parser = grammar.parser();
-        Self { grammar: grammar.clone(), parser, mask: None, taken: 0, ended: 0, failed: None }
+        let scans = if grammar.is_json() { vec![Scan::default()] } else { Vec::new() };
+        Self {
+            grammar: grammar.clone(),
+            parser,
+            mask: None,
+            scans,
+            taken: 0,
+            ended: 0,
+            failed: None,
+        }
     }
 
     /// The tokens that may come next, at least one.
@@ -52,7 +64,15 @@ impl Constraint {
             return Ok(self.grammar.end_tokens().clone());
         }
         let set = self.ask(TokenParser::compute_mask)?;
-        Ok(TokenMask::from_words(set.as_slice(), self.grammar.vocabulary().tokens()))
+        let vocabulary = self.grammar.vocabulary();
+        let mut mask = TokenMask::from_words(set.as_slice(), vocabulary.tokens());
+        if let Some(&scan) = self.scans.last() {
+            vocabulary.number_tokens().restrict(&mut mask, scan);
+        }
+        if mask.is_empty() {
+            return Err(GrammarError::NoTokenFits { taken: self.taken });
+        }
+        Ok(mask)
     }
 
     /// Takes a token. One that may not come leaves everything as it was.
@@ -67,6 +87,9 @@ impl Constraint {
                 parser.consume_token(token)?;
                 parser.check_stop()
             })?;
+            let bytes = self.grammar.vocabulary().token_bytes(token);
+            let next = self.scans.last().and_then(|scan| scan.after(bytes));
+            self.scans.extend(next);
         }
         self.mask = None;
         self.taken += 1;
@@ -84,6 +107,10 @@ impl Constraint {
         if self.is_finished() || token as usize >= self.grammar.vocabulary().tokens() {
             return Ok(false);
         }
+        let bytes = self.grammar.vocabulary().token_bytes(token);
+        if self.scans.last().is_some_and(|scan| scan.after(bytes).is_none()) {
+            return Ok(false);
+        }
         self.ask(|parser| parser.validate_token(token))
     }
 
@@ -98,7 +125,7 @@ impl Constraint {
     /// Whether the text is complete: only end tokens may come.
     #[must_use]
     pub fn is_finished(&self) -> bool {
-        self.ended > 0 || self.parser.stopped()
+        self.ended > 0 || (self.failed.is_none() && self.parser.stopped())
     }
 
     /// The tokens, at most `most`, that must come next because nothing else may, end tokens
@@ -130,6 +157,7 @@ impl Constraint {
         let ended = tokens.min(self.ended);
         if tokens > ended {
             self.ask(|parser| parser.rollback(tokens - ended))?;
+            self.scans.truncate(self.scans.len().saturating_sub(tokens - ended));
         }
         self.ended -= ended;
         self.taken -= tokens;
@@ -154,6 +182,7 @@ impl Constraint {
         let parser = &mut self.parser;
         panic_utils::catch_unwind(AssertUnwindSafe(|| question(parser))).map_err(|error| {
             let error = self.failure(&error.to_string());
+            self.mask = None;
             self.failed.insert(error).clone()
         })
     }
@@ -176,6 +205,7 @@ impl Clone for Constraint {
             grammar: self.grammar.clone(),
             parser: self.parser.deep_clone(),
             mask: self.mask.clone(),
+            scans: self.scans.clone(),
             failed: self.failed.clone(),
             ..*self
         }

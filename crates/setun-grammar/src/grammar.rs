@@ -21,6 +21,8 @@ pub struct Grammar {
 struct Compiled {
     start: TokenParser,
     vocabulary: Arc<Vocabulary>,
+    /// Whether its texts are JSON, whose numbers are kept in range.
+    is_json: bool,
 }
 
 impl Grammar {
@@ -50,7 +52,8 @@ impl Grammar {
             return Err(GrammarError::NeverEnds { rule });
         }
         let vocabulary = Arc::clone(vocabulary);
-        Ok(Self { compiled: Arc::new(Compiled { start, vocabulary }) })
+        let is_json = matches!(spec, GrammarSpec::JsonSchema(_) | GrammarSpec::JsonObject);
+        Ok(Self { compiled: Arc::new(Compiled { start, vocabulary, is_json }) })
     }
 
     /// The parser before the first token, for one sequence alone.
@@ -65,6 +68,10 @@ impl Grammar {
     #[must_use]
     pub fn vocabulary(&self) -> &Arc<Vocabulary> {
         &self.compiled.vocabulary
+    }
+
+    pub(crate) fn is_json(&self) -> bool {
+        self.compiled.is_json
     }
 
     pub(crate) fn end_tokens(&self) -> &TokenMask {

@@ -18,6 +18,7 @@ mod grammar;
 mod lark;
 mod limits;
 mod never_ends;
+mod number_size;
 mod pattern;
 mod schema;
 mod spec;

@@ -9,6 +9,7 @@ use llguidance::toktrie::{InferenceCapabilities, TokEnv, TokRxInfo, TokTrie, Tok
 use setun_text::{TokenMask, Tokenizer};
 
 use crate::GrammarError;
+use crate::number_size::NumberTokens;
 
 /// The most tokens, which bounds the ids that the tree of all tokens has room for.
 const MOST_TOKENS: usize = 1 << 20;
@@ -24,6 +25,7 @@ pub struct Vocabulary {
     factory: ParserFactory,
     tokens: usize,
     end: TokenMask,
+    number_tokens: NumberTokens,
 }
 
 impl Vocabulary {
@@ -39,6 +41,7 @@ impl Vocabulary {
         }
         let end = end_mask(end_tokens, tokens)?;
         let words = words(tokenizer, tokens, &end)?;
+        let number_tokens = NumberTokens::new(&words);
         let size = u32::try_from(tokens).unwrap_or(u32::MAX);
         let first = end_tokens.first().copied().ok_or(GrammarError::NoEndToken)?;
         let tree = TokTrie::from(&TokRxInfo::new(size, first), &words);
@@ -49,7 +52,7 @@ impl Vocabulary {
             ParserFactory::new(&environment, InferenceCapabilities::default(), &slices)
                 .map_err(|error| GrammarError::Parser { taken: 0, reason: error.to_string() })?;
         factory.quiet();
-        Ok(Self { factory, tokens, end })
+        Ok(Self { factory, tokens, end, number_tokens })
     }
 
     /// Size of the vocabulary: one more than the highest id.
@@ -66,6 +69,16 @@ impl Vocabulary {
 
     pub(crate) fn factory(&self) -> &ParserFactory {
         &self.factory
+    }
+
+    pub(crate) fn number_tokens(&self) -> &NumberTokens {
+        &self.number_tokens
+    }
+
+    /// The bytes that a token adds to a text; none for special ones.
+    pub(crate) fn token_bytes(&self, token: u32) -> &[u8] {
+        let bytes = self.factory.tok_env().tok_trie().token(token);
+        if bytes.first() == Some(&TokTrie::SPECIAL_TOKEN_MARKER) { &[] } else { bytes }
     }
 }
 

@@ -105,7 +105,12 @@ fn no_invalid_value_is_a_text_of_the_grammar() {
                     faults.push(format!("{}: {} takes {value}", case.name, case.schema))
                 }
                 (true, true) => taken += 1,
-                (false, true) => refused += 1,
+                (false, true) => {
+                    refused += 1;
+                    if std::env::var("SHOW").is_ok() {
+                        println!("NOT {} {} {value}", case.name, case.schema);
+                    }
+                }
                 (false, false) => {}
             }
         }
