@@ -148,6 +148,15 @@ fn vocabularies_are_checked() {
 }
 
 #[test]
+fn sequences_may_live_on_any_thread() {
+    fn shared<T: Send + Sync>() {}
+    fn sent<T: Send>() {}
+    shared::<Vocabulary>();
+    shared::<Grammar>();
+    sent::<Constraint>();
+}
+
+#[test]
 fn a_text_ends_with_end_tokens() {
     let grammar = over_bytes(&GrammarSpec::Choice(vec!["ab".to_owned()])).expect("good");
     let mut constraint = Constraint::new(&grammar);
