@@ -32,7 +32,7 @@ impl Owner {
         }
         let mut batch = Batch::default();
         let mut prompt_rows = 0;
-        for Running { sequence, place, rows, guessed, .. } in &self.running {
+        for Running { sequence, place, rows, guessed, .. } in &mut self.running {
             if !guessed.is_empty() {
                 let row = |(offset, (token, wants)): (usize, &(u32, Wants))| BatchRow {
                     token: *token,
@@ -51,7 +51,7 @@ impl Owner {
             };
             batch.push_run(*place, sequence.cached(), &pending[..*rows], wants);
             if pending.len() > 1 {
-                prompt_rows += rows;
+                prompt_rows += *rows;
             }
         }
         (batch, prompt_rows)

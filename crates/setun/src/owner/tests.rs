@@ -128,6 +128,8 @@ pub(super) fn request(prompt: Vec<u32>, max_tokens: usize) -> Request {
         stops: StopStrings::new(vec![]).unwrap(),
         eos_tokens: vec![],
         logprobs: false,
+        form: None,
+        vocabulary: 2,
         lookahead: 0,
         queue: Arc::default(),
         asked: Instant::now(),
