@@ -70,6 +70,7 @@ impl From<FileArgs> for Options {
 
 /// Where to run.
 #[derive(Args, Clone, Debug)]
+#[command(next_help_heading = None::<&'static str>)] // not that of what comes before
 pub(crate) struct DeviceArgs {
     /// Device or CPU level, as `setun devices` lists them
     #[arg(long, value_name = "BACKEND", default_value = "auto")]
