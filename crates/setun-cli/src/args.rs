@@ -1,5 +1,6 @@
 //! Arguments that several commands share.
 
+mod form;
 mod sampling;
 
 use clap::{Args, ValueEnum};
@@ -8,6 +9,7 @@ use setun::{
     checkpoint::{I2sBlocks, Options},
 };
 
+use form::FormArgs;
 use sampling::SamplingArgs;
 
 use crate::{error::CliError, output::tell, source::ModelSource};
@@ -22,6 +24,14 @@ pub(crate) struct GenerateArgs {
     model: ModelArgs,
     #[command(flatten)]
     sampling: SamplingArgs,
+    #[command(flatten)]
+    form: FormArgs,
+
+    /// Most tokens to guess at once from the text so far: faster where it repeats itself, and the
+    /// same text; 12 is a good number
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    lookahead: u8,
+
     #[command(flatten)]
     device: DeviceArgs,
     #[command(flatten)]
@@ -125,8 +135,15 @@ impl GenerateArgs {
     }
 
     /// How to generate, as the engine takes it.
-    pub(crate) fn options(&self) -> GenerateOptions {
-        self.sampling.options()
+    ///
+    /// # Errors
+    ///
+    /// If the form of the text cannot be followed.
+    pub(crate) fn options(&self, engine: &Engine) -> Result<GenerateOptions, CliError> {
+        let mut options = self.sampling.options();
+        options.form = self.form.form(engine)?;
+        options.lookahead = usize::from(self.lookahead);
+        Ok(options)
     }
 }
 

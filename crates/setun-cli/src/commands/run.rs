@@ -36,7 +36,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
         Some(prompt) => prompt.clone(),
         None => read_prompt()?,
     };
-    let stream = engine.generate(prompt, args.generate.options())?;
+    let stream = engine.generate(prompt, args.generate.options(&engine)?)?;
     let guard = interrupt::cancels(stream.cancel_handle());
     let mut output = Output::new();
     let mut done = None;
