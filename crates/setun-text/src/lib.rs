@@ -7,6 +7,7 @@
 //! - [`StopStrings`] ends a generation at a string without showing any part of it.
 //! - [`Sampler`] picks the next token; it keeps no state, so a draw can be repeated anywhere. It
 //!   can say which logits it needs, and chooses the same of these as of all.
+//! - [`ToolCallParser`] finds the calls of functions in what a model writes.
 //! - [`logprob`] is what the model itself thought of a token.
 //!
 //! This crate sees a model only as `&[f32]` logits, or pairs of tokens and logits. It does no IO, reads no clock, starts no
@@ -28,6 +29,7 @@ mod survivors;
 mod token_bytes;
 mod token_mask;
 mod tokenizer;
+mod tool_calls;
 
 pub use chat_template::{ChatTemplate, ChatTemplateFiles, RenderOptions};
 pub use civil_time::CivilTime;
@@ -42,3 +44,4 @@ pub use stop_strings::{StopStep, StopStrings};
 pub use stream_decoder::StreamDecoder;
 pub use token_mask::TokenMask;
 pub use tokenizer::Tokenizer;
+pub use tool_calls::{ToolCall, ToolCallParser, ToolFormat, ToolStep};
