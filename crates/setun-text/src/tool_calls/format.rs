@@ -32,9 +32,9 @@ impl ToolFormat {
             Some(Self::Mistral)
         } else if has("<function=") && has("</function>") {
             Some(Self::Functionary)
-        } else if has("<tool_call>") && has("</tool_call>") && has("\"arguments\"") {
+        } else if has("<tool_call>") && has("\"arguments\"") && !has("<tool_calls>") {
             Some(Self::Hermes)
-        } else if has("<|python_tag|>") && has("\"parameters\"") && has("tool_calls") {
+        } else if has("ipython") && has("\"parameters\"") && has("tool_calls") {
             Some(Self::Llama)
         } else {
             None
