@@ -66,7 +66,7 @@ export function asSetunError(thrown: unknown): unknown {
 
 /** The engine begins its message with the option: "top_p is 2, ..." or "option `max_tokens` is 0, ...". */
 function nameOption(message: string): string {
-  return message.replace(/^(option `)?[a-z]+(_[a-z]+)+(?=`? is )/, (name) =>
+  return message.replace(/^(option `)?[a-z]+(_[a-z]+)+(?=`? (is|names) )/, (name) =>
     name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase()),
   );
 }

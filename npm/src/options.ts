@@ -37,6 +37,33 @@ export interface LoadOptions {
 /** Options of `models.estimate`, with the meaning that they have for `load`. */
 export type EstimateOptions = Pick<LoadOptions, "signal" | "worker" | "store" | "token" | "endpoint">;
 
+/** The steps from logits to a token, in their usual order. */
+export const SAMPLING_STEPS = [
+  "logitBias",
+  "repetitionPenalty",
+  "frequencyPenalty",
+  "presencePenalty",
+  "dry",
+  "noRepeatNgram",
+  "bannedSequences",
+  "minTokens",
+  "tokens",
+  "processors",
+  "temperature",
+  "topNSigma",
+  "topK",
+  "topP",
+  "minP",
+  "typicalP",
+  "epsilonCutoff",
+  "etaCutoff",
+  "xtc",
+  "mirostat",
+] as const;
+
+/** One of {@link SAMPLING_STEPS}. */
+export type SamplingStep = (typeof SAMPLING_STEPS)[number];
+
 /** Options of {@link Model.generate} and {@link Model.chat}. Unknown or out-of-range ones throw `bad-option` before any work. */
 export interface GenerateOptions {
   /** Most tokens to produce. Default: what fits the context. */
@@ -51,6 +78,57 @@ export interface GenerateOptions {
   minP?: number;
   /** Divide (or multiply, if negative) the logits of tokens that occurred; 1 changes nothing. */
   repetitionPenalty?: number;
+  /** Let the temperature move by up to this with the entropy; 0 leaves it fixed. */
+  dynamicTemperature?: number;
+  /** The exponent of a dynamic temperature, above 0; 1 unless given. */
+  dynamicTemperatureExponent?: number;
+  /** Keep logits within so many standard deviations of the best; 0 means all. */
+  topNSigma?: number;
+  /** Sample among the tokens of the most typical information whose probabilities reach this sum, 0 to 1. */
+  typicalP?: number;
+  /** Leave out tokens below this probability. */
+  epsilonCutoff?: number;
+  /** Leave out tokens below a probability that is lower where the entropy is high. */
+  etaCutoff?: number;
+  /** How often the likeliest tokens but the last of them are left out (XTC), 0 to 1. */
+  xtcProbability?: number;
+  /** The probability that counts as likely there, 0 to 0.5; 0.1 unless given. */
+  xtcThreshold?: number;
+  /** Steer towards this surprise a token, in bits (mirostat 2); 0 means not to. */
+  mirostatTau?: number;
+  /** How fast mirostat follows; 0.1 unless given. */
+  mirostatEta?: number;
+  /** Taken from a token's logit for each time that it was generated, -2 to 2. The prompt does not count. */
+  frequencyPenalty?: number;
+  /** Taken once from the logits of tokens that were generated, -2 to 2. The prompt does not count. */
+  presencePenalty?: number;
+  /** No run of so many tokens comes twice, prompt included; 0 means any may. */
+  noRepeatNgram?: number;
+  /** Taken from the logits of tokens that would prolong a repetition, prompt included (DRY); 0 means nothing. */
+  dryMultiplier?: number;
+  /** By how much a longer repetition costs more there, 1 or more; 1.75 unless given. */
+  dryBase?: number;
+  /** The length of a repetition, in tokens, that costs the multiplier alone; 2 unless given. */
+  dryAllowedLength?: number;
+  /** Tokens that DRY looks back; 0, as unless given, means all. */
+  dryRange?: number;
+  /** Texts that end repetitions for DRY; a line break, `:`, `"` and `*` unless given. */
+  dryBreakers?: string[];
+  /** What is added to the logits of tokens, by their ids. */
+  logitBias?: Record<number, number>;
+  /** The ids of the tokens that may come; all unless given. */
+  allowedTokens?: number[];
+  /** The ids of tokens that may not come. */
+  bannedTokens?: number[];
+  /** Texts that may not come, in the tokens that the tokenizer gives them at the beginning of a text and after a space. */
+  ban?: string[];
+  /** Tokens to produce before the text may end by itself; stop texts end it all the same. */
+  minTokens?: number;
+  /**
+   * The last steps of sampling, each at most once. Those left out come before, in the order of Hugging Face's
+   * `generate`, which is that of {@link SAMPLING_STEPS}.
+   */
+  samplingOrder?: SamplingStep[];
   /** Seed of the sampler, 0 to 2⁶⁴ − 1. The same seed, prompt and model give the same text, here and natively. Default: random, and reported. */
   seed?: number | bigint;
   /** Texts that end the generation; they are not part of its text. */
@@ -70,7 +148,39 @@ const isCount: Check = (value) => Number.isSafeInteger(value) && (value as numbe
 const isNumber = (value: unknown): value is number => typeof value === "number" && Number.isFinite(value);
 const isSeed: Check = (value) =>
   typeof value === "bigint" ? value >= 0n && value < 1n << 64n : isCount(value);
+const within =
+  (least: number, most = Number.MAX_VALUE): Check =>
+  (value) =>
+    isNumber(value) && value >= least && value <= most;
+const isShare = within(0, 1);
+const isCutoff: Check = (value) => isNumber(value) && value >= 0 && value < 1;
+const isPositive: Check = (value) => isNumber(value) && value > 0;
+const isToken: Check = (value) => isCount(value) && (value as number) < 2 ** 32;
+const isList =
+  (accepts: Check): Check =>
+  (value) =>
+    Array.isArray(value) && value.every(accepts);
+const areTexts = isList((text) => typeof text === "string" && text !== "");
+const areBiases: Check = (value) =>
+  typeof value === "object" &&
+  value !== null &&
+  !Array.isArray(value) &&
+  Object.entries(value).every(
+    ([token, bias]) => /^\d+$/.test(token) && isToken(Number(token)) && isNumber(bias),
+  );
+const isOrder: Check = (value) =>
+  isList((step) => SAMPLING_STEPS.includes(step as SamplingStep))(value) &&
+  new Set(value as unknown[]).size === (value as unknown[]).length;
 const isSignal: Check = (value) => value instanceof AbortSignal;
+
+const SHARE = [isShare, "a number from 0 to 1"] as const;
+const CUTOFF = [isCutoff, "a number of 0 or more, below 1"] as const;
+const NATURAL = [within(0), "a number of 0 or more"] as const;
+const POSITIVE = [isPositive, "a number above 0"] as const;
+const PENALTY = [within(-2, 2), "a number from -2 to 2"] as const;
+const COUNT = [isCount, "a whole number, 0 or more"] as const;
+const TEXTS = [areTexts, "an array of texts, none empty"] as const;
+const TOKENS = [isList(isToken), "an array of ids of tokens"] as const;
 
 const GENERATE: Rules<GenerateOptions> = {
   maxTokens: [(value) => isCount(value) && value !== 0, "a whole number, 1 or more"],
@@ -78,15 +188,36 @@ const GENERATE: Rules<GenerateOptions> = {
     (value) => isNumber(value) && (value === 0 || value >= 1e-6),
     "0, or a number of 0.000001 or more",
   ],
-  topK: [isCount, "a whole number, 0 or more"],
-  topP: [(value) => isNumber(value) && value >= 0 && value <= 1, "a number from 0 to 1"],
-  minP: [(value) => isNumber(value) && value >= 0 && value <= 1, "a number from 0 to 1"],
-  repetitionPenalty: [(value) => isNumber(value) && value > 0, "a number above 0"],
+  topK: COUNT,
+  topP: SHARE,
+  minP: SHARE,
+  repetitionPenalty: POSITIVE,
+  dynamicTemperature: NATURAL,
+  dynamicTemperatureExponent: POSITIVE,
+  topNSigma: NATURAL,
+  typicalP: SHARE,
+  epsilonCutoff: CUTOFF,
+  etaCutoff: CUTOFF,
+  xtcProbability: SHARE,
+  xtcThreshold: [within(0, 0.5), "a number from 0 to 0.5"],
+  mirostatTau: NATURAL,
+  mirostatEta: NATURAL,
+  frequencyPenalty: PENALTY,
+  presencePenalty: PENALTY,
+  noRepeatNgram: COUNT,
+  dryMultiplier: NATURAL,
+  dryBase: [within(1), "a number of 1 or more"],
+  dryAllowedLength: COUNT,
+  dryRange: COUNT,
+  dryBreakers: TEXTS,
+  logitBias: [areBiases, "an object of numbers by the ids of tokens"],
+  allowedTokens: TOKENS,
+  bannedTokens: TOKENS,
+  ban: TEXTS,
+  minTokens: COUNT,
+  samplingOrder: [isOrder, `an array of steps, none twice, of ${SAMPLING_STEPS.join(", ")}`],
   seed: [isSeed, "a whole number from 0 to 2^64 - 1, as a bigint beyond 2^53"],
-  stop: [
-    (value) => Array.isArray(value) && value.every((text) => typeof text === "string" && text !== ""),
-    "an array of texts, none empty",
-  ],
+  stop: TEXTS,
   logprobs: [(value) => typeof value === "boolean", "true or false"],
   signal: [isSignal, "an AbortSignal"],
 };

@@ -36,6 +36,7 @@ describe("errors", () => {
     ["top_p is 1.5, expected from 0 to 1", "topP is 1.5, expected from 0 to 1"],
     ["repetition_penalty is 0, expected above 0", "repetitionPenalty is 0, expected above 0"],
     ["option `max_tokens` is 0, expected 1 or more", "option `maxTokens` is 0, expected 1 or more"],
+    ["logit_bias names token 9, expected an id below 4", "logitBias names token 9, expected an id below 4"],
     ["temperature is -1, expected 0", "temperature is -1, expected 0"],
     ["a template says: max_tokens is 3", "a template says: max_tokens is 3"],
   ])("name an option as JavaScript does: %s", (message, expected) => {

@@ -55,6 +55,9 @@ pub struct Prompt {
     /// Greedy continuation with a repetition penalty of 1.3; of some prompts.
     #[serde(rename = "greedy_repetition_penalty_1.3")]
     pub greedy_penalised: Option<Penalised>,
+    /// The same where no three tokens come twice in a row.
+    #[serde(rename = "greedy_no_repeat_ngram_3")]
+    pub greedy_no_repeat: Option<Penalised>,
 }
 
 /// A continuation that ends with the end token.

@@ -1,6 +1,9 @@
 //! The engine on a real trained model: text against an independent implementation, several
 //! streams at once, stopping in every way, and errors that leave the engine usable.
 
+#[path = "engine/streams.rs"]
+mod streams;
+
 use std::{collections::BTreeMap, fs, time::Duration};
 
 use futures::{StreamExt, executor::block_on};

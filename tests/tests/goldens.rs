@@ -9,7 +9,7 @@ use setun::{
 };
 use setun_tests::{
     fixture,
-    golden::{Golden, MODELS, PROMPTS, Tensors, max_difference},
+    golden::{Golden, MODELS, PROMPTS, Penalised, Tensors, max_difference},
     run::{Runner, devices},
 };
 
@@ -170,39 +170,46 @@ fn greedy_continuations() {
     }
 }
 
-/// The sampler's penalty, through the engine, against transformers' own.
+/// The sampler's penalty and its ban on n-grams, through the engine, against transformers' own.
 #[test]
-fn greedy_continuations_with_a_repetition_penalty() {
-    let mut compared = 0;
+fn greedy_continuations_with_processors() {
+    let mut compared = [0; 2];
     for model in MODELS {
         let golden = Golden::read(model);
         let eos = open(&golden).config().eos_tokens.clone();
         let builder = Engine::builder(open(&golden)).cache_type(CacheType::F32);
         let engine = builder.build().expect("an engine");
         for (name, prompt) in &golden.prompts {
-            let Some(expected) = &prompt.greedy_penalised else { continue };
-            let ids = golden.ids(&format!("{name}.ids"));
-            let options = GenerateOptions::new()
-                .temperature(0.0)
-                .repetition_penalty(1.3)
-                .max_tokens(expected.tokens.len());
-            let found = engine.complete(ids, options).expect("a continuation").tokens;
-            // The reference goes on after an end token.
-            let end = expected.tokens.iter().position(|token| eos.contains(token));
-            let until = end.map_or(expected.tokens.len(), |end| end + 1);
-            let pairs = found.iter().zip(&expected.tokens[..until]);
-            let differing = pairs.enumerate().find(|(_, (a, b))| a != b).map(|(step, _)| step);
-            match differing {
-                None => assert_eq!(found.len(), until, "{model} {name}"),
-                Some(step) => {
-                    let margin = expected.margin[step];
-                    assert!(margin < 0.3, "{model} {name}, step {step}: {margin}");
-                }
+            let processed = [
+                (&prompt.greedy_penalised, GenerateOptions::new().repetition_penalty(1.3)),
+                (&prompt.greedy_no_repeat, GenerateOptions::new().no_repeat_ngram(3)),
+            ];
+            for (compared, (expected, options)) in compared.iter_mut().zip(processed) {
+                let Some(expected) = expected else { continue };
+                let ids = golden.ids(&format!("{name}.ids"));
+                let options = options.temperature(0.0).max_tokens(expected.tokens.len());
+                let found = engine.complete(ids, options).expect("a continuation").tokens;
+                same_until_a_tie(&found, expected, &eos, &format!("{model} {name}"));
+                *compared += 1;
             }
-            compared += 1;
         }
     }
-    assert!(compared >= MODELS.len(), "{compared} prompts have such a continuation");
+    assert!(compared.iter().all(|&count| count >= MODELS.len()), "{compared:?} such continuations");
+}
+
+fn same_until_a_tie(found: &[u32], expected: &Penalised, eos: &[u32], place: &str) {
+    // The reference goes on after an end token.
+    let end = expected.tokens.iter().position(|token| eos.contains(token));
+    let until = end.map_or(expected.tokens.len(), |end| end + 1);
+    let pairs = found.iter().zip(&expected.tokens[..until]);
+    let differing = pairs.enumerate().find(|(_, (a, b))| a != b).map(|(step, _)| step);
+    match differing {
+        None => assert_eq!(found.len(), until, "{place}"),
+        Some(step) => {
+            let margin = expected.margin[step];
+            assert!(margin < 0.3, "{place}, step {step}: {margin}");
+        }
+    }
 }
 
 /// A trained model against an independent float64 implementation.

@@ -1,11 +1,14 @@
 //! Arguments that several commands share.
 
+mod sampling;
+
 use clap::{Args, ValueEnum};
 use setun::{
-    CacheType, Device, Engine, GenerateOptions, HeadType, ModelInput,
+    CacheType, Device, Engine, EngineBuilder, GenerateOptions, HeadType, ModelInput,
     checkpoint::{I2sBlocks, Options},
-    text::LEAST_TEMPERATURE,
 };
+
+use sampling::SamplingArgs;
 
 use crate::{error::CliError, output::tell, source::ModelSource};
 
@@ -111,70 +114,18 @@ pub(crate) enum Head {
     Int8,
 }
 
-/// How to sample. What is not given is as the model's own defaults say.
-#[derive(Args, Debug)]
-pub(crate) struct SamplingArgs {
-    /// Most tokens to generate [default: what fits the context]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    max_tokens: Option<u64>,
-
-    /// Randomness: 0 always takes the likeliest token; else 0.000001 or more
-    #[arg(long, value_name = "T", value_parser = temperature)]
-    temperature: Option<f32>,
-
-    /// Only the K likeliest tokens; 0 for all
-    #[arg(long, value_name = "K")]
-    top_k: Option<usize>,
-
-    /// Only the likeliest tokens that together have this probability; 0 for the likeliest alone
-    #[arg(long, value_name = "P", value_parser = number(0.0, 1.0))]
-    top_p: Option<f32>,
-
-    /// Only tokens at least this many times as probable as the likeliest
-    #[arg(long, value_name = "P", value_parser = number(0.0, 1.0))]
-    min_p: Option<f32>,
-
-    /// Makes tokens that occurred before less likely; 1 does nothing
-    #[arg(long, value_name = "R", value_parser = number(f32::MIN_POSITIVE, f32::MAX))]
-    repetition_penalty: Option<f32>,
-
-    /// Seed, for the same text again [default: random]
-    #[arg(long, value_name = "N")]
-    seed: Option<u64>,
-
-    /// Ends the text before this string; may be given several times
-    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
-    #[arg(value_parser = clap::builder::NonEmptyStringValueParser::new())]
-    stop: Vec<String>,
-}
-
 impl GenerateArgs {
     /// Loads the model and starts an engine.
     pub(crate) fn engine(&self) -> Result<Engine, CliError> {
         self.device.device()?; // before the work of loading
         let model =
             ModelSource::find(self.model.model.as_deref(), self.model.file.into())?.open()?;
-        start(model, &self.device, self.memory, 1)
+        start(builder(model, &self.device, self.memory, 1)?)
     }
 
     /// How to generate, as the engine takes it.
     pub(crate) fn options(&self) -> GenerateOptions {
         self.sampling.options()
-    }
-}
-
-impl SamplingArgs {
-    fn options(&self) -> GenerateOptions {
-        let mut options = GenerateOptions::new();
-        options.max_tokens = self.max_tokens.map(|n| usize::try_from(n).unwrap_or(usize::MAX));
-        options.temperature = self.temperature;
-        options.top_k = self.top_k;
-        options.top_p = self.top_p;
-        options.min_p = self.min_p;
-        options.repetition_penalty = self.repetition_penalty;
-        options.seed = self.seed;
-        options.stop.clone_from(&self.stop);
-        options
     }
 }
 
@@ -190,33 +141,31 @@ impl DeviceArgs {
     }
 }
 
-/// Starts an engine with room for so many whole contexts. Devices that failed are told of.
-pub(crate) fn start(
+/// An engine with room for so many whole contexts, to be started.
+pub(crate) fn builder(
     model: impl Into<ModelInput>,
     device: &DeviceArgs,
     memory: MemoryArgs,
     contexts: usize,
-) -> Result<Engine, CliError> {
+) -> Result<EngineBuilder, CliError> {
     let builder = Engine::builder(model)
         .device(device.device()?)
         .cache_type(memory.kv.into())
         .head_type(memory.head())
         .contexts(contexts);
-    let builder = match device.threads() {
+    Ok(match device.threads() {
         Some(threads) => builder.threads(threads),
         None => builder,
-    };
+    })
+}
+
+/// Starts an engine. Devices that failed are told of.
+pub(crate) fn start(builder: EngineBuilder) -> Result<Engine, CliError> {
     let engine = builder.build()?;
     for warning in engine.device_report().warnings() {
         tell(&format!("warning: {warning}\n"));
     }
     Ok(engine)
-}
-
-fn temperature(text: &str) -> Result<f32, String> {
-    let allowed = |number: &f32| *number == 0.0 || (LEAST_TEMPERATURE..=f32::MAX).contains(number);
-    let number = text.parse().ok().filter(allowed);
-    number.ok_or_else(|| format!("0, or a number of {LEAST_TEMPERATURE} or more"))
 }
 
 /// Reads a number from `least` to `most`.
@@ -226,9 +175,10 @@ pub(crate) fn number(
 ) -> impl Fn(&str) -> Result<f32, String> + Clone + Send + Sync + 'static {
     move |text| {
         let expected = || match (least, most) {
-            (_, f32::MAX) => "a number above 0".to_owned(),
-            (0.0, _) => format!("a number from 0 to {most}"),
-            _ => format!("a number above 0, up to {most}"),
+            (f32::MIN_POSITIVE, f32::MAX) => "a number above 0".to_owned(),
+            (f32::MIN_POSITIVE, _) => format!("a number above 0, up to {most}"),
+            (_, f32::MAX) => format!("a number of {least} or more"),
+            _ => format!("a number from {least} to {most}"),
         };
         let number = text.parse().ok().filter(|number| (least..=most).contains(number));
         number.ok_or_else(expected)

@@ -2,13 +2,18 @@
 //!
 //! A sequence is a list of blocks and a length. Blocks are counted by reference, so that a
 //! fork shares them; a shared block is copied when one of its owners is about to write to it.
-//! This is bookkeeping only: the memory belongs to a backend, which is told of the copies.
+//! Full blocks whose tokens are told are found again by these tokens ([`prefixes`]), for as long
+//! as nobody needs their memory. This is bookkeeping only: the memory belongs to a backend, which
+//! is told of the copies.
+
+mod prefixes;
 
 use std::collections::BTreeMap;
 
 use setun_ops::BlockId;
 
 use crate::error::ModelError;
+use prefixes::Prefixes;
 
 /// A sequence of a [`PagedCache`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -25,12 +30,14 @@ pub struct PagedCache {
     sequences: BTreeMap<SequenceId, Sequence>,
     next: u64,
     copies: Vec<(BlockId, BlockId)>,
+    prefixes: Prefixes,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Sequence {
     blocks: Vec<BlockId>,
     len: usize,
+    noted: usize, // blocks that are found by their tokens
 }
 
 impl PagedCache {
@@ -50,12 +57,92 @@ impl PagedCache {
             sequences: BTreeMap::new(),
             next: 0,
             copies: vec![],
+            prefixes: Prefixes::default(),
         }
+    }
+
+    /// Keeps up to `blocks` blocks that no sequence has, to be found by their tokens: those that
+    /// were not used for the longest time make room for others. 0, as at first, keeps none.
+    pub fn keep_prefixes(&mut self, blocks: usize) {
+        self.prefixes.most_idle = blocks;
+        self.forget_idle(blocks);
     }
 
     /// A new, empty sequence.
     pub fn create(&mut self) -> SequenceId {
         self.insert(Sequence::default())
+    }
+
+    /// A new sequence that begins with all that is here of `tokens`, in full blocks and less
+    /// than all of them, so that one row at least is left to run. Its length says how much.
+    pub fn create_from(&mut self, tokens: &[u32]) -> SequenceId {
+        let blocks = self.prefixes.find(usable(tokens), self.block_positions);
+        for &block in &blocks {
+            self.hold(block);
+        }
+        self.prefixes.touch(&blocks);
+        let (len, noted) = (blocks.len() * self.block_positions, blocks.len());
+        self.insert(Sequence { blocks, len, noted })
+    }
+
+    /// What [`create_from`](Self::create_from) would find of `tokens`: blocks, and how many of
+    /// these no sequence has.
+    #[must_use]
+    pub fn found(&self, tokens: &[u32]) -> (usize, usize) {
+        let blocks = self.prefixes.find(usable(tokens), self.block_positions);
+        let idle = blocks.iter().filter(|&&block| !self.is_shared(block)).count();
+        (blocks.len(), idle)
+    }
+
+    /// Notes what the full blocks of a sequence hold, so that others find them by it. A block
+    /// whose equal is noted already gives way to that one. `tokens` are those of its positions;
+    /// all of them have been computed, and no copy is pending.
+    ///
+    /// # Errors
+    ///
+    /// If the sequence is not here.
+    pub fn note(&mut self, sequence: SequenceId, tokens: &[u32]) -> Result<(), ModelError> {
+        let Sequence { blocks, len, noted } = self.get(sequence)?;
+        let full = (*len).min(tokens.len()) / self.block_positions;
+        if self.prefixes.most_idle == 0 || *noted >= full {
+            return Ok(());
+        }
+        let (mut blocks, noted) = (blocks[..full].to_vec(), *noted);
+        for index in noted..full {
+            let parent = index.checked_sub(1).map(|before| blocks[before]);
+            let range = index * self.block_positions..(index + 1) * self.block_positions;
+            let block = blocks[index];
+            match self.prefixes.insert(parent, &tokens[range], block) {
+                None => self.references[block.0 as usize] += 1, // the index has it, too
+                Some(known) if known == block => {}             // by a fork
+                Some(known) => {
+                    self.hold(known);
+                    self.release(vec![block]);
+                    blocks[index] = known;
+                }
+            }
+        }
+        self.prefixes.touch(&blocks);
+        let owner = self.get_mut(sequence)?;
+        owner.blocks[..full].copy_from_slice(&blocks);
+        owner.noted = full;
+        Ok(())
+    }
+
+    /// Forgets blocks that no sequence has until at most so many are left.
+    pub fn forget_idle(&mut self, most: usize) {
+        while self.prefixes.idle > most {
+            let Some(block) = self.prefixes.remove_oldest(&self.references) else { return };
+            self.references[block.0 as usize] = 0;
+            self.free.push(block);
+        }
+        self.forget_memory();
+    }
+
+    /// Blocks that no sequence has, kept to be found by their tokens.
+    #[must_use]
+    pub fn idle_blocks(&self) -> usize {
+        self.prefixes.idle
     }
 
     /// A new sequence with the same contents, sharing all blocks until one of the two writes.
@@ -65,8 +152,8 @@ impl PagedCache {
     /// If the sequence is not here.
     pub fn fork(&mut self, sequence: SequenceId) -> Result<SequenceId, ModelError> {
         let twin = self.get(sequence)?.clone();
-        for block in &twin.blocks {
-            self.references[block.0 as usize] += 1;
+        for &block in &twin.blocks {
+            self.hold(block);
         }
         Ok(self.insert(twin))
     }
@@ -78,11 +165,10 @@ impl PagedCache {
     /// If the sequence is not here, or there are not enough free blocks; nothing is changed
     /// then.
     pub fn extend(&mut self, sequence: SequenceId, positions: usize) -> Result<(), ModelError> {
-        let Sequence { blocks, len } = self.get(sequence)?;
+        let Sequence { blocks, len, .. } = self.get(sequence)?;
         let partial = len % self.block_positions != 0 && positions > 0;
         let shared = blocks.last().copied().filter(|&block| partial && self.is_shared(block));
-        let more = len.saturating_add(positions).div_ceil(self.block_positions) - blocks.len();
-        let needed = more + usize::from(shared.is_some());
+        let needed = self.needed(sequence, positions)?;
         if needed > self.free_blocks() {
             let free = self.free_blocks();
             return Err(ModelError::CacheFull { needed, free, blocks: self.max_blocks });
@@ -91,14 +177,27 @@ impl PagedCache {
         let mut fresh: Vec<BlockId> = (0..needed).map(|_| self.take_block()).collect();
         if let (Some(from), Some(to)) = (shared, shared.and_then(|_| fresh.pop())) {
             self.copies.push((from, to));
-            self.references[from.0 as usize] -= 1;
             self.get_mut(sequence)?.blocks.pop();
+            self.let_go(from); // another owner has it still
             fresh.insert(0, to);
         }
         let owner = self.get_mut(sequence)?;
         owner.blocks.extend(fresh);
         owner.len += positions;
         Ok(())
+    }
+
+    /// Free blocks that so many more positions take.
+    ///
+    /// # Errors
+    ///
+    /// If the sequence is not here.
+    pub fn needed(&self, sequence: SequenceId, positions: usize) -> Result<usize, ModelError> {
+        let Sequence { blocks, len, .. } = self.get(sequence)?;
+        let partial = len % self.block_positions != 0 && positions > 0;
+        let copied = blocks.last().is_some_and(|&block| partial && self.is_shared(block));
+        let more = len.saturating_add(positions).div_ceil(self.block_positions) - blocks.len();
+        Ok(more + usize::from(copied))
     }
 
     /// Drops the positions from `len` on. A longer `len` changes nothing.
@@ -108,11 +207,13 @@ impl PagedCache {
     /// If the sequence is not here.
     pub fn truncate(&mut self, sequence: SequenceId, len: usize) -> Result<(), ModelError> {
         let keep = len.div_ceil(self.block_positions);
+        let full = len / self.block_positions;
         let owner = self.get_mut(sequence)?;
         if len >= owner.len {
             return Ok(());
         }
         owner.len = len;
+        owner.noted = owner.noted.min(full);
         let dropped = owner.blocks.split_off(keep);
         self.release(dropped);
         Ok(())
@@ -143,10 +244,11 @@ impl PagedCache {
         Ok(&self.get(sequence)?.blocks)
     }
 
-    /// Blocks that can still be taken.
+    /// Blocks that can still be taken, idle ones among them.
     #[must_use]
     pub fn free_blocks(&self) -> usize {
-        self.free.len() + self.max_blocks.saturating_sub(self.references.len())
+        let unused = self.max_blocks.saturating_sub(self.references.len());
+        self.free.len() + self.prefixes.idle + unused
     }
 
     /// Most blocks in use at once since the cache was last empty: what a backend must have memory
@@ -154,6 +256,12 @@ impl PagedCache {
     #[must_use]
     pub fn high_water_blocks(&self) -> usize {
         self.references.len()
+    }
+
+    /// Most blocks that there can be.
+    #[must_use]
+    pub fn max_blocks(&self) -> usize {
+        self.max_blocks
     }
 
     /// Positions of a block.
@@ -186,7 +294,11 @@ impl PagedCache {
         id
     }
 
+    /// A block for one owner; an idle one only where there is no other.
     fn take_block(&mut self) -> BlockId {
+        if self.free.is_empty() && self.references.len() >= self.max_blocks {
+            self.forget_idle(self.prefixes.idle.saturating_sub(1));
+        }
         let block = self.free.pop().unwrap_or_else(|| {
             self.references.push(0);
             BlockId(u32::try_from(self.references.len() - 1).expect("fewer than 2^32 blocks"))
@@ -195,16 +307,36 @@ impl PagedCache {
         block
     }
 
+    /// Another owner has this block.
+    fn hold(&mut self, block: BlockId) {
+        let references = &mut self.references[block.0 as usize];
+        *references += 1;
+        if *references == 2 && self.prefixes.contains(block) {
+            self.prefixes.idle -= 1;
+        }
+    }
+
+    /// One owner has it no longer.
+    fn let_go(&mut self, block: BlockId) {
+        let references = &mut self.references[block.0 as usize];
+        *references -= 1;
+        match *references {
+            0 => self.free.push(block),
+            1 if self.prefixes.contains(block) => self.prefixes.idle += 1,
+            _ => {}
+        }
+    }
+
     fn release(&mut self, blocks: Vec<BlockId>) {
         for block in blocks {
-            let references = &mut self.references[block.0 as usize];
-            *references -= 1;
-            if *references == 0 {
-                self.free.push(block);
-            }
+            self.let_go(block);
         }
+        self.forget_idle(self.prefixes.most_idle);
+    }
+
+    /// Nobody is here: memory that was refused once must not be asked for again.
+    fn forget_memory(&mut self) {
         if self.free.len() == self.references.len() {
-            // Nobody is here: memory that was refused once must not be asked for again.
             self.free.clear();
             self.references.clear();
             self.copies.clear();
@@ -218,6 +350,11 @@ impl PagedCache {
     fn get_mut(&mut self, sequence: SequenceId) -> Result<&mut Sequence, ModelError> {
         self.sequences.get_mut(&sequence).ok_or(ModelError::UnknownSequence(sequence))
     }
+}
+
+/// The tokens before the last, which has to run.
+fn usable(tokens: &[u32]) -> &[u32] {
+    &tokens[..tokens.len().saturating_sub(1)]
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! What an engine needs of a model.
 
 use futures::future::{FutureExt, LocalBoxFuture, ready};
-use setun_ops::OpsError;
+use setun_ops::{BlockId, OpsError};
 
 use crate::{
     batch::Batch, cache::PagedCache, error::ModelError, outputs::Outputs, profile::Profile,
@@ -121,6 +121,35 @@ pub trait Model: MaybeSend {
         let what = "steps that choose";
         let refused = OpsError::Inputs { what, expected: 0, found: steps };
         ready(Err(refused.into())).boxed_local()
+    }
+
+    /// Copies what it keeps for blocks out, [`block_bytes`](Self::block_bytes) each. False, and
+    /// nothing is written, where a model does not give that away.
+    ///
+    /// # Errors
+    ///
+    /// If a block was never written to, or the device fails.
+    fn read_blocks<'a>(
+        &'a mut self,
+        _blocks: &'a [BlockId],
+        _out: &'a mut [u8],
+    ) -> LocalBoxFuture<'a, Result<bool, ModelError>> {
+        ready(Ok(false)).boxed_local()
+    }
+
+    /// Copies blocks in, as [`read_blocks`](Self::read_blocks) gave them, after growing to
+    /// `high_water_blocks`. False where a model does not take them.
+    ///
+    /// # Errors
+    ///
+    /// If the data is of another size, memory runs out, or the device fails.
+    fn write_blocks(
+        &mut self,
+        _high_water_blocks: usize,
+        _blocks: &[BlockId],
+        _data: &[u8],
+    ) -> Result<bool, ModelError> {
+        Ok(false)
     }
 
     /// Has the steps from now on timed, op by op, where that is possible; or no longer.

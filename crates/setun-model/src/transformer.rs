@@ -6,7 +6,7 @@ mod choose;
 pub use builder::TransformerBuilder;
 use futures::future::{FutureExt, LocalBoxFuture};
 use setun_checkpoint::ModelConfig;
-use setun_ops::{Backend, BufferId, CacheElement, OpsError, Plan, WeightId};
+use setun_ops::{Backend, BlockId, BufferId, CacheElement, OpsError, Plan, WeightId};
 
 use crate::{
     batch::Batch,
@@ -213,6 +213,31 @@ where
         tokens: &'a mut Vec<u32>,
     ) -> LocalBoxFuture<'a, Result<(), ModelError>> {
         self.choose_following(batch, cache, steps, tokens).boxed_local()
+    }
+
+    fn read_blocks<'a>(
+        &'a mut self,
+        blocks: &'a [BlockId],
+        out: &'a mut [u8],
+    ) -> LocalBoxFuture<'a, Result<bool, ModelError>> {
+        let Stage { backend, cache, .. } = &mut self.stage;
+        async move {
+            backend.read_blocks(cache, blocks, out).await?;
+            Ok(true)
+        }
+        .boxed_local()
+    }
+
+    fn write_blocks(
+        &mut self,
+        high_water_blocks: usize,
+        blocks: &[BlockId],
+        data: &[u8],
+    ) -> Result<bool, ModelError> {
+        self.stage.grow_and_copy(high_water_blocks, &[])?;
+        let Stage { backend, cache, .. } = &mut self.stage;
+        backend.write_blocks(cache, blocks, data)?;
+        Ok(true)
     }
 
     fn set_profiled(&mut self, profiled: bool) {

@@ -96,6 +96,60 @@ pub enum TextError {
         found: f32,
     },
 
+    /// A list of a sampling option has nothing in it.
+    #[error("{option} is empty, expected {expected}")]
+    EmptyOption {
+        /// Name of the option.
+        option: &'static str,
+        /// What should be there.
+        expected: &'static str,
+    },
+
+    /// A sampling option names a token that the model does not have.
+    #[error("{option} names token {token}, expected an id below {vocabulary}")]
+    OptionToken {
+        /// Name of the option.
+        option: &'static str,
+        /// The id at fault.
+        token: u32,
+        /// How many tokens there are.
+        vocabulary: usize,
+    },
+
+    /// There is no such step of sampling.
+    #[error("there is no step `{found}` of sampling, expected one of {}", known.join(", "))]
+    UnknownStep {
+        /// What was asked for.
+        found: String,
+        /// The names there are.
+        known: Vec<&'static str>,
+    },
+
+    /// An order of sampling has a step twice.
+    #[error("the order of sampling names `{step}` twice, expected each step at most once")]
+    RepeatedStep {
+        /// Its name.
+        step: &'static str,
+    },
+
+    /// Masks, bans and processors left no token.
+    #[error("no token may come next: all are banned, or not allowed")]
+    NoTokenLeft,
+
+    /// A choice depends on those before it, and whoever asks for it keeps no state.
+    #[error("`{option}` needs a state for each sequence, expected a `SamplingStrategy`")]
+    NeedsState {
+        /// Name of the option.
+        option: &'static str,
+    },
+
+    /// A processor of the caller's own failed.
+    #[error("a logits processor failed: {reason}")]
+    Processor {
+        /// What it said.
+        reason: String,
+    },
+
     /// There is nothing to choose from.
     #[error("there are no logits, expected one for each token of the vocabulary")]
     NoLogits,
@@ -105,7 +159,7 @@ pub enum TextError {
     LogitNotFinite {
         /// Id of the token.
         token: u32,
-        /// Its logit, after repetition penalty and temperature.
+        /// Its logit, after what was done to it.
         found: f32,
     },
 

@@ -7,8 +7,9 @@
 //! - [`StopStrings`] ends a generation at a string without showing any part of it.
 //! - [`Sampler`] picks the next token; it keeps no state, so a draw can be repeated anywhere. It
 //!   can say which logits it needs, and chooses the same of these as of all.
-//! - [`Strategy`] is the trait of whatever chooses a token instead.
-//! - [`logprob`] is what the model itself thought of a token.
+//! - [`LogitsProcessor`] is a step of one's own on its way to a choice, and [`Strategy`] the trait
+//!   of whatever chooses a token instead.
+//! - [`Logprobs`] is what the model itself thought of tokens.
 //!
 //! This crate sees a model only as `&[f32]` logits, or pairs of tokens and logits. It does no IO, reads no clock, starts no
 //! thread and keeps no global state, and it gives the same bits natively and in WebAssembly:
@@ -19,15 +20,20 @@ mod civil_time;
 mod draw;
 mod error;
 mod hf_tokenizer;
+mod left;
 mod logprob;
 mod message;
+mod processor;
 mod sampler;
 mod sampler_options;
+mod sampler_state;
+mod sampling_step;
 mod sampling_strategy;
 mod stop_strings;
 mod strategy;
 mod stream_decoder;
 mod survivors;
+mod token_bytes;
 mod token_mask;
 mod tokenizer;
 
@@ -36,10 +42,14 @@ pub use civil_time::CivilTime;
 pub use draw::Draw;
 pub use error::TextError;
 pub use hf_tokenizer::HfTokenizer;
-pub use logprob::logprob;
+pub use logprob::{Logprobs, logprob};
 pub use message::Message;
+pub use processor::{Candidates, LogitsProcessor, MaybeShared, SharedProcessor};
 pub use sampler::{Choice, Greedy, Needs, Sampler};
 pub use sampler_options::{LEAST_TEMPERATURE, SamplerOptions};
+pub use sampler_state::SamplerState;
+pub use sampling_step::SamplingStep;
+pub use sampling_strategy::SamplingStrategy;
 pub use stop_strings::{StopStep, StopStrings};
 pub use strategy::{Step, Strategy};
 pub use stream_decoder::StreamDecoder;

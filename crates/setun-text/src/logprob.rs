@@ -1,23 +1,55 @@
-//! What the model thought of a token.
+//! What the model thought of tokens.
 
-/// The natural logarithm of the probability that softmax of the raw `logits` gives `token`.
+use crate::survivors::Ranked;
+
+/// The natural logarithms of the probabilities that softmax of the raw logits of a row gives
+/// tokens, before any temperature, filter or penalty.
 ///
-/// Before any temperature, filter or penalty. Summed in f64 in the order of the ids with
-/// `libm`'s functions, so it has the same bits everywhere.
-///
-/// # Shapes
-///
-/// - `logits`: `[vocab]`.
-///
-/// # Result
-///
-/// At most 0. Negative infinity for a token that has no logit; NaN if a logit is NaN.
+/// Summed in f64 in the order of the ids with `libm`'s functions, so they have the same bits
+/// everywhere.
+#[derive(Clone, Copy, Debug)]
+pub struct Logprobs<'a> {
+    logits: &'a [f32],
+    best: f64,
+    total: f64, // of exp(logit - best)
+}
+
+impl<'a> Logprobs<'a> {
+    /// Of the logits `[vocab]` of a row.
+    #[must_use]
+    pub fn new(logits: &'a [f32]) -> Self {
+        let best = f64::from(logits.iter().copied().fold(f32::NEG_INFINITY, f32::max));
+        let total = logits.iter().map(|&logit| libm::exp(f64::from(logit) - best)).sum();
+        Self { logits, best, total }
+    }
+
+    /// That of a token: at most 0. Negative infinity for a token that has no logit; NaN if a
+    /// logit is NaN.
+    #[must_use]
+    pub fn of(&self, token: u32) -> f64 {
+        let Some(&logit) = self.logits.get(token as usize) else { return f64::NEG_INFINITY };
+        f64::from(logit) - self.best - libm::log(self.total)
+    }
+
+    /// Those of the `count` likeliest tokens, or of all if there are fewer: the likeliest first,
+    /// ties by the lower id.
+    #[must_use]
+    pub fn top(&self, count: usize) -> Vec<(u32, f64)> {
+        let ranked = |(token, &logit)| Ranked::new(token, logit);
+        let mut tokens: Vec<Ranked> = (0..=u32::MAX).zip(self.logits).map(ranked).collect();
+        if count < tokens.len() {
+            tokens.select_nth_unstable(count);
+            tokens.truncate(count);
+        }
+        tokens.sort_unstable();
+        tokens.iter().map(|token| (token.token(), self.of(token.token()))).collect()
+    }
+}
+
+/// [`Logprobs::of`] a single token.
 #[must_use]
 pub fn logprob(logits: &[f32], token: u32) -> f64 {
-    let Some(&logit) = logits.get(token as usize) else { return f64::NEG_INFINITY };
-    let best = f64::from(logits.iter().copied().fold(f32::NEG_INFINITY, f32::max));
-    let total: f64 = logits.iter().map(|&logit| libm::exp(f64::from(logit) - best)).sum();
-    f64::from(logit) - best - libm::log(total)
+    Logprobs::new(logits).of(token)
 }
 
 #[cfg(test)]
@@ -31,6 +63,21 @@ mod tests {
         for (token, weight) in [(0, 1.0_f64), (1, 2.0), (2, 4.0)] {
             assert!((logprob(&logits, token) - (weight / 7.0).ln()).abs() < 1e-6);
         }
+    }
+
+    #[test]
+    fn the_likeliest_come_first() {
+        let logits = [0.5, 2.0, -1.0, 2.0, 3.0];
+        let row = Logprobs::new(&logits);
+        for count in 0..8 {
+            let found = row.top(count);
+            let ids: Vec<u32> = found.iter().map(|&(token, _)| token).collect();
+            assert_eq!(ids, [4, 1, 3, 0, 2][..count.min(5)]);
+            assert!(found.iter().all(|&(token, logprob)| logprob == row.of(token)));
+        }
+        let sum: f64 = row.top(5).iter().map(|&(_, logprob)| logprob.exp()).sum();
+        assert!((sum - 1.0).abs() < 1e-12);
+        assert!(Logprobs::new(&[]).top(3).is_empty());
     }
 
     #[test]

@@ -35,6 +35,12 @@ pub struct Step<'a> {
 }
 
 impl<'a> Step<'a> {
+    /// A step at which every token is allowed.
+    #[must_use]
+    pub fn new(history: &'a [u32], prompt_tokens: usize, draw: Draw) -> Self {
+        Self { history, prompt_tokens, draw, allowed: None }
+    }
+
     /// The tokens after the prompt.
     #[must_use]
     pub fn generated(&self) -> &'a [u32] {

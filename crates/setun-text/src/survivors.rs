@@ -1,5 +1,7 @@
 //! The tokens that are left to choose from.
 
+use crate::TextError;
+
 /// A token and its logit in one integer whose ascending order is the sampler's order: higher
 /// logits first, ties by the lower id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,107 +33,149 @@ impl Ranked {
     }
 }
 
-/// Leaves the `count` best tokens and all that tie with the last of them, in any order.
-///
-/// Linear in the number of tokens: nothing is sorted.
-pub(crate) fn keep_top_k(tokens: &mut Vec<Ranked>, count: usize) {
-    if count == 0 || count >= tokens.len() {
-        return;
+/// A list of tokens and, once a step needs them, their weights.
+#[derive(Debug)]
+pub(crate) struct Survivors {
+    tokens: Vec<Ranked>,
+    weights: Vec<f64>, // exp(logit - best) of the tokens, which are sorted then; or empty
+    is_fresh: bool,    // ascending by id, as no step has looked at all of them
+}
+
+impl Survivors {
+    /// Of tokens that are ascending by id, or of which not all will be looked at before some are
+    /// dropped.
+    pub(crate) fn new(tokens: Vec<Ranked>) -> Self {
+        Self { tokens, weights: vec![], is_fresh: true }
     }
-    let (_, last, _) = tokens.select_nth_unstable(count - 1);
-    let last = last.rank();
-    tokens.retain(|token| token.rank() <= last);
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.tokens.is_empty()
+    }
+
+    /// The tokens, in no order that means anything.
+    pub(crate) fn tokens(&self) -> &[Ranked] {
+        &self.tokens
+    }
+
+    /// The best of them.
+    pub(crate) fn best(&self) -> Option<Ranked> {
+        if self.weights.is_empty() {
+            self.tokens.iter().min().copied()
+        } else {
+            self.tokens.first().copied()
+        }
+    }
+
+    /// All logits, in one order however the tokens came to be left.
+    pub(crate) fn logits(&mut self) -> impl Iterator<Item = f64> + Clone {
+        if !self.is_fresh {
+            self.tokens.sort_unstable();
+        }
+        self.tokens.iter().map(|token| f64::from(token.logit()))
+    }
+
+    /// The tokens and their weights, the best first with weight 1.
+    pub(crate) fn weighted(&mut self) -> (&[Ranked], &[f64]) {
+        if self.weights.is_empty() {
+            self.tokens.sort_unstable();
+            self.is_fresh = false;
+            let best = self.tokens.first().map_or(0.0, |best| f64::from(best.logit()));
+            let weight = |token: &Ranked| libm::exp(f64::from(token.logit()) - best);
+            self.weights = self.tokens.iter().map(weight).collect();
+        }
+        (&self.tokens, &self.weights)
+    }
+
+    /// Leaves the `count` best tokens and all that tie with the last of them.
+    ///
+    /// Linear in the number of tokens: nothing is sorted.
+    pub(crate) fn keep_top_k(&mut self, count: usize) {
+        self.is_fresh = false;
+        if count == 0 || count >= self.tokens.len() {
+            return;
+        }
+        if self.weights.is_empty() {
+            let (_, last, _) = self.tokens.select_nth_unstable(count - 1);
+            let last = last.rank();
+            self.tokens.retain(|token| token.rank() <= last);
+        } else {
+            let last = self.tokens[count - 1].rank();
+            self.keep_first(self.tokens.partition_point(|token| token.rank() <= last));
+        }
+    }
+
+    /// Leaves tokens as long as those before them have less than `share` of the whole weight.
+    /// The first always stays.
+    pub(crate) fn keep_top_p(&mut self, share: f64) {
+        let (_, weights) = self.weighted();
+        let total: f64 = weights.iter().sum();
+        let mut before = 0.0;
+        let stays = |weight: &&f64| {
+            let stays = before < share * total;
+            before += **weight;
+            stays
+        };
+        let count = weights.iter().take_while(stays).count();
+        self.keep_first(count.max(1));
+    }
+
+    /// Leaves tokens with at least `share` of the best one's weight.
+    pub(crate) fn keep_min_p(&mut self, share: f32) {
+        if self.weights.is_empty()
+            && let Some(best) = self.best()
+        {
+            // So that fewer are sorted; some that have less may stay.
+            let least = least_logit(best.logit(), share);
+            self.tokens.retain(|token| f64::from(token.logit()) >= least);
+        }
+        let (_, weights) = self.weighted();
+        let count = weights.partition_point(|&weight| weight >= f64::from(share));
+        self.keep_first(count.max(1));
+    }
+
+    /// Leaves the `count` best of tokens that are weighted.
+    pub(crate) fn keep_first(&mut self, count: usize) {
+        self.tokens.truncate(count);
+        self.weights.truncate(count);
+    }
+
+    /// Leaves the tokens for which `keep` is true.
+    pub(crate) fn retain(&mut self, keep: impl FnMut(&Ranked) -> bool) {
+        self.tokens.retain(keep);
+        self.weights.clear();
+    }
+
+    /// Gives the tokens for which `change` is not none another logit.
+    pub(crate) fn change(
+        &mut self,
+        mut change: impl FnMut(Ranked) -> Option<f32>,
+    ) -> Result<(), TextError> {
+        let mut failed: Option<(u32, f32)> = None;
+        for token in &mut self.tokens {
+            match change(*token) {
+                Some(logit) if logit.is_finite() => *token = Ranked::new(token.token(), logit),
+                Some(logit) => {
+                    let first = failed.filter(|&(first, _)| first < token.token());
+                    failed = first.or(Some((token.token(), logit)));
+                }
+                None => {}
+            }
+        }
+        self.weights.clear();
+        match failed {
+            Some((token, found)) => Err(TextError::LogitNotFinite { token, found }),
+            None => Ok(()),
+        }
+    }
 }
 
 /// Far more than the rounding of a logarithm.
 pub(crate) const MARGIN: f64 = 0.01;
-
-/// Drops tokens that are sure to have less than `share` of the best one's weight, so that
-/// fewer are sorted. Some that have less may stay.
-pub(crate) fn drop_below(tokens: &mut Vec<Ranked>, share: f32) {
-    let Some(best) = tokens.iter().min().filter(|_| share > 0.0) else { return };
-    let least = least_logit(best.logit(), share);
-    tokens.retain(|token| f64::from(token.logit()) >= least);
-}
 
 /// A logit below this is sure to have less than `share` of the weight of the best one.
 pub(crate) fn least_logit(best: f32, share: f32) -> f64 {
     f64::from(best) + libm::log(f64::from(share)) - MARGIN
 }
 
-/// Leaves tokens as long as those before them have less than `share` of the whole weight.
-///
-/// `weighted` is sorted. The first always stays.
-pub(crate) fn keep_top_p(weighted: &mut Vec<(Ranked, f64)>, share: f64) {
-    let total: f64 = weighted.iter().map(|&(_, weight)| weight).sum();
-    let mut before = 0.0;
-    let count = weighted
-        .iter()
-        .take_while(|&&(_, weight)| {
-            let stays = before < share * total;
-            before += weight;
-            stays
-        })
-        .count();
-    weighted.truncate(count.max(1));
-}
-
 #[cfg(test)]
-mod tests {
-    use proptest::{collection::vec, prelude::*};
-
-    use super::*;
-
-    fn ranked(logits: &[f32]) -> Vec<Ranked> {
-        (0..).zip(logits).map(|(token, &logit)| Ranked::new(token, logit)).collect()
-    }
-
-    fn ids(tokens: &[Ranked]) -> Vec<u32> {
-        tokens.iter().map(|token| token.token()).collect()
-    }
-
-    #[test]
-    fn orders_by_logit_then_id() {
-        let mut tokens = ranked(&[0.0, -1.5, 2.0, -0.0, 2.0, f32::MIN, f32::MAX]);
-        tokens.sort_unstable();
-        assert_eq!(ids(&tokens), [6, 2, 4, 0, 3, 1, 5]);
-    }
-
-    #[test]
-    fn top_p_keeps_the_token_that_reaches_the_share_and_at_least_one() {
-        let weights = [4.0, 2.0, 1.0, 1.0];
-        let kept = |share| {
-            let mut weighted: Vec<_> =
-                ranked(&[3.0, 2.0, 1.0, 1.0]).into_iter().zip(weights).collect();
-            keep_top_p(&mut weighted, share);
-            weighted.len()
-        };
-        assert_eq!(
-            [kept(0.0), kept(0.5), kept(0.51), kept(0.75), kept(0.76), kept(1.0)],
-            [1, 1, 2, 2, 3, 4]
-        );
-    }
-
-    proptest! {
-        #[test]
-        fn a_ranked_token_gives_back_what_it_was_made_of(token: u32, logit in -1e30_f32..1e30) {
-            let ranked = Ranked::new(token, logit);
-            prop_assert_eq!((ranked.token(), ranked.logit()), (token, logit + 0.0));
-        }
-
-        #[test]
-        fn top_k_is_a_full_sort_cut_after_the_ties(
-            logits in vec((-3_i8..3).prop_map(f32::from), 1..40),
-            count in 1..45_usize,
-        ) {
-            let mut sorted = ranked(&logits);
-            sorted.sort_unstable();
-            let last = sorted[count.min(sorted.len()) - 1].logit();
-            let expected: Vec<_> = sorted.into_iter().filter(|token| token.logit() >= last).collect();
-            let mut kept = ranked(&logits);
-            keep_top_k(&mut kept, count);
-            kept.sort_unstable();
-            prop_assert_eq!(kept, expected);
-        }
-    }
-}
+mod tests;

@@ -123,8 +123,10 @@ impl Loader {
             builder = builder.threads(threads);
         }
         let mut pace = Pace::new();
-        let (engine, owner) =
-            builder.build_local(move || pace.pause()).await.map_err(|error| to_js(&error))?;
+        let (engine, owner) = builder
+            .build_local(move |time| pace.pause(time))
+            .await
+            .map_err(|error| to_js(&error))?;
         wasm_bindgen_futures::spawn_local(owner);
         Ok(Model::new(engine))
     }

@@ -1,64 +1,110 @@
 //! Options of a generation, from a JavaScript object.
 
+use std::collections::BTreeMap;
+
 use js_sys::{Object, Reflect};
-use serde::Deserialize;
-use setun::GenerateOptions;
+use serde::de::DeserializeOwned;
+use setun::{GenerateOptions, SamplingStep};
 use wasm_bindgen::{JsCast, JsValue};
 
 use crate::error::bad_option;
 
-const NAMES: [&str; 9] = [
-    "maxTokens",
-    "temperature",
-    "topK",
-    "topP",
-    "minP",
-    "repetitionPenalty",
-    "seed",
-    "stop",
-    "logprobs",
-];
+/// The options that the engine has by the same name.
+macro_rules! names {
+    ($($name:ident = $key:literal,)*) => {
+        const NAMES: &[&str] = &[$($key),*];
 
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Options {
-    max_tokens: Option<usize>,
-    temperature: Option<f32>,
-    top_k: Option<usize>,
-    top_p: Option<f32>,
-    min_p: Option<f32>,
-    repetition_penalty: Option<f32>,
-    seed: Option<u64>,
-    stop: Option<Vec<String>>,
-    logprobs: Option<bool>,
+        fn read_named(given: &Given, options: &mut GenerateOptions) -> Result<(), JsValue> {
+            $(options.$name = given.get($key)?;)*
+            Ok(())
+        }
+    };
 }
+
+names! {
+    max_tokens = "maxTokens",
+    temperature = "temperature",
+    dynamic_temperature = "dynamicTemperature",
+    dynamic_temperature_exponent = "dynamicTemperatureExponent",
+    top_n_sigma = "topNSigma",
+    top_k = "topK",
+    top_p = "topP",
+    min_p = "minP",
+    typical_p = "typicalP",
+    epsilon_cutoff = "epsilonCutoff",
+    eta_cutoff = "etaCutoff",
+    xtc_probability = "xtcProbability",
+    xtc_threshold = "xtcThreshold",
+    mirostat_tau = "mirostatTau",
+    mirostat_eta = "mirostatEta",
+    repetition_penalty = "repetitionPenalty",
+    frequency_penalty = "frequencyPenalty",
+    presence_penalty = "presencePenalty",
+    no_repeat_ngram = "noRepeatNgram",
+    dry_multiplier = "dryMultiplier",
+    dry_base = "dryBase",
+    dry_allowed_length = "dryAllowedLength",
+    dry_range = "dryRange",
+    dry_breakers = "dryBreakers",
+    allowed_tokens = "allowedTokens",
+    min_tokens = "minTokens",
+    seed = "seed",
+}
+
+/// Those that it has in another form.
+const OTHERS: &[&str] = &["bannedTokens", "ban", "stop", "logitBias", "samplingOrder", "logprobs"];
 
 /// Reads options; unknown ones are refused by name.
 pub(crate) fn parse(options: JsValue) -> Result<GenerateOptions, JsValue> {
-    if options.is_undefined() {
-        return Ok(GenerateOptions::new());
-    }
-    if let Some(object) = options.dyn_ref::<Object>() {
+    let given = Given(options);
+    given.check()?;
+    let mut options = GenerateOptions::new().logprobs(given.get("logprobs")?.unwrap_or(false));
+    read_named(&given, &mut options)?;
+    options.seed.get_or_insert_with(random_seed);
+    options.banned_tokens = given.get("bannedTokens")?.unwrap_or_default();
+    options.ban = given.get("ban")?.unwrap_or_default();
+    options.stop = given.get("stop")?.unwrap_or_default();
+    options.logit_bias = biases(given.get("logitBias")?.unwrap_or_default())?;
+    let order: Vec<String> = given.get("samplingOrder")?.unwrap_or_default();
+    let step = |name: String| name.parse::<SamplingStep>();
+    let order: Result<_, _> = order.into_iter().map(step).collect();
+    options.sampling_order = order.map_err(|error| bad_option(&error.to_string()))?;
+    Ok(options)
+}
+
+/// An object with options, or nothing.
+struct Given(JsValue);
+
+impl Given {
+    fn check(&self) -> Result<(), JsValue> {
+        let Some(object) = self.0.dyn_ref::<Object>() else { return Ok(()) };
         for key in Object::keys(object).iter().filter_map(|key| key.as_string()) {
             let given = Reflect::get(object, &key.as_str().into())?;
-            if !NAMES.contains(&key.as_str()) && !given.is_undefined() {
-                let names = NAMES.join(", ");
+            let is_known = NAMES.iter().chain(OTHERS).any(|name| *name == key);
+            if !is_known && !given.is_undefined() {
+                let names = [NAMES, OTHERS].concat().join(", ");
                 return Err(bad_option(&format!("unknown option `{key}`, expected {names}")));
             }
         }
+        Ok(())
     }
-    let read: Options =
-        serde_wasm_bindgen::from_value(options).map_err(|error| bad_option(&error.to_string()))?;
-    let mut options = GenerateOptions::new().logprobs(read.logprobs.unwrap_or(false));
-    options.max_tokens = read.max_tokens;
-    options.temperature = read.temperature;
-    options.top_k = read.top_k;
-    options.top_p = read.top_p;
-    options.min_p = read.min_p;
-    options.repetition_penalty = read.repetition_penalty;
-    options.seed = Some(read.seed.unwrap_or_else(random_seed));
-    options.stop = read.stop.unwrap_or_default();
-    Ok(options)
+
+    /// An option, if it is given.
+    fn get<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>, JsValue> {
+        if self.0.is_undefined() {
+            return Ok(None);
+        }
+        let value = Reflect::get(&self.0, &key.into())?;
+        let read = serde_wasm_bindgen::from_value(value);
+        read.map_err(|error| bad_option(&format!("option `{key}`: {error}")))
+    }
+}
+
+/// Biases by token. The keys of an object are texts.
+fn biases(given: BTreeMap<String, f32>) -> Result<BTreeMap<u32, f32>, JsValue> {
+    let bias = |(token, bias): (String, f32)| Some((token.parse().ok()?, bias));
+    let biases: Option<_> = given.into_iter().map(bias).collect();
+    biases.ok_or_else(|| bad_option("option `logitBias`: expected ids of tokens as names"))
 }
 
 /// A seed that a JavaScript number holds. Not for secrets.

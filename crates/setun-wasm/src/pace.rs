@@ -4,7 +4,7 @@ use std::{cell::RefCell, rc::Rc, time::Duration};
 
 use futures::{
     channel::oneshot,
-    future::{FutureExt, LocalBoxFuture, ready},
+    future::{FutureExt, LocalBoxFuture, pending, ready},
 };
 use js_sys::{Function, Reflect, global};
 use wasm_bindgen::{JsCast, JsValue, closure::Closure};
@@ -36,7 +36,11 @@ impl Pace {
         Self { last: Instant::now(), macrotask: Macrotask::new() }
     }
 
-    pub(crate) fn pause(&mut self) -> LocalBoxFuture<'static, ()> {
+    /// With no time a visit, if one is due; else until the time is over.
+    pub(crate) fn pause(&mut self, time: Duration) -> LocalBoxFuture<'static, ()> {
+        if !time.is_zero() {
+            return timeout(time).boxed_local();
+        }
         if self.last.elapsed() < TURN {
             return ready(()).boxed_local();
         }
@@ -44,6 +48,24 @@ impl Pace {
         self.last = Instant::now();
         let macrotask = self.macrotask.clone();
         async move { macrotask.run().await }.boxed_local()
+    }
+}
+
+/// Waits by the host's timer; for ever where it has none, as then nothing but a command can wake.
+async fn timeout(time: Duration) {
+    let milliseconds = i32::try_from(time.as_millis()).unwrap_or(i32::MAX); // as far as timers go
+    let timer = Reflect::get(&global(), &JsValue::from_str("setTimeout"));
+    let Some(timer) = timer.ok().and_then(|value| value.dyn_into::<Function>().ok()) else {
+        return pending().await;
+    };
+    let (sender, receiver) = oneshot::channel();
+    let resolve = Closure::once_into_js(move || {
+        let _ = sender.send(());
+    });
+    if timer.call2(&JsValue::UNDEFINED, &resolve, &milliseconds.into()).is_ok() {
+        let _ = receiver.await;
+    } else {
+        pending().await
     }
 }
 

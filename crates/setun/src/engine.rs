@@ -12,8 +12,8 @@ use std::{
 use futures::channel::{mpsc::UnboundedSender, oneshot};
 use setun_model::MemoryUse;
 use setun_text::{
-    ChatTemplate, CivilTime, Message, RenderOptions, Sampler, SamplerOptions, StopStrings,
-    StreamDecoder, Tokenizer,
+    ChatTemplate, CivilTime, Message, RenderOptions, SamplerOptions, StopStrings, StreamDecoder,
+    Tokenizer,
 };
 use web_time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -23,11 +23,12 @@ use crate::{
     device::{DeviceOptions, DeviceReport, HeadType, SelfTest, self_test},
     error::Error,
     input::ModelInput,
-    options::{GenerateOptions, Prompt},
+    options::{GenerateOptions, Meaning, Prompt},
     owner::Command,
     reader::Sketch,
     sequence::{Report, Request},
-    stream::{GenerationStream, Queue},
+    stream::GenerationStream,
+    ticket::Tickets,
 };
 
 /// Seeds are kept below 2^53, so that a JavaScript number holds them.
@@ -46,11 +47,12 @@ pub(crate) struct Handle {
     pub(crate) commands: UnboundedSender<Command>,
     /// Each of its generations has a clone.
     load: Arc<()>,
+    tickets: Tickets,
 }
 
 impl Handle {
     fn new(commands: UnboundedSender<Command>) -> Self {
-        Self { commands, load: Arc::new(()) }
+        Self { commands, load: Arc::new(()), tickets: Tickets::default() }
     }
 
     pub(crate) fn send(&self, command: Command) -> Result<(), Error> {
@@ -68,6 +70,8 @@ struct Shared {
     weight_bytes: usize,
     head: HeadType,
     threads: usize,
+    streams: usize,
+    most_waiting: usize,
     devices: DeviceReport,
     sketch: Sketch,
     options: DeviceOptions,
@@ -117,28 +121,70 @@ impl Engine {
         prompt: impl Into<Prompt>,
         options: GenerateOptions,
     ) -> Result<GenerationStream, Error> {
+        let mut samples = self.samples(prompt, options, 1)?;
+        samples.pop().ok_or(Error::Disposed)
+    }
+
+    /// Generates several times from one prompt, which is computed once. The first is what
+    /// [`generate`](Self::generate) gives with the same seed; the others differ from it, if they
+    /// are not greedy. Each stream goes on, pauses and ends by itself.
+    ///
+    /// # Errors
+    ///
+    /// As [`generate`](Self::generate); also if `count` is 0.
+    pub fn samples(
+        &self,
+        prompt: impl Into<Prompt>,
+        options: GenerateOptions,
+        count: usize,
+    ) -> Result<Vec<GenerationStream>, Error> {
         let asked = Instant::now();
         options.check()?;
+        let most = self.shared.streams;
+        if !(1..=most).contains(&count) {
+            let expected = format!("1 to {most}, the streams of the engine");
+            return Err(Error::BadOption { option: "count", found: count.to_string(), expected });
+        }
         let prompt = self.tokens(prompt.into())?;
         let max_tokens = self.room(&prompt)?.min(options.max_tokens.unwrap_or(usize::MAX));
-        let queue = Arc::new(Queue::default());
         let owner = self.idlest()?;
+        let most = self.shared.most_waiting;
+        let tickets = owner.tickets.take(count, most);
+        let tickets = tickets.map_err(|waiting| Error::Busy { waiting, most })?;
+        let sampler = options.sampler(&self.meaning())?;
+        let stops = StopStrings::new(options.stop)?;
         let decoder = self.shared.tokenizer.clone();
-        let request = Request {
+        let decoder =
+            decoder.map(|tokenizer| StreamDecoder::new(tokenizer, &prompt)).transpose()?;
+        let seed = options.seed.unwrap_or_else(random_seed);
+        let requests = (0..).zip(tickets).map(|(sample, ticket)| Request {
             max_tokens,
-            sampler: Sampler::new(options.sampler(&self.shared.defaults))?,
-            seed: options.seed.unwrap_or_else(random_seed),
-            decoder: decoder.map(|tokenizer| StreamDecoder::new(tokenizer, &prompt)).transpose()?,
-            stops: StopStrings::new(options.stop)?,
+            sampler: sampler.clone(),
+            seed,
+            sample,
+            siblings: vec![],
+            decoder: decoder.clone(),
+            stops: stops.clone(),
             eos_tokens: self.shared.eos_tokens.clone(),
             logprobs: options.logprobs,
-            queue: Arc::clone(&queue),
+            lookahead: options.lookahead,
+            queue: Arc::default(),
             asked,
-            prompt,
+            priority: options.priority,
+            deadline: options.deadline.and_then(|time| asked.checked_add(time)),
+            ticket: Some(ticket),
+            prompt: prompt.clone(),
             load: Arc::clone(&owner.load),
+        });
+        let mut requests: Vec<_> = requests.collect();
+        let stream = |request: &Request| {
+            GenerationStream::new(Arc::clone(&request.queue), owner.commands.clone())
         };
-        owner.send(Command::Generate(Box::new(request)))?;
-        Ok(GenerationStream::new(queue, owner.commands.clone()))
+        let streams = requests.iter().map(stream).collect();
+        let mut first = requests.remove(0); // there is one
+        first.siblings = requests;
+        owner.send(Command::Generate(Box::new(first)))?;
+        Ok(streams)
     }
 
     /// The owner with the fewest generations, of those that are there.
@@ -314,7 +360,20 @@ impl Engine {
         &self.shared.defaults
     }
 
-    fn tokens(&self, prompt: Prompt) -> Result<Vec<u32>, Error> {
+    /// What options mean for this model.
+    fn meaning(&self) -> Meaning<'_> {
+        let Shared { defaults, tokenizer, eos_tokens, vocab_size, .. } = &*self.shared;
+        let tokenizer = tokenizer.as_deref();
+        Meaning { defaults, tokenizer, end_tokens: eos_tokens, vocabulary: *vocab_size }
+    }
+
+    /// Tokens of a text that goes on.
+    pub(crate) fn tokenize_more(&self, text: &str) -> Result<Vec<u32>, Error> {
+        Ok(self.tokenizer()?.encode(text, false)?)
+    }
+
+    /// Tokens of a prompt: one or more, all of the vocabulary.
+    pub(crate) fn tokens(&self, prompt: Prompt) -> Result<Vec<u32>, Error> {
         let tokens = match prompt {
             Prompt::Tokens(tokens) => tokens,
             Prompt::Text(text) => self.tokenize(&text)?,

@@ -101,6 +101,28 @@ pub enum Error {
         expected: String,
     },
 
+    /// More requests wait than the engine takes.
+    #[error(
+        "{waiting} requests wait for the engine already, expected at most {most} with this one"
+    )]
+    Busy {
+        /// Those that wait.
+        waiting: usize,
+        /// Most that may wait.
+        most: usize,
+    },
+
+    /// Bytes are no session, or damaged.
+    #[error("a saved session cannot be read: {what} is {found}, expected {expected}")]
+    Session {
+        /// What was looked at.
+        what: &'static str,
+        /// What it should be.
+        expected: &'static str,
+        /// What it is.
+        found: String,
+    },
+
     /// A batch does not have the shape that a call needs.
     #[error("{what}: expected {expected}, found {found}")]
     BatchShape {
@@ -197,6 +219,8 @@ pub enum ErrorCode {
     BadOption,
     /// The disk, or the room that a page is given on it, is full.
     StorageFull,
+    /// Too many requests wait.
+    Busy,
 }
 
 impl ErrorCode {
@@ -216,6 +240,7 @@ impl ErrorCode {
             Self::Disposed => "disposed",
             Self::BadOption => "bad-option",
             Self::StorageFull => "storage-full",
+            Self::Busy => "busy",
         }
     }
 }
@@ -243,6 +268,8 @@ impl Error {
             Self::Unfinished { .. } => ErrorCode::Truncated,
             Self::ContextFull { .. } | Self::RowFull { .. } => ErrorCode::ContextFull,
             Self::BackendUnavailable { .. } => ErrorCode::BackendUnavailable,
+            Self::Session { .. } => ErrorCode::BadCheckpoint,
+            Self::Busy { .. } => ErrorCode::Busy,
             Self::BadOption { .. }
             | Self::BatchShape { .. }
             | Self::UnknownToken { .. }
@@ -295,6 +322,13 @@ fn model_code(error: &ModelError) -> ErrorCode {
 fn text_code(error: &TextError) -> ErrorCode {
     match error {
         TextError::OptionRange { .. }
+        | TextError::OptionToken { .. }
+        | TextError::EmptyOption { .. }
+        | TextError::UnknownStep { .. }
+        | TextError::RepeatedStep { .. }
+        | TextError::NoTokenLeft
+        | TextError::NeedsState { .. }
+        | TextError::Processor { .. }
         | TextError::EmptyStopString { .. }
         | TextError::TemplateRefused { .. } => ErrorCode::BadOption,
         _ => ErrorCode::BadCheckpoint,

@@ -58,6 +58,8 @@ pub enum FinishReason {
     /// The caller. Text that was held back, because it might have become a stop string or was
     /// half a character, is then not part of the answer.
     Aborted,
+    /// Its time was over. As with the caller's end, text that was held back is left out.
+    Deadline,
 }
 
 /// Tokens in and out.

@@ -30,6 +30,7 @@ mod input;
 mod load;
 #[cfg(not(target_family = "wasm"))]
 mod locate;
+mod metrics;
 mod model;
 mod options;
 mod owner;
@@ -40,8 +41,10 @@ pub mod registry;
 #[cfg(test)]
 mod remembering;
 mod sequence;
+mod session;
 pub mod speculate;
 mod stream;
+mod ticket;
 
 pub use bytes::ModelBytes;
 pub use convert::{ContainerOptions, Conversion, Converted, Format, TableType};
@@ -60,17 +63,19 @@ pub use input::ModelInput;
 pub use load::{Loader, Texts};
 #[cfg(not(target_family = "wasm"))]
 pub use locate::locate;
+pub use metrics::EngineMetrics;
 #[cfg(feature = "embedded-model")]
 pub use model::EMBEDDED_MODEL;
 pub use model::{EMBEDDED_NAME, Model};
 pub use options::{GenerateOptions, Prompt};
 pub use profile::{EngineProfile, PhaseProfile};
 pub use reader::ModelReader;
+pub use session::Session;
 pub use setun_checkpoint::{self as checkpoint, Source, Want, Warning};
 pub use setun_cpu::Level;
 #[cfg(feature = "gpu")]
 pub use setun_gpu as gpu;
 pub use setun_model::{self as forward};
 pub use setun_ops as ops;
-pub use setun_text::{self as text, Message, SamplerOptions};
+pub use setun_text::{self as text, LogitsProcessor, Message, SamplerOptions, SamplingStep};
 pub use stream::{CancelHandle, Completion, GenerationStream};

@@ -210,6 +210,7 @@ impl Loader {
             top_p: generation.top_p.unwrap_or(1.0),
             min_p: generation.min_p.unwrap_or(0.0),
             repetition_penalty: generation.repetition_penalty.unwrap_or(1.0),
+            ..SamplerOptions::default()
         };
         let Some(config) = self.reader.config().cloned() else {
             return Err(Error::Unfinished { model: self.name.clone() });

@@ -1,8 +1,14 @@
 //! Options of a generation.
 
-use setun_text::{Message, SamplerOptions};
+mod sampling;
+
+use std::{collections::BTreeMap, time::Duration};
+
+use setun_text::{Message, SamplingStep, SharedProcessor};
 
 use crate::error::Error;
+
+pub(crate) use sampling::Meaning;
 
 /// Options of a generation. What is not given is as the model's own defaults say.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -20,12 +26,77 @@ pub struct GenerateOptions {
     pub min_p: Option<f32>,
     /// Divides (or, if negative, multiplies) the logits of tokens seen before; above 0.
     pub repetition_penalty: Option<f32>,
+    /// How far the temperature moves with the entropy; 0 leaves it fixed.
+    pub dynamic_temperature: Option<f32>,
+    /// The exponent of a dynamic temperature; above 0, and 1 unless given.
+    pub dynamic_temperature_exponent: Option<f32>,
+    /// Only logits within so many standard deviations of the best; 0 for all.
+    pub top_n_sigma: Option<f32>,
+    /// Only the tokens of the most typical information that together have this probability.
+    pub typical_p: Option<f32>,
+    /// Only tokens of at least this probability; below 1.
+    pub epsilon_cutoff: Option<f32>,
+    /// Only tokens above a probability that is lower where the entropy is high; below 1.
+    pub eta_cutoff: Option<f32>,
+    /// How often the likeliest tokens but the last of them are dropped (XTC), 0 to 1.
+    pub xtc_probability: Option<f32>,
+    /// The probability that counts as likely there, 0 to 0.5, and 0.1 unless given.
+    pub xtc_threshold: Option<f32>,
+    /// The surprise in bits a token that mirostat steers towards; 0 for none.
+    pub mirostat_tau: Option<f32>,
+    /// How fast mirostat follows, 0.1 unless given.
+    pub mirostat_eta: Option<f32>,
+    /// Taken from a token's logit for each time that it was generated, −2 to 2. The prompt does
+    /// not count, as `OpenAI` and vLLM define it.
+    pub frequency_penalty: Option<f32>,
+    /// Taken once from the logits of tokens that were generated, −2 to 2. The prompt does not
+    /// count.
+    pub presence_penalty: Option<f32>,
+    /// No run of so many tokens comes twice, prompt included; 0 for any.
+    pub no_repeat_ngram: Option<usize>,
+    /// What DRY takes from tokens that would prolong a repetition, prompt included; 0 for none.
+    pub dry_multiplier: Option<f32>,
+    /// By how much a longer repetition costs more there, 1 or more, and 1.75 unless given.
+    pub dry_base: Option<f32>,
+    /// The length of a repetition that costs the multiplier alone; 2 unless given.
+    pub dry_allowed_length: Option<usize>,
+    /// Tokens that DRY looks back; all unless given, or 0.
+    pub dry_range: Option<usize>,
+    /// Where repetitions end for DRY: the token that such a text ends in after an "a". A line
+    /// break, `:`, `"` and `*` unless given.
+    pub dry_breakers: Option<Vec<String>>,
+    /// What is added to the logits of tokens.
+    pub logit_bias: BTreeMap<u32, f32>,
+    /// The tokens that may come; all unless given.
+    pub allowed_tokens: Option<Vec<u32>>,
+    /// Tokens that may not come.
+    pub banned_tokens: Vec<u32>,
+    /// Texts that may not come, in the tokens that they have at the beginning of a text and after a
+    /// space. Of one of several tokens the last may not follow the others; a text
+    /// that comes in other tokens is not seen.
+    pub ban: Vec<String>,
+    /// Generated tokens before a token may come that ends the text.
+    pub min_tokens: Option<usize>,
+    /// The last steps of sampling, each at most once; those that are left out come before them,
+    /// in the order of Hugging Face's `generate` ([`SamplingStep::ORDER`]).
+    pub sampling_order: Vec<SamplingStep>,
+    /// Steps of one's own, one after the other.
+    pub processors: Vec<SharedProcessor>,
     /// Seed of the sampler. Default: random, and reported.
     pub seed: Option<u64>,
     /// Strings that end the text; they are not part of it.
     pub stop: Vec<String>,
     /// Whether events carry log-probabilities.
     pub logprobs: bool,
+    /// Most tokens that are guessed at once, from what followed the same words earlier in the
+    /// text, and verified in one step: faster where a text repeats its prompt or itself. It
+    /// changes no text, sampled or not. 0, the default, guesses none; 12 is a good number.
+    pub lookahead: usize,
+    /// Those of a higher priority start first, and keep their memory longer. Default: 0.
+    pub priority: i32,
+    /// Time from the call on, after which the generation ends with what it has
+    /// ([`FinishReason::Deadline`](crate::FinishReason::Deadline)). Default: none.
+    pub deadline: Option<Duration>,
 }
 
 macro_rules! setters {
@@ -39,6 +110,8 @@ macro_rules! setters {
     )*};
 }
 
+use setters;
+
 impl GenerateOptions {
     /// The model's own defaults.
     #[must_use]
@@ -49,18 +122,10 @@ impl GenerateOptions {
     setters! {
         /// Sets [`max_tokens`](Self::max_tokens).
         max_tokens: usize,
-        /// Sets [`temperature`](Self::temperature).
-        temperature: f32,
-        /// Sets [`top_k`](Self::top_k).
-        top_k: usize,
-        /// Sets [`top_p`](Self::top_p).
-        top_p: f32,
-        /// Sets [`min_p`](Self::min_p).
-        min_p: f32,
-        /// Sets [`repetition_penalty`](Self::repetition_penalty).
-        repetition_penalty: f32,
         /// Sets [`seed`](Self::seed).
         seed: u64,
+        /// Sets [`deadline`](Self::deadline).
+        deadline: Duration,
     }
 
     /// Adds a stop string.
@@ -77,24 +142,34 @@ impl GenerateOptions {
         self
     }
 
-    /// These options over a model's own.
-    pub(crate) fn sampler(&self, defaults: &SamplerOptions) -> SamplerOptions {
-        SamplerOptions {
-            temperature: self.temperature.unwrap_or(defaults.temperature),
-            top_k: self.top_k.unwrap_or(defaults.top_k),
-            top_p: self.top_p.unwrap_or(defaults.top_p),
-            min_p: self.min_p.unwrap_or(defaults.min_p),
-            repetition_penalty: self.repetition_penalty.unwrap_or(defaults.repetition_penalty),
-        }
+    /// Sets [`lookahead`](Self::lookahead).
+    #[must_use]
+    pub fn lookahead(mut self, tokens: usize) -> Self {
+        self.lookahead = tokens;
+        self
+    }
+
+    /// Sets [`priority`](Self::priority).
+    #[must_use]
+    pub fn priority(mut self, priority: i32) -> Self {
+        self.priority = priority;
+        self
     }
 
     pub(crate) fn check(&self) -> Result<(), Error> {
+        let bad = |option, found: &dyn ToString, expected: &str| {
+            Err(Error::BadOption { option, found: found.to_string(), expected: expected.into() })
+        };
         if self.max_tokens == Some(0) {
-            return Err(Error::BadOption {
-                option: "max_tokens",
-                found: "0".into(),
-                expected: "1 or more".into(),
-            });
+            return bad("max_tokens", &0, "1 or more");
+        }
+        if let (Some(least), Some(most)) = (self.min_tokens, self.max_tokens)
+            && least > most
+        {
+            return bad("min_tokens", &least, "no more than max_tokens");
+        }
+        if self.ban.iter().any(String::is_empty) {
+            return bad("ban", &"an empty text", "a character or more");
         }
         Ok(())
     }

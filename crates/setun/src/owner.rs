@@ -5,41 +5,46 @@
 //! the number of prompt rows is set so that a step takes no longer than a target time, which
 //! keeps cancelling and other streams responsive. Where a model chooses greedy tokens by itself,
 //! so is the number of steps that follow each other without a look at what they gave.
+//!
+//! A request starts once the cache has room for its prompt, not for all that may come of it. Where
+//! memory runs short, a sequence gives up its place and begins again from its tokens when there is
+//! room: one that nobody reads, then one of the lowest priority, then the one that came last. Its
+//! text does not change, for the same reason.
 
+mod accept;
+mod admission;
+mod batch;
+mod chores;
 mod following;
+mod limits;
 mod lost;
 mod recovery;
 
-use std::{collections::VecDeque, time::Duration};
+use std::time::Duration;
 
+pub(crate) use chores::Chore;
+use chores::Chores;
 use futures::{
     StreamExt,
     channel::{mpsc::UnboundedReceiver, oneshot},
-    future::LocalBoxFuture,
+    future::{Either, LocalBoxFuture, select},
 };
-use setun_model::{Batch, MemoryUse, Model, Outputs, PagedCache, Wants};
+pub(crate) use limits::Limits;
+use setun_model::{MemoryUse, Model, Outputs, PagedCache, SequenceId, Wants};
 use web_time::Instant;
 
 use crate::{
     device::Revive,
     error::Error,
     event::FinishReason,
+    metrics::EngineMetrics,
     profile::EngineProfile,
-    sequence::{Next, Report, Request, Sequence},
-    stream::{Demand, Queue},
+    sequence::{Report, Request, Sequence},
 };
 
 /// Time that a step should stay under while somebody waits for it: the next token of another
 /// sequence, or a page's worker for its messages.
 const STEP_TARGET: Duration = Duration::from_millis(50);
-
-/// The same for steps of prompts alone, where only a cancellation has to wait. All weights are
-/// read in every step, so few long ones take less time than many.
-const PROMPT_STEP_TARGET: Duration =
-    if cfg!(target_arch = "wasm32") { STEP_TARGET } else { Duration::from_secs(2) };
-
-/// Prompt rows of the first step, before it is known how long a row takes.
-const FIRST_PROMPT_ROWS: usize = if cfg!(target_arch = "wasm32") { 4 } else { 64 };
 
 /// What the owner is told.
 #[derive(Debug)]
@@ -57,36 +62,48 @@ pub(crate) enum Command {
     },
     /// Tell what is kept in memory. Nobody need listen.
     Memory(oneshot::Sender<MemoryUse>),
+    /// Keep no more than what runs needs.
+    ForgetPrefixes,
+    /// Do this before the next step.
+    Chore(Chore),
 }
 
 /// How a sequence ended: why, and by which stop string.
 type End = Result<(FinishReason, Option<String>), Error>;
 
-/// Called between steps, so that a host with one thread can do something else.
-pub(crate) type Pacer = Box<dyn FnMut() -> LocalBoxFuture<'static, ()>>;
+/// Called between steps, so that a host with one thread can do something else, with no time; and
+/// with the time to wait for, where there is nothing to do until then.
+pub(crate) type Pacer = Box<dyn FnMut(Duration) -> LocalBoxFuture<'static, ()>>;
 
 pub(crate) struct Owner {
     model: Box<dyn Model>,
     report: Report,
+    limits: Limits,
     cache: PagedCache,
-    max_blocks: usize,
-    waiting: VecDeque<Box<Request>>,
+    grown_blocks: usize,    // with which a step has run
+    waiting: Vec<Sequence>, // those that go first come first
     running: Vec<Running>,
+    arrivals: u64,
+    chores: Chores,
+    fingerprint: Option<[u8; 32]>, // of the model, once it was asked for
     outputs: Outputs,
     chosen: Vec<u32>,     // in place of outputs, [steps, wanted rows]
     following: usize,     // steps that may follow each other
     prompt_row: Duration, // what one took in the last step with prompts; zero before the first
     plain_step: Duration, // what the last step without prompts took
+    metrics: EngineMetrics,
     profile: Option<EngineProfile>,
     revival: Option<Box<dyn Revive>>,
     is_revived: bool, // and no token has come since
 }
 
+/// A sequence with a place in the cache.
 struct Running {
     sequence: Sequence,
-    reserved_blocks: usize,
-    demands: bool, // another token, for the step under way
-    rows: usize,   // of the step under way
+    place: SequenceId,
+    demands: bool,              // another token, for the step under way
+    rows: usize,                // of the step under way
+    guessed: Vec<(u32, Wants)>, // the last of these rows, and guesses after it; or empty
 }
 
 impl Running {
@@ -97,21 +114,26 @@ impl Running {
 }
 
 impl Owner {
-    /// `max_blocks` bounds the cache; it must hold one whole context.
-    pub(crate) fn new(model: Box<dyn Model>, report: Report, max_blocks: usize) -> Self {
-        let cache = PagedCache::new(model.block_positions(), max_blocks);
+    /// The blocks of the limits must hold one whole context.
+    pub(crate) fn new(model: Box<dyn Model>, report: Report, limits: Limits) -> Self {
+        let cache = limits.cache(&*model);
         Self {
             model,
             report,
+            limits,
             cache,
-            max_blocks,
-            waiting: VecDeque::new(),
+            grown_blocks: 0,
+            waiting: vec![],
             running: vec![],
+            arrivals: 0,
+            chores: Chores::new(),
+            fingerprint: None,
             outputs: Outputs::default(),
             chosen: vec![],
             following: 1,
             prompt_row: Duration::ZERO,
             plain_step: Duration::ZERO,
+            metrics: EngineMetrics::default(),
             profile: None,
             revival: None,
             is_revived: false,
@@ -130,24 +152,38 @@ impl Owner {
                 self.take(command);
             }
             self.drop_ended();
+            self.do_chores().await;
             self.admit();
-            if self.has_work() {
+            if self.running.iter().any(|running| running.sequence.demands()) {
                 if let Err(error) = self.step().await {
                     self.recover(error, &mut commands).await;
                 }
-                pace().await;
-            } else {
-                match commands.next().await {
-                    Some(command) => self.take(command),
-                    None => return,
-                }
+                pace(Duration::ZERO).await;
+            } else if !self.wait(&mut commands, &mut pace).await {
+                return;
             }
         }
     }
 
+    /// Waits for a command, or for the next time at which something is to be done without one.
+    /// False where nobody is left who could tell anything.
+    async fn wait(&mut self, commands: &mut UnboundedReceiver<Command>, pace: &mut Pacer) -> bool {
+        let command = match self.alarm() {
+            None => commands.next().await,
+            Some(time) => match select(commands.next(), pace(time)).await {
+                Either::Left((command, _)) => command,
+                Either::Right(_) => return true,
+            },
+        };
+        command.map(|command| self.take(command)).is_some()
+    }
+
     fn take(&mut self, command: Command) {
         match command {
-            Command::Generate(request) => self.waiting.push_back(request),
+            Command::Generate(request) => {
+                self.arrivals += 1;
+                self.line_up(Sequence::new(*request, self.arrivals));
+            }
             Command::Wake => {}
             Command::Profile { profiled, reply } => {
                 let timed =
@@ -159,47 +195,9 @@ impl Owner {
             Command::Memory(reply) => {
                 let _ = reply.send(self.model.memory());
             }
+            Command::ForgetPrefixes => self.cache.forget_idle(0),
+            Command::Chore(chore) => self.chores.push_back(chore),
         }
-    }
-
-    /// Takes out sequences whose consumers have left or cancelled.
-    fn drop_ended(&mut self) {
-        let ended = |queue: &Queue| matches!(queue.demand(), Demand::Cancel | Demand::Gone);
-        for index in (0..self.running.len()).rev() {
-            if ended(self.running[index].sequence.queue()) {
-                self.end(index, FinishReason::Aborted, None);
-            }
-        }
-        for index in (0..self.waiting.len()).rev() {
-            if ended(&self.waiting[index].queue)
-                && let Some(request) = self.waiting.remove(index)
-            {
-                let sequence = Sequence::new(*request, self.cache.create());
-                sequence.finish(FinishReason::Aborted, None, &self.report);
-                self.cache.remove(sequence.id);
-            }
-        }
-    }
-
-    /// Starts waiting requests, in order, while all that are started can be finished: the
-    /// blocks that each may come to need are set aside.
-    fn admit(&mut self) {
-        while let Some(request) = self.waiting.front() {
-            let blocks = request.most_positions().div_ceil(self.cache.block_positions());
-            let reserved: usize = self.running.iter().map(|running| running.reserved_blocks).sum();
-            if reserved + blocks > self.max_blocks {
-                return;
-            }
-            if let Some(request) = self.waiting.pop_front() {
-                let sequence = Sequence::new(*request, self.cache.create());
-                let (demands, rows) = (false, 0);
-                self.running.push(Running { sequence, reserved_blocks: blocks, demands, rows });
-            }
-        }
-    }
-
-    fn has_work(&self) -> bool {
-        self.running.iter().any(|running| running.sequence.queue().demand() == Demand::More)
     }
 
     /// Fails with what the model failed with; it has ended what failed otherwise.
@@ -207,16 +205,13 @@ impl Owner {
         let started = Instant::now();
         // Once, as a consumer may change it at any time.
         for running in &mut self.running {
-            running.demands = running.sequence.queue().demand() == Demand::More;
+            running.demands = running.sequence.demands();
         }
         let choosing = self.choosing_steps();
-        let (batch, prompt_rows) = match self.batch(choosing) {
-            Ok(batch) => batch,
-            Err(error) => {
-                self.fail_all(error);
-                return Ok(());
-            }
-        };
+        let (batch, prompt_rows) = self.batch(choosing);
+        if batch.rows.is_empty() {
+            return Ok(()); // none of them has room, which has ended them
+        }
         let is_prefill = self.running.iter().any(Running::is_prefill);
         let has_others = batch.rows.len() > prompt_rows;
         let result = match choosing {
@@ -226,15 +221,13 @@ impl Owner {
             None => self.model.forward(&batch, &mut self.cache, &mut self.outputs).await,
         };
         result?;
+        self.grown_blocks = self.grown_blocks.max(self.cache.high_water_blocks());
+        self.metrics.add_step(batch.rows.len(), prompt_rows, choosing.unwrap_or(1));
         // Tokens are progress; part of a long prompt is none.
         self.is_revived &= batch.wanted() == 0;
-        let accepted = match choosing {
+        match choosing {
             Some(steps) => self.accept_chosen(steps),
             None => self.accept(),
-        };
-        if let Err(error) = accepted {
-            self.fail_all(error);
-            return Ok(());
         }
         let elapsed = started.elapsed();
         if let (Some(profile), Some(step)) = (&mut self.profile, self.model.profile()) {
@@ -252,121 +245,23 @@ impl Owner {
         Ok(())
     }
 
-    /// The rows of the next step, or of the first of several in which the model chooses, and how
-    /// many of them are more than one row a sequence.
-    fn batch(&mut self, choosing: Option<usize>) -> Result<(Batch, usize), Error> {
-        let mut batch = Batch::default();
-        let most_prompt_rows = self.most_prompt_rows();
-        let mut prompt_rows = 0;
-        let mut free = self.model.max_rows();
-        for running in &mut self.running {
-            running.rows = 0;
-            let sequence = &running.sequence;
-            if free == 0 || !running.demands {
-                continue;
-            }
-            let pending = sequence.pending().len();
-            let rows = if pending == 1 {
-                1
-            } else {
-                // In steps of like size: a short last one would read all weights for few rows.
-                let most = most_prompt_rows.saturating_sub(prompt_rows).max(1);
-                pending.div_ceil(pending.div_ceil(most))
-            };
-            let rows = rows.min(free);
-            self.cache.extend(sequence.id, rows.max(choosing.unwrap_or(1)))?;
-            let tokens = &sequence.pending()[..rows];
-            let wants = match choosing {
-                _ if rows < pending => Wants::Nothing,
-                Some(_) => sequence.choice(),
-                None => sequence.wants(self.model.vocab_size()),
-            };
-            batch.push_run(sequence.id, sequence.cached(), tokens, wants);
-            running.rows = rows;
-            free -= rows;
-            if pending > 1 {
-                prompt_rows += rows;
-            }
-        }
-        Ok((batch, prompt_rows))
-    }
-
-    /// Hands each sequence whose last row is done its logits.
-    fn accept(&mut self) -> Result<(), Error> {
-        let mut rows = self.outputs.rows();
-        let mut ended = vec![];
-        for (index, running) in self.running.iter_mut().enumerate() {
-            if running.rows == 0 {
-                continue;
-            }
-            running.sequence.advance(running.rows);
-            if !running.sequence.pending().is_empty() {
-                continue;
-            }
-            let Some(row) = rows.next() else { break };
-            match running.sequence.accept(row) {
-                Ok(Next::Continue) => {}
-                Ok(Next::Again) => {
-                    self.cache.truncate(running.sequence.id, running.sequence.cached())?;
-                }
-                Ok(Next::Finished(reason, stop)) => ended.push((index, Ok((reason, stop)))),
-                Err(error) => ended.push((index, Err(error))),
-            }
-        }
-        drop(rows);
-        self.end_all(ended);
-        Ok(())
-    }
-
-    /// Ends those sequences, in order of their indices.
-    fn end_all(&mut self, ended: Vec<(usize, End)>) {
-        for (index, end) in ended.into_iter().rev() {
-            match end {
-                Ok((reason, stop)) => self.end(index, reason, stop),
-                Err(error) => {
-                    self.running[index].sequence.queue().push(Err(error));
-                    self.forget(index);
-                }
-            }
-        }
-    }
-
-    /// As many rows of prompts as a step has time for.
-    fn most_prompt_rows(&self) -> usize {
-        let decodes = |sequence: &Sequence| {
-            sequence.pending().len() == 1 && sequence.queue().demand() == Demand::More
-        };
-        let decoding = self.running.iter().any(|running| decodes(&running.sequence));
-        let target = if decoding { STEP_TARGET } else { PROMPT_STEP_TARGET };
-        let rows = target.as_nanos().checked_div(self.prompt_row.as_nanos());
-        let rows =
-            rows.map_or(FIRST_PROMPT_ROWS, |rows| usize::try_from(rows).unwrap_or(usize::MAX));
-        rows.clamp(1, self.model.max_rows())
-    }
-
-    fn end(&mut self, index: usize, reason: FinishReason, stop: Option<String>) {
-        self.running[index].sequence.finish(reason, stop, &self.report);
-        self.forget(index);
-    }
-
-    fn forget(&mut self, index: usize) {
-        let running = self.running.remove(index);
-        self.cache.remove(running.sequence.id);
-    }
-
-    /// A step failed, so the contents of the cache at its positions are not known. All
-    /// generations under way end with the error; new ones may start.
-    fn fail_all(&mut self, error: Error) {
-        let error = std::sync::Arc::new(error);
-        while let Some(running) = self.running.pop() {
-            running.sequence.queue().push(Err(Error::Step(std::sync::Arc::clone(&error))));
-            self.cache.remove(running.sequence.id);
+    /// What was counted until now.
+    fn counted(&self) -> EngineMetrics {
+        EngineMetrics {
+            waiting: self.waiting.iter().map(Sequence::count).sum(),
+            running: self.running.iter().map(|running| running.sequence.count()).sum(),
+            blocks: self.cache.max_blocks(),
+            idle_blocks: self.cache.idle_blocks(),
+            used_blocks: self.cache.max_blocks() - self.cache.free_blocks(),
+            ..self.metrics
         }
     }
 }
 
 #[cfg(test)]
 mod following_tests;
+#[cfg(test)]
+mod machine_tests;
 #[cfg(test)]
 mod revival_tests;
 #[cfg(test)]

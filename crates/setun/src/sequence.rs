@@ -2,18 +2,22 @@
 
 use std::sync::Arc;
 
-use setun_model::{Row, SequenceId, Wants};
+use setun_model::{Row, Wants};
 use setun_ops::{
     best::{BestRequest, Ranked},
     choose::{ChooseRequest, NONE},
 };
-use setun_text::{Choice, Draw, Greedy, Needs, Sampler, StopStrings, StreamDecoder, logprob};
+use setun_text::{
+    Choice, Draw, Greedy, Needs, Sampler, SamplerState, Step, StopStrings, StreamDecoder, logprob,
+};
 use web_time::Instant;
 
 use crate::{
     error::Error,
     event::{Done, Event, FinishReason, TextDelta, Timings, Usage},
-    stream::Queue,
+    speculate::Lookahead,
+    stream::{Demand, Queue},
+    ticket::Ticket,
 };
 
 /// Where the best logits do not tell the next token, so many tokens take all logits: where that
@@ -27,14 +31,38 @@ pub(crate) struct Request {
     pub(crate) max_tokens: usize,
     pub(crate) sampler: Sampler,
     pub(crate) seed: u64,
+    /// Which of the samples with this seed.
+    pub(crate) sample: u64,
+    /// Others of the same prompt, which begin where it ends.
+    pub(crate) siblings: Vec<Request>,
     pub(crate) decoder: Option<StreamDecoder>,
     pub(crate) stops: StopStrings,
     pub(crate) eos_tokens: Vec<u32>,
     pub(crate) logprobs: bool,
+    /// Most tokens to guess from the text so far.
+    pub(crate) lookahead: usize,
     pub(crate) queue: Arc<Queue>,
     pub(crate) asked: Instant,
+    /// Higher ones go first.
+    pub(crate) priority: i32,
+    /// It ends then, with what it has.
+    pub(crate) deadline: Option<Instant>,
+    /// Its place in the queue, until it starts.
+    pub(crate) ticket: Option<Ticket>,
     #[expect(dead_code, reason = "its owner counts those that are there")]
     pub(crate) load: Arc<()>,
+}
+
+impl Request {
+    fn interruption(&self, now: Instant) -> Option<FinishReason> {
+        match self.queue.demand() {
+            Demand::Cancel | Demand::Gone => Some(FinishReason::Aborted),
+            _ if self.deadline.is_some_and(|deadline| deadline <= now) => {
+                Some(FinishReason::Deadline)
+            }
+            _ => None,
+        }
+    }
 }
 
 /// However a request ends, nothing more will come.
@@ -53,14 +81,17 @@ pub(crate) struct Report {
     pub(crate) load_seconds: f64,
 }
 
-/// A generation with its place in the cache.
+/// A generation: its tokens, and how many of them are in the cache while it has a place there.
 #[derive(Debug)]
 pub(crate) struct Sequence {
     request: Request,
-    pub(crate) id: SequenceId,
+    /// The earlier of two with one priority goes first.
+    pub(crate) arrival: u64,
     tokens: Vec<u32>, // prompt and generated
     cached: usize,    // tokens whose keys and values are in the cache
     all_until: usize, // so many generated tokens take all logits
+    lookahead: Lookahead,
+    sampling: SamplerState,
     first_token: Option<Instant>,
     last_token: Option<Instant>,
 }
@@ -74,18 +105,92 @@ pub(crate) enum Next {
 }
 
 impl Sequence {
-    pub(crate) fn new(request: Request, id: SequenceId) -> Self {
+    pub(crate) fn new(request: Request, arrival: u64) -> Self {
         let tokens = request.prompt.clone();
-        Self { request, id, tokens, cached: 0, all_until: 0, first_token: None, last_token: None }
+        let lookahead = Lookahead::new(request.lookahead);
+        Self {
+            request,
+            arrival,
+            tokens,
+            cached: 0,
+            all_until: 0,
+            lookahead,
+            sampling: SamplerState::default(),
+            first_token: None,
+            last_token: None,
+        }
     }
 
     pub(crate) fn queue(&self) -> &Queue {
         &self.request.queue
     }
 
+    pub(crate) fn priority(&self) -> i32 {
+        self.request.priority
+    }
+
+    pub(crate) fn asked(&self) -> Instant {
+        self.request.asked
+    }
+
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.request.deadline
+    }
+
+    /// Whether its consumer wants another event.
+    pub(crate) fn demands(&self) -> bool {
+        self.queue().demand() == Demand::More
+    }
+
+    /// Whether it or one of its siblings is to end before its time.
+    pub(crate) fn is_interrupted(&self, now: Instant) -> bool {
+        let requests = std::iter::once(&self.request).chain(&self.request.siblings);
+        requests.into_iter().any(|request| request.interruption(now).is_some())
+    }
+
+    /// Why it is to end before its time, if so.
+    pub(crate) fn interruption(&self, now: Instant) -> Option<FinishReason> {
+        self.request.interruption(now)
+    }
+
+    /// Ends it with an error that it may share with others.
+    pub(crate) fn fail(&self, error: &Arc<Error>) {
+        self.queue().push(Err(Error::Step(Arc::clone(error))));
+    }
+
+    /// The generations that begin where this one's prompt ends. They have its place in line, and
+    /// as much of the prompt in the cache.
+    pub(crate) fn take_siblings(&mut self) -> Vec<Self> {
+        let (arrival, cached) = (self.arrival, self.cached);
+        let twin = |request| Self { cached, ..Self::new(request, arrival) };
+        std::mem::take(&mut self.request.siblings).into_iter().map(twin).collect()
+    }
+
+    /// Others are to begin where this one's prompt ends.
+    pub(crate) fn set_siblings(&mut self, siblings: Vec<Self>) {
+        self.request.siblings = siblings.into_iter().map(|sibling| sibling.request).collect();
+    }
+
+    /// Sequences that it may come to be.
+    pub(crate) fn count(&self) -> usize {
+        1 + self.request.siblings.len()
+    }
+
+    /// It has a place in the cache, with so many of its tokens.
+    pub(crate) fn enter(&mut self, cached: usize) {
+        self.cached = cached;
+        self.request.ticket = None;
+        self.request.siblings.iter_mut().for_each(|sibling| sibling.ticket = None);
+    }
+
     /// Positions that are in the cache.
     pub(crate) fn cached(&self) -> usize {
         self.cached
+    }
+
+    /// Prompt and generated tokens.
+    pub(crate) fn tokens(&self) -> &[u32] {
+        &self.tokens
     }
 
     /// Tokens that are not in the cache: the rest of the prompt, or the last token.
@@ -98,33 +203,54 @@ impl Sequence {
         self.cached += count;
     }
 
-    /// Its keys and values are gone: all its tokens are pending.
-    pub(crate) fn begin_again(&mut self, id: SequenceId) {
-        (self.id, self.cached) = (id, 0);
-    }
-
     /// What the row of the last pending token is to give.
     pub(crate) fn wants(&self, vocabulary: usize) -> Wants {
         if self.generated() < self.all_until || self.request.logprobs {
             return Wants::Logits;
         }
-        match self.request.sampler.needs(&self.tokens, vocabulary) {
+        match self.request.sampler.needs(&self.step(), vocabulary) {
             Needs::Best { k, within, touched } => Wants::Best(BestRequest { k, within, touched }),
             _ => Wants::Logits,
         }
     }
 
+    /// Whether tokens are to be guessed.
+    pub(crate) fn looks_ahead(&self) -> bool {
+        self.request.lookahead > 0 && self.generated() > 0
+    }
+
+    /// The pending token and up to `most` that are guessed to come after it, each with what its
+    /// row is to give if those before it are right.
+    pub(crate) fn look_ahead(&mut self, most: usize, vocabulary: usize) -> Vec<(u32, Wants)> {
+        let most = most.min(self.remaining() - 1); // one comes without a guess
+        let guessed = self.lookahead.guess(&self.tokens, most, vocabulary);
+        let known = self.tokens.len();
+        let mut rows = vec![(self.tokens[self.cached], self.wants(vocabulary))];
+        for token in guessed {
+            self.tokens.push(token);
+            rows.push((token, self.wants(vocabulary)));
+        }
+        self.tokens.truncate(known);
+        rows
+    }
+
+    /// Of so many guessed tokens so many were right.
+    pub(crate) fn note_guesses(&mut self, guessed: usize, right: usize) {
+        self.lookahead.note(guessed, right);
+    }
+
     /// Whether the next token follows from the logits alone, so that a device can choose it.
     pub(crate) fn is_greedy(&self) -> bool {
         let needs_logits = self.generated() < self.all_until || self.request.logprobs;
-        self.request.sampler.is_greedy() && !needs_logits
+        let needs_logits = needs_logits || self.request.lookahead > 0;
+        !needs_logits && self.request.sampler.follows(&self.step())
     }
 
     /// How a device chooses the next token.
     pub(crate) fn choice(&self) -> Wants {
-        match self.request.sampler.greedy(&self.tokens) {
-            Some(Greedy { repetition_penalty: penalty, touched, .. }) => {
-                Wants::Choose(ChooseRequest { penalty, touched, biases: vec![] })
+        match self.request.sampler.greedy(&self.step()) {
+            Some(Greedy { repetition_penalty: penalty, touched, biases, .. }) => {
+                Wants::Choose(ChooseRequest { penalty, touched, biases })
             }
             None => Wants::Logits,
         }
@@ -188,18 +314,27 @@ impl Sequence {
     }
 
     /// The next token; none where the best logits do not tell it.
-    fn choose(&self, row: Row<'_>) -> Result<Option<u32>, Error> {
-        let Request { sampler, seed, .. } = &self.request;
-        let draw = Draw { seed: *seed, sequence: 0, index: self.generated() as u64 };
+    fn choose(&mut self, row: Row<'_>) -> Result<Option<u32>, Error> {
+        let (sampler, step) = (&self.request.sampler, self.step());
+        let mut state = self.sampling;
         let choice = match row {
-            Row::Logits(logits) => Some(sampler.sample(logits, &self.tokens, draw)?),
+            Row::Logits(logits) => Some(sampler.sample(logits, &step, &mut state)?),
             Row::Ranked(ranked) => {
                 let pair = |ranked: &Ranked| (ranked.token, ranked.logit);
                 let ranked: Vec<_> = ranked.iter().map(pair).collect();
-                sampler.sample_ranked(&ranked, &self.tokens, draw)?
+                sampler.sample_ranked(&ranked, &step, &mut state)?
             }
         };
+        self.sampling = state;
         Ok(choice.map(|Choice { token, .. }| token))
+    }
+
+    /// Where the next token is chosen.
+    fn step(&self) -> Step<'_> {
+        let index = self.generated() as u64;
+        let Request { seed, sample, .. } = self.request;
+        let draw = Draw { seed, sequence: sample, index };
+        Step::new(&self.tokens, self.request.prompt.len(), draw)
     }
 
     /// The text that a token completes, held back while it may belong to a stop string.
@@ -255,13 +390,6 @@ impl Sequence {
     /// Tokens generated so far.
     pub(crate) fn generated(&self) -> usize {
         self.tokens.len() - self.request.prompt.len()
-    }
-}
-
-impl Request {
-    /// Most positions that this generation can come to hold: the last token is never cached.
-    pub(crate) fn most_positions(&self) -> usize {
-        self.prompt.len() + self.max_tokens - 1
     }
 }
 

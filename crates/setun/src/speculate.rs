@@ -14,6 +14,7 @@ mod calibrate;
 mod draft;
 mod draft_length;
 mod draft_model;
+mod lookahead;
 mod prompt_lookup;
 pub(crate) mod sampled;
 mod verify;
@@ -26,6 +27,7 @@ pub use acceptance::{Distribution, Verdict, acceptance, propose, residual, verif
 pub use draft::{Draft, DraftRequest, Proposal};
 pub use draft_length::{DraftCost, DraftLength};
 pub use draft_model::DraftModel;
+pub(crate) use lookahead::Lookahead;
 pub use prompt_lookup::PromptLookup;
 pub use verify::Verify;
 

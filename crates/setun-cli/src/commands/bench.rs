@@ -172,7 +172,9 @@ fn measure_device(
         ..DeviceOptions::default()
     };
     let step_bytes = bytes_of_a_step(&model, model.head_type(&options));
-    let engine = args::start(model, device, args.memory, contexts)?;
+    // Repeats compute all of their prompts again, and all sequences run at once.
+    let builder = args::builder(model, device, args.memory, contexts)?;
+    let engine = args::start(builder.prefix_positions(0).streams(contexts))?;
 
     let mut reports = vec![];
     for batch in batches {

@@ -70,6 +70,27 @@ fn wrong_usage() {
         &["run", "--top-p", "-0.1", "Hello"],
         &["run", "--top-p", "1.1", "Hello"],
         &["run", "--min-p", "1.5", "Hello"],
+        &["run", "--typical-p", "1.1", "Hello"],
+        &["run", "--epsilon-cutoff", "1", "Hello"],
+        &["run", "--eta-cutoff", "-0.1", "Hello"],
+        &["run", "--top-n-sigma", "-1", "Hello"],
+        &["run", "--xtc-probability", "2", "Hello"],
+        &["run", "--xtc-threshold", "0.6", "Hello"],
+        &["run", "--mirostat-tau", "inf", "Hello"],
+        &["run", "--mirostat-eta", "-1", "Hello"],
+        &["run", "--dynamic-temperature", "x", "Hello"],
+        &["run", "--dynamic-temperature-exponent", "0", "Hello"],
+        &["run", "--frequency-penalty", "-2.1", "Hello"],
+        &["run", "--presence-penalty", "2.1", "Hello"],
+        &["run", "--no-repeat-ngram", "-1", "Hello"],
+        &["run", "--dry-multiplier", "-1", "Hello"],
+        &["run", "--dry-base", "0.5", "Hello"],
+        &["run", "--dry-breaker", "", "Hello"],
+        &["run", "--logit-bias", "3", "Hello"],
+        &["run", "--logit-bias", "3=inf", "Hello"],
+        &["run", "--ban-tokens", "a", "Hello"],
+        &["run", "--ban", "", "Hello"],
+        &["run", "--sampling-order", "top_k,top_q", "Hello"],
         &["run", "--kv", "f64", "Hello"],
         &["run", "--head", "screened-at-night", "Hello"],
         &["run", "--threads", "0", "Hello"],
@@ -92,6 +113,19 @@ fn wrong_usage() {
     }
 }
 
+/// What only a model can tell.
+#[test]
+fn options_that_do_not_fit_the_model() {
+    let run = ["run", "--model", &model(STORIES), "--max-tokens", "2", "Hello"];
+    let error = |more: &[&str]| setun(&[&run[..], more].concat()).failure();
+    let biased = error(&["--logit-bias", "99999=1"]);
+    assert!(biased.contains("[bad-option] logit_bias names token 99999, expected"), "{biased}");
+    let twice = error(&["--sampling-order", "top-k,topK"]);
+    assert!(twice.contains("[bad-option] the order of sampling names `top_k` twice"), "{twice}");
+    let few = error(&["--min-tokens", "3"]);
+    assert!(few.contains("option `min_tokens` is 3, expected no more than max_tokens"), "{few}");
+}
+
 #[test]
 fn a_prompt_that_does_not_fit() {
     let prompt = "the ".repeat(3000);
@@ -107,6 +141,12 @@ fn help_and_version_are_no_failures() {
         assert!(help.contains(command), "{command}");
         assert!(!setun(&[command, "--help"]).text().is_empty());
     }
+    let help = setun(&["run", "-h"]).text();
+    let headings = ["Options:", "Penalties, biases and bans:", "More filters:"];
+    let places = headings.map(|heading| help.find(heading).expect(heading));
+    assert!(places.is_sorted(), "{help}");
+    let after = |heading: usize, flag| help[places[heading]..].find(flag).expect(flag);
+    assert!(after(0, "--top-p") < places[1] && after(1, "--ban ") < after(1, "--typical-p"));
 }
 
 /// Ctrl-C in the middle of a text ends it, and the status says so.

@@ -149,6 +149,27 @@ fn an_error_after_some_text_has_a_line_of_its_own() {
 }
 
 #[test]
+fn banned_texts_and_repetitions_do_not_come() {
+    let args = ["run", "--model", &model(STORIES), "--temperature", "0", PROMPT];
+    let text = |more: &[&str]| setun(&[&args[..], more].concat()).text();
+    assert!(golden("once").0.contains("Lily"));
+    let found = text(&["--max-tokens", "60", "--ban", "Lily"]);
+    assert!(!found.contains("Lily") && found.len() > 60, "{found}");
+
+    let repeats = |text: &str| {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let mut runs: Vec<&[&str]> = words.windows(3).collect();
+        let count = runs.len();
+        runs.sort_unstable();
+        runs.dedup();
+        count - runs.len()
+    };
+    assert!(repeats(&text(&["--max-tokens", "300"])) > 0);
+    let found = text(&["--max-tokens", "300", "--no-repeat-ngram", "3"]);
+    assert_eq!(repeats(&found), 0, "{found}");
+}
+
+#[test]
 fn no_share_of_the_probability_leaves_the_likeliest_token() {
     let args = ["run", "--model", &model(STORIES), "--max-tokens", "12", PROMPT];
     let greedy = setun(&[&args[..], &["--temperature", "0"]].concat()).text();

@@ -50,9 +50,98 @@ fn an_empty_cache_needs_no_memory_again() {
     assert_eq!(cache.free_blocks(), 0);
 }
 
+#[test]
+fn a_prefix_is_found_by_its_tokens_and_runs_its_last_row() {
+    let mut cache = PagedCache::new(4, 8);
+    cache.keep_prefixes(8);
+    let tokens: Vec<u32> = (0..10).collect();
+    let a = cache.create();
+    cache.extend(a, 10).unwrap();
+    cache.note(a, &tokens).unwrap();
+    assert_eq!(cache.found(&tokens[..8]), (1, 0), "the eighth token has to run");
+    assert_eq!(cache.found(&tokens[..9]), (2, 0));
+    assert_eq!(cache.found(&[0, 1, 2, 3, 9, 9, 9, 9, 9]), (1, 0));
+    assert_eq!(cache.found(&[9, 1, 2, 3, 4]), (0, 0));
+    let b = cache.create_from(&tokens);
+    assert_eq!(cache.len(b).unwrap(), 8);
+    assert_eq!(cache.blocks(b).unwrap(), &cache.blocks(a).unwrap()[..2]);
+    cache.remove(a);
+    cache.remove(b);
+    assert_eq!((cache.idle_blocks(), cache.free_blocks()), (2, 8));
+    assert_eq!(cache.found(&tokens), (2, 2));
+    cache.forget_idle(1);
+    assert_eq!(cache.found(&tokens), (1, 1), "the end of a prefix goes first");
+    cache.forget_idle(0);
+    assert_eq!((cache.high_water_blocks(), cache.free_blocks()), (0, 8));
+}
+
+#[test]
+fn what_two_sequences_computed_is_kept_once() {
+    let mut cache = PagedCache::new(4, 8);
+    cache.keep_prefixes(8);
+    let tokens: Vec<u32> = (0..8).collect();
+    let (a, b) = (cache.create(), cache.create());
+    for sequence in [a, b] {
+        cache.extend(sequence, 8).unwrap();
+    }
+    let twin = cache.fork(b).unwrap();
+    for sequence in [a, b, twin] {
+        cache.note(sequence, &tokens).unwrap();
+        cache.note(sequence, &tokens).unwrap();
+    }
+    assert_eq!(cache.blocks(a).unwrap(), cache.blocks(b).unwrap());
+    assert_eq!(cache.blocks(a).unwrap(), cache.blocks(twin).unwrap());
+    assert_eq!(cache.free_blocks(), 6);
+    for sequence in [a, b, twin] {
+        assert_eq!(cache.idle_blocks(), 0);
+        cache.remove(sequence);
+    }
+    assert_eq!((cache.idle_blocks(), cache.free_blocks()), (2, 8));
+}
+
+#[test]
+fn the_least_lately_used_prefix_makes_room() {
+    let mut cache = PagedCache::new(2, 4);
+    cache.keep_prefixes(3);
+    for token in [1, 2, 3] {
+        let sequence = cache.create();
+        cache.extend(sequence, 2).unwrap();
+        cache.note(sequence, &[token, 0]).unwrap();
+        cache.remove(sequence);
+    }
+    let again = cache.create_from(&[1, 0, 5]);
+    cache.remove(again);
+    let long = cache.create();
+    cache.extend(long, 4).unwrap();
+    let found = [1, 2, 3].map(|token| cache.found(&[token, 0, 5]).0);
+    assert_eq!(found, [1, 0, 1], "one block was free, and one had to go");
+    cache.extend(long, 4).unwrap();
+    assert_eq!((cache.idle_blocks(), cache.free_blocks()), (0, 0));
+    assert!(matches!(cache.extend(long, 1), Err(ModelError::CacheFull { needed: 1, .. })));
+    cache.remove(long);
+    assert_eq!(cache.free_blocks(), 4);
+}
+
+#[test]
+fn a_noted_block_that_is_written_again_is_copied_first() {
+    let mut cache = PagedCache::new(4, 8);
+    cache.keep_prefixes(8);
+    let a = cache.create();
+    cache.extend(a, 8).unwrap();
+    cache.note(a, &[7; 8]).unwrap();
+    let noted = cache.blocks(a).unwrap()[1];
+    cache.truncate(a, 6).unwrap();
+    cache.extend(a, 1).unwrap();
+    assert_eq!(cache.copies(), [(noted, cache.blocks(a).unwrap()[1])]);
+    assert_eq!(cache.found(&[7; 9]), (2, 1), "the prefix is what it was");
+}
+
 #[derive(Clone, Debug)]
 enum Step {
     Create,
+    CreateFrom(usize, usize),
+    Note(usize),
+    Forget(usize),
     Fork(usize),
     Extend(usize, usize),
     Truncate(usize, usize),
@@ -62,6 +151,9 @@ enum Step {
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         Just(Step::Create),
+        (0..8usize, 0..20usize).prop_map(|(s, n)| Step::CreateFrom(s, n)),
+        (0..8usize).prop_map(Step::Note),
+        (0..8usize).prop_map(Step::Forget),
         (0..8usize).prop_map(Step::Fork),
         (0..8usize, 0..9usize).prop_map(|(s, n)| Step::Extend(s, n)),
         (0..8usize, 0..20usize).prop_map(|(s, n)| Step::Truncate(s, n)),
@@ -74,8 +166,9 @@ proptest! {
     /// Writes go through the block tables into a model of the memory; every sequence
     /// always reads back what it wrote, and no block is lost.
     #[test]
-    fn sequences_never_see_each_other(steps in steps()) {
+    fn sequences_never_see_each_other(steps in steps(), kept in prop_oneof![Just(0), 0..24_usize]) {
         let mut cache = PagedCache::new(4, 24);
+        cache.keep_prefixes(kept);
         let mut memory = vec![[0u32; 4]; 24];
         let mut live: Vec<(SequenceId, Vec<u32>)> = vec![];
         let mut stamp = 0;
@@ -83,6 +176,20 @@ proptest! {
             let count = live.len().max(1);
             match step {
                 Step::Create => live.push((cache.create(), vec![])),
+                Step::CreateFrom(i, n) if !live.is_empty() => {
+                    let (_, contents) = &live[i % count];
+                    let mut wanted = contents[..n.min(contents.len())].to_vec();
+                    let id = cache.create_from(&wanted);
+                    let len = cache.len(id).unwrap();
+                    prop_assert!(len % 4 == 0 && (wanted.is_empty() || len < wanted.len()));
+                    wanted.truncate(len);
+                    live.push((id, wanted));
+                }
+                Step::Note(i) if !live.is_empty() => {
+                    let (id, contents) = &live[i % count];
+                    cache.note(*id, contents).unwrap();
+                }
+                Step::Forget(most) => cache.forget_idle(most),
                 Step::Fork(i) if !live.is_empty() => {
                     let (id, contents) = live[i % count].clone();
                     live.push((cache.fork(id).unwrap(), contents));
@@ -95,7 +202,7 @@ proptest! {
                         }
                         cache.copies_made();
                         for _ in 0..n {
-                            stamp += 1;
+                            stamp = (stamp + 1) % 3; // so that sequences have much in common
                             let block = cache.blocks(*id).unwrap()[contents.len() / 4];
                             memory[block.0 as usize][contents.len() % 4] = stamp;
                             contents.push(stamp);
@@ -120,10 +227,13 @@ proptest! {
                 });
                 prop_assert!(found.eq(contents.iter().copied()));
             }
+            prop_assert!(cache.idle_blocks() <= kept);
         }
         for (id, _) in live {
             cache.remove(id);
         }
         prop_assert_eq!(cache.free_blocks(), 24);
+        cache.forget_idle(0);
+        prop_assert_eq!((cache.free_blocks(), cache.high_water_blocks()), (24, 0));
     }
 }

@@ -1,6 +1,6 @@
 //! How an engine starts.
 
-use std::{cell::RefCell, rc::Rc, sync::Arc};
+use std::{cell::RefCell, rc::Rc, sync::Arc, time::Duration};
 
 use futures::{
     channel::mpsc::{UnboundedReceiver, unbounded},
@@ -15,12 +15,18 @@ use crate::{
     },
     error::Error,
     input::ModelInput,
-    owner::{Command, Owner},
+    owner::{Command, Limits, Owner},
     sequence::Report,
 };
 
 /// Whole contexts that the cache may grow to.
 const DEFAULT_CONTEXTS: usize = 8;
+
+/// Generations that run at once.
+const DEFAULT_STREAMS: usize = 64;
+
+/// Requests that wait at once.
+const DEFAULT_WAITING: usize = 1024;
 
 /// Makes an [`Engine`]. See [`Engine::builder`].
 #[must_use]
@@ -28,11 +34,23 @@ pub struct EngineBuilder {
     model: ModelInput,
     options: DeviceOptions,
     contexts: usize,
+    prefix_positions: Option<usize>,
+    streams: usize,
+    waiting: usize,
+    wait: Duration,
 }
 
 impl EngineBuilder {
     pub(super) fn new(model: ModelInput) -> Self {
-        Self { model, options: DeviceOptions::default(), contexts: DEFAULT_CONTEXTS }
+        Self {
+            model,
+            options: DeviceOptions::default(),
+            contexts: DEFAULT_CONTEXTS,
+            prefix_positions: None,
+            streams: DEFAULT_STREAMS,
+            waiting: DEFAULT_WAITING,
+            wait: Duration::ZERO,
+        }
     }
 
     /// Where to run. Default: [`Device::Auto`].
@@ -66,11 +84,40 @@ impl EngineBuilder {
         self
     }
 
-    /// Whole contexts that the cache may grow to; more generations than fit wait their turn, and
-    /// one that nobody reads keeps its place: set `max_tokens` where streams are read one after
-    /// another. Default: 8. Memory is taken as it is used.
+    /// Whole contexts that the cache may grow to. Generations whose tokens do not fit all at once
+    /// wait, or give up their memory to others and begin again from their tokens, which changes
+    /// no text. Default: 8. Memory is taken as it is used.
     pub fn contexts(mut self, contexts: usize) -> Self {
         self.contexts = contexts.max(1);
+        self
+    }
+
+    /// Positions that stay in the cache after their generation, least lately used ones going
+    /// first, so that a prompt that begins as another did, or as a conversation, is computed from
+    /// where they differ. 0 keeps none. They are part of the [`contexts`](Self::contexts) and make
+    /// room for what runs. Default: one context.
+    pub fn prefix_positions(mut self, positions: usize) -> Self {
+        self.prefix_positions = Some(positions);
+        self
+    }
+
+    /// Generations that run at once, on each device: the largest batch. Others wait. Default: 64.
+    pub fn streams(mut self, streams: usize) -> Self {
+        self.streams = streams.max(1);
+        self
+    }
+
+    /// Requests that wait at once, for each device; one more is refused
+    /// ([`Error::Busy`]). Default: 1024.
+    pub fn queue(mut self, requests: usize) -> Self {
+        self.waiting = requests.max(1);
+        self
+    }
+
+    /// Time that an idle engine waits for more requests after the first, so that they begin in one
+    /// batch. Default: none.
+    pub fn batch_wait(mut self, wait: Duration) -> Self {
+        self.wait = wait;
         self
     }
 
@@ -84,7 +131,10 @@ impl EngineBuilder {
         let (engine, owners) = pollster::block_on(self.start())?;
         for (owner, commands) in owners {
             let run = move || {
-                let pace: crate::owner::Pacer = Box::new(|| std::future::ready(()).boxed_local());
+                let pace: crate::owner::Pacer = Box::new(|time| match time {
+                    Duration::ZERO => std::future::ready(()).boxed_local(),
+                    time => futures_timer::Delay::new(time).boxed_local(),
+                });
                 pollster::block_on(owner.run(commands, pace));
             };
             let thread = std::thread::Builder::new().name("setun".into()).spawn(run);
@@ -96,27 +146,28 @@ impl EngineBuilder {
     }
 
     /// The engine, and the task that runs it: for a host with one thread, which spawns the
-    /// task locally. `pace` is awaited between steps, so that the host can do something else.
+    /// task locally. `pace` is awaited between steps, with no time, so that the host can do
+    /// something else; and where nothing is to be done for some time, with that.
     ///
     /// # Errors
     ///
     /// If the device is not here or has not enough memory.
     pub async fn build_local(
         self,
-        pace: impl FnMut() -> LocalBoxFuture<'static, ()> + 'static,
+        pace: impl FnMut(Duration) -> LocalBoxFuture<'static, ()> + 'static,
     ) -> Result<(Engine, LocalBoxFuture<'static, ()>), Error> {
         let (engine, owners) = self.start().await?;
         let pace = Rc::new(RefCell::new(pace));
         let runs = owners.into_iter().map(|(owner, commands)| {
             let pace = Rc::clone(&pace);
-            owner.run(commands, Box::new(move || (pace.borrow_mut())()))
+            owner.run(commands, Box::new(move |time| (pace.borrow_mut())(time)))
         });
         let runs: Vec<_> = runs.collect();
         Ok((engine, join_all(runs).map(drop).boxed_local()))
     }
 
     async fn start(self) -> Result<(Engine, Owners), Error> {
-        let Self { mut model, options, contexts } = self;
+        let Self { mut model, options, contexts, prefix_positions, streams, waiting, wait } = self;
         let devices = match &options.device {
             Device::Each(devices) => devices.clone(),
             device => vec![device.clone()],
@@ -139,14 +190,23 @@ impl EngineBuilder {
             let (found, expected) = ("none".into(), "a device or more".into());
             return Err(Error::BadOption { option: "device", found, expected });
         };
-        let shared = Arc::new(shared(first, &loaded, options, begun.elapsed().as_secs_f64()));
+        let mut shared = shared(first, &loaded, options, begun.elapsed().as_secs_f64());
+        (shared.streams, shared.most_waiting) = (streams, waiting);
+        let shared = Arc::new(shared);
         let (mut owners, mut handles) = (vec![], vec![]);
         for Loaded { placed, again, .. } in loaded {
             let (commands, receiver) = unbounded();
             let LoadedModel { model, backend, level, .. } = placed;
             let report = Report { backend, level, ..shared.report.clone() };
             let context = model.context_length().div_ceil(model.block_positions());
-            let owner = Owner::new(model, report, context.saturating_mul(contexts));
+            let prefix = prefix_positions.map(|count| count.div_ceil(model.block_positions()));
+            let limits = Limits {
+                blocks: context.saturating_mul(contexts),
+                prefix_blocks: prefix.unwrap_or(context),
+                streams: streams.min(model.max_rows()),
+                wait,
+            };
+            let owner = Owner::new(model, report, limits);
             let owner = match again {
                 Some(again) => owner.with_revival(Box::new(again)),
                 None => owner,
@@ -176,13 +236,15 @@ fn shared(first: &Loaded, all: &[Loaded], options: DeviceOptions, seconds: f64) 
     Shared {
         tokenizer: about.tokenizer.clone(),
         template: about.template.clone(),
-        defaults: about.defaults,
+        defaults: about.defaults.clone(),
         eos_tokens: about.config.eos_tokens.clone(),
         context_length: placed.model.context_length(),
         vocab_size: placed.model.vocab_size(),
         weight_bytes: all.iter().map(|loaded| loaded.placed.weight_bytes).sum(),
         head: placed.head,
         threads: all.iter().map(|loaded| loaded.placed.threads).sum(),
+        streams: DEFAULT_STREAMS,
+        most_waiting: DEFAULT_WAITING,
         devices: DeviceReport { devices },
         sketch: sketch.clone(),
         options,

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::{End, Owner, STEP_TARGET};
-use crate::{error::Error, sequence::Next};
+use super::{End, Owner, Running, STEP_TARGET};
+use crate::sequence::Next;
 
 impl Owner {
     /// How many steps the model is to make by itself; none where somebody wants logits. While a
@@ -13,7 +13,7 @@ impl Owner {
         let mut steps = self.following.min(self.model.most_following());
         for running in self.running.iter().filter(|running| running.demands) {
             let sequence = &running.sequence;
-            if !sequence.is_greedy() {
+            if !sequence.is_greedy() || sequence.count() > 1 {
                 return None;
             }
             let most = if sequence.pending().len() == 1 { sequence.remaining() } else { 1 };
@@ -23,35 +23,46 @@ impl Owner {
     }
 
     /// Hands each sequence what the model chose for it, up to the token that ends it.
-    pub(super) fn accept_chosen(&mut self, steps: usize) -> Result<(), Error> {
-        let wanted = self.chosen.len() / steps;
-        let mut columns = (0..wanted).map(|row| self.chosen[row..].iter().step_by(wanted));
+    pub(super) fn accept_chosen(&mut self, steps: usize) {
+        let chosen = std::mem::take(&mut self.chosen);
+        let wanted = chosen.len() / steps;
+        let mut columns = (0..wanted).map(|row| chosen[row..].iter().step_by(wanted));
         let mut ended: Vec<(usize, End)> = vec![];
-        for (index, running) in self.running.iter_mut().enumerate() {
-            let sequence = &mut running.sequence;
-            if running.rows == 0 {
-                continue;
-            }
-            sequence.advance(running.rows);
-            if !sequence.pending().is_empty() {
+        for index in 0..self.running.len() {
+            if !self.advance(index) {
                 continue;
             }
             let Some(tokens) = columns.next() else { break };
-            for (step, &token) in tokens.enumerate() {
-                if step > 0 {
-                    sequence.advance(1);
+            ended.extend(self.settle_chosen(index, tokens).map(|end| (index, end)));
+            self.note(index);
+        }
+        drop(columns);
+        self.chosen = chosen; // its memory serves the next step
+        self.end_all(ended);
+    }
+
+    /// Gives a sequence its tokens; how it ended, if so.
+    fn settle_chosen<'a>(
+        &mut self,
+        index: usize,
+        tokens: impl Iterator<Item = &'a u32>,
+    ) -> Option<End> {
+        let Running { sequence, place, .. } = &mut self.running[index];
+        for (step, &token) in tokens.enumerate() {
+            if step > 0 {
+                sequence.advance(1);
+            }
+            match sequence.accept_chosen(token) {
+                Ok(Next::Continue) => {}
+                Ok(Next::Again) => {
+                    let kept = self.cache.truncate(*place, sequence.cached());
+                    return kept.err().map(|error| Err(error.into()));
                 }
-                match sequence.accept_chosen(token) {
-                    Ok(Next::Continue) => continue,
-                    Ok(Next::Again) => self.cache.truncate(sequence.id, sequence.cached())?,
-                    Ok(Next::Finished(reason, stop)) => ended.push((index, Ok((reason, stop)))),
-                    Err(error) => ended.push((index, Err(error))),
-                }
-                break;
+                Ok(Next::Finished(reason, stop)) => return Some(Ok((reason, stop))),
+                Err(error) => return Some(Err(error)),
             }
         }
-        self.end_all(ended);
-        Ok(())
+        None
     }
 
     /// Notes what a step took that had no rows of prompts, or several that followed each other;

@@ -11,11 +11,14 @@ use futures::{
     channel::mpsc::{UnboundedSender, unbounded},
     future::ready,
 };
-use setun_model::ModelError;
+use setun_model::{Batch, ModelError, Wants};
 use setun_ops::choose::NONE;
-use setun_text::{Sampler, SamplerOptions, StopStrings};
+use setun_text::{Sampler, SamplerOptions};
 
-use super::*;
+use super::{
+    tests::{limits, request},
+    *,
+};
 use crate::{Completion, stream::GenerationStream};
 
 const VOCAB: usize = 97;
@@ -144,8 +147,8 @@ fn start(most: usize, unchosen: &[usize], broken: &[usize]) -> Started {
     let report =
         Report { backend: "cpu", level: "none".into(), model: "script".into(), load_seconds: 0.0 };
     thread::spawn(move || {
-        let owner = Owner::new(Box::new(model), report, BLOCKS);
-        pollster::block_on(owner.run(receiver, Box::new(|| ready(()).boxed_local())));
+        let owner = Owner::new(Box::new(model), report, limits(BLOCKS));
+        pollster::block_on(owner.run(receiver, Box::new(|_| ready(()).boxed_local())));
     });
     Started { commands, seen, enters, go }
 }
@@ -163,22 +166,13 @@ impl Started {
         max_tokens: usize,
         options: SamplerOptions,
     ) -> GenerationStream {
-        let queue = Arc::new(Queue::default());
-        let request = Request {
-            prompt: prompt.to_vec(),
-            max_tokens,
-            sampler: Sampler::new(options).unwrap(),
-            seed: 5,
-            decoder: None,
-            stops: StopStrings::new(vec![]).unwrap(),
-            eos_tokens: vec![33],
-            logprobs: false,
-            queue: Arc::clone(&queue),
-            asked: Instant::now(),
-            load: Arc::new(()),
-        };
+        let mut request = request(prompt.to_vec(), max_tokens);
+        request.sampler = Sampler::new(options).unwrap();
+        request.seed = 5;
+        request.eos_tokens = vec![33];
+        let stream = GenerationStream::new(Arc::clone(&request.queue), self.commands.clone());
         self.commands.unbounded_send(Command::Generate(Box::new(request))).unwrap();
-        GenerationStream::new(queue, self.commands.clone())
+        stream
     }
 
     fn greedy(&self, prompt: &[u32], max_tokens: usize) -> GenerationStream {
@@ -256,7 +250,7 @@ fn a_row_that_is_not_chosen_runs_again_with_all_logits() {
 fn who_draws_tokens_has_logits_and_disturbs_nobody() {
     let owner = running(MOST_STEPS, &[], &[]);
     let warm = SamplerOptions { temperature: 0.5, ..SamplerOptions::default() };
-    let drawn = || owner.generate(&[9, 9], 30, warm);
+    let drawn = || owner.generate(&[9, 9], 30, warm.clone());
     let alone = drawn().wait().expect("a text").tokens;
     let (beside, greedy) = (drawn(), PROMPTS.map(|prompt| owner.greedy(prompt, 40)));
     for (prompt, stream) in PROMPTS.iter().zip(greedy) {

@@ -7,21 +7,25 @@ use futures::{
     channel::mpsc::UnboundedReceiver,
     future::{Either, LocalBoxFuture, select},
 };
-use setun_model::{Model, PagedCache};
+use setun_model::Model;
 
-use super::{Command, Owner, lost::Lost};
+use super::{Command, Limits, Owner, lost::Lost};
 use crate::error::{Error, ErrorCode};
 
 type Revived<'a> = LocalBoxFuture<'a, Result<Box<dyn Model>, Error>>;
 
 impl Owner {
-    /// A device that was lost is made anew, and whatever runs goes on from its tokens. Any other
-    /// failure ends it, and so does a device that is lost again before a token came of it.
+    /// A device that was lost is made anew, and whatever runs goes on from its tokens; so it does
+    /// where the cache was refused the memory to grow, within what it has. Any other failure ends
+    /// it, and so does a device that is lost again before a token came of it.
     pub(super) async fn recover(
         &mut self,
         error: Error,
         commands: &mut UnboundedReceiver<Command>,
     ) {
+        if self.is_cache_refused(&error) {
+            return self.begin_within(self.grown_blocks);
+        }
         let is_lost = error.code() == ErrorCode::DeviceLost && !self.is_revived;
         self.is_revived = false; // the next generation may try again
         let Some(mut revival) = self.revival.take_if(|_| is_lost) else {
@@ -63,11 +67,25 @@ impl Owner {
     fn begin_again(&mut self, mut model: Box<dyn Model>) {
         model.set_profiled(self.profile.is_some());
         self.model = model;
-        self.cache = PagedCache::new(self.cache.block_positions(), self.max_blocks);
-        for running in &mut self.running {
-            running.sequence.begin_again(self.cache.create());
-        }
+        self.grown_blocks = 0;
+        self.fingerprint = None;
+        self.begin_within(self.limits.blocks);
         (self.prompt_row, self.plain_step) = (Duration::ZERO, Duration::ZERO);
         self.is_revived = true;
+    }
+
+    /// Whether a step failed because the cache had to grow for it, and could not.
+    fn is_cache_refused(&self, error: &Error) -> bool {
+        error.code() == ErrorCode::OutOfMemory
+            && self.grown_blocks > 0
+            && self.cache.high_water_blocks() > self.grown_blocks
+    }
+
+    /// Begins everything that runs again, with an empty cache of so many blocks.
+    fn begin_within(&mut self, blocks: usize) {
+        for index in (0..self.running.len()).rev() {
+            self.preempt(index);
+        }
+        self.cache = Limits { blocks, ..self.limits }.cache(&*self.model);
     }
 }

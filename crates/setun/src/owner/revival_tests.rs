@@ -10,7 +10,7 @@ use setun_model::ModelError;
 use setun_ops::OpsError;
 
 use super::{
-    tests::{BLOCKS, Fake, failure, generate, report, spawn},
+    tests::{BLOCKS, Fake, failure, generate, limits, report, spawn},
     *,
 };
 use crate::ErrorCode;
@@ -47,7 +47,7 @@ fn owner(
 ) -> (UnboundedSender<Command>, Arc<AtomicUsize>) {
     let times = Arc::new(AtomicUsize::new(0));
     let revival = Anew { make, times: Arc::clone(&times) };
-    let owner = Owner::new(model, report(), BLOCKS).with_revival(Box::new(revival));
+    let owner = Owner::new(model, report(), limits(BLOCKS)).with_revival(Box::new(revival));
     (spawn(owner), times)
 }
 
@@ -112,7 +112,7 @@ impl Revive for Stuck {
 
 #[test]
 fn who_leaves_does_not_wait_for_a_model_to_come_back() {
-    let owner = Owner::new(losing(3), report(), BLOCKS).with_revival(Box::new(Stuck));
+    let owner = Owner::new(losing(3), report(), limits(BLOCKS)).with_revival(Box::new(Stuck));
     let commands = spawn(owner);
     let stream = generate(&commands, (5, 9));
     let cancel = stream.cancel_handle();

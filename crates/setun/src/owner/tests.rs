@@ -11,7 +11,7 @@ use futures::{
     channel::mpsc::{UnboundedSender, unbounded},
     future::ready,
 };
-use setun_model::{ModelError, Profile};
+use setun_model::{Batch, ModelError, Profile};
 use setun_ops::OpsError;
 use setun_text::{Sampler, SamplerOptions, StopStrings};
 
@@ -89,7 +89,7 @@ impl<F: FnMut(&PagedCache) -> Result<(), ModelError> + Send> Model for Fake<F> {
 fn owner(
     before: impl FnMut(&PagedCache) -> Result<(), ModelError> + Send + 'static,
 ) -> UnboundedSender<Command> {
-    spawn(Owner::new(Box::new(Fake::new(before)), report(), BLOCKS))
+    spawn(Owner::new(Box::new(Fake::new(before)), report(), limits(BLOCKS)))
 }
 
 pub(super) fn report() -> Report {
@@ -99,7 +99,7 @@ pub(super) fn report() -> Report {
 pub(super) fn spawn(owner: Owner) -> UnboundedSender<Command> {
     let (commands, receiver) = unbounded();
     thread::spawn(move || {
-        pollster::block_on(owner.run(receiver, Box::new(|| ready(()).boxed_local())));
+        pollster::block_on(owner.run(receiver, Box::new(|_| ready(()).boxed_local())));
     });
     commands
 }
@@ -108,23 +108,39 @@ pub(super) fn generate(
     commands: &UnboundedSender<Command>,
     (prompt, tokens): (usize, usize),
 ) -> GenerationStream {
-    let queue = Arc::new(Queue::default());
-    let request = Request {
-        prompt: vec![1; prompt],
-        max_tokens: tokens,
+    let request = request(vec![1; prompt], tokens);
+    let stream = GenerationStream::new(Arc::clone(&request.queue), commands.clone());
+    // An owner that is gone drops the request, which closes the queue.
+    let _ = commands.unbounded_send(Command::Generate(Box::new(request)));
+    stream
+}
+
+/// A greedy one without a tokenizer.
+pub(super) fn request(prompt: Vec<u32>, max_tokens: usize) -> Request {
+    Request {
+        prompt,
+        max_tokens,
         sampler: Sampler::new(SamplerOptions::default()).unwrap(),
         seed: 0,
+        sample: 0,
+        siblings: vec![],
         decoder: None,
         stops: StopStrings::new(vec![]).unwrap(),
         eos_tokens: vec![],
         logprobs: false,
-        queue: Arc::clone(&queue),
+        lookahead: 0,
+        queue: Arc::default(),
         asked: Instant::now(),
+        priority: 0,
+        deadline: None,
+        ticket: None,
         load: Arc::new(()),
-    };
-    // An owner that is gone drops the request, which closes the queue.
-    let _ = commands.unbounded_send(Command::Generate(Box::new(request)));
-    GenerationStream::new(queue, commands.clone())
+    }
+}
+
+/// So many blocks, and none for prefixes.
+pub(super) fn limits(blocks: usize) -> Limits {
+    Limits { blocks, prefix_blocks: 0, streams: 64, wait: Duration::ZERO }
 }
 
 /// Tokens before the end, and the error that was the end.

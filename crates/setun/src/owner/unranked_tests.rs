@@ -3,10 +3,12 @@
 use std::sync::{Arc, Mutex};
 
 use futures::{FutureExt, channel::mpsc::unbounded};
-use setun_model::ModelError;
-use setun_text::{Sampler, SamplerOptions, StopStrings};
+use setun_model::{Batch, ModelError, Wants};
 
-use super::*;
+use super::{
+    tests::{limits, request},
+    *,
+};
 use crate::{event::Event, stream::GenerationStream};
 
 const VOCAB: usize = 100;
@@ -69,27 +71,15 @@ fn a_row_that_cannot_be_ranked_runs_again_with_all_logits() {
         model: "unranked".into(),
         load_seconds: 0.0,
     };
-    let owner = Owner::new(Box::new(Unranked(Arc::clone(&asked))), report, 16);
+    let owner = Owner::new(Box::new(Unranked(Arc::clone(&asked))), report, limits(16));
     let (commands, receiver) = unbounded();
-    let queue = Arc::new(Queue::default());
-    let request = Request {
-        prompt: vec![1, 2, 3],
-        max_tokens: 3,
-        sampler: Sampler::new(SamplerOptions::default()).unwrap(),
-        seed: 0,
-        decoder: None,
-        stops: StopStrings::new(vec![]).unwrap(),
-        eos_tokens: vec![],
-        logprobs: false,
-        queue: Arc::clone(&queue),
-        asked: Instant::now(),
-        load: Arc::new(()),
-    };
+    let request = request(vec![1, 2, 3], 3);
+    let queue = Arc::clone(&request.queue);
     commands.unbounded_send(Command::Generate(Box::new(request))).unwrap();
     let mut stream = GenerationStream::new(queue, commands.clone());
     drop(commands);
     let mut run =
-        owner.run(receiver, Box::new(|| std::future::ready(()).boxed_local())).boxed_local();
+        owner.run(receiver, Box::new(|_| std::future::ready(()).boxed_local())).boxed_local();
     assert!(run.as_mut().now_or_never().is_none(), "it waits for more commands");
     let tokens: Vec<u32> = stream
         .take_ready()

@@ -1,10 +1,11 @@
-//! What speculation asks of a sampler.
+//! What speculation asks of a sampler, which must keep no state: what is drawn for a proposal that
+//! does not stay must leave no trace.
 
-use setun_text::{Sampler, Step, TextError};
+use setun_text::{Sampler, SamplerState, Step, TextError};
 
 /// The token that it chooses.
 pub(crate) fn sample(sampler: &Sampler, logits: &[f32], step: &Step<'_>) -> Result<u32, TextError> {
-    Ok(sampler.sample(logits, step.history, step.draw)?.token)
+    Ok(sampler.sample(logits, step, &mut no_state(sampler)?)?.token)
 }
 
 /// What it draws that token from.
@@ -13,5 +14,12 @@ pub(crate) fn probabilities(
     logits: &[f32],
     step: &Step<'_>,
 ) -> Result<Vec<(u32, f64)>, TextError> {
-    sampler.probabilities(logits, step.history)
+    sampler.probabilities(logits, step, &no_state(sampler)?)
+}
+
+fn no_state(sampler: &Sampler) -> Result<SamplerState, TextError> {
+    if sampler.has_state() {
+        return Err(TextError::NeedsState { option: "mirostat_tau" });
+    }
+    Ok(SamplerState::default())
 }

@@ -1,0 +1,96 @@
+//! Which full blocks hold which tokens.
+//!
+//! A block is known by its tokens and by the block before it, so that a path from the first block
+//! on spells a prefix. Tokens are compared, not hashes of them: a prefix that is found is the one
+//! that was asked for. What is computed for a position depends on the tokens up to it alone, so a
+//! block that is found holds the bits that would be computed again.
+
+use std::collections::HashMap;
+
+use setun_ops::BlockId;
+
+/// The blocks that are known by their tokens.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Prefixes {
+    paths: HashMap<(Option<BlockId>, Box<[u32]>), BlockId>,
+    nodes: HashMap<BlockId, Node>,
+    clock: u64,
+    /// Blocks that no sequence has.
+    pub(super) idle: usize,
+    /// Most of them that are kept.
+    pub(super) most_idle: usize,
+}
+
+#[derive(Clone, Debug)]
+struct Node {
+    parent: Option<BlockId>,
+    tokens: Box<[u32]>,
+    children: usize,
+    used: u64,
+}
+
+impl Prefixes {
+    pub(super) fn contains(&self, block: BlockId) -> bool {
+        self.nodes.contains_key(&block)
+    }
+
+    /// The blocks of the longest known prefix of `tokens`, each of so many positions.
+    pub(super) fn find(&self, tokens: &[u32], block_positions: usize) -> Vec<BlockId> {
+        let mut blocks = vec![];
+        for tokens in tokens.chunks_exact(block_positions) {
+            let key = (blocks.last().copied(), tokens.into());
+            match self.paths.get(&key) {
+                Some(&block) => blocks.push(block),
+                None => break,
+            }
+        }
+        blocks
+    }
+
+    /// Makes a block known, unless one with these tokens is at this place: then it is told.
+    /// `parent` is known, too.
+    pub(super) fn insert(
+        &mut self,
+        parent: Option<BlockId>,
+        tokens: &[u32],
+        block: BlockId,
+    ) -> Option<BlockId> {
+        let key = (parent, Box::from(tokens));
+        if let Some(&known) = self.paths.get(&key) {
+            return Some(known);
+        }
+        let tokens = key.1.clone();
+        self.paths.insert(key, block);
+        self.nodes.insert(block, Node { parent, tokens, children: 0, used: self.clock });
+        if let Some(parent) = parent.and_then(|parent| self.nodes.get_mut(&parent)) {
+            parent.children += 1;
+        }
+        None
+    }
+
+    /// These blocks are used now.
+    pub(super) fn touch(&mut self, blocks: &[BlockId]) {
+        self.clock += 1;
+        for block in blocks {
+            if let Some(node) = self.nodes.get_mut(block) {
+                node.used = self.clock;
+            }
+        }
+    }
+
+    /// Forgets the idle block that was not used for the longest time, of those that none comes
+    /// after. `references` count the owners of each block, this index among them. Who has a block
+    /// has those before it, so an idle block is followed by idle ones alone.
+    pub(super) fn remove_oldest(&mut self, references: &[u32]) -> Option<BlockId> {
+        let is_idle = |block: &BlockId| references[block.0 as usize] == 1;
+        let last = self.nodes.iter().filter(|(block, node)| node.children == 0 && is_idle(block));
+        let (&block, _) = last.min_by_key(|&(block, node)| (node.used, *block))?;
+        let Node { parent, tokens, .. } = self.nodes.remove(&block)?;
+        self.paths.remove(&(parent, tokens));
+        if let Some(parent) = parent.and_then(|parent| self.nodes.get_mut(&parent)) {
+            parent.children -= 1;
+        }
+        self.idle -= 1;
+        Some(block)
+    }
+}

@@ -1,0 +1,231 @@
+//! Choices from few logits, equal to those from all.
+
+use super::{Choice, Sampler, changes::distinct, ids};
+use crate::{
+    SamplerState, SamplingStep, Step, TextError,
+    left::{Left, finite},
+    survivors::{MARGIN, Survivors, least_logit},
+};
+
+/// The logits that a choice needs.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Needs {
+    /// Those of all tokens.
+    All,
+    /// Those of some.
+    Best {
+        /// How many of the tokens that are not touched.
+        k: usize,
+        /// How far below the best of these the others may lie, where not all `k` are needed.
+        within: Option<f32>,
+        /// The ids that are wanted in any case, ascending: those that a penalty, a bias or a ban
+        /// changes, or all that are allowed where these are few.
+        touched: Vec<u32>,
+    },
+}
+
+/// Tokens beyond `top_k` that are asked for, because some may tie with the last of them.
+const SPARE: usize = 8;
+
+/// Tokens that are asked for where `min_p` alone filters: more than it usually leaves.
+pub(super) const MIN_P_TOKENS: usize = 64;
+
+/// Tokens beyond those that are wanted which are asked for where some are not allowed.
+const MASKED: usize = 15;
+
+/// Allowed tokens are asked for one by one if there are no more.
+const FEW: usize = 1024;
+
+/// Ranked logits are asked for up to this part of the vocabulary: it must be worth it.
+const RANKED_SHARE: usize = 4;
+
+/// How the steps that look at all tokens begin.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Cut {
+    /// The best one is taken.
+    Greedy,
+    /// `top_k` leaves few.
+    TopK,
+    /// `min_p` leaves few.
+    MinP,
+}
+
+impl Sampler {
+    /// Which logits [`sample_ranked`](Self::sample_ranked) needs to choose the next token of a
+    /// vocabulary of this size.
+    #[must_use]
+    pub fn needs(&self, step: &Step<'_>, vocabulary: usize) -> Needs {
+        let is_known = |&token: &u32| (token as usize) < vocabulary;
+        let few = self.few_allowed(step);
+        let (changed, mut dropped) = self.touched(step);
+        dropped.retain(is_known);
+        let (k, within, touched) = match (self.cut(), few) {
+            (_, Some(few)) => (1, None, few.into_iter().filter(is_known).collect::<Vec<_>>()),
+            (None, None) => return Needs::All,
+            (Some(cut), None) => {
+                let (k, within) = self.most(cut, step);
+                (k, within, [changed.as_slice(), &dropped].concat())
+            }
+        };
+        let touched = distinct(&touched);
+        let is_few = touched.len().saturating_add(k) <= vocabulary / RANKED_SHARE;
+        if changed.iter().all(is_known) && is_few {
+            Needs::Best { k, within, touched }
+        } else {
+            Needs::All
+        }
+    }
+
+    /// The choice that [`sample`](Self::sample) makes of all logits, from those that
+    /// [`needs`](Self::needs) asked for. None where they do not tell it, because none were
+    /// given, more tokens tie at the cut of `top_k` than were asked for, `min_p` leaves
+    /// more, or too few of the best are allowed; then all logits are needed, and the state is as
+    /// it was.
+    ///
+    /// `ranked` holds (id, logit): first the touched tokens, ascending by id, then the `k` best
+    /// others, best first and ties by the lower id, without those that lie farther below the
+    /// best of them, in `f32`, than was asked for. No logit of any other token may exceed a
+    /// magnitude of 2^64.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`sample`](Self::sample).
+    pub fn sample_ranked(
+        &self,
+        ranked: &[(u32, f32)],
+        step: &Step<'_>,
+        state: &mut SamplerState,
+    ) -> Result<Option<Choice>, TextError> {
+        let tokens = ranked.iter().map(|&(token, logit)| finite(token, logit));
+        let mut left = Left::List(Survivors::new(tokens.collect::<Result<_, _>>()?));
+        if ranked.is_empty() {
+            return Ok(None);
+        }
+        if let Some(allowed) = step.allowed {
+            left.allow(allowed);
+        }
+        let (ahead, rest) = self.steps.split_at(self.ahead);
+        let mut left = self.take(ahead, left, step, state)?;
+        if self.few_allowed(step).is_none() && !self.tells(&mut left, ranked, step) {
+            return Ok(None);
+        }
+        let left = self.take(rest, left, step, state)?;
+        self.draw(left, step.draw, state).map(Some)
+    }
+
+    /// Whether no token that is not listed can be among those that the next step leaves. The last
+    /// that is listed is not touched, and none that is missing has a higher logit.
+    fn tells(&self, left: &mut Left<'_>, ranked: &[(u32, f32)], step: &Step<'_>) -> bool {
+        let (Left::List(list), Some(&(last, last_logit))) = (left, ranked.last()) else {
+            return false;
+        };
+        let Some(best) = list.best() else { return false };
+        match self.cut() {
+            Some(Cut::Greedy) => finite(last, last_logit).is_ok_and(|last| best <= last),
+            Some(Cut::TopK) => {
+                let count = self.options.top_k;
+                list.keep_top_k(count);
+                let worst = list.tokens().iter().max().map(|worst| worst.logit());
+                list.tokens().len() >= count
+                    && worst.is_some_and(|worst| worst > last_logit / self.divisor())
+            }
+            Some(Cut::MinP) => {
+                let unseen = self.most_unseen(self.others(ranked, step), step);
+                f64::from(unseen) < least_logit(best.logit(), self.options.min_p)
+            }
+            None => false,
+        }
+    }
+
+    /// The listed tokens that are not touched.
+    fn others<'a>(&self, ranked: &'a [(u32, f32)], step: &Step<'_>) -> &'a [(u32, f32)] {
+        let (changed, dropped) = self.touched(step);
+        let touched = distinct(&[changed, dropped].concat());
+        let is_other = |(token, _): &(u32, f32)| touched.binary_search(token).is_err();
+        let first = ranked.iter().position(is_other);
+        first.map_or(&[], |first| &ranked[first..])
+    }
+
+    /// How many of the tokens that are not touched are needed, and how near to the best.
+    fn most(&self, cut: Cut, step: &Step<'_>) -> (usize, Option<f32>) {
+        let masked = if self.is_masked(step) { MASKED } else { 0 };
+        match cut {
+            Cut::Greedy => (1 + masked, None),
+            Cut::TopK => (self.options.top_k.saturating_add(SPARE + masked), None),
+            Cut::MinP => (MIN_P_TOKENS, self.within(step)),
+        }
+    }
+
+    /// No token that is not listed has a higher logit than this, after the temperature. `others`
+    /// are the listed ones that are not touched: the last of them is the best that is known of
+    /// the rest, unless there are fewer than were asked for.
+    fn most_unseen(&self, others: &[(u32, f32)], step: &Step<'_>) -> f32 {
+        let [(_, best), ..] = *others else { return f32::INFINITY };
+        let last = others.last().map_or(best, |&(_, logit)| logit);
+        let most = match self.within(step) {
+            Some(within) if others.len() < MIN_P_TOKENS => best - within,
+            _ => last,
+        };
+        most / self.divisor()
+    }
+
+    /// What lies farther than this below the best logit has no chance by `min_p`, with some to
+    /// spare. None where that is no number, or the best tokens may not be allowed.
+    #[expect(clippy::cast_possible_truncation, reason = "an infinity is refused")]
+    fn within(&self, step: &Step<'_>) -> Option<f32> {
+        let tempered = 2.0 * MARGIN - libm::log(f64::from(self.options.min_p));
+        let within = (f64::from(self.divisor()) * tempered) as f32;
+        (within.is_finite() && !self.is_masked(step)).then_some(within)
+    }
+
+    /// How the steps begin that look at all tokens; none where they need all logits.
+    fn cut(&self) -> Option<Cut> {
+        match self.steps.get(self.ahead) {
+            None if self.is_greedy() => Some(Cut::Greedy),
+            Some(SamplingStep::TopK) => Some(Cut::TopK),
+            Some(SamplingStep::MinP) => Some(Cut::MinP),
+            _ => None,
+        }
+    }
+
+    /// The temperature before the cut.
+    fn divisor(&self) -> f32 {
+        let is_tempered = self.steps[..self.ahead].contains(&SamplingStep::Temperature);
+        if is_tempered { self.options.temperature } else { 1.0 }
+    }
+
+    /// The ids that steps before the cut change, and those that they drop. In any order.
+    fn touched(&self, step: &Step<'_>) -> (Vec<u32>, Vec<u32>) {
+        let (mut changed, mut dropped) = (vec![], vec![]);
+        for &taken in &self.steps[..self.ahead] {
+            changed.extend(ids(&self.changes(taken, step)));
+            dropped.extend(self.bans(taken, step));
+        }
+        (changed, dropped)
+    }
+
+    /// The list of tokens that are allowed before the cut.
+    fn allowed_list(&self) -> Option<&[u32]> {
+        let is_ahead = self.steps[..self.ahead].contains(&SamplingStep::Tokens);
+        self.options.allowed_tokens.as_deref().filter(|_| is_ahead)
+    }
+
+    /// Whether there are tokens that are not allowed before the cut.
+    fn is_masked(&self, step: &Step<'_>) -> bool {
+        step.allowed.is_some() || self.allowed_list().is_some()
+    }
+
+    /// The tokens that are allowed before the cut, if they are few.
+    fn few_allowed(&self, step: &Step<'_>) -> Option<Vec<u32>> {
+        let few: Vec<u32> = match (self.allowed_list(), step.allowed) {
+            (Some(list), mask) => {
+                let is_allowed = |token: &&u32| mask.is_none_or(|mask| mask.contains(**token));
+                list.iter().filter(is_allowed).take(FEW + 1).copied().collect()
+            }
+            (None, Some(mask)) => mask.iter().take(FEW + 1).collect(),
+            (None, None) => return None,
+        };
+        (few.len() <= FEW).then_some(few)
+    }
+}

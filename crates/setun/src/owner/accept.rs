@@ -1,0 +1,122 @@
+//! What becomes of the rows that a step has computed.
+
+use setun_model::{Row, Wants};
+
+use super::{End, Owner, Running};
+use crate::sequence::Next;
+
+impl Owner {
+    /// Hands each sequence whose last row is done its logits.
+    pub(super) fn accept(&mut self) {
+        let outputs = std::mem::take(&mut self.outputs);
+        let mut rows = outputs.rows();
+        let mut ended = vec![];
+        for index in 0..self.running.len() {
+            if !self.advance(index) {
+                continue;
+            }
+            let Some(row) = rows.next() else { break };
+            let guessed = std::mem::take(&mut self.running[index].guessed);
+            if guessed.len() > 1 {
+                let end = self.settle_guessed(index, row, &guessed[1..], &mut rows);
+                ended.extend(end.map(|end| (index, end)));
+                continue;
+            }
+            let first_twin = self.running.len();
+            self.fork_siblings(index);
+            for index in std::iter::once(index).chain(first_twin..self.running.len()) {
+                ended.extend(self.settle(index, row).map(|end| (index, end)));
+            }
+        }
+        drop(rows);
+        self.outputs = outputs; // its memory serves the next step
+        self.end_all(ended);
+    }
+
+    /// The rows of a sequence have entered the cache. Whether they were the last it had.
+    pub(super) fn advance(&mut self, index: usize) -> bool {
+        let Running { sequence, rows, .. } = &mut self.running[index];
+        if *rows == 0 {
+            return false;
+        }
+        sequence.advance(*rows);
+        let is_last = sequence.pending().is_empty();
+        self.note(index);
+        is_last
+    }
+
+    /// What is in the cache now may be found by others.
+    pub(super) fn note(&mut self, index: usize) {
+        let Running { sequence, place, .. } = &self.running[index];
+        let tokens = &sequence.tokens()[..sequence.cached()];
+        // A place that were not there would be refused in the next step.
+        let _ = self.cache.note(*place, tokens);
+    }
+
+    /// Those that waited for the prompt of this one go on from where it is.
+    fn fork_siblings(&mut self, index: usize) {
+        let Running { sequence, place, .. } = &mut self.running[index];
+        let place = *place;
+        for sibling in sequence.take_siblings() {
+            match self.cache.fork(place) {
+                Ok(place) => self.running.push(Running::new(sibling, place)),
+                Err(error) => sibling.fail(&std::sync::Arc::new(error.into())),
+            }
+        }
+    }
+
+    /// Gives a sequence the logits of its last token, and of the guesses after it as long as they
+    /// are right; how it ended, if so. All of its rows are taken.
+    fn settle_guessed<'a>(
+        &mut self,
+        index: usize,
+        first: Row<'a>,
+        guesses: &[(u32, Wants)],
+        rows: &mut impl Iterator<Item = Row<'a>>,
+    ) -> Option<End> {
+        let guessed: Vec<_> = rows.take(guesses.len()).collect();
+        let known = self.running[index].sequence.tokens().len();
+        let (mut end, mut right) = (self.settle(index, first), 0);
+        for (row, (guess, _)) in guessed.into_iter().zip(guesses) {
+            let sequence = &mut self.running[index].sequence;
+            // Less than one more token where the row before has to run again.
+            if end.is_some() || sequence.tokens()[known..].get(right) != Some(guess) {
+                break;
+            }
+            sequence.advance(1);
+            right += 1;
+            end = self.settle(index, row);
+        }
+        let Running { sequence, place, .. } = &mut self.running[index];
+        sequence.note_guesses(guesses.len(), right);
+        self.metrics.add_guesses(guesses.len(), right);
+        let kept = self.cache.truncate(*place, sequence.cached());
+        self.note(index);
+        end.or_else(|| kept.err().map(|error| Err(error.into())))
+    }
+
+    /// Gives a sequence its logits; how it ended, if so.
+    fn settle(&mut self, index: usize, row: Row<'_>) -> Option<End> {
+        let Running { sequence, place, .. } = &mut self.running[index];
+        match sequence.accept(row) {
+            Ok(Next::Continue) => None,
+            Ok(Next::Again) => {
+                let kept = self.cache.truncate(*place, sequence.cached());
+                kept.err().map(|error| Err(error.into()))
+            }
+            Ok(Next::Finished(reason, stop)) => Some(Ok((reason, stop))),
+            Err(error) => Some(Err(error)),
+        }
+    }
+
+    /// Ends those sequences.
+    pub(super) fn end_all(&mut self, mut ended: Vec<(usize, End)>) {
+        ended.sort_unstable_by_key(|&(index, _)| std::cmp::Reverse(index));
+        for (index, end) in ended {
+            match end {
+                Ok((reason, stop)) => self.end(index, reason, stop),
+                Err(error) => self.fail(index, error),
+            }
+        }
+    }
+}

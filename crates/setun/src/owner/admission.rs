@@ -1,0 +1,192 @@
+//! Who runs, who waits, and who has to make room.
+
+use std::{cmp::Reverse, time::Duration};
+
+use web_time::Instant;
+
+use super::{Owner, Running};
+use crate::{error::Error, event::FinishReason, sequence::Sequence};
+
+impl Owner {
+    /// Puts a sequence behind those of its priority that came before.
+    pub(super) fn line_up(&mut self, sequence: Sequence) {
+        let rank = |sequence: &Sequence| (Reverse(sequence.priority()), sequence.arrival);
+        let place = self.waiting.partition_point(|other| rank(other) <= rank(&sequence));
+        self.waiting.insert(place, sequence);
+    }
+
+    /// Takes out sequences whose consumers have left or cancelled, and those whose time is over.
+    pub(super) fn drop_ended(&mut self) {
+        let now = Instant::now();
+        for index in (0..self.waiting.len()).rev() {
+            if !self.waiting[index].is_interrupted(now) {
+                continue;
+            }
+            let sequence = self.waiting.remove(index);
+            if let Some(sequence) = self.without_interrupted(sequence, now) {
+                self.waiting.insert(index, sequence);
+            }
+        }
+        for index in (0..self.running.len()).rev() {
+            if !self.running[index].sequence.is_interrupted(now) {
+                continue;
+            }
+            let Running { sequence, place, .. } = self.running.remove(index);
+            match self.without_interrupted(sequence, now) {
+                Some(sequence) => self.running.insert(index, Running::new(sequence, place)),
+                None => self.cache.remove(place),
+            }
+        }
+    }
+
+    /// Ends a sequence that is interrupted, and those of its siblings that are; gives back what
+    /// is left of them.
+    fn without_interrupted(&self, mut sequence: Sequence, now: Instant) -> Option<Sequence> {
+        let mut left = sequence.take_siblings();
+        left.insert(0, sequence);
+        left.retain(|sequence| match sequence.interruption(now) {
+            Some(reason) => {
+                sequence.finish(reason, None, &self.report);
+                false
+            }
+            None => true,
+        });
+        let mut left = left.into_iter();
+        let mut first = left.next()?;
+        first.set_siblings(left.collect());
+        Some(first)
+    }
+
+    /// Time until something is to be done though nobody says so.
+    pub(super) fn alarm(&self) -> Option<Duration> {
+        let now = Instant::now();
+        let sequences = self.waiting.iter().chain(self.running.iter().map(|r| &r.sequence));
+        let deadlines = sequences.filter_map(Sequence::deadline);
+        let deadline = deadlines.min().map(|deadline| deadline.saturating_duration_since(now));
+        let alarm = deadline.into_iter().chain(self.gathering(now)).min();
+        alarm.map(|time| time.max(Duration::from_millis(1)))
+    }
+
+    /// How much longer an idle owner waits for more requests.
+    fn gathering(&self, now: Instant) -> Option<Duration> {
+        let count: usize = self.waiting.iter().map(Sequence::count).sum();
+        if !self.running.is_empty() || count >= self.limits.streams {
+            return None;
+        }
+        let first = self.waiting.iter().map(Sequence::asked).min()?;
+        (first + self.limits.wait).checked_duration_since(now).filter(|left| !left.is_zero())
+    }
+
+    /// Starts waiting sequences in order, as long as there is room for their tokens and one more.
+    pub(super) fn admit(&mut self) {
+        if self.running.is_empty() && self.waiting.is_empty() {
+            self.try_all_memory();
+        }
+        if self.gathering(Instant::now()).is_some() {
+            return;
+        }
+        let mut next = 0;
+        while let Some(sequence) = self.waiting.get(next) {
+            if !sequence.demands() {
+                next += 1; // it gave up its place, and nobody reads it yet
+            } else if self.has_room_for(sequence) {
+                let mut sequence = self.waiting.remove(next);
+                let place = self.cache.create_from(sequence.tokens());
+                let cached = self.cache.len(place).unwrap_or(0);
+                self.metrics.reused_positions += cached as u64;
+                sequence.enter(cached);
+                self.running.push(Running::new(sequence, place));
+            } else if let Some(victim) = self.weakest(|running| {
+                !running.sequence.demands() || running.sequence.priority() < sequence.priority()
+            }) {
+                self.preempt(victim);
+                next = 0;
+            } else {
+                return;
+            }
+        }
+    }
+
+    fn has_room_for(&self, sequence: &Sequence) -> bool {
+        let running: usize = self.running.iter().map(|running| running.sequence.count()).sum();
+        if running == 0 {
+            return true; // a whole context fits
+        }
+        let tokens = sequence.tokens();
+        let (found, idle) = self.cache.found(tokens);
+        let blocks = (tokens.len() + 1).div_ceil(self.cache.block_positions());
+        let blocks = blocks + sequence.count() - 1; // siblings share all but the last
+        let promised: usize = self.running.iter().map(|running| self.promised(running)).sum();
+        running + sequence.count() <= self.limits.streams
+            && blocks - found + idle + promised <= self.cache.free_blocks()
+    }
+
+    /// Blocks that a sequence is sure to take still: for its tokens and one more.
+    fn promised(&self, running: &Running) -> usize {
+        let positions = running.sequence.pending().len() + 1;
+        let each = self.cache.needed(running.place, positions).unwrap_or(0);
+        each + running.sequence.count() - 1
+    }
+
+    /// Of the running sequences that may be taken, the one that gives up its place first.
+    pub(super) fn weakest(&self, may: impl Fn(&Running) -> bool) -> Option<usize> {
+        let rank = |running: &Running| {
+            let sequence = &running.sequence;
+            (sequence.demands(), sequence.priority(), Reverse(sequence.arrival))
+        };
+        let running = self.running.iter().enumerate().filter(|(_, running)| may(running));
+        running.min_by_key(|(_, running)| rank(running)).map(|(index, _)| index)
+    }
+
+    /// Takes a sequence's place away; it begins again from its tokens when there is room.
+    pub(super) fn preempt(&mut self, index: usize) {
+        let Running { sequence, place, .. } = self.running.remove(index);
+        self.cache.remove(place);
+        self.metrics.preemptions += 1;
+        self.metrics.dropped_positions += sequence.cached() as u64;
+        self.line_up(sequence);
+    }
+
+    /// Has the cache grow as far as it may again, after memory was refused to it.
+    fn try_all_memory(&mut self) {
+        if self.cache.max_blocks() < self.limits.blocks {
+            self.cache = self.limits.cache(&*self.model);
+        }
+    }
+
+    pub(super) fn end(&mut self, index: usize, reason: FinishReason, stop: Option<String>) {
+        self.running[index].sequence.finish(reason, stop, &self.report);
+        self.forget(index);
+    }
+
+    pub(super) fn fail(&mut self, index: usize, error: Error) {
+        let error = std::sync::Arc::new(error);
+        let sequence = &mut self.running[index].sequence;
+        sequence.take_siblings().iter().for_each(|sibling| sibling.fail(&error));
+        sequence.fail(&error);
+        self.forget(index);
+    }
+
+    fn forget(&mut self, index: usize) {
+        let running = self.running.remove(index);
+        self.cache.remove(running.place);
+    }
+
+    /// A step failed, so the contents of the cache at its positions are not known. All
+    /// generations under way end with the error; new ones may start.
+    pub(super) fn fail_all(&mut self, error: Error) {
+        let error = std::sync::Arc::new(error);
+        while let Some(mut running) = self.running.pop() {
+            running.sequence.take_siblings().iter().for_each(|sibling| sibling.fail(&error));
+            running.sequence.fail(&error);
+            self.cache.remove(running.place);
+        }
+        self.cache.forget_idle(0);
+    }
+}
+
+impl Running {
+    pub(super) fn new(sequence: Sequence, place: setun_model::SequenceId) -> Self {
+        Self { sequence, place, demands: false, rows: 0, guessed: vec![] }
+    }
+}

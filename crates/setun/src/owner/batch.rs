@@ -1,0 +1,151 @@
+//! The rows of a step.
+
+use std::{cmp::Reverse, time::Duration};
+
+use setun_model::{Batch, BatchRow, SequenceId, Wants};
+
+use super::{Owner, Running, STEP_TARGET};
+use crate::inferencer::most_wanted_rows;
+
+/// [`STEP_TARGET`] for steps of prompts alone, where only a cancellation has to wait. All weights
+/// are read in every step, so few long ones take less time than many.
+const PROMPT_STEP_TARGET: Duration =
+    if cfg!(target_arch = "wasm32") { STEP_TARGET } else { Duration::from_secs(2) };
+
+/// Prompt rows of the first step, before it is known how long a row takes.
+const FIRST_PROMPT_ROWS: usize = if cfg!(target_arch = "wasm32") { 4 } else { 64 };
+
+/// One in so many rows of prompts is shared out evenly, so that short prompts pass long ones.
+/// The others go to whoever is first, as prompts that all end late serve nobody.
+const EVEN_SHARE: usize = 4;
+
+impl Owner {
+    /// The rows of the next step, or of the first of several in which the model chooses, and how
+    /// many of them are more than one row a sequence. Who finds no room for its rows ends.
+    pub(super) fn batch(&mut self, choosing: Option<usize>) -> (Batch, usize) {
+        self.share_rows();
+        if choosing.is_none() {
+            self.look_ahead();
+        }
+        for place in self.strongest_first() {
+            self.reserve(place, choosing.unwrap_or(1));
+        }
+        let mut batch = Batch::default();
+        let mut prompt_rows = 0;
+        for Running { sequence, place, rows, guessed, .. } in &self.running {
+            if !guessed.is_empty() {
+                let row = |(offset, (token, wants)): (usize, &(u32, Wants))| BatchRow {
+                    token: *token,
+                    position: sequence.cached() + offset,
+                    sequence: *place,
+                    wants: wants.clone(),
+                };
+                batch.rows.extend(guessed.iter().enumerate().map(row));
+                continue;
+            }
+            let pending = sequence.pending();
+            let wants = match choosing {
+                _ if *rows < pending.len() => Wants::Nothing,
+                Some(_) => sequence.choice(),
+                None => sequence.wants(self.model.vocab_size()),
+            };
+            batch.push_run(*place, sequence.cached(), &pending[..*rows], wants);
+            if pending.len() > 1 {
+                prompt_rows += rows;
+            }
+        }
+        (batch, prompt_rows)
+    }
+
+    /// How many rows each sequence has: one where it decodes, and of its prompt as many as there
+    /// is time for.
+    fn share_rows(&mut self) {
+        let mut free = self.model.max_rows();
+        let most = self.most_prompt_rows();
+        for running in &mut self.running {
+            running.rows = usize::from(running.decodes() && free > 0);
+            free -= running.rows;
+        }
+        let mut prompts: Vec<_> =
+            self.running.iter_mut().filter(|r| r.demands && !r.decodes()).collect();
+        prompts.sort_by_key(|running| running.weakness());
+        let mut left = most.min(free);
+        let even = (left / EVEN_SHARE / prompts.len().max(1)).max(1);
+        for running in &mut prompts {
+            running.rows = running.sequence.pending().len().min(even).min(left);
+            left -= running.rows;
+        }
+        for running in prompts {
+            let (pending, rows) = (running.sequence.pending().len(), running.rows);
+            if rows + left > 0 {
+                // In steps of like size: a short last one would read all weights for few rows.
+                let whole = pending.div_ceil(pending.div_ceil(rows + left)).max(rows);
+                left -= whole - rows;
+                running.rows = whole;
+            }
+        }
+    }
+
+    /// Guesses tokens for sequences that ask for it, as far as there is room for their logits.
+    fn look_ahead(&mut self) {
+        let vocabulary = self.model.vocab_size();
+        let rows: usize = self.running.iter().map(|running| running.rows).sum();
+        let mut free = self.model.max_rows() - rows;
+        let mut wanted = most_wanted_rows(&*self.model).saturating_sub(self.running.len());
+        for running in &mut self.running {
+            running.guessed.clear();
+            if running.rows == 1 && running.decodes() && running.sequence.looks_ahead() {
+                running.guessed = running.sequence.look_ahead(free.min(wanted), vocabulary);
+                let guesses = running.guessed.len() - 1;
+                (free, wanted) = (free - guesses, wanted - guesses);
+            }
+        }
+    }
+
+    /// Those that have rows, the one that gives up its place last first.
+    fn strongest_first(&self) -> Vec<SequenceId> {
+        let mut strongest: Vec<_> = self.running.iter().filter(|r| r.rows > 0).collect();
+        strongest.sort_by_key(|running| running.weakness());
+        strongest.into_iter().map(|running| running.place).collect()
+    }
+
+    /// Room for the rows of a sequence, or for so many steps. Others make room, or it does.
+    fn reserve(&mut self, place: SequenceId, steps: usize) {
+        let is_it = |running: &Running| running.place == place;
+        while let Some(index) = self.running.iter().position(is_it) {
+            let Running { rows, guessed, .. } = &mut self.running[index];
+            let positions = (*rows).max(steps).max(guessed.len());
+            let Err(error) = self.cache.extend(place, positions) else { return };
+            if guessed.len() > 1 {
+                guessed.clear(); // nobody has to give way to guesses
+                continue;
+            }
+            match self.weakest(|_| true) {
+                Some(weakest) if self.running.len() > 1 => self.preempt(weakest),
+                _ => self.fail(index, error.into()),
+            }
+        }
+    }
+
+    /// As many rows of prompts as a step has time for.
+    fn most_prompt_rows(&self) -> usize {
+        let decoding = self.running.iter().any(Running::decodes);
+        let target = if decoding { STEP_TARGET } else { PROMPT_STEP_TARGET };
+        let rows = target.as_nanos().checked_div(self.prompt_row.as_nanos());
+        let rows =
+            rows.map_or(FIRST_PROMPT_ROWS, |rows| usize::try_from(rows).unwrap_or(usize::MAX));
+        rows.clamp(1, self.model.max_rows())
+    }
+}
+
+impl Running {
+    /// Whether it is to get another token from its last one.
+    fn decodes(&self) -> bool {
+        self.demands && self.sequence.pending().len() == 1
+    }
+
+    /// Later for those that give up their place earlier.
+    fn weakness(&self) -> (Reverse<i32>, u64) {
+        (Reverse(self.sequence.priority()), self.sequence.arrival)
+    }
+}

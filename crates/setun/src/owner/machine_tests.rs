@@ -1,0 +1,461 @@
+//! The owner against a model of itself: whatever is asked of it in whatever order, every text is
+//! what its request gives alone, and no block is lost.
+//!
+//! The language model keeps in each slot of the cache a hash of all tokens up to there, made from
+//! the slot before it, so that a block that is shared, copied or given away wrongly changes texts.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use futures::{
+    FutureExt,
+    channel::mpsc::{UnboundedSender, unbounded},
+};
+use proptest::{collection::vec, prelude::*};
+use setun_model::{Batch, ModelError, Wants};
+use setun_ops::OpsError;
+use setun_text::{Draw, Sampler, SamplerOptions, SamplerState, Step};
+
+use super::{
+    tests::{report, request},
+    *,
+};
+use crate::{event::Event, stream::GenerationStream};
+
+const VOCAB: usize = 11;
+const EOS: u32 = 10;
+const BLOCK_POSITIONS: usize = 4;
+const CONTEXT: usize = 160;
+const BLOCKS: usize = CONTEXT / BLOCK_POSITIONS + 8;
+
+/// What the slots of a block hold.
+type Slots = [u64; BLOCK_POSITIONS];
+
+struct Chain {
+    memory: Vec<Slots>,
+    most_blocks: Arc<AtomicUsize>, // that the system gives
+}
+
+fn mix(before: u64, token: u32) -> u64 {
+    let mut bits = (before ^ u64::from(token)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    bits ^= bits >> 29;
+    bits = bits.wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits ^ (bits >> 32)
+}
+
+/// Logits from −2 to 2.
+fn logits(hash: u64) -> [f32; VOCAB] {
+    std::array::from_fn(|token| {
+        let bits = mix(hash, u32::try_from(token).unwrap() + 100) >> 48;
+        f32::from(u16::try_from(bits).unwrap()) / 16384.0 - 2.0
+    })
+}
+
+impl Chain {
+    fn slot(
+        &mut self,
+        cache: &PagedCache,
+        row: &setun_model::BatchRow,
+        position: usize,
+    ) -> &mut u64 {
+        let block = cache.blocks(row.sequence).unwrap()[position / BLOCK_POSITIONS];
+        &mut self.memory[block.0 as usize][position % BLOCK_POSITIONS]
+    }
+
+    fn step(
+        &mut self,
+        batch: &Batch,
+        cache: &mut PagedCache,
+        outputs: &mut Outputs,
+    ) -> Result<(), ModelError> {
+        let blocks = cache.high_water_blocks();
+        if blocks > self.memory.len() {
+            if blocks > self.most_blocks.load(Ordering::Relaxed) {
+                return Err(OpsError::OutOfMemory { what: "a cache", bytes: blocks }.into());
+            }
+            self.memory.resize(blocks, [u64::MAX; BLOCK_POSITIONS]);
+        }
+        for (from, to) in cache.copies() {
+            self.memory[to.0 as usize] = self.memory[from.0 as usize];
+        }
+        cache.copies_made();
+        let out = outputs.logits_mut(batch.wanted(), VOCAB);
+        let mut out = out.chunks_exact_mut(VOCAB);
+        for row in &batch.rows {
+            let position = row.position;
+            assert!(position < cache.len(row.sequence).unwrap(), "a reserved position");
+            let block = cache.blocks(row.sequence).unwrap()[position / BLOCK_POSITIONS];
+            assert!(!cache.is_shared(block), "nobody else reads what is written");
+            let before = match position.checked_sub(1) {
+                Some(before) => *self.slot(cache, row, before),
+                None => 1,
+            };
+            let hash = mix(before, row.token);
+            *self.slot(cache, row, position) = hash;
+            if row.wants != Wants::Nothing {
+                out.next().unwrap().copy_from_slice(&logits(hash));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Model for Chain {
+    fn vocab_size(&self) -> usize {
+        VOCAB
+    }
+
+    fn context_length(&self) -> usize {
+        CONTEXT
+    }
+
+    fn block_positions(&self) -> usize {
+        BLOCK_POSITIONS
+    }
+
+    fn block_bytes(&self) -> usize {
+        1
+    }
+
+    fn max_rows(&self) -> usize {
+        24
+    }
+
+    fn memory(&self) -> MemoryUse {
+        MemoryUse::default()
+    }
+
+    fn forward<'a>(
+        &'a mut self,
+        batch: &'a Batch,
+        cache: &'a mut PagedCache,
+        outputs: &'a mut Outputs,
+    ) -> LocalBoxFuture<'a, Result<(), ModelError>> {
+        std::future::ready(self.step(batch, cache, outputs)).boxed_local()
+    }
+}
+
+/// What a request asks for.
+#[derive(Clone, Debug)]
+struct Asked {
+    prompt: Vec<u32>,
+    max_tokens: usize,
+    samples: u64,
+    is_warm: bool,
+    seed: u64,
+    priority: i32,
+    lookahead: usize,
+}
+
+impl Asked {
+    fn sampler(&self) -> Sampler {
+        let mut options = SamplerOptions::default();
+        if self.is_warm {
+            (options.temperature, options.frequency_penalty) = (1.0, 0.5);
+            options.mirostat_tau = if self.seed == 0 { 2.0 } else { 0.0 }; // which has a state
+        }
+        Sampler::new(options).unwrap()
+    }
+
+    /// The tokens of one sample, without a cache or an owner.
+    fn alone(&self, sample: u64) -> Vec<u32> {
+        let mut hash = self.prompt.iter().fold(1, |hash, &token| mix(hash, token));
+        let mut tokens = self.prompt.clone();
+        let (sampler, mut state) = (self.sampler(), SamplerState::default());
+        for index in 0..self.max_tokens as u64 {
+            let draw = Draw { seed: self.seed, sequence: sample, index };
+            let step = Step::new(&tokens, self.prompt.len(), draw);
+            let token = sampler.sample(&logits(hash), &step, &mut state).unwrap().token;
+            tokens.push(token);
+            if token == EOS {
+                break;
+            }
+            hash = mix(hash, token);
+        }
+        tokens.split_off(self.prompt.len())
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Operation {
+    Submit(Asked),
+    /// Continue a stream's prompt and text, as a conversation does.
+    Continue(usize, usize),
+    Run(usize),
+    Read(usize, usize),
+    Cancel(usize),
+    Drop(usize),
+    ForgetPrefixes,
+    /// The system gives so many blocks.
+    Memory(usize),
+}
+
+fn asked() -> impl Strategy<Value = Asked> {
+    // Few prompts, most of which begin alike.
+    let prompt = (0..3_u32, 1..60_usize).prop_map(|(first, len)| {
+        let len = u32::try_from(len).unwrap();
+        (0..len).map(|at| if at < 9 { at } else { (at * at + first) % 10 }).collect()
+    });
+    (prompt, 1..=100_usize, 1..4_u64, any::<bool>(), 0..4_u64, 0..3_i32, 0..9_usize).prop_map(
+        |(prompt, max_tokens, samples, is_warm, seed, priority, lookahead)| Asked {
+            prompt,
+            max_tokens,
+            samples,
+            is_warm,
+            seed,
+            priority,
+            lookahead: lookahead.saturating_sub(3),
+        },
+    )
+}
+
+fn operation() -> impl Strategy<Value = Operation> {
+    let one = 0..64_usize;
+    prop_oneof![
+        4 => asked().prop_map(Operation::Submit),
+        1 => (one.clone(), 1..40_usize).prop_map(|(i, n)| Operation::Continue(i, n)),
+        8 => (1..12_usize).prop_map(Operation::Run),
+        5 => (one.clone(), 1..80_usize).prop_map(|(i, n)| Operation::Read(i, n)),
+        1 => one.clone().prop_map(Operation::Cancel),
+        1 => one.prop_map(Operation::Drop),
+        1 => Just(Operation::ForgetPrefixes),
+        1 => (1..=BLOCKS).prop_map(Operation::Memory),
+    ]
+}
+
+/// A stream, what it is expected to say, and what it has said.
+struct Open {
+    asked: Asked,
+    expected: Vec<u32>,
+    found: Vec<u32>,
+    stream: GenerationStream,
+    is_cancelled: bool,
+    end: Option<Result<FinishReason, crate::ErrorCode>>,
+}
+
+impl Open {
+    fn read(&mut self, most: usize) {
+        use futures::StreamExt;
+        for _ in 0..most {
+            let Some(Some(event)) = self.stream.next().now_or_never() else { return };
+            match event {
+                Ok(Event::Text(delta)) => self.found.push(delta.token),
+                Ok(Event::Done(done)) => self.end = Some(Ok(done.finish_reason)),
+                Err(error) => self.end = Some(Err(error.code())),
+            }
+        }
+    }
+
+    /// Whether it has said what it had to, as far as it came.
+    fn check(&self) {
+        let (found, expected) = (&self.found, &self.expected);
+        assert!(expected.starts_with(found), "{found:?} of {expected:?} for {:?}", self.asked);
+        match self.end {
+            None => {}
+            Some(Ok(FinishReason::Aborted)) => assert!(self.is_cancelled),
+            // Where the system gives less than this one needs alone.
+            Some(Err(code)) => assert_eq!(code, crate::ErrorCode::OutOfMemory),
+            Some(Ok(reason)) => {
+                assert_eq!(found, expected);
+                let is_eos = expected.last() == Some(&EOS);
+                let expected = if is_eos { FinishReason::Stop } else { FinishReason::Length };
+                assert_eq!(reason, expected);
+            }
+        }
+    }
+}
+
+/// The owner under test, which runs one step a poll.
+struct Machine {
+    commands: UnboundedSender<Command>,
+    run: LocalBoxFuture<'static, ()>,
+    open: Vec<Open>,
+    most_blocks: Arc<AtomicUsize>,
+}
+
+/// Pending once.
+async fn once() {
+    let mut is_first = true;
+    std::future::poll_fn(|_| {
+        if std::mem::take(&mut is_first) {
+            std::task::Poll::Pending
+        } else {
+            std::task::Poll::Ready(())
+        }
+    })
+    .await;
+}
+
+impl Machine {
+    fn new(prefix_blocks: usize, streams: usize) -> Self {
+        let most_blocks = Arc::new(AtomicUsize::new(BLOCKS));
+        let limits = Limits { blocks: BLOCKS, prefix_blocks, streams, wait: Duration::ZERO };
+        let model = Chain { memory: vec![], most_blocks: Arc::clone(&most_blocks) };
+        let owner = Owner::new(Box::new(model), report(), limits);
+        let (commands, receiver) = unbounded();
+        let run = owner.run(receiver, Box::new(|_| once().boxed_local())).boxed_local();
+        Self { commands, run, open: vec![], most_blocks }
+    }
+
+    fn submit(&mut self, asked: &Asked) {
+        let make = |sample| {
+            let mut request = request(asked.prompt.clone(), asked.max_tokens);
+            (request.sampler, request.seed, request.sample) = (asked.sampler(), asked.seed, sample);
+            (request.priority, request.eos_tokens) = (asked.priority, vec![EOS]);
+            request.lookahead = asked.lookahead;
+            request
+        };
+        let mut requests: Vec<_> = (0..asked.samples).map(make).collect();
+        for (sample, request) in (0..).zip(&requests) {
+            self.open.push(Open {
+                asked: asked.clone(),
+                expected: asked.alone(sample),
+                found: vec![],
+                stream: GenerationStream::new(request.queue.clone(), self.commands.clone()),
+                is_cancelled: false,
+                end: None,
+            });
+        }
+        let mut first = requests.remove(0);
+        first.siblings = requests;
+        self.commands.unbounded_send(Command::Generate(Box::new(first))).unwrap();
+    }
+
+    fn run(&mut self, steps: usize) {
+        for _ in 0..steps {
+            assert!(self.run.as_mut().now_or_never().is_none(), "an owner that is heard of runs");
+        }
+    }
+
+    fn apply(&mut self, operation: Operation) {
+        let one = |index: usize, count: usize| (count > 0).then(|| index % count);
+        let count = self.open.len();
+        match operation {
+            Operation::Submit(asked) => self.submit(&asked),
+            Operation::Continue(index, more) => {
+                if let Some(index) = one(index, count) {
+                    let Open { asked, found, .. } = &self.open[index];
+                    let mut asked = asked.clone();
+                    asked.prompt.extend(found);
+                    asked.prompt.extend((0..more).map(|at| u32::try_from(at % 10).unwrap()));
+                    asked.prompt.truncate(CONTEXT / 2);
+                    asked.max_tokens = asked.max_tokens.min(CONTEXT / 2);
+                    self.submit(&asked);
+                }
+            }
+            Operation::Run(steps) => self.run(steps),
+            Operation::Read(index, most) => {
+                if let Some(index) = one(index, count) {
+                    self.open[index].read(most);
+                    self.open[index].check();
+                }
+            }
+            Operation::Cancel(index) => {
+                if let Some(index) = one(index, count) {
+                    self.open[index].is_cancelled = true;
+                    self.open[index].stream.cancel_handle().cancel();
+                }
+            }
+            Operation::Drop(index) => {
+                if let Some(index) = one(index, count) {
+                    self.open.swap_remove(index);
+                }
+            }
+            Operation::ForgetPrefixes => {
+                self.commands.unbounded_send(Command::ForgetPrefixes).unwrap();
+            }
+            Operation::Memory(blocks) => self.most_blocks.store(blocks, Ordering::Relaxed),
+        }
+    }
+
+    /// Reads every stream to its end; nothing is left then.
+    fn finish(mut self) {
+        for _ in 0..100_000 {
+            self.run(1);
+            self.open.iter_mut().for_each(|open| open.read(usize::MAX));
+            if self.open.iter().all(|open| open.end.is_some()) {
+                break;
+            }
+        }
+        for open in &self.open {
+            assert!(open.end.is_some(), "{:?} never ended", open.asked);
+            open.check();
+        }
+        self.commands.unbounded_send(Command::ForgetPrefixes).unwrap();
+        let (reply, metrics) = oneshot::channel();
+        self.commands.unbounded_send(Command::Chore(Chore::Metrics(reply))).unwrap();
+        self.run(2);
+        let metrics = metrics.now_or_never().expect("an answer").expect("an owner");
+        let left = (metrics.waiting, metrics.running, metrics.used_blocks, metrics.idle_blocks);
+        assert_eq!(left, (0, 0, 0, 0), "nothing is left: {metrics:?}");
+    }
+}
+
+fn play(operations: Vec<Operation>, prefix_blocks: usize, streams: usize) {
+    let mut machine = Machine::new(prefix_blocks, streams);
+    for operation in operations {
+        machine.apply(operation);
+    }
+    machine.finish();
+}
+
+#[test]
+fn the_higher_priority_goes_first() {
+    let mut machine = Machine::new(0, 1);
+    let asked = |priority| Asked {
+        prompt: vec![1, 2, 3],
+        max_tokens: 3,
+        samples: 1,
+        is_warm: false,
+        seed: 0,
+        priority,
+        lookahead: 0,
+    };
+    machine.submit(&asked(0));
+    machine.run(1);
+    for priority in [0, 2, 1, 2] {
+        machine.submit(&asked(priority));
+    }
+    let mut order = vec![];
+    while order.len() < 5 {
+        machine.run(1);
+        for (index, open) in machine.open.iter_mut().enumerate() {
+            open.read(1);
+            if !open.found.is_empty() && !order.contains(&index) {
+                order.push(index);
+            }
+        }
+    }
+    // The first gives way, as it has not ended.
+    assert_eq!(order, [0, 2, 4, 3, 1]);
+    machine.finish();
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_text_is_the_text_of_its_request_alone(
+        operations in vec(operation(), 100),
+        prefix_blocks in prop_oneof![Just(0), 1..BLOCKS],
+        streams in 3..12_usize,
+    ) {
+        play(operations, prefix_blocks, streams);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 250, ..ProptestConfig::default() })]
+
+    #[test]
+    #[ignore = "100,000 operations, for the long run"]
+    fn every_text_is_the_text_of_its_request_alone_for_long(
+        operations in vec(operation(), 400),
+        prefix_blocks in prop_oneof![Just(0), 1..BLOCKS],
+        streams in 3..12_usize,
+    ) {
+        play(operations, prefix_blocks, streams);
+    }
+}

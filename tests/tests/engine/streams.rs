@@ -1,0 +1,276 @@
+//! Many streams on a real model: one prompt computed once, memory given up and taken back, time
+//! that is over, a queue that is full.
+
+use std::{thread, time::Duration};
+
+use futures::executor::block_on;
+use setun::{
+    Engine, EngineMetrics, ErrorCode, Event, FinishReason, GenerateOptions, GenerationStream, Model,
+};
+use setun_tests::fixture;
+
+use super::{MODEL, engine, greedy, sampled};
+
+fn metrics(engine: &Engine) -> EngineMetrics {
+    block_on(engine.metrics()).expect("an engine")
+}
+
+/// Text, tokens and how it ended, as far as it came.
+fn read(stream: GenerationStream) -> (Vec<u32>, Result<FinishReason, ErrorCode>) {
+    let mut tokens = vec![];
+    for event in stream.blocking() {
+        match event {
+            Ok(Event::Text(delta)) => tokens.push(delta.token),
+            Ok(Event::Done(done)) => return (tokens, Ok(done.finish_reason)),
+            Err(error) => return (tokens, Err(error.code())),
+        }
+    }
+    panic!("a stream without an end");
+}
+
+#[test]
+fn a_prompt_that_begins_as_another_is_computed_from_where_they_differ() {
+    let engine = engine();
+    let long: Vec<u32> = (0..200).map(|at| at * 7 % 500).collect();
+    let first = engine.complete(long.clone(), sampled(1)).expect("a story");
+    let before = metrics(&engine);
+    assert_eq!((before.reused_positions, before.rows), (0, 200 + 39));
+    assert_eq!(engine.complete(long.clone(), sampled(1)).expect("a story").tokens, first.tokens);
+    let after = metrics(&engine);
+    // Six blocks of 32 positions.
+    assert_eq!((after.reused_positions, after.rows - before.rows), (192, 8 + 39));
+
+    // A conversation goes on from what was said: 238 positions are there, seven blocks full.
+    let mut next = long;
+    next.extend(&first.tokens);
+    next.extend([5, 6, 7]);
+    engine.complete(next.clone(), sampled(2)).expect("a story");
+    assert_eq!(metrics(&engine).reused_positions, 192 + 224);
+    let fresh = super::engine().complete(next.clone(), sampled(2)).expect("a story");
+    assert_eq!(engine.complete(next, sampled(2)).expect("a story").tokens, fresh.tokens);
+
+    engine.forget_prefixes().expect("an engine");
+    let forgotten = metrics(&engine);
+    assert_eq!((forgotten.used_blocks, forgotten.idle_blocks), (0, 0));
+}
+
+#[test]
+fn an_engine_that_keeps_no_prefixes_computes_them_again() {
+    let model = Model::open(fixture(MODEL)).expect("the story model");
+    let engine = Engine::builder(model).prefix_positions(0).build().expect("an engine");
+    for _ in 0..2 {
+        engine.complete(vec![3; 100], greedy(5)).expect("a story");
+    }
+    let metrics = metrics(&engine);
+    assert_eq!((metrics.reused_positions, metrics.rows, metrics.idle_blocks), (0, 208, 0));
+}
+
+#[test]
+fn samples_share_their_prompt_and_are_what_they_are_alone() {
+    let engine = engine();
+    let prompt: Vec<u32> = (0..90).map(|at| at * 11 % 500).collect();
+    let options = || GenerateOptions::new().temperature(1.0).seed(7).max_tokens(20);
+    let streams = engine.samples(prompt.clone(), options(), 5).expect("streams");
+    let tokens: Vec<_> = streams.into_iter().map(|stream| read(stream).0).collect();
+    let expected: usize = tokens.iter().map(|tokens| tokens.len() - 1).sum();
+    assert_eq!(metrics(&engine).rows, 90 + expected as u64, "the prompt once");
+    let alone = engine.complete(prompt.clone(), options()).expect("a story").tokens;
+    assert_eq!(tokens[0], alone);
+    assert!(tokens[1..].iter().all(|tokens| *tokens != alone), "each draws for itself");
+
+    for count in [0, 65] {
+        let refused = engine.samples(prompt.clone(), options(), count).expect_err("none, too many");
+        assert_eq!(refused.code(), ErrorCode::BadOption);
+    }
+}
+
+#[test]
+fn time_that_is_over_ends_a_generation_with_what_it_has() {
+    let engine = engine();
+    let unread = engine.generate("Once", greedy(300).deadline(Duration::from_millis(80)));
+    let over = greedy(300).deadline(Duration::ZERO);
+    let (tokens, end) = read(engine.generate("Once", over).expect("a stream"));
+    assert_eq!((tokens.len(), end), (0, Ok(FinishReason::Deadline)));
+    // Nobody reads the other, so it pauses, and ends though nobody says so.
+    thread::sleep(Duration::from_millis(200));
+    while metrics(&engine).running > 0 {
+        thread::sleep(Duration::from_millis(10));
+    }
+    let (tokens, end) = read(unread.expect("a stream"));
+    assert_eq!(end, Ok(FinishReason::Deadline));
+    let whole = engine.complete("Once", greedy(300)).expect("a story").tokens;
+    assert!(whole.starts_with(&tokens) && tokens.len() < 300, "{} tokens", tokens.len());
+}
+
+#[test]
+fn a_full_queue_refuses_and_takes_again() {
+    let model = Model::open(fixture(MODEL)).expect("the story model");
+    let engine = Engine::builder(model).streams(1).queue(2).build().expect("an engine");
+    // Nobody reads the first, so it keeps its place as long as nobody waits.
+    let running = engine.generate("Once", greedy(400)).expect("a stream");
+    while metrics(&engine).running == 0 {}
+    let waiting: Vec<_> =
+        (0..40).map(|_| engine.generate("The dog", greedy(400))).collect::<Vec<_>>();
+    let refused = waiting.iter().filter_map(|stream| stream.as_ref().err());
+    let refused: Vec<_> = refused.map(setun::Error::code).collect();
+    assert!(!refused.is_empty() && refused.iter().all(|&code| code == ErrorCode::Busy));
+    drop(waiting);
+    drop(running);
+    assert_eq!(metrics(&engine).waiting, 0); // the engine has seen that they left
+    assert_eq!(engine.complete("The dog", greedy(4)).expect("a story").tokens.len(), 4);
+}
+
+#[test]
+fn an_idle_engine_waits_for_a_batch() {
+    let model = Model::open(fixture(MODEL)).expect("the story model");
+    let wait = Duration::from_mins(10);
+    let engine = Engine::builder(model).streams(3).batch_wait(wait).build().expect("an engine");
+    let streams: Vec<_> =
+        (0..3).map(|_| engine.generate(vec![1, 2, 3], greedy(5)).expect("a stream")).collect();
+    for stream in streams {
+        assert_eq!(read(stream).0.len(), 5);
+    }
+    // All prompts are in the first step: nobody began before the batch was full.
+    assert_eq!(metrics(&engine).steps, 5);
+}
+
+/// 64 streams with 256 tokens and more over a cache for two contexts of 512: some are cancelled,
+/// some dropped, some read late, some out of time. The others say what they say alone.
+#[test]
+fn many_streams_over_little_memory_end_as_they_should() {
+    let model = Model::open(fixture(MODEL)).expect("the story model");
+    let engine = Engine::builder(model).contexts(2).build().expect("an engine");
+    let prompt =
+        |at: u32| -> Vec<u32> { (0..20 + at % 7 * 30).map(|i| i * (at % 3 + 3) % 500).collect() };
+    let options = |at: u32| {
+        let options = GenerateOptions::new()
+            .temperature(0.9)
+            .seed(at.into())
+            .max_tokens(40 + at as usize % 5 * 30);
+        if at % 16 == 5 { options.deadline(Duration::from_millis(u64::from(at))) } else { options }
+    };
+    let readers: Vec<_> = (0..64)
+        .map(|at: u32| {
+            let stream = engine.generate(prompt(at), options(at)).expect("a stream");
+            thread::spawn(move || {
+                match at % 16 {
+                    1 => stream.cancel_handle().cancel(),
+                    2 => return (vec![], Ok(FinishReason::Aborted)), // dropped
+                    3 => thread::sleep(Duration::from_millis(300)),
+                    4 => {
+                        let cancel = stream.cancel_handle();
+                        thread::spawn(move || {
+                            thread::sleep(Duration::from_millis(100));
+                            cancel.cancel();
+                        });
+                    }
+                    _ => {}
+                }
+                read(stream)
+            })
+        })
+        .collect();
+    let found: Vec<_> =
+        readers.into_iter().map(|reader| reader.join().expect("no panic")).collect();
+    let after = metrics(&engine);
+    assert_eq!((after.waiting, after.running, after.used_blocks), (0, 0, 0));
+    assert!(after.preemptions > 0, "memory was short: {after:?}");
+
+    let alone = super::engine();
+    for (at, (tokens, end)) in (0..64).zip(found) {
+        let whole = alone.complete(prompt(at), options(at).deadline(Duration::from_mins(9)));
+        let whole = whole.expect("a story");
+        assert!(whole.tokens.starts_with(&tokens), "stream {at}");
+        match (at % 16, end.expect("no error")) {
+            (1 | 2, reason) => assert_eq!(reason, FinishReason::Aborted),
+            (4, FinishReason::Aborted) | (5, FinishReason::Deadline) => {}
+            (_, reason) => {
+                assert_eq!((reason, tokens.len()), (whole.done.finish_reason, whole.tokens.len()));
+            }
+        }
+    }
+    engine.forget_prefixes().expect("an engine");
+    assert_eq!(metrics(&engine).idle_blocks, 0);
+}
+
+#[test]
+fn a_session_is_forked_saved_and_restored_to_the_same_bits() {
+    let one = engine();
+    let mut session = one.session();
+    session.push("Once upon a time").expect("text");
+    session
+        .push(" there was a little dog who lived in a big red house by the sea and")
+        .expect("text");
+    let said = session.generate(sampled(1)).expect("a stream").wait().expect("a story");
+    session.push(said.tokens).expect("tokens");
+    let fork = session.clone();
+    session.push(" Tom").expect("text");
+    let blocks = session.tokens().len() / 32;
+    assert!(blocks >= 2, "{} tokens", session.tokens().len());
+    // The end of it was not computed yet.
+    let bytes = block_on(session.save()).expect("bytes");
+    let ends = [&session, &fork].map(|session| {
+        session.generate(sampled(2)).expect("a stream").wait().expect("a story").tokens
+    });
+
+    // On other threads and levels the bits are the same, so are the blocks.
+    let model = Model::open(fixture(MODEL)).expect("the story model");
+    let other = Engine::builder(model).threads(3).build().expect("an engine");
+    let restored = block_on(other.restore(&bytes)).expect("a session");
+    assert_eq!(restored.tokens(), session.tokens());
+    let tokens = restored.generate(sampled(2)).expect("a stream").wait().expect("a story").tokens;
+    assert_eq!(tokens, ends[0]);
+    let found = metrics(&other);
+    assert!(found.reused_positions >= 32, "{found:?}");
+    assert_eq!(block_on(restored.save()).expect("bytes")[..16], bytes[..16]);
+
+    // Of another type of cache they would be other bits.
+    let model = Model::open(fixture(MODEL)).expect("the story model");
+    let wide = Engine::builder(model).cache_type(setun::CacheType::F32).build().expect("an engine");
+    let restored = block_on(wide.restore(&bytes)).expect("a session");
+    restored.generate(sampled(2)).expect("a stream").wait().expect("a story");
+    assert_eq!(metrics(&wide).reused_positions, 0);
+
+    let error = block_on(one.restore(&bytes[..bytes.len() - 1])).expect_err("cut");
+    assert_eq!(error.code(), ErrorCode::BadCheckpoint);
+    assert!(engine().session().generate(greedy(1)).is_err(), "no tokens yet");
+    let mut cut = fork.clone();
+    cut.truncate(3);
+    assert_eq!(cut.tokens(), &fork.tokens()[..3]);
+}
+
+/// Texts that repeat their prompts, and others; greedy, sampled, with penalties and with a stop.
+#[test]
+fn guessed_tokens_change_no_text() {
+    let engine = engine();
+    let story = "Lily had a big red ball. She liked to play with the ball. ".repeat(4);
+    let prompts = [story.as_str(), "Once upon a time", "The dog", "A big cat sat. A big cat sat."];
+    let options = [
+        greedy(60),
+        greedy(60).repetition_penalty(1.2).logprobs(true),
+        greedy(60).no_repeat_ngram(3),
+        sampled(3).max_tokens(60),
+        GenerateOptions::new().temperature(0.4).mirostat_tau(3.0).seed(5).max_tokens(60),
+        greedy(60).stop("play"),
+    ];
+    let before = metrics(&engine);
+    for prompt in prompts {
+        let plain = options.iter().map(|options| engine.complete(prompt, options.clone()));
+        let plain: Vec<_> = plain.map(|text| text.expect("a story")).collect();
+        for lookahead in [1, 5, 12] {
+            let streams = options.iter().map(|options| {
+                engine.generate(prompt, options.clone().lookahead(lookahead)).expect("a stream")
+            });
+            let streams: Vec<_> = streams.collect();
+            for (stream, plain) in streams.into_iter().zip(&plain) {
+                let found = stream.wait().expect("a story");
+                assert_eq!((&found.text, &found.tokens), (&plain.text, &plain.tokens));
+                assert_eq!(found.done.stop, plain.done.stop);
+            }
+        }
+    }
+    let after = metrics(&engine);
+    assert_eq!(before.guessed, 0);
+    assert!(after.right > 50, "many are right: {after:?}");
+    assert!(after.right < after.guessed, "some are wrong: {after:?}");
+}
