@@ -100,7 +100,7 @@ export type FromHost = { readonly id: number } & (
   | { readonly type: "events"; readonly events: readonly WasmEvent[] }
   | { readonly type: "tokens"; readonly ids: Uint32Array }
   | { readonly type: "text"; readonly text: string }
-  | { readonly type: "saved"; readonly bytes: Uint8Array }
+  | { readonly type: "saved"; readonly bytes: Uint8Array<ArrayBuffer> }
   | { readonly type: "counted"; readonly metrics: Metrics }
   | { readonly type: "forgotten" }
   | { readonly type: "self-tested"; readonly result: SelfTest }

@@ -82,7 +82,7 @@ export class TextSession {
   }
 
   /** Its tokens, and what of them is in the model's cache, for `model.restore`: here, or anywhere else. */
-  async save(): Promise<Uint8Array> {
+  async save(): Promise<Uint8Array<ArrayBuffer>> {
     const ids = Uint32Array.from(this.#settled());
     return (await this.#place.session.ask({ type: "save", ids }, "saved")).bytes;
   }

@@ -107,7 +107,7 @@ export interface WasmModel {
   /** The tokens of a session, and of more at its end. */
   push(tokens: Uint32Array, more: WasmPrompt): Uint32Array;
   /** A session's tokens, and what the cache has of them. */
-  save(tokens: Uint32Array): Promise<Uint8Array>;
+  save(tokens: Uint32Array): Promise<Uint8Array<ArrayBuffer>>;
   /** The tokens of a saved session; the cache gets what was saved of it. */
   restore(bytes: Uint8Array): Promise<Uint32Array>;
   metrics(): Promise<Metrics>;
