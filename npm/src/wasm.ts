@@ -134,6 +134,12 @@ export interface Metrics {
   readonly preemptions: number;
   /** Positions that it had then, most of which are computed again. */
   readonly droppedPositions: number;
+  /** Times that guessed tokens of a text were verified. */
+  readonly verifications: number;
+  /** Tokens that were guessed from the text so far. */
+  readonly guessed: number;
+  /** Those of them that were right. */
+  readonly right: number;
   /** Generations that wait for their first turn or for memory, now. */
   readonly waiting: number;
   /** Generations that have a place in the cache, now. */

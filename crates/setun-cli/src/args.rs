@@ -1,5 +1,6 @@
 //! Arguments that several commands share.
 
+mod form;
 mod sampling;
 
 use std::time::Duration;
@@ -10,6 +11,7 @@ use setun::{
     checkpoint::{I2sBlocks, Options},
 };
 
+use form::FormArgs;
 use sampling::SamplingArgs;
 
 use crate::{error::CliError, output::tell, source::ModelSource};
@@ -27,6 +29,14 @@ pub(crate) struct GenerateArgs {
     model: ModelArgs,
     #[command(flatten)]
     sampling: SamplingArgs,
+    #[command(flatten)]
+    form: FormArgs,
+
+    /// Most tokens to guess at once from the text so far: faster where it repeats itself, and the
+    /// same text; 12 is a good number
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    lookahead: u8,
+
     #[command(flatten)]
     device: DeviceArgs,
     #[command(flatten)]
@@ -79,6 +89,7 @@ impl From<FileArgs> for Options {
 
 /// Where to run.
 #[derive(Args, Clone, Debug)]
+#[command(next_help_heading = None::<&'static str>)] // not that of what comes before
 pub(crate) struct DeviceArgs {
     /// Device or CPU level, as `setun devices` lists them
     #[arg(long, value_name = "BACKEND", default_value = "auto")]
@@ -133,10 +144,16 @@ impl GenerateArgs {
     }
 
     /// How to generate, as the engine takes it.
-    pub(crate) fn options(&self) -> GenerateOptions {
+    ///
+    /// # Errors
+    ///
+    /// If the form of the text cannot be followed.
+    pub(crate) fn options(&self, engine: &Engine) -> Result<GenerateOptions, CliError> {
         let mut options = self.sampling.options();
+        options.form = self.form.form(engine)?;
+        options.lookahead = usize::from(self.lookahead);
         options.deadline = self.deadline.map(Duration::from_secs_f32);
-        options
+        Ok(options)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Hugging Face's `tokenizer.json`.
 
-use crate::{TextError, Tokenizer};
+use crate::{TextError, Tokenizer, token_bytes::token_bytes};
 
 /// A tokenizer read from a `tokenizer.json`, through the `tokenizers` crate.
 ///
@@ -56,6 +56,14 @@ impl Tokenizer for HfTokenizer {
 
     fn id_to_token(&self, id: u32) -> Option<String> {
         self.inner.id_to_token(id)
+    }
+
+    fn token_bytes(&self, id: u32) -> Option<Vec<u8>> {
+        let spelling = self.inner.id_to_token(id)?;
+        if self.inner.get_added_vocabulary().is_special_token(&spelling) {
+            return None;
+        }
+        token_bytes(self.inner.get_decoder()?, spelling)
     }
 }
 

@@ -33,6 +33,7 @@ mod stop_strings;
 mod strategy;
 mod stream_decoder;
 mod survivors;
+mod token_bytes;
 mod token_mask;
 mod tokenizer;
 

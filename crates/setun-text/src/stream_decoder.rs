@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{TextError, Tokenizer};
+use crate::{TextError, Tokenizer, token_bytes::spelt_byte};
 
 /// What stands for bytes that form no character, or none yet.
 const REPLACEMENT: char = '\u{fffd}';
@@ -147,10 +147,7 @@ impl StreamDecoder {
 
     /// Whether the token is spelt as one byte, `<0xNN>`.
     fn is_byte(&self, id: u32) -> bool {
-        self.tokenizer.id_to_token(id).is_some_and(|token| {
-            let digits = token.strip_prefix("<0x").and_then(|rest| rest.strip_suffix('>'));
-            digits.is_some_and(|digits| digits.len() == 2 && u8::from_str_radix(digits, 16).is_ok())
-        })
+        self.tokenizer.id_to_token(id).is_some_and(|token| spelt_byte(&token).is_some())
     }
 
     /// Whether the token alone has no text, as a special token, which ends no run of bytes.

@@ -60,11 +60,11 @@ impl Handle {
     }
 }
 
-struct Shared {
+pub(crate) struct Shared {
     tokenizer: Option<Arc<dyn Tokenizer>>,
     template: Option<Arc<ChatTemplate>>,
     defaults: SamplerOptions,
-    eos_tokens: Vec<u32>,
+    pub(crate) eos_tokens: Vec<u32>,
     context_length: usize,
     vocab_size: usize,
     weight_bytes: usize,
@@ -76,6 +76,8 @@ struct Shared {
     sketch: Sketch,
     options: DeviceOptions,
     report: Report,
+    #[cfg(feature = "grammar")]
+    pub(crate) vocabulary: std::sync::OnceLock<Arc<setun_grammar::Vocabulary>>,
     /// The threads of the owners.
     #[cfg(not(target_family = "wasm"))]
     running: std::sync::Mutex<Vec<std::thread::JoinHandle<()>>>,
@@ -167,6 +169,9 @@ impl Engine {
             stops: stops.clone(),
             eos_tokens: self.shared.eos_tokens.clone(),
             logprobs: options.logprobs,
+            form: options.form.clone(),
+            vocabulary: self.shared.vocab_size,
+            lookahead: options.lookahead,
             queue: Arc::default(),
             asked,
             priority: options.priority,
@@ -402,7 +407,12 @@ impl Engine {
         }
     }
 
-    fn tokenizer(&self) -> Result<&Arc<dyn Tokenizer>, Error> {
+    #[cfg(feature = "grammar")]
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    pub(crate) fn tokenizer(&self) -> Result<&Arc<dyn Tokenizer>, Error> {
         let missing = || self.missing("tokenizer", "tokenizer.json");
         self.shared.tokenizer.as_ref().ok_or_else(missing)
     }

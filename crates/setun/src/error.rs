@@ -52,6 +52,11 @@ pub enum Error {
     #[error(transparent)]
     Text(#[from] TextError),
 
+    /// A form cannot be followed.
+    #[cfg(feature = "grammar")]
+    #[error(transparent)]
+    Grammar(#[from] setun_grammar::GrammarError),
+
     /// The checkpoint comes without something that the call needs.
     #[error("the model `{model}` has no {what}: expected {expected} beside its weights")]
     Missing {
@@ -264,6 +269,8 @@ impl Error {
             Self::Checkpoint(error) => checkpoint_code(error),
             Self::Model(error) => model_code(error),
             Self::Text(error) => text_code(error),
+            #[cfg(feature = "grammar")]
+            Self::Grammar(_) => ErrorCode::BadOption,
             Self::Missing { .. } => ErrorCode::UnsupportedModel,
             Self::Unfinished { .. } => ErrorCode::Truncated,
             Self::ContextFull { .. } | Self::RowFull { .. } => ErrorCode::ContextFull,

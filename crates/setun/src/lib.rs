@@ -25,6 +25,7 @@ mod engine;
 mod error;
 mod event;
 mod files;
+mod form;
 mod inferencer;
 mod input;
 mod load;
@@ -56,6 +57,7 @@ pub use engine::{Engine, EngineBuilder};
 pub use error::{Error, ErrorCode};
 pub use event::{Done, Event, FinishReason, TextDelta, Timings, Usage};
 pub use files::Files;
+pub use form::{Form, FormState, SharedForm};
 pub use inferencer::{
     Inferencer, InferencerCache, InferencerOptions, Inferred, Padding, Ragged, TokenLogits,
 };
@@ -75,6 +77,8 @@ pub use setun_checkpoint::{self as checkpoint, Source, Want, Warning};
 pub use setun_cpu::Level;
 #[cfg(feature = "gpu")]
 pub use setun_gpu as gpu;
+#[cfg(feature = "grammar")]
+pub use setun_grammar::{self as grammar, GrammarSpec};
 pub use setun_model::{self as forward};
 pub use setun_ops as ops;
 pub use setun_text::{self as text, LogitsProcessor, Message, SamplerOptions, SamplingStep};

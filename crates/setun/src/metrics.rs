@@ -21,6 +21,12 @@ pub struct EngineMetrics {
     pub prompt_rows: u64,
     /// Positions of prompts that were in the cache already.
     pub reused_positions: u64,
+    /// Times that guessed tokens of a sequence were verified.
+    pub verifications: u64,
+    /// Tokens that were guessed from the text so far.
+    pub guessed: u64,
+    /// Those of them that were right.
+    pub right: u64,
     /// How often a generation gave up its memory to others.
     pub preemptions: u64,
     /// Positions that it had then, most of which are computed again.
@@ -45,11 +51,21 @@ impl EngineMetrics {
         self.prompt_rows += prompt_rows as u64;
     }
 
+    /// Notes that of so many guessed tokens so many were right.
+    pub(crate) fn add_guesses(&mut self, guessed: usize, right: usize) {
+        self.verifications += 1;
+        self.guessed += guessed as u64;
+        self.right += right as u64;
+    }
+
     fn add(&mut self, other: &Self) {
         self.steps += other.steps;
         self.rows += other.rows;
         self.prompt_rows += other.prompt_rows;
         self.reused_positions += other.reused_positions;
+        self.verifications += other.verifications;
+        self.guessed += other.guessed;
+        self.right += other.right;
         self.preemptions += other.preemptions;
         self.dropped_positions += other.dropped_positions;
         self.waiting += other.waiting;

@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use setun_text::{Message, SamplingStep, SharedProcessor};
 
-use crate::error::Error;
+use crate::{error::Error, form::SharedForm};
 
 pub(crate) use sampling::Meaning;
 
@@ -88,6 +88,12 @@ pub struct GenerateOptions {
     pub stop: Vec<String>,
     /// Whether events carry log-probabilities.
     pub logprobs: bool,
+    /// The form that the text is to have, as a JSON schema or a grammar says.
+    pub form: Option<SharedForm>,
+    /// Most tokens that are guessed at once, from what followed the same words earlier in the
+    /// text, and verified in one step: faster where a text repeats its prompt or itself. It
+    /// changes no text, sampled or not. 0, the default, guesses none; 12 is a good number.
+    pub lookahead: usize,
     /// Those of a higher priority start first, and keep their memory longer. Default: 0.
     pub priority: i32,
     /// Time from the call on, after which the generation ends with what it has
@@ -122,6 +128,8 @@ impl GenerateOptions {
         seed: u64,
         /// Sets [`deadline`](Self::deadline).
         deadline: Duration,
+        /// Sets [`form`](Self::form).
+        form: SharedForm,
     }
 
     /// Adds a stop string.
@@ -135,6 +143,13 @@ impl GenerateOptions {
     #[must_use]
     pub fn logprobs(mut self, logprobs: bool) -> Self {
         self.logprobs = logprobs;
+        self
+    }
+
+    /// Sets [`lookahead`](Self::lookahead).
+    #[must_use]
+    pub fn lookahead(mut self, tokens: usize) -> Self {
+        self.lookahead = tokens;
         self
     }
 

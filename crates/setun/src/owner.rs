@@ -18,6 +18,7 @@ mod chores;
 mod following;
 mod limits;
 mod lost;
+mod masks;
 mod recovery;
 
 use std::time::Duration;
@@ -30,7 +31,8 @@ use futures::{
     future::{Either, LocalBoxFuture, select},
 };
 pub(crate) use limits::Limits;
-use setun_model::{MemoryUse, Model, Outputs, PagedCache, SequenceId};
+use masks::Masks;
+use setun_model::{MemoryUse, Model, Outputs, PagedCache, SequenceId, Wants};
 use web_time::Instant;
 
 use crate::{
@@ -85,6 +87,7 @@ pub(crate) struct Owner {
     running: Vec<Running>,
     arrivals: u64,
     chores: Chores,
+    masks: Masks,
     fingerprint: Option<[u8; 32]>, // of the model, once it was asked for
     outputs: Outputs,
     chosen: Vec<u32>,     // in place of outputs, [steps, wanted rows]
@@ -101,8 +104,9 @@ pub(crate) struct Owner {
 struct Running {
     sequence: Sequence,
     place: SequenceId,
-    demands: bool, // another token, for the step under way
-    rows: usize,   // of the step under way
+    demands: bool,              // another token, for the step under way
+    rows: usize,                // of the step under way
+    guessed: Vec<(u32, Wants)>, // the last of these rows, and guesses after it; or empty
 }
 
 impl Running {
@@ -126,6 +130,7 @@ impl Owner {
             running: vec![],
             arrivals: 0,
             chores: Chores::new(),
+            masks: Masks::default(),
             fingerprint: None,
             outputs: Outputs::default(),
             chosen: vec![],
@@ -224,10 +229,12 @@ impl Owner {
         self.metrics.add_step(batch.rows.len(), prompt_rows, choosing.unwrap_or(1));
         // Tokens are progress; part of a long prompt is none.
         self.is_revived &= batch.wanted() == 0;
+        self.await_masks().await;
         match choosing {
             Some(steps) => self.accept_chosen(steps),
             None => self.accept(),
         }
+        self.prepare_masks();
         let elapsed = started.elapsed();
         if let (Some(profile), Some(step)) = (&mut self.profile, self.model.profile()) {
             let phase = if is_prefill { &mut profile.prefill } else { &mut profile.decode };

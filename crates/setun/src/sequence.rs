@@ -1,7 +1,10 @@
 //! One generation, as its owner sees it.
 
+mod followed;
+
 use std::sync::Arc;
 
+pub(crate) use followed::{Away, Followed};
 use setun_model::{Row, Wants};
 use setun_ops::{
     best::{BestRequest, Ranked},
@@ -15,6 +18,8 @@ use web_time::Instant;
 use crate::{
     error::Error,
     event::{Done, Event, FinishReason, TextDelta, Timings, Usage},
+    form::SharedForm,
+    speculate::Lookahead,
     stream::{Demand, Queue},
     ticket::Ticket,
 };
@@ -38,6 +43,12 @@ pub(crate) struct Request {
     pub(crate) stops: StopStrings,
     pub(crate) eos_tokens: Vec<u32>,
     pub(crate) logprobs: bool,
+    /// The form that its text is to have.
+    pub(crate) form: Option<SharedForm>,
+    /// Tokens of the vocabulary.
+    pub(crate) vocabulary: usize,
+    /// Most tokens to guess from the text so far.
+    pub(crate) lookahead: usize,
     pub(crate) queue: Arc<Queue>,
     pub(crate) asked: Instant,
     /// Higher ones go first.
@@ -87,6 +98,8 @@ pub(crate) struct Sequence {
     tokens: Vec<u32>, // prompt and generated
     cached: usize,    // tokens whose keys and values are in the cache
     all_until: usize, // so many generated tokens take all logits
+    lookahead: Lookahead,
+    followed: Option<Followed>,
     sampling: SamplerState,
     first_token: Option<Instant>,
     last_token: Option<Instant>,
@@ -103,12 +116,17 @@ pub(crate) enum Next {
 impl Sequence {
     pub(crate) fn new(request: Request, arrival: u64) -> Self {
         let tokens = request.prompt.clone();
+        let lookahead = Lookahead::new(request.lookahead);
+        let follow = |form: &SharedForm| Followed::new(form.begin(), request.vocabulary);
+        let followed = request.form.as_ref().map(follow);
         Self {
             request,
             arrival,
             tokens,
             cached: 0,
             all_until: 0,
+            lookahead,
+            followed,
             sampling: SamplerState::default(),
             first_token: None,
             last_token: None,
@@ -198,20 +216,56 @@ impl Sequence {
     }
 
     /// What the row of the last pending token is to give.
-    pub(crate) fn wants(&self, vocabulary: usize) -> Wants {
+    pub(crate) fn wants(&mut self, vocabulary: usize) -> Wants {
         if self.generated() < self.all_until || self.request.logprobs {
             return Wants::Logits;
         }
-        match self.request.sampler.needs(&self.step(), vocabulary) {
+        let mut followed = self.followed.take();
+        let allowed = followed.as_mut().map(|followed| followed.known_mask());
+        let step = Step { allowed, ..self.step() };
+        let needs = self.request.sampler.needs(&step, vocabulary);
+        self.followed = followed;
+        match needs {
             Needs::Best { k, within, touched } => Wants::Best(BestRequest { k, within, touched }),
             _ => Wants::Logits,
         }
     }
 
+    /// The form that it follows, if there is one.
+    pub(crate) fn followed(&mut self) -> Option<&mut Followed> {
+        self.followed.as_mut()
+    }
+
+    /// Whether tokens are to be guessed.
+    pub(crate) fn looks_ahead(&self) -> bool {
+        self.request.lookahead > 0 && self.generated() > 0
+    }
+
+    /// The pending token and up to `most` that are guessed to come after it, each with what its
+    /// row is to give if those before it are right.
+    pub(crate) fn look_ahead(&mut self, most: usize, vocabulary: usize) -> Vec<(u32, Wants)> {
+        let most = most.min(self.remaining() - 1); // one comes without a guess
+        let guessed = self.lookahead.guess(&self.tokens, most, vocabulary);
+        let known = self.tokens.len();
+        let mut rows = vec![(self.tokens[self.cached], self.wants(vocabulary))];
+        for token in guessed {
+            self.tokens.push(token);
+            rows.push((token, self.wants(vocabulary)));
+        }
+        self.tokens.truncate(known);
+        rows
+    }
+
+    /// Of so many guessed tokens so many were right.
+    pub(crate) fn note_guesses(&mut self, guessed: usize, right: usize) {
+        self.lookahead.note(guessed, right);
+    }
+
     /// Whether the next token follows from the logits alone, so that a device can choose it.
     pub(crate) fn is_greedy(&self) -> bool {
         let needs_logits = self.generated() < self.all_until || self.request.logprobs;
-        !needs_logits && self.request.sampler.follows(&self.step())
+        let has_more = self.request.lookahead > 0 || self.followed.is_some();
+        !needs_logits && !has_more && self.request.sampler.follows(&self.step())
     }
 
     /// How a device chooses the next token.
@@ -283,7 +337,9 @@ impl Sequence {
 
     /// The next token; none where the best logits do not tell it.
     fn choose(&mut self, row: Row<'_>) -> Result<Option<u32>, Error> {
-        let (sampler, step) = (&self.request.sampler, self.step());
+        let mut followed = self.followed.take();
+        let allowed = followed.as_mut().map(Followed::mask).transpose()?;
+        let (sampler, step) = (&self.request.sampler, Step { allowed, ..self.step() });
         let mut state = self.sampling;
         let choice = match row {
             Row::Logits(logits) => Some(sampler.sample(logits, &step, &mut state)?),
@@ -294,7 +350,12 @@ impl Sequence {
             }
         };
         self.sampling = state;
-        Ok(choice.map(|Choice { token, .. }| token))
+        let token = choice.map(|Choice { token, .. }| token);
+        if let (Some(followed), Some(token)) = (&mut followed, token) {
+            followed.accept(token)?;
+        }
+        self.followed = followed;
+        Ok(token)
     }
 
     /// Where the next token is chosen.

@@ -13,6 +13,7 @@ mod acceptance;
 mod draft;
 mod draft_length;
 mod draft_model;
+mod lookahead;
 mod prompt_lookup;
 pub(crate) mod sampled;
 mod verify;
@@ -25,6 +26,7 @@ pub use acceptance::{Distribution, Verdict, acceptance, propose, residual, verif
 pub use draft::{Draft, DraftRequest, Proposal};
 pub use draft_length::{DraftCost, DraftLength};
 pub use draft_model::DraftModel;
+pub(crate) use lookahead::Lookahead;
 pub use prompt_lookup::PromptLookup;
 pub use verify::Verify;
 

@@ -238,3 +238,39 @@ fn a_session_is_forked_saved_and_restored_to_the_same_bits() {
     cut.truncate(3);
     assert_eq!(cut.tokens(), &fork.tokens()[..3]);
 }
+
+/// Texts that repeat their prompts, and others; greedy, sampled, with penalties and with a stop.
+#[test]
+fn guessed_tokens_change_no_text() {
+    let engine = engine();
+    let story = "Lily had a big red ball. She liked to play with the ball. ".repeat(4);
+    let prompts = [story.as_str(), "Once upon a time", "The dog", "A big cat sat. A big cat sat."];
+    let options = [
+        greedy(60),
+        greedy(60).repetition_penalty(1.2).logprobs(true),
+        greedy(60).no_repeat_ngram(3),
+        sampled(3).max_tokens(60),
+        GenerateOptions::new().temperature(0.4).mirostat_tau(3.0).seed(5).max_tokens(60),
+        greedy(60).stop("play"),
+    ];
+    let before = metrics(&engine);
+    for prompt in prompts {
+        let plain = options.iter().map(|options| engine.complete(prompt, options.clone()));
+        let plain: Vec<_> = plain.map(|text| text.expect("a story")).collect();
+        for lookahead in [1, 5, 12] {
+            let streams = options.iter().map(|options| {
+                engine.generate(prompt, options.clone().lookahead(lookahead)).expect("a stream")
+            });
+            let streams: Vec<_> = streams.collect();
+            for (stream, plain) in streams.into_iter().zip(&plain) {
+                let found = stream.wait().expect("a story");
+                assert_eq!((&found.text, &found.tokens), (&plain.text, &plain.tokens));
+                assert_eq!(found.done.stop, plain.done.stop);
+            }
+        }
+    }
+    let after = metrics(&engine);
+    assert_eq!(before.guessed, 0);
+    assert!(after.right > 50, "many are right: {after:?}");
+    assert!(after.right < after.guessed, "some are wrong: {after:?}");
+}

@@ -9,11 +9,12 @@ use super::Findings;
 use crate::metadata::{Platform, is_ours, linked, metadata, packages};
 
 /// Each crate's place; a crate depends only on crates of a lower place.
-const ORDER: [(&str, u32); 12] = [
+const ORDER: [(&str, u32); 13] = [
     ("setun-ops", 0),
     ("setun-text", 0),
     ("setun-shaders", 0),
     ("setun-checkpoint", 1),
+    ("setun-grammar", 1),
     ("setun-cpu", 1),
     ("setun-gpu", 1),
     ("setun-model", 2),

@@ -154,13 +154,13 @@ struct FilterArgs {
     #[arg(long, value_name = "RATE", value_parser = number(0.0, f32::MAX))]
     mirostat_eta: Option<f32>,
 
-    /// The last steps in their order, as top_p,min_p,temperature; all others come before
+    /// The last steps in their order, as `top_p,min_p,temperature`; all others come before
     #[arg(long, value_name = "STEPS", value_delimiter = ',', value_parser = step)]
     sampling_order: Vec<SamplingStep>,
 }
 
 macro_rules! copy {
-    ($from:expr => $to:expr: $($name:ident),* $(,)?) => {
+    ($from:ident => $to:ident: $($name:ident),* $(,)?) => {
         $($to.$name = $from.$name;)*
     };
 }
@@ -180,8 +180,7 @@ impl SamplingArgs {
 impl PenaltyArgs {
     fn add(&self, options: &mut GenerateOptions) {
         copy!(self => options: frequency_penalty, presence_penalty, no_repeat_ngram, dry_multiplier, dry_base, dry_allowed_length, dry_range, min_tokens);
-        let given = |list: &[String]| (!list.is_empty()).then(|| list.to_vec());
-        options.dry_breakers = given(&self.dry_breaker);
+        options.dry_breakers = Some(self.dry_breaker.clone()).filter(|list| !list.is_empty());
         options.logit_bias = self.logit_bias.iter().copied().collect();
         options.allowed_tokens = Some(self.allow_tokens.clone()).filter(|list| !list.is_empty());
         options.banned_tokens.clone_from(&self.ban_tokens);

@@ -41,7 +41,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
         let (model, what) = (engine.model_name().to_owned(), "chat template");
         return Err(Error::Missing { model, what, expected }.into());
     }
-    let options = args.generate.options();
+    let options = args.generate.options(&engine)?;
     let mut history = History::new(args.system.as_deref());
     let mut output = Output::new();
     let is_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();

@@ -50,7 +50,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
         Some(prompt) => prompt.clone(),
         None => read_prompt()?,
     };
-    let streams = engine.samples(prompt, args.generate.options(), count)?;
+    let streams = engine.samples(prompt, args.generate.options(&engine)?, count)?;
     let guard = interrupt::cancels(streams.iter().map(GenerationStream::cancel_handle).collect());
     let ends = if args.json { print_events(args, streams) } else { print_texts(streams) }?;
     drop(guard);

@@ -145,8 +145,14 @@ fn help_and_version_are_no_failures() {
     let headings = ["Options:", "Penalties, biases and bans:", "More filters:"];
     let places = headings.map(|heading| help.find(heading).expect(heading));
     assert!(places.is_sorted(), "{help}");
-    let after = |heading: usize, flag| help[places[heading]..].find(flag).expect(flag);
-    assert!(after(0, "--top-p") < places[1] && after(1, "--ban ") < after(1, "--typical-p"));
+    let after =
+        |heading: usize, flag| places[heading] + help[places[heading]..].find(flag).expect(flag);
+    assert!(after(0, "--json") < places[1] && after(0, "--backend") < places[1]);
+    assert!(
+        after(0, "--top-p") < places[1]
+            && after(1, "--ban ") < places[2]
+            && after(2, "--typical-p") > 0
+    );
 }
 
 /// Ctrl-C in the middle of a text ends it, and the status says so.

@@ -107,7 +107,12 @@ impl Sampler {
         }
         let (ahead, rest) = self.steps.split_at(self.ahead);
         let mut left = self.take(ahead, left, step, state)?;
-        if self.few_allowed(step).is_none() && !self.tells(&mut left, ranked, step) {
+        // What was asked for may have been asked before it was known what is allowed.
+        let are_all_there = self.few_allowed(step).is_some_and(|few| {
+            let there = distinct(&ranked.iter().map(|&(token, _)| token).collect::<Vec<_>>());
+            few.iter().all(|token| there.binary_search(token).is_ok())
+        });
+        if !are_all_there && !self.tells(&mut left, ranked, step) {
             return Ok(None);
         }
         let left = self.take(rest, left, step, state)?;

@@ -1,8 +1,8 @@
 //! Ids and texts as Hugging Face's tokenizers gives them.
 
-use crate::support::{TOKENIZERS, entries, ids, json, tokenizer};
+use crate::support::{TOKENIZERS, entries, ids, json, read, tokenizer};
 use serde_json::Value;
-use setun_text::Tokenizer as _;
+use setun_text::{HfTokenizer, Tokenizer as _};
 
 #[test]
 fn encodes_and_decodes_as_the_reference() {
@@ -62,5 +62,38 @@ fn knows_its_vocabulary() {
         let beyond = u32::try_from(tokenizer.vocab_size()).expect("small");
         assert_eq!(tokenizer.id_to_token(beyond), None);
         assert_eq!(tokenizer.decode(&[beyond], false).expect("no text"), "");
+    }
+}
+
+/// The tokenizer that the embedded story model carries.
+fn story_tokenizer() -> HfTokenizer {
+    let bytes = read("../../crates/setun/embedded/stories.safetensors");
+    let (_, header) = safetensors::SafeTensors::read_metadata(&bytes).expect("a checkpoint");
+    let files = header.metadata().as_ref().expect("it carries files");
+    HfTokenizer::from_bytes(files["setun.file/tokenizer.json"].as_bytes()).expect("it is valid")
+}
+
+#[test]
+fn each_token_adds_its_bytes() {
+    let fixtures = TOKENIZERS.map(|folder| (folder, tokenizer(folder)));
+    for (name, tokenizer) in fixtures.into_iter().chain([("stories", story_tokenizer())]) {
+        let begun = tokenizer.encode("a", false).expect("any text");
+        let before = tokenizer.decode(&begun, false).expect("any ids");
+        let (mut known, mut broken) = (0, 0);
+        for id in 0..u32::try_from(tokenizer.vocab_size()).expect("small") {
+            let all: Vec<u32> = begun.iter().copied().chain([id]).collect();
+            let Some(bytes) = tokenizer.token_bytes(id) else {
+                let skipped = tokenizer.decode(&all, true).expect("any ids");
+                assert_eq!(skipped, before, "{name}: token {id} is special or no token");
+                continue;
+            };
+            let expected = [before.as_bytes(), &bytes].concat();
+            let decoded = tokenizer.decode(&all, false).expect("any ids");
+            assert_eq!(decoded, String::from_utf8_lossy(&expected), "{name}: token {id}");
+            known += 1;
+            broken += usize::from(std::str::from_utf8(&bytes).is_err());
+        }
+        assert!(known + 64 > tokenizer.vocab_size() && broken >= 128, "{name}: {known}, {broken}");
+        assert_eq!(tokenizer.token_bytes(u32::MAX), None);
     }
 }

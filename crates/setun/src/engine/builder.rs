@@ -249,6 +249,8 @@ fn shared(first: &Loaded, all: &[Loaded], options: DeviceOptions, seconds: f64) 
         sketch: sketch.clone(),
         options,
         report,
+        #[cfg(feature = "grammar")]
+        vocabulary: std::sync::OnceLock::new(),
         #[cfg(not(target_family = "wasm"))]
         running: std::sync::Mutex::default(),
     }

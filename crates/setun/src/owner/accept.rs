@@ -1,6 +1,6 @@
 //! What becomes of the rows that a step has computed.
 
-use setun_model::Row;
+use setun_model::{Row, Wants};
 
 use super::{End, Owner, Running};
 use crate::sequence::Next;
@@ -16,6 +16,12 @@ impl Owner {
                 continue;
             }
             let Some(row) = rows.next() else { break };
+            let guessed = std::mem::take(&mut self.running[index].guessed);
+            if guessed.len() > 1 {
+                let end = self.settle_guessed(index, row, &guessed[1..], &mut rows);
+                ended.extend(end.map(|end| (index, end)));
+                continue;
+            }
             let first_twin = self.running.len();
             self.fork_siblings(index);
             for index in std::iter::once(index).chain(first_twin..self.running.len()) {
@@ -57,6 +63,36 @@ impl Owner {
                 Err(error) => sibling.fail(&std::sync::Arc::new(error.into())),
             }
         }
+    }
+
+    /// Gives a sequence the logits of its last token, and of the guesses after it as long as they
+    /// are right; how it ended, if so. All of its rows are taken.
+    fn settle_guessed<'a>(
+        &mut self,
+        index: usize,
+        first: Row<'a>,
+        guesses: &[(u32, Wants)],
+        rows: &mut impl Iterator<Item = Row<'a>>,
+    ) -> Option<End> {
+        let guessed: Vec<_> = rows.take(guesses.len()).collect();
+        let known = self.running[index].sequence.tokens().len();
+        let (mut end, mut right) = (self.settle(index, first), 0);
+        for (row, (guess, _)) in guessed.into_iter().zip(guesses) {
+            let sequence = &mut self.running[index].sequence;
+            // Less than one more token where the row before has to run again.
+            if end.is_some() || sequence.tokens()[known..].get(right) != Some(guess) {
+                break;
+            }
+            sequence.advance(1);
+            right += 1;
+            end = self.settle(index, row);
+        }
+        let Running { sequence, place, .. } = &mut self.running[index];
+        sequence.note_guesses(guesses.len(), right);
+        self.metrics.add_guesses(guesses.len(), right);
+        let kept = self.cache.truncate(*place, sequence.cached());
+        self.note(index);
+        end.or_else(|| kept.err().map(|error| Err(error.into())))
     }
 
     /// Gives a sequence its logits; how it ended, if so.

@@ -187,6 +187,6 @@ impl Owner {
 
 impl Running {
     pub(super) fn new(sequence: Sequence, place: setun_model::SequenceId) -> Self {
-        Self { sequence, place, demands: false, rows: 0 }
+        Self { sequence, place, demands: false, rows: 0, guessed: vec![] }
     }
 }

@@ -2,9 +2,10 @@
 
 use std::{cmp::Reverse, time::Duration};
 
-use setun_model::{Batch, SequenceId, Wants};
+use setun_model::{Batch, BatchRow, SequenceId, Wants};
 
 use super::{Owner, Running, STEP_TARGET};
+use crate::inferencer::most_wanted_rows;
 
 /// [`STEP_TARGET`] for steps of prompts alone, where only a cancellation has to wait. All weights
 /// are read in every step, so few long ones take less time than many.
@@ -23,12 +24,25 @@ impl Owner {
     /// many of them are more than one row a sequence. Who finds no room for its rows ends.
     pub(super) fn batch(&mut self, choosing: Option<usize>) -> (Batch, usize) {
         self.share_rows();
+        if choosing.is_none() {
+            self.look_ahead();
+        }
         for place in self.strongest_first() {
             self.reserve(place, choosing.unwrap_or(1));
         }
         let mut batch = Batch::default();
         let mut prompt_rows = 0;
-        for Running { sequence, place, rows, .. } in &self.running {
+        for Running { sequence, place, rows, guessed, .. } in &mut self.running {
+            if !guessed.is_empty() {
+                let row = |(offset, (token, wants)): (usize, &(u32, Wants))| BatchRow {
+                    token: *token,
+                    position: sequence.cached() + offset,
+                    sequence: *place,
+                    wants: wants.clone(),
+                };
+                batch.rows.extend(guessed.iter().enumerate().map(row));
+                continue;
+            }
             let pending = sequence.pending();
             let wants = match choosing {
                 _ if *rows < pending.len() => Wants::Nothing,
@@ -37,7 +51,7 @@ impl Owner {
             };
             batch.push_run(*place, sequence.cached(), &pending[..*rows], wants);
             if pending.len() > 1 {
-                prompt_rows += rows;
+                prompt_rows += *rows;
             }
         }
         (batch, prompt_rows)
@@ -72,6 +86,22 @@ impl Owner {
         }
     }
 
+    /// Guesses tokens for sequences that ask for it, as far as there is room for their logits.
+    fn look_ahead(&mut self) {
+        let vocabulary = self.model.vocab_size();
+        let rows: usize = self.running.iter().map(|running| running.rows).sum();
+        let mut free = self.model.max_rows() - rows;
+        let mut wanted = most_wanted_rows(&*self.model).saturating_sub(self.running.len());
+        for running in &mut self.running {
+            running.guessed.clear();
+            if running.rows == 1 && running.decodes() && running.sequence.looks_ahead() {
+                running.guessed = running.sequence.look_ahead(free.min(wanted), vocabulary);
+                let guesses = running.guessed.len() - 1;
+                (free, wanted) = (free - guesses, wanted - guesses);
+            }
+        }
+    }
+
     /// Those that have rows, the one that gives up its place last first.
     fn strongest_first(&self) -> Vec<SequenceId> {
         let mut strongest: Vec<_> = self.running.iter().filter(|r| r.rows > 0).collect();
@@ -83,8 +113,13 @@ impl Owner {
     fn reserve(&mut self, place: SequenceId, steps: usize) {
         let is_it = |running: &Running| running.place == place;
         while let Some(index) = self.running.iter().position(is_it) {
-            let positions = self.running[index].rows.max(steps);
+            let Running { rows, guessed, .. } = &mut self.running[index];
+            let positions = (*rows).max(steps).max(guessed.len());
             let Err(error) = self.cache.extend(place, positions) else { return };
+            if guessed.len() > 1 {
+                guessed.clear(); // nobody has to give way to guesses
+                continue;
+            }
             match self.weakest(|_| true) {
                 Some(weakest) if self.running.len() > 1 => self.preempt(weakest),
                 _ => self.fail(index, error.into()),

@@ -146,6 +146,7 @@ struct Asked {
     is_warm: bool,
     seed: u64,
     priority: i32,
+    lookahead: usize,
 }
 
 impl Asked {
@@ -197,14 +198,15 @@ fn asked() -> impl Strategy<Value = Asked> {
         let len = u32::try_from(len).unwrap();
         (0..len).map(|at| if at < 9 { at } else { (at * at + first) % 10 }).collect()
     });
-    (prompt, 1..=100_usize, 1..4_u64, any::<bool>(), 0..4_u64, 0..3_i32).prop_map(
-        |(prompt, max_tokens, samples, is_warm, seed, priority)| Asked {
+    (prompt, 1..=100_usize, 1..4_u64, any::<bool>(), 0..4_u64, 0..3_i32, 0..9_usize).prop_map(
+        |(prompt, max_tokens, samples, is_warm, seed, priority, lookahead)| Asked {
             prompt,
             max_tokens,
             samples,
             is_warm,
             seed,
             priority,
+            lookahead: lookahead.saturating_sub(3),
         },
     )
 }
@@ -302,6 +304,7 @@ impl Machine {
             let mut request = request(asked.prompt.clone(), asked.max_tokens);
             (request.sampler, request.seed, request.sample) = (asked.sampler(), asked.seed, sample);
             (request.priority, request.eos_tokens) = (asked.priority, vec![EOS]);
+            request.lookahead = asked.lookahead;
             request
         };
         let mut requests: Vec<_> = (0..asked.samples).map(make).collect();
@@ -408,6 +411,7 @@ fn the_higher_priority_goes_first() {
         is_warm: false,
         seed: 0,
         priority,
+        lookahead: 0,
     };
     machine.submit(&asked(0));
     machine.run(1);

@@ -1,0 +1,76 @@
+//! The form that a text is to have.
+
+use std::{fs, path::PathBuf};
+
+use clap::{Args, builder::NonEmptyStringValueParser};
+use setun::{Engine, GrammarSpec, SharedForm};
+
+use crate::error::CliError;
+
+/// The form of the text; at most one.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "The form of the text")]
+#[group(multiple = false)]
+pub(crate) struct FormArgs {
+    /// A JSON value that is valid under this schema: JSON, or a file with it
+    #[arg(long, value_name = "SCHEMA")]
+    json_schema: Option<String>,
+
+    /// Any JSON object
+    #[arg(long)]
+    json_object: bool,
+
+    /// What a regular expression matches as a whole
+    #[arg(long, value_name = "EXPRESSION")]
+    regex: Option<String>,
+
+    /// What a grammar describes: a file in llama.cpp's notation if its name ends in .gbnf, else in
+    /// Lark's
+    #[arg(long, value_name = "FILE")]
+    grammar: Option<PathBuf>,
+
+    /// One of these texts; given for each
+    #[arg(long, value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]
+    choice: Vec<String>,
+}
+
+impl FormArgs {
+    /// The form, compiled for the engine's model.
+    pub(crate) fn form(&self, engine: &Engine) -> Result<Option<SharedForm>, CliError> {
+        let spec = self.spec()?;
+        Ok(spec.map(|spec| engine.grammar(&spec)).transpose()?)
+    }
+
+    fn spec(&self) -> Result<Option<GrammarSpec>, CliError> {
+        Ok(if let Some(schema) = &self.json_schema {
+            Some(GrammarSpec::JsonSchema(read_schema(schema)?))
+        } else if self.json_object {
+            Some(GrammarSpec::JsonObject)
+        } else if let Some(expression) = &self.regex {
+            Some(GrammarSpec::Regex(expression.clone()))
+        } else if let Some(path) = &self.grammar {
+            let text = read(path)?;
+            let is_gbnf = path.extension().is_some_and(|extension| extension == "gbnf");
+            Some(if is_gbnf { GrammarSpec::Gbnf(text) } else { GrammarSpec::Lark(text) })
+        } else if self.choice.is_empty() {
+            None
+        } else {
+            Some(GrammarSpec::Choice(self.choice.clone()))
+        })
+    }
+}
+
+/// A schema that stands in the argument, or in the file of that name.
+fn read_schema(schema: &str) -> Result<serde_json::Value, CliError> {
+    let is_json = schema.trim_start().starts_with(['{', 't', 'f']);
+    let text = if is_json { schema.to_owned() } else { read(&PathBuf::from(schema))? };
+    serde_json::from_str(&text).map_err(|error| {
+        let place = if is_json { "its argument" } else { schema };
+        CliError::Usage(format!("--json-schema: {place} is no JSON: {error}"))
+    })
+}
+
+fn read(path: &PathBuf) -> Result<String, CliError> {
+    let unread = |source| setun::Error::Io { path: path.clone(), source };
+    Ok(fs::read_to_string(path).map_err(unread)?)
+}

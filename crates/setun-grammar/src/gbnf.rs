@@ -1,0 +1,195 @@
+//! GBNF, the notation of llama.cpp, in Lark's.
+
+mod parse;
+
+use std::fmt::Write as _;
+
+use crate::GrammarError;
+use crate::lark::string;
+use parse::{Alternatives, Element, Item, Rule};
+
+/// The same grammar in Lark's notation.
+///
+/// GBNF knows characters only, the parser also terminals, which it matches as far as they go. So
+/// that the texts stay the same, a grammar without recursion becomes one terminal, and of any
+/// other every character is a terminal of its own.
+pub(crate) fn to_lark(text: &str) -> Result<String, GrammarError> {
+    let rules = parse::rules(text)?;
+    let root = position(&rules, "root").ok_or(GrammarError::Gbnf {
+        line: 1,
+        expected: "a rule `root`",
+        found: "none".to_owned(),
+    })?;
+    check_names(&rules)?;
+    let writer = Writer { rules: &rules, as_terminals: !is_recursive(&rules) };
+    let mut lark = format!("start: {}\n", writer.name(root));
+    for (index, rule) in rules.iter().enumerate() {
+        let _ =
+            writeln!(lark, "{}: {}", writer.name(index), writer.alternatives(&rule.alternatives));
+    }
+    Ok(lark)
+}
+
+fn position(rules: &[Rule], name: &str) -> Option<usize> {
+    rules.iter().position(|rule| rule.name == name)
+}
+
+fn check_names(rules: &[Rule]) -> Result<(), GrammarError> {
+    for (index, rule) in rules.iter().enumerate() {
+        let fault = |expected, line, name: &str| {
+            Err(GrammarError::Gbnf { line, expected, found: format!("`{name}`") })
+        };
+        if position(&rules[..index], &rule.name).is_some() {
+            return fault("a name that no rule has yet", rule.line, &rule.name);
+        }
+        for (name, line) in references(&rule.alternatives) {
+            if position(rules, name).is_none() {
+                return fault("the name of a rule", line, name);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The rules that are named in alternatives, with their lines.
+fn references(alternatives: &Alternatives) -> Vec<(&str, usize)> {
+    let items = alternatives.iter().flatten();
+    items
+        .flat_map(|item| match &item.element {
+            Element::Rule(name) => vec![(name.as_str(), item.line)],
+            Element::Group(inner) => references(inner),
+            Element::Text(_) | Element::Class(_) => Vec::new(),
+        })
+        .collect()
+}
+
+/// Whether some rule needs itself.
+fn is_recursive(rules: &[Rule]) -> bool {
+    // Rules that need none but such are taken out until there are no more.
+    let mut left: Vec<&Rule> = rules.iter().collect();
+    loop {
+        let before = left.len();
+        let names: Vec<&str> = left.iter().map(|rule| rule.name.as_str()).collect();
+        left.retain(|rule| {
+            references(&rule.alternatives).iter().any(|(name, _)| names.contains(name))
+        });
+        if left.len() == before {
+            return !left.is_empty();
+        }
+    }
+}
+
+struct Writer<'a> {
+    rules: &'a [Rule],
+    as_terminals: bool,
+}
+
+impl Writer<'_> {
+    /// Terminals have upper-case names, rules lower-case ones.
+    fn name(&self, index: usize) -> String {
+        let own = self.rules.get(index).map_or("", |rule| rule.name.as_str()).replace('-', "_");
+        if self.as_terminals {
+            format!("R{index}_{}", own.to_ascii_uppercase())
+        } else {
+            format!("r{index}_{}", own.to_ascii_lowercase())
+        }
+    }
+
+    fn alternatives(&self, alternatives: &Alternatives) -> String {
+        let sequences = alternatives.iter().map(|sequence| self.sequence(sequence));
+        sequences.collect::<Vec<_>>().join(" | ")
+    }
+
+    fn sequence(&self, sequence: &[Item]) -> String {
+        if sequence.is_empty() {
+            return string("");
+        }
+        sequence.iter().map(|item| self.item(item)).collect::<Vec<_>>().join(" ")
+    }
+
+    fn item(&self, item: &Item) -> String {
+        let element = match &item.element {
+            Element::Text(text) => self.text(text),
+            Element::Class(class) => format!("/{class}/"),
+            Element::Rule(name) => self.name(position(self.rules, name).unwrap_or(usize::MAX)),
+            Element::Group(inner) => format!("({})", self.alternatives(inner)),
+        };
+        match (item.least, item.most) {
+            (1, Some(1)) => element,
+            (0, Some(1)) => format!("({element})?"),
+            (0, None) => format!("({element})*"),
+            (1, None) => format!("({element})+"),
+            (least, Some(most)) => format!("({element}){{{least},{most}}}"),
+            (least, None) => format!("({element}){{{least},{least}}} ({element})*"),
+        }
+    }
+
+    fn text(&self, text: &str) -> String {
+        if self.as_terminals || text.is_empty() {
+            return string(text);
+        }
+        let characters = text.chars().map(|character| string(&character.to_string()));
+        format!("({})", characters.collect::<Vec<_>>().join(" "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_recursion_it_is_one_terminal() {
+        let lark =
+            to_lark("root ::= \"a/\" ws [^x-z\\n]{2,}\nws ::= \" \"? # space").expect("good");
+        let class = r"/[^\u{78}-\u{7a}\u{a}]/";
+        let expected = format!(
+            "start: R0_ROOT\nR0_ROOT: \"a/\" R1_WS ({class}){{2,2}} ({class})*\nR1_WS: (\" \")?\n"
+        );
+        assert_eq!(lark, expected);
+    }
+
+    #[test]
+    fn with_recursion_characters_are_terminals() {
+        let lark = to_lark("root ::= \"(\" root \")\" | \"ab\" | ").expect("good");
+        assert_eq!(
+            lark,
+            "start: r0_root\nr0_root: (\"(\") r0_root (\")\") | (\"a\" \"b\") | \"\"\n"
+        );
+    }
+
+    #[test]
+    fn a_fault_has_its_line() {
+        for (text, message) in [
+            ("a ::= \"x\"", "line 1 of the GBNF grammar: expected a rule `root`, found none"),
+            (
+                "root ::= a\n\n",
+                "line 1 of the GBNF grammar: expected the name of a rule, found `a`",
+            ),
+            (
+                "root ::= \"a\"\nroot ::= \"b\"",
+                "line 2 of the GBNF grammar: expected a name that no rule has yet, found `root`",
+            ),
+            ("root ::= (\n\"a\"", "line 2 of the GBNF grammar: expected `)`, found the end"),
+            ("root ::= \"a", "line 1 of the GBNF grammar: expected a closing `\"`, found the end"),
+            (
+                "root ::= <[12]>",
+                "line 1 of the GBNF grammar: expected a text, a class of characters, a group or the name of a rule, found `<`",
+            ),
+            ("\nroot = \"a\"", "line 2 of the GBNF grammar: expected `::=`, found `=`"),
+            (
+                "root ::= \"a\"{3,2}",
+                "line 1 of the GBNF grammar: expected counts that go up, found 3,2",
+            ),
+            (
+                "root ::= \"\\q\"",
+                "line 1 of the GBNF grammar: expected an escape (n, r, t, \\, \", [, ], xHH, uHHHH, UHHHHHHHH), found `q`",
+            ),
+            (
+                "root ::= *",
+                "line 1 of the GBNF grammar: expected a text, a class of characters, a group or the name of a rule, found `*`",
+            ),
+        ] {
+            assert_eq!(to_lark(text).expect_err(text).to_string(), message, "{text}");
+        }
+    }
+}

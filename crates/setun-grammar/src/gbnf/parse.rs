@@ -1,0 +1,317 @@
+//! Reads GBNF.
+
+use std::iter::Peekable;
+use std::str::Chars;
+
+use crate::GrammarError;
+
+/// One of these sequences.
+pub(super) type Alternatives = Vec<Vec<Item>>;
+
+pub(super) struct Rule {
+    pub(super) name: String,
+    pub(super) line: usize,
+    pub(super) alternatives: Alternatives,
+}
+
+/// An element some number of times.
+pub(super) struct Item {
+    pub(super) element: Element,
+    pub(super) least: u32,
+    /// `None` is without bound.
+    pub(super) most: Option<u32>,
+    pub(super) line: usize,
+}
+
+pub(super) enum Element {
+    Text(String),
+    /// A class of characters as a regular expression.
+    Class(String),
+    Rule(String),
+    Group(Alternatives),
+}
+
+/// The most times that an element may be asked for: more would not fit into any grammar.
+const MOST_TIMES: u32 = 100_000;
+
+/// How deep groups may lie in each other.
+const DEEPEST: usize = 100;
+
+const ELEMENT: &str = "a text, a class of characters, a group or the name of a rule";
+const ESCAPE: &str = "an escape (n, r, t, \\, \", [, ], xHH, uHHHH, UHHHHHHHH)";
+
+/// The rules of a grammar.
+pub(super) fn rules(text: &str) -> Result<Vec<Rule>, GrammarError> {
+    let mut reader = Reader { rest: text.chars().peekable(), line: 1, depth: 0 };
+    let mut rules = Vec::new();
+    reader.skip(true);
+    while reader.rest.peek().is_some() {
+        rules.push(reader.rule()?);
+        reader.skip(true);
+    }
+    Ok(rules)
+}
+
+struct Reader<'a> {
+    rest: Peekable<Chars<'a>>,
+    line: usize,
+    depth: usize,
+}
+
+impl Reader<'_> {
+    fn rule(&mut self) -> Result<Rule, GrammarError> {
+        let line = self.line;
+        let name = self.name();
+        if name.is_empty() {
+            return Err(self.fault("the name of a rule"));
+        }
+        self.skip(false);
+        for expected in "::=".chars() {
+            if self.rest.next_if_eq(&expected).is_none() {
+                return Err(self.fault("`::=`"));
+            }
+        }
+        self.skip(true);
+        let alternatives = self.alternatives()?;
+        match self.rest.peek() {
+            None | Some('\n' | '\r') => Ok(Rule { name, line, alternatives }),
+            Some(_) => Err(self.fault(ELEMENT)),
+        }
+    }
+
+    fn alternatives(&mut self) -> Result<Alternatives, GrammarError> {
+        let mut alternatives = vec![self.sequence()?];
+        while self.rest.next_if_eq(&'|').is_some() {
+            self.skip(true);
+            alternatives.push(self.sequence()?);
+        }
+        Ok(alternatives)
+    }
+
+    fn sequence(&mut self) -> Result<Vec<Item>, GrammarError> {
+        let mut items = Vec::new();
+        while let Some(element) = self.element()? {
+            let line = self.line;
+            let (least, most) = self.times()?;
+            items.push(Item { element, least, most, line });
+            self.skip(self.depth > 0);
+        }
+        Ok(items)
+    }
+
+    /// The next element, `None` where a sequence ends.
+    fn element(&mut self) -> Result<Option<Element>, GrammarError> {
+        let Some(&first) = self.rest.peek() else { return Ok(None) };
+        Ok(Some(match first {
+            '|' | ')' | '\n' | '\r' => return Ok(None),
+            '"' => Element::Text(self.text()?),
+            '[' => Element::Class(self.class()?),
+            '.' => {
+                self.rest.next();
+                Element::Class("(?s:.)".to_owned())
+            }
+            '(' => Element::Group(self.group()?),
+            _ if is_of_name(first) => Element::Rule(self.name()),
+            _ => return Err(self.fault(ELEMENT)),
+        }))
+    }
+
+    fn group(&mut self) -> Result<Alternatives, GrammarError> {
+        self.rest.next();
+        if self.depth == DEEPEST {
+            return Err(self.fault("groups that lie in each other less deep"));
+        }
+        self.depth += 1;
+        self.skip(true);
+        let alternatives = self.alternatives()?;
+        if self.rest.next_if_eq(&')').is_none() {
+            return Err(self.fault("`)`"));
+        }
+        self.depth -= 1;
+        Ok(alternatives)
+    }
+
+    fn text(&mut self) -> Result<String, GrammarError> {
+        self.rest.next();
+        let mut text = String::new();
+        loop {
+            match self.rest.peek() {
+                None | Some('\n') => return Err(self.fault("a closing `\"`")),
+                Some('"') => break,
+                Some(_) => text.push(self.character()?),
+            }
+        }
+        self.rest.next();
+        Ok(text)
+    }
+
+    fn class(&mut self) -> Result<String, GrammarError> {
+        self.rest.next();
+        let mut class = String::from("[");
+        if self.rest.next_if_eq(&'^').is_some() {
+            class.push('^');
+        }
+        let mut empty = true;
+        loop {
+            match self.rest.peek() {
+                None | Some('\n') => return Err(self.fault("a closing `]`")),
+                Some(']') if empty => return Err(self.fault("a character")),
+                Some(']') => break,
+                Some(_) => {
+                    let range = self.range()?;
+                    class.push_str(&range);
+                }
+            }
+            empty = false;
+        }
+        self.rest.next();
+        class.push(']');
+        Ok(class)
+    }
+
+    /// A character, or two with a line between them, of a class.
+    fn range(&mut self) -> Result<String, GrammarError> {
+        let spelt = |character: char| format!("\\u{{{:x}}}", u32::from(character));
+        let first = self.character()?;
+        let mut after = self.rest.clone();
+        if after.next() != Some('-') || matches!(after.next(), None | Some(']')) {
+            return Ok(spelt(first));
+        }
+        self.rest.next();
+        let last = self.character()?;
+        if last < first {
+            return Err(GrammarError::Gbnf {
+                line: self.line,
+                expected: "a range that goes up",
+                found: format!("`{first}-{last}`"),
+            });
+        }
+        Ok(format!("{}-{}", spelt(first), spelt(last)))
+    }
+
+    /// A character of a text or a class, which may be escaped.
+    fn character(&mut self) -> Result<char, GrammarError> {
+        let first = self.rest.next();
+        if first != Some('\\') {
+            return first.ok_or_else(|| self.fault("a character"));
+        }
+        let character = match self.rest.peek() {
+            Some('n') => '\n',
+            Some('r') => '\r',
+            Some('t') => '\t',
+            Some(&itself @ ('\\' | '"' | '[' | ']')) => itself,
+            Some('x') => return self.code(2),
+            Some('u') => return self.code(4),
+            Some('U') => return self.code(8),
+            _ => return Err(self.fault(ESCAPE)),
+        };
+        self.rest.next();
+        Ok(character)
+    }
+
+    fn code(&mut self, digits: usize) -> Result<char, GrammarError> {
+        self.rest.next();
+        let mut code = 0;
+        for _ in 0..digits {
+            let digit = self.rest.peek().and_then(|digit| digit.to_digit(16));
+            let digit = digit.ok_or_else(|| self.fault("a hexadecimal digit"))?;
+            code = code * 16 + digit;
+            self.rest.next();
+        }
+        char::from_u32(code).ok_or_else(|| GrammarError::Gbnf {
+            line: self.line,
+            expected: "the code of a character",
+            found: format!("{code:x}"),
+        })
+    }
+
+    /// How many times the element before comes.
+    fn times(&mut self) -> Result<(u32, Option<u32>), GrammarError> {
+        let times = match self.rest.peek() {
+            Some('*') => (0, None),
+            Some('+') => (1, None),
+            Some('?') => (0, Some(1)),
+            Some('{') => return self.counts(),
+            _ => return Ok((1, Some(1))),
+        };
+        self.rest.next();
+        Ok(times)
+    }
+
+    fn counts(&mut self) -> Result<(u32, Option<u32>), GrammarError> {
+        self.rest.next();
+        let least = self.count()?;
+        let most = if self.rest.next_if_eq(&',').is_none() {
+            Some(least)
+        } else if self.rest.peek() == Some(&'}') {
+            None
+        } else {
+            Some(self.count()?)
+        };
+        if self.rest.next_if_eq(&'}').is_none() {
+            return Err(self.fault("`}`"));
+        }
+        match most {
+            Some(most) if most < least => Err(GrammarError::Gbnf {
+                line: self.line,
+                expected: "counts that go up",
+                found: format!("{least},{most}"),
+            }),
+            _ => Ok((least, most)),
+        }
+    }
+
+    fn count(&mut self) -> Result<u32, GrammarError> {
+        let mut digits = String::new();
+        while let Some(digit) = self.rest.next_if(char::is_ascii_digit) {
+            digits.push(digit);
+        }
+        let count = digits.parse().ok().filter(|&count| count <= MOST_TIMES);
+        count.ok_or_else(|| match digits.as_str() {
+            "" => self.fault("a count"),
+            _ => GrammarError::Gbnf {
+                line: self.line,
+                expected: "a count of at most 100,000",
+                found: digits,
+            },
+        })
+    }
+
+    fn name(&mut self) -> String {
+        let mut name = String::new();
+        while let Some(character) = self.rest.next_if(|&character| is_of_name(character)) {
+            name.push(character);
+        }
+        name
+    }
+
+    /// Goes over blanks and comments, and over the ends of lines if `lines`.
+    fn skip(&mut self, lines: bool) {
+        while let Some(&character) = self.rest.peek() {
+            match character {
+                ' ' | '\t' => {}
+                '#' => {
+                    while self.rest.next_if(|&character| character != '\n').is_some() {}
+                    continue;
+                }
+                '\r' if lines => {}
+                '\n' if lines => self.line += 1,
+                _ => return,
+            }
+            self.rest.next();
+        }
+    }
+
+    fn fault(&mut self, expected: &'static str) -> GrammarError {
+        let found = match self.rest.peek() {
+            None => "the end".to_owned(),
+            Some('\n') => "the end of the line".to_owned(),
+            Some(character) => format!("`{character}`"),
+        };
+        GrammarError::Gbnf { line: self.line, expected, found }
+    }
+}
+
+fn is_of_name(character: char) -> bool {
+    character.is_ascii_alphanumeric() || character == '-' || character == '_'
+}

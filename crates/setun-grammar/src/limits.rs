@@ -1,0 +1,50 @@
+//! How much a grammar may take.
+
+use llguidance::api::ParserLimits;
+
+/// Bounds on the work and the memory of a grammar. None is a time, so the same grammar fails at
+/// the same place everywhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GrammarLimits {
+    /// Symbols in all rules of the compiled grammar. Default: 500,000, a schema of megabytes.
+    pub symbols: usize,
+    /// Work on regular expressions when a grammar is compiled. Default: 1,000,000, some 20 ms.
+    pub compile_work: u64,
+    /// Work on regular expressions for one mask. Default: 200,000, some 15 ms.
+    pub mask_work: u64,
+    /// Parser items for one mask. Default: 50,000, some 3 ms.
+    pub mask_items: usize,
+    /// Parser items at one place of a text: how ambiguous a grammar may be. Default: 2,000.
+    pub row_items: usize,
+    /// States that one sequence may visit in the automata of its terminals, at 1 to 2 kB each.
+    /// Default: 50,000.
+    pub states: usize,
+}
+
+impl Default for GrammarLimits {
+    fn default() -> Self {
+        Self {
+            symbols: 500_000,
+            compile_work: 1_000_000,
+            mask_work: 200_000,
+            mask_items: 50_000,
+            row_items: 2_000,
+            states: 50_000,
+        }
+    }
+}
+
+impl GrammarLimits {
+    pub(crate) fn for_parser(self) -> ParserLimits {
+        ParserLimits {
+            max_items_in_row: self.row_items,
+            initial_lexer_fuel: self.compile_work,
+            step_lexer_fuel: self.mask_work,
+            step_max_items: self.mask_items,
+            max_lexer_states: self.states,
+            max_grammar_size: self.symbols,
+            precompute_large_lexemes: true,
+            verbose_errors: false,
+        }
+    }
+}

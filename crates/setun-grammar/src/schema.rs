@@ -1,0 +1,219 @@
+//! JSON schemas in the form that the parser applies exactly.
+//!
+//! The parser ignores what it does not know. So a schema is walked first: what decides about
+//! validity and is not applied is refused by name, what does not decide is left out, and what
+//! the drafts of JSON Schema write in different ways is written in one.
+
+mod formats;
+mod keywords;
+mod reference;
+mod values;
+
+use serde_json::{Map, Value, json};
+
+use crate::GrammarError;
+use keywords::{Draft, Role, role};
+pub use keywords::{FORMATS, IGNORED_KEYWORDS, KEYWORDS};
+use reference::References;
+use values::Multiples;
+
+/// How deep schemas may lie in each other.
+const DEEPEST: usize = 200;
+
+/// Between two parts of a value: some spaces, or a new line and its indentation. Not bounded, a
+/// model could go on with white space forever.
+const WHITE_SPACE: &str = r" {1,4}|\r?\n[ \t]{0,64}";
+
+/// The letters after a backslash in a string. Without `u` a name has one spelling, so that a
+/// further property cannot be a listed one spelt in another way.
+const ESCAPES: &str = "nrbtf\\\"";
+
+/// The schema for the parser, with its options.
+pub(crate) fn prepare(schema: &Value) -> Result<Value, GrammarError> {
+    let draft = Draft::of(schema)?;
+    let mut walk = Walk { draft, references: References::new(schema), multiples: Multiples::new() };
+    let mut prepared = match walk.schema(schema, &Place::root())? {
+        Value::Object(map) => map,
+        Value::Bool(true) => Map::new(),
+        _ => return Err(GrammarError::Schema { reason: "`false` allows no value".to_owned() }),
+    };
+    let mut definitions = Map::new();
+    while let Some((name, place)) = walk.references.next() {
+        let target = walk.references.target(&place)?;
+        definitions.insert(name, walk.schema(target, &place)?);
+    }
+    prepared.insert("$defs".to_owned(), Value::Object(definitions));
+    let options = json!({ "whitespace_pattern": WHITE_SPACE, "json_allowed_escapes": ESCAPES });
+    prepared.insert("x-guidance".to_owned(), options);
+    Ok(Value::Object(prepared))
+}
+
+/// Where a schema is in its document.
+#[derive(Clone, Debug)]
+struct Place {
+    /// JSON pointer as a fragment.
+    pointer: String,
+    depth: usize,
+    /// Whether the schema or one around it, but for the outermost, is a document of its own.
+    in_other_document: bool,
+}
+
+impl Place {
+    fn root() -> Self {
+        Self { pointer: "#".to_owned(), depth: 0, in_other_document: false }
+    }
+
+    fn below(&self, segment: &str) -> Self {
+        let segment = segment.replace('~', "~0").replace('/', "~1");
+        Self {
+            pointer: format!("{}/{segment}", self.pointer),
+            depth: self.depth + 1,
+            in_other_document: self.in_other_document,
+        }
+    }
+}
+
+struct Walk<'a> {
+    draft: Draft,
+    references: References<'a>,
+    multiples: Multiples,
+}
+
+impl Walk<'_> {
+    fn schema(&mut self, schema: &Value, place: &Place) -> Result<Value, GrammarError> {
+        if place.depth > DEEPEST {
+            let reason = format!("schemas lie in each other deeper than {DEEPEST}");
+            return Err(GrammarError::TooComplex { reason });
+        }
+        match schema {
+            Value::Bool(allowed) => Ok(Value::Bool(*allowed)),
+            Value::Object(map) => {
+                let other = place.depth > 0 && map.contains_key(self.draft.id_keyword());
+                let place =
+                    Place { in_other_document: place.in_other_document || other, ..place.clone() };
+                self.keywords(map, &place).map(Value::Object)
+            }
+            other => {
+                let found = values::shortened(other);
+                let reason =
+                    format!("{} is {found}, expected an object or a boolean", place.pointer);
+                Err(GrammarError::Schema { reason })
+            }
+        }
+    }
+
+    fn keywords(
+        &mut self,
+        map: &Map<String, Value>,
+        place: &Place,
+    ) -> Result<Map<String, Value>, GrammarError> {
+        let mut prepared = Map::new();
+        let only_reference = self.draft.reference_stands_alone() && map.contains_key("$ref");
+        for (keyword, value) in map {
+            if only_reference && keyword != "$ref" {
+                continue;
+            }
+            match role(keyword, value, map) {
+                Role::Ignored => {}
+                Role::Refused(hint) => return Err(refused(keyword, place, hint)),
+                Role::Applied => {
+                    let name = self.draft.modern_name(keyword, map);
+                    let Some(name) = name else { continue };
+                    let value = self.value(keyword, value, place)?;
+                    prepared.insert(name.to_owned(), value);
+                }
+            }
+        }
+        values::count_of_properties(&prepared, place)?;
+        values::bound_numbers(&mut prepared);
+        formats::write_out(&mut prepared);
+        Ok(prepared)
+    }
+
+    /// A keyword's value, checked, with the schemas in it prepared.
+    fn value(
+        &mut self,
+        keyword: &str,
+        value: &Value,
+        place: &Place,
+    ) -> Result<Value, GrammarError> {
+        let below = place.below(keyword);
+        let fault = |expected| fault(keyword, place, expected, value);
+        match keyword {
+            "$ref" => self.reference(value, place),
+            "allOf" | "anyOf" | "oneOf" | "prefixItems" => {
+                let list = value.as_array().filter(|list| !list.is_empty());
+                self.list(list.ok_or_else(|| fault("a list of schemas"))?, &below)
+            }
+            "items" if value.is_array() => {
+                let list = value.as_array().filter(|_| self.draft.items_may_be_list());
+                self.list(list.ok_or_else(|| fault("a schema (`prefixItems` has a list)"))?, &below)
+            }
+            "items" | "additionalItems" | "additionalProperties" => self.schema(value, &below),
+            "properties" => {
+                self.named(value.as_object().ok_or_else(|| fault("an object"))?, &below)
+            }
+            "patternProperties" => {
+                self.patterns(value.as_object().ok_or_else(|| fault("an object"))?, place)
+            }
+            "multipleOf" => self.multiples.checked(value).map_err(fault),
+            _ => values::checked(keyword, value, self.draft, place),
+        }
+    }
+
+    fn list(&mut self, list: &[Value], below: &Place) -> Result<Value, GrammarError> {
+        let schemas = list.iter().enumerate();
+        schemas
+            .map(|(index, schema)| self.schema(schema, &below.below(&index.to_string())))
+            .collect()
+    }
+
+    fn named(&mut self, map: &Map<String, Value>, below: &Place) -> Result<Value, GrammarError> {
+        let schemas = map.iter();
+        let prepared: Result<Map<String, Value>, GrammarError> = schemas
+            .map(|(name, schema)| Ok((name.clone(), self.schema(schema, &below.below(name))?)))
+            .collect();
+        prepared.map(Value::Object)
+    }
+
+    fn patterns(&mut self, map: &Map<String, Value>, place: &Place) -> Result<Value, GrammarError> {
+        let below = place.below("patternProperties");
+        let mut prepared = Map::new();
+        for (pattern, schema) in map {
+            let rust = values::pattern(pattern)
+                .map_err(|hint| refused(&format!("patternProperties: {pattern}"), place, &hint))?;
+            let schema = self.schema(schema, &below.below(pattern))?;
+            if prepared.insert(rust, schema).is_some() {
+                let hint = ": two expressions are the same";
+                return Err(refused(&format!("patternProperties: {pattern}"), place, hint));
+            }
+        }
+        Ok(Value::Object(prepared))
+    }
+
+    fn reference(&mut self, value: &Value, place: &Place) -> Result<Value, GrammarError> {
+        let text = value.as_str().ok_or_else(|| fault("$ref", place, "a string", value))?;
+        let refused = |hint: &str| refused(&format!("$ref: {text}"), place, hint);
+        if place.in_other_document {
+            return Err(refused(": it is inside of a schema with an `$id` of its own"));
+        }
+        self.references.name(text).map(|name| format!("#/$defs/{name}").into()).map_err(refused)
+    }
+}
+
+fn refused(keyword: &str, place: &Place, hint: &str) -> GrammarError {
+    let place = place.pointer.clone();
+    GrammarError::Keyword { keyword: keyword.to_owned(), place, hint: hint.to_owned() }
+}
+
+fn fault(keyword: &str, place: &Place, expected: &'static str, found: &Value) -> GrammarError {
+    GrammarError::KeywordValue {
+        keyword: keyword.to_owned(),
+        place: place.pointer.clone(),
+        expected,
+        found: values::shortened(found),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,175 @@
+use serde_json::json;
+
+use super::*;
+
+fn prepared(schema: &Value) -> Value {
+    let mut prepared = prepare(schema).expect("it is supported");
+    let map = prepared.as_object_mut().expect("an object");
+    map.remove("x-guidance");
+    if map["$defs"] == json!({}) {
+        map.remove("$defs");
+    }
+    prepared
+}
+
+fn refusal(schema: &Value) -> String {
+    prepare(schema).expect_err("it is refused").to_string()
+}
+
+#[test]
+fn what_does_not_decide_is_left_out() {
+    let schema = json!({
+        "title": "a", "$comment": "b", "x-own": 1, "$id": "http://a", "uniqueItems": false,
+        "then": false, "minContains": 3, "unevaluatedItems": true, "nullable": true,
+        "properties": { "title": { "default": 1, "type": "string", "minLength": 2.0 } },
+    });
+    let expected = json!({ "properties": { "title": { "type": "string", "minLength": 2 } } });
+    assert_eq!(prepared(&schema), expected);
+}
+
+#[test]
+fn what_is_not_applied_is_refused_by_name() {
+    for (schema, message) in [
+        (
+            json!({"items": [true, {"not": {}}], "$schema": "http://json-schema.org/draft-07/schema#"}),
+            "keyword `not` at #/items/1 of the schema is not supported",
+        ),
+        (
+            json!({"properties": {"a/b": {"format": "regex"}}}),
+            "keyword `format: regex` at #/properties/a~1b of the schema is not supported",
+        ),
+        (
+            json!({"pattern": "a(?=b)"}),
+            "keyword `pattern: a(?=b)` at # of the schema is not supported: look-around",
+        ),
+        (
+            json!({"patternProperties": {"\\b": true}}),
+            "keyword `patternProperties: \\b` at # of the schema is not supported: `\\b`",
+        ),
+        (
+            json!({"$ref": "other.json"}),
+            "keyword `$ref: other.json` at # of the schema is not supported: it leaves the schema",
+        ),
+        (
+            json!({"$ref": "#name"}),
+            "keyword `$ref: #name` at # of the schema is not supported: anchors are not followed",
+        ),
+        (
+            json!({"minProperties": 2, "required": []}),
+            "keyword `minProperties: 2` at # of the schema is not supported: more than one name would be free, and could come twice",
+        ),
+        (json!({"if": true, "then": true}), "keyword `if` at # of the schema is not supported"),
+        (
+            json!({"minLength": -1}),
+            "keyword `minLength` at # of the schema: expected a whole number from 0, found -1",
+        ),
+        (
+            json!({"type": "any"}),
+            "keyword `type` at # of the schema: expected a type or a list of types, found \"any\"",
+        ),
+        (
+            json!({"const": "a\u{1}"}),
+            "keyword `const` at # of the schema: expected texts without control characters other than \\n, \\r, \\t, \\b, \\f, found \"a\\u0001\"",
+        ),
+        (
+            json!({"$schema": "http://own"}),
+            "keyword `$schema` at # of the schema: expected draft 4, 6, 7, 2019-09 or 2020-12, found \"http://own\"",
+        ),
+        (json!(false), "the schema cannot be followed: `false` allows no value"),
+        (
+            json!({"properties": {"a": 3}}),
+            "the schema cannot be followed: #/properties/a is 3, expected an object or a boolean",
+        ),
+    ] {
+        assert_eq!(refusal(&schema), message);
+    }
+}
+
+#[test]
+fn references_become_definitions() {
+    let schema = json!({
+        "properties": { "a/b": { "$ref": "#/properties/c%25d" }, "c%d": { "$ref": "#/properties/a~1b" }, "e": { "$ref": "#" } },
+    });
+    let expected = json!({
+        "properties": { "a/b": { "$ref": "#/$defs/part0" }, "c%d": { "$ref": "#/$defs/part1" }, "e": { "$ref": "#/$defs/part2" } },
+        "$defs": {
+            "part0": { "$ref": "#/$defs/part1" },
+            "part1": { "$ref": "#/$defs/part0" },
+            "part2": { "properties": { "a/b": { "$ref": "#/$defs/part0" }, "c%d": { "$ref": "#/$defs/part1" }, "e": { "$ref": "#/$defs/part2" } } },
+        },
+    });
+    assert_eq!(prepared(&schema), expected);
+}
+
+#[test]
+fn a_reference_inside_of_another_document_is_refused() {
+    let inner = json!({ "$id": "http://inner", "items": { "$ref": "#/$defs/a" } });
+    let schema =
+        json!({ "$id": "http://outer", "properties": { "p": inner }, "$defs": { "a": true } });
+    assert!(refusal(&schema).contains("inside of a schema with an `$id` of its own"));
+    let referenced = json!({ "$ref": "#/$defs/p/items", "$defs": { "p": inner, "a": true } });
+    assert!(refusal(&referenced).contains("inside of a schema with an `$id` of its own"));
+}
+
+#[test]
+fn older_editions_are_written_as_the_newest() {
+    let draft = |edition: &str, schema: &Value| {
+        let mut schema = schema.clone();
+        schema["$schema"] = format!("http://json-schema.org/{edition}/schema#").into();
+        prepared(&schema)
+    };
+    let list = json!({ "items": [true], "additionalItems": false });
+    let modern = json!({ "prefixItems": [true], "items": false });
+    assert_eq!(draft("draft-07", &list), modern);
+    assert_eq!(draft("draft/2019-09", &list), modern);
+    let single = json!({ "items": true, "additionalItems": false });
+    assert_eq!(draft("draft-06", &single), json!({ "items": true }));
+    let beside = json!({ "$ref": "#", "maxItems": 1 });
+    assert_eq!(draft("draft-07", &beside)["maxItems"], json!(null));
+    assert_eq!(prepared(&beside)["maxItems"], 1);
+    let bound = json!({ "minimum": 1, "exclusiveMinimum": true });
+    assert_eq!(draft("draft-04", &bound), bound);
+    assert!(refusal(&bound).contains("expected a number"));
+}
+
+#[test]
+fn multiples_stay_in_32_bits() {
+    let all = |values: &[f64]| {
+        let parts: Vec<Value> = values.iter().map(|value| json!({ "multipleOf": value })).collect();
+        prepare(&json!({ "allOf": parts })).is_ok()
+    };
+    assert!(all(&[0.01, 5.0, 2000.0]));
+    assert!(!all(&[65_537.0, 65_539.0]) && all(&[65_537.0, 65_537.0]));
+    assert!(!all(&[0.0]) && !all(&[-2.0]) && !all(&[1.0 / 3.0]) && !all(&[1e-12]));
+}
+
+#[test]
+fn the_lists_of_keywords_are_complete() {
+    let anything = Map::new();
+    for keyword in KEYWORDS {
+        assert!(matches!(role(keyword, &Value::Null, &anything), Role::Applied), "{keyword}");
+    }
+    for keyword in IGNORED_KEYWORDS {
+        assert!(matches!(role(keyword, &Value::Null, &anything), Role::Ignored), "{keyword}");
+    }
+}
+
+#[test]
+fn numbers_without_a_bound_get_one() {
+    let whole = json!({ "type": "integer", "exclusiveMinimum": 3 });
+    assert_eq!(
+        prepared(&whole),
+        json!({ "type": "integer", "exclusiveMinimum": 3, "maximum": 9e18 })
+    );
+    let multiple = prepared(&json!({ "multipleOf": 0.5 }));
+    assert_eq!(multiple["minimum"], -9_007_199_254_740_992.0);
+    assert_eq!(prepared(&json!({ "type": "number" })), json!({ "type": "number" }));
+}
+
+#[test]
+fn a_format_joins_the_other_conditions() {
+    let schema = json!({ "format": "hostname", "pattern": "a", "allOf": [{ "minLength": 3 }] });
+    let prepared = prepared(&schema);
+    assert_eq!((&prepared["format"], &prepared["pattern"]), (&Value::Null, &json!("a")));
+    assert_eq!(prepared["allOf"].as_array().map(Vec::len), Some(2));
+}

@@ -1,0 +1,153 @@
+//! What a grammar needs of a tokenizer.
+
+use std::fmt;
+use std::sync::Arc;
+
+use llguidance::ParserFactory;
+use llguidance::earley::SlicedBiasComputer;
+use llguidance::toktrie::{InferenceCapabilities, TokEnv, TokRxInfo, TokTrie, TokenizerEnv};
+use setun_text::{TokenMask, Tokenizer};
+
+use crate::GrammarError;
+use crate::number_size::NumberTokens;
+
+/// The most tokens, which bounds the ids that the tree of all tokens has room for.
+const MOST_TOKENS: usize = 1 << 20;
+
+/// The longest token in bytes that the tree of all tokens has room for; longer ones never fit.
+const LONGEST_TOKEN: usize = 1000;
+
+/// The tokens of a tokenizer as bytes, in a tree, and those that end a text.
+///
+/// It is made once for a tokenizer, which takes some 100 ms for 128,000 tokens, and shared by
+/// all grammars.
+pub struct Vocabulary {
+    factory: ParserFactory,
+    tokens: usize,
+    end: TokenMask,
+    number_tokens: NumberTokens,
+}
+
+impl Vocabulary {
+    /// Asks the tokenizer for the bytes of each token.
+    ///
+    /// `end_tokens` are the ids that end a generation; they need not be special tokens, but end
+    /// a text wherever they are chosen. Other special tokens are only allowed where a Lark
+    /// grammar names them.
+    pub fn new(tokenizer: &dyn Tokenizer, end_tokens: &[u32]) -> Result<Self, GrammarError> {
+        let tokens = tokenizer.vocab_size();
+        if tokens > MOST_TOKENS {
+            return Err(GrammarError::VocabularySize { limit: MOST_TOKENS, found: tokens });
+        }
+        let end = end_mask(end_tokens, tokens)?;
+        let words = words(tokenizer, tokens, &end)?;
+        let number_tokens = NumberTokens::new(&words);
+        let size = u32::try_from(tokens).unwrap_or(u32::MAX);
+        let first = end_tokens.first().copied().ok_or(GrammarError::NoEndToken)?;
+        let tree = TokTrie::from(&TokRxInfo::new(size, first), &words);
+        let tree = tree.with_eos_tokens(end_tokens);
+        let environment: TokEnv = Arc::new(Environment(tree));
+        let slices = SlicedBiasComputer::general_slices();
+        let mut factory =
+            ParserFactory::new(&environment, InferenceCapabilities::default(), &slices)
+                .map_err(|error| GrammarError::Parser { taken: 0, reason: error.to_string() })?;
+        factory.quiet();
+        Ok(Self { factory, tokens, end, number_tokens })
+    }
+
+    /// Size of the vocabulary: one more than the highest id.
+    #[must_use]
+    pub fn tokens(&self) -> usize {
+        self.tokens
+    }
+
+    /// The tokens that end a text.
+    #[must_use]
+    pub fn end_tokens(&self) -> &TokenMask {
+        &self.end
+    }
+
+    pub(crate) fn factory(&self) -> &ParserFactory {
+        &self.factory
+    }
+
+    pub(crate) fn number_tokens(&self) -> &NumberTokens {
+        &self.number_tokens
+    }
+
+    /// The bytes that a token adds to a text; none for special ones.
+    pub(crate) fn token_bytes(&self, token: u32) -> &[u8] {
+        let bytes = self.factory.tok_env().tok_trie().token(token);
+        if bytes.first() == Some(&TokTrie::SPECIAL_TOKEN_MARKER) { &[] } else { bytes }
+    }
+}
+
+fn end_mask(end_tokens: &[u32], tokens: usize) -> Result<TokenMask, GrammarError> {
+    let mut end = TokenMask::none(tokens);
+    for &token in end_tokens {
+        if token as usize >= tokens {
+            return Err(GrammarError::TokenRange { token, vocabulary: tokens });
+        }
+        end.insert(token);
+    }
+    if end.is_empty() { Err(GrammarError::NoEndToken) } else { Ok(end) }
+}
+
+/// The bytes of each token, in `llguidance`'s way: nothing for a token that never fits, and a
+/// byte that no text has before the name of a special one.
+fn words(
+    tokenizer: &dyn Tokenizer,
+    tokens: usize,
+    end: &TokenMask,
+) -> Result<Vec<Vec<u8>>, GrammarError> {
+    let mut words = Vec::with_capacity(tokens);
+    let mut known = false;
+    for id in (0..u32::MAX).take(tokens) {
+        let bytes = tokenizer.token_bytes(id);
+        known |= bytes.is_some();
+        let word = match bytes.filter(|_| !end.contains(id)) {
+            Some(bytes) if bytes.first() == Some(&TokTrie::SPECIAL_TOKEN_MARKER) => Vec::new(),
+            Some(bytes) => bytes,
+            None => special_word(tokenizer.id_to_token(id)),
+        };
+        words.push(if word.len() > LONGEST_TOKEN { Vec::new() } else { word });
+    }
+    if known { Ok(words) } else { Err(GrammarError::NoTokenBytes { tokens }) }
+}
+
+fn special_word(name: Option<String>) -> Vec<u8> {
+    match name {
+        Some(name) if !name.is_empty() => {
+            [&[TokTrie::SPECIAL_TOKEN_MARKER], name.as_bytes()].concat()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Tokens for the parser. It never makes tokens of bytes by itself: how a text is cut into
+/// tokens stays the model's choice, so that a grammar only takes choices away.
+struct Environment(TokTrie);
+
+impl TokenizerEnv for Environment {
+    fn tok_trie(&self) -> &TokTrie {
+        &self.0
+    }
+
+    fn tokenize_bytes(&self, bytes: &[u8]) -> Vec<u32> {
+        self.0.greedy_tokenize(bytes)
+    }
+
+    fn tokenize_is_canonical(&self) -> bool {
+        false
+    }
+}
+
+impl fmt::Debug for Vocabulary {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Vocabulary")
+            .field("tokens", &self.tokens)
+            .field("end", &self.end.iter().collect::<Vec<_>>())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,84 @@
+//! The form that a sequence follows, and its state's way to where masks are computed.
+
+use std::fmt;
+
+use futures::channel::oneshot;
+use setun_text::TokenMask;
+
+use crate::{error::Error, form::FormState};
+
+/// A state on its way: it comes back with its mask ready.
+pub(crate) type Away = oneshot::Receiver<Box<dyn FormState>>;
+
+/// The state of a form, here or away.
+pub(crate) struct Followed {
+    place: Place,
+    /// What is allowed as long as the mask is not known.
+    any: TokenMask,
+}
+
+enum Place {
+    Here(Box<dyn FormState>),
+    Away(Away),
+    /// Who computed its mask is gone.
+    Lost,
+}
+
+impl Followed {
+    pub(crate) fn new(state: Box<dyn FormState>, vocabulary: usize) -> Self {
+        Self { place: Place::Here(state), any: TokenMask::all(vocabulary) }
+    }
+
+    /// Hands the state out, for its mask to be made ready; what `send` gives brings it back.
+    pub(crate) fn send(&mut self, send: impl FnOnce(Box<dyn FormState>) -> Away) {
+        self.place = match std::mem::replace(&mut self.place, Place::Lost) {
+            Place::Here(state) => Place::Away(send(state)),
+            place => place,
+        };
+    }
+
+    /// Waits until the state is back.
+    pub(crate) async fn wait(&mut self) {
+        if let Place::Away(away) = &mut self.place {
+            self.place = away.await.map_or(Place::Lost, Place::Here);
+        }
+    }
+
+    /// The mask if it is ready, else one that allows all: what is to be asked of the model.
+    pub(crate) fn known_mask(&mut self) -> &TokenMask {
+        if let Place::Away(away) = &mut self.place {
+            match away.try_recv() {
+                Ok(Some(state)) => self.place = Place::Here(state),
+                Ok(None) => {}
+                Err(_) => self.place = Place::Lost,
+            }
+        }
+        match &mut self.place {
+            Place::Here(state) => state.mask().unwrap_or(&self.any), // the error comes again
+            Place::Away(_) | Place::Lost => &self.any,
+        }
+    }
+
+    /// The tokens that may come next. The state is here.
+    pub(crate) fn mask(&mut self) -> Result<&TokenMask, Error> {
+        self.state()?.mask()
+    }
+
+    /// Takes a token. The state is here.
+    pub(crate) fn accept(&mut self, token: u32) -> Result<(), Error> {
+        self.state()?.accept(token)
+    }
+
+    fn state(&mut self) -> Result<&mut Box<dyn FormState>, Error> {
+        match &mut self.place {
+            Place::Here(state) => Ok(state),
+            Place::Away(_) | Place::Lost => Err(Error::Disposed),
+        }
+    }
+}
+
+impl fmt::Debug for Followed {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Followed")
+    }
+}
