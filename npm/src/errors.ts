@@ -12,6 +12,7 @@ export const ERROR_CODES = [
   "disposed",
   "bad-option",
   "storage-full",
+  "busy",
 ] as const;
 
 /** One of {@link ERROR_CODES}. */

@@ -1,9 +1,9 @@
 /** A generation as its reader sees it. */
 
-import type { GenerationInput } from "./messages.js";
+import type { FromHost } from "./messages.js";
 import type { Build } from "./pick-build.js";
-import type { Session } from "./session.js";
-import type { DoneEvent, WasmEvent, WasmGenerateOptions } from "./wasm.js";
+import type { Listener, Session } from "./session.js";
+import type { DoneEvent, WasmEvent, WasmGenerateOptions, WasmPrompt } from "./wasm.js";
 
 /** One step of a generation. */
 export interface TextDelta {
@@ -19,6 +19,8 @@ export interface TextDelta {
 export interface GenerationResult extends Omit<DoneEvent, "type"> {
   /** The whole text. */
   readonly text: string;
+  /** Ids of all tokens, one that ended the text included. */
+  readonly tokens: readonly number[];
   /** The WebAssembly build that ran. */
   readonly build: Build;
 }
@@ -27,7 +29,7 @@ export interface GenerationResult extends Omit<DoneEvent, "type"> {
  * A running generation. Iterable once; leaving the loop stops the model and frees its cache at once.
  *
  * @throws {SetunError} `context-full` if the prompt alone exceeds the context; `disposed` if the model is disposed
- *   meanwhile. An aborted signal rejects with its reason.
+ *   meanwhile; `busy` if too many wait already. An aborted signal rejects with its reason.
  *
  * @example
  * ```ts
@@ -46,20 +48,40 @@ export interface Generation extends AsyncIterable<TextDelta> {
 /** Turns of events on their way while the reader is busy: enough to hide the way to the worker and back. */
 const CREDIT = 4;
 
-/** What a generation is made of. */
+/** What generations are made of. */
 export interface GenerationStart {
-  readonly session: Session;
-  readonly build: Build;
-  readonly input: GenerationInput;
+  readonly prompt: WasmPrompt;
   readonly options: WasmGenerateOptions;
   readonly signal: AbortSignal | undefined;
 }
 
+/** Where generations run. */
+export interface Place {
+  readonly session: Session;
+  readonly build: Build;
+  /** Number of the model's tokens. */
+  readonly vocabSize: number;
+}
+
+/** Goes on so many times from one prompt. */
+export function startGenerations(place: Place, start: GenerationStart, count: number): Generation[] {
+  const { prompt, options, signal } = start;
+  const all = Array.from({ length: count }, () => new SessionGeneration(place));
+  if (signal?.aborted) {
+    for (const generation of all) generation.fail(signal.reason);
+    return all;
+  }
+  const request = { type: "generate", prompt, options, count, credit: CREDIT } as const;
+  const first = place.session.startAll(request, all);
+  for (const [index, generation] of all.entries()) generation.began(first + index, signal);
+  return all;
+}
+
 /** The {@link Generation} over a session. */
-export class SessionGeneration implements Generation {
+class SessionGeneration implements Generation, Listener {
   readonly #session: Session;
   readonly #build: Build;
-  readonly #id: number = 0;
+  #id = 0;
   /** Turns received and not yet read. */
   readonly #turns: TextDelta[][] = [];
   readonly #finished: Promise<GenerationResult>;
@@ -67,10 +89,11 @@ export class SessionGeneration implements Generation {
   #ending: { readonly error?: unknown } | undefined;
   #wake: (() => void) | undefined;
   #text = "";
+  readonly #tokens: number[] = [];
   #iterated = false;
   #unwatch = () => {};
 
-  constructor({ session, build, input, options, signal }: GenerationStart) {
+  constructor({ session, build }: Place) {
     this.#session = session;
     this.#build = build;
     this.#finished = new Promise((resolve, reject) => {
@@ -78,18 +101,22 @@ export class SessionGeneration implements Generation {
     });
     // Whoever only iterates learns of an error there.
     this.#finished.catch(() => undefined);
-    if (signal?.aborted) {
-      this.#fail(signal.reason);
-      return;
-    }
-    this.#watch(signal);
-    this.#id = session.start(
-      { type: "generate", input, options, credit: CREDIT },
-      {
-        receive: (message) => message.type === "events" && this.#receive(message.events),
-        fail: (error) => this.#fail(error),
-      },
-    );
+  }
+
+  /** It has been asked for, by this number; it may have failed already. */
+  began(id: number, signal: AbortSignal | undefined): void {
+    this.#id = id;
+    if (this.#ending === undefined) this.#watch(signal);
+  }
+
+  receive(message: FromHost): void {
+    if (message.type === "events") this.#receive(message.events);
+  }
+
+  fail(error: unknown): void {
+    if (this.#ending !== undefined) return;
+    this.#end({ error });
+    this.#settle.reject(error);
   }
 
   get result(): Promise<GenerationResult> {
@@ -144,6 +171,7 @@ export class SessionGeneration implements Generation {
       const { type: _, ...delta } = event;
       turn.push(delta);
       this.#text += delta.text;
+      this.#tokens.push(delta.token);
     }
     this.#turns.push(turn);
     this.#wake?.();
@@ -151,13 +179,7 @@ export class SessionGeneration implements Generation {
 
   #finish({ type: _, ...done }: DoneEvent): void {
     this.#end({});
-    this.#settle.resolve({ ...done, text: this.#text, build: this.#build });
-  }
-
-  #fail(error: unknown): void {
-    if (this.#ending !== undefined) return;
-    this.#end({ error });
-    this.#settle.reject(error);
+    this.#settle.resolve({ ...done, text: this.#text, tokens: this.#tokens, build: this.#build });
   }
 
   #end(ending: { readonly error?: unknown }): void {
@@ -170,7 +192,7 @@ export class SessionGeneration implements Generation {
   #watch(signal: AbortSignal | undefined): void {
     const abort = () => {
       this.stop();
-      this.#fail(signal?.reason);
+      this.fail(signal?.reason);
     };
     signal?.addEventListener("abort", abort, { once: true });
     this.#unwatch = () => signal?.removeEventListener("abort", abort);

@@ -55,8 +55,12 @@ export class Host {
     try {
       await this.#handle(message);
     } catch (thrown) {
-      this.#send({ type: "failed", id: message.id, error: toWire(asSetunError(thrown)) });
+      this.#fail(message.id, thrown);
     }
+  }
+
+  #fail(id: number, thrown: unknown): void {
+    this.#send({ type: "failed", id, error: toWire(asSetunError(thrown)) });
   }
 
   async #handle(message: ToHost): Promise<void> {
@@ -78,6 +82,17 @@ export class Host {
         return this.#send({ type: "tokens", id, ids: this.#model().tokenize(message.text) });
       case "detokenize":
         return this.#send({ type: "text", id, text: this.#model().detokenize(message.ids) });
+      case "push":
+        return this.#send({ type: "tokens", id, ids: this.#model().push(message.ids, message.more) });
+      case "save":
+        return this.#send({ type: "saved", id, bytes: await this.#model().save(message.ids) });
+      case "restore":
+        return this.#send({ type: "tokens", id, ids: await this.#model().restore(message.bytes) });
+      case "metrics":
+        return this.#send({ type: "counted", id, metrics: await this.#model().metrics() });
+      case "forget-prefixes":
+        this.#model().forgetPrefixes();
+        return this.#send({ type: "forgotten", id });
       case "self-test":
         return this.#send({ type: "self-tested", id, result: await this.#model().selfTest() });
       case "dispose":
@@ -122,13 +137,13 @@ export class Host {
 
   /** Reads the weights, and waits until all is kept. */
   #finish(message: Message<"open">, bytes: ModelBytes, probed?: WasmLoader): Promise<WasmModel> {
-    const { backend, threads } = message;
+    const { backend, threads, limits } = message;
     let known = probed;
     return this.#steadily(bytes, async () => {
       const loader = known ?? (await this.#begin(message, bytes));
       if (known !== undefined) await bytes.ahead();
       known = undefined;
-      const model = await loader.finish({ backend, threads });
+      const model = await loader.finish({ backend, threads, ...limits });
       await bytes.keep().catch((thrown: unknown) => {
         model.free();
         throw thrown;
@@ -176,17 +191,24 @@ export class Host {
     }
   }
 
-  async #generate({ id, input, options, credit: turns }: Message<"generate">): Promise<void> {
-    const model = this.#model();
-    const generation =
-      input.kind === "prompt" ? model.generate(input.prompt, options) : model.chat(input.messages, options);
-    const credit = new Credit(turns);
+  async #generate({ id, prompt, options, count, credit }: Message<"generate">): Promise<void> {
+    const ids = Array.from({ length: count }, (_, index) => id + index);
+    try {
+      const generations = this.#model().generate(prompt, options, count);
+      await Promise.all(generations.map((each, index) => this.#run(id + index, each, new Credit(credit))));
+    } catch (thrown) {
+      for (const failed of ids) this.#fail(failed, thrown);
+    }
+  }
+
+  /** Runs one generation to its end; a failure is its own. */
+  async #run(id: number, generation: WasmGeneration, credit: Credit): Promise<void> {
     const ended = this.#pump(id, generation, credit);
     this.#running.set(id, { generation, credit, ended });
     try {
       await ended;
     } catch (thrown) {
-      throw this.#opened?.bytes.explain(thrown) ?? thrown;
+      this.#fail(id, this.#opened?.bytes.explain(thrown) ?? thrown);
     } finally {
       this.#running.delete(id);
     }

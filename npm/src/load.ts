@@ -6,7 +6,7 @@ import { detectFeatures, reserveSharedMemory } from "./features.js";
 import { Model } from "./model.js";
 import type { Coming } from "./open-model.js";
 import { ask } from "./opening.js";
-import { checkLoadOptions, type EstimateOptions, type LoadOptions } from "./options.js";
+import { checkLoadOptions, type EstimateOptions, engineLimits, type LoadOptions } from "./options.js";
 import { type Build, type BuildChoice, type Features, mayUseGpu, pickBuild } from "./pick-build.js";
 import { type Connect, Session } from "./session.js";
 import { isDownload, type LoadSource, type ModelSource, modelSource } from "./sources.js";
@@ -156,8 +156,9 @@ class Loading {
     memory: WebAssembly.Memory | undefined,
     report: (report: DeviceReport) => DeviceReport,
   ): Promise<Model> {
-    const place = { backend, threads, ...(memory !== undefined && { memory }) };
-    const request = { type: "open", ...this.#what, ...place } as const;
+    const place = { backend, threads, limits: engineLimits(this.#options) };
+    const shared = memory !== undefined && { memory };
+    const request = { type: "open", ...this.#what, ...place, ...shared } as const;
     const opened = await ask(session, request, "opened", this.#options);
     const info = { ...opened.info, build, worker: this.#inWorker };
     return new Model(session, info, report(opened.report));

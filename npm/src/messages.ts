@@ -10,7 +10,16 @@ import type { DeviceMemories } from "./fits.js";
 import type { Coming } from "./open-model.js";
 import type { DownloadSize } from "./outline.js";
 import type { ModelSource } from "./sources.js";
-import type { DeviceReport, SelfTest, WasmEvent, WasmGenerateOptions, WasmModelInfo } from "./wasm.js";
+import type {
+  DeviceReport,
+  EngineLimits,
+  Metrics,
+  SelfTest,
+  WasmEvent,
+  WasmGenerateOptions,
+  WasmModelInfo,
+  WasmPrompt,
+} from "./wasm.js";
 
 /** One turn of a conversation, as chat templates take it. */
 export interface ChatMessage {
@@ -29,11 +38,6 @@ export interface LoadProgress {
   /** True where all of it is in the browser's store already, and nothing is downloaded. */
   readonly fromStore?: boolean;
 }
-
-/** What a generation starts from. */
-export type GenerationInput =
-  | { readonly kind: "prompt"; readonly prompt: string }
-  | { readonly kind: "chat"; readonly messages: readonly ChatMessage[] };
 
 /** From the page to the host. */
 export type ToHost = { readonly id: number } & (
@@ -58,19 +62,28 @@ export type ToHost = { readonly id: number } & (
       readonly coming: Coming;
       readonly backend: string;
       readonly threads: number;
+      readonly limits: EngineLimits;
       /** Shared memory for a threaded build. */
       readonly memory?: WebAssembly.Memory;
     }
   | {
+      /** Generates so many times: the first with this `id`, each other with the next one. */
       readonly type: "generate";
-      readonly input: GenerationInput;
+      readonly prompt: WasmPrompt;
       readonly options: WasmGenerateOptions;
-      /** Turns of events the host may send before it is given more. */
+      readonly count: number;
+      /** Turns of events the host may send, of each, before it is given more. */
       readonly credit: number;
     }
   | { readonly type: "credit"; readonly turns: number }
   | { readonly type: "tokenize"; readonly text: string }
   | { readonly type: "detokenize"; readonly ids: Uint32Array }
+  /** Asks for a session's tokens with more at its end. */
+  | { readonly type: "push"; readonly ids: Uint32Array; readonly more: WasmPrompt }
+  | { readonly type: "save"; readonly ids: Uint32Array }
+  | { readonly type: "restore"; readonly bytes: Uint8Array }
+  | { readonly type: "metrics" }
+  | { readonly type: "forget-prefixes" }
   | { readonly type: "self-test" }
   /** Ends the load or generation of this id. */
   | { readonly type: "stop" }
@@ -87,6 +100,9 @@ export type FromHost = { readonly id: number } & (
   | { readonly type: "events"; readonly events: readonly WasmEvent[] }
   | { readonly type: "tokens"; readonly ids: Uint32Array }
   | { readonly type: "text"; readonly text: string }
+  | { readonly type: "saved"; readonly bytes: Uint8Array<ArrayBuffer> }
+  | { readonly type: "counted"; readonly metrics: Metrics }
+  | { readonly type: "forgotten" }
   | { readonly type: "self-tested"; readonly result: SelfTest }
   | { readonly type: "disposed" }
   | { readonly type: "failed"; readonly error: WireError }

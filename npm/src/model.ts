@@ -1,11 +1,19 @@
 /** A loaded model. */
 
-import { type Generation, SessionGeneration } from "./generation.js";
-import type { ChatMessage, GenerationInput } from "./messages.js";
-import { checkMessages, checkText, engineOptions, type GenerateOptions } from "./options.js";
+import { type Generation, type Place, startGenerations } from "./generation.js";
+import type { ChatMessage } from "./messages.js";
+import {
+  checkBytes,
+  checkCount,
+  checkMessages,
+  checkText,
+  engineOptions,
+  type GenerateOptions,
+} from "./options.js";
 import type { Build } from "./pick-build.js";
 import type { Session } from "./session.js";
-import type { DeviceReport, SelfTest, WasmModelInfo } from "./wasm.js";
+import { TextSession } from "./text-session.js";
+import type { DeviceReport, Metrics, SelfTest, WasmModelInfo, WasmPrompt } from "./wasm.js";
 
 /** What is known of a model, and what runs it. */
 export interface ModelInfo extends WasmModelInfo {
@@ -52,7 +60,53 @@ export class Model implements AsyncDisposable {
    */
   generate(prompt: string, options: GenerateOptions = {}): Generation {
     checkText("prompt", prompt);
-    return this.#start({ kind: "prompt", prompt }, options);
+    return this.#start(prompt, options);
+  }
+
+  /**
+   * Goes on `count` times from one text or conversation, which is computed once: at most as many times as generations
+   * may run at once. The first is what {@link generate} gives with the same seed; the others differ from it, if they are
+   * not greedy. Each is read, and ends, by itself.
+   *
+   * @throws {SetunError} `bad-option` at once; everything else when a generation is read.
+   */
+  samples(
+    prompt: string | readonly ChatMessage[],
+    count: number,
+    options: GenerateOptions = {},
+  ): Generation[] {
+    if (typeof prompt === "string") checkText("prompt", prompt);
+    else checkMessages(prompt);
+    checkCount(count);
+    const start = { prompt, options: engineOptions(options), signal: options.signal };
+    return startGenerations(this.#place(), start, count);
+  }
+
+  /** A text that can be gone on with, forked and saved; without tokens at first. */
+  session(): TextSession {
+    return new TextSession(this.#place(), []);
+  }
+
+  /**
+   * The session that {@link TextSession.save} gave these bytes of. What they hold of the cache is used if this is the
+   * model that computed it; else it is computed again.
+   *
+   * @throws {SetunError} `bad-checkpoint` if the bytes are damaged or no session.
+   */
+  async restore(bytes: Uint8Array): Promise<TextSession> {
+    checkBytes(bytes);
+    const { ids } = await this.#session.ask({ type: "restore", bytes }, "tokens");
+    return new TextSession(this.#place(), ids);
+  }
+
+  /** What the model has done since it was loaded, and what is there now. */
+  async metrics(): Promise<Metrics> {
+    return (await this.#session.ask({ type: "metrics" }, "counted")).metrics;
+  }
+
+  /** Forgets what is kept in the cache for prompts that begin as others did. Generations under way go on. */
+  async forgetPrefixes(): Promise<void> {
+    await this.#session.ask({ type: "forget-prefixes" }, "forgotten");
   }
 
   /**
@@ -62,7 +116,7 @@ export class Model implements AsyncDisposable {
    */
   chat(messages: readonly ChatMessage[], options: GenerateOptions = {}): Generation {
     checkMessages(messages);
-    return this.#start({ kind: "chat", messages }, options);
+    return this.#start(messages, options);
   }
 
   /** The ids of a text's tokens, special ones included as the tokenizer says. */
@@ -85,14 +139,13 @@ export class Model implements AsyncDisposable {
     return this.dispose();
   }
 
-  #start(input: GenerationInput, options: GenerateOptions): Generation {
-    const { session, build } = { session: this.#session, build: this.info.build };
-    return new SessionGeneration({
-      session,
-      build,
-      input,
-      options: engineOptions(options),
-      signal: options.signal,
-    });
+  #start(prompt: WasmPrompt, options: GenerateOptions): Generation {
+    const start = { prompt, options: engineOptions(options), signal: options.signal };
+    return startGenerations(this.#place(), start, 1)[0] as Generation;
+  }
+
+  #place(): Place {
+    const { build, vocabSize } = this.info;
+    return { session: this.#session, build, vocabSize };
   }
 }

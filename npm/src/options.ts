@@ -2,7 +2,7 @@
 
 import { SetunError } from "./errors.js";
 import type { ChatMessage, LoadProgress } from "./messages.js";
-import type { WasmGenerateOptions } from "./wasm.js";
+import type { EngineLimits, WasmGenerateOptions } from "./wasm.js";
 
 /** Options of {@link load}. Unknown or out-of-range ones throw `bad-option` before any work. */
 export interface LoadOptions {
@@ -18,6 +18,12 @@ export interface LoadOptions {
   backend?: string;
   /** Most threads to use, 1 to 64. More than one needs a cross-origin isolated page and a worker. */
   threads?: number;
+  /** Whole contexts that the cache may grow to, 1 to 65536; 8 unless given. Memory is taken as it is used. */
+  contexts?: number;
+  /** Most generations that run at once, 1 to 65536; 64 unless given. Others wait. */
+  streams?: number;
+  /** Most generations that wait, 1 to 65536; 1024 unless given. One more rejects with `busy`. */
+  queue?: number;
   /** Whether to run in a module worker: by default in browsers. Node has none. */
   worker?: boolean;
   /**
@@ -135,6 +141,10 @@ export interface GenerateOptions {
   stop?: string[];
   /** Whether to report each token's log-probability. */
   logprobs?: boolean;
+  /** Those of a higher priority start first, and keep their memory longer; 0 unless given. From -2147483648 to 2147483647. */
+  priority?: number;
+  /** Milliseconds from the call on, after which the generation ends with what it has, and `finishReason: "deadline"`. */
+  deadline?: number;
   /** Aborts, as in `fetch`: the iteration rejects with `signal.reason`. */
   signal?: AbortSignal;
 }
@@ -173,6 +183,9 @@ const isOrder: Check = (value) =>
   new Set(value as unknown[]).size === (value as unknown[]).length;
 const isSignal: Check = (value) => value instanceof AbortSignal;
 
+const isAmount: Check = (value) => isCount(value) && (value as number) >= 1 && (value as number) <= 65536;
+
+const AMOUNT = [isAmount, "a whole number from 1 to 65536"] as const;
 const SHARE = [isShare, "a number from 0 to 1"] as const;
 const CUTOFF = [isCutoff, "a number of 0 or more, below 1"] as const;
 const NATURAL = [within(0), "a number of 0 or more"] as const;
@@ -219,6 +232,11 @@ const GENERATE: Rules<GenerateOptions> = {
   seed: [isSeed, "a whole number from 0 to 2^64 - 1, as a bigint beyond 2^53"],
   stop: TEXTS,
   logprobs: [(value) => typeof value === "boolean", "true or false"],
+  priority: [
+    (value) => Number.isInteger(value) && (value as number) === ((value as number) | 0),
+    "a whole number from -2147483648 to 2147483647",
+  ],
+  deadline: [within(0, 2 ** 53), "milliseconds, 0 or more"],
   signal: [isSignal, "an AbortSignal"],
 };
 
@@ -230,6 +248,9 @@ const LOAD: Rules<LoadOptions> = {
     (value) => isCount(value) && (value as number) >= 1 && (value as number) <= 64,
     "a whole number from 1 to 64",
   ],
+  contexts: AMOUNT,
+  streams: AMOUNT,
+  queue: AMOUNT,
   worker: [(value) => typeof value === "boolean", "true or false"],
   store: [(value) => typeof value === "boolean", "true or false"],
   connections: [
@@ -265,6 +286,21 @@ export function engineOptions(options: GenerateOptions): WasmGenerateOptions {
   return Object.fromEntries(Object.entries(rest).filter(([, value]) => value !== undefined));
 }
 
+/** What an engine is told of how much it does at once. */
+export function engineLimits({ contexts, streams, queue }: LoadOptions): EngineLimits {
+  return {
+    ...(contexts !== undefined && { contexts }),
+    ...(streams !== undefined && { streams }),
+    ...(queue !== undefined && { queue }),
+  };
+}
+
+/** @throws {SetunError} `bad-option` */
+export function checkCount(count: number): void {
+  if (isAmount(count)) return;
+  throw new SetunError("bad-option", `count: expected ${AMOUNT[1]}, found ${String(count)}`);
+}
+
 /** @throws {SetunError} `bad-option` */
 export function checkMessages(messages: readonly ChatMessage[]): void {
   const isMessage = (message: unknown) =>
@@ -283,6 +319,19 @@ export function checkMessages(messages: readonly ChatMessage[]): void {
 export function checkText(name: string, text: string): void {
   if (typeof text !== "string")
     throw new SetunError("bad-option", `${name}: expected a text, found ${typeof text}`);
+}
+
+/** @throws {SetunError} `bad-option` */
+export function checkBytes(bytes: Uint8Array): void {
+  if (bytes instanceof Uint8Array) return;
+  throw new SetunError("bad-option", `bytes: expected a Uint8Array, found ${typeof bytes}`);
+}
+
+/** @throws {SetunError} `bad-option` */
+export function checkTokens(tokens: readonly unknown[], vocabulary: number): void {
+  const wrong = tokens.find((token) => !isCount(token) || (token as number) >= vocabulary);
+  if (wrong === undefined) return;
+  throw new SetunError("bad-option", `tokens: expected ids below ${vocabulary}, found ${String(wrong)}`);
 }
 
 function check<Options extends object>(options: Options, rules: Rules<Options>): void {

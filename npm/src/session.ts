@@ -40,13 +40,18 @@ export class Session {
 
   /** Starts a conversation; its number serves for {@link Session.follow}. */
   start(request: Request, listener: Listener): number {
-    this.#lastId += 1;
-    const id = this.#lastId;
+    return this.startAll(request, [listener]);
+  }
+
+  /** Starts a conversation with each of several listeners by one request; returns the first of their numbers. */
+  startAll(request: Request, listeners: readonly Listener[]): number {
+    const id = this.#lastId + 1;
+    this.#lastId += listeners.length;
     if (this.#closed !== undefined) {
-      listener.fail(this.#closed);
+      for (const listener of listeners) listener.fail(this.#closed);
       return id;
     }
-    this.#listeners.set(id, listener);
+    for (const [index, listener] of listeners.entries()) this.#listeners.set(id + index, listener);
     this.#link.send({ ...request, id } as ToHost);
     return id;
   }

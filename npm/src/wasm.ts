@@ -41,10 +41,20 @@ export interface WasmLoader {
   free(): void;
 }
 
-/** Where to run, by the engine's names. */
-export interface WasmPlace {
+/** Where to run, by the engine's names, and how much at once. */
+export interface WasmPlace extends EngineLimits {
   readonly backend: string;
   readonly threads: number;
+}
+
+/** How much an engine does at once; what is left out is as in Rust. */
+export interface EngineLimits {
+  /** Whole contexts that the cache may grow to. */
+  readonly contexts?: number;
+  /** Generations that run at once. */
+  readonly streams?: number;
+  /** Generations that wait at once. */
+  readonly queue?: number;
 }
 
 /** The devices that were looked at for a model. */
@@ -92,11 +102,54 @@ export interface WasmModel {
   readonly deviceReport: DeviceReport;
   /** Tests the device that runs, beside whatever it runs. */
   selfTest(): Promise<SelfTest>;
-  generate(prompt: string, options: WasmGenerateOptions): WasmGeneration;
-  chat(messages: readonly ChatMessage[], options: WasmGenerateOptions): WasmGeneration;
+  /** Goes on so many times from one prompt. */
+  generate(prompt: WasmPrompt, options: WasmGenerateOptions, count: number): WasmGeneration[];
+  /** The tokens of a session, and of more at its end. */
+  push(tokens: Uint32Array, more: WasmPrompt): Uint32Array;
+  /** A session's tokens, and what the cache has of them. */
+  save(tokens: Uint32Array): Promise<Uint8Array<ArrayBuffer>>;
+  /** The tokens of a saved session; the cache gets what was saved of it. */
+  restore(bytes: Uint8Array): Promise<Uint32Array>;
+  metrics(): Promise<Metrics>;
+  forgetPrefixes(): void;
   tokenize(text: string): Uint32Array;
   detokenize(ids: Uint32Array): string;
   free(): void;
+}
+
+/** What a generation starts from: a text, tokens, or a conversation. */
+export type WasmPrompt = string | Uint32Array | readonly ChatMessage[];
+
+/** What a model has done since it was loaded, and what is there now. */
+export interface Metrics {
+  /** Steps: passes over the weights. */
+  readonly steps: number;
+  /** Rows of all steps: tokens that were computed. */
+  readonly rows: number;
+  /** Rows of prompts, or of tokens that had to be computed again. */
+  readonly promptRows: number;
+  /** Positions of prompts that were in the cache already. */
+  readonly reusedPositions: number;
+  /** How often a generation gave up its memory to others. */
+  readonly preemptions: number;
+  /** Positions that it had then, most of which are computed again. */
+  readonly droppedPositions: number;
+  /** Times that guessed tokens of a text were verified. */
+  readonly verifications: number;
+  /** Tokens that were guessed from the text so far. */
+  readonly guessed: number;
+  /** Those of them that were right. */
+  readonly right: number;
+  /** Generations that wait for their first turn or for memory, now. */
+  readonly waiting: number;
+  /** Generations that have a place in the cache, now. */
+  readonly running: number;
+  /** Most blocks that the cache may have, now. */
+  readonly blocks: number;
+  /** Blocks of running generations, now. */
+  readonly usedBlocks: number;
+  /** Blocks that are kept for prompts that begin as others did, now. */
+  readonly idleBlocks: number;
 }
 
 /** A running generation. */
@@ -166,6 +219,8 @@ export interface WasmGenerateOptions {
   seed?: number | bigint;
   stop?: string[];
   logprobs?: boolean;
+  priority?: number;
+  deadline?: number;
 }
 
 export type WasmEvent = TextEvent | DoneEvent;
@@ -179,7 +234,7 @@ export interface TextEvent {
 
 export interface DoneEvent {
   readonly type: "done";
-  readonly finishReason: "stop" | "length" | "aborted";
+  readonly finishReason: "stop" | "length" | "aborted" | "deadline";
   /** The stop string that ended it, if one did. */
   readonly stop?: string;
   readonly usage: { readonly promptTokens: number; readonly generatedTokens: number };

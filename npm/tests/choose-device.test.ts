@@ -5,7 +5,7 @@ import { connectHere } from "../src/links.js";
 import { loadOn } from "../src/load.js";
 import { BUILDS, type Build, type BuildChoice, type Features } from "../src/pick-build.js";
 import type { DeviceReport, DeviceVerdict } from "../src/wasm.js";
-import { countedModel, type FakeOptions, fakeBuild, type Log } from "./fake-wasm.js";
+import { countedModel, emptyLog, type FakeOptions, fakeBuild, type Log } from "./fake-wasm.js";
 
 const files = { "a.safetensors": new Uint8Array(16) };
 
@@ -103,7 +103,7 @@ describe("load with backend auto", () => {
   let warnings: unknown[];
 
   beforeEach(() => {
-    log = { turns: 0, freed: [], opened: 0, closed: 0 };
+    log = emptyLog();
     fetched = [];
     warnings = [];
     vi.spyOn(console, "warn").mockImplementation((warning) => void warnings.push(warning));

@@ -7,7 +7,7 @@ import { outline } from "../src/outline.js";
 import { addressSource } from "../src/sources.js";
 import { modelOfAddress, revisionPath } from "../src/store/names.js";
 import { currentRevision, writeManifest } from "../src/store/revisions.js";
-import { countedModel, fakeBuild, type Log } from "./fake-wasm.js";
+import { countedModel, emptyLog, fakeBuild, type Log } from "./fake-wasm.js";
 import { MemoryStorage } from "./memory-storage.js";
 
 /** What a server has. */
@@ -34,7 +34,7 @@ let log: Log;
 let estimate: Estimate;
 beforeEach(() => {
   requests = [];
-  log = { turns: 0, freed: [], opened: 0, closed: 0 };
+  log = emptyLog();
   estimate = estimateOn({
     builds: ["simd128"],
     initialSharedPages: 0,

@@ -12,6 +12,8 @@ import type {
   WasmLoader,
   WasmModel,
   WasmModule,
+  WasmPlace,
+  WasmPrompt,
 } from "../src/wasm.js";
 
 /** What the fake did, for tests to look at. */
@@ -21,7 +23,20 @@ export interface Log {
   /** How often a model's files were opened, and closed. */
   opened: number;
   closed: number;
+  /** Where the model was put. */
+  place: WasmPlace | undefined;
+  asked: { readonly prompt: WasmPrompt; readonly count: number }[];
 }
+
+/** What a test begins with. */
+export const emptyLog = (): Log => ({
+  turns: 0,
+  freed: [],
+  opened: 0,
+  closed: 0,
+  place: undefined,
+  asked: [],
+});
 
 /** What a fake build is like. */
 export interface FakeOptions {
@@ -36,6 +51,22 @@ export interface FakeOptions {
 }
 
 const EMPTY_MODULE = Uint8Array.of(0, 0x61, 0x73, 0x6d, 1, 0, 0, 0);
+
+const NO_METRICS = {
+  rows: 0,
+  promptRows: 0,
+  reusedPositions: 0,
+  preemptions: 0,
+  droppedPositions: 0,
+  verifications: 0,
+  guessed: 0,
+  right: 0,
+  waiting: 0,
+  running: 0,
+  blocks: 0,
+  usedBlocks: 0,
+  idleBlocks: 0,
+};
 
 const NO_REPORT: DeviceReport = {
   devices: [{ device: "cpu", level: "fake", verdict: "chosen", reason: "nothing else is here" }],
@@ -60,12 +91,13 @@ export function fakeBuild(
         if (report === undefined) throw new Error("the driver is odd");
         return report;
       },
-      finish: async ({ backend }) => {
+      finish: async (place) => {
+        log.place = place;
         if (refusal !== undefined) throw refusal;
         await closing(files, () => read(files, "a.safetensors", 8, 16, true));
         files.close();
         onModel?.();
-        return fakeModel(log, files, name, backend);
+        return fakeModel(log, files, name, place.backend);
       },
       free: () => void log.freed.push("loader"),
     };
@@ -128,14 +160,33 @@ function fakeModel(log: Log, files: WasmFiles, name: string, backend: string): W
     info: { name, backend } as never,
     deviceReport: NO_REPORT,
     selfTest: async () => ({ device: "cpu", level: "fake", passed: true, reason: "", seconds: 0.5 }),
-    generate: (prompt, options) => fakeGeneration(prompt, options, log, files),
-    chat: () => {
-      throw Object.assign(new Error("there is no chat template"), { code: "bad-option" });
+    generate: (prompt, options, count) => {
+      log.asked.push({ prompt, count });
+      const text = textOf(prompt);
+      return Array.from({ length: count }, () => fakeGeneration(text, options, log, files));
     },
-    tokenize: (text) => Uint32Array.from(text, (letter) => letter.codePointAt(0) ?? 0),
+    push: (tokens, more) => Uint32Array.of(...tokens, ...letters(textOf(more))),
+    save: async (tokens) => Uint8Array.from(tokens),
+    restore: async (bytes) => {
+      if (bytes.length > 0) return Uint32Array.from(bytes);
+      throw Object.assign(new Error("these bytes are no session"), { code: "bad-checkpoint" });
+    },
+    metrics: async () => ({ steps: log.turns, ...NO_METRICS }),
+    forgetPrefixes: () => void log.freed.push("prefixes"),
+    tokenize: letters,
     detokenize: (ids) => String.fromCodePoint(...ids),
     free: () => void log.freed.push("model"),
   };
+}
+
+function letters(text: string): Uint32Array {
+  return Uint32Array.from(text, (letter) => letter.codePointAt(0) ?? 0);
+}
+
+function textOf(prompt: WasmPrompt): string {
+  if (typeof prompt === "string") return prompt;
+  if (prompt instanceof Uint32Array) return String.fromCodePoint(...prompt);
+  throw Object.assign(new Error("there is no chat template"), { code: "bad-option" });
 }
 
 /** The prompt "lost" loses its device after the first turn: the model is read again. */

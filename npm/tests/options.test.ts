@@ -67,6 +67,11 @@ describe("engineOptions", () => {
     ["stop", "."],
     ["stop", [""]],
     ["logprobs", 1],
+    ["priority", 0.5],
+    ["priority", 2 ** 31],
+    ["priority", "high"],
+    ["deadline", -1],
+    ["deadline", Number.POSITIVE_INFINITY],
     ["signal", {}],
   ])("refuses %s: %s", (name, value) => {
     expect(() => engineOptions({ [name]: value })).toThrow(badOption(`${name}: `));
@@ -84,6 +89,8 @@ describe("engineOptions", () => {
     ["logitBias", { 3: -100, 70000: 0.5 }],
     ["allowedTokens", [0, 4294967295]],
     ["samplingOrder", ["topP", "temperature"]],
+    ["priority", -(2 ** 31)],
+    ["deadline", 0.5],
   ])("takes %s: %s", (name, value) => {
     expect(engineOptions({ [name]: value })).toEqual({ [name]: value });
   });
@@ -104,6 +111,9 @@ describe("checkLoadOptions", () => {
     ["worker", "no"],
     ["onProgress", true],
     ["signal", "stop"],
+    ["contexts", 0],
+    ["streams", 65537],
+    ["queue", 1.5],
   ])("refuses %s: %s", (name, value) => {
     expect(() => checkLoadOptions({ [name]: value })).toThrow(badOption(`${name}: `));
   });

@@ -3,14 +3,14 @@ import { SetunError } from "../src/errors.js";
 import { connectHere } from "../src/links.js";
 import { type Load, loadOn } from "../src/load.js";
 import type { Model } from "../src/model.js";
-import { countedModel, fakeBuild, type Log } from "./fake-wasm.js";
+import { countedModel, emptyLog, fakeBuild, type Log } from "./fake-wasm.js";
 
 const files = { "a.safetensors": new Uint8Array(16) };
 let log: Log;
 let load: Load;
 
 beforeEach(() => {
-  log = { turns: 0, freed: [], opened: 0, closed: 0 };
+  log = emptyLog();
   load = loadOn({
     builds: ["simd128"],
     initialSharedPages: 0,
@@ -61,6 +61,12 @@ describe("load", () => {
     expect(log).toMatchObject({ opened: 1, closed: 1, freed: [] });
   });
 
+  it("tells the engine how much it may do at once", async () => {
+    await load(files, { contexts: 2, queue: 3 });
+    expect(log.place).toEqual({ backend: "auto", threads: 1, contexts: 2, queue: 3 });
+    await expect(load(files, { streams: 0 })).rejects.toMatchObject({ code: "bad-option" });
+  });
+
   it("refuses a worker where there are none", async () => {
     await expect(load(files, { worker: true })).rejects.toMatchObject({ code: "bad-option" });
   });
@@ -76,6 +82,7 @@ describe("a generation", () => {
     expect(await generation.result).toMatchObject({
       text: "0 1 2 3 4 ",
       finishReason: "length",
+      tokens: [0, 1, 2, 3, 4],
       usage: { promptTokens: 3, generatedTokens: 5 },
       build: "simd128",
     });
@@ -177,6 +184,98 @@ describe("a generation", () => {
   });
 });
 
+describe("samples", () => {
+  it("come of one request, and are read and ended each by itself", async () => {
+    const model = await load(files);
+    const [first, second, third] = model.samples("abc", 3, { maxTokens: 30 });
+    expect(await second?.text()).toMatch(/^0 1 .* 29 $/);
+    third?.stop();
+    expect(await third?.result).toMatchObject({ finishReason: "aborted" });
+    const deltas = [];
+    for await (const { token } of first ?? []) deltas.push(token);
+    expect(deltas).toHaveLength(30);
+    expect(log.asked).toEqual([{ prompt: "abc", count: 3 }]);
+    expect(log.freed).toEqual(["generation", "generation", "generation"]);
+    expect(await collect(model, "a", 3)).toBe("0 1 2 ");
+  });
+
+  it("fail all together where they are refused, and each by itself later", async () => {
+    const model = await load(files);
+    for (const sample of model.samples([{ role: "user", content: "hi" }], 2))
+      await expect(sample.text()).rejects.toMatchObject({ code: "bad-option" });
+    for (const sample of model.samples("bad", 2))
+      await expect(sample.result).rejects.toMatchObject({ code: "context-full" });
+    await model.dispose();
+    for (const sample of model.samples("a", 2))
+      await expect(sample.text()).rejects.toMatchObject({ code: "disposed" });
+  });
+
+  it("do no work for a signal that was aborted before, and all end with one that is aborted", async () => {
+    const model = await load(files);
+    for (const sample of model.samples("a", 2, { signal: AbortSignal.abort("no") }))
+      await expect(sample.text()).rejects.toBe("no");
+    expect(log.asked).toEqual([]);
+    const controller = new AbortController();
+    const samples = model.samples("a", 2, { signal: controller.signal });
+    controller.abort("enough");
+    for (const sample of samples) await expect(sample.text()).rejects.toBe("enough");
+    await pause(20);
+    expect(log.freed).toEqual(["generation", "generation"]);
+  });
+
+  it.each([0, 1.5, 65537, "2"])("refuse the count %s", async (count) => {
+    const model = await load(files);
+    const refused = () => model.samples("a", count as number);
+    expect(refused).toThrow(expect.objectContaining({ code: "bad-option" }));
+  });
+});
+
+describe("a session", () => {
+  it("is gone on with, forked and truncated", async () => {
+    const model = await load(files);
+    const session = model.session();
+    expect(session.tokens).toEqual([]);
+    await session.push("né");
+    await session.push([97, 98]);
+    await session.push(Uint32Array.of(99));
+    await session.push([]);
+    const fork = session.fork();
+    fork.truncate(2);
+    fork.truncate(7);
+    await fork.push("x");
+    expect(session.tokens).toEqual([110, 233, 97, 98, 99]);
+    expect(fork.tokens).toEqual([110, 233, 120]);
+    expect(await fork.generate({ maxTokens: 2 }).text()).toBe("0 1 ");
+    expect(log.asked).toEqual([{ prompt: Uint32Array.of(110, 233, 120), count: 1 }]);
+    fork.truncate(-1);
+    expect(fork.tokens).toEqual([]);
+  });
+
+  it("is saved and restored", async () => {
+    const model = await load(files);
+    const session = model.session();
+    await session.push("abc");
+    const bytes = await session.save();
+    expect((await model.restore(bytes)).tokens).toEqual(session.tokens);
+    await expect(model.restore(new Uint8Array())).rejects.toMatchObject({ code: "bad-checkpoint" });
+    await expect(model.restore("abc" as never)).rejects.toMatchObject({ code: "bad-option" });
+  });
+
+  it("keeps what it has where more is refused, and is not used before that is known", async () => {
+    const model = await load(files);
+    const session = model.session();
+    await session.push("abc");
+    for (const wrong of [[1.5], [-1], [{ role: "user" }], 7, null])
+      await expect(session.push(wrong as never)).rejects.toMatchObject({ code: "bad-option" });
+    const pushed = session.push([{ role: "user", content: "hi" }]);
+    expect(() => session.tokens).toThrow(TypeError);
+    expect(() => session.generate()).toThrow(TypeError);
+    await expect(session.push("d")).rejects.toThrow(TypeError);
+    await expect(pushed).rejects.toMatchObject({ code: "bad-option" });
+    expect(session.tokens).toEqual([97, 98, 99]);
+  });
+});
+
 describe("a device that is lost", () => {
   const lone = new Blob([new Uint8Array(16)]);
 
@@ -217,6 +316,14 @@ describe("a model", () => {
     expect(await model.selfTest()).toMatchObject({ device: "cpu", passed: true, seconds: 0.5 });
     await model.dispose();
     await expect(model.selfTest()).rejects.toMatchObject({ code: "disposed" });
+  });
+
+  it("counts what it does, and forgets prefixes", async () => {
+    const model = await load(files);
+    await collect(model, "a", 6);
+    expect(await model.metrics()).toMatchObject({ steps: 3, running: 0 });
+    await model.forgetPrefixes();
+    expect(log.freed).toEqual(["generation", "prefixes"]);
   });
 
   it("turns text to tokens and back", async () => {

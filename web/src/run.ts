@@ -114,7 +114,12 @@ function describe({ finishReason, usage, timings, seed }: GenerationResult): str
   say("tokens", String(usage.generatedTokens));
   say("rate", timings.tokensPerSecond.toFixed(timings.tokensPerSecond < 100 ? 1 : 0));
   say("seed-used", String(seed));
-  const ends = { stop: "The model ended the text", length: "The limit is reached", aborted: "Stopped" };
+  const ends = {
+    stop: "The model ended the text",
+    length: "The limit is reached",
+    aborted: "Stopped",
+    deadline: "The time is over",
+  };
   return `${ends[finishReason]}: ${usage.generatedTokens} tokens after a prompt of ${usage.promptTokens}.`;
 }
 

@@ -3,6 +3,8 @@
 mod form;
 mod sampling;
 
+use std::time::Duration;
+
 use clap::{Args, ValueEnum};
 use setun::{
     CacheType, Device, Engine, EngineBuilder, GenerateOptions, HeadType, ModelInput,
@@ -16,6 +18,9 @@ use crate::{error::CliError, output::tell, source::ModelSource};
 
 /// Most threads that can be asked for.
 const MAX_THREADS: i64 = 1024;
+
+/// Most seconds that a text can be given.
+const MAX_SECONDS: f32 = 1e9;
 
 /// What every command takes that generates text.
 #[derive(Args, Debug)]
@@ -36,6 +41,10 @@ pub(crate) struct GenerateArgs {
     device: DeviceArgs,
     #[command(flatten)]
     memory: MemoryArgs,
+
+    /// Ends a text with what there is of it after this time
+    #[arg(long, value_name = "SECONDS", value_parser = number(0.0, MAX_SECONDS))]
+    deadline: Option<f32>,
 }
 
 /// Which model.
@@ -126,12 +135,12 @@ pub(crate) enum Head {
 }
 
 impl GenerateArgs {
-    /// Loads the model and starts an engine.
-    pub(crate) fn engine(&self) -> Result<Engine, CliError> {
+    /// Loads the model and starts an engine for so many texts at once.
+    pub(crate) fn engine(&self, texts: usize) -> Result<Engine, CliError> {
         self.device.device()?; // before the work of loading
         let model =
             ModelSource::find(self.model.model.as_deref(), self.model.file.into())?.open()?;
-        start(builder(model, &self.device, self.memory, 1)?)
+        start(builder(model, &self.device, self.memory, texts)?.streams(texts))
     }
 
     /// How to generate, as the engine takes it.
@@ -143,6 +152,7 @@ impl GenerateArgs {
         let mut options = self.sampling.options();
         options.form = self.form.form(engine)?;
         options.lookahead = usize::from(self.lookahead);
+        options.deadline = self.deadline.map(Duration::from_secs_f32);
         Ok(options)
     }
 }

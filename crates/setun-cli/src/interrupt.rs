@@ -1,4 +1,4 @@
-//! Ctrl-C: ends the generation under way, or else the process.
+//! Ctrl-C: ends the generations under way, or else the process.
 
 use std::{
     io::{self, IsTerminal},
@@ -10,15 +10,16 @@ use setun::CancelHandle;
 
 use crate::{error::INTERRUPTED, output::tell};
 
-/// What Ctrl-C ends. It takes the handle, so that a second Ctrl-C ends the process.
-static CURRENT: Mutex<Option<CancelHandle>> = Mutex::new(None);
+/// What Ctrl-C ends. It takes the handles, so that a second Ctrl-C ends the process.
+static CURRENT: Mutex<Vec<CancelHandle>> = Mutex::new(vec![]);
 
 /// From now on Ctrl-C does what this module says.
 pub(crate) fn install() {
     // Where the system refuses, Ctrl-C ends the process as it always does.
     let _ = ctrlc::set_handler(|| {
-        if let Some(handle) = replace(None) {
-            return handle.cancel();
+        let handles = replace(vec![]);
+        if !handles.is_empty() {
+            return handles.iter().for_each(CancelHandle::cancel);
         }
         if io::stderr().is_terminal() {
             tell("\n");
@@ -27,9 +28,9 @@ pub(crate) fn install() {
     });
 }
 
-/// Ctrl-C ends this generation, until the guard is dropped.
-pub(crate) fn cancels(handle: CancelHandle) -> Guard {
-    replace(Some(handle));
+/// Ctrl-C ends these generations, until the guard is dropped.
+pub(crate) fn cancels(handles: Vec<CancelHandle>) -> Guard {
+    replace(handles);
     Guard
 }
 
@@ -38,10 +39,10 @@ pub(crate) struct Guard;
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        replace(None);
+        replace(vec![]);
     }
 }
 
-fn replace(handle: Option<CancelHandle>) -> Option<CancelHandle> {
-    std::mem::replace(&mut *CURRENT.lock().unwrap_or_else(PoisonError::into_inner), handle)
+fn replace(handles: Vec<CancelHandle>) -> Vec<CancelHandle> {
+    std::mem::replace(&mut *CURRENT.lock().unwrap_or_else(PoisonError::into_inner), handles)
 }

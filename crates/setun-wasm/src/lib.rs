@@ -10,10 +10,12 @@ mod events;
 mod files;
 mod generation;
 mod loader;
+mod metrics;
 mod model;
 mod options;
 mod pace;
 mod report;
+mod session;
 #[cfg(all(target_arch = "wasm32", target_feature = "atomics"))]
 mod threads;
 

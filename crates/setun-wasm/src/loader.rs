@@ -1,7 +1,7 @@
 //! `Loader`: reads a model, and moves it to its device.
 
 use serde::Deserialize;
-use setun::{Device, DeviceOptions, Engine, GpuApi, ModelReader, Source};
+use setun::{Device, DeviceOptions, Engine, EngineBuilder, GpuApi, ModelReader, Source};
 use wasm_bindgen::prelude::*;
 
 use crate::{
@@ -16,24 +16,44 @@ use crate::{
 #[wasm_bindgen]
 pub struct Loader(ModelReader);
 
-/// Where to run.
+/// Where to run, and how much at once.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Place {
     backend: Option<String>,
     threads: Option<usize>,
+    contexts: Option<usize>,
+    streams: Option<usize>,
+    queue: Option<usize>,
 }
 
 impl Place {
-    fn parse(options: JsValue) -> Result<DeviceOptions, JsValue> {
-        let Self { backend, threads } = if options.is_undefined() {
-            Self::default()
-        } else {
-            serde_wasm_bindgen::from_value(options).map_err(|e| bad_option(&e.to_string()))?
-        };
-        let device: Device =
-            backend.as_deref().unwrap_or("auto").parse().map_err(|error| to_js(&error))?;
-        Ok(DeviceOptions { device, threads, ..DeviceOptions::default() })
+    fn parse(options: JsValue) -> Result<Self, JsValue> {
+        if options.is_undefined() {
+            return Ok(Self::default());
+        }
+        serde_wasm_bindgen::from_value(options).map_err(|error| bad_option(&error.to_string()))
+    }
+
+    fn device(&self) -> Result<Device, JsValue> {
+        self.backend.as_deref().unwrap_or("auto").parse().map_err(|error| to_js(&error))
+    }
+
+    /// An engine of `model` there.
+    fn builder(&self, model: ModelReader) -> Result<EngineBuilder, JsValue> {
+        let mut builder = Engine::builder(model).device(self.device()?);
+        let given: [(_, fn(EngineBuilder, usize) -> EngineBuilder); 4] = [
+            (self.threads, EngineBuilder::threads),
+            (self.contexts, EngineBuilder::contexts),
+            (self.streams, EngineBuilder::streams),
+            (self.queue, EngineBuilder::queue),
+        ];
+        for (number, set) in given {
+            if let Some(number) = number {
+                builder = set(builder, number);
+            }
+        }
+        Ok(builder)
     }
 }
 
@@ -106,22 +126,21 @@ impl Loader {
     ///
     /// If the backend is not here.
     pub async fn probe(&self, options: JsValue) -> Result<JsValue, JsValue> {
-        let report = self.0.probe(Place::parse(options)?).await.map_err(|error| to_js(&error))?;
+        let place = Place::parse(options)?;
+        let (device, threads) = (place.device()?, place.threads);
+        let options = DeviceOptions { device, threads, ..DeviceOptions::default() };
+        let report = self.0.probe(options).await.map_err(|error| to_js(&error))?;
         Ok(serde_wasm_bindgen::to_value(&DeviceReport::from(&report))?)
     }
 
     /// The model, on its device: each weight is moved there as it is read. `options` is
-    /// `{backend?, threads?}`.
+    /// `{backend?, threads?, contexts?, streams?, queue?}`.
     ///
     /// # Errors
     ///
     /// If bytes are missing, or the backend is not here.
     pub async fn finish(self, options: JsValue) -> Result<Model, JsValue> {
-        let DeviceOptions { device, threads, .. } = Place::parse(options)?;
-        let mut builder = Engine::builder(self.0).device(device);
-        if let Some(threads) = threads {
-            builder = builder.threads(threads);
-        }
+        let builder = Place::parse(options)?.builder(self.0)?;
         let mut pace = Pace::new();
         let (engine, owner) = builder
             .build_local(move |time| pace.pause(time))

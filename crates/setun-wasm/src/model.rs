@@ -1,9 +1,9 @@
 //! `Model`: a running engine.
 
-use js_sys::Promise;
+use js_sys::{Promise, Uint32Array};
 use serde::Serialize;
 use setun::{Engine, Message, Prompt};
-use wasm_bindgen::prelude::*;
+use wasm_bindgen::{JsCast, prelude::*};
 
 use crate::{
     error::{bad_option, to_js},
@@ -14,7 +14,7 @@ use crate::{
 
 /// A loaded model.
 #[wasm_bindgen]
-pub struct Model(Engine);
+pub struct Model(pub(crate) Engine);
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -44,12 +44,6 @@ struct Defaults {
 impl Model {
     pub(crate) fn new(engine: Engine) -> Self {
         Self(engine)
-    }
-
-    fn start(&self, prompt: Prompt, options: JsValue) -> Result<Generation, JsValue> {
-        let options = options::parse(options)?;
-        let stream = self.0.generate(prompt, options).map_err(|error| to_js(&error))?;
-        Ok(Generation::new(stream))
     }
 }
 
@@ -106,24 +100,22 @@ impl Model {
         })
     }
 
-    /// Continues a text.
+    /// Continues a text, continues tokens (`Uint32Array`) or answers a conversation
+    /// (`[{role, content}, …]`): so many times, computing the prompt once.
     ///
     /// # Errors
     ///
-    /// If an option is wrong or the prompt does not fit.
-    pub fn generate(&self, prompt: String, options: JsValue) -> Result<Generation, JsValue> {
-        self.start(Prompt::Text(prompt), options)
-    }
-
-    /// Answers a conversation: `[{role, content}, …]`.
-    ///
-    /// # Errors
-    ///
-    /// As `generate`; also if the model has no chat template, or it refuses the messages.
-    pub fn chat(&self, messages: JsValue, options: JsValue) -> Result<Generation, JsValue> {
-        let messages: Vec<Message> =
-            serde_wasm_bindgen::from_value(messages).map_err(|e| bad_option(&e.to_string()))?;
-        self.start(Prompt::Chat(messages), options)
+    /// If an option is wrong, the prompt does not fit, or more requests wait than may; of a
+    /// conversation also if the model has no chat template, or it refuses the messages.
+    pub fn generate(
+        &self,
+        prompt: JsValue,
+        options: JsValue,
+        count: usize,
+    ) -> Result<Vec<Generation>, JsValue> {
+        let (prompt, options) = (read_prompt(prompt)?, options::parse(options)?);
+        let streams = self.0.samples(prompt, options, count).map_err(|error| to_js(&error))?;
+        Ok(streams.into_iter().map(Generation::new).collect())
     }
 
     /// Tokens of a text.
@@ -143,6 +135,18 @@ impl Model {
     pub fn detokenize(&self, tokens: &[u32]) -> Result<String, JsValue> {
         self.0.detokenize(tokens).map_err(|error| to_js(&error))
     }
+}
+
+/// A text, tokens, or a conversation.
+pub(crate) fn read_prompt(given: JsValue) -> Result<Prompt, JsValue> {
+    if let Some(text) = given.as_string() {
+        return Ok(Prompt::Text(text));
+    }
+    if let Some(tokens) = given.dyn_ref::<Uint32Array>() {
+        return Ok(Prompt::Tokens(tokens.to_vec()));
+    }
+    let messages: Result<Vec<Message>, _> = serde_wasm_bindgen::from_value(given);
+    messages.map(Prompt::Chat).map_err(|error| bad_option(&error.to_string()))
 }
 
 /// The number that is written like this one: 0.8, not 0.800000011920929.

@@ -1,6 +1,6 @@
 //! Options of a generation, from a JavaScript object.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use js_sys::{Object, Reflect};
 use serde::de::DeserializeOwned;
@@ -52,7 +52,16 @@ names! {
 }
 
 /// Those that it has in another form.
-const OTHERS: &[&str] = &["bannedTokens", "ban", "stop", "logitBias", "samplingOrder", "logprobs"];
+const OTHERS: &[&str] = &[
+    "bannedTokens",
+    "ban",
+    "stop",
+    "logitBias",
+    "samplingOrder",
+    "logprobs",
+    "priority",
+    "deadline",
+];
 
 /// Reads options; unknown ones are refused by name.
 pub(crate) fn parse(options: JsValue) -> Result<GenerateOptions, JsValue> {
@@ -69,6 +78,8 @@ pub(crate) fn parse(options: JsValue) -> Result<GenerateOptions, JsValue> {
     let step = |name: String| name.parse::<SamplingStep>();
     let order: Result<_, _> = order.into_iter().map(step).collect();
     options.sampling_order = order.map_err(|error| bad_option(&error.to_string()))?;
+    options.priority = given.get("priority")?.unwrap_or_default();
+    options.deadline = given.get("deadline")?.map(milliseconds).transpose()?;
     Ok(options)
 }
 
@@ -98,6 +109,12 @@ impl Given {
         let read = serde_wasm_bindgen::from_value(value);
         read.map_err(|error| bad_option(&format!("option `{key}`: {error}")))
     }
+}
+
+/// A time, of which JavaScript gives milliseconds.
+fn milliseconds(given: f64) -> Result<Duration, JsValue> {
+    let time = Duration::try_from_secs_f64(given / 1e3);
+    time.map_err(|error| bad_option(&format!("option `deadline`: {error}")))
 }
 
 /// Biases by token. The keys of an object are texts.

@@ -11,4 +11,5 @@ export { SAMPLING_STEPS } from "../options.js";
 export { BUILDS, type Build } from "../pick-build.js";
 export type { LoadSource } from "../sources.js";
 export type { StoredModel } from "../store/models.js";
-export type { DeviceReport, DeviceVerdict, SamplingDefaults, SelfTest, Verdict } from "../wasm.js";
+export type { TextSession } from "../text-session.js";
+export type { DeviceReport, DeviceVerdict, Metrics, SamplingDefaults, SelfTest, Verdict } from "../wasm.js";

@@ -7,7 +7,7 @@ import { type Load, loadOn } from "../../src/load.js";
 import type { OpenSource } from "../../src/open-model.js";
 import { isDownload } from "../../src/sources.js";
 import { type FaultyServer, startFaultyServer } from "../../test-support/faulty-server.js";
-import { type FakeOptions, fakeBuild, type Log } from "../fake-wasm.js";
+import { emptyLog, type FakeOptions, fakeBuild, type Log } from "../fake-wasm.js";
 import { bytes, CHUNK, digest, Place } from "./place.js";
 
 const content = bytes(4 * CHUNK, 1);
@@ -21,7 +21,7 @@ beforeEach(async () => {
   server = await startFaultyServer();
   server.put("/a.safetensors", content, '"e"');
   place = new Place();
-  log = { turns: 0, freed: [], opened: 0, closed: 0 };
+  log = emptyLog();
   seen = [];
 });
 afterEach(() => server.stop());

@@ -9,7 +9,7 @@ use crate::files::read;
 use crate::shell::root;
 
 /// The codes; the list grows by adding.
-const CODES: [&str; 12] = [
+const CODES: [&str; 13] = [
     "network",
     "not-found",
     "truncated",
@@ -22,6 +22,7 @@ const CODES: [&str; 12] = [
     "disposed",
     "bad-option",
     "storage-full",
+    "busy",
 ];
 
 const DOCUMENT: &str = "docs/errors.md";

@@ -35,7 +35,7 @@ pub(crate) struct Args {
 
 /// See [`Args`].
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
-    let engine = args.generate.engine()?;
+    let engine = args.generate.engine(1)?;
     if !engine.has_chat_template() {
         let expected = "a chat_template in tokenizer_config.json, or chat_template.jinja";
         let (model, what) = (engine.model_name().to_owned(), "chat template");
@@ -115,7 +115,7 @@ fn answer(
     output: &mut Output,
 ) -> Result<String, CliError> {
     let stream = engine.chat(history, options)?;
-    let _guard = interrupt::cancels(stream.cancel_handle());
+    let _guard = interrupt::cancels(vec![stream.cancel_handle()]);
     let mut text = String::new();
     for event in stream.blocking() {
         if let Event::Text(delta) = event.or_else(|error| output.fail(error))? {

@@ -1,8 +1,13 @@
 //! `setun run`: a prompt in, its continuation out.
 
-use std::io::{self, IsTerminal};
+use std::{
+    io::{self, IsTerminal},
+    iter,
+};
 
-use setun::{Done, Event, FinishReason};
+use futures::stream::{StreamExt, select_all};
+use serde::Serialize;
+use setun::{Done, Error, Event, FinishReason, GenerationStream};
 
 use crate::{
     args::GenerateArgs,
@@ -10,6 +15,9 @@ use crate::{
     input, interrupt,
     output::{Output, tell},
 };
+
+/// Most texts that can be asked for.
+const MAX_SAMPLES: i64 = 1024;
 
 /// Continue a text: prints the generated text only
 #[derive(Debug, clap::Args)]
@@ -24,6 +32,11 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
 
+    /// Texts to generate, which share the prompt's work. Standard error heads each with its
+    /// number; with --json its events, which come as they are made, have its `index`, from 0
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=MAX_SAMPLES))]
+    samples: Option<u16>,
+
     /// Tell on standard error what ran, how fast, and with which seed
     #[arg(long, short)]
     verbose: bool,
@@ -31,36 +44,86 @@ pub(crate) struct Args {
 
 /// See [`Args`].
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
-    let engine = args.generate.engine()?;
+    let count = args.samples.map_or(1, usize::from);
+    let engine = args.generate.engine(count)?;
     let prompt = match &args.prompt {
         Some(prompt) => prompt.clone(),
         None => read_prompt()?,
     };
-    let stream = engine.generate(prompt, args.generate.options(&engine)?)?;
-    let guard = interrupt::cancels(stream.cancel_handle());
-    let mut output = Output::new();
-    let mut done = None;
-    for event in stream.blocking() {
-        let event = event.or_else(|error| output.fail(error))?;
-        match &event {
-            _ if args.json => output.json(&event)?,
-            Event::Text(delta) => output.write(&delta.text)?,
-            Event::Done(_) => output.write("\n")?,
-        }
-        if let Event::Done(end) = event {
-            done = Some(end);
-        }
-    }
+    let streams = engine.samples(prompt, args.generate.options(&engine)?, count)?;
+    let guard = interrupt::cancels(streams.iter().map(GenerationStream::cancel_handle).collect());
+    let ends = if args.json { print_events(args, streams) } else { print_texts(streams) }?;
     drop(guard);
-    if let Some(done) = done {
-        if args.verbose {
-            tell(&summary(&done));
-        }
-        if done.finish_reason == FinishReason::Aborted {
-            return Err(CliError::Interrupted);
-        }
+    if args.verbose {
+        ends.iter().for_each(|done| tell(&summary(done)));
+    }
+    if ends.iter().any(|done| done.finish_reason == FinishReason::Aborted) {
+        return Err(CliError::Interrupted);
     }
     Ok(())
+}
+
+/// An event of one of several texts.
+#[derive(Serialize)]
+struct Numbered<'a> {
+    #[serde(flatten)]
+    event: &'a Event,
+    index: usize,
+}
+
+/// Prints events as they come.
+fn print_events(args: &Args, streams: Vec<GenerationStream>) -> Result<Vec<Done>, CliError> {
+    let (mut output, mut ends) = (Output::new(), vec![]);
+    for (index, event) in together(streams) {
+        let event = event.or_else(|error| output.fail(error))?;
+        match args.samples {
+            Some(_) => output.json(&Numbered { event: &event, index })?,
+            None => output.json(&event)?,
+        }
+        if let Event::Done(done) = event {
+            ends.push(done);
+        }
+    }
+    Ok(ends)
+}
+
+/// Prints one text as it comes, and each of the others once those before it have ended.
+fn print_texts(streams: Vec<GenerationStream>) -> Result<Vec<Done>, CliError> {
+    let (mut output, mut ends) = (Output::new(), vec![]);
+    let count = streams.len();
+    let mut waiting: Vec<Vec<Result<Event, Error>>> = (0..count).map(|_| vec![]).collect();
+    heading(0, count);
+    for (index, event) in together(streams) {
+        waiting[index].push(event);
+        while let Some(events) = waiting.get_mut(ends.len()).filter(|events| !events.is_empty()) {
+            for event in std::mem::take(events) {
+                match event.or_else(|error| output.fail(error))? {
+                    Event::Text(delta) => output.write(&delta.text)?,
+                    Event::Done(done) => {
+                        output.write("\n")?;
+                        ends.push(done);
+                        heading(ends.len(), count);
+                    }
+                }
+            }
+        }
+    }
+    Ok(ends)
+}
+
+/// Tells which of several texts comes next.
+fn heading(index: usize, count: usize) {
+    if count > 1 && index < count {
+        tell(&format!("sample {} of {count}:\n", index + 1));
+    }
+}
+
+/// The events of all streams as they come, each with the number of its stream from 0 on.
+fn together(streams: Vec<GenerationStream>) -> impl Iterator<Item = (usize, Result<Event, Error>)> {
+    let numbered =
+        |(index, stream): (usize, GenerationStream)| stream.map(move |event| (index, event));
+    let mut all = select_all(streams.into_iter().enumerate().map(numbered));
+    iter::from_fn(move || pollster::block_on(all.next()))
 }
 
 fn summary(done: &Done) -> String {

@@ -202,6 +202,78 @@ fn banned_texts_and_repetitions_do_not_come() {
 }
 
 #[test]
+fn samples_follow_each_other_and_the_first_is_the_text_alone() {
+    let stories = model(STORIES);
+    let args = ["run", "--model", &stories, "--temperature", "1", "--seed", "5"];
+    let args = [&args[..], &["--max-tokens", "90", PROMPT]].concat();
+    let alone = setun(&args).text();
+    let outcome = setun(&[&args[..], &["--samples", "3"]].concat());
+    assert_eq!(outcome.stderr, "sample 1 of 3:\nsample 2 of 3:\nsample 3 of 3:\n");
+    let all = outcome.stdout;
+    let others = all.strip_prefix(&alone).expect("the first is the text alone");
+
+    let lines = setun(&[&args[..], &["--samples", "3", "--json"]].concat()).text();
+    let mut texts = [const { String::new() }; 3];
+    let mut ends = vec![];
+    for line in lines.lines() {
+        let event: Value = serde_json::from_str(line).expect("JSON");
+        let index = usize::try_from(event["index"].as_u64().expect("a number")).expect("small");
+        match event["text"].as_str() {
+            Some(text) => texts[index].push_str(text),
+            None => ends.push((index, event["usage"]["generated_tokens"].as_u64())),
+        }
+    }
+    ends.sort_unstable();
+    assert_eq!(ends, [(0, Some(90)), (1, Some(90)), (2, Some(90))]);
+    let [first, second, third] = &texts;
+    assert_eq!(format!("{first}\n"), alone);
+    assert_eq!(format!("{second}\n{third}\n"), others);
+    assert!(first != second && second != third, "{texts:?}");
+}
+
+/// The tests of the npm package read the same file.
+#[cfg(feature = "embedded-model")]
+#[test]
+fn samples_of_the_embedded_model_are_the_same_everywhere() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fixtures/embedded-samples.json");
+    let json = std::fs::read(path).expect("the fixture");
+    let golden: Value = serde_json::from_slice(&json).expect("JSON");
+    let (prompt, texts) = (golden["prompt"].as_str(), golden["texts"].as_array());
+    let (prompt, texts) = (prompt.expect("a text"), texts.expect("texts"));
+    let [seed, temperature, tokens] =
+        ["seed", "temperature", "max_tokens"].map(|name| golden[name].to_string());
+    let args = ["run", "--seed", &seed, "--temperature", &temperature, "--max-tokens", &tokens];
+    let samples = texts.len().to_string();
+    let found = setun(&[&args[..], &["--samples", &samples, prompt]].concat()).stdout;
+    let expected = texts.iter().map(|text| format!("{}\n", text.as_str().expect("a text")));
+    assert_eq!(found, expected.collect::<String>());
+}
+
+#[test]
+fn one_sample_is_numbered_only_if_samples_were_asked_for() {
+    let args = ["run", "--model", &model(STORIES), "--max-tokens", "2", "--json", PROMPT];
+    let plain = setun(&args).text();
+    let one = setun(&[&args[..], &["--samples", "1"]].concat());
+    assert_eq!(one.stderr, "");
+    assert!(!plain.contains("\"index\""), "{plain}");
+    assert!(one.text().lines().all(|line| line.ends_with("\"index\":0}")));
+    let error = setun(&[&args[..], &["--samples", "0"]].concat());
+    assert_eq!(error.status, Some(2), "{}", error.stderr);
+}
+
+#[test]
+fn a_deadline_ends_the_text_with_what_there_is() {
+    let args = ["run", "--model", &model(STORIES), "--json", "--deadline", "0", PROMPT];
+    let lines = setun(&args).text();
+    let done: Value = serde_json::from_str(lines.lines().last().expect("an end")).expect("JSON");
+    assert_eq!(done["finish_reason"], "deadline");
+    assert_eq!(
+        setun(&["run", "--model", &model(STORIES), "--deadline", "-1", PROMPT]).status,
+        Some(2)
+    );
+}
+
+#[test]
 fn no_share_of_the_probability_leaves_the_likeliest_token() {
     let args = ["run", "--model", &model(STORIES), "--max-tokens", "12", PROMPT];
     let greedy = setun(&[&args[..], &["--temperature", "0"]].concat()).text();

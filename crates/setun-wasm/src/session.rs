@@ -1,0 +1,57 @@
+//! Texts that are gone on with. A page keeps a session as its tokens, so nothing is to be freed.
+
+use js_sys::{Promise, Uint8Array, Uint32Array};
+use setun::{Engine, Error, Prompt, Session};
+use wasm_bindgen::prelude::*;
+
+use crate::{
+    error::to_js,
+    model::{Model, read_prompt},
+};
+
+#[wasm_bindgen]
+impl Model {
+    /// The tokens of a session to which a text or a conversation was appended.
+    ///
+    /// # Errors
+    ///
+    /// If the model lacks what it needs for them.
+    pub fn push(&self, tokens: Vec<u32>, more: JsValue) -> Result<Vec<u32>, JsValue> {
+        let more = read_prompt(more)?;
+        let pushed = session(&self.0, tokens).and_then(|mut session| {
+            session.push(more)?;
+            Ok(session.tokens().to_vec())
+        });
+        pushed.map_err(|error| to_js(&error))
+    }
+
+    /// The bytes of a session of these tokens (`Uint8Array`).
+    pub fn save(&self, tokens: Vec<u32>) -> Promise {
+        // The model may be freed meanwhile.
+        let engine = self.0.clone();
+        wasm_bindgen_futures::future_to_promise(async move {
+            let save = async { session(&engine, tokens)?.save().await };
+            let bytes = save.await.map_err(|error| to_js(&error))?;
+            Ok(Uint8Array::from(bytes.as_slice()).into())
+        })
+    }
+
+    /// The tokens (`Uint32Array`) of the session that `save` gave these bytes of; what was in the
+    /// cache is there again.
+    pub fn restore(&self, bytes: Vec<u8>) -> Promise {
+        let engine = self.0.clone();
+        wasm_bindgen_futures::future_to_promise(async move {
+            let session = engine.restore(&bytes).await.map_err(|error| to_js(&error))?;
+            Ok(Uint32Array::from(session.tokens()).into())
+        })
+    }
+}
+
+/// The session of these tokens.
+fn session(engine: &Engine, tokens: Vec<u32>) -> Result<Session, Error> {
+    let mut session = engine.session();
+    if !tokens.is_empty() {
+        session.push(Prompt::Tokens(tokens))?;
+    }
+    Ok(session)
+}

@@ -1,0 +1,97 @@
+/** Samples, sessions and limits of the engine that is packed, in Node. */
+
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { makeProject, writeFiles } from "../test-support/project.js";
+
+/** What the `setun` command prints for the same: its tests read the same file. */
+const GOLDEN = JSON.parse(
+  readFileSync(new URL("../../tests/fixtures/embedded-samples.json", import.meta.url), "utf8"),
+);
+const { prompt, seed, temperature, max_tokens: maxTokens, texts } = GOLDEN;
+const OPTIONS = { seed, temperature, maxTokens };
+
+/** @type {Awaited<ReturnType<typeof makeProject>>} */
+let project;
+
+beforeAll(async () => {
+  project = await makeProject({});
+});
+afterAll(() => project?.remove());
+
+/** Runs a module in the project; it prints one JSON value. @param {string} body */
+async function inNode(body) {
+  const given = `const prompt = ${JSON.stringify(prompt)}, options = ${JSON.stringify(OPTIONS)};`;
+  await writeFiles(project.folder, { "script.js": `import { load } from "setun";\n${given}\n${body}` });
+  return JSON.parse(
+    execFileSync(process.execPath, [join(project.folder, "script.js")], { encoding: "utf8" }),
+  );
+}
+
+describe("the engine in Node", () => {
+  it("gives the samples that the command gives, and computes their prompt once", async () => {
+    const found = await inNode(`
+      const model = await load();
+      const length = (await model.tokenize(prompt)).length;
+      const samples = model.samples(prompt, ${texts.length}, options);
+      const texts = await Promise.all(samples.map((sample) => sample.text()));
+      const { promptRows } = await model.metrics();
+      console.log(JSON.stringify({ texts, length, promptRows }));
+    `);
+    expect(found.texts).toEqual(texts);
+    expect(found.promptRows).toBeLessThanOrEqual(found.length);
+  });
+
+  it("goes on with sessions that are forked, saved and restored", async () => {
+    const { text, fork, restored, tokens, again, reused, code } = await inNode(`
+      const greedy = { temperature: 0, maxTokens: 20 };
+      const model = await load();
+      const session = model.session();
+      await session.push(prompt);
+      const { text, tokens } = await session.generate(options).result;
+      await session.push(tokens);
+      const fork = session.fork();
+      await session.push(" Then");
+      await fork.push(" Then");
+      const [one, two] = [session, fork].map((each) => each.generate(greedy).text());
+      const bytes = await session.save();
+      const other = await load();
+      const restored = await other.restore(bytes);
+      const again = await restored.generate(greedy).text();
+      const { reusedPositions } = await other.metrics();
+      const code = await other.restore(bytes.slice(1)).catch((error) => error.code);
+      console.log(JSON.stringify({
+        text, code, again, fork: [await one, await two], reused: reusedPositions,
+        tokens: session.tokens, restored: restored.tokens,
+      }));
+    `);
+    expect(text).toBe(texts[0]);
+    expect(fork[0]).toBe(fork[1]);
+    expect(again).toBe(fork[0]);
+    expect(restored).toEqual(tokens);
+    expect(reused).toBeGreaterThanOrEqual(32);
+    expect(code).toBe("bad-checkpoint");
+  });
+
+  it("ends with its time, refuses what its queue does not hold, and forgets prefixes", async () => {
+    const { reason, codes, text, blocks } = await inNode(`
+      const model = await load(undefined, { streams: 1, queue: 1, contexts: 1 });
+      const { finishReason } = await model.generate(prompt, { deadline: 0 }).result;
+      const asked = Array.from({ length: 4 }, () => model.generate(prompt, options).text());
+      const outcomes = await Promise.allSettled(asked);
+      const codes = outcomes.map(({ reason }) => reason?.code ?? "done");
+      const blocks = [(await model.metrics()).idleBlocks];
+      await model.forgetPrefixes();
+      blocks.push((await model.metrics()).idleBlocks);
+      console.log(JSON.stringify({ reason: finishReason, codes, text: outcomes[0].value, blocks }));
+    `);
+    expect(reason).toBe("deadline");
+    expect(codes[0]).toBe("done");
+    expect(codes).toContain("busy");
+    expect(text).toBe(texts[0]);
+    expect(blocks[0]).toBeGreaterThan(0);
+    expect(blocks[1]).toBe(0);
+  });
+});
