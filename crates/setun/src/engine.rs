@@ -1,21 +1,16 @@
 //! The engine: a handle to the owner of a model.
 
 mod builder;
+mod generate;
 #[cfg(not(target_family = "wasm"))]
 mod shared;
 
-use std::{
-    hash::{BuildHasher, Hasher, RandomState},
-    sync::Arc,
-};
+use std::sync::Arc;
 
 use futures::channel::{mpsc::UnboundedSender, oneshot};
 use setun_model::MemoryUse;
-use setun_text::{
-    ChatTemplate, CivilTime, Message, RenderOptions, SamplerOptions, StopStrings, StreamDecoder,
-    Tokenizer,
-};
-use web_time::{Instant, SystemTime, UNIX_EPOCH};
+use setun_text::{ChatTemplate, CivilTime, Message, RenderOptions, SamplerOptions, Tokenizer};
+use web_time::{SystemTime, UNIX_EPOCH};
 
 pub use builder::EngineBuilder;
 
@@ -23,16 +18,12 @@ use crate::{
     device::{DeviceOptions, DeviceReport, HeadType, SelfTest, self_test},
     error::Error,
     input::ModelInput,
-    options::{GenerateOptions, Meaning, Prompt},
+    options::Prompt,
     owner::Command,
     reader::Sketch,
-    sequence::{Report, Request},
-    stream::GenerationStream,
+    sequence::Report,
     ticket::Tickets,
 };
-
-/// Seeds are kept below 2^53, so that a JavaScript number holds them.
-const SEED_BITS: u32 = 53;
 
 /// A handle to a model that runs. Clones share it; it ends with its last handle and stream.
 #[derive(Clone, Debug)]
@@ -110,120 +101,6 @@ impl Engine {
         for thread in running.drain(..) {
             let _ = thread.join(); // one that panicked has let go, too
         }
-    }
-
-    /// Generates from text, tokens or messages.
-    ///
-    /// # Errors
-    ///
-    /// If an option is wrong, the prompt does not fit, or the model lacks what the prompt
-    /// needs. What goes wrong later comes through the stream.
-    pub fn generate(
-        &self,
-        prompt: impl Into<Prompt>,
-        options: GenerateOptions,
-    ) -> Result<GenerationStream, Error> {
-        let mut samples = self.samples(prompt, options, 1)?;
-        samples.pop().ok_or(Error::Disposed)
-    }
-
-    /// Generates several times from one prompt, which is computed once. The first is what
-    /// [`generate`](Self::generate) gives with the same seed; the others differ from it, if they
-    /// are not greedy. Each stream goes on, pauses and ends by itself.
-    ///
-    /// # Errors
-    ///
-    /// As [`generate`](Self::generate); also if `count` is 0.
-    pub fn samples(
-        &self,
-        prompt: impl Into<Prompt>,
-        options: GenerateOptions,
-        count: usize,
-    ) -> Result<Vec<GenerationStream>, Error> {
-        let asked = Instant::now();
-        options.check()?;
-        let most = self.shared.streams;
-        if !(1..=most).contains(&count) {
-            let expected = format!("1 to {most}, the streams of the engine");
-            return Err(Error::BadOption { option: "count", found: count.to_string(), expected });
-        }
-        let prompt = self.tokens(prompt.into())?;
-        let max_tokens = self.room(&prompt)?.min(options.max_tokens.unwrap_or(usize::MAX));
-        let owner = self.idlest()?;
-        let most = self.shared.most_waiting;
-        let tickets = owner.tickets.take(count, most);
-        let tickets = tickets.map_err(|waiting| Error::Busy { waiting, most })?;
-        let sampler = options.sampler(&self.meaning())?;
-        let stops = StopStrings::new(options.stop)?;
-        let decoder = self.shared.tokenizer.clone();
-        let decoder =
-            decoder.map(|tokenizer| StreamDecoder::new(tokenizer, &prompt)).transpose()?;
-        let seed = options.seed.unwrap_or_else(random_seed);
-        let requests = (0..).zip(tickets).map(|(sample, ticket)| Request {
-            max_tokens,
-            sampler: sampler.clone(),
-            seed,
-            sample,
-            siblings: vec![],
-            decoder: decoder.clone(),
-            stops: stops.clone(),
-            eos_tokens: self.shared.eos_tokens.clone(),
-            logprobs: options.logprobs,
-            form: options.form.clone(),
-            vocabulary: self.shared.vocab_size,
-            lookahead: options.lookahead,
-            queue: Arc::default(),
-            asked,
-            priority: options.priority,
-            deadline: options.deadline.and_then(|time| asked.checked_add(time)),
-            ticket: Some(ticket),
-            prompt: prompt.clone(),
-            load: Arc::clone(&owner.load),
-        });
-        let mut requests: Vec<_> = requests.collect();
-        let stream = |request: &Request| {
-            GenerationStream::new(Arc::clone(&request.queue), owner.commands.clone())
-        };
-        let streams = requests.iter().map(stream).collect();
-        let mut first = requests.remove(0); // there is one
-        first.siblings = requests;
-        owner.send(Command::Generate(Box::new(first)))?;
-        Ok(streams)
-    }
-
-    /// The owner with the fewest generations, of those that are there.
-    fn idlest(&self) -> Result<&Handle, Error> {
-        let there = self.owners.iter().filter(|owner| !owner.commands.is_closed());
-        let least = there.min_by_key(|owner| Arc::strong_count(&owner.load));
-        least.ok_or(Error::Disposed)
-    }
-
-    /// Answers a conversation, through the model's own chat template.
-    ///
-    /// # Errors
-    ///
-    /// As [`generate`](Self::generate); also if the model has no chat template, or it refuses
-    /// the messages.
-    pub fn chat(
-        &self,
-        messages: impl Into<Vec<Message>>,
-        options: GenerateOptions,
-    ) -> Result<GenerationStream, Error> {
-        self.generate(Prompt::Chat(messages.into()), options)
-    }
-
-    /// Generates, and waits for the end. Not for use inside an async task.
-    ///
-    /// # Errors
-    ///
-    /// As [`generate`](Self::generate), and what goes wrong later.
-    #[cfg(not(target_family = "wasm"))]
-    pub fn complete(
-        &self,
-        prompt: impl Into<Prompt>,
-        options: GenerateOptions,
-    ) -> Result<crate::Completion, Error> {
-        self.generate(prompt, options)?.wait()
     }
 
     /// Tokens of a text, special ones as the tokenizer's post-processor says.
@@ -364,13 +241,6 @@ impl Engine {
         &self.shared.defaults
     }
 
-    /// What options mean for this model.
-    fn meaning(&self) -> Meaning<'_> {
-        let Shared { defaults, tokenizer, eos_tokens, vocab_size, .. } = &*self.shared;
-        let tokenizer = tokenizer.as_deref();
-        Meaning { defaults, tokenizer, end_tokens: eos_tokens, vocabulary: *vocab_size }
-    }
-
     /// Tokens of a text that goes on.
     pub(crate) fn tokenize_more(&self, text: &str) -> Result<Vec<u32>, Error> {
         Ok(self.tokenizer()?.encode(text, false)?)
@@ -398,15 +268,6 @@ impl Engine {
         }
     }
 
-    /// Tokens that fit after the prompt.
-    fn room(&self, prompt: &[u32]) -> Result<usize, Error> {
-        let (tokens, context) = (prompt.len(), self.shared.context_length);
-        match context.checked_sub(tokens) {
-            None | Some(0) => Err(Error::ContextFull { tokens, context }),
-            Some(room) => Ok(room),
-        }
-    }
-
     #[cfg(feature = "grammar")]
     pub(crate) fn shared(&self) -> &Shared {
         &self.shared
@@ -431,12 +292,4 @@ fn render_options() -> RenderOptions {
         now: Some(CivilTime::from_unix_seconds(seconds)),
         ..RenderOptions::default()
     }
-}
-
-/// The standard library's random hash keys and the clock: enough for a seed, which is no secret.
-fn random_seed() -> u64 {
-    let mut hasher = RandomState::new().build_hasher();
-    let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    hasher.write_u128(elapsed.as_nanos());
-    hasher.finish() >> (u64::BITS - SEED_BITS)
 }

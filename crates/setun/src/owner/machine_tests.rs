@@ -4,18 +4,19 @@
 //! The language model keeps in each slot of the cache a hash of all tokens up to there, made from
 //! the slot before it, so that a block that is shared, copied or given away wrongly changes texts.
 
+mod chain;
+
 use std::sync::{
     Arc,
     atomic::{AtomicUsize, Ordering},
 };
 
+use chain::{Chain, logits, mix};
 use futures::{
     FutureExt,
     channel::mpsc::{UnboundedSender, unbounded},
 };
 use proptest::{collection::vec, prelude::*};
-use setun_model::{Batch, ModelError, Wants};
-use setun_ops::OpsError;
 use setun_text::{Draw, Sampler, SamplerOptions, SamplerState, Step};
 
 use super::{
@@ -29,113 +30,6 @@ const EOS: u32 = 10;
 const BLOCK_POSITIONS: usize = 4;
 const CONTEXT: usize = 160;
 const BLOCKS: usize = CONTEXT / BLOCK_POSITIONS + 8;
-
-/// What the slots of a block hold.
-type Slots = [u64; BLOCK_POSITIONS];
-
-struct Chain {
-    memory: Vec<Slots>,
-    most_blocks: Arc<AtomicUsize>, // that the system gives
-}
-
-fn mix(before: u64, token: u32) -> u64 {
-    let mut bits = (before ^ u64::from(token)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    bits ^= bits >> 29;
-    bits = bits.wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    bits ^ (bits >> 32)
-}
-
-/// Logits from −2 to 2.
-fn logits(hash: u64) -> [f32; VOCAB] {
-    std::array::from_fn(|token| {
-        let bits = mix(hash, u32::try_from(token).unwrap() + 100) >> 48;
-        f32::from(u16::try_from(bits).unwrap()) / 16384.0 - 2.0
-    })
-}
-
-impl Chain {
-    fn slot(
-        &mut self,
-        cache: &PagedCache,
-        row: &setun_model::BatchRow,
-        position: usize,
-    ) -> &mut u64 {
-        let block = cache.blocks(row.sequence).unwrap()[position / BLOCK_POSITIONS];
-        &mut self.memory[block.0 as usize][position % BLOCK_POSITIONS]
-    }
-
-    fn step(
-        &mut self,
-        batch: &Batch,
-        cache: &mut PagedCache,
-        outputs: &mut Outputs,
-    ) -> Result<(), ModelError> {
-        let blocks = cache.high_water_blocks();
-        if blocks > self.memory.len() {
-            if blocks > self.most_blocks.load(Ordering::Relaxed) {
-                return Err(OpsError::OutOfMemory { what: "a cache", bytes: blocks }.into());
-            }
-            self.memory.resize(blocks, [u64::MAX; BLOCK_POSITIONS]);
-        }
-        for (from, to) in cache.copies() {
-            self.memory[to.0 as usize] = self.memory[from.0 as usize];
-        }
-        cache.copies_made();
-        let out = outputs.logits_mut(batch.wanted(), VOCAB);
-        let mut out = out.chunks_exact_mut(VOCAB);
-        for row in &batch.rows {
-            let position = row.position;
-            assert!(position < cache.len(row.sequence).unwrap(), "a reserved position");
-            let block = cache.blocks(row.sequence).unwrap()[position / BLOCK_POSITIONS];
-            assert!(!cache.is_shared(block), "nobody else reads what is written");
-            let before = match position.checked_sub(1) {
-                Some(before) => *self.slot(cache, row, before),
-                None => 1,
-            };
-            let hash = mix(before, row.token);
-            *self.slot(cache, row, position) = hash;
-            if row.wants != Wants::Nothing {
-                out.next().unwrap().copy_from_slice(&logits(hash));
-            }
-        }
-        Ok(())
-    }
-}
-
-impl Model for Chain {
-    fn vocab_size(&self) -> usize {
-        VOCAB
-    }
-
-    fn context_length(&self) -> usize {
-        CONTEXT
-    }
-
-    fn block_positions(&self) -> usize {
-        BLOCK_POSITIONS
-    }
-
-    fn block_bytes(&self) -> usize {
-        1
-    }
-
-    fn max_rows(&self) -> usize {
-        24
-    }
-
-    fn memory(&self) -> MemoryUse {
-        MemoryUse::default()
-    }
-
-    fn forward<'a>(
-        &'a mut self,
-        batch: &'a Batch,
-        cache: &'a mut PagedCache,
-        outputs: &'a mut Outputs,
-    ) -> LocalBoxFuture<'a, Result<(), ModelError>> {
-        std::future::ready(self.step(batch, cache, outputs)).boxed_local()
-    }
-}
 
 /// What a request asks for.
 #[derive(Clone, Debug)]
