@@ -57,8 +57,7 @@ fn cases() -> Vec<Case> {
     let schemas = ["draft2020-12", "draft7"].into_iter().flat_map(|draft| {
         let file = fixture(&format!("json-schema/{draft}.jsonl"));
         let text = std::fs::read_to_string(file).expect("the suite");
-        let schemas = text.lines().map(|line| schema(line, draft)).collect::<Vec<_>>();
-        schemas
+        text.lines().map(|line| schema(line, draft)).collect::<Vec<_>>()
     });
     schemas
         .map(|schema| {
@@ -111,8 +110,8 @@ fn a_random_model_writes_valid_values() {
             }
         }
     }
-    println!("{} of {} schemas are supported", supported.len(), cases.len());
-    println!("{} texts are not valid:\n{}", faults.len(), faults.join("\n"));
+    eprintln!("{} of {} schemas are supported", supported.len(), cases.len());
+    eprintln!("{} texts are not valid:\n{}", faults.len(), faults.join("\n"));
     assert!(supported.len() >= 400, "only {} schemas are supported", supported.len());
     assert!(faults.len() * 20 <= supported.len(), "more than one of 20");
 }

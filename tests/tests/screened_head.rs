@@ -34,9 +34,10 @@ fn outcome(engine: &Engine, prompt: &[u32], options: GenerateOptions) -> Result<
     done.map(|done| done.tokens).map_err(|error| error.to_string())
 }
 
-/// Greedily, with a penalty, with `top_k`, and with `min_p` alone, the last of which often leaves more
-/// tokens than are ranked: hundreds of steps each.
-fn sampling(seed: u64) -> [GenerateOptions; 7] {
+/// Greedily, with penalties, biases and bans, with `top_k`, before a mirostat, too, with few tokens
+/// that are allowed, and with `min_p` alone, which often leaves more tokens than are ranked: hundreds
+/// of steps each.
+fn sampling(seed: u64) -> [GenerateOptions; 10] {
     let options = GenerateOptions::new().max_tokens(250).seed(seed);
     [
         options.clone().temperature(0.0),
@@ -45,7 +46,23 @@ fn sampling(seed: u64) -> [GenerateOptions; 7] {
         options.clone().temperature(0.8).top_k(20).top_p(0.9).repetition_penalty(0.9),
         options.clone().temperature(1.0).min_p(0.05),
         options.clone().temperature(0.7).min_p(0.1).repetition_penalty(1.1),
-        options.temperature(2.0).min_p(0.001),
+        options.clone().temperature(2.0).min_p(0.001),
+        options
+            .clone()
+            .temperature(0.0)
+            .frequency_penalty(0.4)
+            .no_repeat_ngram(4)
+            .dry_multiplier(0.8)
+            .logit_bias([(9, 1.5), (60, -3.0)])
+            .min_tokens(100),
+        options
+            .clone()
+            .temperature(1.2)
+            .top_k(30)
+            .typical_p(0.9)
+            .mirostat_tau(3.0)
+            .mirostat_eta(0.3),
+        options.temperature(0.9).top_p(0.9).allowed_tokens((5..40).collect()),
     ]
 }
 

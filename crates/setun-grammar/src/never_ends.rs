@@ -64,6 +64,6 @@ fn culprit(grammar: &CGrammar, symbols: &[CSymIdx], ending: &HashSet<CSymIdx>) -
         endless.map(|&symbol| grammar.sym_name(symbol))
     };
     let own =
-        names().find(|name| !name.starts_with('_') && *name != "start" && !name.starts_with("("));
+        names().find(|name| !name.starts_with('_') && *name != "start" && !name.starts_with('('));
     format!("`{}`", own.or_else(|| names().next()).unwrap_or("start"))
 }

@@ -215,10 +215,10 @@ fn masks_are_what_is_accepted() {
             let text = sample(&tokens, &grammar, 7, 12).expect("it ends");
             let mut constraint = Constraint::new(&grammar);
             for (place, &token) in text.iter().enumerate() {
-                if place % 4 == 0 {
+                if place.is_multiple_of(4) {
                     let mut fork = constraint.clone();
                     let mask = constraint.mask().expect("a mask");
-                    for id in 0..tokens.tokenizer.vocab_size() as u32 {
+                    for id in 0..u32::try_from(tokens.tokenizer.vocab_size()).expect("few") {
                         assert_eq!(
                             fork.allows(id).expect("fine"),
                             mask.contains(id),

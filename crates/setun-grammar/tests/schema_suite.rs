@@ -65,7 +65,7 @@ fn samples_are_valid() {
             faults.extend(valid.err().map(|fault| format!("{}: {fault}", case.name)));
         }
     }
-    println!("{} of {samples} samples are not valid:\n{}", faults.len(), faults.join("\n"));
+    eprintln!("{} of {samples} samples are not valid:\n{}", faults.len(), faults.join("\n"));
     assert!(samples >= 800 && faults.len() * 20 <= samples, "{} of {samples}", faults.len());
 }
 
@@ -94,7 +94,7 @@ fn no_invalid_value_is_a_text_of_the_grammar() {
             }
         }
     }
-    println!("{taken} valid values are texts, {refused} are not");
+    eprintln!("{taken} valid values are texts, {refused} are not");
     assert!(taken >= 1000 && refused < 100, "{taken}, {refused}");
 }
 

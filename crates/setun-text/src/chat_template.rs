@@ -10,7 +10,7 @@ mod to_value;
 use minijinja::{Environment, Value, context};
 use serde_json::Map;
 
-use crate::{CivilTime, Message, TextError};
+use crate::{CivilTime, Message, TextError, ToolFormat};
 
 /// The templates of a model, in Hugging Face's dialect of Jinja.
 ///
@@ -80,6 +80,14 @@ impl ChatTemplate {
         let failed = |error| dialect::render_error(name, &error);
         let template = self.environment.get_template(name).map_err(failed)?;
         template.render(self.variables(messages, options)).map_err(failed)
+    }
+
+    /// How the model writes calls of functions, as far as its template shows; `None` if it does
+    /// not, or in no way that a [`ToolCallParser`](crate::ToolCallParser) knows.
+    #[must_use]
+    pub fn tool_format(&self) -> Option<ToolFormat> {
+        let template = self.environment.get_template(self.choose(true).ok()?).ok()?;
+        ToolFormat::of_template(template.source())
     }
 
     /// Which template serves a conversation.

@@ -10,6 +10,7 @@
 //! - [`LogitsProcessor`] is a step of one's own on its way to a choice, and [`Strategy`] the trait
 //!   of whatever chooses a token instead.
 //! - [`Logprobs`] is what the model itself thought of tokens.
+//! - [`ToolCallParser`] finds the calls of functions in what a model writes.
 //!
 //! This crate sees a model only as `&[f32]` logits, or pairs of tokens and logits. It does no IO, reads no clock, starts no
 //! thread and keeps no global state, and it gives the same bits natively and in WebAssembly:
@@ -36,6 +37,7 @@ mod survivors;
 mod token_bytes;
 mod token_mask;
 mod tokenizer;
+mod tool_calls;
 
 pub use chat_template::{ChatTemplate, ChatTemplateFiles, RenderOptions};
 pub use civil_time::CivilTime;
@@ -55,3 +57,4 @@ pub use strategy::{Step, Strategy};
 pub use stream_decoder::StreamDecoder;
 pub use token_mask::TokenMask;
 pub use tokenizer::Tokenizer;
+pub use tool_calls::{ToolCall, ToolCallParser, ToolFormat, ToolStep};

@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn an_added_token_is_text() {
-        let decoder = r#"{"type": "ByteLevel"}"#;
+        let decoder = r#"{"type": "ByteLevel", "add_prefix_space": true, "trim_offsets": true, "use_regex": true}"#;
         assert_eq!(bytes(decoder, "Ġé").expect("known"), b" \xe9");
         assert_eq!(bytes(decoder, "é and a space").expect("known"), "é and a space".as_bytes());
     }

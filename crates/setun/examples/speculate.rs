@@ -27,6 +27,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (draft, options) = (Box::new(PromptLookup::default()), SpeculationOptions::default());
     let mut speculative = SpeculativeInferencer::new(inferencer, draft, options)?;
     speculative.inferencer().set_logits(TokenLogits::None);
+    let cost = speculative.calibrate_blocking()?;
+    println!("a proposed token costs {cost:.2} of a step");
 
     let plain = speculative.inferencer();
     let mut cache = plain.cache(1)?;

@@ -1,6 +1,10 @@
 //! A model for tests whose logits follow from all that the cache holds of a sequence.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    sync::{Arc, Mutex},
+    thread::sleep,
+    time::Duration,
+};
 
 use futures::future::{FutureExt, LocalBoxFuture, ready};
 use setun_model::{Batch, MemoryUse, Model, ModelError, Outputs, PagedCache, Wants};
@@ -24,6 +28,8 @@ pub(crate) struct Remembering {
     pub(crate) spread: f32,
     /// The step of this number fails.
     pub(crate) fails_at: Option<usize>,
+    /// A step takes so long, and as much more for each row as is said second.
+    pub(crate) takes: [Duration; 2],
     /// Rows of each step.
     pub(crate) steps: Arc<Mutex<Vec<usize>>>,
     pub(crate) blocks: Vec<[u32; BLOCK_POSITIONS]>,
@@ -39,6 +45,7 @@ impl Remembering {
             seed,
             spread: 6.0,
             fails_at: None,
+            takes: [Duration::ZERO; 2],
             steps: Arc::default(),
             blocks: vec![],
         }
@@ -65,6 +72,9 @@ impl Remembering {
         assert!((1..=self.max_rows).contains(&rows), "{rows} rows");
         let number = self.steps.lock().expect("steps").len();
         self.steps.lock().expect("steps").push(rows);
+        if self.takes[0] > Duration::ZERO {
+            sleep(self.takes[0] + self.takes[1] * u32::try_from(rows).expect("few"));
+        }
         if self.fails_at == Some(number) {
             return Err(OpsError::OutOfMemory { what: "a step", bytes: 1 }.into());
         }

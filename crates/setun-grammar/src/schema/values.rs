@@ -180,7 +180,7 @@ impl Multiples {
             self.seen.iter().map(|&(units, own)| units.checked_mul(10_u64.pow(places - own)));
         let together = scaled.into_iter().try_fold(1_u64, |all, units| all.checked_mul(units?));
         match together {
-            Some(product) if product <= u64::from(u32::MAX) => Ok(value.clone()),
+            Some(product) if u32::try_from(product).is_ok() => Ok(value.clone()),
             _ => Err("fewer digits in all values of `multipleOf` together"),
         }
     }

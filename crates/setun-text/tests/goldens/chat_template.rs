@@ -54,7 +54,7 @@ fn renders_and_tokenizes_as_the_reference() {
     }
 }
 
-fn real_template(file: &str) -> ChatTemplate {
+pub(crate) fn real_template(file: &str) -> ChatTemplate {
     let config = json!({"bos_token": "<|bos|>", "eos_token": {"content": "<|eos|>"}});
     let config = serde_json::to_vec(&config).expect("a JSON value");
     let files = ChatTemplateFiles {
@@ -88,7 +88,7 @@ fn without_html(expected: &Value) -> Value {
 /// What Jinja2 renders or refuses we render or refuse alike. Where it fails (most often on a
 /// variable the template does not check for) there is nothing to compare.
 #[test]
-fn real_templates_render_as_jinja_renders_them() {
+pub(crate) fn real_templates_render_as_jinja_renders_them() {
     let golden = read_json("chat-templates/rendered.json");
     assert_eq!(golden["now"], "2025-07-26T12:00:05");
     let now = CivilTime::from_unix_seconds(1_753_531_205);

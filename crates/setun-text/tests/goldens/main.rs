@@ -5,3 +5,4 @@ mod sampling;
 mod stream_decoder;
 mod support;
 mod tokenizer;
+mod tool_calls;

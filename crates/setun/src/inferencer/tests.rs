@@ -1,7 +1,7 @@
 //! An inferencer over a model that remembers what its cache holds.
 
 use proptest::prelude::*;
-use setun_text::SamplerOptions;
+use setun_text::{SamplerOptions, Step, TextError};
 
 use super::*;
 use crate::{
@@ -118,6 +118,29 @@ fn logits_are_given_of_the_positions_that_are_wanted() {
         let (prompt, text) = all.split_at(3 * VOCABULARY);
         assert_eq!(first.token_logits.row(0), &prompt[(3 - of_prompt) * VOCABULARY..]);
         assert_eq!(rest.token_logits.row(0), &text[(4 - of_text) * VOCABULARY..]);
+    }
+}
+
+/// Always the same token.
+struct First;
+
+impl setun_text::Strategy for First {
+    fn choose(&mut self, _: &[f32], _: &Step<'_>) -> Result<u32, TextError> {
+        Ok(0)
+    }
+}
+
+#[test]
+fn a_step_has_no_more_logits_than_memory_is_meant_for() {
+    let wide = Remembering::new(1 << 22, 1); // 16 MiB a row
+    let steps = std::sync::Arc::clone(&wide.steps);
+    let mut inferencer = inferencer(wide);
+    for (logits, expected) in [(TokenLogits::All, &[4, 1][..]), (TokenLogits::Last, &[5])] {
+        inferencer.set_logits(logits);
+        let mut cache = inferencer.cache(1).expect("a cache");
+        let query = rows(&[&[1, 2, 3, 4, 5]]);
+        inferencer.prefill_blocking(&query, &mut cache, &mut First).expect("a step");
+        assert_eq!(std::mem::take(&mut *steps.lock().expect("steps")), expected);
     }
 }
 

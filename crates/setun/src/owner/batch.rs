@@ -43,14 +43,15 @@ impl Owner {
                 batch.rows.extend(guessed.iter().enumerate().map(row));
                 continue;
             }
-            let pending = sequence.pending();
+            let pending = sequence.pending().len();
             let wants = match choosing {
-                _ if *rows < pending.len() => Wants::Nothing,
+                _ if *rows < pending => Wants::Nothing,
                 Some(_) => sequence.choice(),
                 None => sequence.wants(self.model.vocab_size()),
             };
-            batch.push_run(*place, sequence.cached(), &pending[..*rows], wants);
-            if pending.len() > 1 {
+            let tokens = &sequence.pending()[..*rows];
+            batch.push_run(*place, sequence.cached(), tokens, wants);
+            if pending > 1 {
                 prompt_rows += *rows;
             }
         }

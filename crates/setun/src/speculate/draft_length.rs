@@ -6,8 +6,10 @@ const WEIGHT: f64 = 0.15;
 /// What is taken for the part of accepted tokens before there were any.
 const FIRST_RATE: f64 = 0.5;
 
-/// Where proposals do not pay, one is tried after so many tokens: a text may begin to repeat.
+/// Where proposals do not pay, a token is tried after so many: a text may begin to repeat. Each
+/// one in vain doubles the pause, up to the longest.
 const PAUSE: usize = 8;
+const LONGEST_PAUSE: usize = 32;
 
 /// What rows beyond the first cost in a step of the target, in parts of the step.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -21,17 +23,19 @@ pub struct DraftCost {
 /// How many tokens to propose for a sequence, from what became of those before.
 ///
 /// If each token is accepted with probability `a`, a step of `k` proposed tokens gives
-/// `1 + a + … + a^k` and costs `1 + k · c` steps. The best `k` is taken, and where it is 0 a token
-/// is tried now and then. It depends on no clock, so neither does the text.
+/// `1 + a + … + a^k` and costs `1 + k · c` steps. The best `k` is taken. Where it is 0 a token is
+/// tried now and then, and further ones as long as they are accepted. It depends on no clock, so
+/// neither does the text.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DraftLength {
     rate: f64,
-    idle: usize, // tokens since the last proposal
+    wait: usize, // tokens before one is tried
+    pause: usize,
 }
 
 impl Default for DraftLength {
     fn default() -> Self {
-        Self { rate: FIRST_RATE, idle: 0 }
+        Self { rate: FIRST_RATE, wait: 0, pause: PAUSE }
     }
 }
 
@@ -45,10 +49,11 @@ impl DraftLength {
     /// Tokens to propose next, at most so many.
     pub fn next(&mut self, most: usize, cost: DraftCost) -> usize {
         let best = best(self.rate, most, cost.row + cost.proposal);
-        if best == 0 {
-            self.idle += 1;
+        if best == 0 && self.wait > 0 {
+            self.wait -= 1;
+            return 0;
         }
-        best.max(usize::from(self.idle >= PAUSE)).min(most)
+        best.max(1).min(most)
     }
 
     /// So many tokens were proposed, and so many of them accepted: those after a rejected one
@@ -60,8 +65,11 @@ impl DraftLength {
         if accepted < proposed {
             self.rate -= self.rate * WEIGHT;
         }
-        if proposed > 0 {
-            self.idle = 0;
+        if accepted > 0 {
+            (self.wait, self.pause) = (0, PAUSE);
+        } else if proposed > 0 {
+            self.wait = self.pause;
+            self.pause = (2 * self.pause).min(LONGEST_PAUSE);
         }
     }
 }
@@ -109,20 +117,27 @@ mod tests {
         assert!((1..16).contains(&good[0]) && good[10..] == [16; 30], "{good:?}");
         let bad = proposed(&mut length, 100, false);
         assert!(bad[..20].is_sorted_by(|a, b| a >= b), "{bad:?}");
-        assert_eq!(bad[20..].iter().sum::<usize>(), 80 / PAUSE, "one token now and then: {bad:?}");
-        let good = proposed(&mut length, 40, true);
-        assert_eq!(good[PAUSE + 10..], [16; 30 - PAUSE], "it comes back: {good:?}");
+        assert!(
+            (1..5).contains(&bad[20..].iter().sum::<usize>()),
+            "one token now and then: {bad:?}"
+        );
+        let good = proposed(&mut length, LONGEST_PAUSE + 40, true);
+        assert_eq!(good[LONGEST_PAUSE + 10..], [16; 30], "it comes back: {good:?}");
     }
 
     #[test]
     fn a_pause_ends_with_a_proposal() {
         let mut length = DraftLength::default();
-        proposed(&mut length, 40, false);
+        let dear = DraftCost { row: 0.6, proposal: 0.0 };
+        proposed(&mut length, 200, false);
         // There is nothing to propose, so it is asked for until there is.
-        let asked: Vec<_> = (0..20).map(|_| length.next(16, CHEAP)).collect();
-        assert!(asked[PAUSE..] == [1; 20 - PAUSE], "{asked:?}");
+        let mut asked = || (0..LONGEST_PAUSE).map(|_| length.next(16, dear)).collect::<Vec<_>>();
+        asked();
+        assert_eq!(asked(), [1; LONGEST_PAUSE]);
+        length.note(1, 1);
+        assert_eq!(length.next(16, dear), 1, "as it was accepted");
         length.note(1, 0);
-        assert_eq!(length.next(16, CHEAP), 0);
+        assert_eq!(length.next(16, dear), 0);
         assert_eq!(DraftLength::default().next(0, CHEAP), 0);
     }
 

@@ -19,9 +19,10 @@ pub enum Verify<'a> {
     /// draft. The strategy is asked once for each token of a row, in order.
     Equal(&'a mut dyn Strategy),
     /// Tokens are distributed as the sampler's are, whatever the draft proposes and however
-    /// probable it found it. Which ones are drawn depends on the draft, as more of its tokens can
-    /// stay than are equal to those of decoding without it: each with probability `min(1, p / q)`.
-    /// Greedy choices are those of decoding without a draft.
+    /// probable it found it, and more of a model's proposals stay than would be equal: each with
+    /// probability `min(1, p / q)`. Which tokens are drawn depends on what was proposed, and so on
+    /// all that the length of a proposal follows from, which in a large batch are the other rows,
+    /// too. Greedy choices are those of decoding without a draft.
     Distribution(&'a Sampler),
 }
 

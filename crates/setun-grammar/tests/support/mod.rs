@@ -20,7 +20,7 @@ pub(crate) fn byte_level() -> (HfTokenizer, Vec<u32>) {
     (HfTokenizer::from_bytes(&file).expect("it is valid"), vec![4087, 4095])
 }
 
-/// A small tokenizer in the way of SentencePiece, with byte tokens.
+/// A small tokenizer in the way of `SentencePiece`, with byte tokens.
 pub(crate) fn sentence_piece() -> (HfTokenizer, Vec<u32>) {
     let file = fixture("golden/tokenizer-llama2/tokenizer.json");
     (HfTokenizer::from_bytes(&file).expect("it is valid"), vec![2])
@@ -114,7 +114,7 @@ pub(crate) fn sample(
         let token = match end {
             Some(end) if text.len() >= most || mask.count() < 3 => end,
             // Not always: what closes most things is a part of others.
-            _ if text.len() >= most && index % 4 != 0 => {
+            _ if text.len() >= most && !index.is_multiple_of(4) => {
                 close().unwrap_or_else(|| any(&mask, seed, index))
             }
             _ => any(&mask, seed, index),
@@ -128,6 +128,12 @@ pub(crate) fn sample(
     Err(format!("no end: {}", String::from_utf8_lossy(&tokens.bytes(&text))))
 }
 
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a part of a small number"
+)]
 fn any(mask: &TokenMask, seed: u64, index: u64) -> u32 {
     let place = Draw { seed, sequence: 0, index }.uniform(0) * mask.count() as f64;
     mask.iter().nth(place as usize).expect("a mask is never empty")
