@@ -221,7 +221,7 @@ impl Sequence {
             return Wants::Logits;
         }
         let mut followed = self.followed.take();
-        let allowed = followed.as_mut().map(|followed| followed.known_mask());
+        let allowed = followed.as_mut().map(Followed::known_mask);
         let step = Step { allowed, ..self.step() };
         let needs = self.request.sampler.needs(&step, vocabulary);
         self.followed = followed;

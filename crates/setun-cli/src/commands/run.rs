@@ -55,7 +55,9 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     let ends = if args.json { print_events(args, streams) } else { print_texts(streams) }?;
     drop(guard);
     if args.verbose {
-        ends.iter().for_each(|done| tell(&summary(done)));
+        for done in &ends {
+            tell(&summary(done));
+        }
     }
     if ends.iter().any(|done| done.finish_reason == FinishReason::Aborted) {
         return Err(CliError::Interrupted);

@@ -54,8 +54,14 @@ fn a_text_has_the_form_that_is_asked_for() {
 
     let error = run(&["--json-schema", r#"{"unevaluatedItems": false}"#]).failure();
     assert!(error.contains("`unevaluatedItems`"), "{error}");
-    assert!(run(&["--json-schema", "{"]).failure().contains("is no JSON"));
-    assert!(run(&["--regex", "a", "--json-object"]).failure().contains("cannot be used with"));
+    for (more, words) in [
+        (&["--json-schema", "{"][..], "is no JSON"),
+        (&["--regex", "a", "--json-object"], "cannot be used with"),
+    ] {
+        let outcome = run(more);
+        assert_eq!(outcome.status, Some(2), "{}", outcome.stderr);
+        assert!(outcome.stderr.contains(words), "{}", outcome.stderr);
+    }
 }
 
 #[test]
