@@ -133,8 +133,8 @@ fn sampled_rows_are_the_engines_texts() {
             temperature: 0.9,
             top_k: 40,
             top_p: 0.95,
-            min_p: 0.0,
             repetition_penalty: 1.1,
+            ..SamplerOptions::default()
         })
         .expect("sound options");
         let prompts = prompts(&golden);

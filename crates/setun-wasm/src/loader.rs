@@ -27,6 +27,9 @@ struct Place {
     queue: Option<usize>,
 }
 
+/// One of the builder's numbers.
+type Setter = fn(EngineBuilder, usize) -> EngineBuilder;
+
 impl Place {
     fn parse(options: JsValue) -> Result<Self, JsValue> {
         if options.is_undefined() {
@@ -42,7 +45,7 @@ impl Place {
     /// An engine of `model` there.
     fn builder(&self, model: ModelReader) -> Result<EngineBuilder, JsValue> {
         let mut builder = Engine::builder(model).device(self.device()?);
-        let given: [(_, fn(EngineBuilder, usize) -> EngineBuilder); 4] = [
+        let given: [(_, Setter); 4] = [
             (self.threads, EngineBuilder::threads),
             (self.contexts, EngineBuilder::contexts),
             (self.streams, EngineBuilder::streams),

@@ -65,7 +65,7 @@ async fn timeout(time: Duration) {
     if timer.call2(&JsValue::UNDEFINED, &resolve, &milliseconds.into()).is_ok() {
         let _ = receiver.await;
     } else {
-        pending().await
+        pending::<()>().await;
     }
 }
 

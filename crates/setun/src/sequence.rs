@@ -1,18 +1,18 @@
 //! One generation, as its owner sees it.
 
 mod followed;
+mod request;
 
 use std::sync::Arc;
 
 pub(crate) use followed::{Away, Followed};
+pub(crate) use request::Request;
 use setun_model::{Row, Wants};
 use setun_ops::{
     best::{BestRequest, Ranked},
     choose::{ChooseRequest, NONE},
 };
-use setun_text::{
-    Choice, Draw, Greedy, Needs, Sampler, SamplerState, Step, StopStrings, StreamDecoder, logprob,
-};
+use setun_text::{Choice, Draw, Greedy, Needs, SamplerState, Step, logprob};
 use web_time::Instant;
 
 use crate::{
@@ -21,64 +21,11 @@ use crate::{
     form::SharedForm,
     speculate::Lookahead,
     stream::{Demand, Queue},
-    ticket::Ticket,
 };
 
 /// Where the best logits do not tell the next token, so many tokens take all logits: where that
 /// happens once it may happen often, and a row that is run twice costs more than a whole head.
 const ALL_LOGITS: usize = 16;
-
-/// A request that has passed all checks.
-#[derive(Debug)]
-pub(crate) struct Request {
-    pub(crate) prompt: Vec<u32>,
-    pub(crate) max_tokens: usize,
-    pub(crate) sampler: Sampler,
-    pub(crate) seed: u64,
-    /// Which of the samples with this seed.
-    pub(crate) sample: u64,
-    /// Others of the same prompt, which begin where it ends.
-    pub(crate) siblings: Vec<Request>,
-    pub(crate) decoder: Option<StreamDecoder>,
-    pub(crate) stops: StopStrings,
-    pub(crate) eos_tokens: Vec<u32>,
-    pub(crate) logprobs: bool,
-    /// The form that its text is to have.
-    pub(crate) form: Option<SharedForm>,
-    /// Tokens of the vocabulary.
-    pub(crate) vocabulary: usize,
-    /// Most tokens to guess from the text so far.
-    pub(crate) lookahead: usize,
-    pub(crate) queue: Arc<Queue>,
-    pub(crate) asked: Instant,
-    /// Higher ones go first.
-    pub(crate) priority: i32,
-    /// It ends then, with what it has.
-    pub(crate) deadline: Option<Instant>,
-    /// Its place in the queue, until it starts.
-    pub(crate) ticket: Option<Ticket>,
-    #[expect(dead_code, reason = "its owner counts those that are there")]
-    pub(crate) load: Arc<()>,
-}
-
-impl Request {
-    fn interruption(&self, now: Instant) -> Option<FinishReason> {
-        match self.queue.demand() {
-            Demand::Cancel | Demand::Gone => Some(FinishReason::Aborted),
-            _ if self.deadline.is_some_and(|deadline| deadline <= now) => {
-                Some(FinishReason::Deadline)
-            }
-            _ => None,
-        }
-    }
-}
-
-/// However a request ends, nothing more will come.
-impl Drop for Request {
-    fn drop(&mut self) {
-        self.queue.close();
-    }
-}
 
 /// What is the same for all generations of an engine.
 #[derive(Clone, Debug)]

@@ -1,0 +1,65 @@
+//! What an owner is asked for.
+
+use std::sync::Arc;
+
+use setun_text::{Sampler, StopStrings, StreamDecoder};
+use web_time::Instant;
+
+use crate::{
+    event::FinishReason,
+    form::SharedForm,
+    stream::{Demand, Queue},
+    ticket::Ticket,
+};
+
+/// A request that has passed all checks.
+#[derive(Debug)]
+pub(crate) struct Request {
+    pub(crate) prompt: Vec<u32>,
+    pub(crate) max_tokens: usize,
+    pub(crate) sampler: Sampler,
+    pub(crate) seed: u64,
+    /// Which of the samples with this seed.
+    pub(crate) sample: u64,
+    /// Others of the same prompt, which begin where it ends.
+    pub(crate) siblings: Vec<Request>,
+    pub(crate) decoder: Option<StreamDecoder>,
+    pub(crate) stops: StopStrings,
+    pub(crate) eos_tokens: Vec<u32>,
+    pub(crate) logprobs: bool,
+    /// The form that its text is to have.
+    pub(crate) form: Option<SharedForm>,
+    /// Tokens of the vocabulary.
+    pub(crate) vocabulary: usize,
+    /// Most tokens to guess from the text so far.
+    pub(crate) lookahead: usize,
+    pub(crate) queue: Arc<Queue>,
+    pub(crate) asked: Instant,
+    /// Higher ones go first.
+    pub(crate) priority: i32,
+    /// It ends then, with what it has.
+    pub(crate) deadline: Option<Instant>,
+    /// Its place in the queue, until it starts.
+    pub(crate) ticket: Option<Ticket>,
+    #[expect(dead_code, reason = "its owner counts those that are there")]
+    pub(crate) load: Arc<()>,
+}
+
+impl Request {
+    pub(super) fn interruption(&self, now: Instant) -> Option<FinishReason> {
+        match self.queue.demand() {
+            Demand::Cancel | Demand::Gone => Some(FinishReason::Aborted),
+            _ if self.deadline.is_some_and(|deadline| deadline <= now) => {
+                Some(FinishReason::Deadline)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// However a request ends, nothing more will come.
+impl Drop for Request {
+    fn drop(&mut self) {
+        self.queue.close();
+    }
+}
