@@ -181,7 +181,7 @@ proptest! {
                     let mut wanted = contents[..n.min(contents.len())].to_vec();
                     let id = cache.create_from(&wanted);
                     let len = cache.len(id).unwrap();
-                    prop_assert!(len % 4 == 0 && (wanted.is_empty() || len < wanted.len()));
+                    prop_assert!(len.is_multiple_of(4) && (wanted.is_empty() || len < wanted.len()));
                     wanted.truncate(len);
                     live.push((id, wanted));
                 }
