@@ -1,5 +1,6 @@
 //! A conversation as the prompt its model was trained on.
 
+mod bounds;
 mod dialect;
 mod generation_tags;
 mod python_float;
@@ -61,7 +62,7 @@ impl ChatTemplate {
         let mut environment = dialect::environment();
         let mut names = Vec::new();
         for (name, text) in templates {
-            let text = generation_tags::replace(&text);
+            let text = bounds::guard(&name, &generation_tags::replace(&text))?;
             environment
                 .add_template_owned(name.clone(), text)
                 .map_err(|error| dialect::syntax_error(&name, &error))?;
@@ -114,7 +115,9 @@ impl ChatTemplate {
             Some(now) => context! { strftime_now => dialect::strftime_now(now) },
             None => context! {},
         };
+        let work = std::iter::once((bounds::WORK, bounds::work())).collect::<Value>();
         context! {
+            ..work,
             ..to_value::map(&options.variables),
             ..own,
             ..clock,
@@ -188,6 +191,46 @@ mod tests {
         let mut options = RenderOptions::default();
         options.variables.insert("bos_token".to_owned(), json!("other"));
         assert_eq!(render("{{ bos_token }}", &options).expect("it renders"), "other");
+    }
+
+    /// Each would end the process: values that are nested as deep as a loop is long, that contain
+    /// themselves, or double.
+    #[test]
+    fn values_without_bounds_are_refused() {
+        let grow = |start: &str, step: &str| {
+            format!(
+                "{{% set ns = namespace(x={start}) %}}{{% for i in range(9999) %}}{{% for j in range(20) %}}\
+                 {{% set ns.x = {step} %}}{{% endfor %}}{{% endfor %}}{{{{ ns.x|length }}}}"
+            )
+        };
+        for (start, step) in [
+            ("[]", "[ns.x]"),
+            ("[]", "{'a': ns.x}"),
+            ("[]", "[ns.x, ns.x]"),
+            ("'a'", "ns.x ~ ns.x"),
+            ("[1]", "ns.x + ns.x"),
+        ] {
+            let error = plain(&grow(start, step)).expect_err(step);
+            assert!(error.to_string().contains("too"), "{step}: {error}");
+        }
+        for value in ["ns", "[ns]", "{'a': [ns]}"] {
+            let source =
+                format!("{{% set ns = namespace() %}}{{% set ns.x = {value} %}}{{{{ ns }}}}");
+            let error = plain(&source).expect_err(value);
+            assert!(error.to_string().contains("a namespace is put into"), "{value}: {error}");
+        }
+        let source = "{% set ns = namespace({'a': 1}) %}{% set other = ns %}{% set other.b = 2 %}{{ ns.a + ns.b }}";
+        assert_eq!(plain(source).expect("it renders"), "3");
+        assert_eq!(
+            plain(&grow("0", "ns.x + 1").replace("|length", "")).expect("a number"),
+            "199980"
+        );
+    }
+
+    #[test]
+    fn lists_grow_message_by_message() {
+        let source = "{% set ns = namespace(x=[]) %}{% for i in range(3000) %}{% set ns.x = ns.x + [{'a': i}] %}{% endfor %}{{ ns.x|length }} {{ ns.x[-1].a }}";
+        assert_eq!(plain(source).expect("it renders"), "3000 2999");
     }
 
     #[test]

@@ -6,8 +6,8 @@ use minijinja::syntax::SyntaxConfig;
 use minijinja::value::ValueKind;
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, Value, escape_formatter};
 
-use super::python_float;
 use super::to_json::to_json;
+use super::{bounds, python_float};
 use crate::{CivilTime, TextError};
 
 /// Instructions a template may run; the longest real ones need some thousands a message. A
@@ -27,6 +27,8 @@ pub(super) fn environment() -> Environment<'static> {
         Some(number) => Ok(out.write_str(&python_float::repr(number))?),
         None => escape_formatter(out, state, value),
     });
+    environment.add_filter(bounds::FILTER, bounds::bounded);
+    environment.add_function("namespace", bounds::namespace);
     environment.add_filter("tojson", to_json);
     environment.add_filter("string", string);
     environment.add_filter("length", length);
