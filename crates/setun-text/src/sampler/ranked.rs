@@ -107,8 +107,11 @@ impl Sampler {
         }
         let (ahead, rest) = self.steps.split_at(self.ahead);
         let mut left = self.take(ahead, left, step, state)?;
-        // What was asked for may have been asked before it was known what is allowed.
+        // A mask may not have been known yet when logits were asked for.
         let are_all_there = self.few_allowed(step).is_some_and(|few| {
+            if step.allowed.is_none() {
+                return true;
+            }
             let there = distinct(&ranked.iter().map(|&(token, _)| token).collect::<Vec<_>>());
             few.iter().all(|token| there.binary_search(token).is_ok())
         });

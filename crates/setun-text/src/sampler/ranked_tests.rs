@@ -21,13 +21,22 @@ fn ranked(logits: &[f32], k: usize, within: Option<f32>, touched: &[u32]) -> Vec
 type Chosen = (Result<u32, String>, SamplerState);
 
 fn both_ways(options: SamplerOptions, logits: &[f32], step: &Step<'_>) -> (Chosen, Option<Chosen>) {
+    asked_at(options, logits, (step, step))
+}
+
+/// The same where logits were asked for at a step that may have allowed more.
+fn asked_at(
+    options: SamplerOptions,
+    logits: &[f32],
+    (asked, step): (&Step<'_>, &Step<'_>),
+) -> (Chosen, Option<Chosen>) {
     let sampler = Sampler::new(options).expect("the options are in range");
     let token = |choice: Choice| choice.token;
     let before = states()[usize::from(step.draw.index.is_multiple_of(2))];
     let mut state = before;
     let all = sampler.sample(logits, step, &mut state).map(token).map_err(|e| e.to_string());
     let all = (all, state);
-    let Needs::Best { k, within, touched } = sampler.needs(step, logits.len()) else {
+    let Needs::Best { k, within, touched } = sampler.needs(asked, logits.len()) else {
         return (all, None);
     };
     assert!(touched.is_sorted() && k + touched.len() <= logits.len() / 4);
@@ -290,9 +299,14 @@ proptest! {
         let mut mask = TokenMask::none(logits.len());
         allowed.iter().flatten().for_each(|&token| mask.insert(token));
         let step = Step { allowed: allowed.is_some().then_some(&mask), ..at(&history, index) };
-        let (all, ranked) = both_ways(merged(&all, single, order), &logits, &step);
-        if let Some(ranked) = ranked {
-            prop_assert_eq!(ranked, all);
+        let any = TokenMask::all(logits.len());
+        let early = Step { allowed: step.allowed.map(|_| &any), ..step };
+        let options = merged(&all, single, order);
+        for asked in [&step, &early] {
+            let (all, ranked) = asked_at(options.clone(), &logits, (asked, &step));
+            if let Some(ranked) = ranked {
+                prop_assert_eq!(ranked, all);
+            }
         }
     }
 }
