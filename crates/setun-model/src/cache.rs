@@ -2,7 +2,7 @@
 //!
 //! A sequence is a list of blocks and a length. Blocks are counted by reference, so that a
 //! fork shares them; a shared block is copied when one of its owners is about to write to it.
-//! Full blocks whose tokens are told are found again by these tokens ([`prefixes`]), for as long
+//! Full blocks whose tokens are told are found again by these tokens (`prefixes`), for as long
 //! as nobody needs their memory. This is bookkeeping only: the memory belongs to a backend, which
 //! is told of the copies.
 
