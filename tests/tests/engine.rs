@@ -3,6 +3,8 @@
 
 #[path = "engine/forms.rs"]
 mod forms;
+#[path = "engine/judged.rs"]
+mod judged;
 #[path = "engine/streams.rs"]
 mod streams;
 

@@ -2,6 +2,8 @@
 
 mod builder;
 mod generate;
+mod lists;
+mod score;
 #[cfg(not(target_family = "wasm"))]
 mod shared;
 
@@ -13,6 +15,8 @@ use setun_text::{ChatTemplate, CivilTime, Message, RenderOptions, SamplerOptions
 use web_time::{SystemTime, UNIX_EPOCH};
 
 pub use builder::EngineBuilder;
+pub use lists::ChatCompletion;
+pub use score::{Classification, Score};
 
 use crate::{
     device::{DeviceOptions, DeviceReport, HeadType, SelfTest, self_test},

@@ -53,9 +53,9 @@ pub use device::{
     CacheType, Device, DeviceInfo, DeviceOptions, DeviceReport, DeviceVerdict, GpuApi, HeadType,
     LoadedModel, MemoryEstimate, SelfTest, Verdict, devices,
 };
-pub use engine::{Engine, EngineBuilder};
+pub use engine::{ChatCompletion, Classification, Engine, EngineBuilder, Score};
 pub use error::{Error, ErrorCode};
-pub use event::{Done, Event, FinishReason, TextDelta, Timings, Usage};
+pub use event::{Done, Event, FinishReason, PromptTokens, TextDelta, Timings, TokenLogprob, Usage};
 pub use files::Files;
 pub use form::{Form, FormState, SharedForm};
 pub use inferencer::{

@@ -88,6 +88,11 @@ pub struct GenerateOptions {
     pub stop: Vec<String>,
     /// Whether events carry log-probabilities.
     pub logprobs: bool,
+    /// How many of the likeliest tokens events name, with their log-probabilities; 0 for none.
+    pub top_logprobs: usize,
+    /// Whether there is an event of the prompt first, with the log-probabilities of its tokens
+    /// ([`Event::Prompt`](crate::Event::Prompt)). They are computed anew, cached or not.
+    pub echo: bool,
     /// The form that the text is to have, as a JSON schema or a grammar says.
     pub form: Option<SharedForm>,
     /// Most tokens that are guessed at once, from what followed the same words earlier in the
@@ -143,6 +148,20 @@ impl GenerateOptions {
     #[must_use]
     pub fn logprobs(mut self, logprobs: bool) -> Self {
         self.logprobs = logprobs;
+        self
+    }
+
+    /// Sets [`top_logprobs`](Self::top_logprobs).
+    #[must_use]
+    pub fn top_logprobs(mut self, tokens: usize) -> Self {
+        self.top_logprobs = tokens;
+        self
+    }
+
+    /// Sets [`echo`](Self::echo).
+    #[must_use]
+    pub fn echo(mut self, echo: bool) -> Self {
+        self.echo = echo;
         self
     }
 

@@ -106,6 +106,7 @@ struct Running {
     place: SequenceId,
     demands: bool,              // another token, for the step under way
     rows: usize,                // of the step under way
+    told: usize,                // of these, rows that tell of the prompt
     guessed: Vec<(u32, Wants)>, // the last of these rows, and guesses after it; or empty
 }
 

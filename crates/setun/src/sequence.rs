@@ -1,18 +1,19 @@
 //! One generation, as its owner sees it.
 
+mod echo;
 mod followed;
 mod request;
+mod wants;
 
 use std::sync::Arc;
 
+pub(crate) use echo::MOST_ECHOED;
+use echo::{Echo, judged};
 pub(crate) use followed::{Away, Followed};
 pub(crate) use request::Request;
-use setun_model::{Row, Wants};
-use setun_ops::{
-    best::{BestRequest, Ranked},
-    choose::{ChooseRequest, NONE},
-};
-use setun_text::{Choice, Draw, Greedy, Needs, SamplerState, Step, logprob};
+use setun_model::Row;
+use setun_ops::{best::Ranked, choose::NONE};
+use setun_text::{Choice, Draw, SamplerState, Step};
 use web_time::Instant;
 
 use crate::{
@@ -47,6 +48,7 @@ pub(crate) struct Sequence {
     all_until: usize, // so many generated tokens take all logits
     lookahead: Lookahead,
     followed: Option<Followed>,
+    echo: Option<Echo>,
     sampling: SamplerState,
     first_token: Option<Instant>,
     last_token: Option<Instant>,
@@ -61,11 +63,12 @@ pub(crate) enum Next {
 }
 
 impl Sequence {
-    pub(crate) fn new(request: Request, arrival: u64) -> Self {
+    pub(crate) fn new(mut request: Request, arrival: u64) -> Self {
         let tokens = request.prompt.clone();
         let lookahead = Lookahead::new(request.lookahead);
         let follow = |form: &SharedForm| Followed::new(form.begin(), request.vocabulary);
         let followed = request.form.as_ref().map(follow);
+        let echo = request.echo.take().map(|(from, decoder)| Echo::new(from, decoder));
         Self {
             request,
             arrival,
@@ -74,6 +77,7 @@ impl Sequence {
             all_until: 0,
             lookahead,
             followed,
+            echo,
             sampling: SamplerState::default(),
             first_token: None,
             last_token: None,
@@ -162,67 +166,9 @@ impl Sequence {
         self.cached += count;
     }
 
-    /// What the row of the last pending token is to give.
-    pub(crate) fn wants(&mut self, vocabulary: usize) -> Wants {
-        if self.generated() < self.all_until || self.request.logprobs {
-            return Wants::Logits;
-        }
-        let mut followed = self.followed.take();
-        let allowed = followed.as_mut().map(Followed::known_mask);
-        let step = Step { allowed, ..self.step() };
-        let needs = self.request.sampler.needs(&step, vocabulary);
-        self.followed = followed;
-        match needs {
-            Needs::Best { k, within, touched } => Wants::Best(BestRequest { k, within, touched }),
-            _ => Wants::Logits,
-        }
-    }
-
     /// The form that it follows, if there is one.
     pub(crate) fn followed(&mut self) -> Option<&mut Followed> {
         self.followed.as_mut()
-    }
-
-    /// Whether tokens are to be guessed.
-    pub(crate) fn looks_ahead(&self) -> bool {
-        self.request.lookahead > 0 && self.generated() > 0
-    }
-
-    /// The pending token and up to `most` that are guessed to come after it, each with what its
-    /// row is to give if those before it are right.
-    pub(crate) fn look_ahead(&mut self, most: usize, vocabulary: usize) -> Vec<(u32, Wants)> {
-        let most = most.min(self.remaining() - 1); // one comes without a guess
-        let guessed = self.lookahead.guess(&self.tokens, most, vocabulary);
-        let known = self.tokens.len();
-        let mut rows = vec![(self.tokens[self.cached], self.wants(vocabulary))];
-        for token in guessed {
-            self.tokens.push(token);
-            rows.push((token, self.wants(vocabulary)));
-        }
-        self.tokens.truncate(known);
-        rows
-    }
-
-    /// Of so many guessed tokens so many were right.
-    pub(crate) fn note_guesses(&mut self, guessed: usize, right: usize) {
-        self.lookahead.note(guessed, right);
-    }
-
-    /// Whether the next token follows from the logits alone, so that a device can choose it.
-    pub(crate) fn is_greedy(&self) -> bool {
-        let needs_logits = self.generated() < self.all_until || self.request.logprobs;
-        let has_more = self.request.lookahead > 0 || self.followed.is_some();
-        !needs_logits && !has_more && self.request.sampler.follows(&self.step())
-    }
-
-    /// How a device chooses the next token.
-    pub(crate) fn choice(&self) -> Wants {
-        match self.request.sampler.greedy(&self.step()) {
-            Some(Greedy { repetition_penalty: penalty, touched, biases, .. }) => {
-                Wants::Choose(ChooseRequest { penalty, touched, biases })
-            }
-            None => Wants::Logits,
-        }
     }
 
     /// Tokens that may still be generated.
@@ -237,11 +183,13 @@ impl Sequence {
     /// If the logits are not finite, or a token cannot be decoded.
     pub(crate) fn accept(&mut self, row: Row<'_>) -> Result<Next, Error> {
         let Some(token) = self.choose(row)? else { return Ok(self.again()) };
-        let logprob = match row {
-            Row::Logits(logits) if self.request.logprobs => Some(logprob(logits, token)),
-            _ => None,
+        let delta = match row {
+            Row::Logits(logits) if self.request.judges() => {
+                judged(logits, token, self.request.top_logprobs)
+            }
+            _ => TextDelta { token, ..TextDelta::default() },
         };
-        self.take(token, logprob)
+        self.take(delta)
     }
 
     /// Takes the token that a device chose, and emits its event.
@@ -250,7 +198,10 @@ impl Sequence {
     ///
     /// If it cannot be decoded.
     pub(crate) fn accept_chosen(&mut self, token: u32) -> Result<Next, Error> {
-        if token == NONE { Ok(self.again()) } else { self.take(token, None) }
+        if token == NONE {
+            return Ok(self.again());
+        }
+        self.take(TextDelta { token, ..TextDelta::default() })
     }
 
     /// Runs the last row again, for all logits.
@@ -260,7 +211,8 @@ impl Sequence {
         Next::Again
     }
 
-    fn take(&mut self, token: u32, logprob: Option<f64>) -> Result<Next, Error> {
+    fn take(&mut self, delta: TextDelta) -> Result<Next, Error> {
+        let token = delta.token;
         let now = Instant::now();
         self.first_token.get_or_insert(now);
         self.last_token = Some(now);
@@ -275,7 +227,7 @@ impl Sequence {
             Next::Continue
         };
         let (text, stopped) = self.decode(token, ends, matches!(next, Next::Finished(..)))?;
-        self.queue().push(Ok(Event::Text(TextDelta { text, token, logprob })));
+        self.queue().push(Ok(Event::Text(TextDelta { text, ..delta })));
         Ok(match stopped {
             Some(stop) => Next::Finished(FinishReason::Stop, Some(stop)),
             None => next,

@@ -20,6 +20,7 @@ fn read(stream: GenerationStream) -> (Vec<u32>, Result<FinishReason, ErrorCode>)
     let mut tokens = vec![];
     for event in stream.blocking() {
         match event {
+            Ok(Event::Prompt(_)) => {}
             Ok(Event::Text(delta)) => tokens.push(delta.token),
             Ok(Event::Done(done)) => return (tokens, Ok(done.finish_reason)),
             Err(error) => return (tokens, Err(error.code())),

@@ -20,6 +20,14 @@ use crate::{
 /// Seeds are kept below 2^53, so that a JavaScript number holds them.
 const SEED_BITS: u32 = 53;
 
+/// What to run.
+pub(super) struct Plan {
+    pub(super) prompt: Vec<u32>,
+    pub(super) max_tokens: usize,
+    /// The token of the prompt from which on the model's opinion is told.
+    pub(super) echo: Option<usize>,
+}
+
 impl Engine {
     /// Generates from text, tokens or messages.
     ///
@@ -49,24 +57,36 @@ impl Engine {
         options: GenerateOptions,
         count: usize,
     ) -> Result<Vec<GenerationStream>, Error> {
-        let asked = Instant::now();
         options.check()?;
+        let prompt = self.tokens(prompt.into())?;
+        let max_tokens = self.room(&prompt)?.min(options.max_tokens.unwrap_or(usize::MAX));
+        let echo = options.echo.then_some(0);
+        self.start(Plan { prompt, max_tokens, echo }, options, count)
+    }
+
+    /// Starts generations whose prompt is known to fit.
+    pub(super) fn start(
+        &self,
+        plan: Plan,
+        options: GenerateOptions,
+        count: usize,
+    ) -> Result<Vec<GenerationStream>, Error> {
+        let asked = Instant::now();
+        let Plan { prompt, max_tokens, echo } = plan;
         let most = self.shared.streams;
         if !(1..=most).contains(&count) {
             let expected = format!("1 to {most}, the streams of the engine");
             return Err(Error::BadOption { option: "count", found: count.to_string(), expected });
         }
-        let prompt = self.tokens(prompt.into())?;
-        let max_tokens = self.room(&prompt)?.min(options.max_tokens.unwrap_or(usize::MAX));
         let owner = self.idlest()?;
         let most = self.shared.most_waiting;
         let tickets = owner.tickets.take(count, most);
         let tickets = tickets.map_err(|waiting| Error::Busy { waiting, most })?;
         let sampler = options.sampler(&self.meaning())?;
         let stops = StopStrings::new(options.stop)?;
-        let decoder = self.shared.tokenizer.clone();
-        let decoder =
-            decoder.map(|tokenizer| StreamDecoder::new(tokenizer, &prompt)).transpose()?;
+        let decoder = self.decoder(&prompt)?;
+        let echo = echo.map(|from| Ok::<_, Error>((from, self.decoder(&prompt[..from])?)));
+        let mut echo = echo.transpose()?;
         let seed = options.seed.unwrap_or_else(random_seed);
         let requests = (0..).zip(tickets).map(|(sample, ticket)| Request {
             max_tokens,
@@ -78,6 +98,8 @@ impl Engine {
             stops: stops.clone(),
             eos_tokens: self.shared.eos_tokens.clone(),
             logprobs: options.logprobs,
+            top_logprobs: options.top_logprobs,
+            echo: echo.take(),
             form: options.form.clone(),
             vocabulary: self.shared.vocab_size,
             lookahead: options.lookahead,
@@ -133,6 +155,12 @@ impl Engine {
         options: GenerateOptions,
     ) -> Result<crate::Completion, Error> {
         self.generate(prompt, options)?.wait()
+    }
+
+    /// A decoder of what comes after these tokens.
+    fn decoder(&self, tokens: &[u32]) -> Result<Option<StreamDecoder>, Error> {
+        let decoder = |tokenizer| StreamDecoder::new(tokenizer, tokens);
+        Ok(self.shared.tokenizer.clone().map(decoder).transpose()?)
     }
 
     /// What options mean for this model.

@@ -3,7 +3,7 @@
 use setun_model::{Row, Wants};
 
 use super::{End, Owner, Running};
-use crate::sequence::Next;
+use crate::{error::Error, event::FinishReason, sequence::Next};
 
 impl Owner {
     /// Hands each sequence whose last row is done its logits.
@@ -12,7 +12,14 @@ impl Owner {
         let mut rows = outputs.rows();
         let mut ended = vec![];
         for index in 0..self.running.len() {
+            let told = self.tell(index, &mut rows);
             if !self.advance(index) {
+                ended.extend(told.err().map(|error| (index, Err(error))));
+                continue;
+            }
+            let told = told.and_then(|()| self.running[index].sequence.tell_prompt());
+            if let Some(end) = self.ends_with_prompt(index, told) {
+                ended.push((index, end));
                 continue;
             }
             let Some(row) = rows.next() else { break };
@@ -31,6 +38,27 @@ impl Owner {
         drop(rows);
         self.outputs = outputs; // its memory serves the next step
         self.end_all(ended);
+    }
+
+    /// Gives a sequence the rows that tell of its prompt.
+    fn tell<'a>(
+        &mut self,
+        index: usize,
+        rows: &mut impl Iterator<Item = Row<'a>>,
+    ) -> Result<(), Error> {
+        let Running { sequence, told, .. } = &mut self.running[index];
+        rows.take(*told).try_for_each(|row| sequence.tell(row))
+    }
+
+    /// How a sequence ends whose prompt has run, if that is before it chooses a token.
+    fn ends_with_prompt(&self, index: usize, told: Result<(), Error>) -> Option<End> {
+        match told {
+            Err(error) => Some(Err(error)),
+            Ok(()) if self.running[index].sequence.remaining() == 0 => {
+                Some(Ok((FinishReason::Length, None)))
+            }
+            Ok(()) => None,
+        }
     }
 
     /// The rows of a sequence have entered the cache. Whether they were the last it had.

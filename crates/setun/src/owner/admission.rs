@@ -43,6 +43,7 @@ impl Owner {
     /// is left of them.
     fn without_interrupted(&self, mut sequence: Sequence, now: Instant) -> Option<Sequence> {
         let mut left = sequence.take_siblings();
+        let echo = sequence.take_echo();
         left.insert(0, sequence);
         left.retain(|sequence| match sequence.interruption(now) {
             Some(reason) => {
@@ -54,6 +55,7 @@ impl Owner {
         let mut left = left.into_iter();
         let mut first = left.next()?;
         first.set_siblings(left.collect());
+        first.set_echo(echo);
         Some(first)
     }
 
@@ -91,7 +93,7 @@ impl Owner {
                 next += 1; // it gave up its place, and nobody reads it yet
             } else if self.has_room_for(sequence) {
                 let mut sequence = self.waiting.remove(next);
-                let place = self.cache.create_from(sequence.tokens());
+                let place = self.cache.create_from(sequence.reusable());
                 let cached = self.cache.len(place).unwrap_or(0);
                 self.metrics.reused_positions += cached as u64;
                 sequence.enter(cached);
@@ -113,7 +115,7 @@ impl Owner {
             return true; // a whole context fits
         }
         let tokens = sequence.tokens();
-        let (found, idle) = self.cache.found(tokens);
+        let (found, idle) = self.cache.found(sequence.reusable());
         let blocks = (tokens.len() + 1).div_ceil(self.cache.block_positions());
         let blocks = blocks + sequence.count() - 1; // siblings share all but the last
         let promised: usize = self.running.iter().map(|running| self.promised(running)).sum();
@@ -187,6 +189,6 @@ impl Owner {
 
 impl Running {
     pub(super) fn new(sequence: Sequence, place: setun_model::SequenceId) -> Self {
-        Self { sequence, place, demands: false, rows: 0, guessed: vec![] }
+        Self { sequence, place, demands: false, rows: 0, told: 0, guessed: vec![] }
     }
 }

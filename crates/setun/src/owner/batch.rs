@@ -5,7 +5,7 @@ use std::{cmp::Reverse, time::Duration};
 use setun_model::{Batch, BatchRow, SequenceId, Wants};
 
 use super::{Owner, Running, STEP_TARGET};
-use crate::inferencer::most_wanted_rows;
+use crate::{inferencer::most_wanted_rows, sequence::MOST_ECHOED};
 
 /// [`STEP_TARGET`] for steps of prompts alone, where only a cancellation has to wait. All weights
 /// are read in every step, so few long ones take less time than many.
@@ -32,7 +32,8 @@ impl Owner {
         }
         let mut batch = Batch::default();
         let mut prompt_rows = 0;
-        for Running { sequence, place, rows, guessed, .. } in &mut self.running {
+        for Running { sequence, place, rows, told, guessed, .. } in &mut self.running {
+            *told = 0;
             if !guessed.is_empty() {
                 let row = |(offset, (token, wants)): (usize, &(u32, Wants))| BatchRow {
                     token: *token,
@@ -49,8 +50,14 @@ impl Owner {
                 Some(_) => sequence.choice(),
                 None => sequence.wants(self.model.vocab_size()),
             };
-            let tokens = &sequence.pending()[..*rows];
+            let (tokens, silent) = (&sequence.pending()[..*rows], sequence.silent_rows(*rows));
             batch.push_run(*place, sequence.cached(), tokens, wants);
+            let first = batch.rows.len() - *rows + silent;
+            let last = batch.rows.len() - usize::from(*rows == pending);
+            for row in batch.rows.get_mut(first..last).unwrap_or_default() {
+                row.wants = Wants::Logits;
+                *told += 1;
+            }
             if pending > 1 {
                 prompt_rows += *rows;
             }
@@ -71,14 +78,17 @@ impl Owner {
             self.running.iter_mut().filter(|r| r.demands && !r.decodes()).collect();
         prompts.sort_by_key(|running| running.weakness());
         let mut left = most.min(free);
+        let mut told = MOST_ECHOED;
+        let mut prompts: Vec<_> =
+            prompts.into_iter().map(|r| (r.most_rows(&mut told), r)).collect();
         let even = (left / EVEN_SHARE / prompts.len().max(1)).max(1);
-        for running in &mut prompts {
-            running.rows = running.sequence.pending().len().min(even).min(left);
+        for (pending, running) in &mut prompts {
+            running.rows = even.min(*pending).min(left);
             left -= running.rows;
         }
-        for running in prompts {
-            let (pending, rows) = (running.sequence.pending().len(), running.rows);
-            if rows + left > 0 {
+        for (pending, running) in prompts {
+            let rows = running.rows;
+            if pending > 0 && rows + left > 0 {
                 // In steps of like size: a short last one would read all weights for few rows.
                 let whole = pending.div_ceil(pending.div_ceil(rows + left)).max(rows);
                 left -= whole - rows;
@@ -140,6 +150,15 @@ impl Owner {
 }
 
 impl Running {
+    /// Rows that a step may have of its prompt, where so many may still tell of theirs.
+    fn most_rows(&self, told: &mut usize) -> usize {
+        let pending = self.sequence.pending().len();
+        let silent = self.sequence.silent_rows(pending);
+        let most = pending.min(silent.saturating_add(*told));
+        *told -= most - silent;
+        most
+    }
+
     /// Whether it is to get another token from its last one.
     fn decodes(&self) -> bool {
         self.demands && self.sequence.pending().len() == 1

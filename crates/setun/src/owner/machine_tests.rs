@@ -135,6 +135,7 @@ impl Open {
         for _ in 0..most {
             let Some(Some(event)) = self.stream.next().now_or_never() else { return };
             match event {
+                Ok(Event::Prompt(_)) => {}
                 Ok(Event::Text(delta)) => self.found.push(delta.token),
                 Ok(Event::Done(done)) => self.end = Some(Ok(done.finish_reason)),
                 Err(error) => self.end = Some(Err(error.code())),

@@ -128,6 +128,8 @@ pub(super) fn request(prompt: Vec<u32>, max_tokens: usize) -> Request {
         stops: StopStrings::new(vec![]).unwrap(),
         eos_tokens: vec![],
         logprobs: false,
+        top_logprobs: 0,
+        echo: None,
         form: None,
         vocabulary: 2,
         lookahead: 0,

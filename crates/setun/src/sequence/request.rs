@@ -27,6 +27,9 @@ pub(crate) struct Request {
     pub(crate) stops: StopStrings,
     pub(crate) eos_tokens: Vec<u32>,
     pub(crate) logprobs: bool,
+    pub(crate) top_logprobs: usize,
+    /// The token of the prompt from which on the model's opinion is told, and a decoder before it.
+    pub(crate) echo: Option<(usize, Option<StreamDecoder>)>,
     /// The form that its text is to have.
     pub(crate) form: Option<SharedForm>,
     /// Tokens of the vocabulary.
@@ -46,6 +49,11 @@ pub(crate) struct Request {
 }
 
 impl Request {
+    /// Whether events tell what the model thought.
+    pub(super) fn judges(&self) -> bool {
+        self.logprobs || self.top_logprobs > 0
+    }
+
     pub(super) fn interruption(&self, now: Instant) -> Option<FinishReason> {
         match self.queue.demand() {
             Demand::Cancel | Demand::Gone => Some(FinishReason::Aborted),
