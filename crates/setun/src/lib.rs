@@ -19,6 +19,7 @@
 //! - Nothing here needs an async runtime, a GPU or a network.
 
 mod bytes;
+mod context;
 mod convert;
 mod device;
 mod engine;
@@ -48,6 +49,9 @@ mod stream;
 mod ticket;
 
 pub use bytes::ModelBytes;
+pub use context::{
+    ContextStrategy, FullContext, SharedContextStrategy, SinksAndWindow, TruncateMiddle,
+};
 pub use convert::{ContainerOptions, Conversion, Converted, Format, TableType};
 pub use device::{
     CacheType, Device, DeviceInfo, DeviceOptions, DeviceReport, DeviceVerdict, GpuApi, HeadType,

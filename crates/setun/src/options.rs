@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use setun_text::{Message, SamplingStep, SharedProcessor};
 
-use crate::{error::Error, form::SharedForm};
+use crate::{context::SharedContextStrategy, error::Error, form::SharedForm};
 
 pub(crate) use sampling::Meaning;
 
@@ -14,7 +14,8 @@ pub(crate) use sampling::Meaning;
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct GenerateOptions {
-    /// Most tokens to generate. Default: what fits the context.
+    /// Most tokens to generate. Default: what fits the context; with a [`context`](Self::context)
+    /// of one's own, no end.
     pub max_tokens: Option<usize>,
     /// Sampling temperature: 0, which always takes the likeliest token, or 0.000001 and up.
     pub temperature: Option<f32>,
@@ -99,6 +100,9 @@ pub struct GenerateOptions {
     /// text, and verified in one step: faster where a text repeats its prompt or itself. It
     /// changes no text, sampled or not. 0, the default, guesses none; 12 is a good number.
     pub lookahead: usize,
+    /// What becomes of a text that fills the context, or a prompt that does not fit. Default: the
+    /// text ends, and the prompt is refused.
+    pub context: Option<SharedContextStrategy>,
     /// Those of a higher priority start first, and keep their memory longer. Default: 0.
     pub priority: i32,
     /// Time from the call on, after which the generation ends with what it has
@@ -135,6 +139,8 @@ impl GenerateOptions {
         deadline: Duration,
         /// Sets [`form`](Self::form).
         form: SharedForm,
+        /// Sets [`context`](Self::context).
+        context: SharedContextStrategy,
     }
 
     /// Adds a stop string.

@@ -235,6 +235,7 @@ impl Owner {
             Some(steps) => self.accept_chosen(steps),
             None => self.accept(),
         }
+        self.shorten_full();
         self.prepare_masks();
         let elapsed = started.elapsed();
         if let (Some(profile), Some(step)) = (&mut self.profile, self.model.profile()) {

@@ -43,9 +43,10 @@ pub(crate) struct Sequence {
     request: Request,
     /// The earlier of two with one priority goes first.
     pub(crate) arrival: u64,
-    tokens: Vec<u32>, // prompt and generated
-    cached: usize,    // tokens whose keys and values are in the cache
-    all_until: usize, // so many generated tokens take all logits
+    tokens: Vec<u32>,  // prompt and generated
+    context: Vec<u32>, // what the model sees of them
+    cached: usize,     // tokens whose keys and values are in the cache
+    all_until: usize,  // so many generated tokens take all logits
     lookahead: Lookahead,
     followed: Option<Followed>,
     echo: Option<Echo>,
@@ -65,6 +66,7 @@ pub(crate) enum Next {
 impl Sequence {
     pub(crate) fn new(mut request: Request, arrival: u64) -> Self {
         let tokens = request.prompt.clone();
+        let context = request.seen.clone().unwrap_or_else(|| tokens.clone());
         let lookahead = Lookahead::new(request.lookahead);
         let follow = |form: &SharedForm| Followed::new(form.begin(), request.vocabulary);
         let followed = request.form.as_ref().map(follow);
@@ -73,6 +75,7 @@ impl Sequence {
             request,
             arrival,
             tokens,
+            context,
             cached: 0,
             all_until: 0,
             lookahead,
@@ -151,14 +154,14 @@ impl Sequence {
         self.cached
     }
 
-    /// Prompt and generated tokens.
+    /// Prompt and generated tokens, as far as the model sees them.
     pub(crate) fn tokens(&self) -> &[u32] {
-        &self.tokens
+        &self.context
     }
 
     /// Tokens that are not in the cache: the rest of the prompt, or the last token.
     pub(crate) fn pending(&self) -> &[u32] {
-        &self.tokens[self.cached..]
+        &self.context[self.cached..]
     }
 
     /// The next `count` pending tokens have entered the cache.
@@ -171,9 +174,27 @@ impl Sequence {
         self.followed.as_mut()
     }
 
-    /// Tokens that may still be generated.
+    /// Tokens that may still be generated before it ends, or its context is full.
     pub(crate) fn remaining(&self) -> usize {
-        self.request.max_tokens - self.generated()
+        (self.request.max_tokens - self.generated())
+            .min(self.request.positions - self.context.len())
+    }
+
+    /// Goes on from fewer tokens where the context is full; whether that is so. Nothing of it is
+    /// in the cache then.
+    ///
+    /// # Errors
+    ///
+    /// If what is to shorten it fails, or leaves what cannot be run.
+    pub(crate) fn shorten(&mut self) -> Result<bool, Error> {
+        let Request { positions, vocabulary, .. } = self.request;
+        let Some(strategy) = &self.request.context else { return Ok(false) };
+        if self.context.len() < positions {
+            return Ok(false);
+        }
+        self.context = strategy.shorten(&self.context, positions, vocabulary)?;
+        self.cached = 0;
+        Ok(true)
     }
 
     /// Chooses the next token and emits its event.
@@ -217,11 +238,12 @@ impl Sequence {
         self.first_token.get_or_insert(now);
         self.last_token = Some(now);
         self.tokens.push(token);
+        self.context.push(token);
 
         let ends = self.request.eos_tokens.contains(&token);
         let next = if ends {
             Next::Finished(FinishReason::Stop, None)
-        } else if self.generated() >= self.request.max_tokens {
+        } else if self.has_no_room() {
             Next::Finished(FinishReason::Length, None)
         } else {
             Next::Continue
@@ -232,6 +254,11 @@ impl Sequence {
             Some(stop) => Next::Finished(FinishReason::Stop, Some(stop)),
             None => next,
         })
+    }
+
+    fn has_no_room(&self) -> bool {
+        let is_full = self.context.len() >= self.request.positions;
+        self.generated() >= self.request.max_tokens || (is_full && self.request.context.is_none())
     }
 
     /// The next token; none where the best logits do not tell it.

@@ -23,6 +23,8 @@ const SEED_BITS: u32 = 53;
 /// What to run.
 pub(super) struct Plan {
     pub(super) prompt: Vec<u32>,
+    /// What the model is to see of it, where that is not all.
+    pub(super) seen: Option<Vec<u32>>,
     pub(super) max_tokens: usize,
     /// The token of the prompt from which on the model's opinion is told.
     pub(super) echo: Option<usize>,
@@ -59,9 +61,19 @@ impl Engine {
     ) -> Result<Vec<GenerationStream>, Error> {
         options.check()?;
         let prompt = self.tokens(prompt.into())?;
-        let max_tokens = self.room(&prompt)?.min(options.max_tokens.unwrap_or(usize::MAX));
+        let mut max_tokens = options.max_tokens.unwrap_or(usize::MAX);
+        let mut seen = None;
+        match (self.room(&prompt), &options.context) {
+            (Ok(room), None) => max_tokens = max_tokens.min(room),
+            (Ok(_), Some(_)) => {}
+            (Err(error), None) => return Err(error),
+            (Err(_), Some(strategy)) => {
+                let Shared { context_length, vocab_size, .. } = *self.shared;
+                seen = Some(strategy.shorten(&prompt, context_length, vocab_size)?);
+            }
+        }
         let echo = options.echo.then_some(0);
-        self.start(Plan { prompt, max_tokens, echo }, options, count)
+        self.start(Plan { prompt, seen, max_tokens, echo }, options, count)
     }
 
     /// Starts generations whose prompt is known to fit.
@@ -72,7 +84,7 @@ impl Engine {
         count: usize,
     ) -> Result<Vec<GenerationStream>, Error> {
         let asked = Instant::now();
-        let Plan { prompt, max_tokens, echo } = plan;
+        let Plan { prompt, seen, max_tokens, echo } = plan;
         let most = self.shared.streams;
         if !(1..=most).contains(&count) {
             let expected = format!("1 to {most}, the streams of the engine");
@@ -89,7 +101,10 @@ impl Engine {
         let mut echo = echo.transpose()?;
         let seed = options.seed.unwrap_or_else(random_seed);
         let requests = (0..).zip(tickets).map(|(sample, ticket)| Request {
+            seen: seen.clone(),
             max_tokens,
+            positions: self.shared.context_length,
+            context: options.context.clone(),
             sampler: sampler.clone(),
             seed,
             sample,

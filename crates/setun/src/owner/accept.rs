@@ -123,6 +123,17 @@ impl Owner {
         end.or_else(|| kept.err().map(|error| Err(error.into())))
     }
 
+    /// Has sequences whose context is full begin again from what they keep of it.
+    pub(super) fn shorten_full(&mut self) {
+        for index in (0..self.running.len()).rev() {
+            match self.running[index].sequence.shorten() {
+                Ok(false) => {}
+                Ok(true) => self.line_up_again(index),
+                Err(error) => self.fail(index, error),
+            }
+        }
+    }
+
     /// Gives a sequence its logits; how it ended, if so.
     fn settle(&mut self, index: usize, row: Row<'_>) -> Option<End> {
         let Running { sequence, place, .. } = &mut self.running[index];

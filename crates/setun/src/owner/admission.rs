@@ -142,10 +142,15 @@ impl Owner {
 
     /// Takes a sequence's place away; it begins again from its tokens when there is room.
     pub(super) fn preempt(&mut self, index: usize) {
+        self.metrics.preemptions += 1;
+        self.metrics.dropped_positions += self.running[index].sequence.cached() as u64;
+        self.line_up_again(index);
+    }
+
+    /// Puts a sequence back in line.
+    pub(super) fn line_up_again(&mut self, index: usize) {
         let Running { sequence, place, .. } = self.running.remove(index);
         self.cache.remove(place);
-        self.metrics.preemptions += 1;
-        self.metrics.dropped_positions += sequence.cached() as u64;
         self.line_up(sequence);
     }
 

@@ -119,7 +119,10 @@ pub(super) fn generate(
 pub(super) fn request(prompt: Vec<u32>, max_tokens: usize) -> Request {
     Request {
         prompt,
+        seen: None,
         max_tokens,
+        positions: usize::MAX,
+        context: None,
         sampler: Sampler::new(SamplerOptions::default()).unwrap(),
         seed: 0,
         sample: 0,

@@ -46,8 +46,8 @@ impl Sequence {
     /// Those of its tokens that need not be run, if the cache has them.
     pub(crate) fn reusable(&self) -> &[u32] {
         match &self.echo {
-            Some(echo) if !echo.is_told => &self.tokens[..echo.next().saturating_sub(1)],
-            _ => &self.tokens,
+            Some(echo) if !echo.is_told => &self.context[..echo.next().saturating_sub(1)],
+            _ => &self.context,
         }
     }
 
@@ -72,11 +72,11 @@ impl Sequence {
     pub(crate) fn tell(&mut self, row: Row<'_>) -> Result<(), Error> {
         let Some(echo) = &mut self.echo else { return Ok(()) };
         if echo.next() == 0 {
-            let delta = TextDelta { token: self.tokens[0], ..TextDelta::default() };
+            let delta = TextDelta { token: self.context[0], ..TextDelta::default() };
             echo.push(delta)?;
         }
         let Row::Logits(logits) = row else { return Ok(()) };
-        let token = self.tokens[echo.next()];
+        let token = self.context[echo.next()];
         let delta = judged(logits, token, self.request.top_logprobs);
         self.echo.as_mut().map_or(Ok(()), |echo| echo.push(delta))
     }
@@ -90,7 +90,7 @@ impl Sequence {
         let Some(echo) = self.echo.as_mut().filter(|echo| !echo.is_told) else { return Ok(()) };
         echo.is_told = true;
         if echo.next() == 0 {
-            echo.push(TextDelta { token: self.tokens[0], ..TextDelta::default() })?;
+            echo.push(TextDelta { token: self.context[0], ..TextDelta::default() })?;
         }
         if let Some(decoder) = &mut echo.decoder
             && let Some(last) = echo.tokens.last_mut()

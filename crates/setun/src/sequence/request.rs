@@ -6,6 +6,7 @@ use setun_text::{Sampler, StopStrings, StreamDecoder};
 use web_time::Instant;
 
 use crate::{
+    context::SharedContextStrategy,
     event::FinishReason,
     form::SharedForm,
     stream::{Demand, Queue},
@@ -16,7 +17,12 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Request {
     pub(crate) prompt: Vec<u32>,
+    /// What the model is to see of the prompt, where that is not all.
+    pub(crate) seen: Option<Vec<u32>>,
     pub(crate) max_tokens: usize,
+    /// Positions of the context, and what is done once they are full.
+    pub(crate) positions: usize,
+    pub(crate) context: Option<SharedContextStrategy>,
     pub(crate) sampler: Sampler,
     pub(crate) seed: u64,
     /// Which of the samples with this seed.

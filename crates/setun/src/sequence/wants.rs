@@ -37,7 +37,7 @@ impl Sequence {
         let most = most.min(self.remaining() - 1); // one comes without a guess
         let guessed = self.lookahead.guess(&self.tokens, most, vocabulary);
         let known = self.tokens.len();
-        let mut rows = vec![(self.tokens[self.cached], self.wants(vocabulary))];
+        let mut rows = vec![(self.context[self.cached], self.wants(vocabulary))];
         for token in guessed {
             self.tokens.push(token);
             rows.push((token, self.wants(vocabulary)));
