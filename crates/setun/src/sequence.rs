@@ -155,7 +155,7 @@ impl Sequence {
     }
 
     /// Prompt and generated tokens, as far as the model sees them.
-    pub(crate) fn tokens(&self) -> &[u32] {
+    pub(crate) fn context(&self) -> &[u32] {
         &self.context
     }
 

@@ -76,7 +76,7 @@ impl Owner {
     /// What is in the cache now may be found by others.
     pub(super) fn note(&mut self, index: usize) {
         let Running { sequence, place, .. } = &self.running[index];
-        let tokens = &sequence.tokens()[..sequence.cached()];
+        let tokens = &sequence.context()[..sequence.cached()];
         // A place that were not there would be refused in the next step.
         let _ = self.cache.note(*place, tokens);
     }
@@ -103,12 +103,12 @@ impl Owner {
         rows: &mut impl Iterator<Item = Row<'a>>,
     ) -> Option<End> {
         let guessed: Vec<_> = rows.take(guesses.len()).collect();
-        let known = self.running[index].sequence.tokens().len();
+        let known = self.running[index].sequence.context().len();
         let (mut end, mut right) = (self.settle(index, first), 0);
         for (row, (guess, _)) in guessed.into_iter().zip(guesses) {
             let sequence = &mut self.running[index].sequence;
             // Less than one more token where the row before has to run again.
-            if end.is_some() || sequence.tokens()[known..].get(right) != Some(guess) {
+            if end.is_some() || sequence.context()[known..].get(right) != Some(guess) {
                 break;
             }
             sequence.advance(1);

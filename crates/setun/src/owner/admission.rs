@@ -114,7 +114,7 @@ impl Owner {
         if running == 0 {
             return true; // a whole context fits
         }
-        let tokens = sequence.tokens();
+        let tokens = sequence.context();
         let (found, idle) = self.cache.found(sequence.reusable());
         let blocks = (tokens.len() + 1).div_ceil(self.cache.block_positions());
         let blocks = blocks + sequence.count() - 1; // siblings share all but the last
