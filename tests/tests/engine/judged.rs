@@ -108,7 +108,8 @@ fn scores_are_sums_of_log_probabilities_and_cost_their_prompt_once() {
         assert_eq!(without_text(&score.tokens), wanted[from..]);
         let sum: f64 = wanted[from..].iter().filter_map(|token| token.logprob).sum();
         assert_eq!(score.logprob.to_bits(), sum.to_bits());
-        assert_eq!(score.mean_logprob(), sum / (joined.len() - from) as f64);
+        let count = u32::try_from(joined.len() - from).expect("few");
+        assert_eq!(score.mean_logprob(), sum / f64::from(count));
         assert!(text(&score.tokens).ends_with(end.trim_start()), "{score:?}");
         wanted_rows += joined.len() - tokens.len() + 32; // less than a block is run again
     }
