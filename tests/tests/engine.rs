@@ -3,6 +3,8 @@
 
 #[path = "engine/contexts.rs"]
 mod contexts;
+#[path = "engine/embeddings.rs"]
+mod embeddings;
 #[path = "engine/forms.rs"]
 mod forms;
 #[path = "engine/judged.rs"]

@@ -15,6 +15,7 @@ use setun_text::{ChatTemplate, CivilTime, Message, RenderOptions, SamplerOptions
 use web_time::{SystemTime, UNIX_EPOCH};
 
 pub use builder::EngineBuilder;
+pub(crate) use generate::Plan;
 pub use lists::ChatCompletion;
 pub use score::{Classification, Score};
 

@@ -22,6 +22,7 @@ mod bytes;
 mod context;
 mod convert;
 mod device;
+mod embedding;
 mod engine;
 mod error;
 mod event;
@@ -57,6 +58,7 @@ pub use device::{
     CacheType, Device, DeviceInfo, DeviceOptions, DeviceReport, DeviceVerdict, GpuApi, HeadType,
     LoadedModel, MemoryEstimate, SelfTest, Verdict, devices,
 };
+pub use embedding::{Embedding, Pooling};
 pub use engine::{ChatCompletion, Classification, Engine, EngineBuilder, Score};
 pub use error::{Error, ErrorCode};
 pub use event::{Done, Event, FinishReason, PromptTokens, TextDelta, Timings, TokenLogprob, Usage};

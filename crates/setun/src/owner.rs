@@ -98,6 +98,7 @@ pub(crate) struct Owner {
     profile: Option<EngineProfile>,
     revival: Option<Box<dyn Revive>>,
     is_revived: bool, // and no token has come since
+    is_pooling: bool, // in the step under way
 }
 
 /// A sequence with a place in the cache.
@@ -142,6 +143,7 @@ impl Owner {
             profile: None,
             revival: None,
             is_revived: false,
+            is_pooling: false,
         }
     }
 
@@ -212,6 +214,7 @@ impl Owner {
         for running in &mut self.running {
             running.demands = running.sequence.demands();
         }
+        self.take_turns();
         let choosing = self.choosing_steps();
         let (batch, prompt_rows) = self.batch(choosing);
         if batch.rows.is_empty() {

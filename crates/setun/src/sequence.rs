@@ -2,6 +2,7 @@
 
 mod echo;
 mod followed;
+mod pool;
 mod request;
 mod wants;
 
@@ -10,6 +11,7 @@ use std::sync::Arc;
 pub(crate) use echo::MOST_ECHOED;
 use echo::{Echo, judged};
 pub(crate) use followed::{Away, Followed};
+pub(crate) use pool::Pool;
 pub(crate) use request::Request;
 use setun_model::Row;
 use setun_ops::{best::Ranked, choose::NONE};
@@ -50,6 +52,7 @@ pub(crate) struct Sequence {
     lookahead: Lookahead,
     followed: Option<Followed>,
     echo: Option<Echo>,
+    pool: Option<Pool>,
     sampling: SamplerState,
     first_token: Option<Instant>,
     last_token: Option<Instant>,
@@ -71,6 +74,7 @@ impl Sequence {
         let follow = |form: &SharedForm| Followed::new(form.begin(), request.vocabulary);
         let followed = request.form.as_ref().map(follow);
         let echo = request.echo.take().map(|(from, decoder)| Echo::new(from, decoder));
+        let pool = request.pool.take();
         Self {
             request,
             arrival,
@@ -81,6 +85,7 @@ impl Sequence {
             lookahead,
             followed,
             echo,
+            pool,
             sampling: SamplerState::default(),
             first_token: None,
             last_token: None,
@@ -274,6 +279,7 @@ impl Sequence {
                 let ranked: Vec<_> = ranked.iter().map(pair).collect();
                 sampler.sample_ranked(&ranked, &step, &mut state)?
             }
+            Row::State(_) => None, // nobody chooses from one
         };
         self.sampling = state;
         let token = choice.map(|Choice { token, .. }| token);

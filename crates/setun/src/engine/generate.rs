@@ -13,7 +13,7 @@ use crate::{
     error::Error,
     options::{GenerateOptions, Meaning, Prompt},
     owner::Command,
-    sequence::Request,
+    sequence::{Pool, Request},
     stream::GenerationStream,
 };
 
@@ -21,13 +21,15 @@ use crate::{
 const SEED_BITS: u32 = 53;
 
 /// What to run.
-pub(super) struct Plan {
-    pub(super) prompt: Vec<u32>,
+pub(crate) struct Plan {
+    pub(crate) prompt: Vec<u32>,
     /// What the model is to see of it, where that is not all.
-    pub(super) seen: Option<Vec<u32>>,
-    pub(super) max_tokens: usize,
+    pub(crate) seen: Option<Vec<u32>>,
+    pub(crate) max_tokens: usize,
     /// The token of the prompt from which on the model's opinion is told.
-    pub(super) echo: Option<usize>,
+    pub(crate) echo: Option<usize>,
+    /// What to make of the states of its tokens.
+    pub(crate) pool: Option<Pool>,
 }
 
 impl Engine {
@@ -73,18 +75,18 @@ impl Engine {
             }
         }
         let echo = options.echo.then_some(0);
-        self.start(Plan { prompt, seen, max_tokens, echo }, options, count)
+        self.start(Plan { prompt, seen, max_tokens, echo, pool: None }, options, count)
     }
 
     /// Starts generations whose prompt is known to fit.
-    pub(super) fn start(
+    pub(crate) fn start(
         &self,
         plan: Plan,
         options: GenerateOptions,
         count: usize,
     ) -> Result<Vec<GenerationStream>, Error> {
         let asked = Instant::now();
-        let Plan { prompt, seen, max_tokens, echo } = plan;
+        let Plan { prompt, seen, max_tokens, echo, mut pool } = plan;
         let most = self.shared.streams;
         if !(1..=most).contains(&count) {
             let expected = format!("1 to {most}, the streams of the engine");
@@ -115,6 +117,7 @@ impl Engine {
             logprobs: options.logprobs,
             top_logprobs: options.top_logprobs,
             echo: echo.take(),
+            pool: pool.take(),
             form: options.form.clone(),
             vocabulary: self.shared.vocab_size,
             lookahead: options.lookahead,

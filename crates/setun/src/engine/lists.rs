@@ -52,7 +52,7 @@ impl Engine {
     }
 
     /// Requests of a list that are made before the first of them ends.
-    pub(super) fn at_once(&self) -> usize {
+    pub(crate) fn at_once(&self) -> usize {
         self.shared.streams.min(self.shared.most_waiting).max(1)
     }
 }

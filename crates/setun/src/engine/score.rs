@@ -112,7 +112,7 @@ impl Engine {
 
     /// Runs tokens and chooses none; what the model thought of them from one on.
     async fn run(&self, prompt: Vec<u32>, echo: Option<usize>) -> Result<Vec<TextDelta>, Error> {
-        let plan = Plan { prompt, seen: None, max_tokens: 0, echo };
+        let plan = Plan { prompt, seen: None, max_tokens: 0, echo, pool: None };
         let mut streams = self.start(plan, GenerateOptions::new(), 1)?;
         let stream = streams.pop().ok_or(Error::Disposed)?;
         Ok(stream.finish().await?.prompt)

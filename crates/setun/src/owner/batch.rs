@@ -50,12 +50,12 @@ impl Owner {
                 Some(_) => sequence.choice(),
                 None => sequence.wants(self.model.vocab_size()),
             };
-            let (tokens, silent) = (&sequence.pending()[..*rows], sequence.silent_rows(*rows));
+            let tokens = &sequence.pending()[..*rows];
             batch.push_run(*place, sequence.cached(), tokens, wants);
-            let first = batch.rows.len() - *rows + silent;
-            let last = batch.rows.len() - usize::from(*rows == pending);
-            for row in batch.rows.get_mut(first..last).unwrap_or_default() {
-                row.wants = Wants::Logits;
+            let first = batch.rows.len() - *rows;
+            let telling = batch.rows[first..].get_mut(sequence.telling_rows(*rows));
+            for row in telling.unwrap_or_default() {
+                row.wants = sequence.telling();
                 *told += 1;
             }
             if pending > 1 {
@@ -63,6 +63,20 @@ impl Owner {
             }
         }
         (batch, prompt_rows)
+    }
+
+    /// Those whose rows give hidden states and those whose rows go through the head have every
+    /// other step, where there are both.
+    pub(super) fn take_turns(&mut self) {
+        let demands = |pooled: bool| {
+            self.running.iter().any(|r| r.demands && r.sequence.is_pooled() == pooled)
+        };
+        if demands(true) && demands(false) {
+            self.is_pooling = !self.is_pooling;
+            for running in &mut self.running {
+                running.demands &= running.sequence.is_pooled() == self.is_pooling;
+            }
+        }
     }
 
     /// How many rows each sequence has: one where it decodes, and of its prompt as many as there
@@ -153,6 +167,9 @@ impl Running {
     /// Rows that a step may have of its prompt, where so many may still tell of theirs.
     fn most_rows(&self, told: &mut usize) -> usize {
         let pending = self.sequence.pending().len();
+        if self.sequence.is_pooled() {
+            return pending; // states are small
+        }
         let silent = self.sequence.silent_rows(pending);
         let most = pending.min(silent.saturating_add(*told));
         *told -= most - silent;

@@ -133,6 +133,7 @@ pub(super) fn request(prompt: Vec<u32>, max_tokens: usize) -> Request {
         logprobs: false,
         top_logprobs: 0,
         echo: None,
+        pool: None,
         form: None,
         vocabulary: 2,
         lookahead: 0,

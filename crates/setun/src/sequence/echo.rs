@@ -45,19 +45,29 @@ impl Sequence {
 
     /// Those of its tokens that need not be run, if the cache has them.
     pub(crate) fn reusable(&self) -> &[u32] {
-        match &self.echo {
-            Some(echo) if !echo.is_told => &self.context[..echo.next().saturating_sub(1)],
+        match (&self.echo, self.first_pooled()) {
+            (Some(echo), _) if !echo.is_told => &self.context[..echo.next().saturating_sub(1)],
+            (_, Some(first)) => &self.context[..first],
             _ => &self.context,
         }
     }
 
-    /// Whether rows of its prompt are to give logits.
-    pub(crate) fn echoes(&self) -> bool {
-        self.echo.as_ref().is_some_and(|echo| !echo.is_told)
+    /// Whether rows of its prompt are to tell of it.
+    pub(crate) fn tells(&self) -> bool {
+        self.is_pooled() || self.echo.as_ref().is_some_and(|echo| !echo.is_told)
     }
 
-    /// Of the next `rows` rows of its prompt, those that are to give logits: all but so many.
+    /// The next `rows` rows of its prompt that tell of it.
+    pub(crate) fn telling_rows(&self, rows: usize) -> std::ops::Range<usize> {
+        let is_last = usize::from(rows == self.pending().len() && !self.is_pooled());
+        self.silent_rows(rows)..rows.saturating_sub(is_last)
+    }
+
+    /// Of the next `rows` rows of its prompt, the first that do not tell of it.
     pub(crate) fn silent_rows(&self, rows: usize) -> usize {
+        if let Some(first) = self.first_pooled() {
+            return first.saturating_sub(self.cached).min(rows);
+        }
         let Some(echo) = self.echo.as_ref().filter(|echo| !echo.is_told) else { return rows };
         // The row before a token tells of it; the prompt's last tells of none.
         let first = echo.next().saturating_sub(1).saturating_sub(self.cached);
@@ -68,8 +78,9 @@ impl Sequence {
     ///
     /// # Errors
     ///
-    /// If a token cannot be decoded.
+    /// If a token cannot be decoded, or the model gives no hidden states where they are wanted.
     pub(crate) fn tell(&mut self, row: Row<'_>) -> Result<(), Error> {
+        self.add_state(row)?;
         let Some(echo) = &mut self.echo else { return Ok(()) };
         if echo.next() == 0 {
             let delta = TextDelta { token: self.context[0], ..TextDelta::default() };
@@ -87,6 +98,7 @@ impl Sequence {
     ///
     /// If a token cannot be decoded.
     pub(crate) fn tell_prompt(&mut self) -> Result<(), Error> {
+        self.reply_pooled();
         let Some(echo) = self.echo.as_mut().filter(|echo| !echo.is_told) else { return Ok(()) };
         echo.is_told = true;
         if echo.next() == 0 {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use setun_text::{Sampler, StopStrings, StreamDecoder};
 use web_time::Instant;
 
+use super::Pool;
 use crate::{
     context::SharedContextStrategy,
     event::FinishReason,
@@ -36,6 +37,8 @@ pub(crate) struct Request {
     pub(crate) top_logprobs: usize,
     /// The token of the prompt from which on the model's opinion is told, and a decoder before it.
     pub(crate) echo: Option<(usize, Option<StreamDecoder>)>,
+    /// What to make of the states of the prompt's tokens.
+    pub(crate) pool: Option<Pool>,
     /// The form that its text is to have.
     pub(crate) form: Option<SharedForm>,
     /// Tokens of the vocabulary.

@@ -54,7 +54,7 @@ impl Sequence {
     /// Whether the next token follows from the logits alone, so that a device can choose it.
     pub(crate) fn is_greedy(&self) -> bool {
         let needs_logits = self.generated() < self.all_until || self.request.judges();
-        let has_more = self.request.lookahead > 0 || self.followed.is_some() || self.echoes();
+        let has_more = self.request.lookahead > 0 || self.followed.is_some() || self.tells();
         !needs_logits && !has_more && self.request.sampler.follows(&self.step())
     }
 
