@@ -91,6 +91,8 @@ impl Owner {
         while let Some(sequence) = self.waiting.get(next) {
             if !sequence.demands() {
                 next += 1; // it gave up its place, and nobody reads it yet
+            } else if self.is_being_computed(sequence) {
+                next += 1; // what others compute now is not computed twice
             } else if self.has_room_for(sequence) {
                 let mut sequence = self.waiting.remove(next);
                 let place = self.cache.create_from(sequence.reusable());
@@ -107,6 +109,25 @@ impl Owner {
                 return;
             }
         }
+    }
+
+    /// Whether a prompt under way begins as this one does, further than what is in the cache.
+    fn is_being_computed(&self, sequence: &Sequence) -> bool {
+        if self.limits.prefix_blocks == 0 {
+            return false;
+        }
+        let tokens = sequence.reusable();
+        let mut prompts = self
+            .running
+            .iter()
+            .filter(|running| running.sequence.pending().len() > 1 && running.sequence.demands());
+        let blocks = |other: &[u32]| {
+            let alike = other.iter().zip(tokens).take_while(|(one, other)| one == other);
+            // The last token is computed again, as its logits are wanted.
+            alike.count().min(tokens.len().saturating_sub(1)) / self.cache.block_positions()
+        };
+        let most = prompts.by_ref().map(|r| blocks(r.sequence.context())).max();
+        most.is_some_and(|most| most > 0 && most > self.cache.found(tokens).0)
     }
 
     fn has_room_for(&self, sequence: &Sequence) -> bool {
