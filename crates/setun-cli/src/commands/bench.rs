@@ -6,6 +6,8 @@ mod peer;
 mod profile;
 mod report;
 mod round;
+mod speculate;
+mod streams;
 mod survivors;
 
 use std::path::PathBuf;
@@ -53,6 +55,7 @@ const MOST_POSITIONS: u64 = 1 << 18;
 /// figure is the median of the repeats. `setun bench --shape 2b4t --threads 2 --batch 1,8` is a
 /// good start.
 #[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "flags of the command line")]
 pub(crate) struct Args {
     /// A .safetensors file, or a folder in Hugging Face's layout [default: the embedded model]
     #[arg(long, value_name = "MODEL", conflicts_with = "shape")]
@@ -104,6 +107,17 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     peer_model: Vec<PathBuf>,
 
+    /// Measure so many streams of an engine in turn with steps of the same model without one,
+    /// and what streams compute that begin alike
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = count(MOST_SEQUENCES))]
+    #[arg(conflicts_with_all = ["batch", "all_backends", "peer", "profile"])]
+    streams: Vec<u32>,
+
+    /// Measure guessing ahead in turn with plain decoding, on a text that repeats its prompt and
+    /// on one that does not; the model needs a tokenizer
+    #[arg(long, conflicts_with_all = ["batch", "all_backends", "peer", "profile", "streams", "shape"])]
+    speculate: bool,
+
     /// Time every operation too, in a round of its own: prefill and decode apart
     #[arg(long)]
     profile: bool,
@@ -120,6 +134,12 @@ fn count(most: i64) -> RangedI64ValueParser<u32> {
 /// See [`Args`].
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     check(args)?; // before the work of loading
+    if args.speculate {
+        return speculate::run(args);
+    }
+    if !args.streams.is_empty() {
+        return streams::run(args, &args.streams);
+    }
     let mut peers = Peer::all(&args.peer, &args.peer_model)?;
     let mut reports = vec![];
     for device in devices(args) {
@@ -158,14 +178,7 @@ fn measure_device(
 ) -> Result<Vec<Report>, CliError> {
     let batches: Vec<_> = args.batch.iter().map(|&batch| to_usize(batch)).collect();
     let contexts = batches.iter().copied().max().unwrap_or(1);
-    let source = match args.shape {
-        Some(shape) => {
-            let closed = args.closed.map(f64::from);
-            ModelSource::Synthetic(Box::new(Synthetic::new(&shape.shape(), 0, closed)?))
-        }
-        None => ModelSource::find(args.model.as_deref(), args.file.into())?,
-    };
-    let model = source.load()?;
+    let model = source(args)?.load()?;
     let options = DeviceOptions {
         device: device.device()?,
         head: args.memory.head(),
@@ -188,6 +201,17 @@ fn measure_device(
         report.read_bandwidth_gb_per_second = bandwidth;
     }
     Ok(reports)
+}
+
+/// The model, or the shape of one.
+fn source(args: &Args) -> Result<ModelSource, CliError> {
+    match args.shape {
+        Some(shape) => {
+            let closed = args.closed.map(f64::from);
+            Ok(ModelSource::Synthetic(Box::new(Synthetic::new(&shape.shape(), 0, closed)?)))
+        }
+        None => ModelSource::find(args.model.as_deref(), args.file.into()),
+    }
 }
 
 /// Refuses what could not be measured.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::{TINY, model, setun};
+use crate::support::{STORIES, TINY, model, setun};
 
 fn reports(args: &[&str]) -> Vec<Value> {
     let text = setun(&[&["bench", "--json", "--repeat", "1"], args].concat()).text();
@@ -49,6 +49,44 @@ fn a_line_for_each_batch_size_has_the_fixed_fields() {
     // A batch shares what it reads; what one sequence does not need another may.
     let (alone, shared) = (bytes(&reports[0]), bytes(&reports[1]));
     assert!(alone / 3 <= shared && shared < alone, "{alone} alone, {shared} of three");
+}
+
+#[test]
+fn streams_compute_what_their_requests_need() {
+    let folder = model(STORIES);
+    let size = ["--prompt", "20", "--generate", "6", "--streams", "1,3"];
+    let reports = reports(&[&["--model", &folder], &size[..]].concat());
+    assert_eq!(reports.len(), 3);
+    for (report, streams) in reports.iter().zip([1, 3]) {
+        assert_eq!(report["streams"], streams);
+        let computed = report["computed_by_needed"].as_f64().expect("a ratio");
+        assert!((1.0..1.05).contains(&computed), "{report}");
+        for rate in ["decode", "sampled"] {
+            let rate = format!("{rate}_tokens_per_second");
+            assert!(report[&rate].as_f64().expect("a rate") > 0.0, "{report}");
+        }
+        for rate in ["prefill", "headless"] {
+            assert!(report[format!("{rate}_rows_per_second")].as_f64().expect("a rate") > 0.0);
+        }
+    }
+    // 512 positions: a beginning of 503 tokens, of which 15 blocks are whole.
+    let shared = &reports[2];
+    assert_eq!(shared["shared_tokens"], 503);
+    let [computed, needed] =
+        ["computed_rows", "needed_rows"].map(|name| shared[name].as_u64().expect("a count"));
+    assert_eq!(needed, 503 + 8 * 8);
+    assert_eq!(computed, needed + 7 * (503 - 480), "what is no whole block is computed by each");
+}
+
+#[test]
+fn guessing_ahead_is_measured_on_equal_texts() {
+    let folder = model(STORIES);
+    let reports = reports(&["--model", &folder, "--generate", "40", "--speculate"]);
+    let texts: Vec<_> = reports.iter().map(|report| report["text"].clone()).collect();
+    assert_eq!(texts, ["repeats its prompt", "an ordinary story"]);
+    let accepted = |report: &Value| report["accepted"].as_f64().expect("a share");
+    assert!(accepted(&reports[0]) > 0.5, "{}", reports[0]);
+    assert!(reports[0]["tokens_per_verification"].as_f64().is_some_and(|tokens| tokens > 2.0));
 }
 
 #[test]

@@ -37,10 +37,20 @@ pub(super) fn prompts(vocab: usize, tokens: usize, batch: usize) -> Vec<Vec<u32>
 /// are still prompts. Decoding is therefore timed from the moment that all decode until all have
 /// `count` tokens, the early ones going on; and prefill, in a batch, in a pass of its own.
 pub(super) fn run(engine: &Engine, prompts: &[Vec<u32>], count: usize) -> Result<Round, Error> {
+    run_with(engine, prompts, &GenerateOptions::new().temperature(0.0), count)
+}
+
+/// The same with other options.
+pub(super) fn run_with(
+    engine: &Engine,
+    prompts: &[Vec<u32>],
+    options: &GenerateOptions,
+    count: usize,
+) -> Result<Round, Error> {
     let is_batch = prompts.len() > 1;
-    let prefill = if is_batch { Some(pass(engine, prompts, 1, 0)?) } else { None };
+    let prefill = if is_batch { Some(pass(engine, prompts, options, (1, 0))?) } else { None };
     let longest = prompts.iter().map(Vec::len).max().unwrap_or(0);
-    let pass = pass(engine, prompts, count, if is_batch { longest } else { 0 })?;
+    let pass = pass(engine, prompts, options, (count, if is_batch { longest } else { 0 }))?;
     let prefill_seconds = prefill.as_ref().unwrap_or(&pass).prefill_seconds;
     let prompt_tokens = prompts.iter().map(Vec::len).sum();
     Ok(Round {
@@ -80,7 +90,7 @@ impl Round {
 }
 
 /// What came when.
-struct Pass {
+pub(super) struct Pass {
     tokens: Vec<Vec<u32>>,
     prefill_seconds: f64, // until every sequence had its first token
     decode_seconds: f64,  // from then until every one had all
@@ -88,9 +98,14 @@ struct Pass {
 }
 
 /// Generates `count` tokens after each prompt, and up to `ahead` more where others lag behind.
-fn pass(engine: &Engine, prompts: &[Vec<u32>], count: usize, ahead: usize) -> Result<Pass, Error> {
+pub(super) fn pass(
+    engine: &Engine,
+    prompts: &[Vec<u32>],
+    options: &GenerateOptions,
+    (count, ahead): (usize, usize),
+) -> Result<Pass, Error> {
     let begun = Instant::now();
-    let options = GenerateOptions::new().temperature(0.0).max_tokens(count + ahead);
+    let options = options.clone().max_tokens(count + ahead);
     let streams = prompts.iter().map(|prompt| engine.generate(prompt.clone(), options.clone()));
     let streams = streams.collect::<Result<Vec<_>, _>>()?.into_iter().enumerate();
     let mut events = select_all(streams.map(|(index, stream)| stream.map(move |e| (index, e))));
@@ -127,7 +142,7 @@ fn pass(engine: &Engine, prompts: &[Vec<u32>], count: usize, ahead: usize) -> Re
 
 /// None where there is nothing to divide.
 #[expect(clippy::cast_precision_loss, reason = "a count of tokens")]
-fn speed(tokens: usize, seconds: f64) -> Option<f64> {
+pub(super) fn speed(tokens: usize, seconds: f64) -> Option<f64> {
     (tokens > 0 && seconds > 0.0).then(|| tokens as f64 / seconds)
 }
 

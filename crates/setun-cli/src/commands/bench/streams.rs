@@ -1,0 +1,234 @@
+//! Many streams against the steps that they could be made of: what scheduling costs, whether
+//! anything is computed twice, and what a shared beginning saves.
+
+use std::time::Instant;
+
+use serde::Serialize;
+use setun::{
+    DeviceOptions, Engine, Error, GenerateOptions, Model,
+    forward::{Batch, Model as Forward, Outputs, PagedCache, Wants},
+    ops::best::BestRequest,
+};
+
+use super::{
+    Args,
+    report::median,
+    round::{self, speed},
+    to_usize,
+};
+use crate::{
+    args,
+    error::CliError,
+    output::{Output, Progress, table},
+};
+
+/// Steps of which the median is taken, a round.
+const STEPS: usize = 4;
+
+/// Tokens of the beginning that prompts share in the last measurement.
+const SHARED: usize = 1000;
+
+/// Tokens of each prompt after it.
+const TAIL: usize = 8;
+
+/// Streams that share it.
+const SHARING: usize = 8;
+
+/// What so many streams gave; the medians.
+#[derive(Debug, Serialize)]
+struct Report {
+    streams: usize,
+    /// Of all streams together, greedy.
+    decode_tokens_per_second: f64,
+    /// With sampling that needs all logits.
+    sampled_tokens_per_second: f64,
+    /// Rows of a prompt a second, as many a step as there are streams, whose next tokens are all
+    /// wanted, greedy.
+    prefill_rows_per_second: f64,
+    /// The same where nothing is wanted of them.
+    headless_rows_per_second: f64,
+    /// Rows that were computed, by those that the requests need.
+    computed_by_needed: f64,
+}
+
+/// What streams that begin alike gave.
+#[derive(Debug, Serialize)]
+struct SharedReport {
+    streams: usize,
+    shared_tokens: usize,
+    computed_rows: u64,
+    /// If the beginning is computed once.
+    needed_rows: usize,
+}
+
+/// Measures in turn: streams of an engine, and steps of the same model without one.
+pub(super) fn run(args: &Args, streams: &[u32]) -> Result<(), CliError> {
+    let most = streams.iter().copied().max().map_or(1, to_usize);
+    let device = DeviceOptions {
+        device: args.device.device()?,
+        head: args.memory.head(),
+        cache: args.memory.kv.into(),
+        threads: args.device.threads(),
+        ..DeviceOptions::default()
+    };
+    let mut steps = Steps::new(load(args)?.load_onto(device)?.model);
+    let builder = args::builder(load(args)?, &args.device, args.memory, most.max(SHARING))?;
+    let engine = args::start(builder.streams(most.max(SHARING)))?;
+    let mut reports = vec![];
+    for &streams in streams {
+        reports.push(measure(args, &engine, &mut steps, to_usize(streams))?);
+    }
+    let shared = share(&engine)?;
+    let mut output = Output::new();
+    if args.json {
+        reports.iter().try_for_each(|report| output.json(report))?;
+        return output.json(&shared);
+    }
+    output.line(&reports_table(&reports))?;
+    let SharedReport { streams, shared_tokens, computed_rows, needed_rows } = shared;
+    output.line(&format!(
+        "{streams} streams that share {shared_tokens} tokens computed {computed_rows} rows; \
+         {needed_rows} if those are computed once"
+    ))
+}
+
+fn load(args: &Args) -> Result<Model, CliError> {
+    super::source(args)?.load()
+}
+
+fn measure(
+    args: &Args,
+    engine: &Engine,
+    steps: &mut Steps,
+    streams: usize,
+) -> Result<Report, CliError> {
+    let (prompt, generate) = (to_usize(args.prompt), to_usize(args.generate));
+    let prompts = round::prompts(engine.vocab_size(), prompt, streams);
+    let greedy = || GenerateOptions::new().temperature(0.0);
+    let sampled = || {
+        let mut options = GenerateOptions::new().temperature(1.0).seed(1);
+        options.top_p = Some(0.95);
+        (options.top_k, options.min_p) = (Some(0), Some(0.0));
+        options
+    };
+    let mut progress = Progress::new();
+    let (mut plain, mut drawn, mut wanted, mut headless) = (vec![], vec![], vec![], vec![]);
+    let mut computed = 0.0;
+    for repeat in 0..=args.repeat {
+        progress.show(|| format!("{streams} streams: {repeat} of {}", args.repeat));
+        engine.forget_prefixes()?;
+        let before = pollster::block_on(engine.metrics())?.rows;
+        if repeat == 0 {
+            round::pass(engine, &prompts, &greedy(), (generate, 0))?;
+            let rows = pollster::block_on(engine.metrics())?.rows - before;
+            let needed = streams * (prompt + generate - 1);
+            computed = ratio(rows, needed as u64);
+            steps.measure(streams, prompt)?;
+            continue;
+        }
+        let found = round::run_with(engine, &prompts, &greedy(), generate)?;
+        engine.forget_prefixes()?;
+        let other = round::run_with(engine, &prompts, &sampled(), generate)?;
+        let [all, none] = steps.measure(streams, prompt)?;
+        plain.extend(found.decode_tokens_per_second);
+        drawn.extend(other.decode_tokens_per_second);
+        wanted.push(all);
+        headless.push(none);
+    }
+    let median = |values| median(values).ok_or(Error::Disposed);
+    Ok(Report {
+        streams,
+        decode_tokens_per_second: median(plain)?,
+        sampled_tokens_per_second: median(drawn)?,
+        prefill_rows_per_second: median(wanted)?,
+        headless_rows_per_second: median(headless)?,
+        computed_by_needed: computed,
+    })
+}
+
+/// Prompts that begin alike, at the same moment.
+fn share(engine: &Engine) -> Result<SharedReport, CliError> {
+    let shared_tokens = SHARED.min(engine.context_length().saturating_sub(TAIL + 1));
+    let vocabulary = engine.vocab_size();
+    let beginning = round::prompts(vocabulary, shared_tokens, 1).concat();
+    let tails = round::prompts(vocabulary, TAIL + 1, SHARING).into_iter();
+    let prompts: Vec<_> = tails.map(|tail| [&beginning[..], &tail[1..]].concat()).collect();
+    engine.forget_prefixes()?;
+    let before = pollster::block_on(engine.metrics())?.rows;
+    round::pass(engine, &prompts, &GenerateOptions::new().temperature(0.0), (1, 0))?;
+    let computed_rows = pollster::block_on(engine.metrics())?.rows - before;
+    let needed_rows = shared_tokens + SHARING * TAIL;
+    Ok(SharedReport { streams: SHARING, shared_tokens, computed_rows, needed_rows })
+}
+
+/// Steps of a prompt, without an engine.
+struct Steps {
+    model: Box<dyn Forward>,
+    cache: PagedCache,
+    outputs: Outputs,
+}
+
+impl Steps {
+    fn new(model: Box<dyn Forward>) -> Self {
+        let cache = PagedCache::new(model.block_positions(), u32::MAX as usize);
+        Self { model, cache, outputs: Outputs::default() }
+    }
+
+    /// Rows a second after a prompt of so many tokens, in steps of so many rows: with all next
+    /// tokens wanted, and with none.
+    fn measure(&mut self, rows: usize, prompt: usize) -> Result<[f64; 2], CliError> {
+        let best = Wants::Best(BestRequest { k: 1, ..BestRequest::default() });
+        let mut speeds = [0.0; 2];
+        for (wants, found) in [best, Wants::Nothing].into_iter().zip(&mut speeds) {
+            let place = self.cache.create();
+            self.step(place, prompt, &Wants::Nothing)?;
+            let mut seconds = vec![];
+            for _ in 0..STEPS {
+                let begun = Instant::now();
+                self.step(place, rows, &wants)?;
+                seconds.push(begun.elapsed().as_secs_f64());
+            }
+            self.cache.remove(place);
+            *found = median(seconds).and_then(|time| speed(rows, time)).unwrap_or(0.0);
+        }
+        Ok(speeds)
+    }
+
+    fn step(
+        &mut self,
+        place: setun::forward::SequenceId,
+        rows: usize,
+        wants: &Wants,
+    ) -> Result<(), CliError> {
+        let first = self.cache.len(place).map_err(Error::from)?;
+        self.cache.extend(place, rows).map_err(Error::from)?;
+        let tokens = round::prompts(self.model.vocab_size(), first + rows, 1).concat();
+        let mut batch = Batch::default();
+        batch.push_run(place, first, &tokens[first..], Wants::Nothing);
+        batch.rows.iter_mut().for_each(|row| row.wants = wants.clone());
+        let forward = self.model.forward(&batch, &mut self.cache, &mut self.outputs);
+        Ok(pollster::block_on(forward).map_err(Error::from)?)
+    }
+}
+
+fn reports_table(reports: &[Report]) -> String {
+    let title = ["streams", "greedy tokens/s", "of prefill", "sampled", "of headless", "computed"];
+    let share = |part: f64, whole: f64| format!("{:.0} %", 100.0 * part / whole);
+    let row = |report: &Report| {
+        vec![
+            report.streams.to_string(),
+            format!("{:.1}", report.decode_tokens_per_second),
+            share(report.decode_tokens_per_second, report.prefill_rows_per_second),
+            format!("{:.1}", report.sampled_tokens_per_second),
+            share(report.sampled_tokens_per_second, report.headless_rows_per_second),
+            format!("{:.3}", report.computed_by_needed),
+        ]
+    };
+    let title = std::iter::once(title.map(str::to_owned).to_vec());
+    table(&title.chain(reports.iter().map(row)).collect::<Vec<_>>())
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts of rows")]
+fn ratio(part: u64, whole: u64) -> f64 {
+    part as f64 / whole as f64
+}
