@@ -234,7 +234,7 @@ export interface TextEvent {
 
 export interface DoneEvent {
   readonly type: "done";
-  readonly finishReason: "stop" | "length" | "aborted" | "deadline";
+  readonly finishReason: "stop" | "length" | "aborted" | "deadline" | "filtered";
   /** The stop string that ended it, if one did. */
   readonly stop?: string;
   readonly usage: { readonly promptTokens: number; readonly generatedTokens: number };

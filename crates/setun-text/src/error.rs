@@ -85,6 +85,24 @@ pub enum TextError {
         index: usize,
     },
 
+    /// A pattern of a filter cannot be looked for.
+    #[error("pattern {index} of the filter, `{pattern}`, cannot be looked for: {reason}")]
+    FilterPattern {
+        /// Its place in the list, from 0.
+        index: usize,
+        /// The pattern.
+        pattern: String,
+        /// What is wrong, and where.
+        reason: String,
+    },
+
+    /// A content filter of the caller's own failed.
+    #[error("a content filter failed: {reason}")]
+    Filter {
+        /// What it said.
+        reason: String,
+    },
+
     /// A sampling option is out of its range.
     #[error("{option} is {found}, expected {range}")]
     OptionRange {

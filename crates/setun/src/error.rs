@@ -336,6 +336,8 @@ fn text_code(error: &TextError) -> ErrorCode {
         | TextError::NoTokenLeft
         | TextError::NeedsState { .. }
         | TextError::Processor { .. }
+        | TextError::Filter { .. }
+        | TextError::FilterPattern { .. }
         | TextError::EmptyStopString { .. }
         | TextError::TemplateRefused { .. } => ErrorCode::BadOption,
         _ => ErrorCode::BadCheckpoint,

@@ -4,7 +4,7 @@ mod sampling;
 
 use std::{collections::BTreeMap, time::Duration};
 
-use setun_text::{Message, SamplingStep, SharedProcessor};
+use setun_text::{Message, SamplingStep, SharedFilter, SharedProcessor};
 
 use crate::{error::Error, form::SharedForm};
 
@@ -86,6 +86,10 @@ pub struct GenerateOptions {
     pub seed: Option<u64>,
     /// Strings that end the text; they are not part of it.
     pub stop: Vec<String>,
+    /// What looks at the text, behind the stop strings, before it is shown: it may hold text back,
+    /// replace it, or end it ([`FinishReason::Filtered`](crate::FinishReason::Filtered)). Each
+    /// text has a state of its own. Tokens, and with them sessions, stay what they are.
+    pub filter: Option<SharedFilter>,
     /// Whether events carry log-probabilities.
     pub logprobs: bool,
     /// The form that the text is to have, as a JSON schema or a grammar says.
@@ -130,6 +134,8 @@ impl GenerateOptions {
         deadline: Duration,
         /// Sets [`form`](Self::form).
         form: SharedForm,
+        /// Sets [`filter`](Self::filter).
+        filter: SharedFilter,
     }
 
     /// Adds a stop string.
