@@ -1,5 +1,6 @@
 //! Arguments that several commands share.
 
+mod filter;
 mod form;
 mod sampling;
 
@@ -11,6 +12,7 @@ use setun::{
     checkpoint::{I2sBlocks, Options},
 };
 
+use filter::FilterArgs;
 use form::FormArgs;
 use sampling::SamplingArgs;
 
@@ -34,8 +36,11 @@ pub(crate) struct GenerateArgs {
 
     /// Most tokens to guess at once from the text so far: faster where it repeats itself, and the
     /// same text; 12 is a good number
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, help_heading = None::<&'static str>)]
     lookahead: u8,
+
+    #[command(flatten)]
+    filter: FilterArgs,
 
     #[command(flatten)]
     device: DeviceArgs,
@@ -138,6 +143,7 @@ impl GenerateArgs {
     /// Loads the model and starts an engine for so many texts at once.
     pub(crate) fn engine(&self, texts: usize) -> Result<Engine, CliError> {
         self.device.device()?; // before the work of loading
+        self.filter.filter()?;
         let model =
             ModelSource::find(self.model.model.as_deref(), self.model.file.into())?.open()?;
         start(builder(model, &self.device, self.memory, texts)?.streams(texts))
@@ -147,10 +153,11 @@ impl GenerateArgs {
     ///
     /// # Errors
     ///
-    /// If the form of the text cannot be followed.
+    /// If the form of the text cannot be followed, or a pattern of the filter cannot be looked for.
     pub(crate) fn options(&self, engine: &Engine) -> Result<GenerateOptions, CliError> {
         let mut options = self.sampling.options();
         options.form = self.form.form(engine)?;
+        options.filter = self.filter.filter()?;
         options.lookahead = usize::from(self.lookahead);
         options.deadline = self.deadline.map(Duration::from_secs_f32);
         Ok(options)
