@@ -3,6 +3,7 @@
 mod filter;
 mod form;
 mod sampling;
+mod template;
 
 use std::time::Duration;
 
@@ -15,6 +16,7 @@ use setun::{
 use filter::FilterArgs;
 use form::FormArgs;
 use sampling::SamplingArgs;
+pub(crate) use template::TemplateArgs;
 
 use crate::{error::CliError, output::tell, source::ModelSource};
 

@@ -3,6 +3,7 @@
 //! - [`Tokenizer`] turns text into token ids and ids into text; [`HfTokenizer`] reads a
 //!   `tokenizer.json`.
 //! - [`ChatTemplate`] writes a conversation as the prompt its model was trained on.
+//! - [`PromptTemplate`] is a prompt with variables.
 //! - [`StreamDecoder`] gives the text of a generation piece by piece, never half a character.
 //! - [`StopStrings`] ends a generation at a string without showing any part of it.
 //! - [`PatternFilter`] replaces words and regular expressions in a text, or ends it before them;
@@ -43,7 +44,7 @@ mod token_mask;
 mod tokenizer;
 mod tool_calls;
 
-pub use chat_template::{ChatTemplate, ChatTemplateFiles, RenderOptions};
+pub use chat_template::{ChatTemplate, ChatTemplateFiles, PromptTemplate, RenderOptions};
 pub use civil_time::CivilTime;
 pub use content_filter::{ContentFilter, FilterState, FilterStep, FilteredText, SharedFilter};
 pub use draw::Draw;

@@ -338,6 +338,8 @@ fn text_code(error: &TextError) -> ErrorCode {
         | TextError::Processor { .. }
         | TextError::Filter { .. }
         | TextError::FilterPattern { .. }
+        | TextError::MissingVariable { .. }
+        | TextError::PromptTemplate { .. }
         | TextError::EmptyStopString { .. }
         | TextError::TemplateRefused { .. } => ErrorCode::BadOption,
         _ => ErrorCode::BadCheckpoint,

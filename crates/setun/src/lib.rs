@@ -82,7 +82,7 @@ pub use setun_grammar::{self as grammar, GrammarSpec};
 pub use setun_model::{self as forward};
 pub use setun_ops as ops;
 pub use setun_text::{
-    self as text, ContentFilter, LogitsProcessor, Message, SamplerOptions, SamplingStep,
-    SharedFilter,
+    self as text, ContentFilter, LogitsProcessor, Message, PromptTemplate, SamplerOptions,
+    SamplingStep, SharedFilter,
 };
 pub use stream::{CancelHandle, Completion, GenerationStream};

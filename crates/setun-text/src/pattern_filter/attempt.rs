@@ -41,7 +41,10 @@ pub(super) struct Seen {
 
 impl Seen {
     /// Nothing of a text.
-    pub(super) fn new(#[cfg_attr(not(feature = "regex"), expect(unused, reason = "automata alone need room"))] rules: &[Rule]) -> Self {
+    pub(super) fn new(
+        #[cfg_attr(not(feature = "regex"), expect(unused, reason = "automata alone need room"))]
+        rules: &[Rule],
+    ) -> Self {
         Self {
             text: String::new(),
             base: 0,
