@@ -5,6 +5,7 @@
  * declarations, so that the two cannot drift apart.
  */
 
+import type { FilterRule } from "./filter.js";
 import type { ChatMessage } from "./messages.js";
 
 /** Where a model's bytes are. */
@@ -218,6 +219,7 @@ export interface WasmGenerateOptions {
   samplingOrder?: string[];
   seed?: number | bigint;
   stop?: string[];
+  filter?: FilterRule[];
   logprobs?: boolean;
   priority?: number;
   deadline?: number;
