@@ -237,7 +237,10 @@ const GENERATE: Rules<GenerateOptions> = {
   samplingOrder: [isOrder, `an array of steps, none twice, of ${SAMPLING_STEPS.join(", ")}`],
   seed: [isSeed, "a whole number from 0 to 2^64 - 1, as a bigint beyond 2^53"],
   stop: TEXTS,
-  filter: [isList(isFilterRule), "an array of {word, wholeWord?, ignoreCase?} with either replace or stop: true"],
+  filter: [
+    isList(isFilterRule),
+    "an array of {word, wholeWord?, ignoreCase?} with either replace or stop: true",
+  ],
   logprobs: [(value) => typeof value === "boolean", "true or false"],
   priority: [
     (value) => Number.isInteger(value) && (value as number) === ((value as number) | 0),

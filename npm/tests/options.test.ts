@@ -98,7 +98,13 @@ describe("engineOptions", () => {
     ["allowedTokens", [0, 4294967295]],
     ["samplingOrder", ["topP", "temperature"]],
     ["filter", []],
-    ["filter", [{ word: "a", stop: true }, { word: "b c", replace: "", wholeWord: false, ignoreCase: true }]],
+    [
+      "filter",
+      [
+        { word: "a", stop: true },
+        { word: "b c", replace: "", wholeWord: false, ignoreCase: true },
+      ],
+    ],
     ["priority", -(2 ** 31)],
     ["deadline", 0.5],
   ])("takes %s: %s", (name, value) => {
