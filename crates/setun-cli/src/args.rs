@@ -13,7 +13,7 @@ use setun::{
     checkpoint::{I2sBlocks, Options},
 };
 
-use filter::FilterArgs;
+use filter::ContentFilterArgs;
 use form::FormArgs;
 use sampling::SamplingArgs;
 pub(crate) use template::TemplateArgs;
@@ -42,7 +42,7 @@ pub(crate) struct GenerateArgs {
     lookahead: u8,
 
     #[command(flatten)]
-    filter: FilterArgs,
+    filter: ContentFilterArgs,
 
     #[command(flatten)]
     device: DeviceArgs,

@@ -11,7 +11,7 @@ use crate::error::CliError;
 /// What is not to be shown of a text. Words go before expressions.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "What is not to be shown")]
-pub(crate) struct FilterArgs {
+pub(crate) struct ContentFilterArgs {
     /// A word, in capitals or not; given for each
     #[arg(long, value_name = "WORD", allow_hyphen_values = true)]
     #[arg(value_parser = NonEmptyStringValueParser::new())]
@@ -30,7 +30,7 @@ pub(crate) struct FilterArgs {
     filter_action: FilterAction,
 }
 
-impl FilterArgs {
+impl ContentFilterArgs {
     /// The filter, if one is asked for.
     ///
     /// # Errors

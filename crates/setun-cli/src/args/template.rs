@@ -17,11 +17,13 @@ pub(crate) struct TemplateArgs {
     template: Option<String>,
 
     /// A variable of the template, and its text; given for each
-    #[arg(long, value_name = "NAME=TEXT", value_parser = text, requires = "template")]
+    #[arg(long, value_name = "NAME=TEXT", value_parser = text)]
+    #[arg(requires = "template", conflicts_with = "prompt")]
     var: Vec<(String, Value)>,
 
     /// A variable of the template, and its value in JSON; given for each
-    #[arg(long, value_name = "NAME=JSON", value_parser = json, requires = "template")]
+    #[arg(long, value_name = "NAME=JSON", value_parser = json)]
+    #[arg(requires = "template", conflicts_with = "prompt")]
     var_json: Vec<(String, Value)>,
 }
 
