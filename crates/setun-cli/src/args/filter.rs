@@ -13,21 +13,22 @@ use crate::error::CliError;
 #[command(next_help_heading = "What is not to be shown")]
 pub(crate) struct ContentFilterArgs {
     /// A word, in capitals or not; given for each
-    #[arg(long, value_name = "WORD", allow_hyphen_values = true)]
+    #[arg(long = "filter-word", value_name = "WORD", allow_hyphen_values = true)]
     #[arg(value_parser = NonEmptyStringValueParser::new())]
-    filter_word: Vec<String>,
+    words: Vec<String>,
 
     /// What a regular expression matches; given for each
-    #[arg(long, value_name = "EXPRESSION", allow_hyphen_values = true)]
-    filter_regex: Vec<String>,
+    #[arg(long = "filter-regex", value_name = "EXPRESSION", allow_hyphen_values = true)]
+    expressions: Vec<String>,
 
     /// Words count inside longer words, too
-    #[arg(long)]
-    filter_anywhere: bool,
+    #[arg(long = "filter-anywhere")]
+    anywhere: bool,
 
     /// What is done about it: `stop` ends the text before it, `replace:TEXT` shows this instead
-    #[arg(long, value_name = "ACTION", value_parser = action, default_value = "replace:***")]
-    filter_action: FilterAction,
+    #[arg(long = "filter-action", value_name = "ACTION", value_parser = action)]
+    #[arg(default_value = "replace:***")]
+    action: FilterAction,
 }
 
 impl ContentFilterArgs {
@@ -39,12 +40,12 @@ impl ContentFilterArgs {
     pub(crate) fn filter(&self) -> Result<Option<SharedFilter>, CliError> {
         let word = |text: &String| FilterPattern::Word {
             text: text.clone(),
-            whole: !self.filter_anywhere,
+            whole: !self.anywhere,
             ignore_case: true,
         };
-        let words = self.filter_word.iter().map(word);
-        let patterns = words.chain(self.filter_regex.iter().cloned().map(FilterPattern::Regex));
-        let rule = |pattern| FilterRule { pattern, action: self.filter_action.clone() };
+        let words = self.words.iter().map(word);
+        let patterns = words.chain(self.expressions.iter().cloned().map(FilterPattern::Regex));
+        let rule = |pattern| FilterRule { pattern, action: self.action.clone() };
         let rules: Vec<_> = patterns.map(rule).collect();
         if rules.is_empty() {
             return Ok(None);
