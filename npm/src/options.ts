@@ -1,6 +1,7 @@
 /** What callers may ask for, checked before any work. */
 
 import { SetunError } from "./errors.js";
+import { type FilterRule, isFilterRule } from "./filter.js";
 import type { ChatMessage, LoadProgress } from "./messages.js";
 import type { EngineLimits, WasmGenerateOptions } from "./wasm.js";
 
@@ -139,6 +140,11 @@ export interface GenerateOptions {
   seed?: number | bigint;
   /** Texts that end the generation; they are not part of its text. */
   stop?: string[];
+  /**
+   * Words that the text is not to show, found behind the `stop` texts: each is replaced, or ends the text. Nothing of one is
+   * ever shown; of those that begin at one place the first counts. Tokens are not filtered.
+   */
+  filter?: FilterRule[];
   /** Whether to report each token's log-probability. */
   logprobs?: boolean;
   /** Those of a higher priority start first, and keep their memory longer; 0 unless given. From -2147483648 to 2147483647. */
@@ -231,6 +237,10 @@ const GENERATE: Rules<GenerateOptions> = {
   samplingOrder: [isOrder, `an array of steps, none twice, of ${SAMPLING_STEPS.join(", ")}`],
   seed: [isSeed, "a whole number from 0 to 2^64 - 1, as a bigint beyond 2^53"],
   stop: TEXTS,
+  filter: [
+    isList(isFilterRule),
+    "an array of {word, wholeWord?, ignoreCase?} with either replace or stop: true",
+  ],
   logprobs: [(value) => typeof value === "boolean", "true or false"],
   priority: [
     (value) => Number.isInteger(value) && (value as number) === ((value as number) | 0),

@@ -5,6 +5,7 @@
  * declarations, so that the two cannot drift apart.
  */
 
+import type { FilterRule } from "./filter.js";
 import type { ChatMessage } from "./messages.js";
 
 /** Where a model's bytes are. */
@@ -218,6 +219,7 @@ export interface WasmGenerateOptions {
   samplingOrder?: string[];
   seed?: number | bigint;
   stop?: string[];
+  filter?: FilterRule[];
   logprobs?: boolean;
   priority?: number;
   deadline?: number;
@@ -234,7 +236,7 @@ export interface TextEvent {
 
 export interface DoneEvent {
   readonly type: "done";
-  readonly finishReason: "stop" | "length" | "aborted" | "deadline";
+  readonly finishReason: "stop" | "length" | "aborted" | "deadline" | "filtered";
   /** The stop string that ended it, if one did. */
   readonly stop?: string;
   readonly usage: { readonly promptTokens: number; readonly generatedTokens: number };

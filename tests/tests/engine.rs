@@ -5,6 +5,8 @@
 mod contexts;
 #[path = "engine/embeddings.rs"]
 mod embeddings;
+#[path = "engine/filters.rs"]
+mod filters;
 #[path = "engine/forms.rs"]
 mod forms;
 #[path = "engine/judged.rs"]

@@ -119,6 +119,7 @@ function describe({ finishReason, usage, timings, seed }: GenerationResult): str
     length: "The limit is reached",
     aborted: "Stopped",
     deadline: "The time is over",
+    filtered: "The filter ended the text",
   };
   return `${ends[finishReason]}: ${usage.generatedTokens} tokens after a prompt of ${usage.promptTokens}.`;
 }

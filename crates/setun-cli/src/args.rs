@@ -1,8 +1,10 @@
 //! Arguments that several commands share.
 
 mod context;
+mod filter;
 mod form;
 mod sampling;
+mod template;
 
 use std::time::Duration;
 
@@ -13,8 +15,10 @@ use setun::{
 };
 
 use context::WhenFull;
+use filter::ContentFilterArgs;
 use form::FormArgs;
 use sampling::SamplingArgs;
+pub(crate) use template::TemplateArgs;
 
 use crate::{error::CliError, output::tell, source::ModelSource};
 
@@ -36,7 +40,7 @@ pub(crate) struct GenerateArgs {
 
     /// Most tokens to guess at once from the text so far: faster where it repeats itself, and the
     /// same text; 12 is a good number
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, help_heading = None::<&'static str>)]
     lookahead: u8,
 
     /// Names so many of the likeliest tokens in each event, with their log-probabilities
@@ -50,6 +54,9 @@ pub(crate) struct GenerateArgs {
     /// What becomes of a text that fills the context, or a prompt that does not fit
     #[arg(long, value_enum, value_name = "WAY", default_value_t = WhenFull::Stop)]
     when_full: WhenFull,
+
+    #[command(flatten)]
+    filter: ContentFilterArgs,
 
     #[command(flatten)]
     device: DeviceArgs,
@@ -152,6 +159,7 @@ impl GenerateArgs {
     /// Loads the model and starts an engine for so many texts at once.
     pub(crate) fn engine(&self, texts: usize) -> Result<Engine, CliError> {
         self.device.device()?; // before the work of loading
+        self.filter.filter()?;
         let model =
             ModelSource::find(self.model.model.as_deref(), self.model.file.into())?.open()?;
         start(builder(model, &self.device, self.memory, texts)?.streams(texts))
@@ -161,10 +169,11 @@ impl GenerateArgs {
     ///
     /// # Errors
     ///
-    /// If the form of the text cannot be followed.
+    /// If the form of the text cannot be followed, or a pattern of the filter cannot be looked for.
     pub(crate) fn options(&self, engine: &Engine) -> Result<GenerateOptions, CliError> {
         let mut options = self.sampling.options();
         options.form = self.form.form(engine)?;
+        options.filter = self.filter.filter()?;
         options.lookahead = usize::from(self.lookahead);
         options.top_logprobs = self.top_logprobs.map_or(0, usize::from);
         options.logprobs = self.top_logprobs.is_some();

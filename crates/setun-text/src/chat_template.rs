@@ -3,11 +3,14 @@
 mod bounds;
 mod dialect;
 mod generation_tags;
+mod prompt_template;
 mod python_float;
 mod slices;
 mod source;
 mod to_json;
 mod to_value;
+
+pub use prompt_template::PromptTemplate;
 
 use minijinja::{Environment, Value, context};
 use serde_json::Map;

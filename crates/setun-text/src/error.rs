@@ -78,11 +78,51 @@ pub enum TextError {
         found: Vec<String>,
     },
 
+    /// A prompt template is not valid, or failed while it ran.
+    #[error("template `{name}` at line {line}: {reason}")]
+    PromptTemplate {
+        /// Name of the template.
+        name: String,
+        /// Line in the template, from 1.
+        line: usize,
+        /// What went wrong.
+        reason: String,
+    },
+
+    /// A prompt template needs a variable that it was not given.
+    #[error("template `{name}` needs the variable `{variable}` at line {line}")]
+    MissingVariable {
+        /// Name of the template.
+        name: String,
+        /// Line in the template where the variable stands first, from 1.
+        line: usize,
+        /// Name of the variable.
+        variable: String,
+    },
+
     /// A stop string without any character would end every generation at once.
     #[error("stop string {index} is empty, expected at least one character")]
     EmptyStopString {
         /// Its place in the list, from 0.
         index: usize,
+    },
+
+    /// A pattern of a filter cannot be looked for.
+    #[error("pattern {index} of the filter, `{pattern}`, cannot be looked for: {reason}")]
+    FilterPattern {
+        /// Its place in the list, from 0.
+        index: usize,
+        /// The pattern.
+        pattern: String,
+        /// What is wrong, and where.
+        reason: String,
+    },
+
+    /// A content filter of the caller's own failed.
+    #[error("a content filter failed: {reason}")]
+    Filter {
+        /// What it said.
+        reason: String,
     },
 
     /// A sampling option is out of its range.

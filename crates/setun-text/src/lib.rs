@@ -3,8 +3,11 @@
 //! - [`Tokenizer`] turns text into token ids and ids into text; [`HfTokenizer`] reads a
 //!   `tokenizer.json`.
 //! - [`ChatTemplate`] writes a conversation as the prompt its model was trained on.
+//! - [`PromptTemplate`] is a prompt with variables.
 //! - [`StreamDecoder`] gives the text of a generation piece by piece, never half a character.
 //! - [`StopStrings`] ends a generation at a string without showing any part of it.
+//! - [`PatternFilter`] replaces words and regular expressions in a text, or ends it before them;
+//!   [`ContentFilter`] is the trait of whatever else looks at a text before it is shown.
 //! - [`Sampler`] picks the next token; it keeps no state, so a draw can be repeated anywhere. It
 //!   can say which logits it needs, and chooses the same of these as of all.
 //! - [`LogitsProcessor`] is a step of one's own on its way to a choice, and [`Strategy`] the trait
@@ -18,12 +21,14 @@
 
 mod chat_template;
 mod civil_time;
+mod content_filter;
 mod draw;
 mod error;
 mod hf_tokenizer;
 mod left;
 mod logprob;
 mod message;
+mod pattern_filter;
 mod processor;
 mod sampler;
 mod sampler_options;
@@ -39,13 +44,15 @@ mod token_mask;
 mod tokenizer;
 mod tool_calls;
 
-pub use chat_template::{ChatTemplate, ChatTemplateFiles, RenderOptions};
+pub use chat_template::{ChatTemplate, ChatTemplateFiles, PromptTemplate, RenderOptions};
 pub use civil_time::CivilTime;
+pub use content_filter::{ContentFilter, FilterState, FilterStep, FilteredText, SharedFilter};
 pub use draw::Draw;
 pub use error::TextError;
 pub use hf_tokenizer::HfTokenizer;
 pub use logprob::{Logprobs, logprob};
 pub use message::Message;
+pub use pattern_filter::{FilterAction, FilterPattern, FilterRule, PatternFilter};
 pub use processor::{Candidates, LogitsProcessor, MaybeShared, SharedProcessor};
 pub use sampler::{Choice, Greedy, Needs, Sampler};
 pub use sampler_options::{LEAST_TEMPERATURE, SamplerOptions};

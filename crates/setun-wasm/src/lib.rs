@@ -8,6 +8,7 @@ mod build;
 mod error;
 mod events;
 mod files;
+mod filter;
 mod generation;
 mod loader;
 mod metrics;

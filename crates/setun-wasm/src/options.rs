@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use setun::{GenerateOptions, SamplingStep};
 use wasm_bindgen::{JsCast, JsValue};
 
-use crate::error::bad_option;
+use crate::{error::bad_option, filter::filter};
 
 /// The options that the engine has by the same name.
 macro_rules! names {
@@ -56,6 +56,7 @@ const OTHERS: &[&str] = &[
     "bannedTokens",
     "ban",
     "stop",
+    "filter",
     "logitBias",
     "samplingOrder",
     "logprobs",
@@ -73,6 +74,7 @@ pub(crate) fn parse(options: JsValue) -> Result<GenerateOptions, JsValue> {
     options.banned_tokens = given.get("bannedTokens")?.unwrap_or_default();
     options.ban = given.get("ban")?.unwrap_or_default();
     options.stop = given.get("stop")?.unwrap_or_default();
+    options.filter = given.get("filter")?.map(filter).transpose()?;
     options.logit_bias = biases(given.get("logitBias")?.unwrap_or_default())?;
     let order: Vec<String> = given.get("samplingOrder")?.unwrap_or_default();
     let step = |name: String| name.parse::<SamplingStep>();

@@ -336,6 +336,10 @@ fn text_code(error: &TextError) -> ErrorCode {
         | TextError::NoTokenLeft
         | TextError::NeedsState { .. }
         | TextError::Processor { .. }
+        | TextError::Filter { .. }
+        | TextError::FilterPattern { .. }
+        | TextError::MissingVariable { .. }
+        | TextError::PromptTemplate { .. }
         | TextError::EmptyStopString { .. }
         | TextError::TemplateRefused { .. } => ErrorCode::BadOption,
         _ => ErrorCode::BadCheckpoint,

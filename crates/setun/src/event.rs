@@ -15,7 +15,8 @@ pub enum Event {
 }
 
 /// A token, and the text that it completes: nothing, while a character or a possible stop
-/// string is incomplete. The token that ends a text has an event too.
+/// string is incomplete, or a filter holds it back. The token that ends a text has an event too.
+/// Filters see texts, not tokens.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct TextDelta {
     /// Text to append.
@@ -83,11 +84,13 @@ pub enum FinishReason {
     Stop,
     /// The most tokens that were asked for, or that fit the context.
     Length,
-    /// The caller. Text that was held back, because it might have become a stop string or was
-    /// half a character, is then not part of the answer.
+    /// The caller. Text that was held back, because it might have become a stop string, was half
+    /// a character or was held by a filter, is then not part of the answer.
     Aborted,
     /// Its time was over. As with the caller's end, text that was held back is left out.
     Deadline,
+    /// The content filter.
+    Filtered,
 }
 
 /// Tokens in and out.

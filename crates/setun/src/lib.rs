@@ -87,5 +87,8 @@ pub use setun_gpu as gpu;
 pub use setun_grammar::{self as grammar, GrammarSpec};
 pub use setun_model::{self as forward};
 pub use setun_ops as ops;
-pub use setun_text::{self as text, LogitsProcessor, Message, SamplerOptions, SamplingStep};
+pub use setun_text::{
+    self as text, ContentFilter, LogitsProcessor, Message, PromptTemplate, SamplerOptions,
+    SamplingStep, SharedFilter,
+};
 pub use stream::{CancelHandle, Completion, GenerationStream};

@@ -4,7 +4,7 @@ mod sampling;
 
 use std::{collections::BTreeMap, time::Duration};
 
-use setun_text::{Message, SamplingStep, SharedProcessor};
+use setun_text::{Message, SamplingStep, SharedFilter, SharedProcessor};
 
 use crate::{context::SharedContextStrategy, error::Error, form::SharedForm};
 
@@ -87,6 +87,10 @@ pub struct GenerateOptions {
     pub seed: Option<u64>,
     /// Strings that end the text; they are not part of it.
     pub stop: Vec<String>,
+    /// What looks at the text, behind the stop strings, before it is shown: it may hold text back,
+    /// replace it, or end it ([`FinishReason::Filtered`](crate::FinishReason::Filtered)). Each
+    /// text has a state of its own. Tokens, and with them sessions, stay what they are.
+    pub filter: Option<SharedFilter>,
     /// Whether events carry log-probabilities.
     pub logprobs: bool,
     /// How many of the likeliest tokens events name, with their log-probabilities; 0 for none.
@@ -141,6 +145,8 @@ impl GenerateOptions {
         form: SharedForm,
         /// Sets [`context`](Self::context).
         context: SharedContextStrategy,
+        /// Sets [`filter`](Self::filter).
+        filter: SharedFilter,
     }
 
     /// Adds a stop string.

@@ -255,10 +255,7 @@ impl Sequence {
         };
         let (text, stopped) = self.decode(token, ends, matches!(next, Next::Finished(..)))?;
         self.queue().push(Ok(Event::Text(TextDelta { text, ..delta })));
-        Ok(match stopped {
-            Some(stop) => Next::Finished(FinishReason::Stop, Some(stop)),
-            None => next,
-        })
+        Ok(stopped.unwrap_or(next))
     }
 
     fn has_no_room(&self) -> bool {
@@ -298,13 +295,14 @@ impl Sequence {
         Step::new(&self.tokens, self.request.prompt.len(), draw)
     }
 
-    /// The text that a token completes, held back while it may belong to a stop string.
+    /// The text that a token completes, held back while it may belong to a stop string or a filter
+    /// holds it; and how the text ends there, if it does.
     fn decode(
         &mut self,
         token: u32,
         ends: bool,
         last: bool,
-    ) -> Result<(String, Option<String>), Error> {
+    ) -> Result<(String, Option<Next>), Error> {
         let request = &mut self.request;
         let Some(decoder) = &mut request.decoder else { return Ok((String::new(), None)) };
         let mut delta = if ends { String::new() } else { decoder.push(token)? };
@@ -316,7 +314,12 @@ impl Sequence {
         if last && step.stopped.is_none() {
             text.push_str(&request.stops.flush());
         }
-        Ok((text, step.stopped))
+        let stop = |stop| Next::Finished(FinishReason::Stop, Some(stop));
+        let stopped = step.stopped.map(stop);
+        let Some(filter) = &mut request.filter else { return Ok((text, stopped)) };
+        let step = filter.push(&text, last || stopped.is_some())?;
+        let filtered = step.stopped.then_some(Next::Finished(FinishReason::Filtered, None));
+        Ok((step.text, filtered.or(stopped)))
     }
 
     /// Emits the last event.

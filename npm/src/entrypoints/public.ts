@@ -1,6 +1,7 @@
 export type { DroppedItems } from "../dropped.js";
 export { ERROR_CODES, type ErrorCode, SetunError } from "../errors.js";
 export type { Estimate, EstimatedBackend, EstimatedStorage, ModelEstimate } from "../estimate.js";
+export type { FilterRule } from "../filter.js";
 export type { EstimatedMemory } from "../fits.js";
 export type { Generation, GenerationResult, TextDelta } from "../generation.js";
 export type { ChatMessage, LoadProgress } from "../messages.js";

@@ -9,7 +9,8 @@ use crate::shell::{cargo, output, root, say};
 const FOLDER: &str = "crates/setun/examples";
 
 /// What an example prints, among other things, on every machine.
-const EXPECTED: [(&str, &str); 5] = [
+const EXPECTED: [(&str, &str); 6] = [
+    ("custom_filter", "\nended by the filter after "),
     ("devices", " scalar: prompt "),
     ("forward", "logits [2, 10, 4096]\n"),
     ("generate", "\n60 tokens after 5, ended by Length\n"),

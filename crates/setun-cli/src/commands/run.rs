@@ -10,7 +10,7 @@ use serde::Serialize;
 use setun::{Done, Error, Event, FinishReason, GenerationStream};
 
 use crate::{
-    args::GenerateArgs,
+    args::{GenerateArgs, TemplateArgs},
     error::CliError,
     input, interrupt,
     output::{Output, tell},
@@ -40,16 +40,17 @@ pub(crate) struct Args {
     /// Tell on standard error what ran, how fast, and with which seed
     #[arg(long, short)]
     verbose: bool,
+
+    #[command(flatten)]
+    template: TemplateArgs,
 }
 
 /// See [`Args`].
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     let count = args.samples.map_or(1, usize::from);
+    let given = args.template.prompt()?.or_else(|| args.prompt.clone());
     let engine = args.generate.engine(count)?;
-    let prompt = match &args.prompt {
-        Some(prompt) => prompt.clone(),
-        None => read_prompt()?,
-    };
+    let prompt = given.map_or_else(read_prompt, Ok)?;
     let streams = engine.samples(prompt, args.generate.options(&engine)?, count)?;
     let guard = interrupt::cancels(streams.iter().map(GenerationStream::cancel_handle).collect());
     let ends = if args.json { print_events(args, streams) } else { print_texts(streams) }?;

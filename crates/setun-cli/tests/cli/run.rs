@@ -65,6 +65,61 @@ fn a_text_has_the_form_that_is_asked_for() {
 }
 
 #[test]
+fn what_is_not_to_be_shown_is_replaced_or_ends_the_text() {
+    let stories = model(STORIES);
+    let run = |more: &[&str]| {
+        let args = ["run", "--model", &stories, "--temperature", "0", "--max-tokens", "60"];
+        setun(&[&args[..], more, &[PROMPT]].concat())
+    };
+    let plain = run(&[]).text();
+    let anywhere = ["--filter-anywhere", "--filter-action", "replace:<the>"];
+    let found = run(&[&["--filter-regex", "the"], &anywhere[..]].concat()).text();
+    assert_eq!(found, plain.replace("the", "<the>"));
+    let found = run(&[&["--filter-word", "e"], &["--filter-anywhere"][..]].concat()).text();
+    assert_eq!(found, plain.replace(['e', 'E'], "***"));
+    let at = plain.find(" the ").expect("a story");
+    let stop = ["--filter-word", "THE", "--filter-action", "stop"];
+    assert_eq!(run(&stop).text(), format!("{}\n", &plain[..=at]));
+    let events = run(&[&stop[..], &["--json"]].concat()).text();
+    assert!(events.contains(r#""finish_reason":"filtered""#), "{events}");
+
+    let error = run(&["--filter-word", "a", "--filter-regex", "b(c"]).failure();
+    let expected =
+        "pattern 1 of the filter, `b(c`, cannot be looked for: unclosed group, at character 2";
+    assert!(error.contains(expected), "{error}");
+    let outcome = run(&["--filter-action", "drop"]);
+    assert_eq!(outcome.status, Some(2), "{}", outcome.stderr);
+}
+
+#[test]
+fn a_template_with_its_variables_is_a_prompt() {
+    let stories = model(STORIES);
+    let args = ["run", "--model", &stories, "--temperature", "0", "--max-tokens", "12"];
+    let run = |more: &[&str]| setun(&[&args[..], more].concat());
+    let expected = run(&["Ada, Alan: Once upon a time"]).text();
+    let text =
+        "{% for name in names %}{{ name }}{{ ', ' if not loop.last }}{% endfor %}: {{ begin }}";
+    let values = ["--var", "begin=Once upon a time", "--var-json", r#"names=["Ada", "Alan"]"#];
+    assert_eq!(run(&[&["--template", text], &values[..]].concat()).text(), expected);
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("story.jinja");
+    std::fs::write(&file, format!("{text}\n")).expect("a file");
+    let file = file.to_str().expect("UTF-8");
+    assert_eq!(run(&[&["--template", file], &values[..]].concat()).text(), expected);
+
+    let error = run(&["--template", file, "--var", "begin=a"]).failure();
+    assert!(error.contains("story.jinja` needs the variable `names` at line 1"), "{error}");
+    for wrong in [
+        &["--var", "a=b", PROMPT][..],
+        &["--template", text, PROMPT],
+        &["--template", text, "--var", "a"],
+    ] {
+        let outcome = run(wrong);
+        assert_eq!(outcome.status, Some(2), "{}", outcome.stderr);
+    }
+}
+
+#[test]
 fn standard_input_is_a_prompt() {
     let stories = model(STORIES);
     let args = ["run", "--model", &stories, "--temperature", "0", "--max-tokens", "12"];

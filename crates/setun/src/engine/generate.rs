@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use setun_text::{Message, StopStrings, StreamDecoder};
+use setun_text::{Message, SharedFilter, StopStrings, StreamDecoder};
 use web_time::{Instant, SystemTime, UNIX_EPOCH};
 
 use super::{Engine, Handle, Shared};
@@ -113,6 +113,7 @@ impl Engine {
             siblings: vec![],
             decoder: decoder.clone(),
             stops: stops.clone(),
+            filter: options.filter.as_ref().map(SharedFilter::begin),
             eos_tokens: self.shared.eos_tokens.clone(),
             logprobs: options.logprobs,
             top_logprobs: options.top_logprobs,

@@ -129,6 +129,7 @@ pub(super) fn request(prompt: Vec<u32>, max_tokens: usize) -> Request {
         siblings: vec![],
         decoder: None,
         stops: StopStrings::new(vec![]).unwrap(),
+        filter: None,
         eos_tokens: vec![],
         logprobs: false,
         top_logprobs: 0,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use setun_text::{Sampler, StopStrings, StreamDecoder};
+use setun_text::{FilteredText, Sampler, StopStrings, StreamDecoder};
 use web_time::Instant;
 
 use super::Pool;
@@ -32,6 +32,7 @@ pub(crate) struct Request {
     pub(crate) siblings: Vec<Request>,
     pub(crate) decoder: Option<StreamDecoder>,
     pub(crate) stops: StopStrings,
+    pub(crate) filter: Option<FilteredText>,
     pub(crate) eos_tokens: Vec<u32>,
     pub(crate) logprobs: bool,
     pub(crate) top_logprobs: usize,
