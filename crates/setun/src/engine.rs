@@ -207,12 +207,7 @@ impl Engine {
         for owner in self.owners.iter() {
             let (reply, memory) = oneshot::channel();
             owner.send(Command::Memory(reply))?;
-            let MemoryUse { body, head, screen, cache } =
-                memory.await.map_err(|_| Error::Disposed)?;
-            sum.body += body;
-            sum.head += head;
-            sum.screen += screen;
-            sum.cache += cache;
+            sum.add(&memory.await.map_err(|_| Error::Disposed)?);
         }
         Ok(sum)
     }

@@ -26,6 +26,7 @@ mod error;
 mod event;
 mod files;
 mod form;
+mod histogram;
 mod inferencer;
 mod input;
 mod load;
@@ -33,6 +34,8 @@ mod load;
 mod locate;
 mod metrics;
 mod model;
+#[cfg_attr(not(feature = "observe"), path = "unobserved.rs")]
+mod observe;
 mod options;
 mod owner;
 mod profile;
@@ -58,6 +61,7 @@ pub use error::{Error, ErrorCode};
 pub use event::{Done, Event, FinishReason, TextDelta, Timings, Usage};
 pub use files::Files;
 pub use form::{Form, FormState, SharedForm};
+pub use histogram::{Histogram, TimeHistogram};
 pub use inferencer::{
     Inferencer, InferencerCache, InferencerOptions, Inferred, Padding, Ragged, TokenLogits,
 };

@@ -19,6 +19,7 @@ mod following;
 mod limits;
 mod lost;
 mod masks;
+mod noted;
 mod recovery;
 
 use std::time::Duration;
@@ -40,6 +41,7 @@ use crate::{
     error::Error,
     event::FinishReason,
     metrics::EngineMetrics,
+    observe::{self, Meters},
     profile::EngineProfile,
     sequence::{Report, Request, Sequence},
 };
@@ -95,6 +97,7 @@ pub(crate) struct Owner {
     prompt_row: Duration, // what one took in the last step with prompts; zero before the first
     plain_step: Duration, // what the last step without prompts took
     metrics: EngineMetrics,
+    meters: Meters,
     profile: Option<EngineProfile>,
     revival: Option<Box<dyn Revive>>,
     is_revived: bool, // and no token has come since
@@ -120,6 +123,8 @@ impl Owner {
     /// The blocks of the limits must hold one whole context.
     pub(crate) fn new(model: Box<dyn Model>, report: Report, limits: Limits) -> Self {
         let cache = limits.cache(&*model);
+        let metrics = EngineMetrics { memory: model.memory(), ..EngineMetrics::default() };
+        let meters = Meters::new(&report);
         Self {
             model,
             report,
@@ -137,7 +142,8 @@ impl Owner {
             following: 1,
             prompt_row: Duration::ZERO,
             plain_step: Duration::ZERO,
-            metrics: EngineMetrics::default(),
+            metrics,
+            meters,
             profile: None,
             revival: None,
             is_revived: false,
@@ -156,10 +162,11 @@ impl Owner {
                 self.take(command);
             }
             self.drop_ended();
+            self.publish();
             self.do_chores().await;
             self.admit();
             if self.running.iter().any(|running| running.sequence.demands()) {
-                if let Err(error) = self.step().await {
+                if let Err(error) = observe::in_step(self.step()).await {
                     self.recover(error, &mut commands).await;
                 }
                 pace(Duration::ZERO).await;
@@ -225,8 +232,7 @@ impl Owner {
             None => self.model.forward(&batch, &mut self.cache, &mut self.outputs).await,
         };
         result?;
-        self.grown_blocks = self.grown_blocks.max(self.cache.high_water_blocks());
-        self.metrics.add_step(batch.rows.len(), prompt_rows, choosing.unwrap_or(1));
+        self.note_growth();
         // Tokens are progress; part of a long prompt is none.
         self.is_revived &= batch.wanted() == 0;
         self.await_masks().await;
@@ -236,6 +242,7 @@ impl Owner {
         }
         self.prepare_masks();
         let elapsed = started.elapsed();
+        self.note_step((batch.rows.len(), prompt_rows), choosing.unwrap_or(1), elapsed);
         if let (Some(profile), Some(step)) = (&mut self.profile, self.model.profile()) {
             let phase = if is_prefill { &mut profile.prefill } else { &mut profile.decode };
             phase.add(elapsed, step);
@@ -249,18 +256,6 @@ impl Owner {
             self.note_plain(elapsed, choosing);
         }
         Ok(())
-    }
-
-    /// What was counted until now.
-    fn counted(&self) -> EngineMetrics {
-        EngineMetrics {
-            waiting: self.waiting.iter().map(Sequence::count).sum(),
-            running: self.running.iter().map(|running| running.sequence.count()).sum(),
-            blocks: self.cache.max_blocks(),
-            idle_blocks: self.cache.idle_blocks(),
-            used_blocks: self.cache.max_blocks() - self.cache.free_blocks(),
-            ..self.metrics
-        }
     }
 }
 

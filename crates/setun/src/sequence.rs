@@ -3,7 +3,7 @@
 mod followed;
 mod request;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 pub(crate) use followed::{Away, Followed};
 pub(crate) use request::Request;
@@ -48,8 +48,19 @@ pub(crate) struct Sequence {
     lookahead: Lookahead,
     followed: Option<Followed>,
     sampling: SamplerState,
+    entered: bool, // has had a place in the cache
     first_token: Option<Instant>,
     last_token: Option<Instant>,
+    wait: Option<Wait>, // for the last token, until it is taken note of
+}
+
+/// What the consumer of a token has waited for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Wait {
+    /// The first token, since the request.
+    First(Duration),
+    /// Another, since the one before.
+    Next(Duration),
 }
 
 /// Whether a generation goes on.
@@ -75,8 +86,10 @@ impl Sequence {
             lookahead,
             followed,
             sampling: SamplerState::default(),
+            entered: false,
             first_token: None,
             last_token: None,
+            wait: None,
         }
     }
 
@@ -114,14 +127,15 @@ impl Sequence {
 
     /// Ends it with an error that it may share with others.
     pub(crate) fn fail(&self, error: &Arc<Error>) {
+        self.request.trace.failed(error);
         self.queue().push(Err(Error::Step(Arc::clone(error))));
     }
 
     /// The generations that begin where this one's prompt ends. They have its place in line, and
     /// as much of the prompt in the cache.
     pub(crate) fn take_siblings(&mut self) -> Vec<Self> {
-        let (arrival, cached) = (self.arrival, self.cached);
-        let twin = |request| Self { cached, ..Self::new(request, arrival) };
+        let Self { arrival, cached, entered, .. } = *self;
+        let twin = |request| Self { cached, entered, ..Self::new(request, arrival) };
         std::mem::take(&mut self.request.siblings).into_iter().map(twin).collect()
     }
 
@@ -135,11 +149,25 @@ impl Sequence {
         1 + self.request.siblings.len()
     }
 
-    /// It has a place in the cache, with so many of its tokens.
-    pub(crate) fn enter(&mut self, cached: usize) {
+    /// It has a place in the cache, with so many of its tokens. Whether it is its first.
+    pub(crate) fn enter(&mut self, cached: usize) -> bool {
+        for request in std::iter::once(&self.request).chain(&self.request.siblings) {
+            request.trace.admitted(cached);
+        }
         self.cached = cached;
         self.request.ticket = None;
         self.request.siblings.iter_mut().for_each(|sibling| sibling.ticket = None);
+        !std::mem::replace(&mut self.entered, true)
+    }
+
+    /// It has lost its place in the cache.
+    pub(crate) fn leave(&self) {
+        self.request.trace.preempted(self.cached);
+    }
+
+    /// What the last token was waited for, once.
+    pub(crate) fn take_wait(&mut self) -> Option<Wait> {
+        self.wait.take()
     }
 
     /// Positions that are in the cache.
@@ -262,8 +290,14 @@ impl Sequence {
 
     fn take(&mut self, token: u32, logprob: Option<f64>) -> Result<Next, Error> {
         let now = Instant::now();
-        self.first_token.get_or_insert(now);
-        self.last_token = Some(now);
+        self.wait = Some(match self.last_token.replace(now) {
+            Some(last) => Wait::Next(now - last),
+            None => Wait::First(now - self.request.asked),
+        });
+        if self.first_token.is_none() {
+            self.first_token = Some(now);
+            self.request.trace.first_token();
+        }
         self.tokens.push(token);
 
         let ends = self.request.eos_tokens.contains(&token);
@@ -337,6 +371,7 @@ impl Sequence {
     /// Emits the last event.
     pub(crate) fn finish(&self, reason: FinishReason, stop: Option<String>, report: &Report) {
         let generated = self.generated();
+        self.request.trace.ended(reason, generated);
         let first = self.first_token;
         let first_token_seconds =
             first.map_or(0.0, |first| (first - self.request.asked).as_secs_f64());

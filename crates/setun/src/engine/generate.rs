@@ -11,6 +11,7 @@ use web_time::{Instant, SystemTime, UNIX_EPOCH};
 use super::{Engine, Handle, Shared};
 use crate::{
     error::Error,
+    observe::Trace,
     options::{GenerateOptions, Meaning, Prompt},
     owner::Command,
     sequence::Request,
@@ -85,6 +86,7 @@ impl Engine {
             asked,
             priority: options.priority,
             deadline: options.deadline.and_then(|time| asked.checked_add(time)),
+            trace: Trace::begin(prompt.len(), max_tokens, sample),
             ticket: Some(ticket),
             prompt: prompt.clone(),
             load: Arc::clone(&owner.load),

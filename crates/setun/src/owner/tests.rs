@@ -16,7 +16,7 @@ use setun_ops::OpsError;
 use setun_text::{Sampler, SamplerOptions, StopStrings};
 
 use super::*;
-use crate::{ErrorCode, GenerationStream};
+use crate::{ErrorCode, GenerationStream, observe::Trace};
 
 pub(super) const BLOCKS: usize = 8;
 const BLOCK_POSITIONS: usize = 4;
@@ -135,6 +135,7 @@ pub(super) fn request(prompt: Vec<u32>, max_tokens: usize) -> Request {
         asked: Instant::now(),
         priority: 0,
         deadline: None,
+        trace: Trace::default(),
         ticket: None,
         load: Arc::new(()),
     }

@@ -8,6 +8,7 @@ use web_time::Instant;
 use crate::{
     event::FinishReason,
     form::SharedForm,
+    observe::Trace,
     stream::{Demand, Queue},
     ticket::Ticket,
 };
@@ -39,6 +40,8 @@ pub(crate) struct Request {
     pub(crate) priority: i32,
     /// It ends then, with what it has.
     pub(crate) deadline: Option<Instant>,
+    /// Tells what becomes of it.
+    pub(crate) trace: Trace,
     /// Its place in the queue, until it starts.
     pub(crate) ticket: Option<Ticket>,
     #[expect(dead_code, reason = "its owner counts those that are there")]
