@@ -49,6 +49,7 @@ mod session;
 pub mod speculate;
 mod stream;
 mod ticket;
+mod timeline;
 
 pub use bytes::ModelBytes;
 pub use convert::{ContainerOptions, Conversion, Converted, Format, TableType};
@@ -87,3 +88,4 @@ pub use setun_model::{self as forward};
 pub use setun_ops as ops;
 pub use setun_text::{self as text, LogitsProcessor, Message, SamplerOptions, SamplingStep};
 pub use stream::{CancelHandle, Completion, GenerationStream};
+pub use timeline::{TimedStep, Timeline};

@@ -33,6 +33,7 @@ use futures::{
 };
 pub(crate) use limits::Limits;
 use masks::Masks;
+use noted::StepTimes;
 use setun_model::{MemoryUse, Model, Outputs, PagedCache, SequenceId, Wants};
 use web_time::Instant;
 
@@ -61,6 +62,8 @@ pub(crate) enum Command {
     Profile {
         /// From now on.
         profiled: bool,
+        /// And keep each step, timed since then.
+        timeline: Option<Instant>,
         /// Nobody need listen.
         reply: oneshot::Sender<Option<EngineProfile>>,
     },
@@ -99,6 +102,7 @@ pub(crate) struct Owner {
     metrics: EngineMetrics,
     meters: Meters,
     profile: Option<EngineProfile>,
+    timeline: Option<Instant>, // its beginning, where it is kept
     revival: Option<Box<dyn Revive>>,
     is_revived: bool, // and no token has come since
 }
@@ -145,6 +149,7 @@ impl Owner {
             metrics,
             meters,
             profile: None,
+            timeline: None,
             revival: None,
             is_revived: false,
         }
@@ -196,10 +201,10 @@ impl Owner {
                 self.line_up(Sequence::new(*request, self.arrivals));
             }
             Command::Wake => {}
-            Command::Profile { profiled, reply } => {
-                let timed =
-                    self.profile.take().filter(|profile| *profile != EngineProfile::default());
+            Command::Profile { profiled, timeline, reply } => {
+                let timed = self.profile.take().filter(|profile| !profile.is_empty());
                 self.profile = profiled.then(EngineProfile::default);
+                self.timeline = timeline;
                 self.model.set_profiled(profiled);
                 let _ = reply.send(timed);
             }
@@ -225,6 +230,7 @@ impl Owner {
         }
         let is_prefill = self.running.iter().any(Running::is_prefill);
         let has_others = batch.rows.len() > prompt_rows;
+        let forward = Instant::now();
         let result = match choosing {
             Some(steps) => {
                 self.model.choose(&batch, &mut self.cache, steps, &mut self.chosen).await
@@ -232,6 +238,7 @@ impl Owner {
             None => self.model.forward(&batch, &mut self.cache, &mut self.outputs).await,
         };
         result?;
+        let times = StepTimes { started, forward, ran: forward.elapsed() };
         self.note_growth();
         // Tokens are progress; part of a long prompt is none.
         self.is_revived &= batch.wanted() == 0;
@@ -243,10 +250,7 @@ impl Owner {
         self.prepare_masks();
         let elapsed = started.elapsed();
         self.note_step((batch.rows.len(), prompt_rows), choosing.unwrap_or(1), elapsed);
-        if let (Some(profile), Some(step)) = (&mut self.profile, self.model.profile()) {
-            let phase = if is_prefill { &mut profile.prefill } else { &mut profile.decode };
-            phase.add(elapsed, step);
-        }
+        self.note_profile(is_prefill, &times, elapsed);
         // At most half, so that a plain step that happened to be long does not make rows seem free.
         let others = if has_others { self.plain_step.min(elapsed / 2) } else { Duration::ZERO };
         let prompt_rows = u32::try_from(prompt_rows).unwrap_or(u32::MAX);

@@ -3,7 +3,7 @@
 mod bandwidth;
 mod memory;
 mod peer;
-mod profile;
+mod profiled;
 mod report;
 mod round;
 mod survivors;
@@ -18,6 +18,7 @@ use setun::{
 
 use crate::{
     args::{self, DeviceArgs, FileArgs, MemoryArgs},
+    commands::profile::{ProfileReport, untimed},
     error::CliError,
     output::Progress,
     source::ModelSource,
@@ -25,7 +26,6 @@ use crate::{
 };
 use memory::MemoryReport;
 use peer::Peer;
-use profile::ProfileReport;
 use report::{Report, median, print};
 use round::Round;
 
@@ -193,7 +193,7 @@ fn measure_device(
 /// Refuses what could not be measured.
 fn check(args: &Args) -> Result<(), CliError> {
     if args.device.device()? == Device::Scalar && args.profile {
-        return Err(profile::untimed(&args.device.backend));
+        return Err(untimed(&args.device.backend));
     }
     let (prompt, generate) = (args.prompt, args.generate);
     for &batch in &args.batch {
@@ -228,7 +228,7 @@ fn measure(
 
     progress.show(|| format!("batch {batch}: profile"));
     let profiled = if args.profile { generate } else { generate.min(PROFILED) };
-    let profiled = profile::measure(engine, &prompts, (generate.min(WARM_UP), profiled))?;
+    let profiled = profiled::measure(engine, &prompts, (generate.min(WARM_UP), profiled))?;
     first.check("the round with timed operations", &profiled.tokens)?;
     let read = profiled.report.as_ref().and_then(ProfileReport::weight_bytes_per_token);
     let peak_rss_bytes = memory::peak_rss_bytes();

@@ -9,7 +9,15 @@ use crate::{
     metrics::{EngineMetrics, Timed},
     observe,
     sequence::{Sequence, Wait},
+    timeline::TimedStep,
 };
+
+/// When a step began, its forward pass too, and how long that took.
+pub(super) struct StepTimes {
+    pub(super) started: Instant,
+    pub(super) forward: Instant,
+    pub(super) ran: Duration,
+}
 
 impl Owner {
     /// A sequence has been given a place in the cache, with so many of its tokens in it.
@@ -55,6 +63,24 @@ impl Owner {
         self.meters.rows(rows - prompt_rows, steps - 1);
         let each = elapsed / u32::try_from(steps).unwrap_or(u32::MAX);
         self.note_time(Timed::Step, each, steps as u64);
+    }
+
+    /// Where steps are timed, adds the one that has ended.
+    pub(super) fn note_profile(&mut self, is_prefill: bool, times: &StepTimes, elapsed: Duration) {
+        let (Some(profile), Some(step)) = (&mut self.profile, self.model.profile()) else { return };
+        let phase = if is_prefill { &mut profile.prefill } else { &mut profile.decode };
+        phase.add(elapsed, step);
+        let Some(begin) = self.timeline else { return };
+        profile.timeline.push(TimedStep {
+            device: 0,
+            is_prefill,
+            rows: step.rows,
+            begun: times.started.saturating_duration_since(begin),
+            time: elapsed,
+            forward_begun: times.forward.saturating_duration_since(begin),
+            forward_time: times.ran,
+            ops: step.timeline.clone(),
+        });
     }
 
     fn note_time(&mut self, timed: Timed, time: Duration, times: u64) {

@@ -211,7 +211,9 @@ fn a_profile_tells_prompts_from_decoding() {
     let commands = owner(|_| Ok(()));
     let profile = |profiled| {
         let (reply, profile) = oneshot::channel();
-        commands.unbounded_send(Command::Profile { profiled, reply }).expect("an owner");
+        commands
+            .unbounded_send(Command::Profile { profiled, timeline: None, reply })
+            .expect("an owner");
         pollster::block_on(profile).expect("a reply")
     };
     assert_eq!(profile(true), None);

@@ -3,6 +3,7 @@
 mod listener;
 mod meters;
 mod spans;
+mod timeline;
 
 use setun::{Engine, EngineBuilder, EngineMetrics, Model};
 
