@@ -4,6 +4,7 @@ mod builder;
 mod generate;
 #[cfg(not(target_family = "wasm"))]
 mod shared;
+mod unless;
 
 use std::sync::Arc;
 
@@ -13,6 +14,9 @@ use setun_text::{ChatTemplate, CivilTime, Message, RenderOptions, SamplerOptions
 use web_time::{SystemTime, UNIX_EPOCH};
 
 pub use builder::EngineBuilder;
+#[cfg(all(feature = "config", not(target_family = "wasm")))]
+pub(crate) use builder::defaults;
+pub(crate) use unless::Unless;
 
 use crate::{
     device::{DeviceOptions, DeviceReport, HeadType, SelfTest, self_test},
@@ -22,6 +26,7 @@ use crate::{
     owner::Command,
     reader::Sketch,
     sequence::Report,
+    stream::BackPressure,
     ticket::Tickets,
 };
 
@@ -63,6 +68,9 @@ pub(crate) struct Shared {
     threads: usize,
     streams: usize,
     most_waiting: usize,
+    buffer: usize,
+    back_pressure: BackPressure,
+    unless: Unless,
     devices: DeviceReport,
     sketch: Sketch,
     options: DeviceOptions,

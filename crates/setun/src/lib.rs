@@ -19,6 +19,8 @@
 //! - Nothing here needs an async runtime, a GPU or a network.
 
 mod bytes;
+#[cfg(all(feature = "config", not(target_family = "wasm")))]
+mod config;
 mod convert;
 mod device;
 mod engine;
@@ -52,6 +54,11 @@ mod ticket;
 mod timeline;
 
 pub use bytes::ModelBytes;
+#[cfg(all(feature = "config", not(target_family = "wasm")))]
+pub use config::{
+    BatchConfig, ContextConfig, DeviceConfig, EngineConfig, GenerationConfig, MemoryConfig,
+    MonitoringConfig, StreamsConfig,
+};
 pub use convert::{ContainerOptions, Conversion, Converted, Format, TableType};
 pub use device::{
     CacheType, Device, DeviceInfo, DeviceOptions, DeviceReport, DeviceVerdict, GpuApi, HeadType,
@@ -87,5 +94,5 @@ pub use setun_grammar::{self as grammar, GrammarSpec};
 pub use setun_model::{self as forward};
 pub use setun_ops as ops;
 pub use setun_text::{self as text, LogitsProcessor, Message, SamplerOptions, SamplingStep};
-pub use stream::{CancelHandle, Completion, GenerationStream};
+pub use stream::{BackPressure, CancelHandle, Completion, GenerationStream};
 pub use timeline::{TimedStep, Timeline};

@@ -15,7 +15,7 @@ use crate::{
     options::{GenerateOptions, Meaning, Prompt},
     owner::Command,
     sequence::Request,
-    stream::GenerationStream,
+    stream::{GenerationStream, Queue},
 };
 
 /// Seeds are kept below 2^53, so that a JavaScript number holds them.
@@ -51,6 +51,7 @@ impl Engine {
         count: usize,
     ) -> Result<Vec<GenerationStream>, Error> {
         let asked = Instant::now();
+        let options = self.shared.unless.apply(options);
         options.check()?;
         let most = self.shared.streams;
         if !(1..=most).contains(&count) {
@@ -82,7 +83,7 @@ impl Engine {
             form: options.form.clone(),
             vocabulary: self.shared.vocab_size,
             lookahead: options.lookahead,
-            queue: Arc::default(),
+            queue: Arc::new(Queue::new(self.shared.buffer, self.shared.back_pressure)),
             asked,
             priority: options.priority,
             deadline: options.deadline.and_then(|time| asked.checked_add(time)),
