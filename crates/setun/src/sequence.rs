@@ -1,11 +1,13 @@
 //! One generation, as its owner sees it.
 
 mod followed;
+mod place;
 mod request;
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 pub(crate) use followed::{Away, Followed};
+pub(crate) use place::Wait;
 pub(crate) use request::Request;
 use setun_model::{Row, Wants};
 use setun_ops::{
@@ -52,15 +54,6 @@ pub(crate) struct Sequence {
     first_token: Option<Instant>,
     last_token: Option<Instant>,
     wait: Option<Wait>, // for the last token, until it is taken note of
-}
-
-/// What the consumer of a token has waited for.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Wait {
-    /// The first token, since the request.
-    First(Duration),
-    /// Another, since the one before.
-    Next(Duration),
 }
 
 /// Whether a generation goes on.
@@ -147,27 +140,6 @@ impl Sequence {
     /// Sequences that it may come to be.
     pub(crate) fn count(&self) -> usize {
         1 + self.request.siblings.len()
-    }
-
-    /// It has a place in the cache, with so many of its tokens. Whether it is its first.
-    pub(crate) fn enter(&mut self, cached: usize) -> bool {
-        for request in std::iter::once(&self.request).chain(&self.request.siblings) {
-            request.trace.admitted(cached);
-        }
-        self.cached = cached;
-        self.request.ticket = None;
-        self.request.siblings.iter_mut().for_each(|sibling| sibling.ticket = None);
-        !std::mem::replace(&mut self.entered, true)
-    }
-
-    /// It has lost its place in the cache.
-    pub(crate) fn leave(&self) {
-        self.request.trace.preempted(self.cached);
-    }
-
-    /// What the last token was waited for, once.
-    pub(crate) fn take_wait(&mut self) -> Option<Wait> {
-        self.wait.take()
     }
 
     /// Positions that are in the cache.

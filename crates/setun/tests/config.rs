@@ -151,7 +151,7 @@ fn a_stream_has_as_much_time_as_it_says() {
     let engine = engine("[streams]\ntimeout_seconds = 0");
     let reason = |options| engine.complete("Once", options).expect("an end").done.finish_reason;
     assert_eq!(reason(short()), FinishReason::Deadline);
-    assert_eq!(reason(short().deadline(Duration::from_secs(3600))), FinishReason::Length);
+    assert_eq!(reason(short().deadline(Duration::from_hours(1))), FinishReason::Length);
 }
 
 #[test]

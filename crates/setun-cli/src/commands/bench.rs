@@ -136,7 +136,7 @@ fn devices(args: &Args) -> Vec<DeviceArgs> {
     }
     let devices = setun::devices().into_iter();
     let levels = devices.filter(|info| info.device == "cpu" && info.level != "scalar");
-    levels.map(|info| DeviceArgs { backend: info.level, ..args.device }).collect()
+    levels.map(|info| DeviceArgs { backend: Some(info.level), ..args.device }).collect()
 }
 
 /// Every level gives the same tokens.
@@ -193,7 +193,7 @@ fn measure_device(
 /// Refuses what could not be measured.
 fn check(args: &Args) -> Result<(), CliError> {
     if args.device.device()? == Device::Scalar && args.profile {
-        return Err(untimed(&args.device.backend));
+        return Err(untimed(args.device.backend()));
     }
     let (prompt, generate) = (args.prompt, args.generate);
     for &batch in &args.batch {

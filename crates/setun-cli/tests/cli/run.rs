@@ -326,3 +326,25 @@ fn a_profile_and_a_trace_tell_where_the_time_went() {
     assert_eq!((scalar.status, scalar.stdout), (Some(2), plain));
     assert!(scalar.stderr.contains("does not time its operations"), "{}", scalar.stderr);
 }
+
+#[test]
+fn options_win_over_the_configuration() {
+    let stories = model(STORIES);
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("setun.toml");
+    let config = "[device]\nbackends = [\"scalar\"]\n[generation]\nmax_tokens = 3\nseed = 7\n";
+    std::fs::write(&file, config).expect("a file");
+    let run = |more: &[&str]| {
+        let config = ["run", "--model", &stories, "--config", file.to_str().expect("UTF-8"), "-v"];
+        setun(&[&config[..], more, &[PROMPT]].concat()).stderr
+    };
+    let told = run(&[]);
+    assert!(told.contains("(scalar), 3 tokens") && told.ends_with("seed 7\n"), "{told}");
+    let told = run(&["--backend", "cpu", "--max-tokens", "2", "--seed", "8", "--samples", "2"]);
+    assert!(!told.contains("scalar") && told.contains(", 2 tokens"), "{told}");
+    assert!(told.ends_with("seed 8\n"), "{told}");
+
+    std::fs::write(&file, "[device]\nbackend = \"cpu\"\n").expect("a file");
+    let told = run(&[]);
+    assert!(told.contains("setun.toml`, line 2: unknown field `backend`"), "{told}");
+}

@@ -205,7 +205,9 @@ impl EngineBuilder {
             return Err(Error::BadOption { option: "device", found, expected });
         };
         let mut shared = shared(first, &loaded, options, begun.elapsed().as_secs_f64());
-        failed.iter().for_each(|(device, error)| shared.devices.add_failed(device, error));
+        for (device, error) in &failed {
+            shared.devices.add_failed(device, error);
+        }
         (shared.streams, shared.most_waiting) = (self.streams, self.waiting);
         (shared.buffer, shared.back_pressure) = (self.buffer, self.back_pressure);
         (shared.unless, shared.defaults) = (self.unless, self.sampling.over(&shared.defaults));
