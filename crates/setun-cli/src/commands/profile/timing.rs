@@ -18,7 +18,7 @@ pub(in crate::commands) struct TimingArgs {
     #[arg(long)]
     profile: bool,
 
-    /// Time each operation, and write a trace for chrome://tracing or Perfetto
+    /// Time each operation, and write a trace in the format of Chrome and Perfetto
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
 }
