@@ -11,12 +11,12 @@ use crate::{
 
 /// Tells nobody what becomes of a generation.
 #[derive(Debug, Default)]
-pub(crate) struct Trace;
+pub(crate) struct Trace(());
 
 #[expect(clippy::unused_self, reason = "the others of this name need it")]
 impl Trace {
     pub(crate) fn begin(_prompt_tokens: usize, _max_tokens: usize, _sample: u64) -> Self {
-        Self
+        Self(())
     }
 
     pub(crate) fn admitted(&self, _cached: usize) {}
