@@ -57,8 +57,8 @@ pub struct DeviceConfig {
     pub backends: Vec<String>,
     /// Threads, 1 to 1024. Default: what suits the processor.
     pub threads: Option<usize>,
-    /// The share of main memory, above 0 and up to 1, that weights and cache may take, where the
-    /// system tells how much there is. Default: no limit.
+    /// The share of main memory, above 0 and up to 1, that weights and cache may take. It is
+    /// refused on GPUs, and where the system does not tell how much there is. Default: no limit.
     pub memory_fraction: Option<f64>,
 }
 
