@@ -6,11 +6,11 @@ mod form;
 mod sampling;
 mod template;
 
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, ValueEnum};
 use setun::{
-    CacheType, Device, Engine, EngineBuilder, GenerateOptions, HeadType, ModelInput,
+    CacheType, Device, Engine, EngineBuilder, EngineConfig, GenerateOptions, HeadType, ModelInput,
     checkpoint::{I2sBlocks, Options},
 };
 
@@ -21,6 +21,9 @@ use sampling::SamplingArgs;
 pub(crate) use template::TemplateArgs;
 
 use crate::{error::CliError, output::tell, source::ModelSource};
+
+/// The device, where none is named.
+const AUTO: &str = "auto";
 
 /// Most threads that can be asked for.
 const MAX_THREADS: i64 = 1024;
@@ -62,6 +65,10 @@ pub(crate) struct GenerateArgs {
     device: DeviceArgs,
     #[command(flatten)]
     memory: MemoryArgs,
+
+    /// Takes what no option says from a TOML file (docs/configuration.md)
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
 
     /// Ends a text with what there is of it after this time
     #[arg(long, value_name = "SECONDS", value_parser = number(0.0, MAX_SECONDS))]
@@ -112,9 +119,9 @@ impl From<FileArgs> for Options {
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = None::<&'static str>)] // not that of what comes before
 pub(crate) struct DeviceArgs {
-    /// Device or CPU level, as `setun devices` lists them
-    #[arg(long, value_name = "BACKEND", default_value = "auto")]
-    pub(crate) backend: String,
+    /// Device or CPU level, as `setun devices` lists them [default: auto]
+    #[arg(long, value_name = "BACKEND")]
+    pub(crate) backend: Option<String>,
 
     /// Threads [default: what suits the processor]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=MAX_THREADS))]
@@ -124,9 +131,9 @@ pub(crate) struct DeviceArgs {
 /// How a model is kept in memory.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct MemoryArgs {
-    /// Element type of the KV cache
-    #[arg(long, value_enum, default_value_t = Kv::F16)]
-    pub(crate) kv: Kv,
+    /// Element type of the KV cache [default: f16]
+    #[arg(long, value_enum)]
+    pub(crate) kv: Option<Kv>,
 
     /// How the output head is kept [default: screened where that pays, else stored]
     #[arg(long, value_enum)]
@@ -160,9 +167,31 @@ impl GenerateArgs {
     pub(crate) fn engine(&self, texts: usize) -> Result<Engine, CliError> {
         self.device.device()?; // before the work of loading
         self.filter.filter()?;
+        let config = self.config.as_ref().map(EngineConfig::read).transpose()?;
         let model =
             ModelSource::find(self.model.model.as_deref(), self.model.file.into())?.open()?;
-        start(builder(model, &self.device, self.memory, texts)?.streams(texts))
+        start(match config {
+            Some(config) => self.configured(model.into(), &config, texts)?,
+            None => builder(model, &self.device, self.memory, texts)?.streams(texts),
+        })
+    }
+
+    /// What a file says, but for what was given on the command line.
+    fn configured(
+        &self,
+        model: ModelInput,
+        config: &EngineConfig,
+        texts: usize,
+    ) -> Result<EngineBuilder, CliError> {
+        let mut config = config.clone();
+        let DeviceArgs { backend, .. } = &self.device;
+        config.device.backends =
+            backend.clone().map_or(config.device.backends, |backend| vec![backend]);
+        config.device.threads = self.device.threads().or(config.device.threads);
+        config.memory.cache = self.memory.kv.map_or(config.memory.cache, CacheType::from);
+        config.memory.head = self.memory.head.map_or(config.memory.head, HeadType::from);
+        config.batch.streams = config.batch.streams.max(texts);
+        Ok(Engine::builder(model).config(&config)?)
     }
 
     /// How to generate, as the engine takes it.
@@ -187,7 +216,12 @@ impl GenerateArgs {
 impl DeviceArgs {
     /// The device, if it is here.
     pub(crate) fn device(&self) -> Result<Device, CliError> {
-        Ok(self.backend.parse()?)
+        Ok(self.backend().parse()?)
+    }
+
+    /// The device's name.
+    pub(crate) fn backend(&self) -> &str {
+        self.backend.as_deref().unwrap_or(AUTO)
     }
 
     /// The number of threads, if one was given.
@@ -205,7 +239,7 @@ pub(crate) fn builder(
 ) -> Result<EngineBuilder, CliError> {
     let builder = Engine::builder(model)
         .device(device.device()?)
-        .cache_type(memory.kv.into())
+        .cache_type(memory.kv.map_or_else(CacheType::default, CacheType::from))
         .head_type(memory.head())
         .contexts(contexts);
     Ok(match device.threads() {

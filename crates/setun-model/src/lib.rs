@@ -33,7 +33,7 @@ pub use layout::Layout;
 pub use model::{MaybeSend, MemoryUse, Model};
 pub use outputs::{Outputs, Row};
 pub use part::Part;
-pub use profile::{Density, LayerDensity, OpProfile, Profile};
+pub use profile::{Density, LayerDensity, OpProfile, Profile, TimedOp};
 pub use split::{Split, SplitBuilder};
 pub use stage::{Stage, StageBuilder};
 pub use transformer::{Transformer, TransformerBuilder, TransformerOptions};

@@ -40,7 +40,7 @@ impl MemoryUse {
     }
 
     /// Adds other memory.
-    pub(crate) fn add(&mut self, other: &Self) {
+    pub fn add(&mut self, other: &Self) {
         self.body += other.body;
         self.head += other.head;
         self.screen += other.screen;

@@ -28,6 +28,21 @@ pub struct Profile {
     pub survivors: Vec<u32>,
     /// Rows whose best logits took the whole head.
     pub full_heads: usize,
+    /// Of one step of a model in one piece: its operations one after the other. Sums have none.
+    pub timeline: Vec<TimedOp>,
+}
+
+/// An operation of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimedOp {
+    /// As [`OpProfile::name`].
+    pub name: &'static str,
+    /// As [`OpProfile::role`].
+    pub role: Option<&'static str>,
+    /// The layer that it belongs to.
+    pub layer: Option<usize>,
+    /// What it took.
+    pub time: Duration,
 }
 
 /// Time of one kind of operation.
@@ -92,6 +107,7 @@ pub(crate) struct Profiler {
 #[derive(Debug)]
 struct OpReads {
     line: usize,
+    layer: Option<usize>,
     rows: RowSet,
     bytes: usize,         // of each step that has such rows
     bytes_per_row: usize, // of tables of which a row is read for each row
@@ -102,6 +118,7 @@ impl Profiler {
     pub(crate) fn new(plan: &Plan, layout: &Layout, weight_bytes: &[usize]) -> Self {
         let (layers, counted) = (layout.layers.len(), Counted::all(plan, layout));
         let mut profiler = Self { lines: vec![], ops: vec![], layers, counted };
+        let mut layer = 0;
         for op in plan.ops() {
             let line = profiler.line(op.name(), role(op, layout));
             let rows = op.accesses().1.map_or(RowSet::Batch, |out| plan.buffer(out).rows);
@@ -118,7 +135,10 @@ impl Profiler {
                     _ => bytes += weight_bytes[index],
                 }
             }
-            profiler.ops.push(OpReads { line, rows, bytes, bytes_per_row });
+            let is_inside = layer < layers && !matches!(op, Op::Embed { .. });
+            let within = is_inside.then_some(layer);
+            layer += usize::from(profiler.lines[line].role == Some("down")); // the last of a layer
+            profiler.ops.push(OpReads { line, layer: within, rows, bytes, bytes_per_row });
         }
         profiler
     }
@@ -127,10 +147,13 @@ impl Profiler {
     pub(crate) fn write(&self, times: StepTimes<'_>, inputs: &BatchInputs, profile: &mut Profile) {
         profile.ops.clone_from(&self.lines);
         (profile.steps, profile.rows, profile.jobs) = (1, inputs.rows(), times.jobs);
+        profile.timeline.clear();
         for (op, (time, unread)) in self.ops.iter().zip(times.ops.iter().zip(times.unread)) {
             let line = &mut profile.ops[op.line];
             line.calls += 1;
             line.time += *time;
+            let OpProfile { name, role, .. } = *line;
+            profile.timeline.push(TimedOp { name, role, layer: op.layer, time: *time });
             let rows = match op.rows {
                 RowSet::Batch => inputs.rows(),
                 RowSet::Wanted => inputs.wanted.len(),

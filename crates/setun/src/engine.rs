@@ -6,6 +6,7 @@ mod lists;
 mod score;
 #[cfg(not(target_family = "wasm"))]
 mod shared;
+mod unless;
 
 use std::sync::Arc;
 
@@ -18,6 +19,9 @@ pub use builder::EngineBuilder;
 pub(crate) use generate::Plan;
 pub use lists::ChatCompletion;
 pub use score::{Classification, Score};
+#[cfg(all(feature = "config", not(target_family = "wasm")))]
+pub(crate) use builder::defaults;
+pub(crate) use unless::Unless;
 
 use crate::{
     device::{DeviceOptions, DeviceReport, HeadType, SelfTest, self_test},
@@ -27,6 +31,7 @@ use crate::{
     owner::Command,
     reader::Sketch,
     sequence::Report,
+    stream::BackPressure,
     ticket::Tickets,
 };
 
@@ -68,6 +73,9 @@ pub(crate) struct Shared {
     threads: usize,
     streams: usize,
     most_waiting: usize,
+    buffer: usize,
+    back_pressure: BackPressure,
+    unless: Unless,
     devices: DeviceReport,
     sketch: Sketch,
     options: DeviceOptions,
@@ -212,12 +220,7 @@ impl Engine {
         for owner in self.owners.iter() {
             let (reply, memory) = oneshot::channel();
             owner.send(Command::Memory(reply))?;
-            let MemoryUse { body, head, screen, cache } =
-                memory.await.map_err(|_| Error::Disposed)?;
-            sum.body += body;
-            sum.head += head;
-            sum.screen += screen;
-            sum.cache += cache;
+            sum.add(&memory.await.map_err(|_| Error::Disposed)?);
         }
         Ok(sum)
     }

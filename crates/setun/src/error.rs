@@ -95,6 +95,18 @@ pub enum Error {
         available: String,
     },
 
+    /// A configuration cannot be read.
+    #[cfg(all(feature = "config", not(target_family = "wasm")))]
+    #[error("`{file}`, line {line}: {reason}")]
+    Config {
+        /// The file.
+        file: String,
+        /// The line, from 1 on.
+        line: usize,
+        /// What is wrong.
+        reason: String,
+    },
+
     /// An option is out of its range, or does not exist.
     #[error("option `{option}` is {found}, expected {expected}")]
     BadOption {
@@ -277,6 +289,8 @@ impl Error {
             Self::BackendUnavailable { .. } => ErrorCode::BackendUnavailable,
             Self::Session { .. } => ErrorCode::BadCheckpoint,
             Self::Busy { .. } => ErrorCode::Busy,
+            #[cfg(all(feature = "config", not(target_family = "wasm")))]
+            Self::Config { .. } => ErrorCode::BadOption,
             Self::BadOption { .. }
             | Self::BatchShape { .. }
             | Self::UnknownToken { .. }

@@ -19,6 +19,8 @@
 //! - Nothing here needs an async runtime, a GPU or a network.
 
 mod bytes;
+#[cfg(all(feature = "config", not(target_family = "wasm")))]
+mod config;
 mod context;
 mod convert;
 mod device;
@@ -28,6 +30,7 @@ mod error;
 mod event;
 mod files;
 mod form;
+mod histogram;
 mod inferencer;
 mod input;
 mod load;
@@ -35,6 +38,8 @@ mod load;
 mod locate;
 mod metrics;
 mod model;
+#[cfg_attr(not(feature = "observe"), path = "unobserved.rs")]
+mod observe;
 mod options;
 mod owner;
 mod profile;
@@ -48,8 +53,14 @@ mod session;
 pub mod speculate;
 mod stream;
 mod ticket;
+mod timeline;
 
 pub use bytes::ModelBytes;
+#[cfg(all(feature = "config", not(target_family = "wasm")))]
+pub use config::{
+    BatchConfig, ContextConfig, DeviceConfig, EngineConfig, GenerationConfig, MemoryConfig,
+    MonitoringConfig, StreamsConfig,
+};
 pub use context::{
     ContextStrategy, FullContext, SharedContextStrategy, SinksAndWindow, TruncateMiddle,
 };
@@ -64,6 +75,7 @@ pub use error::{Error, ErrorCode};
 pub use event::{Done, Event, FinishReason, PromptTokens, TextDelta, Timings, TokenLogprob, Usage};
 pub use files::Files;
 pub use form::{Form, FormState, SharedForm};
+pub use histogram::{Histogram, TimeHistogram};
 pub use inferencer::{
     Inferencer, InferencerCache, InferencerOptions, Inferred, Padding, Ragged, TokenLogits,
 };
@@ -91,4 +103,5 @@ pub use setun_text::{
     self as text, ContentFilter, LogitsProcessor, Message, PromptTemplate, SamplerOptions,
     SamplingStep, SharedFilter,
 };
-pub use stream::{CancelHandle, Completion, GenerationStream};
+pub use stream::{BackPressure, CancelHandle, Completion, GenerationStream};
+pub use timeline::{TimedStep, Timeline};

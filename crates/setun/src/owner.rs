@@ -19,6 +19,7 @@ mod following;
 mod limits;
 mod lost;
 mod masks;
+mod noted;
 mod recovery;
 
 use std::time::Duration;
@@ -32,6 +33,7 @@ use futures::{
 };
 pub(crate) use limits::Limits;
 use masks::Masks;
+use noted::StepTimes;
 use setun_model::{MemoryUse, Model, Outputs, PagedCache, SequenceId, Wants};
 use web_time::Instant;
 
@@ -40,6 +42,7 @@ use crate::{
     error::Error,
     event::FinishReason,
     metrics::EngineMetrics,
+    observe::{self, Meters},
     profile::EngineProfile,
     sequence::{Report, Request, Sequence},
 };
@@ -59,6 +62,8 @@ pub(crate) enum Command {
     Profile {
         /// From now on.
         profiled: bool,
+        /// And keep each step, timed since then.
+        timeline: Option<Instant>,
         /// Nobody need listen.
         reply: oneshot::Sender<Option<EngineProfile>>,
     },
@@ -95,7 +100,9 @@ pub(crate) struct Owner {
     prompt_row: Duration, // what one took in the last step with prompts; zero before the first
     plain_step: Duration, // what the last step without prompts took
     metrics: EngineMetrics,
+    meters: Meters,
     profile: Option<EngineProfile>,
+    timeline: Option<Instant>, // its beginning, where it is kept
     revival: Option<Box<dyn Revive>>,
     is_revived: bool, // and no token has come since
     is_pooling: bool, // in the step under way
@@ -122,6 +129,8 @@ impl Owner {
     /// The blocks of the limits must hold one whole context.
     pub(crate) fn new(model: Box<dyn Model>, report: Report, limits: Limits) -> Self {
         let cache = limits.cache(&*model);
+        let metrics = EngineMetrics { memory: model.memory(), ..EngineMetrics::default() };
+        let meters = Meters::new(&report);
         Self {
             model,
             report,
@@ -139,8 +148,10 @@ impl Owner {
             following: 1,
             prompt_row: Duration::ZERO,
             plain_step: Duration::ZERO,
-            metrics: EngineMetrics::default(),
+            metrics,
+            meters,
             profile: None,
+            timeline: None,
             revival: None,
             is_revived: false,
             is_pooling: false,
@@ -159,10 +170,11 @@ impl Owner {
                 self.take(command);
             }
             self.drop_ended();
+            self.publish();
             self.do_chores().await;
             self.admit();
             if self.running.iter().any(|running| running.sequence.demands()) {
-                if let Err(error) = self.step().await {
+                if let Err(error) = observe::in_step(self.step()).await {
                     self.recover(error, &mut commands).await;
                 }
                 pace(Duration::ZERO).await;
@@ -192,10 +204,10 @@ impl Owner {
                 self.line_up(Sequence::new(*request, self.arrivals));
             }
             Command::Wake => {}
-            Command::Profile { profiled, reply } => {
-                let timed =
-                    self.profile.take().filter(|profile| *profile != EngineProfile::default());
+            Command::Profile { profiled, timeline, reply } => {
+                let timed = self.profile.take().filter(|profile| !profile.is_empty());
                 self.profile = profiled.then(EngineProfile::default);
+                self.timeline = timeline;
                 self.model.set_profiled(profiled);
                 let _ = reply.send(timed);
             }
@@ -222,6 +234,7 @@ impl Owner {
         }
         let is_prefill = self.running.iter().any(Running::is_prefill);
         let has_others = batch.rows.len() > prompt_rows;
+        let forward = Instant::now();
         let result = match choosing {
             Some(steps) => {
                 self.model.choose(&batch, &mut self.cache, steps, &mut self.chosen).await
@@ -229,8 +242,8 @@ impl Owner {
             None => self.model.forward(&batch, &mut self.cache, &mut self.outputs).await,
         };
         result?;
-        self.grown_blocks = self.grown_blocks.max(self.cache.high_water_blocks());
-        self.metrics.add_step(batch.rows.len(), prompt_rows, choosing.unwrap_or(1));
+        let times = StepTimes { started, forward, ran: forward.elapsed() };
+        self.note_growth();
         // Tokens are progress; part of a long prompt is none.
         self.is_revived &= batch.wanted() == 0;
         self.await_masks().await;
@@ -241,10 +254,8 @@ impl Owner {
         self.shorten_full();
         self.prepare_masks();
         let elapsed = started.elapsed();
-        if let (Some(profile), Some(step)) = (&mut self.profile, self.model.profile()) {
-            let phase = if is_prefill { &mut profile.prefill } else { &mut profile.decode };
-            phase.add(elapsed, step);
-        }
+        self.note_step((batch.rows.len(), prompt_rows), choosing.unwrap_or(1), elapsed);
+        self.note_profile(is_prefill, &times, elapsed);
         // At most half, so that a plain step that happened to be long does not make rows seem free.
         let others = if has_others { self.plain_step.min(elapsed / 2) } else { Duration::ZERO };
         let prompt_rows = u32::try_from(prompt_rows).unwrap_or(u32::MAX);
@@ -254,18 +265,6 @@ impl Owner {
             self.note_plain(elapsed, choosing);
         }
         Ok(())
-    }
-
-    /// What was counted until now.
-    fn counted(&self) -> EngineMetrics {
-        EngineMetrics {
-            waiting: self.waiting.iter().map(Sequence::count).sum(),
-            running: self.running.iter().map(|running| running.sequence.count()).sum(),
-            blocks: self.cache.max_blocks(),
-            idle_blocks: self.cache.idle_blocks(),
-            used_blocks: self.cache.max_blocks() - self.cache.free_blocks(),
-            ..self.metrics
-        }
     }
 }
 

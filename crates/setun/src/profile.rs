@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use futures::channel::oneshot;
 use setun_model::Profile;
+use web_time::Instant;
 
-use crate::{engine::Engine, error::Error, owner::Command};
+use crate::{engine::Engine, error::Error, owner::Command, timeline::Timeline};
 
 /// Where the time of steps went: those of prompts apart from those that only decode.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -14,6 +15,15 @@ pub struct EngineProfile {
     pub prefill: PhaseProfile,
     /// Steps in which every sequence had a token already.
     pub decode: PhaseProfile,
+    /// The steps one after the other, where [`Engine::start_timeline`] asked for them.
+    pub timeline: Timeline,
+}
+
+impl EngineProfile {
+    /// Whether a step was timed.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.prefill.steps.steps + self.decode.steps.steps == 0
+    }
 }
 
 /// Steps of one kind.
@@ -42,7 +52,17 @@ impl Engine {
     ///
     /// If the engine has ended.
     pub async fn start_profile(&self) -> Result<(), Error> {
-        self.set_profiled(true).await.map(drop)
+        self.set_profiled(true, None).await.map(drop)
+    }
+
+    /// As [`start_profile`](Self::start_profile), and keeps each step with its operations, the
+    /// latest [`Timeline::MOST_STEPS`] of each device.
+    ///
+    /// # Errors
+    ///
+    /// If the engine has ended.
+    pub async fn start_timeline(&self) -> Result<(), Error> {
+        self.set_profiled(true, Some(Instant::now())).await.map(drop)
     }
 
     /// Ends what [`start_profile`](Self::start_profile) began, after the step under way. None
@@ -52,19 +72,24 @@ impl Engine {
     ///
     /// If the engine has ended.
     pub async fn end_profile(&self) -> Result<Option<EngineProfile>, Error> {
-        self.set_profiled(false).await
+        self.set_profiled(false, None).await
     }
 
     /// What was timed until now.
-    async fn set_profiled(&self, profiled: bool) -> Result<Option<EngineProfile>, Error> {
+    async fn set_profiled(
+        &self,
+        profiled: bool,
+        timeline: Option<Instant>,
+    ) -> Result<Option<EngineProfile>, Error> {
         let mut sum: Option<EngineProfile> = None;
-        for owner in self.owners.iter() {
+        for (device, owner) in self.owners.iter().enumerate() {
             let (reply, profile) = oneshot::channel();
-            owner.send(Command::Profile { profiled, reply })?;
+            owner.send(Command::Profile { profiled, timeline, reply })?;
             if let Some(profile) = profile.await.map_err(|_| Error::Disposed)? {
                 let sum = sum.get_or_insert_default();
                 sum.prefill.add(profile.prefill.time, &profile.prefill.steps);
                 sum.decode.add(profile.decode.time, &profile.decode.steps);
+                sum.timeline.add(device, profile.timeline);
             }
         }
         Ok(sum)

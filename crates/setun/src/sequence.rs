@@ -3,6 +3,7 @@
 mod echo;
 mod followed;
 mod pool;
+mod place;
 mod request;
 mod wants;
 
@@ -12,6 +13,7 @@ pub(crate) use echo::MOST_ECHOED;
 use echo::{Echo, judged};
 pub(crate) use followed::{Away, Followed};
 pub(crate) use pool::Pool;
+pub(crate) use place::Wait;
 pub(crate) use request::Request;
 use setun_model::Row;
 use setun_ops::{best::Ranked, choose::NONE};
@@ -54,8 +56,10 @@ pub(crate) struct Sequence {
     echo: Option<Echo>,
     pool: Option<Pool>,
     sampling: SamplerState,
+    entered: bool, // has had a place in the cache
     first_token: Option<Instant>,
     last_token: Option<Instant>,
+    wait: Option<Wait>, // for the last token, until it is taken note of
 }
 
 /// Whether a generation goes on.
@@ -87,8 +91,10 @@ impl Sequence {
             echo,
             pool,
             sampling: SamplerState::default(),
+            entered: false,
             first_token: None,
             last_token: None,
+            wait: None,
         }
     }
 
@@ -126,14 +132,15 @@ impl Sequence {
 
     /// Ends it with an error that it may share with others.
     pub(crate) fn fail(&self, error: &Arc<Error>) {
+        self.request.trace.failed(error);
         self.queue().push(Err(Error::Step(Arc::clone(error))));
     }
 
     /// The generations that begin where this one's prompt ends. They have its place in line, and
     /// as much of the prompt in the cache.
     pub(crate) fn take_siblings(&mut self) -> Vec<Self> {
-        let (arrival, cached) = (self.arrival, self.cached);
-        let twin = |request| Self { cached, ..Self::new(request, arrival) };
+        let Self { arrival, cached, entered, .. } = *self;
+        let twin = |request| Self { cached, entered, ..Self::new(request, arrival) };
         std::mem::take(&mut self.request.siblings).into_iter().map(twin).collect()
     }
 
@@ -145,13 +152,6 @@ impl Sequence {
     /// Sequences that it may come to be.
     pub(crate) fn count(&self) -> usize {
         1 + self.request.siblings.len()
-    }
-
-    /// It has a place in the cache, with so many of its tokens.
-    pub(crate) fn enter(&mut self, cached: usize) {
-        self.cached = cached;
-        self.request.ticket = None;
-        self.request.siblings.iter_mut().for_each(|sibling| sibling.ticket = None);
     }
 
     /// Positions that are in the cache.
@@ -240,8 +240,14 @@ impl Sequence {
     fn take(&mut self, delta: TextDelta) -> Result<Next, Error> {
         let token = delta.token;
         let now = Instant::now();
-        self.first_token.get_or_insert(now);
-        self.last_token = Some(now);
+        self.wait = Some(match self.last_token.replace(now) {
+            Some(last) => Wait::Next(now - last),
+            None => Wait::First(now - self.request.asked),
+        });
+        if self.first_token.is_none() {
+            self.first_token = Some(now);
+            self.request.trace.first_token();
+        }
         self.tokens.push(token);
         self.context.push(token);
 
@@ -325,6 +331,7 @@ impl Sequence {
     /// Emits the last event.
     pub(crate) fn finish(&self, reason: FinishReason, stop: Option<String>, report: &Report) {
         let generated = self.generated();
+        self.request.trace.ended(reason, generated);
         let first = self.first_token;
         let first_token_seconds =
             first.map_or(0.0, |first| (first - self.request.asked).as_secs_f64());

@@ -8,6 +8,7 @@ use std::{
 };
 
 use futures::{Stream, StreamExt, channel::mpsc::UnboundedSender, stream::FusedStream};
+use serde::{Deserialize, Serialize};
 
 use crate::{
     error::Error,
@@ -15,8 +16,19 @@ use crate::{
     owner::Command,
 };
 
-/// Events that wait for the consumer before the generation pauses.
-const CREDIT: usize = 64;
+/// Events that wait for the consumer before the generation pauses, unless told otherwise.
+pub(crate) const DEFAULT_BUFFER: usize = 64;
+
+/// What becomes of a generation whose consumer does not keep up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BackPressure {
+    /// It waits for its consumer. Whoever else runs goes on, and may take its memory.
+    #[default]
+    Pause,
+    /// It ends, with [`FinishReason::Aborted`](crate::FinishReason::Aborted).
+    End,
+}
 
 /// A running generation: a stream of [`Event`]s, the last of which is [`Event::Done`].
 ///
@@ -184,13 +196,15 @@ impl Iterator for Blocking {
 }
 
 /// The queue between the owner and a stream.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Queue {
     state: Mutex<QueueState>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct QueueState {
+    buffer: usize,
+    back_pressure: BackPressure,
     events: VecDeque<Result<Event, Error>>,
     waker: Option<Waker>,
     cancelled: bool,
@@ -213,11 +227,31 @@ pub(crate) enum Demand {
 
 impl QueueState {
     fn has_credit(&self) -> bool {
-        self.events.len() < CREDIT
+        self.events.len() < self.buffer
+    }
+}
+
+impl Default for Queue {
+    fn default() -> Self {
+        Self::new(DEFAULT_BUFFER, BackPressure::Pause)
     }
 }
 
 impl Queue {
+    /// With room for so many events.
+    pub(crate) fn new(buffer: usize, back_pressure: BackPressure) -> Self {
+        let state = QueueState {
+            buffer,
+            back_pressure,
+            events: VecDeque::new(),
+            waker: None,
+            cancelled: false,
+            dropped: false,
+            closed: false,
+        };
+        Self { state: Mutex::new(state) }
+    }
+
     pub(crate) fn push(&self, event: Result<Event, Error>) {
         let waker = {
             let mut state = self.lock();
@@ -237,6 +271,8 @@ impl Queue {
             Demand::Cancel
         } else if state.has_credit() {
             Demand::More
+        } else if state.back_pressure == BackPressure::End {
+            Demand::Cancel
         } else {
             Demand::Pause
         }

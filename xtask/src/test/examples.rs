@@ -9,12 +9,17 @@ use crate::shell::{cargo, output, root, say};
 const FOLDER: &str = "crates/setun/examples";
 
 /// What an example prints, among other things, on every machine.
-const EXPECTED: [(&str, &str); 6] = [
+const EXPECTED: [(&str, &str); 11] = [
+    ("batch", ": the same 4 texts\n"),
     ("custom_filter", "\nended by the filter after "),
+    ("custom_strategy", "\n0 times the letter e\n"),
     ("devices", " scalar: prompt "),
     ("forward", "logits [2, 10, 4096]\n"),
     ("generate", "\n60 tokens after 5, ended by Length\n"),
+    ("monitor", "\n300 tokens of 6 texts\n"),
+    ("optimize", "\nthe screened head chose the same "),
     ("speculate", " steps: the same text\n"),
+    ("stream", "\nleft: 40 tokens, Length\n"),
     ("survivors", "setun-stories: k 48, 1024 steps: "),
 ];
 

@@ -3,7 +3,7 @@
 mod bandwidth;
 mod memory;
 mod peer;
-mod profile;
+mod profiled;
 mod report;
 mod round;
 mod speculate;
@@ -20,6 +20,7 @@ use setun::{
 
 use crate::{
     args::{self, DeviceArgs, FileArgs, MemoryArgs},
+    commands::profile::{ProfileReport, untimed},
     error::CliError,
     output::Progress,
     source::ModelSource,
@@ -27,7 +28,6 @@ use crate::{
 };
 use memory::MemoryReport;
 use peer::Peer;
-use profile::ProfileReport;
 use report::{Report, median, print};
 use round::Round;
 
@@ -156,7 +156,7 @@ fn devices(args: &Args) -> Vec<DeviceArgs> {
     }
     let devices = setun::devices().into_iter();
     let levels = devices.filter(|info| info.device == "cpu" && info.level != "scalar");
-    levels.map(|info| DeviceArgs { backend: info.level, ..args.device }).collect()
+    levels.map(|info| DeviceArgs { backend: Some(info.level), ..args.device }).collect()
 }
 
 /// Every level gives the same tokens.
@@ -217,7 +217,7 @@ fn source(args: &Args) -> Result<ModelSource, CliError> {
 /// Refuses what could not be measured.
 fn check(args: &Args) -> Result<(), CliError> {
     if args.device.device()? == Device::Scalar && args.profile {
-        return Err(profile::untimed(&args.device.backend));
+        return Err(untimed(args.device.backend()));
     }
     let (prompt, generate) = (args.prompt, args.generate);
     for &batch in &args.batch {
@@ -252,7 +252,7 @@ fn measure(
 
     progress.show(|| format!("batch {batch}: profile"));
     let profiled = if args.profile { generate } else { generate.min(PROFILED) };
-    let profiled = profile::measure(engine, &prompts, (generate.min(WARM_UP), profiled))?;
+    let profiled = profiled::measure(engine, &prompts, (generate.min(WARM_UP), profiled))?;
     first.check("the round with timed operations", &profiled.tokens)?;
     let read = profiled.report.as_ref().and_then(ProfileReport::weight_bytes_per_token);
     let peak_rss_bytes = memory::peak_rss_bytes();

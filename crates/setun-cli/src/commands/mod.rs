@@ -8,6 +8,7 @@ mod inspect;
 mod logits;
 pub(crate) mod models;
 mod perplexity;
+mod profile;
 mod run;
 mod synth;
 mod verify;

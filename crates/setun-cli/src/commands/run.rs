@@ -9,6 +9,7 @@ use futures::stream::{StreamExt, select_all};
 use serde::Serialize;
 use setun::{Done, Error, Event, FinishReason, GenerationStream};
 
+use super::profile::TimingArgs;
 use crate::{
     args::{GenerateArgs, TemplateArgs},
     error::CliError,
@@ -37,6 +38,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=MAX_SAMPLES))]
     samples: Option<u16>,
 
+    #[command(flatten)]
+    timing: TimingArgs,
+
     /// Tell on standard error what ran, how fast, and with which seed
     #[arg(long, short)]
     verbose: bool,
@@ -51,10 +55,12 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     let given = args.template.prompt()?.or_else(|| args.prompt.clone());
     let engine = args.generate.engine(count)?;
     let prompt = given.map_or_else(read_prompt, Ok)?;
+    args.timing.begin(&engine)?;
     let streams = engine.samples(prompt, args.generate.options(&engine)?, count)?;
     let guard = interrupt::cancels(streams.iter().map(GenerationStream::cancel_handle).collect());
     let ends = if args.json { print_events(args, streams) } else { print_texts(streams) }?;
     drop(guard);
+    args.timing.end(&engine)?;
     if args.verbose {
         for done in &ends {
             tell(&summary(done));

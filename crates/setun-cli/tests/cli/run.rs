@@ -386,3 +386,48 @@ fn without_a_model_it_tells_a_story() {
     let text = setun(&args).text();
     assert!(text.split_whitespace().count() > 8, "{text}");
 }
+
+#[test]
+fn a_profile_and_a_trace_tell_where_the_time_went() {
+    let stories = model(STORIES);
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("trace.json");
+    let args = ["run", "--model", &stories, "--temperature", "0", "--max-tokens", "4", PROMPT];
+    let plain = setun(&args).text();
+    let trace = ["--profile", "--trace", file.to_str().expect("UTF-8")];
+    let found = setun(&[&args[..], &trace].concat());
+    assert_eq!((found.status, &found.stdout), (Some(0), &plain));
+    for words in ["prefill: 1 steps", "decode: 3 steps", "ternary_matmul qkv", "attention"] {
+        assert!(found.stderr.contains(words), "{}", found.stderr);
+    }
+    let trace: Value =
+        serde_json::from_slice(&std::fs::read(&file).expect("a trace")).expect("JSON");
+    let events = trace["traceEvents"].as_array().expect("events");
+    assert_eq!(events.iter().filter(|event| event["name"] == "decode").count(), 3);
+
+    let scalar = setun(&[&args[..], &["--trace", "-", "--backend", "scalar"]].concat());
+    assert_eq!((scalar.status, scalar.stdout), (Some(2), plain));
+    assert!(scalar.stderr.contains("does not time its operations"), "{}", scalar.stderr);
+}
+
+#[test]
+fn options_win_over_the_configuration() {
+    let stories = model(STORIES);
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("setun.toml");
+    let config = "[device]\nbackends = [\"scalar\"]\n[generation]\nmax_tokens = 3\nseed = 7\n";
+    std::fs::write(&file, config).expect("a file");
+    let run = |more: &[&str]| {
+        let config = ["run", "--model", &stories, "--config", file.to_str().expect("UTF-8"), "-v"];
+        setun(&[&config[..], more, &[PROMPT]].concat()).stderr
+    };
+    let told = run(&[]);
+    assert!(told.contains("(scalar), 3 tokens") && told.ends_with("seed 7\n"), "{told}");
+    let told = run(&["--backend", "cpu", "--max-tokens", "2", "--seed", "8", "--samples", "2"]);
+    assert!(!told.contains("scalar") && told.contains(", 2 tokens"), "{told}");
+    assert!(told.ends_with("seed 8\n"), "{told}");
+
+    std::fs::write(&file, "[device]\nbackend = \"cpu\"\n").expect("a file");
+    let told = run(&[]);
+    assert!(told.contains("setun.toml`, line 2: unknown field `backend`"), "{told}");
+}

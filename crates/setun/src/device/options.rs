@@ -1,11 +1,13 @@
 //! What a device is told about a model.
 
+use serde::{Deserialize, Serialize};
 use setun_ops::CacheElement;
 
 use super::Device;
 
 /// Element type of the KV cache.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum CacheType {
     /// As computed.
     F32,
@@ -17,7 +19,8 @@ pub enum CacheType {
 }
 
 /// How the head is kept.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum HeadType {
     /// Screened where that serves and pays, otherwise stored: screened on a level of the

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::Device;
 use crate::error::Error;
 
 /// The devices that were looked at for a model, the one that runs first.
@@ -47,6 +48,20 @@ pub enum Verdict {
 }
 
 impl DeviceReport {
+    /// Notes a device that came first, and failed.
+    pub(crate) fn add_failed(&mut self, device: &Device, error: &Error) {
+        let (level, reason) = (device.to_string(), error.to_string());
+        let device = match device {
+            Device::Gpu(api) => api.name(),
+            Device::Each(_) => "each",
+            Device::Split(_) => "split",
+            _ => "cpu",
+        };
+        let verdict = Verdict::Failed;
+        let failed = DeviceVerdict { device, level, verdict, reason, layer_microseconds: None };
+        self.devices.push(failed);
+    }
+
     /// Of a device that was asked for by name.
     pub(super) fn named(device: &'static str, level: &str) -> Self {
         Self { devices: vec![DeviceVerdict::chosen(device, level, "it was asked for by name")] }

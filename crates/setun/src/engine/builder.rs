@@ -1,32 +1,44 @@
 //! How an engine starts.
 
+#[cfg(all(feature = "config", not(target_family = "wasm")))]
+mod configured;
+mod devices;
+mod streams;
+
 use std::{cell::RefCell, rc::Rc, sync::Arc, time::Duration};
 
 use futures::{
-    channel::mpsc::{UnboundedReceiver, unbounded},
+    channel::{
+        mpsc::{UnboundedReceiver, unbounded},
+        oneshot,
+    },
     future::{FutureExt, LocalBoxFuture, join_all},
 };
 use web_time::Instant;
 
-use super::{Engine, Handle, Shared};
+use super::{Engine, Handle, Shared, Unless};
 use crate::{
-    device::{
-        CacheType, Device, DeviceOptions, DeviceReport, HeadType, Loaded, LoadedModel, load_onto,
-    },
+    device::{CacheType, Device, DeviceOptions, DeviceReport, HeadType, Loaded, LoadedModel},
     error::Error,
     input::ModelInput,
+    options::GenerateOptions,
     owner::{Command, Limits, Owner},
     sequence::Report,
+    stream::{BackPressure, DEFAULT_BUFFER},
 };
+use devices::{load, most_blocks};
 
-/// Whole contexts that the cache may grow to.
-const DEFAULT_CONTEXTS: usize = 8;
+/// What a builder begins with.
+pub(crate) mod defaults {
+    /// Whole contexts that the cache may grow to.
+    pub(crate) const CONTEXTS: usize = 8;
 
-/// Generations that run at once.
-const DEFAULT_STREAMS: usize = 64;
+    /// Generations that run at once.
+    pub(crate) const STREAMS: usize = 64;
 
-/// Requests that wait at once.
-const DEFAULT_WAITING: usize = 1024;
+    /// Requests that wait at once.
+    pub(crate) const WAITING: usize = 1024;
+}
 
 /// Makes an [`Engine`]. See [`Engine::builder`].
 #[must_use]
@@ -38,6 +50,15 @@ pub struct EngineBuilder {
     streams: usize,
     waiting: usize,
     wait: Duration,
+    fallbacks: Vec<Device>,
+    memory_fraction: Option<f64>,
+    context_length: Option<usize>,
+    buffer: usize,
+    back_pressure: BackPressure,
+    unless: Unless,
+    sampling: GenerateOptions, // of which the numbers of sampling count
+    profiled: bool,
+    timeline: bool,
 }
 
 impl EngineBuilder {
@@ -45,11 +66,20 @@ impl EngineBuilder {
         Self {
             model,
             options: DeviceOptions::default(),
-            contexts: DEFAULT_CONTEXTS,
+            contexts: defaults::CONTEXTS,
             prefix_positions: None,
-            streams: DEFAULT_STREAMS,
-            waiting: DEFAULT_WAITING,
+            streams: defaults::STREAMS,
+            waiting: defaults::WAITING,
             wait: Duration::ZERO,
+            fallbacks: vec![],
+            memory_fraction: None,
+            context_length: None,
+            buffer: DEFAULT_BUFFER,
+            back_pressure: BackPressure::Pause,
+            unless: Unless::default(),
+            sampling: GenerateOptions::default(),
+            profiled: false,
+            timeline: false,
         }
     }
 
@@ -167,44 +197,37 @@ impl EngineBuilder {
     }
 
     async fn start(self) -> Result<(Engine, Owners), Error> {
-        let Self { mut model, options, contexts, prefix_positions, streams, waiting, wait } = self;
-        let devices = match &options.device {
-            Device::Each(devices) => devices.clone(),
-            device => vec![device.clone()],
-        };
         let begun = Instant::now();
-        let mut loaded = vec![];
-        for (index, device) in devices.iter().enumerate() {
-            // One after the other: they are read from one place.
-            if index > 0 {
-                model.rewind().await?;
-            }
-            let options = options.of_one(device, &devices);
-            if index + 1 == devices.len() {
-                loaded.push(load_onto(model, options).await?);
-                break;
-            }
-            loaded.push(load_onto(model.again().await?, options).await?);
-        }
+        let Self { model, options, fallbacks, .. } = self;
+        let (loaded, options, failed) = load(model, options, fallbacks).await?;
         let Some(first) = loaded.first() else {
             let (found, expected) = ("none".into(), "a device or more".into());
             return Err(Error::BadOption { option: "device", found, expected });
         };
         let mut shared = shared(first, &loaded, options, begun.elapsed().as_secs_f64());
-        (shared.streams, shared.most_waiting) = (streams, waiting);
+        for (device, error) in &failed {
+            shared.devices.add_failed(device, error);
+        }
+        (shared.streams, shared.most_waiting) = (self.streams, self.waiting);
+        (shared.buffer, shared.back_pressure) = (self.buffer, self.back_pressure);
+        (shared.unless, shared.defaults) = (self.unless, self.sampling.over(&shared.defaults));
+        let most = self.context_length.unwrap_or(usize::MAX);
+        shared.context_length = shared.context_length.min(most);
         let shared = Arc::new(shared);
+        let timeline = self.timeline.then(Instant::now);
         let (mut owners, mut handles) = (vec![], vec![]);
         for Loaded { placed, again, .. } in loaded {
+            let most = most_blocks(self.memory_fraction, &placed, shared.context_length)?;
             let (commands, receiver) = unbounded();
             let LoadedModel { model, backend, level, .. } = placed;
             let report = Report { backend, level, ..shared.report.clone() };
-            let context = model.context_length().div_ceil(model.block_positions());
-            let prefix = prefix_positions.map(|count| count.div_ceil(model.block_positions()));
+            let context = shared.context_length.div_ceil(model.block_positions());
+            let prefix = self.prefix_positions.map(|count| count.div_ceil(model.block_positions()));
             let limits = Limits {
-                blocks: context.saturating_mul(contexts),
+                blocks: context.saturating_mul(self.contexts).min(most),
                 prefix_blocks: prefix.unwrap_or(context),
-                streams: streams.min(model.max_rows()),
-                wait,
+                streams: self.streams.min(model.max_rows()),
+                wait: self.wait,
             };
             let owner = Owner::new(model, report, limits);
             let owner = match again {
@@ -213,6 +236,12 @@ impl EngineBuilder {
             };
             owners.push((owner, receiver));
             handles.push(Handle::new(commands));
+        }
+        if self.profiled || self.timeline {
+            for handle in &handles {
+                let (reply, _) = oneshot::channel();
+                handle.send(Command::Profile { profiled: true, timeline, reply })?;
+            }
         }
         Ok((Engine { owners: handles.into(), shared }, owners))
     }
@@ -243,8 +272,11 @@ fn shared(first: &Loaded, all: &[Loaded], options: DeviceOptions, seconds: f64) 
         weight_bytes: all.iter().map(|loaded| loaded.placed.weight_bytes).sum(),
         head: placed.head,
         threads: all.iter().map(|loaded| loaded.placed.threads).sum(),
-        streams: DEFAULT_STREAMS,
-        most_waiting: DEFAULT_WAITING,
+        streams: defaults::STREAMS,
+        most_waiting: defaults::WAITING,
+        buffer: DEFAULT_BUFFER,
+        back_pressure: BackPressure::Pause,
+        unless: Unless::default(),
         devices: DeviceReport { devices },
         sketch: sketch.clone(),
         options,

@@ -11,10 +11,11 @@ use web_time::{Instant, SystemTime, UNIX_EPOCH};
 use super::{Engine, Handle, Shared};
 use crate::{
     error::Error,
+    observe::Trace,
     options::{GenerateOptions, Meaning, Prompt},
     owner::Command,
     sequence::{Pool, Request},
-    stream::GenerationStream,
+    stream::{GenerationStream, Queue},
 };
 
 /// Seeds are kept below 2^53, so that a JavaScript number holds them.
@@ -61,6 +62,7 @@ impl Engine {
         options: GenerateOptions,
         count: usize,
     ) -> Result<Vec<GenerationStream>, Error> {
+        let options = self.shared.unless.apply(options);
         options.check()?;
         let prompt = self.tokens(prompt.into())?;
         let mut max_tokens = options.max_tokens.unwrap_or(usize::MAX);
@@ -122,10 +124,11 @@ impl Engine {
             form: options.form.clone(),
             vocabulary: self.shared.vocab_size,
             lookahead: options.lookahead,
-            queue: Arc::default(),
+            queue: Arc::new(Queue::new(self.shared.buffer, self.shared.back_pressure)),
             asked,
             priority: options.priority,
             deadline: options.deadline.and_then(|time| asked.checked_add(time)),
+            trace: Trace::begin(prompt.len(), max_tokens, sample),
             ticket: Some(ticket),
             prompt: prompt.clone(),
             load: Arc::clone(&owner.load),

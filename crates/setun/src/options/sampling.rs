@@ -143,7 +143,7 @@ impl GenerateOptions {
         Ok(tokens)
     }
 
-    fn over(&self, defaults: &SamplerOptions) -> SamplerOptions {
+    pub(crate) fn over(&self, defaults: &SamplerOptions) -> SamplerOptions {
         macro_rules! over {
             ($($name:ident,)*) => {
                 SamplerOptions {

@@ -88,7 +88,10 @@ impl Owner {
         for sibling in sequence.take_siblings() {
             match self.cache.fork(place) {
                 Ok(place) => self.running.push(Running::new(sibling, place)),
-                Err(error) => sibling.fail(&std::sync::Arc::new(error.into())),
+                Err(error) => {
+                    sibling.fail(&std::sync::Arc::new(error.into()));
+                    self.metrics.failed += 1;
+                }
             }
         }
     }
@@ -136,8 +139,10 @@ impl Owner {
 
     /// Gives a sequence its logits; how it ended, if so.
     fn settle(&mut self, index: usize, row: Row<'_>) -> Option<End> {
+        let next = self.running[index].sequence.accept(row);
+        self.note_token(index);
         let Running { sequence, place, .. } = &mut self.running[index];
-        match sequence.accept(row) {
+        match next {
             Ok(Next::Continue) => None,
             Ok(Next::Again) => {
                 let kept = self.cache.truncate(*place, sequence.cached());

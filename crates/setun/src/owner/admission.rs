@@ -41,13 +41,14 @@ impl Owner {
 
     /// Ends a sequence that is interrupted, and those of its siblings that are; gives back what
     /// is left of them.
-    fn without_interrupted(&self, mut sequence: Sequence, now: Instant) -> Option<Sequence> {
+    fn without_interrupted(&mut self, mut sequence: Sequence, now: Instant) -> Option<Sequence> {
         let mut left = sequence.take_siblings();
         let echo = sequence.take_echo();
         left.insert(0, sequence);
         left.retain(|sequence| match sequence.interruption(now) {
             Some(reason) => {
                 sequence.finish(reason, None, &self.report);
+                self.metrics.add_end(reason);
                 false
             }
             None => true,
@@ -97,8 +98,7 @@ impl Owner {
                 let mut sequence = self.waiting.remove(next);
                 let place = self.cache.create_from(sequence.reusable());
                 let cached = self.cache.len(place).unwrap_or(0);
-                self.metrics.reused_positions += cached as u64;
-                sequence.enter(cached);
+                self.note_admission(&mut sequence, cached);
                 self.running.push(Running::new(sequence, place));
             } else if let Some(victim) = self.weakest(|running| {
                 !running.sequence.demands() || running.sequence.priority() < sequence.priority()
@@ -164,7 +164,9 @@ impl Owner {
     /// Takes a sequence's place away; it begins again from its tokens when there is room.
     pub(super) fn preempt(&mut self, index: usize) {
         self.metrics.preemptions += 1;
-        self.metrics.dropped_positions += self.running[index].sequence.cached() as u64;
+        let sequence = &self.running[index].sequence;
+        self.metrics.dropped_positions += sequence.cached() as u64;
+        sequence.leave();
         self.line_up_again(index);
     }
 
@@ -184,12 +186,14 @@ impl Owner {
 
     pub(super) fn end(&mut self, index: usize, reason: FinishReason, stop: Option<String>) {
         self.running[index].sequence.finish(reason, stop, &self.report);
+        self.metrics.add_end(reason);
         self.forget(index);
     }
 
     pub(super) fn fail(&mut self, index: usize, error: Error) {
         let error = std::sync::Arc::new(error);
         let sequence = &mut self.running[index].sequence;
+        self.metrics.failed += sequence.count() as u64;
         sequence.take_siblings().iter().for_each(|sibling| sibling.fail(&error));
         sequence.fail(&error);
         self.forget(index);
@@ -205,6 +209,7 @@ impl Owner {
     pub(super) fn fail_all(&mut self, error: Error) {
         let error = std::sync::Arc::new(error);
         while let Some(mut running) = self.running.pop() {
+            self.metrics.failed += running.sequence.count() as u64;
             running.sequence.take_siblings().iter().for_each(|sibling| sibling.fail(&error));
             running.sequence.fail(&error);
             self.cache.remove(running.place);

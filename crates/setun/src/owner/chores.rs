@@ -30,7 +30,7 @@ impl Owner {
         while let Some(chore) = self.chores.pop_front() {
             match chore {
                 Chore::Metrics(reply) => {
-                    let _ = reply.send(self.counted());
+                    let _ = reply.send(self.counted().clone());
                 }
                 Chore::Save { tokens, reply } => {
                     let _ = reply.send(self.save(tokens).await);

@@ -47,12 +47,15 @@ impl Owner {
         index: usize,
         tokens: impl Iterator<Item = &'a u32>,
     ) -> Option<End> {
-        let Running { sequence, place, .. } = &mut self.running[index];
         for (step, &token) in tokens.enumerate() {
+            let sequence = &mut self.running[index].sequence;
             if step > 0 {
                 sequence.advance(1);
             }
-            match sequence.accept_chosen(token) {
+            let next = sequence.accept_chosen(token);
+            self.note_token(index);
+            let Running { sequence, place, .. } = &mut self.running[index];
+            match next {
                 Ok(Next::Continue) => {}
                 Ok(Next::Again) => {
                     let kept = self.cache.truncate(*place, sequence.cached());

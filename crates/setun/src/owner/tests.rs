@@ -16,7 +16,7 @@ use setun_ops::OpsError;
 use setun_text::{Sampler, SamplerOptions, StopStrings};
 
 use super::*;
-use crate::{ErrorCode, GenerationStream};
+use crate::{ErrorCode, GenerationStream, observe::Trace};
 
 pub(super) const BLOCKS: usize = 8;
 const BLOCK_POSITIONS: usize = 4;
@@ -142,6 +142,7 @@ pub(super) fn request(prompt: Vec<u32>, max_tokens: usize) -> Request {
         asked: Instant::now(),
         priority: 0,
         deadline: None,
+        trace: Trace::default(),
         ticket: None,
         load: Arc::new(()),
     }
@@ -217,7 +218,9 @@ fn a_profile_tells_prompts_from_decoding() {
     let commands = owner(|_| Ok(()));
     let profile = |profiled| {
         let (reply, profile) = oneshot::channel();
-        commands.unbounded_send(Command::Profile { profiled, reply }).expect("an owner");
+        commands
+            .unbounded_send(Command::Profile { profiled, timeline: None, reply })
+            .expect("an owner");
         pollster::block_on(profile).expect("a reply")
     };
     assert_eq!(profile(true), None);

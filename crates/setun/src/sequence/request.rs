@@ -10,6 +10,7 @@ use crate::{
     context::SharedContextStrategy,
     event::FinishReason,
     form::SharedForm,
+    observe::Trace,
     stream::{Demand, Queue},
     ticket::Ticket,
 };
@@ -52,6 +53,8 @@ pub(crate) struct Request {
     pub(crate) priority: i32,
     /// It ends then, with what it has.
     pub(crate) deadline: Option<Instant>,
+    /// Tells what becomes of it.
+    pub(crate) trace: Trace,
     /// Its place in the queue, until it starts.
     pub(crate) ticket: Option<Ticket>,
     #[expect(dead_code, reason = "its owner counts those that are there")]

@@ -7,10 +7,10 @@ use serde::Serialize;
 use super::{
     memory::{MemoryReport, megabytes},
     peer::PeerReport,
-    profile::ProfileReport,
     survivors::Survivors,
 };
 use crate::{
+    commands::profile::ProfileReport,
     error::CliError,
     output::{Output, table},
 };

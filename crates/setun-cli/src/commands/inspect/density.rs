@@ -39,7 +39,7 @@ struct Layer {
 /// Refuses a device that does not count.
 pub(super) fn check(device: &DeviceArgs) -> Result<(), CliError> {
     if matches!(device.device()?, Device::Scalar | Device::Gpu(_)) {
-        let level = &device.backend;
+        let level = device.backend();
         return Err(CliError::Usage(format!("--text: level `{level}` does not count zeros")));
     }
     Ok(())

@@ -1,15 +1,17 @@
 //! Where the time of steps goes: `--profile`.
 
+mod timing;
+
 use std::iter;
 
 use serde::Serialize;
 use setun::{
-    Engine, PhaseProfile,
+    EngineProfile, PhaseProfile,
     forward::{Density, LayerDensity, OpProfile, Profile},
 };
 
-use super::{round, survivors::Survivors};
 use crate::{error::CliError, output::table};
+pub(super) use timing::TimingArgs;
 
 /// What `--profile` adds to a report.
 #[derive(Debug, Serialize)]
@@ -66,42 +68,16 @@ struct Line {
     weight_gb_per_second: Option<f64>,
 }
 
-/// A round with every operation timed.
-pub(super) struct Profiled {
-    /// Generated tokens, sequence by sequence.
-    pub(super) tokens: Vec<Vec<u32>>,
-    /// None where the device does not time its operations.
-    pub(super) report: Option<ProfileReport>,
-    /// Of decoding. None where no head was screened.
-    pub(super) survivors: Option<Survivors>,
-}
-
-/// Runs a round with every operation timed, after one to warm up. Apart from the rounds that
-/// give the speeds, as timing takes time.
-pub(super) fn measure(
-    engine: &Engine,
-    prompts: &[Vec<u32>],
-    (warm_up, generate): (usize, usize),
-) -> Result<Profiled, CliError> {
-    pollster::block_on(engine.start_profile())?;
-    round::run(engine, prompts, warm_up)?;
-    pollster::block_on(engine.start_profile())?;
-    let tokens = round::run(engine, prompts, generate)?.tokens;
-    let profile = pollster::block_on(engine.end_profile())?;
-    let survivors = profile.as_ref().and_then(|profile| Survivors::of(&profile.decode.steps));
-    let report = profile.map(|profile| ProfileReport {
-        prefill: Phase::of(&profile.prefill),
-        decode: Phase::of(&profile.decode),
-    });
-    Ok(Profiled { tokens, report, survivors })
-}
-
 /// A level that does not time its operations.
 pub(super) fn untimed(level: &str) -> CliError {
-    CliError::Usage(format!("--profile: level `{level}` does not time its operations"))
+    CliError::Usage(format!("--profile, --trace: level `{level}` does not time its operations"))
 }
 
 impl ProfileReport {
+    pub(super) fn of(profile: &EngineProfile) -> Self {
+        Self { prefill: Phase::of(&profile.prefill), decode: Phase::of(&profile.decode) }
+    }
+
     /// Bytes of weights that a decoded token read. None if none was decoded.
     pub(super) fn weight_bytes_per_token(&self) -> Option<u64> {
         self.decode.as_ref().map(|decode| decode.weight_bytes_per_token)

@@ -1,0 +1,58 @@
+//! `--profile` and `--trace` of a command that generates.
+
+use std::{
+    fs::File,
+    io::{BufWriter, Write},
+    path::{Path, PathBuf},
+};
+
+use setun::{Engine, Timeline};
+
+use super::{ProfileReport, untimed};
+use crate::{error::CliError, output::tell};
+
+/// What is told of the time of steps.
+#[derive(clap::Args, Debug)]
+pub(in crate::commands) struct TimingArgs {
+    /// Time each operation, and tell on standard error where the time went
+    #[arg(long)]
+    profile: bool,
+
+    /// Time each operation, and write a trace in the format of Chrome and Perfetto
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+}
+
+impl TimingArgs {
+    /// Has the engine time its steps from now on, if that was asked for.
+    pub(in crate::commands) fn begin(&self, engine: &Engine) -> Result<(), CliError> {
+        if self.trace.is_some() {
+            pollster::block_on(engine.start_timeline())?;
+        } else if self.profile {
+            pollster::block_on(engine.start_profile())?;
+        }
+        Ok(())
+    }
+
+    /// Tells where the time went.
+    pub(in crate::commands) fn end(&self, engine: &Engine) -> Result<(), CliError> {
+        if !self.profile && self.trace.is_none() {
+            return Ok(());
+        }
+        let profile = pollster::block_on(engine.end_profile())?;
+        let profile = profile.ok_or_else(|| untimed(engine.level()))?;
+        if self.profile {
+            tell(&format!("{}\n", ProfileReport::of(&profile).tables()));
+        }
+        self.trace.as_deref().map_or(Ok(()), |path| write(&profile.timeline, path))
+    }
+}
+
+fn write(timeline: &Timeline, path: &Path) -> Result<(), CliError> {
+    let write = || {
+        let mut file = BufWriter::new(File::create(path)?);
+        timeline.write_chrome(&mut file)?;
+        file.flush()
+    };
+    write().map_err(|source| CliError::Write { path: path.into(), source })
+}

@@ -1,0 +1,132 @@
+//! The parts of a configuration.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    device::{CacheType, HeadType},
+    engine::defaults,
+    stream::{BackPressure, DEFAULT_BUFFER},
+};
+
+/// Which requests run together.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct BatchConfig {
+    /// Generations that run at once on each device: the largest batch, 1 or more. Default: 64.
+    pub streams: usize,
+    /// Requests that wait at once for each device, 1 or more; one more is refused. Default: 1024.
+    pub queue: usize,
+    /// Time that an idle engine waits for more requests after the first, so that they begin
+    /// together; up to an hour. Default: 0.
+    pub wait_seconds: f64,
+}
+
+impl Default for BatchConfig {
+    fn default() -> Self {
+        Self { streams: defaults::STREAMS, queue: defaults::WAITING, wait_seconds: 0.0 }
+    }
+}
+
+/// How many positions there are.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ContextConfig {
+    /// Most positions of a sequence, prompt and answer; 1 or more, and no more than the model has.
+    /// Default: those of the model.
+    pub length: Option<usize>,
+    /// Whole contexts that the cache may grow to, 1 or more. Default: 8.
+    pub contexts: usize,
+    /// Positions that are kept for prompts that begin as others did; 0 for none. Default: one
+    /// context.
+    pub prefix_positions: Option<usize>,
+}
+
+impl Default for ContextConfig {
+    fn default() -> Self {
+        Self { length: None, contexts: defaults::CONTEXTS, prefix_positions: None }
+    }
+}
+
+/// Where it runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct DeviceConfig {
+    /// Devices or levels by name, as `setun devices` lists them, `auto`, `each:` or `split:`. The
+    /// first that holds the model is taken; those that the build or the machine lacks are passed
+    /// over. Default: `["auto"]`.
+    pub backends: Vec<String>,
+    /// Threads, 1 to 1024. Default: what suits the processor.
+    pub threads: Option<usize>,
+    /// The share of main memory, above 0 and up to 1, that weights and cache may take. It is
+    /// refused on GPUs, and where the system does not tell how much there is. Default: no limit.
+    pub memory_fraction: Option<f64>,
+}
+
+impl Default for DeviceConfig {
+    fn default() -> Self {
+        Self { backends: vec!["auto".into()], threads: None, memory_fraction: None }
+    }
+}
+
+/// How the model is kept.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct MemoryConfig {
+    /// Element type of the KV cache: `f32`, `f16` or `int8`. Default: `f16`.
+    pub cache: CacheType,
+    /// How the head is kept: `auto`, `stored`, `screened` or `int8`. Default: `auto`.
+    pub head: HeadType,
+}
+
+/// What each stream gets.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct StreamsConfig {
+    /// Events that wait for the consumer, 1 or more. Default: 64.
+    pub buffer: usize,
+    /// What becomes of a generation whose buffer is full: `pause` or `end`. Default: `pause`.
+    pub back_pressure: BackPressure,
+    /// Time after which a generation ends that is given no deadline, up to 10⁹ s. Default: none.
+    pub timeout_seconds: Option<f64>,
+}
+
+impl Default for StreamsConfig {
+    fn default() -> Self {
+        let back_pressure = BackPressure::Pause;
+        Self { buffer: DEFAULT_BUFFER, back_pressure, timeout_seconds: None }
+    }
+}
+
+/// What generations do unless told otherwise. The fields are those of
+/// [`GenerateOptions`](crate::GenerateOptions), and their defaults the model's own.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct GenerationConfig {
+    /// Most tokens of an answer, 1 or more. Default: what fits the context.
+    pub max_tokens: Option<usize>,
+    /// Sampling temperature. Default: the model's.
+    pub temperature: Option<f32>,
+    /// Only the likeliest tokens, so many. Default: the model's.
+    pub top_k: Option<usize>,
+    /// Only the likeliest tokens with this probability together. Default: the model's.
+    pub top_p: Option<f32>,
+    /// Only tokens at least this many times as probable as the likeliest. Default: the model's.
+    pub min_p: Option<f32>,
+    /// Divides the logits of tokens seen before. Default: the model's.
+    pub repetition_penalty: Option<f32>,
+    /// Seed of the sampler. Default: random.
+    pub seed: Option<u64>,
+    /// Strings that end a text, where none are given. Default: none.
+    pub stop: Vec<String>,
+}
+
+/// What is timed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct MonitoringConfig {
+    /// Time each operation from the start, for
+    /// [`Engine::end_profile`](crate::Engine::end_profile). Default: false.
+    pub profile: bool,
+    /// And keep the steps, for a chart ([`Timeline`](crate::Timeline)). Default: false.
+    pub timeline: bool,
+}

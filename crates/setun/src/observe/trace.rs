@@ -1,0 +1,75 @@
+//! Spans and events.
+
+use tracing::{Instrument, Span, debug, debug_span, field::Empty, info_span, warn};
+
+use crate::{error::Error, event::FinishReason};
+
+/// The target of all spans and events.
+const TARGET: &str = "setun";
+
+/// The span of a generation. It is a child of the span from which the generation was asked for,
+/// and ends with it.
+#[derive(Debug)]
+pub(crate) struct Trace(Span);
+
+/// No span.
+impl Default for Trace {
+    fn default() -> Self {
+        Self(Span::none())
+    }
+}
+
+impl Trace {
+    pub(crate) fn begin(prompt_tokens: usize, max_tokens: usize, sample: u64) -> Self {
+        let span = info_span!(
+            target: TARGET,
+            "generation",
+            prompt_tokens,
+            max_tokens,
+            sample,
+            generated_tokens = Empty,
+            finish_reason = Empty,
+        );
+        debug!(target: TARGET, parent: &span, "queued");
+        Self(span)
+    }
+
+    pub(crate) fn admitted(&self, cached: usize) {
+        debug!(target: TARGET, parent: &self.0, cached_tokens = cached, "admitted");
+    }
+
+    pub(crate) fn first_token(&self) {
+        debug!(target: TARGET, parent: &self.0, "first token");
+    }
+
+    pub(crate) fn preempted(&self, dropped: usize) {
+        debug!(target: TARGET, parent: &self.0, dropped_positions = dropped, "preempted");
+    }
+
+    pub(crate) fn ended(&self, reason: FinishReason, generated: usize) {
+        let finish_reason = format!("{reason:?}").to_lowercase();
+        self.0.record("generated_tokens", generated);
+        self.0.record("finish_reason", &finish_reason);
+        debug!(target: TARGET, parent: &self.0, generated_tokens = generated, finish_reason, "ended");
+    }
+
+    pub(crate) fn failed(&self, error: &Error) {
+        self.0.record("finish_reason", error.code().as_str());
+        warn!(target: TARGET, parent: &self.0, %error, "failed");
+    }
+}
+
+/// Runs a step in a span of its own.
+pub(crate) async fn in_step<F: Future>(step: F) -> F::Output {
+    let span =
+        debug_span!(target: TARGET, "step", rows = Empty, prompt_rows = Empty, steps = Empty);
+    step.instrument(span).await
+}
+
+/// Says what the step under way was.
+pub(crate) fn step(rows: usize, prompt_rows: usize, steps: usize) {
+    let span = Span::current();
+    span.record("rows", rows);
+    span.record("prompt_rows", prompt_rows);
+    span.record("steps", steps);
+}

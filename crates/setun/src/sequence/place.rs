@@ -1,0 +1,37 @@
+//! A generation comes and goes, and somebody waits.
+
+use std::time::Duration;
+
+use super::Sequence;
+
+/// What the consumer of a token has waited for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Wait {
+    /// The first token, since the request.
+    First(Duration),
+    /// Another, since the one before.
+    Next(Duration),
+}
+
+impl Sequence {
+    /// It has a place in the cache, with so many of its tokens. Whether it is its first.
+    pub(crate) fn enter(&mut self, cached: usize) -> bool {
+        for request in std::iter::once(&self.request).chain(&self.request.siblings) {
+            request.trace.admitted(cached);
+        }
+        self.cached = cached;
+        self.request.ticket = None;
+        self.request.siblings.iter_mut().for_each(|sibling| sibling.ticket = None);
+        !std::mem::replace(&mut self.entered, true)
+    }
+
+    /// It has lost its place in the cache.
+    pub(crate) fn leave(&self) {
+        self.request.trace.preempted(self.cached);
+    }
+
+    /// What the last token was waited for, once.
+    pub(crate) fn take_wait(&mut self) -> Option<Wait> {
+        self.wait.take()
+    }
+}
