@@ -18,6 +18,7 @@
 //! - Dropping a stream ends its generation. An error in one leaves the engine usable.
 //! - Nothing here needs an async runtime, a GPU or a network.
 
+mod beams;
 mod bytes;
 mod convert;
 mod device;
@@ -47,6 +48,7 @@ pub mod speculate;
 mod stream;
 mod ticket;
 
+pub use beams::{Beam, BeamOptions, EarlyStopping};
 pub use bytes::ModelBytes;
 pub use convert::{ContainerOptions, Conversion, Converted, Format, TableType};
 pub use device::{
