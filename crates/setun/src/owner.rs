@@ -14,6 +14,7 @@
 mod accept;
 mod admission;
 mod batch;
+mod beams;
 mod chores;
 mod following;
 mod limits;
@@ -104,6 +105,7 @@ pub(crate) struct Owner {
 struct Running {
     sequence: Sequence,
     place: SequenceId,
+    twins: Vec<SequenceId>,     // of the other rows of a search
     demands: bool,              // another token, for the step under way
     rows: usize,                // of the step under way
     guessed: Vec<(u32, Wants)>, // the last of these rows, and guesses after it; or empty
@@ -186,7 +188,7 @@ impl Owner {
         match command {
             Command::Generate(request) => {
                 self.arrivals += 1;
-                self.line_up(Sequence::new(*request, self.arrivals));
+                self.line_up_if_fit(Sequence::new(*request, self.arrivals));
             }
             Command::Wake => {}
             Command::Profile { profiled, reply } => {

@@ -2,11 +2,13 @@
 
 mod followed;
 mod request;
+mod search;
 
 use std::sync::Arc;
 
 pub(crate) use followed::{Away, Followed};
 pub(crate) use request::Request;
+pub(crate) use search::SearchRequest;
 use setun_model::{Row, Wants};
 use setun_ops::{
     best::{BestRequest, Ranked},
@@ -47,6 +49,7 @@ pub(crate) struct Sequence {
     all_until: usize, // so many generated tokens take all logits
     lookahead: Lookahead,
     followed: Option<Followed>,
+    search: Option<search::Search>,
     sampling: SamplerState,
     first_token: Option<Instant>,
     last_token: Option<Instant>,
@@ -61,7 +64,8 @@ pub(crate) enum Next {
 }
 
 impl Sequence {
-    pub(crate) fn new(request: Request, arrival: u64) -> Self {
+    pub(crate) fn new(mut request: Request, arrival: u64) -> Self {
+        let search = search::Search::new(&mut request);
         let tokens = request.prompt.clone();
         let lookahead = Lookahead::new(request.lookahead);
         let follow = |form: &SharedForm| Followed::new(form.begin(), request.vocabulary);
@@ -74,6 +78,7 @@ impl Sequence {
             all_until: 0,
             lookahead,
             followed,
+            search,
             sampling: SamplerState::default(),
             first_token: None,
             last_token: None,
@@ -132,12 +137,13 @@ impl Sequence {
 
     /// Sequences that it may come to be.
     pub(crate) fn count(&self) -> usize {
-        1 + self.request.siblings.len()
+        self.search.as_ref().map_or(1 + self.request.siblings.len(), search::Search::count)
     }
 
-    /// It has a place in the cache, with so many of its tokens.
+    /// It has a place in the cache, with so many of its tokens, not all of which need serve it.
     pub(crate) fn enter(&mut self, cached: usize) {
-        self.cached = cached;
+        let most = self.search.as_mut().map_or(usize::MAX, search::Search::enter);
+        self.cached = cached.min(most);
         self.request.ticket = None;
         self.request.siblings.iter_mut().for_each(|sibling| sibling.ticket = None);
     }
@@ -152,9 +158,11 @@ impl Sequence {
         &self.tokens
     }
 
-    /// Tokens that are not in the cache: the rest of the prompt, or the last token.
+    /// Tokens that are not in the cache: the rest of the prompt, or the last token; of a search
+    /// those that its rows still have in common, if they lie in one place.
     pub(crate) fn pending(&self) -> &[u32] {
-        &self.tokens[self.cached..]
+        let forks_at = self.search.as_ref().and_then(|search| search.forks_at);
+        &self.tokens[self.cached..forks_at.unwrap_or(self.tokens.len())]
     }
 
     /// The next `count` pending tokens have entered the cache.
@@ -164,6 +172,9 @@ impl Sequence {
 
     /// What the row of the last pending token is to give.
     pub(crate) fn wants(&mut self, vocabulary: usize) -> Wants {
+        if let Some(search) = &self.search {
+            return if search.forks_at.is_some() { Wants::Nothing } else { Wants::Logits };
+        }
         if self.generated() < self.all_until || self.request.logprobs {
             return Wants::Logits;
         }
@@ -185,7 +196,7 @@ impl Sequence {
 
     /// Whether tokens are to be guessed.
     pub(crate) fn looks_ahead(&self) -> bool {
-        self.request.lookahead > 0 && self.generated() > 0
+        self.request.lookahead > 0 && self.generated() > 0 && self.search.is_none()
     }
 
     /// The pending token and up to `most` that are guessed to come after it, each with what its
@@ -211,7 +222,8 @@ impl Sequence {
     /// Whether the next token follows from the logits alone, so that a device can choose it.
     pub(crate) fn is_greedy(&self) -> bool {
         let needs_logits = self.generated() < self.all_until || self.request.logprobs;
-        let has_more = self.request.lookahead > 0 || self.followed.is_some();
+        let has_more =
+            self.request.lookahead > 0 || self.followed.is_some() || self.search.is_some();
         !needs_logits && !has_more && self.request.sampler.follows(&self.step())
     }
 
@@ -335,8 +347,12 @@ impl Sequence {
     }
 
     /// Emits the last event.
-    pub(crate) fn finish(&self, reason: FinishReason, stop: Option<String>, report: &Report) {
-        let generated = self.generated();
+    pub(crate) fn finish(&mut self, reason: FinishReason, stop: Option<String>, report: &Report) {
+        let (reason, stop, generated) = match self.finish_search(reason) {
+            Ok(None) => (reason, stop, self.generated()),
+            Ok(Some(found)) => (found.reason, found.stop, found.tokens),
+            Err(error) => return self.fail(&Arc::new(error)),
+        };
         let first = self.first_token;
         let first_token_seconds =
             first.map_or(0.0, |first| (first - self.request.asked).as_secs_f64());

@@ -57,7 +57,7 @@ impl Inferencer {
                 }
             }
         }
-        let finish = |searched: Searched| searched.search.finish(FinishReason::Length);
+        let finish = |mut searched: Searched| searched.search.finish(FinishReason::Length);
         Ok(searched.into_iter().map(finish).collect())
     }
 

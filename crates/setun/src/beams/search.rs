@@ -50,6 +50,11 @@ impl BeamSearch {
         rows
     }
 
+    /// Most beams.
+    pub(crate) fn beams(&self) -> usize {
+        self.options.beams
+    }
+
     fn running(&self) -> impl Iterator<Item = &Hypothesis> {
         self.groups.iter().flat_map(|group| &group.running)
     }
@@ -63,10 +68,11 @@ impl BeamSearch {
     /// If a logit is not finite, no token may come anywhere, or `stops` fails.
     pub(crate) fn advance(
         &mut self,
-        logits: &[Vec<f32>],
+        logits: &[impl AsRef<[f32]>],
         stops: &mut dyn FnMut(usize, u32) -> Result<bool, Error>,
     ) -> Result<Vec<usize>, Error> {
-        let scores: Vec<_> = logits.iter().map(|logits| Logprobs::new(logits).row()).collect();
+        let scores: Vec<_> =
+            logits.iter().map(|logits| Logprobs::new(logits.as_ref()).row()).collect();
         let mut taken = HashMap::new();
         for number in 0..self.groups.len() {
             let candidates = self.candidates(number, &scores, &taken)?;
@@ -134,12 +140,23 @@ impl BeamSearch {
         running.enumerate().map(number).collect()
     }
 
+    /// The tokens that all rows begin with, at least one less than each has: after these they are
+    /// different, or each is a row of its own.
+    pub(crate) fn shared(&self) -> usize {
+        let rows = self.rows();
+        let Some((first, others)) = rows.split_first() else { return 0 };
+        let with_first = |row: &&[u32]| row.iter().zip(*first).take_while(|(a, b)| a == b).count();
+        let shared = others.iter().map(with_first).min().unwrap_or(first.len());
+        shared.min(first.len().saturating_sub(1))
+    }
+
     /// The best texts, the best first. What still runs is among them, ended for this reason.
-    pub(crate) fn finish(mut self, reason: FinishReason) -> Vec<Beam> {
+    pub(crate) fn finish(&mut self, reason: FinishReason) -> Vec<Beam> {
         for group in &mut self.groups {
             group.end(reason, &self.rules);
         }
-        let mut found: Vec<Beam> = self.groups.into_iter().flat_map(|group| group.found).collect();
+        let groups = self.groups.iter_mut();
+        let mut found: Vec<_> = groups.flat_map(|group| std::mem::take(&mut group.found)).collect();
         found.sort_by(|a, b| b.score.total_cmp(&a.score));
         found.truncate(self.options.best);
         found

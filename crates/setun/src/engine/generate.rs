@@ -56,7 +56,27 @@ impl Engine {
             let expected = format!("1 to {most}, the streams of the engine");
             return Err(Error::BadOption { option: "count", found: count.to_string(), expected });
         }
-        let prompt = self.tokens(prompt.into())?;
+        let (mut requests, owner) = self.requests(prompt.into(), options, count, asked)?;
+        let stream = |request: &Request| {
+            GenerationStream::new(Arc::clone(&request.queue), owner.commands.clone())
+        };
+        let streams = requests.iter().map(stream).collect();
+        let mut first = requests.remove(0); // there is one
+        first.siblings = requests;
+        owner.send(Command::Generate(Box::new(first)))?;
+        Ok(streams)
+    }
+
+    /// Requests for so many samples of a prompt, and who is to take them. The options are checked
+    /// by themselves.
+    pub(super) fn requests(
+        &self,
+        prompt: Prompt,
+        options: GenerateOptions,
+        count: usize,
+        asked: Instant,
+    ) -> Result<(Vec<Request>, &Handle), Error> {
+        let prompt = self.tokens(prompt)?;
         let max_tokens = self.room(&prompt)?.min(options.max_tokens.unwrap_or(usize::MAX));
         let owner = self.idlest()?;
         let most = self.shared.most_waiting;
@@ -74,6 +94,7 @@ impl Engine {
             seed,
             sample,
             siblings: vec![],
+            search: None,
             decoder: decoder.clone(),
             stops: stops.clone(),
             eos_tokens: self.shared.eos_tokens.clone(),
@@ -89,15 +110,7 @@ impl Engine {
             prompt: prompt.clone(),
             load: Arc::clone(&owner.load),
         });
-        let mut requests: Vec<_> = requests.collect();
-        let stream = |request: &Request| {
-            GenerationStream::new(Arc::clone(&request.queue), owner.commands.clone())
-        };
-        let streams = requests.iter().map(stream).collect();
-        let mut first = requests.remove(0); // there is one
-        first.siblings = requests;
-        owner.send(Command::Generate(Box::new(first)))?;
-        Ok(streams)
+        Ok((requests.collect(), owner))
     }
 
     /// The owner with the fewest generations, of those that are there.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use setun_text::{Sampler, StopStrings, StreamDecoder};
 use web_time::Instant;
 
+use super::SearchRequest;
 use crate::{
     event::FinishReason,
     form::SharedForm,
@@ -23,6 +24,8 @@ pub(crate) struct Request {
     pub(crate) sample: u64,
     /// Others of the same prompt, which begin where it ends.
     pub(crate) siblings: Vec<Request>,
+    /// What makes it a beam search.
+    pub(crate) search: Option<SearchRequest>,
     pub(crate) decoder: Option<StreamDecoder>,
     pub(crate) stops: StopStrings,
     pub(crate) eos_tokens: Vec<u32>,
