@@ -58,6 +58,8 @@ pub struct Prompt {
     /// The same where no three tokens come twice in a row.
     #[serde(rename = "greedy_no_repeat_ngram_3")]
     pub greedy_no_repeat: Option<Penalised>,
+    /// How far logits of that continuation are from those of another float32 evaluation.
+    pub greedy_one_pass_maxdiff_own_f32: Option<f64>,
     /// Texts of beam searches; of some prompts.
     #[serde(default)]
     pub beam: Vec<Searched>,

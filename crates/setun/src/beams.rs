@@ -40,4 +40,6 @@ pub struct Beam {
 }
 
 #[cfg(test)]
+mod infer_tests;
+#[cfg(test)]
 mod tests;
