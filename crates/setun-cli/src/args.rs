@@ -1,5 +1,6 @@
 //! Arguments that several commands share.
 
+mod beams;
 mod form;
 mod sampling;
 
@@ -11,6 +12,7 @@ use setun::{
     checkpoint::{I2sBlocks, Options},
 };
 
+pub(crate) use beams::BeamArgs;
 use form::FormArgs;
 use sampling::SamplingArgs;
 

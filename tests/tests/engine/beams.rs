@@ -34,7 +34,7 @@ fn bits(found: &BeamTexts) -> Vec<(&[u32], u64)> {
 fn a_search_finds_what_an_inferencer_finds() {
     let engine = engine();
     let prompt = engine.tokenize(PROMPT).expect("tokens");
-    let mut model = Model::open(fixture(MODEL)).expect("the story model");
+    let model = Model::open(fixture(MODEL)).expect("the story model");
     let eos_tokens = model.config().eos_tokens.clone();
     let device = DeviceOptions { device: Device::Cpu, ..DeviceOptions::default() };
     let model = model.load_onto(device).expect("a processor").model;
@@ -85,6 +85,7 @@ fn texts_are_the_same_alone_and_beside_streams_that_take_their_memory() {
     }
     let metrics = block_on(engine.metrics()).expect("an engine");
     assert_eq!((metrics.running, metrics.used_blocks), (0, 0), "{metrics:?}");
+    assert!(metrics.preemptions > 0, "{metrics:?}");
 }
 
 #[test]

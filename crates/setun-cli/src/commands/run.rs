@@ -1,5 +1,7 @@
 //! `setun run`: a prompt in, its continuation out.
 
+mod beams;
+
 use std::{
     io::{self, IsTerminal},
     iter,
@@ -10,7 +12,7 @@ use serde::Serialize;
 use setun::{Done, Error, Event, FinishReason, GenerationStream};
 
 use crate::{
-    args::GenerateArgs,
+    args::{BeamArgs, GenerateArgs},
     error::CliError,
     input, interrupt,
     output::{Output, tell},
@@ -40,20 +42,24 @@ pub(crate) struct Args {
     /// Tell on standard error what ran, how fast, and with which seed
     #[arg(long, short)]
     verbose: bool,
+
+    #[command(flatten)]
+    beams: BeamArgs,
 }
 
 /// See [`Args`].
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
-    let count = args.samples.map_or(1, usize::from);
+    let count = args.samples.or(args.beams.beams).map_or(1, usize::from);
     let engine = args.generate.engine(count)?;
     let prompt = match &args.prompt {
         Some(prompt) => prompt.clone(),
         None => read_prompt()?,
     };
-    let streams = engine.samples(prompt, args.generate.options(&engine)?, count)?;
-    let guard = interrupt::cancels(streams.iter().map(GenerationStream::cancel_handle).collect());
-    let ends = if args.json { print_events(args, streams) } else { print_texts(streams) }?;
-    drop(guard);
+    let options = args.generate.options(&engine)?;
+    let ends = match args.beams.options() {
+        Some(beams) => vec![beams::run(engine.beams(prompt, beams, options)?, args.json)?],
+        None => print_samples(args, engine.samples(prompt, options, count)?)?,
+    };
     if args.verbose {
         for done in &ends {
             tell(&summary(done));
@@ -63,6 +69,12 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
         return Err(CliError::Interrupted);
     }
     Ok(())
+}
+
+/// Prints streams to their ends.
+fn print_samples(args: &Args, streams: Vec<GenerationStream>) -> Result<Vec<Done>, CliError> {
+    let _guard = interrupt::cancels(streams.iter().map(GenerationStream::cancel_handle).collect());
+    if args.json { print_events(args, streams) } else { print_texts(streams) }
 }
 
 /// An event of one of several texts.
