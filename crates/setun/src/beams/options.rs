@@ -4,10 +4,13 @@ use std::{fmt, str::FromStr};
 
 use crate::error::Error;
 
+/// Most beams of a search.
+const MOST_BEAMS: usize = 1024;
+
 /// How a beam search goes on and ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BeamOptions {
-    /// Hypotheses that run side by side, 1 or more. Default: 4.
+    /// Hypotheses that run side by side, 1 to 1024. Default: 4.
     pub beams: usize,
     /// Scores are divided by the length to this power: above 0 longer texts gain, below 0 shorter
     /// ones. Finite. Default: 1.
@@ -65,8 +68,8 @@ impl BeamOptions {
             Err(Error::BadOption { option, found: found.to_string(), expected })
         };
         let Self { beams, length_penalty, best, groups, diversity_penalty, .. } = *self;
-        if beams == 0 {
-            return bad("beams", &beams, "1 or more".into());
+        if !(1..=MOST_BEAMS).contains(&beams) {
+            return bad("beams", &beams, format!("1 to {MOST_BEAMS}"));
         }
         if !length_penalty.is_finite() {
             return bad("length_penalty", &length_penalty, "a finite number".into());

@@ -274,6 +274,7 @@ fn options_out_of_range_are_named() {
     let groups = BeamOptions { groups: 2, ..four };
     let cases = [
         (BeamOptions::new(0), "beams"),
+        (BeamOptions::new(usize::MAX), "beams"),
         (BeamOptions { length_penalty: f64::NAN, ..four }, "length_penalty"),
         (BeamOptions { best: 0, ..four }, "best"),
         (BeamOptions { best: 5, ..four }, "best"),
