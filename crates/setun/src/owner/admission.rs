@@ -33,7 +33,9 @@ impl Owner {
             }
             let Running { sequence, place, twins, .. } = self.running.remove(index);
             let left = self.without_interrupted(sequence, now);
-            twins.into_iter().for_each(|twin| self.cache.remove(twin)); // its search has ended
+            for twin in twins {
+                self.cache.remove(twin); // its search has ended
+            }
             match left {
                 Some(sequence) => self.running.insert(index, Running::new(sequence, place)),
                 None => self.cache.remove(place),
