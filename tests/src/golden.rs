@@ -58,6 +58,11 @@ pub struct Prompt {
     /// The same where no three tokens come twice in a row.
     #[serde(rename = "greedy_no_repeat_ngram_3")]
     pub greedy_no_repeat: Option<Penalised>,
+    /// How far logits of that continuation are from those of another float32 evaluation.
+    pub greedy_one_pass_maxdiff_own_f32: Option<f64>,
+    /// Texts of beam searches; of some prompts.
+    #[serde(default)]
+    pub beam: Vec<Searched>,
 }
 
 /// A continuation that ends with the end token.
@@ -76,6 +81,25 @@ pub struct Penalised {
     pub tokens: Vec<u32>,
     /// Best minus second logit of each step, after the penalty.
     pub margin: Vec<f32>,
+}
+
+/// The texts that a beam search finds.
+#[derive(Debug, Deserialize)]
+pub struct Searched {
+    /// Beams, and texts.
+    pub num_beams: usize,
+    /// The power of the length by which scores are divided.
+    pub length_penalty: f64,
+    /// Whether the search ends once it has as many texts as beams.
+    pub early_stopping: bool,
+    /// Most tokens.
+    pub max_new_tokens: usize,
+    /// The end token, if there is one.
+    pub eos: Option<u32>,
+    /// The tokens of each text, an end token included; the best first.
+    pub sequences: Vec<Vec<u32>>,
+    /// Their scores.
+    pub scores: Vec<f64>,
 }
 
 impl Prompt {

@@ -1,6 +1,8 @@
 //! The engine on a real trained model: text against an independent implementation, several
 //! streams at once, stopping in every way, and errors that leave the engine usable.
 
+#[path = "engine/beams.rs"]
+mod beams;
 #[path = "engine/contexts.rs"]
 mod contexts;
 #[path = "engine/embeddings.rs"]

@@ -1,5 +1,6 @@
 //! Arguments that several commands share.
 
+mod beams;
 mod context;
 mod filter;
 mod form;
@@ -14,6 +15,7 @@ use setun::{
     checkpoint::{I2sBlocks, Options},
 };
 
+pub(crate) use beams::BeamArgs;
 use context::WhenFull;
 use filter::ContentFilterArgs;
 use form::FormArgs;

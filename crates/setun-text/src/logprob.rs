@@ -31,6 +31,15 @@ impl<'a> Logprobs<'a> {
         f64::from(logit) - self.best - libm::log(self.total)
     }
 
+    /// Those of all tokens, `[vocab]`, rounded to f32. One that f32 does not reach is the least
+    /// finite number.
+    #[must_use]
+    pub fn row(&self) -> Vec<f32> {
+        let normaliser = libm::log(self.total);
+        let of = |&logit: &f32| narrow(f64::from(logit) - self.best - normaliser);
+        self.logits.iter().map(of).collect()
+    }
+
     /// Those of the `count` likeliest tokens, or of all if there are fewer: the likeliest first,
     /// ties by the lower id.
     #[must_use]
@@ -44,6 +53,12 @@ impl<'a> Logprobs<'a> {
         tokens.sort_unstable();
         tokens.iter().map(|token| (token.token(), self.of(token.token()))).collect()
     }
+}
+
+/// To the nearest f32, which stays finite where the number is.
+#[expect(clippy::cast_possible_truncation, reason = "rounded on purpose")]
+fn narrow(x: f64) -> f32 {
+    if x < f64::from(f32::MIN) && x.is_finite() { f32::MIN } else { x as f32 }
 }
 
 /// [`Logprobs::of`] a single token.
@@ -78,6 +93,18 @@ mod tests {
         let sum: f64 = row.top(5).iter().map(|&(_, logprob)| logprob.exp()).sum();
         assert!((sum - 1.0).abs() < 1e-12);
         assert!(Logprobs::new(&[]).top(3).is_empty());
+    }
+
+    #[test]
+    #[expect(clippy::cast_possible_truncation, reason = "rounded on purpose")]
+    fn a_row_has_them_all() {
+        let logits = [0.5, 2.0, -1.0, 2.0, 3.0];
+        let row = Logprobs::new(&logits);
+        let expected: Vec<f32> = (0..5).map(|token| row.of(token) as f32).collect();
+        assert_eq!(row.row(), expected);
+        let far = Logprobs::new(&[3.0e38, -3.0e38]).row();
+        assert_eq!(far, [0.0, f32::MIN], "finite, so that it can be added to");
+        assert!(Logprobs::new(&[0.0, f32::NAN]).row()[0].is_nan());
     }
 
     #[test]

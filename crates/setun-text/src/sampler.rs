@@ -16,7 +16,7 @@ mod ranked;
 use crate::{
     Candidates, Draw, SamplerOptions, SamplerState, SamplingStep, Step, TextError,
     left::{Left, finite},
-    survivors::Survivors,
+    survivors::{Ranked, Survivors},
 };
 
 pub use ranked::Needs;
@@ -129,6 +129,30 @@ impl Sampler {
         let (tokens, weights) = list.weighted();
         let total: f64 = weights.iter().sum();
         Ok(tokens.iter().zip(weights).map(|(token, w)| (token.token(), w / total)).collect())
+    }
+
+    /// What the steps that act on single tokens leave of scores: penalties, biases, bans and one's
+    /// own, in their order, and whatever `step` allows. For searches, whose scores are
+    /// log-probabilities; temperatures and all that drops tokens by their probability are left
+    /// out. Each token that may come and its score; none where none may.
+    ///
+    /// # Shapes
+    ///
+    /// - `scores`: `[vocab]`, finite.
+    ///
+    /// # Errors
+    ///
+    /// If a score is not finite, or a token that an option asks for has none.
+    pub fn rescore(&self, scores: &[f32], step: &Step<'_>) -> Result<Vec<(u32, f32)>, TextError> {
+        let of_tokens = self.steps.iter().filter(|taken| taken.is_of_tokens());
+        let of_tokens: Vec<_> = of_tokens.copied().collect();
+        let left = self.take(&of_tokens, row(scores, step), step, &SamplerState::default());
+        let pair = |ranked: &Ranked| (ranked.token(), ranked.logit());
+        match left.and_then(Left::list) {
+            Ok(list) => Ok(list.tokens().iter().map(pair).collect()),
+            Err(TextError::NoTokenLeft) => Ok(vec![]),
+            Err(error) => Err(error),
+        }
     }
 
     /// What the choice does to the logits before it takes the best, where a device can do that

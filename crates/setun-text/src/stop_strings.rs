@@ -33,6 +33,12 @@ impl StopStrings {
         Ok(Self { stops, held: String::new(), stopped: None })
     }
 
+    /// Whether there is none to watch for.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.stops.is_empty()
+    }
+
     /// Takes the next piece of text. After a stop string everything is dropped.
     pub fn push(&mut self, text: &str) -> StopStep {
         if self.stopped.is_some() {

@@ -1,5 +1,6 @@
 //! The engine: a handle to the owner of a model.
 
+mod beams;
 mod builder;
 mod generate;
 mod lists;

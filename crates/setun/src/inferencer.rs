@@ -162,10 +162,7 @@ impl Inferencer {
             return Err(Error::BadOption { option: "rows", found, expected });
         }
         self.collect();
-        let row = |draws| {
-            let sequence = self.pool.create();
-            CacheRow { sequence, tokens: vec![], prompt_tokens: 0, seed: 0, draws, cuts: 0 }
-        };
+        let row = |draws| CacheRow { draws, ..CacheRow::new(self.pool.create()) };
         let rows = (0..rows as u64).map(row).collect();
         Ok(InferencerCache { rows, released: Arc::clone(&self.released) })
     }

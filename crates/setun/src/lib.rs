@@ -18,6 +18,7 @@
 //! - Dropping a stream ends its generation. An error in one leaves the engine usable.
 //! - Nothing here needs an async runtime, a GPU or a network.
 
+mod beams;
 mod bytes;
 #[cfg(all(feature = "config", not(target_family = "wasm")))]
 mod config;
@@ -55,6 +56,7 @@ mod stream;
 mod ticket;
 mod timeline;
 
+pub use beams::{Beam, BeamGeneration, BeamOptions, BeamText, BeamTexts, EarlyStopping};
 pub use bytes::ModelBytes;
 #[cfg(all(feature = "config", not(target_family = "wasm")))]
 pub use config::{

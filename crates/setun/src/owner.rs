@@ -14,6 +14,7 @@
 mod accept;
 mod admission;
 mod batch;
+mod beams;
 mod chores;
 mod following;
 mod limits;
@@ -112,6 +113,7 @@ pub(crate) struct Owner {
 struct Running {
     sequence: Sequence,
     place: SequenceId,
+    twins: Vec<SequenceId>,     // of the other rows of a search
     demands: bool,              // another token, for the step under way
     rows: usize,                // of the step under way
     told: usize,                // of these, rows that tell of the prompt
@@ -201,7 +203,7 @@ impl Owner {
         match command {
             Command::Generate(request) => {
                 self.arrivals += 1;
-                self.line_up(Sequence::new(*request, self.arrivals));
+                self.line_up_if_fit(Sequence::new(*request, self.arrivals));
             }
             Command::Wake => {}
             Command::Profile { profiled, timeline, reply } => {

@@ -5,6 +5,7 @@ mod followed;
 mod pool;
 mod place;
 mod request;
+mod search;
 mod wants;
 
 use std::sync::Arc;
@@ -15,6 +16,7 @@ pub(crate) use followed::{Away, Followed};
 pub(crate) use pool::Pool;
 pub(crate) use place::Wait;
 pub(crate) use request::Request;
+pub(crate) use search::SearchRequest;
 use setun_model::Row;
 use setun_ops::{best::Ranked, choose::NONE};
 use setun_text::{Choice, Draw, SamplerState, Step};
@@ -55,6 +57,7 @@ pub(crate) struct Sequence {
     followed: Option<Followed>,
     echo: Option<Echo>,
     pool: Option<Pool>,
+    search: Option<search::Search>,
     sampling: SamplerState,
     entered: bool, // has had a place in the cache
     first_token: Option<Instant>,
@@ -72,6 +75,7 @@ pub(crate) enum Next {
 
 impl Sequence {
     pub(crate) fn new(mut request: Request, arrival: u64) -> Self {
+        let search = search::Search::new(&mut request);
         let tokens = request.prompt.clone();
         let context = request.seen.clone().unwrap_or_else(|| tokens.clone());
         let lookahead = Lookahead::new(request.lookahead);
@@ -90,6 +94,7 @@ impl Sequence {
             followed,
             echo,
             pool,
+            search,
             sampling: SamplerState::default(),
             entered: false,
             first_token: None,
@@ -151,7 +156,7 @@ impl Sequence {
 
     /// Sequences that it may come to be.
     pub(crate) fn count(&self) -> usize {
-        1 + self.request.siblings.len()
+        self.search.as_ref().map_or(1 + self.request.siblings.len(), search::Search::count)
     }
 
     /// Positions that are in the cache.
@@ -164,9 +169,11 @@ impl Sequence {
         &self.context
     }
 
-    /// Tokens that are not in the cache: the rest of the prompt, or the last token.
+    /// Tokens that are not in the cache: the rest of the prompt, or the last token; of a search
+    /// those that its rows still have in common, if they lie in one place.
     pub(crate) fn pending(&self) -> &[u32] {
-        &self.context[self.cached..]
+        let forks_at = self.search.as_ref().and_then(|search| search.forks_at);
+        &self.context[self.cached..forks_at.unwrap_or(self.context.len())]
     }
 
     /// The next `count` pending tokens have entered the cache.
@@ -329,8 +336,12 @@ impl Sequence {
     }
 
     /// Emits the last event.
-    pub(crate) fn finish(&self, reason: FinishReason, stop: Option<String>, report: &Report) {
-        let generated = self.generated();
+    pub(crate) fn finish(&mut self, reason: FinishReason, stop: Option<String>, report: &Report) {
+        let (reason, stop, generated) = match self.finish_search(reason) {
+            Ok(None) => (reason, stop, self.generated()),
+            Ok(Some(found)) => (found.reason, found.stop, found.tokens),
+            Err(error) => return self.fail(&Arc::new(error)),
+        };
         self.request.trace.ended(reason, generated);
         let first = self.first_token;
         let first_token_seconds =

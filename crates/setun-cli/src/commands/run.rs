@@ -1,5 +1,7 @@
 //! `setun run`: a prompt in, its continuation out.
 
+mod beams;
+
 use std::{
     io::{self, IsTerminal},
     iter,
@@ -11,7 +13,7 @@ use setun::{Done, Error, Event, FinishReason, GenerationStream};
 
 use super::profile::TimingArgs;
 use crate::{
-    args::{GenerateArgs, TemplateArgs},
+    args::{BeamArgs, GenerateArgs, TemplateArgs},
     error::CliError,
     input, interrupt,
     output::{Output, tell},
@@ -47,19 +49,23 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     template: TemplateArgs,
+
+    #[command(flatten)]
+    beams: BeamArgs,
 }
 
 /// See [`Args`].
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
-    let count = args.samples.map_or(1, usize::from);
+    let count = args.samples.or(args.beams.beams).map_or(1, usize::from);
     let given = args.template.prompt()?.or_else(|| args.prompt.clone());
     let engine = args.generate.engine(count)?;
     let prompt = given.map_or_else(read_prompt, Ok)?;
     args.timing.begin(&engine)?;
-    let streams = engine.samples(prompt, args.generate.options(&engine)?, count)?;
-    let guard = interrupt::cancels(streams.iter().map(GenerationStream::cancel_handle).collect());
-    let ends = if args.json { print_events(args, streams) } else { print_texts(streams) }?;
-    drop(guard);
+    let options = args.generate.options(&engine)?;
+    let ends = match args.beams.options() {
+        Some(beams) => vec![beams::run(engine.beams(prompt, beams, options)?, args.json)?],
+        None => print_samples(args, engine.samples(prompt, options, count)?)?,
+    };
     args.timing.end(&engine)?;
     if args.verbose {
         for done in &ends {
@@ -70,6 +76,12 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
         return Err(CliError::Interrupted);
     }
     Ok(())
+}
+
+/// Prints streams to their ends.
+fn print_samples(args: &Args, streams: Vec<GenerationStream>) -> Result<Vec<Done>, CliError> {
+    let _guard = interrupt::cancels(streams.iter().map(GenerationStream::cancel_handle).collect());
+    if args.json { print_events(args, streams) } else { print_texts(streams) }
 }
 
 /// An event of one of several texts.

@@ -292,6 +292,50 @@ fn samples_follow_each_other_and_the_first_is_the_text_alone() {
     assert!(first != second && second != third, "{texts:?}");
 }
 
+#[test]
+fn beams_give_the_best_texts_with_their_scores() {
+    let stories = model(STORIES);
+    let args = ["run", "--model", &stories, "--max-tokens", "20", "--beams", "4", PROMPT];
+    let best = setun(&args);
+    assert!(best.stderr.starts_with("text 1 of 1, score -0."), "{}", best.stderr);
+    let three = [&args[..], &["--best", "3"]].concat();
+    let outcome = setun(&three);
+    assert!(outcome.stdout.starts_with(&best.stdout), "the best is the first");
+    assert_eq!(outcome.stderr.lines().count(), 3, "{}", outcome.stderr);
+
+    let lines = setun(&[&three[..], &["--json"]].concat()).text();
+    let lines: Vec<Value> =
+        lines.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let (done, beams) = lines.split_last().expect("lines");
+    assert_eq!((&done["type"], beams.len()), (&"done".into(), 3));
+    let mut texts = String::new();
+    for (index, beam) in beams.iter().enumerate() {
+        assert_eq!((&beam["type"], &beam["index"]), (&"beam".into(), &index.into()));
+        texts += beam["text"].as_str().expect("a text");
+        texts.push('\n');
+    }
+    assert_eq!(texts, outcome.stdout);
+    let scores: Vec<_> = beams.iter().filter_map(|beam| beam["score"].as_f64()).collect();
+    assert!(scores.len() == 3 && scores.is_sorted_by(|a, b| a >= b), "{scores:?}");
+
+    let groups = ["--beam-groups", "2", "--diversity-penalty", "2", "--length-penalty", "-0.5"];
+    let groups = setun(&[&three[..], &groups, &["--early-stopping", "never"]].concat());
+    assert_eq!(groups.status, Some(0), "{}", groups.stderr);
+    assert_ne!(groups.stdout, outcome.stdout);
+    for (wrong, status) in [
+        (&["--beam-groups", "3", "--diversity-penalty", "2"][..], 1),
+        (&["--best", "5"], 1),
+        (&["--beam-groups", "2"], 2),
+        (&["--early-stopping", "soon"], 2),
+        (&["--samples", "2"], 2),
+    ] {
+        let error = setun(&[&args[..], wrong].concat());
+        assert_eq!(error.status, Some(status), "{wrong:?}: {}", error.stderr);
+    }
+    let alone = setun(&["run", "--model", &stories, "--best", "2", PROMPT]);
+    assert_eq!(alone.status, Some(2), "{}", alone.stderr);
+}
+
 /// The tests of the npm package read the same file.
 #[cfg(feature = "embedded-model")]
 #[test]

@@ -329,3 +329,27 @@ fn min_tokens_count_what_was_generated() {
     });
     assert_eq!(chosen, [0, 0, 1, 1]);
 }
+
+#[test]
+fn scores_of_a_search_meet_the_steps_of_single_tokens_alone() {
+    let options = SamplerOptions {
+        temperature: 0.1,
+        top_k: 1,
+        repetition_penalty: 2.0,
+        logit_bias: [(3, 1.0)].into(),
+        banned_tokens: vec![2],
+        end_tokens: vec![0],
+        min_tokens: 1,
+        ..greedy()
+    };
+    let scores = [-1.0, -2.0, -3.0, -4.0, -5.0];
+    let rescored = |options, scores: &[f32], history: &[u32]| {
+        sampler(options).rescore(scores, &after(history)).expect("finite scores")
+    };
+    assert_eq!(rescored(options, &scores, &[1, 3]), [(1, -4.0), (3, -6.0), (4, -5.0)]);
+    assert_eq!(rescored(greedy(), &scores[..2], &[1]), [(0, -1.0), (1, -2.0)]);
+    let none = SamplerOptions { allowed_tokens: Some(vec![7]), ..greedy() };
+    assert!(rescored(none, &scores, &[]).is_empty());
+    let bad = sampler(greedy()).rescore(&[-1.0, f32::NAN], &after(&[]));
+    assert!(matches!(bad, Err(TextError::LogitNotFinite { token: 1, .. })));
+}

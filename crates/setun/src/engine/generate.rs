@@ -64,7 +64,12 @@ impl Engine {
     ) -> Result<Vec<GenerationStream>, Error> {
         let options = self.shared.unless.apply(options);
         options.check()?;
-        let prompt = self.tokens(prompt.into())?;
+        self.start(self.plan(prompt.into(), &options)?, options, count)
+    }
+
+    /// What a prompt and options come to.
+    pub(super) fn plan(&self, prompt: Prompt, options: &GenerateOptions) -> Result<Plan, Error> {
+        let prompt = self.tokens(prompt)?;
         let mut max_tokens = options.max_tokens.unwrap_or(usize::MAX);
         let mut seen = None;
         match (self.room(&prompt), &options.context) {
@@ -77,7 +82,7 @@ impl Engine {
             }
         }
         let echo = options.echo.then_some(0);
-        self.start(Plan { prompt, seen, max_tokens, echo, pool: None }, options, count)
+        Ok(Plan { prompt, seen, max_tokens, echo, pool: None })
     }
 
     /// Starts generations whose prompt is known to fit.
@@ -87,13 +92,32 @@ impl Engine {
         options: GenerateOptions,
         count: usize,
     ) -> Result<Vec<GenerationStream>, Error> {
-        let asked = Instant::now();
-        let Plan { prompt, seen, max_tokens, echo, mut pool } = plan;
         let most = self.shared.streams;
         if !(1..=most).contains(&count) {
             let expected = format!("1 to {most}, the streams of the engine");
             return Err(Error::BadOption { option: "count", found: count.to_string(), expected });
         }
+        let (mut requests, owner) = self.requests(plan, options, count)?;
+        let stream = |request: &Request| {
+            GenerationStream::new(Arc::clone(&request.queue), owner.commands.clone())
+        };
+        let streams = requests.iter().map(stream).collect();
+        let mut first = requests.remove(0); // there is one
+        first.siblings = requests;
+        owner.send(Command::Generate(Box::new(first)))?;
+        Ok(streams)
+    }
+
+    /// Requests for so many samples, and who is to take them. The options are checked by
+    /// themselves.
+    pub(super) fn requests(
+        &self,
+        plan: Plan,
+        options: GenerateOptions,
+        count: usize,
+    ) -> Result<(Vec<Request>, &Handle), Error> {
+        let asked = Instant::now();
+        let Plan { prompt, seen, max_tokens, echo, mut pool } = plan;
         let owner = self.idlest()?;
         let most = self.shared.most_waiting;
         let tickets = owner.tickets.take(count, most);
@@ -113,6 +137,7 @@ impl Engine {
             seed,
             sample,
             siblings: vec![],
+            search: None,
             decoder: decoder.clone(),
             stops: stops.clone(),
             filter: options.filter.as_ref().map(SharedFilter::begin),
@@ -133,15 +158,7 @@ impl Engine {
             prompt: prompt.clone(),
             load: Arc::clone(&owner.load),
         });
-        let mut requests: Vec<_> = requests.collect();
-        let stream = |request: &Request| {
-            GenerationStream::new(Arc::clone(&request.queue), owner.commands.clone())
-        };
-        let streams = requests.iter().map(stream).collect();
-        let mut first = requests.remove(0); // there is one
-        first.siblings = requests;
-        owner.send(Command::Generate(Box::new(first)))?;
-        Ok(streams)
+        Ok((requests.collect(), owner))
     }
 
     /// The owner with the fewest generations, of those that are there.

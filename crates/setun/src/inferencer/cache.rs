@@ -97,6 +97,11 @@ impl InferencerCache {
 }
 
 impl CacheRow {
+    /// An empty one.
+    pub(crate) fn new(sequence: SequenceId) -> Self {
+        Self { sequence, tokens: vec![], prompt_tokens: 0, seed: 0, draws: 0, cuts: 0 }
+    }
+
     fn truncate(&mut self, len: usize) {
         if len < self.tokens.len() {
             self.tokens.truncate(len);

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use setun_model::SequenceId;
 use setun_text::Strategy;
 
-use super::{Inferencer, InferencerCache, OpenRow, Ragged, Run, Steps, TokenLogits};
+use super::{CacheRow, Inferencer, InferencerCache, OpenRow, Ragged, Run, Steps, TokenLogits};
 use crate::{error::Error, inferencer::Inferred};
 
 impl Inferencer {
@@ -27,9 +28,15 @@ impl Inferencer {
         Ok(())
     }
 
+    /// A cache that frees these sequences when it is dropped.
+    pub(crate) fn holding(&self, sequences: &[SequenceId]) -> InferencerCache {
+        let rows = sequences.iter().copied().map(CacheRow::new).collect();
+        InferencerCache { rows, released: Arc::clone(&self.released) }
+    }
+
     /// The rows of a query at the end of what their cache holds, with room for `more` tokens
     /// after them.
-    pub(super) fn open(
+    pub(crate) fn open(
         &mut self,
         query: &Ragged<u32>,
         cache: &InferencerCache,

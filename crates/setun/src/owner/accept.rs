@@ -29,6 +29,10 @@ impl Owner {
                 ended.extend(end.map(|end| (index, end)));
                 continue;
             }
+            if self.running[index].sequence.is_search() {
+                ended.extend(self.settle_search(index, row, &mut rows).map(|end| (index, end)));
+                continue;
+            }
             let first_twin = self.running.len();
             self.fork_siblings(index);
             for index in std::iter::once(index).chain(first_twin..self.running.len()) {
@@ -68,9 +72,9 @@ impl Owner {
             return false;
         }
         sequence.advance(*rows);
-        let is_last = sequence.pending().is_empty();
         self.note(index);
-        is_last
+        self.fork_rows(index);
+        self.running[index].sequence.pending().is_empty()
     }
 
     /// What is in the cache now may be found by others.

@@ -31,8 +31,12 @@ impl Owner {
             if !self.running[index].sequence.is_interrupted(now) {
                 continue;
             }
-            let Running { sequence, place, .. } = self.running.remove(index);
-            match self.without_interrupted(sequence, now) {
+            let Running { sequence, place, twins, .. } = self.running.remove(index);
+            let left = self.without_interrupted(sequence, now);
+            for twin in twins {
+                self.cache.remove(twin); // its search has ended
+            }
+            match left {
                 Some(sequence) => self.running.insert(index, Running::new(sequence, place)),
                 None => self.cache.remove(place),
             }
@@ -45,7 +49,7 @@ impl Owner {
         let mut left = sequence.take_siblings();
         let echo = sequence.take_echo();
         left.insert(0, sequence);
-        left.retain(|sequence| match sequence.interruption(now) {
+        left.retain_mut(|sequence| match sequence.interruption(now) {
             Some(reason) => {
                 sequence.finish(reason, None, &self.report);
                 self.metrics.add_end(reason);
@@ -98,8 +102,11 @@ impl Owner {
                 let mut sequence = self.waiting.remove(next);
                 let place = self.cache.create_from(sequence.reusable());
                 let cached = self.cache.len(place).unwrap_or(0);
-                self.note_admission(&mut sequence, cached);
+                let cached = self.note_admission(&mut sequence, cached);
+                // A place that were not there would be refused in the next step.
+                let _ = self.cache.truncate(place, cached);
                 self.running.push(Running::new(sequence, place));
+                self.fork_rows(self.running.len() - 1);
             } else if let Some(victim) = self.weakest(|running| {
                 !running.sequence.demands() || running.sequence.priority() < sequence.priority()
             }) {
@@ -138,7 +145,9 @@ impl Owner {
         let tokens = sequence.context();
         let (found, idle) = self.cache.found(sequence.reusable());
         let blocks = (tokens.len() + 1).div_ceil(self.cache.block_positions());
-        let blocks = blocks + sequence.count() - 1; // siblings share all but the last
+        // Siblings share all but the last, the rows of a search what they have in common.
+        let own = blocks - sequence.shared_positions() / self.cache.block_positions();
+        let blocks = blocks + (sequence.count() - 1) * own;
         let promised: usize = self.running.iter().map(|running| self.promised(running)).sum();
         running + sequence.count() <= self.limits.streams
             && blocks - found + idle + promised <= self.cache.free_blocks()
@@ -147,8 +156,9 @@ impl Owner {
     /// Blocks that a sequence is sure to take still: for its tokens and one more.
     fn promised(&self, running: &Running) -> usize {
         let positions = running.sequence.pending().len() + 1;
-        let each = self.cache.needed(running.place, positions).unwrap_or(0);
-        each + running.sequence.count() - 1
+        let needed = |place| self.cache.needed(place, positions).unwrap_or(0);
+        let sum: usize = running.places().map(needed).sum();
+        sum + running.sequence.count().saturating_sub(running.width())
     }
 
     /// Of the running sequences that may be taken, the one that gives up its place first.
@@ -172,8 +182,9 @@ impl Owner {
 
     /// Puts a sequence back in line.
     pub(super) fn line_up_again(&mut self, index: usize) {
-        let Running { sequence, place, .. } = self.running.remove(index);
-        self.cache.remove(place);
+        let running = self.running.remove(index);
+        self.release(&running);
+        let sequence = running.sequence;
         self.line_up(sequence);
     }
 
@@ -201,7 +212,7 @@ impl Owner {
 
     fn forget(&mut self, index: usize) {
         let running = self.running.remove(index);
-        self.cache.remove(running.place);
+        self.release(&running);
     }
 
     /// A step failed, so the contents of the cache at its positions are not known. All
@@ -212,7 +223,7 @@ impl Owner {
             self.metrics.failed += running.sequence.count() as u64;
             running.sequence.take_siblings().iter().for_each(|sibling| sibling.fail(&error));
             running.sequence.fail(&error);
-            self.cache.remove(running.place);
+            self.release(&running);
         }
         self.cache.forget_idle(0);
     }
@@ -220,6 +231,6 @@ impl Owner {
 
 impl Running {
     pub(super) fn new(sequence: Sequence, place: setun_model::SequenceId) -> Self {
-        Self { sequence, place, demands: false, rows: 0, told: 0, guessed: vec![] }
+        Self { sequence, place, twins: vec![], demands: false, rows: 0, told: 0, guessed: vec![] }
     }
 }

@@ -32,8 +32,15 @@ impl Owner {
         }
         let mut batch = Batch::default();
         let mut prompt_rows = 0;
-        for Running { sequence, place, rows, told, guessed, .. } in &mut self.running {
-            *told = 0;
+        for running in &mut self.running {
+            running.told = 0;
+            if running.rows > 0 && !running.twins.is_empty() {
+                batch.rows.extend(running.twin_rows());
+                prompt_rows +=
+                    if running.sequence.pending().len() > 1 { running.width() } else { 0 };
+                continue;
+            }
+            let Running { sequence, place, rows, told, guessed, .. } = running;
             if !guessed.is_empty() {
                 let row = |(offset, (token, wants)): (usize, &(u32, Wants))| BatchRow {
                     token: *token,
@@ -85,8 +92,8 @@ impl Owner {
         let mut free = self.model.max_rows();
         let most = self.most_prompt_rows();
         for running in &mut self.running {
-            running.rows = usize::from(running.decodes() && free > 0);
-            free -= running.rows;
+            running.rows = usize::from(running.decodes() && free >= running.width());
+            free -= running.rows * running.width();
         }
         let mut prompts: Vec<_> =
             self.running.iter_mut().filter(|r| r.demands && !r.decodes()).collect();
@@ -114,9 +121,9 @@ impl Owner {
     /// Guesses tokens for sequences that ask for it, as far as there is room for their logits.
     fn look_ahead(&mut self) {
         let vocabulary = self.model.vocab_size();
-        let rows: usize = self.running.iter().map(|running| running.rows).sum();
+        let rows: usize = self.running.iter().map(|running| running.rows * running.width()).sum();
         let mut free = self.model.max_rows() - rows;
-        let mut wanted = most_wanted_rows(&*self.model).saturating_sub(self.running.len());
+        let mut wanted = most_wanted_rows(&*self.model).saturating_sub(rows);
         for running in &mut self.running {
             running.guessed.clear();
             if running.rows == 1 && running.decodes() && running.sequence.looks_ahead() {
@@ -138,9 +145,10 @@ impl Owner {
     fn reserve(&mut self, place: SequenceId, steps: usize) {
         let is_it = |running: &Running| running.place == place;
         while let Some(index) = self.running.iter().position(is_it) {
-            let Running { rows, guessed, .. } = &mut self.running[index];
+            let Running { rows, guessed, .. } = &self.running[index];
             let positions = (*rows).max(steps).max(guessed.len());
-            let Err(error) = self.cache.extend(place, positions) else { return };
+            let Err(error) = self.extend(index, positions) else { return };
+            let guessed = &mut self.running[index].guessed;
             if guessed.len() > 1 {
                 guessed.clear(); // nobody has to give way to guesses
                 continue;
@@ -176,9 +184,10 @@ impl Running {
         most
     }
 
-    /// Whether it is to get another token from its last one.
+    /// Whether it is to get another token from its last one. The rows of a search that had given
+    /// up their places come back to that token by token.
     fn decodes(&self) -> bool {
-        self.demands && self.sequence.pending().len() == 1
+        self.demands && (self.sequence.pending().len() == 1 || !self.twins.is_empty())
     }
 
     /// Later for those that give up their place earlier.

@@ -5,6 +5,7 @@
 //! the slot before it, so that a block that is shared, copied or given away wrongly changes texts.
 
 mod chain;
+mod searched;
 
 use std::sync::{
     Arc,
@@ -23,7 +24,7 @@ use super::{
     tests::{report, request},
     *,
 };
-use crate::{event::Event, stream::GenerationStream};
+use crate::{beams::BeamText, event::Event, sequence::SearchRequest, stream::GenerationStream};
 
 const VOCAB: usize = 11;
 const EOS: u32 = 10;
@@ -41,6 +42,8 @@ struct Asked {
     seed: u64,
     priority: i32,
     lookahead: usize,
+    /// Of a search; otherwise 0.
+    beams: usize,
 }
 
 impl Asked {
@@ -53,8 +56,8 @@ impl Asked {
         Sampler::new(options).unwrap()
     }
 
-    /// The tokens of one sample, without a cache or an owner.
-    fn alone(&self, sample: u64) -> Vec<u32> {
+    /// The tokens of one sample and how they end, without a cache or an owner.
+    fn alone(&self, sample: u64) -> (Vec<u32>, FinishReason) {
         let mut hash = self.prompt.iter().fold(1, |hash, &token| mix(hash, token));
         let mut tokens = self.prompt.clone();
         let (sampler, mut state) = (self.sampler(), SamplerState::default());
@@ -64,11 +67,11 @@ impl Asked {
             let token = sampler.sample(&logits(hash), &step, &mut state).unwrap().token;
             tokens.push(token);
             if token == EOS {
-                break;
+                return (tokens.split_off(self.prompt.len()), FinishReason::Stop);
             }
             hash = mix(hash, token);
         }
-        tokens.split_off(self.prompt.len())
+        (tokens.split_off(self.prompt.len()), FinishReason::Length)
     }
 }
 
@@ -92,17 +95,19 @@ fn asked() -> impl Strategy<Value = Asked> {
         let len = u32::try_from(len).unwrap();
         (0..len).map(|at| if at < 9 { at } else { (at * at + first) % 10 }).collect()
     });
-    (prompt, 1..=100_usize, 1..4_u64, any::<bool>(), 0..4_u64, 0..3_i32, 0..9_usize).prop_map(
-        |(prompt, max_tokens, samples, is_warm, seed, priority, lookahead)| Asked {
-            prompt,
-            max_tokens,
-            samples,
-            is_warm,
-            seed,
-            priority,
-            lookahead: lookahead.saturating_sub(3),
-        },
-    )
+    (prompt, 1..=100_usize, 1..4_u64, any::<bool>(), 0..4_u64, 0..3_i32, 0..9_usize, 0..9_usize)
+        .prop_map(|(prompt, max_tokens, samples, is_warm, seed, priority, lookahead, beams)| {
+            Asked {
+                prompt,
+                max_tokens,
+                samples: if beams > 5 { 1 } else { samples },
+                is_warm,
+                seed,
+                priority,
+                lookahead: lookahead.saturating_sub(3),
+                beams: beams.saturating_sub(5),
+            }
+        })
 }
 
 fn operation() -> impl Strategy<Value = Operation> {
@@ -125,6 +130,9 @@ struct Open {
     expected: Vec<u32>,
     found: Vec<u32>,
     stream: GenerationStream,
+    /// Of a search.
+    texts: oneshot::Receiver<Vec<BeamText>>,
+    reason: FinishReason,
     is_cancelled: bool,
     end: Option<Result<FinishReason, crate::ErrorCode>>,
 }
@@ -137,7 +145,13 @@ impl Open {
             match event {
                 Ok(Event::Prompt(_)) => {}
                 Ok(Event::Text(delta)) => self.found.push(delta.token),
-                Ok(Event::Done(done)) => self.end = Some(Ok(done.finish_reason)),
+                Ok(Event::Done(done)) => {
+                    if self.asked.beams > 0 && done.finish_reason != FinishReason::Aborted {
+                        let texts = self.texts.try_recv().unwrap().expect("before the event");
+                        self.found = searched::spell_all(&texts);
+                    }
+                    self.end = Some(Ok(done.finish_reason));
+                }
                 Err(error) => self.end = Some(Err(error.code())),
             }
         }
@@ -154,9 +168,7 @@ impl Open {
             Some(Err(code)) => assert_eq!(code, crate::ErrorCode::OutOfMemory),
             Some(Ok(reason)) => {
                 assert_eq!(found, expected);
-                let is_eos = expected.last() == Some(&EOS);
-                let expected = if is_eos { FinishReason::Stop } else { FinishReason::Length };
-                assert_eq!(reason, expected);
+                assert_eq!(reason, self.reason);
             }
         }
     }
@@ -203,10 +215,19 @@ impl Machine {
             request
         };
         let mut requests: Vec<_> = (0..asked.samples).map(make).collect();
-        for (sample, request) in (0..).zip(&requests) {
+        for (sample, request) in (0..).zip(&mut requests) {
+            let (expected, reason) = match asked.beams {
+                0 => asked.alone(sample),
+                _ => asked.found_alone(),
+            };
+            let (reply, texts) = oneshot::channel();
+            let options = asked.beam_options();
+            request.search = (asked.beams > 0).then_some(SearchRequest { options, reply });
             self.open.push(Open {
                 asked: asked.clone(),
-                expected: asked.alone(sample),
+                expected,
+                texts,
+                reason,
                 found: vec![],
                 stream: GenerationStream::new(request.queue.clone(), self.commands.clone()),
                 is_cancelled: false,
@@ -233,7 +254,9 @@ impl Machine {
                 if let Some(index) = one(index, count) {
                     let Open { asked, found, .. } = &self.open[index];
                     let mut asked = asked.clone();
-                    asked.prompt.extend(found);
+                    if asked.beams == 0 {
+                        asked.prompt.extend(found);
+                    }
                     asked.prompt.extend((0..more).map(|at| u32::try_from(at % 10).unwrap()));
                     asked.prompt.truncate(CONTEXT / 2);
                     asked.max_tokens = asked.max_tokens.min(CONTEXT / 2);
@@ -307,6 +330,7 @@ fn the_higher_priority_goes_first() {
         seed: 0,
         priority,
         lookahead: 0,
+        beams: 0,
     };
     machine.submit(&asked(0));
     machine.run(1);

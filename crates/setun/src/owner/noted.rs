@@ -21,12 +21,14 @@ pub(super) struct StepTimes {
 
 impl Owner {
     /// A sequence has been given a place in the cache, with so many of its tokens in it.
-    pub(super) fn note_admission(&mut self, sequence: &mut Sequence, cached: usize) {
-        self.metrics.add_admission(cached);
+    /// How many of them serve it.
+    pub(super) fn note_admission(&mut self, sequence: &mut Sequence, cached: usize) -> usize {
         if sequence.enter(cached) {
             let waited = Instant::now().saturating_duration_since(sequence.asked());
             self.note_time(Timed::Queue, waited, sequence.count() as u64);
         }
+        self.metrics.add_admission(sequence.cached());
+        sequence.cached()
     }
 
     /// A sequence may have had a token.

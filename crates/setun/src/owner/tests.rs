@@ -127,6 +127,7 @@ pub(super) fn request(prompt: Vec<u32>, max_tokens: usize) -> Request {
         seed: 0,
         sample: 0,
         siblings: vec![],
+        search: None,
         decoder: None,
         stops: StopStrings::new(vec![]).unwrap(),
         filter: None,

@@ -14,12 +14,14 @@ pub(crate) enum Wait {
 }
 
 impl Sequence {
-    /// It has a place in the cache, with so many of its tokens. Whether it is its first.
+    /// It has a place in the cache, with so many of its tokens, not all of which need serve it.
+    /// Whether it is its first.
     pub(crate) fn enter(&mut self, cached: usize) -> bool {
         for request in std::iter::once(&self.request).chain(&self.request.siblings) {
             request.trace.admitted(cached);
         }
-        self.cached = cached;
+        let most = self.search.as_mut().map_or(usize::MAX, super::search::Search::enter);
+        self.cached = cached.min(most);
         self.request.ticket = None;
         self.request.siblings.iter_mut().for_each(|sibling| sibling.ticket = None);
         !std::mem::replace(&mut self.entered, true)

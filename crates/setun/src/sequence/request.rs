@@ -5,7 +5,7 @@ use std::sync::Arc;
 use setun_text::{FilteredText, Sampler, StopStrings, StreamDecoder};
 use web_time::Instant;
 
-use super::Pool;
+use super::{Pool, SearchRequest};
 use crate::{
     context::SharedContextStrategy,
     event::FinishReason,
@@ -31,6 +31,8 @@ pub(crate) struct Request {
     pub(crate) sample: u64,
     /// Others of the same prompt, which begin where it ends.
     pub(crate) siblings: Vec<Request>,
+    /// What makes it a beam search.
+    pub(crate) search: Option<SearchRequest>,
     pub(crate) decoder: Option<StreamDecoder>,
     pub(crate) stops: StopStrings,
     pub(crate) filter: Option<FilteredText>,

@@ -9,6 +9,9 @@ use super::{Followed, Sequence};
 impl Sequence {
     /// What the row of the last pending token is to give.
     pub(crate) fn wants(&mut self, vocabulary: usize) -> Wants {
+        if let Some(search) = &self.search {
+            return if search.forks_at.is_some() { Wants::Nothing } else { Wants::Logits };
+        }
         if self.request.max_tokens == 0 {
             return Wants::Nothing;
         }
@@ -28,7 +31,7 @@ impl Sequence {
 
     /// Whether tokens are to be guessed.
     pub(crate) fn looks_ahead(&self) -> bool {
-        self.request.lookahead > 0 && self.generated() > 0
+        self.request.lookahead > 0 && self.generated() > 0 && self.search.is_none()
     }
 
     /// The pending token and up to `most` that are guessed to come after it, each with what its
@@ -54,7 +57,10 @@ impl Sequence {
     /// Whether the next token follows from the logits alone, so that a device can choose it.
     pub(crate) fn is_greedy(&self) -> bool {
         let needs_logits = self.generated() < self.all_until || self.request.judges();
-        let has_more = self.request.lookahead > 0 || self.followed.is_some() || self.tells();
+        let has_more = self.request.lookahead > 0
+            || self.followed.is_some()
+            || self.search.is_some()
+            || self.tells();
         !needs_logits && !has_more && self.request.sampler.follows(&self.step())
     }
 

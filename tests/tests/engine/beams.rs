@@ -1,0 +1,148 @@
+//! Beam searches of an engine, on a real model.
+
+use std::{thread, time::Duration};
+
+use futures::executor::block_on;
+use setun::{
+    BeamOptions, BeamTexts, Device, DeviceOptions, Engine, ErrorCode, FinishReason,
+    GenerateOptions, Inferencer, InferencerOptions, Model, Ragged, SamplerOptions, text::Sampler,
+};
+use setun_tests::fixture;
+
+use super::{MODEL, engine, greedy, sampled};
+
+const PROMPT: &str = "Once upon a time, there was a";
+
+fn four() -> BeamOptions {
+    BeamOptions { best: 4, ..BeamOptions::new(4) }
+}
+
+fn diverse() -> BeamOptions {
+    BeamOptions { groups: 2, diversity_penalty: 1.0, ..four() }
+}
+
+fn search(engine: &Engine, beams: BeamOptions, options: GenerateOptions) -> BeamTexts {
+    engine.beams(PROMPT, beams, options).expect("a search").wait().expect("texts")
+}
+
+/// Tokens with all bits of their scores.
+fn bits(found: &BeamTexts) -> Vec<(&[u32], u64)> {
+    found.texts.iter().map(|text| (&text.tokens[..], text.score.to_bits())).collect()
+}
+
+#[test]
+fn a_search_finds_what_an_inferencer_finds() {
+    let engine = engine();
+    let prompt = engine.tokenize(PROMPT).expect("tokens");
+    let model = Model::open(fixture(MODEL)).expect("the story model");
+    let eos_tokens = model.config().eos_tokens.clone();
+    let device = DeviceOptions { device: Device::Cpu, ..DeviceOptions::default() };
+    let model = model.load_onto(device).expect("a processor").model;
+    let options = InferencerOptions { eos_tokens, ..InferencerOptions::default() };
+    let mut inferencer = Inferencer::new(model, options);
+    let cache = inferencer.cache(1).expect("a cache");
+    let query = Ragged::from_rows([&prompt]);
+    let penalty = SamplerOptions { no_repeat_ngram: 3, ..SamplerOptions::default() };
+    let sampler = Sampler::new(penalty).expect("sound options");
+    for beams in [four(), diverse()] {
+        let expected = inferencer.beams_blocking(&query, &cache, 30, &beams, &sampler);
+        let expected = expected.expect("texts").remove(0);
+        let options = sampled(1).max_tokens(30).no_repeat_ngram(3);
+        let found = search(&engine, beams, options);
+        let expected: Vec<_> =
+            expected.iter().map(|beam| (&beam.tokens[..], beam.score.to_bits())).collect();
+        assert_eq!(bits(&found), expected);
+        for text in &found.texts {
+            assert_eq!(
+                text.text,
+                engine.detokenize(&[&prompt[..], &text.tokens].concat()).expect("a text")
+                    [PROMPT.len()..]
+            );
+        }
+    }
+}
+
+#[test]
+fn texts_are_the_same_alone_and_beside_streams_that_take_their_memory() {
+    let alone = search(&engine(), four(), greedy(60));
+    let groups = search(&engine(), diverse(), greedy(60));
+    let story = engine().complete(PROMPT, sampled(3)).expect("a story");
+    let model = Model::open(fixture(MODEL)).expect("the story model");
+    let engine = Engine::builder(model).contexts(1).prefix_positions(0).build().expect("an engine");
+    for _ in 0..2 {
+        let streams: Vec<_> = (0..12)
+            .map(|_| engine.generate(PROMPT, sampled(3).priority(1)).expect("a stream"))
+            .collect();
+        let searches = [four(), diverse(), four()]
+            .map(|beams| engine.beams(PROMPT, beams, greedy(60)).expect("a search"));
+        let [first, second, third] = searches.map(|search| search.wait().expect("texts"));
+        assert_eq!(bits(&first), bits(&alone));
+        assert_eq!(bits(&second), bits(&groups));
+        assert_eq!(first.texts, third.texts);
+        for stream in streams {
+            assert_eq!(stream.wait().expect("a story").tokens, story.tokens);
+        }
+    }
+    let metrics = block_on(engine.metrics()).expect("an engine");
+    assert_eq!((metrics.running, metrics.used_blocks), (0, 0), "{metrics:?}");
+    assert!(metrics.preemptions > 0, "{metrics:?}");
+}
+
+#[test]
+fn a_prompt_is_computed_once_for_all_beams() {
+    let engine = engine();
+    let prompt: Vec<u32> = (0..90).map(|at| at * 11 % 500).collect();
+    let found = engine.beams(prompt, four(), greedy(5)).expect("a search").wait().expect("texts");
+    assert_eq!(found.done.usage.prompt_tokens, 90);
+    assert_eq!(found.done.finish_reason, FinishReason::Length);
+    let metrics = block_on(engine.metrics()).expect("an engine");
+    assert_eq!(metrics.rows, 90 + 4 * 4, "four beams, but for the first and the last token");
+    assert_eq!(metrics.steps, 5 + 1, "the prompt in two steps, and all beams in one");
+}
+
+#[test]
+fn a_search_that_is_dropped_frees_its_memory_before_the_next_step() {
+    let engine = engine();
+    drop(engine.beams(PROMPT, four(), greedy(400)).expect("a search"));
+    let next = engine.beams(PROMPT, four(), greedy(400)).expect("a search");
+    let cancel = next.cancel_handle();
+    thread::sleep(Duration::from_millis(50));
+    cancel.cancel();
+    let found = next.wait().expect("what there is");
+    assert_eq!(found.done.finish_reason, FinishReason::Aborted);
+    let over = greedy(400).deadline(Duration::ZERO);
+    let over = search(&engine, four(), over);
+    assert_eq!((over.texts.len(), over.done.finish_reason), (0, FinishReason::Deadline));
+    let metrics = block_on(engine.metrics()).expect("an engine");
+    assert_eq!((metrics.running, metrics.used_blocks), (0, 0));
+}
+
+#[test]
+fn texts_end_before_a_stop_string() {
+    let engine = engine();
+    let found = search(&engine, four(), greedy(60).stop("."));
+    assert!(found.texts.iter().all(|text| !text.text.contains('.')), "{found:?}");
+    let stopped = found.texts.iter().filter(|text| text.stop.as_deref() == Some("."));
+    let stopped: Vec<_> = stopped.collect();
+    assert!(!stopped.is_empty(), "{found:?}");
+    for text in stopped {
+        assert_eq!(text.finish_reason, FinishReason::Stop);
+        let whole = engine.detokenize(&text.tokens).expect("a text");
+        assert_eq!(whole.matches('.').count(), 1, "the token that completes it is the last");
+    }
+}
+
+#[test]
+fn what_a_search_cannot_do_is_refused() {
+    let engine = engine();
+    let refused = |beams, options| {
+        let error = engine.beams(PROMPT, beams, options).expect_err("refused");
+        assert_eq!(error.code(), ErrorCode::BadOption);
+        error.to_string()
+    };
+    assert!(refused(BeamOptions::new(65), greedy(3)).contains("beams"));
+    assert!(refused(BeamOptions { best: 9, ..four() }, greedy(3)).contains("best"));
+    assert!(refused(four(), greedy(3).logprobs(true)).contains("logprobs"));
+    let none = engine.beams(PROMPT, four(), greedy(3).allowed_tokens(vec![])).err();
+    assert!(none.is_some_and(|error| error.code() == ErrorCode::BadOption));
+}
