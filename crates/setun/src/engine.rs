@@ -17,11 +17,11 @@ use setun_text::{ChatTemplate, CivilTime, Message, RenderOptions, SamplerOptions
 use web_time::{SystemTime, UNIX_EPOCH};
 
 pub use builder::EngineBuilder;
+#[cfg(all(feature = "config", not(target_family = "wasm")))]
+pub(crate) use builder::defaults;
 pub(crate) use generate::Plan;
 pub use lists::ChatCompletion;
 pub use score::{Classification, Score};
-#[cfg(all(feature = "config", not(target_family = "wasm")))]
-pub(crate) use builder::defaults;
 pub(crate) use unless::Unless;
 
 use crate::{

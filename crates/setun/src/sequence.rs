@@ -2,8 +2,8 @@
 
 mod echo;
 mod followed;
-mod pool;
 mod place;
+mod pool;
 mod request;
 mod search;
 mod wants;
@@ -13,8 +13,8 @@ use std::sync::Arc;
 pub(crate) use echo::MOST_ECHOED;
 use echo::{Echo, judged};
 pub(crate) use followed::{Away, Followed};
-pub(crate) use pool::Pool;
 pub(crate) use place::Wait;
+pub(crate) use pool::Pool;
 pub(crate) use request::Request;
 pub(crate) use search::SearchRequest;
 use setun_model::Row;
