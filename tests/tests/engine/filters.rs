@@ -107,7 +107,8 @@ fn what_is_held_is_shown_at_the_end_of_a_text_only() {
     let stopped = engine.complete("Once upon a time", options(12).stop(stop)).expect("a story");
     assert_eq!(stopped.text, plain.text[..plain.text.find(stop).expect("it is there")]);
 
-    let mut stream = engine.generate("Once upon a time", greedy(400).filter(Holds.shared())).expect("a stream");
+    let mut stream =
+        engine.generate("Once upon a time", greedy(400).filter(Holds.shared())).expect("a stream");
     assert!(matches!(block_on(stream.next()), Some(Ok(Event::Text(_)))));
     stream.cancel_handle().cancel();
     assert!(texts(stream).iter().all(String::is_empty));
