@@ -18,7 +18,7 @@ struct Sentences {
 
 impl ContentFilter for Sentences {
     fn begin(&self) -> Box<dyn FilterState> {
-        Box::new(Told { most: self.most, held: String::new(), told: HashSet::new() })
+        Box::new(Told { most: self.most, held: String::new(), known: HashSet::new() })
     }
 }
 
@@ -26,7 +26,7 @@ impl ContentFilter for Sentences {
 struct Told {
     most: usize,
     held: String,
-    told: HashSet<String>,
+    known: HashSet<String>,
 }
 
 impl FilterState for Told {
@@ -36,11 +36,11 @@ impl FilterState for Told {
         while let Some(end) = self.held.find(['.', '!', '?']) {
             let rest = self.held.split_off(end + 1); // these are of one byte
             let sentence = std::mem::replace(&mut self.held, rest);
-            if !self.told.insert(sentence.trim().to_lowercase()) {
+            if !self.known.insert(sentence.trim().to_lowercase()) {
                 return Ok(FilterStep::stop(shown));
             }
             shown.push_str(&sentence);
-            if self.told.len() == self.most {
+            if self.known.len() == self.most {
                 return Ok(FilterStep::stop(shown));
             }
         }
