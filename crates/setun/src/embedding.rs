@@ -5,7 +5,7 @@ use futures::{StreamExt, channel::oneshot, stream};
 use crate::{
     engine::{Engine, Plan},
     error::Error,
-    options::{GenerateOptions, Prompt},
+    options::Prompt,
     sequence::Pool,
 };
 
@@ -57,7 +57,7 @@ impl Engine {
         let (reply, pooled) = oneshot::channel();
         let pool = Some(Pool::new(pooling, reply));
         let plan = Plan { prompt, seen: None, max_tokens: 0, echo: None, pool };
-        let mut streams = self.start(plan, GenerateOptions::new(), 1)?;
+        let mut streams = self.start(plan, self.defaults(), 1)?;
         streams.pop().ok_or(Error::Disposed)?.finish().await?;
         let (sums, count) = pooled.await.map_err(|_| Error::Disposed)?;
         Ok(Embedding { values: finished(sums, count, normalised), tokens })

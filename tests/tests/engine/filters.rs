@@ -87,7 +87,7 @@ fn a_word_ends_the_text_before_it() {
     let json = serde_json::to_value(Event::Done(found.done)).expect("JSON");
     assert_eq!(json["finish_reason"], "filtered");
     // What a stop string takes away the filter never sees.
-    let Completion { text, done, .. } = stopped(greedy(60).stop(&plain.text[at - 2..at + 1]));
+    let Completion { text, done, .. } = stopped(greedy(60).stop(&plain.text[at - 2..=at]));
     assert_eq!(text, plain.text[..at - 2]);
     assert_eq!(done.finish_reason, FinishReason::Stop);
 }

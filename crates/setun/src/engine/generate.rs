@@ -67,6 +67,11 @@ impl Engine {
         self.start(self.plan(prompt.into(), &options)?, options, count)
     }
 
+    /// What is done unless told otherwise.
+    pub(crate) fn defaults(&self) -> GenerateOptions {
+        self.shared.unless.apply(GenerateOptions::new())
+    }
+
     /// What a prompt and options come to.
     pub(super) fn plan(&self, prompt: Prompt, options: &GenerateOptions) -> Result<Plan, Error> {
         let prompt = self.tokens(prompt)?;

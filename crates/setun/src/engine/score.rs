@@ -3,11 +3,7 @@
 use futures::{StreamExt, stream};
 
 use super::{Engine, generate::Plan};
-use crate::{
-    error::Error,
-    event::TextDelta,
-    options::{GenerateOptions, Prompt},
-};
+use crate::{error::Error, event::TextDelta, options::Prompt};
 
 /// How likely a continuation is after its prompt.
 #[derive(Clone, Debug, PartialEq)]
@@ -113,7 +109,7 @@ impl Engine {
     /// Runs tokens and chooses none; what the model thought of them from one on.
     async fn run(&self, prompt: Vec<u32>, echo: Option<usize>) -> Result<Vec<TextDelta>, Error> {
         let plan = Plan { prompt, seen: None, max_tokens: 0, echo, pool: None };
-        let mut streams = self.start(plan, GenerateOptions::new(), 1)?;
+        let mut streams = self.start(plan, self.defaults(), 1)?;
         let stream = streams.pop().ok_or(Error::Disposed)?;
         Ok(stream.finish().await?.prompt)
     }

@@ -67,7 +67,7 @@ pub(super) fn run(args: &Args, streams: &[u32]) -> Result<(), CliError> {
     let device = DeviceOptions {
         device: args.device.device()?,
         head: args.memory.head(),
-        cache: args.memory.kv.into(),
+        cache: args.memory.kv.map_or_else(setun::CacheType::default, setun::CacheType::from),
         threads: args.device.threads(),
         ..DeviceOptions::default()
     };
