@@ -67,6 +67,8 @@ pub enum Given {
     Logits(Vec<u32>),
     /// Tokens and their logits.
     Ranked(Vec<(u32, u32)>),
+    /// The hidden state.
+    State(Vec<u32>),
 }
 
 /// A model with a cache.
@@ -113,8 +115,10 @@ impl Session {
     /// As [`Model::forward`].
     pub fn run(&mut self, batch: &Batch) -> Result<Vec<Given>, ModelError> {
         pollster::block_on(self.model.forward(batch, &mut self.cache, &mut self.outputs))?;
+        let all = |row: &[f32]| row.iter().map(|x| x.to_bits()).collect();
         let bits = |row: Row<'_>| match row {
-            Row::Logits(row) => Given::Logits(row.iter().map(|x| x.to_bits()).collect()),
+            Row::Logits(row) => Given::Logits(all(row)),
+            Row::State(row) => Given::State(all(row)),
             Row::Ranked(row) => {
                 Given::Ranked(row.iter().map(|x| (x.token, x.logit.to_bits())).collect())
             }
@@ -141,6 +145,7 @@ impl Session {
     pub fn everything(&mut self) -> Vec<Given> {
         const LOGITS: &Wants = &Wants::Logits;
         const NOTHING: &Wants = &Wants::Nothing;
+        const STATE: &Wants = &Wants::State;
         let best = &Wants::Best(BestRequest { k: 5, within: None, touched: vec![1, 4] });
         let text: Vec<u32> = (0..150).map(|i| i * 37 % 61).collect();
         let (a, b) = (self.cache.create(), self.cache.create());
@@ -156,6 +161,8 @@ impl Session {
             given.extend(self.step(&[(c, &next, best), (a, &next, best), (b, &next, best)]));
         }
         given.extend(self.step(&[(a, &text[80..81], best), (b, &text[80..81], LOGITS)]));
+        given.extend(self.step(&[(b, &text[..90], STATE), (c, &text[..9], STATE)]));
+        given.extend(self.step(&[(a, &text[..40], NOTHING), (c, &text[..1], STATE)]));
         for sequence in [a, b, c] {
             self.cache.remove(sequence);
         }

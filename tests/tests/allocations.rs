@@ -84,6 +84,7 @@ fn decode(name: &str, head: HeadType, sequences: u32, threads: usize) {
                 Row::Ranked([best, ..]) => best.token,
                 Row::Ranked([]) => panic!("a row that cannot be ranked: {case}"),
                 Row::Logits(logits) => setun_tests::run::argmax(logits),
+                Row::State(_) => panic!("a state that nobody wants: {case}"),
             };
         }
     }

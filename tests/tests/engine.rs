@@ -3,8 +3,14 @@
 
 #[path = "engine/beams.rs"]
 mod beams;
+#[path = "engine/contexts.rs"]
+mod contexts;
+#[path = "engine/embeddings.rs"]
+mod embeddings;
 #[path = "engine/forms.rs"]
 mod forms;
+#[path = "engine/judged.rs"]
+mod judged;
 #[path = "engine/streams.rs"]
 mod streams;
 

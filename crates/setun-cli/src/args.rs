@@ -1,6 +1,7 @@
 //! Arguments that several commands share.
 
 mod beams;
+mod context;
 mod form;
 mod sampling;
 
@@ -13,6 +14,7 @@ use setun::{
 };
 
 pub(crate) use beams::BeamArgs;
+use context::WhenFull;
 use form::FormArgs;
 use sampling::SamplingArgs;
 
@@ -38,6 +40,18 @@ pub(crate) struct GenerateArgs {
     /// same text; 12 is a good number
     #[arg(long, value_name = "N", default_value_t = 0)]
     lookahead: u8,
+
+    /// Names so many of the likeliest tokens in each event, with their log-probabilities
+    #[arg(long, value_name = "N")]
+    top_logprobs: Option<u16>,
+
+    /// Gives the prompt first, with the log-probabilities of its tokens in its event
+    #[arg(long)]
+    echo: bool,
+
+    /// What becomes of a text that fills the context, or a prompt that does not fit
+    #[arg(long, value_enum, value_name = "WAY", default_value_t = WhenFull::Stop)]
+    when_full: WhenFull,
 
     #[command(flatten)]
     device: DeviceArgs,
@@ -154,6 +168,10 @@ impl GenerateArgs {
         let mut options = self.sampling.options();
         options.form = self.form.form(engine)?;
         options.lookahead = usize::from(self.lookahead);
+        options.top_logprobs = self.top_logprobs.map_or(0, usize::from);
+        options.logprobs = self.top_logprobs.is_some();
+        options.echo = self.echo;
+        options.context = self.when_full.strategy(engine.context_length());
         options.deadline = self.deadline.map(Duration::from_secs_f32);
         Ok(options)
     }

@@ -14,6 +14,9 @@ pub enum Wants {
     Logits,
     /// Some logits: those of the touched tokens and of the best others. A model may give all.
     Best(BestRequest),
+    /// The hidden state after the last layer and its norm, of which the head makes logits. All
+    /// rows of a step that want anything want it, or none.
+    State,
     /// The greedy token, from a model that [chooses](crate::Model::choose). Others give all logits.
     Choose(ChooseRequest),
 }

@@ -54,6 +54,15 @@ pub enum ModelError {
     #[error("sequence {} is not in this cache", .0.0)]
     UnknownSequence(SequenceId),
 
+    /// Some rows of a step want hidden states, and others what the head gives.
+    #[error("{states} of {wanted} wanted rows want hidden states: all have to, or none")]
+    MixedWants {
+        /// Rows that want hidden states.
+        states: usize,
+        /// Rows that want anything.
+        wanted: usize,
+    },
+
     /// A row's position was not reserved in its sequence.
     #[error("row {row} is at position {position}, its sequence has {len} positions")]
     Position {

@@ -7,9 +7,18 @@ use setun_ops::best::Ranked;
 pub struct Outputs {
     rows: usize,
     width: usize,
-    is_ranked: bool,
-    logits: Vec<f32>,    // [rows, vocab]
+    kind: Kind,
+    logits: Vec<f32>,    // [rows, vocab], or states [rows, hidden]
     ranked: Vec<Ranked>, // [rows, capacity]
+}
+
+/// What rows are made of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Kind {
+    #[default]
+    Logits,
+    Ranked,
+    States,
 }
 
 /// One wanted row.
@@ -20,6 +29,8 @@ pub enum Row<'a> {
     /// The touched tokens in their order, then the best others, best first. Empty where the row
     /// cannot be ranked ([`setun_ops::best`]): then all logits must be asked for.
     Ranked(&'a [Ranked]),
+    /// The hidden state, `[hidden]`, of a row that wants it.
+    State(&'a [f32]),
 }
 
 impl Outputs {
@@ -27,33 +38,42 @@ impl Outputs {
     pub fn rows(&self) -> impl Iterator<Item = Row<'_>> {
         (0..self.rows).map(|row| {
             let range = row * self.width..(row + 1) * self.width;
-            if self.is_ranked {
-                let row = &self.ranked[range];
-                let tokens = row.iter().position(|ranked| !ranked.is_token());
-                Row::Ranked(&row[..tokens.unwrap_or(row.len())])
-            } else {
-                Row::Logits(&self.logits[range])
+            match self.kind {
+                Kind::Logits => Row::Logits(&self.logits[range]),
+                Kind::States => Row::State(&self.logits[range]),
+                Kind::Ranked => {
+                    let row = &self.ranked[range];
+                    let tokens = row.iter().position(|ranked| !ranked.is_token());
+                    Row::Ranked(&row[..tokens.unwrap_or(row.len())])
+                }
             }
         })
     }
 
     /// All logits of all rows, `[rows, vocab]`; none where the step ranked them, which it does
-    /// only if no row asked for all.
+    /// only if no row asked for all, or gave states.
     #[must_use]
     pub fn logits(&self) -> &[f32] {
-        if self.is_ranked { &[] } else { &self.logits }
+        if self.kind == Kind::Logits { &self.logits } else { &[] }
     }
 
     /// Makes room for the logits of so many rows.
     pub fn logits_mut(&mut self, rows: usize, vocab: usize) -> &mut [f32] {
-        (self.rows, self.width, self.is_ranked) = (rows, vocab, false);
+        (self.rows, self.width, self.kind) = (rows, vocab, Kind::Logits);
         self.logits.resize(rows * vocab, 0.0);
+        &mut self.logits
+    }
+
+    /// Makes room for the hidden states of so many rows.
+    pub fn states_mut(&mut self, rows: usize, hidden: usize) -> &mut [f32] {
+        (self.rows, self.width, self.kind) = (rows, hidden, Kind::States);
+        self.logits.resize(rows * hidden, 0.0);
         &mut self.logits
     }
 
     /// Makes room for so many ranked rows of one capacity.
     pub fn ranked_mut(&mut self, rows: usize, capacity: usize) -> &mut [Ranked] {
-        (self.rows, self.width, self.is_ranked) = (rows, capacity, true);
+        (self.rows, self.width, self.kind) = (rows, capacity, Kind::Ranked);
         self.ranked.resize(rows * capacity, Ranked::PADDING);
         &mut self.ranked
     }
@@ -83,5 +103,8 @@ mod tests {
 
         outputs.logits_mut(1, 3).copy_from_slice(&[1.0, 2.0, 3.0]);
         assert_eq!(outputs.rows().collect::<Vec<_>>(), [Row::Logits(&[1.0, 2.0, 3.0])]);
+        outputs.states_mut(2, 1).copy_from_slice(&[4.0, 5.0]);
+        assert_eq!(outputs.rows().collect::<Vec<_>>(), [Row::State(&[4.0]), Row::State(&[5.0])]);
+        assert!(outputs.logits().is_empty());
     }
 }

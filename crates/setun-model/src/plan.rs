@@ -40,6 +40,8 @@ pub enum HeadOutput {
     },
     /// No head: the hidden states of all rows, for the layers of another plan.
     Hidden,
+    /// No head: the hidden states of the wanted rows, after the last norm.
+    States,
     /// The greedy tokens.
     Choose {
         /// What requests may hold.
@@ -230,6 +232,7 @@ impl Steps<'_> {
                 out
             }
             HeadOutput::Hidden => hidden,
+            HeadOutput::States => self.last_norm(hidden),
             HeadOutput::Choose { room } => {
                 let x = self.last_norm(hidden);
                 let out = self.plan.buffer(BufferKind::Tokens, 1, RowSet::Wanted);

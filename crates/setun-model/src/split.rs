@@ -116,11 +116,12 @@ impl Split {
         outputs: &mut Outputs,
     ) -> Result<(), ModelError> {
         self.inputs.fill(batch, cache, 1)?;
-        let inputs = &mut self.inputs.inputs;
-        let head = head_output(inputs, self.shape.ranked);
+        let head = head_output(&mut self.inputs, self.shape.ranked);
+        let inputs = &self.inputs.inputs;
         let (rows, wanted) = (inputs.rows(), inputs.wanted.len());
         let room = match head {
             HeadOutput::Best { capacity } => Room::Ranked(outputs.ranked_mut(wanted, capacity)),
+            HeadOutput::States => Room::Logits(outputs.states_mut(wanted, self.shape.hidden_size)),
             _ => Room::Logits(outputs.logits_mut(wanted, self.shape.vocab_size)),
         };
         let (number, count) = self.pieces.begin(rows, self.piece_rows);

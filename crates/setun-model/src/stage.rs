@@ -16,6 +16,7 @@ use crate::{
     part::Part,
     plan::{HeadOutput, ModelPlan, part_plan},
     profile::{Profile, Profiler},
+    step_inputs::StepInputs,
 };
 
 /// Blocks that a cache grows by at least.
@@ -179,9 +180,12 @@ pub(crate) fn bucket(rows: usize) -> usize {
 
 /// What the head is to give for the wanted rows of a step. Their requests are dropped where one
 /// of them needs all logits.
-pub(crate) fn head_output(inputs: &mut BatchInputs, ranked: bool) -> HeadOutput {
+pub(crate) fn head_output(step: &mut StepInputs, ranked: bool) -> HeadOutput {
+    let inputs = &mut step.inputs;
     inputs.choose.clear();
-    if ranked && inputs.best.len() == inputs.wanted.len() {
+    if step.wants_states {
+        HeadOutput::States
+    } else if ranked && inputs.best.len() == inputs.wanted.len() {
         let tokens = inputs.best.iter().map(BestRequest::tokens).max().unwrap_or(0);
         HeadOutput::Best { capacity: room(tokens) }
     } else {

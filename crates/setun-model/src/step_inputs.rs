@@ -16,6 +16,8 @@ use crate::{
 #[derive(Debug, Default)]
 pub(crate) struct StepInputs {
     pub(crate) inputs: BatchInputs,
+    /// Of the wanted rows: all or none of them.
+    pub(crate) wants_states: bool,
     slots: HashMap<SequenceId, Slot>,
 }
 
@@ -47,6 +49,7 @@ impl StepInputs {
         best.clear();
         choose.clear();
         self.slots.clear();
+        let mut states = 0;
         for (index, row) in batch.rows.iter().enumerate() {
             let table = self.table(index, row, cache, steps)?;
             let inputs = &mut self.inputs;
@@ -59,9 +62,15 @@ impl StepInputs {
             match &row.wants {
                 Wants::Best(request) => inputs.best.push(request.clone()),
                 Wants::Choose(request) => inputs.choose.push(request.clone()),
+                Wants::State => states += 1,
                 Wants::Nothing | Wants::Logits => {}
             }
         }
+        let wanted = self.inputs.wanted.len();
+        if states > 0 && states < wanted {
+            return Err(ModelError::MixedWants { states, wanted });
+        }
+        self.wants_states = states > 0;
         self.inputs.block_tables.truncate(self.slots.len());
         Ok(())
     }

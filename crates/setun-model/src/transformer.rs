@@ -146,15 +146,17 @@ impl<B: Backend> Transformer<B> {
         outputs: &mut Outputs,
     ) -> Result<(), ModelError> {
         self.start(batch, cache, 1)?;
-        let inputs = &mut self.inputs.inputs;
-        let head = head_output(inputs, self.stage.ranked);
+        let head = head_output(&mut self.inputs, self.stage.ranked);
+        let inputs = &self.inputs.inputs;
         let wanted = inputs.wanted.len();
         let step = self.stage.run(inputs, head, &[], 1)?;
-        let out: &mut [u8] = if let HeadOutput::Best { capacity } = head {
-            bytemuck::cast_slice_mut(outputs.ranked_mut(wanted, capacity))
-        } else {
-            let vocab = self.stage.config.vocab_size;
-            bytemuck::cast_slice_mut(outputs.logits_mut(wanted, vocab))
+        let ModelConfig { vocab_size, hidden_size, .. } = self.stage.config;
+        let out: &mut [u8] = match head {
+            HeadOutput::Best { capacity } => {
+                bytemuck::cast_slice_mut(outputs.ranked_mut(wanted, capacity))
+            }
+            HeadOutput::States => bytemuck::cast_slice_mut(outputs.states_mut(wanted, hidden_size)),
+            _ => bytemuck::cast_slice_mut(outputs.logits_mut(wanted, vocab_size)),
         };
         self.stage.read(step, wanted, out).await
     }

@@ -4,6 +4,7 @@ mod bounds;
 mod dialect;
 mod generation_tags;
 mod python_float;
+mod slices;
 mod source;
 mod to_json;
 mod to_value;
@@ -62,7 +63,7 @@ impl ChatTemplate {
         let mut environment = dialect::environment();
         let mut names = Vec::new();
         for (name, text) in templates {
-            let text = bounds::guard(&name, &generation_tags::replace(&text))?;
+            let text = slices::replace(&bounds::guard(&name, &generation_tags::replace(&text))?);
             environment
                 .add_template_owned(name.clone(), text)
                 .map_err(|error| dialect::syntax_error(&name, &error))?;

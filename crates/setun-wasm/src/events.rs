@@ -1,7 +1,7 @@
 //! Events with the names that JavaScript uses.
 
 use serde::Serialize;
-use setun::{Done, FinishReason, TextDelta};
+use setun::{Done, FinishReason, TextDelta, TokenLogprob};
 use wasm_bindgen::JsValue;
 
 /// The largest integer up to which a JavaScript number holds every one.
@@ -11,12 +11,10 @@ const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "lowercase", rename_all_fields = "camelCase")]
 pub(crate) enum Event {
-    Text {
-        text: String,
-        token: u32,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        logprob: Option<f64>,
+    Prompt {
+        tokens: Vec<Delta>,
     },
+    Text(Delta),
     Done {
         finish_reason: FinishReason,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -29,6 +27,24 @@ pub(crate) enum Event {
         level: String,
         model: String,
     },
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Delta {
+    text: String,
+    token: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    logprob: Option<f64>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    top_logprobs: Vec<TokenLogprob>,
+}
+
+impl From<TextDelta> for Delta {
+    fn from(delta: TextDelta) -> Self {
+        let TextDelta { text, token, logprob, top_logprobs } = delta;
+        Self { text, token, logprob, top_logprobs }
+    }
 }
 
 #[derive(Serialize)]
@@ -49,9 +65,10 @@ pub(crate) struct Timings {
 impl From<setun::Event> for Event {
     fn from(event: setun::Event) -> Self {
         match event {
-            setun::Event::Text(TextDelta { text, token, logprob }) => {
-                Self::Text { text, token, logprob }
+            setun::Event::Prompt(prompt) => {
+                Self::Prompt { tokens: prompt.tokens.into_iter().map(Delta::from).collect() }
             }
+            setun::Event::Text(delta) => Self::Text(delta.into()),
             setun::Event::Done(Done {
                 finish_reason,
                 stop,

@@ -3,6 +3,8 @@
 mod beams;
 mod builder;
 mod generate;
+mod lists;
+mod score;
 #[cfg(not(target_family = "wasm"))]
 mod shared;
 
@@ -14,6 +16,9 @@ use setun_text::{ChatTemplate, CivilTime, Message, RenderOptions, SamplerOptions
 use web_time::{SystemTime, UNIX_EPOCH};
 
 pub use builder::EngineBuilder;
+pub(crate) use generate::Plan;
+pub use lists::ChatCompletion;
+pub use score::{Classification, Score};
 
 use crate::{
     device::{DeviceOptions, DeviceReport, HeadType, SelfTest, self_test},

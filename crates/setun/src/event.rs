@@ -6,6 +6,8 @@ use serde::Serialize;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum Event {
+    /// The prompt, before the first token, if it is to be told.
+    Prompt(PromptTokens),
     /// A token, and the text that it completes.
     Text(TextDelta),
     /// The last event.
@@ -14,7 +16,7 @@ pub enum Event {
 
 /// A token, and the text that it completes: nothing, while a character or a possible stop
 /// string is incomplete. The token that ends a text has an event too.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct TextDelta {
     /// Text to append.
     pub text: String,
@@ -23,6 +25,32 @@ pub struct TextDelta {
     /// Natural logarithm of the token's probability before any sampling option, if asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub logprob: Option<f64>,
+    /// The likeliest tokens in its place, as many as were asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub top_logprobs: Vec<TokenLogprob>,
+}
+
+/// A token and the natural logarithm of its probability.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct TokenLogprob {
+    /// The token.
+    pub token: u32,
+    /// At most 0.
+    pub logprob: f64,
+}
+
+impl From<(u32, f64)> for TokenLogprob {
+    fn from((token, logprob): (u32, f64)) -> Self {
+        Self { token, logprob }
+    }
+}
+
+/// The tokens of a prompt.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PromptTokens {
+    /// Each with the text that it completes and what the model thought of it. The first token of a
+    /// text has no log-probability: nothing comes before it.
+    pub tokens: Vec<TextDelta>,
 }
 
 /// How a generation ended and what it cost.

@@ -20,8 +20,10 @@
 
 mod beams;
 mod bytes;
+mod context;
 mod convert;
 mod device;
+mod embedding;
 mod engine;
 mod error;
 mod event;
@@ -50,14 +52,18 @@ mod ticket;
 
 pub use beams::{Beam, BeamGeneration, BeamOptions, BeamText, BeamTexts, EarlyStopping};
 pub use bytes::ModelBytes;
+pub use context::{
+    ContextStrategy, FullContext, SharedContextStrategy, SinksAndWindow, TruncateMiddle,
+};
 pub use convert::{ContainerOptions, Conversion, Converted, Format, TableType};
 pub use device::{
     CacheType, Device, DeviceInfo, DeviceOptions, DeviceReport, DeviceVerdict, GpuApi, HeadType,
     LoadedModel, MemoryEstimate, SelfTest, Verdict, devices,
 };
-pub use engine::{Engine, EngineBuilder};
+pub use embedding::{Embedding, Pooling};
+pub use engine::{ChatCompletion, Classification, Engine, EngineBuilder, Score};
 pub use error::{Error, ErrorCode};
-pub use event::{Done, Event, FinishReason, TextDelta, Timings, Usage};
+pub use event::{Done, Event, FinishReason, PromptTokens, TextDelta, Timings, TokenLogprob, Usage};
 pub use files::Files;
 pub use form::{Form, FormState, SharedForm};
 pub use inferencer::{

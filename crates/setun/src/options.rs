@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use setun_text::{Message, SamplingStep, SharedProcessor};
 
-use crate::{error::Error, form::SharedForm};
+use crate::{context::SharedContextStrategy, error::Error, form::SharedForm};
 
 pub(crate) use sampling::Meaning;
 
@@ -14,7 +14,8 @@ pub(crate) use sampling::Meaning;
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct GenerateOptions {
-    /// Most tokens to generate. Default: what fits the context.
+    /// Most tokens to generate. Default: what fits the context; with a [`context`](Self::context)
+    /// of one's own, no end.
     pub max_tokens: Option<usize>,
     /// Sampling temperature: 0, which always takes the likeliest token, or 0.000001 and up.
     pub temperature: Option<f32>,
@@ -88,12 +89,20 @@ pub struct GenerateOptions {
     pub stop: Vec<String>,
     /// Whether events carry log-probabilities.
     pub logprobs: bool,
+    /// How many of the likeliest tokens events name, with their log-probabilities; 0 for none.
+    pub top_logprobs: usize,
+    /// Whether there is an event of the prompt first, with the log-probabilities of its tokens
+    /// ([`Event::Prompt`](crate::Event::Prompt)). They are computed anew, cached or not.
+    pub echo: bool,
     /// The form that the text is to have, as a JSON schema or a grammar says.
     pub form: Option<SharedForm>,
     /// Most tokens that are guessed at once, from what followed the same words earlier in the
     /// text, and verified in one step: faster where a text repeats its prompt or itself. It
     /// changes no text, sampled or not. 0, the default, guesses none; 12 is a good number.
     pub lookahead: usize,
+    /// What becomes of a text that fills the context, or a prompt that does not fit. Default: the
+    /// text ends, and the prompt is refused.
+    pub context: Option<SharedContextStrategy>,
     /// Those of a higher priority start first, and keep their memory longer. Default: 0.
     pub priority: i32,
     /// Time from the call on, after which the generation ends with what it has
@@ -130,6 +139,8 @@ impl GenerateOptions {
         deadline: Duration,
         /// Sets [`form`](Self::form).
         form: SharedForm,
+        /// Sets [`context`](Self::context).
+        context: SharedContextStrategy,
     }
 
     /// Adds a stop string.
@@ -143,6 +154,20 @@ impl GenerateOptions {
     #[must_use]
     pub fn logprobs(mut self, logprobs: bool) -> Self {
         self.logprobs = logprobs;
+        self
+    }
+
+    /// Sets [`top_logprobs`](Self::top_logprobs).
+    #[must_use]
+    pub fn top_logprobs(mut self, tokens: usize) -> Self {
+        self.top_logprobs = tokens;
+        self
+    }
+
+    /// Sets [`echo`](Self::echo).
+    #[must_use]
+    pub fn echo(mut self, echo: bool) -> Self {
+        self.echo = echo;
         self
     }
 

@@ -99,6 +99,7 @@ pub(crate) struct Owner {
     profile: Option<EngineProfile>,
     revival: Option<Box<dyn Revive>>,
     is_revived: bool, // and no token has come since
+    is_pooling: bool, // in the step under way
 }
 
 /// A sequence with a place in the cache.
@@ -108,6 +109,7 @@ struct Running {
     twins: Vec<SequenceId>,     // of the other rows of a search
     demands: bool,              // another token, for the step under way
     rows: usize,                // of the step under way
+    told: usize,                // of these, rows that tell of the prompt
     guessed: Vec<(u32, Wants)>, // the last of these rows, and guesses after it; or empty
 }
 
@@ -143,6 +145,7 @@ impl Owner {
             profile: None,
             revival: None,
             is_revived: false,
+            is_pooling: false,
         }
     }
 
@@ -213,6 +216,7 @@ impl Owner {
         for running in &mut self.running {
             running.demands = running.sequence.demands();
         }
+        self.take_turns();
         let choosing = self.choosing_steps();
         let (batch, prompt_rows) = self.batch(choosing);
         if batch.rows.is_empty() {
@@ -236,6 +240,7 @@ impl Owner {
             Some(steps) => self.accept_chosen(steps),
             None => self.accept(),
         }
+        self.shorten_full();
         self.prepare_masks();
         let elapsed = started.elapsed();
         if let (Some(profile), Some(step)) = (&mut self.profile, self.model.profile()) {

@@ -1,20 +1,23 @@
 //! One generation, as its owner sees it.
 
+mod echo;
 mod followed;
+mod pool;
 mod request;
 mod search;
+mod wants;
 
 use std::sync::Arc;
 
+pub(crate) use echo::MOST_ECHOED;
+use echo::{Echo, judged};
 pub(crate) use followed::{Away, Followed};
+pub(crate) use pool::Pool;
 pub(crate) use request::Request;
 pub(crate) use search::SearchRequest;
-use setun_model::{Row, Wants};
-use setun_ops::{
-    best::{BestRequest, Ranked},
-    choose::{ChooseRequest, NONE},
-};
-use setun_text::{Choice, Draw, Greedy, Needs, SamplerState, Step, logprob};
+use setun_model::Row;
+use setun_ops::{best::Ranked, choose::NONE};
+use setun_text::{Choice, Draw, SamplerState, Step};
 use web_time::Instant;
 
 use crate::{
@@ -44,12 +47,15 @@ pub(crate) struct Sequence {
     request: Request,
     /// The earlier of two with one priority goes first.
     pub(crate) arrival: u64,
-    tokens: Vec<u32>, // prompt and generated
-    cached: usize,    // tokens whose keys and values are in the cache
-    all_until: usize, // so many generated tokens take all logits
+    tokens: Vec<u32>,  // prompt and generated
+    context: Vec<u32>, // what the model sees of them
+    cached: usize,     // tokens whose keys and values are in the cache
+    all_until: usize,  // so many generated tokens take all logits
     lookahead: Lookahead,
     followed: Option<Followed>,
+    echo: Option<Echo>,
     search: Option<search::Search>,
+    pool: Option<Pool>,
     sampling: SamplerState,
     first_token: Option<Instant>,
     last_token: Option<Instant>,
@@ -67,18 +73,24 @@ impl Sequence {
     pub(crate) fn new(mut request: Request, arrival: u64) -> Self {
         let search = search::Search::new(&mut request);
         let tokens = request.prompt.clone();
+        let context = request.seen.clone().unwrap_or_else(|| tokens.clone());
         let lookahead = Lookahead::new(request.lookahead);
         let follow = |form: &SharedForm| Followed::new(form.begin(), request.vocabulary);
         let followed = request.form.as_ref().map(follow);
+        let echo = request.echo.take().map(|(from, decoder)| Echo::new(from, decoder));
+        let pool = request.pool.take();
         Self {
             request,
             arrival,
             tokens,
+            context,
             cached: 0,
             all_until: 0,
             lookahead,
             followed,
+            echo,
             search,
+            pool,
             sampling: SamplerState::default(),
             first_token: None,
             last_token: None,
@@ -153,16 +165,16 @@ impl Sequence {
         self.cached
     }
 
-    /// Prompt and generated tokens.
-    pub(crate) fn tokens(&self) -> &[u32] {
-        &self.tokens
+    /// Prompt and generated tokens, as far as the model sees them.
+    pub(crate) fn context(&self) -> &[u32] {
+        &self.context
     }
 
     /// Tokens that are not in the cache: the rest of the prompt, or the last token; of a search
     /// those that its rows still have in common, if they lie in one place.
     pub(crate) fn pending(&self) -> &[u32] {
         let forks_at = self.search.as_ref().and_then(|search| search.forks_at);
-        &self.tokens[self.cached..forks_at.unwrap_or(self.tokens.len())]
+        &self.context[self.cached..forks_at.unwrap_or(self.context.len())]
     }
 
     /// The next `count` pending tokens have entered the cache.
@@ -170,76 +182,32 @@ impl Sequence {
         self.cached += count;
     }
 
-    /// What the row of the last pending token is to give.
-    pub(crate) fn wants(&mut self, vocabulary: usize) -> Wants {
-        if let Some(search) = &self.search {
-            return if search.forks_at.is_some() { Wants::Nothing } else { Wants::Logits };
-        }
-        if self.generated() < self.all_until || self.request.logprobs {
-            return Wants::Logits;
-        }
-        let mut followed = self.followed.take();
-        let allowed = followed.as_mut().map(Followed::known_mask);
-        let step = Step { allowed, ..self.step() };
-        let needs = self.request.sampler.needs(&step, vocabulary);
-        self.followed = followed;
-        match needs {
-            Needs::Best { k, within, touched } => Wants::Best(BestRequest { k, within, touched }),
-            _ => Wants::Logits,
-        }
-    }
-
     /// The form that it follows, if there is one.
     pub(crate) fn followed(&mut self) -> Option<&mut Followed> {
         self.followed.as_mut()
     }
 
-    /// Whether tokens are to be guessed.
-    pub(crate) fn looks_ahead(&self) -> bool {
-        self.request.lookahead > 0 && self.generated() > 0 && self.search.is_none()
-    }
-
-    /// The pending token and up to `most` that are guessed to come after it, each with what its
-    /// row is to give if those before it are right.
-    pub(crate) fn look_ahead(&mut self, most: usize, vocabulary: usize) -> Vec<(u32, Wants)> {
-        let most = most.min(self.remaining() - 1); // one comes without a guess
-        let guessed = self.lookahead.guess(&self.tokens, most, vocabulary);
-        let known = self.tokens.len();
-        let mut rows = vec![(self.tokens[self.cached], self.wants(vocabulary))];
-        for token in guessed {
-            self.tokens.push(token);
-            rows.push((token, self.wants(vocabulary)));
-        }
-        self.tokens.truncate(known);
-        rows
-    }
-
-    /// Of so many guessed tokens so many were right.
-    pub(crate) fn note_guesses(&mut self, guessed: usize, right: usize) {
-        self.lookahead.note(guessed, right);
-    }
-
-    /// Whether the next token follows from the logits alone, so that a device can choose it.
-    pub(crate) fn is_greedy(&self) -> bool {
-        let needs_logits = self.generated() < self.all_until || self.request.logprobs;
-        let has_more =
-            self.request.lookahead > 0 || self.followed.is_some() || self.search.is_some();
-        !needs_logits && !has_more && self.request.sampler.follows(&self.step())
-    }
-
-    /// How a device chooses the next token.
-    pub(crate) fn choice(&self) -> Wants {
-        match self.request.sampler.greedy(&self.step()) {
-            Some(Greedy { repetition_penalty: penalty, touched, biases, .. }) => {
-                Wants::Choose(ChooseRequest { penalty, touched, biases })
-            }
-            None => Wants::Logits,
-        }
-    }
-
-    /// Tokens that may still be generated.
+    /// Tokens that may still be generated before it ends, or its context is full.
     pub(crate) fn remaining(&self) -> usize {
-        self.request.max_tokens - self.generated()
+        (self.request.max_tokens - self.generated())
+            .min(self.request.positions - self.context.len())
+    }
+
+    /// Goes on from fewer tokens where the context is full; whether that is so. Nothing of it is
+    /// in the cache then.
+    ///
+    /// # Errors
+    ///
+    /// If what is to shorten it fails, or leaves what cannot be run.
+    pub(crate) fn shorten(&mut self) -> Result<bool, Error> {
+        let Request { positions, vocabulary, .. } = self.request;
+        let Some(strategy) = &self.request.context else { return Ok(false) };
+        if self.context.len() < positions {
+            return Ok(false);
+        }
+        self.context = strategy.shorten(&self.context, positions, vocabulary)?;
+        self.cached = 0;
+        Ok(true)
     }
 
     /// Chooses the next token and emits its event.
@@ -249,11 +217,13 @@ impl Sequence {
     /// If the logits are not finite, or a token cannot be decoded.
     pub(crate) fn accept(&mut self, row: Row<'_>) -> Result<Next, Error> {
         let Some(token) = self.choose(row)? else { return Ok(self.again()) };
-        let logprob = match row {
-            Row::Logits(logits) if self.request.logprobs => Some(logprob(logits, token)),
-            _ => None,
+        let delta = match row {
+            Row::Logits(logits) if self.request.judges() => {
+                judged(logits, token, self.request.top_logprobs)
+            }
+            _ => TextDelta { token, ..TextDelta::default() },
         };
-        self.take(token, logprob)
+        self.take(delta)
     }
 
     /// Takes the token that a device chose, and emits its event.
@@ -262,7 +232,10 @@ impl Sequence {
     ///
     /// If it cannot be decoded.
     pub(crate) fn accept_chosen(&mut self, token: u32) -> Result<Next, Error> {
-        if token == NONE { Ok(self.again()) } else { self.take(token, None) }
+        if token == NONE {
+            return Ok(self.again());
+        }
+        self.take(TextDelta { token, ..TextDelta::default() })
     }
 
     /// Runs the last row again, for all logits.
@@ -272,26 +245,33 @@ impl Sequence {
         Next::Again
     }
 
-    fn take(&mut self, token: u32, logprob: Option<f64>) -> Result<Next, Error> {
+    fn take(&mut self, delta: TextDelta) -> Result<Next, Error> {
+        let token = delta.token;
         let now = Instant::now();
         self.first_token.get_or_insert(now);
         self.last_token = Some(now);
         self.tokens.push(token);
+        self.context.push(token);
 
         let ends = self.request.eos_tokens.contains(&token);
         let next = if ends {
             Next::Finished(FinishReason::Stop, None)
-        } else if self.generated() >= self.request.max_tokens {
+        } else if self.has_no_room() {
             Next::Finished(FinishReason::Length, None)
         } else {
             Next::Continue
         };
         let (text, stopped) = self.decode(token, ends, matches!(next, Next::Finished(..)))?;
-        self.queue().push(Ok(Event::Text(TextDelta { text, token, logprob })));
+        self.queue().push(Ok(Event::Text(TextDelta { text, ..delta })));
         Ok(match stopped {
             Some(stop) => Next::Finished(FinishReason::Stop, Some(stop)),
             None => next,
         })
+    }
+
+    fn has_no_room(&self) -> bool {
+        let is_full = self.context.len() >= self.request.positions;
+        self.generated() >= self.request.max_tokens || (is_full && self.request.context.is_none())
     }
 
     /// The next token; none where the best logits do not tell it.
@@ -307,6 +287,7 @@ impl Sequence {
                 let ranked: Vec<_> = ranked.iter().map(pair).collect();
                 sampler.sample_ranked(&ranked, &step, &mut state)?
             }
+            Row::State(_) => None, // nobody chooses from one
         };
         self.sampling = state;
         let token = choice.map(|Choice { token, .. }| token);

@@ -7,11 +7,11 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use futures::{Stream, channel::mpsc::UnboundedSender, stream::FusedStream};
+use futures::{Stream, StreamExt, channel::mpsc::UnboundedSender, stream::FusedStream};
 
 use crate::{
     error::Error,
-    event::{Done, Event},
+    event::{Done, Event, TextDelta},
     owner::Command,
 };
 
@@ -39,11 +39,16 @@ pub struct CancelHandle {
 
 /// A finished generation.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Completion {
+    /// The prompt's tokens, if they were to be told.
+    pub prompt: Vec<TextDelta>,
     /// The whole text.
     pub text: String,
     /// The tokens behind it.
     pub tokens: Vec<u32>,
+    /// Each of them with its part of the text, and its log-probabilities if asked for.
+    pub deltas: Vec<TextDelta>,
     /// How it ended.
     pub done: Done,
 }
@@ -72,14 +77,26 @@ impl GenerationStream {
     /// As the generation's own.
     #[cfg(not(target_family = "wasm"))]
     pub fn wait(self) -> Result<Completion, Error> {
-        let (mut text, mut tokens) = (String::new(), vec![]);
-        for event in self.blocking() {
+        pollster::block_on(self.finish())
+    }
+
+    /// Collects all events up to the end.
+    ///
+    /// # Errors
+    ///
+    /// As the generation's own.
+    pub async fn finish(mut self) -> Result<Completion, Error> {
+        let (mut prompt, mut text, mut tokens, mut deltas) =
+            (vec![], String::new(), vec![], vec![]);
+        while let Some(event) = self.next().await {
             match event? {
+                Event::Prompt(told) => prompt = told.tokens,
                 Event::Text(delta) => {
                     text.push_str(&delta.text);
                     tokens.push(delta.token);
+                    deltas.push(delta);
                 }
-                Event::Done(done) => return Ok(Completion { text, tokens, done }),
+                Event::Done(done) => return Ok(Completion { prompt, text, tokens, deltas, done }),
             }
         }
         Err(Error::Disposed)
@@ -162,7 +179,7 @@ impl Iterator for Blocking {
     type Item = Result<Event, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        pollster::block_on(futures::StreamExt::next(&mut self.0))
+        pollster::block_on(self.0.next())
     }
 }
 

@@ -20,6 +20,7 @@ fn read(stream: GenerationStream) -> (Vec<u32>, Result<FinishReason, ErrorCode>)
     let mut tokens = vec![];
     for event in stream.blocking() {
         match event {
+            Ok(Event::Prompt(_)) => {}
             Ok(Event::Text(delta)) => tokens.push(delta.token),
             Ok(Event::Done(done)) => return (tokens, Ok(done.finish_reason)),
             Err(error) => return (tokens, Err(error.code())),
@@ -52,6 +53,21 @@ fn a_prompt_that_begins_as_another_is_computed_from_where_they_differ() {
     engine.forget_prefixes().expect("an engine");
     let forgotten = metrics(&engine);
     assert_eq!((forgotten.used_blocks, forgotten.idle_blocks), (0, 0));
+}
+
+#[test]
+fn what_requests_of_the_same_moment_share_is_computed_once() {
+    let engine = engine();
+    let prompt =
+        |tail: u32| (0..320).map(|at| at * 7 % 500).chain([tail, 3, tail]).collect::<Vec<u32>>();
+    let alone = super::engine();
+    let streams = (0..5).map(|tail| engine.generate(prompt(tail), greedy(9)).expect("a stream"));
+    for (tail, stream) in (0..).zip(streams.collect::<Vec<_>>()) {
+        let expected = alone.complete(prompt(tail), greedy(9)).expect("a story").tokens;
+        assert_eq!(read(stream), (expected, Ok(FinishReason::Length)));
+    }
+    let metrics = metrics(&engine);
+    assert_eq!((metrics.rows, metrics.reused_positions), (320 + 5 * (3 + 8), 4 * 320));
 }
 
 #[test]

@@ -312,6 +312,34 @@ fn one_sample_is_numbered_only_if_samples_were_asked_for() {
 }
 
 #[test]
+fn a_prompt_is_told_and_a_full_context_goes_on() {
+    let stories = model(STORIES);
+    let args = ["run", "--model", &stories, "--temperature", "0", "--max-tokens", "3", PROMPT];
+    let plain = setun(&args).text();
+    let echoed = setun(&[&args[..], &["--echo"]].concat()).text();
+    assert_eq!(echoed.trim_start(), format!("{PROMPT}{plain}"));
+    let lines = setun(&[&args[..], &["--echo", "--top-logprobs", "2", "--json"]].concat()).text();
+    let first: Value = serde_json::from_str(lines.lines().next().expect("a line")).expect("JSON");
+    assert_eq!(first["type"], "prompt");
+    let last = first["tokens"].as_array().and_then(|tokens| tokens.last()).expect("tokens");
+    assert_eq!(last["top_logprobs"].as_array().map(Vec::len), Some(2), "{last}");
+
+    // 512 positions, and an end token that may not come.
+    let args = ["run", "--model", &stories, "--temperature", "0", "--json", "--min-tokens", "600"];
+    let args = [&args[..], &["--max-tokens", "600", PROMPT]].concat();
+    let generated = |way: &[&str]| {
+        let lines = setun(&[&args[..], way].concat()).text();
+        let done: Value =
+            serde_json::from_str(lines.lines().last().expect("an end")).expect("JSON");
+        done["usage"]["generated_tokens"].as_u64()
+    };
+    assert!(generated(&[]).is_some_and(|count| count < 512));
+    for way in ["middle", "window"] {
+        assert_eq!(generated(&["--when-full", way]), Some(600), "{way}");
+    }
+}
+
+#[test]
 fn a_deadline_ends_the_text_with_what_there_is() {
     let args = ["run", "--model", &model(STORIES), "--json", "--deadline", "0", PROMPT];
     let lines = setun(&args).text();

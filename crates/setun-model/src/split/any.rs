@@ -1,6 +1,7 @@
 //! Stages whatever their backends.
 
 use futures::future::{FutureExt, LocalBoxFuture};
+use setun_checkpoint::ModelConfig;
 use setun_ops::{Backend, BlockId, WeightData, WeightId, best::Ranked};
 
 use super::{Shape, piece::Piece};
@@ -128,7 +129,10 @@ impl<B: Backend> Stage<B> {
             piece.ranked.resize(wanted * capacity, Ranked::PADDING);
             bytemuck::cast_slice_mut(&mut piece.ranked)
         } else {
-            piece.logits.resize(wanted * self.config.vocab_size, 0.0);
+            let ModelConfig { vocab_size, hidden_size, .. } = self.config;
+            let is_states = piece.head == HeadOutput::States;
+            let width = if is_states { hidden_size } else { vocab_size };
+            piece.logits.resize(wanted * width, 0.0);
             bytemuck::cast_slice_mut(&mut piece.logits)
         };
         self.read(step, wanted, out).await

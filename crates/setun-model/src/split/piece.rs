@@ -26,7 +26,7 @@ pub(super) struct Piece {
     /// What the last stage that had it has made of it, `[rows, hidden]`.
     pub(super) hidden: Vec<f32>,
     /// Where something was wanted: one of the two.
-    pub(super) logits: Vec<f32>, // [wanted, vocab]
+    pub(super) logits: Vec<f32>, // [wanted, vocab], or states [wanted, hidden]
     pub(super) ranked: Vec<Ranked>, // [wanted, capacity]
     /// Whether a stage did not run it.
     pub(super) failed: bool,

@@ -26,8 +26,8 @@ const MOST_DEPTH: usize = 64;
 /// Parts of a value that is assigned: entries, and pieces of text.
 const MOST_PARTS: u64 = 1_000_000;
 
-/// Parts of all values that one rendering assigns; a list that grows by one at a time counts each
-/// time.
+/// Parts of all values that one rendering assigns or slices; a list that grows by one at a time
+/// counts each time.
 const MOST_WORK: u64 = 200_000_000;
 
 /// Bytes of a text that count as one part.
@@ -107,16 +107,21 @@ pub(super) fn bounded(state: &State<'_, '_>, value: Value, is_entry: bool) -> Re
     let mut parts = MOST_PARTS;
     let value = flat(value);
     count(&value, 0, &mut parts, is_entry)?;
+    spend(state, MOST_PARTS - parts + 1)?;
+    Ok(value)
+}
+
+/// Takes work off what the rendering has left.
+pub(super) fn spend(state: &State<'_, '_>, parts: u64) -> Result<(), Error> {
     if let Some(work) = state.lookup(WORK)
         && let Some(Work(left)) = work.downcast_object_ref()
     {
-        let spent = MOST_PARTS - parts + 1;
-        let take = |left: u64| left.checked_sub(spent);
+        let take = |left: u64| left.checked_sub(parts);
         if left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_err() {
-            return Err(refused("it assigns too much"));
+            return Err(refused("it assigns or slices too much"));
         }
     }
-    Ok(value)
+    Ok(())
 }
 
 /// The function `namespace`, with a mark by which namespaces are told from other maps.

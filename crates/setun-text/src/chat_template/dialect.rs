@@ -4,10 +4,11 @@
 
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::ValueKind;
-use minijinja::{AutoEscape, Environment, Error, ErrorKind, Value, escape_formatter};
+use minijinja::{AutoEscape, Environment, Error, ErrorKind, State, Value, escape_formatter};
+use minijinja_contrib::pycompat::unknown_method_callback;
 
 use super::to_json::to_json;
-use super::{bounds, python_float};
+use super::{bounds, python_float, slices};
 use crate::{CivilTime, TextError};
 
 /// Instructions a template may run; the longest real ones need some thousands a message. A
@@ -21,7 +22,7 @@ pub(super) fn environment() -> Environment<'static> {
     // Building fails only for delimiters, and those are the usual ones.
     environment.set_syntax(syntax.unwrap_or_default());
     environment.set_auto_escape_callback(|_| AutoEscape::None);
-    environment.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
+    environment.set_unknown_method_callback(method);
     environment.set_fuel(Some(FUEL));
     environment.set_formatter(|out, state, value| match python_float::from_value(value) {
         Some(number) => Ok(out.write_str(&python_float::repr(number))?),
@@ -36,6 +37,19 @@ pub(super) fn environment() -> Environment<'static> {
     environment.add_test("iterable", is_iterable);
     environment.add_function("raise_exception", raise_exception);
     environment
+}
+
+/// The methods that values have beyond those of their own.
+fn method(
+    state: &mut State<'_, '_>,
+    value: &Value,
+    name: &str,
+    arguments: &[Value],
+) -> Result<Value, Error> {
+    match name {
+        slices::METHOD => slices::slice(state, value, arguments),
+        _ => unknown_method_callback(state, value, name, arguments),
+    }
 }
 
 /// A value as Python's `str` writes it.

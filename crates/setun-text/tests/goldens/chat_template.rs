@@ -144,6 +144,20 @@ fn every_real_template_takes_a_plain_conversation() {
 }
 
 #[test]
+fn slices_are_those_of_python() {
+    let cases = read_json("chat-templates/slices.json");
+    for case in cases["slices"].as_array().expect("a list") {
+        let part = |place: usize| case[place].as_str().expect("a text");
+        let (text, slice, expected) = (part(0), part(1), part(2));
+        let template =
+            format!("{{{{ '{text}'[{slice}] }}}}|{{{{ ('{text}' | list)[{slice}] | join }}}}");
+        let template = from_config(&json!({ "chat_template": template }));
+        let rendered = template.render(&[], &RenderOptions::default()).expect("a slice");
+        assert_eq!(rendered, format!("{expected}|{expected}"), "{text}[{slice}]");
+    }
+}
+
+#[test]
 fn every_real_template_is_in_the_golden_file() {
     let folder = std::fs::read_dir(fixture("chat-templates")).expect("the folder is there");
     let files = folder.map(|entry| entry.expect("an entry").path());

@@ -13,12 +13,26 @@ use crate::{
     error::Error,
     options::{GenerateOptions, Meaning, Prompt},
     owner::Command,
-    sequence::Request,
+    sequence::{Pool, Request, SearchRequest},
     stream::GenerationStream,
 };
 
 /// Seeds are kept below 2^53, so that a JavaScript number holds them.
 const SEED_BITS: u32 = 53;
+
+/// What to run.
+pub(crate) struct Plan {
+    pub(crate) prompt: Vec<u32>,
+    /// What the model is to see of it, where that is not all.
+    pub(crate) seen: Option<Vec<u32>>,
+    pub(crate) max_tokens: usize,
+    /// The token of the prompt from which on the model's opinion is told.
+    pub(crate) echo: Option<usize>,
+    /// What makes it a beam search.
+    pub(crate) search: Option<SearchRequest>,
+    /// What to make of the states of its tokens.
+    pub(crate) pool: Option<Pool>,
+}
 
 impl Engine {
     /// Generates from text, tokens or messages.
@@ -49,56 +63,65 @@ impl Engine {
         options: GenerateOptions,
         count: usize,
     ) -> Result<Vec<GenerationStream>, Error> {
-        let asked = Instant::now();
         options.check()?;
+        let prompt = self.tokens(prompt.into())?;
+        let mut max_tokens = options.max_tokens.unwrap_or(usize::MAX);
+        let mut seen = None;
+        match (self.room(&prompt), &options.context) {
+            (Ok(room), None) => max_tokens = max_tokens.min(room),
+            (Ok(_), Some(_)) => {}
+            (Err(error), None) => return Err(error),
+            (Err(_), Some(strategy)) => {
+                let Shared { context_length, vocab_size, .. } = *self.shared;
+                seen = Some(strategy.shorten(&prompt, context_length, vocab_size)?);
+            }
+        }
+        let echo = options.echo.then_some(0);
+        let plan = Plan { prompt, seen, max_tokens, echo, search: None, pool: None };
+        self.start(plan, options, count)
+    }
+
+    /// Starts generations whose prompt is known to fit.
+    pub(crate) fn start(
+        &self,
+        plan: Plan,
+        options: GenerateOptions,
+        count: usize,
+    ) -> Result<Vec<GenerationStream>, Error> {
+        let asked = Instant::now();
+        let Plan { prompt, seen, max_tokens, echo, mut search, mut pool } = plan;
         let most = self.shared.streams;
         if !(1..=most).contains(&count) {
             let expected = format!("1 to {most}, the streams of the engine");
             return Err(Error::BadOption { option: "count", found: count.to_string(), expected });
         }
-        let (mut requests, owner) = self.requests(prompt.into(), options, count, asked)?;
-        let stream = |request: &Request| {
-            GenerationStream::new(Arc::clone(&request.queue), owner.commands.clone())
-        };
-        let streams = requests.iter().map(stream).collect();
-        let mut first = requests.remove(0); // there is one
-        first.siblings = requests;
-        owner.send(Command::Generate(Box::new(first)))?;
-        Ok(streams)
-    }
-
-    /// Requests for so many samples of a prompt, and who is to take them. The options are checked
-    /// by themselves.
-    pub(super) fn requests(
-        &self,
-        prompt: Prompt,
-        options: GenerateOptions,
-        count: usize,
-        asked: Instant,
-    ) -> Result<(Vec<Request>, &Handle), Error> {
-        let prompt = self.tokens(prompt)?;
-        let max_tokens = self.room(&prompt)?.min(options.max_tokens.unwrap_or(usize::MAX));
         let owner = self.idlest()?;
         let most = self.shared.most_waiting;
         let tickets = owner.tickets.take(count, most);
         let tickets = tickets.map_err(|waiting| Error::Busy { waiting, most })?;
         let sampler = options.sampler(&self.meaning())?;
         let stops = StopStrings::new(options.stop)?;
-        let decoder = self.shared.tokenizer.clone();
-        let decoder =
-            decoder.map(|tokenizer| StreamDecoder::new(tokenizer, &prompt)).transpose()?;
+        let decoder = self.decoder(&prompt)?;
+        let echo = echo.map(|from| Ok::<_, Error>((from, self.decoder(&prompt[..from])?)));
+        let mut echo = echo.transpose()?;
         let seed = options.seed.unwrap_or_else(random_seed);
         let requests = (0..).zip(tickets).map(|(sample, ticket)| Request {
+            seen: seen.clone(),
             max_tokens,
+            positions: self.shared.context_length,
+            context: options.context.clone(),
             sampler: sampler.clone(),
             seed,
             sample,
             siblings: vec![],
-            search: None,
             decoder: decoder.clone(),
             stops: stops.clone(),
             eos_tokens: self.shared.eos_tokens.clone(),
             logprobs: options.logprobs,
+            top_logprobs: options.top_logprobs,
+            echo: echo.take(),
+            search: search.take(),
+            pool: pool.take(),
             form: options.form.clone(),
             vocabulary: self.shared.vocab_size,
             lookahead: options.lookahead,
@@ -110,7 +133,15 @@ impl Engine {
             prompt: prompt.clone(),
             load: Arc::clone(&owner.load),
         });
-        Ok((requests.collect(), owner))
+        let mut requests: Vec<_> = requests.collect();
+        let stream = |request: &Request| {
+            GenerationStream::new(Arc::clone(&request.queue), owner.commands.clone())
+        };
+        let streams = requests.iter().map(stream).collect();
+        let mut first = requests.remove(0); // there is one
+        first.siblings = requests;
+        owner.send(Command::Generate(Box::new(first)))?;
+        Ok(streams)
     }
 
     /// The owner with the fewest generations, of those that are there.
@@ -148,6 +179,12 @@ impl Engine {
         self.generate(prompt, options)?.wait()
     }
 
+    /// A decoder of what comes after these tokens.
+    fn decoder(&self, tokens: &[u32]) -> Result<Option<StreamDecoder>, Error> {
+        let decoder = |tokenizer| StreamDecoder::new(tokenizer, tokens);
+        Ok(self.shared.tokenizer.clone().map(decoder).transpose()?)
+    }
+
     /// What options mean for this model.
     fn meaning(&self) -> Meaning<'_> {
         let Shared { defaults, tokenizer, eos_tokens, vocab_size, .. } = &*self.shared;
@@ -156,7 +193,7 @@ impl Engine {
     }
 
     /// Tokens that fit after the prompt.
-    fn room(&self, prompt: &[u32]) -> Result<usize, Error> {
+    pub(super) fn room(&self, prompt: &[u32]) -> Result<usize, Error> {
         let (tokens, context) = (prompt.len(), self.shared.context_length);
         match context.checked_sub(tokens) {
             None | Some(0) => Err(Error::ContextFull { tokens, context }),

@@ -97,7 +97,7 @@ impl<'a> Steps<'a> {
         for (run, offset) in self.wanted.drain(..) {
             match rows.next() {
                 Some(Row::Logits(logits)) => take(run, offset, logits)?,
-                Some(Row::Ranked(_)) | None => return Err(no_logits().into()),
+                Some(Row::Ranked(_) | Row::State(_)) | None => return Err(no_logits().into()),
             }
         }
         Ok(())

@@ -3,7 +3,7 @@
 use setun_model::{Row, Wants};
 
 use super::{End, Owner, Running};
-use crate::sequence::Next;
+use crate::{error::Error, event::FinishReason, sequence::Next};
 
 impl Owner {
     /// Hands each sequence whose last row is done its logits.
@@ -12,7 +12,14 @@ impl Owner {
         let mut rows = outputs.rows();
         let mut ended = vec![];
         for index in 0..self.running.len() {
+            let told = self.tell(index, &mut rows);
             if !self.advance(index) {
+                ended.extend(told.err().map(|error| (index, Err(error))));
+                continue;
+            }
+            let told = told.and_then(|()| self.running[index].sequence.tell_prompt());
+            if let Some(end) = self.ends_with_prompt(index, told) {
+                ended.push((index, end));
                 continue;
             }
             let Some(row) = rows.next() else { break };
@@ -37,6 +44,27 @@ impl Owner {
         self.end_all(ended);
     }
 
+    /// Gives a sequence the rows that tell of its prompt.
+    fn tell<'a>(
+        &mut self,
+        index: usize,
+        rows: &mut impl Iterator<Item = Row<'a>>,
+    ) -> Result<(), Error> {
+        let Running { sequence, told, .. } = &mut self.running[index];
+        rows.take(*told).try_for_each(|row| sequence.tell(row))
+    }
+
+    /// How a sequence ends whose prompt has run, if that is before it chooses a token.
+    fn ends_with_prompt(&self, index: usize, told: Result<(), Error>) -> Option<End> {
+        match told {
+            Err(error) => Some(Err(error)),
+            Ok(()) if self.running[index].sequence.remaining() == 0 => {
+                Some(Ok((FinishReason::Length, None)))
+            }
+            Ok(()) => None,
+        }
+    }
+
     /// The rows of a sequence have entered the cache. Whether they were the last it had.
     pub(super) fn advance(&mut self, index: usize) -> bool {
         let Running { sequence, rows, .. } = &mut self.running[index];
@@ -52,7 +80,7 @@ impl Owner {
     /// What is in the cache now may be found by others.
     pub(super) fn note(&mut self, index: usize) {
         let Running { sequence, place, .. } = &self.running[index];
-        let tokens = &sequence.tokens()[..sequence.cached()];
+        let tokens = &sequence.context()[..sequence.cached()];
         // A place that were not there would be refused in the next step.
         let _ = self.cache.note(*place, tokens);
     }
@@ -79,12 +107,12 @@ impl Owner {
         rows: &mut impl Iterator<Item = Row<'a>>,
     ) -> Option<End> {
         let guessed: Vec<_> = rows.take(guesses.len()).collect();
-        let known = self.running[index].sequence.tokens().len();
+        let known = self.running[index].sequence.context().len();
         let (mut end, mut right) = (self.settle(index, first), 0);
         for (row, (guess, _)) in guessed.into_iter().zip(guesses) {
             let sequence = &mut self.running[index].sequence;
             // Less than one more token where the row before has to run again.
-            if end.is_some() || sequence.tokens()[known..].get(right) != Some(guess) {
+            if end.is_some() || sequence.context()[known..].get(right) != Some(guess) {
                 break;
             }
             sequence.advance(1);
@@ -97,6 +125,17 @@ impl Owner {
         let kept = self.cache.truncate(*place, sequence.cached());
         self.note(index);
         end.or_else(|| kept.err().map(|error| Err(error.into())))
+    }
+
+    /// Has sequences whose context is full begin again from what they keep of it.
+    pub(super) fn shorten_full(&mut self) {
+        for index in (0..self.running.len()).rev() {
+            match self.running[index].sequence.shorten() {
+                Ok(false) => {}
+                Ok(true) => self.line_up_again(index),
+                Err(error) => self.fail(index, error),
+            }
+        }
     }
 
     /// Gives a sequence its logits; how it ended, if so.

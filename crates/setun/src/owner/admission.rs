@@ -47,6 +47,7 @@ impl Owner {
     /// is left of them.
     fn without_interrupted(&self, mut sequence: Sequence, now: Instant) -> Option<Sequence> {
         let mut left = sequence.take_siblings();
+        let echo = sequence.take_echo();
         left.insert(0, sequence);
         left.retain_mut(|sequence| match sequence.interruption(now) {
             Some(reason) => {
@@ -58,6 +59,7 @@ impl Owner {
         let mut left = left.into_iter();
         let mut first = left.next()?;
         first.set_siblings(left.collect());
+        first.set_echo(echo);
         Some(first)
     }
 
@@ -93,9 +95,11 @@ impl Owner {
         while let Some(sequence) = self.waiting.get(next) {
             if !sequence.demands() {
                 next += 1; // it gave up its place, and nobody reads it yet
+            } else if self.is_being_computed(sequence) {
+                next += 1; // what others compute now is not computed twice
             } else if self.has_room_for(sequence) {
                 let mut sequence = self.waiting.remove(next);
-                let place = self.cache.create_from(sequence.tokens());
+                let place = self.cache.create_from(sequence.reusable());
                 let cached = self.cache.len(place).unwrap_or(0);
                 sequence.enter(cached);
                 self.metrics.reused_positions += sequence.cached() as u64;
@@ -114,13 +118,32 @@ impl Owner {
         }
     }
 
+    /// Whether a prompt under way begins as this one does, further than what is in the cache.
+    fn is_being_computed(&self, sequence: &Sequence) -> bool {
+        if self.limits.prefix_blocks == 0 {
+            return false;
+        }
+        let tokens = sequence.reusable();
+        let mut prompts = self
+            .running
+            .iter()
+            .filter(|running| running.sequence.pending().len() > 1 && running.sequence.demands());
+        let blocks = |other: &[u32]| {
+            let alike = other.iter().zip(tokens).take_while(|(one, other)| one == other);
+            // The last token is computed again, as its logits are wanted.
+            alike.count().min(tokens.len().saturating_sub(1)) / self.cache.block_positions()
+        };
+        let most = prompts.by_ref().map(|r| blocks(r.sequence.context())).max();
+        most.is_some_and(|most| most > 0 && most > self.cache.found(tokens).0)
+    }
+
     fn has_room_for(&self, sequence: &Sequence) -> bool {
         let running: usize = self.running.iter().map(|running| running.sequence.count()).sum();
         if running == 0 {
             return true; // a whole context fits
         }
-        let tokens = sequence.tokens();
-        let (found, idle) = self.cache.found(tokens);
+        let tokens = sequence.context();
+        let (found, idle) = self.cache.found(sequence.reusable());
         let blocks = (tokens.len() + 1).div_ceil(self.cache.block_positions());
         // Siblings share all but the last, the rows of a search what they have in common.
         let own = blocks - sequence.shared_positions() / self.cache.block_positions();
@@ -150,12 +173,16 @@ impl Owner {
 
     /// Takes a sequence's place away; it begins again from its tokens when there is room.
     pub(super) fn preempt(&mut self, index: usize) {
+        self.metrics.preemptions += 1;
+        self.metrics.dropped_positions += self.running[index].sequence.cached() as u64;
+        self.line_up_again(index);
+    }
+
+    /// Puts a sequence back in line.
+    pub(super) fn line_up_again(&mut self, index: usize) {
         let running = self.running.remove(index);
         self.release(&running);
-        let sequence = running.sequence;
-        self.metrics.preemptions += 1;
-        self.metrics.dropped_positions += sequence.cached() as u64;
-        self.line_up(sequence);
+        self.line_up(running.sequence);
     }
 
     /// Has the cache grow as far as it may again, after memory was refused to it.
@@ -198,6 +225,7 @@ impl Owner {
 
 impl Running {
     pub(super) fn new(sequence: Sequence, place: setun_model::SequenceId) -> Self {
-        Self { sequence, place, twins: vec![], demands: false, rows: 0, guessed: vec![] }
+        let (twins, guessed) = (vec![], vec![]);
+        Self { sequence, place, twins, demands: false, rows: 0, told: 0, guessed }
     }
 }

@@ -5,7 +5,7 @@ use std::{cmp::Reverse, time::Duration};
 use setun_model::{Batch, BatchRow, SequenceId, Wants};
 
 use super::{Owner, Running, STEP_TARGET};
-use crate::inferencer::most_wanted_rows;
+use crate::{inferencer::most_wanted_rows, sequence::MOST_ECHOED};
 
 /// [`STEP_TARGET`] for steps of prompts alone, where only a cancellation has to wait. All weights
 /// are read in every step, so few long ones take less time than many.
@@ -33,13 +33,14 @@ impl Owner {
         let mut batch = Batch::default();
         let mut prompt_rows = 0;
         for running in &mut self.running {
+            running.told = 0;
             if running.rows > 0 && !running.twins.is_empty() {
                 batch.rows.extend(running.twin_rows());
                 prompt_rows +=
                     if running.sequence.pending().len() > 1 { running.width() } else { 0 };
                 continue;
             }
-            let Running { sequence, place, rows, guessed, .. } = running;
+            let Running { sequence, place, rows, told, guessed, .. } = running;
             if !guessed.is_empty() {
                 let row = |(offset, (token, wants)): (usize, &(u32, Wants))| BatchRow {
                     token: *token,
@@ -58,11 +59,31 @@ impl Owner {
             };
             let tokens = &sequence.pending()[..*rows];
             batch.push_run(*place, sequence.cached(), tokens, wants);
+            let first = batch.rows.len() - *rows;
+            let telling = batch.rows[first..].get_mut(sequence.telling_rows(*rows));
+            for row in telling.unwrap_or_default() {
+                row.wants = sequence.telling();
+                *told += 1;
+            }
             if pending > 1 {
                 prompt_rows += *rows;
             }
         }
         (batch, prompt_rows)
+    }
+
+    /// Those whose rows give hidden states and those whose rows go through the head have every
+    /// other step, where there are both.
+    pub(super) fn take_turns(&mut self) {
+        let demands = |pooled: bool| {
+            self.running.iter().any(|r| r.demands && r.sequence.is_pooled() == pooled)
+        };
+        if demands(true) && demands(false) {
+            self.is_pooling = !self.is_pooling;
+            for running in &mut self.running {
+                running.demands &= running.sequence.is_pooled() == self.is_pooling;
+            }
+        }
     }
 
     /// How many rows each sequence has: one where it decodes, and of its prompt as many as there
@@ -78,14 +99,17 @@ impl Owner {
             self.running.iter_mut().filter(|r| r.demands && !r.decodes()).collect();
         prompts.sort_by_key(|running| running.weakness());
         let mut left = most.min(free);
+        let mut told = MOST_ECHOED;
+        let mut prompts: Vec<_> =
+            prompts.into_iter().map(|r| (r.most_rows(&mut told), r)).collect();
         let even = (left / EVEN_SHARE / prompts.len().max(1)).max(1);
-        for running in &mut prompts {
-            running.rows = running.sequence.pending().len().min(even).min(left);
+        for (pending, running) in &mut prompts {
+            running.rows = even.min(*pending).min(left);
             left -= running.rows;
         }
-        for running in prompts {
-            let (pending, rows) = (running.sequence.pending().len(), running.rows);
-            if rows + left > 0 {
+        for (pending, running) in prompts {
+            let rows = running.rows;
+            if pending > 0 && rows + left > 0 {
                 // In steps of like size: a short last one would read all weights for few rows.
                 let whole = pending.div_ceil(pending.div_ceil(rows + left)).max(rows);
                 left -= whole - rows;
@@ -148,6 +172,18 @@ impl Owner {
 }
 
 impl Running {
+    /// Rows that a step may have of its prompt, where so many may still tell of theirs.
+    fn most_rows(&self, told: &mut usize) -> usize {
+        let pending = self.sequence.pending().len();
+        if self.sequence.is_pooled() {
+            return pending; // states are small
+        }
+        let silent = self.sequence.silent_rows(pending);
+        let most = pending.min(silent.saturating_add(*told));
+        *told -= most - silent;
+        most
+    }
+
     /// Whether it is to get another token from its last one. The rows of a search that had given
     /// up their places come back to that token by token.
     fn decodes(&self) -> bool {

@@ -77,7 +77,7 @@ impl Owner {
         let rows = std::iter::once(first).chain(rows.take(running.twins.len()));
         let logits = rows.map(|row| match row {
             Row::Logits(logits) => logits,
-            Row::Ranked(_) => &[], // which were not asked for
+            Row::Ranked(_) | Row::State(_) => &[], // which were not asked for
         });
         let parents = match running.sequence.accept_rows(&logits.collect::<Vec<_>>()) {
             Ok(parents) if parents.is_empty() => return Some(Ok((FinishReason::Stop, None))),

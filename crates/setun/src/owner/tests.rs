@@ -119,7 +119,10 @@ pub(super) fn generate(
 pub(super) fn request(prompt: Vec<u32>, max_tokens: usize) -> Request {
     Request {
         prompt,
+        seen: None,
         max_tokens,
+        positions: usize::MAX,
+        context: None,
         sampler: Sampler::new(SamplerOptions::default()).unwrap(),
         seed: 0,
         sample: 0,
@@ -129,6 +132,9 @@ pub(super) fn request(prompt: Vec<u32>, max_tokens: usize) -> Request {
         stops: StopStrings::new(vec![]).unwrap(),
         eos_tokens: vec![],
         logprobs: false,
+        top_logprobs: 0,
+        echo: None,
+        pool: None,
         form: None,
         vocabulary: 2,
         lookahead: 0,

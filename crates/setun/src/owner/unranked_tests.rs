@@ -86,7 +86,7 @@ fn a_row_that_cannot_be_ranked_runs_again_with_all_logits() {
         .into_iter()
         .filter_map(|event| match event.unwrap() {
             Event::Text(delta) => Some(delta.token),
-            Event::Done(_) => None,
+            Event::Prompt(_) | Event::Done(_) => None,
         })
         .collect();
     assert_eq!(tokens, [12, 13, 14]);

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use setun_text::{Sampler, StopStrings, StreamDecoder};
 use web_time::Instant;
 
-use super::SearchRequest;
+use super::{Pool, SearchRequest};
 use crate::{
+    context::SharedContextStrategy,
     event::FinishReason,
     form::SharedForm,
     stream::{Demand, Queue},
@@ -17,19 +18,29 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Request {
     pub(crate) prompt: Vec<u32>,
+    /// What the model is to see of the prompt, where that is not all.
+    pub(crate) seen: Option<Vec<u32>>,
     pub(crate) max_tokens: usize,
+    /// Positions of the context, and what is done once they are full.
+    pub(crate) positions: usize,
+    pub(crate) context: Option<SharedContextStrategy>,
     pub(crate) sampler: Sampler,
     pub(crate) seed: u64,
     /// Which of the samples with this seed.
     pub(crate) sample: u64,
     /// Others of the same prompt, which begin where it ends.
     pub(crate) siblings: Vec<Request>,
-    /// What makes it a beam search.
-    pub(crate) search: Option<SearchRequest>,
     pub(crate) decoder: Option<StreamDecoder>,
     pub(crate) stops: StopStrings,
     pub(crate) eos_tokens: Vec<u32>,
     pub(crate) logprobs: bool,
+    pub(crate) top_logprobs: usize,
+    /// The token of the prompt from which on the model's opinion is told, and a decoder before it.
+    pub(crate) echo: Option<(usize, Option<StreamDecoder>)>,
+    /// What makes it a beam search.
+    pub(crate) search: Option<SearchRequest>,
+    /// What to make of the states of the prompt's tokens.
+    pub(crate) pool: Option<Pool>,
     /// The form that its text is to have.
     pub(crate) form: Option<SharedForm>,
     /// Tokens of the vocabulary.
@@ -49,6 +60,11 @@ pub(crate) struct Request {
 }
 
 impl Request {
+    /// Whether events tell what the model thought.
+    pub(super) fn judges(&self) -> bool {
+        self.logprobs || self.top_logprobs > 0
+    }
+
     pub(super) fn interruption(&self, now: Instant) -> Option<FinishReason> {
         match self.queue.demand() {
             Demand::Cancel | Demand::Gone => Some(FinishReason::Aborted),

@@ -21,7 +21,7 @@ impl ArcWake for Count {
 }
 
 fn text(token: u32) -> Event {
-    Event::Text(TextDelta { text: String::new(), token, logprob: None })
+    Event::Text(TextDelta { token, ..TextDelta::default() })
 }
 
 #[test]

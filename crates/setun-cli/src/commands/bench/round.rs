@@ -112,6 +112,7 @@ fn pass(engine: &Engine, prompts: &[Vec<u32>], count: usize, ahead: usize) -> Re
                     all_decode.get_or_insert_with(Instant::now);
                 }
             }
+            Event::Prompt(_) => {}
             Event::Done(_) => to_finish -= usize::from(tokens.len() < count),
         }
     }

@@ -1,0 +1,58 @@
+//! Lists of prompts and of conversations.
+
+use futures::{StreamExt, stream};
+use setun_text::Message;
+
+use super::Engine;
+use crate::{
+    error::Error,
+    options::{GenerateOptions, Prompt},
+    stream::Completion,
+};
+
+/// What a model said in a conversation.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ChatCompletion {
+    /// The answer, as the conversation goes on with it.
+    pub message: Message,
+    /// The tokens behind it, and how it ended.
+    pub completion: Completion,
+}
+
+impl Engine {
+    /// Continues each of these prompts; as many at once as the engine has streams. The results
+    /// are in the order of the prompts, each as it is alone, and one that fails spoils no other.
+    pub async fn text_completion<P: Into<Prompt>>(
+        &self,
+        prompts: impl IntoIterator<Item = P>,
+        options: &GenerateOptions,
+    ) -> Vec<Result<Completion, Error>> {
+        let complete = |prompt: P| {
+            let (prompt, options) = (prompt.into(), options.clone());
+            async move { self.generate(prompt, options)?.finish().await }
+        };
+        stream::iter(prompts).map(complete).buffered(self.at_once()).collect().await
+    }
+
+    /// Answers each of these conversations, as [`text_completion`](Self::text_completion)
+    /// continues prompts.
+    pub async fn chat_completion<D: Into<Vec<Message>>>(
+        &self,
+        dialogs: impl IntoIterator<Item = D>,
+        options: &GenerateOptions,
+    ) -> Vec<Result<ChatCompletion, Error>> {
+        let prompts = dialogs.into_iter().map(|dialog| Prompt::Chat(dialog.into()));
+        let answered = |completion: Completion| ChatCompletion {
+            message: Message::assistant(completion.text.clone()),
+            completion,
+        };
+        let completions = self.text_completion(prompts, options).await;
+        completions.into_iter().map(|completion| completion.map(answered)).collect()
+    }
+
+    /// Requests of a list that are made before the first of them ends.
+    pub(crate) fn at_once(&self) -> usize {
+        self.shared.streams.min(self.shared.most_waiting).max(1)
+    }
+}

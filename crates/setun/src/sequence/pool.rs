@@ -1,0 +1,80 @@
+//! The hidden states of a text's tokens, made one.
+
+use futures::channel::oneshot;
+use setun_model::{ModelError, Row, Wants};
+
+use super::Sequence;
+use crate::{embedding::Pooling, error::Error};
+
+/// What is to be made of a text, and as much of it as there is.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    pooling: Pooling,
+    sums: Vec<f64>, // [hidden]
+    tokens: usize,  // whose states are in the sums
+    reply: oneshot::Sender<Pooled>,
+}
+
+/// The sum of the states, `[hidden]`, and how many there were.
+pub(crate) type Pooled = (Vec<f64>, usize);
+
+impl Pool {
+    /// What it comes to goes to the reply. Nobody need listen.
+    pub(crate) fn new(pooling: Pooling, reply: oneshot::Sender<Pooled>) -> Self {
+        Self { pooling, sums: vec![], tokens: 0, reply }
+    }
+
+    /// Of a text of so many tokens, the first whose state is wanted and is not there.
+    fn next(&self, count: usize) -> usize {
+        match self.pooling {
+            Pooling::Last => count - 1,
+            Pooling::Mean => self.tokens,
+        }
+    }
+
+    fn add(&mut self, state: &[f32]) {
+        self.sums.resize(state.len(), 0.0);
+        for (sum, &value) in self.sums.iter_mut().zip(state) {
+            *sum += f64::from(value);
+        }
+        self.tokens += 1;
+    }
+}
+
+impl Sequence {
+    /// Whether its rows give hidden states, which stand in steps of their own.
+    pub(crate) fn is_pooled(&self) -> bool {
+        self.pool.is_some()
+    }
+
+    /// The first of its tokens that has to be run for its state.
+    pub(super) fn first_pooled(&self) -> Option<usize> {
+        self.pool.as_ref().map(|pool| pool.next(self.context.len()))
+    }
+
+    /// What rows give that tell of their text.
+    pub(crate) fn telling(&self) -> Wants {
+        if self.is_pooled() { Wants::State } else { Wants::Logits }
+    }
+
+    pub(super) fn add_state(&mut self, row: Row<'_>) -> Result<(), Error> {
+        match (&mut self.pool, row) {
+            (None, _) => Ok(()),
+            (Some(pool), Row::State(state)) => {
+                pool.add(state);
+                Ok(())
+            }
+            (Some(_), _) => {
+                let (what, found) = ("hidden states", "a model that gives logits alone".into());
+                Err(ModelError::Unsupported { what, found, supported: "transformers" }.into())
+            }
+        }
+    }
+
+    /// Hands over what its states came to.
+    pub(super) fn reply_pooled(&mut self) {
+        if let Some(Pool { sums, tokens, reply, .. }) = self.pool.take() {
+            let _ = reply.send((sums, tokens));
+        }
+    }
+}
