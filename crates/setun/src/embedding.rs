@@ -1,6 +1,7 @@
 //! Texts as points: what a model makes of them before its head.
 
 use futures::{StreamExt, channel::oneshot, stream};
+use web_time::Instant;
 
 use crate::{
     engine::{Engine, Plan},
@@ -56,7 +57,9 @@ impl Engine {
         }
         let (reply, pooled) = oneshot::channel();
         let pool = Some(Pool::new(pooling, reply));
-        let plan = Plan { prompt, seen: None, max_tokens: 0, echo: None, pool };
+        let asked = Instant::now();
+        let plan =
+            Plan { asked, prompt, seen: None, max_tokens: 0, echo: None, search: None, pool };
         let mut streams = self.start(plan, self.defaults(), 1)?;
         streams.pop().ok_or(Error::Disposed)?.finish().await?;
         let (sums, count) = pooled.await.map_err(|_| Error::Disposed)?;

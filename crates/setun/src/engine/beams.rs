@@ -1,15 +1,14 @@
 //! Starting beam searches.
 
 use futures::channel::oneshot;
+use web_time::Instant;
 
-use super::Engine;
+use super::{Engine, generate::Plan};
 use crate::{
     beams::{BeamGeneration, BeamOptions},
     error::Error,
     options::{GenerateOptions, Prompt},
-    owner::Command,
     sequence::SearchRequest,
-    stream::GenerationStream,
 };
 
 impl Engine {
@@ -24,8 +23,8 @@ impl Engine {
     /// # Errors
     ///
     /// As [`generate`](Self::generate); also if an option of the beams is out of its range, there
-    /// are more of them than the engine has streams, or a form, a filter, a context strategy or
-    /// log-probabilities are asked for.
+    /// are more of them than the engine has streams, or a form, log-probabilities, an echo, a context
+    /// strategy or a filter is given.
     /// What goes wrong later comes from the future.
     pub fn beams(
         &self,
@@ -33,6 +32,7 @@ impl Engine {
         beams: BeamOptions,
         options: GenerateOptions,
     ) -> Result<BeamGeneration, Error> {
+        let asked = Instant::now();
         let options = self.shared.unless.apply(options);
         options.check()?;
         beams.check()?;
@@ -43,25 +43,23 @@ impl Engine {
             let expected = format!("1 to {most}, the streams of the engine");
             return bad("beams", beams.beams.to_string(), expected);
         }
-        if options.form.is_some() {
-            return bad("form", "given".into(), "none with beams".into());
+        let others = [
+            ("form", options.form.is_some()),
+            ("logprobs", options.logprobs || options.top_logprobs > 0),
+            ("echo", options.echo),
+            ("context", options.context.is_some()),
+            ("filter", options.filter.is_some()),
+        ];
+        if let Some((option, _)) = others.into_iter().find(|&(_, is_given)| is_given) {
+            return bad(option, "given".into(), "not with beams".into());
         }
-        if options.logprobs || options.top_logprobs > 0 || options.echo {
-            return bad("logprobs", "true".into(), "false with beams, which have scores".into());
-        }
-        if options.context.is_some() {
-            return bad("context", "given".into(), "none with beams".into());
-        }
-        if options.filter.is_some() {
-            return bad("filter", "given".into(), "none with beams".into());
-        }
-        let plan = self.plan(prompt.into(), &options)?;
-        let (mut requests, owner) = self.requests(plan, options, 1)?;
-        let mut request = requests.pop().ok_or(Error::Disposed)?;
+        let prompt = self.tokens(prompt.into())?;
+        let max_tokens = self.room(&prompt)?.min(options.max_tokens.unwrap_or(usize::MAX));
         let (reply, texts) = oneshot::channel();
-        (request.search, request.lookahead) = (Some(SearchRequest { options: beams, reply }), 0);
-        let stream = GenerationStream::new(request.queue.clone(), owner.commands.clone());
-        owner.send(Command::Generate(Box::new(request)))?;
+        let search = Some(SearchRequest { options: beams, reply });
+        let plan = Plan { asked, prompt, seen: None, max_tokens, echo: None, search, pool: None };
+        let mut streams = self.start(plan, GenerateOptions { lookahead: 0, ..options }, 1)?;
+        let stream = streams.pop().ok_or(Error::Disposed)?;
         Ok(BeamGeneration::new(stream, texts))
     }
 }

@@ -14,7 +14,7 @@ use crate::{
     observe::Trace,
     options::{GenerateOptions, Meaning, Prompt},
     owner::Command,
-    sequence::{Pool, Request},
+    sequence::{Pool, Request, SearchRequest},
     stream::{GenerationStream, Queue},
 };
 
@@ -23,12 +23,15 @@ const SEED_BITS: u32 = 53;
 
 /// What to run.
 pub(crate) struct Plan {
+    pub(crate) asked: Instant,
     pub(crate) prompt: Vec<u32>,
     /// What the model is to see of it, where that is not all.
     pub(crate) seen: Option<Vec<u32>>,
     pub(crate) max_tokens: usize,
     /// The token of the prompt from which on the model's opinion is told.
     pub(crate) echo: Option<usize>,
+    /// What makes it a beam search.
+    pub(crate) search: Option<SearchRequest>,
     /// What to make of the states of its tokens.
     pub(crate) pool: Option<Pool>,
 }
@@ -73,7 +76,8 @@ impl Engine {
     }
 
     /// What a prompt and options come to.
-    pub(super) fn plan(&self, prompt: Prompt, options: &GenerateOptions) -> Result<Plan, Error> {
+    fn plan(&self, prompt: Prompt, options: &GenerateOptions) -> Result<Plan, Error> {
+        let asked = Instant::now();
         let prompt = self.tokens(prompt)?;
         let mut max_tokens = options.max_tokens.unwrap_or(usize::MAX);
         let mut seen = None;
@@ -87,7 +91,7 @@ impl Engine {
             }
         }
         let echo = options.echo.then_some(0);
-        Ok(Plan { prompt, seen, max_tokens, echo, pool: None })
+        Ok(Plan { asked, prompt, seen, max_tokens, echo, search: None, pool: None })
     }
 
     /// Starts generations whose prompt is known to fit.
@@ -97,32 +101,12 @@ impl Engine {
         options: GenerateOptions,
         count: usize,
     ) -> Result<Vec<GenerationStream>, Error> {
+        let Plan { asked, prompt, seen, max_tokens, echo, mut search, mut pool } = plan;
         let most = self.shared.streams;
         if !(1..=most).contains(&count) {
             let expected = format!("1 to {most}, the streams of the engine");
             return Err(Error::BadOption { option: "count", found: count.to_string(), expected });
         }
-        let (mut requests, owner) = self.requests(plan, options, count)?;
-        let stream = |request: &Request| {
-            GenerationStream::new(Arc::clone(&request.queue), owner.commands.clone())
-        };
-        let streams = requests.iter().map(stream).collect();
-        let mut first = requests.remove(0); // there is one
-        first.siblings = requests;
-        owner.send(Command::Generate(Box::new(first)))?;
-        Ok(streams)
-    }
-
-    /// Requests for so many samples, and who is to take them. The options are checked by
-    /// themselves.
-    pub(super) fn requests(
-        &self,
-        plan: Plan,
-        options: GenerateOptions,
-        count: usize,
-    ) -> Result<(Vec<Request>, &Handle), Error> {
-        let asked = Instant::now();
-        let Plan { prompt, seen, max_tokens, echo, mut pool } = plan;
         let owner = self.idlest()?;
         let most = self.shared.most_waiting;
         let tickets = owner.tickets.take(count, most);
@@ -142,7 +126,6 @@ impl Engine {
             seed,
             sample,
             siblings: vec![],
-            search: None,
             decoder: decoder.clone(),
             stops: stops.clone(),
             filter: options.filter.as_ref().map(SharedFilter::begin),
@@ -150,6 +133,7 @@ impl Engine {
             logprobs: options.logprobs,
             top_logprobs: options.top_logprobs,
             echo: echo.take(),
+            search: search.take(),
             pool: pool.take(),
             form: options.form.clone(),
             vocabulary: self.shared.vocab_size,
@@ -163,7 +147,15 @@ impl Engine {
             prompt: prompt.clone(),
             load: Arc::clone(&owner.load),
         });
-        Ok((requests.collect(), owner))
+        let mut requests: Vec<_> = requests.collect();
+        let stream = |request: &Request| {
+            GenerationStream::new(Arc::clone(&request.queue), owner.commands.clone())
+        };
+        let streams = requests.iter().map(stream).collect();
+        let mut first = requests.remove(0); // there is one
+        first.siblings = requests;
+        owner.send(Command::Generate(Box::new(first)))?;
+        Ok(streams)
     }
 
     /// The owner with the fewest generations, of those that are there.
@@ -215,7 +207,7 @@ impl Engine {
     }
 
     /// Tokens that fit after the prompt.
-    fn room(&self, prompt: &[u32]) -> Result<usize, Error> {
+    pub(super) fn room(&self, prompt: &[u32]) -> Result<usize, Error> {
         let (tokens, context) = (prompt.len(), self.shared.context_length);
         match context.checked_sub(tokens) {
             None | Some(0) => Err(Error::ContextFull { tokens, context }),

@@ -1,6 +1,7 @@
 //! How likely a model finds given texts.
 
 use futures::{StreamExt, stream};
+use web_time::Instant;
 
 use super::{Engine, generate::Plan};
 use crate::{error::Error, event::TextDelta, options::Prompt};
@@ -108,7 +109,9 @@ impl Engine {
 
     /// Runs tokens and chooses none; what the model thought of them from one on.
     async fn run(&self, prompt: Vec<u32>, echo: Option<usize>) -> Result<Vec<TextDelta>, Error> {
-        let plan = Plan { prompt, seen: None, max_tokens: 0, echo, pool: None };
+        let asked = Instant::now();
+        let plan =
+            Plan { asked, prompt, seen: None, max_tokens: 0, echo, search: None, pool: None };
         let mut streams = self.start(plan, self.defaults(), 1)?;
         let stream = streams.pop().ok_or(Error::Disposed)?;
         Ok(stream.finish().await?.prompt)

@@ -184,8 +184,7 @@ impl Owner {
     pub(super) fn line_up_again(&mut self, index: usize) {
         let running = self.running.remove(index);
         self.release(&running);
-        let sequence = running.sequence;
-        self.line_up(sequence);
+        self.line_up(running.sequence);
     }
 
     /// Has the cache grow as far as it may again, after memory was refused to it.
@@ -231,6 +230,7 @@ impl Owner {
 
 impl Running {
     pub(super) fn new(sequence: Sequence, place: setun_model::SequenceId) -> Self {
-        Self { sequence, place, twins: vec![], demands: false, rows: 0, told: 0, guessed: vec![] }
+        let (twins, guessed) = (vec![], vec![]);
+        Self { sequence, place, twins, demands: false, rows: 0, told: 0, guessed }
     }
 }

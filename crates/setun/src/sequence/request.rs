@@ -31,8 +31,6 @@ pub(crate) struct Request {
     pub(crate) sample: u64,
     /// Others of the same prompt, which begin where it ends.
     pub(crate) siblings: Vec<Request>,
-    /// What makes it a beam search.
-    pub(crate) search: Option<SearchRequest>,
     pub(crate) decoder: Option<StreamDecoder>,
     pub(crate) stops: StopStrings,
     pub(crate) filter: Option<FilteredText>,
@@ -41,6 +39,8 @@ pub(crate) struct Request {
     pub(crate) top_logprobs: usize,
     /// The token of the prompt from which on the model's opinion is told, and a decoder before it.
     pub(crate) echo: Option<(usize, Option<StreamDecoder>)>,
+    /// What makes it a beam search.
+    pub(crate) search: Option<SearchRequest>,
     /// What to make of the states of the prompt's tokens.
     pub(crate) pool: Option<Pool>,
     /// The form that its text is to have.

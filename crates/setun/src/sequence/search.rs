@@ -105,7 +105,7 @@ impl Sequence {
     pub(crate) fn shared_positions(&self) -> usize {
         match &self.search {
             Some(search) if search.beams.rows().len() > 1 => search.beams.shared(),
-            _ => self.tokens.len(),
+            _ => self.context.len(),
         }
     }
 

@@ -15,6 +15,9 @@ impl Sequence {
         if self.request.max_tokens == 0 {
             return Wants::Nothing;
         }
+        if let Some(search) = &self.search {
+            return if search.forks_at.is_some() { Wants::Nothing } else { Wants::Logits };
+        }
         if self.generated() < self.all_until || self.request.judges() {
             return Wants::Logits;
         }
@@ -57,11 +60,11 @@ impl Sequence {
     /// Whether the next token follows from the logits alone, so that a device can choose it.
     pub(crate) fn is_greedy(&self) -> bool {
         let needs_logits = self.generated() < self.all_until || self.request.judges();
-        let has_more = self.request.lookahead > 0
-            || self.followed.is_some()
-            || self.search.is_some()
-            || self.tells();
-        !needs_logits && !has_more && self.request.sampler.follows(&self.step())
+        let has_more = self.request.lookahead > 0 || self.followed.is_some() || self.tells();
+        !needs_logits
+            && !has_more
+            && self.search.is_none()
+            && self.request.sampler.follows(&self.step())
     }
 
     /// How a device chooses the next token.
