@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use setun::{GenerateOptions, SamplingStep};
 use wasm_bindgen::{JsCast, JsValue};
 
-use crate::error::bad_option;
+use crate::{context::WhenFull, error::bad_option};
 
 /// The options that the engine has by the same name.
 macro_rules! names {
@@ -59,6 +59,10 @@ const OTHERS: &[&str] = &[
     "logitBias",
     "samplingOrder",
     "logprobs",
+    "topLogprobs",
+    "echo",
+    "lookahead",
+    "context",
     "priority",
     "deadline",
 ];
@@ -78,6 +82,10 @@ pub(crate) fn parse(options: JsValue) -> Result<GenerateOptions, JsValue> {
     let step = |name: String| name.parse::<SamplingStep>();
     let order: Result<_, _> = order.into_iter().map(step).collect();
     options.sampling_order = order.map_err(|error| bad_option(&error.to_string()))?;
+    options.top_logprobs = given.get("topLogprobs")?.unwrap_or_default();
+    options.echo = given.get("echo")?.unwrap_or_default();
+    options.lookahead = given.get("lookahead")?.unwrap_or_default();
+    options.context = given.get("context")?.map(WhenFull::strategy).transpose()?.flatten();
     options.priority = given.get("priority")?.unwrap_or_default();
     options.deadline = given.get("deadline")?.map(milliseconds).transpose()?;
     Ok(options)
