@@ -88,12 +88,6 @@ export class Host {
         return this.#send({ type: "saved", id, bytes: await this.#model().save(message.ids) });
       case "restore":
         return this.#send({ type: "tokens", id, ids: await this.#model().restore(message.bytes) });
-      case "score":
-        return this.#send({
-          type: "scored",
-          id,
-          scores: await this.#model().score(message.prompt, message.texts),
-        });
       case "classify": {
         const classification = await this.#model().classify(message.prompt, message.labels);
         return this.#send({ type: "classified", id, classification });

@@ -15,7 +15,6 @@ import type {
   DeviceReport,
   EngineLimits,
   Metrics,
-  Score,
   SelfTest,
   WasmEvent,
   WasmGenerateOptions,
@@ -84,7 +83,6 @@ export type ToHost = { readonly id: number } & (
   | { readonly type: "push"; readonly ids: Uint32Array; readonly more: WasmPrompt }
   | { readonly type: "save"; readonly ids: Uint32Array }
   | { readonly type: "restore"; readonly bytes: Uint8Array }
-  | { readonly type: "score"; readonly prompt: WasmPrompt; readonly texts: readonly string[] }
   | { readonly type: "classify"; readonly prompt: WasmPrompt; readonly labels: readonly string[] }
   | { readonly type: "metrics" }
   | { readonly type: "forget-prefixes" }
@@ -105,7 +103,6 @@ export type FromHost = { readonly id: number } & (
   | { readonly type: "tokens"; readonly ids: Uint32Array }
   | { readonly type: "text"; readonly text: string }
   | { readonly type: "saved"; readonly bytes: Uint8Array<ArrayBuffer> }
-  | { readonly type: "scored"; readonly scores: readonly Score[] }
   | { readonly type: "classified"; readonly classification: Classification }
   | { readonly type: "counted"; readonly metrics: Metrics }
   | { readonly type: "forgotten" }

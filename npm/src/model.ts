@@ -116,7 +116,7 @@ export class Model implements AsyncDisposable {
   async score(prompt: string | readonly ChatMessage[], texts: readonly string[]): Promise<readonly Score[]> {
     checkPrompt(prompt);
     checkTexts("texts", texts);
-    return (await this.#session.ask({ type: "score", prompt, texts }, "scored")).scores;
+    return texts.length === 0 ? [] : (await this.#classify(prompt, texts)).scores;
   }
 
   /**
@@ -130,7 +130,7 @@ export class Model implements AsyncDisposable {
   ): Promise<Classification> {
     checkPrompt(prompt);
     checkTexts("labels", labels);
-    return (await this.#session.ask({ type: "classify", prompt, labels }, "classified")).classification;
+    return this.#classify(prompt, labels);
   }
 
   /** What the model has done since it was loaded, and what is there now. */
@@ -176,6 +176,10 @@ export class Model implements AsyncDisposable {
   #start(prompt: WasmPrompt, options: GenerateOptions): Generation {
     const start = { prompt, options: engineOptions(options), signal: options.signal };
     return startGenerations(this.#place(), start, 1)[0] as Generation;
+  }
+
+  async #classify(prompt: WasmPrompt, labels: readonly string[]): Promise<Classification> {
+    return (await this.#session.ask({ type: "classify", prompt, labels }, "classified")).classification;
   }
 
   #place(): Place {

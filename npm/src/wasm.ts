@@ -110,9 +110,7 @@ export interface WasmModel {
   save(tokens: Uint32Array): Promise<Uint8Array<ArrayBuffer>>;
   /** The tokens of a saved session; the cache gets what was saved of it. */
   restore(bytes: Uint8Array): Promise<Uint32Array>;
-  /** How likely each of these texts is after a prompt. */
-  score(prompt: WasmPrompt, texts: readonly string[]): Promise<Score[]>;
-  /** Which of these texts comes after a prompt. */
+  /** Which of these texts comes after a prompt, and how likely each is. */
   classify(prompt: WasmPrompt, labels: readonly string[]): Promise<Classification>;
   metrics(): Promise<Metrics>;
   forgetPrefixes(): void;

@@ -173,7 +173,6 @@ function fakeModel(log: Log, files: WasmFiles, name: string, backend: string): W
       if (bytes.length > 0) return Uint32Array.from(bytes);
       throw Object.assign(new Error("these bytes are no session"), { code: "bad-checkpoint" });
     },
-    score: async (prompt, texts) => texts.map((text) => fakeScore(textOf(prompt) + text, text.length)),
     classify: async (prompt, labels) => {
       if (labels.length === 0) throw Object.assign(new Error("no labels"), { code: "bad-option" });
       const scores = labels.map((text) => fakeScore(textOf(prompt) + text, text.length));

@@ -6,30 +6,29 @@ use wasm_bindgen::JsValue;
 
 use crate::error::bad_option;
 
-/// `"stop"`, `{keep, room}` or `{sinks, window}`.
+/// `{keep, room}` or `{sinks, window}`.
 #[derive(Deserialize)]
-#[serde(untagged)]
-pub(crate) enum WhenFull {
-    Named(String),
-    Truncate { keep: usize, room: usize },
-    Slide { sinks: usize, window: usize },
+struct Kept {
+    keep: Option<usize>,
+    room: Option<usize>,
+    sinks: Option<usize>,
+    window: Option<usize>,
 }
 
-impl WhenFull {
-    /// The strategy; none where the text ends.
-    pub(crate) fn strategy(self) -> Result<Option<SharedContextStrategy>, JsValue> {
-        match self {
-            Self::Named(name) if name == "stop" => Ok(None),
-            Self::Named(name) => {
-                let expected = "\"stop\", {keep, room} or {sinks, window}";
-                Err(bad_option(&format!("option `context`: expected {expected}, found \"{name}\"")))
-            }
-            Self::Truncate { keep, room } => {
-                Ok(Some(SharedContextStrategy::new(TruncateMiddle { first: keep, room })))
-            }
-            Self::Slide { sinks, window } => {
-                Ok(Some(SharedContextStrategy::new(SinksAndWindow { sinks, window })))
-            }
+/// The strategy that is asked for; none where the text ends: `"stop"`, or nothing.
+pub(crate) fn strategy(given: JsValue) -> Result<Option<SharedContextStrategy>, JsValue> {
+    if given.is_undefined() || given == "stop" {
+        return Ok(None);
+    }
+    match serde_wasm_bindgen::from_value(given) {
+        Ok(Kept { keep: Some(first), room: Some(room), sinks: None, window: None }) => {
+            Ok(Some(SharedContextStrategy::new(TruncateMiddle { first, room })))
+        }
+        Ok(Kept { keep: None, room: None, sinks: Some(sinks), window: Some(window) }) => {
+            Ok(Some(SharedContextStrategy::new(SinksAndWindow { sinks, window })))
+        }
+        _ => {
+            Err(bad_option("option `context`: expected \"stop\", {keep, room} or {sinks, window}"))
         }
     }
 }

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use setun::{GenerateOptions, SamplingStep};
 use wasm_bindgen::{JsCast, JsValue};
 
-use crate::{context::WhenFull, error::bad_option};
+use crate::{context, error::bad_option};
 
 /// The options that the engine has by the same name.
 macro_rules! names {
@@ -85,7 +85,7 @@ pub(crate) fn parse(options: JsValue) -> Result<GenerateOptions, JsValue> {
     options.top_logprobs = given.get("topLogprobs")?.unwrap_or_default();
     options.echo = given.get("echo")?.unwrap_or_default();
     options.lookahead = given.get("lookahead")?.unwrap_or_default();
-    options.context = given.get("context")?.map(WhenFull::strategy).transpose()?.flatten();
+    options.context = context::strategy(given.value("context")?)?;
     options.priority = given.get("priority")?.unwrap_or_default();
     options.deadline = given.get("deadline")?.map(milliseconds).transpose()?;
     Ok(options)
@@ -108,13 +108,18 @@ impl Given {
         Ok(())
     }
 
+    /// An option as it is given, or `undefined`.
+    fn value(&self, key: &str) -> Result<JsValue, JsValue> {
+        if self.0.is_undefined() {
+            Ok(JsValue::UNDEFINED)
+        } else {
+            Reflect::get(&self.0, &key.into())
+        }
+    }
+
     /// An option, if it is given.
     fn get<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>, JsValue> {
-        if self.0.is_undefined() {
-            return Ok(None);
-        }
-        let value = Reflect::get(&self.0, &key.into())?;
-        let read = serde_wasm_bindgen::from_value(value);
+        let read = serde_wasm_bindgen::from_value(self.value(key)?);
         read.map_err(|error| bad_option(&format!("option `{key}`: {error}")))
     }
 }

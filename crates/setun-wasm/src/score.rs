@@ -29,27 +29,14 @@ struct Classification {
 
 #[wasm_bindgen]
 impl Model {
-    /// How likely each of these texts is after a prompt: `[{tokens, logprob, meanLogprob}, …]`.
-    ///
-    /// # Errors
-    ///
-    /// If the prompt cannot be read; what else is wrong rejects.
-    pub fn score(&self, prompt: JsValue, texts: Vec<String>) -> Result<Promise, JsValue> {
-        // The model may be freed meanwhile.
-        let (engine, prompt) = (self.0.clone(), read_prompt(prompt)?);
-        Ok(wasm_bindgen_futures::future_to_promise(async move {
-            let scores = engine.score(prompt, &texts).await.map_err(|error| to_js(&error))?;
-            let scores: Vec<Score> = scores.into_iter().map(Score::from).collect();
-            Ok(serde_wasm_bindgen::to_value(&scores)?)
-        }))
-    }
-
-    /// Which of these texts comes after a prompt: `{best, probabilities, scores}`.
+    /// Which of these texts comes after a prompt, and how likely each is: `{best, probabilities,
+    /// scores: [{tokens, logprob, meanLogprob}, …]}`.
     ///
     /// # Errors
     ///
     /// If the prompt cannot be read; what else is wrong rejects.
     pub fn classify(&self, prompt: JsValue, labels: Vec<String>) -> Result<Promise, JsValue> {
+        // The model may be freed meanwhile.
         let (engine, prompt) = (self.0.clone(), read_prompt(prompt)?);
         Ok(wasm_bindgen_futures::future_to_promise(async move {
             let found = engine.classify(prompt, &labels).await.map_err(|error| to_js(&error))?;
