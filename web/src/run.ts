@@ -118,6 +118,7 @@ async function begin(model: Model, choice: Choice, { prompt, asChat }: Text): Pr
 /** Goes on with a story. What the model has computed of it already is in its cache. */
 async function write({ model, column, story, options, signal, figures }: Writing): Promise<void> {
   column.show(story);
+  element("texts", HTMLElement).toggleAttribute("data-shaded", options.logprobs === true);
   const session = model.session();
   await session.push([...story.start, ...story.steps.map(({ token }) => token)]);
   const generation = session.generate(options);

@@ -62,7 +62,9 @@ export async function textOf(model: Model, story: Story, place: number, token: n
   if (there?.token === token && there.text !== "") return there.text;
   const before = [...story.start, ...story.steps.slice(0, place).map((step) => step.token)].slice(-4);
   const [all, rest] = await Promise.all([model.detokenize([...before, token]), model.detokenize(before)]);
-  return all.startsWith(rest) ? all.slice(rest.length) : all;
+  // What was half a character before may be a whole one now.
+  const length = rest.replace(/\uFFFD+$/, "").length;
+  return all.slice(length);
 }
 
 /** A token's text where spaces and line breaks are to be seen. */

@@ -31,7 +31,7 @@ export class TokenCard {
     document.addEventListener("pointerdown", ({ target }) => {
       if (target instanceof Node && !this.#card.contains(target)) this.close();
     });
-    // Before the page's own keys: the first Escape closes the card, the next one stops the text.
+    // Before the page's own keys: the first Escape closes a card that is held, the next one stops the text.
     document.addEventListener("keydown", (event) => this.#escape(event), { capture: true });
     window.addEventListener("resize", () => this.#place());
   }
@@ -120,7 +120,7 @@ export class TokenCard {
   #place(): void {
     const mark = this.#mark;
     if (mark === undefined) return;
-    const token = mark.getClientRects()[0] ?? mark.getBoundingClientRect();
+    const token = (mark.lastElementChild ?? mark).getBoundingClientRect();
     const { width, height } = this.#card.getBoundingClientRect();
     const room = document.documentElement.clientWidth;
     const left = Math.max(8, Math.min(token.left - 8, room - width - 8));
@@ -140,10 +140,10 @@ export class TokenCard {
   }
 
   #escape(event: KeyboardEvent): void {
-    if (event.key !== "Escape" || this.#card.hidden) return;
-    event.stopPropagation();
-    const isInside = this.#card.contains(document.activeElement);
+    if (event.key !== "Escape") return;
+    if (this.#isHeld) event.stopPropagation();
+    // While the card is still there: to come back to the text is not to look at a token again.
+    if (this.#card.contains(document.activeElement)) this.#origin?.focus();
     this.close();
-    if (isInside) this.#origin?.focus();
   }
 }

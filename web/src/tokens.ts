@@ -26,7 +26,7 @@ export class Tokens {
     this.#place = place;
     this.#listener = listener;
     place.tabIndex = 0;
-    place.addEventListener("pointerover", ({ target, pointerType }) => {
+    place.addEventListener("pointermove", ({ target, pointerType }) => {
       if (pointerType !== "touch") this.#on(target, (at, mark) => listener.look(at, mark));
     });
     place.addEventListener("pointerleave", () => listener.leave());
@@ -53,7 +53,10 @@ export class Tokens {
     const mark = document.createElement("span");
     mark.className = "token";
     mark.dataset.token = String(token);
-    mark.textContent = text;
+    // Without the space before it, which would be a speck of shade at the end of a line.
+    const word = document.createElement("span");
+    word.textContent = text.trimStart() || text;
+    mark.append(text.slice(0, text.length - word.textContent.length), word);
     if (logprob !== undefined) mark.style.setProperty("--surprise", (1 - Math.exp(logprob)).toFixed(3));
     this.#place.append(mark);
     return mark;
