@@ -2,6 +2,7 @@
 
 import type { Generation, TextDelta } from "setun";
 import { element, say } from "./elements.js";
+import { explain } from "./figures.js";
 import type { Story } from "./story.js";
 import { type TokenListener, Tokens } from "./tokens.js";
 
@@ -14,7 +15,12 @@ export class Column {
   readonly #output: HTMLOutputElement;
   readonly #tokens: Tokens;
   #story: Story | undefined;
-  #running: { readonly generation: Generation; readonly shown: Promise<void> } | undefined;
+  #generation: Generation | undefined;
+  /** All that was written here, or waits to be. */
+  #writing = Promise.resolve();
+  /** How often something was to be written; and which of it was begun last. */
+  #asked = 0;
+  #begun = 0;
 
   /** Of the elements whose names end so. */
   constructor(suffix: "" | "-2", listener: (column: Column) => TokenListener) {
@@ -49,37 +55,30 @@ export class Column {
   }
 
   /** Shows what another one shows, which is not being written. */
-  async takeFrom(other: Column): Promise<void> {
-    await this.stop();
+  takeFrom(other: Column): void {
     if (other.#story !== undefined) this.show(other.#story);
     const { dataset, textContent } = element(`status${other.#suffix}`, HTMLElement);
     this.setState(dataset.state as State, textContent ?? "");
   }
 
+  /** Ends what is being written here, then does what writes next; if that fails, it is said here. */
+  write(work: () => Promise<void>): Promise<void> {
+    this.#asked += 1;
+    const turn = this.#asked;
+    this.#generation?.stop();
+    const begin = async () => {
+      this.#begun = turn;
+      // What was asked for later is wanted in its place.
+      if (turn === this.#asked) await work();
+    };
+    this.#writing = this.#writing.then(begin).catch((error) => this.setState("failed", explain(error)));
+    return this.#writing;
+  }
+
   /** Shows a generation as it comes; calls `onToken` for each of its tokens. */
   async follow(generation: Generation, onToken: () => void): Promise<void> {
-    const shown = this.#follow(generation, onToken);
-    this.#running = { generation, shown };
-    try {
-      await shown;
-    } finally {
-      this.#running = undefined;
-    }
-  }
-
-  /** Ends what is being written here. */
-  async stop(): Promise<void> {
-    this.#running?.generation.stop();
-    await this.#running?.shown.catch(() => undefined);
-  }
-
-  setState(state: State, words: string): void {
-    const status = element(`status${this.#suffix}`, HTMLElement);
-    status.dataset.state = state;
-    status.textContent = words;
-  }
-
-  async #follow(generation: Generation, onToken: () => void): Promise<void> {
+    if (this.#begun !== this.#asked) generation.stop();
+    this.#generation = generation;
     this.#output.ariaBusy = "true";
     try {
       for await (const step of generation) {
@@ -88,7 +87,14 @@ export class Column {
       }
     } finally {
       this.#output.ariaBusy = "false";
+      this.#generation = undefined;
     }
+  }
+
+  setState(state: State, words: string): void {
+    const status = element(`status${this.#suffix}`, HTMLElement);
+    status.dataset.state = state;
+    status.textContent = words;
   }
 
   #add(step: TextDelta): void {

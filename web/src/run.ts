@@ -44,9 +44,9 @@ export async function run(current: CurrentModel, columns: Columns, signal: Abort
     const { choice } = current;
     const written = texts.map(async (text, index) => {
       const column = columns[index] as Column;
-      column.setState("running", "Reading the prompt…");
       const { options } = text;
-      await attempt(column, async () => {
+      await column.write(async () => {
+        column.setState("running", "Reading the prompt…");
         const story = await begin(model, choice, text);
         await write({ model, column, story, options, signal, ...(index === 0 && { figures }) });
       });
@@ -67,10 +67,9 @@ export async function fork(
   const { loaded } = current;
   const { story } = column;
   if (story === undefined || loaded === undefined) return;
-  await second.stop();
-  if (column === second) await first.takeFrom(second);
-  showSecond(true);
-  await attempt(second, async () => {
+  await second.write(async () => {
+    if (column === second) await first.write(async () => first.takeFrom(second));
+    showSecond(true);
     const { model, choice } = loaded;
     if (story.choice !== choice) throw new Error("Another model wrote this text: run it again to fork it.");
     second.setState("running", "Reading…");
@@ -134,14 +133,6 @@ async function write({ model, column, story, options, signal, figures }: Writing
   const result = await generation.result;
   figures?.end(result);
   column.setState("done", ending(result) + (figures ? "" : inWords(result)));
-}
-
-async function attempt(column: Column, work: () => Promise<void>): Promise<void> {
-  try {
-    await work();
-  } catch (error) {
-    column.setState("failed", explain(error));
-  }
 }
 
 function failed(column: Column, idle: "idle" | "done", error: unknown, signal: AbortSignal): void {

@@ -176,6 +176,28 @@ describe("a fork", () => {
     assert.equal(await textOf("#text"), told);
   });
 
+  it("is made of a text that is still being written, and of two", async () => {
+    await page.selectOption("#backend", "scalar");
+    await page.fill("#max-tokens", "");
+    await page.check("#two");
+    await page.click("#run");
+    for (const text of ["#text", "#text-2"])
+      await page.waitForSelector(`${text} .token:nth-child(6)`, PATIENCE);
+    const second = await tokensOf("#text-2");
+    await page.locator("#text-2 .token").nth(3).click();
+    const button = page.locator("#token-choices button").first();
+    const token = await button.getAttribute("data-token");
+    await button.click();
+    await page.waitForSelector('#status[data-state="done"]', PATIENCE);
+    await page.waitForSelector("#text-2 .token:nth-child(6)", PATIENCE);
+    assert.deepEqual((await tokensOf("#text")).slice(0, second.length), second);
+    assert.deepEqual((await tokensOf("#text-2")).slice(0, 4), [...second.slice(0, 3), token]);
+    assert.equal(await page.isEnabled("#stop"), true);
+    await page.keyboard.press("Escape");
+    await ended("#status", "#status-2");
+    for (const status of ["#status", "#status-2"]) assert.match(await textOf(status), /^Stopped: \d+ tokens/);
+  });
+
   it("is made by the keyboard alone", async () => {
     await runToEnd();
     await page.focus("#prompt");
