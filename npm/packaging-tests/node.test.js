@@ -54,6 +54,37 @@ describe("the package in Node", () => {
     expect(seeds).toEqual(["7", "18446744073709551615"]);
   });
 
+  it("tells probabilities of what it writes and reads, and scores texts", async () => {
+    const { prompt, deltas, plain, sum, score, best, total } = await inNode(`
+      const model = await load();
+      const options = { temperature: 0, maxTokens: 12, lookahead: 12, context: { sinks: 4, window: 64 } };
+      const told = model.generate("Once upon a time", { ...options, logprobs: true, topLogprobs: 3, echo: true });
+      const prompt = await told.prompt;
+      const deltas = [];
+      for await (const delta of told) deltas.push(delta);
+      const { text: plain } = await model.generate("Once upon a time", { temperature: 0, maxTokens: 12 }).result;
+      const sum = deltas.reduce((sum, { logprob }) => sum + logprob, 0);
+      const [score] = await model.score("Once upon a time", [deltas.map(({ text }) => text).join("")]);
+      const { best, probabilities } = await model.classify("Once upon a time", [" xylophone", ", there was"]);
+      const total = probabilities.reduce((sum, share) => sum + share, 0);
+      console.log(JSON.stringify({ prompt, deltas, plain, sum, score, best, total }));
+    `);
+    expect(prompt.map((/** @type {any} */ { text }) => text).join("")).toContain("Once upon a time");
+    expect(prompt.at(-1).logprob).toBeLessThan(0);
+    expect(deltas.map((/** @type {any} */ { text }) => text).join("")).toBe(plain);
+    for (const { token, logprob, topLogprobs } of deltas) {
+      expect(topLogprobs).toHaveLength(3);
+      expect(topLogprobs[0]).toEqual({ token, logprob });
+    }
+    expect(score.tokens.map((/** @type {any} */ { token }) => token)).toEqual(
+      deltas.map((/** @type {any} */ { token }) => token),
+    );
+    expect(score.logprob).toBeCloseTo(sum, 3);
+    expect(score.meanLogprob).toBeCloseTo(sum / 12, 4);
+    expect(best).toBe(1);
+    expect(total).toBeCloseTo(1, 12);
+  });
+
   it("rejects with codes", async () => {
     const codes = await inNode(`
       const failures = [

@@ -3,17 +3,7 @@
 import type { FromHost } from "./messages.js";
 import type { Build } from "./pick-build.js";
 import type { Listener, Session } from "./session.js";
-import type { DoneEvent, WasmEvent, WasmGenerateOptions, WasmPrompt } from "./wasm.js";
-
-/** One step of a generation. */
-export interface TextDelta {
-  /** Text added by this step. Empty while a character, or what may become a stop text, is still incomplete. */
-  readonly text: string;
-  /** Id of the token behind it, in the model's vocabulary. */
-  readonly token: number;
-  /** Natural logarithm of the token's probability; present if asked for. */
-  readonly logprob?: number;
-}
+import type { DoneEvent, TextDelta, WasmEvent, WasmGenerateOptions, WasmPrompt } from "./wasm.js";
 
 /** Why a generation ended, and what it cost. */
 export interface GenerationResult extends Omit<DoneEvent, "type"> {
@@ -37,6 +27,11 @@ export interface GenerationResult extends Omit<DoneEvent, "type"> {
  * ```
  */
 export interface Generation extends AsyncIterable<TextDelta> {
+  /**
+   * The tokens of the prompt, with the option `echo`, as soon as it was read; else none. The first token of a text has no
+   * log-probability: nothing comes before it.
+   */
+  readonly prompt: Promise<readonly TextDelta[]>;
   /** The whole text, once finished. */
   text(): Promise<string>;
   /** Why it ended, and what it cost. Without a loop, the generation goes on to its end by itself. */
@@ -84,8 +79,9 @@ class SessionGeneration implements Generation, Listener {
   #id = 0;
   /** Turns received and not yet read. */
   readonly #turns: TextDelta[][] = [];
-  readonly #finished: Promise<GenerationResult>;
-  #settle!: { resolve(result: GenerationResult): void; reject(error: unknown): void };
+  readonly prompt: Promise<readonly TextDelta[]>;
+  readonly #echoed = settled<readonly TextDelta[]>();
+  readonly #finished = settled<GenerationResult>();
   #ending: { readonly error?: unknown } | undefined;
   #wake: (() => void) | undefined;
   #text = "";
@@ -96,11 +92,7 @@ class SessionGeneration implements Generation, Listener {
   constructor({ session, build }: Place) {
     this.#session = session;
     this.#build = build;
-    this.#finished = new Promise((resolve, reject) => {
-      this.#settle = { resolve, reject };
-    });
-    // Whoever only iterates learns of an error there.
-    this.#finished.catch(() => undefined);
+    this.prompt = this.#echoed.promise;
   }
 
   /** It has been asked for, by this number; it may have failed already. */
@@ -116,13 +108,14 @@ class SessionGeneration implements Generation, Listener {
   fail(error: unknown): void {
     if (this.#ending !== undefined) return;
     this.#end({ error });
-    this.#settle.reject(error);
+    this.#echoed.reject(error);
+    this.#finished.reject(error);
   }
 
   get result(): Promise<GenerationResult> {
     // Nobody may ever iterate, so let it run to its end.
     this.#session.follow(this.#id, { type: "credit", turns: Number.POSITIVE_INFINITY });
-    return this.#finished;
+    return this.#finished.promise;
   }
 
   async text(): Promise<string> {
@@ -163,6 +156,12 @@ class SessionGeneration implements Generation, Listener {
   #receive(events: readonly WasmEvent[]): void {
     const turn: TextDelta[] = [];
     for (const event of events) {
+      if (event.type === "prompt") {
+        this.#echoed.resolve(event.tokens);
+        continue;
+      }
+      // Nothing comes before it: where there is none, there will be none.
+      this.#echoed.resolve([]);
       if (event.type === "done") {
         this.#turns.push(turn);
         this.#finish(event);
@@ -179,7 +178,7 @@ class SessionGeneration implements Generation, Listener {
 
   #finish({ type: _, ...done }: DoneEvent): void {
     this.#end({});
-    this.#settle.resolve({ ...done, text: this.#text, tokens: this.#tokens, build: this.#build });
+    this.#finished.resolve({ ...done, text: this.#text, tokens: this.#tokens, build: this.#build });
   }
 
   #end(ending: { readonly error?: unknown }): void {
@@ -197,4 +196,14 @@ class SessionGeneration implements Generation, Listener {
     signal?.addEventListener("abort", abort, { once: true });
     this.#unwatch = () => signal?.removeEventListener("abort", abort);
   }
+}
+
+/** A promise that is settled from outside. Whoever only iterates learns of an error there, not here. */
+function settled<Value>() {
+  let settle!: { resolve(value: Value): void; reject(error: unknown): void };
+  const promise = new Promise<Value>((resolve, reject) => {
+    settle = { resolve, reject };
+  });
+  promise.catch(() => undefined);
+  return { promise, ...settle };
 }

@@ -88,6 +88,10 @@ export class Host {
         return this.#send({ type: "saved", id, bytes: await this.#model().save(message.ids) });
       case "restore":
         return this.#send({ type: "tokens", id, ids: await this.#model().restore(message.bytes) });
+      case "classify": {
+        const classification = await this.#model().classify(message.prompt, message.labels);
+        return this.#send({ type: "classified", id, classification });
+      }
       case "metrics":
         return this.#send({ type: "counted", id, metrics: await this.#model().metrics() });
       case "forget-prefixes":

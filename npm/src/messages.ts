@@ -11,6 +11,7 @@ import type { Coming } from "./open-model.js";
 import type { DownloadSize } from "./outline.js";
 import type { ModelSource } from "./sources.js";
 import type {
+  Classification,
   DeviceReport,
   EngineLimits,
   Metrics,
@@ -82,6 +83,7 @@ export type ToHost = { readonly id: number } & (
   | { readonly type: "push"; readonly ids: Uint32Array; readonly more: WasmPrompt }
   | { readonly type: "save"; readonly ids: Uint32Array }
   | { readonly type: "restore"; readonly bytes: Uint8Array }
+  | { readonly type: "classify"; readonly prompt: WasmPrompt; readonly labels: readonly string[] }
   | { readonly type: "metrics" }
   | { readonly type: "forget-prefixes" }
   | { readonly type: "self-test" }
@@ -101,6 +103,7 @@ export type FromHost = { readonly id: number } & (
   | { readonly type: "tokens"; readonly ids: Uint32Array }
   | { readonly type: "text"; readonly text: string }
   | { readonly type: "saved"; readonly bytes: Uint8Array<ArrayBuffer> }
+  | { readonly type: "classified"; readonly classification: Classification }
   | { readonly type: "counted"; readonly metrics: Metrics }
   | { readonly type: "forgotten" }
   | { readonly type: "self-tested"; readonly result: SelfTest }

@@ -7,13 +7,22 @@ import {
   checkCount,
   checkMessages,
   checkText,
+  checkTexts,
   engineOptions,
   type GenerateOptions,
 } from "./options.js";
 import type { Build } from "./pick-build.js";
 import type { Session } from "./session.js";
 import { TextSession } from "./text-session.js";
-import type { DeviceReport, Metrics, SelfTest, WasmModelInfo, WasmPrompt } from "./wasm.js";
+import type {
+  Classification,
+  DeviceReport,
+  Metrics,
+  Score,
+  SelfTest,
+  WasmModelInfo,
+  WasmPrompt,
+} from "./wasm.js";
 
 /** What is known of a model, and what runs it. */
 export interface ModelInfo extends WasmModelInfo {
@@ -75,8 +84,7 @@ export class Model implements AsyncDisposable {
     count: number,
     options: GenerateOptions = {},
   ): Generation[] {
-    if (typeof prompt === "string") checkText("prompt", prompt);
-    else checkMessages(prompt);
+    checkPrompt(prompt);
     checkCount(count);
     const start = { prompt, options: engineOptions(options), signal: options.signal };
     return startGenerations(this.#place(), start, count);
@@ -97,6 +105,32 @@ export class Model implements AsyncDisposable {
     checkBytes(bytes);
     const { ids } = await this.#session.ask({ type: "restore", bytes }, "tokens");
     return new TextSession(this.#place(), ids);
+  }
+
+  /**
+   * How likely the model finds each of these texts as what comes after a prompt, which is computed once. A text is scored in
+   * the tokens that it has together with its prompt.
+   *
+   * @throws {SetunError} `bad-option` if there is an empty one; `context-full` if one does not fit.
+   */
+  async score(prompt: string | readonly ChatMessage[], texts: readonly string[]): Promise<readonly Score[]> {
+    checkPrompt(prompt);
+    checkTexts("texts", texts);
+    return texts.length === 0 ? [] : (await this.#classify(prompt, texts)).scores;
+  }
+
+  /**
+   * Which of these labels the model goes on with after a prompt, and how surely.
+   *
+   * @throws {SetunError} As {@link score}; also `bad-option` if there are no labels.
+   */
+  async classify(
+    prompt: string | readonly ChatMessage[],
+    labels: readonly string[],
+  ): Promise<Classification> {
+    checkPrompt(prompt);
+    checkTexts("labels", labels);
+    return this.#classify(prompt, labels);
   }
 
   /** What the model has done since it was loaded, and what is there now. */
@@ -144,8 +178,17 @@ export class Model implements AsyncDisposable {
     return startGenerations(this.#place(), start, 1)[0] as Generation;
   }
 
+  async #classify(prompt: WasmPrompt, labels: readonly string[]): Promise<Classification> {
+    return (await this.#session.ask({ type: "classify", prompt, labels }, "classified")).classification;
+  }
+
   #place(): Place {
     const { build, vocabSize } = this.info;
     return { session: this.#session, build, vocabSize };
   }
+}
+
+function checkPrompt(prompt: string | readonly ChatMessage[]): void {
+  if (typeof prompt === "string") checkText("prompt", prompt);
+  else checkMessages(prompt);
 }

@@ -1,9 +1,10 @@
 /** What callers may ask for, checked before any work. */
 
+import { isContext } from "./context.js";
 import { SetunError } from "./errors.js";
 import { type FilterRule, isFilterRule } from "./filter.js";
 import type { ChatMessage, LoadProgress } from "./messages.js";
-import type { EngineLimits, WasmGenerateOptions } from "./wasm.js";
+import type { ContextStrategy, EngineLimits, WasmGenerateOptions } from "./wasm.js";
 
 /** Options of {@link load}. Unknown or out-of-range ones throw `bad-option` before any work. */
 export interface LoadOptions {
@@ -73,7 +74,7 @@ export type SamplingStep = (typeof SAMPLING_STEPS)[number];
 
 /** Options of {@link Model.generate} and {@link Model.chat}. Unknown or out-of-range ones throw `bad-option` before any work. */
 export interface GenerateOptions {
-  /** Most tokens to produce. Default: what fits the context. */
+  /** Most tokens to produce. Default: what fits the context; with a `context` that goes on, no end. */
   maxTokens?: number;
   /** Sampling temperature: 0, which always takes the likeliest token, or 0.000001 and more. Default, as for all sampling: the model's own. */
   temperature?: number;
@@ -147,6 +148,21 @@ export interface GenerateOptions {
   filter?: FilterRule[];
   /** Whether to report each token's log-probability. */
   logprobs?: boolean;
+  /** How many of the likeliest tokens to report with each token, with their log-probabilities; 0, as unless given, means none. */
+  topLogprobs?: number;
+  /** Whether to report the prompt's tokens with their log-probabilities: `prompt` of the generation. They are computed anew. */
+  echo?: boolean;
+  /**
+   * Most tokens to guess at once, 0 to 255, from what followed the same words earlier: faster where a text repeats its
+   * prompt or itself, and never another text. 0, as unless given, guesses none; 12 is a good number.
+   */
+  lookahead?: number;
+  /**
+   * What becomes of a text that fills the context, or a prompt that does not fit: `"stop"`, as unless given, ends the one
+   * and refuses the other; `{ keep, room }` cuts tokens out of the middle, all but the first `keep`, so that there is room
+   * for `room` more; `{ sinks, window }` keeps the first `sinks` tokens and the last `window`.
+   */
+  context?: ContextStrategy;
   /** Those of a higher priority start first, and keep their memory longer; 0 unless given. From -2147483648 to 2147483647. */
   priority?: number;
   /** Milliseconds from the call on, after which the generation ends with what it has, and `finishReason: "deadline"`. */
@@ -187,6 +203,7 @@ const areBiases: Check = (value) =>
 const isOrder: Check = (value) =>
   isList((step) => SAMPLING_STEPS.includes(step as SamplingStep))(value) &&
   new Set(value as unknown[]).size === (value as unknown[]).length;
+const isBoolean: Check = (value) => typeof value === "boolean";
 const isSignal: Check = (value) => value instanceof AbortSignal;
 
 const isAmount: Check = (value) => isCount(value) && (value as number) >= 1 && (value as number) <= 65536;
@@ -197,6 +214,7 @@ const CUTOFF = [isCutoff, "a number of 0 or more, below 1"] as const;
 const NATURAL = [within(0), "a number of 0 or more"] as const;
 const POSITIVE = [isPositive, "a number above 0"] as const;
 const PENALTY = [within(-2, 2), "a number from -2 to 2"] as const;
+const BOOLEAN = [isBoolean, "true or false"] as const;
 const COUNT = [isCount, "a whole number, 0 or more"] as const;
 const TEXTS = [areTexts, "an array of texts, none empty"] as const;
 const TOKENS = [isList(isToken), "an array of ids of tokens"] as const;
@@ -241,7 +259,11 @@ const GENERATE: Rules<GenerateOptions> = {
     isList(isFilterRule),
     "an array of {word, wholeWord?, ignoreCase?} with either replace or stop: true",
   ],
-  logprobs: [(value) => typeof value === "boolean", "true or false"],
+  logprobs: BOOLEAN,
+  topLogprobs: COUNT,
+  echo: BOOLEAN,
+  lookahead: [(value) => isCount(value) && (value as number) <= 255, "a whole number from 0 to 255"],
+  context: [isContext, `"stop", or counts {keep, room} or {sinks, window}, the second 1 or more`],
   priority: [
     (value) => Number.isInteger(value) && (value as number) === ((value as number) | 0),
     "a whole number from -2147483648 to 2147483647",
@@ -261,8 +283,8 @@ const LOAD: Rules<LoadOptions> = {
   contexts: AMOUNT,
   streams: AMOUNT,
   queue: AMOUNT,
-  worker: [(value) => typeof value === "boolean", "true or false"],
-  store: [(value) => typeof value === "boolean", "true or false"],
+  worker: BOOLEAN,
+  store: BOOLEAN,
   connections: [
     (value) => isCount(value) && (value as number) >= 1 && (value as number) <= 16,
     "a whole number from 1 to 16",
@@ -329,6 +351,12 @@ export function checkMessages(messages: readonly ChatMessage[]): void {
 export function checkText(name: string, text: string): void {
   if (typeof text !== "string")
     throw new SetunError("bad-option", `${name}: expected a text, found ${typeof text}`);
+}
+
+/** @throws {SetunError} `bad-option` */
+export function checkTexts(name: string, texts: readonly string[]): void {
+  if (areTexts(texts)) return;
+  throw new SetunError("bad-option", `${name}: expected ${TEXTS[1]}, found ${String(texts)}`);
 }
 
 /** @throws {SetunError} `bad-option` */

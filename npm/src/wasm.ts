@@ -111,6 +111,8 @@ export interface WasmModel {
   save(tokens: Uint32Array): Promise<Uint8Array<ArrayBuffer>>;
   /** The tokens of a saved session; the cache gets what was saved of it. */
   restore(bytes: Uint8Array): Promise<Uint32Array>;
+  /** Which of these texts comes after a prompt, and how likely each is. */
+  classify(prompt: WasmPrompt, labels: readonly string[]): Promise<Classification>;
   metrics(): Promise<Metrics>;
   forgetPrefixes(): void;
   tokenize(text: string): Uint32Array;
@@ -221,17 +223,71 @@ export interface WasmGenerateOptions {
   stop?: string[];
   filter?: FilterRule[];
   logprobs?: boolean;
+  topLogprobs?: number;
+  echo?: boolean;
+  lookahead?: number;
+  context?: ContextStrategy;
   priority?: number;
   deadline?: number;
 }
 
-export type WasmEvent = TextEvent | DoneEvent;
+/**
+ * What becomes of a text that fills the context: it ends; tokens go out of its middle, all but the first `keep`, so that
+ * there is room for `room` more; or only its first tokens and a window of the last ones are seen.
+ */
+export type ContextStrategy =
+  | "stop"
+  | { readonly keep: number; readonly room: number }
+  | { readonly sinks: number; readonly window: number };
 
-export interface TextEvent {
+export type WasmEvent = PromptEvent | TextEvent | DoneEvent;
+
+/** The tokens of the prompt; comes first, if it was asked for. */
+export interface PromptEvent {
+  readonly type: "prompt";
+  readonly tokens: readonly TextDelta[];
+}
+
+export interface TextEvent extends TextDelta {
   readonly type: "text";
+}
+
+/** A token, and the text that it completes. */
+export interface TextDelta {
+  /** Text added by this token. Empty while a character, or what may become a stop text, is still incomplete. */
   readonly text: string;
+  /** Id of the token, in the model's vocabulary. */
   readonly token: number;
+  /** Natural logarithm of the token's probability, before any option of sampling; present if asked for. */
   readonly logprob?: number;
+  /** The likeliest tokens in its place, the likeliest first; present if asked for. */
+  readonly topLogprobs?: readonly TokenLogprob[];
+}
+
+/** A token and the natural logarithm of its probability. */
+export interface TokenLogprob {
+  readonly token: number;
+  readonly logprob: number;
+}
+
+/** How likely a text is after its prompt. */
+export interface Score {
+  /** Its tokens, each with its log-probability after all before it. */
+  readonly tokens: readonly TextDelta[];
+  /** Natural logarithm of the probability that the model goes on so: the sum of those of the tokens. */
+  readonly logprob: number;
+  /** The mean of those of the tokens, which does not prefer short texts. */
+  readonly meanLogprob: number;
+}
+
+/** Which of several texts comes next, where it is one of them. */
+export interface Classification {
+  /** The place of the likeliest; of equals, the first. */
+  readonly best: number;
+  /** The probability of each, which together are 1. */
+  readonly probabilities: readonly number[];
+  /** What they follow from. */
+  readonly scores: readonly Score[];
 }
 
 export interface DoneEvent {

@@ -5,6 +5,8 @@ import type { ModelFiles } from "../src/model-files.js";
 import { type OpenSource, openStreamed, StreamedModel } from "../src/open-model.js";
 import type {
   DeviceReport,
+  Score,
+  TextDelta,
   WasmEvent,
   WasmFiles,
   WasmGenerateOptions,
@@ -171,12 +173,27 @@ function fakeModel(log: Log, files: WasmFiles, name: string, backend: string): W
       if (bytes.length > 0) return Uint32Array.from(bytes);
       throw Object.assign(new Error("these bytes are no session"), { code: "bad-checkpoint" });
     },
+    classify: async (prompt, labels) => {
+      if (labels.length === 0) throw Object.assign(new Error("no labels"), { code: "bad-option" });
+      const scores = labels.map((text) => fakeScore(textOf(prompt) + text, text.length));
+      return { best: 0, probabilities: labels.map(() => 1 / labels.length), scores };
+    },
     metrics: async () => ({ steps: log.turns, ...NO_METRICS }),
     forgetPrefixes: () => void log.freed.push("prefixes"),
     tokenize: letters,
     detokenize: (ids) => String.fromCodePoint(...ids),
     free: () => void log.freed.push("model"),
   };
+}
+
+/** A letter is a token, and each has a probability of one half. */
+function fakeScore(text: string, length: number): Score {
+  const tokens = [...letters(text.slice(-length))].map((token) => fakeDelta(token));
+  return { tokens, logprob: -Math.LN2 * length, meanLogprob: -Math.LN2 };
+}
+
+function fakeDelta(token: number): TextDelta {
+  return { text: String.fromCodePoint(token), token, logprob: -Math.LN2 };
 }
 
 function letters(text: string): Uint32Array {
@@ -192,7 +209,7 @@ function textOf(prompt: WasmPrompt): string {
 /** The prompt "lost" loses its device after the first turn: the model is read again. */
 function fakeGeneration(
   prompt: string,
-  { maxTokens = 1000 }: WasmGenerateOptions,
+  { maxTokens = 1000, echo = false }: WasmGenerateOptions,
   log: Log,
   files: WasmFiles,
 ): WasmGeneration {
@@ -220,6 +237,7 @@ function fakeGeneration(
       }
       log.turns += 1;
       const events: WasmEvent[] = [];
+      if (echo && token === 0) events.push({ type: "prompt", tokens: [...letters(prompt)].map(fakeDelta) });
       while (!stopped && token < maxTokens && events.length < 2) {
         events.push({ type: "text", text: `${token} `, token });
         token += 1;

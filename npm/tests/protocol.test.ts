@@ -90,6 +90,24 @@ describe("a generation", () => {
     expect(log.freed).toEqual(["generation"]);
   });
 
+  it("tells its prompt, if asked, to whoever wants it and not among its deltas", async () => {
+    const model = await load(files);
+    const generation = model.generate("né", { maxTokens: 3, echo: true });
+    expect((await generation.prompt).map(({ text, token }) => [text, token])).toEqual([
+      ["n", 110],
+      ["é", 233],
+    ]);
+    expect(log.turns).toBeLessThanOrEqual(5);
+    const deltas = [];
+    for await (const { token } of generation) deltas.push(token);
+    expect(deltas).toEqual([0, 1, 2]);
+    expect(await generation.text()).toBe("0 1 2 ");
+    expect(await model.generate("a", { maxTokens: 1 }).prompt).toEqual([]);
+    await expect(model.generate("bad", { echo: true }).prompt).rejects.toMatchObject({
+      code: "context-full",
+    });
+  });
+
   it("goes on by itself for text() and result", async () => {
     const model = await load(files);
     expect(await model.generate("a", { maxTokens: 50 }).text()).toMatch(/ 49 $/);
@@ -324,6 +342,20 @@ describe("a model", () => {
     expect(await model.metrics()).toMatchObject({ steps: 3, running: 0 });
     await model.forgetPrefixes();
     expect(log.freed).toEqual(["generation", "prefixes"]);
+  });
+
+  it("scores and classifies texts", async () => {
+    const model = await load(files);
+    const [short, long] = await model.score("a", ["b", "cd"]);
+    expect(short).toMatchObject({ logprob: -Math.LN2, tokens: [{ token: 98, text: "b" }] });
+    expect(long?.tokens).toHaveLength(2);
+    expect(await model.classify("a", ["b", "c"])).toMatchObject({ best: 0, probabilities: [0.5, 0.5] });
+    for (const wrong of [[""], "b", [1]])
+      await expect(model.score("a", wrong as never)).rejects.toMatchObject({ code: "bad-option" });
+    await expect(model.classify("a", [])).rejects.toMatchObject({ code: "bad-option" });
+    await expect(model.score([{ role: "user" }] as never, ["b"])).rejects.toMatchObject({
+      code: "bad-option",
+    });
   });
 
   it("turns text to tokens and back", async () => {

@@ -2,17 +2,41 @@
 
 import type { GenerateOptions, LoadOptions } from "setun";
 import { element } from "./elements.js";
+import { ALTERNATIVES } from "./story.js";
 
-/** Prompt and sampling. */
-export function readGeneration(): { prompt: string; options: GenerateOptions } {
-  const options = {
+/** A text that is to be written. */
+export interface Text {
+  readonly prompt: string;
+  /** Whether the prompt is a turn of a conversation, if the model knows such. */
+  readonly asChat: boolean;
+  readonly options: GenerateOptions;
+}
+
+/** One text, or two: the second has the prompt of the first unless it has one of its own. */
+export function readTexts(): Text[] {
+  const asChat = isChecked("chat");
+  const prompt = element("prompt", HTMLTextAreaElement).value;
+  const first = { prompt, asChat, options: readOptions("seed") };
+  if (!isChecked("two")) return [first];
+  const other = element("prompt-2", HTMLTextAreaElement).value;
+  return [first, { prompt: other || prompt, asChat, options: readOptions("seed-2") }];
+}
+
+/** How a fork goes on. */
+export function readFork(): GenerateOptions {
+  return readOptions("seed");
+}
+
+/** Sampling, and whether to tell probabilities. */
+function readOptions(seedField: string): GenerateOptions {
+  return given({
     temperature: number("temperature"),
     topK: number("top-k"),
     topP: number("top-p"),
     maxTokens: number("max-tokens"),
-    seed: seed(),
-  };
-  return { prompt: element("prompt", HTMLTextAreaElement).value, options: given(options) };
+    seed: seed(seedField),
+    ...(isChecked("probabilities") && { logprobs: true, topLogprobs: ALTERNATIVES }),
+  });
 }
 
 /** Backend and threads. */
@@ -21,14 +45,18 @@ export function readBackend(): Pick<LoadOptions, "backend" | "threads"> {
   return given({ backend, threads: number("threads") });
 }
 
+function isChecked(id: string): boolean {
+  return element(id, HTMLInputElement).checked;
+}
+
 function number(id: string): number | undefined {
   const { value } = element(id, HTMLInputElement);
   return value === "" ? undefined : Number(value);
 }
 
 /** Seeds have 64 bits, more than a number holds. */
-function seed(): number | bigint | undefined {
-  const text = element("seed", HTMLInputElement).value.trim();
+function seed(field: string): number | bigint | undefined {
+  const text = element(field, HTMLInputElement).value.trim();
   if (text === "") return undefined;
   const value = BigInt(text);
   return value <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(value) : value;

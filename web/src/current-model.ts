@@ -20,8 +20,9 @@ export class CurrentModel {
     return this.#choice;
   }
 
-  get isLoaded(): boolean {
-    return this.#loaded !== undefined;
+  /** The model that can write at once, if one can. */
+  get loaded(): { readonly choice: Choice; readonly model: Model } | undefined {
+    return this.#loaded;
   }
 
   /** Another model from the next run on. */

@@ -1,10 +1,15 @@
 /** Wires the page's controls to runs. */
 
+import { Activity } from "./activity.js";
+import { Column } from "./column.js";
 import { BUILT_IN, type Choice, CurrentModel } from "./current-model.js";
 import { element, say } from "./elements.js";
 import { chosenModel, droppedModel } from "./folders.js";
 import { offerGpu } from "./gpu.js";
-import { move, run } from "./run.js";
+import { type Columns, fork, move, run, showSecond } from "./run.js";
+import { alternativesAt, textOf } from "./story.js";
+import { type CardContents, TokenCard } from "./token-card.js";
+import type { TokenListener } from "./tokens.js";
 
 const form = element("form", HTMLFormElement);
 const runButton = element("run", HTMLButtonElement);
@@ -15,39 +20,69 @@ const files = element("files", HTMLInputElement);
 const builtIn = element("built-in", HTMLButtonElement);
 const backend = element("backend", HTMLSelectElement);
 
+const two = element("two", HTMLInputElement);
+
 const current = new CurrentModel();
-let running: AbortController | undefined;
-let ended = Promise.resolve();
+const card = new TokenCard();
+const columns: Columns = [new Column("", tokenListener), new Column("-2", tokenListener)];
+const activity = new Activity((isRunning) => {
+  runButton.disabled = isRunning;
+  stopButton.disabled = !isRunning;
+});
 
 form.addEventListener("submit", (event) => {
   event.preventDefault();
-  begin(run);
+  if (!activity.isRunning) begin(run);
 });
 
 backend.addEventListener("change", async () => {
-  if (running === undefined && !current.isLoaded) return;
-  running?.abort();
-  await ended;
+  if (!activity.isRunning && current.loaded === undefined) return;
+  await activity.stop();
   begin(move);
 });
 
-/** Starts what can be stopped, unless something runs. */
 function begin(work: typeof run): void {
-  if (running !== undefined) return;
-  running = new AbortController();
-  runButton.disabled = true;
-  stopButton.disabled = false;
-  ended = work(current, running.signal).then(() => {
-    running = undefined;
-    runButton.disabled = false;
-    stopButton.disabled = true;
-  });
+  card.close();
+  activity.start((signal) => work(current, columns, signal));
 }
 
-stopButton.addEventListener("click", () => running?.abort());
+/** What the tokens of a column do. */
+function tokenListener(column: Column): TokenListener {
+  const contents = (place: number) => cardOf(column, place);
+  return {
+    look: (place, mark) => withCard(contents(place), (known) => card.look(mark, known)),
+    take: (place, mark) => withCard(contents(place), (known) => card.hold(mark, column.output, known)),
+    leave: () => card.leave(),
+  };
+}
+
+/** What the card tells of a token, while there is a model that can tell. */
+function cardOf(column: Column, place: number): CardContents | undefined {
+  const { story } = column;
+  const step = story?.steps[place];
+  const model = current.loaded?.model;
+  if (story === undefined || step === undefined || model === undefined) return undefined;
+  return {
+    token: step.token,
+    alternatives: alternativesAt(story, place),
+    textOf: (token) => textOf(model, story, place, token),
+    choose: (token) => activity.start((signal) => fork(current, columns, { column, place, token }, signal)),
+  };
+}
+
+function withCard(contents: CardContents | undefined, act: (contents: CardContents) => void): void {
+  if (contents !== undefined) act(contents);
+}
+
+stopButton.addEventListener("click", () => void activity.stop());
+
+two.addEventListener("change", () => {
+  element("other", HTMLElement).hidden = !two.checked;
+  if (!activity.isRunning) showSecond(two.checked || columns[1].story !== undefined);
+});
 
 document.addEventListener("keydown", (event) => {
-  if (event.key === "Escape") running?.abort();
+  if (event.key === "Escape") void activity.stop();
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) form.requestSubmit();
 });
 

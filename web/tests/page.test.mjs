@@ -1,18 +1,14 @@
 /** The built page in a browser: keyboard, models, narrow screens, with and without isolation, without a network. */
 
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, afterEach, before, beforeEach, describe, it } from "node:test";
-import { fileURLToPath } from "node:url";
 import { launch } from "../browser.mjs";
+import { PATIENCE, startPreview, WEB } from "./preview.mjs";
 
-const WEB = fileURLToPath(new URL("..", import.meta.url));
 const MODEL = join(WEB, "node_modules/setun/model/stories.safetensors");
-const PATIENCE = { timeout: 120_000 };
 
 /** @type {import("playwright-core").Browser} */
 let browser;
@@ -25,35 +21,6 @@ before(async () => {
   browser = await launch();
 });
 after(() => browser.close());
-
-/** @param {Record<string, string>} environment */
-async function startPreview(environment) {
-  const port = await freePort();
-  const script = join(WEB, "node_modules/vite/bin/vite.js");
-  const args = [script, "preview", "--host", "127.0.0.1", "--port", String(port), "--strictPort"];
-  const preview = spawn(process.execPath, args, {
-    cwd: WEB,
-    stdio: "ignore",
-    env: { ...process.env, ...environment },
-  });
-  const url = `http://127.0.0.1:${port}/`;
-  for (let attempt = 0; !(await fetch(url).catch(() => undefined)); attempt += 1) {
-    assert.ok(attempt < 300, `${url} does not answer`);
-    await new Promise((resolve) => setTimeout(resolve, 100));
-  }
-  const ended = new Promise((resolve) => preview.once("exit", resolve));
-  return { url, stop: () => preview.kill() && ended };
-}
-
-/** @returns {Promise<number>} */
-function freePort() {
-  return new Promise((resolve) => {
-    const probe = createServer().listen(0, "127.0.0.1", () => {
-      const { port } = /** @type {import("node:net").AddressInfo} */ (probe.address());
-      probe.close(() => resolve(port));
-    });
-  });
-}
 
 /** @param {string} state */
 const reached = (state) => page.waitForSelector(`#status[data-state="${state}"]`, PATIENCE);

@@ -5,6 +5,7 @@
 //! SIMD with WebGPU.
 
 mod build;
+mod context;
 mod error;
 mod events;
 mod files;
@@ -16,6 +17,7 @@ mod model;
 mod options;
 mod pace;
 mod report;
+mod score;
 mod session;
 #[cfg(all(target_arch = "wasm32", target_feature = "atomics"))]
 mod threads;

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use setun::{GenerateOptions, SamplingStep};
 use wasm_bindgen::{JsCast, JsValue};
 
-use crate::{error::bad_option, filter::filter};
+use crate::{context, error::bad_option, filter::filter};
 
 /// The options that the engine has by the same name.
 macro_rules! names {
@@ -60,6 +60,10 @@ const OTHERS: &[&str] = &[
     "logitBias",
     "samplingOrder",
     "logprobs",
+    "topLogprobs",
+    "echo",
+    "lookahead",
+    "context",
     "priority",
     "deadline",
 ];
@@ -80,6 +84,10 @@ pub(crate) fn parse(options: JsValue) -> Result<GenerateOptions, JsValue> {
     let step = |name: String| name.parse::<SamplingStep>();
     let order: Result<_, _> = order.into_iter().map(step).collect();
     options.sampling_order = order.map_err(|error| bad_option(&error.to_string()))?;
+    options.top_logprobs = given.get("topLogprobs")?.unwrap_or_default();
+    options.echo = given.get("echo")?.unwrap_or_default();
+    options.lookahead = given.get("lookahead")?.unwrap_or_default();
+    options.context = context::strategy(given.value("context")?)?;
     options.priority = given.get("priority")?.unwrap_or_default();
     options.deadline = given.get("deadline")?.map(milliseconds).transpose()?;
     Ok(options)
@@ -102,13 +110,18 @@ impl Given {
         Ok(())
     }
 
+    /// An option as it is given, or `undefined`.
+    fn value(&self, key: &str) -> Result<JsValue, JsValue> {
+        if self.0.is_undefined() {
+            Ok(JsValue::UNDEFINED)
+        } else {
+            Reflect::get(&self.0, &key.into())
+        }
+    }
+
     /// An option, if it is given.
     fn get<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>, JsValue> {
-        if self.0.is_undefined() {
-            return Ok(None);
-        }
-        let value = Reflect::get(&self.0, &key.into())?;
-        let read = serde_wasm_bindgen::from_value(value);
+        let read = serde_wasm_bindgen::from_value(self.value(key)?);
         read.map_err(|error| bad_option(&format!("option `{key}`: {error}")))
     }
 }

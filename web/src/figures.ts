@@ -1,0 +1,99 @@
+/** What the page tells of a model and of a run, in figures and in words. */
+
+import { type GenerationResult, type LoadProgress, type Model, SetunError } from "setun";
+import { drawChart, duration } from "./chart.js";
+import { showDevices } from "./devices.js";
+import { element, say } from "./elements.js";
+import { Pace } from "./pace.js";
+
+/** The figures of a run: those of its first text. */
+export class Figures {
+  readonly #pace = new Pace();
+  #drawing = 0;
+
+  constructor() {
+    for (const id of ["tokens", "rate", "first", "seed-used"]) say(id, "–");
+    drawChart([]);
+  }
+
+  /** A token has come. */
+  add(): void {
+    this.#pace.add();
+    this.#drawing ||= requestAnimationFrame(() => {
+      this.#drawing = 0;
+      this.#show();
+    });
+  }
+
+  end({ usage, timings, seed }: GenerationResult): void {
+    cancelAnimationFrame(this.#drawing);
+    this.#show();
+    say("tokens", String(usage.generatedTokens));
+    say("rate", asRate(timings.tokensPerSecond));
+    say("seed-used", String(seed));
+  }
+
+  #show(): void {
+    const { milliseconds, rate } = this.#pace;
+    const [first] = milliseconds;
+    say("tokens", String(milliseconds.length));
+    say("rate", rate === undefined ? "–" : asRate(rate));
+    say("first", first === undefined ? "–" : duration(first));
+    drawChart(milliseconds);
+  }
+}
+
+/** How a text ended. */
+export function ending({ finishReason, usage }: GenerationResult): string {
+  const ends = {
+    stop: "The model ended the text",
+    length: "The limit is reached",
+    aborted: "Stopped",
+    deadline: "The time is over",
+    filtered: "The filter ended the text",
+  };
+  return `${ends[finishReason]}: ${usage.generatedTokens} tokens after a prompt of ${usage.promptTokens}.`;
+}
+
+/** What the figures would tell of a text that has none: its pace and its seed. */
+export function inWords({ timings, seed }: GenerationResult): string {
+  return ` ${asRate(timings.tokensPerSecond)} tokens/s, seed ${seed}.`;
+}
+
+export function explain(error: unknown): string {
+  if (error instanceof SetunError) return `${error.message} (${error.code})`;
+  return error instanceof Error ? error.message : String(error);
+}
+
+export function showProgress({ loadedBytes, totalBytes, file }: LoadProgress): void {
+  const bar = element("bar", HTMLProgressElement);
+  element("progress", HTMLElement).hidden = false;
+  if (totalBytes === undefined) bar.removeAttribute("value");
+  else bar.value = loadedBytes / totalBytes;
+  const total = totalBytes === undefined ? "" : ` of ${megabytes(totalBytes)}`;
+  say("progress-text", `${megabytes(loadedBytes)}${total} MB · ${file}`);
+}
+
+export function usedBy({ info }: Model): string {
+  return `${info.backend} · ${info.level}`;
+}
+
+export function showModel(model: Model): void {
+  const { info } = model;
+  element("chat-choice", HTMLElement).hidden = !info.hasChatTemplate;
+  const used = element("backend-used", HTMLElement);
+  used.dataset.backend = info.backend;
+  used.dataset.level = info.level;
+  say("backend-used", usedBy(model));
+  say("threads-used", String(info.threads));
+  say("build-used", info.build);
+  showDevices(model.deviceReport());
+}
+
+function asRate(rate: number): string {
+  return rate.toFixed(rate < 100 ? 1 : 0);
+}
+
+function megabytes(bytes: number): string {
+  return (bytes / 1e6).toFixed(1);
+}

@@ -1,0 +1,237 @@
+/** Two texts beside each other, their tokens, and forks, on the built page in a browser. */
+
+import assert from "node:assert/strict";
+import { after, afterEach, before, beforeEach, describe, it } from "node:test";
+import { launch } from "../browser.mjs";
+import { PATIENCE, startPreview } from "./preview.mjs";
+
+/** @type {import("playwright-core").Browser} */
+let browser;
+/** @type {import("playwright-core").Page} */
+let page;
+/** @type {Awaited<ReturnType<typeof startPreview>>} */
+let server;
+
+before(async () => {
+  browser = await launch();
+  server = await startPreview({});
+});
+after(async () => {
+  await browser.close();
+  await server.stop();
+});
+beforeEach(async () => {
+  page = await browser.newPage({ viewport: { width: 1100, height: 900 } });
+  await page.goto(server.url);
+  await page.fill("#max-tokens", "24");
+  await page.fill("#seed", "3");
+  await page.selectOption("#backend", "simd128");
+  await page.fill("#threads", "1");
+});
+afterEach(() => page.close());
+
+/** Waits until all that was begun has ended well. @param {string[]} statuses */
+async function ended(...statuses) {
+  await page.waitForSelector("#run:enabled", PATIENCE);
+  for (const status of statuses)
+    assert.equal(await page.getAttribute(status, "data-state"), "done", await textOf(status));
+}
+
+async function runToEnd() {
+  await page.click("#run");
+  await ended("#status");
+}
+
+/** @param {string} selector */
+const textOf = async (selector) => (await page.textContent(selector)) ?? "";
+
+/** The ids of the tokens in an element. @param {string} selector @returns {Promise<string[]>} */
+const tokensOf = (selector) =>
+  page
+    .locator(`${selector} .token`)
+    .evaluateAll((marks) => marks.map((mark) => /** @type {HTMLElement} */ (mark).dataset.token ?? ""));
+
+/** Opens a token's card, and takes what it offers. @param {string} text @param {number} place */
+async function choose(text, place, choice = 0) {
+  await page.locator(`${text} .token`).nth(place).click();
+  const button = page.locator("#token-choices button").nth(choice);
+  const token = await button.getAttribute("data-token");
+  await button.click();
+  await ended("#status-2");
+  return token;
+}
+
+describe("two texts", () => {
+  it("are written at the same time, and stopped together", async () => {
+    await page.selectOption("#backend", "scalar");
+    await page.fill("#max-tokens", "");
+    await page.check("#two");
+    await page.click("#run");
+    const both = () =>
+      ["#text", "#text-2"].every((text) => {
+        const output = document.querySelector(text);
+        return output?.ariaBusy === "true" && output.querySelectorAll(".token").length > 2;
+      });
+    await page.waitForFunction(both, null, PATIENCE);
+    await page.keyboard.press("Escape");
+    await ended("#status", "#status-2");
+    for (const status of ["#status", "#status-2"]) assert.match(await textOf(status), /^Stopped: \d+ tokens/);
+  });
+
+  it("are equal where prompt and seed are, and differ where they do", async () => {
+    await runToEnd();
+    const alone = await textOf("#text");
+    await page.check("#two");
+    await page.fill("#seed-2", "3");
+    await runToEnd();
+    assert.deepEqual([await textOf("#text"), await textOf("#text-2")], [alone, alone]);
+    await page.fill("#seed-2", "4");
+    await runToEnd();
+    assert.notEqual(await textOf("#text-2"), alone);
+    await page.fill("#prompt-2", "The old king");
+    await runToEnd();
+    assert.equal(await textOf("#text"), alone);
+    assert.equal(await textOf("#echo-2"), "The old king");
+    await page.uncheck("#two");
+    await runToEnd();
+    assert.equal(await page.isVisible("#second"), false);
+  });
+});
+
+describe("tokens", () => {
+  it("tell their probability, and the likeliest in their place", async () => {
+    await page.fill("#temperature", "0");
+    await runToEnd();
+    assert.equal((await tokensOf("#text")).length, 24);
+    for (const place of [0, 7, 20]) {
+      const mark = page.locator("#text .token").nth(place);
+      await mark.hover();
+      await page.waitForSelector(`#token:visible #token-said:text-matches("%$")`);
+      const choices = page.locator("#token-choices button");
+      const shares = (await choices.locator("span:last-child").allTextContents()).map(Number.parseFloat);
+      assert.equal(shares.length, 5);
+      assert.deepEqual(
+        shares,
+        shares.toSorted((one, other) => other - one),
+      );
+      assert.ok(shares.reduce((sum, share) => sum + share) <= 100.3);
+      // Greedily, the likeliest is taken.
+      assert.equal(await choices.first().getAttribute("aria-current"), "true");
+      assert.equal(await choices.first().getAttribute("data-token"), await mark.getAttribute("data-token"));
+      const surprise = await mark.evaluate((one) => Number(one.style.getPropertyValue("--surprise")));
+      assert.ok(Math.abs(100 * (1 - surprise) - (shares[0] ?? 0)) < 0.11, `${surprise} ${shares[0]}`);
+    }
+    await page.hover("h1");
+    await page.waitForSelector("#token", { state: "hidden" });
+  });
+
+  it("tell nothing that was not asked for, and the text is the same", async () => {
+    await runToEnd();
+    const text = await textOf("#text");
+    await page.uncheck("#probabilities");
+    await runToEnd();
+    assert.equal(await textOf("#text"), text);
+    await page.locator("#text .token").nth(3).click();
+    assert.equal(await page.locator("#token-choices button").count(), 1);
+    assert.equal(await page.isVisible("#keys"), false);
+  });
+});
+
+describe("a fork", () => {
+  it("with the same token is the same text, where nothing is left to chance", async () => {
+    await page.fill("#temperature", "0");
+    await page.fill("#max-tokens", "20");
+    await runToEnd();
+    const whole = await tokensOf("#text");
+    await page.fill("#max-tokens", "14");
+    const token = await choose("#text", 5);
+    assert.equal(token, whole[5]);
+    assert.deepEqual(await tokensOf("#text-2"), whole);
+    assert.equal(await textOf("#text-2"), await textOf("#text"));
+    assert.equal(await textOf("#echo-2"), await textOf("#echo"));
+  });
+
+  it("with another token goes on from there, and can be forked again", async () => {
+    await page.fill("#temperature", "0");
+    await runToEnd();
+    const [text, whole] = [await textOf("#text"), await tokensOf("#text")];
+    const token = await choose("#text", 4, 1);
+    const branch = await tokensOf("#text-2");
+    assert.notEqual(token, whole[4]);
+    assert.deepEqual(branch.slice(0, 5), [...whole.slice(0, 4), token]);
+    assert.equal(branch.length, 5 + 24);
+    assert.equal(await textOf("#text"), text);
+    assert.match(await textOf("#caption-2"), /^“.+” instead of “.+”$/);
+    // What it says is what the model says after all of it as a prompt.
+    const kept = await page
+      .locator("#text-2 .token")
+      .evaluateAll((marks) => marks.slice(0, 5).map((mark) => mark.textContent));
+    await choose("#text-2", 10, 2);
+    assert.deepEqual(await tokensOf("#text"), branch);
+    assert.deepEqual((await tokensOf("#text-2")).slice(0, 10), branch.slice(0, 10));
+    const echo = await textOf("#echo");
+    const told = (await textOf("#text")).slice(kept.join("").length);
+    await page.fill("#prompt", echo + kept.join(""));
+    await runToEnd();
+    assert.equal(await textOf("#text"), told);
+  });
+
+  it("is made of a text that is still being written, and of two", async () => {
+    await page.selectOption("#backend", "scalar");
+    await page.fill("#max-tokens", "");
+    await page.check("#two");
+    await page.click("#run");
+    for (const text of ["#text", "#text-2"])
+      await page.waitForSelector(`${text} .token:nth-child(6)`, PATIENCE);
+    const second = await tokensOf("#text-2");
+    await page.locator("#text-2 .token").nth(3).click();
+    const button = page.locator("#token-choices button").first();
+    const token = await button.getAttribute("data-token");
+    await button.click();
+    await page.waitForSelector('#status[data-state="done"]', PATIENCE);
+    await page.waitForSelector("#text-2 .token:nth-child(6)", PATIENCE);
+    assert.deepEqual((await tokensOf("#text")).slice(0, second.length), second);
+    assert.deepEqual((await tokensOf("#text-2")).slice(0, 4), [...second.slice(0, 3), token]);
+    assert.equal(await page.isEnabled("#stop"), true);
+    await page.keyboard.press("Escape");
+    await ended("#status", "#status-2");
+    for (const status of ["#status", "#status-2"]) assert.match(await textOf(status), /^Stopped: \d+ tokens/);
+  });
+
+  it("is made by the keyboard alone", async () => {
+    await runToEnd();
+    await page.focus("#prompt");
+    while ((await page.evaluate(() => document.activeElement?.id)) !== "text")
+      await page.keyboard.press("Tab");
+    for (const key of ["Home", "ArrowRight", "ArrowRight", "ArrowLeft"]) await page.keyboard.press(key);
+    await page.waitForSelector(`#token:visible #token-said:text-matches("%$")`);
+    assert.equal(
+      await page.locator("#text .token.current").getAttribute("data-token"),
+      (await tokensOf("#text"))[1],
+    );
+    await page.keyboard.press("Enter");
+    await page.keyboard.press("Escape");
+    assert.equal(await page.isVisible("#token"), false);
+    assert.equal(await page.evaluate(() => document.activeElement?.id), "text");
+    for (const key of ["Enter", "ArrowDown"]) await page.keyboard.press(key);
+    const token = await page.evaluate(
+      () => /** @type {HTMLElement} */ (document.activeElement).dataset.token,
+    );
+    await page.keyboard.press("Enter");
+    await ended("#status-2");
+    assert.equal((await tokensOf("#text-2"))[1], token);
+  });
+
+  it("needs no sideways scrolling on a narrow screen", async () => {
+    await page.setViewportSize({ width: 360, height: 800 });
+    await runToEnd();
+    await choose("#text", 5, 1);
+    for (const place of [0, 4, 9]) {
+      await page.locator("#text-2 .token").nth(place).click();
+      assert.ok(await page.isVisible("#token"));
+      const excess = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+      assert.ok(excess <= 0, `${excess} pixels too wide`);
+      await page.keyboard.press("Escape");
+    }
+  });
+});
