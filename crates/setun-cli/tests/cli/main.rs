@@ -11,6 +11,7 @@ mod logits;
 mod models;
 mod perplexity;
 mod run;
+mod samples;
 mod support;
 mod synth;
 
