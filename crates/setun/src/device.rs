@@ -30,7 +30,7 @@ use std::{fmt, str::FromStr};
 
 use setun_cpu::Level;
 
-pub(crate) use again::Revive;
+pub(crate) use again::{Again, Revive};
 pub(crate) use estimate::estimate;
 pub(crate) use load::{Loaded, head_type, load_onto, probe};
 pub(crate) use self_test::self_test;

@@ -29,6 +29,7 @@ use crate::{
     error::Error,
     input::ModelInput,
     options::Prompt,
+    own_model::OwnModel,
     owner::Command,
     reader::Sketch,
     sequence::Report,
@@ -78,7 +79,7 @@ pub(crate) struct Shared {
     back_pressure: BackPressure,
     unless: Unless,
     devices: DeviceReport,
-    sketch: Sketch,
+    sketch: Option<Sketch>, // none of a model of one's own
     options: DeviceOptions,
     report: Report,
     #[cfg(feature = "grammar")]
@@ -99,6 +100,11 @@ impl Engine {
     /// weights go to their device as they are read.
     pub fn builder(model: impl Into<ModelInput>) -> EngineBuilder {
         EngineBuilder::new(model.into())
+    }
+
+    /// Starts from a model of one's own.
+    pub fn own(model: OwnModel) -> EngineBuilder {
+        EngineBuilder::own(model)
     }
 
     /// Lets go of this handle. Where it was the last one, waits until the generations under way have
@@ -178,10 +184,12 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// If there is no memory for it. A device that differs is no error, but
-    /// [`SelfTest::passed`] says so.
+    /// If there is no memory for it, or the model is one of one's own, which has no definitions.
+    /// A device that differs is no error, but [`SelfTest::passed`] says so.
     pub async fn self_test(&self) -> Result<SelfTest, Error> {
         let Shared { sketch, options, devices, .. } = &*self.shared;
+        let missing = || self.missing("definition of a model of one's own", "a checkpoint");
+        let sketch = sketch.as_ref().ok_or_else(missing)?;
         let (device, level) = (self.backend(), self.level().to_owned());
         self_test(sketch, options, devices, SelfTest::begun(device, level)).await
     }

@@ -42,6 +42,7 @@ mod model;
 #[cfg_attr(not(feature = "observe"), path = "unobserved.rs")]
 mod observe;
 mod options;
+mod own_model;
 mod owner;
 mod profile;
 mod reader;
@@ -90,6 +91,7 @@ pub use metrics::EngineMetrics;
 pub use model::EMBEDDED_MODEL;
 pub use model::{EMBEDDED_NAME, Model};
 pub use options::{GenerateOptions, Prompt};
+pub use own_model::OwnModel;
 pub use profile::{EngineProfile, PhaseProfile};
 pub use reader::ModelReader;
 pub use session::Session;

@@ -9,8 +9,9 @@ use crate::shell::{cargo, output, root, say};
 const FOLDER: &str = "crates/setun/examples";
 
 /// What an example prints, among other things, on every machine.
-const EXPECTED: [(&str, &str); 11] = [
+const EXPECTED: [(&str, &str); 12] = [
     ("batch", ": the same 4 texts\n"),
+    ("bigram", " the the the the \n{"),
     ("custom_filter", "\nended by the filter after "),
     ("custom_strategy", "\n0 times the letter e\n"),
     ("devices", " scalar: prompt "),
@@ -44,7 +45,8 @@ fn example(name: &str, totals: &mut Totals) -> Result<()> {
     say(&format!("example {name}"));
     let mut command = cargo();
     command.args(["run", "--quiet", "--locked", "--package", "setun"]);
-    let printed = output(command.args(["--features", "embedded-model", "--example", name]))?;
+    let printed =
+        output(command.args(["--features", "embedded-model,grammar", "--example", name]))?;
     say(printed.trim_end());
     ensure!(printed.contains(expected), "example `{name}` does not print {expected:?}");
     totals.passed += 1;

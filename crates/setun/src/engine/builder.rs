@@ -3,6 +3,7 @@
 #[cfg(all(feature = "config", not(target_family = "wasm")))]
 mod configured;
 mod devices;
+mod source;
 mod streams;
 
 use std::{cell::RefCell, rc::Rc, sync::Arc, time::Duration};
@@ -18,15 +19,17 @@ use web_time::Instant;
 
 use super::{Engine, Handle, Shared, Unless};
 use crate::{
-    device::{CacheType, Device, DeviceOptions, DeviceReport, HeadType, Loaded, LoadedModel},
+    device::{CacheType, Device, DeviceOptions, DeviceReport, HeadType, LoadedModel},
     error::Error,
     input::ModelInput,
     options::GenerateOptions,
+    own_model::OwnModel,
     owner::{Command, Limits, Owner},
     sequence::Report,
     stream::{BackPressure, DEFAULT_BUFFER},
 };
-use devices::{load, most_blocks};
+use devices::most_blocks;
+use source::{Facts, Source};
 
 /// What a builder begins with.
 pub(crate) mod defaults {
@@ -43,7 +46,7 @@ pub(crate) mod defaults {
 /// Makes an [`Engine`]. See [`Engine::builder`].
 #[must_use]
 pub struct EngineBuilder {
-    model: ModelInput,
+    source: Source,
     options: DeviceOptions,
     contexts: usize,
     prefix_positions: Option<usize>,
@@ -63,8 +66,16 @@ pub struct EngineBuilder {
 
 impl EngineBuilder {
     pub(super) fn new(model: ModelInput) -> Self {
+        Self::of(Source::Files(model))
+    }
+
+    pub(super) fn own(model: OwnModel) -> Self {
+        Self::of(Source::Own(Box::new(model)))
+    }
+
+    fn of(source: Source) -> Self {
         Self {
-            model,
+            source,
             options: DeviceOptions::default(),
             contexts: defaults::CONTEXTS,
             prefix_positions: None,
@@ -198,13 +209,13 @@ impl EngineBuilder {
 
     async fn start(self) -> Result<(Engine, Owners), Error> {
         let begun = Instant::now();
-        let Self { model, options, fallbacks, .. } = self;
-        let (loaded, options, failed) = load(model, options, fallbacks).await?;
-        let Some(first) = loaded.first() else {
+        let Self { source, options, fallbacks, .. } = self;
+        let (facts, loaded, options, failed) = source.load(options, fallbacks).await?;
+        let seconds = facts.load_seconds.max(begun.elapsed().as_secs_f64());
+        let Some(mut shared) = shared(facts, &loaded, options, seconds) else {
             let (found, expected) = ("none".into(), "a device or more".into());
             return Err(Error::BadOption { option: "device", found, expected });
         };
-        let mut shared = shared(first, &loaded, options, begun.elapsed().as_secs_f64());
         for (device, error) in &failed {
             shared.devices.add_failed(device, error);
         }
@@ -216,7 +227,7 @@ impl EngineBuilder {
         let shared = Arc::new(shared);
         let timeline = self.timeline.then(Instant::now);
         let (mut owners, mut handles) = (vec![], vec![]);
-        for Loaded { placed, again, .. } in loaded {
+        for (placed, again) in loaded {
             let most = most_blocks(self.memory_fraction, &placed, shared.context_length)?;
             let (commands, receiver) = unbounded();
             let LoadedModel { model, backend, level, .. } = placed;
@@ -250,40 +261,44 @@ impl EngineBuilder {
 /// Owners, and where they hear what to do.
 type Owners = Vec<(Owner, UnboundedReceiver<Command>)>;
 
-/// What is the same for all owners, of which one is the first.
-fn shared(first: &Loaded, all: &[Loaded], options: DeviceOptions, seconds: f64) -> Shared {
-    let Loaded { about, sketch, placed, .. } = first;
-    let levels: Vec<_> = all.iter().map(|loaded| loaded.placed.level.as_str()).collect();
-    let devices = all.iter().flat_map(|loaded| loaded.placed.report.devices.clone()).collect();
+/// What is the same for all owners; none without any.
+fn shared(
+    facts: Facts,
+    loaded: &[source::Placed],
+    options: DeviceOptions,
+    load_seconds: f64,
+) -> Option<Shared> {
+    let (first, _) = loaded.first()?;
+    let levels: Vec<_> = loaded.iter().map(|(placed, _)| placed.level.as_str()).collect();
+    let devices = loaded.iter().flat_map(|(placed, _)| placed.report.devices.clone()).collect();
     let report = Report {
-        backend: if all.len() > 1 { "each" } else { placed.backend },
+        backend: if loaded.len() > 1 { "each" } else { first.backend },
         level: levels.join(", "),
-        model: about.name.clone(),
-        // A model that was read while it was loaded counts its time itself.
-        load_seconds: about.load_seconds.max(seconds),
+        model: facts.name,
+        load_seconds,
     };
-    Shared {
-        tokenizer: about.tokenizer.clone(),
-        template: about.template.clone(),
-        defaults: about.defaults.clone(),
-        eos_tokens: about.config.eos_tokens.clone(),
-        context_length: placed.model.context_length(),
-        vocab_size: placed.model.vocab_size(),
-        weight_bytes: all.iter().map(|loaded| loaded.placed.weight_bytes).sum(),
-        head: placed.head,
-        threads: all.iter().map(|loaded| loaded.placed.threads).sum(),
+    Some(Shared {
+        tokenizer: facts.tokenizer,
+        template: facts.template,
+        defaults: facts.defaults,
+        eos_tokens: facts.eos_tokens,
+        context_length: first.model.context_length(),
+        vocab_size: first.model.vocab_size(),
+        weight_bytes: loaded.iter().map(|(placed, _)| placed.weight_bytes).sum(),
+        head: first.head,
+        threads: loaded.iter().map(|(placed, _)| placed.threads).sum(),
         streams: defaults::STREAMS,
         most_waiting: defaults::WAITING,
         buffer: DEFAULT_BUFFER,
         back_pressure: BackPressure::Pause,
         unless: Unless::default(),
         devices: DeviceReport { devices },
-        sketch: sketch.clone(),
+        sketch: facts.sketch,
         options,
         report,
         #[cfg(feature = "grammar")]
         vocabulary: std::sync::OnceLock::new(),
         #[cfg(not(target_family = "wasm"))]
         running: std::sync::Mutex::default(),
-    }
+    })
 }

@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// A device that was tried, and why it does not run.
-type Failed = (Device, Error);
+pub(super) type Failed = (Device, Error);
 
 impl EngineBuilder {
     /// Another device, for where those before it are not here, fail, or do not hold the model;
