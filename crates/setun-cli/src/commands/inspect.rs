@@ -1,6 +1,7 @@
 //! `setun inspect`: what is in a checkpoint, from its headers; and what a text leaves open in it.
 
 mod density;
+mod estimate;
 #[cfg(feature = "gpu")]
 mod launches;
 mod plan;
@@ -16,10 +17,11 @@ use setun::{
 };
 
 use crate::{
-    args::{DeviceArgs, FileArgs},
+    args::{DeviceArgs, FileArgs, Kv},
     error::CliError,
     output::Output,
     source::ModelSource,
+    synth::ShapeName,
 };
 
 use report::Report;
@@ -40,6 +42,18 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
 
+    /// Tell instead what the model takes of memory on a device, without reading or making a weight
+    #[arg(long, conflicts_with_all = ["plan", "text"])]
+    estimate: bool,
+
+    /// A shape in place of a model
+    #[arg(long, value_enum, conflicts_with = "model", requires = "estimate")]
+    shape: Option<ShapeName>,
+
+    /// Element type of the KV cache that is estimated [default: f16]
+    #[arg(long, value_enum, requires = "estimate")]
+    kv: Option<Kv>,
+
     /// Also list the operations of a step of one token, and their buffers; on a GPU its launches
     #[arg(long)]
     plan: bool,
@@ -55,6 +69,9 @@ pub(crate) struct Args {
 
 /// See [`Args`].
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
+    if args.estimate {
+        return estimate::run(args);
+    }
     if args.text.is_some() {
         density::check(&args.device)?;
     }

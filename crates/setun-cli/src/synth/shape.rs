@@ -35,6 +35,12 @@ pub(crate) enum ShapeName {
     /// Hidden 5120, 40 layers.
     #[value(name = "13b")]
     B13,
+    /// Hidden 6656, 60 layers.
+    #[value(name = "30b")]
+    B30,
+    /// Hidden 8192, 80 layers, eight heads of keys and values.
+    #[value(name = "70b")]
+    B70,
 }
 
 impl ShapeName {
@@ -73,6 +79,8 @@ impl ShapeName {
             },
             Self::B7 => large("7b", 4096, 11_008, 32),
             Self::B13 => large("13b", 5120, 13_824, 40),
+            Self::B30 => Shape { heads: 52, kv_heads: 52, ..large("30b", 6656, 17_920, 60) },
+            Self::B70 => Shape { heads: 64, kv_heads: 8, ..large("70b", 8192, 28_672, 80) },
         }
     }
 }

@@ -9,6 +9,35 @@ fn inspect(args: &[&str]) -> Value {
     serde_json::from_str(&text).expect("JSON")
 }
 
+/// What a bench of the shape takes is counted elsewhere (`tests/estimates.rs`); here it is that
+/// of the numbers that are known beforehand.
+#[test]
+fn the_memory_of_a_shape_is_told_without_its_weights() {
+    let bytes = |shape: &str, kv: &str, name: &str| {
+        let report = inspect(&["--estimate", "--shape", shape, "--kv", kv]);
+        assert_eq!((&report["model"], &report["context"]), (&shape.into(), &4096.into()));
+        report[name].as_u64().expect("bytes")
+    };
+    for (shape, hidden, ffn, layers, kv_width) in [
+        ("7b", 4096, 11_008, 32, 4096),
+        ("30b", 6656, 17_920, 60, 6656),
+        ("70b", 8192, 28_672, 80, 1024),
+    ] {
+        // Two bits a weight, and a table of 32,000 tokens.
+        let ternary = layers * hidden * (2 * hidden + 2 * kv_width + 3 * ffn) / 4;
+        let weights = bytes(shape, "f16", "weights");
+        let table = 2 * 32_000 * hidden;
+        assert!(
+            (ternary + table..(ternary + 2 * table) * 21 / 20).contains(&weights),
+            "{shape}: {weights}"
+        );
+        assert_eq!(bytes(shape, "f16", "cache"), 2 * 2 * 4096 * layers * kv_width);
+    }
+    assert!(bytes("7b", "int8", "cache") < bytes("7b", "f16", "cache") * 6 / 10);
+    let other = setun(&["inspect", "--shape", "7b"]);
+    assert_eq!(other.status, Some(2), "{}", other.stderr);
+}
+
 #[test]
 fn numbers_are_those_of_the_configuration() {
     let report = inspect(&[&model(TINY)]);

@@ -1,0 +1,66 @@
+//! What a model takes of memory, by its headers or by its shape.
+
+use serde::Serialize;
+use setun::{CacheType, DeviceOptions};
+
+use super::Args;
+use crate::{
+    error::CliError,
+    output::{Output, table},
+    source::ModelSource,
+    synth::Synthetic,
+};
+
+/// Bytes.
+#[derive(Debug, Serialize)]
+struct Report {
+    model: String,
+    /// Positions of a whole context.
+    context: u64,
+    /// As the device keeps them, with what is kept beside them.
+    weights: u64,
+    /// The KV cache of a whole context.
+    cache: u64,
+    /// The buffers of steps, once the largest has run.
+    steps: u64,
+    /// Most at once, the largest weight twice while it is loaded.
+    total: u64,
+}
+
+/// Reads headers alone, and prints what follows from them.
+pub(super) fn run(args: &Args) -> Result<(), CliError> {
+    let source = match args.shape {
+        Some(shape) => ModelSource::Synthetic(Box::new(Synthetic::new(&shape.shape(), 0, None)?)),
+        None => ModelSource::find(args.model.as_deref(), args.file.into())?,
+    };
+    let reader = source.open()?;
+    let options = DeviceOptions {
+        device: args.device.device()?,
+        threads: args.device.threads(),
+        cache: args.kv.map_or_else(CacheType::default, CacheType::from),
+        ..DeviceOptions::default()
+    };
+    let estimate = reader.estimate(options)?;
+    let report = Report {
+        model: reader.name().to_owned(),
+        context: estimate.context,
+        weights: estimate.weights,
+        cache: estimate.cache,
+        steps: estimate.steps,
+        total: estimate.total(),
+    };
+    let mut output = Output::new();
+    if args.json { output.json(&report) } else { output.line(&report.text()) }
+}
+
+impl Report {
+    fn text(&self) -> String {
+        let gigabytes =
+            |bytes: u64| format!("{}.{:02}", bytes / 1_000_000_000, bytes / 10_000_000 % 100);
+        let title = ["GB", "weights", "a context", "steps", "most at once"];
+        let model = format!("{}, {} positions", self.model, self.context);
+        let numbers = [self.weights, self.cache, self.steps, self.total].map(gigabytes);
+        let row = std::iter::once(model).chain(numbers).collect();
+        table(&[title.map(str::to_owned).to_vec(), row])
+    }
+}
