@@ -13,7 +13,7 @@ use setun_ops::{
 };
 
 use crate::{
-    lanes::{Element, dots},
+    lanes::{Element, LANES, dots, tile_dots},
     split::{Grid, Tile},
     step::{Buffers, Floats},
     ternary_dot::TernaryDot,
@@ -84,19 +84,47 @@ fn logits<S: Simd, E: Element>(
     scales: Option<&[f32]>,
     tile: &mut Tile<'_, f32>,
 ) {
-    let tokens = tile.columns();
+    let (tokens, hidden) = (tile.columns(), tile.rows());
+    // Where a register has all lanes, the sums of a tile stay in registers.
+    let is_wide = S::f32s::LEN == LANES;
     for first in tokens.clone().step_by(TILE_TOKENS) {
         let run = first..tokens.end.min(first + TILE_TOKENS);
         // Beyond the run's last token it is repeated.
         let rows = std::array::from_fn(|index| {
             &table[(first + index).min(run.end - 1) * x.width()..][..x.width()]
         });
-        for row in tile.rows() {
-            let sums = dots_of(simd, x.row(row), rows);
-            let within = run.start - tokens.start..run.end - tokens.start;
-            store(&mut tile.row(row)[within], sums, scales, run.clone());
+        let within = run.start - tokens.start..run.end - tokens.start;
+        let mut store = |row, sums| {
+            store(&mut tile.row(row)[within.clone()], sums, scales, run.clone());
+        };
+        let mut left = hidden.clone();
+        while !left.is_empty() {
+            left.start += match left.len() {
+                4.. if is_wide => put::<_, _, 4>(simd, x, left.start, rows, &mut store),
+                2.. if is_wide => put::<_, _, 2>(simd, x, left.start, rows, &mut store),
+                _ => put::<_, _, 1>(simd, x, left.start, rows, &mut store),
+            };
         }
     }
+}
+
+/// Stores the logits of a tile of so many hidden rows, and tells how many these are.
+fn put<S: Simd, E: Element, const M: usize>(
+    simd: S,
+    x: Rows<'_>,
+    first: usize,
+    rows: [&[E]; TILE_TOKENS],
+    mut store: impl FnMut(usize, [f32; TILE_TOKENS]),
+) -> usize {
+    let x: [&[f32]; M] = std::array::from_fn(|row| x.row(first + row));
+    let sums = simd.vectorize(
+        #[inline(always)]
+        || tile_dots(simd, x, rows),
+    );
+    for (row, sums) in (first..).zip(sums) {
+        store(row, sums);
+    }
+    M
 }
 
 fn store(y: &mut [f32], sums: [f32; TILE_TOKENS], scales: Option<&[f32]>, run: Range<usize>) {

@@ -128,25 +128,57 @@ pub(crate) fn dots<S: Simd, E: Element, const N: usize>(
     x: &[f32],
     rows: [&[E]; N],
 ) -> [f32; N] {
-    let rows = rows.map(|row| &row[..x.len()]);
-    let mut sums = [f32x16::splat(simd, 0.0); N];
-    let (chunks, rest) = x.as_chunks::<LANES>();
-    for (index, x) in chunks.iter().enumerate() {
-        let x = f32x16::from_slice(simd, x);
-        for (sum, row) in sums.iter_mut().zip(rows) {
-            *sum += x * E::widen(simd, &padded(&row[index * LANES..][..LANES]));
-        }
+    let [sums] = tile_dots(simd, [x], rows);
+    sums
+}
+
+/// The same for `M` vectors of one length: each part of a row is widened once for all.
+#[inline(always)]
+pub(crate) fn tile_dots<S: Simd, E: Element, const M: usize, const N: usize>(
+    simd: S,
+    x: [&[f32]; M],
+    rows: [&[E]; N],
+) -> [[f32; N]; M] {
+    let width = x[0].len();
+    let (x, rows) = (x.map(|x| &x[..width]), rows.map(|row| &row[..width]));
+    let mut sums = [[f32x16::splat(simd, 0.0); N]; M];
+    let whole = width / LANES * LANES;
+    for at in (0..whole).step_by(LANES) {
+        add_products(
+            simd,
+            &mut sums,
+            x.map(|x| &x[at..at + LANES]),
+            rows.map(|row| &row[at..at + LANES]),
+        );
     }
-    if !rest.is_empty() {
-        let at = x.len() - rest.len();
-        let x = f32x16::from_slice(simd, &padded(rest));
-        for (sum, row) in sums.iter_mut().zip(rows) {
-            *sum += x * E::widen(simd, &padded(&row[at..]));
-        }
+    if whole < width {
+        add_products(simd, &mut sums, x.map(|x| &x[whole..]), rows.map(|row| &row[whole..]));
     }
-    let mut folded = [0.0; N];
-    fold_all(&sums, &mut folded);
+    let mut folded = [[0.0; N]; M];
+    for (sums, folded) in sums.iter().zip(&mut folded) {
+        fold_all(sums, folded);
+    }
     folded
+}
+
+/// Of at most 16 elements of each.
+#[inline(always)]
+fn add_products<S: Simd, E: Element, const M: usize, const N: usize>(
+    simd: S,
+    sums: &mut [[f32x16<S>; N]; M],
+    x: [&[f32]; M],
+    rows: [&[E]; N],
+) {
+    let mut widened = [f32x16::splat(simd, 0.0); N];
+    for (widened, row) in widened.iter_mut().zip(rows) {
+        *widened = E::widen(simd, &padded(row));
+    }
+    for (sums, x) in sums.iter_mut().zip(x) {
+        let x = f32x16::from_slice(simd, &padded(x));
+        for (sum, widened) in sums.iter_mut().zip(widened) {
+            *sum += x * widened;
+        }
+    }
 }
 
 /// The last part of a fold, of each vector. Without a closure, which would be called with its

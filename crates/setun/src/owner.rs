@@ -22,6 +22,7 @@ mod lost;
 mod masks;
 mod noted;
 mod recovery;
+mod row_times;
 
 use std::time::Duration;
 
@@ -35,6 +36,7 @@ use futures::{
 pub(crate) use limits::Limits;
 use masks::Masks;
 use noted::StepTimes;
+use row_times::RowTimes;
 use setun_model::{MemoryUse, Model, Outputs, PagedCache, SequenceId, Wants};
 use web_time::Instant;
 
@@ -96,10 +98,9 @@ pub(crate) struct Owner {
     masks: Masks,
     fingerprint: Option<[u8; 32]>, // of the model, once it was asked for
     outputs: Outputs,
-    chosen: Vec<u32>,     // in place of outputs, [steps, wanted rows]
-    following: usize,     // steps that may follow each other
-    prompt_row: Duration, // what one took in the last step with prompts; zero before the first
-    plain_step: Duration, // what the last step without prompts took
+    chosen: Vec<u32>, // in place of outputs, [steps, wanted rows]
+    following: usize, // steps that may follow each other
+    row_times: RowTimes,
     metrics: EngineMetrics,
     meters: Meters,
     profile: Option<EngineProfile>,
@@ -148,8 +149,7 @@ impl Owner {
             outputs: Outputs::default(),
             chosen: vec![],
             following: 1,
-            prompt_row: Duration::ZERO,
-            plain_step: Duration::ZERO,
+            row_times: RowTimes::default(),
             metrics,
             meters,
             profile: None,
@@ -235,7 +235,7 @@ impl Owner {
             return Ok(()); // none of them has room, which has ended them
         }
         let is_prefill = self.running.iter().any(Running::is_prefill);
-        let has_others = batch.rows.len() > prompt_rows;
+        let rows = batch.rows.len();
         let forward = Instant::now();
         let result = match choosing {
             Some(steps) => {
@@ -256,16 +256,9 @@ impl Owner {
         self.shorten_full();
         self.prepare_masks();
         let elapsed = started.elapsed();
-        self.note_step((batch.rows.len(), prompt_rows), choosing.unwrap_or(1), elapsed);
+        self.note_step((rows, prompt_rows), choosing.unwrap_or(1), elapsed);
         self.note_profile(is_prefill, &times, elapsed);
-        // At most half, so that a plain step that happened to be long does not make rows seem free.
-        let others = if has_others { self.plain_step.min(elapsed / 2) } else { Duration::ZERO };
-        let prompt_rows = u32::try_from(prompt_rows).unwrap_or(u32::MAX);
-        if let Some(row) = elapsed.saturating_sub(others).checked_div(prompt_rows) {
-            self.prompt_row = row.max(Duration::from_nanos(1));
-        } else {
-            self.note_plain(elapsed, choosing);
-        }
+        self.note_times(rows, choosing, elapsed);
         Ok(())
     }
 }

@@ -11,7 +11,7 @@ use setun_ops::{
 
 use crate::step::{Case, Draft, cases};
 
-#[divan::bench(args = cases(&[1, 4]), max_time = 1)]
+#[divan::bench(args = cases(&[1, 4, 16]), max_time = 1)]
 fn head(bencher: Bencher, case: Case) {
     let (width, vocab) = (case.shape.hidden, case.shape.vocab);
     let mut draft = Draft::new(case);

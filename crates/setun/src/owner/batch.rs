@@ -90,11 +90,12 @@ impl Owner {
     /// is time for.
     fn share_rows(&mut self) {
         let mut free = self.model.max_rows();
-        let most = self.most_prompt_rows();
+        let all = free;
         for running in &mut self.running {
             running.rows = usize::from(running.decodes() && free >= running.width());
             free -= running.rows * running.width();
         }
+        let most = self.most_prompt_rows(all - free);
         let mut prompts: Vec<_> =
             self.running.iter_mut().filter(|r| r.demands && !r.decodes()).collect();
         prompts.sort_by_key(|running| running.weakness());
@@ -160,14 +161,13 @@ impl Owner {
         }
     }
 
-    /// As many rows of prompts as a step has time for.
-    fn most_prompt_rows(&self) -> usize {
-        let decoding = self.running.iter().any(Running::decodes);
-        let target = if decoding { STEP_TARGET } else { PROMPT_STEP_TARGET };
-        let rows = target.as_nanos().checked_div(self.prompt_row.as_nanos());
-        let rows =
-            rows.map_or(FIRST_PROMPT_ROWS, |rows| usize::try_from(rows).unwrap_or(usize::MAX));
-        rows.clamp(1, self.model.max_rows())
+    /// As many rows of prompts as a step has time for beside so many that decode. Natively they
+    /// may take as long as those, as a step reads all weights for however few rows.
+    fn most_prompt_rows(&self, decoding: usize) -> usize {
+        let target = if decoding > 0 { STEP_TARGET } else { PROMPT_STEP_TARGET };
+        let may_double = decoding > 0 && !cfg!(target_arch = "wasm32");
+        let rows = self.row_times.more(decoding, target, may_double);
+        rows.unwrap_or(FIRST_PROMPT_ROWS).clamp(1, self.model.max_rows())
     }
 }
 

@@ -68,13 +68,14 @@ impl Owner {
         None
     }
 
-    /// Notes what a step took that had no rows of prompts, or several that followed each other;
-    /// of those at most twice as many are made next time.
-    pub(super) fn note_plain(&mut self, elapsed: Duration, choosing: Option<usize>) {
+    /// Notes what a step of so many rows took, or several that followed each other; of those at
+    /// most twice as many are made next time.
+    pub(super) fn note_times(&mut self, rows: usize, choosing: Option<usize>, elapsed: Duration) {
         let steps = choosing.map_or(1, |steps| u32::try_from(steps).unwrap_or(u32::MAX));
-        self.plain_step = elapsed / steps;
+        let step = elapsed / steps.max(1);
+        self.row_times.note(rows, step);
         if choosing.is_some() {
-            let fit = STEP_TARGET.as_nanos() / self.plain_step.as_nanos().max(1);
+            let fit = STEP_TARGET.as_nanos() / step.as_nanos().max(1);
             let fit = usize::try_from(fit).unwrap_or(usize::MAX);
             let most = self.model.most_following().min(2 * self.following);
             self.following = fit.clamp(1, most.max(1));

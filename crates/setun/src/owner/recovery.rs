@@ -1,7 +1,5 @@
 //! What becomes of generations whose step has failed.
 
-use std::time::Duration;
-
 use futures::{
     StreamExt,
     channel::mpsc::UnboundedReceiver,
@@ -9,7 +7,7 @@ use futures::{
 };
 use setun_model::Model;
 
-use super::{Command, Limits, Owner, lost::Lost};
+use super::{Command, Limits, Owner, RowTimes, lost::Lost};
 use crate::error::{Error, ErrorCode};
 
 type Revived<'a> = LocalBoxFuture<'a, Result<Box<dyn Model>, Error>>;
@@ -70,7 +68,7 @@ impl Owner {
         self.grown_blocks = 0;
         self.fingerprint = None;
         self.begin_within(self.limits.blocks);
-        (self.prompt_row, self.plain_step) = (Duration::ZERO, Duration::ZERO);
+        self.row_times = RowTimes::default();
         self.is_revived = true;
     }
 

@@ -49,10 +49,11 @@ pub(super) fn run_with(
 ) -> Result<Round, Error> {
     let is_batch = prompts.len() > 1;
     let prefill = if is_batch { Some(pass(engine, prompts, options, (1, 0))?) } else { None };
-    let longest = prompts.iter().map(Vec::len).max().unwrap_or(0);
-    let pass = pass(engine, prompts, options, (count, if is_batch { longest } else { 0 }))?;
-    let prefill_seconds = prefill.as_ref().unwrap_or(&pass).prefill_seconds;
     let prompt_tokens = prompts.iter().map(Vec::len).sum();
+    // Each step has a row of a prompt at least: who is first decodes at most so many tokens before
+    // the last one's first.
+    let pass = pass(engine, prompts, options, (count, if is_batch { prompt_tokens } else { 0 }))?;
+    let prefill_seconds = prefill.as_ref().unwrap_or(&pass).prefill_seconds;
     Ok(Round {
         prefill_tokens_per_second: speed(prompt_tokens, prefill_seconds).unwrap_or(0.0),
         decode_tokens_per_second: speed(pass.decoded, pass.decode_seconds),
