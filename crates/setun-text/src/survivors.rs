@@ -69,7 +69,7 @@ impl Survivors {
     /// All logits, in one order however the tokens came to be left.
     pub(crate) fn logits(&mut self) -> impl Iterator<Item = f64> + Clone {
         if !self.is_fresh {
-            self.tokens.sort_unstable();
+            sort(&mut self.tokens);
         }
         self.tokens.iter().map(|token| f64::from(token.logit()))
     }
@@ -77,7 +77,7 @@ impl Survivors {
     /// The tokens and their weights, the best first with weight 1.
     pub(crate) fn weighted(&mut self) -> (&[Ranked], &[f64]) {
         if self.weights.is_empty() {
-            self.tokens.sort_unstable();
+            sort(&mut self.tokens);
             self.is_fresh = false;
             let best = self.tokens.first().map_or(0.0, |best| f64::from(best.logit()));
             let weight = |token: &Ranked| libm::exp(f64::from(token.logit()) - best);
@@ -166,6 +166,37 @@ impl Survivors {
             Some((token, found)) => Err(TextError::LogitNotFinite { token, found }),
             None => Ok(()),
         }
+    }
+}
+
+/// Fewer than this are sorted by comparing them.
+const MANY: usize = 4096;
+
+/// Bits of a digit.
+const DIGIT: u32 = 11;
+
+/// Sorts. Many that are ascending by id, as a whole row is, are only sorted by rank, digit by
+/// digit: each pass keeps the order of those with equal digits.
+fn sort(tokens: &mut Vec<Ranked>) {
+    if tokens.len() < MANY || !tokens.is_sorted_by_key(|ranked| ranked.token()) {
+        tokens.sort_unstable();
+        return;
+    }
+    let mut sorted = tokens.clone();
+    for shift in (0..u32::BITS).step_by(DIGIT as usize) {
+        let digit = |ranked: Ranked| ((ranked.rank() >> shift) % (1 << DIGIT)) as usize;
+        let mut places = [0; 1 << DIGIT];
+        tokens.iter().for_each(|&ranked| places[digit(ranked)] += 1);
+        let mut next = 0;
+        for place in &mut places {
+            next += std::mem::replace(place, next);
+        }
+        for &ranked in &*tokens {
+            let place = &mut places[digit(ranked)];
+            sorted[*place] = ranked;
+            *place += 1;
+        }
+        std::mem::swap(tokens, &mut sorted);
     }
 }
 

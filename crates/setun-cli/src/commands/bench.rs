@@ -1,6 +1,7 @@
 //! `setun bench`: speed of prefill and decode, beside what the memory could give.
 
 mod bandwidth;
+mod form;
 mod memory;
 mod peer;
 mod profiled;
@@ -118,6 +119,11 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with_all = ["batch", "all_backends", "peer", "profile", "streams", "shape"])]
     speculate: bool,
 
+    /// Measure texts that follow a JSON schema in turn with texts that follow nothing; the model
+    /// needs a tokenizer
+    #[arg(long, conflicts_with_all = ["batch", "all_backends", "peer", "profile", "streams", "shape", "speculate"])]
+    form: bool,
+
     /// Time every operation too, in a round of its own: prefill and decode apart
     #[arg(long)]
     profile: bool,
@@ -136,6 +142,9 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     check(args)?; // before the work of loading
     if args.speculate {
         return speculate::run(args);
+    }
+    if args.form {
+        return form::run(args);
     }
     if !args.streams.is_empty() {
         return streams::run(args, &args.streams);

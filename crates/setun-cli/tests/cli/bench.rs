@@ -91,6 +91,21 @@ fn guessing_ahead_is_measured_on_equal_texts() {
 }
 
 #[test]
+fn texts_of_a_schema_are_measured_beside_others() {
+    let folder = model(STORIES);
+    let reports = reports(&["--model", &folder, "--generate", "24", "--form"]);
+    let choices: Vec<_> = reports.iter().map(|report| report["choice"].clone()).collect();
+    assert_eq!(choices, ["greedy", "sampled"]);
+    for report in &reports {
+        assert_eq!(report["tokens"], 24);
+        for rate in ["plain", "form"] {
+            let rate = format!("{rate}_tokens_per_second");
+            assert!(report[&rate].as_f64().expect("a rate") > 0.0, "{report}");
+        }
+    }
+}
+
+#[test]
 fn tokens_do_not_depend_on_how_they_are_computed() {
     let folder = model(TINY);
     let hash = |more: &[&str]| {

@@ -3,6 +3,7 @@
 use proptest::{collection::vec, prelude::*};
 
 use super::*;
+use crate::Draw;
 
 fn ranked(logits: &[f32]) -> Vec<Ranked> {
     (0..).zip(logits).map(|(token, &logit)| Ranked::new(token, logit)).collect()
@@ -32,6 +33,29 @@ fn top_p_keeps_the_token_that_reaches_the_share_and_at_least_one() {
     for (share, count) in shares {
         assert_eq!(kept(share), all[..count], "{share}");
     }
+}
+
+#[test]
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "random bits")]
+fn many_are_sorted_digit_by_digit_as_by_comparing() {
+    let draw = |index, number| Draw { seed: 3, sequence: 0, index }.uniform(number);
+    // Of all magnitudes and both signs, and many that tie.
+    let wide = |index| f32::from_bits((draw(index, 0) * f64::from(u32::MAX)) as u32);
+    let tied = |index| (draw(index, 1) * 50.0).floor() as f32 - 25.0;
+    let logit = |index| if draw(index, 2) < 0.5 { tied(index) } else { wide(index) };
+    let logits: Vec<f32> = (0..3 * MANY as u64).map(logit).map(finite_or_zero).collect();
+    let mut ascending = ranked(&logits);
+    let mut scattered: Vec<_> = ascending.iter().rev().copied().collect();
+    let mut expected = ascending.clone();
+    expected.sort_unstable();
+    sort(&mut ascending);
+    sort(&mut scattered);
+    assert!(ascending == expected);
+    assert!(scattered == expected);
+}
+
+fn finite_or_zero(logit: f32) -> f32 {
+    if logit.is_finite() { logit } else { 0.0 }
 }
 
 proptest! {
