@@ -4,6 +4,8 @@ import { isContext } from "./context.js";
 import { SetunError } from "./errors.js";
 import { type FilterRule, isFilterRule } from "./filter.js";
 import type { ChatMessage, LoadProgress } from "./messages.js";
+import { isProcessor, type Processor } from "./processors.js";
+import { SAMPLING_STEPS, type SamplingStep } from "./sampling-steps.js";
 import type { ContextStrategy, EngineLimits, WasmGenerateOptions } from "./wasm.js";
 
 /** Options of {@link load}. Unknown or out-of-range ones throw `bad-option` before any work. */
@@ -44,33 +46,6 @@ export interface LoadOptions {
 
 /** Options of `models.estimate`, with the meaning that they have for `load`. */
 export type EstimateOptions = Pick<LoadOptions, "signal" | "worker" | "store" | "token" | "endpoint">;
-
-/** The steps from logits to a token, in their usual order. */
-export const SAMPLING_STEPS = [
-  "logitBias",
-  "repetitionPenalty",
-  "frequencyPenalty",
-  "presencePenalty",
-  "dry",
-  "noRepeatNgram",
-  "bannedSequences",
-  "minTokens",
-  "tokens",
-  "processors",
-  "temperature",
-  "topNSigma",
-  "topK",
-  "topP",
-  "minP",
-  "typicalP",
-  "epsilonCutoff",
-  "etaCutoff",
-  "xtc",
-  "mirostat",
-] as const;
-
-/** One of {@link SAMPLING_STEPS}. */
-export type SamplingStep = (typeof SAMPLING_STEPS)[number];
 
 /** Options of {@link Model.generate} and {@link Model.chat}. Unknown or out-of-range ones throw `bad-option` before any work. */
 export interface GenerateOptions {
@@ -137,6 +112,8 @@ export interface GenerateOptions {
    * `generate`, which is that of {@link SAMPLING_STEPS}.
    */
   samplingOrder?: SamplingStep[];
+  /** Steps of one's own, one after the other: modules that the model's worker loads, each once. */
+  processors?: readonly Processor[];
   /** Seed of the sampler, 0 to 2⁶⁴ − 1. The same seed, prompt and model give the same text, here and natively. Default: random, and reported. */
   seed?: number | bigint;
   /** Texts that end the generation; they are not part of its text. */
@@ -174,7 +151,7 @@ export interface GenerateOptions {
 type Check = (value: unknown) => boolean;
 
 /** A rule, and what it expects in words. */
-type Rules<Options> = { readonly [Name in keyof Options]-?: readonly [Check, string] };
+export type Rules<Options> = { readonly [Name in keyof Options]-?: readonly [Check, string] };
 
 const isCount: Check = (value) => Number.isSafeInteger(value) && (value as number) >= 0;
 const isNumber = (value: unknown): value is number => typeof value === "number" && Number.isFinite(value);
@@ -219,7 +196,8 @@ const COUNT = [isCount, "a whole number, 0 or more"] as const;
 const TEXTS = [areTexts, "an array of texts, none empty"] as const;
 const TOKENS = [isList(isToken), "an array of ids of tokens"] as const;
 
-const GENERATE: Rules<GenerateOptions> = {
+/** Those of a generation. */
+export const GENERATE: Rules<GenerateOptions> = {
   maxTokens: [(value) => isCount(value) && value !== 0, "a whole number, 1 or more"],
   temperature: [
     (value) => isNumber(value) && (value === 0 || value >= 1e-6),
@@ -253,6 +231,7 @@ const GENERATE: Rules<GenerateOptions> = {
   ban: TEXTS,
   minTokens: COUNT,
   samplingOrder: [isOrder, `an array of steps, none twice, of ${SAMPLING_STEPS.join(", ")}`],
+  processors: [isList(isProcessor), "an array of addresses of modules, or of {module, options?}"],
   seed: [isSeed, "a whole number from 0 to 2^64 - 1, as a bigint beyond 2^53"],
   stop: TEXTS,
   filter: [
@@ -308,13 +287,14 @@ export function checkEstimateOptions(options: EstimateOptions): void {
 }
 
 /**
- * The options for the engine: checked, without those left `undefined`, and without the signal, which stays on the page.
+ * The options for the engine: checked, without those left `undefined`, and without the signal, which stays on the page, and
+ * processors, which go another way.
  *
  * @throws {SetunError} `bad-option`
  */
 export function engineOptions(options: GenerateOptions): WasmGenerateOptions {
   check(options, GENERATE);
-  const { signal: _, ...rest } = options;
+  const { signal: _, processors: __, ...rest } = options;
   return Object.fromEntries(Object.entries(rest).filter(([, value]) => value !== undefined));
 }
 
@@ -372,7 +352,8 @@ export function checkTokens(tokens: readonly unknown[], vocabulary: number): voi
   throw new SetunError("bad-option", `tokens: expected ids below ${vocabulary}, found ${String(wrong)}`);
 }
 
-function check<Options extends object>(options: Options, rules: Rules<Options>): void {
+/** @throws {SetunError} `bad-option` for what there is no rule for, or breaks its rule. */
+export function check<Options extends object>(options: Options, rules: Rules<Options>): void {
   if (typeof options !== "object" || options === null) {
     throw new SetunError("bad-option", `options: expected an object, found ${String(options)}`);
   }

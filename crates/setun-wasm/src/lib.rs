@@ -4,6 +4,7 @@
 //! variants from the same source: 128-bit SIMD, relaxed SIMD, both again with threads, and 128-bit
 //! SIMD with WebGPU.
 
+mod beams;
 mod build;
 mod context;
 mod error;
@@ -16,12 +17,14 @@ mod metrics;
 mod model;
 mod options;
 mod pace;
+mod processors;
 mod report;
 mod score;
 mod session;
 #[cfg(all(target_arch = "wasm32", target_feature = "atomics"))]
 mod threads;
 
+pub use beams::BeamSearch;
 pub use build::BuildInfo;
 pub use files::Files;
 pub use generation::Generation;

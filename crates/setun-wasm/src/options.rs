@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use setun::{GenerateOptions, SamplingStep};
 use wasm_bindgen::{JsCast, JsValue};
 
-use crate::{context, error::bad_option, filter::filter};
+use crate::{context, error::bad_option, filter::filter, processors};
 
 /// The options that the engine has by the same name.
 macro_rules! names {
@@ -59,6 +59,7 @@ const OTHERS: &[&str] = &[
     "filter",
     "logitBias",
     "samplingOrder",
+    "processors",
     "logprobs",
     "topLogprobs",
     "echo",
@@ -68,8 +69,8 @@ const OTHERS: &[&str] = &[
     "deadline",
 ];
 
-/// Reads options; unknown ones are refused by name.
-pub(crate) fn parse(options: JsValue) -> Result<GenerateOptions, JsValue> {
+/// Reads options of a model with so many tokens; unknown ones are refused by name.
+pub(crate) fn parse(options: JsValue, vocabulary: usize) -> Result<GenerateOptions, JsValue> {
     let given = Given(options);
     given.check()?;
     let mut options = GenerateOptions::new().logprobs(given.get("logprobs")?.unwrap_or(false));
@@ -90,7 +91,7 @@ pub(crate) fn parse(options: JsValue) -> Result<GenerateOptions, JsValue> {
     options.context = context::strategy(given.value("context")?)?;
     options.priority = given.get("priority")?.unwrap_or_default();
     options.deadline = given.get("deadline")?.map(milliseconds).transpose()?;
-    Ok(options)
+    processors::add(&given.value("processors")?, vocabulary, options)
 }
 
 /// An object with options, or nothing.
