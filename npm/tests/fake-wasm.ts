@@ -31,6 +31,8 @@ export interface Log {
   /** Where the model was put. */
   place: WasmPlace | undefined;
   asked: { readonly prompt: WasmPrompt; readonly count: number }[];
+  /** How it was searched last. */
+  searched: WasmBeams | undefined;
 }
 
 /** What a test begins with. */
@@ -41,6 +43,7 @@ export const emptyLog = (): Log => ({
   closed: 0,
   place: undefined,
   asked: [],
+  searched: undefined,
 });
 
 /** What a fake build is like. */
@@ -208,10 +211,11 @@ function fakeModel(log: Log, files: WasmFiles, name: string, backend: string): W
 /** Finds "beam 0", "beam 1", …, as many as are wanted; the prompt "long" finds nothing until it is stopped. */
 function fakeSearch(
   prompt: string,
-  { best }: WasmBeams,
+  beams: WasmBeams,
   options: WasmGenerateOptions,
   log: Log,
 ): WasmBeamSearch {
+  log.searched = beams;
   let stop = () => {};
   const stopped = new Promise<void>((resolve) => {
     stop = resolve;
@@ -220,8 +224,8 @@ function fakeSearch(
     if (prompt === "long") await stopped;
     if (prompt === "bad") throw Object.assign(new Error("too long"), { code: "context-full" });
     process(options, [...letters(prompt)]);
-    return Array.from({ length: best }, (_, index) => {
-      return { text: `beam ${index}`, tokens: [index], score: -index, finishReason: "length" };
+    return Array.from({ length: beams.best }, (_, index) => {
+      return { text: `beam ${index}`, tokens: [index], score: 0 - index, finishReason: "length" };
     });
   };
   return { texts, stop, free: () => void log.freed.push("search") };
