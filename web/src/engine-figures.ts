@@ -7,7 +7,8 @@ import { Sparkline } from "./sparkline.js";
 
 /** What is shown of a figure. */
 interface Shown {
-  readonly value: string;
+  /** Left out where what was shown last still holds. */
+  readonly value?: string;
   /** More about it, in small. */
   readonly more: string;
   /** The next value of its line. */
@@ -16,11 +17,10 @@ interface Shown {
   readonly share?: number;
 }
 
-/** Two looks at the same engine. */
+/** Two looks at the same engine; the first has none before it. */
 interface Change {
   readonly now: Metrics;
-  readonly before: Metrics;
-  readonly seconds: number;
+  readonly before: Metrics | undefined;
 }
 
 type Figure = readonly [name: string, title: string, kind: "line" | "bar", show: (change: Change) => Shown];
@@ -44,24 +44,22 @@ export class EngineFigures {
   readonly #tiles = FIGURES.map(([name, title, kind, show]) => ({ tile: new Tile(name, title, kind), show }));
   readonly #memory = new MemoryBar();
   #model: Model | undefined;
-  #last: { readonly metrics: Metrics; readonly time: number } | undefined;
+  #before: Metrics | undefined;
 
   constructor(list: HTMLDListElement) {
     list.append(...this.#tiles.map(({ tile }) => tile.element), this.#memory.element);
   }
 
   /** Shows what an engine has counted by now. */
-  show(model: Model, now: Metrics, time: number): void {
+  show(model: Model, now: Metrics): void {
     if (model !== this.#model) {
       this.#model = model;
-      this.#last = undefined;
+      this.#before = undefined;
       for (const { tile } of this.#tiles) tile.clear();
     }
-    const { metrics: before, time: then } = this.#last ?? { metrics: now, time };
-    const change = { now, before, seconds: (time - then) / 1000 };
-    for (const { tile, show } of this.#tiles) tile.show(show(change));
+    for (const { tile, show } of this.#tiles) tile.show(show({ now, before: this.#before }));
     this.#memory.show(now);
-    this.#last = { metrics: now, time };
+    this.#before = now;
   }
 }
 
@@ -91,22 +89,19 @@ class Tile {
   }
 
   show({ value, more, next, share = 0 }: Shown): void {
-    this.#value.textContent = value;
+    if (value !== undefined) this.#value.textContent = value;
     this.#more.textContent = more;
     this.#line.add(next);
     this.#bar.style.setProperty("--share", String(share));
   }
 }
 
-function rate({ now, before, seconds }: Change): Shown {
-  const made = now.tokens - before.tokens;
-  const isIdle = now.running + now.waiting === 0 && made === 0;
-  const next = seconds > 0 && !isIdle ? made / seconds : undefined;
-  return {
-    value: next === undefined ? "–" : next.toFixed(next < 100 ? 1 : 0),
-    more: `${now.tokens} tokens in all`,
-    next,
-  };
+/** By the time that steps took: it is the same whenever one looks. */
+function rate({ now, before }: Change): Shown {
+  const [made, milliseconds] = [now.tokens - (before?.tokens ?? 0), added(now.stepTime, before?.stepTime)];
+  const next = milliseconds > 0 ? (1000 * made) / milliseconds : undefined;
+  const more = `${now.tokens} tokens in all`;
+  return next === undefined ? { more } : { value: next.toFixed(next < 100 ? 1 : 0), more, next };
 }
 
 /** Times of which one half is shorter; the line has what came since the last look. */
@@ -116,23 +111,28 @@ function times({ now, before }: Change, name: "betweenTokens" | "firstToken" | "
   return {
     value: duration(p50),
     more: `99 of 100 in ${duration(p99)}`,
-    next: recent(now[name], before[name]),
+    next: recent(now[name], before?.[name]),
   };
 }
 
 /** The mean of what came between two looks. */
-function recent(now: Summary, before: Summary): number | undefined {
-  const count = now.count - before.count;
-  const sum = (of: Summary) => (of.mean ?? 0) * of.count;
-  return count > 0 ? (sum(now) - sum(before)) / count : undefined;
+function recent(now: Summary, before: Summary | undefined): number | undefined {
+  const count = now.count - (before?.count ?? 0);
+  return count > 0 ? added(now, before) / count : undefined;
+}
+
+/** The sum of what came between two looks. */
+function added(now: Summary, before: Summary | undefined): number {
+  const sum = (of: Summary | undefined) => (of?.mean ?? 0) * (of?.count ?? 0);
+  return sum(now) - sum(before);
 }
 
 function batch({ now, before }: Change): Shown {
   const { mean, p99 } = now.stepRows;
   if (mean === undefined) return NOTHING;
-  const next = recent(now.stepRows, before.stepRows);
-  const rows = next ?? mean;
-  return { value: `${rows.toFixed(rows < 10 ? 1 : 0)} rows`, more: `most steps up to ${p99}`, next };
+  const next = recent(now.stepRows, before?.stepRows);
+  const more = `99 of 100 up to ${p99}`;
+  return next === undefined ? { more } : { value: `${next.toFixed(next < 10 ? 1 : 0)} rows`, more, next };
 }
 
 function queue({ now }: Change): Shown {

@@ -49,11 +49,12 @@ export class EnginePanel {
 
   async #look(): Promise<void> {
     const model = this.#model();
-    const metrics = model && (await metricsOf(model));
+    if (model === undefined) return;
+    const metrics = await metricsOf(model);
     if (metrics === undefined) return;
     this.#looks += 1;
     this.#panel.dataset.looks = String(this.#looks);
-    this.#figures.show(model, metrics, performance.now());
+    this.#figures.show(model, metrics);
   }
 }
 

@@ -3,7 +3,7 @@
 const SVG = "http://www.w3.org/2000/svg";
 
 /** How many values are shown, and the height of the drawing in its own units. */
-const PLACES = 60;
+const PLACES = 32;
 const HEIGHT = 20;
 
 /** A line that grows to the left, scaled to its highest value. It says nothing that figures beside it do not. */
@@ -39,10 +39,13 @@ export class Sparkline {
     const first = PLACES - this.#values.length;
     // Half a unit at both ends, so that the line is not cut.
     const height = (value: number) => (HEIGHT - 0.5 - (value / most) * (HEIGHT - 1)).toFixed(2);
-    const points = this.#values.map((value, place) => `${first + place} ${height(value)}`);
-    const line = points.length > 1 ? `M${points.join("L")}` : "";
+    const points = this.#values.map(
+      (value, place) => `H${first + place - 0.5}V${height(value)}H${first + place}`,
+    );
+    const [begin] = this.#values;
+    const line = begin === undefined ? "" : `M${first - 1} ${height(begin)}${points.join("")}`;
     this.#line.setAttribute("d", line);
-    this.#area.setAttribute("d", line && `${line}V${HEIGHT}H${first}z`);
+    this.#area.setAttribute("d", line && `${line}V${HEIGHT}H${first - 1}z`);
   }
 }
 
