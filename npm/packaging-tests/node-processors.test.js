@@ -163,7 +163,9 @@ describe("a processor in Node", () => {
       /^a logits processor failed: file:.*late\.js has thrown RangeError: that is enough \| RangeError: that/,
     );
     expect(nothing).toMatch(/nothing\.js has no function as its default export, but undefined/);
-    expect(missing).toMatch(/missing\.js cannot be loaded: .*\[ERR_MODULE_NOT_FOUND\].* \| Error.*: Cannot find module/);
+    expect(missing).toMatch(
+      /missing\.js cannot be loaded: .*\[ERR_MODULE_NOT_FOUND\].* \| Error.*: Cannot find module/,
+    );
     expect(second).toMatch(/^a logits processor failed: processors\[1\] has thrown words \| words$/);
     expect(number).toMatch(/processors\[0\] gave token 0 the logit NaN/);
     expect(none).toMatch(/no token may come next/);

@@ -22,3 +22,23 @@ export const PROCESSORS = {
     };`,
   "nothing.js": "export const processor = () => {};",
 };
+
+/**
+ * Runs in the page: a text without its likeliest tokens, by the module `ban.js` at this address, and by the option.
+ * @param {{ module: string, load: object }} given
+ */
+export async function bannedTexts({ module, load }) {
+  const { setun } = /** @type {any} */ (globalThis);
+  const model = await setun.load(undefined, load);
+  const options = { temperature: 0, maxTokens: 20, logprobs: true };
+  const tokens = (await model.generate("Once upon a time", options).result).tokens.slice(0, 5);
+  const told = async (/** @type {object} */ more) => {
+    const deltas = [];
+    for await (const delta of model.generate("Once upon a time", { ...options, ...more })) deltas.push(delta);
+    return deltas;
+  };
+  const own = await told({ processors: [{ module, options: { tokens } }] });
+  const option = await told({ bannedTokens: tokens });
+  await model.dispose();
+  return { own, option };
+}
