@@ -237,7 +237,7 @@ export class Host {
       own = processors && (await LoadedProcessors.load(processors));
       const search = this.#model().beams(prompt, beams, withProcessors(options, own));
       const found = search.texts();
-      const freed = found.then(() => search.free()).catch(() => search.free());
+      const freed = found.catch(() => undefined).then(() => search.free());
       await running.begin(() => search.stop(), freed);
       this.#send({ type: "found", id, texts: await found });
     } catch (thrown) {

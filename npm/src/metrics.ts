@@ -64,7 +64,7 @@ export interface Summary {
   readonly count: number;
   /** Their mean. */
   readonly mean: number | undefined;
-  /** What half of them do not exceed; from 16 on, nanoseconds for times, to within an eighth. */
+  /** The least value that half of them do not exceed; of larger ones, as of times, to within an eighth. */
   readonly p50: number | undefined;
   /** What nine of ten do not exceed. */
   readonly p90: number | undefined;
