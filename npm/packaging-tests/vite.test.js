@@ -39,6 +39,13 @@ async function checkPage(url) {
   expect(onPage.result.text).toBe(expected);
   expect(onPage.info.worker).toBe(false);
   expect(fetched(requests).code).toHaveLength(1);
+  // The module of grammars comes with the first form, and once.
+  const formed = { prompt: "The", options: { form: { choices: ["the moon", "a dog"] } } };
+  for (const load of [{}, { worker: false }]) {
+    const { result } = await page.evaluate(tellStory, { ...formed, load });
+    expect(["the moon", "a dog"]).toContain(result.text);
+  }
+  expect(fetched(requests).code).toHaveLength(2);
   expect(errors).toEqual([]);
   await close();
 }

@@ -1,9 +1,10 @@
 /** A generation as its reader sees it. */
 
+import type { AskedOptions } from "./form.js";
 import type { FromHost } from "./messages.js";
 import type { Build } from "./pick-build.js";
 import type { Listener, Session } from "./session.js";
-import type { DoneEvent, TextDelta, WasmEvent, WasmGenerateOptions, WasmPrompt } from "./wasm.js";
+import type { DoneEvent, TextDelta, WasmEvent, WasmPrompt } from "./wasm.js";
 
 /** Why a generation ended, and what it cost. */
 export interface GenerationResult extends Omit<DoneEvent, "type"> {
@@ -46,7 +47,7 @@ const CREDIT = 4;
 /** What generations are made of. */
 export interface GenerationStart {
   readonly prompt: WasmPrompt;
-  readonly options: WasmGenerateOptions;
+  readonly options: AskedOptions;
   readonly signal: AbortSignal | undefined;
 }
 

@@ -2,6 +2,7 @@
 
 import { Credit } from "./credit.js";
 import { asSetunError, SetunError, toWire } from "./errors.js";
+import { type GrammarBuild, Grammars } from "./grammars.js";
 import { estimating } from "./host-estimate.js";
 import type { FromHost, ToHost } from "./messages.js";
 import type { OpenSource } from "./open-model.js";
@@ -13,14 +14,18 @@ import { startWasm, type WasmBuild } from "./wasm-instance.js";
 export interface HostPlatform {
   readonly build: WasmBuild;
   readonly openModel: OpenSource;
+  /** The module that compiles forms. */
+  readonly grammars?: () => Promise<GrammarBuild>;
 }
 
 type Message<Type extends ToHost["type"]> = Extract<ToHost, { type: Type }>;
 
 interface Running {
-  readonly generation: WasmGeneration;
   readonly credit: Credit;
-  readonly ended: Promise<void>;
+  /** Absent while its form is compiled. */
+  generation?: WasmGeneration;
+  ended?: Promise<void>;
+  isStopped: boolean;
 }
 
 /** A model whose weights are still to be read, and where they are read from. */
@@ -43,10 +48,12 @@ export class Host {
   readonly #running = new Map<number, Running>();
   #probed: Probed | undefined;
   #opened: Opened | undefined;
+  readonly #grammars: Grammars;
   #disposed = false;
 
   constructor(platform: HostPlatform, send: (message: FromHost) => void) {
     this.#platform = platform;
+    this.#grammars = new Grammars(platform.grammars);
     this.#send = send;
   }
 
@@ -196,21 +203,34 @@ export class Host {
   }
 
   async #generate({ id, prompt, options, count, credit }: Message<"generate">): Promise<void> {
-    const ids = Array.from({ length: count }, (_, index) => id + index);
+    const { form, ...rest } = options;
+    const all = new Map<number, Running>();
+    for (let each = id; each < id + count; each += 1) {
+      all.set(each, { credit: new Credit(credit), isStopped: false });
+    }
+    for (const [each, running] of all) this.#running.set(each, running);
     try {
-      const generations = this.#model().generate(prompt, options, count);
-      await Promise.all(generations.map((each, index) => this.#run(id + index, each, new Credit(credit))));
+      const grammar = form && { form: await this.#grammars.grammar(form, this.#model()) };
+      const generations = this.#model().generate(prompt, { ...rest, ...grammar }, count);
+      const runs = [...all].map(([each, running], index) =>
+        this.#run(each, running, generations[index] as WasmGeneration),
+      );
+      await Promise.all(runs);
     } catch (thrown) {
-      for (const failed of ids) this.#fail(failed, thrown);
+      for (const failed of all.keys()) {
+        this.#running.delete(failed);
+        this.#fail(failed, thrown);
+      }
     }
   }
 
   /** Runs one generation to its end; a failure is its own. */
-  async #run(id: number, generation: WasmGeneration, credit: Credit): Promise<void> {
-    const ended = this.#pump(id, generation, credit);
-    this.#running.set(id, { generation, credit, ended });
+  async #run(id: number, running: Running, generation: WasmGeneration): Promise<void> {
+    running.generation = generation;
+    if (running.isStopped) generation.stop();
+    running.ended = this.#pump(id, generation, running.credit);
     try {
-      await ended;
+      await running.ended;
     } catch (thrown) {
       this.#fail(id, this.#opened?.bytes.explain(thrown) ?? thrown);
     } finally {
@@ -242,9 +262,11 @@ export class Host {
   #stop(id: number): void {
     this.#loads.get(id)?.abort();
     const running = this.#running.get(id);
-    running?.generation.stop();
+    if (running === undefined) return;
+    running.isStopped = true;
+    running.generation?.stop();
     // The last turn reports the end whether or not anybody is still reading.
-    running?.credit.add(Number.POSITIVE_INFINITY);
+    running.credit.add(Number.POSITIVE_INFINITY);
   }
 
   async #dispose(id: number): Promise<void> {
@@ -255,6 +277,7 @@ export class Host {
     // What is read again for a lost device would keep a generation from its end.
     this.#opened?.bytes.abort();
     await Promise.allSettled(ending);
+    this.#grammars.free();
     this.#opened?.model.free();
     this.#opened = undefined;
     this.#probed?.loader.free();

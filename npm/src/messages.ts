@@ -7,6 +7,7 @@
 
 import type { WireError } from "./errors.js";
 import type { DeviceMemories } from "./fits.js";
+import type { AskedOptions } from "./form.js";
 import type { Coming } from "./open-model.js";
 import type { DownloadSize } from "./outline.js";
 import type { ModelSource } from "./sources.js";
@@ -17,7 +18,6 @@ import type {
   Metrics,
   SelfTest,
   WasmEvent,
-  WasmGenerateOptions,
   WasmModelInfo,
   WasmPrompt,
 } from "./wasm.js";
@@ -71,7 +71,7 @@ export type ToHost = { readonly id: number } & (
       /** Generates so many times: the first with this `id`, each other with the next one. */
       readonly type: "generate";
       readonly prompt: WasmPrompt;
-      readonly options: WasmGenerateOptions;
+      readonly options: AskedOptions;
       readonly count: number;
       /** Turns of events the host may send, of each, before it is given more. */
       readonly credit: number;
