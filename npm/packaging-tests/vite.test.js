@@ -46,6 +46,13 @@ async function checkPage(url) {
   const module = await page.evaluate(() => /** @type {any} */ (globalThis).ban);
   const banned = await page.evaluate(bannedTexts, { module, load: {} });
   expect(banned.own).toEqual(banned.option);
+  // The module of grammars comes with the first form, and once.
+  const formed = { prompt: "The", options: { form: { choices: ["the moon", "a dog"] } } };
+  for (const load of [{}, { worker: false }]) {
+    const { result } = await page.evaluate(tellStory, { ...formed, load });
+    expect(["the moon", "a dog"]).toContain(result.text);
+  }
+  expect(fetched(requests).code).toHaveLength(2);
   expect(errors).toEqual([]);
   await close();
 }

@@ -2,6 +2,7 @@
 
 import type { Credit } from "./credit.js";
 import { asSetunError, SetunError, toWire } from "./errors.js";
+import { type GrammarBuild, Grammars } from "./grammars.js";
 import { estimating } from "./host-estimate.js";
 import { LoadedProcessors } from "./host-processors.js";
 import type { FromHost, ToHost } from "./messages.js";
@@ -15,6 +16,8 @@ import { startWasm, type WasmBuild } from "./wasm-instance.js";
 export interface HostPlatform {
   readonly build: WasmBuild;
   readonly openModel: OpenSource;
+  /** The module that compiles forms. */
+  readonly grammars?: () => Promise<GrammarBuild>;
 }
 
 type Message<Type extends ToHost["type"]> = Extract<ToHost, { type: Type }>;
@@ -39,10 +42,12 @@ export class Host {
   readonly #running = new Map<number, Running>();
   #probed: Probed | undefined;
   #opened: Opened | undefined;
+  readonly #grammars: Grammars;
   #disposed = false;
 
   constructor(platform: HostPlatform, send: (message: FromHost) => void) {
     this.#platform = platform;
+    this.#grammars = new Grammars(platform.grammars);
     this.#send = send;
   }
 
@@ -194,12 +199,14 @@ export class Host {
   }
 
   async #generate({ id, prompt, options, processors, count, credit }: Message<"generate">): Promise<void> {
+    const { form, ...rest } = options;
     const all = new Map(Array.from({ length: count }, (_, index) => [id + index, new Running(credit)]));
     for (const [each, running] of all) this.#running.set(each, running);
     try {
-      // Without processors nothing is waited for: generations begin in the order in which they are asked for.
+      // Without either nothing is waited for: generations begin in the order in which they are asked for.
       const own = processors && (await LoadedProcessors.load(processors));
-      const generations = this.#model().generate(prompt, withProcessors(options, own), count);
+      const grammar = form && { form: await this.#grammars.grammar(form, this.#model()) };
+      const generations = this.#model().generate(prompt, withProcessors({ ...rest, ...grammar }, own), count);
       const runs = [...all].map(([each, running], index) => {
         return this.#run(each, running, generations[index] as WasmGeneration, own);
       });
@@ -230,12 +237,13 @@ export class Host {
 
   /** Searches to the end, or until it is stopped. */
   async #search({ id, prompt, beams, options, processors }: Message<"beams">): Promise<void> {
+    const { form: _, ...rest } = options; // there are no searches in a form
     const running = new Running(0);
     this.#running.set(id, running);
     let own: LoadedProcessors | undefined;
     try {
       own = processors && (await LoadedProcessors.load(processors));
-      const search = this.#model().beams(prompt, beams, withProcessors(options, own));
+      const search = this.#model().beams(prompt, beams, withProcessors(rest, own));
       const found = search.texts();
       const freed = found.catch(() => undefined).then(() => search.free());
       await running.begin(() => search.stop(), freed);
@@ -286,6 +294,7 @@ export class Host {
     // What is read again for a lost device would keep a generation from its end.
     this.#opened?.bytes.abort();
     await Promise.allSettled(ending);
+    this.#grammars.free();
     this.#opened?.model.free();
     this.#opened = undefined;
     this.#probed?.loader.free();

@@ -7,6 +7,7 @@
 
 import type { WireError } from "./errors.js";
 import type { DeviceMemories } from "./fits.js";
+import type { AskedOptions } from "./form.js";
 import type { Metrics } from "./metrics.js";
 import type { Coming } from "./open-model.js";
 import type { DownloadSize } from "./outline.js";
@@ -20,7 +21,6 @@ import type {
   SelfTest,
   WasmBeams,
   WasmEvent,
-  WasmGenerateOptions,
   WasmModelInfo,
   WasmPrompt,
 } from "./wasm.js";
@@ -74,7 +74,7 @@ export type ToHost = { readonly id: number } & (
       /** Generates so many times: the first with this `id`, each other with the next one. */
       readonly type: "generate";
       readonly prompt: WasmPrompt;
-      readonly options: WasmGenerateOptions;
+      readonly options: AskedOptions;
       readonly processors?: readonly SentProcessor[];
       readonly count: number;
       /** Turns of events the host may send, of each, before it is given more. */
@@ -85,7 +85,7 @@ export type ToHost = { readonly id: number } & (
       readonly type: "beams";
       readonly prompt: WasmPrompt;
       readonly beams: WasmBeams;
-      readonly options: WasmGenerateOptions;
+      readonly options: AskedOptions;
       readonly processors?: readonly SentProcessor[];
     }
   | { readonly type: "credit"; readonly turns: number }

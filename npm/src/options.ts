@@ -3,10 +3,11 @@
 import { isContext } from "./context.js";
 import { SetunError } from "./errors.js";
 import { type FilterRule, isFilterRule } from "./filter.js";
+import { type AskedOptions, FORM, type Form, formText } from "./form.js";
 import type { ChatMessage, LoadProgress } from "./messages.js";
 import { isProcessor, type Processor } from "./processors.js";
 import { SAMPLING_STEPS, type SamplingStep } from "./sampling-steps.js";
-import type { ContextStrategy, EngineLimits, WasmGenerateOptions } from "./wasm.js";
+import type { ContextStrategy, EngineLimits } from "./wasm.js";
 
 /** Options of {@link load}. Unknown or out-of-range ones throw `bad-option` before any work. */
 export interface LoadOptions {
@@ -123,6 +124,8 @@ export interface GenerateOptions {
    * ever shown; of those that begin at one place the first counts. Tokens are not filtered.
    */
   filter?: FilterRule[];
+  /** The form that the text is to have, if it ends by itself: a JSON schema, a grammar, one of several texts. */
+  form?: Form;
   /** Whether to report each token's log-probability. */
   logprobs?: boolean;
   /** How many of the likeliest tokens to report with each token, with their log-probabilities; 0, as unless given, means none. */
@@ -238,6 +241,7 @@ export const GENERATE: Rules<GenerateOptions> = {
     isList(isFilterRule),
     "an array of {word, wholeWord?, ignoreCase?} with either replace or stop: true",
   ],
+  form: [(value) => formText(value) !== undefined, FORM],
   logprobs: BOOLEAN,
   topLogprobs: COUNT,
   echo: BOOLEAN,
@@ -292,10 +296,11 @@ export function checkEstimateOptions(options: EstimateOptions): void {
  *
  * @throws {SetunError} `bad-option`
  */
-export function engineOptions(options: GenerateOptions): WasmGenerateOptions {
+export function engineOptions(options: GenerateOptions): AskedOptions {
   check(options, GENERATE);
   const { signal: _, processors: __, ...rest } = options;
-  return Object.fromEntries(Object.entries(rest).filter(([, value]) => value !== undefined));
+  const form = formText(options.form);
+  return Object.fromEntries(Object.entries({ ...rest, form }).filter(([, value]) => value !== undefined));
 }
 
 /** What an engine is told of how much it does at once. */

@@ -117,10 +117,19 @@ export interface WasmModel {
   restore(bytes: Uint8Array): Promise<Uint32Array>;
   /** Which of these texts comes after a prompt, and how likely each is. */
   classify(prompt: WasmPrompt, labels: readonly string[]): Promise<Classification>;
+  /** What the module of grammars needs of the tokenizer. */
+  tokenTable(): Uint8Array;
   metrics(): Promise<Metrics>;
   forgetPrefixes(): void;
   tokenize(text: string): Uint32Array;
   detokenize(ids: Uint32Array): string;
+  free(): void;
+}
+
+/** A form, compiled for the model's tokens. The engine begins a state of it for each text. */
+export interface WasmGrammar {
+  /** Another handle to it, freed by itself; the engine frees the one that it is given. */
+  share(): WasmGrammar;
   free(): void;
 }
 
@@ -228,6 +237,7 @@ export interface WasmGenerateOptions {
   seed?: number | bigint;
   stop?: string[];
   filter?: FilterRule[];
+  form?: WasmGrammar;
   logprobs?: boolean;
   topLogprobs?: number;
   echo?: boolean;

@@ -200,6 +200,7 @@ function fakeModel(log: Log, files: WasmFiles, name: string, backend: string): W
       const scores = labels.map((text) => fakeScore(textOf(prompt) + text, text.length));
       return { best: 0, probabilities: labels.map(() => 1 / labels.length), scores };
     },
+    tokenTable: () => new Uint8Array(8),
     metrics: async () => ({ steps: log.turns, ...NO_METRICS }),
     forgetPrefixes: () => void log.freed.push("prefixes"),
     tokenize: letters,

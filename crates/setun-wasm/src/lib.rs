@@ -11,6 +11,8 @@ mod error;
 mod events;
 mod files;
 mod filter;
+#[cfg(target_family = "wasm")] // what JavaScript holds stays on its thread
+mod form;
 mod generation;
 mod loader;
 mod metrics;

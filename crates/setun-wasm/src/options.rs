@@ -57,6 +57,7 @@ const OTHERS: &[&str] = &[
     "ban",
     "stop",
     "filter",
+    "form",
     "logitBias",
     "samplingOrder",
     "processors",
@@ -80,6 +81,10 @@ pub(crate) fn parse(options: JsValue, vocabulary: usize) -> Result<GenerateOptio
     options.ban = given.get("ban")?.unwrap_or_default();
     options.stop = given.get("stop")?.unwrap_or_default();
     options.filter = given.get("filter")?.map(filter).transpose()?;
+    #[cfg(target_family = "wasm")]
+    {
+        options.form = crate::form::form(given.value("form")?);
+    }
     options.logit_bias = biases(given.get("logitBias")?.unwrap_or_default())?;
     let order: Vec<String> = given.get("samplingOrder")?.unwrap_or_default();
     let step = |name: String| name.parse::<SamplingStep>();

@@ -4,6 +4,7 @@ export { ERROR_CODES, type ErrorCode, SetunError } from "../errors.js";
 export type { Estimate, EstimatedBackend, EstimatedStorage, ModelEstimate } from "../estimate.js";
 export type { FilterRule } from "../filter.js";
 export type { EstimatedMemory } from "../fits.js";
+export type { Form } from "../form.js";
 export type { Generation, GenerationResult } from "../generation.js";
 export type { ChatMessage, LoadProgress } from "../messages.js";
 export type { MemoryByKind, Metrics, Summary } from "../metrics.js";
