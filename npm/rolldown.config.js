@@ -28,6 +28,7 @@ const buildList = {
     if (id !== "\0setun:builds") return null;
     const files = builds.map((build) => `${JSON.stringify(build)}: { ${filesOf(build)} }`);
     return `export const buildFiles = { ${files.join(", ")} };
+      export const grammarFiles = { ${glueOf("grammar")} };
       export const initialSharedPages = ${await initialSharedPages()};`;
   },
 };
@@ -39,11 +40,17 @@ const buildList = {
 function filesOf(build) {
   const worker = `new Worker(new URL("./worker-${build}.js", import.meta.url), { type: "module", name: "setun" })`;
   const parts = [`startWorker: () => ${worker}`];
-  if (!threaded.includes(build)) {
-    parts.push(`importGlue: () => import("wasm:${build}/setun.js")`);
-    parts.push(`codeUrl: () => new URL("./wasm/${build}/setun_bg.wasm", import.meta.url)`);
-  }
+  if (!threaded.includes(build)) parts.push(glueOf(build));
   return parts.join(", ");
+}
+
+/**
+ * Where a generated module's two parts are.
+ * @param {string} module
+ */
+function glueOf(module) {
+  return `importGlue: () => import("wasm:${module}/setun.js"),
+    codeUrl: () => new URL("./wasm/${module}/setun_bg.wasm", import.meta.url)`;
 }
 
 /** Enough for whichever threaded build is chosen. */

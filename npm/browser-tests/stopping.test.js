@@ -111,6 +111,27 @@ describe("an aborted signal", () => {
     expect(Math.min(...ends.map(({ milliseconds }) => milliseconds))).toBeLessThan(AT_ONCE_MS);
   });
 
+  it("ends a search, and the worker is free at once", async () => {
+    const ends = await page.evaluate(async (attempts) => {
+      const { model, longPrompt } = /** @type {any} */ (globalThis);
+      const ends = [];
+      for (let attempt = 0; attempt < attempts; attempt += 1) {
+        const controller = new AbortController();
+        const reason = { attempt };
+        const found = model.beams(longPrompt, { signal: controller.signal });
+        await new Promise((resolve) => setTimeout(resolve, 100));
+        const aborted = performance.now();
+        controller.abort(reason);
+        const same = await found.catch((/** @type {unknown} */ error) => error === reason);
+        const [next] = await model.beams("A", { maxTokens: 1 });
+        ends.push({ same, next: next.tokens.length, milliseconds: performance.now() - aborted });
+      }
+      return ends;
+    }, ATTEMPTS);
+    for (const end of ends) expect(end).toMatchObject({ same: true, next: 1 });
+    expect(Math.min(...ends.map(({ milliseconds }) => milliseconds))).toBeLessThan(AT_ONCE_MS);
+  });
+
   it("leaves other generations alone", async () => {
     const [alone, beside] = await page.evaluate(async () => {
       const { model, longPrompt } = /** @type {any} */ (globalThis);

@@ -104,12 +104,21 @@ describe("the package in Node", () => {
 
   it.each(["bundler", "nodenext"])("has types for strict TypeScript: %s", async (moduleResolution) => {
     const program = `
-      import { load, type GenerationResult, SetunError } from "setun";
+      import { type BeamText, load, type GenerationResult, type ProcessorFactory, SetunError } from "setun";
       const model = await load("https://example.org/model/", { onProgress: ({ loadedBytes }) => loadedBytes.toFixed() });
       for await (const { text, token } of model.generate("a", { maxTokens: 3 })) text.at(token);
       export const result: GenerationResult = await model.chat([{ role: "user", content: "b" }]).result;
       // @ts-expect-error there is no such option
       model.generate("a", { temprature: 1 });
+      const factory: ProcessorFactory = ({ window }: { window: number }) => (logits, tokens) => {
+        for (const token of tokens.subarray(-window)) logits[token] = -Infinity;
+      };
+      const own = { processors: [new URL("https://example.org/a.js"), await factory({ window: 2 })] };
+      const [best]: readonly BeamText[] = await model.beams("a", { beams: 2, earlyStopping: "never", ...own });
+      best?.score.toFixed();
+      // @ts-expect-error a search does not sample
+      await model.beams("a", { temperature: 1 });
+      (await model.metrics()).firstToken.p99?.toFixed();
       export const code = new SetunError("network", "m").code;
       await model[Symbol.asyncDispose]();
     `;

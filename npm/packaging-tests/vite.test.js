@@ -4,9 +4,13 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { launchChromium, openPage } from "../test-support/browsers.js";
 import { storyInNode } from "../test-support/node-story.js";
 import { BUNDLED_MAIN, fetched, INDEX_HTML, STORY, tellStory } from "../test-support/page.js";
+import { bannedTexts, PROCESSORS } from "../test-support/processors.js";
 import { makeProject, npm, startVite } from "../test-support/project.js";
 
 const VITE = "8.3.8";
+
+/** As the package's readme has it. */
+const MAIN = `${BUNDLED_MAIN}window.ban = new URL("./ban.js", import.meta.url).href;\n`;
 
 /** @type {Awaited<ReturnType<typeof makeProject>>} */
 let project;
@@ -16,7 +20,7 @@ let browser;
 let expected;
 
 beforeAll(async () => {
-  project = await makeProject({ "index.html": INDEX_HTML, "main.js": BUNDLED_MAIN }, { vite: VITE });
+  project = await makeProject({ "index.html": INDEX_HTML, "main.js": MAIN, ...PROCESSORS }, { vite: VITE });
   expected = (await storyInNode(project.folder)).result.text;
   browser = await launchChromium();
 });
@@ -39,6 +43,16 @@ async function checkPage(url) {
   expect(onPage.result.text).toBe(expected);
   expect(onPage.info.worker).toBe(false);
   expect(fetched(requests).code).toHaveLength(1);
+  const module = await page.evaluate(() => /** @type {any} */ (globalThis).ban);
+  const banned = await page.evaluate(bannedTexts, { module, load: {} });
+  expect(banned.own).toEqual(banned.option);
+  // The module of grammars comes with the first form, and once.
+  const formed = { prompt: "The", options: { form: { choices: ["the moon", "a dog"] } } };
+  for (const load of [{}, { worker: false }]) {
+    const { result } = await page.evaluate(tellStory, { ...formed, load });
+    expect(["the moon", "a dog"]).toContain(result.text);
+  }
+  expect(fetched(requests).code).toHaveLength(2);
   expect(errors).toEqual([]);
   await close();
 }

@@ -39,12 +39,19 @@ bindings satisfies WasmModule;
 `,
   );
   for (const [i, build] of builds.entries()) writeFileSync(`generated/check-${build}.ts`, checks[i]);
+  writeFileSync(
+    "generated/check-grammar.ts",
+    `import * as bindings from "./grammar/setun.js";
+import type { GrammarModule } from "../src/grammars.js";
+bindings satisfies GrammarModule;
+`,
+  );
   run("tsc", ["--project", "tsconfig.bindings.json"]);
 }
 
 /** Everything the generated bindings consist of at run time. */
 function copyBindings() {
-  for (const build of builds) {
+  for (const build of [...builds, "grammar"]) {
     cpSync(`generated/${build}`, `dist/wasm/${build}`, {
       recursive: true,
       filter: (path) => statSync(path).isDirectory() || /\.(js|wasm)$/.test(path),
@@ -65,7 +72,7 @@ function copyLicences() {
 }
 
 function reportSizes() {
-  for (const build of builds) {
+  for (const build of [...builds, "grammar"]) {
     const code = readFileSync(`dist/wasm/${build}/setun_bg.wasm`);
     const compressed = brotliCompressSync(code).length;
     console.log(`${build}: ${code.length} bytes, ${compressed} after brotli`);

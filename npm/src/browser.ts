@@ -2,7 +2,7 @@
 
 import { buildFiles, initialSharedPages } from "setun:builds";
 import { estimateOn } from "./estimate.js";
-import { importBuild } from "./import-build.js";
+import { importBuild, importGrammars } from "./import-build.js";
 import { connectHere, connectWorker } from "./links.js";
 import { type Load, loadOn, type Platform } from "./load.js";
 import type { Models } from "./models.js";
@@ -36,5 +36,9 @@ async function connect(build: Build, inWorker: boolean): Promise<Connect> {
   const files = buildFiles[build];
   if (inWorker && files !== undefined) return connectWorker(files.startWorker);
   const { glue, codeUrl } = await importBuild(build);
-  return connectHere({ build: { glue, compile: () => compileFrom(codeUrl) }, openModel: openStreamed });
+  return connectHere({
+    build: { glue, compile: () => compileFrom(codeUrl) },
+    openModel: openStreamed,
+    grammars: () => importGrammars(compileFrom),
+  });
 }

@@ -8,11 +8,19 @@ declare module "wasm:*/setun.js" {
   export function initThreadPool(count: number): Promise<void>;
 }
 
+declare module "wasm:grammar/setun.js" {
+  const init: import("./grammars.js").GrammarModule["default"];
+  export default init;
+  export const Vocabulary: import("./grammars.js").GrammarModule["Vocabulary"];
+  export const Grammar: import("./grammars.js").GrammarModule["Grammar"];
+}
+
 declare module "wasm:*/threads.js" {
   export function joinPool(glue: unknown, message: import("./worker.js").ThreadMessage): Promise<void>;
 }
 
 declare module "setun:builds" {
+  import type { GrammarModule } from "./grammars.js";
   import type { Build } from "./pick-build.js";
   import type { WasmModule } from "./wasm.js";
 
@@ -26,6 +34,8 @@ declare module "setun:builds" {
 
   /** The builds of this package; a threaded one may be missing. */
   export const buildFiles: Partial<Record<Build, BuildFiles>>;
+  /** Where the module of grammars is. */
+  export const grammarFiles: { importGlue(): Promise<GrammarModule>; codeUrl(): URL };
   /** Pages of shared memory that any threaded build starts with; 0 if there is none. */
   export const initialSharedPages: number;
 }

@@ -1,9 +1,11 @@
 /** A generation as its reader sees it. */
 
 import type { FromHost } from "./messages.js";
+import { engineOptions, type GenerateOptions } from "./options.js";
 import type { Build } from "./pick-build.js";
+import { type ProcessorPlace, sentProcessors } from "./processors.js";
 import type { Listener, Session } from "./session.js";
-import type { DoneEvent, TextDelta, WasmEvent, WasmGenerateOptions, WasmPrompt } from "./wasm.js";
+import type { DoneEvent, TextDelta, WasmEvent, WasmPrompt } from "./wasm.js";
 
 /** Why a generation ended, and what it cost. */
 export interface GenerationResult extends Omit<DoneEvent, "type"> {
@@ -43,30 +45,34 @@ export interface Generation extends AsyncIterable<TextDelta> {
 /** Turns of events on their way while the reader is busy: enough to hide the way to the worker and back. */
 const CREDIT = 4;
 
-/** What generations are made of. */
-export interface GenerationStart {
-  readonly prompt: WasmPrompt;
-  readonly options: WasmGenerateOptions;
-  readonly signal: AbortSignal | undefined;
-}
-
 /** Where generations run. */
-export interface Place {
+export interface Place extends ProcessorPlace {
   readonly session: Session;
   readonly build: Build;
   /** Number of the model's tokens. */
   readonly vocabSize: number;
 }
 
-/** Goes on so many times from one prompt. */
-export function startGenerations(place: Place, start: GenerationStart, count: number): Generation[] {
-  const { prompt, options, signal } = start;
+/**
+ * Goes on so many times from one prompt.
+ *
+ * @throws {SetunError} `bad-option`
+ */
+export function startGenerations(
+  place: Place,
+  prompt: WasmPrompt,
+  given: GenerateOptions,
+  count: number,
+): Generation[] {
+  const options = engineOptions(given);
+  const { signal, processors } = given;
+  const sent = processors && { processors: sentProcessors(processors, place) };
   const all = Array.from({ length: count }, () => new SessionGeneration(place));
   if (signal?.aborted) {
     for (const generation of all) generation.fail(signal.reason);
     return all;
   }
-  const request = { type: "generate", prompt, options, count, credit: CREDIT } as const;
+  const request = { type: "generate", prompt, options, ...sent, count, credit: CREDIT } as const;
   const first = place.session.startAll(request, all);
   for (const [index, generation] of all.entries()) generation.began(first + index, signal);
   return all;

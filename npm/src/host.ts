@@ -1,27 +1,26 @@
 /** The model's end of the protocol: in a worker, or beside the page's end on the same thread. */
 
-import { Credit } from "./credit.js";
+import type { Credit } from "./credit.js";
 import { asSetunError, SetunError, toWire } from "./errors.js";
+import { type GrammarBuild, Grammars } from "./grammars.js";
 import { estimating } from "./host-estimate.js";
+import { LoadedProcessors } from "./host-processors.js";
 import type { FromHost, ToHost } from "./messages.js";
 import type { OpenSource } from "./open-model.js";
 import { ModelBytes } from "./read-model.js";
-import type { WasmEvent, WasmGeneration, WasmLoader, WasmModel } from "./wasm.js";
+import { Running } from "./running.js";
+import type { WasmEvent, WasmGenerateOptions, WasmGeneration, WasmLoader, WasmModel } from "./wasm.js";
 import { startWasm, type WasmBuild } from "./wasm-instance.js";
 
 /** What differs between a browser and Node. */
 export interface HostPlatform {
   readonly build: WasmBuild;
   readonly openModel: OpenSource;
+  /** The module that compiles forms. */
+  readonly grammars?: () => Promise<GrammarBuild>;
 }
 
 type Message<Type extends ToHost["type"]> = Extract<ToHost, { type: Type }>;
-
-interface Running {
-  readonly generation: WasmGeneration;
-  readonly credit: Credit;
-  readonly ended: Promise<void>;
-}
 
 /** A model whose weights are still to be read, and where they are read from. */
 interface Probed {
@@ -43,10 +42,12 @@ export class Host {
   readonly #running = new Map<number, Running>();
   #probed: Probed | undefined;
   #opened: Opened | undefined;
+  readonly #grammars: Grammars;
   #disposed = false;
 
   constructor(platform: HostPlatform, send: (message: FromHost) => void) {
     this.#platform = platform;
+    this.#grammars = new Grammars(platform.grammars);
     this.#send = send;
   }
 
@@ -74,6 +75,8 @@ export class Host {
         return this.#open(message);
       case "generate":
         return this.#generate(message);
+      case "beams":
+        return this.#search(message);
       case "credit":
         return this.#running.get(id)?.credit.add(message.turns);
       case "stop":
@@ -195,27 +198,66 @@ export class Host {
     }
   }
 
-  async #generate({ id, prompt, options, count, credit }: Message<"generate">): Promise<void> {
-    const ids = Array.from({ length: count }, (_, index) => id + index);
+  async #generate({ id, prompt, options, processors, count, credit }: Message<"generate">): Promise<void> {
+    const { form, ...rest } = options;
+    const all = new Map(Array.from({ length: count }, (_, index) => [id + index, new Running(credit)]));
+    for (const [each, running] of all) this.#running.set(each, running);
     try {
-      const generations = this.#model().generate(prompt, options, count);
-      await Promise.all(generations.map((each, index) => this.#run(id + index, each, new Credit(credit))));
+      // Without either nothing is waited for: generations begin in the order in which they are asked for.
+      const own = processors && (await LoadedProcessors.load(processors));
+      const grammar = form && { form: await this.#grammars.grammar(form, this.#model()) };
+      const generations = this.#model().generate(prompt, withProcessors({ ...rest, ...grammar }, own), count);
+      const runs = [...all].map(([each, running], index) => {
+        return this.#run(each, running, generations[index] as WasmGeneration, own);
+      });
+      await Promise.all(runs);
     } catch (thrown) {
-      for (const failed of ids) this.#fail(failed, thrown);
+      for (const failed of all.keys()) {
+        this.#running.delete(failed);
+        this.#fail(failed, thrown);
+      }
     }
   }
 
   /** Runs one generation to its end; a failure is its own. */
-  async #run(id: number, generation: WasmGeneration, credit: Credit): Promise<void> {
-    const ended = this.#pump(id, generation, credit);
-    this.#running.set(id, { generation, credit, ended });
+  async #run(
+    id: number,
+    running: Running,
+    generation: WasmGeneration,
+    own: LoadedProcessors | undefined,
+  ): Promise<void> {
     try {
-      await ended;
+      await running.begin(() => generation.stop(), this.#pump(id, generation, running.credit));
     } catch (thrown) {
-      this.#fail(id, this.#opened?.bytes.explain(thrown) ?? thrown);
+      this.#fail(id, this.#explain(thrown, own));
     } finally {
       this.#running.delete(id);
     }
+  }
+
+  /** Searches to the end, or until it is stopped. */
+  async #search({ id, prompt, beams, options, processors }: Message<"beams">): Promise<void> {
+    const { form: _, ...rest } = options; // there are no searches in a form
+    const running = new Running(0);
+    this.#running.set(id, running);
+    let own: LoadedProcessors | undefined;
+    try {
+      own = processors && (await LoadedProcessors.load(processors));
+      const search = this.#model().beams(prompt, beams, withProcessors(rest, own));
+      const found = search.texts();
+      const freed = found.catch(() => undefined).then(() => search.free());
+      await running.begin(() => search.stop(), freed);
+      this.#send({ type: "found", id, texts: await found });
+    } catch (thrown) {
+      this.#fail(id, this.#explain(thrown, own));
+    } finally {
+      this.#running.delete(id);
+    }
+  }
+
+  #explain(thrown: unknown, own: LoadedProcessors | undefined): unknown {
+    const explained = this.#opened?.bytes.explain(thrown) ?? thrown;
+    return own?.explain(explained) ?? explained;
   }
 
   /** Sends turn after turn; whoever hears of the end finds the cache freed. */
@@ -241,20 +283,18 @@ export class Host {
 
   #stop(id: number): void {
     this.#loads.get(id)?.abort();
-    const running = this.#running.get(id);
-    running?.generation.stop();
-    // The last turn reports the end whether or not anybody is still reading.
-    running?.credit.add(Number.POSITIVE_INFINITY);
+    this.#running.get(id)?.stop();
   }
 
   async #dispose(id: number): Promise<void> {
     this.#disposed = true;
     const ending = [...this.#running.values()].map(({ ended }) => ended);
     for (const load of this.#loads.keys()) this.#stop(load);
-    for (const generation of this.#running.keys()) this.#stop(generation);
+    for (const running of this.#running.values()) running.stop();
     // What is read again for a lost device would keep a generation from its end.
     this.#opened?.bytes.abort();
     await Promise.allSettled(ending);
+    this.#grammars.free();
     this.#opened?.model.free();
     this.#opened = undefined;
     this.#probed?.loader.free();
@@ -267,6 +307,14 @@ export class Host {
     if (this.#opened === undefined) throw new SetunError("disposed", "the model has been disposed");
     return this.#opened.model;
   }
+}
+
+/** The engine takes the functions themselves. */
+function withProcessors(
+  options: WasmGenerateOptions,
+  own: LoadedProcessors | undefined,
+): WasmGenerateOptions {
+  return own === undefined ? options : { ...options, processors: own.calls };
 }
 
 /** The next turn that brings something: those of a long prompt bring nothing. */

@@ -1,7 +1,8 @@
 /** A build for the calling thread. */
 
-import { buildFiles } from "setun:builds";
+import { buildFiles, grammarFiles } from "setun:builds";
 import { SetunError } from "./errors.js";
+import type { GrammarBuild } from "./grammars.js";
 import type { Build } from "./pick-build.js";
 import type { WasmModule } from "./wasm.js";
 
@@ -16,4 +17,11 @@ export async function importBuild(build: Build): Promise<{ glue: WasmModule; cod
     throw new SetunError("backend-unavailable", `the build "${build}" cannot run without a worker`);
   }
   return { glue: await files.importGlue(), codeUrl: files.codeUrl() };
+}
+
+/** The module of grammars, whose code `compile` gets at. */
+export async function importGrammars(
+  compile: (code: URL) => Promise<WebAssembly.Module>,
+): Promise<GrammarBuild> {
+  return { glue: await grammarFiles.importGlue(), compile: () => compile(grammarFiles.codeUrl()) };
 }

@@ -161,7 +161,7 @@ class Loading {
     const request = { type: "open", ...this.#what, ...place, ...shared } as const;
     const opened = await ask(session, request, "opened", this.#options);
     const info = { ...opened.info, build, worker: this.#inWorker };
-    return new Model(session, info, report(opened.report));
+    return new Model(session, info, report(opened.report), this.#platform.baseUrl);
   }
 
   async #connect({ build }: BuildChoice): Promise<Session> {

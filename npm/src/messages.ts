@@ -7,17 +7,20 @@
 
 import type { WireError } from "./errors.js";
 import type { DeviceMemories } from "./fits.js";
+import type { AskedOptions } from "./form.js";
+import type { Metrics } from "./metrics.js";
 import type { Coming } from "./open-model.js";
 import type { DownloadSize } from "./outline.js";
+import type { SentProcessor } from "./processors.js";
 import type { ModelSource } from "./sources.js";
 import type {
+  BeamText,
   Classification,
   DeviceReport,
   EngineLimits,
-  Metrics,
   SelfTest,
+  WasmBeams,
   WasmEvent,
-  WasmGenerateOptions,
   WasmModelInfo,
   WasmPrompt,
 } from "./wasm.js";
@@ -71,10 +74,19 @@ export type ToHost = { readonly id: number } & (
       /** Generates so many times: the first with this `id`, each other with the next one. */
       readonly type: "generate";
       readonly prompt: WasmPrompt;
-      readonly options: WasmGenerateOptions;
+      readonly options: AskedOptions;
+      readonly processors?: readonly SentProcessor[];
       readonly count: number;
       /** Turns of events the host may send, of each, before it is given more. */
       readonly credit: number;
+    }
+  | {
+      /** Searches for the likeliest texts. */
+      readonly type: "beams";
+      readonly prompt: WasmPrompt;
+      readonly beams: WasmBeams;
+      readonly options: AskedOptions;
+      readonly processors?: readonly SentProcessor[];
     }
   | { readonly type: "credit"; readonly turns: number }
   | { readonly type: "tokenize"; readonly text: string }
@@ -87,7 +99,7 @@ export type ToHost = { readonly id: number } & (
   | { readonly type: "metrics" }
   | { readonly type: "forget-prefixes" }
   | { readonly type: "self-test" }
-  /** Ends the load or generation of this id. */
+  /** Ends the load, generation or search of this id. */
   | { readonly type: "stop" }
   | { readonly type: "dispose" }
 );
@@ -100,6 +112,8 @@ export type FromHost = { readonly id: number } & (
   | { readonly type: "opened"; readonly info: WasmModelInfo; readonly report: DeviceReport }
   /** The events of one turn. */
   | { readonly type: "events"; readonly events: readonly WasmEvent[] }
+  /** What a search has found. */
+  | { readonly type: "found"; readonly texts: readonly BeamText[] }
   | { readonly type: "tokens"; readonly ids: Uint32Array }
   | { readonly type: "text"; readonly text: string }
   | { readonly type: "saved"; readonly bytes: Uint8Array<ArrayBuffer> }

@@ -1,23 +1,24 @@
 /** A loaded model. */
 
+import { type BeamOptions, search } from "./beams.js";
 import { type Generation, type Place, startGenerations } from "./generation.js";
 import type { ChatMessage } from "./messages.js";
+import type { Metrics } from "./metrics.js";
 import {
   checkBytes,
   checkCount,
   checkMessages,
   checkText,
   checkTexts,
-  engineOptions,
   type GenerateOptions,
 } from "./options.js";
 import type { Build } from "./pick-build.js";
 import type { Session } from "./session.js";
 import { TextSession } from "./text-session.js";
 import type {
+  BeamText,
   Classification,
   DeviceReport,
-  Metrics,
   Score,
   SelfTest,
   WasmModelInfo,
@@ -41,12 +42,14 @@ export class Model implements AsyncDisposable {
   readonly info: ModelInfo;
   readonly #session: Session;
   readonly #report: DeviceReport;
+  readonly #baseUrl: () => string;
 
   /** @internal Models come from `load`. */
-  constructor(session: Session, info: ModelInfo, report: DeviceReport) {
+  constructor(session: Session, info: ModelInfo, report: DeviceReport, baseUrl: () => string) {
     this.#session = session;
     this.info = info;
     this.#report = report;
+    this.#baseUrl = baseUrl;
   }
 
   /** Why this device runs, and others do not. */
@@ -86,8 +89,26 @@ export class Model implements AsyncDisposable {
   ): Generation[] {
     checkPrompt(prompt);
     checkCount(count);
-    const start = { prompt, options: engineOptions(options), signal: options.signal };
-    return startGenerations(this.#place(), start, count);
+    return startGenerations(this.#place(), prompt, options, count);
+  }
+
+  /**
+   * The likeliest texts after a prompt, the best first, by a search that runs several hypotheses in one batch; nothing is
+   * sampled.
+   *
+   * @throws {SetunError} `bad-option`; else as a generation. An aborted signal rejects with its reason.
+   *
+   * @example
+   * ```ts
+   * const [likeliest] = await model.beams("The capital of France is", { beams: 8, maxTokens: 10 });
+   * ```
+   */
+  async beams(
+    prompt: string | readonly ChatMessage[],
+    options: BeamOptions = {},
+  ): Promise<readonly BeamText[]> {
+    checkPrompt(prompt);
+    return search(this.#place(), prompt, options);
   }
 
   /** A text that can be gone on with, forked and saved; without tokens at first. */
@@ -174,8 +195,7 @@ export class Model implements AsyncDisposable {
   }
 
   #start(prompt: WasmPrompt, options: GenerateOptions): Generation {
-    const start = { prompt, options: engineOptions(options), signal: options.signal };
-    return startGenerations(this.#place(), start, 1)[0] as Generation;
+    return startGenerations(this.#place(), prompt, options, 1)[0] as Generation;
   }
 
   async #classify(prompt: WasmPrompt, labels: readonly string[]): Promise<Classification> {
@@ -183,8 +203,8 @@ export class Model implements AsyncDisposable {
   }
 
   #place(): Place {
-    const { build, vocabSize } = this.info;
-    return { session: this.#session, build, vocabSize };
+    const { build, vocabSize, worker } = this.info;
+    return { session: this.#session, build, vocabSize, worker, baseUrl: this.#baseUrl };
   }
 }
 

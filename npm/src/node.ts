@@ -5,7 +5,7 @@ import { pathToFileURL } from "node:url";
 import { buildFiles } from "setun:builds";
 import { DiskFiles } from "./disk-files.js";
 import { estimateOn } from "./estimate.js";
-import { importBuild } from "./import-build.js";
+import { importBuild, importGrammars } from "./import-build.js";
 import { connectHere } from "./links.js";
 import { type Load, loadOn, type Platform } from "./load.js";
 import type { Models } from "./models.js";
@@ -37,9 +37,10 @@ export const models: Models = {
 
 async function connect(build: Build): Promise<Connect> {
   const { glue, codeUrl } = await importBuild(build);
-  const compile = async () => WebAssembly.compile(await readFile(codeUrl));
+  const compile = async (code: URL) => WebAssembly.compile(await readFile(code));
   return connectHere({
-    build: { glue, compile },
+    build: { glue, compile: () => compile(codeUrl) },
+    grammars: () => importGrammars(compile),
     openModel: async (source, coming, signal) =>
       source.kind === "url" && source.url.startsWith("file:")
         ? new StreamedModel(source, () => new DiskFiles(source))

@@ -3,8 +3,11 @@
 import { isContext } from "./context.js";
 import { SetunError } from "./errors.js";
 import { type FilterRule, isFilterRule } from "./filter.js";
+import { type AskedOptions, FORM, type Form, formText } from "./form.js";
 import type { ChatMessage, LoadProgress } from "./messages.js";
-import type { ContextStrategy, EngineLimits, WasmGenerateOptions } from "./wasm.js";
+import { isProcessor, type Processor } from "./processors.js";
+import { SAMPLING_STEPS, type SamplingStep } from "./sampling-steps.js";
+import type { ContextStrategy, EngineLimits } from "./wasm.js";
 
 /** Options of {@link load}. Unknown or out-of-range ones throw `bad-option` before any work. */
 export interface LoadOptions {
@@ -44,33 +47,6 @@ export interface LoadOptions {
 
 /** Options of `models.estimate`, with the meaning that they have for `load`. */
 export type EstimateOptions = Pick<LoadOptions, "signal" | "worker" | "store" | "token" | "endpoint">;
-
-/** The steps from logits to a token, in their usual order. */
-export const SAMPLING_STEPS = [
-  "logitBias",
-  "repetitionPenalty",
-  "frequencyPenalty",
-  "presencePenalty",
-  "dry",
-  "noRepeatNgram",
-  "bannedSequences",
-  "minTokens",
-  "tokens",
-  "processors",
-  "temperature",
-  "topNSigma",
-  "topK",
-  "topP",
-  "minP",
-  "typicalP",
-  "epsilonCutoff",
-  "etaCutoff",
-  "xtc",
-  "mirostat",
-] as const;
-
-/** One of {@link SAMPLING_STEPS}. */
-export type SamplingStep = (typeof SAMPLING_STEPS)[number];
 
 /** Options of {@link Model.generate} and {@link Model.chat}. Unknown or out-of-range ones throw `bad-option` before any work. */
 export interface GenerateOptions {
@@ -137,6 +113,8 @@ export interface GenerateOptions {
    * `generate`, which is that of {@link SAMPLING_STEPS}.
    */
   samplingOrder?: SamplingStep[];
+  /** Steps of one's own, one after the other: modules that the model's worker loads, each once. */
+  processors?: readonly Processor[];
   /** Seed of the sampler, 0 to 2⁶⁴ − 1. The same seed, prompt and model give the same text, here and natively. Default: random, and reported. */
   seed?: number | bigint;
   /** Texts that end the generation; they are not part of its text. */
@@ -146,6 +124,8 @@ export interface GenerateOptions {
    * ever shown; of those that begin at one place the first counts. Tokens are not filtered.
    */
   filter?: FilterRule[];
+  /** The form that the text is to have, if it ends by itself: a JSON schema, a grammar, one of several texts. */
+  form?: Form;
   /** Whether to report each token's log-probability. */
   logprobs?: boolean;
   /** How many of the likeliest tokens to report with each token, with their log-probabilities; 0, as unless given, means none. */
@@ -174,7 +154,7 @@ export interface GenerateOptions {
 type Check = (value: unknown) => boolean;
 
 /** A rule, and what it expects in words. */
-type Rules<Options> = { readonly [Name in keyof Options]-?: readonly [Check, string] };
+export type Rules<Options> = { readonly [Name in keyof Options]-?: readonly [Check, string] };
 
 const isCount: Check = (value) => Number.isSafeInteger(value) && (value as number) >= 0;
 const isNumber = (value: unknown): value is number => typeof value === "number" && Number.isFinite(value);
@@ -219,7 +199,8 @@ const COUNT = [isCount, "a whole number, 0 or more"] as const;
 const TEXTS = [areTexts, "an array of texts, none empty"] as const;
 const TOKENS = [isList(isToken), "an array of ids of tokens"] as const;
 
-const GENERATE: Rules<GenerateOptions> = {
+/** Those of a generation. */
+export const GENERATE: Rules<GenerateOptions> = {
   maxTokens: [(value) => isCount(value) && value !== 0, "a whole number, 1 or more"],
   temperature: [
     (value) => isNumber(value) && (value === 0 || value >= 1e-6),
@@ -253,12 +234,14 @@ const GENERATE: Rules<GenerateOptions> = {
   ban: TEXTS,
   minTokens: COUNT,
   samplingOrder: [isOrder, `an array of steps, none twice, of ${SAMPLING_STEPS.join(", ")}`],
+  processors: [isList(isProcessor), "an array of addresses of modules, or of {module, options?}"],
   seed: [isSeed, "a whole number from 0 to 2^64 - 1, as a bigint beyond 2^53"],
   stop: TEXTS,
   filter: [
     isList(isFilterRule),
     "an array of {word, wholeWord?, ignoreCase?} with either replace or stop: true",
   ],
+  form: [(value) => formText(value) !== undefined, FORM],
   logprobs: BOOLEAN,
   topLogprobs: COUNT,
   echo: BOOLEAN,
@@ -308,14 +291,16 @@ export function checkEstimateOptions(options: EstimateOptions): void {
 }
 
 /**
- * The options for the engine: checked, without those left `undefined`, and without the signal, which stays on the page.
+ * The options for the engine: checked, without those left `undefined`, and without the signal, which stays on the page, and
+ * processors, which go another way.
  *
  * @throws {SetunError} `bad-option`
  */
-export function engineOptions(options: GenerateOptions): WasmGenerateOptions {
+export function engineOptions(options: GenerateOptions): AskedOptions {
   check(options, GENERATE);
-  const { signal: _, ...rest } = options;
-  return Object.fromEntries(Object.entries(rest).filter(([, value]) => value !== undefined));
+  const { signal: _, processors: __, ...rest } = options;
+  const form = formText(options.form);
+  return Object.fromEntries(Object.entries({ ...rest, form }).filter(([, value]) => value !== undefined));
 }
 
 /** What an engine is told of how much it does at once. */
@@ -372,7 +357,8 @@ export function checkTokens(tokens: readonly unknown[], vocabulary: number): voi
   throw new SetunError("bad-option", `tokens: expected ids below ${vocabulary}, found ${String(wrong)}`);
 }
 
-function check<Options extends object>(options: Options, rules: Rules<Options>): void {
+/** @throws {SetunError} `bad-option` for what there is no rule for, or breaks its rule. */
+export function check<Options extends object>(options: Options, rules: Rules<Options>): void {
   if (typeof options !== "object" || options === null) {
     throw new SetunError("bad-option", `options: expected an object, found ${String(options)}`);
   }

@@ -2,7 +2,7 @@
 
 import { type Generation, type Place, startGenerations } from "./generation.js";
 import type { ChatMessage } from "./messages.js";
-import { checkMessages, checkTokens, engineOptions, type GenerateOptions } from "./options.js";
+import { checkMessages, checkTokens, type GenerateOptions } from "./options.js";
 
 /**
  * The tokens of a text, and the model that goes on with them. What a model has computed of a text stays in its cache for
@@ -77,8 +77,7 @@ export class TextSession {
    */
   generate(options: GenerateOptions = {}): Generation {
     const prompt = Uint32Array.from(this.#settled());
-    const start = { prompt, options: engineOptions(options), signal: options.signal };
-    return startGenerations(this.#place, start, 1)[0] as Generation;
+    return startGenerations(this.#place, prompt, options, 1)[0] as Generation;
   }
 
   /** Its tokens, and what of them is in the model's cache, for `model.restore`: here, or anywhere else. */

@@ -3,24 +3,29 @@
 import { SetunError } from "./errors.js";
 import type { WasmModule } from "./wasm.js";
 
-/** One build: its generated JavaScript, and where its code comes from. */
-export interface WasmBuild {
-  readonly glue: WasmModule;
+/** A generated module: its JavaScript, and where its code comes from. */
+export interface StartedModule<Glue> {
+  readonly glue: Glue;
   /** Compiles the code; the platform knows how to get at it. */
   compile(): Promise<WebAssembly.Module>;
+}
+
+/** One build of the engine. */
+export interface WasmBuild extends StartedModule<WasmModule> {
   /** Starts the pool of a threaded build. */
   startThreads?(count: number): Promise<void>;
 }
 
 /** Generated modules keep one instance each; on the page's own thread several models share it. */
-const started = new WeakMap<WasmModule, Promise<void>>();
+const started = new WeakMap<Glue, Promise<void>>();
 
-/** Starts a build, once. */
-export function startWasm(
-  build: WasmBuild,
-  memory: WebAssembly.Memory | undefined,
-  threads: number,
-): Promise<void> {
+type Glue = Pick<WasmModule, "default">;
+
+/** A {@link StartedModule}, which may be a {@link WasmBuild}. */
+type Build = StartedModule<Glue> & Pick<WasmBuild, "startThreads">;
+
+/** Starts a module, once. */
+export function startWasm(build: Build, memory?: WebAssembly.Memory, threads = 1): Promise<void> {
   const running = started.get(build.glue) ?? start(build, memory, threads);
   started.set(build.glue, running);
   // A failed start is tried again by the next load.
@@ -28,11 +33,7 @@ export function startWasm(
   return running;
 }
 
-async function start(
-  build: WasmBuild,
-  memory: WebAssembly.Memory | undefined,
-  threads: number,
-): Promise<void> {
+async function start(build: Build, memory: WebAssembly.Memory | undefined, threads: number): Promise<void> {
   const module = await build.compile();
   try {
     await build.glue.default({ module_or_path: module, ...(memory !== undefined && { memory }) });

@@ -7,6 +7,8 @@
 
 import type { FilterRule } from "./filter.js";
 import type { ChatMessage } from "./messages.js";
+import type { Metrics } from "./metrics.js";
+import type { ProcessLogits } from "./processors.js";
 
 /** Where a model's bytes are. */
 export interface WasmFiles {
@@ -105,6 +107,8 @@ export interface WasmModel {
   selfTest(): Promise<SelfTest>;
   /** Goes on so many times from one prompt. */
   generate(prompt: WasmPrompt, options: WasmGenerateOptions, count: number): WasmGeneration[];
+  /** Searches for the likeliest texts. */
+  beams(prompt: WasmPrompt, beams: WasmBeams, options: WasmGenerateOptions): WasmBeamSearch;
   /** The tokens of a session, and of more at its end. */
   push(tokens: Uint32Array, more: WasmPrompt): Uint32Array;
   /** A session's tokens, and what the cache has of them. */
@@ -113,6 +117,8 @@ export interface WasmModel {
   restore(bytes: Uint8Array): Promise<Uint32Array>;
   /** Which of these texts comes after a prompt, and how likely each is. */
   classify(prompt: WasmPrompt, labels: readonly string[]): Promise<Classification>;
+  /** What the module of grammars needs of the tokenizer. */
+  tokenTable(): Uint8Array;
   metrics(): Promise<Metrics>;
   forgetPrefixes(): void;
   tokenize(text: string): Uint32Array;
@@ -120,39 +126,47 @@ export interface WasmModel {
   free(): void;
 }
 
+/** A form, compiled for the model's tokens. The engine begins a state of it for each text. */
+export interface WasmGrammar {
+  /** Another handle to it, freed by itself; the engine frees the one that it is given. */
+  share(): WasmGrammar;
+  free(): void;
+}
+
 /** What a generation starts from: a text, tokens, or a conversation. */
 export type WasmPrompt = string | Uint32Array | readonly ChatMessage[];
 
-/** What a model has done since it was loaded, and what is there now. */
-export interface Metrics {
-  /** Steps: passes over the weights. */
-  readonly steps: number;
-  /** Rows of all steps: tokens that were computed. */
-  readonly rows: number;
-  /** Rows of prompts, or of tokens that had to be computed again. */
-  readonly promptRows: number;
-  /** Positions of prompts that were in the cache already. */
-  readonly reusedPositions: number;
-  /** How often a generation gave up its memory to others. */
-  readonly preemptions: number;
-  /** Positions that it had then, most of which are computed again. */
-  readonly droppedPositions: number;
-  /** Times that guessed tokens of a text were verified. */
-  readonly verifications: number;
-  /** Tokens that were guessed from the text so far. */
-  readonly guessed: number;
-  /** Those of them that were right. */
-  readonly right: number;
-  /** Generations that wait for their first turn or for memory, now. */
-  readonly waiting: number;
-  /** Generations that have a place in the cache, now. */
-  readonly running: number;
-  /** Most blocks that the cache may have, now. */
-  readonly blocks: number;
-  /** Blocks of running generations, now. */
-  readonly usedBlocks: number;
-  /** Blocks that are kept for prompts that begin as others did, now. */
-  readonly idleBlocks: number;
+/** A search by beams under way. */
+export interface WasmBeamSearch {
+  /** What was found at the end, the best first. To be called once. */
+  texts(): Promise<BeamText[]>;
+  /** Ends the search, which then gives what it has. */
+  stop(): void;
+  free(): void;
+}
+
+/** How a search goes on and ends, all of it. */
+export interface WasmBeams {
+  readonly beams: number;
+  readonly best: number;
+  readonly lengthPenalty: number;
+  /** `true`, `false` or `never`. */
+  readonly earlyStopping: string;
+  readonly groups: number;
+  readonly diversityPenalty: number;
+}
+
+/** A text that a search has found. */
+export interface BeamText {
+  /** The text, without a stop text or what comes after it. */
+  readonly text: string;
+  /** Ids of its tokens, one that ended it included. */
+  readonly tokens: readonly number[];
+  /** Sum of the logarithms of its tokens' probabilities, by its length to the power of `lengthPenalty`. */
+  readonly score: number;
+  readonly finishReason: DoneEvent["finishReason"];
+  /** The stop text that ended it, if one did. */
+  readonly stop?: string;
 }
 
 /** A running generation. */
@@ -219,9 +233,11 @@ export interface WasmGenerateOptions {
   bannedTokens?: number[];
   ban?: string[];
   samplingOrder?: string[];
+  processors?: readonly ProcessLogits[];
   seed?: number | bigint;
   stop?: string[];
   filter?: FilterRule[];
+  form?: WasmGrammar;
   logprobs?: boolean;
   topLogprobs?: number;
   echo?: boolean;

@@ -2,6 +2,7 @@
 
 import { openModel } from "./download/open.js";
 import { asSetunError, toWire } from "./errors.js";
+import { grammarBuild } from "./grammar-build.js";
 import { Host } from "./host.js";
 import type { FromHost, ToHost } from "./messages.js";
 import type { WasmModule } from "./wasm.js";
@@ -32,7 +33,7 @@ export function serve(glue: WasmModule, code: URL, threaded?: ThreadedBuild): vo
   const send = (message: FromHost) => post(scope, message);
   const startThreads = threaded && ((count: number) => threaded.startThreads(count));
   const build = { glue, compile: () => compileFrom(code), ...(startThreads && { startThreads }) };
-  const host = new Host({ build, openModel }, send);
+  const host = new Host({ build, openModel, grammars: grammarBuild }, send);
   scope.addEventListener("message", ({ data }: MessageEvent<ToHost | ThreadMessage>) => {
     if (data.type === "setun-thread") void threaded?.joinPool(data);
     else void host.receive(data);

@@ -4,9 +4,12 @@ import { SetunError } from "../src/errors.js";
 import type { ModelFiles } from "../src/model-files.js";
 import { type OpenSource, openStreamed, StreamedModel } from "../src/open-model.js";
 import type {
+  BeamText,
   DeviceReport,
   Score,
   TextDelta,
+  WasmBeamSearch,
+  WasmBeams,
   WasmEvent,
   WasmFiles,
   WasmGenerateOptions,
@@ -28,6 +31,8 @@ export interface Log {
   /** Where the model was put. */
   place: WasmPlace | undefined;
   asked: { readonly prompt: WasmPrompt; readonly count: number }[];
+  /** How it was searched last. */
+  searched: WasmBeams | undefined;
 }
 
 /** What a test begins with. */
@@ -38,6 +43,7 @@ export const emptyLog = (): Log => ({
   closed: 0,
   place: undefined,
   asked: [],
+  searched: undefined,
 });
 
 /** What a fake build is like. */
@@ -54,9 +60,24 @@ export interface FakeOptions {
 
 const EMPTY_MODULE = Uint8Array.of(0, 0x61, 0x73, 0x6d, 1, 0, 0, 0);
 
+const NONE = { count: 0, mean: undefined, p50: undefined, p90: undefined, p99: undefined };
+
 const NO_METRICS = {
   rows: 0,
   promptRows: 0,
+  admissions: 0,
+  prefixHits: 0,
+  tokens: 0,
+  finished: 0,
+  aborted: 0,
+  overdue: 0,
+  failed: 0,
+  queue: NONE,
+  firstToken: NONE,
+  betweenTokens: NONE,
+  stepTime: NONE,
+  stepRows: NONE,
+  memory: { body: 0, head: 0, screen: 0, cache: 0 },
   reusedPositions: 0,
   preemptions: 0,
   droppedPositions: 0,
@@ -167,6 +188,7 @@ function fakeModel(log: Log, files: WasmFiles, name: string, backend: string): W
       const text = textOf(prompt);
       return Array.from({ length: count }, () => fakeGeneration(text, options, log, files));
     },
+    beams: (prompt, beams, options) => fakeSearch(textOf(prompt), beams, options, log),
     push: (tokens, more) => Uint32Array.of(...tokens, ...letters(textOf(more))),
     save: async (tokens) => Uint8Array.from(tokens),
     restore: async (bytes) => {
@@ -178,12 +200,50 @@ function fakeModel(log: Log, files: WasmFiles, name: string, backend: string): W
       const scores = labels.map((text) => fakeScore(textOf(prompt) + text, text.length));
       return { best: 0, probabilities: labels.map(() => 1 / labels.length), scores };
     },
+    tokenTable: () => new Uint8Array(8),
     metrics: async () => ({ steps: log.turns, ...NO_METRICS }),
     forgetPrefixes: () => void log.freed.push("prefixes"),
     tokenize: letters,
     detokenize: (ids) => String.fromCodePoint(...ids),
     free: () => void log.freed.push("model"),
   };
+}
+
+/** Finds "beam 0", "beam 1", …, as many as are wanted; the prompt "long" finds nothing until it is stopped. */
+function fakeSearch(
+  prompt: string,
+  beams: WasmBeams,
+  options: WasmGenerateOptions,
+  log: Log,
+): WasmBeamSearch {
+  log.searched = beams;
+  let stop = () => {};
+  const stopped = new Promise<void>((resolve) => {
+    stop = resolve;
+  });
+  const texts = async (): Promise<BeamText[]> => {
+    if (prompt === "long") await stopped;
+    if (prompt === "bad") throw Object.assign(new Error("too long"), { code: "context-full" });
+    process(options, [...letters(prompt)]);
+    return Array.from({ length: beams.best }, (_, index) => {
+      return { text: `beam ${index}`, tokens: [index], score: 0 - index, finishReason: "length" };
+    });
+  };
+  return { texts, stop, free: () => void log.freed.push("search") };
+}
+
+/** The logits of four tokens after those of the processors. As the engine does, it keeps the words of what they throw. */
+function process({ processors = [] }: WasmGenerateOptions, tokens: readonly number[]): Float32Array {
+  const logits = Float32Array.of(0.5, 1, 0, Number.NEGATIVE_INFINITY);
+  for (const call of processors) {
+    try {
+      call(logits, Uint32Array.from(tokens));
+    } catch (thrown) {
+      const message = `a logits processor failed: ${(thrown as Error).message}`;
+      throw Object.assign(new Error(message), { code: "bad-option" });
+    }
+  }
+  return logits;
 }
 
 /** A letter is a token, and each has a probability of one half. */
@@ -209,10 +269,11 @@ function textOf(prompt: WasmPrompt): string {
 /** The prompt "lost" loses its device after the first turn: the model is read again. */
 function fakeGeneration(
   prompt: string,
-  { maxTokens = 1000, echo = false }: WasmGenerateOptions,
+  options: WasmGenerateOptions,
   log: Log,
   files: WasmFiles,
 ): WasmGeneration {
+  const { maxTokens = 1000, echo = false } = options;
   let token = 0;
   let stopped = false;
   let over = false;
@@ -239,6 +300,7 @@ function fakeGeneration(
       const events: WasmEvent[] = [];
       if (echo && token === 0) events.push({ type: "prompt", tokens: [...letters(prompt)].map(fakeDelta) });
       while (!stopped && token < maxTokens && events.length < 2) {
+        process(options, [...letters(prompt), token]);
         events.push({ type: "text", text: `${token} `, token });
         token += 1;
       }

@@ -4,6 +4,7 @@ import { Activity } from "./activity.js";
 import { Column } from "./column.js";
 import { BUILT_IN, type Choice, CurrentModel } from "./current-model.js";
 import { element, say } from "./elements.js";
+import { EnginePanel } from "./engine-panel.js";
 import { chosenModel, droppedModel } from "./folders.js";
 import { offerGpu } from "./gpu.js";
 import { type Columns, fork, move, run, showSecond } from "./run.js";
@@ -25,7 +26,9 @@ const two = element("two", HTMLInputElement);
 const current = new CurrentModel();
 const card = new TokenCard();
 const columns: Columns = [new Column("", tokenListener), new Column("-2", tokenListener)];
+const panel = new EnginePanel(() => current.loaded?.model);
 const activity = new Activity((isRunning) => {
+  panel.isRunning = isRunning;
   runButton.disabled = isRunning;
   stopButton.disabled = !isRunning;
 });

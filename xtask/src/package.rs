@@ -69,8 +69,8 @@ fn inputs() -> Result<Inputs> {
     let folder = root().join("npm");
     let known = tracked()?.into_iter().filter(|path| path.starts_with("npm"));
     let mut files: Vec<PathBuf> = known.map(|path| root().join(path)).collect();
-    for variant in Variant::ALL {
-        files.extend(under(&wasm::folder(variant))?);
+    for folder in Variant::ALL.map(wasm::folder).into_iter().chain([wasm::grammar_folder()]) {
+        files.extend(under(&folder)?);
     }
     files.extend(under(&folder.join("embedded"))?);
     files.push(folder.join("THIRD_PARTY_LICENSES"));

@@ -21,6 +21,9 @@ use crate::variant::Variant;
 /// are equal after it become one: 1 kB less.
 const OPTIMIZER: [&str; 2] = ["-O1", "--duplicate-function-elimination"];
 
+/// What it does before with the module of grammars: nobody calls the parser's functions for C.
+const FEWER_EXPORTS: [&str; 2] = ["--remove-exports=llg_*", "--remove-unused-module-elements"];
+
 /// Builds `variants`, or all that can be built here if there are none named.
 pub(crate) fn build_variants(variants: &[Variant], require_threads: bool) -> Result<Vec<Variant>> {
     let chosen = choose(variants, require_threads)?;
@@ -30,6 +33,7 @@ pub(crate) fn build_variants(variants: &[Variant], require_threads: bool) -> Res
         build(variant, toolchain, &bindgen)?;
         Ok(variant)
     })?;
+    build_grammar(&bindgen)?;
     write_list()?;
     Ok(built)
 }
@@ -138,9 +142,10 @@ fn choose(variants: &[Variant], require_threads: bool) -> Result<Vec<(Variant, T
 
 /// `cargo xtask build-wasm`.
 pub(crate) fn run_command(variants: &[Variant], require_threads: bool) -> Result<()> {
-    for variant in build_variants(variants, require_threads)? {
-        let size = fs::metadata(folder(variant).join("setun_bg.wasm"))?.len();
-        say(&format!("npm/generated/{}: {size} bytes", variant.name()));
+    let built = build_variants(variants, require_threads)?;
+    for folder in built.into_iter().map(folder).chain([grammar_folder()]) {
+        let size = fs::metadata(folder.join("setun_bg.wasm"))?.len();
+        say(&format!("{}: {size} bytes", folder.display()));
     }
     Ok(())
 }
@@ -148,6 +153,11 @@ pub(crate) fn run_command(variants: &[Variant], require_threads: bool) -> Result
 /// Where the bindings of `variant` are written.
 pub(crate) fn folder(variant: Variant) -> PathBuf {
     root().join("npm/generated").join(variant.name())
+}
+
+/// Where the bindings of the module of grammars are written, which all variants share.
+pub(crate) fn grammar_folder() -> PathBuf {
+    root().join("npm/generated/grammar")
 }
 
 /// `simd128`, and what else was built before: enough to see the page soon.
@@ -160,20 +170,40 @@ pub(crate) fn first_and_built() -> Vec<Variant> {
 }
 
 fn build(variant: Variant, toolchain: Toolchain, bindgen: &Bindgen) -> Result<()> {
-    let name = variant.name();
     let what = [&["--package", "setun-wasm"], variant.features()].concat();
-    let module = compile(name, variant, toolchain, &what, "setun_wasm.wasm")?;
-    let output = folder(variant);
+    let module = compile(variant.name(), variant, toolchain, &what, "setun_wasm.wasm")?;
+    ship(variant.name(), variant, &module, &folder(variant), bindgen)
+}
+
+/// The module of grammars: one file, which has no use for threads.
+fn build_grammar(bindgen: &Bindgen) -> Result<()> {
+    let variant = Variant::Simd128;
+    let what = ["--package", "setun-grammar-wasm"];
+    let module =
+        compile("grammar", variant, Toolchain::plain()?, &what, "setun_grammar_wasm.wasm")?;
+    ship("grammar", variant, &module, &grammar_folder(), bindgen)
+}
+
+/// Binds and shrinks a compiled `module` into the folder `output`, and looks at what came out.
+fn ship(
+    name: &str,
+    variant: Variant,
+    module: &Path,
+    output: &Path,
+    bindgen: &Bindgen,
+) -> Result<()> {
     let shipped = output.join("setun_bg.wasm");
-    let inputs = Inputs::default().word(OPTIMIZER).word(variant.optimizer_features()).files([
-        module.clone(),
+    let passes: Vec<&str> =
+        if name == "grammar" { [FEWER_EXPORTS, OPTIMIZER].concat() } else { OPTIMIZER.to_vec() };
+    let inputs = Inputs::default().word(&passes).word(variant.optimizer_features()).files([
+        module.to_path_buf(),
         bindgen.path().to_path_buf(),
         root().join("npm/package-lock.json"),
     ])?;
     unless_fresh(&format!("wasm-{name}"), &[&shipped], &inputs, || {
         say(&format!("binding and shrinking {name}"));
-        bindgen.bind(&module, &output)?;
-        shrink(variant, &shipped)?;
+        bindgen.bind(module, output)?;
+        shrink(variant, &shipped, &passes)?;
         opcodes::check(variant, &bindgen.scan(&shipped)?)
     })?;
     Ok(())
@@ -211,11 +241,11 @@ fn sources() -> Result<Vec<PathBuf>> {
 }
 
 /// Shrinks a bound module in place with wasm-opt.
-fn shrink(variant: Variant, module: &Path) -> Result<()> {
+fn shrink(variant: Variant, module: &Path, passes: &[&str]) -> Result<()> {
     let optimizer = root().join("npm/node_modules/binaryen/bin/wasm-opt");
     let shrunk = module.with_extension("shrunk");
     let mut command = node::node()?;
-    command.arg(&optimizer).arg(module).arg("-o").arg(&shrunk).args(OPTIMIZER);
+    command.arg(&optimizer).arg(module).arg("-o").arg(&shrunk).args(passes);
     // Only what the module was compiled for: the optimizer must not add a proposal.
     command.arg("--mvp-features").args(variant.optimizer_features());
     run(command.arg("--strip-producers"))

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use llguidance::ParserFactory;
 use llguidance::earley::SlicedBiasComputer;
 use llguidance::toktrie::{InferenceCapabilities, TokEnv, TokRxInfo, TokTrie, TokenizerEnv};
-use setun_text::{TokenMask, Tokenizer};
+use setun_text::{TokenMask, TokenTable, TokenWord, Tokenizer};
 
 use crate::GrammarError;
 use crate::number_size::NumberTokens;
@@ -35,12 +35,17 @@ impl Vocabulary {
     /// a text wherever they are chosen. Other special tokens are only allowed where a Lark
     /// grammar names them.
     pub fn new(tokenizer: &dyn Tokenizer, end_tokens: &[u32]) -> Result<Self, GrammarError> {
-        let tokens = tokenizer.vocab_size();
+        Self::from_table(&TokenTable::new(tokenizer, end_tokens))
+    }
+
+    /// The same of a tokenizer's [`TokenTable`].
+    pub fn from_table(table: &TokenTable) -> Result<Self, GrammarError> {
+        let (tokens, end_tokens) = (table.tokens(), table.end_tokens());
         if tokens > MOST_TOKENS {
             return Err(GrammarError::VocabularySize { limit: MOST_TOKENS, found: tokens });
         }
         let end = end_mask(end_tokens, tokens)?;
-        let words = words(tokenizer, tokens, &end)?;
+        let words = words(table)?;
         let number_tokens = NumberTokens::new(&words);
         let size = u32::try_from(tokens).unwrap_or(u32::MAX);
         let first = end_tokens.first().copied().ok_or(GrammarError::NoEndToken)?;
@@ -95,33 +100,17 @@ fn end_mask(end_tokens: &[u32], tokens: usize) -> Result<TokenMask, GrammarError
 
 /// The bytes of each token, in `llguidance`'s way: nothing for a token that never fits, and a
 /// byte that no text has before the name of a special one.
-fn words(
-    tokenizer: &dyn Tokenizer,
-    tokens: usize,
-    end: &TokenMask,
-) -> Result<Vec<Vec<u8>>, GrammarError> {
-    let mut words = Vec::with_capacity(tokens);
-    let mut known = false;
-    for id in (0..u32::MAX).take(tokens) {
-        let bytes = tokenizer.token_bytes(id);
-        known |= bytes.is_some();
-        let word = match bytes.filter(|_| !end.contains(id)) {
-            Some(bytes) if bytes.first() == Some(&TokTrie::SPECIAL_TOKEN_MARKER) => Vec::new(),
-            Some(bytes) => bytes,
-            None => special_word(tokenizer.id_to_token(id)),
-        };
-        words.push(if word.len() > LONGEST_TOKEN { Vec::new() } else { word });
+fn words(table: &TokenTable) -> Result<Vec<Vec<u8>>, GrammarError> {
+    if !table.words().any(|word| matches!(word, TokenWord::Bytes(_))) {
+        return Err(GrammarError::NoTokenBytes { tokens: table.tokens() });
     }
-    if known { Ok(words) } else { Err(GrammarError::NoTokenBytes { tokens }) }
-}
-
-fn special_word(name: Option<String>) -> Vec<u8> {
-    match name {
-        Some(name) if !name.is_empty() => {
-            [&[TokTrie::SPECIAL_TOKEN_MARKER], name.as_bytes()].concat()
-        }
-        _ => Vec::new(),
-    }
+    let words = table.words().map(|word| match word {
+        TokenWord::Bytes([TokTrie::SPECIAL_TOKEN_MARKER, ..]) | TokenWord::Name([]) => Vec::new(),
+        TokenWord::Bytes(bytes) => bytes.to_vec(),
+        TokenWord::Name(name) => [&[TokTrie::SPECIAL_TOKEN_MARKER], name].concat(),
+    });
+    let fits = |word: Vec<u8>| if word.len() > LONGEST_TOKEN { Vec::new() } else { word };
+    Ok(words.map(fits).collect())
 }
 
 /// Tokens for the parser. It never makes tokens of bytes by itself: how a text is cut into

@@ -4,6 +4,7 @@
 //!   `tokenizer.json`.
 //! - [`ChatTemplate`] writes a conversation as the prompt its model was trained on.
 //! - [`PromptTemplate`] is a prompt with variables.
+//! - [`TokenTable`] is what grammars need of a tokenizer, as bytes for another module.
 //! - [`StreamDecoder`] gives the text of a generation piece by piece, never half a character.
 //! - [`StopStrings`] ends a generation at a string without showing any part of it.
 //! - [`PatternFilter`] replaces words and regular expressions in a text, or ends it before them;
@@ -41,6 +42,7 @@ mod stream_decoder;
 mod survivors;
 mod token_bytes;
 mod token_mask;
+mod token_table;
 mod tokenizer;
 mod tool_calls;
 
@@ -63,5 +65,6 @@ pub use stop_strings::{StopStep, StopStrings};
 pub use strategy::{Step, Strategy};
 pub use stream_decoder::StreamDecoder;
 pub use token_mask::TokenMask;
+pub use token_table::{TokenTable, TokenWord};
 pub use tokenizer::Tokenizer;
 pub use tool_calls::{ToolCall, ToolCallParser, ToolFormat, ToolStep};

@@ -35,6 +35,12 @@ impl TokenMask {
         mask
     }
 
+    /// The words of 32 tokens that [`Self::from_words`] makes it of.
+    #[must_use]
+    pub fn words(&self) -> &[u32] {
+        &self.words
+    }
+
     /// Tokens of the vocabulary.
     #[must_use]
     pub fn vocabulary(&self) -> usize {
@@ -102,6 +108,7 @@ mod tests {
             assert!(all.contains(last - 1) && !all.contains(last), "{tokens}");
             assert_eq!(all.iter().collect::<Vec<_>>(), (0..last).collect::<Vec<_>>());
             assert_eq!(TokenMask::from_words(&[u32::MAX; 4], tokens), all);
+            assert_eq!(TokenMask::from_words(all.words(), tokens), all);
             let mut none = TokenMask::none(tokens);
             none.insert(last);
             assert!(none.is_empty());

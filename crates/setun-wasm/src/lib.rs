@@ -4,24 +4,29 @@
 //! variants from the same source: 128-bit SIMD, relaxed SIMD, both again with threads, and 128-bit
 //! SIMD with WebGPU.
 
+mod beams;
 mod build;
 mod context;
 mod error;
 mod events;
 mod files;
 mod filter;
+#[cfg(target_family = "wasm")] // what JavaScript holds stays on its thread
+mod form;
 mod generation;
 mod loader;
 mod metrics;
 mod model;
 mod options;
 mod pace;
+mod processors;
 mod report;
 mod score;
 mod session;
 #[cfg(all(target_arch = "wasm32", target_feature = "atomics"))]
 mod threads;
 
+pub use beams::BeamSearch;
 pub use build::BuildInfo;
 pub use files::Files;
 pub use generation::Generation;

@@ -1,30 +1,13 @@
 //! What an engine counts, with the names that JavaScript uses.
 
-use js_sys::Promise;
-use serde::Serialize;
+use js_sys::{Object, Promise, Reflect};
+use setun::{EngineMetrics, Histogram, TimeHistogram};
 use wasm_bindgen::prelude::*;
 
 use crate::{error::to_js, model::Model};
 
-/// [`setun::EngineMetrics`] in camel case.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Metrics {
-    steps: u64,
-    rows: u64,
-    prompt_rows: u64,
-    reused_positions: u64,
-    preemptions: u64,
-    dropped_positions: u64,
-    verifications: u64,
-    guessed: u64,
-    right: u64,
-    waiting: usize,
-    running: usize,
-    blocks: usize,
-    used_blocks: usize,
-    idle_blocks: usize,
-}
+/// Which quantiles are told, by which names.
+const QUANTILES: [(&str, f64); 3] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99)];
 
 #[wasm_bindgen]
 impl Model {
@@ -34,7 +17,7 @@ impl Model {
         let engine = self.0.clone();
         wasm_bindgen_futures::future_to_promise(async move {
             let metrics = engine.metrics().await.map_err(|error| to_js(&error))?;
-            Ok(serde_wasm_bindgen::to_value(&Metrics::from(metrics))?)
+            all(&metrics)
         })
     }
 
@@ -49,23 +32,81 @@ impl Model {
     }
 }
 
-impl From<setun::EngineMetrics> for Metrics {
-    fn from(metrics: setun::EngineMetrics) -> Self {
-        Self {
-            steps: metrics.steps,
-            rows: metrics.rows,
-            prompt_rows: metrics.prompt_rows,
-            reused_positions: metrics.reused_positions,
-            preemptions: metrics.preemptions,
-            dropped_positions: metrics.dropped_positions,
-            verifications: metrics.verifications,
-            guessed: metrics.guessed,
-            right: metrics.right,
-            waiting: metrics.waiting,
-            running: metrics.running,
-            blocks: metrics.blocks,
-            used_blocks: metrics.used_blocks,
-            idle_blocks: metrics.idle_blocks,
-        }
+/// [`EngineMetrics`] in camel case; times are milliseconds.
+fn all(metrics: &EngineMetrics) -> Result<JsValue, JsValue> {
+    let counts = [
+        ("steps", metrics.steps),
+        ("rows", metrics.rows),
+        ("promptRows", metrics.prompt_rows),
+        ("admissions", metrics.admissions),
+        ("prefixHits", metrics.prefix_hits),
+        ("reusedPositions", metrics.reused_positions),
+        ("verifications", metrics.verifications),
+        ("guessed", metrics.guessed),
+        ("right", metrics.right),
+        ("preemptions", metrics.preemptions),
+        ("droppedPositions", metrics.dropped_positions),
+        ("tokens", metrics.tokens),
+        ("finished", metrics.finished),
+        ("aborted", metrics.aborted),
+        ("overdue", metrics.overdue),
+        ("failed", metrics.failed),
+    ];
+    let sizes = [
+        ("waiting", metrics.waiting),
+        ("running", metrics.running),
+        ("blocks", metrics.blocks),
+        ("usedBlocks", metrics.used_blocks),
+        ("idleBlocks", metrics.idle_blocks),
+    ];
+    let memory = [
+        ("body", metrics.memory.body),
+        ("head", metrics.memory.head),
+        ("screen", metrics.memory.screen),
+        ("cache", metrics.memory.cache),
+    ];
+    let parts = [
+        ("queue", times(&metrics.queue)?),
+        ("firstToken", times(&metrics.first_token)?),
+        ("betweenTokens", times(&metrics.between_tokens)?),
+        ("stepTime", times(&metrics.step_time)?),
+        ("stepRows", rows(&metrics.step_rows)?),
+        ("memory", object(memory.map(|(name, bytes)| (name, number(bytes as u64))))?),
+    ];
+    let counts = counts.map(|(name, count)| (name, number(count)));
+    let sizes = sizes.map(|(name, size)| (name, number(size as u64)));
+    object(counts.into_iter().chain(sizes).chain(parts))
+}
+
+fn times(of: &TimeHistogram) -> Result<JsValue, JsValue> {
+    let milliseconds = |time: std::time::Duration| 1e3 * time.as_secs_f64();
+    summary(of.count(), of.mean().map(milliseconds), |share| of.quantile(share).map(milliseconds))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a step has few rows")]
+fn rows(of: &Histogram) -> Result<JsValue, JsValue> {
+    summary(of.count(), of.mean(), |share| of.quantile(share).map(|rows| rows as f64))
+}
+
+/// `{count, mean, p50, p90, p99}`; all but the count are undefined where there are no values.
+fn summary(
+    count: u64,
+    mean: Option<f64>,
+    quantile: impl Fn(f64) -> Option<f64>,
+) -> Result<JsValue, JsValue> {
+    let counted = [("count", number(count)), ("mean", mean.into())];
+    object(counted.into_iter().chain(QUANTILES.map(|(name, share)| (name, quantile(share).into()))))
+}
+
+fn object(entries: impl IntoIterator<Item = (&'static str, JsValue)>) -> Result<JsValue, JsValue> {
+    let object = Object::new();
+    for (name, value) in entries {
+        Reflect::set(&object, &name.into(), &value)?;
     }
+    Ok(object.into())
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a JavaScript number; counts stay below 2^53")]
+fn number(count: u64) -> JsValue {
+    JsValue::from_f64(count as f64)
 }

@@ -113,7 +113,8 @@ impl Model {
         options: JsValue,
         count: usize,
     ) -> Result<Vec<Generation>, JsValue> {
-        let (prompt, options) = (read_prompt(prompt)?, options::parse(options)?);
+        let prompt = read_prompt(prompt)?;
+        let options = options::parse(options, self.0.vocab_size())?;
         let streams = self.0.samples(prompt, options, count).map_err(|error| to_js(&error))?;
         Ok(streams.into_iter().map(Generation::new).collect())
     }

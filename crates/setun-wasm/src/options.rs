@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use setun::{GenerateOptions, SamplingStep};
 use wasm_bindgen::{JsCast, JsValue};
 
-use crate::{context, error::bad_option, filter::filter};
+use crate::{context, error::bad_option, filter::filter, processors};
 
 /// The options that the engine has by the same name.
 macro_rules! names {
@@ -57,8 +57,10 @@ const OTHERS: &[&str] = &[
     "ban",
     "stop",
     "filter",
+    "form",
     "logitBias",
     "samplingOrder",
+    "processors",
     "logprobs",
     "topLogprobs",
     "echo",
@@ -68,8 +70,8 @@ const OTHERS: &[&str] = &[
     "deadline",
 ];
 
-/// Reads options; unknown ones are refused by name.
-pub(crate) fn parse(options: JsValue) -> Result<GenerateOptions, JsValue> {
+/// Reads options of a model with so many tokens; unknown ones are refused by name.
+pub(crate) fn parse(options: JsValue, vocabulary: usize) -> Result<GenerateOptions, JsValue> {
     let given = Given(options);
     given.check()?;
     let mut options = GenerateOptions::new().logprobs(given.get("logprobs")?.unwrap_or(false));
@@ -79,6 +81,10 @@ pub(crate) fn parse(options: JsValue) -> Result<GenerateOptions, JsValue> {
     options.ban = given.get("ban")?.unwrap_or_default();
     options.stop = given.get("stop")?.unwrap_or_default();
     options.filter = given.get("filter")?.map(filter).transpose()?;
+    #[cfg(target_family = "wasm")]
+    {
+        options.form = crate::form::form(given.value("form")?);
+    }
     options.logit_bias = biases(given.get("logitBias")?.unwrap_or_default())?;
     let order: Vec<String> = given.get("samplingOrder")?.unwrap_or_default();
     let step = |name: String| name.parse::<SamplingStep>();
@@ -90,7 +96,7 @@ pub(crate) fn parse(options: JsValue) -> Result<GenerateOptions, JsValue> {
     options.context = context::strategy(given.value("context")?)?;
     options.priority = given.get("priority")?.unwrap_or_default();
     options.deadline = given.get("deadline")?.map(milliseconds).transpose()?;
-    Ok(options)
+    processors::add(&given.value("processors")?, vocabulary, options)
 }
 
 /// An object with options, or nothing.

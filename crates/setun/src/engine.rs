@@ -13,7 +13,9 @@ use std::sync::Arc;
 
 use futures::channel::{mpsc::UnboundedSender, oneshot};
 use setun_model::MemoryUse;
-use setun_text::{ChatTemplate, CivilTime, Message, RenderOptions, SamplerOptions, Tokenizer};
+use setun_text::{
+    ChatTemplate, CivilTime, Message, RenderOptions, SamplerOptions, TokenTable, Tokenizer,
+};
 use web_time::{SystemTime, UNIX_EPOCH};
 
 pub use builder::EngineBuilder;
@@ -130,6 +132,15 @@ impl Engine {
     /// If the model has no tokenizer, or it fails.
     pub fn tokenize(&self, text: &str) -> Result<Vec<u32>, Error> {
         Ok(self.tokenizer()?.encode(text, true)?)
+    }
+
+    /// What grammars need of the tokenizer, for a module that compiles them elsewhere.
+    ///
+    /// # Errors
+    ///
+    /// If the model has no tokenizer.
+    pub fn token_table(&self) -> Result<TokenTable, Error> {
+        Ok(TokenTable::new(&**self.tokenizer()?, &self.shared.eos_tokens))
     }
 
     /// Tokens that a conversation takes, with what the template puts before the answer.

@@ -57,6 +57,13 @@ pub enum Error {
     #[error(transparent)]
     Grammar(#[from] setun_grammar::GrammarError),
 
+    /// A form of one's own, or one that a host has compiled, cannot be followed.
+    #[error("{reason}")]
+    Form {
+        /// What it says.
+        reason: String,
+    },
+
     /// The checkpoint comes without something that the call needs.
     #[error("the model `{model}` has no {what}: expected {expected} beside its weights")]
     Missing {
@@ -292,6 +299,7 @@ impl Error {
             #[cfg(all(feature = "config", not(target_family = "wasm")))]
             Self::Config { .. } => ErrorCode::BadOption,
             Self::BadOption { .. }
+            | Self::Form { .. }
             | Self::BatchShape { .. }
             | Self::UnknownToken { .. }
             | Self::OtherCache

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 
 use super::Part;
-use crate::metadata::{Platform, is_ours, linked, metadata, packages};
+use crate::metadata::{self, Platform, is_ours, metadata, packages};
 
 /// Beginnings of the names of licence files.
 const FILE_NAMES: [&str; 4] = ["LICENSE", "LICENCE", "COPYING", "NOTICE"];
@@ -18,13 +18,16 @@ pub(super) fn all() -> Result<Vec<Part>> {
     packages(&metadata)?.iter().filter(|package| !is_ours(package)).map(part).collect()
 }
 
-/// Every crate from a registry whose code ends up in `product` on `platform`, by name.
-pub(super) fn linked_into(product: &str, platform: Platform) -> Result<Vec<Part>> {
+/// Every crate from a registry whose code ends up in one of `products` on `platform`, by name.
+pub(super) fn linked_into(products: &[&str], platform: Platform) -> Result<Vec<Part>> {
     let metadata = metadata(platform)?;
     let packages = packages(&metadata)?;
-    let root = packages.iter().find(|package| package["name"] == product);
-    let root = root.with_context(|| format!("there is no crate {product}"))?;
-    let linked = linked(&metadata, &root["id"])?;
+    let mut linked = vec![];
+    for product in products {
+        let root = packages.iter().find(|package| package["name"] == *product);
+        let root = root.with_context(|| format!("there is no crate {product}"))?;
+        linked.extend(metadata::linked(&metadata, &root["id"])?);
+    }
     let others = packages.iter().filter(|package| !is_ours(package));
     let mut parts: Vec<Part> = others
         .filter(|package| linked.contains(&&package["id"]))

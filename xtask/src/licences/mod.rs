@@ -43,14 +43,14 @@ pub(crate) fn check() -> Result<Vec<String>> {
 
 /// The text of `THIRD_PARTY_LICENSES` of the npm package.
 pub(crate) fn of_npm_package() -> Result<String> {
-    let mut parts = crates::linked_into("setun-wasm", Platform::Package)?;
+    let mut parts = crates::linked_into(&["setun-wasm", "setun-grammar-wasm"], Platform::Package)?;
     parts.extend(packages::bundled("npm")?);
     gather("the npm package setun", parts, &accepted()?)
 }
 
 /// `cargo xtask licences`: the same for the `setun` command, for whoever ships it.
 pub(crate) fn run_command(to: &Path) -> Result<()> {
-    let parts = crates::linked_into("setun-cli", Platform::Here)?;
+    let parts = crates::linked_into(&["setun-cli"], Platform::Here)?;
     let text = gather("the command setun", parts, &accepted()?)?;
     write_if_changed(&root().join(to), text.as_bytes())?;
     say(&format!("wrote {}", to.display()));

@@ -9,7 +9,7 @@ use super::Findings;
 use crate::metadata::{Platform, is_ours, linked, metadata, packages};
 
 /// Each crate's place; a crate depends only on crates of a lower place.
-const ORDER: [(&str, u32); 13] = [
+const ORDER: [(&str, u32); 14] = [
     ("setun-ops", 0),
     ("setun-text", 0),
     ("setun-shaders", 0),
@@ -21,6 +21,7 @@ const ORDER: [(&str, u32); 13] = [
     ("setun", 3),
     ("setun-cli", 4),
     ("setun-wasm", 4),
+    ("setun-grammar-wasm", 4),
     ("setun-tests", 4),
     ("xtask", 5),
 ];

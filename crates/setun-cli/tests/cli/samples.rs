@@ -98,6 +98,29 @@ fn samples_of_the_embedded_model_are_the_same_everywhere() {
     assert_eq!(found, expected.collect::<String>());
 }
 
+/// The tests of the npm package read the same file.
+#[cfg(feature = "embedded-model")]
+#[test]
+fn beams_of_the_embedded_model_are_the_same_everywhere() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fixtures/embedded-beams.json");
+    let json = std::fs::read(path).expect("the fixture");
+    let golden: Vec<Value> = serde_json::from_slice(&json).expect("JSON");
+    for case in &golden {
+        let text = |value: &Value| value.as_str().expect("a text").to_owned();
+        let given = case["arguments"].as_array().expect("arguments").iter().map(text);
+        let args: Vec<_> = given.chain(["--json".into(), text(&case["prompt"])]).collect();
+        let args: Vec<_> = ["run"].into_iter().chain(args.iter().map(String::as_str)).collect();
+        let lines = setun(&args).text();
+        let found = lines.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+        let found = found.filter(|line| line["type"] == "beam").map(|mut beam| {
+            let members = beam.as_object_mut().expect("an object");
+            members.retain(|name, _| name != "type" && name != "index");
+            beam
+        });
+        assert_eq!(Some(&found.collect()), case["texts"].as_array(), "{args:?}");
+    }
+}
+
 #[test]
 fn one_sample_is_numbered_only_if_samples_were_asked_for() {
     let args = ["run", "--model", &model(STORIES), "--max-tokens", "2", "--json", PROMPT];

@@ -1,0 +1,56 @@
+//! Steps of sampling that are JavaScript functions.
+
+use js_sys::{Array, Error as JsError, Float32Array, Function, Uint32Array};
+use setun::{
+    GenerateOptions, LogitsProcessor,
+    text::{Candidates, Step, TextError},
+};
+use wasm_bindgen::{JsCast, JsValue};
+
+use crate::error::bad_option;
+
+/// Adds functions to the steps of sampling, if any are given: an array.
+pub(crate) fn add(
+    given: &JsValue,
+    vocabulary: usize,
+    options: GenerateOptions,
+) -> Result<GenerateOptions, JsValue> {
+    if given.is_undefined() {
+        return Ok(options);
+    }
+    let calls = given.dyn_ref::<Array>().map(Array::to_vec).unwrap_or_default();
+    calls.into_iter().try_fold(options, |options, call| match call.dyn_into() {
+        Ok(call) => Ok(options.processor(Callback { call, vocabulary })),
+        Err(_) => Err(bad_option("option `processors`: expected an array of functions")),
+    })
+}
+
+/// A function that is given a row of logits, those of dropped tokens −∞, and the tokens before it;
+/// it changes the row.
+struct Callback {
+    call: Function,
+    vocabulary: usize,
+}
+
+impl LogitsProcessor for Callback {
+    fn process(&self, candidates: &mut Candidates, step: &Step<'_>) -> Result<(), TextError> {
+        let mut row = vec![f32::NEG_INFINITY; self.vocabulary];
+        for &(token, logit) in candidates.as_slice() {
+            if let Some(place) = row.get_mut(token as usize) {
+                *place = logit;
+            }
+        }
+        let (logits, tokens) =
+            (Float32Array::from(row.as_slice()), Uint32Array::from(step.history));
+        let called = self.call.call2(&JsValue::UNDEFINED, &logits, &tokens);
+        called.map_err(|thrown| TextError::Processor { reason: words(&thrown) })?;
+        // It may have given the row away; then no token is left.
+        let row = logits.to_vec();
+        candidates.change(|token, _| row.get(token as usize).copied().unwrap_or(f32::NEG_INFINITY));
+        Ok(())
+    }
+}
+
+fn words(thrown: &JsValue) -> String {
+    thrown.dyn_ref::<JsError>().map_or_else(|| format!("{thrown:?}"), |e| e.message().into())
+}

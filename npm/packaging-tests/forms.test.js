@@ -1,0 +1,246 @@
+/** Forms of texts, with the modules that are packed, in Node. */
+
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { makeProject, writeFiles } from "../test-support/project.js";
+
+/** What the crate `setun-grammar` finds natively: its tests read the same file. */
+const WALKS = JSON.parse(
+  readFileSync(new URL("../../tests/fixtures/grammar/walks.json", import.meta.url), "utf8"),
+);
+
+const SCHEMA = {
+  type: "object",
+  properties: {
+    name: { type: "string", maxLength: 12 },
+    age: { type: "integer", minimum: 1, maximum: 99 },
+    pets: { type: "array", items: { enum: ["cat", "dog"] }, maxItems: 3 },
+  },
+  required: ["name", "age", "pets"],
+  additionalProperties: false,
+};
+
+/** @type {Awaited<ReturnType<typeof makeProject>>} */
+let project;
+
+beforeAll(async () => {
+  project = await makeProject({});
+});
+afterAll(() => project?.remove());
+
+/** Runs a module in the project; it prints one JSON value. @param {string} body */
+async function inNode(body) {
+  const begin = `import { load } from "setun"; const SCHEMA = ${JSON.stringify(SCHEMA)};`;
+  await writeFiles(project.folder, { "script.js": `${begin}\n${body}` });
+  return JSON.parse(
+    execFileSync(process.execPath, [join(project.folder, "script.js")], { encoding: "utf8" }),
+  );
+}
+
+/** @param {any} value */
+function checkPerson(value) {
+  expect(Object.keys(value)).toEqual(["name", "age", "pets"]);
+  expect([...value.name].length).toBeLessThanOrEqual(12);
+  expect(value.age).toBeGreaterThanOrEqual(1);
+  expect(value.age).toBeLessThanOrEqual(99);
+  expect(value.pets.length).toBeLessThanOrEqual(3);
+  for (const pet of value.pets) expect(["cat", "dog"]).toContain(pet);
+}
+
+describe("the module of grammars", () => {
+  it("makes the masks that are made natively", async () => {
+    const forms = await inNode(`
+      import { readFileSync } from "node:fs";
+      import * as engine from "setun/wasm/simd128/setun.js";
+      import * as grammars from "setun/wasm/grammar/setun.js";
+      const file = (path) => readFileSync(new URL(path, import.meta.url));
+      const compiled = (build) => new WebAssembly.Module(file(\`node_modules/setun/dist/wasm/\${build}/setun_bg.wasm\`));
+      await engine.default({ module_or_path: compiled("simd128") });
+      await grammars.default({ module_or_path: compiled("grammar") });
+      const bytes = file("node_modules/setun/model/stories.safetensors");
+      const files = {
+        read: async (_, start, end) => new Uint8Array(bytes.subarray(start, end)),
+        rewind() {},
+        close() {},
+      };
+      const loader = await engine.Loader.open("file", "stories.safetensors", files);
+      const model = await loader.finish({ backend: "cpu", threads: 1 });
+      const vocabulary = new grammars.Vocabulary(model.tokenTable());
+      const END = 1, { most, forms } = ${JSON.stringify(WALKS)};
+
+      function walk(grammar, seed) {
+        const constraint = grammar.begin();
+        let state = seed, hash = 0x811c9dc5;
+        for (let taken = 0; taken < most; taken += 1) {
+          const mask = constraint.mask(), allowed = [];
+          for (const [index, word] of mask.entries()) {
+            hash = Math.imul(hash ^ word, 0x01000193);
+            for (let bit = 0; bit < 32; bit += 1) if ((word >>> bit) & 1) allowed.push(32 * index + bit);
+          }
+          state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+          const token = allowed[(state >>> 8) % allowed.length];
+          constraint.accept(token);
+          if (token === END) return { tokens: taken, hash: hash >>> 0 };
+        }
+        return { tokens: most, hash: hash >>> 0 };
+      }
+
+      for (const form of forms) {
+        const grammar = new grammars.Grammar(vocabulary, form.kind, form.text);
+        form.walks = form.walks.map(({ seed }) => ({ seed, ...walk(grammar, seed) }));
+      }
+      console.log(JSON.stringify(forms));
+    `);
+    expect(forms).toEqual(WALKS.forms);
+  });
+});
+
+describe("a text with a form", () => {
+  it("is valid under its schema, whatever the seed, beside texts without one", async () => {
+    const { people, alone, beside } = await inNode(`
+      const model = await load();
+      const options = { temperature: 1, maxTokens: 450 };
+      const story = { temperature: 0, maxTokens: 30 };
+      const alone = await model.generate("The dog", story).text();
+      const person = (seed, more) =>
+        model.generate("Once upon a time", { ...options, seed, form: { jsonSchema: SCHEMA }, ...more }).result;
+      const besideIt = model.generate("The dog", story).text();
+      const asText = { form: { jsonSchema: JSON.stringify(SCHEMA) } };
+      const people = await Promise.all([
+        person(1), person(2, { topK: 20 }), person(3, { temperature: 0 }), person(4, { logprobs: true, topLogprobs: 2 }),
+        person(5, { lookahead: 6 }), person(1, asText), person(1, { lookahead: 6 }),
+      ]);
+      console.log(JSON.stringify({ people, alone, beside: await besideIt }));
+    `);
+    for (const { text, finishReason } of people) {
+      expect(finishReason).toBe("stop");
+      checkPerson(JSON.parse(text));
+    }
+    expect(people[5].text).toBe(people[0].text);
+    expect(people[6].text).toBe(people[0].text);
+    expect(beside).toBe(alone);
+  });
+
+  it("is the same for each of several samples of a prompt, and for a session", async () => {
+    const { samples, first, streamed } = await inNode(`
+      const model = await load();
+      const options = { temperature: 1, seed: 9, maxTokens: 450, form: { jsonSchema: SCHEMA } };
+      const samples = await Promise.all(model.samples("Once", 3, options).map((each) => each.text()));
+      const session = model.session();
+      await session.push("Once");
+      const first = await session.generate(options).text();
+      let streamed = "";
+      for await (const { text } of model.generate("Once", options)) streamed += text;
+      console.log(JSON.stringify({ samples, first, streamed }));
+    `);
+    for (const text of samples) checkPerson(JSON.parse(text));
+    expect(new Set(samples).size).toBe(3);
+    expect(first).toBe(samples[0]);
+    expect(streamed).toBe(samples[0]);
+  });
+
+  it("has any of the kinds", async () => {
+    const { texts, objects } = await inNode(`
+      const model = await load();
+      const forms = [
+        { regex: "[0-9]{4}-[01][0-9]" },
+        { choices: ["a very large elephant", "the moon"] },
+        { lark: 'start: "from " WORD " to " WORD\\nWORD: /[a-z]{3}/' },
+        { gbnf: 'root ::= "(" root ")" | [a-z] [a-z]' },
+      ];
+      const options = { temperature: 1, maxTokens: 400 };
+      const text = (form, seed) => model.generate("The", { ...options, seed, form }).text();
+      const texts = await Promise.all(forms.map(text));
+      const objects = [1, 2, 3, 4, 5, 6].map((seed) => model.generate("The", { ...options, seed, form: { json: true } }).result);
+      console.log(JSON.stringify({ texts, objects: await Promise.all(objects) }));
+    `);
+    const [regex, choice, lark, gbnf] = texts;
+    // Any object at all may be a long one.
+    const whole = objects.filter((/** @type {any} */ { finishReason }) => finishReason === "stop");
+    expect(whole.length).toBeGreaterThan(0);
+    for (const { text } of whole) expect(JSON.parse(text)).toBeTypeOf("object");
+    for (const { text } of objects) expect(text).toMatch(/^\{/);
+    expect(regex).toMatch(/^[0-9]{4}-[01][0-9]$/);
+    expect(["a very large elephant", "the moon"]).toContain(choice);
+    expect(lark).toMatch(/^from [a-z]{3} to [a-z]{3}$/);
+    expect(gbnf).toMatch(/^\(*[a-z]{2}\)*$/);
+  });
+
+  it("is refused before its first token where the form cannot be followed, and the model goes on", async () => {
+    const { failures, after } = await inNode(`
+      const model = await load();
+      const forms = [
+        { jsonSchema: { not: { type: "string" } } },
+        { jsonSchema: { type: "object", properties: { next: { $ref: "#" } }, required: ["next"] } },
+        { jsonSchema: "no JSON" },
+        { regex: "(" },
+        { choices: [] },
+        { lark: 'start: "a" start' },
+        { gbnf: "root ::= [a-" },
+      ];
+      const failures = [];
+      for (const form of forms) {
+        const seen = [];
+        try {
+          for await (const delta of model.generate("The", { form, maxTokens: 5 })) seen.push(delta);
+        } catch ({ name, code, message }) {
+          failures.push({ name, code, message, seen: seen.length });
+        }
+      }
+      const after = await model.generate("The", { form: { choices: ["dog"] } }).text();
+      console.log(JSON.stringify({ failures, after }));
+    `);
+    expect(failures).toHaveLength(7);
+    for (const failure of failures) expect(failure).toMatchObject({ code: "bad-option", seen: 0 });
+    const words = [
+      "`not`",
+      "goes on forever",
+      "is no JSON",
+      "regular expression",
+      "choices is empty",
+      "goes on",
+    ];
+    for (const [index, word] of words.entries()) expect(failures[index].message).toContain(word);
+    expect(failures[6].message).toContain("line 1");
+    expect(after).toBe("dog");
+  });
+
+  it("can be stopped and aborted at any time, and frees its state", async () => {
+    const { atOnce, reason, used, live } = await inNode(`
+      import { Constraint, Grammar } from "setun/wasm/grammar/setun.js";
+      const live = { states: 0, grammars: 0 };
+      const count = (name, proto, begin, by) => {
+        const made = proto[begin], freed = by.free;
+        proto[begin] = function (...given) { live[name] += 1; return made.apply(this, given); };
+        by.free = function () { live[name] -= 1; return freed.call(this); };
+      };
+      count("states", Grammar.prototype, "begin", Constraint.prototype);
+      count("grammars", Grammar.prototype, "share", Grammar.prototype);
+      const model = await load();
+      const options = { form: { json: true }, temperature: 1, seed: 2 };
+      // Before its form is compiled.
+      const early = model.generate("The", options);
+      early.stop();
+      const atOnce = await early.result;
+      const controller = new AbortController();
+      let reason;
+      try {
+        for await (const _ of model.generate("The", { ...options, signal: controller.signal })) {
+          controller.abort("enough");
+        }
+      } catch (thrown) {
+        reason = thrown;
+      }
+      for await (const _ of model.generate("The", options)) break;
+      await model.generate("The", { ...options, form: { choices: ["the moon"] } }).text();
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      const { usedBlocks: used } = await model.metrics();
+      console.log(JSON.stringify({ atOnce, reason, used, live }));
+    `);
+    expect(atOnce).toMatchObject({ finishReason: "aborted", text: "" });
+    expect(reason).toBe("enough");
+    expect({ used, live }).toEqual({ used: 0, live: { states: 0, grammars: 0 } });
+  });
+});

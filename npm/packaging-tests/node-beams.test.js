@@ -1,0 +1,116 @@
+/** Searches by beams and what an engine counts, in Node. */
+
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { makeProject, writeFiles } from "../test-support/project.js";
+
+/** What the `setun` command finds: its tests read the same file. */
+const GOLDEN = JSON.parse(
+  readFileSync(new URL("../../tests/fixtures/embedded-beams.json", import.meta.url), "utf8"),
+);
+
+/** @type {Awaited<ReturnType<typeof makeProject>>} */
+let project;
+
+beforeAll(async () => {
+  project = await makeProject({});
+});
+afterAll(() => project?.remove());
+
+/** Runs a module in the project; it prints one JSON value. @param {string} body */
+async function inNode(body) {
+  await writeFiles(project.folder, { "script.js": `import { load } from "setun";\n${body}` });
+  return JSON.parse(
+    execFileSync(process.execPath, [join(project.folder, "script.js")], { encoding: "utf8" }),
+  );
+}
+
+describe("a search in Node", () => {
+  it("finds the texts that the command finds, with their scores, to the bit", async () => {
+    const searches = GOLDEN.map((/** @type {any} */ { prompt, options }) => ({ prompt, options }));
+    const found = await inNode(`
+      const model = await load();
+      const searches = ${JSON.stringify(searches)};
+      // All at once: what is found does not depend on the batch.
+      const found = await Promise.all(searches.map(({ prompt, options }) => model.beams(prompt, options)));
+      console.log(JSON.stringify(found));
+    `);
+    for (const [index, { texts }] of GOLDEN.entries()) {
+      const named = texts.map((/** @type {any} */ { finish_reason: finishReason, ...text }) => {
+        return { ...text, finishReason };
+      });
+      expect(found[index]).toEqual(named);
+    }
+  });
+
+  it("says what it cannot do, and ends early where it is to", async () => {
+    const { codes, aborted, overdue, text, running } = await inNode(`
+      const model = await load(undefined, { streams: 4 });
+      const wrong = [{ beams: 5 }, { best: 5 }, { beams: 4, groups: 3, diversityPenalty: 1 }, { groups: 2 }];
+      const codes = [];
+      for (const options of wrong) codes.push(await model.beams("Once", options).catch(({ code, message }) => [code, message]));
+      const controller = new AbortController();
+      setTimeout(() => controller.abort("enough"), 50);
+      const aborted = await model.beams("Once", { signal: controller.signal }).catch((reason) => reason);
+      const [overdue] = await model.beams("Once", { deadline: 60, minTokens: 500 });
+      const text = await model.generate("Once", { temperature: 0, maxTokens: 3 }).text();
+      const { running } = await model.metrics();
+      console.log(JSON.stringify({ codes, aborted, overdue, text, running }));
+    `);
+    expect(codes.map(([code]) => code)).toEqual(Array.from({ length: 4 }, () => "bad-option"));
+    expect(codes.map(([, message]) => message)).toEqual([
+      "option `beams` is 5, expected 1 to 4, the streams of the engine",
+      "option `best` is 5, expected 1 to 4, the beams",
+      "option `groups` is 3, expected a divisor of 4, the beams",
+      "option `diversityPenalty` is 0, expected a finite number above 0, as there are groups",
+    ]);
+    expect(aborted).toBe("enough");
+    expect(overdue?.finishReason).toBe("deadline");
+    expect(text.length).toBeGreaterThan(0);
+    expect(running).toBe(0);
+  });
+});
+
+describe("metrics in Node", () => {
+  it("count what was done, and tell times in short", async () => {
+    const { before, after } = await inNode(`
+      const model = await load();
+      const before = await model.metrics();
+      const options = { temperature: 0, maxTokens: 30, minTokens: 30 };
+      await Promise.all([1, 2].map(() => model.generate("Once upon a time", options).text()));
+      await model.generate("Once upon a time, there was a little girl named Lily.", options).text();
+      const again = "Once upon a time there was a fox. ".repeat(4);
+      await model.generate(again, { ...options, lookahead: 8 }).text();
+      await model.generate(again, options).text();
+      await model.generate("A", { deadline: 0 }).text();
+      const stopped = model.generate("A");
+      stopped.stop();
+      await stopped.result;
+      await model.generate("A", { processors: [() => { throw 1; }] }).text().catch(() => undefined);
+      console.log(JSON.stringify({ before, after: await model.metrics() }));
+    `);
+    expect(before).toMatchObject({ steps: 0, tokens: 0, admissions: 0, queue: { count: 0 } });
+    expect(before.queue.mean).toBeUndefined();
+    expect(after).toMatchObject({ tokens: 150, finished: 5, overdue: 1, aborted: 1, failed: 1, running: 0 });
+    expect(after.admissions).toBeGreaterThanOrEqual(6);
+    expect(after.prefixHits).toBeGreaterThan(0);
+    expect(after.reusedPositions).toBeGreaterThan(0);
+    expect(after.guessed).toBeGreaterThanOrEqual(after.right);
+    expect(after.firstToken.count).toBe(5);
+    expect(after.betweenTokens.count).toBe(5 * 29);
+    expect(after.stepTime.count).toBe(after.steps);
+    expect(after.stepRows.count).toBe(after.steps);
+    expect(after.stepRows.mean).toBeCloseTo(after.rows / after.steps);
+    for (const times of [after.queue, after.firstToken, after.betweenTokens, after.stepTime]) {
+      expect(times.mean).toBeGreaterThan(0);
+      expect(times.p50).toBeLessThanOrEqual(times.p90);
+      expect(times.p90).toBeLessThanOrEqual(times.p99);
+      expect(times.p99).toBeLessThan(60_000);
+    }
+    expect(after.memory.body).toBeGreaterThan(100_000);
+    expect(after.memory.head).toBeGreaterThan(100_000);
+    expect(after.memory.cache).toBeGreaterThan(0);
+  });
+});

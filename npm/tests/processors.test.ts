@@ -1,0 +1,193 @@
+import { beforeEach, describe, expect, it } from "vitest";
+import { connectHere } from "../src/links.js";
+import { type Load, loadOn } from "../src/load.js";
+import type { Processor } from "../src/processors.js";
+import { isProcessor, sentProcessors } from "../src/processors.js";
+import { countedModel, emptyLog, fakeBuild, type Log } from "./fake-wasm.js";
+
+const files = { "a.safetensors": new Uint8Array(16) };
+let log: Log;
+let load: Load;
+
+beforeEach(() => {
+  log = emptyLog();
+  load = loadOn({
+    builds: ["simd128"],
+    initialSharedPages: 0,
+    hasWorkers: false,
+    baseUrl: () => "http://localhost/page/",
+    embeddedModel: () => new URL("http://localhost/embedded.safetensors"),
+    connect: async () => connectHere({ build: fakeBuild(log), openModel: countedModel(log) }),
+  });
+});
+
+/** A module as an address. */
+const moduleOf = (code: string) => `data:text/javascript,${encodeURIComponent(code)}`;
+
+/** Notes, under its option `name`, the tokens of each call. */
+const NOTING = moduleOf(`
+  export default async ({ name }) => {
+    globalThis.noted ??= {};
+    globalThis.noted[name] = [];
+    return (logits, tokens) => void globalThis.noted[name].push([logits.length, ...tokens]);
+  };
+`);
+const noted = () => (globalThis as unknown as { noted: Record<string, number[][]> }).noted;
+
+describe("a list of processors", () => {
+  it.each([
+    "./a.js",
+    new URL("http://localhost/a.js"),
+    { module: "a.js" },
+    { module: new URL("http://localhost/a.js"), options: 1 },
+    () => {},
+  ])("may have %s", (processor) => {
+    expect(isProcessor(processor)).toBe(true);
+  });
+
+  it.each(["", null, undefined, 7, {}, { module: "" }, { module: "a.js", option: 1 }, ["a.js"]])(
+    "may not have %s",
+    async (processor) => {
+      const model = await load(files);
+      const refused = () => model.generate("a", { processors: [processor as Processor] });
+      expect(refused).toThrow(expect.objectContaining({ code: "bad-option" }));
+      expect(log.asked).toEqual([]);
+    },
+  );
+
+  it("is sent with addresses that are whole, and options as they are now", () => {
+    const options = { words: ["a"] };
+    const place = { worker: true, baseUrl: () => "http://localhost/page/index.html" };
+    const sent = sentProcessors([{ module: "./a.js", options }, "/b.js", new URL("blob:c")], place);
+    options.words.push("b");
+    expect(sent).toEqual([
+      { module: "http://localhost/page/a.js", options: { words: ["a"] } },
+      { module: "http://localhost/b.js", options: undefined },
+      { module: "blob:c", options: undefined },
+    ]);
+  });
+
+  it("is refused at once where it cannot be sent", () => {
+    const place = { worker: true, baseUrl: () => "http://localhost/" };
+    const refused = (processor: Processor) => () => sentProcessors(["a.js", processor], place);
+    const badOption = (message: RegExp) =>
+      expect.objectContaining({ code: "bad-option", message: expect.stringMatching(message) });
+    expect(refused(() => {})).toThrow(
+      badOption(/^processors\[1\]: a function .* pass the address of a module/),
+    );
+    expect(refused({ module: "a.js", options: () => {} })).toThrow(
+      badOption(/^processors\[1\]: .*structuredClone/),
+    );
+    expect(refused("http://")).toThrow(badOption(/^processors\[1\]: expected an address/));
+  });
+});
+
+describe("processors", () => {
+  it("are loaded before the first token, and called with the tokens so far at each choice", async () => {
+    const model = await load(files);
+    const own: number[][] = [];
+    const processors: Processor[] = [
+      { module: NOTING, options: { name: "one" } },
+      (_, tokens) => void own.push([...tokens]),
+    ];
+    expect(await model.generate("ab", { processors, maxTokens: 2 }).text()).toBe("0 1 ");
+    expect(noted().one).toEqual([
+      [4, 97, 98, 0],
+      [4, 97, 98, 1],
+    ]);
+    expect(own).toEqual([
+      [97, 98, 0],
+      [97, 98, 1],
+    ]);
+  });
+
+  it("are made for each generation, and for a session's and a search's too", async () => {
+    const model = await load(files);
+    const at = (name: string) => ({ processors: [{ module: NOTING, options: { name } }], maxTokens: 1 });
+    const session = model.session();
+    await session.push([7]);
+    await Promise.all([
+      model.generate("a", at("two")).text(),
+      model.generate("b", at("three")).text(),
+      session.generate(at("four")).text(),
+      model.beams("c", at("five")),
+    ]);
+    expect(noted()).toMatchObject({
+      two: [[4, 97, 0]],
+      three: [[4, 98, 0]],
+      four: [[4, 7, 0]],
+      five: [[4, 99]],
+    });
+  });
+
+  it("may be stopped and aborted while they are loaded", async () => {
+    const model = await load(files);
+    const SLOW = moduleOf(
+      "await new Promise((done) => setTimeout(done, 30)); export default () => () => {};",
+    );
+    const stopped = model.generate("a", { processors: [`${SLOW}//1`] });
+    stopped.stop();
+    expect(await stopped.result).toMatchObject({ finishReason: "aborted", text: "" });
+    const controller = new AbortController();
+    const aborted = model.generate("a", { processors: [`${SLOW}//2`], signal: controller.signal });
+    const read = expect(aborted.text()).rejects.toBe("enough");
+    controller.abort("enough");
+    await read;
+    const text = model.generate("a", { processors: [`${SLOW}//3`], maxTokens: 40 }).text();
+    expect(await text).toMatch(/ 39 $/);
+    const disposed = expect(model.generate("a", { processors: [`${SLOW}//4`] }).text()).rejects;
+    await model.dispose();
+    await disposed.toMatchObject({ code: "disposed" });
+  });
+
+  it.each([
+    ["throw new Error('no');", /^processors\[0\]: data:.* cannot be loaded: Error: no$/],
+    ["export const name = 1;", /has no function as its default export, but undefined$/],
+    ["export default () => { throw new TypeError('odd'); };", /has thrown TypeError: odd instead of making/],
+    ["export default async () => { throw 'odd'; };", /has thrown odd instead of making/],
+    ["export default () => 7;", /made no function of its options, but number$/],
+  ])("that cannot be made end the generation before it begins: %s", async (code, message) => {
+    const model = await load(files);
+    const processors = [moduleOf(code)];
+    const refused = { name: "SetunError", code: "bad-option", message: expect.stringMatching(message) };
+    for (const sample of model.samples("a", 2, { processors }))
+      await expect(sample.text()).rejects.toMatchObject(refused);
+    await expect(model.beams("a", { processors })).rejects.toMatchObject(refused);
+    expect(log.asked).toEqual([]);
+    expect(await model.generate("a", { maxTokens: 1 }).text()).toBe("0 ");
+  });
+
+  it("that fail end their generation alone, with what they have thrown", async () => {
+    const model = await load(files);
+    const thrown = new RangeError("too far");
+    const fails: [Processor, object][] = [
+      [
+        (_, tokens) => {
+          if (tokens.at(-1) === 2) throw thrown;
+        },
+        { message: "a logits processor failed: processors[0] has thrown RangeError: too far", cause: thrown },
+      ],
+      [async () => {}, { message: expect.stringMatching(/processors\[0\] has returned a promise/) }],
+      [
+        (logits) => void logits.fill(Number.NaN, 1, 2),
+        { message: expect.stringMatching(/gave token 1 the logit NaN, expected a number or -Infinity$/) },
+      ],
+      [
+        (logits) => void logits.fill(Number.POSITIVE_INFINITY, 3),
+        { message: expect.stringMatching(/gave token 3 the logit Infinity/) },
+      ],
+      [
+        (logits) => void structuredClone(logits, { transfer: [logits.buffer] }),
+        { message: expect.stringMatching(/has given its logits away$/) },
+      ],
+    ];
+    for (const [processor, error] of fails) {
+      const failed = model.generate("a", { processors: [processor] }).text();
+      const beside = model.generate("a", { maxTokens: 5, processors: [() => {}] }).text();
+      await expect(failed).rejects.toMatchObject({ name: "SetunError", code: "bad-option", ...error });
+      expect(await beside).toBe("0 1 2 3 4 ");
+      const searched = model.beams("\u0002", { processors: [processor] });
+      await expect(searched).rejects.toMatchObject({ code: "bad-option", ...error });
+    }
+  });
+});

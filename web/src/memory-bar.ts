@@ -1,0 +1,53 @@
+/** What a model keeps in memory, by kind, as one bar. */
+
+import type { MemoryByKind, Metrics } from "setun";
+
+const KINDS: readonly (readonly [keyof MemoryByKind, string])[] = [
+  ["body", "layers"],
+  ["head", "head"],
+  ["screen", "head’s screen"],
+  ["cache", "cache"],
+];
+
+/** A bar with a part for each kind, and a list of them. */
+export class MemoryBar {
+  readonly element = document.createElement("div");
+  readonly #sum = document.createElement("dd");
+  readonly #bar = document.createElement("dd");
+  readonly #legend = document.createElement("dd");
+  readonly #blocks = document.createElement("dd");
+  readonly #parts = KINDS.map(([kind, name]) => {
+    const [part, figure] = [document.createElement("span"), document.createElement("span")];
+    for (const one of [part, figure]) one.dataset.kind = kind;
+    return { kind, name, part, figure };
+  });
+
+  constructor() {
+    const term = document.createElement("dt");
+    term.textContent = "Memory";
+    this.element.dataset.figure = "memory";
+    this.#bar.className = "parts";
+    this.#bar.ariaHidden = "true";
+    this.#legend.className = "legend";
+    this.#blocks.className = "more";
+    this.#bar.append(...this.#parts.map(({ part }) => part));
+    this.#legend.append(...this.#parts.map(({ figure }) => figure));
+    this.#sum.textContent = "–";
+    for (const { figure, name } of this.#parts) figure.textContent = `${name} –`;
+    this.element.append(term, this.#sum, this.#bar, this.#legend, this.#blocks);
+  }
+
+  show({ memory, blocks, usedBlocks, idleBlocks }: Metrics): void {
+    const sum = KINDS.reduce((sum, [kind]) => sum + memory[kind], 0);
+    this.#sum.textContent = megabytes(sum);
+    for (const { kind, name, part, figure } of this.#parts) {
+      part.style.flexGrow = String(memory[kind] / Math.max(sum, 1));
+      figure.textContent = `${name} ${megabytes(memory[kind])}`;
+    }
+    this.#blocks.textContent = `Of at most ${blocks} blocks of the cache ${usedBlocks} are in use, ${idleBlocks} kept for texts that begin alike.`;
+  }
+}
+
+function megabytes(bytes: number): string {
+  return bytes < 1e9 ? `${(bytes / 1e6).toFixed(1)} MB` : `${(bytes / 1e9).toFixed(2)} GB`;
+}

@@ -1,0 +1,181 @@
+/** What the page tells of its engine while it runs, on the built page in a browser. */
+
+import assert from "node:assert/strict";
+import { after, afterEach, before, beforeEach, describe, it } from "node:test";
+import { launch } from "../browser.mjs";
+import { PATIENCE, startPreview } from "./preview.mjs";
+
+/** @type {import("playwright-core").Browser} */
+let browser;
+/** @type {import("playwright-core").Page} */
+let page;
+/** @type {Awaited<ReturnType<typeof startPreview>>} */
+let server;
+
+before(async () => {
+  browser = await launch();
+  server = await startPreview({});
+});
+after(async () => {
+  await browser.close();
+  await server.stop();
+});
+beforeEach(async () => {
+  page = await browser.newPage({ viewport: { width: 1100, height: 900 } });
+  await page.goto(server.url);
+  await page.fill("#max-tokens", "40");
+  await page.fill("#seed", "3");
+  await page.selectOption("#backend", "simd128");
+  await page.fill("#threads", "1");
+});
+afterEach(() => page.close());
+
+async function runToEnd() {
+  await page.click("#run");
+  await page.waitForSelector("#run:enabled", PATIENCE);
+  assert.equal(await page.getAttribute("#status", "data-state"), "done");
+  await settled();
+}
+
+/** How often the panel has looked. */
+const looks = async () => Number((await page.getAttribute("#engine", "data-looks")) ?? 0);
+
+/** Waits until the panel has looked for the last time; fails where it goes on. */
+async function settled() {
+  await page.waitForTimeout(600);
+  const count = await looks();
+  await page.waitForTimeout(700);
+  assert.equal(await looks(), count, "nothing runs, and it is looked at");
+}
+
+/** What a figure says: its definitions. @param {string} name */
+const figure = (name) => page.locator(`#engine [data-figure="${name}"] dd`).allTextContents();
+
+/** A figure's line. @param {string} name */
+const line = async (name) =>
+  (await page.getAttribute(`#engine [data-figure="${name}"] path.line`, "d")) ?? "";
+
+describe("the panel of the engine", () => {
+  it("tells figures that agree with the page's own, and is still when nothing runs", async () => {
+    assert.deepEqual(await figure("rate"), ["–", "", ""]);
+    await runToEnd();
+    assert.ok((await looks()) >= 1);
+    const [rate = "", , tokens] = await figure("rate");
+    assert.ok(Number(rate) > 0, rate);
+    assert.equal(tokens, `${await page.textContent("#tokens")} tokens in all`);
+    for (const name of ["between", "first", "step"]) {
+      const [half = "", , most = ""] = await figure(name);
+      assert.match(half, /^\d+(\.\d)? (ms|s)$/, name);
+      assert.match(most, /^99 of 100 in \d+(\.\d)? (ms|s)$/, name);
+    }
+    assert.match((await figure("batch"))[0] ?? "", /^\d+(\.\d)? rows$/);
+    assert.match((await figure("queue")).join(" "), /^0 waiting {2}0 running, waited /);
+    assert.deepEqual(await figure("guesses"), ["–", "", "none guessed"]);
+    for (const name of ["rate", "between", "first", "step", "batch"])
+      assert.match(await line(name), /^M.*V/, name);
+    const [sum = "", , parts = ""] = await figure("memory");
+    const kinds = [...parts.matchAll(/(\d+\.\d) MB/g)].map(([, size]) => Number(size));
+    assert.equal(kinds.length, 4);
+    assert.ok(
+      Math.abs(kinds.reduce((sum, size) => sum + size) - Number.parseFloat(sum)) < 0.3,
+      `${sum}: ${parts}`,
+    );
+    assert.ok(kinds[0] > 1, "the layers");
+  });
+
+  it("looks again and again while something runs", async () => {
+    await page.selectOption("#backend", "scalar");
+    await page.fill("#max-tokens", "");
+    await page.check("#two");
+    await page.click("#run");
+    await page.waitForFunction(
+      () => Number(document.getElementById("engine")?.dataset.looks) >= 4,
+      null,
+      PATIENCE,
+    );
+    assert.match((await figure("queue"))[2] ?? "", /^2 running/);
+    await page.keyboard.press("Escape");
+    await page.waitForSelector("#run:enabled", PATIENCE);
+    await settled();
+    assert.match((await figure("queue"))[2] ?? "", /^0 running/);
+  });
+
+  it("counts prompts that were in the cache, and guesses", async () => {
+    await page.fill("#prompt", "Once upon a time there was a fox. ".repeat(6));
+    await page.fill("#temperature", "0");
+    await page.fill("#lookahead", "8");
+    await runToEnd();
+    assert.equal((await figure("cache"))[0], "0 of 1");
+    await runToEnd();
+    const [hits, , reused = ""] = await figure("cache");
+    assert.equal(hits, "1 of 2");
+    assert.ok(Number.parseInt(reused, 10) >= 16, reused);
+    const [, right = "", guessed = ""] = /^(\d+) of (\d+)$/.exec((await figure("guesses"))[0] ?? "") ?? [];
+    assert.ok(
+      Number(guessed) > 0 && Number(right) > 0 && Number(right) <= Number(guessed),
+      `${right} of ${guessed}`,
+    );
+    const share = await page
+      .locator('#engine [data-figure="guesses"] .bar')
+      .evaluate((bar) => Number(/** @type {HTMLElement} */ (bar).style.getPropertyValue("--share")));
+    assert.equal(share, Number(right) / Number(guessed));
+  });
+
+  it("begins anew with another model", async () => {
+    await runToEnd();
+    await page.selectOption("#backend", "scalar");
+    await page.waitForSelector('#backend-used[data-level="scalar"]', PATIENCE);
+    await page.waitForSelector("#run:enabled", PATIENCE);
+    await settled();
+    assert.deepEqual(await figure("rate"), ["–", "", "0 tokens in all"]);
+    assert.equal(await line("rate"), "");
+  });
+
+  it("is closed and opened by the keyboard, and asks nothing while it is closed", async () => {
+    await page.focus("#engine summary");
+    await page.keyboard.press("Enter");
+    await runToEnd();
+    assert.equal(await looks(), 0);
+    await page.focus("#engine summary");
+    await page.keyboard.press("Enter");
+    await page.waitForFunction(
+      () => document.getElementById("engine")?.dataset.looks === "1",
+      null,
+      PATIENCE,
+    );
+    assert.match((await figure("rate"))[2] ?? "", /^\d+ tokens in all$/);
+  });
+
+  it("says all of it in words: drawings are hidden from those who listen", async () => {
+    await runToEnd();
+    const names = await page.locator("#engine dt").allTextContents();
+    assert.equal(new Set(names).size, 9);
+    const seen = await page
+      .locator("#engine svg, #engine .parts, #engine .bar")
+      .evaluateAll(
+        (drawings) => drawings.filter((drawing) => drawing.closest('[aria-hidden="true"]') === null).length,
+      );
+    assert.equal(seen, 0);
+  });
+
+  for (const [width, colorScheme] of /** @type {const} */ ([
+    [360, "light"],
+    [768, "dark"],
+    [1100, "light"],
+  ])) {
+    it(`keeps its size, whatever it says: ${width} pixels, ${colorScheme}`, async () => {
+      await page.emulateMedia({ colorScheme });
+      await page.setViewportSize({ width, height: 900 });
+      const size = async () => {
+        const { width, height } = (await page.locator("#engine").boundingBox()) ?? {};
+        return [width, height];
+      };
+      const empty = await size();
+      await page.fill("#lookahead", "8");
+      await runToEnd();
+      assert.deepEqual(await size(), empty);
+      const excess = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+      assert.ok(excess <= 0, `${excess} pixels too wide`);
+    });
+  }
+});
