@@ -18,7 +18,7 @@ const MOST_TIMEOUT: f64 = 1e9;
 
 impl EngineConfig {
     pub(crate) fn check(&self) -> Result<(), Error> {
-        let Self { batch, context, device, streams, generation, .. } = self;
+        let Self { batch, context, device, memory, streams, generation, .. } = self;
         let counts = [
             ("batch.streams", Some(batch.streams)),
             ("batch.queue", Some(batch.queue)),
@@ -39,6 +39,9 @@ impl EngineConfig {
         let fraction = |fraction: f64| fraction > 0.0 && fraction <= 1.0;
         let share = device.memory_fraction.unwrap_or(1.0);
         expect("device.memory_fraction", share, fraction, "a number above 0, up to 1")?;
+        let least = memory.least_available.unwrap_or(0.5);
+        let is_part = |share: f64| share > 0.0 && share < 1.0;
+        expect("memory.least_available", least, is_part, "a number above 0, below 1")?;
         let threads = device.threads.unwrap_or(1);
         expect("device.threads", threads, |threads| threads <= 1024, "1 to 1024")?;
         self.check_sampling()?;

@@ -76,6 +76,10 @@ pub struct MemoryConfig {
     pub cache: CacheType,
     /// How the head is kept: `auto`, `stored`, `screened` or `int8`. Default: `auto`.
     pub head: HeadType,
+    /// The share of main memory, or of what a control group may have, above 0 and below 1, under
+    /// which memory is given back ([`SystemMemory`](crate::SystemMemory)); asked once a second. It
+    /// is refused where the system does not tell. Default: none.
+    pub least_available: Option<f64>,
 }
 
 /// What each stream gets.

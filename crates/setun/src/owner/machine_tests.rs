@@ -24,7 +24,10 @@ use super::{
     tests::{report, request},
     *,
 };
-use crate::{beams::BeamText, event::Event, sequence::SearchRequest, stream::GenerationStream};
+use crate::{
+    beams::BeamText, event::Event, pressure::Pressure, sequence::SearchRequest,
+    stream::GenerationStream,
+};
 
 const VOCAB: usize = 11;
 const EOS: u32 = 10;
@@ -87,6 +90,8 @@ enum Operation {
     ForgetPrefixes,
     /// The system gives so many blocks.
     Memory(usize),
+    Relieve(Pressure),
+    LimitCache(usize),
 }
 
 fn asked() -> impl Strategy<Value = Asked> {
@@ -121,6 +126,9 @@ fn operation() -> impl Strategy<Value = Operation> {
         1 => one.prop_map(Operation::Drop),
         1 => Just(Operation::ForgetPrefixes),
         1 => (1..=BLOCKS).prop_map(Operation::Memory),
+        1 => Just(Operation::Relieve(Pressure::Moderate)),
+        1 => Just(Operation::Relieve(Pressure::Critical)),
+        1 => (0..2 * BLOCKS).prop_map(Operation::LimitCache),
     ]
 }
 
@@ -183,7 +191,7 @@ struct Machine {
 }
 
 /// Pending once.
-async fn once() {
+pub(super) async fn once() {
     let mut is_first = true;
     std::future::poll_fn(|_| {
         if std::mem::take(&mut is_first) {
@@ -198,7 +206,13 @@ async fn once() {
 impl Machine {
     fn new(prefix_blocks: usize, streams: usize) -> Self {
         let most_blocks = Arc::new(AtomicUsize::new(BLOCKS));
-        let limits = Limits { blocks: BLOCKS, prefix_blocks, streams, wait: Duration::ZERO };
+        let limits = Limits {
+            blocks: BLOCKS,
+            least_blocks: CONTEXT / BLOCK_POSITIONS,
+            prefix_blocks,
+            streams,
+            wait: Duration::ZERO,
+        };
         let model = Chain { memory: vec![], most_blocks: Arc::clone(&most_blocks) };
         let owner = Owner::new(Box::new(model), report(), limits);
         let (commands, receiver) = unbounded();
@@ -284,8 +298,28 @@ impl Machine {
             Operation::ForgetPrefixes => {
                 self.commands.unbounded_send(Command::ForgetPrefixes).unwrap();
             }
+            Operation::Relieve(pressure) => self.relieve(pressure),
+            Operation::LimitCache(bytes) => {
+                let (reply, _) = oneshot::channel();
+                let chore = Chore::LimitCache { bytes, reply };
+                self.commands.unbounded_send(Command::Chore(chore)).unwrap();
+            }
             Operation::Memory(blocks) => self.most_blocks.store(blocks, Ordering::Relaxed),
         }
+    }
+
+    /// Nothing is kept then but what generations hold that somebody waits for.
+    fn relieve(&mut self, pressure: Pressure) {
+        let (reply, relieved) = oneshot::channel();
+        let (told, metrics) = oneshot::channel();
+        for chore in [Chore::Relieve { pressure, reply }, Chore::Metrics(told)] {
+            self.commands.unbounded_send(Command::Chore(chore)).unwrap();
+        }
+        self.run(1);
+        let relieved = relieved.now_or_never().expect("an answer").expect("an owner");
+        let metrics = metrics.now_or_never().expect("an answer").expect("an owner");
+        assert!(relieved.unwrap() as u64 <= metrics.relieved_bytes);
+        assert_eq!((metrics.memory.cache, metrics.idle_blocks), (metrics.used_blocks, 0));
     }
 
     /// Reads every stream to its end; nothing is left then.
