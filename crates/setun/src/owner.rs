@@ -108,7 +108,7 @@ pub(crate) struct Owner {
     meters: Meters,
     profile: Option<EngineProfile>,
     timeline: Option<Instant>, // its beginning, where it is kept
-    watch: Option<Watch>, // over the system's memory
+    watch: Option<Watch>,      // over the system's memory
     revival: Option<Box<dyn Revive>>,
     is_revived: bool, // and no token has come since
     is_pooling: bool, // in the step under way

@@ -60,7 +60,10 @@ impl Engine {
     /// # Errors
     ///
     /// If the engine has ended, or the device fails.
-    pub fn relieve(&self, pressure: Pressure) -> impl Future<Output = Result<usize, Error>> + use<> {
+    pub fn relieve(
+        &self,
+        pressure: Pressure,
+    ) -> impl Future<Output = Result<usize, Error>> + use<> {
         sum(self.tell(|reply| Chore::Relieve { pressure, reply }))
     }
 

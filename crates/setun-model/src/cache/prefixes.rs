@@ -84,13 +84,15 @@ impl Prefixes {
             return;
         }
         let moved = |block: BlockId| moves.get(&block).copied().unwrap_or(block);
-        let paths = self.paths.drain().map(|((parent, tokens), block)| {
-            ((parent.map(moved), tokens), moved(block))
-        });
+        let paths = self
+            .paths
+            .drain()
+            .map(|((parent, tokens), block)| ((parent.map(moved), tokens), moved(block)));
         self.paths = paths.collect();
-        let nodes = self.nodes.drain().map(|(block, node)| {
-            (moved(block), Node { parent: node.parent.map(moved), ..node })
-        });
+        let nodes = self
+            .nodes
+            .drain()
+            .map(|(block, node)| (moved(block), Node { parent: node.parent.map(moved), ..node }));
         self.nodes = nodes.collect();
     }
 

@@ -31,11 +31,7 @@ pub(super) trait DynStage: MaybeSend {
         blocks: (usize, usize),
         copies: &[(BlockId, BlockId)],
     ) -> Result<(), ModelError>;
-    fn shrink(
-        &mut self,
-        blocks: usize,
-        copies: &[(BlockId, BlockId)],
-    ) -> Result<(), ModelError>;
+    fn shrink(&mut self, blocks: usize, copies: &[(BlockId, BlockId)]) -> Result<(), ModelError>;
     /// Takes the piece's hidden states, and leaves its own or, at the end, what was asked for.
     fn work<'a>(&'a mut self, piece: &'a mut Piece) -> LocalBoxFuture<'a, Result<(), ModelError>>;
 }
@@ -113,11 +109,7 @@ where
         self.grow_and_copy(blocks, copies)
     }
 
-    fn shrink(
-        &mut self,
-        blocks: usize,
-        copies: &[(BlockId, BlockId)],
-    ) -> Result<(), ModelError> {
+    fn shrink(&mut self, blocks: usize, copies: &[(BlockId, BlockId)]) -> Result<(), ModelError> {
         self.shrink(blocks, copies)
     }
 
