@@ -115,6 +115,8 @@ export interface WasmModel {
   classify(prompt: WasmPrompt, labels: readonly string[]): Promise<Classification>;
   metrics(): Promise<Metrics>;
   forgetPrefixes(): void;
+  /** Gives memory back; the bytes of the cache that it came to. */
+  relieve(isCritical: boolean): Promise<number>;
   tokenize(text: string): Uint32Array;
   detokenize(ids: Uint32Array): string;
   free(): void;

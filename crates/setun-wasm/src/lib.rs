@@ -16,6 +16,7 @@ mod metrics;
 mod model;
 mod options;
 mod pace;
+mod pressure;
 mod report;
 mod score;
 mod session;
