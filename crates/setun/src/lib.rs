@@ -18,6 +18,8 @@
 //! - Dropping a stream ends its generation. An error in one leaves the engine usable.
 //! - Nothing here needs an async runtime, a GPU or a network.
 
+#[cfg(not(target_family = "wasm"))]
+mod ahead;
 mod beams;
 mod bytes;
 #[cfg(all(feature = "config", not(target_family = "wasm")))]

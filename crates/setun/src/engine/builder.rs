@@ -62,6 +62,7 @@ pub struct EngineBuilder {
     back_pressure: BackPressure,
     unless: Unless,
     sampling: GenerateOptions, // of which the numbers of sampling count
+    prefetch: Option<usize>,
     watch: Option<(SharedWatch, Duration)>,
     profiled: bool,
     timeline: bool,
@@ -92,6 +93,7 @@ impl EngineBuilder {
             back_pressure: BackPressure::Pause,
             unless: Unless::default(),
             sampling: GenerateOptions::default(),
+            prefetch: None,
             watch: None,
             profiled: false,
             timeline: false,
@@ -213,7 +215,10 @@ impl EngineBuilder {
 
     async fn start(self) -> Result<(Engine, Owners), Error> {
         let begun = Instant::now();
-        let Self { source, options, fallbacks, .. } = self;
+        let Self { source, options, fallbacks, prefetch, .. } = self;
+        if let (Source::Files(model), Some(bytes)) = (&source, prefetch) {
+            model.prefetch(bytes).await;
+        }
         let (facts, loaded, options, failed) = source.load(options, fallbacks).await?;
         let seconds = facts.load_seconds.max(begun.elapsed().as_secs_f64());
         let Some(mut shared) = shared(facts, &loaded, options, seconds) else {

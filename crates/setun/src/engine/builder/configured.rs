@@ -30,6 +30,7 @@ impl EngineBuilder {
         self.memory_fraction = device.memory_fraction;
         self.options.cache = memory.cache;
         self.options.head = memory.head;
+        self.prefetch = Some(memory.prefetch_bytes);
         if let Some(least) = memory.least_available {
             self = self.memory_watch(SystemMemory::new(least)?, WATCH_EVERY);
         }

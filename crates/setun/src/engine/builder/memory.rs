@@ -17,6 +17,14 @@ impl EngineBuilder {
         self
     }
 
+    /// Has about so many bytes of a model's files read before they are wanted, while others become
+    /// weights: natively on a thread. 0 reads nothing before; it is for files that are slow to
+    /// read. What is in memory already is not read at all. Default: 0.
+    pub fn prefetch(mut self, bytes: usize) -> Self {
+        self.prefetch = Some(bytes);
+        self
+    }
+
     /// Has each device's owner ask between steps, and while it waits with memory in its cache, how
     /// short memory is, so often at most; what can be is given back, as by
     /// [`Engine::relieve`](crate::Engine::relieve). [`SystemMemory`](crate::SystemMemory) asks the
