@@ -279,7 +279,8 @@ mod tests {
     fn what_is_beyond_is_given_back() {
         for element in [CacheElement::F32, CacheElement::F16, CacheElement::Int8] {
             let mut cache = cache(element);
-            let bytes: Vec<u8> = (0..3 * cache.spec().block_bytes()).map(|at| at as u8).collect();
+            let bytes: Vec<u8> =
+                (0..3 * cache.spec().block_bytes()).map(|at| at.to_le_bytes()[0]).collect();
             cache.write_blocks(&[BlockId(0), BlockId(1), BlockId(2)], &bytes).unwrap();
             cache.shrink(4);
             assert_eq!(cache.blocks(), 3);

@@ -10,13 +10,18 @@ use std::{
 /// Bytes that are read at a time.
 const PIECE: usize = 1 << 20;
 
+/// Most pieces that there are: a gibibyte.
+const MOST_PIECES: usize = 1 << 10;
+
+type Piece = Vec<u8>;
+
 /// What comes next of a file. The thread ends with this, which waits for it.
 #[derive(Debug)]
 pub(crate) struct Ahead {
     position: u64, // of what comes next
-    piece: Vec<u8>,
-    taken: usize,                                         // of the piece
-    pieces: Option<(Receiver<Vec<u8>>, Sender<Vec<u8>>)>, // that come, and where they are used again
+    piece: Piece,
+    taken: usize,                                     // of the piece
+    pieces: Option<(Receiver<Piece>, Sender<Piece>)>, // that come, and where they are used again
     thread: Option<JoinHandle<()>>,
 }
 
@@ -30,7 +35,7 @@ impl Ahead {
     ) -> Option<Self> {
         let (sender, pieces) = channel();
         let (spare, spares) = channel();
-        for _ in 0..bytes.div_ceil(PIECE) {
+        for _ in 0..bytes.div_ceil(PIECE).min(MOST_PIECES) {
             let _ = spare.send(vec![]); // `spares` is here
         }
         let name = thread::Builder::new().name("setun-ahead".into());
@@ -86,7 +91,7 @@ impl Drop for Ahead {
 }
 
 /// Fills spare pieces until the file ends or fails, or nobody wants them.
-fn read_on(mut file: impl Read, spares: &Receiver<Vec<u8>>, pieces: &Sender<Vec<u8>>) {
+fn read_on(mut file: impl Read, spares: &Receiver<Piece>, pieces: &Sender<Piece>) {
     while let Ok(mut piece) = spares.recv() {
         piece.clear();
         let read = file.by_ref().take(PIECE as u64).read_to_end(&mut piece);
@@ -108,7 +113,7 @@ mod tests {
     const LEN: usize = 5 * PIECE + 77;
 
     fn content() -> Vec<u8> {
-        (0..LEN).map(|at| (at * at >> 7) as u8).collect()
+        (0..LEN).map(|at| ((at * at) >> 7).to_le_bytes()[0]).collect()
     }
 
     /// Gives out so many bytes, and then fails.

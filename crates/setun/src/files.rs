@@ -24,7 +24,9 @@ pub(crate) const DEFAULT_PREFETCH: usize = 0;
 pub struct Files {
     folder: PathBuf,
     open: BTreeMap<String, File>,
+    #[cfg_attr(target_family = "wasm", expect(dead_code, reason = "there are threads elsewhere"))]
     prefetch: usize,
+    #[cfg_attr(target_family = "wasm", expect(dead_code, reason = "there are threads elsewhere"))]
     end: Option<(String, u64)>, // of what was read last
     #[cfg(not(target_family = "wasm"))]
     ahead: Option<(String, crate::ahead::Ahead)>,
@@ -45,7 +47,8 @@ impl Files {
     }
 
     /// Reads about so many bytes before they are wanted, on a thread, where a file is read from
-    /// one range to the next; 0 reads nothing before. Not in WebAssembly. Default: 0.
+    /// one range to the next; 0 reads nothing before, and it is never more than a gibibyte. Not in
+    /// WebAssembly. Default: 0.
     pub fn prefetch(&mut self, bytes: usize) {
         self.prefetch = bytes;
     }

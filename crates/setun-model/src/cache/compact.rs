@@ -25,14 +25,13 @@ impl PagedCache {
         holes.sort_unstable();
         let mut holes = holes.into_iter().map(BlockId);
         let mut moves = BTreeMap::new();
-        for from in held..self.references.len() {
+        for (from, block) in (0..).map(BlockId).enumerate().take(self.references.len()).skip(held) {
             if self.references[from] > 0
                 && let Some(to) = holes.next()
             {
                 self.references[to.0 as usize] = self.references[from];
-                let from = BlockId(u32::try_from(from).expect("fewer than 2^32 blocks"));
-                self.copies.push((from, to));
-                moves.insert(from, to);
+                self.copies.push((block, to));
+                moves.insert(block, to);
             }
         }
         self.references.truncate(held);

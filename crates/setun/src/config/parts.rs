@@ -81,7 +81,7 @@ pub struct MemoryConfig {
     /// which memory is given back ([`SystemMemory`](crate::SystemMemory)); asked once a second. It
     /// is refused where the system does not tell. Default: none.
     pub least_available: Option<f64>,
-    /// Bytes of a model's file that are read before they are wanted; 0 for none. Default: 0.
+    /// Bytes of a model's file that are read before they are wanted, up to 2³⁰; 0 for none. Default: 0.
     pub prefetch_bytes: usize,
 }
 

@@ -7,7 +7,8 @@ const MIB: u64 = 1 << 20;
 /// Folder with a file of about five mebibytes, and one of few bytes.
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
-    let bytes: Vec<u8> = (0..5 * MIB + 99).map(|at| (at * at >> 9) as u8).collect();
+    let bytes: Vec<u8> =
+        (0..5 * MIB + 99).map(|at: u64| ((at * at) >> 9).to_le_bytes()[0]).collect();
     fs::write(folder.path().join("long"), &bytes).expect("a file");
     fs::write(folder.path().join("short"), &bytes[..77]).expect("a file");
     folder
