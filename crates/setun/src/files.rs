@@ -24,9 +24,7 @@ pub(crate) const DEFAULT_PREFETCH: usize = 0;
 pub struct Files {
     folder: PathBuf,
     open: BTreeMap<String, File>,
-    #[cfg_attr(target_family = "wasm", expect(dead_code, reason = "there are threads elsewhere"))]
     prefetch: usize,
-    #[cfg_attr(target_family = "wasm", expect(dead_code, reason = "there are threads elsewhere"))]
     end: Option<(String, u64)>, // of what was read last
     #[cfg(not(target_family = "wasm"))]
     ahead: Option<(String, crate::ahead::Ahead)>,
