@@ -76,7 +76,7 @@ describe("the engine in Node", () => {
   });
 
   it("ends with its time, refuses what its queue does not hold, and forgets prefixes", async () => {
-    const { reason, codes, text, blocks } = await inNode(`
+    const { reason, codes, text, blocks, given } = await inNode(`
       const model = await load(undefined, { streams: 1, queue: 1, contexts: 1 });
       const { finishReason } = await model.generate(prompt, { deadline: 0 }).result;
       const asked = Array.from({ length: 4 }, () => model.generate(prompt, options).text());
@@ -85,7 +85,9 @@ describe("the engine in Node", () => {
       const blocks = [(await model.metrics()).idleBlocks];
       await model.forgetPrefixes();
       blocks.push((await model.metrics()).idleBlocks);
-      console.log(JSON.stringify({ reason: finishReason, codes, text: outcomes[0].value, blocks }));
+      const given = [await model.relieve("critical"), await model.relieve("moderate")];
+      const told = { reason: finishReason, codes, text: outcomes[0].value, blocks, given };
+      console.log(JSON.stringify(told));
     `);
     expect(reason).toBe("deadline");
     expect(codes[0]).toBe("done");
@@ -93,5 +95,7 @@ describe("the engine in Node", () => {
     expect(text).toBe(texts[0]);
     expect(blocks[0]).toBeGreaterThan(0);
     expect(blocks[1]).toBe(0);
+    expect(given[0]).toBeGreaterThan(0);
+    expect(given[1]).toBe(0);
   });
 });

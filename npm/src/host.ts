@@ -100,6 +100,10 @@ export class Host {
       case "forget-prefixes":
         this.#model().forgetPrefixes();
         return this.#send({ type: "forgotten", id });
+      case "relieve": {
+        const bytes = await this.#model().relieve(message.critical);
+        return this.#send({ type: "relieved", id, bytes });
+      }
       case "self-test":
         return this.#send({ type: "self-tested", id, result: await this.#model().selfTest() });
       case "dispose":

@@ -98,6 +98,7 @@ export type ToHost = { readonly id: number } & (
   | { readonly type: "classify"; readonly prompt: WasmPrompt; readonly labels: readonly string[] }
   | { readonly type: "metrics" }
   | { readonly type: "forget-prefixes" }
+  | { readonly type: "relieve"; readonly critical: boolean }
   | { readonly type: "self-test" }
   /** Ends the load, generation or search of this id. */
   | { readonly type: "stop" }
@@ -120,6 +121,7 @@ export type FromHost = { readonly id: number } & (
   | { readonly type: "classified"; readonly classification: Classification }
   | { readonly type: "counted"; readonly metrics: Metrics }
   | { readonly type: "forgotten" }
+  | { readonly type: "relieved"; readonly bytes: number }
   | { readonly type: "self-tested"; readonly result: SelfTest }
   | { readonly type: "disposed" }
   | { readonly type: "failed"; readonly error: WireError }

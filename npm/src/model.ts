@@ -1,6 +1,7 @@
 /** A loaded model. */
 
 import { type BeamOptions, search } from "./beams.js";
+import { SetunError } from "./errors.js";
 import { type Generation, type Place, startGenerations } from "./generation.js";
 import type { ChatMessage } from "./messages.js";
 import type { Metrics } from "./metrics.js";
@@ -162,6 +163,24 @@ export class Model implements AsyncDisposable {
   /** Forgets what is kept in the cache for prompts that begin as others did. Generations under way go on. */
   async forgetPrefixes(): Promise<void> {
     await this.#session.ask({ type: "forget-prefixes" }, "forgotten");
+  }
+
+  /**
+   * Gives memory back where it is short, and tells how many bytes of the cache that came to. No text changes: what is
+   * needed again is computed again. `"moderate"` forgets what is kept for prompts that begin as others did, and gives
+   * back all of the cache that no generation holds; `"critical"` also has generations that nobody reads give up what
+   * they hold. WebAssembly keeps its memory, so there it becomes free for other use by the same module; a GPU's goes
+   * back to the device.
+   *
+   * @throws {SetunError} `bad-option` if it is another word.
+   */
+  async relieve(pressure: "moderate" | "critical"): Promise<number> {
+    const critical = pressure === "critical";
+    if (!critical && pressure !== "moderate") {
+      const found = String(pressure);
+      throw new SetunError("bad-option", `pressure: expected moderate or critical, found ${found}`);
+    }
+    return (await this.#session.ask({ type: "relieve", critical }, "relieved")).bytes;
   }
 
   /**

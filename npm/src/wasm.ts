@@ -121,6 +121,8 @@ export interface WasmModel {
   tokenTable(): Uint8Array;
   metrics(): Promise<Metrics>;
   forgetPrefixes(): void;
+  /** Gives memory back; the bytes of the cache that it came to. */
+  relieve(isCritical: boolean): Promise<number>;
   tokenize(text: string): Uint32Array;
   detokenize(ids: Uint32Array): string;
   free(): void;

@@ -203,6 +203,7 @@ function fakeModel(log: Log, files: WasmFiles, name: string, backend: string): W
     tokenTable: () => new Uint8Array(8),
     metrics: async () => ({ steps: log.turns, ...NO_METRICS }),
     forgetPrefixes: () => void log.freed.push("prefixes"),
+    relieve: async (isCritical) => (isCritical ? 2048 : 1024),
     tokenize: letters,
     detokenize: (ids) => String.fromCodePoint(...ids),
     free: () => void log.freed.push("model"),

@@ -344,6 +344,13 @@ describe("a model", () => {
     expect(log.freed).toEqual(["generation", "prefixes"]);
   });
 
+  it("gives memory back", async () => {
+    const model = await load(files);
+    expect(await model.relieve("moderate")).toBe(1024);
+    expect(await model.relieve("critical")).toBe(2048);
+    await expect(model.relieve("some" as never)).rejects.toMatchObject({ code: "bad-option" });
+  });
+
   it("scores and classifies texts", async () => {
     const model = await load(files);
     const [short, long] = await model.score("a", ["b", "cd"]);

@@ -18,6 +18,8 @@ pub enum Call {
     Read,
     /// To grow a cache to so many blocks.
     Grow(usize),
+    /// To shrink a cache to so many blocks.
+    Shrink(usize),
     /// To copy so many blocks.
     Copy(usize),
 }
@@ -106,6 +108,11 @@ impl<B: Backend> Backend for Hooked<B> {
     fn grow_cache(&mut self, cache: &mut B::Cache, blocks: usize) -> Result<(), OpsError> {
         (self.hook)(Call::Grow(blocks))?;
         self.backend.grow_cache(cache, blocks)
+    }
+
+    fn shrink_cache(&mut self, cache: &mut B::Cache, blocks: usize) -> Result<(), OpsError> {
+        (self.hook)(Call::Shrink(blocks))?;
+        self.backend.shrink_cache(cache, blocks)
     }
 
     fn copy_blocks(

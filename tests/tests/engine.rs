@@ -13,6 +13,8 @@ mod filters;
 mod forms;
 #[path = "engine/judged.rs"]
 mod judged;
+#[path = "engine/pressure.rs"]
+mod pressure;
 #[path = "engine/streams.rs"]
 mod streams;
 

@@ -190,6 +190,12 @@ impl ModelBytes for Reading {
         ready(found).boxed_local()
     }
 
+    fn prefetch(&mut self, bytes: usize) {
+        if let ModelSource::Files { files, .. } = &mut self.source {
+            files.prefetch(bytes);
+        }
+    }
+
     fn rewind(&mut self) {
         self.loaded = 0;
     }

@@ -255,6 +255,11 @@ impl Backend for CpuBackend {
         cache.grow(blocks)
     }
 
+    fn shrink_cache(&mut self, cache: &mut HostCache, blocks: usize) -> Result<(), OpsError> {
+        cache.shrink(blocks);
+        Ok(())
+    }
+
     fn copy_blocks(
         &mut self,
         cache: &mut HostCache,

@@ -325,6 +325,14 @@ impl<E: Executor> Backend for GpuBackend<E> {
         cache.grow(&mut self.executor, blocks, number)
     }
 
+    fn shrink_cache(&mut self, cache: &mut Self::Cache, blocks: usize) -> Result<(), OpsError> {
+        let number = self.next_cache();
+        if blocks < cache.blocks {
+            self.lists.forget(|list| list.cache == cache.number);
+        }
+        cache.shrink(&mut self.executor, blocks, number)
+    }
+
     fn copy_blocks(
         &mut self,
         cache: &mut Self::Cache,

@@ -56,6 +56,30 @@ impl<B: Clone> GpuCache<B> {
         Ok(())
     }
 
+    /// See [`Backend::shrink_cache`](setun_ops::Backend::shrink_cache).
+    pub(crate) fn shrink<E: Executor<Buffer = B>>(
+        &mut self,
+        executor: &mut E,
+        blocks: usize,
+        number: u64,
+    ) -> Result<(), OpsError> {
+        if blocks >= self.blocks {
+            return Ok(());
+        }
+        (self.blocks, self.number) = (blocks, number);
+        let bytes = blocks as u64 * self.block_bytes();
+        for buffer in self.layers.iter_mut().flatten() {
+            let smaller = match executor.create_buffer("a KV cache", bytes) {
+                Ok(smaller) => smaller,
+                Err(OpsError::OutOfMemory { .. }) => return Ok(()),
+                Err(error) => return Err(error),
+            };
+            executor.copy((buffer, 0), (&smaller, 0), bytes)?;
+            *buffer = smaller;
+        }
+        Ok(())
+    }
+
     /// See [`Backend::copy_blocks`](setun_ops::Backend::copy_blocks).
     pub(crate) fn copy_blocks<E: Executor<Buffer = B>>(
         &self,

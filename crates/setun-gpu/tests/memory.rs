@@ -1,6 +1,10 @@
 //! How much of a device's memory is held, on an executor that computes nothing and counts it.
 
-use std::{cell::RefCell, collections::HashMap, rc::Rc};
+use std::{
+    cell::{Cell, RefCell},
+    collections::HashMap,
+    rc::Rc,
+};
 
 use setun_gpu::{
     GpuBackend,
@@ -13,7 +17,10 @@ use setun_ops::{Backend, OpsError, parity::Case};
 type Held = Rc<RefCell<HashMap<&'static str, (u64, u64)>>>;
 
 #[derive(Clone, Default)]
-struct Counting(Held);
+struct Counting {
+    held: Held,
+    refuses: Rc<Cell<bool>>,
+}
 
 struct Memory {
     held: Held,
@@ -31,11 +38,15 @@ impl Drop for Memory {
 
 impl Counting {
     fn now(&self, what: &str) -> u64 {
-        self.0.borrow().get(what).map_or(0, |(now, _)| *now)
+        self.held.borrow().get(what).map_or(0, |(now, _)| *now)
     }
 
     fn most(&self, what: &str) -> u64 {
-        self.0.borrow().get(what).map_or(0, |(_, most)| *most)
+        self.held.borrow().get(what).map_or(0, |(_, most)| *most)
+    }
+
+    fn refuse(&self, refuses: bool) {
+        self.refuses.set(refuses);
     }
 }
 
@@ -44,11 +55,14 @@ impl Executor for Counting {
     type List = Vec<Rc<Memory>>;
 
     fn create_buffer(&mut self, what: &'static str, bytes: u64) -> Result<Rc<Memory>, OpsError> {
-        let mut held = self.0.borrow_mut();
+        if self.refuses.get() {
+            return Err(OpsError::OutOfMemory { what, bytes: 0 });
+        }
+        let mut held = self.held.borrow_mut();
         let (now, most) = held.entry(what).or_default();
         *now += bytes;
         *most = (*most).max(*now);
-        Ok(Rc::new(Memory { held: Rc::clone(&self.0), what, bytes }))
+        Ok(Rc::new(Memory { held: Rc::clone(&self.held), what, bytes }))
     }
 
     fn most_buffer_bytes(&self) -> u64 {
@@ -122,5 +136,29 @@ fn a_cache_grows_piece_by_piece() {
         let pieces = 2 * case.plan.cache().layers as u64;
         assert_eq!(counting.now("a KV cache"), 2 * had);
         assert!(counting.most("a KV cache") <= 2 * had + had / pieces);
+    }
+}
+
+/// One that shrinks is there with a piece more at most, and what was recorded over it holds none.
+#[test]
+fn a_cache_shrinks_piece_by_piece_as_far_as_there_is_room() {
+    for case in cases() {
+        let counting = Counting::default();
+        let mut backend = GpuBackend::new(counting.clone()).expect("memory");
+        let weights = case.upload(&mut backend).expect("memory");
+        let mut step = backend.prepare(&case.plan, &weights).expect("a plan");
+        let mut cache = backend.create_cache(case.plan.cache(), 4 * case.blocks).expect("memory");
+        backend.run(&mut step, &mut cache, &case.steps[0]).expect("a step");
+        let had = counting.now("a KV cache");
+        counting.refuse(true);
+        backend.shrink_cache(&mut cache, 2 * case.blocks).expect("no failure");
+        assert_eq!(counting.now("a KV cache"), had, "no room to move");
+        counting.refuse(false);
+        backend.shrink_cache(&mut cache, case.blocks).expect("memory");
+        let pieces = 2 * case.plan.cache().layers as u64;
+        assert_eq!(counting.now("a KV cache"), had / 4);
+        assert!(counting.most("a KV cache") <= had + had / 4 / pieces);
+        backend.run(&mut step, &mut cache, &case.steps[0]).expect("a step");
+        assert_eq!(counting.now("a KV cache"), had / 4);
     }
 }

@@ -6,6 +6,7 @@
 //! as nobody needs their memory. This is bookkeeping only: the memory belongs to a backend, which
 //! is told of the copies.
 
+mod compact;
 mod prefixes;
 
 use std::collections::BTreeMap;

@@ -152,6 +152,20 @@ pub trait Model: MaybeSend {
         Ok(false)
     }
 
+    /// Makes the copies that [`PagedCache::copies`] names, and gives back the memory of the blocks
+    /// beyond [`PagedCache::high_water_blocks`] and what is kept ready for steps. A model may as
+    /// well do nothing, as here: the copies are then made before it writes.
+    ///
+    /// # Errors
+    ///
+    /// If the device fails. The contents of the cache are then undefined.
+    fn shrink<'a>(
+        &'a mut self,
+        _cache: &'a mut PagedCache,
+    ) -> LocalBoxFuture<'a, Result<(), ModelError>> {
+        ready(Ok(())).boxed_local()
+    }
+
     /// Has the steps from now on timed, op by op, where that is possible; or no longer.
     fn set_profiled(&mut self, _profiled: bool) {}
 

@@ -18,7 +18,7 @@ pub use builder::SplitBuilder;
 use futures::future::{FutureExt, LocalBoxFuture};
 use line::Line;
 use piece::{Piece, Pieces};
-use setun_ops::{OpsError, best::Ranked};
+use setun_ops::{BatchInputs, OpsError, best::Ranked};
 use worker::Worker;
 
 use crate::{
@@ -128,7 +128,7 @@ impl Split {
         for index in 0..count {
             let mut piece = self.pieces.cut(&self.inputs.inputs, index, count);
             piece.head = head;
-            piece.blocks = cache.high_water_blocks();
+            (piece.blocks, piece.most_blocks) = (cache.high_water_blocks(), cache.max_blocks());
             piece.profiled = self.profile.is_some();
             if index == 0 {
                 piece.copies.extend_from_slice(cache.copies());
@@ -137,6 +137,17 @@ impl Split {
             self.line.send(piece)?;
         }
         self.collect(number, count, room).await
+    }
+
+    /// Sends a piece without rows, which shrinks what it comes by.
+    async fn shrink_stages(&mut self, cache: &mut PagedCache) -> Result<(), ModelError> {
+        let (number, count) = self.pieces.begin(0, self.piece_rows);
+        let mut piece = self.pieces.cut(&BatchInputs::default(), 0, count);
+        (piece.blocks, piece.shrinks) = (cache.high_water_blocks(), true);
+        piece.copies.extend_from_slice(cache.copies());
+        cache.copies_made(); // each stage owes them from now on
+        self.line.send(piece)?;
+        self.collect(number, count, Room::Logits(&mut [])).await
     }
 
     /// Waits for the pieces of a step, those after an error too.
@@ -254,6 +265,13 @@ impl Model for Split {
         outputs: &'a mut Outputs,
     ) -> LocalBoxFuture<'a, Result<(), ModelError>> {
         self.step(batch, cache, outputs).boxed_local()
+    }
+
+    fn shrink<'a>(
+        &'a mut self,
+        cache: &'a mut PagedCache,
+    ) -> LocalBoxFuture<'a, Result<(), ModelError>> {
+        self.shrink_stages(cache).boxed_local()
     }
 
     fn set_profiled(&mut self, profiled: bool) {

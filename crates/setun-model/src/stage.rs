@@ -82,14 +82,15 @@ impl<B: Backend> Stage<B> {
         Ok(Step { prepared, input, output, used: self.clock, profiler })
     }
 
-    /// Grows the cache to so many blocks, and makes copies in it.
+    /// Grows the cache to so many blocks or some more, at most so many, and makes copies in it.
     pub(crate) fn grow_and_copy(
         &mut self,
-        blocks: usize,
+        (blocks, most): (usize, usize),
         copies: &[(BlockId, BlockId)],
     ) -> Result<(), ModelError> {
         if blocks > self.cache_blocks {
-            let roomy = blocks.max(self.cache_blocks + self.cache_blocks / 2).max(GROWTH);
+            let roomy = GROWTH.max(self.cache_blocks + self.cache_blocks / 2);
+            let roomy = roomy.min(most).max(blocks);
             self.cache_blocks = if self.backend.grow_cache(&mut self.cache, roomy).is_ok() {
                 roomy
             } else {
@@ -100,6 +101,23 @@ impl<B: Backend> Stage<B> {
         if !copies.is_empty() {
             self.backend.copy_blocks(&mut self.cache, copies)?;
         }
+        Ok(())
+    }
+
+    /// Makes copies, and gives back the memory of the blocks from `blocks` on and what is kept
+    /// ready for steps. Copies of blocks that were never there are none.
+    pub(crate) fn shrink(
+        &mut self,
+        blocks: usize,
+        copies: &[(BlockId, BlockId)],
+    ) -> Result<(), ModelError> {
+        self.steps.clear();
+        let is_there = |block: BlockId| (block.0 as usize) < self.cache_blocks;
+        let copies = copies.iter().copied().filter(|&(from, to)| is_there(from) && is_there(to));
+        let copies: Vec<_> = copies.collect();
+        self.backend.copy_blocks(&mut self.cache, &copies)?;
+        self.backend.shrink_cache(&mut self.cache, blocks)?;
+        self.cache_blocks = self.cache_blocks.min(blocks);
         Ok(())
     }
 

@@ -4,7 +4,7 @@ mod builder;
 mod choose;
 
 pub use builder::TransformerBuilder;
-use futures::future::{FutureExt, LocalBoxFuture};
+use futures::future::{FutureExt, LocalBoxFuture, ready};
 use setun_checkpoint::ModelConfig;
 use setun_ops::{Backend, BlockId, BufferId, CacheElement, OpsError, Plan, WeightId};
 
@@ -134,7 +134,8 @@ impl<B: Backend> Transformer<B> {
         steps: usize,
     ) -> Result<(), ModelError> {
         self.inputs.fill(batch, cache, steps)?;
-        self.stage.grow_and_copy(cache.high_water_blocks(), cache.copies())?;
+        let blocks = (cache.high_water_blocks(), cache.max_blocks());
+        self.stage.grow_and_copy(blocks, cache.copies())?;
         cache.copies_made();
         Ok(())
     }
@@ -236,10 +237,21 @@ where
         blocks: &[BlockId],
         data: &[u8],
     ) -> Result<bool, ModelError> {
-        self.stage.grow_and_copy(high_water_blocks, &[])?;
+        self.stage.grow_and_copy((high_water_blocks, high_water_blocks), &[])?;
         let Stage { backend, cache, .. } = &mut self.stage;
         backend.write_blocks(cache, blocks, data)?;
         Ok(true)
+    }
+
+    fn shrink<'a>(
+        &'a mut self,
+        cache: &'a mut PagedCache,
+    ) -> LocalBoxFuture<'a, Result<(), ModelError>> {
+        let shrunk = self.stage.shrink(cache.high_water_blocks(), cache.copies());
+        if shrunk.is_ok() {
+            cache.copies_made();
+        }
+        ready(shrunk).boxed_local()
     }
 
     fn set_profiled(&mut self, profiled: bool) {

@@ -124,6 +124,14 @@ pub trait Backend {
     /// Adds blocks, so that there are `blocks` of them; those there keep their contents.
     fn grow_cache(&mut self, cache: &mut Self::Cache, blocks: usize) -> Result<(), OpsError>;
 
+    /// Gives back the memory of all blocks but the first `blocks`, which keep their contents.
+    /// Where a device has no room to move them, some of the memory may stay until the cache grows.
+    ///
+    /// # Errors
+    ///
+    /// If the device fails; the cache's contents are then undefined.
+    fn shrink_cache(&mut self, cache: &mut Self::Cache, blocks: usize) -> Result<(), OpsError>;
+
     /// Copies whole blocks `(from, to)` over all layers, in order: forks and beams.
     fn copy_blocks(
         &mut self,

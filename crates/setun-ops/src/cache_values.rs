@@ -63,6 +63,32 @@ impl CacheValues {
         }
     }
 
+    /// Keeps so many vectors, and memory for no others.
+    pub(crate) fn shrink(&mut self, vectors: usize, head_dim: usize) {
+        fn to<T>(values: &mut Vec<T>, len: usize) {
+            values.truncate(len);
+            values.shrink_to_fit();
+        }
+        match self {
+            Self::F32(values) => to(values, vectors * head_dim),
+            Self::F16(values) => to(values, vectors * head_dim),
+            Self::Int8 { codes, scales } => {
+                to(codes, vectors * head_dim);
+                to(scales, vectors);
+            }
+        }
+    }
+
+    /// Bytes of memory that they have.
+    #[cfg(test)]
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Self::F32(values) => 4 * values.capacity(),
+            Self::F16(values) => 2 * values.capacity(),
+            Self::Int8 { codes, scales } => codes.capacity() + 4 * scales.capacity(),
+        }
+    }
+
     /// Rounds `x` `[head_dim]` to the element and stores it as vector `index`.
     ///
     /// # Panics

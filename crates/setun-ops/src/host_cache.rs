@@ -66,6 +66,19 @@ impl HostCache {
         Ok(())
     }
 
+    /// Gives back the memory of all blocks but the first `blocks`.
+    pub fn shrink(&mut self, blocks: usize) {
+        if blocks >= self.blocks {
+            return;
+        }
+        let vectors = blocks * self.spec.kv_heads * self.spec.block_positions;
+        for layer in &mut self.layers {
+            layer.keys.shrink(vectors, self.spec.head_dim);
+            layer.values.shrink(vectors, self.spec.head_dim);
+        }
+        self.blocks = blocks;
+    }
+
     /// Shape.
     #[must_use]
     pub fn spec(&self) -> &CacheSpec {
@@ -259,6 +272,31 @@ mod tests {
                 assert_eq!(a, b);
             }
             assert!(target.read_blocks(&[BlockId(5)], &mut bytes).is_err());
+        }
+    }
+
+    #[test]
+    fn what_is_beyond_is_given_back() {
+        for element in [CacheElement::F32, CacheElement::F16, CacheElement::Int8] {
+            let mut cache = cache(element);
+            let bytes: Vec<u8> =
+                (0..3 * cache.spec().block_bytes()).map(|at| at.to_le_bytes()[0]).collect();
+            cache.write_blocks(&[BlockId(0), BlockId(1), BlockId(2)], &bytes).unwrap();
+            cache.shrink(4);
+            assert_eq!(cache.blocks(), 3);
+            cache.shrink(2);
+            let kept: usize =
+                cache.layers().iter().map(|l| l.keys.bytes() + l.values.bytes()).sum();
+            assert_eq!((cache.blocks(), kept), (2, 2 * cache.spec().block_bytes()));
+            let mut found = vec![0; kept];
+            cache.read_blocks(&[BlockId(0), BlockId(1)], &mut found).unwrap();
+            assert_eq!(found, bytes[..kept]);
+            assert!(cache.copy_blocks(&[(BlockId(2), BlockId(0))]).is_err());
+            // What comes again is empty.
+            cache.grow(3).unwrap();
+            let mut found = vec![1; cache.spec().block_bytes()];
+            cache.read_blocks(&[BlockId(2)], &mut found).unwrap();
+            assert!(found.iter().all(|&byte| byte == 0));
         }
     }
 }

@@ -157,6 +157,11 @@ impl Backend for ScalarBackend {
         cache.grow(blocks)
     }
 
+    fn shrink_cache(&mut self, cache: &mut HostCache, blocks: usize) -> Result<(), OpsError> {
+        cache.shrink(blocks);
+        Ok(())
+    }
+
     fn copy_blocks(
         &mut self,
         cache: &mut HostCache,

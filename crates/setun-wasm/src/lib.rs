@@ -19,6 +19,7 @@ mod metrics;
 mod model;
 mod options;
 mod pace;
+mod pressure;
 mod processors;
 mod report;
 mod score;

@@ -25,6 +25,10 @@ pub trait ModelBytes: MaybeSend {
         bytes: &'a mut Vec<u8>,
     ) -> LocalBoxFuture<'a, Result<bool, Error>>;
 
+    /// Says that about so many bytes may be read before they are wanted, 0 for none. Whoever reads
+    /// in another way need not heed it.
+    fn prefetch(&mut self, _bytes: usize) {}
+
     /// Called before all is read from its beginning: at first, and where it is read once more.
     fn rewind(&mut self) {}
 
@@ -40,6 +44,10 @@ impl ModelBytes for Files {
         bytes: &'a mut Vec<u8>,
     ) -> LocalBoxFuture<'a, Result<bool, Error>> {
         ready(Self::read(self, want, bytes)).boxed_local()
+    }
+
+    fn prefetch(&mut self, bytes: usize) {
+        Self::prefetch(self, bytes);
     }
 
     fn close(&mut self) {

@@ -230,7 +230,7 @@ impl Engine {
     }
 
     /// Bytes of memory that the model keeps now, after the step under way. The cache grows with
-    /// use and never shrinks.
+    /// use; [`relieve`](Self::relieve) and [`limit_cache`](Self::limit_cache) shrink it.
     ///
     /// # Errors
     ///

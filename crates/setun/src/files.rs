@@ -4,6 +4,7 @@ use std::{
     collections::{BTreeMap, btree_map::Entry},
     fs::File,
     io::{self, ErrorKind, Read, Seek, SeekFrom},
+    ops::Range,
     path::{Path, PathBuf},
 };
 
@@ -14,19 +15,40 @@ use crate::error::Error;
 /// Files that are wanted whole (configurations, tokenizers) are far smaller.
 const WHOLE_FILE_LIMIT: u64 = 256 << 20;
 
+/// Bytes that are read before they are wanted, unless told otherwise.
+pub(crate) const DEFAULT_PREFETCH: usize = 0;
+
 /// Reads what a [`Loader`](crate::Loader) wants from a folder. Files stay open once read from,
 /// until they are closed.
 #[derive(Debug)]
 pub struct Files {
     folder: PathBuf,
     open: BTreeMap<String, File>,
+    prefetch: usize,
+    end: Option<(String, u64)>, // of what was read last
+    #[cfg(not(target_family = "wasm"))]
+    ahead: Option<(String, crate::ahead::Ahead)>,
 }
 
 impl Files {
     /// The files of a folder, which need not exist yet.
     #[must_use]
     pub fn new(folder: impl Into<PathBuf>) -> Self {
-        Self { folder: folder.into(), open: BTreeMap::new() }
+        Self {
+            folder: folder.into(),
+            open: BTreeMap::new(),
+            prefetch: DEFAULT_PREFETCH,
+            end: None,
+            #[cfg(not(target_family = "wasm"))]
+            ahead: None,
+        }
+    }
+
+    /// Reads about so many bytes before they are wanted, on a thread, where a file is read from
+    /// one range to the next; 0 reads nothing before, and it is never more than a gibibyte. Not in
+    /// WebAssembly. Default: 0.
+    pub fn prefetch(&mut self, bytes: usize) {
+        self.prefetch = bytes;
     }
 
     /// Replaces `bytes` by what is wanted, or by as much of it as the file has. False where there
@@ -37,13 +59,58 @@ impl Files {
     /// If the file is there and cannot be read.
     pub fn read(&mut self, want: &Want, bytes: &mut Vec<u8>) -> Result<bool, Error> {
         bytes.clear();
+        if let Some(range) = &want.range
+            && self.take_ahead(&want.file, range, bytes)
+        {
+            return Ok(true);
+        }
         let path = self.folder.join(&want.file);
         self.read_from(&path, want, bytes).map_err(|source| Error::Io { path, source })
     }
 
     /// Closes all files; one that is read from again is opened again.
     pub fn close(&mut self) {
+        #[cfg(not(target_family = "wasm"))]
+        {
+            self.ahead = None;
+        }
+        self.end = None;
         self.open.clear();
+    }
+
+    /// What was read before it was wanted. Where that is not all, or it failed, it is to be read
+    /// as if it had not been, so that errors are those of what is wanted.
+    #[cfg(not(target_family = "wasm"))]
+    fn take_ahead(&mut self, name: &str, range: &Range<u64>, bytes: &mut Vec<u8>) -> bool {
+        let is_next =
+            |(file, ahead): &(String, crate::ahead::Ahead)| file == name && ahead.is_next(range);
+        self.ahead = self.ahead.take().filter(is_next);
+        let begun = (name.to_owned(), range.start);
+        if self.ahead.is_none() && self.prefetch > 0 && self.end.as_ref() == Some(&begun) {
+            self.ahead = self.start_ahead(name, range.start).map(|ahead| (begun.0, ahead));
+        }
+        let Some((file, ahead)) = &mut self.ahead else { return false };
+        if ahead.take(range.clone(), bytes) {
+            self.end = Some((file.clone(), range.end));
+            return true;
+        }
+        self.ahead = None;
+        bytes.clear();
+        false
+    }
+
+    /// The place in the file is the same for both handles, and only one of them is used at a time.
+    #[cfg(not(target_family = "wasm"))]
+    fn start_ahead(&mut self, name: &str, position: u64) -> Option<crate::ahead::Ahead> {
+        let mut file = self.open.get(name)?.try_clone().ok()?;
+        file.seek(SeekFrom::Start(position)).ok()?;
+        crate::ahead::Ahead::start(file, position, self.prefetch)
+    }
+
+    #[cfg(target_family = "wasm")]
+    #[expect(clippy::unused_self, reason = "there are threads elsewhere")]
+    fn take_ahead(&mut self, _name: &str, _range: &Range<u64>, _bytes: &mut Vec<u8>) -> bool {
+        false
     }
 
     fn read_from(&mut self, path: &Path, want: &Want, bytes: &mut Vec<u8>) -> io::Result<bool> {
@@ -58,6 +125,10 @@ impl Files {
         let range = want.range.clone().unwrap_or(0..WHOLE_FILE_LIMIT);
         file.seek(SeekFrom::Start(range.start))?;
         file.take(range.end.saturating_sub(range.start)).read_to_end(bytes)?;
+        self.end = Some((want.file.clone(), range.end));
         Ok(true)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -63,6 +63,17 @@ impl ModelInput {
         }
     }
 
+    /// How much may be read ahead from now on.
+    pub(crate) async fn prefetch(&self, bytes: usize) {
+        let origin = match self {
+            Self::Model(model) => model.origin.as_ref(),
+            Self::Reader(reader) => Some(reader.origin()),
+        };
+        if let Some(origin) = origin {
+            origin.bytes().await.prefetch(bytes);
+        }
+    }
+
     /// The same once more.
     pub(crate) async fn again(&self) -> Result<Self, Error> {
         match self {

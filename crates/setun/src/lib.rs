@@ -18,6 +18,8 @@
 //! - Dropping a stream ends its generation. An error in one leaves the engine usable.
 //! - Nothing here needs an async runtime, a GPU or a network.
 
+#[cfg(not(target_family = "wasm"))]
+mod ahead;
 mod beams;
 mod bytes;
 #[cfg(all(feature = "config", not(target_family = "wasm")))]
@@ -44,6 +46,7 @@ mod observe;
 mod options;
 mod own_model;
 mod owner;
+mod pressure;
 mod profile;
 mod reader;
 #[cfg(all(feature = "registry", not(target_family = "wasm")))]
@@ -92,6 +95,9 @@ pub use model::EMBEDDED_MODEL;
 pub use model::{EMBEDDED_NAME, Model};
 pub use options::{GenerateOptions, Prompt};
 pub use own_model::OwnModel;
+#[cfg(not(target_family = "wasm"))]
+pub use pressure::SystemMemory;
+pub use pressure::{MemoryWatch, Pressure};
 pub use profile::{EngineProfile, PhaseProfile};
 pub use reader::ModelReader;
 pub use session::Session;

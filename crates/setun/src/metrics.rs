@@ -40,6 +40,10 @@ pub struct EngineMetrics {
     pub preemptions: u64,
     /// Positions that it had then, most of which are computed again.
     pub dropped_positions: u64,
+    /// How often memory was given back because it was short, or the cache was held to less.
+    pub reliefs: u64,
+    /// Bytes of the cache that were given back then.
+    pub relieved_bytes: u64,
     /// Tokens that were generated.
     pub tokens: u64,
     /// Generations that came to their end: an end token, a stop string, or their length.
@@ -113,6 +117,12 @@ impl EngineMetrics {
         self.reused_positions += reused as u64;
     }
 
+    /// Notes that so many bytes of the cache were given back.
+    pub(crate) fn add_relief(&mut self, bytes: usize) {
+        self.reliefs += 1;
+        self.relieved_bytes += bytes as u64;
+    }
+
     /// Notes the end of a generation.
     pub(crate) fn add_end(&mut self, reason: FinishReason) {
         match reason {
@@ -141,6 +151,8 @@ impl EngineMetrics {
         self.right += other.right;
         self.preemptions += other.preemptions;
         self.dropped_positions += other.dropped_positions;
+        self.reliefs += other.reliefs;
+        self.relieved_bytes += other.relieved_bytes;
         self.tokens += other.tokens;
         self.finished += other.finished;
         self.aborted += other.aborted;

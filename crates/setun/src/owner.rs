@@ -22,6 +22,7 @@ mod lost;
 mod masks;
 mod noted;
 mod recovery;
+mod relief;
 mod row_times;
 
 use std::time::Duration;
@@ -36,6 +37,7 @@ use futures::{
 pub(crate) use limits::Limits;
 use masks::Masks;
 use noted::StepTimes;
+use relief::Watch;
 use row_times::RowTimes;
 use setun_model::{MemoryUse, Model, Outputs, PagedCache, SequenceId, Wants};
 use web_time::Instant;
@@ -46,6 +48,7 @@ use crate::{
     event::FinishReason,
     metrics::EngineMetrics,
     observe::{self, Meters},
+    pressure::SharedWatch,
     profile::EngineProfile,
     sequence::{Report, Request, Sequence},
 };
@@ -89,6 +92,7 @@ pub(crate) struct Owner {
     model: Box<dyn Model>,
     report: Report,
     limits: Limits,
+    most_blocks: usize, // that the limits had at first
     cache: PagedCache,
     grown_blocks: usize,    // with which a step has run
     waiting: Vec<Sequence>, // those that go first come first
@@ -105,6 +109,7 @@ pub(crate) struct Owner {
     meters: Meters,
     profile: Option<EngineProfile>,
     timeline: Option<Instant>, // its beginning, where it is kept
+    watch: Option<Watch>,      // over the system's memory
     revival: Option<Box<dyn Revive>>,
     is_revived: bool, // and no token has come since
     is_pooling: bool, // in the step under way
@@ -138,6 +143,7 @@ impl Owner {
             model,
             report,
             limits,
+            most_blocks: limits.blocks,
             cache,
             grown_blocks: 0,
             waiting: vec![],
@@ -154,6 +160,7 @@ impl Owner {
             meters,
             profile: None,
             timeline: None,
+            watch: None,
             revival: None,
             is_revived: false,
             is_pooling: false,
@@ -165,6 +172,11 @@ impl Owner {
         Self { revival: Some(revival), ..self }
     }
 
+    /// Has it ask how short memory is, so often at most.
+    pub(crate) fn with_watch(self, watch: SharedWatch, every: Duration) -> Self {
+        Self { watch: Some(Watch::new(watch, every)), ..self }
+    }
+
     /// Runs until every handle and stream is gone.
     pub(crate) async fn run(mut self, mut commands: UnboundedReceiver<Command>, mut pace: Pacer) {
         loop {
@@ -173,7 +185,9 @@ impl Owner {
             }
             self.drop_ended();
             self.publish();
-            self.do_chores().await;
+            if let Err(error) = self.do_chores().await {
+                self.recover(error, &mut commands).await;
+            }
             self.admit();
             if self.running.iter().any(|running| running.sequence.demands()) {
                 if let Err(error) = observe::in_step(self.step()).await {
@@ -267,6 +281,8 @@ impl Owner {
 mod following_tests;
 #[cfg(test)]
 mod machine_tests;
+#[cfg(test)]
+mod relief_tests;
 #[cfg(test)]
 mod revival_tests;
 #[cfg(test)]

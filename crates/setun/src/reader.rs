@@ -247,6 +247,10 @@ impl ModelReader {
         Ok(())
     }
 
+    pub(crate) fn origin(&self) -> &Origin {
+        &self.origin
+    }
+
     pub(crate) fn into_parts(self) -> (About, Origin) {
         (self.about, self.origin)
     }

@@ -5,7 +5,7 @@
 //! that was asked for. What is computed for a position depends on the tokens up to it alone, so a
 //! block that is found holds the bits that would be computed again.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use setun_ops::BlockId;
 
@@ -76,6 +76,24 @@ impl Prefixes {
                 node.used = self.clock;
             }
         }
+    }
+
+    /// Blocks have moved, each from a place to another.
+    pub(super) fn rename(&mut self, moves: &BTreeMap<BlockId, BlockId>) {
+        if moves.is_empty() {
+            return;
+        }
+        let moved = |block: BlockId| moves.get(&block).copied().unwrap_or(block);
+        let paths = self
+            .paths
+            .drain()
+            .map(|((parent, tokens), block)| ((parent.map(moved), tokens), moved(block)));
+        self.paths = paths.collect();
+        let nodes = self
+            .nodes
+            .drain()
+            .map(|(block, node)| (moved(block), Node { parent: node.parent.map(moved), ..node }));
+        self.nodes = nodes.collect();
     }
 
     /// Forgets the idle block that was not used for the longest time, of those that none comes

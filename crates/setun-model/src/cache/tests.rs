@@ -136,8 +136,71 @@ fn a_noted_block_that_is_written_again_is_copied_first() {
     assert_eq!(cache.found(&[7; 9]), (2, 1), "the prefix is what it was");
 }
 
+#[test]
+fn a_compact_cache_has_what_it_had_in_its_first_blocks() {
+    let mut cache = PagedCache::new(4, 24);
+    cache.keep_prefixes(24);
+    let tokens: Vec<u32> = (0..9).collect();
+    let (a, b, c) = (cache.create(), cache.create(), cache.create());
+    for sequence in [a, b, c] {
+        cache.extend(sequence, 9).unwrap();
+    }
+    cache.note(c, &tokens).unwrap();
+    let twin = cache.fork(c).unwrap();
+    cache.remove(a);
+    cache.compact();
+    assert_eq!((cache.held_blocks(), cache.high_water_blocks(), cache.free_blocks()), (6, 6, 18));
+    let moves = [(6, 0), (7, 1), (8, 2)].map(|(from, to)| (BlockId(from), BlockId(to)));
+    assert_eq!(cache.copies(), moves);
+    cache.copies_made();
+    for sequence in [c, twin] {
+        assert_eq!(cache.blocks(sequence).unwrap(), [0, 1, 2].map(BlockId));
+        cache.remove(sequence);
+    }
+    assert_eq!(cache.idle_blocks(), 2);
+    let found = cache.create_from(&tokens);
+    assert_eq!(cache.blocks(found).unwrap(), [0, 1].map(BlockId));
+    cache.compact();
+    assert_eq!(cache.copies(), [(BlockId(5), BlockId(2))]);
+}
+
+#[test]
+fn a_compact_cache_makes_the_copies_that_it_owes() {
+    let mut cache = PagedCache::new(4, 24);
+    let (gone, a) = (cache.create(), cache.create());
+    cache.extend(gone, 8).unwrap();
+    cache.extend(a, 6).unwrap();
+    let (b, c) = (cache.fork(a).unwrap(), cache.fork(a).unwrap());
+    cache.extend(b, 1).unwrap(); // 3 to 4
+    cache.extend(c, 1).unwrap(); // 3 to 5, whom nobody has soon
+    for sequence in [gone, a, c] {
+        cache.remove(sequence);
+    }
+    cache.compact();
+    let copies = [(3, 4), (2, 0), (4, 1)].map(|(from, to)| (BlockId(from), BlockId(to)));
+    assert_eq!(cache.copies(), copies);
+    assert_eq!(cache.blocks(b).unwrap(), [0, 1].map(BlockId));
+}
+
+#[test]
+fn a_limit_leaves_what_is_in_use() {
+    let mut cache = PagedCache::new(4, 8);
+    let (a, b) = (cache.create(), cache.create());
+    cache.extend(a, 12).unwrap();
+    cache.extend(b, 12).unwrap();
+    cache.set_max_blocks(2);
+    assert_eq!((cache.max_blocks(), cache.free_blocks()), (6, 0));
+    cache.remove(a);
+    cache.set_max_blocks(4);
+    assert_eq!((cache.max_blocks(), cache.free_blocks(), cache.high_water_blocks()), (4, 1, 3));
+    assert!(matches!(cache.extend(b, 5), Err(ModelError::CacheFull { needed: 2, free: 1, .. })));
+    cache.set_max_blocks(8);
+    cache.extend(b, 5).unwrap();
+}
+
 #[derive(Clone, Debug)]
 enum Step {
+    Compact,
     Create,
     CreateFrom(usize, usize),
     Note(usize),
@@ -151,6 +214,7 @@ enum Step {
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         Just(Step::Create),
+        Just(Step::Compact),
         (0..8usize, 0..20usize).prop_map(|(s, n)| Step::CreateFrom(s, n)),
         (0..8usize).prop_map(Step::Note),
         (0..8usize).prop_map(Step::Forget),
@@ -188,6 +252,16 @@ proptest! {
                 Step::Note(i) if !live.is_empty() => {
                     let (id, contents) = &live[i % count];
                     cache.note(*id, contents).unwrap();
+                }
+                Step::Compact => {
+                    cache.compact();
+                    for (from, to) in cache.copies() {
+                        memory[to.0 as usize] = memory[from.0 as usize];
+                    }
+                    cache.copies_made();
+                    prop_assert_eq!(cache.high_water_blocks(), cache.held_blocks());
+                    // What is beyond is no longer there.
+                    memory[cache.held_blocks()..].fill([u32::MAX; 4]);
                 }
                 Step::Forget(most) => cache.forget_idle(most),
                 Step::Fork(i) if !live.is_empty() => {

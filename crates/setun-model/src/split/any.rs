@@ -28,9 +28,10 @@ pub(super) trait DynStage: MaybeSend {
     fn profile(&self) -> Option<&Profile>;
     fn grow_and_copy(
         &mut self,
-        blocks: usize,
+        blocks: (usize, usize),
         copies: &[(BlockId, BlockId)],
     ) -> Result<(), ModelError>;
+    fn shrink(&mut self, blocks: usize, copies: &[(BlockId, BlockId)]) -> Result<(), ModelError>;
     /// Takes the piece's hidden states, and leaves its own or, at the end, what was asked for.
     fn work<'a>(&'a mut self, piece: &'a mut Piece) -> LocalBoxFuture<'a, Result<(), ModelError>>;
 }
@@ -102,10 +103,14 @@ where
 
     fn grow_and_copy(
         &mut self,
-        blocks: usize,
+        blocks: (usize, usize),
         copies: &[(BlockId, BlockId)],
     ) -> Result<(), ModelError> {
         self.grow_and_copy(blocks, copies)
+    }
+
+    fn shrink(&mut self, blocks: usize, copies: &[(BlockId, BlockId)]) -> Result<(), ModelError> {
+        self.shrink(blocks, copies)
     }
 
     fn work<'a>(&'a mut self, piece: &'a mut Piece) -> LocalBoxFuture<'a, Result<(), ModelError>> {

@@ -13,8 +13,12 @@ use crate::{error::ModelError, model::MemoryUse, plan::HeadOutput, profile::Prof
 pub(super) struct Piece {
     /// Of the step.
     pub(super) number: u64,
-    /// Blocks that a cache must have.
+    /// Blocks that a cache must have, or is to have no more than.
     pub(super) blocks: usize,
+    /// Blocks that it may have.
+    pub(super) most_blocks: usize,
+    /// Whether it is no step: caches are shrunk.
+    pub(super) shrinks: bool,
     /// Copies that each stage must make before it runs the step.
     pub(super) copies: Vec<(BlockId, BlockId)>,
     /// The rows. That of which something is wanted is for the last stage alone.
@@ -109,7 +113,7 @@ impl Piece {
         hidden.clear();
         logits.clear();
         ranked.clear();
-        (self.failed, self.error) = (false, None);
+        (self.shrinks, self.failed, self.error) = (false, false, None);
         (self.memory, self.profile) = (MemoryUse::default(), Profile::default());
     }
 }
@@ -119,6 +123,8 @@ impl Default for Piece {
         Self {
             number: 0,
             blocks: 0,
+            most_blocks: 0,
+            shrinks: false,
             copies: vec![],
             inputs: BatchInputs::default(),
             wanted: vec![],

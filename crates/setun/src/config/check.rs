@@ -16,9 +16,12 @@ const MOST_WAIT: f64 = 3600.0;
 /// Most seconds that a generation can be given.
 const MOST_TIMEOUT: f64 = 1e9;
 
+/// Most bytes that are read before they are wanted.
+const MOST_PREFETCH: usize = 1 << 30;
+
 impl EngineConfig {
     pub(crate) fn check(&self) -> Result<(), Error> {
-        let Self { batch, context, device, streams, generation, .. } = self;
+        let Self { batch, context, device, memory, streams, generation, .. } = self;
         let counts = [
             ("batch.streams", Some(batch.streams)),
             ("batch.queue", Some(batch.queue)),
@@ -39,6 +42,11 @@ impl EngineConfig {
         let fraction = |fraction: f64| fraction > 0.0 && fraction <= 1.0;
         let share = device.memory_fraction.unwrap_or(1.0);
         expect("device.memory_fraction", share, fraction, "a number above 0, up to 1")?;
+        let least = memory.least_available.unwrap_or(0.5);
+        let is_part = |share: f64| share > 0.0 && share < 1.0;
+        expect("memory.least_available", least, is_part, "a number above 0, below 1")?;
+        let is_small = |bytes| bytes <= MOST_PREFETCH;
+        expect("memory.prefetch_bytes", memory.prefetch_bytes, is_small, "0 to 1073741824")?;
         let threads = device.threads.unwrap_or(1);
         expect("device.threads", threads, |threads| threads <= 1024, "1 to 1024")?;
         self.check_sampling()?;

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     device::{CacheType, HeadType},
     engine::defaults,
+    files::DEFAULT_PREFETCH,
     stream::{BackPressure, DEFAULT_BUFFER},
 };
 
@@ -69,13 +70,30 @@ impl Default for DeviceConfig {
 }
 
 /// How the model is kept.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct MemoryConfig {
     /// Element type of the KV cache: `f32`, `f16` or `int8`. Default: `f16`.
     pub cache: CacheType,
     /// How the head is kept: `auto`, `stored`, `screened` or `int8`. Default: `auto`.
     pub head: HeadType,
+    /// The share of main memory, or of what a control group may have, above 0 and below 1, under
+    /// which memory is given back ([`SystemMemory`](crate::SystemMemory)); asked once a second. It
+    /// is refused where the system does not tell. Default: none.
+    pub least_available: Option<f64>,
+    /// Bytes of a model's file that are read before they are wanted, up to 2³⁰; 0 for none. Default: 0.
+    pub prefetch_bytes: usize,
+}
+
+impl Default for MemoryConfig {
+    fn default() -> Self {
+        Self {
+            cache: CacheType::default(),
+            head: HeadType::default(),
+            least_available: None,
+            prefetch_bytes: DEFAULT_PREFETCH,
+        }
+    }
 }
 
 /// What each stream gets.

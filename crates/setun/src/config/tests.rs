@@ -54,6 +54,8 @@ fn what_is_wrong_is_told_with_its_line() {
         ("[batch]\nstreams = 0\n", "option `batch.streams` is 0, expected 1 or more"),
         ("[device]\nthreads = 2000\n", "option `device.threads` is 2000"),
         ("[device]\nmemory_fraction = 1.5\n", "option `device.memory_fraction` is 1.5"),
+        ("[memory]\nprefetch_bytes = 2000000000\n", "option `memory.prefetch_bytes` is 2000000000"),
+        ("[memory]\nleast_available = 1.0\n", "option `memory.least_available` is 1"),
         ("[device]\nbackends = ['cpu', 'cdua']\n", "option `device.backends` is `cdua`"),
         ("[batch]\nwait_seconds = nan\n", "option `batch.wait_seconds` is NaN"),
         ("[streams]\ntimeout_seconds = -1\n", "option `streams.timeout_seconds` is -1"),

@@ -3,6 +3,7 @@
 #[cfg(all(feature = "config", not(target_family = "wasm")))]
 mod configured;
 mod devices;
+mod memory;
 mod source;
 mod streams;
 
@@ -25,10 +26,11 @@ use crate::{
     options::GenerateOptions,
     own_model::OwnModel,
     owner::{Command, Limits, Owner},
+    pressure::SharedWatch,
     sequence::Report,
     stream::{BackPressure, DEFAULT_BUFFER},
 };
-use devices::most_blocks;
+use memory::most_blocks;
 use source::{Facts, Source};
 
 /// What a builder begins with.
@@ -60,6 +62,8 @@ pub struct EngineBuilder {
     back_pressure: BackPressure,
     unless: Unless,
     sampling: GenerateOptions, // of which the numbers of sampling count
+    prefetch: Option<usize>,
+    watch: Option<(SharedWatch, Duration)>,
     profiled: bool,
     timeline: bool,
 }
@@ -89,6 +93,8 @@ impl EngineBuilder {
             back_pressure: BackPressure::Pause,
             unless: Unless::default(),
             sampling: GenerateOptions::default(),
+            prefetch: None,
+            watch: None,
             profiled: false,
             timeline: false,
         }
@@ -209,7 +215,10 @@ impl EngineBuilder {
 
     async fn start(self) -> Result<(Engine, Owners), Error> {
         let begun = Instant::now();
-        let Self { source, options, fallbacks, .. } = self;
+        let Self { source, options, fallbacks, prefetch, .. } = self;
+        if let (Source::Files(model), Some(bytes)) = (&source, prefetch) {
+            model.prefetch(bytes).await;
+        }
         let (facts, loaded, options, failed) = source.load(options, fallbacks).await?;
         let seconds = facts.load_seconds.max(begun.elapsed().as_secs_f64());
         let Some(mut shared) = shared(facts, &loaded, options, seconds) else {
@@ -225,6 +234,7 @@ impl EngineBuilder {
         let most = self.context_length.unwrap_or(usize::MAX);
         shared.context_length = shared.context_length.min(most);
         let shared = Arc::new(shared);
+        let watch = self.watch;
         let timeline = self.timeline.then(Instant::now);
         let (mut owners, mut handles) = (vec![], vec![]);
         for (placed, again) in loaded {
@@ -236,6 +246,7 @@ impl EngineBuilder {
             let prefix = self.prefix_positions.map(|count| count.div_ceil(model.block_positions()));
             let limits = Limits {
                 blocks: context.saturating_mul(self.contexts).min(most),
+                least_blocks: context,
                 prefix_blocks: prefix.unwrap_or(context),
                 streams: self.streams.min(model.max_rows()),
                 wait: self.wait,
@@ -243,6 +254,10 @@ impl EngineBuilder {
             let owner = Owner::new(model, report, limits);
             let owner = match again {
                 Some(again) => owner.with_revival(Box::new(again)),
+                None => owner,
+            };
+            let owner = match &watch {
+                Some((watch, every)) => owner.with_watch(watch.clone(), *every),
                 None => owner,
             };
             owners.push((owner, receiver));

@@ -18,7 +18,7 @@ type Reader = fn(&EngineMetrics) -> u64;
 /// Name, meaning, and where it is found.
 type Read = (&'static str, &'static str, Reader);
 
-const COUNTERS: [Read; 15] = [
+const COUNTERS: [Read; 17] = [
     ("setun_steps_total", "Passes over the weights", |m| m.steps),
     ("setun_rows_total", "Tokens that were computed", |m| m.rows),
     ("setun_prompt_rows_total", "Rows beyond one of a sequence in a step", |m| m.prompt_rows),
@@ -30,6 +30,8 @@ const COUNTERS: [Read; 15] = [
     ("setun_drafts_accepted_total", "Guessed tokens that were right", |m| m.right),
     ("setun_preemptions_total", "Places that were taken away", |m| m.preemptions),
     ("setun_dropped_positions_total", "Positions lost thereby", |m| m.dropped_positions),
+    ("setun_reliefs_total", "Times that memory was given back", |m| m.reliefs),
+    ("setun_relieved_bytes_total", "Bytes given back", |m| m.relieved_bytes),
     ("setun_finished_total", "Generations that came to their end", |m| m.finished),
     ("setun_aborted_total", "Generations that their caller ended", |m| m.aborted),
     ("setun_overdue_total", "Generations whose time was over", |m| m.overdue),

@@ -70,7 +70,9 @@ impl Owner {
         let sequences = self.waiting.iter().chain(self.running.iter().map(|r| &r.sequence));
         let deadlines = sequences.filter_map(Sequence::deadline);
         let deadline = deadlines.min().map(|deadline| deadline.saturating_duration_since(now));
-        let alarm = deadline.into_iter().chain(self.gathering(now)).min();
+        let has_memory = self.model.memory().cache > 0;
+        let watch = self.watch.as_ref().filter(|_| has_memory).map(|watch| watch.left(now));
+        let alarm = deadline.into_iter().chain(self.gathering(now)).chain(watch).min();
         alarm.map(|time| time.max(Duration::from_millis(1)))
     }
 

@@ -6,8 +6,13 @@ use futures::channel::oneshot;
 use setun_checkpoint::container::digest;
 use setun_model::{Batch, ModelError, Row, Wants};
 
-use super::Owner;
-use crate::{error::Error, metrics::EngineMetrics, session::Saved};
+use super::{Owner, relief::tell};
+use crate::{
+    error::Error,
+    metrics::EngineMetrics,
+    pressure::{Pressure, Relieved},
+    session::Saved,
+};
 
 /// Tokens whose logits tell a model from others.
 const PROBE_TOKENS: u32 = 8;
@@ -21,12 +26,17 @@ pub(crate) enum Chore {
     Save { tokens: Vec<u32>, reply: oneshot::Sender<Result<Saved, Error>> },
     /// Take what was saved into the cache, if it is of this model.
     Restore { saved: Saved, reply: oneshot::Sender<Result<(), Error>> },
+    /// Give back memory.
+    Relieve { pressure: Pressure, reply: Relieved },
+    /// Hold the cache to so many bytes.
+    LimitCache { bytes: usize, reply: Relieved },
 }
 
 pub(super) type Chores = VecDeque<Chore>;
 
 impl Owner {
-    pub(super) async fn do_chores(&mut self) {
+    /// Fails where the model has failed, so that nothing in its cache is sound.
+    pub(super) async fn do_chores(&mut self) -> Result<(), Error> {
         while let Some(chore) = self.chores.pop_front() {
             match chore {
                 Chore::Metrics(reply) => {
@@ -38,8 +48,15 @@ impl Owner {
                 Chore::Restore { saved, reply } => {
                     let _ = reply.send(self.restore(&saved).await);
                 }
+                Chore::Relieve { pressure, reply } => {
+                    tell(self.relieve(pressure).await, reply)?;
+                }
+                Chore::LimitCache { bytes, reply } => {
+                    tell(self.limit_cache(bytes).await, reply)?;
+                }
             }
         }
+        self.heed_watch().await
     }
 
     async fn save(&mut self, tokens: Vec<u32>) -> Result<Saved, Error> {

@@ -5,6 +5,7 @@
 //! the slot before it, so that a block that is shared, copied or given away wrongly changes texts.
 
 mod chain;
+mod operations;
 mod searched;
 
 use std::sync::{
@@ -17,6 +18,7 @@ use futures::{
     FutureExt,
     channel::mpsc::{UnboundedSender, unbounded},
 };
+use operations::operation;
 use proptest::{collection::vec, prelude::*};
 use setun_text::{Draw, Sampler, SamplerOptions, SamplerState, Step};
 
@@ -24,7 +26,10 @@ use super::{
     tests::{report, request},
     *,
 };
-use crate::{beams::BeamText, event::Event, sequence::SearchRequest, stream::GenerationStream};
+use crate::{
+    beams::BeamText, event::Event, pressure::Pressure, sequence::SearchRequest,
+    stream::GenerationStream,
+};
 
 const VOCAB: usize = 11;
 const EOS: u32 = 10;
@@ -87,41 +92,8 @@ enum Operation {
     ForgetPrefixes,
     /// The system gives so many blocks.
     Memory(usize),
-}
-
-fn asked() -> impl Strategy<Value = Asked> {
-    // Few prompts, most of which begin alike.
-    let prompt = (0..3_u32, 1..60_usize).prop_map(|(first, len)| {
-        let len = u32::try_from(len).unwrap();
-        (0..len).map(|at| if at < 9 { at } else { (at * at + first) % 10 }).collect()
-    });
-    (prompt, 1..=100_usize, 1..4_u64, any::<bool>(), 0..4_u64, 0..3_i32, 0..9_usize, 0..9_usize)
-        .prop_map(|(prompt, max_tokens, samples, is_warm, seed, priority, lookahead, beams)| {
-            Asked {
-                prompt,
-                max_tokens,
-                samples: if beams > 5 { 1 } else { samples },
-                is_warm,
-                seed,
-                priority,
-                lookahead: lookahead.saturating_sub(3),
-                beams: beams.saturating_sub(5),
-            }
-        })
-}
-
-fn operation() -> impl Strategy<Value = Operation> {
-    let one = 0..64_usize;
-    prop_oneof![
-        4 => asked().prop_map(Operation::Submit),
-        1 => (one.clone(), 1..40_usize).prop_map(|(i, n)| Operation::Continue(i, n)),
-        8 => (1..12_usize).prop_map(Operation::Run),
-        5 => (one.clone(), 1..80_usize).prop_map(|(i, n)| Operation::Read(i, n)),
-        1 => one.clone().prop_map(Operation::Cancel),
-        1 => one.prop_map(Operation::Drop),
-        1 => Just(Operation::ForgetPrefixes),
-        1 => (1..=BLOCKS).prop_map(Operation::Memory),
-    ]
+    Relieve(Pressure),
+    LimitCache(usize),
 }
 
 /// A stream, what it is expected to say, and what it has said.
@@ -183,7 +155,7 @@ struct Machine {
 }
 
 /// Pending once.
-async fn once() {
+pub(super) async fn once() {
     let mut is_first = true;
     std::future::poll_fn(|_| {
         if std::mem::take(&mut is_first) {
@@ -198,7 +170,13 @@ async fn once() {
 impl Machine {
     fn new(prefix_blocks: usize, streams: usize) -> Self {
         let most_blocks = Arc::new(AtomicUsize::new(BLOCKS));
-        let limits = Limits { blocks: BLOCKS, prefix_blocks, streams, wait: Duration::ZERO };
+        let limits = Limits {
+            blocks: BLOCKS,
+            least_blocks: CONTEXT / BLOCK_POSITIONS,
+            prefix_blocks,
+            streams,
+            wait: Duration::ZERO,
+        };
         let model = Chain { memory: vec![], most_blocks: Arc::clone(&most_blocks) };
         let owner = Owner::new(Box::new(model), report(), limits);
         let (commands, receiver) = unbounded();
@@ -284,8 +262,28 @@ impl Machine {
             Operation::ForgetPrefixes => {
                 self.commands.unbounded_send(Command::ForgetPrefixes).unwrap();
             }
+            Operation::Relieve(pressure) => self.relieve(pressure),
+            Operation::LimitCache(bytes) => {
+                let (reply, _) = oneshot::channel();
+                let chore = Chore::LimitCache { bytes, reply };
+                self.commands.unbounded_send(Command::Chore(chore)).unwrap();
+            }
             Operation::Memory(blocks) => self.most_blocks.store(blocks, Ordering::Relaxed),
         }
+    }
+
+    /// Nothing is kept then but what generations hold that somebody waits for.
+    fn relieve(&mut self, pressure: Pressure) {
+        let (reply, relieved) = oneshot::channel();
+        let (told, metrics) = oneshot::channel();
+        for chore in [Chore::Relieve { pressure, reply }, Chore::Metrics(told)] {
+            self.commands.unbounded_send(Command::Chore(chore)).unwrap();
+        }
+        self.run(1);
+        let relieved = relieved.now_or_never().expect("an answer").expect("an owner");
+        let metrics = metrics.now_or_never().expect("an answer").expect("an owner");
+        assert!(relieved.unwrap() as u64 <= metrics.relieved_bytes);
+        assert_eq!((metrics.memory.cache, metrics.idle_blocks), (metrics.used_blocks, 0));
     }
 
     /// Reads every stream to its end; nothing is left then.

@@ -7,7 +7,11 @@ use crate::{
     config::{EngineConfig, GenerationConfig},
     device::Device,
     error::Error,
+    pressure::SystemMemory,
 };
+
+/// How often the system is asked for its memory.
+const WATCH_EVERY: Duration = Duration::from_secs(1);
 
 impl EngineBuilder {
     /// Sets all that a configuration says. What is set afterwards takes its place.
@@ -26,6 +30,10 @@ impl EngineBuilder {
         self.memory_fraction = device.memory_fraction;
         self.options.cache = memory.cache;
         self.options.head = memory.head;
+        self.prefetch = Some(memory.prefetch_bytes);
+        if let Some(least) = memory.least_available {
+            self = self.memory_watch(SystemMemory::new(least)?, WATCH_EVERY);
+        }
         self.wait = Duration::from_secs_f64(batch.wait_seconds);
         self.streams = batch.streams;
         self.waiting = batch.queue;

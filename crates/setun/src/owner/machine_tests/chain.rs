@@ -45,6 +45,13 @@ impl Chain {
         &mut self.memory[block.0 as usize][position % BLOCK_POSITIONS]
     }
 
+    fn copy(&mut self, cache: &mut PagedCache) {
+        for (from, to) in cache.copies() {
+            self.memory[to.0 as usize] = self.memory[from.0 as usize];
+        }
+        cache.copies_made();
+    }
+
     fn step(
         &mut self,
         batch: &Batch,
@@ -58,10 +65,7 @@ impl Chain {
             }
             self.memory.resize(blocks, [u64::MAX; BLOCK_POSITIONS]);
         }
-        for (from, to) in cache.copies() {
-            self.memory[to.0 as usize] = self.memory[from.0 as usize];
-        }
-        cache.copies_made();
+        self.copy(cache);
         let out = outputs.logits_mut(batch.wanted(), VOCAB);
         let mut out = out.chunks_exact_mut(VOCAB);
         for row in &batch.rows {
@@ -105,7 +109,16 @@ impl Model for Chain {
     }
 
     fn memory(&self) -> MemoryUse {
-        MemoryUse::default()
+        MemoryUse { cache: self.memory.len(), ..MemoryUse::default() }
+    }
+
+    fn shrink<'a>(
+        &'a mut self,
+        cache: &'a mut PagedCache,
+    ) -> LocalBoxFuture<'a, Result<(), ModelError>> {
+        self.copy(cache);
+        self.memory.truncate(cache.high_water_blocks());
+        std::future::ready(Ok(())).boxed_local()
     }
 
     fn forward<'a>(
