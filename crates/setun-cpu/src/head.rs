@@ -13,7 +13,7 @@ use setun_ops::{
 };
 
 use crate::{
-    lanes::{Element, LANES, dots, tile_dots},
+    lanes::{Element, dots, has_many_registers, tile_dots},
     split::{Grid, Tile},
     step::{Buffers, Floats},
     ternary_dot::TernaryDot,
@@ -85,8 +85,7 @@ fn logits<S: Simd, E: Element>(
     tile: &mut Tile<'_, f32>,
 ) {
     let (tokens, hidden) = (tile.columns(), tile.rows());
-    // Where a register has all lanes, the sums of a tile stay in registers.
-    let is_wide = S::f32s::LEN == LANES;
+    let wide = has_many_registers(simd);
     for first in tokens.clone().step_by(TILE_TOKENS) {
         let run = first..tokens.end.min(first + TILE_TOKENS);
         // Beyond the run's last token it is repeated.
@@ -100,8 +99,8 @@ fn logits<S: Simd, E: Element>(
         let mut left = hidden.clone();
         while !left.is_empty() {
             left.start += match left.len() {
-                4.. if is_wide => put::<_, _, 4>(simd, x, left.start, rows, &mut store),
-                2.. if is_wide => put::<_, _, 2>(simd, x, left.start, rows, &mut store),
+                4.. if wide => put::<_, _, 4>(simd, x, left.start, rows, &mut store),
+                2.. if wide => put::<_, _, 2>(simd, x, left.start, rows, &mut store),
                 _ => put::<_, _, 1>(simd, x, left.start, rows, &mut store),
             };
         }

@@ -21,7 +21,7 @@ use crate::x86_64::f16::{round_f16, widen_f16};
 pub(crate) const LANES: usize = setun_ops::fold::LANES;
 
 /// An element type that widens exactly to `f32`.
-pub(crate) trait Element: Copy + Default {
+pub(crate) trait Element: bytemuck::NoUninit + Default {
     /// Widens 16 elements.
     fn widen<S: Simd>(simd: S, elements: &[Self; LANES]) -> f32x16<S>;
 }
@@ -121,6 +121,18 @@ fn widen_u16<S: Simd>(simd: S, elements: &[u16; LANES]) -> u32x16<S> {
     low.combine(high)
 }
 
+/// Whether sixteen sums of sixteen lanes have a register each.
+#[inline(always)]
+pub(crate) fn has_many_registers<S: Simd>(simd: S) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return matches!(simd.level(), fearless_simd::Level::Avx512(_));
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        let _ = simd;
+        false
+    }
+}
+
 /// Sums of products of `x` with `N` rows of its length, each in the order of a fold.
 #[inline(always)]
 pub(crate) fn dots<S: Simd, E: Element, const N: usize>(
@@ -132,53 +144,38 @@ pub(crate) fn dots<S: Simd, E: Element, const N: usize>(
     sums
 }
 
-/// The same for `M` vectors of one length: each part of a row is widened once for all.
+/// The same for each of `M` vectors of one length; a part of a row is widened once for all.
 #[inline(always)]
 pub(crate) fn tile_dots<S: Simd, E: Element, const M: usize, const N: usize>(
     simd: S,
-    x: [&[f32]; M],
+    vectors: [&[f32]; M],
     rows: [&[E]; N],
 ) -> [[f32; N]; M] {
-    let width = x[0].len();
-    let (x, rows) = (x.map(|x| &x[..width]), rows.map(|row| &row[..width]));
+    let width = vectors[0].len();
+    let vector_chunks = vectors.map(|vector| &vector.as_chunks::<LANES>().0[..width / LANES]);
+    let row_chunks = rows.map(|row| &row.as_chunks::<LANES>().0[..width / LANES]);
     let mut sums = [[f32x16::splat(simd, 0.0); N]; M];
-    let whole = width / LANES * LANES;
-    for at in (0..whole).step_by(LANES) {
-        add_products(
-            simd,
-            &mut sums,
-            x.map(|x| &x[at..at + LANES]),
-            rows.map(|row| &row[at..at + LANES]),
-        );
-    }
-    if whole < width {
-        add_products(simd, &mut sums, x.map(|x| &x[whole..]), rows.map(|row| &row[whole..]));
-    }
-    let mut folded = [[0.0; N]; M];
-    for (sums, folded) in sums.iter().zip(&mut folded) {
-        fold_all(sums, folded);
-    }
-    folded
-}
-
-/// Of at most 16 elements of each.
-#[inline(always)]
-fn add_products<S: Simd, E: Element, const M: usize, const N: usize>(
-    simd: S,
-    sums: &mut [[f32x16<S>; N]; M],
-    x: [&[f32]; M],
-    rows: [&[E]; N],
-) {
-    let mut widened = [f32x16::splat(simd, 0.0); N];
-    for (widened, row) in widened.iter_mut().zip(rows) {
-        *widened = E::widen(simd, &padded(row));
-    }
-    for (sums, x) in sums.iter_mut().zip(x) {
-        let x = f32x16::from_slice(simd, &padded(x));
-        for (sum, widened) in sums.iter_mut().zip(widened) {
-            *sum += x * widened;
+    for index in 0..width / LANES {
+        for n in 0..N {
+            let row = E::widen(simd, &row_chunks[n][index]);
+            for m in 0..M {
+                sums[m][n] += f32x16::from_slice(simd, &vector_chunks[m][index]) * row;
+            }
         }
     }
+    let rest = width / LANES * LANES..width;
+    if !rest.is_empty() {
+        for n in 0..N {
+            let row = E::widen(simd, &padded(&rows[n][rest.clone()]));
+            for m in 0..M {
+                let vector = f32x16::from_slice(simd, &padded(&vectors[m][rest.clone()]));
+                sums[m][n] += vector * row;
+            }
+        }
+    }
+    let mut dots = [[0.0; N]; M];
+    fold_all(sums.as_flattened(), dots.as_flattened_mut());
+    dots
 }
 
 /// The last part of a fold, of each vector. Without a closure, which would be called with its

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 pub(crate) use echo::MOST_ECHOED;
 use echo::{Echo, judged};
-pub(crate) use followed::{Away, Followed};
+pub(crate) use followed::{Away, Followed, Prepared};
 pub(crate) use place::Wait;
 pub(crate) use pool::Pool;
 pub(crate) use request::Request;

@@ -3,11 +3,11 @@
 //! Queries of one KV head meet a key together: it is read and widened once, and their sums hide
 //! each other's latency. How many keys are taken at once follows the number of registers.
 
-use fearless_simd::{f32x16, prelude::*};
+use fearless_simd::Simd;
 use setun_ops::attention::{SPAN, inverse_sqrt};
 
-use super::span::{SpanScores, TILE_QUERIES, Vectors, ask_for_part, has_many_registers};
-use crate::lanes::{Element, LANES, fold_all, padded};
+use super::span::{SpanScores, TILE_QUERIES, Vectors, ask_for_part};
+use crate::lanes::{Element, has_many_registers, tile_dots};
 
 /// Products of some queries `[d]` with keys, to the places of the span from `at` on.
 pub(super) fn score<S: Simd>(
@@ -65,10 +65,10 @@ fn score_tiles<S: Simd, E: Element, const N: usize, const M: usize>(
             for (tile, keys) in tiles.enumerate() {
                 ask_for_part(ahead, tile, size_of_val(keys));
                 let keys: [&[E]; M] = std::array::from_fn(|index| &keys[index * d..][..d]);
-                put(dots(simd, queries, keys), at + tile * M, scores);
+                put(tile_dots(simd, queries, keys), at + tile * M, scores);
             }
             for (index, key) in rest.chunks_exact(d).enumerate() {
-                put(dots(simd, queries, [key]), at + in_tiles + index, scores);
+                put(tile_dots(simd, queries, [key]), at + in_tiles + index, scores);
             }
         },
     );
@@ -80,40 +80,6 @@ fn put<const N: usize, const M: usize>(dots: [[f32; M]; N], at: usize, scores: &
     for (scores, dots) in scores.iter_mut().zip(dots) {
         scores[at..][..M].copy_from_slice(&dots);
     }
-}
-
-/// Products of each query with each key, in the order of a fold.
-#[inline(always)]
-fn dots<S: Simd, E: Element, const N: usize, const M: usize>(
-    simd: S,
-    queries: [&[f32]; N],
-    keys: [&[E]; M],
-) -> [[f32; M]; N] {
-    let d = queries[0].len();
-    let query_vectors = queries.map(|query| &query.as_chunks::<LANES>().0[..d / LANES]);
-    let key_vectors = keys.map(|key| &key.as_chunks::<LANES>().0[..d / LANES]);
-    let mut sums = [[f32x16::splat(simd, 0.0); M]; N];
-    for index in 0..d / LANES {
-        for m in 0..M {
-            let key = E::widen(simd, &key_vectors[m][index]);
-            for n in 0..N {
-                sums[n][m] += f32x16::from_slice(simd, &query_vectors[n][index]) * key;
-            }
-        }
-    }
-    let rest = d / LANES * LANES..d;
-    if !rest.is_empty() {
-        for m in 0..M {
-            let key = E::widen(simd, &padded(&keys[m][rest.clone()]));
-            for n in 0..N {
-                let query = f32x16::from_slice(simd, &padded(&queries[n][rest.clone()]));
-                sums[n][m] += query * key;
-            }
-        }
-    }
-    let mut dots = [[0.0; M]; N];
-    fold_all(sums.as_flattened(), dots.as_flattened_mut());
-    dots
 }
 
 /// Makes products of a query `[d]` with a span's keys scores.

@@ -1,6 +1,5 @@
 //! Neighbouring keys or values, and what is known before they are met.
 
-use fearless_simd::Simd;
 use half::f16;
 use setun_ops::attention::SPAN;
 
@@ -33,18 +32,6 @@ impl<'a> Vectors<'a> {
             Self::F16(values) => values.len(),
             Self::Int8(values) => values.len(),
         }
-    }
-}
-
-/// Whether sixteen sums of sixteen lanes have a register each.
-#[inline(always)]
-pub(super) fn has_many_registers<S: Simd>(simd: S) -> bool {
-    #[cfg(target_arch = "x86_64")]
-    return matches!(simd.level(), fearless_simd::Level::Avx512(_));
-    #[cfg(not(target_arch = "x86_64"))]
-    {
-        let _ = simd;
-        false
     }
 }
 

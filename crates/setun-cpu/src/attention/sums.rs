@@ -3,8 +3,8 @@
 use fearless_simd::{f32x16, prelude::*};
 use setun_ops::attention::SPAN;
 
-use super::span::{TILE_QUERIES, Vectors, ask_for_part, has_many_registers};
-use crate::lanes::{Element, LANES, padded, sum};
+use super::span::{TILE_QUERIES, Vectors, ask_for_part};
+use crate::lanes::{Element, LANES, has_many_registers, padded, sum};
 
 /// `sums += Σ weight × value` of some queries, `sums` `[queries, d]`, with weights from `at` on.
 pub(super) fn add<S: Simd>(

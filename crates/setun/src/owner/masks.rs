@@ -1,16 +1,24 @@
 //! Masks of forms, computed beside the forward pass.
 //!
-//! A state goes to a thread as soon as its text has another token. What is back before the next
-//! step tells the model which logits are needed; the others come back while it runs. Where there
-//! are no threads masks are computed before the step.
+//! A mask that is known before the next step tells the model which logits are needed. So one that
+//! is the first, or took a small part of a step the last time, is computed at once; others go to a
+//! thread as soon as their text has another token, and come back while the step runs. Where there
+//! are no threads all masks are computed before the step.
 
 use futures::channel::oneshot;
+use web_time::Instant;
 
 use super::Owner;
-use crate::{form::FormState, sequence::Away};
+use crate::{
+    form::FormState,
+    sequence::{Away, Prepared},
+};
+
+/// The part of a step that a mask may take before it.
+const PART_OF_STEP: u32 = 8;
 
 /// A state, and the way back.
-type Job = (Box<dyn FormState>, oneshot::Sender<Box<dyn FormState>>);
+type Job = (Box<dyn FormState>, oneshot::Sender<Prepared>);
 
 /// The thread that makes masks ready; it begins with the first form, and ends with its owner.
 #[derive(Default)]
@@ -23,9 +31,8 @@ impl Masks {
     /// Sends a state off.
     fn prepare(&mut self, state: Box<dyn FormState>) -> Away {
         let (reply, away) = oneshot::channel();
-        if let Some((mut state, reply)) = self.send((state, reply)) {
-            state.prepare();
-            let _ = reply.send(state);
+        if let Some((state, reply)) = self.send((state, reply)) {
+            let _ = reply.send(prepared(state));
         }
         away
     }
@@ -36,9 +43,8 @@ impl Masks {
         if self.jobs.is_none() {
             let (jobs, queue) = std::sync::mpsc::channel::<Job>();
             let run = move || {
-                for (mut state, reply) in queue {
-                    state.prepare();
-                    let _ = reply.send(state);
+                for (state, reply) in queue {
+                    let _ = reply.send(prepared(state));
                 }
             };
             let thread = std::thread::Builder::new().name("setun-masks".into()).spawn(run);
@@ -57,15 +63,26 @@ impl Masks {
     }
 }
 
+fn prepared(mut state: Box<dyn FormState>) -> Prepared {
+    let begun = Instant::now();
+    state.prepare();
+    Prepared { state, took: begun.elapsed() }
+}
+
 impl Owner {
     /// Has the masks of those that have had their token made ready.
     pub(super) fn prepare_masks(&mut self) {
+        let quick = self.row_times.step(self.running.len()) / PART_OF_STEP;
         for running in &mut self.running {
             if running.rows > 0
                 && running.sequence.pending().len() == 1
                 && let Some(followed) = running.sequence.followed()
             {
-                followed.send(|state| self.masks.prepare(state));
+                if followed.took().is_none_or(|took| took <= quick) {
+                    followed.prepare(prepared);
+                } else {
+                    followed.send(|state| self.masks.prepare(state));
+                }
             }
         }
     }

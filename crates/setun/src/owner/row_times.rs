@@ -54,6 +54,12 @@ impl RowTimes {
         Some((mean_seconds + (rows as f64 - mean_rows) * row, row))
     }
 
+    /// The time that a step of so many rows is expected to take; none before the first.
+    pub(super) fn step(&self, rows: usize) -> Duration {
+        let seconds = self.line(rows).map_or(0.0, |(seconds, _)| seconds);
+        Duration::try_from_secs_f64(seconds).unwrap_or_default()
+    }
+
     /// Rows more that take about this time, in a step that has so many; none known before the first.
     /// They may take as long as those do if that is more.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
@@ -82,6 +88,7 @@ mod tests {
     #[test]
     fn nothing_is_known_before_the_first_step() {
         assert_eq!(RowTimes::default().more(1, TARGET, true), None);
+        assert_eq!(RowTimes::default().step(1), Duration::ZERO);
         assert_eq!(noted(&[(1, 0)]).more(1, TARGET, true), None);
     }
 
@@ -99,6 +106,7 @@ mod tests {
         assert_eq!(times.more(1, TARGET, false), Some(5));
         assert_eq!(times.more(16, TARGET, false), Some(5));
         assert_eq!(times.more(16, TARGET, true), Some(20));
+        assert!(times.step(16).abs_diff(Duration::from_millis(200)) < Duration::from_micros(1));
     }
 
     #[test]

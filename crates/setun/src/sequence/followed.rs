@@ -1,18 +1,26 @@
 //! The form that a sequence follows, and its state's way to where masks are computed.
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
 use futures::channel::oneshot;
 use setun_text::TokenMask;
 
 use crate::{error::Error, form::FormState};
 
-/// A state on its way: it comes back with its mask ready.
-pub(crate) type Away = oneshot::Receiver<Box<dyn FormState>>;
+/// A state on its way.
+pub(crate) type Away = oneshot::Receiver<Prepared>;
+
+/// A state whose mask is ready, and how long that took.
+pub(crate) struct Prepared {
+    pub(crate) state: Box<dyn FormState>,
+    pub(crate) took: Duration,
+}
 
 /// The state of a form, here or away.
 pub(crate) struct Followed {
     place: Place,
+    /// How long its last mask took.
+    took: Option<Duration>,
     /// What is allowed as long as the mask is not known.
     any: TokenMask,
 }
@@ -26,7 +34,7 @@ enum Place {
 
 impl Followed {
     pub(crate) fn new(state: Box<dyn FormState>, vocabulary: usize) -> Self {
-        Self { place: Place::Here(state), any: TokenMask::all(vocabulary) }
+        Self { place: Place::Here(state), took: None, any: TokenMask::all(vocabulary) }
     }
 
     /// Hands the state out, for its mask to be made ready; what `send` gives brings it back.
@@ -37,19 +45,43 @@ impl Followed {
         };
     }
 
+    /// Has its mask made ready at once, if the state is here.
+    pub(crate) fn prepare(&mut self, prepare: impl FnOnce(Box<dyn FormState>) -> Prepared) {
+        match std::mem::replace(&mut self.place, Place::Lost) {
+            Place::Here(state) => self.take_back(Some(prepare(state))),
+            place => self.place = place,
+        }
+    }
+
+    /// How long its last mask took, if there was one.
+    pub(crate) fn took(&self) -> Option<Duration> {
+        self.took
+    }
+
     /// Waits until the state is back.
     pub(crate) async fn wait(&mut self) {
         if let Place::Away(away) = &mut self.place {
-            self.place = away.await.map_or(Place::Lost, Place::Here);
+            let back = away.await.ok();
+            self.take_back(back);
         }
+    }
+
+    fn take_back(&mut self, back: Option<Prepared>) {
+        self.place = match back {
+            Some(Prepared { state, took }) => {
+                self.took = Some(took);
+                Place::Here(state)
+            }
+            None => Place::Lost,
+        };
     }
 
     /// The mask if it is ready, else one that allows all: what is to be asked of the model.
     pub(crate) fn known_mask(&mut self) -> &TokenMask {
         if let Place::Away(away) = &mut self.place {
             match away.try_recv() {
-                Ok(Some(state)) => self.place = Place::Here(state),
                 Ok(None) => {}
+                Ok(back) => self.take_back(back),
                 Err(_) => self.place = Place::Lost,
             }
         }

@@ -15,9 +15,6 @@ impl Sequence {
         if self.request.max_tokens == 0 {
             return Wants::Nothing;
         }
-        if let Some(search) = &self.search {
-            return if search.forks_at.is_some() { Wants::Nothing } else { Wants::Logits };
-        }
         if self.generated() < self.all_until || self.request.judges() {
             return Wants::Logits;
         }
