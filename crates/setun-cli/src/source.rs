@@ -31,7 +31,7 @@ const EXPECTED: &str = "a folder with config.json and model.safetensors, a .safe
 #[derive(Debug)]
 pub(crate) enum ModelSource {
     /// A folder, or a file and the folder it is in.
-    Files { name: String, source: Source, options: Options, files: Files },
+    Files { name: String, source: Source, options: Options, files: Box<Files> },
     /// The model inside this program.
     #[cfg(feature = "embedded-model")]
     Embedded,
@@ -148,7 +148,7 @@ impl ModelSource {
         })?;
         let whole = path.canonicalize().unwrap_or_else(|_| path.into());
         let name = whole.file_name().unwrap_or(whole.as_os_str()).to_string_lossy().into_owned();
-        Ok(Self::Files { name, source, options, files: Files::new(folder) })
+        Ok(Self::Files { name, source, options, files: Box::new(Files::new(folder)) })
     }
 }
 

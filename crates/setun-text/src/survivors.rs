@@ -186,7 +186,9 @@ fn sort(tokens: &mut Vec<Ranked>) {
     for shift in (0..u32::BITS).step_by(DIGIT as usize) {
         let digit = |ranked: Ranked| ((ranked.rank() >> shift) % (1 << DIGIT)) as usize;
         let mut places = [0; 1 << DIGIT];
-        tokens.iter().for_each(|&ranked| places[digit(ranked)] += 1);
+        for &ranked in &*tokens {
+            places[digit(ranked)] += 1;
+        }
         let mut next = 0;
         for place in &mut places {
             next += std::mem::replace(place, next);

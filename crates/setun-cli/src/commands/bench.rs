@@ -114,8 +114,8 @@ pub(crate) struct Args {
     #[arg(conflicts_with_all = ["batch", "all_backends", "peer", "profile"])]
     streams: Vec<u32>,
 
-    /// Measure guessing ahead in turn with plain decoding, on a text that repeats its prompt and
-    /// on one that does not; the model needs a tokenizer
+    /// Measure guessing ahead in turn with plain decoding, on texts that repeat their prompt and on
+    /// one that does not; the model needs a tokenizer
     #[arg(long, conflicts_with_all = ["batch", "all_backends", "peer", "profile", "streams", "shape"])]
     speculate: bool,
 

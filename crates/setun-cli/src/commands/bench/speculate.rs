@@ -1,4 +1,5 @@
-//! Guessing ahead against plain decoding: a text that repeats its prompt, and one that does not.
+//! Guessing ahead against plain decoding: a text after one that repeats itself, one that goes on
+//! with a refrain, and an ordinary one.
 
 use serde::Serialize;
 use setun::{Engine, Error, GenerateOptions};
@@ -15,6 +16,12 @@ const LOOKAHEAD: usize = 12;
 
 /// Of the first text, which is generated from a prompt that has it this often, and half of it.
 const TIMES: usize = 3;
+
+/// A sentence that comes so often that the text goes on with it.
+const REFRAIN: &str = "Tom likes the red ball. ";
+
+/// How often.
+const REFRAINS: usize = 14;
 
 /// What one text gave; the medians.
 #[derive(Debug, Serialize)]
@@ -41,6 +48,7 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
     let repeated = repeated[repeated.len().saturating_sub(most)..].to_vec();
     let reports = [
         measure(args, &engine, "repeats its prompt", &repeated)?,
+        measure(args, &engine, "a refrain", &engine.tokenize(&REFRAIN.repeat(REFRAINS))?)?,
         measure(args, &engine, "an ordinary story", &ordinary)?,
     ];
     let mut output = Output::new();
