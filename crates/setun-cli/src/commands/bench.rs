@@ -1,6 +1,7 @@
 //! `setun bench`: speed of prefill and decode, beside what the memory could give.
 
 mod bandwidth;
+mod draft;
 mod form;
 mod memory;
 mod peer;
@@ -118,6 +119,10 @@ pub(crate) struct Args {
     /// one that does not; the model needs a tokenizer
     #[arg(long, conflicts_with_all = ["batch", "all_backends", "peer", "profile", "streams", "shape"])]
     speculate: bool,
+
+    /// And a smaller model of the same vocabulary that proposes tokens
+    #[arg(long, value_name = "MODEL", requires = "speculate")]
+    draft: Option<String>,
 
     /// Measure texts that follow a JSON schema in turn with texts that follow nothing; the model
     /// needs a tokenizer

@@ -91,6 +91,17 @@ fn guessing_ahead_is_measured_on_equal_texts() {
 }
 
 #[test]
+fn a_model_that_is_its_own_draft_is_always_right() {
+    let folder = model(STORIES);
+    let reports =
+        reports(&["--model", &folder, "--generate", "24", "--speculate", "--draft", &folder]);
+    let drafted = &reports[3];
+    assert_eq!(drafted["text"], "an ordinary story, with a draft model");
+    assert_eq!(drafted["accepted"], 1.0, "{drafted}");
+    assert!(drafted["tokens_per_verification"].as_f64().is_some_and(|tokens| tokens > 1.5));
+}
+
+#[test]
 fn texts_of_a_schema_are_measured_beside_others() {
     let folder = model(STORIES);
     let reports = reports(&["--model", &folder, "--generate", "24", "--form"]);

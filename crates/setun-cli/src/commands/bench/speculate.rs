@@ -4,7 +4,7 @@
 use serde::Serialize;
 use setun::{Engine, Error, GenerateOptions};
 
-use super::{Args, report::median, round, to_usize};
+use super::{Args, draft, report::median, round, to_usize};
 use crate::{
     args,
     error::CliError,
@@ -25,14 +25,14 @@ const REFRAINS: usize = 14;
 
 /// What one text gave; the medians.
 #[derive(Debug, Serialize)]
-struct Report {
-    text: &'static str,
-    tokens: usize,
-    plain_tokens_per_second: f64,
-    tokens_per_second: f64,
+pub(super) struct Report {
+    pub(super) text: &'static str,
+    pub(super) tokens: usize,
+    pub(super) plain_tokens_per_second: f64,
+    pub(super) tokens_per_second: f64,
     /// Of the guessed tokens.
-    accepted: f64,
-    tokens_per_verification: f64,
+    pub(super) accepted: f64,
+    pub(super) tokens_per_verification: f64,
 }
 
 /// Measures both in turn. Their tokens are the same, or it fails.
@@ -46,11 +46,15 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
     let repeated = [whole.repeat(TIMES), whole[..whole.len() / 2].to_vec()].concat();
     let most = engine.context_length().saturating_sub(generate);
     let repeated = repeated[repeated.len().saturating_sub(most)..].to_vec();
-    let reports = [
+    let mut reports = vec![
         measure(args, &engine, "repeats its prompt", &repeated)?,
         measure(args, &engine, "a refrain", &engine.tokenize(&REFRAIN.repeat(REFRAINS))?)?,
         measure(args, &engine, "an ordinary story", &ordinary)?,
     ];
+    if let Some(model) = &args.draft {
+        engine.close();
+        reports.push(draft::run(args, model, &ordinary)?);
+    }
     let mut output = Output::new();
     if args.json {
         return reports.iter().try_for_each(|report| output.json(report));
@@ -120,6 +124,6 @@ fn reports_table(reports: &[Report]) -> String {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts of tokens")]
-fn ratio(part: u64, whole: u64) -> f64 {
+pub(super) fn ratio(part: u64, whole: u64) -> f64 {
     part as f64 / whole.max(1) as f64
 }
