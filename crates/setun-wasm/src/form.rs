@@ -42,7 +42,7 @@ struct Compiled(JsForm);
 
 impl Form for Compiled {
     fn begin(&self) -> Box<dyn FormState> {
-        Box::new(State { state: self.0.begin(), tokens: self.0.tokens(), mask: None })
+        Box::new(State { js: self.0.begin(), tokens: self.0.tokens(), mask: None })
     }
 }
 
@@ -53,7 +53,7 @@ impl Drop for Compiled {
 }
 
 struct State {
-    state: JsState,
+    js: JsState,
     tokens: usize,
     mask: Option<TokenMask>, // of the next token, once it is made
 }
@@ -66,24 +66,27 @@ impl FormState for State {
     fn mask(&mut self) -> Result<&TokenMask, Error> {
         let mask = match self.mask.take() {
             Some(mask) => mask,
-            None => TokenMask::from_words(&self.state.mask().map_err(failed)?, self.tokens),
+            None => TokenMask::from_words(
+                &self.js.mask().map_err(|thrown| failed(&thrown))?,
+                self.tokens,
+            ),
         };
         Ok(self.mask.insert(mask))
     }
 
     fn accept(&mut self, token: u32) -> Result<(), Error> {
         self.mask = None;
-        self.state.accept(token).map_err(failed)
+        self.js.accept(token).map_err(|thrown| failed(&thrown))
     }
 }
 
 impl Drop for State {
     fn drop(&mut self) {
-        self.state.free();
+        self.js.free();
     }
 }
 
-fn failed(thrown: JsValue) -> Error {
+fn failed(thrown: &JsValue) -> Error {
     let message = thrown.dyn_ref::<JsError>().map(|error| String::from(error.message()));
     Error::Form { reason: message.unwrap_or_else(|| format!("{thrown:?}")) }
 }
