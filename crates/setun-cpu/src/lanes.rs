@@ -21,7 +21,7 @@ use crate::x86_64::f16::{round_f16, widen_f16};
 pub(crate) const LANES: usize = setun_ops::fold::LANES;
 
 /// An element type that widens exactly to `f32`.
-pub(crate) trait Element: bytemuck::NoUninit + Default {
+pub(crate) trait Element: Copy + Default {
     /// Widens 16 elements.
     fn widen<S: Simd>(simd: S, elements: &[Self; LANES]) -> f32x16<S>;
 }
