@@ -5,6 +5,8 @@
 mod beams;
 #[path = "engine/contexts.rs"]
 mod contexts;
+#[path = "engine/drafts.rs"]
+mod drafts;
 #[path = "engine/embeddings.rs"]
 mod embeddings;
 #[path = "engine/filters.rs"]

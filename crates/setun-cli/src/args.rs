@@ -27,6 +27,9 @@ use crate::{error::CliError, output::tell, source::ModelSource};
 /// The device, where none is named.
 const AUTO: &str = "auto";
 
+/// Tokens that a draft guesses at once, unless told otherwise.
+const DRAFTED: u8 = 12;
+
 /// Most threads that can be asked for.
 const MAX_THREADS: i64 = 1024;
 
@@ -44,9 +47,14 @@ pub(crate) struct GenerateArgs {
     form: FormArgs,
 
     /// Most tokens to guess at once from the text so far: faster where it repeats itself, and the
-    /// same text; 12 is a good number
-    #[arg(long, value_name = "N", default_value_t = 0, help_heading = None::<&'static str>)]
-    lookahead: u8,
+    /// same text; 12 is a good number [default: 0, with --draft 12]
+    #[arg(long, value_name = "N", help_heading = None::<&'static str>)]
+    lookahead: Option<u8>,
+
+    /// A smaller model of the same vocabulary that guesses in place of the text so far: the same
+    /// text
+    #[arg(long, value_name = "MODEL", help_heading = None::<&'static str>)]
+    draft: Option<String>,
 
     /// Names so many of the likeliest tokens in each event, with their log-probabilities
     #[arg(long, value_name = "N")]
@@ -172,9 +180,15 @@ impl GenerateArgs {
         let config = self.config.as_ref().map(EngineConfig::read).transpose()?;
         let model =
             ModelSource::find(self.model.model.as_deref(), self.model.file.into())?.open()?;
-        start(match config {
+        let builder = match config {
             Some(config) => self.configured(model.into(), &config, texts)?,
             None => builder(model, &self.device, self.memory, texts)?.streams(texts),
+        };
+        start(match &self.draft {
+            Some(draft) => {
+                builder.draft(ModelSource::find(Some(draft), self.model.file.into())?.open()?)
+            }
+            None => builder,
         })
     }
 
@@ -205,7 +219,8 @@ impl GenerateArgs {
         let mut options = self.sampling.options();
         options.form = self.form.form(engine)?;
         options.filter = self.filter.filter()?;
-        options.lookahead = usize::from(self.lookahead);
+        let lookahead = self.lookahead.or(self.draft.is_some().then_some(DRAFTED));
+        options.lookahead = lookahead.map_or(0, usize::from);
         options.top_logprobs = self.top_logprobs.map_or(0, usize::from);
         options.logprobs = self.top_logprobs.is_some();
         options.echo = self.echo;

@@ -18,8 +18,8 @@ pub trait Form: MaybeShared {
 
 /// Where in its form a text is. Its answers follow from the form and the tokens taken alone.
 pub trait FormState: MaybeSend {
-    /// Makes the next answer of [`mask`](Self::mask) ready. It is called beside the forward pass,
-    /// natively on another thread.
+    /// Makes the next answer of [`mask`](Self::mask) ready. It is called beside the forward pass:
+    /// natively on another thread, in a browser while a GPU runs it.
     fn prepare(&mut self) {}
 
     /// The tokens that may come next, at least one. Where the text may end these are also tokens

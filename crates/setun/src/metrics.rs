@@ -32,7 +32,7 @@ pub struct EngineMetrics {
     pub reused_positions: u64,
     /// Times that guessed tokens of a sequence were verified.
     pub verifications: u64,
-    /// Tokens that were guessed from the text so far.
+    /// Tokens that were guessed, from the text so far or by a draft.
     pub guessed: u64,
     /// Those of them that were right.
     pub right: u64,
@@ -65,7 +65,7 @@ pub struct EngineMetrics {
     pub step_time: TimeHistogram,
     /// Rows of a step: the size of the batch.
     pub step_rows: Histogram,
-    /// Bytes that the model keeps in memory, now.
+    /// Bytes that the model and its draft keep in memory, now.
     pub memory: MemoryUse,
     /// Generations that wait for their first turn or for memory, now.
     pub waiting: usize,

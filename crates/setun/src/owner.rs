@@ -16,6 +16,7 @@ mod admission;
 mod batch;
 mod beams;
 mod chores;
+mod drafts;
 mod following;
 mod limits;
 mod lost;
@@ -29,10 +30,11 @@ use std::time::Duration;
 
 pub(crate) use chores::Chore;
 use chores::Chores;
+pub(crate) use drafts::Drafter;
 use futures::{
-    StreamExt,
+    FutureExt, StreamExt,
     channel::{mpsc::UnboundedReceiver, oneshot},
-    future::{Either, LocalBoxFuture, select},
+    future::{Either, LocalBoxFuture, join, select},
 };
 pub(crate) use limits::Limits;
 use masks::Masks;
@@ -100,6 +102,7 @@ pub(crate) struct Owner {
     arrivals: u64,
     chores: Chores,
     masks: Masks,
+    drafter: Option<Drafter>,
     fingerprint: Option<[u8; 32]>, // of the model, once it was asked for
     outputs: Outputs,
     chosen: Vec<u32>, // in place of outputs, [steps, wanted rows]
@@ -151,6 +154,7 @@ impl Owner {
             arrivals: 0,
             chores: Chores::new(),
             masks: Masks::default(),
+            drafter: None,
             fingerprint: None,
             outputs: Outputs::default(),
             chosen: vec![],
@@ -228,7 +232,7 @@ impl Owner {
                 let _ = reply.send(timed);
             }
             Command::Memory(reply) => {
-                let _ = reply.send(self.model.memory());
+                let _ = reply.send(self.memory());
             }
             Command::ForgetPrefixes => self.cache.forget_idle(0),
             Command::Chore(chore) => self.chores.push_back(chore),
@@ -237,28 +241,33 @@ impl Owner {
 
     /// Fails with what the model failed with; it has ended what failed otherwise.
     async fn step(&mut self) -> Result<(), Error> {
-        let started = Instant::now();
         // Once, as a consumer may change it at any time.
         for running in &mut self.running {
             running.demands = running.sequence.demands();
         }
         self.take_turns();
         let choosing = self.choosing_steps();
+        self.share_rows();
+        if choosing.is_none() {
+            self.look_ahead().await;
+        }
+        let started = Instant::now();
         let (batch, prompt_rows) = self.batch(choosing);
         if batch.rows.is_empty() {
             return Ok(()); // none of them has room, which has ended them
         }
         let is_prefill = self.running.iter().any(Running::is_prefill);
         let rows = batch.rows.len();
-        let forward = Instant::now();
-        let result = match choosing {
-            Some(steps) => {
-                self.model.choose(&batch, &mut self.cache, steps, &mut self.chosen).await
-            }
-            None => self.model.forward(&batch, &mut self.cache, &mut self.outputs).await,
+        let (forward, masks) = (Instant::now(), &mut self.masks);
+        let step = match choosing {
+            Some(steps) => self.model.choose(&batch, &mut self.cache, steps, &mut self.chosen),
+            None => self.model.forward(&batch, &mut self.cache, &mut self.outputs),
         };
+        let step = step.map(|result| (result, forward.elapsed()));
+        // Once the step is on its way, if it takes one.
+        let ((result, ran), ()) = join(step, async { masks.compute_left() }).await;
         result?;
-        let times = StepTimes { started, forward, ran: forward.elapsed() };
+        let times = StepTimes { started, forward, ran };
         self.note_growth();
         // Tokens are progress; part of a long prompt is none.
         self.is_revived &= batch.wanted() == 0;
@@ -277,6 +286,8 @@ impl Owner {
     }
 }
 
+#[cfg(test)]
+mod drafts_tests;
 #[cfg(test)]
 mod following_tests;
 #[cfg(test)]

@@ -28,6 +28,8 @@ pub(crate) struct Remembering {
     pub(crate) spread: f32,
     /// The step of this number fails.
     pub(crate) fails_at: Option<usize>,
+    /// As it loses its device then.
+    pub(crate) is_lost: bool,
     /// A step takes so long, and as much more for each row as is said second.
     pub(crate) takes: [Duration; 2],
     /// Rows of each step.
@@ -45,6 +47,7 @@ impl Remembering {
             seed,
             spread: 6.0,
             fails_at: None,
+            is_lost: false,
             takes: [Duration::ZERO; 2],
             steps: Arc::default(),
             blocks: vec![],
@@ -62,6 +65,13 @@ impl Remembering {
         (0..self.vocabulary as u64).map(|token| uniform(token) * self.spread).collect()
     }
 
+    fn copy(&mut self, cache: &mut PagedCache) {
+        for &(from, to) in cache.copies() {
+            self.blocks[to.0 as usize] = self.blocks[from.0 as usize];
+        }
+        cache.copies_made();
+    }
+
     fn step(
         &mut self,
         batch: &Batch,
@@ -75,15 +85,15 @@ impl Remembering {
         if self.takes[0] > Duration::ZERO {
             sleep(self.takes[0] + self.takes[1] * u32::try_from(rows).expect("few"));
         }
+        if self.fails_at == Some(number) && self.is_lost {
+            return Err(OpsError::DeviceLost { reason: "on purpose".into() }.into());
+        }
         if self.fails_at == Some(number) {
             return Err(OpsError::OutOfMemory { what: "a step", bytes: 1 }.into());
         }
         self.blocks
             .resize(cache.high_water_blocks().max(self.blocks.len()), [u32::MAX; BLOCK_POSITIONS]);
-        for &(from, to) in cache.copies() {
-            self.blocks[to.0 as usize] = self.blocks[from.0 as usize];
-        }
-        cache.copies_made();
+        self.copy(cache);
         let mut logits = vec![];
         for row in &batch.rows {
             assert!(row.position < cache.len(row.sequence)?, "a position that is reserved");
@@ -133,7 +143,16 @@ impl Model for Remembering {
     }
 
     fn memory(&self) -> MemoryUse {
-        MemoryUse::default()
+        MemoryUse { cache: self.blocks.len(), ..MemoryUse::default() }
+    }
+
+    fn shrink<'a>(
+        &'a mut self,
+        cache: &'a mut PagedCache,
+    ) -> LocalBoxFuture<'a, Result<(), ModelError>> {
+        self.copy(cache);
+        self.blocks.truncate(cache.high_water_blocks());
+        ready(Ok(())).boxed_local()
     }
 
     fn forward<'a>(

@@ -27,6 +27,7 @@ pub use acceptance::{Distribution, Verdict, acceptance, propose, residual, verif
 pub use draft::{Draft, DraftRequest, Proposal};
 pub use draft_length::{DraftCost, DraftLength};
 pub use draft_model::DraftModel;
+pub(crate) use draft_model::DraftRoom;
 pub(crate) use lookahead::Lookahead;
 pub use prompt_lookup::PromptLookup;
 pub use verify::Verify;
@@ -214,7 +215,8 @@ impl SpeculativeInferencer {
             let most = self.known.entry(sequence).or_default().length.next(most, cost);
             if most > 0 {
                 let (step, probabilities) = (row.step(), verify.wants_probabilities());
-                requests.push(DraftRequest { sequence, step, most, probabilities });
+                let sampler = None;
+                requests.push(DraftRequest { sequence, step, most, probabilities, sampler });
                 places.push((place, most));
             }
         }

@@ -1,14 +1,16 @@
 //! What `cargo xtask test` runs, in order: the quickest to fail come first.
 
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 use super::stage::{Stage, count};
 use super::{cuda, examples, fuzz, gpu, memory, neon, systems};
 use crate::browser;
 use crate::demo;
-use crate::files::write_if_changed;
+use crate::files::{under, write_if_changed};
 use crate::metadata::{Platform, is_ours, metadata, packages};
 use crate::node::{install, node, npm, scripts};
 use crate::package;
@@ -95,7 +97,8 @@ fn bindgen(arguments: &[&str]) -> Command {
     command
 }
 
-/// Every feature compiles alone.
+/// Every feature compiles alone. One that its package's code does not mention is passed on to
+/// other packages, where it is looked at.
 fn features() -> Result<()> {
     let metadata = metadata(Platform::Any)?;
     for package in packages(&metadata)?.iter().filter(|package| is_ours(package)) {
@@ -106,13 +109,26 @@ fn features() -> Result<()> {
         if features.is_empty() {
             continue;
         }
-        for feature in std::iter::once("").chain(features) {
+        let code = code(package)?;
+        let mentioned =
+            features.into_iter().filter(|name| code.contains(&format!("feature = \"{name}\"")));
+        for feature in std::iter::once("").chain(mentioned) {
             let mut command = cargo();
             command.args(["check", "--locked", "--quiet", "--package", name]);
             run(command.args(["--no-default-features", "--features", feature]))?;
         }
     }
     Ok(())
+}
+
+/// All Rust code of a package.
+fn code(package: &serde_json::Value) -> Result<String> {
+    let manifest = Path::new(package["manifest_path"].as_str().unwrap_or_default());
+    let folder = manifest.parent().context("a package in a folder")?;
+    let files = under(folder)?;
+    let is_code = |path: &&PathBuf| path.extension().is_some_and(|extension| extension == "rs");
+    let texts = files.iter().filter(is_code).map(fs::read_to_string);
+    Ok(texts.collect::<Result<Vec<_>, _>>()?.concat())
 }
 
 fn documentation() -> Result<()> {

@@ -4,7 +4,7 @@ use std::io::Read;
 
 use serde_json::Value;
 
-use crate::support::{STORIES, command, copy_without, model, setun, setun_reading};
+use crate::support::{STORIES, TINY, command, copy_without, model, setun, setun_reading};
 
 const PROMPT: &str = "Once upon a time";
 
@@ -27,6 +27,20 @@ fn greedy_text_is_that_of_the_reference() {
         let found = setun(&args).text();
         assert_eq!(found.strip_prefix(' ').unwrap_or(&found), format!("{text}\n"), "{name}");
     }
+}
+
+#[test]
+fn a_draft_changes_no_text() {
+    let stories = model(STORIES);
+    let run = |more: &[&str]| {
+        let args = ["run", "--model", &stories, "--seed", "4", "--temperature", "1"];
+        setun(&[&args[..], more, &["--max-tokens", "40", PROMPT]].concat())
+    };
+    let text = run(&[]).text();
+    assert_eq!(run(&["--draft", &stories]).text(), text);
+    assert_eq!(run(&["--draft", &stories, "--lookahead", "2", "--samples", "1"]).text(), text);
+    let error = run(&["--draft", &model(TINY)]).failure();
+    assert!(error.contains("the vocabulary of a draft"), "{error}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 #[cfg(all(feature = "config", not(target_family = "wasm")))]
 mod configured;
 mod devices;
+mod draft;
 mod memory;
 mod source;
 mod streams;
@@ -49,6 +50,7 @@ pub(crate) mod defaults {
 #[must_use]
 pub struct EngineBuilder {
     source: Source,
+    draft: Option<Source>,
     options: DeviceOptions,
     contexts: usize,
     prefix_positions: Option<usize>,
@@ -80,6 +82,7 @@ impl EngineBuilder {
     fn of(source: Source) -> Self {
         Self {
             source,
+            draft: None,
             options: DeviceOptions::default(),
             contexts: defaults::CONTEXTS,
             prefix_positions: None,
@@ -220,6 +223,7 @@ impl EngineBuilder {
             model.prefetch(bytes).await;
         }
         let (facts, loaded, options, failed) = source.load(options, fallbacks).await?;
+        let drafts = draft::load(self.draft, &options, &loaded).await?;
         let seconds = facts.load_seconds.max(begun.elapsed().as_secs_f64());
         let Some(mut shared) = shared(facts, &loaded, options, seconds) else {
             let (found, expected) = ("none".into(), "a device or more".into());
@@ -237,8 +241,9 @@ impl EngineBuilder {
         let watch = self.watch;
         let timeline = self.timeline.then(Instant::now);
         let (mut owners, mut handles) = (vec![], vec![]);
-        for (placed, again) in loaded {
-            let most = most_blocks(self.memory_fraction, &placed, shared.context_length)?;
+        for ((placed, again), draft) in loaded.into_iter().zip(drafts) {
+            let beside = draft::bytes(draft.as_ref());
+            let most = most_blocks(self.memory_fraction, &placed, shared.context_length, beside)?;
             let (commands, receiver) = unbounded();
             let LoadedModel { model, backend, level, .. } = placed;
             let report = Report { backend, level, ..shared.report.clone() };
@@ -251,7 +256,14 @@ impl EngineBuilder {
                 streams: self.streams.min(model.max_rows()),
                 wait: self.wait,
             };
+            let block_positions = model.block_positions();
             let owner = Owner::new(model, report, limits);
+            let owner = match draft {
+                Some(draft) => {
+                    owner.with_drafter(draft::drafter(draft, &limits, block_positions)?)
+                }
+                None => owner,
+            };
             let owner = match again {
                 Some(again) => owner.with_revival(Box::new(again)),
                 None => owner,

@@ -189,8 +189,11 @@ impl Owner {
         self.line_up(running.sequence);
     }
 
-    /// Has the cache grow as far as it may again, after memory was refused to it.
+    /// Has the cache grow as far as it may again, after memory was refused to it, and a draft guess.
     fn try_all_memory(&mut self) {
+        if let Some(drafter) = &mut self.drafter {
+            drafter.begin_again();
+        }
         if self.cache.max_blocks() < self.limits.blocks {
             self.cache = self.limits.cache(&*self.model);
         }

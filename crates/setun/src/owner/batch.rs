@@ -5,7 +5,7 @@ use std::{cmp::Reverse, time::Duration};
 use setun_model::{Batch, BatchRow, SequenceId, Wants};
 
 use super::{Owner, Running, STEP_TARGET};
-use crate::{inferencer::most_wanted_rows, sequence::MOST_ECHOED};
+use crate::sequence::MOST_ECHOED;
 
 /// [`STEP_TARGET`] for steps of prompts alone, where only a cancellation has to wait. All weights
 /// are read in every step, so few long ones take less time than many.
@@ -23,10 +23,6 @@ impl Owner {
     /// The rows of the next step, or of the first of several in which the model chooses, and how
     /// many of them are more than one row a sequence. Who finds no room for its rows ends.
     pub(super) fn batch(&mut self, choosing: Option<usize>) -> (Batch, usize) {
-        self.share_rows();
-        if choosing.is_none() {
-            self.look_ahead();
-        }
         for place in self.strongest_first() {
             self.reserve(place, choosing.unwrap_or(1));
         }
@@ -88,7 +84,7 @@ impl Owner {
 
     /// How many rows each sequence has: one where it decodes, and of its prompt as many as there
     /// is time for.
-    fn share_rows(&mut self) {
+    pub(super) fn share_rows(&mut self) {
         let mut free = self.model.max_rows();
         let all = free;
         for running in &mut self.running {
@@ -115,22 +111,6 @@ impl Owner {
                 let whole = pending.div_ceil(pending.div_ceil(rows + left)).max(rows);
                 left -= whole - rows;
                 running.rows = whole;
-            }
-        }
-    }
-
-    /// Guesses tokens for sequences that ask for it, as far as there is room for their logits.
-    fn look_ahead(&mut self) {
-        let vocabulary = self.model.vocab_size();
-        let rows: usize = self.running.iter().map(|running| running.rows * running.width()).sum();
-        let mut free = self.model.max_rows() - rows;
-        let mut wanted = most_wanted_rows(&*self.model).saturating_sub(rows);
-        for running in &mut self.running {
-            running.guessed.clear();
-            if running.rows == 1 && running.decodes() && running.sequence.looks_ahead() {
-                running.guessed = running.sequence.look_ahead(free.min(wanted), vocabulary);
-                let guesses = running.guessed.len() - 1;
-                (free, wanted) = (free - guesses, wanted - guesses);
             }
         }
     }
@@ -186,7 +166,7 @@ impl Running {
 
     /// Whether it is to get another token from its last one. The rows of a search that had given
     /// up their places come back to that token by token.
-    fn decodes(&self) -> bool {
+    pub(super) fn decodes(&self) -> bool {
         self.demands && (self.sequence.pending().len() == 1 || !self.twins.is_empty())
     }
 

@@ -18,7 +18,7 @@ use futures::{
     FutureExt,
     channel::mpsc::{UnboundedSender, unbounded},
 };
-use operations::operation;
+use operations::{beside, operation};
 use proptest::{collection::vec, prelude::*};
 use setun_text::{Draw, Sampler, SamplerOptions, SamplerState, Step};
 
@@ -36,6 +36,34 @@ const EOS: u32 = 10;
 const BLOCK_POSITIONS: usize = 4;
 const CONTEXT: usize = 160;
 const BLOCKS: usize = CONTEXT / BLOCK_POSITIONS + 8;
+
+/// Of the model under test.
+const SEED: u64 = 1;
+
+/// What guesses, where a request asks for guesses.
+#[derive(Clone, Copy, Debug)]
+enum Beside {
+    /// The texts themselves.
+    Texts,
+    /// A draft that says what the model says.
+    Twin,
+    /// One that says something else.
+    Other,
+    /// One that fails where its cache takes more than a few blocks.
+    Failing,
+}
+
+impl Beside {
+    /// The draft's seed, and blocks that the system gives to it.
+    fn draft(self) -> Option<(u64, usize)> {
+        match self {
+            Self::Texts => None,
+            Self::Twin => Some((SEED, BLOCKS)),
+            Self::Other => Some((SEED + 1, BLOCKS)),
+            Self::Failing => Some((SEED, 6)),
+        }
+    }
+}
 
 /// What a request asks for.
 #[derive(Clone, Debug)]
@@ -63,7 +91,7 @@ impl Asked {
 
     /// The tokens of one sample and how they end, without a cache or an owner.
     fn alone(&self, sample: u64) -> (Vec<u32>, FinishReason) {
-        let mut hash = self.prompt.iter().fold(1, |hash, &token| mix(hash, token));
+        let mut hash = self.prompt.iter().fold(SEED, |hash, &token| mix(hash, token));
         let mut tokens = self.prompt.clone();
         let (sampler, mut state) = (self.sampler(), SamplerState::default());
         for index in 0..self.max_tokens as u64 {
@@ -168,7 +196,7 @@ pub(super) async fn once() {
 }
 
 impl Machine {
-    fn new(prefix_blocks: usize, streams: usize) -> Self {
+    fn new(prefix_blocks: usize, streams: usize, beside: Beside) -> Self {
         let most_blocks = Arc::new(AtomicUsize::new(BLOCKS));
         let limits = Limits {
             blocks: BLOCKS,
@@ -177,8 +205,16 @@ impl Machine {
             streams,
             wait: Duration::ZERO,
         };
-        let model = Chain { memory: vec![], most_blocks: Arc::clone(&most_blocks) };
-        let owner = Owner::new(Box::new(model), report(), limits);
+        let chain = |most_blocks, seed, is_counted| {
+            Box::new(Chain { memory: vec![], most_blocks, seed, is_counted })
+        };
+        let model = chain(Arc::clone(&most_blocks), SEED, true);
+        let mut owner = Owner::new(model, report(), limits);
+        if let Some((seed, blocks)) = beside.draft() {
+            let draft = chain(Arc::new(AtomicUsize::new(blocks)), seed, false);
+            let drafter = Drafter::new(draft, BLOCKS / 2, prefix_blocks, None).unwrap();
+            owner = owner.with_drafter(drafter);
+        }
         let (commands, receiver) = unbounded();
         let run = owner.run(receiver, Box::new(|_| once().boxed_local())).boxed_local();
         Self { commands, run, open: vec![], most_blocks }
@@ -309,8 +345,8 @@ impl Machine {
     }
 }
 
-fn play(operations: Vec<Operation>, prefix_blocks: usize, streams: usize) {
-    let mut machine = Machine::new(prefix_blocks, streams);
+fn play(operations: Vec<Operation>, (prefix_blocks, streams): (usize, usize), beside: Beside) {
+    let mut machine = Machine::new(prefix_blocks, streams, beside);
     for operation in operations {
         machine.apply(operation);
     }
@@ -319,7 +355,7 @@ fn play(operations: Vec<Operation>, prefix_blocks: usize, streams: usize) {
 
 #[test]
 fn the_higher_priority_goes_first() {
-    let mut machine = Machine::new(0, 1);
+    let mut machine = Machine::new(0, 1, Beside::Texts);
     let asked = |priority| Asked {
         prompt: vec![1, 2, 3],
         max_tokens: 3,
@@ -358,8 +394,9 @@ proptest! {
         operations in vec(operation(), 100),
         prefix_blocks in prop_oneof![Just(0), 1..BLOCKS],
         streams in 3..12_usize,
+        beside in beside(),
     ) {
-        play(operations, prefix_blocks, streams);
+        play(operations, (prefix_blocks, streams), beside);
     }
 }
 
@@ -372,7 +409,8 @@ proptest! {
         operations in vec(operation(), 400),
         prefix_blocks in prop_oneof![Just(0), 1..BLOCKS],
         streams in 3..12_usize,
+        beside in beside(),
     ) {
-        play(operations, prefix_blocks, streams);
+        play(operations, (prefix_blocks, streams), beside);
     }
 }

@@ -2,8 +2,9 @@
 //!
 //! A mask that is known before the next step tells the model which logits are needed. So one that
 //! is the first, or took a small part of a step the last time, is computed at once; others go to a
-//! thread as soon as their text has another token, and come back while the step runs. Where there
-//! are no threads all masks are computed before the step.
+//! thread as soon as their text has another token, and come back while the step runs. In a browser
+//! they are computed once a GPU has the step; a processor has no time beside its own, so all are
+//! computed before it.
 
 use futures::channel::oneshot;
 use web_time::Instant;
@@ -25,16 +26,23 @@ type Job = (Box<dyn FormState>, oneshot::Sender<Prepared>);
 pub(super) struct Masks {
     #[cfg(not(target_family = "wasm"))]
     jobs: Option<std::sync::mpsc::Sender<Job>>,
+    left: Vec<Job>, // for which there is no thread
 }
 
 impl Masks {
     /// Sends a state off.
     fn prepare(&mut self, state: Box<dyn FormState>) -> Away {
         let (reply, away) = oneshot::channel();
-        if let Some((state, reply)) = self.send((state, reply)) {
+        let left = self.send((state, reply));
+        self.left.extend(left);
+        away
+    }
+
+    /// Computes what no thread computes.
+    pub(super) fn compute_left(&mut self) {
+        for (state, reply) in self.left.drain(..) {
             let _ = reply.send(prepared(state));
         }
-        away
     }
 
     /// Gives a job back where there is no thread.
@@ -73,12 +81,13 @@ impl Owner {
     /// Has the masks of those that have had their token made ready.
     pub(super) fn prepare_masks(&mut self) {
         let quick = self.row_times.step(self.running.len()) / PART_OF_STEP;
+        let is_beside = !cfg!(target_family = "wasm") || self.report.backend != "cpu";
         for running in &mut self.running {
             if running.rows > 0
                 && running.sequence.pending().len() == 1
                 && let Some(followed) = running.sequence.followed()
             {
-                if followed.took().is_none_or(|took| took <= quick) {
+                if !is_beside || followed.took().is_none_or(|took| took <= quick) {
                     followed.prepare(prepared);
                 } else {
                     followed.send(|state| self.masks.prepare(state));
@@ -89,6 +98,7 @@ impl Owner {
 
     /// Waits for the masks of those whose next token is chosen now.
     pub(super) async fn await_masks(&mut self) {
+        self.masks.compute_left();
         for running in self.running.iter_mut().filter(|running| running.rows > 0) {
             if let Some(followed) = running.sequence.followed() {
                 followed.wait().await;

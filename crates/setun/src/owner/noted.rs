@@ -47,7 +47,7 @@ impl Owner {
         let blocks = self.cache.high_water_blocks();
         if blocks > self.grown_blocks {
             self.grown_blocks = blocks;
-            self.metrics.memory = self.model.memory();
+            self.metrics.memory = self.memory();
         }
     }
 

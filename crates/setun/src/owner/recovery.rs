@@ -7,7 +7,7 @@ use futures::{
 };
 use setun_model::Model;
 
-use super::{Command, Limits, Owner, RowTimes, lost::Lost};
+use super::{Command, Drafter, Limits, Owner, RowTimes, drafts::LostDrafter, lost::Lost};
 use crate::error::{Error, ErrorCode};
 
 type Revived<'a> = LocalBoxFuture<'a, Result<Box<dyn Model>, Error>>;
@@ -30,12 +30,28 @@ impl Owner {
             return self.fail_all(error);
         };
         self.model = Box::new(Lost::like(&*self.model));
+        let drafter = self.drafter.take().and_then(Drafter::lost);
         let model = self.wait_for(revival.revive(), commands).await;
         self.revival = Some(revival);
         match model {
-            Some(Ok(model)) => self.begin_again(model),
+            Some(Ok(model)) => {
+                self.begin_again(model);
+                self.revive(drafter, commands).await;
+            }
             Some(Err(error)) => self.fail_all(error),
             None => {}
+        }
+    }
+
+    /// Has a draft guess again; without one no text is another.
+    async fn revive(
+        &mut self,
+        drafter: Option<LostDrafter>,
+        commands: &mut UnboundedReceiver<Command>,
+    ) {
+        let Some(mut drafter) = drafter else { return };
+        if let Some(Ok(model)) = self.wait_for(drafter.revival.revive(), commands).await {
+            self.drafter = drafter.revived(model).ok();
         }
     }
 
@@ -83,6 +99,9 @@ impl Owner {
     fn begin_within(&mut self, blocks: usize) {
         for index in (0..self.running.len()).rev() {
             self.preempt(index);
+        }
+        if let Some(drafter) = &mut self.drafter {
+            drafter.forget_all();
         }
         self.cache = Limits { blocks, ..self.limits }.cache(&*self.model);
     }

@@ -8,7 +8,7 @@ use std::{
 use setun_model::Outputs;
 use web_time::Instant;
 
-use super::Owner;
+use super::{Drafter, Owner};
 use crate::{
     error::Error,
     pressure::{Pressure, Relieved, SharedWatch},
@@ -57,7 +57,12 @@ impl Owner {
             }
         }
         self.cache.forget_idle(0);
-        self.shrink().await
+        let before = self.memory().cache;
+        if let Some(mut drafter) = self.drafter.take() {
+            drafter.relieve(pressure == Pressure::Critical).await;
+            self.drafter = Some(drafter);
+        }
+        self.shrink(before).await
     }
 
     /// Holds the cache to so many bytes, but for those of one context.
@@ -81,17 +86,17 @@ impl Owner {
         if self.model.memory().cache <= blocks * block_bytes {
             return Ok(0);
         }
-        self.shrink().await
+        self.shrink(self.memory().cache).await
     }
 
-    /// Gives back the memory of blocks that nobody has, and of steps; the bytes of the blocks.
-    async fn shrink(&mut self) -> Result<usize, Error> {
-        let before = self.model.memory().cache;
+    /// Gives back the memory of blocks that nobody has, and of steps; the bytes that caches have
+    /// less than before.
+    async fn shrink(&mut self, before: usize) -> Result<usize, Error> {
         self.cache.compact();
         self.model.shrink(&mut self.cache).await?;
         self.grown_blocks = self.cache.high_water_blocks();
         (self.outputs, self.chosen) = (Outputs::default(), vec![]);
-        self.metrics.memory = self.model.memory();
+        self.metrics.memory = self.memory();
         let bytes = before.saturating_sub(self.metrics.memory.cache);
         self.metrics.add_relief(bytes);
         Ok(bytes)
@@ -103,6 +108,7 @@ impl Owner {
         let is_unread = || self.running.iter().any(|running| !running.sequence.demands());
         self.model.memory().cache > held * self.model.block_bytes()
             || self.cache.idle_blocks() > 0
+            || self.drafter.as_ref().is_some_and(Drafter::has_spare)
             || (pressure == Pressure::Critical && is_unread())
     }
 }

@@ -1,10 +1,11 @@
 //! What a generation asks of its next rows.
 
-use setun_model::Wants;
+use setun_model::{SequenceId, Wants};
 use setun_ops::{best::BestRequest, choose::ChooseRequest};
 use setun_text::{Greedy, Needs, Step};
 
 use super::{Followed, Sequence};
+use crate::speculate::DraftRequest;
 
 impl Sequence {
     /// What the row of the last pending token is to give.
@@ -34,11 +35,34 @@ impl Sequence {
         self.request.lookahead > 0 && self.generated() > 0 && self.search.is_none()
     }
 
-    /// The pending token and up to `most` that are guessed to come after it, each with what its
-    /// row is to give if those before it are right.
-    pub(crate) fn look_ahead(&mut self, most: usize, vocabulary: usize) -> Vec<(u32, Wants)> {
-        let most = most.min(self.remaining() - 1); // one comes without a guess
-        let guessed = self.lookahead.guess(&self.tokens, most, vocabulary);
+    /// Up to `most` tokens that may come next, by the text so far.
+    pub(crate) fn guess(&mut self, most: usize, vocabulary: usize) -> Vec<u32> {
+        let most = most.min(self.most_guesses());
+        self.lookahead.guess(&self.tokens, most, vocabulary)
+    }
+
+    /// How many tokens a draft is to guess, at most so many; each takes that part of a step.
+    pub(crate) fn guesses(&mut self, most: usize, proposal: f64) -> usize {
+        self.lookahead.count(most.min(self.most_guesses()), proposal)
+    }
+
+    /// What a draft is asked that is to guess so many tokens of this sequence at `place`.
+    pub(crate) fn draft_request(&self, place: SequenceId, most: usize) -> DraftRequest<'_> {
+        let context = self.context.as_slice();
+        let prompt_tokens = context.len().saturating_sub(self.generated());
+        let step = Step { history: context, prompt_tokens, ..self.step() };
+        let sampler = Some(&self.request.sampler).filter(|sampler| !sampler.has_state());
+        DraftRequest { sequence: place, step, most, probabilities: false, sampler }
+    }
+
+    /// One comes without a guess.
+    fn most_guesses(&self) -> usize {
+        self.remaining().saturating_sub(1)
+    }
+
+    /// The pending token and those that are guessed to come after it, each with what its row is to
+    /// give if those before it are right.
+    pub(crate) fn look_ahead(&mut self, guessed: Vec<u32>, vocabulary: usize) -> Vec<(u32, Wants)> {
         let known = self.tokens.len();
         let mut rows = vec![(self.context[self.cached], self.wants(vocabulary))];
         for token in guessed {

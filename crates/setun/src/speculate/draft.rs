@@ -2,7 +2,7 @@
 
 use futures::future::LocalBoxFuture;
 use setun_model::{MaybeSend, SequenceId};
-use setun_text::Step;
+use setun_text::{Sampler, Step};
 
 use crate::error::Error;
 
@@ -56,6 +56,8 @@ pub struct DraftRequest<'a> {
     /// ([`propose`](super::propose)). Otherwise they are compared with what is chosen by the
     /// step's own random numbers.
     pub probabilities: bool,
+    /// How the target chooses in this sequence; none if as the draft was told once.
+    pub sampler: Option<&'a Sampler>,
 }
 
 /// Tokens that may come next.

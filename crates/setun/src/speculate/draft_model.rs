@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use futures::future::{FutureExt, LocalBoxFuture};
-use setun_model::{Model as Forward, Outputs, PagedCache, SequenceId};
+use setun_model::{MemoryUse, Model as Forward, Outputs, PagedCache, SequenceId};
 use setun_text::{Draw, Sampler, Step};
 
 use super::{
@@ -25,8 +25,21 @@ pub struct DraftModel {
     model: Box<dyn Forward>,
     sampler: Sampler,
     pool: PagedCache,
+    most_new: usize,
     outputs: Outputs,
     sequences: HashMap<SequenceId, Kept>,
+}
+
+/// How much a draft model takes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DraftRoom {
+    /// Blocks of its cache. A sequence for which there are none gets no proposals.
+    pub(crate) blocks: usize,
+    /// Blocks that no sequence has, kept for texts that begin as others did.
+    pub(crate) prefix_blocks: usize,
+    /// Rows of a call before it proposes: a text of which more is new gets no proposals until
+    /// further calls have run the rest.
+    pub(crate) rows: usize,
 }
 
 /// What is known of a sequence.
@@ -35,6 +48,13 @@ struct Kept {
     tokens: Vec<u32>,     // the history, and what was proposed after it
     history: usize,       // how many of them are that
     cached: usize,        // how many have been run
+}
+
+/// Tokens of a sequence that are run next.
+struct Part {
+    sequence: SequenceId,
+    position: usize,
+    tokens: Vec<u32>,
 }
 
 /// A request that is under way.
@@ -48,8 +68,47 @@ impl DraftModel {
     /// Over a model that is on its device. The sampler should have the target's options.
     #[must_use]
     pub fn new(model: Box<dyn Forward>, sampler: Sampler) -> Self {
-        let pool = PagedCache::new(model.block_positions().max(1), u32::MAX as usize);
-        Self { model, sampler, pool, outputs: Outputs::default(), sequences: HashMap::new() }
+        let blocks = u32::MAX as usize;
+        Self::within(model, sampler, DraftRoom { blocks, prefix_blocks: 0, rows: usize::MAX })
+    }
+
+    /// The same within some room.
+    pub(crate) fn within(model: Box<dyn Forward>, sampler: Sampler, room: DraftRoom) -> Self {
+        let mut pool = PagedCache::new(model.block_positions().max(1), room.blocks);
+        pool.keep_prefixes(room.prefix_blocks);
+        let (outputs, sequences) = (Outputs::default(), HashMap::new());
+        Self { model, sampler, pool, most_new: room.rows, outputs, sequences }
+    }
+
+    /// Bytes that the model keeps in memory.
+    pub(crate) fn memory(&self) -> MemoryUse {
+        self.model.memory()
+    }
+
+    /// Whether its cache has memory that no sequence needs.
+    pub(crate) fn has_spare(&self) -> bool {
+        let held = self.pool.held_blocks() - self.pool.idle_blocks();
+        self.pool.idle_blocks() > 0 || self.memory().cache > held * self.model.block_bytes()
+    }
+
+    /// Forgets the sequences that are not there any more.
+    pub(crate) fn retain(&mut self, is_there: impl Fn(SequenceId) -> bool) {
+        let Self { sequences, pool, .. } = self;
+        sequences.retain(|&sequence, kept| {
+            let stays = is_there(sequence);
+            if !stays {
+                pool.remove(kept.sequence);
+            }
+            stays
+        });
+    }
+
+    /// Gives back the memory of blocks that no sequence has, and of steps.
+    pub(crate) async fn shrink(&mut self) -> Result<(), Error> {
+        self.pool.forget_idle(0);
+        self.pool.compact();
+        self.outputs = Outputs::default();
+        Ok(self.model.shrink(&mut self.pool).await?)
     }
 
     async fn try_propose(&mut self, requests: &[DraftRequest<'_>]) -> Result<Vec<Proposal>, Error> {
@@ -62,9 +121,14 @@ impl DraftModel {
             let most = if request.step.history.is_empty() { 0 } else { most };
             open.push(Open { request, most, proposal: Proposal::default() });
         }
+        self.hold_to_room(&mut open);
+        self.read(&mut open).await?;
         let rounds = open.iter().map(|open| open.most).max().unwrap_or(0);
         for round in 0..rounds {
             self.round(&mut open, round).await?;
+        }
+        for kept in open.iter().filter_map(|open| self.sequences.get(&open.request.sequence)) {
+            self.pool.note(kept.sequence, &kept.tokens[..kept.cached])?;
         }
         Ok(open.into_iter().map(|open| open.proposal).collect())
     }
@@ -72,13 +136,12 @@ impl DraftModel {
     /// Drops what a sequence's history does not have, and takes over what is new in it.
     fn follow(&mut self, request: &DraftRequest<'_>) -> Result<(), Error> {
         let Self { sequences, pool, .. } = self;
-        let kept = sequences.entry(request.sequence).or_insert_with(|| Kept {
-            sequence: pool.create(),
-            tokens: vec![],
-            history: 0,
-            cached: 0,
-        });
         let history = request.step.history;
+        let kept = sequences.entry(request.sequence).or_insert_with(|| {
+            let sequence = pool.create_from(history);
+            let cached = pool.len(sequence).unwrap_or(0);
+            Kept { sequence, tokens: history[..cached].to_vec(), history: cached, cached }
+        });
         let known = if kept.history <= history.len() { kept.history } else { 0 };
         let pairs = kept.tokens[known..].iter().zip(&history[known..]);
         let common = known + pairs.take_while(|(kept, now)| kept == now).count();
@@ -90,21 +153,57 @@ impl DraftModel {
         Ok(pool.truncate(kept.sequence, kept.cached)?)
     }
 
+    /// Proposes nothing where the cache has no room for it.
+    fn hold_to_room(&self, open: &mut [Open<'_>]) {
+        let mut free = self.pool.free_blocks();
+        for Open { request, most, .. } in open.iter_mut().filter(|open| open.most > 0) {
+            let Some(kept) = self.sequences.get(&request.sequence) else { continue };
+            let positions = kept.tokens.len() - kept.cached + *most;
+            let needed = self.pool.needed(kept.sequence, positions).unwrap_or(usize::MAX);
+            match free.checked_sub(needed) {
+                Some(left) => free = left,
+                None => *most = 0,
+            }
+        }
+    }
+
+    /// Runs part of those texts of which too much is new, and proposes nothing for them: short
+    /// ones come first.
+    async fn read(&mut self, open: &mut [Open<'_>]) -> Result<(), Error> {
+        let Self { model, pool, outputs, sequences, most_new, .. } = self;
+        let new = |kept: &Kept| kept.tokens.len() - kept.cached;
+        let mut order: Vec<_> = open.iter_mut().filter(|open| open.most > 0).collect();
+        order.sort_by_key(|open| sequences.get(&open.request.sequence).map(new));
+        let (mut left, mut parts) = (*most_new, vec![]);
+        for Open { request, most, .. } in order {
+            let Some(kept) = sequences.get_mut(&request.sequence) else { continue };
+            let rows = new(kept).min(left);
+            left -= rows;
+            if rows < new(kept) {
+                *most = 0;
+                parts.push(kept.part(rows));
+                kept.cached += rows;
+            }
+        }
+        let runs: Vec<_> = parts.iter().map(|part| part.run(0)).collect();
+        Steps::new(&mut **model, pool, outputs).run(&runs, |_, _, _| Ok(())).await
+    }
+
     /// Runs what has not been run of each sequence, and proposes one more token for it.
     async fn round(&mut self, open: &mut [Open<'_>], round: usize) -> Result<(), Error> {
-        let Self { model, sampler, pool, outputs, sequences } = self;
-        let (mut pending, mut numbers) = (vec![], vec![]);
+        let Self { model, sampler, pool, outputs, sequences, .. } = self;
+        let (mut parts, mut numbers) = (vec![], vec![]);
         for (number, open) in open.iter().enumerate().filter(|(_, open)| open.most > round) {
             if let Some(kept) = sequences.get(&open.request.sequence) {
-                let tokens = kept.tokens[kept.cached..].to_vec();
-                pending.push((kept.sequence, kept.cached, tokens));
+                parts.push(kept.part(kept.tokens.len() - kept.cached));
                 numbers.push(number);
             }
         }
-        let runs: Vec<_> = pending.iter().map(run).collect();
+        let runs: Vec<_> = parts.iter().map(|part| part.run(1)).collect();
         let take = |run: usize, _: usize, logits: &[f32]| {
             let Open { request, proposal, .. } = &mut open[numbers[run]];
             let Some(kept) = sequences.get_mut(&request.sequence) else { return Ok(()) };
+            let sampler = request.sampler.unwrap_or(sampler);
             let first = request.step.draw;
             let draw = Draw { index: first.index + round as u64, ..first };
             let step = Step { history: &kept.tokens, draw, ..request.step };
@@ -125,9 +224,20 @@ impl DraftModel {
     }
 }
 
-fn run((sequence, position, tokens): &(SequenceId, usize, Vec<u32>)) -> Run<'_> {
-    let wanted_from = tokens.len().saturating_sub(1);
-    Run { sequence: *sequence, position: *position, tokens, wanted_from }
+impl Kept {
+    /// The first of its tokens that have not been run.
+    fn part(&self, rows: usize) -> Part {
+        let tokens = self.tokens[self.cached..][..rows].to_vec();
+        Part { sequence: self.sequence, position: self.cached, tokens }
+    }
+}
+
+impl Part {
+    /// The logits of so many of the last are wanted.
+    fn run(&self, wanted: usize) -> Run<'_> {
+        let Self { sequence, position, ref tokens } = *self;
+        Run { sequence, position, tokens, wanted_from: tokens.len().saturating_sub(wanted) }
+    }
 }
 
 impl Draft for DraftModel {

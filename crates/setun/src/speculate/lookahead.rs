@@ -21,10 +21,15 @@ impl Lookahead {
         Self { most, lookup: PromptLookup::default(), length: DraftLength::default() }
     }
 
+    /// How many tokens to guess, at most so many, where guessing one takes that part of a step.
+    pub(crate) fn count(&mut self, most: usize, proposal: f64) -> usize {
+        let cost = DraftCost { row: SpeculationOptions::default().row_cost, proposal };
+        self.length.next(self.most.min(most), cost)
+    }
+
     /// Up to `most` tokens that may follow a text, which has only grown since the last call.
     pub(crate) fn guess(&mut self, text: &[u32], most: usize, vocabulary: usize) -> Vec<u32> {
-        let cost = DraftCost { row: SpeculationOptions::default().row_cost, proposal: 0.0 };
-        let count = self.length.next(self.most.min(most), cost);
+        let count = self.count(most, 0.0);
         let mut guessed = self.lookup.lookup(SEQUENCE, text, count);
         let known = guessed.iter().take_while(|&&token| (token as usize) < vocabulary).count();
         guessed.truncate(known);

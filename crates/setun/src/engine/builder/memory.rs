@@ -35,11 +35,13 @@ impl EngineBuilder {
     }
 }
 
-/// Most blocks of a cache within a share of the memory, which must hold one context.
+/// Most blocks of a cache within a share of the memory, which must hold one context. Beside them
+/// stand so many bytes, and so many for each position.
 pub(super) fn most_blocks(
     fraction: Option<f64>,
     placed: &LoadedModel,
     context: usize,
+    (bytes_beside, bytes_a_position): (usize, usize),
 ) -> Result<usize, Error> {
     let Some(fraction) = fraction else { return Ok(usize::MAX) };
     let bad = |found: String, expected: String| {
@@ -59,8 +61,9 @@ pub(super) fn most_blocks(
         reason = "a share of memory need not be exact"
     )]
     let allowed = (memory as f64 * fraction) as usize;
-    let (model, weights) = (&placed.model, placed.model.memory().weights());
-    let block_bytes = model.block_bytes().max(1);
+    let model = &placed.model;
+    let weights = model.memory().weights() + bytes_beside;
+    let block_bytes = model.block_bytes().max(1) + model.block_positions() * bytes_a_position;
     let least = context.div_ceil(model.block_positions());
     let blocks = allowed.saturating_sub(weights) / block_bytes;
     if blocks < least {

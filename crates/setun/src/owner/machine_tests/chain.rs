@@ -17,6 +17,8 @@ pub(super) type Slots = [u64; BLOCK_POSITIONS];
 pub(super) struct Chain {
     pub(super) memory: Vec<Slots>,
     pub(super) most_blocks: Arc<AtomicUsize>, // that the system gives
+    pub(super) seed: u64,                     // two of one say the same
+    pub(super) is_counted: bool,              // its cache is told of
 }
 
 pub(super) fn mix(before: u64, token: u32) -> u64 {
@@ -75,7 +77,7 @@ impl Chain {
             assert!(!cache.is_shared(block), "nobody else reads what is written");
             let before = match position.checked_sub(1) {
                 Some(before) => *self.slot(cache, row, before),
-                None => 1,
+                None => self.seed,
             };
             let hash = mix(before, row.token);
             *self.slot(cache, row, position) = hash;
@@ -109,7 +111,8 @@ impl Model for Chain {
     }
 
     fn memory(&self) -> MemoryUse {
-        MemoryUse { cache: self.memory.len(), ..MemoryUse::default() }
+        let cache = if self.is_counted { self.memory.len() } else { 0 };
+        MemoryUse { cache, ..MemoryUse::default() }
     }
 
     fn shrink<'a>(
