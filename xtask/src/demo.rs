@@ -15,7 +15,7 @@ use crate::files::under;
 use crate::fresh::{Inputs, unless_fresh};
 use crate::node::{install, node, npm};
 use crate::package;
-use crate::shell::{cargo, output, program, root, run, say, show, target};
+use crate::shell::{built_with_tests, output, program, root, run, say, show};
 use crate::variant::Variant;
 use crate::wasm;
 
@@ -123,15 +123,13 @@ pub(crate) fn equals_the_command() -> Result<()> {
         ("Tom and Lily", 1.0, 3, "scalar"),
     ];
     build(&[])?;
-    // The tests of the command build it; a build of its own would choose other features for the
-    // crates it depends on, and compile them all again.
-    run(cargo().args(["test", "--workspace", "--locked", "--quiet", "--no-run"]))?;
+    let setun = built_with_tests()?.join("setun");
     let server = Server::start()?;
     for (prompt, temperature, seed, backend) in STORIES {
         let options = Options::story(prompt, temperature, seed, backend);
         let page: Value = serde_json::from_str(&output(&mut checker(&server.address, &options)?)?)
             .context("the page's report is JSON")?;
-        let mut command = program(target().join("debug/setun"));
+        let mut command = program(&setun);
         command.args(["run", "--max-tokens", "80", "--seed", &seed.to_string()]);
         command.args(["--temperature", &temperature.to_string(), prompt]);
         let native = output(&mut command)?;

@@ -16,6 +16,7 @@ mod machine;
 mod metadata;
 mod node;
 mod opcodes;
+mod own_features;
 mod package;
 mod shell;
 mod sizes;
@@ -79,6 +80,9 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    if let Some(compiled) = own_features::compile() {
+        return compiled;
+    }
     let result = match Arguments::parse().command {
         Command::Tidy => tidy::run(),
         Command::BuildWasm { variants, require_threads } => {

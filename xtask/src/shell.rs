@@ -46,6 +46,13 @@ pub(crate) fn cargo() -> Command {
     program(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }
 
+/// Where the workspace's programs and examples are that are built beside its tests. A build of
+/// their own would choose other features for the crates that they need, and compile them again.
+pub(crate) fn built_with_tests() -> Result<PathBuf> {
+    run(cargo().args(["test", "--workspace", "--locked", "--quiet", "--no-run"]))?;
+    Ok(target().join("debug"))
+}
+
 /// A program as one would type it, for messages.
 pub(crate) fn typed(command: &Command) -> String {
     let name = Path::new(command.get_program()).file_name().unwrap_or_default();

@@ -10,6 +10,7 @@ use std::process::Command;
 use anyhow::Result;
 
 use crate::machine::{Missing, has_packages, install_packages, may_install};
+use crate::own_features;
 use crate::shell::{cargo, find_program, output, program, say, succeeds, target};
 use crate::variant::Variant;
 
@@ -117,7 +118,7 @@ impl Toolchain {
     }
 
     /// `cargo build` for `variant`, ready for its package and profile.
-    pub(crate) fn cargo_build(self, variant: Variant) -> Command {
+    pub(crate) fn cargo_build(self, variant: Variant) -> Result<Command> {
         let mut command = self.cargo("build", TARGET, "std,panic_abort");
         command
             .env("CARGO_TARGET_DIR", self.folder())
@@ -126,7 +127,10 @@ impl Toolchain {
         if self == Self::Debian {
             command.env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER", "wasm-ld-19");
         }
-        command
+        if let Some(features) = variant.own_features() {
+            own_features::add(&mut command, features)?;
+        }
+        Ok(command)
     }
 
     /// Its cargo with a subcommand for a target; `library` is what to compile of the standard

@@ -54,12 +54,15 @@ impl Variant {
         matches!(self, Self::Relaxed | Self::RelaxedThreads)
     }
 
-    /// What rustc is told.
+    /// Target features of this project's crates alone: the others have no use for them, and
+    /// variants that differ in nothing else share those.
+    pub(crate) fn own_features(self) -> Option<&'static str> {
+        self.relaxed().then_some("+relaxed-simd")
+    }
+
+    /// What rustc is told of all crates.
     pub(crate) fn rustflags(self) -> String {
         let mut flags = String::from("-C target-feature=+simd128");
-        if self.relaxed() {
-            flags += ",+relaxed-simd";
-        }
         if self.threads() {
             flags += ",+atomics,+bulk-memory,+mutable-globals";
             // JavaScript makes the memory, and may give it a lower maximum than this 4 GiB.

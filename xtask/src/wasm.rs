@@ -102,6 +102,8 @@ pub(crate) fn lints() -> Result<()> {
     let plain = choose(&[Variant::Simd128, Variant::Relaxed, Variant::WebGpu], false)?;
     for (variant, toolchain) in plain.into_iter().filter(|(_, it)| *it == Toolchain::Own) {
         let mut command = toolchain.cargo("clippy", TARGET, "std,panic_abort");
+        let of_own = variant.own_features().map(|it| format!(" -C target-feature={it}"));
+        let of_own = of_own.unwrap_or_default();
         if variant.gpu() {
             command.args(["--quiet", "--package", "setun-gpu", "--package", "setun-wasm"]);
             command.args(["--lib", "--no-deps", "--features", "setun-wasm/webgpu"]);
@@ -110,7 +112,7 @@ pub(crate) fn lints() -> Result<()> {
         }
         command
             .env("CARGO_TARGET_DIR", toolchain.folder().join("lints"))
-            .env("RUSTFLAGS", variant.rustflags())
+            .env("RUSTFLAGS", variant.rustflags() + &of_own)
             .env_remove("CARGO_ENCODED_RUSTFLAGS");
         run(command.args(["--", "-D", "warnings"]))?;
     }
@@ -222,11 +224,12 @@ fn compile(
     let inputs = Inputs::default()
         .word(toolchain.version()?)
         .word(variant.rustflags())
+        .word(variant.own_features())
         .word(what)
         .files(sources()?)?;
     unless_fresh(&format!("module-{name}"), &[&kept], &inputs, || {
         say(&format!("compiling {name} ({})", toolchain.describe()));
-        run(toolchain.cargo_build(variant).args(["--quiet", "--profile", "wasm"]).args(what))?;
+        run(toolchain.cargo_build(variant)?.args(["--quiet", "--profile", "wasm"]).args(what))?;
         fs::copy(toolchain.folder().join(TARGET).join("wasm").join(module), &kept)?;
         Ok(())
     })?;

@@ -1,10 +1,12 @@
-//! The examples of `setun`, each run as its first lines say, on the embedded model.
+//! The examples of `setun`, each run on the embedded model.
+
+use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 
 use super::stage::Stage;
 use super::totals::Totals;
-use crate::shell::{cargo, output, root, say};
+use crate::shell::{built_with_tests, output, program, root, say};
 
 const FOLDER: &str = "crates/setun/examples";
 
@@ -35,18 +37,16 @@ pub(super) fn stage() -> Stage {
             }
         }
         names.sort();
-        names.iter().try_for_each(|name| example(name, totals))
+        let folder = built_with_tests()?.join("examples");
+        names.iter().try_for_each(|name| example(&folder, name, totals))
     })
 }
 
-fn example(name: &str, totals: &mut Totals) -> Result<()> {
+fn example(folder: &Path, name: &str, totals: &mut Totals) -> Result<()> {
     let expected = EXPECTED.iter().find(|(example, _)| *example == name);
     let (_, expected) = expected.with_context(|| format!("what does example `{name}` print?"))?;
     say(&format!("example {name}"));
-    let mut command = cargo();
-    command.args(["run", "--quiet", "--locked", "--package", "setun"]);
-    let printed =
-        output(command.args(["--features", "embedded-model,grammar", "--example", name]))?;
+    let printed = output(&mut program(folder.join(name)))?;
     say(printed.trim_end());
     ensure!(printed.contains(expected), "example `{name}` does not print {expected:?}");
     totals.passed += 1;

@@ -14,7 +14,7 @@ use crate::files::{under, write_if_changed};
 use crate::metadata::{Platform, is_ours, metadata, packages};
 use crate::node::{install, node, npm, scripts};
 use crate::package;
-use crate::shell::{cargo, in_ci, output, root, run, target};
+use crate::shell::{built_with_tests, cargo, in_ci, output, program, root, run, target};
 use crate::tidy;
 use crate::wasm;
 
@@ -97,6 +97,9 @@ fn bindgen(arguments: &[&str]) -> Command {
     command
 }
 
+/// Features for interfaces of other systems, for which the stage `systems` compiles them.
+const ELSEWHERE: [&str; 2] = ["dx12", "metal"];
+
 /// Every feature compiles alone. One that its package's code does not mention is passed on to
 /// other packages, where it is looked at.
 fn features() -> Result<()> {
@@ -110,9 +113,10 @@ fn features() -> Result<()> {
             continue;
         }
         let code = code(package)?;
-        let mentioned =
-            features.into_iter().filter(|name| code.contains(&format!("feature = \"{name}\"")));
-        for feature in std::iter::once("").chain(mentioned) {
+        let counts = |name: &&str| {
+            !ELSEWHERE.contains(name) && code.contains(&format!("feature = \"{name}\""))
+        };
+        for feature in std::iter::once("").chain(features.into_iter().filter(counts)) {
             let mut command = cargo();
             command.args(["check", "--locked", "--quiet", "--package", name]);
             run(command.args(["--no-default-features", "--features", feature]))?;
@@ -186,8 +190,7 @@ fn kernels() -> Stage {
 fn shaders() -> Stage {
     Stage::new("shaders", |totals| {
         install("npm")?;
-        let mut export = cargo();
-        export.args(["run", "--quiet", "--locked", "--package", "setun-gpu", "--example", "wgsl"]);
+        let mut export = program(built_with_tests()?.join("examples/wgsl"));
         let list = target().join("xtask/wgsl.json");
         write_if_changed(&list, output(&mut export)?.as_bytes())?;
         let mut command = node()?;

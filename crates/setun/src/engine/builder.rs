@@ -259,9 +259,7 @@ impl EngineBuilder {
             let block_positions = model.block_positions();
             let owner = Owner::new(model, report, limits);
             let owner = match draft {
-                Some(draft) => {
-                    owner.with_drafter(draft::drafter(draft, &limits, block_positions)?)
-                }
+                Some(draft) => owner.with_drafter(draft::drafter(draft, &limits, block_positions)?),
                 None => owner,
             };
             let owner = match again {

@@ -4,6 +4,7 @@
 //! The language model keeps in each slot of the cache a hash of all tokens up to there, made from
 //! the slot before it, so that a block that is shared, copied or given away wrongly changes texts.
 
+mod beside;
 mod chain;
 mod operations;
 mod searched;
@@ -13,12 +14,13 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
+use beside::{Beside, beside};
 use chain::{Chain, logits, mix};
 use futures::{
     FutureExt,
     channel::mpsc::{UnboundedSender, unbounded},
 };
-use operations::{beside, operation};
+use operations::operation;
 use proptest::{collection::vec, prelude::*};
 use setun_text::{Draw, Sampler, SamplerOptions, SamplerState, Step};
 
@@ -39,31 +41,6 @@ const BLOCKS: usize = CONTEXT / BLOCK_POSITIONS + 8;
 
 /// Of the model under test.
 const SEED: u64 = 1;
-
-/// What guesses, where a request asks for guesses.
-#[derive(Clone, Copy, Debug)]
-enum Beside {
-    /// The texts themselves.
-    Texts,
-    /// A draft that says what the model says.
-    Twin,
-    /// One that says something else.
-    Other,
-    /// One that fails where its cache takes more than a few blocks.
-    Failing,
-}
-
-impl Beside {
-    /// The draft's seed, and blocks that the system gives to it.
-    fn draft(self) -> Option<(u64, usize)> {
-        match self {
-            Self::Texts => None,
-            Self::Twin => Some((SEED, BLOCKS)),
-            Self::Other => Some((SEED + 1, BLOCKS)),
-            Self::Failing => Some((SEED, 6)),
-        }
-    }
-}
 
 /// What a request asks for.
 #[derive(Clone, Debug)]

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::{Asked, BLOCKS, Beside, Operation};
+use super::{Asked, BLOCKS, Operation};
 use crate::pressure::Pressure;
 
 fn asked() -> impl Strategy<Value = Asked> {
@@ -24,11 +24,6 @@ fn asked() -> impl Strategy<Value = Asked> {
                 beams: beams.saturating_sub(5),
             }
         })
-}
-
-pub(super) fn beside() -> impl Strategy<Value = Beside> {
-    use Beside::{Failing, Other, Texts, Twin};
-    prop_oneof![Just(Texts), Just(Twin), Just(Other), Just(Failing)]
 }
 
 pub(super) fn operation() -> impl Strategy<Value = Operation> {

@@ -90,6 +90,40 @@ fn a_full_context_gets_no_more_proposals() {
 }
 
 #[test]
+fn a_text_that_is_new_comes_in_parts_and_short_ones_first() {
+    let counting = model();
+    let steps = std::sync::Arc::clone(&counting.steps);
+    let room = DraftRoom { blocks: 100, prefix_blocks: 0, rows: 10 };
+    let greedy = Sampler::new(SamplerOptions::default()).expect("sound options");
+    let mut draft = DraftModel::within(Box::new(counting), greedy, room);
+    let (long, short): (Vec<u32>, [u32; 3]) = ((0..24).collect(), [7, 8, 9]);
+    let asked = [request(0, &long, 2), request(1, &short, 2)];
+    let after_short = expected(&short, 2);
+    assert_eq!(proposals(&mut draft, &asked), [vec![], after_short.clone()]);
+    assert_eq!(*steps.lock().expect("steps"), [7, 3, 1], "of the long one what is left of ten");
+    // The last proposed token of the short one is run again, as nothing of it has stayed.
+    assert_eq!(proposals(&mut draft, &asked), [vec![], after_short.clone()]);
+    assert_eq!(proposals(&mut draft, &asked), [expected(&long, 2), after_short]);
+}
+
+#[test]
+fn a_full_cache_gets_no_proposals_and_knows_what_was_there() {
+    let counting = model();
+    let steps = std::sync::Arc::clone(&counting.steps);
+    let room = DraftRoom { blocks: 6, prefix_blocks: 6, rows: usize::MAX };
+    let greedy = Sampler::new(SamplerOptions::default()).expect("sound options");
+    let mut draft = DraftModel::within(Box::new(counting), greedy, room);
+    let text: Vec<u32> = (0..17).collect();
+    let asked = [request(0, &text, 2), request(1, &text[1..], 2)];
+    assert_eq!(proposals(&mut draft, &asked), [expected(&text, 2), vec![]]);
+    // Another sequence of the same text computes what comes after the full blocks.
+    draft.retain(|sequence| sequence != SequenceId(0));
+    steps.lock().expect("steps").clear();
+    assert_eq!(proposals(&mut draft, &[request(2, &text, 2)]), [expected(&text, 2)]);
+    assert_eq!(*steps.lock().expect("steps"), [1, 1]);
+}
+
+#[test]
 fn a_step_that_fails_is_an_error_and_the_next_goes_well() {
     let mut draft = draft(Remembering { fails_at: Some(1), ..model() }, 0.0);
     let text: Vec<u32> = (0..9).collect();

@@ -1,0 +1,32 @@
+//! More target features for this project's crates than for those that they depend on, so that
+//! builds which differ in them share the others: cargo calls this tool in place of the compiler
+//! for the members of the workspace.
+
+use std::env;
+use std::process::{Command, ExitCode};
+
+use anyhow::Result;
+
+/// Tells this tool that it stands for the compiler, and what to add.
+const FEATURES: &str = "SETUN_OWN_TARGET_FEATURES";
+
+/// Has `cargo` compile the workspace's crates for other targets with more features.
+pub(crate) fn add(cargo: &mut Command, features: &str) -> Result<()> {
+    cargo.env("RUSTC_WORKSPACE_WRAPPER", env::current_exe()?).env(FEATURES, features);
+    Ok(())
+}
+
+/// Compiles, where cargo has called this tool for that.
+pub(crate) fn compile() -> Option<ExitCode> {
+    let features = env::var(FEATURES).ok()?;
+    let mut arguments = env::args_os().skip(1);
+    let mut rustc = Command::new(arguments.next()?);
+    let arguments: Vec<_> = arguments.collect();
+    // What runs on this machine, as macros do, is for no other target.
+    if arguments.iter().any(|argument| argument == "--target") {
+        rustc.arg(format!("-Ctarget-feature={features}"));
+    }
+    let status = rustc.args(arguments).status();
+    let code = status.ok().and_then(|status| u8::try_from(status.code()?).ok());
+    Some(code.map_or(ExitCode::FAILURE, ExitCode::from))
+}
