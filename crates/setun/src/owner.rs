@@ -16,6 +16,8 @@ mod admission;
 mod batch;
 mod beams;
 mod chores;
+#[cfg_attr(target_family = "wasm", path = "owner/alone.rs")]
+mod drafter;
 mod drafts;
 mod following;
 mod limits;
@@ -30,7 +32,7 @@ use std::time::Duration;
 
 pub(crate) use chores::Chore;
 use chores::Chores;
-pub(crate) use drafts::Drafter;
+pub(crate) use drafter::Drafter;
 use futures::{
     FutureExt, StreamExt,
     channel::{mpsc::UnboundedReceiver, oneshot},

@@ -3,6 +3,7 @@
 #[cfg(all(feature = "config", not(target_family = "wasm")))]
 mod configured;
 mod devices;
+#[cfg_attr(target_family = "wasm", path = "builder/undrafted.rs")]
 mod draft;
 mod memory;
 mod source;
@@ -259,7 +260,7 @@ impl EngineBuilder {
             let block_positions = model.block_positions();
             let owner = Owner::new(model, report, limits);
             let owner = match draft {
-                Some(draft) => owner.with_drafter(draft::drafter(draft, &limits, block_positions)?),
+                Some(draft) => draft::attach(owner, draft, &limits, block_positions)?,
                 None => owner,
             };
             let owner = match again {

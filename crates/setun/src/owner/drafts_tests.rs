@@ -9,7 +9,7 @@ use futures::{FutureExt, channel::mpsc::UnboundedSender, future::ready};
 use setun_text::{Sampler, SamplerOptions};
 
 use super::{
-    drafts::MOST_DRAFTED_ROWS,
+    drafter::MOST_DRAFTED_ROWS,
     tests::{report, request, spawn},
     *,
 };

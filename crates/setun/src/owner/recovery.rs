@@ -7,7 +7,7 @@ use futures::{
 };
 use setun_model::Model;
 
-use super::{Command, Drafter, Limits, Owner, RowTimes, drafts::LostDrafter, lost::Lost};
+use super::{Command, Drafter, Limits, Owner, RowTimes, drafter::LostDrafter, lost::Lost};
 use crate::error::{Error, ErrorCode};
 
 type Revived<'a> = LocalBoxFuture<'a, Result<Box<dyn Model>, Error>>;
@@ -50,7 +50,7 @@ impl Owner {
         commands: &mut UnboundedReceiver<Command>,
     ) {
         let Some(mut drafter) = drafter else { return };
-        if let Some(Ok(model)) = self.wait_for(drafter.revival.revive(), commands).await {
+        if let Some(Ok(model)) = self.wait_for(drafter.revival().revive(), commands).await {
             self.drafter = drafter.revived(model).ok();
         }
     }

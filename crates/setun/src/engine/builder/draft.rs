@@ -3,12 +3,15 @@
 use setun_model::Model as Forward;
 
 use super::{
-    EngineBuilder, Limits,
+    EngineBuilder, Limits, Owner,
     source::{Placed, Source},
 };
 use crate::{
     device::DeviceOptions, error::Error, input::ModelInput, own_model::OwnModel, owner::Drafter,
 };
+
+/// A draft on its device.
+pub(super) type Draft = Placed;
 
 impl EngineBuilder {
     /// A smaller model of the same vocabulary, which guesses tokens for generations with a
@@ -32,7 +35,7 @@ pub(super) async fn load(
     draft: Option<Source>,
     options: &DeviceOptions,
     models: &[Placed],
-) -> Result<Vec<Option<Placed>>, Error> {
+) -> Result<Vec<Option<Draft>>, Error> {
     let Some(draft) = draft else { return Ok(models.iter().map(|_| None).collect()) };
     let (_, drafts, ..) = draft.load(options.clone(), vec![]).await?;
     if drafts.len() != models.len() {
@@ -49,20 +52,22 @@ pub(super) async fn load(
     Ok(drafts.into_iter().map(Some).collect())
 }
 
-/// A draft whose cache has as many positions as an owner's within these limits.
-pub(super) fn drafter(
-    (placed, again): Placed,
+/// Gives a draft to an owner, with a cache of as many positions as the owner's within its limits.
+pub(super) fn attach(
+    owner: Owner,
+    (placed, again): Draft,
     limits: &Limits,
     block_positions: usize,
-) -> Result<Drafter, Error> {
+) -> Result<Owner, Error> {
     let of_draft = placed.model.block_positions().max(1);
     let blocks = |blocks: usize| blocks.saturating_mul(block_positions).div_ceil(of_draft);
     let revival = again.map(|again| Box::new(again) as _);
-    Drafter::new(placed.model, blocks(limits.blocks), blocks(limits.prefix_blocks), revival)
+    let (blocks, prefix_blocks) = (blocks(limits.blocks), blocks(limits.prefix_blocks));
+    Ok(owner.with_drafter(Drafter::new(placed.model, blocks, prefix_blocks, revival)?))
 }
 
 /// Bytes of a draft's weights, and of its cache for a position.
-pub(super) fn bytes(draft: Option<&Placed>) -> (usize, usize) {
+pub(super) fn bytes(draft: Option<&Draft>) -> (usize, usize) {
     let of_cache =
         |model: &dyn Forward| model.block_bytes().div_ceil(model.block_positions().max(1));
     draft.map_or((0, 0), |(placed, _)| (placed.model.memory().weights(), of_cache(&*placed.model)))
