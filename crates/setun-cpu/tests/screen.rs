@@ -1,7 +1,7 @@
 //! What the screen before a head leaves to be computed, and that it is used at all.
 
 use half::f16;
-use setun_cpu::{CpuBackend, CpuOptions, Level};
+use setun_cpu::{CpuBackend, CpuOptions, testing::tested_levels};
 use setun_ops::{
     Backend, BatchInputs, BlockId, CacheElement, CacheSpec, DenseMatrix, Op, Usage, WeightData,
     WeightId,
@@ -147,7 +147,7 @@ fn many_rows_share_a_screen() {
             BestRequest { k: random.pick(&[1, 2, 60]), within: None, touched }
         };
         let case = case_of(x, table.clone(), COLUMNS, (0..rows).map(request).collect());
-        for level in Level::available() {
+        for level in tested_levels() {
             for threads in [1, 2] {
                 let options = CpuOptions { level: Some(level), threads: Some(threads) };
                 let mut backend = CpuBackend::new(options).unwrap();
