@@ -22,6 +22,9 @@ const ASSEMBLER: &str = "nvidia/cuda_nvcc/bin/ptxas";
 /// A100, H100 and H200, `GeForce` 50.
 const ARCHITECTURES: [&str; 3] = ["80", "90", "120"];
 
+/// What reaches a device, and what tests it.
+const FEATURES: &str = "setun-gpu/cuda,setun-gpu/testing,setun-tests/cuda";
+
 /// Tests fail without a device where this is set; otherwise they do nothing.
 const EXPECTED: &str = "SETUN_EXPECT_CUDA";
 const NO_DEVICE_TEST: &str = "a_device_that_is_not_there_is_an_error";
@@ -49,20 +52,19 @@ fn test(totals: &mut Totals) -> Result<()> {
     let assembled = assemble(&tools, &folder, &kernels)?;
     println!("{}", ptx::table(&ARCHITECTURES, &assembled)?);
     ptx::check(&ARCHITECTURES, &assembled)?;
-    count(&mut tests("setun-gpu", "cuda,testing", "cuda_emulated"), totals)?;
-    let mut operations = tests("setun-gpu", "cuda,testing", "cuda");
-    if !has_device() {
-        say("no NVIDIA device: the kernels have been played by the host, and run nowhere else");
-        return count(operations.args(["--", NO_DEVICE_TEST]), totals);
+    count(&mut tests("cuda_emulated"), totals)?;
+    if has_device() {
+        return count(tests("cuda").env(EXPECTED, "1"), totals);
     }
-    count(operations.env(EXPECTED, "1"), totals)?;
-    count(tests("setun-tests", "cuda", "cuda").env(EXPECTED, "1"), totals)
+    say("no NVIDIA device: the kernels have been played by the host, and run nowhere else");
+    count(tests("cuda").args(["--", NO_DEVICE_TEST]), totals)
 }
 
-fn tests(package: &str, features: &str, name: &str) -> Command {
+/// Over the whole workspace, so that the crates are those of other tests.
+fn tests(name: &str) -> Command {
     let mut command = cargo();
-    command.args(["test", "--locked", "--no-fail-fast", "--package", package]);
-    command.args(["--features", features, "--test", name]);
+    command.args(["test", "--workspace", "--locked", "--no-fail-fast"]);
+    command.args(["--features", FEATURES, "--test", name]);
     command
 }
 

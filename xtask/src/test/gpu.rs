@@ -1,13 +1,14 @@
 //! The GPU backend on a Vulkan device: the machine's own, or Mesa's lavapipe, which is software.
 
 use std::path::Path;
+use std::process::Command;
 
 use anyhow::Result;
 
 use super::stage::{Stage, count};
 use super::totals::Totals;
 use crate::machine::{install_packages, may_install};
-use crate::shell::{cargo, run};
+use crate::shell::cargo;
 
 /// Where Vulkan's drivers say that they are there.
 const DRIVERS: [&str; 2] = ["/usr/share/vulkan/icd.d", "/etc/vulkan/icd.d"];
@@ -15,6 +16,10 @@ const DEBIAN_PACKAGES: [&str; 2] = ["mesa-vulkan-drivers", "libvulkan1"];
 
 const NO_DRIVER: &str = "needs a Vulkan driver; on Debian, as root: apt-get install \
                          mesa-vulkan-drivers libvulkan1";
+
+/// What reaches a GPU natively, and what tests it.
+const FEATURES: &str = "setun-gpu/vulkan,setun-gpu/metal,setun-gpu/dx12,setun-gpu/testing,\
+                        setun-tests/vulkan,setun-cli/vulkan";
 
 /// The stage.
 pub(super) fn stage() -> Stage {
@@ -37,33 +42,18 @@ fn test(totals: &mut Totals) -> Result<()> {
     if !has_driver() {
         install_packages(&DEBIAN_PACKAGES)?;
     }
-    let packages = ["setun-gpu", "setun-tests", "setun-cli"];
-    let features = "setun-gpu/vulkan,setun-gpu/metal,setun-gpu/dx12,setun-gpu/testing,\
-                    setun-tests/vulkan,setun-cli/vulkan";
-    let cargo = |command: &str| {
-        let mut cargo = cargo();
-        cargo.args([command, "--locked", "--features", features]);
-        // The features name packages, which must all be there.
-        cargo.args(packages.iter().flat_map(|package| ["--package", package]));
-        // Mesa says on standard error that it finds no screen, unless it does not look for one.
-        cargo.env("NODEVICE_SELECT", "1");
-        cargo
-    };
-    run(cargo("clippy").args(["--quiet", "--all-targets", "--", "-D", "warnings"]))?;
-    let operations_and_models = [
-        "parity",
-        "gpu",
-        "gpu_split",
-        "gpu_steps",
-        "gpu_texts",
-        "gpu_engine",
-        "gpu_families",
-        "gpu_estimates",
-        "gpu_faults",
-        "gpu_self_test",
-    ];
-    let mut tests = cargo("test");
-    tests.arg("--no-fail-fast");
-    count(tests.args(operations_and_models.iter().flat_map(|test| ["--test", test])), totals)?;
-    count(cargo("test").args(["--test", "cli", "--", "gpu::"]), totals)
+    let mut tests = command("test");
+    tests.args(["--no-fail-fast", "--test", "gpu*"]);
+    count(&mut tests, totals)?;
+    count(command("test").args(["--test", "cli", "--", "gpu::"]), totals)
+}
+
+/// Cargo over the whole workspace with all that reaches a GPU here. Fewer packages would choose
+/// other features for the crates that they share with the other tests, and compile them again.
+pub(super) fn command(subcommand: &str) -> Command {
+    let mut cargo = cargo();
+    cargo.args([subcommand, "--workspace", "--locked", "--features", FEATURES]);
+    // Mesa says on standard error that it finds no screen, unless it does not look for one.
+    cargo.env("NODEVICE_SELECT", "1");
+    cargo
 }

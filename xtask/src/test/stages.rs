@@ -80,9 +80,8 @@ fn format() -> Result<()> {
 }
 
 fn lints() -> Result<()> {
-    let mut command = cargo();
-    command.args(["clippy", "--workspace", "--all-targets", "--locked", "--quiet"]);
-    run(command.args(["--", "-D", "warnings"]))?;
+    let mut command = gpu::command("clippy");
+    run(command.args(["--all-targets", "--quiet", "--", "-D", "warnings"]))?;
     run(bindgen(&["clippy", "--release", "--all-targets"]).args(["--", "-D", "warnings"]))?;
     wasm::lints()
 }
