@@ -4,14 +4,14 @@ export default defineConfig({
   test: {
     projects: [
       { extends: true, test: { name: "unit", include: ["tests/**/*.test.ts"] } },
-      slow("packaging", "packaging-tests/*.test.js", 1),
-      slow("browser", "browser-tests/*.test.js", 2),
+      slow("packaging", "packaging-tests/*.test.js", { maxWorkers: 1, sequence: { groupOrder: 1 } }),
+      slow("browser", "browser-tests/*.test.js", { maxWorkers: 2, sequence: { groupOrder: 2 } }),
     ],
   },
 });
 
-/** Tests that install the packed package and start servers and browsers: so many files at a time. */
-function slow(name, include, maxWorkers) {
+/** Tests of the packed package in servers and browsers: few files at a time, one project after the other. */
+function slow(name, include, order) {
   const patience = { testTimeout: 240_000, hookTimeout: 240_000 };
-  return { extends: true, test: { name, include: [include], maxWorkers, ...patience } };
+  return { extends: true, test: { name, include: [include], ...order, ...patience } };
 }
