@@ -207,6 +207,34 @@ describe("a text with a form", () => {
     expect(after).toBe("dog");
   });
 
+  it("ends where the module of forms fails, and the model goes on", async () => {
+    const { failures, after } = await inNode(`
+      import { Constraint, Grammar } from "setun/wasm/grammar/setun.js";
+      const broken = () => {
+        throw new WebAssembly.RuntimeError("unreachable");
+      };
+      const model = await load();
+      const failures = [];
+      for (const [proto, name] of [[Constraint.prototype, "mask"], [Constraint.prototype, "accept"], [Grammar.prototype, "begin"]]) {
+        const whole = { [name]: proto[name], free: proto.free };
+        Object.assign(proto, { [name]: broken, free: broken });
+        const failed = model.generate("The", { form: { json: true }, temperature: 1, maxTokens: 20 }).text();
+        const beside = model.generate("The dog", { temperature: 0, maxTokens: 5 }).text();
+        failures.push({ message: await failed.catch(({ message }) => message), beside: await beside });
+        Object.assign(proto, whole);
+      }
+      const after = await model.generate("The", { form: { choices: ["dog"] } }).text();
+      console.log(JSON.stringify({ failures, after }));
+    `);
+    expect(failures).toHaveLength(3);
+    for (const { message, beside } of failures) {
+      expect(message).toContain("unreachable");
+      expect(beside).toBe(failures[0].beside);
+      expect(beside).not.toBe("");
+    }
+    expect(after).toBe("dog");
+  });
+
   it("can be stopped and aborted at any time, and frees its state", async () => {
     const { atOnce, reason, used, live } = await inNode(`
       import { Constraint, Grammar } from "setun/wasm/grammar/setun.js";

@@ -14,11 +14,11 @@ extern "C" {
     #[wasm_bindgen(method, getter)]
     fn tokens(this: &JsForm) -> usize;
 
-    #[wasm_bindgen(method)]
-    fn begin(this: &JsForm) -> JsState;
+    #[wasm_bindgen(method, catch)]
+    fn begin(this: &JsForm) -> Result<JsState, JsValue>;
 
-    #[wasm_bindgen(method)]
-    fn free(this: &JsForm);
+    #[wasm_bindgen(method, catch)]
+    fn free(this: &JsForm) -> Result<(), JsValue>;
 
     /// The state of one text: freed with it.
     type JsState;
@@ -29,8 +29,8 @@ extern "C" {
     #[wasm_bindgen(method, catch)]
     fn accept(this: &JsState, token: u32) -> Result<(), JsValue>;
 
-    #[wasm_bindgen(method)]
-    fn free(this: &JsState);
+    #[wasm_bindgen(method, catch)]
+    fn free(this: &JsState) -> Result<(), JsValue>;
 }
 
 /// The form that an option names; none where it is not given.
@@ -42,18 +42,19 @@ struct Compiled(JsForm);
 
 impl Form for Compiled {
     fn begin(&self) -> Box<dyn FormState> {
-        Box::new(State { js: self.0.begin(), tokens: self.0.tokens(), mask: None })
+        let js = self.0.begin().map_err(|thrown| reason(&thrown));
+        Box::new(State { js, tokens: self.0.tokens(), mask: None })
     }
 }
 
 impl Drop for Compiled {
     fn drop(&mut self) {
-        self.0.free();
+        let _ = self.0.free(); // a module that has failed keeps it
     }
 }
 
 struct State {
-    js: JsState,
+    js: Result<JsState, String>, // or why there is none
     tokens: usize,
     mask: Option<TokenMask>, // of the next token, once it is made
 }
@@ -64,31 +65,40 @@ impl FormState for State {
     }
 
     fn mask(&mut self) -> Result<&TokenMask, Error> {
-        let mask = match self.mask.take() {
-            Some(mask) => mask,
-            None => TokenMask::from_words(
-                &self.js.mask().map_err(|thrown| failed(&thrown))?,
-                self.tokens,
-            ),
+        let mask = if let Some(mask) = self.mask.take() {
+            mask
+        } else {
+            let words = self.js()?.mask().map_err(|thrown| failed(reason(&thrown)))?;
+            TokenMask::from_words(&words, self.tokens)
         };
         Ok(self.mask.insert(mask))
     }
 
     fn accept(&mut self, token: u32) -> Result<(), Error> {
         self.mask = None;
-        self.js.accept(token).map_err(|thrown| failed(&thrown))
+        self.js()?.accept(token).map_err(|thrown| failed(reason(&thrown)))
     }
 }
 
 impl Drop for State {
     fn drop(&mut self) {
-        self.js.free();
+        let _ = self.js.as_ref().map(JsState::free); // as above
     }
 }
 
-fn failed(thrown: &JsValue) -> Error {
+impl State {
+    fn js(&self) -> Result<&JsState, Error> {
+        self.js.as_ref().map_err(|why| failed(why.clone()))
+    }
+}
+
+fn failed(reason: String) -> Error {
+    Error::Form { reason }
+}
+
+fn reason(thrown: &JsValue) -> String {
     let message = thrown.dyn_ref::<JsError>().map(|error| String::from(error.message()));
-    Error::Form { reason: message.unwrap_or_else(|| format!("{thrown:?}")) }
+    message.unwrap_or_else(|| format!("{thrown:?}"))
 }
 
 #[wasm_bindgen]
