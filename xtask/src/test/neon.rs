@@ -20,6 +20,9 @@ const PROCESSORS: [(&str, &str, &str); 3] = [
     ("max", "neon-i8mm,neon-dotprod,neon", "neon-i8mm"),
 ];
 
+/// Random cases of each test: where they are played they take ten times as long.
+const CASES: &str = "24";
+
 const EMULATOR: &str = "qemu-aarch64";
 const LINKER: &str = "aarch64-linux-gnu-gcc";
 const SYSTEM_ROOT: &str = "/usr/aarch64-linux-gnu";
@@ -73,7 +76,8 @@ fn test(totals: &mut Totals) -> Result<()> {
             .env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER", LINKER)
             .env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER", &runner)
             .env("SETUN_EXPECT_LEVELS", levels)
-            .env("SETUN_TEST_LEVELS", tested);
+            .env("SETUN_TEST_LEVELS", tested)
+            .env("PROPTEST_CASES", CASES);
         count(&mut command, totals)?;
     }
     Ok(())
