@@ -28,22 +28,23 @@ mod recovery;
 mod relief;
 mod row_times;
 
-use std::time::Duration;
+use std::{task::Poll, time::Duration};
 
 pub(crate) use chores::Chore;
 use chores::Chores;
 pub(crate) use drafter::Drafter;
 use futures::{
-    FutureExt, StreamExt,
+    StreamExt,
     channel::{mpsc::UnboundedReceiver, oneshot},
-    future::{Either, LocalBoxFuture, join, select},
+    future::{Either, LocalBoxFuture, select},
+    poll,
 };
 pub(crate) use limits::Limits;
 use masks::Masks;
 use noted::StepTimes;
 use relief::Watch;
 use row_times::RowTimes;
-use setun_model::{MemoryUse, Model, Outputs, PagedCache, SequenceId, Wants};
+use setun_model::{Batch, MemoryUse, Model, Outputs, PagedCache, SequenceId, Wants};
 use web_time::Instant;
 
 use crate::{
@@ -260,16 +261,9 @@ impl Owner {
         }
         let is_prefill = self.running.iter().any(Running::is_prefill);
         let rows = batch.rows.len();
-        let (forward, masks) = (Instant::now(), &mut self.masks);
-        let step = match choosing {
-            Some(steps) => self.model.choose(&batch, &mut self.cache, steps, &mut self.chosen),
-            None => self.model.forward(&batch, &mut self.cache, &mut self.outputs),
-        };
-        let step = step.map(|result| (result, forward.elapsed()));
-        // Once the step is on its way, if it takes one.
-        let ((result, ran), ()) = join(step, async { masks.compute_left() }).await;
-        result?;
-        let times = StepTimes { started, forward, ran };
+        let forward = Instant::now();
+        self.forward(&batch, choosing).await?;
+        let times = StepTimes { started, forward, ran: forward.elapsed() };
         self.note_growth();
         // Tokens are progress; part of a long prompt is none.
         self.is_revived &= batch.wanted() == 0;
@@ -285,6 +279,22 @@ impl Owner {
         self.note_profile(is_prefill, &times, elapsed);
         self.note_times(rows, choosing, elapsed);
         Ok(())
+    }
+
+    /// Has the model make the step. Masks that are left are computed while a device has it.
+    async fn forward(&mut self, batch: &Batch, choosing: Option<usize>) -> Result<(), Error> {
+        let mut step = match choosing {
+            Some(steps) => self.model.choose(batch, &mut self.cache, steps, &mut self.chosen),
+            None => self.model.forward(batch, &mut self.cache, &mut self.outputs),
+        };
+        let result = match poll!(&mut step) {
+            Poll::Ready(result) => result,
+            Poll::Pending => {
+                self.masks.compute_left();
+                step.await
+            }
+        };
+        Ok(result?)
     }
 }
 
