@@ -4,7 +4,7 @@ use std::{cmp::Reverse, time::Duration};
 
 use web_time::Instant;
 
-use super::{Owner, Running};
+use super::{Drafter, Owner, Running};
 use crate::{error::Error, event::FinishReason, sequence::Sequence};
 
 impl Owner {
@@ -90,6 +90,9 @@ impl Owner {
     pub(super) fn admit(&mut self) {
         if self.running.is_empty() && self.waiting.is_empty() {
             self.try_all_memory();
+        }
+        if self.running.is_empty() && !self.waiting.iter().any(Sequence::has_entered) {
+            self.drafter.iter_mut().for_each(Drafter::begin_again);
         }
         if self.gathering(Instant::now()).is_some() {
             return;
@@ -189,11 +192,8 @@ impl Owner {
         self.line_up(running.sequence);
     }
 
-    /// Has the cache grow as far as it may again, after memory was refused to it, and a draft guess.
+    /// Has the cache grow as far as it may again, after memory was refused to it.
     fn try_all_memory(&mut self) {
-        if let Some(drafter) = &mut self.drafter {
-            drafter.begin_again();
-        }
         if self.cache.max_blocks() < self.limits.blocks {
             self.cache = self.limits.cache(&*self.model);
         }

@@ -19,7 +19,7 @@ pub(crate) struct Drafter {
     room: DraftRoom,
     /// Makes it anew where its device is lost with the owner's.
     revival: Option<Box<dyn Revive>>,
-    /// It failed, or memory is short: it guesses nothing until nothing runs.
+    /// It failed, or memory is short: it guesses nothing until what is under way has ended.
     rests: bool,
 }
 
@@ -66,7 +66,7 @@ impl Drafter {
         self.draft.retain(|_| false);
     }
 
-    /// Nothing runs: whatever it rested for may be over.
+    /// Nothing is under way: whatever it rested for may be over.
     pub(super) fn begin_again(&mut self) {
         self.forget_all();
         self.rests = false;

@@ -27,6 +27,11 @@ impl Sequence {
         !std::mem::replace(&mut self.entered, true)
     }
 
+    /// Whether it has had a place in the cache.
+    pub(crate) fn has_entered(&self) -> bool {
+        self.entered
+    }
+
     /// It has lost its place in the cache.
     pub(crate) fn leave(&self) {
         self.request.trace.preempted(self.cached);
