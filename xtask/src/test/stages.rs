@@ -96,8 +96,8 @@ fn bindgen(arguments: &[&str]) -> Command {
     command
 }
 
-/// Features for interfaces of other systems, for which the stage `systems` compiles them.
-const ELSEWHERE: [&str; 2] = ["dx12", "metal"];
+/// Features for interfaces of other systems, with which the stage `systems` compiles this package.
+const ELSEWHERE: (&str, [&str; 2]) = ("setun-gpu", ["dx12", "metal"]);
 
 /// Every feature compiles alone. One that its package's code does not mention is passed on to
 /// other packages, where it is looked at.
@@ -112,8 +112,9 @@ fn features() -> Result<()> {
             continue;
         }
         let code = code(package)?;
-        let counts = |name: &&str| {
-            !ELSEWHERE.contains(name) && code.contains(&format!("feature = \"{name}\""))
+        let counts = |feature: &&str| {
+            let is_elsewhere = name == ELSEWHERE.0 && ELSEWHERE.1.contains(feature);
+            !is_elsewhere && code.contains(&format!("feature = \"{feature}\""))
         };
         for feature in std::iter::once("").chain(features.into_iter().filter(counts)) {
             let mut command = cargo();
