@@ -3,7 +3,9 @@
 //!
 //! A case is told by its format and number, and `SETUN_MUTATION=gguf:123` runs that one alone.
 
-mod mutation;
+mod change;
+mod random;
+mod subject;
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -15,11 +17,12 @@ use std::{
     time::Duration,
 };
 
-use mutation::{
+use setun_tests::trial;
+
+use self::{
     random::Random,
     subject::{Subject, lone_safetensors, of_extension, safetensors_folders},
 };
-use setun_tests::trial;
 
 /// Cases of each format.
 const CASES: usize = 10_000;

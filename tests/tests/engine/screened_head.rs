@@ -70,7 +70,7 @@ fn sampling(seed: u64) -> [GenerateOptions; 10] {
 fn stories_are_the_same() {
     for device in devices().into_iter().filter(|device| *device != Device::Scalar) {
         let [stored, screened] = both(stories, &device);
-        for seed in 0..3 {
+        for seed in 0..2 {
             for options in sampling(seed) {
                 let prompt = stored.tokenize("Once upon a time").expect("tokens");
                 let expected = outcome(&stored, &prompt, options.clone());

@@ -1,23 +1,17 @@
 //! The engine on a real trained model: text against an independent implementation, several
 //! streams at once, stopping in every way, and errors that leave the engine usable.
 
-#[path = "engine/beams.rs"]
 mod beams;
-#[path = "engine/contexts.rs"]
 mod contexts;
-#[path = "engine/drafts.rs"]
 mod drafts;
-#[path = "engine/embeddings.rs"]
 mod embeddings;
-#[path = "engine/filters.rs"]
 mod filters;
-#[path = "engine/forms.rs"]
 mod forms;
-#[path = "engine/judged.rs"]
 mod judged;
-#[path = "engine/pressure.rs"]
 mod pressure;
-#[path = "engine/streams.rs"]
+mod schemas;
+mod screened_head;
+mod speculate;
 mod streams;
 
 use std::{collections::BTreeMap, fs, time::Duration};

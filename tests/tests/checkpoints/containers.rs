@@ -1,6 +1,6 @@
 //! A model gives the same bits whatever container it comes from.
 
-#[path = "../../crates/setun-checkpoint/tests/support/outline.rs"]
+#[path = "../../../crates/setun-checkpoint/tests/support/outline.rs"]
 mod outline;
 
 use std::{collections::BTreeMap, fs, path::Path};

@@ -1,0 +1,11 @@
+//! Models from checkpoints of every format, good and bad.
+
+mod bad_checkpoints;
+mod containers;
+mod families;
+mod gguf;
+mod inferencer;
+mod model_bytes;
+mod mutations;
+mod onnx;
+mod weight_by_weight;

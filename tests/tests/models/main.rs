@@ -1,0 +1,11 @@
+//! What models compute: close to transformers, and the same bits however they are run.
+
+mod beams;
+mod densities;
+mod devices;
+mod goldens;
+mod invariance;
+mod shaders;
+mod split;
+mod split_stages;
+mod units;
