@@ -33,6 +33,7 @@ use std::{task::Poll, time::Duration};
 pub(crate) use chores::Chore;
 use chores::Chores;
 pub(crate) use drafter::Drafter;
+use drafter::LostDrafter;
 use futures::{
     StreamExt,
     channel::{mpsc::UnboundedReceiver, oneshot},
@@ -106,7 +107,8 @@ pub(crate) struct Owner {
     chores: Chores,
     masks: Masks,
     drafter: Option<Drafter>,
-    fingerprint: Option<[u8; 32]>, // of the model, once it was asked for
+    lost_drafter: Option<LostDrafter>, // until its device is there again
+    fingerprint: Option<[u8; 32]>,     // of the model, once it was asked for
     outputs: Outputs,
     chosen: Vec<u32>, // in place of outputs, [steps, wanted rows]
     following: usize, // steps that may follow each other
@@ -158,6 +160,7 @@ impl Owner {
             chores: Chores::new(),
             masks: Masks::default(),
             drafter: None,
+            lost_drafter: None,
             fingerprint: None,
             outputs: Outputs::default(),
             chosen: vec![],
@@ -195,7 +198,11 @@ impl Owner {
             if let Err(error) = self.do_chores().await {
                 self.recover(error, &mut commands).await;
             }
+            let was_idle = self.is_idle();
             self.admit();
+            if was_idle && self.running.iter().any(|running| running.sequence.wants_guesses()) {
+                self.revive_drafter(&mut commands).await;
+            }
             if self.running.iter().any(|running| running.sequence.demands()) {
                 if let Err(error) = observe::in_step(self.step()).await {
                     self.recover(error, &mut commands).await;

@@ -71,7 +71,8 @@ impl Engine {
     /// Holds the cache of each device to so many bytes from now on, though never to less than one
     /// context; `usize::MAX` gives it what it was built with again. What is kept for prompts goes
     /// first, then the generations with the least claim wait until there is room for them. A
-    /// draft's cache is not part of it. The future tells how many bytes were given back.
+    /// draft's cache of as many positions is part of it. The future tells how many bytes were given
+    /// back.
     ///
     /// # Errors
     ///

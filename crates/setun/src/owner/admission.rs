@@ -86,12 +86,17 @@ impl Owner {
         (first + self.limits.wait).checked_duration_since(now).filter(|left| !left.is_zero())
     }
 
+    /// Whether nothing is under way.
+    pub(super) fn is_idle(&self) -> bool {
+        self.running.is_empty() && !self.waiting.iter().any(Sequence::has_entered)
+    }
+
     /// Starts waiting sequences in order, as long as there is room for their tokens and one more.
     pub(super) fn admit(&mut self) {
         if self.running.is_empty() && self.waiting.is_empty() {
             self.try_all_memory();
         }
-        if self.running.is_empty() && !self.waiting.iter().any(Sequence::has_entered) {
+        if self.is_idle() {
             self.drafter.iter_mut().for_each(Drafter::begin_again);
         }
         if self.gathering(Instant::now()).is_some() {

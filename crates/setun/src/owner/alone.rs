@@ -40,6 +40,14 @@ impl Drafter {
         match *self {}
     }
 
+    pub(super) fn cache_bytes(&self, _: usize) -> usize {
+        match *self {}
+    }
+
+    pub(super) async fn hold_to(&mut self, _: usize) {
+        match *self {}
+    }
+
     pub(super) fn retain(&mut self, _: impl Fn(SequenceId) -> bool) {
         match *self {}
     }

@@ -17,6 +17,7 @@ pub(super) const MOST_DRAFTED_ROWS: usize = 256;
 pub(crate) struct Drafter {
     draft: DraftModel,
     room: DraftRoom,
+    most_blocks: usize, // that the room had at first
     /// Makes it anew where its device is lost with the owner's.
     revival: Option<Box<dyn Revive>>,
     /// It failed, or memory is short: it guesses nothing until what is under way has ended.
@@ -27,6 +28,7 @@ pub(crate) struct Drafter {
 pub(super) struct LostDrafter {
     revival: Box<dyn Revive>,
     room: DraftRoom,
+    most_blocks: usize,
 }
 
 impl Drafter {
@@ -39,12 +41,13 @@ impl Drafter {
         revival: Option<Box<dyn Revive>>,
     ) -> Result<Self, Error> {
         let room = DraftRoom { blocks, prefix_blocks, rows: MOST_DRAFTED_ROWS };
-        Ok(Self { draft: draft(model, room)?, room, revival, rests: false })
+        Ok(Self { draft: draft(model, room)?, room, most_blocks: blocks, revival, rests: false })
     }
 
     /// Forgets its device, which is lost.
     pub(super) fn lost(self) -> Option<LostDrafter> {
-        Some(LostDrafter { revival: self.revival?, room: self.room })
+        let Self { room, most_blocks, .. } = self;
+        Some(LostDrafter { revival: self.revival?, room, most_blocks })
     }
 
     pub(super) fn memory(&self) -> MemoryUse {
@@ -85,6 +88,17 @@ impl Drafter {
         self.rests |= self.draft.shrink().await.is_err();
     }
 
+    /// Bytes of its cache for so many positions.
+    pub(super) fn cache_bytes(&self, positions: usize) -> usize {
+        self.draft.blocks(positions).saturating_mul(self.draft.block_bytes())
+    }
+
+    /// Holds its cache to so many positions from now on, or to what it had at first.
+    pub(super) async fn hold_to(&mut self, positions: usize) {
+        self.room.blocks = self.draft.blocks(positions).min(self.most_blocks);
+        self.rests |= self.draft.hold_to(self.room.blocks).await.is_err();
+    }
+
     /// The guesses for each request; none where it fails, which it then does not try again soon.
     pub(super) async fn propose(&mut self, requests: &[DraftRequest<'_>]) -> Option<Vec<Vec<u32>>> {
         let proposed = self.draft.propose(requests).await;
@@ -102,8 +116,9 @@ impl LostDrafter {
     }
 
     pub(super) fn revived(self, model: Box<dyn Model>) -> Result<Drafter, Error> {
-        let Self { revival, room } = self;
-        Ok(Drafter { draft: draft(model, room)?, room, revival: Some(revival), rests: false })
+        let Self { revival, room, most_blocks } = self;
+        let (draft, revival) = (draft(model, room)?, Some(revival));
+        Ok(Drafter { draft, room, most_blocks, revival, rests: false })
     }
 }
 

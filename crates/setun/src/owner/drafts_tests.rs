@@ -31,15 +31,16 @@ fn drafter(model: Remembering) -> Drafter {
     Drafter::new(Box::new(model), BLOCKS, 0, None).expect("a draft")
 }
 
+const LIMITS: Limits = Limits {
+    blocks: BLOCKS,
+    least_blocks: BLOCKS,
+    prefix_blocks: 0,
+    streams: 64,
+    wait: Duration::ZERO,
+};
+
 fn owner(target: &Remembering) -> Owner {
-    let limits = Limits {
-        blocks: BLOCKS,
-        least_blocks: BLOCKS,
-        prefix_blocks: 0,
-        streams: 64,
-        wait: Duration::ZERO,
-    };
-    Owner::new(Box::new(target.clone()), report(), limits)
+    Owner::new(Box::new(target.clone()), report(), LIMITS)
 }
 
 fn generate(
@@ -166,29 +167,87 @@ fn a_draft_gives_its_cache_back_where_memory_is_very_short() {
     assert!(steps(&of_draft).len() > asked, "until nothing runs");
 }
 
-/// Makes the same model every time, and counts.
-struct Anew(Remembering, Arc<AtomicUsize>);
+#[test]
+fn a_limit_of_the_cache_is_one_of_both() {
+    const LIMIT: usize = 150;
+    let (target, draft) = (model(5), model(5));
+    let limits = Limits { least_blocks: 1, ..LIMITS };
+    let owner = Owner::new(Box::new(target), report(), limits).with_drafter(drafter(draft));
+    let commands = spawn(owner);
+    let limit = |bytes: usize| {
+        let (reply, relieved) = oneshot::channel();
+        let limit = Command::Chore(Chore::LimitCache { bytes, reply });
+        commands.unbounded_send(limit).expect("an owner");
+        pollster::block_on(relieved).expect("an answer").expect("no failure")
+    };
+    let streams: Vec<_> =
+        (5..13).map(|seed| generate(&commands, &prompt(seed), (150, 0.0))).collect();
+    let mut texts: Vec<_> = streams.into_iter().map(GenerationStream::blocking).collect();
+    texts.iter_mut().for_each(|events| drop(events.nth(100)));
+    let before = metrics(&commands).memory.cache;
+    assert!(before > LIMIT, "{before}");
+    let given = limit(LIMIT);
+    let after = metrics(&commands).memory.cache;
+    assert!(after <= LIMIT && given + LIMIT >= before, "{before}, {after}, {given}");
+    for events in texts {
+        assert_eq!(events.count(), 150 - 101 + 1, "and the end");
+    }
+    assert!(metrics(&commands).memory.cache <= LIMIT);
+    limit(usize::MAX);
+    let alone = text(&spawn(self::owner(&model(5))), &prompt(9), (150, 0.0));
+    assert_eq!(text(&commands, &prompt(9), (150, 0.0)), alone);
+}
+
+/// Makes the same model every time, but for the first few, and counts.
+struct Anew {
+    model: Remembering,
+    failing: usize,
+    made: Arc<AtomicUsize>,
+}
 
 impl Revive for Anew {
     fn revive(&mut self) -> LocalBoxFuture<'_, Result<Box<dyn Model>, Error>> {
-        self.1.fetch_add(1, Ordering::Relaxed);
-        ready(Ok(Box::new(self.0.clone()) as _)).boxed_local()
+        self.made.fetch_add(1, Ordering::Relaxed);
+        let failing = self.failing > 0;
+        self.failing = self.failing.saturating_sub(1);
+        let made =
+            if failing { Err(Error::Disposed) } else { Ok(Box::new(self.model.clone()) as _) };
+        ready(made).boxed_local()
     }
+}
+
+/// An owner beside a twin, both lost with their device in the fourth step. The twin comes back
+/// after some failures.
+fn losing(failing: usize) -> (UnboundedSender<Command>, Arc<AtomicUsize>) {
+    let made = Arc::new(AtomicUsize::new(0));
+    let anew = |model: &Remembering, failing: usize| {
+        Box::new(Anew { model: model.clone(), failing, made: Arc::clone(&made) })
+    };
+    let target = Remembering { fails_at: Some(4), is_lost: true, ..model(5) };
+    let draft = model(5);
+    let drafter = Drafter::new(Box::new(draft.clone()), BLOCKS, 0, Some(anew(&draft, failing)));
+    let owner = owner(&target).with_revival(anew(&target, 0));
+    (spawn(owner.with_drafter(drafter.expect("a draft"))), made)
 }
 
 #[test]
 fn a_draft_comes_back_with_a_model_whose_device_was_lost() {
-    let made = Arc::new(AtomicUsize::new(0));
-    let anew = |model: &Remembering| Box::new(Anew(model.clone(), Arc::clone(&made)));
-    let target = Remembering { fails_at: Some(4), is_lost: true, ..model(5) };
-    let draft = model(5);
-    let drafter =
-        Drafter::new(Box::new(draft.clone()), BLOCKS, 0, Some(anew(&draft))).expect("a draft");
-    let owner_of_both = owner(&target).with_revival(anew(&target)).with_drafter(drafter);
-    let commands = spawn(owner_of_both);
+    let (commands, made) = losing(0);
     let alone = text(&spawn(owner(&model(5))), &prompt(9), (60, 0.0));
     assert_eq!(text(&commands, &prompt(9), (60, 0.0)), alone);
     assert_eq!(made.load(Ordering::Relaxed), 2);
     let found = metrics(&commands);
     assert!(found.right > 30 && found.right == found.guessed, "{found:?}");
+}
+
+#[test]
+fn a_draft_that_does_not_come_back_is_tried_again_with_the_next_text() {
+    let (commands, made) = losing(2);
+    let alone = text(&spawn(owner(&model(5))), &prompt(9), (60, 0.0));
+    for times in [2, 3, 4, 4] {
+        assert_eq!(text(&commands, &prompt(9), (60, 0.0)), alone);
+        assert_eq!(made.load(Ordering::Relaxed), times);
+    }
+    let found = metrics(&commands);
+    assert!(found.right > 60, "{found:?}");
 }

@@ -7,7 +7,7 @@ use futures::{
 };
 use setun_model::Model;
 
-use super::{Command, Drafter, Limits, Owner, RowTimes, drafter::LostDrafter, lost::Lost};
+use super::{Command, Limits, Owner, RowTimes, lost::Lost};
 use crate::error::{Error, ErrorCode};
 
 type Revived<'a> = LocalBoxFuture<'a, Result<Box<dyn Model>, Error>>;
@@ -30,28 +30,28 @@ impl Owner {
             return self.fail_all(error);
         };
         self.model = Box::new(Lost::like(&*self.model));
-        let drafter = self.drafter.take().and_then(Drafter::lost);
+        if let Some(drafter) = self.drafter.take() {
+            self.lost_drafter = drafter.lost();
+        }
         let model = self.wait_for(revival.revive(), commands).await;
         self.revival = Some(revival);
         match model {
             Some(Ok(model)) => {
                 self.begin_again(model);
-                self.revive(drafter, commands).await;
+                self.revive_drafter(commands).await;
             }
             Some(Err(error)) => self.fail_all(error),
             None => {}
         }
     }
 
-    /// Has a draft guess again; without one no text is another.
-    async fn revive(
-        &mut self,
-        drafter: Option<LostDrafter>,
-        commands: &mut UnboundedReceiver<Command>,
-    ) {
-        let Some(mut drafter) = drafter else { return };
-        if let Some(Ok(model)) = self.wait_for(drafter.revival().revive(), commands).await {
-            self.drafter = drafter.revived(model).ok();
+    /// Has a draft guess again whose device was lost. Without one no text is another, so that a
+    /// failure ends nothing, and is tried again when texts begin that would have its guesses.
+    pub(super) async fn revive_drafter(&mut self, commands: &mut UnboundedReceiver<Command>) {
+        let Some(mut drafter) = self.lost_drafter.take() else { return };
+        match self.wait_for(drafter.revival().revive(), commands).await {
+            Some(Ok(model)) => self.drafter = drafter.revived(model).ok(),
+            Some(Err(_)) | None => self.lost_drafter = Some(drafter),
         }
     }
 

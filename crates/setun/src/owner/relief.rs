@@ -65,10 +65,13 @@ impl Owner {
         self.shrink(before).await
     }
 
-    /// Holds the cache to so many bytes, but for those of one context.
+    /// Holds the cache, and a draft's of as many positions, to so many bytes, but for those of one
+    /// context.
     pub(super) async fn limit_cache(&mut self, bytes: usize) -> Result<usize, Error> {
-        let block_bytes = self.model.block_bytes().max(1);
-        let blocks = (bytes / block_bytes).clamp(self.limits.least_blocks, self.most_blocks);
+        let (positions, of_model) = (self.model.block_positions(), self.model.block_bytes());
+        let of_draft = self.drafter.as_ref().map_or(0, |drafter| drafter.cache_bytes(positions));
+        let blocks = bytes / (of_model + of_draft).max(1);
+        let blocks = blocks.clamp(self.limits.least_blocks, self.most_blocks);
         let is_refused_more = self.cache.max_blocks() < self.limits.blocks;
         self.limits.blocks = blocks;
         let blocks = if is_refused_more { blocks.min(self.cache.max_blocks()) } else { blocks };
@@ -83,10 +86,15 @@ impl Owner {
             }
         }
         self.cache.set_max_blocks(blocks);
-        if self.model.memory().cache <= blocks * block_bytes {
+        let before = self.memory().cache;
+        if let Some(mut drafter) = self.drafter.take() {
+            drafter.hold_to(self.limits.blocks.saturating_mul(positions)).await;
+            self.drafter = Some(drafter);
+        }
+        if self.model.memory().cache <= blocks * of_model && self.memory().cache == before {
             return Ok(0);
         }
-        self.shrink(self.memory().cache).await
+        self.shrink(before).await
     }
 
     /// Gives back the memory of blocks that nobody has, and of steps; the bytes that caches have

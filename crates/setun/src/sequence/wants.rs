@@ -32,7 +32,12 @@ impl Sequence {
 
     /// Whether tokens are to be guessed.
     pub(crate) fn looks_ahead(&self) -> bool {
-        self.request.lookahead > 0 && self.generated() > 0 && self.search.is_none()
+        self.wants_guesses() && self.generated() > 0
+    }
+
+    /// Whether its tokens are to be guessed, once there is a first.
+    pub(crate) fn wants_guesses(&self) -> bool {
+        self.request.lookahead > 0 && self.search.is_none()
     }
 
     /// Up to `most` tokens that may come next, by the text so far.

@@ -11,6 +11,16 @@ impl DraftModel {
         self.model.memory()
     }
 
+    /// Bytes of a block of its cache.
+    pub(crate) fn block_bytes(&self) -> usize {
+        self.model.block_bytes()
+    }
+
+    /// Blocks of its cache that hold so many positions.
+    pub(crate) fn blocks(&self, positions: usize) -> usize {
+        positions.div_ceil(self.model.block_positions().max(1))
+    }
+
     /// Whether its cache has memory that no sequence needs.
     pub(crate) fn has_spare(&self) -> bool {
         let held = self.pool.held_blocks() - self.pool.idle_blocks();
@@ -27,6 +37,20 @@ impl DraftModel {
             }
             stays
         });
+    }
+
+    /// Holds its cache to so many blocks. Where sequences have more, all begin again.
+    pub(crate) async fn hold_to(&mut self, blocks: usize) -> Result<(), Error> {
+        if self.pool.held_blocks() - self.pool.idle_blocks() > blocks {
+            self.retain(|_| false);
+        }
+        let beyond = self.pool.held_blocks().saturating_sub(blocks);
+        self.pool.forget_idle(self.pool.idle_blocks().saturating_sub(beyond));
+        self.pool.set_max_blocks(blocks);
+        if self.memory().cache <= blocks.saturating_mul(self.block_bytes()) {
+            return Ok(());
+        }
+        self.shrink().await
     }
 
     /// Gives back the memory of blocks that no sequence has, and of steps.
