@@ -30,8 +30,8 @@ async function openPage() {
 }
 
 /**
- * Runs in the page: a module, what the compiler says of it, and a pipeline for each kernel, but for those that ask
- * for what the browser does not have.
+ * Runs in the page: for each kernel, but for those that ask for what the browser does not have, what the compiler
+ * says of its module, and why there is no pipeline of it. Several are compiled at a time.
  */
 async function compileAll(kernels) {
   const adapter = await navigator.gpu?.requestAdapter();
@@ -39,8 +39,7 @@ async function compileAll(kernels) {
   const known = kernels.filter(({ features }) => features.every((feature) => adapter.features.has(feature)));
   const requiredFeatures = [...new Set(known.flatMap(({ features }) => features))];
   const device = await adapter.requestDevice({ requiredFeatures });
-  const refused = [];
-  for (const { name, bindings, source } of known) {
+  const compile = async ({ name, bindings, source }) => {
     device.pushErrorScope("internal");
     device.pushErrorScope("validation");
     const module = device.createShaderModule({ code: source });
@@ -49,13 +48,22 @@ async function compileAll(kernels) {
     });
     const bindGroupLayouts = [device.createBindGroupLayout({ entries })];
     const layout = device.createPipelineLayout({ bindGroupLayouts });
-    device.createComputePipeline({ layout, compute: { module, entryPoint: "main" } });
+    const errors = [device.popErrorScope(), device.popErrorScope()];
+    const pipeline = device.createComputePipelineAsync({ layout, compute: { module, entryPoint: "main" } });
+    errors.push(pipeline.then(() => null).catch((error) => error));
     const said = (await module.getCompilationInfo()).messages;
     const messages = said.map(({ type, lineNum, message }) => `${type} in line ${lineNum}: ${message}`);
-    for (const error of [await device.popErrorScope(), await device.popErrorScope()]) {
+    for (const error of await Promise.all(errors)) {
       if (error !== null) messages.push(error.message);
     }
-    if (messages.length > 0) refused.push({ name, messages });
-  }
+    return { name, messages };
+  };
+  const outcomes = [];
+  const waiting = known.values();
+  const work = async () => {
+    for (const kernel of waiting) outcomes.push(await compile(kernel));
+  };
+  await Promise.all(Array.from({ length: navigator.hardwareConcurrency }, work));
+  const refused = outcomes.filter(({ messages }) => messages.length > 0);
   return { refused, skipped: kernels.length - known.length };
 }

@@ -28,10 +28,10 @@ afterAll(async () => {
 
 describe("a GPU that is not known to be software", () => {
   /**
-   * Loads with `auto` on a page that `prepare` has changed, and tells a little.
-   * @param {string} prepare
+   * Loads with `auto`, or as `load` says, on a page that `prepare` has changed, and tells a little.
+   * @param {string} prepare @param {object} load
    */
-  async function loadThere(prepare) {
+  async function loadThere(prepare, load = {}) {
     const context = await browser.newContext();
     await context.addInitScript(
       "Object.defineProperty(GPUAdapterInfo.prototype, 'isFallbackAdapter', { get: () => false })",
@@ -43,14 +43,14 @@ describe("a GPU that is not known to be software", () => {
     await page.goto(`${server.url}/index.html`);
     await page.waitForFunction(() => "setun" in window);
     const story = await page.evaluate(
-      async ({ prompt, prepare }) => {
+      async ({ prompt, prepare, load }) => {
         await new Function(`return (async () => { ${prepare} })()`)();
-        const model = await /** @type {any} */ (globalThis).setun.load(undefined, { worker: false });
+        const model = await /** @type {any} */ (globalThis).setun.load(undefined, { worker: false, ...load });
         const text = await model.generate(prompt, { maxTokens: 2, temperature: 0 }).text();
         await model.dispose();
         return { used: model.info, devices: model.deviceReport().devices, text };
       },
-      { prompt: PROMPT, prepare },
+      { prompt: PROMPT, prepare, load },
     );
     await context.close();
     return { ...story, warnings, ...fetched(server.requests.slice(before)) };
@@ -84,7 +84,7 @@ describe("a GPU that is not known to be software", () => {
     ]);
     expect(code).toEqual([expect.stringContaining("webgpu")]);
     expect(models).toHaveLength(1);
-    expect(text).toBe((await loadThere("")).text);
+    expect(text).toBe((await loadThere("", { backend: "wasm" })).text);
   });
 
   it("is left with a warning where its driver fails", async () => {

@@ -18,6 +18,7 @@ mod node;
 mod opcodes;
 mod own_features;
 mod package;
+mod several;
 mod shell;
 mod sizes;
 mod test;

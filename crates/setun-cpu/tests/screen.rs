@@ -17,9 +17,9 @@ const HIDDEN: usize = 2560;
 const VOCAB: usize = 4000;
 const BEST: usize = 1234;
 
-/// About normally distributed, variance 1.
+/// About normally distributed, variance 1; sums of many are nearly exactly so.
 fn bell(random: &mut Random) -> f32 {
-    (0..12).map(|_| random.unit() - 0.5).sum()
+    (0..3).map(|_| 2.0 * random.unit() - 1.0).sum()
 }
 
 fn dot(a: &[f32], b: &[f32]) -> f32 {
@@ -164,7 +164,7 @@ fn cases_of_parity_are_screened() {
         return;
     };
     let (mut screened, mut full) = (vec![], 0);
-    for seed in 0..300 {
+    for seed in 0..120 {
         let case = Case::new("best", seed).unwrap();
         block_on(case.compare(&mut backend)).unwrap();
         let found = survivors(&case, &mut backend);
@@ -173,7 +173,7 @@ fn cases_of_parity_are_screened() {
         full += found.iter().filter(|survivors| survivors.is_none()).count();
         screened.extend(found.into_iter().flatten());
     }
-    assert!(screened.len() > 300 && full > 100, "{} and {full}", screened.len());
+    assert!(screened.len() > 120 && full > 40, "{} and {full}", screened.len());
     let all: usize = screened.iter().map(|&survivors| survivors as usize).sum();
     assert!(all > 10 * screened.len(), "{all} of {}", screened.len());
 }

@@ -16,7 +16,7 @@ use setun_ops::{
 };
 
 /// Cases of a subject.
-const SEEDS: u64 = 24;
+const SEEDS: u64 = 12;
 
 #[test]
 fn operations_agree_with_their_definitions() {

@@ -4,14 +4,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 
 use super::ptx::{self, Assembled};
 use super::stage::{Stage, count};
 use super::totals::Totals;
+use crate::several::several_at_a_time;
 use crate::shell::{cargo, find_program, program, run, say, succeeds, target};
 
 /// Packages of `PyPI` that hold the compiler's library and the assembler.
@@ -102,9 +101,14 @@ fn compile(tools: &Path, folder: &Path) -> Result<Vec<String>> {
         fs::remove_dir_all(folder)?;
     }
     let mut command = cargo();
-    command.args(["run", "--locked", "--quiet", "--package", "setun-gpu", "--features", "cuda"]);
-    command.args(["--example", "cuda_ptx", "--"]).arg(folder).args(ARCHITECTURES);
-    run(command.env("LD_LIBRARY_PATH", tools.join(COMPILER)))?;
+    command.args(["build", "--locked", "--quiet", "--package", "setun-gpu", "--features", "cuda"]);
+    run(command.args(["--example", "cuda_ptx"]))?;
+    // The compiler has one thread; a process for each architecture uses more processors.
+    several_at_a_time(&ARCHITECTURES, |architecture| {
+        let mut command = program(target().join("debug/examples/cuda_ptx"));
+        command.arg(folder).arg(architecture);
+        run(command.env("LD_LIBRARY_PATH", tools.join(COMPILER)))
+    })?;
     let files = folder.join(ARCHITECTURES[0]).read_dir()?;
     let names = files.map(|file| Ok(file?.file_name().to_string_lossy().into_owned()));
     let mut names: Vec<String> = names.collect::<Result<_>>()?;
@@ -113,36 +117,18 @@ fn compile(tools: &Path, folder: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Assembles all of them, some at a time; for each kernel one of each architecture.
+/// Assembles all of them; for each kernel one of each architecture.
 fn assemble(
     tools: &Path,
     folder: &Path,
     kernels: &[String],
 ) -> Result<Vec<(String, Vec<Assembled>)>> {
-    let (next, done) = (AtomicUsize::new(0), Mutex::new(vec![]));
-    let work = || -> Result<()> {
-        while let Some(name) = kernels.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let each = ARCHITECTURES.iter();
-            let each = each.map(|architecture| {
-                assemble_one(tools, &folder.join(architecture).join(name), architecture)
-            });
-            let each = each.collect::<Result<Vec<_>>>()?;
-            let name = name.trim_end_matches(".ptx").to_owned();
-            done.lock().map_err(|_| anyhow::anyhow!("a thread panicked"))?.push((name, each));
-        }
-        Ok(())
-    };
-    std::thread::scope(|scope| {
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        threads.into_iter().try_for_each(|thread| match thread.join() {
-            Ok(outcome) => outcome,
-            Err(_) => bail!("a thread panicked"),
-        })
-    })?;
-    let mut done = done.into_inner().map_err(|_| anyhow::anyhow!("a thread panicked"))?;
-    done.sort_by(|(a, _), (b, _)| a.cmp(b));
-    Ok(done)
+    several_at_a_time(kernels, |name| {
+        let each = ARCHITECTURES.iter().map(|architecture| {
+            assemble_one(tools, &folder.join(architecture).join(name), architecture)
+        });
+        Ok((name.trim_end_matches(".ptx").to_owned(), each.collect::<Result<_>>()?))
+    })
 }
 
 fn assemble_one(tools: &Path, source: &Path, architecture: &str) -> Result<Assembled> {

@@ -6,17 +6,16 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 
 use super::fuzz_log::{Progress, table};
 use super::memory::host;
 use super::stage::Stage;
 use super::totals::Totals;
 use crate::machine::{install_packages, may_install};
+use crate::several::several_at_a_time;
 use crate::shell::{cargo, find_program, program, root, run, say, target};
 
 /// A workspace of its own.
@@ -25,7 +24,7 @@ const DEBIAN_PACKAGES: [&str; 1] = ["g++"];
 const NOT_HERE: &str = "libFuzzer is here for Linux and macOS";
 const NO_COMPILER: &str = "needs a C++ compiler; on Debian, as root: apt-get install g++";
 
-const SHORT: Duration = Duration::from_secs(20);
+const SHORT: Duration = Duration::from_secs(10);
 const LONG_MINUTES: f64 = 30.0;
 
 /// Longest input.
@@ -86,7 +85,10 @@ fn test(long: bool, time: Duration, totals: &mut Totals) -> Result<()> {
     let programs = folder().join(&host).join("release");
     let targets: Vec<_> = TARGETS.iter().chain(long.then_some(&TEXT_TARGET)).collect();
     say(&format!("{} targets for {} s each", targets.len(), time.as_secs()));
-    let ran = run_all(&targets, |target| target.run(&programs, time))?;
+    let ran = several_at_a_time(&targets, |target| {
+        let outcome = target.run(&programs, time).with_context(|| target.name)?;
+        Ok((target.name, outcome))
+    })?;
     println!("{}", table(&ran)?);
     for (name, outcome) in &ran {
         match outcome {
@@ -120,36 +122,6 @@ fn command(what: &str, host: &str, with_text: bool) -> Command {
 }
 
 type Outcome = Result<Progress, String>;
-
-/// Runs all, as many at a time as there are processors.
-fn run_all(
-    targets: &[&Target],
-    run: impl Fn(&Target) -> Result<Outcome> + Sync,
-) -> Result<Vec<(&'static str, Outcome)>> {
-    let (next, done) = (AtomicUsize::new(0), Mutex::new(vec![]));
-    let work = || -> Result<()> {
-        while let Some(target) = targets.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let outcome = run(target).with_context(|| target.name)?;
-            done.lock().map_err(|_| poisoned())?.push((target.name, outcome));
-        }
-        Ok(())
-    };
-    std::thread::scope(|scope| {
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        threads.into_iter().try_for_each(|thread| match thread.join() {
-            Ok(outcome) => outcome,
-            Err(_) => bail!(poisoned()),
-        })
-    })?;
-    let mut done = done.into_inner().map_err(|_| poisoned())?;
-    done.sort_by_key(|(name, _)| targets.iter().position(|target| target.name == *name));
-    Ok(done)
-}
-
-fn poisoned() -> anyhow::Error {
-    anyhow::anyhow!("a thread panicked")
-}
 
 impl Target {
     /// New inputs that reach further go to a corpus in the target folder, where the next run finds

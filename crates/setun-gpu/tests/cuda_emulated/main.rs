@@ -18,7 +18,7 @@ use setun_ops::{
 /// Cases of a subject; `SETUN_SEEDS` may ask for more.
 fn seeds(subject: &str) -> u64 {
     let asked = std::env::var("SETUN_SEEDS").ok().and_then(|seeds| seeds.parse().ok());
-    if subject == "long_attention" { 1 } else { asked.unwrap_or(12) }
+    if subject == "long_attention" { 1 } else { asked.unwrap_or(6) }
 }
 
 /// Every operation from the same bits.
