@@ -44,6 +44,26 @@ describe("the engine in Node", () => {
     expect(found.promptRows).toBeLessThanOrEqual(found.length);
   });
 
+  it("gives the same texts with a draft, which is right where it is the model itself", async () => {
+    const { alone, beside, sampled, expected, guessed, right } = await inNode(`
+      const source = new URL("node_modules/setun/dist/embedded/stories.safetensors", import.meta.url);
+      const greedy = { temperature: 0, maxTokens: 60, lookahead: 8 };
+      const [one, both] = [await load(), await load(source, { draft: source })];
+      const texts = async (model) => {
+        const all = [greedy, { ...options, lookahead: 8 }].map((each) => model.generate(prompt, each).text());
+        return Promise.all(all);
+      };
+      const [alone, expected] = await texts(one);
+      const [beside, sampled] = await texts(both);
+      const { guessed, right } = await both.metrics();
+      console.log(JSON.stringify({ alone, beside, sampled, expected, guessed, right }));
+    `);
+    expect(beside).toBe(alone);
+    expect(sampled).toBe(expected);
+    expect(right).toBeGreaterThan(40);
+    expect(guessed).toBe(right);
+  });
+
   it("goes on with sessions that are forked, saved and restored", async () => {
     const { text, fork, restored, tokens, again, reused, code } = await inNode(`
       const greedy = { temperature: 0, maxTokens: 20 };

@@ -2,7 +2,8 @@
 
 import { detectFeatures, reserveSharedMemory } from "./features.js";
 import { type EstimatedMemory, judgeBackends, type Limits } from "./fits.js";
-import { type Platform, type WantedModel, wantedModel } from "./load.js";
+import { type Platform, wantedModel } from "./load.js";
+import type { WantedModel } from "./messages.js";
 import { ask } from "./opening.js";
 import { checkEstimateOptions, type EstimateOptions } from "./options.js";
 import { type Build, type Features, pickBuild } from "./pick-build.js";
@@ -80,7 +81,7 @@ async function surroundings(
   return { features, limits: { inWorker, gpuBufferBytes: features.gpuBufferBytes } };
 }
 
-async function readHeaders(connect: Connect, what: WantedModel["what"], signal: AbortSignal | undefined) {
+async function readHeaders(connect: Connect, what: WantedModel, signal: AbortSignal | undefined) {
   const session = new Session(connect);
   try {
     return await ask(session, { type: "estimate", ...what }, "estimated", signal ? { signal } : {});

@@ -5,9 +5,10 @@ import { asSetunError, SetunError, toWire } from "./errors.js";
 import { type GrammarBuild, Grammars } from "./grammars.js";
 import { estimating } from "./host-estimate.js";
 import { LoadedProcessors } from "./host-processors.js";
-import type { FromHost, ToHost } from "./messages.js";
+import type { FromHost, ToHost, WantedModel } from "./messages.js";
 import type { OpenSource } from "./open-model.js";
-import { ModelBytes } from "./read-model.js";
+import { type BeingRead, ModelBytes } from "./read-model.js";
+import { WithDraft } from "./read-with-draft.js";
 import { Running } from "./running.js";
 import type { WasmEvent, WasmGenerateOptions, WasmGeneration, WasmLoader, WasmModel } from "./wasm.js";
 import { startWasm, type WasmBuild } from "./wasm-instance.js";
@@ -30,7 +31,7 @@ interface Probed {
 
 /** A model that runs, and where it is read from again if its device is lost. */
 interface Opened {
-  readonly bytes: ModelBytes;
+  readonly bytes: BeingRead;
   readonly model: WasmModel;
 }
 
@@ -38,7 +39,7 @@ interface Opened {
 export class Host {
   readonly #platform: HostPlatform;
   readonly #send: (message: FromHost) => void;
-  readonly #loads = new Map<number, ModelBytes>();
+  readonly #loads = new Map<number, BeingRead>();
   readonly #running = new Map<number, Running>();
   #probed: Probed | undefined;
   #opened: Opened | undefined;
@@ -132,39 +133,47 @@ export class Host {
   }
 
   async #open(message: Message<"open">): Promise<void> {
-    const { id } = message;
+    const { id, draft } = message;
     const probed = this.#probed;
     this.#probed = undefined;
-    const bytes = probed?.bytes ?? this.#bytesOf(message);
+    const ofModel = probed?.bytes ?? this.#bytesOf(message);
+    const ofDraft = draft && this.#bytesOf(draft);
+    const bytes = ofDraft ? new WithDraft(ofModel, ofDraft) : ofModel;
     bytes.onProgress = (progress) => this.#send({ type: "progress", id, progress });
-    await this.#reading(id, bytes, async () => {
-      const model = await this.#finish(message, bytes, probed?.loader);
-      bytes.onProgress = undefined;
-      if (bytes.signal.aborted || this.#disposed) return model.free();
-      this.#opened = { bytes, model };
-      this.#send({ type: "opened", id, info: model.info, report: model.deviceReport });
-    });
-  }
-
-  /** Reads the weights, and waits until all is kept. */
-  #finish(message: Message<"open">, bytes: ModelBytes, probed?: WasmLoader): Promise<WasmModel> {
-    const { backend, threads, limits } = message;
-    let known = probed;
-    return this.#steadily(bytes, async () => {
-      const loader = known ?? (await this.#begin(message, bytes));
-      if (known !== undefined) await bytes.ahead();
+    let known = probed?.loader;
+    const load = async () => {
+      const loader = known ?? (await this.#begin(message, ofModel));
+      if (known !== undefined) await ofModel.ahead();
       known = undefined;
-      const model = await loader.finish({ backend, threads, ...limits });
+      const model = await this.#finish(message, loader, ofDraft);
       await bytes.keep().catch((thrown: unknown) => {
         model.free();
         throw thrown;
       });
       return model;
+    };
+    await this.#reading(id, bytes, async () => {
+      const model = await this.#steadily(bytes, load);
+      bytes.onProgress = undefined;
+      if (bytes.isAborted || this.#disposed) return model.free();
+      this.#opened = { bytes, model };
+      this.#send({ type: "opened", id, info: model.info, report: model.deviceReport });
     });
   }
 
+  /** Reads the weights: those of the model, then those of its draft. */
+  async #finish(message: Message<"open">, loader: WasmLoader, draft?: ModelBytes): Promise<WasmModel> {
+    const { backend, threads, limits } = message;
+    const ofDraft = draft && this.#begin(message, draft);
+    const beside = await ofDraft?.catch((thrown: unknown) => {
+      loader.free();
+      throw thrown;
+    });
+    return loader.finish({ backend, threads, ...limits }, beside);
+  }
+
   /** Reads from the beginning again what has become another while it was read. */
-  async #steadily<Result>(bytes: ModelBytes, work: () => Promise<Result>): Promise<Result> {
+  async #steadily<Result>(bytes: BeingRead, work: () => Promise<Result>): Promise<Result> {
     for (;;) {
       try {
         return await work();
@@ -174,7 +183,7 @@ export class Host {
     }
   }
 
-  #bytesOf({ source, coming }: Message<"probe"> | Message<"open">): ModelBytes {
+  #bytesOf({ source, coming }: WantedModel): ModelBytes {
     return new ModelBytes((signal) => this.#platform.openModel(source, coming, signal));
   }
 
@@ -190,7 +199,7 @@ export class Host {
   }
 
   /** Does what reads a model: it can be stopped, and fails with what the files have thrown. */
-  async #reading(id: number, bytes: ModelBytes, work: () => Promise<void>): Promise<void> {
+  async #reading(id: number, bytes: BeingRead, work: () => Promise<void>): Promise<void> {
     this.#loads.set(id, bytes);
     try {
       await work();

@@ -3,13 +3,14 @@
 import { type Judgement, judge, judgeFailed, judgeUnprobed, reportCpu, reportGpu } from "./choose-device.js";
 import { SetunError } from "./errors.js";
 import { detectFeatures, reserveSharedMemory } from "./features.js";
+import type { WantedModel } from "./messages.js";
 import { Model } from "./model.js";
 import type { Coming } from "./open-model.js";
 import { ask } from "./opening.js";
 import { checkLoadOptions, type EstimateOptions, engineLimits, type LoadOptions } from "./options.js";
 import { type Build, type BuildChoice, type Features, mayUseGpu, pickBuild } from "./pick-build.js";
 import { type Connect, Session } from "./session.js";
-import { isDownload, type LoadSource, type ModelSource, modelSource } from "./sources.js";
+import { isDownload, type LoadSource, modelSource } from "./sources.js";
 import type { DeviceReport } from "./wasm.js";
 
 /** What differs between a browser and Node. */
@@ -34,15 +35,11 @@ export function loadOn(platform: Platform): Load {
   return async (source, options = {}) => {
     checkLoadOptions(options);
     const wanted = await wantedModel(platform, source, options);
-    if (wanted.what.coming.store) platform.askToPersist?.();
-    return new Loading(platform, wanted, options).run();
+    const { draft: given } = options;
+    const draft = given === undefined ? given : (await wantedModel(platform, given, options)).what;
+    if (wanted.what.coming.store || draft?.coming.store) platform.askToPersist?.();
+    return new Loading(platform, { ...wanted, draft }, options).run();
   };
-}
-
-/** A model that is asked for. */
-export interface WantedModel {
-  readonly inWorker: boolean;
-  readonly what: { readonly source: ModelSource; readonly coming: Coming };
 }
 
 /** Finds out what is asked for, how it comes, and where it is read. */
@@ -50,7 +47,7 @@ export async function wantedModel(
   platform: Platform,
   given: LoadSource | undefined,
   options: Pick<LoadOptions, keyof EstimateOptions | "connections">,
-): Promise<WantedModel> {
+): Promise<{ readonly inWorker: boolean; readonly what: WantedModel }> {
   const { signal, worker, connections, endpoint, token } = options;
   signal?.throwIfAborted();
   const inWorker = worker ?? platform.hasWorkers;
@@ -63,6 +60,13 @@ export async function wantedModel(
     ...(token !== undefined && { token }),
   };
   return { inWorker, what: { source, coming } };
+}
+
+/** A model, where it is read, and what guesses for it. */
+interface Wanted {
+  readonly what: WantedModel;
+  readonly draft: WantedModel | undefined;
+  readonly inWorker: boolean;
 }
 
 /** What can run, and what runs unless a GPU is faster. */
@@ -78,13 +82,15 @@ const DEVICE_CODES: readonly unknown[] = ["backend-unavailable", "device-lost", 
 /** One call of `load`. */
 class Loading {
   readonly #platform: Platform;
-  readonly #what: WantedModel["what"];
+  readonly #what: WantedModel;
+  readonly #draft: WantedModel | undefined;
   readonly #inWorker: boolean;
   readonly #options: LoadOptions;
 
-  constructor(platform: Platform, { what, inWorker }: WantedModel, options: LoadOptions) {
+  constructor(platform: Platform, { what, draft, inWorker }: Wanted, options: LoadOptions) {
     this.#platform = platform;
     this.#what = what;
+    this.#draft = draft;
     this.#inWorker = inWorker;
     this.#options = options;
   }
@@ -158,7 +164,8 @@ class Loading {
   ): Promise<Model> {
     const place = { backend, threads, limits: engineLimits(this.#options) };
     const shared = memory !== undefined && { memory };
-    const request = { type: "open", ...this.#what, ...place, ...shared } as const;
+    const draft = this.#draft && { draft: this.#draft };
+    const request = { type: "open", ...this.#what, ...draft, ...place, ...shared } as const;
     const opened = await ask(session, request, "opened", this.#options);
     const info = { ...opened.info, build, worker: this.#inWorker };
     return new Model(session, info, report(opened.report), this.#platform.baseUrl);

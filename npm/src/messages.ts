@@ -31,6 +31,12 @@ export interface ChatMessage {
   readonly content: string;
 }
 
+/** A model that is asked for: whence, and how it comes. */
+export interface WantedModel {
+  readonly source: ModelSource;
+  readonly coming: Coming;
+}
+
 /** How far a model has come. */
 export interface LoadProgress {
   /** Bytes of the model received so far. */
@@ -45,31 +51,25 @@ export interface LoadProgress {
 
 /** From the page to the host. */
 export type ToHost = { readonly id: number } & (
-  | {
+  | (WantedModel & {
       /** Reads all but the weights, and says which device would run. */
       readonly type: "probe";
-      readonly source: ModelSource;
-      readonly coming: Coming;
       readonly backend: string;
       readonly threads: number;
-    }
-  | {
-      /** Reads headers alone, and says what the model takes. */
-      readonly type: "estimate";
-      readonly source: ModelSource;
-      readonly coming: Coming;
-    }
+    })
+  /** Reads headers alone, and says what the model takes. */
+  | (WantedModel & { readonly type: "estimate" })
   /** Loads a model; one that was probed is read on. */
-  | {
+  | (WantedModel & {
       readonly type: "open";
-      readonly source: ModelSource;
-      readonly coming: Coming;
+      /** A smaller model that guesses for it. */
+      readonly draft?: WantedModel;
       readonly backend: string;
       readonly threads: number;
       readonly limits: EngineLimits;
       /** Shared memory for a threaded build. */
       readonly memory?: WebAssembly.Memory;
-    }
+    })
   | {
       /** Generates so many times: the first with this `id`, each other with the next one. */
       readonly type: "generate";

@@ -20,7 +20,7 @@ export interface Metrics {
   readonly droppedPositions: number;
   /** Times that guessed tokens of a text were verified. */
   readonly verifications: number;
-  /** Tokens that were guessed from the text so far. */
+  /** Tokens that were guessed, from the text so far or by a draft. */
   readonly guessed: number;
   /** Those of them that were right. */
   readonly right: number;

@@ -7,6 +7,7 @@ import { type AskedOptions, FORM, type Form, formText } from "./form.js";
 import type { ChatMessage, LoadProgress } from "./messages.js";
 import { isProcessor, type Processor } from "./processors.js";
 import { SAMPLING_STEPS, type SamplingStep } from "./sampling-steps.js";
+import type { LoadSource } from "./sources.js";
 import type { ContextStrategy, EngineLimits } from "./wasm.js";
 
 /** Options of {@link load}. Unknown or out-of-range ones throw `bad-option` before any work. */
@@ -23,6 +24,11 @@ export interface LoadOptions {
   backend?: string;
   /** Most threads to use, 1 to 64. More than one needs a cross-origin isolated page and a worker. */
   threads?: number;
+  /**
+   * A smaller model of the same vocabulary, from wherever models come, which guesses for generations with a `lookahead`
+   * in place of their own texts. It changes no text.
+   */
+  draft?: LoadSource;
   /** Whole contexts that the cache may grow to, 1 to 65536; 8 unless given. Memory is taken as it is used. */
   contexts?: number;
   /** Most generations that run at once, 1 to 65536; 64 unless given. Others wait. */
@@ -133,8 +139,8 @@ export interface GenerateOptions {
   /** Whether to report the prompt's tokens with their log-probabilities: `prompt` of the generation. They are computed anew. */
   echo?: boolean;
   /**
-   * Most tokens to guess at once, 0 to 255, from what followed the same words earlier: faster where a text repeats its
-   * prompt or itself, and never another text. 0, as unless given, guesses none; 12 is a good number.
+   * Most tokens to guess at once, 0 to 255, from what followed the same words earlier, or by the model's `draft`: faster
+   * where a text repeats its prompt or itself, and never another text. 0, as unless given, guesses none; 12 is a good number.
    */
   lookahead?: number;
   /**
@@ -263,6 +269,7 @@ const LOAD: Rules<LoadOptions> = {
     (value) => isCount(value) && (value as number) >= 1 && (value as number) <= 64,
     "a whole number from 1 to 64",
   ],
+  draft: [(value) => value !== null && value !== "", "whatever a model is loaded from"],
   contexts: AMOUNT,
   streams: AMOUNT,
   queue: AMOUNT,

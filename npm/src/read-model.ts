@@ -8,10 +8,28 @@ import type { ModelFiles } from "./model-files.js";
 import type { Beginning, OpenModel } from "./open-model.js";
 import type { WasmFiles } from "./wasm.js";
 
-/** Reads a model's files: once, and again where the engine has lost its device. Files open when they are read from. */
-export class ModelBytes implements WasmFiles {
+/** What is being read, or may be read again. */
+export interface BeingRead {
   /** Told as bytes arrive. */
   onProgress: ((progress: LoadProgress) => void) | undefined;
+  readonly isAborted: boolean;
+  /** Ends what is being read, and all that would be read later. */
+  abort(): void;
+  /** Resolves once all that is to be kept is whole, checked and named. */
+  keep(): Promise<void>;
+  /** Whether an error says that the files became others while they were read: then they can be read once more. */
+  hasChanged(thrown: unknown): boolean;
+  /** Closes all, and ends what is still coming or waited for. `thrown` is why. */
+  end(thrown?: unknown): Promise<void>;
+  /** What reading threw, if that is what an error of the engine tells of: it keeps the message alone. */
+  explain(error: unknown): unknown;
+}
+
+/** Reads a model's files: once, and again where the engine has lost its device. Files open when they are read from. */
+export class ModelBytes implements WasmFiles, BeingRead {
+  onProgress: ((progress: LoadProgress) => void) | undefined;
+  /** Told before bytes are read. */
+  onRead: (() => void) | undefined;
   readonly #openModel: (signal: AbortSignal) => Promise<OpenModel>;
   readonly #controller = new AbortController();
   #model: Promise<OpenModel> | undefined;
@@ -28,7 +46,10 @@ export class ModelBytes implements WasmFiles {
     return this.#controller.signal;
   }
 
-  /** Ends what is being read, and all that would be read later. */
+  get isAborted(): boolean {
+    return this.signal.aborted;
+  }
+
   abort(): void {
     this.#controller.abort();
   }
@@ -36,6 +57,7 @@ export class ModelBytes implements WasmFiles {
   /** Finds out what there is to open. */
   async begin(): Promise<Entry> {
     this.signal.throwIfAborted();
+    this.onRead?.();
     this.rewind();
     const model = await this.#open();
     this.#beginning = model.begin();
@@ -51,7 +73,6 @@ export class ModelBytes implements WasmFiles {
     model.ahead();
   }
 
-  /** Resolves once all that is to be kept is whole, checked and named. */
   async keep(): Promise<void> {
     const model = await this.#open();
     await model.keep();
@@ -60,7 +81,6 @@ export class ModelBytes implements WasmFiles {
     this.#beginning = undefined;
   }
 
-  /** Whether an error says that the files became others while they were read: then they can be read once more. */
   hasChanged(thrown: unknown): boolean {
     return !this.signal.aborted && (thrown instanceof Changed || this.explain(thrown) instanceof Changed);
   }
@@ -71,6 +91,7 @@ export class ModelBytes implements WasmFiles {
     end: number | undefined,
     required: boolean,
   ): Promise<Uint8Array | undefined> {
+    this.onRead?.();
     try {
       const range = start === undefined || end === undefined ? undefined : { start, end };
       return await this.#read(file, range, required);
@@ -93,7 +114,6 @@ export class ModelBytes implements WasmFiles {
     files?.close().catch(() => undefined);
   }
 
-  /** Closes all, and ends what is still coming or waited for. `thrown` is why. */
   async end(thrown?: unknown): Promise<void> {
     this.close();
     if (isRefusal(thrown)) await (await this.#model?.catch(() => undefined))?.refuse();
@@ -101,7 +121,6 @@ export class ModelBytes implements WasmFiles {
     await (await this.#model?.catch(() => undefined))?.close();
   }
 
-  /** What {@link read} threw, if that is what an error of the engine tells of: it keeps the message alone. */
   explain(error: unknown): unknown {
     const isOfFiles = error instanceof Error && "code" in error && error.code === "network";
     return isOfFiles && this.#failure !== undefined ? this.#failure.thrown : error;

@@ -39,8 +39,8 @@ export interface WasmLoader {
   estimate(onGpu: boolean): Float64Array;
   /** Which device would run, and why. */
   probe(options: WasmPlace): Promise<DeviceReport>;
-  /** Reads the weights onto their device. Consumes the loader. */
-  finish(options: WasmPlace): Promise<WasmModel>;
+  /** Reads the weights onto their device, and then a draft's. Consumes the loaders. */
+  finish(options: WasmPlace, draft?: WasmLoader): Promise<WasmModel>;
   free(): void;
 }
 

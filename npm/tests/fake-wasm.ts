@@ -52,10 +52,17 @@ export interface FakeOptions {
   readonly report?: DeviceReport;
   /** What moving the weights fails with. */
   readonly refusal?: Error;
+  /** What moving those of a draft fails with. */
+  readonly draftRefusal?: Error;
   /** Told of a model that was made. */
   readonly onModel?: () => void;
   /** Compiles the module. */
   readonly compile?: () => Promise<WebAssembly.Module>;
+}
+
+/** A loader whose weights may be read beside those of another. */
+interface FakeLoader extends WasmLoader {
+  weights(): Promise<void>;
 }
 
 const EMPTY_MODULE = Uint8Array.of(0, 0x61, 0x73, 0x6d, 1, 0, 0, 0);
@@ -98,14 +105,18 @@ const NO_REPORT: DeviceReport = {
 /** Wants an optional file and `a.safetensors` in two ranges; generates "0 1 2 …", two tokens a turn. */
 export function fakeBuild(
   log: Log,
-  { report, refusal, onModel, compile = compileNothing }: FakeOptions = {},
+  { report, refusal, draftRefusal, onModel, compile = compileNothing }: FakeOptions = {},
 ) {
-  const open = async (_kind: string, name: string, files: WasmFiles): Promise<WasmLoader> => {
+  const open = async (_kind: string, name: string, files: WasmFiles): Promise<FakeLoader> => {
     files.rewind();
     await closing(files, async () => {
       await read(files, "config.json", undefined, undefined, false);
       await read(files, "a.safetensors", 0, 8, true);
     });
+    const weights = async () => {
+      await closing(files, () => read(files, "a.safetensors", 8, 16, true));
+      files.close();
+    };
     return {
       totalBytes: 16,
       estimate: (onGpu) =>
@@ -114,11 +125,13 @@ export function fakeBuild(
         if (report === undefined) throw new Error("the driver is odd");
         return report;
       },
-      finish: async (place) => {
+      weights,
+      finish: async (place, draft) => {
         log.place = place;
         if (refusal !== undefined) throw refusal;
-        await closing(files, () => read(files, "a.safetensors", 8, 16, true));
-        files.close();
+        await weights();
+        await (draft as FakeLoader | undefined)?.weights();
+        if (draft !== undefined && draftRefusal !== undefined) throw draftRefusal;
         onModel?.();
         return fakeModel(log, files, name, place.backend);
       },

@@ -137,13 +137,17 @@ impl Loader {
     }
 
     /// The model, on its device: each weight is moved there as it is read. `options` is
-    /// `{backend?, threads?, contexts?, streams?, queue?}`.
+    /// `{backend?, threads?, contexts?, streams?, queue?}`. A `draft` is a smaller model of the same
+    /// vocabulary, which guesses for generations with a lookahead.
     ///
     /// # Errors
     ///
-    /// If bytes are missing, or the backend is not here.
-    pub async fn finish(self, options: JsValue) -> Result<Model, JsValue> {
-        let builder = Place::parse(options)?.builder(self.0)?;
+    /// If bytes are missing, or the backend is not here. If the draft has another vocabulary.
+    pub async fn finish(self, options: JsValue, draft: Option<Loader>) -> Result<Model, JsValue> {
+        let mut builder = Place::parse(options)?.builder(self.0)?;
+        if let Some(Self(draft)) = draft {
+            builder = builder.draft(draft);
+        }
         let mut pace = Pace::new();
         let (engine, owner) = builder
             .build_local(move |time| pace.pause(time))

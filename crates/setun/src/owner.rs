@@ -16,7 +16,6 @@ mod admission;
 mod batch;
 mod beams;
 mod chores;
-#[cfg_attr(target_family = "wasm", path = "owner/alone.rs")]
 mod drafter;
 mod drafts;
 mod following;

@@ -27,7 +27,6 @@ pub use acceptance::{Distribution, Verdict, acceptance, propose, residual, verif
 pub use draft::{Draft, DraftRequest, Proposal};
 pub use draft_length::{DraftCost, DraftLength};
 pub use draft_model::DraftModel;
-#[cfg(not(target_family = "wasm"))]
 pub(crate) use draft_model::DraftRoom;
 pub(crate) use lookahead::Lookahead;
 pub use prompt_lookup::PromptLookup;

@@ -143,3 +143,19 @@ it.each([
   await loadWith()(source, options);
   expect(seen).toEqual([kept]);
 });
+
+it("forgets of a draft that is none what has come of it, and nothing of its model", async () => {
+  server.put("/draft/a.safetensors", content, '"d"');
+  const draftRefusal = Object.assign(new Error("an odd shape"), { code: "bad-checkpoint" });
+  const options = { draft: "/draft/a.safetensors" };
+  const loading = loadWith({ draftRefusal })("/a.safetensors", options);
+  await expect(loading).rejects.toMatchObject({ code: "bad-checkpoint" });
+  await place.free();
+  expect(place.files()).toEqual(["a.safetensors", "manifest.json"]);
+  expect(server.starts("/draft/a.safetensors")).toContain(0);
+  server.takeRequests();
+  await loadWith()("/a.safetensors", options);
+  await place.free();
+  expect(server.starts("/a.safetensors")).toEqual([]);
+  expect(server.starts("/draft/a.safetensors")).toContain(0);
+});

@@ -3,7 +3,6 @@
 #[cfg(all(feature = "config", not(target_family = "wasm")))]
 mod configured;
 mod devices;
-#[cfg_attr(target_family = "wasm", path = "builder/undrafted.rs")]
 mod draft;
 mod memory;
 mod source;

@@ -7,7 +7,6 @@ use super::{Drafter, Owner, Running};
 use crate::inferencer::most_wanted_rows;
 
 impl Owner {
-    #[cfg(not(target_family = "wasm"))]
     /// Has a smaller model guess in place of the texts themselves.
     pub(crate) fn with_drafter(mut self, drafter: Drafter) -> Self {
         self.drafter = Some(drafter);

@@ -1,6 +1,5 @@
 //! Proposals from a smaller model.
 
-#[cfg(not(target_family = "wasm"))]
 mod owned;
 
 use std::collections::HashMap;

@@ -1,0 +1,70 @@
+import { beforeEach, expect, it } from "vitest";
+import { connectHere } from "../src/links.js";
+import { type Load, loadOn } from "../src/load.js";
+import { countedModel, emptyLog, fakeBuild, type Log } from "./fake-wasm.js";
+
+const files = { "a.safetensors": new Uint8Array(16) };
+let log: Log;
+let load: Load;
+
+beforeEach(() => {
+  log = emptyLog();
+  load = loadOn({
+    builds: ["simd128"],
+    initialSharedPages: 0,
+    hasWorkers: false,
+    baseUrl: () => "http://localhost/",
+    embeddedModel: () => new URL("http://localhost/embedded.safetensors"),
+    connect: async () => connectHere({ build: fakeBuild(log), openModel: countedModel(log) }),
+  });
+});
+
+it("is read with its model, and both tell how far they are", async () => {
+  const seen: unknown[] = [];
+  const model = await load(files, { draft: files, onProgress: (progress) => seen.push(progress) });
+  const file = "a.safetensors";
+  expect(seen).toEqual([
+    { file, loadedBytes: 8, totalBytes: 16 },
+    { file, loadedBytes: 16, totalBytes: 32 },
+    { file, loadedBytes: 24, totalBytes: 32 },
+    { file, loadedBytes: 32, totalBytes: 32 },
+  ]);
+  expect(log).toMatchObject({ opened: 2, closed: 2 });
+  expect(await model.generate("x", { maxTokens: 3 }).text()).toBe("0 1 2 ");
+});
+
+it.each([
+  [{ "a.safetensors": new Uint8Array(12) }, "truncated", "a.safetensors: too short", []],
+  [{ "b.gguf": new Uint8Array(16) }, "not-found", "a.safetensors (among b.gguf): no such file", ["loader"]],
+])("fails with its own words, and all is closed: %#", async (draft, code, message, freed) => {
+  await expect(load(files, { draft: draft as never })).rejects.toMatchObject({ code, message });
+  expect(log).toMatchObject({ opened: 2, closed: 2, freed });
+});
+
+it("ends where its model fails, in the model's words", async () => {
+  const short = { "a.safetensors": new Uint8Array(12) };
+  const message = "a.safetensors: too short";
+  await expect(load(short, { draft: files })).rejects.toMatchObject({ code: "truncated", message });
+  expect(log.opened).toBe(log.closed);
+});
+
+it("ends with its model when that is aborted", async () => {
+  for (const turns of [1, 2, 3, 4]) {
+    const controller = new AbortController();
+    let left = turns;
+    const onProgress = () => {
+      left -= 1;
+      if (left === 0) controller.abort("enough");
+    };
+    const loading = load(files, { draft: files, onProgress, signal: controller.signal });
+    await expect(loading).rejects.toBe("enough");
+    await new Promise((resolve) => setTimeout(resolve, 5));
+    expect(log.opened).toBe(log.closed);
+  }
+});
+
+it("may be whatever models are loaded from, but not nothing", async () => {
+  for (const draft of [null, ""])
+    await expect(load(files, { draft: draft as never })).rejects.toMatchObject({ code: "bad-option" });
+  expect(log.opened).toBe(0);
+});
