@@ -165,9 +165,9 @@ describe("a device", () => {
     expect(fetched(requests).code).toEqual([expect.not.stringContaining("webgpu")]);
   });
 
-  it("that was asked for by name says so, passes its self-test beside a generation, and outlasts an aborted one", async () => {
+  it("that was asked for by name says so, tests itself beside a generation, outlasts an aborted one, and keeps to a form", async () => {
     const { page, errors, close } = await openPage(browser, `${server.url}/index.html`);
-    const { used, devices, test, text, reason, again } = await page.evaluate(async (prompt) => {
+    const { used, devices, test, text, reason, again, formed } = await page.evaluate(async (prompt) => {
       const model = await /** @type {any} */ (globalThis).setun.load(undefined, { backend: "webgpu" });
       const options = { maxTokens: 2, temperature: 0 };
       const [test, text] = await Promise.all([model.selfTest(), model.generate(prompt, options).text()]);
@@ -177,8 +177,10 @@ describe("a device", () => {
           controller.abort("enough");
       })().catch((/** @type {unknown} */ thrown) => thrown);
       const again = await model.generate(prompt, options).text();
+      const form = { choices: [" there was", " a dog"] };
+      const formed = await model.generate(prompt, { temperature: 0, form }).text();
       await model.dispose();
-      return { used: model.info, devices: model.deviceReport().devices, test, text, reason, again };
+      return { used: model.info, devices: model.deviceReport().devices, test, text, reason, again, formed };
     }, PROMPT);
     await close();
     expect(errors).toEqual([]);
@@ -188,6 +190,7 @@ describe("a device", () => {
     expect(text.length).toBeGreaterThan(0);
     expect(reason).toBe("enough");
     expect(again).toBe(text);
+    expect([" there was", " a dog"]).toContain(formed);
   });
 
   it("that goes away in the middle of a text is found again, and the text goes on", async () => {
