@@ -4,16 +4,27 @@
 
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
+import { availableParallelism } from "node:os";
 
 const kernels = JSON.parse(readFileSync(process.argv[2], "utf8"));
-const page = await openPage();
-const { refused, skipped } = await page.evaluate(compileAll, kernels);
-await page.context().browser().close();
+// A browser compiles one kernel at a time, so there are several.
+const browsers = Math.min(4, availableParallelism());
+const parts = Array.from({ length: browsers }, (_, part) => kernels.filter((_, at) => at % browsers === part));
+const outcomes = await Promise.all(parts.map(compiled));
+const refused = outcomes.flatMap(({ refused }) => refused);
+const skipped = outcomes.reduce((sum, { skipped }) => sum + skipped, 0);
 for (const { name, messages } of refused) console.log(`${name}:\n  ${messages.join("\n  ")}`);
 console.log(`# pass ${kernels.length - skipped - refused.length}`);
 console.log(`# fail ${refused.length}`);
 console.log(`# skipped ${skipped}`);
 process.exit(refused.length === 0 ? 0 : 1);
+
+async function compiled(kernels) {
+  const page = await openPage();
+  const outcome = await page.evaluate(compileAll, kernels);
+  await page.context().browser().close();
+  return outcome;
+}
 
 /** WebGPU is for secure pages; this one is, and empty. */
 async function openPage() {
@@ -30,8 +41,8 @@ async function openPage() {
 }
 
 /**
- * Runs in the page: for each kernel, but for those that ask for what the browser does not have, what the compiler
- * says of its module, and why there is no pipeline of it. Several are compiled at a time.
+ * Runs in the page: a module, what the compiler says of it, and a pipeline for each kernel, but for those that ask
+ * for what the browser does not have.
  */
 async function compileAll(kernels) {
   const adapter = await navigator.gpu?.requestAdapter();
@@ -39,7 +50,8 @@ async function compileAll(kernels) {
   const known = kernels.filter(({ features }) => features.every((feature) => adapter.features.has(feature)));
   const requiredFeatures = [...new Set(known.flatMap(({ features }) => features))];
   const device = await adapter.requestDevice({ requiredFeatures });
-  const compile = async ({ name, bindings, source }) => {
+  const refused = [];
+  for (const { name, bindings, source } of known) {
     device.pushErrorScope("internal");
     device.pushErrorScope("validation");
     const module = device.createShaderModule({ code: source });
@@ -48,22 +60,13 @@ async function compileAll(kernels) {
     });
     const bindGroupLayouts = [device.createBindGroupLayout({ entries })];
     const layout = device.createPipelineLayout({ bindGroupLayouts });
-    const errors = [device.popErrorScope(), device.popErrorScope()];
-    const pipeline = device.createComputePipelineAsync({ layout, compute: { module, entryPoint: "main" } });
-    errors.push(pipeline.then(() => null).catch((error) => error));
+    device.createComputePipeline({ layout, compute: { module, entryPoint: "main" } });
     const said = (await module.getCompilationInfo()).messages;
     const messages = said.map(({ type, lineNum, message }) => `${type} in line ${lineNum}: ${message}`);
-    for (const error of await Promise.all(errors)) {
+    for (const error of [await device.popErrorScope(), await device.popErrorScope()]) {
       if (error !== null) messages.push(error.message);
     }
-    return { name, messages };
-  };
-  const outcomes = [];
-  const waiting = known.values();
-  const work = async () => {
-    for (const kernel of waiting) outcomes.push(await compile(kernel));
-  };
-  await Promise.all(Array.from({ length: navigator.hardwareConcurrency }, work));
-  const refused = outcomes.filter(({ messages }) => messages.length > 0);
+    if (messages.length > 0) refused.push({ name, messages });
+  }
   return { refused, skipped: kernels.length - known.length };
 }

@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
     process::Command,
     rc::Rc,
-    sync::{Mutex, PoisonError},
+    sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError},
 };
 
 use libloading::Library;
@@ -38,8 +38,10 @@ const FLAGS: [&str; 11] = [
     "-fsanitize-undefined-trap-on-error",
 ];
 
-/// A library has one block's memory, and tests run side by side.
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+/// A library has one block's memory, and tests run side by side: each has its turn.
+type Turn = Arc<Mutex<()>>;
+
+static TURNS: LazyLock<Mutex<HashMap<PathBuf, Turn>>> = LazyLock::new(Mutex::default);
 
 /// Returns other than 0 where the arguments are not what the kernel has.
 type Play = unsafe extern "C" fn(
@@ -53,7 +55,7 @@ type Play = unsafe extern "C" fn(
 /// A device that one thread of the host plays.
 #[derive(Default)]
 pub(crate) struct Emulated {
-    kernels: HashMap<Kernel, Rc<Library>>,
+    kernels: HashMap<Kernel, Rc<Compiled>>,
     /// Blocks of `best` have so few threads that it must go by digits.
     has_few_threads: bool,
 }
@@ -89,12 +91,18 @@ impl Memory {
     }
 }
 
+/// A kernel of the host.
+struct Compiled {
+    library: Library,
+    turn: Turn,
+}
+
 /// Launches with their kernels.
 pub(crate) struct List(Vec<Launch>);
 
 struct Launch {
     kernel: Kernel,
-    library: Rc<Library>,
+    compiled: Rc<Compiled>,
     shape: Vec<u32>,
     buffers: Vec<Memory>,
     grid: [u32; 3],
@@ -106,25 +114,29 @@ impl Emulated {
         Self { has_few_threads: true, ..Self::default() }
     }
 
-    fn kernel(&mut self, kernel: Kernel) -> Rc<Library> {
+    fn kernel(&mut self, kernel: Kernel) -> Rc<Compiled> {
         let made = self.kernels.entry(kernel).or_insert_with(|| {
-            let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
             let mut cuda = kernel.cuda();
             if self.has_few_threads && kernel == Kernel::Best {
                 let many = format!("LANES = {};", cuda.threads);
                 cuda.text = cuda.text.replacen(&many, "LANES = 32;", 1);
             }
-            let path = compile(kernel, &cuda);
+            let (path, turn) = compile(kernel, &cuda);
             // SAFETY: the library was compiled a moment ago, of sources that run nothing on loading.
             let library = unsafe { Library::new(&path) };
-            Rc::new(library.unwrap_or_else(|error| panic!("{}: {error}", path.display())))
+            let library = library.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+            Rc::new(Compiled { library, turn })
         });
         Rc::clone(made)
     }
 }
 
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Compiles a kernel behind `emulation.hpp`, unless that has been done for the same text.
-fn compile(kernel: Kernel, cuda: &CudaSource) -> PathBuf {
+fn compile(kernel: Kernel, cuda: &CudaSource) -> (PathBuf, Turn) {
     let text = format!(
         "{}\n{}\nextern \"C\" __attribute__((visibility(\"default\"))) int \
          play_kernel(\n    const u32* shape, u32 words, void* const* buffers, \
@@ -140,8 +152,11 @@ fn compile(kernel: Kernel, cuda: &CudaSource) -> PathBuf {
     fs::create_dir_all(&folder).expect("a folder");
     let name = format!("{}-{:016x}", cuda.name, hasher.finish());
     let library = folder.join(format!("{name}.so"));
+    let turn = Arc::clone(locked(&TURNS).entry(library.clone()).or_default());
+    let compiling = locked(&turn);
     if library.is_file() {
-        return library;
+        drop(compiling);
+        return (library, turn);
     }
     let (source, unfinished) =
         (folder.join(format!("{name}.cpp")), folder.join(format!("{name}.part")));
@@ -160,7 +175,8 @@ fn compile(kernel: Kernel, cuda: &CudaSource) -> PathBuf {
         String::from_utf8_lossy(&output.stderr)
     );
     fs::rename(unfinished, &library).expect("a library");
-    library
+    drop(compiling);
+    (library, turn)
 }
 
 impl Executor for Emulated {
@@ -208,7 +224,7 @@ impl Executor for Emulated {
     fn record(&mut self, launches: &[Bound<'_, Memory>]) -> Result<List, OpsError> {
         let launch = |launch: &Bound<'_, Memory>| Launch {
             kernel: launch.kernel,
-            library: self.kernel(launch.kernel),
+            compiled: self.kernel(launch.kernel),
             shape: launch.shape.to_vec(),
             buffers: launch.buffers.clone(),
             grid: launch.grid,
@@ -217,14 +233,14 @@ impl Executor for Emulated {
     }
 
     fn play(&mut self, list: &List, _chunks: u32) -> Result<(), OpsError> {
-        for Launch { kernel, library, shape, buffers, grid } in &list.0 {
+        for Launch { kernel, compiled, shape, buffers, grid } in &list.0 {
             let places: Vec<_> = buffers.iter().map(|buffer| buffer.at(0, 0).cast()).collect();
             let counts = [shape.len(), places.len()].map(|n| u32::try_from(n).expect("few"));
-            let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+            let turn = locked(&compiled.turn);
             // SAFETY: the function has this signature, as `compile` writes it; it checks the
             // number of arguments.
             let failure = unsafe {
-                let play = library.get::<Play>(b"play_kernel").expect("a function");
+                let play = compiled.library.get::<Play>(b"play_kernel").expect("a function");
                 play(shape.as_ptr(), counts[0], places.as_ptr(), counts[1], grid.as_ptr())
             };
             drop(turn);
