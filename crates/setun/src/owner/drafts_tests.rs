@@ -183,7 +183,9 @@ fn a_limit_of_the_cache_is_one_of_both() {
     let streams: Vec<_> =
         (5..13).map(|seed| generate(&commands, &prompt(seed), (150, 0.0))).collect();
     let mut texts: Vec<_> = streams.into_iter().map(GenerationStream::blocking).collect();
-    texts.iter_mut().for_each(|events| drop(events.nth(100)));
+    for events in &mut texts {
+        drop(events.nth(100));
+    }
     let before = metrics(&commands).memory.cache;
     assert!(before > LIMIT, "{before}");
     let given = limit(LIMIT);
