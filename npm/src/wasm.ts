@@ -40,7 +40,7 @@ export interface WasmLoader {
   /** Which device would run, and why. */
   probe(options: WasmPlace): Promise<DeviceReport>;
   /** Reads the weights onto their device, and then a draft's. Consumes the loaders. */
-  finish(options: WasmPlace, draft?: WasmLoader): Promise<WasmModel>;
+  finish(options: WasmPlace, draft?: WasmLoader | null): Promise<WasmModel>;
   free(): void;
 }
 

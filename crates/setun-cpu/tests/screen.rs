@@ -100,13 +100,16 @@ fn survivors(case: &Case, backend: &mut CpuBackend) -> Vec<Option<u32>> {
 fn few_of_a_gaussian_head_survive() {
     // Without a best one that stands out, some more do.
     let deviation = gaussian(4.5).1.iter().map(|x| x * x).sum::<f32>().sqrt();
-    for (sigmas, k, within, most) in [
+    let cases = [
+        (4.5, 60, Some(0.5 * deviation), 400),
         (4.5, 1, None, 100),
         (7.0, 1, None, 1),
         (4.5, 40, None, 1500),
         (7.0, 60, Some(0.5 * deviation), 1),
-        (4.5, 60, Some(0.5 * deviation), 400),
-    ] {
+    ];
+    // 64-bit ARM is mostly emulated, and its tables take seconds.
+    let count = if cfg!(target_arch = "aarch64") { 2 } else { cases.len() };
+    for (sigmas, k, within, most) in cases.into_iter().take(count) {
         let case = case(sigmas, k, within);
         for threads in [1, 2] {
             let options = CpuOptions { level: None, threads: Some(threads) };
