@@ -46,7 +46,7 @@ describe("the engine in Node", () => {
 
   it("gives the same texts with a draft, which is right where it is the model itself", async () => {
     const { alone, beside, sampled, expected, guessed, right } = await inNode(`
-      const source = new URL("node_modules/setun/dist/embedded/stories.safetensors", import.meta.url);
+      const source = new URL("node_modules/setun/model/stories.safetensors", import.meta.url);
       const greedy = { temperature: 0, maxTokens: 60, lookahead: 8 };
       const [one, both] = [await load(), await load(source, { draft: source })];
       const texts = async (model) => {
