@@ -32,7 +32,6 @@ use std::{task::Poll, time::Duration};
 pub(crate) use chores::Chore;
 use chores::Chores;
 pub(crate) use drafter::Drafter;
-use drafter::LostDrafter;
 use futures::{
     StreamExt,
     channel::{mpsc::UnboundedReceiver, oneshot},
@@ -106,8 +105,7 @@ pub(crate) struct Owner {
     chores: Chores,
     masks: Masks,
     drafter: Option<Drafter>,
-    lost_drafter: Option<LostDrafter>, // until its device is there again
-    fingerprint: Option<[u8; 32]>,     // of the model, once it was asked for
+    fingerprint: Option<[u8; 32]>, // of the model, once it was asked for
     outputs: Outputs,
     chosen: Vec<u32>, // in place of outputs, [steps, wanted rows]
     following: usize, // steps that may follow each other
@@ -118,6 +116,7 @@ pub(crate) struct Owner {
     timeline: Option<Instant>, // its beginning, where it is kept
     watch: Option<Watch>,      // over the system's memory
     revival: Option<Box<dyn Revive>>,
+    is_lost: bool,    // the model's device, and it was not made anew
     is_revived: bool, // and no token has come since
     is_pooling: bool, // in the step under way
 }
@@ -159,7 +158,6 @@ impl Owner {
             chores: Chores::new(),
             masks: Masks::default(),
             drafter: None,
-            lost_drafter: None,
             fingerprint: None,
             outputs: Outputs::default(),
             chosen: vec![],
@@ -171,6 +169,7 @@ impl Owner {
             timeline: None,
             watch: None,
             revival: None,
+            is_lost: false,
             is_revived: false,
             is_pooling: false,
         }
@@ -199,7 +198,7 @@ impl Owner {
             }
             let was_idle = self.is_idle();
             self.admit();
-            if was_idle && self.running.iter().any(|running| running.sequence.wants_guesses()) {
+            if was_idle && self.is_drafter_due() {
                 self.revive_drafter(&mut commands).await;
             }
             if self.running.iter().any(|running| running.sequence.demands()) {

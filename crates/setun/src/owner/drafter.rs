@@ -5,7 +5,7 @@ use setun_text::{Sampler, SamplerOptions};
 
 use crate::{
     device::Revive,
-    error::Error,
+    error::{Error, ErrorCode},
     speculate::{Draft, DraftModel, DraftRequest, DraftRoom},
 };
 
@@ -13,22 +13,23 @@ use crate::{
 /// to hold up everybody's tokens.
 pub(super) const MOST_DRAFTED_ROWS: usize = 256;
 
+/// How often the beginnings that pass before a lost draft is tried again are doubled at most.
+const MOST_DOUBLINGS: u32 = 6;
+
 /// A model that guesses for all sequences that ask for it.
 pub(crate) struct Drafter {
-    draft: DraftModel,
+    draft: Option<DraftModel>, // none while its device is lost
     room: DraftRoom,
     most_blocks: usize, // that the room had at first
-    /// Makes it anew where its device is lost with the owner's.
+    block_positions: usize,
+    block_bytes: usize,
+    /// Makes it anew where its device is lost.
     revival: Option<Box<dyn Revive>>,
+    /// How often in a row that has failed, and beginnings since.
+    failures: u32,
+    passed: u32,
     /// It failed, or memory is short: it guesses nothing until what is under way has ended.
     rests: bool,
-}
-
-/// What is left of one whose device is lost.
-pub(super) struct LostDrafter {
-    revival: Box<dyn Revive>,
-    room: DraftRoom,
-    most_blocks: usize,
 }
 
 impl Drafter {
@@ -41,32 +42,38 @@ impl Drafter {
         revival: Option<Box<dyn Revive>>,
     ) -> Result<Self, Error> {
         let room = DraftRoom { blocks, prefix_blocks, rows: MOST_DRAFTED_ROWS };
-        Ok(Self { draft: draft(model, room)?, room, most_blocks: blocks, revival, rests: false })
-    }
-
-    /// Forgets its device, which is lost.
-    pub(super) fn lost(self) -> Option<LostDrafter> {
-        let Self { room, most_blocks, .. } = self;
-        Some(LostDrafter { revival: self.revival?, room, most_blocks })
+        Ok(Self {
+            block_positions: model.block_positions().max(1),
+            block_bytes: model.block_bytes(),
+            draft: Some(draft(model, room)?),
+            room,
+            most_blocks: blocks,
+            revival,
+            failures: 0,
+            passed: 0,
+            rests: false,
+        })
     }
 
     pub(super) fn memory(&self) -> MemoryUse {
-        self.draft.memory()
+        self.draft.as_ref().map(DraftModel::memory).unwrap_or_default()
     }
 
     /// Whether it guesses nothing now.
     pub(super) fn rests(&self) -> bool {
-        self.rests
+        self.rests || self.draft.is_none()
     }
 
     /// Forgets the sequences that are not there any more.
     pub(super) fn retain(&mut self, is_there: impl Fn(SequenceId) -> bool) {
-        self.draft.retain(is_there);
+        if let Some(draft) = &mut self.draft {
+            draft.retain(is_there);
+        }
     }
 
     /// Forgets all sequences: their names will be others'.
     pub(super) fn forget_all(&mut self) {
-        self.draft.retain(|_| false);
+        self.retain(|_| false);
     }
 
     /// Nothing is under way: whatever it rested for may be over.
@@ -76,7 +83,7 @@ impl Drafter {
     }
 
     pub(super) fn has_spare(&self) -> bool {
-        self.draft.has_spare()
+        self.draft.as_ref().is_some_and(DraftModel::has_spare)
     }
 
     /// Gives back what no sequence needs; all of its cache where memory is very short.
@@ -85,40 +92,68 @@ impl Drafter {
         if is_critical {
             self.forget_all();
         }
-        self.rests |= self.draft.shrink().await.is_err();
+        if let Some(draft) = &mut self.draft {
+            self.rests |= draft.shrink().await.is_err();
+        }
     }
 
     /// Bytes of its cache for so many positions.
     pub(super) fn cache_bytes(&self, positions: usize) -> usize {
-        self.draft.blocks(positions).saturating_mul(self.draft.block_bytes())
+        self.blocks(positions).saturating_mul(self.block_bytes)
     }
 
     /// Holds its cache to so many positions from now on, or to what it had at first.
     pub(super) async fn hold_to(&mut self, positions: usize) {
-        self.room.blocks = self.draft.blocks(positions).min(self.most_blocks);
-        self.rests |= self.draft.hold_to(self.room.blocks).await.is_err();
+        self.room.blocks = self.blocks(positions).min(self.most_blocks);
+        if let Some(draft) = &mut self.draft {
+            self.rests |= draft.hold_to(self.room.blocks).await.is_err();
+        }
+    }
+
+    fn blocks(&self, positions: usize) -> usize {
+        positions.div_ceil(self.block_positions)
     }
 
     /// The guesses for each request; none where it fails, which it then does not try again soon.
     pub(super) async fn propose(&mut self, requests: &[DraftRequest<'_>]) -> Option<Vec<Vec<u32>>> {
-        let proposed = self.draft.propose(requests).await;
-        if proposed.is_err() {
-            self.forget_all();
-            self.rests = true;
+        match self.draft.as_mut()?.propose(requests).await {
+            Ok(proposed) => Some(proposed.into_iter().map(|proposal| proposal.tokens).collect()),
+            Err(error) => {
+                self.forget_all();
+                self.rests = true;
+                if error.code() == ErrorCode::DeviceLost {
+                    self.lose();
+                }
+                None
+            }
         }
-        Some(proposed.ok()?.into_iter().map(|proposal| proposal.tokens).collect())
-    }
-}
-
-impl LostDrafter {
-    pub(super) fn revival(&mut self) -> &mut dyn Revive {
-        &mut *self.revival
     }
 
-    pub(super) fn revived(self, model: Box<dyn Model>) -> Result<Drafter, Error> {
-        let Self { revival, room, most_blocks } = self;
-        let (draft, revival) = (draft(model, room)?, Some(revival));
-        Ok(Drafter { draft, room, most_blocks, revival, rests: false })
+    /// Forgets its device, which is lost.
+    pub(super) fn lose(&mut self) {
+        self.draft = None;
+    }
+
+    /// What makes it anew, if it is lost.
+    pub(super) fn revival(&mut self) -> Option<&mut dyn Revive> {
+        if self.draft.is_some() {
+            return None;
+        }
+        self.revival.as_mut().map(|revival| &mut **revival as _)
+    }
+
+    /// Whether to try that with what begins now, which waits for it: with the next beginning after
+    /// one failure, with every second after two, and so on.
+    pub(super) fn is_due(&mut self) -> bool {
+        self.passed += 1;
+        self.passed >= 1 << self.failures.saturating_sub(1).min(MOST_DOUBLINGS)
+    }
+
+    /// It is there again, or is not.
+    pub(super) fn revived(&mut self, model: Result<Box<dyn Model>, Error>) {
+        self.draft = model.and_then(|model| draft(model, self.room)).ok();
+        self.failures = if self.draft.is_some() { 0 } else { self.failures.saturating_add(1) };
+        self.passed = 0;
     }
 }
 

@@ -67,6 +67,13 @@ fn metrics(commands: &UnboundedSender<Command>) -> EngineMetrics {
     pollster::block_on(metrics).expect("an owner")
 }
 
+/// Holds the cache to so many bytes; how many are given back.
+fn limit(commands: &UnboundedSender<Command>, bytes: usize) -> usize {
+    let (reply, relieved) = oneshot::channel();
+    commands.unbounded_send(Command::Chore(Chore::LimitCache { bytes, reply })).expect("an owner");
+    pollster::block_on(relieved).expect("an answer").expect("no failure")
+}
+
 fn steps(of: &Arc<Mutex<Vec<usize>>>) -> Vec<usize> {
     of.lock().expect("steps").clone()
 }
@@ -174,12 +181,6 @@ fn a_limit_of_the_cache_is_one_of_both() {
     let limits = Limits { least_blocks: 1, ..LIMITS };
     let owner = Owner::new(Box::new(target), report(), limits).with_drafter(drafter(draft));
     let commands = spawn(owner);
-    let limit = |bytes: usize| {
-        let (reply, relieved) = oneshot::channel();
-        let limit = Command::Chore(Chore::LimitCache { bytes, reply });
-        commands.unbounded_send(limit).expect("an owner");
-        pollster::block_on(relieved).expect("an answer").expect("no failure")
-    };
     let streams: Vec<_> =
         (5..13).map(|seed| generate(&commands, &prompt(seed), (150, 0.0))).collect();
     let mut texts: Vec<_> = streams.into_iter().map(GenerationStream::blocking).collect();
@@ -188,14 +189,14 @@ fn a_limit_of_the_cache_is_one_of_both() {
     }
     let before = metrics(&commands).memory.cache;
     assert!(before > LIMIT, "{before}");
-    let given = limit(LIMIT);
+    let given = limit(&commands, LIMIT);
     let after = metrics(&commands).memory.cache;
     assert!(after <= LIMIT && given + LIMIT >= before, "{before}, {after}, {given}");
     for events in texts {
         assert_eq!(events.count(), 150 - 101 + 1, "and the end");
     }
     assert!(metrics(&commands).memory.cache <= LIMIT);
-    limit(usize::MAX);
+    limit(&commands, usize::MAX);
     let alone = text(&spawn(self::owner(&model(5))), &prompt(9), (150, 0.0));
     assert_eq!(text(&commands, &prompt(9), (150, 0.0)), alone);
 }
@@ -218,38 +219,88 @@ impl Revive for Anew {
     }
 }
 
-/// An owner beside a twin, both lost with their device in the fourth step. The twin comes back
-/// after some failures.
-fn losing(failing: usize) -> (UnboundedSender<Command>, Arc<AtomicUsize>) {
-    let made = Arc::new(AtomicUsize::new(0));
-    let anew = |model: &Remembering, failing: usize| {
-        Box::new(Anew { model: model.clone(), failing, made: Arc::clone(&made) })
-    };
+/// An owner beside a twin, both lost with their device in the fourth step. Each comes back after
+/// some failures; how often each was tried.
+fn losing([failing, of_draft]: [usize; 2]) -> (UnboundedSender<Command>, [Arc<AtomicUsize>; 2]) {
+    let made: [Arc<AtomicUsize>; 2] = Default::default();
     let target = Remembering { fails_at: Some(4), is_lost: true, ..model(5) };
+    let anew = |model: &Remembering, failing, made: &Arc<AtomicUsize>| {
+        Box::new(Anew { model: model.clone(), failing, made: Arc::clone(made) })
+    };
     let draft = model(5);
-    let drafter = Drafter::new(Box::new(draft.clone()), BLOCKS, 0, Some(anew(&draft, failing)));
-    let owner = owner(&target).with_revival(anew(&target, 0));
-    (spawn(owner.with_drafter(drafter.expect("a draft"))), made)
+    let revival = anew(&draft, of_draft, &made[1]);
+    let drafter = Drafter::new(Box::new(draft), BLOCKS, 0, Some(revival)).expect("a draft");
+    let owner =
+        Owner::new(Box::new(target.clone()), report(), Limits { least_blocks: 1, ..LIMITS })
+            .with_revival(anew(&target, failing, &made[0]));
+    (spawn(owner.with_drafter(drafter)), made)
+}
+
+fn tried(made: &[Arc<AtomicUsize>; 2]) -> [usize; 2] {
+    made.each_ref().map(|made| made.load(Ordering::Relaxed))
 }
 
 #[test]
 fn a_draft_comes_back_with_a_model_whose_device_was_lost() {
-    let (commands, made) = losing(0);
+    let (commands, made) = losing([0, 0]);
     let alone = text(&spawn(owner(&model(5))), &prompt(9), (60, 0.0));
     assert_eq!(text(&commands, &prompt(9), (60, 0.0)), alone);
-    assert_eq!(made.load(Ordering::Relaxed), 2);
+    assert_eq!(tried(&made), [1, 1]);
     let found = metrics(&commands);
     assert!(found.right > 30 && found.right == found.guessed, "{found:?}");
 }
 
 #[test]
-fn a_draft_that_does_not_come_back_is_tried_again_with_the_next_text() {
-    let (commands, made) = losing(2);
+fn a_draft_that_does_not_come_back_is_tried_again_with_later_texts() {
+    let (commands, made) = losing([0, 3]);
     let alone = text(&spawn(owner(&model(5))), &prompt(9), (60, 0.0));
-    for times in [2, 3, 4, 4] {
+    for times in [1, 2, 2, 3, 3, 3, 3, 4, 4] {
+        assert_eq!(text(&commands, &prompt(9), (60, 0.0)), alone);
+        assert_eq!(tried(&made), [1, times]);
+    }
+    let found = metrics(&commands);
+    assert!(found.right > 60, "{found:?}");
+}
+
+#[test]
+fn a_draft_is_not_made_anew_beside_a_model_that_is_lost() {
+    let (commands, made) = losing([2, 0]);
+    let alone = text(&spawn(owner(&model(5))), &prompt(9), (60, 0.0));
+    for (times, comes) in [([1, 0], false), ([2, 0], false), ([3, 1], true)] {
+        let found = generate(&commands, &prompt(9), (60, 0.0)).wait();
+        assert_eq!(found.ok().map(|found| found.tokens), comes.then(|| alone.clone()));
+        assert_eq!(tried(&made), times);
+    }
+}
+
+#[test]
+fn a_draft_whose_device_alone_is_lost_comes_back_with_the_next_text() {
+    let made = Arc::new(AtomicUsize::new(0));
+    let draft = Remembering { fails_at: Some(5), is_lost: true, ..model(5) };
+    let revival = Anew { model: model(5), failing: 0, made: Arc::clone(&made) };
+    let drafter = Drafter::new(Box::new(draft), BLOCKS, 0, Some(Box::new(revival)));
+    let commands = spawn(owner(&model(5)).with_drafter(drafter.expect("a draft")));
+    let alone = text(&spawn(owner(&model(5))), &prompt(9), (60, 0.0));
+    for times in [0, 1, 1] {
         assert_eq!(text(&commands, &prompt(9), (60, 0.0)), alone);
         assert_eq!(made.load(Ordering::Relaxed), times);
     }
     let found = metrics(&commands);
-    assert!(found.right > 60, "{found:?}");
+    assert!(found.right > 90 && found.right == found.guessed, "{found:?}");
+}
+
+#[test]
+fn a_limit_holds_for_a_draft_that_comes_back_later() {
+    const LIMIT: usize = 100;
+    let (commands, made) = losing([0, 1]);
+    let alone = text(&spawn(owner(&model(5))), &prompt(9), (60, 0.0));
+    assert_eq!(text(&commands, &prompt(9), (60, 0.0)), alone);
+    limit(&commands, LIMIT);
+    let streams = [9; 8].map(|len| generate(&commands, &prompt(len), (60, 0.0)));
+    for stream in streams {
+        assert_eq!(stream.wait().expect("a text").tokens, alone);
+    }
+    assert_eq!(tried(&made), [1, 2]);
+    let found = metrics(&commands);
+    assert!(found.right > 30 && found.memory.cache <= LIMIT, "{found:?}");
 }

@@ -106,3 +106,6 @@ impl Owner {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

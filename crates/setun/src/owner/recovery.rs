@@ -7,7 +7,7 @@ use futures::{
 };
 use setun_model::Model;
 
-use super::{Command, Limits, Owner, RowTimes, lost::Lost};
+use super::{Command, Drafter, Limits, Owner, RowTimes, lost::Lost};
 use crate::error::{Error, ErrorCode};
 
 type Revived<'a> = LocalBoxFuture<'a, Result<Box<dyn Model>, Error>>;
@@ -30,9 +30,8 @@ impl Owner {
             return self.fail_all(error);
         };
         self.model = Box::new(Lost::like(&*self.model));
-        if let Some(drafter) = self.drafter.take() {
-            self.lost_drafter = drafter.lost();
-        }
+        self.is_lost = true;
+        self.drafter.iter_mut().for_each(Drafter::lose);
         let model = self.wait_for(revival.revive(), commands).await;
         self.revival = Some(revival);
         match model {
@@ -46,13 +45,22 @@ impl Owner {
     }
 
     /// Has a draft guess again whose device was lost. Without one no text is another, so that a
-    /// failure ends nothing, and is tried again when texts begin that would have its guesses.
+    /// failure ends nothing, and is tried again with a text that would have its guesses.
     pub(super) async fn revive_drafter(&mut self, commands: &mut UnboundedReceiver<Command>) {
-        let Some(mut drafter) = self.lost_drafter.take() else { return };
-        match self.wait_for(drafter.revival().revive(), commands).await {
-            Some(Ok(model)) => self.drafter = drafter.revived(model).ok(),
-            Some(Err(_)) | None => self.lost_drafter = Some(drafter),
+        let Some(mut drafter) = self.drafter.take() else { return };
+        if let Some(revival) = drafter.revival()
+            && let Some(model) = self.wait_for(revival.revive(), commands).await
+        {
+            drafter.revived(model);
         }
+        self.drafter = Some(drafter);
+    }
+
+    /// Whether what begins now is to wait until a lost draft is made anew.
+    pub(super) fn is_drafter_due(&mut self) -> bool {
+        let is_wanted = self.running.iter().any(|running| running.sequence.wants_guesses());
+        let drafter = self.drafter.as_mut().filter(|_| is_wanted && !self.is_lost);
+        drafter.is_some_and(|drafter| drafter.revival().is_some() && drafter.is_due())
     }
 
     /// Waits for a model, and hears meanwhile what it is told; none where nobody waits any more.
@@ -81,6 +89,7 @@ impl Owner {
     fn begin_again(&mut self, mut model: Box<dyn Model>) {
         model.set_profiled(self.profile.is_some());
         self.model = model;
+        self.is_lost = false;
         self.grown_blocks = 0;
         self.fingerprint = None;
         self.begin_within(self.limits.blocks);

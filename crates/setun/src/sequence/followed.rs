@@ -104,7 +104,9 @@ impl Followed {
     fn state(&mut self) -> Result<&mut Box<dyn FormState>, Error> {
         match &mut self.place {
             Place::Here(state) => Ok(state),
-            Place::Away(_) | Place::Lost => Err(Error::Disposed),
+            Place::Away(_) | Place::Lost => Err(Error::Form {
+                reason: "the form panicked on the thread that computes its masks".into(),
+            }),
         }
     }
 }

@@ -11,16 +11,6 @@ impl DraftModel {
         self.model.memory()
     }
 
-    /// Bytes of a block of its cache.
-    pub(crate) fn block_bytes(&self) -> usize {
-        self.model.block_bytes()
-    }
-
-    /// Blocks of its cache that hold so many positions.
-    pub(crate) fn blocks(&self, positions: usize) -> usize {
-        positions.div_ceil(self.model.block_positions().max(1))
-    }
-
     /// Whether its cache has memory that no sequence needs.
     pub(crate) fn has_spare(&self) -> bool {
         let held = self.pool.held_blocks() - self.pool.idle_blocks();
@@ -47,7 +37,7 @@ impl DraftModel {
         let beyond = self.pool.held_blocks().saturating_sub(blocks);
         self.pool.forget_idle(self.pool.idle_blocks().saturating_sub(beyond));
         self.pool.set_max_blocks(blocks);
-        if self.memory().cache <= blocks.saturating_mul(self.block_bytes()) {
+        if self.memory().cache <= blocks.saturating_mul(self.model.block_bytes()) {
             return Ok(());
         }
         self.shrink().await
