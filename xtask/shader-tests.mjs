@@ -7,10 +7,10 @@ import { createRequire } from "node:module";
 import { availableParallelism } from "node:os";
 
 const kernels = JSON.parse(readFileSync(process.argv[2], "utf8"));
-// A browser compiles one kernel at a time, so there are several.
+// A browser compiles one kernel at a time, so there are several; not more than fit into a small machine's memory.
 const browsers = Math.min(4, availableParallelism());
-const parts = Array.from({ length: browsers }, (_, part) => kernels.filter((_, at) => at % browsers === part));
-const outcomes = await Promise.all(parts.map(compiled));
+const parts = Array.from({ length: browsers }, (_, first) => kernels.filter((_, at) => at % browsers === first));
+const outcomes = await Promise.all(parts.map(compileInBrowser));
 const refused = outcomes.flatMap(({ refused }) => refused);
 const skipped = outcomes.reduce((sum, { skipped }) => sum + skipped, 0);
 for (const { name, messages } of refused) console.log(`${name}:\n  ${messages.join("\n  ")}`);
@@ -19,9 +19,9 @@ console.log(`# fail ${refused.length}`);
 console.log(`# skipped ${skipped}`);
 process.exit(refused.length === 0 ? 0 : 1);
 
-async function compiled(kernels) {
+async function compileInBrowser(part) {
   const page = await openPage();
-  const outcome = await page.evaluate(compileAll, kernels);
+  const outcome = await page.evaluate(compileAll, part);
   await page.context().browser().close();
   return outcome;
 }

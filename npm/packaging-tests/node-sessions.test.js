@@ -64,6 +64,16 @@ describe("the engine in Node", () => {
     expect(guessed).toBe(right);
   });
 
+  it("refuses a draft of another vocabulary", async () => {
+    const draft = new URL("../../tests/fixtures/gguf/i2_s.gguf", import.meta.url);
+    const { code, message } = await inNode(`
+      const { code, message } = await load(undefined, { draft: ${JSON.stringify(draft)} }).catch((error) => error);
+      console.log(JSON.stringify({ code, message }));
+    `);
+    expect(code).toBe("bad-option");
+    expect(message).toContain("the vocabulary of a draft");
+  });
+
   it("goes on with sessions that are forked, saved and restored", async () => {
     const { text, fork, restored, tokens, again, reused, code } = await inNode(`
       const greedy = { temperature: 0, maxTokens: 20 };

@@ -15,6 +15,7 @@ interface OpenFile {
 export class DiskFiles implements ModelFiles {
   readonly #base: string;
   readonly #open = new Map<string, OpenFile>();
+  readonly #sizes = new Map<string, number>();
 
   constructor(source: ModelSource & { kind: "url" }) {
     this.#base = source.url;
@@ -30,7 +31,7 @@ export class DiskFiles implements ModelFiles {
   }
 
   totalBytes(): number {
-    return [...this.#open.values()].reduce((sum, { size }) => sum + size, 0);
+    return [...this.#sizes.values()].reduce((sum, size) => sum + size, 0);
   }
 
   where(name: string): string {
@@ -38,8 +39,9 @@ export class DiskFiles implements ModelFiles {
   }
 
   async close(): Promise<void> {
-    await Promise.all([...this.#open.values()].map(({ handle }) => handle.close()));
+    const open = [...this.#open.values()];
     this.#open.clear();
+    await Promise.all(open.map(({ handle }) => handle.close()));
   }
 
   async #file(name: string): Promise<OpenFile | undefined> {
@@ -49,6 +51,7 @@ export class DiskFiles implements ModelFiles {
       const handle = await open(this.#address(name));
       const file = { handle, size: (await handle.stat()).size };
       this.#open.set(name, file);
+      this.#sizes.set(name, file.size);
       return file;
     } catch (cause) {
       if (cause instanceof Error && "code" in cause && cause.code === "ENOENT") return undefined;

@@ -8,7 +8,7 @@ import { LoadedProcessors } from "./host-processors.js";
 import type { FromHost, ToHost, WantedModel } from "./messages.js";
 import type { OpenSource } from "./open-model.js";
 import { type BeingRead, ModelBytes } from "./read-model.js";
-import { WithDraft } from "./read-with-draft.js";
+import { areKeptTogether, WithDraft } from "./read-with-draft.js";
 import { Running } from "./running.js";
 import type { WasmEvent, WasmGenerateOptions, WasmGeneration, WasmLoader, WasmModel } from "./wasm.js";
 import { startWasm, type WasmBuild } from "./wasm-instance.js";
@@ -33,7 +33,12 @@ interface Probed {
 interface Opened {
   readonly bytes: BeingRead;
   readonly model: WasmModel;
+  /** Tokens to guess at once, unless a generation says how many. */
+  readonly lookahead: number | undefined;
 }
+
+/** A draft is there to be asked. */
+const LOOKAHEAD = 12;
 
 /** Owns one model and its generations. */
 export class Host {
@@ -145,7 +150,7 @@ export class Host {
       const loader = known ?? (await this.#begin(message, ofModel));
       if (known !== undefined) await ofModel.ahead();
       known = undefined;
-      const model = await this.#finish(message, loader, ofDraft);
+      const model = await this.#finish(message, loader, ofModel, ofDraft);
       await bytes.keep().catch((thrown: unknown) => {
         model.free();
         throw thrown;
@@ -156,20 +161,38 @@ export class Host {
       const model = await this.#steadily(bytes, load);
       bytes.onProgress = undefined;
       if (bytes.isAborted || this.#disposed) return model.free();
-      this.#opened = { bytes, model };
+      this.#opened = { bytes, model, lookahead: ofDraft && LOOKAHEAD };
       this.#send({ type: "opened", id, info: model.info, report: model.deviceReport });
     });
   }
 
-  /** Reads the weights: those of the model, then those of its draft. */
-  async #finish(message: Message<"open">, loader: WasmLoader, draft?: ModelBytes): Promise<WasmModel> {
+  /** Begins a draft, if there is one, and reads the weights: those of the model first. */
+  async #finish(
+    message: Message<"open">,
+    loader: WasmLoader,
+    ofModel: ModelBytes,
+    ofDraft: ModelBytes | undefined,
+  ): Promise<WasmModel> {
     const { backend, threads, limits } = message;
-    const ofDraft = draft && this.#begin(message, draft);
-    const beside = await ofDraft?.catch((thrown: unknown) => {
-      loader.free();
-      throw thrown;
-    });
-    return loader.finish({ backend, threads, ...limits }, beside);
+    const draftLoader = await (ofDraft && this.#beginDraft(message, ofModel, ofDraft))?.catch(
+      (thrown: unknown) => {
+        loader.free();
+        throw thrown;
+      },
+    );
+    return loader.finish({ backend, threads, ...limits }, draftLoader);
+  }
+
+  async #beginDraft(message: Message<"open">, ofModel: ModelBytes, ofDraft: ModelBytes): Promise<WasmLoader> {
+    // Nobody else gets into a folder of the store until what is downloaded into it is whole.
+    if (message.draft && (await areKeptTogether(message, message.draft))) {
+      await ofModel.keep();
+      ofModel.close();
+    }
+    const loader = await this.#begin(message, ofDraft);
+    // A server gives up on who does not read, and its turn comes after all of the model.
+    await ofDraft.pause();
+    return loader;
   }
 
   /** Reads from the beginning again what has become another while it was read. */
@@ -219,7 +242,9 @@ export class Host {
       // Without either nothing is waited for: generations begin in the order in which they are asked for.
       const own = processors && (await LoadedProcessors.load(processors));
       const grammar = form && { form: await this.#grammars.grammar(form, this.#model()) };
-      const generations = this.#model().generate(prompt, withProcessors({ ...rest, ...grammar }, own), count);
+      const lookahead = rest.lookahead ?? this.#opened?.lookahead;
+      const whole = { ...rest, ...grammar, ...(lookahead !== undefined && { lookahead }) };
+      const generations = this.#model().generate(prompt, withProcessors(whole, own), count);
       const runs = [...all].map(([each, running], index) => {
         return this.#run(each, running, generations[index] as WasmGeneration, own);
       });

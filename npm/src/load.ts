@@ -34,25 +34,29 @@ export type Load = (source?: LoadSource, options?: LoadOptions) => Promise<Model
 export function loadOn(platform: Platform): Load {
   return async (source, options = {}) => {
     checkLoadOptions(options);
-    const wanted = await wantedModel(platform, source, options);
-    const { draft: given } = options;
-    const draft = given === undefined ? given : (await wantedModel(platform, given, options)).what;
-    if (wanted.what.coming.store || draft?.coming.store) platform.askToPersist?.();
-    return new Loading(platform, { ...wanted, draft }, options).run();
+    const { draft } = options;
+    // Both before the first wait: what was dropped is empty afterwards.
+    const [wanted, guessing] = await Promise.all([
+      wantedModel(platform, source, options),
+      draft === undefined ? undefined : wantedModel(platform, draft, options, "draft"),
+    ]);
+    if (wanted.what.coming.store || guessing?.what.coming.store) platform.askToPersist?.();
+    return new Loading(platform, { ...wanted, draft: guessing?.what }, options).run();
   };
 }
 
-/** Finds out what is asked for, how it comes, and where it is read. */
+/** Finds out what is asked for, how it comes, and where it is read. `name` is the option that says so. */
 export async function wantedModel(
   platform: Platform,
   given: LoadSource | undefined,
   options: Pick<LoadOptions, keyof EstimateOptions | "connections">,
+  name = "source",
 ): Promise<{ readonly inWorker: boolean; readonly what: WantedModel }> {
   const { signal, worker, connections, endpoint, token } = options;
   signal?.throwIfAborted();
   const inWorker = worker ?? platform.hasWorkers;
   if (inWorker && !platform.hasWorkers) throw new SetunError("bad-option", "worker: there are none in Node");
-  const source = await modelSource(given ?? platform.embeddedModel(), platform.baseUrl(), options);
+  const source = await modelSource(given ?? platform.embeddedModel(), platform.baseUrl(), options, name);
   const coming: Coming = {
     store: (options.store ?? true) && inWorker && given !== undefined && isDownload(source),
     ...(connections !== undefined && { connections }),

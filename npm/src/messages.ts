@@ -37,9 +37,9 @@ export interface WantedModel {
   readonly coming: Coming;
 }
 
-/** How far a model has come. */
+/** How far a model has come, together with its draft: the total grows when the first bytes of that come. */
 export interface LoadProgress {
-  /** Bytes of the model received so far. */
+  /** Bytes received so far. */
   readonly loadedBytes: number;
   /** Bytes of all files seen so far; absent while a server does not say. */
   readonly totalBytes?: number;

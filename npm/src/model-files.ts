@@ -14,7 +14,7 @@ export interface ModelFiles {
   totalBytes(): number | undefined;
   /** Where a file was looked for, for messages. */
   where(name: string): string;
-  /** Releases connections and handles. */
+  /** Releases connections and handles; a later read opens them anew. */
   close(): Promise<void>;
 }
 

@@ -25,8 +25,9 @@ export interface LoadOptions {
   /** Most threads to use, 1 to 64. More than one needs a cross-origin isolated page and a worker. */
   threads?: number;
   /**
-   * A smaller model of the same vocabulary, from wherever models come, which guesses for generations with a `lookahead`
-   * in place of their own texts. It changes no text.
+   * A smaller model of the same vocabulary, from wherever models come and in the same way, which guesses tokens for all
+   * generations but those with a `lookahead` of 0. It changes no text. Its weights, and a cache of as many positions as
+   * the model's, come on top of the model's memory.
    */
   draft?: LoadSource;
   /** Whole contexts that the cache may grow to, 1 to 65536; 8 unless given. Memory is taken as it is used. */
@@ -139,8 +140,9 @@ export interface GenerateOptions {
   /** Whether to report the prompt's tokens with their log-probabilities: `prompt` of the generation. They are computed anew. */
   echo?: boolean;
   /**
-   * Most tokens to guess at once, 0 to 255, from what followed the same words earlier, or by the model's `draft`: faster
-   * where a text repeats its prompt or itself, and never another text. 0, as unless given, guesses none; 12 is a good number.
+   * Most tokens to guess at once, 0 to 255: from what followed the same words earlier, which is faster where a text repeats
+   * itself, or by the model's `draft`. Never another text. 0 guesses none, as unless given where there is no draft; 12 is a
+   * good number, and with a draft the default.
    */
   lookahead?: number;
   /**

@@ -114,6 +114,11 @@ export class ModelBytes implements WasmFiles, BeingRead {
     files?.close().catch(() => undefined);
   }
 
+  /** Lets go of connections and handles until more is read. */
+  async pause(): Promise<void> {
+    await this.#files?.close().catch(() => undefined);
+  }
+
   async end(thrown?: unknown): Promise<void> {
     this.close();
     if (isRefusal(thrown)) await (await this.#model?.catch(() => undefined))?.refuse();

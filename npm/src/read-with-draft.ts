@@ -1,13 +1,15 @@
 /** A model's bytes and those of the draft beside it, which are read by turns, as if they were one's. */
 
-import type { LoadProgress } from "./messages.js";
+import type { LoadProgress, WantedModel } from "./messages.js";
 import type { BeingRead, ModelBytes } from "./read-model.js";
+import { isDownload } from "./sources.js";
+import { modelOf, modelText } from "./store/names.js";
 
-/** What is true of either is true of both. */
+/** Ends, and is kept, as one. */
 export class WithDraft implements BeingRead {
   onProgress: ((progress: LoadProgress) => void) | undefined;
   readonly #both: readonly ModelBytes[];
-  /** What a failure tells of. */
+  /** Read from last: the engine reads one after the other, so that a failure is this one's. */
   #last: ModelBytes | undefined;
 
   constructor(model: ModelBytes, draft: ModelBytes) {
@@ -19,7 +21,7 @@ export class WithDraft implements BeingRead {
       };
       bytes.onProgress = (progress) => {
         told.set(bytes, progress);
-        this.onProgress?.({ ...progress, ...sum([...told.values()]) });
+        this.onProgress?.({ file: progress.file, ...sum([...told.values()]) });
       };
     }
   }
@@ -37,7 +39,7 @@ export class WithDraft implements BeingRead {
   }
 
   hasChanged(thrown: unknown): boolean {
-    return this.#both.some((bytes) => bytes.hasChanged(thrown));
+    return this.#last?.hasChanged(thrown) ?? false;
   }
 
   async end(thrown?: unknown): Promise<void> {
@@ -47,6 +49,16 @@ export class WithDraft implements BeingRead {
   explain(error: unknown): unknown {
     return this.#last?.explain(error) ?? error;
   }
+}
+
+/** Whether two models have one folder in the store, as files of one repository do. */
+export async function areKeptTogether(...models: readonly WantedModel[]): Promise<boolean> {
+  const folders = await Promise.all(
+    models.map(async ({ source, coming: { store } }) => {
+      return store && isDownload(source) ? modelText(await modelOf(source)) : undefined;
+    }),
+  );
+  return folders[0] !== undefined && folders.every((folder) => folder === folders[0]);
 }
 
 /** Bytes of all; the total only where all tell it. */

@@ -50,13 +50,30 @@ export interface HandleSource {
 /**
  * Brings any {@link LoadSource} into the form the reader takes. What a drop event has is looked at before the first wait.
  *
+ * @param name What errors call it.
  * @throws {SetunError} `bad-option` if it is none, `not-found` if it holds no model.
  */
 export async function modelSource(
   source: LoadSource,
   base: string,
   hub: HubOptions = {},
+  name = "source",
 ): Promise<ModelSource> {
+  try {
+    return await anySource(source, base, hub);
+  } catch (thrown) {
+    throw named(thrown, name);
+  }
+}
+
+/** What was thrown, in the name of the option that gave the source. */
+function named(thrown: unknown, name: string): unknown {
+  if (name === "source" || !(thrown instanceof SetunError)) return thrown;
+  const { code, message, cause } = thrown;
+  return new SetunError(code, message.replace(/^source\b/, name), { cause });
+}
+
+async function anySource(source: LoadSource, base: string, hub: HubOptions): Promise<ModelSource> {
   if (typeof source === "string" || source instanceof URL) return addressSource(source, base, hub);
   if (typeof source !== "object" || source === null) throw unknown(typeof source);
   if (source instanceof Blob) return fileSource([source]);

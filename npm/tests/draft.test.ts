@@ -29,8 +29,19 @@ it("is read with its model, and both tell how far they are", async () => {
     { file, loadedBytes: 24, totalBytes: 32 },
     { file, loadedBytes: 32, totalBytes: 32 },
   ]);
-  expect(log).toMatchObject({ opened: 2, closed: 2 });
+  // Those of the draft were let go of while the model's were read.
+  expect(log).toMatchObject({ opened: 3, closed: 3 });
   expect(await model.generate("x", { maxTokens: 3 }).text()).toBe("0 1 2 ");
+});
+
+it("guesses for all that do not say otherwise", async () => {
+  const [alone, beside] = [await load(files), await load(files, { draft: files })];
+  for (const model of [alone, beside]) {
+    for (const options of [{}, { lookahead: undefined as never }, { lookahead: 3 }, { lookahead: 0 }]) {
+      await model.generate("x", { maxTokens: 3, ...options }).text();
+    }
+  }
+  expect(log.lookaheads).toEqual([undefined, undefined, 3, 0, 12, 12, 3, 0]);
 });
 
 it.each([
@@ -38,7 +49,8 @@ it.each([
   [{ "b.gguf": new Uint8Array(16) }, "not-found", "a.safetensors (among b.gguf): no such file", ["loader"]],
 ])("fails with its own words, and all is closed: %#", async (draft, code, message, freed) => {
   await expect(load(files, { draft: draft as never })).rejects.toMatchObject({ code, message });
-  expect(log).toMatchObject({ opened: 2, closed: 2, freed });
+  expect(log.freed).toEqual(freed);
+  expect(log.closed).toBe(log.opened);
 });
 
 it("ends where its model fails, in the model's words", async () => {
@@ -63,8 +75,26 @@ it("ends with its model when that is aborted", async () => {
   }
 });
 
-it("may be whatever models are loaded from, but not nothing", async () => {
-  for (const draft of [null, ""])
-    await expect(load(files, { draft: draft as never })).rejects.toMatchObject({ code: "bad-option" });
+it.each([
+  [null, "bad-option", "draft: expected whatever"],
+  ["", "bad-option", "draft: expected whatever"],
+  [7, "bad-option", "draft: expected an address"],
+  [{}, "not-found", "draft: there are no files"],
+  ["https://example.org/model.bin", "bad-checkpoint", "draft: model.bin"],
+  [{ "a.safetensors": 7 }, "bad-option", 'draft["a.safetensors"]'],
+])("is refused by its name: %j", async (draft, code, message) => {
+  const loading = load(files, { draft: draft as never });
+  await expect(loading).rejects.toMatchObject({ code, message: expect.stringContaining(message) });
   expect(log.opened).toBe(0);
+});
+
+it("is looked at before the first wait, as what was dropped is gone afterwards", async () => {
+  let looked = false;
+  const look = () => {
+    looked = true;
+    return new File([new Uint8Array(16)], "a.safetensors");
+  };
+  const loading = load(files, { draft: [{ getAsFile: look }] as never });
+  expect(looked).toBe(true);
+  await loading;
 });

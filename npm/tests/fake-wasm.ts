@@ -31,6 +31,8 @@ export interface Log {
   /** Where the model was put. */
   place: WasmPlace | undefined;
   asked: { readonly prompt: WasmPrompt; readonly count: number }[];
+  /** Of each generation. */
+  lookaheads: (number | undefined)[];
   /** How it was searched last. */
   searched: WasmBeams | undefined;
 }
@@ -43,6 +45,7 @@ export const emptyLog = (): Log => ({
   closed: 0,
   place: undefined,
   asked: [],
+  lookaheads: [],
   searched: undefined,
 });
 
@@ -155,13 +158,22 @@ export function countedModel(log: Log): OpenSource {
 }
 
 function counted(files: ModelFiles, log: Log): ModelFiles {
-  log.opened += 1;
+  let isOpen = false;
+  const open = () => {
+    if (!isOpen) log.opened += 1;
+    isOpen = true;
+  };
+  open();
   return {
-    read: (name, range) => files.read(name, range),
+    read: (name, range) => {
+      open();
+      return files.read(name, range);
+    },
     totalBytes: () => files.totalBytes(),
     where: (name) => files.where(name),
     close: async () => {
-      log.closed += 1;
+      if (isOpen) log.closed += 1;
+      isOpen = false;
       await files.close();
     },
   };
@@ -198,6 +210,7 @@ function fakeModel(log: Log, files: WasmFiles, name: string, backend: string): W
     selfTest: async () => ({ device: "cpu", level: "fake", passed: true, reason: "", seconds: 0.5 }),
     generate: (prompt, options, count) => {
       log.asked.push({ prompt, count });
+      log.lookaheads.push(options.lookahead);
       const text = textOf(prompt);
       return Array.from({ length: count }, () => fakeGeneration(text, options, log, files));
     },

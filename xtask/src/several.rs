@@ -24,7 +24,9 @@ pub(crate) fn several_at_a_time<Thing: Sync, Made: Send>(
     let mut made = thread::scope(|scope| {
         let threads = thread::available_parallelism().map_or(1, usize::from);
         let threads: Vec<_> = (0..threads).map(|_| scope.spawn(take_turns)).collect();
-        let made = threads.into_iter().map(|it| it.join().unwrap_or_else(|it| resume_unwind(it)));
+        let made = threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
         made.flatten().collect::<Vec<_>>()
     });
     made.sort_by_key(|(place, _)| *place);

@@ -2,7 +2,7 @@
 
 import type { HubSource } from "../hub-name.js";
 import type { UrlSource } from "../sources.js";
-import { type ModelId, modelOfAddress, modelOfHub } from "../store/names.js";
+import { modelOf } from "../store/names.js";
 import { currentRevision, referredCommit, type WholeRevision, wholeRevision } from "../store/revisions.js";
 import type { Storage } from "../store/storage.js";
 import { chooseStored, entryOf, INDEX, WEIGHTS } from "./choice.js";
@@ -14,13 +14,6 @@ import { probeOnce } from "./probe.js";
 export interface Stored {
   readonly model: WholeRevision;
   readonly entry: Entry;
-}
-
-/** The folders of a source. */
-export function modelOf(source: UrlSource | HubSource): Promise<ModelId> {
-  if (source.kind === "url") return modelOfAddress(source.url);
-  const [owner = "", name = ""] = source.model.split("/");
-  return modelOfHub(source.endpoint, owner, name);
 }
 
 /** The model that a source means, if it is there whole: of a hub without asking anybody. */

@@ -3,9 +3,9 @@
 import type { HubSource } from "../hub-name.js";
 import type { Coming, OpenModel } from "../open-model.js";
 import type { UrlSource } from "../sources.js";
-import { modelText } from "../store/names.js";
+import { modelOf, modelText } from "../store/names.js";
 import type { Storage, WithLock } from "../store/storage.js";
-import { findStored, isFresh, modelOf, type Stored } from "./find-stored.js";
+import { findStored, isFresh, type Stored } from "./find-stored.js";
 import { credentials, Http } from "./http.js";
 import { Pull } from "./pull.js";
 import { DEFAULT_SETTINGS, type DownloadSettings } from "./settings.js";

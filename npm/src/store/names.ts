@@ -1,6 +1,8 @@
 /** Names of models, and the folders that they have in the store: those that `setun models` gives them as well. */
 
 import { SetunError } from "../errors.js";
+import type { HubSource } from "../hub-name.js";
+import type { UrlSource } from "../sources.js";
 import { addressParts } from "./address.js";
 import { sha256 } from "./digest.js";
 
@@ -84,6 +86,13 @@ function hubName(text: string): ModelName | undefined {
           ...(revision !== undefined && { revision }),
         };
   return { place, ...(file !== undefined && { file }) };
+}
+
+/** The folders of a source. */
+export function modelOf(source: UrlSource | HubSource): Promise<ModelId> {
+  if (source.kind === "url") return modelOfAddress(source.url);
+  const [owner = "", name = ""] = source.model.split("/");
+  return modelOfHub(source.endpoint, owner, name);
 }
 
 /** The folders of a repository of the hub at `endpoint`. */

@@ -159,3 +159,12 @@ it("forgets of a draft that is none what has come of it, and nothing of its mode
   expect(server.starts("/a.safetensors")).toEqual([]);
   expect(server.starts("/draft/a.safetensors")).toContain(0);
 });
+
+it("downloads a draft after its model where both have one folder", async () => {
+  const model = await loadWith()("/a.safetensors", { draft: "/a.safetensors" });
+  await place.free();
+  expect(place.files()).toEqual(["a.safetensors", "manifest.json"]);
+  expect(new Set(server.starts("/a.safetensors")).size).toBe(server.starts("/a.safetensors").length);
+  expect(await model.generate("x", { maxTokens: 3 }).text()).toBe("0 1 2 ");
+  expect(log.freed).not.toContain("model");
+});

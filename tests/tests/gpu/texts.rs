@@ -53,6 +53,7 @@ fn texts_are_those_of_single_steps() {
     }
     let whole = engine.complete(PROMPTS[0], greedy()).expect("a story");
     assert_eq!(whole.done.finish_reason, FinishReason::Stop, "the model ends it by itself");
+    assert_same(&whole, &singly(&engine, PROMPTS[0], &greedy()), "to its end");
 }
 
 #[test]
