@@ -31,9 +31,9 @@ use crate::{
     stream::GenerationStream,
 };
 
-const VOCABULARY: usize = 30;
+const VOCABULARY: u32 = 30;
 const CONTEXT: usize = 96;
-const TOKENS: usize = 12;
+const TOKENS: u32 = 12;
 
 /// Longer than [`PART_OF_STEP`] of a step of [`Remembering`], so that no mask is computed at once
 /// but the first.
@@ -68,7 +68,7 @@ struct Distant {
 
 impl Model for Distant {
     fn vocab_size(&self) -> usize {
-        VOCABULARY
+        VOCABULARY as usize
     }
 
     fn context_length(&self) -> usize {
@@ -126,7 +126,7 @@ async fn be_under_way() {
 struct Thirds {
     log: Log,
     /// The thread that computes this mask is gone before it has it.
-    lost_at: Option<usize>,
+    lost_at: Option<u32>,
 }
 
 impl Form for Thirds {
@@ -137,13 +137,13 @@ impl Form for Thirds {
 
 struct Third {
     form: Thirds,
-    position: usize,
+    position: u32,
     mask: TokenMask,
 }
 
-fn third(position: usize) -> TokenMask {
-    let mut mask = TokenMask::none(VOCABULARY);
-    (position % 3..VOCABULARY).step_by(3).for_each(|token| mask.insert(token as u32));
+fn third(position: u32) -> TokenMask {
+    let mut mask = TokenMask::none(VOCABULARY as usize);
+    (position % 3..VOCABULARY).step_by(3).for_each(|token| mask.insert(token));
     mask
 }
 
@@ -171,11 +171,11 @@ impl FormState for Third {
 
 /// What a form's text is, by its definition.
 fn expected(prompt: &[u32]) -> Vec<u32> {
-    let model = Remembering::new(VOCABULARY, 5);
+    let model = Remembering::new(VOCABULARY as usize, 5);
     let mut text = prompt.to_vec();
     for position in 0..TOKENS {
         let (mask, logits) = (third(position), model.logits(&text));
-        let allowed = (0..VOCABULARY as u32).filter(|&token| mask.contains(token));
+        let allowed = (0..VOCABULARY).filter(|&token| mask.contains(token));
         let logit = |token: &u32| logits[*token as usize];
         text.extend(allowed.max_by(|a, b| logit(a).total_cmp(&logit(b))));
     }
@@ -184,7 +184,7 @@ fn expected(prompt: &[u32]) -> Vec<u32> {
 
 fn owner(masks: Masks) -> (UnboundedSender<Command>, Log) {
     let log = Log::default();
-    let model = Distant { model: Remembering::new(VOCABULARY, 5), log: Arc::clone(&log) };
+    let model = Distant { model: Remembering::new(VOCABULARY as usize, 5), log: Arc::clone(&log) };
     let blocks = CONTEXT / BLOCK_POSITIONS;
     let limits =
         Limits { blocks, least_blocks: blocks, prefix_blocks: 0, streams: 8, wait: Duration::ZERO };
@@ -197,8 +197,8 @@ fn generate(
     prompt: &[u32],
     form: &Thirds,
 ) -> GenerationStream {
-    let mut request = request(prompt.to_vec(), TOKENS);
-    request.vocabulary = VOCABULARY;
+    let mut request = request(prompt.to_vec(), TOKENS as usize);
+    request.vocabulary = VOCABULARY as usize;
     request.form = Some(SharedForm::new(form.clone()));
     let stream = GenerationStream::new(Arc::clone(&request.queue), commands.clone());
     commands.unbounded_send(Command::Generate(Box::new(request))).expect("an owner");
@@ -228,7 +228,7 @@ fn a_thread_computes_all_but_the_first() {
     let events = log.lock().expect("a log");
     let masks = |place| events.iter().filter(|event| **event == Event::Mask(place)).count();
     assert_eq!(masks(Place::Owner), PROMPTS.len(), "{events:?}");
-    assert_eq!(masks(Place::Thread), PROMPTS.len() * (TOKENS - 2), "{events:?}");
+    assert_eq!(masks(Place::Thread), PROMPTS.len() * (TOKENS as usize - 2), "{events:?}");
 }
 
 #[test]
@@ -248,7 +248,7 @@ fn without_a_thread_they_are_computed_while_a_device_has_the_step() {
             }
         }
     }
-    assert_eq!(beside, PROMPTS.len() * (TOKENS - 2), "{events:?}");
+    assert_eq!(beside, PROMPTS.len() * (TOKENS as usize - 2), "{events:?}");
 }
 
 #[test]
