@@ -129,7 +129,8 @@ fn memory_has_the_form_that_it_says() {
 fn a_stream_that_nobody_reads_pauses_or_ends() {
     let unread = |toml: &str| {
         let engine = engine(toml);
-        let stream = engine.generate("Once upon a time", GenerateOptions::new().max_tokens(100));
+        let options = GenerateOptions::new().min_tokens(100).max_tokens(100);
+        let stream = engine.generate("Once upon a time", options);
         (engine, stream.expect("a stream"))
     };
     let (paused, stream) = unread("[streams]\nbuffer = 5");

@@ -60,7 +60,7 @@ fn who_gives_up_its_place_tells_so_and_steps_tell_their_rows() {
     let length = engine.context_length();
     let prompt = vec![5; length / 2 - 40];
     let streams: Vec<_> = caller.in_scope(|| {
-        let options = || GenerateOptions::new().max_tokens(60);
+        let options = || GenerateOptions::new().min_tokens(60).max_tokens(60).seed(1);
         [(); 2].map(|()| engine.generate(prompt.clone(), options()).expect("a stream")).into()
     });
     let threads = streams.into_iter().map(|stream| std::thread::spawn(|| stream.wait()));
