@@ -40,6 +40,11 @@ impl Default for DraftLength {
 }
 
 impl DraftLength {
+    /// One that takes such a part of tokens to be accepted before there were any.
+    pub(super) fn expecting(rate: f64) -> Self {
+        Self { rate, ..Self::default() }
+    }
+
     /// The part of tokens that were accepted lately, 0 to 1.
     #[must_use]
     pub fn rate(&self) -> f64 {

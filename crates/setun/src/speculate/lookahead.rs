@@ -9,28 +9,55 @@ use super::{DraftCost, DraftLength, PromptLookup, SpeculationOptions};
 pub(crate) struct Lookahead {
     most: usize,
     lookup: PromptLookup,
-    length: DraftLength,
+    /// By the [class](CLASSES) of what the text repeats.
+    from_text: [DraftLength; CLASSES.len()],
+    by_draft: DraftLength,
+    last: Guesser,
+}
+
+/// Who guessed last.
+#[derive(Clone, Copy, Debug)]
+enum Guesser {
+    Text { class: usize },
+    Draft,
 }
 
 /// Each sequence has a lookup of its own, in which it has this name.
 const SEQUENCE: SequenceId = SequenceId(0);
 
+/// Lengths of the runs that are looked for.
+const RUNS: (usize, usize) = (2, 8);
+
+/// How many tokens of the text repeat earlier ones at least, and what part of the guesses after so
+/// many is taken to be right before there were any: who has said much again goes on more likely.
+const CLASSES: [(usize, f64); 4] = [(0, 0.5), (4, 0.6), (8, 0.75), (16, 0.9)];
+
 impl Lookahead {
     /// At most so many tokens at once.
     pub(crate) fn new(most: usize) -> Self {
-        Self { most, lookup: PromptLookup::default(), length: DraftLength::default() }
+        Self {
+            most,
+            lookup: PromptLookup::new(RUNS.0, RUNS.1),
+            from_text: CLASSES.map(|(_, rate)| DraftLength::expecting(rate)),
+            by_draft: DraftLength::default(),
+            last: Guesser::Draft,
+        }
     }
 
-    /// How many tokens to guess, at most so many, where guessing one takes that part of a step.
+    /// How many tokens a draft is to guess, at most so many, where one takes that part of a step.
     pub(crate) fn count(&mut self, most: usize, proposal: f64) -> usize {
-        let cost = DraftCost { row: SpeculationOptions::default().row_cost, proposal };
-        self.length.next(self.most.min(most), cost)
+        self.last = Guesser::Draft;
+        self.by_draft.next(self.most.min(most), cost(proposal))
     }
 
     /// Up to `most` tokens that may follow a text, which has only grown since the last call.
     pub(crate) fn guess(&mut self, text: &[u32], most: usize, vocabulary: usize) -> Vec<u32> {
-        let count = self.count(most, 0.0);
-        let mut guessed = self.lookup.lookup(SEQUENCE, text, count);
+        let Some(found) = self.lookup.find(SEQUENCE, text) else { return vec![] };
+        let shared = found.shared(text, CLASSES[CLASSES.len() - 1].0);
+        let class = CLASSES.partition_point(|(least, _)| *least <= shared) - 1;
+        self.last = Guesser::Text { class };
+        let count = self.from_text[class].next(self.most.min(most), cost(0.0));
+        let mut guessed = found.follow(text, count);
         let known = guessed.iter().take_while(|&&token| (token as usize) < vocabulary).count();
         guessed.truncate(known);
         guessed
@@ -38,6 +65,74 @@ impl Lookahead {
 
     /// Of so many guessed tokens so many were right.
     pub(crate) fn note(&mut self, guessed: usize, right: usize) {
-        self.length.note(guessed, right);
+        let length = match self.last {
+            Guesser::Text { class } => &mut self.from_text[class],
+            Guesser::Draft => &mut self.by_draft,
+        };
+        length.note(guessed, right);
+    }
+}
+
+fn cost(proposal: f64) -> DraftCost {
+    DraftCost { row: SpeculationOptions::default().row_cost, proposal }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const VOCABULARY: usize = 1000;
+
+    /// Guesses `text` from each place on, as it goes on; how many were guessed and right.
+    fn played(text: &[u32], known: usize) -> (usize, usize, usize) {
+        let mut lookahead = Lookahead::new(12);
+        let (mut len, mut guesses, mut rights, mut steps) = (known, 0, 0, 0);
+        while len < text.len() {
+            let guessed = lookahead.guess(&text[..len], text.len() - len - 1, VOCABULARY);
+            let right = guessed.iter().zip(&text[len..]).take_while(|(a, b)| a == b).count();
+            lookahead.note(guessed.len(), right);
+            (guesses, rights, steps) = (guesses + guessed.len(), rights + right, steps + 1);
+            len += right + 1;
+        }
+        (guesses, rights, steps)
+    }
+
+    #[test]
+    fn what_repeats_much_is_guessed_far_at_once() {
+        let text: Vec<u32> = (0..40).cycle().take(160).collect();
+        let (guessed, right, steps) = played(&text, 80);
+        assert_eq!(guessed, right);
+        assert!(steps <= 10, "{steps} steps for 80 tokens");
+    }
+
+    #[test]
+    fn short_repeats_in_vain_do_not_stop_long_ones() {
+        // A pair comes again and again, and each time something else follows; then all comes again.
+        let mut text: Vec<u32> = (100..160).flat_map(|other| [1, 2, other]).collect();
+        let (guessed, right, _) = played(&text, 6);
+        assert!(guessed < 10 && right == 0, "{right} of {guessed}");
+        text.extend_from_within(..);
+        let (_, right, steps) = played(&text, 6);
+        assert!(right > 120 && steps < 174 + 60, "{right} right in {steps} steps");
+    }
+
+    #[test]
+    fn a_draft_has_an_experience_of_its_own() {
+        let mut lookahead = Lookahead::new(12);
+        let first = lookahead.count(12, 0.1);
+        let text: Vec<u32> = (0..40).cycle().take(160).collect();
+        for len in 80..120 {
+            let guessed = lookahead.guess(&text[..len], 12, VOCABULARY).len();
+            lookahead.note(guessed, guessed);
+        }
+        assert_eq!(lookahead.count(12, 0.1), first);
+        lookahead.note(first, first);
+        assert!(lookahead.count(12, 0.1) >= first);
+        for _ in 0..20 {
+            lookahead.count(12, 0.1);
+            lookahead.note(1, 0);
+        }
+        assert_eq!(lookahead.count(12, 0.1), 0);
+        assert_eq!(lookahead.guess(&text, 12, VOCABULARY).len(), 12);
     }
 }

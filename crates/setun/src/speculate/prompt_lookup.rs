@@ -49,13 +49,34 @@ impl PromptLookup {
 
     /// Up to `most` tokens that may follow a history.
     pub fn lookup(&mut self, sequence: SequenceId, history: &[u32], most: usize) -> Vec<u32> {
+        self.find(sequence, history).map_or_else(Vec::new, |found| found.follow(history, most))
+    }
+
+    /// What a history repeats, if it ends with a run that occurred before.
+    pub(super) fn find(&mut self, sequence: SequenceId, history: &[u32]) -> Option<Found> {
         let (shortest, longest) = (self.shortest, self.longest);
         let index = self.sequences.entry(sequence).or_default();
         index.note(history, shortest..=longest);
-        let found = index.find(history, shortest..=longest);
+        index.find(history, shortest..=longest).map(Found)
+    }
+}
+
+/// The place behind an earlier occurrence of what a history ends with.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Found(usize);
+
+impl Found {
+    /// How many tokens before both places are the same, counted up to so many.
+    pub(super) fn shared(self, history: &[u32], most: usize) -> usize {
+        let both = history[..self.0].iter().rev().zip(history.iter().rev());
+        both.take(most).take_while(|(earlier, last)| earlier == last).count()
+    }
+
+    /// The tokens that follow, and then those that these repeat, so many in all.
+    pub(super) fn follow(self, history: &[u32], most: usize) -> Vec<u32> {
         let mut proposed: Vec<u32> = vec![];
-        while let (Some(place), true) = (found, proposed.len() < most) {
-            let place = place + proposed.len();
+        while proposed.len() < most {
+            let place = self.0 + proposed.len();
             let token = history.get(place).or_else(|| proposed.get(place - history.len()));
             let Some(&token) = token else { break };
             proposed.push(token);
