@@ -42,7 +42,7 @@ shaders! {
     ATTENTION = "attention";
     GATE = "gate";
     HEAD = "head";
-    BEST = "best";
+    TOP_LOGITS = "top_logits";
     CHOOSE = "choose";
 }
 

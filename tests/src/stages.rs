@@ -9,7 +9,7 @@ use setun::{
         SplitBuilder, StageBuilder, TransformerOptions, Wants, Weights,
         split::{AnyStage, AnyStageBuilder},
     },
-    ops::{Backend, WeightId, best::BestRequest},
+    ops::{Backend, WeightId, top_logits::TopLogitsRequest},
 };
 
 use crate::checkpoint;
@@ -146,7 +146,7 @@ impl Session {
         const LOGITS: &Wants = &Wants::Logits;
         const NOTHING: &Wants = &Wants::Nothing;
         const STATE: &Wants = &Wants::State;
-        let best = &Wants::Best(BestRequest { k: 5, within: None, touched: vec![1, 4] });
+        let best = &Wants::TopLogits(TopLogitsRequest { k: 5, within: None, touched: vec![1, 4] });
         let text: Vec<u32> = (0..150).map(|i| i * 37 % 61).collect();
         let (a, b) = (self.cache.create(), self.cache.create());
         let mut given = self.step(&[(a, &text[..45], NOTHING)]);

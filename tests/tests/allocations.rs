@@ -13,7 +13,7 @@ use futures::FutureExt;
 use setun::{
     DeviceOptions, HeadType, Model,
     forward::{Batch, Outputs, PagedCache, Row, Wants},
-    ops::best::BestRequest,
+    ops::top_logits::TopLogitsRequest,
 };
 use setun_tests::fixture;
 
@@ -68,8 +68,8 @@ fn decode(name: &str, head: HeadType, sequences: u32, threads: usize) {
         let mut batch = Batch::default();
         for &(sequence, token) in &texts {
             cache.extend(sequence, 1).expect("room");
-            let request = BestRequest { k: 1, within: None, touched: vec![] };
-            batch.push_run(sequence, position, &[token], Wants::Best(request));
+            let request = TopLogitsRequest { k: 1, within: None, touched: vec![] };
+            batch.push_run(sequence, position, &[token], Wants::TopLogits(request));
         }
         let before = ALLOCATIONS.load(Ordering::Relaxed);
         let step = model.forward(&batch, &mut cache, &mut outputs).now_or_never();

@@ -21,7 +21,7 @@ use setun::{
     Device, DeviceOptions, Error, HeadType, MemoryEstimate, Model, ModelBytes, ModelReader, Want,
     forward::{Batch, Outputs, PagedCache, Wants},
     locate,
-    ops::best::BestRequest,
+    ops::top_logits::TopLogitsRequest,
 };
 use setun_tests::fixture;
 
@@ -96,8 +96,8 @@ fn a_full_context_is_as_estimated() {
         cache.truncate(text, 0).expect("the text");
         cache.extend(text, rows).expect("room");
         let mut batch = Batch::default();
-        let request = BestRequest { k: 1, within: None, touched: vec![] };
-        batch.push_run(text, 0, &vec![20; rows], Wants::Best(request));
+        let request = TopLogitsRequest { k: 1, within: None, touched: vec![] };
+        batch.push_run(text, 0, &vec![20; rows], Wants::TopLogits(request));
         let step = model.forward(&batch, &mut cache, &mut outputs).now_or_never();
         step.expect("a processor does not wait").expect("a step");
     }

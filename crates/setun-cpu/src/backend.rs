@@ -14,7 +14,6 @@ use setun_ops::{
 
 use crate::{
     attention::SpanScratch,
-    best::BestScratch,
     choose::ChooseScratch,
     error::CpuError,
     float_mode,
@@ -25,6 +24,7 @@ use crate::{
     team::{self, Team},
     ternary_columns::TernaryColumns,
     ternary_matmul::MemberSums,
+    top_logits::TopLogitsScratch,
     walk::{Resources, walk},
 };
 
@@ -50,7 +50,7 @@ pub struct CpuBackend {
     // One of each for each member.
     scratch: Vec<Mutex<Scratch>>,
     sums: Vec<RwLock<MemberSums>>,
-    best: BestScratch,
+    top_logits: TopLogitsScratch,
     choose: ChooseScratch,
     spans: SpanScratch,
 }
@@ -78,7 +78,7 @@ impl CpuBackend {
             team,
             scratch,
             sums,
-            best: BestScratch::default(),
+            top_logits: TopLogitsScratch::default(),
             choose: ChooseScratch::default(),
             spans: SpanScratch::default(),
         })
@@ -152,10 +152,10 @@ impl Backend for CpuBackend {
             step.columns().try_for_each(|matrix| sums.grow(matrix, plan.rows()))?;
         }
         for op in plan.ops() {
-            if let Op::Best { table, out, .. } = op {
+            if let Op::TopLogits { table, out, .. } = op {
                 self.team.step(|crew| weights[table.0 as usize].make_screen(crew));
                 let capacity = plan.buffer(*out).width;
-                self.best.grow(&step.weights, *table, plan.wanted(), capacity)?;
+                self.top_logits.grow(&step.weights, *table, plan.wanted(), capacity)?;
             }
             if let Op::Choose { table, .. } = op {
                 self.choose.grow(&step.weights, *table, plan.wanted())?;
@@ -193,10 +193,10 @@ impl Backend for CpuBackend {
         }
         self.grow_scores(&step.plan, inputs)?;
         let (isa, scratch, sums) = (self.isa, self.scratch.as_slice(), self.sums.as_slice());
-        let (best, choose, spans) = (&mut self.best, &mut self.choose, &mut self.spans);
+        let (top_logits, choose, spans) = (&mut self.top_logits, &mut self.choose, &mut self.spans);
         self.team.step(|crew| {
             let resources =
-                Resources { step, cache, inputs, crew, scratch, sums, best, choose, spans };
+                Resources { step, cache, inputs, crew, scratch, sums, top_logits, choose, spans };
             match isa {
                 #[cfg(target_arch = "x86_64")]
                 Isa::Avx512(avx512) => walk(avx512, resources),

@@ -1,7 +1,7 @@
 //! `choose` over all logits; defined in [`setun_ops::choose`].
 //!
 //! Members share out the head as `head` does, then each takes whole rows. The engine chooses on the
-//! host where a processor runs, as a screened head reads far less ([`best`](crate::best)); this is
+//! host where a processor runs, as a screened head reads far less ([`top_logits`](crate::top_logits)); this is
 //! for plans that were made for a device.
 
 use setun_ops::{

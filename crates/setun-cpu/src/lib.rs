@@ -23,7 +23,6 @@
 mod aarch64;
 mod attention;
 mod backend;
-mod best;
 mod choose;
 mod column_sums;
 mod embed;
@@ -49,6 +48,7 @@ mod ternary_columns;
 mod ternary_dot;
 mod ternary_matmul;
 mod ternary_panel;
+mod top_logits;
 mod walk;
 #[cfg(target_arch = "wasm32")]
 mod wasm32;

@@ -64,7 +64,7 @@ impl ScratchSize {
                     size.row = size.row.max(plan.buffer(*x).width);
                 }
                 Op::Head { x, table, .. }
-                | Op::Best { x, table, .. }
+                | Op::TopLogits { x, table, .. }
                 | Op::Choose { x, table, .. } => {
                     if matches!(weights.dense(*table).values(), DenseValues::Ternary(_)) {
                         size.row = size.row.max(plan.buffer(*x).width);

@@ -10,11 +10,11 @@ use setun_ops::{
     DenseMatrix, Op, OpsError, Plan, TernaryMatrix,
     aligned::{Aligned, NoMemory},
     backend::{check_weights, check_write},
-    best::Ranked,
     op::{BufferId, WeightId},
     plan::{BufferKind, BufferSpec},
     rope_append::RopeTable,
     ternary::padded_columns,
+    top_logits::Ranked,
     weight::{WeightData, WeightSpec},
 };
 
@@ -40,7 +40,7 @@ pub(crate) struct Times {
     pub(crate) unread: Vec<u64>,
     /// Codes or gates of each op that are not zero.
     pub(crate) nonzero: Vec<u64>,
-    /// Of each row of a `best`.
+    /// Of each row of a `top_logits`.
     pub(crate) survivors: Vec<Option<u32>>,
 }
 

@@ -17,7 +17,6 @@ use setun_ops::{
 
 use crate::{
     attention::{LayerView, SpanScratch},
-    best::BestScratch,
     choose::ChooseScratch,
     scratch::Scratch,
     screen_dot::ScreenDot,
@@ -26,6 +25,7 @@ use crate::{
     team::Crew,
     ternary_dot::TernaryDot,
     ternary_matmul::MemberSums,
+    top_logits::TopLogitsScratch,
 };
 
 /// What a step works with.
@@ -36,14 +36,15 @@ pub(crate) struct Resources<'a> {
     pub(crate) crew: &'a Crew<'a>,
     pub(crate) scratch: &'a [Mutex<Scratch>],
     pub(crate) sums: &'a [RwLock<MemberSums>],
-    pub(crate) best: &'a mut BestScratch,
+    pub(crate) top_logits: &'a mut TopLogitsScratch,
     pub(crate) choose: &'a mut ChooseScratch,
     pub(crate) spans: &'a mut SpanScratch,
 }
 
 /// Runs all ops of a plan.
 pub(crate) fn walk<D: ScreenDot>(isa: D, resources: Resources<'_>) {
-    let Resources { step, cache, inputs, crew, scratch, sums, best, choose, spans } = resources;
+    let Resources { step, cache, inputs, crew, scratch, sums, top_logits, choose, spans } =
+        resources;
     let CpuStep { plan, weights, buffers, times } = step;
     let counts = times.is_some().then(Counts::default);
     let walk = Walk { isa, plan, weights, inputs, crew, scratch, sums, counts };
@@ -70,15 +71,17 @@ pub(crate) fn walk<D: ScreenDot>(isa: D, resources: Resources<'_>) {
                 walk.gate(buffers, gate, up, *activation, *out);
             }
             Op::Head { x, table, out } => walk.head(buffers, *x, *table, *out),
-            Op::Best { x, table, out } => walk.best(buffers, best, *x, *table, *out),
+            Op::TopLogits { x, table, out } => {
+                walk.top_logits(buffers, top_logits, *x, *table, *out)
+            }
             Op::Choose { x, table, out, .. } => walk.choose(buffers, choose, *x, *table, *out),
         }
         if let (Some(begun), Some(times), Some(counts)) = (begun, &mut *times, &walk.counts) {
             times.ops[index] = begun.elapsed();
             times.unread[index] = counts.unread.swap(0, Ordering::Relaxed);
             times.nonzero[index] = counts.nonzero.swap(0, Ordering::Relaxed);
-            if matches!(op, Op::Best { .. }) {
-                times.survivors.clone_from(&best.survivors);
+            if matches!(op, Op::TopLogits { .. }) {
+                times.survivors.clone_from(&top_logits.survivors);
             }
         }
     }

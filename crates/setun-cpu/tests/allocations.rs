@@ -42,7 +42,7 @@ fn a_step_allocates_nothing() {
     for threads in [1, 2] {
         let options = CpuOptions { level: None, threads: Some(threads) };
         let Ok(mut backend) = CpuBackend::new(options) else { continue };
-        let subjects = [("model", 20), ("best", 20), ("long_attention", 2)].into_iter();
+        let subjects = [("model", 20), ("top_logits", 20), ("long_attention", 2)].into_iter();
         for (subject, seed) in
             subjects.flat_map(|(name, seeds)| (0..seeds).map(move |seed| (name, seed)))
         {

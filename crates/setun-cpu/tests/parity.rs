@@ -96,8 +96,8 @@ fn head() {
 }
 
 #[test]
-fn best() {
-    agrees("best", 150);
+fn top_logits() {
+    agrees("top_logits", 150);
 }
 
 #[test]

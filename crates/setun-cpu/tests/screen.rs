@@ -5,11 +5,11 @@ use setun_cpu::{CpuBackend, CpuOptions, testing::tested_levels};
 use setun_ops::{
     Backend, BatchInputs, BlockId, CacheElement, CacheSpec, DenseMatrix, Op, Usage, WeightData,
     WeightId,
-    best::BestRequest,
     dense::DenseValues,
     op::Norm,
     parity::{Case, Random, block_on},
     plan::{BufferKind, PlanBuilder, RowSet},
+    top_logits::TopLogitsRequest,
 };
 
 /// Width of the 2B-4T shape.
@@ -41,12 +41,12 @@ fn gaussian(sigmas: f32) -> (Vec<f32>, Vec<f32>) {
 /// A plan of one row, its norm, and the best op.
 fn case(sigmas: f32, k: usize, within: Option<f32>) -> Case {
     let (table, x) = gaussian(sigmas);
-    case_of(x, table, HIDDEN, vec![BestRequest { k, within, touched: vec![3, 77] }])
+    case_of(x, table, HIDDEN, vec![TopLogitsRequest { k, within, touched: vec![3, 77] }])
 }
 
 /// A plan of as many rows as there are requests.
-fn case_of(x: Vec<f32>, table: Vec<f32>, hidden: usize, best: Vec<BestRequest>) -> Case {
-    let (rows, vocab) = (best.len(), table.len() / hidden);
+fn case_of(x: Vec<f32>, table: Vec<f32>, hidden: usize, top_logits: Vec<TopLogitsRequest>) -> Case {
+    let (rows, vocab) = (top_logits.len(), table.len() / hidden);
     let table = DenseValues::F16(table.into_iter().map(f16::from_f32).collect());
     let weights = vec![
         WeightData::Dense(DenseMatrix::new(rows, hidden, DenseValues::F32(x.into())).unwrap()),
@@ -67,7 +67,7 @@ fn case_of(x: Vec<f32>, table: Vec<f32>, hidden: usize, best: Vec<BestRequest>) 
     let normed = plan.buffer(BufferKind::F32, hidden, RowSet::Wanted);
     plan.push(Op::RmsNorm { x, norm: Norm { gain: WeightId(1), eps: 1e-5 }, out: normed });
     let out = plan.buffer(BufferKind::Ranked, 64, RowSet::Wanted);
-    plan.push(Op::Best { x: normed, table: WeightId(2), out });
+    plan.push(Op::TopLogits { x: normed, table: WeightId(2), out });
     let all: Vec<u32> = (0..).take(rows).collect();
     let inputs = BatchInputs {
         tokens: all.clone(),
@@ -75,7 +75,7 @@ fn case_of(x: Vec<f32>, table: Vec<f32>, hidden: usize, best: Vec<BestRequest>) 
         slots: vec![0; rows],
         block_tables: vec![vec![BlockId(0)]],
         wanted: all,
-        best,
+        top_logits,
         choose: vec![],
     };
     let usages = vec![Usage::General; weights.len()];
@@ -147,7 +147,7 @@ fn many_rows_share_a_screen() {
         }
         let request = |_| {
             let touched = vec![random.pick(&[0, 7, 499]), random.pick(&[500, 504, 1002])];
-            BestRequest { k: random.pick(&[1, 2, 60]), within: None, touched }
+            TopLogitsRequest { k: random.pick(&[1, 2, 60]), within: None, touched }
         };
         let case = case_of(x, table.clone(), COLUMNS, (0..rows).map(request).collect());
         for level in tested_levels() {
@@ -168,7 +168,7 @@ fn cases_of_parity_are_screened() {
     };
     let (mut screened, mut full) = (vec![], 0);
     for seed in 0..120 {
-        let case = Case::new("best", seed).unwrap();
+        let case = Case::new("top_logits", seed).unwrap();
         block_on(case.compare(&mut backend)).unwrap();
         let found = survivors(&case, &mut backend);
         let wanted: usize = case.steps.iter().map(|inputs| inputs.wanted.len()).sum();

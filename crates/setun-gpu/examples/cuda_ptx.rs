@@ -47,9 +47,11 @@ fn file_name(kernel: Kernel) -> String {
         Kernel::Embed(table) => format!("{table:?}"),
         Kernel::Head { table, columns } => format!("{table:?} rows-{columns}"),
         Kernel::RopeAppend(element) | Kernel::Attention(element) => format!("{element:?}"),
-        Kernel::RmsNorm | Kernel::Quantize | Kernel::HeadNorm | Kernel::Best | Kernel::Choose => {
-            String::new()
-        }
+        Kernel::RmsNorm
+        | Kernel::Quantize
+        | Kernel::HeadNorm
+        | Kernel::TopLogits
+        | Kernel::Choose => String::new(),
     };
     let name = format!("{} {variant}", kernel.cuda().name).to_lowercase();
     format!("{}.ptx", name.trim().replace(' ', "."))

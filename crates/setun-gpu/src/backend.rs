@@ -6,9 +6,9 @@ use bytemuck::cast_slice;
 use setun_ops::{
     Backend, BatchInputs, BlockId, BufferId, CacheSpec, OpsError, Plan, Usage, WeightData,
     backend::{StepTimes, check_following, check_weights, check_write},
-    best::Ranked,
     plan::{BufferKind, BufferSpec},
     ternary::padded_columns,
+    top_logits::Ranked,
 };
 
 use crate::{

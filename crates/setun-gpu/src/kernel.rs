@@ -34,8 +34,8 @@ pub enum Kernel {
         /// Rows that a workgroup takes together.
         columns: u32,
     },
-    /// See [`setun_ops::best`].
-    Best,
+    /// See [`setun_ops::top_logits`].
+    TopLogits,
     /// See [`setun_ops::choose`].
     Choose,
 }
@@ -119,7 +119,7 @@ impl Kernel {
         let heads = TABLES
             .into_iter()
             .flat_map(|table| COLUMNS.map(|columns| Self::Head { table, columns }));
-        [Self::RmsNorm, Self::Quantize, Self::HeadNorm, Self::Best, Self::Choose]
+        [Self::RmsNorm, Self::Quantize, Self::HeadNorm, Self::TopLogits, Self::Choose]
             .into_iter()
             .chain(TABLES.map(Self::Embed))
             .chain(CACHES.map(Self::RopeAppend))
@@ -141,7 +141,7 @@ impl Kernel {
             Self::Attention(_) => shaders::ATTENTION,
             Self::Gate(..) => shaders::GATE,
             Self::Head { .. } => shaders::HEAD,
-            Self::Best => shaders::BEST,
+            Self::TopLogits => shaders::TOP_LOGITS,
             Self::Choose => shaders::CHOOSE,
         }
     }
@@ -157,7 +157,7 @@ impl Kernel {
             Self::Gate(..) => &[Read, Read, Read, Read, Read, Read, Write],
             Self::RopeAppend(_) => &[Read, Write, Write, Write],
             Self::Attention(_) => &[Read, Read, Read, Write, Write],
-            Self::Best | Self::Choose => &[Write, Write, Write],
+            Self::TopLogits | Self::Choose => &[Write, Write, Write],
         }
     }
 

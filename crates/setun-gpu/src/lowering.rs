@@ -81,7 +81,7 @@ impl<B> Lowering<'_, B> {
             }
             Op::Gate { gate, up, activation, out } => self.gate(gate, up, *activation, *out),
             Op::Head { x, table, out } => self.head(*x, *table, Argument::Buffer(*out)),
-            Op::Best { x, table, out } => self.best(*x, *table, *out),
+            Op::TopLogits { x, table, out } => self.top_logits(*x, *table, *out),
             Op::Choose { x, table, room, out } => self.choose(*x, *table, *room, *out),
         }
         Ok(())

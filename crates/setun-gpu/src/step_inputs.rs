@@ -27,7 +27,7 @@ impl StepLayout {
         let (_, positions) = plan.token_and_position_limits();
         // A plan without positions, as tests have them, looks at no block.
         let positions = if positions == usize::MAX { 1 } else { positions };
-        let capacity = plan.best_limits().map_or(0, |(_, capacity)| capacity);
+        let capacity = plan.top_logits_limits().map_or(0, |(_, capacity)| capacity);
         let limits = plan.choose_limits();
         let room = limits.map_or(ChooseRoom::default(), |(_, room)| room);
         Self {
@@ -96,7 +96,7 @@ impl StepLayout {
                 *word = block.0;
             }
         }
-        for (index, request) in inputs.best.iter().enumerate() {
+        for (index, request) in inputs.top_logits.iter().enumerate() {
             let place = &mut words[self.requests() + index * self.request_words..];
             let within = request.within.unwrap_or_default();
             let is_bounded = u32::from(request.within.is_some());

@@ -1,6 +1,6 @@
 //! One step's work.
 
-use setun_ops::{best::BestRequest, choose::ChooseRequest};
+use setun_ops::{choose::ChooseRequest, top_logits::TopLogitsRequest};
 
 use crate::cache::SequenceId;
 
@@ -13,7 +13,7 @@ pub enum Wants {
     /// All logits.
     Logits,
     /// Some logits: those of the touched tokens and of the best others. A model may give all.
-    Best(BestRequest),
+    TopLogits(TopLogitsRequest),
     /// The hidden state after the last layer and its norm, of which the head makes logits. All
     /// rows of a step that want anything want it, or none.
     State,

@@ -1,6 +1,6 @@
 //! What a step gives back.
 
-use setun_ops::best::Ranked;
+use setun_ops::top_logits::Ranked;
 
 /// The wanted rows of a step, in order. Their memory is kept from step to step.
 #[derive(Clone, Debug, Default)]
@@ -27,7 +27,7 @@ pub enum Row<'a> {
     /// All logits, `[vocab]`. A row that asked for less may get these too.
     Logits(&'a [f32]),
     /// The touched tokens in their order, then the best others, best first. Empty where the row
-    /// cannot be ranked ([`setun_ops::best`]): then all logits must be asked for.
+    /// cannot be ranked ([`setun_ops::top_logits`]): then all logits must be asked for.
     Ranked(&'a [Ranked]),
     /// The hidden state, `[hidden]`, of a row that wants it.
     State(&'a [f32]),

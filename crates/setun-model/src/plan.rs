@@ -34,7 +34,7 @@ pub enum HeadOutput {
     /// All logits of the wanted rows.
     Logits,
     /// The best tokens of the wanted rows and the touched ones.
-    Best {
+    TopLogits {
         /// Most tokens of a row.
         capacity: usize,
     },
@@ -225,10 +225,10 @@ impl Steps<'_> {
                 self.plan.push(Op::Head { x, table, out });
                 out
             }
-            HeadOutput::Best { capacity } => {
+            HeadOutput::TopLogits { capacity } => {
                 let x = self.last_norm(hidden);
                 let out = self.plan.buffer(BufferKind::Ranked, capacity, RowSet::Wanted);
-                self.plan.push(Op::Best { x, table, out });
+                self.plan.push(Op::TopLogits { x, table, out });
                 out
             }
             HeadOutput::Hidden => hidden,

@@ -206,7 +206,7 @@ fn weights(op: &Op) -> [Option<WeightId>; 4] {
     match op {
         Op::Embed { table, .. }
         | Op::Head { table, .. }
-        | Op::Best { table, .. }
+        | Op::TopLogits { table, .. }
         | Op::Choose { table, .. } => [Some(*table), None, None, None],
         Op::RmsNorm { norm, .. } | Op::HeadNorm { norm, .. } => [Some(norm.gain), None, None, None],
         Op::Quantize { norm, .. } => [norm.map(|norm| norm.gain), None, None, None],

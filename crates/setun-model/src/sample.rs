@@ -6,13 +6,13 @@ use half::{bf16, f16};
 use setun_ops::{
     BatchInputs, BlockId, BufferId, CacheSpec, DenseMatrix, OpsError, TernaryMatrix, Usage,
     WeightData, WeightId, WeightSpec,
-    best::BestRequest,
     choose::{ChooseRequest, ChooseRoom},
     dense::DenseValues,
     op::{Activation, HeadShape, Norm},
     parity::{Case, Random},
     rope_append::RopeTable,
     ternary::{Scales, row_bytes},
+    top_logits::TopLogitsRequest,
     weight::{DenseKind, ScaleKind, WeightKind},
 };
 
@@ -53,7 +53,7 @@ pub fn cases(
     cache: CacheSpec,
 ) -> Result<Vec<Case>, OpsError> {
     let sample = Sample::of(layout, Size::Small);
-    let head = HeadOutput::Best { capacity: 16 };
+    let head = HeadOutput::TopLogits { capacity: 16 };
     ROWS.into_iter().map(|rows| sample.case(kinds, activation, cache, (rows, head))).collect()
 }
 
@@ -88,7 +88,7 @@ pub fn timed(
     let layer = sample.layout.layers.first().cloned();
     sample.layout.layers = layer.into_iter().cycle().take(TIMED_LAYERS).collect();
     let cache = CacheSpec { layers: sample.layout.layers.len(), ..cache };
-    let head = HeadOutput::Best { capacity: 16 };
+    let head = HeadOutput::TopLogits { capacity: 16 };
     let ModelPlan { plan, output, .. } =
         model_plan(&sample.layout, activation, cache, (1, 1), head, false)?;
     let blocks = TIMED_STEPS.div_ceil(cache.block_positions);
@@ -130,7 +130,7 @@ fn step(
     vocab: usize,
 ) -> BatchInputs {
     let wanted = rows.min(MOST_WANTED);
-    let best = BestRequest { k: 5, within: None, touched: vec![1, 4] };
+    let request = TopLogitsRequest { k: 5, within: None, touched: vec![1, 4] };
     let choose = ChooseRequest { penalty: 1.3, touched: vec![1, 4], biases: vec![] };
     let chooses = matches!(head, HeadOutput::Choose { .. });
     BatchInputs {
@@ -139,7 +139,7 @@ fn step(
         slots: vec![0; rows],
         block_tables: vec![(0..table).map(|index| BlockId(to_u32(index % blocks))).collect()],
         wanted: (0..wanted).map(to_u32).collect(),
-        best: if chooses { vec![] } else { vec![best; wanted] },
+        top_logits: if chooses { vec![] } else { vec![request; wanted] },
         choose: if chooses { vec![choose; wanted] } else { vec![] },
     }
 }

@@ -18,7 +18,7 @@ pub use builder::SplitBuilder;
 use futures::future::{FutureExt, LocalBoxFuture};
 use line::Line;
 use piece::{Piece, Pieces};
-use setun_ops::{BatchInputs, OpsError, best::Ranked};
+use setun_ops::{BatchInputs, OpsError, top_logits::Ranked};
 use worker::Worker;
 
 use crate::{
@@ -120,7 +120,9 @@ impl Split {
         let inputs = &self.inputs.inputs;
         let (rows, wanted) = (inputs.rows(), inputs.wanted.len());
         let room = match head {
-            HeadOutput::Best { capacity } => Room::Ranked(outputs.ranked_mut(wanted, capacity)),
+            HeadOutput::TopLogits { capacity } => {
+                Room::Ranked(outputs.ranked_mut(wanted, capacity))
+            }
             HeadOutput::States => Room::Logits(outputs.states_mut(wanted, self.shape.hidden_size)),
             _ => Room::Logits(outputs.logits_mut(wanted, self.shape.vocab_size)),
         };

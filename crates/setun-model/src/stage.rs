@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 pub use builder::StageBuilder;
 pub(crate) use builder::wrong_weight;
 use setun_checkpoint::ModelConfig;
-use setun_ops::{Backend, BatchInputs, BlockId, BufferId, CacheSpec, OpsError, best::BestRequest};
+use setun_ops::{
+    Backend, BatchInputs, BlockId, BufferId, CacheSpec, OpsError, top_logits::TopLogitsRequest,
+};
 
 use crate::{
     error::ModelError,
@@ -203,11 +205,11 @@ pub(crate) fn head_output(step: &mut StepInputs, ranked: bool) -> HeadOutput {
     inputs.choose.clear();
     if step.wants_states {
         HeadOutput::States
-    } else if ranked && inputs.best.len() == inputs.wanted.len() {
-        let tokens = inputs.best.iter().map(BestRequest::tokens).max().unwrap_or(0);
-        HeadOutput::Best { capacity: room(tokens) }
+    } else if ranked && inputs.top_logits.len() == inputs.wanted.len() {
+        let tokens = inputs.top_logits.iter().map(TopLogitsRequest::tokens).max().unwrap_or(0);
+        HeadOutput::TopLogits { capacity: room(tokens) }
     } else {
-        inputs.best.clear();
+        inputs.top_logits.clear();
         HeadOutput::Logits
     }
 }

@@ -41,12 +41,12 @@ impl StepInputs {
         if found > MAX_ROWS {
             return Err(ModelError::Rows { found, limit: MAX_ROWS });
         }
-        let BatchInputs { tokens, positions, slots, block_tables: _, wanted, best, choose } =
+        let BatchInputs { tokens, positions, slots, block_tables: _, wanted, top_logits, choose } =
             &mut self.inputs;
         for numbers in [tokens, positions, slots, wanted] {
             numbers.clear();
         }
-        best.clear();
+        top_logits.clear();
         choose.clear();
         self.slots.clear();
         let mut states = 0;
@@ -60,7 +60,7 @@ impl StepInputs {
                 inputs.wanted.push(narrow("row", index)?);
             }
             match &row.wants {
-                Wants::Best(request) => inputs.best.push(request.clone()),
+                Wants::TopLogits(request) => inputs.top_logits.push(request.clone()),
                 Wants::Choose(request) => inputs.choose.push(request.clone()),
                 Wants::State => states += 1,
                 Wants::Nothing | Wants::Logits => {}

@@ -35,7 +35,7 @@ pub struct TransformerOptions {
     /// Positions of a cache block.
     pub block_positions: usize,
     /// Whether rows that want no more than their best tokens get just these, from
-    /// [`Op::Best`](setun_ops::Op::Best). Otherwise they get all logits.
+    /// [`Op::TopLogits`](setun_ops::Op::TopLogits). Otherwise they get all logits.
     pub ranked: bool,
 }
 
@@ -112,7 +112,7 @@ impl<B: Backend> Transformer<B> {
         let mut prepared = self.stage.backend.prepare(plan, &self.stage.weights)?;
         self.start(batch, cache, 1)?;
         let inputs = &mut self.inputs.inputs;
-        inputs.best.clear(); // the plan gives all logits
+        inputs.top_logits.clear(); // the plan gives all logits
         inputs.choose.clear();
         let Stage { backend, cache, .. } = &mut self.stage;
         backend.run(&mut prepared, cache, inputs)?;
@@ -153,7 +153,7 @@ impl<B: Backend> Transformer<B> {
         let step = self.stage.run(inputs, head, &[], 1)?;
         let ModelConfig { vocab_size, hidden_size, .. } = self.stage.config;
         let out: &mut [u8] = match head {
-            HeadOutput::Best { capacity } => {
+            HeadOutput::TopLogits { capacity } => {
                 bytemuck::cast_slice_mut(outputs.ranked_mut(wanted, capacity))
             }
             HeadOutput::States => bytemuck::cast_slice_mut(outputs.states_mut(wanted, hidden_size)),

@@ -108,7 +108,7 @@ pub trait Backend {
     ///
     /// A float buffer gives `f32`s in the host's byte order, `[rows, width]`; a quantized one
     /// gives its int8 codes, `[rows, width]`, without padding; a ranked one gives
-    /// [`Ranked`](crate::best::Ranked)s, `[rows, width]`; one of chosen tokens gives `u32`s, first
+    /// [`Ranked`](crate::top_logits::Ranked)s, `[rows, width]`; one of chosen tokens gives `u32`s, first
     /// those of the wanted rows, then, of steps that followed, the others': `[steps, wanted rows]`.
     fn read(
         &mut self,
@@ -170,7 +170,7 @@ pub struct StepTimes<'a> {
     /// Of each op of the plan: codes of a `quantize` that are not zero, or gates of a relu²
     /// `gate` that are open, over all rows; 0 of other ops. Empty where it is not counted.
     pub nonzero: &'a [u64],
-    /// Of each row of a `best`, the tokens whose exact logits were computed, those
+    /// Of each row of a `top_logits`, the tokens whose exact logits were computed, those
     /// that the row names not counted; none of a row for which the whole head was read. Empty
     /// where nothing is screened.
     pub survivors: &'a [Option<u32>],
@@ -224,7 +224,7 @@ fn limits(plan: &Plan, blocks: usize) -> InputLimits {
         positions,
         blocks,
         block_positions: plan.cache().block_positions,
-        best: plan.best_limits(),
+        top_logits: plan.top_logits_limits(),
         choose: plan.choose_limits(),
     }
 }

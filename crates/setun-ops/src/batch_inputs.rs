@@ -1,10 +1,10 @@
 //! What changes from step to step: tokens, positions, sequences, block tables.
 
 use crate::{
-    best::BestRequest,
     cache::BlockId,
     choose::{self, ChooseRequest, ChooseRoom},
     error::OpsError,
+    top_logits::TopLogitsRequest,
 };
 
 /// The inputs of one step. All prefill, decode, ragged and continuous batches are this.
@@ -24,9 +24,9 @@ pub struct BatchInputs {
     pub block_tables: Vec<Vec<BlockId>>,
     /// Rows whose logits are wanted, ascending.
     pub wanted: Vec<u32>,
-    /// What each wanted row asks of the plan's [`Op::Best`](crate::Op::Best), `[wanted]`; empty
+    /// What each wanted row asks of the plan's [`Op::TopLogits`](crate::Op::TopLogits), `[wanted]`; empty
     /// where the plan has none.
-    pub best: Vec<BestRequest>,
+    pub top_logits: Vec<TopLogitsRequest>,
     /// How each wanted row chooses by the plan's [`Op::Choose`](crate::Op::Choose), `[wanted]`;
     /// empty where the plan has none.
     pub choose: Vec<ChooseRequest>,
@@ -86,18 +86,18 @@ impl BatchInputs {
             bound("wanted row (ascending)", pair[0] as usize, pair[1] as usize)?;
         }
         self.wanted.iter().try_for_each(|&row| bound("wanted row", row as usize, rows))?;
-        self.check_best(limits.best)?;
+        self.check_top_logits(limits.top_logits)?;
         self.check_choose(limits.choose)?;
         self.check_writes(limits.block_positions)
     }
 
     /// Each wanted row asks for tokens that are there and fit its row of the result.
-    fn check_best(&self, limits: Option<(usize, usize)>) -> Result<(), OpsError> {
+    fn check_top_logits(&self, limits: Option<(usize, usize)>) -> Result<(), OpsError> {
         let Some((vocab, capacity)) = limits else {
-            return equal("requests of a plan without `best`", self.best.len(), 0);
+            return equal("requests of a plan without `top_logits`", self.top_logits.len(), 0);
         };
-        equal("requests", self.best.len(), self.wanted.len())?;
-        for BestRequest { k, within, touched } in &self.best {
+        equal("requests", self.top_logits.len(), self.wanted.len())?;
+        for TopLogitsRequest { k, within, touched } in &self.top_logits {
             bound("touched tokens of a request", touched.len(), vocab)?;
             for pair in touched.windows(2) {
                 bound("touched token (ascending)", pair[0] as usize, pair[1] as usize)?;
@@ -196,8 +196,8 @@ pub struct InputLimits {
     pub blocks: usize,
     /// Positions of a block.
     pub block_positions: usize,
-    /// Tokens and capacity of [`Op::Best`](crate::Op::Best), if the plan has one.
-    pub best: Option<(usize, usize)>,
+    /// Tokens and capacity of [`Op::TopLogits`](crate::Op::TopLogits), if the plan has one.
+    pub top_logits: Option<(usize, usize)>,
     /// Tokens and room of [`Op::Choose`](crate::Op::Choose), if the plan has one.
     pub choose: Option<(usize, ChooseRoom)>,
 }

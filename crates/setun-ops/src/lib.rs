@@ -19,7 +19,6 @@ pub mod aligned;
 pub mod attention;
 pub mod backend;
 pub mod batch_inputs;
-pub mod best;
 pub mod cache;
 pub mod cache_values;
 pub mod choose;
@@ -45,6 +44,7 @@ pub mod screen_dot;
 pub mod ternary;
 pub mod ternary_dot;
 pub mod ternary_matmul;
+pub mod top_logits;
 pub mod weight;
 
 pub use backend::Backend;

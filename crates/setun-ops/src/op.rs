@@ -188,9 +188,9 @@ pub enum Op {
         /// `[rows, vocab]`
         out: BufferId,
     },
-    /// [`best`](crate::best): the exact logits of the best tokens, and of those that the step's
-    /// [`BestRequest`](crate::best::BestRequest)s name.
-    Best {
+    /// [`top_logits`](crate::top_logits): the exact logits of the best tokens, and of those that the step's
+    /// [`TopLogitsRequest`](crate::top_logits::TopLogitsRequest)s name.
+    TopLogits {
         /// Normed hidden rows, `[rows, hidden]`, of the wanted rows.
         x: BufferId,
         /// Table `[vocab, hidden]`.
@@ -226,7 +226,7 @@ impl Op {
             Self::Attention { .. } => "attention",
             Self::Gate { .. } => "gate",
             Self::Head { .. } => "head",
-            Self::Best { .. } => "best",
+            Self::TopLogits { .. } => "top_logits",
             Self::Choose { .. } => "choose",
         }
     }
@@ -240,7 +240,7 @@ impl Op {
             Self::RmsNorm { x, out, .. }
             | Self::Quantize { x, out, .. }
             | Self::Head { x, out, .. }
-            | Self::Best { x, out, .. }
+            | Self::TopLogits { x, out, .. }
             | Self::Choose { x, out, .. } => ([Some(*x), None], Some(*out)),
             Self::TernaryMatmul { linear, residual, out, .. } => {
                 ([Some(linear.x), *residual], Some(*out))

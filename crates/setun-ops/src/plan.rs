@@ -10,11 +10,11 @@ mod check;
 use check::{check, check_written};
 
 use crate::{
-    best::Ranked,
     cache::CacheSpec,
     choose::ChooseRoom,
     error::OpsError,
     op::{BufferId, Op},
+    top_logits::Ranked,
     weight::WeightSpec,
 };
 
@@ -166,12 +166,12 @@ impl Plan {
         (tokens, positions)
     }
 
-    /// Tokens of the table and capacity of a row of the plan's [`Op::Best`], the least where it
+    /// Tokens of the table and capacity of a row of the plan's [`Op::TopLogits`], the least where it
     /// has several: what requests of a step are checked against. None where it has none.
     #[must_use]
-    pub fn best_limits(&self) -> Option<(usize, usize)> {
+    pub fn top_logits_limits(&self) -> Option<(usize, usize)> {
         let limits = self.ops.iter().filter_map(|op| match op {
-            Op::Best { table, out, .. } => match self.weights[table.0 as usize] {
+            Op::TopLogits { table, out, .. } => match self.weights[table.0 as usize] {
                 WeightSpec::Dense { rows, .. } => Some((rows, self.buffer(*out).width)),
                 _ => None,
             },

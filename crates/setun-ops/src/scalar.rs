@@ -13,7 +13,6 @@ use crate::{
     attention::attention_head,
     backend::{Backend, check_step, check_weights, check_write},
     batch_inputs::BatchInputs,
-    best::{Ranked, best_row},
     cache::{BlockId, CacheSpec},
     choose::choose_row,
     embed::embed_row,
@@ -29,6 +28,7 @@ use crate::{
     rope_append::rotate_head,
     ternary::padded_columns,
     ternary_matmul::{OutputBias, QuantizedRow, ternary_matmul_output},
+    top_logits::{Ranked, top_logits_row},
     weight::{Usage, WeightData},
 };
 
@@ -249,11 +249,11 @@ impl ScalarStep {
                     self.row_mut(*out, row).copy_from_slice(&logits);
                 }
             }
-            Op::Best { x, table, out } => {
+            Op::TopLogits { x, table, out } => {
                 let capacity = self.width(*out);
-                for (row, request) in inputs.best.iter().enumerate() {
+                for (row, request) in inputs.top_logits.iter().enumerate() {
                     let mut best = vec![Ranked::PADDING; capacity];
-                    best_row(self.dense(*table), self.row(*x, row), request, &mut best);
+                    top_logits_row(self.dense(*table), self.row(*x, row), request, &mut best);
                     let ranked = &mut self.buffers[out.0 as usize].ranked;
                     ranked[row * capacity..][..capacity].copy_from_slice(&best);
                 }

@@ -3,7 +3,7 @@
 //! A row of a table is screened as 7-bit integers `−63..=63`, stored 64 higher as *codes*
 //! 1..=127; a hidden row as 16-bit integers in two int8 *planes*, `256 × high + low`. The sum of
 //! a row and a plane is exact: `dot = Σ code[i] × plane[i]`. It is no operation of a plan but
-//! part of how [`best`](crate::best) is found, and each instruction set writes it for itself.
+//! part of how [`top_logits`](crate::top_logits) is found, and each instruction set writes it for itself.
 
 use crate::op::Agreement;
 

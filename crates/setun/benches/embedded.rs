@@ -18,8 +18,8 @@ use setun_model::{
     transformer::BLOCK_POSITIONS,
 };
 use setun_ops::{
-    Backend, BatchInputs, BlockId, CacheElement, CacheSpec, Op, Plan, Usage, best::BestRequest,
-    host_cache::HostCache, op::Activation, plan::PlanBuilder,
+    Backend, BatchInputs, BlockId, CacheElement, CacheSpec, Op, Plan, Usage, host_cache::HostCache,
+    op::Activation, plan::PlanBuilder, top_logits::TopLogitsRequest,
 };
 
 const PROMPT: &str = "Once upon a time";
@@ -109,7 +109,7 @@ impl Alone {
             block_positions: BLOCK_POSITIONS,
             element: CacheElement::F16,
         };
-        let head = HeadOutput::Best { capacity: 16 };
+        let head = HeadOutput::TopLogits { capacity: 16 };
         let plan = model_plan(layout, config.activation, spec, (1, 1), head, true)?.plan;
         let cache = backend.create_cache(&spec, config.context_length.div_ceil(BLOCK_POSITIONS))?;
         Ok(Self { backend, weights, cache, plan })
@@ -142,8 +142,8 @@ impl Alone {
         (0..REPEATS).for_each(|_| plan.push(ops[op].clone()));
 
         let (plan, mut inputs) = (plan.finish()?, inputs.clone());
-        if plan.best_limits().is_none() {
-            inputs.best.clear();
+        if plan.top_logits_limits().is_none() {
+            inputs.top_logits.clear();
         }
         let mut step = self.backend.prepare(&plan, &self.weights)?;
         self.backend.time(&mut step);
@@ -178,7 +178,7 @@ fn inputs(tokens: &[u32], position: usize) -> Result<BatchInputs, Box<dyn Error>
         slots: vec![0],
         block_tables: vec![(0..blocks).map(BlockId).collect()],
         wanted: vec![0],
-        best: vec![BestRequest { k: 1, within: None, touched: vec![] }],
+        top_logits: vec![TopLogitsRequest { k: 1, within: None, touched: vec![] }],
         choose: vec![],
     })
 }

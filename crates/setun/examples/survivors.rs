@@ -10,7 +10,7 @@ use std::{env, error::Error};
 use setun::{
     DeviceOptions, HeadType, Model,
     forward::{Batch, Outputs, PagedCache, Profile, Row, Wants},
-    ops::best::BestRequest,
+    ops::top_logits::TopLogitsRequest,
 };
 
 /// Sequences begin with each of so many tokens.
@@ -48,8 +48,8 @@ fn report(model: Model, k: usize, steps: usize) -> Result<(), Box<dyn Error>> {
         for position in 0..steps.min(model.context_length()) {
             cache.extend(sequence, 1)?;
             let mut batch = Batch::default();
-            let request = BestRequest { k, within: None, touched: vec![] };
-            batch.push_run(sequence, position, &[token], Wants::Best(request));
+            let request = TopLogitsRequest { k, within: None, touched: vec![] };
+            batch.push_run(sequence, position, &[token], Wants::TopLogits(request));
             pollster::block_on(model.forward(&batch, &mut cache, &mut outputs))?;
             all.add(model.profile().ok_or("a level that does not count")?);
             match outputs.rows().next() {

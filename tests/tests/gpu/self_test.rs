@@ -59,7 +59,7 @@ fn a_wrong_kernel_is_found() {
         "attention",
         "gate",
         "head",
-        "best",
+        "top_logits",
         "choose",
     ];
     for shader in shaders {

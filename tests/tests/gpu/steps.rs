@@ -8,7 +8,7 @@ use setun::{
         Batch, Model as Forward, Outputs, PagedCache, SequenceId, Transformer, TransformerOptions,
         Wants,
     },
-    ops::{best::BestRequest, choose::ChooseRequest},
+    ops::{choose::ChooseRequest, top_logits::TopLogitsRequest},
 };
 use setun_gpu::{Api, Asked, GpuBackend, Recorder, Wgpu};
 use setun_tests::{
@@ -92,7 +92,7 @@ impl Session {
 
     /// What one step of one token asks for, its choice being greedy.
     fn greedy_step(&mut self, token: u32) -> Asked {
-        let best = Wants::Best(BestRequest { k: 1, ..BestRequest::default() });
+        let best = Wants::TopLogits(TopLogitsRequest { k: 1, ..TopLogitsRequest::default() });
         self.asked(|session| session.step(&[token], best))
     }
 

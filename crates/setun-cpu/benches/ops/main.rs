@@ -5,10 +5,9 @@
 //! many as its own module says), so read the bytes or the multiply-adds (`item`) per second. What
 //! fits is hot: these are limits of the kernels, not of memory, except where a module says so.
 //! `ternary_matmul` has a bench of its own; `ternary_dot` and `ternary_panel` are in it and in
-//! `gate`, `column_sums` in its matrices kept by columns, `screen_dot` in `best`.
+//! `gate`, `column_sums` in its matrices kept by columns, `screen_dot` in `top_logits`.
 
 mod attention;
-mod best;
 mod embed;
 mod gate;
 mod head;
@@ -17,6 +16,7 @@ mod quantize;
 mod rms_norm;
 mod rope_append;
 mod step;
+mod top_logits;
 
 fn main() {
     divan::main();

@@ -6,13 +6,13 @@ use setun_cpu::{CpuBackend, CpuOptions, CpuStep, Level};
 use setun_ops::{
     Backend, BatchInputs, BlockId, BufferId, CacheElement, CacheSpec, DenseMatrix, Op, Usage,
     WeightData, WeightId,
-    best::BestRequest,
     dense::DenseValues,
     host_cache::HostCache,
     op::{HeadShape, Norm},
     parity::Random,
     plan::{BufferKind, PlanBuilder, RowSet},
     ternary::Scales,
+    top_logits::TopLogitsRequest,
 };
 
 /// Repetitions in a step, of operations that take little.
@@ -152,7 +152,7 @@ impl Draft {
         let prepared = backend.prepare(&plan, &weights).expect("memory");
         let blocks = self.positions.div_ceil(BLOCK_POSITIONS);
         let cache = backend.create_cache(&self.cache, blocks).expect("memory");
-        let inputs = inputs(case.rows, self.positions, plan.best_limits().is_some());
+        let inputs = inputs(case.rows, self.positions, plan.top_logits_limits().is_some());
         Step { backend, prepared, cache, inputs }
     }
 }
@@ -161,14 +161,14 @@ impl Draft {
 fn inputs(rows: usize, positions: usize, ranked: bool) -> BatchInputs {
     let count = |n: usize| 0..u32::try_from(n).expect("few rows");
     let first = positions - rows;
-    let best = BestRequest { k: 1, within: None, touched: vec![] };
+    let request = TopLogitsRequest { k: 1, within: None, touched: vec![] };
     BatchInputs {
         tokens: count(rows).map(|row| row % 16).collect(),
         positions: count(positions).skip(first).collect(),
         slots: vec![0; rows],
         block_tables: vec![count(positions.div_ceil(BLOCK_POSITIONS)).map(BlockId).collect()],
         wanted: count(rows).collect(),
-        best: if ranked { vec![best; rows] } else { vec![] },
+        top_logits: if ranked { vec![request; rows] } else { vec![] },
         choose: vec![],
     }
 }

@@ -1,6 +1,6 @@
 //! Hidden rows as a screen takes them: integers of 16 bits, and what they add to a bound.
 
-use setun_ops::{best::MOST_LOGIT, fold::LANES, screen_dot::ZERO_CODE};
+use setun_ops::{fold::LANES, screen_dot::ZERO_CODE, top_logits::MAX_LOGIT};
 
 use super::{
     Screen,
@@ -52,7 +52,7 @@ impl Hidden {
         };
         let error = sum(x.iter().zip(high.iter().zip(&*low)).map(error)).sqrt() * ROUND_UP;
         // Half of the most, because rounding can enlarge a logit a little.
-        if screen.largest_norm * norm > f64::from(MOST_LOGIT) / 2.0 {
+        if screen.largest_norm * norm > f64::from(MAX_LOGIT) / 2.0 {
             return None;
         }
         let gamma = gamma(x.len());

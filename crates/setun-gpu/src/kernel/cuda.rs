@@ -67,7 +67,7 @@ impl Kernel {
             Self::Head { .. } => HEAD_LANES,
             Self::RopeAppend(_) => 128,
             Self::RmsNorm | Self::Quantize | Self::Attention(_) | Self::Choose => 256,
-            Self::Best => 1024,
+            Self::TopLogits => 1024,
         }
     }
 
@@ -109,7 +109,7 @@ impl Kernel {
                 }
                 all
             }
-            Self::Best | Self::Choose => vec![parts::LANES],
+            Self::TopLogits | Self::Choose => vec![parts::LANES],
         }
     }
 }

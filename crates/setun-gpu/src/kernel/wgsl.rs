@@ -93,7 +93,7 @@ impl Kernel {
                 .collect(),
             Self::TernaryMatmul(product) => product.parts(language),
             Self::HeadNorm => vec![parts::LANES],
-            Self::Best => reduction.over_lanes(),
+            Self::TopLogits => reduction.over_lanes(),
             // Lanes agree several times, with nothing to wait for between two.
             Self::Choose => vec![parts::LANES_WORDS_SHARED],
             Self::RopeAppend(CacheElement::F32) => vec![parts::STORE_F32],

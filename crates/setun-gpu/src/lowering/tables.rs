@@ -37,7 +37,7 @@ impl<B> Lowering<'_, B> {
         }
     }
 
-    pub(super) fn best(&mut self, x: BufferId, table: WeightId, out: BufferId) {
+    pub(super) fn top_logits(&mut self, x: BufferId, table: WeightId, out: BufferId) {
         let (vocab, rows, capacity) = (self.vocab(table), self.rows(x), self.spec(out).width);
         let sorted = capacity.next_power_of_two();
         let logits = self.launches.scratch(Scratch::Logits, 4 * u64::from(rows) * vocab as u64);
@@ -45,7 +45,7 @@ impl<B> Lowering<'_, B> {
         self.head(x, table, logits);
         let shape = [vocab, capacity, sorted].map(word).to_vec();
         let arguments = vec![logits, sorting, Argument::Buffer(out)];
-        self.push(Kernel::Best, shape, arguments, [rows, 1, 1]);
+        self.push(Kernel::TopLogits, shape, arguments, [rows, 1, 1]);
     }
 
     pub(super) fn choose(&mut self, x: BufferId, table: WeightId, room: ChooseRoom, out: BufferId) {

@@ -56,7 +56,7 @@ type Play = unsafe extern "C" fn(
 #[derive(Default)]
 pub(crate) struct Emulated {
     kernels: HashMap<Kernel, Rc<Compiled>>,
-    /// Blocks of `best` have so few threads that it must go by digits.
+    /// Blocks of `top_logits` have so few threads that it must go by digits.
     has_few_threads: bool,
 }
 
@@ -109,7 +109,7 @@ struct Launch {
 }
 
 impl Emulated {
-    /// One whose `best` goes by digits.
+    /// One whose `top_logits` goes by digits.
     pub(crate) fn with_few_threads() -> Self {
         Self { has_few_threads: true, ..Self::default() }
     }
@@ -117,7 +117,7 @@ impl Emulated {
     fn kernel(&mut self, kernel: Kernel) -> Rc<Compiled> {
         let made = self.kernels.entry(kernel).or_insert_with(|| {
             let mut cuda = kernel.cuda();
-            if self.has_few_threads && kernel == Kernel::Best {
+            if self.has_few_threads && kernel == Kernel::TopLogits {
                 let many = format!("LANES = {};", cuda.threads);
                 cuda.text = cuda.text.replacen(&many, "LANES = 32;", 1);
             }

@@ -2,7 +2,7 @@
 
 use futures::future::{FutureExt, LocalBoxFuture};
 use setun_checkpoint::ModelConfig;
-use setun_ops::{Backend, BlockId, WeightData, WeightId, best::Ranked};
+use setun_ops::{Backend, BlockId, WeightData, WeightId, top_logits::Ranked};
 
 use super::{Shape, piece::Piece};
 use crate::{
@@ -127,10 +127,10 @@ impl<B: Backend> Stage<B> {
             return self.read(step, rows, bytemuck::cast_slice_mut(&mut piece.hidden)).await;
         }
         piece.inputs.wanted.append(&mut piece.wanted);
-        piece.inputs.best.append(&mut piece.best);
+        piece.inputs.top_logits.append(&mut piece.top_logits);
         let step = self.run(&piece.inputs, piece.head, &piece.hidden, 1)?;
         let wanted = piece.inputs.wanted.len();
-        let out: &mut [u8] = if let HeadOutput::Best { capacity } = piece.head {
+        let out: &mut [u8] = if let HeadOutput::TopLogits { capacity } = piece.head {
             piece.ranked.resize(wanted * capacity, Ranked::PADDING);
             bytemuck::cast_slice_mut(&mut piece.ranked)
         } else {

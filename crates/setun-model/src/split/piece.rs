@@ -2,7 +2,7 @@
 
 use setun_ops::{
     BatchInputs, BlockId,
-    best::{BestRequest, Ranked},
+    top_logits::{Ranked, TopLogitsRequest},
 };
 
 use crate::{error::ModelError, model::MemoryUse, plan::HeadOutput, profile::Profile};
@@ -24,7 +24,7 @@ pub(super) struct Piece {
     /// The rows. That of which something is wanted is for the last stage alone.
     pub(super) inputs: BatchInputs,
     pub(super) wanted: Vec<u32>,
-    pub(super) best: Vec<BestRequest>,
+    pub(super) top_logits: Vec<TopLogitsRequest>,
     pub(super) head: HeadOutput,
     pub(super) profiled: bool,
     /// What the last stage that had it has made of it, `[rows, hidden]`.
@@ -85,27 +85,27 @@ impl Piece {
         for (index, &row) in whole.wanted.iter().enumerate() {
             if (first..end).contains(&(row as usize)) {
                 self.wanted.push(row - u32::try_from(first).unwrap_or(u32::MAX));
-                self.best.extend(whole.best.get(index).cloned());
+                self.top_logits.extend(whole.top_logits.get(index).cloned());
             }
         }
     }
 
     fn clear(&mut self) {
-        let Self { copies, inputs, wanted, best, hidden, logits, ranked, .. } = self;
+        let Self { copies, inputs, wanted, top_logits, hidden, logits, ranked, .. } = self;
         let BatchInputs {
             tokens,
             positions,
             slots,
             block_tables,
             wanted: rows,
-            best: requests,
+            top_logits: requests,
             choose,
         } = inputs;
         choose.clear();
         for numbers in [tokens, positions, slots, wanted, rows] {
             numbers.clear();
         }
-        for requests in [best, requests] {
+        for requests in [top_logits, requests] {
             requests.clear();
         }
         block_tables.clear();
@@ -128,7 +128,7 @@ impl Default for Piece {
             copies: vec![],
             inputs: BatchInputs::default(),
             wanted: vec![],
-            best: vec![],
+            top_logits: vec![],
             head: HeadOutput::Logits,
             profiled: false,
             hidden: vec![],

@@ -124,7 +124,7 @@ impl<B: Backend> StageBuilder<B> {
         };
         if options.ranked && part.has_head() {
             // What a backend makes of the head's table is part of loading, not of the first step.
-            let key = (1, 1, HeadOutput::Best { capacity: LEAST_CAPACITY });
+            let key = (1, 1, HeadOutput::TopLogits { capacity: LEAST_CAPACITY });
             let step = stage.prepare(key)?;
             stage.steps.insert(key, step);
         }

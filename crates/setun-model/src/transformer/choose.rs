@@ -19,7 +19,7 @@ impl<B: Backend> Transformer<B> {
     ) -> Result<(), ModelError> {
         self.start(batch, cache, steps)?;
         let inputs = &mut self.inputs.inputs;
-        inputs.best.clear();
+        inputs.top_logits.clear();
         let (expected, found) = (inputs.wanted.len(), inputs.choose.len());
         if found != expected {
             return Err(OpsError::Inputs { what: "rows that choose", expected, found }.into());

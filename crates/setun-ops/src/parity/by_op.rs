@@ -109,7 +109,7 @@ impl Case {
                         Op::Attention { qkv: x, .. }
                         | Op::Quantize { x, .. }
                         | Op::Head { x, .. }
-                        | Op::Best { x, .. }
+                        | Op::TopLogits { x, .. }
                         | Op::Choose { x, .. } => expected.memory(self, *x).await?.values,
                         _ => before.values,
                     };
@@ -136,7 +136,7 @@ impl Case {
         let spec = self.plan.buffer(id);
         let op = &self.plan.ops()[op];
         let magnitudes = match op {
-            Op::Head { table, .. } | Op::Best { table, .. } | Op::Choose { table, .. } => {
+            Op::Head { table, .. } | Op::TopLogits { table, .. } | Op::Choose { table, .. } => {
                 tolerance::logit_magnitudes(self, *table, before.values)
             }
             Op::Attention { shape, .. } => {

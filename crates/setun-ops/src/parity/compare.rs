@@ -10,8 +10,8 @@ use half::f16;
 
 use super::Case;
 use crate::{
-    Backend, BatchInputs, BlockId, CacheElement, CacheSpec, OpsError, ScalarBackend, best::Ranked,
-    op::BufferId, plan::BufferKind,
+    Backend, BatchInputs, BlockId, CacheElement, CacheSpec, OpsError, ScalarBackend, op::BufferId,
+    plan::BufferKind, top_logits::Ranked,
 };
 
 /// Where a backend differs from the definitions.

@@ -26,7 +26,9 @@ impl Case {
         inputs.positions = (0..rows).map(|_| to_u32(random.below(150))).collect();
         inputs.slots = (0..rows).map(to_u32).collect();
         inputs.wanted = (0..rows).map(to_u32).collect();
-        inputs.best.resize_with(rows, || crate::best::BestRequest { k: 1, ..<_>::default() });
+        inputs
+            .top_logits
+            .resize_with(rows, || crate::top_logits::TopLogitsRequest { k: 1, ..<_>::default() });
         inputs.choose = super::choose::choices(&mut random, rows, vocab, room);
         for request in &mut inputs.choose {
             if room.touched == 0 {

@@ -7,7 +7,6 @@
 //! failure is repeated by its seed, on any machine and in WebAssembly.
 
 mod attention;
-mod best;
 mod by_op;
 mod choose;
 mod compare;
@@ -18,6 +17,7 @@ mod linear;
 mod model;
 mod random;
 mod rows;
+mod top_logits;
 
 pub use by_op::OpByOp;
 pub use compare::{Disagreement, block_on};
@@ -39,7 +39,7 @@ pub const SUBJECTS: [&str; 13] = [
     "long_attention",
     "gate",
     "head",
-    "best",
+    "top_logits",
     "choose",
     "model",
 ];
@@ -81,7 +81,7 @@ impl Case {
             "quantize" => rows::quantize(random),
             "head_norm" => rows::head_norm(random),
             "head" => rows::head(random),
-            "best" => best::best(random),
+            "top_logits" => top_logits::top_logits(random),
             "choose" => choose::choose(random),
             "ternary_matmul" => linear::ternary_matmul(random),
             "gate" => linear::gate(random),
@@ -108,7 +108,7 @@ fn steps(random: &mut Random, rows: usize, wanted: usize, vocab: usize) -> Vec<B
                 slots: vec![0; rows],
                 block_tables: vec![vec![BlockId(0)]],
                 wanted: picked,
-                best: vec![],
+                top_logits: vec![],
                 choose: vec![],
             }
         })

@@ -3,10 +3,10 @@
 use super::{
     Case, Random,
     attention::{POSITIONS, ragged_steps, rope, shapes},
-    best::requests,
     choose::choices,
     linear::linear,
     rows::Draft,
+    top_logits::requests,
 };
 use crate::{
     Op, WeightData,
@@ -59,7 +59,7 @@ pub(super) fn model(random: &mut Random) -> Case {
     draft.push(Op::Head { x: normed, table, out });
     let capacity = random.between(1, VOCAB);
     let out = draft.buffer(BufferKind::Ranked, capacity, RowSet::Wanted);
-    draft.push(Op::Best { x: normed, table, out });
+    draft.push(Op::TopLogits { x: normed, table, out });
 
     let room = ChooseRoom { touched: random.below(12), biases: random.below(4) };
     let out = draft.buffer(BufferKind::Tokens, 1, RowSet::Wanted);
@@ -69,7 +69,7 @@ pub(super) fn model(random: &mut Random) -> Case {
     let plan = draft.plan(rows, wanted, cache);
     let (mut steps, blocks) = ragged_steps(random, rows, wanted, VOCAB, cache.block_positions);
     for step in &mut steps {
-        step.best = requests(random, step.wanted.len(), VOCAB, capacity);
+        step.top_logits = requests(random, step.wanted.len(), VOCAB, capacity);
         step.choose = choices(random, step.wanted.len(), VOCAB, room);
     }
     Case { plan, weights: draft.weights, usages: draft.usages, steps, blocks }

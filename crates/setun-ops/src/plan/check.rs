@@ -89,7 +89,7 @@ pub(super) fn check(plan: &Plan, op: &Op) -> Check {
             float(plan, *x, hidden, rows)?;
             float(plan, *out, vocab, rows)
         }
-        Op::Best { x, table, out } => {
+        Op::TopLogits { x, table, out } => {
             let (_, hidden) = dense(plan, *table)?;
             float(plan, *x, hidden, RowSet::Wanted)?;
             let capacity = spec(plan, *out)?.width;

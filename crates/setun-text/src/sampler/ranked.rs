@@ -14,7 +14,7 @@ pub enum Needs {
     /// Those of all tokens.
     All,
     /// Those of some.
-    Best {
+    TopLogits {
         /// How many of the tokens that are not touched.
         k: usize,
         /// How far below the best of these the others may lie, where not all `k` are needed.
@@ -71,7 +71,7 @@ impl Sampler {
         let touched = distinct(&touched);
         let is_few = touched.len().saturating_add(k) <= vocabulary / RANKED_SHARE;
         if changed.iter().all(is_known) && is_few {
-            Needs::Best { k, within, touched }
+            Needs::TopLogits { k, within, touched }
         } else {
             Needs::All
         }

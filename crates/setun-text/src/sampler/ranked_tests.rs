@@ -5,7 +5,7 @@ use proptest::{collection::vec, prelude::*};
 use super::{ranked::MIN_P_TOKENS, *};
 use crate::TokenMask;
 
-/// What a model gives for [`Needs::Best`].
+/// What a model gives for [`Needs::TopLogits`].
 fn ranked(logits: &[f32], k: usize, within: Option<f32>, touched: &[u32]) -> Vec<(u32, f32)> {
     let all: Vec<(u32, f32)> = (0..).zip(logits.iter().copied()).collect();
     let (mut found, mut others): (Vec<_>, Vec<_>) =
@@ -36,7 +36,7 @@ fn asked_at(
     let mut state = before;
     let all = sampler.sample(logits, step, &mut state).map(token).map_err(|e| e.to_string());
     let all = (all, state);
-    let Needs::Best { k, within, touched } = sampler.needs(asked, logits.len()) else {
+    let Needs::TopLogits { k, within, touched } = sampler.needs(asked, logits.len()) else {
         return (all, None);
     };
     assert!(touched.is_sorted() && k + touched.len() <= logits.len() / 4);
@@ -177,11 +177,14 @@ fn all_logits_are_needed_where_the_best_do_not_tell() {
     let penalty = SamplerOptions { repetition_penalty: 1.1, ..greedy() };
     assert_eq!(
         needs(penalty.clone(), &[4, 2, 4]),
-        Needs::Best { k: 1, within: None, touched: vec![2, 4] }
+        Needs::TopLogits { k: 1, within: None, touched: vec![2, 4] }
     );
     assert_eq!(needs(penalty, &[4, 100]), Needs::All, "the error is for all logits to tell");
     let top_k = SamplerOptions { top_k: 5, ..sampled };
-    assert_eq!(needs(top_k.clone(), &[4]), Needs::Best { k: 13, within: None, touched: vec![] });
+    assert_eq!(
+        needs(top_k.clone(), &[4]),
+        Needs::TopLogits { k: 13, within: None, touched: vec![] }
+    );
     let sampler = Sampler::new(top_k).expect("in range");
     let none = sampler.sample_ranked(&[], &at(&[], 0), &mut SamplerState::default());
     assert_eq!(none.expect("no error"), None);
@@ -354,7 +357,7 @@ fn a_mask_that_allows_none_of_the_best_asks_for_all() {
     let step = Step { allowed: Some(&mask), ..at(&[], 0) };
     let sampler = Sampler::new(greedy()).expect("in range");
     let needs = sampler.needs(&step, 8000);
-    assert_eq!(needs, Needs::Best { k: 16, within: None, touched: vec![] });
+    assert_eq!(needs, Needs::TopLogits { k: 16, within: None, touched: vec![] });
     assert_eq!(both_ways(greedy(), &logits, &step).1, None);
     mask.insert(15);
     let step = Step { allowed: Some(&mask), ..at(&[], 0) };

@@ -7,10 +7,10 @@ use setun_model::{
 };
 use setun_ops::{
     BufferId, CacheSpec, Plan, Usage, WeightSpec,
-    best::Ranked,
     op::Activation,
     plan::BufferKind,
     ternary::padded_columns,
+    top_logits::Ranked,
     weight::{DenseKind, ScaleKind, WeightKind},
 };
 
@@ -105,7 +105,7 @@ pub(crate) fn estimate(sketch: Sketch, options: DeviceOptions) -> Result<MemoryE
     let cache = place.cache(&sketch);
     found.add_cache(cache);
     let rows = config.context_length.next_power_of_two().min(MAX_ROWS);
-    let best = HeadOutput::Best { capacity: 16 };
+    let best = HeadOutput::TopLogits { capacity: 16 };
     let plan = model_plan(layout, config.activation, cache, (rows, 1), best, false);
     found.add_steps(&plan.map_err(ModelError::from)?.plan, is_gpu);
     Ok(found)

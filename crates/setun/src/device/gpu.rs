@@ -272,7 +272,7 @@ fn compile_ahead<E: Executor>(
 }
 
 /// Heads of steps that need no logits on the host, whatever their capacity.
-const BEST: HeadOutput = HeadOutput::Best { capacity: 16 };
+const BEST: HeadOutput = HeadOutput::TopLogits { capacity: 16 };
 const CHOOSE: HeadOutput = HeadOutput::Choose { room: ChooseRoom { touched: 16, biases: 0 } };
 
 /// Compares a device with the definitions.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use setun_model::sample::{self, Timed};
-use setun_ops::{Backend, BufferId, CacheSpec, OpsError, best::Ranked};
+use setun_ops::{Backend, BufferId, CacheSpec, OpsError, top_logits::Ranked};
 use web_time::Instant;
 
 use crate::reader::Sketch;

@@ -56,7 +56,7 @@ impl Model for Unranked {
                 logits.fill(0.0);
                 logits[row.position + 10] = 1.0;
             }
-            _ => outputs.ranked_mut(batch.wanted(), 4).fill(setun_ops::best::Ranked::PADDING),
+            _ => outputs.ranked_mut(batch.wanted(), 4).fill(setun_ops::top_logits::Ranked::PADDING),
         }
         std::future::ready(Ok(())).boxed_local()
     }
@@ -91,7 +91,13 @@ fn a_row_that_cannot_be_ranked_runs_again_with_all_logits() {
         .collect();
     assert_eq!(tokens, [12, 13, 14]);
 
-    let best = || Wants::Best(setun_ops::best::BestRequest { k: 1, within: None, touched: vec![] });
+    let best = || {
+        Wants::TopLogits(setun_ops::top_logits::TopLogitsRequest {
+            k: 1,
+            within: None,
+            touched: vec![],
+        })
+    };
     // Once it takes all logits, it goes on so for a while.
     let expected = [
         (0, Wants::Nothing),

@@ -1,7 +1,7 @@
 //! What a generation asks of its next rows.
 
 use setun_model::{SequenceId, Wants};
-use setun_ops::{best::BestRequest, choose::ChooseRequest};
+use setun_ops::{choose::ChooseRequest, top_logits::TopLogitsRequest};
 use setun_text::{Greedy, Needs, Step};
 
 use super::{Followed, Sequence};
@@ -25,7 +25,9 @@ impl Sequence {
         let needs = self.request.sampler.needs(&step, vocabulary);
         self.followed = followed;
         match needs {
-            Needs::Best { k, within, touched } => Wants::Best(BestRequest { k, within, touched }),
+            Needs::TopLogits { k, within, touched } => {
+                Wants::TopLogits(TopLogitsRequest { k, within, touched })
+            }
             _ => Wants::Logits,
         }
     }

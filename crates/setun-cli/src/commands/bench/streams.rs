@@ -7,7 +7,7 @@ use serde::Serialize;
 use setun::{
     DeviceOptions, Engine, Error, GenerateOptions, Model,
     forward::{Batch, Model as Forward, Outputs, PagedCache, Wants},
-    ops::best::BestRequest,
+    ops::top_logits::TopLogitsRequest,
 };
 
 use super::{
@@ -177,7 +177,7 @@ impl Steps {
     /// Rows a second after a prompt of so many tokens, in steps of so many rows: with all next
     /// tokens wanted, and with none.
     fn measure(&mut self, rows: usize, prompt: usize) -> Result<[f64; 2], CliError> {
-        let best = Wants::Best(BestRequest { k: 1, ..BestRequest::default() });
+        let best = Wants::TopLogits(TopLogitsRequest { k: 1, ..TopLogitsRequest::default() });
         let mut speeds = [0.0; 2];
         for (wants, found) in [best, Wants::Nothing].into_iter().zip(&mut speeds) {
             let place = self.cache.create();

@@ -104,7 +104,7 @@ impl OpReport {
                 (inputs, linear(gate).chain(linear(up)).collect(), *out)
             }
             Op::Head { x, table, out }
-            | Op::Best { x, table, out }
+            | Op::TopLogits { x, table, out }
             | Op::Choose { x, table, out, .. } => (vec![*x], vec![*table], *out),
         };
         Self {

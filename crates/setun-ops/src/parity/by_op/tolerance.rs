@@ -9,13 +9,13 @@ use super::super::{
 use crate::{
     BatchInputs, CacheElement, CacheSpec, WeightData,
     attention::inverse_sqrt,
-    best::MOST_LOGIT,
     choose::choose,
     head::head_logit,
     host_cache::HostCache,
     op::{Agreement, BufferId, HeadShape, Op, WeightId},
     quantize::{MAX_CODE, MIN_ABSMAX, absmax},
     rms_norm::rms_norm_row,
+    top_logits::MAX_LOGIT,
 };
 
 /// What is compared.
@@ -46,7 +46,7 @@ fn ulp(op: &Op) -> f32 {
         Op::Attention { .. } => crate::attention::AGREEMENT,
         Op::Gate { .. } => crate::gate::AGREEMENT,
         Op::Head { .. } => crate::head::AGREEMENT,
-        Op::Best { .. } => crate::best::AGREEMENT,
+        Op::TopLogits { .. } => crate::top_logits::AGREEMENT,
         Op::Choose { .. } => crate::choose::AGREEMENT,
     };
     match agreement {
@@ -196,15 +196,15 @@ pub(super) fn compare_ranked(
         let logits: Vec<f32> =
             a.iter().filter(|best| best.is_token()).map(|best| best.logit).collect();
         let Some(bound) = bound(at, row, &logits) else { continue };
-        let is_large = logits.iter().any(|logit| logit.abs() > MOST_LOGIT / 2.0);
+        let is_large = logits.iter().any(|logit| logit.abs() > MAX_LOGIT / 2.0);
         for (column, (&expected, &found)) in a.iter().zip(b).enumerate() {
-            let touched = inputs.best[row].touched.get(column);
+            let touched = inputs.top_logits[row].touched.get(column);
             let same = expected.is_token() == found.is_token()
                 && (!found.is_token()
                     || touched.is_none_or(|&token| token == found.token)
                         && (expected.logit - found.logit).abs() <= bound);
             // At the edge of `within` a token may belong or not.
-            let is_edge = inputs.best[row].within.is_some() && touched.is_none();
+            let is_edge = inputs.top_logits[row].within.is_some() && touched.is_none();
             let is_at_edge = is_edge && expected.is_token() != found.is_token();
             if !(same || is_large || is_at_edge) {
                 let (step, buffer, width) = (at.step, at.buffer, at.width);

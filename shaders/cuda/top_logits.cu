@@ -1,6 +1,6 @@
-// best: the touched tokens with their logits, then the best others, best first
+// top_logits: the touched tokens with their logits, then the best others, best first
 //
-// Twin:      crates/setun-ops/src/best.rs
+// Twin:      crates/setun-ops/src/top_logits.rs
 // Order:     by (logit descending, id ascending), −0 and 0 being equal
 // Grid:      one block a wanted row
 
@@ -10,7 +10,7 @@ struct Shape {
     u32 sorted;     // a power of two, at least the capacity
 };
 
-const u32 MOST_LOGIT = 0x5f800000u;     // 2^64
+const u32 MAX_LOGIT = 0x5f800000u;     // 2^64
 const u32 LEAST_LOGIT = 0xff800000u;    // −∞, in padding
 const u32 TAKEN = 0xffffffffu;          // in place of a touched token's logit
 const u32 DIGITS = 256;
@@ -160,7 +160,7 @@ __device__ bool collect_candidates(const u32* logits, u32 vocab, uint2* sorting,
     return true;
 }
 
-extern "C" __global__ void __launch_bounds__(LANES) best(
+extern "C" __global__ void __launch_bounds__(LANES) top_logits(
     const Shape shape, const u32* __restrict__ step_words,
     u32* all_logits,                        // [rows, vocab], bits
     uint2* all_sorting,                     // [rows, sorted]: key, token
@@ -184,7 +184,7 @@ extern "C" __global__ void __launch_bounds__(LANES) best(
     for (u32 token = lane; token < shape.vocab; token += LANES) {
         most = greatest_of(most, logits[token] & 0x7fffffffu);
     }
-    if (greatest_over_block(lane, most) > MOST_LOGIT) {
+    if (greatest_over_block(lane, most) > MAX_LOGIT) {
         return;
     }
     const u32* request = step.request(row);

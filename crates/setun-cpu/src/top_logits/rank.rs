@@ -1,6 +1,6 @@
 //! Choosing among tokens by their logits, or by bounds of these.
 
-use setun_ops::best::{BestRequest, Ranked, can_rank};
+use setun_ops::top_logits::{Ranked, TopLogitsRequest, can_rank};
 
 use super::MOST_SURVIVORS;
 
@@ -10,7 +10,7 @@ const SCANNED: usize = 64;
 /// Lists the touched tokens, then those that may be among the `k` best others, ascending; none
 /// if they are too many. `out` is memory to work in, `[capacity]`.
 pub(super) fn survivors(
-    request: &BestRequest,
+    request: &TopLogitsRequest,
     [lower, upper]: [&[f32]; 2],
     out: &mut [Ranked],
     tokens: &mut [u32],
@@ -18,7 +18,7 @@ pub(super) fn survivors(
     let touched = request.touched.len();
     tokens[..touched].copy_from_slice(&request.touched);
     let (_, best) = start(request, out);
-    Best::of_untouched(best, request, lower);
+    TopK::of_untouched(best, request, lower);
     // Nothing that is asked for lies below either: lower bounds tell less than their logits.
     let threshold = best[request.k - 1].logit.max(request.least(best[0].logit));
     let (places, mut count) = (&mut tokens[touched..][..MOST_SURVIVORS], 0);
@@ -33,7 +33,7 @@ pub(super) fn survivors(
 }
 
 /// The row of the definition from all logits.
-pub(super) fn rank_all(request: &BestRequest, logits: &[f32], out: &mut [Ranked]) {
+pub(super) fn rank_all(request: &TopLogitsRequest, logits: &[f32], out: &mut [Ranked]) {
     let (touched, best) = start(request, out);
     if !logits.iter().all(|&logit| can_rank(logit)) {
         return;
@@ -41,12 +41,12 @@ pub(super) fn rank_all(request: &BestRequest, logits: &[f32], out: &mut [Ranked]
     for (out, &token) in touched.iter_mut().zip(&request.touched) {
         *out = Ranked { token, logit: logits[token as usize] };
     }
-    Best::of_untouched(best, request, logits);
+    TopK::of_untouched(best, request, logits);
     cut(request, best);
 }
 
 /// Leaves those of the `k` best that lie as near to the first as was asked for.
-pub(super) fn cut(request: &BestRequest, best: &mut [Ranked]) {
+pub(super) fn cut(request: &TopLogitsRequest, best: &mut [Ranked]) {
     let least = request.least(best[0].logit);
     let kept = best.partition_point(|ranked| ranked.logit >= least);
     best[kept..].fill(Ranked::PADDING);
@@ -54,7 +54,7 @@ pub(super) fn cut(request: &BestRequest, best: &mut [Ranked]) {
 
 /// An empty row: the places of the touched tokens and those of the best others.
 pub(super) fn start<'a>(
-    request: &BestRequest,
+    request: &TopLogitsRequest,
     out: &'a mut [Ranked],
 ) -> (&'a mut [Ranked], &'a mut [Ranked]) {
     out.fill(Ranked::PADDING);
@@ -65,7 +65,7 @@ pub(super) fn start<'a>(
 /// Shows the tokens that a request does not name and whose values reach a limit, ascending.
 /// `show` returns the next limit.
 fn untouched(
-    request: &BestRequest,
+    request: &TopLogitsRequest,
     values: &[f32],
     mut limit: f32,
     mut show: impl FnMut(u32, f32) -> f32,
@@ -84,12 +84,12 @@ fn untouched(
 }
 
 /// The best tokens of those shown so far, best first.
-pub(super) struct Best<'a> {
+pub(super) struct TopK<'a> {
     ranked: &'a mut [Ranked],
     count: usize,
 }
 
-impl<'a> Best<'a> {
+impl<'a> TopK<'a> {
     /// The best of some tokens with ascending ids, as many as there are places.
     pub(super) fn of(ranked: &'a mut [Ranked], candidates: impl Iterator<Item = (u32, f32)>) {
         let mut best = Self { ranked, count: 0 };
@@ -102,7 +102,7 @@ impl<'a> Best<'a> {
     }
 
     /// The best of the tokens that a request does not name.
-    fn of_untouched(ranked: &'a mut [Ranked], request: &BestRequest, logits: &[f32]) {
+    fn of_untouched(ranked: &'a mut [Ranked], request: &TopLogitsRequest, logits: &[f32]) {
         let mut best = Self { ranked, count: 0 };
         untouched(request, logits, f32::NEG_INFINITY, |token, logit| {
             best.insert(Ranked { token, logit })

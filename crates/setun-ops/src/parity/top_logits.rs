@@ -1,4 +1,4 @@
-//! Cases of `best`: tables that are hard to rank, requests of all sizes.
+//! Cases of `top_logits`: tables that are hard to rank, requests of all sizes.
 
 use half::bf16;
 
@@ -9,17 +9,17 @@ use super::{
 };
 use crate::{
     DenseMatrix, Op, WeightData,
-    best::BestRequest,
     cache::round_f16,
     dense::DenseValues,
     plan::{BufferKind, RowSet},
+    top_logits::TopLogitsRequest,
 };
 
 /// Vocabularies of most cases, and some that leave more survivors than a screen can list.
 const VOCABS: [usize; 7] = [1, 3, 40, 66, 131, 500, 1003];
 const LARGE_VOCABS: [usize; 2] = [4500, 6001];
 
-pub(super) fn best(random: &mut Random) -> Case {
+pub(super) fn top_logits(random: &mut Random) -> Case {
     let mut draft = Draft::new();
     let large = random.chance(0.04);
     let vocab = if large { random.pick(&LARGE_VOCABS) } else { random.pick(&VOCABS) };
@@ -34,10 +34,10 @@ pub(super) fn best(random: &mut Random) -> Case {
     let table = draft.weight(WeightData::Dense(table(random, vocab, width)));
     let capacity = random.between(1, 80);
     let out = draft.buffer(BufferKind::Ranked, capacity, RowSet::Wanted);
-    draft.push(Op::Best { x, table, out });
+    draft.push(Op::TopLogits { x, table, out });
     let mut case = draft.finish(random);
     for step in &mut case.steps {
-        step.best = requests(random, step.wanted.len(), vocab, capacity);
+        step.top_logits = requests(random, step.wanted.len(), vocab, capacity);
     }
     case
 }
@@ -48,7 +48,7 @@ pub(super) fn requests(
     wanted: usize,
     vocab: usize,
     capacity: usize,
-) -> Vec<BestRequest> {
+) -> Vec<TopLogitsRequest> {
     let request = |_| {
         let share = random.pick(&[0.0, 0.0, 0.05, 0.9]);
         let mut touched: Vec<u32> =
@@ -58,7 +58,7 @@ pub(super) fn requests(
         // Beside logits of all magnitudes.
         let within = random.pick(&[0.0, 1e-3, 0.3, 3.0, 1e15]) * random.unit();
         let within = random.chance(0.4).then_some(within);
-        BestRequest { k: random.pick(&[1, most.div_ceil(3), most]), within, touched }
+        TopLogitsRequest { k: random.pick(&[1, most.div_ceil(3), most]), within, touched }
     };
     (0..wanted).map(request).collect()
 }

@@ -1,4 +1,4 @@
-//! `best` over a screen; defined in [`setun_ops::best`].
+//! `top_logits` over a screen; defined in [`setun_ops::top_logits`].
 //!
 //! Some rows at a time go through four stages: bounds of all logits from the table's screen; from
 //! them, row by row, the `k`-th best lower bound and the tokens whose upper bound reaches it, the
@@ -14,13 +14,13 @@ use fearless_simd::Simd;
 use setun_ops::{
     DenseMatrix, OpsError,
     aligned::Aligned,
-    best::{BestRequest, Ranked},
     dense::DenseValues,
     op::{BufferId, WeightId},
     screen_dot::screen_bytes,
+    top_logits::{Ranked, TopLogitsRequest},
 };
 
-use self::rank::{Best, cut, rank_all, start, survivors};
+use self::rank::{TopK, cut, rank_all, start, survivors};
 use crate::{
     head::logits_of,
     screen::{Hidden, MOST_HIDDEN_ROWS, Screen},
@@ -45,7 +45,7 @@ const RESCORE_RUN: usize = 32;
 
 /// Memory for a group of rows. Grown by `prepare`, never by a step.
 #[derive(Debug, Default)]
-pub(crate) struct BestScratch {
+pub(crate) struct TopLogitsScratch {
     /// Of each row of the last step, see [`StepTimes`](setun_ops::backend::StepTimes).
     pub(crate) survivors: Vec<Option<u32>>,
     planes: Aligned<i8>,    // [GROUP, 2, the screen's columns]
@@ -62,7 +62,7 @@ struct State {
     tokens: usize,          // touched ones and survivors
 }
 
-impl BestScratch {
+impl TopLogitsScratch {
     /// Grows to what a table, the wanted rows and their capacity need.
     pub(crate) fn grow(
         &mut self,
@@ -96,10 +96,10 @@ fn grow<T: Copy + Default>(memory: &mut Aligned<T>, len: usize) -> Result<(), Op
 }
 
 impl<D: ScreenDot> Walk<'_, D> {
-    pub(crate) fn best(
+    pub(crate) fn top_logits(
         &self,
         buffers: &mut Buffers,
-        scratch: &mut BestScratch,
+        scratch: &mut TopLogitsScratch,
         x: BufferId,
         table: WeightId,
         out: BufferId,
@@ -108,7 +108,7 @@ impl<D: ScreenDot> Walk<'_, D> {
         buffers.write_ranked(out, |buffers, out| {
             let (x, capacity) = (buffers.floats(x), out.width);
             let groups =
-                out.values.chunks_mut(GROUP * capacity).zip(self.inputs.best.chunks(GROUP));
+                out.values.chunks_mut(GROUP * capacity).zip(self.inputs.top_logits.chunks(GROUP));
             let mut rows_read = 0;
             scratch.survivors.clear();
             for (group, (out, requests)) in groups.enumerate() {
@@ -143,7 +143,7 @@ impl<D: ScreenDot> Walk<'_, D> {
         &self,
         work: &Work<'_>,
         screen: &Screen,
-        scratch: &mut BestScratch,
+        scratch: &mut TopLogitsScratch,
         states: &mut [State; GROUP],
     ) {
         let (rows, vocab) = (work.requests.len(), work.table.rows());
@@ -187,7 +187,7 @@ impl<D: ScreenDot> Walk<'_, D> {
     fn survivors(
         &self,
         work: &Work<'_>,
-        scratch: &mut BestScratch,
+        scratch: &mut TopLogitsScratch,
         states: &mut [State; GROUP],
         out: &mut [Ranked],
     ) {
@@ -215,7 +215,7 @@ impl<D: ScreenDot> Walk<'_, D> {
     }
 
     /// The exact logits of the tokens listed.
-    fn rescore(&self, work: &Work<'_>, scratch: &mut BestScratch, states: &[State; GROUP]) {
+    fn rescore(&self, work: &Work<'_>, scratch: &mut TopLogitsScratch, states: &[State; GROUP]) {
         let (simd, listed) = (self.isa.lanes(), MOST_SURVIVORS + work.capacity);
         let rows =
             scratch.tokens.chunks_exact(listed).zip(scratch.rescored.chunks_exact_mut(listed));
@@ -234,7 +234,7 @@ impl<D: ScreenDot> Walk<'_, D> {
     }
 
     /// All logits of the other rows.
-    fn full(&self, work: &Work<'_>, scratch: &mut BestScratch, states: &[State; GROUP]) {
+    fn full(&self, work: &Work<'_>, scratch: &mut TopLogitsScratch, states: &[State; GROUP]) {
         let vocab = work.table.rows();
         let is_full = |row: &usize| states[*row].hidden.is_none();
         let mut row = 0;
@@ -254,7 +254,7 @@ impl<D: ScreenDot> Walk<'_, D> {
     fn rank(
         &self,
         work: &Work<'_>,
-        scratch: &BestScratch,
+        scratch: &TopLogitsScratch,
         states: &[State; GROUP],
         out: &mut [Ranked],
     ) {
@@ -270,7 +270,7 @@ impl<D: ScreenDot> Walk<'_, D> {
                 for (out, (token, logit)) in touched.iter_mut().zip(&mut candidates) {
                     *out = Ranked { token, logit };
                 }
-                Best::of(best, candidates);
+                TopK::of(best, candidates);
                 cut(request, best);
             } else {
                 rank_all(request, &scratch.upper[row * vocab..][..vocab], out.row(0));
@@ -284,13 +284,13 @@ struct Work<'a> {
     first: usize,
     x: &'a Floats,
     table: &'a DenseMatrix,
-    requests: &'a [BestRequest],
+    requests: &'a [TopLogitsRequest],
     capacity: usize,
 }
 
 impl State {
     /// Tokens that survived, the touched ones not counted; none where the head ran in full.
-    fn survivors(&self, request: &BestRequest) -> Option<u32> {
+    fn survivors(&self, request: &TopLogitsRequest) -> Option<u32> {
         self.hidden?;
         u32::try_from(self.tokens - request.touched.len()).ok()
     }

@@ -1,6 +1,6 @@
-// best: the touched tokens with their logits, then the best others, best first
+// top_logits: the touched tokens with their logits, then the best others, best first
 //
-// Twin:      crates/setun-ops/src/best.rs
+// Twin:      crates/setun-ops/src/top_logits.rs
 // Order:     by (logit descending, id ascending), −0 and 0 being equal
 // Grid:      one workgroup a wanted row
 
@@ -17,7 +17,7 @@ struct Shape {
 @group(0) @binding(3) var<storage, read_write> sorting: array<vec2<u32>>;  // [rows, sorted]: key, token
 @group(0) @binding(4) var<storage, read_write> out: array<vec2<u32>>;   // [rows, capacity]: token, logit
 
-const MOST_LOGIT: u32 = 0x5f800000u;     // 2^64
+const MAX_LOGIT: u32 = 0x5f800000u;     // 2^64
 const LEAST_LOGIT: u32 = 0xff800000u;    // −∞, in padding
 const TAKEN: u32 = 0xffffffffu;          // in place of a touched token's logit
 const DIGITS: u32 = 256u;
@@ -44,7 +44,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         most = max(most, logits[row * shape.vocab + token] & 0x7fffffffu);
     }
     most = workgroup_word(lane, greatest_over_lanes(lane, most));
-    if most > MOST_LOGIT {
+    if most > MAX_LOGIT {
         return;
     }
     let touched = request_touched(row);

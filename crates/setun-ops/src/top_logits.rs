@@ -1,15 +1,15 @@
-//! `best`: the exact logits of the best tokens, and of some that are asked for by id.
+//! `top_logits`: the exact logits of the best tokens, and of some that are asked for by id.
 //!
 //! A row asks for the logits of its `touched` tokens and for the `k` best of all others, by
 //! (logit descending, id ascending), −0 and 0 being equal; with `within`, for fewer where the
-//! logit lies below `best − within`, `best` being that of the best of those others. Logits are
+//! logit lies below `best − within`, `top_logits` being that of the best of those others. Logits are
 //! those of [`head`](crate::head), the difference is one of `f32`. A row of the result is
 //!
 //! ```text
 //! touched, in their order | the k best others, best first | padding up to the capacity
 //! ```
 //!
-//! A row with a logit beyond ±[`MOST_LOGIT`], infinities and NaN included, is not ranked: all of
+//! A row with a logit beyond ±[`MAX_LOGIT`], infinities and NaN included, is not ranked: all of
 //! it is padding. So who reads a ranked row knows that the logits that are not in it are finite
 //! too; who reads one that is not takes all logits to see why.
 
@@ -21,7 +21,7 @@ use crate::{dense::DenseMatrix, head::head_logit, op::Agreement};
 pub const AGREEMENT: Agreement = Agreement::ExactOnCpu { gpu_ulp: 16 };
 
 /// The largest magnitude of a logit in a ranked row: 2^64.
-pub const MOST_LOGIT: f32 = 18_446_744_073_709_551_616.0;
+pub const MAX_LOGIT: f32 = 18_446_744_073_709_551_616.0;
 
 /// A token and its logit.
 #[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
@@ -52,7 +52,7 @@ impl Default for Ranked {
 
 /// What a row asks for.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct BestRequest {
+pub struct TopLogitsRequest {
     /// How many of the tokens that are not touched; at least 1.
     pub k: usize,
     /// How far below the best of them the others may lie; 0 or more.
@@ -61,7 +61,7 @@ pub struct BestRequest {
     pub touched: Vec<u32>,
 }
 
-impl BestRequest {
+impl TopLogitsRequest {
     /// Tokens in a ranked row: the capacity that it needs.
     #[must_use]
     pub fn tokens(&self) -> usize {
@@ -79,7 +79,7 @@ impl BestRequest {
 /// Whether a row with this logit can be ranked.
 #[must_use]
 pub fn can_rank(logit: f32) -> bool {
-    logit.abs() <= MOST_LOGIT
+    logit.abs() <= MAX_LOGIT
 }
 
 /// One row of the result: `[capacity]`. `x` is `[hidden]`.
@@ -87,7 +87,12 @@ pub fn can_rank(logit: f32) -> bool {
 /// # Panics
 ///
 /// If the request exceeds the table or `out`, or a length differs from the table's columns.
-pub fn best_row(table: &DenseMatrix, x: &[f32], request: &BestRequest, out: &mut [Ranked]) {
+pub fn top_logits_row(
+    table: &DenseMatrix,
+    x: &[f32],
+    request: &TopLogitsRequest,
+    out: &mut [Ranked],
+) {
     let mut scratch = vec![0.0; x.len()];
     out.fill(Ranked::PADDING);
     let mut all: Vec<Ranked> = (0..=u32::MAX)
@@ -115,14 +120,14 @@ mod tests {
     use crate::dense::DenseValues;
 
     fn ranked(logits: &[f32], k: usize, touched: &[u32]) -> Vec<Ranked> {
-        ranked_within(logits, &BestRequest { k, within: None, touched: touched.to_vec() })
+        ranked_within(logits, &TopLogitsRequest { k, within: None, touched: touched.to_vec() })
     }
 
-    fn ranked_within(logits: &[f32], request: &BestRequest) -> Vec<Ranked> {
+    fn ranked_within(logits: &[f32], request: &TopLogitsRequest) -> Vec<Ranked> {
         let table = DenseMatrix::new(logits.len(), 1, DenseValues::F32(logits.to_vec().into()))
             .expect("a table");
         let mut out = vec![Ranked { token: 7, logit: 7.0 }; 5];
-        best_row(&table, &[1.0], request, &mut out);
+        top_logits_row(&table, &[1.0], request, &mut out);
         out
     }
 
@@ -140,7 +145,7 @@ mod tests {
     #[test]
     fn others_may_lie_so_far_below_the_best_of_them() {
         let found = |within, touched: Vec<u32>| {
-            let request = BestRequest { k: 3, within: Some(within), touched };
+            let request = TopLogitsRequest { k: 3, within: Some(within), touched };
             let found = ranked_within(&[0.5, 3.0, 1.0, 9.0, -2.0], &request);
             found.into_iter().filter(|found| found.is_token()).collect::<Vec<_>>()
         };
@@ -155,9 +160,9 @@ mod tests {
 
     #[test]
     fn a_row_with_a_logit_that_is_too_large_is_padding() {
-        for bad in [f32::NAN, f32::NEG_INFINITY, f32::INFINITY, -MOST_LOGIT * 2.0] {
+        for bad in [f32::NAN, f32::NEG_INFINITY, f32::INFINITY, -MAX_LOGIT * 2.0] {
             assert_eq!(ranked(&[1.0, bad], 1, &[]), [Ranked::PADDING; 5]);
         }
-        assert_eq!(ranked(&[1.0, -MOST_LOGIT], 1, &[])[0], pair(0, 1.0));
+        assert_eq!(ranked(&[1.0, -MAX_LOGIT], 1, &[])[0], pair(0, 1.0));
     }
 }

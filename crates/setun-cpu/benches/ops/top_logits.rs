@@ -13,7 +13,7 @@ use setun_ops::{
 use crate::step::{Case, Draft, cases};
 
 #[divan::bench(args = cases(&[1, 4, 16]), max_time = 1)]
-fn best(bencher: Bencher, case: Case) {
+fn top_logits(bencher: Bencher, case: Case) {
     let (width, vocab) = (case.shape.hidden, case.shape.vocab);
     let mut draft = Draft::new(case);
     let table = draft.table(vocab, width);
@@ -22,7 +22,7 @@ fn best(bencher: Bencher, case: Case) {
         let x = plan.buffer(BufferKind::F32, width, RowSet::Wanted);
         plan.push(Op::RmsNorm { x: hidden, norm, out: x });
         let out = plan.buffer(BufferKind::Ranked, 16, RowSet::Wanted);
-        plan.push(Op::Best { x, table, out });
+        plan.push(Op::TopLogits { x, table, out });
     });
     bencher
         .counter(BytesCount::new(vocab * width))
