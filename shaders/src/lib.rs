@@ -43,7 +43,7 @@ shaders! {
     GATE = "gate";
     HEAD = "head";
     TOP_LOGITS = "top_logits";
-    CHOOSE = "choose";
+    ARGMAX = "argmax";
 }
 
 /// WGSL functions that shaders are put together with.

@@ -13,8 +13,8 @@ use setun_ops::{
 };
 
 use crate::{
+    argmax::ArgmaxScratch,
     attention::SpanScratch,
-    choose::ChooseScratch,
     error::CpuError,
     float_mode,
     isa::Isa,
@@ -51,7 +51,7 @@ pub struct CpuBackend {
     scratch: Vec<Mutex<Scratch>>,
     sums: Vec<RwLock<MemberSums>>,
     top_logits: TopLogitsScratch,
-    choose: ChooseScratch,
+    argmax: ArgmaxScratch,
     spans: SpanScratch,
 }
 
@@ -79,7 +79,7 @@ impl CpuBackend {
             scratch,
             sums,
             top_logits: TopLogitsScratch::default(),
-            choose: ChooseScratch::default(),
+            argmax: ArgmaxScratch::default(),
             spans: SpanScratch::default(),
         })
     }
@@ -157,8 +157,8 @@ impl Backend for CpuBackend {
                 let capacity = plan.buffer(*out).width;
                 self.top_logits.grow(&step.weights, *table, plan.wanted(), capacity)?;
             }
-            if let Op::Choose { table, .. } = op {
-                self.choose.grow(&step.weights, *table, plan.wanted())?;
+            if let Op::Argmax { table, .. } = op {
+                self.argmax.grow(&step.weights, *table, plan.wanted())?;
             }
             if let Op::Attention { shape, .. } = op {
                 let (_, positions) = plan.token_and_position_limits();
@@ -193,10 +193,10 @@ impl Backend for CpuBackend {
         }
         self.grow_scores(&step.plan, inputs)?;
         let (isa, scratch, sums) = (self.isa, self.scratch.as_slice(), self.sums.as_slice());
-        let (top_logits, choose, spans) = (&mut self.top_logits, &mut self.choose, &mut self.spans);
+        let (top_logits, argmax, spans) = (&mut self.top_logits, &mut self.argmax, &mut self.spans);
         self.team.step(|crew| {
             let resources =
-                Resources { step, cache, inputs, crew, scratch, sums, top_logits, choose, spans };
+                Resources { step, cache, inputs, crew, scratch, sums, top_logits, argmax, spans };
             match isa {
                 #[cfg(target_arch = "x86_64")]
                 Isa::Avx512(avx512) => walk(avx512, resources),

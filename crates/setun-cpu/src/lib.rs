@@ -21,9 +21,9 @@
 
 #[cfg(target_arch = "aarch64")]
 mod aarch64;
+mod argmax;
 mod attention;
 mod backend;
-mod choose;
 mod column_sums;
 mod embed;
 mod error;

@@ -65,7 +65,7 @@ impl ScratchSize {
                 }
                 Op::Head { x, table, .. }
                 | Op::TopLogits { x, table, .. }
-                | Op::Choose { x, table, .. } => {
+                | Op::Argmax { x, table, .. } => {
                     if matches!(weights.dense(*table).values(), DenseValues::Ternary(_)) {
                         size.row = size.row.max(plan.buffer(*x).width);
                     }

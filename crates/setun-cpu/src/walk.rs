@@ -16,8 +16,8 @@ use setun_ops::{
 };
 
 use crate::{
+    argmax::ArgmaxScratch,
     attention::{LayerView, SpanScratch},
-    choose::ChooseScratch,
     scratch::Scratch,
     screen_dot::ScreenDot,
     split::{Claims, Parts},
@@ -37,13 +37,13 @@ pub(crate) struct Resources<'a> {
     pub(crate) scratch: &'a [Mutex<Scratch>],
     pub(crate) sums: &'a [RwLock<MemberSums>],
     pub(crate) top_logits: &'a mut TopLogitsScratch,
-    pub(crate) choose: &'a mut ChooseScratch,
+    pub(crate) argmax: &'a mut ArgmaxScratch,
     pub(crate) spans: &'a mut SpanScratch,
 }
 
 /// Runs all ops of a plan.
 pub(crate) fn walk<D: ScreenDot>(isa: D, resources: Resources<'_>) {
-    let Resources { step, cache, inputs, crew, scratch, sums, top_logits, choose, spans } =
+    let Resources { step, cache, inputs, crew, scratch, sums, top_logits, argmax, spans } =
         resources;
     let CpuStep { plan, weights, buffers, times } = step;
     let counts = times.is_some().then(Counts::default);
@@ -74,7 +74,7 @@ pub(crate) fn walk<D: ScreenDot>(isa: D, resources: Resources<'_>) {
             Op::TopLogits { x, table, out } => {
                 walk.top_logits(buffers, top_logits, *x, *table, *out)
             }
-            Op::Choose { x, table, out, .. } => walk.choose(buffers, choose, *x, *table, *out),
+            Op::Argmax { x, table, out, .. } => walk.argmax(buffers, argmax, *x, *table, *out),
         }
         if let (Some(begun), Some(times), Some(counts)) = (begun, &mut *times, &walk.counts) {
             times.ops[index] = begun.elapsed();

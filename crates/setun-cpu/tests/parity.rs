@@ -101,8 +101,8 @@ fn top_logits() {
 }
 
 #[test]
-fn choose() {
-    agrees("choose", 60);
+fn argmax() {
+    agrees("argmax", 60);
 }
 
 #[test]

@@ -76,7 +76,7 @@ fn case_of(x: Vec<f32>, table: Vec<f32>, hidden: usize, top_logits: Vec<TopLogit
         block_tables: vec![vec![BlockId(0)]],
         wanted: all,
         top_logits,
-        choose: vec![],
+        argmax: vec![],
     };
     let usages = vec![Usage::General; weights.len()];
     Case { plan: plan.finish().unwrap(), weights, usages, steps: vec![inputs], blocks: 1 }

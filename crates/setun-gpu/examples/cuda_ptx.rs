@@ -51,7 +51,7 @@ fn file_name(kernel: Kernel) -> String {
         | Kernel::Quantize
         | Kernel::HeadNorm
         | Kernel::TopLogits
-        | Kernel::Choose => String::new(),
+        | Kernel::Argmax => String::new(),
     };
     let name = format!("{} {variant}", kernel.cuda().name).to_lowercase();
     format!("{}.ptx", name.trim().replace(' ', "."))

@@ -5,7 +5,7 @@ use std::ops::Range;
 use bytemuck::cast_slice;
 use setun_ops::{
     Backend, BatchInputs, BlockId, BufferId, CacheSpec, OpsError, Plan, Usage, WeightData,
-    backend::{StepTimes, check_following, check_weights, check_write},
+    backend::{StepTimes, check_multi_step, check_weights, check_write},
     plan::{BufferKind, BufferSpec},
     ternary::padded_columns,
     top_logits::Ranked,
@@ -226,14 +226,14 @@ impl<E: Executor> Backend for GpuBackend<E> {
         cache: &mut Self::Cache,
         inputs: &BatchInputs,
     ) -> Result<(), OpsError> {
-        self.run_following(step, cache, inputs, 1)
+        self.run_multi_step(step, cache, inputs, 1)
     }
 
-    fn most_following(&self) -> usize {
+    fn max_multi_steps(&self) -> usize {
         MOST_FOLLOWING
     }
 
-    fn run_following(
+    fn run_multi_step(
         &mut self,
         step: &mut GpuStep<E>,
         cache: &mut Self::Cache,
@@ -241,7 +241,7 @@ impl<E: Executor> Backend for GpuBackend<E> {
         steps: usize,
     ) -> Result<(), OpsError> {
         let most = if step.times.is_some() { 1 } else { MOST_FOLLOWING };
-        check_following(&step.plan, &cache.spec, cache.blocks, inputs, (steps, most))?;
+        check_multi_step(&step.plan, &cache.spec, cache.blocks, inputs, (steps, most))?;
         self.write_inputs(step, inputs)?;
         self.reserve_for(step)?;
         let numbers = (cache.number, self.arena.number);

@@ -36,8 +36,8 @@ pub enum Kernel {
     },
     /// See [`setun_ops::top_logits`].
     TopLogits,
-    /// See [`setun_ops::choose`].
-    Choose,
+    /// See [`setun_ops::argmax`].
+    Argmax,
 }
 
 /// How products with a packed matrix are formed.
@@ -94,7 +94,7 @@ pub const COLUMNS: [u32; 4] = [1, 2, 4, 8];
 /// Rows of a tile.
 pub const TILE_ROWS: u32 = 32;
 
-/// Tokens of a slice, of which a workgroup of `choose` takes the best.
+/// Tokens of a slice, of which a workgroup of `argmax` takes the best.
 pub const SLICE_TOKENS: u32 = 2048;
 
 /// Words of the codes of a narrow row.
@@ -119,7 +119,7 @@ impl Kernel {
         let heads = TABLES
             .into_iter()
             .flat_map(|table| COLUMNS.map(|columns| Self::Head { table, columns }));
-        [Self::RmsNorm, Self::Quantize, Self::HeadNorm, Self::TopLogits, Self::Choose]
+        [Self::RmsNorm, Self::Quantize, Self::HeadNorm, Self::TopLogits, Self::Argmax]
             .into_iter()
             .chain(TABLES.map(Self::Embed))
             .chain(CACHES.map(Self::RopeAppend))
@@ -142,7 +142,7 @@ impl Kernel {
             Self::Gate(..) => shaders::GATE,
             Self::Head { .. } => shaders::HEAD,
             Self::TopLogits => shaders::TOP_LOGITS,
-            Self::Choose => shaders::CHOOSE,
+            Self::Argmax => shaders::ARGMAX,
         }
     }
 
@@ -157,14 +157,14 @@ impl Kernel {
             Self::Gate(..) => &[Read, Read, Read, Read, Read, Read, Write],
             Self::RopeAppend(_) => &[Read, Write, Write, Write],
             Self::Attention(_) => &[Read, Read, Read, Write, Write],
-            Self::TopLogits | Self::Choose => &[Write, Write, Write],
+            Self::TopLogits | Self::Argmax => &[Write, Write, Write],
         }
     }
 
     /// What it does with the step's inputs: one kernel makes those of the step that follows.
     #[must_use]
     pub fn step_access(self) -> Access {
-        if self == Self::Choose { Access::Write } else { Access::Read }
+        if self == Self::Argmax { Access::Write } else { Access::Read }
     }
 }
 

@@ -82,7 +82,7 @@ impl<B> Lowering<'_, B> {
             Op::Gate { gate, up, activation, out } => self.gate(gate, up, *activation, *out),
             Op::Head { x, table, out } => self.head(*x, *table, Argument::Buffer(*out)),
             Op::TopLogits { x, table, out } => self.top_logits(*x, *table, *out),
-            Op::Choose { x, table, room, out } => self.choose(*x, *table, *room, *out),
+            Op::Argmax { x, table, room, out } => self.argmax(*x, *table, *room, *out),
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use setun_ops::{
 use crate::{backend::GpuBackend, executor::Executor, lowering::Fusion};
 
 /// Steps that follow each other, where a case chooses.
-const FOLLOWING: usize = 3;
+const MULTI_STEPS: usize = 3;
 
 /// How a device failed its self-test.
 #[derive(Debug, thiserror::Error)]
@@ -90,7 +90,7 @@ impl<E: Executor> GpuBackend<E> {
         let apart = self.outputs(case, case.steps.len()).await?;
         self.fusion = Fusion::Shared;
         let shared = self.outputs(case, case.steps.len()).await?;
-        case.compare_following(self, FOLLOWING).await?;
+        case.compare_multi_step(self, MULTI_STEPS).await?;
         let differs = apart.into_iter().zip(shared).find(|(apart, shared)| apart != shared);
         differs.map_or(Ok(()), |(Output { step, buffer, .. }, _)| {
             Err(SelfTestError::Shared { step, buffer })

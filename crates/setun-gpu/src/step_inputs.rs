@@ -2,7 +2,7 @@
 
 use setun_ops::{
     BatchInputs, Plan,
-    choose::{ChooseRequest, ChooseRoom},
+    argmax::{ArgmaxCapacity, ArgmaxRequest},
 };
 
 /// Words that say where the rest lies.
@@ -18,7 +18,7 @@ pub(crate) struct StepLayout {
     wanted: usize,
     table_blocks: usize,
     request_words: usize,
-    room: ChooseRoom,
+    room: ArgmaxCapacity,
     choice_words: usize,
 }
 
@@ -28,8 +28,8 @@ impl StepLayout {
         // A plan without positions, as tests have them, looks at no block.
         let positions = if positions == usize::MAX { 1 } else { positions };
         let capacity = plan.top_logits_limits().map_or(0, |(_, capacity)| capacity);
-        let limits = plan.choose_limits();
-        let room = limits.map_or(ChooseRoom::default(), |(_, room)| room);
+        let limits = plan.argmax_limits();
+        let room = limits.map_or(ArgmaxCapacity::default(), |(_, room)| room);
         Self {
             rows: plan.rows(),
             wanted: plan.wanted(),
@@ -108,14 +108,14 @@ impl StepLayout {
             ]);
             place[4..][..request.touched.len()].copy_from_slice(&request.touched);
         }
-        for (index, request) in inputs.choose.iter().enumerate() {
+        for (index, request) in inputs.argmax.iter().enumerate() {
             let place = &mut words[self.choices() + index * self.choice_words..];
             self.write_choice(request, &mut place[..self.choice_words]);
         }
     }
 
-    fn write_choice(&self, request: &ChooseRequest, words: &mut [u32]) {
-        let ChooseRequest { penalty, touched, biases } = request;
+    fn write_choice(&self, request: &ArgmaxRequest, words: &mut [u32]) {
+        let ArgmaxRequest { penalty, touched, biases } = request;
         let (header, rest) = words.split_at_mut(CHOICE_HEADER);
         // The last is how many steps have been made.
         header.copy_from_slice(&[penalty.to_bits(), word(touched.len()), word(biases.len()), 0]);

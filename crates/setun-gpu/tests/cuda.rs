@@ -63,13 +63,13 @@ fn plans_give_the_bits_of_the_definitions() {
 
 /// Steps that follow each other choose what they choose one by one.
 #[test]
-fn steps_follow_each_other() {
+fn multi_step_equals_single_steps() {
     let Some(device) = device() else { return };
     let mut backend = GpuBackend::new(device).expect("memory");
     for seed in 0..SEEDS {
-        for steps in [2, backend.most_following()] {
-            let case = Case::following(seed, steps);
-            block_on(case.compare_following(&mut backend, steps))
+        for steps in [2, backend.max_multi_steps()] {
+            let case = Case::multi_step(seed, steps);
+            block_on(case.compare_multi_step(&mut backend, steps))
                 .unwrap_or_else(|error| panic!("seed {seed}, {steps} steps: {error}"));
         }
     }

@@ -8,7 +8,7 @@ use setun_gpu::{
 use setun_ops::{
     Backend, BatchInputs, BlockId, BufferId, CacheElement, CacheSpec, DenseMatrix, Op, Usage,
     WeightData, WeightId,
-    choose::ChooseRequest,
+    argmax::ArgmaxRequest,
     dense::DenseValues,
     op::Norm,
     parity::{Case, OpByOp, Random, SUBJECTS, block_on, check_inputs},
@@ -129,14 +129,14 @@ fn inputs_are_those_that_the_host_writes() {
 
 /// Steps that follow each other on the device choose what they choose one by one.
 #[test]
-fn steps_follow_each_other() {
+fn multi_step_equals_single_steps() {
     let device = block_on(Wgpu::open(Api::Vulkan)).expect("a Vulkan device");
     let mut backend = GpuBackend::new(device).expect("memory");
-    let most = backend.most_following();
+    let most = backend.max_multi_steps();
     for seed in 0..SEEDS {
         for steps in [2, most] {
-            let case = Case::following(seed, steps);
-            block_on(case.compare_following(&mut backend, steps))
+            let case = Case::multi_step(seed, steps);
+            block_on(case.compare_multi_step(&mut backend, steps))
                 .unwrap_or_else(|error| panic!("seed {seed}, {steps} steps: {error}"));
         }
     }
@@ -160,15 +160,15 @@ fn penalties_divide_exactly() {
     {
         for _ in 0..ROWS {
             let (penalty, logit, other) = draft(beside);
-            let request = ChooseRequest { penalty, touched: vec![1], ..ChooseRequest::default() };
-            let chosen = choose_of(&mut backend, vec![other, logit], request);
+            let request = ArgmaxRequest { penalty, touched: vec![1], ..ArgmaxRequest::default() };
+            let chosen = argmax_of(&mut backend, vec![other, logit], request);
             assert_eq!(chosen, expected, "{logit} / {penalty} beside {other}");
         }
     }
 }
 
 /// The choice from these logits: a table of them, over a hidden row of one 1.
-fn choose_of(backend: &mut GpuBackend<Wgpu>, logits: Vec<f32>, request: ChooseRequest) -> u32 {
+fn argmax_of(backend: &mut GpuBackend<Wgpu>, logits: Vec<f32>, request: ArgmaxRequest) -> u32 {
     let vocab = logits.len();
     let table = DenseMatrix::new(vocab, 1, DenseValues::F32(logits.into())).expect("a table");
     let weights = [WeightData::Dense(table), WeightData::Vector(vec![1.0])];
@@ -187,7 +187,7 @@ fn choose_of(backend: &mut GpuBackend<Wgpu>, logits: Vec<f32>, request: ChooseRe
     let norm = Norm { gain: WeightId(1), eps: 1e-5 };
     plan.push(Op::Embed { table: WeightId(0), out: hidden });
     plan.push(Op::RmsNorm { x: hidden, norm, out: x });
-    plan.push(Op::Choose { x, table: WeightId(0), room: request.room(1), out });
+    plan.push(Op::Argmax { x, table: WeightId(0), room: request.room(1), out });
     let plan = plan.finish().expect("a plan");
     let weights = weights.map(|weight| backend.upload(weight, Usage::General).expect("memory"));
     let mut step = backend.prepare(&plan, &weights).expect("a step");
@@ -198,7 +198,7 @@ fn choose_of(backend: &mut GpuBackend<Wgpu>, logits: Vec<f32>, request: ChooseRe
         slots: vec![0],
         block_tables: vec![vec![BlockId(0)]],
         wanted: vec![0],
-        choose: vec![request],
+        argmax: vec![request],
         ..BatchInputs::default()
     };
     backend.set(&mut step, x, &1.0f32.to_ne_bytes(), &[]);

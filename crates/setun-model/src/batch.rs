@@ -1,6 +1,6 @@
 //! One step's work.
 
-use setun_ops::{choose::ChooseRequest, top_logits::TopLogitsRequest};
+use setun_ops::{argmax::ArgmaxRequest, top_logits::TopLogitsRequest};
 
 use crate::cache::SequenceId;
 
@@ -17,8 +17,8 @@ pub enum Wants {
     /// The hidden state after the last layer and its norm, of which the head makes logits. All
     /// rows of a step that want anything want it, or none.
     State,
-    /// The greedy token, from a model that [chooses](crate::Model::choose). Others give all logits.
-    Choose(ChooseRequest),
+    /// The greedy token, from a model that [chooses](crate::Model::run_multi_step). Others give all logits.
+    Argmax(ArgmaxRequest),
 }
 
 /// One token of a step.

@@ -95,9 +95,9 @@ pub trait Model: MaybeSend {
         outputs: &'a mut Outputs,
     ) -> LocalBoxFuture<'a, Result<(), ModelError>>;
 
-    /// Most greedy steps that [`choose`](Self::choose) runs one after the other; 0 where tokens
+    /// Most greedy steps that [`run_multi_step`](Self::run_multi_step) runs one after the other; 0 where tokens
     /// are chosen from logits.
-    fn most_following(&self) -> usize {
+    fn max_multi_steps(&self) -> usize {
         0
     }
 
@@ -106,19 +106,19 @@ pub trait Model: MaybeSend {
     /// row are not finite. All rows that want anything choose, and of several steps these are all
     /// rows, each of another sequence, which has been extended by as many positions.
     ///
-    /// [`NONE`]: setun_ops::choose::NONE
+    /// [`NONE`]: setun_ops::argmax::NONE
     ///
     /// # Errors
     ///
     /// As [`forward`](Self::forward); also if that cannot be done.
-    fn choose<'a>(
+    fn run_multi_step<'a>(
         &'a mut self,
         _batch: &'a Batch,
         _cache: &'a mut PagedCache,
         steps: usize,
         _tokens: &'a mut Vec<u32>,
     ) -> LocalBoxFuture<'a, Result<(), ModelError>> {
-        let what = "steps that choose";
+        let what = "steps that choose tokens";
         let refused = OpsError::Inputs { what, expected: 0, found: steps };
         ready(Err(refused.into())).boxed_local()
     }

@@ -2,7 +2,7 @@
 
 use setun_ops::{
     BufferId, CacheSpec, Op, OpsError, Plan,
-    choose::ChooseRoom,
+    argmax::ArgmaxCapacity,
     op::{Activation, HeadShape, Linear, Norm},
     plan::{BufferKind, PlanBuilder, RowSet},
 };
@@ -43,9 +43,9 @@ pub enum HeadOutput {
     /// No head: the hidden states of the wanted rows, after the last norm.
     States,
     /// The greedy tokens.
-    Choose {
+    Argmax {
         /// What requests may hold.
-        room: ChooseRoom,
+        room: ArgmaxCapacity,
     },
 }
 
@@ -233,10 +233,10 @@ impl Steps<'_> {
             }
             HeadOutput::Hidden => hidden,
             HeadOutput::States => self.last_norm(hidden),
-            HeadOutput::Choose { room } => {
+            HeadOutput::Argmax { room } => {
                 let x = self.last_norm(hidden);
                 let out = self.plan.buffer(BufferKind::Tokens, 1, RowSet::Wanted);
-                self.plan.push(Op::Choose { x, table, room, out });
+                self.plan.push(Op::Argmax { x, table, room, out });
                 out
             }
         }

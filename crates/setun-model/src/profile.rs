@@ -207,7 +207,7 @@ fn weights(op: &Op) -> [Option<WeightId>; 4] {
         Op::Embed { table, .. }
         | Op::Head { table, .. }
         | Op::TopLogits { table, .. }
-        | Op::Choose { table, .. } => [Some(*table), None, None, None],
+        | Op::Argmax { table, .. } => [Some(*table), None, None, None],
         Op::RmsNorm { norm, .. } | Op::HeadNorm { norm, .. } => [Some(norm.gain), None, None, None],
         Op::Quantize { norm, .. } => [norm.map(|norm| norm.gain), None, None, None],
         Op::TernaryMatmul { linear, .. } => [Some(linear.weight), bias(linear), None, None],

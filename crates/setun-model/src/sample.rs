@@ -6,7 +6,7 @@ use half::{bf16, f16};
 use setun_ops::{
     BatchInputs, BlockId, BufferId, CacheSpec, DenseMatrix, OpsError, TernaryMatrix, Usage,
     WeightData, WeightId, WeightSpec,
-    choose::{ChooseRequest, ChooseRoom},
+    argmax::{ArgmaxCapacity, ArgmaxRequest},
     dense::DenseValues,
     op::{Activation, HeadShape, Norm},
     parity::{Case, Random},
@@ -68,7 +68,7 @@ pub fn choosing(
     activation: Activation,
     cache: CacheSpec,
 ) -> Result<Case, OpsError> {
-    let head = HeadOutput::Choose { room: ChooseRoom { touched: 16, biases: 0 } };
+    let head = HeadOutput::Argmax { room: ArgmaxCapacity { touched: 16, biases: 0 } };
     Sample::of(layout, Size::Small).case(kinds, activation, cache, (1, head))
 }
 
@@ -131,8 +131,8 @@ fn step(
 ) -> BatchInputs {
     let wanted = rows.min(MOST_WANTED);
     let request = TopLogitsRequest { k: 5, within: None, touched: vec![1, 4] };
-    let choose = ChooseRequest { penalty: 1.3, touched: vec![1, 4], biases: vec![] };
-    let chooses = matches!(head, HeadOutput::Choose { .. });
+    let chosen = ArgmaxRequest { penalty: 1.3, touched: vec![1, 4], biases: vec![] };
+    let chooses = matches!(head, HeadOutput::Argmax { .. });
     BatchInputs {
         tokens: (first..first + rows).map(|i| to_u32(i * 31 % vocab)).collect(),
         positions: (first..first + rows).map(to_u32).collect(),
@@ -140,7 +140,7 @@ fn step(
         block_tables: vec![(0..table).map(|index| BlockId(to_u32(index % blocks))).collect()],
         wanted: (0..wanted).map(to_u32).collect(),
         top_logits: if chooses { vec![] } else { vec![request; wanted] },
-        choose: if chooses { vec![choose; wanted] } else { vec![] },
+        argmax: if chooses { vec![chosen; wanted] } else { vec![] },
     }
 }
 

@@ -144,7 +144,7 @@ impl<B: Backend> Stage<B> {
             let bytes = bytemuck::cast_slice(hidden);
             self.backend.write(&mut step.prepared, input, 0..inputs.rows(), bytes)?;
         }
-        self.backend.run_following(&mut step.prepared, &mut self.cache, inputs, steps)?;
+        self.backend.run_multi_step(&mut step.prepared, &mut self.cache, inputs, steps)?;
         if let (Some(profile), Some(profiler)) = (&mut self.profile, &step.profiler)
             && let Some(times) = self.backend.times(&step.prepared)
         {
@@ -202,7 +202,7 @@ pub(crate) fn bucket(rows: usize) -> usize {
 /// of them needs all logits.
 pub(crate) fn head_output(step: &mut StepInputs, ranked: bool) -> HeadOutput {
     let inputs = &mut step.inputs;
-    inputs.choose.clear();
+    inputs.argmax.clear();
     if step.wants_states {
         HeadOutput::States
     } else if ranked && inputs.top_logits.len() == inputs.wanted.len() {

@@ -41,13 +41,13 @@ impl StepInputs {
         if found > MAX_ROWS {
             return Err(ModelError::Rows { found, limit: MAX_ROWS });
         }
-        let BatchInputs { tokens, positions, slots, block_tables: _, wanted, top_logits, choose } =
+        let BatchInputs { tokens, positions, slots, block_tables: _, wanted, top_logits, argmax } =
             &mut self.inputs;
         for numbers in [tokens, positions, slots, wanted] {
             numbers.clear();
         }
         top_logits.clear();
-        choose.clear();
+        argmax.clear();
         self.slots.clear();
         let mut states = 0;
         for (index, row) in batch.rows.iter().enumerate() {
@@ -61,7 +61,7 @@ impl StepInputs {
             }
             match &row.wants {
                 Wants::TopLogits(request) => inputs.top_logits.push(request.clone()),
-                Wants::Choose(request) => inputs.choose.push(request.clone()),
+                Wants::Argmax(request) => inputs.argmax.push(request.clone()),
                 Wants::State => states += 1,
                 Wants::Nothing | Wants::Logits => {}
             }

@@ -1,7 +1,7 @@
 //! A decoder of any family on any backend.
 
 mod builder;
-mod choose;
+mod multi_step;
 
 pub use builder::TransformerBuilder;
 use futures::future::{FutureExt, LocalBoxFuture, ready};
@@ -113,7 +113,7 @@ impl<B: Backend> Transformer<B> {
         self.start(batch, cache, 1)?;
         let inputs = &mut self.inputs.inputs;
         inputs.top_logits.clear(); // the plan gives all logits
-        inputs.choose.clear();
+        inputs.argmax.clear();
         let Stage { backend, cache, .. } = &mut self.stage;
         backend.run(&mut prepared, cache, inputs)?;
         let mut results = vec![];
@@ -203,19 +203,19 @@ where
         self.step(batch, cache, outputs).boxed_local()
     }
 
-    fn most_following(&self) -> usize {
-        let most = self.stage.backend.most_following();
+    fn max_multi_steps(&self) -> usize {
+        let most = self.stage.backend.max_multi_steps();
         if self.stage.is_profiled() { most.min(1) } else { most }
     }
 
-    fn choose<'a>(
+    fn run_multi_step<'a>(
         &'a mut self,
         batch: &'a Batch,
         cache: &'a mut PagedCache,
         steps: usize,
         tokens: &'a mut Vec<u32>,
     ) -> LocalBoxFuture<'a, Result<(), ModelError>> {
-        self.choose_following(batch, cache, steps, tokens).boxed_local()
+        self.multi_step(batch, cache, steps, tokens).boxed_local()
     }
 
     fn read_blocks<'a>(

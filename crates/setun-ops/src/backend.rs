@@ -65,20 +65,20 @@ pub trait Backend {
         inputs: &BatchInputs,
     ) -> Result<(), OpsError>;
 
-    /// Most steps that [`run_following`](Self::run_following) takes; 0 where greedy tokens are
+    /// Most steps that [`run_multi_step`](Self::run_multi_step) takes; 0 where greedy tokens are
     /// better chosen on the host, from logits.
-    fn most_following(&self) -> usize {
+    fn max_multi_steps(&self) -> usize {
         0
     }
 
-    /// Queues `steps` steps of a plan that ends in [`Op::Choose`](crate::Op::Choose), with nothing
+    /// Queues `steps` steps of a plan that ends in [`Op::Argmax`](crate::Op::Argmax), with nothing
     /// of the host between them: each takes in what the one before chose, as
-    /// [`BatchInputs::follow`] says. Of several, all rows are wanted, each of another sequence.
+    /// [`BatchInputs::advance`] says. Of several, all rows are wanted, each of another sequence.
     ///
     /// # Errors
     ///
-    /// As [`run`](Self::run), and if there are more than [`most_following`](Self::most_following).
-    fn run_following(
+    /// As [`run`](Self::run), and if there are more than [`max_multi_steps`](Self::max_multi_steps).
+    fn run_multi_step(
         &mut self,
         step: &mut Self::Prepared,
         cache: &mut Self::Cache,
@@ -88,7 +88,7 @@ pub trait Backend {
         if steps == 1 {
             return self.run(step, cache, inputs);
         }
-        let what = "steps that follow each other";
+        let what = "multi-step decoding";
         Err(OpsError::Inputs { what, expected: 1, found: steps })
     }
 
@@ -199,8 +199,8 @@ pub fn check_step(
 /// # Errors
 ///
 /// As [`check_step`]; also if their number is another or they do not follow each other
-/// ([`BatchInputs::check_following`]).
-pub fn check_following(
+/// ([`BatchInputs::check_multi_step`]).
+pub fn check_multi_step(
     plan: &Plan,
     cache: &CacheSpec,
     blocks: usize,
@@ -209,10 +209,10 @@ pub fn check_following(
 ) -> Result<(), OpsError> {
     check_step(plan, cache, blocks, inputs)?;
     if steps == 0 || steps > most {
-        let what = "steps that follow each other (at least 1)";
+        let what = "multi-step decoding (at least 1)";
         return Err(OpsError::Inputs { what, expected: most, found: steps });
     }
-    if steps == 1 { Ok(()) } else { inputs.check_following(&limits(plan, blocks), steps) }
+    if steps == 1 { Ok(()) } else { inputs.check_multi_step(&limits(plan, blocks), steps) }
 }
 
 fn limits(plan: &Plan, blocks: usize) -> InputLimits {
@@ -225,7 +225,7 @@ fn limits(plan: &Plan, blocks: usize) -> InputLimits {
         blocks,
         block_positions: plan.cache().block_positions,
         top_logits: plan.top_logits_limits(),
-        choose: plan.choose_limits(),
+        argmax: plan.argmax_limits(),
     }
 }
 

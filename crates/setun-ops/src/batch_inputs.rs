@@ -1,8 +1,8 @@
 //! What changes from step to step: tokens, positions, sequences, block tables.
 
 use crate::{
+    argmax::{self, ArgmaxCapacity, ArgmaxRequest},
     cache::BlockId,
-    choose::{self, ChooseRequest, ChooseRoom},
     error::OpsError,
     top_logits::TopLogitsRequest,
 };
@@ -27,9 +27,9 @@ pub struct BatchInputs {
     /// What each wanted row asks of the plan's [`Op::TopLogits`](crate::Op::TopLogits), `[wanted]`; empty
     /// where the plan has none.
     pub top_logits: Vec<TopLogitsRequest>,
-    /// How each wanted row chooses by the plan's [`Op::Choose`](crate::Op::Choose), `[wanted]`;
+    /// How each wanted row chooses by the plan's [`Op::Argmax`](crate::Op::Argmax), `[wanted]`;
     /// empty where the plan has none.
-    pub choose: Vec<ChooseRequest>,
+    pub argmax: Vec<ArgmaxRequest>,
 }
 
 impl BatchInputs {
@@ -41,19 +41,19 @@ impl BatchInputs {
 
     /// Makes these the inputs of the step that follows: each wanted row takes in the token that
     /// it chose, which is touched from now on, at the next position. A row that chose
-    /// [none](crate::choose::NONE) keeps its token.
+    /// [none](crate::argmax::NONE) keeps its token.
     ///
     /// # Panics
     ///
     /// If there are fewer chosen tokens than wanted rows.
-    pub fn follow(&mut self, chosen: &[u32]) {
+    pub fn advance(&mut self, chosen: &[u32]) {
         for (index, &row) in self.wanted.iter().enumerate() {
             let (row, token) = (row as usize, chosen[index]);
-            if token != choose::NONE {
+            if token != argmax::NONE {
                 self.tokens[row] = token;
             }
             self.positions[row] += 1;
-            if let Some(request) = self.choose.get_mut(index) {
+            if let Some(request) = self.argmax.get_mut(index) {
                 request.touch(token);
             }
         }
@@ -87,7 +87,7 @@ impl BatchInputs {
         }
         self.wanted.iter().try_for_each(|&row| bound("wanted row", row as usize, rows))?;
         self.check_top_logits(limits.top_logits)?;
-        self.check_choose(limits.choose)?;
+        self.check_argmax(limits.argmax)?;
         self.check_writes(limits.block_positions)
     }
 
@@ -115,12 +115,12 @@ impl BatchInputs {
         Ok(())
     }
 
-    fn check_choose(&self, limits: Option<(usize, ChooseRoom)>) -> Result<(), OpsError> {
+    fn check_argmax(&self, limits: Option<(usize, ArgmaxCapacity)>) -> Result<(), OpsError> {
         let Some((vocab, room)) = limits else {
-            return equal("choices of a plan without `choose`", self.choose.len(), 0);
+            return equal("choices of a plan without `argmax`", self.argmax.len(), 0);
         };
-        equal("choices", self.choose.len(), self.wanted.len())?;
-        self.choose.iter().try_for_each(|request| request.check(vocab, room))
+        equal("choices", self.argmax.len(), self.wanted.len())?;
+        self.argmax.iter().try_for_each(|request| request.check(vocab, room))
     }
 
     /// Checks that these inputs, which have passed [`check`](Self::check), can be followed until
@@ -129,20 +129,20 @@ impl BatchInputs {
     /// # Errors
     ///
     /// If it is not so.
-    pub fn check_following(&self, limits: &InputLimits, steps: usize) -> Result<(), OpsError> {
-        equal("wanted rows of steps that follow", self.wanted.len(), self.rows())?;
-        let Some((_, room)) = limits.choose else {
-            return equal("steps without `choose`", steps, 1);
+    pub fn check_multi_step(&self, limits: &InputLimits, steps: usize) -> Result<(), OpsError> {
+        equal("wanted rows of a multi-step", self.wanted.len(), self.rows())?;
+        let Some((_, room)) = limits.argmax else {
+            return equal("steps without `argmax`", steps, 1);
         };
-        for request in &self.choose {
+        for request in &self.argmax {
             let needed = request.room(steps).touched;
-            bound("touched tokens of steps that follow", needed, room.touched + 1)?;
+            bound("touched tokens of a multi-step", needed, room.touched + 1)?;
         }
         let mut places = vec![];
         for (&position, &slot) in self.positions.iter().zip(&self.slots) {
             let (first, table) = (position as usize, &self.block_tables[slot as usize]);
             let positions = (table.len() * limits.block_positions).min(limits.positions);
-            bound("position of a step that follows", first + steps - 1, positions)?;
+            bound("position of a multi-step", first + steps - 1, positions)?;
             places.extend((first..first + steps).map(|position| {
                 let block = table[position / limits.block_positions];
                 (block, position % limits.block_positions)
@@ -151,7 +151,7 @@ impl BatchInputs {
         places.sort_unstable();
         let written = places.len();
         places.dedup();
-        equal("places that steps which follow write to", places.len(), written)
+        equal("places that a multi-step writes to", places.len(), written)
     }
 
     /// No two rows write to one place of the cache, and rows of a slot ascend.
@@ -198,8 +198,8 @@ pub struct InputLimits {
     pub block_positions: usize,
     /// Tokens and capacity of [`Op::TopLogits`](crate::Op::TopLogits), if the plan has one.
     pub top_logits: Option<(usize, usize)>,
-    /// Tokens and room of [`Op::Choose`](crate::Op::Choose), if the plan has one.
-    pub choose: Option<(usize, ChooseRoom)>,
+    /// Tokens and room of [`Op::Argmax`](crate::Op::Argmax), if the plan has one.
+    pub argmax: Option<(usize, ArgmaxCapacity)>,
 }
 
 fn bound(what: &'static str, found: usize, limit: usize) -> Result<(), OpsError> {

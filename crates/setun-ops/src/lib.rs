@@ -16,12 +16,12 @@
 //! `head_dim` their width, `vocab` the number of tokens.
 
 pub mod aligned;
+pub mod argmax;
 pub mod attention;
 pub mod backend;
 pub mod batch_inputs;
 pub mod cache;
 pub mod cache_values;
-pub mod choose;
 pub mod column_sums;
 pub mod dense;
 pub mod embed;

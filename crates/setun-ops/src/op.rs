@@ -1,6 +1,6 @@
 //! The operations as data: one variant each, named like its file.
 
-use crate::choose::ChooseRoom;
+use crate::argmax::ArgmaxCapacity;
 
 /// A numbered buffer of a [`Plan`](crate::Plan).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -198,15 +198,15 @@ pub enum Op {
         /// Tokens with their logits, `[rows, capacity]`.
         out: BufferId,
     },
-    /// [`choose`](crate::choose): the greedy tokens, as the step's
-    /// [`ChooseRequest`](crate::choose::ChooseRequest)s say. The last of its plan.
-    Choose {
+    /// [`argmax`](crate::argmax): the greedy tokens, as the step's
+    /// [`ArgmaxRequest`](crate::argmax::ArgmaxRequest)s say. The last of its plan.
+    Argmax {
         /// Normed hidden rows, `[rows, hidden]`, of the wanted rows.
         x: BufferId,
         /// Table `[vocab, hidden]`.
         table: WeightId,
         /// What requests may hold.
-        room: ChooseRoom,
+        room: ArgmaxCapacity,
         /// Tokens, `[rows, 1]`.
         out: BufferId,
     },
@@ -227,7 +227,7 @@ impl Op {
             Self::Gate { .. } => "gate",
             Self::Head { .. } => "head",
             Self::TopLogits { .. } => "top_logits",
-            Self::Choose { .. } => "choose",
+            Self::Argmax { .. } => "argmax",
         }
     }
 
@@ -241,7 +241,7 @@ impl Op {
             | Self::Quantize { x, out, .. }
             | Self::Head { x, out, .. }
             | Self::TopLogits { x, out, .. }
-            | Self::Choose { x, out, .. } => ([Some(*x), None], Some(*out)),
+            | Self::Argmax { x, out, .. } => ([Some(*x), None], Some(*out)),
             Self::TernaryMatmul { linear, residual, out, .. } => {
                 ([Some(linear.x), *residual], Some(*out))
             }

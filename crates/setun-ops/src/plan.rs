@@ -10,8 +10,8 @@ mod check;
 use check::{check, check_written};
 
 use crate::{
+    argmax::ArgmaxCapacity,
     cache::CacheSpec,
-    choose::ChooseRoom,
     error::OpsError,
     op::{BufferId, Op},
     top_logits::Ranked,
@@ -180,11 +180,11 @@ impl Plan {
         limits.reduce(|a, b| (a.0.min(b.0), a.1.min(b.1)))
     }
 
-    /// Tokens of the table of the plan's [`Op::Choose`], and the room of its requests. None where
+    /// Tokens of the table of the plan's [`Op::Argmax`], and the room of its requests. None where
     /// it has none.
     #[must_use]
-    pub fn choose_limits(&self) -> Option<(usize, ChooseRoom)> {
-        let Some(Op::Choose { table, room, .. }) = self.ops.last() else { return None };
+    pub fn argmax_limits(&self) -> Option<(usize, ArgmaxCapacity)> {
+        let Some(Op::Argmax { table, room, .. }) = self.ops.last() else { return None };
         match self.weights[table.0 as usize] {
             WeightSpec::Dense { rows, .. } => Some((rows, *room)),
             _ => None,

@@ -10,11 +10,11 @@ mod one_op;
 use std::{ops::Range, sync::Arc};
 
 use crate::{
+    argmax::argmax_row,
     attention::attention_head,
     backend::{Backend, check_step, check_weights, check_write},
     batch_inputs::BatchInputs,
     cache::{BlockId, CacheSpec},
-    choose::choose_row,
     embed::embed_row,
     error::OpsError,
     gate::gate_output,
@@ -258,9 +258,9 @@ impl ScalarStep {
                     ranked[row * capacity..][..capacity].copy_from_slice(&best);
                 }
             }
-            Op::Choose { x, table, out, .. } => {
-                for (row, request) in inputs.choose.iter().enumerate() {
-                    let token = choose_row(self.dense(*table), self.row(*x, row), request);
+            Op::Argmax { x, table, out, .. } => {
+                for (row, request) in inputs.argmax.iter().enumerate() {
+                    let token = argmax_row(self.dense(*table), self.row(*x, row), request);
                     self.buffers[out.0 as usize].tokens[row] = token;
                 }
             }

@@ -159,7 +159,7 @@ impl Sampler {
     /// by itself, also for tokens that follow; none where it cannot.
     #[must_use]
     pub fn greedy(&self, step: &Step<'_>) -> Option<Greedy> {
-        self.follows(step).then(|| Greedy {
+        self.is_argmax(step).then(|| Greedy {
             repetition_penalty: self.options.repetition_penalty,
             touched: if self.steps.contains(&SamplingStep::RepetitionPenalty) {
                 ids(&self.changes(SamplingStep::RepetitionPenalty, step))
@@ -173,17 +173,17 @@ impl Sampler {
     /// Whether [`greedy`](Self::greedy) gives anything: a greedy choice with no more than a
     /// penalty, and biases after it.
     #[must_use]
-    pub fn follows(&self, step: &Step<'_>) -> bool {
+    pub fn is_argmax(&self, step: &Step<'_>) -> bool {
         use SamplingStep as Taken;
         let is_long = step.generated().len() >= self.options.min_tokens;
         let mut taken = self.steps.iter().filter(|&&taken| taken != Taken::MinTokens || !is_long);
         let mut is_biased = false;
-        let follows = taken.all(|taken| match taken {
+        let is_argmax = taken.all(|taken| match taken {
             Taken::LogitBias => !std::mem::replace(&mut is_biased, true),
             Taken::RepetitionPenalty => !is_biased,
             _ => false,
         });
-        self.is_greedy() && step.allowed.is_none() && follows
+        self.is_greedy() && step.allowed.is_none() && is_argmax
     }
 
     /// Takes steps, one after the other.

@@ -179,6 +179,6 @@ fn inputs(tokens: &[u32], position: usize) -> Result<BatchInputs, Box<dyn Error>
         block_tables: vec![(0..blocks).map(BlockId).collect()],
         wanted: vec![0],
         top_logits: vec![TopLogitsRequest { k: 1, within: None, touched: vec![] }],
-        choose: vec![],
+        argmax: vec![],
     })
 }

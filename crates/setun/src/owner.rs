@@ -289,7 +289,9 @@ impl Owner {
     /// Has the model make the step. Masks that are left are computed while a device has it.
     async fn forward(&mut self, batch: &Batch, choosing: Option<usize>) -> Result<(), Error> {
         let mut step = match choosing {
-            Some(steps) => self.model.choose(batch, &mut self.cache, steps, &mut self.chosen),
+            Some(steps) => {
+                self.model.run_multi_step(batch, &mut self.cache, steps, &mut self.chosen)
+            }
             None => self.model.forward(batch, &mut self.cache, &mut self.outputs),
         };
         let result = match poll!(&mut step) {

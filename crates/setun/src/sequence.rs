@@ -18,7 +18,7 @@ pub(crate) use pool::Pool;
 pub(crate) use request::Request;
 pub(crate) use search::SearchRequest;
 use setun_model::Row;
-use setun_ops::{choose::NONE, top_logits::Ranked};
+use setun_ops::{argmax::NONE, top_logits::Ranked};
 use setun_text::{Choice, Draw, SamplerState, Step};
 use web_time::Instant;
 

@@ -60,13 +60,13 @@ fn a_wrong_kernel_is_found() {
         "gate",
         "head",
         "top_logits",
-        "choose",
+        "argmax",
     ];
     for shader in shaders {
         let spoiled = Spoiled { executor: device(), shader, when: None };
         let mut backend = GpuBackend::new(spoiled).expect("memory");
         let (ranking, choosing) = cases(MODELS[0], CacheElement::F16);
-        let case = if shader == "choose" { &choosing } else { &ranking[0] };
+        let case = if shader == "argmax" { &choosing } else { &ranking[0] };
         let result = pollster::block_on(backend.self_test(case));
         let Err(SelfTestError::Disagreement(error)) = result else {
             panic!("{shader} is wrong, and the self-test gives {result:?}")

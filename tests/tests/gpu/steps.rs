@@ -8,7 +8,7 @@ use setun::{
         Batch, Model as Forward, Outputs, PagedCache, SequenceId, Transformer, TransformerOptions,
         Wants,
     },
-    ops::{choose::ChooseRequest, top_logits::TopLogitsRequest},
+    ops::{argmax::ArgmaxRequest, top_logits::TopLogitsRequest},
 };
 use setun_gpu::{Api, Asked, GpuBackend, Recorder, Wgpu};
 use setun_tests::{
@@ -98,15 +98,15 @@ impl Session {
 
     /// Steps that follow each other, the first of them with these tokens, and what they choose:
     /// `[steps, sequences]`.
-    fn choose(&mut self, rows: &[(SequenceId, u32, ChooseRequest)], steps: usize) -> Vec<u32> {
+    fn multi_step(&mut self, rows: &[(SequenceId, u32, ArgmaxRequest)], steps: usize) -> Vec<u32> {
         let mut batch = Batch::default();
         for (sequence, token, request) in rows {
             let position = self.cache.len(*sequence).expect("a sequence");
             self.cache.extend(*sequence, steps).expect("room");
-            batch.push_run(*sequence, position, &[*token], Wants::Choose(request.clone()));
+            batch.push_run(*sequence, position, &[*token], Wants::Argmax(request.clone()));
         }
         let mut tokens = vec![];
-        pollster::block_on(self.gpu.choose(&batch, &mut self.cache, steps, &mut tokens))
+        pollster::block_on(self.gpu.run_multi_step(&batch, &mut self.cache, steps, &mut tokens))
             .expect("steps");
         tokens
     }
@@ -153,15 +153,15 @@ fn a_step_creates_nothing_and_reads_few_bytes() {
 }
 
 #[test]
-fn steps_that_follow_are_one_submission_and_read_four_bytes_a_token() {
+fn a_multi_step_is_one_submission_and_read_four_bytes_a_token() {
     let mut session = Session::new(true);
     let layers = session.gpu.config().layers;
-    let (sequence, steps) = (session.sequence, session.gpu.most_following());
+    let (sequence, steps) = (session.sequence, session.gpu.max_multi_steps());
     assert_eq!(steps, 16);
     let tokens = text(600, session.gpu.vocab_size());
     let run = |session: &mut Session, steps| {
         session.asked(|session| {
-            session.choose(&[(sequence, 1, ChooseRequest::default())], steps);
+            session.multi_step(&[(sequence, 1, ArgmaxRequest::default())], steps);
         })
     };
     run(&mut session, 1); // memory and lists are made by the first step
@@ -184,7 +184,7 @@ fn steps_that_follow_are_one_submission_and_read_four_bytes_a_token() {
 /// Several sequences at different positions, with and without a penalty; one of them comes to
 /// more positions than a workgroup takes while steps follow each other.
 #[test]
-fn steps_that_follow_choose_what_single_steps_choose() {
+fn multi_step_chooses_what_single_steps_choose() {
     const STEPS: usize = 13;
     let penalties = [1.0, 1.3, 0.9];
     let chosen = |steps_at_once: usize| {
@@ -194,7 +194,7 @@ fn steps_that_follow_choose_what_single_steps_choose() {
         for (length, penalty) in [3, 505, 64].into_iter().zip(penalties) {
             session.sequence = session.cache.create();
             session.step(&tokens[..length], Wants::Nothing);
-            let mut request = ChooseRequest { penalty, ..ChooseRequest::default() };
+            let mut request = ArgmaxRequest { penalty, ..ArgmaxRequest::default() };
             if penalty != 1.0 {
                 tokens[..=length].iter().for_each(|&token| request.touch(token));
             }
@@ -203,7 +203,7 @@ fn steps_that_follow_choose_what_single_steps_choose() {
         let mut all = vec![];
         while all.len() < STEPS * rows.len() {
             let steps = steps_at_once.min(STEPS - all.len() / rows.len());
-            let tokens = session.choose(&rows, steps);
+            let tokens = session.multi_step(&rows, steps);
             for (index, &token) in tokens.iter().enumerate() {
                 let row = &mut rows[index % penalties.len()];
                 row.1 = token;

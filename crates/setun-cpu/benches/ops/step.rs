@@ -169,7 +169,7 @@ fn inputs(rows: usize, positions: usize, ranked: bool) -> BatchInputs {
         block_tables: vec![count(positions.div_ceil(BLOCK_POSITIONS)).map(BlockId).collect()],
         wanted: count(rows).collect(),
         top_logits: if ranked { vec![request; rows] } else { vec![] },
-        choose: vec![],
+        argmax: vec![],
     }
 }
 

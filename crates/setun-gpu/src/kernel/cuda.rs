@@ -66,7 +66,7 @@ impl Kernel {
             Self::TernaryMatmul(_) | Self::Gate(..) => PRODUCT_LANES,
             Self::Head { .. } => HEAD_LANES,
             Self::RopeAppend(_) => 128,
-            Self::RmsNorm | Self::Quantize | Self::Attention(_) | Self::Choose => 256,
+            Self::RmsNorm | Self::Quantize | Self::Attention(_) | Self::Argmax => 256,
             Self::TopLogits => 1024,
         }
     }
@@ -76,7 +76,7 @@ impl Kernel {
             Self::Head { columns, .. } => vec![("COLUMNS", columns)],
             Self::TernaryMatmul(product) => product.cuda_constants(1),
             Self::Gate(_, product) => product.cuda_constants(2),
-            Self::Choose => vec![("SLICE", SLICE_TOKENS)],
+            Self::Argmax => vec![("SLICE", SLICE_TOKENS)],
             _ => vec![],
         }
     }
@@ -109,7 +109,7 @@ impl Kernel {
                 }
                 all
             }
-            Self::TopLogits | Self::Choose => vec![parts::LANES],
+            Self::TopLogits | Self::Argmax => vec![parts::LANES],
         }
     }
 }

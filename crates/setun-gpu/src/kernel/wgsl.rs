@@ -57,7 +57,7 @@ impl Kernel {
                     format!("const COLUMNS: u32 = 1u;\nconst WORDS: u32 = {words}u;\n")
                 }
             },
-            Self::Choose => format!("const SLICE: u32 = {SLICE_TOKENS}u;\n"),
+            Self::Argmax => format!("const SLICE: u32 = {SLICE_TOKENS}u;\n"),
             _ => String::new(),
         };
         let access = match self.step_access() {
@@ -95,7 +95,7 @@ impl Kernel {
             Self::HeadNorm => vec![parts::LANES],
             Self::TopLogits => reduction.over_lanes(),
             // Lanes agree several times, with nothing to wait for between two.
-            Self::Choose => vec![parts::LANES_WORDS_SHARED],
+            Self::Argmax => vec![parts::LANES_WORDS_SHARED],
             Self::RopeAppend(CacheElement::F32) => vec![parts::STORE_F32],
             Self::RopeAppend(CacheElement::F16) => vec![parts::STORE_F16],
             // Each head reduces again, with nothing to wait for between two.

@@ -1,6 +1,6 @@
 //! Operations over tables: embedding, head, the best of it and the choice.
 
-use setun_ops::{BufferId, WeightId, WeightSpec, choose::ChooseRoom};
+use setun_ops::{BufferId, WeightId, WeightSpec, argmax::ArgmaxCapacity};
 
 use super::{Lowering, columns, word};
 use crate::{
@@ -48,7 +48,13 @@ impl<B> Lowering<'_, B> {
         self.push(Kernel::TopLogits, shape, arguments, [rows, 1, 1]);
     }
 
-    pub(super) fn choose(&mut self, x: BufferId, table: WeightId, room: ChooseRoom, out: BufferId) {
+    pub(super) fn argmax(
+        &mut self,
+        x: BufferId,
+        table: WeightId,
+        room: ArgmaxCapacity,
+        out: BufferId,
+    ) {
         let (vocab, rows) = (self.vocab(table), self.rows(x));
         let slices = word(vocab).div_ceil(SLICE_TOKENS);
         let logits = self.launches.scratch(Scratch::Logits, 4 * u64::from(rows) * vocab as u64);
@@ -58,7 +64,7 @@ impl<B> Lowering<'_, B> {
         for (folds, grid) in [(0, [slices, rows, 1]), (1, [rows, 1, 1])] {
             let shape = vec![word(vocab), slices, word(room.touched), word(room.biases), folds];
             let arguments = vec![logits, of_slices, Argument::Buffer(out)];
-            self.push(Kernel::Choose, shape, arguments, grid);
+            self.push(Kernel::Argmax, shape, arguments, grid);
         }
     }
 

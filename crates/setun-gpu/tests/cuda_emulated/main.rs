@@ -97,12 +97,12 @@ fn launches_may_be_shared() {
 
 /// Steps that follow each other choose what they choose one by one.
 #[test]
-fn steps_follow_each_other() {
+fn multi_step_equals_single_steps() {
     let mut backend = GpuBackend::new(Emulated::default()).expect("memory");
     for seed in 0..seeds("model") {
         let steps = 2 + usize::try_from(seed % 4).expect("a small number");
-        let case = Case::following(seed, steps);
-        block_on(case.compare_following(&mut backend, steps))
+        let case = Case::multi_step(seed, steps);
+        block_on(case.compare_multi_step(&mut backend, steps))
             .unwrap_or_else(|error| panic!("seed {seed}, {steps} steps: {error}"));
     }
 }

@@ -99,9 +99,9 @@ impl Piece {
             block_tables,
             wanted: rows,
             top_logits: requests,
-            choose,
+            argmax,
         } = inputs;
-        choose.clear();
+        argmax.clear();
         for numbers in [tokens, positions, slots, wanted, rows] {
             numbers.clear();
         }

@@ -110,7 +110,7 @@ impl Case {
                         | Op::Quantize { x, .. }
                         | Op::Head { x, .. }
                         | Op::TopLogits { x, .. }
-                        | Op::Choose { x, .. } => expected.memory(self, *x).await?.values,
+                        | Op::Argmax { x, .. } => expected.memory(self, *x).await?.values,
                         _ => before.values,
                     };
                     let a = expected.memory(self, id).await?;
@@ -136,7 +136,7 @@ impl Case {
         let spec = self.plan.buffer(id);
         let op = &self.plan.ops()[op];
         let magnitudes = match op {
-            Op::Head { table, .. } | Op::TopLogits { table, .. } | Op::Choose { table, .. } => {
+            Op::Head { table, .. } | Op::TopLogits { table, .. } | Op::Argmax { table, .. } => {
                 tolerance::logit_magnitudes(self, *table, before.values)
             }
             Op::Attention { shape, .. } => {

@@ -24,7 +24,7 @@ pub const DIGESTS: [u64; SUBJECTS.len()] = [
     0xe163_4f58_e6e3_31ab, // gate
     0x97e9_fc06_5519_2b9a, // head
     0xda9d_814a_5fc7_aef6, // best
-    0xc179_1352_cd52_f532, // choose
+    0xc179_1352_cd52_f532, // argmax
     0xc923_05d1_a326_66d8, // model
 ];
 

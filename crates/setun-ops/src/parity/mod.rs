@@ -6,15 +6,15 @@
 //! the same bits (any NaN for a NaN). A case follows from its operation and a seed alone, so a
 //! failure is repeated by its seed, on any machine and in WebAssembly.
 
+mod argmax;
 mod attention;
 mod by_op;
-mod choose;
 mod compare;
 mod digest;
-mod following;
 mod input;
 mod linear;
 mod model;
+mod multi_step;
 mod random;
 mod rows;
 mod top_logits;
@@ -40,7 +40,7 @@ pub const SUBJECTS: [&str; 13] = [
     "gate",
     "head",
     "top_logits",
-    "choose",
+    "argmax",
     "model",
 ];
 
@@ -82,7 +82,7 @@ impl Case {
             "head_norm" => rows::head_norm(random),
             "head" => rows::head(random),
             "top_logits" => top_logits::top_logits(random),
-            "choose" => choose::choose(random),
+            "argmax" => argmax::argmax(random),
             "ternary_matmul" => linear::ternary_matmul(random),
             "gate" => linear::gate(random),
             // Appending shows in the cache, which is compared too.
@@ -109,7 +109,7 @@ fn steps(random: &mut Random, rows: usize, wanted: usize, vocab: usize) -> Vec<B
                 block_tables: vec![vec![BlockId(0)]],
                 wanted: picked,
                 top_logits: vec![],
-                choose: vec![],
+                argmax: vec![],
             }
         })
         .collect()

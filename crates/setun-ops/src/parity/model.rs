@@ -2,15 +2,15 @@
 
 use super::{
     Case, Random,
+    argmax::choices,
     attention::{POSITIONS, ragged_steps, rope, shapes},
-    choose::choices,
     linear::linear,
     rows::Draft,
     top_logits::requests,
 };
 use crate::{
     Op, WeightData,
-    choose::ChooseRoom,
+    argmax::ArgmaxCapacity,
     op::{Activation, BufferId},
     plan::{BufferKind, RowSet},
 };
@@ -61,16 +61,16 @@ pub(super) fn model(random: &mut Random) -> Case {
     let out = draft.buffer(BufferKind::Ranked, capacity, RowSet::Wanted);
     draft.push(Op::TopLogits { x: normed, table, out });
 
-    let room = ChooseRoom { touched: random.below(12), biases: random.below(4) };
+    let room = ArgmaxCapacity { touched: random.below(12), biases: random.below(4) };
     let out = draft.buffer(BufferKind::Tokens, 1, RowSet::Wanted);
-    draft.push(Op::Choose { x: normed, table, room, out });
+    draft.push(Op::Argmax { x: normed, table, room, out });
 
     let (rows, wanted) = (random.pick(&[1, 4, 16]), random.between(1, 4));
     let plan = draft.plan(rows, wanted, cache);
     let (mut steps, blocks) = ragged_steps(random, rows, wanted, VOCAB, cache.block_positions);
     for step in &mut steps {
         step.top_logits = requests(random, step.wanted.len(), VOCAB, capacity);
-        step.choose = choices(random, step.wanted.len(), VOCAB, room);
+        step.argmax = choices(random, step.wanted.len(), VOCAB, room);
     }
     Case { plan, weights: draft.weights, usages: draft.usages, steps, blocks }
 }

@@ -95,12 +95,12 @@ pub(super) fn check(plan: &Plan, op: &Op) -> Check {
             let capacity = spec(plan, *out)?.width;
             buffer(plan, *out, BufferKind::Ranked, capacity, RowSet::Wanted)
         }
-        Op::Choose { x, table, out, .. } => {
+        Op::Argmax { x, table, out, .. } => {
             let (_, hidden) = dense(plan, *table)?;
             float(plan, *x, hidden, RowSet::Wanted)?;
             buffer(plan, *out, BufferKind::Tokens, 1, RowSet::Wanted)?;
             // What it leaves for the next step would be read by this one.
-            let chooses = |op: &&Op| matches!(op, Op::Choose { .. });
+            let chooses = |op: &&Op| matches!(op, Op::Argmax { .. });
             let is_last = plan.ops.last().as_ref().is_some_and(chooses);
             if is_last && plan.ops.iter().filter(chooses).count() == 1 {
                 Ok(())

@@ -99,7 +99,7 @@ fn no_share_of_the_probability_leaves_the_best_token() {
 
 #[test]
 fn a_device_makes_no_choice_that_it_cannot_make() {
-    let follows = |options: SamplerOptions, step: &Step<'_>| sampler(options).follows(step);
+    let is_argmax = |options: SamplerOptions, step: &Step<'_>| sampler(options).is_argmax(step);
     let history = [1, 2, 3];
     let at = |generated: usize| Step::new(&history, 3 - generated, Draw::default());
     let bias = || [(4, 0.5), (2, -1.0)].into();
@@ -114,20 +114,20 @@ fn a_device_makes_no_choice_that_it_cannot_make() {
     );
     assert!(sampler(biased.clone()).greedy(&at(0)).expect("it can").touched.is_empty());
     for options in [&penalised, &biased, &turned] {
-        assert!(follows(options.clone(), &at(0)), "{options:?}");
+        assert!(is_argmax(options.clone(), &at(0)), "{options:?}");
     }
-    assert!(!follows(both, &at(0)), "the bias would come before the penalty");
+    assert!(!is_argmax(both, &at(0)), "the bias would come before the penalty");
     let all = TokenMask::all(5);
-    assert!(!follows(biased.clone(), &Step { allowed: Some(&all), ..at(0) }));
+    assert!(!is_argmax(biased.clone(), &Step { allowed: Some(&all), ..at(0) }));
     let short = SamplerOptions { min_tokens: 2, end_tokens: vec![0], ..biased };
-    assert!(!follows(short.clone(), &at(1)) && follows(short, &at(2)));
+    assert!(!is_argmax(short.clone(), &at(1)) && is_argmax(short, &at(2)));
     for options in [
         SamplerOptions { no_repeat_ngram: 3, ..greedy() },
         SamplerOptions { presence_penalty: 0.1, ..greedy() },
         SamplerOptions { banned_tokens: vec![1], ..greedy() },
         SamplerOptions { temperature: 1.0, ..greedy() },
     ] {
-        assert!(!follows(options.clone(), &at(0)), "{options:?}");
+        assert!(!is_argmax(options.clone(), &at(0)), "{options:?}");
     }
 }
 

@@ -14,7 +14,7 @@ use setun_model::{
     plan::{HeadOutput, model_plan},
     sample,
 };
-use setun_ops::{CacheSpec, OpsError, WeightId, choose::ChooseRoom, parity::Disagreement};
+use setun_ops::{CacheSpec, OpsError, WeightId, argmax::ArgmaxCapacity, parity::Disagreement};
 
 #[cfg(any(feature = "vulkan", feature = "metal", feature = "dx12", feature = "webgpu"))]
 use super::open::Settled;
@@ -273,7 +273,7 @@ fn compile_ahead<E: Executor>(
 
 /// Heads of steps that need no logits on the host, whatever their capacity.
 const BEST: HeadOutput = HeadOutput::TopLogits { capacity: 16 };
-const CHOOSE: HeadOutput = HeadOutput::Choose { room: ChooseRoom { touched: 16, biases: 0 } };
+const CHOOSE: HeadOutput = HeadOutput::Argmax { room: ArgmaxCapacity { touched: 16, biases: 0 } };
 
 /// Compares a device with the definitions.
 async fn test<E: Executor>(

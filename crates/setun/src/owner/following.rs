@@ -10,7 +10,7 @@ impl Owner {
     /// prompt is under way it is one, and never more than tokens that a sequence still wants: it
     /// has no room for others.
     pub(super) fn choosing_steps(&self) -> Option<usize> {
-        let mut steps = self.following.min(self.model.most_following());
+        let mut steps = self.following.min(self.model.max_multi_steps());
         for running in self.running.iter().filter(|running| running.demands) {
             let sequence = &running.sequence;
             if !sequence.is_greedy() || sequence.count() > 1 {
@@ -77,7 +77,7 @@ impl Owner {
         if choosing.is_some() {
             let fit = STEP_TARGET.as_nanos() / step.as_nanos().max(1);
             let fit = usize::try_from(fit).unwrap_or(usize::MAX);
-            let most = self.model.most_following().min(2 * self.following);
+            let most = self.model.max_multi_steps().min(2 * self.following);
             self.following = fit.clamp(1, most.max(1));
         }
     }

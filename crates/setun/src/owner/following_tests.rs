@@ -12,7 +12,7 @@ use futures::{
     future::ready,
 };
 use setun_model::{Batch, ModelError, Wants};
-use setun_ops::choose::NONE;
+use setun_ops::argmax::NONE;
 use setun_text::{Sampler, SamplerOptions};
 
 use super::{
@@ -90,11 +90,11 @@ impl Model for Script {
         ready(Ok(())).boxed_local()
     }
 
-    fn most_following(&self) -> usize {
+    fn max_multi_steps(&self) -> usize {
         self.most
     }
 
-    fn choose<'a>(
+    fn run_multi_step<'a>(
         &'a mut self,
         batch: &'a Batch,
         cache: &'a mut PagedCache,

@@ -1,7 +1,7 @@
 //! What a generation asks of its next rows.
 
 use setun_model::{SequenceId, Wants};
-use setun_ops::{choose::ChooseRequest, top_logits::TopLogitsRequest};
+use setun_ops::{argmax::ArgmaxRequest, top_logits::TopLogitsRequest};
 use setun_text::{Greedy, Needs, Step};
 
 use super::{Followed, Sequence};
@@ -92,14 +92,14 @@ impl Sequence {
         !needs_logits
             && !has_more
             && self.search.is_none()
-            && self.request.sampler.follows(&self.step())
+            && self.request.sampler.is_argmax(&self.step())
     }
 
     /// How a device chooses the next token.
     pub(crate) fn choice(&self) -> Wants {
         match self.request.sampler.greedy(&self.step()) {
             Some(Greedy { repetition_penalty: penalty, touched, biases, .. }) => {
-                Wants::Choose(ChooseRequest { penalty, touched, biases })
+                Wants::Argmax(ArgmaxRequest { penalty, touched, biases })
             }
             None => Wants::Logits,
         }

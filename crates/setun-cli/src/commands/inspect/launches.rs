@@ -5,14 +5,14 @@ use setun::{
     checkpoint::{Dtype, ModelConfig, TensorInfo},
     forward::{Layout, plan::HeadOutput},
     gpu::{self, LaunchReport, kernel::Table, launch::When},
-    ops::{WeightId, WeightSpec, choose::ChooseRoom},
+    ops::{WeightId, WeightSpec, argmax::ArgmaxCapacity},
 };
 
 use super::plan::plan_of;
 use crate::{error::CliError, output::table};
 
 /// What requests of a greedy choice without a penalty hold.
-const ROOM: ChooseRoom = ChooseRoom { touched: 16, biases: 0 };
+const ROOM: ArgmaxCapacity = ArgmaxCapacity { touched: 16, biases: 0 };
 
 /// The launches of a step of one token whose choice is greedy.
 #[derive(Debug, Serialize)]
@@ -36,7 +36,7 @@ pub(super) fn describe(
     config: &ModelConfig,
     tensors: &[TensorInfo],
 ) -> Result<LaunchesReport, CliError> {
-    let plan = plan_of(layout, config, HeadOutput::Choose { room: ROOM })?;
+    let plan = plan_of(layout, config, HeadOutput::Argmax { room: ROOM })?;
     let element = |id: WeightId| element(plan.weights()[id.0 as usize], tensors);
     let launches = gpu::describe(&plan, element).map_err(setun::forward::ModelError::from)?;
     let always = launches.iter().filter(|launch| launch.when == When::Always);

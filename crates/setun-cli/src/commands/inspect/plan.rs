@@ -105,7 +105,7 @@ impl OpReport {
             }
             Op::Head { x, table, out }
             | Op::TopLogits { x, table, out }
-            | Op::Choose { x, table, out, .. } => (vec![*x], vec![*table], *out),
+            | Op::Argmax { x, table, out, .. } => (vec![*x], vec![*table], *out),
         };
         Self {
             op: op.name(),

@@ -8,8 +8,8 @@ use super::super::{
 };
 use crate::{
     BatchInputs, CacheElement, CacheSpec, WeightData,
+    argmax::argmax,
     attention::inverse_sqrt,
-    choose::choose,
     head::head_logit,
     host_cache::HostCache,
     op::{Agreement, BufferId, HeadShape, Op, WeightId},
@@ -47,7 +47,7 @@ fn ulp(op: &Op) -> f32 {
         Op::Gate { .. } => crate::gate::AGREEMENT,
         Op::Head { .. } => crate::head::AGREEMENT,
         Op::TopLogits { .. } => crate::top_logits::AGREEMENT,
-        Op::Choose { .. } => crate::choose::AGREEMENT,
+        Op::Argmax { .. } => crate::argmax::AGREEMENT,
     };
     match agreement {
         Agreement::Exact => 0.0,
@@ -224,17 +224,17 @@ pub(super) fn compare_tokens(
     x: &[u8],
     (expected, found): (&[u8], &[u8]),
 ) -> Result<(), Disagreement> {
-    let Op::Choose { table, .. } = at.op else { return Ok(()) };
+    let Op::Argmax { table, .. } = at.op else { return Ok(()) };
     let WeightData::Dense(table) = &case.weights[table.0 as usize] else { return Ok(()) };
     let x: Vec<f32> = floats(x).collect();
     let mut scratch = vec![0.0; table.columns()];
     for (row, (expected, found)) in words(expected).zip(words(found)).enumerate() {
-        let Some(request) = inputs.choose.get(row) else { break };
+        let Some(request) = inputs.argmax.get(row) else { break };
         let x = &x[row * table.columns()..][..table.columns()];
         let logits = (0..table.rows()).map(|token| head_logit(table, token, x, &mut scratch));
         let mut results: Vec<f32> = logits.collect();
         let Some(bound) = bound(at, row, &results) else { continue };
-        choose(&mut results, request);
+        argmax(&mut results, request);
         let most = results.iter().fold(0.0f32, |most, result| most.max(result.abs()));
         // What is near to infinity may be either; a penalty multiplies what logits are off by.
         let is_small = most <= f32::MAX / 2.0 && bound <= f32::MAX / 64.0;

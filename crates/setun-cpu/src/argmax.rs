@@ -1,4 +1,4 @@
-//! `choose` over all logits; defined in [`setun_ops::choose`].
+//! `argmax` over all logits; defined in [`setun_ops::argmax`].
 //!
 //! Members share out the head as `head` does, then each takes whole rows. The engine chooses on the
 //! host where a processor runs, as a screened head reads far less ([`top_logits`](crate::top_logits)); this is
@@ -6,7 +6,7 @@
 
 use setun_ops::{
     aligned::Aligned,
-    choose::choose,
+    argmax::argmax,
     op::{BufferId, WeightId},
 };
 
@@ -22,9 +22,9 @@ const GROUP: usize = 4;
 
 /// Logits of a group of rows, `[GROUP, vocab]`. Grown by `prepare`, never by a step.
 #[derive(Debug, Default)]
-pub(crate) struct ChooseScratch(Aligned<f32>);
+pub(crate) struct ArgmaxScratch(Aligned<f32>);
 
-impl ChooseScratch {
+impl ArgmaxScratch {
     /// Grows to what a table and the wanted rows need.
     pub(crate) fn grow(
         &mut self,
@@ -41,17 +41,17 @@ impl ChooseScratch {
 }
 
 impl<D: TernaryDot> Walk<'_, D> {
-    pub(crate) fn choose(
+    pub(crate) fn argmax(
         &self,
         buffers: &mut Buffers,
-        scratch: &mut ChooseScratch,
+        scratch: &mut ArgmaxScratch,
         x: BufferId,
         table: WeightId,
         out: BufferId,
     ) {
         let table = self.weights.dense(table);
         buffers.write_tokens(out, |buffers, out| {
-            let groups = out.chunks_mut(GROUP).zip(self.inputs.choose.chunks(GROUP));
+            let groups = out.chunks_mut(GROUP).zip(self.inputs.argmax.chunks(GROUP));
             for (group, (out, requests)) in groups.enumerate() {
                 let (first, rows, vocab) = (group * GROUP, requests.len(), table.rows());
                 let logits = &mut scratch.0[..rows * vocab];
@@ -61,7 +61,7 @@ impl<D: TernaryDot> Walk<'_, D> {
                     Grid::new(logits, vocab).tiles(1, vocab),
                 );
                 self.each(parts, |_, row, (mut out, mut logits)| {
-                    out.row(0)[0] = choose(logits.row(0), &requests[row]);
+                    out.row(0)[0] = argmax(logits.row(0), &requests[row]);
                 });
             }
         });

@@ -1,15 +1,15 @@
-//! `choose`: the greedy token of a row, and what the step after it takes in.
+//! `argmax`: the greedy token of a row, and what the step after it takes in.
 //!
 //! A row's logits are those of [`head`](crate::head). Of each `touched` token the logit is divided
 //! by the `penalty` if it is not negative, and multiplied by it if it is; then `biases` are added.
 //! The token is the one with the largest result, −0 and 0 being equal, of equal ones the lowest
 //! id; [`NONE`] where a result is not finite, so that whoever reads it takes all logits to see why.
 //!
-//! A plan that ends in `choose` can be run several times without the host between, where a
-//! backend [follows](crate::Backend::most_following): [`BatchInputs::follow`] defines what comes
+//! A plan that ends in `argmax` can be run several times without the host between, where a
+//! backend has [multi-steps](crate::Backend::max_multi_steps): [`BatchInputs::advance`] defines what comes
 //! in next.
 //!
-//! [`BatchInputs::follow`]: crate::BatchInputs::follow
+//! [`BatchInputs::advance`]: crate::BatchInputs::advance
 
 use crate::{dense::DenseMatrix, error::OpsError, head::head_logit, op::Agreement};
 
@@ -21,7 +21,7 @@ pub const NONE: u32 = u32::MAX;
 
 /// How a row chooses.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ChooseRequest {
+pub struct ArgmaxRequest {
     /// The repetition penalty; a normal number above 0, and 1 for none.
     pub penalty: f32,
     /// Ids that it applies to, ascending.
@@ -32,25 +32,25 @@ pub struct ChooseRequest {
 
 /// Most of what a plan's requests may hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ChooseRoom {
-    /// Touched tokens, those that following steps add included.
+pub struct ArgmaxCapacity {
+    /// Touched tokens, those that later steps add included.
     pub touched: usize,
     /// Biases.
     pub biases: usize,
 }
 
-impl Default for ChooseRequest {
+impl Default for ArgmaxRequest {
     fn default() -> Self {
         Self { penalty: 1.0, touched: vec![], biases: vec![] }
     }
 }
 
-impl ChooseRequest {
+impl ArgmaxRequest {
     /// Room for this request before `steps` steps.
     #[must_use]
-    pub fn room(&self, steps: usize) -> ChooseRoom {
+    pub fn room(&self, steps: usize) -> ArgmaxCapacity {
         let more = if self.penalty == 1.0 { 0 } else { steps.saturating_sub(1) };
-        ChooseRoom { touched: self.touched.len() + more, biases: self.biases.len() }
+        ArgmaxCapacity { touched: self.touched.len() + more, biases: self.biases.len() }
     }
 
     /// The token has been chosen: from now on it is touched.
@@ -64,7 +64,7 @@ impl ChooseRequest {
     }
 
     /// Checks ranges and order.
-    pub(crate) fn check(&self, vocab: usize, room: ChooseRoom) -> Result<(), OpsError> {
+    pub(crate) fn check(&self, vocab: usize, room: ArgmaxCapacity) -> Result<(), OpsError> {
         let bound = |what, found, limit: usize| {
             let expected = limit.saturating_sub(1);
             if found < limit { Ok(()) } else { Err(OpsError::Inputs { what, expected, found }) }
@@ -96,7 +96,7 @@ impl ChooseRequest {
 /// # Panics
 ///
 /// If the request names a token beyond them.
-pub fn choose(logits: &mut [f32], request: &ChooseRequest) -> u32 {
+pub fn argmax(logits: &mut [f32], request: &ArgmaxRequest) -> u32 {
     let penalty = request.penalty;
     for &token in &request.touched {
         let logit = &mut logits[token as usize];
@@ -123,24 +123,24 @@ pub fn choose(logits: &mut [f32], request: &ChooseRequest) -> u32 {
 ///
 /// If the request names a token beyond the table, or a length differs from its columns.
 #[must_use]
-pub fn choose_row(table: &DenseMatrix, x: &[f32], request: &ChooseRequest) -> u32 {
+pub fn argmax_row(table: &DenseMatrix, x: &[f32], request: &ArgmaxRequest) -> u32 {
     let mut scratch = vec![0.0; x.len()];
     let logit = |token| head_logit(table, token, x, &mut scratch);
     let mut logits: Vec<f32> = (0..table.rows()).map(logit).collect();
-    choose(&mut logits, request)
+    argmax(&mut logits, request)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn chosen(logits: &[f32], request: &ChooseRequest) -> u32 {
-        choose(&mut logits.to_vec(), request)
+    fn chosen(logits: &[f32], request: &ArgmaxRequest) -> u32 {
+        argmax(&mut logits.to_vec(), request)
     }
 
     #[test]
     fn the_largest_and_of_equal_ones_the_first() {
-        let plain = ChooseRequest::default();
+        let plain = ArgmaxRequest::default();
         assert_eq!(chosen(&[0.5, 3.0, -1.0, 3.0], &plain), 1);
         assert_eq!(chosen(&[-0.0, 0.0], &plain), 0);
         assert_eq!(chosen(&[f32::MIN, -3e38], &plain), 1);
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn the_penalty_acts_before_biases() {
-        let request = |touched: &[u32], biases: &[(u32, f32)]| ChooseRequest {
+        let request = |touched: &[u32], biases: &[(u32, f32)]| ArgmaxRequest {
             penalty: 2.0,
             touched: touched.to_vec(),
             biases: biases.to_vec(),
@@ -163,20 +163,20 @@ mod tests {
 
     #[test]
     fn no_choice_where_a_number_is_missing() {
-        let plain = ChooseRequest::default();
+        let plain = ArgmaxRequest::default();
         for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
             assert_eq!(chosen(&[1.0, bad], &plain), NONE);
         }
-        let overflows = ChooseRequest { penalty: 0.5, touched: vec![1], biases: vec![] };
+        let overflows = ArgmaxRequest { penalty: 0.5, touched: vec![1], biases: vec![] };
         assert_eq!(chosen(&[1.0, f32::MAX], &overflows), NONE);
     }
 
     #[test]
     fn requests_are_checked() {
-        let room = ChooseRoom { touched: 2, biases: 1 };
+        let room = ArgmaxCapacity { touched: 2, biases: 1 };
         let check = |penalty, touched: &[u32], biases: &[(u32, f32)]| {
             let (touched, biases) = (touched.to_vec(), biases.to_vec());
-            ChooseRequest { penalty, touched, biases }.check(5, room)
+            ArgmaxRequest { penalty, touched, biases }.check(5, room)
         };
         assert_eq!(check(1.5, &[0, 4], &[(4, 1.0)]), Ok(()));
         assert_eq!(check(0.0, &[], &[]), Err(OpsError::Penalty { found: 0.0 }));

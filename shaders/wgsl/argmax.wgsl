@@ -1,6 +1,6 @@
-// choose: the greedy token of each wanted row, and in the step's words what the next step takes in
+// argmax: the greedy token of each wanted row, and in the step's words what the next step takes in
 //
-// Twin:      crates/setun-ops/src/choose.rs
+// Twin:      crates/setun-ops/src/argmax.rs
 // Order:     by (logit descending, id ascending), −0 and 0 being equal
 // Grid:      one workgroup for SLICE tokens (x) of a wanted row (y); then one a wanted row (x), which folds them
 
@@ -32,13 +32,13 @@ fn biased_at(row: u32) -> u32 { return touched_at(row) + shape.touched; }
 @compute @workgroup_size(LANES)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
     if shape.folds == 0u {
-        choose_in_slice(group.y, group.x, lane);
+        argmax_of_slice(group.y, group.x, lane);
     } else {
         fold_slices(group.x, lane);
     }
 }
 
-fn choose_in_slice(row: u32, slice: u32, lane: u32) {
+fn argmax_of_slice(row: u32, slice: u32, lane: u32) {
     let first = slice * SLICE;
     let end = min(first + SLICE, shape.vocab);
     let own = row * shape.vocab;
@@ -85,12 +85,12 @@ fn fold_slices(row: u32, lane: u32) {
     }
     is_known = greatest_over_lanes(lane, is_known);
     if lane == 0u && is_there {
-        follow(row, token, is_known != 0u);
+        next_step(row, token, is_known != 0u);
     }
 }
 
 // What the next step takes in.
-fn follow(row: u32, token: u32, is_known: bool) {
+fn next_step(row: u32, token: u32, is_known: bool) {
     let request = choice_at(row);
     let made = step[request + 3u];
     chosen[made * wanted_rows() + row] = token;

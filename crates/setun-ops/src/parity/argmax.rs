@@ -1,4 +1,4 @@
-//! Cases of `choose`: ties, penalties and biases on tables that leave choices close.
+//! Cases of `argmax`: ties, penalties and biases on tables that leave choices close.
 
 use super::{
     Case, Random,
@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     DenseMatrix, Op, WeightData,
-    choose::{ChooseRequest, ChooseRoom},
+    argmax::{ArgmaxCapacity, ArgmaxRequest},
     dense::DenseValues,
     plan::{BufferKind, RowSet},
 };
@@ -15,7 +15,7 @@ use crate::{
 /// Vocabularies around those of slices that a device may cut them into.
 const VOCABS: [usize; 8] = [1, 3, 66, 500, 1003, 2047, 2049, 6001];
 
-pub(super) fn choose(random: &mut Random) -> Case {
+pub(super) fn argmax(random: &mut Random) -> Case {
     let mut draft = Draft::new();
     let vocab = random.pick(&VOCABS);
     let width = if vocab > 1003 { random.pick(&[1, 16]) } else { random.pick(&WIDTHS) };
@@ -23,12 +23,12 @@ pub(super) fn choose(random: &mut Random) -> Case {
     let x = draft.wanted(random, x, width);
     let table = table(random, vocab, width);
     let table = draft.weight(WeightData::Dense(table));
-    let room = ChooseRoom { touched: random.below(40), biases: random.below(6) };
+    let room = ArgmaxCapacity { touched: random.below(40), biases: random.below(6) };
     let out = draft.buffer(BufferKind::Tokens, 1, RowSet::Wanted);
-    draft.push(Op::Choose { x, table, room, out });
+    draft.push(Op::Argmax { x, table, room, out });
     let mut case = draft.finish(random);
     for step in &mut case.steps {
-        step.choose = choices(random, step.wanted.len(), vocab, room);
+        step.argmax = choices(random, step.wanted.len(), vocab, room);
     }
     case
 }
@@ -38,8 +38,8 @@ pub(super) fn choices(
     random: &mut Random,
     wanted: usize,
     vocab: usize,
-    room: ChooseRoom,
-) -> Vec<ChooseRequest> {
+    room: ArgmaxCapacity,
+) -> Vec<ArgmaxRequest> {
     let request = |_| {
         let share = random.pick(&[0.0, 0.05, 0.9]);
         let mut touched = some(random, vocab, share);
@@ -48,7 +48,7 @@ pub(super) fn choices(
         biased.truncate(room.biases);
         let biases = biased.into_iter().map(|token| (token, 8.0 * random.unit() - 4.0)).collect();
         let penalty = random.pick(&[1.0, 1.1, 1.3, 0.7, 3.0]);
-        ChooseRequest { penalty, touched, biases }
+        ArgmaxRequest { penalty, touched, biases }
     };
     (0..wanted).map(request).collect()
 }

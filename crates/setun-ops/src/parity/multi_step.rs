@@ -15,10 +15,10 @@ impl Case {
     ///
     /// Never: the model's plan ends in a choice.
     #[must_use]
-    pub fn following(seed: u64, steps: usize) -> Self {
+    pub fn multi_step(seed: u64, steps: usize) -> Self {
         let mut random = Random::new(seed);
         let mut case = model::model(&mut random);
-        let (vocab, mut room) = case.plan.choose_limits().expect("a choice");
+        let (vocab, mut room) = case.plan.argmax_limits().expect("a choice");
         room.touched = room.touched.saturating_sub(steps - 1);
         let mut inputs = std::mem::take(&mut case.steps[0]);
         let rows = inputs.block_tables.len().min(case.plan.rows()).min(case.plan.wanted());
@@ -29,8 +29,8 @@ impl Case {
         inputs
             .top_logits
             .resize_with(rows, || crate::top_logits::TopLogitsRequest { k: 1, ..<_>::default() });
-        inputs.choose = super::choose::choices(&mut random, rows, vocab, room);
-        for request in &mut inputs.choose {
+        inputs.argmax = super::argmax::choices(&mut random, rows, vocab, room);
+        for request in &mut inputs.argmax {
             if room.touched == 0 {
                 request.penalty = 1.0;
             }
@@ -45,12 +45,12 @@ impl Case {
     /// # Errors
     ///
     /// The first difference, or the first call that failed.
-    pub async fn compare_following<B: Backend>(
+    pub async fn compare_multi_step<B: Backend>(
         &self,
         backend: &mut B,
         steps: usize,
     ) -> Result<(), Disagreement> {
-        let (Some(Op::Choose { out, .. }), Some(inputs)) =
+        let (Some(Op::Argmax { out, .. }), Some(inputs)) =
             (self.plan.ops().last(), self.steps.last())
         else {
             return Ok(());
@@ -61,7 +61,7 @@ impl Case {
         for _ in 0..steps {
             apart.run(&inputs)?;
             let chosen = apart.tokens(*out, rows).await?;
-            inputs.follow(&chosen);
+            inputs.advance(&chosen);
             expected.extend(chosen);
         }
         let expected_cache = apart.cache(self).await?;
@@ -70,7 +70,7 @@ impl Case {
         let first = &self.steps[self.steps.len() - 1];
         let mut together = Running::start(self, backend)?;
         let Running { backend, step, cache } = &mut together;
-        backend.run_following(step, cache, first, steps)?;
+        backend.run_multi_step(step, cache, first, steps)?;
         let found = together.tokens(*out, steps * rows).await?;
         for (index, (&expected, &found)) in expected.iter().zip(&found).enumerate() {
             if expected != found {

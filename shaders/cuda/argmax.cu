@@ -1,6 +1,6 @@
-// choose: the greedy token of each wanted row, and in the step's words what the next step takes in
+// argmax: the greedy token of each wanted row, and in the step's words what the next step takes in
 //
-// Twin:      crates/setun-ops/src/choose.rs
+// Twin:      crates/setun-ops/src/argmax.rs
 // Order:     by (logit descending, id ascending), −0 and 0 being equal
 // Grid:      one block for SLICE tokens (x) of a wanted row (y); then one a wanted row (x), which folds them
 
@@ -53,7 +53,7 @@ __device__ uint2 best_over_block(u32 lane, uint2 own)
     return make_uint2(key, ~greatest_over_block(lane, own.x == key ? ~own.y : 0u));
 }
 
-__device__ uint2 choose_in_slice(const Shape& shape, const Choice& choice, float* logits, u32 slice, u32 lane)
+__device__ uint2 argmax_of_slice(const Shape& shape, const Choice& choice, float* logits, u32 slice, u32 lane)
 {
     const u32* touched = (const u32*)(&choice + 1);
     const u32* biased = touched + shape.touched;
@@ -82,7 +82,7 @@ __device__ uint2 choose_in_slice(const Shape& shape, const Choice& choice, float
 }
 
 // What the next step takes in.
-__device__ void follow(const Shape& shape, u32* words, u32 row, u32 token, bool is_known, u32* chosen)
+__device__ void next_step(const Shape& shape, u32* words, u32 row, u32 token, bool is_known, u32* chosen)
 {
     const Step step{words};
     Choice& choice = *(Choice*)(words + words[10] + row * words[11]);
@@ -100,7 +100,7 @@ __device__ void follow(const Shape& shape, u32* words, u32 row, u32 token, bool 
     }
 }
 
-extern "C" __global__ void __launch_bounds__(LANES) choose(
+extern "C" __global__ void __launch_bounds__(LANES) argmax(
     const Shape shape, u32* words,
     float* all_logits,                      // [rows, vocab]
     uint2* of_slices,                       // [rows, slices]: key, token
@@ -115,7 +115,7 @@ extern "C" __global__ void __launch_bounds__(LANES) choose(
     uint2* own = of_slices + (size_t)row * shape.slices;
     if (shape.folds == 0) {
         float* logits = all_logits + (size_t)row * shape.vocab;
-        const uint2 best = choose_in_slice(shape, choice, logits, blockIdx.x, lane);
+        const uint2 best = argmax_of_slice(shape, choice, logits, blockIdx.x, lane);
         if (lane == 0) {
             own[blockIdx.x] = best;
         }
@@ -134,6 +134,6 @@ extern "C" __global__ void __launch_bounds__(LANES) choose(
     }
     is_known = greatest_over_block(lane, is_known);
     if (lane == 0) {
-        follow(shape, words, row, token, is_known != 0, chosen);
+        next_step(shape, words, row, token, is_known != 0, chosen);
     }
 }
