@@ -10,7 +10,7 @@ const FASTEST = "the fastest for this model";
 const SLOWER = "slower for this model";
 
 /** What was found out of a GPU, and what follows. */
-export interface Judgement {
+export interface DeviceDecision {
   /** Whether it is to run. */
   readonly takesGpu: boolean;
   readonly gpu: DeviceVerdict;
@@ -19,7 +19,7 @@ export interface Judgement {
 }
 
 /** What there is to say of the GPU before any build is fetched for it; `undefined` if it is to be probed. */
-export function judgeUnprobed(features: Features): Judgement | undefined {
+export function gpuUnavailable(features: Features): DeviceDecision | undefined {
   if (features.gpu === "software") {
     return refused("software", "a processor that plays a GPU", features.gpuName);
   }
@@ -28,7 +28,7 @@ export function judgeUnprobed(features: Features): Judgement | undefined {
 }
 
 /** A GPU that is there and has failed. */
-export function judgeFailed(features: Features, thrown: unknown): Judgement {
+export function gpuFailed(features: Features, thrown: unknown): DeviceDecision {
   const reason = thrown instanceof Error ? thrown.message : String(thrown);
   return refused("failed", reason, features.gpuName);
 }
@@ -37,7 +37,7 @@ export function judgeFailed(features: Features, thrown: unknown): Judgement {
  * Judges what the GPU's build has measured: itself, and the processor by one thread of SIMD128. The GPU has to be faster
  * than the build for the processor that would run instead.
  */
-export function judge({ devices }: DeviceReport, cpu: BuildChoice): Judgement {
+export function decideDevice({ devices }: DeviceReport, cpu: BuildChoice): DeviceDecision {
   const gpu = devices.find(({ device }) => device === "webgpu");
   if (gpu === undefined) return refused("absent", "its build found none");
   const gpuTime = gpu.layerMicroseconds;
@@ -52,7 +52,7 @@ export function judge({ devices }: DeviceReport, cpu: BuildChoice): Judgement {
 }
 
 /** The report where the GPU runs. */
-export function reportGpu({ gpu, cpuMicroseconds }: Judgement, cpu: BuildChoice): DeviceReport {
+export function reportGpu({ gpu, cpuMicroseconds }: DeviceDecision, cpu: BuildChoice): DeviceReport {
   if (cpuMicroseconds === undefined) return { devices: [gpu] };
   const level = cpu.build.replace("-threads", "");
   const reason = `${SLOWER}: ${estimate(cpu)}`;
@@ -69,7 +69,7 @@ export function reportGpu({ gpu, cpuMicroseconds }: Judgement, cpu: BuildChoice)
 /** The report where the processor runs: the engine knows of no GPU. */
 export function reportCpu(
   engine: DeviceReport,
-  { gpu, cpuMicroseconds }: Judgement,
+  { gpu, cpuMicroseconds }: DeviceDecision,
   cpu: BuildChoice,
 ): DeviceReport {
   if (cpuMicroseconds === undefined) return { devices: [...engine.devices, gpu] };
@@ -90,6 +90,6 @@ function estimate({ threads }: BuildChoice): string {
   return threads === 1 ? measured : `with ${threads} threads; ${measured}`;
 }
 
-function refused(verdict: DeviceVerdict["verdict"], reason: string, level = ""): Judgement {
+function refused(verdict: DeviceVerdict["verdict"], reason: string, level = ""): DeviceDecision {
   return { takesGpu: false, gpu: { device: "webgpu", level, verdict, reason } };
 }

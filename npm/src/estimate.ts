@@ -1,15 +1,14 @@
 /** What a model takes, before it is downloaded. */
 
+import { checkBackends, type EstimatedMemory, type Limits } from "./backend-fit.js";
+import { type Connect, Connection, requestWithProgress } from "./connection.js";
 import { detectFeatures, reserveSharedMemory } from "./features.js";
-import { type EstimatedMemory, judgeBackends, type Limits } from "./fits.js";
-import { type Platform, wantedModel } from "./load.js";
-import type { WantedModel } from "./messages.js";
-import { ask } from "./opening.js";
+import { modelRequest, type Platform } from "./load.js";
 import { checkEstimateOptions, type EstimateOptions } from "./options.js";
 import { type Build, type Features, pickBuild } from "./pick-build.js";
-import { type Connect, Session } from "./session.js";
+import type { ModelRequest } from "./protocol.js";
 import type { LoadSource } from "./sources.js";
-import { missingRoom, room } from "./store/quota.js";
+import { missingBytesFor, storageEstimate } from "./store/quota.js";
 
 /** What a model takes of the network, the browser's storage and the memory, in bytes. */
 export interface ModelEstimate {
@@ -51,13 +50,13 @@ export type Estimate = (source?: LoadSource, options?: EstimateOptions) => Promi
 export function estimateOn(platform: Platform): Estimate {
   return async (source, options = {}) => {
     checkEstimateOptions(options);
-    const { inWorker, what } = await wantedModel(platform, source, options);
+    const { inWorker, model } = await modelRequest(platform, source, options);
     const { features, limits } = await surroundings(platform, inWorker);
     const { build } = pickBuild(features, { backend: "cpu", threads: 1 });
-    const found = await readHeaders(await platform.connect(build, inWorker), what, options.signal);
+    const found = await readHeaders(await platform.connect(build, inWorker), model, options.signal);
     const { bytes, storedBytes, processor, gpu } = found;
-    const browser = what.coming.store ? await room() : undefined;
-    const fits = missingRoom((bytes ?? 0) - storedBytes, browser) === 0;
+    const browser = model.fetchOptions.store ? await storageEstimate() : undefined;
+    const fits = missingBytesFor((bytes ?? 0) - storedBytes, browser) === 0;
     const { context, ...memory } = processor;
     return {
       bytes,
@@ -65,7 +64,7 @@ export function estimateOn(platform: Platform): Estimate {
       memory,
       context,
       storage: browser && { ...browser, fits },
-      backends: judgeBackends({ processor, gpu }, features, limits),
+      backends: checkBackends({ processor, gpu }, features, limits),
     };
   };
 }
@@ -81,11 +80,16 @@ async function surroundings(
   return { features, limits: { inWorker, gpuBufferBytes: features.gpuBufferBytes } };
 }
 
-async function readHeaders(connect: Connect, what: WantedModel, signal: AbortSignal | undefined) {
-  const session = new Session(connect);
+async function readHeaders(connect: Connect, model: ModelRequest, signal: AbortSignal | undefined) {
+  const connection = new Connection(connect);
   try {
-    return await ask(session, { type: "estimate", ...what }, "estimated", signal ? { signal } : {});
+    return await requestWithProgress(
+      connection,
+      { type: "estimate", ...model },
+      "estimated",
+      signal ? { signal } : {},
+    );
   } finally {
-    session.close();
+    connection.close();
   }
 }

@@ -9,10 +9,10 @@ declare module "wasm:*/setun.js" {
 }
 
 declare module "wasm:grammar/setun.js" {
-  const init: import("./grammars.js").GrammarModule["default"];
+  const init: import("./grammar-cache.js").GrammarModule["default"];
   export default init;
-  export const Vocabulary: import("./grammars.js").GrammarModule["Vocabulary"];
-  export const Grammar: import("./grammars.js").GrammarModule["Grammar"];
+  export const Vocabulary: import("./grammar-cache.js").GrammarModule["Vocabulary"];
+  export const Grammar: import("./grammar-cache.js").GrammarModule["Grammar"];
 }
 
 declare module "wasm:*/threads.js" {
@@ -20,7 +20,7 @@ declare module "wasm:*/threads.js" {
 }
 
 declare module "setun:builds" {
-  import type { GrammarModule } from "./grammars.js";
+  import type { GrammarModule } from "./grammar-cache.js";
   import type { Build } from "./pick-build.js";
   import type { WasmModule } from "./wasm.js";
 

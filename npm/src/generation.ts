@@ -1,10 +1,10 @@
 /** A generation as its reader sees it. */
 
-import type { FromHost } from "./messages.js";
+import type { Connection, Listener } from "./connection.js";
 import { engineOptions, type GenerateOptions } from "./options.js";
 import type { Build } from "./pick-build.js";
-import { type ProcessorPlace, sentProcessors } from "./processors.js";
-import type { Listener, Session } from "./session.js";
+import { type ProcessorContext, toSentProcessors } from "./processors.js";
+import type { FromHost } from "./protocol.js";
 import type { DoneEvent, TextDelta, WasmEvent, WasmPrompt } from "./wasm.js";
 
 /** Why a generation ended, and what it cost. */
@@ -46,8 +46,8 @@ export interface Generation extends AsyncIterable<TextDelta> {
 const CREDIT = 4;
 
 /** Where generations run. */
-export interface Place extends ProcessorPlace {
-  readonly session: Session;
+export interface GenerationContext extends ProcessorContext {
+  readonly connection: Connection;
   readonly build: Build;
   /** Number of the model's tokens. */
   readonly vocabSize: number;
@@ -59,52 +59,52 @@ export interface Place extends ProcessorPlace {
  * @throws {SetunError} `bad-option`
  */
 export function startGenerations(
-  place: Place,
+  context: GenerationContext,
   prompt: WasmPrompt,
   given: GenerateOptions,
   count: number,
 ): Generation[] {
   const options = engineOptions(given);
   const { signal, processors } = given;
-  const sent = processors && { processors: sentProcessors(processors, place) };
-  const all = Array.from({ length: count }, () => new SessionGeneration(place));
+  const sent = processors && { processors: toSentProcessors(processors, context) };
+  const all = Array.from({ length: count }, () => new ConnectedGeneration(context));
   if (signal?.aborted) {
     for (const generation of all) generation.fail(signal.reason);
     return all;
   }
   const request = { type: "generate", prompt, options, ...sent, count, credit: CREDIT } as const;
-  const first = place.session.startAll(request, all);
-  for (const [index, generation] of all.entries()) generation.began(first + index, signal);
+  const first = context.connection.startAll(request, all);
+  for (const [index, generation] of all.entries()) generation.started(first + index, signal);
   return all;
 }
 
 /** The {@link Generation} over a session. */
-class SessionGeneration implements Generation, Listener {
-  readonly #session: Session;
+class ConnectedGeneration implements Generation, Listener {
+  readonly #connection: Connection;
   readonly #build: Build;
   #id = 0;
   /** Turns received and not yet read. */
   readonly #turns: TextDelta[][] = [];
   readonly prompt: Promise<readonly TextDelta[]>;
-  readonly #echoed = settled<readonly TextDelta[]>();
-  readonly #finished = settled<GenerationResult>();
+  readonly #echoed = deferred<readonly TextDelta[]>();
+  readonly #finished = deferred<GenerationResult>();
   #ending: { readonly error?: unknown } | undefined;
   #wake: (() => void) | undefined;
   #text = "";
   readonly #tokens: number[] = [];
   #iterated = false;
-  #unwatch = () => {};
+  #removeAbortListener = () => {};
 
-  constructor({ session, build }: Place) {
-    this.#session = session;
+  constructor({ connection, build }: GenerationContext) {
+    this.#connection = connection;
     this.#build = build;
     this.prompt = this.#echoed.promise;
   }
 
   /** It has been asked for, by this number; it may have failed already. */
-  began(id: number, signal: AbortSignal | undefined): void {
+  started(id: number, signal: AbortSignal | undefined): void {
     this.#id = id;
-    if (this.#ending === undefined) this.#watch(signal);
+    if (this.#ending === undefined) this.#listenForAbort(signal);
   }
 
   receive(message: FromHost): void {
@@ -120,7 +120,7 @@ class SessionGeneration implements Generation, Listener {
 
   get result(): Promise<GenerationResult> {
     // Nobody may ever iterate, so let it run to its end.
-    this.#session.follow(this.#id, { type: "credit", turns: Number.POSITIVE_INFINITY });
+    this.#connection.send(this.#id, { type: "credit", turns: Number.POSITIVE_INFINITY });
     return this.#finished.promise;
   }
 
@@ -129,7 +129,7 @@ class SessionGeneration implements Generation, Listener {
   }
 
   stop(): void {
-    this.#session.follow(this.#id, { type: "stop" });
+    this.#connection.send(this.#id, { type: "stop" });
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<TextDelta, void, undefined> {
@@ -155,7 +155,7 @@ class SessionGeneration implements Generation, Listener {
     }
     if (this.#ending !== undefined && "error" in this.#ending) throw this.#ending.error;
     const turn = this.#turns.shift();
-    if (turn !== undefined) this.#session.follow(this.#id, { type: "credit", turns: 1 });
+    if (turn !== undefined) this.#connection.send(this.#id, { type: "credit", turns: 1 });
     return turn;
   }
 
@@ -189,23 +189,23 @@ class SessionGeneration implements Generation, Listener {
 
   #end(ending: { readonly error?: unknown }): void {
     this.#ending = ending;
-    this.#unwatch();
-    this.#session.forget(this.#id);
+    this.#removeAbortListener();
+    this.#connection.remove(this.#id);
     this.#wake?.();
   }
 
-  #watch(signal: AbortSignal | undefined): void {
+  #listenForAbort(signal: AbortSignal | undefined): void {
     const abort = () => {
       this.stop();
       this.fail(signal?.reason);
     };
     signal?.addEventListener("abort", abort, { once: true });
-    this.#unwatch = () => signal?.removeEventListener("abort", abort);
+    this.#removeAbortListener = () => signal?.removeEventListener("abort", abort);
   }
 }
 
 /** A promise that is settled from outside. Whoever only iterates learns of an error there, not here. */
-function settled<Value>() {
+function deferred<Value>() {
   let settle!: { resolve(value: Value): void; reject(error: unknown): void };
   const promise = new Promise<Value>((resolve, reject) => {
     settle = { resolve, reject };

@@ -4,7 +4,7 @@
  */
 
 import * as glue from "wasm:grammar/setun.js";
-import type { GrammarBuild } from "./grammars.js";
+import type { GrammarBuild } from "./grammar-cache.js";
 import { compileFrom } from "./wasm-instance.js";
 
 export const grammarBuild = async (): Promise<GrammarBuild> => ({

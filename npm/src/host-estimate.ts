@@ -1,36 +1,36 @@
 /** Reading a model's headers where its host is, to say what it takes. */
 
-import type { DeviceMemories, DeviceMemory } from "./fits.js";
+import type { DeviceMemories, DeviceMemory } from "./backend-fit.js";
+import { type DownloadSize, openHeaders } from "./header-source.js";
 import type { HostPlatform } from "./host.js";
-import type { Coming } from "./open-model.js";
-import { type DownloadSize, outline } from "./outline.js";
-import { ModelBytes } from "./read-model.js";
+import { ModelBytes } from "./model-bytes.js";
+import type { FetchOptions } from "./open-model.js";
 import type { ModelSource } from "./sources.js";
-import { openStorage } from "./store/open-storage.js";
+import { openStorage } from "./store/browser-storage.js";
 import type { WasmLoader } from "./wasm.js";
 import { startWasm } from "./wasm-instance.js";
 
 /** An estimate that is yet to be begun, and the bytes that it reads. */
-export interface Estimating {
+export interface EstimateOperation {
   readonly bytes: ModelBytes;
   estimate(): Promise<DownloadSize & DeviceMemories>;
 }
 
 /** Prepares an estimate of a source. */
-export function estimating(
+export function prepareEstimate(
   { build, openModel }: HostPlatform,
   source: ModelSource,
-  coming: Coming,
-): Estimating {
+  fetchOptions: FetchOptions,
+): EstimateOperation {
   let size: DownloadSize = { bytes: undefined, storedBytes: 0 };
   const bytes = new ModelBytes(async (signal) => {
-    const storage = coming.store ? await openStorage() : undefined;
-    const { model, ...found } = await outline(source, coming, { openModel, storage }, signal);
+    const storage = fetchOptions.store ? await openStorage() : undefined;
+    const { model, ...found } = await openHeaders(source, fetchOptions, { openModel, storage }, signal);
     size = found;
     return model;
   });
   const estimate = async () => {
-    const [{ layout, name }] = await Promise.all([bytes.begin(), startWasm(build, undefined, 1)]);
+    const [{ layout, name }] = await Promise.all([bytes.start(), startWasm(build, undefined, 1)]);
     bytes.signal.throwIfAborted();
     const loader = await build.glue.Loader.open(layout, name, bytes, true);
     try {

@@ -1,15 +1,15 @@
 /** Steps of sampling of one's own, at the model's end. */
 
 import { SetunError } from "./errors.js";
-import type { ProcessLogits, SentProcessor } from "./processors.js";
+import type { LogitsProcessor, SentLogitsProcessor } from "./processors.js";
 
 /** The functions of a generation. */
 export class LoadedProcessors {
-  readonly calls: readonly ProcessLogits[];
+  readonly calls: readonly LogitsProcessor[];
   /** What one of them has thrown last, and the words that the engine keeps of it. */
   #thrown: { readonly thrown: unknown; readonly words: string } | undefined;
 
-  private constructor(named: readonly (readonly [string, ProcessLogits])[]) {
+  private constructor(named: readonly (readonly [string, LogitsProcessor])[]) {
     this.calls = named.map(([name, call]) => this.#guarded(name, call));
   }
 
@@ -18,7 +18,7 @@ export class LoadedProcessors {
    *
    * @throws {SetunError} `bad-option`, with the module's address.
    */
-  static async load(sent: readonly SentProcessor[]): Promise<LoadedProcessors> {
+  static async load(sent: readonly SentLogitsProcessor[]): Promise<LoadedProcessors> {
     return new LoadedProcessors(await Promise.all(sent.map(loadOne)));
   }
 
@@ -29,7 +29,7 @@ export class LoadedProcessors {
     return error;
   }
 
-  #guarded(name: string, call: ProcessLogits): ProcessLogits {
+  #guarded(name: string, call: LogitsProcessor): LogitsProcessor {
     return (logits, tokens) => {
       const { length } = logits;
       let returned: unknown;
@@ -53,7 +53,10 @@ export class LoadedProcessors {
   }
 }
 
-async function loadOne(sent: SentProcessor, index: number): Promise<readonly [string, ProcessLogits]> {
+async function loadOne(
+  sent: SentLogitsProcessor,
+  index: number,
+): Promise<readonly [string, LogitsProcessor]> {
   if (typeof sent === "function") return [`processors[${index}]`, sent];
   const { module, options } = sent;
   const refuse = (what: string, cause?: unknown) =>
@@ -70,5 +73,5 @@ async function loadOne(sent: SentProcessor, index: number): Promise<readonly [st
     throw refuse(`has thrown ${thrown} instead of making a processor`, thrown);
   });
   if (typeof call !== "function") throw refuse(`made no function of its options, but ${typeof call}`);
-  return [module, call as ProcessLogits];
+  return [module, call as LogitsProcessor];
 }

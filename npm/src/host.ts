@@ -1,15 +1,15 @@
 /** The model's end of the protocol: in a worker, or beside the page's end on the same thread. */
 
-import type { Credit } from "./credit.js";
+import type { Credit } from "./active-request.js";
+import { ActiveRequest } from "./active-request.js";
+import { ModelAndDraftBytes, shareStoreFolder } from "./draft-bytes.js";
 import { asSetunError, SetunError, toWire } from "./errors.js";
-import { type GrammarBuild, Grammars } from "./grammars.js";
-import { estimating } from "./host-estimate.js";
+import { type GrammarBuild, GrammarCache } from "./grammar-cache.js";
+import { prepareEstimate } from "./host-estimate.js";
 import { LoadedProcessors } from "./host-processors.js";
-import type { FromHost, ToHost, WantedModel } from "./messages.js";
+import { ModelBytes, type ReadOperation } from "./model-bytes.js";
 import type { OpenSource } from "./open-model.js";
-import { type BeingRead, ModelBytes } from "./read-model.js";
-import { areKeptTogether, WithDraft } from "./read-with-draft.js";
-import { Running } from "./running.js";
+import type { FromHost, ModelRequest, ToHost } from "./protocol.js";
 import type { WasmEvent, WasmGenerateOptions, WasmGeneration, WasmLoader, WasmModel } from "./wasm.js";
 import { startWasm, type WasmBuild } from "./wasm-instance.js";
 
@@ -31,7 +31,7 @@ interface Probed {
 
 /** A model that runs, and where it is read from again if its device is lost. */
 interface Opened {
-  readonly bytes: BeingRead;
+  readonly bytes: ReadOperation;
   readonly model: WasmModel;
   /** Tokens to guess at once, unless a generation says how many. */
   readonly lookahead: number | undefined;
@@ -44,16 +44,16 @@ const LOOKAHEAD = 12;
 export class Host {
   readonly #platform: HostPlatform;
   readonly #send: (message: FromHost) => void;
-  readonly #loads = new Map<number, BeingRead>();
-  readonly #running = new Map<number, Running>();
+  readonly #loads = new Map<number, ReadOperation>();
+  readonly #running = new Map<number, ActiveRequest>();
   #probed: Probed | undefined;
   #opened: Opened | undefined;
-  readonly #grammars: Grammars;
+  readonly #grammars: GrammarCache;
   #disposed = false;
 
   constructor(platform: HostPlatform, send: (message: FromHost) => void) {
     this.#platform = platform;
-    this.#grammars = new Grammars(platform.grammars);
+    this.#grammars = new GrammarCache(platform.grammars);
     this.#send = send;
   }
 
@@ -119,9 +119,9 @@ export class Host {
 
   async #probe(message: Message<"probe">): Promise<void> {
     const { id, backend, threads } = message;
-    const bytes = this.#bytesOf(message);
-    await this.#reading(id, bytes, async () => {
-      const loader = await this.#steadily(bytes, () => this.#begin(message, bytes));
+    const bytes = this.#createBytes(message);
+    await this.#whileReading(id, bytes, async () => {
+      const loader = await this.#retryOnChange(bytes, () => this.#openLoader(message, bytes));
       const report = await loader.probe({ backend, threads }).catch((thrown: unknown) => {
         loader.free();
         throw thrown;
@@ -132,36 +132,38 @@ export class Host {
     });
   }
 
-  async #estimate({ id, source, coming }: Message<"estimate">): Promise<void> {
-    const { bytes, estimate } = estimating(this.#platform, source, coming);
-    await this.#reading(id, bytes, async () => this.#send({ type: "estimated", id, ...(await estimate()) }));
+  async #estimate({ id, source, fetchOptions }: Message<"estimate">): Promise<void> {
+    const { bytes, estimate } = prepareEstimate(this.#platform, source, fetchOptions);
+    await this.#whileReading(id, bytes, async () =>
+      this.#send({ type: "estimated", id, ...(await estimate()) }),
+    );
   }
 
   async #open(message: Message<"open">): Promise<void> {
     const { id, draft } = message;
     const probed = this.#probed;
     this.#probed = undefined;
-    const ofModel = probed?.bytes ?? this.#bytesOf(message);
-    const ofDraft = draft && this.#bytesOf(draft);
-    const bytes = ofDraft ? new WithDraft(ofModel, ofDraft) : ofModel;
+    const modelBytes = probed?.bytes ?? this.#createBytes(message);
+    const draftBytes = draft && this.#createBytes(draft);
+    const bytes = draftBytes ? new ModelAndDraftBytes(modelBytes, draftBytes) : modelBytes;
     bytes.onProgress = (progress) => this.#send({ type: "progress", id, progress });
     let known = probed?.loader;
     const load = async () => {
-      const loader = known ?? (await this.#begin(message, ofModel));
-      if (known !== undefined) await ofModel.ahead();
+      const loader = known ?? (await this.#openLoader(message, modelBytes));
+      if (known !== undefined) await modelBytes.prefetch();
       known = undefined;
-      const model = await this.#finish(message, loader, ofModel, ofDraft);
-      await bytes.keep().catch((thrown: unknown) => {
+      const model = await this.#finish(message, loader, modelBytes, draftBytes);
+      await bytes.commit().catch((thrown: unknown) => {
         model.free();
         throw thrown;
       });
       return model;
     };
-    await this.#reading(id, bytes, async () => {
-      const model = await this.#steadily(bytes, load);
+    await this.#whileReading(id, bytes, async () => {
+      const model = await this.#retryOnChange(bytes, load);
       bytes.onProgress = undefined;
       if (bytes.isAborted || this.#disposed) return model.free();
-      this.#opened = { bytes, model, lookahead: ofDraft && LOOKAHEAD };
+      this.#opened = { bytes, model, lookahead: draftBytes && LOOKAHEAD };
       this.#send({ type: "opened", id, info: model.info, report: model.deviceReport });
     });
   }
@@ -170,11 +172,11 @@ export class Host {
   async #finish(
     message: Message<"open">,
     loader: WasmLoader,
-    ofModel: ModelBytes,
-    ofDraft: ModelBytes | undefined,
+    modelBytes: ModelBytes,
+    draftBytes: ModelBytes | undefined,
   ): Promise<WasmModel> {
     const { backend, threads, limits } = message;
-    const draftLoader = await (ofDraft && this.#beginDraft(message, ofModel, ofDraft))?.catch(
+    const draftLoader = await (draftBytes && this.#openDraft(message, modelBytes, draftBytes))?.catch(
       (thrown: unknown) => {
         loader.free();
         throw thrown;
@@ -183,20 +185,24 @@ export class Host {
     return loader.finish({ backend, threads, ...limits }, draftLoader);
   }
 
-  async #beginDraft(message: Message<"open">, ofModel: ModelBytes, ofDraft: ModelBytes): Promise<WasmLoader> {
+  async #openDraft(
+    message: Message<"open">,
+    modelBytes: ModelBytes,
+    draftBytes: ModelBytes,
+  ): Promise<WasmLoader> {
     // Nobody else gets into a folder of the store until what is downloaded into it is whole.
-    if (message.draft && (await areKeptTogether(message, message.draft))) {
-      await ofModel.keep();
-      ofModel.close();
+    if (message.draft && (await shareStoreFolder(message, message.draft))) {
+      await modelBytes.commit();
+      modelBytes.close();
     }
-    const loader = await this.#begin(message, ofDraft);
+    const loader = await this.#openLoader(message, draftBytes);
     // A server gives up on who does not read, and its turn comes after all of the model.
-    await ofDraft.pause();
+    await draftBytes.pause();
     return loader;
   }
 
   /** Reads from the beginning again what has become another while it was read. */
-  async #steadily<Result>(bytes: BeingRead, work: () => Promise<Result>): Promise<Result> {
+  async #retryOnChange<Result>(bytes: ReadOperation, work: () => Promise<Result>): Promise<Result> {
     for (;;) {
       try {
         return await work();
@@ -206,29 +212,29 @@ export class Host {
     }
   }
 
-  #bytesOf({ source, coming }: WantedModel): ModelBytes {
-    return new ModelBytes((signal) => this.#platform.openModel(source, coming, signal));
+  #createBytes({ source, fetchOptions }: ModelRequest): ModelBytes {
+    return new ModelBytes((signal) => this.#platform.openModel(source, fetchOptions, signal));
   }
 
-  async #begin(message: Message<"probe"> | Message<"open">, bytes: ModelBytes): Promise<WasmLoader> {
+  async #openLoader(message: Message<"probe"> | Message<"open">, bytes: ModelBytes): Promise<WasmLoader> {
     const { threads } = message;
     const memory = "memory" in message ? message.memory : undefined;
     const { build } = this.#platform;
     // What is looked for does not wait for what it is read with.
-    const [{ layout, name }] = await Promise.all([bytes.begin(), startWasm(build, memory, threads)]);
+    const [{ layout, name }] = await Promise.all([bytes.start(), startWasm(build, memory, threads)]);
     bytes.signal.throwIfAborted();
-    if (message.type === "open") await bytes.ahead();
+    if (message.type === "open") await bytes.prefetch();
     return build.glue.Loader.open(layout, name, bytes);
   }
 
   /** Does what reads a model: it can be stopped, and fails with what the files have thrown. */
-  async #reading(id: number, bytes: BeingRead, work: () => Promise<void>): Promise<void> {
+  async #whileReading(id: number, bytes: ReadOperation, work: () => Promise<void>): Promise<void> {
     this.#loads.set(id, bytes);
     try {
       await work();
     } catch (thrown) {
       await bytes.end(thrown);
-      throw bytes.explain(thrown);
+      throw bytes.originalError(thrown);
     } finally {
       this.#loads.delete(id);
     }
@@ -236,17 +242,17 @@ export class Host {
 
   async #generate({ id, prompt, options, processors, count, credit }: Message<"generate">): Promise<void> {
     const { form, ...rest } = options;
-    const all = new Map(Array.from({ length: count }, (_, index) => [id + index, new Running(credit)]));
+    const all = new Map(Array.from({ length: count }, (_, index) => [id + index, new ActiveRequest(credit)]));
     for (const [each, running] of all) this.#running.set(each, running);
     try {
       // Without either nothing is waited for: generations begin in the order in which they are asked for.
-      const own = processors && (await LoadedProcessors.load(processors));
+      const loaded = processors && (await LoadedProcessors.load(processors));
       const grammar = form && { form: await this.#grammars.grammar(form, this.#model()) };
       const lookahead = rest.lookahead ?? this.#opened?.lookahead;
       const whole = { ...rest, ...grammar, ...(lookahead !== undefined && { lookahead }) };
-      const generations = this.#model().generate(prompt, withProcessors(whole, own), count);
+      const generations = this.#model().generate(prompt, withProcessors(whole, loaded), count);
       const runs = [...all].map(([each, running], index) => {
-        return this.#run(each, running, generations[index] as WasmGeneration, own);
+        return this.#run(each, running, generations[index] as WasmGeneration, loaded);
       });
       await Promise.all(runs);
     } catch (thrown) {
@@ -260,14 +266,14 @@ export class Host {
   /** Runs one generation to its end; a failure is its own. */
   async #run(
     id: number,
-    running: Running,
+    running: ActiveRequest,
     generation: WasmGeneration,
-    own: LoadedProcessors | undefined,
+    loaded: LoadedProcessors | undefined,
   ): Promise<void> {
     try {
       await running.begin(() => generation.stop(), this.#pump(id, generation, running.credit));
     } catch (thrown) {
-      this.#fail(id, this.#explain(thrown, own));
+      this.#fail(id, this.#explain(thrown, loaded));
     } finally {
       this.#running.delete(id);
     }
@@ -276,26 +282,26 @@ export class Host {
   /** Searches to the end, or until it is stopped. */
   async #search({ id, prompt, beams, options, processors }: Message<"beams">): Promise<void> {
     const { form: _, ...rest } = options; // there are no searches in a form
-    const running = new Running(0);
+    const running = new ActiveRequest(0);
     this.#running.set(id, running);
-    let own: LoadedProcessors | undefined;
+    let loaded: LoadedProcessors | undefined;
     try {
-      own = processors && (await LoadedProcessors.load(processors));
-      const search = this.#model().beams(prompt, beams, withProcessors(rest, own));
+      loaded = processors && (await LoadedProcessors.load(processors));
+      const search = this.#model().beams(prompt, beams, withProcessors(rest, loaded));
       const found = search.texts();
       const freed = found.catch(() => undefined).then(() => search.free());
       await running.begin(() => search.stop(), freed);
       this.#send({ type: "found", id, texts: await found });
     } catch (thrown) {
-      this.#fail(id, this.#explain(thrown, own));
+      this.#fail(id, this.#explain(thrown, loaded));
     } finally {
       this.#running.delete(id);
     }
   }
 
-  #explain(thrown: unknown, own: LoadedProcessors | undefined): unknown {
-    const explained = this.#opened?.bytes.explain(thrown) ?? thrown;
-    return own?.explain(explained) ?? explained;
+  #explain(thrown: unknown, loaded: LoadedProcessors | undefined): unknown {
+    const translateErrors = this.#opened?.bytes.originalError(thrown) ?? thrown;
+    return loaded?.explain(translateErrors) ?? translateErrors;
   }
 
   /** Sends turn after turn; whoever hears of the end finds the cache freed. */
@@ -350,9 +356,9 @@ export class Host {
 /** The engine takes the functions themselves. */
 function withProcessors(
   options: WasmGenerateOptions,
-  own: LoadedProcessors | undefined,
+  loaded: LoadedProcessors | undefined,
 ): WasmGenerateOptions {
-  return own === undefined ? options : { ...options, processors: own.calls };
+  return loaded === undefined ? options : { ...options, processors: loaded.calls };
 }
 
 /** The next turn that brings something: those of a long prompt bring nothing. */

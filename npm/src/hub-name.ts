@@ -1,8 +1,8 @@
 /** Names of models on a hub: `hf:owner/name`, `hf:owner/name@revision`, `hf:owner/name:FILE`. */
 
 import { SetunError } from "./errors.js";
-import { isModelFile } from "./model-names.js";
-import { isPlain, isSafeFile, splitOnce } from "./store/names.js";
+import { isModelFile } from "./model-layout.js";
+import { isSafeFile, isSafeFolderName, splitOnce } from "./store/names.js";
 
 /** What a name of a hub begins with. */
 export const HUB_PREFIX = "hf:";
@@ -51,7 +51,7 @@ export function parseHubName(text: string, { endpoint, token }: HubOptions = {})
   const [path, file] = splitOnce(text.slice(HUB_PREFIX.length), ":");
   const [model, revision] = splitOnce(path, "@");
   const parts = model.split("/");
-  const isName = parts.length === 2 && parts.every(isPlain);
+  const isName = parts.length === 2 && parts.every(isSafeFolderName);
   if (!isName || !isRevision(revision) || !(file === undefined || isSafeFile(file))) {
     throw new SetunError("bad-option", `source: "${text}" is no name of a model; expected ${EXPECTED}`);
   }

@@ -2,7 +2,7 @@
 
 import { buildFiles, grammarFiles } from "setun:builds";
 import { SetunError } from "./errors.js";
-import type { GrammarBuild } from "./grammars.js";
+import type { GrammarBuild } from "./grammar-cache.js";
 import type { Build } from "./pick-build.js";
 import type { WasmModule } from "./wasm.js";
 

@@ -1,15 +1,21 @@
 /** From a source to a model. */
 
-import { type Judgement, judge, judgeFailed, judgeUnprobed, reportCpu, reportGpu } from "./choose-device.js";
+import {
+  type DeviceDecision,
+  decideDevice,
+  gpuFailed,
+  gpuUnavailable,
+  reportCpu,
+  reportGpu,
+} from "./choose-device.js";
+import { type Connect, Connection, requestWithProgress } from "./connection.js";
 import { SetunError } from "./errors.js";
 import { detectFeatures, reserveSharedMemory } from "./features.js";
-import type { WantedModel } from "./messages.js";
 import { Model } from "./model.js";
-import type { Coming } from "./open-model.js";
-import { ask } from "./opening.js";
+import type { FetchOptions } from "./open-model.js";
 import { checkLoadOptions, type EstimateOptions, engineLimits, type LoadOptions } from "./options.js";
 import { type Build, type BuildChoice, type Features, mayUseGpu, pickBuild } from "./pick-build.js";
-import { type Connect, Session } from "./session.js";
+import type { ModelRequest } from "./protocol.js";
 import { isDownload, type LoadSource, modelSource } from "./sources.js";
 import type { DeviceReport } from "./wasm.js";
 
@@ -24,7 +30,7 @@ export interface Platform {
   embeddedModel(): URL;
   connect(build: Build, inWorker: boolean): Promise<Connect>;
   /** Asks that what is kept is not cleared when the disk gets full. */
-  askToPersist?(): void;
+  requestPersistence?(): void;
 }
 
 /** `load` for one platform. */
@@ -36,40 +42,41 @@ export function loadOn(platform: Platform): Load {
     checkLoadOptions(options);
     const { draft } = options;
     // Both before the first wait: what was dropped is empty afterwards.
-    const [wanted, guessing] = await Promise.all([
-      wantedModel(platform, source, options),
-      draft === undefined ? undefined : wantedModel(platform, draft, options, "draft"),
+    const [request, draftRequest] = await Promise.all([
+      modelRequest(platform, source, options),
+      draft === undefined ? undefined : modelRequest(platform, draft, options, "draft"),
     ]);
-    if (wanted.what.coming.store || guessing?.what.coming.store) platform.askToPersist?.();
-    return new Loading(platform, { ...wanted, draft: guessing?.what }, options).run();
+    if (request.model.fetchOptions.store || draftRequest?.model.fetchOptions.store)
+      platform.requestPersistence?.();
+    return new LoadOperation(platform, { ...request, draft: draftRequest?.model }, options).run();
   };
 }
 
 /** Finds out what is asked for, how it comes, and where it is read. `name` is the option that says so. */
-export async function wantedModel(
+export async function modelRequest(
   platform: Platform,
   given: LoadSource | undefined,
   options: Pick<LoadOptions, keyof EstimateOptions | "connections">,
   name = "source",
-): Promise<{ readonly inWorker: boolean; readonly what: WantedModel }> {
+): Promise<{ readonly inWorker: boolean; readonly model: ModelRequest }> {
   const { signal, worker, connections, endpoint, token } = options;
   signal?.throwIfAborted();
   const inWorker = worker ?? platform.hasWorkers;
   if (inWorker && !platform.hasWorkers) throw new SetunError("bad-option", "worker: there are none in Node");
   const source = await modelSource(given ?? platform.embeddedModel(), platform.baseUrl(), options, name);
-  const coming: Coming = {
+  const fetchOptions: FetchOptions = {
     store: (options.store ?? true) && inWorker && given !== undefined && isDownload(source),
     ...(connections !== undefined && { connections }),
     ...(endpoint !== undefined && { endpoint }),
     ...(token !== undefined && { token }),
   };
-  return { inWorker, what: { source, coming } };
+  return { inWorker, model: { source, fetchOptions } };
 }
 
 /** A model, where it is read, and what guesses for it. */
-interface Wanted {
-  readonly what: WantedModel;
-  readonly draft: WantedModel | undefined;
+interface LoadRequest {
+  readonly model: ModelRequest;
+  readonly draft: ModelRequest | undefined;
   readonly inWorker: boolean;
 }
 
@@ -84,33 +91,33 @@ interface Choices {
 const DEVICE_CODES: readonly unknown[] = ["backend-unavailable", "device-lost", "out-of-memory"];
 
 /** One call of `load`. */
-class Loading {
+class LoadOperation {
   readonly #platform: Platform;
-  readonly #what: WantedModel;
-  readonly #draft: WantedModel | undefined;
+  readonly #model: ModelRequest;
+  readonly #draft: ModelRequest | undefined;
   readonly #inWorker: boolean;
   readonly #options: LoadOptions;
 
-  constructor(platform: Platform, { what, draft, inWorker }: Wanted, options: LoadOptions) {
+  constructor(platform: Platform, { model, draft, inWorker }: LoadRequest, options: LoadOptions) {
     this.#platform = platform;
-    this.#what = what;
+    this.#model = model;
     this.#draft = draft;
     this.#inWorker = inWorker;
     this.#options = options;
   }
 
   async run(): Promise<Model> {
-    const choices = await this.#choose();
+    const choices = await this.#selectFiles();
     const { choice, memory, features } = choices;
     if ((this.#options.backend ?? "auto") !== "auto") return this.#open(choice, memory, (report) => report);
-    const gpu = judgeUnprobed(features) ?? (await this.#tryGpu(choices));
+    const gpu = gpuUnavailable(features) ?? (await this.#tryGpu(choices));
     if (gpu instanceof Model) return gpu;
     const model = await this.#open(choice, memory, (report) => reportCpu(report, gpu, choice));
     if (gpu.gpu.verdict === "failed") console.warn(`setun: the GPU is not used: ${gpu.gpu.reason}`);
     return model;
   }
 
-  async #choose(): Promise<Choices> {
+  async #selectFiles(): Promise<Choices> {
     const { builds, initialSharedPages } = this.#platform;
     const { backend = "auto", threads } = this.#options;
     // Threads wait by blocking, which the page's own thread must not.
@@ -123,26 +130,26 @@ class Loading {
   }
 
   /** The model on the GPU if that is faster; else what is to be said of it. Its failures are no failures of `load`. */
-  async #tryGpu({ features, choice: cpu }: Choices): Promise<Model | Judgement> {
+  async #tryGpu({ features, choice: cpu }: Choices): Promise<Model | DeviceDecision> {
     const { signal } = this.#options;
     const choice = { build: "webgpu", backend: "webgpu", threads: 1 } as const;
-    let session: Session | undefined;
+    let connection: Connection | undefined;
     let model: Model | undefined;
     let wasProbed = false;
     try {
-      session = await this.#connect(choice);
-      const request = { type: "probe", ...this.#what, backend: "auto", threads: 1 } as const;
-      const { report } = await ask(session, request, "probed", signal ? { signal } : {});
+      connection = await this.#connect(choice);
+      const request = { type: "probe", ...this.#model, backend: "auto", threads: 1 } as const;
+      const { report } = await requestWithProgress(connection, request, "probed", signal ? { signal } : {});
       wasProbed = true;
-      const judgement = judge(report, cpu);
+      const judgement = decideDevice(report, cpu);
       if (!judgement.takesGpu) return judgement;
-      model = await this.#openIn(session, choice, undefined, () => reportGpu(judgement, cpu));
+      model = await this.#openIn(connection, choice, undefined, () => reportGpu(judgement, cpu));
       return model;
     } catch (thrown) {
-      if (signal?.aborted || (wasProbed && !isOfDevice(thrown))) throw thrown;
-      return judgeFailed(features, thrown);
+      if (signal?.aborted || (wasProbed && !isDeviceError(thrown))) throw thrown;
+      return gpuFailed(features, thrown);
     } finally {
-      if (model === undefined) session?.close();
+      if (model === undefined) connection?.close();
     }
   }
 
@@ -151,17 +158,17 @@ class Loading {
     memory: WebAssembly.Memory | undefined,
     report: (report: DeviceReport) => DeviceReport,
   ): Promise<Model> {
-    const session = await this.#connect(choice);
+    const connection = await this.#connect(choice);
     try {
-      return await this.#openIn(session, choice, memory, report);
+      return await this.#openIn(connection, choice, memory, report);
     } catch (thrown) {
-      session.close();
+      connection.close();
       throw thrown;
     }
   }
 
   async #openIn(
-    session: Session,
+    connection: Connection,
     { build, backend, threads }: BuildChoice,
     memory: WebAssembly.Memory | undefined,
     report: (report: DeviceReport) => DeviceReport,
@@ -169,17 +176,17 @@ class Loading {
     const place = { backend, threads, limits: engineLimits(this.#options) };
     const shared = memory !== undefined && { memory };
     const draft = this.#draft && { draft: this.#draft };
-    const request = { type: "open", ...this.#what, ...draft, ...place, ...shared } as const;
-    const opened = await ask(session, request, "opened", this.#options);
+    const request = { type: "open", ...this.#model, ...draft, ...place, ...shared } as const;
+    const opened = await requestWithProgress(connection, request, "opened", this.#options);
     const info = { ...opened.info, build, worker: this.#inWorker };
-    return new Model(session, info, report(opened.report), this.#platform.baseUrl);
+    return new Model(connection, info, report(opened.report), this.#platform.baseUrl);
   }
 
-  async #connect({ build }: BuildChoice): Promise<Session> {
-    return new Session(await this.#platform.connect(build, this.#inWorker));
+  async #connect({ build }: BuildChoice): Promise<Connection> {
+    return new Connection(await this.#platform.connect(build, this.#inWorker));
   }
 }
 
-function isOfDevice(thrown: unknown): boolean {
+function isDeviceError(thrown: unknown): boolean {
   return !(thrown instanceof SetunError) || DEVICE_CODES.includes(thrown.code);
 }

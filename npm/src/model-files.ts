@@ -47,7 +47,7 @@ export class BlobFiles implements ModelFiles {
 }
 
 /** Some of a model's files; the others seem not to be there. */
-export class ChosenFiles implements ModelFiles {
+export class FilteredFiles implements ModelFiles {
   readonly #files: ModelFiles;
   readonly #has: (name: string) => boolean | Promise<boolean>;
 

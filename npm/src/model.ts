@@ -1,21 +1,21 @@
 /** A loaded model. */
 
-import { type BeamOptions, search } from "./beams.js";
+import { type BeamOptions, search } from "./beam-search.js";
+import type { Connection } from "./connection.js";
 import { SetunError } from "./errors.js";
-import { type Generation, type Place, startGenerations } from "./generation.js";
-import type { ChatMessage } from "./messages.js";
+import { type Generation, type GenerationContext, startGenerations } from "./generation.js";
 import type { Metrics } from "./metrics.js";
 import {
   checkBytes,
   checkCount,
   checkMessages,
-  checkText,
-  checkTexts,
+  checkString,
+  checkStrings,
   type GenerateOptions,
 } from "./options.js";
 import type { Build } from "./pick-build.js";
-import type { Session } from "./session.js";
-import { TextSession } from "./text-session.js";
+import type { ChatMessage } from "./protocol.js";
+import { Session } from "./session.js";
 import type {
   BeamText,
   Classification,
@@ -41,13 +41,13 @@ export interface ModelInfo extends WasmModelInfo {
  */
 export class Model implements AsyncDisposable {
   readonly info: ModelInfo;
-  readonly #session: Session;
+  readonly #connection: Connection;
   readonly #report: DeviceReport;
   readonly #baseUrl: () => string;
 
   /** @internal Models come from `load`. */
-  constructor(session: Session, info: ModelInfo, report: DeviceReport, baseUrl: () => string) {
-    this.#session = session;
+  constructor(connection: Connection, info: ModelInfo, report: DeviceReport, baseUrl: () => string) {
+    this.#connection = connection;
     this.info = info;
     this.#report = report;
     this.#baseUrl = baseUrl;
@@ -63,7 +63,7 @@ export class Model implements AsyncDisposable {
    * go on. A device that differs is no error, but `passed` says so.
    */
   async selfTest(): Promise<SelfTest> {
-    return (await this.#session.ask({ type: "self-test" }, "self-tested")).result;
+    return (await this.#connection.request({ type: "self-test" }, "self-tested")).result;
   }
 
   /**
@@ -72,7 +72,7 @@ export class Model implements AsyncDisposable {
    * @throws {SetunError} `bad-option` at once; everything else when the generation is read.
    */
   generate(prompt: string, options: GenerateOptions = {}): Generation {
-    checkText("prompt", prompt);
+    checkString("prompt", prompt);
     return this.#start(prompt, options);
   }
 
@@ -90,7 +90,7 @@ export class Model implements AsyncDisposable {
   ): Generation[] {
     checkPrompt(prompt);
     checkCount(count);
-    return startGenerations(this.#place(), prompt, options, count);
+    return startGenerations(this.#context(), prompt, options, count);
   }
 
   /**
@@ -109,24 +109,24 @@ export class Model implements AsyncDisposable {
     options: BeamOptions = {},
   ): Promise<readonly BeamText[]> {
     checkPrompt(prompt);
-    return search(this.#place(), prompt, options);
+    return search(this.#context(), prompt, options);
   }
 
   /** A text that can be gone on with, forked and saved; without tokens at first. */
-  session(): TextSession {
-    return new TextSession(this.#place(), []);
+  session(): Session {
+    return new Session(this.#context(), []);
   }
 
   /**
-   * The session that {@link TextSession.save} gave these bytes of. What they hold of the cache is used if this is the
+   * The session that {@link Session.save} gave these bytes of. What they hold of the cache is used if this is the
    * model that computed it; else it is computed again.
    *
    * @throws {SetunError} `bad-checkpoint` if the bytes are damaged or no session.
    */
-  async restore(bytes: Uint8Array): Promise<TextSession> {
+  async restore(bytes: Uint8Array): Promise<Session> {
     checkBytes(bytes);
-    const { ids } = await this.#session.ask({ type: "restore", bytes }, "tokens");
-    return new TextSession(this.#place(), ids);
+    const { ids } = await this.#connection.request({ type: "restore", bytes }, "tokens");
+    return new Session(this.#context(), ids);
   }
 
   /**
@@ -137,7 +137,7 @@ export class Model implements AsyncDisposable {
    */
   async score(prompt: string | readonly ChatMessage[], texts: readonly string[]): Promise<readonly Score[]> {
     checkPrompt(prompt);
-    checkTexts("texts", texts);
+    checkStrings("texts", texts);
     return texts.length === 0 ? [] : (await this.#classify(prompt, texts)).scores;
   }
 
@@ -151,18 +151,18 @@ export class Model implements AsyncDisposable {
     labels: readonly string[],
   ): Promise<Classification> {
     checkPrompt(prompt);
-    checkTexts("labels", labels);
+    checkStrings("labels", labels);
     return this.#classify(prompt, labels);
   }
 
   /** What the model has done since it was loaded, and what is there now. */
   async metrics(): Promise<Metrics> {
-    return (await this.#session.ask({ type: "metrics" }, "counted")).metrics;
+    return (await this.#connection.request({ type: "metrics" }, "counted")).metrics;
   }
 
   /** Forgets what is kept in the cache for prompts that begin as others did. Generations under way go on. */
   async forgetPrefixes(): Promise<void> {
-    await this.#session.ask({ type: "forget-prefixes" }, "forgotten");
+    await this.#connection.request({ type: "forget-prefixes" }, "forgotten");
   }
 
   /**
@@ -180,7 +180,7 @@ export class Model implements AsyncDisposable {
       const found = String(pressure);
       throw new SetunError("bad-option", `pressure: expected moderate or critical, found ${found}`);
     }
-    return (await this.#session.ask({ type: "relieve", critical }, "relieved")).bytes;
+    return (await this.#connection.request({ type: "relieve", critical }, "relieved")).bytes;
   }
 
   /**
@@ -195,18 +195,18 @@ export class Model implements AsyncDisposable {
 
   /** The ids of a text's tokens, special ones included as the tokenizer says. */
   async tokenize(text: string): Promise<Uint32Array> {
-    checkText("text", text);
-    return (await this.#session.ask({ type: "tokenize", text }, "tokens")).ids;
+    checkString("text", text);
+    return (await this.#connection.request({ type: "tokenize", text }, "tokens")).ids;
   }
 
   /** The text of tokens. */
   async detokenize(ids: Iterable<number>): Promise<string> {
-    return (await this.#session.ask({ type: "detokenize", ids: Uint32Array.from(ids) }, "text")).text;
+    return (await this.#connection.request({ type: "detokenize", ids: Uint32Array.from(ids) }, "text")).text;
   }
 
   /** Frees the model and ends its worker. Running generations reject with `disposed`. */
   async dispose(): Promise<void> {
-    this.#session.close();
+    this.#connection.close();
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -214,20 +214,21 @@ export class Model implements AsyncDisposable {
   }
 
   #start(prompt: WasmPrompt, options: GenerateOptions): Generation {
-    return startGenerations(this.#place(), prompt, options, 1)[0] as Generation;
+    return startGenerations(this.#context(), prompt, options, 1)[0] as Generation;
   }
 
   async #classify(prompt: WasmPrompt, labels: readonly string[]): Promise<Classification> {
-    return (await this.#session.ask({ type: "classify", prompt, labels }, "classified")).classification;
+    return (await this.#connection.request({ type: "classify", prompt, labels }, "classified"))
+      .classification;
   }
 
-  #place(): Place {
+  #context(): GenerationContext {
     const { build, vocabSize, worker } = this.info;
-    return { session: this.#session, build, vocabSize, worker, baseUrl: this.#baseUrl };
+    return { connection: this.#connection, build, vocabSize, worker, baseUrl: this.#baseUrl };
   }
 }
 
 function checkPrompt(prompt: string | readonly ChatMessage[]): void {
-  if (typeof prompt === "string") checkText("prompt", prompt);
+  if (typeof prompt === "string") checkString("prompt", prompt);
   else checkMessages(prompt);
 }

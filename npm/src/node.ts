@@ -3,15 +3,15 @@
 import { readFile } from "node:fs/promises";
 import { pathToFileURL } from "node:url";
 import { buildFiles } from "setun:builds";
+import type { Connect } from "./connection.js";
 import { DiskFiles } from "./disk-files.js";
 import { estimateOn } from "./estimate.js";
+import { connectLocal } from "./host-links.js";
 import { importBuild, importGrammars } from "./import-build.js";
-import { connectHere } from "./links.js";
 import { type Load, loadOn, type Platform } from "./load.js";
 import type { Models } from "./models.js";
 import { openStreamed, StreamedModel } from "./open-model.js";
 import { BUILDS, type Build } from "./pick-build.js";
-import type { Connect } from "./session.js";
 import { modelsOn } from "./store/models.js";
 
 const platform: Platform = {
@@ -38,12 +38,12 @@ export const models: Models = {
 async function connect(build: Build): Promise<Connect> {
   const { glue, codeUrl } = await importBuild(build);
   const compile = async (code: URL) => WebAssembly.compile(await readFile(code));
-  return connectHere({
+  return connectLocal({
     build: { glue, compile: () => compile(codeUrl) },
     grammars: () => importGrammars(compile),
-    openModel: async (source, coming, signal) =>
+    openModel: async (source, fetchOptions, signal) =>
       source.kind === "url" && source.url.startsWith("file:")
         ? new StreamedModel(source, () => new DiskFiles(source))
-        : openStreamed(source, coming, signal),
+        : openStreamed(source, fetchOptions, signal),
   });
 }

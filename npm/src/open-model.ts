@@ -1,17 +1,17 @@
 /** From a source to its files, whether they are kept, stored already, or read as they come. */
 
-import { credentials, Http } from "./download/http.js";
-import { hubFiles } from "./download/hub-files.js";
-import type { Entry } from "./download/plan.js";
+import { credentials, HttpClient } from "./download/http.js";
+import { openHubFiles } from "./download/plan-hub.js";
 import { DEFAULT_SETTINGS } from "./download/settings.js";
 import { HandleFiles } from "./handle-files.js";
-import type { LoadProgress } from "./messages.js";
 import { BlobFiles, type ModelFiles } from "./model-files.js";
+import type { ModelEntry } from "./model-layout.js";
+import type { LoadProgress } from "./protocol.js";
 import type { ModelSource } from "./sources.js";
 import { UrlFiles } from "./url-files.js";
 
 /** How a model's files come. */
-export interface Coming {
+export interface FetchOptions {
   /** Whether they are kept in the browser's store. */
   readonly store: boolean;
   /** Requests at once for files that are kept. */
@@ -24,64 +24,68 @@ export interface Coming {
 /** A model of which it is known what there is to read. */
 export interface OpenModel {
   /** Files to be read from their beginnings, and which of them to open. After a change they are others. */
-  begin(): Promise<Beginning>;
+  open(): Promise<ModelContents>;
   /** What was read is to go on coming although nobody reads it. */
-  ahead(): void;
+  prefetch(): void;
   /** Resolves once all that is to be kept is whole, checked and named. */
-  keep(): Promise<void>;
+  commit(): Promise<void>;
   /** What was read is no model. */
-  refuse(): Promise<void>;
+  discard(): Promise<void>;
   /** Ends what is under way. */
   close(): Promise<void>;
   /** Told as bytes arrive, where that is not when they are read. */
   onProgress: ((progress: LoadProgress) => void) | undefined;
   /** Whether {@link onProgress} is told. */
-  readonly tellsProgress: boolean;
+  readonly reportsProgress: boolean;
 }
 
 /** What a reader begins with. */
-export interface Beginning {
-  readonly entry: Entry;
+export interface ModelContents {
+  readonly entry: ModelEntry;
   files(): ModelFiles;
 }
 
 /** Opens a source. Aborting the signal ends it, and all that comes of it. */
-export type OpenSource = (source: ModelSource, coming: Coming, signal: AbortSignal) => Promise<OpenModel>;
+export type OpenSource = (
+  source: ModelSource,
+  fetchOptions: FetchOptions,
+  signal: AbortSignal,
+) => Promise<OpenModel>;
 
 /** Opens a source whose files are read as they come, and not kept. */
-export const openStreamed: OpenSource = async (source, coming, signal) => {
+export const openStreamed: OpenSource = async (source, fetchOptions, signal) => {
   if (source.kind === "handle") return new StreamedModel(source, () => new HandleFiles(source));
   if (source.kind === "blobs") return new StreamedModel(source, () => new BlobFiles(source.blobs));
-  const http = new Http(DEFAULT_SETTINGS, signal, credentials(source, coming));
+  const http = new HttpClient(DEFAULT_SETTINGS, signal, credentials(source, fetchOptions));
   if (source.kind === "url") {
     const headers = /^https?:/.test(source.url) ? http.authorization(source.url) : {};
     return new StreamedModel(source, () => new UrlFiles(source, signal, headers));
   }
-  const { entry, open } = await hubFiles(source, http);
+  const { entry, open } = await openHubFiles(source, http);
   return new StreamedModel(entry, open);
 };
 
 /** Files that are read as they come. */
 export class StreamedModel implements OpenModel {
-  readonly tellsProgress = false;
+  readonly reportsProgress = false;
   onProgress = undefined;
-  readonly #entry: Entry;
+  readonly #entry: ModelEntry;
   readonly #files: () => ModelFiles;
 
-  constructor({ layout, name }: Entry, files: () => ModelFiles) {
+  constructor({ layout, name }: ModelEntry, files: () => ModelFiles) {
     this.#entry = { layout, name };
     this.#files = files;
   }
 
-  async begin(): Promise<Beginning> {
+  async open(): Promise<ModelContents> {
     return { entry: this.#entry, files: this.#files };
   }
 
-  ahead(): void {}
+  prefetch(): void {}
 
-  async keep(): Promise<void> {}
+  async commit(): Promise<void> {}
 
-  async refuse(): Promise<void> {}
+  async discard(): Promise<void> {}
 
   async close(): Promise<void> {}
 }

@@ -1,11 +1,16 @@
 /** What callers may ask for, checked before any work. */
 
-import { isContext } from "./context.js";
+import { isContext } from "./context-strategy.js";
 import { SetunError } from "./errors.js";
 import { type FilterRule, isFilterRule } from "./filter.js";
-import { type AskedOptions, FORM, type Form, formText } from "./form.js";
-import type { ChatMessage, LoadProgress } from "./messages.js";
-import { isProcessor, type Processor } from "./processors.js";
+import { isProcessor, type LogitsProcessorInput } from "./processors.js";
+import type { ChatMessage, LoadProgress } from "./protocol.js";
+import {
+  grammarSource,
+  RESPONSE_FORMATS,
+  type RequestOptions,
+  type ResponseFormat,
+} from "./response-format.js";
 import { SAMPLING_STEPS, type SamplingStep } from "./sampling-steps.js";
 import type { LoadSource } from "./sources.js";
 import type { ContextStrategy, EngineLimits } from "./wasm.js";
@@ -121,7 +126,7 @@ export interface GenerateOptions {
    */
   samplingOrder?: SamplingStep[];
   /** Steps of one's own, one after the other: modules that the model's worker loads, each once. */
-  processors?: readonly Processor[];
+  processors?: readonly LogitsProcessorInput[];
   /** Seed of the sampler, 0 to 2⁶⁴ − 1. The same seed, prompt and model give the same text, here and natively. Default: random, and reported. */
   seed?: number | bigint;
   /** Texts that end the generation; they are not part of its text. */
@@ -132,7 +137,7 @@ export interface GenerateOptions {
    */
   filter?: FilterRule[];
   /** The form that the text is to have, if it ends by itself: a JSON schema, a grammar, one of several texts. */
-  form?: Form;
+  form?: ResponseFormat;
   /** Whether to report each token's log-probability. */
   logprobs?: boolean;
   /** How many of the likeliest tokens to report with each token, with their log-probabilities; 0, as unless given, means none. */
@@ -169,19 +174,19 @@ const isNumber = (value: unknown): value is number => typeof value === "number" 
 const isSeed: Check = (value) =>
   typeof value === "bigint" ? value >= 0n && value < 1n << 64n : isCount(value);
 const within =
-  (least: number, most = Number.MAX_VALUE): Check =>
+  (min: number, max = Number.MAX_VALUE): Check =>
   (value) =>
-    isNumber(value) && value >= least && value <= most;
-const isShare = within(0, 1);
+    isNumber(value) && value >= min && value <= max;
+const isProbability = within(0, 1);
 const isCutoff: Check = (value) => isNumber(value) && value >= 0 && value < 1;
 const isPositive: Check = (value) => isNumber(value) && value > 0;
 const isToken: Check = (value) => isCount(value) && (value as number) < 2 ** 32;
-const isList =
+const isArrayOf =
   (accepts: Check): Check =>
   (value) =>
     Array.isArray(value) && value.every(accepts);
-const areTexts = isList((text) => typeof text === "string" && text !== "");
-const areBiases: Check = (value) =>
+const areStrings = isArrayOf((text) => typeof text === "string" && text !== "");
+const isLogitBias: Check = (value) =>
   typeof value === "object" &&
   value !== null &&
   !Array.isArray(value) &&
@@ -189,23 +194,23 @@ const areBiases: Check = (value) =>
     ([token, bias]) => /^\d+$/.test(token) && isToken(Number(token)) && isNumber(bias),
   );
 const isOrder: Check = (value) =>
-  isList((step) => SAMPLING_STEPS.includes(step as SamplingStep))(value) &&
+  isArrayOf((step) => SAMPLING_STEPS.includes(step as SamplingStep))(value) &&
   new Set(value as unknown[]).size === (value as unknown[]).length;
 const isBoolean: Check = (value) => typeof value === "boolean";
 const isSignal: Check = (value) => value instanceof AbortSignal;
 
-const isAmount: Check = (value) => isCount(value) && (value as number) >= 1 && (value as number) <= 65536;
+const isLimit: Check = (value) => isCount(value) && (value as number) >= 1 && (value as number) <= 65536;
 
-const AMOUNT = [isAmount, "a whole number from 1 to 65536"] as const;
-const SHARE = [isShare, "a number from 0 to 1"] as const;
+const LIMIT = [isLimit, "a whole number from 1 to 65536"] as const;
+const PROBABILITY = [isProbability, "a number from 0 to 1"] as const;
 const CUTOFF = [isCutoff, "a number of 0 or more, below 1"] as const;
-const NATURAL = [within(0), "a number of 0 or more"] as const;
+const NON_NEGATIVE = [within(0), "a number of 0 or more"] as const;
 const POSITIVE = [isPositive, "a number above 0"] as const;
 const PENALTY = [within(-2, 2), "a number from -2 to 2"] as const;
 const BOOLEAN = [isBoolean, "true or false"] as const;
 const COUNT = [isCount, "a whole number, 0 or more"] as const;
-const TEXTS = [areTexts, "an array of texts, none empty"] as const;
-const TOKENS = [isList(isToken), "an array of ids of tokens"] as const;
+const STRINGS = [areStrings, "an array of texts, none empty"] as const;
+const TOKENS = [isArrayOf(isToken), "an array of ids of tokens"] as const;
 
 /** Those of a generation. */
 export const GENERATE: Rules<GenerateOptions> = {
@@ -215,41 +220,41 @@ export const GENERATE: Rules<GenerateOptions> = {
     "0, or a number of 0.000001 or more",
   ],
   topK: COUNT,
-  topP: SHARE,
-  minP: SHARE,
+  topP: PROBABILITY,
+  minP: PROBABILITY,
   repetitionPenalty: POSITIVE,
-  dynamicTemperature: NATURAL,
+  dynamicTemperature: NON_NEGATIVE,
   dynamicTemperatureExponent: POSITIVE,
-  topNSigma: NATURAL,
-  typicalP: SHARE,
+  topNSigma: NON_NEGATIVE,
+  typicalP: PROBABILITY,
   epsilonCutoff: CUTOFF,
   etaCutoff: CUTOFF,
-  xtcProbability: SHARE,
+  xtcProbability: PROBABILITY,
   xtcThreshold: [within(0, 0.5), "a number from 0 to 0.5"],
-  mirostatTau: NATURAL,
-  mirostatEta: NATURAL,
+  mirostatTau: NON_NEGATIVE,
+  mirostatEta: NON_NEGATIVE,
   frequencyPenalty: PENALTY,
   presencePenalty: PENALTY,
   noRepeatNgram: COUNT,
-  dryMultiplier: NATURAL,
+  dryMultiplier: NON_NEGATIVE,
   dryBase: [within(1), "a number of 1 or more"],
   dryAllowedLength: COUNT,
   dryRange: COUNT,
-  dryBreakers: TEXTS,
-  logitBias: [areBiases, "an object of numbers by the ids of tokens"],
+  dryBreakers: STRINGS,
+  logitBias: [isLogitBias, "an object of numbers by the ids of tokens"],
   allowedTokens: TOKENS,
   bannedTokens: TOKENS,
-  ban: TEXTS,
+  ban: STRINGS,
   minTokens: COUNT,
   samplingOrder: [isOrder, `an array of steps, none twice, of ${SAMPLING_STEPS.join(", ")}`],
-  processors: [isList(isProcessor), "an array of addresses of modules, or of {module, options?}"],
+  processors: [isArrayOf(isProcessor), "an array of addresses of modules, or of {module, options?}"],
   seed: [isSeed, "a whole number from 0 to 2^64 - 1, as a bigint beyond 2^53"],
-  stop: TEXTS,
+  stop: STRINGS,
   filter: [
-    isList(isFilterRule),
+    isArrayOf(isFilterRule),
     "an array of {word, wholeWord?, ignoreCase?} with either replace or stop: true",
   ],
-  form: [(value) => formText(value) !== undefined, FORM],
+  form: [(value) => grammarSource(value) !== undefined, RESPONSE_FORMATS],
   logprobs: BOOLEAN,
   topLogprobs: COUNT,
   echo: BOOLEAN,
@@ -272,9 +277,9 @@ const LOAD: Rules<LoadOptions> = {
     "a whole number from 1 to 64",
   ],
   draft: [(value) => value !== null && value !== "", "whatever a model is loaded from"],
-  contexts: AMOUNT,
-  streams: AMOUNT,
-  queue: AMOUNT,
+  contexts: LIMIT,
+  streams: LIMIT,
+  queue: LIMIT,
   worker: BOOLEAN,
   store: BOOLEAN,
   connections: [
@@ -305,10 +310,10 @@ export function checkEstimateOptions(options: EstimateOptions): void {
  *
  * @throws {SetunError} `bad-option`
  */
-export function engineOptions(options: GenerateOptions): AskedOptions {
+export function engineOptions(options: GenerateOptions): RequestOptions {
   check(options, GENERATE);
   const { signal: _, processors: __, ...rest } = options;
-  const form = formText(options.form);
+  const form = grammarSource(options.form);
   return Object.fromEntries(Object.entries({ ...rest, form }).filter(([, value]) => value !== undefined));
 }
 
@@ -323,8 +328,8 @@ export function engineLimits({ contexts, streams, queue }: LoadOptions): EngineL
 
 /** @throws {SetunError} `bad-option` */
 export function checkCount(count: number): void {
-  if (isAmount(count)) return;
-  throw new SetunError("bad-option", `count: expected ${AMOUNT[1]}, found ${String(count)}`);
+  if (isLimit(count)) return;
+  throw new SetunError("bad-option", `count: expected ${LIMIT[1]}, found ${String(count)}`);
 }
 
 /** @throws {SetunError} `bad-option` */
@@ -342,15 +347,15 @@ export function checkMessages(messages: readonly ChatMessage[]): void {
 }
 
 /** @throws {SetunError} `bad-option` */
-export function checkText(name: string, text: string): void {
+export function checkString(name: string, text: string): void {
   if (typeof text !== "string")
     throw new SetunError("bad-option", `${name}: expected a text, found ${typeof text}`);
 }
 
 /** @throws {SetunError} `bad-option` */
-export function checkTexts(name: string, texts: readonly string[]): void {
-  if (areTexts(texts)) return;
-  throw new SetunError("bad-option", `${name}: expected ${TEXTS[1]}, found ${String(texts)}`);
+export function checkStrings(name: string, texts: readonly string[]): void {
+  if (areStrings(texts)) return;
+  throw new SetunError("bad-option", `${name}: expected ${STRINGS[1]}, found ${String(texts)}`);
 }
 
 /** @throws {SetunError} `bad-option` */

@@ -35,7 +35,7 @@ export interface Features {
 /** What the caller of `load` asks for. */
 export interface BuildRequest {
   readonly backend: string;
-  /** Most threads to use; by default as many as there are processors, up to {@link DEFAULT_MOST_THREADS}. */
+  /** Most threads to use; by default as many as there are processors, up to {@link DEFAULT_MAX_THREADS}. */
   readonly threads: number | undefined;
 }
 
@@ -48,7 +48,7 @@ export interface BuildChoice {
 }
 
 /** More threads than this are used only on request: the barrier between operations costs more than they bring. */
-export const DEFAULT_MOST_THREADS = 8;
+export const DEFAULT_MAX_THREADS = 8;
 
 type Level = "simd128" | "relaxed";
 
@@ -99,7 +99,7 @@ export function pickBuild(features: Features, { backend, threads }: BuildRequest
     );
   }
   const threaded: Build = `${level}-threads`;
-  const wanted = threads ?? Math.min(features.cores, DEFAULT_MOST_THREADS);
+  const wanted = threads ?? Math.min(features.cores, DEFAULT_MAX_THREADS);
   const canShare = features.sharedMemoryPages > 0 && features.builds.includes(threaded);
   const build = wanted > 1 && canShare ? threaded : level;
   return { build, backend: engineName(backend), threads: build === threaded ? wanted : 1 };

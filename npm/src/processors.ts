@@ -15,14 +15,14 @@ import { SetunError } from "./errors.js";
  * @param tokens The ids of all tokens so far, those of the prompt included.
  * @throws Whatever is thrown ends the generation, which rejects with `bad-option` and this as its `cause`.
  */
-export type ProcessLogits = (logits: Float32Array, tokens: Uint32Array) => void;
+export type LogitsProcessor = (logits: Float32Array, tokens: Uint32Array) => void;
 
 /** The default export of a processor's module. It is called for each generation, and may be async. */
 // biome-ignore lint/suspicious/noExplicitAny: modules may say what options they take
-export type ProcessorFactory = (options: any) => ProcessLogits | Promise<ProcessLogits>;
+export type LogitsProcessorFactory = (options: any) => LogitsProcessor | Promise<LogitsProcessor>;
 
-/** A module whose default export is a {@link ProcessorFactory}. */
-export interface ProcessorModule {
+/** A module whose default export is a {@link LogitsProcessorFactory}. */
+export interface LogitsProcessorModule {
   /** Its address; relative ones are relative to the page, in Node to the folder that it was started in. */
   readonly module: string | URL;
   /** What the factory is called with: anything that `structuredClone` takes. */
@@ -33,24 +33,24 @@ export interface ProcessorModule {
  * A step of one's own: a module, its address alone, or a function where the model runs on the calling thread (in Node, and
  * with `worker: false`). A worker cannot be sent functions.
  */
-export type Processor = string | URL | ProcessorModule | ProcessLogits;
+export type LogitsProcessorInput = string | URL | LogitsProcessorModule | LogitsProcessor;
 
 /** A processor on its way to the model's end. */
-export type SentProcessor = { readonly module: string; readonly options: unknown } | ProcessLogits;
+export type SentLogitsProcessor = { readonly module: string; readonly options: unknown } | LogitsProcessor;
 
 /** Where a model is, for the modules that it is to load. */
-export interface ProcessorPlace {
+export interface ProcessorContext {
   readonly worker: boolean;
   /** What relative addresses are relative to. */
   baseUrl(): string;
 }
 
-/** Whether a value is a {@link Processor}. */
+/** Whether a value is a {@link LogitsProcessorInput}. */
 export function isProcessor(value: unknown): boolean {
   if (isAddress(value) || typeof value === "function") return true;
   if (typeof value !== "object" || value === null) return false;
   return (
-    isAddress((value as ProcessorModule).module) &&
+    isAddress((value as LogitsProcessorModule).module) &&
     Object.keys(value).every((name) => name === "module" || name === "options")
   );
 }
@@ -64,10 +64,10 @@ function isAddress(value: unknown): boolean {
  *
  * @throws {SetunError} `bad-option` for what cannot be sent, or is no address.
  */
-export function sentProcessors(
-  processors: readonly Processor[],
-  { worker, baseUrl }: ProcessorPlace,
-): SentProcessor[] {
+export function toSentProcessors(
+  processors: readonly LogitsProcessorInput[],
+  { worker, baseUrl }: ProcessorContext,
+): SentLogitsProcessor[] {
   return processors.map((processor, index) => {
     const refuse = (why: string, cause?: unknown) =>
       new SetunError("bad-option", `processors[${index}]: ${why}`, { cause });
@@ -78,7 +78,7 @@ export function sentProcessors(
       );
     }
     const isBare = typeof processor === "string" || processor instanceof URL;
-    const { module, options }: ProcessorModule = isBare ? { module: processor } : processor;
+    const { module, options }: LogitsProcessorModule = isBare ? { module: processor } : processor;
     try {
       return { module: new URL(module, baseUrl()).href, options: structuredClone(options) };
     } catch (thrown) {

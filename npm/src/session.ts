@@ -1,105 +1,104 @@
-/** The page's end of the protocol: numbers the conversations and hands each answer to its own. */
+/** Texts that are gone on with. */
 
-import { fromWire, SetunError } from "./errors.js";
-import type { FromHost, ToHost } from "./messages.js";
+import { type Generation, type GenerationContext, startGenerations } from "./generation.js";
+import { checkMessages, checkTokens, type GenerateOptions } from "./options.js";
+import type { ChatMessage } from "./protocol.js";
 
-/** A way to the host: a worker, or a host on the same thread. */
-export interface Link {
-  send(message: ToHost): void;
-  /** Ends the host, whatever it does. */
-  close(): void;
-}
-
-/** Makes a link that reports messages, and the failure of the host as a whole. */
-export type Connect = (receive: (message: FromHost) => void, fail: (error: Error) => void) => Link;
-
-/** What one conversation does with its answers. */
-export interface Listener {
-  receive(message: FromHost): void;
-  fail(error: Error): void;
-}
-
-type Unnumbered<Message> = Message extends { id: number } ? Omit<Message, "id"> : never;
-
-/** A message that has yet to get its number. */
-export type Request = Unnumbered<ToHost>;
-
-/** All conversations with one host. */
+/**
+ * The tokens of a text, and the model that goes on with them. What a model has computed of a text stays in its cache for
+ * as long as there is room, and is used by whatever begins with it; what has left the cache is computed again, to the
+ * same bits. So nothing has to be freed.
+ *
+ * @example
+ * ```ts
+ * const session = model.session();
+ * await session.push("Once upon a time");
+ * const { tokens } = await session.generate({ maxTokens: 20 }).result;
+ * const other = session.fork();
+ * await session.push(tokens);
+ * ```
+ */
 export class Session {
-  readonly #link: Link;
-  readonly #listeners = new Map<number, Listener>();
-  #lastId = 0;
-  #closed: Error | undefined;
+  readonly #context: GenerationContext;
+  #tokens: readonly number[];
+  /** While more is being turned into tokens. */
+  #isPushing = false;
 
-  constructor(connect: Connect) {
-    this.#link = connect(
-      (message) => this.#receive(message),
-      (error) => this.close(error),
-    );
+  /** @internal Sessions come from a model. */
+  constructor(context: GenerationContext, tokens: Iterable<number>) {
+    this.#context = context;
+    this.#tokens = [...tokens];
   }
 
-  /** Starts a conversation; its number serves for {@link Session.follow}. */
-  start(request: Request, listener: Listener): number {
-    return this.startAll(request, [listener]);
+  /** Ids of its tokens. */
+  get tokens(): readonly number[] {
+    return this.#settled();
   }
 
-  /** Starts a conversation with each of several listeners by one request; returns the first of their numbers. */
-  startAll(request: Request, listeners: readonly Listener[]): number {
-    const id = this.#lastId + 1;
-    this.#lastId += listeners.length;
-    if (this.#closed !== undefined) {
-      for (const listener of listeners) listener.fail(this.#closed);
-      return id;
+  /**
+   * Appends a text, ids of tokens, or a conversation in the words of the model's chat template. Special tokens are added to
+   * a text as the tokenizer says, where the session begins with it.
+   *
+   * @throws {SetunError} `bad-option`; `unsupported-model` for a conversation where the model has no chat template.
+   * @throws {TypeError} Also from everything else but {@link push} itself, while a promise of `push` is pending.
+   */
+  async push(more: string | readonly number[] | Uint32Array | readonly ChatMessage[]): Promise<void> {
+    const tokens = this.#settled();
+    const prompt = typeof more === "string" ? more : asMessages(more);
+    if (prompt === undefined) {
+      const added = Array.from(more as readonly number[] | Uint32Array);
+      checkTokens(added, this.#context.vocabSize);
+      this.#tokens = [...tokens, ...added];
+      return;
     }
-    for (const [index, listener] of listeners.entries()) this.#listeners.set(id + index, listener);
-    this.#link.send({ ...request, id } as ToHost);
-    return id;
-  }
-
-  /** Says more in a conversation that may have ended meanwhile. */
-  follow(id: number, request: Request): void {
-    if (this.#closed === undefined && this.#listeners.has(id)) this.#link.send({ ...request, id } as ToHost);
-  }
-
-  /** No answer of this conversation matters any more. */
-  forget(id: number): void {
-    this.#listeners.delete(id);
-  }
-
-  /** Asks for one answer of a given type. */
-  ask<Type extends FromHost["type"]>(
-    request: Request,
-    type: Type,
-  ): Promise<Extract<FromHost, { type: Type }>> {
-    return new Promise((resolve, reject) => {
-      const id = this.start(request, {
-        receive: (message) => {
-          this.forget(id);
-          if (message.type === type) resolve(message as Extract<FromHost, { type: Type }>);
-        },
-        fail: reject,
-      });
-    });
-  }
-
-  /** Ends the host; every open conversation, and every later one, fails with `reason`. */
-  close(reason: Error = new SetunError("disposed", "the model has been disposed")): void {
-    if (this.#closed !== undefined) return;
-    this.#closed = reason;
-    this.#link.close();
-    const listeners = [...this.#listeners.values()];
-    this.#listeners.clear();
-    for (const listener of listeners) listener.fail(reason);
-  }
-
-  #receive(message: FromHost): void {
-    const listener = this.#listeners.get(message.id);
-    if (listener === undefined) return;
-    if (message.type === "failed") {
-      this.forget(message.id);
-      listener.fail(fromWire(message.error));
-    } else {
-      listener.receive(message);
+    this.#isPushing = true;
+    try {
+      const request = { type: "push", ids: Uint32Array.from(tokens), more: prompt } as const;
+      this.#tokens = [...(await this.#context.connection.request(request, "tokens")).ids];
+    } finally {
+      this.#isPushing = false;
     }
   }
+
+  /** Drops the tokens from the given place on, to go on from there otherwise. */
+  truncate(length: number): void {
+    this.#tokens = this.#settled().slice(0, Math.max(0, length));
+  }
+
+  /** Another session with the same tokens. */
+  fork(): Session {
+    return new Session(this.#context, this.#settled());
+  }
+
+  /**
+   * Goes on from its tokens. What comes of it is the session's once it is pushed: the `tokens` of the generation's result.
+   *
+   * @throws {SetunError} `bad-option` at once; everything else when the generation is read.
+   */
+  generate(options: GenerateOptions = {}): Generation {
+    const prompt = Uint32Array.from(this.#settled());
+    return startGenerations(this.#context, prompt, options, 1)[0] as Generation;
+  }
+
+  /** Its tokens, and what of them is in the model's cache, for `model.restore`: here, or anywhere else. */
+  async save(): Promise<Uint8Array<ArrayBuffer>> {
+    const ids = Uint32Array.from(this.#settled());
+    return (await this.#context.connection.request({ type: "save", ids }, "saved")).bytes;
+  }
+
+  #settled(): readonly number[] {
+    if (this.#isPushing) throw new TypeError("a session was used before the promise of its push was settled");
+    return this.#tokens;
+  }
+}
+
+/** A conversation, unless it is tokens. */
+function asMessages(
+  more: readonly number[] | Uint32Array | readonly ChatMessage[],
+): readonly ChatMessage[] | undefined {
+  const isList = ArrayBuffer.isView(more) || Array.isArray(more);
+  if (isList && typeof more[0] !== "object") return undefined;
+  const messages = more as readonly ChatMessage[];
+  checkMessages(messages);
+  return messages;
 }

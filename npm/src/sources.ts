@@ -1,10 +1,9 @@
 /** Where a model can come from, in the form that crosses to the worker. */
 
-import { type DroppedItems, droppedFiles, entriesOf, isEntry, isHandle, isItem } from "./dropped.js";
+import { type DroppedItems, droppedFiles, entriesOf, isEntry, isHandle, isItem } from "./dropped-files.js";
 import { SetunError } from "./errors.js";
 import { type HubOptions, type HubSource, isHubName, parseHubName } from "./hub-name.js";
-import { chooseLayout } from "./local-files.js";
-import { EXPECTED_MODEL, hasEnd, isModelFile, isPickle, PICKLE_ADVICE } from "./model-names.js";
+import { detectEntry, EXPECTED_MODEL, hasEnd, isModelFile, isPickle, PICKLE_ADVICE } from "./model-layout.js";
 
 /**
  * The address of a folder or file, or a hub's name of a model (`hf:owner/name`); files or a folder that a user dropped or
@@ -158,10 +157,10 @@ async function droppedSource(items: Iterable<DataTransferItem | FileSystemEntry>
 }
 
 async function handleSource(handle: FileSystemFileHandle | FileSystemDirectoryHandle): Promise<HandleSource> {
-  if (handle.kind === "file") return { kind: "handle", handle, ...chooseLayout([handle.name], "") };
+  if (handle.kind === "file") return { kind: "handle", handle, ...detectEntry([handle.name], "") };
   const names: string[] = [];
   for await (const [name, { kind }] of handle.entries()) if (kind === "file") names.push(name);
-  return { kind: "handle", handle, ...chooseLayout(names, handle.name) };
+  return { kind: "handle", handle, ...detectEntry(names, handle.name) };
 }
 
 function bytesSource(source: Record<string, Uint8Array | Blob>): BlobSource {
@@ -177,7 +176,7 @@ function bytesSource(source: Record<string, Uint8Array | Blob>): BlobSource {
 
 function blobSource(blobs: ReadonlyMap<string, Blob>, folder: string): BlobSource {
   if (blobs.size === 0) throw new SetunError("not-found", "source: there are no files in it");
-  return { kind: "blobs", blobs, ...chooseLayout([...blobs.keys()], folder) };
+  return { kind: "blobs", blobs, ...detectEntry([...blobs.keys()], folder) };
 }
 
 /** True for what comes over the network: all else is here already. */

@@ -5,7 +5,7 @@ import type { UrlSource } from "./sources.js";
 import { UrlStream } from "./url-stream.js";
 
 /** Streams kept open at once; browsers allow six connections to a host over HTTP/1.1. */
-const MOST_OPEN_STREAMS = 4;
+const MAX_OPEN_STREAMS = 4;
 
 /** The files of a folder, or a lone file and its neighbours. */
 export class UrlFiles implements ModelFiles {
@@ -68,7 +68,7 @@ export class UrlFiles implements ModelFiles {
 
   async #closeOldest(): Promise<void> {
     const [oldest] = this.#streams.keys();
-    if (oldest !== undefined && this.#streams.size > MOST_OPEN_STREAMS) await this.#close(oldest);
+    if (oldest !== undefined && this.#streams.size > MAX_OPEN_STREAMS) await this.#close(oldest);
   }
 
   async #close(name: string): Promise<void> {

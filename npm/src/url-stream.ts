@@ -27,9 +27,9 @@ export class UrlStream {
     url: URL,
     start: number,
     signal: AbortSignal,
-    others: Record<string, string> = {},
+    baseHeaders: Record<string, string> = {},
   ): Promise<UrlStream | undefined> {
-    const headers = start > 0 ? { ...others, range: `bytes=${start}-` } : others;
+    const headers = start > 0 ? { ...baseHeaders, range: `bytes=${start}-` } : baseHeaders;
     const response = await request(url, { headers, signal });
     if (isMissing(response)) {
       await response.body?.cancel();
@@ -97,8 +97,8 @@ export class UrlStream {
     return this.#pending.length > 0;
   }
 
-  #take(most: number): Uint8Array {
-    const piece = this.#pending.subarray(0, most);
+  #take(maxBytes: number): Uint8Array {
+    const piece = this.#pending.subarray(0, maxBytes);
     this.#pending = this.#pending.subarray(piece.length);
     this.#position += piece.length;
     return piece;

@@ -6,9 +6,9 @@
  */
 
 import type { FilterRule } from "./filter.js";
-import type { ChatMessage } from "./messages.js";
 import type { Metrics } from "./metrics.js";
-import type { ProcessLogits } from "./processors.js";
+import type { LogitsProcessor } from "./processors.js";
+import type { ChatMessage } from "./protocol.js";
 
 /** Where a model's bytes are. */
 export interface WasmFiles {
@@ -38,14 +38,14 @@ export interface WasmLoader {
    */
   estimate(onGpu: boolean): Float64Array;
   /** Which device would run, and why. */
-  probe(options: WasmPlace): Promise<DeviceReport>;
+  probe(options: WasmDeviceOptions): Promise<DeviceReport>;
   /** Reads the weights onto their device, and then a draft's. Consumes the loaders. */
-  finish(options: WasmPlace, draft?: WasmLoader | null): Promise<WasmModel>;
+  finish(options: WasmDeviceOptions, draft?: WasmLoader | null): Promise<WasmModel>;
   free(): void;
 }
 
 /** Where to run, by the engine's names, and how much at once. */
-export interface WasmPlace extends EngineLimits {
+export interface WasmDeviceOptions extends EngineLimits {
   readonly backend: string;
   readonly threads: number;
 }
@@ -108,7 +108,7 @@ export interface WasmModel {
   /** Goes on so many times from one prompt. */
   generate(prompt: WasmPrompt, options: WasmGenerateOptions, count: number): WasmGeneration[];
   /** Searches for the likeliest texts. */
-  beams(prompt: WasmPrompt, beams: WasmBeams, options: WasmGenerateOptions): WasmBeamSearch;
+  beams(prompt: WasmPrompt, beams: WasmBeamOptions, options: WasmGenerateOptions): WasmBeamSearch;
   /** The tokens of a session, and of more at its end. */
   push(tokens: Uint32Array, more: WasmPrompt): Uint32Array;
   /** A session's tokens, and what the cache has of them. */
@@ -148,7 +148,7 @@ export interface WasmBeamSearch {
 }
 
 /** How a search goes on and ends, all of it. */
-export interface WasmBeams {
+export interface WasmBeamOptions {
   readonly beams: number;
   readonly best: number;
   readonly lengthPenalty: number;
@@ -235,7 +235,7 @@ export interface WasmGenerateOptions {
   bannedTokens?: number[];
   ban?: string[];
   samplingOrder?: string[];
-  processors?: readonly ProcessLogits[];
+  processors?: readonly LogitsProcessor[];
   seed?: number | bigint;
   stop?: string[];
   filter?: FilterRule[];

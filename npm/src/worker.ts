@@ -1,10 +1,10 @@
 /** What a worker file runs: a host for the page that started it, or a thread of such a host. */
 
-import { openModel } from "./download/open.js";
+import { openModel } from "./download/open-stored.js";
 import { asSetunError, toWire } from "./errors.js";
 import { grammarBuild } from "./grammar-build.js";
 import { Host } from "./host.js";
-import type { FromHost, ToHost } from "./messages.js";
+import type { FromHost, ToHost } from "./protocol.js";
 import type { WasmModule } from "./wasm.js";
 import { compileFrom } from "./wasm-instance.js";
 

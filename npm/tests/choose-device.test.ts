@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { judge, judgeUnprobed, reportCpu, reportGpu } from "../src/choose-device.js";
+import { decideDevice, gpuUnavailable, reportCpu, reportGpu } from "../src/choose-device.js";
 import { SetunError } from "../src/errors.js";
-import { connectHere } from "../src/links.js";
+import { connectLocal } from "../src/host-links.js";
 import { loadOn } from "../src/load.js";
 import { BUILDS, type Build, type BuildChoice, type Features } from "../src/pick-build.js";
 import type { DeviceReport, DeviceVerdict } from "../src/wasm.js";
@@ -34,13 +34,13 @@ describe("judge", () => {
     [16, 100, cpu("relaxed-threads", 4), false],
     [200, 100, cpu("simd128", 1), false],
   ])("compares with the build that would run: %d beside %d on %j", (gpu, processor, choice, takesGpu) => {
-    const judgement = judge(measured(gpu, processor), choice);
+    const judgement = decideDevice(measured(gpu, processor), choice);
     expect(judgement).toMatchObject({ takesGpu, gpu: { verdict: takesGpu ? "chosen" : "slower" } });
   });
 
   it("puts what runs first, with the processor's time as it would be", () => {
     const choice = cpu("relaxed-threads", 2);
-    const faster = reportGpu(judge(measured(10, 320), choice), choice);
+    const faster = reportGpu(decideDevice(measured(10, 320), choice), choice);
     expect(faster.devices).toEqual([
       {
         device: "webgpu",
@@ -60,7 +60,7 @@ describe("judge", () => {
     const engine: DeviceReport = {
       devices: [{ device: "cpu", level: "relaxed", verdict: "chosen", reason: "it is alone" }],
     };
-    const slower = reportCpu(engine, judge(measured(110, 320), choice), choice);
+    const slower = reportCpu(engine, decideDevice(measured(110, 320), choice), choice);
     expect(slower.devices).toMatchObject([
       { device: "cpu", verdict: "chosen", layerMicroseconds: 100, reason: /the fastest/ },
       { device: "webgpu", verdict: "slower", layerMicroseconds: 110 },
@@ -70,7 +70,7 @@ describe("judge", () => {
   it.each(["failed", "software"] as const)("takes no GPU that the engine does not: %s", (verdict) => {
     const gpu = { device: "webgpu", level: "a card", verdict, reason: "for a reason" };
     const runs = { device: "cpu", level: "simd128", verdict: "chosen", reason: "alone" } as const;
-    expect(judge({ devices: [runs, gpu] }, cpu("relaxed", 1))).toEqual({ takesGpu: false, gpu });
+    expect(decideDevice({ devices: [runs, gpu] }, cpu("relaxed", 1))).toEqual({ takesGpu: false, gpu });
   });
 });
 
@@ -90,7 +90,7 @@ describe("judgeUnprobed", () => {
     [{ gpu: "no-adapter" }, { verdict: "absent", reason: /finds no GPU/ }],
     [{ builds: ["simd128"] }, { verdict: "absent", reason: /without its build/ }],
   ] as const)("tells what needs no build: %j", (less, expected) => {
-    const judgement = judgeUnprobed({ ...features, ...less });
+    const judgement = gpuUnavailable({ ...features, ...less });
     if (expected === undefined) expect(judgement).toBeUndefined();
     else expect(judgement).toMatchObject({ takesGpu: false, gpu: { device: "webgpu", ...expected } });
   });
@@ -123,7 +123,7 @@ describe("load with backend auto", () => {
   function load(gpu: FakeOptions, options = {}) {
     const connect = async (build: Build) => {
       fetched.push(build);
-      return connectHere({
+      return connectLocal({
         build: fakeBuild(log, build === "webgpu" ? gpu : {}),
         openModel: countedModel(log),
       });

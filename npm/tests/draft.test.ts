@@ -1,5 +1,5 @@
 import { beforeEach, expect, it } from "vitest";
-import { connectHere } from "../src/links.js";
+import { connectLocal } from "../src/host-links.js";
 import { type Load, loadOn } from "../src/load.js";
 import { countedModel, emptyLog, fakeBuild, type Log } from "./fake-wasm.js";
 
@@ -15,7 +15,7 @@ beforeEach(() => {
     hasWorkers: false,
     baseUrl: () => "http://localhost/",
     embeddedModel: () => new URL("http://localhost/embedded.safetensors"),
-    connect: async () => connectHere({ build: fakeBuild(log), openModel: countedModel(log) }),
+    connect: async () => connectLocal({ build: fakeBuild(log), openModel: countedModel(log) }),
   });
 });
 

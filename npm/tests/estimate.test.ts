@@ -2,10 +2,10 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { type Estimate, estimateOn } from "../src/estimate.js";
-import { connectHere } from "../src/links.js";
-import { outline } from "../src/outline.js";
+import { openHeaders } from "../src/header-source.js";
+import { connectLocal } from "../src/host-links.js";
 import { addressSource } from "../src/sources.js";
-import { modelOfAddress, revisionPath } from "../src/store/names.js";
+import { revisionPath, urlModelId } from "../src/store/names.js";
 import { currentRevision, writeManifest } from "../src/store/revisions.js";
 import { countedModel, emptyLog, fakeBuild, type Log } from "./fake-wasm.js";
 import { MemoryStorage } from "./memory-storage.js";
@@ -41,7 +41,7 @@ beforeEach(() => {
     hasWorkers: true,
     baseUrl: () => address("/"),
     embeddedModel: () => new URL(address("/a.safetensors")),
-    connect: async () => connectHere({ build: fakeBuild(log), openModel: countedModel(log) }),
+    connect: async () => connectLocal({ build: fakeBuild(log), openModel: countedModel(log) }),
   });
 });
 afterEach(() => {
@@ -91,14 +91,14 @@ describe("estimate", () => {
 
 describe("outline", () => {
   const { signal } = new AbortController();
-  const coming = { store: true };
+  const fetchOptions = { store: true };
 
   it("sums the files of a folder, and never reads its tokenizer", async () => {
     const storage = new MemoryStorage();
     const source = addressSource(address("/m/"), address("/"));
-    const found = await outline(source, coming, { openModel: countedModel(log), storage }, signal);
+    const found = await openHeaders(source, fetchOptions, { openModel: countedModel(log), storage }, signal);
     expect(found).toMatchObject({ bytes: 6010, storedBytes: 0 });
-    const files = (await found.model.begin()).files();
+    const files = (await found.model.open()).files();
     requests = [];
     expect(await files.read("tokenizer.json", undefined)).toBeUndefined();
     expect(requests).toEqual([]);
@@ -109,7 +109,7 @@ describe("outline", () => {
   it("takes what is stored from there", async () => {
     const storage = new MemoryStorage();
     const source = addressSource(address("/a.safetensors"), address("/"));
-    const id = await modelOfAddress(address("/a.safetensors"));
+    const id = await urlModelId(address("/a.safetensors"));
     const folder = await revisionPath(id, "0123456789abcdef");
     storage.files.set(`${folder}/a.safetensors`, new Uint8Array(5000));
     await writeManifest(storage, folder, {
@@ -128,9 +128,9 @@ describe("outline", () => {
     });
     expect(await currentRevision(storage, id)).toBeDefined();
     const openModel = () => Promise.reject(new Error("no other files are read"));
-    const found = await outline(source, coming, { openModel, storage }, signal);
+    const found = await openHeaders(source, fetchOptions, { openModel, storage }, signal);
     expect(found).toMatchObject({ bytes: 5000, storedBytes: 5000 });
-    const files = (await found.model.begin()).files();
+    const files = (await found.model.open()).files();
     expect(await files.read("a.safetensors", { start: 8, end: 16 })).toHaveLength(8);
     expect(requests).toEqual(["HEAD /a.safetensors"]);
   });

@@ -8,8 +8,9 @@ import type {
   DeviceReport,
   Score,
   TextDelta,
+  WasmBeamOptions,
   WasmBeamSearch,
-  WasmBeams,
+  WasmDeviceOptions,
   WasmEvent,
   WasmFiles,
   WasmGenerateOptions,
@@ -17,7 +18,6 @@ import type {
   WasmLoader,
   WasmModel,
   WasmModule,
-  WasmPlace,
   WasmPrompt,
 } from "../src/wasm.js";
 
@@ -29,12 +29,12 @@ export interface Log {
   opened: number;
   closed: number;
   /** Where the model was put. */
-  place: WasmPlace | undefined;
+  place: WasmDeviceOptions | undefined;
   asked: { readonly prompt: WasmPrompt; readonly count: number }[];
   /** Of each generation. */
   lookaheads: (number | undefined)[];
   /** How it was searched last. */
-  searched: WasmBeams | undefined;
+  searched: WasmBeamOptions | undefined;
 }
 
 /** What a test begins with. */
@@ -151,8 +151,8 @@ async function compileNothing(): Promise<WebAssembly.Module> {
 
 /** Opens a source's files, and keeps count. */
 export function countedModel(log: Log): OpenSource {
-  return async (source, coming, signal) => {
-    const { entry, files } = await (await openStreamed(source, coming, signal)).begin();
+  return async (source, fetchOptions, signal) => {
+    const { entry, files } = await (await openStreamed(source, fetchOptions, signal)).open();
     return new StreamedModel(entry, () => counted(files(), log));
   };
 }
@@ -239,7 +239,7 @@ function fakeModel(log: Log, files: WasmFiles, name: string, backend: string): W
 /** Finds "beam 0", "beam 1", …, as many as are wanted; the prompt "long" finds nothing until it is stopped. */
 function fakeSearch(
   prompt: string,
-  beams: WasmBeams,
+  beams: WasmBeamOptions,
   options: WasmGenerateOptions,
   log: Log,
 ): WasmBeamSearch {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { droppedFiles } from "../src/dropped.js";
+import { droppedFiles } from "../src/dropped-files.js";
 import { HandleFiles } from "../src/handle-files.js";
-import { fileHandle, folderEntry, folderHandle } from "./dropped.js";
+import { fileHandle, folderEntry, folderHandle } from "./dropped-files.js";
 
 const text = (bytes: Uint8Array | undefined) => bytes && new TextDecoder().decode(bytes);
 

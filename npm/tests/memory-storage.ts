@@ -1,8 +1,8 @@
 /** A storage in memory that keeps the same promises as a browser's, for tests of what is built on it. */
 
 import { SetunError } from "../src/errors.js";
-import { lineBytes, wholeLines } from "../src/store/lines.js";
-import type { Part, Storage } from "../src/store/storage.js";
+import { completeLines, lineBytes } from "../src/store/journal.js";
+import type { PartialFile, Storage } from "../src/store/storage.js";
 
 /** Files by their paths, open to tests: to look at, to cut off, to take away. */
 export class MemoryStorage implements Storage {
@@ -29,7 +29,7 @@ export class MemoryStorage implements Storage {
     return bytes && new Blob([bytes]);
   }
 
-  async openPart(path: string): Promise<Part> {
+  async openPartial(path: string): Promise<PartialFile> {
     checkPath(path);
     if (this.parts.has(path)) throw new Error(`${path}.part is open already`);
     this.parts.add(path);
@@ -61,7 +61,7 @@ export class MemoryStorage implements Storage {
   }
 }
 
-class MemoryPart implements Part {
+class MemoryPart implements PartialFile {
   readonly #storage: MemoryStorage;
   readonly #path: string;
   #lines: string[];
@@ -70,7 +70,7 @@ class MemoryPart implements Part {
     this.#storage = storage;
     this.#path = path;
     const isThere = storage.files.has(`${path}.part`);
-    this.#lines = isThere ? wholeLines(this.#bytes(".chunks")).lines : [];
+    this.#lines = isThere ? completeLines(this.#bytes(".chunks")).lines : [];
     this.#write(".part", this.#lines.length > 0 ? this.#bytes(".part") : new Uint8Array());
     this.#write(".chunks", lineBytes(this.#lines));
   }
@@ -83,17 +83,17 @@ class MemoryPart implements Part {
     return this.#bytes(".part").slice(start, end);
   }
 
-  async put(start: number, bytes: Uint8Array, line: string): Promise<void> {
+  async writeChunk(start: number, bytes: Uint8Array, line: string): Promise<void> {
     if (this.#storage.slow?.test(this.#path)) await new Promise((resolve) => setTimeout(resolve, 50));
     const old = this.#bytes(".part");
     const next = new Uint8Array(Math.max(old.length, start + bytes.length));
     next.set(old);
     next.set(bytes, start);
     this.#write(".part", next);
-    await this.note(line);
+    await this.appendLine(line);
   }
 
-  async note(line: string): Promise<void> {
+  async appendLine(line: string): Promise<void> {
     await this.rewrite([...this.#lines, line]);
   }
 

@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, it } from "vitest";
-import { connectHere } from "../src/links.js";
+import { connectLocal } from "../src/host-links.js";
 import { type Load, loadOn } from "../src/load.js";
-import type { Processor } from "../src/processors.js";
-import { isProcessor, sentProcessors } from "../src/processors.js";
+import type { LogitsProcessorInput } from "../src/processors.js";
+import { isProcessor, toSentProcessors } from "../src/processors.js";
 import { countedModel, emptyLog, fakeBuild, type Log } from "./fake-wasm.js";
 
 const files = { "a.safetensors": new Uint8Array(16) };
@@ -17,7 +17,7 @@ beforeEach(() => {
     hasWorkers: false,
     baseUrl: () => "http://localhost/page/",
     embeddedModel: () => new URL("http://localhost/embedded.safetensors"),
-    connect: async () => connectHere({ build: fakeBuild(log), openModel: countedModel(log) }),
+    connect: async () => connectLocal({ build: fakeBuild(log), openModel: countedModel(log) }),
   });
 });
 
@@ -49,7 +49,7 @@ describe("a list of processors", () => {
     "may not have %s",
     async (processor) => {
       const model = await load(files);
-      const refused = () => model.generate("a", { processors: [processor as Processor] });
+      const refused = () => model.generate("a", { processors: [processor as LogitsProcessorInput] });
       expect(refused).toThrow(expect.objectContaining({ code: "bad-option" }));
       expect(log.asked).toEqual([]);
     },
@@ -58,7 +58,7 @@ describe("a list of processors", () => {
   it("is sent with addresses that are whole, and options as they are now", () => {
     const options = { words: ["a"] };
     const place = { worker: true, baseUrl: () => "http://localhost/page/index.html" };
-    const sent = sentProcessors([{ module: "./a.js", options }, "/b.js", new URL("blob:c")], place);
+    const sent = toSentProcessors([{ module: "./a.js", options }, "/b.js", new URL("blob:c")], place);
     options.words.push("b");
     expect(sent).toEqual([
       { module: "http://localhost/page/a.js", options: { words: ["a"] } },
@@ -69,7 +69,7 @@ describe("a list of processors", () => {
 
   it("is refused at once where it cannot be sent", () => {
     const place = { worker: true, baseUrl: () => "http://localhost/" };
-    const refused = (processor: Processor) => () => sentProcessors(["a.js", processor], place);
+    const refused = (processor: LogitsProcessorInput) => () => toSentProcessors(["a.js", processor], place);
     const badOption = (message: RegExp) =>
       expect.objectContaining({ code: "bad-option", message: expect.stringMatching(message) });
     expect(refused(() => {})).toThrow(
@@ -86,7 +86,7 @@ describe("processors", () => {
   it("are loaded before the first token, and called with the tokens so far at each choice", async () => {
     const model = await load(files);
     const own: number[][] = [];
-    const processors: Processor[] = [
+    const processors: LogitsProcessorInput[] = [
       { module: NOTING, options: { name: "one" } },
       (_, tokens) => void own.push([...tokens]),
     ];
@@ -160,7 +160,7 @@ describe("processors", () => {
   it("that fail end their generation alone, with what they have thrown", async () => {
     const model = await load(files);
     const thrown = new RangeError("too far");
-    const fails: [Processor, object][] = [
+    const fails: [LogitsProcessorInput, object][] = [
       [
         (_, tokens) => {
           if (tokens.at(-1) === 2) throw thrown;

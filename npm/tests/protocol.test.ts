@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { SetunError } from "../src/errors.js";
-import { connectHere } from "../src/links.js";
+import { connectLocal } from "../src/host-links.js";
 import { type Load, loadOn } from "../src/load.js";
 import type { Model } from "../src/model.js";
 import { countedModel, emptyLog, fakeBuild, type Log } from "./fake-wasm.js";
@@ -17,7 +17,7 @@ beforeEach(() => {
     hasWorkers: false,
     baseUrl: () => "http://localhost/",
     embeddedModel: () => new URL("http://localhost/embedded.safetensors"),
-    connect: async () => connectHere({ build: fakeBuild(log), openModel: countedModel(log) }),
+    connect: async () => connectLocal({ build: fakeBuild(log), openModel: countedModel(log) }),
   });
 });
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { BlobFiles } from "../src/model-files.js";
 import { modelSource } from "../src/sources.js";
-import { fileHandle, folderEntry, folderHandle } from "./dropped.js";
+import { fileHandle, folderEntry, folderHandle } from "./dropped-files.js";
 
 const page = "https://example.org/app/index.html";
 const bytes = new Uint8Array(8);

@@ -1,6 +1,6 @@
 /** What every storage promises, as cases that run on any of them, in Node and in browsers. */
 
-import type { Part, Storage } from "../src/store/storage.js";
+import type { PartialFile, Storage } from "../src/store/storage.js";
 
 /** A case throws if the promise is broken. `folder` is its own, and does not exist yet. */
 export type Case = (storage: Storage, folder: string) => Promise<void>;
@@ -36,9 +36,9 @@ async function content(storage: Storage, path: string): Promise<Uint8Array | und
 async function withPart<Result>(
   storage: Storage,
   path: string,
-  work: (part: Part) => Promise<Result>,
+  work: (part: PartialFile) => Promise<Result>,
 ): Promise<Result> {
-  const part = await storage.openPart(path);
+  const part = await storage.openPartial(path);
   try {
     return await work(part);
   } finally {
@@ -49,17 +49,17 @@ async function withPart<Result>(
 /** A file of 30 bytes of which chunks 2 and 0 have come. */
 async function begin(storage: Storage, path: string): Promise<void> {
   await withPart(storage, path, async (part) => {
-    await part.note(SUBJECT);
-    await part.put(20, bytes(20, 10), line(2));
-    await part.put(0, bytes(0, 10), line(0));
+    await part.appendLine(SUBJECT);
+    await part.writeChunk(20, bytes(20, 10), line(2));
+    await part.writeChunk(0, bytes(0, 10), line(0));
   });
 }
 
 /** The file of {@link begin}, whole. */
 async function bring(storage: Storage, path: string): Promise<void> {
   await begin(storage, path);
-  const part = await storage.openPart(path);
-  await part.put(10, bytes(10, 10), line(1));
+  const part = await storage.openPartial(path);
+  await part.writeChunk(10, bytes(10, 10), line(1));
   await part.finish();
 }
 
@@ -114,7 +114,7 @@ export const CONTRACT: Readonly<Record<string, Case>> = {
   "paths do not leave the store": async (storage, folder) => {
     for (const path of [`${folder}/../x.json`, "../x.json", `${folder}/./x.json`]) {
       await rejects(storage.writeText(path, "x"), path);
-      await rejects(storage.openPart(path), path);
+      await rejects(storage.openPartial(path), path);
     }
   },
 
@@ -128,7 +128,7 @@ export const CONTRACT: Readonly<Record<string, Case>> = {
       same(await part.read(0, 10), bytes(0, 10), "chunk 0");
       same(await part.read(25, 99), bytes(25, 5), "to the end");
       same(await part.read(40, 50), new Uint8Array(), "behind the end");
-      await part.put(10, bytes(10, 10), line(1));
+      await part.writeChunk(10, bytes(10, 10), line(1));
       same(part.lines, [SUBJECT, line(2), line(0), line(1)], "lines with the last");
       same(await part.read(5, 25), bytes(5, 20), "across chunks");
       await part.finish();
@@ -163,8 +163,10 @@ export const CONTRACT: Readonly<Record<string, Case>> = {
   "chunks may come at once": async (storage, folder) => {
     const path = `${folder}/model`;
     await withPart(storage, path, async (part) => {
-      await part.note(SUBJECT);
-      await Promise.all([2, 0, 1].map((chunk) => part.put(10 * chunk, bytes(10 * chunk, 10), line(chunk))));
+      await part.appendLine(SUBJECT);
+      await Promise.all(
+        [2, 0, 1].map((chunk) => part.writeChunk(10 * chunk, bytes(10 * chunk, 10), line(chunk))),
+      );
     });
     await withPart(storage, path, async (part) => {
       same([...part.lines].sort(), [line(0), line(1), line(2), SUBJECT], "lines");
@@ -175,7 +177,7 @@ export const CONTRACT: Readonly<Record<string, Case>> = {
   "a chunk that comes again replaces the first": async (storage, folder) => {
     await begin(storage, `${folder}/model`);
     await withPart(storage, `${folder}/model`, async (part) => {
-      await part.put(0, bytes(100, 10), line(0));
+      await part.writeChunk(0, bytes(100, 10), line(0));
       same(await part.read(0, 10), bytes(100, 10), "bytes");
       same(part.lines, [SUBJECT, line(2), line(0), line(0)], "lines");
     });
@@ -187,7 +189,7 @@ export const CONTRACT: Readonly<Record<string, Case>> = {
     await withPart(storage, `${folder}/model`, async (part) => {
       same(part.lines, [SUBJECT, line(0)], "lines");
       same(await part.read(20, 30), bytes(20, 10), "bytes stay");
-      await part.note(line(1));
+      await part.appendLine(line(1));
     });
     const text = await storage.readText(`${folder}/model.chunks`);
     same(text, `${SUBJECT}\n${line(0)}\n${line(1)}\n`, "its text");
@@ -201,7 +203,7 @@ export const CONTRACT: Readonly<Record<string, Case>> = {
       await storage.writeText(`${path}.chunks`, whole + end);
       await withPart(storage, path, async (part) => {
         same(part.lines, [SUBJECT, line(2)], JSON.stringify(end));
-        await part.note(line(1));
+        await part.appendLine(line(1));
       });
       same(await storage.readText(`${path}.chunks`), `${whole}${line(1)}\n`, "its text");
       await withPart(storage, path, (part) => part.clear());
@@ -226,8 +228,8 @@ export const CONTRACT: Readonly<Record<string, Case>> = {
       await part.clear();
       same(part.lines, [], "lines");
       same(await part.read(0, 30), new Uint8Array(), "bytes");
-      await part.note(SUBJECT);
-      await part.put(0, bytes(7, 5), line(0));
+      await part.appendLine(SUBJECT);
+      await part.writeChunk(0, bytes(7, 5), line(0));
     });
     await withPart(storage, path, async (part) => {
       same(part.lines, [SUBJECT, line(0)], "new lines");
@@ -239,11 +241,11 @@ export const CONTRACT: Readonly<Record<string, Case>> = {
     const path = `${folder}/model`;
     await bring(storage, path);
     await storage.writeText(`${path}.chunks`, `${SUBJECT}\n`);
-    const part = await storage.openPart(path);
+    const part = await storage.openPartial(path);
     same(part.lines, [], "lines of the other");
     same(await part.read(0, 30), new Uint8Array(), "bytes of the other");
-    await part.note(SUBJECT);
-    await part.put(0, bytes(50, 10), line(0));
+    await part.appendLine(SUBJECT);
+    await part.writeChunk(0, bytes(50, 10), line(0));
     await part.finish();
     same(await content(storage, path), bytes(50, 10), "bytes");
     await withPart(storage, path, async () => undefined);
@@ -251,8 +253,8 @@ export const CONTRACT: Readonly<Record<string, Case>> = {
   },
 
   "a file may be empty": async (storage, folder) => {
-    const part = await storage.openPart(`${folder}/empty`);
-    await part.note(SUBJECT);
+    const part = await storage.openPartial(`${folder}/empty`);
+    await part.appendLine(SUBJECT);
     await part.finish();
     same(await content(storage, `${folder}/empty`), new Uint8Array(), "bytes");
   },

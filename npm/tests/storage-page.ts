@@ -1,9 +1,8 @@
 /** What a test page has of the store, and its way to workers. */
 
-import { withLock } from "../src/store/locks.js";
+import { openStorage, withLock } from "../src/store/browser-storage.js";
 import { modelsOn } from "../src/store/models.js";
-import { openStorage } from "../src/store/open-storage.js";
-import { askToPersist, room } from "../src/store/quota.js";
+import { requestPersistence, storageEstimate } from "../src/store/quota.js";
 import type { Task } from "./storage-worker.js";
 
 /** A worker, and its answer. */
@@ -26,4 +25,6 @@ async function ask(task: Task): Promise<unknown> {
 }
 
 const models = modelsOn({ openStorage, withLock, baseUrl: () => document.baseURI });
-Object.assign(globalThis, { setun: { start, ask, models, openStorage, askToPersist, room, withLock } });
+Object.assign(globalThis, {
+  setun: { start, ask, models, openStorage, requestPersistence, storageEstimate, withLock },
+});

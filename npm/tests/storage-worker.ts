@@ -1,8 +1,7 @@
 /** Runs the contract, and what needs a worker beside it, in a browser's worker. */
 
+import { openStorage, withLock } from "../src/store/browser-storage.js";
 import { CacheStorageOfModels } from "../src/store/cache-storage.js";
-import { withLock } from "../src/store/locks.js";
-import { openStorage } from "../src/store/open-storage.js";
 import { OpfsStorage } from "../src/store/opfs.js";
 import type { Storage } from "../src/store/storage.js";
 import { CONTRACT } from "./storage-contract.js";
@@ -35,10 +34,10 @@ const TASKS = {
   async hold(storage: Storage): Promise<string> {
     const held = new Promise<string>((resolve) => {
       void withLock("h/o/n", new AbortController().signal, async () => {
-        const part = await storage.openPart("models/h/o/n/r/model");
+        const part = await storage.openPartial("models/h/o/n/r/model");
         await part.clear();
-        await part.note(SUBJECT);
-        await part.put(0, new Uint8Array(10).fill(7), LINE);
+        await part.appendLine(SUBJECT);
+        await part.writeChunk(0, new Uint8Array(10).fill(7), LINE);
         resolve("held");
         await forever;
       });
@@ -49,7 +48,7 @@ const TASKS = {
   /** What is there of the file that {@link TASKS.hold} had. */
   async take(storage: Storage): Promise<{ lines: readonly string[]; bytes: number[] }> {
     return withLock("h/o/n", new AbortController().signal, async () => {
-      const part = await storage.openPart("models/h/o/n/r/model");
+      const part = await storage.openPartial("models/h/o/n/r/model");
       const found = { lines: part.lines, bytes: [...(await part.read(0, 99))] };
       await part.close();
       return found;
@@ -58,26 +57,30 @@ const TASKS = {
 
   /** As `take`, where there are no locks. */
   async takeUnlocked(storage: Storage): Promise<string> {
-    const part = await storage.openPart("models/h/o/n/r/model");
+    const part = await storage.openPartial("models/h/o/n/r/model");
     await part.close();
     return "taken";
   },
 
   /** Writes until there is no room: how that is told, and whether what was there before is still. */
   async fill(storage: Storage): Promise<{ code: unknown; message: string; lines: number; chunks: number }> {
-    const part = await storage.openPart("fill/model");
-    await part.note('{"format":1}');
+    const part = await storage.openPartial("fill/model");
+    await part.appendLine('{"format":1}');
     let chunks = 0;
     try {
       for (;;) {
-        await part.put(chunks << 20, new Uint8Array(1 << 20).fill(chunks), `{"chunk":[${chunks},"00"]}`);
+        await part.writeChunk(
+          chunks << 20,
+          new Uint8Array(1 << 20).fill(chunks),
+          `{"chunk":[${chunks},"00"]}`,
+        );
         chunks += 1;
         if (chunks > 200) throw new Error("there is room for 200 MiB");
       }
     } catch (thrown) {
       const { code, message } = thrown as { code: unknown; message: string };
       await part.close();
-      const again = await storage.openPart("fill/model");
+      const again = await storage.openPartial("fill/model");
       const lines = again.lines.length;
       const last = await again.read((chunks - 1) << 20, chunks << 20);
       if (last.some((byte) => byte !== chunks - 1)) throw new Error("the last chunk is not what was put");

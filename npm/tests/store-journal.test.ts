@@ -1,24 +1,24 @@
 import { describe, expect, it } from "vitest";
 import {
-  bytesThere,
   chunkCount,
   chunkLine,
   chunkRange,
-  linesWithout,
+  downloadedBytes,
+  headerLine,
+  linesWithoutChunks,
   readJournal,
-  sameSubject,
-  subjectLine,
-  wholeLine,
+  sameHeader,
+  verifiedLine,
 } from "../src/store/journal.js";
 import { CHUNKS, JOURNAL, WHOLE } from "./store-fixtures.js";
 
 const lines = JOURNAL.split("\n").slice(0, -1);
-const subject = { bytes: 2_621_440, chunkBytes: 1 << 20, identity: '"abc"' };
+const header = { bytes: 2_621_440, chunkBytes: 1 << 20, identity: '"abc"' };
 
 describe("a journal", () => {
   it("says what the command's says", () => {
     expect(readJournal(lines)).toEqual({
-      subject,
+      header,
       chunks: new Map([
         [2, CHUNKS[2]],
         [0, CHUNKS[0]],
@@ -29,16 +29,16 @@ describe("a journal", () => {
   });
 
   it("has the command's bytes", () => {
-    const [first, ...rest] = [subjectLine(subject), chunkLine(2, CHUNKS[2]), chunkLine(0, CHUNKS[0])];
+    const [first, ...rest] = [headerLine(header), chunkLine(2, CHUNKS[2]), chunkLine(0, CHUNKS[0])];
     expect([first, ...rest]).toEqual(lines);
-    expect(subjectLine({ bytes: 1, chunkBytes: 4096, sha256: WHOLE })).toBe(
+    expect(headerLine({ bytes: 1, chunkBytes: 4096, sha256: WHOLE })).toBe(
       `{"format":1,"bytes":1,"chunk_bytes":4096,"identity":null,"sha256":"${WHOLE}"}`,
     );
-    expect(wholeLine(WHOLE)).toBe(`{"whole":"${WHOLE}"}`);
+    expect(verifiedLine(WHOLE)).toBe(`{"whole":"${WHOLE}"}`);
   });
 
   it("knows the whole file's hash once that is written", () => {
-    expect(readJournal([...lines, wholeLine(WHOLE)])).toMatchObject({ whole: WHOLE, lines: 4 });
+    expect(readJournal([...lines, verifiedLine(WHOLE)])).toMatchObject({ whole: WHOLE, lines: 4 });
   });
 
   it.each([
@@ -76,25 +76,25 @@ describe("a journal", () => {
       ...lines,
       chunkLine(1, CHUNKS[1]),
       chunkLine(0, CHUNKS[1]),
-      wholeLine(WHOLE),
+      verifiedLine(WHOLE),
     ]);
-    const left = journal && linesWithout(journal, new Set([2]));
+    const left = journal && linesWithoutChunks(journal, new Set([2]));
     expect(left).toEqual([lines[0], chunkLine(0, CHUNKS[1]), chunkLine(1, CHUNKS[1])]);
   });
 
   it("counts bytes, of the last chunk only those it has", () => {
     const journal = readJournal(lines);
-    expect(journal && bytesThere(journal)).toBe(1_048_576 + 524_288);
-    expect(chunkCount(subject)).toBe(3);
-    expect(chunkRange(subject, 2)).toEqual({ start: 2_097_152, end: 2_621_440 });
-    expect(chunkRange(subject, 9)).toEqual({ start: 2_621_440, end: 2_621_440 });
+    expect(journal && downloadedBytes(journal)).toBe(1_048_576 + 524_288);
+    expect(chunkCount(header)).toBe(3);
+    expect(chunkRange(header, 2)).toEqual({ start: 2_097_152, end: 2_621_440 });
+    expect(chunkRange(header, 9)).toEqual({ start: 2_621_440, end: 2_621_440 });
     expect(chunkCount({ bytes: 0, chunkBytes: 8 })).toBe(0);
   });
 
   it("goes on for the same file alone", () => {
-    expect(sameSubject(subject, { ...subject })).toBe(true);
+    expect(sameHeader(header, { ...header })).toBe(true);
     for (const other of [{ bytes: 1 }, { chunkBytes: 1 }, { identity: "x" }, { sha256: WHOLE }]) {
-      expect(sameSubject(subject, { ...subject, ...other })).toBe(false);
+      expect(sameHeader(header, { ...header, ...other })).toBe(false);
     }
   });
 });

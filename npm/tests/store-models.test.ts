@@ -1,14 +1,14 @@
 import { beforeEach, describe, expect, it } from "vitest";
-import { chunkLine, subjectLine } from "../src/store/journal.js";
+import { chunkLine, headerLine } from "../src/store/journal.js";
 import { type Manifest, printManifest } from "../src/store/manifest.js";
 import { modelsOn } from "../src/store/models.js";
-import { type ModelId, modelPath, modelText } from "../src/store/names.js";
+import { type ModelId, modelIdText, modelPath } from "../src/store/names.js";
 import {
+  completeRevision,
   currentRevision,
   readManifest,
-  refer,
-  referredCommit,
-  wholeRevision,
+  referencedCommit,
+  saveReference,
   writeManifest,
 } from "../src/store/revisions.js";
 import type { WithLock } from "../src/store/storage.js";
@@ -47,10 +47,10 @@ async function put(id: ModelId, revision: string, more: Partial<Manifest> = {}):
     { name: "onnx/model.gguf", bytes: 30, chunkBytes: 0, chunks: [] },
   ];
   for (const { name, bytes } of files) storage.set(`${folder}/${name}`, new Uint8Array(bytes));
-  const source = `https://${modelText(id)}`;
+  const source = `https://${modelIdText(id)}`;
   const pulled = "2026-11-21T17:00:00Z";
   await writeManifest(storage, folder, {
-    model: modelText(id),
+    model: modelIdText(id),
     revision,
     source,
     pulled,
@@ -65,9 +65,9 @@ async function put(id: ModelId, revision: string, more: Partial<Manifest> = {}):
 async function begin(id: ModelId, revision: string): Promise<string> {
   const folder = await put(id, revision, { complete: false, files: [] });
   await storage.remove(`${folder}/onnx`);
-  const part = await storage.openPart(`${folder}/model.gguf`);
-  await part.note(subjectLine({ bytes: 30, chunkBytes: 10 }));
-  await part.put(10, new Uint8Array(10), chunkLine(1, "c".repeat(64)));
+  const part = await storage.openPartial(`${folder}/model.gguf`);
+  await part.appendLine(headerLine({ bytes: 30, chunkBytes: 10 }));
+  await part.writeChunk(10, new Uint8Array(10), chunkLine(1, "c".repeat(64)));
   await part.close();
   return folder;
 }
@@ -157,7 +157,7 @@ describe("models.has", () => {
 
   it("finds revisions by the names that they had, and files", async () => {
     await put(HUB, COMMITS[0]);
-    await refer(storage, HUB, "v1", COMMITS[0]);
+    await saveReference(storage, HUB, "v1", COMMITS[0]);
     for (const source of [
       "hf:o/n@v1",
       `hf:o/n@${COMMITS[0]}`,
@@ -213,7 +213,7 @@ describe("models.delete", () => {
   it("removes all revisions, or the one that is named, in the model's lock", async () => {
     await put(HUB, COMMITS[0]);
     await begin(HUB, COMMITS[1]);
-    await refer(storage, HUB, "main", COMMITS[0]);
+    await saveReference(storage, HUB, "main", COMMITS[0]);
     await put({ ...HUB, name: "nn" }, COMMITS[0]);
     expect(await models.delete("hf:o/n@main")).toBe(true);
     expect((await models.list()).map(({ revision }) => revision)).toEqual([COMMITS[1], COMMITS[0]]);
@@ -243,7 +243,7 @@ describe("models.delete", () => {
 
   it("leaves nothing that looks whole if it cannot remove all", async () => {
     const folder = await put(HUB, COMMITS[0]);
-    const part = await storage.openPart(`${folder}/other`);
+    const part = await storage.openPartial(`${folder}/other`);
     await expect(models.delete("hf:o/n")).rejects.toThrow("is open");
     expect(await models.has("hf:o/n")).toBe(false);
     await part.close();
@@ -264,9 +264,9 @@ describe("revisions", () => {
     const folder = await put(HUB, COMMITS[1], { pulled: "2026-11-22T00:00:00Z" });
     const current = async () => (await currentRevision(storage, HUB))?.manifest.revision;
     expect(await current()).toBe(COMMITS[1]);
-    await refer(storage, HUB, "main", COMMITS[0]);
+    await saveReference(storage, HUB, "main", COMMITS[0]);
     expect(await current()).toBe(COMMITS[0]);
-    await refer(storage, HUB, "main", COMMITS[1]);
+    await saveReference(storage, HUB, "main", COMMITS[1]);
     await storage.remove(`${folder}/config.json`);
     expect(await current()).toBe(COMMITS[0]);
   });
@@ -278,10 +278,10 @@ describe("revisions", () => {
       ["main", "c"],
       ["__proto__", "d"],
     ] as const) {
-      await refer(storage, HUB, name, commit);
-      expect(await referredCommit(storage, HUB, name)).toBe(commit);
+      await saveReference(storage, HUB, name, commit);
+      expect(await referencedCommit(storage, HUB, name)).toBe(commit);
     }
-    expect(await referredCommit(storage, HUB, "toString")).toBeUndefined();
+    expect(await referencedCommit(storage, HUB, "toString")).toBeUndefined();
     const text = await storage.readText(`${modelPath(HUB)}/refs.json`);
     expect(text).toBe(
       '{\n  "format": 1,\n  "revisions": {\n    "__proto__": "d",\n    "main": "c",\n    "v1": "b"\n  }\n}',
@@ -290,17 +290,17 @@ describe("revisions", () => {
 
   it("begin anew if their names are damaged", async () => {
     await storage.writeText(`${modelPath(HUB)}/refs.json`, '{"format": 1, "revisi');
-    expect(await referredCommit(storage, HUB, "main")).toBeUndefined();
-    await refer(storage, HUB, "main", "a");
-    expect(await referredCommit(storage, HUB, "main")).toBe("a");
+    expect(await referencedCommit(storage, HUB, "main")).toBeUndefined();
+    await saveReference(storage, HUB, "main", "a");
+    expect(await referencedCommit(storage, HUB, "main")).toBe("a");
   });
 
   it("are written and read", async () => {
     const folder = await put(HUB, COMMITS[0]);
     const manifest = await readManifest(storage, folder);
     expect(manifest && printManifest(manifest)).toBe(await storage.readText(`${folder}/manifest.json`));
-    expect(await wholeRevision(storage, HUB, COMMITS[0])).toEqual({ id: HUB, folder, manifest });
-    expect(await wholeRevision(storage, HUB, COMMITS[1])).toBeUndefined();
-    expect(await wholeRevision(storage, HUB, "../x")).toBeUndefined();
+    expect(await completeRevision(storage, HUB, COMMITS[0])).toEqual({ id: HUB, folder, manifest });
+    expect(await completeRevision(storage, HUB, COMMITS[1])).toBeUndefined();
+    expect(await completeRevision(storage, HUB, "../x")).toBeUndefined();
   });
 });

@@ -1,30 +1,30 @@
 import { describe, expect, it } from "vitest";
 import {
-  isPlain,
+  hubModelId,
   isSafeFile,
-  modelOfAddress,
-  modelOfHub,
-  modelText,
+  isSafeFolderName,
+  modelIdText,
   parseName,
-  plainName,
   revisionPath,
+  safeFolderName,
+  urlModelId,
 } from "../src/store/names.js";
 
-const of = async (address: string) => modelText(await modelOfAddress(address));
+const of = async (address: string) => modelIdText(await urlModelId(address));
 
 describe("parseName", () => {
   const repository = { kind: "hub", owner: "o", name: "n-1.58" };
 
   it.each([
-    ["o/n-1.58", { place: repository }],
-    ["o/n-1.58@refs/pr/1", { place: { ...repository, revision: "refs/pr/1" } }],
-    ["o/n-1.58:a/b.gguf", { place: repository, file: "a/b.gguf" }],
-    ["o/n-1.58@v1:b.gguf", { place: { ...repository, revision: "v1" }, file: "b.gguf" }],
-    ["h.org_80/o/n-1.58", { place: { ...repository, host: "h.org_80" } }],
-    ["small", { place: { kind: "alias", alias: "small" } }],
-    ["small:b.gguf", { place: { kind: "alias", alias: "small" }, file: "b.gguf" }],
-    ["http://h:80/a/b", { place: { kind: "address", address: "http://h:80/a/b" } }],
-    ["https://h/a#b", { place: { kind: "address", address: "https://h/a" } }],
+    ["o/n-1.58", { location: repository }],
+    ["o/n-1.58@refs/pr/1", { location: { ...repository, revision: "refs/pr/1" } }],
+    ["o/n-1.58:a/b.gguf", { location: repository, file: "a/b.gguf" }],
+    ["o/n-1.58@v1:b.gguf", { location: { ...repository, revision: "v1" }, file: "b.gguf" }],
+    ["h.org_80/o/n-1.58", { location: { ...repository, host: "h.org_80" } }],
+    ["small", { location: { kind: "alias", alias: "small" } }],
+    ["small:b.gguf", { location: { kind: "alias", alias: "small" }, file: "b.gguf" }],
+    ["http://h:80/a/b", { location: { kind: "address", address: "http://h:80/a/b" } }],
+    ["https://h/a#b", { location: { kind: "address", address: "https://h/a" } }],
   ])("takes %s apart", (text, expected) => {
     expect(parseName(text)).toEqual(expected);
   });
@@ -74,15 +74,15 @@ describe("folders of models", () => {
   it("differ where addresses differ, and are plain", async () => {
     const ends = ["/a b", "/a_b", "/a%20b", "/a?b", "/a?c", "/..", "/con", "/a/", ":1/a", "_1/a"];
     const names = await Promise.all(ends.map((end) => of(`https://h${end}`)));
-    for (const name of names) expect(name.split("/").every(isPlain), name).toBe(true);
+    for (const name of names) expect(name.split("/").every(isSafeFolderName), name).toBe(true);
     expect(new Set(names).size).toBe(ends.length);
   });
 
   it("of a hub are those of its address", async () => {
-    const id = await modelOfHub("https://huggingface.co", "o", "n");
-    expect(modelText(id)).toBe("huggingface.co/o/n");
+    const id = await hubModelId("https://huggingface.co", "o", "n");
+    expect(modelIdText(id)).toBe("huggingface.co/o/n");
     expect(await of("https://huggingface.co/o/n")).toBe("huggingface.co/o/n");
-    expect(modelText(await modelOfHub("http://localhost:8080/x", "o", "n"))).toBe("localhost_8080/o/n");
+    expect(modelIdText(await hubModelId("http://localhost:8080/x", "o", "n"))).toBe("localhost_8080/o/n");
   });
 
   it("of revisions do not lead out of the model's", async () => {
@@ -90,7 +90,7 @@ describe("folders of models", () => {
     expect(await revisionPath(id, "a35af6585a9e5b44")).toBe("models/h/o/n/a35af6585a9e5b44");
     for (const revision of ["..", "refs/pr/1", "a\\b", "", "../../x"]) {
       const folder = (await revisionPath(id, revision)).slice("models/h/o/n/".length);
-      expect(isPlain(folder), folder).toBe(true);
+      expect(isSafeFolderName(folder), folder).toBe(true);
     }
   });
 
@@ -108,7 +108,7 @@ describe("folders of models", () => {
       ".a",
       "a.",
     ];
-    const names = await Promise.all(texts.map(plainName));
+    const names = await Promise.all(texts.map(safeFolderName));
     expect(new Set(names).size).toBe(texts.length);
     expect(names[1]).toBe("a_b");
   });

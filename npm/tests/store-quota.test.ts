@@ -1,8 +1,7 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { withLock } from "../src/store/locks.js";
-import { openStorage } from "../src/store/open-storage.js";
-import { askToPersist, checkRoom, missingRoom, room } from "../src/store/quota.js";
-import { explained } from "../src/store/storage-errors.js";
+import { openStorage, withLock } from "../src/store/browser-storage.js";
+import { checkQuota, missingBytesFor, requestPersistence, storageEstimate } from "../src/store/quota.js";
+import { translateErrors } from "../src/store/storage-errors.js";
 
 afterEach(() => vi.unstubAllGlobals());
 
@@ -11,13 +10,13 @@ function browser(storage: unknown, more: object = {}): void {
   vi.stubGlobal("navigator", { storage, ...more });
 }
 
-describe("room", () => {
+describe("storageEstimate", () => {
   it("is what a browser tells, with some slack", async () => {
     browser({ estimate: async () => ({ quota: 1000, usage: 400 }) });
-    expect(await room()).toEqual({ quota: 1000, usage: 400 });
-    await checkRoom("a model", 600);
-    await checkRoom("a model", 630);
-    await expect(checkRoom("a model", 700)).rejects.toMatchObject({
+    expect(await storageEstimate()).toEqual({ quota: 1000, usage: 400 });
+    await checkQuota("a model", 600);
+    await checkQuota("a model", 630);
+    await expect(checkQuota("a model", 700)).rejects.toMatchObject({
       code: "storage-full",
       message: expect.stringMatching(/^no room for a model .*700 bytes .*100 more .*`store: false`$/),
     });
@@ -31,10 +30,10 @@ describe("room", () => {
       { estimate: async () => ({}) },
     ]) {
       browser(storage);
-      expect(await room()).toBeUndefined();
-      await checkRoom("a model", 1e15);
+      expect(await storageEstimate()).toBeUndefined();
+      await checkQuota("a model", 1e15);
     }
-    expect(missingRoom(10, { quota: 5, usage: 9 })).toBe(10);
+    expect(missingBytesFor(10, { quota: 5, usage: 9 })).toBe(10);
   });
 });
 
@@ -42,16 +41,16 @@ describe("askToPersist", () => {
   it("asks unless it is so, and never fails", async () => {
     const persist = vi.fn(async () => true);
     browser({ persisted: async () => false, persist });
-    expect(await askToPersist()).toBe(true);
+    expect(await requestPersistence()).toBe(true);
     browser({ persisted: async () => true, persist });
-    expect(await askToPersist()).toBe(true);
+    expect(await requestPersistence()).toBe(true);
     expect(persist).toHaveBeenCalledTimes(1);
     for (const storage of [
       undefined,
       { persisted: async () => false, persist: () => Promise.reject(new Error()) },
     ]) {
       browser(storage);
-      expect(await askToPersist()).toBe(false);
+      expect(await requestPersistence()).toBe(false);
     }
   });
 });
@@ -105,7 +104,7 @@ describe("what a storage throws", () => {
     ["NotReadableError", "network"],
   ])("has a code: %s", async (name, code) => {
     const cause = new DOMException("because", name);
-    const failing = explained("write", "a/b", () => Promise.reject(cause));
+    const failing = translateErrors("write", "a/b", () => Promise.reject(cause));
     await expect(failing).rejects.toMatchObject({ code, message: expect.stringContaining("a/b"), cause });
   });
 });

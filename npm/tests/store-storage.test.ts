@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { lineBytes, wholeLines } from "../src/store/lines.js";
+import { completeLines, lineBytes } from "../src/store/journal.js";
 import { MemoryStorage } from "./memory-storage.js";
 import { CONTRACT } from "./storage-contract.js";
 
@@ -11,9 +11,9 @@ describe("the storage of tests keeps what browsers' promise", () => {
   it("has no room for more than it has", async () => {
     const storage = new MemoryStorage();
     storage.room = 100;
-    const part = await storage.openPart("a");
-    await part.put(0, new Uint8Array(40), '{"chunk":0}');
-    await expect(part.put(40, new Uint8Array(60), '{"chunk":1}')).rejects.toMatchObject({
+    const part = await storage.openPartial("a");
+    await part.writeChunk(0, new Uint8Array(40), '{"chunk":0}');
+    await expect(part.writeChunk(40, new Uint8Array(60), '{"chunk":1}')).rejects.toMatchObject({
       code: "storage-full",
     });
     expect(part.lines).toEqual(['{"chunk":0}']);
@@ -26,7 +26,7 @@ describe("lines of a journal", () => {
   it("are read however much of them was written", () => {
     const bytes = lineBytes(lines);
     for (let length = 0; length <= bytes.length; length += 1) {
-      const found = wholeLines(bytes.subarray(0, length));
+      const found = completeLines(bytes.subarray(0, length));
       expect(found.lines).toEqual(lines.slice(0, found.lines.length));
       expect(found.bytes).toBe(lineBytes(found.lines).length);
       const whole = bytes.subarray(0, length).filter((byte) => byte === 0x0a).length;

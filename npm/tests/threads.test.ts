@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { connectWorker } from "../src/links.js";
+import { connectWorker } from "../src/host-links.js";
 import type { ThreadsStarted } from "../src/threads.js";
 
 /** A worker that only notes what it is told; tests speak for it. */

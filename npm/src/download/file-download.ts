@@ -1,135 +1,136 @@
 /** One file on its way into the store: which chunks are there, who waits for which, and whether they are right. */
 
-import { sha256 } from "../store/digest.js";
-import { chunkCount, chunkLine, chunkRange, type Subject } from "../store/journal.js";
-import type { Part } from "../store/storage.js";
-import type { Answer } from "./answer.js";
-import type { Begun } from "./begin.js";
-import { bytesError } from "./faults.js";
-import type { Http } from "./http.js";
-import type { Wanted } from "./plan.js";
-import { Queue } from "./queue.js";
-import { type Heard, NoRanges, Remote } from "./remote.js";
-import { readBlob } from "./stored-files.js";
-import { receiveWhole } from "./whole.js";
+import { chunkCount, chunkLine, chunkRange, type JournalHeader } from "../store/journal.js";
+import { sha256 } from "../store/sha256.js";
+import type { PartialFile } from "../store/storage.js";
+import { bytesError } from "./errors.js";
+import { fetchFull } from "./full-fetch.js";
+import type { HttpClient } from "./http.js";
+import type { PlannedFile } from "./plan.js";
+import { type OnBytes, RangeFetcher, RangesUnsupported } from "./range-fetcher.js";
+import type { DownloadResponse } from "./response.js";
+import type { ResumedPart } from "./resume.js";
+import { readBlob } from "./stored-model.js";
 
 /** Times that a chunk is read back wrong before the disk counts as one that keeps nothing. */
-const MOST_LOSSES = 4;
+const MAX_CHUNK_LOSSES = 4;
 
 /** See the module. */
 export class FileDownload {
-  readonly wanted: Wanted;
-  readonly subject: Subject;
-  readonly #part: Part;
+  readonly planned: PlannedFile;
+  readonly header: JournalHeader;
+  readonly #partial: PartialFile;
   readonly #chunks: Map<number, string>;
-  readonly #remote: Remote;
-  readonly #http: Http;
-  readonly #heard: Heard;
+  readonly #fetcher: RangeFetcher;
+  readonly #http: HttpClient;
+  readonly #onBytes: OnBytes;
   readonly #signal: AbortSignal;
   /** Chunks that are asked for. */
-  readonly #taken = new Set<number>();
+  readonly #claimed = new Set<number>();
   /** Chunks that were sent with other bytes than told: once is forgiven. */
-  readonly #doubted = new Set<number>();
+  readonly #mismatched = new Set<number>();
   /** Chunks that somebody waits for, and how many do. */
   readonly #awaited = new Map<number, number>();
-  readonly #arrivals = new Queue();
+  readonly #arrivals = new Waiters();
   /** One at a time uses the part. */
-  #last: Promise<unknown> = Promise.resolve();
+  #queue: Promise<unknown> = Promise.resolve();
   #closed: { readonly reason: unknown } | undefined;
-  #whole: Promise<void> | undefined;
+  #fullFetch: Promise<void> | undefined;
   /** The file, once it has its name. */
   #stored: Blob | undefined;
   #cursor = 0;
 
   constructor(
-    http: Http,
-    wanted: Wanted,
-    { part, subject, chunks }: Begun,
+    http: HttpClient,
+    planned: PlannedFile,
+    { part, header, chunks }: ResumedPart,
     signal: AbortSignal,
-    heard: Heard,
+    onBytes: OnBytes,
   ) {
     this.#http = http;
-    this.wanted = wanted;
-    this.subject = subject;
-    this.#part = part;
+    this.planned = planned;
+    this.header = header;
+    this.#partial = part;
     this.#chunks = chunks;
-    this.#remote = new Remote(http, wanted);
+    this.#fetcher = new RangeFetcher(http, planned);
     this.#signal = signal;
-    this.#heard = heard;
+    this.#onBytes = onBytes;
   }
 
   /** Bytes of the chunks that are there. */
-  get there(): number {
-    const ranges = [...this.#chunks.keys()].map((chunk) => chunkRange(this.subject, chunk));
+  get downloadedBytes(): number {
+    const ranges = [...this.#chunks.keys()].map((chunk) => chunkRange(this.header, chunk));
     return ranges.reduce((sum, { start, end }) => sum + end - start, 0);
   }
 
   /** Bytes of a range, once they are there. */
   async read(start: number, end: number): Promise<Uint8Array> {
-    const { chunkBytes, bytes } = this.subject;
-    const last = Math.min(end, bytes);
-    for (let chunk = Math.floor(start / chunkBytes); chunk * chunkBytes < last; chunk += 1) {
-      await this.#arrived(chunk, true);
+    const { chunkBytes, bytes } = this.header;
+    const queue = Math.min(end, bytes);
+    for (let chunk = Math.floor(start / chunkBytes); chunk * chunkBytes < queue; chunk += 1) {
+      await this.#waitForChunk(chunk, true);
     }
-    return this.#alone(async () => {
+    return this.#exclusive(async () => {
       const stored = this.#stored;
-      const to = Math.max(start, last);
+      const to = Math.max(start, queue);
       return stored === undefined
-        ? this.#part.read(start, to)
-        : readBlob(stored, this.wanted.name, start, to);
+        ? this.#partial.read(start, to)
+        : readBlob(stored, this.planned.name, start, to);
     });
   }
 
   /** A chunk to bring: one that somebody waits for, else with `ahead` the next that is missing. */
-  take(ahead: boolean): number | undefined {
+  claimChunk(prefetch: boolean): number | undefined {
     // One that gives no parts would send the whole to each connection.
-    if (this.#whole !== undefined || (!this.#remote.givesParts && this.#taken.size > 0)) return undefined;
-    const isFree = (chunk: number) => !this.#chunks.has(chunk) && !this.#taken.has(chunk);
-    const chunk = [...this.#awaited.keys()].find(isFree) ?? (ahead ? this.#missing(isFree) : undefined);
-    if (chunk !== undefined) this.#taken.add(chunk);
+    if (this.#fullFetch !== undefined || (!this.#fetcher.givesParts && this.#claimed.size > 0))
+      return undefined;
+    const isFree = (chunk: number) => !this.#chunks.has(chunk) && !this.#claimed.has(chunk);
+    const chunk =
+      [...this.#awaited.keys()].find(isFree) ?? (prefetch ? this.#nextMissing(isFree) : undefined);
+    if (chunk !== undefined) this.#claimed.add(chunk);
     return chunk;
   }
 
   /** Whether some chunk is awaited that nobody brings. */
   get isAwaited(): boolean {
-    return [...this.#awaited.keys()].some((chunk) => !this.#chunks.has(chunk) && !this.#taken.has(chunk));
+    return [...this.#awaited.keys()].some((chunk) => !this.#chunks.has(chunk) && !this.#claimed.has(chunk));
   }
 
   /** Brings a chunk that was taken. */
-  async bring(chunk: number): Promise<void> {
+  async fetchChunk(chunk: number): Promise<void> {
     try {
-      const { start, end } = chunkRange(this.subject, chunk);
-      const { content } = this.wanted;
+      const { start, end } = chunkRange(this.header, chunk);
+      const { content } = this.planned;
       const bytes =
-        content?.slice(start, end) ?? (await this.#remote.part(start, end, this.#signal, this.#heard));
-      await this.keep(chunk, bytes, content === undefined);
+        content?.slice(start, end) ?? (await this.#fetcher.part(start, end, this.#signal, this.#onBytes));
+      await this.storeChunk(chunk, bytes, content === undefined);
     } catch (thrown) {
-      if (!(thrown instanceof NoRanges)) throw thrown;
-      await this.#wholeFrom(thrown.answer);
+      if (!(thrown instanceof RangesUnsupported)) throw thrown;
+      await this.#fetchFullFrom(thrown.response);
     } finally {
-      this.#taken.delete(chunk);
+      this.#claimed.delete(chunk);
     }
   }
 
-  /** Puts a chunk into its place, if it is what was told. `isHeard` says that its bytes were counted. */
-  async keep(chunk: number, bytes: Uint8Array<ArrayBuffer>, isHeard: boolean): Promise<void> {
+  /** Puts a chunk into its place, if it is what was told. `isCounted` says that its bytes were counted. */
+  async storeChunk(chunk: number, bytes: Uint8Array<ArrayBuffer>, isCounted: boolean): Promise<void> {
     const digest = await sha256(bytes);
-    const told = this.wanted.chunks?.digests[chunk];
-    if (told !== undefined && told !== digest) {
-      if (isHeard) this.#heard(-bytes.length);
-      if (this.#doubted.has(chunk)) throw bytesError(this.wanted.address, [chunk], told, digest);
-      this.#doubted.add(chunk);
+    const expected = this.planned.chunks?.digests[chunk];
+    if (expected !== undefined && expected !== digest) {
+      if (isCounted) this.#onBytes(-bytes.length);
+      if (this.#mismatched.has(chunk)) throw bytesError(this.planned.address, [chunk], expected, digest);
+      this.#mismatched.add(chunk);
       return;
     }
-    const { start } = chunkRange(this.subject, chunk);
-    const isNew = await this.#alone(async () => {
+    const { start } = chunkRange(this.header, chunk);
+    const isNew = await this.#exclusive(async () => {
       // Where the whole comes after a server has given no part, other parts may still be under way.
       if (this.#chunks.has(chunk)) return false;
-      await this.#part.put(start, bytes, chunkLine(chunk, digest));
+      await this.#partial.writeChunk(start, bytes, chunkLine(chunk, digest));
       return true;
     });
     this.#signal.throwIfAborted();
-    if (isHeard !== isNew) this.#heard(isNew ? bytes.length : -bytes.length);
+    if (isCounted !== isNew) this.#onBytes(isNew ? bytes.length : -bytes.length);
     if (!isNew) return;
     this.#chunks.set(chunk, digest);
     this.#arrivals.wake();
@@ -142,8 +143,8 @@ export class FileDownload {
 
   /** Gives the file its name; then it is read with `open`. */
   finish(open: () => Promise<Blob>): Promise<Blob> {
-    return this.#alone(async () => {
-      await this.#part.finish();
+    return this.#exclusive(async () => {
+      await this.#partial.finish();
       this.#stored = await open();
       return this.#stored;
     });
@@ -151,8 +152,8 @@ export class FileDownload {
 
   /** Lets go of the part; what is in it stays, whatever comes still: it may be another owner's soon. */
   close(reason: unknown): Promise<void> {
-    const closing = this.#alone(async () => {
-      if (this.#stored === undefined) await this.#part.close();
+    const closing = this.#exclusive(async () => {
+      if (this.#stored === undefined) await this.#partial.close();
     });
     this.#closed = { reason };
     this.#arrivals.fail(reason);
@@ -160,17 +161,17 @@ export class FileDownload {
   }
 
   /** Appends a line to the journal. */
-  note(line: string): Promise<void> {
-    return this.#alone(() => this.#part.note(line));
+  appendLine(line: string): Promise<void> {
+    return this.#exclusive(() => this.#partial.appendLine(line));
   }
 
   /** Forgets what has come. */
-  forget(): Promise<void> {
-    return this.#alone(() => this.#part.clear());
+  reset(): Promise<void> {
+    return this.#exclusive(() => this.#partial.clear());
   }
 
-  #missing(isFree: (chunk: number) => boolean): number | undefined {
-    const count = chunkCount(this.subject);
+  #nextMissing(isFree: (chunk: number) => boolean): number | undefined {
+    const count = chunkCount(this.header);
     for (let i = 0; i < count; i += 1) {
       const chunk = (this.#cursor + i) % count;
       if (isFree(chunk)) return chunk;
@@ -179,22 +180,22 @@ export class FileDownload {
   }
 
   /** A chunk's bytes as they are kept. One that the disk has lost comes once more. */
-  async readBack(chunk: number): Promise<Uint8Array> {
-    for (let losses = 0; losses < MOST_LOSSES; losses += 1) {
-      await this.#arrived(chunk, false);
-      const { start, end } = chunkRange(this.subject, chunk);
-      const bytes = await this.#alone(() => this.#part.read(start, end));
+  async readVerified(chunk: number): Promise<Uint8Array> {
+    for (let losses = 0; losses < MAX_CHUNK_LOSSES; losses += 1) {
+      await this.#waitForChunk(chunk, false);
+      const { start, end } = chunkRange(this.header, chunk);
+      const bytes = await this.#exclusive(() => this.#partial.read(start, end));
       this.#signal.throwIfAborted();
       if ((await sha256(bytes as Uint8Array<ArrayBuffer>)) === this.#chunks.get(chunk)) return bytes;
       this.#chunks.delete(chunk);
-      this.#heard(start - end);
+      this.#onBytes(start - end);
       this.#arrivals.wake();
     }
-    throw new Error(`${this.wanted.name}: the browser's store gives other bytes than were written`);
+    throw new Error(`${this.planned.name}: the browser's store gives other bytes than were written`);
   }
 
   /** Waits for a chunk; a reader has it brought, and those behind it after it. */
-  async #arrived(chunk: number, isReader: boolean): Promise<void> {
+  async #waitForChunk(chunk: number, isReader: boolean): Promise<void> {
     if (isReader) this.#cursor = chunk;
     if (this.#chunks.has(chunk)) return;
     if (isReader) this.#awaited.set(chunk, (this.#awaited.get(chunk) ?? 0) + 1);
@@ -208,38 +209,76 @@ export class FileDownload {
     }
   }
 
-  async #wholeFrom(answer: Answer): Promise<void> {
-    const underWay = this.#whole;
+  async #fetchFullFrom(response: DownloadResponse): Promise<void> {
+    const underWay = this.#fullFetch;
     if (underWay !== undefined) {
-      await answer.cancel();
+      await response.cancel();
       return underWay;
     }
-    this.#whole = receiveWhole(this, this.#http, this.#remote, this.#signal, answer, this.#heard).finally(
-      () => {
-        this.#whole = undefined;
-      },
-    );
-    await this.#whole;
+    this.#fullFetch = fetchFull(
+      this,
+      this.#http,
+      this.#fetcher,
+      this.#signal,
+      response,
+      this.#onBytes,
+    ).finally(() => {
+      this.#fullFetch = undefined;
+    });
+    await this.#fullFetch;
   }
 
   /** Hears of every chunk that comes, or goes. */
-  get arrivals(): Queue {
+  get arrivals(): Waiters {
     return this.#arrivals;
   }
 
-  #alone<Result>(work: () => Promise<Result>): Promise<Result> {
+  #exclusive<Result>(work: () => Promise<Result>): Promise<Result> {
     if (this.#closed !== undefined) return Promise.reject(this.#closed.reason);
-    const result = this.#last.then(work);
-    this.#last = result.catch(() => undefined);
+    const result = this.#queue.then(work);
+    this.#queue = result.catch(() => undefined);
     return result;
   }
 }
 
 /** The chunk to bring next: one that a reader waits for, else with `ahead` the first that is missing. */
-export function nextJob(downloads: readonly FileDownload[], ahead: boolean) {
+export function nextChunkJob(downloads: readonly FileDownload[], prefetch: boolean) {
   for (const download of [...downloads.filter((one) => one.isAwaited), ...downloads]) {
-    const chunk = download.take(ahead);
+    const chunk = download.claimChunk(prefetch);
     if (chunk !== undefined) return { download, chunk };
   }
   return undefined;
+}
+
+/** See the module. */
+export class Waiters {
+  #waiting: { resolve: () => void; reject: (reason: unknown) => void }[] = [];
+  #failed: { readonly reason: unknown } | undefined;
+  /** Told at each wake, too. */
+  onWake: (() => void) | undefined;
+
+  /** Resolves at the next {@link wake}. */
+  next(): Promise<void> {
+    if (this.#failed !== undefined) return Promise.reject(this.#failed.reason);
+    return new Promise((resolve, reject) => this.#waiting.push({ resolve, reject }));
+  }
+
+  /** Something has happened. */
+  wake(): void {
+    for (const { resolve } of this.#claimChunk()) resolve();
+    this.onWake?.();
+  }
+
+  /** Nothing will happen any more. */
+  fail(reason: unknown): void {
+    this.#failed ??= { reason };
+    for (const { reject } of this.#claimChunk()) reject(reason);
+    this.onWake?.();
+  }
+
+  #claimChunk() {
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    return waiting;
+  }
 }

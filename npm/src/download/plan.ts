@@ -1,7 +1,8 @@
 /** What is to be downloaded. */
 
-import { sha256 } from "../store/digest.js";
+import type { ModelEntry } from "../model-layout.js";
 import type { ModelId } from "../store/names.js";
+import { sha256 } from "../store/sha256.js";
 
 /** A model's files, once it is known which they are. */
 export interface Plan {
@@ -14,22 +15,15 @@ export interface Plan {
   readonly source: string;
   readonly licence?: string;
   /** What the reader is to open: the folder, or one file. */
-  readonly entry: Entry;
+  readonly entry: ModelEntry;
   /** The small ones first. */
-  readonly files: readonly Wanted[];
+  readonly files: readonly PlannedFile[];
   /** A file that the reader asks for beside those; `undefined` if there is none. */
-  more(name: string): Promise<Wanted | undefined>;
-}
-
-/** What the reader of checkpoints opens. */
-export interface Entry {
-  readonly layout: "folder" | "file";
-  /** The file's name, or what the model is reported by. */
-  readonly name: string;
+  more(name: string): Promise<PlannedFile | undefined>;
 }
 
 /** A file that is to come. */
-export interface Wanted {
+export interface PlannedFile {
   readonly name: string;
   readonly address: string;
   readonly bytes: number;
@@ -47,7 +41,7 @@ export interface Wanted {
 }
 
 /** A name for the files of an address, which has no commits. */
-export async function revisionOf(files: readonly Wanted[]): Promise<string> {
+export async function revisionOf(files: readonly PlannedFile[]): Promise<string> {
   const lines = files.map(({ name, bytes, sha256 = null, identity = null }) =>
     JSON.stringify([name, bytes, sha256, identity]),
   );
@@ -76,10 +70,10 @@ export function inFolder(folder: string, file: string): string {
 export function partsOf(name: string): string[] {
   const parts = /^(.*-)(\d{5})-of-(\d{5})(\.[^./]+)$/.exec(name);
   const count = Number(parts?.[3] ?? 0);
-  if (parts === null || count < 1 || count > MOST_PARTS) return [name];
+  if (parts === null || count < 1 || count > MAX_PARTS) return [name];
   const numbers = Array.from({ length: count }, (_, i) => String(i + 1).padStart(5, "0"));
   return numbers.map((number) => `${parts[1]}${number}-of-${parts[3]}${parts[4]}`);
 }
 
 /** Most parts of a model. */
-export const MOST_PARTS = 4096;
+export const MAX_PARTS = 4096;

@@ -1,11 +1,11 @@
 /** Waiting before something is tried again. */
 
 import { SetunError } from "../errors.js";
-import { Later } from "./faults.js";
+import { RetryableError } from "./errors.js";
 import type { DownloadSettings } from "./settings.js";
 
 /** Counts attempts that brought nothing. */
-export class Attempts {
+export class RetryBudget {
   readonly #settings: DownloadSettings;
   readonly #signal: AbortSignal;
   #failed = 0;
@@ -16,22 +16,22 @@ export class Attempts {
   }
 
   /** Something came: the count begins anew. */
-  progressed(): void {
+  reset(): void {
     this.#failed = 0;
   }
 
   /**
    * Waits as long as it is right to before the next attempt.
    *
-   * @throws what is no {@link Later}; its error where this was the last attempt, or the wait is too long.
+   * @throws what is no {@link RetryableError}; its error where this was the last attempt, or the wait is too long.
    */
   async wait(thrown: unknown): Promise<void> {
-    if (!(thrown instanceof Later)) throw thrown;
-    const { attempts, longestWait } = this.#settings;
+    if (!(thrown instanceof RetryableError)) throw thrown;
+    const { attempts, maxRetryAfter } = this.#settings;
     this.#failed += 1;
-    if (this.#failed >= Math.min(attempts, thrown.most)) throw thrown.error;
+    if (this.#failed >= Math.min(attempts, thrown.maxAttempts)) throw thrown.error;
     const asked = thrown.wait ?? 0;
-    if (asked > longestWait) {
+    if (asked > maxRetryAfter) {
       const seconds = Math.ceil(asked / 1000);
       const message = `${thrown.error.message} and asks to wait ${seconds} s`;
       throw new SetunError("network", message, { cause: thrown.error });
@@ -41,19 +41,19 @@ export class Attempts {
 
   /** Between half of the wait and all of it, so that many who failed together do not come back together. */
   #backoff(): number {
-    const { backoff, longestBackoff } = this.#settings;
-    const whole = Math.min(backoff * 2 ** Math.min(this.#failed - 1, 16), longestBackoff);
+    const { backoff, maxBackoff } = this.#settings;
+    const whole = Math.min(backoff * 2 ** Math.min(this.#failed - 1, 16), maxBackoff);
     return (whole / 2) * (1 + Math.random());
   }
 }
 
 /** Does something until it goes well, or for the last time. */
-export async function retried<Result>(
+export async function withRetries<Result>(
   settings: DownloadSettings,
   signal: AbortSignal,
   work: () => Promise<Result>,
 ): Promise<Result> {
-  const attempts = new Attempts(settings, signal);
+  const attempts = new RetryBudget(settings, signal);
   for (;;) {
     signal.throwIfAborted();
     try {

@@ -10,13 +10,13 @@ export interface DownloadSettings {
   /** Milliseconds of the first wait; each one after it is twice as long. */
   readonly backoff: number;
   /** The longest wait of its own, in milliseconds. */
-  readonly longestBackoff: number;
+  readonly maxBackoff: number;
   /** The longest wait that a server may ask for, in milliseconds. */
-  readonly longestWait: number;
+  readonly maxRetryAfter: number;
   /** Milliseconds without a byte after which a connection counts as broken. */
-  readonly silence: number;
+  readonly idleTimeout: number;
   /** Milliseconds to ask whether what is stored is still what the server has. */
-  readonly freshness: number;
+  readonly revalidationTimeout: number;
   /** Scheme, host and port of the page: there, conditions need no permission. */
   readonly pageOrigin: string | undefined;
 }
@@ -26,9 +26,9 @@ export const DEFAULT_SETTINGS: DownloadSettings = {
   chunkBytes: 8 << 20,
   attempts: 6,
   backoff: 500,
-  longestBackoff: 30_000,
-  longestWait: 300_000,
-  silence: 30_000,
-  freshness: 5000,
+  maxBackoff: 30_000,
+  maxRetryAfter: 300_000,
+  idleTimeout: 30_000,
+  revalidationTimeout: 5000,
   pageOrigin: globalThis.location?.origin,
 };

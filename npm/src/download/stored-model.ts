@@ -1,36 +1,118 @@
-/** A model that is in the store whole. */
+/** A model's files, as the reader of checkpoints asks for them: from the store, or while they come. */
 
-import type { LoadProgress } from "../messages.js";
-import type { Beginning, OpenModel } from "../open-model.js";
-import { sha256 } from "../store/digest.js";
+import { SetunError } from "../errors.js";
+import type { ByteRange, ModelFiles } from "../model-files.js";
+import type { ModelContents, OpenModel } from "../open-model.js";
+import type { LoadProgress } from "../protocol.js";
 import { chunkRange } from "../store/journal.js";
 import type { FileEntry } from "../store/manifest.js";
-import { modelText } from "../store/names.js";
-import { removeRevision } from "../store/revisions.js";
+import { modelIdText } from "../store/names.js";
+import { type CompleteRevision, removeRevision } from "../store/revisions.js";
+import { sha256 } from "../store/sha256.js";
 import type { Storage, WithLock } from "../store/storage.js";
-import type { Stored } from "./find-stored.js";
-import { StoredFiles } from "./stored-files.js";
+import type { StoredMatch } from "./lookup.js";
+import type { ModelDownload } from "./model-download.js";
+
+/** Files that come: a read waits for its chunks. */
+export class DownloadingFiles implements ModelFiles {
+  readonly #download: ModelDownload;
+
+  constructor(download: ModelDownload) {
+    this.#download = download;
+  }
+
+  read(name: string, range: ByteRange | undefined): Promise<Uint8Array | undefined> {
+    return this.#download.read(name, range);
+  }
+
+  totalBytes(): number {
+    return this.#download.totalBytes;
+  }
+
+  where(name: string): string {
+    return this.#download.where(name);
+  }
+
+  async close(): Promise<void> {}
+}
+
+/** Files of a model that is there whole. */
+export class StoredFiles implements ModelFiles {
+  readonly #storage: Storage;
+  readonly #model: CompleteRevision;
+  readonly #blobs = new Map<string, Promise<Blob | undefined>>();
+
+  constructor(storage: Storage, model: CompleteRevision) {
+    this.#storage = storage;
+    this.#model = model;
+  }
+
+  async read(name: string, range: ByteRange | undefined): Promise<Uint8Array | undefined> {
+    const entry = this.#model.manifest.files.find((file) => file.name === name);
+    if (entry === undefined) return undefined;
+    const { start, end } = range ?? { start: 0, end: entry.bytes };
+    let blob = this.#blobs.get(name);
+    if (blob === undefined) {
+      blob = this.#storage.open(`${this.#model.folder}/${name}`);
+      this.#blobs.set(name, blob);
+    }
+    return readBlob(await blob, name, start, end);
+  }
+
+  totalBytes(): number {
+    return this.#model.manifest.files.reduce((sum, { bytes }) => sum + bytes, 0);
+  }
+
+  where(name: string): string {
+    return `${this.#model.folder}/${name} in the browser's store`;
+  }
+
+  async close(): Promise<void> {
+    this.#blobs.clear();
+  }
+}
+
+/** Bytes of a stored file, which somebody may have deleted meanwhile. */
+export async function readBlob(
+  blob: Blob | undefined,
+  name: string,
+  start: number,
+  end: number,
+): Promise<Uint8Array> {
+  try {
+    if (blob !== undefined) return new Uint8Array(await blob.slice(start, end).arrayBuffer());
+  } catch (cause) {
+    throw missingFileError(name, cause);
+  }
+  throw missingFileError(name);
+}
+
+/** A file is not there any more. */
+export function missingFileError(name: string, cause?: unknown): SetunError {
+  const message = `${name} is not in the browser's store any more: load the model again`;
+  return new SetunError("not-found", message, { cause });
+}
 
 /** See the module. */
 export class StoredModel implements OpenModel {
-  readonly tellsProgress = true;
+  readonly reportsProgress = true;
   onProgress: ((progress: LoadProgress) => void) | undefined;
   readonly #storage: Storage;
   readonly #withLock: WithLock;
-  readonly #stored: Stored;
+  readonly #stored: StoredMatch;
 
-  constructor(storage: Storage, withLock: WithLock, stored: Stored) {
+  constructor(storage: Storage, withLock: WithLock, stored: StoredMatch) {
     this.#storage = storage;
     this.#withLock = withLock;
     this.#stored = stored;
   }
 
-  async begin(): Promise<Beginning> {
+  async open(): Promise<ModelContents> {
     const { model, entry } = this.#stored;
     return { entry, files: () => new StoredFiles(this.#storage, model) };
   }
 
-  ahead(): void {
+  prefetch(): void {
     const { files } = this.#stored.model.manifest;
     const { entry } = this.#stored;
     const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
@@ -38,24 +120,24 @@ export class StoredModel implements OpenModel {
     this.onProgress?.({ loadedBytes: bytes, totalBytes: bytes, file, fromStore: true });
   }
 
-  async keep(): Promise<void> {}
+  async commit(): Promise<void> {}
 
   /** What the disk has damaged is removed, so that the next load brings it. */
-  async refuse(): Promise<void> {
+  async discard(): Promise<void> {
     const { id, folder, manifest } = this.#stored.model;
     const { signal } = new AbortController();
-    await this.#withLock(modelText(id), signal, async () => {
-      const good = await Promise.all(
-        manifest.files.map((file) => this.#isGood(`${folder}/${file.name}`, file)),
+    await this.#withLock(modelIdText(id), signal, async () => {
+      const intact = await Promise.all(
+        manifest.files.map((file) => this.#isIntact(`${folder}/${file.name}`, file)),
       );
-      if (!good.every(Boolean)) await removeRevision(this.#storage, folder);
+      if (!intact.every(Boolean)) await removeRevision(this.#storage, folder);
     });
   }
 
   async close(): Promise<void> {}
 
   /** Whether a file's chunks are as they were when they came. */
-  async #isGood(path: string, { bytes, chunkBytes, chunks }: FileEntry): Promise<boolean> {
+  async #isIntact(path: string, { bytes, chunkBytes, chunks }: FileEntry): Promise<boolean> {
     const blob = await this.#storage.open(path);
     for (const [chunk, digest] of chunks.entries()) {
       const { start, end } = chunkRange({ bytes, chunkBytes }, chunk);

@@ -1,6 +1,6 @@
 /** How files lie in the Cache API: texts as an answer each, others as a list of chunks and an answer for each of them. */
 
-import type { Chunk } from "./cached-file.js";
+import type { Chunk } from "./chunked-blob.js";
 import { fields, isCount } from "./json.js";
 
 /** No server has this name, so nothing else keeps answers under these addresses. */
@@ -13,7 +13,7 @@ const LIST = "x-setun-chunks";
 const BYTES = "x-setun-bytes";
 
 /** An answer, and the path of the file that it is of. */
-interface Entry {
+interface CacheEntry {
   readonly request: Request;
   readonly path: string;
   readonly isChunk: boolean;
@@ -80,20 +80,20 @@ export class CacheFiles {
 
   /** Paths of all files; of one that is not whole with `.part` behind. */
   async paths(): Promise<string[]> {
-    return (await this.#named()).map(({ path }) => path);
+    return (await this.#entries()).map(({ path }) => path);
   }
 
   /** Removes files for whose paths `isIn` is true: first what makes them visible. */
   async remove(isIn: (path: string) => boolean): Promise<void> {
-    const chosen = (await this.#named()).filter(({ path }) => isIn(path));
+    const chosen = (await this.#entries()).filter(({ path }) => isIn(path));
     for (const { request } of chosen.filter(({ isChunk }) => !isChunk)) await this.#cache.delete(request);
     for (const { request } of chosen.filter(({ isChunk }) => isChunk)) await this.#cache.delete(request);
   }
 
-  async #named(): Promise<Entry[]> {
-    const entries = (await this.#cache.keys()).map(entry).filter((found) => found !== undefined);
+  async #entries(): Promise<CacheEntry[]> {
+    const entries = (await this.#cache.keys()).map(cacheEntry).filter((found) => found !== undefined);
     const whole = new Set(entries.filter(({ isChunk }) => !isChunk).map(({ path }) => path));
-    const isComing = ({ isChunk, path }: Entry) => isChunk && !whole.has(path);
+    const isComing = ({ isChunk, path }: CacheEntry) => isChunk && !whole.has(path);
     return entries.map((found) => (isComing(found) ? { ...found, path: `${found.path}.part` } : found));
   }
 
@@ -111,7 +111,7 @@ function address(path: string, start?: number): string {
   return TOP + names.map(encodeURIComponent).join("/") + query;
 }
 
-function entry(request: Request): Entry | undefined {
+function cacheEntry(request: Request): CacheEntry | undefined {
   if (!request.url.startsWith(TOP)) return undefined;
   const { pathname, searchParams } = new URL(request.url);
   const path = pathname.slice(1).split("/").map(decodeURIComponent).join("/");

@@ -1,12 +1,12 @@
 /** A file that comes into the Cache API. Its chunks are where those of the whole file are to be, which has no list yet. */
 
 import type { CacheFiles } from "./cache-files.js";
-import { CachedFile, type Chunk } from "./cached-file.js";
-import { lineBytes, wholeLines } from "./lines.js";
-import type { Part } from "./storage.js";
-import { explained } from "./storage-errors.js";
+import { type Chunk, ChunkedBlob } from "./chunked-blob.js";
+import { completeLines, lineBytes } from "./journal.js";
+import type { PartialFile } from "./storage.js";
+import { translateErrors } from "./storage-errors.js";
 
-export class CachePart implements Part {
+export class CachePartialFile implements PartialFile {
   readonly #files: CacheFiles;
   readonly #path: string;
   readonly #chunks: Map<number, Chunk>;
@@ -25,16 +25,16 @@ export class CachePart implements Part {
     if (lines.length > 0) this.#alone = Promise.resolve();
   }
 
-  static async take(files: CacheFiles, path: string): Promise<CachePart> {
-    const isWhole = await files.has(path);
-    const chunks = isWhole ? [] : await files.comingChunks(path);
+  static async take(files: CacheFiles, path: string): Promise<CachePartialFile> {
+    const isComplete = await files.has(path);
+    const chunks = isComplete ? [] : await files.comingChunks(path);
     const text = await files.readText(journalOf(path));
-    const { lines } = wholeLines(new TextEncoder().encode(text));
+    const { lines } = completeLines(new TextEncoder().encode(text));
     // The first line is of the file, the others of chunks, without which they tell of nothing.
-    const isSound = !isWhole && (chunks.length > 0 || lines.length === 1);
+    const isSound = !isComplete && (chunks.length > 0 || lines.length === 1);
     return isSound && lines.length > 0
-      ? new CachePart(files, path, chunks, lines)
-      : new CachePart(files, path, [], []);
+      ? new CachePartialFile(files, path, chunks, lines)
+      : new CachePartialFile(files, path, [], []);
   }
 
   get lines(): readonly string[] {
@@ -42,22 +42,22 @@ export class CachePart implements Part {
   }
 
   async read(start: number, end: number): Promise<Uint8Array> {
-    return explained("read", `${this.#path}.part`, async () => {
+    return translateErrors("read", `${this.#path}.part`, async () => {
       const read = (chunk: Chunk) => this.#files.readChunk(this.#path, chunk.start);
-      return new CachedFile(this.#inOrder(), read).slice(start, end).bytes();
+      return new ChunkedBlob(this.#inOrder(), read).slice(start, end).bytes();
     });
   }
 
-  async put(start: number, bytes: Uint8Array, line: string): Promise<void> {
-    await explained("write", this.#path, async () => {
+  async writeChunk(start: number, bytes: Uint8Array, line: string): Promise<void> {
+    await translateErrors("write", this.#path, async () => {
       await this.#removeOther();
       await this.#files.writeChunk(this.#path, start, bytes as Uint8Array<ArrayBuffer>);
     });
     this.#chunks.set(start, { start, end: start + bytes.length });
-    await this.note(line);
+    await this.appendLine(line);
   }
 
-  async note(line: string): Promise<void> {
+  async appendLine(line: string): Promise<void> {
     await this.#write(() => [...this.#lines, line]);
   }
 
@@ -67,13 +67,15 @@ export class CachePart implements Part {
 
   async clear(): Promise<void> {
     await this.rewrite([]);
-    await explained("write", this.#path, () => this.#files.remove((path) => path === `${this.#path}.part`));
+    await translateErrors("write", this.#path, () =>
+      this.#files.remove((path) => path === `${this.#path}.part`),
+    );
     this.#chunks.clear();
   }
 
   async finish(): Promise<void> {
     await this.#turn;
-    await explained("write", this.#path, async () => {
+    await translateErrors("write", this.#path, async () => {
       await this.#removeOther();
       await this.#files.writeChunks(this.#path, this.#inOrder());
       await this.#files.remove((path) => path === journalOf(this.#path));
@@ -87,7 +89,7 @@ export class CachePart implements Part {
   /** Replaces the journal, after those that were to be written before. */
   async #write(next: () => readonly string[]): Promise<void> {
     const turn = this.#turn.then(() =>
-      explained("write", this.#path, async () => {
+      translateErrors("write", this.#path, async () => {
         await this.#removeOther();
         const lines = next();
         await this.#files.writeText(journalOf(this.#path), new TextDecoder().decode(lineBytes(lines)));

@@ -1,10 +1,10 @@
 /** Models in the Cache API, for browsers that cannot write files piece by piece. */
 
 import { CacheFiles } from "./cache-files.js";
-import { CachePart } from "./cache-part.js";
-import { CachedFile } from "./cached-file.js";
-import type { Part, Storage } from "./storage.js";
-import { explained } from "./storage-errors.js";
+import { CachePartialFile } from "./cache-part.js";
+import { ChunkedBlob } from "./chunked-blob.js";
+import type { PartialFile, Storage } from "./storage.js";
+import { translateErrors } from "./storage-errors.js";
 
 export class CacheStorageOfModels implements Storage {
   readonly kind = "cache";
@@ -15,18 +15,18 @@ export class CacheStorageOfModels implements Storage {
   }
 
   async readText(path: string): Promise<string | undefined> {
-    return explained("read", path, async () => {
+    return translateErrors("read", path, async () => {
       const file = await this.#whole(path);
       return file === undefined ? this.#files.readText(path) : file.text();
     });
   }
 
   async writeText(path: string, text: string): Promise<void> {
-    await explained("write", path, () => this.#files.writeText(path, text));
+    await translateErrors("write", path, () => this.#files.writeText(path, text));
   }
 
   async open(path: string): Promise<Blob | undefined> {
-    return explained("open", path, async () => {
+    return translateErrors("open", path, async () => {
       const file = await this.#whole(path);
       if (file !== undefined) return file;
       const text = await this.#files.readText(path);
@@ -34,27 +34,27 @@ export class CacheStorageOfModels implements Storage {
     });
   }
 
-  async openPart(path: string): Promise<Part> {
-    return explained("open", path, () => CachePart.take(this.#files, path));
+  async openPartial(path: string): Promise<PartialFile> {
+    return translateErrors("open", path, () => CachePartialFile.take(this.#files, path));
   }
 
   async list(path: string): Promise<string[]> {
     const top = path === "" ? "" : `${path}/`;
-    const paths = await explained("list", path, () => this.#files.paths());
+    const paths = await translateErrors("list", path, () => this.#files.paths());
     const below = paths.filter((each) => each.startsWith(top)).map((each) => each.slice(top.length));
     return [...new Set(below.map(firstName))].sort();
   }
 
   async remove(path: string): Promise<void> {
     const isIn = (each: string) => each === path || each.startsWith(`${path}/`);
-    await explained("remove", path, () => this.#files.remove(isIn));
+    await translateErrors("remove", path, () => this.#files.remove(isIn));
   }
 
-  async #whole(path: string): Promise<CachedFile | undefined> {
+  async #whole(path: string): Promise<ChunkedBlob | undefined> {
     const chunks = await this.#files.chunks(path);
     const read = ({ start }: { start: number }) =>
-      explained("read", path, () => this.#files.readChunk(path, start));
-    return chunks && new CachedFile(chunks, read);
+      translateErrors("read", path, () => this.#files.readChunk(path, start));
+    return chunks && new ChunkedBlob(chunks, read);
   }
 }
 

@@ -6,13 +6,13 @@ import { SetunError } from "../errors.js";
 export const FORMAT = 1;
 
 /** Larger files are none of the store's. */
-const MOST_LETTERS = 32 << 20;
+const MAX_JSON_LENGTH = 32 << 20;
 
 export type Fields = Readonly<Record<string, unknown>>;
 
 /** The fields of a JSON object; `undefined` if the text is none. */
 export function parseFields(text: string | undefined): Fields | undefined {
-  if (text === undefined || text.length > MOST_LETTERS) return undefined;
+  if (text === undefined || text.length > MAX_JSON_LENGTH) return undefined;
   try {
     return fields(JSON.parse(text));
   } catch {

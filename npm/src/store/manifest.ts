@@ -1,8 +1,8 @@
 /** What the store knows of a model: `manifest.json` in its folder, as `setun models` writes it too. */
 
-import { parseDigest } from "./digest.js";
 import { type Fields, FORMAT, fields, isCount, isTextOrNone, parseVersioned } from "./json.js";
 import { isSafeFile } from "./names.js";
+import { parseDigest } from "./sha256.js";
 
 /** Name of the file. */
 export const MANIFEST = "manifest.json";

@@ -1,16 +1,16 @@
 /** `models`: what is kept of downloaded models, to be shown and to be deleted. */
 
-import { commitOf, findModel, type Meant } from "./find.js";
-import { type ModelId, modelPath, modelText, plainName } from "./names.js";
+import { commitOf, lookupModel, type ModelQuery } from "./lookup.js";
+import { type ModelId, modelIdText, modelPath, safeFolderName } from "./names.js";
 import {
-  bytesIn,
+  completeRevision,
   currentRevision,
   folders,
-  isWhole,
+  isComplete,
   readManifest,
   removeRevision,
+  storedBytesIn,
   storedModels,
-  wholeRevision,
 } from "./revisions.js";
 import type { Storage, WithLock } from "./storage.js";
 
@@ -65,15 +65,15 @@ export function modelsOn(platform: StorePlatform): Models {
     async has(source) {
       const storage = await platform.openStorage();
       if (storage === undefined) return false;
-      const meant = await findModel(storage, source, platform.baseUrl());
+      const meant = await lookupModel(storage, source, platform.baseUrl());
       return meant !== undefined && hasModel(storage, meant);
     },
     async delete(source, { signal = new AbortController().signal } = {}) {
       const storage = await platform.openStorage();
       if (storage === undefined) return false;
-      const meant = await findModel(storage, source, platform.baseUrl());
+      const meant = await lookupModel(storage, source, platform.baseUrl());
       if (meant === undefined) return false;
-      return platform.withLock(modelText(meant.id), signal, () => deleteModel(storage, meant));
+      return platform.withLock(modelIdText(meant.id), signal, () => deleteModel(storage, meant));
     },
   };
 }
@@ -94,34 +94,34 @@ async function listModels(storage: Storage): Promise<StoredModel[]> {
 async function describe(storage: Storage, id: ModelId, folder: string): Promise<StoredModel> {
   const path = `${modelPath(id)}/${folder}`;
   const manifest = await readManifest(storage, path).catch(() => undefined);
-  const complete = manifest !== undefined && (await isWhole(storage, path, manifest));
+  const complete = manifest !== undefined && (await isComplete(storage, path, manifest));
   const { revision = folder, source = "", licence, pulled = "", files = [] } = manifest ?? {};
   return {
-    name: modelText(id),
+    name: modelIdText(id),
     revision,
     source,
     ...(licence !== undefined && { licence }),
-    bytes: await bytesIn(storage, path),
+    bytes: await storedBytesIn(storage, path),
     files: files.map(({ name, bytes }) => ({ name, bytes })),
     pulled,
     complete,
   };
 }
 
-async function hasModel(storage: Storage, { id, revision, file }: Meant): Promise<boolean> {
+async function hasModel(storage: Storage, { id, revision, file }: ModelQuery): Promise<boolean> {
   const found =
     revision === undefined
       ? await currentRevision(storage, id)
-      : await wholeRevision(storage, id, await commitOf(storage, id, revision));
+      : await completeRevision(storage, id, await commitOf(storage, id, revision));
   const files = found?.manifest.files;
   return files !== undefined && (file === undefined || files.some(({ name }) => name === file));
 }
 
-async function deleteModel(storage: Storage, { id, revision }: Meant): Promise<boolean> {
+async function deleteModel(storage: Storage, { id, revision }: ModelQuery): Promise<boolean> {
   const all = await folders(storage, modelPath(id));
   // Names of revisions that cannot be read must not keep a model from being deleted.
   const commit = revision && (await commitOf(storage, id, revision).catch(() => revision));
-  const wanted = commit && (await plainName(commit));
+  const wanted = commit && (await safeFolderName(commit));
   const chosen = all.filter((folder) => wanted === undefined || folder === wanted);
   for (const folder of chosen) await removeRevision(storage, `${modelPath(id)}/${folder}`);
   if (chosen.length === all.length) await storage.remove(modelPath(id));

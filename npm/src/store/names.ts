@@ -3,18 +3,17 @@
 import { SetunError } from "../errors.js";
 import type { HubSource } from "../hub-name.js";
 import type { UrlSource } from "../sources.js";
-import { addressParts } from "./address.js";
-import { sha256 } from "./digest.js";
+import { sha256 } from "./sha256.js";
 
 /** A name of a model, taken apart. */
 export interface ModelName {
-  readonly place: Place;
+  readonly location: ModelLocation;
   /** The file of it that is meant. */
   readonly file?: string;
 }
 
 /** Where a model comes from: a hub's repository, an address, or what an alias stands for. */
-export type Place =
+export type ModelLocation =
   | {
       readonly kind: "hub";
       readonly host?: string;
@@ -38,16 +37,16 @@ export interface ModelId {
 const EXPECTED = "owner/name, owner/name@revision, owner/name:file, or an address that begins with https://";
 
 /** Most characters of a part of a name. */
-const MOST_LETTERS = 96;
+const MAX_NAME_LENGTH = 96;
 
 /** Hexadecimal digits that keep apart what the same folder name would be given to. */
-const APART = 8;
+const HASH_DIGITS = 8;
 
 /** Names that Windows gives to devices. */
-const DEVICE = /^(con|prn|aux|nul|(com|lpt)\d)$/i;
+const WINDOWS_DEVICE = /^(con|prn|aux|nul|(com|lpt)\d)$/i;
 
 /** Ends of the store's own files. */
-const OWN_ENDS = [".part", ".chunks", ".tmp"];
+const RESERVED_SUFFIXES = [".part", ".chunks", ".tmp"];
 
 /**
  * Takes a name apart: `owner/name`, `owner/name@revision`, `owner/name:file`, `host/owner/name`, an address, or one word.
@@ -62,8 +61,8 @@ export function parseName(text: string): ModelName {
 }
 
 function addressName(text: string): ModelName | undefined {
-  const address = before(text, "#");
-  return addressParts(address) && { place: { kind: "address", address } };
+  const address = textBefore(text, "#");
+  return addressParts(address) && { location: { kind: "address", address } };
 }
 
 function hubName(text: string): ModelName | undefined {
@@ -72,10 +71,10 @@ function hubName(text: string): ModelName | undefined {
   const [path, revision] = splitOnce(whole, "@");
   if (revision !== undefined && (revision === "" || /\p{Cc}/u.test(revision))) return undefined;
   const segments = path.split("/");
-  if (segments.length > 3 || !segments.every(isPlain)) return undefined;
+  if (segments.length > 3 || !segments.every(isSafeFolderName)) return undefined;
   const [name = "", owner = "", host] = segments.reverse();
   if (owner === "" && revision !== undefined) return undefined;
-  const place: Place =
+  const location: ModelLocation =
     owner === ""
       ? { kind: "alias", alias: name }
       : {
@@ -85,52 +84,52 @@ function hubName(text: string): ModelName | undefined {
           name,
           ...(revision !== undefined && { revision }),
         };
-  return { place, ...(file !== undefined && { file }) };
+  return { location, ...(file !== undefined && { file }) };
 }
 
 /** The folders of a source. */
-export function modelOf(source: UrlSource | HubSource): Promise<ModelId> {
-  if (source.kind === "url") return modelOfAddress(source.url);
+export function modelIdOf(source: UrlSource | HubSource): Promise<ModelId> {
+  if (source.kind === "url") return urlModelId(source.url);
   const [owner = "", name = ""] = source.model.split("/");
-  return modelOfHub(source.endpoint, owner, name);
+  return hubModelId(source.endpoint, owner, name);
 }
 
 /** The folders of a repository of the hub at `endpoint`. */
-export async function modelOfHub(endpoint: string, owner: string, name: string): Promise<ModelId> {
+export async function hubModelId(endpoint: string, owner: string, name: string): Promise<ModelId> {
   const parts = addressParts(endpoint);
-  const host = parts === undefined ? await plainName(endpoint) : await hostName(parts.authority);
+  const host = parts === undefined ? await safeFolderName(endpoint) : await hostName(parts.authority);
   return { host, owner, name };
 }
 
 /** The folders of what lies at an address. */
-export async function modelOfAddress(address: string): Promise<ModelId> {
+export async function urlModelId(address: string): Promise<ModelId> {
   const { authority, path, query } = addressParts(address) ?? { authority: "", path: "" };
   const trimmed = path.replace(/^\/+|\/+$/g, "");
   const slash = trimmed.lastIndexOf("/");
   const owner = slash < 0 ? "_" : trimmed.slice(0, slash);
   const last = trimmed.slice(slash + 1);
   // What follows a question mark may say which file is meant, and may be a secret.
-  const name = query === undefined ? last : `${last}-${await apart(query)}`;
+  const name = query === undefined ? last : `${last}-${await shortHash(query)}`;
   return {
     host: await hostName(authority),
-    owner: await plainName(owner.replaceAll("/", "--")),
-    name: await plainName(name),
+    owner: await safeFolderName(owner.replaceAll("/", "--")),
+    name: await safeFolderName(name),
   };
 }
 
 /** How a model is called, in messages and for its lock: `HOST/OWNER/NAME`. */
-export function modelText({ host, owner, name }: ModelId): string {
+export function modelIdText({ host, owner, name }: ModelId): string {
   return `${host}/${owner}/${name}`;
 }
 
 /** The folder of a model's revisions. */
 export function modelPath(id: ModelId): string {
-  return `models/${modelText(id)}`;
+  return `models/${modelIdText(id)}`;
 }
 
 /** The folder of a revision. */
 export async function revisionPath(id: ModelId, revision: string): Promise<string> {
-  return `${modelPath(id)}/${await plainName(revision)}`;
+  return `${modelPath(id)}/${await safeFolderName(revision)}`;
 }
 
 /** A host, with `_` before its port. */
@@ -138,42 +137,46 @@ async function hostName(authority: string): Promise<string> {
   const colon = authority.lastIndexOf(":");
   const [host, port] = [authority.slice(0, colon), authority.slice(colon + 1)];
   if (colon < 0) {
-    if (!authority.includes("_")) return plainName(authority);
-  } else if (!host.includes("_") && port !== "" && isPlain(host)) {
-    return plainName(`${host}_${port}`);
+    if (!authority.includes("_")) return safeFolderName(authority);
+  } else if (!host.includes("_") && port !== "" && isSafeFolderName(host)) {
+    return safeFolderName(`${host}_${port}`);
   }
-  return `${await plainName(authority)}-${await apart(authority)}`;
+  return `${await safeFolderName(authority)}-${await shortHash(authority)}`;
 }
 
 /** A text as the name of a folder, on any system. Texts that differ get names that differ. */
-export async function plainName(text: string): Promise<string> {
-  const plain = [...text].slice(0, MOST_LETTERS).map((letter) => (/[\w.-]/.test(letter) ? letter : "_"));
+export async function safeFolderName(text: string): Promise<string> {
+  const plain = [...text].slice(0, MAX_NAME_LENGTH).map((letter) => (/[\w.-]/.test(letter) ? letter : "_"));
   const name = plain.join("");
-  if (name === text && isPlain(name)) return name;
-  return `${name.replace(/^\.+|\.+$/g, "")}-${await apart(text)}`;
+  if (name === text && isSafeFolderName(name)) return name;
+  return `${name.replace(/^\.+|\.+$/g, "")}-${await shortHash(text)}`;
 }
 
-async function apart(text: string): Promise<string> {
-  return (await sha256(new TextEncoder().encode(text))).slice(0, APART);
+async function shortHash(text: string): Promise<string> {
+  return (await sha256(new TextEncoder().encode(text))).slice(0, HASH_DIGITS);
 }
 
 /** True for what is a part of a name as it is, and a folder on any system. */
-export function isPlain(text: string): boolean {
-  const isSound = /^[\w.-]+$/.test(text) && text.length <= MOST_LETTERS;
-  return isSound && !text.startsWith(".") && !text.endsWith(".") && !DEVICE.test(before(text, "."));
+export function isSafeFolderName(text: string): boolean {
+  const isSound = /^[\w.-]+$/.test(text) && text.length <= MAX_NAME_LENGTH;
+  return (
+    isSound && !text.startsWith(".") && !text.endsWith(".") && !WINDOWS_DEVICE.test(textBefore(text, "."))
+  );
 }
 
 /** True for a file's name that stays in its folder, on any system, and is none of the store's own. */
 export function isSafeFile(name: string): boolean {
   const parts = name.split("/");
-  const isOwn = name === "manifest.json" || OWN_ENDS.some((end) => name.endsWith(end));
-  return parts.length <= 4 && parts.every(isSafePart) && !isOwn;
+  const isReserved = name === "manifest.json" || RESERVED_SUFFIXES.some((end) => name.endsWith(end));
+  return parts.length <= 4 && parts.every(isSafePart) && !isReserved;
 }
 
 function isSafePart(part: string): boolean {
   const bytes = new TextEncoder().encode(part).length;
-  const isSound = bytes >= 1 && bytes <= 2 * MOST_LETTERS && !/[\p{Cc}\p{Cs}\\:*?"<>|]/u.test(part);
-  return isSound && !part.startsWith(".") && !/[. ]$/.test(part) && !DEVICE.test(before(part, "."));
+  const isSound = bytes >= 1 && bytes <= 2 * MAX_NAME_LENGTH && !/[\p{Cc}\p{Cs}\\:*?"<>|]/u.test(part);
+  return (
+    isSound && !part.startsWith(".") && !/[. ]$/.test(part) && !WINDOWS_DEVICE.test(textBefore(part, "."))
+  );
 }
 
 /** What stands before the first mark, and what behind it, if there is one. */
@@ -182,6 +185,27 @@ export function splitOnce(text: string, mark: string): [string, string | undefin
   return at < 0 ? [text, undefined] : [text.slice(0, at), text.slice(at + 1)];
 }
 
-function before(text: string, mark: string): string {
+function textBefore(text: string, mark: string): string {
   return splitOnce(text, mark)[0];
+}
+
+/** An address taken apart, as it is written. */
+export interface AddressParts {
+  /** Host, and the port where one is written, in small letters. */
+  readonly authority: string;
+  readonly path: string;
+  readonly query?: string;
+}
+
+/** Takes an address apart; `undefined` if it is none of the web, or carries a name and password. */
+export function addressParts(address: string): AddressParts | undefined {
+  const found = /^https?:\/\/([^/?#@\s]+)(?=[/?#]|$)([^?#]*)(?:\?([^#]*))?/i.exec(address);
+  if (found === null) return undefined;
+  const [, authority = "", path = "", query = ""] = found;
+  return { authority: asciiLower(authority), path, ...(query !== "" && { query }) };
+}
+
+/** As the other side does: letters beyond ASCII stay. */
+function asciiLower(text: string): string {
+  return text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
 }

@@ -1,14 +1,14 @@
 /** A file that comes into the origin's private file system. */
 
-import { lineBytes, wholeLines } from "./lines.js";
-import type { Part } from "./storage.js";
-import { explained, isMissing } from "./storage-errors.js";
+import { completeLines, lineBytes } from "./journal.js";
+import type { PartialFile } from "./storage.js";
+import { isMissing, translateErrors } from "./storage-errors.js";
 import { openSync, readSync, removeFile, renameFile, type SyncFile, writeSync } from "./sync-files.js";
 
 /** Longer journals are none. */
 const JOURNAL_BYTES = 32 << 20;
 
-export class OpfsPart implements Part {
+export class OpfsPartialFile implements PartialFile {
   readonly #folder: FileSystemDirectoryHandle;
   readonly #name: string;
   /** Where it is in the store, for messages. */
@@ -28,14 +28,14 @@ export class OpfsPart implements Part {
   }
 
   /** Takes the two files; whoever has them has them alone. */
-  static async take(folder: FileSystemDirectoryHandle, path: string): Promise<OpfsPart> {
+  static async take(folder: FileSystemDirectoryHandle, path: string): Promise<OpfsPartialFile> {
     const name = path.slice(path.lastIndexOf("/") + 1);
     const wasThere = await hasFile(folder, `${name}.part`);
     const file = await openSync(folder, `${name}.part`);
     let journal: SyncFile | undefined;
     try {
       journal = await openSync(folder, `${name}.chunks`);
-      const part = new OpfsPart(folder, path, file, journal);
+      const part = new OpfsPartialFile(folder, path, file, journal);
       // Without the file its journal tells of nothing.
       await part.#readJournal(wasThere ? Math.min(await journal.getSize(), JOURNAL_BYTES) : 0);
       return part;
@@ -51,19 +51,19 @@ export class OpfsPart implements Part {
   }
 
   async read(start: number, end: number): Promise<Uint8Array> {
-    return explained("read", `${this.#path}.part`, () => readSync(this.#file, start, end));
+    return translateErrors("read", `${this.#path}.part`, () => readSync(this.#file, start, end));
   }
 
-  async put(start: number, bytes: Uint8Array, line: string): Promise<void> {
-    await explained("write", this.#path, async () => {
+  async writeChunk(start: number, bytes: Uint8Array, line: string): Promise<void> {
+    await translateErrors("write", this.#path, async () => {
       await writeSync(this.#file, this.#path, start, bytes);
       await this.#file.flush();
     });
-    await this.note(line);
+    await this.appendLine(line);
   }
 
-  async note(line: string): Promise<void> {
-    await explained("write", this.#path, async () => {
+  async appendLine(line: string): Promise<void> {
+    await translateErrors("write", this.#path, async () => {
       const [start, bytes] = [this.#end, lineBytes([line])];
       this.#end += bytes.length;
       try {
@@ -80,26 +80,26 @@ export class OpfsPart implements Part {
 
   async rewrite(lines: readonly string[]): Promise<void> {
     const kept = [...lines];
-    await explained("write", this.#path, async () => {
+    await translateErrors("write", this.#path, async () => {
       await this.#journal.truncate(0);
       this.#lines = [];
       this.#end = 0;
     });
-    for (const line of kept) await this.note(line);
-    await explained("write", this.#path, () => this.#journal.flush());
+    for (const line of kept) await this.appendLine(line);
+    await translateErrors("write", this.#path, () => this.#journal.flush());
   }
 
   async clear(): Promise<void> {
     // The journal first: without it, bytes count for nothing.
     await this.rewrite([]);
-    await explained("write", this.#path, async () => {
+    await translateErrors("write", this.#path, async () => {
       await this.#file.truncate(0);
       await this.#file.flush();
     });
   }
 
   async finish(): Promise<void> {
-    await explained("write", this.#path, async () => {
+    await translateErrors("write", this.#path, async () => {
       await this.#file.flush();
       await this.close();
       await renameFile(this.#folder, `${this.#name}.part`, this.#name);
@@ -113,7 +113,7 @@ export class OpfsPart implements Part {
   }
 
   async #readJournal(size: number): Promise<void> {
-    const { lines, bytes } = wholeLines(readSync(this.#journal, 0, size));
+    const { lines, bytes } = completeLines(readSync(this.#journal, 0, size));
     this.#lines = lines;
     this.#end = bytes;
     await this.#journal.truncate(bytes);

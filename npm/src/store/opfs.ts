@@ -1,15 +1,15 @@
 /** Models in the origin's private file system: files as a disk has them. Only workers can write to those that come. */
 
-import { OpfsPart } from "./opfs-part.js";
-import type { Part, Storage } from "./storage.js";
-import { explained, isMissing } from "./storage-errors.js";
-import { canWriteParts, openSync, patiently, renameFile, writeSync } from "./sync-files.js";
+import { OpfsPartialFile } from "./opfs-part.js";
+import type { PartialFile, Storage } from "./storage.js";
+import { isMissing, translateErrors } from "./storage-errors.js";
+import { canWriteParts, openSync, renameFile, retryWhileLocked, writeSync } from "./sync-files.js";
 
 /** The folder of this package, in that of the origin. */
 const TOP = "setun";
 
 /** Times that a small file is read which others replace at the same time. */
-const READINGS = 10;
+const MAX_READ_ATTEMPTS = 10;
 
 export class OpfsStorage implements Storage {
   readonly kind = "opfs";
@@ -25,43 +25,43 @@ export class OpfsStorage implements Storage {
   }
 
   async readText(path: string): Promise<string | undefined> {
-    for (let left = READINGS; ; left -= 1) {
+    for (let left = MAX_READ_ATTEMPTS; ; left -= 1) {
       const file = await this.open(path);
       try {
         return await file?.text();
       } catch (thrown) {
         // It was replaced meanwhile.
         if (left > 1) continue;
-        return explained("read", path, () => Promise.reject(thrown));
+        return translateErrors("read", path, () => Promise.reject(thrown));
       }
     }
   }
 
   async writeText(path: string, text: string): Promise<void> {
-    await explained("write", path, async () => {
+    await translateErrors("write", path, async () => {
       const [folder, name] = await this.#place(path);
       await replaceText(folder, name, text);
     });
   }
 
   async open(path: string): Promise<Blob | undefined> {
-    return explained("open", path, async () => {
+    return translateErrors("open", path, async () => {
       const [parent, name] = split(path);
       const folder = await this.#folder(parent);
       return folder && ifThere(async () => (await folder.getFileHandle(name)).getFile());
     });
   }
 
-  async openPart(path: string): Promise<Part> {
+  async openPartial(path: string): Promise<PartialFile> {
     if (!canWriteParts()) throw new Error(`${path}: only a worker can write to it`);
-    return explained("open", path, async () => {
+    return translateErrors("open", path, async () => {
       const [folder] = await this.#place(path);
-      return OpfsPart.take(folder, path);
+      return OpfsPartialFile.take(folder, path);
     });
   }
 
   async list(path: string): Promise<string[]> {
-    return explained("list", path, async () => {
+    return translateErrors("list", path, async () => {
       const names: string[] = [];
       for await (const [name, { kind }] of (await this.#folder(path))?.entries() ?? []) {
         names.push(kind === "directory" ? `${name}/` : name);
@@ -71,10 +71,12 @@ export class OpfsStorage implements Storage {
   }
 
   async remove(path: string): Promise<void> {
-    await explained("remove", path, async () => {
+    await translateErrors("remove", path, async () => {
       const [parent, name] = split(path);
       const folder = await this.#folder(parent);
-      await ifThere(async () => folder && patiently(() => folder.removeEntry(name, { recursive: true })));
+      await ifThere(
+        async () => folder && retryWhileLocked(() => folder.removeEntry(name, { recursive: true })),
+      );
     });
   }
 

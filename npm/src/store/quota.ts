@@ -3,16 +3,16 @@
 import { SetunError } from "../errors.js";
 
 /** What a browser tells of its room, in bytes; both are estimates. */
-export interface Room {
+export interface StorageEstimate {
   readonly quota: number;
   readonly usage: number;
 }
 
 /** What the estimate may be wrong by, as a share of what is to be written: the write itself decides. */
-const SLACK = 0.05;
+const TOLERANCE = 0.05;
 
 /** Asks the browser not to clear the store when the disk gets full; `false` if it does not promise that. Only pages may ask; where the browser asks the user, the answer may never come. */
-export async function askToPersist(): Promise<boolean> {
+export async function requestPersistence(): Promise<boolean> {
   try {
     const { storage } = navigator;
     return (await storage.persisted()) || (await storage.persist());
@@ -22,7 +22,7 @@ export async function askToPersist(): Promise<boolean> {
 }
 
 /** The room that a browser tells of; `undefined` if it does not. */
-export async function room(): Promise<Room | undefined> {
+export async function storageEstimate(): Promise<StorageEstimate | undefined> {
   try {
     const { quota, usage } = await navigator.storage.estimate();
     return quota === undefined ? undefined : { quota, usage: usage ?? 0 };
@@ -32,10 +32,10 @@ export async function room(): Promise<Room | undefined> {
 }
 
 /** Bytes that lack for `bytes` more; 0 if they fit, as far as one can tell. */
-export function missingRoom(bytes: number, found: Room | undefined): number {
+export function missingBytesFor(bytes: number, found: StorageEstimate | undefined): number {
   if (found === undefined) return 0;
   const missing = bytes - Math.max(0, found.quota - found.usage);
-  return missing > SLACK * bytes ? missing : 0;
+  return missing > TOLERANCE * bytes ? missing : 0;
 }
 
 /**
@@ -43,8 +43,8 @@ export function missingRoom(bytes: number, found: Room | undefined): number {
  *
  * @throws {SetunError} `storage-full`
  */
-export async function checkRoom(what: string, bytes: number): Promise<void> {
-  const missing = missingRoom(bytes, await room());
+export async function checkQuota(what: string, bytes: number): Promise<void> {
+  const missing = missingBytesFor(bytes, await storageEstimate());
   if (missing > 0)
     throw storageFull(what, `${bytes} bytes are still to be written, ${missing} more than it gives`);
 }

@@ -1,6 +1,6 @@
 /** Revisions of models: what is there of them, and what they are called. */
 
-import { bytesThere, readJournal } from "./journal.js";
+import { downloadedBytes, readJournal } from "./journal.js";
 import { FORMAT, fields, parseVersioned } from "./json.js";
 import { MANIFEST, type Manifest, parseManifest, printManifest } from "./manifest.js";
 import { isSafeFile, type ModelId, modelPath, revisionPath } from "./names.js";
@@ -10,7 +10,7 @@ import type { Storage } from "./storage.js";
 export const DEFAULT_REVISION = "main";
 
 /** A revision that is there whole. */
-export interface WholeRevision {
+export interface CompleteRevision {
   readonly id: ModelId;
   /** Where its files are. */
   readonly folder: string;
@@ -33,18 +33,18 @@ export function writeManifest(storage: Storage, folder: string, manifest: Manife
 }
 
 /** A revision, by its name or its folder's, if all its files are there with their sizes. */
-export async function wholeRevision(
+export async function completeRevision(
   storage: Storage,
   id: ModelId,
   revision: string,
-): Promise<WholeRevision | undefined> {
+): Promise<CompleteRevision | undefined> {
   const folder = await revisionPath(id, revision);
   const manifest = await readManifest(storage, folder);
-  return manifest && (await isWhole(storage, folder, manifest)) ? { id, folder, manifest } : undefined;
+  return manifest && (await isComplete(storage, folder, manifest)) ? { id, folder, manifest } : undefined;
 }
 
 /** True if a manifest is complete and all it tells of is there: a browser may have taken files away. */
-export async function isWhole(storage: Storage, folder: string, manifest: Manifest): Promise<boolean> {
+export async function isComplete(storage: Storage, folder: string, manifest: Manifest): Promise<boolean> {
   if (!manifest.complete) return false;
   for (const { name, bytes } of manifest.files) {
     const file = await storage.open(`${folder}/${name}`);
@@ -54,20 +54,20 @@ export async function isWhole(storage: Storage, folder: string, manifest: Manife
 }
 
 /** The revision that is meant where none is named: what the hub meant at the last download, or the one that came last. */
-export async function currentRevision(storage: Storage, id: ModelId): Promise<WholeRevision | undefined> {
-  const commit = await referredCommit(storage, id, DEFAULT_REVISION);
-  const referred = commit === undefined ? undefined : await wholeRevision(storage, id, commit);
+export async function currentRevision(storage: Storage, id: ModelId): Promise<CompleteRevision | undefined> {
+  const commit = await referencedCommit(storage, id, DEFAULT_REVISION);
+  const referred = commit === undefined ? undefined : await completeRevision(storage, id, commit);
   if (referred !== undefined) return referred;
-  let last: WholeRevision | undefined;
+  let last: CompleteRevision | undefined;
   for (const folder of await folders(storage, modelPath(id))) {
-    const found = await wholeRevision(storage, id, folder);
+    const found = await completeRevision(storage, id, folder);
     if (found && (last === undefined || found.manifest.pulled >= last.manifest.pulled)) last = found;
   }
   return last;
 }
 
 /** The commit that a name of a revision was at the last download. */
-export async function referredCommit(
+export async function referencedCommit(
   storage: Storage,
   id: ModelId,
   name: string,
@@ -76,7 +76,12 @@ export async function referredCommit(
 }
 
 /** Keeps which commit a name of a revision was. */
-export async function refer(storage: Storage, id: ModelId, name: string, commit: string): Promise<void> {
+export async function saveReference(
+  storage: Storage,
+  id: ModelId,
+  name: string,
+  commit: string,
+): Promise<void> {
   const known = await references(storage, id);
   if (known.get(name) === commit) return;
   const sorted = [...known.set(name, commit)].sort(([a], [b]) => (a < b ? -1 : 1));
@@ -123,11 +128,11 @@ export async function removeRevision(storage: Storage, folder: string): Promise<
 }
 
 /** Bytes of the model's files in a folder: of one that comes, those of the chunks that are there. */
-export async function bytesIn(storage: Storage, folder: string): Promise<number> {
+export async function storedBytesIn(storage: Storage, folder: string): Promise<number> {
   let sum = 0;
   for (const name of await storage.list(folder)) {
     const path = `${folder}/${name}`;
-    if (name.endsWith("/")) sum += await bytesIn(storage, path.slice(0, -1));
+    if (name.endsWith("/")) sum += await storedBytesIn(storage, path.slice(0, -1));
     else if (name.endsWith(".chunks")) sum += await bytesComing(storage, path);
     else if (isSafeFile(name)) sum += (await storage.open(path))?.size ?? 0;
   }
@@ -138,5 +143,5 @@ export async function bytesIn(storage: Storage, folder: string): Promise<number>
 async function bytesComing(storage: Storage, path: string): Promise<number> {
   const text = await storage.readText(path).catch(() => undefined);
   const journal = readJournal(text?.split("\n").slice(0, -1) ?? []);
-  return journal === undefined ? 0 : bytesThere(journal);
+  return journal === undefined ? 0 : downloadedBytes(journal);
 }

@@ -17,7 +17,7 @@ export function isMissing(thrown: unknown): boolean {
 }
 
 /** Runs what may fail on `path`; `doing` is what it does, such as `write`. */
-export async function explained<Result>(
+export async function translateErrors<Result>(
   doing: string,
   path: string,
   work: () => Result | Promise<Result>,

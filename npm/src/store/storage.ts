@@ -10,7 +10,7 @@ export interface Storage {
   /** A file that is whole, to be read piece by piece; `undefined` if there is none. */
   open(path: string): Promise<Blob | undefined>;
   /** A file that comes: `FILE.part` and `FILE.chunks`, made where they are not. */
-  openPart(path: string): Promise<Part>;
+  openPartial(path: string): Promise<PartialFile>;
   /** Names in a folder, those of folders with `/` behind; empty if there is none. */
   list(path: string): Promise<string[]>;
   /** Removes a file or a folder with all in it; nothing happens if there is none. */
@@ -18,15 +18,15 @@ export interface Storage {
 }
 
 /** A file that comes, and what is known of it. It has one owner at a time, who holds the model's lock. */
-export interface Part {
+export interface PartialFile {
   /** The lines of the journal that were written whole. */
   readonly lines: readonly string[];
   /** Bytes of `FILE.part` from `start` on, fewer where it ends. */
   read(start: number, end: number): Promise<Uint8Array>;
   /** Puts a whole chunk into its place, brings it to the disk, then appends `line` to the journal. `storage-full` if there is no room. */
-  put(start: number, bytes: Uint8Array, line: string): Promise<void>;
+  writeChunk(start: number, bytes: Uint8Array, line: string): Promise<void>;
   /** Appends a line alone. */
-  note(line: string): Promise<void>;
+  appendLine(line: string): Promise<void>;
   /** Replaces the journal's lines; the bytes of the file stay. */
   rewrite(lines: readonly string[]): Promise<void>;
   /** Forgets all: file and journal are empty. */

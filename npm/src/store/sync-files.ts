@@ -20,11 +20,11 @@ type FileHandle = FileSystemFileHandle & {
 };
 
 /** How a browser says that a file has an owner; the second is WebKit's. */
-const OWNED = ["NoModificationAllowedError", "InvalidStateError"];
+const LOCKED_ERRORS = ["NoModificationAllowedError", "InvalidStateError"];
 
 /** A worker that has ended lets go of its files a moment later. */
-const PATIENCE_MS = 5000;
-const PAUSE_MS = 50;
+const LOCK_TIMEOUT_MS = 5000;
+const LOCK_POLL_MS = 50;
 
 /** Bytes that are copied at a time. */
 const COPIED_BYTES = 1 << 20;
@@ -37,14 +37,14 @@ export function canWriteParts(): boolean {
 }
 
 /** Does it as soon as nobody else owns the file, or fails after some seconds. */
-export async function patiently<Result>(work: () => Promise<Result>): Promise<Result> {
-  const end = performance.now() + PATIENCE_MS;
+export async function retryWhileLocked<Result>(work: () => Promise<Result>): Promise<Result> {
+  const end = performance.now() + LOCK_TIMEOUT_MS;
   for (;;) {
     try {
       return await work();
     } catch (thrown) {
-      if (!OWNED.includes(nameOf(thrown)) || performance.now() > end) throw thrown;
-      await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+      if (!LOCKED_ERRORS.includes(nameOf(thrown)) || performance.now() > end) throw thrown;
+      await new Promise((resolve) => setTimeout(resolve, LOCK_POLL_MS));
     }
   }
 }
@@ -54,7 +54,7 @@ export async function openSync(folder: FileSystemDirectoryHandle, name: string):
   const file: FileHandle = await folder.getFileHandle(name, { create: true });
   const open = file.createSyncAccessHandle?.bind(file);
   if (open === undefined) throw new Error(`${name}: only a worker can write to it`);
-  return patiently(open);
+  return retryWhileLocked(open);
 }
 
 /** All bytes from `start` to `end`, fewer where the file ends. */
@@ -90,18 +90,18 @@ export async function renameFile(folder: FileSystemDirectoryHandle, from: string
   const move = file.move?.bind(file, folder, to);
   if (move === undefined) return copyFile(folder, from, to);
   try {
-    await patiently(move);
+    await retryWhileLocked(move);
   } catch (thrown) {
     // Not every browser puts a file in the place of another.
     if (!(await removeFile(folder, to))) throw thrown;
-    await patiently(move);
+    await retryWhileLocked(move);
   }
 }
 
 /** Removes a file; `false` if there was none. */
 export async function removeFile(folder: FileSystemDirectoryHandle, name: string): Promise<boolean> {
   try {
-    await patiently(() => folder.removeEntry(name));
+    await retryWhileLocked(() => folder.removeEntry(name));
     return true;
   } catch (thrown) {
     if (isMissing(thrown)) return false;

@@ -2,12 +2,12 @@
 
 import { expect, it, vi } from "vitest";
 import { FileDownload } from "../../src/download/file-download.js";
-import { Http } from "../../src/download/http.js";
-import { KnownFiles } from "../../src/download/known-files.js";
+import { HttpClient } from "../../src/download/http.js";
+import { ManifestWriter } from "../../src/download/manifest-writer.js";
 import { DEFAULT_SETTINGS } from "../../src/download/settings.js";
 import type { Manifest } from "../../src/store/manifest.js";
 import { readManifest } from "../../src/store/revisions.js";
-import type { Part } from "../../src/store/storage.js";
+import type { PartialFile } from "../../src/store/storage.js";
 import { MemoryStorage } from "../memory-storage.js";
 
 const { signal } = new AbortController();
@@ -23,25 +23,31 @@ const manifest: Manifest = {
 
 it("writes nothing to a part that was closed: it may be another owner's", async () => {
   const storage = new MemoryStorage();
-  const part: Part = await storage.openPart("a.gguf");
-  const put = vi.spyOn(part, "put");
+  const part: PartialFile = await storage.openPartial("a.gguf");
+  const write = vi.spyOn(part, "writeChunk");
   const clear = vi.spyOn(part, "clear");
-  const wanted = { name: "a.gguf", address: "http://h/a.gguf", bytes: 4 };
-  const begun = { part, subject: { bytes: 4, chunkBytes: 4 }, chunks: new Map() };
-  const download = new FileDownload(new Http(DEFAULT_SETTINGS, signal), wanted, begun, signal, () => {});
-  const kept = download.keep(0, new Uint8Array(4), true);
+  const planned = { name: "a.gguf", address: "http://h/a.gguf", bytes: 4 };
+  const resumed = { part, header: { bytes: 4, chunkBytes: 4 }, chunks: new Map() };
+  const download = new FileDownload(
+    new HttpClient(DEFAULT_SETTINGS, signal),
+    planned,
+    resumed,
+    signal,
+    () => {},
+  );
+  const stored = download.storeChunk(0, new Uint8Array(4), true);
   await download.close("over");
-  await expect(kept).rejects.toBe("over");
-  await expect(download.forget()).rejects.toBe("over");
+  await expect(stored).rejects.toBe("over");
+  await expect(download.reset()).rejects.toBe("over");
   await expect(download.read(0, 4)).rejects.toBe("over");
-  expect(put).not.toHaveBeenCalled();
+  expect(write).not.toHaveBeenCalled();
   expect(clear).not.toHaveBeenCalled();
 });
 
 it("writes one manifest after another, and none once it has ended", async () => {
   const storage = new MemoryStorage();
   const controller = new AbortController();
-  const known = new KnownFiles(storage, "m", manifest, controller.signal);
+  const known = new ManifestWriter(storage, "m", manifest, controller.signal);
   const write = storage.writeText.bind(storage);
   const waits = [20, 0, 0];
   storage.writeText = async (path, text) => {

@@ -1,26 +1,26 @@
 /** `load` over downloads that are kept, with a module made of JavaScript. */
 
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { openKept } from "../../src/download/keep.js";
-import { connectHere } from "../../src/links.js";
+import { openStored } from "../../src/download/open-stored.js";
+import { connectLocal } from "../../src/host-links.js";
 import { type Load, loadOn } from "../../src/load.js";
 import type { OpenSource } from "../../src/open-model.js";
 import { isDownload } from "../../src/sources.js";
 import { type FaultyServer, startFaultyServer } from "../../test-support/faulty-server.js";
 import { emptyLog, type FakeOptions, fakeBuild, type Log } from "../fake-wasm.js";
-import { bytes, CHUNK, digest, Place } from "./place.js";
+import { bytes, CHUNK, digest, StoreFixture } from "./store-fixture.js";
 
 const content = bytes(4 * CHUNK, 1);
 
 let server: FaultyServer;
-let place: Place;
+let store: StoreFixture;
 let log: Log;
 let seen: boolean[];
 
 beforeEach(async () => {
   server = await startFaultyServer();
   server.put("/a.safetensors", content, '"e"');
-  place = new Place();
+  store = new StoreFixture();
   log = emptyLog();
   seen = [];
 });
@@ -28,11 +28,11 @@ afterEach(() => server.stop());
 
 /** A platform whose workers are on this thread. */
 function loadWith(options: FakeOptions = {}): Load {
-  const openModel: OpenSource = async (source, coming, signal) => {
-    seen.push(coming.store);
+  const openModel: OpenSource = async (source, fetchOptions, signal) => {
+    seen.push(fetchOptions.store);
     if (!isDownload(source)) throw new Error("expected an address");
-    const { storage, withLock, settings } = place;
-    return openKept(source, coming, { storage, withLock, settings }, signal);
+    const { storage, withLock, settings } = store;
+    return openStored(source, fetchOptions, { storage, withLock, settings }, signal);
   };
   return loadOn({
     builds: ["simd128"],
@@ -40,7 +40,7 @@ function loadWith(options: FakeOptions = {}): Load {
     hasWorkers: true,
     baseUrl: () => server.url,
     embeddedModel: () => new URL("/a.safetensors", server.url),
-    connect: async () => connectHere({ build: fakeBuild(log, options), openModel }),
+    connect: async () => connectLocal({ build: fakeBuild(log, options), openModel }),
   });
 }
 
@@ -48,10 +48,10 @@ it("ends once all is kept, though the reader had enough long before", async () =
   const progress: number[] = [];
   const onProgress = ({ loadedBytes }: { loadedBytes: number }) => progress.push(loadedBytes);
   const model = await loadWith()("/a.safetensors", { onProgress });
-  expect(place.digest("a.safetensors")).toBe(digest(content));
-  expect(place.files()).toEqual(["a.safetensors", "manifest.json"]);
+  expect(store.digest("a.safetensors")).toBe(digest(content));
+  expect(store.files()).toEqual(["a.safetensors", "manifest.json"]);
   expect(progress.at(-1)).toBe(content.length);
-  await place.free();
+  await store.free();
   // A device that is lost has the weights read again, from the store.
   server.takeRequests();
   expect(await model.generate("lost", { maxTokens: 5 }).text()).toBe("0 1 2 3 4 ");
@@ -63,12 +63,12 @@ it("reads again what becomes another while it comes", async () => {
   const next = bytes(4 * CHUNK, 2);
   server.ruleAt("/a.safetensors", 2 * CHUNK, 1, { become: { bytes: next, etag: '"f"' } });
   await loadWith()("/a.safetensors");
-  expect(place.digest("a.safetensors")).toBe(digest(next));
+  expect(store.digest("a.safetensors")).toBe(digest(next));
   expect(log.freed.filter((what) => what === "model").length).toBeLessThanOrEqual(1);
 });
 
 it("gives up on what never stays the same", async () => {
-  place.settings = { ...place.settings, connections: 1 };
+  store.settings = { ...store.settings, connections: 1 };
   for (const seed of [2, 3, 4, 5, 6]) {
     const become = { bytes: bytes(4 * CHUNK, seed), etag: `"${seed}"` };
     server.ruleAt("/a.safetensors", 2 * CHUNK, 1, { become });
@@ -87,25 +87,25 @@ it("fails where the download does, and frees the model", async () => {
     code: "network",
     message: expect.stringContaining("403"),
   });
-  await place.free();
+  await store.free();
   expect(log.freed).toEqual(["model"]);
-  expect(place.storage.parts.size).toBe(0);
+  expect(store.storage.parts.size).toBe(0);
 });
 
 it("ends the download where the model cannot be run", async () => {
   server.ruleAt("/a.safetensors", 3 * CHUNK, Infinity, { stall: 10 });
   const refusal = Object.assign(new Error("there is no room"), { code: "out-of-memory" });
   await expect(loadWith({ refusal })("/a.safetensors")).rejects.toMatchObject({ code: "out-of-memory" });
-  await place.free();
-  expect(place.storage.parts.size).toBe(0);
+  await store.free();
+  expect(store.storage.parts.size).toBe(0);
 });
 
 it("forgets what has come of a file that is no model", async () => {
   server.ruleAt("/a.safetensors", 3 * CHUNK, Infinity, { stall: 10 });
   const refusal = Object.assign(new Error("an odd shape"), { code: "bad-checkpoint" });
   await expect(loadWith({ refusal })("/a.safetensors")).rejects.toMatchObject({ code: "bad-checkpoint" });
-  await place.free();
-  expect(place.files()).toEqual([]);
+  await store.free();
+  expect(store.files()).toEqual([]);
 });
 
 it("ends at once when it is aborted", async () => {
@@ -114,15 +114,15 @@ it("ends at once when it is aborted", async () => {
   const loading = loadWith()("/a.safetensors", { signal: controller.signal });
   setTimeout(() => controller.abort("enough"), 100);
   await expect(loading).rejects.toBe("enough");
-  await place.free();
-  expect(place.storage.parts.size).toBe(0);
-  expect(place.files()).not.toContain("a.safetensors");
+  await store.free();
+  expect(store.storage.parts.size).toBe(0);
+  expect(store.files()).not.toContain("a.safetensors");
 });
 
 it("waits for no other tab where the module cannot be started", async () => {
   const { host } = new URL(server.url);
   const other = new AbortController();
-  const held = place.withLock(`${host.replace(":", "_")}/_/a.safetensors`, other.signal, async () => {
+  const held = store.withLock(`${host.replace(":", "_")}/_/a.safetensors`, other.signal, async () => {
     await new Promise((resolve) => other.signal.addEventListener("abort", resolve));
   });
   const compile = () =>
@@ -150,20 +150,20 @@ it("forgets of a draft that is none what has come of it, and nothing of its mode
   const options = { draft: "/draft/a.safetensors" };
   const loading = loadWith({ draftRefusal })("/a.safetensors", options);
   await expect(loading).rejects.toMatchObject({ code: "bad-checkpoint" });
-  await place.free();
-  expect(place.files()).toEqual(["a.safetensors", "manifest.json"]);
+  await store.free();
+  expect(store.files()).toEqual(["a.safetensors", "manifest.json"]);
   expect(server.starts("/draft/a.safetensors")).toContain(0);
   server.takeRequests();
   await loadWith()("/a.safetensors", options);
-  await place.free();
+  await store.free();
   expect(server.starts("/a.safetensors")).toEqual([]);
   expect(server.starts("/draft/a.safetensors")).toContain(0);
 });
 
 it("downloads a draft after its model where both have one folder", async () => {
   const model = await loadWith()("/a.safetensors", { draft: "/a.safetensors" });
-  await place.free();
-  expect(place.files()).toEqual(["a.safetensors", "manifest.json"]);
+  await store.free();
+  expect(store.files()).toEqual(["a.safetensors", "manifest.json"]);
   expect(new Set(server.starts("/a.safetensors")).size).toBe(server.starts("/a.safetensors").length);
   expect(await model.generate("x", { maxTokens: 3 }).text()).toBe("0 1 2 ");
   expect(log.freed).not.toContain("model");

@@ -1,11 +1,11 @@
 import { expect, it } from "vitest";
-import { Later, networkError } from "../../src/download/faults.js";
-import { Attempts, retried, retryAfter, sleep } from "../../src/download/retry.js";
+import { networkError, RetryableError } from "../../src/download/errors.js";
+import { RetryBudget, retryAfter, sleep, withRetries } from "../../src/download/retry.js";
 import { DEFAULT_SETTINGS } from "../../src/download/settings.js";
 
 const settings = { ...DEFAULT_SETTINGS, attempts: 3, backoff: 0 };
 const { signal } = new AbortController();
-const later = (wait?: number) => new Later(networkError("a", "broken"), { wait });
+const later = (wait?: number) => new RetryableError(networkError("a", "broken"), { wait });
 
 it("reads the seconds or the date that a server asks for", () => {
   expect(retryAfter(" 7 ")).toBe(7000);
@@ -18,9 +18,9 @@ it("reads the seconds or the date that a server asks for", () => {
 });
 
 it("ends after attempts that brought nothing", async () => {
-  const attempts = new Attempts(settings, signal);
+  const attempts = new RetryBudget(settings, signal);
   for (let round = 0; round < 4; round += 1) {
-    if (round === 2) attempts.progressed();
+    if (round === 2) attempts.reset();
     await attempts.wait(later());
   }
   await expect(attempts.wait(later())).rejects.toMatchObject({ code: "network", message: "a: broken" });
@@ -28,20 +28,20 @@ it("ends after attempts that brought nothing", async () => {
 
 it("does not try again what fails for good, or takes too long", async () => {
   const error = new Error("for good");
-  await expect(new Attempts(settings, signal).wait(error)).rejects.toBe(error);
-  const long = new Attempts(settings, signal).wait(later(301_000));
+  await expect(new RetryBudget(settings, signal).wait(error)).rejects.toBe(error);
+  const long = new RetryBudget(settings, signal).wait(later(301_000));
   await expect(long).rejects.toMatchObject({ code: "network", message: expect.stringContaining("301 s") });
   let times = 0;
   const work = async () => {
     times += 1;
-    throw new Later(networkError("a", "nobody"), { most: 2 });
+    throw new RetryableError(networkError("a", "nobody"), { maxAttempts: 2 });
   };
-  await expect(retried(settings, signal, work)).rejects.toMatchObject({ message: "a: nobody" });
+  await expect(withRetries(settings, signal, work)).rejects.toMatchObject({ message: "a: nobody" });
   expect(times).toBe(2);
 });
 
 it("waits between half of the time and all of it, twice as long each time", async () => {
-  const attempts = new Attempts({ ...settings, backoff: 40 }, signal);
+  const attempts = new RetryBudget({ ...settings, backoff: 40 }, signal);
   for (const whole of [40, 80]) {
     const begun = performance.now();
     await attempts.wait(later());

@@ -3,23 +3,23 @@
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { modelsOn } from "../../src/store/models.js";
 import { type FaultyServer, startFaultyServer } from "../../test-support/faulty-server.js";
-import { bytes, CHUNK, digest, Place } from "./place.js";
+import { bytes, CHUNK, digest, StoreFixture } from "./store-fixture.js";
 
 const content = bytes(6 * CHUNK, 1);
 
 let server: FaultyServer;
-let place: Place;
+let store: StoreFixture;
 
 beforeEach(async () => {
   server = await startFaultyServer();
   server.put("/m.gguf", content, '"e"');
-  place = new Place();
+  store = new StoreFixture();
 });
 afterEach(() => server.stop());
 
-const load = (signal?: AbortSignal) => place.load(server.at("/m.gguf"), ["m.gguf"], signal);
+const load = (signal?: AbortSignal) => store.load(server.at("/m.gguf"), ["m.gguf"], signal);
 const models = () =>
-  modelsOn({ openStorage: async () => place.storage, withLock: place.withLock, baseUrl: () => server.url });
+  modelsOn({ openStorage: async () => store.storage, withLock: store.withLock, baseUrl: () => server.url });
 
 it("brings once what two want at once", async () => {
   server.rule("/m.gguf", Infinity, { slow: 10 });
@@ -39,39 +39,39 @@ it("lets one wait in vain whose signal aborts", async () => {
 });
 
 it("shows nothing as whole before all of it is", async () => {
-  const model = await place.open(server.at("/m.gguf"));
-  const { files } = await model.begin();
-  model.ahead();
+  const model = await store.open(server.at("/m.gguf"));
+  const { files } = await model.open();
+  model.prefetch();
   await files().read("m.gguf", undefined);
   expect(await models().has(server.at("/m.gguf"))).toBe(false);
   expect(await models().list()).toMatchObject([{ complete: false }]);
-  await model.keep();
+  await model.commit();
   expect(await models().has(server.at("/m.gguf"))).toBe(true);
   expect(await models().list()).toMatchObject([{ complete: true, bytes: content.length }]);
 });
 
 it("reads of the store what was read while it came", async () => {
-  const model = await place.open(server.at("/m.gguf"));
-  const first = (await model.begin()).files();
+  const model = await store.open(server.at("/m.gguf"));
+  const first = (await model.open()).files();
   const read = first.read("m.gguf", { start: CHUNK - 5, end: CHUNK + 5 });
   expect(await read).toEqual(content.slice(CHUNK - 5, CHUNK + 5));
   // Only what was wanted has come.
   expect(server.starts("/m.gguf")).toEqual([0, CHUNK]);
-  await model.keep();
+  await model.commit();
   server.takeRequests();
-  const second = (await model.begin()).files();
+  const second = (await model.open()).files();
   expect(await second.read("m.gguf", { start: 5 * CHUNK, end: 7 * CHUNK })).toEqual(content.slice(5 * CHUNK));
   expect(await first.read("m.gguf", { start: 0, end: 5 })).toEqual(content.slice(0, 5));
   expect(server.requests).toEqual([]);
 });
 
 it("brings first what is read", async () => {
-  place.settings = { ...place.settings, connections: 1 };
-  const model = await place.open(server.at("/m.gguf"));
-  const files = (await model.begin()).files();
-  model.ahead();
+  store.settings = { ...store.settings, connections: 1 };
+  const model = await store.open(server.at("/m.gguf"));
+  const files = (await model.open()).files();
+  model.prefetch();
   await files.read("m.gguf", { start: 4 * CHUNK, end: 4 * CHUNK + 8 });
-  await model.keep();
+  await model.commit();
   const order = server.requests
     .filter(({ start }) => start !== undefined)
     .map(({ start }) => (start ?? 0) / CHUNK);
@@ -80,12 +80,12 @@ it("brings first what is read", async () => {
 });
 
 it("says what is missing where there is no room, and keeps what is there", async () => {
-  place.storage.room = 4 * CHUNK;
-  place.settings = { ...place.settings, connections: 1 };
+  store.storage.room = 4 * CHUNK;
+  store.settings = { ...store.settings, connections: 1 };
   const message = expect.stringMatching(/no room .*m\.gguf.*store: false/);
   await expect(load()).rejects.toMatchObject({ code: "storage-full", message });
-  expect(place.storage.parts.size).toBe(0);
-  place.storage.room = Number.POSITIVE_INFINITY;
+  expect(store.storage.parts.size).toBe(0);
+  store.storage.room = Number.POSITIVE_INFINITY;
   server.takeRequests();
   expect((await load()).map(digest)).toEqual([digest(content)]);
   expect(server.starts("/m.gguf").length).toBeLessThan(6);
@@ -93,9 +93,9 @@ it("says what is missing where there is no room, and keeps what is there", async
 
 it("finds its way where only the last word was missing", async () => {
   await load();
-  const path = [...place.storage.files.keys()].find((file) => file.endsWith("manifest.json")) ?? "";
-  const text = (await place.storage.readText(path)) ?? "";
-  await place.storage.writeText(path, text.replace('"complete": true', '"complete": false'));
+  const path = [...store.storage.files.keys()].find((file) => file.endsWith("manifest.json")) ?? "";
+  const text = (await store.storage.readText(path)) ?? "";
+  await store.storage.writeText(path, text.replace('"complete": true', '"complete": false'));
   server.takeRequests();
   expect((await load()).map(digest)).toEqual([digest(content)]);
   expect(server.starts("/m.gguf")).toEqual([]);
@@ -104,20 +104,20 @@ it("finds its way where only the last word was missing", async () => {
 
 it("tells how far it has come, what is stored at once", async () => {
   await load();
-  const loaded = place.progress.map(({ loadedBytes }) => loadedBytes);
+  const loaded = store.progress.map(({ loadedBytes }) => loadedBytes);
   expect(loaded.at(-1)).toBe(content.length);
   expect([...loaded].sort((a, b) => a - b)).toEqual(loaded);
-  expect(place.progress.every(({ totalBytes }) => totalBytes === content.length)).toBe(true);
+  expect(store.progress.every(({ totalBytes }) => totalBytes === content.length)).toBe(true);
 });
 
 it("removes what the reader refuses, if it is not what had come", async () => {
   const address = server.at("/m.gguf");
   await load();
-  await (await place.open(address)).refuse();
+  await (await store.open(address)).discard();
   expect(await models().has(address)).toBe(true);
-  const stored = place.stored("m.gguf");
+  const stored = store.stored("m.gguf");
   stored?.fill(0, 100, 200);
-  await (await place.open(address)).refuse();
+  await (await store.open(address)).discard();
   expect(await models().has(address)).toBe(false);
   expect((await load()).map(digest)).toEqual([digest(content)]);
 });

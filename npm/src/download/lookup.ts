@@ -1,0 +1,81 @@
+/** What the store has of a source already. */
+
+import type { HubSource } from "../hub-name.js";
+import type { ModelEntry } from "../model-layout.js";
+import type { UrlSource } from "../sources.js";
+import { modelIdOf } from "../store/names.js";
+import {
+  type CompleteRevision,
+  completeRevision,
+  currentRevision,
+  referencedCommit,
+} from "../store/revisions.js";
+import type { Storage } from "../store/storage.js";
+import type { HttpClient } from "./http.js";
+import { probeOnce } from "./http.js";
+import { inFolder } from "./plan.js";
+import { entryOfSelection, SHARD_INDEX, SINGLE_WEIGHTS, selectStoredFiles } from "./select-files.js";
+
+/** A model that is there whole, and what to open of it. */
+export interface StoredMatch {
+  readonly model: CompleteRevision;
+  readonly entry: ModelEntry;
+}
+
+/** The model that a source means, if it is there whole: of a hub without asking anybody. */
+export async function lookupStored(
+  storage: Storage,
+  source: UrlSource | HubSource,
+): Promise<StoredMatch | undefined> {
+  const id = await modelIdOf(source);
+  const revision = source.kind === "hub" ? source.revision : undefined;
+  const model =
+    revision === undefined
+      ? await currentRevision(storage, id)
+      : await completeRevision(storage, id, (await referencedCommit(storage, id, revision)) ?? revision);
+  const entry = model && entryOfStored(source, model);
+  return model && entry && { model, entry };
+}
+
+/** What to open of a stored model; `undefined` if it has not what is meant. */
+export function entryOfStored(
+  source: UrlSource | HubSource,
+  { manifest }: CompleteRevision,
+): ModelEntry | undefined {
+  const { layout, name } = source;
+  const names = manifest.files.map((file) => file.name);
+  if (source.kind === "url" && layout === "file") return names.includes(name) ? { layout, name } : undefined;
+  const asked = source.kind === "hub" ? source.file : undefined;
+  if (asked !== undefined && !names.includes(asked)) return undefined;
+  const reported = source.kind === "hub" ? (source.model.split("/")[1] ?? name) : name;
+  try {
+    return entryOfSelection(selectStoredFiles(manifest.model, manifest.source, names, asked), reported);
+  } catch {
+    return undefined; // The list of what could be meant is the hub's to give.
+  }
+}
+
+/** Whether an address has still what is stored of it. Nobody who can be asked counts as a yes. */
+export async function isUpToDate(
+  http: HttpClient,
+  source: UrlSource,
+  { model, entry }: StoredMatch,
+): Promise<boolean> {
+  const { files } = model.manifest;
+  const mains = entry.layout === "file" ? [entry.name] : [SINGLE_WEIGHTS, SHARD_INDEX];
+  const main = mains
+    .map((name) => files.find((file) => file.name === name))
+    .find((file) => file !== undefined);
+  if (main === undefined) return false;
+  const address = source.layout === "file" ? source.url : inFolder(source.url, main.name);
+  try {
+    const found = await probeOnce(http, address);
+    if (found === undefined) return true;
+    const isSameKind = found.identity?.startsWith('"') === main.etag?.startsWith('"');
+    const matchesPlan = !isSameKind || found.identity === undefined || found.identity === main.etag;
+    return matchesPlan && (found.bytes === undefined || found.bytes === main.bytes);
+  } catch {
+    http.signal.throwIfAborted();
+    return true;
+  }
+}

@@ -1,0 +1,74 @@
+/** Models whose files are kept: taken from the store, or downloaded into it. */
+
+import type { HubSource } from "../hub-name.js";
+import { type FetchOptions, type OpenModel, type OpenSource, openStreamed } from "../open-model.js";
+import { isDownload, type UrlSource } from "../sources.js";
+import { openStorage, withLock } from "../store/browser-storage.js";
+import { modelIdOf, modelIdText } from "../store/names.js";
+import type { Storage, WithLock } from "../store/storage.js";
+import { NotStorableError } from "./errors.js";
+import { credentials, HttpClient } from "./http.js";
+import { isUpToDate, lookupStored, type StoredMatch } from "./lookup.js";
+import { DEFAULT_SETTINGS, type DownloadSettings } from "./settings.js";
+import { StoreDownload } from "./store-download.js";
+import { StoredModel } from "./stored-model.js";
+
+/** Where models are kept. */
+export interface StoreContext {
+  readonly storage: Storage;
+  readonly withLock: WithLock;
+  readonly settings?: Partial<DownloadSettings>;
+}
+
+/** Opens a model from the store, or while it is downloaded. */
+export async function openStored(
+  source: UrlSource | HubSource,
+  fetchOptions: FetchOptions,
+  { storage, withLock, settings: own = {} }: StoreContext,
+  signal: AbortSignal,
+): Promise<OpenModel> {
+  const { connections } = fetchOptions;
+  const settings = { ...DEFAULT_SETTINGS, ...own, ...(connections !== undefined && { connections }) };
+  const http = new HttpClient(settings, signal, credentials(source, fetchOptions));
+  const there = await lookupStored(storage, source);
+  if (there !== undefined && (source.kind === "hub" || (await isUpToDateOnServer(http, source, there)))) {
+    return new StoredModel(storage, withLock, there);
+  }
+  const id = await modelIdOf(source);
+  return new Promise((resolve, reject) => {
+    const held = withLock(modelIdText(id), signal, async () => {
+      // Another tab may have brought it while this one waited.
+      const brought = source.kind === "hub" ? await lookupStored(storage, source) : undefined;
+      if (brought !== undefined) return resolve(new StoredModel(storage, withLock, brought));
+      const pull = new StoreDownload(source, storage, http);
+      const found = await pull.start();
+      resolve(found === undefined ? pull : new StoredModel(storage, withLock, found));
+      // The lock is let go once all is named, or the download has ended otherwise.
+      if (found === undefined) await pull.ended;
+    });
+    held.catch(reject);
+  });
+}
+
+/** Asks once, and not for long: what is there serves without a network too. */
+async function isUpToDateOnServer(http: HttpClient, source: UrlSource, there: StoredMatch): Promise<boolean> {
+  const { settings, signal } = http;
+  return isUpToDate(
+    new HttpClient({ ...settings, idleTimeout: settings.revalidationTimeout }, signal),
+    source,
+    there,
+  );
+}
+
+export const openModel: OpenSource = async (source, fetchOptions, signal) => {
+  if (!isDownload(source)) return openStreamed(source, fetchOptions, signal);
+  const storage = fetchOptions.store ? await openStorage() : undefined;
+  if (storage === undefined) return openStreamed(source, fetchOptions, signal);
+  try {
+    return await openStored(source, fetchOptions, { storage, withLock }, signal);
+  } catch (thrown) {
+    if (!(thrown instanceof NotStorableError)) throw thrown;
+    console.warn(`setun: the model is not kept: ${thrown.message}`);
+    return openStreamed(source, fetchOptions, signal);
+  }
+};

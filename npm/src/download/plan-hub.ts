@@ -1,0 +1,123 @@
+/** A hub's list of a repository's files. */
+
+import { SetunError } from "../errors.js";
+import type { HubSource } from "../hub-name.js";
+import { FilteredFiles, type ModelFiles } from "../model-files.js";
+import type { ModelEntry } from "../model-layout.js";
+import { isCount } from "../store/json.js";
+import { hubModelId, isSafeFile } from "../store/names.js";
+import { DEFAULT_REVISION } from "../store/revisions.js";
+import { parseDigest } from "../store/sha256.js";
+import { UrlFiles } from "../url-files.js";
+import { networkError } from "./errors.js";
+import type { HttpClient } from "./http.js";
+import { probeFile } from "./http.js";
+import { escapePath, isCommit, type Plan, type PlannedFile } from "./plan.js";
+import { entryOfSelection, selectFiles } from "./select-files.js";
+
+/** Most bytes of a list. */
+const MAX_LIST_BYTES = 32 << 20;
+
+/** A hub's answer, as far as it is read. */
+interface List {
+  readonly sha?: unknown;
+  readonly siblings?: readonly Sibling[];
+  readonly cardData?: { readonly license?: unknown };
+}
+
+interface Sibling {
+  readonly rfilename: string;
+  readonly size?: number;
+  readonly blobId?: string;
+  readonly lfs?: { readonly sha256?: string; readonly oid?: string; readonly size?: number };
+}
+
+/** Asks a hub what a repository has, and chooses what is a model. */
+export async function planHub(http: HttpClient, source: HubSource): Promise<Plan> {
+  const { endpoint, model, revision = DEFAULT_REVISION } = source;
+  const [owner = "", name = ""] = model.split("/");
+  const { list, commit } = await readList(http, source, revision);
+  const address = `${endpoint}/${model}`;
+  const siblings = new Map((list.siblings ?? []).map((sibling) => [sibling.rfilename, sibling]));
+  const choice = selectFiles(model, address, [...siblings.keys()], source.file);
+  const planned = (file: string) =>
+    planFile(http, hubFolder(endpoint, model, commit), file, siblings.get(file));
+  const files = await Promise.all([...choice.companions, ...choice.weights].map(planned));
+  const licence = list.cardData?.license;
+  return {
+    id: await hubModelId(endpoint, owner, name),
+    revision: commit,
+    ...(revision !== commit && { reference: revision }),
+    source: address,
+    ...(typeof licence === "string" && { licence }),
+    entry: entryOfSelection(choice, name),
+    files,
+    more: async (file) => (siblings.has(file) && isSafeFile(file) ? planned(file) : undefined),
+  };
+}
+
+/** Where a hub has the files of a repository. */
+export function hubFolder(endpoint: string, model: string, commit: string): string {
+  return `${endpoint}/${model}/resolve/${encodeURIComponent(commit)}/`;
+}
+
+async function readList(http: HttpClient, { endpoint, model }: HubSource, revision: string) {
+  const address = `${endpoint}/api/models/${model}/revision/${encodeURIComponent(revision)}?blobs=true`;
+  const found = await http.fetchSmall(address, MAX_LIST_BYTES);
+  if (found === undefined) {
+    const message = `${endpoint}/${model}: no such repository, or no revision "${revision}" of it`;
+    throw new SetunError("not-found", message);
+  }
+  const list = parseList(address, new TextDecoder().decode(found.bytes));
+  if (typeof list.sha !== "string" || !isCommit(list.sha)) {
+    throw networkError(address, `the hub named the commit "${list.sha}"`);
+  }
+  return { list, commit: list.sha };
+}
+
+function parseList(address: string, text: string): List {
+  try {
+    const list: List = JSON.parse(text);
+    const isList = (list.siblings ?? []).every(({ rfilename }) => typeof rfilename === "string");
+    if (isList) return list;
+  } catch {
+    // Said below.
+  }
+  throw networkError(address, "the hub's list cannot be read");
+}
+
+/** A commit's files never change, so what the list says of them need not be asked for again. */
+async function planFile(
+  http: HttpClient,
+  folder: string,
+  name: string,
+  sibling: Sibling | undefined,
+): Promise<PlannedFile> {
+  const address = folder + escapePath(name);
+  const { lfs, size, blobId } = sibling ?? {};
+  const sha256 = parseDigest((lfs?.sha256 ?? lfs?.oid)?.replace(/^sha256:/, ""));
+  const bytes = lfs?.size ?? size;
+  const oid = sha256 ?? blobId;
+  const identity = oid === undefined ? undefined : `"${oid}"`;
+  if (isCount(bytes)) return { name, address, bytes, sha256, identity, isPinned: true };
+  const found = await probeFile(http, address);
+  if (found === undefined) throw new SetunError("not-found", `${address}: no such file`);
+  if (found.bytes === undefined) throw networkError(address, "neither the hub nor the server tells its size");
+  const { condition } = found;
+  return { name, address, bytes: found.bytes, sha256, identity: identity ?? found.identity, condition };
+}
+
+/** Asks the hub what there is to read. */
+export async function openHubFiles(
+  source: HubSource,
+  http: HttpClient,
+): Promise<{ readonly entry: ModelEntry; open(): ModelFiles }> {
+  const { endpoint, model } = source;
+  const plan = await planHub(http, source);
+  const url = hubFolder(endpoint, model, plan.revision);
+  const headers = http.authorization(url);
+  const has = async (name: string) => (await plan.more(name)) !== undefined;
+  const folder = { kind: "url", layout: "folder", name: plan.entry.name, url } as const;
+  const open = () => new FilteredFiles(new UrlFiles(folder, http.signal, headers), has);
+  return { entry: plan.entry, open };
+}

@@ -1,0 +1,176 @@
+/** A server's answer: what it says of a file, and its bytes as they come. */
+
+import { networkError, RetryableError, sizeError } from "./errors.js";
+
+/** Where a part lies in its file. */
+export interface ContentRange {
+  readonly first: number;
+  readonly last: number;
+  /** Size of the whole file, where it is told. */
+  readonly total: number | undefined;
+}
+
+interface RequestLimits {
+  readonly controller: AbortController;
+  readonly signal: AbortSignal;
+  /** Milliseconds without a byte after which the connection counts as broken. */
+  readonly idleTimeout: number;
+}
+
+/** See the module. Its end has to be read, or it has to be cancelled. */
+export class DownloadResponse {
+  /** What was asked for. */
+  readonly address: string;
+  readonly #response: Response;
+  readonly #watchdog: RequestWatchdog;
+  #body: ReadableStreamDefaultReader<Uint8Array> | undefined;
+
+  private constructor(address: string, response: Response, watchdog: RequestWatchdog) {
+    this.address = address;
+    this.#response = response;
+    this.#watchdog = watchdog;
+  }
+
+  /** Sends a request. What breaks is a {@link RetryableError}, an aborted signal rejects with its reason. */
+  static async from(address: string, request: RequestInit, limits: RequestLimits): Promise<DownloadResponse> {
+    const watchdog = new RequestWatchdog(limits);
+    try {
+      const { signal } = limits.controller;
+      const response = await watchdog.guard(() => fetch(address, { ...request, signal }));
+      return new DownloadResponse(address, response, watchdog);
+    } catch (cause) {
+      watchdog.end();
+      limits.signal.throwIfAborted();
+      throw new RetryableError(
+        networkError(address, watchdog.hasTimedOut ? IDLE_TIMEOUT : "the request failed", cause),
+      );
+    }
+  }
+
+  get status(): number {
+    return this.#response.status;
+  }
+
+  /** No such file. Development servers answer any unknown address with the application's own page. */
+  get isMissing(): boolean {
+    if (this.status === 404 || this.status === 410) return true;
+    return this.#response.ok && (this.header("content-type") ?? "").startsWith("text/html");
+  }
+
+  header(name: string): string | null {
+    return this.#response.headers.get(name);
+  }
+
+  /** What the file is known by, as far as the page may see it: if that is another later, so is the file. */
+  get identity(): string | undefined {
+    const name = this.header("x-linked-etag") ?? this.header("etag") ?? this.header("last-modified");
+    return name?.replace(/^W\//, "");
+  }
+
+  /** What a part may be asked for on condition of: a weak etag does not say that the bytes are the same. */
+  get condition(): string | undefined {
+    const etag = this.header("etag");
+    return etag?.startsWith('"') ? etag : undefined;
+  }
+
+  /** Bytes of the body. A compressed one has as many only while it travels. */
+  get length(): number | undefined {
+    const length = this.header("content-length");
+    return length === null || this.isCompressed ? undefined : Number(length);
+  }
+
+  get isCompressed(): boolean {
+    return this.header("content-encoding") !== null;
+  }
+
+  /** Other sites may hide it. */
+  get range(): ContentRange | undefined {
+    const parts = /^bytes (?:(\d+)-(\d+)|\*)\/(\d+|\*)$/.exec(this.header("content-range") ?? "");
+    if (parts === null) return undefined;
+    const [, first = 0, last = -1, total] = parts;
+    return { first: Number(first), last: Number(last), total: total === "*" ? undefined : Number(total) };
+  }
+
+  /** The next bytes, `undefined` at the end. */
+  async next(): Promise<Uint8Array | undefined> {
+    this.#body ??= this.#response.body?.getReader();
+    const body = this.#body;
+    if (body === undefined) return undefined;
+    try {
+      const { value, done } = await this.#watchdog.guard(() => body.read());
+      if (done) this.#watchdog.end();
+      return value;
+    } catch (cause) {
+      this.#watchdog.end();
+      this.#watchdog.signal.throwIfAborted();
+      throw new RetryableError(
+        networkError(this.address, this.#watchdog.hasTimedOut ? IDLE_TIMEOUT : CONNECTION_LOST, cause),
+      );
+    }
+  }
+
+  /** The whole body, `undefined` if it has more bytes than `most`. */
+  async readAll(maxBytes: number): Promise<Uint8Array<ArrayBuffer> | undefined> {
+    const pieces: Uint8Array[] = [];
+    let length = 0;
+    for (;;) {
+      const piece = await this.next();
+      if (piece === undefined) break;
+      length += piece.length;
+      if (length > maxBytes) return this.cancel();
+      pieces.push(piece);
+    }
+    if (this.length !== undefined && this.length !== length) {
+      throw new RetryableError(sizeError(this.address, this.length, `${length}`));
+    }
+    const bytes = new Uint8Array(length);
+    let filled = 0;
+    for (const piece of pieces) {
+      bytes.set(piece, filled);
+      filled += piece.length;
+    }
+    return bytes;
+  }
+
+  /** Ends the request, whatever comes still. */
+  async cancel(): Promise<undefined> {
+    this.#watchdog.end();
+    const cancelled = this.#body?.cancel() ?? this.#response.body?.cancel();
+    // A body that has failed already rejects its cancellation with the same error.
+    await cancelled?.catch(() => undefined);
+  }
+}
+
+const IDLE_TIMEOUT = "nothing came for too long";
+const CONNECTION_LOST = "the connection broke";
+
+/** Ends a request that is aborted or silent. */
+class RequestWatchdog {
+  readonly signal: AbortSignal;
+  readonly #limits: RequestLimits;
+  readonly #abort = () => this.#limits.controller.abort(this.signal.reason);
+  hasTimedOut = false;
+
+  constructor(limits: RequestLimits) {
+    this.#limits = limits;
+    this.signal = limits.signal;
+    this.signal.addEventListener("abort", this.#abort, { once: true });
+    if (this.signal.aborted) this.#abort();
+  }
+
+  async guard<Result>(work: () => Promise<Result>): Promise<Result> {
+    const timer = setTimeout(() => {
+      this.hasTimedOut = true;
+      this.#limits.controller.abort();
+    }, this.#limits.idleTimeout);
+    try {
+      return await work();
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  end(): void {
+    this.signal.removeEventListener("abort", this.#abort);
+  }
+}

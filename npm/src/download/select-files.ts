@@ -1,0 +1,145 @@
+/** Which files of a repository are a model: the same that `setun models pull` takes, of the formats that are read here. */
+
+import { SetunError } from "../errors.js";
+import type { ModelEntry } from "../model-layout.js";
+import { isSafeFile } from "../store/names.js";
+
+/** The list of a checkpoint's shards, and a checkpoint in one file. */
+export const SHARD_INDEX = "model.safetensors.index.json";
+export const SINGLE_WEIGHTS = "model.safetensors";
+
+/** What is looked for, in the order of preference. */
+export const EXPECTED =
+  "a .setun file, model.safetensors or its index and shards with config.json, or a .gguf file";
+
+/** Small files that belong to a model whatever its weights are in. */
+const COMPANION_FILES = [
+  "config.json",
+  "generation_config.json",
+  "tokenizer.json",
+  "tokenizer_config.json",
+  "special_tokens_map.json",
+  "added_tokens.json",
+  "chat_template.jinja",
+  "chat_template.json",
+  "quantize_config.json",
+  "quantization_config.json",
+  "LICENSE",
+  "LICENSE.md",
+  "LICENSE.txt",
+  "LICENCE",
+  "NOTICE",
+  "NOTICE.txt",
+];
+
+/** Types of GGUF that keep every code, the ones that are read best first. */
+const GGUF_TYPES = ["i2_s", "tq2_0", "tq1_0", "q2_0"];
+
+/** Files that are a model together. */
+export interface FileSelection {
+  /** Those with the weights. */
+  readonly weights: readonly string[];
+  /** Those that come with them. */
+  readonly companions: readonly string[];
+}
+
+/**
+ * Chooses among the names of a repository's files; `asked` is the file that is wanted.
+ *
+ * @throws {SetunError} `not-found` if there is no model, `bad-option` if there are several.
+ */
+export function selectFiles(
+  model: string,
+  address: string,
+  all: readonly string[],
+  requested: string | undefined,
+): FileSelection {
+  const names = all.filter(isSafeFile);
+  const companions = COMPANION_FILES.filter((name) => names.includes(name));
+  const weights = requested === undefined ? byPreference(model, names) : byName(requested, names);
+  if (weights === undefined) {
+    const expected = requested === undefined ? EXPECTED : requested;
+    const found = names.length === 0 ? "no file" : formatNames(names);
+    throw new SetunError("not-found", `${address} has no model: looked for ${expected}, found ${found}`);
+  }
+  if (weights.some(isDefaultSet) && names.includes(SHARD_INDEX)) companions.push(SHARD_INDEX);
+  return { weights, companions };
+}
+
+/** The choice among files that are stored: one that was asked for once need not be named again. */
+export function selectStoredFiles(
+  model: string,
+  address: string,
+  names: readonly string[],
+  requested?: string,
+): FileSelection {
+  const [only, ...others] = firstParts(names.filter((name) => /\.(setun|safetensors|gguf)$/i.test(name)));
+  return selectFiles(model, address, names, requested ?? (others.length === 0 ? only : undefined));
+}
+
+/** What to open: one file, or the folder, which is reported by `name`. */
+export function entryOfSelection({ weights, companions }: FileSelection, name: string): ModelEntry {
+  const [first = ""] = weights;
+  const isFolder = isDefaultSet(first) && companions.includes("config.json");
+  return isFolder ? { layout: "folder", name } : { layout: "file", name: first };
+}
+
+function byName(requested: string, names: readonly string[]): string[] | undefined {
+  return names.includes(requested) ? allParts(requested, names) : undefined;
+}
+
+function byPreference(model: string, names: readonly string[]): string[] | undefined {
+  const ending = (end: string) => names.filter((name) => name.toLowerCase().endsWith(end));
+  const oneOf = (found: readonly string[]) => {
+    const several = firstParts(found);
+    const [one] = several;
+    if (several.length > 1) throw ambiguous(model, several);
+    return one === undefined ? undefined : allParts(one, names);
+  };
+  const set = names.filter(isDefaultSet);
+  const gguf = ending(".gguf");
+  const kinds = GGUF_TYPES.map((kind) => gguf.filter((name) => name.toLowerCase().includes(kind)));
+  const container = oneOf(ending(".setun"));
+  if (container !== undefined) return container;
+  // Where the set is there in one file too, they are the same weights twice.
+  if (set.length > 0 && names.includes("config.json"))
+    return names.includes(SINGLE_WEIGHTS) ? [SINGLE_WEIGHTS] : set;
+  return oneOf(kinds.find((kind) => kind.length > 0) ?? gguf) ?? oneOf(ending(".safetensors"));
+}
+
+function ambiguous(model: string, files: readonly string[]): SetunError {
+  const message = `source: ${model} has several models: ${files.join(", ")}; name one as "hf:${model}:FILE"`;
+  return new SetunError("bad-option", message);
+}
+
+/** `model.safetensors`, or `model-00001-of-00002.safetensors`. */
+function isDefaultSet(name: string): boolean {
+  return name === SINGLE_WEIGHTS || /^model-\d{5}-of-\d{5}\.safetensors$/.test(name);
+}
+
+/** What the parts of one model have in common; of any other file its name. */
+function nameWithoutPart(name: string): string {
+  return name.replace(/-\d{5}(-of-\d{5}\.[^./]+)$/, "$1");
+}
+
+/** Of a model in several parts the first alone. */
+function firstParts(names: readonly string[]): string[] {
+  const firsts = new Map(
+    [...names]
+      .sort()
+      .reverse()
+      .map((name) => [nameWithoutPart(name), name]),
+  );
+  return [...firsts.values()].sort();
+}
+
+function allParts(name: string, names: readonly string[]): string[] {
+  return names.filter((other) => nameWithoutPart(other) === nameWithoutPart(name)).sort();
+}
+
+/** Some names, for an error. */
+function formatNames(names: readonly string[]): string {
+  const limit = 8;
+  const rest = names.length > limit ? ` and ${names.length - limit} more` : "";
+  return names.slice(0, limit).join(", ") + rest;
+}

@@ -1,0 +1,252 @@
+/** A model that is being downloaded into the store. Whoever makes one holds the model's lock until it has ended. */
+
+import { SetunError } from "../errors.js";
+import type { HubSource } from "../hub-name.js";
+import type { ModelContents, OpenModel } from "../open-model.js";
+import type { LoadProgress } from "../protocol.js";
+import type { UrlSource } from "../sources.js";
+import { type Manifest, now } from "../store/manifest.js";
+import { modelIdText, modelPath, revisionPath } from "../store/names.js";
+import { checkQuota } from "../store/quota.js";
+import {
+  completeRevision,
+  folders,
+  readManifest,
+  removeRevision,
+  saveReference,
+  writeManifest,
+} from "../store/revisions.js";
+import type { Storage } from "../store/storage.js";
+import { FileChangedError } from "./errors.js";
+import type { HttpClient } from "./http.js";
+import { entryOfStored, type StoredMatch } from "./lookup.js";
+import { ModelDownload } from "./model-download.js";
+import { isCommit, type Plan } from "./plan.js";
+import { planHub } from "./plan-hub.js";
+import { planUrl } from "./plan-url.js";
+import { DownloadingFiles, StoredFiles } from "./stored-model.js";
+
+/** Times that a download begins before its source counts as one that keeps changing. */
+const MAX_RESTARTS = 4;
+
+/** Milliseconds between two words of progress. */
+const PROGRESS_INTERVAL_MS = 50;
+
+/** See the module. */
+export class StoreDownload implements OpenModel {
+  readonly reportsProgress = true;
+  onProgress: ((progress: LoadProgress) => void) | undefined;
+  /** Resolves once nothing is under way any more, however it went. */
+  readonly ended: Promise<void>;
+  readonly #source: UrlSource | HubSource;
+  readonly #storage: Storage;
+  readonly #http: HttpClient;
+  readonly #mismatches = new Map<string, readonly string[]>();
+  readonly #sizes = new Map<string, number>();
+  #end: () => void = () => undefined;
+  /** The run of this beginning; after a change the one of the next. */
+  #download: Promise<ModelDownload>;
+  /** The one that is read from. */
+  #readFrom: ModelDownload | undefined;
+  #restarts = 0;
+  #isPrefetching = false;
+  #isEnded = false;
+  #committed: StoredMatch | undefined;
+  #lastReport = 0;
+  #lastProgress: LoadProgress | undefined;
+
+  constructor(source: UrlSource | HubSource, storage: Storage, http: HttpClient) {
+    this.#source = source;
+    this.#storage = storage;
+    this.#http = http;
+    this.#download = noDownload();
+    this.ended = new Promise((resolve) => {
+      this.#end = resolve;
+    });
+    http.signal.addEventListener("abort", this.#abort, { once: true });
+  }
+
+  /** Finds out what is to come. What turns out to be there whole is returned. */
+  async start(): Promise<StoredMatch | undefined> {
+    try {
+      const plan = await this.#plan();
+      const model = await completeRevision(this.#storage, plan.id, plan.revision);
+      const has =
+        model && plan.files.every(({ name }) => model.manifest.files.some((file) => file.name === name));
+      if (has) {
+        await this.#saveReference(plan);
+        const entry = entryOfStored(this.#source, model) ?? plan.entry;
+        await this.#finish(undefined);
+        return { model, entry };
+      }
+      this.#download = this.#open(plan);
+      await this.#download;
+      return undefined;
+    } catch (thrown) {
+      await this.#finish(thrown);
+      throw thrown;
+    }
+  }
+
+  async open(): Promise<ModelContents> {
+    const committed = this.#committed;
+    if (committed !== undefined) {
+      return { entry: committed.entry, files: () => new StoredFiles(this.#storage, committed.model) };
+    }
+    const download = await this.#download;
+    this.#readFrom = download;
+    return { entry: download.plan.entry, files: () => new DownloadingFiles(download) };
+  }
+
+  prefetch(): void {
+    this.#isPrefetching = true;
+    if (this.#lastProgress !== undefined) this.#reportProgress(this.#lastProgress);
+    this.#download.then(
+      (download) => download.prefetch(),
+      () => undefined,
+    );
+  }
+
+  /** A change while this waits rejects with it: what was read is of the file before. */
+  async commit(): Promise<void> {
+    if (this.#committed !== undefined) return;
+    const download = await this.#download;
+    if (download !== this.#readFrom) throw new FileChangedError("it changed after all of it was read");
+    const found = await download.complete();
+    const { id, revision } = download.plan;
+    const folder = await revisionPath(id, revision);
+    const manifest = { ...found, complete: true, pulled: now() };
+    await writeManifest(this.#storage, folder, manifest);
+    await this.#saveReference(download.plan);
+    this.#committed = { model: { id, folder, manifest }, entry: download.plan.entry };
+    if (!isCommit(revision)) await this.#removeOthers(download.plan, () => true);
+    if (this.#lastProgress !== undefined) this.onProgress?.(this.#lastProgress);
+    await this.#finish(undefined);
+    this.#readFrom = undefined;
+    this.#download = noDownload(); // with all that it keeps in memory
+  }
+
+  async discard(): Promise<void> {
+    const download = await this.#download.catch(() => undefined);
+    if (download === undefined || this.#committed !== undefined) return;
+    await download.reset().catch(() => undefined);
+    await download.stop(new SetunError("disposed", "what came is no model"));
+    await this.#removeUnfinished(download.plan).catch(() => undefined);
+  }
+
+  async close(): Promise<void> {
+    await this.#finish(new SetunError("disposed", "the download was ended"));
+  }
+
+  readonly #abort = () => void this.#finish(this.#http.signal.reason);
+
+  /** Nothing is to come any more. */
+  async #finish(reason: unknown): Promise<void> {
+    this.#isEnded = true;
+    this.#http.signal.removeEventListener("abort", this.#abort);
+    if (this.#committed === undefined)
+      await this.#download.then((download) => download.stop(reason)).catch(() => undefined);
+    this.#end();
+  }
+
+  #plan(): Promise<Plan> {
+    const source = this.#source;
+    return source.kind === "hub" ? planHub(this.#http, source) : planUrl(this.#http, source, this.#sizes);
+  }
+
+  async #open(plan: Plan): Promise<ModelDownload> {
+    const storage = this.#storage;
+    const folder = await revisionPath(plan.id, plan.revision);
+    if (!isCommit(plan.revision)) await this.#removeOthers(plan, (manifest) => manifest?.complete !== true);
+    const manifest = await this.#manifest(plan, folder);
+    const target = { storage, folder, manifest, mismatches: this.#mismatches };
+    const download = new ModelDownload(this.#http, plan, target, (progress) =>
+      this.#reportProgress(progress),
+    );
+    download.onFailure = (reason, closed) => this.#fail(reason, closed);
+    try {
+      await download.start();
+      await checkQuota(plan.source, download.missingBytes);
+    } catch (thrown) {
+      await download.stop(thrown);
+      throw thrown;
+    }
+    if (this.#isPrefetching) download.prefetch();
+    return download;
+  }
+
+  /** What is known of the folder, or else what is under way. */
+  async #manifest(plan: Plan, folder: string): Promise<Manifest> {
+    const { id, revision, source, licence } = plan;
+    const found = await readManifest(this.#storage, folder);
+    const isComplete =
+      found?.complete === true && (await completeRevision(this.#storage, id, revision)) !== undefined;
+    if (found !== undefined && (isComplete || !found.complete)) return found;
+    const manifest = {
+      model: modelIdText(id),
+      revision,
+      source,
+      ...(licence !== undefined && { licence }),
+      pulled: now(),
+      complete: false,
+      files: found?.files ?? [],
+    };
+    await writeManifest(this.#storage, folder, manifest);
+    return manifest;
+  }
+
+  /** A changed source begins anew, a few times; anything else is the end. */
+  #fail(reason: unknown, closed: Promise<unknown>): void {
+    this.#download = closed.then(() => this.#restart(reason));
+    this.#download.catch((thrown: unknown) => this.#finish(thrown));
+  }
+
+  async #restart(reason: unknown): Promise<ModelDownload> {
+    if (!(reason instanceof FileChangedError)) throw reason;
+    this.#restarts += 1;
+    if (this.#isEnded || this.#restarts === MAX_RESTARTS) {
+      throw new SetunError("network", `${this.#where}: changes while it is read: ${reason.message}`);
+    }
+    if (reason.size !== undefined) this.#sizes.set(reason.size.address, reason.size.bytes);
+    return this.#open(await this.#plan());
+  }
+
+  get #where(): string {
+    return this.#source.kind === "url" ? this.#source.url : `hf:${this.#source.model}`;
+  }
+
+  async #saveReference({ id, reference, revision }: Plan): Promise<void> {
+    if (reference !== undefined) await saveReference(this.#storage, id, reference, revision);
+  }
+
+  async #removeUnfinished({ id, revision }: Plan): Promise<void> {
+    const folder = await revisionPath(id, revision);
+    const manifest = await readManifest(this.#storage, folder);
+    if (manifest?.complete !== true) await removeRevision(this.#storage, folder);
+  }
+
+  /** Removes other revisions of an address: nobody has those files any more. */
+  async #removeOthers(plan: Plan, isEnded: (manifest: Manifest | undefined) => boolean): Promise<void> {
+    const commit = await revisionPath(plan.id, plan.revision);
+    for (const name of await folders(this.#storage, modelPath(plan.id))) {
+      const folder = `${modelPath(plan.id)}/${name}`;
+      if (folder === commit) continue;
+      const manifest = await readManifest(this.#storage, folder).catch(() => undefined);
+      if (isEnded(manifest)) await removeRevision(this.#storage, folder);
+    }
+  }
+
+  #reportProgress(progress: LoadProgress): void {
+    this.#lastProgress = progress;
+    const time = performance.now();
+    if (this.onProgress === undefined || time - this.#lastReport < PROGRESS_INTERVAL_MS) return;
+    this.#lastReport = time;
+    this.onProgress(progress);
+  }
+}
+
+function noDownload(): Promise<never> {
+  const download = Promise.reject(new Error("no download is under way"));
+  download.catch(() => undefined);
+  return download;
+}

@@ -1,0 +1,77 @@
+/** A model's bytes and those of the draft beside it, which are read by turns, as if they were one's. */
+
+import type { ModelBytes, ReadOperation } from "./model-bytes.js";
+import type { LoadProgress, ModelRequest } from "./protocol.js";
+import { isDownload } from "./sources.js";
+import { modelIdOf, modelIdText } from "./store/names.js";
+
+/** Ends, and is kept, as one. */
+export class ModelAndDraftBytes implements ReadOperation {
+  onProgress: ((progress: LoadProgress) => void) | undefined;
+  readonly #both: readonly ModelBytes[];
+  /** Read from last: the engine reads one after the other, so that a failure is this one's. */
+  #last: ModelBytes | undefined;
+
+  constructor(model: ModelBytes, draft: ModelBytes) {
+    this.#both = [model, draft];
+    const reports = new Map<ModelBytes, LoadProgress>();
+    for (const bytes of this.#both) {
+      bytes.onRead = () => {
+        this.#last = bytes;
+      };
+      bytes.onProgress = (progress) => {
+        reports.set(bytes, progress);
+        this.onProgress?.({ file: progress.file, ...sumProgress([...reports.values()]) });
+      };
+    }
+  }
+
+  get isAborted(): boolean {
+    return this.#both.some(({ isAborted }) => isAborted);
+  }
+
+  abort(): void {
+    for (const bytes of this.#both) bytes.abort();
+  }
+
+  async commit(): Promise<void> {
+    for (const bytes of this.#both) await bytes.commit();
+  }
+
+  hasChanged(thrown: unknown): boolean {
+    return this.#last?.hasChanged(thrown) ?? false;
+  }
+
+  async end(thrown?: unknown): Promise<void> {
+    await Promise.all(this.#both.map((bytes) => bytes.end(bytes === this.#last ? thrown : undefined)));
+  }
+
+  originalError(error: unknown): unknown {
+    return this.#last?.originalError(error) ?? error;
+  }
+}
+
+/** Whether two models have one folder in the store, as files of one repository do. */
+export async function shareStoreFolder(...models: readonly ModelRequest[]): Promise<boolean> {
+  const folders = await Promise.all(
+    models.map(async ({ source, fetchOptions: { store } }) => {
+      return store && isDownload(source) ? modelIdText(await modelIdOf(source)) : undefined;
+    }),
+  );
+  return folders[0] !== undefined && folders.every((folder) => folder === folders[0]);
+}
+
+/** Bytes of all; the total only where all tell it. */
+function sumProgress(
+  reports: readonly LoadProgress[],
+): Pick<LoadProgress, "loadedBytes" | "totalBytes" | "fromStore"> {
+  const loadedBytes = reports.reduce((bytes, progress) => bytes + progress.loadedBytes, 0);
+  const totalBytes = reports.reduce((bytes, progress) => bytes + (progress.totalBytes ?? Number.NaN), 0);
+  return {
+    loadedBytes,
+    ...(!Number.isNaN(totalBytes) && { totalBytes }),
+    ...(reports.some(({ fromStore }) => fromStore !== undefined) && {
+      fromStore: reports.every(({ fromStore }) => fromStore === true),
+    }),
+  };
+}

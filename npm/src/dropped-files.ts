@@ -1,0 +1,88 @@
+/** What browsers make of files and folders that a user drops, or gives a page access to. */
+
+/** Deepest folder that is looked into, and most files that are taken: a dropped folder may be a whole disk. */
+const MAX_DEPTH = 4;
+const MAX_FILES = 10_000;
+
+/** Files and folders as a drop event has them. */
+export type DroppedItems = DataTransferItemList | FileSystemEntry | Iterable<FileSystemEntry>;
+
+/** Dropped files by their paths, and the name of the folder if it is one. */
+export interface DroppedFolder {
+  readonly folder: string;
+  readonly blobs: ReadonlyMap<string, Blob>;
+}
+
+/** True for a handle of the File System API. */
+export function isHandle(value: object): value is FileSystemFileHandle | FileSystemDirectoryHandle {
+  return "kind" in value && ("getFile" in value || "getDirectoryHandle" in value);
+}
+
+/** True for an entry of a drop event. */
+export function isEntry(value: unknown): value is FileSystemEntry {
+  return typeof value === "object" && value !== null && "isDirectory" in value && "fullPath" in value;
+}
+
+/** True for what a drop event has in `dataTransfer.items`. */
+export function isItem(value: unknown): value is DataTransferItem {
+  return typeof value === "object" && value !== null && "getAsFile" in value;
+}
+
+/** The entries of items, or what they are already. Items are empty once their event is over, so this does not wait. */
+export function entriesOf(items: Iterable<DataTransferItem | FileSystemEntry>): (FileSystemEntry | File)[] {
+  return [...items].flatMap((item) => {
+    if (isEntry(item)) return [item];
+    return item.webkitGetAsEntry?.() ?? item.getAsFile() ?? [];
+  });
+}
+
+/** All files of some entries, read from when they are used. */
+export async function droppedFiles(entries: readonly (FileSystemEntry | File)[]): Promise<DroppedFolder> {
+  const blobs = new Map<string, Blob>();
+  const [only] = entries;
+  if (entries.length === 1 && isEntry(only) && isFolder(only)) {
+    await addFiles(await list(only), "", 1, blobs);
+    return { folder: only.name, blobs };
+  }
+  await addFiles(entries, "", 0, blobs);
+  return { folder: "", blobs };
+}
+
+async function addFiles(
+  entries: readonly (FileSystemEntry | File)[],
+  path: string,
+  depth: number,
+  blobs: Map<string, Blob>,
+): Promise<void> {
+  for (const entry of entries) {
+    if (blobs.size >= MAX_FILES) return;
+    if (!isEntry(entry)) {
+      blobs.set(path + entry.name, entry);
+    } else if (isFile(entry)) {
+      blobs.set(path + entry.name, await new Promise<File>((resolve, reject) => entry.file(resolve, reject)));
+    } else if (isFolder(entry) && depth < MAX_DEPTH) {
+      await addFiles(await list(entry), `${path}${entry.name}/`, depth + 1, blobs);
+    }
+  }
+}
+
+/** Browsers list folders in portions; an empty one is the end. */
+async function list(folder: FileSystemDirectoryEntry): Promise<FileSystemEntry[]> {
+  const reader = folder.createReader();
+  const entries: FileSystemEntry[] = [];
+  for (;;) {
+    const portion = await new Promise<FileSystemEntry[]>((resolve, reject) =>
+      reader.readEntries(resolve, reject),
+    );
+    if (portion.length === 0 || entries.length >= MAX_FILES) return entries;
+    entries.push(...portion);
+  }
+}
+
+function isFolder(entry: FileSystemEntry): entry is FileSystemDirectoryEntry {
+  return entry.isDirectory;
+}
+
+function isFile(entry: FileSystemEntry): entry is FileSystemFileEntry {
+  return entry.isFile;
+}

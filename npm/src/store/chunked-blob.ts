@@ -1,0 +1,71 @@
+/** A whole file that is kept in pieces: read as any other, but never all of it at once. */
+
+/** Bytes `start..end` of a file, kept by themselves. */
+export interface Chunk {
+  readonly start: number;
+  readonly end: number;
+}
+
+/** Gives the bytes of a piece. */
+export type ReadChunk = (chunk: Chunk) => Promise<Blob>;
+
+/** A `Blob` on its thread: what it says of its bytes is asked for when it is read. */
+export class ChunkedBlob extends Blob {
+  readonly #chunks: readonly Chunk[];
+  readonly #read: ReadChunk;
+  readonly #start: number;
+  readonly #end: number;
+
+  /** Of `chunks` in order, without gaps, the bytes `start..end`. */
+  constructor(chunks: readonly Chunk[], read: ReadChunk, start = 0, end = chunks.at(-1)?.end ?? 0) {
+    super();
+    this.#chunks = chunks;
+    this.#read = read;
+    this.#start = start;
+    this.#end = Math.max(start, end);
+  }
+
+  override get size(): number {
+    return this.#end - this.#start;
+  }
+
+  override slice(start = 0, end = this.size): Blob {
+    const at = (place: number) =>
+      this.#start + (place < 0 ? Math.max(this.size + place, 0) : Math.min(place, this.size));
+    return new ChunkedBlob(this.#chunks, this.#read, at(start), at(end));
+  }
+
+  override async arrayBuffer(): Promise<ArrayBuffer> {
+    return (await this.bytes()).buffer;
+  }
+
+  override async text(): Promise<string> {
+    return new TextDecoder().decode(await this.bytes());
+  }
+
+  override async bytes(): Promise<Uint8Array<ArrayBuffer>> {
+    const bytes = new Uint8Array(this.size);
+    for await (const { at, part } of this.#parts()) bytes.set(part, at - this.#start);
+    return bytes;
+  }
+
+  override stream(): ReadableStream<Uint8Array<ArrayBuffer>> {
+    const parts = this.#parts();
+    return new ReadableStream({
+      async pull(controller) {
+        const { value, done } = await parts.next();
+        if (done) controller.close();
+        else controller.enqueue(value.part);
+      },
+    });
+  }
+
+  async *#parts(): AsyncGenerator<{ at: number; part: Uint8Array<ArrayBuffer> }, undefined> {
+    for (const chunk of this.#chunks) {
+      const [start, end] = [Math.max(chunk.start, this.#start), Math.min(chunk.end, this.#end)];
+      if (start >= end) continue;
+      const piece = (await this.#read(chunk)).slice(start - chunk.start, end - chunk.start);
+      yield { at: start, part: new Uint8Array(await piece.arrayBuffer()) };
+    }
+  }
+}

@@ -1,0 +1,88 @@
+/** From what a caller names to the model in the store that it means. */
+
+import { SetunError } from "../errors.js";
+import { DEFAULT_ENDPOINT, HUB_PREFIX, isHubName } from "../hub-name.js";
+import {
+  addressParts,
+  hubModelId,
+  isSafeFolderName,
+  type ModelId,
+  modelIdText,
+  modelPath,
+  parseName,
+  urlModelId,
+} from "./names.js";
+import { referencedCommit, storedModels } from "./revisions.js";
+import type { Storage } from "./storage.js";
+
+/** What is meant: a model, and perhaps one revision and one file of it. */
+export interface ModelQuery {
+  readonly id: ModelId;
+  readonly revision?: string;
+  readonly file?: string;
+}
+
+/** A model as a list shows it. */
+export interface ListedModel {
+  readonly name: string;
+  readonly revision: string;
+}
+
+/**
+ * The model that `source` means, whether it is in the store or not; `undefined` for what is never stored.
+ *
+ * @throws {SetunError} `bad-option` if it is no source, or could mean models of several hubs.
+ */
+export async function lookupModel(
+  storage: Storage,
+  source: string | URL | ListedModel,
+  base: string,
+): Promise<ModelQuery | undefined> {
+  if (typeof source === "string" && isHubName(source)) return lookupHub(storage, source);
+  if (typeof source === "string" || source instanceof URL) return lookupUrl(source, base);
+  return lookupListed(source);
+}
+
+async function lookupUrl(source: string | URL, base: string): Promise<ModelQuery | undefined> {
+  if (!URL.canParse(source, base))
+    throw new SetunError("bad-option", `source: "${source}" is not an address`);
+  const { href } = new URL(source, base);
+  return addressParts(href) && { id: await urlModelId(href) };
+}
+
+async function lookupHub(storage: Storage, source: string): Promise<ModelQuery> {
+  const { location, file } = parseName(source.slice(HUB_PREFIX.length));
+  if (location.kind !== "hub")
+    throw new SetunError("bad-option", `source: expected hf:owner/name, found "${source}"`);
+  const { host, owner, name, revision } = location;
+  const id = host === undefined ? await findOnAnyHub(storage, owner, name) : { host, owner, name };
+  return { id, ...(revision !== undefined && { revision }), ...(file !== undefined && { file }) };
+}
+
+/** The usual hub's comes first; one that another hub gave is found without naming it. */
+async function findOnAnyHub(storage: Storage, owner: string, name: string): Promise<ModelId> {
+  const preferred = await hubModelId(DEFAULT_ENDPOINT, owner, name);
+  if ((await storage.list(modelPath(preferred))).length > 0) return preferred;
+  const others = (await storedModels(storage)).filter((id) => id.owner === owner && id.name === name);
+  if (others.length > 1) {
+    const names = others.map((id) => `${HUB_PREFIX}${modelIdText(id)}`).join(", ");
+    throw new SetunError("bad-option", `"${owner}/${name}" is here from several hubs: name one of ${names}`);
+  }
+  return others[0] ?? preferred;
+}
+
+function lookupListed(source: ListedModel): ModelQuery {
+  const { name, revision } = source ?? {};
+  const parts = typeof name === "string" ? name.split("/") : [];
+  const [host = "", owner = "", last = ""] = parts;
+  if (parts.length !== 3 || !parts.every(isSafeFolderName) || typeof revision !== "string") {
+    const expected = "an address, hf:owner/name, or a model that models.list() has given";
+    throw new SetunError("bad-option", `source: expected ${expected}`);
+  }
+  return { id: { host, owner, name: last }, revision };
+}
+
+/** The commit that a named revision was at the last download, or the name itself. */
+export async function commitOf(storage: Storage, id: ModelId, revision: string): Promise<string> {
+  return (await referencedCommit(storage, id, revision)) ?? revision;
+}

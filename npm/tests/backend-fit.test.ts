@@ -1,0 +1,78 @@
+import { describe, expect, it } from "vitest";
+import { checkBackends, type DeviceMemory, type Limits } from "../src/backend-fit.js";
+import { BUILDS, type Features } from "../src/pick-build.js";
+
+const memory: DeviceMemory = {
+  ...{ context: 4096, weights: 1e9, cache: 2e8, steps: 1e8, total: 1.3e9 },
+  ...{ largestWeight: 3e8, largestBuffer: 2e8 },
+};
+const features: Features = {
+  ...{ builds: BUILDS, simd128: true, relaxed: true, sharedMemoryPages: 65_536, cores: 8 },
+  ...{ gpu: "ready", gpuName: "a card" },
+};
+const limits: Limits = { inWorker: true, gpuBufferBytes: 2 ** 31 };
+
+/** By build, whether it fits and why. */
+function fitsOf(
+  more: Partial<DeviceMemory> = {},
+  other: Partial<Features> = {},
+  limit: Partial<Limits> = {},
+) {
+  const taken = { ...memory, ...more };
+  const found = checkBackends(
+    { processor: taken, gpu: taken },
+    { ...features, ...other },
+    { ...limits, ...limit },
+  );
+  return Object.fromEntries(found.map(({ build, fits, reason }) => [build, `${fits}: ${reason}`]));
+}
+
+describe("judgeBackends", () => {
+  it("has all builds of the package, the best first", () => {
+    expect(Object.keys(fitsOf())).toEqual([
+      "relaxed-threads",
+      "simd128-threads",
+      "relaxed",
+      "simd128",
+      "webgpu",
+    ]);
+    expect(Object.keys(fitsOf({}, { builds: ["simd128"] }))).toEqual(["simd128"]);
+    expect(checkBackends({ processor: memory, gpu: memory }, features, limits)[0]).toEqual({
+      backend: "relaxed",
+      build: "relaxed-threads",
+      fits: true,
+      reason: "it takes 1.37 GB of at most 4.29 GB of memory",
+    });
+  });
+
+  it("knows that memory has a limit, and that threads share one that may be smaller", () => {
+    const large = fitsOf({ total: 2 ** 32 - 2 ** 26 });
+    expect(large.simd128).toBe("true: it takes 4.29 GB of at most 4.29 GB of memory");
+    expect(fitsOf({ total: 2 ** 32 - 2 ** 26 + 1 }).simd128).toMatch(/^false: it would take 4\.29 GB/);
+    const small = fitsOf({}, { sharedMemoryPages: 16_384 });
+    expect(small["simd128-threads"]).toBe("false: it would take 1.37 GB of at most 1.07 GB of memory");
+    expect(small.simd128).toMatch(/^true/);
+  });
+
+  it.each([
+    [{ sharedMemoryPages: 0 }, {}, "relaxed-threads", /not cross-origin isolated/],
+    [{ cores: 1 }, {}, "simd128-threads", /one processor/],
+    [{}, { inWorker: false }, "simd128-threads", /need a worker/],
+    [{ relaxed: false }, {}, "relaxed", /no relaxed SIMD/],
+    [{ simd128: false }, {}, "webgpu", /no WebAssembly SIMD/],
+    [{ gpu: "no-api" }, {}, "webgpu", /has no WebGPU/],
+    [{ gpu: "no-adapter" }, {}, "webgpu", /finds no GPU/],
+    [{}, { gpuBufferBytes: 1e8 }, "webgpu", /200 MB in one buffer, of at most 100 MB/],
+  ] as const)("says why a build cannot run: %j %j", (other, limit, build, why) => {
+    expect(fitsOf({}, other, limit)[build]).toMatch(/^false/);
+    expect(fitsOf({}, other, limit)[build]).toMatch(why);
+  });
+
+  it("loads weights of a GPU through WebAssembly's memory", () => {
+    expect(fitsOf({ largestWeight: 2.2e9 }).webgpu).toBe(
+      "false: its largest weight, 2.20 GB, cannot be loaded",
+    );
+    expect(fitsOf({ total: 9e9 }).webgpu).toMatch(/^true: it takes 9\.00 GB of a GPU's memory/);
+    expect(fitsOf({}, { gpu: "software" }).webgpu).toMatch(/^true: .*by name only$/);
+  });
+});

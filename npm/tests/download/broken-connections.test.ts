@@ -1,0 +1,173 @@
+/** Connections that break, servers that refuse, lengths that lie: downloads go on, and ask for no byte twice that is there. */
+
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { type Act, type FaultyServer, startFaultyServer } from "../../test-support/faulty-server.js";
+import { bytes, CHUNK, digest, StoreFixture } from "./store-fixture.js";
+
+const PATH = "/models/m.gguf";
+const STARTS = [0, CHUNK, 2 * CHUNK, 3 * CHUNK, 4 * CHUNK, 5 * CHUNK];
+const content = bytes(5 * CHUNK + 100, 1);
+
+let server: FaultyServer;
+let store: StoreFixture;
+
+beforeEach(async () => {
+  server = await startFaultyServer();
+  server.put(PATH, content, '"first"');
+  store = new StoreFixture();
+});
+afterEach(() => server.stop());
+
+/** What was read; compared by their hashes, so that a difference is not printed byte by byte. */
+const load = () => store.load(server.at(PATH), ["m.gguf"]).then((read) => read.map(digest));
+
+describe("a download", () => {
+  it("asks for each chunk once, and keeps the file", async () => {
+    expect(await load()).toEqual([digest(content)]);
+    expect(server.starts(PATH)).toEqual(STARTS);
+    expect(server.sent).toBe(content.length);
+    expect(store.files()).toEqual(["m.gguf", "manifest.json"]);
+    expect(store.digest("m.gguf")).toBe(digest(content));
+    server.takeRequests();
+    expect(await load()).toEqual([digest(content)]);
+    expect(server.requests.map(({ method }) => method)).toEqual(["HEAD"]);
+    expect(store.progress.at(-1)).toMatchObject({ loadedBytes: content.length, fromStore: true });
+  });
+
+  it("takes up a broken connection where it broke", async () => {
+    server.ruleAt(PATH, 2 * CHUNK, 1, { breakAfter: 40_000 });
+    expect(await load()).toEqual([digest(content)]);
+    const starts = server.starts(PATH);
+    expect(starts).toHaveLength(7);
+    expect(starts.filter((start) => !STARTS.includes(start ?? -1))[0]).toBeLessThanOrEqual(
+      2 * CHUNK + 40_000,
+    );
+    expect(store.digest("m.gguf")).toBe(digest(content));
+  });
+
+  it("gives up on a server that always breaks, and is taken up later", async () => {
+    server.ruleAt(PATH, 3 * CHUNK, Infinity, { breakAfter: 0 });
+    store.settings = { ...store.settings, attempts: 3, connections: 1 };
+    await expect(load()).rejects.toMatchObject({ code: "network" });
+    expect(server.starts(PATH)).toEqual([...STARTS.slice(0, 4), 3 * CHUNK, 3 * CHUNK].sort((a, b) => a - b));
+    expect(store.files()).toEqual(["m.gguf.chunks", "m.gguf.part", "manifest.json"]);
+    server.clearRules();
+    server.takeRequests();
+    store.progress.length = 0;
+    expect(await load()).toEqual([digest(content)]);
+    expect(server.starts(PATH)).toEqual(STARTS.slice(3));
+    expect(store.progress[0]?.loadedBytes).toBeGreaterThanOrEqual(3 * CHUNK);
+    expect(store.digest("m.gguf")).toBe(digest(content));
+  });
+
+  it.each<Act>([{ saysMore: 10 }, { fewer: 10 }, { more: 1, chunked: true }, { chunked: true }])(
+    "finds a length that lies: %j",
+    async (act) => {
+      server.ruleAt(PATH, CHUNK, 1, act);
+      expect(await load()).toEqual([digest(content)]);
+      expect(store.digest("m.gguf")).toBe(digest(content));
+    },
+  );
+
+  it.each<Act>([{ more: 10 }, { more: 1, chunked: true }])(
+    "fails on one that stays wrong: %j",
+    async (act) => {
+      server.ruleAt(PATH, CHUNK, Infinity, act);
+      store.settings = { ...store.settings, attempts: 2 };
+      await expect(load()).rejects.toMatchObject({
+        code: "truncated",
+        message: expect.stringContaining(PATH),
+      });
+      expect(store.files()).not.toContain("m.gguf");
+    },
+  );
+
+  it("waits where it is refused", async () => {
+    server.ruleAt(PATH, 0, 1, { status: 429, headers: { "retry-after": "1" } });
+    server.ruleAt(PATH, CHUNK, 2, { status: 500 });
+    server.ruleAt(PATH, 2 * CHUNK, 1, { status: 503, headers: { "retry-after": "0" } });
+    server.ruleOfAll(PATH, 1, { status: 502 });
+    const begun = performance.now();
+    expect(await load()).toEqual([digest(content)]);
+    expect(performance.now() - begun).toBeGreaterThanOrEqual(990);
+  });
+
+  it("tells of a server that asks for too long a wait", async () => {
+    server.rule(PATH, 1, { status: 429, headers: { "retry-after": "3600" } });
+    await expect(load()).rejects.toMatchObject({
+      code: "network",
+      message: expect.stringContaining("3600 s"),
+    });
+  });
+
+  it("does not try again what is refused for good", async () => {
+    server.rule(PATH, Infinity, { status: 403 });
+    await expect(load()).rejects.toMatchObject({
+      code: "network",
+      message: expect.stringContaining("token"),
+    });
+    expect(server.starts(PATH)).toHaveLength(1);
+  });
+
+  it("takes idleTimeout for a break", async () => {
+    store.settings = { ...store.settings, idleTimeout: 100 };
+    server.ruleAt(PATH, CHUNK, 1, { stall: 1000 });
+    expect(await load()).toEqual([digest(content)]);
+  });
+
+  it("says at once that there is nobody", async () => {
+    await expect(store.load("http://127.0.0.1:1/m.gguf", [])).rejects.toMatchObject({ code: "network" });
+  });
+
+  it("keeps an empty file", async () => {
+    server.put(PATH, "", '"e"');
+    expect(await load()).toEqual([digest(new Uint8Array())]);
+  });
+});
+
+describe("a server without parts", () => {
+  it("sends the file once", async () => {
+    server.manners.ranges = false;
+    expect(await load()).toEqual([digest(content)]);
+    expect(server.starts(PATH)).toEqual([0]);
+    expect(server.sent).toBe(content.length);
+    expect(store.digest("m.gguf")).toBe(digest(content));
+  });
+
+  it("has what came kept, should there be parts later", async () => {
+    server.ruleAt(PATH, 0, 1, { ignoreRange: true, breakAfter: 2 * CHUNK + 10 });
+    expect(await load()).toEqual([digest(content)]);
+    expect(store.digest("m.gguf")).toBe(digest(content));
+  });
+
+  it("is compared with what was there", async () => {
+    server.ruleAt(PATH, 2 * CHUNK, Infinity, { breakAfter: 0 });
+    store.settings = { ...store.settings, attempts: 2, connections: 1 };
+    await expect(load()).rejects.toMatchObject({ code: "network" });
+    server.clearRules();
+    server.manners.ranges = false;
+    const other = content.slice();
+    other[5] = (other[5] ?? 0) ^ 1;
+    server.put(PATH, other, '"first"');
+    expect(await load()).toEqual([digest(other)]);
+    expect(store.digest("m.gguf")).toBe(digest(other));
+  });
+});
+
+describe("an aborted download", () => {
+  it("ends at once, lets its lock go, and goes on later", async () => {
+    server.ruleAt(PATH, 4 * CHUNK, 1, { stall: 10 });
+    store.settings = { ...store.settings, connections: 1, idleTimeout: 30_000 };
+    const controller = new AbortController();
+    const loading = store.load(server.at(PATH), ["m.gguf"], controller.signal);
+    const reason = new Error("enough");
+    setTimeout(() => controller.abort(reason), 150);
+    const begun = performance.now();
+    await expect(loading).rejects.toBe(reason);
+    expect(performance.now() - begun).toBeLessThan(1000);
+    expect(store.storage.parts.size).toBe(0);
+    server.takeRequests();
+    expect(await load()).toEqual([digest(content)]);
+    expect(server.starts(PATH)).toEqual(STARTS.slice(4));
+  });
+});

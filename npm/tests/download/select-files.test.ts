@@ -1,0 +1,75 @@
+import { describe, expect, it } from "vitest";
+import { entryOfSelection, selectFiles, selectStoredFiles } from "../../src/download/select-files.js";
+
+const chosen = (names: readonly string[], asked?: string) =>
+  selectFiles("o/n", "https://h/o/n", names, asked);
+
+describe("a choice among the files of a repository", () => {
+  it.each([
+    [["a.setun", "model.safetensors", "config.json", "b.gguf"], ["a.setun"]],
+    [["model.safetensors", "config.json", "b-i2_s.gguf"], ["model.safetensors"]],
+    [["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors", "config.json"], 2],
+    [["model.safetensors", "model-00001-of-00001.safetensors", "config.json"], ["model.safetensors"]],
+    [["a-q8.gguf", "a-TQ2_0.gguf", "a-i2_s.gguf"], ["a-i2_s.gguf"]],
+    [["a-q8.gguf", "a-TQ2_0.gguf"], ["a-TQ2_0.gguf"]],
+    [
+      ["x-00002-of-00002.gguf", "x-00001-of-00002.gguf"],
+      ["x-00001-of-00002.gguf", "x-00002-of-00002.gguf"],
+    ],
+    [["other.safetensors", "README.md"], ["other.safetensors"]],
+    [["model.safetensors"], ["model.safetensors"]],
+  ])("takes the best: %j", (names, weights) => {
+    const found = chosen(names).weights;
+    if (typeof weights === "number") expect(found).toHaveLength(weights);
+    else expect(found).toEqual(weights);
+  });
+
+  it("brings what belongs to the weights, and nothing else", () => {
+    const names = [
+      "config.json",
+      "LICENSE",
+      "README.md",
+      "pytorch_model.bin",
+      "tokenizer.json",
+      "vocab.json",
+    ];
+    expect(chosen([...names, "m.gguf"]).companions).toEqual(["config.json", "tokenizer.json", "LICENSE"]);
+    const index = "model.safetensors.index.json";
+    expect(chosen(["config.json", index, "model-00001-of-00001.safetensors"]).companions).toContain(index);
+    expect(chosen(["config.json", index, "m.gguf"]).companions).not.toContain(index);
+  });
+
+  it("opens a folder, or a file", () => {
+    const set = chosen(["config.json", "model.safetensors"]);
+    expect(entryOfSelection(set, "n")).toEqual({ layout: "folder", name: "n" });
+    expect(entryOfSelection(chosen(["model.safetensors"]), "n")).toEqual({
+      layout: "file",
+      name: "model.safetensors",
+    });
+    expect(entryOfSelection(chosen(["config.json", "a.gguf"]), "n")).toEqual({
+      layout: "file",
+      name: "a.gguf",
+    });
+  });
+
+  it("lists what cannot be chosen", () => {
+    expect(() => chosen(["a-q8.gguf", "b-q8.gguf"])).toThrow(
+      /a-q8\.gguf, b-q8\.gguf; name one as "hf:o\/n:FILE"/,
+    );
+    expect(() => chosen(["pytorch_model.bin", "config.json"])).toThrow(
+      "found pytorch_model.bin, config.json",
+    );
+    expect(() => chosen(["a.gguf"], "b.gguf")).toThrow("found a.gguf");
+    expect(() => chosen([])).toThrow("found no file");
+    const many = Array.from({ length: 12 }, (_, i) => `${i}.bin`);
+    expect(() => chosen(many)).toThrow("7.bin and 4 more");
+  });
+
+  it("needs no name for the one that is stored", () => {
+    const stored = (names: readonly string[], asked?: string) =>
+      selectStoredFiles("o/n", "store", names, asked).weights;
+    expect(stored(["config.json", "b-q8.gguf"])).toEqual(["b-q8.gguf"]);
+    expect(() => stored(["a-q8.gguf", "b-q8.gguf"])).toThrow("several");
+    expect(stored(["a-q8.gguf", "b-q8.gguf"], "a-q8.gguf")).toEqual(["a-q8.gguf"]);
+  });
+});
