@@ -41,7 +41,7 @@ bindings satisfies WasmModule;
   writeFileSync(
     "generated/check-grammar.ts",
     `import * as bindings from "./grammar/setun.js";
-import type { GrammarModule } from "../src/grammars.js";
+import type { GrammarModule } from "../src/grammar-cache.js";
 bindings satisfies GrammarModule;
 `,
   );
