@@ -1,5 +1,5 @@
 //! Tells others what an engine does: spans and events through `tracing`, counters, gauges and
-//! histograms through `metrics`. The names are a part of the interface: `docs/observation.md`.
+//! histograms through `metrics`. The names are a part of the interface: `docs/observability.md`.
 
 mod meters;
 mod trace;

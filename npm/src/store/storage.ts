@@ -1,6 +1,6 @@
 /** Where models are kept: what every kind of storage offers, and no more. */
 
-/** The folders and files of `docs/registry.md`, in whatever this browser has. Paths begin at the store's top, with `/` between names. */
+/** The folders and files of `docs/hub.md`, in whatever this browser has. Paths begin at the store's top, with `/` between names. */
 export interface Storage {
   readonly kind: "opfs" | "cache";
   /** The text of a small file (`manifest.json`, `refs.json`, `aliases.json`), `undefined` if there is none. */

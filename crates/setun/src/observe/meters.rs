@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn every_name_is_documented() {
-        let document = include_str!("../../../../docs/observation.md");
+        let document = include_str!("../../../../docs/observability.md");
         let reads = COUNTERS.iter().chain(&GAUGES).map(|(name, ..)| *name);
         let times = TIMES.iter().map(|(name, _)| *name);
         for name in reads.chain(times).chain([ROWS, MEMORY]) {

@@ -11,7 +11,7 @@
 //! # Ok::<(), setun::Error>(())
 //! ```
 //!
-//! `docs/registry.md` has the folders and files, which a browser's store shares, and what a pull
+//! `docs/hub.md` has the folders and files, which a browser's store shares, and what a pull
 //! promises.
 
 mod address;
