@@ -2,7 +2,7 @@
 
 use setun::{
     Device, DeviceOptions, Model,
-    forward::{Batch, Model as Forward, Outputs, PagedCache, SequenceId, Wants},
+    forward::{Batch, Model as Forward, Outputs, PagedCache, RequestedOutput, SequenceId},
 };
 
 /// A model on a device, with a cache.
@@ -65,9 +65,9 @@ impl Runner {
         for &(sequence, tokens) in runs {
             let position = self.cache.len(sequence).expect("a sequence");
             self.cache.extend(sequence, tokens.len()).expect("room in the cache");
-            batch.push_run(sequence, position, tokens, Wants::Logits);
+            batch.push_run(sequence, position, tokens, RequestedOutput::Logits);
         }
-        batch.want_logits(0);
+        batch.request_logits(0);
         let mut outputs = Outputs::default();
         pollster::block_on(self.model.forward(&batch, &mut self.cache, &mut outputs))
             .expect("a step");

@@ -5,8 +5,8 @@ use std::path::Path;
 use setun::{
     checkpoint::ModelConfig,
     forward::{
-        Batch, BatchRow, Layout, Model, ModelError, Outputs, PagedCache, Part, Row, SequenceId,
-        SplitBuilder, StageBuilder, TransformerOptions, Wants, Weights,
+        Batch, BatchRow, Layout, Model, ModelError, Outputs, PagedCache, Part, RequestedOutput,
+        Row, SequenceId, SplitBuilder, StageBuilder, TransformerOptions, Weights,
         split::{AnyStage, AnyStageBuilder},
     },
     ops::{Backend, WeightId, top_logits::TopLogitsRequest},
@@ -93,7 +93,7 @@ impl Session {
     /// # Panics
     ///
     /// If a sequence is gone.
-    pub fn extend(&mut self, runs: &[(SequenceId, &[u32], &Wants)]) -> Batch {
+    pub fn extend(&mut self, runs: &[(SequenceId, &[u32], &RequestedOutput)]) -> Batch {
         let mut batch = Batch::default();
         for &(sequence, tokens, wants) in runs {
             let first = self.cache.len(sequence).expect("a sequence");
@@ -102,7 +102,7 @@ impl Session {
                 token,
                 position,
                 sequence,
-                wants: wants.clone(),
+                output: wants.clone(),
             }));
         }
         batch
@@ -118,7 +118,7 @@ impl Session {
         let all = |row: &[f32]| row.iter().map(|x| x.to_bits()).collect();
         let bits = |row: Row<'_>| match row {
             Row::Logits(row) => Given::Logits(all(row)),
-            Row::State(row) => Given::State(all(row)),
+            Row::HiddenState(row) => Given::State(all(row)),
             Row::Ranked(row) => {
                 Given::Ranked(row.iter().map(|x| (x.token, x.logit.to_bits())).collect())
             }
@@ -131,7 +131,7 @@ impl Session {
     /// # Panics
     ///
     /// If a sequence is gone or the step fails.
-    pub fn step(&mut self, runs: &[(SequenceId, &[u32], &Wants)]) -> Vec<Given> {
+    pub fn step(&mut self, runs: &[(SequenceId, &[u32], &RequestedOutput)]) -> Vec<Given> {
         let batch = self.extend(runs);
         self.run(&batch).expect("a step")
     }
@@ -143,10 +143,14 @@ impl Session {
     ///
     /// If a step fails.
     pub fn everything(&mut self) -> Vec<Given> {
-        const LOGITS: &Wants = &Wants::Logits;
-        const NOTHING: &Wants = &Wants::Nothing;
-        const STATE: &Wants = &Wants::State;
-        let best = &Wants::TopLogits(TopLogitsRequest { k: 5, within: None, touched: vec![1, 4] });
+        const LOGITS: &RequestedOutput = &RequestedOutput::Logits;
+        const NOTHING: &RequestedOutput = &RequestedOutput::Nothing;
+        const STATE: &RequestedOutput = &RequestedOutput::HiddenState;
+        let best = &RequestedOutput::TopLogits(TopLogitsRequest {
+            k: 5,
+            within: None,
+            touched: vec![1, 4],
+        });
         let text: Vec<u32> = (0..150).map(|i| i * 37 % 61).collect();
         let (a, b) = (self.cache.create(), self.cache.create());
         let mut given = self.step(&[(a, &text[..45], NOTHING)]);

@@ -12,7 +12,7 @@ use std::{
 use futures::FutureExt;
 use setun::{
     DeviceOptions, HeadType, Model,
-    forward::{Batch, Outputs, PagedCache, Row, Wants},
+    forward::{Batch, Outputs, PagedCache, RequestedOutput, Row},
     ops::top_logits::TopLogitsRequest,
 };
 use setun_tests::fixture;
@@ -69,7 +69,7 @@ fn decode(name: &str, head: HeadType, sequences: u32, threads: usize) {
         for &(sequence, token) in &texts {
             cache.extend(sequence, 1).expect("room");
             let request = TopLogitsRequest { k: 1, within: None, touched: vec![] };
-            batch.push_run(sequence, position, &[token], Wants::TopLogits(request));
+            batch.push_run(sequence, position, &[token], RequestedOutput::TopLogits(request));
         }
         let before = ALLOCATIONS.load(Ordering::Relaxed);
         let step = model.forward(&batch, &mut cache, &mut outputs).now_or_never();
@@ -84,7 +84,7 @@ fn decode(name: &str, head: HeadType, sequences: u32, threads: usize) {
                 Row::Ranked([best, ..]) => best.token,
                 Row::Ranked([]) => panic!("a row that cannot be ranked: {case}"),
                 Row::Logits(logits) => setun_tests::run::argmax(logits),
-                Row::State(_) => panic!("a state that nobody wants: {case}"),
+                Row::HiddenState(_) => panic!("a state that nobody wants: {case}"),
             };
         }
     }

@@ -19,7 +19,7 @@ use futures::{
 };
 use setun::{
     Device, DeviceOptions, Error, HeadType, MemoryEstimate, Model, ModelBytes, ModelReader, Want,
-    forward::{Batch, Outputs, PagedCache, Wants},
+    forward::{Batch, Outputs, PagedCache, RequestedOutput},
     locate,
     ops::top_logits::TopLogitsRequest,
 };
@@ -97,7 +97,7 @@ fn a_full_context_is_as_estimated() {
         cache.extend(text, rows).expect("room");
         let mut batch = Batch::default();
         let request = TopLogitsRequest { k: 1, within: None, touched: vec![] };
-        batch.push_run(text, 0, &vec![20; rows], Wants::TopLogits(request));
+        batch.push_run(text, 0, &vec![20; rows], RequestedOutput::TopLogits(request));
         let step = model.forward(&batch, &mut cache, &mut outputs).now_or_never();
         step.expect("a processor does not wait").expect("a step");
     }

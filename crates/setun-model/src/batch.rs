@@ -4,9 +4,9 @@ use setun_ops::{argmax::ArgmaxRequest, top_logits::TopLogitsRequest};
 
 use crate::cache::SequenceId;
 
-/// What a step is to tell of a row.
+/// What a step is to output for a row.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub enum Wants {
+pub enum RequestedOutput {
     /// Nothing: the row only enters the cache.
     #[default]
     Nothing,
@@ -16,7 +16,7 @@ pub enum Wants {
     TopLogits(TopLogitsRequest),
     /// The hidden state after the last layer and its norm, of which the head makes logits. All
     /// rows of a step that want anything want it, or none.
-    State,
+    HiddenState,
     /// The greedy token, from a model that [chooses](crate::Model::run_multi_step). Others give all logits.
     Argmax(ArgmaxRequest),
 }
@@ -30,8 +30,8 @@ pub struct BatchRow {
     pub position: usize,
     /// Its sequence.
     pub sequence: SequenceId,
-    /// What is wanted of it.
-    pub wants: Wants,
+    /// What is output for it.
+    pub output: RequestedOutput,
 }
 
 /// The rows of one step. Prefill, decode, ragged and continuous batches, forks and
@@ -46,25 +46,31 @@ impl Batch {
     /// Number of rows of which something is wanted.
     #[must_use]
     pub fn wanted(&self) -> usize {
-        self.rows.iter().filter(|row| row.wants != Wants::Nothing).count()
+        self.rows.iter().filter(|row| row.output != RequestedOutput::Nothing).count()
     }
 
     /// Appends consecutive tokens of one sequence, the first at `position`, with what is wanted
     /// of the last; of the others it is nothing.
-    pub fn push_run(&mut self, sequence: SequenceId, position: usize, tokens: &[u32], last: Wants) {
+    pub fn push_run(
+        &mut self,
+        sequence: SequenceId,
+        position: usize,
+        tokens: &[u32],
+        last: RequestedOutput,
+    ) {
         self.rows.extend(tokens.iter().enumerate().map(|(offset, &token)| BatchRow {
             token,
             position: position + offset,
             sequence,
-            wants: Wants::Nothing,
+            output: RequestedOutput::Nothing,
         }));
         if let (Some(row), false) = (self.rows.last_mut(), tokens.is_empty()) {
-            row.wants = last;
+            row.output = last;
         }
     }
 
-    /// Wants all logits of the rows from `first` on.
-    pub fn want_logits(&mut self, first: usize) {
-        self.rows[first..].iter_mut().for_each(|row| row.wants = Wants::Logits);
+    /// RequestedOutput all logits of the rows from `first` on.
+    pub fn request_logits(&mut self, first: usize) {
+        self.rows[first..].iter_mut().for_each(|row| row.output = RequestedOutput::Logits);
     }
 }

@@ -56,7 +56,7 @@ pub enum ModelError {
 
     /// Some rows of a step want hidden states, and others what the head gives.
     #[error("{states} of {wanted} wanted rows want hidden states: all have to, or none")]
-    MixedWants {
+    MixedOutputs {
         /// Rows that want hidden states.
         states: usize,
         /// Rows that want anything.

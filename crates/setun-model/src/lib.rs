@@ -26,7 +26,7 @@ mod step_inputs;
 pub mod transformer;
 pub mod weights;
 
-pub use batch::{Batch, BatchRow, Wants};
+pub use batch::{Batch, BatchRow, RequestedOutput};
 pub use cache::{PagedCache, SequenceId};
 pub use error::ModelError;
 pub use layout::Layout;

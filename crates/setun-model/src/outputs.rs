@@ -30,7 +30,7 @@ pub enum Row<'a> {
     /// cannot be ranked ([`setun_ops::top_logits`]): then all logits must be asked for.
     Ranked(&'a [Ranked]),
     /// The hidden state, `[hidden]`, of a row that wants it.
-    State(&'a [f32]),
+    HiddenState(&'a [f32]),
 }
 
 impl Outputs {
@@ -40,7 +40,7 @@ impl Outputs {
             let range = row * self.width..(row + 1) * self.width;
             match self.kind {
                 Kind::Logits => Row::Logits(&self.logits[range]),
-                Kind::States => Row::State(&self.logits[range]),
+                Kind::States => Row::HiddenState(&self.logits[range]),
                 Kind::Ranked => {
                     let row = &self.ranked[range];
                     let tokens = row.iter().position(|ranked| !ranked.is_token());
@@ -104,7 +104,10 @@ mod tests {
         outputs.logits_mut(1, 3).copy_from_slice(&[1.0, 2.0, 3.0]);
         assert_eq!(outputs.rows().collect::<Vec<_>>(), [Row::Logits(&[1.0, 2.0, 3.0])]);
         outputs.states_mut(2, 1).copy_from_slice(&[4.0, 5.0]);
-        assert_eq!(outputs.rows().collect::<Vec<_>>(), [Row::State(&[4.0]), Row::State(&[5.0])]);
+        assert_eq!(
+            outputs.rows().collect::<Vec<_>>(),
+            [Row::HiddenState(&[4.0]), Row::HiddenState(&[5.0])]
+        );
         assert!(outputs.logits().is_empty());
     }
 }

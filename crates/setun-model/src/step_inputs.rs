@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use setun_ops::{BatchInputs, OpsError};
 
 use crate::{
-    batch::{Batch, BatchRow, Wants},
+    batch::{Batch, BatchRow, RequestedOutput},
     cache::{PagedCache, SequenceId},
     error::ModelError,
     transformer::MAX_ROWS,
@@ -56,19 +56,19 @@ impl StepInputs {
             inputs.tokens.push(row.token);
             inputs.positions.push(narrow("position", row.position)?);
             inputs.slots.push(narrow("slot", table)?);
-            if row.wants != Wants::Nothing {
+            if row.output != RequestedOutput::Nothing {
                 inputs.wanted.push(narrow("row", index)?);
             }
-            match &row.wants {
-                Wants::TopLogits(request) => inputs.top_logits.push(request.clone()),
-                Wants::Argmax(request) => inputs.argmax.push(request.clone()),
-                Wants::State => states += 1,
-                Wants::Nothing | Wants::Logits => {}
+            match &row.output {
+                RequestedOutput::TopLogits(request) => inputs.top_logits.push(request.clone()),
+                RequestedOutput::Argmax(request) => inputs.argmax.push(request.clone()),
+                RequestedOutput::HiddenState => states += 1,
+                RequestedOutput::Nothing | RequestedOutput::Logits => {}
             }
         }
         let wanted = self.inputs.wanted.len();
         if states > 0 && states < wanted {
-            return Err(ModelError::MixedWants { states, wanted });
+            return Err(ModelError::MixedOutputs { states, wanted });
         }
         self.wants_states = states > 0;
         self.inputs.block_tables.truncate(self.slots.len());

@@ -10,7 +10,7 @@ use std::error::Error;
 use futures::future::{FutureExt, LocalBoxFuture, ready};
 use setun::{
     BeamOptions, Engine, GenerateOptions, GrammarSpec, OwnModel,
-    forward::{Batch, MemoryUse, Model, ModelError, Outputs, PagedCache, Wants},
+    forward::{Batch, MemoryUse, Model, ModelError, Outputs, PagedCache, RequestedOutput},
     text::{TextError, Tokenizer},
 };
 
@@ -65,7 +65,7 @@ impl Model for Bigrams {
         outputs: &'a mut Outputs,
     ) -> LocalBoxFuture<'a, Result<(), ModelError>> {
         cache.copies_made();
-        let wanted = batch.rows.iter().filter(|row| row.wants != Wants::Nothing);
+        let wanted = batch.rows.iter().filter(|row| row.output != RequestedOutput::Nothing);
         let logits = outputs.logits_mut(batch.wanted(), 257);
         for (row, logits) in wanted.zip(logits.chunks_exact_mut(257)) {
             logits.copy_from_slice(&self.0[row.token as usize]);

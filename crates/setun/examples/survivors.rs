@@ -9,7 +9,7 @@ use std::{env, error::Error};
 
 use setun::{
     DeviceOptions, HeadType, Model,
-    forward::{Batch, Outputs, PagedCache, Profile, Row, Wants},
+    forward::{Batch, Outputs, PagedCache, Profile, RequestedOutput, Row},
     ops::top_logits::TopLogitsRequest,
 };
 
@@ -49,7 +49,7 @@ fn report(model: Model, k: usize, steps: usize) -> Result<(), Box<dyn Error>> {
             cache.extend(sequence, 1)?;
             let mut batch = Batch::default();
             let request = TopLogitsRequest { k, within: None, touched: vec![] };
-            batch.push_run(sequence, position, &[token], Wants::TopLogits(request));
+            batch.push_run(sequence, position, &[token], RequestedOutput::TopLogits(request));
             pollster::block_on(model.forward(&batch, &mut cache, &mut outputs))?;
             all.add(model.profile().ok_or("a level that does not count")?);
             match outputs.rows().next() {

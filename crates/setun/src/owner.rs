@@ -43,7 +43,7 @@ use masks::Masks;
 use noted::StepTimes;
 use relief::Watch;
 use row_times::RowTimes;
-use setun_model::{Batch, MemoryUse, Model, Outputs, PagedCache, SequenceId, Wants};
+use setun_model::{Batch, MemoryUse, Model, Outputs, PagedCache, RequestedOutput, SequenceId};
 use web_time::Instant;
 
 use crate::{
@@ -125,11 +125,11 @@ pub(crate) struct Owner {
 struct Running {
     sequence: Sequence,
     place: SequenceId,
-    twins: Vec<SequenceId>,     // of the other rows of a search
-    demands: bool,              // another token, for the step under way
-    rows: usize,                // of the step under way
-    told: usize,                // of these, rows that tell of the prompt
-    guessed: Vec<(u32, Wants)>, // the last of these rows, and guesses after it; or empty
+    twins: Vec<SequenceId>,               // of the other rows of a search
+    demands: bool,                        // another token, for the step under way
+    rows: usize,                          // of the step under way
+    told: usize,                          // of these, rows that tell of the prompt
+    guessed: Vec<(u32, RequestedOutput)>, // the last of these rows, and guesses after it; or empty
 }
 
 impl Running {

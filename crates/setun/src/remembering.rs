@@ -7,7 +7,7 @@ use std::{
 };
 
 use futures::future::{FutureExt, LocalBoxFuture, ready};
-use setun_model::{Batch, MemoryUse, Model, ModelError, Outputs, PagedCache, Wants};
+use setun_model::{Batch, MemoryUse, Model, ModelError, Outputs, PagedCache, RequestedOutput};
 use setun_ops::OpsError;
 use setun_text::{Sampler, SamplerOptions, Step, Strategy, TextError};
 
@@ -101,7 +101,7 @@ impl Remembering {
             let block = blocks[row.position / BLOCK_POSITIONS];
             assert!(!cache.is_shared(block), "nobody else reads what is written");
             self.blocks[block.0 as usize][row.position % BLOCK_POSITIONS] = row.token;
-            if row.wants != Wants::Nothing {
+            if row.output != RequestedOutput::Nothing {
                 let place = |position: usize| {
                     let block = blocks[position / BLOCK_POSITIONS];
                     self.blocks[block.0 as usize][position % BLOCK_POSITIONS]

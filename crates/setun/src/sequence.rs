@@ -289,7 +289,7 @@ impl Sequence {
                 let ranked: Vec<_> = ranked.iter().map(pair).collect();
                 sampler.sample_ranked(&ranked, &step, &mut state)?
             }
-            Row::State(_) => None, // nobody chooses from one
+            Row::HiddenState(_) => None, // nobody chooses from one
         };
         self.sampling = state;
         let token = choice.map(|Choice { token, .. }| token);

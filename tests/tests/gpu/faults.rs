@@ -3,8 +3,8 @@
 use setun::{
     Model,
     forward::{
-        Batch, Model as Forward, ModelError, Outputs, PagedCache, Transformer, TransformerOptions,
-        Wants,
+        Batch, Model as Forward, ModelError, Outputs, PagedCache, RequestedOutput, Transformer,
+        TransformerOptions,
     },
     ops::OpsError,
 };
@@ -34,7 +34,7 @@ fn a_device_that_goes_away_is_an_error() {
     let mut step = |model: &mut dyn Forward, position| {
         let mut batch = Batch::default();
         cache.extend(sequence, 1).expect("room");
-        batch.push_run(sequence, position, &[1], Wants::Logits);
+        batch.push_run(sequence, position, &[1], RequestedOutput::Logits);
         pollster::block_on(model.forward(&batch, &mut cache, &mut Outputs::default()))
     };
     step(&mut model, 0).expect("a step");
@@ -74,7 +74,7 @@ fn a_step_that_finds_no_memory_harms_no_other() {
         let sequence = cache.create();
         let mut batch = Batch::default();
         cache.extend(sequence, tokens.len()).expect("room");
-        batch.push_run(sequence, 0, tokens, Wants::Logits);
+        batch.push_run(sequence, 0, tokens, RequestedOutput::Logits);
         let mut outputs = Outputs::default();
         let result = pollster::block_on(model.forward(&batch, &mut cache, &mut outputs));
         cache.remove(sequence);

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use setun::{
-    forward::{ModelError, Split, Transformer, TransformerOptions, Wants},
+    forward::{ModelError, RequestedOutput, Split, Transformer, TransformerOptions},
     ops::{CacheElement, OpsError, ScalarBackend},
 };
 use setun_cpu::{CpuBackend, CpuOptions};
@@ -100,7 +100,7 @@ fn memory_that_runs_out_in_a_stage_is_an_error() {
     let folder = Golden::read("bitnet-h64/packed").folder;
     let short = |session: &mut Session| {
         let sequence = session.cache.create();
-        let batch = session.extend(&[(sequence, &[8; 9], &Wants::Logits)]);
+        let batch = session.extend(&[(sequence, &[8; 9], &RequestedOutput::Logits)]);
         let given = session.run(&batch);
         session.cache.remove(sequence);
         given
@@ -124,7 +124,7 @@ fn memory_that_runs_out_in_a_stage_is_an_error() {
         let split = Split::new(stages).expect("a model").with_piece_rows(1000);
         let mut session = Session::new(split);
         let sequence = session.cache.create();
-        let batch = session.extend(&[(sequence, &[1; 200], &Wants::Logits)]);
+        let batch = session.extend(&[(sequence, &[1; 200], &RequestedOutput::Logits)]);
         let Err(error) = session.run(&batch) else { break };
         is_memory(error);
         session.cache.remove(sequence);

@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, fs};
 use setun::{
     Model, Source,
     forward::{
-        Batch, Model as Forward, Outputs, PagedCache, SequenceId, Transformer, TransformerOptions,
-        Wants,
+        Batch, Model as Forward, Outputs, PagedCache, RequestedOutput, SequenceId, Transformer,
+        TransformerOptions,
     },
     ops::{argmax::ArgmaxRequest, top_logits::TopLogitsRequest},
 };
@@ -70,7 +70,7 @@ impl Session {
         Self { gpu, cache, sequence, outputs: Outputs::default() }
     }
 
-    fn step(&mut self, tokens: &[u32], wants: Wants) {
+    fn step(&mut self, tokens: &[u32], wants: RequestedOutput) {
         let mut batch = Batch::default();
         let position = self.cache.len(self.sequence).expect("a sequence");
         self.cache.extend(self.sequence, tokens.len()).expect("room");
@@ -84,7 +84,7 @@ impl Session {
         let chunks = tokens.chunks(chunk);
         chunks
             .map(|chunk| {
-                self.step(chunk, Wants::Logits);
+                self.step(chunk, RequestedOutput::Logits);
                 bits(&[self.outputs.logits().to_vec()]).concat()
             })
             .collect()
@@ -92,7 +92,8 @@ impl Session {
 
     /// What one step of one token asks for, its choice being greedy.
     fn greedy_step(&mut self, token: u32) -> Asked {
-        let best = Wants::TopLogits(TopLogitsRequest { k: 1, ..TopLogitsRequest::default() });
+        let best =
+            RequestedOutput::TopLogits(TopLogitsRequest { k: 1, ..TopLogitsRequest::default() });
         self.asked(|session| session.step(&[token], best))
     }
 
@@ -103,7 +104,12 @@ impl Session {
         for (sequence, token, request) in rows {
             let position = self.cache.len(*sequence).expect("a sequence");
             self.cache.extend(*sequence, steps).expect("room");
-            batch.push_run(*sequence, position, &[*token], Wants::Argmax(request.clone()));
+            batch.push_run(
+                *sequence,
+                position,
+                &[*token],
+                RequestedOutput::Argmax(request.clone()),
+            );
         }
         let mut tokens = vec![];
         pollster::block_on(self.gpu.run_multi_step(&batch, &mut self.cache, steps, &mut tokens))
@@ -143,7 +149,7 @@ fn a_step_creates_nothing_and_reads_few_bytes() {
     assert_eq!(short.launches, 6 * layers + BESIDE_LAYERS);
     assert_eq!(short.read, RANKED_BYTES);
     for tokens in tokens[2..].chunks(200) {
-        session.step(tokens, Wants::Nothing);
+        session.step(tokens, RequestedOutput::Nothing);
     }
     session.greedy_step(tokens[0]); // the cache has grown
     let long = session.greedy_step(tokens[0]);
@@ -172,7 +178,7 @@ fn a_multi_step_is_one_submission_and_read_four_bytes_a_token() {
         assert_eq!(short.read, steps * TOKEN_BYTES);
     }
     for tokens in tokens.chunks(200) {
-        session.step(tokens, Wants::Nothing);
+        session.step(tokens, RequestedOutput::Nothing);
     }
     run(&mut session, 1); // the cache has grown
     let long = run(&mut session, steps);
@@ -193,7 +199,7 @@ fn multi_step_chooses_what_single_steps_choose() {
         let mut rows = vec![];
         for (length, penalty) in [3, 505, 64].into_iter().zip(penalties) {
             session.sequence = session.cache.create();
-            session.step(&tokens[..length], Wants::Nothing);
+            session.step(&tokens[..length], RequestedOutput::Nothing);
             let mut request = ArgmaxRequest { penalty, ..ArgmaxRequest::default() };
             if penalty != 1.0 {
                 tokens[..=length].iter().for_each(|&token| request.touch(token));

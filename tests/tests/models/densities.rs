@@ -4,8 +4,8 @@
 use setun::{
     Device, DeviceOptions, Model,
     forward::{
-        Batch, Density, LayerDensity, Model as _, Outputs, PagedCache, Profile, Transformer,
-        TransformerOptions, Wants, layout::LinearLayout,
+        Batch, Density, LayerDensity, Model as _, Outputs, PagedCache, Profile, RequestedOutput,
+        Transformer, TransformerOptions, layout::LinearLayout,
     },
     ops::{
         ScalarBackend, WeightData,
@@ -52,7 +52,7 @@ fn expected(model: &Model) -> Vec<LayerDensity> {
     let sequence = cache.create();
     cache.extend(sequence, ROWS).expect("room");
     let mut batch = Batch::default();
-    batch.push_run(sequence, 0, &tokens(model), Wants::Logits);
+    batch.push_run(sequence, 0, &tokens(model), RequestedOutput::Logits);
     let step = transformer.forward_with_taps(&plan.plan, &batch, &mut cache, &reads);
     let codes = pollster::block_on(step).expect("a step");
 
@@ -101,7 +101,7 @@ fn counted(model: Model, device: Device, chunk: usize) -> Vec<LayerDensity> {
     for (index, chunk_tokens) in tokens.chunks(chunk).enumerate() {
         cache.extend(sequence, chunk_tokens.len()).expect("room");
         let mut batch = Batch::default();
-        batch.push_run(sequence, index * chunk, chunk_tokens, Wants::Nothing);
+        batch.push_run(sequence, index * chunk, chunk_tokens, RequestedOutput::Nothing);
         let step = model.forward(&batch, &mut cache, &mut outputs);
         pollster::block_on(step).expect("a step");
         all.add(model.profile().expect("a level counts"));

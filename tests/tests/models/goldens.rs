@@ -4,7 +4,7 @@
 
 use setun::{
     CacheType, Device, DeviceOptions, Engine, GenerateOptions, Model,
-    forward::{Batch, PagedCache, Transformer, TransformerOptions, Wants},
+    forward::{Batch, PagedCache, RequestedOutput, Transformer, TransformerOptions},
     ops::{CacheElement, ScalarBackend},
 };
 use setun_tests::{
@@ -123,8 +123,8 @@ fn tapped(golden: &Golden, ids: &[u32]) -> Tapped {
     let sequence = cache.create();
     cache.extend(sequence, ids.len()).expect("room");
     let mut batch = Batch::default();
-    batch.push_run(sequence, 0, ids, Wants::Logits);
-    batch.want_logits(0);
+    batch.push_run(sequence, 0, ids, RequestedOutput::Logits);
+    batch.request_logits(0);
 
     let mut buffers = plan.taps.hidden.clone();
     buffers.extend(plan.taps.normed);

@@ -184,7 +184,8 @@ fn a_row_that_cannot_be_run_is_named() {
     let mut session = Session::new(split);
     let sequence = session.cache.create();
     for _ in 0..2 {
-        let batch = session.extend(&[(sequence, &[1 << 20], &setun::forward::Wants::Logits)]);
+        let batch =
+            session.extend(&[(sequence, &[1 << 20], &setun::forward::RequestedOutput::Logits)]);
         let error = session.run(&batch).expect_err("no such token");
         let is_token = matches!(error, ModelError::Ops(OpsError::Inputs { what: "token", .. }));
         assert!(is_token, "{error}");

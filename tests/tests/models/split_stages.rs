@@ -12,7 +12,9 @@ use std::{
 
 use futures::FutureExt;
 use setun::{
-    forward::{Batch, ModelError, Outputs, Split, Transformer, TransformerOptions, Wants},
+    forward::{
+        Batch, ModelError, Outputs, RequestedOutput, Split, Transformer, TransformerOptions,
+    },
     ops::{OpsError, ScalarBackend},
 };
 use setun_tests::{
@@ -21,7 +23,7 @@ use setun_tests::{
     stages::{Given, Session, on, stages},
 };
 
-const LOGITS: &Wants = &Wants::Logits;
+const LOGITS: &RequestedOutput = &RequestedOutput::Logits;
 const TEXT: [u32; 48] = {
     let mut text = [0; 48];
     let mut i: u32 = 0;
@@ -256,7 +258,7 @@ fn steps_are_cut_evenly() {
     let mut session = Session::new(hooked([hook(true), hook(false)]));
     let sequence = session.cache.create();
     for (rows, expected) in [(1, vec![1]), (15, vec![15]), (31, vec![31]), (47, vec![23, 24])] {
-        session.step(&[(sequence, &TEXT[..rows], &Wants::Nothing)]);
+        session.step(&[(sequence, &TEXT[..rows], &RequestedOutput::Nothing)]);
         let found = std::mem::take(&mut *runs.lock().expect("no panic"));
         assert_eq!(found, expected);
     }

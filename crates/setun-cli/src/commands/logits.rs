@@ -14,7 +14,7 @@ use setun::{
         Dtype,
         write::{NewTensor, layout},
     },
-    forward::{Batch, Model as Forward, Outputs, PagedCache, SequenceId, Wants},
+    forward::{Batch, Model as Forward, Outputs, PagedCache, RequestedOutput, SequenceId},
 };
 
 use crate::{
@@ -196,8 +196,8 @@ impl Steps {
         let wanted_before = batch.wanted();
         self.cache.extend(self.sequence, end - start)?;
         let first = batch.rows.len();
-        batch.push_run(self.sequence, start, &self.tokens[start..end], Wants::Logits);
-        batch.want_logits(first);
+        batch.push_run(self.sequence, start, &self.tokens[start..end], RequestedOutput::Logits);
+        batch.request_logits(first);
         after.iter_mut().try_for_each(|stranger| stranger.push(&mut self.cache, &mut batch))?;
         pollster::block_on(self.model.forward(&batch, &mut self.cache, outputs))?;
         Ok(wanted_before)
@@ -214,7 +214,11 @@ impl Stranger {
         }
         cache.extend(self.sequence, 1)?;
         let next = &self.tokens[self.done..=self.done];
-        let wants = if self.done.is_multiple_of(2) { Wants::Logits } else { Wants::Nothing };
+        let wants = if self.done.is_multiple_of(2) {
+            RequestedOutput::Logits
+        } else {
+            RequestedOutput::Nothing
+        };
         batch.push_run(self.sequence, self.done, next, wants);
         self.done += 1;
         Ok(())

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 use setun::{
     DeviceOptions, Error,
-    forward::{Batch, Model as Forward, Outputs, PagedCache, Wants},
+    forward::{Batch, Model as Forward, Outputs, PagedCache, RequestedOutput},
 };
 
 use crate::{
@@ -147,8 +147,8 @@ fn nll(model: &mut dyn Forward, window: &[u32]) -> Result<f64, CliError> {
         let end = (start + chunk).min(window.len() - 1);
         cache.extend(sequence, end - start)?;
         let mut batch = Batch::default();
-        batch.push_run(sequence, start, &window[start..end], Wants::Logits);
-        batch.want_logits(0);
+        batch.push_run(sequence, start, &window[start..end], RequestedOutput::Logits);
+        batch.request_logits(0);
         pollster::block_on(model.forward(&batch, &mut cache, &mut outputs))?;
         let rows = outputs.logits().chunks_exact(model.vocab_size());
         let next = &window[start + 1..=end];

@@ -3,7 +3,7 @@
 use setun::{
     Loader, Model,
     checkpoint::{Source, files::WEIGHTS},
-    forward::{Batch, PagedCache, Transformer, TransformerOptions, Wants},
+    forward::{Batch, PagedCache, RequestedOutput, Transformer, TransformerOptions},
     ops::{Op, ScalarBackend},
 };
 
@@ -95,7 +95,7 @@ fn closed_shares(model: &Model) -> Vec<f64> {
     let sequence = cache.create();
     cache.extend(sequence, rows).expect("room");
     let mut batch = Batch::default();
-    batch.push_run(sequence, 0, &tokens, Wants::Logits);
+    batch.push_run(sequence, 0, &tokens, RequestedOutput::Logits);
     let gates = plan.ops().iter().filter_map(|op| match op {
         Op::Gate { out, .. } => Some((*out, rows)),
         _ => None,

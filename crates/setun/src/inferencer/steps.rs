@@ -1,7 +1,7 @@
 //! Running tokens of several sequences in steps that a model can take.
 
 use setun_model::{
-    Batch, BatchRow, Model, ModelError, Outputs, PagedCache, Row, SequenceId, Wants,
+    Batch, BatchRow, Model, ModelError, Outputs, PagedCache, RequestedOutput, Row, SequenceId,
 };
 use setun_ops::OpsError;
 
@@ -73,8 +73,9 @@ impl<'a> Steps<'a> {
                 }
                 let (position, sequence) = (run.position + offset, run.sequence);
                 let is_wanted = offset >= run.wanted_from;
-                let wants = if is_wanted { Wants::Logits } else { Wants::Nothing };
-                self.batch.rows.push(BatchRow { token, position, sequence, wants });
+                let wants =
+                    if is_wanted { RequestedOutput::Logits } else { RequestedOutput::Nothing };
+                self.batch.rows.push(BatchRow { token, position, sequence, output: wants });
                 if is_wanted {
                     self.wanted.push((index, offset));
                 }
@@ -97,7 +98,7 @@ impl<'a> Steps<'a> {
         for (run, offset) in self.wanted.drain(..) {
             match rows.next() {
                 Some(Row::Logits(logits)) => take(run, offset, logits)?,
-                Some(Row::Ranked(_) | Row::State(_)) | None => return Err(no_logits().into()),
+                Some(Row::Ranked(_) | Row::HiddenState(_)) | None => return Err(no_logits().into()),
             }
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! What becomes of the rows that a step has computed.
 
-use setun_model::{Row, Wants};
+use setun_model::{RequestedOutput, Row};
 
 use super::{End, Owner, Running};
 use crate::{error::Error, event::FinishReason, sequence::Next};
@@ -106,7 +106,7 @@ impl Owner {
         &mut self,
         index: usize,
         first: Row<'a>,
-        guesses: &[(u32, Wants)],
+        guesses: &[(u32, RequestedOutput)],
         rows: &mut impl Iterator<Item = Row<'a>>,
     ) -> Option<End> {
         let guessed: Vec<_> = rows.take(guesses.len()).collect();

@@ -2,7 +2,7 @@
 
 use std::{cmp::Reverse, time::Duration};
 
-use setun_model::{Batch, BatchRow, SequenceId, Wants};
+use setun_model::{Batch, BatchRow, RequestedOutput, SequenceId};
 
 use super::{Owner, Running, STEP_TARGET};
 use crate::sequence::MOST_ECHOED;
@@ -38,18 +38,18 @@ impl Owner {
             }
             let Running { sequence, place, rows, told, guessed, .. } = running;
             if !guessed.is_empty() {
-                let row = |(offset, (token, wants)): (usize, &(u32, Wants))| BatchRow {
+                let row = |(offset, (token, wants)): (usize, &(u32, RequestedOutput))| BatchRow {
                     token: *token,
                     position: sequence.cached() + offset,
                     sequence: *place,
-                    wants: wants.clone(),
+                    output: wants.clone(),
                 };
                 batch.rows.extend(guessed.iter().enumerate().map(row));
                 continue;
             }
             let pending = sequence.pending().len();
             let wants = match choosing {
-                _ if *rows < pending => Wants::Nothing,
+                _ if *rows < pending => RequestedOutput::Nothing,
                 Some(_) => sequence.choice(),
                 None => sequence.wants(self.model.vocab_size()),
             };
@@ -58,7 +58,7 @@ impl Owner {
             let first = batch.rows.len() - *rows;
             let telling = batch.rows[first..].get_mut(sequence.telling_rows(*rows));
             for row in telling.unwrap_or_default() {
-                row.wants = sequence.telling();
+                row.output = sequence.telling();
                 *told += 1;
             }
             if pending > 1 {

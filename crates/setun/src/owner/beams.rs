@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use setun_model::{BatchRow, ModelError, Row, SequenceId, Wants};
+use setun_model::{BatchRow, ModelError, RequestedOutput, Row, SequenceId};
 
 use super::{End, Owner, Running};
 use crate::{beams::places, error::Error, event::FinishReason, sequence::Sequence};
@@ -22,9 +22,9 @@ impl Running {
     pub(super) fn twin_rows(&self) -> impl Iterator<Item = BatchRow> {
         let Self { sequence, .. } = self;
         let (position, is_last) = (sequence.cached(), sequence.pending().len() == 1);
-        let wants = if is_last { Wants::Logits } else { Wants::Nothing };
+        let wants = if is_last { RequestedOutput::Logits } else { RequestedOutput::Nothing };
         let row =
-            move |(sequence, token)| BatchRow { token, position, sequence, wants: wants.clone() };
+            move |(sequence, token)| BatchRow { token, position, sequence, output: wants.clone() };
         self.places().zip(sequence.row_tokens()).map(row)
     }
 }
@@ -77,7 +77,7 @@ impl Owner {
         let rows = std::iter::once(first).chain(rows.take(running.twins.len()));
         let logits = rows.map(|row| match row {
             Row::Logits(logits) => logits,
-            Row::Ranked(_) | Row::State(_) => &[], // which were not asked for
+            Row::Ranked(_) | Row::HiddenState(_) => &[], // which were not asked for
         });
         let parents = match running.sequence.accept_rows(&logits.collect::<Vec<_>>()) {
             Ok(parents) if parents.is_empty() => return Some(Ok((FinishReason::Stop, None))),

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use futures::channel::oneshot;
 use setun_checkpoint::container::digest;
-use setun_model::{Batch, ModelError, Row, Wants};
+use setun_model::{Batch, ModelError, RequestedOutput, Row};
 
 use super::{Owner, relief::tell};
 use crate::{
@@ -127,7 +127,7 @@ impl Owner {
             self.preempt(weakest);
         }
         let mut batch = Batch::default();
-        batch.push_run(place, 0, tokens, Wants::Logits);
+        batch.push_run(place, 0, tokens, RequestedOutput::Logits);
         let result = self.model.forward(&batch, &mut self.cache, &mut self.outputs).await;
         self.cache.remove(place);
         result?;

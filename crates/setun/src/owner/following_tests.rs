@@ -11,7 +11,7 @@ use futures::{
     channel::mpsc::{UnboundedSender, unbounded},
     future::ready,
 };
-use setun_model::{Batch, ModelError, Wants};
+use setun_model::{Batch, ModelError, RequestedOutput};
 use setun_ops::argmax::NONE;
 use setun_text::{Sampler, SamplerOptions};
 
@@ -82,7 +82,7 @@ impl Model for Script {
     ) -> LocalBoxFuture<'a, Result<(), ModelError>> {
         let logits = outputs.logits_mut(batch.wanted(), VOCAB);
         logits.fill(0.0);
-        let wanted = batch.rows.iter().filter(|row| row.wants != Wants::Nothing);
+        let wanted = batch.rows.iter().filter(|row| row.output != RequestedOutput::Nothing);
         for (row, logits) in wanted.zip(logits.chunks_exact_mut(VOCAB)) {
             let is_broken = self.broken.contains(&row.position);
             logits[next(row.token, row.position) as usize] = if is_broken { f32::NAN } else { 9.0 };
@@ -101,7 +101,7 @@ impl Model for Script {
         steps: usize,
         tokens: &'a mut Vec<u32>,
     ) -> LocalBoxFuture<'a, Result<(), ModelError>> {
-        let wanted = batch.rows.iter().filter(|row| row.wants != Wants::Nothing);
+        let wanted = batch.rows.iter().filter(|row| row.output != RequestedOutput::Nothing);
         let mut rows: Vec<_> = wanted.map(|row| (row.token, row.position, row.sequence)).collect();
         assert!(steps == 1 || rows.len() == batch.rows.len(), "only rows that decode follow");
         tokens.clear();

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use futures::{FutureExt, channel::mpsc::unbounded};
-use setun_model::{Batch, ModelError, Wants};
+use setun_model::{Batch, ModelError, RequestedOutput};
 
 use super::{
     tests::{limits, request},
@@ -14,7 +14,7 @@ use crate::{event::Event, stream::GenerationStream};
 const VOCAB: usize = 100;
 
 /// After position `p` comes token `p + 10`, but only all logits tell so.
-struct Unranked(Arc<Mutex<Vec<(usize, Wants)>>>);
+struct Unranked(Arc<Mutex<Vec<(usize, RequestedOutput)>>>);
 
 impl Model for Unranked {
     fn vocab_size(&self) -> usize {
@@ -48,10 +48,10 @@ impl Model for Unranked {
         outputs: &'a mut Outputs,
     ) -> LocalBoxFuture<'a, Result<(), ModelError>> {
         for row in &batch.rows {
-            self.0.lock().unwrap().push((row.position, row.wants.clone()));
+            self.0.lock().unwrap().push((row.position, row.output.clone()));
         }
         match batch.rows.last() {
-            Some(row) if row.wants == Wants::Logits => {
+            Some(row) if row.output == RequestedOutput::Logits => {
                 let logits = outputs.logits_mut(batch.wanted(), VOCAB);
                 logits.fill(0.0);
                 logits[row.position + 10] = 1.0;
@@ -92,7 +92,7 @@ fn a_row_that_cannot_be_ranked_runs_again_with_all_logits() {
     assert_eq!(tokens, [12, 13, 14]);
 
     let best = || {
-        Wants::TopLogits(setun_ops::top_logits::TopLogitsRequest {
+        RequestedOutput::TopLogits(setun_ops::top_logits::TopLogitsRequest {
             k: 1,
             within: None,
             touched: vec![],
@@ -100,12 +100,12 @@ fn a_row_that_cannot_be_ranked_runs_again_with_all_logits() {
     };
     // Once it takes all logits, it goes on so for a while.
     let expected = [
-        (0, Wants::Nothing),
-        (1, Wants::Nothing),
+        (0, RequestedOutput::Nothing),
+        (1, RequestedOutput::Nothing),
         (2, best()),
-        (2, Wants::Logits),
-        (3, Wants::Logits),
-        (4, Wants::Logits),
+        (2, RequestedOutput::Logits),
+        (3, RequestedOutput::Logits),
+        (4, RequestedOutput::Logits),
     ];
     assert_eq!(*asked.lock().unwrap(), expected);
 }

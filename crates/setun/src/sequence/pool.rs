@@ -1,7 +1,7 @@
 //! The hidden states of a text's tokens, made one.
 
 use futures::channel::oneshot;
-use setun_model::{ModelError, Row, Wants};
+use setun_model::{ModelError, RequestedOutput, Row};
 
 use super::Sequence;
 use crate::{embedding::Pooling, error::Error};
@@ -53,14 +53,14 @@ impl Sequence {
     }
 
     /// What rows give that tell of their text.
-    pub(crate) fn telling(&self) -> Wants {
-        if self.is_pooled() { Wants::State } else { Wants::Logits }
+    pub(crate) fn telling(&self) -> RequestedOutput {
+        if self.is_pooled() { RequestedOutput::HiddenState } else { RequestedOutput::Logits }
     }
 
     pub(super) fn add_state(&mut self, row: Row<'_>) -> Result<(), Error> {
         match (&mut self.pool, row) {
             (None, _) => Ok(()),
-            (Some(pool), Row::State(state)) => {
+            (Some(pool), Row::HiddenState(state)) => {
                 pool.add(state);
                 Ok(())
             }

@@ -1,6 +1,6 @@
 //! What a generation asks of its next rows.
 
-use setun_model::{SequenceId, Wants};
+use setun_model::{RequestedOutput, SequenceId};
 use setun_ops::{argmax::ArgmaxRequest, top_logits::TopLogitsRequest};
 use setun_text::{Greedy, Needs, Step};
 
@@ -9,15 +9,19 @@ use crate::speculate::DraftRequest;
 
 impl Sequence {
     /// What the row of the last pending token is to give.
-    pub(crate) fn wants(&mut self, vocabulary: usize) -> Wants {
+    pub(crate) fn wants(&mut self, vocabulary: usize) -> RequestedOutput {
         if let Some(search) = &self.search {
-            return if search.forks_at.is_some() { Wants::Nothing } else { Wants::Logits };
+            return if search.forks_at.is_some() {
+                RequestedOutput::Nothing
+            } else {
+                RequestedOutput::Logits
+            };
         }
         if self.request.max_tokens == 0 {
-            return Wants::Nothing;
+            return RequestedOutput::Nothing;
         }
         if self.generated() < self.all_until || self.request.judges() {
-            return Wants::Logits;
+            return RequestedOutput::Logits;
         }
         let mut followed = self.followed.take();
         let allowed = followed.as_mut().map(Followed::known_mask);
@@ -26,9 +30,9 @@ impl Sequence {
         self.followed = followed;
         match needs {
             Needs::TopLogits { k, within, touched } => {
-                Wants::TopLogits(TopLogitsRequest { k, within, touched })
+                RequestedOutput::TopLogits(TopLogitsRequest { k, within, touched })
             }
-            _ => Wants::Logits,
+            _ => RequestedOutput::Logits,
         }
     }
 
@@ -69,7 +73,11 @@ impl Sequence {
 
     /// The pending token and those that are guessed to come after it, each with what its row is to
     /// give if those before it are right.
-    pub(crate) fn look_ahead(&mut self, guessed: Vec<u32>, vocabulary: usize) -> Vec<(u32, Wants)> {
+    pub(crate) fn look_ahead(
+        &mut self,
+        guessed: Vec<u32>,
+        vocabulary: usize,
+    ) -> Vec<(u32, RequestedOutput)> {
         let known = self.tokens.len();
         let mut rows = vec![(self.context[self.cached], self.wants(vocabulary))];
         for token in guessed {
@@ -96,12 +104,12 @@ impl Sequence {
     }
 
     /// How a device chooses the next token.
-    pub(crate) fn choice(&self) -> Wants {
+    pub(crate) fn choice(&self) -> RequestedOutput {
         match self.request.sampler.greedy(&self.step()) {
             Some(Greedy { repetition_penalty: penalty, touched, biases, .. }) => {
-                Wants::Argmax(ArgmaxRequest { penalty, touched, biases })
+                RequestedOutput::Argmax(ArgmaxRequest { penalty, touched, biases })
             }
-            None => Wants::Logits,
+            None => RequestedOutput::Logits,
         }
     }
 }

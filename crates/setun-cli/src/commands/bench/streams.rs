@@ -6,7 +6,7 @@ use std::time::Instant;
 use serde::Serialize;
 use setun::{
     DeviceOptions, Engine, Error, GenerateOptions, Model,
-    forward::{Batch, Model as Forward, Outputs, PagedCache, Wants},
+    forward::{Batch, Model as Forward, Outputs, PagedCache, RequestedOutput},
     ops::top_logits::TopLogitsRequest,
 };
 
@@ -177,11 +177,12 @@ impl Steps {
     /// Rows a second after a prompt of so many tokens, in steps of so many rows: with all next
     /// tokens wanted, and with none.
     fn measure(&mut self, rows: usize, prompt: usize) -> Result<[f64; 2], CliError> {
-        let best = Wants::TopLogits(TopLogitsRequest { k: 1, ..TopLogitsRequest::default() });
+        let best =
+            RequestedOutput::TopLogits(TopLogitsRequest { k: 1, ..TopLogitsRequest::default() });
         let mut speeds = [0.0; 2];
-        for (wants, found) in [best, Wants::Nothing].into_iter().zip(&mut speeds) {
+        for (wants, found) in [best, RequestedOutput::Nothing].into_iter().zip(&mut speeds) {
             let place = self.cache.create();
-            self.step(place, prompt, &Wants::Nothing)?;
+            self.step(place, prompt, &RequestedOutput::Nothing)?;
             let mut seconds = vec![];
             for _ in 0..STEPS {
                 let begun = Instant::now();
@@ -198,14 +199,14 @@ impl Steps {
         &mut self,
         place: setun::forward::SequenceId,
         rows: usize,
-        wants: &Wants,
+        wants: &RequestedOutput,
     ) -> Result<(), CliError> {
         let first = self.cache.len(place).map_err(Error::from)?;
         self.cache.extend(place, rows).map_err(Error::from)?;
         let tokens = round::prompts(self.model.vocab_size(), first + rows, 1).concat();
         let mut batch = Batch::default();
-        batch.push_run(place, first, &tokens[first..], Wants::Nothing);
-        batch.rows.iter_mut().for_each(|row| row.wants = wants.clone());
+        batch.push_run(place, first, &tokens[first..], RequestedOutput::Nothing);
+        batch.rows.iter_mut().for_each(|row| row.output = wants.clone());
         let forward = self.model.forward(&batch, &mut self.cache, &mut self.outputs);
         Ok(pollster::block_on(forward).map_err(Error::from)?)
     }

@@ -5,7 +5,9 @@ use std::{iter, path::Path};
 use serde::Serialize;
 use setun::{
     Device, DeviceOptions, Error, LoadedModel,
-    forward::{Batch, LayerDensity, Model as Forward, Outputs, PagedCache, Profile, Wants},
+    forward::{
+        Batch, LayerDensity, Model as Forward, Outputs, PagedCache, Profile, RequestedOutput,
+    },
 };
 
 use crate::{
@@ -85,7 +87,7 @@ fn layers(mut model: Box<dyn Forward>, tokens: &[u32]) -> Result<Vec<LayerDensit
             progress.show(|| format!("{done} of {} tokens", tokens.len()));
             cache.extend(sequence, chunk.len()).map_err(Error::from)?;
             let mut batch = Batch::default();
-            batch.push_run(sequence, index * CHUNK, chunk, Wants::Nothing);
+            batch.push_run(sequence, index * CHUNK, chunk, RequestedOutput::Nothing);
             let mut outputs = Outputs::default();
             pollster::block_on(model.forward(&batch, &mut cache, &mut outputs))?;
             if let Some(step) = model.profile() {

@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use futures::{FutureExt, future::LocalBoxFuture};
-use setun_model::{Batch, MemoryUse, Model, ModelError, Outputs, PagedCache, Wants};
+use setun_model::{Batch, MemoryUse, Model, ModelError, Outputs, PagedCache, RequestedOutput};
 use setun_ops::OpsError;
 
 use super::{BLOCK_POSITIONS, CONTEXT, VOCAB};
@@ -81,7 +81,7 @@ impl Chain {
             };
             let hash = mix(before, row.token);
             *self.slot(cache, row, position) = hash;
-            if row.wants != Wants::Nothing {
+            if row.output != RequestedOutput::Nothing {
                 out.next().unwrap().copy_from_slice(&logits(hash));
             }
         }
