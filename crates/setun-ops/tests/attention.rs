@@ -1,6 +1,5 @@
 //! The definition of attention against the formula itself in `f64`: softmax without spans, over
-//! what the cache has kept. The bound is that of `docs/numerics.md`, "How far attention is from
-//! real numbers".
+//! what the cache has kept. The bound is that of `docs/numerics.md`, "Accuracy of attention".
 
 #![expect(clippy::cast_precision_loss, reason = "lengths are small")]
 
