@@ -233,8 +233,8 @@ impl Backend for CpuBackend {
     }
 
     fn times<'a>(&self, step: &'a CpuStep) -> Option<StepTimes<'a>> {
-        let Times { ops, jobs, unread, nonzero, survivors } = step.times.as_ref()?;
-        Some(StepTimes { ops, jobs: *jobs, unread, nonzero, survivors })
+        let Times { ops, jobs, unread, nonzero, candidates } = step.times.as_ref()?;
+        Some(StepTimes { ops, jobs: *jobs, unread, nonzero, candidates })
     }
 
     async fn read(

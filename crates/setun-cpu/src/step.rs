@@ -41,7 +41,7 @@ pub(crate) struct Times {
     /// Codes or gates of each op that are not zero.
     pub(crate) nonzero: Vec<u64>,
     /// Of each row of a `top_logits`.
-    pub(crate) survivors: Vec<Option<u32>>,
+    pub(crate) candidates: Vec<Option<u32>>,
 }
 
 impl Times {
@@ -52,7 +52,7 @@ impl Times {
             jobs: 0,
             unread: vec![0; ops],
             nonzero: vec![0; ops],
-            survivors: Vec::with_capacity(plan.wanted()),
+            candidates: Vec::with_capacity(plan.wanted()),
         }
     }
 }

@@ -2,10 +2,10 @@
 //!
 //! Some rows at a time go through four stages: bounds of all logits from the table's screen; from
 //! them, row by row, the `k`-th best lower bound and the tokens whose upper bound reaches it, the
-//! *survivors*; the exact logits of survivors and touched tokens; the best of those. A token that
-//! does not survive has a lower logit than `k` others, so the result is that of the definition.
+//! *candidates*; the exact logits of candidates and touched tokens; the best of those. A token that
+//! is not a candidate has a lower logit than `k` others, so the result is that of the definition.
 //!
-//! Where a table has no screen, a row none that is proven, or more tokens survive than are worth
+//! Where a table has no screen, a row none that is proven, or more candidates than are worth
 //! picking out, the head runs in full.
 
 mod rank;
@@ -20,7 +20,7 @@ use setun_ops::{
     top_logits::{Ranked, TopLogitsRequest},
 };
 
-use self::rank::{TopK, cut, rank_all, start, survivors};
+use self::rank::{TopK, candidates, cut, rank_all, start};
 use crate::{
     head::logits_of,
     screen::{Hidden, MOST_HIDDEN_ROWS, Screen},
@@ -34,24 +34,24 @@ use crate::{
 /// tokens; the screen is read again for each group.
 const GROUP: usize = MOST_HIDDEN_ROWS;
 
-/// Most survivors: past them the head runs in full.
-const MOST_SURVIVORS: usize = 4096;
+/// Most candidates: past them the head runs in full.
+const MAX_CANDIDATES: usize = 4096;
 
 /// Tokens of the screen that a member claims at once.
 const RUN: usize = 64;
 
-/// Survivors that a member claims at once.
+/// Candidates that a member claims at once.
 const RESCORE_RUN: usize = 32;
 
 /// Memory for a group of rows. Grown by `prepare`, never by a step.
 #[derive(Debug, Default)]
 pub(crate) struct TopLogitsScratch {
     /// Of each row of the last step, see [`StepTimes`](setun_ops::backend::StepTimes).
-    pub(crate) survivors: Vec<Option<u32>>,
+    pub(crate) candidates: Vec<Option<u32>>,
     planes: Aligned<i8>,    // [GROUP, 2, the screen's columns]
     lower: Aligned<f32>,    // bounds, [GROUP, vocab]
     upper: Aligned<f32>,    // bounds, or all logits, [GROUP, vocab]
-    tokens: Aligned<u32>,   // touched ones and survivors, [GROUP, MOST_SURVIVORS + capacity]
+    tokens: Aligned<u32>,   // touched ones and candidates, [GROUP, MAX_CANDIDATES + capacity]
     rescored: Aligned<f32>, // their logits
 }
 
@@ -59,7 +59,7 @@ pub(crate) struct TopLogitsScratch {
 #[derive(Clone, Copy, Debug, Default)]
 struct State {
     hidden: Option<Hidden>, // none where the head runs in full
-    tokens: usize,          // touched ones and survivors
+    tokens: usize,          // touched ones and candidates
 }
 
 impl TopLogitsScratch {
@@ -72,17 +72,17 @@ impl TopLogitsScratch {
         capacity: usize,
     ) -> Result<(), OpsError> {
         let vocab = weights.dense(table).rows();
-        self.survivors.clear();
+        self.candidates.clear();
         let bytes = wanted * size_of::<Option<u32>>();
-        let reserved = self.survivors.try_reserve_exact(wanted);
+        let reserved = self.candidates.try_reserve_exact(wanted);
         reserved.map_err(|_| OpsError::OutOfMemory { what: "scratch memory", bytes })?;
         let rows = wanted.min(GROUP);
         grow(&mut self.upper, rows * vocab)?;
         if let Some(screen) = weights.screen(table) {
             grow(&mut self.lower, rows * vocab)?;
             grow(&mut self.planes, rows * 2 * screen.columns())?;
-            grow(&mut self.tokens, rows * (MOST_SURVIVORS + capacity))?;
-            grow(&mut self.rescored, rows * (MOST_SURVIVORS + capacity))?;
+            grow(&mut self.tokens, rows * (MAX_CANDIDATES + capacity))?;
+            grow(&mut self.rescored, rows * (MAX_CANDIDATES + capacity))?;
         }
         Ok(())
     }
@@ -110,7 +110,7 @@ impl<D: ScreenDot> Walk<'_, D> {
             let groups =
                 out.values.chunks_mut(GROUP * capacity).zip(self.inputs.top_logits.chunks(GROUP));
             let mut rows_read = 0;
-            scratch.survivors.clear();
+            scratch.candidates.clear();
             for (group, (out, requests)) in groups.enumerate() {
                 let first = group * GROUP;
                 let work = Work { first, x, table, requests, capacity };
@@ -118,13 +118,13 @@ impl<D: ScreenDot> Walk<'_, D> {
                 let mut states = [State::default(); GROUP];
                 if let Some(screen) = screen {
                     self.bounds(&work, screen, scratch, &mut states);
-                    self.survivors(&work, scratch, &mut states, out);
+                    self.candidates(&work, scratch, &mut states, out);
                     self.rescore(&work, scratch, &states);
                 }
                 self.full(&work, scratch, &states);
                 self.rank(&work, scratch, &states, out);
                 let rows = requests.iter().zip(&states);
-                scratch.survivors.extend(rows.map(|(request, state)| state.survivors(request)));
+                scratch.candidates.extend(rows.map(|(request, state)| state.candidates(request)));
                 let states = states.iter().take(requests.len());
                 rows_read += states
                     .map(|state| state.hidden.map_or(table.rows(), |_| state.tokens))
@@ -182,9 +182,9 @@ impl<D: ScreenDot> Walk<'_, D> {
         });
     }
 
-    /// Lists the touched tokens and the survivors of each row. Uses `out` to find the `k`-th
+    /// Lists the touched tokens and the candidates of each row. Uses `out` to find the `k`-th
     /// best lower bound.
-    fn survivors(
+    fn candidates(
         &self,
         work: &Work<'_>,
         scratch: &mut TopLogitsScratch,
@@ -192,7 +192,7 @@ impl<D: ScreenDot> Walk<'_, D> {
         out: &mut [Ranked],
     ) {
         let (rows, vocab) = (work.requests.len(), work.table.rows());
-        let listed = MOST_SURVIVORS + work.capacity;
+        let listed = MAX_CANDIDATES + work.capacity;
         self.each(
             (
                 Grid::new(out, work.capacity).tiles(1, work.capacity),
@@ -205,7 +205,7 @@ impl<D: ScreenDot> Walk<'_, D> {
                 let state = &mut state.row(0)[0];
                 if state.hidden.is_some() {
                     let bounds = [&*lower.row(0), &*upper.row(0)];
-                    match survivors(&work.requests[row], bounds, out.row(0), tokens.row(0)) {
+                    match candidates(&work.requests[row], bounds, out.row(0), tokens.row(0)) {
                         Some(tokens) => state.tokens = tokens,
                         None => state.hidden = None,
                     }
@@ -216,7 +216,7 @@ impl<D: ScreenDot> Walk<'_, D> {
 
     /// The exact logits of the tokens listed.
     fn rescore(&self, work: &Work<'_>, scratch: &mut TopLogitsScratch, states: &[State; GROUP]) {
-        let (simd, listed) = (self.isa.lanes(), MOST_SURVIVORS + work.capacity);
+        let (simd, listed) = (self.isa.lanes(), MAX_CANDIDATES + work.capacity);
         let rows =
             scratch.tokens.chunks_exact(listed).zip(scratch.rescored.chunks_exact_mut(listed));
         for (row, (state, (tokens, rescored))) in states.iter().zip(rows).enumerate() {
@@ -258,7 +258,7 @@ impl<D: ScreenDot> Walk<'_, D> {
         states: &[State; GROUP],
         out: &mut [Ranked],
     ) {
-        let (vocab, listed) = (work.table.rows(), MOST_SURVIVORS + work.capacity);
+        let (vocab, listed) = (work.table.rows(), MAX_CANDIDATES + work.capacity);
         let out = Grid::new(out, work.capacity).tiles(1, work.capacity);
         self.each(out, |_, row, mut out| {
             let (request, state) = (&work.requests[row], &states[row]);
@@ -266,11 +266,11 @@ impl<D: ScreenDot> Walk<'_, D> {
                 let tokens = scratch.tokens[row * listed..][..state.tokens].iter().copied();
                 let logits = &scratch.rescored[row * listed..][..state.tokens];
                 let (touched, best) = start(request, out.row(0));
-                let mut candidates = tokens.zip(logits.iter().copied());
-                for (out, (token, logit)) in touched.iter_mut().zip(&mut candidates) {
+                let mut rescored = tokens.zip(logits.iter().copied());
+                for (out, (token, logit)) in touched.iter_mut().zip(&mut rescored) {
                     *out = Ranked { token, logit };
                 }
-                TopK::of(best, candidates);
+                TopK::of(best, rescored);
                 cut(request, best);
             } else {
                 rank_all(request, &scratch.upper[row * vocab..][..vocab], out.row(0));
@@ -289,8 +289,8 @@ struct Work<'a> {
 }
 
 impl State {
-    /// Tokens that survived, the touched ones not counted; none where the head ran in full.
-    fn survivors(&self, request: &TopLogitsRequest) -> Option<u32> {
+    /// Candidates, the touched ones not counted; none where the head ran in full.
+    fn candidates(&self, request: &TopLogitsRequest) -> Option<u32> {
         self.hidden?;
         u32::try_from(self.tokens - request.touched.len()).ok()
     }

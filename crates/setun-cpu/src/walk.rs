@@ -81,7 +81,7 @@ pub(crate) fn walk<D: ScreenDot>(isa: D, resources: Resources<'_>) {
             times.unread[index] = counts.unread.swap(0, Ordering::Relaxed);
             times.nonzero[index] = counts.nonzero.swap(0, Ordering::Relaxed);
             if matches!(op, Op::TopLogits { .. }) {
-                times.survivors.clone_from(&top_logits.survivors);
+                times.candidates.clone_from(&top_logits.candidates);
             }
         }
     }

@@ -82,22 +82,22 @@ fn case_of(x: Vec<f32>, table: Vec<f32>, hidden: usize, top_logits: Vec<TopLogit
     Case { plan: plan.finish().unwrap(), weights, usages, steps: vec![inputs], blocks: 1 }
 }
 
-/// Of each wanted row of a case the tokens that survived, or none where the head ran in full.
-fn survivors(case: &Case, backend: &mut CpuBackend) -> Vec<Option<u32>> {
+/// Of each wanted row of a case the number of candidates, or none where the head ran in full.
+fn candidates(case: &Case, backend: &mut CpuBackend) -> Vec<Option<u32>> {
     let weights = case.upload(backend).unwrap();
     let mut step = backend.prepare(&case.plan, &weights).unwrap();
     assert!(backend.time(&mut step));
     let mut cache = backend.create_cache(case.plan.cache(), case.blocks).unwrap();
-    let mut survivors = vec![];
+    let mut candidates = vec![];
     for inputs in &case.steps {
         backend.run(&mut step, &mut cache, inputs).unwrap();
-        survivors.extend(backend.times(&step).unwrap().survivors);
+        candidates.extend(backend.times(&step).unwrap().candidates);
     }
-    survivors
+    candidates
 }
 
 #[test]
-fn few_of_a_gaussian_head_survive() {
+fn few_of_a_gaussian_head_are_candidates() {
     // Without a best one that stands out, some more do.
     let deviation = gaussian(4.5).1.iter().map(|x| x * x).sum::<f32>().sqrt();
     let cases = [
@@ -115,10 +115,10 @@ fn few_of_a_gaussian_head_survive() {
             let options = CpuOptions { level: None, threads: Some(threads) };
             let Ok(mut backend) = CpuBackend::new(options) else { continue };
             block_on(case.compare(&mut backend)).unwrap();
-            let [Some(found)] = *survivors(&case, &mut backend) else { panic!("not screened") };
+            let [Some(found)] = *candidates(&case, &mut backend) else { panic!("not screened") };
             let found = usize::try_from(found).unwrap();
             let least = if within.is_some() { 1 } else { k };
-            assert!((least..=most).contains(&found), "{sigmas} σ, k {k}: {found} survive");
+            assert!((least..=most).contains(&found), "{sigmas} σ, k {k}: {found} candidates");
         }
     }
 }
@@ -170,13 +170,13 @@ fn cases_of_parity_are_screened() {
     for seed in 0..120 {
         let case = Case::new("top_logits", seed).unwrap();
         block_on(case.compare(&mut backend)).unwrap();
-        let found = survivors(&case, &mut backend);
+        let found = candidates(&case, &mut backend);
         let wanted: usize = case.steps.iter().map(|inputs| inputs.wanted.len()).sum();
         assert_eq!(found.len(), wanted);
-        full += found.iter().filter(|survivors| survivors.is_none()).count();
+        full += found.iter().filter(|candidates| candidates.is_none()).count();
         screened.extend(found.into_iter().flatten());
     }
     assert!(screened.len() > 120 && full > 40, "{} and {full}", screened.len());
-    let all: usize = screened.iter().map(|&survivors| survivors as usize).sum();
+    let all: usize = screened.iter().map(|&candidates| candidates as usize).sum();
     assert!(all > 10 * screened.len(), "{all} of {}", screened.len());
 }

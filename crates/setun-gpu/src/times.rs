@@ -34,7 +34,7 @@ impl Times {
             jobs: self.launches.len(),
             unread: &self.unread,
             nonzero: &[],
-            survivors: &[],
+            candidates: &[],
         }
     }
 }

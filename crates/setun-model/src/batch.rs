@@ -69,7 +69,7 @@ impl Batch {
         }
     }
 
-    /// RequestedOutput all logits of the rows from `first` on.
+    /// Requests all logits of the rows from `first` on.
     pub fn request_logits(&mut self, first: usize) {
         self.rows[first..].iter_mut().for_each(|row| row.output = RequestedOutput::Logits);
     }

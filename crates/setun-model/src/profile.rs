@@ -25,7 +25,7 @@ pub struct Profile {
     pub layers: Vec<LayerDensity>,
     /// Of each row whose best logits were screened, the tokens whose exact logits were computed;
     /// those that a penalty changes not counted. It grows by an element a row.
-    pub survivors: Vec<u32>,
+    pub candidates: Vec<u32>,
     /// Rows whose best logits took the whole head.
     pub full_heads: usize,
     /// Of one step of a model in one piece: its operations one after the other. Sums have none.
@@ -89,7 +89,7 @@ impl Profile {
             }
         }
         density::add(&mut self.layers, &other.layers, first_layer);
-        self.survivors.extend_from_slice(&other.survivors);
+        self.candidates.extend_from_slice(&other.candidates);
         self.full_heads += other.full_heads;
     }
 }
@@ -167,9 +167,9 @@ impl Profiler {
         for counted in self.counted.iter().filter(|_| is_counted) {
             counted.add(times.nonzero, inputs.rows(), &mut profile.layers);
         }
-        profile.survivors.clear();
-        profile.survivors.extend(times.survivors.iter().flatten());
-        profile.full_heads = times.survivors.len() - profile.survivors.len();
+        profile.candidates.clear();
+        profile.candidates.extend(times.candidates.iter().flatten());
+        profile.full_heads = times.candidates.len() - profile.candidates.len();
     }
 
     fn line(&mut self, name: &'static str, role: Option<&'static str>) -> usize {

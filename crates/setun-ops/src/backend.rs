@@ -173,7 +173,7 @@ pub struct StepTimes<'a> {
     /// Of each row of a `top_logits`, the tokens whose exact logits were computed, those
     /// that the row names not counted; none of a row for which the whole head was read. Empty
     /// where nothing is screened.
-    pub survivors: &'a [Option<u32>],
+    pub candidates: &'a [Option<u32>],
 }
 
 /// Checks a step against its plan and cache. A backend calls this before it computes, and may

@@ -1,6 +1,6 @@
 //! What the model thought of tokens.
 
-use crate::survivors::Ranked;
+use crate::ranked_candidates::Ranked;
 
 /// The natural logarithms of the probabilities that softmax of the raw logits of a row gives
 /// tokens, before any temperature, filter or penalty.

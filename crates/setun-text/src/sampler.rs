@@ -1,11 +1,11 @@
 //! Picks the next token.
 //!
 //! Steps are taken in Hugging Face's order unless another is given ([`SamplingStep::ORDER`]).
-//! Each sees what the one before it left, with probabilities renormalised over that. Survivors
+//! Each sees what the one before it left, with probabilities renormalised over that. RankedCandidates
 //! are a list of (id, logit), never a vocabulary with holes.
 //!
 //! Penalties, biases and temperatures act on the logits in f32, as there. A weight is
-//! `exp(logit − best)` in f64 by `libm`, and sums run over the survivors from the best down (ties
+//! `exp(logit − best)` in f64 by `libm`, and sums run over the candidates from the best down (ties
 //! by the lower id), so a choice is the same natively and in WebAssembly, to the bit.
 
 mod changes;
@@ -15,8 +15,8 @@ mod ranked;
 
 use crate::{
     Candidates, Draw, SamplerOptions, SamplerState, SamplingStep, Step, TextError,
-    left::{Left, finite},
-    survivors::{Ranked, Survivors},
+    logits_state::{LogitsState, finite},
+    ranked_candidates::{Ranked, RankedCandidates},
 };
 
 pub use ranked::Needs;
@@ -91,7 +91,7 @@ impl Sampler {
 
     /// The next token.
     ///
-    /// The draw takes the first survivor at which the running sum of the weights exceeds
+    /// The draw takes the first candidate at which the running sum of the weights exceeds
     /// `u` times their total, for `u` in `0..1` from [`Draw::uniform`] 0; XTC takes number 1.
     /// `state` is that of the sequence, and changes only where a token is chosen.
     ///
@@ -109,8 +109,8 @@ impl Sampler {
         step: &Step<'_>,
         state: &mut SamplerState,
     ) -> Result<Choice, TextError> {
-        let left = self.take(&self.steps, row(logits, step), step, state)?;
-        self.draw(left, step.draw, state)
+        let remaining = self.take(&self.steps, row(logits, step), step, state)?;
+        self.draw(remaining, step.draw, state)
     }
 
     /// Every token that [`sample`](Self::sample) could return and its probability, the best
@@ -121,11 +121,11 @@ impl Sampler {
         step: &Step<'_>,
         state: &SamplerState,
     ) -> Result<Vec<(u32, f64)>, TextError> {
-        let left = self.take(&self.steps, row(logits, step), step, state)?;
+        let remaining = self.take(&self.steps, row(logits, step), step, state)?;
         if self.is_greedy() {
-            return Ok(vec![(left.best()?.token(), 1.0)]);
+            return Ok(vec![(remaining.best()?.token(), 1.0)]);
         }
-        let mut list = left.list()?;
+        let mut list = remaining.list()?;
         let (tokens, weights) = list.weighted();
         let total: f64 = weights.iter().sum();
         Ok(tokens.iter().zip(weights).map(|(token, w)| (token.token(), w / total)).collect())
@@ -146,9 +146,9 @@ impl Sampler {
     pub fn rescore(&self, scores: &[f32], step: &Step<'_>) -> Result<Vec<(u32, f32)>, TextError> {
         let of_tokens = self.steps.iter().filter(|taken| taken.is_of_tokens());
         let of_tokens: Vec<_> = of_tokens.copied().collect();
-        let left = self.take(&of_tokens, row(scores, step), step, &SamplerState::default());
+        let remaining = self.take(&of_tokens, row(scores, step), step, &SamplerState::default());
         let pair = |ranked: &Ranked| (ranked.token(), ranked.logit());
-        match left.and_then(Left::list) {
+        match remaining.and_then(LogitsState::list) {
             Ok(list) => Ok(list.tokens().iter().map(pair).collect()),
             Err(TextError::NoTokenLeft) => Ok(vec![]),
             Err(error) => Err(error),
@@ -190,40 +190,40 @@ impl Sampler {
     fn take<'a>(
         &self,
         steps: &[SamplingStep],
-        mut left: Left<'a>,
+        mut remaining: LogitsState<'a>,
         step: &Step<'_>,
         state: &SamplerState,
-    ) -> Result<Left<'a>, TextError> {
+    ) -> Result<LogitsState<'a>, TextError> {
         for &taken in steps {
-            left = match taken {
+            remaining = match taken {
                 SamplingStep::Temperature if self.options.dynamic_temperature == 0.0 => {
-                    left.divide(self.options.temperature)?
+                    remaining.divide(self.options.temperature)?
                 }
                 _ if taken.is_change() => {
-                    left.change(taken, &self.changes(taken, step))?;
-                    left
+                    remaining.change(taken, &self.changes(taken, step))?;
+                    remaining
                 }
                 _ if taken.is_ban() => {
-                    self.drop_tokens(taken, &mut left, step);
-                    left
+                    self.drop_tokens(taken, &mut remaining, step);
+                    remaining
                 }
                 _ => {
-                    let mut list = left.list()?;
+                    let mut list = remaining.list()?;
                     self.filter(taken, &mut list, step, state)?;
-                    Left::List(list)
+                    LogitsState::List(list)
                 }
             };
         }
-        Ok(left)
+        Ok(remaining)
     }
 
-    fn drop_tokens(&self, taken: SamplingStep, left: &mut Left<'_>, step: &Step<'_>) {
+    fn drop_tokens(&self, taken: SamplingStep, remaining: &mut LogitsState<'_>, step: &Step<'_>) {
         let bans = self.bans(taken, step);
         if !bans.is_empty() {
-            left.ban(bans);
+            remaining.ban(bans);
         }
         if let (SamplingStep::Tokens, Some(allowed)) = (taken, &self.options.allowed_tokens) {
-            left.allow_only(allowed);
+            remaining.allow_only(allowed);
         }
     }
 
@@ -231,7 +231,7 @@ impl Sampler {
     fn filter(
         &self,
         taken: SamplingStep,
-        list: &mut Survivors,
+        list: &mut RankedCandidates,
         step: &Step<'_>,
         state: &SamplerState,
     ) -> Result<(), TextError> {
@@ -266,7 +266,7 @@ impl Sampler {
         Ok(())
     }
 
-    fn process(&self, list: &mut Survivors, step: &Step<'_>) -> Result<(), TextError> {
+    fn process(&self, list: &mut RankedCandidates, step: &Step<'_>) -> Result<(), TextError> {
         let tokens = list.tokens().iter().map(|token| (token.token(), token.logit())).collect();
         let mut candidates = Candidates::new(tokens);
         for processor in &self.options.processors {
@@ -274,21 +274,21 @@ impl Sampler {
         }
         let tokens = candidates.into_tokens();
         let tokens = tokens.into_iter().map(|(token, logit)| finite(token, logit));
-        *list = Survivors::new(tokens.collect::<Result<_, _>>()?);
+        *list = RankedCandidates::new(tokens.collect::<Result<_, _>>()?);
         Ok(())
     }
 
     /// The choice among what all steps have left.
     fn draw(
         &self,
-        left: Left<'_>,
+        remaining: LogitsState<'_>,
         draw: Draw,
         state: &mut SamplerState,
     ) -> Result<Choice, TextError> {
         if self.is_greedy() {
-            return Ok(Choice { token: left.best()?.token() });
+            return Ok(Choice { token: remaining.best()?.token() });
         }
-        let mut list = left.list()?;
+        let mut list = remaining.list()?;
         let (tokens, weights) = list.weighted();
         let total: f64 = weights.iter().sum();
         let threshold = draw.uniform(0) * total;
@@ -309,12 +309,12 @@ impl Sampler {
 }
 
 /// A row of logits before the first step.
-fn row<'a>(logits: &'a [f32], step: &Step<'_>) -> Left<'a> {
-    let mut left = Left::row(logits);
+fn row<'a>(logits: &'a [f32], step: &Step<'_>) -> LogitsState<'a> {
+    let mut remaining = LogitsState::row(logits);
     if let Some(allowed) = step.allowed {
-        left.allow(allowed);
+        remaining.allow(allowed);
     }
-    left
+    remaining
 }
 
 fn ids<T>(changes: &[(u32, T)]) -> Vec<u32> {

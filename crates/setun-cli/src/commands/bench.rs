@@ -1,6 +1,7 @@
 //! `setun bench`: speed of prefill and decode, beside what the memory could give.
 
 mod bandwidth;
+mod candidates;
 mod draft;
 mod form;
 mod memory;
@@ -10,7 +11,6 @@ mod report;
 mod round;
 mod speculate;
 mod streams;
-mod survivors;
 
 use std::path::PathBuf;
 
@@ -285,7 +285,7 @@ fn measure(
         read_bandwidth_gb_per_second: None,
         peak_rss_bytes,
         memory: MemoryReport::new(&pollster::block_on(engine.memory())?, peak_rss_bytes),
-        survivors: profiled.survivors,
+        candidates: profiled.candidates,
         peers: peers.iter_mut().map(|peer| peer.report(prefill, decode)).collect(),
         profile: profiled.report.filter(|_| args.profile),
     })

@@ -34,13 +34,13 @@ fn a_line_for_each_batch_size_has_the_fixed_fields() {
                 "read_bandwidth_gb_per_second",
                 "peak_rss_bytes",
                 "memory",
-                "survivors",
+                "candidates",
             ]
         );
         assert_eq!(report["batch"], batch);
         assert_eq!(report["repeats"], 1);
         assert_eq!(report["head"], "stored");
-        assert_eq!(report["survivors"], Value::Null, "nothing is screened");
+        assert_eq!(report["candidates"], Value::Null, "nothing is screened");
         for rate in ["prefill_tokens_per_second", "decode_tokens_per_second"] {
             assert!(report[rate].as_f64().expect(rate) > 0.0);
         }
@@ -267,18 +267,18 @@ fn memory_is_told_part_by_part() {
 }
 
 #[test]
-fn survivors_are_told_where_the_head_is_screened() {
+fn candidates_are_reported_where_the_head_is_screened() {
     let folder = model(TINY);
     let size = ["--prompt", "9", "--generate", "11", "--batch", "1,3", "--head", "screened"];
     let args = [&["--model", &folder], &size[..]].concat();
     for (report, batch) in reports(&args).iter().zip([1, 3]) {
-        let survivors = &report["survivors"];
+        let candidates = &report["candidates"];
         let [median, percentile, most] =
-            ["median", "percentile_99", "most"].map(|at| survivors[at].as_u64().expect(at));
-        assert!(median <= percentile && percentile <= most && most <= 263, "{survivors}");
-        let rows = ["rows", "full_heads"].map(|at| survivors[at].as_u64().expect(at));
+            ["median", "percentile_99", "most"].map(|at| candidates[at].as_u64().expect(at));
+        assert!(median <= percentile && percentile <= most && most <= 263, "{candidates}");
+        let rows = ["rows", "full_heads"].map(|at| candidates[at].as_u64().expect(at));
         // The first token of each is a prompt's; those that wait for others generate more.
-        assert!(rows.iter().sum::<u64>() >= 10 * batch, "{survivors}");
+        assert!(rows.iter().sum::<u64>() >= 10 * batch, "{candidates}");
     }
     let text = setun(&[&["bench", "--repeat", "1"], &args[..]].concat()).text();
     assert_eq!(text.matches("\nscreened head: exact logits of ").count(), 2, "{text}");

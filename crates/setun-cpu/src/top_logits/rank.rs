@@ -2,14 +2,14 @@
 
 use setun_ops::top_logits::{Ranked, TopLogitsRequest, can_rank};
 
-use super::MOST_SURVIVORS;
+use super::MAX_CANDIDATES;
 
 /// Values of tokens that are compared together.
 const SCANNED: usize = 64;
 
 /// Lists the touched tokens, then those that may be among the `k` best others, ascending; none
 /// if they are too many. `out` is memory to work in, `[capacity]`.
-pub(super) fn survivors(
+pub(super) fn candidates(
     request: &TopLogitsRequest,
     [lower, upper]: [&[f32]; 2],
     out: &mut [Ranked],
@@ -21,7 +21,7 @@ pub(super) fn survivors(
     TopK::of_untouched(best, request, lower);
     // Nothing that is asked for lies below either: lower bounds tell less than their logits.
     let threshold = best[request.k - 1].logit.max(request.least(best[0].logit));
-    let (places, mut count) = (&mut tokens[touched..][..MOST_SURVIVORS], 0);
+    let (places, mut count) = (&mut tokens[touched..][..MAX_CANDIDATES], 0);
     untouched(request, upper, threshold, |token, _| {
         if let Some(place) = places.get_mut(count) {
             *place = token;
@@ -29,7 +29,7 @@ pub(super) fn survivors(
         count += 1;
         threshold
     });
-    (count <= MOST_SURVIVORS).then_some(touched + count)
+    (count <= MAX_CANDIDATES).then_some(touched + count)
 }
 
 /// The row of the definition from all logits.

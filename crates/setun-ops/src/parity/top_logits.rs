@@ -15,7 +15,7 @@ use crate::{
     top_logits::TopLogitsRequest,
 };
 
-/// Vocabularies of most cases, and some that leave more survivors than a screen can list.
+/// Vocabularies of most cases, and some that leave more candidates than a screen can list.
 const VOCABS: [usize; 7] = [1, 3, 40, 66, 131, 500, 1003];
 const LARGE_VOCABS: [usize; 2] = [4500, 6001];
 

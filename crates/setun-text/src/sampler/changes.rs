@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Sampler, dry::repetitions};
-use crate::{SamplingStep, Step, left::Change};
+use crate::{SamplingStep, Step, logits_state::Change};
 
 /// The most that DRY takes from a logit: enough for no chance, and finite at every temperature.
 const MOST_LOSS: f64 = 1e30;

@@ -2,10 +2,10 @@
 
 use std::f64::consts::LN_2;
 
-use crate::{LEAST_TEMPERATURE, survivors::Survivors};
+use crate::{LEAST_TEMPERATURE, ranked_candidates::RankedCandidates};
 
 /// The sum of the weights, and the entropy in nats of the probabilities that they stand for.
-fn entropy(list: &mut Survivors) -> (f64, f64) {
+fn entropy(list: &mut RankedCandidates) -> (f64, f64) {
     let (tokens, weights) = list.weighted();
     let total: f64 = weights.iter().sum();
     let best = tokens.first().map_or(0.0, |best| f64::from(best.logit()));
@@ -19,7 +19,7 @@ fn entropy(list: &mut Survivors) -> (f64, f64) {
 #[expect(clippy::cast_precision_loss, reason = "a count of tokens")]
 #[expect(clippy::cast_possible_truncation, reason = "between two numbers of f32")]
 pub(super) fn dynamic_temperature(
-    list: &mut Survivors,
+    list: &mut RankedCandidates,
     (temperature, range): (f32, f32),
     exponent: f32,
 ) -> Option<f32> {
@@ -38,7 +38,7 @@ pub(super) fn dynamic_temperature(
 
 /// Keeps logits within `n` standard deviations of the best.
 #[expect(clippy::cast_precision_loss, reason = "a count of tokens")]
-pub(super) fn top_n_sigma(list: &mut Survivors, n: f32) {
+pub(super) fn top_n_sigma(list: &mut RankedCandidates, n: f32) {
     let logits = list.logits();
     let count = logits.clone().count() as f64;
     let mean = logits.clone().sum::<f64>() / count;
@@ -50,7 +50,7 @@ pub(super) fn top_n_sigma(list: &mut Survivors, n: f32) {
 }
 
 /// Keeps the tokens of the most typical information, up to a share of the probability.
-pub(super) fn typical_p(list: &mut Survivors, share: f32) {
+pub(super) fn typical_p(list: &mut RankedCandidates, share: f32) {
     let (total, entropy) = entropy(list);
     let (tokens, weights) = list.weighted();
     let best = tokens.first().map_or(0.0, |best| f64::from(best.logit()));
@@ -73,7 +73,7 @@ pub(super) fn typical_p(list: &mut Survivors, share: f32) {
 }
 
 /// Keeps tokens of this probability, and the best.
-pub(super) fn epsilon_cutoff(list: &mut Survivors, epsilon: f64) {
+pub(super) fn epsilon_cutoff(list: &mut RankedCandidates, epsilon: f64) {
     let (tokens, weights) = list.weighted();
     let least = epsilon * weights.iter().sum::<f64>();
     let above = weights.partition_point(|&weight| weight >= least);
@@ -83,13 +83,13 @@ pub(super) fn epsilon_cutoff(list: &mut Survivors, epsilon: f64) {
 }
 
 /// Keeps tokens of a probability that is lower where the entropy is high, and the best.
-pub(super) fn eta_cutoff(list: &mut Survivors, eta: f64) {
+pub(super) fn eta_cutoff(list: &mut RankedCandidates, eta: f64) {
     let (_, entropy) = entropy(list);
     epsilon_cutoff(list, eta.min(eta.sqrt() * libm::exp(-entropy)));
 }
 
 /// Drops the tokens of this probability but for the last of them.
-pub(super) fn xtc(list: &mut Survivors, threshold: f64) {
+pub(super) fn xtc(list: &mut RankedCandidates, threshold: f64) {
     let (tokens, weights) = list.weighted();
     let least = threshold * weights.iter().sum::<f64>();
     let above = weights.partition_point(|&weight| weight >= least);
@@ -99,7 +99,7 @@ pub(super) fn xtc(list: &mut Survivors, threshold: f64) {
 }
 
 /// Keeps tokens of at most this surprise in bits, and the best.
-pub(super) fn mirostat(list: &mut Survivors, most_surprise: f64) {
+pub(super) fn mirostat(list: &mut RankedCandidates, most_surprise: f64) {
     let (_, weights) = list.weighted();
     let total: f64 = weights.iter().sum();
     let count = weights.partition_point(|&weight| surprise(weight, total) <= most_surprise);

@@ -3,8 +3,8 @@
 use super::{Choice, Sampler, changes::distinct, ids};
 use crate::{
     SamplerState, SamplingStep, Step, TextError,
-    left::{Left, finite},
-    survivors::{MARGIN, Survivors, least_logit},
+    logits_state::{LogitsState, finite},
+    ranked_candidates::{MARGIN, RankedCandidates, min_logit},
 };
 
 /// The logits that a choice needs.
@@ -98,15 +98,16 @@ impl Sampler {
         state: &mut SamplerState,
     ) -> Result<Option<Choice>, TextError> {
         let tokens = ranked.iter().map(|&(token, logit)| finite(token, logit));
-        let mut left = Left::List(Survivors::new(tokens.collect::<Result<_, _>>()?));
+        let mut remaining =
+            LogitsState::List(RankedCandidates::new(tokens.collect::<Result<_, _>>()?));
         if ranked.is_empty() {
             return Ok(None);
         }
         if let Some(allowed) = step.allowed {
-            left.allow(allowed);
+            remaining.allow(allowed);
         }
         let (ahead, rest) = self.steps.split_at(self.ahead);
-        let mut left = self.take(ahead, left, step, state)?;
+        let mut remaining = self.take(ahead, remaining, step, state)?;
         // A mask may not have been known yet when logits were asked for.
         let are_all_there = self.few_allowed(step).is_some_and(|few| {
             if step.allowed.is_none() {
@@ -115,17 +116,23 @@ impl Sampler {
             let there = distinct(&ranked.iter().map(|&(token, _)| token).collect::<Vec<_>>());
             few.iter().all(|token| there.binary_search(token).is_ok())
         });
-        if !are_all_there && !self.tells(&mut left, ranked, step) {
+        if !are_all_there && !self.tells(&mut remaining, ranked, step) {
             return Ok(None);
         }
-        let left = self.take(rest, left, step, state)?;
-        self.draw(left, step.draw, state).map(Some)
+        let remaining = self.take(rest, remaining, step, state)?;
+        self.draw(remaining, step.draw, state).map(Some)
     }
 
     /// Whether no token that is not listed can be among those that the next step leaves. The last
     /// that is listed is not touched, and none that is missing has a higher logit.
-    fn tells(&self, left: &mut Left<'_>, ranked: &[(u32, f32)], step: &Step<'_>) -> bool {
-        let (Left::List(list), Some(&(last, last_logit))) = (left, ranked.last()) else {
+    fn tells(
+        &self,
+        remaining: &mut LogitsState<'_>,
+        ranked: &[(u32, f32)],
+        step: &Step<'_>,
+    ) -> bool {
+        let (LogitsState::List(list), Some(&(last, last_logit))) = (remaining, ranked.last())
+        else {
             return false;
         };
         let Some(best) = list.best() else { return false };
@@ -140,7 +147,7 @@ impl Sampler {
             }
             Some(Cut::MinP) => {
                 let unseen = self.most_unseen(self.others(ranked, step), step);
-                f64::from(unseen) < least_logit(best.logit(), self.options.min_p)
+                f64::from(unseen) < min_logit(best.logit(), self.options.min_p)
             }
             None => false,
         }

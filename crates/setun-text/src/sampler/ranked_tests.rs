@@ -135,7 +135,7 @@ proptest! {
         if let Some(ranked) = ranked {
             prop_assert_eq!(ranked, all);
         } else if penalty == 1.0 && (0.1..4.0).contains(&temperature) {
-            // Only many survivors keep the best logits from telling.
+            // Only many candidates keep the best logits from telling.
             let left = Sampler::new(SamplerOptions { min_p: 0.97 * min_p, ..options });
             let left = left.expect("in range").probabilities(&logits, &at(&history, index), &states()[0]);
             let left = left.expect("finite");

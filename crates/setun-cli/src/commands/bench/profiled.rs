@@ -2,7 +2,7 @@
 
 use setun::Engine;
 
-use super::{round, survivors::Survivors};
+use super::{candidates::Candidates, round};
 use crate::{commands::profile::ProfileReport, error::CliError};
 
 /// A round with every operation timed.
@@ -12,7 +12,7 @@ pub(super) struct Profiled {
     /// None where the device does not time its operations.
     pub(super) report: Option<ProfileReport>,
     /// Of decoding. None where no head was screened.
-    pub(super) survivors: Option<Survivors>,
+    pub(super) candidates: Option<Candidates>,
 }
 
 /// Runs a round with every operation timed, after one to warm up. Apart from the rounds that
@@ -27,7 +27,7 @@ pub(super) fn measure(
     pollster::block_on(engine.start_profile())?;
     let tokens = round::run(engine, prompts, generate)?.tokens;
     let profile = pollster::block_on(engine.end_profile())?;
-    let survivors = profile.as_ref().and_then(|profile| Survivors::of(&profile.decode.steps));
+    let candidates = profile.as_ref().and_then(|profile| Candidates::of(&profile.decode.steps));
     let report = profile.as_ref().map(ProfileReport::of);
-    Ok(Profiled { tokens, report, survivors })
+    Ok(Profiled { tokens, report, candidates })
 }

@@ -5,9 +5,9 @@ use std::iter;
 use serde::Serialize;
 
 use super::{
+    candidates::Candidates,
     memory::{MemoryReport, megabytes},
     peer::PeerReport,
-    survivors::Survivors,
 };
 use crate::{
     commands::profile::ProfileReport,
@@ -42,7 +42,7 @@ pub(super) struct Report {
     /// What the model keeps in memory.
     pub(super) memory: MemoryReport,
     /// Of the rounds in which operations were timed. None where no head was screened.
-    pub(super) survivors: Option<Survivors>,
+    pub(super) candidates: Option<Candidates>,
     /// What other engines reached in the same minutes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) peers: Vec<PeerReport>,
@@ -104,8 +104,8 @@ impl Report {
 
     /// What stands below the table for each batch size.
     fn parts(&self) -> String {
-        let survivors = self.survivors.as_ref().map(Survivors::text);
-        let parts = [Some(self.memory.text()), survivors].into_iter().flatten();
+        let candidates = self.candidates.as_ref().map(Candidates::text);
+        let parts = [Some(self.memory.text()), candidates].into_iter().flatten();
         format!("\nbatch {}\n{}", self.batch, parts.collect::<Vec<_>>().join("\n"))
     }
 

@@ -1,8 +1,8 @@
-//! What a screened head leaves to be computed: survivors of each step, on a model's own texts.
+//! What a screened head leaves to be computed: candidates of each step, on a model's own texts.
 //! `setun bench` tells the same of greedy steps; this also of the lists that sampling asks for.
 //!
 //! ```text
-//! cargo run --release -p setun --features embedded-model --example survivors [MODEL [STEPS]]
+//! cargo run --release -p setun --features embedded-model --example candidates [MODEL [STEPS]]
 //! ```
 
 use std::{env, error::Error};
@@ -58,14 +58,14 @@ fn report(model: Model, k: usize, steps: usize) -> Result<(), Box<dyn Error>> {
             }
         }
     }
-    let Profile { steps, mut survivors, full_heads, .. } = all;
-    survivors.sort_unstable();
+    let Profile { steps, mut candidates, full_heads, .. } = all;
+    candidates.sort_unstable();
     let share = |hundredths: usize| {
-        let found = survivors.get(survivors.len().saturating_sub(1) * hundredths / 100);
+        let found = candidates.get(candidates.len().saturating_sub(1) * hundredths / 100);
         found.map_or("none".to_owned(), u32::to_string)
     };
     println!(
-        "{name}: k {k}, {steps} steps: survivors median {}, 99 % {}, most {}; in full {full_heads}",
+        "{name}: k {k}, {steps} steps: candidates median {}, 99 % {}, most {}; in full {full_heads}",
         share(50),
         share(99),
         share(100),

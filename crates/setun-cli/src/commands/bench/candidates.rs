@@ -5,7 +5,7 @@ use setun::forward::Profile;
 
 /// Tokens whose exact logits were computed, a number for each decoded row.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Survivors {
+pub(super) struct Candidates {
     /// Decoded rows that were screened.
     rows: usize,
     median: u32,
@@ -16,16 +16,16 @@ pub(super) struct Survivors {
     full_heads: usize,
 }
 
-impl Survivors {
+impl Candidates {
     /// None where no head was screened.
     pub(super) fn of(profile: &Profile) -> Option<Self> {
-        let mut survivors = profile.survivors.clone();
-        survivors.sort_unstable();
-        let rows = survivors.len();
+        let mut candidates = profile.candidates.clone();
+        candidates.sort_unstable();
+        let rows = candidates.len();
         // The first that so many rows in a hundred do not exceed.
         let at = |percent: usize| {
             let place = (rows * percent).div_ceil(100).saturating_sub(1);
-            survivors.get(place).copied().unwrap_or(0)
+            candidates.get(place).copied().unwrap_or(0)
         };
         let full_heads = profile.full_heads;
         let any = rows + full_heads > 0;
@@ -46,15 +46,15 @@ impl Survivors {
 mod tests {
     use super::*;
 
-    fn of(survivors: Vec<u32>, full_heads: usize) -> Option<Survivors> {
-        Survivors::of(&Profile { survivors, full_heads, ..Profile::default() })
+    fn of(candidates: Vec<u32>, full_heads: usize) -> Option<Candidates> {
+        Candidates::of(&Profile { candidates, full_heads, ..Profile::default() })
     }
 
     #[test]
     fn percentiles_are_of_the_sorted_rows() {
         let found = of((1..=200).rev().collect(), 3).expect("rows");
         let expected =
-            Survivors { rows: 200, median: 100, percentile_99: 198, most: 200, full_heads: 3 };
+            Candidates { rows: 200, median: 100, percentile_99: 198, most: 200, full_heads: 3 };
         assert_eq!(found, expected);
         let one = of(vec![7], 0).expect("a row");
         assert_eq!((one.median, one.percentile_99, one.most), (7, 7, 7));

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::{
     SamplingStep, TextError, TokenMask,
-    survivors::{Ranked, Survivors},
+    ranked_candidates::{Ranked, RankedCandidates},
 };
 
 /// What happens to the logit of a token.
@@ -36,12 +36,12 @@ pub(crate) struct Row<'a> {
 
 /// What the steps until now have left.
 #[derive(Debug)]
-pub(crate) enum Left<'a> {
+pub(crate) enum LogitsState<'a> {
     Row(Row<'a>),
-    List(Survivors),
+    List(RankedCandidates),
 }
 
-impl<'a> Left<'a> {
+impl<'a> LogitsState<'a> {
     pub(crate) fn row(logits: &'a [f32]) -> Self {
         Self::Row(Row { logits: Cow::Borrowed(logits), allowed: None })
     }
@@ -116,7 +116,7 @@ impl<'a> Left<'a> {
     }
 
     /// The list; one token or more.
-    pub(crate) fn list(self) -> Result<Survivors, TextError> {
+    pub(crate) fn list(self) -> Result<RankedCandidates, TextError> {
         let list = match self {
             Self::Row(row) => row.list(1.0)?,
             Self::List(list) => list,
@@ -155,7 +155,7 @@ impl Row<'_> {
     }
 
     /// The tokens that are allowed, their logits divided. All logits have to be finite.
-    fn list(self, divisor: f32) -> Result<Survivors, TextError> {
+    fn list(self, divisor: f32) -> Result<RankedCandidates, TextError> {
         let ranked = |(token, &logit): (u32, &f32)| finite(token, logit / divisor);
         let all = (0..=u32::MAX).zip(&*self.logits);
         let tokens: Vec<Ranked> = match &self.allowed {
@@ -166,7 +166,11 @@ impl Row<'_> {
                 allowed.iter().filter_map(logit).map(ranked).collect::<Result<_, _>>()?
             }
         };
-        if self.logits.is_empty() { Err(TextError::NoLogits) } else { Ok(Survivors::new(tokens)) }
+        if self.logits.is_empty() {
+            Err(TextError::NoLogits)
+        } else {
+            Ok(RankedCandidates::new(tokens))
+        }
     }
 
     /// The highest logit, of equal ones the lowest id.

@@ -35,13 +35,13 @@ impl Ranked {
 
 /// A list of tokens and, once a step needs them, their weights.
 #[derive(Debug)]
-pub(crate) struct Survivors {
+pub(crate) struct RankedCandidates {
     tokens: Vec<Ranked>,
     weights: Vec<f64>, // exp(logit - best) of the tokens, which are sorted then; or empty
     is_fresh: bool,    // ascending by id, as no step has looked at all of them
 }
 
-impl Survivors {
+impl RankedCandidates {
     /// Of tokens that are ascending by id, or of which not all will be looked at before some are
     /// dropped.
     pub(crate) fn new(tokens: Vec<Ranked>) -> Self {
@@ -125,7 +125,7 @@ impl Survivors {
             && let Some(best) = self.best()
         {
             // So that fewer are sorted; some that have less may stay.
-            let least = least_logit(best.logit(), share);
+            let least = min_logit(best.logit(), share);
             self.tokens.retain(|token| f64::from(token.logit()) >= least);
         }
         let (_, weights) = self.weighted();
@@ -206,7 +206,7 @@ fn sort(tokens: &mut Vec<Ranked>) {
 pub(crate) const MARGIN: f64 = 0.01;
 
 /// A logit below this is sure to have less than `share` of the weight of the best one.
-pub(crate) fn least_logit(best: f32, share: f32) -> f64 {
+pub(crate) fn min_logit(best: f32, share: f32) -> f64 {
     f64::from(best) + libm::log(f64::from(share)) - MARGIN
 }
 

@@ -1,4 +1,4 @@
-//! Lists of survivors against full sorts.
+//! Lists of candidates against full sorts.
 
 use proptest::{collection::vec, prelude::*};
 
@@ -24,7 +24,7 @@ fn orders_by_logit_then_id() {
 fn top_p_keeps_the_token_that_reaches_the_share_and_at_least_one() {
     let ln_2 = std::f32::consts::LN_2;
     let kept = |share| {
-        let mut list = Survivors::new(ranked(&[0.0, 2.0 * ln_2, 0.0, ln_2]));
+        let mut list = RankedCandidates::new(ranked(&[0.0, 2.0 * ln_2, 0.0, ln_2]));
         list.keep_top_p(share);
         ids(list.tokens())
     };
@@ -75,7 +75,7 @@ proptest! {
         let last = sorted[count.min(sorted.len()) - 1].logit();
         let expected: Vec<_> = sorted.into_iter().filter(|token| token.logit() >= last).collect();
         for is_weighted in [false, true] {
-            let mut list = Survivors::new(ranked(&logits));
+            let mut list = RankedCandidates::new(ranked(&logits));
             if is_weighted {
                 list.weighted();
             }
