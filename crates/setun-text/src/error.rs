@@ -1,5 +1,7 @@
 //! Errors of tokenizers, templates and samplers.
 
+use crate::{OptionKind, OptionValue};
+
 /// Why text could not be tokenized, rendered or sampled.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -126,14 +128,14 @@ pub enum TextError {
     },
 
     /// A sampling option is out of its range.
-    #[error("{option} is {found}, expected {range}")]
+    #[error("{option} is {found}, expected {expected}")]
     OptionRange {
         /// Name of the option.
         option: &'static str,
         /// The values it may have.
-        range: &'static str,
+        expected: OptionKind,
         /// The value it has.
-        found: f32,
+        found: OptionValue,
     },
 
     /// A list of a sampling option has nothing in it.

@@ -1,7 +1,7 @@
 //! How to sample.
 
 use clap::{Args, builder::NonEmptyStringValueParser};
-use setun::{GenerateOptions, SamplingStep, text::LEAST_TEMPERATURE};
+use setun::{GenerateOptions, SamplingStep, text::MIN_TEMPERATURE};
 
 use super::number;
 
@@ -196,9 +196,9 @@ impl FilterArgs {
 }
 
 fn temperature(text: &str) -> Result<f32, String> {
-    let allowed = |number: &f32| *number == 0.0 || (LEAST_TEMPERATURE..=f32::MAX).contains(number);
+    let allowed = |number: &f32| *number == 0.0 || (MIN_TEMPERATURE..=f32::MAX).contains(number);
     let number = text.parse().ok().filter(allowed);
-    number.ok_or_else(|| format!("0, or a number of {LEAST_TEMPERATURE} or more"))
+    number.ok_or_else(|| format!("0, or a number of {MIN_TEMPERATURE} or more"))
 }
 
 fn bias(text: &str) -> Result<(u32, f32), String> {

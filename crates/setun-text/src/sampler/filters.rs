@@ -2,7 +2,7 @@
 
 use std::f64::consts::LN_2;
 
-use crate::{LEAST_TEMPERATURE, ranked_candidates::RankedCandidates};
+use crate::{MIN_TEMPERATURE, ranked_candidates::RankedCandidates};
 
 /// The sum of the weights, and the entropy in nats of the probabilities that they stand for.
 fn entropy(list: &mut RankedCandidates) -> (f64, f64) {
@@ -33,7 +33,7 @@ pub(super) fn dynamic_temperature(
     let least = (middle - range).max(0.0);
     let found = least + (middle + range - least) * libm::pow(share, f64::from(exponent));
     let found = found as f32;
-    (found >= LEAST_TEMPERATURE).then_some(found.min(f32::MAX))
+    (found >= MIN_TEMPERATURE).then_some(found.min(f32::MAX))
 }
 
 /// Keeps logits within `n` standard deviations of the best.

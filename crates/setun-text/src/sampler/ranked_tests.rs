@@ -125,7 +125,7 @@ proptest! {
         logits in peaked(),
         history in vec(0..260_u32, 0..3),
         penalty in prop_oneof![Just(1.0_f32), 0.3_f32..3.0],
-        temperature in prop_oneof![0.1_f32..4.0, Just(crate::LEAST_TEMPERATURE), Just(1e20)],
+        temperature in prop_oneof![0.1_f32..4.0, Just(crate::MIN_TEMPERATURE), Just(1e20)],
         min_p in prop_oneof![1e-6_f32..1.0, Just(1.0), Just(f32::MIN_POSITIVE)],
         index: u64,
     ) {
@@ -172,7 +172,7 @@ fn all_logits_are_needed_where_the_best_do_not_tell() {
     let sampled = SamplerOptions { temperature: 1.0, ..greedy() };
     assert_eq!(needs(sampled.clone(), &[]), Needs::All);
     assert_eq!(needs(SamplerOptions { top_k: 18, ..sampled.clone() }, &[]), Needs::All, "too many");
-    let coldest = SamplerOptions { temperature: crate::LEAST_TEMPERATURE, ..sampled.clone() };
+    let coldest = SamplerOptions { temperature: crate::MIN_TEMPERATURE, ..sampled.clone() };
     assert!((2_f32.powi(64) / coldest.temperature).is_finite(), "no logit overflows");
     let penalty = SamplerOptions { repetition_penalty: 1.1, ..greedy() };
     assert_eq!(

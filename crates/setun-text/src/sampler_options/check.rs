@@ -1,43 +1,17 @@
-//! The ranges of the options.
+//! Checks of the sampler's options.
 
-use std::ops::RangeInclusive;
-
-use super::{LEAST_TEMPERATURE, SamplerOptions};
-use crate::{SamplingStep, TextError};
-
-/// The largest number below 1.
-const BELOW_ONE: f32 = 1.0 - f32::EPSILON / 2.0;
+use super::SamplerOptions;
+use crate::{OptionKind, OptionValue, SamplingStep, TextError};
 
 impl SamplerOptions {
     /// Checks every range.
     pub(crate) fn check(&self) -> Result<(), TextError> {
-        let warm = LEAST_TEMPERATURE..=f32::MAX;
-        if self.temperature != 0.0 {
-            within("temperature", "0, or 0.000001 or more, and finite", self.temperature, &warm)?;
-        }
-        let ranges = [
-            (Range::Natural, "dynamic_temperature", self.dynamic_temperature),
-            (Range::Positive, "dynamic_temperature_exponent", self.dynamic_temperature_exponent),
-            (Range::Natural, "top_n_sigma", self.top_n_sigma),
-            (Range::Share, "top_p", self.top_p),
-            (Range::Share, "min_p", self.min_p),
-            (Range::Share, "typical_p", self.typical_p),
-            (Range::Cutoff, "epsilon_cutoff", self.epsilon_cutoff),
-            (Range::Cutoff, "eta_cutoff", self.eta_cutoff),
-            (Range::Share, "xtc_probability", self.xtc_probability),
-            (Range::Half, "xtc_threshold", self.xtc_threshold),
-            (Range::Natural, "mirostat_tau", self.mirostat_tau),
-            (Range::Natural, "mirostat_eta", self.mirostat_eta),
-            (Range::Positive, "repetition_penalty", self.repetition_penalty),
-            (Range::Penalty, "frequency_penalty", self.frequency_penalty),
-            (Range::Penalty, "presence_penalty", self.presence_penalty),
-            (Range::Natural, "dry_multiplier", self.dry_multiplier),
-            (Range::Base, "dry_base", self.dry_base),
-        ];
-        let biases = self.logit_bias.values().map(|&bias| (Range::Finite, "logit_bias", bias));
-        for (range, option, found) in ranges.into_iter().chain(biases) {
-            let (words, allowed) = range.of();
-            within(option, words, found, &allowed)?;
+        let bias = |&bias| ("logit_bias", OptionKind::FINITE, OptionValue::from(bias));
+        let biases = self.logit_bias.values().map(bias);
+        for (option, kind, found) in self.numbers().chain(biases) {
+            if !kind.accepts(&found) {
+                return Err(TextError::OptionRange { option, expected: kind, found });
+            }
         }
         self.check_lists()
     }
@@ -76,49 +50,10 @@ impl SamplerOptions {
     }
 }
 
-/// The values that an option may have.
-enum Range {
-    Share,
-    Half,
-    Cutoff,
-    Natural,
-    Positive,
-    Base,
-    Penalty,
-    Finite,
-}
-
-impl Range {
-    fn of(self) -> (&'static str, RangeInclusive<f32>) {
-        match self {
-            Self::Share => ("from 0 to 1", 0.0..=1.0),
-            Self::Half => ("from 0 to 0.5", 0.0..=0.5),
-            Self::Cutoff => ("0 or more, and below 1", 0.0..=BELOW_ONE),
-            Self::Natural => ("0 or more, and finite", 0.0..=f32::MAX),
-            Self::Positive => ("above 0, and finite", f32::MIN_POSITIVE..=f32::MAX),
-            Self::Base => ("1 or more, and finite", 1.0..=f32::MAX),
-            Self::Penalty => ("from -2 to 2", -2.0..=2.0),
-            Self::Finite => ("finite", f32::MIN..=f32::MAX),
-        }
-    }
-}
-
-fn within(
-    option: &'static str,
-    range: &'static str,
-    found: f32,
-    allowed: &RangeInclusive<f32>,
-) -> Result<(), TextError> {
-    if allowed.contains(&found) {
-        Ok(())
-    } else {
-        Err(TextError::OptionRange { option, range, found })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::MIN_TEMPERATURE;
 
     fn with(change: fn(&mut SamplerOptions)) -> Result<(), String> {
         let mut options = SamplerOptions::default();
@@ -129,13 +64,13 @@ mod tests {
     #[test]
     fn names_the_option_that_is_out_of_range() {
         let refused = |change| with(change).expect_err("out of range");
-        assert_eq!(refused(|o| o.top_p = 1.5), "top_p is 1.5, expected from 0 to 1");
+        assert_eq!(refused(|o| o.top_p = 1.5), "top_p is 1.5, expected a number from 0 to 1");
         assert!(refused(|o| o.temperature = -0.1).starts_with("temperature is -0.1"));
         assert!(refused(|o| o.temperature = f32::NAN).starts_with("temperature is NaN"));
         assert!(refused(|o| o.temperature = f32::INFINITY).starts_with("temperature is inf"));
         assert!(refused(|o| o.min_p = -1.0).starts_with("min_p"));
         assert!(refused(|o| o.repetition_penalty = 0.0).starts_with("repetition_penalty"));
-        let expected = format!("expected 0, or {LEAST_TEMPERATURE} or more, and finite");
+        let expected = format!("expected 0, or a finite number of {MIN_TEMPERATURE} or more");
         assert!(refused(|o| o.temperature = 9.9e-7).ends_with(&expected));
         assert!(refused(|o| o.temperature = 1e-40).ends_with(&expected));
         assert!(with(|o| o.temperature = 1e-6).is_ok());
@@ -197,7 +132,7 @@ mod tests {
         );
         assert!(refused(|o| o.order = vec![SamplingStep::Dry; 2]).contains("`dry` twice"));
         let bias = |o: &mut SamplerOptions| o.logit_bias = [(3, f32::INFINITY)].into();
-        assert_eq!(refused(bias), "logit_bias is inf, expected finite");
+        assert_eq!(refused(bias), "logit_bias is inf, expected a finite number");
     }
 
     #[test]

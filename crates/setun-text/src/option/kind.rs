@@ -1,0 +1,242 @@
+//! Types and ranges of options.
+
+use std::fmt;
+
+use super::OptionValue;
+use crate::{MIN_TEMPERATURE, SamplingStep};
+
+/// The largest `f32` below 1.
+const BELOW_ONE: f32 = 1.0 - f32::EPSILON / 2.0;
+
+/// Longest time that an option can give, in seconds.
+const MAX_SECONDS: f32 = 1e9;
+
+/// The type of an option's values, and which of them it takes. Displays as what is expected.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum OptionKind {
+    /// A number with a fraction.
+    Number(NumberRange),
+    /// A whole number.
+    Whole(WholeRange),
+    /// A seed of 64 bits. JavaScript has a bigint for those beyond 2⁵³ − 1.
+    Seed,
+    /// A time: seconds in Rust, TOML and on the command line, milliseconds in JavaScript.
+    Time(NumberRange),
+    /// True or false.
+    Flag,
+    /// Texts, none of them empty.
+    Texts,
+    /// Ids of tokens.
+    Tokens,
+    /// A number for each of some tokens.
+    Biases,
+    /// Names of sampling steps, each at most once.
+    Steps,
+    /// An object that each surface reads in its own way.
+    Structured(&'static str),
+}
+
+/// A range of numbers, both ends included.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct NumberRange {
+    /// The smallest number.
+    pub min: f32,
+    /// The largest number.
+    pub max: f32,
+    /// Whether 0 is taken, too.
+    pub or_zero: bool,
+}
+
+/// A range of whole numbers, both ends included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WholeRange {
+    /// The smallest number.
+    pub min: i64,
+    /// The largest number; [`u64::MAX`] where there is no limit.
+    pub max: u64,
+}
+
+impl OptionKind {
+    /// From 0 to 1.
+    pub const SHARE: Self = number(0.0, 1.0);
+    /// From 0 to 0.5.
+    pub const HALF: Self = number(0.0, 0.5);
+    /// 0 or more, below 1.
+    pub const CUTOFF: Self = number(0.0, BELOW_ONE);
+    /// 0 or more.
+    pub const NON_NEGATIVE: Self = number(0.0, f32::MAX);
+    /// Above 0.
+    pub const POSITIVE: Self = number(f32::MIN_POSITIVE, f32::MAX);
+    /// 1 or more.
+    pub const FROM_ONE: Self = number(1.0, f32::MAX);
+    /// From −2 to 2.
+    pub const PENALTY: Self = number(-2.0, 2.0);
+    /// Any finite number.
+    pub const FINITE: Self = number(f32::MIN, f32::MAX);
+    /// 0, or [`MIN_TEMPERATURE`] or more.
+    pub const TEMPERATURE: Self =
+        Self::Number(NumberRange { min: MIN_TEMPERATURE, max: f32::MAX, or_zero: true });
+    /// A whole number of 0 or more.
+    pub const COUNT: Self = Self::whole(0, u64::MAX);
+    /// A whole number of 1 or more.
+    pub const POSITIVE_COUNT: Self = Self::whole(1, u64::MAX);
+    /// A time of 0 or more.
+    pub const TIME: Self = Self::Time(NumberRange { min: 0.0, max: MAX_SECONDS, or_zero: false });
+
+    /// A whole number of a range.
+    #[must_use]
+    pub const fn whole(min: i64, max: u64) -> Self {
+        Self::Whole(WholeRange { min, max })
+    }
+
+    /// Whether the option takes a value.
+    #[must_use]
+    pub fn accepts(&self, value: &OptionValue) -> bool {
+        use OptionValue as Value;
+        match self {
+            Self::Number(range) | Self::Time(range) => {
+                value.number().is_some_and(|number| range.contains(number))
+            }
+            Self::Whole(range) => matches!(value, Value::Whole(number) if range.contains(*number)),
+            Self::Seed => matches!(value, Value::Whole(number) if u64::try_from(*number).is_ok()),
+            Self::Flag => matches!(value, Value::Flag(_)),
+            Self::Texts => value.all(|text| text.text().is_some_and(|text| !text.is_empty())),
+            Self::Tokens => value.all(|token| token.token().is_some()),
+            Self::Biases => value.biases().is_some(),
+            Self::Steps => value.steps().is_some_and(|steps| SamplingStep::ordered(&steps).is_ok()),
+            Self::Structured(_) => false,
+        }
+    }
+}
+
+impl NumberRange {
+    /// Whether a number is in the range. None that is not finite is.
+    #[must_use]
+    pub fn contains(&self, number: f32) -> bool {
+        (self.min..=self.max).contains(&number) || (self.or_zero && number == 0.0)
+    }
+
+    /// The words for a unit of which one second, or one of any other quantity, is `factor`.
+    #[must_use]
+    pub fn describe(&self, noun: &str, factor: f32) -> String {
+        let zero = if self.or_zero { "0, or " } else { "" };
+        let [min, max] = [self.min, self.max].map(|end| end * factor);
+        let a = if self.max == f32::MAX { "a finite" } else { "a" };
+        let range = match (self.min, self.max) {
+            (f32::MIN, f32::MAX) => String::new(),
+            (f32::MIN_POSITIVE, f32::MAX) => " above 0".to_owned(),
+            (f32::MIN_POSITIVE, _) => format!(" above 0, up to {max}"),
+            (_, f32::MAX) => format!(" of {min} or more"),
+            (_, BELOW_ONE) => format!(" of {min} or more, below 1"),
+            _ => format!(" from {min} to {max}"),
+        };
+        format!("{zero}{a} {noun}{range}")
+    }
+}
+
+impl WholeRange {
+    /// Whether a number is in the range.
+    #[must_use]
+    pub fn contains(&self, number: i128) -> bool {
+        (i128::from(self.min)..=i128::from(self.max)).contains(&number)
+    }
+}
+
+impl fmt::Display for NumberRange {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.describe("number", 1.0))
+    }
+}
+
+impl fmt::Display for WholeRange {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self { min, max: u64::MAX } => write!(formatter, "a whole number of {min} or more"),
+            Self { min, max } => write!(formatter, "a whole number from {min} to {max}"),
+        }
+    }
+}
+
+impl fmt::Display for OptionKind {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(range) => range.fmt(formatter),
+            Self::Whole(range) => range.fmt(formatter),
+            Self::Time(range) => formatter.write_str(&range.describe("number of seconds", 1.0)),
+            Self::Seed => formatter.write_str("a whole number from 0 to 2^64 - 1"),
+            Self::Flag => formatter.write_str("true or false"),
+            Self::Texts => formatter.write_str("texts, none of them empty"),
+            Self::Tokens => formatter.write_str("token ids"),
+            Self::Biases => formatter.write_str("finite numbers by token id"),
+            Self::Steps => formatter.write_str("sampling steps, each at most once"),
+            Self::Structured(expected) => formatter.write_str(expected),
+        }
+    }
+}
+
+const fn number(min: f32, max: f32) -> OptionKind {
+    OptionKind::Number(NumberRange { min, max, or_zero: false })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(kind: OptionKind) -> String {
+        kind.to_string()
+    }
+
+    #[test]
+    fn ranges_say_what_they_take() {
+        assert_eq!(words(OptionKind::SHARE), "a number from 0 to 1");
+        assert_eq!(words(OptionKind::PENALTY), "a number from -2 to 2");
+        assert_eq!(words(OptionKind::CUTOFF), "a number of 0 or more, below 1");
+        assert_eq!(words(OptionKind::POSITIVE), "a finite number above 0");
+        assert_eq!(words(OptionKind::FROM_ONE), "a finite number of 1 or more");
+        let temperature = "0, or a finite number of 0.000001 or more";
+        assert_eq!(words(OptionKind::TEMPERATURE), temperature);
+        assert_eq!(words(OptionKind::COUNT), "a whole number of 0 or more");
+        assert_eq!(words(OptionKind::whole(0, 255)), "a whole number from 0 to 255");
+        assert_eq!(words(OptionKind::TIME), "a number of seconds from 0 to 1000000000");
+    }
+
+    #[test]
+    fn numbers_are_taken_as_single_precision() {
+        let share = OptionKind::SHARE;
+        assert!(share.accepts(&OptionValue::Number(1.0)));
+        assert!(share.accepts(&OptionValue::Whole(1)));
+        assert!(!share.accepts(&OptionValue::Number(1.000_001)));
+        assert!(!share.accepts(&OptionValue::Number(f64::NAN)));
+        assert!(!share.accepts(&OptionValue::Text("1".into())));
+        assert!(!OptionKind::NON_NEGATIVE.accepts(&OptionValue::Number(1e39)));
+        assert!(OptionKind::TEMPERATURE.accepts(&OptionValue::Number(1e-6)));
+        assert!(!OptionKind::TEMPERATURE.accepts(&OptionValue::Number(9.9e-7)));
+    }
+
+    #[test]
+    fn whole_numbers_have_no_fraction() {
+        assert!(!OptionKind::COUNT.accepts(&OptionValue::Number(1.5)));
+        assert!(!OptionKind::COUNT.accepts(&OptionValue::Whole(-1)));
+        assert!(OptionKind::Seed.accepts(&OptionValue::Whole(u64::MAX.into())));
+        assert!(!OptionKind::Seed.accepts(&OptionValue::Whole(i128::from(u64::MAX) + 1)));
+    }
+
+    #[test]
+    fn lists_are_checked_item_by_item() {
+        let text = |text: &str| OptionValue::Text(text.into());
+        let list = |values: &[OptionValue]| OptionValue::List(values.to_vec());
+        assert!(OptionKind::Texts.accepts(&list(&[text("a"), text("b")])));
+        assert!(!OptionKind::Texts.accepts(&list(&[text("")])));
+        assert!(!OptionKind::Texts.accepts(&text("a")));
+        assert!(OptionKind::Tokens.accepts(&list(&[OptionValue::Whole(u32::MAX.into())])));
+        assert!(!OptionKind::Tokens.accepts(&list(&[OptionValue::Whole(1 << 32)])));
+        assert!(OptionKind::Steps.accepts(&list(&[text("topK"), text("min_p")])));
+        assert!(!OptionKind::Steps.accepts(&list(&[text("topK"), text("top_k")])));
+        let biases =
+            |key: &str, bias| OptionValue::Map(vec![(key.to_owned(), OptionValue::Number(bias))]);
+        assert!(OptionKind::Biases.accepts(&biases("3", -100.0)));
+        assert!(!OptionKind::Biases.accepts(&biases("a", 1.0)));
+        assert!(!OptionKind::Biases.accepts(&biases("3", f64::INFINITY)));
+    }
+}

@@ -1,0 +1,144 @@
+//! Rows of the option tables.
+
+use super::OptionKind;
+
+/// One option: all that its surfaces say of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct OptionSpec {
+    /// Its name in Rust and TOML.
+    pub name: &'static str,
+    /// The values that it takes.
+    pub kind: OptionKind,
+    /// The heading that it stands under.
+    pub group: OptionGroup,
+    /// What stands for its value in a line of help.
+    pub value_name: &'static str,
+    /// Whether a beam search takes it, too.
+    pub in_beams: bool,
+    /// Whether it can stand in a TOML file.
+    pub in_toml: bool,
+    default: &'static str,
+    is_from_model: bool,
+    flags: Option<&'static str>,
+    doc: &'static str,
+}
+
+/// Headings of the options.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum OptionGroup {
+    /// Where a text ends.
+    Length,
+    /// The everyday options of sampling.
+    Sampling,
+    /// What changes the logits of single tokens.
+    Penalties,
+    /// Further ways to sample.
+    MoreSampling,
+    /// What is produced beside or instead of plain text.
+    Output,
+    /// When and how fast it runs.
+    Scheduling,
+}
+
+impl OptionGroup {
+    /// All groups in order.
+    pub const ALL: [Self; 6] = [
+        Self::Length,
+        Self::Sampling,
+        Self::Penalties,
+        Self::MoreSampling,
+        Self::Output,
+        Self::Scheduling,
+    ];
+
+    /// The heading.
+    #[must_use]
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Length => "Length",
+            Self::Sampling => "Sampling",
+            Self::Penalties => "Penalties, biases and bans",
+            Self::MoreSampling => "More sampling methods",
+            Self::Output => "Output",
+            Self::Scheduling => "Scheduling",
+        }
+    }
+}
+
+impl OptionSpec {
+    /// An option that every surface offers under its own name. `doc` is its doc comment.
+    #[must_use]
+    pub const fn new(
+        name: &'static str,
+        kind: OptionKind,
+        default: &'static str,
+        value_name: &'static str,
+        group: OptionGroup,
+        doc: &'static str,
+    ) -> Self {
+        let in_toml = !matches!(kind, OptionKind::Structured(_));
+        let (in_beams, is_from_model, flags) = (false, false, None);
+        Self {
+            name,
+            kind,
+            group,
+            value_name,
+            in_beams,
+            in_toml,
+            default,
+            is_from_model,
+            flags,
+            doc,
+        }
+    }
+
+    /// Its default is the model's own, where the model's files give one.
+    #[must_use]
+    pub const fn from_model(self) -> Self {
+        Self { is_from_model: true, ..self }
+    }
+
+    /// A beam search takes it, too.
+    #[must_use]
+    pub const fn with_beams(self) -> Self {
+        Self { in_beams: true, ..self }
+    }
+
+    /// It has these flags on the command line, or none.
+    #[must_use]
+    pub const fn with_flags(self, flags: &'static str) -> Self {
+        Self { flags: Some(flags), ..self }
+    }
+
+    /// Its flags on the command line, separated by commas; none where it is not offered there.
+    #[must_use]
+    pub fn flags(&self) -> String {
+        let flag = || format!("--{}", self.name.replace('_', "-"));
+        self.flags.map_or_else(flag, str::to_owned)
+    }
+
+    /// Its key in JavaScript: the name in camel case.
+    #[must_use]
+    pub fn javascript_key(&self) -> String {
+        let mut words = self.name.split('_');
+        let first = words.next().unwrap_or_default().to_owned();
+        words.fold(first, |key, word| {
+            let (head, tail) = word.split_at(1);
+            key + &head.to_ascii_uppercase() + tail
+        })
+    }
+
+    /// Its default in words.
+    #[must_use]
+    pub fn default_words(&self) -> String {
+        let default = self.default.strip_suffix(".0").unwrap_or(self.default);
+        if self.is_from_model { format!("the model's, else {default}") } else { default.to_owned() }
+    }
+
+    /// Its documentation, a line for each paragraph; the first is a summary.
+    #[must_use]
+    pub fn paragraphs(&self) -> Vec<String> {
+        let paragraphs = self.doc.trim().split("\n\n").map(str::lines);
+        paragraphs.map(|lines| lines.map(str::trim).collect::<Vec<_>>().join(" ")).collect()
+    }
+}
