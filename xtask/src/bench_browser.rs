@@ -14,9 +14,9 @@ use serde_json::{Value, json};
 
 use crate::browser;
 use crate::demo;
-use crate::fresh::{Inputs, unless_fresh};
 use crate::node::{install, node};
 use crate::shell::{cargo, output, root, run, say, show, target};
+use crate::stamp::{Inputs, if_changed};
 use crate::wasm;
 
 /// Options of `cargo xtask bench-browser`.
@@ -142,7 +142,7 @@ fn model(options: &Options) -> Result<PathBuf> {
     let shape = options.shape.as_str();
     let folder = target().join("bench-browser").join(shape);
     let inputs = Inputs::default().word(shape);
-    unless_fresh(&format!("bench-{shape}"), &[&folder.join("config.json")], &inputs, || {
+    if_changed(&format!("bench-{shape}"), &[&folder.join("config.json")], &inputs, || {
         say(&format!("writing a random model into {}", folder.display()));
         run(setun().args(["synth", "--shape", shape, "--to", "hf"]).arg(&folder))
     })?;

@@ -1,4 +1,4 @@
-//! Finds a browser for the checks of the page, and opens one for people.
+//! Browsers: found for the checks of the page, or opened for people.
 
 use std::env;
 use std::path::{Path, PathBuf};

@@ -12,10 +12,10 @@ use serde_json::Value;
 
 use crate::browser;
 use crate::files::under;
-use crate::fresh::{Inputs, unless_fresh};
 use crate::node::{install, node, npm};
 use crate::package;
 use crate::shell::{built_with_tests, output, program, root, run, say, show};
+use crate::stamp::{Inputs, if_changed};
 use crate::variant::Variant;
 use crate::wasm;
 
@@ -84,7 +84,7 @@ fn build(variants: &[Variant]) -> Result<()> {
     install_package(variants)?;
     let built = root().join("web/dist/index.html");
     let sources = Inputs::default().files([package::tarball()])?.files(page_sources()?)?;
-    unless_fresh("web-page", &[&built], &sources, || {
+    if_changed("web-page", &[&built], &sources, || {
         say("building the page");
         run(npm("web")?.args(["run", "--silent", "build"]))
     })?;
@@ -97,7 +97,7 @@ pub(crate) fn install_package(variants: &[Variant]) -> Result<()> {
     install("web")?;
     let tarball = package::tarball();
     let packed = Inputs::default().files([tarball.clone()])?;
-    unless_fresh("web-setun", &[&root().join("web/node_modules/setun")], &packed, || {
+    if_changed("web-setun", &[&root().join("web/node_modules/setun")], &packed, || {
         say("installing the packed tarball in web/");
         run(npm("web")?.args(["install", "--no-save", "--loglevel=error"]).arg(&tarball))
     })?;

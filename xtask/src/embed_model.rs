@@ -1,4 +1,4 @@
-//! Bundles a model folder in Hugging Face's layout into one `.safetensors` file.
+//! The embedded model: a folder in Hugging Face's layout as one `.safetensors` file.
 //!
 //! The folder's small files become strings of the header's `__metadata__`, under the keys
 //! `setun.file/<name>`; the tensors stay as they are. Any reader of safetensors still reads it,

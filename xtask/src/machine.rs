@@ -1,4 +1,4 @@
-//! This machine: which system it is, what may be installed, and how its user installs the rest.
+//! This machine: its system, the packages that may be installed, and the commands for the rest.
 
 use std::env::consts::OS;
 use std::fs;

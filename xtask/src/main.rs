@@ -10,17 +10,17 @@ mod browser;
 mod demo;
 mod embed_model;
 mod files;
-mod fresh;
 mod licences;
 mod machine;
 mod metadata;
 mod node;
 mod opcodes;
-mod own_features;
 mod package;
-mod several;
+mod parallel;
+mod rustc_wrapper;
 mod shell;
 mod sizes;
+mod stamp;
 mod test;
 mod tidy;
 mod toolchain;
@@ -81,7 +81,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    if let Some(compiled) = own_features::compile() {
+    if let Some(compiled) = rustc_wrapper::compile() {
         return compiled;
     }
     let result = match Arguments::parse().command {

@@ -1,4 +1,4 @@
-//! What cargo knows about the workspace.
+//! The workspace's packages and their graph, from `cargo metadata`.
 
 use anyhow::{Context, Result};
 use serde_json::Value;

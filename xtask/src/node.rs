@@ -7,9 +7,9 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use crate::files::read;
-use crate::fresh::{Inputs, unless_fresh};
 use crate::machine::NODE;
 use crate::shell::{find_program, output, program, root, run, say};
+use crate::stamp::{Inputs, if_changed};
 
 /// Oldest version of Node that the package and its build support.
 const OLDEST_NODE: u32 = 20;
@@ -44,7 +44,7 @@ pub(crate) fn install(folder: &str) -> Result<()> {
         .files([path.join("package.json"), path.join("package-lock.json")])
         .with_context(|| format!("{folder}/ needs package.json and package-lock.json"))?;
     let name = format!("npm-{}", folder.replace('/', "-"));
-    unless_fresh(&name, &[&path.join("node_modules")], &inputs, || {
+    if_changed(&name, &[&path.join("node_modules")], &inputs, || {
         say(&format!("installing the npm packages of {folder}/"));
         // `npm ci` refuses a lock file that lacks the optional packages of other platforms, which
         // npm leaves out where it cannot see them. This keeps to the lock file just as well.

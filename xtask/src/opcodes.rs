@@ -1,4 +1,4 @@
-//! What a shipped module must contain, and what it must not.
+//! Instructions that a shipped module must contain, and those that it must not.
 
 use anyhow::{Result, ensure};
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! Builds the npm package: WebAssembly, scripts, embedded model, licences; one tarball.
+//! The npm package: WebAssembly, scripts, embedded model, licences; one tarball.
 
 use std::fs;
 use std::path::PathBuf;
@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, ensure};
 
 use crate::files::{tracked, under, write_if_changed};
-use crate::fresh::{Inputs, unless_fresh};
 use crate::licences;
 use crate::node::{install, npm, scripts};
 use crate::shell::{in_ci, output, root, run, say};
 use crate::sizes;
+use crate::stamp::{Inputs, if_changed};
 use crate::variant::Variant;
 use crate::wasm;
 
@@ -46,7 +46,7 @@ pub(crate) fn build_with(variants: &[Variant]) -> Result<String> {
     write_if_changed(&root().join("npm/THIRD_PARTY_LICENSES"), licences.as_bytes())?;
     install("npm")?;
     let dist = root().join("npm/dist");
-    let made = unless_fresh("npm-package", &[&tarball(), &dist], &inputs()?, || {
+    let made = if_changed("npm-package", &[&tarball(), &dist], &inputs()?, || {
         say("building the npm package");
         run(npm("npm")?.args(["run", "--silent", "build"]))?;
         pack()
@@ -57,7 +57,7 @@ pub(crate) fn build_with(variants: &[Variant]) -> Result<String> {
     // Compressing as hard as a server would takes a while.
     let table = root().join("target/npm/sizes.md");
     let measured = Inputs::default().files([tarball()])?.word(sizes::budgets());
-    unless_fresh("npm-sizes", &[&table], &measured, || {
+    if_changed("npm-sizes", &[&table], &measured, || {
         say("measuring what a page downloads");
         write_if_changed(&table, sizes::table(&dist, &variants)?.as_bytes())
     })?;

@@ -1,4 +1,4 @@
-//! Runs other programs, and says so.
+//! Child processes: commands of the repository, their output and messages.
 
 use std::ffi::OsStr;
 use std::io;

@@ -1,4 +1,4 @@
-//! What a page downloads, and how much that may be.
+//! Download sizes of the packed builds, and their budgets.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Which compiler builds for other targets here: WebAssembly, 64-bit ARM.
+//! Compilers for other targets: WebAssembly, 64-bit ARM, other systems.
 //!
 //! Plain builds need a standard library for the target; threaded WebAssembly needs its source, to
 //! compile it again with atomics. Both come with rustup, or on Debian as packages of a second
@@ -10,7 +10,7 @@ use std::process::Command;
 use anyhow::Result;
 
 use crate::machine::{Missing, has_packages, install_packages, may_install};
-use crate::own_features;
+use crate::rustc_wrapper;
 use crate::shell::{cargo, find_program, output, program, say, succeeds, target};
 use crate::variant::Variant;
 
@@ -127,8 +127,8 @@ impl Toolchain {
         if self == Self::Debian {
             command.env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER", "wasm-ld-19");
         }
-        if let Some(features) = variant.own_features() {
-            own_features::add(&mut command, features)?;
+        if let Some(features) = variant.workspace_features() {
+            rustc_wrapper::add_features(&mut command, features)?;
         }
         Ok(command)
     }

@@ -56,7 +56,7 @@ impl Variant {
 
     /// Target features of this project's crates alone: the others have no use for them, and
     /// variants that differ in nothing else share those.
-    pub(crate) fn own_features(self) -> Option<&'static str> {
+    pub(crate) fn workspace_features(self) -> Option<&'static str> {
         self.relaxed().then_some("+relaxed-simd")
     }
 

@@ -1,4 +1,4 @@
-//! Builds the WebAssembly variants: compile, bind, shrink, inspect.
+//! Builds of the WebAssembly variants: compile, bind, shrink, inspect.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,10 +9,10 @@ use anyhow::{Context, Result, bail};
 
 use crate::bindgen::Bindgen;
 use crate::files::tracked;
-use crate::fresh::{Inputs, unless_fresh};
 use crate::node;
 use crate::opcodes;
 use crate::shell::{root, run, say};
+use crate::stamp::{Inputs, if_changed};
 use crate::toolchain::{TARGET, Toolchain};
 use crate::variant::Variant;
 
@@ -102,7 +102,7 @@ pub(crate) fn lints() -> Result<()> {
     let plain = choose(&[Variant::Simd128, Variant::Relaxed, Variant::WebGpu], false)?;
     for (variant, toolchain) in plain.into_iter().filter(|(_, it)| *it == Toolchain::Own) {
         let mut command = toolchain.cargo("clippy", TARGET, "std,panic_abort");
-        let of_own = variant.own_features().map(|it| format!(" -C target-feature={it}"));
+        let of_own = variant.workspace_features().map(|it| format!(" -C target-feature={it}"));
         let of_own = of_own.unwrap_or_default();
         if variant.gpu() {
             command.args(["--quiet", "--package", "setun-gpu", "--package", "setun-wasm"]);
@@ -202,7 +202,7 @@ fn ship(
         bindgen.path().to_path_buf(),
         root().join("npm/package-lock.json"),
     ])?;
-    unless_fresh(&format!("wasm-{name}"), &[&shipped], &inputs, || {
+    if_changed(&format!("wasm-{name}"), &[&shipped], &inputs, || {
         say(&format!("binding and shrinking {name}"));
         bindgen.bind(module, output)?;
         shrink(variant, &shipped, &passes)?;
@@ -224,10 +224,10 @@ fn compile(
     let inputs = Inputs::default()
         .word(toolchain.version()?)
         .word(variant.rustflags())
-        .word(variant.own_features())
+        .word(variant.workspace_features())
         .word(what)
         .files(sources()?)?;
-    unless_fresh(&format!("module-{name}"), &[&kept], &inputs, || {
+    if_changed(&format!("module-{name}"), &[&kept], &inputs, || {
         say(&format!("compiling {name} ({})", toolchain.describe()));
         run(toolchain.cargo_build(variant)?.args(["--quiet", "--profile", "wasm"]).args(what))?;
         fs::copy(toolchain.folder().join(TARGET).join("wasm").join(module), &kept)?;

@@ -1,4 +1,4 @@
-//! The CUDA kernels: compiled for each architecture by NVIDIA's own compiler and assembler, played by
+//! The CUDA kernels: compiled for each architecture by NVIDIA's own compiler and assembler, emulated on
 //! the host against the definitions, and run on a device where there is one.
 
 use std::fs;
@@ -10,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 use super::ptx::{self, Assembled};
 use super::stage::{Stage, count};
 use super::totals::Totals;
-use crate::several::several_at_a_time;
+use crate::parallel::parallel_map;
 use crate::shell::{cargo, find_program, program, run, say, succeeds, target};
 
 /// Packages of `PyPI` that hold the compiler's library and the assembler.
@@ -104,7 +104,7 @@ fn compile(tools: &Path, folder: &Path) -> Result<Vec<String>> {
     command.args(["build", "--locked", "--quiet", "--package", "setun-gpu", "--features", "cuda"]);
     run(command.args(["--example", "cuda_ptx"]))?;
     // The compiler has one thread; a process for each architecture uses more processors.
-    several_at_a_time(&ARCHITECTURES, |architecture| {
+    parallel_map(&ARCHITECTURES, |architecture| {
         let mut command = program(target().join("debug/examples/cuda_ptx"));
         command.arg(folder).arg(architecture);
         run(command.env("LD_LIBRARY_PATH", tools.join(COMPILER)))
@@ -123,7 +123,7 @@ fn assemble(
     folder: &Path,
     kernels: &[String],
 ) -> Result<Vec<(String, Vec<Assembled>)>> {
-    several_at_a_time(kernels, |name| {
+    parallel_map(kernels, |name| {
         let each = ARCHITECTURES.iter().map(|architecture| {
             assemble_one(tools, &folder.join(architecture).join(name), architecture)
         });

@@ -1,4 +1,4 @@
-//! The examples of `setun`, each run on the embedded model.
+//! Examples of `setun`, each run on the embedded model.
 
 use std::path::Path;
 

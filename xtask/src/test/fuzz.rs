@@ -1,4 +1,4 @@
-//! The readers fed with what a fuzzer makes up, which watches where each input gets.
+//! Fuzzing of the readers with libFuzzer, which follows the coverage of each input.
 //!
 //! libFuzzer is compiled from the crate that has its source, and the coverage that it follows is
 //! asked of the stable compiler, so neither a nightly nor another tool is needed.
@@ -15,7 +15,7 @@ use super::memory::host;
 use super::stage::Stage;
 use super::totals::Totals;
 use crate::machine::{install_packages, may_install};
-use crate::several::several_at_a_time;
+use crate::parallel::parallel_map;
 use crate::shell::{cargo, find_program, program, root, run, say, target};
 
 /// A workspace of its own.
@@ -28,7 +28,7 @@ const SHORT: Duration = Duration::from_secs(10);
 const LONG_MINUTES: f64 = 30.0;
 
 /// Longest input.
-const MOST_BYTES: usize = 100_000;
+const MAX_BYTES: usize = 100_000;
 
 /// Seconds after which an input hangs.
 const HANG: u32 = 30;
@@ -85,7 +85,7 @@ fn test(long: bool, time: Duration, totals: &mut Totals) -> Result<()> {
     let programs = folder().join(&host).join("release");
     let targets: Vec<_> = TARGETS.iter().chain(long.then_some(&TEXT_TARGET)).collect();
     say(&format!("{} targets for {} s each", targets.len(), time.as_secs()));
-    let ran = several_at_a_time(&targets, |target| {
+    let ran = parallel_map(&targets, |target| {
         let outcome = target.run(&programs, time).with_context(|| target.name)?;
         Ok((target.name, outcome))
     })?;
@@ -143,7 +143,7 @@ impl Target {
         }
         let seconds = time.as_secs().max(1);
         let status = command
-            .args([format!("-max_total_time={seconds}"), format!("-max_len={MOST_BYTES}")])
+            .args([format!("-max_total_time={seconds}"), format!("-max_len={MAX_BYTES}")])
             .args([format!("-timeout={HANG}"), "-print_final_stats=1".to_owned()])
             .arg(format!("-artifact_prefix={}/", artifacts.display()))
             // One thread, so that an input always takes the same way.

@@ -1,4 +1,4 @@
-//! What libFuzzer says of a run.
+//! Progress of a libFuzzer run, read from its log.
 
 use std::fmt::Write as _;
 

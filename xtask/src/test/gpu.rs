@@ -1,4 +1,4 @@
-//! The GPU backend on a Vulkan device: the machine's own, or Mesa's lavapipe, which is software.
+//! The GPU backend on a Vulkan device: the machine's own, or Mesa's software adapter, lavapipe.
 
 use std::path::Path;
 use std::process::Command;

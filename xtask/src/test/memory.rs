@@ -1,4 +1,4 @@
-//! Stages of `--long`: what reads or writes where it must not, and members of the team that race.
+//! Memory checkers of `--long`: stray reads and writes, uninitialised bytes, data races.
 //!
 //! Four tools, as each sees what others do not: Miri knows Rust's rules for references and threads
 //! but few instructions; the sanitizers run every level that the processor has; valgrind follows

@@ -1,4 +1,4 @@
-//! Sets up what is missing and runs every test; ends with a table and the totals.
+//! `cargo xtask test`: set-up, every stage, a table of minutes, the totals.
 
 mod cuda;
 mod examples;

@@ -1,4 +1,4 @@
-//! The kernels of 64-bit ARM, under an emulator that plays processors with and without their
+//! Kernels of 64-bit ARM, under an emulator of processors with and without their
 //! extensions.
 
 use std::path::Path;

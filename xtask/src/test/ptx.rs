@@ -1,4 +1,4 @@
-//! What the assembler says of a kernel, and what the kernel's own text says of its inner loop.
+//! Register and instruction counts of assembled CUDA kernels.
 
 use std::fmt::Write as _;
 

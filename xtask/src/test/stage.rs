@@ -1,4 +1,4 @@
-//! One stage of `cargo xtask test`: commands, run in turn, and what became of them.
+//! One stage of `cargo xtask test`: its commands, run in turn, and their outcome.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};

@@ -1,4 +1,4 @@
-//! What `cargo xtask test` runs, in order: the quickest to fail come first.
+//! The stages of `cargo xtask test` in order: the quickest to fail come first.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! What reaches GPUs by the interfaces of other systems: compiled for them, which needs no linker,
+//! GPU interfaces of other systems: compiled for them, which needs no linker,
 //! and run nowhere.
 
 use anyhow::Result;

@@ -1,4 +1,4 @@
-//! Adds up what test runners print.
+//! Test counts, added up from the output of test runners.
 
 /// Tests that passed, failed and were skipped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

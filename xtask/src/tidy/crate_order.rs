@@ -1,4 +1,4 @@
-//! Each crate depends only on those above it, and none below the command on a runtime or device.
+//! Layers of the crates: each depends only on lower ones, and none below the command on a runtime or device.
 
 use std::collections::BTreeSet;
 

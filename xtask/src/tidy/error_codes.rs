@@ -1,4 +1,4 @@
-//! The error codes that users compare with are one list: here, in the documentation, in npm.
+//! Error codes that users compare with: one list here, in the documentation and in npm.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Lock files name the public registries alone, so that anyone can install from them.
+//! Lock files: the public registries alone, so that anyone can install from them.
 
 use std::path::{Path, PathBuf};
 

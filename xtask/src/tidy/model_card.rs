@@ -1,4 +1,4 @@
-//! The embedded model is the one that its card describes.
+//! The embedded model's card: its digest and size.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Float code gives the same bits everywhere, so it keeps off what differs between processors.
+//! Float code without calls whose result differs between processors.
 
 use std::path::{Path, PathBuf};
 

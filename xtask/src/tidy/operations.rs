@@ -1,4 +1,4 @@
-//! One name for each operation, and that name is its file's; shaders name their twins.
+//! Operation names: each is the name of its definition's file, and shaders name their twins.
 
 use std::path::{Path, PathBuf};
 

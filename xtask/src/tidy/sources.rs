@@ -1,4 +1,4 @@
-//! Sources are short, finished, and speak of no one's machine.
+//! Sizes of source files, unfinished work, and paths of one machine.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use super::Findings;
 use crate::files::read;
 
 /// Most lines of a source file.
-const MOST_LINES: usize = 400;
+const MAX_LINES: usize = 400;
 
 const SOURCES: [&str; 12] =
     ["rs", "ts", "js", "mjs", "wgsl", "cu", "cuh", "hpp", "py", "css", "html", "sh"];
@@ -42,8 +42,8 @@ pub(super) fn check(files: &[PathBuf]) -> Result<Findings> {
         let text = read(file)?;
         findings.extend(forbidden(file, &text));
         let lines = text.lines().count();
-        if is_source && lines > MOST_LINES {
-            findings.push(format!("{} has {lines} of {MOST_LINES} lines", file.display()));
+        if is_source && lines > MAX_LINES {
+            findings.push(format!("{} has {lines} of {MAX_LINES} lines", file.display()));
         }
     }
     for licence in ["LICENSE-MIT", "LICENSE-APACHE"] {

@@ -1,4 +1,4 @@
-//! More target features for this project's crates than for those that they depend on, so that
+//! A compiler wrapper that adds target features to this project's crates alone, so that
 //! builds which differ in them share the others: cargo calls this tool in place of the compiler
 //! for the members of the workspace.
 
@@ -8,10 +8,10 @@ use std::process::{Command, ExitCode};
 use anyhow::Result;
 
 /// Tells this tool that it stands for the compiler, and what to add.
-const FEATURES: &str = "SETUN_OWN_TARGET_FEATURES";
+const FEATURES: &str = "SETUN_WORKSPACE_TARGET_FEATURES";
 
 /// Has `cargo` compile the workspace's crates for other targets with more features.
-pub(crate) fn add(cargo: &mut Command, features: &str) -> Result<()> {
+pub(crate) fn add_features(cargo: &mut Command, features: &str) -> Result<()> {
     cargo.env("RUSTC_WORKSPACE_WRAPPER", env::current_exe()?).env(FEATURES, features);
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Remembers what each output was made from, so that nothing is made twice.
+//! Stamps of build steps: a digest of each output's inputs, so that nothing is made twice.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -39,7 +39,7 @@ impl Inputs {
 
 /// Makes `outputs` by `make`, unless they are there and were made from the same inputs before.
 /// Returns true if they were made now.
-pub(crate) fn unless_fresh(
+pub(crate) fn if_changed(
     name: &str,
     outputs: &[&Path],
     inputs: &Inputs,

@@ -1,4 +1,4 @@
-//! Work on several things at a time.
+//! A parallel map: as many items at a time as there are processors.
 
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,7 +8,7 @@ use anyhow::Result;
 
 /// What `work` makes of each of `things`, in their order, or the error of the first that has one.
 /// As many are worked on at a time as there are processors; all are, even after an error.
-pub(crate) fn several_at_a_time<Thing: Sync, Made: Send>(
+pub(crate) fn parallel_map<Thing: Sync, Made: Send>(
     things: &[Thing],
     work: impl Fn(&Thing) -> Result<Made> + Sync,
 ) -> Result<Vec<Made>> {
@@ -42,15 +42,15 @@ mod tests {
     #[test]
     fn what_is_made_has_the_order_of_the_things() {
         let numbers: Vec<u64> = (0..50).collect();
-        let doubled = several_at_a_time(&numbers, |number| Ok(2 * number)).unwrap();
+        let doubled = parallel_map(&numbers, |number| Ok(2 * number)).unwrap();
         assert_eq!(doubled, numbers.iter().map(|number| 2 * number).collect::<Vec<_>>());
-        assert!(several_at_a_time(&[], |(): &()| Ok(())).unwrap().is_empty());
+        assert!(parallel_map(&[], |(): &()| Ok(())).unwrap().is_empty());
     }
 
     #[test]
     fn the_first_error_is_told_and_all_were_worked_on() {
         let done = AtomicUsize::new(0);
-        let error = several_at_a_time(&[1, 2, 3, 4], |number| {
+        let error = parallel_map(&[1, 2, 3, 4], |number| {
             done.fetch_add(1, Ordering::Relaxed);
             ensure!(number % 2 == 1, "{number} is even");
             Ok(())
