@@ -58,7 +58,7 @@ __device__ uint2 argmax_of_slice(const Shape& shape, const Choice& choice, float
     const u32* touched = (const u32*)(&choice + 1);
     const u32* biased = touched + shape.touched;
     const u32* biases = biased + shape.biases;
-    const u32 first = slice * SLICE, end = least_of(first + SLICE, shape.vocab);
+    const u32 first = slice * SLICE, end = min_of(first + SLICE, shape.vocab);
     const float penalty = __uint_as_float(choice.penalty);
     for (u32 i = lane; i < choice.touched; i += LANES) {
         const u32 token = touched[i];

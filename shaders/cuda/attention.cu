@@ -5,8 +5,8 @@
 
 const u32 SPAN = 64;
 const u32 SPANS = LANES / SPAN;         // at a time
-const u32 MOST_HEAD_DIM = 256;
-const u32 COLUMNS_EACH = MOST_HEAD_DIM / LANES;
+const u32 MAX_HEAD_DIM = 256;
+const u32 COLUMNS_EACH = MAX_HEAD_DIM / LANES;
 const u32 KEPT = 4096;                  // scores that need not be computed a second time
 
 struct Shape {
@@ -90,12 +90,12 @@ extern "C" __global__ void __launch_bounds__(LANES, 2) attention(
     const float* __restrict__ chunks,       // its twin's; nothing here
     float* __restrict__ out)                // [rows, heads × head_dim]
 {
-    __shared__ float query[MOST_HEAD_DIM];
+    __shared__ float query[MAX_HEAD_DIM];
     __shared__ float kept[KEPT];
     __shared__ float weights[LANES], scaled_weights[LANES];
     __shared__ u32 vectors[LANES];
     __shared__ float span_totals[SPANS];
-    __shared__ float span_sums[SPANS * MOST_HEAD_DIM];
+    __shared__ float span_sums[SPANS * MAX_HEAD_DIM];
 
     const Step step{step_words};
     const u32 head = blockIdx.x, row = blockIdx.y, lane = threadIdx.x;
@@ -123,7 +123,7 @@ extern "C" __global__ void __launch_bounds__(LANES, 2) attention(
     float sums[COLUMNS_EACH] = {};
     for (u32 first = 0; first <= last; first += LANES) {
         const u32 position = first + lane;
-        const u32 count = least_of(last + 1 - first, LANES);
+        const u32 count = min_of(last + 1 - first, LANES);
         weights[lane] = 0.0f;
         if (lane < count) {
             const u32 vector = own.vector(position);
@@ -149,13 +149,13 @@ extern "C" __global__ void __launch_bounds__(LANES, 2) attention(
             const u32 span = item / pairs, i = item % pairs * 2;
             float2 sum = make_float2(0.0f, 0.0f);
 #pragma unroll 8
-            for (u32 j = span * SPAN; j < least_of((span + 1) * SPAN, count); j += 1) {
+            for (u32 j = span * SPAN; j < min_of((span + 1) * SPAN, count); j += 1) {
                 const float2 value = cache_two(values, vectors[j], d, i);
                 sum.x += scaled_weights[j] * value.x;
                 sum.y += scaled_weights[j] * value.y;
             }
-            span_sums[span * MOST_HEAD_DIM + i] = sum.x;
-            span_sums[span * MOST_HEAD_DIM + i + 1] = sum.y;
+            span_sums[span * MAX_HEAD_DIM + i] = sum.x;
+            span_sums[span * MAX_HEAD_DIM + i + 1] = sum.y;
         }
         __syncthreads();
         for (u32 span = 0; span * SPAN < count; span += 1) {
@@ -163,7 +163,7 @@ extern "C" __global__ void __launch_bounds__(LANES, 2) attention(
 #pragma unroll
             for (u32 k = 0; k < COLUMNS_EACH; k += 1) {
                 if (k * LANES + lane < d) {
-                    sums[k] += span_sums[span * MOST_HEAD_DIM + k * LANES + lane];
+                    sums[k] += span_sums[span * MAX_HEAD_DIM + k * LANES + lane];
                 }
             }
         }

@@ -38,11 +38,11 @@ extern "C" __global__ void __launch_bounds__(LANES) head(
     const u32 lane = threadIdx.x % LANES_EACH;
     const u32 own = blockIdx.x * (LANES / LANES_EACH) + threadIdx.x / LANES_EACH;
     // Threads beyond the table work on its last row and store nothing.
-    const u32 token = least_of(own, shape.tokens - 1);
+    const u32 token = min_of(own, shape.tokens - 1);
     const float* x_rows[COLUMNS];
 #pragma unroll
     for (u32 c = 0; c < COLUMNS; c += 1) {
-        x_rows[c] = x + (size_t)least_of(first_row + c, rows - 1) * shape.width;
+        x_rows[c] = x + (size_t)min_of(first_row + c, rows - 1) * shape.width;
     }
     float sums[COLUMNS][4] = {};
 #pragma unroll 4

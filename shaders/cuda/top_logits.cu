@@ -11,7 +11,7 @@ struct Shape {
 };
 
 const u32 MAX_LOGIT = 0x5f800000u;     // 2^64
-const u32 LEAST_LOGIT = 0xff800000u;    // −∞, in padding
+const u32 MIN_LOGIT = 0xff800000u;    // −∞, in padding
 const u32 TAKEN = 0xffffffffu;          // in place of a touched token's logit
 const u32 DIGITS = 256;
 
@@ -79,7 +79,7 @@ __device__ void collect_by_digits(const u32* logits, u32 vocab, uint2* sorting, 
     }
     // `prefix` is the least key that belongs to them, `missing` how many have just this one.
     const u32 each = (vocab + LANES - 1) / LANES;
-    const u32 end = least_of((lane + 1) * each, vocab);
+    const u32 end = min_of((lane + 1) * each, vocab);
     u32 equal = 0;
     for (u32 token = lane * each; token < end; token += 1) {
         equal += key_of(logits[token]) == prefix ? 1 : 0;
@@ -175,7 +175,7 @@ extern "C" __global__ void __launch_bounds__(LANES) top_logits(
     uint2* sorting = all_sorting + (size_t)row * shape.sorted;
     uint2* out = all_out + (size_t)row * shape.capacity;
     for (u32 i = lane; i < shape.capacity; i += LANES) {
-        out[i] = make_uint2(NOT_A_TOKEN, LEAST_LOGIT);
+        out[i] = make_uint2(NOT_A_TOKEN, MIN_LOGIT);
     }
     for (u32 i = lane; i < shape.sorted; i += LANES) {
         sorting[i] = make_uint2(0, NOT_A_TOKEN);

@@ -7,7 +7,7 @@
 const LANES: u32 = 64u;
 const QUERIES: u32 = 4u;
 const CHUNK: u32 = 512u;              // positions
-const MOST_FOURS: u32 = 64u;          // of a head: 256 / 4
+const MAX_FOURS: u32 = 64u;          // of a head: 256 / 4
 const LEAST: f32 = -3.4028234e38;
 
 const WHOLE: u32 = 0u;                // all chunks, to `out`
@@ -21,7 +21,7 @@ struct Shape {
     block_positions: u32,
     inverse_sqrt: f32,
     mode: u32,
-    most_chunks: u32,                 // of a row
+    max_chunks: u32,                 // of a row
 }
 
 @group(0) @binding(0) var<uniform> shape: Shape;
@@ -32,7 +32,7 @@ struct Shape {
 @group(0) @binding(6) var<storage, read_write> out: array<f32>;       // [rows, heads × head_dim]
 
 // A component is a query's.
-var<workgroup> query: array<array<vec4<f32>, QUERIES>, MOST_FOURS>;
+var<workgroup> query: array<array<vec4<f32>, QUERIES>, MAX_FOURS>;
 var<workgroup> weights: array<vec4<f32>, CHUNK>;
 var<workgroup> vectors: array<u32, CHUNK>;
 
@@ -56,7 +56,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     let heads = min(QUERIES, (kv_head + 1u) * each - first_head);
     load_queries(row, first_head, heads, lane);
     let fours = (shape.head_dim + 3u) / 4u;
-    let place = (row * shape.kv_heads * groups + group.x) * shape.most_chunks;
+    let place = (row * shape.kv_heads * groups + group.x) * shape.max_chunks;
     let size = 2u + fours * QUERIES;
     let last = position_of(row);
     let begin = select(0u, group.z, shape.mode == SPLIT);
@@ -104,7 +104,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 
 fn load_queries(row: u32, first_head: u32, heads: u32, lane: u32) {
     let d = shape.head_dim;
-    for (var i = lane; i < MOST_FOURS * QUERIES; i += LANES) {
+    for (var i = lane; i < MAX_FOURS * QUERIES; i += LANES) {
         let q = min(i % QUERIES, heads - 1u);
         let at = (row * (shape.heads + 2u * shape.kv_heads) + first_head + q) * d;
         var four = vec4<f32>();

@@ -18,7 +18,7 @@ struct Shape {
 @group(0) @binding(4) var<storage, read_write> out: array<vec2<u32>>;   // [rows, capacity]: token, logit
 
 const MAX_LOGIT: u32 = 0x5f800000u;     // 2^64
-const LEAST_LOGIT: u32 = 0xff800000u;    // −∞, in padding
+const MIN_LOGIT: u32 = 0xff800000u;    // −∞, in padding
 const TAKEN: u32 = 0xffffffffu;          // in place of a touched token's logit
 const DIGITS: u32 = 256u;
 
@@ -34,7 +34,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         return;
     }
     for (var i = lane; i < shape.capacity; i += LANES) {
-        out[row * shape.capacity + i] = vec2<u32>(NOT_A_TOKEN, LEAST_LOGIT);
+        out[row * shape.capacity + i] = vec2<u32>(NOT_A_TOKEN, MIN_LOGIT);
     }
     for (var i = lane; i < shape.sorted; i += LANES) {
         sorting[row * shape.sorted + i] = vec2<u32>(0u, NOT_A_TOKEN);

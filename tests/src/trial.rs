@@ -85,13 +85,13 @@ fn feed(
     folder: &Folder<'_>,
     mut look: impl FnMut(&mut Reader) -> Result<(), ModelError>,
 ) -> Result<Reader, ModelError> {
-    const MOST_SMALL_FILES: usize = 100;
+    const MAX_SMALL_FILES: usize = 100;
     let bytes: usize = folder.values().map(|bytes| bytes.len()).sum();
     let mut reader = Reader::new(source.clone());
     let mut wants = 0;
     while let Some(want) = reader.want() {
         wants += 1;
-        assert!(wants <= MOST_SMALL_FILES + bytes, "still wanted: {want:?}");
+        assert!(wants <= MAX_SMALL_FILES + bytes, "still wanted: {want:?}");
         if let Err(error) = reader.give(answer(folder, &want)) {
             assert_eq!(reader.want(), None, "wanted after {error}");
             return Err(error.into());

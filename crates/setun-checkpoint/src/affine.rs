@@ -165,7 +165,7 @@ impl<'a> Affine<'a> {
         let biases = dense::numbers(self.biases)?;
         let (columns, groups) = (self.columns, self.columns / self.group);
         let mut codes = self.codes.info.zeroed(self.rows, row_bytes(columns))?;
-        let least_bad = AtomicUsize::new(usize::MAX);
+        let first_bad = AtomicUsize::new(usize::MAX);
         let bytes = stored.chunks(RUN_ROWS * (columns / BYTE_CODES).max(1));
         let numbers = magnitudes.chunks_mut(RUN_ROWS * groups.max(1));
         let numbers = numbers.zip(biases.chunks(RUN_ROWS * groups.max(1)));
@@ -173,10 +173,10 @@ impl<'a> Affine<'a> {
         let runs = bytes.zip(numbers).zip(out).enumerate().collect();
         side_by_side(runs, |(run, ((bytes, (scales, biases)), out))| {
             if let Some(bad) = self.split_run(bytes, scales, biases, out) {
-                least_bad.fetch_min(run * RUN_ROWS * columns + bad, Ordering::Relaxed);
+                first_bad.fetch_min(run * RUN_ROWS * columns + bad, Ordering::Relaxed);
             }
         });
-        match least_bad.into_inner() {
+        match first_bad.into_inner() {
             usize::MAX => Ok((codes, magnitudes)),
             bad => {
                 let (row, column) = (bad / columns, bad % columns);

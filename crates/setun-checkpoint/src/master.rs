@@ -29,7 +29,7 @@ use crate::{
 };
 
 /// Least mean magnitude that is divided by.
-const LEAST_MEAN: f32 = 1e-5;
+const MIN_MEAN: f32 = 1e-5;
 
 /// Codes and scale of a matrix `[rows, columns]` of floats, as the [module](self) defines them.
 ///
@@ -68,7 +68,7 @@ fn quantize_values<T: Sync>(
     codes: &mut [u8],
     widen: impl Fn(&[T], &mut [f32]) + Send + Sync,
 ) -> f32 {
-    let inverse = 1.0 / mean_magnitude(values, &widen).max(LEAST_MEAN);
+    let inverse = 1.0 / mean_magnitude(values, &widen).max(MIN_MEAN);
     let runs = values.chunks((RUN_ROWS * columns).max(1));
     let runs = runs.zip(codes.chunks_mut((RUN_ROWS * row_bytes(columns)).max(1))).collect();
     side_by_side(runs, |(values, codes)| quantize_run(values, columns, inverse, codes, &widen));
@@ -198,7 +198,7 @@ mod tests {
     fn zeros_have_a_scale() {
         let (codes, scale) = quantize(&tensor(&[2, 3], vec![0.0; 6])).unwrap();
         assert_eq!(*codes, [ZERO_WEIGHTS; 2 * BLOCK_BYTES]);
-        assert_eq!(scale, 1.0 / (1.0 / LEAST_MEAN));
+        assert_eq!(scale, 1.0 / (1.0 / MIN_MEAN));
     }
 
     #[test]

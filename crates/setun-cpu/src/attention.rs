@@ -77,7 +77,7 @@ impl<D: TernaryDot> Walk<'_, D> {
         // Widening is shared in a group and by rows, but a short step needs parts for every member.
         let parts = rows * shape.kv_heads / (2 * self.crew.threads());
         let group = if parts > 0 { served } else { 1 };
-        let tile_rows = parts.clamp(1, most_rows(longest));
+        let tile_rows = parts.clamp(1, max_rows(longest));
         let out = Grid::new(&mut out.values[..rows * width], width).tiles(tile_rows, group * d);
         self.each(out, |scratch, _, mut tile| {
             let (rows, columns) = (tile.rows(), tile.columns());
@@ -97,12 +97,12 @@ impl<D: TernaryDot> Walk<'_, D> {
 }
 
 /// How many rows of a sequence are taken together if it has so many positions.
-fn most_rows(positions: usize) -> usize {
+fn max_rows(positions: usize) -> usize {
     (TILE_SCORES / positions.max(1)).clamp(1, TILE_ROWS)
 }
 
 /// Most scores of a query head, of all rows that are taken together, up to so many positions.
-pub(crate) fn most_scores(positions: usize) -> usize {
+pub(crate) fn max_scores(positions: usize) -> usize {
     positions.saturating_mul(TILE_ROWS).min(TILE_SCORES).max(positions)
 }
 

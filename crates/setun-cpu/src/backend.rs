@@ -29,7 +29,7 @@ use crate::{
 };
 
 /// Most threads of a backend; 1 where WebAssembly has no shared memory.
-pub const MAX_THREADS: usize = team::MOST_THREADS;
+pub const MAX_THREADS: usize = team::MAX_THREADS;
 
 /// What to make a [`CpuBackend`] with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -10,10 +10,10 @@ use std::hint::black_box;
 /// True if subnormal results and operands are kept, and results round to the nearest, ties to
 /// even.
 pub(crate) fn is_ieee() -> bool {
-    let least_normal = black_box(f32::MIN_POSITIVE);
+    let min_normal = black_box(f32::MIN_POSITIVE);
     let least = black_box(f32::from_bits(1));
     let half_an_ulp = black_box(f32::EPSILON / 2.0);
-    let keeps_results = least_normal * 0.5 != 0.0;
+    let keeps_results = min_normal * 0.5 != 0.0;
     let keeps_operands = least * 16_777_216.0 != 0.0;
     // 1 + half a unit is a tie that goes to 1; three halves go up to 2 units.
     let to_nearest = 1.0 + half_an_ulp == 1.0

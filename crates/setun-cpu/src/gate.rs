@@ -21,7 +21,7 @@ use crate::{
 
 /// Where more than this part of a run's gates is open, all of `up` is read: to leave out so few
 /// rows saves no time.
-const MOST_OPEN: (usize, usize) = (4, 5);
+const MAX_OPEN: (usize, usize) = (4, 5);
 
 impl<D: TernaryDot> Walk<'_, D> {
     pub(crate) fn gate(
@@ -94,7 +94,7 @@ impl<D: TernaryDot> Walk<'_, D> {
             count += usize::from(!closed);
             opened[index] |= !closed;
         }
-        if count * MOST_OPEN.1 > outputs.len() * MOST_OPEN.0 {
+        if count * MAX_OPEN.1 > outputs.len() * MAX_OPEN.0 {
             opened.fill(true);
             return up.run(self.isa, outputs, rows);
         }

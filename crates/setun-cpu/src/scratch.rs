@@ -10,10 +10,10 @@ use setun_ops::{
 };
 
 use crate::{
-    attention::{TILE_QUERIES, most_scores},
+    attention::{TILE_QUERIES, max_scores},
     step::{Weights, zeroed},
-    ternary_matmul::MOST_ROWS,
-    ternary_panel::{BLOCK_QUADS, FEWEST_PANEL_ROWS, MOST_BLOCKS, PanelSums, Quad},
+    ternary_matmul::MAX_ROWS,
+    ternary_panel::{BLOCK_QUADS, FEWEST_PANEL_ROWS, MAX_BLOCKS, PanelSums, Quad},
 };
 
 /// Scratch memory of one member. Grown by `prepare`, never by a step (but see
@@ -97,8 +97,8 @@ impl ScratchSize {
             return;
         }
         let blocks = plan.buffer(linear.x).width.div_ceil(BLOCK_COLUMNS);
-        self.quads = self.quads.max(blocks.min(MOST_BLOCKS) * BLOCK_QUADS);
-        self.panel_rows = plan.rows().min(MOST_ROWS);
+        self.quads = self.quads.max(blocks.min(MAX_BLOCKS) * BLOCK_QUADS);
+        self.panel_rows = plan.rows().min(MAX_ROWS);
     }
 }
 
@@ -146,5 +146,5 @@ impl Scratch {
 
 /// Scores of the query heads that share a KV head.
 fn scores(shape: HeadShape, positions: usize) -> usize {
-    shape.heads / shape.kv_heads * most_scores(positions)
+    shape.heads / shape.kv_heads * max_scores(positions)
 }

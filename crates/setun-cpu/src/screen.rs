@@ -23,15 +23,15 @@ use setun_ops::{
     DenseMatrix,
     aligned::Aligned,
     dense::DenseValues,
-    screen_dot::{MOST_TABLE, SCREEN_COLUMNS, ZERO_CODE},
+    screen_dot::{MAX_TABLE, SCREEN_COLUMNS, ZERO_CODE},
     ternary::MAX_COLUMNS,
 };
 
 use self::numbers::{
-    LEAST_ERROR, ROUND_UP, largest_magnitude, power, round, sum, to_f32, to_i32, up,
+    MIN_ERROR, ROUND_UP, largest_magnitude, power, round, sum, to_f32, to_i32, up,
 };
 use crate::{
-    screen_dot::{Dots, MOST_TILE_HIDDEN, ScreenDot, TILE_TOKENS},
+    screen_dot::{Dots, MAX_TILE_HIDDEN, ScreenDot, TILE_TOKENS},
     split::{Claims, Grid},
     step::zeroed,
     team::Crew,
@@ -48,7 +48,7 @@ const RUN: usize = 64;
 pub(crate) const BLOCK_TOKENS: usize = 8;
 
 /// Most hidden rows that meet a row of codes together.
-pub(crate) const MOST_HIDDEN_ROWS: usize = 16;
+pub(crate) const MAX_HIDDEN_ROWS: usize = 16;
 
 /// The sums of a block's rows with each plane of a hidden row.
 type BlockDots = [[i32; BLOCK_TOKENS]; 2];
@@ -139,7 +139,7 @@ impl Screen {
     }
 
     /// Bounds of the logits of a run of tokens, which begins with a block, for up to
-    /// [`MOST_HIDDEN_ROWS`] rows. `store` gets them for each hidden row and block; beyond the run they
+    /// [`MAX_HIDDEN_ROWS`] rows. `store` gets them for each hidden row and block; beyond the run they
     /// are to be ignored.
     ///
     /// Four blocks go together, a quarter of the run apart: a processor reads ahead in each of
@@ -156,7 +156,7 @@ impl Screen {
         let first = tokens.start / BLOCK_TOKENS;
         let count = tokens.len().div_ceil(BLOCK_TOKENS);
         let steps = count.div_ceil(TILE_TOKENS);
-        let mut dots = [BlocksDots::default(); MOST_HIDDEN_ROWS];
+        let mut dots = [BlocksDots::default(); MAX_HIDDEN_ROWS];
         for step in 0..steps {
             // Beyond the last block it is repeated.
             let blocks: [usize; TILE_TOKENS] =
@@ -179,7 +179,7 @@ impl Screen {
         isa: D,
         blocks: [usize; TILE_TOKENS],
         planes: &[[&[i8]; 2]],
-        blocks_dots: &mut [BlocksDots; MOST_HIDDEN_ROWS],
+        blocks_dots: &mut [BlocksDots; MAX_HIDDEN_ROWS],
     ) {
         let parts = planes.len().div_ceil(D::TILE_HIDDEN);
         for index in 0..BLOCK_TOKENS {
@@ -193,7 +193,7 @@ impl Screen {
                 let ahead = std::array::from_fn(|row| {
                     if row * parts / TILE_TOKENS == part { next[row] } else { codes[row] }
                 });
-                let mut dots = [Dots::default(); MOST_TILE_HIDDEN];
+                let mut dots = [Dots::default(); MAX_TILE_HIDDEN];
                 isa.screen_dots(codes, ahead, &planes[rows.clone()], &mut dots);
                 for (blocks_dots, [high, low]) in blocks_dots[rows.clone()].iter_mut().zip(dots) {
                     for (block, (high, low)) in
@@ -233,7 +233,7 @@ impl BlockBounds {
                     let bound = f64::from(self.error[index]) * hidden.by_error
                         + f64::from(self.norm[index]) * hidden.by_norm
                         + hidden.underflow;
-                    let margin = bound + ((logit.abs() + bound) * BOUND_ERROR + LEAST_ERROR);
+                    let margin = bound + ((logit.abs() + bound) * BOUND_ERROR + MIN_ERROR);
                     bounds[0][index] = to_f32(logit - margin);
                     bounds[1][index] = to_f32(logit + margin);
                 }
@@ -246,11 +246,11 @@ impl BlockBounds {
 /// A row as codes, and its bounds: not finite if the row is not.
 fn screen_row(row: &[f32], codes: &mut [u8]) -> RowBounds {
     let most = largest_magnitude(row);
-    let scale = most / f32::from(MOST_TABLE);
+    let scale = most / f32::from(MAX_TABLE);
     let (codes, padding) = codes.split_at_mut(row.len());
     padding.fill(ZERO_CODE);
     let divisor = if scale > 0.0 { scale } else { f32::INFINITY };
-    let most = f32::from(MOST_TABLE);
+    let most = f32::from(MAX_TABLE);
     let mut squares = 0;
     for (&w, code) in row.iter().zip(&mut *codes) {
         // A tiny scale is not exact, so a quotient may exceed the range. A NaN becomes 0.

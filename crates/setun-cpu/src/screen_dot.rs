@@ -8,14 +8,14 @@ use crate::ternary_dot::TernaryDot;
 pub(crate) const TILE_TOKENS: usize = 4;
 
 /// Most hidden rows of a tile on any level.
-pub(crate) const MOST_TILE_HIDDEN: usize = 3;
+pub(crate) const MAX_TILE_HIDDEN: usize = 3;
 
 /// The sums of a tile's rows with each plane of a hidden row.
 pub(crate) type Dots = [[i32; TILE_TOKENS]; 2];
 
 /// The integer loop of an instruction set.
 pub(crate) trait ScreenDot: TernaryDot {
-    /// Most hidden rows of a tile, at most [`MOST_TILE_HIDDEN`].
+    /// Most hidden rows of a tile, at most [`MAX_TILE_HIDDEN`].
     const TILE_HIDDEN: usize = 1;
 
     /// `Σ code × plane` of four rows of codes with the two planes of some hidden rows, which

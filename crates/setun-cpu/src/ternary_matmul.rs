@@ -11,7 +11,7 @@ mod panels;
 mod scaling;
 
 pub(crate) use columns::MemberSums;
-pub(crate) use panels::MOST_ROWS;
+pub(crate) use panels::MAX_ROWS;
 
 use std::ops::Range;
 

@@ -20,10 +20,10 @@ pub(crate) const BLOCK_QUADS: usize = BLOCK_COLUMNS / 4;
 
 /// Most blocks of columns of a panel, whatever the instruction set: 16 KiB, which stay in the
 /// first-level cache while all rows pass.
-pub(crate) const MOST_BLOCKS: usize = 2;
+pub(crate) const MAX_BLOCKS: usize = 2;
 
 /// Most rows of activations that any instruction set takes at once.
-pub(crate) const MOST_TILE_ROWS: usize = 8;
+pub(crate) const MAX_TILE_ROWS: usize = 8;
 
 /// Fewest rows for which any instruction set makes panels.
 pub(crate) const FEWEST_PANEL_ROWS: usize = 3;
@@ -47,10 +47,10 @@ pub(crate) trait TernaryPanel: Copy + Send + Sync + 'static {
     /// there is no twin.
     const FEWEST_ROWS: usize = usize::MAX;
 
-    /// Blocks of columns of a panel, at most [`MOST_BLOCKS`].
+    /// Blocks of columns of a panel, at most [`MAX_BLOCKS`].
     const BLOCKS: usize = 1;
 
-    /// Most rows of activations at once, at most [`MOST_TILE_ROWS`].
+    /// Most rows of activations at once, at most [`MAX_TILE_ROWS`].
     const ROWS: usize = 4;
 
     /// Neighbouring columns whose codes lie side by side: four, or two quads share their memory.

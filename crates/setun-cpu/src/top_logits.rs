@@ -23,7 +23,7 @@ use setun_ops::{
 use self::rank::{TopK, candidates, cut, rank_all, start};
 use crate::{
     head::logits_of,
-    screen::{Hidden, MOST_HIDDEN_ROWS, Screen},
+    screen::{Hidden, MAX_HIDDEN_ROWS, Screen},
     screen_dot::ScreenDot,
     split::{Grid, Tile},
     step::{Buffers, Floats, Weights, zeroed},
@@ -32,7 +32,7 @@ use crate::{
 
 /// Hidden rows that meet a row of the screen together. Each has memory for the bounds of all
 /// tokens; the screen is read again for each group.
-const GROUP: usize = MOST_HIDDEN_ROWS;
+const GROUP: usize = MAX_HIDDEN_ROWS;
 
 /// Most candidates: past them the head runs in full.
 const MAX_CANDIDATES: usize = 4096;

@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// Most steps that follow each other: tokens of so many are kept until they are read.
-const MOST_FOLLOWING: usize = 16;
+const MAX_MULTI_STEPS: usize = 16;
 
 /// Runs plans on a device. See the [crate](crate).
 #[derive(Debug)]
@@ -230,7 +230,7 @@ impl<E: Executor> Backend for GpuBackend<E> {
     }
 
     fn max_multi_steps(&self) -> usize {
-        MOST_FOLLOWING
+        MAX_MULTI_STEPS
     }
 
     fn run_multi_step(
@@ -240,7 +240,7 @@ impl<E: Executor> Backend for GpuBackend<E> {
         inputs: &BatchInputs,
         steps: usize,
     ) -> Result<(), OpsError> {
-        let most = if step.times.is_some() { 1 } else { MOST_FOLLOWING };
+        let most = if step.times.is_some() { 1 } else { MAX_MULTI_STEPS };
         check_multi_step(&step.plan, &cache.spec, cache.blocks, inputs, (steps, most))?;
         self.write_inputs(step, inputs)?;
         self.reserve_for(step)?;
@@ -282,7 +282,7 @@ impl<E: Executor> Backend for GpuBackend<E> {
     ) -> Result<(), OpsError> {
         let error = |what| OpsError::Read { id: buffer, what };
         let spec = *step.plan.buffers().get(buffer.0 as usize).ok_or(error("not in the plan"))?;
-        let steps = if spec.kind == BufferKind::Tokens { MOST_FOLLOWING } else { 1 };
+        let steps = if spec.kind == BufferKind::Tokens { MAX_MULTI_STEPS } else { 1 };
         if rows.start > rows.end || rows.end > steps * step.plan.buffer_rows(buffer) {
             return Err(error("rows out of range"));
         }
@@ -373,7 +373,7 @@ fn buffer_bytes(spec: &BufferSpec, rows: usize) -> u64 {
         BufferKind::F32 => 4 * spec.width,
         BufferKind::Quantized => padded_columns(spec.width) + 8,
         BufferKind::Ranked => spec.width * size_of::<Ranked>(),
-        BufferKind::Tokens => spec.width * size_of::<u32>() * MOST_FOLLOWING,
+        BufferKind::Tokens => spec.width * size_of::<u32>() * MAX_MULTI_STEPS,
     };
     // Kernels read vectors of four words.
     ((rows * row).next_multiple_of(16)) as u64

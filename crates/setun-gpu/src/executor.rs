@@ -29,7 +29,7 @@ pub trait Executor {
     fn create_buffer(&mut self, what: &'static str, bytes: u64) -> Result<Self::Buffer, OpsError>;
 
     /// Most bytes of a buffer.
-    fn most_buffer_bytes(&self) -> u64;
+    fn max_buffer_bytes(&self) -> u64;
 
     /// Queues a copy of `data`, whose length and place are multiples of 4 bytes.
     ///

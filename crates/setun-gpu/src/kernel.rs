@@ -6,7 +6,7 @@ mod wgsl;
 pub use cuda::{CUDA_TILES, CudaSource};
 use setun_ops::{CacheElement, op::Activation};
 use setun_shaders::{self as shaders, Shader};
-pub use wgsl::{Dot, LEAST_SUBGROUP, Language, Reduction};
+pub use wgsl::{Dot, Language, MIN_SUBGROUP, Reduction};
 
 /// A compiled thing of its own: one variant of a shader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -98,7 +98,7 @@ pub const TILE_ROWS: u32 = 32;
 pub const SLICE_TOKENS: u32 = 2048;
 
 /// Words of the codes of a narrow row.
-const LEAST_WORDS: u32 = 32;
+const MIN_WORDS: u32 = 32;
 
 const CACHES: [CacheElement; 3] = [CacheElement::F32, CacheElement::F16, CacheElement::Int8];
 const TABLES: [Table; 4] = [Table::F32, Table::F16, Table::Bf16, Table::Int8];
@@ -107,7 +107,7 @@ impl Kernel {
     /// All of them.
     pub fn all() -> impl Iterator<Item = Self> {
         let inputs = COLUMNS.map(|columns| Input::Codes { columns });
-        let inputs = inputs.into_iter().chain([Input::Floats { words: LEAST_WORDS }]);
+        let inputs = inputs.into_iter().chain([Input::Floats { words: MIN_WORDS }]);
         let products = inputs
             .flat_map(|input| [false, true].map(|grouped| Product { grouped, input }))
             .chain([Product { grouped: false, input: Input::Tiles }])

@@ -50,8 +50,8 @@ impl<E: Executor> Executor for Limited<E> {
         Ok(buffer)
     }
 
-    fn most_buffer_bytes(&self) -> u64 {
-        self.executor.most_buffer_bytes()
+    fn max_buffer_bytes(&self) -> u64 {
+        self.executor.max_buffer_bytes()
     }
 
     fn write(&mut self, buffer: &E::Buffer, offset: u64, data: &[u8]) -> Result<(), OpsError> {

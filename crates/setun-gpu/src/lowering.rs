@@ -6,7 +6,7 @@ mod tables;
 
 use std::collections::HashMap;
 
-pub(crate) use linear::MOST_OWN_WORDS;
+pub(crate) use linear::MAX_OWN_WORDS;
 use setun_ops::{
     BufferId, OpsError, Plan, WeightId, WeightSpec,
     op::{HeadShape, Norm, Op},
@@ -122,7 +122,7 @@ impl<B> Lowering<'_, B> {
     /// Whether all that reads the codes of one row can make them of `x`, which is still there.
     fn readers_quantize(&self, x: BufferId, out: BufferId) -> bool {
         let words = padded_columns(self.spec(x).width) / 4;
-        if self.fusion == Fusion::Apart || self.rows(out) > 1 || words > MOST_OWN_WORDS {
+        if self.fusion == Fusion::Apart || self.rows(out) > 1 || words > MAX_OWN_WORDS {
             return false;
         }
         let (mut readers, mut is_overwritten) = (0, false);

@@ -74,8 +74,8 @@ impl<E: Executor> Executor for Recorder<E> {
         self.executor.create_buffer(what, bytes)
     }
 
-    fn most_buffer_bytes(&self) -> u64 {
-        self.executor.most_buffer_bytes()
+    fn max_buffer_bytes(&self) -> u64 {
+        self.executor.max_buffer_bytes()
     }
 
     fn write(&mut self, buffer: &E::Buffer, offset: u64, data: &[u8]) -> Result<(), OpsError> {

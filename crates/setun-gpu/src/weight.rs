@@ -140,7 +140,7 @@ fn dense<E: Executor>(
     let table = Table::of(matrix);
     let stride = row_quads(table, columns);
     let row_bytes = QUAD_BYTES * stride;
-    let most = usize::try_from(executor.most_buffer_bytes()).unwrap_or(usize::MAX);
+    let most = usize::try_from(executor.max_buffer_bytes()).unwrap_or(usize::MAX);
     let part_rows = (most / row_bytes).max(1);
     let piece_rows = (PIECE_BYTES / row_bytes).max(1);
     let mut parts = vec![];

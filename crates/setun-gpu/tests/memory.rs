@@ -65,7 +65,7 @@ impl Executor for Counting {
         Ok(Rc::new(Memory { held: Rc::clone(&self.held), what, bytes }))
     }
 
-    fn most_buffer_bytes(&self) -> u64 {
+    fn max_buffer_bytes(&self) -> u64 {
         u64::MAX
     }
 

@@ -6,10 +6,10 @@
 use setun_text::TokenMask;
 
 /// The most digits before the point.
-const MOST_DIGITS: u8 = 200;
+const MAX_DIGITS: u8 = 200;
 
 /// The most digits of an exponent. With the above, numbers stay below 10^300.
-const MOST_EXPONENT_DIGITS: u8 = 2;
+const MAX_EXPONENT_DIGITS: u8 = 2;
 
 /// Where a JSON text is, as far as the size of numbers goes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,10 +41,10 @@ impl Scan {
             (Self::InString | Self::Escaped, _) | (_, b'"') => Self::InString,
             (Self::Outside, b'0'..=b'9') => Self::Digits(1),
             (Self::Digits(digits), b'0'..=b'9') => {
-                return (digits < MOST_DIGITS).then(|| Self::Digits(digits + 1));
+                return (digits < MAX_DIGITS).then(|| Self::Digits(digits + 1));
             }
             (Self::Exponent(digits), b'0'..=b'9') => {
-                return (digits < MOST_EXPONENT_DIGITS).then(|| Self::Exponent(digits + 1));
+                return (digits < MAX_EXPONENT_DIGITS).then(|| Self::Exponent(digits + 1));
             }
             (Self::Digits(_), b'.') | (Self::Fraction, b'0'..=b'9') => Self::Fraction,
             (Self::Digits(_) | Self::Fraction, b'e' | b'E') | (Self::Exponent(0), b'+' | b'-') => {

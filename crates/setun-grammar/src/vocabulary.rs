@@ -12,7 +12,7 @@ use crate::GrammarError;
 use crate::number_size::NumberTokens;
 
 /// The most tokens, which bounds the ids that the tree of all tokens has room for.
-const MOST_TOKENS: usize = 1 << 20;
+const MAX_TOKENS: usize = 1 << 20;
 
 /// The longest token in bytes that the tree of all tokens has room for; longer ones never fit.
 const LONGEST_TOKEN: usize = 1000;
@@ -41,8 +41,8 @@ impl Vocabulary {
     /// The same of a tokenizer's [`TokenTable`].
     pub fn from_table(table: &TokenTable) -> Result<Self, GrammarError> {
         let (tokens, end_tokens) = (table.tokens(), table.end_tokens());
-        if tokens > MOST_TOKENS {
-            return Err(GrammarError::VocabularySize { limit: MOST_TOKENS, found: tokens });
+        if tokens > MAX_TOKENS {
+            return Err(GrammarError::VocabularySize { limit: MAX_TOKENS, found: tokens });
         }
         let end = end_mask(end_tokens, tokens)?;
         let words = words(table)?;

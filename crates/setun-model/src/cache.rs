@@ -65,7 +65,7 @@ impl PagedCache {
     /// Keeps up to `blocks` blocks that no sequence has, to be found by their tokens: those that
     /// were not used for the longest time make room for others. 0, as at first, keeps none.
     pub fn keep_prefixes(&mut self, blocks: usize) {
-        self.prefixes.most_idle = blocks;
+        self.prefixes.max_idle = blocks;
         self.forget_idle(blocks);
     }
 
@@ -105,7 +105,7 @@ impl PagedCache {
     pub fn note(&mut self, sequence: SequenceId, tokens: &[u32]) -> Result<(), ModelError> {
         let Sequence { blocks, len, noted } = self.get(sequence)?;
         let full = (*len).min(tokens.len()) / self.block_positions;
-        if self.prefixes.most_idle == 0 || *noted >= full {
+        if self.prefixes.max_idle == 0 || *noted >= full {
             return Ok(());
         }
         let (mut blocks, noted) = (blocks[..full].to_vec(), *noted);
@@ -332,7 +332,7 @@ impl PagedCache {
         for block in blocks {
             self.let_go(block);
         }
-        self.forget_idle(self.prefixes.most_idle);
+        self.forget_idle(self.prefixes.max_idle);
     }
 
     /// Nobody is here: memory that was refused once must not be asked for again.

@@ -23,11 +23,11 @@ use crate::{
 
 /// More than the positions that one workgroup attends to, where several share them.
 const POSITIONS: usize = 640;
-const MOST_OF_ONE: usize = 512;
+const MAX_OF_ONE: usize = 512;
 /// Positions that the cache has room for: those beyond share blocks with others.
 const KEPT_POSITIONS: usize = 64;
-const MOST_VOCAB: usize = 96;
-const MOST_FFN: usize = 288;
+const MAX_VOCAB: usize = 96;
+const MAX_FFN: usize = 288;
 /// Rows of a ternary matrix that differ.
 const DIFFERENT_ROWS: usize = 97;
 /// Layers of what is timed. They share their weights.
@@ -37,7 +37,7 @@ const TIMED_STEPS: usize = 8;
 /// Rows of the steps: one, which may share launches, those that kernels take at once, and more.
 const ROWS: [usize; 5] = [1, 2, 4, 8, 40];
 /// Most rows that are wanted, the first ones.
-const MOST_WANTED: usize = 8;
+const MAX_WANTED: usize = 8;
 
 /// Cases like a model: its plan for several numbers of rows, in ascending order. Their weights are
 /// the same, and so are the rows of their first steps that they both have. `kinds[i]` is the kind
@@ -117,7 +117,7 @@ fn steps(
     table: usize,
     vocab: usize,
 ) -> Vec<BatchInputs> {
-    let first = [0, MOST_OF_ONE - rows / 2];
+    let first = [0, MAX_OF_ONE - rows / 2];
     first.map(|first| step(first, (rows, head), blocks, table, vocab)).to_vec()
 }
 
@@ -129,7 +129,7 @@ fn step(
     table: usize,
     vocab: usize,
 ) -> BatchInputs {
-    let wanted = rows.min(MOST_WANTED);
+    let wanted = rows.min(MAX_WANTED);
     let request = TopLogitsRequest { k: 5, within: None, touched: vec![1, 4] };
     let chosen = ArgmaxRequest { penalty: 1.3, touched: vec![1, 4], biases: vec![] };
     let chooses = matches!(head, HeadOutput::Argmax { .. });
@@ -170,7 +170,7 @@ impl Sample {
         }
         let Some(mut layer) = small.layers.pop() else { return Self { layout: small, vocab: 1 } };
         let (hidden, vocab) = match layout.specs[layout.embedding.0 as usize] {
-            WeightSpec::Dense { rows, columns } => (columns, rows.min(MOST_VOCAB)),
+            WeightSpec::Dense { rows, columns } => (columns, rows.min(MAX_VOCAB)),
             _ => (1, 1),
         };
         let table = WeightSpec::Dense { rows: vocab, columns: hidden };
@@ -185,7 +185,7 @@ impl Sample {
             kv: small.heads.kv_width(),
             head: head_dim,
             ffn: match size {
-                Size::Small => layer.gate.outputs.min(MOST_FFN),
+                Size::Small => layer.gate.outputs.min(MAX_FFN),
                 Size::Layer => layer.gate.outputs,
             },
         };
@@ -203,7 +203,7 @@ impl Sample {
         (rows, head): (usize, HeadOutput),
     ) -> Result<Case, OpsError> {
         let cache = CacheSpec { layers: 1, kv_heads: 1, ..cache };
-        let wanted = rows.min(MOST_WANTED);
+        let wanted = rows.min(MAX_WANTED);
         let plan = model_plan(&self.layout, activation, cache, (rows, wanted), head, true)?.plan;
         let blocks = KEPT_POSITIONS.div_ceil(cache.block_positions);
         let table = POSITIONS.div_ceil(cache.block_positions);

@@ -130,7 +130,7 @@ impl Split {
         for index in 0..count {
             let mut piece = self.pieces.cut(&self.inputs.inputs, index, count);
             piece.head = head;
-            (piece.blocks, piece.most_blocks) = (cache.high_water_blocks(), cache.max_blocks());
+            (piece.blocks, piece.max_blocks) = (cache.high_water_blocks(), cache.max_blocks());
             piece.profiled = self.profile.is_some();
             if index == 0 {
                 piece.copies.extend_from_slice(cache.copies());

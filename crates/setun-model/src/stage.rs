@@ -28,7 +28,7 @@ const GROWTH: usize = 8;
 const KEPT_STEPS: usize = 12;
 
 /// Least capacity of a ranked row, and of a choice's tokens; others are powers of two.
-const LEAST_CAPACITY: usize = 16;
+const MIN_CAPACITY: usize = 16;
 
 /// A [`Part`] of a model: its weights in a backend, the cache of its layers, and a plan for each
 /// number of rows.
@@ -216,5 +216,5 @@ pub(crate) fn head_output(step: &mut StepInputs, ranked: bool) -> HeadOutput {
 
 /// Room for so many tokens of a row, so that steps of similar requests share a plan.
 pub(crate) fn room(tokens: usize) -> usize {
-    tokens.max(LEAST_CAPACITY).next_power_of_two()
+    tokens.max(MIN_CAPACITY).next_power_of_two()
 }

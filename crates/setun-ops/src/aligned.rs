@@ -81,14 +81,14 @@ impl<T: Copy + Default> Aligned<T> {
         let bytes = needed.saturating_mul(size_of::<T>());
         let align = if bytes < MAPPED { LINE } else { LARGE };
         let mut memory: Vec<T> = vec![];
-        let room = needed.saturating_add(most_before::<T>(align));
+        let room = needed.saturating_add(max_padding::<T>(align));
         memory.try_reserve_exact(room).map_err(|_| NoMemory { bytes })?;
         if bytes >= MAPPED {
             advise(memory.spare_capacity_mut(), Advice::When);
         }
         // Where there is no such place it is too far away.
         let start = memory.as_ptr().align_offset(align);
-        let start = if start <= most_before::<T>(align) { start } else { 0 };
+        let start = if start <= max_padding::<T>(align) { start } else { 0 };
         memory.resize(start, T::default());
         memory.extend_from_slice(self);
         *self = Self { memory, start };
@@ -152,7 +152,7 @@ impl<T: Copy + Default> Aligned<T> {
 }
 
 /// Most elements that lie before the first place that is so aligned, if there is one.
-const fn most_before<T>(align: usize) -> usize {
+const fn max_padding<T>(align: usize) -> usize {
     // The largest power of two that divides a size: 12 bytes are 4 steps of 3.
     let step = 1 << size_of::<T>().trailing_zeros();
     if step < align { align / step } else { 0 }

@@ -14,7 +14,7 @@ pub const AGREEMENT: Agreement = Agreement::Exact;
 pub const ZERO_CODE: u8 = 64;
 
 /// The largest magnitude of a table's integer.
-pub const MOST_TABLE: i8 = 63;
+pub const MAX_TABLE: i8 = 63;
 
 /// Columns are padded to a multiple of this.
 pub const SCREEN_COLUMNS: usize = 32;

@@ -26,7 +26,7 @@ use watch::Watch;
 /// - Text goes out as soon as it can no longer be part of a match, so nothing of one is ever
 ///   shown, and the result does not depend on the pieces that the text comes in.
 /// - A word is held back as far as it has matched, and a whole word for one character more. A
-///   regular expression sees at most [`MOST_MATCHED`](Self::MOST_MATCHED) characters from where
+///   regular expression sees at most [`MAX_MATCHED`](Self::MAX_MATCHED) characters from where
 ///   its match begins, and what lies around these only for its assertions: what would match more is
 ///   matched as far as that, or, if that much does not match, not there.
 #[derive(Clone, Debug)]
@@ -36,7 +36,7 @@ pub struct PatternFilter {
 
 impl PatternFilter {
     /// Most characters that a regular expression matches, which bounds what is held back.
-    pub const MOST_MATCHED: usize = 512;
+    pub const MAX_MATCHED: usize = 512;
 
     /// From patterns and what to do about them.
     ///

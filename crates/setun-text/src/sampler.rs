@@ -259,7 +259,7 @@ impl Sampler {
                 filters::xtc(list, f64::from(options.xtc_threshold));
             }
             SamplingStep::Mirostat => {
-                filters::mirostat(list, state.most_surprise(f64::from(options.mirostat_tau)));
+                filters::mirostat(list, state.max_surprise(f64::from(options.mirostat_tau)));
             }
             _ => {}
         }

@@ -3,7 +3,7 @@
 use crate::Tokenizer;
 
 /// The most tokens that a table has words of.
-const MOST_TOKENS: usize = 1 << 20;
+const MAX_TOKENS: usize = 1 << 20;
 
 /// The lowest bit of a word's length: set where the word is a name.
 const NAME: u32 = 1;
@@ -17,7 +17,7 @@ const NAME: u32 = 1;
 pub struct TokenTable {
     tokens: usize,
     end_tokens: Vec<u32>,
-    words: Vec<Word>, // [min(tokens, MOST_TOKENS)]
+    words: Vec<Word>, // [min(tokens, MAX_TOKENS)]
     text: Vec<u8>,    // of all words
 }
 
@@ -45,7 +45,7 @@ impl TokenTable {
     pub fn new(tokenizer: &dyn Tokenizer, end_tokens: &[u32]) -> Self {
         let tokens = tokenizer.vocab_size();
         let (mut words, mut text) = (vec![], vec![]);
-        for id in (0..u32::MAX).take(tokens.min(MOST_TOKENS)) {
+        for id in (0..u32::MAX).take(tokens.min(MAX_TOKENS)) {
             let bytes = tokenizer.token_bytes(id).filter(|_| !end_tokens.contains(&id));
             let is_name = bytes.is_none();
             let name = || tokenizer.id_to_token(id).unwrap_or_default().into_bytes();
@@ -103,7 +103,7 @@ impl TokenTable {
         let count = take_number(&mut rest)?;
         let end_tokens = (0..count).map(|_| take_number(&mut rest)).collect::<Option<_>>()?;
         let (mut words, mut text) = (vec![], vec![]);
-        for _ in 0..tokens.min(MOST_TOKENS) {
+        for _ in 0..tokens.min(MAX_TOKENS) {
             let length = take_number(&mut rest)?;
             let (word, after) = rest.split_at_checked((length / 2) as usize)?;
             text.extend(word);

@@ -11,7 +11,7 @@ use std::{
 const PIECE: usize = 1 << 20;
 
 /// Most pieces that there are: a gibibyte.
-const MOST_PIECES: usize = 1 << 10;
+const MAX_PIECES: usize = 1 << 10;
 
 type Piece = Vec<u8>;
 
@@ -35,7 +35,7 @@ impl Ahead {
     ) -> Option<Self> {
         let (sender, pieces) = channel();
         let (spare, spares) = channel();
-        for _ in 0..bytes.div_ceil(PIECE).min(MOST_PIECES) {
+        for _ in 0..bytes.div_ceil(PIECE).min(MAX_PIECES) {
             let _ = spare.send(vec![]); // `spares` is here
         }
         let name = thread::Builder::new().name("setun-ahead".into());

@@ -76,7 +76,7 @@ pub(crate) struct Shared {
     head: HeadType,
     threads: usize,
     streams: usize,
-    most_waiting: usize,
+    max_waiting: usize,
     buffer: usize,
     back_pressure: BackPressure,
     unless: Unless,

@@ -15,7 +15,7 @@ pub use cache::InferencerCache;
 pub(crate) use cache::{CacheRow, Released};
 pub(crate) use open_row::OpenRow;
 pub use ragged::{Padding, Ragged};
-pub(crate) use steps::{Run, Steps, most_wanted_rows};
+pub(crate) use steps::{Run, Steps, max_wanted_rows};
 
 use crate::error::Error;
 #[cfg(not(target_family = "wasm"))]

@@ -28,7 +28,7 @@ const PICKLES: [&str; 3] = ["bin", "pt", "pth"];
 const EXPORTS: &str = "onnx";
 
 /// Names that an error lists at most.
-const MOST_NAMES: usize = 8;
+const MAX_NAMES: usize = 8;
 
 /// The folder that a model's files are in, and how to read it from there. `path` is a file, a
 /// folder in Hugging Face's layout, or a folder with one file of another format.
@@ -130,7 +130,7 @@ fn names(folder: &Path) -> Vec<String> {
 
 /// Names in words.
 fn listed(names: &[String]) -> String {
-    let shown = &names[..names.len().min(MOST_NAMES)];
+    let shown = &names[..names.len().min(MAX_NAMES)];
     match (names.is_empty(), names.len() - shown.len()) {
         (true, _) => "nothing in it".into(),
         (false, 0) => shown.join(", "),

@@ -96,7 +96,7 @@ pub(crate) struct Owner {
     model: Box<dyn Model>,
     report: Report,
     limits: Limits,
-    most_blocks: usize, // that the limits had at first
+    max_blocks: usize, // that the limits had at first
     cache: PagedCache,
     grown_blocks: usize,    // with which a step has run
     waiting: Vec<Sequence>, // those that go first come first
@@ -149,7 +149,7 @@ impl Owner {
             model,
             report,
             limits,
-            most_blocks: limits.blocks,
+            max_blocks: limits.blocks,
             cache,
             grown_blocks: 0,
             waiting: vec![],

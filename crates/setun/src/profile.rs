@@ -56,7 +56,7 @@ impl Engine {
     }
 
     /// As [`start_profile`](Self::start_profile), and keeps each step with its operations, the
-    /// latest [`Timeline::MOST_STEPS`] of each device.
+    /// latest [`Timeline::MAX_STEPS`] of each device.
     ///
     /// # Errors
     ///

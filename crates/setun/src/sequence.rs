@@ -10,7 +10,7 @@ mod wants;
 
 use std::sync::Arc;
 
-pub(crate) use echo::MOST_ECHOED;
+pub(crate) use echo::MAX_ECHOED;
 use echo::{Echo, judged};
 pub(crate) use followed::{Away, Followed, Prepared};
 pub(crate) use place::Wait;

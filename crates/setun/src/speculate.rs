@@ -36,7 +36,7 @@ use self::verify::Judged;
 use crate::{
     error::Error,
     inferencer::{
-        Inferencer, InferencerCache, Inferred, OpenRow, Ragged, Run, Steps, most_wanted_rows,
+        Inferencer, InferencerCache, Inferred, OpenRow, Ragged, Run, Steps, max_wanted_rows,
     },
 };
 
@@ -44,7 +44,7 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SpeculationOptions {
     /// Most tokens to propose at once for a row. Default: 12.
-    pub most_proposed: usize,
+    pub max_proposed: usize,
     /// Time that a proposed token adds to a step of the target, in parts of a step over one token.
     /// Default: 0.2, as of a model of two thousand million weights on two cores; it is far more
     /// where weights are few, so better [measured](SpeculativeInferencer::calibrate).
@@ -53,7 +53,7 @@ pub struct SpeculationOptions {
 
 impl Default for SpeculationOptions {
     fn default() -> Self {
-        Self { most_proposed: 12, row_cost: 0.2 }
+        Self { max_proposed: 12, row_cost: 0.2 }
     }
 }
 
@@ -211,7 +211,7 @@ impl SpeculativeInferencer {
         for (place, row) in open.iter().enumerate() {
             let sequence = row.row.sequence;
             let left = max_new_tokens - row.chosen - 1; // one comes without a proposal
-            let most = self.options.most_proposed.min(room).min(left);
+            let most = self.options.max_proposed.min(room).min(left);
             let most = self.known.entry(sequence).or_default().length.next(most, cost);
             if most > 0 {
                 let (step, probabilities) = (row.step(), verify.wants_probabilities());
@@ -272,7 +272,7 @@ impl SpeculativeInferencer {
         // A row may begin a block, or have to copy its last one.
         let blocks = (pool.free_blocks() / rows).saturating_sub(1);
         let positions = blocks.saturating_mul(pool.block_positions());
-        let of_a_step = most_wanted_rows(self.inferencer.model()) / rows;
+        let of_a_step = max_wanted_rows(self.inferencer.model()) / rows;
         of_a_step.min(positions).saturating_sub(1)
     }
 

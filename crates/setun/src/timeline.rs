@@ -38,7 +38,7 @@ pub struct TimedStep {
 
 impl Timeline {
     /// Most steps that are kept of a device: the latest.
-    pub const MOST_STEPS: usize = 4096;
+    pub const MAX_STEPS: usize = 4096;
 
     /// The steps.
     #[must_use]
@@ -62,7 +62,7 @@ impl Timeline {
     }
 
     pub(crate) fn push(&mut self, step: TimedStep) {
-        if self.steps.len() >= Self::MOST_STEPS {
+        if self.steps.len() >= Self::MAX_STEPS {
             self.steps.pop_front();
         }
         self.steps.push_back(step);
@@ -136,7 +136,7 @@ mod tests {
         };
         let (mut timeline, mut all) = (Timeline::default(), Timeline::default());
         (0..5000).for_each(|begun| timeline.push(step(begun)));
-        assert_eq!(timeline.steps().len(), Timeline::MOST_STEPS);
+        assert_eq!(timeline.steps().len(), Timeline::MAX_STEPS);
         assert_eq!(timeline.steps().last(), Some(&step(4999)));
         all.add(3, timeline);
         let mut text = vec![];

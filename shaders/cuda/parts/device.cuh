@@ -25,7 +25,7 @@ __device__ __forceinline__ float widen_f16(u32 half)
 
 #endif
 
-__device__ __forceinline__ u32 least_of(u32 a, u32 b) { return a < b ? a : b; }
+__device__ __forceinline__ u32 min_of(u32 a, u32 b) { return a < b ? a : b; }
 __device__ __forceinline__ u32 greatest_of(u32 a, u32 b) { return a > b ? a : b; }
 
 // To the nearest integer, ties to even, within ±127.

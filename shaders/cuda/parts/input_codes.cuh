@@ -5,7 +5,7 @@ struct Input {
     u32 capacity;
     u32 words;
 
-    __device__ __forceinline__ u32 row(u32 row) const { return least_of(row, capacity - 1); }
+    __device__ __forceinline__ u32 row(u32 row) const { return min_of(row, capacity - 1); }
 
     // Activations of a plane of a packed quad.
     __device__ __forceinline__ const uint4* place(u32 side, u32 at_row, u32 plane, u32 quad) const

@@ -9,7 +9,7 @@ __device__ float inverse_rms(const float* x, u32 width, float eps, u32 lane)
     __shared__ float inverse;
     float sum = 0.0f;
     for (u32 first = 0; first < width; first += STAGED) {
-        const u32 count = least_of(width - first, STAGED);
+        const u32 count = min_of(width - first, STAGED);
         for (u32 i = lane; i < count; i += LANES) {
             squares[i] = x[first + i] * x[first + i];
         }

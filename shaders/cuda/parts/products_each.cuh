@@ -20,5 +20,5 @@ __device__ __forceinline__ Place place_of(const Shape& shape)
 {
     const u32 output = blockIdx.x * (LANES / LANES_EACH) + threadIdx.x / LANES_EACH;
     return Place{
-        threadIdx.x % LANES_EACH, blockIdx.y * COLUMNS, output, least_of(output, shape.outputs - 1)};
+        threadIdx.x % LANES_EACH, blockIdx.y * COLUMNS, output, min_of(output, shape.outputs - 1)};
 }

@@ -12,7 +12,7 @@ __device__ __forceinline__ i32 group_dot(
     const Shape& shape, const Input& input, const Matrix& matrix, u32 output, u32 row, u32 group)
 {
     const u32 planes = shape.group_planes[matrix.side];
-    const u32 end = least_of((group + 1) * planes, shape.blocks * PLANES);
+    const u32 end = min_of((group + 1) * planes, shape.blocks * PLANES);
     i32 sum = 0;
     for (u32 plane = group * planes; plane < end; plane += 1) {
         for (u32 half = 0; half < PLANE_QUADS; half += 1) {
@@ -42,7 +42,7 @@ __device__ __forceinline__ void products_of(
         for (u32 c = 0; c < COLUMNS; c += 1) {
             dots[c] = group_dot(shape, input, matrix, place.output, place.first_row + c, first + place.lane);
         }
-        for (u32 group = first; group < least_of(first + LANES_EACH, groups); group += 1) {
+        for (u32 group = first; group < min_of(first + LANES_EACH, groups); group += 1) {
 #pragma unroll
             for (u32 c = 0; c < COLUMNS; c += 1) {
                 const i32 dot = __shfl_sync(ALL, dots[c], group - first, LANES_EACH);

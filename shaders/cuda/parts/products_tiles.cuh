@@ -60,7 +60,7 @@ __device__ __forceinline__ StepCodes codes_of_step(
     StepCodes codes;
 #pragma unroll
     for (u32 i = 0; i < OUTPUT_TILES * 2; i += 1) {
-        const u32 output = least_of(place.warp_output + i * 8 + place.g, shape.outputs - 1);
+        const u32 output = min_of(place.warp_output + i * 8 + place.g, shape.outputs - 1);
         // Beyond the row there are zero codes, whose activations may be any that are there.
         codes.quads[i / 2][i % 2] =
             quad < quads_of(shape) ? matrix.row(shape, output)[quad] : make_uint4(0, 0, 0, 0);
@@ -76,7 +76,7 @@ __device__ __forceinline__ void bring(
     for (u32 i = 0; i < EACH; i += 1) {
         const u32 item = threadIdx.x + i * LANES;
         const u32 row = item / STEP_X_QUADS, at = item % STEP_X_QUADS;
-        const u32 quad = least_of(step * STEP_QUADS + at % STEP_QUADS, quads_of(shape) - 1);
+        const u32 quad = min_of(step * STEP_QUADS + at % STEP_QUADS, quads_of(shape) - 1);
         begin_copy(x + row * STRIDE + at, input.place(matrix.side, place.first_row + row, at / STEP_QUADS, quad));
     }
 }
@@ -121,7 +121,7 @@ __device__ __forceinline__ void products_of(
         finish_copies();
         __syncthreads();
         // The next step is on its way while this one is computed; the last brings itself again.
-        const u32 next = least_of(step + 1, steps - 1);
+        const u32 next = min_of(step + 1, steps - 1);
         bring(x[(step + 1) % 2], shape, input, matrix, place, next);
         const StepCodes next_codes = codes_of_step(shape, matrix, place, next);
         add_step(sums, codes, x[step % 2], place);
@@ -130,7 +130,7 @@ __device__ __forceinline__ void products_of(
     finish_copies();
 #pragma unroll
     for (u32 result = 0; result < RESULTS; result += 1) {
-        const u32 row = place.row(result), output = least_of(place.output_of(result), shape.outputs - 1);
+        const u32 row = place.row(result), output = min_of(place.output_of(result), shape.outputs - 1);
         const i32 dot = sums[result / 4 / ROW_TILES][result / 4 % ROW_TILES][result % 4] - input.sum(matrix.side, row);
         results[result] = scaled(shape, matrix, output, dot, input.scale(matrix.side, row));
     }

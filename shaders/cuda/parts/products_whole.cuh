@@ -61,7 +61,7 @@ __device__ __forceinline__ void products_of(
 #pragma unroll
     for (u32 i = 0; i < AHEAD; i += 1) {
         const u32 quad = place.lane + i * LANES_EACH;
-        add_quad(sums, ahead.quads[i], input, matrix.side, place.first_row, least_of(quad, quads - 1));
+        add_quad(sums, ahead.quads[i], input, matrix.side, place.first_row, min_of(quad, quads - 1));
     }
 #pragma unroll 2
     for (u32 quad = place.lane + AHEAD * LANES_EACH; quad < quads; quad += LANES_EACH) {

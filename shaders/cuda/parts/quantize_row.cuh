@@ -2,8 +2,8 @@
 
 const u32 NOT_FINITE = 0x7f800000u;
 const u32 NOT_A_NUMBER = 0x7fc00000u;
-const float LEAST_ABSMAX = 1e-5f;
-const float MOST_CODE = 127.0f;
+const float MIN_ABSMAX = 1e-5f;
+const float MAX_CODE = 127.0f;
 
 struct QuantizedRow {
     float scale;
@@ -30,8 +30,8 @@ __device__ QuantizedRow quantize_row(const float* x, u32 width, u32 words, const
     most = greatest_over_block(lane, most);
     const bool is_finite = most < NOT_FINITE;
     const float found = __uint_as_float(most);
-    const float absmax = found < LEAST_ABSMAX ? LEAST_ABSMAX : found;
-    const float factor = MOST_CODE / absmax;
+    const float absmax = found < MIN_ABSMAX ? MIN_ABSMAX : found;
+    const float factor = MAX_CODE / absmax;
     i32 sum = 0;
     for (u32 word = lane; word < words; word += LANES) {
         u32 packed = 0;
@@ -47,5 +47,5 @@ __device__ QuantizedRow quantize_row(const float* x, u32 width, u32 words, const
         codes.put(word, packed);
     }
     sum = total_over_block(lane, sum);
-    return QuantizedRow{is_finite ? absmax / MOST_CODE : __uint_as_float(NOT_A_NUMBER), sum};
+    return QuantizedRow{is_finite ? absmax / MAX_CODE : __uint_as_float(NOT_A_NUMBER), sum};
 }

@@ -16,7 +16,7 @@ __device__ void store(u32* cache, u32 vector, const float* x, u32 dim, u32 lane)
     const float factor = 127.0f / absmax;
     for (u32 word = lane; word < words; word += LANES) {
         u32 packed = 0;
-        for (u32 i = word * 4; is_finite && i < least_of(word * 4 + 4, dim); i += 1) {
+        for (u32 i = word * 4; is_finite && i < min_of(word * 4 + 4, dim); i += 1) {
             packed |= ((u32)code_of(x[i] * factor) & 0xffu) << (8 * (i % 4));
         }
         own[word] = packed;

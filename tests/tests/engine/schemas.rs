@@ -17,7 +17,7 @@ const AT_ONCE: usize = 64;
 const FREE_TOKENS: usize = 60;
 
 /// Tokens that no text reaches.
-const MOST_TOKENS: usize = 400;
+const MAX_TOKENS: usize = 400;
 
 /// The id that ends a text, and begins one.
 const END: u32 = 256;
@@ -150,7 +150,7 @@ fn write(runner: &mut Runner, grammars: &[&Grammar], seed: u64) -> Vec<Vec<u8>> 
         })
         .collect();
     let sequences: Vec<_> = grammars.iter().map(|_| runner.sequence()).collect();
-    for index in 0..MOST_TOKENS as u64 {
+    for index in 0..MAX_TOKENS as u64 {
         let running: Vec<usize> = (0..texts.len()).filter(|&place| !texts[place].done).collect();
         if running.is_empty() {
             break;

@@ -96,8 +96,8 @@ fn a_step_that_finds_no_memory_harms_no_other() {
 #[test]
 fn a_buffer_beyond_the_devices_limit_is_an_error_and_the_device_stays() {
     let mut device = device();
-    let error = device.create_buffer("too much", device.most_buffer_bytes() + 4).expect_err("much");
+    let error = device.create_buffer("too much", device.max_buffer_bytes() + 4).expect_err("much");
     assert!(matches!(error, OpsError::BeyondLimit { what: "too much", .. }), "{error}");
-    assert!(error.to_string().contains(&device.most_buffer_bytes().to_string()), "{error}");
+    assert!(error.to_string().contains(&device.max_buffer_bytes().to_string()), "{error}");
     device.create_buffer("little", 64).expect("memory");
 }

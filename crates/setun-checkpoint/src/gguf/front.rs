@@ -23,7 +23,7 @@ use crate::{
 
 /// Bytes of the first piece of a header; each further one is twice as long, up to the most.
 const FIRST_PIECE: u64 = 64 << 10;
-const MOST_PIECE: u64 = 16 << 20;
+const MAX_PIECE: u64 = 16 << 20;
 
 /// First the headers of all parts, then the divisors of the rotary frequencies if there are any.
 #[derive(Debug)]
@@ -70,7 +70,7 @@ impl GgufFront {
                 Err(CheckpointError::Truncated { file, expected, found })
             }
             Err(Stop::More(_)) => {
-                self.piece = MOST_PIECE.min(2 * self.piece);
+                self.piece = MAX_PIECE.min(2 * self.piece);
                 Ok(())
             }
         }

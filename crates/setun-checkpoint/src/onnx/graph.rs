@@ -130,7 +130,7 @@ impl Graph {
     /// The one operation that takes what `node` gives, if it is one, past casts.
     pub(super) fn only_consumer<'a>(&'a self, node: &'a Node) -> Option<(&'a str, &'a Node)> {
         let mut output = node.outputs.first()?;
-        for _ in 0..MOST_STEPS {
+        for _ in 0..MAX_STEPS {
             let mut consumers = self.consumers(output);
             let (next, None) = (consumers.next()?, consumers.next()) else {
                 return None;
@@ -146,7 +146,7 @@ impl Graph {
     /// The initialiser that a value is, past operations that only say its shape anew.
     pub(super) fn flat_source(&self, name: &str) -> Option<usize> {
         let mut name = name;
-        for _ in 0..MOST_STEPS {
+        for _ in 0..MAX_STEPS {
             if let Some(index) = self.initializer(name) {
                 return Some(index);
             }
@@ -163,7 +163,7 @@ impl Graph {
     /// transposed.
     pub(super) fn source(&self, name: &str) -> Option<(usize, bool)> {
         let (mut name, mut transposed) = (name, false);
-        for _ in 0..MOST_STEPS {
+        for _ in 0..MAX_STEPS {
             if let Some(index) = self.initializer(name) {
                 return Some((index, transposed));
             }
@@ -182,7 +182,7 @@ impl Graph {
 }
 
 /// Most operations in a row that are followed.
-const MOST_STEPS: usize = 8;
+const MAX_STEPS: usize = 8;
 
 impl Node {
     pub(super) fn new(node: NodeProto) -> Result<Self, DecodeError> {

@@ -40,16 +40,16 @@ const WARM_UP: usize = 4;
 const PROFILED: usize = 16;
 
 /// Most tokens of a prompt, and most that are generated after it.
-const MOST_TOKENS: i64 = 1 << 18;
+const MAX_TOKENS: i64 = 1 << 18;
 
 /// Most repeats.
-const MOST_REPEATS: i64 = 1000;
+const MAX_REPEATS: i64 = 1000;
 
 /// Most sequences at once.
-const MOST_SEQUENCES: i64 = 256;
+const MAX_SEQUENCES: i64 = 256;
 
 /// Most positions of all sequences together: what their caches are for.
-const MOST_POSITIONS: u64 = 1 << 18;
+const MAX_POSITIONS: u64 = 1 << 18;
 
 /// Measure the speed of a model, or of a random one of a real shape
 ///
@@ -76,20 +76,20 @@ pub(crate) struct Args {
     closed: Option<f32>,
 
     /// Tokens of a prompt
-    #[arg(long, value_name = "N", default_value_t = 128, value_parser = count(MOST_TOKENS))]
+    #[arg(long, value_name = "N", default_value_t = 128, value_parser = count(MAX_TOKENS))]
     prompt: u32,
 
     /// Tokens that each sequence generates
-    #[arg(long, value_name = "N", default_value_t = 64, value_parser = count(MOST_TOKENS))]
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = count(MAX_TOKENS))]
     generate: u32,
 
     /// Sequences at once: one size, or several to be measured one after the other
     #[arg(long, value_name = "B", default_value = "1", value_delimiter = ',')]
-    #[arg(value_parser = count(MOST_SEQUENCES))]
+    #[arg(value_parser = count(MAX_SEQUENCES))]
     batch: Vec<u32>,
 
     /// Repeats, after a warm-up
-    #[arg(long, value_name = "R", default_value_t = 3, value_parser = count(MOST_REPEATS))]
+    #[arg(long, value_name = "R", default_value_t = 3, value_parser = count(MAX_REPEATS))]
     repeat: u32,
 
     #[command(flatten)]
@@ -111,7 +111,7 @@ pub(crate) struct Args {
 
     /// Measure so many streams of an engine in turn with steps of the same model without one,
     /// and what streams compute that begin alike
-    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = count(MOST_SEQUENCES))]
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = count(MAX_SEQUENCES))]
     #[arg(conflicts_with_all = ["batch", "all_backends", "peer", "profile"])]
     streams: Vec<u32>,
 
@@ -236,10 +236,10 @@ fn check(args: &Args) -> Result<(), CliError> {
     let (prompt, generate) = (args.prompt, args.generate);
     for &batch in &args.batch {
         let positions = u64::from(batch) * (u64::from(prompt) + u64::from(generate));
-        if positions > MOST_POSITIONS {
+        if positions > MAX_POSITIONS {
             return Err(CliError::Usage(format!(
                 "--batch {batch} --prompt {prompt} --generate {generate}: {positions} positions \
-                 together, expected at most {MOST_POSITIONS}"
+                 together, expected at most {MAX_POSITIONS}"
             )));
         }
     }

@@ -58,7 +58,7 @@ pub(crate) struct Args {
     chunk: Chunk,
 
     /// Strangers, random sequences of other lengths, that run in the same steps
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(..=MOST_STRANGERS))]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(..=MAX_STRANGERS))]
     batch_with: u16,
 }
 
@@ -75,7 +75,7 @@ struct Input {
 }
 
 /// Strangers leave at least half of a step's rows to the text.
-const MOST_STRANGERS: i64 = 256;
+const MAX_STRANGERS: i64 = 256;
 
 /// Bytes between writes.
 const BUFFER: usize = 1 << 20;

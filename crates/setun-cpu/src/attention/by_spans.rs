@@ -30,16 +30,16 @@ use crate::{
 const FEWEST_POSITIONS: usize = 256;
 
 /// Pairs of a row and a KV head for each member, from which on they are claimed whole.
-const MOST_PAIRS: usize = 4;
+const MAX_PAIRS: usize = 4;
 
 /// Parts for each member that the spans of a step fall into, if there are as many.
 const PARTS: usize = 4;
 
 /// Most spans that a member claims at once.
-const MOST_SPANS: usize = 16;
+const MAX_SPANS: usize = 16;
 
 /// Scores of all rows that go together, unless those of a single row are more.
-const MOST_SCORES: usize = 1 << 21;
+const MAX_SCORES: usize = 1 << 21;
 
 /// What members hand to each other. Grown by `prepare`, never by a step.
 #[derive(Debug, Default)]
@@ -62,7 +62,7 @@ impl SpanScratch {
         if threads == 1 || positions < FEWEST_POSITIONS {
             return Ok(());
         }
-        let rows = rows.min(most_rows(shape, positions, threads));
+        let rows = rows.min(max_rows(shape, positions, threads));
         let spans = rows * shape.heads * positions.div_ceil(SPAN);
         for (memory, len) in [
             (&mut self.scores, spans * SPAN),
@@ -79,14 +79,14 @@ impl SpanScratch {
 }
 
 /// Most rows that go together.
-fn most_rows(shape: HeadShape, positions: usize, threads: usize) -> usize {
-    let rows = (MOST_PAIRS * threads).div_ceil(shape.kv_heads);
-    rows.min(MOST_SCORES / (shape.heads * positions)).max(1)
+fn max_rows(shape: HeadShape, positions: usize, threads: usize) -> usize {
+    let rows = (MAX_PAIRS * threads).div_ceil(shape.kv_heads);
+    rows.min(MAX_SCORES / (shape.heads * positions)).max(1)
 }
 
 /// Whether a step of so many rows is cut into spans.
 pub(super) fn is_worth_it(shape: HeadShape, rows: usize, longest: usize, threads: usize) -> bool {
-    threads > 1 && longest >= FEWEST_POSITIONS && rows * shape.kv_heads < MOST_PAIRS * threads
+    threads > 1 && longest >= FEWEST_POSITIONS && rows * shape.kv_heads < MAX_PAIRS * threads
 }
 
 /// How scores are cut.
@@ -99,7 +99,7 @@ struct Cut {
 impl Cut {
     fn new(longest: usize, pairs: usize, threads: usize) -> Self {
         let spans = longest.div_ceil(SPAN);
-        Self { spans, run: (spans * pairs / (PARTS * threads)).clamp(1, MOST_SPANS) }
+        Self { spans, run: (spans * pairs / (PARTS * threads)).clamp(1, MAX_SPANS) }
     }
 
     fn runs(self) -> usize {
@@ -131,7 +131,7 @@ impl<D: TernaryDot> Walk<'_, D> {
         let threads = self.crew.threads();
         let (_, limit) = self.plan.token_and_position_limits();
         let limit = if limit == usize::MAX { longest(&inputs.positions) } else { limit };
-        let together = most_rows(shape, limit, threads);
+        let together = max_rows(shape, limit, threads);
         for first in (0..inputs.rows()).step_by(together) {
             let rows = first..inputs.rows().min(first + together);
             let pairs = rows.len() * shape.kv_heads;

@@ -4,13 +4,11 @@ use setun_ops::{fold::LANES, screen_dot::ZERO_CODE, top_logits::MAX_LOGIT};
 
 use super::{
     Screen,
-    numbers::{
-        LEAST_ERROR, ROUND_UP, columns_to_f64, largest_magnitude, power, round, sum, to_i32,
-    },
+    numbers::{MIN_ERROR, ROUND_UP, columns_to_f64, largest_magnitude, power, round, sum, to_i32},
 };
 
 /// The largest magnitude of a hidden row's integers: both planes stay within an int8.
-const MOST_HIDDEN: f32 = 32_512.0;
+const MAX_HIDDEN: f32 = 32_512.0;
 
 /// The rounding of `f32`, 2^−24.
 const UNIT: f64 = power(-24);
@@ -36,11 +34,11 @@ impl Hidden {
         let (high, low) = planes.split_at_mut(screen.columns);
         high.fill(0);
         low.fill(0);
-        let scale = most / MOST_HIDDEN;
+        let scale = most / MAX_HIDDEN;
         let divisor = if scale > 0.0 { scale } else { f32::INFINITY };
         let mut total = 0;
         for (&x, (high, low)) in x.iter().zip(high.iter_mut().zip(&mut *low)) {
-            let integer = to_i32(round((x / divisor).clamp(-MOST_HIDDEN, MOST_HIDDEN)));
+            let integer = to_i32(round((x / divisor).clamp(-MAX_HIDDEN, MAX_HIDDEN)));
             total += i64::from(integer);
             (*high, *low) = split(integer);
         }
@@ -61,7 +59,7 @@ impl Hidden {
             zero: zero(total),
             by_error: norm * (1.0 + gamma),
             by_norm: error + gamma * norm,
-            underflow: columns_to_f64(x.len()) * (LEAST_ERROR / 2.0),
+            underflow: columns_to_f64(x.len()) * (MIN_ERROR / 2.0),
         })
     }
 

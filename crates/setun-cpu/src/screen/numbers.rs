@@ -6,7 +6,7 @@ use setun_ops::exp::ROUND;
 pub(super) const ROUND_UP: f64 = 1.0 + power(-30);
 
 /// More than a conversion to a subnormal `f32` can lose: 2^−148.
-pub(super) const LEAST_ERROR: f64 = power(-148);
+pub(super) const MIN_ERROR: f64 = power(-148);
 
 /// 2 to the power of an exponent.
 pub(super) const fn power(exponent: i64) -> f64 {

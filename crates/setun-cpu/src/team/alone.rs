@@ -4,7 +4,7 @@ use super::Job;
 use crate::error::CpuError;
 
 /// Most threads of a team, the caller included.
-pub(crate) const MOST_THREADS: usize = 1;
+pub(crate) const MAX_THREADS: usize = 1;
 
 /// Nobody besides the caller.
 #[derive(Debug)]

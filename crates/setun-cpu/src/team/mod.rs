@@ -22,7 +22,7 @@ mod members;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-pub(crate) use members::{MOST_THREADS, default_threads};
+pub(crate) use members::{MAX_THREADS, default_threads};
 use members::{Members, Rendezvous};
 
 use crate::{error::CpuError, float_mode};
@@ -40,7 +40,7 @@ pub(crate) struct Team {
 impl Team {
     /// A team of `threads`, the caller included.
     pub(crate) fn new(threads: usize) -> Result<Self, CpuError> {
-        let limit = MOST_THREADS;
+        let limit = MAX_THREADS;
         if threads == 0 || threads > limit {
             return Err(CpuError::Threads { found: threads, limit });
         }
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn impossible_numbers_are_refused() {
         assert!(matches!(Team::new(0), Err(CpuError::Threads { found: 0, .. })));
-        let most = MOST_THREADS;
+        let most = MAX_THREADS;
         assert!(matches!(Team::new(most + 1), Err(CpuError::Threads { .. })));
     }
 

@@ -7,11 +7,11 @@ use std::{
 };
 
 pub(super) use super::rendezvous::Rendezvous;
-use super::rendezvous::{MOST_BY_DEFAULT, MOST_MEMBERS};
+use super::rendezvous::{DEFAULT_MAX_THREADS, MAX_MEMBERS};
 use crate::{error::CpuError, float_mode};
 
 /// Most threads of a team, the caller included.
-pub(crate) const MOST_THREADS: usize = MOST_MEMBERS + 1;
+pub(crate) const MAX_THREADS: usize = MAX_MEMBERS + 1;
 
 /// The members besides the caller. They end when this is dropped.
 #[derive(Debug)]
@@ -77,5 +77,5 @@ impl Drop for Members {
 }
 
 pub(crate) fn default_threads() -> usize {
-    available_parallelism().map_or(1, |threads| threads.get().min(MOST_BY_DEFAULT))
+    available_parallelism().map_or(1, |threads| threads.get().min(DEFAULT_MAX_THREADS))
 }

@@ -4,11 +4,11 @@
 //! is over, and leave at once.
 
 pub(super) use super::rendezvous::Rendezvous;
-use super::rendezvous::{MOST_BY_DEFAULT, MOST_MEMBERS};
+use super::rendezvous::{DEFAULT_MAX_THREADS, MAX_MEMBERS};
 use crate::{error::CpuError, float_mode};
 
 /// Most threads of a team, the caller included.
-pub(crate) const MOST_THREADS: usize = MOST_MEMBERS + 1;
+pub(crate) const MAX_THREADS: usize = MAX_MEMBERS + 1;
 
 /// The members besides the caller.
 #[derive(Debug)]
@@ -44,5 +44,5 @@ impl Members {
 }
 
 pub(crate) fn default_threads() -> usize {
-    rayon::current_num_threads().clamp(1, MOST_BY_DEFAULT)
+    rayon::current_num_threads().clamp(1, DEFAULT_MAX_THREADS)
 }

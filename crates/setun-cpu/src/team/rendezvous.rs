@@ -19,7 +19,7 @@ use std::sync::{
 use super::{Job, spin::Spin};
 
 /// Most threads that are used unless asked for: beyond it memory is the limit.
-pub(super) const MOST_BY_DEFAULT: usize = 16;
+pub(super) const DEFAULT_MAX_THREADS: usize = 16;
 
 /// A job may be entered.
 const OPEN: u32 = 1;
@@ -37,7 +37,7 @@ const ONE_JOB: u32 = ONE_INSIDE << 10;
 const JOB: u32 = !(ONE_JOB - 1);
 
 /// Most members besides the leader.
-pub(crate) const MOST_MEMBERS: usize = (INSIDE / ONE_INSIDE) as usize;
+pub(crate) const MAX_MEMBERS: usize = (INSIDE / ONE_INSIDE) as usize;
 
 /// See the [module](self).
 #[derive(Debug)]

@@ -19,16 +19,16 @@ use crate::{
     step::{Buffers, Quantized},
     ternary_dot::TernaryDot,
     ternary_panel::{
-        BLOCK_QUADS, Four, MOST_TILE_ROWS, PANEL_OUTPUTS, PanelSums, Quad, UNPACKED_ROWS,
+        BLOCK_QUADS, Four, MAX_TILE_ROWS, PANEL_OUTPUTS, PanelSums, Quad, UNPACKED_ROWS,
     },
     walk::Walk,
 };
 
 /// Most rows that pass a panel at once: their sums stay in the second-level cache.
-pub(crate) const MOST_ROWS: usize = 256;
+pub(crate) const MAX_ROWS: usize = 256;
 
 /// Most bytes of activations of such rows: all panels pass them while they are in that cache.
-const MOST_ACTIVATIONS: usize = 1 << 20;
+const MAX_ACTIVATIONS: usize = 1 << 20;
 
 impl<D: TernaryDot> Walk<'_, D> {
     /// Whether panels pay for a step of so many rows, and can serve these layers: sums by column
@@ -75,9 +75,9 @@ impl<D: TernaryDot> Walk<'_, D> {
     pub(crate) fn rows_of_panels(&self, rows: usize, matrix: &TernaryMatrix) -> usize {
         let panels = matrix.rows().div_ceil(PANEL_OUTPUTS).max(1);
         let shared = (4 * self.crew.threads()).div_ceil(panels).min(rows.div_ceil(8 * D::ROWS));
-        let most = (MOST_ACTIVATIONS / padded_columns(matrix.columns())).clamp(D::ROWS, MOST_ROWS);
+        let most = (MAX_ACTIVATIONS / padded_columns(matrix.columns())).clamp(D::ROWS, MAX_ROWS);
         let runs = shared.max(rows.div_ceil(most));
-        rows.div_ceil(runs.max(1)).next_multiple_of(D::ROWS).min(MOST_ROWS)
+        rows.div_ceil(runs.max(1)).next_multiple_of(D::ROWS).min(MAX_ROWS)
     }
 
     /// How many outputs lie between panels that a member claims one after the other, most likely.
@@ -120,7 +120,7 @@ impl LinearView<'_> {
             for tile in 0..tiles {
                 ask();
                 let within = rows.len() * tile / tiles..rows.len() * (tile + 1) / tiles;
-                let x: [&[Four]; MOST_TILE_ROWS] = std::array::from_fn(|at| {
+                let x: [&[Four]; MAX_TILE_ROWS] = std::array::from_fn(|at| {
                     let row = rows.start + within.start + at.min(within.len() - 1);
                     &fours(self.scaling.x, row)[quads.clone()]
                 });

@@ -21,7 +21,7 @@ use crate::{
     isa::Isa,
     lanes::{LANES, dots, exp_minus, greatest, round_to_f16, sum, widen},
     quantize::quantize_row,
-    screen_dot::{Dots, MOST_TILE_HIDDEN, ScreenDot, TILE_TOKENS},
+    screen_dot::{Dots, MAX_TILE_HIDDEN, ScreenDot, TILE_TOKENS},
     ternary_columns::column_bytes,
     ternary_dot::TernaryDot,
 };
@@ -145,7 +145,7 @@ fn check_screen_dot<D: ScreenDot>(isa: D, random: &mut Random) -> Result<(), Str
         let only = if random.chance(0.4) { Some(random.pick(&[1, 127])) } else { None };
         (0..columns).map(|_| only.unwrap_or_else(|| random.i8().cast_unsigned() >> 1)).collect()
     });
-    let hidden: [[Vec<i8>; 2]; MOST_TILE_HIDDEN] = std::array::from_fn(|_| {
+    let hidden: [[Vec<i8>; 2]; MAX_TILE_HIDDEN] = std::array::from_fn(|_| {
         std::array::from_fn(|_| {
             let only = if random.chance(0.4) { Some(random.pick(&[-128, 127])) } else { None };
             (0..columns).map(|_| only.unwrap_or_else(|| random.i8())).collect()
@@ -157,7 +157,7 @@ fn check_screen_dot<D: ScreenDot>(isa: D, random: &mut Random) -> Result<(), Str
     let (codes, hidden) = (codes.each_ref().map(Vec::as_slice), hidden.each_ref());
     let planes = hidden.map(|planes| planes.each_ref().map(Vec::as_slice));
     for rows in 1..=D::TILE_HIDDEN {
-        let mut found = [Dots::default(); MOST_TILE_HIDDEN];
+        let mut found = [Dots::default(); MAX_TILE_HIDDEN];
         isa.screen_dots(codes, codes, &planes[..rows], &mut found);
         if found[..rows] != expected[..rows] {
             return Err(format!(

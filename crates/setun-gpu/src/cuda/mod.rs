@@ -28,7 +28,7 @@ use crate::{
 };
 
 /// The first architecture with products of four bytes.
-const LEAST_ARCHITECTURE: u32 = 61;
+const MIN_ARCHITECTURE: u32 = 61;
 
 /// And the first with products of tiles of this size.
 const TILES_ARCHITECTURE: u32 = 80;
@@ -73,8 +73,8 @@ impl Cuda {
         let failed = |error| refused(told(error));
         let (major, minor) = context.compute_capability().map_err(failed)?;
         let architecture = 10 * major.unsigned_abs() + minor.unsigned_abs();
-        if architecture < LEAST_ARCHITECTURE {
-            let expected = format!("{}.{}", LEAST_ARCHITECTURE / 10, LEAST_ARCHITECTURE % 10);
+        if architecture < MIN_ARCHITECTURE {
+            let expected = format!("{}.{}", MIN_ARCHITECTURE / 10, MIN_ARCHITECTURE % 10);
             let found = format!("{major}.{minor}");
             return Err(refused(format!(
                 "its compute capability is {found}, expected {expected} or more"
@@ -188,7 +188,7 @@ impl Cuda {
 }
 
 /// The oldest driver that has all that is called here, as 1000 × major + 10 × minor of CUDA.
-const LEAST_DRIVER: i32 = 12_000;
+const MIN_DRIVER: i32 = 12_000;
 
 /// Whether the driver is new enough: what it lacks could not be called.
 fn check_driver() -> Result<(), String> {
@@ -196,8 +196,8 @@ fn check_driver() -> Result<(), String> {
     // SAFETY: the library is there, every version has this function, and the number has a place.
     unsafe { sys::cuDriverGetVersion(&raw mut version) }.result().map_err(told)?;
     let number = |version: i32| format!("{}.{}", version / 1000, version % 1000 / 10);
-    if version < LEAST_DRIVER {
-        let (found, expected) = (number(version), number(LEAST_DRIVER));
+    if version < MIN_DRIVER {
+        let (found, expected) = (number(version), number(MIN_DRIVER));
         return Err(format!("NVIDIA's driver is for CUDA {found}, expected {expected} or later"));
     }
     Ok(())
@@ -236,7 +236,7 @@ impl Executor for Cuda {
         }
     }
 
-    fn most_buffer_bytes(&self) -> u64 {
+    fn max_buffer_bytes(&self) -> u64 {
         self.total_bytes
     }
 

@@ -29,7 +29,7 @@ const HEAD_LANES: u32 = 128;
 const HEAD_LANES_EACH: u32 = 4;
 
 /// Vectors of packed rows that a lane asks for before it has activations: registers hold them.
-const MOST_AHEAD: u32 = 10;
+const MAX_AHEAD: u32 = 10;
 
 /// A kernel as CUDA C++.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -124,7 +124,7 @@ impl Product {
             }
             Input::Floats { words } => {
                 // A packed row has a vector for 16 words of codes.
-                let ahead = (words / 16).div_ceil(LANES_EACH).min(MOST_AHEAD / matrices);
+                let ahead = (words / 16).div_ceil(LANES_EACH).min(MAX_AHEAD / matrices);
                 vec![("COLUMNS", 1), ("WORDS", words), ("AHEAD", ahead)]
             }
         }

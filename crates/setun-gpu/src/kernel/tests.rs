@@ -8,11 +8,11 @@ use naga::{
 };
 
 use super::*;
-use crate::lowering::MOST_OWN_WORDS;
+use crate::lowering::MAX_OWN_WORDS;
 
 /// Kernels of the widest row that is quantized in passing too.
 fn kernels() -> impl Iterator<Item = Kernel> {
-    let words = u32::try_from(MOST_OWN_WORDS).expect("a small number");
+    let words = u32::try_from(MAX_OWN_WORDS).expect("a small number");
     let widest = move |product: Product| match product.input {
         Input::Floats { .. } => Some(Product { input: Input::Floats { words }, ..product }),
         Input::Codes { .. } | Input::Tiles => None,

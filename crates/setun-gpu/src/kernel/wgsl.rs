@@ -19,7 +19,7 @@ pub enum Dot {
 pub enum Reduction {
     /// Through the workgroup's memory.
     Shared,
-    /// By subgroups of at least [`LEAST_SUBGROUP`] lanes.
+    /// By subgroups of at least [`MIN_SUBGROUP`] lanes.
     Subgroup,
 }
 
@@ -42,7 +42,7 @@ impl Language {
 }
 
 /// Least lanes of a subgroup that kernels are built on: `wgsl/parts/subgroup.wgsl` tells how.
-pub const LEAST_SUBGROUP: u32 = 8;
+pub const MIN_SUBGROUP: u32 = 8;
 
 impl Kernel {
     /// The WGSL of this variant, as `naga` takes it.

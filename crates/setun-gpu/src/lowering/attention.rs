@@ -9,10 +9,10 @@ use crate::{
 };
 
 /// Widest head of the kernel.
-const MOST_HEAD_DIM: usize = 256;
+const MAX_HEAD_DIM: usize = 256;
 
 /// Most rows whose chunks are shared out: more of them keep a device busy as they are.
-const MOST_SPLIT_ROWS: u32 = 8;
+const MAX_SPLIT_ROWS: u32 = 8;
 
 /// What a launch of the kernel does: `wgsl/attention.wgsl` tells more.
 #[derive(Clone, Copy)]
@@ -30,8 +30,8 @@ impl<B> Lowering<'_, B> {
         layer: usize,
         out: BufferId,
     ) -> Result<(), OpsError> {
-        if shape.head_dim > MOST_HEAD_DIM {
-            let what = format!("heads of {}, expected at most {MOST_HEAD_DIM}", shape.head_dim);
+        if shape.head_dim > MAX_HEAD_DIM {
+            let what = format!("heads of {}, expected at most {MAX_HEAD_DIM}", shape.head_dim);
             return Err(OpsError::Plan { op: self.op, name: "attention", what });
         }
         let (_, positions) = self.plan.token_and_position_limits();
@@ -39,7 +39,7 @@ impl<B> Lowering<'_, B> {
         let chunks =
             if positions == usize::MAX { 1 } else { positions.div_ceil(CHUNK_POSITIONS as usize) };
         let rows = self.rows(out);
-        if rows > MOST_SPLIT_ROWS || chunks == 1 || !self.tiles.has_chunks {
+        if rows > MAX_SPLIT_ROWS || chunks == 1 || !self.tiles.has_chunks {
             self.attend(qkv, shape, layer, out, (Mode::Whole, When::Always), chunks);
         } else {
             self.attend(qkv, shape, layer, out, (Mode::Whole, When::OneChunk), chunks);

@@ -14,14 +14,14 @@ use crate::{
 };
 
 /// Rows that a workgroup takes together at most; more of them go in tiles.
-const MOST_COLUMNS: u32 = COLUMNS[COLUMNS.len() - 1];
+const MAX_COLUMNS: u32 = COLUMNS[COLUMNS.len() - 1];
 
 /// And with two matrices, whose sums a lane keeps both.
-const MOST_GATE_COLUMNS: u32 = 4;
+const MAX_GATE_COLUMNS: u32 = 4;
 
 /// Widest row, in words of codes, that a workgroup quantizes for itself: with the sums over its
 /// lanes it fits WebGPU's least memory of a workgroup, 16 KiB.
-pub(crate) const MOST_OWN_WORDS: usize = (16_384 - 4096) / 4;
+pub(crate) const MAX_OWN_WORDS: usize = (16_384 - 4096) / 4;
 
 /// One matrix of a product, in numbers.
 struct Side {
@@ -44,7 +44,7 @@ impl<B> Lowering<'_, B> {
         let Some(side) = self.side(linear) else { return };
         let in_place = residual == Some(out);
         let kind = residual.map_or(0, |_| if in_place { 2 } else { 1 });
-        let (product, inputs) = self.inputs([linear.x; 2], side.grouped, MOST_COLUMNS);
+        let (product, inputs) = self.inputs([linear.x; 2], side.grouped, MAX_COLUMNS);
         let shape = self.product_shape([&side, &side], linear.x, (out, first), kind);
         let residual = residual.filter(|_| !in_place);
         let own = [
@@ -67,7 +67,7 @@ impl<B> Lowering<'_, B> {
     ) {
         let (Some(first), Some(second)) = (self.side(gate), self.side(up)) else { return };
         let (product, inputs) =
-            self.inputs([gate.x, up.x], first.grouped || second.grouped, MOST_GATE_COLUMNS);
+            self.inputs([gate.x, up.x], first.grouped || second.grouped, MAX_GATE_COLUMNS);
         let shape = self.product_shape([&first, &second], gate.x, (out, 0), 0);
         let own =
             [weight(gate.weight), weight(up.weight), bias(gate), bias(up), Argument::Buffer(out)];
@@ -97,7 +97,7 @@ impl<B> Lowering<'_, B> {
             return (product, [Argument::Buffer(*floats), gain]);
         }
         let rows = self.rows(x[0]);
-        let input = if rows > MOST_COLUMNS && !grouped && self.tiles.many.is_some() {
+        let input = if rows > MAX_COLUMNS && !grouped && self.tiles.many.is_some() {
             Input::Tiles
         } else {
             Input::Codes { columns: columns(rows).min(most) }

@@ -7,7 +7,7 @@ use super::failure;
 use super::{Wgpu, failure::Failure};
 use crate::{
     error::GpuError,
-    kernel::{Dot, LEAST_SUBGROUP, Language, Reduction},
+    kernel::{Dot, Language, MIN_SUBGROUP, Reduction},
 };
 
 /// An interface that `wgpu` reaches devices by.
@@ -152,7 +152,7 @@ impl Adapter {
 /// Subgroups, where all that there may be are large enough.
 fn reduction(adapter: &wgpu::Adapter) -> Reduction {
     let has_subgroups = adapter.features().contains(wgpu::Features::SUBGROUP);
-    if has_subgroups && adapter.get_info().subgroup_min_size >= LEAST_SUBGROUP {
+    if has_subgroups && adapter.get_info().subgroup_min_size >= MIN_SUBGROUP {
         Reduction::Subgroup
     } else {
         Reduction::Shared

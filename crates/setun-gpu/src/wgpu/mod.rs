@@ -31,7 +31,7 @@ const SHAPE_BYTES: usize = 256;
 
 /// Most bytes that are written or copied before they are waited for: until then there is a copy of
 /// them, or what they were copied from, though nobody has it any more.
-const MOST_UNFINISHED: u64 = 1 << 26;
+const MAX_UNFINISHED: u64 = 1 << 26;
 
 /// A device of `wgpu`.
 #[derive(Debug)]
@@ -162,7 +162,7 @@ impl Wgpu {
     /// Waits now and then for what is written and copied.
     fn count(&mut self, bytes: u64) -> Result<(), OpsError> {
         self.unfinished += bytes;
-        if self.unfinished > MOST_UNFINISHED {
+        if self.unfinished > MAX_UNFINISHED {
             self.unfinished = 0;
             self.queue.submit([]);
             #[cfg(not(target_family = "wasm"))]
@@ -195,7 +195,7 @@ impl Executor for Wgpu {
     type List = WgpuList;
 
     fn create_buffer(&mut self, what: &'static str, bytes: u64) -> Result<wgpu::Buffer, OpsError> {
-        let most = self.most_buffer_bytes();
+        let most = self.max_buffer_bytes();
         if bytes > most {
             return Err(OpsError::BeyondLimit { what, bytes, most });
         }
@@ -216,7 +216,7 @@ impl Executor for Wgpu {
         self.failure.check_memory(what, size).map(|()| buffer)
     }
 
-    fn most_buffer_bytes(&self) -> u64 {
+    fn max_buffer_bytes(&self) -> u64 {
         let limits = self.device.limits();
         limits.max_buffer_size.min(limits.max_storage_buffer_binding_size)
     }

@@ -9,14 +9,14 @@ use setun_ops::OpsError;
 
 use super::Wgpu;
 
-static MOST_BYTES: AtomicU64 = AtomicU64::new(u64::MAX);
+static MAX_BYTES: AtomicU64 = AtomicU64::new(u64::MAX);
 static LATEST_BYTES: AtomicU64 = AtomicU64::new(0);
 static LATEST: Mutex<Option<wgpu::Device>> = Mutex::new(None);
 
 impl Wgpu {
     /// Refuses each device more memory than this from now on.
     pub fn limit_memory(bytes: u64) {
-        MOST_BYTES.store(bytes, Ordering::Relaxed);
+        MAX_BYTES.store(bytes, Ordering::Relaxed);
     }
 
     /// Bytes that the device which was last given any was asked for, those given back included.
@@ -41,7 +41,7 @@ pub(super) fn opened(device: &wgpu::Device) {
 pub(super) fn take(taken: &mut u64, what: &'static str, size: u64) -> Result<(), OpsError> {
     *taken += size;
     LATEST_BYTES.store(*taken, Ordering::Relaxed);
-    if *taken <= MOST_BYTES.load(Ordering::Relaxed) {
+    if *taken <= MAX_BYTES.load(Ordering::Relaxed) {
         return Ok(());
     }
     Err(OpsError::OutOfMemory { what, bytes: usize::try_from(size).unwrap_or(usize::MAX) })

@@ -8,7 +8,7 @@ use super::{Wgpu, WgpuList};
 use crate::executor::Executor;
 
 /// Most launches of a list that is timed: a query set holds twice as many.
-const MOST_LAUNCHES: usize = 2048;
+const MAX_LAUNCHES: usize = 2048;
 
 /// Where the clock's values of a list go.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ impl Wgpu {
         chunks: u32,
         times: &mut Vec<Duration>,
     ) -> Result<(), OpsError> {
-        let launches = list.launches.len().min(MOST_LAUNCHES);
+        let launches = list.launches.len().min(MAX_LAUNCHES);
         let clock = match list.clock.take() {
             Some(clock) => clock,
             None => self.clock(launches)?,

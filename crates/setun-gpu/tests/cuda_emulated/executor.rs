@@ -191,7 +191,7 @@ impl Executor for Emulated {
         Ok(Memory::new(bytes))
     }
 
-    fn most_buffer_bytes(&self) -> u64 {
+    fn max_buffer_bytes(&self) -> u64 {
         // So little that tables come in parts.
         1 << 20
     }

@@ -32,7 +32,7 @@ pub(super) enum Element {
 }
 
 /// The most times that an element may be asked for: more would not fit into any grammar.
-const MOST_TIMES: u32 = 100_000;
+const MAX_TIMES: u32 = 100_000;
 
 /// How deep groups may lie in each other.
 const DEEPEST: usize = 100;
@@ -266,7 +266,7 @@ impl Reader<'_> {
         while let Some(digit) = self.rest.next_if(char::is_ascii_digit) {
             digits.push(digit);
         }
-        let count = digits.parse().ok().filter(|&count| count <= MOST_TIMES);
+        let count = digits.parse().ok().filter(|&count| count <= MAX_TIMES);
         count.ok_or_else(|| match digits.as_str() {
             "" => self.fault("a count"),
             _ => GrammarError::Gbnf {

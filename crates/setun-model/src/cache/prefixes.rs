@@ -18,7 +18,7 @@ pub(super) struct Prefixes {
     /// Blocks that no sequence has.
     pub(super) idle: usize,
     /// Most of them that are kept.
-    pub(super) most_idle: usize,
+    pub(super) max_idle: usize,
 }
 
 #[derive(Clone, Debug)]

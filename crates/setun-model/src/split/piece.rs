@@ -16,7 +16,7 @@ pub(super) struct Piece {
     /// Blocks that a cache must have, or is to have no more than.
     pub(super) blocks: usize,
     /// Blocks that it may have.
-    pub(super) most_blocks: usize,
+    pub(super) max_blocks: usize,
     /// Whether it is no step: caches are shrunk.
     pub(super) shrinks: bool,
     /// Copies that each stage must make before it runs the step.
@@ -123,7 +123,7 @@ impl Default for Piece {
         Self {
             number: 0,
             blocks: 0,
-            most_blocks: 0,
+            max_blocks: 0,
             shrinks: false,
             copies: vec![],
             inputs: BatchInputs::default(),

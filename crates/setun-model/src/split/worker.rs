@@ -52,7 +52,7 @@ impl Worker {
         // Blocks beyond those in use were in use before the cache was last empty.
         let is_there = |block: BlockId| (block.0 as usize) < piece.blocks;
         self.owed.retain(|&(from, to)| is_there(from) && is_there(to));
-        self.stage.0.grow_and_copy((piece.blocks, piece.most_blocks), &self.owed)?;
+        self.stage.0.grow_and_copy((piece.blocks, piece.max_blocks), &self.owed)?;
         self.owed.clear();
         self.stage.0.work(piece).await?;
         if let Some(profile) = self.stage.0.profile() {

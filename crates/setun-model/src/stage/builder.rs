@@ -7,7 +7,7 @@ use setun_ops::{
     Backend, CacheSpec, OpsError, Usage, WeightData, WeightId, WeightSpec, op::Activation,
 };
 
-use super::{LEAST_CAPACITY, Stage};
+use super::{MIN_CAPACITY, Stage};
 use crate::{
     error::ModelError,
     layout::Layout,
@@ -124,7 +124,7 @@ impl<B: Backend> StageBuilder<B> {
         };
         if options.ranked && part.has_head() {
             // What a backend makes of the head's table is part of loading, not of the first step.
-            let key = (1, 1, HeadOutput::TopLogits { capacity: LEAST_CAPACITY });
+            let key = (1, 1, HeadOutput::TopLogits { capacity: MIN_CAPACITY });
             let step = stage.prepare(key)?;
             stage.steps.insert(key, step);
         }

@@ -18,17 +18,17 @@ use crate::TextError;
 
 /// Tokens of a tag, which bound how deep its expressions are: the longest of published templates
 /// has 62.
-const MOST_TOKENS: usize = 500;
+const MAX_TOKENS: usize = 500;
 
 /// How deep a value may be nested: messages and schemas of tools are, some ten times.
-const MOST_DEPTH: usize = 64;
+const MAX_DEPTH: usize = 64;
 
 /// Parts of a value that is assigned: entries, and pieces of text.
-const MOST_PARTS: u64 = 1_000_000;
+const MAX_PARTS: u64 = 1_000_000;
 
 /// Parts of all values that one rendering assigns or slices; a list that grows by one at a time
 /// counts each time.
-const MOST_WORK: u64 = 200_000_000;
+const MAX_WORK: u64 = 200_000_000;
 
 /// Bytes of a text that count as one part.
 const PART_BYTES: usize = 64;
@@ -57,9 +57,9 @@ pub(super) fn guard(name: &str, source: &str) -> Result<String, TextError> {
     for token in tokenize(source, false, SyntaxConfig::default()) {
         let Ok((token, span)) = token else { break };
         tag.tokens += 1;
-        if tag.tokens > MOST_TOKENS {
+        if tag.tokens > MAX_TOKENS {
             let (name, line) = (name.to_owned(), usize::from(span.start_line));
-            let reason = format!("more than {MOST_TOKENS} tokens in one tag");
+            let reason = format!("more than {MAX_TOKENS} tokens in one tag");
             return Err(TextError::TemplateSyntax { name, line, reason });
         }
         match token {
@@ -99,15 +99,15 @@ impl Object for Work {}
 
 /// The work of one rendering.
 pub(super) fn work() -> Value {
-    Value::from_object(Work(AtomicU64::new(MOST_WORK)))
+    Value::from_object(Work(AtomicU64::new(MAX_WORK)))
 }
 
 /// The value, with what is made only when it is looked at made now; an error if it is too large.
 pub(super) fn bounded(state: &State<'_, '_>, value: Value, is_entry: bool) -> Result<Value, Error> {
-    let mut parts = MOST_PARTS;
+    let mut parts = MAX_PARTS;
     let value = flat(value);
     count(&value, 0, &mut parts, is_entry)?;
-    spend(state, MOST_PARTS - parts + 1)?;
+    spend(state, MAX_PARTS - parts + 1)?;
     Ok(value)
 }
 
@@ -140,7 +140,7 @@ pub(super) fn namespace(defaults: Option<ValueOrKwargs>) -> Result<Value, Error>
 fn flat(value: Value) -> Value {
     match value.try_iter() {
         Ok(entries) if value.kind() == ValueKind::Iterable && value.len().is_some() => {
-            entries.take(usize::try_from(MOST_PARTS).unwrap_or(usize::MAX)).collect()
+            entries.take(usize::try_from(MAX_PARTS).unwrap_or(usize::MAX)).collect()
         }
         _ => value,
     }
@@ -153,7 +153,7 @@ fn count(value: &Value, depth: usize, parts: &mut u64, is_entry: bool) -> Result
         return Err(refused("a value is too large"));
     };
     *parts = left;
-    if depth > MOST_DEPTH {
+    if depth > MAX_DEPTH {
         return Err(refused("a value is nested too deep"));
     }
     let kind = value.kind();

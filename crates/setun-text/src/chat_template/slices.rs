@@ -11,7 +11,7 @@ use super::bounds;
 pub(super) const METHOD: &str = "setun_slice";
 
 /// Of a list that is made as it is looked at.
-const MOST_ENTRIES: usize = 1_000_000;
+const MAX_ENTRIES: usize = 1_000_000;
 
 /// The template with calls of [`METHOD`] in place of its slices. What does not parse stays as it is.
 pub(super) fn replace(source: &str) -> String {
@@ -111,7 +111,7 @@ pub(super) fn slice(
     if !matches!(value.kind(), ValueKind::Seq | ValueKind::Iterable) {
         return Err(refused(format!("a value of type {} cannot be sliced", value.kind())));
     }
-    let entries = value.try_iter()?.take(MOST_ENTRIES).collect::<Vec<Value>>();
+    let entries = value.try_iter()?.take(MAX_ENTRIES).collect::<Vec<Value>>();
     bounds::spend(state, entries.len() as u64)?;
     Ok(places(start, stop, step, entries.len())
         .filter_map(|place| entries.get(place))

@@ -36,14 +36,14 @@ fn indentation(indent: &Value) -> Result<Option<String>, Error> {
         ValueKind::None | ValueKind::Undefined => Ok(None),
         ValueKind::String => Ok(Some(indent.to_string())),
         _ => {
-            let spaces = usize::try_from(indent.clone())?.min(MOST_SPACES);
+            let spaces = usize::try_from(indent.clone())?.min(MAX_SPACES);
             Ok(Some(" ".repeat(spaces)))
         }
     }
 }
 
 /// Nobody indents further; a template must not ask for gigabytes of spaces.
-const MOST_SPACES: usize = 64;
+const MAX_SPACES: usize = 64;
 
 /// What separates entries, and a key from its value.
 fn separators(given: &Value, indented: bool) -> Result<(String, String), Error> {

@@ -10,7 +10,7 @@ use regex_automata::util::primitives::StateID;
 use super::PatternFilter;
 
 /// Most bytes of an automaton.
-const MOST_BYTES: usize = 1 << 20;
+const MAX_BYTES: usize = 1 << 20;
 
 /// A compiled expression.
 #[derive(Debug)]
@@ -64,7 +64,7 @@ impl Expression {
             return Err("it matches the empty text, expected a character or more".to_owned());
         }
         let config =
-            Config::new().which_captures(WhichCaptures::None).nfa_size_limit(Some(MOST_BYTES));
+            Config::new().which_captures(WhichCaptures::None).nfa_size_limit(Some(MAX_BYTES));
         let automaton = Compiler::new().configure(config).build_from_hir(&parsed);
         let automaton = automaton.map_err(|error| error.to_string())?;
         Ok(Self { automaton })
@@ -83,7 +83,7 @@ impl Expression {
     /// on.
     pub(super) fn take(&self, ways: &mut Ways, place: Place<'_>, scratch: &mut Scratch) -> bool {
         self.reach(ways, place, scratch);
-        if ways.characters == PatternFilter::MOST_MATCHED {
+        if ways.characters == PatternFilter::MAX_MATCHED {
             return false;
         }
         let bytes = place.text.get(place.at..).unwrap_or_default();
@@ -95,7 +95,7 @@ impl Expression {
             self.reach(ways, Place { at: place.at + count, is_known, ..place }, scratch);
         }
         ways.characters += 1;
-        if ways.characters == PatternFilter::MOST_MATCHED {
+        if ways.characters == PatternFilter::MAX_MATCHED {
             ways.states.retain(|&state| self.is_assertion(state));
         }
         !ways.states.is_empty()

@@ -59,7 +59,7 @@ fn definition(rules: &[FilterRule], text: &str) -> (String, bool) {
             continue;
         }
         let mut rest = text[start..].char_indices().map(|(at, _)| start + at);
-        let end = rest.nth(PatternFilter::MOST_MATCHED).unwrap_or(text.len());
+        let end = rest.nth(PatternFilter::MAX_MATCHED).unwrap_or(text.len());
         let found = rules.iter().zip(&expressions).find_map(|(rule, expression)| {
             let input = Input::new(text).span(start..end).anchored(Anchored::Yes);
             expression.find(input).map(|found| (rule, found.end()))
@@ -258,7 +258,7 @@ mod expressions {
     /// The bound is of each place by itself: what is too long from one is found from another.
     #[test]
     fn long_matches_are_seen_as_far_as_the_bound() {
-        let most = PatternFilter::MOST_MATCHED;
+        let most = PatternFilter::MAX_MATCHED;
         for length in [most - 1, most, most + 1, 2 * most, 2 * most + 7] {
             let run_of = "é".repeat(length);
             for rule in [

@@ -6,7 +6,7 @@ use super::{Sampler, dry::repetitions};
 use crate::{SamplingStep, Step, logits_state::Change};
 
 /// The most that DRY takes from a logit: enough for no chance, and finite at every temperature.
-const MOST_LOSS: f64 = 1e30;
+const MAX_LOSS: f64 = 1e30;
 
 impl Sampler {
     /// What a step changes, ascending by id.
@@ -51,7 +51,7 @@ impl Sampler {
     fn loss(&self, length: usize) -> Option<Change> {
         let excess = length.checked_sub(self.options.dry_allowed_length)?;
         let growth = libm::pow(f64::from(self.options.dry_base), excess as f64);
-        let loss = (f64::from(self.options.dry_multiplier) * growth).min(MOST_LOSS);
+        let loss = (f64::from(self.options.dry_multiplier) * growth).min(MAX_LOSS);
         Some(Change::Add(-(loss as f32)))
     }
 

@@ -99,10 +99,10 @@ pub(super) fn xtc(list: &mut RankedCandidates, threshold: f64) {
 }
 
 /// Keeps tokens of at most this surprise in bits, and the best.
-pub(super) fn mirostat(list: &mut RankedCandidates, most_surprise: f64) {
+pub(super) fn mirostat(list: &mut RankedCandidates, max_surprise: f64) {
     let (_, weights) = list.weighted();
     let total: f64 = weights.iter().sum();
-    let count = weights.partition_point(|&weight| surprise(weight, total) <= most_surprise);
+    let count = weights.partition_point(|&weight| surprise(weight, total) <= max_surprise);
     list.keep_first(count.max(1));
 }
 

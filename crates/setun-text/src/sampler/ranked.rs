@@ -146,7 +146,7 @@ impl Sampler {
                     && worst.is_some_and(|worst| worst > last_logit / self.divisor())
             }
             Some(Cut::MinP) => {
-                let unseen = self.most_unseen(self.others(ranked, step), step);
+                let unseen = self.max_unseen(self.others(ranked, step), step);
                 f64::from(unseen) < min_logit(best.logit(), self.options.min_p)
             }
             None => false,
@@ -175,7 +175,7 @@ impl Sampler {
     /// No token that is not listed has a higher logit than this, after the temperature. `others`
     /// are the listed ones that are not touched: the last of them is the best that is known of
     /// the rest, unless there are fewer than were asked for.
-    fn most_unseen(&self, others: &[(u32, f32)], step: &Step<'_>) -> f32 {
+    fn max_unseen(&self, others: &[(u32, f32)], step: &Step<'_>) -> f32 {
         let [(_, best), ..] = *others else { return f32::INFINITY };
         let last = others.last().map_or(best, |&(_, logit)| logit);
         let most = match self.within(step) {

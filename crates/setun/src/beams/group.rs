@@ -29,15 +29,15 @@ pub(super) struct Group {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rules {
     pub(super) prompt_tokens: usize,
-    pub(super) most_tokens: usize,
+    pub(super) max_tokens: usize,
     pub(super) length_penalty: f64,
     pub(super) early_stopping: EarlyStopping,
 }
 
 impl Rules {
-    pub(super) fn new(options: &BeamOptions, prompt_tokens: usize, most_tokens: usize) -> Self {
+    pub(super) fn new(options: &BeamOptions, prompt_tokens: usize, max_tokens: usize) -> Self {
         let BeamOptions { length_penalty, early_stopping, .. } = *options;
-        Self { prompt_tokens, most_tokens, length_penalty, early_stopping }
+        Self { prompt_tokens, max_tokens, length_penalty, early_stopping }
     }
 
     /// The final score of so many generated tokens.
@@ -112,7 +112,7 @@ impl Group {
         };
         let length = match rules.early_stopping {
             EarlyStopping::Full => return true,
-            EarlyStopping::Never if rules.length_penalty > 0.0 => rules.most_tokens,
+            EarlyStopping::Never if rules.length_penalty > 0.0 => rules.max_tokens,
             EarlyStopping::Unlikely | EarlyStopping::Never => {
                 best.tokens.len() - rules.prompt_tokens
             }

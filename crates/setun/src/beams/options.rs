@@ -5,7 +5,7 @@ use std::{fmt, str::FromStr};
 use crate::error::Error;
 
 /// Most beams of a search.
-const MOST_BEAMS: usize = 1024;
+const MAX_BEAMS: usize = 1024;
 
 /// How a beam search goes on and ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -68,8 +68,8 @@ impl BeamOptions {
             Err(Error::BadOption { option, found: found.to_string(), expected })
         };
         let Self { beams, length_penalty, best, groups, diversity_penalty, .. } = *self;
-        if !(1..=MOST_BEAMS).contains(&beams) {
-            return bad("beams", &beams, format!("1 to {MOST_BEAMS}"));
+        if !(1..=MAX_BEAMS).contains(&beams) {
+            return bad("beams", &beams, format!("1 to {MAX_BEAMS}"));
         }
         if !length_penalty.is_finite() {
             return bad("length_penalty", &length_penalty, "a finite number".into());

@@ -23,16 +23,16 @@ pub(crate) struct BeamSearch {
 }
 
 impl BeamSearch {
-    /// From a prompt, for up to `most_tokens` generated ones. The options are checked; of the
+    /// From a prompt, for up to `max_tokens` generated ones. The options are checked; of the
     /// sampler's only those count that act on single tokens.
     pub(crate) fn new(
         prompt: &[u32],
-        most_tokens: usize,
+        max_tokens: usize,
         options: BeamOptions,
         sampler: Sampler,
         eos_tokens: Vec<u32>,
     ) -> Self {
-        let rules = Rules::new(&options, prompt.len(), most_tokens);
+        let rules = Rules::new(&options, prompt.len(), max_tokens);
         let group = Group::new(prompt, options.beams / options.groups);
         let groups = vec![group; options.groups];
         Self { options, sampler, eos_tokens, rules, groups }
@@ -124,7 +124,7 @@ impl BeamSearch {
         let length = hypothesis.tokens.len() + 1 - self.rules.prompt_tokens;
         let ends =
             self.eos_tokens.contains(&candidate.token) || stops(hypothesis.row, candidate.token)?;
-        Ok(match length >= self.rules.most_tokens {
+        Ok(match length >= self.rules.max_tokens {
             _ if ends => Some(FinishReason::Stop),
             true => Some(FinishReason::Length),
             false => None,

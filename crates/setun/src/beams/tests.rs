@@ -28,27 +28,27 @@ fn play(table: &Bigrams, mut search: BeamSearch) -> Result<(Vec<Beam>, usize), E
     Ok((search.finish(FinishReason::Aborted), steps))
 }
 
-fn search(options: BeamOptions, most_tokens: usize) -> BeamSearch {
+fn search(options: BeamOptions, max_tokens: usize) -> BeamSearch {
     options.check().expect("sound options");
-    BeamSearch::new(&[1], most_tokens, options, sampler(SamplerOptions::default()), vec![EOS])
+    BeamSearch::new(&[1], max_tokens, options, sampler(SamplerOptions::default()), vec![EOS])
 }
 
-fn found(table: &Bigrams, options: BeamOptions, most_tokens: usize) -> Vec<Beam> {
-    play(table, search(options, most_tokens)).expect("texts").0
+fn found(table: &Bigrams, options: BeamOptions, max_tokens: usize) -> Vec<Beam> {
+    play(table, search(options, max_tokens)).expect("texts").0
 }
 
 /// All texts with their scores, the best first: each ends with its first end token, or is as long
 /// as may be.
-fn all_texts(table: &Bigrams, most_tokens: usize, length_penalty: f64) -> Vec<(f64, Vec<u32>)> {
+fn all_texts(table: &Bigrams, max_tokens: usize, length_penalty: f64) -> Vec<(f64, Vec<u32>)> {
     let mut open = vec![(0.0, vec![1_u32])];
     let mut ended = vec![];
-    for length in 1..=most_tokens {
+    for length in 1..=max_tokens {
         for (sum, text) in std::mem::take(&mut open) {
             let row = &table[text[text.len() - 1] as usize];
             for token in 0..u32::try_from(row.len()).expect("few") {
                 let sum = sum + Logprobs::new(row).of(token);
                 let text = [&text[..], &[token]].concat();
-                if token == EOS || length == most_tokens {
+                if token == EOS || length == max_tokens {
                     let length = f64::from(u16::try_from(length).expect("short"));
                     ended.push((sum / length.powf(length_penalty), text[1..].to_vec()));
                 } else {
@@ -71,7 +71,7 @@ proptest! {
     #[test]
     fn enough_beams_find_the_best_of_all_texts(
         table in tables(3),
-        most_tokens in 1..5_usize,
+        max_tokens in 1..5_usize,
         length_penalty in -1.0_f64..2.0,
         never in any::<bool>(),
     ) {
@@ -79,8 +79,8 @@ proptest! {
         let options = BeamOptions {
             length_penalty, early_stopping, best: 5, ..BeamOptions::new(100)
         };
-        let expected = all_texts(&table, most_tokens, length_penalty);
-        let texts = found(&table, options, most_tokens);
+        let expected = all_texts(&table, max_tokens, length_penalty);
+        let texts = found(&table, options, max_tokens);
         prop_assert_eq!(texts.len(), expected.len().min(5));
         for (beam, (score, tokens)) in texts.iter().zip(&expected) {
             prop_assert!((beam.score - score).abs() < 1e-5, "{beam:?}, expected {tokens:?}: {score}");
@@ -103,13 +103,13 @@ proptest! {
     fn few_beams_give_texts_and_their_scores(
         table in tables(4),
         beams in 1..5_usize,
-        most_tokens in 1..6_usize,
+        max_tokens in 1..6_usize,
         stopping in 0..3_usize,
     ) {
         let early_stopping = [EarlyStopping::Full, EarlyStopping::Unlikely, EarlyStopping::Never][stopping];
         let options = BeamOptions { early_stopping, best: beams, ..BeamOptions::new(beams) };
-        let all = all_texts(&table, most_tokens, 1.0);
-        let texts = found(&table, options, most_tokens);
+        let all = all_texts(&table, max_tokens, 1.0);
+        let texts = found(&table, options, max_tokens);
         prop_assert_eq!(texts.len(), beams);
         prop_assert!(texts.is_sorted_by(|a, b| a.score >= b.score));
         for beam in &texts {
@@ -120,12 +120,12 @@ proptest! {
 
     /// One beam is the greedy text, which nothing is better than when it ends.
     #[test]
-    fn one_beam_is_greedy(table in tables(5), most_tokens in 1..8_usize) {
+    fn one_beam_is_greedy(table in tables(5), max_tokens in 1..8_usize) {
         let options =
             BeamOptions { early_stopping: EarlyStopping::Full, ..BeamOptions::new(1) };
-        let texts = found(&table, options, most_tokens);
+        let texts = found(&table, options, max_tokens);
         let mut text = vec![1_u32];
-        while text.len() <= most_tokens && (text.len() == 1 || !text.ends_with(&[EOS])) {
+        while text.len() <= max_tokens && (text.len() == 1 || !text.ends_with(&[EOS])) {
             let row = &table[text[text.len() - 1] as usize];
             text.push(Logprobs::new(row).top(1)[0].0);
         }
@@ -171,9 +171,9 @@ fn a_search_ends_when_it_is_told() {
 fn a_search_that_cannot_gain_ends_before_the_most_tokens() {
     // Ends are likely everywhere, so sums fall fast.
     let table = vec![logits(&[0.6, 0.3, 0.1]); 3];
-    let steps = |early_stopping, length_penalty, most_tokens| {
+    let steps = |early_stopping, length_penalty, max_tokens| {
         let options = BeamOptions { length_penalty, early_stopping, ..BeamOptions::new(2) };
-        play(&table, search(options, most_tokens)).expect("texts").1
+        play(&table, search(options, max_tokens)).expect("texts").1
     };
     // Found: 0 with ln 0.6, then 1 0 with ln 0.18. The best beam has ln 0.3 and then ln 0.09.
     assert_eq!(steps(EarlyStopping::Full, 1.0, 100), 2);

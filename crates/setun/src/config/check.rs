@@ -11,13 +11,13 @@ use crate::{
 };
 
 /// Most seconds that requests may be gathered.
-const MOST_WAIT: f64 = 3600.0;
+const MAX_WAIT: f64 = 3600.0;
 
 /// Most seconds that a generation can be given.
-const MOST_TIMEOUT: f64 = 1e9;
+const MAX_TIMEOUT: f64 = 1e9;
 
 /// Most bytes that are read before they are wanted.
-const MOST_PREFETCH: usize = 1 << 30;
+const MAX_PREFETCH: usize = 1 << 30;
 
 impl EngineConfig {
     pub(crate) fn check(&self) -> Result<(), Error> {
@@ -34,18 +34,18 @@ impl EngineConfig {
         for (option, count) in counts {
             expect(option, count.unwrap_or(1), |count| count > 0, "1 or more")?;
         }
-        let wait = |wait: f64| (0.0..=MOST_WAIT).contains(&wait);
+        let wait = |wait: f64| (0.0..=MAX_WAIT).contains(&wait);
         expect("batch.wait_seconds", batch.wait_seconds, wait, "0 to 3600")?;
-        let timeout = |time: f64| (0.0..=MOST_TIMEOUT).contains(&time);
+        let timeout = |time: f64| (0.0..=MAX_TIMEOUT).contains(&time);
         let time = streams.timeout_seconds.unwrap_or(0.0);
         expect("streams.timeout_seconds", time, timeout, "0 to 1e9")?;
         let fraction = |fraction: f64| fraction > 0.0 && fraction <= 1.0;
         let share = device.memory_fraction.unwrap_or(1.0);
         expect("device.memory_fraction", share, fraction, "a number above 0, up to 1")?;
-        let least = memory.least_available.unwrap_or(0.5);
+        let least = memory.min_available.unwrap_or(0.5);
         let is_part = |share: f64| share > 0.0 && share < 1.0;
-        expect("memory.least_available", least, is_part, "a number above 0, below 1")?;
-        let is_small = |bytes| bytes <= MOST_PREFETCH;
+        expect("memory.min_available", least, is_part, "a number above 0, below 1")?;
+        let is_small = |bytes| bytes <= MAX_PREFETCH;
         expect("memory.prefetch_bytes", memory.prefetch_bytes, is_small, "0 to 1073741824")?;
         let threads = device.threads.unwrap_or(1);
         expect("device.threads", threads, |threads| threads <= 1024, "1 to 1024")?;

@@ -80,7 +80,7 @@ pub struct MemoryConfig {
     /// The share of main memory, or of what a control group may have, above 0 and below 1, under
     /// which memory is given back ([`SystemMemory`](crate::SystemMemory)); asked once a second. It
     /// is refused where the system does not tell. Default: none.
-    pub least_available: Option<f64>,
+    pub min_available: Option<f64>,
     /// Bytes of a model's file that are read before they are wanted, up to 2³⁰; 0 for none. Default: 0.
     pub prefetch_bytes: usize,
 }
@@ -90,7 +90,7 @@ impl Default for MemoryConfig {
         Self {
             cache: CacheType::default(),
             head: HeadType::default(),
-            least_available: None,
+            min_available: None,
             prefetch_bytes: DEFAULT_PREFETCH,
         }
     }

@@ -31,7 +31,7 @@ use crate::{
     sequence::Report,
     stream::{BackPressure, DEFAULT_BUFFER},
 };
-use memory::most_blocks;
+use memory::max_blocks;
 use source::{Facts, Source};
 
 /// What a builder begins with.
@@ -232,7 +232,7 @@ impl EngineBuilder {
         for (device, error) in &failed {
             shared.devices.add_failed(device, error);
         }
-        (shared.streams, shared.most_waiting) = (self.streams, self.waiting);
+        (shared.streams, shared.max_waiting) = (self.streams, self.waiting);
         (shared.buffer, shared.back_pressure) = (self.buffer, self.back_pressure);
         (shared.unless, shared.defaults) = (self.unless, self.sampling.over(&shared.defaults));
         let most = self.context_length.unwrap_or(usize::MAX);
@@ -243,7 +243,7 @@ impl EngineBuilder {
         let (mut owners, mut handles) = (vec![], vec![]);
         for ((placed, again), draft) in loaded.into_iter().zip(drafts) {
             let beside = draft::bytes(draft.as_ref());
-            let most = most_blocks(self.memory_fraction, &placed, shared.context_length, beside)?;
+            let most = max_blocks(self.memory_fraction, &placed, shared.context_length, beside)?;
             let (commands, receiver) = unbounded();
             let LoadedModel { model, backend, level, .. } = placed;
             let report = Report { backend, level, ..shared.report.clone() };
@@ -251,7 +251,7 @@ impl EngineBuilder {
             let prefix = self.prefix_positions.map(|count| count.div_ceil(model.block_positions()));
             let limits = Limits {
                 blocks: context.saturating_mul(self.contexts).min(most),
-                least_blocks: context,
+                min_blocks: context,
                 prefix_blocks: prefix.unwrap_or(context),
                 streams: self.streams.min(model.max_rows()),
                 wait: self.wait,
@@ -313,7 +313,7 @@ fn shared(
         head: first.head,
         threads: loaded.iter().map(|(placed, _)| placed.threads).sum(),
         streams: defaults::STREAMS,
-        most_waiting: defaults::WAITING,
+        max_waiting: defaults::WAITING,
         buffer: DEFAULT_BUFFER,
         back_pressure: BackPressure::Pause,
         unless: Unless::default(),

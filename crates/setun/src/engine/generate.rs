@@ -108,7 +108,7 @@ impl Engine {
             return Err(Error::BadOption { option: "count", found: count.to_string(), expected });
         }
         let owner = self.idlest()?;
-        let most = self.shared.most_waiting;
+        let most = self.shared.max_waiting;
         let tickets = owner.tickets.take(count, most);
         let tickets = tickets.map_err(|waiting| Error::Busy { waiting, most })?;
         let sampler = options.sampler(&self.meaning())?;

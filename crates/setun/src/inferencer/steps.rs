@@ -8,7 +8,7 @@ use setun_ops::OpsError;
 use crate::error::Error;
 
 /// Most logits of a step: 64 MiB of them. Steps with more are cut, which changes no bit.
-const MOST_LOGITS: usize = 1 << 24;
+const MAX_LOGITS: usize = 1 << 24;
 
 /// Tokens to be run at the end of a sequence.
 #[derive(Clone, Copy, Debug)]
@@ -64,11 +64,11 @@ impl<'a> Steps<'a> {
         for run in runs {
             self.pool.extend(run.sequence, run.tokens.len())?;
         }
-        let most_rows = self.model.max_rows().max(1);
-        let most_wanted = most_wanted_rows(self.model);
+        let max_rows = self.model.max_rows().max(1);
+        let max_wanted = max_wanted_rows(self.model);
         for (index, run) in runs.iter().enumerate() {
             for (offset, &token) in run.tokens.iter().enumerate() {
-                if self.batch.rows.len() == most_rows || self.wanted.len() == most_wanted {
+                if self.batch.rows.len() == max_rows || self.wanted.len() == max_wanted {
                     self.step(take).await?;
                 }
                 let (position, sequence) = (run.position + offset, run.sequence);
@@ -106,8 +106,8 @@ impl<'a> Steps<'a> {
 }
 
 /// Most rows of a step that all want their logits.
-pub(crate) fn most_wanted_rows(model: &dyn Model) -> usize {
-    let most = MOST_LOGITS / model.vocab_size().max(1);
+pub(crate) fn max_wanted_rows(model: &dyn Model) -> usize {
+    let most = MAX_LOGITS / model.vocab_size().max(1);
     most.clamp(1, model.max_rows().max(1))
 }
 

@@ -5,7 +5,7 @@ use std::{cmp::Reverse, time::Duration};
 use setun_model::{Batch, BatchRow, RequestedOutput, SequenceId};
 
 use super::{Owner, Running, STEP_TARGET};
-use crate::sequence::MOST_ECHOED;
+use crate::sequence::MAX_ECHOED;
 
 /// [`STEP_TARGET`] for steps of prompts alone, where only a cancellation has to wait. All weights
 /// are read in every step, so few long ones take less time than many.
@@ -91,14 +91,13 @@ impl Owner {
             running.rows = usize::from(running.decodes() && free >= running.width());
             free -= running.rows * running.width();
         }
-        let most = self.most_prompt_rows(all - free);
+        let most = self.max_prompt_rows(all - free);
         let mut prompts: Vec<_> =
             self.running.iter_mut().filter(|r| r.demands && !r.decodes()).collect();
         prompts.sort_by_key(|running| running.weakness());
         let mut left = most.min(free);
-        let mut told = MOST_ECHOED;
-        let mut prompts: Vec<_> =
-            prompts.into_iter().map(|r| (r.most_rows(&mut told), r)).collect();
+        let mut told = MAX_ECHOED;
+        let mut prompts: Vec<_> = prompts.into_iter().map(|r| (r.max_rows(&mut told), r)).collect();
         let even = (left / EVEN_SHARE / prompts.len().max(1)).max(1);
         for (pending, running) in &mut prompts {
             running.rows = even.min(*pending).min(left);
@@ -143,7 +142,7 @@ impl Owner {
 
     /// As many rows of prompts as a step has time for beside so many that decode. Natively they
     /// may take as long as those, as a step reads all weights for however few rows.
-    fn most_prompt_rows(&self, decoding: usize) -> usize {
+    fn max_prompt_rows(&self, decoding: usize) -> usize {
         let target = if decoding > 0 { STEP_TARGET } else { PROMPT_STEP_TARGET };
         let may_double = decoding > 0 && !cfg!(target_arch = "wasm32");
         let rows = self.row_times.more(decoding, target, may_double);
@@ -153,7 +152,7 @@ impl Owner {
 
 impl Running {
     /// Rows that a step may have of its prompt, where so many may still tell of theirs.
-    fn most_rows(&self, told: &mut usize) -> usize {
+    fn max_rows(&self, told: &mut usize) -> usize {
         let pending = self.sequence.pending().len();
         if self.sequence.is_pooled() {
             return pending; // states are small

@@ -11,16 +11,16 @@ use crate::{
 
 /// Rows that a draft runs before a step, beyond those of what it proposes: a long prompt is not
 /// to hold up everybody's tokens.
-pub(super) const MOST_DRAFTED_ROWS: usize = 256;
+pub(super) const MAX_DRAFTED_ROWS: usize = 256;
 
 /// How often the beginnings that pass before a lost draft is tried again are doubled at most.
-const MOST_DOUBLINGS: u32 = 6;
+const MAX_DOUBLINGS: u32 = 6;
 
 /// A model that guesses for all sequences that ask for it.
 pub(crate) struct Drafter {
     draft: Option<DraftModel>, // none while its device is lost
     room: DraftRoom,
-    most_blocks: usize, // that the room had at first
+    max_blocks: usize, // that the room had at first
     block_positions: usize,
     block_bytes: usize,
     /// Makes it anew where its device is lost.
@@ -41,13 +41,13 @@ impl Drafter {
         prefix_blocks: usize,
         revival: Option<Box<dyn Revive>>,
     ) -> Result<Self, Error> {
-        let room = DraftRoom { blocks, prefix_blocks, rows: MOST_DRAFTED_ROWS };
+        let room = DraftRoom { blocks, prefix_blocks, rows: MAX_DRAFTED_ROWS };
         Ok(Self {
             block_positions: model.block_positions().max(1),
             block_bytes: model.block_bytes(),
             draft: Some(draft(model, room)?),
             room,
-            most_blocks: blocks,
+            max_blocks: blocks,
             revival,
             failures: 0,
             passed: 0,
@@ -104,7 +104,7 @@ impl Drafter {
 
     /// Holds its cache to so many positions from now on, or to what it had at first.
     pub(super) async fn hold_to(&mut self, positions: usize) {
-        self.room.blocks = self.blocks(positions).min(self.most_blocks);
+        self.room.blocks = self.blocks(positions).min(self.max_blocks);
         if let Some(draft) = &mut self.draft {
             self.rests |= draft.hold_to(self.room.blocks).await.is_err();
         }
@@ -146,7 +146,7 @@ impl Drafter {
     /// one failure, with every second after two, and so on.
     pub(super) fn is_due(&mut self) -> bool {
         self.passed += 1;
-        self.passed >= 1 << self.failures.saturating_sub(1).min(MOST_DOUBLINGS)
+        self.passed >= 1 << self.failures.saturating_sub(1).min(MAX_DOUBLINGS)
     }
 
     /// It is there again, or is not.

@@ -4,7 +4,7 @@
 use setun_model::MemoryUse;
 
 use super::{Drafter, Owner, Running};
-use crate::inferencer::most_wanted_rows;
+use crate::inferencer::max_wanted_rows;
 
 impl Owner {
     /// Has a smaller model guess in place of the texts themselves.
@@ -73,7 +73,7 @@ impl Owner {
     /// Rows that a step may have for guesses.
     fn guess_room(&self) -> usize {
         let rows: usize = self.running.iter().map(|running| running.rows * running.width()).sum();
-        self.model.max_rows().min(most_wanted_rows(&*self.model)).saturating_sub(rows)
+        self.model.max_rows().min(max_wanted_rows(&*self.model)).saturating_sub(rows)
     }
 
     /// A guess costs what a draft's bytes take to be read, beside those of a step.

@@ -9,7 +9,7 @@ use futures::{FutureExt, channel::mpsc::UnboundedSender, future::ready};
 use setun_text::{Sampler, SamplerOptions};
 
 use super::{
-    drafter::MOST_DRAFTED_ROWS,
+    drafter::MAX_DRAFTED_ROWS,
     tests::{report, request, spawn},
     *,
 };
@@ -33,7 +33,7 @@ fn drafter(model: Remembering) -> Drafter {
 
 const LIMITS: Limits = Limits {
     blocks: BLOCKS,
-    least_blocks: BLOCKS,
+    min_blocks: BLOCKS,
     prefix_blocks: 0,
     streams: 64,
     wait: Duration::ZERO,
@@ -142,12 +142,12 @@ fn a_long_prompt_comes_to_a_draft_in_parts() {
     let draft = Remembering { max_rows: CONTEXT, ..model(5) };
     let of_draft = Arc::clone(&draft.steps);
     let commands = spawn(owner(&target).with_drafter(drafter(draft)));
-    let long = prompt(2 * MOST_DRAFTED_ROWS + 20);
+    let long = prompt(2 * MAX_DRAFTED_ROWS + 20);
     let how = (30, 0.0);
     let alone = text(&spawn(owner(&model(5))), &long, how);
     assert_eq!(text(&commands, &long, how), alone);
     let rows = steps(&of_draft);
-    assert_eq!(rows[..2], [MOST_DRAFTED_ROWS; 2]);
+    assert_eq!(rows[..2], [MAX_DRAFTED_ROWS; 2]);
     assert!((20..30).contains(&rows[2]), "what is left, and tokens since: {rows:?}");
     assert!(metrics(&commands).right > 20);
 }
@@ -178,7 +178,7 @@ fn a_draft_gives_its_cache_back_where_memory_is_very_short() {
 fn a_limit_of_the_cache_is_one_of_both() {
     const LIMIT: usize = 150;
     let (target, draft) = (model(5), model(5));
-    let limits = Limits { least_blocks: 1, ..LIMITS };
+    let limits = Limits { min_blocks: 1, ..LIMITS };
     let owner = Owner::new(Box::new(target), report(), limits).with_drafter(drafter(draft));
     let commands = spawn(owner);
     let streams: Vec<_> =
@@ -230,9 +230,8 @@ fn losing([failing, of_draft]: [usize; 2]) -> (UnboundedSender<Command>, [Arc<At
     let draft = model(5);
     let revival = anew(&draft, of_draft, &made[1]);
     let drafter = Drafter::new(Box::new(draft), BLOCKS, 0, Some(revival)).expect("a draft");
-    let owner =
-        Owner::new(Box::new(target.clone()), report(), Limits { least_blocks: 1, ..LIMITS })
-            .with_revival(anew(&target, failing, &made[0]));
+    let owner = Owner::new(Box::new(target.clone()), report(), Limits { min_blocks: 1, ..LIMITS })
+        .with_revival(anew(&target, failing, &made[0]));
     (spawn(owner.with_drafter(drafter)), made)
 }
 

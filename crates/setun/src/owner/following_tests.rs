@@ -24,7 +24,7 @@ use crate::{Completion, stream::GenerationStream};
 const VOCAB: usize = 97;
 const BLOCKS: usize = 64;
 const BLOCK_POSITIONS: usize = 4;
-const MOST_STEPS: usize = 16;
+const MAX_STEPS: usize = 16;
 
 /// What a test sees of a model.
 #[derive(Default)]
@@ -179,7 +179,7 @@ impl Started {
         self.generate(prompt, max_tokens, SamplerOptions::default())
     }
 
-    fn most_steps(&self) -> usize {
+    fn max_steps(&self) -> usize {
         self.seen.lock().unwrap().chosen.iter().map(|(steps, _)| *steps).max().unwrap_or(0)
     }
 }
@@ -210,7 +210,7 @@ fn texts_are_the_same_however_many_steps_follow() {
     let texts: Vec<_> = PROMPTS.iter().map(|prompt| expected(prompt, 60)).collect();
     assert!(texts.iter().any(|text| text.len() < 60), "some end before");
     assert!(texts.iter().any(|text| text.len() == 60), "some do not");
-    for most in [0, 1, 3, MOST_STEPS] {
+    for most in [0, 1, 3, MAX_STEPS] {
         let owner = running(most, &[], &[]);
         for max_tokens in [1, 2, 17, 60] {
             let streams = PROMPTS.map(|prompt| owner.greedy(prompt, max_tokens));
@@ -219,13 +219,13 @@ fn texts_are_the_same_however_many_steps_follow() {
             }
         }
         // A machine that is busy makes fewer.
-        assert!((most.min(4)..=most).contains(&owner.most_steps()), "{most}");
+        assert!((most.min(4)..=most).contains(&owner.max_steps()), "{most}");
     }
 }
 
 #[test]
 fn no_more_steps_than_tokens_are_left() {
-    let owner = running(MOST_STEPS, &[], &[]);
+    let owner = running(MAX_STEPS, &[], &[]);
     let prompt = [2, 3, 4];
     let tokens = expected(&prompt, 60).len();
     owner.greedy(&prompt, tokens).wait().expect("a text");
@@ -235,11 +235,11 @@ fn no_more_steps_than_tokens_are_left() {
 
 #[test]
 fn a_row_that_is_not_chosen_runs_again_with_all_logits() {
-    let owner = running(MOST_STEPS, &[9, 20], &[]);
+    let owner = running(MAX_STEPS, &[9, 20], &[]);
     for prompt in PROMPTS {
         finished(&owner.greedy(prompt, 60).wait().expect("a text"), prompt, 60);
     }
-    let owner = running(MOST_STEPS, &[25], &[25]);
+    let owner = running(MAX_STEPS, &[25], &[25]);
     let long = PROMPTS.iter().find(|prompt| expected(prompt, 40).len() == 40).expect("a long one");
     let error = owner.greedy(long, 40).wait().expect_err("no logits");
     assert!(error.to_string().contains("NaN"), "{error}");
@@ -248,7 +248,7 @@ fn a_row_that_is_not_chosen_runs_again_with_all_logits() {
 
 #[test]
 fn who_draws_tokens_has_logits_and_disturbs_nobody() {
-    let owner = running(MOST_STEPS, &[], &[]);
+    let owner = running(MAX_STEPS, &[], &[]);
     let warm = SamplerOptions { temperature: 0.5, ..SamplerOptions::default() };
     let drawn = || owner.generate(&[9, 9], 30, warm.clone());
     let alone = drawn().wait().expect("a text").tokens;
@@ -261,12 +261,12 @@ fn who_draws_tokens_has_logits_and_disturbs_nobody() {
 
 #[test]
 fn a_stream_that_is_dropped_while_steps_follow_frees_its_cache() {
-    let owner = start(MOST_STEPS, &[], &[]);
+    let owner = start(MAX_STEPS, &[], &[]);
     let long = *PROMPTS.iter().find(|prompt| expected(prompt, 60).len() == 60).expect("a long one");
     let (stream, other) = (owner.greedy(long, 60), owner.greedy(long, 60));
     let cancelled = other.cancel_handle();
     let lasting = owner.greedy(long, 60);
-    while owner.most_steps() < 8 {
+    while owner.max_steps() < 8 {
         owner.enters.recv().expect("steps");
         owner.go.send(()).expect("the owner waits");
     }

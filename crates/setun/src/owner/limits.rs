@@ -10,7 +10,7 @@ pub(crate) struct Limits {
     /// Blocks of the cache; at least those of one context.
     pub(crate) blocks: usize,
     /// Blocks of one context.
-    pub(crate) least_blocks: usize,
+    pub(crate) min_blocks: usize,
     /// Blocks that no sequence has, kept for prompts that begin as others did.
     pub(crate) prefix_blocks: usize,
     /// Sequences that run at once; at least 1.

@@ -156,7 +156,7 @@ struct Machine {
     commands: UnboundedSender<Command>,
     run: LocalBoxFuture<'static, ()>,
     open: Vec<Open>,
-    most_blocks: Arc<AtomicUsize>,
+    max_blocks: Arc<AtomicUsize>,
 }
 
 /// Pending once.
@@ -174,18 +174,18 @@ pub(super) async fn once() {
 
 impl Machine {
     fn new(prefix_blocks: usize, streams: usize, beside: Beside) -> Self {
-        let most_blocks = Arc::new(AtomicUsize::new(BLOCKS));
+        let max_blocks = Arc::new(AtomicUsize::new(BLOCKS));
         let limits = Limits {
             blocks: BLOCKS,
-            least_blocks: CONTEXT / BLOCK_POSITIONS,
+            min_blocks: CONTEXT / BLOCK_POSITIONS,
             prefix_blocks,
             streams,
             wait: Duration::ZERO,
         };
-        let chain = |most_blocks, seed, is_counted| {
-            Box::new(Chain { memory: vec![], most_blocks, seed, is_counted })
+        let chain = |max_blocks, seed, is_counted| {
+            Box::new(Chain { memory: vec![], max_blocks, seed, is_counted })
         };
-        let model = chain(Arc::clone(&most_blocks), SEED, true);
+        let model = chain(Arc::clone(&max_blocks), SEED, true);
         let mut owner = Owner::new(model, report(), limits);
         if let Some((seed, blocks)) = beside.draft() {
             let draft = chain(Arc::new(AtomicUsize::new(blocks)), seed, false);
@@ -194,7 +194,7 @@ impl Machine {
         }
         let (commands, receiver) = unbounded();
         let run = owner.run(receiver, Box::new(|_| once().boxed_local())).boxed_local();
-        Self { commands, run, open: vec![], most_blocks }
+        Self { commands, run, open: vec![], max_blocks }
     }
 
     fn submit(&mut self, asked: &Asked) {
@@ -281,7 +281,7 @@ impl Machine {
                 let chore = Chore::LimitCache { bytes, reply };
                 self.commands.unbounded_send(Command::Chore(chore)).unwrap();
             }
-            Operation::Memory(blocks) => self.most_blocks.store(blocks, Ordering::Relaxed),
+            Operation::Memory(blocks) => self.max_blocks.store(blocks, Ordering::Relaxed),
         }
     }
 

@@ -71,7 +71,7 @@ impl Owner {
         let (positions, of_model) = (self.model.block_positions(), self.model.block_bytes());
         let of_draft = self.drafter.as_ref().map_or(0, |drafter| drafter.cache_bytes(positions));
         let blocks = bytes / (of_model + of_draft).max(1);
-        let blocks = blocks.clamp(self.limits.least_blocks, self.most_blocks);
+        let blocks = blocks.clamp(self.limits.min_blocks, self.max_blocks);
         let is_refused_more = self.cache.max_blocks() < self.limits.blocks;
         self.limits.blocks = blocks;
         let blocks = if is_refused_more { blocks.min(self.cache.max_blocks()) } else { blocks };

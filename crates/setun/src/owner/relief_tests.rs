@@ -90,7 +90,7 @@ struct Driven {
 
 impl Driven {
     fn new(model: Counting, with: impl FnOnce(Owner) -> Owner) -> Self {
-        let limits = Limits { blocks: 60, least_blocks: 10, prefix_blocks: 60, ..limits(0) };
+        let limits = Limits { blocks: 60, min_blocks: 10, prefix_blocks: 60, ..limits(0) };
         let (commands, receiver) = unbounded();
         let owner = with(Owner::new(Box::new(model), report(), limits));
         let run = owner.run(receiver, Box::new(|_| once().boxed_local())).boxed_local();

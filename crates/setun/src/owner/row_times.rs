@@ -6,11 +6,11 @@ use std::time::Duration;
 const KEEP: f64 = 0.875;
 
 /// Relative spread of the rows of steps from which they tell what a row more costs.
-const LEAST_SPREAD: f64 = 0.1;
+const MIN_SPREAD: f64 = 0.1;
 
 /// A row costs at least this part of the mean: one step that was slow by accident does not make
 /// rows seem free.
-const LEAST_COST: f64 = 1.0 / 64.0;
+const MIN_COST: f64 = 1.0 / 64.0;
 
 /// The line through the times of the latest steps over their rows (weighted least squares). It
 /// begins above zero, as every step reads all weights.
@@ -45,9 +45,9 @@ impl RowTimes {
             return None;
         }
         let spread = self.squared_rows / self.weight - mean_rows * mean_rows;
-        let row = if spread > (LEAST_SPREAD * mean_rows).powi(2) {
+        let row = if spread > (MIN_SPREAD * mean_rows).powi(2) {
             let together = self.rows_by_seconds / self.weight - mean_rows * mean_seconds;
-            (together / spread).clamp(LEAST_COST * each, each)
+            (together / spread).clamp(MIN_COST * each, each)
         } else {
             each
         };

@@ -25,15 +25,15 @@ impl SystemMemory {
     /// # Errors
     ///
     /// If the share is out of its range, or the system does not tell.
-    pub fn new(least_available: f64) -> Result<Self, Error> {
-        Self::below(Path::new("/"), least_available)
+    pub fn new(min_available: f64) -> Result<Self, Error> {
+        Self::below(Path::new("/"), min_available)
     }
 
     /// Of a system whose files are below this folder.
     fn below(root: &Path, least: f64) -> Result<Self, Error> {
         let bad = |found: String, expected: &str| {
             let expected = expected.into();
-            Err(Error::BadOption { option: "least_available", found, expected })
+            Err(Error::BadOption { option: "min_available", found, expected })
         };
         if !(least > 0.0 && least < 1.0) {
             return bad(least.to_string(), "a number above 0, below 1");

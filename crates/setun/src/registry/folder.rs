@@ -20,7 +20,7 @@ use super::{
 const INDEX_BYTES: u64 = 32 << 20;
 
 /// Most shards.
-const MOST_SHARDS: usize = 4096;
+const MAX_SHARDS: usize = 4096;
 
 /// How an address is looked at.
 pub(super) struct Look<'a> {
@@ -62,7 +62,7 @@ impl Look<'_> {
     fn manifest(&self, folder: &str) -> Result<Option<Manifest>, RegistryError> {
         let address = in_folder(folder, MANIFEST);
         let Some(bytes) =
-            self.http.small(&address, manifest::MOST_BYTES, self.options, self.tell)?
+            self.http.small(&address, manifest::MAX_BYTES, self.options, self.tell)?
         else {
             return Ok(None);
         };
@@ -115,7 +115,7 @@ impl Look<'_> {
         if let Some(bad) = shards.iter().find(|name| !is_safe_file(name)) {
             return Err(network(&address, format!("the index names the file `{bad}`")));
         }
-        if shards.len() > MOST_SHARDS {
+        if shards.len() > MAX_SHARDS {
             return Err(network(&address, format!("the index names {} files", shards.len())));
         }
         Ok(Some(shards))

@@ -16,7 +16,7 @@ use super::{
 };
 
 /// Most bytes of a list.
-const MOST_BYTES: u64 = 32 << 20;
+const MAX_BYTES: u64 = 32 << 20;
 
 /// The revision that is meant where none is named.
 pub(super) const DEFAULT_REVISION: &str = "main";
@@ -74,7 +74,7 @@ pub(super) fn plan(
     let escaped = escape(revision).replace('/', "%2F");
     let list = format!("{endpoint}/api/models/{owner}/{name}/revision/{escaped}?blobs=true");
     let bytes =
-        http.small(&list, MOST_BYTES, options, tell)?.ok_or_else(|| RegistryError::NoModel {
+        http.small(&list, MAX_BYTES, options, tell)?.ok_or_else(|| RegistryError::NoModel {
             address: format!("{endpoint}/{owner}/{name}"),
             expected: "a repository with this name and revision",
             found: format!("no repository, or no revision `{revision}` of it"),

@@ -19,7 +19,7 @@ pub(super) const MANIFEST: &str = "manifest.json";
 const FORMAT: u32 = 1;
 
 /// Most bytes of the file. One of a terabyte in chunks of 8 MiB has 9 MB.
-pub(super) const MOST_BYTES: u64 = 32 << 20;
+pub(super) const MAX_BYTES: u64 = 32 << 20;
 
 /// Least and most bytes of a chunk that a manifest may have.
 const CHUNK_BYTES: std::ops::RangeInclusive<u64> = 4 << 10..=1 << 30;
@@ -98,9 +98,9 @@ impl Manifest {
     pub(super) fn read(folder: &Path) -> Result<Option<Self>, RegistryError> {
         let path = folder.join(MANIFEST);
         let bytes = match fs::metadata(&path) {
-            Ok(metadata) if metadata.len() <= MOST_BYTES => fs::read(&path),
+            Ok(metadata) if metadata.len() <= MAX_BYTES => fs::read(&path),
             Ok(metadata) => {
-                let reason = format!("{} bytes, expected at most {MOST_BYTES}", metadata.len());
+                let reason = format!("{} bytes, expected at most {MAX_BYTES}", metadata.len());
                 return Err(RegistryError::BadManifest { path, reason });
             }
             Err(error) => Err(error),

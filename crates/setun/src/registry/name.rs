@@ -13,7 +13,7 @@ const EXPECTED: &str = "owner/name, owner/name@revision, owner/name:file, an ali
                         that begins with https://";
 
 /// Most bytes of a part of a name.
-const MOST_BYTES: usize = 96;
+const MAX_BYTES: usize = 96;
 
 /// Hexadecimal digits that keep apart what the same folder name would be given to.
 const APART: usize = 8;
@@ -143,7 +143,7 @@ fn host_name(authority: &str) -> String {
 /// A text as the name of a folder, on any system. Texts that differ get names that differ.
 pub(super) fn folder_name(text: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || ".-_".contains(c) { c } else { '_' };
-    let name: String = text.chars().map(plain).take(MOST_BYTES).collect();
+    let name: String = text.chars().map(plain).take(MAX_BYTES).collect();
     if name == text && is_plain(&name) {
         return name;
     }
@@ -155,7 +155,7 @@ pub(super) fn folder_name(text: &str) -> String {
 fn is_plain(text: &str) -> bool {
     let letters = |c: char| c.is_ascii_alphanumeric() || ".-_".contains(c);
     let device = text.split('.').next().unwrap_or(text).to_ascii_lowercase();
-    (1..=MOST_BYTES).contains(&text.len())
+    (1..=MAX_BYTES).contains(&text.len())
         && text.chars().all(letters)
         && !text.starts_with('.')
         && !text.ends_with('.')
@@ -176,7 +176,7 @@ pub(super) fn is_safe_file(name: &str) -> bool {
     let segment = |part: &str| {
         let device = part.split('.').next().unwrap_or(part).to_ascii_lowercase();
         !part.is_empty()
-            && part.len() <= 2 * MOST_BYTES
+            && part.len() <= 2 * MAX_BYTES
             && !part.starts_with('.')
             && !part.ends_with(['.', ' '])
             && !part.contains(|c: char| c.is_control() || "\\:*?\"<>|".contains(c))

@@ -12,7 +12,7 @@ use super::{
     choice::choose_stored,
     error::RegistryError,
     files::{disk_bytes, make_folder, write_atomically},
-    manifest::{MOST_BYTES, Manifest},
+    manifest::{MAX_BYTES, Manifest},
     name::{ModelId, folder_name},
 };
 
@@ -235,7 +235,7 @@ fn read_small<T: for<'de> Deserialize<'de>>(path: &Path) -> Result<Option<T>, Re
         format: u32,
     }
     let bytes = match fs::metadata(path) {
-        Ok(metadata) if metadata.len() > MOST_BYTES => Ok(vec![]),
+        Ok(metadata) if metadata.len() > MAX_BYTES => Ok(vec![]),
         Ok(_) => fs::read(path),
         Err(error) => Err(error),
     };

@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// Most rows of a step that tell what the model thought: each takes all logits of the vocabulary.
-pub(crate) const MOST_ECHOED: usize = 16;
+pub(crate) const MAX_ECHOED: usize = 16;
 
 /// The tokens of a prompt that were told.
 #[derive(Debug)]

@@ -48,13 +48,13 @@ impl Sequence {
 
     /// Up to `most` tokens that may come next, by the text so far.
     pub(crate) fn guess(&mut self, most: usize, vocabulary: usize) -> Vec<u32> {
-        let most = most.min(self.most_guesses());
+        let most = most.min(self.max_guesses());
         self.lookahead.guess(&self.tokens, most, vocabulary)
     }
 
     /// How many tokens a draft is to guess, at most so many; each takes that part of a step.
     pub(crate) fn guesses(&mut self, most: usize, proposal: f64) -> usize {
-        self.lookahead.count(most.min(self.most_guesses()), proposal)
+        self.lookahead.count(most.min(self.max_guesses()), proposal)
     }
 
     /// What a draft is asked that is to guess so many tokens of this sequence at `place`.
@@ -67,7 +67,7 @@ impl Sequence {
     }
 
     /// One comes without a guess.
-    fn most_guesses(&self) -> usize {
+    fn max_guesses(&self) -> usize {
         self.remaining().saturating_sub(1)
     }
 

@@ -5,7 +5,7 @@ use web_time::Instant;
 use super::SpeculativeInferencer;
 use crate::{
     error::Error,
-    inferencer::{Inferencer, Run, Steps, most_wanted_rows},
+    inferencer::{Inferencer, Run, Steps, max_wanted_rows},
 };
 
 /// Steps of each kind. The shortest counts: others were kept waiting.
@@ -21,12 +21,12 @@ impl SpeculativeInferencer {
     /// If a step fails, or the cache has no room for a proposal.
     pub async fn calibrate(&mut self) -> Result<f64, Error> {
         let model = self.inferencer.model();
-        let most = most_wanted_rows(model).min(model.context_length());
-        let rows = (self.options.most_proposed + 1).min(most);
+        let most = max_wanted_rows(model).min(model.context_length());
+        let rows = (self.options.max_proposed + 1).min(most);
         let extra = u32::try_from(rows.saturating_sub(1)).unwrap_or(u32::MAX);
         if extra > 0 {
             let sequence = self.inferencer.pool.create();
-            let times = self.inferencer.least_times(&[1, rows], sequence).await;
+            let times = self.inferencer.min_times(&[1, rows], sequence).await;
             self.inferencer.pool.remove(sequence);
             if let [one, all] = times?[..] {
                 let cost = (all - one) / f64::from(extra) / one;
@@ -49,7 +49,7 @@ impl SpeculativeInferencer {
 
 impl Inferencer {
     /// The least seconds that steps over so many rows take.
-    async fn least_times(
+    async fn min_times(
         &mut self,
         sizes: &[usize],
         sequence: setun_model::SequenceId,

@@ -27,7 +27,7 @@ pub struct DraftModel {
     model: Box<dyn Forward>,
     sampler: Sampler,
     pool: PagedCache,
-    most_new: usize,
+    max_new: usize,
     outputs: Outputs,
     sequences: HashMap<SequenceId, Kept>,
 }
@@ -79,7 +79,7 @@ impl DraftModel {
         let mut pool = PagedCache::new(model.block_positions().max(1), room.blocks);
         pool.keep_prefixes(room.prefix_blocks);
         let (outputs, sequences) = (Outputs::default(), HashMap::new());
-        Self { model, sampler, pool, most_new: room.rows, outputs, sequences }
+        Self { model, sampler, pool, max_new: room.rows, outputs, sequences }
     }
 
     async fn try_propose(&mut self, requests: &[DraftRequest<'_>]) -> Result<Vec<Proposal>, Error> {
@@ -141,11 +141,11 @@ impl DraftModel {
     /// Runs part of those texts of which too much is new, and proposes nothing for them: short
     /// ones come first.
     async fn read(&mut self, open: &mut [Open<'_>]) -> Result<(), Error> {
-        let Self { model, pool, outputs, sequences, most_new, .. } = self;
+        let Self { model, pool, outputs, sequences, max_new, .. } = self;
         let new = |kept: &Kept| kept.tokens.len() - kept.cached;
         let mut order: Vec<_> = open.iter_mut().filter(|open| open.most > 0).collect();
         order.sort_by_key(|open| sequences.get(&open.request.sequence).map(new));
-        let (mut left, mut parts) = (*most_new, vec![]);
+        let (mut left, mut parts) = (*max_new, vec![]);
         for Open { request, most, .. } in order {
             let Some(kept) = sequences.get_mut(&request.sequence) else { continue };
             let rows = new(kept).min(left);

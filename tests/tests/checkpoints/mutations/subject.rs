@@ -16,7 +16,7 @@ use setun_tests::{
 use super::{change, random::Random};
 
 /// Largest file that is damaged.
-const MOST_BYTES: usize = 100_000;
+const MAX_BYTES: usize = 100_000;
 
 /// A checkpoint: its files, and those of them that can be damaged.
 pub(crate) struct Subject {
@@ -151,7 +151,7 @@ fn found(extension: &str) -> Vec<PathBuf> {
             if path.is_dir() {
                 folders.push(path);
             } else if path.extension().is_some_and(|found| found == extension)
-                && bytes <= MOST_BYTES as u64
+                && bytes <= MAX_BYTES as u64
             {
                 found.push(path);
             }

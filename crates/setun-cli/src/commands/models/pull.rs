@@ -12,7 +12,7 @@ use crate::{error::CliError, output::Output};
 use progress::PullProgress;
 
 /// Most bytes of a chunk, in MiB.
-const MOST_CHUNK: i64 = 1024;
+const MAX_CHUNK: i64 = 1024;
 
 /// Pull a model, or what is missing of it, and print what to open
 ///
@@ -28,7 +28,7 @@ pub(super) struct Args {
     connections: u16,
 
     /// Size of the pieces that are asked for and checked, in MiB
-    #[arg(long, value_name = "MIB", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=MOST_CHUNK))]
+    #[arg(long, value_name = "MIB", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=MAX_CHUNK))]
     chunk: u16,
 
     /// Print a JSON object instead

@@ -13,7 +13,7 @@ use setun_ops::screen_dot::SCREEN_COLUMNS;
 
 use super::ternary_dot::add_lanes;
 use crate::{
-    screen_dot::{Dots, MOST_TILE_HIDDEN, ScreenDot, TILE_TOKENS},
+    screen_dot::{Dots, MAX_TILE_HIDDEN, ScreenDot, TILE_TOKENS},
     x86_64::prefetch_blocks,
 };
 
@@ -21,7 +21,7 @@ use crate::{
 const VECTOR: usize = 2 * SCREEN_COLUMNS;
 
 impl ScreenDot for Avx512 {
-    const TILE_HIDDEN: usize = MOST_TILE_HIDDEN;
+    const TILE_HIDDEN: usize = MAX_TILE_HIDDEN;
 
     fn screen_dots(
         self,

@@ -16,7 +16,7 @@ use fearless_simd::{i32x16, prelude::*, u8x32, u8x64, x86::Avx512};
 use setun_ops::ternary::{BLOCK_BYTES, PLANE_COLUMNS};
 
 use crate::ternary_panel::{
-    BLOCK_QUADS, FEWEST_PANEL_ROWS, Four, MOST_BLOCKS, PanelSums, Quad, TernaryPanel, UNPACKED_ROWS,
+    BLOCK_QUADS, FEWEST_PANEL_ROWS, Four, MAX_BLOCKS, PanelSums, Quad, TernaryPanel, UNPACKED_ROWS,
 };
 
 /// Outputs of a vector.
@@ -27,7 +27,7 @@ const VECTOR: usize = 64;
 
 impl TernaryPanel for Avx512 {
     const FEWEST_ROWS: usize = FEWEST_PANEL_ROWS;
-    const BLOCKS: usize = MOST_BLOCKS;
+    const BLOCKS: usize = MAX_BLOCKS;
     const ROWS: usize = 6;
 
     fn unpack_rows(self, rows: [&[u8]; UNPACKED_ROWS], first: usize, panel: &mut [Quad]) {

@@ -13,12 +13,12 @@ use setun_ops::screen_dot::SCREEN_COLUMNS;
 
 use super::AvxVnni;
 use crate::{
-    screen_dot::{Dots, MOST_TILE_HIDDEN, ScreenDot, TILE_TOKENS},
+    screen_dot::{Dots, MAX_TILE_HIDDEN, ScreenDot, TILE_TOKENS},
     x86_64::{avx2::ternary_dot::add_lanes, prefetch_blocks},
 };
 
 impl ScreenDot for AvxVnni {
-    const TILE_HIDDEN: usize = MOST_TILE_HIDDEN;
+    const TILE_HIDDEN: usize = MAX_TILE_HIDDEN;
 
     fn screen_dots(
         self,

@@ -29,7 +29,7 @@ pub(super) struct At<'a> {
 }
 
 /// Below this a device may have zero.
-const LEAST_NORMAL: f32 = f32::MIN_POSITIVE;
+const MIN_NORMAL: f32 = f32::MIN_POSITIVE;
 
 /// How near to a tie a value lies whose code may be either.
 const TIE: f32 = 1e-3;
@@ -62,7 +62,7 @@ fn bound(at: &At<'_>, index: usize, row: &[f32]) -> Option<f32> {
     let most = row.iter().fold(least, |most, value| most.max(value.abs()));
     let finite = most.is_finite() && row.iter().all(|value| value.is_finite());
     let unit = f32::EPSILON * most;
-    finite.then_some((ulp(at.op) * unit).max(2.0 * LEAST_NORMAL))
+    finite.then_some((ulp(at.op) * unit).max(2.0 * MIN_NORMAL))
 }
 
 /// Of each row of logits the largest `Σ |x × w|`; `x` is `[rows, hidden]`.
@@ -282,7 +282,7 @@ pub(super) fn compare_cache(
             let (x, y) = (widen(spec.element, x), widen(spec.element, y));
             let most = x.iter().fold(0.0f32, |most, value| most.max(value.abs()));
             let bound = match spec.element {
-                CacheElement::F32 => (4.0 * f32::EPSILON * most).max(2.0 * LEAST_NORMAL),
+                CacheElement::F32 => (4.0 * f32::EPSILON * most).max(2.0 * MIN_NORMAL),
                 CacheElement::F16 => (most / 1024.0).max(f16::MIN_POSITIVE_SUBNORMAL.to_f32()),
                 CacheElement::Int8 => 1.0,
             };

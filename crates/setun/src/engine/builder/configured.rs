@@ -31,7 +31,7 @@ impl EngineBuilder {
         self.options.cache = memory.cache;
         self.options.head = memory.head;
         self.prefetch = Some(memory.prefetch_bytes);
-        if let Some(least) = memory.least_available {
+        if let Some(least) = memory.min_available {
             self = self.memory_watch(SystemMemory::new(least)?, WATCH_EVERY);
         }
         self.wait = Duration::from_secs_f64(batch.wait_seconds);

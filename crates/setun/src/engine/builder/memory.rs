@@ -37,7 +37,7 @@ impl EngineBuilder {
 
 /// Most blocks of a cache within a share of the memory, which must hold one context. Beside them
 /// stand so many bytes, and so many for each position.
-pub(super) fn most_blocks(
+pub(super) fn max_blocks(
     fraction: Option<f64>,
     placed: &LoadedModel,
     context: usize,

@@ -16,9 +16,9 @@ pub(super) type Slots = [u64; BLOCK_POSITIONS];
 
 pub(super) struct Chain {
     pub(super) memory: Vec<Slots>,
-    pub(super) most_blocks: Arc<AtomicUsize>, // that the system gives
-    pub(super) seed: u64,                     // two of one say the same
-    pub(super) is_counted: bool,              // its cache is told of
+    pub(super) max_blocks: Arc<AtomicUsize>, // that the system gives
+    pub(super) seed: u64,                    // two of one say the same
+    pub(super) is_counted: bool,             // its cache is told of
 }
 
 pub(super) fn mix(before: u64, token: u32) -> u64 {
@@ -62,7 +62,7 @@ impl Chain {
     ) -> Result<(), ModelError> {
         let blocks = cache.high_water_blocks();
         if blocks > self.memory.len() {
-            if blocks > self.most_blocks.load(Ordering::Relaxed) {
+            if blocks > self.max_blocks.load(Ordering::Relaxed) {
                 return Err(OpsError::OutOfMemory { what: "a cache", bytes: blocks }.into());
             }
             self.memory.resize(blocks, [u64::MAX; BLOCK_POSITIONS]);

@@ -187,7 +187,7 @@ fn owner(masks: Masks) -> (UnboundedSender<Command>, Log) {
     let model = Distant { model: Remembering::new(VOCABULARY as usize, 5), log: Arc::clone(&log) };
     let blocks = CONTEXT / BLOCK_POSITIONS;
     let limits =
-        Limits { blocks, least_blocks: blocks, prefix_blocks: 0, streams: 8, wait: Duration::ZERO };
+        Limits { blocks, min_blocks: blocks, prefix_blocks: 0, streams: 8, wait: Duration::ZERO };
     let owner = Owner { masks, ..Owner::new(Box::new(model), report(), limits) };
     (spawn(owner), log)
 }

@@ -46,7 +46,7 @@ fn expected(target: &Remembering, sampler: &Sampler) -> Vec<f64> {
 /// How often each text came, and what became of the proposals.
 fn drawn(draft: Box<dyn Draft>, sampler: &Sampler) -> (Vec<u32>, SpeculationCounts) {
     let inferencer = inferencer(target(), vec![]);
-    let options = SpeculationOptions { most_proposed: 3, row_cost: 0.0 }; // always all of them
+    let options = SpeculationOptions { max_proposed: 3, row_cost: 0.0 }; // always all of them
     let draft = Box::new(Watched::new(draft));
     let mut fast = SpeculativeInferencer::new(inferencer, draft, options).expect("a draft");
     fast.inferencer().set_logits(TokenLogits::None);
