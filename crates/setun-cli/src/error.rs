@@ -80,7 +80,7 @@ pub(crate) enum CliError {
         token: usize,
     },
 
-    /// Files of the registry that are not as they were pulled.
+    /// Files of the store that are not as they were pulled.
     #[error(
         "[bad-checkpoint] {model} has damaged files: `setun models rm {model}`, and pull it again"
     )]
@@ -124,8 +124,8 @@ impl From<setun::forward::ModelError> for CliError {
     }
 }
 
-impl From<setun::registry::RegistryError> for CliError {
-    fn from(error: setun::registry::RegistryError) -> Self {
+impl From<setun::hub::Error> for CliError {
+    fn from(error: setun::hub::Error) -> Self {
         Self::Setun(error.into())
     }
 }

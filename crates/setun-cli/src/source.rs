@@ -12,8 +12,7 @@ use futures::future::{FutureExt, LocalBoxFuture, ready};
 use setun::{
     Error, Files, Model, ModelBytes, ModelReader, Source, Want,
     checkpoint::{Options, files::WEIGHTS},
-    locate,
-    registry::RegistryError,
+    hub, locate,
 };
 
 use crate::{
@@ -152,15 +151,15 @@ impl ModelSource {
     }
 }
 
-/// What a name stands for in the registry; `None` for a path, which comes first.
+/// What a name stands for in the store; `None` for a path, which comes first.
 fn named(model: &str) -> Result<Option<PathBuf>, Error> {
     if Path::new(model).exists() {
         return Ok(None);
     }
-    match models::registry().resolve(model) {
+    match models::store().resolve(model) {
         Ok(path) => Ok(Some(path)),
         // It was meant as a path: what is there instead says more.
-        Err(RegistryError::NotHere { .. } | RegistryError::BadName { .. }) => Ok(None),
+        Err(hub::Error::NotFound { .. } | hub::Error::InvalidName { .. }) => Ok(None),
         Err(error) => Err(error.into()),
     }
 }

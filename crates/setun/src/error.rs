@@ -205,10 +205,10 @@ pub enum Error {
     #[error(transparent)]
     Step(Arc<Error>),
 
-    /// The registry, or a pull.
-    #[cfg(all(feature = "registry", not(target_family = "wasm")))]
+    /// The store of models, or a pull, failed.
+    #[cfg(all(feature = "hub", not(target_family = "wasm")))]
     #[error(transparent)]
-    Registry(#[from] crate::registry::RegistryError),
+    Hub(#[from] setun_hub::Error),
 
     /// The engine has ended: its owner was dropped, or stopped after an error.
     #[error("the engine has been disposed of")]
@@ -306,8 +306,8 @@ impl Error {
             | Self::DraftProbability { .. } => ErrorCode::BadOption,
             Self::Thread(_) => ErrorCode::OutOfMemory,
             Self::Step(error) => error.code(),
-            #[cfg(all(feature = "registry", not(target_family = "wasm")))]
-            Self::Registry(error) => error.code(),
+            #[cfg(all(feature = "hub", not(target_family = "wasm")))]
+            Self::Hub(error) => hub_code(error.kind()),
             Self::Disposed => ErrorCode::Disposed,
         }
     }
@@ -319,6 +319,19 @@ impl From<ModelError> for Error {
             ModelError::Checkpoint(error) => Self::Checkpoint(error),
             error => Self::Model(error),
         }
+    }
+}
+
+#[cfg(all(feature = "hub", not(target_family = "wasm")))]
+fn hub_code(kind: setun_hub::ErrorKind) -> ErrorCode {
+    use setun_hub::ErrorKind;
+    match kind {
+        ErrorKind::InvalidRequest => ErrorCode::BadOption,
+        ErrorKind::NotFound => ErrorCode::NotFound,
+        ErrorKind::Truncated => ErrorCode::Truncated,
+        ErrorKind::Corrupt => ErrorCode::BadCheckpoint,
+        ErrorKind::StorageFull => ErrorCode::StorageFull,
+        _ => ErrorCode::Network,
     }
 }
 

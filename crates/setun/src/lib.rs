@@ -49,8 +49,6 @@ mod owner;
 mod pressure;
 mod profile;
 mod reader;
-#[cfg(all(feature = "registry", not(target_family = "wasm")))]
-pub mod registry;
 #[cfg(test)]
 mod remembering;
 mod sequence;
@@ -107,6 +105,8 @@ pub use setun_cpu::Level;
 pub use setun_gpu as gpu;
 #[cfg(feature = "grammar")]
 pub use setun_grammar::{self as grammar, GrammarSpec};
+#[cfg(all(feature = "hub", not(target_family = "wasm")))]
+pub use setun_hub as hub;
 pub use setun_model::{self as forward};
 pub use setun_ops as ops;
 pub use setun_text::{

@@ -1,4 +1,4 @@
-//! `setun models`: the registry of this machine.
+//! `setun models`: the store of this machine.
 
 mod list;
 mod pull;
@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 use serde::Serialize;
-use setun::registry::{PullOptions, Registry, RegistrySettings};
+use setun::hub::{ModelStore, PullOptions, StoreSettings};
 
 use crate::{
     error::CliError,
@@ -78,9 +78,9 @@ struct AliasArgs {
     json: bool,
 }
 
-/// The registry that the environment names.
-pub(crate) fn registry() -> Registry {
-    Registry::open(RegistrySettings::from_env())
+/// The store that the environment names.
+pub(crate) fn store() -> ModelStore {
+    ModelStore::open(StoreSettings::from_env())
 }
 
 /// See [`Args`].
@@ -101,7 +101,7 @@ fn path(args: &PathArgs) -> Result<(), CliError> {
         name: &'a str,
         path: PathBuf,
     }
-    let path = registry().resolve(&args.name)?;
+    let path = store().resolve(&args.name)?;
     let mut output = Output::new();
     if args.json {
         return output.json(&Found { name: &args.name, path });
@@ -115,7 +115,7 @@ fn remove(args: &RemoveArgs) -> Result<(), CliError> {
         name: &'a str,
         bytes: u64,
     }
-    let bytes = registry().remove(&args.name, &PullOptions::new())?;
+    let bytes = store().remove(&args.name, &PullOptions::new())?;
     if args.json {
         return Output::new().json(&Removed { name: &args.name, bytes });
     }
@@ -124,11 +124,11 @@ fn remove(args: &RemoveArgs) -> Result<(), CliError> {
 }
 
 fn alias(args: &AliasArgs) -> Result<(), CliError> {
-    let registry = registry();
+    let store = store();
     if let Some(alias) = &args.alias {
-        return Ok(registry.alias(alias, args.name.as_deref())?);
+        return Ok(store.alias(alias, args.name.as_deref())?);
     }
-    let aliases = registry.aliases()?;
+    let aliases = store.aliases()?;
     let mut output = Output::new();
     if args.json {
         return output.json(&aliases);

@@ -15,6 +15,6 @@ mod samples;
 mod support;
 mod synth;
 
-#[path = "../../../setun/tests/registry/server.rs"]
+#[path = "../../../setun-hub/tests/hub/server.rs"]
 #[expect(dead_code, reason = "the tests of pulls need more of it")]
 mod server;

@@ -35,8 +35,8 @@ pub(crate) fn bytes(count: u64) -> Vec<u8> {
         .collect()
 }
 
-/// The command, with a registry of its own and nothing of the user's environment.
-fn in_registry(home: &TempDir, args: &[&str]) -> Command {
+/// The command, with a store of its own and nothing of the user's environment.
+fn in_store(home: &TempDir, args: &[&str]) -> Command {
     let mut command = command(args);
     for name in [
         "HF_ENDPOINT",
@@ -64,7 +64,7 @@ fn outcome(mut command: Command) -> Outcome {
 }
 
 fn pull(home: &TempDir, address: &str) -> Command {
-    in_registry(home, &["models", "pull", "--chunk", "1", address])
+    in_store(home, &["models", "pull", "--chunk", "1", address])
 }
 
 /// Waits until something is so.
@@ -77,7 +77,7 @@ fn wait_for(what: &str, is: impl Fn() -> bool) {
     }
 }
 
-/// The lines of the one journal of chunks in a registry.
+/// The lines of the one journal of chunks in a store.
 fn journal(folder: &Path) -> Option<String> {
     for entry in std::fs::read_dir(folder).ok()?.flatten() {
         let path = entry.path();
@@ -117,12 +117,9 @@ fn a_pull_that_is_killed_goes_on_with_the_missing_chunks() {
         let child = pull(&home, &server.at(PATH)).spawn().expect("it starts");
         wait_for("a chunk", || noted(&home).len() >= least);
         kill(child);
-        let listed = outcome(in_registry(&home, &["models", "list", "--json"])).text();
+        let listed = outcome(in_store(&home, &["models", "list", "--json"])).text();
         assert_eq!(listed, "[]\n", "nothing that is not whole is listed");
-        assert_eq!(
-            outcome(in_registry(&home, &["models", "path", &server.at(PATH)])).status,
-            Some(1)
-        );
+        assert_eq!(outcome(in_store(&home, &["models", "path", &server.at(PATH)])).status, Some(1));
     }
     let there = noted(&home);
     assert!((7..13).contains(&there.len()), "{there:?}");
@@ -194,7 +191,7 @@ fn with_model() -> (Server, String) {
 fn a_model_is_pulled_used_by_its_names_verified_and_removed() {
     let (_server, address) = with_model();
     let home = tempfile::tempdir().expect("a folder");
-    let run = |args: &[&str]| outcome(in_registry(&home, args));
+    let run = |args: &[&str]| outcome(in_store(&home, args));
     let path = run(&["models", "pull", &address]).text();
     assert_eq!(run(&["models", "path", &address]).text(), path);
     assert_eq!(run(&["models", "alias", "tiny", &address]).text(), "");
@@ -227,7 +224,7 @@ fn the_environment_is_respected() {
     let home = tempfile::tempdir().expect("a folder");
     let list = "/api/models/o/n/revision/main?blobs=true";
     let run = |name: &str, variables: &[(&str, &str)]| {
-        let mut command = in_registry(&home, &["models", "pull", name]);
+        let mut command = in_store(&home, &["models", "pull", name]);
         command.envs(variables.iter().copied());
         outcome(command)
     };
@@ -247,5 +244,5 @@ fn the_environment_is_respected() {
         "setun: [bad-option] `a b` names no model: expected owner/name, \
         owner/name@revision, owner/name:file, an alias, or an address that begins with https://\n"
     );
-    assert_eq!(outcome(in_registry(&home, &["models"])).status, Some(2));
+    assert_eq!(outcome(in_store(&home, &["models"])).status, Some(2));
 }

@@ -3,9 +3,9 @@
 use std::{collections::BTreeMap, path::PathBuf};
 
 use serde::Serialize;
-use setun::registry::{DiskUse, FoundModel, StoredModel, discover};
+use setun::hub::{DiscoveredModel, DiskUsage, StoredModel, discover};
 
-use super::{registry, size};
+use super::{size, store};
 use crate::{
     error::CliError,
     output::{Output, table},
@@ -17,7 +17,7 @@ const SHORT: usize = 12;
 /// List the models that are here
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Look for models in a folder instead of the registry
+    /// Look for models in a folder instead of the store
     #[arg(long, value_name = "FOLDER")]
     folder: Option<PathBuf>,
 
@@ -34,7 +34,7 @@ pub(super) struct Args {
     json: bool,
 }
 
-/// A model of the registry, as JSON shows it.
+/// A model of the store, as JSON shows it.
 #[derive(Serialize)]
 struct Listed {
     name: String,
@@ -50,20 +50,20 @@ struct Listed {
 
 /// See [`Args`].
 pub(super) fn run(args: &Args) -> Result<(), CliError> {
-    let registry = registry();
+    let store = store();
     let mut output = Output::new();
     if let Some(folder) = &args.folder {
         return found(&discover(folder), args.json, &mut output);
     }
     if args.hub_cache {
-        return found(&registry.discover_hub_cache(), args.json, &mut output);
+        return found(&store.discover_hub_cache(), args.json, &mut output);
     }
     if args.unfinished {
-        let uses = registry.disk_use()?.into_iter().filter(|used| !used.complete).collect();
+        let uses = store.disk_usage()?.into_iter().filter(|used| !used.complete).collect();
         return unfinished(uses, args.json, &mut output);
     }
-    let aliases = registry.aliases()?;
-    let models = registry.list()?.into_iter();
+    let aliases = store.aliases()?;
+    let models = store.list()?.into_iter();
     let listed: Vec<_> = models.map(|model| listed(model, &aliases)).collect();
     if args.json {
         return output.json(&listed);
@@ -97,21 +97,21 @@ fn listed(model: StoredModel, aliases: &BTreeMap<String, String>) -> Listed {
     }
 }
 
-fn found(models: &[FoundModel], json: bool, output: &mut Output) -> Result<(), CliError> {
+fn found(models: &[DiscoveredModel], json: bool, output: &mut Output) -> Result<(), CliError> {
     if json {
         return output.json(&models);
     }
-    let row = |model: &FoundModel| {
+    let row = |model: &DiscoveredModel| {
         vec![model.name.clone(), size(model.bytes), model.path.display().to_string()]
     };
     show(models.iter().map(row).collect(), &["model", "size", "path"], output)
 }
 
-fn unfinished(uses: Vec<DiskUse>, json: bool, output: &mut Output) -> Result<(), CliError> {
+fn unfinished(uses: Vec<DiskUsage>, json: bool, output: &mut Output) -> Result<(), CliError> {
     if json {
         return output.json(&uses);
     }
-    let row = |used: DiskUse| {
+    let row = |used: DiskUsage| {
         vec![used.model, used.revision.chars().take(SHORT).collect(), size(used.bytes)]
     };
     show(uses.into_iter().map(row).collect(), &["model", "revision", "size"], output)

@@ -5,9 +5,9 @@ mod progress;
 use std::path::PathBuf;
 
 use serde::Serialize;
-use setun::registry::PullOptions;
+use setun::hub::PullOptions;
 
-use super::registry;
+use super::store;
 use crate::{error::CliError, output::Output};
 use progress::PullProgress;
 
@@ -49,12 +49,12 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
     let options = PullOptions::new()
         .connections(usize::from(args.connections))
         .chunk_bytes(u64::from(args.chunk) << 20);
-    let registry = registry();
+    let store = store();
     let progress = PullProgress::new();
-    let pulled = registry.pull(&args.name, &options, &|event| progress.hear(event));
+    let pulled = store.pull(&args.name, &options, &|event| progress.hear(event));
     progress.end();
     let model = pulled?;
-    let path = registry.resolve(&args.name).or_else(|_| model.path(None))?;
+    let path = store.resolve(&args.name).or_else(|_| model.path(None))?;
     let mut output = Output::new();
     if args.json {
         let (revision, bytes) = (model.manifest.revision.clone(), model.manifest.bytes());

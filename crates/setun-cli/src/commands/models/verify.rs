@@ -1,9 +1,9 @@
 //! `setun models verify`.
 
 use serde::Serialize;
-use setun::registry::{FileCheck, PullOptions};
+use setun::hub::{FileCheck, PullOptions};
 
-use super::{registry, size};
+use super::{size, store};
 use crate::{
     error::CliError,
     output::{Output, Progress, table},
@@ -33,10 +33,10 @@ struct Checked {
 
 /// See [`Args`].
 pub(super) fn run(args: &Args) -> Result<(), CliError> {
-    let registry = registry();
+    let store = store();
     let models = match &args.name {
-        Some(name) => vec![registry.get(name)?],
-        None => registry.list()?,
+        Some(name) => vec![store.get(name)?],
+        None => store.list()?,
     };
     let mut progress = Progress::new();
     let mut checked = vec![];

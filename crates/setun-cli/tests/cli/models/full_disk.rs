@@ -7,12 +7,12 @@ use std::{
 
 use tempfile::TempDir;
 
-use super::{MIB, PATH, bytes, in_registry, noted, outcome};
+use super::{MIB, PATH, bytes, in_store, noted, outcome};
 use crate::server::Server;
 
 /// With one connection, as chunks that come together stop together.
 fn pull(home: &TempDir, address: &str) -> Command {
-    in_registry(home, &["models", "pull", "--chunk", "1", "--connections", "1", address])
+    in_store(home, &["models", "pull", "--chunk", "1", "--connections", "1", address])
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn a_file_that_may_not_grow_is_told_of_and_gone_on_with() {
 fn goes_on(server: &Server, home: &TempDir, content: &[u8]) {
     let there = noted(home);
     assert!(!there.is_empty(), "what has come is kept");
-    let listed = outcome(in_registry(home, &["models", "list"])).text();
+    let listed = outcome(in_store(home, &["models", "list"])).text();
     assert_eq!(listed, "");
     server.requests();
     let path = outcome(pull(home, &server.at(PATH))).text();

@@ -6,7 +6,7 @@ use std::{
 };
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use setun::registry::PullEvent;
+use setun::hub::PullEvent;
 
 use crate::output::tell;
 
@@ -39,33 +39,35 @@ impl PullProgress {
                 bar.set_length(bytes);
                 bar.set_position(0);
             }),
-            PullEvent::File { file, there, .. } => self.bar(|bar| {
+            PullEvent::FileStarted { file, present, .. } => self.bar(|bar| {
                 bar.set_message(file);
-                bar.inc(there);
+                bar.inc(present);
                 bar.reset_eta();
             }),
             PullEvent::Received { bytes, .. } => self.bar(|bar| bar.inc(bytes)),
-            PullEvent::Dropped { bytes, .. } => {
+            PullEvent::Discarded { bytes, .. } => {
                 self.bar(|bar| bar.set_position(bar.position().saturating_sub(bytes)));
             }
-            PullEvent::Checking { file } => {
+            PullEvent::Verifying { file } => {
                 self.bar(|bar| bar.set_message(format!("checking {file}")));
             }
-            PullEvent::Waiting { .. } => self.say("another process pulls this model: waiting"),
-            PullEvent::There { model, .. } => self.note(&format!("{model} is there")),
+            PullEvent::WaitingForLock { .. } => {
+                self.say("another process pulls this model: waiting");
+            }
+            PullEvent::AlreadyStored { model, .. } => self.note(&format!("{model} is there")),
             PullEvent::Retry { file, reason, wait } => {
                 let wait = wait.as_secs_f64();
                 self.note(&format!("{file}: {reason}; again in {wait:.1} s"));
             }
-            PullEvent::Changed { file, reason } => {
+            PullEvent::SourceChanged { file, reason } => {
                 self.say(&format!("{file} has changed ({reason}): it begins anew"));
             }
-            PullEvent::Damaged { file, chunks } => {
+            PullEvent::Corrupt { file, chunks } => {
                 let what =
                     if chunks.is_empty() { String::new() } else { format!(", chunks {chunks:?}") };
                 self.say(&format!("{file} has wrong bytes{what}: they are asked for again"));
             }
-            PullEvent::Whole { file } => {
+            PullEvent::RangesUnsupported { file } => {
                 self.say(&format!("{file}: the server gives no parts, so a break costs all of it"));
             }
             _ => {}

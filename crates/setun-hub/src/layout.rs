@@ -1,0 +1,203 @@
+//! Folder layout of the store.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    atomic_files::{disk_bytes, make_folder, remove_file, write_atomically},
+    error::Error,
+    manifest::{MANIFEST, MAX_BYTES, Manifest},
+    model_name::{ModelId, folder_name},
+    stored_model::{DiskUsage, StoredModel},
+};
+
+/// The version of the small files that is written, and the latest that is read.
+const FORMAT: u32 = 1;
+
+/// Folders of a store.
+#[derive(Clone, Debug)]
+pub(crate) struct Layout {
+    pub(crate) root: PathBuf,
+}
+
+/// Names of revisions, and the commits that they were at the last pull.
+#[derive(Debug, Serialize, Deserialize)]
+struct References {
+    format: u32,
+    revisions: BTreeMap<String, String>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Aliases {
+    format: u32,
+    aliases: BTreeMap<String, String>,
+}
+
+impl Layout {
+    /// The folder of a model's revisions.
+    pub(crate) fn model(&self, id: &ModelId) -> PathBuf {
+        self.root.join("models").join(&id.host).join(&id.owner).join(&id.name)
+    }
+
+    pub(crate) fn revision(&self, id: &ModelId, revision: &str) -> PathBuf {
+        self.model(id).join(folder_name(revision))
+    }
+
+    pub(crate) fn lock(&self, id: &ModelId) -> PathBuf {
+        self.root.join("locks").join(&id.host).join(&id.owner).join(format!("{}.lock", id.name))
+    }
+
+    pub(crate) fn alias_lock(&self) -> PathBuf {
+        self.root.join("locks").join("aliases.lock")
+    }
+
+    /// All models, whole or not, each with the names of its revisions' folders.
+    pub(crate) fn models(&self) -> Result<Vec<(ModelId, Vec<String>)>, Error> {
+        let mut models = vec![];
+        let root = self.root.join("models");
+        for host in folders(&root)? {
+            for owner in folders(&root.join(&host))? {
+                for name in folders(&root.join(&host).join(&owner))? {
+                    let id = ModelId { host: host.clone(), owner: owner.clone(), name };
+                    let revisions = folders(&self.model(&id))?;
+                    models.push((id, revisions));
+                }
+            }
+        }
+        Ok(models)
+    }
+
+    /// A revision of a model, if it is there whole.
+    pub(crate) fn whole(&self, id: &ModelId, revision: &str) -> Result<Option<StoredModel>, Error> {
+        let folder = self.revision(id, revision);
+        let manifest = Manifest::read(&folder)?;
+        let model = manifest.map(|manifest| StoredModel { id: id.clone(), folder, manifest });
+        Ok(model.filter(StoredModel::is_complete))
+    }
+
+    /// The revisions of a model that are there whole, the one pulled last at the end.
+    pub(crate) fn revisions(&self, id: &ModelId) -> Result<Vec<StoredModel>, Error> {
+        let mut found = vec![];
+        for revision in folders(&self.model(id))? {
+            found.extend(self.whole(id, &revision)?);
+        }
+        found.sort_by(|a, b| a.manifest.pulled.cmp(&b.manifest.pulled));
+        Ok(found)
+    }
+
+    /// The commit that a name of a revision was at the last pull.
+    pub(crate) fn reference(&self, id: &ModelId, name: &str) -> Result<Option<String>, Error> {
+        let references: Option<References> = read_small(&self.model(id).join("refs.json"))?;
+        Ok(references.and_then(|references| references.revisions.get(name).cloned()))
+    }
+
+    pub(crate) fn refer(&self, id: &ModelId, name: &str, commit: &str) -> Result<(), Error> {
+        let path = self.model(id).join("refs.json");
+        let references: Option<References> = read_small(&path)?;
+        let mut revisions = references.map(|references| references.revisions).unwrap_or_default();
+        if revisions.insert(name.into(), commit.into()).as_deref() == Some(commit) {
+            return Ok(());
+        }
+        write_small(&path, &References { format: FORMAT, revisions })
+    }
+
+    pub(crate) fn aliases(&self) -> Result<BTreeMap<String, String>, Error> {
+        let aliases: Option<Aliases> = read_small(&self.root.join("aliases.json"))?;
+        Ok(aliases.map(|aliases| aliases.aliases).unwrap_or_default())
+    }
+
+    pub(crate) fn write_aliases(&self, aliases: BTreeMap<String, String>) -> Result<(), Error> {
+        make_folder(&self.root)?;
+        write_small(&self.root.join("aliases.json"), &Aliases { format: FORMAT, aliases })
+    }
+
+    /// What each revision takes, whole or not.
+    pub(crate) fn disk_usage(&self) -> Result<Vec<DiskUsage>, Error> {
+        let mut uses = vec![];
+        for (id, revisions) in self.models()? {
+            for folder in revisions {
+                let path = self.model(&id).join(&folder);
+                let manifest = Manifest::read(&path)?;
+                let complete = self.whole(&id, &folder)?.is_some();
+                let revision = manifest.map_or(folder, |manifest| manifest.revision);
+                uses.push(DiskUsage {
+                    model: id.to_string(),
+                    revision,
+                    complete,
+                    bytes: bytes_in(&path),
+                });
+            }
+        }
+        Ok(uses)
+    }
+}
+
+/// Removes a revision: first what makes it visible.
+pub(crate) fn remove_revision(folder: &Path) -> Result<(), Error> {
+    remove_file(&folder.join(MANIFEST))?;
+    fs::remove_dir_all(folder).map_err(|error| Error::io("remove", folder, 0, error))
+}
+
+/// Names of the folders in a folder, sorted; none where it is not there.
+pub(crate) fn folders(path: &Path) -> Result<Vec<String>, Error> {
+    let entries = match fs::read_dir(path) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(vec![]),
+        Err(error) => return Err(Error::io("list", path, 0, error)),
+    };
+    let is_folder = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
+    let mut names: Vec<_> = entries
+        .flatten()
+        .filter(is_folder)
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .collect();
+    names.sort();
+    Ok(names)
+}
+
+fn bytes_in(folder: &Path) -> u64 {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let sizes = entries.filter_map(|entry| {
+        let metadata = fs::symlink_metadata(entry.path()).ok()?;
+        Some(if metadata.is_dir() { bytes_in(&entry.path()) } else { disk_bytes(&metadata) })
+    });
+    sizes.fold(0, u64::saturating_add)
+}
+
+/// A small JSON file with its version; `None` where there is none.
+fn read_small<T: for<'de> Deserialize<'de>>(path: &Path) -> Result<Option<T>, Error> {
+    #[derive(Deserialize)]
+    struct Version {
+        format: u32,
+    }
+    let bytes = match fs::metadata(path) {
+        Ok(metadata) if metadata.len() > MAX_BYTES => Ok(vec![]),
+        Ok(_) => fs::read(path),
+        Err(error) => Err(error),
+    };
+    let bytes = match bytes {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(Error::io("read", path, 0, error)),
+    };
+    let bad = |reason: String| Error::InvalidManifest { path: path.to_owned(), reason };
+    let Version { format } =
+        serde_json::from_slice(&bytes).map_err(|error| bad(error.to_string()))?;
+    if format != FORMAT {
+        return Err(bad(format!("it has format {format}, expected {FORMAT}")));
+    }
+    serde_json::from_slice(&bytes).map(Some).map_err(|error| bad(error.to_string()))
+}
+
+fn write_small(path: &Path, value: &impl Serialize) -> Result<(), Error> {
+    let text = serde_json::to_vec_pretty(value).map_err(|error| Error::InvalidManifest {
+        path: path.to_owned(),
+        reason: error.to_string(),
+    })?;
+    write_atomically(path, &text)
+}

@@ -1,0 +1,105 @@
+//! Lookup of a stored model by its name.
+
+use crate::{
+    error::Error,
+    hub_source::DEFAULT_REVISION,
+    model_name::{ModelId, ModelName, Source, folder_name},
+    model_store::ModelStore,
+    stored_model::StoredModel,
+};
+
+/// The longest chain of aliases.
+const MAX_ALIASES: usize = 8;
+
+impl ModelStore {
+    /// Takes a name apart, and puts what an alias stands for in its place.
+    pub(crate) fn parse(&self, name: &str) -> Result<ModelName, Error> {
+        let mut parsed = ModelName::parse(name)?;
+        for _ in 0..MAX_ALIASES {
+            let Source::Alias(alias) = &parsed.source else { return Ok(parsed) };
+            let aliases = self.layout.aliases()?;
+            let Some(target) = aliases.get(alias) else { return Ok(parsed) };
+            let file = parsed.file.take();
+            parsed = ModelName::parse(target)?;
+            parsed.file = file.or(parsed.file);
+        }
+        let expected = "an alias that ends in a model";
+        Err(Error::InvalidName { name: name.into(), expected })
+    }
+
+    /// The models that a name can mean, and the revision that it names.
+    pub(crate) fn ids(&self, name: &ModelName) -> Result<(Vec<ModelId>, Option<String>), Error> {
+        let (host, owner, name, revision) = match &name.source {
+            Source::Address(address) => return Ok((vec![ModelId::of_address(address)], None)),
+            Source::Alias(_) => return Ok((vec![], None)),
+            Source::Hub { host, owner, name, revision } => (host, owner, name, revision.clone()),
+        };
+        if let Some(host) = host {
+            let id = ModelId { host: host.clone(), owner: owner.clone(), name: name.clone() };
+            return Ok((vec![id], revision));
+        }
+        // The endpoint's own comes first; one that another hub gave is found without naming it.
+        let own = ModelId::of_hub(&self.settings.endpoint, owner, name);
+        if self.layout.model(&own).is_dir() {
+            return Ok((vec![own], revision));
+        }
+        let mut others = vec![];
+        for (id, _) in self.layout.models()? {
+            if id.owner == *owner && id.name == *name {
+                others.push(id);
+            }
+        }
+        match others.len() {
+            0 => Ok((vec![own], revision)),
+            1 => Ok((others, revision)),
+            _ => {
+                let name = format!("{owner}/{name}");
+                let files = others.iter().map(ToString::to_string).collect();
+                Err(Error::AmbiguousHub { name, models: files })
+            }
+        }
+    }
+
+    /// The model that a name means, if it is here whole.
+    pub(crate) fn find(&self, name: &ModelName) -> Result<Option<StoredModel>, Error> {
+        let (ids, revision) = self.ids(name)?;
+        for id in ids {
+            let found = match &revision {
+                Some(revision) => {
+                    let folder = self.folder_of(&id, revision)?;
+                    self.layout.whole(&id, &folder)?
+                }
+                None => self.current(&id)?,
+            };
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        Ok(None)
+    }
+
+    /// The revision that is meant where none is named: what the hub meant at the last pull, or
+    /// the one pulled last.
+    fn current(&self, id: &ModelId) -> Result<Option<StoredModel>, Error> {
+        if let Some(commit) = self.layout.reference(id, DEFAULT_REVISION)?
+            && let Some(model) = self.layout.whole(id, &commit)?
+        {
+            return Ok(Some(model));
+        }
+        Ok(self.layout.revisions(id)?.pop())
+    }
+
+    /// The folder's name of a revision, which may be named by a branch.
+    pub(crate) fn folder_of(&self, id: &ModelId, revision: &str) -> Result<String, Error> {
+        let commit = self.layout.reference(id, revision)?;
+        Ok(folder_name(commit.as_deref().unwrap_or(revision)))
+    }
+
+    pub(crate) fn not_here(&self, name: &str) -> Error {
+        let hint = match ModelName::parse(name).map(|parsed| parsed.source) {
+            Ok(Source::Alias(_)) => "no alias has this name".to_owned(),
+            _ => format!("`setun models pull {name}` brings it"),
+        };
+        Error::NotFound { name: name.into(), root: self.settings.root.clone(), hint }
+    }
+}

@@ -1,0 +1,216 @@
+//! Pull of a model: planned, locked, downloaded file by file, published at once.
+
+use std::time::Duration;
+
+use crate::{
+    atomic_files::make_folder,
+    download::{Downloads, Paths},
+    error::Error,
+    http::Http,
+    hub_source::{self, DEFAULT_REVISION, Repository},
+    journal::has_unfinished,
+    layout::{folders, remove_revision},
+    lock::Lock,
+    manifest::{FileEntry, Manifest, now},
+    model_name::{ModelId, ModelName, Source},
+    model_store::ModelStore,
+    options::{ProgressListener, PullEvent, PullOptions},
+    pull_plan::{Plan, PullResult, is_commit},
+    retry::Fault,
+    stored_model::StoredModel,
+    url_source::UrlSource,
+};
+
+/// Times that a pull is planned before its source counts as one that keeps changing.
+const PLANS: u32 = 4;
+
+impl ModelStore {
+    /// Pulls a model, or what is missing of it. `listener` hears how it goes on, from several
+    /// threads.
+    ///
+    /// What has arrived is kept whatever happens, and the next pull asks for the rest alone. The
+    /// model is not there for anybody else before all of it is.
+    ///
+    /// # Errors
+    ///
+    /// If the name names no model, the network or the disk fails, or the bytes are wrong.
+    pub fn pull(
+        &self,
+        name: &str,
+        options: &PullOptions,
+        listener: ProgressListener<'_>,
+    ) -> Result<StoredModel, Error> {
+        let parsed = self.parse(name)?;
+        if let Some(because) = self.settings.offline {
+            let offline = || Error::Offline { name: name.into(), because };
+            return self.find(&parsed)?.ok_or_else(offline);
+        }
+        if let Some(model) = self.pinned(&parsed)? {
+            there(listener, &model);
+            return Ok(model);
+        }
+        let pull =
+            Pull { store: self, http: Http::new(&self.settings, options)?, options, listener };
+        let mut last = String::new();
+        for _ in 0..PLANS {
+            let plan = pull.plan(name, &parsed)?;
+            match pull.run(&plan) {
+                Ok(model) => return Ok(model),
+                Err(Fault::Changed(reason)) => {
+                    listener(PullEvent::SourceChanged {
+                        file: plan.source.clone(),
+                        reason: reason.clone(),
+                    });
+                    last = reason;
+                }
+                Err(Fault::Final(error) | Fault::Later { error, .. }) => return Err(error),
+                Err(Fault::NoRanges) => "it gives no parts".clone_into(&mut last),
+            }
+        }
+        Err(Error::SourceChanged { address: name.into(), reason: last })
+    }
+
+    /// A model of which a commit was named, where it is there: it cannot be another by now.
+    fn pinned(&self, name: &ModelName) -> Result<Option<StoredModel>, Error> {
+        match &name.source {
+            Source::Hub { revision: Some(revision), .. } if is_commit(revision) => {
+                let found = self.find(name)?;
+                Ok(found.filter(|model| model.path(name.file.as_deref()).is_ok()))
+            }
+            _ => Ok(None),
+        }
+    }
+}
+
+fn there(listener: ProgressListener<'_>, model: &StoredModel) {
+    let revision = model.manifest.revision.clone();
+    listener(PullEvent::AlreadyStored { model: model.id.to_string(), revision });
+}
+
+struct Pull<'a> {
+    store: &'a ModelStore,
+    http: Http,
+    options: &'a PullOptions,
+    listener: ProgressListener<'a>,
+}
+
+impl Pull<'_> {
+    /// Finds out what is to be brought.
+    fn plan(&self, name: &str, parsed: &ModelName) -> Result<Plan, Error> {
+        let tell = |reason: String, wait: Duration| {
+            (self.listener)(PullEvent::Retry { file: name.into(), reason, wait });
+        };
+        let endpoint = self.store.settings.endpoint.as_str();
+        let not_here = |hint: String| Error::NotFound {
+            name: name.into(),
+            root: self.store.settings.root.clone(),
+            hint,
+        };
+        let plan = match &parsed.source {
+            Source::Address(address) => {
+                let look = UrlSource { http: &self.http, options: self.options, tell: &tell };
+                look.plan(address)?
+            }
+            Source::Alias(_) => return Err(not_here("no alias has this name".into())),
+            Source::Hub { host: Some(host), owner, name, .. }
+                if ModelId::of_hub(endpoint, owner, name).host != *host =>
+            {
+                let hint = format!("to pull it set HF_ENDPOINT to {host}, or name its address");
+                return Err(not_here(hint));
+            }
+            Source::Hub { owner, name, revision, .. } => {
+                let revision = revision.as_deref().unwrap_or(DEFAULT_REVISION);
+                let file = parsed.file.as_deref();
+                let repository = Repository { endpoint, owner, name, revision, file };
+                hub_source::plan(&self.http, repository, self.options, &tell)?
+            }
+        };
+        (self.listener)(PullEvent::Planned {
+            model: plan.id.to_string(),
+            revision: plan.revision.clone(),
+            files: plan.files.len(),
+            bytes: plan.bytes(),
+        });
+        Ok(plan)
+    }
+
+    fn run(&self, plan: &Plan) -> PullResult<StoredModel> {
+        let layout = &self.store.layout;
+        let _lock = Lock::take(&layout.lock(&plan.id), self.options, self.listener)?;
+        let found = layout.whole(&plan.id, &plan.revision)?;
+        let has = |model: &StoredModel| {
+            plan.files.iter().all(|wanted| {
+                let file = model.manifest.file(&wanted.name);
+                file.is_some_and(|file| wanted.sha256.is_none() || wanted.sha256 == file.sha256)
+            })
+        };
+        let model = match found {
+            Some(model) if has(&model) => {
+                there(self.listener, &model);
+                model
+            }
+            found => self.bring(plan, found)?,
+        };
+        if let Some(reference) = &plan.reference {
+            layout.refer(&plan.id, reference, &plan.revision)?;
+        }
+        Ok(model)
+    }
+
+    /// Brings the files, and then shows the model.
+    fn bring(&self, plan: &Plan, found: Option<StoredModel>) -> PullResult<StoredModel> {
+        let layout = &self.store.layout;
+        let folder = layout.revision(&plan.id, &plan.revision);
+        make_folder(&folder)?;
+        if plan.reference.is_none() && !is_commit(&plan.revision) {
+            self.clear_others(plan)?;
+        }
+        let mut manifest = if let Some(model) = found {
+            model.manifest
+        } else {
+            let (model, revision) = (plan.id.to_string(), plan.revision.clone());
+            let mut manifest = Manifest::new(model, revision, plan.source.clone());
+            manifest.licence.clone_from(&plan.licence);
+            manifest.write(&folder)?; // not complete: it tells what is under way
+            manifest
+        };
+        let downloads =
+            Downloads { http: &self.http, options: self.options, listener: self.listener };
+        let mut entries: Vec<FileEntry> = vec![];
+        for wanted in &plan.files {
+            let same = |file: &&FileEntry| wanted.sha256.is_none() || wanted.sha256 == file.sha256;
+            let entry = match manifest.file(&wanted.name).filter(same) {
+                Some(entry) if manifest.complete => entry.clone(),
+                _ => downloads.bring(wanted, &folder)?,
+            };
+            entries.push(entry);
+        }
+        manifest.put(entries);
+        manifest.complete = true;
+        manifest.pulled = now();
+        manifest.write(&folder)?;
+        for wanted in &plan.files {
+            Paths::new(&folder, &wanted.name).clear()?;
+        }
+        Ok(StoredModel { id: plan.id.clone(), folder, manifest })
+    }
+
+    /// Removes what unfinished pulls of an address have left: nobody has those files any more.
+    fn clear_others(&self, plan: &Plan) -> PullResult<()> {
+        let layout = &self.store.layout;
+        let keep = layout.revision(&plan.id, &plan.revision);
+        for revision in folders(&layout.model(&plan.id))? {
+            let folder = layout.model(&plan.id).join(revision);
+            let complete = Manifest::read(&folder)?.is_some_and(|manifest| manifest.complete);
+            if folder != keep && !complete {
+                let (file, reason) =
+                    (plan.source.clone(), "it was another when it was pulled before".into());
+                if has_unfinished(&folder) {
+                    (self.listener)(PullEvent::SourceChanged { file, reason });
+                }
+                remove_revision(&folder)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,139 @@
+//! URL parsing, joining and escaping, as far as pulls need it.
+
+use std::fmt::Write;
+
+/// An address taken apart.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Parts {
+    pub(crate) scheme: String,
+    /// Host, and the port where one is written.
+    pub(crate) authority: String,
+    pub(crate) path: String,
+    pub(crate) query: Option<String>,
+}
+
+/// Takes an address apart; `None` if it is none of the web, or carries a name and password.
+pub(crate) fn parts(address: &str) -> Option<Parts> {
+    let (scheme, rest) = address.split_once("://")?;
+    let scheme = scheme.to_ascii_lowercase();
+    let rest = rest.split('#').next().unwrap_or(rest);
+    let end = rest.find(['/', '?']).unwrap_or(rest.len());
+    let (authority, rest) = rest.split_at(end);
+    let (path, query) = match rest.split_once('?') {
+        Some((path, query)) => (path, Some(query.to_owned()).filter(|query| !query.is_empty())),
+        None => (rest, None),
+    };
+    let is_web = ["http", "https"].contains(&scheme.as_str());
+    let is_host =
+        !authority.is_empty() && !authority.contains(|c: char| c == '@' || c.is_whitespace());
+    let authority = authority.to_ascii_lowercase();
+    (is_web && is_host).then(|| Parts { scheme, authority, path: path.to_owned(), query })
+}
+
+/// Scheme, host and port: what a secret may be told to.
+pub(crate) fn origin(address: &str) -> Option<String> {
+    let Parts { scheme, authority, .. } = parts(address)?;
+    let usual = if scheme == "https" { ":443" } else { ":80" };
+    Some(format!("{scheme}://{}", authority.strip_suffix(usual).unwrap_or(&authority)))
+}
+
+/// Where a redirect leads that was found at `base`.
+pub(crate) fn join(base: &str, location: &str) -> Option<String> {
+    let location = location.split('#').next().unwrap_or(location);
+    if location.contains("://") && !location.starts_with('/') {
+        return parts(location).map(|_| location.to_owned());
+    }
+    let base = parts(base)?;
+    if let Some(rest) = location.strip_prefix("//") {
+        return Some(format!("{}://{rest}", base.scheme));
+    }
+    let origin = format!("{}://{}", base.scheme, base.authority);
+    if location.starts_with('/') {
+        return Some(format!("{origin}{location}"));
+    }
+    let folder = base.path.rfind('/').map_or("/", |end| &base.path[..=end]);
+    Some(format!("{origin}{folder}{location}"))
+}
+
+/// The address of a file in a folder. What follows a question mark stays at the end.
+pub(crate) fn in_folder(folder: &str, file: &str) -> String {
+    let folder = folder.split('#').next().unwrap_or(folder);
+    let file = escape(file);
+    match folder.split_once('?') {
+        Some((folder, query)) => format!("{}/{file}?{query}", folder.trim_end_matches('/')),
+        None => format!("{}/{file}", folder.trim_end_matches('/')),
+    }
+}
+
+/// The last part of an address' path.
+pub(crate) fn last_segment(address: &str) -> &str {
+    let path = address.split(['?', '#']).next().unwrap_or(address);
+    path.trim_end_matches('/').rsplit('/').next().unwrap_or(path)
+}
+
+/// Escapes what has a meaning in an address, slashes excepted.
+pub(crate) fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte) {
+            escaped.push(char::from(byte));
+        } else {
+            let _ = write!(escaped, "%{byte:02X}");
+        }
+    }
+    escaped
+}
+
+/// Undoes [`escape`]; `None` where the result is no text.
+pub(crate) fn unescape(text: &str) -> Option<String> {
+    let mut bytes = vec![];
+    let mut rest = text.as_bytes();
+    while let [first, after @ ..] = rest {
+        rest = after;
+        if *first != b'%' {
+            bytes.push(*first);
+            continue;
+        }
+        let digits = std::str::from_utf8(rest.get(..2)?).ok()?;
+        bytes.push(u8::from_str_radix(digits, 16).ok()?);
+        rest = &rest[2..];
+    }
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn redirects_are_joined() {
+        let base = "https://h:1/a/b?q";
+        let cases = [
+            ("http://x/y?z", "http://x/y?z"),
+            ("//x/y", "https://x/y"),
+            ("/y", "https://h:1/y"),
+            ("c#d", "https://h:1/a/c"),
+        ];
+        for (location, expected) in cases {
+            assert_eq!(join(base, location).as_deref(), Some(expected));
+        }
+        assert_eq!(join(base, "ftp://x/y"), None);
+    }
+
+    #[test]
+    fn origins_tell_hosts_and_ports_apart() {
+        assert_eq!(origin("https://H/a"), origin("https://h:443/b?c"));
+        assert_ne!(origin("https://h/"), origin("http://h/"));
+        assert_ne!(origin("http://h:1/"), origin("http://h:2/"));
+        assert_ne!(origin("https://h.evil/"), origin("https://h/"));
+        assert_eq!(origin("https://h@evil/"), None);
+    }
+
+    #[test]
+    fn files_are_escaped() {
+        assert_eq!(in_folder("https://h/a/?x=1", "b c/d.gguf"), "https://h/a/b%20c/d.gguf?x=1");
+        assert_eq!(unescape("b%20c").as_deref(), Some("b c"));
+        assert_eq!(unescape("b%2"), None);
+        assert_eq!(last_segment("https://h/a/b.gguf?download=true"), "b.gguf");
+    }
+}
