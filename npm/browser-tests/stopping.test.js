@@ -118,12 +118,12 @@ describe("an aborted signal", () => {
       for (let attempt = 0; attempt < attempts; attempt += 1) {
         const controller = new AbortController();
         const reason = { attempt };
-        const found = model.beams(longPrompt, { signal: controller.signal });
+        const found = model.beamSearch(longPrompt, { signal: controller.signal });
         await new Promise((resolve) => setTimeout(resolve, 100));
         const aborted = performance.now();
         controller.abort(reason);
         const same = await found.catch((/** @type {unknown} */ error) => error === reason);
-        const [next] = await model.beams("A", { maxTokens: 1 });
+        const [next] = await model.beamSearch("A", { maxTokens: 1 });
         ends.push({ same, next: next.tokens.length, milliseconds: performance.now() - aborted });
       }
       return ends;

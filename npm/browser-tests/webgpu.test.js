@@ -165,7 +165,7 @@ describe("a device", () => {
     expect(fetched(requests).code).toEqual([expect.not.stringContaining("webgpu")]);
   });
 
-  it("that was asked for by name says so, tests itself beside a generation, outlasts an aborted one, and keeps to a form", async () => {
+  it("that was asked for by name says so, tests itself beside a generation, outlasts an aborted one, and follows a response format", async () => {
     const { page, errors, close } = await openPage(browser, `${server.url}/index.html`);
     const { used, devices, test, text, reason, again, formed } = await page.evaluate(async (prompt) => {
       const model = await /** @type {any} */ (globalThis).setun.load(undefined, { backend: "webgpu" });
@@ -177,8 +177,8 @@ describe("a device", () => {
           controller.abort("enough");
       })().catch((/** @type {unknown} */ thrown) => thrown);
       const again = await model.generate(prompt, options).text();
-      const form = { choices: [" there was", " a dog"] };
-      const formed = await model.generate(prompt, { temperature: 0, form }).text();
+      const responseFormat = { type: "choice", choices: [" there was", " a dog"] };
+      const formed = await model.generate(prompt, { temperature: 0, responseFormat }).text();
       await model.dispose();
       return { used: model.info, devices: model.deviceReport().devices, test, text, reason, again, formed };
     }, PROMPT);

@@ -52,7 +52,7 @@ describe("a processor in Node", () => {
         await both({ ...plain, lookahead: 12 }, generated),
         await both({ ...wild, samplingOrder: ["topK", "processors", "tokens"], topK: 300 }, generated),
         await both(wild, samples),
-        await both({ beams: 3, best: 2, maxTokens: 12 }, (options) => model.beams(prompt, options)),
+        await both({ numBeams: 3, numReturnSequences: 2, maxTokens: 12 }, (options) => model.beamSearch(prompt, options)),
       ]));
     `);
     for (const [own, option] of pairs) expect(own).toEqual(option);

@@ -1,4 +1,4 @@
-/** Samples, sessions and limits of the engine that is packed, in Node. */
+/** Samples, sessions and limits of the packed engine, in Node. */
 
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { makeProject, writeFiles } from "../test-support/project.js";
 
-/** What the `setun` command prints for the same: its tests read the same file. */
+/** Output of the `setun` command, whose tests read the same file. */
 const GOLDEN = JSON.parse(
   readFileSync(new URL("../../tests/fixtures/embedded-samples.json", import.meta.url), "utf8"),
 );
@@ -31,7 +31,7 @@ async function inNode(body) {
 }
 
 describe("the engine in Node", () => {
-  it("gives the samples that the command gives, and computes their prompt once", async () => {
+  it("returns the samples of the command line, and computes their prompt once", async () => {
     const found = await inNode(`
       const model = await load();
       const length = (await model.tokenize(prompt)).length;
@@ -44,8 +44,8 @@ describe("the engine in Node", () => {
     expect(found.promptRows).toBeLessThanOrEqual(found.length);
   });
 
-  it("gives the same texts with a draft, which is right where it is the model itself", async () => {
-    const { alone, beside, sampled, expected, guessed, right } = await inNode(`
+  it("generates the same texts with a draft model, whose tokens are all accepted if it is the model itself", async () => {
+    const { alone, beside, sampled, expected, draftTokens, acceptedTokens } = await inNode(`
       const source = new URL("node_modules/setun/model/stories.safetensors", import.meta.url);
       const greedy = { temperature: 0, maxTokens: 60, lookahead: 8 };
       const [one, both] = [await load(), await load(source, { draft: source })];
@@ -55,16 +55,16 @@ describe("the engine in Node", () => {
       };
       const [alone, expected] = await texts(one);
       const [beside, sampled] = await texts(both);
-      const { guessed, right } = await both.metrics();
-      console.log(JSON.stringify({ alone, beside, sampled, expected, guessed, right }));
+      const { draftTokens, acceptedTokens } = await both.metrics();
+      console.log(JSON.stringify({ alone, beside, sampled, expected, draftTokens, acceptedTokens }));
     `);
     expect(beside).toBe(alone);
     expect(sampled).toBe(expected);
-    expect(right).toBeGreaterThan(40);
-    expect(guessed).toBe(right);
+    expect(acceptedTokens).toBeGreaterThan(40);
+    expect(draftTokens).toBe(acceptedTokens);
   });
 
-  it("refuses a draft of another vocabulary", async () => {
+  it("refuses a draft model with another vocabulary", async () => {
     const draft = new URL("../../tests/fixtures/gguf/i2_s.gguf", import.meta.url);
     const { code, message } = await inNode(`
       const { code, message } = await load(undefined, { draft: ${JSON.stringify(draft)} }).catch((error) => error);
@@ -74,7 +74,7 @@ describe("the engine in Node", () => {
     expect(message).toContain("the vocabulary of a draft");
   });
 
-  it("goes on with sessions that are forked, saved and restored", async () => {
+  it("continues sessions that are forked, saved and restored", async () => {
     const { text, fork, restored, tokens, again, reused, code } = await inNode(`
       const greedy = { temperature: 0, maxTokens: 20 };
       const model = await load();
@@ -90,10 +90,10 @@ describe("the engine in Node", () => {
       const other = await load();
       const restored = await other.restore(bytes);
       const again = await restored.generate(greedy).text();
-      const { reusedPositions } = await other.metrics();
+      const { cachedPromptTokens } = await other.metrics();
       const code = await other.restore(bytes.slice(1)).catch((error) => error.code);
       console.log(JSON.stringify({
-        text, code, again, fork: [await one, await two], reused: reusedPositions,
+        text, code, again, fork: [await one, await two], reused: cachedPromptTokens,
         tokens: session.tokens, restored: restored.tokens,
       }));
     `);
@@ -105,17 +105,17 @@ describe("the engine in Node", () => {
     expect(code).toBe("bad-checkpoint");
   });
 
-  it("ends with its time, refuses what its queue does not hold, and forgets prefixes", async () => {
+  it("ends at its deadline, refuses requests beyond its queue, and resets the prefix cache", async () => {
     const { reason, codes, text, blocks, given } = await inNode(`
       const model = await load(undefined, { streams: 1, queue: 1, contexts: 1 });
       const { finishReason } = await model.generate(prompt, { deadline: 0 }).result;
       const asked = Array.from({ length: 4 }, () => model.generate(prompt, options).text());
       const outcomes = await Promise.allSettled(asked);
       const codes = outcomes.map(({ reason }) => reason?.code ?? "done");
-      const blocks = [(await model.metrics()).idleBlocks];
-      await model.forgetPrefixes();
-      blocks.push((await model.metrics()).idleBlocks);
-      const given = [await model.relieve("critical"), await model.relieve("moderate")];
+      const blocks = [(await model.metrics()).cachedBlocks];
+      await model.resetPrefixCache();
+      blocks.push((await model.metrics()).cachedBlocks);
+      const given = [await model.releaseMemory("critical"), await model.releaseMemory("moderate")];
       const told = { reason: finishReason, codes, text: outcomes[0].value, blocks, given };
       console.log(JSON.stringify(told));
     `);

@@ -54,12 +54,12 @@ describe("the package in Node", () => {
     expect(seeds).toEqual(["7", "18446744073709551615"]);
   });
 
-  it("tells probabilities of what it writes and reads, and scores texts", async () => {
+  it("reports log-probabilities of generated and prompt tokens, and scores texts", async () => {
     const { prompt, deltas, plain, sum, score, best, total } = await inNode(`
       const model = await load();
-      const options = { temperature: 0, maxTokens: 12, lookahead: 12, context: { sinks: 4, window: 64 } };
-      const told = model.generate("Once upon a time", { ...options, logprobs: true, topLogprobs: 3, echo: true });
-      const prompt = await told.prompt;
+      const options = { temperature: 0, maxTokens: 12, lookahead: 12, contextStrategy: { type: "attention_sinks", sinks: 4, window: 64 } };
+      const told = model.generate("Once upon a time", { ...options, logprobs: true, topLogprobs: 3, promptLogprobs: true });
+      const prompt = await told.promptLogprobs;
       const deltas = [];
       for await (const delta of told) deltas.push(delta);
       const { text: plain } = await model.generate("Once upon a time", { temperature: 0, maxTokens: 12 }).result;
@@ -104,21 +104,21 @@ describe("the package in Node", () => {
 
   it.each(["bundler", "nodenext"])("has types for strict TypeScript: %s", async (moduleResolution) => {
     const program = `
-      import { type BeamText, load, type GenerationResult, type ProcessorFactory, SetunError } from "setun";
+      import { type BeamText, load, type GenerationResult, type LogitsProcessorFactory, SetunError } from "setun";
       const model = await load("https://example.org/model/", { onProgress: ({ loadedBytes }) => loadedBytes.toFixed() });
       for await (const { text, token } of model.generate("a", { maxTokens: 3 })) text.at(token);
       export const result: GenerationResult = await model.chat([{ role: "user", content: "b" }]).result;
       // @ts-expect-error there is no such option
       model.generate("a", { temprature: 1 });
-      const factory: ProcessorFactory = ({ window }: { window: number }) => (logits, tokens) => {
+      const factory: LogitsProcessorFactory = ({ window }: { window: number }) => (logits, tokens) => {
         for (const token of tokens.subarray(-window)) logits[token] = -Infinity;
       };
       const own = { processors: [new URL("https://example.org/a.js"), await factory({ window: 2 })] };
-      const [best]: readonly BeamText[] = await model.beams("a", { beams: 2, earlyStopping: "never", ...own });
+      const [best]: readonly BeamText[] = await model.beamSearch("a", { numBeams: 2, earlyStopping: "never", ...own });
       best?.score.toFixed();
       // @ts-expect-error a search does not sample
-      await model.beams("a", { temperature: 1 });
-      (await model.metrics()).firstToken.p99?.toFixed();
+      await model.beamSearch("a", { temperature: 1 });
+      (await model.metrics()).timeToFirstToken.p99?.toFixed();
       export const code = new SetunError("network", "m").code;
       await model[Symbol.asyncDispose]();
     `;

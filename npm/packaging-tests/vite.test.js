@@ -46,8 +46,11 @@ async function checkPage(url) {
   const module = await page.evaluate(() => /** @type {any} */ (globalThis).ban);
   const banned = await page.evaluate(bannedTexts, { module, load: {} });
   expect(banned.own).toEqual(banned.option);
-  // The module of grammars comes with the first form, and once.
-  const formed = { prompt: "The", options: { form: { choices: ["the moon", "a dog"] } } };
+  // The grammar module is fetched once, with the first request that needs it.
+  const formed = {
+    prompt: "The",
+    options: { responseFormat: { type: "choice", choices: ["the moon", "a dog"] } },
+  };
   for (const load of [{}, { worker: false }]) {
     const { result } = await page.evaluate(tellStory, { ...formed, load });
     expect(["the moon", "a dog"]).toContain(result.text);

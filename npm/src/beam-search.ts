@@ -1,12 +1,13 @@
-/** Searches for the likeliest texts. */
+/** Beam search: options and request. */
 
+import { check, engineOptions, GENERATE, type Rules } from "./check-options.js";
 import { requestWithProgress } from "./connection.js";
 import type { GenerationContext } from "./generation.js";
-import { check, engineOptions, GENERATE, type GenerateOptions, type Rules } from "./options.js";
+import type { GenerateOptions } from "./options.js";
 import { toSentProcessors } from "./processors.js";
 import type { BeamText, WasmBeamOptions, WasmPrompt } from "./wasm.js";
 
-/** The options of a generation that a search knows: those that act on single tokens, and where it ends. */
+/** Options of a generation that apply to beam search: those that act on single tokens, and those that end a text. */
 const SHARED = [
   "maxTokens",
   "repetitionPenalty",
@@ -32,79 +33,106 @@ const SHARED = [
 ] as const satisfies (keyof GenerateOptions)[];
 
 /**
- * Options of `model.beams`: of those of a generation the ones that act on single tokens or say where a text ends. A search
- * whose `deadline` is over gives the best of what it has.
+ * Options of {@link Model.beamSearch}, with the meaning that they have in Hugging Face's `generate`.
+ *
+ * Of the options of {@link GenerateOptions} those are accepted that act on single tokens or end a text.
+ * A search that reaches its `deadline` returns the best texts so far.
  */
-export interface BeamOptions extends Pick<GenerateOptions, (typeof SHARED)[number]> {
-  /** Hypotheses that run side by side, 1 to 1024, and no more than the model's `streams`; 4 unless given. */
-  beams?: number;
-  /** How many texts to give, 1 to `beams`; 1 unless given. */
-  best?: number;
-  /** Scores are divided by the length to this power: above 0 longer texts gain, below 0 shorter ones; 1 unless given. */
+export interface BeamSearchOptions extends Pick<GenerateOptions, (typeof SHARED)[number]> {
+  /**
+   * Number of beams, 1 to 1024 and at most the `streams` of `load`.
+   *
+   * @defaultValue 4
+   */
+  numBeams?: number;
+  /**
+   * Number of returned texts, 1 to `numBeams`.
+   *
+   * @defaultValue 1
+   */
+  numReturnSequences?: number;
+  /**
+   * Exponent of the length that divides the score: above 0 favours longer texts, below 0 shorter ones.
+   *
+   * @defaultValue 1
+   */
   lengthPenalty?: number;
   /**
-   * When a search ends that has found as many texts as it has beams: at once (`true`), where no better one is likely
-   * (`false`, as unless given), or where none is possible (`"never"`).
+   * When a search ends that has as many finished texts as beams: `true` at once, `false` when a better text is unlikely,
+   * `"never"` when a better text is impossible.
+   *
+   * @defaultValue `false`
    */
   earlyStopping?: boolean | "never";
-  /** Groups of equally many beams, which find different texts: a divisor of `beams`; 1 unless given. */
-  groups?: number;
   /**
-   * Taken from the logarithm of a token's probability for each beam of an earlier group that took it; above 0 where there
-   * are groups.
+   * Number of groups in diverse beam search, a divisor of `numBeams`.
+   *
+   * @defaultValue 1
+   */
+  numBeamGroups?: number;
+  /**
+   * Penalty on a token for each beam of an earlier group that chose it, 0 or more; above 0 with several groups.
+   *
+   * @defaultValue 0
    */
   diversityPenalty?: number;
 }
 
-const isComplete = (value: unknown) =>
+const isWhole = (value: unknown) =>
   Number.isInteger(value) && (value as number) >= 1 && (value as number) <= 1024;
 
-const WHOLE = [isComplete, "a whole number from 1 to 1024"] as const;
+const WHOLE = [isWhole, "an integer from 1 to 1024"] as const;
 
-const RULES: Rules<BeamOptions> = {
-  beams: WHOLE,
-  best: WHOLE,
+const RULES: Rules<BeamSearchOptions> = {
+  numBeams: WHOLE,
+  numReturnSequences: WHOLE,
   lengthPenalty: [Number.isFinite, "a number"],
   earlyStopping: [(value) => typeof value === "boolean" || value === "never", 'true, false or "never"'],
-  groups: WHOLE,
+  numBeamGroups: WHOLE,
   diversityPenalty: [(value) => Number.isFinite(value) && (value as number) >= 0, "a number of 0 or more"],
   ...(Object.fromEntries(SHARED.map((name) => [name, GENERATE[name]])) as Rules<
     Pick<GenerateOptions, (typeof SHARED)[number]>
   >),
 };
 
-/** Searches, and gives the texts at the end. */
+/** Runs a beam search and returns its texts. */
 export async function search(
   context: GenerationContext,
   prompt: WasmPrompt,
-  given: BeamOptions,
+  given: BeamSearchOptions,
 ): Promise<readonly BeamText[]> {
   check(given, RULES);
   const {
-    beams = 4,
-    best = 1,
+    numBeams = 4,
+    numReturnSequences = 1,
     lengthPenalty = 1,
     earlyStopping = false,
-    groups = 1,
+    numBeamGroups = 1,
     diversityPenalty = 0,
-    ...others
+    ...shared
   } = given;
-  const { processors, signal } = others;
+  const { processors, signal } = shared;
   signal?.throwIfAborted();
-  const how: WasmBeamOptions = {
-    beams,
-    best,
+  const beams: WasmBeamOptions = {
+    numBeams,
+    numReturnSequences,
     lengthPenalty,
     earlyStopping: `${earlyStopping}`,
-    groups,
+    numBeamGroups,
     diversityPenalty,
   };
   const request = {
-    type: "beams",
+    type: "beam-search",
     prompt,
-    beams: how,
-    options: engineOptions(others),
+    beams,
+    options: engineOptions(shared),
     ...(processors && { processors: toSentProcessors(processors, context) }),
   } as const;
-  return (await requestWithProgress(context.connection, request, "found", signal ? { signal } : {})).texts;
+  const found = await requestWithProgress(
+    context.connection,
+    request,
+    "beam-texts",
+    signal ? { signal } : {},
+  );
+  return found.texts;
 }

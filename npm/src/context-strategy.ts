@@ -1,20 +1,19 @@
-/** What may become of a text that outgrows the context. */
+/** Check of the option `contextStrategy`. */
 
-/** The pairs of counts that say it; the second is 1 or more. */
-const PAIRS = [
-  ["keep", "room"],
-  ["sinks", "window"],
-] as const;
+/** Names of the counts of each strategy; the second is 1 or more. */
+const COUNTS: Readonly<Record<string, readonly [string, string]>> = {
+  truncate_middle: ["keep", "room"],
+  attention_sinks: ["sinks", "window"],
+};
 
 /** Whether a value is a `ContextStrategy`. */
-export function isContext(value: unknown): boolean {
+export function isContextStrategy(value: unknown): boolean {
   if (value === "stop") return true;
   if (typeof value !== "object" || value === null) return false;
-  const counts = value as Record<string, unknown>;
-  return PAIRS.some(
-    ([first, second]) =>
-      Object.keys(counts).length === 2 && isCount(counts[first], 0) && isCount(counts[second], 1),
-  );
+  const { type, ...counts } = value as Record<string, unknown>;
+  const names = typeof type === "string" && Object.hasOwn(COUNTS, type) ? COUNTS[type] : undefined;
+  if (names === undefined || Object.keys(counts).length !== 2) return false;
+  return isCount(counts[names[0]], 0) && isCount(counts[names[1]], 1);
 }
 
 function isCount(value: unknown, min: number): boolean {

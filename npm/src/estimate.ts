@@ -1,10 +1,11 @@
 /** What a model takes, before it is downloaded. */
 
 import { checkBackends, type EstimatedMemory, type Limits } from "./backend-fit.js";
+import { checkEstimateOptions } from "./check-options.js";
 import { type Connect, Connection, requestWithProgress } from "./connection.js";
 import { detectFeatures, reserveSharedMemory } from "./features.js";
 import { modelRequest, type Platform } from "./load.js";
-import { checkEstimateOptions, type EstimateOptions } from "./options.js";
+import type { EstimateOptions } from "./options.js";
 import { type Build, type Features, pickBuild } from "./pick-build.js";
 import type { ModelRequest } from "./protocol.js";
 import type { LoadSource } from "./sources.js";

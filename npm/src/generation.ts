@@ -1,27 +1,30 @@
-/** A generation as its reader sees it. */
+/** A running generation: an async iterable of tokens, and promises of its results. */
 
+import { engineOptions } from "./check-options.js";
 import type { Connection, Listener } from "./connection.js";
-import { engineOptions, type GenerateOptions } from "./options.js";
+import type { GenerateOptions } from "./options.js";
 import type { Build } from "./pick-build.js";
 import { type ProcessorContext, toSentProcessors } from "./processors.js";
 import type { FromHost } from "./protocol.js";
 import type { DoneEvent, TextDelta, WasmEvent, WasmPrompt } from "./wasm.js";
 
-/** Why a generation ended, and what it cost. */
+/** Result of a finished generation. */
 export interface GenerationResult extends Omit<DoneEvent, "type"> {
   /** The whole text. */
   readonly text: string;
-  /** Ids of all tokens, one that ended the text included. */
+  /** Ids of the generated tokens, including an end token. */
   readonly tokens: readonly number[];
   /** The WebAssembly build that ran. */
   readonly build: Build;
 }
 
 /**
- * A running generation. Iterable once; leaving the loop stops the model and frees its cache at once.
+ * A running generation. It can be iterated once; leaving the loop ends it and frees its KV cache.
  *
- * @throws {SetunError} `context-full` if the prompt alone exceeds the context; `disposed` if the model is disposed
- *   meanwhile; `busy` if too many wait already. An aborted signal rejects with its reason.
+ * A slow reader holds the generation back. Errors reject the iteration and all promises:
+ * `bad-option` for a response format or a processor that fails, `context-full` if the prompt does not fit,
+ * `busy` if the queue is full, `disposed` if the model is disposed, `device-lost` if the GPU does not come back.
+ * An aborted signal rejects with its reason.
  *
  * @example
  * ```ts
@@ -30,31 +33,31 @@ export interface GenerationResult extends Omit<DoneEvent, "type"> {
  */
 export interface Generation extends AsyncIterable<TextDelta> {
   /**
-   * The tokens of the prompt, with the option `echo`, as soon as it was read; else none. The first token of a text has no
-   * log-probability: nothing comes before it.
+   * Tokens of the prompt with their log-probabilities, once the prompt is computed; empty without the option
+   * `promptLogprobs`. The first token has none, since nothing precedes it.
    */
-  readonly prompt: Promise<readonly TextDelta[]>;
-  /** The whole text, once finished. */
+  readonly promptLogprobs: Promise<readonly TextDelta[]>;
+  /** The whole text. Runs the generation to its end. */
   text(): Promise<string>;
-  /** Why it ended, and what it cost. Without a loop, the generation goes on to its end by itself. */
+  /** Text, tokens, finish reason and timings. Runs the generation to its end. */
   readonly result: Promise<GenerationResult>;
-  /** Ends normally, with `finishReason: "aborted"`. */
+  /** Ends the generation with `finishReason: "aborted"`. */
   stop(): void;
 }
 
-/** Turns of events on their way while the reader is busy: enough to hide the way to the worker and back. */
+/** Batches of events that may be in flight while the reader is busy: enough to hide the latency of the worker. */
 const CREDIT = 4;
 
-/** Where generations run. */
+/** The model that generations run on. */
 export interface GenerationContext extends ProcessorContext {
   readonly connection: Connection;
   readonly build: Build;
-  /** Number of the model's tokens. */
+  /** Size of the vocabulary. */
   readonly vocabSize: number;
 }
 
 /**
- * Goes on so many times from one prompt.
+ * Starts `count` generations from one prompt.
  *
  * @throws {SetunError} `bad-option`
  */
@@ -78,15 +81,15 @@ export function startGenerations(
   return all;
 }
 
-/** The {@link Generation} over a session. */
+/** A {@link Generation} over a connection to the host. */
 class ConnectedGeneration implements Generation, Listener {
   readonly #connection: Connection;
   readonly #build: Build;
   #id = 0;
-  /** Turns received and not yet read. */
+  /** Batches of events that are received and not yet read. */
   readonly #turns: TextDelta[][] = [];
-  readonly prompt: Promise<readonly TextDelta[]>;
-  readonly #echoed = deferred<readonly TextDelta[]>();
+  readonly promptLogprobs: Promise<readonly TextDelta[]>;
+  readonly #promptLogprobs = deferred<readonly TextDelta[]>();
   readonly #finished = deferred<GenerationResult>();
   #ending: { readonly error?: unknown } | undefined;
   #wake: (() => void) | undefined;
@@ -98,10 +101,10 @@ class ConnectedGeneration implements Generation, Listener {
   constructor({ connection, build }: GenerationContext) {
     this.#connection = connection;
     this.#build = build;
-    this.prompt = this.#echoed.promise;
+    this.promptLogprobs = this.#promptLogprobs.promise;
   }
 
-  /** It has been asked for, by this number; it may have failed already. */
+  /** Sets the number of the request, which may have failed already. */
   started(id: number, signal: AbortSignal | undefined): void {
     this.#id = id;
     if (this.#ending === undefined) this.#listenForAbort(signal);
@@ -114,12 +117,12 @@ class ConnectedGeneration implements Generation, Listener {
   fail(error: unknown): void {
     if (this.#ending !== undefined) return;
     this.#end({ error });
-    this.#echoed.reject(error);
+    this.#promptLogprobs.reject(error);
     this.#finished.reject(error);
   }
 
   get result(): Promise<GenerationResult> {
-    // Nobody may ever iterate, so let it run to its end.
+    // Without a reader nothing else grants credit.
     this.#connection.send(this.#id, { type: "credit", turns: Number.POSITIVE_INFINITY });
     return this.#finished.promise;
   }
@@ -146,7 +149,7 @@ class ConnectedGeneration implements Generation, Listener {
     }
   }
 
-  /** The next turn's deltas; reading one permits the host another. */
+  /** Tokens of the next batch. Reading one grants the host credit for another. */
   async #nextTurn(): Promise<TextDelta[] | undefined> {
     while (this.#turns.length === 0 && this.#ending === undefined) {
       await new Promise<void>((resolve) => {
@@ -163,11 +166,11 @@ class ConnectedGeneration implements Generation, Listener {
     const turn: TextDelta[] = [];
     for (const event of events) {
       if (event.type === "prompt") {
-        this.#echoed.resolve(event.tokens);
+        this.#promptLogprobs.resolve(event.tokens);
         continue;
       }
-      // Nothing comes before it: where there is none, there will be none.
-      this.#echoed.resolve([]);
+      // Prompt tokens are the first event.
+      this.#promptLogprobs.resolve([]);
       if (event.type === "done") {
         this.#turns.push(turn);
         this.#finish(event);
@@ -204,7 +207,7 @@ class ConnectedGeneration implements Generation, Listener {
   }
 }
 
-/** A promise that is settled from outside. Whoever only iterates learns of an error there, not here. */
+/** A promise that is settled from outside. Its rejection is handled: a reader that only iterates gets the error there. */
 function deferred<Value>() {
   let settle!: { resolve(value: Value): void; reject(error: unknown): void };
   const promise = new Promise<Value>((resolve, reject) => {

@@ -1,4 +1,4 @@
-/** The model's end of the protocol: in a worker, or beside the page's end on the same thread. */
+/** The model's end of the protocol, in a worker or on the page's thread. */
 
 import type { Credit } from "./active-request.js";
 import { ActiveRequest } from "./active-request.js";
@@ -17,30 +17,30 @@ import { startWasm, type WasmBuild } from "./wasm-instance.js";
 export interface HostPlatform {
   readonly build: WasmBuild;
   readonly openModel: OpenSource;
-  /** The module that compiles forms. */
+  /** The grammar module. */
   readonly grammars?: () => Promise<GrammarBuild>;
 }
 
 type Message<Type extends ToHost["type"]> = Extract<ToHost, { type: Type }>;
 
-/** A model whose weights are still to be read, and where they are read from. */
+/** A probed model, whose weights are not read yet, and its files. */
 interface Probed {
   readonly bytes: ModelBytes;
   readonly loader: WasmLoader;
 }
 
-/** A model that runs, and where it is read from again if its device is lost. */
+/** A running model, and its files, which are read again after a lost device. */
 interface Opened {
   readonly bytes: ReadOperation;
   readonly model: WasmModel;
-  /** Tokens to guess at once, unless a generation says how many. */
+  /** Default of the option `lookahead`. */
   readonly lookahead: number | undefined;
 }
 
-/** A draft is there to be asked. */
-const LOOKAHEAD = 12;
+/** Default of the option `lookahead` with a draft model. */
+const DRAFT_LOOKAHEAD = 12;
 
-/** Owns one model and its generations. */
+/** Owner of one model and of its generations. */
 export class Host {
   readonly #platform: HostPlatform;
   readonly #send: (message: FromHost) => void;
@@ -57,7 +57,7 @@ export class Host {
     this.#send = send;
   }
 
-  /** Takes one message; whatever goes wrong is answered as `failed`. */
+  /** Handles one message. Every error is answered with `failed`. */
   async receive(message: ToHost): Promise<void> {
     try {
       await this.#handle(message);
@@ -81,7 +81,7 @@ export class Host {
         return this.#open(message);
       case "generate":
         return this.#generate(message);
-      case "beams":
+      case "beam-search":
         return this.#search(message);
       case "credit":
         return this.#running.get(id)?.credit.add(message.turns);
@@ -102,16 +102,16 @@ export class Host {
         return this.#send({ type: "classified", id, classification });
       }
       case "metrics":
-        return this.#send({ type: "counted", id, metrics: await this.#model().metrics() });
-      case "forget-prefixes":
-        this.#model().forgetPrefixes();
-        return this.#send({ type: "forgotten", id });
-      case "relieve": {
-        const bytes = await this.#model().relieve(message.critical);
-        return this.#send({ type: "relieved", id, bytes });
+        return this.#send({ type: "metrics", id, metrics: await this.#model().metrics() });
+      case "reset-prefix-cache":
+        this.#model().resetPrefixCache();
+        return this.#send({ type: "prefix-cache-reset", id });
+      case "release-memory": {
+        const bytes = await this.#model().releaseMemory(message.critical);
+        return this.#send({ type: "memory-released", id, bytes });
       }
       case "self-test":
-        return this.#send({ type: "self-tested", id, result: await this.#model().selfTest() });
+        return this.#send({ type: "self-test-result", id, result: await this.#model().selfTest() });
       case "dispose":
         return this.#dispose(id);
     }
@@ -163,12 +163,12 @@ export class Host {
       const model = await this.#retryOnChange(bytes, load);
       bytes.onProgress = undefined;
       if (bytes.isAborted || this.#disposed) return model.free();
-      this.#opened = { bytes, model, lookahead: draftBytes && LOOKAHEAD };
+      this.#opened = { bytes, model, lookahead: draftBytes && DRAFT_LOOKAHEAD };
       this.#send({ type: "opened", id, info: model.info, report: model.deviceReport });
     });
   }
 
-  /** Begins a draft, if there is one, and reads the weights: those of the model first. */
+  /** Opens the draft model, if there is one, and reads the weights: those of the model first. */
   async #finish(
     message: Message<"open">,
     loader: WasmLoader,
@@ -190,18 +190,18 @@ export class Host {
     modelBytes: ModelBytes,
     draftBytes: ModelBytes,
   ): Promise<WasmLoader> {
-    // Nobody else gets into a folder of the store until what is downloaded into it is whole.
+    // A folder of the store is locked until its download is complete.
     if (message.draft && (await shareStoreFolder(message, message.draft))) {
       await modelBytes.commit();
       modelBytes.close();
     }
     const loader = await this.#openLoader(message, draftBytes);
-    // A server gives up on who does not read, and its turn comes after all of the model.
+    // The weights of the model come first, and a server closes an idle connection.
     await draftBytes.pause();
     return loader;
   }
 
-  /** Reads from the beginning again what has become another while it was read. */
+  /** Starts again when files have changed while they were read. */
   async #retryOnChange<Result>(bytes: ReadOperation, work: () => Promise<Result>): Promise<Result> {
     for (;;) {
       try {
@@ -220,14 +220,14 @@ export class Host {
     const { threads } = message;
     const memory = "memory" in message ? message.memory : undefined;
     const { build } = this.#platform;
-    // What is looked for does not wait for what it is read with.
+    // The files are looked up while the module compiles.
     const [{ layout, name }] = await Promise.all([bytes.start(), startWasm(build, memory, threads)]);
     bytes.signal.throwIfAborted();
     if (message.type === "open") await bytes.prefetch();
     return build.glue.Loader.open(layout, name, bytes);
   }
 
-  /** Does what reads a model: it can be stopped, and fails with what the files have thrown. */
+  /** Runs a read operation, which can be stopped. It fails with the error of the files, not with the engine's copy of it. */
   async #whileReading(id: number, bytes: ReadOperation, work: () => Promise<void>): Promise<void> {
     this.#loads.set(id, bytes);
     try {
@@ -241,13 +241,13 @@ export class Host {
   }
 
   async #generate({ id, prompt, options, processors, count, credit }: Message<"generate">): Promise<void> {
-    const { form, ...rest } = options;
+    const { grammar: source, ...rest } = options;
     const all = new Map(Array.from({ length: count }, (_, index) => [id + index, new ActiveRequest(credit)]));
     for (const [each, running] of all) this.#running.set(each, running);
     try {
-      // Without either nothing is waited for: generations begin in the order in which they are asked for.
+      // Without either there is no wait, so generations start in the order of their requests.
       const loaded = processors && (await LoadedProcessors.load(processors));
-      const grammar = form && { form: await this.#grammars.grammar(form, this.#model()) };
+      const grammar = source && { grammar: await this.#grammars.grammar(source, this.#model()) };
       const lookahead = rest.lookahead ?? this.#opened?.lookahead;
       const whole = { ...rest, ...grammar, ...(lookahead !== undefined && { lookahead }) };
       const generations = this.#model().generate(prompt, withProcessors(whole, loaded), count);
@@ -263,7 +263,7 @@ export class Host {
     }
   }
 
-  /** Runs one generation to its end; a failure is its own. */
+  /** Runs one generation to its end. A failure does not affect the others. */
   async #run(
     id: number,
     running: ActiveRequest,
@@ -279,19 +279,19 @@ export class Host {
     }
   }
 
-  /** Searches to the end, or until it is stopped. */
-  async #search({ id, prompt, beams, options, processors }: Message<"beams">): Promise<void> {
-    const { form: _, ...rest } = options; // there are no searches in a form
+  /** Runs a beam search to its end, or until it is stopped. */
+  async #search({ id, prompt, beams, options, processors }: Message<"beam-search">): Promise<void> {
+    const { grammar: _, ...rest } = options; // beam search has no response format
     const running = new ActiveRequest(0);
     this.#running.set(id, running);
     let loaded: LoadedProcessors | undefined;
     try {
       loaded = processors && (await LoadedProcessors.load(processors));
-      const search = this.#model().beams(prompt, beams, withProcessors(rest, loaded));
+      const search = this.#model().beamSearch(prompt, beams, withProcessors(rest, loaded));
       const found = search.texts();
       const freed = found.catch(() => undefined).then(() => search.free());
       await running.begin(() => search.stop(), freed);
-      this.#send({ type: "found", id, texts: await found });
+      this.#send({ type: "beam-texts", id, texts: await found });
     } catch (thrown) {
       this.#fail(id, this.#explain(thrown, loaded));
     } finally {
@@ -304,7 +304,7 @@ export class Host {
     return loaded?.explain(translateErrors) ?? translateErrors;
   }
 
-  /** Sends turn after turn; whoever hears of the end finds the cache freed. */
+  /** Sends all events. The last batch follows when the KV cache is freed. */
   async #pump(id: number, generation: WasmGeneration, credit: Credit): Promise<void> {
     let last: WasmEvent[] | undefined;
     try {
@@ -315,7 +315,7 @@ export class Host {
     if (last !== undefined) this.#send({ type: "events", id, events: last });
   }
 
-  /** All turns but the last, which is returned, while there is credit. */
+  /** Sends batches while there is credit, and returns the last one. */
   async #sendTurns(id: number, generation: WasmGeneration, credit: Credit): Promise<WasmEvent[] | undefined> {
     for (;;) {
       await credit.take();
@@ -335,7 +335,7 @@ export class Host {
     const ending = [...this.#running.values()].map(({ ended }) => ended);
     for (const load of this.#loads.keys()) this.#stop(load);
     for (const running of this.#running.values()) running.stop();
-    // What is read again for a lost device would keep a generation from its end.
+    // A reload after a lost device would keep generations waiting.
     this.#opened?.bytes.abort();
     await Promise.allSettled(ending);
     this.#grammars.free();
@@ -353,7 +353,7 @@ export class Host {
   }
 }
 
-/** The engine takes the functions themselves. */
+/** Options with the loaded processor functions. */
 function withProcessors(
   options: WasmGenerateOptions,
   loaded: LoadedProcessors | undefined,
@@ -361,7 +361,7 @@ function withProcessors(
   return loaded === undefined ? options : { ...options, processors: loaded.calls };
 }
 
-/** The next turn that brings something: those of a long prompt bring nothing. */
+/** The next batch that is not empty; steps of a long prompt have no events. */
 async function nextTurn(generation: WasmGeneration): Promise<WasmEvent[] | undefined> {
   for (;;) {
     const events = await generation.next();

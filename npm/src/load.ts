@@ -1,5 +1,6 @@
 /** From a source to a model. */
 
+import { checkLoadOptions, engineLimits } from "./check-options.js";
 import {
   type DeviceDecision,
   decideDevice,
@@ -13,7 +14,7 @@ import { SetunError } from "./errors.js";
 import { detectFeatures, reserveSharedMemory } from "./features.js";
 import { Model } from "./model.js";
 import type { FetchOptions } from "./open-model.js";
-import { checkLoadOptions, type EstimateOptions, engineLimits, type LoadOptions } from "./options.js";
+import type { EstimateOptions, LoadOptions } from "./options.js";
 import { type Build, type BuildChoice, type Features, mayUseGpu, pickBuild } from "./pick-build.js";
 import type { ModelRequest } from "./protocol.js";
 import { isDownload, type LoadSource, modelSource } from "./sources.js";

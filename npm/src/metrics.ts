@@ -1,85 +1,85 @@
-/** What a model counts. */
+/** Metrics of a model. */
 
-/** What a model has done since it was loaded, and what is there now. */
+/** Counters since the model was loaded, and gauges of the current state. */
 export interface Metrics {
-  /** Steps: passes over the weights. */
+  /** Forward passes. */
   readonly steps: number;
-  /** Rows of all steps: tokens that were computed. */
+  /** Rows of all steps: computed tokens. */
   readonly rows: number;
-  /** Rows of prompts, or of tokens that had to be computed again. */
+  /** Rows of prompts, and of tokens that were recomputed after preemption. */
   readonly promptRows: number;
-  /** Generations that were given a place in the cache, each time that they were. */
+  /** Times that a generation was admitted to the batch. */
   readonly admissions: number;
-  /** Those of them that found the beginning of their tokens in the cache. */
+  /** Admissions with a prefix cache hit. */
   readonly prefixHits: number;
-  /** Positions of prompts that were in the cache already. */
-  readonly reusedPositions: number;
-  /** How often a generation gave up its memory to others. */
+  /** Prompt tokens that were taken from the prefix cache. */
+  readonly cachedPromptTokens: number;
+  /** Times that a generation was preempted. */
   readonly preemptions: number;
-  /** Positions that it had then, most of which are computed again. */
-  readonly droppedPositions: number;
-  /** Times that guessed tokens of a text were verified. */
-  readonly verifications: number;
-  /** Tokens that were guessed, from the text so far or by a draft. */
-  readonly guessed: number;
-  /** Those of them that were right. */
-  readonly right: number;
-  /** Tokens that were generated. */
+  /** Tokens in the KV cache of generations when they were preempted. */
+  readonly preemptedTokens: number;
+  /** Speculative decoding: verified proposals. */
+  readonly drafts: number;
+  /** Speculative decoding: proposed tokens. */
+  readonly draftTokens: number;
+  /** Speculative decoding: proposed tokens that were accepted. */
+  readonly acceptedTokens: number;
+  /** Generated tokens. */
   readonly tokens: number;
-  /** Generations that came to their end: an end token, a stop text, or their length. */
+  /** Generations that ended with an end token, a stop string or their length. */
   readonly finished: number;
   /** Generations that were stopped. */
   readonly aborted: number;
-  /** Generations whose time was over. */
-  readonly overdue: number;
+  /** Generations that reached their deadline. */
+  readonly timedOut: number;
   /** Generations that ended with an error. */
   readonly failed: number;
-  /** Milliseconds from a request to its place in the cache. */
-  readonly queue: Summary;
+  /** Milliseconds from a request to its admission. */
+  readonly queueTime: Summary;
   /** Milliseconds from a request to its first token. */
-  readonly firstToken: Summary;
-  /** Milliseconds from a token to the next of its generation. Tokens that one step gives come at once. */
-  readonly betweenTokens: Summary;
-  /** Milliseconds that a step took, with choosing tokens. */
+  readonly timeToFirstToken: Summary;
+  /** Milliseconds between tokens of a generation. Tokens of one step come at the same time. */
+  readonly interTokenLatency: Summary;
+  /** Milliseconds of a step, including sampling. */
   readonly stepTime: Summary;
-  /** Rows of a step: the size of the batch. */
+  /** Rows of a step: the batch size. */
   readonly stepRows: Summary;
-  /** What the model keeps in memory, now. */
+  /** Memory in use. */
   readonly memory: MemoryByKind;
-  /** Generations that wait for their first turn or for memory, now. */
+  /** Generations that wait. */
   readonly waiting: number;
-  /** Generations that have a place in the cache, now. */
+  /** Generations in the batch. */
   readonly running: number;
-  /** Most blocks that the cache may have, now. */
+  /** Maximum number of KV cache blocks. */
   readonly blocks: number;
-  /** Blocks of running generations, now. */
+  /** KV cache blocks of running generations. */
   readonly usedBlocks: number;
-  /** Blocks that are kept for prompts that begin as others did, now. */
-  readonly idleBlocks: number;
+  /** KV cache blocks that are kept for the prefix cache only. */
+  readonly cachedBlocks: number;
 }
 
-/** Values in short. Without any, all but the count are undefined. */
+/** Distribution of a value. Without values all but the count are undefined. */
 export interface Summary {
-  /** How many there were. */
+  /** Number of values. */
   readonly count: number;
-  /** Their mean. */
+  /** Mean of the values. */
   readonly mean: number | undefined;
-  /** The least value that half of them do not exceed; of larger ones, as of times, to within an eighth. */
+  /** Median. Quantiles are exact for small values and within one eighth for large ones. */
   readonly p50: number | undefined;
-  /** What nine of ten do not exceed. */
+  /** 90th percentile. */
   readonly p90: number | undefined;
-  /** What 99 of 100 do not exceed. */
+  /** 99th percentile. */
   readonly p99: number | undefined;
 }
 
-/** Bytes that a model keeps in memory. */
+/** Memory of a model in bytes. */
 export interface MemoryByKind {
-  /** The weights but for the head. */
-  readonly body: number;
-  /** The head's table; where it is tied, the embedding's too. */
+  /** Weights of all layers. */
+  readonly layers: number;
+  /** Weights of the output head, including a tied embedding. */
   readonly head: number;
-  /** What is kept beside weights so that less of them is read. */
-  readonly screen: number;
-  /** The cache, as far as it has grown. */
-  readonly cache: number;
+  /** The 7-bit copy of the head that prefilters its candidates. */
+  readonly prefilter: number;
+  /** The KV cache at its current size. */
+  readonly kvCache: number;
 }

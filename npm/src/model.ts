@@ -1,18 +1,12 @@
 /** A loaded model. */
 
-import { type BeamOptions, search } from "./beam-search.js";
+import { type BeamSearchOptions, search } from "./beam-search.js";
+import { checkBytes, checkCount, checkMessages, checkString, checkStrings } from "./check-options.js";
 import type { Connection } from "./connection.js";
 import { SetunError } from "./errors.js";
 import { type Generation, type GenerationContext, startGenerations } from "./generation.js";
 import type { Metrics } from "./metrics.js";
-import {
-  checkBytes,
-  checkCount,
-  checkMessages,
-  checkString,
-  checkStrings,
-  type GenerateOptions,
-} from "./options.js";
+import type { GenerateOptions } from "./options.js";
 import type { Build } from "./pick-build.js";
 import type { ChatMessage } from "./protocol.js";
 import { Session } from "./session.js";
@@ -26,20 +20,27 @@ import type {
   WasmPrompt,
 } from "./wasm.js";
 
-/** What is known of a model, and what runs it. */
+/** Properties of a model, of its device and of the WebAssembly build. */
 export interface ModelInfo extends WasmModelInfo {
   /** The WebAssembly build in use. */
   readonly build: Build;
-  /** Whether it runs in a worker. */
+  /** Whether the model runs in a worker. */
   readonly worker: boolean;
 }
 
 /**
- * A model, ready to run. It needs no network any more.
+ * A loaded model. It needs no network.
  *
- * After {@link Model.dispose} everything rejects with `disposed`.
+ * After {@link Model.dispose} every method rejects with `disposed`.
+ *
+ * @example
+ * ```ts
+ * const model = await load();
+ * for await (const { text } of model.generate("Once upon a time", { maxTokens: 100 })) output.append(text);
+ * ```
  */
 export class Model implements AsyncDisposable {
+  /** Properties of the model and of its device. */
   readonly info: ModelInfo;
   readonly #connection: Connection;
   readonly #report: DeviceReport;
@@ -53,23 +54,23 @@ export class Model implements AsyncDisposable {
     this.#baseUrl = baseUrl;
   }
 
-  /** Why this device runs, and others do not. */
+  /** The devices that were considered, and why this one runs. */
   deviceReport(): DeviceReport {
     return this.#report;
   }
 
   /**
-   * Compares what the device computes with the definitions, on a small model of this one's kind. Generations under way
-   * go on. A device that differs is no error, but `passed` says so.
+   * Compares the device with the reference implementation, on a small model of the same architecture.
+   * Generations continue meanwhile. A difference is reported by `passed`, not thrown.
    */
   async selfTest(): Promise<SelfTest> {
-    return (await this.#connection.request({ type: "self-test" }, "self-tested")).result;
+    return (await this.#connection.request({ type: "self-test" }, "self-test-result")).result;
   }
 
   /**
    * Continues a text.
    *
-   * @throws {SetunError} `bad-option` at once; everything else when the generation is read.
+   * @throws {SetunError} `bad-option` at once. Other errors reject the {@link Generation}.
    */
   generate(prompt: string, options: GenerateOptions = {}): Generation {
     checkString("prompt", prompt);
@@ -77,11 +78,12 @@ export class Model implements AsyncDisposable {
   }
 
   /**
-   * Goes on `count` times from one text or conversation, which is computed once: at most as many times as generations
-   * may run at once. The first is what {@link generate} gives with the same seed; the others differ from it, if they are
-   * not greedy. Each is read, and ends, by itself.
+   * Starts `count` generations from one prompt, which is computed once; `n` in the OpenAI API.
    *
-   * @throws {SetunError} `bad-option` at once; everything else when a generation is read.
+   * `count` is an integer from 1 to the `streams` of `load`. The first generation equals that of {@link generate} with the
+   * same seed; the others use seeds of their own. Each is read and stopped separately.
+   *
+   * @throws {SetunError} `bad-option` at once. Other errors reject the {@link Generation}.
    */
   samples(
     prompt: string | readonly ChatMessage[],
@@ -94,32 +96,33 @@ export class Model implements AsyncDisposable {
   }
 
   /**
-   * The likeliest texts after a prompt, the best first, by a search that runs several hypotheses in one batch; nothing is
-   * sampled.
+   * Beam search: the most likely continuations of a prompt, the best first. The beams run in one batch.
    *
-   * @throws {SetunError} `bad-option`; else as a generation. An aborted signal rejects with its reason.
+   * Scores, stopping and options are those of Hugging Face's `generate`.
+   *
+   * @throws {SetunError} as {@link Generation}. An aborted signal rejects with its reason.
    *
    * @example
    * ```ts
-   * const [likeliest] = await model.beams("The capital of France is", { beams: 8, maxTokens: 10 });
+   * const [best] = await model.beamSearch("The capital of France is", { numBeams: 8, maxTokens: 10 });
    * ```
    */
-  async beams(
+  async beamSearch(
     prompt: string | readonly ChatMessage[],
-    options: BeamOptions = {},
+    options: BeamSearchOptions = {},
   ): Promise<readonly BeamText[]> {
     checkPrompt(prompt);
     return search(this.#context(), prompt, options);
   }
 
-  /** A text that can be gone on with, forked and saved; without tokens at first. */
+  /** An empty session. */
   session(): Session {
     return new Session(this.#context(), []);
   }
 
   /**
-   * The session that {@link Session.save} gave these bytes of. What they hold of the cache is used if this is the
-   * model that computed it; else it is computed again.
+   * Restores a session from the bytes of {@link Session.save}.
+   * Its KV cache is used if this model computed it; otherwise the tokens are computed again.
    *
    * @throws {SetunError} `bad-checkpoint` if the bytes are damaged or no session.
    */
@@ -130,10 +133,10 @@ export class Model implements AsyncDisposable {
   }
 
   /**
-   * How likely the model finds each of these texts as what comes after a prompt, which is computed once. A text is scored in
-   * the tokens that it has together with its prompt.
+   * Scores texts as continuations of a prompt, which is computed once.
+   * Each text is tokenized together with the prompt.
    *
-   * @throws {SetunError} `bad-option` if there is an empty one; `context-full` if one does not fit.
+   * @throws {SetunError} `bad-option` for an empty text; `context-full` if one does not fit.
    */
   async score(prompt: string | readonly ChatMessage[], texts: readonly string[]): Promise<readonly Score[]> {
     checkPrompt(prompt);
@@ -142,9 +145,9 @@ export class Model implements AsyncDisposable {
   }
 
   /**
-   * Which of these labels the model goes on with after a prompt, and how surely.
+   * Classifies a prompt: the probability of each label as its continuation.
    *
-   * @throws {SetunError} As {@link score}; also `bad-option` if there are no labels.
+   * @throws {SetunError} as {@link score}; also `bad-option` without labels.
    */
   async classify(
     prompt: string | readonly ChatMessage[],
@@ -155,51 +158,52 @@ export class Model implements AsyncDisposable {
     return this.#classify(prompt, labels);
   }
 
-  /** What the model has done since it was loaded, and what is there now. */
+  /** Counters since the model was loaded, latencies, and the current memory and queue. */
   async metrics(): Promise<Metrics> {
-    return (await this.#connection.request({ type: "metrics" }, "counted")).metrics;
+    return (await this.#connection.request({ type: "metrics" }, "metrics")).metrics;
   }
 
-  /** Forgets what is kept in the cache for prompts that begin as others did. Generations under way go on. */
-  async forgetPrefixes(): Promise<void> {
-    await this.#connection.request({ type: "forget-prefixes" }, "forgotten");
+  /** Drops all cached prefixes that no generation uses. */
+  async resetPrefixCache(): Promise<void> {
+    await this.#connection.request({ type: "reset-prefix-cache" }, "prefix-cache-reset");
   }
 
   /**
-   * Gives memory back where it is short, and tells how many bytes of the cache that came to. No text changes: what is
-   * needed again is computed again. `"moderate"` forgets what is kept for prompts that begin as others did, and gives
-   * back all of the cache that no generation holds; `"critical"` also has generations that nobody reads give up what
-   * they hold. WebAssembly keeps its memory, so there it becomes free for other use by the same module; a GPU's goes
-   * back to the device.
+   * Releases memory of the KV cache, and returns the number of bytes. No text changes: evicted tokens are computed again.
    *
-   * @throws {SetunError} `bad-option` if it is another word.
+   * `"moderate"` drops cached prefixes and frees all blocks that no generation uses.
+   * `"critical"` also preempts generations that nobody reads.
+   * A GPU's memory returns to the device. WebAssembly memory cannot shrink, so there it becomes free for the module.
+   *
+   * @throws {SetunError} `bad-option` for any other value.
    */
-  async relieve(pressure: "moderate" | "critical"): Promise<number> {
+  async releaseMemory(pressure: "moderate" | "critical"): Promise<number> {
     const critical = pressure === "critical";
     if (!critical && pressure !== "moderate") {
       const found = String(pressure);
-      throw new SetunError("bad-option", `pressure: expected moderate or critical, found ${found}`);
+      throw new SetunError("bad-option", `pressure: expected "moderate" or "critical", found ${found}`);
     }
-    return (await this.#connection.request({ type: "relieve", critical }, "relieved")).bytes;
+    return (await this.#connection.request({ type: "release-memory", critical }, "memory-released")).bytes;
   }
 
   /**
-   * Answers a conversation, put into words by the model's own chat template.
+   * Answers a conversation, formatted with the model's chat template.
    *
-   * @throws {SetunError} `bad-option` at once; everything else when the generation is read.
+   * @throws {SetunError} `bad-option` at once. Other errors reject the {@link Generation}, among them
+   *   `unsupported-model` for a model without a chat template.
    */
   chat(messages: readonly ChatMessage[], options: GenerateOptions = {}): Generation {
     checkMessages(messages);
     return this.#start(messages, options);
   }
 
-  /** The ids of a text's tokens, special ones included as the tokenizer says. */
+  /** Token ids of a text, with the special tokens that the tokenizer adds. */
   async tokenize(text: string): Promise<Uint32Array> {
     checkString("text", text);
     return (await this.#connection.request({ type: "tokenize", text }, "tokens")).ids;
   }
 
-  /** The text of tokens. */
+  /** Text of token ids. */
   async detokenize(ids: Iterable<number>): Promise<string> {
     return (await this.#connection.request({ type: "detokenize", ids: Uint32Array.from(ids) }, "text")).text;
   }
@@ -209,6 +213,7 @@ export class Model implements AsyncDisposable {
     this.#connection.close();
   }
 
+  /** Same as {@link dispose}, for `await using`. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.dispose();
   }

@@ -1,8 +1,8 @@
 /**
- * The worker protocol: what the two ends say to each other.
+ * The worker protocol: messages between the page (`connection.ts`) and the host of the model (`host.ts`).
  *
- * The page's end is `session.ts`, the model's end `host.ts`. Each conversation has an `id` chosen by the page;
- * a generation's events flow only while it has credit, so that a slow reader holds the model back.
+ * Each request has an `id` that the page chooses. The events of a generation flow only while it has credit, so that a slow
+ * reader holds the model back.
  */
 
 import type { DeviceMemories } from "./backend-fit.js";
@@ -25,44 +25,46 @@ import type {
   WasmPrompt,
 } from "./wasm.js";
 
-/** One turn of a conversation, as chat templates take it. */
+/** A message of a conversation, as chat templates take it. */
 export interface ChatMessage {
+  /** `system`, `user` or `assistant`, or another role of the chat template. */
   readonly role: string;
+  /** Text of the message. */
   readonly content: string;
 }
 
-/** A model that is asked for: whence, and how it comes. */
+/** The source of a model, and how its files are fetched. */
 export interface ModelRequest {
   readonly source: ModelSource;
   readonly fetchOptions: FetchOptions;
 }
 
-/** How far a model has come, together with its draft: the total grows when the first bytes of that come. */
+/** Progress of loading a model, together with its draft model; the total grows when the draft's first bytes arrive. */
 export interface LoadProgress {
   /** Bytes received so far. */
   readonly loadedBytes: number;
-  /** Bytes of all files seen so far; absent while a server does not say. */
+  /** Bytes of all files seen so far; absent while a server does not tell. */
   readonly totalBytes?: number;
   /** The file being read. */
   readonly file: string;
-  /** True where all of it is in the browser's store already, and nothing is downloaded. */
+  /** True if all of it is in the browser's store already and nothing is downloaded. */
   readonly fromStore?: boolean;
 }
 
 /** From the page to the host. */
 export type ToHost = { readonly id: number } & (
   | (ModelRequest & {
-      /** Reads all but the weights, and says which device would run. */
+      /** Reads all but the weights, and reports which device would run. */
       readonly type: "probe";
       readonly backend: string;
       readonly threads: number;
     })
-  /** Reads headers alone, and says what the model takes. */
+  /** Reads headers only, and reports the model's memory. */
   | (ModelRequest & { readonly type: "estimate" })
-  /** Loads a model; one that was probed is read on. */
+  /** Loads a model; continues with a probed one. */
   | (ModelRequest & {
       readonly type: "open";
-      /** A smaller model that guesses for it. */
+      /** A draft model for speculative decoding. */
       readonly draft?: ModelRequest;
       readonly backend: string;
       readonly threads: number;
@@ -71,18 +73,17 @@ export type ToHost = { readonly id: number } & (
       readonly memory?: WebAssembly.Memory;
     })
   | {
-      /** Generates so many times: the first with this `id`, each other with the next one. */
+      /** Starts `count` generations: the first with this `id`, the others with the ids that follow. */
       readonly type: "generate";
       readonly prompt: WasmPrompt;
       readonly options: RequestOptions;
       readonly processors?: readonly SentLogitsProcessor[];
       readonly count: number;
-      /** Turns of events the host may send, of each, before it is given more. */
+      /** Batches of events that the host may send of each before it gets more credit. */
       readonly credit: number;
     }
   | {
-      /** Searches for the likeliest texts. */
-      readonly type: "beams";
+      readonly type: "beam-search";
       readonly prompt: WasmPrompt;
       readonly beams: WasmBeamOptions;
       readonly options: RequestOptions;
@@ -91,16 +92,16 @@ export type ToHost = { readonly id: number } & (
   | { readonly type: "credit"; readonly turns: number }
   | { readonly type: "tokenize"; readonly text: string }
   | { readonly type: "detokenize"; readonly ids: Uint32Array }
-  /** Asks for a session's tokens with more at its end. */
+  /** Requests a session's tokens with more at the end. */
   | { readonly type: "push"; readonly ids: Uint32Array; readonly more: WasmPrompt }
   | { readonly type: "save"; readonly ids: Uint32Array }
   | { readonly type: "restore"; readonly bytes: Uint8Array }
   | { readonly type: "classify"; readonly prompt: WasmPrompt; readonly labels: readonly string[] }
   | { readonly type: "metrics" }
-  | { readonly type: "forget-prefixes" }
-  | { readonly type: "relieve"; readonly critical: boolean }
+  | { readonly type: "reset-prefix-cache" }
+  | { readonly type: "release-memory"; readonly critical: boolean }
   | { readonly type: "self-test" }
-  /** Ends the load, generation or search of this id. */
+  /** Ends the load, generation or beam search of this id. */
   | { readonly type: "stop" }
   | { readonly type: "dispose" }
 );
@@ -111,18 +112,18 @@ export type FromHost = { readonly id: number } & (
   | { readonly type: "probed"; readonly report: DeviceReport }
   | ({ readonly type: "estimated" } & DownloadSize & DeviceMemories)
   | { readonly type: "opened"; readonly info: WasmModelInfo; readonly report: DeviceReport }
-  /** The events of one turn. */
+  /** A batch of events of a generation. */
   | { readonly type: "events"; readonly events: readonly WasmEvent[] }
-  /** What a search has found. */
-  | { readonly type: "found"; readonly texts: readonly BeamText[] }
+  /** The result of a beam search. */
+  | { readonly type: "beam-texts"; readonly texts: readonly BeamText[] }
   | { readonly type: "tokens"; readonly ids: Uint32Array }
   | { readonly type: "text"; readonly text: string }
   | { readonly type: "saved"; readonly bytes: Uint8Array<ArrayBuffer> }
   | { readonly type: "classified"; readonly classification: Classification }
-  | { readonly type: "counted"; readonly metrics: Metrics }
-  | { readonly type: "forgotten" }
-  | { readonly type: "relieved"; readonly bytes: number }
-  | { readonly type: "self-tested"; readonly result: SelfTest }
+  | { readonly type: "metrics"; readonly metrics: Metrics }
+  | { readonly type: "prefix-cache-reset" }
+  | { readonly type: "memory-released"; readonly bytes: number }
+  | { readonly type: "self-test-result"; readonly result: SelfTest }
   | { readonly type: "disposed" }
   | { readonly type: "failed"; readonly error: WireError }
 );

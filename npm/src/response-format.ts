@@ -1,85 +1,106 @@
-/** The form that a text is to have. */
+/** Response formats of structured output, and the grammars that they compile to. */
 
 import type { WasmGenerateOptions } from "./wasm.js";
 
 /**
- * The form of a text, from its first token to its last: one of these. The module that compiles forms is fetched with the
- * first; `docs/structured-output.md` says what each may hold.
+ * The format that a generated text follows, from its first token to its last.
+ *
+ * Types have the names of the OpenAI API. The parser is fetched with the first generation that needs it.
+ * A text that `maxTokens` cuts off need not be complete. `docs/structured-output.md` lists what schemas may contain.
+ *
+ * @example
+ * ```ts
+ * const schema = { type: "object", properties: { name: { type: "string" } }, required: ["name"] };
+ * const text = await model.generate("Alice is", { responseFormat: { type: "json_schema", schema } }).text();
+ * ```
  */
-export type ResponseFormat =
-  | {
-      /** A JSON value that is valid under this schema, given as an object or as its text. */
-      readonly jsonSchema: object | string;
-    }
-  | {
-      /** Any JSON object. */
-      readonly json: true;
-    }
-  | {
-      /** A text that the regular expression matches as a whole, in the syntax of Rust's crate `regex`. */
-      readonly regex: string;
-    }
-  | {
-      /** One of these texts. */
-      readonly choices: readonly string[];
-    }
-  | {
-      /** A grammar in llguidance's variant of Lark, whose first rule is `start`. */
-      readonly lark: string;
-    }
-  | {
-      /** A grammar in the notation of llama.cpp, whose first rule is `root`. */
-      readonly gbnf: string;
-    };
+export type ResponseFormat = TextFormat | JsonObjectFormat | JsonSchemaFormat | GrammarFormat | ChoiceFormat;
 
-/** What kind of form a {@link ResponseFormat} is: its one name. */
-export type GrammarKind = ResponseFormat extends infer Each
-  ? Each extends object
-    ? keyof Each
-    : never
-  : never;
+/** Any text: no constraint. */
+export interface TextFormat {
+  readonly type: "text";
+}
 
-/** A form on its way to where it is compiled: of a schema, and of choices, the JSON. */
+/** Any JSON object. */
+export interface JsonObjectFormat {
+  readonly type: "json_object";
+}
+
+/** A JSON value that is valid under a schema. */
+export interface JsonSchemaFormat {
+  readonly type: "json_schema";
+  /** The JSON Schema, as an object or as JSON text. */
+  readonly schema: object | string;
+}
+
+/** A text that a grammar accepts as a whole. */
+export interface GrammarFormat {
+  readonly type: "grammar";
+  /**
+   * Notation of the definition: `"regex"` as in Rust's crate `regex`; `"lark"` as in llguidance, with the rule `start`;
+   * `"gbnf"` as in llama.cpp, with the rule `root`.
+   */
+  readonly syntax: "regex" | "lark" | "gbnf";
+  /** The regular expression or the grammar. */
+  readonly definition: string;
+}
+
+/** One of several texts. */
+export interface ChoiceFormat {
+  readonly type: "choice";
+  /** The texts, at least one. */
+  readonly choices: readonly string[];
+}
+
+/** Names of grammars in the grammar module: `crates/setun-grammar-wasm`. */
+export type GrammarKind = "json_object" | "json_schema" | "choice" | GrammarFormat["syntax"];
+
+/** A grammar before it is compiled. Schemas and choices are JSON text. */
 export interface GrammarSource {
   readonly kind: GrammarKind;
   readonly text: string;
 }
 
-/** Options of a generation on their way to the engine, whose form is yet to be compiled. */
-export type RequestOptions = Omit<WasmGenerateOptions, "form"> & { readonly form?: GrammarSource };
+/** Options of a generation on their way to the engine, before the grammar is compiled. */
+export type RequestOptions = Omit<WasmGenerateOptions, "grammar"> & { readonly grammar?: GrammarSource };
 
-const asText = (value: unknown) => (typeof value === "string" ? value : undefined);
-
-/** How each kind is written; `undefined` for what is none of it. */
-const WRITTEN: { readonly [Kind in GrammarKind]: (value: unknown) => string | undefined } = {
-  jsonSchema: (value) => asText(value) ?? asJson(value),
-  json: (value) => (value === true ? "" : undefined),
-  regex: asText,
-  choices: (value) =>
-    Array.isArray(value) && value.every((choice) => typeof choice === "string") ? asJson(value) : undefined,
-  lark: asText,
-  gbnf: asText,
-};
-
-/** What a form is, in words. */
+/** The accepted values in words. */
 export const RESPONSE_FORMATS =
-  "one of {jsonSchema}, an object or a text; {json: true}; {regex}, {lark} and {gbnf}, texts; {choices}, an array of texts";
+  '{type: "text"}, {type: "json_object"}, {type: "json_schema", schema}, ' +
+  '{type: "grammar", syntax: "regex", "lark" or "gbnf", definition} or {type: "choice", choices}';
 
-/** A form in writing; `undefined` for what is none. */
-export function grammarSource(form: unknown): GrammarSource | undefined {
-  if (typeof form !== "object" || form === null) return undefined;
-  const given = Object.entries(form).filter(([, value]) => value !== undefined);
-  const [kind, value] = given.length === 1 ? (given[0] as [string, unknown]) : ["", undefined];
-  if (!isKind(kind)) return undefined;
-  const text = WRITTEN[kind](value);
+const SYNTAXES: readonly unknown[] = ["regex", "lark", "gbnf"] satisfies GrammarFormat["syntax"][];
+
+/** The grammar of a response format: `null` for any text, `undefined` for a value that is no format. */
+export function grammarSource(format: unknown): GrammarSource | null | undefined {
+  if (typeof format !== "object" || format === null) return undefined;
+  const { type, ...given } = format as Record<string, unknown>;
+  const fields = Object.entries(given).filter(([, value]) => value !== undefined);
+  const { schema, syntax, definition, choices, ...others } = Object.fromEntries(fields);
+  if (Object.keys(others).length > 0) return undefined;
+  const count = fields.length;
+  if (type === "text") return count === 0 ? null : undefined;
+  if (type === "json_object") return count === 0 ? { kind: type, text: "" } : undefined;
+  if (type === "json_schema" && count === 1) return withText(type, asString(schema) ?? asJson(schema));
+  if (type === "choice" && count === 1)
+    return withText(type, areStrings(choices) ? asJson(choices) : undefined);
+  if (type !== "grammar" || count !== 2 || !SYNTAXES.includes(syntax)) return undefined;
+  return withText(syntax as GrammarFormat["syntax"], asString(definition));
+}
+
+function withText(kind: GrammarKind, text: string | undefined): GrammarSource | undefined {
   return text === undefined ? undefined : { kind, text };
 }
 
-function isKind(name: string): name is GrammarKind {
-  return Object.hasOwn(WRITTEN, name);
+function asString(value: unknown): string | undefined {
+  return typeof value === "string" ? value : undefined;
 }
 
-/** What has no JSON, such as an object in itself, is no schema. */
+function areStrings(value: unknown): boolean {
+  return Array.isArray(value) && value.every((choice) => typeof choice === "string");
+}
+
+/** JSON text of an object; `undefined` where there is none, such as for a cyclic one. */
 function asJson(value: unknown): string | undefined {
   if (typeof value !== "object" || value === null) return undefined;
   try {

@@ -1,13 +1,15 @@
-/** Texts that are gone on with. */
+/** Sessions: token sequences that are extended, forked and saved. */
 
+import { checkMessages, checkTokens } from "./check-options.js";
 import { type Generation, type GenerationContext, startGenerations } from "./generation.js";
-import { checkMessages, checkTokens, type GenerateOptions } from "./options.js";
+import type { GenerateOptions } from "./options.js";
 import type { ChatMessage } from "./protocol.js";
 
 /**
- * The tokens of a text, and the model that goes on with them. What a model has computed of a text stays in its cache for
- * as long as there is room, and is used by whatever begins with it; what has left the cache is computed again, to the
- * same bits. So nothing has to be freed.
+ * A token sequence and the model that continues it.
+ *
+ * The KV cache keeps computed prefixes while there is room, and every prompt with the same prefix uses them.
+ * Evicted tokens are computed again, with equal bits. A session holds token ids only, so it needs no disposal.
  *
  * @example
  * ```ts
@@ -21,7 +23,7 @@ import type { ChatMessage } from "./protocol.js";
 export class Session {
   readonly #context: GenerationContext;
   #tokens: readonly number[];
-  /** While more is being turned into tokens. */
+  /** Whether a call of `push` is pending. */
   #isPushing = false;
 
   /** @internal Sessions come from a model. */
@@ -30,20 +32,20 @@ export class Session {
     this.#tokens = [...tokens];
   }
 
-  /** Ids of its tokens. */
+  /** Token ids of the session. */
   get tokens(): readonly number[] {
-    return this.#settled();
+    return this.#current();
   }
 
   /**
-   * Appends a text, ids of tokens, or a conversation in the words of the model's chat template. Special tokens are added to
-   * a text as the tokenizer says, where the session begins with it.
+   * Appends a text, token ids, or messages formatted with the model's chat template.
+   * A text at the start of a session gets the tokenizer's special tokens.
    *
-   * @throws {SetunError} `bad-option`; `unsupported-model` for a conversation where the model has no chat template.
-   * @throws {TypeError} Also from everything else but {@link push} itself, while a promise of `push` is pending.
+   * @throws {SetunError} `bad-option`; `unsupported-model` for messages without a chat template.
+   * @throws {TypeError} from any method while a call of `push` is pending.
    */
   async push(more: string | readonly number[] | Uint32Array | readonly ChatMessage[]): Promise<void> {
-    const tokens = this.#settled();
+    const tokens = this.#current();
     const prompt = typeof more === "string" ? more : asMessages(more);
     if (prompt === undefined) {
       const added = Array.from(more as readonly number[] | Uint32Array);
@@ -60,39 +62,39 @@ export class Session {
     }
   }
 
-  /** Drops the tokens from the given place on, to go on from there otherwise. */
+  /** Keeps the first `length` tokens. */
   truncate(length: number): void {
-    this.#tokens = this.#settled().slice(0, Math.max(0, length));
+    this.#tokens = this.#current().slice(0, Math.max(0, length));
   }
 
   /** Another session with the same tokens. */
   fork(): Session {
-    return new Session(this.#context, this.#settled());
+    return new Session(this.#context, this.#current());
   }
 
   /**
-   * Goes on from its tokens. What comes of it is the session's once it is pushed: the `tokens` of the generation's result.
+   * Continues the session's tokens. The generated tokens join the session when they are pushed: `result.tokens`.
    *
-   * @throws {SetunError} `bad-option` at once; everything else when the generation is read.
+   * @throws {SetunError} `bad-option` at once. Other errors reject the generation.
    */
   generate(options: GenerateOptions = {}): Generation {
-    const prompt = Uint32Array.from(this.#settled());
+    const prompt = Uint32Array.from(this.#current());
     return startGenerations(this.#context, prompt, options, 1)[0] as Generation;
   }
 
-  /** Its tokens, and what of them is in the model's cache, for `model.restore`: here, or anywhere else. */
+  /** The tokens and their part of the KV cache, for {@link Model.restore} on this or another device. */
   async save(): Promise<Uint8Array<ArrayBuffer>> {
-    const ids = Uint32Array.from(this.#settled());
+    const ids = Uint32Array.from(this.#current());
     return (await this.#context.connection.request({ type: "save", ids }, "saved")).bytes;
   }
 
-  #settled(): readonly number[] {
-    if (this.#isPushing) throw new TypeError("a session was used before the promise of its push was settled");
+  #current(): readonly number[] {
+    if (this.#isPushing) throw new TypeError("the session is in use: await the promise of push first");
     return this.#tokens;
   }
 }
 
-/** A conversation, unless it is tokens. */
+/** The argument as messages; `undefined` for token ids. */
 function asMessages(
   more: readonly number[] | Uint32Array | readonly ChatMessage[],
 ): readonly ChatMessage[] | undefined {

@@ -1,8 +1,7 @@
 /**
- * What the generated WebAssembly modules export, typed by hand.
+ * Hand-written types of the generated WebAssembly modules.
  *
- * `crates/setun-wasm` is the other side; `scripts/build.js` checks this file against the generated
- * declarations, so that the two cannot drift apart.
+ * `crates/setun-wasm` is the other side. `scripts/build.js` checks this file against the generated declarations.
  */
 
 import type { FilterRule } from "./filter.js";
@@ -10,11 +9,11 @@ import type { Metrics } from "./metrics.js";
 import type { LogitsProcessor } from "./processors.js";
 import type { ChatMessage } from "./protocol.js";
 
-/** Where a model's bytes are. */
+/** The source of a model's bytes. */
 export interface WasmFiles {
   /**
-   * Bytes `start..end` of a file, or the whole one; fewer only where it ends, `undefined` where there is none. A
-   * model without a `required` one cannot be loaded.
+   * Bytes `start..end` of a file, or the whole file. Fewer only at the end of the file, `undefined` if it does not exist.
+   * A missing `required` file is an error.
    */
   read(
     file: string,
@@ -22,80 +21,80 @@ export interface WasmFiles {
     end: number | undefined,
     required: boolean,
   ): Promise<Uint8Array | undefined>;
-  /** Called before all is read from its beginning: at first, and again where a device was lost. */
+  /** Called before the files are read from the beginning: for the first load, and again after a lost device. */
   rewind(): void;
-  /** Called once all is read, or reading has failed. */
+  /** Called when everything is read, or reading has failed. */
   close(): void;
 }
 
-/** A model of which all but the weights has been read. */
+/** A model whose files are read except for the weights. */
 export interface WasmLoader {
   /** Bytes of all tensors. */
   readonly totalBytes: number;
   /**
-   * What it takes of a processor or of a GPU: tokens of a whole context; bytes of the weights, the cache, the buffers of
-   * steps, the largest weight, the largest buffer, and of all at once.
+   * Memory on a CPU or a GPU: tokens of a whole context, then bytes of the weights, the KV cache, the step buffers, the
+   * largest weight, the largest buffer, and the total.
    */
   estimate(onGpu: boolean): Float64Array;
-  /** Which device would run, and why. */
+  /** The device that would run, and the reason. */
   probe(options: WasmDeviceOptions): Promise<DeviceReport>;
-  /** Reads the weights onto their device, and then a draft's. Consumes the loaders. */
+  /** Reads the weights onto their device, and then those of a draft model. Consumes the loaders. */
   finish(options: WasmDeviceOptions, draft?: WasmLoader | null): Promise<WasmModel>;
   free(): void;
 }
 
-/** Where to run, by the engine's names, and how much at once. */
+/** Device and limits of an engine. */
 export interface WasmDeviceOptions extends EngineLimits {
   readonly backend: string;
   readonly threads: number;
 }
 
-/** How much an engine does at once; what is left out is as in Rust. */
+/** Limits of an engine. The defaults are those of `EngineBuilder` in Rust. */
 export interface EngineLimits {
-  /** Whole contexts that the cache may grow to. */
+  /** Maximum size of the KV cache in whole contexts. */
   readonly contexts?: number;
-  /** Generations that run at once. */
+  /** Maximum number of running generations. */
   readonly streams?: number;
-  /** Generations that wait at once. */
+  /** Maximum number of waiting generations. */
   readonly queue?: number;
 }
 
-/** The devices that were looked at for a model. */
+/** The devices that were considered for a model. */
 export interface DeviceReport {
-  /** What was found out of each; the one that runs comes first. */
+  /** One entry per device; the one that runs comes first. */
   readonly devices: readonly DeviceVerdict[];
 }
 
-/** What was found out of a device. */
+/** The result for one device. */
 export interface DeviceVerdict {
   /** `cpu` or `webgpu` */
   readonly device: string;
-  /** The level of the processor, or the GPU as the browser names it; empty where there is none. */
+  /** Instruction level of the CPU, or name of the GPU; empty if there is none. */
   readonly level: string;
-  /** What came of it. */
+  /** Whether the device runs, or why it does not. */
   readonly verdict: Verdict;
-  /** The same in words. */
+  /** The verdict in words. */
   readonly reason: string;
-  /** Microseconds that one layer of the model takes for one token, where that was measured. */
+  /** Measured time of one layer for one token, in microseconds. */
   readonly layerMicroseconds?: number;
 }
 
 /**
- * What came of looking at a device: it runs; another is faster; it is a processor that plays a GPU; there is none; it is
- * there and has failed.
+ * `chosen`: the device runs. `slower`: another one is faster. `software`: a software adapter. `absent`: no such device.
+ * `failed`: the device, its driver or its self-test failed.
  */
 export type Verdict = "chosen" | "slower" | "software" | "absent" | "failed";
 
-/** What a device's self-test came to: each operation, compared with its definition. */
+/** Result of a self-test, which compares each operation with its reference implementation. */
 export interface SelfTest {
   /** `cpu` or `webgpu` */
   readonly device: string;
   readonly level: string;
-  /** Whether it computes what the definitions say. */
+  /** Whether all results agree. */
   readonly passed: boolean;
-  /** How it differs; empty if it does not. */
+  /** The first difference; empty if there is none. */
   readonly reason: string;
-  /** Seconds that the test took. */
+  /** Duration of the test in seconds. */
   readonly seconds: number;
 }
 
@@ -103,98 +102,109 @@ export interface SelfTest {
 export interface WasmModel {
   readonly info: WasmModelInfo;
   readonly deviceReport: DeviceReport;
-  /** Tests the device that runs, beside whatever it runs. */
+  /** Tests the device. Generations continue meanwhile. */
   selfTest(): Promise<SelfTest>;
-  /** Goes on so many times from one prompt. */
+  /** Starts `count` generations from one prompt. */
   generate(prompt: WasmPrompt, options: WasmGenerateOptions, count: number): WasmGeneration[];
-  /** Searches for the likeliest texts. */
-  beams(prompt: WasmPrompt, beams: WasmBeamOptions, options: WasmGenerateOptions): WasmBeamSearch;
-  /** The tokens of a session, and of more at its end. */
+  /** Starts a beam search. */
+  beamSearch(prompt: WasmPrompt, beams: WasmBeamOptions, options: WasmGenerateOptions): WasmBeamSearch;
+  /** The tokens of a session, with more at the end. */
   push(tokens: Uint32Array, more: WasmPrompt): Uint32Array;
-  /** A session's tokens, and what the cache has of them. */
+  /** A session as bytes: its tokens and their part of the KV cache. */
   save(tokens: Uint32Array): Promise<Uint8Array<ArrayBuffer>>;
-  /** The tokens of a saved session; the cache gets what was saved of it. */
+  /** The tokens of a saved session. Its KV cache is restored. */
   restore(bytes: Uint8Array): Promise<Uint32Array>;
-  /** Which of these texts comes after a prompt, and how likely each is. */
+  /** Scores each of several texts as the continuation of a prompt. */
   classify(prompt: WasmPrompt, labels: readonly string[]): Promise<Classification>;
-  /** What the module of grammars needs of the tokenizer. */
+  /** Vocabulary table for the grammar module. */
   tokenTable(): Uint8Array;
   metrics(): Promise<Metrics>;
-  forgetPrefixes(): void;
-  /** Gives memory back; the bytes of the cache that it came to. */
-  relieve(isCritical: boolean): Promise<number>;
+  resetPrefixCache(): void;
+  /** Releases memory; returns the released bytes of the KV cache. */
+  releaseMemory(isCritical: boolean): Promise<number>;
   tokenize(text: string): Uint32Array;
   detokenize(ids: Uint32Array): string;
   free(): void;
 }
 
-/** A form, compiled for the model's tokens. The engine begins a state of it for each text. */
+/** A grammar, compiled for the model's vocabulary. The engine creates a state of it for each text. */
 export interface WasmGrammar {
-  /** Another handle to it, freed by itself; the engine frees the one that it is given. */
+  /** Another handle, freed on its own. The engine frees the handle that it receives. */
   share(): WasmGrammar;
   free(): void;
 }
 
-/** What a generation starts from: a text, tokens, or a conversation. */
+/** A prompt: a text, token ids, or chat messages. */
 export type WasmPrompt = string | Uint32Array | readonly ChatMessage[];
 
-/** A search by beams under way. */
+/** A running beam search. */
 export interface WasmBeamSearch {
-  /** What was found at the end, the best first. To be called once. */
+  /** The texts found, the best first. Call it once. */
   texts(): Promise<BeamText[]>;
-  /** Ends the search, which then gives what it has. */
+  /** Ends the search, which then returns the best texts so far. */
   stop(): void;
   free(): void;
 }
 
-/** How a search goes on and ends, all of it. */
+/** Complete options of a beam search. */
 export interface WasmBeamOptions {
-  readonly beams: number;
-  readonly best: number;
+  readonly numBeams: number;
+  readonly numReturnSequences: number;
   readonly lengthPenalty: number;
   /** `true`, `false` or `never`. */
   readonly earlyStopping: string;
-  readonly groups: number;
+  readonly numBeamGroups: number;
   readonly diversityPenalty: number;
 }
 
-/** A text that a search has found. */
+/** A text found by a beam search. */
 export interface BeamText {
-  /** The text, without a stop text or what comes after it. */
+  /** The text, without a stop string and what follows it. */
   readonly text: string;
-  /** Ids of its tokens, one that ended it included. */
+  /** Ids of its tokens, including an end token. */
   readonly tokens: readonly number[];
-  /** Sum of the logarithms of its tokens' probabilities, by its length to the power of `lengthPenalty`. */
+  /** Sum of its tokens' log-probabilities, divided by its length to the power of `lengthPenalty`. */
   readonly score: number;
+  /** Why the text ended. */
   readonly finishReason: DoneEvent["finishReason"];
-  /** The stop text that ended it, if one did. */
+  /** The stop string that ended it, if one did. */
   readonly stop?: string;
 }
 
 /** A running generation. */
 export interface WasmGeneration {
-  /** All events of one turn (at most a few milliseconds of work), or `undefined` after the last. */
+  /** The events that are ready, at least one; `undefined` after the last. */
   next(): Promise<WasmEvent[] | undefined>;
-  /** Ends the generation at its next turn; may be called while `next` is pending. */
+  /** Ends the generation; may be called while `next` is pending. */
   stop(): void;
   free(): void;
 }
 
-/** What is known of a model and of what runs it. */
+/** Properties of a model and of the device that runs it. */
 export interface WasmModelInfo {
+  /** Name of the model: of its file, its folder or its repository. */
   readonly name: string;
+  /** `cpu` or `webgpu` */
   readonly backend: string;
+  /** Instruction level of the CPU, or name of the GPU. */
   readonly level: string;
+  /** Number of tokens of the vocabulary. */
   readonly vocabSize: number;
+  /** Maximum number of tokens of a text, prompt included. */
   readonly contextLength: number;
+  /** Threads that compute. */
   readonly threads: number;
+  /** Whether {@link Model.chat} works. */
   readonly hasChatTemplate: boolean;
+  /** Duration of loading in seconds. */
   readonly loadSeconds: number;
+  /** Bytes of the weights in memory. */
   readonly weightBytes: number;
+  /** Sampling options of the model's own files. */
   readonly defaults: SamplingDefaults;
 }
 
-/** The sampling a model's files ask for. */
+/** Sampling options that a model's files set. */
 export interface SamplingDefaults {
   readonly temperature: number;
   readonly topK: number;
@@ -203,7 +213,7 @@ export interface SamplingDefaults {
   readonly repetitionPenalty: number;
 }
 
-/** Options of a generation, already checked. */
+/** Checked options of a generation. */
 export interface WasmGenerateOptions {
   maxTokens?: number;
   temperature?: number;
@@ -239,28 +249,44 @@ export interface WasmGenerateOptions {
   seed?: number | bigint;
   stop?: string[];
   filter?: FilterRule[];
-  form?: WasmGrammar;
+  grammar?: WasmGrammar;
   logprobs?: boolean;
   topLogprobs?: number;
-  echo?: boolean;
+  promptLogprobs?: boolean;
   lookahead?: number;
-  context?: ContextStrategy;
+  contextStrategy?: ContextStrategy;
   priority?: number;
   deadline?: number;
 }
 
 /**
- * What becomes of a text that fills the context: it ends; tokens go out of its middle, all but the first `keep`, so that
- * there is room for `room` more; or only its first tokens and a window of the last ones are seen.
+ * What happens when a text fills the context.
+ *
+ * `"stop"` ends the text. The other strategies compute the text again from fewer tokens, then it continues without end.
  */
-export type ContextStrategy =
-  | "stop"
-  | { readonly keep: number; readonly room: number }
-  | { readonly sinks: number; readonly window: number };
+export type ContextStrategy = "stop" | TruncateMiddle | AttentionSinks;
+
+/** Drops tokens after the first `keep`, so that `room` more fit: context shift, as llama.cpp's `n_keep`. */
+export interface TruncateMiddle {
+  readonly type: "truncate_middle";
+  /** Tokens kept at the start, 0 or more. */
+  readonly keep: number;
+  /** Tokens that fit afterwards, 1 or more. */
+  readonly room: number;
+}
+
+/** Keeps the first and the last tokens only: attention sinks and a sliding window, as in StreamingLLM. */
+export interface AttentionSinks {
+  readonly type: "attention_sinks";
+  /** Tokens kept at the start, 0 or more. */
+  readonly sinks: number;
+  /** Tokens kept at the end, 1 or more. */
+  readonly window: number;
+}
 
 export type WasmEvent = PromptEvent | TextEvent | DoneEvent;
 
-/** The tokens of the prompt; comes first, if it was asked for. */
+/** The tokens of the prompt. The first event, with the option `promptLogprobs`. */
 export interface PromptEvent {
   readonly type: "prompt";
   readonly tokens: readonly TextDelta[];
@@ -270,71 +296,82 @@ export interface TextEvent extends TextDelta {
   readonly type: "text";
 }
 
-/** A token, and the text that it completes. */
+/** A token and the text that it completes. */
 export interface TextDelta {
-  /** Text added by this token. Empty while a character, or what may become a stop text, is still incomplete. */
+  /** Text added by this token. Empty while a character, or a possible stop string, is incomplete. */
   readonly text: string;
-  /** Id of the token, in the model's vocabulary. */
+  /** Id of the token. */
   readonly token: number;
-  /** Natural logarithm of the token's probability, before any option of sampling; present if asked for. */
+  /** Natural logarithm of the token's probability before sampling options; with `logprobs`. */
   readonly logprob?: number;
-  /** The likeliest tokens in its place, the likeliest first; present if asked for. */
+  /** The most likely tokens at this position, the most likely first; with `topLogprobs`. */
   readonly topLogprobs?: readonly TokenLogprob[];
 }
 
-/** A token and the natural logarithm of its probability. */
+/** A token with the natural logarithm of its probability. */
 export interface TokenLogprob {
   readonly token: number;
   readonly logprob: number;
 }
 
-/** How likely a text is after its prompt. */
+/** Score of a text as the continuation of a prompt. */
 export interface Score {
-  /** Its tokens, each with its log-probability after all before it. */
+  /** Its tokens with their log-probabilities. */
   readonly tokens: readonly TextDelta[];
-  /** Natural logarithm of the probability that the model goes on so: the sum of those of the tokens. */
+  /** Log-probability of the text: the sum over its tokens. */
   readonly logprob: number;
-  /** The mean of those of the tokens, which does not prefer short texts. */
+  /** Mean log-probability per token, which does not favour short texts. */
   readonly meanLogprob: number;
 }
 
-/** Which of several texts comes next, where it is one of them. */
+/** Probabilities of several labels, given that one of them follows. */
 export interface Classification {
-  /** The place of the likeliest; of equals, the first. */
+  /** Index of the most likely label; the first of equals. */
   readonly best: number;
-  /** The probability of each, which together are 1. */
+  /** Probability of each label; the sum is 1. */
   readonly probabilities: readonly number[];
-  /** What they follow from. */
+  /** Score of each label. */
   readonly scores: readonly Score[];
 }
 
+/** The last event of a generation. */
 export interface DoneEvent {
   readonly type: "done";
+  /**
+   * `stop`: an end token or a stop string. `length`: `maxTokens` or a full context. `aborted`: {@link Generation.stop}.
+   * `deadline`: the time limit. `filtered`: the content filter.
+   */
   readonly finishReason: "stop" | "length" | "aborted" | "deadline" | "filtered";
-  /** The stop string that ended it, if one did. */
+  /** The stop string that ended the text, if one did. */
   readonly stop?: string;
+  /** Number of tokens. */
   readonly usage: { readonly promptTokens: number; readonly generatedTokens: number };
+  /** Durations in seconds, and the decoding speed. */
   readonly timings: {
     readonly loadSeconds: number;
     readonly firstTokenSeconds: number;
     readonly tokensPerSecond: number;
   };
+  /** Seed of the sampler; a `bigint` beyond 2⁵³. */
   readonly seed: number | bigint;
+  /** `cpu` or `webgpu` */
   readonly backend: string;
+  /** Instruction level of the CPU, or name of the GPU. */
   readonly level: string;
+  /** Name of the model. */
   readonly model: string;
 }
 
-/** One build's generated module. */
+/** The generated module of one build. */
 export interface WasmModule {
   default(input: { module_or_path: WebAssembly.Module; memory?: WebAssembly.Memory }): Promise<unknown>;
   Loader: {
-    /** Reads all but the weights. Fails with code `network` and the message of what `files` throw. */
+    /** Reads all but the weights. Fails with the code `network` and the message of what `files` throws. */
     open(
       kind: "folder" | "file",
       name: string,
       files: WasmFiles,
-      /** No more than an estimate needs; nothing else is sure to work then. */
+      /** Reads only what `estimate` needs; other methods may then fail. */
       headersOnly?: boolean,
     ): Promise<WasmLoader>;
   };

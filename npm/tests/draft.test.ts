@@ -76,8 +76,8 @@ it("ends with its model when that is aborted", async () => {
 });
 
 it.each([
-  [null, "bad-option", "draft: expected whatever"],
-  ["", "bad-option", "draft: expected whatever"],
+  [null, "bad-option", "draft: expected a source"],
+  ["", "bad-option", "draft: expected a source"],
   [7, "bad-option", "draft: expected an address"],
   [{}, "not-found", "draft: there are no files"],
   ["https://example.org/model.bin", "bad-checkpoint", "draft: model.bin"],

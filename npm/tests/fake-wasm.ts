@@ -80,25 +80,25 @@ const NO_METRICS = {
   tokens: 0,
   finished: 0,
   aborted: 0,
-  overdue: 0,
+  timedOut: 0,
   failed: 0,
-  queue: NONE,
-  firstToken: NONE,
-  betweenTokens: NONE,
+  queueTime: NONE,
+  timeToFirstToken: NONE,
+  interTokenLatency: NONE,
   stepTime: NONE,
   stepRows: NONE,
-  memory: { body: 0, head: 0, screen: 0, cache: 0 },
-  reusedPositions: 0,
+  memory: { layers: 0, head: 0, prefilter: 0, kvCache: 0 },
+  cachedPromptTokens: 0,
   preemptions: 0,
-  droppedPositions: 0,
-  verifications: 0,
-  guessed: 0,
-  right: 0,
+  preemptedTokens: 0,
+  drafts: 0,
+  draftTokens: 0,
+  acceptedTokens: 0,
   waiting: 0,
   running: 0,
   blocks: 0,
   usedBlocks: 0,
-  idleBlocks: 0,
+  cachedBlocks: 0,
 };
 
 const NO_REPORT: DeviceReport = {
@@ -214,7 +214,7 @@ function fakeModel(log: Log, files: WasmFiles, name: string, backend: string): W
       const text = textOf(prompt);
       return Array.from({ length: count }, () => fakeGeneration(text, options, log, files));
     },
-    beams: (prompt, beams, options) => fakeSearch(textOf(prompt), beams, options, log),
+    beamSearch: (prompt, beams, options) => fakeSearch(textOf(prompt), beams, options, log),
     push: (tokens, more) => Uint32Array.of(...tokens, ...letters(textOf(more))),
     save: async (tokens) => Uint8Array.from(tokens),
     restore: async (bytes) => {
@@ -228,8 +228,8 @@ function fakeModel(log: Log, files: WasmFiles, name: string, backend: string): W
     },
     tokenTable: () => new Uint8Array(8),
     metrics: async () => ({ steps: log.turns, ...NO_METRICS }),
-    forgetPrefixes: () => void log.freed.push("prefixes"),
-    relieve: async (isCritical) => (isCritical ? 2048 : 1024),
+    resetPrefixCache: () => void log.freed.push("prefixes"),
+    releaseMemory: async (isCritical) => (isCritical ? 2048 : 1024),
     tokenize: letters,
     detokenize: (ids) => String.fromCodePoint(...ids),
     free: () => void log.freed.push("model"),
@@ -252,7 +252,7 @@ function fakeSearch(
     if (prompt === "long") await stopped;
     if (prompt === "bad") throw Object.assign(new Error("too long"), { code: "context-full" });
     process(options, [...letters(prompt)]);
-    return Array.from({ length: beams.best }, (_, index) => {
+    return Array.from({ length: beams.numReturnSequences }, (_, index) => {
       return { text: `beam ${index}`, tokens: [index], score: 0 - index, finishReason: "length" };
     });
   };
@@ -300,7 +300,7 @@ function fakeGeneration(
   log: Log,
   files: WasmFiles,
 ): WasmGeneration {
-  const { maxTokens = 1000, echo = false } = options;
+  const { maxTokens = 1000, promptLogprobs = false } = options;
   let token = 0;
   let stopped = false;
   let over = false;
@@ -325,7 +325,8 @@ function fakeGeneration(
       }
       log.turns += 1;
       const events: WasmEvent[] = [];
-      if (echo && token === 0) events.push({ type: "prompt", tokens: [...letters(prompt)].map(fakeDelta) });
+      if (promptLogprobs && token === 0)
+        events.push({ type: "prompt", tokens: [...letters(prompt)].map(fakeDelta) });
       while (!stopped && token < maxTokens && events.length < 2) {
         process(options, [...letters(prompt), token]);
         events.push({ type: "text", text: `${token} `, token });

@@ -1,16 +1,16 @@
 import { describe, expect, it } from "vitest";
-import { checkLoadOptions, checkMessages, engineOptions } from "../src/options.js";
+import { checkLoadOptions, checkMessages, engineOptions } from "../src/check-options.js";
 
 const badOption = (message: string) =>
   expect.objectContaining({ code: "bad-option", message: expect.stringContaining(message) });
 
 describe("engineOptions", () => {
-  it("passes on what was given, without the signal", () => {
+  it("passes the given options on, without the signal", () => {
     const options = { maxTokens: 3, temperature: 0, stop: ["."], seed: 2n ** 64n - 1n, logprobs: true };
     expect(engineOptions({ ...options, signal: new AbortController().signal })).toEqual(options);
   });
 
-  it("leaves out what is undefined", () => {
+  it("leaves out undefined options", () => {
     const options = { maxTokens: undefined } as object;
     expect(Object.keys(engineOptions(options))).toEqual([]);
   });
@@ -77,17 +77,18 @@ describe("engineOptions", () => {
     ["logprobs", 1],
     ["topLogprobs", -1],
     ["topLogprobs", true],
-    ["echo", "yes"],
+    ["promptLogprobs", "yes"],
     ["lookahead", 256],
     ["lookahead", 1.5],
-    ["context", "go on"],
-    ["context", null],
-    ["context", {}],
-    ["context", { keep: 4 }],
-    ["context", { keep: 4, room: 0 }],
-    ["context", { sinks: 4, window: 1.5 }],
-    ["context", { sinks: 4, window: 8, room: 2 }],
-    ["context", { keep: 4, window: 8 }],
+    ["contextStrategy", "go on"],
+    ["contextStrategy", null],
+    ["contextStrategy", {}],
+    ["contextStrategy", { type: "toString", keep: 4, room: 2 }],
+    ["contextStrategy", { type: "truncate_middle", keep: 4 }],
+    ["contextStrategy", { type: "truncate_middle", keep: 4, room: 0 }],
+    ["contextStrategy", { type: "attention_sinks", sinks: 4, window: 1.5 }],
+    ["contextStrategy", { type: "attention_sinks", sinks: 4, window: 8, room: 2 }],
+    ["contextStrategy", { type: "attention_sinks", keep: 4, room: 8 }],
     ["priority", 0.5],
     ["priority", 2 ** 31],
     ["priority", "high"],
@@ -119,20 +120,20 @@ describe("engineOptions", () => {
       ],
     ],
     ["topLogprobs", 0],
-    ["echo", false],
+    ["promptLogprobs", false],
     ["lookahead", 255],
-    ["context", "stop"],
-    ["context", { keep: 0, room: 1 }],
-    ["context", { sinks: 4, window: 8 }],
+    ["contextStrategy", "stop"],
+    ["contextStrategy", { type: "truncate_middle", keep: 0, room: 1 }],
+    ["contextStrategy", { type: "attention_sinks", sinks: 4, window: 8 }],
     ["priority", -(2 ** 31)],
     ["deadline", 0.5],
-  ])("takes %s: %s", (name, value) => {
+  ])("accepts %s: %s", (name, value) => {
     expect(engineOptions({ [name]: value })).toEqual({ [name]: value });
   });
 
-  it("says which options there are", () => {
+  it("lists the options in the error", () => {
     expect(() => engineOptions({ max_tokens: 1 } as object)).toThrow(
-      badOption("known: maxTokens, temperature"),
+      badOption("expected one of maxTokens, temperature"),
     );
   });
 });
@@ -155,7 +156,7 @@ describe("checkLoadOptions", () => {
 });
 
 describe("checkMessages", () => {
-  it("takes roles and contents", () => {
+  it("accepts roles and contents", () => {
     expect(() => checkMessages([{ role: "user", content: "" }])).not.toThrow();
   });
 

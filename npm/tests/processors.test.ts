@@ -110,7 +110,7 @@ describe("processors", () => {
       model.generate("a", at("two")).text(),
       model.generate("b", at("three")).text(),
       session.generate(at("four")).text(),
-      model.beams("c", at("five")),
+      model.beamSearch("c", at("five")),
     ]);
     expect(noted()).toMatchObject({
       two: [[4, 97, 0]],
@@ -152,7 +152,7 @@ describe("processors", () => {
     const refused = { name: "SetunError", code: "bad-option", message: expect.stringMatching(message) };
     for (const sample of model.samples("a", 2, { processors }))
       await expect(sample.text()).rejects.toMatchObject(refused);
-    await expect(model.beams("a", { processors })).rejects.toMatchObject(refused);
+    await expect(model.beamSearch("a", { processors })).rejects.toMatchObject(refused);
     expect(log.asked).toEqual([]);
     expect(await model.generate("a", { maxTokens: 1 }).text()).toBe("0 ");
   });
@@ -186,7 +186,7 @@ describe("processors", () => {
       const beside = model.generate("a", { maxTokens: 5, processors: [() => {}] }).text();
       await expect(failed).rejects.toMatchObject({ name: "SetunError", code: "bad-option", ...error });
       expect(await beside).toBe("0 1 2 3 4 ");
-      const searched = model.beams("\u0002", { processors: [processor] });
+      const searched = model.beamSearch("\u0002", { processors: [processor] });
       await expect(searched).rejects.toMatchObject({ code: "bad-option", ...error });
     }
   });

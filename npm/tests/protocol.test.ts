@@ -92,8 +92,8 @@ describe("a generation", () => {
 
   it("tells its prompt, if asked, to whoever wants it and not among its deltas", async () => {
     const model = await load(files);
-    const generation = model.generate("né", { maxTokens: 3, echo: true });
-    expect((await generation.prompt).map(({ text, token }) => [text, token])).toEqual([
+    const generation = model.generate("né", { maxTokens: 3, promptLogprobs: true });
+    expect((await generation.promptLogprobs).map(({ text, token }) => [text, token])).toEqual([
       ["n", 110],
       ["é", 233],
     ]);
@@ -102,8 +102,8 @@ describe("a generation", () => {
     for await (const { token } of generation) deltas.push(token);
     expect(deltas).toEqual([0, 1, 2]);
     expect(await generation.text()).toBe("0 1 2 ");
-    expect(await model.generate("a", { maxTokens: 1 }).prompt).toEqual([]);
-    await expect(model.generate("bad", { echo: true }).prompt).rejects.toMatchObject({
+    expect(await model.generate("a", { maxTokens: 1 }).promptLogprobs).toEqual([]);
+    await expect(model.generate("bad", { promptLogprobs: true }).promptLogprobs).rejects.toMatchObject({
       code: "context-full",
     });
   });
@@ -340,15 +340,15 @@ describe("a model", () => {
     const model = await load(files);
     await collect(model, "a", 6);
     expect(await model.metrics()).toMatchObject({ steps: 3, running: 0 });
-    await model.forgetPrefixes();
+    await model.resetPrefixCache();
     expect(log.freed).toEqual(["generation", "prefixes"]);
   });
 
   it("gives memory back", async () => {
     const model = await load(files);
-    expect(await model.relieve("moderate")).toBe(1024);
-    expect(await model.relieve("critical")).toBe(2048);
-    await expect(model.relieve("some" as never)).rejects.toMatchObject({ code: "bad-option" });
+    expect(await model.releaseMemory("moderate")).toBe(1024);
+    expect(await model.releaseMemory("critical")).toBe(2048);
+    await expect(model.releaseMemory("some" as never)).rejects.toMatchObject({ code: "bad-option" });
   });
 
   it("scores and classifies texts", async () => {

@@ -1,24 +1,47 @@
 import { beforeEach, describe, expect, it } from "vitest";
+import { engineOptions } from "../src/check-options.js";
 import { type GrammarBuild, GrammarCache } from "../src/grammar-cache.js";
 import { connectLocal } from "../src/host-links.js";
 import { loadOn } from "../src/load.js";
-import { engineOptions } from "../src/options.js";
 import { type GrammarSource, grammarSource, type ResponseFormat } from "../src/response-format.js";
 import type { WasmGrammar } from "../src/wasm.js";
 import { countedModel, emptyLog, fakeBuild } from "./fake-wasm.js";
 
-describe("a form in writing", () => {
+describe("a response format", () => {
   it.each<[ResponseFormat, GrammarSource]>([
-    [{ jsonSchema: { type: "null" } }, { kind: "jsonSchema", text: '{"type":"null"}' }],
-    [{ jsonSchema: "true" }, { kind: "jsonSchema", text: "true" }],
-    [{ json: true }, { kind: "json", text: "" }],
-    [{ regex: "a+" }, { kind: "regex", text: "a+" }],
-    [{ choices: ["a", ""] }, { kind: "choices", text: '["a",""]' }],
-    [{ lark: "start: A" }, { kind: "lark", text: "start: A" }],
-    [{ gbnf: "root ::= [a]" }, { kind: "gbnf", text: "root ::= [a]" }],
-  ])("has its kind and its text: %j", (form, text) => {
-    expect(grammarSource(form)).toEqual(text);
-    expect(engineOptions({ form, maxTokens: 3 })).toEqual({ form: text, maxTokens: 3 });
+    [
+      { type: "json_schema", schema: { type: "null" } },
+      { kind: "json_schema", text: '{"type":"null"}' },
+    ],
+    [
+      { type: "json_schema", schema: "true" },
+      { kind: "json_schema", text: "true" },
+    ],
+    [{ type: "json_object" }, { kind: "json_object", text: "" }],
+    [
+      { type: "choice", choices: ["a", ""] },
+      { kind: "choice", text: '["a",""]' },
+    ],
+    [
+      { type: "grammar", syntax: "regex", definition: "a+" },
+      { kind: "regex", text: "a+" },
+    ],
+    [
+      { type: "grammar", syntax: "lark", definition: "start: A" },
+      { kind: "lark", text: "start: A" },
+    ],
+    [
+      { type: "grammar", syntax: "gbnf", definition: "root ::= [a]" },
+      { kind: "gbnf", text: "root ::= [a]" },
+    ],
+  ])("compiles to a kind and a text: %j", (responseFormat, grammar) => {
+    expect(grammarSource(responseFormat)).toEqual(grammar);
+    expect(engineOptions({ responseFormat, maxTokens: 3 })).toEqual({ grammar, maxTokens: 3 });
+  });
+
+  it("has no grammar for any text", () => {
+    expect(grammarSource({ type: "text" })).toBeNull();
+    expect(engineOptions({ responseFormat: { type: "text" }, maxTokens: 3 })).toEqual({ maxTokens: 3 });
   });
 
   const cyclic: { self?: object } = {};
@@ -28,26 +51,29 @@ describe("a form in writing", () => {
     [null],
     ["a"],
     [{}],
-    [{ json: false }],
-    [{ valueOf: "a" }],
-    [{ regex: "a", gbnf: "a" }],
-    [{ regex: /a/ }],
-    [{ choices: "a" }],
-    [{ choices: ["a", 1] }],
-    [{ jsonSchema: 3 }],
-    [{ jsonSchema: null }],
-    [{ jsonSchema: cyclic }],
-    [{ jsonSchema: { maximum: 3n } }],
-  ])("is refused where it is none: %#", (form) => {
-    expect(grammarSource(form)).toBeUndefined();
-    if (form === undefined) return;
-    const message = expect.stringContaining("form: expected one of {jsonSchema}");
+    [{ type: "json" }],
+    [{ type: "text", schema: {} }],
+    [{ type: "json_object", strict: true }],
+    [{ type: "grammar", syntax: "regex" }],
+    [{ type: "grammar", syntax: "ebnf", definition: "a" }],
+    [{ type: "grammar", syntax: "regex", definition: /a/ }],
+    [{ type: "choice", choices: "a" }],
+    [{ type: "choice", choices: ["a", 1] }],
+    [{ type: "json_schema", schema: 3 }],
+    [{ type: "json_schema", schema: null }],
+    [{ type: "json_schema", schema: cyclic }],
+    [{ type: "json_schema", schema: { maximum: 3n } }],
+    [{ type: "json_schema", json_schema: { schema: {} } }],
+  ])("is refused if it is malformed: %#", (responseFormat) => {
+    expect(grammarSource(responseFormat)).toBeUndefined();
+    if (responseFormat === undefined) return;
+    const message = expect.stringContaining('responseFormat: expected {type: "text"}');
     const refused = expect.objectContaining({ code: "bad-option", message });
-    expect(() => engineOptions({ form: form as never })).toThrow(refused);
+    expect(() => engineOptions({ responseFormat: responseFormat as never })).toThrow(refused);
   });
 });
 
-/** What the fake module did. */
+/** Calls of the fake grammar module. */
 let done: string[];
 let fails: number;
 
@@ -96,10 +122,10 @@ beforeEach(() => {
   fails = 0;
 });
 
-describe("the grammars of a model", () => {
+describe("the grammar cache", () => {
   const model = { tokenTable: () => new Uint8Array(5) };
 
-  it("come with the first form, and are compiled once each", async () => {
+  it("loads the module with the first grammar, and compiles each once", async () => {
     const grammars = new GrammarCache(fakeGrammars);
     expect(done).toEqual([]);
     await Promise.all(["a", "a", "b"].map((text) => grammars.grammar({ kind: "regex", text }, model)));
@@ -107,7 +133,7 @@ describe("the grammars of a model", () => {
     expect(done).toEqual([...start, "compile regex a", "share a", "share a", "compile regex b", "share b"]);
   });
 
-  it("are kept as long as they are among the latest eight", async () => {
+  it("keeps the latest eight grammars", async () => {
     const grammars = new GrammarCache(fakeGrammars);
     const ask = (text: string) => grammars.grammar({ kind: "lark", text }, model);
     for (const text of [..."abcdefgh"]) await ask(text);
@@ -123,22 +149,22 @@ describe("the grammars of a model", () => {
     await expect(ask("a")).rejects.toMatchObject({ code: "disposed" });
   });
 
-  it("are looked for again where the module did not come, and outlive a form that cannot be followed", async () => {
+  it("loads the module again after a failure, and survives a grammar that does not compile", async () => {
     const grammars = new GrammarCache(fakeGrammars);
     fails = 1;
-    const form = { kind: "gbnf", text: "a" } as const;
-    await expect(grammars.grammar(form, model)).rejects.toThrow("broke off");
-    await grammars.grammar(form, model);
-    await expect(grammars.grammar({ ...form, text: "bad" }, model)).rejects.toThrow("ever ends");
-    await grammars.grammar(form, model);
+    const source = { kind: "gbnf", text: "a" } as const;
+    await expect(grammars.grammar(source, model)).rejects.toThrow("broke off");
+    await grammars.grammar(source, model);
+    await expect(grammars.grammar({ ...source, text: "bad" }, model)).rejects.toThrow("ever ends");
+    await grammars.grammar(source, model);
     expect(done.filter((each) => each === "load")).toHaveLength(2);
-    await expect(new GrammarCache(undefined).grammar(form, model)).rejects.toMatchObject({
+    await expect(new GrammarCache(undefined).grammar(source, model)).rejects.toMatchObject({
       code: "backend-unavailable",
     });
   });
 });
 
-describe("a generation with a form", () => {
+describe("a generation with a response format", () => {
   const files = { "a.safetensors": new Uint8Array(16) };
   const loadWith = (grammars: () => Promise<GrammarBuild>) => {
     const log = emptyLog();
@@ -152,14 +178,14 @@ describe("a generation with a form", () => {
     });
     return { log, load };
   };
-  const form = { regex: "a" };
+  const responseFormat = { type: "grammar", syntax: "regex", definition: "a" } as const;
 
-  it("waits for its grammar, and others do not", async () => {
+  it("waits for its grammar, and others do not wait", async () => {
     const { log, load } = loadWith(fakeGrammars);
     const model = await load(files);
-    const formed = model.generate("with", { form, maxTokens: 3 }).text();
+    const constrained = model.generate("with", { responseFormat, maxTokens: 3 }).text();
     await model.generate("without", { maxTokens: 3 }).text();
-    expect(await formed).toBe("0 1 2 ");
+    expect(await constrained).toBe("0 1 2 ");
     expect(log.asked.map(({ prompt }) => prompt)).toEqual(["without", "with"]);
     expect(done).toContain("share a");
   });
@@ -167,27 +193,31 @@ describe("a generation with a form", () => {
   it("ends if it is stopped while its grammar is compiled", async () => {
     const { load } = loadWith(fakeGrammars);
     const model = await load(files);
-    const [first, second] = model.samples("with", 2, { form, maxTokens: 3 });
+    const [first, second] = model.samples("with", 2, { responseFormat, maxTokens: 3 });
     first?.stop();
     expect(await first?.result).toMatchObject({ finishReason: "aborted", text: "" });
     expect(await second?.text()).toBe("0 1 2 ");
   });
 
-  it("fails, and others do not, if the grammar does not come", async () => {
+  it("fails if the grammar module does not load, and others do not fail", async () => {
     fails = 1;
     const { log, load } = loadWith(fakeGrammars);
     const model = await load(files);
-    await expect(model.generate("with", { form }).text()).rejects.toThrow("broke off");
-    const refused = model.generate("with", { form: { regex: "bad" } }).text();
+    await expect(model.generate("with", { responseFormat }).text()).rejects.toThrow("broke off");
+    const refused = model
+      .generate("with", {
+        responseFormat: { ...responseFormat, definition: "bad" },
+      })
+      .text();
     await expect(refused).rejects.toMatchObject({ name: "SetunError", code: "bad-option" });
-    expect(await model.generate("with", { form, maxTokens: 3 }).text()).toBe("0 1 2 ");
+    expect(await model.generate("with", { responseFormat, maxTokens: 3 }).text()).toBe("0 1 2 ");
     expect(log.freed).toEqual(["generation"]);
   });
 
-  it("fails if the model is disposed of meanwhile", async () => {
+  it("fails if the model is disposed meanwhile", async () => {
     const { log, load } = loadWith(fakeGrammars);
     const model = await load(files);
-    const generation = model.generate("with", { form }).text();
+    const generation = model.generate("with", { responseFormat }).text();
     await model.dispose();
     await expect(generation).rejects.toMatchObject({ code: "disposed" });
     expect(log.freed).toEqual(["model"]);

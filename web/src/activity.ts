@@ -1,12 +1,12 @@
-/** What the page does now; all of it is stopped at once. */
+/** The running operations of the page, which stop together. */
 
-/** Works that can be stopped. */
+/** A set of operations that can be stopped. */
 export class Activity {
   readonly #onChange: (isRunning: boolean) => void;
-  readonly #works = new Set<Promise<void>>();
+  readonly #operations = new Set<Promise<void>>();
   #controller: AbortController | undefined;
 
-  /** Is told when there begins to be something, and when all has ended. */
+  /** `onChange` is called when the first operation starts and when the last one ends. */
   constructor(onChange: (isRunning: boolean) => void) {
     this.#onChange = onChange;
   }
@@ -15,24 +15,24 @@ export class Activity {
     return this.#controller !== undefined;
   }
 
-  /** Starts one more. */
+  /** Starts an operation. */
   start(work: (signal: AbortSignal) => Promise<void>): void {
     if (this.#controller === undefined) {
       this.#controller = new AbortController();
       this.#onChange(true);
     }
     const ended = work(this.#controller.signal).finally(() => {
-      this.#works.delete(ended);
-      if (this.#works.size > 0) return;
+      this.#operations.delete(ended);
+      if (this.#operations.size > 0) return;
       this.#controller = undefined;
       this.#onChange(false);
     });
-    this.#works.add(ended);
+    this.#operations.add(ended);
   }
 
-  /** Stops all, and waits for it. */
+  /** Stops all operations and waits for them. */
   async stop(): Promise<void> {
     this.#controller?.abort();
-    await Promise.all(this.#works);
+    await Promise.all(this.#operations);
   }
 }

@@ -1,4 +1,4 @@
-/** One of the two texts on the page. */
+/** One of the two columns of text. */
 
 import type { Generation, TextDelta } from "setun";
 import { element, say } from "./elements.js";
@@ -8,7 +8,7 @@ import { type TokenListener, Tokens } from "./tokens.js";
 
 export type State = "idle" | "loading" | "running" | "done" | "failed";
 
-/** Shows a story, and how far it is. */
+/** A column: a story and its status. */
 export class Column {
   readonly #suffix: string;
   readonly #name: string;
@@ -16,13 +16,13 @@ export class Column {
   readonly #tokens: Tokens;
   #story: Story | undefined;
   #generation: Generation | undefined;
-  /** All that was written here, or waits to be. */
+  /** The chain of generations of this column. */
   #writing = Promise.resolve();
-  /** How often something was to be written; and which of it was begun last. */
+  /** Number of requested generations, and the last one that began. */
   #asked = 0;
   #begun = 0;
 
-  /** Of the elements whose names end so. */
+  /** Uses the elements whose ids end with `suffix`. */
   constructor(suffix: "" | "-2", listener: (column: Column) => TokenListener) {
     this.#suffix = suffix;
     this.#name = element(`caption${suffix}`, HTMLElement).textContent ?? "";
@@ -45,7 +45,7 @@ export class Column {
     say(`caption${this.#suffix}`, this.#name);
   }
 
-  /** Shows all of a story that there is. */
+  /** Shows a story. */
   show(story: Story): void {
     this.clear();
     this.#story = { ...story, steps: [] };
@@ -54,28 +54,28 @@ export class Column {
     for (const step of story.steps) this.#add(step);
   }
 
-  /** Shows what another one shows, which is not being written. */
+  /** Copies another column, which is idle. */
   takeFrom(other: Column): void {
     if (other.#story !== undefined) this.show(other.#story);
     const { dataset, textContent } = element(`status${other.#suffix}`, HTMLElement);
     this.setState(dataset.state as State, textContent ?? "");
   }
 
-  /** Ends what is being written here, then does what writes next; if that fails, it is said here. */
+  /** Stops the current generation and runs `work` after it. Errors are shown in the status. */
   write(work: () => Promise<void>): Promise<void> {
     this.#asked += 1;
     const turn = this.#asked;
     this.#generation?.stop();
     const begin = async () => {
       this.#begun = turn;
-      // What was asked for later is wanted in its place.
+      // A later request replaces this one.
       if (turn === this.#asked) await work();
     };
     this.#writing = this.#writing.then(begin).catch((error) => this.setState("failed", explain(error)));
     return this.#writing;
   }
 
-  /** Shows a generation as it comes; calls `onToken` for each of its tokens. */
+  /** Shows the tokens of a generation; calls `onToken` for each. */
   async follow(generation: Generation, onToken: () => void): Promise<void> {
     if (this.#begun !== this.#asked) generation.stop();
     this.#generation = generation;

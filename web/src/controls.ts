@@ -1,18 +1,18 @@
-/** What the user asks for. An empty field leaves the choice to the model. */
+/** Values of the controls. An empty field means the model's default. */
 
 import type { GenerateOptions, LoadOptions } from "setun";
 import { element } from "./elements.js";
 import { ALTERNATIVES } from "./story.js";
 
-/** A text that is to be written. */
+/** A requested generation. */
 export interface Text {
   readonly prompt: string;
-  /** Whether the prompt is a turn of a conversation, if the model knows such. */
+  /** Whether the prompt is a chat message, if the model has a chat template. */
   readonly asChat: boolean;
   readonly options: GenerateOptions;
 }
 
-/** One text, or two: the second has the prompt of the first unless it has one of its own. */
+/** One or two generations; the second prompt defaults to the first. */
 export function readTexts(): Text[] {
   const asChat = isChecked("chat");
   const prompt = element("prompt", HTMLTextAreaElement).value;
@@ -22,12 +22,12 @@ export function readTexts(): Text[] {
   return [first, { prompt: other || prompt, asChat, options: readOptions("seed-2") }];
 }
 
-/** How a fork goes on. */
+/** Options of a fork. */
 export function readFork(): GenerateOptions {
   return readOptions("seed");
 }
 
-/** Sampling, and whether to tell probabilities. */
+/** Sampling options and log-probabilities. */
 function readOptions(seedField: string): GenerateOptions {
   return given({
     temperature: number("temperature"),
@@ -55,7 +55,7 @@ function number(id: string): number | undefined {
   return value === "" ? undefined : Number(value);
 }
 
-/** Seeds have 64 bits, more than a number holds. */
+/** Seeds have 64 bits, more than a number can hold. */
 function seed(field: string): number | bigint | undefined {
   const text = element(field, HTMLInputElement).value.trim();
   if (text === "") return undefined;
@@ -65,7 +65,7 @@ function seed(field: string): number | bigint | undefined {
 
 type Given<Values> = { [Name in keyof Values]?: Exclude<Values[Name], undefined> };
 
-/** The values that are there. */
+/** The defined values. */
 function given<Values extends object>(values: Values): Given<Values> {
   return Object.fromEntries(
     Object.entries(values).filter(([, value]) => value !== undefined),

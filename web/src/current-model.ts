@@ -1,4 +1,4 @@
-/** The one model that is loaded, kept until another model or backend is asked for. */
+/** The loaded model, kept until another model or backend is selected. */
 
 import { type LoadOptions, type LoadSource, load, type Model } from "setun";
 
@@ -11,7 +11,7 @@ export interface Choice {
 
 export const BUILT_IN: Choice = { name: "Story model, built in" };
 
-/** Loads when needed. */
+/** Loads a model on demand. */
 export class CurrentModel {
   #choice = BUILT_IN;
   #loaded: { readonly choice: Choice; readonly wish: string; readonly model: Model } | undefined;
@@ -20,17 +20,17 @@ export class CurrentModel {
     return this.#choice;
   }
 
-  /** The model that can write at once, if one can. */
+  /** The loaded model, if there is one. */
   get loaded(): { readonly choice: Choice; readonly model: Model } | undefined {
     return this.#loaded;
   }
 
-  /** Another model from the next run on. */
+  /** Selects the model of the next run. */
   choose(choice: Choice): void {
     this.#choice = choice;
   }
 
-  /** The model that was chosen, on the backend that is wished for. */
+  /** The selected model on the given backend. */
   async get(wish: Pick<LoadOptions, "backend" | "threads">, more: LoadOptions): Promise<Model> {
     const asked = { choice: this.#choice, wish: JSON.stringify(wish) };
     if (this.#loaded?.choice === asked.choice && this.#loaded.wish === asked.wish) return this.#loaded.model;

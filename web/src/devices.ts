@@ -1,4 +1,4 @@
-/** Which device runs and why, and why others do not. */
+/** The devices that were considered, and why one runs. */
 
 import type { DeviceReport, DeviceVerdict, Verdict } from "setun";
 import { element } from "./elements.js";
@@ -7,8 +7,8 @@ const VERDICTS: Record<Verdict, string> = {
   chosen: "runs",
   slower: "does not run",
   software: "does not run",
-  absent: "is not here",
-  failed: "has failed",
+  absent: "is not available",
+  failed: "failed",
 };
 
 /** Shows a line for each device; the one that runs comes first. */

@@ -1,23 +1,23 @@
-/** An engine's figures, with their last values as lines and shares as bars. */
+/** Metrics of the engine, as numbers with sparklines and bars. */
 
 import type { Metrics, Model, Summary } from "setun";
 import { duration } from "./chart.js";
 import { MemoryBar } from "./memory-bar.js";
 import { Sparkline } from "./sparkline.js";
 
-/** What is shown of a figure. */
+/** Displayed values of a figure. */
 interface Shown {
-  /** Left out where what was shown last still holds. */
+  /** Absent if the last value is still valid. */
   readonly value?: string;
-  /** More about it, in small. */
+  /** A detail in small type. */
   readonly more: string;
   /** The next value of its line. */
   readonly next?: number | undefined;
-  /** A share of 1, for its bar. */
+  /** Fraction for the bar, 0 to 1. */
   readonly share?: number;
 }
 
-/** Two looks at the same engine; the first has none before it. */
+/** Two successive metrics of the same engine. */
 interface Change {
   readonly now: Metrics;
   readonly before: Metrics | undefined;
@@ -27,19 +27,19 @@ type Figure = readonly [name: string, title: string, kind: "line" | "bar", show:
 
 const FIGURES: readonly Figure[] = [
   ["rate", "Tokens/s", "line", rate],
-  ["between", "Between tokens", "line", (change) => times(change, "betweenTokens")],
-  ["first", "First token", "line", (change) => times(change, "firstToken")],
-  ["step", "Step", "line", (change) => times(change, "stepTime")],
-  ["batch", "Batch", "line", batch],
+  ["between", "Inter-token latency", "line", (change) => times(change, "interTokenLatency")],
+  ["first", "Time to first token", "line", (change) => times(change, "timeToFirstToken")],
+  ["step", "Step time", "line", (change) => times(change, "stepTime")],
+  ["batch", "Batch size", "line", batch],
   ["queue", "Queue", "line", queue],
-  ["cache", "Found in cache", "bar", found],
-  ["guesses", "Guesses right", "bar", guesses],
+  ["cache", "Prefix cache hits", "bar", prefixCache],
+  ["drafts", "Speculation accepted", "bar", drafts],
 ];
 
-/** Nothing was counted yet. */
+/** A figure without values. */
 const NOTHING: Shown = { value: "–", more: "" };
 
-/** Fills a list of definitions. */
+/** The list of figures. */
 export class EngineFigures {
   readonly #tiles = FIGURES.map(([name, title, kind, show]) => ({ tile: new Tile(name, title, kind), show }));
   readonly #memory = new MemoryBar();
@@ -50,7 +50,7 @@ export class EngineFigures {
     list.append(...this.#tiles.map(({ tile }) => tile.element), this.#memory.element);
   }
 
-  /** Shows what an engine has counted by now. */
+  /** Shows the current metrics of a model. */
   show(model: Model, now: Metrics): void {
     if (model !== this.#model) {
       this.#model = model;
@@ -63,7 +63,7 @@ export class EngineFigures {
   }
 }
 
-/** A name, a figure, more about it, and a line or a bar. */
+/** A figure with its title, its detail, and a sparkline or a bar. */
 class Tile {
   readonly element = document.createElement("div");
   readonly #value = document.createElement("dd");
@@ -96,32 +96,32 @@ class Tile {
   }
 }
 
-/** By the time that steps took: it is the same whenever one looks. */
+/** Tokens per second of step time, which does not depend on the interval of the display. */
 function rate({ now, before }: Change): Shown {
   const [made, milliseconds] = [now.tokens - (before?.tokens ?? 0), added(now.stepTime, before?.stepTime)];
   const next = milliseconds > 0 ? (1000 * made) / milliseconds : undefined;
-  const more = `${now.tokens} tokens in all`;
+  const more = `${now.tokens} tokens in total`;
   return next === undefined ? { more } : { value: next.toFixed(next < 100 ? 1 : 0), more, next };
 }
 
-/** Times of which one half is shorter; the line has what came since the last look. */
-function times({ now, before }: Change, name: "betweenTokens" | "firstToken" | "stepTime"): Shown {
+/** Median of a duration; the sparkline has the mean since the last update. */
+function times({ now, before }: Change, name: "interTokenLatency" | "timeToFirstToken" | "stepTime"): Shown {
   const { p50, p99 } = now[name];
   if (p50 === undefined || p99 === undefined) return NOTHING;
   return {
     value: duration(p50),
-    more: `99 of 100 in ${duration(p99)}`,
+    more: `p99 ${duration(p99)}`,
     next: recent(now[name], before?.[name]),
   };
 }
 
-/** The mean of what came between two looks. */
+/** Mean of the values since the last update. */
 function recent(now: Summary, before: Summary | undefined): number | undefined {
   const count = now.count - (before?.count ?? 0);
   return count > 0 ? added(now, before) / count : undefined;
 }
 
-/** The sum of what came between two looks. */
+/** Sum of the values since the last update. */
 function added(now: Summary, before: Summary | undefined): number {
   const sum = (of: Summary | undefined) => (of?.mean ?? 0) * (of?.count ?? 0);
   return sum(now) - sum(before);
@@ -131,29 +131,30 @@ function batch({ now, before }: Change): Shown {
   const { mean, p99 } = now.stepRows;
   if (mean === undefined) return NOTHING;
   const next = recent(now.stepRows, before?.stepRows);
-  const more = `99 of 100 up to ${p99}`;
+  const more = `p99 ${p99} rows`;
   return next === undefined ? { more } : { value: `${next.toFixed(next < 10 ? 1 : 0)} rows`, more, next };
 }
 
 function queue({ now }: Change): Shown {
-  const { p50 } = now.queue;
+  const { p50 } = now.queueTime;
   return {
     value: `${now.waiting} waiting`,
-    more: `${now.running} running${p50 === undefined ? "" : `, waited ${duration(p50)}`}`,
+    more: `${now.running} running${p50 === undefined ? "" : `, median wait ${duration(p50)}`}`,
     next: now.waiting + now.running,
   };
 }
 
-/** Prompts that begin as others did. */
-function found({ now }: Change): Shown {
-  const { admissions, prefixHits, reusedPositions } = now;
+/** Requests with a cached prefix. */
+function prefixCache({ now }: Change): Shown {
+  const { admissions, prefixHits, cachedPromptTokens } = now;
   if (admissions === 0) return NOTHING;
   const share = prefixHits / admissions;
-  return { value: `${prefixHits} of ${admissions}`, more: `${reusedPositions} tokens reused`, share };
+  return { value: `${prefixHits} of ${admissions}`, more: `${cachedPromptTokens} tokens reused`, share };
 }
 
-function guesses({ now }: Change): Shown {
-  const { guessed, right, verifications } = now;
-  if (guessed === 0) return { ...NOTHING, more: "none guessed" };
-  return { value: `${right} of ${guessed}`, more: `in ${verifications} steps`, share: right / guessed };
+function drafts({ now }: Change): Shown {
+  const { draftTokens, acceptedTokens, drafts } = now;
+  if (draftTokens === 0) return { ...NOTHING, more: "no draft tokens" };
+  const share = acceptedTokens / draftTokens;
+  return { value: `${acceptedTokens} of ${draftTokens}`, more: `in ${drafts} drafts`, share };
 }

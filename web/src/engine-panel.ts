@@ -1,64 +1,64 @@
-/** What goes on in the engine, a few times a second while something runs. */
+/** Live metrics of the engine. */
 
 import { type Metrics, type Model, SetunError } from "setun";
 import { element } from "./elements.js";
 import { EngineFigures } from "./engine-figures.js";
 
-/** Time between two looks. */
+/** Interval of updates. */
 const INTERVAL_MS = 250;
 
-/** Looks at the model that is loaded while something runs and the panel is open, and once more at the end. */
+/** The panel: updated while something runs and it is open, and once more at the end. */
 export class EnginePanel {
   readonly #panel = element("engine", HTMLDetailsElement);
   readonly #figures = new EngineFigures(element("engine-figures", HTMLDListElement));
   readonly #model: () => Model | undefined;
   #isRunning = false;
-  #isWatching = false;
-  #looks = 0;
+  #isPolling = false;
+  #updates = 0;
 
   constructor(model: () => Model | undefined) {
     this.#model = model;
-    this.#panel.addEventListener("toggle", () => void this.#watch());
+    this.#panel.addEventListener("toggle", () => void this.#poll());
   }
 
-  /** Something has begun, or all has ended. */
+  /** Whether something runs. */
   set isRunning(isRunning: boolean) {
     this.#isRunning = isRunning;
-    void this.#watch();
+    void this.#poll();
   }
 
   get #isWanted(): boolean {
     return this.#isRunning && this.#panel.open;
   }
 
-  async #watch(): Promise<void> {
-    if (this.#isWatching || !this.#panel.open) return;
-    this.#isWatching = true;
+  async #poll(): Promise<void> {
+    if (this.#isPolling || !this.#panel.open) return;
+    this.#isPolling = true;
     try {
       for (let isWanted = true; isWanted; ) {
         isWanted = this.#isWanted;
-        await this.#look();
-        // It may have begun again while the engine was asked.
+        await this.#update();
+        // A run may have started meanwhile.
         isWanted ||= this.#isWanted;
         if (isWanted) await new Promise((resolve) => setTimeout(resolve, INTERVAL_MS));
       }
     } finally {
-      this.#isWatching = false;
+      this.#isPolling = false;
     }
   }
 
-  async #look(): Promise<void> {
+  async #update(): Promise<void> {
     const model = this.#model();
     if (model === undefined) return;
     const metrics = await metricsOf(model);
     if (metrics === undefined) return;
-    this.#looks += 1;
-    this.#panel.dataset.looks = String(this.#looks);
+    this.#updates += 1;
+    this.#panel.dataset.updates = String(this.#updates);
     this.#figures.show(model, metrics);
   }
 }
 
-/** What a model counts, unless it is replaced by another just now. */
+/** Metrics of a model; `undefined` if it has just been disposed. */
 async function metricsOf(model: Model): Promise<Metrics | undefined> {
   try {
     return await model.metrics();

@@ -1,14 +1,14 @@
-/** What the page tells of a model and of a run, in figures and in words. */
+/** Figures and messages of a model and of a run. */
 
 import { type GenerationResult, type LoadProgress, type Model, SetunError } from "setun";
 import { drawChart, duration } from "./chart.js";
 import { showDevices } from "./devices.js";
 import { element, say } from "./elements.js";
-import { Pace } from "./pace.js";
+import { TokenTimes } from "./token-times.js";
 
-/** The figures of a run: those of its first text. */
+/** Figures of the first generation of a run. */
 export class Figures {
-  readonly #pace = new Pace();
+  readonly #times = new TokenTimes();
   #drawing = 0;
 
   constructor() {
@@ -16,9 +16,9 @@ export class Figures {
     drawChart([]);
   }
 
-  /** A token has come. */
+  /** Counts a token. */
   add(): void {
-    this.#pace.add();
+    this.#times.add();
     this.#drawing ||= requestAnimationFrame(() => {
       this.#drawing = 0;
       this.#show();
@@ -34,7 +34,7 @@ export class Figures {
   }
 
   #show(): void {
-    const { milliseconds, rate } = this.#pace;
+    const { milliseconds, rate } = this.#times;
     const [first] = milliseconds;
     say("tokens", String(milliseconds.length));
     say("rate", rate === undefined ? "–" : asRate(rate));
@@ -43,19 +43,19 @@ export class Figures {
   }
 }
 
-/** How a text ended. */
+/** Finish reason of a generation, in words. */
 export function ending({ finishReason, usage }: GenerationResult): string {
   const ends = {
-    stop: "The model ended the text",
-    length: "The limit is reached",
+    stop: "End of text",
+    length: "Length limit reached",
     aborted: "Stopped",
-    deadline: "The time is over",
-    filtered: "The filter ended the text",
+    deadline: "Deadline reached",
+    filtered: "Ended by the content filter",
   };
-  return `${ends[finishReason]}: ${usage.generatedTokens} tokens after a prompt of ${usage.promptTokens}.`;
+  return `${ends[finishReason]}: ${usage.generatedTokens} tokens, prompt of ${usage.promptTokens} tokens.`;
 }
 
-/** What the figures would tell of a text that has none: its pace and its seed. */
+/** Speed and seed of a generation without figures. */
 export function inWords({ timings, seed }: GenerationResult): string {
   return ` ${asRate(timings.tokensPerSecond)} tokens/s, seed ${seed}.`;
 }

@@ -1,8 +1,8 @@
-/** Whether there is a GPU to choose. */
+/** Availability of WebGPU. */
 
 import { element } from "./elements.js";
 
-/** Lets WebGPU be chosen where it is there, and says why where it is not. */
+/** Enables the WebGPU option if there is a GPU, else shows the reason. */
 export async function offerGpu(): Promise<void> {
   const hint = element("gpu", HTMLElement);
   const found = await lookForGpu();
@@ -21,11 +21,11 @@ async function lookForGpu(): Promise<{ isThere: boolean; words: string }> {
     .requestAdapter({ powerPreference: "high-performance" })
     .catch(() => null);
   if (adapter === null) {
-    const words = "No GPU: the browser finds none. Is graphics acceleration on in its settings?";
+    const words = "No GPU: the browser finds none. Check graphics acceleration in its settings.";
     return { isThere: false, words };
   }
   const { description, vendor, architecture, isFallbackAdapter } = adapter.info ?? {};
   const name = description || `${vendor} ${architecture}`.trim() || "without a name";
-  const pace = isFallbackAdapter ? ", which is software, and slow" : "";
+  const pace = isFallbackAdapter ? ", a software adapter, slow" : "";
   return { isThere: true, words: `GPU: ${name}${pace}.` };
 }

@@ -1,15 +1,15 @@
-/** What a model keeps in memory, by kind, as one bar. */
+/** Memory of a model by kind, as one bar. */
 
 import type { MemoryByKind, Metrics } from "setun";
 
 const KINDS: readonly (readonly [keyof MemoryByKind, string])[] = [
-  ["body", "layers"],
-  ["head", "head"],
-  ["screen", "head’s screen"],
-  ["cache", "cache"],
+  ["layers", "layers"],
+  ["head", "output head"],
+  ["prefilter", "head prefilter"],
+  ["kvCache", "KV cache"],
 ];
 
-/** A bar with a part for each kind, and a list of them. */
+/** A bar with a part for each kind, and its legend. */
 export class MemoryBar {
   readonly element = document.createElement("div");
   readonly #sum = document.createElement("dd");
@@ -37,14 +37,14 @@ export class MemoryBar {
     this.element.append(term, this.#sum, this.#bar, this.#legend, this.#blocks);
   }
 
-  show({ memory, blocks, usedBlocks, idleBlocks }: Metrics): void {
+  show({ memory, blocks, usedBlocks, cachedBlocks }: Metrics): void {
     const sum = KINDS.reduce((sum, [kind]) => sum + memory[kind], 0);
     this.#sum.textContent = megabytes(sum);
     for (const { kind, name, part, figure } of this.#parts) {
       part.style.flexGrow = String(memory[kind] / Math.max(sum, 1));
       figure.textContent = `${name} ${megabytes(memory[kind])}`;
     }
-    this.#blocks.textContent = `Of at most ${blocks} blocks of the cache ${usedBlocks} are in use, ${idleBlocks} kept for texts that begin alike.`;
+    this.#blocks.textContent = `KV cache blocks: ${usedBlocks} in use, ${cachedBlocks} in the prefix cache, ${blocks} at most.`;
   }
 }
 

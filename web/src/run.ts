@@ -1,4 +1,4 @@
-/** Runs: load if needed, write one text or two, fork a text from a token. */
+/** Runs: loading, one or two generations, forks at a token. */
 
 import type { GenerateOptions, Model } from "setun";
 import type { Column } from "./column.js";
@@ -8,28 +8,28 @@ import { element } from "./elements.js";
 import { ending, explain, Figures, inWords, showModel, showProgress, usedBy } from "./figures.js";
 import { forked, type Story } from "./story.js";
 
-/** The places for texts. */
+/** The two columns of texts. */
 export type Columns = readonly [Column, Column];
 
-/** What is to be written, and where. */
+/** A generation and its column. */
 interface Writing {
   readonly model: Model;
   readonly column: Column;
   readonly story: Story;
   readonly options: GenerateOptions;
   readonly signal: AbortSignal;
-  /** Where it is counted; else its pace is told in words. */
+  /** Figures of the run; without them the status tells the speed. */
   readonly figures?: Figures;
 }
 
-/** A token to fork from, and the one that is to stand there. */
+/** A position of a text, and the token that replaces the one there. */
 export interface ForkPoint {
   readonly column: Column;
   readonly place: number;
   readonly token: number;
 }
 
-/** Writes what the controls say, one text or two at the same time, until all end or `signal` aborts. */
+/** Runs one or two generations in one batch, until all end or `signal` aborts. */
 export async function run(current: CurrentModel, columns: Columns, signal: AbortSignal): Promise<void> {
   const [first] = columns;
   for (const column of columns) {
@@ -46,7 +46,7 @@ export async function run(current: CurrentModel, columns: Columns, signal: Abort
       const column = columns[index] as Column;
       const { options } = text;
       await column.write(async () => {
-        column.setState("running", "Reading the prompt…");
+        column.setState("running", "Computing the prompt…");
         const story = await begin(model, choice, text);
         await write({ model, column, story, options, signal, ...(index === 0 && { figures }) });
       });
@@ -57,7 +57,7 @@ export async function run(current: CurrentModel, columns: Columns, signal: Abort
   }
 }
 
-/** Writes another text from a token on, with that token or another, beside the text that it is of. */
+/** Forks a text at a token, with that token or another, into the other column. */
 export async function fork(
   current: CurrentModel,
   [first, second]: Columns,
@@ -71,18 +71,18 @@ export async function fork(
     if (column === second) await first.write(async () => first.takeFrom(second));
     showSecond(true);
     const { model, choice } = loaded;
-    if (story.choice !== choice) throw new Error("Another model wrote this text: run it again to fork it.");
-    second.setState("running", "Reading…");
+    if (story.choice !== choice) throw new Error("Another model wrote this text. Run it again to fork it.");
+    second.setState("running", "Computing the prefix…");
     const branch = await forked(model, story, place, token);
     await write({ model, column: second, story: branch, options: readFork(), signal });
   });
 }
 
-/** Moves the model to the backend that the controls say, without writing anything. */
+/** Loads the model on the selected backend, without generating. */
 export async function move(current: CurrentModel, [first]: Columns, signal: AbortSignal): Promise<void> {
   try {
     const model = await loadModel(current, first, signal);
-    first.setState("idle", `Moved: the next text is written on ${usedBy(model)}.`);
+    first.setState("idle", `The next text runs on ${usedBy(model)}.`);
   } catch (error) {
     failed(first, "idle", error, signal);
   }
@@ -105,7 +105,7 @@ async function loadModel(current: CurrentModel, column: Column, signal: AbortSig
   }
 }
 
-/** A story of which there is no more than its prompt. */
+/** A story with a prompt only. */
 async function begin(model: Model, choice: Choice, { prompt, asChat }: Text): Promise<Story> {
   const isChat = asChat && model.info.hasChatTemplate;
   const session = model.session();
@@ -114,7 +114,7 @@ async function begin(model: Model, choice: Choice, { prompt, asChat }: Text): Pr
   return { caption: "", choice, echo, start: session.tokens, steps: [], kept: 0 };
 }
 
-/** Goes on with a story. What the model has computed of it already is in its cache. */
+/** Continues a story. The prefix cache has what was computed before. */
 async function write({ model, column, story, options, signal, figures }: Writing): Promise<void> {
   column.show(story);
   element("texts", HTMLElement).toggleAttribute("data-shaded", options.logprobs === true);

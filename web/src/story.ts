@@ -1,35 +1,35 @@
-/** A text as it is written: what it began with, and what came of it. */
+/** A text with its prompt and its tokens. */
 
 import type { Model, TextDelta } from "setun";
 import type { Choice } from "./current-model.js";
 
-/** Likeliest tokens that are asked for in the place of each. */
+/** Number of alternatives requested with each token. */
 export const ALTERNATIVES = 5;
 
-/** What a column shows. */
+/** Contents of a column. */
 export interface Story {
-  /** What is said above it. */
+  /** Caption above the text. */
   readonly caption: string;
-  /** The model that writes it: tokens are of its vocabulary. */
+  /** The model that generated it; tokens belong to its vocabulary. */
   readonly choice: Choice;
-  /** The prompt in words. */
+  /** The prompt as text. */
   readonly echo: string;
-  /** The prompt in tokens. */
+  /** The prompt as tokens. */
   readonly start: readonly number[];
-  /** Its tokens so far. Of a fork, the first ones are those of the text that it was forked from. */
+  /** Its tokens so far. A fork starts with those of its parent. */
   readonly steps: TextDelta[];
-  /** How many tokens of a fork are not its own; the last of them was chosen. */
+  /** Number of tokens that a fork has from its parent; the user chose the last one. */
   readonly kept: number;
 }
 
-/** What a token might have been. */
+/** An alternative token. */
 export interface Alternative {
   readonly token: number;
-  /** Its probability, if it was asked for. */
+  /** Its probability, if it was requested. */
   readonly share: number | undefined;
 }
 
-/** What stands at a place, and what else might: the likeliest first. */
+/** The token at a position and its alternatives, the most likely first. */
 export function alternativesAt(story: Story, place: number): Alternative[] {
   const step = story.steps[place];
   if (step === undefined) return [];
@@ -41,7 +41,7 @@ export function alternativesAt(story: Story, place: number): Alternative[] {
   }));
 }
 
-/** The story that has another token, or the same, at a place, and goes on from there. */
+/** A fork of a story at a position, with the same or another token. */
 export async function forked(model: Model, story: Story, place: number, token: number): Promise<Story> {
   const steps = story.steps.slice(0, place);
   const there = story.steps[place];
@@ -56,18 +56,18 @@ export async function forked(model: Model, story: Story, place: number, token: n
   return { ...story, caption, steps: [...steps, chosen], kept: place + 1 };
 }
 
-/** What a token says at a place: detokenizers drop the space of a text's first word, so another comes before it. */
+/** Text of a token at a position. Detokenizers drop the space of the first word, so earlier tokens precede it. */
 export async function textOf(model: Model, story: Story, place: number, token: number): Promise<string> {
   const there = story.steps[place];
   if (there?.token === token && there.text !== "") return there.text;
   const before = [...story.start, ...story.steps.slice(0, place).map((step) => step.token)].slice(-4);
   const [all, rest] = await Promise.all([model.detokenize([...before, token]), model.detokenize(before)]);
-  // What was half a character before may be a whole one now.
+  // A character that was incomplete may be complete now.
   const length = rest.replace(/\uFFFD+$/, "").length;
   return all.slice(length);
 }
 
-/** A token's text where spaces and line breaks are to be seen. */
+/** Text of a token with visible spaces and line breaks. */
 export function visible(text: string): string {
   return text === "" ? "(nothing)" : text.replace(/^ | $/g, "·").replace(/\n/g, "↵");
 }
@@ -76,7 +76,7 @@ function quoted(text: string): string {
   return text.trim() === "" ? visible(text) : `“${text.trim()}”`;
 }
 
-/** A probability in words. */
+/** A probability as a percentage. */
 export function percent(share: number): string {
   return share < 0.001 ? "< 0.1 %" : `${(100 * share).toFixed(1)} %`;
 }

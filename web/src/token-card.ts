@@ -1,16 +1,16 @@
-/** The card beside a token: its probability, and what else it might have been. */
+/** The card of a token: its probability and its alternatives. */
 
 import { element, say } from "./elements.js";
 import { type Alternative, percent, visible } from "./story.js";
 
-/** Time in which the pointer may come from the token to the card. */
-const PATIENCE_MS = 250;
+/** Delay before the card closes, for the pointer to reach it. */
+const CLOSE_DELAY_MS = 250;
 
-/** What the card tells, and does. */
+/** Contents and action of the card. */
 export interface CardContents {
   readonly token: number;
   readonly alternatives: readonly Alternative[];
-  /** What a token says in this place. */
+  /** Text of a token at this position. */
   textOf(token: number): Promise<string>;
   choose(token: number): void;
 }
@@ -54,7 +54,7 @@ export class TokenCard {
 
   leave(): void {
     clearTimeout(this.#leaving);
-    if (!this.#isHeld) this.#leaving = window.setTimeout(() => this.close(), PATIENCE_MS);
+    if (!this.#isHeld) this.#leaving = window.setTimeout(() => this.close(), CLOSE_DELAY_MS);
   }
 
   close(): void {
@@ -83,7 +83,7 @@ export class TokenCard {
     say("token-said", "");
     const text = visible(await textOf(token));
     if (mark !== this.#mark) return;
-    const words = share === undefined ? "probability not asked for" : percent(share);
+    const words = share === undefined ? "no log-probabilities" : percent(share);
     say("token-said", `${text} · ${words}`);
   }
 

@@ -1,8 +1,8 @@
-/** A text's tokens on the page: shaded by their probability, gone through by pointer and keys. */
+/** Tokens of a text, shaded by probability, with pointer and keyboard navigation. */
 
 import type { TextDelta } from "setun";
 
-/** What is done with a token: it is looked at, for as long as the pointer or the keys are there, or taken. */
+/** Events of a token: the pointer or the keyboard is on it, it is selected, or neither. */
 export interface TokenListener {
   look(place: number, mark: HTMLElement): void;
   take(place: number, mark: HTMLElement): void;
@@ -16,7 +16,7 @@ const STEPS: Record<string, number> = {
   End: Number.POSITIVE_INFINITY,
 };
 
-/** The tokens in an element. */
+/** The tokens of an element. */
 export class Tokens {
   readonly #place: HTMLElement;
   readonly #listener: TokenListener;
@@ -48,12 +48,12 @@ export class Tokens {
     this.#current = 0;
   }
 
-  /** Shows one more. */
+  /** Appends a token. */
   add({ text, token, logprob }: TextDelta): HTMLElement {
     const mark = document.createElement("span");
     mark.className = "token";
     mark.dataset.token = String(token);
-    // Without the space before it, which would be a speck of shade at the end of a line.
+    // The leading space is not shaded: it may be at the end of a line.
     const word = document.createElement("span");
     word.textContent = text.trimStart() || text;
     mark.append(text.slice(0, text.length - word.textContent.length), word);

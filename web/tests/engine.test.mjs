@@ -38,14 +38,14 @@ async function runToEnd() {
 }
 
 /** How often the panel has looked. */
-const looks = async () => Number((await page.getAttribute("#engine", "data-looks")) ?? 0);
+const updates = async () => Number((await page.getAttribute("#engine", "data-updates")) ?? 0);
 
 /** Waits until the panel has looked for the last time; fails where it goes on. */
 async function settled() {
-  let count = await looks();
+  let count = await updates();
   for (let pauses = 0; pauses < 10; pauses += 1) {
     await page.waitForTimeout(700);
-    const now = await looks();
+    const now = await updates();
     if (now === count) return;
     count = now;
   }
@@ -63,18 +63,18 @@ describe("the panel of the engine", () => {
   it("tells figures that agree with the page's own, and is still when nothing runs", async () => {
     assert.deepEqual(await figure("rate"), ["–", "", ""]);
     await runToEnd();
-    assert.ok((await looks()) >= 1);
+    assert.ok((await updates()) >= 1);
     const [rate = "", , tokens] = await figure("rate");
     assert.ok(Number(rate) > 0, rate);
-    assert.equal(tokens, `${await page.textContent("#tokens")} tokens in all`);
+    assert.equal(tokens, `${await page.textContent("#tokens")} tokens in total`);
     for (const name of ["between", "first", "step"]) {
       const [half = "", , most = ""] = await figure(name);
       assert.match(half, /^\d+(\.\d)? (ms|s)$/, name);
-      assert.match(most, /^99 of 100 in \d+(\.\d)? (ms|s)$/, name);
+      assert.match(most, /^p99 \d+(\.\d)? (ms|s)$/, name);
     }
     assert.match((await figure("batch"))[0] ?? "", /^\d+(\.\d)? rows$/);
-    assert.match((await figure("queue")).join(" "), /^0 waiting {2}0 running, waited /);
-    assert.deepEqual(await figure("guesses"), ["–", "", "none guessed"]);
+    assert.match((await figure("queue")).join(" "), /^0 waiting {2}0 running, median wait /);
+    assert.deepEqual(await figure("drafts"), ["–", "", "no draft tokens"]);
     for (const name of ["rate", "between", "first", "step", "batch"])
       assert.match(await line(name), /^M.*V/, name);
     const [sum = "", , parts = ""] = await figure("memory");
@@ -87,13 +87,13 @@ describe("the panel of the engine", () => {
     assert.ok(kinds[0] > 1, "the layers");
   });
 
-  it("looks again and again while something runs", async () => {
+  it("updates while something runs", async () => {
     await page.selectOption("#backend", "scalar");
     await page.fill("#max-tokens", "");
     await page.check("#two");
     await page.click("#run");
     await page.waitForFunction(
-      () => Number(document.getElementById("engine")?.dataset.looks) >= 4,
+      () => Number(document.getElementById("engine")?.dataset.updates) >= 4,
       null,
       PATIENCE,
     );
@@ -104,7 +104,7 @@ describe("the panel of the engine", () => {
     assert.match((await figure("queue"))[2] ?? "", /^0 running/);
   });
 
-  it("counts prompts that were in the cache, and guesses", async () => {
+  it("counts prefix cache hits and accepted draft tokens", async () => {
     await page.fill("#prompt", "Once upon a time there was a fox. ".repeat(6));
     await page.fill("#temperature", "0");
     await page.fill("#lookahead", "8");
@@ -114,15 +114,15 @@ describe("the panel of the engine", () => {
     const [hits, , reused = ""] = await figure("cache");
     assert.equal(hits, "1 of 2");
     assert.ok(Number.parseInt(reused, 10) >= 16, reused);
-    const [, right = "", guessed = ""] = /^(\d+) of (\d+)$/.exec((await figure("guesses"))[0] ?? "") ?? [];
+    const [, accepted = "", drafted = ""] = /^(\d+) of (\d+)$/.exec((await figure("drafts"))[0] ?? "") ?? [];
     assert.ok(
-      Number(guessed) > 0 && Number(right) > 0 && Number(right) <= Number(guessed),
-      `${right} of ${guessed}`,
+      Number(drafted) > 0 && Number(accepted) > 0 && Number(accepted) <= Number(drafted),
+      `${accepted} of ${drafted}`,
     );
     const share = await page
-      .locator('#engine [data-figure="guesses"] .bar')
+      .locator('#engine [data-figure="drafts"] .bar')
       .evaluate((bar) => Number(/** @type {HTMLElement} */ (bar).style.getPropertyValue("--share")));
-    assert.equal(share, Number(right) / Number(guessed));
+    assert.equal(share, Number(accepted) / Number(drafted));
   });
 
   it("begins anew with another model", async () => {
@@ -131,7 +131,7 @@ describe("the panel of the engine", () => {
     await page.waitForSelector('#backend-used[data-level="scalar"]', PATIENCE);
     await page.waitForSelector("#run:enabled", PATIENCE);
     await settled();
-    assert.deepEqual(await figure("rate"), ["–", "", "0 tokens in all"]);
+    assert.deepEqual(await figure("rate"), ["–", "", "0 tokens in total"]);
     assert.equal(await line("rate"), "");
   });
 
@@ -139,15 +139,15 @@ describe("the panel of the engine", () => {
     await page.focus("#engine summary");
     await page.keyboard.press("Enter");
     await runToEnd();
-    assert.equal(await looks(), 0);
+    assert.equal(await updates(), 0);
     await page.focus("#engine summary");
     await page.keyboard.press("Enter");
     await page.waitForFunction(
-      () => document.getElementById("engine")?.dataset.looks === "1",
+      () => document.getElementById("engine")?.dataset.updates === "1",
       null,
       PATIENCE,
     );
-    assert.match((await figure("rate"))[2] ?? "", /^\d+ tokens in all$/);
+    assert.match((await figure("rate"))[2] ?? "", /^\d+ tokens in total$/);
   });
 
   it("says all of it in words: drawings are hidden from those who listen", async () => {

@@ -93,7 +93,7 @@ describe("the page, cross-origin isolated", () => {
     assert.equal(await page.textContent("#build-used"), "simd128");
   });
 
-  it("moves between the processor and the GPU at once, and says so", async () => {
+  it("moves between the CPU and the GPU at once", async () => {
     await page.fill("#prompt", "Once");
     await page.fill("#max-tokens", "3");
     await page.fill("#temperature", "0");
@@ -102,7 +102,7 @@ describe("the page, cross-origin isolated", () => {
     await page.selectOption("#backend", "webgpu");
     await page.waitForSelector('#backend-used[data-backend="webgpu"]', PATIENCE);
     await reached("idle");
-    assert.match((await page.textContent("#status")) ?? "", /^Moved: .* webgpu · ./);
+    assert.match((await page.textContent("#status")) ?? "", /^The next text runs on webgpu · ./);
     assert.equal((await runToEnd()).text, text);
     assert.equal(await page.textContent("#build-used"), "webgpu");
     assert.match(

@@ -1,4 +1,4 @@
-//! `Grammar`: a form, compiled for a vocabulary.
+//! `Grammar`: a grammar, compiled for a vocabulary.
 
 use setun_grammar::{GrammarLimits, GrammarSpec};
 use wasm_bindgen::prelude::*;
@@ -9,35 +9,35 @@ use crate::{
     vocabulary::Vocabulary,
 };
 
-/// A form, compiled for a model's tokens.
+/// A grammar, compiled for a model's vocabulary.
 #[wasm_bindgen]
 pub struct Grammar(setun_grammar::Grammar);
 
 #[wasm_bindgen]
 impl Grammar {
-    /// Compiles a form. `kind` is `jsonSchema`, with the schema as its JSON; `json`, with
-    /// nothing; `regex`, `lark` or `gbnf`, with the expression or grammar; or `choices`, with
-    /// these as a JSON array.
+    /// Compiles a grammar. `kind` is `json_schema`, with the schema as JSON; `json_object`, with an
+    /// empty text; `regex`, `lark` or `gbnf`, with the expression or grammar; or `choice`, with a
+    /// JSON array of strings.
     ///
     /// # Errors
     ///
-    /// If the form cannot be followed.
+    /// If the grammar cannot be compiled.
     #[wasm_bindgen(constructor)]
     pub fn new(vocabulary: &Vocabulary, kind: &str, text: String) -> Result<Grammar, JsValue> {
         let spec = match kind {
-            "jsonSchema" => GrammarSpec::JsonSchema(json(kind, &text)?),
-            "json" => GrammarSpec::JsonObject,
+            "json_schema" => GrammarSpec::JsonSchema(json(kind, &text)?),
+            "json_object" => GrammarSpec::JsonObject,
             "regex" => GrammarSpec::Regex(text),
-            "choices" => GrammarSpec::Choice(choices(&text)?),
+            "choice" => GrammarSpec::Choice(choices(&text)?),
             "lark" => GrammarSpec::Lark(text),
             "gbnf" => GrammarSpec::Gbnf(text),
-            _ => return Err(bad_option(&format!("there is no form of the kind `{kind}`"))),
+            _ => return Err(bad_option(&format!("unknown kind of grammar `{kind}`"))),
         };
         let grammar = setun_grammar::Grammar::new(&spec, &vocabulary.0, &GrammarLimits::default());
         grammar.map(Self).map_err(|error| to_js(&error))
     }
 
-    /// Another handle to the same grammar, which is freed by itself.
+    /// Another handle to the same grammar, freed on its own.
     #[must_use]
     pub fn share(&self) -> Grammar {
         Self(self.0.clone())
@@ -50,7 +50,7 @@ impl Grammar {
         self.0.vocabulary().tokens()
     }
 
-    /// The state of a text before its first token.
+    /// The state of a sequence before its first token.
     #[must_use]
     pub fn begin(&self) -> Constraint {
         Constraint(setun_grammar::Constraint::new(&self.0))
@@ -59,11 +59,11 @@ impl Grammar {
 
 fn choices(text: &str) -> Result<Vec<String>, JsValue> {
     let text_of = |choice: serde_json::Value| choice.as_str().map(str::to_owned);
-    let choices = match json("choices", text)? {
+    let choices = match json("choice", text)? {
         serde_json::Value::Array(choices) => choices.into_iter().map(text_of).collect(),
         _ => None,
     };
-    choices.ok_or_else(|| bad_option("`choices`: expected an array of texts"))
+    choices.ok_or_else(|| bad_option("`choices`: expected an array of strings"))
 }
 
 fn json(kind: &str, text: &str) -> Result<serde_json::Value, JsValue> {

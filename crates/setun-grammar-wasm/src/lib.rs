@@ -1,8 +1,8 @@
 //! JavaScript bindings of grammars: one class a file, no logic.
 //!
-//! A module of its own beside `setun-wasm`, as most pages need none and the parser is large. It is
-//! handed a model's tokens as bytes, and what it makes of a form goes to `setun-wasm` as it is:
-//! a [`Grammar`] begins a [`Constraint`] for each text.
+//! A module beside `setun-wasm`, since the parser is large and most pages need none. It receives a
+//! model's vocabulary as bytes. `setun-wasm` receives a [`Grammar`], which begins a [`Constraint`]
+//! for each sequence.
 
 mod constraint;
 mod error;

@@ -7,17 +7,17 @@ use wasm_bindgen::prelude::*;
 
 use crate::error::{bad_option, to_js};
 
-/// The tokens of a model, for all of its grammars.
+/// The vocabulary of a model, shared by its grammars.
 #[wasm_bindgen]
 pub struct Vocabulary(pub(crate) Arc<setun_grammar::Vocabulary>);
 
 #[wasm_bindgen]
 impl Vocabulary {
-    /// From the bytes that `Model.tokenTable` of `setun-wasm` gives.
+    /// From the bytes of `Model.tokenTable` in `setun-wasm`.
     ///
     /// # Errors
     ///
-    /// If they are damaged, or no grammar can be made for such tokens.
+    /// If they are damaged, or the vocabulary is not supported.
     #[wasm_bindgen(constructor)]
     pub fn new(table: &[u8]) -> Result<Vocabulary, JsValue> {
         let table = TokenTable::from_bytes(table)

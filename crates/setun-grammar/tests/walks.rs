@@ -36,10 +36,10 @@ fn forms() -> Vec<(&'static str, String)> {
     let lark = "start: (WORD \" \")+ NUMBER\nWORD: /[a-zäöü]+/\nNUMBER: /[0-9]{2,4}/";
     let recursive = "root ::= \"(\" root \")\" | [a-z]+ (\",\" root)?";
     vec![
-        ("jsonSchema", schema.to_string()),
-        ("json", String::new()),
+        ("json_schema", schema.to_string()),
+        ("json_object", String::new()),
         ("regex", "([A-Z][a-z]+ ){2,5}(\\d{4}-\\d{2}|né(e)?)[^x]*".to_owned()),
-        ("choices", choices.to_string()),
+        ("choice", choices.to_string()),
         ("lark", lark.to_owned()),
         ("gbnf", "root ::= [a-c]* \"c\" | \"ab\" [^\\x00-\\x1F]{2,9}".to_owned()),
         ("gbnf", recursive.to_owned()),
@@ -49,12 +49,10 @@ fn forms() -> Vec<(&'static str, String)> {
 fn spec(kind: &str, text: &str) -> GrammarSpec {
     let json = || serde_json::from_str::<Value>(text).expect("JSON");
     match kind {
-        "jsonSchema" => GrammarSpec::JsonSchema(json()),
-        "json" => GrammarSpec::JsonObject,
+        "json_schema" => GrammarSpec::JsonSchema(json()),
+        "json_object" => GrammarSpec::JsonObject,
         "regex" => GrammarSpec::Regex(text.to_owned()),
-        "choices" => {
-            GrammarSpec::Choice(serde_json::from_value(json()).expect("an array of texts"))
-        }
+        "choice" => GrammarSpec::Choice(serde_json::from_value(json()).expect("an array of texts")),
         "lark" => GrammarSpec::Lark(text.to_owned()),
         _ => GrammarSpec::Gbnf(text.to_owned()),
     }

@@ -1,5 +1,4 @@
-//! What the compiler was told: read by JavaScript and by tests, so that nobody has to guess
-//! which of the builds runs.
+//! `BuildInfo`: the variant of this build.
 
 use wasm_bindgen::prelude::wasm_bindgen;
 
@@ -22,7 +21,7 @@ impl BuildInfo {
         format!("{simd}{threads}")
     }
 
-    /// Threads that computations are shared among: those of `initThreadPool`, else 1.
+    /// Number of compute threads: those of `initThreadPool`, else 1.
     #[wasm_bindgen(getter)]
     #[must_use]
     pub fn threads() -> usize {

@@ -1,10 +1,10 @@
-//! Events with the names that JavaScript uses.
+//! Events with JavaScript names.
 
 use serde::Serialize;
 use setun::{Done, FinishReason, TextDelta, TokenLogprob};
 use wasm_bindgen::JsValue;
 
-/// The largest integer up to which a JavaScript number holds every one.
+/// Largest integer below which a JavaScript number is exact.
 const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;
 
 /// [`setun::Event`] in camel case.
@@ -99,7 +99,7 @@ impl From<setun::Event> for Event {
     }
 }
 
-/// A number where that is exact, else a `BigInt`.
+/// A number if that is exact, else a `BigInt`.
 #[expect(clippy::cast_precision_loss, reason = "exact up to the limit")]
 fn seed_for_js(seed: u64) -> JsValue {
     if seed <= MAX_SAFE_INTEGER { JsValue::from_f64(seed as f64) } else { JsValue::from(seed) }

@@ -1,4 +1,4 @@
-//! A model's bytes, as JavaScript finds them.
+//! `Files`: the source of a model's bytes in JavaScript.
 
 use futures::future::{FutureExt, LocalBoxFuture};
 use js_sys::{Error as JsError, Promise, Uint8Array};
@@ -8,20 +8,20 @@ use wasm_bindgen_futures::JsFuture;
 
 #[wasm_bindgen(typescript_custom_section)]
 const FILES: &str = "
-/** Where a model's bytes are. */
+/** The source of a model's bytes. */
 export interface Files {
-  /** Bytes `start..end` of a file, or the whole one; fewer where it ends, `undefined` where there is none. */
+  /** Bytes `start..end` of a file, or the whole file. Fewer at its end, `undefined` if it does not exist. */
   read(file: string, start: number | undefined, end: number | undefined, required: boolean): Promise<Uint8Array | undefined>;
-  /** Called before all is read from its beginning, which happens again where a device was lost. */
+  /** Called before the files are read from the beginning, also after a lost device. */
   rewind(): void;
-  /** Called once all is read, or reading has failed. */
+  /** Called when everything is read, or reading has failed. */
   close(): void;
 }
 ";
 
 #[wasm_bindgen]
 extern "C" {
-    /// Where JavaScript has a model's bytes.
+    /// The source of a model's bytes in JavaScript.
     #[wasm_bindgen(typescript_type = "Files")]
     pub type Files;
 
@@ -41,7 +41,7 @@ extern "C" {
     fn close(this: &Files) -> Result<(), JsValue>;
 }
 
-/// [`Files`] for a reader of models, closed when that is gone.
+/// [`Files`] as [`ModelBytes`], closed when dropped.
 pub(crate) struct Bytes(pub(crate) Files);
 
 impl ModelBytes for Bytes {
@@ -54,12 +54,12 @@ impl ModelBytes for Bytes {
     }
 
     fn rewind(&mut self) {
-        // What it has to say, the next read says.
+        // The next read reports an error.
         let _ = self.0.rewind();
     }
 
     fn close(&mut self) {
-        // Nothing is read from there any more.
+        // Nothing is read after this, so an error does not matter.
         let _ = self.0.close();
     }
 }

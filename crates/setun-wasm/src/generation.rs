@@ -1,4 +1,4 @@
-//! `Generation`: events as they come.
+//! `Generation`: a stream of events.
 
 use std::{cell::RefCell, rc::Rc};
 
@@ -13,7 +13,7 @@ use crate::{error::to_js, events::Event};
 #[wasm_bindgen]
 pub struct Generation {
     stream: Rc<Mutex<GenerationStream>>, // calls of `next` take turns
-    failure: Rc<RefCell<Option<JsValue>>>, // comes after the events before it
+    failure: Rc<RefCell<Option<JsValue>>>, // reported after the events before it
     cancel: CancelHandle,
 }
 
@@ -26,15 +26,15 @@ impl Generation {
 
 impl Drop for Generation {
     fn drop(&mut self) {
-        // A pending `next` keeps the stream; the generation ends all the same.
+        // A pending `next` owns the stream, which has to end all the same.
         self.cancel.cancel();
     }
 }
 
 #[wasm_bindgen]
 impl Generation {
-    /// All events that are ready, once there is one; `undefined` after the end. Rejects if the
-    /// generation fails.
+    /// All events that are ready, at least one; `undefined` after the end. Rejects if the generation
+    /// fails.
     pub fn next(&self) -> Promise {
         let (stream, failure) = (Rc::clone(&self.stream), Rc::clone(&self.failure));
         wasm_bindgen_futures::future_to_promise(async move {

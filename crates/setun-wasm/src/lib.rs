@@ -1,33 +1,31 @@
 //! JavaScript bindings of setun: one class a file, no logic.
 //!
-//! The npm package wraps these; its users never see them. The crate is compiled in five
-//! variants from the same source: 128-bit SIMD, relaxed SIMD, both again with threads, and 128-bit
-//! SIMD with WebGPU.
+//! The npm package wraps them. The crate is compiled as five variants: 128-bit SIMD, relaxed SIMD,
+//! each also with threads, and 128-bit SIMD with WebGPU.
 
-mod beams;
+mod beam_search;
 mod build;
-mod context;
+mod content_filter;
+mod context_strategy;
+mod device_report;
 mod error;
 mod events;
 mod files;
-mod filter;
-#[cfg(target_family = "wasm")] // what JavaScript holds stays on its thread
-mod form;
 mod generation;
+#[cfg(target_family = "wasm")] // JavaScript objects stay on their thread
+mod grammar;
 mod loader;
 mod metrics;
 mod model;
 mod options;
 mod pace;
-mod pressure;
 mod processors;
-mod report;
 mod score;
 mod session;
 #[cfg(all(target_arch = "wasm32", target_feature = "atomics"))]
 mod threads;
 
-pub use beams::BeamSearch;
+pub use beam_search::BeamSearch;
 pub use build::BuildInfo;
 pub use files::Files;
 pub use generation::Generation;

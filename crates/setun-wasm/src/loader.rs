@@ -1,25 +1,25 @@
-//! `Loader`: reads a model, and moves it to its device.
+//! `Loader`: reads a model and moves it to its device.
 
 use serde::Deserialize;
 use setun::{Device, DeviceOptions, Engine, EngineBuilder, GpuApi, ModelReader, Source};
 use wasm_bindgen::prelude::*;
 
 use crate::{
+    device_report::DeviceReport,
     error::{bad_option, to_js},
     files::{Bytes, Files},
     model::Model,
     pace::Pace,
-    report::DeviceReport,
 };
 
-/// A model of which all but the weights has been read.
+/// A model whose files are read except for the weights.
 #[wasm_bindgen]
 pub struct Loader(ModelReader);
 
-/// Where to run, and how much at once.
+/// Device and limits of an engine.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Place {
+struct LoadOptions {
     backend: Option<String>,
     threads: Option<usize>,
     contexts: Option<usize>,
@@ -27,10 +27,10 @@ struct Place {
     queue: Option<usize>,
 }
 
-/// One of the builder's numbers.
+/// Setter of a number of the builder.
 type Setter = fn(EngineBuilder, usize) -> EngineBuilder;
 
-impl Place {
+impl LoadOptions {
     fn parse(options: JsValue) -> Result<Self, JsValue> {
         if options.is_undefined() {
             return Ok(Self::default());
@@ -42,7 +42,7 @@ impl Place {
         self.backend.as_deref().unwrap_or("auto").parse().map_err(|error| to_js(&error))
     }
 
-    /// An engine of `model` there.
+    /// A builder of an engine of `model`.
     fn builder(&self, model: ModelReader) -> Result<EngineBuilder, JsValue> {
         let mut builder = Engine::builder(model).device(self.device()?);
         let given: [(_, Setter); 4] = [
@@ -62,14 +62,14 @@ impl Place {
 
 #[wasm_bindgen]
 impl Loader {
-    /// Reads all but the weights. `kind` is `folder` or `file`; `name` is the file's name and
-    /// what the model is reported by. With `headers_only` no more is read than an
-    /// [`estimate`](Self::estimate) needs, and nothing else is sure to work.
+    /// Reads all but the weights. `kind` is `folder` or `file`; `name` is the file's name and the
+    /// model's. With `headers_only` it reads only what [`estimate`](Self::estimate) needs, and
+    /// other methods may fail.
     ///
     /// # Errors
     ///
-    /// `bad-option` for another kind. `network` where `files` throws, with the message of what it
-    /// throws. If the checkpoint is missing something, damaged, or not one that can be run.
+    /// `bad-option` for another kind. `network` if `files` throws, with its message. If the
+    /// checkpoint is incomplete, damaged or not supported.
     pub async fn open(
         kind: String,
         name: String,
@@ -100,9 +100,9 @@ impl Loader {
         self.0.total_bytes() as f64
     }
 
-    /// What the model takes of the memory of a processor, or of a GPU: positions of a whole context,
-    /// and bytes of the weights, of the cache of such a context, of the buffers of steps, of the
-    /// largest weight, of the largest buffer that is not cut, and of all at once.
+    /// Memory on a CPU or a GPU: tokens of a whole context, then bytes of the weights, the KV cache
+    /// of one context, the step buffers, the largest weight, the largest buffer that is not split,
+    /// and the total.
     ///
     /// # Errors
     ///
@@ -122,29 +122,29 @@ impl Loader {
         Ok(all.map(|number| number as f64).collect())
     }
 
-    /// Which device would run, and why: `{devices: [{device, level, verdict, reason,
+    /// The device that would run, and the reason: `{devices: [{device, level, verdict, reason,
     /// layerMicroseconds?}, …]}`. `options` is `{backend?, threads?}`.
     ///
     /// # Errors
     ///
-    /// If the backend is not here.
+    /// If the backend is unavailable.
     pub async fn probe(&self, options: JsValue) -> Result<JsValue, JsValue> {
-        let place = Place::parse(options)?;
-        let (device, threads) = (place.device()?, place.threads);
+        let given = LoadOptions::parse(options)?;
+        let (device, threads) = (given.device()?, given.threads);
         let options = DeviceOptions { device, threads, ..DeviceOptions::default() };
         let report = self.0.probe(options).await.map_err(|error| to_js(&error))?;
         Ok(serde_wasm_bindgen::to_value(&DeviceReport::from(&report))?)
     }
 
-    /// The model, on its device: each weight is moved there as it is read. `options` is
-    /// `{backend?, threads?, contexts?, streams?, queue?}`. A `draft` is a smaller model of the same
-    /// vocabulary, which guesses for generations with a lookahead.
+    /// The model on its device; each weight is moved there as it is read. `options` is `{backend?,
+    /// threads?, contexts?, streams?, queue?}`. `draft` is a smaller model with the same vocabulary
+    /// for speculative decoding.
     ///
     /// # Errors
     ///
-    /// If bytes are missing, or the backend is not here. If the draft has another vocabulary.
+    /// If bytes are missing, the backend is unavailable, or the draft has another vocabulary.
     pub async fn finish(self, options: JsValue, draft: Option<Loader>) -> Result<Model, JsValue> {
-        let mut builder = Place::parse(options)?.builder(self.0)?;
+        let mut builder = LoadOptions::parse(options)?.builder(self.0)?;
         if let Some(Self(draft)) = draft {
             builder = builder.draft(draft);
         }

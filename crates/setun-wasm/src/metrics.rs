@@ -1,17 +1,17 @@
-//! What an engine counts, with the names that JavaScript uses.
+//! Metrics and memory of an engine, with JavaScript names.
 
 use js_sys::{Object, Promise, Reflect};
-use setun::{EngineMetrics, Histogram, TimeHistogram};
+use setun::{EngineMetrics, Histogram, Pressure, TimeHistogram};
 use wasm_bindgen::prelude::*;
 
 use crate::{error::to_js, model::Model};
 
-/// Which quantiles are told, by which names.
+/// Names of the reported quantiles.
 const QUANTILES: [(&str, f64); 3] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99)];
 
 #[wasm_bindgen]
 impl Model {
-    /// What was counted, after the step under way: `{steps, rows, …}`.
+    /// The metrics after the current step: `{steps, rows, …}`.
     pub fn metrics(&self) -> Promise {
         // The model may be freed meanwhile.
         let engine = self.0.clone();
@@ -21,14 +21,27 @@ impl Model {
         })
     }
 
-    /// Forgets what is kept in the cache for prompts that begin as others did.
+    /// Drops all cached prefixes that no generation uses.
     ///
     /// # Errors
     ///
     /// If the engine has ended.
-    #[wasm_bindgen(js_name = forgetPrefixes)]
-    pub fn forget_prefixes(&self) -> Result<(), JsValue> {
+    #[wasm_bindgen(js_name = resetPrefixCache)]
+    pub fn reset_prefix_cache(&self) -> Result<(), JsValue> {
         self.0.forget_prefixes().map_err(|error| to_js(&error))
+    }
+
+    /// Releases memory at `moderate` or, with true, at `critical` pressure. The promise has the
+    /// released bytes of the KV cache.
+    #[wasm_bindgen(js_name = releaseMemory)]
+    pub fn release_memory(&self, is_critical: bool) -> Promise {
+        let pressure = if is_critical { Pressure::Critical } else { Pressure::Moderate };
+        // The model may be freed meanwhile.
+        let released = self.0.relieve(pressure);
+        wasm_bindgen_futures::future_to_promise(async move {
+            let bytes = released.await.map_err(|error| to_js(&error))?;
+            Ok(u32::try_from(bytes).unwrap_or(u32::MAX).into())
+        })
     }
 }
 
@@ -40,16 +53,16 @@ fn all(metrics: &EngineMetrics) -> Result<JsValue, JsValue> {
         ("promptRows", metrics.prompt_rows),
         ("admissions", metrics.admissions),
         ("prefixHits", metrics.prefix_hits),
-        ("reusedPositions", metrics.reused_positions),
-        ("verifications", metrics.verifications),
-        ("guessed", metrics.guessed),
-        ("right", metrics.right),
+        ("cachedPromptTokens", metrics.reused_positions),
+        ("drafts", metrics.verifications),
+        ("draftTokens", metrics.guessed),
+        ("acceptedTokens", metrics.right),
         ("preemptions", metrics.preemptions),
-        ("droppedPositions", metrics.dropped_positions),
+        ("preemptedTokens", metrics.dropped_positions),
         ("tokens", metrics.tokens),
         ("finished", metrics.finished),
         ("aborted", metrics.aborted),
-        ("overdue", metrics.overdue),
+        ("timedOut", metrics.overdue),
         ("failed", metrics.failed),
     ];
     let sizes = [
@@ -57,18 +70,18 @@ fn all(metrics: &EngineMetrics) -> Result<JsValue, JsValue> {
         ("running", metrics.running),
         ("blocks", metrics.blocks),
         ("usedBlocks", metrics.used_blocks),
-        ("idleBlocks", metrics.idle_blocks),
+        ("cachedBlocks", metrics.idle_blocks),
     ];
     let memory = [
-        ("body", metrics.memory.body),
+        ("layers", metrics.memory.body),
         ("head", metrics.memory.head),
-        ("screen", metrics.memory.screen),
-        ("cache", metrics.memory.cache),
+        ("prefilter", metrics.memory.screen),
+        ("kvCache", metrics.memory.cache),
     ];
     let parts = [
-        ("queue", times(&metrics.queue)?),
-        ("firstToken", times(&metrics.first_token)?),
-        ("betweenTokens", times(&metrics.between_tokens)?),
+        ("queueTime", times(&metrics.queue)?),
+        ("timeToFirstToken", times(&metrics.first_token)?),
+        ("interTokenLatency", times(&metrics.between_tokens)?),
         ("stepTime", times(&metrics.step_time)?),
         ("stepRows", rows(&metrics.step_rows)?),
         ("memory", object(memory.map(|(name, bytes)| (name, number(bytes as u64))))?),

@@ -6,10 +6,10 @@ use setun::{Engine, Message, Prompt};
 use wasm_bindgen::{JsCast, prelude::*};
 
 use crate::{
+    device_report::DeviceReport,
     error::{bad_option, to_js},
     generation::Generation,
     options,
-    report::DeviceReport,
 };
 
 /// A loaded model.
@@ -49,7 +49,7 @@ impl Model {
 
 #[wasm_bindgen]
 impl Model {
-    /// What the model is and where it runs.
+    /// Properties of the model and of its device.
     ///
     /// # Errors
     ///
@@ -77,7 +77,7 @@ impl Model {
         })?)
     }
 
-    /// Why this device runs, and others do not: `{devices: [{device, level, verdict, reason,
+    /// The devices that were considered: `{devices: [{device, level, verdict, reason,
     /// layerMicroseconds?}, …]}`.
     ///
     /// # Errors
@@ -88,8 +88,8 @@ impl Model {
         Ok(serde_wasm_bindgen::to_value(&DeviceReport::from(self.0.device_report()))?)
     }
 
-    /// Compares what the device computes with the definitions: `{device, level, passed, reason,
-    /// seconds}`. Generations under way go on. Rejects if there is no memory for it.
+    /// Compares the device with the reference implementation: `{device, level, passed, reason,
+    /// seconds}`. Generations continue. Rejects if there is no memory for it.
     #[wasm_bindgen(js_name = selfTest)]
     pub fn self_test(&self) -> Promise {
         // The model may be freed meanwhile.
@@ -100,8 +100,8 @@ impl Model {
         })
     }
 
-    /// Continues a text, continues tokens (`Uint32Array`) or answers a conversation
-    /// (`[{role, content}, …]`): so many times, computing the prompt once.
+    /// Continues a text or tokens (`Uint32Array`), or answers a conversation (`[{role, content},
+    /// …]`): `count` times, computing the prompt once.
     ///
     /// # Errors
     ///

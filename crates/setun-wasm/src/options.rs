@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use setun::{GenerateOptions, SamplingStep};
 use wasm_bindgen::{JsCast, JsValue};
 
-use crate::{context, error::bad_option, filter::filter, processors};
+use crate::{content_filter::filter, context_strategy, error::bad_option, processors};
 
 /// The options that the engine has by the same name.
 macro_rules! names {
@@ -57,15 +57,15 @@ const OTHERS: &[&str] = &[
     "ban",
     "stop",
     "filter",
-    "form",
+    "grammar",
     "logitBias",
     "samplingOrder",
     "processors",
     "logprobs",
     "topLogprobs",
-    "echo",
+    "promptLogprobs",
     "lookahead",
-    "context",
+    "contextStrategy",
     "priority",
     "deadline",
 ];
@@ -83,7 +83,7 @@ pub(crate) fn parse(options: JsValue, vocabulary: usize) -> Result<GenerateOptio
     options.filter = given.get("filter")?.map(filter).transpose()?;
     #[cfg(target_family = "wasm")]
     {
-        options.form = crate::form::form(given.value("form")?);
+        options.form = crate::grammar::constraint(given.value("grammar")?);
     }
     options.logit_bias = biases(given.get("logitBias")?.unwrap_or_default())?;
     let order: Vec<String> = given.get("samplingOrder")?.unwrap_or_default();
@@ -91,9 +91,9 @@ pub(crate) fn parse(options: JsValue, vocabulary: usize) -> Result<GenerateOptio
     let order: Result<_, _> = order.into_iter().map(step).collect();
     options.sampling_order = order.map_err(|error| bad_option(&error.to_string()))?;
     options.top_logprobs = given.get("topLogprobs")?.unwrap_or_default();
-    options.echo = given.get("echo")?.unwrap_or_default();
+    options.echo = given.get("promptLogprobs")?.unwrap_or_default();
     options.lookahead = given.get("lookahead")?.unwrap_or_default();
-    options.context = context::strategy(given.value("context")?)?;
+    options.context = context_strategy::strategy(given.value("contextStrategy")?)?;
     options.priority = given.get("priority")?.unwrap_or_default();
     options.deadline = given.get("deadline")?.map(milliseconds).transpose()?;
     processors::add(&given.value("processors")?, vocabulary, options)

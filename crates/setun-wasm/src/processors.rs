@@ -1,4 +1,4 @@
-//! Steps of sampling that are JavaScript functions.
+//! Logits processors that are JavaScript functions.
 
 use js_sys::{Array, Error as JsError, Float32Array, Function, Uint32Array};
 use setun::{
@@ -9,7 +9,7 @@ use wasm_bindgen::{JsCast, JsValue};
 
 use crate::error::bad_option;
 
-/// Adds functions to the steps of sampling, if any are given: an array.
+/// Adds an array of functions to the options, if one is given.
 pub(crate) fn add(
     given: &JsValue,
     vocabulary: usize,
@@ -25,8 +25,8 @@ pub(crate) fn add(
     })
 }
 
-/// A function that is given a row of logits, those of dropped tokens −∞, and the tokens before it;
-/// it changes the row.
+/// A function of a row of logits, which it changes, and of the tokens before it. Dropped tokens
+/// have −∞.
 struct Callback {
     call: Function,
     vocabulary: usize,
@@ -44,7 +44,7 @@ impl LogitsProcessor for Callback {
             (Float32Array::from(row.as_slice()), Uint32Array::from(step.history));
         let called = self.call.call2(&JsValue::UNDEFINED, &logits, &tokens);
         called.map_err(|thrown| TextError::Processor { reason: words(&thrown) })?;
-        // It may have given the row away; then no token is left.
+        // A transferred row has no elements, so no token is left.
         let row = logits.to_vec();
         candidates.change(|token, _| row.get(token as usize).copied().unwrap_or(f32::NEG_INFINITY));
         Ok(())

@@ -1,4 +1,4 @@
-//! How likely a model finds given texts.
+//! Scoring and classification.
 
 use js_sys::Promise;
 use serde::Serialize;
@@ -29,12 +29,12 @@ struct Classification {
 
 #[wasm_bindgen]
 impl Model {
-    /// Which of these texts comes after a prompt, and how likely each is: `{best, probabilities,
-    /// scores: [{tokens, logprob, meanLogprob}, …]}`.
+    /// Scores each label as the continuation of a prompt: `{best, probabilities, scores: [{tokens,
+    /// logprob, meanLogprob}, …]}`.
     ///
     /// # Errors
     ///
-    /// If the prompt cannot be read; what else is wrong rejects.
+    /// If the prompt cannot be read. Other errors reject.
     pub fn classify(&self, prompt: JsValue, labels: Vec<String>) -> Result<Promise, JsValue> {
         // The model may be freed meanwhile.
         let (engine, prompt) = (self.0.clone(), read_prompt(prompt)?);

@@ -1,4 +1,4 @@
-//! Texts that are gone on with. A page keeps a session as its tokens, so nothing is to be freed.
+//! Sessions. JavaScript keeps a session as its tokens, so it needs no disposal.
 
 use js_sys::{Promise, Uint8Array, Uint32Array};
 use setun::{Engine, Error, Prompt, Session};
@@ -11,7 +11,7 @@ use crate::{
 
 #[wasm_bindgen]
 impl Model {
-    /// The tokens of a session to which a text or a conversation was appended.
+    /// The tokens of a session with a text or a conversation appended.
     ///
     /// # Errors
     ///
@@ -36,8 +36,7 @@ impl Model {
         })
     }
 
-    /// The tokens (`Uint32Array`) of the session that `save` gave these bytes of; what was in the
-    /// cache is there again.
+    /// The tokens (`Uint32Array`) of a saved session. Its KV cache is restored.
     pub fn restore(&self, bytes: Vec<u8>) -> Promise {
         let engine = self.0.clone();
         wasm_bindgen_futures::future_to_promise(async move {

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 // Linked for its exports alone.
 use wasm_bindgen_rayon as _;
 
-/// Counts the threads that answer a broadcast: each one is known to run.
+/// Number of threads that answer a broadcast.
 pub(crate) fn running() -> usize {
     rayon::broadcast(|context| context.index()).into_iter().collect::<BTreeSet<_>>().len()
 }

@@ -1,10 +1,13 @@
+/** The public types and constants of both entry points. */
+
 export type { EstimatedMemory } from "../backend-fit.js";
-export type { BeamOptions } from "../beam-search.js";
+export type { BeamSearchOptions } from "../beam-search.js";
 export type { DroppedItems } from "../dropped-files.js";
 export { ERROR_CODES, type ErrorCode, SetunError } from "../errors.js";
 export type { Estimate, EstimatedBackend, EstimatedStorage, ModelEstimate } from "../estimate.js";
 export type { FilterRule } from "../filter.js";
 export type { Generation, GenerationResult } from "../generation.js";
+export type { Load } from "../load.js";
 export type { MemoryByKind, Metrics, Summary } from "../metrics.js";
 export type { Model, ModelInfo } from "../model.js";
 export type { Models } from "../models.js";
@@ -17,12 +20,20 @@ export type {
   LogitsProcessorModule,
 } from "../processors.js";
 export type { ChatMessage, LoadProgress } from "../protocol.js";
-export type { ResponseFormat } from "../response-format.js";
+export type {
+  ChoiceFormat,
+  GrammarFormat,
+  JsonObjectFormat,
+  JsonSchemaFormat,
+  ResponseFormat,
+  TextFormat,
+} from "../response-format.js";
 export { SAMPLING_STEPS, type SamplingStep } from "../sampling-steps.js";
 export type { Session } from "../session.js";
 export type { LoadSource } from "../sources.js";
 export type { StoredModel } from "../store/models.js";
 export type {
+  AttentionSinks,
   BeamText,
   Classification,
   ContextStrategy,
@@ -33,5 +44,6 @@ export type {
   SelfTest,
   TextDelta,
   TokenLogprob,
+  TruncateMiddle,
   Verdict,
 } from "../wasm.js";

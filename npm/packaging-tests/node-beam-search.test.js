@@ -1,4 +1,4 @@
-/** Searches by beams and what an engine counts, in Node. */
+/** Beam search and metrics, in Node. */
 
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { makeProject, writeFiles } from "../test-support/project.js";
 
-/** What the `setun` command finds: its tests read the same file. */
+/** Results of the `setun` command, whose tests read the same file. */
 const GOLDEN = JSON.parse(
   readFileSync(new URL("../../tests/fixtures/embedded-beams.json", import.meta.url), "utf8"),
 );
@@ -27,14 +27,14 @@ async function inNode(body) {
   );
 }
 
-describe("a search in Node", () => {
-  it("finds the texts that the command finds, with their scores, to the bit", async () => {
+describe("beam search in Node", () => {
+  it("returns the texts and scores of the command line, to the bit", async () => {
     const searches = GOLDEN.map((/** @type {any} */ { prompt, options }) => ({ prompt, options }));
     const found = await inNode(`
       const model = await load();
       const searches = ${JSON.stringify(searches)};
-      // All at once: what is found does not depend on the batch.
-      const found = await Promise.all(searches.map(({ prompt, options }) => model.beams(prompt, options)));
+      // All at once: results do not depend on the batch.
+      const found = await Promise.all(searches.map(({ prompt, options }) => model.beamSearch(prompt, options)));
       console.log(JSON.stringify(found));
     `);
     for (const [index, { texts }] of GOLDEN.entries()) {
@@ -45,16 +45,16 @@ describe("a search in Node", () => {
     }
   });
 
-  it("says what it cannot do, and ends early where it is to", async () => {
+  it("names wrong options, and ends early when it is aborted or late", async () => {
     const { codes, aborted, overdue, text, running } = await inNode(`
       const model = await load(undefined, { streams: 4 });
-      const wrong = [{ beams: 5 }, { best: 5 }, { beams: 4, groups: 3, diversityPenalty: 1 }, { groups: 2 }];
+      const wrong = [{ numBeams: 5 }, { numReturnSequences: 5 }, { numBeams: 4, numBeamGroups: 3, diversityPenalty: 1 }, { numBeamGroups: 2 }];
       const codes = [];
-      for (const options of wrong) codes.push(await model.beams("Once", options).catch(({ code, message }) => [code, message]));
+      for (const options of wrong) codes.push(await model.beamSearch("Once", options).catch(({ code, message }) => [code, message]));
       const controller = new AbortController();
       setTimeout(() => controller.abort("enough"), 50);
-      const aborted = await model.beams("Once", { signal: controller.signal }).catch((reason) => reason);
-      const [overdue] = await model.beams("Once", { deadline: 60, minTokens: 500 });
+      const aborted = await model.beamSearch("Once", { signal: controller.signal }).catch((reason) => reason);
+      const [overdue] = await model.beamSearch("Once", { deadline: 60, minTokens: 500 });
       const text = await model.generate("Once", { temperature: 0, maxTokens: 3 }).text();
       const { running } = await model.metrics();
       console.log(JSON.stringify({ codes, aborted, overdue, text, running }));
@@ -74,7 +74,7 @@ describe("a search in Node", () => {
 });
 
 describe("metrics in Node", () => {
-  it("count what was done, and tell times in short", async () => {
+  it("count steps, tokens and times", async () => {
     const { before, after } = await inNode(`
       const model = await load();
       const before = await model.metrics();
@@ -91,26 +91,26 @@ describe("metrics in Node", () => {
       await model.generate("A", { processors: [() => { throw 1; }] }).text().catch(() => undefined);
       console.log(JSON.stringify({ before, after: await model.metrics() }));
     `);
-    expect(before).toMatchObject({ steps: 0, tokens: 0, admissions: 0, queue: { count: 0 } });
-    expect(before.queue.mean).toBeUndefined();
-    expect(after).toMatchObject({ tokens: 150, finished: 5, overdue: 1, aborted: 1, failed: 1, running: 0 });
+    expect(before).toMatchObject({ steps: 0, tokens: 0, admissions: 0, queueTime: { count: 0 } });
+    expect(before.queueTime.mean).toBeUndefined();
+    expect(after).toMatchObject({ tokens: 150, finished: 5, timedOut: 1, aborted: 1, failed: 1, running: 0 });
     expect(after.admissions).toBeGreaterThanOrEqual(6);
     expect(after.prefixHits).toBeGreaterThan(0);
-    expect(after.reusedPositions).toBeGreaterThan(0);
-    expect(after.guessed).toBeGreaterThanOrEqual(after.right);
-    expect(after.firstToken.count).toBe(5);
-    expect(after.betweenTokens.count).toBe(5 * 29);
+    expect(after.cachedPromptTokens).toBeGreaterThan(0);
+    expect(after.draftTokens).toBeGreaterThanOrEqual(after.acceptedTokens);
+    expect(after.timeToFirstToken.count).toBe(5);
+    expect(after.interTokenLatency.count).toBe(5 * 29);
     expect(after.stepTime.count).toBe(after.steps);
     expect(after.stepRows.count).toBe(after.steps);
     expect(after.stepRows.mean).toBeCloseTo(after.rows / after.steps);
-    for (const times of [after.queue, after.firstToken, after.betweenTokens, after.stepTime]) {
+    for (const times of [after.queueTime, after.timeToFirstToken, after.interTokenLatency, after.stepTime]) {
       expect(times.mean).toBeGreaterThan(0);
       expect(times.p50).toBeLessThanOrEqual(times.p90);
       expect(times.p90).toBeLessThanOrEqual(times.p99);
       expect(times.p99).toBeLessThan(60_000);
     }
-    expect(after.memory.body).toBeGreaterThan(100_000);
+    expect(after.memory.layers).toBeGreaterThan(100_000);
     expect(after.memory.head).toBeGreaterThan(100_000);
-    expect(after.memory.cache).toBeGreaterThan(0);
+    expect(after.memory.kvCache).toBeGreaterThan(0);
   });
 });

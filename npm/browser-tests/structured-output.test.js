@@ -1,4 +1,4 @@
-/** Forms of texts in browsers: the module that compiles them comes with the first. */
+/** Structured output in browsers: the grammar module is fetched with the first request that needs it. */
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { launchChromium, launchFirefox, openPage } from "../test-support/browsers.js";
@@ -24,7 +24,7 @@ beforeAll(async () => {
 afterAll(() => project?.remove());
 
 /**
- * Runs in the page: a text without a form; then three at once, two of them with one; then one that cannot be followed.
+ * Runs in the page: a generation without a format, three at once of which two have one, and one whose grammar does not compile.
  * @param {{ schema: object, load: object }} given
  */
 async function tell({ schema, load }) {
@@ -32,14 +32,19 @@ async function tell({ schema, load }) {
   const model = await setun.load(undefined, load);
   const story = { temperature: 0, maxTokens: 12 };
   const before = await model.generate("The dog", story).text();
-  const form = { form: { jsonSchema: schema }, temperature: 1, seed: 3, maxTokens: 200 };
+  const options = {
+    responseFormat: { type: "json_schema", schema },
+    temperature: 1,
+    seed: 3,
+    maxTokens: 200,
+  };
   const [person, choice, beside] = await Promise.all([
-    model.generate("Once", form).text(),
-    model.generate("The", { form: { choices: ["the moon", "a dog"] } }).text(),
+    model.generate("Once", options).text(),
+    model.generate("The", { responseFormat: { type: "choice", choices: ["the moon", "a dog"] } }).text(),
     model.generate("The dog", story).text(),
   ]);
   const refused = await model
-    .generate("The", { form: { jsonSchema: { not: {} } } })
+    .generate("The", { responseFormat: { type: "json_schema", schema: { not: {} } } })
     .text()
     .catch((/** @type {any} */ error) => `${error.name} ${error.code}`);
   const { build } = model.info;
@@ -64,7 +69,7 @@ describe.each([
   { isolated: false, load: {} },
   { isolated: true, load: {} },
   { isolated: false, load: { worker: false } },
-])("a page that asks for a form: %j", ({ isolated, load }) => {
+])("a page with structured output: %j", ({ isolated, load }) => {
   it("has it in Chromium", async () => {
     const server = await startServer({ root: project.folder, isolated, strict: true });
     const browser = await launchChromium();

@@ -1,4 +1,4 @@
-//! The likeliest texts after a prompt.
+//! `BeamSearch`: a running beam search.
 
 use std::cell::RefCell;
 
@@ -13,22 +13,23 @@ use crate::{
     options,
 };
 
-/// [`BeamOptions`] in camel case; `earlyStopping` is `true`, `false` or `never`, as a text.
+/// [`BeamOptions`] with the names of Hugging Face's `generate`; `earlyStopping` is `true`, `false` or
+/// `never`, as a string.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Given {
-    beams: usize,
-    best: usize,
+struct JsBeamOptions {
+    num_beams: usize,
+    num_return_sequences: usize,
     length_penalty: f64,
     early_stopping: String,
-    groups: usize,
+    num_beam_groups: usize,
     diversity_penalty: f32,
 }
 
 /// [`BeamText`] in camel case.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Found {
+struct JsBeamText {
     text: String,
     tokens: Vec<u32>,
     score: f64,
@@ -37,37 +38,38 @@ struct Found {
     stop: Option<String>,
 }
 
-/// A beam search under way. Freeing it ends it.
+/// A running beam search. Freeing it ends it.
 #[wasm_bindgen]
 pub struct BeamSearch {
-    search: RefCell<Option<BeamGeneration>>, // until its texts are asked for
+    search: RefCell<Option<BeamGeneration>>, // until its texts are requested
     cancel: CancelHandle,
 }
 
 #[wasm_bindgen]
 impl Model {
-    /// Searches for the likeliest texts after a prompt. `beams` is `{beams, best, lengthPenalty,
-    /// earlyStopping, groups, diversityPenalty}`, `options` are those of `generate` that a search
-    /// knows.
+    /// Starts a beam search. `beams` is `{numBeams, numReturnSequences, lengthPenalty,
+    /// earlyStopping, numBeamGroups, diversityPenalty}`, `options` are those of `generate` that
+    /// apply to beam search.
     ///
     /// # Errors
     ///
-    /// As `generate`; also if an option of the beams is out of its range.
-    pub fn beams(
+    /// As `generate`; also if an option of the beams is out of range.
+    #[wasm_bindgen(js_name = beamSearch)]
+    pub fn beam_search(
         &self,
         prompt: JsValue,
         beams: JsValue,
         options: JsValue,
     ) -> Result<BeamSearch, JsValue> {
         let prompt = read_prompt(prompt)?;
-        let given: Given = serde_wasm_bindgen::from_value(beams)
+        let given: JsBeamOptions = serde_wasm_bindgen::from_value(beams)
             .map_err(|error| bad_option(&error.to_string()))?;
         let beams = BeamOptions {
-            beams: given.beams,
+            beams: given.num_beams,
             length_penalty: given.length_penalty,
             early_stopping: given.early_stopping.parse().map_err(|error| to_js(&error))?,
-            best: given.best,
-            groups: given.groups,
+            best: given.num_return_sequences,
+            groups: given.num_beam_groups,
             diversity_penalty: given.diversity_penalty,
         };
         let options = options::parse(options, self.0.vocab_size())?;
@@ -79,32 +81,32 @@ impl Model {
 
 impl Drop for BeamSearch {
     fn drop(&mut self) {
-        // A pending `texts` keeps the search; it ends all the same.
+        // A pending `texts` owns the search, which has to end all the same.
         self.cancel.cancel();
     }
 }
 
 #[wasm_bindgen]
 impl BeamSearch {
-    /// What was found at the end, the best first: `[{text, tokens, score, finishReason, stop?},
-    /// …]`. To be called once. Rejects if the search fails.
+    /// The texts found, the best first: `[{text, tokens, score, finishReason, stop?}, …]`. Call it
+    /// once. Rejects if the search fails.
     pub fn texts(&self) -> Promise {
         let search = self.search.take();
         wasm_bindgen_futures::future_to_promise(async move {
             let search = search.ok_or_else(|| to_js(&setun::Error::Disposed))?;
             let found = search.await.map_err(|error| to_js(&error))?;
-            let texts: Vec<Found> = found.texts.into_iter().map(Found::from).collect();
+            let texts: Vec<JsBeamText> = found.texts.into_iter().map(JsBeamText::from).collect();
             Ok(serde_wasm_bindgen::to_value(&texts)?)
         })
     }
 
-    /// Ends the search, which then gives what it has.
+    /// Ends the search, which then returns the best texts so far.
     pub fn stop(&self) {
         self.cancel.cancel();
     }
 }
 
-impl From<BeamText> for Found {
+impl From<BeamText> for JsBeamText {
     fn from(found: BeamText) -> Self {
         let BeamText { text, tokens, score, finish_reason, stop } = found;
         Self { text, tokens, score, finish_reason, stop }

@@ -1,4 +1,4 @@
-//! Forms of texts, that another module compiled: what JavaScript hands over is its `Grammar`.
+//! Constraints of the grammar module: JavaScript passes its `Grammar` objects.
 
 use js_sys::Error as JsError;
 use setun::{Error, Form, FormState, SharedForm, text::TokenMask};
@@ -8,19 +8,19 @@ use crate::{error::to_js, model::Model};
 
 #[wasm_bindgen]
 extern "C" {
-    /// The form: freed with the last generation that has it.
-    type JsForm;
+    /// A compiled grammar, freed with the last generation that uses it.
+    type JsGrammar;
 
     #[wasm_bindgen(method, getter)]
-    fn tokens(this: &JsForm) -> usize;
+    fn tokens(this: &JsGrammar) -> usize;
 
     #[wasm_bindgen(method, catch)]
-    fn begin(this: &JsForm) -> Result<JsState, JsValue>;
+    fn begin(this: &JsGrammar) -> Result<JsState, JsValue>;
 
     #[wasm_bindgen(method, catch)]
-    fn free(this: &JsForm) -> Result<(), JsValue>;
+    fn free(this: &JsGrammar) -> Result<(), JsValue>;
 
-    /// The state of one text: freed with it.
+    /// The state of one sequence, freed with it.
     type JsState;
 
     #[wasm_bindgen(method, catch)]
@@ -33,35 +33,35 @@ extern "C" {
     fn free(this: &JsState) -> Result<(), JsValue>;
 }
 
-/// The form that an option names; none where it is not given.
-pub(crate) fn form(given: JsValue) -> Option<SharedForm> {
-    (!given.is_undefined()).then(|| SharedForm::new(Compiled(given.unchecked_into())))
+/// The constraint of the option `grammar`, if it is given.
+pub(crate) fn constraint(given: JsValue) -> Option<SharedForm> {
+    (!given.is_undefined()).then(|| SharedForm::new(Grammar(given.unchecked_into())))
 }
 
-struct Compiled(JsForm);
+struct Grammar(JsGrammar);
 
-impl Form for Compiled {
+impl Form for Grammar {
     fn begin(&self) -> Box<dyn FormState> {
         let js = self.0.begin().map_err(|thrown| reason(&thrown));
         Box::new(State { js, tokens: self.0.tokens(), mask: None })
     }
 }
 
-impl Drop for Compiled {
+impl Drop for Grammar {
     fn drop(&mut self) {
-        let _ = self.0.free(); // a module that has failed keeps it
+        let _ = self.0.free(); // fails only if the module has failed
     }
 }
 
 struct State {
-    js: Result<JsState, String>, // or why there is none
+    js: Result<JsState, String>, // or the reason of its failure
     tokens: usize,
-    mask: Option<TokenMask>, // of the next token, once it is made
+    mask: Option<TokenMask>, // of the next token, once computed
 }
 
 impl FormState for State {
     fn prepare(&mut self) {
-        let _ = self.mask(); // which keeps it, and an error comes again
+        let _ = self.mask(); // cached; an error is returned again
     }
 
     fn mask(&mut self) -> Result<&TokenMask, Error> {
@@ -103,7 +103,7 @@ fn reason(thrown: &JsValue) -> String {
 
 #[wasm_bindgen]
 impl Model {
-    /// What the module of grammars needs of the tokenizer, as bytes.
+    /// The vocabulary table of the grammar module, as bytes.
     ///
     /// # Errors
     ///

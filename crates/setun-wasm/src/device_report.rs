@@ -1,4 +1,4 @@
-//! Reports on devices with the names that JavaScript uses.
+//! Device reports with JavaScript names.
 
 use serde::Serialize;
 use setun::Verdict;

@@ -1,4 +1,4 @@
-/** Forms of texts, with the modules that are packed, in Node. */
+/** Structured output with the packed modules, in Node. */
 
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { makeProject, writeFiles } from "../test-support/project.js";
 
-/** What the crate `setun-grammar` finds natively: its tests read the same file. */
+/** Results of the native crate `setun-grammar`, whose tests read the same file. */
 const WALKS = JSON.parse(
   readFileSync(new URL("../../tests/fixtures/grammar/walks.json", import.meta.url), "utf8"),
 );
@@ -49,8 +49,8 @@ function checkPerson(value) {
   for (const pet of value.pets) expect(["cat", "dog"]).toContain(pet);
 }
 
-describe("the module of grammars", () => {
-  it("makes the masks that are made natively", async () => {
+describe("the grammar module", () => {
+  it("computes the same masks as the native crate", async () => {
     const forms = await inNode(`
       import { readFileSync } from "node:fs";
       import * as engine from "setun/wasm/simd128/setun.js";
@@ -97,17 +97,17 @@ describe("the module of grammars", () => {
   });
 });
 
-describe("a text with a form", () => {
-  it("is valid under its schema, whatever the seed, beside texts without one", async () => {
+describe("a generation with a response format", () => {
+  it("is valid under its schema with any seed, beside generations without one", async () => {
     const { people, alone, beside } = await inNode(`
       const model = await load();
       const options = { temperature: 1, maxTokens: 450 };
       const story = { temperature: 0, maxTokens: 30 };
       const alone = await model.generate("The dog", story).text();
       const person = (seed, more) =>
-        model.generate("Once upon a time", { ...options, seed, form: { jsonSchema: SCHEMA }, ...more }).result;
+        model.generate("Once upon a time", { ...options, seed, responseFormat: { type: "json_schema", schema: SCHEMA }, ...more }).result;
       const besideIt = model.generate("The dog", story).text();
-      const asText = { form: { jsonSchema: JSON.stringify(SCHEMA) } };
+      const asText = { responseFormat: { type: "json_schema", schema: JSON.stringify(SCHEMA) } };
       const people = await Promise.all([
         person(1), person(2, { topK: 20 }), person(3, { temperature: 0 }), person(4, { logprobs: true, topLogprobs: 2 }),
         person(5, { lookahead: 6 }), person(1, asText), person(1, { lookahead: 6 }),
@@ -123,10 +123,10 @@ describe("a text with a form", () => {
     expect(beside).toBe(alone);
   });
 
-  it("is the same for each of several samples of a prompt, and for a session", async () => {
+  it("is the same for samples, sessions and streams", async () => {
     const { samples, first, streamed } = await inNode(`
       const model = await load();
-      const options = { temperature: 1, seed: 9, maxTokens: 450, form: { jsonSchema: SCHEMA } };
+      const options = { temperature: 1, seed: 9, maxTokens: 450, responseFormat: { type: "json_schema", schema: SCHEMA } };
       const samples = await Promise.all(model.samples("Once", 3, options).map((each) => each.text()));
       const session = model.session();
       await session.push("Once");
@@ -141,23 +141,23 @@ describe("a text with a form", () => {
     expect(streamed).toBe(samples[0]);
   });
 
-  it("has any of the kinds", async () => {
+  it("follows each kind of grammar", async () => {
     const { texts, objects } = await inNode(`
       const model = await load();
-      const forms = [
-        { regex: "[0-9]{4}-[01][0-9]" },
-        { choices: ["a very large elephant", "the moon"] },
-        { lark: 'start: "from " WORD " to " WORD\\nWORD: /[a-z]{3}/' },
-        { gbnf: 'root ::= "(" root ")" | [a-z] [a-z]' },
+      const formats = [
+        { type: "grammar", syntax: "regex", definition: "[0-9]{4}-[01][0-9]" },
+        { type: "choice", choices: ["a very large elephant", "the moon"] },
+        { type: "grammar", syntax: "lark", definition: 'start: "from " WORD " to " WORD\\nWORD: /[a-z]{3}/' },
+        { type: "grammar", syntax: "gbnf", definition: 'root ::= "(" root ")" | [a-z] [a-z]' },
       ];
       const options = { temperature: 1, maxTokens: 400 };
-      const text = (form, seed) => model.generate("The", { ...options, seed, form }).text();
-      const texts = await Promise.all(forms.map(text));
-      const objects = [1, 2, 3, 4, 5, 6].map((seed) => model.generate("The", { ...options, seed, form: { json: true } }).result);
+      const text = (responseFormat, seed) => model.generate("The", { ...options, seed, responseFormat }).text();
+      const texts = await Promise.all(formats.map(text));
+      const objects = [1, 2, 3, 4, 5, 6].map((seed) => model.generate("The", { ...options, seed, responseFormat: { type: "json_object" } }).result);
       console.log(JSON.stringify({ texts, objects: await Promise.all(objects) }));
     `);
     const [regex, choice, lark, gbnf] = texts;
-    // Any object at all may be a long one.
+    // An arbitrary object may be longer than the limit.
     const whole = objects.filter((/** @type {any} */ { finishReason }) => finishReason === "stop");
     expect(whole.length).toBeGreaterThan(0);
     for (const { text } of whole) expect(JSON.parse(text)).toBeTypeOf("object");
@@ -168,28 +168,28 @@ describe("a text with a form", () => {
     expect(gbnf).toMatch(/^\(*[a-z]{2}\)*$/);
   });
 
-  it("is refused before its first token where the form cannot be followed, and the model goes on", async () => {
+  it("is refused before its first token if the grammar does not compile, and the model stays usable", async () => {
     const { failures, after } = await inNode(`
       const model = await load();
-      const forms = [
-        { jsonSchema: { not: { type: "string" } } },
-        { jsonSchema: { type: "object", properties: { next: { $ref: "#" } }, required: ["next"] } },
-        { jsonSchema: "no JSON" },
-        { regex: "(" },
-        { choices: [] },
-        { lark: 'start: "a" start' },
-        { gbnf: "root ::= [a-" },
+      const formats = [
+        { type: "json_schema", schema: { not: { type: "string" } } },
+        { type: "json_schema", schema: { type: "object", properties: { next: { $ref: "#" } }, required: ["next"] } },
+        { type: "json_schema", schema: "no JSON" },
+        { type: "grammar", syntax: "regex", definition: "(" },
+        { type: "choice", choices: [] },
+        { type: "grammar", syntax: "lark", definition: 'start: "a" start' },
+        { type: "grammar", syntax: "gbnf", definition: "root ::= [a-" },
       ];
       const failures = [];
-      for (const form of forms) {
+      for (const responseFormat of formats) {
         const seen = [];
         try {
-          for await (const delta of model.generate("The", { form, maxTokens: 5 })) seen.push(delta);
+          for await (const delta of model.generate("The", { responseFormat, maxTokens: 5 })) seen.push(delta);
         } catch ({ name, code, message }) {
           failures.push({ name, code, message, seen: seen.length });
         }
       }
-      const after = await model.generate("The", { form: { choices: ["dog"] } }).text();
+      const after = await model.generate("The", { responseFormat: { type: "choice", choices: ["dog"] } }).text();
       console.log(JSON.stringify({ failures, after }));
     `);
     expect(failures).toHaveLength(7);
@@ -207,7 +207,7 @@ describe("a text with a form", () => {
     expect(after).toBe("dog");
   });
 
-  it("ends where the module of forms fails, and the model goes on", async () => {
+  it("ends if the grammar module fails, and the model stays usable", async () => {
     const { failures, after } = await inNode(`
       import { Constraint, Grammar } from "setun/wasm/grammar/setun.js";
       const broken = () => {
@@ -218,12 +218,12 @@ describe("a text with a form", () => {
       for (const [proto, name] of [[Constraint.prototype, "mask"], [Constraint.prototype, "accept"], [Grammar.prototype, "begin"]]) {
         const whole = { [name]: proto[name], free: proto.free };
         Object.assign(proto, { [name]: broken, free: broken });
-        const failed = model.generate("The", { form: { json: true }, temperature: 1, maxTokens: 20 }).text();
+        const failed = model.generate("The", { responseFormat: { type: "json_object" }, temperature: 1, maxTokens: 20 }).text();
         const beside = model.generate("The dog", { temperature: 0, maxTokens: 5 }).text();
         failures.push({ message: await failed.catch(({ message }) => message), beside: await beside });
         Object.assign(proto, whole);
       }
-      const after = await model.generate("The", { form: { choices: ["dog"] } }).text();
+      const after = await model.generate("The", { responseFormat: { type: "choice", choices: ["dog"] } }).text();
       console.log(JSON.stringify({ failures, after }));
     `);
     expect(failures).toHaveLength(3);
@@ -247,8 +247,8 @@ describe("a text with a form", () => {
       count("states", Grammar.prototype, "begin", Constraint.prototype);
       count("grammars", Grammar.prototype, "share", Grammar.prototype);
       const model = await load();
-      const options = { form: { json: true }, temperature: 1, seed: 2 };
-      // Before its form is compiled.
+      const options = { responseFormat: { type: "json_object" }, temperature: 1, seed: 2 };
+      // Before its grammar is compiled.
       const early = model.generate("The", options);
       early.stop();
       const atOnce = await early.result;
@@ -262,7 +262,7 @@ describe("a text with a form", () => {
         reason = thrown;
       }
       for await (const _ of model.generate("The", options)) break;
-      await model.generate("The", { ...options, form: { choices: ["the moon"] } }).text();
+      await model.generate("The", { ...options, responseFormat: { type: "choice", choices: ["the moon"] } }).text();
       await new Promise((resolve) => setTimeout(resolve, 50));
       const { usedBlocks: used } = await model.metrics();
       console.log(JSON.stringify({ atOnce, reason, used, live }));

@@ -1,4 +1,4 @@
-//! Words that a text is not to show, from JavaScript objects.
+//! Content filters from JavaScript objects.
 
 use serde::Deserialize;
 use setun::{
@@ -9,7 +9,7 @@ use wasm_bindgen::JsValue;
 
 use crate::error::bad_option;
 
-/// A word, and what is done about it: without a text in its place it ends the text.
+/// A word with its replacement; without one the word ends the text.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Rule {
@@ -19,7 +19,7 @@ pub(crate) struct Rule {
     replace: Option<String>,
 }
 
-/// The filter of these rules.
+/// A filter of `rules`.
 pub(crate) fn filter(rules: Vec<Rule>) -> Result<SharedFilter, JsValue> {
     let filter = PatternFilter::new(rules.into_iter().map(FilterRule::from));
     let filter = filter.map_err(|error| bad_option(&format!("option `filter`: {error}")))?;

@@ -1,10 +1,10 @@
-/** How long each token took to arrive. */
+/** Arrival times of tokens. */
 
-/** Tokens that arrive within this time came in one message. */
-const TOGETHER_MS = 0.5;
+/** Tokens that arrive within this time belong to one message. */
+const MESSAGE_MS = 0.5;
 
-/** Collects arrival times. Tokens come in groups; each is given its share of the time since the group before. */
-export class Pace {
+/** Collects arrival times. Tokens of one message share the time since the previous message. */
+export class TokenTimes {
   readonly #start = performance.now();
   /** Milliseconds of each token. */
   readonly #milliseconds: number[] = [];
@@ -12,10 +12,10 @@ export class Pace {
   #lastArrival = this.#start;
   #groupSize = 0;
 
-  /** A token has arrived. */
+  /** Records a token. */
   add(): void {
     const now = performance.now();
-    if (this.#groupSize > 0 && now - this.#lastArrival > TOGETHER_MS) {
+    if (this.#groupSize > 0 && now - this.#lastArrival > MESSAGE_MS) {
       this.#groupStart = this.#lastArrival;
       this.#groupSize = 0;
     }
@@ -27,12 +27,12 @@ export class Pace {
     for (let token = 0; token < this.#groupSize; token += 1) this.#milliseconds.push(share);
   }
 
-  /** Time of each token; the first one's holds the reading of the prompt. */
+  /** Milliseconds of each token; the first one includes the prompt. */
   get milliseconds(): readonly number[] {
     return this.#milliseconds;
   }
 
-  /** Tokens a second after the first group, while there is a second one. */
+  /** Tokens per second after the first message; `undefined` before the second. */
   get rate(): number | undefined {
     const [first = 0, ...others] = this.#milliseconds;
     const rest = others.reduce((sum, time) => sum + time, 0);
