@@ -1,4 +1,4 @@
-/** What can go wrong; `docs/errors.md` has the meaning and a remedy for each. */
+/** Error codes. `docs/errors.md` has the meaning of each and a remedy. */
 export const ERROR_CODES = [
   "network",
   "not-found",
@@ -18,10 +18,11 @@ export const ERROR_CODES = [
 /** One of {@link ERROR_CODES}. */
 export type ErrorCode = (typeof ERROR_CODES)[number];
 
-/** Every failure a user, a file, a network or a device can cause. Anything else that is thrown is a defect of setun. */
+/** An error that a user, a file, a network or a device can cause. Any other error is a defect of setun. */
 export class SetunError extends Error {
+  /** `"SetunError"` */
   override readonly name = "SetunError";
-  /** What kind of failure it is: stable, meant to be compared. */
+  /** Stable code of the failure, for comparison. */
   readonly code: ErrorCode;
 
   constructor(code: ErrorCode, message: string, options?: { cause?: unknown }) {
@@ -30,7 +31,7 @@ export class SetunError extends Error {
   }
 }
 
-/** An error as it crosses from a worker: structured clone drops an error's own properties, so they travel beside it. */
+/** An error in a worker message. Structured clone drops an error's own properties, so they are sent beside it. */
 export interface WireError {
   readonly code: ErrorCode | undefined;
   readonly name: string;
@@ -38,7 +39,7 @@ export interface WireError {
   readonly cause: unknown;
 }
 
-/** Packs anything thrown for {@link fromWire}. */
+/** Packs a thrown value for {@link fromWire}. */
 export function toWire(thrown: unknown): WireError {
   if (!(thrown instanceof Error)) {
     return { code: undefined, name: "Error", message: String(thrown), cause: undefined };
@@ -56,7 +57,7 @@ export function fromWire({ code, name, message, cause }: WireError): Error {
   return error;
 }
 
-/** Gives errors thrown by the WebAssembly side, which carry a `code`, their class, and options the names they have here. */
+/** Converts errors of the WebAssembly side, which have a `code`, and their option names to camel case. */
 export function asSetunError(thrown: unknown): unknown {
   if (thrown instanceof SetunError || !(thrown instanceof Error)) return thrown;
   const code = codeOf(thrown);
@@ -65,7 +66,7 @@ export function asSetunError(thrown: unknown): unknown {
   return new SetunError(code, message, { cause: thrown.cause ?? thrown });
 }
 
-/** The engine begins its message with the option: "top_p is 2, ..." or "option `max_tokens` is 0, ...". */
+/** Messages of the engine begin with the option: "top_p is 2, ..." or "option `max_tokens` is 0, ...". */
 function nameOption(message: string): string {
   return message.replace(/^(option `)?[a-z]+(_[a-z]+)+(?=`? (is|names) )/, (name) =>
     name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase()),
@@ -77,7 +78,7 @@ function codeOf(error: Error): ErrorCode | undefined {
   return ERROR_CODES.find((known) => known === code);
 }
 
-/** Errors survive structured clone; of other causes their text does. */
+/** Errors can be cloned; other causes become text. */
 function cloneable(cause: unknown): unknown {
   return cause === undefined || cause instanceof Error ? cause : String(cause);
 }

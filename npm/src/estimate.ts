@@ -1,4 +1,4 @@
-/** What a model takes, before it is downloaded. */
+/** Estimates of download size and memory before a download. */
 
 import { checkBackends, type EstimatedMemory, type Limits } from "./backend-fit.js";
 import { checkEstimateOptions } from "./check-options.js";
@@ -11,36 +11,41 @@ import type { ModelRequest } from "./protocol.js";
 import type { LoadSource } from "./sources.js";
 import { missingBytesFor, storageEstimate } from "./store/quota.js";
 
-/** What a model takes of the network, the browser's storage and the memory, in bytes. */
+/** Download size, storage and memory of a model, in bytes. */
 export interface ModelEstimate {
-  /** All of the model's files that are downloaded; 0 for files that are here, `undefined` where a server does not say. */
+  /** Size of the download; 0 for local files, `undefined` if a server does not tell. */
   readonly bytes: number | undefined;
-  /** Those of them that the browser's store has already. */
+  /** Bytes of the download that the browser's store has already. */
   readonly storedBytes: number;
-  /** Memory on the processor. */
+  /** Memory on the CPU. */
   readonly memory: EstimatedMemory;
-  /** Tokens of a whole context. */
+  /** Context length in tokens. */
   readonly context: number;
-  /** What the browser gives this origin, and whether what is still to be downloaded fits; absent where nothing is kept. */
+  /** Storage of this origin; absent if nothing is stored. */
   readonly storage: EstimatedStorage | undefined;
-  /** Each build of this package, and whether it can run the model here: the best for the processor first. */
+  /** Each build of this package, the best for the CPU first. */
   readonly backends: readonly EstimatedBackend[];
 }
 
-/** The browser's room for this origin. */
+/** Storage of this origin in bytes. */
 export interface EstimatedStorage {
+  /** Maximum that the browser grants. */
   readonly quota: number;
+  /** Bytes in use. */
   readonly usage: number;
+  /** Whether the rest of the download fits. */
   readonly fits: boolean;
 }
 
-/** Whether a build can run a model. */
+/** Whether a build can run a model here. */
 export interface EstimatedBackend {
-  /** As `load` takes it: a level of the processor, or `webgpu`. */
+  /** Value of the option `backend` of `load`. */
   readonly backend: string;
+  /** The WebAssembly build. */
   readonly build?: Build;
+  /** Whether it can run the model. */
   readonly fits: boolean;
-  /** Why, or why not. */
+  /** Memory, or the reason why it cannot run. */
   readonly reason: string;
 }
 
@@ -52,7 +57,7 @@ export function estimateOn(platform: Platform): Estimate {
   return async (source, options = {}) => {
     checkEstimateOptions(options);
     const { inWorker, model } = await modelRequest(platform, source, options);
-    const { features, limits } = await surroundings(platform, inWorker);
+    const { features, limits } = await probeBrowser(platform, inWorker);
     const { build } = pickBuild(features, { backend: "cpu", threads: 1 });
     const found = await readHeaders(await platform.connect(build, inWorker), model, options.signal);
     const { bytes, storedBytes, processor, gpu } = found;
@@ -70,8 +75,8 @@ export function estimateOn(platform: Platform): Estimate {
   };
 }
 
-/** What this browser can run, and how much memory it lets a build have. */
-async function surroundings(
+/** Features and memory limits of this browser. */
+async function probeBrowser(
   { builds, initialSharedPages }: Platform,
   inWorker: boolean,
 ): Promise<{ features: Features; limits: Limits }> {

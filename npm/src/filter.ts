@@ -1,22 +1,32 @@
-/** What a text is not to show. */
+/** Rules of the content filter. */
 
-/** A word, and what is done about it: the word is replaced by a text, or the text ends before it. */
+/** A rule of the content filter: a word is replaced, or ends the text. */
 export type FilterRule = {
-  /** A text of one character or more. */
+  /** The word or phrase, one character or more. */
   word: string;
-  /** Whether it counts only where no letter, digit or `_` stands directly before or after it; `true` unless given. */
+  /**
+   * Whether the word matches only between characters other than letters, digits and `_`.
+   *
+   * @defaultValue `true`
+   */
   wholeWord?: boolean;
-  /** Whether capitals and small letters are the same; `true` unless given. */
+  /**
+   * Whether case is ignored.
+   *
+   * @defaultValue `true`
+   */
   ignoreCase?: boolean;
 } & (
   | {
-      /** Shown instead of the word; may be empty. */
+      /** Replacement of the word; may be empty. */
       replace: string;
+      /** Excluded by `replace`. */
       stop?: never;
     }
   | {
       /** Ends the text before the word, with `finishReason: "filtered"`. */
       stop: true;
+      /** Excluded by `stop`. */
       replace?: never;
     }
 );

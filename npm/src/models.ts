@@ -1,13 +1,14 @@
-/** What is kept of downloaded models, and what others would take. */
+/** `models`: stored models and estimates. */
 
 import type { Estimate } from "./estimate.js";
-import type { Models as KeptModels } from "./store/models.js";
+import type { Models as StoredModels } from "./store/models.js";
 
-/** The models that this origin keeps, and those that it could. */
-export interface Models extends KeptModels {
+/** Stored models of this origin, and estimates of others. */
+export interface Models extends StoredModels {
   /**
-   * What a model takes of the network, the browser's storage and the memory, and what can run it here. Reads headers and
-   * configuration alone, and keeps nothing.
+   * Estimates download size, storage, memory and usable backends of a model.
+   *
+   * It reads headers and configuration only, and stores nothing. Weights are accurate to a few percent.
    *
    * @throws {SetunError} as `load` for a model that cannot be read.
    */

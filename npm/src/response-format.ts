@@ -18,16 +18,19 @@ export type ResponseFormat = TextFormat | JsonObjectFormat | JsonSchemaFormat | 
 
 /** Any text: no constraint. */
 export interface TextFormat {
+  /** Discriminator. */
   readonly type: "text";
 }
 
 /** Any JSON object. */
 export interface JsonObjectFormat {
+  /** Discriminator. */
   readonly type: "json_object";
 }
 
 /** A JSON value that is valid under a schema. */
 export interface JsonSchemaFormat {
+  /** Discriminator. */
   readonly type: "json_schema";
   /** The JSON Schema, as an object or as JSON text. */
   readonly schema: object | string;
@@ -35,6 +38,7 @@ export interface JsonSchemaFormat {
 
 /** A text that a grammar accepts as a whole. */
 export interface GrammarFormat {
+  /** Discriminator. */
   readonly type: "grammar";
   /**
    * Notation of the definition: `"regex"` as in Rust's crate `regex`; `"lark"` as in llguidance, with the rule `start`;
@@ -47,6 +51,7 @@ export interface GrammarFormat {
 
 /** One of several texts. */
 export interface ChoiceFormat {
+  /** Discriminator. */
   readonly type: "choice";
   /** The texts, at least one. */
   readonly choices: readonly string[];

@@ -89,6 +89,7 @@ export type Verdict = "chosen" | "slower" | "software" | "absent" | "failed";
 export interface SelfTest {
   /** `cpu` or `webgpu` */
   readonly device: string;
+  /** Instruction level of the CPU, or name of the GPU. */
   readonly level: string;
   /** Whether all results agree. */
   readonly passed: boolean;
@@ -206,10 +207,15 @@ export interface WasmModelInfo {
 
 /** Sampling options that a model's files set. */
 export interface SamplingDefaults {
+  /** Default of {@link GenerateOptions.temperature}. */
   readonly temperature: number;
+  /** Default of {@link GenerateOptions.topK}. */
   readonly topK: number;
+  /** Default of {@link GenerateOptions.topP}. */
   readonly topP: number;
+  /** Default of {@link GenerateOptions.minP}. */
   readonly minP: number;
+  /** Default of {@link GenerateOptions.repetitionPenalty}. */
   readonly repetitionPenalty: number;
 }
 
@@ -268,6 +274,7 @@ export type ContextStrategy = "stop" | TruncateMiddle | AttentionSinks;
 
 /** Drops tokens after the first `keep`, so that `room` more fit: context shift, as llama.cpp's `n_keep`. */
 export interface TruncateMiddle {
+  /** Discriminator. */
   readonly type: "truncate_middle";
   /** Tokens kept at the start, 0 or more. */
   readonly keep: number;
@@ -277,6 +284,7 @@ export interface TruncateMiddle {
 
 /** Keeps the first and the last tokens only: attention sinks and a sliding window, as in StreamingLLM. */
 export interface AttentionSinks {
+  /** Discriminator. */
   readonly type: "attention_sinks";
   /** Tokens kept at the start, 0 or more. */
   readonly sinks: number;
@@ -310,7 +318,9 @@ export interface TextDelta {
 
 /** A token with the natural logarithm of its probability. */
 export interface TokenLogprob {
+  /** Id of the token. */
   readonly token: number;
+  /** Natural logarithm of its probability. */
   readonly logprob: number;
 }
 
@@ -344,12 +354,20 @@ export interface DoneEvent {
   readonly finishReason: "stop" | "length" | "aborted" | "deadline" | "filtered";
   /** The stop string that ended the text, if one did. */
   readonly stop?: string;
-  /** Number of tokens. */
-  readonly usage: { readonly promptTokens: number; readonly generatedTokens: number };
+  /** Numbers of tokens. */
+  readonly usage: {
+    /** Tokens of the prompt. */
+    readonly promptTokens: number;
+    /** Generated tokens. */
+    readonly generatedTokens: number;
+  };
   /** Durations in seconds, and the decoding speed. */
   readonly timings: {
+    /** Loading the model. */
     readonly loadSeconds: number;
+    /** From the request to the first token. */
     readonly firstTokenSeconds: number;
+    /** Decoding speed after the first token. */
     readonly tokensPerSecond: number;
   };
   /** Seed of the sampler; a `bigint` beyond 2⁵³. */

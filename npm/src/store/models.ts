@@ -1,4 +1,4 @@
-/** `models`: what is kept of downloaded models, to be shown and to be deleted. */
+/** The stored models of an origin: listing and deleting. */
 
 import { commitOf, lookupModel, type ModelQuery } from "./lookup.js";
 import { type ModelId, modelIdText, modelPath, safeFolderName } from "./names.js";
@@ -14,48 +14,53 @@ import {
 } from "./revisions.js";
 import type { Storage, WithLock } from "./storage.js";
 
-/** A model that is kept, or a download that has not ended. */
+/** A stored model, or an unfinished download. */
 export interface StoredModel {
   /** `HOST/OWNER/NAME`. */
   readonly name: string;
-  /** The commit of a hub's repository; of an address what its files were known by. */
+  /** Commit of the Hub repository, or a hash of the files of a URL. */
   readonly revision: string;
-  /** Where it came from; empty if that is not known any more. */
+  /** Source of the download; empty if unknown. */
   readonly source: string;
-  /** Name of the licence, where the hub told one. */
+  /** Licence as the Hub names it, if it does. */
   readonly licence?: string;
-  /** Bytes of its files, as many as are there. */
+  /** Stored bytes. */
   readonly bytes: number;
-  /** Its files, as far as they are known. */
-  readonly files: readonly { readonly name: string; readonly bytes: number }[];
-  /** When it was downloaded, in UTC: `2026-11-21T17:00:00Z`; empty if that is not known any more. */
+  /** Known files. */
+  readonly files: readonly {
+    /** Path in the model's folder. */
+    readonly name: string;
+    /** Size of the file. */
+    readonly bytes: number;
+  }[];
+  /** Time of the download in UTC: `2026-11-21T17:00:00Z`; empty if unknown. */
   readonly pulled: string;
-  /** Whether all of it is there. What is missing comes with the next `load`. */
+  /** Whether the model is complete. The next `load` downloads missing parts. */
   readonly complete: boolean;
 }
 
-/** The models that this origin keeps. */
+/** The stored models of this origin. */
 export interface Models {
-  /** All that is kept, by name, unfinished downloads too; in Node none. */
+  /** All stored models by name, including unfinished downloads. Empty in Node. */
   list(): Promise<StoredModel[]>;
-  /** Whether a source that {@link load} takes is there whole, so that it needs no network. */
+  /** Whether a source of `load` is stored completely, so that loading needs no network. */
   has(source: string | URL | StoredModel): Promise<boolean>;
   /**
-   * Deletes a model with all its revisions, or the one that is named or was listed, whole or not; `false` if there was
-   * none. While another tab downloads it, this waits until that has ended, or until the signal aborts.
+   * Deletes a model with all revisions, or the named or listed revision. Returns `false` if it was not stored.
+   * Waits while another tab downloads it, until the signal aborts.
    */
   delete(source: string | URL | StoredModel, options?: { signal?: AbortSignal }): Promise<boolean>;
 }
 
-/** What differs between a browser and Node. */
+/** Differences between a browser and Node. */
 export interface StorePlatform {
   openStorage(): Promise<Storage | undefined>;
   readonly withLock: WithLock;
-  /** What relative addresses are relative to. */
+  /** Base of relative URLs. */
   baseUrl(): string;
 }
 
-/** Makes the `models` of an entry point. */
+/** The `models` of an entry point. */
 export function modelsOn(platform: StorePlatform): Models {
   return {
     async list() {
@@ -65,15 +70,15 @@ export function modelsOn(platform: StorePlatform): Models {
     async has(source) {
       const storage = await platform.openStorage();
       if (storage === undefined) return false;
-      const meant = await lookupModel(storage, source, platform.baseUrl());
-      return meant !== undefined && hasModel(storage, meant);
+      const query = await lookupModel(storage, source, platform.baseUrl());
+      return query !== undefined && hasModel(storage, query);
     },
     async delete(source, { signal = new AbortController().signal } = {}) {
       const storage = await platform.openStorage();
       if (storage === undefined) return false;
-      const meant = await lookupModel(storage, source, platform.baseUrl());
-      if (meant === undefined) return false;
-      return platform.withLock(modelIdText(meant.id), signal, () => deleteModel(storage, meant));
+      const query = await lookupModel(storage, source, platform.baseUrl());
+      if (query === undefined) return false;
+      return platform.withLock(modelIdText(query.id), signal, () => deleteModel(storage, query));
     },
   };
 }
@@ -90,7 +95,7 @@ async function listModels(storage: Storage): Promise<StoredModel[]> {
   return models;
 }
 
-/** What a folder holds. One whose manifest cannot be read is shown too: else nobody could delete it. */
+/** Contents of a folder. A folder with an unreadable manifest is listed too, so that it can be deleted. */
 async function describe(storage: Storage, id: ModelId, folder: string): Promise<StoredModel> {
   const path = `${modelPath(id)}/${folder}`;
   const manifest = await readManifest(storage, path).catch(() => undefined);
@@ -119,7 +124,7 @@ async function hasModel(storage: Storage, { id, revision, file }: ModelQuery): P
 
 async function deleteModel(storage: Storage, { id, revision }: ModelQuery): Promise<boolean> {
   const all = await folders(storage, modelPath(id));
-  // Names of revisions that cannot be read must not keep a model from being deleted.
+  // An unreadable list of references must not prevent the deletion.
   const commit = revision && (await commitOf(storage, id, revision).catch(() => revision));
   const wanted = commit && (await safeFolderName(commit));
   const chosen = all.filter((folder) => wanted === undefined || folder === wanted);
