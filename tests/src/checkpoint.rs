@@ -20,7 +20,7 @@ pub fn read(
     let mut reader = Reader::new(Source::Folder);
     let mut files: BTreeMap<String, Option<Vec<u8>>> = BTreeMap::new();
     let mut weights = None;
-    while let Some(want) = reader.want() {
+    while let Some(want) = reader.next_read() {
         let read = || fs::read(folder.join(&want.file)).ok();
         let bytes = files.entry(want.file.clone()).or_insert_with(read).as_deref();
         let range = |bytes: &'_ [u8]| match &want.range {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use setun_checkpoint::{
-    Answer, CheckpointError, Files, ModelConfig, Reader, Source, Want, outline::Content,
+    Answer, CheckpointError, Files, ModelConfig, ReadRequest, Reader, Source, outline::Content,
 };
 use setun_model::{Contents, ModelError, WeightsBuilder};
 
@@ -89,11 +89,11 @@ fn feed(
     let bytes: usize = folder.values().map(|bytes| bytes.len()).sum();
     let mut reader = Reader::new(source.clone());
     let mut wants = 0;
-    while let Some(want) = reader.want() {
+    while let Some(want) = reader.next_read() {
         wants += 1;
         assert!(wants <= MAX_SMALL_FILES + bytes, "still wanted: {want:?}");
         if let Err(error) = reader.give(answer(folder, &want)) {
-            assert_eq!(reader.want(), None, "wanted after {error}");
+            assert_eq!(reader.next_read(), None, "wanted after {error}");
             return Err(error.into());
         }
         look(&mut reader)?;
@@ -102,7 +102,7 @@ fn feed(
 }
 
 /// What a server would say: the part of the range that the file has.
-fn answer<'a>(folder: &Folder<'a>, want: &Want) -> Answer<'a> {
+fn answer<'a>(folder: &Folder<'a>, want: &ReadRequest) -> Answer<'a> {
     let Some(bytes) = folder.get(want.file.as_str()) else { return Answer::Missing };
     let place = |at: u64| usize::try_from(at).map_or(bytes.len(), |at| at.min(bytes.len()));
     Answer::Bytes(match &want.range {

@@ -18,7 +18,8 @@ use futures::{
     future::{LocalBoxFuture, ready},
 };
 use setun::{
-    Device, DeviceOptions, Error, HeadType, MemoryEstimate, Model, ModelBytes, ModelReader, Want,
+    Device, DeviceOptions, Error, HeadType, MemoryEstimate, Model, ModelBytes, ModelReader,
+    ReadRequest,
     forward::{Batch, Outputs, PagedCache, RequestedOutput},
     locate,
     ops::top_logits::TopLogitsRequest,
@@ -111,7 +112,7 @@ struct Files(setun::Files, Arc<AtomicUsize>);
 impl ModelBytes for Files {
     fn read<'a>(
         &'a mut self,
-        want: &'a Want,
+        want: &'a ReadRequest,
         bytes: &'a mut Vec<u8>,
     ) -> LocalBoxFuture<'a, Result<bool, Error>> {
         let found = self.0.read(want, bytes);

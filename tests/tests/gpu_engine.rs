@@ -10,7 +10,7 @@ use std::sync::{
 use futures::future::{FutureExt, LocalBoxFuture, ready};
 use setun::{
     Device, DeviceOptions, Engine, Error, ErrorCode, Event, Files, GenerateOptions, GpuApi,
-    HeadType, ModelBytes, ModelReader, Source, Verdict, Want,
+    HeadType, ModelBytes, ModelReader, ReadRequest, Source, Verdict,
 };
 use setun_gpu::Wgpu;
 use setun_tests::fixture;
@@ -54,7 +54,7 @@ impl Counted {
 impl ModelBytes for Counted {
     fn read<'a>(
         &'a mut self,
-        want: &'a Want,
+        want: &'a ReadRequest,
         bytes: &'a mut Vec<u8>,
     ) -> LocalBoxFuture<'a, Result<bool, Error>> {
         if self.begun.load(Ordering::Relaxed) > self.most {

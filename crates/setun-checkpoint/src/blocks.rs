@@ -27,7 +27,9 @@ pub use tq2_0::encode as encode_tq2_0;
 
 use setun_ops::{aligned::Aligned, ternary::Scales, weight::ScaleKind};
 
-use crate::{dtype::Dtype, error::CheckpointError, fake, scaled_codes, tensor::Tensor, trits};
+use crate::{
+    base3, dtype::Dtype, error::CheckpointError, fake_quantized, scaled_codes, tensor::Tensor,
+};
 use encode::{rows_of_blocks, zero_scale};
 use rows::Form;
 pub use table::TABLES;
@@ -46,7 +48,7 @@ pub const TYPES: [Dtype; 13] = [
     Dtype::Q2_0Wide,
     Dtype::Iq1Bn,
     Dtype::Iq2Bn,
-    Dtype::Trits,
+    Dtype::Base3,
     Dtype::ScaledCodes,
 ];
 
@@ -59,8 +61,8 @@ pub const TYPES: [Dtype; 13] = [
 /// finite.
 pub fn unpack(tensor: &Tensor) -> Result<(Aligned<u8>, Scales), CheckpointError> {
     match (tensor.info.dtype, form(tensor.info.dtype)) {
-        (Dtype::F32 | Dtype::F16 | Dtype::Bf16, _) => fake::unpack(tensor),
-        (Dtype::Trits, _) => Ok((trits::unpack(tensor)?, Scales::Tensor(1.0))),
+        (Dtype::F32 | Dtype::F16 | Dtype::Bf16, _) => fake_quantized::unpack(tensor),
+        (Dtype::Base3, _) => Ok((base3::unpack(tensor)?, Scales::Tensor(1.0))),
         (Dtype::ScaledCodes | Dtype::ScaledTable(_), _) => scaled_codes::split(tensor),
         (Dtype::I2S, _) => i2_s::unpack(tensor, i2_s::decode_row),
         (Dtype::I2SNarrow, _) => i2_s::unpack(tensor, i2_s::decode_narrow_row),

@@ -7,9 +7,9 @@
 //!
 //! `docs/formats.md` defines the format; [`write`](mod@write) writes it.
 
-mod body;
-mod front;
+mod data_reader;
 mod head;
+mod header_reader;
 mod manifest;
 mod migrate;
 mod raw;
@@ -18,7 +18,7 @@ pub mod write;
 pub use head::Head;
 pub use manifest::{Chunk, Encoding, FileEntry, Manifest, Part, Provenance, TensorEntry};
 
-pub(crate) use front::{ContainerFront, is_container};
+pub(crate) use header_reader::{ContainerHeaderReader, is_container};
 
 use sha2::{Digest, Sha256};
 

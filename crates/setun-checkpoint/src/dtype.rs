@@ -52,7 +52,7 @@ pub enum Dtype {
     /// 256 integers of six bits with scales of sixteen (GGUF 14).
     Q6K,
     /// Five weights a byte in base 3; rows end with a whole byte (`.setun`).
-    Trits,
+    Base3,
     /// Codes as [`setun_ops::ternary`] has them, then scales: put together by a reader whose format
     /// keeps them apart.
     ScaledCodes,
@@ -69,8 +69,8 @@ enum Count {
     Rows { elements: u64, bytes: u64, before: u64 },
     /// [`Dtype::I2S`], with so many elements a block.
     I2S { elements: u64 },
-    /// [`Dtype::Trits`].
-    Trits,
+    /// [`Dtype::Base3`].
+    Base3,
     /// Not before it is put together.
     Unknown,
 }
@@ -127,7 +127,7 @@ impl Dtype {
                 | Self::Q2_0Wide
                 | Self::Iq2Bn
                 | Self::Iq1Bn
-                | Self::Trits
+                | Self::Base3
                 | Self::ScaledCodes
                 | Self::ScaledTable(_)
         )
@@ -153,7 +153,7 @@ impl Dtype {
                 let rows = elements.checked_div(columns).unwrap_or(0);
                 columns.is_multiple_of(block).then(|| rows.checked_mul(row)).flatten()
             }
-            Count::Trits => {
+            Count::Base3 => {
                 let rows = elements.checked_div(columns).unwrap_or(0);
                 rows.checked_mul(columns.div_ceil(5))
             }
@@ -175,7 +175,7 @@ impl Dtype {
             Self::Q8_0 => rows(32, 34),
             Self::Q4_0 => rows(32, 18),
             Self::Q6K => rows(256, 210),
-            Self::Trits => Count::Trits,
+            Self::Base3 => Count::Base3,
             Self::ScaledCodes | Self::ScaledTable(_) => Count::Unknown,
             plain => {
                 let bits = PLAIN.iter().find(|(dtype, ..)| *dtype == plain);
@@ -199,7 +199,7 @@ impl fmt::Display for Dtype {
             Self::Q8_0 => "Q8_0",
             Self::Q4_0 => "Q4_0",
             Self::Q6K => "Q6_K",
-            Self::Trits => "TRITS",
+            Self::Base3 => "TRITS",
             Self::ScaledCodes | Self::ScaledTable(_) => "CODES",
             plain => {
                 PLAIN.iter().find(|(dtype, ..)| dtype == plain).map_or("?", |(_, name, _)| name)
@@ -225,9 +225,9 @@ mod tests {
         assert_eq!(bytes(Dtype::Tq2_0, &[3, 128]), None);
         assert_eq!(bytes(Dtype::Iq2Bn, &[3, 128]), Some(3 * (4 + 32)));
         assert_eq!(bytes(Dtype::Iq1Bn, &[3, 64]), Some(3 * 15));
-        assert_eq!(bytes(Dtype::Trits, &[3, 11]), Some(9));
+        assert_eq!(bytes(Dtype::Base3, &[3, 11]), Some(9));
         assert_eq!(bytes(Dtype::U8, &[usize::MAX, 2]), None);
-        assert_eq!(bytes(Dtype::Trits, &[0, 0]), Some(0));
+        assert_eq!(bytes(Dtype::Base3, &[0, 0]), Some(0));
     }
 
     #[test]

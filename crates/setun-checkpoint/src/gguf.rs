@@ -6,8 +6,8 @@
 
 mod config;
 mod cursor;
-pub(crate) mod front;
 mod header;
+pub(crate) mod header_reader;
 mod metadata;
 mod names;
 mod places;

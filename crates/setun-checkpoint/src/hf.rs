@@ -6,20 +6,20 @@ use std::{
 };
 
 use crate::{
-    assembly::Assembly,
-    container::{self, ContainerFront, is_container},
+    container::{self, ContainerHeaderReader, is_container},
     error::CheckpointError,
     files,
-    front::{Body, Found, Front},
     header::{self, Header},
+    header_reader::{DataReader, Found, HeaderReader},
     index::Index,
-    source::Want,
+    source::ReadRequest,
     tensor::TensorInfo,
+    tensor_assembler::TensorAssembler,
 };
 
 /// First the small files, then the headers of all weight files.
 #[derive(Debug)]
-pub(crate) struct HfFront {
+pub(crate) struct HfHeaderReader {
     is_folder: bool,
     folder: String, // prefix of names beside a lone file, with its slash
     ahead: VecDeque<Step>,
@@ -61,7 +61,7 @@ enum Place {
     Lone,
 }
 
-impl HfFront {
+impl HfHeaderReader {
     /// Of a folder.
     pub(crate) fn folder() -> Self {
         let mut ahead: VecDeque<_> = beside().collect();
@@ -71,7 +71,7 @@ impl HfFront {
     }
 
     /// Of one file, of which the first bytes are wanted.
-    pub(crate) fn lone(file: String) -> Self {
+    pub(crate) fn single_file(file: String) -> Self {
         let folder = file.rfind('/').map_or("", |slash| &file[..=slash]).to_owned();
         let ahead = VecDeque::from([Step::HeaderLength { file, place: Place::Lone }]);
         Self { is_folder: false, folder, ahead, index: None }
@@ -82,7 +82,7 @@ impl HfFront {
         step: Step,
         bytes: Option<&[u8]>,
         found: &mut Found,
-    ) -> Result<Option<ContainerFront>, CheckpointError> {
+    ) -> Result<Option<ContainerHeaderReader>, CheckpointError> {
         match (step, bytes) {
             (Step::Beside { name, required: true }, None) => {
                 self.ahead.push_front(Step::Container { missing: Some(name) });
@@ -108,7 +108,7 @@ impl HfFront {
             }
             (Step::Index, None) => self.ahead.push_front(Step::Container { missing: None }),
             (Step::Container { .. }, Some(bytes)) if is_container(bytes) => {
-                return ContainerFront::new(container::FILE.to_owned(), bytes).map(Some);
+                return ContainerHeaderReader::new(container::FILE.to_owned(), bytes).map(Some);
             }
             (Step::Container { missing: None }, _) => self.ahead.push_front(Step::Pickle),
             (Step::Container { missing: Some(file) }, _) => {
@@ -146,8 +146,8 @@ impl HfFront {
     }
 }
 
-impl Front for HfFront {
-    fn want(&self) -> Option<Want> {
+impl HeaderReader for HfHeaderReader {
+    fn next_read(&self) -> Option<ReadRequest> {
         let (file, range, required) = match self.ahead.front()? {
             Step::Beside { name, required } => {
                 let required = *required && !self.is_folder; // it may hold a container instead
@@ -167,24 +167,24 @@ impl Front for HfFront {
             }
             Step::Pickle => (files::PICKLE.to_owned(), Some(0..0), false),
         };
-        Some(Want { file, range, required })
+        Some(ReadRequest { file, range, required })
     }
 
     fn accept(
         &mut self,
         bytes: Option<&[u8]>,
         found: &mut Found,
-    ) -> Result<Option<Box<dyn Front>>, CheckpointError> {
+    ) -> Result<Option<Box<dyn HeaderReader>>, CheckpointError> {
         let step = self.ahead.pop_front().ok_or(CheckpointError::NothingWanted)?;
         let container = self.accept_step(step, bytes, found)?;
-        Ok(container.map(|front| Box::new(front) as Box<dyn Front>))
+        Ok(container.map(|header| Box::new(header) as Box<dyn HeaderReader>))
     }
 
-    fn finish(&mut self, found: &mut Found) -> Result<Box<dyn Body>, CheckpointError> {
+    fn finish(&mut self, found: &mut Found) -> Result<Box<dyn DataReader>, CheckpointError> {
         if let Some(index) = &self.index {
             index.check(&found.tensors)?;
         }
-        Ok(Box::new(Assembly::new(std::mem::take::<Vec<TensorInfo>>(&mut found.tensors))))
+        Ok(Box::new(TensorAssembler::new(std::mem::take::<Vec<TensorInfo>>(&mut found.tensors))))
     }
 }
 

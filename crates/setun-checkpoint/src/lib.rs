@@ -1,15 +1,16 @@
 //! Reads ternary checkpoints: bytes in, named tensors and one configuration out.
 //!
-//! - Never does any IO. A [`Reader`] says which bytes it [wants](Reader::want) next and is
+//! - Never does any IO. A [`Reader`] says which bytes it [wants](Reader::next_read) next and is
 //!   [given](Reader::give) them, so that a file, a download and a test feed it alike.
 //! - Everything is checked once, here: sizes, shapes, element types, offsets, scales, codes. A
 //!   bad file is one [`CheckpointError`]; it never panics, and memory grows only as bytes arrive.
 //! - Conversions turn a [`Tensor`] into what [`setun_ops`] computes with, and back: [`packed`],
-//!   [`master`], [`trits`], [`dense`]; [`write`](mod@write) and [`container::write`] make
+//!   [`master`], [`base3`], [`dense`]; [`write`](mod@write) and [`container::write`] make
 //!   checkpoints.
 //! - This crate knows no model family: which tensors there must be is for its caller to say.
 
 pub mod affine;
+pub mod base3;
 pub mod blocks;
 pub mod config;
 pub mod container;
@@ -17,7 +18,7 @@ pub mod dense;
 pub mod dtype;
 pub mod error;
 pub mod exact;
-pub mod fake;
+pub mod fake_quantized;
 pub mod files;
 pub mod generation;
 pub mod gguf;
@@ -28,13 +29,11 @@ pub mod reader;
 pub mod scales;
 pub mod source;
 pub mod tensor;
-pub mod trits;
 pub mod warning;
 pub mod write;
 
-mod assembly;
-mod front;
 mod header;
+mod header_reader;
 mod hf;
 mod index;
 mod json;
@@ -43,6 +42,7 @@ mod onnx;
 mod paired_rows;
 mod scaled_codes;
 mod side_by_side;
+mod tensor_assembler;
 
 pub use config::ModelConfig;
 pub use dense::{scale, vector};
@@ -51,6 +51,6 @@ pub use error::CheckpointError;
 pub use files::Files;
 pub use generation::GenerationDefaults;
 pub use reader::Reader;
-pub use source::{Answer, I2sBlocks, Options, Source, Want};
+pub use source::{Answer, I2sBlocks, Options, ReadRequest, Source};
 pub use tensor::{Tensor, TensorData, TensorInfo};
 pub use warning::Warning;

@@ -6,10 +6,10 @@ use crate::{
     config::ModelConfig,
     error::CheckpointError,
     files::Files,
-    front::{self, Body, Found, Front},
     generation::GenerationDefaults,
     header,
-    source::{Answer, Options, Source, Want},
+    header_reader::{self, DataReader, Found, HeaderReader},
+    source::{Answer, Options, ReadRequest, Source},
     tensor::{Tensor, TensorInfo},
     warning::Warning,
 };
@@ -32,9 +32,9 @@ const FIRST_LAYER: &str = ".layers.0.";
 /// [`files`](Self::files) those files.
 #[derive(Debug)]
 pub struct Reader {
-    front: Box<dyn Front>,
+    header: Box<dyn HeaderReader>,
     found: Found,
-    body: Option<Box<dyn Body>>, // once all before the data is read
+    data: Option<Box<dyn DataReader>>, // once all before the data is read
     ready: VecDeque<Tensor>,
     failed: bool,
 }
@@ -49,19 +49,19 @@ impl Reader {
     /// A reader of files that do not say all of themselves.
     #[must_use]
     pub fn with_options(source: Source, options: Options) -> Self {
-        let front = front::of(source, options);
-        Self { front, found: Found::default(), body: None, ready: VecDeque::new(), failed: false }
+        let header = header_reader::of(source, options);
+        Self { header, found: Found::default(), data: None, ready: VecDeque::new(), failed: false }
     }
 
     /// What to give next; none when all is read, or after an error.
     #[must_use]
-    pub fn want(&self) -> Option<Want> {
+    pub fn next_read(&self) -> Option<ReadRequest> {
         if self.failed {
             return None;
         }
-        match &self.body {
-            None => self.front.want(),
-            Some(body) => body.want(),
+        match &self.data {
+            None => self.header.next_read(),
+            Some(data) => data.next_read(),
         }
     }
 
@@ -91,7 +91,7 @@ impl Reader {
     /// any tensor data.
     #[must_use]
     pub fn tensors(&self) -> Option<&[TensorInfo]> {
-        self.body.as_ref().map(|body| body.tensors())
+        self.data.as_ref().map(|data| data.tensors())
     }
 
     /// The files beside the weights, as far as they are read. Formats that hold the same
@@ -116,21 +116,21 @@ impl Reader {
     /// Passes over the tensors of which `keep` is false. Has no effect before
     /// [`tensors`](Self::tensors) are known, nor on a tensor that has partly arrived.
     pub fn select(&mut self, mut keep: impl FnMut(&TensorInfo) -> bool) {
-        if let Some(body) = &mut self.body {
-            body.select(&mut keep);
+        if let Some(data) = &mut self.data {
+            data.select(&mut keep);
         }
     }
 
     /// Lets the tensors come in ascending order of `key` instead, those of one key as they were.
     /// Has no effect before [`tensors`](Self::tensors) are known, nor once data have arrived.
     pub fn sort_by_key(&mut self, mut key: impl FnMut(&TensorInfo) -> usize) {
-        if let Some(body) = &mut self.body {
-            body.sort(&mut key);
+        if let Some(data) = &mut self.data {
+            data.sort(&mut key);
         }
     }
 
     fn accept(&mut self, answer: Answer<'_>) -> Result<(), CheckpointError> {
-        let want = self.want().ok_or(CheckpointError::NothingWanted)?;
+        let want = self.next_read().ok_or(CheckpointError::NothingWanted)?;
         let bytes = match answer {
             Answer::Bytes(bytes) => Some(bytes),
             Answer::Missing if want.required => {
@@ -139,19 +139,19 @@ impl Reader {
             Answer::Missing => None,
         };
         if let (Some(bytes), Some(range)) = (bytes, want.range) {
-            let may_end = self.body.is_none() && self.front.may_end();
+            let may_end = self.data.is_none() && self.header.may_end();
             check_length(want.file, &range, bytes.len() as u64, may_end)?;
         }
-        if let Some(body) = &mut self.body {
+        if let Some(data) = &mut self.data {
             let mut ready = vec![];
-            body.append(bytes.unwrap_or_default(), &mut ready)?;
+            data.append(bytes.unwrap_or_default(), &mut ready)?;
             self.ready.extend(ready);
             return Ok(());
         }
-        if let Some(front) = self.front.accept(bytes, &mut self.found)? {
-            self.front = front;
+        if let Some(header) = self.header.accept(bytes, &mut self.found)? {
+            self.header = header;
         }
-        if self.front.want().is_none() {
+        if self.header.next_read().is_none() {
             self.begin_data()?;
         }
         Ok(())
@@ -163,13 +163,13 @@ impl Reader {
         if let Some(config) = &self.found.config {
             config.check_sizes(&self.found.tensors)?;
         }
-        let mut body = self.front.finish(&mut self.found)?;
+        let mut data = self.header.finish(&mut self.found)?;
         let mode = self.found.config.as_ref().map(|config| config.quantization.mode);
         let in_data = |info: &TensorInfo| mode.is_some_and(|mode| info.scale_is_in_data(mode));
-        if body.tensors().iter().any(in_data) {
-            body.sort(&mut |info| usize::from(!info.name.contains(FIRST_LAYER)));
+        if data.tensors().iter().any(in_data) {
+            data.sort(&mut |info| usize::from(!info.name.contains(FIRST_LAYER)));
         }
-        self.body = Some(body);
+        self.data = Some(data);
         Ok(())
     }
 }

@@ -36,7 +36,7 @@ pub enum I2sBlocks {
 
 /// A range of bytes that the reader wants next.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Want {
+pub struct ReadRequest {
     /// Name of the file, as [`Source`] names files.
     pub file: String,
     /// Bytes of it; none for the whole file.

@@ -45,10 +45,10 @@ impl TensorInfo {
     pub fn scale_is_in_data(&self, mode: QuantizationMode) -> bool {
         let is_float = FLOATS.contains(&self.dtype);
         let has_scales = self.dtype.is_ternary()
-            && !matches!(self.dtype, Dtype::I2S | Dtype::I2SNarrow | Dtype::Trits);
-        let is_fake = mode == QuantizationMode::FakeQuantized && is_float;
+            && !matches!(self.dtype, Dtype::I2S | Dtype::I2SNarrow | Dtype::Base3);
+        let is_fake_quantized = mode == QuantizationMode::FakeQuantized && is_float;
         let is_affine = matches!(mode, QuantizationMode::Affine { .. }) && self.dtype == Dtype::U32;
-        self.shape.len() == 2 && (has_scales || is_fake || is_affine)
+        self.shape.len() == 2 && (has_scales || is_fake_quantized || is_affine)
     }
 
     /// # Errors

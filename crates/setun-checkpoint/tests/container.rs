@@ -215,7 +215,7 @@ fn readers_pass_over_what_is_not_wanted() {
         let mut reader = Reader::new(Source::File(name.clone()));
         let (mut found, mut given) = (vec![], 0);
         let mut chosen = false;
-        while let Some(want) = reader.want() {
+        while let Some(want) = reader.next_read() {
             reader.give(answer(&folder, &want)).unwrap();
             given += want.range.map_or(0, |range| range.end - range.start);
             found.extend(std::iter::from_fn(|| reader.take()));

@@ -313,7 +313,7 @@ mod fixture {
             assert_eq!(expected["dtype"], info.dtype.to_string());
             assert_eq!(expected["shape"], json!(info.shape));
             assert_eq!(expected["sha256"], hash(&bytes_of(&tensor.data)), "{}", info.name);
-            if info.dtype == Dtype::Trits {
+            if info.dtype == Dtype::Base3 {
                 let (rows, columns) = info.expect_matrix().unwrap();
                 let (packed, _) = blocks::unpack(tensor).unwrap();
                 let row = |row: usize| &packed[row * row_bytes(columns)..][..row_bytes(columns)];

@@ -61,7 +61,7 @@ fn read_from(source: Source, folder: &Folder) -> (CheckpointError, usize) {
     peak_of(|| {
         let mut reader = Reader::new(source);
         loop {
-            let want = reader.want().expect("these files are bad");
+            let want = reader.next_read().expect("these files are bad");
             let whole = folder.get(&want.file).map_or(&[][..], Vec::as_slice);
             let range = want.range.unwrap_or(0..whole.len() as u64);
             let place = |at: u64| usize::try_from(at).map_or(whole.len(), |at| at.min(whole.len()));

@@ -85,7 +85,7 @@ fn files_beside_the_weights_are_kept() {
     folder.insert(files::TOKENIZER.to_owned(), b"tokens".to_vec());
     let mut reader = Reader::new(Source::Folder);
     while reader.tensors().is_none() {
-        let want = reader.want().unwrap();
+        let want = reader.next_read().unwrap();
         assert_eq!(reader.give(answer(&folder, &want)), Ok(()));
         assert_eq!(reader.take(), None);
     }
@@ -101,7 +101,7 @@ fn tensors_can_be_passed_over() {
     let folder = folder();
     let mut reader = Reader::new(Source::Folder);
     let mut found = Vec::new();
-    while let Some(want) = reader.want() {
+    while let Some(want) = reader.next_read() {
         reader.give(answer(&folder, &want)).unwrap();
         found.extend(reader.take());
         reader.select(|info| info.name.ends_with("norm.weight"));
@@ -180,7 +180,7 @@ fn a_reader_wants_nothing_after_an_error() {
     let mut reader = Reader::new(Source::Folder);
     assert!(reader.give(Answer::Missing).is_ok(), "a container may be there instead");
     assert!(reader.give(Answer::Missing).is_err());
-    assert_eq!(reader.want(), None);
+    assert_eq!(reader.next_read(), None);
     assert_eq!(reader.give(Answer::Bytes(&[])), Err(CheckpointError::NothingWanted));
 }
 

@@ -10,7 +10,7 @@ use std::{
 
 use futures::future::{FutureExt, LocalBoxFuture, ready};
 use setun::{
-    Error, Files, Model, ModelBytes, ModelReader, Source, Want,
+    Error, Files, Model, ModelBytes, ModelReader, ReadRequest, Source,
     checkpoint::{Options, files::WEIGHTS},
     hub, locate,
 };
@@ -87,7 +87,7 @@ impl ModelSource {
     }
 
     /// Reads what is wanted into `bytes`; false where there is no such file.
-    pub(crate) fn read(&mut self, want: &Want, bytes: &mut Vec<u8>) -> Result<bool, Error> {
+    pub(crate) fn read(&mut self, want: &ReadRequest, bytes: &mut Vec<u8>) -> Result<bool, Error> {
         bytes.clear();
         let range = want.range.clone().unwrap_or(0..u64::MAX);
         match self {
@@ -176,7 +176,7 @@ struct Reading {
 impl ModelBytes for Reading {
     fn read<'a>(
         &'a mut self,
-        want: &'a Want,
+        want: &'a ReadRequest,
         bytes: &'a mut Vec<u8>,
     ) -> LocalBoxFuture<'a, Result<bool, Error>> {
         let found = self.source.read(want, bytes);

@@ -2,7 +2,7 @@
 
 use futures::future::{FutureExt, LocalBoxFuture};
 use js_sys::{Error as JsError, Promise, Uint8Array};
-use setun::{Error, ModelBytes, Want};
+use setun::{Error, ModelBytes, ReadRequest};
 use wasm_bindgen::{JsCast, JsValue, prelude::wasm_bindgen};
 use wasm_bindgen_futures::JsFuture;
 
@@ -47,7 +47,7 @@ pub(crate) struct Bytes(pub(crate) Files);
 impl ModelBytes for Bytes {
     fn read<'a>(
         &'a mut self,
-        want: &'a Want,
+        want: &'a ReadRequest,
         bytes: &'a mut Vec<u8>,
     ) -> LocalBoxFuture<'a, Result<bool, Error>> {
         self.read_into(want, bytes).boxed_local()
@@ -71,7 +71,7 @@ impl Drop for Bytes {
 }
 
 impl Bytes {
-    async fn read_into(&self, want: &Want, bytes: &mut Vec<u8>) -> Result<bool, Error> {
+    async fn read_into(&self, want: &ReadRequest, bytes: &mut Vec<u8>) -> Result<bool, Error> {
         bytes.clear();
         let found = self.ask(want).await.map_err(|thrown| unreadable(want, &thrown))?;
         if found.is_undefined() {
@@ -87,7 +87,7 @@ impl Bytes {
         clippy::cast_precision_loss,
         reason = "a JavaScript number; files are below 2^53 bytes"
     )]
-    async fn ask(&self, want: &Want) -> Result<JsValue, JsValue> {
+    async fn ask(&self, want: &ReadRequest) -> Result<JsValue, JsValue> {
         let at = |offset: u64| offset as f64;
         let range = want.range.as_ref();
         let (start, end) = (range.map(|range| at(range.start)), range.map(|range| at(range.end)));
@@ -95,7 +95,7 @@ impl Bytes {
     }
 }
 
-fn unreadable(want: &Want, thrown: &JsValue) -> Error {
+fn unreadable(want: &ReadRequest, thrown: &JsValue) -> Error {
     let reason = match thrown.dyn_ref::<JsError>() {
         Some(error) => String::from(error.message()),
         None => thrown.as_string().unwrap_or_else(|| "no bytes and no error".to_owned()),

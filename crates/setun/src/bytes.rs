@@ -6,7 +6,7 @@ use futures::{
     future::{FutureExt, LocalBoxFuture, ready},
     lock::{Mutex, MutexGuard},
 };
-use setun_checkpoint::{Options, Source, Want};
+use setun_checkpoint::{Options, ReadRequest, Source};
 use setun_model::MaybeSend;
 
 use crate::{error::Error, files::Files};
@@ -21,7 +21,7 @@ pub trait ModelBytes: MaybeSend {
     /// If the file is there and cannot be read.
     fn read<'a>(
         &'a mut self,
-        want: &'a Want,
+        want: &'a ReadRequest,
         bytes: &'a mut Vec<u8>,
     ) -> LocalBoxFuture<'a, Result<bool, Error>>;
 
@@ -40,7 +40,7 @@ pub trait ModelBytes: MaybeSend {
 impl ModelBytes for Files {
     fn read<'a>(
         &'a mut self,
-        want: &'a Want,
+        want: &'a ReadRequest,
         bytes: &'a mut Vec<u8>,
     ) -> LocalBoxFuture<'a, Result<bool, Error>> {
         ready(Self::read(self, want, bytes)).boxed_local()
@@ -63,7 +63,7 @@ pub(crate) struct Embedded(pub(crate) &'static [u8]);
 impl ModelBytes for Embedded {
     fn read<'a>(
         &'a mut self,
-        want: &'a Want,
+        want: &'a ReadRequest,
         bytes: &'a mut Vec<u8>,
     ) -> LocalBoxFuture<'a, Result<bool, Error>> {
         bytes.clear();

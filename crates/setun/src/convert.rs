@@ -5,7 +5,7 @@ mod format;
 use std::collections::{BTreeMap, HashMap};
 
 use setun_checkpoint::{
-    Answer, Options, Reader, Source, Want,
+    Answer, Options, ReadRequest, Reader, Source,
     outline::Content,
     warning::Warning,
     write::{Piece, Sink, Writer},
@@ -79,8 +79,8 @@ impl Conversion {
 
     /// The bytes that come next, or `None` when all are there.
     #[must_use]
-    pub fn want(&self) -> Option<Want> {
-        self.reader.want()
+    pub fn next_read(&self) -> Option<ReadRequest> {
+        self.reader.next_read()
     }
 
     /// Takes the bytes that were wanted, fewer where the file ends, `None` where there is no file;
@@ -133,7 +133,7 @@ impl Conversion {
 
     fn end(mut self, write: &mut Sink<'_>) -> Result<Converted, Error> {
         let unfinished = || Error::Unfinished { model: self.name.clone() };
-        if self.reader.want().is_some() || self.next < self.order.len() {
+        if self.reader.next_read().is_some() || self.next < self.order.len() {
             return Err(unfinished());
         }
         let (Some(mut writer), Some(contents)) = (self.writer.take(), &self.contents) else {

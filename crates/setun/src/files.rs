@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use setun_checkpoint::Want;
+use setun_checkpoint::ReadRequest;
 
 use crate::error::Error;
 
@@ -57,7 +57,7 @@ impl Files {
     /// # Errors
     ///
     /// If the file is there and cannot be read.
-    pub fn read(&mut self, want: &Want, bytes: &mut Vec<u8>) -> Result<bool, Error> {
+    pub fn read(&mut self, want: &ReadRequest, bytes: &mut Vec<u8>) -> Result<bool, Error> {
         bytes.clear();
         if let Some(range) = &want.range
             && self.take_ahead(&want.file, range, bytes)
@@ -113,7 +113,12 @@ impl Files {
         false
     }
 
-    fn read_from(&mut self, path: &Path, want: &Want, bytes: &mut Vec<u8>) -> io::Result<bool> {
+    fn read_from(
+        &mut self,
+        path: &Path,
+        want: &ReadRequest,
+        bytes: &mut Vec<u8>,
+    ) -> io::Result<bool> {
         let file = match self.open.entry(want.file.clone()) {
             Entry::Occupied(entry) => entry.into_mut(),
             Entry::Vacant(entry) => match File::open(path) {

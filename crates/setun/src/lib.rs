@@ -99,7 +99,7 @@ pub use pressure::{MemoryWatch, Pressure};
 pub use profile::{EngineProfile, PhaseProfile};
 pub use reader::ModelReader;
 pub use session::Session;
-pub use setun_checkpoint::{self as checkpoint, Source, Want, Warning};
+pub use setun_checkpoint::{self as checkpoint, ReadRequest, Source, Warning};
 pub use setun_cpu::Level;
 #[cfg(feature = "gpu")]
 pub use setun_gpu as gpu;

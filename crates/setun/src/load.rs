@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use setun_checkpoint::{
-    Answer, Dtype, ModelConfig, Options, Reader, Source, TensorInfo, Want, Warning,
+    Answer, Dtype, ModelConfig, Options, ReadRequest, Reader, Source, TensorInfo, Warning,
 };
 use setun_model::{Layout, WeightsBuilder};
 use setun_ops::{
@@ -24,9 +24,9 @@ const GROUP: usize = 128;
 /// Loads a model without doing any IO: it says which bytes it wants next and is handed them.
 ///
 /// ```no_run
-/// # fn read(want: &setun::Want) -> Option<Vec<u8>> { None }
+/// # fn read(want: &setun::ReadRequest) -> Option<Vec<u8>> { None }
 /// let mut loader = setun::Loader::new(setun::Source::Folder, "my model");
-/// while let Some(want) = loader.want() {
+/// while let Some(want) = loader.next_read() {
 ///     let bytes: Option<Vec<u8>> = read(&want); // from a disk, a network, a test
 ///     loader.give(bytes.as_deref())?;
 /// }
@@ -61,8 +61,8 @@ impl Loader {
     /// walked through before its data are read; and where only data tell how matrices are scaled,
     /// as in most GGUF types, the first layer comes before all others.
     #[must_use]
-    pub fn want(&self) -> Option<Want> {
-        self.reader.want()
+    pub fn next_read(&self) -> Option<ReadRequest> {
+        self.reader.next_read()
     }
 
     /// The bytes that were wanted; fewer where the file ends, `None` where there is no file.
@@ -135,7 +135,7 @@ impl Loader {
     /// The model, where all but the weights is known.
     pub(crate) fn finish_with(self, mut about: About) -> Result<Model, Error> {
         about.load_seconds = self.seconds();
-        let Some(weights) = self.weights.filter(|_| self.reader.want().is_none()) else {
+        let Some(weights) = self.weights.filter(|_| self.reader.next_read().is_none()) else {
             return Err(Error::Unfinished { model: self.name });
         };
         Ok(Model { about, weights: weights.finish()?, origin: None })

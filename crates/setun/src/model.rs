@@ -68,7 +68,7 @@ impl Model {
         files: &BTreeMap<&str, &[u8]>,
     ) -> Result<Self, Error> {
         let mut loader = Loader::new(source, name);
-        while let Some(want) = loader.want() {
+        while let Some(want) = loader.next_read() {
             let bytes = files.get(want.file.as_str()).map(|bytes| slice(bytes, want.range));
             loader.give(bytes)?;
         }

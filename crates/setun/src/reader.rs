@@ -262,7 +262,7 @@ impl ModelReader {
 
 /// Gives a loader what it wants next; false where it has all.
 async fn give(loader: &mut Loader, origin: &Origin, buffer: &mut Vec<u8>) -> Result<bool, Error> {
-    let Some(want) = loader.want() else { return Ok(false) };
+    let Some(want) = loader.next_read() else { return Ok(false) };
     let found = origin.bytes().await.read(&want, buffer).await?;
     loader.give(found.then_some(buffer.as_slice()))?;
     Ok(true)

@@ -21,7 +21,7 @@ use setun_tests::{
 fn converted(folder: &Path, options: &Options) -> outline::Parts {
     let mut reader = Reader::new(Source::Folder);
     let mut tensors: Vec<Tensor> = vec![];
-    while let Some(want) = reader.want() {
+    while let Some(want) = reader.next_read() {
         let bytes = fs::read(folder.join(&want.file)).ok();
         let range = |bytes: &[u8]| match &want.range {
             None => 0..bytes.len(),

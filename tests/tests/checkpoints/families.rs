@@ -244,7 +244,7 @@ fn codes_of_mlx_are_converted() {
         file[start..start + piece.bytes.len()].copy_from_slice(&piece.bytes);
         Ok::<(), setun::Error>(())
     };
-    while let Some(want) = conversion.want() {
+    while let Some(want) = conversion.next_read() {
         let bytes = files.get(&want.file).map(|bytes| match &want.range {
             None => &bytes[..],
             Some(range) => {

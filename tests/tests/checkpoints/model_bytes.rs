@@ -3,7 +3,9 @@
 use std::sync::{Arc, Mutex};
 
 use futures::future::{FutureExt, LocalBoxFuture, ready};
-use setun::{Device, Engine, Error, ErrorCode, Files, ModelBytes, ModelReader, Source, Want};
+use setun::{
+    Device, Engine, Error, ErrorCode, Files, ModelBytes, ModelReader, ReadRequest, Source,
+};
 use setun_tests::golden::{Golden, MODELS};
 
 /// What was done, in order, repetitions once.
@@ -35,7 +37,7 @@ impl Logged {
 impl ModelBytes for Logged {
     fn read<'a>(
         &'a mut self,
-        want: &'a Want,
+        want: &'a ReadRequest,
         bytes: &'a mut Vec<u8>,
     ) -> LocalBoxFuture<'a, Result<bool, Error>> {
         self.note("read");

@@ -343,6 +343,6 @@ pub(super) fn fits_compressed(stored: u64, bytes: u64) -> bool {
 
 /// The type of a name in a manifest.
 fn dtype(name: &str) -> Option<Dtype> {
-    let trits = Dtype::Trits.to_string();
-    if name == trits { Some(Dtype::Trits) } else { Dtype::from_safetensors(name) }
+    let base3 = Dtype::Base3.to_string();
+    if name == base3 { Some(Dtype::Base3) } else { Dtype::from_safetensors(name) }
 }

@@ -6,8 +6,8 @@ use super::{
     tokenizer::{Converted, Vocabulary},
 };
 use crate::{
-    error::CheckpointError, files, front::Found, generation::GenerationDefaults, warning::Warning,
-    write::generation_config_json,
+    error::CheckpointError, files, generation::GenerationDefaults, header_reader::Found,
+    warning::Warning, write::generation_config_json,
 };
 
 /// `tokenizer.ggml.model` of a file without a tokenizer.

@@ -7,9 +7,9 @@
 
 use std::path::Path;
 
-mod body;
-mod front;
+mod data_reader;
 mod graph;
+mod header_reader;
 mod initializer;
 mod integers;
 mod item;
@@ -21,7 +21,7 @@ mod plan;
 mod scan;
 mod wire;
 
-pub(crate) use front::OnnxFront;
+pub(crate) use header_reader::OnnxHeaderReader;
 
 /// Whether a file is of this format, from its name or its first bytes: the version of the format,
 /// then a text or the graph. A safetensors file begins with a length below 2³² instead.

@@ -68,7 +68,7 @@ impl Scan {
     }
 
     /// The bytes that come next.
-    pub(super) fn want(&self) -> Range<u64> {
+    pub(super) fn next_range(&self) -> Range<u64> {
         let start = self.place + self.bytes.len() as u64;
         match self.graph_end {
             None => start..start.saturating_add(TOP_WINDOW),
@@ -95,7 +95,7 @@ impl Scan {
         }
         self.bytes.drain(..used);
         self.place += used as u64;
-        if self.want().is_empty() {
+        if self.next_range().is_empty() {
             return Err(self.malformed(0, "a field ends after the one that holds it"));
         }
         Ok(None)

@@ -62,7 +62,7 @@ pub(crate) fn open_with(
 ) -> Result<Model, CheckpointError> {
     let mut reader = Reader::with_options(Source::File(file.to_owned()), options);
     let mut tensors = vec![];
-    while let Some(want) = reader.want() {
+    while let Some(want) = reader.next_read() {
         reader.give(answer(folder, &want))?;
         tensors.extend(std::iter::from_fn(|| reader.take()));
     }

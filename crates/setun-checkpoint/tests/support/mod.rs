@@ -7,8 +7,8 @@ pub(crate) mod outline;
 use std::{collections::BTreeMap, path::PathBuf};
 
 use setun_checkpoint::{
-    Answer, CheckpointError, Files, GenerationDefaults, ModelConfig, Reader, Source, Tensor,
-    TensorData, Want, Warning,
+    Answer, CheckpointError, Files, GenerationDefaults, ModelConfig, ReadRequest, Reader, Source,
+    Tensor, TensorData, Warning,
     write::{self, NewTensor},
 };
 
@@ -23,7 +23,7 @@ pub(crate) struct Checkpoint {
     pub(crate) files: Files,
     pub(crate) tensors: Vec<Tensor>,
     pub(crate) warnings: Vec<Warning>,
-    pub(crate) wants: Vec<Want>,
+    pub(crate) wants: Vec<ReadRequest>,
 }
 
 impl Checkpoint {
@@ -54,7 +54,7 @@ pub(crate) fn tensors_of(bytes: &[u8]) -> safetensors::SafeTensors<'_> {
 pub(crate) fn read(source: Source, folder: &Folder) -> Result<Checkpoint, CheckpointError> {
     let mut reader = Reader::new(source);
     let (mut tensors, mut wants) = (Vec::new(), Vec::new());
-    while let Some(want) = reader.want() {
+    while let Some(want) = reader.next_read() {
         reader.give(answer(folder, &want))?;
         tensors.extend(std::iter::from_fn(|| reader.take()));
         wants.push(want);
@@ -67,7 +67,7 @@ pub(crate) fn read(source: Source, folder: &Folder) -> Result<Checkpoint, Checkp
 }
 
 /// What a server would say: the part of the range that the file has.
-pub(crate) fn answer<'a>(folder: &'a Folder, want: &Want) -> Answer<'a> {
+pub(crate) fn answer<'a>(folder: &'a Folder, want: &ReadRequest) -> Answer<'a> {
     let Some(bytes) = folder.get(&want.file) else {
         return Answer::Missing;
     };

@@ -51,7 +51,7 @@ fn matrix(config: &ModelConfig, tensor: &Tensor, beside: Option<&Tensor>) -> Ter
         let scale = dense::weight_factor(beside.unwrap(), class).unwrap();
         let codes = packed::unpack(tensor, rows * 4, columns).unwrap();
         (rows * 4, codes, Scales::Tensor(scale))
-    } else if tensor.info.dtype == Dtype::Trits {
+    } else if tensor.info.dtype == Dtype::Base3 {
         let (codes, _) = setun_checkpoint::blocks::unpack(tensor).unwrap();
         (rows, codes, dense::weight_factors(beside.unwrap(), class, columns).unwrap())
     } else {

@@ -206,7 +206,7 @@ fn write(
     let mut conversion =
         Conversion::with_options(source.source(), source.options(), name.clone(), format, file);
     let (mut bytes, mut read, mut progress) = (vec![], 0, Progress::new());
-    while let Some(want) = conversion.want() {
+    while let Some(want) = conversion.next_read() {
         let found = source.read(&want, &mut bytes)?;
         conversion.give(found.then_some(&bytes), |piece| written.write(&piece))?;
         if let Some(total) = conversion.total_bytes() {

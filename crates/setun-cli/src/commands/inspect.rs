@@ -121,7 +121,7 @@ fn read_headers(mut source: ModelSource) -> Result<Reader, CliError> {
     let mut reader = Reader::with_options(source.source(), source.options());
     let mut bytes = vec![];
     while reader.tensors().is_none() {
-        let Some(want) = reader.want() else { break };
+        let Some(want) = reader.next_read() else { break };
         let found = source.read(&want, &mut bytes)?;
         reader.give(if found { Answer::Bytes(&bytes) } else { Answer::Missing })?;
     }

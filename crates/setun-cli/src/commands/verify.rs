@@ -59,7 +59,7 @@ fn check_tensors(mut source: ModelSource, report: &mut Report) -> Result<(), Cli
     let mut reader = Reader::with_options(source.source(), source.options());
     let (mut contents, mut bytes) = (None, vec![]);
     let (mut total, mut progress) = (0, Progress::new());
-    while let Some(want) = reader.want() {
+    while let Some(want) = reader.next_read() {
         let found = source.read(&want, &mut bytes)?;
         reader.give(if found { Answer::Bytes(&bytes) } else { Answer::Missing })?;
         let (Some(config), Some(tensors)) = (reader.config(), reader.tensors()) else { continue };
@@ -88,7 +88,7 @@ fn check_texts(mut source: ModelSource, report: &mut Report) -> Result<(), CliEr
     let mut loader = Loader::with_options(source.source(), source.options(), source.name());
     let mut bytes = vec![];
     while loader.total_bytes().is_none() {
-        let Some(want) = loader.want() else { break };
+        let Some(want) = loader.next_read() else { break };
         let found = source.read(&want, &mut bytes)?;
         loader.give(found.then_some(&bytes))?;
     }

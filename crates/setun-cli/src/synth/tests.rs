@@ -25,7 +25,7 @@ const SHAPE: Shape = Shape {
 fn load(synthetic: &Synthetic) -> Model {
     let mut loader = Loader::new(Source::Folder, synthetic.name());
     let mut bytes = vec![];
-    while let Some(want) = loader.want() {
+    while let Some(want) = loader.next_read() {
         bytes.clear();
         if let Some(file) = synthetic.file(&want.file) {
             bytes.extend_from_slice(file);

@@ -32,7 +32,7 @@ impl<'a> TensorInfos<'a> {
             return Ok(Form::Affine { group });
         }
         Ok(match info.dtype {
-            Dtype::U8 | Dtype::Trits => Form::Packed,
+            Dtype::U8 | Dtype::Base3 => Form::Packed,
             dtype if dtype.is_ternary() => Form::Blocks,
             _ if has_scale => Form::Exact,
             _ if mode == QuantizationMode::FakeQuantized => Form::Blocks,

@@ -87,7 +87,7 @@ impl PendingPart {
     /// Takes a weight that needs no other tensor to be unpacked.
     fn unpack(&mut self, tensor: &Tensor) -> Result<(), ModelError> {
         match (self.form, tensor.info.dtype) {
-            (Form::Packed, Dtype::Trits) | (Form::Blocks | Form::Affine { .. }, _) => {
+            (Form::Packed, Dtype::Base3) | (Form::Blocks | Form::Affine { .. }, _) => {
                 let (codes, scales) = blocks::unpack(tensor)?;
                 (self.codes, self.own_scales) = (Some(codes), Some(scales));
             }

@@ -347,7 +347,7 @@ fn check_weight(
     columns: usize,
 ) -> Result<(), CheckpointError> {
     const FIELDS: usize = 4; // rows that share a byte
-    if form == Form::Blocks || info.dtype == Dtype::Trits {
+    if form == Form::Blocks || info.dtype == Dtype::Base3 {
         return info.expect_shape(&[rows, columns]);
     }
     if form != Form::Packed {

@@ -41,7 +41,7 @@ fn what_is_read_ahead_is_what_is_wanted() {
         ahead.prefetch(prefetch);
         plain.prefetch(0);
         for (file, range) in wants.clone() {
-            let want = Want { file: file.into(), range, required: false };
+            let want = ReadRequest { file: file.into(), range, required: false };
             let [mut found, mut expected] = [vec![7], vec![8]];
             let is_there = ahead.read(&want, &mut found).expect("no failure");
             assert_eq!(is_there, plain.read(&want, &mut expected).expect("no failure"));
@@ -56,7 +56,7 @@ fn a_file_is_only_read_ahead_where_it_is_read_on() {
     let mut files = Files::new(folder.path());
     files.prefetch(2 << 20);
     let mut read = |range| {
-        let want = Want { file: "long".into(), range: Some(range), required: true };
+        let want = ReadRequest { file: "long".into(), range: Some(range), required: true };
         files.read(&want, &mut vec![]).expect("no failure");
         files.ahead.is_some()
     };

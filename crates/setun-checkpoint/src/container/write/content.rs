@@ -11,11 +11,10 @@ use setun_ops::{
 
 use super::{TableType, linear::Target, misplaced, unwritable};
 use crate::{
-    dense,
+    base3, dense,
     error::CheckpointError,
     outline::{Content, OutlineKind, OutlineTensor},
     tensor::{Tensor, TensorData},
-    trits,
 };
 
 /// What stands behind a tensor's name in that of its scales.
@@ -87,7 +86,7 @@ pub(super) fn encode(
                 return Err(misplaced(name, &what));
             }
             let scales = encode_scales(name, &matrix, target)?;
-            let codes = Encoded::Bytes(trits::pack(&matrix));
+            let codes = Encoded::Bytes(base3::pack(&matrix));
             Ok(vec![(name.clone(), codes), (format!("{name}{SCALE}"), scales)])
         }
         (OutlineKind::Floats(dtype), Content::Floats(tensor)) => {

@@ -122,7 +122,7 @@ fn items_of(tensor: &OutlineTensor, table: TableType) -> Result<Vec<Item>, Check
                     return Err(unwritable(what, "write safetensors"));
                 }
             };
-            vec![item(Dtype::Trits)?, scales(shape)?]
+            vec![item(Dtype::Base3)?, scales(shape)?]
         }
         (OutlineKind::Ternary(_), ..) => {
             return Err(misplaced(name, "it is planned as ternary, and is no matrix"));

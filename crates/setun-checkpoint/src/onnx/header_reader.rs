@@ -4,18 +4,18 @@ use std::collections::VecDeque;
 
 use serde_json::{Map, Value, json};
 
-use super::{body::OnnxBody, item::Item, plan, scan::Scan};
+use super::{data_reader::OnnxBody, item::Item, plan, scan::Scan};
 use crate::{
     error::CheckpointError,
     files,
-    front::{Body, Found, Front},
+    header_reader::{DataReader, Found, HeaderReader},
     json,
-    source::Want,
+    source::ReadRequest,
 };
 
 /// First the small files, then the graph.
 #[derive(Debug)]
-pub(crate) struct OnnxFront {
+pub(crate) struct OnnxHeaderReader {
     file: String,
     folder: String, // of the small files, with its slash
     parent: Option<String>,
@@ -24,7 +24,7 @@ pub(crate) struct OnnxFront {
     items: Option<Vec<Item>>, // once the graph is read
 }
 
-impl OnnxFront {
+impl OnnxHeaderReader {
     /// Of a file, of which nothing is read.
     pub(crate) fn new(file: &str) -> Self {
         let folder = file.rfind('/').map_or("", |slash| &file[..=slash]);
@@ -59,16 +59,20 @@ impl OnnxFront {
     }
 }
 
-impl Front for OnnxFront {
-    fn want(&self) -> Option<Want> {
+impl HeaderReader for OnnxHeaderReader {
+    fn next_read(&self) -> Option<ReadRequest> {
         if let Some((name, required)) = self.ahead.front() {
             let required = *required && self.parent.is_none();
-            return Some(Want { file: format!("{}{name}", self.folder), range: None, required });
+            return Some(ReadRequest {
+                file: format!("{}{name}", self.folder),
+                range: None,
+                required,
+            });
         }
-        let graph = || Some(self.scan.want());
+        let graph = || Some(self.scan.next_range());
         match self.items {
             Some(_) => None,
-            None => Some(Want { file: self.file.clone(), range: graph(), required: true }),
+            None => Some(ReadRequest { file: self.file.clone(), range: graph(), required: true }),
         }
     }
 
@@ -76,7 +80,7 @@ impl Front for OnnxFront {
         &mut self,
         bytes: Option<&[u8]>,
         found: &mut Found,
-    ) -> Result<Option<Box<dyn Front>>, CheckpointError> {
+    ) -> Result<Option<Box<dyn HeaderReader>>, CheckpointError> {
         if let Some(&(name, _)) = self.ahead.front() {
             self.accept_beside(name, bytes, found)?;
         } else if let Some(graph) = self.scan.accept(bytes.unwrap_or_default())? {
@@ -88,7 +92,7 @@ impl Front for OnnxFront {
         Ok(None)
     }
 
-    fn finish(&mut self, found: &mut Found) -> Result<Box<dyn Body>, CheckpointError> {
+    fn finish(&mut self, found: &mut Found) -> Result<Box<dyn DataReader>, CheckpointError> {
         found.tensors.clear();
         Ok(Box::new(OnnxBody::new(self.items.take().unwrap_or_default())))
     }

@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use super::{
     Manifest,
-    body::ContainerBody,
+    data_reader::ContainerBody,
     head::{Head, MAGIC},
 };
 use crate::{
     error::CheckpointError,
     files::{self, Files},
-    front::{Body, Found, Front},
     generation::GenerationDefaults,
-    source::Want,
+    header_reader::{DataReader, Found, HeaderReader},
+    source::ReadRequest,
     tensor::TensorInfo,
 };
 
@@ -23,7 +23,7 @@ pub(crate) fn is_container(first: &[u8]) -> bool {
 
 /// First the head, then the manifest, then the chunks of files.
 #[derive(Debug)]
-pub(crate) struct ContainerFront {
+pub(crate) struct ContainerHeaderReader {
     file: String,
     step: Step,
 }
@@ -44,7 +44,7 @@ enum Step {
     },
 }
 
-impl ContainerFront {
+impl ContainerHeaderReader {
     /// Of a file that begins with these eight bytes.
     pub(crate) fn new(file: String, first: &[u8]) -> Result<Self, CheckpointError> {
         let mut eight = [0; 8];
@@ -98,25 +98,26 @@ fn file_bytes(manifest: &Manifest) -> u64 {
     manifest.files.last().map_or(0, |file| file.content.end)
 }
 
-impl Front for ContainerFront {
-    fn want(&self) -> Option<Want> {
+impl HeaderReader for ContainerHeaderReader {
+    fn next_read(&self) -> Option<ReadRequest> {
         let range = match &self.step {
             Step::Head { first, bytes } => first.len() as u64..*bytes,
             Step::Manifest(head) => head.manifest(),
             Step::Files { manifest, chunk, .. } => {
                 let missing = |start| start < file_bytes(manifest);
                 let next = manifest.chunks.get(*chunk)?;
-                return missing(next.content.start).then(|| want(&self.file, manifest, *chunk));
+                return missing(next.content.start)
+                    .then(|| read_request(&self.file, manifest, *chunk));
             }
         };
-        Some(Want { file: self.file.clone(), range: Some(range), required: true })
+        Some(ReadRequest { file: self.file.clone(), range: Some(range), required: true })
     }
 
     fn accept(
         &mut self,
         bytes: Option<&[u8]>,
         found: &mut Found,
-    ) -> Result<Option<Box<dyn Front>>, CheckpointError> {
+    ) -> Result<Option<Box<dyn HeaderReader>>, CheckpointError> {
         let bytes = bytes.unwrap_or_default();
         match &mut self.step {
             Step::Head { first, .. } => {
@@ -139,7 +140,7 @@ impl Front for ContainerFront {
         Ok(None)
     }
 
-    fn finish(&mut self, found: &mut Found) -> Result<Box<dyn Body>, CheckpointError> {
+    fn finish(&mut self, found: &mut Found) -> Result<Box<dyn DataReader>, CheckpointError> {
         let Step::Files { manifest, arrived, .. } = &self.step else {
             return Err(CheckpointError::NothingWanted);
         };
@@ -160,12 +161,12 @@ impl Front for ContainerFront {
 }
 
 /// What is wanted for a chunk of a container that is opened as `file`.
-pub(super) fn want(file: &str, manifest: &Manifest, chunk: usize) -> Want {
+pub(super) fn read_request(file: &str, manifest: &Manifest, chunk: usize) -> ReadRequest {
     let Some(found) = manifest.chunks.get(chunk) else {
-        return Want { file: file.to_owned(), range: Some(0..0), required: true };
+        return ReadRequest { file: file.to_owned(), range: Some(0..0), required: true };
     };
     let file = name(file, manifest, found.part);
-    Want { file, range: Some(found.stored.clone()), required: true }
+    ReadRequest { file, range: Some(found.stored.clone()), required: true }
 }
 
 /// The content of a chunk of a container that is opened as `file`.

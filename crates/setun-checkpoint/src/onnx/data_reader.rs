@@ -2,9 +2,9 @@
 
 use crate::{
     error::CheckpointError,
-    front::Body,
+    header_reader::DataReader,
     reader::PIECE_BYTES,
-    source::Want,
+    source::ReadRequest,
     tensor::{Tensor, TensorData, TensorInfo},
 };
 
@@ -29,9 +29,9 @@ impl OnnxBody {
         let wanted = wanted.collect();
         let items = items.into_iter().map(Some).collect();
         let (data, current, arrived) = (vec![], 0, 0);
-        let mut body = Self { infos, items, wanted, current, data, arrived, begun: false };
-        body.go_to(0);
-        body
+        let mut reader = Self { infos, items, wanted, current, data, arrived, begun: false };
+        reader.go_to(0);
+        reader
     }
 
     /// Stands before the first wanted tensor from `item` on.
@@ -60,12 +60,12 @@ impl OnnxBody {
     }
 }
 
-impl Body for OnnxBody {
-    fn want(&self) -> Option<Want> {
+impl DataReader for OnnxBody {
+    fn next_read(&self) -> Option<ReadRequest> {
         let part = self.part()?;
         let start = part.range.start + self.arrived;
         let range = Some(start..part.range.end.min(start + PIECE_BYTES));
-        Some(Want { file: part.file.to_string(), range, required: true })
+        Some(ReadRequest { file: part.file.to_string(), range, required: true })
     }
 
     fn append(&mut self, bytes: &[u8], ready: &mut Vec<Tensor>) -> Result<(), CheckpointError> {

@@ -16,8 +16,8 @@ use crate::{
     dense::FLOATS,
     error::CheckpointError,
     files,
-    front::{Found, Front},
-    source::{Options, Want},
+    header_reader::{Found, HeaderReader},
+    source::{Options, ReadRequest},
     tensor::TensorInfo,
 };
 
@@ -27,7 +27,7 @@ const MAX_PIECE: u64 = 16 << 20;
 
 /// First the headers of all parts, then the divisors of the rotary frequencies if there are any.
 #[derive(Debug)]
-pub(crate) struct GgufFront {
+pub(crate) struct GgufHeaderReader {
     options: Options,
     ahead: VecDeque<String>, // the first is being read
     parts: usize,
@@ -38,7 +38,7 @@ pub(crate) struct GgufFront {
     divisors: Option<TensorInfo>,
 }
 
-impl GgufFront {
+impl GgufHeaderReader {
     /// Of a file that begins with these bytes, or of all the parts of which it is one.
     pub(crate) fn new(file: &str, bytes: &[u8], options: Options) -> Self {
         let ahead: VecDeque<_> = match Parts::of(file) {
@@ -127,16 +127,16 @@ impl GgufFront {
     }
 }
 
-impl Front for GgufFront {
-    fn want(&self) -> Option<Want> {
+impl HeaderReader for GgufHeaderReader {
+    fn next_read(&self) -> Option<ReadRequest> {
         if let Some(file) = self.ahead.front() {
             let start = self.bytes.len() as u64;
             let range = Some(start..start + self.piece);
-            return Some(Want { file: file.clone(), range, required: true });
+            return Some(ReadRequest { file: file.clone(), range, required: true });
         }
         let info = self.divisors.as_ref()?;
         let range = Some(info.range.clone());
-        Some(Want { file: info.file.to_string(), range, required: true })
+        Some(ReadRequest { file: info.file.to_string(), range, required: true })
     }
 
     fn may_end(&self) -> bool {
@@ -147,7 +147,7 @@ impl Front for GgufFront {
         &mut self,
         bytes: Option<&[u8]>,
         found: &mut Found,
-    ) -> Result<Option<Box<dyn Front>>, CheckpointError> {
+    ) -> Result<Option<Box<dyn HeaderReader>>, CheckpointError> {
         let bytes = bytes.unwrap_or_default();
         if self.divisors.take().is_some() {
             let divisors: Vec<_> =

@@ -1,50 +1,50 @@
-//! What stands before a checkpoint's data: each format's own way to its tensors.
+//! Header readers: each format's way from its first bytes to the list of its tensors.
 
 use std::fmt::Debug;
 
 use crate::{
-    assembly::Assembly,
     config::ModelConfig,
-    container::{ContainerFront, is_container},
+    container::{ContainerHeaderReader, is_container},
     error::CheckpointError,
     files::{self, Files},
     generation::GenerationDefaults,
-    gguf::{self, front::GgufFront},
-    hf::HfFront,
-    source::{Options, Source, Want},
+    gguf::{self, header_reader::GgufHeaderReader},
+    hf::HfHeaderReader,
+    source::{Options, ReadRequest, Source},
     tensor::{Tensor, TensorInfo},
+    tensor_assembler::TensorAssembler,
     warning::Warning,
 };
 
 /// Reads what stands before the data of one format.
-pub(crate) trait Front: Debug + Send + Sync {
+pub(crate) trait HeaderReader: Debug + Send + Sync {
     /// What it needs next; none once it has all.
-    fn want(&self) -> Option<Want>;
+    fn next_read(&self) -> Option<ReadRequest>;
 
-    /// Whether the file may end within the range that is wanted: a front that cannot know how
+    /// Whether the file may end within the range that is wanted: a format that cannot know how
     /// long its header is asks for more than there may be.
     fn may_end(&self) -> bool {
         false
     }
 
-    /// Takes what was wanted, none where there is no such file. Another front takes its place
+    /// Takes what was wanted, none where there is no such file. Another reader takes its place
     /// where one is returned.
     fn accept(
         &mut self,
         bytes: Option<&[u8]>,
         found: &mut Found,
-    ) -> Result<Option<Box<dyn Front>>, CheckpointError>;
+    ) -> Result<Option<Box<dyn HeaderReader>>, CheckpointError>;
 
     /// All is there: checks what its parts say together, and says how the data are read.
-    fn finish(&mut self, found: &mut Found) -> Result<Box<dyn Body>, CheckpointError> {
-        Ok(Box::new(Assembly::new(std::mem::take(&mut found.tensors))))
+    fn finish(&mut self, found: &mut Found) -> Result<Box<dyn DataReader>, CheckpointError> {
+        Ok(Box::new(TensorAssembler::new(std::mem::take(&mut found.tensors))))
     }
 }
 
 /// Reads the data of a checkpoint, as bytes of files.
-pub(crate) trait Body: Debug + Send + Sync {
+pub(crate) trait DataReader: Debug + Send + Sync {
     /// File and range of the next piece, while there is one.
-    fn want(&self) -> Option<Want>;
+    fn next_read(&self) -> Option<ReadRequest>;
 
     /// Takes the piece that was wanted; what is whole goes to the end of `ready`.
     fn append(&mut self, bytes: &[u8], ready: &mut Vec<Tensor>) -> Result<(), CheckpointError>;
@@ -82,49 +82,49 @@ impl Found {
     }
 }
 
-/// The front of a source.
-pub(crate) fn of(source: Source, options: Options) -> Box<dyn Front> {
+/// The header reader of a source.
+pub(crate) fn of(source: Source, options: Options) -> Box<dyn HeaderReader> {
     match source {
-        Source::Folder => Box::new(HfFront::folder()),
-        Source::File(file) => Box::new(Sniff { file, options }),
+        Source::Folder => Box::new(HfHeaderReader::folder()),
+        Source::File(file) => Box::new(FormatDetector { file, options }),
     }
 }
 
 /// Bytes that tell formats apart.
 const MAGIC_BYTES: u64 = 8;
 
-/// Looks at the first bytes of a file, and leaves it to the front of its format.
+/// Looks at the first bytes of a file, and leaves it to the header reader of its format.
 #[derive(Debug)]
-struct Sniff {
+struct FormatDetector {
     file: String,
     options: Options,
 }
 
-impl Front for Sniff {
-    fn want(&self) -> Option<Want> {
-        Some(Want { file: self.file.clone(), range: Some(0..MAGIC_BYTES), required: true })
+impl HeaderReader for FormatDetector {
+    fn next_read(&self) -> Option<ReadRequest> {
+        Some(ReadRequest { file: self.file.clone(), range: Some(0..MAGIC_BYTES), required: true })
     }
 
     fn accept(
         &mut self,
         bytes: Option<&[u8]>,
         found: &mut Found,
-    ) -> Result<Option<Box<dyn Front>>, CheckpointError> {
+    ) -> Result<Option<Box<dyn HeaderReader>>, CheckpointError> {
         let file = std::mem::take(&mut self.file);
         refuse_pickle(&file, bytes.unwrap_or_default())?;
         if let Some(bytes) = bytes.filter(|bytes| bytes.starts_with(gguf::MAGIC)) {
-            return Ok(Some(Box::new(GgufFront::new(&file, bytes, self.options))));
+            return Ok(Some(Box::new(GgufHeaderReader::new(&file, bytes, self.options))));
         }
         if let Some(first) = bytes.filter(|bytes| is_container(bytes)) {
-            return Ok(Some(Box::new(ContainerFront::new(file, first)?)));
+            return Ok(Some(Box::new(ContainerHeaderReader::new(file, first)?)));
         }
         #[cfg(feature = "onnx")]
         if crate::onnx::is_onnx(&file, bytes.unwrap_or_default()) {
-            return Ok(Some(Box::new(crate::onnx::OnnxFront::new(&file))));
+            return Ok(Some(Box::new(crate::onnx::OnnxHeaderReader::new(&file))));
         }
-        let mut front = HfFront::lone(file);
-        front.accept(bytes, found)?;
-        Ok(Some(Box::new(front)))
+        let mut header = HfHeaderReader::single_file(file);
+        header.accept(bytes, found)?;
+        Ok(Some(Box::new(header)))
     }
 }
 

@@ -4,16 +4,16 @@ use setun_ops::aligned::Aligned;
 
 use crate::{
     error::CheckpointError,
-    front::Body,
+    header_reader::DataReader,
     paired_rows,
     reader::PIECE_BYTES,
-    source::Want,
+    source::ReadRequest,
     tensor::{Tensor, TensorData, TensorInfo},
 };
 
 /// All tensors of a checkpoint, and how far their data have come.
 #[derive(Debug)]
-pub(crate) struct Assembly {
+pub(crate) struct TensorAssembler {
     tensors: Vec<TensorInfo>,
     wanted: Vec<bool>, // by tensor
     current: usize,    // the tensor that arrives, or the number of tensors
@@ -22,15 +22,16 @@ pub(crate) struct Assembly {
     begun: bool,
 }
 
-impl Assembly {
+impl TensorAssembler {
     /// Before the first byte. An empty tensor is not wanted: it has nothing to wait for, and no
     /// model needs one.
     pub(crate) fn new(tensors: Vec<TensorInfo>) -> Self {
         let wanted = tensors.iter().map(|info| info.bytes() > 0).collect();
         let elements = TensorData::Bytes(Aligned::new());
-        let mut assembly = Self { tensors, wanted, current: 0, elements, arrived: 0, begun: false };
-        assembly.go_to(0);
-        assembly
+        let mut assembler =
+            Self { tensors, wanted, current: 0, elements, arrived: 0, begun: false };
+        assembler.go_to(0);
+        assembler
     }
 
     /// Stands before the first wanted tensor from `tensor` on.
@@ -51,12 +52,12 @@ impl Assembly {
     }
 }
 
-impl Body for Assembly {
-    fn want(&self) -> Option<Want> {
+impl DataReader for TensorAssembler {
+    fn next_read(&self) -> Option<ReadRequest> {
         let info = self.tensors.get(self.current)?;
         let start = info.range.start + self.arrived;
         let range = Some(start..info.range.end.min(start + PIECE_BYTES));
-        Some(Want { file: info.file.to_string(), range, required: true })
+        Some(ReadRequest { file: info.file.to_string(), range, required: true })
     }
 
     fn append(&mut self, bytes: &[u8], ready: &mut Vec<Tensor>) -> Result<(), CheckpointError> {

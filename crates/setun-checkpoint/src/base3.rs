@@ -54,7 +54,7 @@ const fn words() -> [u64; 256] {
 }
 
 /// Packed rows `[rows, row_bytes(columns)]` in the layout of [`setun_ops::ternary`], padding
-/// included, from a tensor of [`Dtype::Trits`], `[rows, columns]`.
+/// included, from a tensor of [`Dtype::Base3`], `[rows, columns]`.
 ///
 /// # Errors
 ///
@@ -62,7 +62,7 @@ const fn words() -> [u64; 256] {
 /// names the first row with one, and the first column of the byte.
 pub fn unpack(tensor: &Tensor) -> Result<Aligned<u8>, CheckpointError> {
     let info = &tensor.info;
-    info.expect_dtype(&[Dtype::Trits])?;
+    info.expect_dtype(&[Dtype::Base3])?;
     let (rows, columns) = info.expect_matrix()?;
     let TensorData::Bytes(bytes) = &tensor.data else {
         return Err(info.rank("bytes"));
@@ -106,7 +106,7 @@ fn pack_block(wide: &[u8], block: &mut [u8]) {
     }
 }
 
-/// The bytes of [`Dtype::Trits`], row by row. Scales are not part of them.
+/// The bytes of [`Dtype::Base3`], row by row. Scales are not part of them.
 #[must_use]
 pub fn pack(matrix: &TernaryMatrix) -> Vec<u8> {
     let columns = matrix.columns();
@@ -170,7 +170,7 @@ mod tests {
 
     fn tensor(rows: usize, columns: usize, bytes: Vec<u8>) -> Tensor {
         let (name, file) = ("w".to_owned(), "f".into());
-        let (dtype, shape) = (Dtype::Trits, vec![rows, columns]);
+        let (dtype, shape) = (Dtype::Base3, vec![rows, columns]);
         let range = 0..bytes.len() as u64;
         let info = TensorInfo { name, dtype, shape, file, range, paired_heads: None };
         Tensor { info, data: TensorData::Bytes(bytes.into()) }
