@@ -7,6 +7,7 @@
 mod bench_browser;
 mod bindgen;
 mod browser;
+mod cache;
 mod demo;
 mod embed_model;
 mod files;
@@ -68,6 +69,9 @@ enum Command {
         /// The file to write.
         #[arg(long, default_value = "target/THIRD_PARTY_LICENSES")]
         to: PathBuf,
+        /// Features that the command is built with beside the default ones.
+        #[arg(long, value_delimiter = ',')]
+        features: Vec<String>,
     },
     /// Bundles a model folder in Hugging Face's layout into one .safetensors file.
     EmbedModel {
@@ -93,7 +97,7 @@ fn main() -> ExitCode {
         Command::Demo(options) => demo::run_command(&options),
         Command::BenchBrowser(options) => bench_browser::run_command(&options),
         Command::Test(options) => test::run(&options),
-        Command::Licences { to } => licences::run_command(&to),
+        Command::Licences { to, features } => licences::run_command(&to, &features),
         Command::EmbedModel { from, to } => embed_model::run(&from, &to),
     };
     match result {

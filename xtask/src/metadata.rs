@@ -15,12 +15,15 @@ pub(crate) enum Platform {
     Here,
     /// The browser's.
     Wasm,
-    /// The browser's, with what any variant of the package adds.
-    Package,
 }
 
 /// `cargo metadata`: packages and their graph.
 pub(crate) fn metadata(platform: Platform) -> Result<Value> {
+    metadata_with(platform, &[])
+}
+
+/// The same with features of packages, each as `package/feature`.
+pub(crate) fn metadata_with(platform: Platform, features: &[String]) -> Result<Value> {
     let mut command = cargo();
     command.args(["metadata", "--format-version", "1", "--locked"]);
     match platform {
@@ -31,9 +34,9 @@ pub(crate) fn metadata(platform: Platform) -> Result<Value> {
         Platform::Wasm => {
             command.args(["--filter-platform", TARGET]);
         }
-        Platform::Package => {
-            command.args(["--filter-platform", TARGET, "--features", "setun-wasm/webgpu"]);
-        }
+    }
+    if !features.is_empty() {
+        command.args(["--features", &features.join(",")]);
     }
     serde_json::from_str(&output(&mut command)?).context("cargo metadata is not JSON")
 }

@@ -7,20 +7,18 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 
 use super::Part;
-use crate::metadata::{self, Platform, is_ours, metadata, packages};
+use crate::metadata::{self, Platform, is_ours, metadata_with, packages};
 
 /// Beginnings of the names of licence files.
 const FILE_NAMES: [&str; 4] = ["LICENSE", "LICENCE", "COPYING", "NOTICE"];
 
-/// Every crate from a registry that a crate of the workspace can depend on.
-pub(super) fn all() -> Result<Vec<Part>> {
-    let metadata = metadata(Platform::Any)?;
-    packages(&metadata)?.iter().filter(|package| !is_ours(package)).map(part).collect()
-}
-
 /// Every crate from a registry whose code ends up in one of `products` on `platform`, by name.
-pub(super) fn linked_into(products: &[&str], platform: Platform) -> Result<Vec<Part>> {
-    let metadata = metadata(platform)?;
+pub(super) fn linked_into(
+    products: &[&str],
+    platform: Platform,
+    features: &[String],
+) -> Result<Vec<Part>> {
+    let metadata = metadata_with(platform, features)?;
     let packages = packages(&metadata)?;
     let mut linked = vec![];
     for product in products {

@@ -1,8 +1,9 @@
-//! The licences of everything that is shipped: checked against the list in `about.toml`, and
-//! gathered with their texts.
+//! `THIRD_PARTY_LICENSES`: the parts made by others in what is shipped, with the texts of their licences.
+//!
+//! `cargo deny` checks all dependencies; this gathers those of one product. cargo-about does the same
+//! for crates alone, and takes longer to compile than everything that a first page needs.
 
 mod crates;
-mod expression;
 mod packages;
 
 use std::collections::BTreeMap;
@@ -10,9 +11,9 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
+use spdx::{Expression, Licensee, ParseMode};
 
 use crate::files::{read, write_if_changed};
-use crate::licences::expression::Accepted;
 use crate::metadata::Platform;
 use crate::shell::{root, say};
 
@@ -26,56 +27,55 @@ struct Part {
     texts: Vec<(String, String)>,
 }
 
-/// Checks the licence of every crate of the workspace, on every platform.
-pub(crate) fn check() -> Result<Vec<String>> {
-    let accepted = accepted()?;
-    let mut findings = Vec::new();
-    for part in crates::all()? {
-        if accepted.choose(&part.licence).is_none() {
-            findings.push(format!(
-                "{} {}: licence {:?} is not in the list of about.toml",
-                part.name, part.version, part.licence
-            ));
-        }
-    }
-    Ok(findings)
-}
-
-/// The text of `THIRD_PARTY_LICENSES` of the npm package.
+/// The text of `THIRD_PARTY_LICENSES` of the npm package, with what any variant of it links.
 pub(crate) fn of_npm_package() -> Result<String> {
-    let mut parts = crates::linked_into(&["setun-wasm", "setun-grammar-wasm"], Platform::Package)?;
+    let products = ["setun-wasm", "setun-grammar-wasm"];
+    let mut parts =
+        crates::linked_into(&products, Platform::Wasm, &["setun-wasm/webgpu".to_owned()])?;
     parts.extend(packages::bundled("npm")?);
     gather("the npm package setun", parts, &accepted()?)
 }
 
 /// `cargo xtask licences`: the same for the `setun` command, for whoever ships it.
-pub(crate) fn run_command(to: &Path) -> Result<()> {
-    let parts = crates::linked_into(&["setun-cli"], Platform::Here)?;
+pub(crate) fn run_command(to: &Path, features: &[String]) -> Result<()> {
+    let features: Vec<String> =
+        features.iter().map(|feature| format!("setun-cli/{feature}")).collect();
+    let parts = crates::linked_into(&["setun-cli"], Platform::Here, &features)?;
     let text = gather("the command setun", parts, &accepted()?)?;
     write_if_changed(&root().join(to), text.as_bytes())?;
     say(&format!("wrote {}", to.display()));
     Ok(())
 }
 
-fn accepted() -> Result<Accepted> {
-    Accepted::from_about(&read("about.toml")?)
+/// The licences that setun may ship, the preferred ones first: those of `deny.toml`.
+fn accepted() -> Result<Vec<Licensee>> {
+    let configuration: toml::Table = read("deny.toml")?.parse().context("in deny.toml")?;
+    let list = configuration.get("licenses").and_then(|licences| licences.get("allow"));
+    let list = list.and_then(|list| list.as_array()).context("deny.toml allows no licence")?;
+    let licensee = |name: &toml::Value| {
+        Licensee::parse(name.as_str().unwrap_or_default()).context("in deny.toml")
+    };
+    list.iter().map(licensee).collect()
 }
 
-fn gather(product: &str, parts: Vec<Part>, accepted: &Accepted) -> Result<String> {
+/// The licences to comply with so that `expression` is satisfied by accepted ones: of an OR the
+/// preferred side, of an AND both.
+fn choose(expression: &str, accepted: &[Licensee]) -> Result<Vec<String>> {
+    let chosen = Expression::parse_mode(expression, ParseMode::LAX)?
+        .minimized_requirements(accepted)
+        .with_context(|| format!("{expression:?} is not allowed in deny.toml"))?;
+    Ok(chosen.into_iter().map(|licence| licence.to_string()).collect())
+}
+
+fn gather(product: &str, parts: Vec<Part>, accepted: &[Licensee]) -> Result<String> {
     let mut owners = BTreeMap::<String, Vec<String>>::new();
     let mut list = String::new();
     for part in parts {
-        let Some(chosen) = accepted.choose(&part.licence) else {
-            bail!(
-                "{} {}: licence {:?} is not in the list of about.toml",
-                part.name,
-                part.version,
-                part.licence
-            );
-        };
-        writeln!(list, "  {} {} ({})", part.name, part.version, part.licence)?;
+        let name = format!("{} {}", part.name, part.version);
+        let chosen = choose(&part.licence, accepted).with_context(|| name.clone())?;
+        writeln!(list, "  {name} ({})", part.licence)?;
         for text in texts(&part, &chosen)? {
-            owners.entry(text).or_default().push(format!("{} {}", part.name, part.version));
+            owners.entry(text).or_default().push(name.clone());
         }
     }
     let mut text = format!(
@@ -144,8 +144,35 @@ mod tests {
         }
     }
 
-    fn list() -> Accepted {
-        Accepted::from_about("accepted = [\"MIT\", \"Apache-2.0\"]").unwrap()
+    fn list() -> Vec<Licensee> {
+        ["MIT", "Apache-2.0", "Unicode-3.0"].map(|name| Licensee::parse(name).unwrap()).into()
+    }
+
+    #[test]
+    fn expressions_are_satisfied_by_accepted_licences_alone() {
+        let cases: [(&str, Option<&[&str]>); 8] = [
+            ("MIT", Some(&["MIT"])),
+            ("Apache-2.0 OR MIT", Some(&["MIT"])),
+            ("MIT/Apache-2.0", Some(&["MIT"])),
+            ("GPL-2.0-only OR Apache-2.0", Some(&["Apache-2.0"])),
+            ("(MIT OR Apache-2.0) AND Unicode-3.0", Some(&["MIT", "Unicode-3.0"])),
+            ("MIT AND GPL-3.0-only", None),
+            ("Apache-2.0 WITH LLVM-exception", None),
+            ("", None),
+        ];
+        for (expression, expected) in cases {
+            let mut found = choose(expression, &list()).ok();
+            if let Some(names) = &mut found {
+                names.sort();
+            }
+            let expected = expected.map(|names| names.iter().map(ToString::to_string).collect());
+            assert_eq!(found, expected, "{expression}");
+        }
+    }
+
+    #[test]
+    fn the_list_of_deny_toml_is_read() {
+        assert_eq!(choose("Apache-2.0 OR MIT", &accepted().unwrap()).unwrap(), ["MIT"]);
     }
 
     #[test]
@@ -172,7 +199,8 @@ mod tests {
 
     #[test]
     fn other_licences_are_refused() {
-        let error = gather("x", vec![part("GPL-3.0-only", &[])], &list()).unwrap_err().to_string();
+        let error = gather("x", vec![part("GPL-3.0-only", &[])], &list()).unwrap_err();
+        let error = format!("{error:#}");
         assert!(error.contains("part 1.0.0") && error.contains("GPL-3.0-only"), "{error}");
     }
 }

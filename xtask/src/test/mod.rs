@@ -1,6 +1,7 @@
 //! `cargo xtask test`: set-up, every stage, a table of minutes, the totals.
 
 mod cuda;
+mod dependencies;
 mod examples;
 mod fuzz;
 mod fuzz_log;

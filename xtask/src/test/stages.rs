@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 
 use super::stage::{Stage, count};
-use super::{cuda, examples, fuzz, gpu, memory, neon, systems};
+use super::{cuda, dependencies, examples, fuzz, gpu, memory, neon, systems};
 use crate::browser;
 use crate::demo;
 use crate::files::{under, write_if_changed};
@@ -18,7 +18,7 @@ use crate::shell::{built_with_tests, cargo, in_ci, output, program, root, run, t
 use crate::tidy;
 use crate::wasm;
 
-const BINDGEN_MANIFEST: &str = "xtask/bindgen/Cargo.toml";
+pub(super) const BINDGEN_MANIFEST: &str = "xtask/bindgen/Cargo.toml";
 
 /// Scripts of npm/package.json that need no package, and those that test the packed tarball.
 const NPM_CHECKS: [&str; 2] = ["check", "test"];
@@ -36,6 +36,7 @@ pub(super) fn all(long: bool, minutes: Option<f64>) -> Result<Vec<Stage>> {
     let mut stages = vec![
         Stage::new("format", |_| format()),
         Stage::new("tidy", |_| tidy::run()),
+        dependencies::stage(),
         Stage::new("lints", |_| lints()),
         Stage::new("crates", move |totals| {
             count(cargo().args(["test", "--workspace", "--locked", "--no-fail-fast"]), totals)
