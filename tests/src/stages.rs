@@ -5,8 +5,8 @@ use std::path::Path;
 use setun::{
     checkpoint::ModelConfig,
     forward::{
-        Batch, BatchRow, Layout, Model, ModelError, Outputs, PagedCache, Part, RequestedOutput,
-        Row, SequenceId, SplitBuilder, StageBuilder, TransformerOptions, Weights,
+        Batch, BatchRow, LayerRange, Layout, Model, ModelError, Outputs, PagedCache,
+        RequestedOutput, Row, SequenceId, SplitBuilder, StageBuilder, TransformerOptions, Weights,
         split::{AnyStage, AnyStageBuilder},
     },
     ops::{Backend, WeightId, top_logits::TopLogitsRequest},
@@ -16,7 +16,7 @@ use crate::checkpoint;
 
 /// Makes the builder of a part on a backend of the caller's choice.
 pub type NewStage<'a> =
-    Box<dyn FnOnce(ModelConfig, &Layout, Part, TransformerOptions) -> AnyStageBuilder + 'a>;
+    Box<dyn FnOnce(ModelConfig, &Layout, LayerRange, TransformerOptions) -> AnyStageBuilder + 'a>;
 
 /// A stage on a backend.
 ///
@@ -48,9 +48,9 @@ pub fn stages(
 ) -> Result<Vec<AnyStage>, ModelError> {
     let (config, Weights { layout, data, .. }) = checkpoint::weights(folder);
     let layers: Vec<usize> = stages.iter().map(|stage| stage.0).collect();
-    let parts = Part::cut(&layers, config.layers)?;
+    let parts = LayerRange::cut(&layers, config.layers)?;
     let stages = stages.into_iter().zip(parts);
-    let new = |((_, new), part): ((usize, NewStage<'_>), Part)| {
+    let new = |((_, new), part): ((usize, NewStage<'_>), LayerRange)| {
         new(config.clone(), &layout, part, options)
     };
     let mut builder = SplitBuilder::new(stages.map(new).collect())?;

@@ -31,7 +31,7 @@ use crate::{
     base3, dtype::Dtype, error::CheckpointError, fake_quantized, scaled_codes, tensor::Tensor,
 };
 use encode::{rows_of_blocks, zero_scale};
-use rows::Form;
+use rows::RowFormat;
 pub use table::TABLES;
 pub(crate) use table::floats;
 
@@ -94,7 +94,7 @@ pub fn table_scales(dtype: Dtype) -> Option<ScaleKind> {
     }
 }
 
-fn form(dtype: Dtype) -> Option<&'static Form> {
+fn form(dtype: Dtype) -> Option<&'static RowFormat> {
     match dtype {
         Dtype::Tq1_0 => Some(&tq1_0::FORM),
         Dtype::Tq2_0 => Some(&tq2_0::FORM),

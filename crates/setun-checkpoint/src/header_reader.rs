@@ -32,11 +32,14 @@ pub(crate) trait HeaderReader: Debug + Send + Sync {
     fn accept(
         &mut self,
         bytes: Option<&[u8]>,
-        found: &mut Found,
+        found: &mut HeaderContents,
     ) -> Result<Option<Box<dyn HeaderReader>>, CheckpointError>;
 
     /// All is there: checks what its parts say together, and says how the data are read.
-    fn finish(&mut self, found: &mut Found) -> Result<Box<dyn DataReader>, CheckpointError> {
+    fn finish(
+        &mut self,
+        found: &mut HeaderContents,
+    ) -> Result<Box<dyn DataReader>, CheckpointError> {
         Ok(Box::new(TensorAssembler::new(std::mem::take(&mut found.tensors))))
     }
 }
@@ -62,7 +65,7 @@ pub(crate) trait DataReader: Debug + Send + Sync {
 
 /// What was found before the data.
 #[derive(Debug, Default)]
-pub(crate) struct Found {
+pub(crate) struct HeaderContents {
     pub(crate) files: Files,
     pub(crate) generation: GenerationDefaults,
     pub(crate) config: Option<ModelConfig>,
@@ -70,7 +73,7 @@ pub(crate) struct Found {
     pub(crate) warnings: Vec<Warning>,
 }
 
-impl Found {
+impl HeaderContents {
     /// Reads the configurations among the files.
     pub(crate) fn parse_config(&mut self) -> Result<(), CheckpointError> {
         if let Some(bytes) = self.files.get(files::GENERATION_CONFIG) {
@@ -108,7 +111,7 @@ impl HeaderReader for FormatDetector {
     fn accept(
         &mut self,
         bytes: Option<&[u8]>,
-        found: &mut Found,
+        found: &mut HeaderContents,
     ) -> Result<Option<Box<dyn HeaderReader>>, CheckpointError> {
         let file = std::mem::take(&mut self.file);
         refuse_pickle(&file, bytes.unwrap_or_default())?;

@@ -10,7 +10,7 @@ use crate::{
     error::CheckpointError,
     files,
     header::{self, Header},
-    header_reader::{DataReader, Found, HeaderReader},
+    header_reader::{DataReader, HeaderContents, HeaderReader},
     index::Index,
     source::ReadRequest,
     tensor::TensorInfo,
@@ -22,24 +22,24 @@ use crate::{
 pub(crate) struct HfHeaderReader {
     is_folder: bool,
     folder: String, // prefix of names beside a lone file, with its slash
-    ahead: VecDeque<Step>,
+    ahead: VecDeque<PendingRead>,
     index: Option<Index>,
 }
 
 /// Something to read before the tensors' data.
 #[derive(Clone, Debug)]
-enum Step {
+enum PendingRead {
     Beside {
         name: &'static str,
         required: bool,
     },
     HeaderLength {
         file: String,
-        place: Place,
+        role: WeightFileRole,
     },
     Header {
         file: String,
-        place: Place,
+        role: WeightFileRole,
         bytes: u64,
     },
     Index,
@@ -52,7 +52,7 @@ enum Step {
 
 /// What a weight file is to its checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum WeightFileRole {
     /// The one file of a folder; where it is missing there is an index.
     Only,
     /// One of several.
@@ -66,28 +66,29 @@ impl HfHeaderReader {
     pub(crate) fn folder() -> Self {
         let mut ahead: VecDeque<_> = beside().collect();
         let file = files::WEIGHTS.to_owned();
-        ahead.push_back(Step::HeaderLength { file, place: Place::Only });
+        ahead.push_back(PendingRead::HeaderLength { file, role: WeightFileRole::Only });
         Self { is_folder: true, folder: String::new(), ahead, index: None }
     }
 
     /// Of one file, of which the first bytes are wanted.
     pub(crate) fn single_file(file: String) -> Self {
         let folder = file.rfind('/').map_or("", |slash| &file[..=slash]).to_owned();
-        let ahead = VecDeque::from([Step::HeaderLength { file, place: Place::Lone }]);
+        let ahead =
+            VecDeque::from([PendingRead::HeaderLength { file, role: WeightFileRole::Lone }]);
         Self { is_folder: false, folder, ahead, index: None }
     }
 
     fn accept_step(
         &mut self,
-        step: Step,
+        step: PendingRead,
         bytes: Option<&[u8]>,
-        found: &mut Found,
+        found: &mut HeaderContents,
     ) -> Result<Option<ContainerHeaderReader>, CheckpointError> {
         match (step, bytes) {
-            (Step::Beside { name, required: true }, None) => {
-                self.ahead.push_front(Step::Container { missing: Some(name) });
+            (PendingRead::Beside { name, required: true }, None) => {
+                self.ahead.push_front(PendingRead::Container { missing: Some(name) });
             }
-            (Step::Beside { name, .. }, bytes) => {
+            (PendingRead::Beside { name, .. }, bytes) => {
                 if let Some(bytes) = bytes {
                     found.files.insert(name, bytes.to_vec());
                 }
@@ -95,36 +96,40 @@ impl HfHeaderReader {
                     found.parse_config()?; // early, so that no tokenizer is fetched in vain
                 }
             }
-            (Step::HeaderLength { .. }, None) => self.ahead.push_front(Step::Index),
-            (Step::HeaderLength { file, place }, Some(bytes)) => {
+            (PendingRead::HeaderLength { .. }, None) => self.ahead.push_front(PendingRead::Index),
+            (PendingRead::HeaderLength { file, role }, Some(bytes)) => {
                 let mut length = [0; 8];
                 length.copy_from_slice(bytes);
                 let bytes = header::length(&file, length)?;
-                self.ahead.push_front(Step::Header { file, place, bytes });
+                self.ahead.push_front(PendingRead::Header { file, role, bytes });
             }
-            (Step::Header { file, place, .. }, bytes) => {
+            (PendingRead::Header { file, role, .. }, bytes) => {
                 let header = header::parse(&Arc::from(file), bytes.unwrap_or_default())?;
-                self.accept_header(header, place, found)?;
+                self.accept_header(header, role, found)?;
             }
-            (Step::Index, None) => self.ahead.push_front(Step::Container { missing: None }),
-            (Step::Container { .. }, Some(bytes)) if is_container(bytes) => {
+            (PendingRead::Index, None) => {
+                self.ahead.push_front(PendingRead::Container { missing: None })
+            }
+            (PendingRead::Container { .. }, Some(bytes)) if is_container(bytes) => {
                 return ContainerHeaderReader::new(container::FILE.to_owned(), bytes).map(Some);
             }
-            (Step::Container { missing: None }, _) => self.ahead.push_front(Step::Pickle),
-            (Step::Container { missing: Some(file) }, _) => {
+            (PendingRead::Container { missing: None }, _) => {
+                self.ahead.push_front(PendingRead::Pickle)
+            }
+            (PendingRead::Container { missing: Some(file) }, _) => {
                 return Err(CheckpointError::MissingFile { file: file.to_owned() });
             }
-            (Step::Index, Some(bytes)) => {
+            (PendingRead::Index, Some(bytes)) => {
                 let index = Index::parse(files::INDEX, bytes)?;
                 let shards = index.shards().into_iter();
-                let place = Place::Shard;
-                self.ahead.extend(shards.map(|file| Step::HeaderLength { file, place }));
+                let role = WeightFileRole::Shard;
+                self.ahead.extend(shards.map(|file| PendingRead::HeaderLength { file, role }));
                 self.index = Some(index);
             }
-            (Step::Pickle, Some(_)) => {
+            (PendingRead::Pickle, Some(_)) => {
                 return Err(CheckpointError::Pickle { file: files::PICKLE.to_owned() });
             }
-            (Step::Pickle, None) => {
+            (PendingRead::Pickle, None) => {
                 let (file, index) = (files::WEIGHTS.to_owned(), files::INDEX.to_owned());
                 return Err(CheckpointError::NoWeights { file, index });
             }
@@ -135,11 +140,11 @@ impl HfHeaderReader {
     fn accept_header(
         &mut self,
         header: Header,
-        place: Place,
-        found: &mut Found,
+        role: WeightFileRole,
+        found: &mut HeaderContents,
     ) -> Result<(), CheckpointError> {
         found.tensors.extend(header.tensors);
-        if place == Place::Lone && !take_embedded(header.metadata, found)? {
+        if role == WeightFileRole::Lone && !take_embedded(header.metadata, found)? {
             self.ahead.extend(beside());
         }
         Ok(())
@@ -149,23 +154,23 @@ impl HfHeaderReader {
 impl HeaderReader for HfHeaderReader {
     fn next_read(&self) -> Option<ReadRequest> {
         let (file, range, required) = match self.ahead.front()? {
-            Step::Beside { name, required } => {
+            PendingRead::Beside { name, required } => {
                 let required = *required && !self.is_folder; // it may hold a container instead
                 (format!("{}{name}", self.folder), None, required)
             }
-            Step::HeaderLength { file, place } => {
-                (file.clone(), Some(0..header::LENGTH_BYTES), *place != Place::Only)
+            PendingRead::HeaderLength { file, role } => {
+                (file.clone(), Some(0..header::LENGTH_BYTES), *role != WeightFileRole::Only)
             }
-            Step::Header { file, bytes, .. } => {
+            PendingRead::Header { file, bytes, .. } => {
                 let start = header::LENGTH_BYTES;
                 (file.clone(), Some(start..start + bytes), true)
             }
-            Step::Index => (files::INDEX.to_owned(), None, false),
-            Step::Container { .. } => {
+            PendingRead::Index => (files::INDEX.to_owned(), None, false),
+            PendingRead::Container { .. } => {
                 let first = header::LENGTH_BYTES; // as many tell formats apart
                 (container::FILE.to_owned(), Some(0..first), false)
             }
-            Step::Pickle => (files::PICKLE.to_owned(), Some(0..0), false),
+            PendingRead::Pickle => (files::PICKLE.to_owned(), Some(0..0), false),
         };
         Some(ReadRequest { file, range, required })
     }
@@ -173,14 +178,17 @@ impl HeaderReader for HfHeaderReader {
     fn accept(
         &mut self,
         bytes: Option<&[u8]>,
-        found: &mut Found,
+        found: &mut HeaderContents,
     ) -> Result<Option<Box<dyn HeaderReader>>, CheckpointError> {
         let step = self.ahead.pop_front().ok_or(CheckpointError::NothingWanted)?;
         let container = self.accept_step(step, bytes, found)?;
         Ok(container.map(|header| Box::new(header) as Box<dyn HeaderReader>))
     }
 
-    fn finish(&mut self, found: &mut Found) -> Result<Box<dyn DataReader>, CheckpointError> {
+    fn finish(
+        &mut self,
+        found: &mut HeaderContents,
+    ) -> Result<Box<dyn DataReader>, CheckpointError> {
         if let Some(index) = &self.index {
             index.check(&found.tensors)?;
         }
@@ -191,7 +199,7 @@ impl HeaderReader for HfHeaderReader {
 /// The files that a lone file carries; false where it carries no configuration.
 fn take_embedded(
     mut metadata: BTreeMap<String, String>,
-    found: &mut Found,
+    found: &mut HeaderContents,
 ) -> Result<bool, CheckpointError> {
     let mut embedded = |name: &str| metadata.remove(&format!("{}{name}", files::EMBEDDED_PREFIX));
     let Some(config) = embedded(files::CONFIG) else {
@@ -207,6 +215,6 @@ fn take_embedded(
     Ok(true)
 }
 
-fn beside() -> impl Iterator<Item = Step> {
-    files::BESIDE.into_iter().map(|(name, required)| Step::Beside { name, required })
+fn beside() -> impl Iterator<Item = PendingRead> {
+    files::BESIDE.into_iter().map(|(name, required)| PendingRead::Beside { name, required })
 }

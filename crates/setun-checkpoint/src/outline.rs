@@ -58,7 +58,7 @@ impl Content {
 
 /// Where the bytes of a file's tensor go.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct TensorLocation {
     /// Name of the [`OutlineTensor`].
     pub name: String,
     /// Its bytes in the file.

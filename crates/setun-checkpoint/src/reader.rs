@@ -8,7 +8,7 @@ use crate::{
     files::Files,
     generation::GenerationDefaults,
     header,
-    header_reader::{self, DataReader, Found, HeaderReader},
+    header_reader::{self, DataReader, HeaderContents, HeaderReader},
     source::{Answer, Options, ReadRequest, Source},
     tensor::{Tensor, TensorInfo},
     warning::Warning,
@@ -33,7 +33,7 @@ const FIRST_LAYER: &str = ".layers.0.";
 #[derive(Debug)]
 pub struct Reader {
     header: Box<dyn HeaderReader>,
-    found: Found,
+    found: HeaderContents,
     data: Option<Box<dyn DataReader>>, // once all before the data is read
     ready: VecDeque<Tensor>,
     failed: bool,
@@ -50,7 +50,13 @@ impl Reader {
     #[must_use]
     pub fn with_options(source: Source, options: Options) -> Self {
         let header = header_reader::of(source, options);
-        Self { header, found: Found::default(), data: None, ready: VecDeque::new(), failed: false }
+        Self {
+            header,
+            found: HeaderContents::default(),
+            data: None,
+            ready: VecDeque::new(),
+            failed: false,
+        }
     }
 
     /// What to give next; none when all is read, or after an error.

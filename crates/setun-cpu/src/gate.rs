@@ -58,7 +58,7 @@ impl<D: TernaryDot> Walk<'_, D> {
                     };
                     for (row, (g, u)) in tile_rows.zip(g.iter().zip(&u)) {
                         let y = tile.row(row);
-                        self.note_open(activation, &g[..y.len()]);
+                        self.record_open(activation, &g[..y.len()]);
                         gate_row(self.isa.lanes(), activation, g, u, y);
                     }
                 }
@@ -69,9 +69,9 @@ impl<D: TernaryDot> Walk<'_, D> {
     }
 
     /// Notes how many gates are open: what is not positive closes one.
-    fn note_open(&self, activation: Activation, gates: &[f32]) {
+    fn record_open(&self, activation: Activation, gates: &[f32]) {
         if activation == Activation::ReluSquared {
-            self.note_nonzero(|| gates.len() - gates.iter().filter(|&&g| g <= 0.0).count());
+            self.record_nonzero(|| gates.len() - gates.iter().filter(|&&g| g <= 0.0).count());
         }
     }
 

@@ -44,7 +44,7 @@ impl<D: TernaryDot> Walk<'_, D> {
                 scale.row(0)[0] = found.scale;
                 sum.row(0)[0] = found.sum;
                 // Padding is zero.
-                self.note_nonzero(|| codes.row(0).iter().filter(|&&code| code != 0).count());
+                self.record_nonzero(|| codes.row(0).iter().filter(|&&code| code != 0).count());
             });
         });
     }

@@ -148,10 +148,10 @@ impl CpuStep {
 /// A weight in the form in which it is kept, with its screen once a plan has asked for one.
 /// Clones share both.
 #[derive(Clone, Debug)]
-pub struct CpuWeight(Arc<Kept>);
+pub struct CpuWeight(Arc<WeightStorage>);
 
 #[derive(Debug)]
-enum Kept {
+enum WeightStorage {
     /// As it came, and the screen of a table.
     Plain {
         data: WeightData,
@@ -162,33 +162,33 @@ enum Kept {
 
 impl CpuWeight {
     pub(crate) fn plain(data: WeightData) -> Self {
-        Self(Arc::new(Kept::Plain { data, screen: OnceLock::new() }))
+        Self(Arc::new(WeightStorage::Plain { data, screen: OnceLock::new() }))
     }
 
     pub(crate) fn columns(matrix: TernaryColumns) -> Self {
-        Self(Arc::new(Kept::Columns(matrix)))
+        Self(Arc::new(WeightStorage::Columns(matrix)))
     }
 
     fn spec(&self) -> WeightSpec {
         match &*self.0 {
-            Kept::Plain { data, .. } => data.spec(),
-            Kept::Columns(matrix) => matrix.spec(),
+            WeightStorage::Plain { data, .. } => data.spec(),
+            WeightStorage::Columns(matrix) => matrix.spec(),
         }
     }
 
     /// Bytes of the screen, where there is one.
     pub(crate) fn screen_bytes(&self) -> usize {
         match &*self.0 {
-            Kept::Plain { screen, .. } => {
+            WeightStorage::Plain { screen, .. } => {
                 screen.get().map_or(0, |screen| screen.as_ref().map_or(0, Screen::bytes))
             }
-            Kept::Columns(_) => 0,
+            WeightStorage::Columns(_) => 0,
         }
     }
 
     /// Makes the screen of a table, if there is none yet and it can have one.
     pub(crate) fn make_screen(&self, crew: &Crew<'_>) {
-        if let Kept::Plain { data: WeightData::Dense(table), screen } = &*self.0 {
+        if let WeightStorage::Plain { data: WeightData::Dense(table), screen } = &*self.0 {
             screen.get_or_init(|| Screen::new(table, crew));
         }
     }
@@ -199,7 +199,7 @@ impl CpuWeight {
 pub(crate) struct Weights(Vec<CpuWeight>);
 
 impl Weights {
-    fn kept(&self, id: WeightId) -> &Kept {
+    fn storage(&self, id: WeightId) -> &WeightStorage {
         &self.0[id.0 as usize].0
     }
 
@@ -220,44 +220,44 @@ impl Weights {
 
     /// A matrix that is kept by columns.
     pub(crate) fn columns(&self, id: WeightId) -> Option<&TernaryColumns> {
-        match self.kept(id) {
-            Kept::Columns(matrix) => Some(matrix),
-            Kept::Plain { .. } => None,
+        match self.storage(id) {
+            WeightStorage::Columns(matrix) => Some(matrix),
+            WeightStorage::Plain { .. } => None,
         }
     }
 
     pub(crate) fn ternary(&self, id: WeightId) -> &TernaryMatrix {
-        match self.kept(id) {
-            Kept::Plain { data: WeightData::Ternary(matrix), .. } => matrix,
+        match self.storage(id) {
+            WeightStorage::Plain { data: WeightData::Ternary(matrix), .. } => matrix,
             other => unreachable!("checked by prepare: {other:?}"),
         }
     }
 
     pub(crate) fn dense(&self, id: WeightId) -> &DenseMatrix {
-        match self.kept(id) {
-            Kept::Plain { data: WeightData::Dense(matrix), .. } => matrix,
+        match self.storage(id) {
+            WeightStorage::Plain { data: WeightData::Dense(matrix), .. } => matrix,
             other => unreachable!("checked by prepare: {other:?}"),
         }
     }
 
     /// The screen of a table, if it has one.
     pub(crate) fn screen(&self, id: WeightId) -> Option<&Screen> {
-        match self.kept(id) {
-            Kept::Plain { screen, .. } => screen.get()?.as_ref(),
-            Kept::Columns(_) => None,
+        match self.storage(id) {
+            WeightStorage::Plain { screen, .. } => screen.get()?.as_ref(),
+            WeightStorage::Columns(_) => None,
         }
     }
 
     pub(crate) fn vector(&self, id: WeightId) -> &[f32] {
-        match self.kept(id) {
-            Kept::Plain { data: WeightData::Vector(values), .. } => values,
+        match self.storage(id) {
+            WeightStorage::Plain { data: WeightData::Vector(values), .. } => values,
             other => unreachable!("checked by prepare: {other:?}"),
         }
     }
 
     pub(crate) fn rope(&self, id: WeightId) -> &RopeTable {
-        match self.kept(id) {
-            Kept::Plain { data: WeightData::Rope(table), .. } => table,
+        match self.storage(id) {
+            WeightStorage::Plain { data: WeightData::Rope(table), .. } => table,
             other => unreachable!("checked by prepare: {other:?}"),
         }
     }

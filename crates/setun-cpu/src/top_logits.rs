@@ -57,7 +57,7 @@ pub(crate) struct TopLogitsScratch {
 
 /// How far a row of a group has come.
 #[derive(Clone, Copy, Debug, Default)]
-struct State {
+struct RowState {
     hidden: Option<Hidden>, // none where the head runs in full
     tokens: usize,          // touched ones and candidates
 }
@@ -113,9 +113,9 @@ impl<D: ScreenDot> Walk<'_, D> {
             scratch.candidates.clear();
             for (group, (out, requests)) in groups.enumerate() {
                 let first = group * GROUP;
-                let work = Work { first, x, table, requests, capacity };
+                let work = RowGroup { first, x, table, requests, capacity };
                 let out = &mut out[..requests.len() * capacity];
-                let mut states = [State::default(); GROUP];
+                let mut states = [RowState::default(); GROUP];
                 if let Some(screen) = screen {
                     self.bounds(&work, screen, scratch, &mut states);
                     self.candidates(&work, scratch, &mut states, out);
@@ -141,10 +141,10 @@ impl<D: ScreenDot> Walk<'_, D> {
     /// Bounds of all logits of the rows that the screen is proven for.
     fn bounds(
         &self,
-        work: &Work<'_>,
+        work: &RowGroup<'_>,
         screen: &Screen,
         scratch: &mut TopLogitsScratch,
-        states: &mut [State; GROUP],
+        states: &mut [RowState; GROUP],
     ) {
         let (rows, vocab) = (work.requests.len(), work.table.rows());
         let planes = scratch.planes.chunks_exact_mut(2 * screen.columns());
@@ -186,9 +186,9 @@ impl<D: ScreenDot> Walk<'_, D> {
     /// best lower bound.
     fn candidates(
         &self,
-        work: &Work<'_>,
+        work: &RowGroup<'_>,
         scratch: &mut TopLogitsScratch,
-        states: &mut [State; GROUP],
+        states: &mut [RowState; GROUP],
         out: &mut [Ranked],
     ) {
         let (rows, vocab) = (work.requests.len(), work.table.rows());
@@ -215,7 +215,12 @@ impl<D: ScreenDot> Walk<'_, D> {
     }
 
     /// The exact logits of the tokens listed.
-    fn rescore(&self, work: &Work<'_>, scratch: &mut TopLogitsScratch, states: &[State; GROUP]) {
+    fn rescore(
+        &self,
+        work: &RowGroup<'_>,
+        scratch: &mut TopLogitsScratch,
+        states: &[RowState; GROUP],
+    ) {
         let (simd, listed) = (self.isa.lanes(), MAX_CANDIDATES + work.capacity);
         let rows =
             scratch.tokens.chunks_exact(listed).zip(scratch.rescored.chunks_exact_mut(listed));
@@ -234,7 +239,12 @@ impl<D: ScreenDot> Walk<'_, D> {
     }
 
     /// All logits of the other rows.
-    fn full(&self, work: &Work<'_>, scratch: &mut TopLogitsScratch, states: &[State; GROUP]) {
+    fn full(
+        &self,
+        work: &RowGroup<'_>,
+        scratch: &mut TopLogitsScratch,
+        states: &[RowState; GROUP],
+    ) {
         let vocab = work.table.rows();
         let is_full = |row: &usize| states[*row].hidden.is_none();
         let mut row = 0;
@@ -253,9 +263,9 @@ impl<D: ScreenDot> Walk<'_, D> {
     /// The result, from the exact logits.
     fn rank(
         &self,
-        work: &Work<'_>,
+        work: &RowGroup<'_>,
         scratch: &TopLogitsScratch,
-        states: &[State; GROUP],
+        states: &[RowState; GROUP],
         out: &mut [Ranked],
     ) {
         let (vocab, listed) = (work.table.rows(), MAX_CANDIDATES + work.capacity);
@@ -280,7 +290,7 @@ impl<D: ScreenDot> Walk<'_, D> {
 }
 
 /// Some rows of a step.
-struct Work<'a> {
+struct RowGroup<'a> {
     first: usize,
     x: &'a Floats,
     table: &'a DenseMatrix,
@@ -288,7 +298,7 @@ struct Work<'a> {
     capacity: usize,
 }
 
-impl State {
+impl RowState {
     /// Candidates, the touched ones not counted; none where the head ran in full.
     fn candidates(&self, request: &TopLogitsRequest) -> Option<u32> {
         self.hidden?;

@@ -119,7 +119,7 @@ impl<D: TernaryDot> Walk<'_, D> {
     }
 
     /// Notes codes or gates that are not zero; they are counted only where the step is timed.
-    pub(crate) fn note_nonzero(&self, count: impl FnOnce() -> usize) {
+    pub(crate) fn record_nonzero(&self, count: impl FnOnce() -> usize) {
         if let Some(counts) = &self.counts {
             counts.nonzero.fetch_add(count() as u64, Ordering::Relaxed);
         }

@@ -15,10 +15,10 @@ use crate::{
     arena::Arena,
     cache::GpuCache,
     executor::{Bound, Executor},
-    kept::{Kept, Lists, Recorded},
     kernel::Kernel,
     launch::{Argument, CHUNK_POSITIONS, Launch, Launches},
     lowering::{Fusion, lower},
+    recording::{Lists, Recording, RecordingSlot},
     step_inputs::StepLayout,
     times::Times,
     weight::GpuWeight,
@@ -46,7 +46,7 @@ pub struct GpuStep<E: Executor> {
     launches: Launches,
     weights: Vec<GpuWeight<E::Buffer>>,
     inputs: E::Buffer,
-    recorded: Kept<E::List>,
+    recorded: RecordingSlot<E::List>,
     times: Option<Times>,
 }
 
@@ -151,7 +151,7 @@ impl<E: Executor> GpuBackend<E> {
 
     /// Makes room for a step that was not recorded over the memory as it is.
     fn reserve_for(&mut self, step: &GpuStep<E>) -> Result<(), OpsError> {
-        let is_over = |known: &Recorded<E::List>, arena| known.arena == arena;
+        let is_over = |known: &Recording<E::List>, arena| known.arena == arena;
         if !step.recorded.get().as_ref().is_some_and(|known| is_over(known, self.arena.number)) {
             self.reserve(&step.plan, &step.launches)?;
         }
@@ -245,19 +245,19 @@ impl<E: Executor> Backend for GpuBackend<E> {
         self.write_inputs(step, inputs)?;
         self.reserve_for(step)?;
         let numbers = (cache.number, self.arena.number);
-        let is_over = |known: &Recorded<E::List>| (known.cache, known.arena) == numbers;
+        let is_over = |known: &Recording<E::List>| (known.cache, known.arena) == numbers;
         if !step.recorded.get().as_ref().is_some_and(is_over) {
             let list = self.record(step, cache, |_| true)?;
-            *step.recorded.get() = Some(Recorded { cache: numbers.0, arena: numbers.1, list });
+            *step.recorded.get() = Some(Recording { cache: numbers.0, arena: numbers.1, list });
         }
         let chunks = chunks(inputs, steps);
         match (&mut *step.recorded.get(), &mut step.times) {
-            (Some(Recorded { list, .. }), Some(times)) => {
+            (Some(Recording { list, .. }), Some(times)) => {
                 self.executor.play_timed(list, chunks, &mut times.launches)?;
                 times.add_up(&step.launches.list);
                 Ok(())
             }
-            (Some(Recorded { list, .. }), None) => self.executor.play_times(list, chunks, steps),
+            (Some(Recording { list, .. }), None) => self.executor.play_times(list, chunks, steps),
             (None, _) => Ok(()),
         }
     }

@@ -3,12 +3,12 @@
 use setun_ops::{Op, OpsError, Plan, WeightId, WeightSpec, ternary::padded_columns};
 
 use crate::{
-    compile_ahead::weights_of,
     executor::Tiles,
     kernel::Table,
     launch::{Argument, Launch, When},
     lowering::{Fusion, lower},
-    weight::{Form, GpuWeight, QUAD_BYTES},
+    precompile::weights_of,
+    weight::{GpuWeight, QUAD_BYTES, WeightFormat},
 };
 
 /// A launch in numbers.
@@ -56,7 +56,7 @@ fn report(plan: &Plan, launch: &Launch, weights: &[GpuWeight<()>]) -> LaunchRepo
                 weight_bytes += (outputs * row_bytes) as u64;
                 products += rows * (outputs * columns) as u64;
             }
-            (WeightSpec::Dense { rows: all, columns }, Form::Dense { stride, .. }) => {
+            (WeightSpec::Dense { rows: all, columns }, WeightFormat::Dense { stride, .. }) => {
                 let is_embedded = matches!(op, Op::Embed { .. });
                 let read = if is_embedded { rows } else { all as u64 };
                 weight_bytes += read * (stride * QUAD_BYTES) as u64;

@@ -9,6 +9,20 @@
 //! - During a step nothing is created: memory, kernels and bindings are made by `prepare`, or by
 //!   the first step over a cache.
 
+mod arena;
+mod backend;
+mod cache;
+#[cfg(feature = "cuda")]
+pub mod cuda;
+mod describe;
+pub mod error;
+pub mod executor;
+pub mod kernel;
+pub mod launch;
+#[cfg(feature = "testing")]
+mod limited;
+mod lowering;
+mod op_by_op;
 #[cfg(any(
     feature = "cuda",
     feature = "vulkan",
@@ -16,25 +30,11 @@
     feature = "dx12",
     feature = "webgpu"
 ))]
-mod ahead;
-mod arena;
-mod backend;
-mod cache;
-mod compile_ahead;
-#[cfg(feature = "cuda")]
-pub mod cuda;
-mod describe;
-pub mod error;
-pub mod executor;
-mod kept;
-pub mod kernel;
-pub mod launch;
-#[cfg(feature = "testing")]
-mod limited;
-mod lowering;
-mod op_by_op;
+mod pipeline_cache;
+mod precompile;
 #[cfg(feature = "testing")]
 mod recorder;
+mod recording;
 mod self_test;
 mod step_inputs;
 mod times;
@@ -44,7 +44,6 @@ mod wgpu;
 
 pub use backend::{GpuBackend, GpuStep};
 pub use cache::GpuCache;
-pub use compile_ahead::{ROWS_AHEAD, kernels_of};
 #[cfg(feature = "cuda")]
 pub use cuda::Cuda;
 pub use describe::{LaunchReport, describe};
@@ -53,9 +52,10 @@ pub use executor::Executor;
 #[cfg(feature = "testing")]
 pub use limited::Limited;
 pub use lowering::Fusion;
+pub use precompile::{PRECOMPILED_ROWS, kernels_of};
 #[cfg(feature = "testing")]
-pub use recorder::{Asked, Recorder};
+pub use recorder::{RecordedCalls, Recorder};
 pub use self_test::SelfTestError;
 pub use weight::GpuWeight;
 #[cfg(any(feature = "vulkan", feature = "metal", feature = "dx12", feature = "webgpu"))]
-pub use wgpu::{Adapter, Api, Watch, Wgpu, WgpuBuffer};
+pub use wgpu::{Adapter, Api, DeviceHealth, Wgpu, WgpuBuffer};

@@ -18,7 +18,7 @@ use crate::{
     executor::Tiles,
     kernel::{COLUMNS, Kernel},
     launch::{Argument, Launch, Launches, When},
-    weight::{Form, GpuWeight},
+    weight::{GpuWeight, WeightFormat},
 };
 
 /// The launches of a plan over weights in a device's memory, which have been checked.
@@ -196,7 +196,7 @@ impl<B> Lowering<'_, B> {
         u32::from(self.spec(buffer).rows == RowSet::Wanted)
     }
 
-    fn form(&self, id: WeightId) -> Form {
+    fn form(&self, id: WeightId) -> WeightFormat {
         self.weights[id.0 as usize].form
     }
 }

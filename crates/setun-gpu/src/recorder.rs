@@ -11,7 +11,7 @@ use crate::{
 
 /// What an executor was asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Asked {
+pub struct RecordedCalls {
     /// Memory and lists that were made.
     pub created: usize,
     /// Kernels, each counted once.
@@ -32,18 +32,18 @@ pub struct Recorder<E> {
     executor: E,
     kernels: HashSet<Kernel>,
     /// All so far.
-    pub asked: Asked,
+    pub calls: RecordedCalls,
 }
 
 impl<E> Recorder<E> {
     /// Notes what this one is asked for.
     pub fn new(executor: E) -> Self {
-        Self { executor, kernels: HashSet::new(), asked: Asked::default() }
+        Self { executor, kernels: HashSet::new(), calls: RecordedCalls::default() }
     }
 
-    fn note_kernels(&mut self, kernels: impl Iterator<Item = Kernel>) {
+    fn record_kernels(&mut self, kernels: impl Iterator<Item = Kernel>) {
         self.kernels.extend(kernels);
-        self.asked.kernels = self.kernels.len();
+        self.calls.kernels = self.kernels.len();
     }
 }
 
@@ -70,7 +70,7 @@ impl<E: Executor> Executor for Recorder<E> {
     }
 
     fn create_buffer(&mut self, what: &'static str, bytes: u64) -> Result<E::Buffer, OpsError> {
-        self.asked.created += 1;
+        self.calls.created += 1;
         self.executor.create_buffer(what, bytes)
     }
 
@@ -79,7 +79,7 @@ impl<E: Executor> Executor for Recorder<E> {
     }
 
     fn write(&mut self, buffer: &E::Buffer, offset: u64, data: &[u8]) -> Result<(), OpsError> {
-        self.asked.written += data.len();
+        self.calls.written += data.len();
         self.executor.write(buffer, offset, data)
     }
 
@@ -93,7 +93,7 @@ impl<E: Executor> Executor for Recorder<E> {
     }
 
     fn compile(&mut self, kernels: &[Kernel]) -> Result<(), OpsError> {
-        self.note_kernels(kernels.iter().copied());
+        self.record_kernels(kernels.iter().copied());
         self.executor.compile(kernels)
     }
 
@@ -101,16 +101,16 @@ impl<E: Executor> Executor for Recorder<E> {
         &mut self,
         launches: &[Bound<'_, E::Buffer>],
     ) -> Result<RecordedList<E::List>, OpsError> {
-        self.asked.created += 1;
-        self.note_kernels(launches.iter().map(|launch| launch.kernel));
+        self.calls.created += 1;
+        self.record_kernels(launches.iter().map(|launch| launch.kernel));
         let list = self.executor.record(launches)?;
         let launches = launches.iter().map(|launch| (launch.when, launch.grid[2])).collect();
         Ok(RecordedList { list, launches })
     }
 
     fn play(&mut self, list: &RecordedList<E::List>, chunks: u32) -> Result<(), OpsError> {
-        self.asked.played += 1;
-        self.asked.launches += list.taking_part(chunks);
+        self.calls.played += 1;
+        self.calls.launches += list.taking_part(chunks);
         self.executor.play(&list.list, chunks)
     }
 
@@ -120,8 +120,8 @@ impl<E: Executor> Executor for Recorder<E> {
         chunks: u32,
         times: usize,
     ) -> Result<(), OpsError> {
-        self.asked.played += 1;
-        self.asked.launches += times * list.taking_part(chunks);
+        self.calls.played += 1;
+        self.calls.launches += times * list.taking_part(chunks);
         self.executor.play_times(&list.list, chunks, times)
     }
 
@@ -144,7 +144,7 @@ impl<E: Executor> Executor for Recorder<E> {
         offset: u64,
         out: &mut [u8],
     ) -> Result<(), OpsError> {
-        self.asked.read += out.len();
+        self.calls.read += out.len();
         self.executor.read(buffer, offset, out).await
     }
 }

@@ -14,13 +14,13 @@ use crate::{executor::Executor, kernel::Table};
 #[derive(Clone, Debug)]
 pub struct GpuWeight<B> {
     pub(crate) spec: WeightSpec,
-    pub(crate) form: Form,
-    pub(crate) parts: Vec<Part<B>>,
+    pub(crate) form: WeightFormat,
+    pub(crate) parts: Vec<WeightSlice<B>>,
 }
 
 /// What a kernel needs to know of the form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum WeightFormat {
     /// Codes, then scales: of each row so many, for so many planes each.
     Ternary { groups: usize, group_planes: usize },
     /// A table: vectors of four words of a row.
@@ -31,7 +31,7 @@ pub(crate) enum Form {
 
 /// Rows of a table that share a buffer; all of any other weight.
 #[derive(Clone, Debug)]
-pub(crate) struct Part<B> {
+pub(crate) struct WeightSlice<B> {
     pub(crate) buffer: B,
     pub(crate) first: usize,
     pub(crate) rows: usize,
@@ -64,8 +64,8 @@ fn floats<E: Executor>(
         executor.write(&buffer, offset, cast_slice(run))?;
         offset += size_of_val(*run) as u64;
     }
-    let parts = vec![Part { buffer, first: 0, rows: 1 }];
-    Ok(GpuWeight { spec, form: Form::Floats, parts })
+    let parts = vec![WeightSlice { buffer, first: 0, rows: 1 }];
+    Ok(GpuWeight { spec, form: WeightFormat::Floats, parts })
 }
 
 fn ternary<E: Executor>(
@@ -89,11 +89,11 @@ fn ternary<E: Executor>(
         executor.create_buffer("a ternary matrix", bytes.next_multiple_of(QUAD_BYTES) as u64)?;
     executor.write(&buffer, 0, codes)?;
     executor.write(&buffer, codes.len() as u64, cast_slice(scales))?;
-    let form = Form::Ternary {
+    let form = WeightFormat::Ternary {
         groups: matrix.columns().div_ceil(group_columns),
         group_planes: group_columns.div_ceil(PLANE_COLUMNS),
     };
-    let parts = vec![Part { buffer, first: 0, rows: matrix.rows() }];
+    let parts = vec![WeightSlice { buffer, first: 0, rows: matrix.rows() }];
     Ok(GpuWeight { spec, form, parts })
 }
 
@@ -156,9 +156,9 @@ fn dense<E: Executor>(
             }
             executor.write(&buffer, (start * row_bytes) as u64, piece)?;
         }
-        parts.push(Part { buffer, first, rows });
+        parts.push(WeightSlice { buffer, first, rows });
     }
-    Ok(GpuWeight { spec, form: Form::Dense { table, stride }, parts })
+    Ok(GpuWeight { spec, form: WeightFormat::Dense { table, stride }, parts })
 }
 
 /// One row as a device has it, padded with zeros.

@@ -73,13 +73,13 @@ fn kernels_are_compiled_ahead() {
                 WeightData::Dense(matrix) => Table::of(matrix),
                 _ => Table::F32,
             };
-            backend.compile_ahead(&case.plan, table).expect("kernels");
-            let ahead = backend.executor().asked.kernels;
+            backend.precompile(&case.plan, table).expect("kernels");
+            let ahead = backend.executor().calls.kernels;
             outputs(&mut backend, &case);
-            assert_eq!(backend.executor().asked.kernels, ahead, "{subject}, seed {seed}");
+            assert_eq!(backend.executor().calls.kernels, ahead, "{subject}, seed {seed}");
         }
     }
-    assert!(backend.executor().asked.kernels > 20);
+    assert!(backend.executor().calls.kernels > 20);
 }
 
 /// Totals and what is greatest are the same, to the bit, by subgroups and through memory.

@@ -32,7 +32,7 @@ const ESCAPES: &str = "nrbtf\\\"";
 pub(crate) fn prepare(schema: &Value) -> Result<Value, GrammarError> {
     let draft = Draft::of(schema)?;
     let mut walk = Walk { draft, references: References::new(schema), multiples: Multiples::new() };
-    let mut prepared = match walk.schema(schema, &Place::root())? {
+    let mut prepared = match walk.schema(schema, &SchemaPath::root())? {
         Value::Object(map) => map,
         Value::Bool(true) => Map::new(),
         _ => return Err(GrammarError::Schema { reason: "`false` allows no value".to_owned() }),
@@ -50,7 +50,7 @@ pub(crate) fn prepare(schema: &Value) -> Result<Value, GrammarError> {
 
 /// Where a schema is in its document.
 #[derive(Clone, Debug)]
-struct Place {
+struct SchemaPath {
     /// JSON pointer as a fragment.
     pointer: String,
     depth: usize,
@@ -58,7 +58,7 @@ struct Place {
     in_other_document: bool,
 }
 
-impl Place {
+impl SchemaPath {
     fn root() -> Self {
         Self { pointer: "#".to_owned(), depth: 0, in_other_document: false }
     }
@@ -80,7 +80,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    fn schema(&mut self, schema: &Value, place: &Place) -> Result<Value, GrammarError> {
+    fn schema(&mut self, schema: &Value, place: &SchemaPath) -> Result<Value, GrammarError> {
         if place.depth > DEEPEST {
             let reason = format!("schemas lie in each other deeper than {DEEPEST}");
             return Err(GrammarError::TooComplex { reason });
@@ -89,8 +89,10 @@ impl Walk<'_> {
             Value::Bool(allowed) => Ok(Value::Bool(*allowed)),
             Value::Object(map) => {
                 let other = place.depth > 0 && map.contains_key(self.draft.id_keyword());
-                let place =
-                    Place { in_other_document: place.in_other_document || other, ..place.clone() };
+                let place = SchemaPath {
+                    in_other_document: place.in_other_document || other,
+                    ..place.clone()
+                };
                 self.keywords(map, &place).map(Value::Object)
             }
             other => {
@@ -105,7 +107,7 @@ impl Walk<'_> {
     fn keywords(
         &mut self,
         map: &Map<String, Value>,
-        place: &Place,
+        place: &SchemaPath,
     ) -> Result<Map<String, Value>, GrammarError> {
         let mut prepared = Map::new();
         let only_reference = self.draft.reference_stands_alone() && map.contains_key("$ref");
@@ -135,7 +137,7 @@ impl Walk<'_> {
         &mut self,
         keyword: &str,
         value: &Value,
-        place: &Place,
+        place: &SchemaPath,
     ) -> Result<Value, GrammarError> {
         let below = place.below(keyword);
         let fault = |expected| fault(keyword, place, expected, value);
@@ -161,14 +163,18 @@ impl Walk<'_> {
         }
     }
 
-    fn list(&mut self, list: &[Value], below: &Place) -> Result<Value, GrammarError> {
+    fn list(&mut self, list: &[Value], below: &SchemaPath) -> Result<Value, GrammarError> {
         let schemas = list.iter().enumerate();
         schemas
             .map(|(index, schema)| self.schema(schema, &below.below(&index.to_string())))
             .collect()
     }
 
-    fn named(&mut self, map: &Map<String, Value>, below: &Place) -> Result<Value, GrammarError> {
+    fn named(
+        &mut self,
+        map: &Map<String, Value>,
+        below: &SchemaPath,
+    ) -> Result<Value, GrammarError> {
         let schemas = map.iter();
         let prepared: Result<Map<String, Value>, GrammarError> = schemas
             .map(|(name, schema)| Ok((name.clone(), self.schema(schema, &below.below(name))?)))
@@ -176,7 +182,11 @@ impl Walk<'_> {
         prepared.map(Value::Object)
     }
 
-    fn patterns(&mut self, map: &Map<String, Value>, place: &Place) -> Result<Value, GrammarError> {
+    fn patterns(
+        &mut self,
+        map: &Map<String, Value>,
+        place: &SchemaPath,
+    ) -> Result<Value, GrammarError> {
         let below = place.below("patternProperties");
         let mut prepared = Map::new();
         for (pattern, schema) in map {
@@ -191,7 +201,7 @@ impl Walk<'_> {
         Ok(Value::Object(prepared))
     }
 
-    fn reference(&mut self, value: &Value, place: &Place) -> Result<Value, GrammarError> {
+    fn reference(&mut self, value: &Value, place: &SchemaPath) -> Result<Value, GrammarError> {
         let text = value.as_str().ok_or_else(|| fault("$ref", place, "a string", value))?;
         let refused = |hint: &str| refused(&format!("$ref: {text}"), place, hint);
         if place.in_other_document {
@@ -201,12 +211,12 @@ impl Walk<'_> {
     }
 }
 
-fn refused(keyword: &str, place: &Place, hint: &str) -> GrammarError {
+fn refused(keyword: &str, place: &SchemaPath, hint: &str) -> GrammarError {
     let place = place.pointer.clone();
     GrammarError::Keyword { keyword: keyword.to_owned(), place, hint: hint.to_owned() }
 }
 
-fn fault(keyword: &str, place: &Place, expected: &'static str, found: &Value) -> GrammarError {
+fn fault(keyword: &str, place: &SchemaPath, expected: &'static str, found: &Value) -> GrammarError {
     GrammarError::KeywordValue {
         keyword: keyword.to_owned(),
         place: place.pointer.clone(),

@@ -38,7 +38,7 @@ pub struct PagedCache {
 struct Sequence {
     blocks: Vec<BlockId>,
     len: usize,
-    noted: usize, // blocks that are found by their tokens
+    recorded: usize, // blocks that are found by their tokens
 }
 
 impl PagedCache {
@@ -82,8 +82,8 @@ impl PagedCache {
             self.hold(block);
         }
         self.prefixes.touch(&blocks);
-        let (len, noted) = (blocks.len() * self.block_positions, blocks.len());
-        self.insert(Sequence { blocks, len, noted })
+        let (len, recorded) = (blocks.len() * self.block_positions, blocks.len());
+        self.insert(Sequence { blocks, len, recorded })
     }
 
     /// What [`create_from`](Self::create_from) would find of `tokens`: blocks, and how many of
@@ -96,20 +96,24 @@ impl PagedCache {
     }
 
     /// Notes what the full blocks of a sequence hold, so that others find them by it. A block
-    /// whose equal is noted already gives way to that one. `tokens` are those of its positions;
+    /// whose equal is recorded already gives way to that one. `tokens` are those of its positions;
     /// all of them have been computed, and no copy is pending.
     ///
     /// # Errors
     ///
     /// If the sequence is not here.
-    pub fn note(&mut self, sequence: SequenceId, tokens: &[u32]) -> Result<(), ModelError> {
-        let Sequence { blocks, len, noted } = self.get(sequence)?;
+    pub fn record_prefix(
+        &mut self,
+        sequence: SequenceId,
+        tokens: &[u32],
+    ) -> Result<(), ModelError> {
+        let Sequence { blocks, len, recorded } = self.get(sequence)?;
         let full = (*len).min(tokens.len()) / self.block_positions;
-        if self.prefixes.max_idle == 0 || *noted >= full {
+        if self.prefixes.max_idle == 0 || *recorded >= full {
             return Ok(());
         }
-        let (mut blocks, noted) = (blocks[..full].to_vec(), *noted);
-        for index in noted..full {
+        let (mut blocks, recorded) = (blocks[..full].to_vec(), *recorded);
+        for index in recorded..full {
             let parent = index.checked_sub(1).map(|before| blocks[before]);
             let range = index * self.block_positions..(index + 1) * self.block_positions;
             let block = blocks[index];
@@ -126,7 +130,7 @@ impl PagedCache {
         self.prefixes.touch(&blocks);
         let owner = self.get_mut(sequence)?;
         owner.blocks[..full].copy_from_slice(&blocks);
-        owner.noted = full;
+        owner.recorded = full;
         Ok(())
     }
 
@@ -214,7 +218,7 @@ impl PagedCache {
             return Ok(());
         }
         owner.len = len;
-        owner.noted = owner.noted.min(full);
+        owner.recorded = owner.recorded.min(full);
         let dropped = owner.blocks.split_off(keep);
         self.release(dropped);
         Ok(())

@@ -13,7 +13,7 @@ use setun_ops::{
 use crate::{
     error::ModelError,
     families::Family,
-    weights::{Form, Targets, TensorInfos},
+    weights::{StorageFormat, Targets, TensorInfos},
 };
 
 /// The numbered weights of a model. Their order is that of their use.
@@ -202,7 +202,7 @@ impl<'a> LayoutBuilder<'a> {
     /// How the matrices of a stack are stored: all in one way. An `autobitlinear` with a stored
     /// scale adds its bias before it multiplies by it; one whose weights are quantized at load,
     /// and `bitlinear`, add it after.
-    fn form(&self, stack: Stack<'_>) -> Result<Form, ModelError> {
+    fn form(&self, stack: Stack<'_>) -> Result<StorageFormat, ModelError> {
         let mode = self.config.quantization.mode;
         let form = self.infos.form(stack[0].0, self.family, mode)?;
         self.refuse_unexplained(stack[0].0, form)?;
@@ -219,7 +219,7 @@ impl<'a> LayoutBuilder<'a> {
     }
 
     /// Refuses a scale of which nothing says what it does.
-    fn refuse_unexplained(&self, name: &str, form: Form) -> Result<(), ModelError> {
+    fn refuse_unexplained(&self, name: &str, form: StorageFormat) -> Result<(), ModelError> {
         let mode = self.config.quantization.mode;
         if mode != QuantizationMode::FakeQuantized || !form.has_scale_beside() {
             return Ok(());

@@ -8,8 +8,8 @@ use setun_ops::{
 };
 
 use crate::{
+    layer_range::LayerRange,
     layout::{HeadNorms, LayerLayout, Layout, LinearLayout},
-    part::Part,
 };
 
 /// A plan, and where in it to find what.
@@ -75,7 +75,7 @@ pub fn model_plan(
     head: HeadOutput,
     keep: bool,
 ) -> Result<ModelPlan, OpsError> {
-    let whole = Part::whole(layout.layers.len());
+    let whole = LayerRange::whole(layout.layers.len());
     part_plan(layout, whole, activation, cache, rows, head, keep)
 }
 
@@ -83,7 +83,7 @@ pub fn model_plan(
 /// those of the part.
 pub(crate) fn part_plan(
     layout: &Layout,
-    part: Part,
+    part: LayerRange,
     activation: Activation,
     cache: CacheSpec,
     (rows, wanted): (usize, usize),

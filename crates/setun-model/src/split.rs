@@ -9,15 +9,15 @@
 
 mod any;
 mod builder;
-mod line;
-mod piece;
+mod microbatch;
+mod pipeline;
 mod worker;
 
 pub use any::{AnyStage, AnyStageBuilder};
 pub use builder::SplitBuilder;
 use futures::future::{FutureExt, LocalBoxFuture};
-use line::Line;
-use piece::{Piece, Pieces};
+use microbatch::{Microbatch, Pieces};
+use pipeline::Pipeline;
 use setun_ops::{BatchInputs, OpsError, top_logits::Ranked};
 use worker::Worker;
 
@@ -25,9 +25,9 @@ use crate::{
     batch::Batch,
     cache::PagedCache,
     error::ModelError,
+    layer_range::LayerRange,
     model::{MemoryUse, Model},
     outputs::Outputs,
-    part::Part,
     plan::HeadOutput,
     profile::Profile,
     stage::head_output,
@@ -42,7 +42,7 @@ const PIECE_ROWS: usize = 64;
 /// The stages of a model. See the [module](self).
 pub struct Split {
     shape: Shape,
-    line: Line,
+    line: Pipeline,
     inputs: StepInputs,
     pieces: Pieces,
     piece_rows: usize,
@@ -69,7 +69,7 @@ impl Split {
     /// If they are not the parts of one model, all of them and in order, or a thread is not to be
     /// had.
     pub fn new(stages: Vec<AnyStage>) -> Result<Self, ModelError> {
-        Self::over(stages, Line::new)
+        Self::over(stages, Pipeline::new)
     }
 
     /// A model of these stages that runs them one after the other, all on the caller's thread.
@@ -78,12 +78,12 @@ impl Split {
     ///
     /// If they are not the parts of one model, all of them and in order.
     pub fn in_turn(stages: Vec<AnyStage>) -> Result<Self, ModelError> {
-        Self::over(stages, |workers| Ok(Line::in_turn(workers)))
+        Self::over(stages, |workers| Ok(Pipeline::in_turn(workers)))
     }
 
     fn over(
         stages: Vec<AnyStage>,
-        line: impl FnOnce(Vec<Worker>) -> Result<Line, ModelError>,
+        line: impl FnOnce(Vec<Worker>) -> Result<Pipeline, ModelError>,
     ) -> Result<Self, ModelError> {
         let shape = Shape::of(&stages)?;
         let mut memory = MemoryUse::default();
@@ -188,8 +188,8 @@ impl Split {
 
 impl Shape {
     fn of(stages: &[AnyStage]) -> Result<Self, ModelError> {
-        let parts: Vec<Part> = stages.iter().map(|stage| stage.0.part()).collect();
-        Part::check(&parts)?;
+        let parts: Vec<LayerRange> = stages.iter().map(|stage| stage.0.part()).collect();
+        LayerRange::check(&parts)?;
         let mut shapes = stages.iter().map(|stage| stage.0.shape());
         let Some(first) = shapes.next() else {
             let what = "stages, at least";
@@ -221,7 +221,7 @@ enum Room<'a> {
 
 impl Room<'_> {
     /// Puts a piece's rows after the elements of those before, and says how many it has.
-    fn put(&mut self, first: usize, piece: &Piece) -> usize {
+    fn put(&mut self, first: usize, piece: &Microbatch) -> usize {
         match self {
             Self::Logits(room) => {
                 room[first..][..piece.logits.len()].copy_from_slice(&piece.logits);

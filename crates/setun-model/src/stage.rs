@@ -13,9 +13,9 @@ use setun_ops::{
 
 use crate::{
     error::ModelError,
+    layer_range::LayerRange,
     layout::Layout,
     model::MemoryUse,
-    part::Part,
     plan::{HeadOutput, ModelPlan, part_plan},
     profile::{Profile, Profiler},
     step_inputs::StepInputs,
@@ -30,12 +30,12 @@ const KEPT_STEPS: usize = 12;
 /// Least capacity of a ranked row, and of a choice's tokens; others are powers of two.
 const MIN_CAPACITY: usize = 16;
 
-/// A [`Part`] of a model: its weights in a backend, the cache of its layers, and a plan for each
+/// A [`LayerRange`] of a model: its weights in a backend, the cache of its layers, and a plan for each
 /// number of rows.
 pub struct Stage<B: Backend> {
     pub(crate) backend: B,
     pub(crate) config: ModelConfig,
-    pub(crate) part: Part,
+    pub(crate) part: LayerRange,
     pub(crate) layout: Layout,
     pub(crate) weights: Vec<B::Weight>,
     pub(crate) positions: usize,
@@ -44,7 +44,7 @@ pub struct Stage<B: Backend> {
     pub(crate) ranked: bool,
     weight_bytes: Vec<usize>,
     cache_blocks: usize,
-    steps: BTreeMap<Key, Step<B>>,
+    steps: BTreeMap<Key, PreparedStep<B>>,
     clock: u64,               // of steps
     profile: Option<Profile>, // of the last step, where steps are timed
 }
@@ -52,7 +52,7 @@ pub struct Stage<B: Backend> {
 /// Buckets of rows and wanted rows, and how the plan ends.
 pub(crate) type Key = (usize, usize, HeadOutput);
 
-struct Step<B: Backend> {
+struct PreparedStep<B: Backend> {
     prepared: B::Prepared,
     input: Option<BufferId>,
     output: BufferId,
@@ -71,7 +71,7 @@ impl<B: Backend> Stage<B> {
     }
 
     /// A step for a bucket; the one that was not used for the longest time makes room for it.
-    fn prepare(&mut self, key: Key) -> Result<Step<B>, ModelError> {
+    fn prepare(&mut self, key: Key) -> Result<PreparedStep<B>, ModelError> {
         if self.steps.len() >= KEPT_STEPS
             && let Some((&oldest, _)) = self.steps.iter().min_by_key(|(_, step)| step.used)
         {
@@ -81,7 +81,7 @@ impl<B: Backend> Stage<B> {
         let mut prepared = self.backend.prepare(&plan, &self.weights)?;
         let is_timed = self.profile.is_some() && self.backend.time(&mut prepared);
         let profiler = is_timed.then(|| Profiler::new(&plan, &self.layout, &self.weight_bytes));
-        Ok(Step { prepared, input, output, used: self.clock, profiler })
+        Ok(PreparedStep { prepared, input, output, used: self.clock, profiler })
     }
 
     /// Grows the cache to so many blocks or some more, at most so many, and makes copies in it.

@@ -14,7 +14,7 @@ use setun_ops::{
 };
 
 pub use contents::Contents;
-pub(crate) use infos::{Form, TensorInfos};
+pub(crate) use infos::{StorageFormat, TensorInfos};
 use linear::Role;
 use targets::Target;
 pub(crate) use targets::Targets;

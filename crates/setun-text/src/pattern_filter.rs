@@ -3,11 +3,11 @@
 mod attempt;
 #[cfg(feature = "regex")]
 mod expression;
+mod filtered_text;
 mod letter;
 mod rules;
 #[cfg(test)]
 mod tests;
-mod watch;
 mod word;
 
 use std::sync::Arc;
@@ -15,8 +15,8 @@ use std::sync::Arc;
 pub use rules::{FilterAction, FilterPattern, FilterRule};
 
 use crate::{ContentFilter, FilterState, TextError};
+use filtered_text::FilteredText;
 use rules::Rule;
-use watch::Watch;
 
 /// Replaces what matches a pattern, or ends the text before it.
 ///
@@ -53,6 +53,6 @@ impl PatternFilter {
 
 impl ContentFilter for PatternFilter {
     fn begin(&self) -> Box<dyn FilterState> {
-        Box::new(Watch::new(Arc::clone(&self.rules)))
+        Box::new(FilteredText::new(Arc::clone(&self.rules)))
     }
 }

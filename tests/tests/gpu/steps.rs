@@ -10,7 +10,7 @@ use setun::{
     },
     ops::{argmax::ArgmaxRequest, top_logits::TopLogitsRequest},
 };
-use setun_gpu::{Api, Asked, GpuBackend, Recorder, Wgpu};
+use setun_gpu::{Api, GpuBackend, RecordedCalls, Recorder, Wgpu};
 use setun_tests::{
     golden::Golden,
     run::{Bits, bits},
@@ -91,10 +91,10 @@ impl Session {
     }
 
     /// What one step of one token asks for, its choice being greedy.
-    fn greedy_step(&mut self, token: u32) -> Asked {
+    fn greedy_step(&mut self, token: u32) -> RecordedCalls {
         let best =
             RequestedOutput::TopLogits(TopLogitsRequest { k: 1, ..TopLogitsRequest::default() });
-        self.asked(|session| session.step(&[token], best))
+        self.recorded(|session| session.step(&[token], best))
     }
 
     /// Steps that follow each other, the first of them with these tokens, and what they choose:
@@ -117,11 +117,11 @@ impl Session {
         tokens
     }
 
-    fn asked(&mut self, work: impl FnOnce(&mut Self)) -> Asked {
-        let before = self.gpu.backend().executor().asked;
+    fn recorded(&mut self, work: impl FnOnce(&mut Self)) -> RecordedCalls {
+        let before = self.gpu.backend().executor().calls;
         work(self);
-        let after = self.gpu.backend().executor().asked;
-        Asked {
+        let after = self.gpu.backend().executor().calls;
+        RecordedCalls {
             created: after.created - before.created,
             kernels: after.kernels - before.kernels,
             written: after.written - before.written,
@@ -166,7 +166,7 @@ fn a_multi_step_is_one_submission_and_read_four_bytes_a_token() {
     assert_eq!(steps, 16);
     let tokens = text(600, session.gpu.vocab_size());
     let run = |session: &mut Session, steps| {
-        session.asked(|session| {
+        session.recorded(|session| {
             session.multi_step(&[(sequence, 1, ArgmaxRequest::default())], steps);
         })
     };

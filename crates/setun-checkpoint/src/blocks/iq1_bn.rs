@@ -5,12 +5,12 @@
 
 use setun_ops::ternary::BLOCK_COLUMNS;
 
-use super::rows::{self, Form};
+use super::rows::{self, RowFormat};
 
 const BYTES: usize = 13;
 const COLUMNS: usize = 64;
 
-pub(super) const FORM: Form = Form {
+pub(super) const FORM: RowFormat = RowFormat {
     group: None,
     decode: |stored, packed, scales| {
         let (scale, stored) = stored.split_at(2);

@@ -3,11 +3,11 @@
 
 use setun_ops::ternary::BLOCK_COLUMNS;
 
-use super::rows::Form;
+use super::rows::RowFormat;
 
 const BYTES: usize = 16;
 
-pub(super) const FORM: Form = Form {
+pub(super) const FORM: RowFormat = RowFormat {
     group: None,
     decode: |stored, packed, scales| {
         let (scale, stored) = stored.split_at(4);

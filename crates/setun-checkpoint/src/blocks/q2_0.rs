@@ -3,13 +3,17 @@
 
 use setun_ops::ternary::BLOCK_COLUMNS;
 
-use super::rows::{self, Form, PackedRow};
+use super::rows::{self, PackedRow, RowFormat};
 
-pub(super) const NARROW: Form =
-    Form { group: Some(64), decode: |stored, packed, scales| decode(stored, packed, scales, 18) };
+pub(super) const NARROW: RowFormat = RowFormat {
+    group: Some(64),
+    decode: |stored, packed, scales| decode(stored, packed, scales, 18),
+};
 
-pub(super) const WIDE: Form =
-    Form { group: Some(128), decode: |stored, packed, scales| decode(stored, packed, scales, 34) };
+pub(super) const WIDE: RowFormat = RowFormat {
+    group: Some(128),
+    decode: |stored, packed, scales| decode(stored, packed, scales, 34),
+};
 
 fn decode(stored: &[u8], packed: &mut PackedRow<'_>, scales: &mut [f32], bytes: usize) {
     const BEFORE: usize = 2;

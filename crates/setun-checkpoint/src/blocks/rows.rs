@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// How a type's rows are decoded.
-pub(super) struct Form {
+pub(super) struct RowFormat {
     /// Columns that share a scale; none where a row has one.
     pub(super) group: Option<usize>,
     /// From the bytes of a row to a packed row and the scale of each group. A code that is none
@@ -62,7 +62,7 @@ enum Failure {
 /// Codes and as few scales as say the same, of a matrix in rows of blocks.
 pub(super) fn unpack(
     tensor: &Tensor,
-    form: &Form,
+    form: &RowFormat,
 ) -> Result<(Aligned<u8>, Scales), CheckpointError> {
     let (codes, scales) = unpack_all(tensor, form)?;
     let (_, columns) = tensor.info.expect_matrix()?;
@@ -73,7 +73,7 @@ pub(super) fn unpack(
 /// Codes and the scale of each block or row, as the type has them.
 pub(super) fn unpack_as_stored(
     tensor: &Tensor,
-    form: &Form,
+    form: &RowFormat,
 ) -> Result<(Aligned<u8>, Scales), CheckpointError> {
     let (codes, mut values) = unpack_all(tensor, form)?;
     values.iter_mut().filter(|scale| **scale == 0.0).for_each(|scale| *scale = 1.0);
@@ -84,7 +84,10 @@ pub(super) fn unpack_as_stored(
 }
 
 /// Codes, and the scale of each row or group.
-fn unpack_all(tensor: &Tensor, form: &Form) -> Result<(Aligned<u8>, Vec<f32>), CheckpointError> {
+fn unpack_all(
+    tensor: &Tensor,
+    form: &RowFormat,
+) -> Result<(Aligned<u8>, Vec<f32>), CheckpointError> {
     let info = &tensor.info;
     let (rows, columns) = info.expect_matrix()?;
     let stored = stored_bytes(tensor)?;

@@ -10,7 +10,7 @@ use setun_ops::{
 
 use super::{
     encode,
-    rows::{self, Form},
+    rows::{self, RowFormat},
 };
 use crate::{
     error::CheckpointError,
@@ -24,7 +24,7 @@ const BYTES: usize = CODES + 2;
 /// Runs of bytes: how many, and how many weights each of them has.
 const RUNS: [(usize, usize); 3] = [(32, 5), (16, 5), (4, 4)];
 
-pub(super) const FORM: Form = Form {
+pub(super) const FORM: RowFormat = RowFormat {
     group: Some(COLUMNS),
     decode: |stored, packed, scales| {
         for ((block, stored), scale) in stored.chunks_exact(BYTES).enumerate().zip(scales) {

@@ -10,7 +10,7 @@ use setun_ops::{
 
 use super::{
     encode,
-    rows::{self, Form},
+    rows::{self, RowFormat},
 };
 use crate::{
     error::CheckpointError,
@@ -21,7 +21,7 @@ const COLUMNS: usize = 256;
 const CODES: usize = 2 * BLOCK_BYTES;
 const BYTES: usize = CODES + 2;
 
-pub(super) const FORM: Form = Form {
+pub(super) const FORM: RowFormat = RowFormat {
     group: Some(COLUMNS),
     decode: |stored, packed, scales| {
         let blocks = stored.chunks_exact(BYTES).zip(packed.bytes.chunks_exact_mut(CODES));

@@ -11,7 +11,7 @@ use crate::{
     error::CheckpointError,
     files::{self, Files},
     generation::GenerationDefaults,
-    header_reader::{DataReader, Found, HeaderReader},
+    header_reader::{DataReader, HeaderContents, HeaderReader},
     source::ReadRequest,
     tensor::TensorInfo,
 };
@@ -25,11 +25,11 @@ pub(crate) fn is_container(first: &[u8]) -> bool {
 #[derive(Debug)]
 pub(crate) struct ContainerHeaderReader {
     file: String,
-    step: Step,
+    step: ReadStage,
 }
 
 #[derive(Debug)]
-enum Step {
+enum ReadStage {
     /// The head, of which the first bytes are here.
     Head {
         first: Vec<u8>,
@@ -50,14 +50,14 @@ impl ContainerHeaderReader {
         let mut eight = [0; 8];
         eight[..first.len().min(8)].copy_from_slice(&first[..first.len().min(8)]);
         let bytes = Head::bytes(&file, eight)?;
-        Ok(Self { file, step: Step::Head { first: eight.to_vec(), bytes } })
+        Ok(Self { file, step: ReadStage::Head { first: eight.to_vec(), bytes } })
     }
 
     /// Takes what the manifest holds itself.
     fn accept_manifest(
         &mut self,
         manifest: Manifest,
-        found: &mut Found,
+        found: &mut HeaderContents,
     ) -> Result<(), CheckpointError> {
         found.files = Files::default();
         (found.generation, found.config) = (GenerationDefaults::default(), None);
@@ -77,7 +77,7 @@ impl ContainerHeaderReader {
         let file: Arc<str> = Arc::from(self.file.as_str());
         found.tensors = manifest.tensors.iter().map(|entry| info(entry, &file)).collect();
         let manifest = Arc::new(manifest);
-        self.step = Step::Files { manifest, chunk: 0, arrived: vec![] };
+        self.step = ReadStage::Files { manifest, chunk: 0, arrived: vec![] };
         Ok(())
     }
 }
@@ -101,9 +101,9 @@ fn file_bytes(manifest: &Manifest) -> u64 {
 impl HeaderReader for ContainerHeaderReader {
     fn next_read(&self) -> Option<ReadRequest> {
         let range = match &self.step {
-            Step::Head { first, bytes } => first.len() as u64..*bytes,
-            Step::Manifest(head) => head.manifest(),
-            Step::Files { manifest, chunk, .. } => {
+            ReadStage::Head { first, bytes } => first.len() as u64..*bytes,
+            ReadStage::Manifest(head) => head.manifest(),
+            ReadStage::Files { manifest, chunk, .. } => {
                 let missing = |start| start < file_bytes(manifest);
                 let next = manifest.chunks.get(*chunk)?;
                 return missing(next.content.start)
@@ -116,19 +116,19 @@ impl HeaderReader for ContainerHeaderReader {
     fn accept(
         &mut self,
         bytes: Option<&[u8]>,
-        found: &mut Found,
+        found: &mut HeaderContents,
     ) -> Result<Option<Box<dyn HeaderReader>>, CheckpointError> {
         let bytes = bytes.unwrap_or_default();
         match &mut self.step {
-            Step::Head { first, .. } => {
+            ReadStage::Head { first, .. } => {
                 first.extend_from_slice(bytes);
-                self.step = Step::Manifest(Head::parse(&self.file, first)?);
+                self.step = ReadStage::Manifest(Head::parse(&self.file, first)?);
             }
-            Step::Manifest(head) => {
+            ReadStage::Manifest(head) => {
                 let manifest = Manifest::parse(&self.file, head, bytes)?;
                 self.accept_manifest(manifest, found)?;
             }
-            Step::Files { manifest, chunk, arrived } => {
+            ReadStage::Files { manifest, chunk, arrived } => {
                 let content = content(&self.file, manifest, *chunk, bytes)?;
                 let start = manifest.chunks[*chunk].content.start;
                 let files = file_bytes(manifest).saturating_sub(start);
@@ -140,8 +140,11 @@ impl HeaderReader for ContainerHeaderReader {
         Ok(None)
     }
 
-    fn finish(&mut self, found: &mut Found) -> Result<Box<dyn DataReader>, CheckpointError> {
-        let Step::Files { manifest, arrived, .. } = &self.step else {
+    fn finish(
+        &mut self,
+        found: &mut HeaderContents,
+    ) -> Result<Box<dyn DataReader>, CheckpointError> {
+        let ReadStage::Files { manifest, arrived, .. } = &self.step else {
             return Err(CheckpointError::NothingWanted);
         };
         for file in manifest.files.iter().filter(|file| file.text.is_none()) {

@@ -18,7 +18,7 @@ pub struct Manifest {
     /// Where the model came from.
     pub provenance: Provenance,
     /// The container's files. The first holds the manifest.
-    pub parts: Vec<Part>,
+    pub parts: Vec<ContainerFile>,
     /// The small files.
     pub files: Vec<FileEntry>,
     /// The tensors, in the order in which a forward pass needs them.
@@ -38,7 +38,7 @@ pub struct Provenance {
 
 /// A file of a container.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct ContainerFile {
     /// Its plain name; the first may be called otherwise by who opens it.
     pub file: String,
     /// Its bytes.
@@ -149,9 +149,12 @@ impl Manifest {
             source: raw.source,
             tool: raw.tool,
         });
-        let parts: Vec<_> =
-            raw.parts.into_iter().map(|raw| Part { file: raw.file, bytes: raw.bytes }).collect();
-        check_parts(file, &parts)?;
+        let parts: Vec<_> = raw
+            .parts
+            .into_iter()
+            .map(|raw| ContainerFile { file: raw.file, bytes: raw.bytes })
+            .collect();
+        check_files(file, &parts)?;
         let mut end = 0;
         let files = raw.files.into_iter().map(|raw| check_file(file, raw, &mut end));
         let files = files.collect::<Result<Vec<_>, _>>()?;
@@ -242,13 +245,13 @@ pub(super) fn bad_chunk(file: &str, chunk: usize, what: &str) -> CheckpointError
     CheckpointError::Chunk { file: file.to_owned(), chunk, what: what.to_owned() }
 }
 
-fn check_parts(file: &str, parts: &[Part]) -> Result<(), CheckpointError> {
+fn check_files(file: &str, parts: &[ContainerFile]) -> Result<(), CheckpointError> {
     if parts.is_empty() {
         let (file, field) = (file.to_owned(), "parts".to_owned());
         let (expected, found) = ("at least one file".to_owned(), "none".to_owned());
         return Err(CheckpointError::Field { file, field, expected, found });
     }
-    for Part { file: name, .. } in &parts[1..] {
+    for ContainerFile { file: name, .. } in &parts[1..] {
         if !is_plain_name(name) {
             let (file, field, found) = (file.to_owned(), "parts.file".to_owned(), name.clone());
             let expected = format!("a plain name that ends in {EXTENSION}");
@@ -306,7 +309,7 @@ fn following(end: &mut u64, bytes: u64) -> Option<Range<u64>> {
 fn check_chunks(
     file: &str,
     raw: Vec<RawChunk>,
-    parts: &[Part],
+    parts: &[ContainerFile],
 ) -> Result<Vec<Chunk>, CheckpointError> {
     let (mut before, mut end) = ((0, 0), 0);
     let mut chunks = Vec::with_capacity(raw.len());

@@ -6,10 +6,10 @@ use super::{FILE, Head};
 use crate::error::CheckpointError;
 
 /// Turns the manifest of one version into that of the next; none where it is not of the first.
-type Step = fn(&Head, Map<String, Value>) -> Option<Value>;
+type Migration = fn(&Head, Map<String, Value>) -> Option<Value>;
 
 /// The steps from each version on.
-const STEPS: [Step; 1] = [v0_to_v1];
+const STEPS: [Migration; 1] = [v0_to_v1];
 
 /// The manifest in the newest version's form.
 pub(super) fn newest(

@@ -16,7 +16,7 @@ use crate::{
     dense::FLOATS,
     error::CheckpointError,
     files,
-    header_reader::{Found, HeaderReader},
+    header_reader::{HeaderContents, HeaderReader},
     source::{Options, ReadRequest},
     tensor::TensorInfo,
 };
@@ -58,7 +58,11 @@ impl GgufHeaderReader {
         }
     }
 
-    fn accept_piece(&mut self, piece: &[u8], found: &mut Found) -> Result<(), CheckpointError> {
+    fn accept_piece(
+        &mut self,
+        piece: &[u8],
+        found: &mut HeaderContents,
+    ) -> Result<(), CheckpointError> {
         let file = self.ahead.front().ok_or(CheckpointError::NothingWanted)?;
         let is_end = (piece.len() as u64) < self.piece;
         self.bytes.extend_from_slice(piece);
@@ -76,7 +80,11 @@ impl GgufHeaderReader {
         }
     }
 
-    fn accept_header(&mut self, header: Header, found: &mut Found) -> Result<(), CheckpointError> {
+    fn accept_header(
+        &mut self,
+        header: Header,
+        found: &mut HeaderContents,
+    ) -> Result<(), CheckpointError> {
         split::check(&header.metadata, self.headers.len(), self.parts)?;
         self.headers.push(header);
         self.ahead.pop_front();
@@ -99,7 +107,7 @@ impl GgufHeaderReader {
     fn describe(
         &mut self,
         divisors: Option<&[f32]>,
-        found: &mut Found,
+        found: &mut HeaderContents,
     ) -> Result<(), CheckpointError> {
         let metadata = &mut self.headers[0].metadata;
         let vocabulary = vocabulary::take(metadata)?;
@@ -146,7 +154,7 @@ impl HeaderReader for GgufHeaderReader {
     fn accept(
         &mut self,
         bytes: Option<&[u8]>,
-        found: &mut Found,
+        found: &mut HeaderContents,
     ) -> Result<Option<Box<dyn HeaderReader>>, CheckpointError> {
         let bytes = bytes.unwrap_or_default();
         if self.divisors.take().is_some() {

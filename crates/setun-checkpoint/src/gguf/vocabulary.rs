@@ -6,7 +6,7 @@ use super::{
     tokenizer::{Converted, Vocabulary},
 };
 use crate::{
-    error::CheckpointError, files, generation::GenerationDefaults, header_reader::Found,
+    error::CheckpointError, files, generation::GenerationDefaults, header_reader::HeaderContents,
     warning::Warning, write::generation_config_json,
 };
 
@@ -51,7 +51,7 @@ impl FoundVocabulary {
         &self,
         metadata: &Metadata,
         vocab_size: usize,
-        found: &mut Found,
+        found: &mut HeaderContents,
     ) -> Result<Tokens, CheckpointError> {
         let mut tokens = Tokens { first: self.0.bos, last: self.0.eos.into_iter().collect() };
         if self.0.model != NONE {

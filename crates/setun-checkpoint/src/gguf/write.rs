@@ -12,7 +12,7 @@ use crate::{
     config::{LinearClass, ModelConfig, QuantizationMode, RopeScaling},
     dtype::Dtype,
     error::CheckpointError,
-    outline::{Content, Outline, OutlineTensor, Place},
+    outline::{Content, Outline, OutlineTensor, TensorLocation},
     tensor::Tensor,
     warning::Warning,
 };
@@ -33,7 +33,7 @@ pub struct Plan {
     /// The first bytes of the file.
     pub header: Vec<u8>,
     /// Where the bytes of each tensor of the outline go: after the header, without gaps.
-    pub places: Vec<Place>,
+    pub places: Vec<TensorLocation>,
     /// What of the tokenizer other programs will not do alike.
     pub warnings: Vec<Warning>,
     entries: Vec<Entry>, // as the places
@@ -77,7 +77,7 @@ pub fn plan(
         metadata::write(outline, architecture, target, llama3, &entries)?;
     let data = tensors::write_infos(&mut bytes, llama3, config, &entries)?;
     let header_bytes = bytes.len() as u64;
-    let places = entries.iter().zip(data).map(|(entry, range)| Place {
+    let places = entries.iter().zip(data).map(|(entry, range)| TensorLocation {
         name: entry.name.clone(),
         range: header_bytes + range.start..header_bytes + range.end,
     });

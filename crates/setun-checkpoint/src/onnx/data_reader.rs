@@ -8,7 +8,7 @@ use crate::{
     tensor::{Tensor, TensorData, TensorInfo},
 };
 
-use super::{item::Item, part::Part};
+use super::{data_range::DataRange, item::Item};
 
 /// All tensors, and how far their parts have come.
 #[derive(Debug)]
@@ -55,7 +55,7 @@ impl OnnxBody {
     }
 
     /// The part that arrives.
-    fn part(&self) -> Option<&Part> {
+    fn part(&self) -> Option<&DataRange> {
         self.item()?.parts.get(self.data.len().checked_sub(1)?)
     }
 }

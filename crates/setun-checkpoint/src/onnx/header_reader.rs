@@ -8,7 +8,7 @@ use super::{data_reader::OnnxBody, item::Item, plan, scan::Scan};
 use crate::{
     error::CheckpointError,
     files,
-    header_reader::{DataReader, Found, HeaderReader},
+    header_reader::{DataReader, HeaderContents, HeaderReader},
     json,
     source::ReadRequest,
 };
@@ -42,7 +42,7 @@ impl OnnxHeaderReader {
         &mut self,
         name: &'static str,
         bytes: Option<&[u8]>,
-        found: &mut Found,
+        found: &mut HeaderContents,
     ) -> Result<(), CheckpointError> {
         if let Some(bytes) = bytes {
             found.files.insert(name, bytes.to_vec());
@@ -79,7 +79,7 @@ impl HeaderReader for OnnxHeaderReader {
     fn accept(
         &mut self,
         bytes: Option<&[u8]>,
-        found: &mut Found,
+        found: &mut HeaderContents,
     ) -> Result<Option<Box<dyn HeaderReader>>, CheckpointError> {
         if let Some(&(name, _)) = self.ahead.front() {
             self.accept_beside(name, bytes, found)?;
@@ -92,7 +92,10 @@ impl HeaderReader for OnnxHeaderReader {
         Ok(None)
     }
 
-    fn finish(&mut self, found: &mut Found) -> Result<Box<dyn DataReader>, CheckpointError> {
+    fn finish(
+        &mut self,
+        found: &mut HeaderContents,
+    ) -> Result<Box<dyn DataReader>, CheckpointError> {
         found.tensors.clear();
         Ok(Box::new(OnnxBody::new(self.items.take().unwrap_or_default())))
     }
@@ -109,7 +112,7 @@ fn parent(folder: &str) -> Option<String> {
 
 /// Reads the configurations. One that says nothing of how weights are quantized is read all the
 /// same: the graph says it.
-fn parse_config(found: &mut Found) -> Result<(), CheckpointError> {
+fn parse_config(found: &mut HeaderContents) -> Result<(), CheckpointError> {
     const KEY: &str = "quantization_config";
     let stored = found.files.get(files::CONFIG).unwrap_or_default().to_vec();
     let mut config: Map<String, Value> = json::read(files::CONFIG, &stored)?;

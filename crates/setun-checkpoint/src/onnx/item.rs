@@ -8,9 +8,9 @@ use setun_ops::{
 };
 
 use super::{
+    data_range::{DataRange, Orientation, orient},
     integers,
     nbits::{self, IntegerForm, Stored, Zeros},
-    part::{Orientation, Part, orient},
 };
 use crate::{
     blocks,
@@ -23,7 +23,7 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct Item {
     pub(super) info: TensorInfo,
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<DataRange>,
     pub(super) recipe: Recipe,
 }
 

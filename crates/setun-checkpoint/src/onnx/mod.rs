@@ -7,6 +7,7 @@
 
 use std::path::Path;
 
+mod data_range;
 mod data_reader;
 mod graph;
 mod header_reader;
@@ -16,7 +17,6 @@ mod item;
 mod messages;
 mod names;
 mod nbits;
-mod part;
 mod plan;
 mod scan;
 mod wire;

@@ -7,10 +7,10 @@ mod linear;
 use std::ops::Range;
 
 use super::{
+    data_range::{DataRange, Orientation},
     graph::{self, Graph, Initializer, Node},
     item::{Item, NodeName, Recipe},
     names,
-    part::{Orientation, Part},
 };
 use crate::{
     config::{ModelConfig, QuantizationMode},
@@ -133,11 +133,11 @@ impl Plan<'_> {
     }
 
     /// All of an initialiser.
-    fn whole(&mut self, index: usize) -> Part {
+    fn whole(&mut self, index: usize) -> DataRange {
         self.used[index] = true;
         let found = &self.graph.initializers[index];
         let in_element = if found.nibbles().is_some() { 2 } else { 1 };
-        Part {
+        DataRange {
             file: found.file.clone(),
             range: found.range.clone(),
             dtype: found.dtype().unwrap_or(Dtype::U8),
@@ -153,7 +153,7 @@ impl Plan<'_> {
         index: usize,
         rows: &Range<usize>,
         row: usize,
-    ) -> Result<Part, CheckpointError> {
+    ) -> Result<DataRange, CheckpointError> {
         let whole = self.whole(index);
         let elements = rows.len() * row;
         if elements == whole.elements {
@@ -165,7 +165,7 @@ impl Plan<'_> {
         let place = |row_index: usize| whole.dtype.bytes(&[row_index, row]).unwrap_or(0);
         let start = whole.range.start;
         let range = start + place(rows.start)..start + place(rows.end);
-        Ok(Part { range, elements, ..whole })
+        Ok(DataRange { range, elements, ..whole })
     }
 
     /// An initialiser that no operation was known by: a norm's gain, or nothing that a model has.
@@ -217,7 +217,7 @@ fn node_name(graph: &Graph, node: &Node) -> NodeName {
     NodeName { file: graph.file.clone(), name, op: node.op.clone() }
 }
 
-fn info(name: &str, dtype: Dtype, shape: Vec<usize>, part: &Part) -> TensorInfo {
+fn info(name: &str, dtype: Dtype, shape: Vec<usize>, part: &DataRange) -> TensorInfo {
     let (file, range) = (part.file.clone(), part.range.clone());
     TensorInfo { name: name.to_owned(), dtype, shape, file, range, paired_heads: None }
 }

@@ -91,12 +91,12 @@ pub(super) fn is_worth_it(shape: HeadShape, rows: usize, longest: usize, threads
 
 /// How scores are cut.
 #[derive(Clone, Copy)]
-struct Cut {
+struct SpanPartition {
     spans: usize,
     run: usize, // spans that are claimed at once
 }
 
-impl Cut {
+impl SpanPartition {
     fn new(longest: usize, pairs: usize, threads: usize) -> Self {
         let spans = longest.div_ceil(SPAN);
         Self { spans, run: (spans * pairs / (PARTS * threads)).clamp(1, MAX_SPANS) }
@@ -108,13 +108,13 @@ impl Cut {
 }
 
 /// Some rows of a step, cut into spans.
-struct Work<'a> {
+struct SpanGroup<'a> {
     inputs: &'a BatchInputs,
     qkv: &'a Floats,
     shape: HeadShape,
     cache: LayerView<'a>,
     rows: Range<usize>,
-    cut: Cut,
+    cut: SpanPartition,
 }
 
 impl<D: TernaryDot> Walk<'_, D> {
@@ -135,9 +135,9 @@ impl<D: TernaryDot> Walk<'_, D> {
         for first in (0..inputs.rows()).step_by(together) {
             let rows = first..inputs.rows().min(first + together);
             let pairs = rows.len() * shape.kv_heads;
-            let cut = Cut::new(longest(&inputs.positions[rows.clone()]), pairs, threads);
+            let cut = SpanPartition::new(longest(&inputs.positions[rows.clone()]), pairs, threads);
             let out = &mut out.values[rows.start * width..rows.end * width];
-            let work = Work { inputs, qkv, shape, cache, rows, cut };
+            let work = SpanGroup { inputs, qkv, shape, cache, rows, cut };
             self.scores(&work, scratch);
             self.sums(&work, scratch);
             self.results(&work, scratch, Grid::new(out, width));
@@ -145,7 +145,7 @@ impl<D: TernaryDot> Walk<'_, D> {
     }
 
     /// All scores, and the greatest of each run.
-    fn scores(&self, work: &Work<'_>, scratch: &mut SpanScratch) {
+    fn scores(&self, work: &SpanGroup<'_>, scratch: &mut SpanScratch) {
         let simd = self.isa.lanes();
         let scores = work.per_span(&mut scratch.scores, SPAN);
         let maxima = work.grid(&mut scratch.maxima, work.cut.runs(), 1);
@@ -163,7 +163,7 @@ impl<D: TernaryDot> Walk<'_, D> {
     }
 
     /// The sums of each span's weights and values.
-    fn sums(&self, work: &Work<'_>, scratch: &mut SpanScratch) {
+    fn sums(&self, work: &SpanGroup<'_>, scratch: &mut SpanScratch) {
         let (simd, runs) = (self.isa.lanes(), work.cut.runs());
         let SpanScratch { scores, maxima, totals, sums } = scratch;
         let parts = (
@@ -186,7 +186,7 @@ impl<D: TernaryDot> Walk<'_, D> {
     }
 
     /// Spans added up and divided.
-    fn results(&self, work: &Work<'_>, scratch: &SpanScratch, out: Grid<'_, f32>) {
+    fn results(&self, work: &SpanGroup<'_>, scratch: &SpanScratch, out: Grid<'_, f32>) {
         let (simd, d, spans) = (self.isa.lanes(), work.shape.head_dim, work.cut.spans);
         self.each(out.tiles(1, d), |_, index, mut out| {
             let seen = work.pair(index).visible.div_ceil(SPAN);
@@ -217,7 +217,7 @@ fn weigh<S: Simd>(simd: S, weights: &mut [f32], max: f32, totals: &mut [f32]) {
     }
 }
 
-impl Work<'_> {
+impl SpanGroup<'_> {
     /// `[rows, heads, spans × width]`, in tiles of the heads of a pair and a run of spans.
     fn per_span<'a>(&self, memory: &'a mut [f32], width: usize) -> Grid<'a, f32> {
         self.grid(memory, self.cut.spans * width, self.cut.run * width)

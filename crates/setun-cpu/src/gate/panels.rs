@@ -39,7 +39,7 @@ impl<D: TernaryDot> Walk<'_, D> {
                     let (mut g, mut u) = ([0.0; PANEL_OUTPUTS], [0.0; PANEL_OUTPUTS]);
                     let y = tile.row(index);
                     g[..y.len()].copy_from_slice(y);
-                    self.note_open(activation, y);
+                    self.record_open(activation, y);
                     let (sums, u_row) = (&panel.sums[index], &mut u[..y.len()]);
                     up.store(self.isa, sums, outputs.clone(), row, &Residual::None, u_row);
                     gate_row(self.isa.lanes(), activation, &g, &u, y);

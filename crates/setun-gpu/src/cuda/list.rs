@@ -11,7 +11,7 @@ use crate::executor::Bound;
 
 /// Launches of a step.
 pub struct CudaList {
-    pub(super) launches: Vec<Recorded>,
+    pub(super) launches: Vec<RecordedLaunch>,
     pub(super) graph: Option<CudaGraph>,
     /// Made when times are first asked for: before the first launch and after each.
     clock: Vec<CudaEvent>,
@@ -22,7 +22,7 @@ pub struct CudaList {
 unsafe impl Send for CudaList {}
 
 /// A launch with its function and its memory, which it keeps alive.
-pub(super) struct Recorded {
+pub(super) struct RecordedLaunch {
     function: CudaFunction,
     threads: u32,
     shape: Vec<u32>,
@@ -31,7 +31,7 @@ pub(super) struct Recorded {
 }
 
 impl CudaList {
-    pub(super) fn new(launches: Vec<Recorded>, graph: Option<CudaGraph>) -> Self {
+    pub(super) fn new(launches: Vec<RecordedLaunch>, graph: Option<CudaGraph>) -> Self {
         Self { launches, graph, clock: vec![] }
     }
 
@@ -61,7 +61,7 @@ impl CudaList {
     }
 }
 
-impl Recorded {
+impl RecordedLaunch {
     pub(super) fn new(
         bound: &Bound<'_, CudaBuffer>,
         (function, threads): (CudaFunction, u32),

@@ -16,15 +16,15 @@ use cudarc::{
     nvrtc::Ptx,
 };
 pub use list::CudaList;
-use list::Recorded;
+use list::RecordedLaunch;
 use memory::{Allocation, STAGED, Staging};
 use setun_ops::OpsError;
 
 use crate::{
-    ahead::Ahead,
     error::GpuError,
     executor::{Bound, Executor, Tiles},
     kernel::{CUDA_TILES, CudaSource, Kernel},
+    pipeline_cache::PipelineCache,
 };
 
 /// The first architecture with products of four bytes.
@@ -42,7 +42,7 @@ pub struct Cuda {
     architecture: u32,
     total_bytes: u64,
     kernels: HashMap<Kernel, (CudaFunction, u32)>, // with the threads of a block
-    code: Ahead<Result<Vec<u8>, String>>,
+    code: PipelineCache<Result<Vec<u8>, String>>,
     folder: Option<PathBuf>,
     staging: Staging,
     /// Where written bytes wait for the device, until the event of the last of them.
@@ -67,10 +67,10 @@ impl Cuda {
             return Err(absent("NVIDIA's driver (libcuda) is not installed".to_owned()));
         }
         check_driver().map_err(absent)?;
-        let context = CudaContext::new(ordinal).map_err(|error| absent(told(error)))?;
-        let adapter = context.name().map_err(|error| absent(told(error)))?;
+        let context = CudaContext::new(ordinal).map_err(|error| absent(message(error)))?;
+        let adapter = context.name().map_err(|error| absent(message(error)))?;
         let refused = |reason| GpuError::NoDevice { adapter: adapter.clone(), reason };
-        let failed = |error| refused(told(error));
+        let failed = |error| refused(message(error));
         let (major, minor) = context.compute_capability().map_err(failed)?;
         let architecture = 10 * major.unsigned_abs() + minor.unsigned_abs();
         if architecture < MIN_ARCHITECTURE {
@@ -90,7 +90,8 @@ impl Cuda {
             Staging::new(&context).map_err(failed)?,
             context.new_event(Some(CUevent_flags::CU_EVENT_DISABLE_TIMING)).map_err(failed)?,
         );
-        let (kernels, code, folder, failure) = (HashMap::new(), Ahead::default(), None, None);
+        let (kernels, code, folder, failure) =
+            (HashMap::new(), PipelineCache::default(), None, None);
         Ok(Self {
             context,
             stream,
@@ -122,7 +123,7 @@ impl Cuda {
     /// The first failure, for whoever asks next: after it the device does nothing more.
     fn check(&mut self) -> Result<(), OpsError> {
         if let Err(error) = self.context.check_err() {
-            self.note(Err(error));
+            self.record(Err(error));
         }
         match &self.failure {
             Some(reason) => Err(OpsError::DeviceLost { reason: reason.clone() }),
@@ -130,9 +131,9 @@ impl Cuda {
         }
     }
 
-    fn note(&mut self, outcome: Result<(), DriverError>) {
+    fn record(&mut self, outcome: Result<(), DriverError>) {
         if let Err(error) = outcome {
-            self.failure.get_or_insert_with(|| told(error));
+            self.failure.get_or_insert_with(|| message(error));
         }
     }
 
@@ -204,7 +205,7 @@ fn check_driver() -> Result<(), String> {
 }
 
 /// A driver's error in its own words.
-fn told(error: DriverError) -> String {
+fn message(error: DriverError) -> String {
     match (error.error_name(), error.error_string()) {
         (Ok(name), Ok(text)) => format!("{} ({})", text.to_string_lossy(), name.to_string_lossy()),
         _ => format!("{error:?}"),
@@ -245,7 +246,7 @@ impl Executor for Cuda {
             return Err(beyond("a write"));
         };
         let written = self.send(address, data);
-        self.note(written);
+        self.record(written);
         self.check()
     }
 
@@ -264,7 +265,7 @@ impl Executor for Cuda {
             // SAFETY: both places have so many bytes; freeing memory waits for what is queued.
             unsafe { result::memcpy_dtod_async(target, source, len, self.stream.cu_stream()) }
         });
-        self.note(copied);
+        self.record(copied);
         self.check()
     }
 
@@ -278,7 +279,7 @@ impl Executor for Cuda {
         self.check()?;
         let recorded = launches
             .iter()
-            .map(|launch| Ok(Recorded::new(launch, self.kernel(launch.kernel)?)))
+            .map(|launch| Ok(RecordedLaunch::new(launch, self.kernel(launch.kernel)?)))
             .collect::<Result<Vec<_>, OpsError>>()?;
         let lost = |error| refused("a graph", error);
         let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
@@ -297,7 +298,7 @@ impl Executor for Cuda {
     fn play(&mut self, list: &CudaList, _chunks: u32) -> Result<(), OpsError> {
         if let Some(graph) = &list.graph {
             let launched = graph.launch();
-            self.note(launched);
+            self.record(launched);
         }
         self.check()
     }
@@ -313,7 +314,7 @@ impl Executor for Cuda {
         times: &mut Vec<Duration>,
     ) -> Result<(), OpsError> {
         let played = list.play_with_clock(&self.stream, times);
-        self.note(played);
+        self.record(played);
         self.check()
     }
 
@@ -327,11 +328,11 @@ impl Executor for Cuda {
             return Err(beyond("a read"));
         };
         let bound = self.context.bind_to_thread();
-        self.note(bound);
+        self.record(bound);
         for piece in out.chunks_mut(STAGED) {
             self.check()?;
             let read = self.read_piece(address, piece);
-            self.note(read);
+            self.record(read);
             address += piece.len() as u64;
         }
         self.check()
@@ -342,6 +343,6 @@ impl Executor for Cuda {
 fn refused(what: &'static str, error: DriverError) -> OpsError {
     match error {
         DriverError(CUresult::CUDA_ERROR_OUT_OF_MEMORY) => OpsError::OutOfMemory { what, bytes: 0 },
-        error => OpsError::DeviceLost { reason: told(error) },
+        error => OpsError::DeviceLost { reason: message(error) },
     }
 }

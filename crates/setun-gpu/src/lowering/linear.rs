@@ -10,7 +10,7 @@ use super::{Lowering, columns, weight, word};
 use crate::{
     kernel::{COLUMNS, Input, Kernel, Product},
     launch::Argument,
-    weight::Form,
+    weight::WeightFormat,
 };
 
 /// Rows that a workgroup takes together at most; more of them go in tiles.
@@ -78,7 +78,9 @@ impl<B> Lowering<'_, B> {
 
     /// Nothing for what a checked plan does not hold.
     fn side(&self, linear: &Linear) -> Option<Side> {
-        let Form::Ternary { groups, group_planes } = self.form(linear.weight) else { return None };
+        let WeightFormat::Ternary { groups, group_planes } = self.form(linear.weight) else {
+            return None;
+        };
         let WeightSpec::Ternary { rows: outputs, columns, grouped } =
             self.plan.weights()[linear.weight.0 as usize]
         else {

@@ -6,12 +6,12 @@ use super::{Lowering, columns, word};
 use crate::{
     kernel::{Kernel, SLICE_TOKENS},
     launch::{Argument, Scratch},
-    weight::Form,
+    weight::WeightFormat,
 };
 
 impl<B> Lowering<'_, B> {
     pub(super) fn embed(&mut self, table: WeightId, out: BufferId) {
-        let Form::Dense { table: element, stride } = self.form(table) else {
+        let WeightFormat::Dense { table: element, stride } = self.form(table) else {
             return; // a checked plan names a table
         };
         let width = self.spec(out).width;
@@ -23,7 +23,7 @@ impl<B> Lowering<'_, B> {
     }
 
     pub(super) fn head(&mut self, x: BufferId, table: WeightId, logits: Argument) {
-        let Form::Dense { table: element, stride } = self.form(table) else {
+        let WeightFormat::Dense { table: element, stride } = self.form(table) else {
             return;
         };
         let (width, vocab, rows) = (self.spec(x).width, self.vocab(table), self.rows(x));

@@ -140,9 +140,9 @@ impl Adapter {
         })?;
         let failure = Failure::default();
         let seen = failure.clone();
-        device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| seen.note(&error)));
+        device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| seen.record(&error)));
         let seen = failure.clone();
-        device.set_device_lost_callback(move |_, reason| seen.note_lost(reason));
+        device.set_device_lost_callback(move |_, reason| seen.record_lost(reason));
         #[cfg(target_family = "wasm")]
         failure::keep_internal_errors(&device);
         Ok(Wgpu::new(device, queue, name, language, failure))

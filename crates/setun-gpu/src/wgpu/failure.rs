@@ -23,23 +23,23 @@ enum First {
 
 impl Failure {
     /// Counts memory that is asked for.
-    pub(super) fn note_wanted(&self, bytes: u64) {
+    pub(super) fn record_wanted(&self, bytes: u64) {
         self.with(|state| state.wanted_bytes += bytes);
     }
 
-    pub(super) fn note(&self, error: &wgpu::Error) {
+    pub(super) fn record(&self, error: &wgpu::Error) {
         let first = match error {
             wgpu::Error::OutOfMemory { .. } => First::OutOfMemory,
             refused => First::Lost(refused.to_string()),
         };
-        self.note_first(first);
+        self.record_first(first);
     }
 
-    pub(super) fn note_lost(&self, reason: String) {
-        self.note_first(First::Lost(reason));
+    pub(super) fn record_lost(&self, reason: String) {
+        self.record_first(First::Lost(reason));
     }
 
-    fn note_first(&self, first: First) {
+    fn record_first(&self, first: First) {
         self.with(|state| {
             state.first.get_or_insert(first);
         });
@@ -80,13 +80,13 @@ impl Failure {
 
 /// Tells how a device fares, whoever uses it.
 #[derive(Debug)]
-pub struct Watch {
+pub struct DeviceHealth {
     #[cfg_attr(not(target_family = "wasm"), expect(dead_code, reason = "nothing is waited for"))]
     queue: wgpu::Queue,
     failure: Failure,
 }
 
-impl Watch {
+impl DeviceHealth {
     pub(super) fn new(queue: wgpu::Queue, failure: Failure) -> Self {
         Self { queue, failure }
     }
@@ -103,8 +103,8 @@ impl Watch {
     pub async fn settled(&self) -> Result<(), OpsError> {
         #[cfg(target_family = "wasm")]
         {
-            let (tell, done) = super::told::told();
-            self.queue.on_submitted_work_done(move || tell(()));
+            let (resolve, done) = super::callback_future::callback_future();
+            self.queue.on_submitted_work_done(move || resolve(()));
             done.await;
         }
         self.failure.check()

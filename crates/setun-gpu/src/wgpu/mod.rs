@@ -1,12 +1,12 @@
 //! The executor over `wgpu`.
 
 mod adapter;
+mod callback_future;
 mod compile;
 mod failure;
 #[cfg(feature = "testing")]
 mod testing;
 mod timing;
-mod told;
 #[cfg(target_family = "wasm")]
 mod web_name;
 
@@ -14,16 +14,16 @@ use std::time::Duration;
 
 pub use adapter::{Adapter, Api};
 use compile::{Compiled, compile};
+pub use failure::DeviceHealth;
 use failure::Failure;
-pub use failure::Watch;
 use setun_ops::OpsError;
 
 use crate::{
-    ahead::Ahead,
     error::GpuError,
     executor::{Bound, Executor},
     kernel::{Kernel, Language},
     launch::When,
+    pipeline_cache::PipelineCache,
 };
 
 /// Shapes begin at multiples of this in their buffer: WebGPU's default for uniforms.
@@ -40,7 +40,7 @@ pub struct Wgpu {
     queue: wgpu::Queue,
     adapter: String,
     language: Language,
-    kernels: Ahead<Compiled>,
+    kernels: PipelineCache<Compiled>,
     staging: Option<wgpu::Buffer>,
     played: Option<wgpu::CommandEncoder>, // not submitted yet: what reads may join it
     unfinished: u64,                      // bytes written or copied
@@ -95,7 +95,7 @@ impl Wgpu {
             queue,
             adapter,
             language,
-            kernels: Ahead::default(),
+            kernels: PipelineCache::default(),
             staging: None,
             played: None,
             unfinished: 0,
@@ -129,8 +129,8 @@ impl Wgpu {
 
     /// Tells how the device fares once this executor is in use elsewhere.
     #[must_use]
-    pub fn watch(&self) -> Watch {
-        Watch::new(self.queue.clone(), self.failure.clone())
+    pub fn health(&self) -> DeviceHealth {
+        DeviceHealth::new(self.queue.clone(), self.failure.clone())
     }
 
     fn check(&self) -> Result<(), OpsError> {
@@ -151,8 +151,8 @@ impl Wgpu {
 
     /// Ready once all that is submitted has been done.
     async fn finished(&self) -> Result<(), OpsError> {
-        let (tell, done) = told::told();
-        self.queue.on_submitted_work_done(move || tell(()));
+        let (resolve, done) = callback_future::callback_future();
+        self.queue.on_submitted_work_done(move || resolve(()));
         #[cfg(not(target_family = "wasm"))]
         self.wait()?;
         done.await;
@@ -206,7 +206,7 @@ impl Executor for Wgpu {
         let size = bytes.max(16);
         #[cfg(feature = "testing")]
         testing::take(&mut self.taken, what, size)?;
-        self.failure.note_wanted(size);
+        self.failure.record_wanted(size);
         let buffer = self.device.create_buffer(&wgpu::BufferDescriptor {
             label: Some(what),
             size,
@@ -341,8 +341,8 @@ impl Executor for Wgpu {
             played.unwrap_or_else(|| self.device.create_command_encoder(&<_>::default()));
         encoder.copy_buffer_to_buffer(buffer, offset, &staging, 0, bytes);
         self.queue.submit([encoder.finish()]);
-        let (tell, mapped) = told::told();
-        staging.map_async(wgpu::MapMode::Read, 0..bytes, tell);
+        let (resolve, mapped) = callback_future::callback_future();
+        staging.map_async(wgpu::MapMode::Read, 0..bytes, resolve);
         let lost = |reason: String| OpsError::DeviceLost { reason };
         #[cfg(not(target_family = "wasm"))]
         self.wait()?;

@@ -4,14 +4,14 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::Place;
+use super::SchemaPath;
 use crate::GrammarError;
 
 /// The referenced parts, each of which becomes a definition with a name of its own.
 pub(super) struct References<'a> {
     document: &'a Value,
     names: HashMap<String, String>,
-    waiting: Vec<(String, Place)>,
+    waiting: Vec<(String, SchemaPath)>,
 }
 
 impl<'a> References<'a> {
@@ -33,7 +33,7 @@ impl<'a> References<'a> {
             return Ok(name.clone());
         }
         let name = format!("part{}", self.names.len());
-        let place = Place {
+        let place = SchemaPath {
             in_other_document: self.crosses_document(&pointer),
             pointer: format!("#{pointer}"),
             depth: 1,
@@ -44,12 +44,12 @@ impl<'a> References<'a> {
     }
 
     /// A part that was named and not yet handed out.
-    pub(super) fn next(&mut self) -> Option<(String, Place)> {
+    pub(super) fn next(&mut self) -> Option<(String, SchemaPath)> {
         self.waiting.pop()
     }
 
     /// What is at a place that [`Self::next`] gave.
-    pub(super) fn target(&self, place: &Place) -> Result<&'a Value, GrammarError> {
+    pub(super) fn target(&self, place: &SchemaPath) -> Result<&'a Value, GrammarError> {
         let pointer = place.pointer.trim_start_matches('#');
         self.document.pointer(pointer).ok_or_else(|| GrammarError::Schema {
             reason: format!("nothing is at {}", place.pointer),

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::keywords::{Draft, FORMATS};
-use super::{Place, fault, refused};
+use super::{SchemaPath, fault, refused};
 use crate::GrammarError;
 use crate::pattern::from_ecma;
 
@@ -27,7 +27,7 @@ pub(super) fn checked(
     keyword: &str,
     value: &Value,
     draft: Draft,
-    place: &Place,
+    place: &SchemaPath,
 ) -> Result<Value, GrammarError> {
     let fault = |expected| fault(keyword, place, expected, value);
     match keyword {
@@ -124,7 +124,7 @@ pub(super) fn pattern(text: &str) -> Result<String, String> {
 /// Refuses a least number of properties that names given twice could stay below.
 pub(super) fn count_of_properties(
     schema: &Map<String, Value>,
-    place: &Place,
+    place: &SchemaPath,
 ) -> Result<(), GrammarError> {
     let least = schema.get("minProperties").and_then(Value::as_u64).unwrap_or(0);
     let required = schema.get("required").and_then(Value::as_array).map_or(0, Vec::len) as u64;

@@ -57,7 +57,7 @@ fn a_prefix_is_found_by_its_tokens_and_runs_its_last_row() {
     let tokens: Vec<u32> = (0..10).collect();
     let a = cache.create();
     cache.extend(a, 10).unwrap();
-    cache.note(a, &tokens).unwrap();
+    cache.record_prefix(a, &tokens).unwrap();
     assert_eq!(cache.found(&tokens[..8]), (1, 0), "the eighth token has to run");
     assert_eq!(cache.found(&tokens[..9]), (2, 0));
     assert_eq!(cache.found(&[0, 1, 2, 3, 9, 9, 9, 9, 9]), (1, 0));
@@ -86,8 +86,8 @@ fn what_two_sequences_computed_is_kept_once() {
     }
     let twin = cache.fork(b).unwrap();
     for sequence in [a, b, twin] {
-        cache.note(sequence, &tokens).unwrap();
-        cache.note(sequence, &tokens).unwrap();
+        cache.record_prefix(sequence, &tokens).unwrap();
+        cache.record_prefix(sequence, &tokens).unwrap();
     }
     assert_eq!(cache.blocks(a).unwrap(), cache.blocks(b).unwrap());
     assert_eq!(cache.blocks(a).unwrap(), cache.blocks(twin).unwrap());
@@ -106,7 +106,7 @@ fn the_least_lately_used_prefix_makes_room() {
     for token in [1, 2, 3] {
         let sequence = cache.create();
         cache.extend(sequence, 2).unwrap();
-        cache.note(sequence, &[token, 0]).unwrap();
+        cache.record_prefix(sequence, &[token, 0]).unwrap();
         cache.remove(sequence);
     }
     let again = cache.create_from(&[1, 0, 5]);
@@ -128,11 +128,11 @@ fn a_noted_block_that_is_written_again_is_copied_first() {
     cache.keep_prefixes(8);
     let a = cache.create();
     cache.extend(a, 8).unwrap();
-    cache.note(a, &[7; 8]).unwrap();
-    let noted = cache.blocks(a).unwrap()[1];
+    cache.record_prefix(a, &[7; 8]).unwrap();
+    let recorded = cache.blocks(a).unwrap()[1];
     cache.truncate(a, 6).unwrap();
     cache.extend(a, 1).unwrap();
-    assert_eq!(cache.copies(), [(noted, cache.blocks(a).unwrap()[1])]);
+    assert_eq!(cache.copies(), [(recorded, cache.blocks(a).unwrap()[1])]);
     assert_eq!(cache.found(&[7; 9]), (2, 1), "the prefix is what it was");
 }
 
@@ -145,7 +145,7 @@ fn a_compact_cache_has_what_it_had_in_its_first_blocks() {
     for sequence in [a, b, c] {
         cache.extend(sequence, 9).unwrap();
     }
-    cache.note(c, &tokens).unwrap();
+    cache.record_prefix(c, &tokens).unwrap();
     let twin = cache.fork(c).unwrap();
     cache.remove(a);
     cache.compact();
@@ -251,7 +251,7 @@ proptest! {
                 }
                 Step::Note(i) if !live.is_empty() => {
                     let (id, contents) = &live[i % count];
-                    cache.note(*id, contents).unwrap();
+                    cache.record_prefix(*id, contents).unwrap();
                 }
                 Step::Compact => {
                     cache.compact();

@@ -4,11 +4,11 @@ use futures::future::{FutureExt, LocalBoxFuture};
 use setun_checkpoint::ModelConfig;
 use setun_ops::{Backend, BlockId, WeightData, WeightId, top_logits::Ranked};
 
-use super::{Shape, piece::Piece};
+use super::{Shape, microbatch::Microbatch};
 use crate::{
     error::ModelError,
+    layer_range::LayerRange,
     model::{MaybeSend, MemoryUse},
-    part::Part,
     plan::HeadOutput,
     profile::Profile,
     stage::{Stage, StageBuilder},
@@ -21,7 +21,7 @@ pub struct AnyStage(pub(super) Box<dyn DynStage>);
 pub struct AnyStageBuilder(pub(super) Box<dyn DynStageBuilder>);
 
 pub(super) trait DynStage: MaybeSend {
-    fn part(&self) -> Part;
+    fn part(&self) -> LayerRange;
     fn shape(&self) -> Shape;
     fn memory(&self) -> MemoryUse;
     fn set_profiled(&mut self, profiled: bool);
@@ -33,11 +33,14 @@ pub(super) trait DynStage: MaybeSend {
     ) -> Result<(), ModelError>;
     fn shrink(&mut self, blocks: usize, copies: &[(BlockId, BlockId)]) -> Result<(), ModelError>;
     /// Takes the piece's hidden states, and leaves its own or, at the end, what was asked for.
-    fn work<'a>(&'a mut self, piece: &'a mut Piece) -> LocalBoxFuture<'a, Result<(), ModelError>>;
+    fn work<'a>(
+        &'a mut self,
+        piece: &'a mut Microbatch,
+    ) -> LocalBoxFuture<'a, Result<(), ModelError>>;
 }
 
 pub(super) trait DynStageBuilder: MaybeSend {
-    fn part(&self) -> Part;
+    fn part(&self) -> LayerRange;
     fn needs(&self, id: WeightId) -> bool;
     fn add(&mut self, id: WeightId, weight: WeightData) -> Result<(), ModelError>;
     fn finish(self: Box<Self>) -> Result<AnyStage, ModelError>;
@@ -74,7 +77,7 @@ where
     B::Prepared: MaybeSend,
     B::Cache: MaybeSend,
 {
-    fn part(&self) -> Part {
+    fn part(&self) -> LayerRange {
         self.part
     }
 
@@ -113,13 +116,16 @@ where
         self.shrink(blocks, copies)
     }
 
-    fn work<'a>(&'a mut self, piece: &'a mut Piece) -> LocalBoxFuture<'a, Result<(), ModelError>> {
+    fn work<'a>(
+        &'a mut self,
+        piece: &'a mut Microbatch,
+    ) -> LocalBoxFuture<'a, Result<(), ModelError>> {
         self.pass(piece).boxed_local()
     }
 }
 
 impl<B: Backend> Stage<B> {
-    async fn pass(&mut self, piece: &mut Piece) -> Result<(), ModelError> {
+    async fn pass(&mut self, piece: &mut Microbatch) -> Result<(), ModelError> {
         let rows = piece.inputs.rows();
         if !self.part.has_head() {
             let step = self.run(&piece.inputs, HeadOutput::Hidden, &piece.hidden, 1)?;
@@ -151,7 +157,7 @@ where
     B::Prepared: MaybeSend,
     B::Cache: MaybeSend,
 {
-    fn part(&self) -> Part {
+    fn part(&self) -> LayerRange {
         self.part()
     }
 

@@ -3,7 +3,7 @@
 use setun_ops::{WeightData, WeightId};
 
 use super::{AnyStage, AnyStageBuilder, Split};
-use crate::{error::ModelError, part::Part, stage::wrong_weight};
+use crate::{error::ModelError, layer_range::LayerRange, stage::wrong_weight};
 
 /// Moves each weight as it comes, in any order, into the backends that need it, and makes a
 /// [`Split`] of their stages.
@@ -18,8 +18,8 @@ impl SplitBuilder {
     ///
     /// If they are not the parts of one model, all of them and in order.
     pub fn new(stages: Vec<AnyStageBuilder>) -> Result<Self, ModelError> {
-        let parts: Vec<Part> = stages.iter().map(|stage| stage.0.part()).collect();
-        Part::check(&parts)?;
+        let parts: Vec<LayerRange> = stages.iter().map(|stage| stage.0.part()).collect();
+        LayerRange::check(&parts)?;
         Ok(Self { stages })
     }
 

@@ -2,7 +2,7 @@
 
 use setun_ops::BlockId;
 
-use super::{any::AnyStage, piece::Piece};
+use super::{any::AnyStage, microbatch::Microbatch};
 use crate::error::ModelError;
 
 /// A stage, and what it owes.
@@ -28,7 +28,7 @@ impl Worker {
     }
 
     /// Runs a piece, unless it has failed or one before it of its step has failed here.
-    pub(super) async fn work(&mut self, piece: &mut Piece) {
+    pub(super) async fn work(&mut self, piece: &mut Microbatch) {
         if !piece.failed && self.failed != Some(piece.number) {
             piece.error = self.run(piece).await.err();
             if piece.error.is_some() {
@@ -39,7 +39,7 @@ impl Worker {
         piece.memory.add(&self.stage.0.memory());
     }
 
-    async fn run(&mut self, piece: &mut Piece) -> Result<(), ModelError> {
+    async fn run(&mut self, piece: &mut Microbatch) -> Result<(), ModelError> {
         if piece.profiled != self.profiled {
             self.stage.0.set_profiled(piece.profiled);
             self.profiled = piece.profiled;

@@ -10,8 +10,8 @@ use setun_ops::{
 use super::{MIN_CAPACITY, Stage};
 use crate::{
     error::ModelError,
+    layer_range::{LayerRange, RangeLayout},
     layout::Layout,
-    part::{Part, PartLayout},
     plan::HeadOutput,
     transformer::TransformerOptions,
 };
@@ -21,8 +21,8 @@ use crate::{
 pub struct StageBuilder<B: Backend> {
     backend: B,
     config: ModelConfig,
-    part: Part,
-    layout: PartLayout,
+    part: LayerRange,
+    layout: RangeLayout,
     options: TransformerOptions,
     usages: Vec<Usage>,
     weights: Vec<Option<B::Weight>>,
@@ -40,7 +40,7 @@ impl<B: Backend> StageBuilder<B> {
         backend: B,
         config: ModelConfig,
         layout: &Layout,
-        part: Part,
+        part: LayerRange,
         options: TransformerOptions,
     ) -> Result<Self, ModelError> {
         let (expected, found) = (part.of, layout.layers.len());
@@ -63,7 +63,7 @@ impl<B: Backend> StageBuilder<B> {
 
     /// Which layers it has.
     #[must_use]
-    pub fn part(&self) -> Part {
+    pub fn part(&self) -> LayerRange {
         self.part
     }
 
@@ -154,7 +154,7 @@ impl<B: Backend> StageBuilder<B> {
     }
 }
 
-fn cache_spec(config: &ModelConfig, part: Part, options: &TransformerOptions) -> CacheSpec {
+fn cache_spec(config: &ModelConfig, part: LayerRange, options: &TransformerOptions) -> CacheSpec {
     CacheSpec {
         layers: part.layers(),
         kv_heads: config.kv_heads,

@@ -5,7 +5,8 @@ use setun_ops::{Backend, WeightData, WeightId};
 
 use super::{Transformer, TransformerOptions};
 use crate::{
-    error::ModelError, layout::Layout, part::Part, stage::StageBuilder, step_inputs::StepInputs,
+    error::ModelError, layer_range::LayerRange, layout::Layout, stage::StageBuilder,
+    step_inputs::StepInputs,
 };
 
 /// Moves weights into a backend as they come, in any order, and makes a [`Transformer`] of them.
@@ -26,7 +27,7 @@ impl<B: Backend> TransformerBuilder<B> {
         layout: Layout,
         options: TransformerOptions,
     ) -> Result<Self, ModelError> {
-        let whole = Part::whole(layout.layers.len());
+        let whole = LayerRange::whole(layout.layers.len());
         Ok(Self { stage: StageBuilder::new(backend, config, &layout, whole, options)? })
     }
 

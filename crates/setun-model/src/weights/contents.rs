@@ -18,7 +18,7 @@ use setun_ops::{
 
 use super::{
     affine::PendingTable,
-    infos::{Form, TensorInfos},
+    infos::{StorageFormat, TensorInfos},
     linear::{PendingPart, Role, spread},
     targets::{Target, Targets},
 };
@@ -94,7 +94,9 @@ impl Contents {
     pub fn scale(&self, name: &str) -> Option<f32> {
         let part = self.targets.part(name)?;
         match (part.form, &part.scale) {
-            (Form::Packed | Form::Exact, Some(Scales::Tensor(scale))) => Some(*scale),
+            (StorageFormat::Packed | StorageFormat::Exact, Some(Scales::Tensor(scale))) => {
+                Some(*scale)
+            }
             _ => None,
         }
     }

@@ -25,18 +25,18 @@ impl<'a> TensorInfos<'a> {
         linear: &str,
         family: &Family,
         mode: QuantizationMode,
-    ) -> Result<Form, ModelError> {
+    ) -> Result<StorageFormat, ModelError> {
         let info = self.find(&format!("{linear}{}", family.weight))?;
         let has_scale = self.get(&format!("{linear}{}", family.scale)).is_some();
         if let QuantizationMode::Affine { group } = mode {
-            return Ok(Form::Affine { group });
+            return Ok(StorageFormat::Affine { group });
         }
         Ok(match info.dtype {
-            Dtype::U8 | Dtype::Base3 => Form::Packed,
-            dtype if dtype.is_ternary() => Form::Blocks,
-            _ if has_scale => Form::Exact,
-            _ if mode == QuantizationMode::FakeQuantized => Form::Blocks,
-            _ => Form::Master,
+            Dtype::U8 | Dtype::Base3 => StorageFormat::Packed,
+            dtype if dtype.is_ternary() => StorageFormat::Blocks,
+            _ if has_scale => StorageFormat::Exact,
+            _ if mode == QuantizationMode::FakeQuantized => StorageFormat::Blocks,
+            _ => StorageFormat::Master,
         })
     }
 
@@ -56,7 +56,7 @@ impl<'a> TensorInfos<'a> {
 
 /// How the weights of a linear layer are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum StorageFormat {
     /// Four or five codes a byte, with scales beside them.
     Packed,
     /// −1, 0 and +1 as floats, with a scale beside them.
@@ -69,7 +69,7 @@ pub(crate) enum Form {
     Affine { group: usize },
 }
 
-impl Form {
+impl StorageFormat {
     /// Whether there must be a scale beside it.
     pub(crate) fn has_scale_beside(self) -> bool {
         matches!(self, Self::Packed | Self::Exact)

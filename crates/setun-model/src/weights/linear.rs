@@ -11,7 +11,7 @@ use setun_ops::{
     weight::ScaleKind,
 };
 
-use super::{affine::PendingAffine, infos::Form};
+use super::{affine::PendingAffine, infos::StorageFormat};
 use crate::error::ModelError;
 
 /// Matrices on their way to become one stacked matrix.
@@ -28,7 +28,7 @@ pub(super) struct PendingLinear {
 pub(super) struct PendingPart {
     pub(super) rows: usize,
     pub(super) columns: usize,
-    pub(super) form: Form,
+    pub(super) form: StorageFormat,
     pub(super) has_scale: bool, // beside the weight
     pub(super) kind: ScaleKind, // of the matrix by itself
     pub(super) codes: Option<Aligned<u8>>,
@@ -49,12 +49,17 @@ pub(super) enum Role {
 
 impl PendingPart {
     /// Before any tensor; `beside` is the kind of the scales beside it.
-    pub(super) fn new(rows: usize, columns: usize, form: Form, beside: Option<ScaleKind>) -> Self {
+    pub(super) fn new(
+        rows: usize,
+        columns: usize,
+        form: StorageFormat,
+        beside: Option<ScaleKind>,
+    ) -> Self {
         let kind = beside.unwrap_or(ScaleKind::Tensor);
         let (has_scale, codes, own_scales) = (beside.is_some(), None, None);
         let (scale, bias) = (None, None);
         let affine = match form {
-            Form::Affine { group } => Some(PendingAffine::new(rows, columns, group)),
+            StorageFormat::Affine { group } => Some(PendingAffine::new(rows, columns, group)),
             _ => None,
         };
         Self { rows, columns, form, has_scale, kind, codes, own_scales, scale, bias, affine }
@@ -75,8 +80,11 @@ impl PendingPart {
                 }
             }
             (None, Role::Scale | Role::Offset) => {
-                let class =
-                    if self.form == Form::Blocks { LinearClass::AutoBitLinear } else { class };
+                let class = if self.form == StorageFormat::Blocks {
+                    LinearClass::AutoBitLinear
+                } else {
+                    class
+                };
                 self.scale = Some(dense::weight_factors(&tensor, class, self.columns)?);
             }
             (None, Role::Weight) => self.unpack(&tensor)?,
@@ -87,15 +95,16 @@ impl PendingPart {
     /// Takes a weight that needs no other tensor to be unpacked.
     fn unpack(&mut self, tensor: &Tensor) -> Result<(), ModelError> {
         match (self.form, tensor.info.dtype) {
-            (Form::Packed, Dtype::Base3) | (Form::Blocks | Form::Affine { .. }, _) => {
+            (StorageFormat::Packed, Dtype::Base3)
+            | (StorageFormat::Blocks | StorageFormat::Affine { .. }, _) => {
                 let (codes, scales) = blocks::unpack(tensor)?;
                 (self.codes, self.own_scales) = (Some(codes), Some(scales));
             }
-            (Form::Packed, _) => {
+            (StorageFormat::Packed, _) => {
                 self.codes = Some(packed::unpack(tensor, self.rows, self.columns)?);
             }
-            (Form::Exact, _) => self.codes = Some(exact::pack(tensor)?),
-            (Form::Master, _) => {
+            (StorageFormat::Exact, _) => self.codes = Some(exact::pack(tensor)?),
+            (StorageFormat::Master, _) => {
                 let (codes, scale) = master::quantize(tensor)?;
                 (self.codes, self.own_scales) = (Some(codes), Some(Scales::Tensor(scale)));
             }

@@ -14,7 +14,7 @@ use setun_ops::{
 
 use super::{
     affine::{BIASES, CODES, PendingAffine, PendingTable, SCALES},
-    infos::{Form, TensorInfos},
+    infos::{StorageFormat, TensorInfos},
     linear::{PendingLinear, PendingPart, Role},
 };
 use crate::{error::ModelError, families::Family};
@@ -219,13 +219,14 @@ impl Targets {
             };
             let form = infos.form(name, family, quantization.mode)?;
             let info = infos.find(&target(family.weight, Role::Weight))?;
-            if !matches!(form, Form::Affine { .. }) {
+            if !matches!(form, StorageFormat::Affine { .. }) {
                 check_weight(info, form, rows, columns)?;
             }
             in_data |= info.scale_is_in_data(quantization.mode);
             let scale = infos.get(&format!("{name}{}", family.scale));
             let mut beside = None;
-            let has_scale = form.has_scale_beside() || form == Form::Blocks && scale.is_some();
+            let has_scale =
+                form.has_scale_beside() || form == StorageFormat::Blocks && scale.is_some();
             if has_scale {
                 let info = infos.find(&target(family.scale, Role::Scale))?;
                 let found = check_scale(info, rows, columns)?;
@@ -236,7 +237,7 @@ impl Targets {
                 let info = infos.find(&target(family.bias, Role::Bias))?;
                 check_vector(info, rows)?;
             }
-            if let Form::Affine { group } = form {
+            if let StorageFormat::Affine { group } = form {
                 let matrix = PendingAffine::new(rows, columns, group);
                 let target = |role| Target::Linear { linear, part, role };
                 self.add_affine(name, &matrix, target, infos)?;
@@ -342,15 +343,15 @@ fn check_vector(info: &TensorInfo, len: usize) -> Result<(), CheckpointError> {
 
 fn check_weight(
     info: &TensorInfo,
-    form: Form,
+    form: StorageFormat,
     rows: usize,
     columns: usize,
 ) -> Result<(), CheckpointError> {
     const FIELDS: usize = 4; // rows that share a byte
-    if form == Form::Blocks || info.dtype == Dtype::Base3 {
+    if form == StorageFormat::Blocks || info.dtype == Dtype::Base3 {
         return info.expect_shape(&[rows, columns]);
     }
-    if form != Form::Packed {
+    if form != StorageFormat::Packed {
         info.expect_shape(&[rows, columns])?;
         return info.expect_dtype(&FLOATS);
     }

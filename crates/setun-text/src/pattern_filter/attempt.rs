@@ -1,7 +1,7 @@
 //! A rule from one place of a text on.
 
 #[cfg(feature = "regex")]
-use super::expression::{Place, Scratch, Ways};
+use super::expression::{Scratch, TextContext, Ways};
 use super::letter::Letter;
 use super::rules::{Pattern, Rule};
 use super::word::Match;
@@ -104,7 +104,7 @@ impl Attempt {
             #[cfg(feature = "regex")]
             (Pattern::Expression(expression), Progress::Expression(ways)) => {
                 let Seen { text, base, scratch } = seen;
-                let place = Place { text: text.as_bytes(), at: at - *base, is_known: true };
+                let place = TextContext { text: text.as_bytes(), at: at - *base, is_known: true };
                 self.is_open = expression.take(ways, place, scratch);
                 self.found = ways.found.map(|length| self.start + length);
             }
@@ -127,7 +127,7 @@ impl Attempt {
             #[cfg(feature = "regex")]
             (Pattern::Expression(expression), Progress::Expression(ways)) => {
                 let Seen { text, scratch, .. } = seen;
-                let place = Place { text: text.as_bytes(), at: text.len(), is_known: true };
+                let place = TextContext { text: text.as_bytes(), at: text.len(), is_known: true };
                 expression.end(ways, place, scratch);
                 let found = ways.found.map(|length| self.start + length);
                 self.close(found);

@@ -31,7 +31,7 @@ pub(super) struct Ways {
 
 /// The text around a place, and whether what comes next is known.
 #[derive(Clone, Copy)]
-pub(super) struct Place<'a> {
+pub(super) struct TextContext<'a> {
     /// All that is known of the text from its beginning on, or from one character before the
     /// place or more.
     pub(super) text: &'a [u8],
@@ -81,7 +81,12 @@ impl Expression {
 
     /// Takes the last character of the known text, which begins at a place. False where no way goes
     /// on.
-    pub(super) fn take(&self, ways: &mut Ways, place: Place<'_>, scratch: &mut Scratch) -> bool {
+    pub(super) fn take(
+        &self,
+        ways: &mut Ways,
+        place: TextContext<'_>,
+        scratch: &mut Scratch,
+    ) -> bool {
         self.reach(ways, place, scratch);
         if ways.characters == PatternFilter::MAX_MATCHED {
             return false;
@@ -92,7 +97,7 @@ impl Expression {
             ways.states = ways.states.iter().filter_map(next).collect();
             ways.bytes += 1;
             let is_known = count < bytes.len();
-            self.reach(ways, Place { at: place.at + count, is_known, ..place }, scratch);
+            self.reach(ways, TextContext { at: place.at + count, is_known, ..place }, scratch);
         }
         ways.characters += 1;
         if ways.characters == PatternFilter::MAX_MATCHED {
@@ -102,13 +107,13 @@ impl Expression {
     }
 
     /// Takes the end of the text.
-    pub(super) fn end(&self, ways: &mut Ways, place: Place<'_>, scratch: &mut Scratch) {
+    pub(super) fn end(&self, ways: &mut Ways, place: TextContext<'_>, scratch: &mut Scratch) {
         self.reach(ways, place, scratch);
     }
 
     /// Follows what takes no character, to states that take one, and to assertions if what comes
     /// next is not known. What is less preferred than a match is dropped.
-    fn reach(&self, ways: &mut Ways, place: Place<'_>, scratch: &mut Scratch) {
+    fn reach(&self, ways: &mut Ways, place: TextContext<'_>, scratch: &mut Scratch) {
         scratch.round += 1;
         scratch.open.clear();
         scratch.open.extend(ways.states.drain(..).rev());

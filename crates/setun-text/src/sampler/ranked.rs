@@ -116,7 +116,7 @@ impl Sampler {
             let there = distinct(&ranked.iter().map(|&(token, _)| token).collect::<Vec<_>>());
             few.iter().all(|token| there.binary_search(token).is_ok())
         });
-        if !are_all_there && !self.tells(&mut remaining, ranked, step) {
+        if !are_all_there && !self.decides(&mut remaining, ranked, step) {
             return Ok(None);
         }
         let remaining = self.take(rest, remaining, step, state)?;
@@ -125,7 +125,7 @@ impl Sampler {
 
     /// Whether no token that is not listed can be among those that the next step leaves. The last
     /// that is listed is not touched, and none that is missing has a higher logit.
-    fn tells(
+    fn decides(
         &self,
         remaining: &mut LogitsState<'_>,
         ranked: &[(u32, f32)],

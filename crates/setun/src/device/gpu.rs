@@ -6,7 +6,7 @@ use setun_gpu::Cuda;
 #[cfg(any(feature = "vulkan", feature = "metal", feature = "dx12", feature = "webgpu"))]
 use setun_gpu::{Adapter, Api};
 use setun_gpu::{
-    Executor, GpuBackend, GpuCache, GpuError, GpuStep, GpuWeight, ROWS_AHEAD, SelfTestError,
+    Executor, GpuBackend, GpuCache, GpuError, GpuStep, GpuWeight, PRECOMPILED_ROWS, SelfTestError,
     kernel::Table,
 };
 use setun_model::{
@@ -215,7 +215,7 @@ async fn open_by_wgpu(
     let name = adapter.name().to_owned();
     let device = adapter.open().await;
     let device = device.map_err(|error| Refusal::Failed(name, error.to_string()))?;
-    let (level, watch) = (device.adapter().to_owned(), device.watch());
+    let (level, watch) = (device.adapter().to_owned(), device.health());
     let settled: Settled = Box::new(move || Box::pin(async move { watch.settled().await }));
     let opened = start(device, (api, level), sketch, place, wanted.timed).await?;
     Ok(Opened { settled: Some(settled), ..opened })
@@ -245,14 +245,14 @@ where
         let time = layer_time(&mut backend, sketch, place.cache(sketch)).boxed_local().await;
         layer = Some(time.map_err(refused)?);
     }
-    compile_ahead(&mut backend, sketch, place).map_err(refused)?;
+    precompile(&mut backend, sketch, place).map_err(refused)?;
     let taker = Taker::new(backend, sketch, place, true)?;
     let (device, backend, head) = (Device::Gpu(api), api.name(), place.head);
     Ok(Opened { device, backend, level, threads: 1, head, layer, taker, settled: None })
 }
 
 /// Begins to compile what steps will need while the weights are on their way.
-fn compile_ahead<E: Executor>(
+fn precompile<E: Executor>(
     backend: &mut GpuBackend<E>,
     sketch: &Sketch,
     place: &Place,
@@ -261,11 +261,11 @@ fn compile_ahead<E: Executor>(
     layout.layers.truncate(1); // the others have the same kernels
     let cache = CacheSpec { layers: 1, ..place.cache(sketch) };
     let table = |id: WeightId| Table::of_kind(sketch.kinds[id.0 as usize]);
-    for rows in ROWS_AHEAD {
+    for rows in PRECOMPILED_ROWS {
         for head in [BEST, CHOOSE] {
             let activation = sketch.config.activation;
             let plan = model_plan(&layout, activation, cache, rows, head, false)?.plan;
-            backend.compile_ahead(&plan, table)?;
+            backend.precompile(&plan, table)?;
         }
     }
     Ok(())

@@ -3,7 +3,7 @@
 use futures::future::{FutureExt, LocalBoxFuture, ready};
 use setun_cpu::{CpuBackend, CpuOptions, Level};
 use setun_model::{
-    Layout, MaybeSend, Model as Forward, ModelError, Part, transformer::BLOCK_POSITIONS,
+    LayerRange, Layout, MaybeSend, Model as Forward, ModelError, transformer::BLOCK_POSITIONS,
 };
 use setun_ops::{
     Backend, CacheSpec, ScalarBackend, WeightId, WeightSpec,
@@ -272,7 +272,7 @@ pub(super) struct Place {
     pub(super) head: HeadType,
     /// The layers that it takes; none where it takes all.
     #[cfg_attr(target_family = "wasm", expect(dead_code, reason = "layers stay together"))]
-    pub(super) part: Option<Part>,
+    pub(super) part: Option<LayerRange>,
 }
 
 impl Place {

@@ -7,7 +7,7 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use setun_model::{Model as _, Part, SplitBuilder};
+use setun_model::{LayerRange, Model as _, SplitBuilder};
 use setun_ops::{WeightData, WeightId};
 use shares::Shares;
 
@@ -133,7 +133,7 @@ impl Receive for Receiver {
 
 impl Place {
     /// The same for some layers, on one of several devices.
-    fn of_part(&self, sketch: &Sketch, device: &Device, part: Part, all: &[Device]) -> Self {
+    fn of_part(&self, sketch: &Sketch, device: &Device, part: LayerRange, all: &[Device]) -> Self {
         let is_gpu = matches!(device, Device::Gpu(_));
         let mut options = self.options.of_one(device, all);
         if !part.has_head() {

@@ -82,7 +82,7 @@ impl Owner {
         let Running { sequence, place, .. } = &self.running[index];
         let tokens = &sequence.context()[..sequence.cached()];
         // A place that were not there would be refused in the next step.
-        let _ = self.cache.note(*place, tokens);
+        let _ = self.cache.record_prefix(*place, tokens);
     }
 
     /// Those that waited for the prompt of this one go on from where it is.

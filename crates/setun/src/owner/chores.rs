@@ -89,7 +89,7 @@ impl Owner {
         let place = self.cache.create();
         let restored = self.fill(place, positions, &saved.blocks);
         if matches!(restored, Ok(true)) {
-            self.cache.note(place, tokens)?;
+            self.cache.record_prefix(place, tokens)?;
         }
         self.cache.remove(place);
         match restored {

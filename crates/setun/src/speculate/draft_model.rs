@@ -99,7 +99,7 @@ impl DraftModel {
             self.round(&mut open, round).await?;
         }
         for kept in open.iter().filter_map(|open| self.sequences.get(&open.request.sequence)) {
-            self.pool.note(kept.sequence, &kept.tokens[..kept.cached])?;
+            self.pool.record_prefix(kept.sequence, &kept.tokens[..kept.cached])?;
         }
         Ok(open.into_iter().map(|open| open.proposal).collect())
     }

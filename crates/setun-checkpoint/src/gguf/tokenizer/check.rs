@@ -12,9 +12,9 @@ pub(super) enum Role {
     Plain,
     /// A single byte, for characters that no token has.
     Byte,
-    /// Found in a text before all else.
+    /// HeaderContents in a text before all else.
     UserDefined,
-    /// Found in a text before all else, and no text itself.
+    /// HeaderContents in a text before all else, and no text itself.
     Special,
     /// A place without a token, as writers fill a vocabulary up.
     Absent,

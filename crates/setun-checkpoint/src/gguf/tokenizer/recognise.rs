@@ -29,7 +29,7 @@ pub(super) fn vocabulary(
     let mut warnings = Vec::new();
     check_model(&source)?;
     let steps = split::steps(&source.pre_tokenizer)?;
-    let is_byte_level = steps.contains(&split::Step::ByteLevel);
+    let is_byte_level = steps.contains(&split::SplitStep::ByteLevel);
     let mut vocabulary = Vocabulary {
         tokens: tokens(&source, vocab_size)?,
         chat_template: config.chat_template(),

@@ -4,7 +4,7 @@ use super::Plan;
 use crate::{
     dense::FLOATS,
     error::CheckpointError,
-    onnx::{graph::Node, item::Factor, part::Part},
+    onnx::{data_range::DataRange, graph::Node, item::Factor},
 };
 
 /// What is applied to the result of a product.
@@ -77,7 +77,7 @@ impl Plan<'_> {
         (found.shape[..] == [length] && is_float).then_some(index)
     }
 
-    pub(super) fn factor(&mut self, after: After, parts: &mut Vec<Part>) -> Factor {
+    pub(super) fn factor(&mut self, after: After, parts: &mut Vec<DataRange>) -> Factor {
         match after.factor {
             None => Factor::None,
             Some((FactorOf::Number(number), divides)) => Factor::Number { number, divides },

@@ -8,10 +8,10 @@ use crate::{
     dtype::Dtype,
     error::CheckpointError,
     onnx::{
+        data_range::DataRange,
         graph::{Initializer, Node},
         item::{Item, Recipe, ZeroPart},
         nbits::{self, IntegerForm},
-        part::Part,
     },
 };
 
@@ -175,7 +175,7 @@ impl Plan<'_> {
         node: &Node,
         stored: &Integers,
         taken: &Range<usize>,
-    ) -> Result<(Vec<Part>, ZeroPart), CheckpointError> {
+    ) -> Result<(Vec<DataRange>, ZeroPart), CheckpointError> {
         let codes = self.rows(node, stored.codes, taken, stored.form.row)?;
         let scales = self.rows(node, stored.scales, taken, stored.groups)?;
         let mut parts = vec![codes, scales];

@@ -8,10 +8,10 @@ use crate::{
     dtype::Dtype,
     error::CheckpointError,
     onnx::{
+        data_range::Orientation,
         graph::{Initializer, Node},
         item::{Item, Recipe},
         names::{self, Linear},
-        part::Orientation,
     },
     warning::Warning,
 };

@@ -1,6 +1,6 @@
 //! How many layers each device takes.
 
-use setun_model::Part;
+use setun_model::LayerRange;
 use setun_ops::{WeightSpec, weight::WeightKind};
 
 use super::super::Device;
@@ -52,15 +52,15 @@ impl Shares {
     }
 
     /// The devices that have layers, with these.
-    pub(super) fn parts(&self) -> Result<Vec<(Device, Part)>, Error> {
+    pub(super) fn parts(&self) -> Result<Vec<(Device, LayerRange)>, Error> {
         let in_use = || self.list.iter().filter(|share| share.layers > 0);
         let layers: Vec<_> = in_use().map(|share| share.layers).collect();
-        let parts = Part::cut(&layers, self.layers)?;
+        let parts = LayerRange::cut(&layers, self.layers)?;
         Ok(in_use().map(|share| share.device.clone()).zip(parts).collect())
     }
 
     /// The layers of the device that takes as many as it can, and that others could relieve.
-    pub(super) fn flexible(&self) -> Result<Option<Part>, Error> {
+    pub(super) fn flexible(&self) -> Result<Option<LayerRange>, Error> {
         let Some(index) = self.last_flexible().filter(|_| self.can_shrink()) else {
             return Ok(None);
         };

@@ -10,7 +10,7 @@ use crate::{
 
 /// One step of a pre-tokenizer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum SplitStep {
     /// Cut into the matches of a pattern and what lies between.
     Pattern(String),
     /// Bytes become letters.
@@ -20,10 +20,10 @@ pub(super) enum Step {
 }
 
 /// The steps of a pre-tokenizer, in order.
-pub(super) fn steps(pre_tokenizer: &Value) -> Result<Vec<Step>, CheckpointError> {
+pub(super) fn steps(pre_tokenizer: &Value) -> Result<Vec<SplitStep>, CheckpointError> {
     let refused = || unsupported("pre_tokenizer", pre_tokenizer, "patterns and ByteLevel");
     let is = |field: &str, expected: bool| pre_tokenizer[field].as_bool() == Some(expected);
-    let pattern = |pattern: &str| vec![Step::Pattern(canonical(pattern))];
+    let pattern = |pattern: &str| vec![SplitStep::Pattern(canonical(pattern))];
     Ok(match pre_tokenizer["type"].as_str() {
         None => vec![],
         Some("Sequence") => {
@@ -40,11 +40,11 @@ pub(super) fn steps(pre_tokenizer: &Value) -> Result<Vec<Step>, CheckpointError>
         }
         Some("ByteLevel") if is("add_prefix_space", true) => return Err(refused()),
         // The pattern belongs to files that are older than the field, too.
-        Some("ByteLevel") if is("use_regex", false) => vec![Step::ByteLevel],
-        Some("ByteLevel") => vec![Step::Pattern(canonical(pre::GPT_2)), Step::ByteLevel],
+        Some("ByteLevel") if is("use_regex", false) => vec![SplitStep::ByteLevel],
+        Some("ByteLevel") => vec![SplitStep::Pattern(canonical(pre::GPT_2)), SplitStep::ByteLevel],
         Some("Metaspace") if !is("split", true) => {
             let scheme = pre_tokenizer["prepend_scheme"].as_str().unwrap_or("always");
-            vec![Step::Metaspace(scheme.to_owned())]
+            vec![SplitStep::Metaspace(scheme.to_owned())]
         }
         Some(_) => return Err(refused()),
     })
@@ -76,7 +76,7 @@ fn canonical(pattern: &str) -> String {
 /// The name of byte-level steps.
 pub(super) fn name(
     source: &Source,
-    steps: &[Step],
+    steps: &[SplitStep],
     warnings: &mut Vec<Warning>,
 ) -> Result<&'static str, CheckpointError> {
     let found: Vec<&str> = steps.iter().filter_map(pattern).collect();
@@ -105,9 +105,9 @@ pub(super) fn name(
     Ok(row.names[0])
 }
 
-fn pattern(step: &Step) -> Option<&str> {
+fn pattern(step: &SplitStep) -> Option<&str> {
     match step {
-        Step::Pattern(pattern) => Some(pattern),
+        SplitStep::Pattern(pattern) => Some(pattern),
         _ => None,
     }
 }
@@ -129,12 +129,12 @@ fn normalizes(normalizer: &Value, warnings: &mut Vec<Warning>) -> bool {
 /// Whether a tokenizer of `SentencePiece`'s kind puts a space before a text.
 pub(super) fn space_prefix(
     source: &Source,
-    steps: &[Step],
+    steps: &[SplitStep],
     warnings: &mut Vec<Warning>,
 ) -> Result<bool, CheckpointError> {
     let scheme = match steps {
         [] => None,
-        [Step::Metaspace(scheme)] => Some(scheme.as_str()),
+        [SplitStep::Metaspace(scheme)] => Some(scheme.as_str()),
         _ => return Err(refused(&source.pre_tokenizer)),
     };
     let normalizer = &source.normalizer;

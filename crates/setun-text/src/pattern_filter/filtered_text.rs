@@ -9,7 +9,7 @@ use crate::{FilterState, FilterStep, TextError};
 
 /// One text.
 #[derive(Debug)]
-pub(super) struct Watch {
+pub(super) struct FilteredText {
     rules: Arc<[Rule]>,
     seen: Seen,
     /// The place up to which all is shown, or replaced.
@@ -19,7 +19,7 @@ pub(super) struct Watch {
     is_stopped: bool,
 }
 
-impl Watch {
+impl FilteredText {
     pub(super) fn new(rules: Arc<[Rule]>) -> Self {
         let seen = Seen::new(&rules);
         Self { rules, seen, settled: 0, attempts: VecDeque::new(), is_stopped: false }
@@ -71,7 +71,7 @@ impl Watch {
     }
 }
 
-impl FilterState for Watch {
+impl FilterState for FilteredText {
     fn push(&mut self, text: &str) -> Result<FilterStep, TextError> {
         let mut shown = String::new();
         for character in text.chars() {

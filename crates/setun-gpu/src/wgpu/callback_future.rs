@@ -1,4 +1,4 @@
-//! What `wgpu` tells by a callback, as a future.
+//! Futures of what `wgpu` passes to a callback.
 
 use std::{
     future::Future,
@@ -8,33 +8,33 @@ use std::{
 };
 
 struct State<T> {
-    told: Option<T>,
+    value: Option<T>,
     waker: Option<Waker>,
 }
 
 /// Ready once its callback is called.
-pub(super) struct Told<T>(Arc<Mutex<State<T>>>);
+pub(super) struct CallbackFuture<T>(Arc<Mutex<State<T>>>);
 
 /// A callback, and the future of what it is called with.
-pub(super) fn told<T>() -> (impl FnOnce(T), Told<T>) {
-    let state = Arc::new(Mutex::new(State { told: None, waker: None }));
-    let told = Told(Arc::clone(&state));
-    let tell = move |what| {
+pub(super) fn callback_future<T>() -> (impl FnOnce(T), CallbackFuture<T>) {
+    let state = Arc::new(Mutex::new(State { value: None, waker: None }));
+    let future = CallbackFuture(Arc::clone(&state));
+    let resolve = move |what| {
         let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.told = Some(what);
+        state.value = Some(what);
         if let Some(waker) = state.waker.take() {
             waker.wake();
         }
     };
-    (tell, told)
+    (resolve, future)
 }
 
-impl<T> Future for Told<T> {
+impl<T> Future for CallbackFuture<T> {
     type Output = T;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(what) = state.told.take() {
+        if let Some(what) = state.value.take() {
             return Poll::Ready(what);
         }
         state.waker = Some(context.waker().clone());

@@ -10,7 +10,7 @@ use crate::{error::ModelError, model::MemoryUse, plan::HeadOutput, profile::Prof
 /// Some rows of a step on their way through the stages, from which they come back with what was
 /// asked of them.
 #[derive(Debug)]
-pub(super) struct Piece {
+pub(super) struct Microbatch {
     /// Of the step.
     pub(super) number: u64,
     /// Blocks that a cache must have, or is to have no more than.
@@ -45,7 +45,7 @@ pub(super) struct Piece {
 #[derive(Debug, Default)]
 pub(super) struct Pieces {
     number: u64,
-    spare: Vec<Piece>,
+    spare: Vec<Microbatch>,
 }
 
 impl Pieces {
@@ -55,8 +55,8 @@ impl Pieces {
         (self.number, (rows / piece_rows).max(1))
     }
 
-    /// Piece `index` of `count` of about the same number of rows.
-    pub(super) fn cut(&mut self, inputs: &BatchInputs, index: usize, count: usize) -> Piece {
+    /// Microbatch `index` of `count` of about the same number of rows.
+    pub(super) fn cut(&mut self, inputs: &BatchInputs, index: usize, count: usize) -> Microbatch {
         let mut piece = self.spare.pop().unwrap_or_default();
         piece.number = self.number;
         let rows = inputs.rows();
@@ -65,13 +65,13 @@ impl Pieces {
     }
 
     /// Keeps the memory of a piece that has come back.
-    pub(super) fn spare(&mut self, mut piece: Piece) {
+    pub(super) fn spare(&mut self, mut piece: Microbatch) {
         piece.clear();
         self.spare.push(piece);
     }
 }
 
-impl Piece {
+impl Microbatch {
     fn take_rows(&mut self, whole: &BatchInputs, first: usize, end: usize) {
         let range = first..end;
         let slots = &whole.slots[range.clone()];
@@ -118,7 +118,7 @@ impl Piece {
     }
 }
 
-impl Default for Piece {
+impl Default for Microbatch {
     fn default() -> Self {
         Self {
             number: 0,

@@ -12,13 +12,13 @@ type Made<V> = Mutex<HashMap<Kernel, Arc<OnceLock<V>>>>;
 /// Compiled kernels. What is asked for ahead is made beside other work where there are threads;
 /// who needs a kernel that is being made waits for it.
 #[derive(Debug)]
-pub(crate) struct Ahead<V> {
+pub(crate) struct PipelineCache<V> {
     made: Arc<Made<V>>,
     #[cfg(not(target_family = "wasm"))]
     work: Option<work::Work>,
 }
 
-impl<V> Default for Ahead<V> {
+impl<V> Default for PipelineCache<V> {
     fn default() -> Self {
         Self {
             made: Arc::default(),
@@ -28,7 +28,7 @@ impl<V> Default for Ahead<V> {
     }
 }
 
-impl<V: Clone> Ahead<V> {
+impl<V: Clone> PipelineCache<V> {
     pub(crate) fn get(&self, kernel: Kernel, make: impl FnOnce(Kernel) -> V) -> V {
         get(&self.made, kernel, make)
     }
@@ -43,7 +43,7 @@ fn get<V: Clone>(made: &Made<V>, kernel: Kernel, make: impl FnOnce(Kernel) -> V)
 
 /// A browser compiles in a process of its own: to ask for all is to go ahead.
 #[cfg(target_family = "wasm")]
-impl<V: Clone> Ahead<V> {
+impl<V: Clone> PipelineCache<V> {
     pub(crate) fn start(&mut self, kernels: &[Kernel], make: impl Fn(Kernel) -> V) {
         for &kernel in kernels {
             self.get(kernel, &make);
@@ -52,7 +52,7 @@ impl<V: Clone> Ahead<V> {
 }
 
 #[cfg(not(target_family = "wasm"))]
-impl<V: Clone + Send + Sync + 'static> Ahead<V> {
+impl<V: Clone + Send + Sync + 'static> PipelineCache<V> {
     pub(crate) fn start(
         &mut self,
         kernels: &[Kernel],
@@ -147,26 +147,26 @@ mod tests {
             }
         };
         let all: Vec<Kernel> = Kernel::all().collect();
-        let mut ahead = Ahead::default();
-        ahead.start(&all, make());
-        ahead.start(&all[..10], make());
+        let mut cache = PipelineCache::default();
+        cache.start(&all, make());
+        cache.start(&all[..10], make());
         for &kernel in all.iter().rev() {
-            assert_eq!(ahead.get(kernel, make()), kernel);
+            assert_eq!(cache.get(kernel, make()), kernel);
         }
         assert_eq!(made.load(Ordering::Relaxed), all.len());
     }
 
     #[test]
     fn what_is_not_begun_is_left_out_at_the_end() {
-        let mut ahead = Ahead::default();
+        let mut cache = PipelineCache::default();
         let (tell, begun) = std::sync::mpsc::channel();
         let make = move |kernel: Kernel| {
             let _ = tell.send(kernel);
             thread::sleep(Duration::from_millis(50));
         };
-        ahead.start(&Kernel::all().collect::<Vec<_>>(), make);
+        cache.start(&Kernel::all().collect::<Vec<_>>(), make);
         begun.recv().expect("one is begun");
-        drop(ahead);
+        drop(cache);
         assert!(begun.iter().count() < 10);
     }
 }

@@ -11,18 +11,18 @@ use futures::{
 };
 use setun_ops::OpsError;
 
-use super::{Piece, Worker, ended};
+use super::{Microbatch, Worker, ended};
 use crate::error::ModelError;
 
 /// Threads that end when this is dropped, which waits for them.
 pub(crate) struct Threads {
     first: Option<HandOn>,
-    done: UnboundedReceiver<Piece>,
+    done: UnboundedReceiver<Microbatch>,
     handles: Vec<JoinHandle<()>>,
 }
 
 /// Gives a piece to whoever comes next. False where nobody is there any more.
-type HandOn = Box<dyn Fn(Piece) -> bool + Send>;
+type HandOn = Box<dyn Fn(Microbatch) -> bool + Send>;
 
 impl Threads {
     pub(super) fn start(workers: Vec<Worker>) -> Result<Self, ModelError> {
@@ -41,12 +41,12 @@ impl Threads {
         Ok(Self { first: Some(next), done, handles })
     }
 
-    pub(super) fn send(&mut self, piece: Piece) -> Result<(), ModelError> {
+    pub(super) fn send(&mut self, piece: Microbatch) -> Result<(), ModelError> {
         let is_sent = self.first.as_ref().is_some_and(|first| first(piece));
         if is_sent { Ok(()) } else { Err(ended()) }
     }
 
-    pub(super) async fn next(&mut self) -> Result<Piece, ModelError> {
+    pub(super) async fn next(&mut self) -> Result<Microbatch, ModelError> {
         self.done.next().await.ok_or_else(ended)
     }
 }
@@ -61,7 +61,7 @@ impl Drop for Threads {
 }
 
 /// Works at pieces until there are no more, or nobody is there to hand them on to.
-fn serve(mut worker: Worker, pieces: &Receiver<Piece>, hand_on: &HandOn) {
+fn serve(mut worker: Worker, pieces: &Receiver<Microbatch>, hand_on: &HandOn) {
     while let Ok(mut piece) = pieces.recv() {
         worker.owe(&piece.copies);
         pollster::block_on(worker.work(&mut piece));

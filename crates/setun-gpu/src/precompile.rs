@@ -7,12 +7,12 @@ use crate::{
     executor::{Executor, Tiles},
     kernel::{Kernel, Table},
     lowering::{Fusion, lower},
-    weight::{Form, GpuWeight, Part, row_quads},
+    weight::{GpuWeight, WeightFormat, WeightSlice, row_quads},
 };
 
 /// Rows of plans that together have every kernel of a model, all rows being wanted up to eight and
 /// one of more.
-pub const ROWS_AHEAD: [(usize, usize); 5] = [(1, 1), (2, 2), (4, 4), (8, 8), (64, 1)];
+pub const PRECOMPILED_ROWS: [(usize, usize); 5] = [(1, 1), (2, 2), (4, 4), (8, 8), (64, 1)];
 
 /// The kernels that a plan needs, each once. `table` says of which elements a table is.
 ///
@@ -35,14 +35,14 @@ pub fn kernels_of(
 }
 
 impl<E: Executor> GpuBackend<E> {
-    /// Begins to compile the kernels of a plan whose weights are still to come: [`ROWS_AHEAD`] says
+    /// Begins to compile the kernels of a plan whose weights are still to come: [`PRECOMPILED_ROWS`] says
     /// which plans of a model have all. `table` says of which elements a table will be; a kernel for
     /// another is compiled when the plan is prepared.
     ///
     /// # Errors
     ///
     /// If an operation exceeds what its kernel can do, or the device is lost.
-    pub fn compile_ahead(
+    pub fn precompile(
         &mut self,
         plan: &Plan,
         table: impl Fn(WeightId) -> Table,
@@ -61,12 +61,12 @@ pub(crate) fn weights_of(plan: &Plan, table: impl Fn(WeightId) -> Table) -> Vec<
 fn dry(spec: WeightSpec, table: Table) -> GpuWeight<()> {
     let (form, rows) = match spec {
         WeightSpec::Ternary { rows, columns, .. } => {
-            (Form::Ternary { groups: 1, group_planes: padded_columns(columns) }, rows)
+            (WeightFormat::Ternary { groups: 1, group_planes: padded_columns(columns) }, rows)
         }
         WeightSpec::Dense { rows, columns } => {
-            (Form::Dense { table, stride: row_quads(table, columns) }, rows)
+            (WeightFormat::Dense { table, stride: row_quads(table, columns) }, rows)
         }
-        WeightSpec::Vector { .. } | WeightSpec::Rope { .. } => (Form::Floats, 1),
+        WeightSpec::Vector { .. } | WeightSpec::Rope { .. } => (WeightFormat::Floats, 1),
     };
-    GpuWeight { spec, form, parts: vec![Part { buffer: (), first: 0, rows }] }
+    GpuWeight { spec, form, parts: vec![WeightSlice { buffer: (), first: 0, rows }] }
 }

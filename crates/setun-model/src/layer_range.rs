@@ -13,13 +13,13 @@ pub(crate) const ABSENT: WeightSpec = WeightSpec::Vector { len: 1 };
 
 /// Consecutive layers of a model. The first of several parts embeds, the last has the head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct LayerRange {
     pub(crate) first: usize,
     pub(crate) layers: usize,
     pub(crate) of: usize, // layers of the model
 }
 
-impl Part {
+impl LayerRange {
     /// All layers of a model.
     #[must_use]
     pub fn whole(layers: usize) -> Self {
@@ -95,7 +95,7 @@ impl Part {
 
     /// The layout of the part: its layers alone, and weights under the numbers that they have in
     /// the whole; those that it does not need are left out.
-    pub(crate) fn layout(&self, whole: &Layout) -> PartLayout {
+    pub(crate) fn layout(&self, whole: &Layout) -> RangeLayout {
         let mut layout = whole.clone();
         layout.layers.truncate(self.first + self.layers);
         layout.layers.drain(..self.first.min(layout.layers.len()));
@@ -115,12 +115,12 @@ impl Part {
                 *spec = ABSENT;
             }
         }
-        PartLayout { layout, needs }
+        RangeLayout { layout, needs }
     }
 }
 
 /// The layout of a part.
-pub(crate) struct PartLayout {
+pub(crate) struct RangeLayout {
     pub(crate) layout: Layout,
     /// By weight.
     pub(crate) needs: Vec<bool>,

@@ -8,19 +8,19 @@ use std::collections::VecDeque;
 #[cfg(not(target_family = "wasm"))]
 use threads::Threads;
 
-use super::{ended, piece::Piece, worker::Worker};
+use super::{ended, microbatch::Microbatch, worker::Worker};
 use crate::error::ModelError;
 
 /// The stages in order. What is sent comes back in the same order, having passed all of them.
-pub(super) enum Line {
+pub(super) enum Pipeline {
     /// Each on a thread.
     #[cfg(not(target_family = "wasm"))]
     Threads(Threads),
     /// One after the other, with the pieces that wait for the first.
-    InTurn(Vec<Worker>, VecDeque<Piece>),
+    InTurn(Vec<Worker>, VecDeque<Microbatch>),
 }
 
-impl Line {
+impl Pipeline {
     /// On threads where there are any.
     #[cfg(not(target_family = "wasm"))]
     pub(super) fn new(workers: Vec<Worker>) -> Result<Self, ModelError> {
@@ -45,7 +45,7 @@ impl Line {
         target_family = "wasm",
         expect(clippy::unnecessary_wraps, reason = "a thread may have ended")
     )]
-    pub(super) fn send(&mut self, piece: Piece) -> Result<(), ModelError> {
+    pub(super) fn send(&mut self, piece: Microbatch) -> Result<(), ModelError> {
         match self {
             #[cfg(not(target_family = "wasm"))]
             Self::Threads(threads) => threads.send(piece),
@@ -64,7 +64,7 @@ impl Line {
     /// # Errors
     ///
     /// If the thread of a stage has ended.
-    pub(super) async fn next(&mut self) -> Result<Piece, ModelError> {
+    pub(super) async fn next(&mut self) -> Result<Microbatch, ModelError> {
         match self {
             #[cfg(not(target_family = "wasm"))]
             Self::Threads(threads) => threads.next().await,

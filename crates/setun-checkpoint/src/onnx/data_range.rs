@@ -13,7 +13,7 @@ use crate::{
 
 /// Elements in a file.
 #[derive(Clone, Debug)]
-pub(super) struct Part {
+pub(super) struct DataRange {
     pub(super) file: Arc<str>,
     pub(super) range: Range<u64>,
     pub(super) dtype: Dtype,
@@ -31,7 +31,7 @@ pub(super) enum Orientation {
     Columns { all: usize, taken: Range<usize> },
 }
 
-impl Part {
+impl DataRange {
     /// What its bytes are collected as.
     pub(super) fn empty(&self) -> TensorData {
         if self.varints { TensorData::empty(Dtype::U8) } else { TensorData::empty(self.dtype) }
