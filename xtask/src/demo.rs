@@ -7,7 +7,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use serde_json::Value;
 
 use crate::browser;
@@ -40,7 +40,7 @@ pub(crate) struct Options {
     /// Most tokens to produce.
     #[arg(long, requires = "check")]
     max_tokens: Option<usize>,
-    /// Backend that the page is asked for.
+    /// Backend that the page is asked for. The name of a build makes that one alone.
     #[arg(long, requires = "check")]
     backend: Option<String>,
     /// Print a JSON object: text, tokens, backend, build, times, requests.
@@ -49,6 +49,12 @@ pub(crate) struct Options {
 }
 
 impl Options {
+    /// The build that is asked for, or enough to see the page soon.
+    fn variants(&self) -> Vec<Variant> {
+        let named = self.backend.as_deref().and_then(|name| Variant::from_str(name, true).ok());
+        named.map_or_else(wasm::first_and_built, |variant| vec![variant])
+    }
+
     /// A short story, as an object.
     fn story(prompt: &str, temperature: f32, seed: u64, backend: &str) -> Self {
         Self {
@@ -65,8 +71,7 @@ impl Options {
 
 /// `cargo xtask demo`.
 pub(crate) fn run_command(options: &Options) -> Result<()> {
-    let soon = wasm::first_and_built();
-    build(if options.check { &[] } else { &soon })?;
+    build(&options.variants())?;
     let mut server = Server::start()?;
     if options.check {
         return check(&server.address, options);
