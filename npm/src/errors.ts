@@ -13,6 +13,8 @@ export const ERROR_CODES = [
   "bad-option",
   "storage-full",
   "busy",
+  "io",
+  "cancelled",
 ] as const;
 
 /** One of {@link ERROR_CODES}. */

@@ -2,6 +2,8 @@
 
 use std::{io, path::PathBuf, process::ExitCode};
 
+use setun::ErrorCode;
+
 use crate::output::tell;
 
 /// Exit status of a failure.
@@ -21,7 +23,7 @@ pub(crate) enum CliError {
     Setun(#[from] setun::Error),
 
     /// A file could not be written.
-    #[error("cannot write `{}`: {source}", path.display())]
+    #[error("[{}] cannot write `{}`: {source}", ErrorCode::from(source), path.display())]
     Write {
         /// The file.
         path: PathBuf,
@@ -30,7 +32,7 @@ pub(crate) enum CliError {
     },
 
     /// Standard input could not be read.
-    #[error("cannot read standard input: {0}")]
+    #[error("[io] cannot read standard input: {0}")]
     Input(io::Error),
 
     /// A text that is no UTF-8.
@@ -43,7 +45,7 @@ pub(crate) enum CliError {
     },
 
     /// Standard output could not be written.
-    #[error("cannot write standard output: {0}")]
+    #[error("[io] cannot write standard output: {0}")]
     Output(io::Error),
 
     /// Arguments that do not go together.

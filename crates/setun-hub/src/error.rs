@@ -181,7 +181,6 @@ pub enum Error {
 
 /// Kind of an [`Error`], by what can be done about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
 pub enum ErrorKind {
     /// The caller asked for something that cannot be: a name, an ambiguous choice, a setting.
     InvalidRequest,

@@ -1,6 +1,6 @@
 //! The one error of this crate, and the code that JavaScript and scripts see.
 
-use std::{fmt, path::PathBuf, sync::Arc};
+use std::{fmt, io, path::PathBuf, sync::Arc};
 
 use setun_checkpoint::CheckpointError;
 use setun_model::ModelError;
@@ -17,7 +17,7 @@ pub enum Error {
         /// What was to be read.
         path: PathBuf,
         /// What the system said.
-        source: std::io::Error,
+        source: io::Error,
     },
 
     /// A host cannot give the bytes of a file: a page's download failed, or was ended.
@@ -199,7 +199,7 @@ pub enum Error {
 
     /// The system gives no thread.
     #[error("the engine's thread cannot be started: {0}")]
-    Thread(std::io::Error),
+    Thread(io::Error),
 
     /// A step failed, and with it all generations that it served.
     #[error(transparent)]
@@ -245,6 +245,10 @@ pub enum ErrorCode {
     StorageFull,
     /// Too many requests wait.
     Busy,
+    /// The operating system refused to read or write a local file.
+    Io,
+    /// The caller cancelled a download.
+    Cancelled,
 }
 
 impl ErrorCode {
@@ -265,6 +269,21 @@ impl ErrorCode {
             Self::BadOption => "bad-option",
             Self::StorageFull => "storage-full",
             Self::Busy => "busy",
+            Self::Io => "io",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// Errors of local files; those of connections do not come as such.
+impl From<&io::Error> for ErrorCode {
+    fn from(error: &io::Error) -> Self {
+        use io::ErrorKind::{FileTooLarge, NotFound, QuotaExceeded, StorageFull, UnexpectedEof};
+        match error.kind() {
+            NotFound => Self::NotFound,
+            StorageFull | QuotaExceeded | FileTooLarge => Self::StorageFull,
+            UnexpectedEof => Self::Truncated,
+            _ => Self::Io,
         }
     }
 }
@@ -280,10 +299,8 @@ impl Error {
     #[must_use]
     pub fn code(&self) -> ErrorCode {
         match self {
-            Self::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
-                ErrorCode::NotFound
-            }
-            Self::Io { .. } | Self::Unreadable { .. } => ErrorCode::Network,
+            Self::Io { source, .. } => source.into(),
+            Self::Unreadable { .. } => ErrorCode::Network,
             Self::NoModel { .. } => ErrorCode::NotFound,
             Self::Checkpoint(error) => checkpoint_code(error),
             Self::Model(error) => model_code(error),
@@ -330,8 +347,10 @@ fn hub_code(kind: setun_hub::ErrorKind) -> ErrorCode {
         ErrorKind::NotFound => ErrorCode::NotFound,
         ErrorKind::Truncated => ErrorCode::Truncated,
         ErrorKind::Corrupt => ErrorCode::BadCheckpoint,
+        ErrorKind::Network => ErrorCode::Network,
         ErrorKind::StorageFull => ErrorCode::StorageFull,
-        _ => ErrorCode::Network,
+        ErrorKind::Io => ErrorCode::Io,
+        ErrorKind::Cancelled => ErrorCode::Cancelled,
     }
 }
 

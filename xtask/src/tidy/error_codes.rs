@@ -9,7 +9,7 @@ use crate::files::read;
 use crate::shell::root;
 
 /// The codes; the list grows by adding.
-const CODES: [&str; 13] = [
+const CODES: [&str; 15] = [
     "network",
     "not-found",
     "truncated",
@@ -23,6 +23,8 @@ const CODES: [&str; 13] = [
     "bad-option",
     "storage-full",
     "busy",
+    "io",
+    "cancelled",
 ];
 
 const DOCUMENT: &str = "docs/errors.md";

@@ -39,6 +39,15 @@ fn a_damaged_model() {
 }
 
 #[test]
+fn local_files_that_cannot_be_read_are_no_network_errors() {
+    let folder = model(STORIES);
+    let error = setun(&["run", "--config", &folder, "Hello"]).failure();
+    assert!(error.contains(&format!("[io] cannot read `{folder}`")), "{error}");
+    let error = setun(&["run", "--config", "no-such-file.toml", "Hello"]).failure();
+    assert!(error.contains("[not-found] cannot read `no-such-file.toml`"), "{error}");
+}
+
+#[test]
 fn a_backend_that_is_not_here() {
     for backend in ["cuda", "neon-i8mm", "abacus"] {
         let args = ["run", "--model", &model(STORIES), "--backend", backend, "Hello"];
