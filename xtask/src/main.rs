@@ -9,6 +9,7 @@ mod bindgen;
 mod browser;
 mod cache;
 mod demo;
+mod dependency_cache;
 mod embed_model;
 mod files;
 mod licences;
@@ -73,6 +74,12 @@ enum Command {
         #[arg(long, value_delimiter = ',')]
         features: Vec<String>,
     },
+    /// Copies compiled dependencies from the target folder: a clean checkout may begin with them.
+    SaveDependencies {
+        /// The folder to copy to.
+        #[arg(long)]
+        to: PathBuf,
+    },
     /// Bundles a model folder in Hugging Face's layout into one .safetensors file.
     EmbedModel {
         /// The folder.
@@ -98,6 +105,7 @@ fn main() -> ExitCode {
         Command::BenchBrowser(options) => bench_browser::run_command(&options),
         Command::Test(options) => test::run(&options),
         Command::Licences { to, features } => licences::run_command(&to, &features),
+        Command::SaveDependencies { to } => dependency_cache::save(&to),
         Command::EmbedModel { from, to } => embed_model::run(&from, &to),
     };
     match result {

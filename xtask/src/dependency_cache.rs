@@ -1,0 +1,125 @@
+//! Compiled dependencies in the user's cache folder, so that a clean checkout compiles the project alone.
+//!
+//! A unit of cargo is a package compiled in one way; its hash is in the names of all its files. Units of
+//! packages from a registry, or of the standard library's source, say nothing of the checkout: cargo
+//! takes them in another one as they are, after it has compared compiler, version, features, profile
+//! and flags with their fingerprint. So a copy can be too much or too little, but not wrong.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use crate::files::under;
+use crate::shell::{say, target};
+
+/// Beginnings of the names of this repository's packages.
+const OWN: [&str; 2] = ["setun", "xtask"];
+
+/// Where a profile's folder has what.
+const FINGERPRINTS: &str = ".fingerprint";
+const SCRIPTS: &str = "build";
+const ARTEFACTS: &str = "deps";
+
+/// `cargo xtask save-dependencies`: copies the units in the target folder that `to` lacks.
+pub(crate) fn save(to: &Path) -> Result<()> {
+    let copied = copy_units(&target(), to)?;
+    say(&format!("{copied} files of compiled dependencies are new in {}", to.display()));
+    Ok(())
+}
+
+fn copy_units(target: &Path, to: &Path) -> Result<usize> {
+    let mut copied = 0;
+    for folder in profiles(target, 4) {
+        let kept = to.join(folder.strip_prefix(target)?);
+        for file in unit_files(&folder)? {
+            let copy = kept.join(file.strip_prefix(&folder)?);
+            if !copy.exists() {
+                copy_with_time(&file, &copy)?;
+                copied += 1;
+            }
+        }
+    }
+    Ok(copied)
+}
+
+/// Folders of a profile, `debug` or `TARGET/release`, at most so deep.
+fn profiles(folder: &Path, depth: usize) -> Vec<PathBuf> {
+    if folder.join(FINGERPRINTS).is_dir() {
+        return vec![folder.to_path_buf()];
+    }
+    let entries = folder.read_dir().into_iter().flatten().flatten();
+    let folders = entries.map(|entry| entry.path()).filter(|path| path.is_dir());
+    if depth == 0 { vec![] } else { folders.flat_map(|path| profiles(&path, depth - 1)).collect() }
+}
+
+/// The files of all units of other packages in a profile's folder.
+fn unit_files(profile: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = vec![];
+    let mut hashes = BTreeSet::new();
+    for entry in profile.join(FINGERPRINTS).read_dir()? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        let Some((package, hash)) = name.rsplit_once('-') else { continue };
+        if OWN.iter().any(|own| package.starts_with(own)) {
+            continue;
+        }
+        files.extend(under(&profile.join(FINGERPRINTS).join(&name))?);
+        files.extend(under(&profile.join(SCRIPTS).join(&name))?);
+        hashes.insert(hash.to_owned());
+    }
+    let is_of_unit = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let stem = name.split_once('.').map_or(&*name, |(stem, _)| stem);
+        stem.rsplit_once('-').is_some_and(|(_, hash)| hashes.contains(hash))
+    };
+    files.extend(under(&profile.join(ARTEFACTS))?.into_iter().filter(is_of_unit));
+    Ok(files)
+}
+
+/// Cargo compares the times of files: a copy has that of its original.
+fn copy_with_time(from: &Path, to: &Path) -> Result<()> {
+    let folder = to.parent().context("a file in a folder")?;
+    fs::create_dir_all(folder)?;
+    fs::copy(from, to).with_context(|| format!("cannot copy to {}", to.display()))?;
+    let modified = fs::metadata(from)?.modified()?;
+    File::options().write(true).open(to)?.set_modified(modified)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_of_other_packages_are_copied_whole() {
+        let (target, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let files = [
+            ("debug/.fingerprint/serde-0123/lib-serde", true),
+            ("debug/.fingerprint/setun-ops-4567/lib-setun_ops", false),
+            ("debug/build/serde-0123/out/generated.rs", true),
+            ("debug/deps/libserde-0123.rlib", true),
+            ("debug/deps/serde-0123.d", true),
+            ("debug/deps/libsetun_ops-4567.rlib", false),
+            ("debug/deps/engine-89ab", false),
+            ("wasm/own/wasm32/wasm/.fingerprint/half-cdef/lib-half", true),
+            ("wasm/own/wasm32/wasm/deps/libhalf-cdef.rmeta", true),
+            ("xtask/stamps/npm-web", false),
+        ];
+        for (name, _) in files {
+            let file = target.path().join(name);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(&file, name).unwrap();
+        }
+        assert_eq!(copy_units(target.path(), to.path()).unwrap(), 6);
+        for (name, expected) in files {
+            let copy = to.path().join(name);
+            assert_eq!(copy.exists(), expected, "{name}");
+            if expected {
+                let time = |path: &Path| fs::metadata(path).unwrap().modified().unwrap();
+                assert_eq!(time(&copy), time(&target.path().join(name)), "{name}");
+            }
+        }
+        assert_eq!(copy_units(target.path(), to.path()).unwrap(), 0, "all are there");
+    }
+}
