@@ -85,7 +85,9 @@ describe.each([
           message: expect.stringContaining(`processors[0]: ${url}/missing.js cannot be loaded: `),
           cause: true,
         },
-        { message: `processors[0]: ${url}/nothing.js has no function as its default export, but undefined` },
+        {
+          message: `processors[0]: ${url}/nothing.js has undefined as its default export, expected a function`,
+        },
         {
           message: `a logits processor failed: ${url}/late.js has thrown RangeError: that is enough`,
           cause: true,

@@ -133,7 +133,7 @@ describe("a server that", PATIENCE, () => {
       const bytes = i % 2 === 0 ? changed() : stage.large;
       stage.models.ruleAt(PATH, CHUNK, 1, { become: { bytes, etag: `"${i}"` } });
     }
-    await expectFailed("network", /changes while it is read/);
+    await expectFailed("network", /keeps changing during the download/);
   });
 
   it("answers 500 and 503 now and then is asked again", async () => {

@@ -162,14 +162,14 @@ describe("a processor in Node", () => {
     expect(thrown).toMatch(
       /^a logits processor failed: file:.*late\.js has thrown RangeError: that is enough \| RangeError: that/,
     );
-    expect(nothing).toMatch(/nothing\.js has no function as its default export, but undefined/);
+    expect(nothing).toMatch(/nothing\.js has undefined as its default export, expected a function/);
     expect(missing).toMatch(
       /missing\.js cannot be loaded: .*\[ERR_MODULE_NOT_FOUND\].* \| Error.*: Cannot find module/,
     );
     expect(second).toMatch(/^a logits processor failed: processors\[1\] has thrown words \| words$/);
     expect(number).toMatch(/processors\[0\] gave token 0 the logit NaN/);
     expect(none).toMatch(/no token may come next/);
-    expect(away).toMatch(/has given its logits away/);
+    expect(away).toMatch(/has transferred its logits array/);
     expect(promise).toMatch(/has returned a promise/);
     expect([beside, after]).toEqual([alone, alone]);
     // Those that could not be made were never begun.

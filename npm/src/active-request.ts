@@ -1,6 +1,6 @@
-/** What runs at the model's end until it ends by itself or is stopped. */
+/** Requests that run on the host until they end or are stopped. */
 
-/** A generation or a search, from the moment it is asked for. */
+/** A running generation or beam search. */
 export class ActiveRequest {
   readonly credit: Credit;
   #ended = Promise.resolve();
@@ -11,12 +11,12 @@ export class ActiveRequest {
     this.credit = new Credit(credit);
   }
 
-  /** Resolves, or rejects, when it has freed what it had of the model. */
+  /** Resolves, or rejects, when the resources of the model are freed. */
   get ended(): Promise<void> {
     return this.#ended;
   }
 
-  /** It has begun; `stop` ends it, at once if that was asked for meanwhile. */
+  /** Sets how the request is stopped, and stops it if that was requested meanwhile. */
   begin(stop: () => void, ended: Promise<void>): Promise<void> {
     this.#stop = stop;
     this.#ended = ended;
@@ -27,7 +27,7 @@ export class ActiveRequest {
   stop(): void {
     this.#isStopped = true;
     this.#stop?.();
-    // The last turn reports the end whether or not anybody is still reading.
+    // The last batch reports the end even without a reader.
     this.credit.add(Number.POSITIVE_INFINITY);
   }
 }
@@ -40,14 +40,14 @@ export class Credit {
     this.#turns = turns;
   }
 
-  /** Permits `turns` more. */
+  /** Grants credit for `turns` batches. */
   add(turns: number): void {
     this.#turns += turns;
     this.#wake?.();
     this.#wake = undefined;
   }
 
-  /** Uses up one turn, waiting for it if there is none. One taker at a time. */
+  /** Uses one unit of credit, waiting if there is none. One caller at a time. */
   async take(): Promise<void> {
     while (this.#turns <= 0) {
       await new Promise<void>((resolve) => {

@@ -1,39 +1,39 @@
-/** Which builds can run a model here: one pure function of what it takes and what there is. */
+/** Whether builds can run a model: a pure function of its memory and of the browser's limits. */
 
 import { BUILDS, type Build, type Features, whyNoGpu } from "./pick-build.js";
 
-/** Memory that a model takes on a device, in bytes. */
+/** Memory of a model on a device, in bytes. */
 export interface EstimatedMemory {
-  /** The weights as the device keeps them. */
+  /** Weights in the format of the device. */
   readonly weights: number;
-  /** The KV cache of one whole context; it grows with the texts. */
+  /** KV cache of one whole context. It grows with the texts. */
   readonly cache: number;
-  /** Buffers of steps, once a long prompt was read. */
+  /** Buffers of steps, at the size for long prompts. */
   readonly steps: number;
-  /** Most of all at once. */
+  /** Peak of all memory. */
   readonly total: number;
-  /** The largest weight, which is there once more while it is loaded. */
+  /** The largest weight, which is in memory twice while it is loaded. */
   readonly largestWeight: number;
-  /** The largest buffer; of a GPU's only those that are not cut. */
+  /** The largest buffer; on a GPU the largest that cannot be split. */
   readonly largestBuffer: number;
 }
 
-/** The same with the tokens of the context that it is for. */
+/** Memory with its context length in tokens. */
 export interface DeviceMemory extends EstimatedMemory {
   readonly context: number;
 }
 
-/** What a model takes of each kind of device. */
+/** Memory on each kind of device. */
 export interface DeviceMemories {
   readonly processor: DeviceMemory;
   readonly gpu: DeviceMemory;
 }
 
-/** What a browser lets a build have. */
+/** Memory limits of a browser. */
 export interface Limits {
-  /** Whether it is to run in a worker. */
+  /** Whether the model runs in a worker. */
   readonly inWorker: boolean;
-  /** Most bytes of a GPU's buffer. */
+  /** Maximum size of a GPU buffer. */
   readonly gpuBufferBytes: number | undefined;
 }
 
@@ -47,13 +47,13 @@ interface BackendFit {
 
 const PAGE_BYTES = 65_536;
 
-/** Most that WebAssembly addresses. A browser may give less, on phones above all, and tells only when it is asked for. */
+/** Address space of WebAssembly. A browser may grant less, as phones do, and tells only when it is requested. */
 const WASM_BYTES = 65_536 * PAGE_BYTES;
 
-/** The program itself, the tokenizer and what passes through while files are read. */
+/** The program, the tokenizer and read buffers. */
 const PROGRAM_BYTES = 64 << 20;
 
-/** Judges all builds of the package, those for the processor first, the best of them at the beginning. */
+/** Checks all builds of the package, the best for the CPU first. */
 export function checkBackends(
   { processor, gpu }: DeviceMemories,
   features: Features,
@@ -78,10 +78,12 @@ function checkProcessor(build: Build, memory: EstimatedMemory, features: Feature
   if (why !== undefined) return { fits: false, reason: why };
   const maxBytes = build.endsWith("-threads") ? features.sharedMemoryPages * PAGE_BYTES : WASM_BYTES;
   const needed = memory.total + PROGRAM_BYTES;
-  const amounts = `${formatBytes(needed)} of at most ${formatBytes(maxBytes)} of memory`;
   return needed <= maxBytes
-    ? { fits: true, reason: `it takes ${amounts}` }
-    : { fits: false, reason: `it would take ${amounts}` };
+    ? { fits: true, reason: `needs ${formatBytes(needed)} of at most ${formatBytes(maxBytes)}` }
+    : {
+        fits: false,
+        reason: `needs ${formatBytes(needed)}, but at most ${formatBytes(maxBytes)} are available`,
+      };
 }
 
 function whyNoProcessor(build: Build, features: Features, { inWorker }: Limits): string | undefined {
@@ -89,11 +91,11 @@ function whyNoProcessor(build: Build, features: Features, { inWorker }: Limits):
   if (build.startsWith("relaxed") && !features.relaxed) return "this browser has no relaxed SIMD";
   if (!build.endsWith("-threads")) return undefined;
   if (!inWorker) return "threads need a worker";
-  if (features.cores < 2) return "there is one processor";
+  if (features.cores < 2) return "there is one logical processor";
   return features.sharedMemoryPages > 0 ? undefined : "the page is not cross-origin isolated";
 }
 
-/** Browsers do not tell how much memory a GPU has; buffers have limits that they tell. */
+/** Browsers tell limits of buffers, but not the memory of a GPU. */
 function checkGpu(memory: EstimatedMemory, features: Features, maxBufferBytes: number | undefined): Fit {
   const why = features.simd128 ? whyNoGpu(features) : "this browser has no WebAssembly SIMD";
   if (why !== "" || maxBufferBytes === undefined)
@@ -106,9 +108,9 @@ function checkGpu(memory: EstimatedMemory, features: Features, maxBufferBytes: n
     };
   }
   const buffer = `${formatBytes(memory.largestBuffer)} in one buffer, of at most ${formatBytes(maxBufferBytes)}`;
-  if (memory.largestBuffer > maxBufferBytes) return { fits: false, reason: `it would take ${buffer}` };
-  const all = `it takes ${formatBytes(memory.total)} of a GPU's memory, which browsers do not tell, and ${buffer}`;
-  const note = features.gpu === "software" ? "; a processor plays this GPU: it runs by name only" : "";
+  if (memory.largestBuffer > maxBufferBytes) return { fits: false, reason: `needs ${buffer}` };
+  const all = `needs ${formatBytes(memory.total)} of GPU memory, which browsers do not report, and ${buffer}`;
+  const note = features.gpu === "software" ? '; a software adapter, used only with backend: "webgpu"' : "";
   return { fits: true, reason: all + note };
 }
 

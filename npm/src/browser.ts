@@ -1,4 +1,4 @@
-/** What a browser offers. */
+/** The browser platform. */
 
 import { buildFiles, initialSharedPages } from "setun:builds";
 import type { Connect } from "./connection.js";

@@ -1,45 +1,45 @@
-/** Whether a GPU or the processor runs a model, where the caller leaves that open. */
+/** Choice between GPU and CPU for the backend `auto`. */
 
 import { type BuildChoice, type Features, whyNoGpu } from "./pick-build.js";
 import type { DeviceReport, DeviceVerdict } from "./wasm.js";
 
-/** How much faster relaxed SIMD generates than SIMD128, thread by thread: `docs/performance.md`. */
+/** Speed of relaxed SIMD relative to SIMD128, per thread: `docs/performance.md`. */
 const RELAXED_GAIN = 1.6;
 
 const FASTEST = "the fastest for this model";
 const SLOWER = "slower for this model";
 
-/** What was found out of a GPU, and what follows. */
+/** A decision about the GPU. */
 export interface DeviceDecision {
-  /** Whether it is to run. */
+  /** Whether the GPU runs the model. */
   readonly takesGpu: boolean;
   readonly gpu: DeviceVerdict;
-  /** Microseconds that the processor would take for a layer, where that is known. */
+  /** Estimated microseconds per layer on the CPU, if measured. */
   readonly cpuMicroseconds?: number;
 }
 
-/** What there is to say of the GPU before any build is fetched for it; `undefined` if it is to be probed. */
+/** The decision before a build is fetched for the GPU; `undefined` if the GPU has to be probed. */
 export function gpuUnavailable(features: Features): DeviceDecision | undefined {
   if (features.gpu === "software") {
-    return refused("software", "a processor that plays a GPU", features.gpuName);
+    return refused("software", "a software adapter", features.gpuName);
   }
   const reason = whyNoGpu(features);
   return reason === "" ? undefined : refused("absent", reason);
 }
 
-/** A GPU that is there and has failed. */
+/** The decision after a failure of the GPU. */
 export function gpuFailed(features: Features, thrown: unknown): DeviceDecision {
   const reason = thrown instanceof Error ? thrown.message : String(thrown);
   return refused("failed", reason, features.gpuName);
 }
 
 /**
- * Judges what the GPU's build has measured: itself, and the processor by one thread of SIMD128. The GPU has to be faster
- * than the build for the processor that would run instead.
+ * The decision from the measurements of the GPU build: the GPU, and one CPU thread of SIMD128.
+ * The GPU must be faster than the CPU build that would run instead.
  */
 export function decideDevice({ devices }: DeviceReport, cpu: BuildChoice): DeviceDecision {
   const gpu = devices.find(({ device }) => device === "webgpu");
-  if (gpu === undefined) return refused("absent", "its build found none");
+  if (gpu === undefined) return refused("absent", "the WebGPU build found no device");
   const gpuTime = gpu.layerMicroseconds;
   const oneThread = devices.find(({ device }) => device === "cpu")?.layerMicroseconds;
   if (gpuTime === undefined || oneThread === undefined) return { takesGpu: gpu.verdict === "chosen", gpu };
@@ -51,7 +51,7 @@ export function decideDevice({ devices }: DeviceReport, cpu: BuildChoice): Devic
   return { takesGpu, gpu: { ...gpu, ...verdict }, cpuMicroseconds };
 }
 
-/** The report where the GPU runs. */
+/** The report if the GPU runs. */
 export function reportGpu({ gpu, cpuMicroseconds }: DeviceDecision, cpu: BuildChoice): DeviceReport {
   if (cpuMicroseconds === undefined) return { devices: [gpu] };
   const level = cpu.build.replace("-threads", "");
@@ -66,7 +66,7 @@ export function reportGpu({ gpu, cpuMicroseconds }: DeviceDecision, cpu: BuildCh
   return { devices: [gpu, processor] };
 }
 
-/** The report where the processor runs: the engine knows of no GPU. */
+/** The report if the CPU runs. The engine's own report lacks the GPU. */
 export function reportCpu(
   engine: DeviceReport,
   { gpu, cpuMicroseconds }: DeviceDecision,
@@ -80,7 +80,7 @@ export function reportCpu(
   return { devices: [...devices, gpu] };
 }
 
-/** How much faster a build for the processor is than one thread of SIMD128. */
+/** Speed of a CPU build relative to one thread of SIMD128. */
 function gain({ build, threads }: BuildChoice): number {
   return threads * (build.startsWith("relaxed") ? RELAXED_GAIN : 1);
 }

@@ -1,20 +1,20 @@
-/** The page's end of the protocol: numbers the conversations and hands each answer to its own. */
+/** The page's end of the protocol: requests, their numbers and their responses. */
 
 import { fromWire, SetunError } from "./errors.js";
 import type { LoadOptions } from "./options.js";
 import type { FromHost, ToHost } from "./protocol.js";
 
-/** A way to the host: a worker, or a host on the same thread. */
+/** A channel to the host: a worker, or a host on the same thread. */
 export interface HostLink {
   send(message: ToHost): void;
-  /** Ends the host, whatever it does. */
+  /** Ends the host. */
   close(): void;
 }
 
-/** Makes a link that reports messages, and the failure of the host as a whole. */
+/** Opens a channel that reports messages, and a failure of the host. */
 export type Connect = (receive: (message: FromHost) => void, fail: (error: Error) => void) => HostLink;
 
-/** What one conversation does with its answers. */
+/** Receiver of the responses of one request. */
 export interface Listener {
   receive(message: FromHost): void;
   fail(error: Error): void;
@@ -22,10 +22,10 @@ export interface Listener {
 
 type Unnumbered<Message> = Message extends { id: number } ? Omit<Message, "id"> : never;
 
-/** A message that has yet to get its number. */
+/** A message without its number. */
 export type Request = Unnumbered<ToHost>;
 
-/** All conversations with one host. */
+/** All requests of one host. */
 export class Connection {
   readonly #link: HostLink;
   readonly #listeners = new Map<number, Listener>();
@@ -39,12 +39,12 @@ export class Connection {
     );
   }
 
-  /** Starts a conversation; its number serves for {@link Connection.follow}. */
+  /** Sends a request; returns its number for {@link Connection.send}. */
   start(request: Request, listener: Listener): number {
     return this.startAll(request, [listener]);
   }
 
-  /** Starts a conversation with each of several listeners by one request; returns the first of their numbers. */
+  /** Sends one request with several listeners; returns the first of their numbers. */
   startAll(request: Request, listeners: readonly Listener[]): number {
     const id = this.#lastId + 1;
     this.#lastId += listeners.length;
@@ -57,17 +57,17 @@ export class Connection {
     return id;
   }
 
-  /** Says more in a conversation that may have ended meanwhile. */
+  /** Sends a further message of a request, unless it has ended. */
   send(id: number, request: Request): void {
     if (this.#closed === undefined && this.#listeners.has(id)) this.#link.send({ ...request, id } as ToHost);
   }
 
-  /** No answer of this conversation matters any more. */
+  /** Drops the listener of a request. */
   remove(id: number): void {
     this.#listeners.delete(id);
   }
 
-  /** Asks for one answer of a given type. */
+  /** Sends a request and waits for one response of a given type. */
   request<Type extends FromHost["type"]>(
     request: Request,
     type: Type,
@@ -83,7 +83,7 @@ export class Connection {
     });
   }
 
-  /** Ends the host; every open conversation, and every later one, fails with `reason`. */
+  /** Ends the host. All open and later requests fail with `reason`. */
   close(reason: Error = new SetunError("disposed", "the model has been disposed")): void {
     if (this.#closed !== undefined) return;
     this.#closed = reason;
@@ -105,7 +105,10 @@ export class Connection {
   }
 }
 
-/** Asks for one answer of a given type. An aborted signal rejects with its reason. */
+/**
+ * Sends a request and waits for one response of a given type, with progress. An aborted signal rejects with its
+ * reason.
+ */
 export function requestWithProgress<Type extends FromHost["type"]>(
   connection: Connection,
   request: Request,

@@ -1,4 +1,4 @@
-/** A model's files on disk, for Node. */
+/** Model files on disk, for Node. */
 
 import { type FileHandle, open } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
@@ -11,7 +11,7 @@ interface OpenFile {
   readonly size: number;
 }
 
-/** The files of a folder, or a lone file and its neighbours. */
+/** The files of a folder, or a single file and those beside it. */
 export class DiskFiles implements ModelFiles {
   readonly #base: string;
   readonly #open = new Map<string, OpenFile>();

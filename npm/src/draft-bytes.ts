@@ -1,15 +1,15 @@
-/** A model's bytes and those of the draft beside it, which are read by turns, as if they were one's. */
+/** Files of a model and of its draft model, which load as one. */
 
 import type { ModelBytes, ReadOperation } from "./model-bytes.js";
 import type { LoadProgress, ModelRequest } from "./protocol.js";
 import { isDownload } from "./sources.js";
 import { modelIdOf, modelIdText } from "./store/names.js";
 
-/** Ends, and is kept, as one. */
+/** Both read operations as one. */
 export class ModelAndDraftBytes implements ReadOperation {
   onProgress: ((progress: LoadProgress) => void) | undefined;
   readonly #both: readonly ModelBytes[];
-  /** Read from last: the engine reads one after the other, so that a failure is this one's. */
+  /** The operation of the latest read. The engine reads one after the other, so a failure belongs to it. */
   #last: ModelBytes | undefined;
 
   constructor(model: ModelBytes, draft: ModelBytes) {
@@ -51,7 +51,7 @@ export class ModelAndDraftBytes implements ReadOperation {
   }
 }
 
-/** Whether two models have one folder in the store, as files of one repository do. */
+/** Whether two models share a folder of the store, as files of one repository do. */
 export async function shareStoreFolder(...models: readonly ModelRequest[]): Promise<boolean> {
   const folders = await Promise.all(
     models.map(async ({ source, fetchOptions: { store } }) => {
@@ -61,7 +61,7 @@ export async function shareStoreFolder(...models: readonly ModelRequest[]): Prom
   return folders[0] !== undefined && folders.every((folder) => folder === folders[0]);
 }
 
-/** Bytes of all; the total only where all tell it. */
+/** Sum of both; the total is known only if both totals are. */
 function sumProgress(
   reports: readonly LoadProgress[],
 ): Pick<LoadProgress, "loadedBytes" | "totalBytes" | "fromStore"> {

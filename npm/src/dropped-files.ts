@@ -1,34 +1,34 @@
-/** What browsers make of files and folders that a user drops, or gives a page access to. */
+/** Files and folders from drag and drop, file inputs and handles. */
 
-/** Deepest folder that is looked into, and most files that are taken: a dropped folder may be a whole disk. */
+/** Limits of depth and number of files, since a dropped folder may be a whole disk. */
 const MAX_DEPTH = 4;
 const MAX_FILES = 10_000;
 
-/** Files and folders as a drop event has them. */
+/** Files and folders of a drop event. */
 export type DroppedItems = DataTransferItemList | FileSystemEntry | Iterable<FileSystemEntry>;
 
-/** Dropped files by their paths, and the name of the folder if it is one. */
+/** Dropped files by path, and the name of their folder if there is one. */
 export interface DroppedFolder {
   readonly folder: string;
   readonly blobs: ReadonlyMap<string, Blob>;
 }
 
-/** True for a handle of the File System API. */
+/** Whether a value is a handle of the File System API. */
 export function isHandle(value: object): value is FileSystemFileHandle | FileSystemDirectoryHandle {
   return "kind" in value && ("getFile" in value || "getDirectoryHandle" in value);
 }
 
-/** True for an entry of a drop event. */
+/** Whether a value is an entry of a drop event. */
 export function isEntry(value: unknown): value is FileSystemEntry {
   return typeof value === "object" && value !== null && "isDirectory" in value && "fullPath" in value;
 }
 
-/** True for what a drop event has in `dataTransfer.items`. */
+/** Whether a value is an item of `dataTransfer.items`. */
 export function isItem(value: unknown): value is DataTransferItem {
   return typeof value === "object" && value !== null && "getAsFile" in value;
 }
 
-/** The entries of items, or what they are already. Items are empty once their event is over, so this does not wait. */
+/** The entries of items. Items are invalid after their event, so this is synchronous. */
 export function entriesOf(items: Iterable<DataTransferItem | FileSystemEntry>): (FileSystemEntry | File)[] {
   return [...items].flatMap((item) => {
     if (isEntry(item)) return [item];
@@ -36,7 +36,7 @@ export function entriesOf(items: Iterable<DataTransferItem | FileSystemEntry>): 
   });
 }
 
-/** All files of some entries, read from when they are used. */
+/** All files below some entries. */
 export async function droppedFiles(entries: readonly (FileSystemEntry | File)[]): Promise<DroppedFolder> {
   const blobs = new Map<string, Blob>();
   const [only] = entries;
@@ -66,7 +66,7 @@ async function addFiles(
   }
 }
 
-/** Browsers list folders in portions; an empty one is the end. */
+/** Browsers list folders in batches; an empty batch is the end. */
 async function list(folder: FileSystemDirectoryEntry): Promise<FileSystemEntry[]> {
   const reader = folder.createReader();
   const entries: FileSystemEntry[] = [];

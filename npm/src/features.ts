@@ -1,4 +1,4 @@
-/** What this browser, or this Node, can do. */
+/** Feature detection for browsers and Node. */
 
 import { relaxedSimd, simd, threads } from "wasm-feature-detect";
 import type { Build, Features, Gpu } from "./pick-build.js";
@@ -6,13 +6,13 @@ import type { Build, Features, Gpu } from "./pick-build.js";
 /** Sizes of shared memory to try, in pages of 64 KiB: 4, 2 and 1 GiB. Phones refuse the larger ones. */
 const SHARED_MEMORY_PAGES = [65_536, 32_768, 16_384];
 
-/** A shared memory for a threaded build, and how far it can grow. */
+/** Shared memory of a threaded build, and its maximum. */
 export interface SharedMemory {
   readonly memory: WebAssembly.Memory;
   readonly maximumPages: number;
 }
 
-/** Probes, without fetching anything, what `pickBuild` wants to know; whether there is a GPU only on request. */
+/** Detects the features that `pickBuild` needs; the GPU only on request. */
 export async function detectFeatures(
   builds: readonly Build[],
   sharedMemory: SharedMemory | undefined,
@@ -43,16 +43,16 @@ async function detectGpu(): Promise<Pick<Features, "gpuName" | "gpuBufferBytes">
   };
 }
 
-/** Browsers moved the mark from the adapter to its description. */
+/** Browsers have moved this property from the adapter to its description. */
 function isSoftware(adapter: GPUAdapter): boolean {
   const { isFallbackAdapter } = adapter as { readonly isFallbackAdapter?: boolean };
   return adapter.info?.isFallbackAdapter ?? isFallbackAdapter ?? false;
 }
 
 /**
- * The largest shared memory to be had, of `initialPages` at first; none where the page is not cross-origin isolated.
+ * The largest available shared memory with `initialPages`; none without cross-origin isolation.
  *
- * The maximum is reserved as address space at once, so only trying tells whether a browser grants it.
+ * The maximum is reserved as address space, so only an attempt tells whether a browser grants it.
  */
 export async function reserveSharedMemory(initialPages: number): Promise<SharedMemory | undefined> {
   if (globalThis.crossOriginIsolated !== true || !(await threads())) return undefined;
@@ -61,7 +61,7 @@ export async function reserveSharedMemory(initialPages: number): Promise<SharedM
       const memory = new WebAssembly.Memory({ initial: initialPages, maximum: maximumPages, shared: true });
       return { memory, maximumPages };
     } catch {
-      // Refused: try a smaller one.
+      // Refused. Try a smaller one.
     }
   }
   return undefined;

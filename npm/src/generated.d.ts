@@ -1,10 +1,10 @@
-/** Modules that exist only after the build: the generated WebAssembly bindings, and the list of builds there are. */
+/** Types of modules that the build generates: the WebAssembly bindings and the list of builds. */
 
 declare module "wasm:*/setun.js" {
   const init: import("./wasm.js").WasmModule["default"];
   export default init;
   export const Loader: import("./wasm.js").WasmModule["Loader"];
-  /** Threaded builds only. */
+  /** In threaded builds only. */
   export function initThreadPool(count: number): Promise<void>;
 }
 
@@ -24,18 +24,18 @@ declare module "setun:builds" {
   import type { Build } from "./pick-build.js";
   import type { WasmModule } from "./wasm.js";
 
-  /** Where one build's parts are. */
+  /** Files of one build. */
   export interface BuildFiles {
     startWorker(): Worker;
-    /** Absent from threaded builds, which run in workers only. */
+    /** Absent in threaded builds, which need a worker. */
     importGlue?(): Promise<WasmModule>;
     codeUrl?(): URL;
   }
 
-  /** The builds of this package; a threaded one may be missing. */
+  /** The builds of this package. */
   export const buildFiles: Partial<Record<Build, BuildFiles>>;
-  /** Where the module of grammars is. */
+  /** Files of the grammar module. */
   export const grammarFiles: { importGlue(): Promise<GrammarModule>; codeUrl(): URL };
-  /** Pages of shared memory that any threaded build starts with; 0 if there is none. */
+  /** Initial pages of shared memory, enough for any threaded build; 0 without one. */
   export const initialSharedPages: number;
 }

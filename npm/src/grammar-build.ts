@@ -1,6 +1,8 @@
 /**
- * The module of grammars for workers. Its JavaScript is part of theirs, as bundlers refuse workers that import more while
- * they run; its code, which is large, is fetched with the first form.
+ * The grammar module for workers.
+ *
+ * Its JavaScript is part of the worker file, since bundlers refuse workers with dynamic imports. Its large
+ * WebAssembly file is fetched with the first grammar.
  */
 
 import * as glue from "wasm:grammar/setun.js";

@@ -1,4 +1,4 @@
-/** Forms where the model is: compiled by a module of their own, which is fetched with the first. */
+/** Compiled grammars of a model. */
 
 import { SetunError } from "./errors.js";
 import type { GrammarKind, GrammarSource } from "./response-format.js";
@@ -6,16 +6,17 @@ import type { WasmGrammar, WasmModel } from "./wasm.js";
 import { type StartedModule, startWasm } from "./wasm-instance.js";
 
 /**
- * What the generated module of grammars exports, typed by hand. `crates/setun-grammar-wasm` is the other side;
- * `scripts/build.js` checks this against the generated declarations.
+ * Hand-written types of the generated grammar module.
+ *
+ * `crates/setun-grammar-wasm` is the other side. `scripts/build.js` checks them against the generated declarations.
  */
 export interface GrammarModule {
   default(input: { module_or_path: WebAssembly.Module }): Promise<unknown>;
-  /** A model's tokens, from its table. */
+  /** A vocabulary, from the table of a model. */
   Vocabulary: new (
     table: Uint8Array,
   ) => WasmVocabulary;
-  /** A form, compiled for these tokens. */
+  /** A grammar, compiled for a vocabulary. */
   Grammar: new (
     vocabulary: WasmVocabulary,
     kind: GrammarKind,
@@ -23,22 +24,22 @@ export interface GrammarModule {
   ) => WasmGrammar;
 }
 
-/** A model's tokens, as the module has them. */
+/** A model's vocabulary in the grammar module. */
 export interface WasmVocabulary extends Disposable {
   free(): void;
 }
 
-/** The module: its generated JavaScript, and where its code comes from. */
+/** The generated JavaScript of the grammar module, and its WebAssembly code. */
 export type GrammarBuild = StartedModule<GrammarModule>;
 
-/** The latest forms are kept: they come again and again, and take milliseconds each. */
+/** Compiling takes milliseconds, and the same grammars come again. */
 const MAX_CACHED_GRAMMARS = 8;
 
-/** The grammars of one model. */
+/** The grammars of one model. The module is loaded with the first one. */
 export class GrammarCache {
   readonly #build: () => Promise<GrammarBuild>;
   #ready: Promise<{ readonly glue: GrammarModule; readonly vocabulary: WasmVocabulary }> | undefined;
-  /** By their forms, the latest last. */
+  /** Grammars by kind and text, the latest last. */
   readonly #kept = new Map<string, WasmGrammar>();
   #freed = false;
 
@@ -46,10 +47,10 @@ export class GrammarCache {
     this.#build = build ?? absent;
   }
 
-  /** The grammar of a form, for a generation that frees it. */
+  /** A handle to a grammar, for a generation that frees it. */
   async grammar({ kind, text }: GrammarSource, model: Pick<WasmModel, "tokenTable">): Promise<WasmGrammar> {
     this.#ready ??= this.#start(model).catch((thrown: unknown) => {
-      // The next form tries again.
+      // The next request tries again.
       this.#ready = undefined;
       throw thrown;
     });
@@ -61,7 +62,7 @@ export class GrammarCache {
     return grammar.share();
   }
 
-  /** Lets go of all that is kept; generations under way have their own. */
+  /** Frees all grammars. Running generations have handles of their own. */
   free(): void {
     this.#freed = true;
     for (const grammar of this.#kept.values()) grammar.free();
@@ -89,5 +90,5 @@ export class GrammarCache {
 }
 
 async function absent(): Promise<never> {
-  throw new SetunError("backend-unavailable", "this package is without the module that compiles forms");
+  throw new SetunError("backend-unavailable", "this package has no grammar module");
 }

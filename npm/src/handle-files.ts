@@ -1,10 +1,10 @@
-/** A model's files by handles of the File System API. */
+/** Model files by handles of the File System API. */
 
 import { SetunError } from "./errors.js";
 import { BlobFiles, type ByteRange, type ModelFiles } from "./model-files.js";
 import type { HandleSource } from "./sources.js";
 
-/** Files of a folder on the user's disk, or a lone one: looked up when they are first read from. */
+/** The files of a folder, or a single file. They are opened when they are first read. */
 export class HandleFiles implements ModelFiles {
   readonly #source: HandleSource;
   readonly #found = new Map<string, Blob>();

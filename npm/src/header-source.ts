@@ -1,4 +1,4 @@
-/** What is known of a model before it is downloaded: its files with their sizes, and what of them is here. */
+/** Headers and download size of a model, before it is downloaded. */
 
 import { NotStorableError } from "./download/errors.js";
 import { credentials, HttpClient } from "./download/http.js";
@@ -16,11 +16,11 @@ import { revisionPath } from "./store/names.js";
 import { storedBytesIn } from "./store/revisions.js";
 import type { Storage } from "./store/storage.js";
 
-/** Bytes that a model's download takes. */
+/** Size of a model's download. */
 export interface DownloadSize {
-  /** Of all files; `undefined` where a server does not say. 0 for what is no download. */
+  /** Bytes of all files; `undefined` if a server does not tell, 0 for local files. */
   readonly bytes: number | undefined;
-  /** Those that the browser's store has already. */
+  /** Bytes that the browser's store has already. */
   readonly storedBytes: number;
 }
 
@@ -29,10 +29,10 @@ export interface HeaderSource extends DownloadSize {
   readonly model: OpenModel;
 }
 
-/** What the reader asks for and no estimate needs: texts that may be larger than all headers. */
+/** Files that the reader requests and an estimate does not need. They may be larger than all headers. */
 const TEXTS = ["tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "chat_template.json"];
 
-/** Finds out what there is of a source, and where its headers are read from: the store, if it has all. */
+/** Finds the files of a source, and where to read its headers: from the store if it is complete there. */
 export async function openHeaders(
   source: ModelSource,
   fetchOptions: FetchOptions,
@@ -69,7 +69,7 @@ async function downloadSize(
   return { bytes, storedBytes: Math.min(there, bytes) };
 }
 
-/** The files; `undefined` where a server does not tell how long they are. */
+/** The download plan; `undefined` if a server does not tell sizes. */
 async function planOf(http: HttpClient, source: UrlSource | HubSource): Promise<Plan | undefined> {
   try {
     return await (source.kind === "hub" ? planHub(http, source) : planUrl(http, source, new Map()));
@@ -87,7 +87,7 @@ function sumOf(files: readonly { readonly bytes: number }[]): number {
   return files.reduce((sum, file) => sum + file.bytes, 0);
 }
 
-/** The same model without its texts. */
+/** The model without its tokenizer files. */
 async function headersOf(model: OpenModel): Promise<OpenModel> {
   const { entry, files } = await model.open();
   return new StreamedModel(entry, () => new FilteredFiles(files(), isNoText));

@@ -1,4 +1,4 @@
-/** Reading a model's headers where its host is, to say what it takes. */
+/** Memory estimates on the host, from a model's headers. */
 
 import type { DeviceMemories, DeviceMemory } from "./backend-fit.js";
 import { type DownloadSize, openHeaders } from "./header-source.js";
@@ -10,13 +10,13 @@ import { openStorage } from "./store/browser-storage.js";
 import type { WasmLoader } from "./wasm.js";
 import { startWasm } from "./wasm-instance.js";
 
-/** An estimate that is yet to be begun, and the bytes that it reads. */
+/** A prepared estimate and its read operation. */
 export interface EstimateOperation {
   readonly bytes: ModelBytes;
   estimate(): Promise<DownloadSize & DeviceMemories>;
 }
 
-/** Prepares an estimate of a source. */
+/** Prepares the estimate of a source. */
 export function prepareEstimate(
   { build, openModel }: HostPlatform,
   source: ModelSource,
@@ -43,7 +43,7 @@ export function prepareEstimate(
   return { bytes, estimate };
 }
 
-/** An estimate with names. */
+/** The engine's numbers with names. */
 function memoryOf(loader: WasmLoader, onGpu: boolean): DeviceMemory {
   const [context = 0, weights = 0, cache = 0, steps = 0, largestWeight = 0, largestBuffer = 0, total = 0] =
     loader.estimate(onGpu);

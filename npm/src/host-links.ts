@@ -1,4 +1,4 @@
-/** The two ways to a host. */
+/** Channels to a host: in a worker, or on the calling thread. */
 
 import type { Connect } from "./connection.js";
 import { SetunError } from "./errors.js";
@@ -6,7 +6,7 @@ import { Host, type HostPlatform } from "./host.js";
 import type { FromHost, ToHost } from "./protocol.js";
 import { startThreads, type ThreadsWanted } from "./threads.js";
 
-/** A host in a module worker of its own, and the threads it asks for in more of them. */
+/** A host in a module worker, with the thread workers that it requests. */
 export function connectWorker(startWorker: () => Worker): Connect {
   return (receive, fail) => {
     const worker = startWorker();
@@ -26,14 +26,14 @@ export function connectWorker(startWorker: () => Worker): Connect {
   };
 }
 
-/** A host on this thread: for Node, and for pages that ask for it. */
+/** A host on the calling thread: in Node, and with `worker: false`. */
 export function connectLocal(platform: HostPlatform): Connect {
   return (receive) => {
     let open = true;
     const host = new Host(platform, (message) => {
       if (open) receive(message);
     });
-    // As from a worker, no answer comes before `send` has returned.
+    // As with a worker, no response comes before `send` has returned.
     const send = (message: ToHost) => queueMicrotask(() => void host.receive(message));
     const close = () => {
       open = false;

@@ -1,12 +1,12 @@
-/** Steps of sampling of one's own, at the model's end. */
+/** Custom logits processors on the host. */
 
 import { SetunError } from "./errors.js";
 import type { LogitsProcessor, SentLogitsProcessor } from "./processors.js";
 
-/** The functions of a generation. */
+/** The processor functions of a generation. */
 export class LoadedProcessors {
   readonly calls: readonly LogitsProcessor[];
-  /** What one of them has thrown last, and the words that the engine keeps of it. */
+  /** The latest error of a processor, and its message in the engine. */
   #thrown: { readonly thrown: unknown; readonly words: string } | undefined;
 
   private constructor(named: readonly (readonly [string, LogitsProcessor])[]) {
@@ -14,15 +14,15 @@ export class LoadedProcessors {
   }
 
   /**
-   * Loads what was sent: a module once, whose factory is called each time.
+   * Loads processors. A module is imported once, and its factory is called for each generation.
    *
-   * @throws {SetunError} `bad-option`, with the module's address.
+   * @throws {SetunError} `bad-option` with the module's URL.
    */
   static async load(sent: readonly SentLogitsProcessor[]): Promise<LoadedProcessors> {
     return new LoadedProcessors(await Promise.all(sent.map(loadOne)));
   }
 
-  /** An error of the engine, with what a processor has thrown as its cause. */
+  /** The engine's error with the processor's error as its cause. */
   explain(error: unknown): unknown {
     if (this.#thrown === undefined || !(error instanceof Error)) return error;
     if (error.message.endsWith(this.#thrown.words)) error.cause = this.#thrown.thrown;
@@ -42,9 +42,9 @@ export class LoadedProcessors {
       }
       if (returned instanceof Promise) {
         returned.catch(() => undefined);
-        throw new Error(`${name} has returned a promise; expected it to be done when it returns`);
+        throw new Error(`${name} has returned a promise; expected a synchronous function`);
       }
-      if (logits.length !== length) throw new Error(`${name} has given its logits away`);
+      if (logits.length !== length) throw new Error(`${name} has transferred its logits array`);
       const token = logits.findIndex((logit) => !(logit < Number.POSITIVE_INFINITY));
       if (token === -1) return;
       const found = logits[token];
@@ -61,17 +61,17 @@ async function loadOne(
   const { module, options } = sent;
   const refuse = (what: string, cause?: unknown) =>
     new SetunError("bad-option", `processors[${index}]: ${module} ${what}`, { cause });
-  // Whatever bundles this file cannot know the module.
+  // Bundlers cannot know this module.
   const loaded = await import(/* @vite-ignore */ /* webpackIgnore: true */ module).catch((thrown) => {
     throw refuse(`cannot be loaded: ${thrown}`, thrown);
   });
   const factory: unknown = loaded.default;
   if (typeof factory !== "function") {
-    throw refuse(`has no function as its default export, but ${typeof factory}`);
+    throw refuse(`has ${typeof factory} as its default export, expected a function`);
   }
   const call: unknown = await (async () => factory(options))().catch((thrown) => {
-    throw refuse(`has thrown ${thrown} instead of making a processor`, thrown);
+    throw refuse(`has thrown ${thrown} instead of returning a processor`, thrown);
   });
-  if (typeof call !== "function") throw refuse(`made no function of its options, but ${typeof call}`);
+  if (typeof call !== "function") throw refuse(`has returned ${typeof call}, expected a function`);
   return [module, call as LogitsProcessor];
 }

@@ -1,35 +1,35 @@
-/** Names of models on a hub: `hf:owner/name`, `hf:owner/name@revision`, `hf:owner/name:FILE`. */
+/** Hub names: `hf:owner/name`, `hf:owner/name@revision`, `hf:owner/name:FILE`. */
 
 import { SetunError } from "./errors.js";
 import { isModelFile } from "./model-layout.js";
 import { isSafeFile, isSafeFolderName, splitOnce } from "./store/names.js";
 
-/** What a name of a hub begins with. */
+/** Prefix of Hub names. */
 export const HUB_PREFIX = "hf:";
 
-/** The hub that is asked where none is named. */
+/** Default Hub. */
 export const DEFAULT_ENDPOINT = "https://huggingface.co";
 
-/** A repository of a hub, or one file of it. */
+/** A Hub repository, or one file of it. */
 export interface HubSource {
   readonly kind: "hub";
-  /** `file` where the name says which file is meant; of a folder the hub's list decides what is read. */
+  /** `file` if the name has a file; else the Hub's list decides. */
   readonly layout: "folder" | "file";
-  /** What the model is reported by; of a file its name in the repository. */
+  /** Reported name of the model; of a file its name in the repository. */
   readonly name: string;
   /** `owner/name` */
   readonly model: string;
-  /** A branch, a tag or a commit; `main` where it is missing. */
+  /** A branch, a tag or a commit. Default: `main`. */
   readonly revision?: string;
-  /** The file of it that is meant. */
+  /** The requested file. */
   readonly file?: string;
-  /** Address of the hub, without a slash at its end. */
+  /** URL of the Hub without a final slash. */
   readonly endpoint: string;
-  /** Sent to the endpoint alone. */
+  /** Access token, sent to the endpoint only. */
   readonly token?: string;
 }
 
-/** Where a hub is, and who asks. */
+/** Endpoint and access token. */
 export interface HubOptions {
   readonly endpoint?: string | undefined;
   readonly token?: string | undefined;
@@ -37,15 +37,15 @@ export interface HubOptions {
 
 const EXPECTED = "hf:owner/name, hf:owner/name@revision or hf:owner/name:FILE";
 
-/** True for what {@link parseHubName} reads. */
+/** Whether {@link parseHubName} can read a text. */
 export function isHubName(text: string): boolean {
   return text.startsWith(HUB_PREFIX);
 }
 
 /**
- * Takes a name of a hub apart.
+ * Parses a Hub name.
  *
- * @throws {SetunError} `bad-option` if it is none, or the endpoint is no address.
+ * @throws {SetunError} `bad-option` for any other text, or if the endpoint is no URL.
  */
 export function parseHubName(text: string, { endpoint, token }: HubOptions = {}): HubSource {
   const [path, file] = splitOnce(text.slice(HUB_PREFIX.length), ":");
@@ -53,12 +53,12 @@ export function parseHubName(text: string, { endpoint, token }: HubOptions = {})
   const parts = model.split("/");
   const isName = parts.length === 2 && parts.every(isSafeFolderName);
   if (!isName || !isRevision(revision) || !(file === undefined || isSafeFile(file))) {
-    throw new SetunError("bad-option", `source: "${text}" is no name of a model; expected ${EXPECTED}`);
+    throw new SetunError("bad-option", `source: "${text}" is no Hub name; expected ${EXPECTED}`);
   }
   if (file !== undefined && !isModelFile(file)) {
     throw new SetunError(
       "bad-option",
-      `source: "${text}": expected a .safetensors, .gguf or .setun file behind the colon`,
+      `source: "${text}": expected a .safetensors, .gguf or .setun file after the colon`,
     );
   }
   return {
@@ -82,7 +82,7 @@ function hubAddress(endpoint = DEFAULT_ENDPOINT): string {
     const { protocol, href } = new URL(endpoint);
     if (protocol === "https:" || protocol === "http:") return href.replace(/\/+$/, "");
   } catch {
-    // Said below.
+    // The error follows.
   }
-  throw new SetunError("bad-option", `endpoint: "${endpoint}" is not the address of a hub`);
+  throw new SetunError("bad-option", `endpoint: "${endpoint}" is not a URL`);
 }

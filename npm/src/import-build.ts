@@ -1,4 +1,4 @@
-/** A build for the calling thread. */
+/** Builds for the calling thread. */
 
 import { buildFiles, grammarFiles } from "setun:builds";
 import { SetunError } from "./errors.js";
@@ -7,7 +7,7 @@ import type { Build } from "./pick-build.js";
 import type { WasmModule } from "./wasm.js";
 
 /**
- * Its generated JavaScript, and where its code is.
+ * The generated JavaScript of a build, and the URL of its code.
  *
  * @throws {SetunError} `backend-unavailable` for a build that needs a worker or is not in this package.
  */
@@ -19,7 +19,7 @@ export async function importBuild(build: Build): Promise<{ glue: WasmModule; cod
   return { glue: await files.importGlue(), codeUrl: files.codeUrl() };
 }
 
-/** The module of grammars, whose code `compile` gets at. */
+/** The grammar module. `compile` reads its code. */
 export async function importGrammars(
   compile: (code: URL) => Promise<WebAssembly.Module>,
 ): Promise<GrammarBuild> {

@@ -1,4 +1,4 @@
-/** From a source to a model. */
+/** `load`: choice of build and device, and the request to the host. */
 
 import { checkLoadOptions, engineLimits } from "./check-options.js";
 import {
@@ -20,29 +20,29 @@ import type { ModelRequest } from "./protocol.js";
 import { isDownload, type LoadSource, modelSource } from "./sources.js";
 import type { DeviceReport } from "./wasm.js";
 
-/** What differs between a browser and Node. */
+/** Differences between a browser and Node. */
 export interface Platform {
   readonly builds: readonly Build[];
-  /** Pages that threaded builds start with; 0 if there is none. */
+  /** Initial pages of threaded builds; 0 without one. */
   readonly initialSharedPages: number;
   readonly hasWorkers: boolean;
-  /** What relative addresses are relative to. */
+  /** Base of relative URLs. */
   baseUrl(): string;
   embeddedModel(): URL;
   connect(build: Build, inWorker: boolean): Promise<Connect>;
-  /** Asks that what is kept is not cleared when the disk gets full. */
+  /** Asks the browser not to evict stored models. */
   requestPersistence?(): void;
 }
 
-/** `load` for one platform. */
+/** Type of `load`. */
 export type Load = (source?: LoadSource, options?: LoadOptions) => Promise<Model>;
 
-/** Makes the `load` of an entry point. */
+/** The `load` of a platform. */
 export function loadOn(platform: Platform): Load {
   return async (source, options = {}) => {
     checkLoadOptions(options);
     const { draft } = options;
-    // Both before the first wait: what was dropped is empty afterwards.
+    // Both before the first wait, since dropped items are invalid afterwards.
     const [request, draftRequest] = await Promise.all([
       modelRequest(platform, source, options),
       draft === undefined ? undefined : modelRequest(platform, draft, options, "draft"),
@@ -53,7 +53,7 @@ export function loadOn(platform: Platform): Load {
   };
 }
 
-/** Finds out what is asked for, how it comes, and where it is read. `name` is the option that says so. */
+/** Resolves a source and its fetch options. `name` is the option in error messages. */
 export async function modelRequest(
   platform: Platform,
   given: LoadSource | undefined,
@@ -63,7 +63,8 @@ export async function modelRequest(
   const { signal, worker, connections, endpoint, token } = options;
   signal?.throwIfAborted();
   const inWorker = worker ?? platform.hasWorkers;
-  if (inWorker && !platform.hasWorkers) throw new SetunError("bad-option", "worker: there are none in Node");
+  if (inWorker && !platform.hasWorkers)
+    throw new SetunError("bad-option", "worker: expected false, Node has no workers");
   const source = await modelSource(given ?? platform.embeddedModel(), platform.baseUrl(), options, name);
   const fetchOptions: FetchOptions = {
     store: (options.store ?? true) && inWorker && given !== undefined && isDownload(source),
@@ -74,21 +75,21 @@ export async function modelRequest(
   return { inWorker, model: { source, fetchOptions } };
 }
 
-/** A model, where it is read, and what guesses for it. */
+/** A requested model with its draft model. */
 interface LoadRequest {
   readonly model: ModelRequest;
   readonly draft: ModelRequest | undefined;
   readonly inWorker: boolean;
 }
 
-/** What can run, and what runs unless a GPU is faster. */
+/** Features, and the build that runs unless a GPU is faster. */
 interface Choices {
   readonly features: Features;
   readonly choice: BuildChoice;
   readonly memory: WebAssembly.Memory | undefined;
 }
 
-/** What a GPU refuses or fails with, beside errors without a code; any other error is the model's. */
+/** Error codes of a device. Errors with other codes belong to the model. */
 const DEVICE_CODES: readonly unknown[] = ["backend-unavailable", "device-lost", "out-of-memory"];
 
 /** One call of `load`. */
@@ -121,7 +122,7 @@ class LoadOperation {
   async #selectFiles(): Promise<Choices> {
     const { builds, initialSharedPages } = this.#platform;
     const { backend = "auto", threads } = this.#options;
-    // Threads wait by blocking, which the page's own thread must not.
+    // Threads block while they wait, which the page's own thread must not.
     const mayThread = this.#inWorker && initialSharedPages > 0 && threads !== 1 && backend !== "webgpu";
     const shared = mayThread ? await reserveSharedMemory(initialSharedPages) : undefined;
     const lookForGpu = mayUseGpu(backend) && (backend !== "auto" || builds.includes("webgpu"));
@@ -130,7 +131,7 @@ class LoadOperation {
     return { features, choice, memory: choice.build.endsWith("-threads") ? shared?.memory : undefined };
   }
 
-  /** The model on the GPU if that is faster; else what is to be said of it. Its failures are no failures of `load`. */
+  /** The model on the GPU if that is faster, else the decision against it. A failing GPU does not fail `load`. */
   async #tryGpu({ features, choice: cpu }: Choices): Promise<Model | DeviceDecision> {
     const { signal } = this.#options;
     const choice = { build: "webgpu", backend: "webgpu", threads: 1 } as const;

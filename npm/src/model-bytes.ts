@@ -1,4 +1,4 @@
-/** A model's bytes, as the engine asks for them. */
+/** A model's bytes, as the engine requests them. */
 
 import { FileChangedError } from "./download/errors.js";
 import { SetunError } from "./errors.js";
@@ -8,27 +8,27 @@ import type { ModelContents, OpenModel } from "./open-model.js";
 import type { LoadProgress } from "./protocol.js";
 import type { WasmFiles } from "./wasm.js";
 
-/** What is being read, or may be read again. */
+/** A read operation, which may be repeated after a lost device. */
 export interface ReadOperation {
-  /** Told as bytes arrive. */
+  /** Called as bytes arrive. */
   onProgress: ((progress: LoadProgress) => void) | undefined;
   readonly isAborted: boolean;
-  /** Ends what is being read, and all that would be read later. */
+  /** Ends this and all later reads. */
   abort(): void;
-  /** Resolves once all that is to be kept is whole, checked and named. */
+  /** Resolves when everything to be stored is complete, verified and named. */
   commit(): Promise<void>;
-  /** Whether an error says that the files became others while they were read: then they can be read once more. */
+  /** Whether an error means that files changed during the read. The read can then start again. */
   hasChanged(thrown: unknown): boolean;
-  /** Closes all, and ends what is still coming or waited for. `thrown` is why. */
+  /** Closes the files and ends the download. `thrown` is the reason. */
   end(thrown?: unknown): Promise<void>;
-  /** What reading threw, if that is what an error of the engine tells of: it keeps the message alone. */
+  /** The original error of the files, of which the engine keeps only the message. */
   originalError(error: unknown): unknown;
 }
 
-/** Reads a model's files: once, and again where the engine has lost its device. Files open when they are read from. */
+/** The files of one model. They are read again after a lost device. */
 export class ModelBytes implements WasmFiles, ReadOperation {
   onProgress: ((progress: LoadProgress) => void) | undefined;
-  /** Told before bytes are read. */
+  /** Called before each read. */
   onRead: (() => void) | undefined;
   readonly #openModel: (signal: AbortSignal) => Promise<OpenModel>;
   readonly #controller = new AbortController();
@@ -54,7 +54,7 @@ export class ModelBytes implements WasmFiles, ReadOperation {
     this.#controller.abort();
   }
 
-  /** Finds out what there is to open. */
+  /** Finds the file or folder to open. */
   async start(): Promise<ModelEntry> {
     this.signal.throwIfAborted();
     this.onRead?.();
@@ -66,7 +66,7 @@ export class ModelBytes implements WasmFiles, ReadOperation {
     return entry;
   }
 
-  /** What was begun is to go on coming, although nobody reads it at the moment. */
+  /** Continues the download without a reader. */
   async prefetch(): Promise<void> {
     const model = await this.#open();
     if (model.reportsProgress) model.onProgress = (progress) => this.onProgress?.(progress);
@@ -77,7 +77,7 @@ export class ModelBytes implements WasmFiles, ReadOperation {
     const model = await this.#open();
     await model.commit();
     this.signal.throwIfAborted();
-    // After this, files are read from where they are kept.
+    // Later reads use the stored files.
     this.#contents = undefined;
   }
 
@@ -113,11 +113,11 @@ export class ModelBytes implements WasmFiles, ReadOperation {
   close(): void {
     const files = this.#files;
     this.#files = undefined;
-    // Nothing is wanted of these files any more, not even their complaints.
+    // Nothing is read after this, so errors do not matter.
     files?.close().catch(() => undefined);
   }
 
-  /** Lets go of connections and handles until more is read. */
+  /** Closes connections and handles until the next read. */
   async pause(): Promise<void> {
     await this.#files?.close().catch(() => undefined);
   }
@@ -170,7 +170,7 @@ export class ModelBytes implements WasmFiles, ReadOperation {
   }
 }
 
-/** What the engine says of bytes that are no model, or not all of one. */
+/** Whether the engine's error means that the bytes are invalid or incomplete. */
 function isInvalidModel(thrown: unknown): boolean {
   const code: unknown = thrown instanceof Error && "code" in thrown ? thrown.code : undefined;
   return code === "bad-checkpoint" || code === "truncated";

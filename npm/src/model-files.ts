@@ -1,4 +1,4 @@
-/** The files of one model, as the reader of checkpoints asks for them. */
+/** Interface of a model's files for the checkpoint reader. */
 
 /** Bytes `start..end` of a file. */
 export interface ByteRange {
@@ -6,19 +6,19 @@ export interface ByteRange {
   readonly end: number;
 }
 
-/** Where the reader's bytes come from. */
+/** A source of files. */
 export interface ModelFiles {
-  /** A range, or without one the whole file; `undefined` if there is no such file. Short only where the file ends. */
+  /** A range of a file, or the whole file. `undefined` if it does not exist; shorter only at its end. */
   read(name: string, range: ByteRange | undefined): Promise<Uint8Array | undefined>;
-  /** Bytes of all files opened so far, while known. */
+  /** Bytes of all opened files, if known. */
   totalBytes(): number | undefined;
-  /** Where a file was looked for, for messages. */
+  /** Location of a file, for messages. */
   where(name: string): string;
-  /** Releases connections and handles; a later read opens them anew. */
+  /** Releases connections and handles. A later read opens them again. */
   close(): Promise<void>;
 }
 
-/** Files in memory, or files that a user dropped or chose: read piece by piece, never as a whole. */
+/** Files in memory, or chosen by the user. They are read in pieces. */
 export class BlobFiles implements ModelFiles {
   readonly #blobs: ReadonlyMap<string, Blob>;
   readonly #opened = new Set<string>();
@@ -46,7 +46,7 @@ export class BlobFiles implements ModelFiles {
   async close(): Promise<void> {}
 }
 
-/** Some of a model's files; the others seem not to be there. */
+/** A subset of a model's files. */
 export class FilteredFiles implements ModelFiles {
   readonly #files: ModelFiles;
   readonly #has: (name: string) => boolean | Promise<boolean>;

@@ -1,26 +1,25 @@
-/** Which of some files are a model: those of a folder, or that a user dropped or chose. */
+/** Detection of a model among local files. */
 
 import { SetunError } from "./errors.js";
 
-/** How a reader opens them. */
+/** The folder or file that the checkpoint reader opens. */
 export interface ModelEntry {
   readonly layout: "folder" | "file";
-  /** Of a file its name, of a folder what the model is reported by. */
+  /** Name of the file; of a folder the reported name of the model. */
   readonly name: string;
 }
 
-/** Names that an error lists at most. */
+/** Maximum number of names in an error. */
 const MAX_LISTED_NAMES = 8;
 
 const CONFIG = "config.json";
 const DEFAULT_WEIGHTS = ["model.safetensors", "model.safetensors.index.json"];
 
 /**
- * Says how to read the files with these names: as Hugging Face's layout, or the one `.setun`, `.gguf` or `.safetensors` file
- * among them. Files in folders below are none of the model's own.
+ * Detects Hugging Face's layout, or a single `.setun`, `.gguf` or `.safetensors` file. Files in subfolders are
+ * ignored.
  *
- * @throws {SetunError} `not-found` if there is no model or more than one, with what there is instead; `bad-checkpoint` for
- * a pickle.
+ * @throws {SetunError} `not-found` without a model or with several; `bad-checkpoint` for a pickle.
  */
 export function detectEntry(names: readonly string[], folder: string): ModelEntry {
   const own = names.filter((name) => !name.includes("/") && !name.startsWith("."));
@@ -31,12 +30,12 @@ export function detectEntry(names: readonly string[], folder: string): ModelEntr
     const [first, second] = candidates(own, end);
     if (first === undefined) continue;
     if (second === undefined) return { layout: "file", name: first };
-    throw new SetunError("not-found", `source: it has ${formatNames(own)}; hand over one model of these`);
+    throw new SetunError("not-found", `source: found ${formatNames(own)}; expected one model`);
   }
   throw missingModelError(own, names);
 }
 
-/** The files of an ending; of one in several parts the first that there is. */
+/** The files with an ending; of a model in several parts the first part. */
 function candidates(names: readonly string[], end: string): string[] {
   const ofEnd = names.filter((name) => hasEnd(name, end)).sort();
   const whole = ofEnd.filter((name) => partNumber(name) === undefined || partNumber(name) === 1);
@@ -49,11 +48,11 @@ function missingModelError(own: readonly string[], all: readonly string[]): Setu
   if (own.some((name) => hasEnd(name, ".onnx"))) {
     return new SetunError(
       "not-found",
-      `source: it has ${formatNames(own)}; ONNX is read by the command line, which turns it into a .setun file`,
+      `source: found ${formatNames(own)}; ONNX is supported by the command line only, which converts it to a .setun file`,
     );
   }
   const found = own.length > 0 ? own : all;
-  return new SetunError("not-found", `source: it has ${formatNames(found)}; expected ${EXPECTED_MODEL}`);
+  return new SetunError("not-found", `source: found ${formatNames(found)}; expected ${EXPECTED_MODEL}`);
 }
 
 function formatNames(names: readonly string[]): string {
@@ -62,34 +61,34 @@ function formatNames(names: readonly string[]): string {
   return names.slice(0, MAX_LISTED_NAMES).join(", ") + (more > 0 ? ` and ${more} more` : "");
 }
 
-/** Ends of the names of files that are a model by themselves, the best first. */
+/** File name endings of single-file models, in order of preference. */
 export const MODEL_ENDS = [".setun", ".gguf", ".safetensors"] as const;
 
-/** What a model may be, in words. */
+/** Accepted models, for messages. */
 export const EXPECTED_MODEL =
   "a .setun, .gguf or .safetensors file, or a folder with config.json and model.safetensors";
 
-/** What to do about a pickle, behind its name. */
+/** Advice for pickles, for messages. */
 export const PICKLE_ADVICE =
   "is a pickle, which can run anything when it is read; save the model as safetensors: " +
   "model.save_pretrained(folder, safe_serialization=True)";
 
-/** True for the name of a file that is a model by itself. */
+/** Whether a file name is that of a single-file model. */
 export function isModelFile(name: string): boolean {
   return MODEL_ENDS.some((end) => hasEnd(name, end));
 }
 
-/** True for the name of a file as `torch.save` writes it. */
+/** Whether a file name is that of a pickle (`torch.save`). */
 export function isPickle(name: string): boolean {
   return /\.(bin|pt|pth|ckpt)$/i.test(name);
 }
 
-/** Whether a name ends so, in letters of any size. */
+/** Whether a name has an ending, ignoring case. */
 export function hasEnd(name: string, end: string): boolean {
   return name.toLowerCase().endsWith(end);
 }
 
-/** Which part of a model in several files this is, by `-00002-of-00003` before the ending; nothing of a whole one. */
+/** Number of a part by `-00002-of-00003` in its name; `undefined` for a whole model. */
 export function partNumber(name: string): number | undefined {
   const [, number] = /-(\d{1,9})-of-\d{1,9}\.[a-z]+$/i.exec(name) ?? [];
   return number === undefined ? undefined : Number(number);

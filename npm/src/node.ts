@@ -1,4 +1,4 @@
-/** What Node offers: no workers and no threads, and files to read from. */
+/** The Node platform: no workers, no threads, files from disk. */
 
 import { readFile } from "node:fs/promises";
 import { pathToFileURL } from "node:url";
@@ -25,7 +25,7 @@ const platform: Platform = {
 
 export const load: Load = loadOn(platform);
 
-/** Node keeps nothing: a path names a model that is on the disk. */
+/** Node stores nothing: a path names a model on disk. */
 export const models: Models = {
   ...modelsOn({
     openStorage: async () => undefined,

@@ -1,4 +1,4 @@
-/** From a source to its files, whether they are kept, stored already, or read as they come. */
+/** Opening a source: streamed, stored, or downloaded into the store. */
 
 import { credentials, HttpClient } from "./download/http.js";
 import { openHubFiles } from "./download/plan-hub.js";
@@ -10,49 +10,49 @@ import type { LoadProgress } from "./protocol.js";
 import type { ModelSource } from "./sources.js";
 import { UrlFiles } from "./url-files.js";
 
-/** How a model's files come. */
+/** Fetch options of a model. */
 export interface FetchOptions {
-  /** Whether they are kept in the browser's store. */
+  /** Whether downloads are stored. */
   readonly store: boolean;
-  /** Requests at once for files that are kept. */
+  /** Concurrent requests of a stored download. */
   readonly connections?: number;
-  /** A hub, and what it is told by whom it is asked. */
+  /** Hub endpoint and access token. */
   readonly endpoint?: string;
   readonly token?: string;
 }
 
-/** A model of which it is known what there is to read. */
+/** An opened source. */
 export interface OpenModel {
-  /** Files to be read from their beginnings, and which of them to open. After a change they are others. */
+  /** The files from their beginning. After a change they are new ones. */
   open(): Promise<ModelContents>;
-  /** What was read is to go on coming although nobody reads it. */
+  /** Continues the download without a reader. */
   prefetch(): void;
-  /** Resolves once all that is to be kept is whole, checked and named. */
+  /** Resolves when everything to be stored is complete, verified and named. */
   commit(): Promise<void>;
-  /** What was read is no model. */
+  /** Removes invalid files from the store. */
   discard(): Promise<void>;
-  /** Ends what is under way. */
+  /** Ends the download. */
   close(): Promise<void>;
-  /** Told as bytes arrive, where that is not when they are read. */
+  /** Called as bytes arrive, if {@link reportsProgress}. */
   onProgress: ((progress: LoadProgress) => void) | undefined;
-  /** Whether {@link onProgress} is told. */
+  /** Whether this model reports progress itself; otherwise its reader does. */
   readonly reportsProgress: boolean;
 }
 
-/** What a reader begins with. */
+/** What the reader opens, and its files. */
 export interface ModelContents {
   readonly entry: ModelEntry;
   files(): ModelFiles;
 }
 
-/** Opens a source. Aborting the signal ends it, and all that comes of it. */
+/** Opens a source. Aborting the signal ends it and all its reads. */
 export type OpenSource = (
   source: ModelSource,
   fetchOptions: FetchOptions,
   signal: AbortSignal,
 ) => Promise<OpenModel>;
 
-/** Opens a source whose files are read as they come, and not kept. */
+/** Opens a source whose files are streamed, not stored. */
 export const openStreamed: OpenSource = async (source, fetchOptions, signal) => {
   if (source.kind === "handle") return new StreamedModel(source, () => new HandleFiles(source));
   if (source.kind === "blobs") return new StreamedModel(source, () => new BlobFiles(source.blobs));
@@ -65,7 +65,7 @@ export const openStreamed: OpenSource = async (source, fetchOptions, signal) => 
   return new StreamedModel(entry, open);
 };
 
-/** Files that are read as they come. */
+/** Files that are read on demand. */
 export class StreamedModel implements OpenModel {
   readonly reportsProgress = false;
   onProgress = undefined;

@@ -1,4 +1,4 @@
-/** Which WebAssembly build to fetch, and what to ask of it: one pure function of what the browser can do. */
+/** Choice of the WebAssembly build: a pure function of the browser's features. */
 
 import { SetunError } from "./errors.js";
 
@@ -9,75 +9,75 @@ export const BUILDS = ["simd128", "relaxed", "simd128-threads", "relaxed-threads
 export type Build = (typeof BUILDS)[number];
 
 /**
- * Whether there is a GPU: `software` where a processor plays it, `no-api` where the browser has no WebGPU, `no-adapter`
- * where it has no device for it.
+ * State of the GPU: `ready`, `software` for a software adapter, `no-api` without WebGPU, `no-adapter` without a
+ * device.
  */
 export type Gpu = "ready" | "software" | "no-api" | "no-adapter";
 
-/** What the machine, the browser and the package offer. */
+/** Features of the machine, the browser and the package. */
 export interface Features {
-  /** The builds this package contains. */
+  /** The builds of this package. */
   readonly builds: readonly Build[];
   readonly simd128: boolean;
   readonly relaxed: boolean;
-  /** Largest shared memory to be had, in pages of 64 KiB; 0 where threads cannot run. */
+  /** Maximum shared memory in pages of 64 KiB; 0 without threads. */
   readonly sharedMemoryPages: number;
   /** Logical processors. */
   readonly cores: number;
-  /** Absent where no GPU can run, or where nobody asks for one: {@link mayUseGpu}. */
+  /** Absent if no GPU was looked for: {@link mayUseGpu}. */
   readonly gpu?: Gpu | undefined;
-  /** The GPU, as the browser names it. */
+  /** Name of the GPU. */
   readonly gpuName?: string | undefined;
-  /** Most bytes of a buffer that it lets a program have. */
+  /** Maximum size of a GPU buffer. */
   readonly gpuBufferBytes?: number | undefined;
 }
 
-/** What the caller of `load` asks for. */
+/** The requested backend and threads. */
 export interface BuildRequest {
   readonly backend: string;
-  /** Most threads to use; by default as many as there are processors, up to {@link DEFAULT_MAX_THREADS}. */
+  /** Maximum number of threads. Default: the logical processors, at most {@link DEFAULT_MAX_THREADS}. */
   readonly threads: number | undefined;
 }
 
-/** What to fetch, and what to ask of it. */
+/** The chosen build with its options. */
 export interface BuildChoice {
   readonly build: Build;
-  /** The name the engine is told: `auto`, `cpu`, `scalar`, `webgpu`, or the level that was forced. */
+  /** The engine's backend: `auto`, `cpu`, `scalar`, `webgpu` or an instruction level. */
   readonly backend: string;
   readonly threads: number;
 }
 
-/** More threads than this are used only on request: the barrier between operations costs more than they bring. */
+/** Beyond this, the barrier between operations costs more than further threads gain. */
 export const DEFAULT_MAX_THREADS = 8;
 
 type Level = "simd128" | "relaxed";
 
-/** Backends that need no look for a GPU, which would wake its driver. */
+/** Backends that need no GPU. Looking for one would start its driver. */
 const CPU_BACKENDS = ["cpu", "wasm", "simd128", "relaxed", "scalar"];
 
-/** What is wrong, and what to do about it. */
+/** Reasons and remedies. */
 const NO_GPU: Record<Exclude<Gpu, "ready" | "software">, string> = {
-  "no-api":
-    "this browser has no WebGPU, or has it on secure pages alone (https, localhost); take a current browser",
+  "no-api": "this browser has no WebGPU, or only on secure pages (https, localhost); use a current browser",
   "no-adapter":
     "this browser finds no GPU for WebGPU; turn on graphics acceleration in its settings, or update the driver",
 };
 
-/** Whether a backend may turn out to be a GPU. */
+/** Whether a backend may use a GPU. */
 export function mayUseGpu(backend: string): boolean {
   return !CPU_BACKENDS.includes(backend);
 }
 
-/** Why no GPU runs, with what to do about it; empty where one can. */
+/** Why no GPU can run, with a remedy; empty if one can. */
 export function whyNoGpu({ gpu, builds }: Features): string {
-  if (!builds.includes("webgpu")) return "this package is without its build";
+  if (!builds.includes("webgpu")) return "this package has no WebGPU build";
   return gpu === "no-api" || gpu === "no-adapter" ? NO_GPU[gpu] : "";
 }
 
 /**
- * Chooses the best build that can run, or the one that was asked for.
+ * Chooses the requested build, or the best one that can run.
  *
- * @throws {SetunError} `backend-unavailable` if the backend asked for cannot run here; it names those that can.
+ * @throws {SetunError} `backend-unavailable` if the requested backend cannot run here; the message lists those that
+ * can.
  */
 export function pickBuild(features: Features, { backend, threads }: BuildRequest): BuildChoice {
   const levels = availableLevels(features);
@@ -105,13 +105,13 @@ export function pickBuild(features: Features, { backend, threads }: BuildRequest
   return { build, backend: engineName(backend), threads: build === threaded ? wanted : 1 };
 }
 
-/** The levels that this browser can run and this package has, worst first. */
+/** The available instruction levels, the slowest first. */
 function availableLevels(features: Features): Level[] {
   const levels: Level[] = ["simd128", "relaxed"];
   return levels.filter((level) => features[level] && features.builds.includes(level));
 }
 
-/** The build decides the level. */
+/** The build determines the instruction level. */
 function engineName(backend: string): string {
   return backend === "wasm" ? "cpu" : backend;
 }

@@ -1,47 +1,46 @@
-/** Steps of sampling of one's own, as callers give them. */
+/** Custom logits processors, as callers pass them. */
 
 import { SetunError } from "./errors.js";
 
 /**
- * A step of one's own. It is called at each choice of a token, greedy ones too, after penalties, biases and bans and before
- * the temperature, unless `samplingOrder` says otherwise. It changes the logits where they lie, and must be done when it
- * returns; neither array is to be used after that.
+ * A logits processor: changes the logits in place before each token is chosen, greedy decoding included.
  *
- * A token may be chosen again, where memory was short, or for a text that does not come about, where `lookahead` guesses: what
- * it does should follow from its arguments alone.
+ * It runs after penalties, biases and bans and before the temperature, unless `samplingOrder` differs.
+ * It must be synchronous and must not use the arrays afterwards.
+ * Its result should depend on its arguments only: it runs again for recomputed tokens and for speculated tokens.
+ * An exception ends the generation with `bad-option` and is its `cause`.
  *
- * @param logits One for each token of the vocabulary, by id. A token that an earlier step has dropped has −Infinity, and stays
- *   dropped; so is one that gets −Infinity here. In a search by beams they are logarithms of probabilities.
- * @param tokens The ids of all tokens so far, those of the prompt included.
- * @throws Whatever is thrown ends the generation, which rejects with `bad-option` and this as its `cause`.
+ * @param logits One logit per token id. Dropped tokens have −Infinity and stay dropped; −Infinity drops a token. In
+ * beam search they are log-probabilities.
+ * @param tokens Ids of all tokens so far, prompt included.
  */
 export type LogitsProcessor = (logits: Float32Array, tokens: Uint32Array) => void;
 
-/** The default export of a processor's module. It is called for each generation, and may be async. */
+/** Default export of a processor module. It is called for each generation, and may be async. */
 // biome-ignore lint/suspicious/noExplicitAny: modules may say what options they take
 export type LogitsProcessorFactory = (options: any) => LogitsProcessor | Promise<LogitsProcessor>;
 
 /** A module whose default export is a {@link LogitsProcessorFactory}. */
 export interface LogitsProcessorModule {
-  /** Its address; relative ones are relative to the page, in Node to the folder that it was started in. */
+  /** URL of the module, relative to the page; in Node relative to the working directory. */
   readonly module: string | URL;
-  /** What the factory is called with: anything that `structuredClone` takes. */
+  /** Argument of the factory: any value that `structuredClone` accepts. */
   readonly options?: unknown;
 }
 
 /**
- * A step of one's own: a module, its address alone, or a function where the model runs on the calling thread (in Node, and
- * with `worker: false`). A worker cannot be sent functions.
+ * A logits processor as an option: a module, its URL, or a function where the model runs on the calling thread (Node,
+ * and `worker: false`). Functions cannot be sent to a worker.
  */
 export type LogitsProcessorInput = string | URL | LogitsProcessorModule | LogitsProcessor;
 
-/** A processor on its way to the model's end. */
+/** A processor in a message to the host. */
 export type SentLogitsProcessor = { readonly module: string; readonly options: unknown } | LogitsProcessor;
 
-/** Where a model is, for the modules that it is to load. */
+/** Where processors run. */
 export interface ProcessorContext {
   readonly worker: boolean;
-  /** What relative addresses are relative to. */
+  /** Base of relative URLs. */
   baseUrl(): string;
 }
 
@@ -60,9 +59,9 @@ function isAddress(value: unknown): boolean {
 }
 
 /**
- * What is sent of processors.
+ * Processors for a message.
  *
- * @throws {SetunError} `bad-option` for what cannot be sent, or is no address.
+ * @throws {SetunError} `bad-option` if one cannot be sent or has no valid URL.
  */
 export function toSentProcessors(
   processors: readonly LogitsProcessorInput[],
@@ -74,7 +73,7 @@ export function toSentProcessors(
     if (typeof processor === "function") {
       if (!worker) return processor;
       throw refuse(
-        "a function cannot be sent to the model's worker; pass the address of a module whose default export makes it",
+        "a function cannot be sent to the model's worker; pass the URL of a module whose default export creates it",
       );
     }
     const isBare = typeof processor === "string" || processor instanceof URL;
@@ -82,7 +81,7 @@ export function toSentProcessors(
     try {
       return { module: new URL(module, baseUrl()).href, options: structuredClone(options) };
     } catch (thrown) {
-      throw refuse(`expected an address, and options that structuredClone takes: ${thrown}`, thrown);
+      throw refuse(`expected a URL, and options that structuredClone accepts: ${thrown}`, thrown);
     }
   });
 }

@@ -1,4 +1,4 @@
-/** The steps from logits to a token, in their usual order. */
+/** The sampling steps in their default order. */
 export const SAMPLING_STEPS = [
   "logitBias",
   "repetitionPenalty",

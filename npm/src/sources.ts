@@ -1,4 +1,4 @@
-/** Where a model can come from, in the form that crosses to the worker. */
+/** Model sources, and their form in messages to the host. */
 
 import { type DroppedItems, droppedFiles, entriesOf, isEntry, isHandle, isItem } from "./dropped-files.js";
 import { SetunError } from "./errors.js";
@@ -6,8 +6,8 @@ import { type HubOptions, type HubSource, isHubName, parseHubName } from "./hub-
 import { detectEntry, EXPECTED_MODEL, hasEnd, isModelFile, isPickle, PICKLE_ADVICE } from "./model-layout.js";
 
 /**
- * The address of a folder or file, or a hub's name of a model (`hf:owner/name`); files or a folder that a user dropped or
- * chose, in any form that browsers have for them; or bytes by file name.
+ * A source of a model: the URL of a folder or file, a Hub name (`hf:owner/name`), files or folders that the user
+ * chose or dropped, a file system handle, or bytes by file name.
  */
 export type LoadSource =
   | string
@@ -19,10 +19,10 @@ export type LoadSource =
   | FileSystemDirectoryHandle
   | Record<string, Uint8Array | Blob>;
 
-/** A model's files: a folder in Hugging Face's layout, or one file called `name` and what lies beside it. */
+/** A resolved source: a folder in Hugging Face's layout, or the file `name` with the files beside it. */
 export type ModelSource = UrlSource | BlobSource | HandleSource | HubSource;
 
-/** Files behind an address. */
+/** Files behind a URL. */
 export interface UrlSource {
   readonly kind: "url";
   readonly layout: "folder" | "file";
@@ -30,7 +30,7 @@ export interface UrlSource {
   readonly url: string;
 }
 
-/** Files that are here. */
+/** Files in memory or chosen by the user. */
 export interface BlobSource {
   readonly kind: "blobs";
   readonly layout: "folder" | "file";
@@ -38,7 +38,7 @@ export interface BlobSource {
   readonly blobs: ReadonlyMap<string, Blob>;
 }
 
-/** Files that a page was given access to. */
+/** Files behind a file system handle. */
 export interface HandleSource {
   readonly kind: "handle";
   readonly layout: "folder" | "file";
@@ -47,10 +47,10 @@ export interface HandleSource {
 }
 
 /**
- * Brings any {@link LoadSource} into the form the reader takes. What a drop event has is looked at before the first wait.
+ * Resolves a {@link LoadSource}. Drop events are read before the first wait.
  *
- * @param name What errors call it.
- * @throws {SetunError} `bad-option` if it is none, `not-found` if it holds no model.
+ * @param name The option in error messages.
+ * @throws {SetunError} `bad-option` for an invalid source, `not-found` without a model in it.
  */
 export async function modelSource(
   source: LoadSource,
@@ -65,7 +65,7 @@ export async function modelSource(
   }
 }
 
-/** What was thrown, in the name of the option that gave the source. */
+/** The error with the name of the option. */
 function named(thrown: unknown, name: string): unknown {
   if (name === "source" || !(thrown instanceof SetunError)) return thrown;
   const { code, message, cause } = thrown;
@@ -85,9 +85,9 @@ async function anySource(source: LoadSource, base: string, hub: HubOptions): Pro
 }
 
 /**
- * The source that an address or a hub's name is.
+ * Resolves a URL or a Hub name.
  *
- * @throws {SetunError} `bad-option` if it is neither, `bad-checkpoint` for the address of a pickle.
+ * @throws {SetunError} `bad-option` for any other text, `bad-checkpoint` for the URL of a pickle.
  */
 export function addressSource(
   source: string | URL,
@@ -99,10 +99,13 @@ export function addressSource(
 }
 
 function unknown(found: string): SetunError {
-  return new SetunError("bad-option", `source: expected an address, files or bytes by name, found ${found}`);
+  return new SetunError("bad-option", `source: expected a URL, files or bytes by file name, found ${found}`);
 }
 
-/** An address that ends in `.safetensors`, `.gguf` or `.setun` is a file, any other a folder, with or without its last slash. */
+/**
+ * A URL that ends in `.safetensors`, `.gguf` or `.setun` is a file; any other is a folder, with or without a final
+ * slash.
+ */
 function urlSource(source: string | URL, base: string): UrlSource {
   const url = parseUrl(source, base);
   const name = decode(url.pathname.split("/").pop() ?? "");
@@ -118,7 +121,7 @@ function parseUrl(source: string | URL, base: string): URL {
   try {
     return new URL(source, base);
   } catch (cause) {
-    throw new SetunError("bad-option", `source: "${source}" is not an address`, { cause });
+    throw new SetunError("bad-option", `source: "${source}" is not a URL`, { cause });
   }
 }
 
@@ -126,7 +129,7 @@ function lastFolder(path: string): string {
   return decode(path.split("/").filter(Boolean).pop() ?? "");
 }
 
-/** A percent sign in an address need not be the beginning of a code. */
+/** A percent sign need not begin an escape. */
 function decode(text: string): string {
   try {
     return decodeURIComponent(text);
@@ -144,7 +147,7 @@ function fileSource(files: readonly unknown[]): BlobSource {
     }
     const path = "webkitRelativePath" in file ? String(file.webkitRelativePath) : "";
     const [top, ...rest] = (path || file.name).split("/");
-    // A chosen folder prefixes every path with its own name, which the checkpoint does not know.
+    // Paths of a chosen folder begin with its name.
     if (rest.length > 0 && top !== undefined) folder = top;
     blobs.set(rest.length > 0 ? rest.join("/") : file.name, file);
   }
@@ -175,11 +178,11 @@ function bytesSource(source: Record<string, Uint8Array | Blob>): BlobSource {
 }
 
 function blobSource(blobs: ReadonlyMap<string, Blob>, folder: string): BlobSource {
-  if (blobs.size === 0) throw new SetunError("not-found", "source: there are no files in it");
+  if (blobs.size === 0) throw new SetunError("not-found", "source: found no files");
   return { kind: "blobs", blobs, ...detectEntry([...blobs.keys()], folder) };
 }
 
-/** True for what comes over the network: all else is here already. */
+/** Whether a source is downloaded. Others are local. */
 export function isDownload(source: ModelSource): source is UrlSource | HubSource {
   return source.kind === "hub" || (source.kind === "url" && /^https?:/.test(source.url));
 }

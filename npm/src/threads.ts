@@ -1,20 +1,20 @@
 /**
- * The threads of a threaded build, which the page makes for its worker.
+ * Thread workers of a threaded build, which the page starts for its worker.
  *
- * The worker could make them itself, but a worker that makes a worker sometimes stops for ever in Firefox (153).
+ * Firefox 153 sometimes stops workers that start workers.
  */
 
-/** From the worker: `count` more workers of its script are wanted, each to be sent `thread`. */
+/** Request of the worker for `count` thread workers, each of which gets `thread`. */
 export interface ThreadsWanted {
   readonly type: "setun-start-threads";
   readonly count: number;
-  /** Only the generated code reads it. */
+  /** Data of the generated code. */
   readonly thread: unknown;
-  /** Is told a {@link ThreadsStarted}. */
+  /** Port for a {@link ThreadsStarted}. */
   readonly reply: MessagePort;
 }
 
-/** The answer: all wait for work, or why not. */
+/** The answer: all threads are ready, or the reason of a failure. */
 export interface ThreadsStarted {
   readonly failure?: string;
 }
@@ -23,7 +23,7 @@ type ThreadAnswer =
   | { readonly type: "setun-thread-ready" }
   | { readonly type: "setun-thread-failed"; readonly message: string };
 
-/** Starts the workers of a pool, and answers; if one fails, none is left. */
+/** Starts the workers of a pool and answers. After a failure none is left. */
 export async function startThreads(
   { count, thread, reply }: ThreadsWanted,
   startWorker: () => Worker,

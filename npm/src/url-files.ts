@@ -1,18 +1,18 @@
-/** A model's files behind an address: each streamed by one request, from its first byte on. */
+/** Model files behind a URL, each streamed by one request. */
 
 import type { ByteRange, ModelFiles } from "./model-files.js";
 import type { UrlSource } from "./sources.js";
 import { UrlStream } from "./url-stream.js";
 
-/** Streams kept open at once; browsers allow six connections to a host over HTTP/1.1. */
+/** Maximum number of open streams; browsers allow six HTTP/1.1 connections to a host. */
 const MAX_OPEN_STREAMS = 4;
 
-/** The files of a folder, or a lone file and its neighbours. */
+/** The files of a folder, or a single file and those beside it. */
 export class UrlFiles implements ModelFiles {
   readonly #source: UrlSource;
   readonly #signal: AbortSignal;
   readonly #headers: Record<string, string>;
-  /** Open streams, the one used last at the end. */
+  /** Open streams, the most recently used last. */
   readonly #streams = new Map<string, UrlStream>();
   readonly #sizes = new Map<string, number | undefined>();
 
@@ -29,7 +29,7 @@ export class UrlFiles implements ModelFiles {
     if (range !== undefined) return stream.read(range.end - range.start);
     const bytes = await stream.readAll();
     await this.#close(name);
-    // A file whose length the server did not tell is as long as it was.
+    // The size is known at the end at the latest.
     this.#sizes.set(name, bytes.length);
     return bytes;
   }
@@ -51,7 +51,7 @@ export class UrlFiles implements ModelFiles {
     await Promise.all([...this.#streams.keys()].map((name) => this.#close(name)));
   }
 
-  /** The stream of a file, standing at byte `start`; the reader mostly goes on where it stopped. */
+  /** A stream at byte `start`. The reader mostly continues where it stopped. */
   async #streamAt(name: string, start: number): Promise<UrlStream | undefined> {
     let stream = this.#streams.get(name);
     if (stream === undefined || stream.position > start) {
@@ -77,7 +77,7 @@ export class UrlFiles implements ModelFiles {
     await stream?.close();
   }
 
-  /** The lone file keeps the query of its address; its neighbours do without. */
+  /** A single file keeps the query of its URL; files beside it have none. */
   #address(name: string): URL {
     const { layout, name: main, url } = this.#source;
     if (layout === "file" && name === main) return new URL(url);

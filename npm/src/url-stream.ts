@@ -1,17 +1,17 @@
-/** One request's body, read as the reader asks for it. */
+/** A response body, read on demand. */
 
 import { SetunError } from "./errors.js";
 
-/** A file being downloaded. While nobody reads, the browser stops receiving. */
+/** A streamed file. Without a reader the browser stops receiving. */
 export class UrlStream {
   readonly #url: URL;
   readonly #body: ReadableStreamDefaultReader<Uint8Array>;
   readonly #signal: AbortSignal;
-  /** Received but not yet asked for. */
+  /** Received bytes that are not read yet. */
   #pending: Uint8Array = new Uint8Array(0);
   #position: number;
   #ended = false;
-  /** Length of the whole file, if the server tells it. */
+  /** Length of the file, if known. */
   readonly #length: number | undefined;
 
   private constructor(url: URL, response: Response, start: number, signal: AbortSignal) {
@@ -22,7 +22,10 @@ export class UrlStream {
     this.#length = fileLength(response, this.#position);
   }
 
-  /** Requests a file from byte `start` on; `undefined` if there is none. A server without ranges sends it from 0. */
+  /**
+   * Requests a file from byte `start`; `undefined` if it does not exist. A server without range support sends it from
+   * 0.
+   */
   static async open(
     url: URL,
     start: number,
@@ -39,17 +42,17 @@ export class UrlStream {
     return new UrlStream(url, response, start, signal);
   }
 
-  /** Where the next byte stands in the file. */
+  /** Position of the next byte. */
   get position(): number {
     return this.#position;
   }
 
-  /** Length of the whole file while it can be true: a compressed transfer tells a smaller one. */
+  /** Length of the file, if plausible: a compressed transfer tells a smaller one. */
   get totalBytes(): number | undefined {
     return this.#length !== undefined && this.#length >= this.#position ? this.#length : undefined;
   }
 
-  /** The next `length` bytes, fewer only where the file ends. */
+  /** The next `length` bytes, fewer at the end of the file. */
   async read(length: number): Promise<Uint8Array> {
     const bytes = new Uint8Array(length);
     let filled = 0;
@@ -61,7 +64,7 @@ export class UrlStream {
     return bytes.subarray(0, filled);
   }
 
-  /** All that is left. */
+  /** All remaining bytes. */
   async readAll(): Promise<Uint8Array> {
     const pieces: Uint8Array[] = [];
     while (await this.#fill()) pieces.push(this.#take(this.#pending.length));
@@ -74,19 +77,19 @@ export class UrlStream {
     return bytes;
   }
 
-  /** Drops what lies before byte `position`. */
+  /** Skips to byte `position`. */
   async skipTo(position: number): Promise<void> {
     while (this.#position < position && (await this.#fill())) this.#take(position - this.#position);
   }
 
-  /** Ends the request: a finished one as finished, so that browsers keep it in their caches. */
+  /** Ends the request. A complete one ends normally, so that browsers cache it. */
   async close(): Promise<void> {
     if (this.#position === this.#length) await this.#fill();
-    // A body that has failed already rejects its cancellation with the same error.
+    // A failed body rejects its cancellation with the same error.
     await this.#body.cancel().catch(() => undefined);
   }
 
-  /** Makes sure that bytes are pending; false at the end of the file. */
+  /** Waits for bytes; `false` at the end of the file. */
   async #fill(): Promise<boolean> {
     while (this.#pending.length === 0 && !this.#ended) {
       const { done, value } = await this.#nextChunk();
@@ -124,7 +127,7 @@ export class UrlStream {
   }
 }
 
-/** Fetches, with failures of the network told apart from an abort. */
+/** Fetches, distinguishing network failures from an abort. */
 export async function request(url: URL, options: RequestInit & { signal: AbortSignal }): Promise<Response> {
   try {
     return await fetch(url, options);
@@ -134,7 +137,7 @@ export async function request(url: URL, options: RequestInit & { signal: AbortSi
   }
 }
 
-/** Development servers answer any unknown address with the application's own page. */
+/** Whether the file does not exist. Development servers answer unknown URLs with an HTML page. */
 function isMissing(response: Response): boolean {
   if (response.status === 404 || response.status === 410) return true;
   return response.ok && (response.headers.get("content-type") ?? "").startsWith("text/html");

@@ -1,22 +1,22 @@
-/** Fetching, compiling and starting one build. */
+/** Compiling and starting WebAssembly builds. */
 
 import { SetunError } from "./errors.js";
 import type { WasmModule } from "./wasm.js";
 
-/** A generated module: its JavaScript, and where its code comes from. */
+/** Generated JavaScript of a module, and its WebAssembly code. */
 export interface StartedModule<Glue> {
   readonly glue: Glue;
-  /** Compiles the code; the platform knows how to get at it. */
+  /** Compiles the code. */
   compile(): Promise<WebAssembly.Module>;
 }
 
-/** One build of the engine. */
+/** A build of the engine. */
 export interface WasmBuild extends StartedModule<WasmModule> {
-  /** Starts the pool of a threaded build. */
+  /** Starts the thread pool of a threaded build. */
   startThreads?(count: number): Promise<void>;
 }
 
-/** Generated modules keep one instance each; on the page's own thread several models share it. */
+/** Generated modules have one instance each, which models on the page's thread share. */
 const started = new WeakMap<Glue, Promise<void>>();
 
 type Glue = Pick<WasmModule, "default">;
@@ -24,11 +24,11 @@ type Glue = Pick<WasmModule, "default">;
 /** A {@link StartedModule}, which may be a {@link WasmBuild}. */
 type Build = StartedModule<Glue> & Pick<WasmBuild, "startThreads">;
 
-/** Starts a module, once. */
+/** Starts a module once. */
 export function startWasm(build: Build, memory?: WebAssembly.Memory, threads = 1): Promise<void> {
   const running = started.get(build.glue) ?? start(build, memory, threads);
   started.set(build.glue, running);
-  // A failed start is tried again by the next load.
+  // The next load tries again.
   running.catch(() => started.delete(build.glue));
   return running;
 }
@@ -49,7 +49,7 @@ async function start(build: Build, memory: WebAssembly.Memory | undefined, threa
   }
 }
 
-/** Fetches and compiles at the same time where the server says `application/wasm`. */
+/** Fetches and compiles in parallel if the server sends `application/wasm`. */
 export async function compileFrom(url: URL): Promise<WebAssembly.Module> {
   const response = await fetchCode(url);
   const streamable = response.headers.get("content-type")?.startsWith("application/wasm") === true;

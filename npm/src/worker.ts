@@ -1,4 +1,4 @@
-/** What a worker file runs: a host for the page that started it, or a thread of such a host. */
+/** Worker entry: a host for the page, or a thread of a host. */
 
 import { openModel } from "./download/open-stored.js";
 import { asSetunError, toWire } from "./errors.js";
@@ -8,26 +8,26 @@ import type { FromHost, ToHost } from "./protocol.js";
 import type { WasmModule } from "./wasm.js";
 import { compileFrom } from "./wasm-instance.js";
 
-/** The part of a worker's global scope that is used; TypeScript's own types clash with the page's. */
+/** The used part of a worker's global scope. TypeScript's own types conflict with the page's. */
 interface WorkerScope {
   postMessage(message: unknown): void;
   addEventListener(type: "message", listener: (event: MessageEvent) => void): void;
 }
 
-/** What a threaded build adds. */
+/** Functions of a threaded build. */
 export interface ThreadedBuild {
-  /** Has the page start `count` more workers of this very file; each is sent a {@link ThreadMessage} first. */
+  /** Has the page start `count` thread workers; each gets a {@link ThreadMessage} first. */
   startThreads(count: number): Promise<void>;
-  /** Makes this worker one of them. */
+  /** Makes this worker a thread. */
   joinPool(message: ThreadMessage): Promise<void>;
 }
 
-/** The first message to a worker that is to be a thread; only the generated code reads the rest of it. */
+/** First message to a thread worker. The generated code reads the rest. */
 export interface ThreadMessage {
   readonly type: "setun-thread";
 }
 
-/** Serves one build. Called at the top of a worker file, before any message can arrive. */
+/** Serves one build. Called at the top of a worker file, before any message arrives. */
 export function serve(glue: WasmModule, code: URL, threaded?: ThreadedBuild): void {
   const scope = globalThis as unknown as WorkerScope;
   const send = (message: FromHost) => post(scope, message);
@@ -40,7 +40,7 @@ export function serve(glue: WasmModule, code: URL, threaded?: ThreadedBuild): vo
   });
 }
 
-/** A message that cannot be cloned would otherwise be lost, and its reader wait for ever. */
+/** A message that cannot be cloned would be lost, and its receiver would wait forever. */
 function post(scope: WorkerScope, message: FromHost): void {
   try {
     scope.postMessage(message);

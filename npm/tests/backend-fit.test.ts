@@ -41,22 +41,22 @@ describe("judgeBackends", () => {
       backend: "relaxed",
       build: "relaxed-threads",
       fits: true,
-      reason: "it takes 1.37 GB of at most 4.29 GB of memory",
+      reason: "needs 1.37 GB of at most 4.29 GB",
     });
   });
 
   it("knows that memory has a limit, and that threads share one that may be smaller", () => {
     const large = fitsOf({ total: 2 ** 32 - 2 ** 26 });
-    expect(large.simd128).toBe("true: it takes 4.29 GB of at most 4.29 GB of memory");
-    expect(fitsOf({ total: 2 ** 32 - 2 ** 26 + 1 }).simd128).toMatch(/^false: it would take 4\.29 GB/);
+    expect(large.simd128).toBe("true: needs 4.29 GB of at most 4.29 GB");
+    expect(fitsOf({ total: 2 ** 32 - 2 ** 26 + 1 }).simd128).toMatch(/^false: needs 4\.29 GB, but/);
     const small = fitsOf({}, { sharedMemoryPages: 16_384 });
-    expect(small["simd128-threads"]).toBe("false: it would take 1.37 GB of at most 1.07 GB of memory");
+    expect(small["simd128-threads"]).toBe("false: needs 1.37 GB, but at most 1.07 GB are available");
     expect(small.simd128).toMatch(/^true/);
   });
 
   it.each([
     [{ sharedMemoryPages: 0 }, {}, "relaxed-threads", /not cross-origin isolated/],
-    [{ cores: 1 }, {}, "simd128-threads", /one processor/],
+    [{ cores: 1 }, {}, "simd128-threads", /one logical processor/],
     [{}, { inWorker: false }, "simd128-threads", /need a worker/],
     [{ relaxed: false }, {}, "relaxed", /no relaxed SIMD/],
     [{ simd128: false }, {}, "webgpu", /no WebAssembly SIMD/],
@@ -72,7 +72,7 @@ describe("judgeBackends", () => {
     expect(fitsOf({ largestWeight: 2.2e9 }).webgpu).toBe(
       "false: its largest weight, 2.20 GB, cannot be loaded",
     );
-    expect(fitsOf({ total: 9e9 }).webgpu).toMatch(/^true: it takes 9\.00 GB of a GPU's memory/);
-    expect(fitsOf({}, { gpu: "software" }).webgpu).toMatch(/^true: .*by name only$/);
+    expect(fitsOf({ total: 9e9 }).webgpu).toMatch(/^true: needs 9\.00 GB of GPU memory/);
+    expect(fitsOf({}, { gpu: "software" }).webgpu).toMatch(/^true: .*only with backend: "webgpu"$/);
   });
 });

@@ -78,8 +78,8 @@ it("ends with its model when that is aborted", async () => {
 it.each([
   [null, "bad-option", "draft: expected a source"],
   ["", "bad-option", "draft: expected a source"],
-  [7, "bad-option", "draft: expected an address"],
-  [{}, "not-found", "draft: there are no files"],
+  [7, "bad-option", "draft: expected a URL"],
+  [{}, "not-found", "draft: found no files"],
   ["https://example.org/model.bin", "bad-checkpoint", "draft: model.bin"],
   [{ "a.safetensors": 7 }, "bad-option", 'draft["a.safetensors"]'],
 ])("is refused by its name: %j", async (draft, code, message) => {

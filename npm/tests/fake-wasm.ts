@@ -53,10 +53,10 @@ export const emptyLog = (): Log => ({
 export interface FakeOptions {
   /** What a probe finds; without one it fails. */
   readonly report?: DeviceReport;
-  /** What moving the weights fails with. */
+  /** Error of reading the weights. */
   readonly refusal?: Error;
-  /** What moving those of a draft fails with. */
-  readonly draftRefusal?: Error;
+  /** Error of reading the weights of a draft model. */
+  readonly draftRefusal?: () => Promise<Error>;
   /** Told of a model that was made. */
   readonly onModel?: () => void;
   /** Compiles the module. */
@@ -134,7 +134,7 @@ export function fakeBuild(
         if (refusal !== undefined) throw refusal;
         await weights();
         await (draft as FakeLoader | undefined)?.weights();
-        if (draft !== undefined && draftRefusal !== undefined) throw draftRefusal;
+        if (draft !== undefined && draftRefusal !== undefined) throw await draftRefusal();
         onModel?.();
         return fakeModel(log, files, name, place.backend);
       },

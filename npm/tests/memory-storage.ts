@@ -131,5 +131,5 @@ class MemoryPart implements PartialFile {
 
 function checkPath(path: string): void {
   if (path.split("/").some((name) => ["", ".", ".."].includes(name)))
-    throw new TypeError(`${path}: no path of a file`);
+    throw new TypeError(`${path}: invalid path`);
 }

@@ -77,7 +77,7 @@ describe("pickBuild", () => {
   it.each([
     [{ gpu: "no-api" }, /this browser has no WebGPU/],
     [{ gpu: "no-adapter" }, /finds no GPU .* turn on graphics acceleration/],
-    [{ gpu: "ready", builds: ["simd128"] }, /this package is without its build/],
+    [{ gpu: "ready", builds: ["simd128"] }, /this package has no WebGPU build/],
   ] as const)("says why there is no WebGPU: %j", (less, reason) => {
     const pick = () => pickBuild({ ...everything, ...less }, { backend: "webgpu", threads: undefined });
     const message = expect.stringMatching(reason);

@@ -57,8 +57,8 @@ describe("a list of processors", () => {
 
   it("is sent with addresses that are whole, and options as they are now", () => {
     const options = { words: ["a"] };
-    const place = { worker: true, baseUrl: () => "http://localhost/page/index.html" };
-    const sent = toSentProcessors([{ module: "./a.js", options }, "/b.js", new URL("blob:c")], place);
+    const context = { worker: true, baseUrl: () => "http://localhost/page/index.html" };
+    const sent = toSentProcessors([{ module: "./a.js", options }, "/b.js", new URL("blob:c")], context);
     options.words.push("b");
     expect(sent).toEqual([
       { module: "http://localhost/page/a.js", options: { words: ["a"] } },
@@ -68,17 +68,15 @@ describe("a list of processors", () => {
   });
 
   it("is refused at once where it cannot be sent", () => {
-    const place = { worker: true, baseUrl: () => "http://localhost/" };
-    const refused = (processor: LogitsProcessorInput) => () => toSentProcessors(["a.js", processor], place);
+    const context = { worker: true, baseUrl: () => "http://localhost/" };
+    const refused = (processor: LogitsProcessorInput) => () => toSentProcessors(["a.js", processor], context);
     const badOption = (message: RegExp) =>
       expect.objectContaining({ code: "bad-option", message: expect.stringMatching(message) });
-    expect(refused(() => {})).toThrow(
-      badOption(/^processors\[1\]: a function .* pass the address of a module/),
-    );
+    expect(refused(() => {})).toThrow(badOption(/^processors\[1\]: a function .* pass the URL of a module/));
     expect(refused({ module: "a.js", options: () => {} })).toThrow(
       badOption(/^processors\[1\]: .*structuredClone/),
     );
-    expect(refused("http://")).toThrow(badOption(/^processors\[1\]: expected an address/));
+    expect(refused("http://")).toThrow(badOption(/^processors\[1\]: expected a URL/));
   });
 });
 
@@ -142,10 +140,13 @@ describe("processors", () => {
 
   it.each([
     ["throw new Error('no');", /^processors\[0\]: data:.* cannot be loaded: Error: no$/],
-    ["export const name = 1;", /has no function as its default export, but undefined$/],
-    ["export default () => { throw new TypeError('odd'); };", /has thrown TypeError: odd instead of making/],
-    ["export default async () => { throw 'odd'; };", /has thrown odd instead of making/],
-    ["export default () => 7;", /made no function of its options, but number$/],
+    ["export const name = 1;", /has undefined as its default export, expected a function$/],
+    [
+      "export default () => { throw new TypeError('odd'); };",
+      /has thrown TypeError: odd instead of returning/,
+    ],
+    ["export default async () => { throw 'odd'; };", /has thrown odd instead of returning/],
+    ["export default () => 7;", /has returned number, expected a function$/],
   ])("that cannot be made end the generation before it begins: %s", async (code, message) => {
     const model = await load(files);
     const processors = [moduleOf(code)];
@@ -178,7 +179,7 @@ describe("processors", () => {
       ],
       [
         (logits) => void structuredClone(logits, { transfer: [logits.buffer] }),
-        { message: expect.stringMatching(/has given its logits away$/) },
+        { message: expect.stringMatching(/has transferred its logits array$/) },
       ],
     ];
     for (const [processor, error] of fails) {

@@ -34,7 +34,7 @@ describe("modelSource of an address", () => {
   it.each([
     ["/m/pytorch_model.bin", "bad-checkpoint", /is a pickle.*safe_serialization/],
     ["/m/model.onnx", "unsupported-model", /model\.onnx; expected a \.setun, \.gguf/],
-    ["http://", "bad-option", /is not an address/],
+    ["http://", "bad-option", /is not a URL/],
   ])("refuses %s", async (address, code, message) => {
     const expected = { code, message: expect.stringMatching(message) };
     await expect(modelSource(address, page)).rejects.toMatchObject(expected);
@@ -95,8 +95,8 @@ describe("modelSource of files", () => {
   });
 
   it.each([
-    [{}, "not-found", /there are no files/],
-    [[], "not-found", /there are no files/],
+    [{}, "not-found", /found no files/],
+    [[], "not-found", /found no files/],
     [{ "config.json": "{}" }, "bad-option", /config\.json.*Uint8Array/],
     [["config.json"], "bad-option", /a list of files/],
     [[new Blob([])], "bad-option", /no name/],
@@ -104,12 +104,12 @@ describe("modelSource of files", () => {
     [
       named(["config.json", "tokenizer.json"]),
       "not-found",
-      /has config\.json, tokenizer\.json; expected a \.setun/,
+      /found config\.json, tokenizer\.json; expected a \.setun/,
     ],
-    [named(["a.gguf", "b.gguf"]), "not-found", /a\.gguf, b\.gguf; hand over one model/],
+    [named(["a.gguf", "b.gguf"]), "not-found", /a\.gguf, b\.gguf; expected one model/],
     [named(["config.json", "pytorch_model.bin"]), "bad-checkpoint", /pytorch_model\.bin is a pickle/],
-    [named(["model.onnx"]), "not-found", /ONNX is read by the command line/],
-    [named(["below/m.gguf"]), "not-found", /has below\/m\.gguf; expected/],
+    [named(["model.onnx"]), "not-found", /ONNX is supported by the command line/],
+    [named(["below/m.gguf"]), "not-found", /found below\/m\.gguf; expected/],
     [named(Array.from({ length: 20 }, (_, i) => `${i}.txt`)), "not-found", /7\.txt and 12 more/],
     [folderHandle("empty", []), "not-found", /no files/],
   ])("refuses %#", async (source, code, message) => {

@@ -1,14 +1,14 @@
-/** Why an attempt failed, where that is not the end. */
+/** Errors of downloads: temporary failures, changed files, and files that cannot be stored. */
 
 import { SetunError } from "../errors.js";
 
-/** It may go well later. */
+/** A failure that another attempt may not have. */
 export class RetryableError extends Error {
-  /** What went wrong, should it be the last attempt. */
+  /** The error if this was the last attempt. */
   readonly error: SetunError;
-  /** Milliseconds that the server asks to wait. */
+  /** Milliseconds to wait, as the server demands. */
   readonly wait: number | undefined;
-  /** Attempts that are worth it, where fewer are. */
+  /** Maximum number of attempts, if lower than usual. */
   readonly maxAttempts: number;
 
   constructor(
@@ -22,9 +22,9 @@ export class RetryableError extends Error {
   }
 }
 
-/** The server has another file than before: whoever has read of it begins anew. */
+/** The file changed on the server: everything read of it is invalid. */
 export class FileChangedError extends Error {
-  /** The size that the file was found to have, where that is what differs. */
+  /** The size found, if the size has changed. */
   readonly size: { readonly address: string; readonly bytes: number } | undefined;
 
   constructor(reason: string, size?: { readonly address: string; readonly bytes: number }) {
@@ -33,7 +33,7 @@ export class FileChangedError extends Error {
   }
 }
 
-/** How much comes is not known before it is there, so it can be read but not kept. */
+/** The size of a file is unknown before its end, so it can be read but not stored. */
 export class NotStorableError extends Error {}
 
 export function networkError(address: string, reason: string, cause?: unknown): SetunError {

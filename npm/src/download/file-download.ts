@@ -1,4 +1,4 @@
-/** One file on its way into the store: which chunks are there, who waits for which, and whether they are right. */
+/** The download of one file into the store: its chunks, the readers that wait for them, and their hashes. */
 
 import { chunkCount, chunkLine, chunkRange, type JournalHeader } from "../store/journal.js";
 import { sha256 } from "../store/sha256.js";
@@ -12,10 +12,10 @@ import type { DownloadResponse } from "./response.js";
 import type { ResumedPart } from "./resume.js";
 import { readBlob } from "./stored-model.js";
 
-/** Times that a chunk is read back wrong before the disk counts as one that keeps nothing. */
+/** Maximum number of chunks that may be read back wrong from the disk. */
 const MAX_CHUNK_LOSSES = 4;
 
-/** See the module. */
+/** A file with its journal of chunks. Readers wait for the chunks that they need. */
 export class FileDownload {
   readonly planned: PlannedFile;
   readonly header: JournalHeader;
@@ -25,18 +25,18 @@ export class FileDownload {
   readonly #http: HttpClient;
   readonly #onBytes: OnBytes;
   readonly #signal: AbortSignal;
-  /** Chunks that are asked for. */
+  /** Chunks with a request. */
   readonly #claimed = new Set<number>();
-  /** Chunks that were sent with other bytes than told: once is forgiven. */
+  /** Chunks that arrived with a wrong hash once. A second time is an error. */
   readonly #mismatched = new Set<number>();
-  /** Chunks that somebody waits for, and how many do. */
+  /** Chunks that readers wait for, with the number of readers. */
   readonly #awaited = new Map<number, number>();
   readonly #arrivals = new Waiters();
-  /** One at a time uses the part. */
+  /** Operations on the partial file run one after the other. */
   #queue: Promise<unknown> = Promise.resolve();
   #closed: { readonly reason: unknown } | undefined;
   #fullFetch: Promise<void> | undefined;
-  /** The file, once it has its name. */
+  /** The complete file. */
   #stored: Blob | undefined;
   #cursor = 0;
 
@@ -57,13 +57,13 @@ export class FileDownload {
     this.#onBytes = onBytes;
   }
 
-  /** Bytes of the chunks that are there. */
+  /** Bytes of the stored chunks. */
   get downloadedBytes(): number {
     const ranges = [...this.#chunks.keys()].map((chunk) => chunkRange(this.header, chunk));
     return ranges.reduce((sum, { start, end }) => sum + end - start, 0);
   }
 
-  /** Bytes of a range, once they are there. */
+  /** Bytes of a range, when its chunks have arrived. */
   async read(start: number, end: number): Promise<Uint8Array> {
     const { chunkBytes, bytes } = this.header;
     const queue = Math.min(end, bytes);
@@ -79,9 +79,9 @@ export class FileDownload {
     });
   }
 
-  /** A chunk to bring: one that somebody waits for, else with `ahead` the next that is missing. */
+  /** Claims a chunk for a request: one with waiting readers, else with `prefetch` the next missing one. */
   claimChunk(prefetch: boolean): number | undefined {
-    // One that gives no parts would send the whole to each connection.
+    // A server without range support would send the whole file on each connection.
     if (this.#fullFetch !== undefined || (!this.#fetcher.givesParts && this.#claimed.size > 0))
       return undefined;
     const isFree = (chunk: number) => !this.#chunks.has(chunk) && !this.#claimed.has(chunk);
@@ -91,12 +91,12 @@ export class FileDownload {
     return chunk;
   }
 
-  /** Whether some chunk is awaited that nobody brings. */
+  /** Whether a reader waits for a chunk without a request. */
   get isAwaited(): boolean {
     return [...this.#awaited.keys()].some((chunk) => !this.#chunks.has(chunk) && !this.#claimed.has(chunk));
   }
 
-  /** Brings a chunk that was taken. */
+  /** Requests a claimed chunk. */
   async fetchChunk(chunk: number): Promise<void> {
     try {
       const { start, end } = chunkRange(this.header, chunk);
@@ -112,7 +112,7 @@ export class FileDownload {
     }
   }
 
-  /** Puts a chunk into its place, if it is what was told. `isCounted` says that its bytes were counted. */
+  /** Stores a chunk if its hash is right. `isCounted` tells that its bytes are counted as progress. */
   async storeChunk(chunk: number, bytes: Uint8Array<ArrayBuffer>, isCounted: boolean): Promise<void> {
     const digest = await sha256(bytes);
     const expected = this.planned.chunks?.digests[chunk];
@@ -124,7 +124,7 @@ export class FileDownload {
     }
     const { start } = chunkRange(this.header, chunk);
     const isNew = await this.#exclusive(async () => {
-      // Where the whole comes after a server has given no part, other parts may still be under way.
+      // After a fallback to the full file, range requests may still be pending.
       if (this.#chunks.has(chunk)) return false;
       await this.#partial.writeChunk(start, bytes, chunkLine(chunk, digest));
       return true;
@@ -136,12 +136,12 @@ export class FileDownload {
     this.#arrivals.wake();
   }
 
-  /** The hash of a chunk that is there. */
+  /** Hash of a stored chunk. */
   digest(chunk: number): string | undefined {
     return this.#chunks.get(chunk);
   }
 
-  /** Gives the file its name; then it is read with `open`. */
+  /** Renames the complete file. `open` opens it for readers. */
   finish(open: () => Promise<Blob>): Promise<Blob> {
     return this.#exclusive(async () => {
       await this.#partial.finish();
@@ -150,7 +150,7 @@ export class FileDownload {
     });
   }
 
-  /** Lets go of the part; what is in it stays, whatever comes still: it may be another owner's soon. */
+  /** Closes the partial file. Later writes fail, since another download may own the file. */
   close(reason: unknown): Promise<void> {
     const closing = this.#exclusive(async () => {
       if (this.#stored === undefined) await this.#partial.close();
@@ -165,7 +165,7 @@ export class FileDownload {
     return this.#exclusive(() => this.#partial.appendLine(line));
   }
 
-  /** Forgets what has come. */
+  /** Deletes all chunks. */
   reset(): Promise<void> {
     return this.#exclusive(() => this.#partial.clear());
   }
@@ -179,7 +179,7 @@ export class FileDownload {
     return undefined;
   }
 
-  /** A chunk's bytes as they are kept. One that the disk has lost comes once more. */
+  /** Reads a stored chunk and verifies its hash. A chunk that the disk has lost is downloaded again. */
   async readVerified(chunk: number): Promise<Uint8Array> {
     for (let losses = 0; losses < MAX_CHUNK_LOSSES; losses += 1) {
       await this.#waitForChunk(chunk, false);
@@ -191,10 +191,10 @@ export class FileDownload {
       this.#onBytes(start - end);
       this.#arrivals.wake();
     }
-    throw new Error(`${this.planned.name}: the browser's store gives other bytes than were written`);
+    throw new Error(`${this.planned.name}: the browser's store returns wrong bytes`);
   }
 
-  /** Waits for a chunk; a reader has it brought, and those behind it after it. */
+  /** Waits for a chunk. A reader also requests it, and sets where prefetching continues. */
   async #waitForChunk(chunk: number, isReader: boolean): Promise<void> {
     if (isReader) this.#cursor = chunk;
     if (this.#chunks.has(chunk)) return;
@@ -228,7 +228,7 @@ export class FileDownload {
     await this.#fullFetch;
   }
 
-  /** Hears of every chunk that comes, or goes. */
+  /** Notifies of each stored or lost chunk. */
   get arrivals(): Waiters {
     return this.#arrivals;
   }
@@ -241,7 +241,7 @@ export class FileDownload {
   }
 }
 
-/** The chunk to bring next: one that a reader waits for, else with `ahead` the first that is missing. */
+/** The next chunk to request: one with waiting readers, else with `prefetch` the first missing one. */
 export function nextChunkJob(downloads: readonly FileDownload[], prefetch: boolean) {
   for (const download of [...downloads.filter((one) => one.isAwaited), ...downloads]) {
     const chunk = download.claimChunk(prefetch);
@@ -250,11 +250,11 @@ export function nextChunkJob(downloads: readonly FileDownload[], prefetch: boole
   return undefined;
 }
 
-/** See the module. */
+/** A list of promises that resolve together. */
 export class Waiters {
   #waiting: { resolve: () => void; reject: (reason: unknown) => void }[] = [];
   #failed: { readonly reason: unknown } | undefined;
-  /** Told at each wake, too. */
+  /** Called at each wake, too. */
   onWake: (() => void) | undefined;
 
   /** Resolves at the next {@link wake}. */
@@ -263,13 +263,13 @@ export class Waiters {
     return new Promise((resolve, reject) => this.#waiting.push({ resolve, reject }));
   }
 
-  /** Something has happened. */
+  /** Resolves all waiting promises. */
   wake(): void {
     for (const { resolve } of this.#claimChunk()) resolve();
     this.onWake?.();
   }
 
-  /** Nothing will happen any more. */
+  /** Rejects all waiting and later promises. */
   fail(reason: unknown): void {
     this.#failed ??= { reason };
     for (const { reject } of this.#claimChunk()) reject(reason);

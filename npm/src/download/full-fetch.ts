@@ -1,4 +1,4 @@
-/** A file from a server that gives no parts: all of it, from its beginning. */
+/** Download of a whole file, for servers without range requests. */
 
 import { chunkCount, chunkRange } from "../store/journal.js";
 import { sha256 } from "../store/sha256.js";
@@ -9,7 +9,7 @@ import type { OnBytes, RangeFetcher } from "./range-fetcher.js";
 import type { DownloadResponse } from "./response.js";
 import { RetryBudget } from "./retry.js";
 
-/** Brings the file once through. Chunks that were there are compared, not written. */
+/** Downloads the file from the start. Chunks that are stored already are compared, not written. */
 export async function fetchFull(
   file: FileDownload,
   { settings }: HttpClient,
@@ -86,7 +86,7 @@ class FullFetch {
       throw thrown;
     }
     if (stored === undefined) return this.#file.storeChunk(chunk, bytes, true);
-    if ((await sha256(bytes)) !== stored) throw new FileChangedError(`other bytes in chunk ${chunk}`);
+    if ((await sha256(bytes)) !== stored) throw new FileChangedError(`chunk ${chunk} has changed`);
   }
 
   async #next(maxBytes: number): Promise<Uint8Array | undefined> {

@@ -1,4 +1,4 @@
-/** Requests: with the token where it may go, and an end to silence. */
+/** HTTP requests with authorization, timeouts and range headers. */
 
 import { SetunError } from "../errors.js";
 import { DEFAULT_ENDPOINT, type HubSource } from "../hub-name.js";
@@ -8,37 +8,37 @@ import { DownloadResponse } from "./response.js";
 import { retryAfter, withRetries } from "./retry.js";
 import type { DownloadSettings } from "./settings.js";
 
-/** Statuses after which another attempt may go well. */
+/** Status codes after which another attempt may succeed. */
 const RETRYABLE_STATUSES = [408, 425, 429, 500, 502, 503, 504];
 
-/** Attempts at a server that has never answered: an address that is blocked or wrong is told of soon. */
+/** Maximum number of attempts at a server that has never answered: the URL may be blocked or wrong. */
 const MAX_UNREACHED_ATTEMPTS = 2;
 
-/** What is asked for. */
+/** A request of a file or of a range. */
 export interface RangeRequest {
-  /** Only what comes before the bytes. */
+  /** Whether to request the headers only. */
   readonly head?: boolean;
-  /** First byte that is wanted. */
+  /** First byte of the range. */
   readonly start?: number;
-  /** The byte after the last one; without it all that follow. */
+  /** End of the range; without it all bytes that follow. */
   readonly end?: number | undefined;
-  /** Only of a file that the server knows by this. */
+  /** Entity tag for `If-Range`. */
   readonly ifRange?: string | undefined;
 }
 
-/** Who may hear the token. */
+/** Access token, and the endpoint that receives it. */
 export interface Credentials {
   readonly endpoint?: string | undefined;
   readonly token?: string | undefined;
 }
 
-/** Of a hub those of its name; an address that is of the hub is told them too. */
+/** Credentials of a source. A URL on the endpoint's origin gets the token too. */
 export function credentials(source: UrlSource | HubSource, fetchOptions: Credentials): Credentials {
   if (source.kind === "hub") return source;
   return { endpoint: fetchOptions.endpoint ?? DEFAULT_ENDPOINT, token: fetchOptions.token };
 }
 
-/** Asks servers. */
+/** An HTTP client for one download. */
 export class HttpClient {
   readonly settings: DownloadSettings;
   readonly signal: AbortSignal;
@@ -53,7 +53,7 @@ export class HttpClient {
     this.#token = token;
   }
 
-  /** Asks once. `signal` ends this request alone. */
+  /** Sends one request. `signal` aborts this request only. */
   async send(address: string, request: RangeRequest, signal = this.signal): Promise<DownloadResponse> {
     const controller = new AbortController();
     const { idleTimeout } = this.settings;
@@ -72,7 +72,7 @@ export class HttpClient {
     return response;
   }
 
-  /** A small file, whole; `undefined` if there is none, or it is not small. */
+  /** A whole small file; `undefined` if it does not exist or has more than `maxBytes`. */
   async fetchSmall(address: string, maxBytes: number): Promise<SmallFile | undefined> {
     return withRetries(this.settings, this.signal, async () => {
       const response = await this.send(address, {});
@@ -83,7 +83,7 @@ export class HttpClient {
     });
   }
 
-  /** Headers that no other site needs permission for, except for the token. */
+  /** Headers that need no CORS preflight, except for the token. */
   #request(address: string, { head = false, start, end, ifRange }: RangeRequest): RequestInit {
     const headers: Record<string, string> = {};
     if (start !== undefined) headers.range = `bytes=${start}-${end === undefined ? "" : end - 1}`;
@@ -91,24 +91,24 @@ export class HttpClient {
       headers["if-range"] = ifRange;
     }
     Object.assign(headers, this.authorization(address));
-    // What is kept in the store is not kept in the browser's cache as well.
+    // The store replaces the browser's HTTP cache.
     return { method: head ? "HEAD" : "GET", headers, cache: "no-store" };
   }
 
-  /** The header that proves who asks, for the endpoint's own scheme, host and port. */
+  /** The authorization header, for the endpoint's own origin only. */
   authorization(address: string): Record<string, string> {
     const isTrusted = this.#token !== undefined && new URL(address).origin === this.#trusted;
     return isTrusted ? { authorization: `Bearer ${this.#token}` } : {};
   }
 }
 
-/** A file in memory, and what its server knows it by. */
+/** A file in memory with its entity tag. */
 export interface SmallFile {
   readonly bytes: Uint8Array<ArrayBuffer>;
   readonly identity: string | undefined;
 }
 
-/** @throws {SetunError} or {@link RetryableError}, unless the answer has one of these statuses. */
+/** @throws {SetunError} or {@link RetryableError}, unless the response has an accepted status. */
 export async function expectStatus(response: DownloadResponse, accepted: readonly number[]): Promise<void> {
   const { status, address } = response;
   if (accepted.includes(status)) return;
@@ -116,41 +116,41 @@ export async function expectStatus(response: DownloadResponse, accepted: readonl
   if (status === 404 || status === 410) throw new SetunError("not-found", `${address}: no such file`);
   const hint =
     status === 401 || status === 403
-      ? "; it may need the option `token` of somebody who has accepted the model's terms"
+      ? "; the model may require the option `token` of an account that accepted its terms"
       : "";
   const error = networkError(address, `the server answered ${status}${hint}`);
   if (!RETRYABLE_STATUSES.includes(status)) throw error;
   throw new RetryableError(error, { wait: retryAfter(response.header("retry-after")) });
 }
 
-/** What a server tells of a file. */
+/** Properties of a remote file. */
 export interface FileProbe {
-  /** Its size, where the page may see it. */
+  /** Size, if the page may read it. */
   readonly bytes: number | undefined;
-  /** What the file is known by. */
+  /** Entity tag or modification date. */
   readonly identity: string | undefined;
-  /** What its parts can be asked for on condition of. */
+  /** Strong entity tag for `If-Range`. */
   readonly condition: string | undefined;
 }
 
-/** Asks for what comes before a file's bytes; `undefined` where there is no file. */
+/** Requests the headers of a file; `undefined` if it does not exist. */
 export function probeFile(http: HttpClient, address: string): Promise<FileProbe | undefined> {
   return withRetries(http.settings, http.signal, () => probeOnce(http, address));
 }
 
-/** The same, without a second attempt. */
+/** {@link probeFile} without retries. */
 export async function probeOnce(http: HttpClient, address: string): Promise<FileProbe | undefined> {
   const response = await http.send(address, { head: true });
   const { isMissing, identity, condition, length } = response;
   await response.cancel();
   if (isMissing) return undefined;
   if (response.status === 200 && length !== undefined) return { bytes: length, identity, condition };
-  // Addresses that are signed are so for one method, and some servers know no other.
+  // Signed URLs are valid for one method, and some servers support GET only.
   if (response.status !== 200 && ![400, 401, 403, 405, 501].includes(response.status)) {
     await expectStatus(response, [200]);
   }
   const part = await http.send(address, { start: 0, end: 1 }).catch((thrown: unknown) => {
-    // Browsers refuse parts that are compressed, which some servers send nevertheless.
+    // Browsers refuse compressed partial responses, which some servers send.
     if (!(response.isCompressed && thrown instanceof RetryableError)) throw thrown;
   });
   if (part === undefined) return { bytes: undefined, identity, condition };
@@ -164,6 +164,6 @@ export async function probeOnce(http: HttpClient, address: string): Promise<File
 function ofPart(response: DownloadResponse): FileProbe | undefined {
   const { status, range, identity, condition } = response;
   if (status === 206) return { bytes: range?.total, identity, condition };
-  // A file without a byte has no first one.
+  // An empty file has no first byte.
   return status === 416 && range?.total === 0 ? { bytes: 0, identity, condition } : undefined;
 }

@@ -1,4 +1,4 @@
-/** What the store has of a source already. */
+/** Lookup of a source in the store. */
 
 import type { HubSource } from "../hub-name.js";
 import type { ModelEntry } from "../model-layout.js";
@@ -16,13 +16,13 @@ import { probeOnce } from "./http.js";
 import { inFolder } from "./plan.js";
 import { entryOfSelection, SHARD_INDEX, SINGLE_WEIGHTS, selectStoredFiles } from "./select-files.js";
 
-/** A model that is there whole, and what to open of it. */
+/** A complete stored model and the file or folder to open. */
 export interface StoredMatch {
   readonly model: CompleteRevision;
   readonly entry: ModelEntry;
 }
 
-/** The model that a source means, if it is there whole: of a hub without asking anybody. */
+/** The stored model of a source, if it is complete. Hub names are looked up without a request. */
 export async function lookupStored(
   storage: Storage,
   source: UrlSource | HubSource,
@@ -37,7 +37,7 @@ export async function lookupStored(
   return model && entry && { model, entry };
 }
 
-/** What to open of a stored model; `undefined` if it has not what is meant. */
+/** The file or folder of a stored model to open; `undefined` if it lacks the requested file. */
 export function entryOfStored(
   source: UrlSource | HubSource,
   { manifest }: CompleteRevision,
@@ -51,11 +51,11 @@ export function entryOfStored(
   try {
     return entryOfSelection(selectStoredFiles(manifest.model, manifest.source, names, asked), reported);
   } catch {
-    return undefined; // The list of what could be meant is the hub's to give.
+    return undefined; // Without an unambiguous model the Hub's file list decides.
   }
 }
 
-/** Whether an address has still what is stored of it. Nobody who can be asked counts as a yes. */
+/** Whether a stored URL is unchanged on the server. It counts as unchanged if the server cannot be reached. */
 export async function isUpToDate(
   http: HttpClient,
   source: UrlSource,

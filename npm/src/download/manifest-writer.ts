@@ -1,10 +1,10 @@
-/** What is known of a folder's files while they come: its manifest, which is written anew with each that is whole. */
+/** Writer of a folder's manifest during a download. */
 
 import { type FileEntry, type Manifest, withFiles } from "../store/manifest.js";
 import { writeManifest } from "../store/revisions.js";
 import type { Storage } from "../store/storage.js";
 
-/** See the module. */
+/** The manifest, which is written again for each completed file. */
 export class ManifestWriter {
   readonly #storage: Storage;
   readonly #folder: string;
@@ -23,16 +23,16 @@ export class ManifestWriter {
     return this.#manifest;
   }
 
-  /** Resolves once no manifest is being written. */
+  /** Resolves when no write is pending. */
   get written(): Promise<void> {
     return this.#written;
   }
 
-  /** Adds a file that is about to get its name. A complete manifest tells of those that have one, so it is not written. */
+  /** Adds a completed file before it is renamed. A manifest that is complete already is not written. */
   async add(entry: FileEntry): Promise<void> {
     this.#manifest = withFiles(this.#manifest, [entry]);
     if (this.#manifest.complete) return;
-    // One text after another, so that the last is the one that stays.
+    // Writes run one after the other, so that the last one stays.
     const written = this.#written.then(() => {
       this.#signal.throwIfAborted();
       return writeManifest(this.#storage, this.#folder, this.#manifest);

@@ -1,4 +1,4 @@
-/** The downloads of a plan: some connections share its files, and whoever reads comes first. */
+/** The download of all files of a plan over a few connections. Readers have priority. */
 
 import { SetunError } from "../errors.js";
 import type { LoadProgress } from "../protocol.js";
@@ -14,16 +14,16 @@ import { resumePart } from "./resume.js";
 import { missingFileError, readBlob } from "./stored-model.js";
 import { type ChunkMismatches, matchesPlan, verifyFile } from "./verify.js";
 
-/** Where a plan's files go. */
+/** The folder of a download. */
 export interface DownloadTarget {
   readonly storage: Storage;
   readonly folder: string;
-  /** What is known of the folder's files. */
+  /** Known files of the folder. */
   readonly manifest: Manifest;
   readonly mismatches: ChunkMismatches;
 }
 
-/** See the module. */
+/** A set of file downloads that share the connections. */
 export class ModelDownload {
   readonly plan: Plan;
   readonly #http: HttpClient;
@@ -35,7 +35,7 @@ export class ModelDownload {
   readonly #blobs = new Map<string, Blob>();
   readonly #planned = new Map<string, PlannedFile>();
   readonly #more = new Map<string, Promise<boolean>>();
-  /** Files that are not whole yet. */
+  /** Files that are not complete. */
   readonly #pending = new Set<Promise<void>>();
   readonly #failure: Promise<never>;
   #reject: (reason: unknown) => void = () => undefined;
@@ -43,7 +43,7 @@ export class ModelDownload {
   #connections = 0;
   #isPrefetching = false;
   #loadedBytes = 0;
-  /** Told once when it fails, before those who read; `closed` resolves once nothing is under way any more. */
+  /** Called once on failure, before readers get the error; `closed` resolves when no request is pending. */
   onFailure: ((reason: unknown, closed: Promise<unknown>) => void) | undefined;
 
   constructor(
@@ -68,19 +68,19 @@ export class ModelDownload {
     this.#failure.catch(() => undefined);
   }
 
-  /** Takes up what is there. */
+  /** Resumes the files of the plan. */
   async start(): Promise<void> {
     for (const planned of this.plan.files) await this.#startFile(planned);
     this.#reportProgress(this.plan.files.at(-1)?.name ?? "");
   }
 
-  /** Brings what is missing, though nobody reads it. */
+  /** Downloads missing chunks without a reader. */
   prefetch(): void {
     this.#isPrefetching = true;
     this.#startFetches();
   }
 
-  /** Bytes of a file once they are there; `undefined` if there is no such file. */
+  /** Bytes of a file when they have arrived; `undefined` if there is no such file. */
   async read(
     name: string,
     range: { start: number; end: number } | undefined,
@@ -99,17 +99,17 @@ export class ModelDownload {
     return [...this.#planned.values()].reduce((sum, { bytes }) => sum + bytes, 0);
   }
 
-  /** Bytes that are still to come. */
+  /** Bytes that are not downloaded yet. */
   get missingBytes(): number {
     return this.totalBytes - this.#loadedBytes;
   }
 
-  /** Where a file was looked for. */
+  /** URL of a file, for messages. */
   where(name: string): string {
     return this.#planned.get(name)?.address ?? `${this.plan.source.replace(/\/$/, "")} (${name})`;
   }
 
-  /** Resolves once all files are whole, checked and named, with what the manifest is to say of them. */
+  /** Resolves with the manifest when all files are complete, verified and renamed. */
   async complete(): Promise<Manifest> {
     this.prefetch();
     while (this.#pending.size > 0) await this.#orFail(Promise.all(this.#pending));
@@ -117,13 +117,13 @@ export class ModelDownload {
     return this.#manifestWriter.manifest;
   }
 
-  /** Ends all requests; what is there stays. */
+  /** Ends all requests. Stored chunks stay. */
   stop(reason: unknown): Promise<unknown> {
     this.#failed ??= { reason, closed: this.#close(reason) };
     return this.#failed.closed;
   }
 
-  /** Forgets what has come of files that are not whole: the reader says that they are no model. */
+  /** Deletes the chunks of incomplete files: the reader has refused the model. */
   async reset(): Promise<void> {
     await Promise.all([...this.#downloads.values()].map((download) => download.reset()));
   }
@@ -132,7 +132,7 @@ export class ModelDownload {
     this.#controller.abort(reason);
     this.#reject(reason);
     const closing = [...this.#downloads.values()].map((download) => download.close(reason));
-    // What is being written of the folder must not get in the way of whoever comes next.
+    // Pending writes must not interfere with the next download.
     await Promise.allSettled([...closing, ...this.#pending, this.#manifestWriter.written]);
   }
 
@@ -142,7 +142,7 @@ export class ModelDownload {
     this.onFailure?.(reason, this.stop(reason));
   }
 
-  /** Of a store without room: how much is missing. */
+  /** Adds the number of missing bytes to a full storage's error. */
   #explain(thrown: unknown): unknown {
     if (!(thrown instanceof SetunError) || thrown.code !== "storage-full") return thrown;
     const left = [...this.#downloads.values()].reduce(
@@ -152,7 +152,7 @@ export class ModelDownload {
     return storageFull(this.plan.source, `${left} bytes are still to be written`, thrown);
   }
 
-  /** Looks for a file that was not planned, once. */
+  /** Looks for a file that is not in the plan, once. */
   async #hasFile(name: string): Promise<boolean> {
     if (this.#planned.has(name)) return true;
     const manifestWriter = this.#more.get(name);
@@ -202,12 +202,12 @@ export class ModelDownload {
     this.#startFetches();
   }
 
-  /** Follows a file until it is whole, checks it, and gives it its name. */
+  /** Waits for a file, verifies it, and renames it. */
   async #finish(download: FileDownload, path: string): Promise<void> {
     const { storage, mismatches } = this.#target;
     const { name } = download.planned;
     const entry = await verifyFile(download, mismatches);
-    // First what is known of it, then its name.
+    // The manifest entry comes before the rename.
     await this.#manifestWriter.add(entry);
     const blob = await download.finish(async () => {
       const stored = await storage.open(path);
@@ -218,7 +218,7 @@ export class ModelDownload {
     this.#downloads.delete(name);
   }
 
-  /** Gives each free connection a chunk: first those that a reader waits for. */
+  /** Gives each free connection a chunk; chunks with waiting readers come first. */
   #startFetches(): void {
     while (!this.#controller.signal.aborted && this.#connections < this.#http.settings.connections) {
       const job = nextChunkJob([...this.#downloads.values()], this.#isPrefetching);
@@ -232,7 +232,7 @@ export class ModelDownload {
     try {
       await download.fetchChunk(chunk);
     } catch (reason) {
-      // What is there is of the file before.
+      // Stored chunks belong to the previous version of the file.
       const isFirst = reason instanceof FileChangedError && this.#failed === undefined;
       if (isFirst) await download.reset().catch(() => undefined);
       this.#fail(reason);
@@ -250,7 +250,7 @@ export class ModelDownload {
   #reportProgress(file: string): void {
     if (this.#failed !== undefined) return;
     const { totalBytes } = this;
-    // What comes twice, in parts and in the whole, counts once.
+    // Bytes that arrive twice, by range and in the full file, count once.
     this.#progress({ loadedBytes: Math.min(this.#loadedBytes, totalBytes), totalBytes, file });
   }
 

@@ -1,4 +1,4 @@
-/** Models whose files are kept: taken from the store, or downloaded into it. */
+/** Models of the store: opened from it, or downloaded into it. */
 
 import type { HubSource } from "../hub-name.js";
 import { type FetchOptions, type OpenModel, type OpenSource, openStreamed } from "../open-model.js";
@@ -13,7 +13,7 @@ import { DEFAULT_SETTINGS, type DownloadSettings } from "./settings.js";
 import { StoreDownload } from "./store-download.js";
 import { StoredModel } from "./stored-model.js";
 
-/** Where models are kept. */
+/** The store and its settings. */
 export interface StoreContext {
   readonly storage: Storage;
   readonly withLock: WithLock;
@@ -37,20 +37,20 @@ export async function openStored(
   const id = await modelIdOf(source);
   return new Promise((resolve, reject) => {
     const held = withLock(modelIdText(id), signal, async () => {
-      // Another tab may have brought it while this one waited.
+      // Another tab may have completed the download meanwhile.
       const brought = source.kind === "hub" ? await lookupStored(storage, source) : undefined;
       if (brought !== undefined) return resolve(new StoredModel(storage, withLock, brought));
       const pull = new StoreDownload(source, storage, http);
       const found = await pull.start();
       resolve(found === undefined ? pull : new StoredModel(storage, withLock, found));
-      // The lock is let go once all is named, or the download has ended otherwise.
+      // The lock is held until the download has ended.
       if (found === undefined) await pull.ended;
     });
     held.catch(reject);
   });
 }
 
-/** Asks once, and not for long: what is there serves without a network too. */
+/** One request with a short timeout, since a stored model works offline. */
 async function isUpToDateOnServer(http: HttpClient, source: UrlSource, there: StoredMatch): Promise<boolean> {
   const { settings, signal } = http;
   return isUpToDate(

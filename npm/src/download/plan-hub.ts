@@ -1,4 +1,4 @@
-/** A hub's list of a repository's files. */
+/** Download plans for Hub repositories. */
 
 import { SetunError } from "../errors.js";
 import type { HubSource } from "../hub-name.js";
@@ -15,10 +15,10 @@ import { probeFile } from "./http.js";
 import { escapePath, isCommit, type Plan, type PlannedFile } from "./plan.js";
 import { entryOfSelection, selectFiles } from "./select-files.js";
 
-/** Most bytes of a list. */
+/** Maximum size of a file list. */
 const MAX_LIST_BYTES = 32 << 20;
 
-/** A hub's answer, as far as it is read. */
+/** The fields of the Hub's answer that are used. */
 interface List {
   readonly sha?: unknown;
   readonly siblings?: readonly Sibling[];
@@ -32,7 +32,7 @@ interface Sibling {
   readonly lfs?: { readonly sha256?: string; readonly oid?: string; readonly size?: number };
 }
 
-/** Asks a hub what a repository has, and chooses what is a model. */
+/** Requests the file list of a repository and selects the files of the model. */
 export async function planHub(http: HttpClient, source: HubSource): Promise<Plan> {
   const { endpoint, model, revision = DEFAULT_REVISION } = source;
   const [owner = "", name = ""] = model.split("/");
@@ -56,7 +56,7 @@ export async function planHub(http: HttpClient, source: HubSource): Promise<Plan
   };
 }
 
-/** Where a hub has the files of a repository. */
+/** URL of the files of a repository. */
 export function hubFolder(endpoint: string, model: string, commit: string): string {
   return `${endpoint}/${model}/resolve/${encodeURIComponent(commit)}/`;
 }
@@ -81,12 +81,12 @@ function parseList(address: string, text: string): List {
     const isList = (list.siblings ?? []).every(({ rfilename }) => typeof rfilename === "string");
     if (isList) return list;
   } catch {
-    // Said below.
+    // The error follows.
   }
   throw networkError(address, "the hub's list cannot be read");
 }
 
-/** A commit's files never change, so what the list says of them need not be asked for again. */
+/** Files of a commit never change, so sizes and hashes of the list need no request. */
 async function planFile(
   http: HttpClient,
   folder: string,
@@ -107,7 +107,7 @@ async function planFile(
   return { name, address, bytes: found.bytes, sha256, identity: identity ?? found.identity, condition };
 }
 
-/** Asks the hub what there is to read. */
+/** Opens a Hub model whose files are streamed, not stored. */
 export async function openHubFiles(
   source: HubSource,
   http: HttpClient,

@@ -1,4 +1,4 @@
-/** What lies at an address: a file, a folder with the store's own manifest, or one in Hugging Face's layout. */
+/** Download plans for URLs: a file, a folder with a manifest of the store, or a folder in Hugging Face's layout. */
 
 import { SetunError } from "../errors.js";
 import type { ModelEntry } from "../model-layout.js";
@@ -18,16 +18,16 @@ import {
   selectStoredFiles,
 } from "./select-files.js";
 
-/** Most bytes of a manifest, of a list of shards, and of a file that is read whole. */
+/** Maximum size of a manifest, a shard index or a configuration file. */
 const MAX_METADATA_BYTES = 32 << 20;
 
-/** Most bytes of a chunk: each connection holds one until it is whole. */
+/** Maximum size of a chunk, since each connection holds one in memory. */
 const MAX_CHUNK_BYTES = 64 << 20;
 
-/** A model in one file, in a folder. */
+/** Name of a `.setun` file in a folder. */
 const CONTAINER = "model.setun";
 
-/** What the reader asks for beside a folder's weights, or a lone file's. */
+/** Files beside the weights that the reader requests. */
 const COMPANION_FILES = [
   "config.json",
   "generation_config.json",
@@ -37,19 +37,19 @@ const COMPANION_FILES = [
   "chat_template.json",
 ];
 
-/** Sizes that files were found to have where their server had told another. */
+/** Sizes found to differ from what the server told, by URL. */
 export type KnownSizes = ReadonlyMap<string, number>;
 
-/** What is found at an address. */
+/** Contents of a URL. */
 interface UrlContents {
   readonly entry: ModelEntry;
   readonly files: readonly PlannedFile[];
   readonly licence?: string;
-  /** Whether more than these files may be there. */
+  /** Whether the URL may have further files. */
   readonly mayHaveMore: boolean;
 }
 
-/** Finds out what an address has. */
+/** Finds out which files a URL has. */
 export async function planUrl(http: HttpClient, source: UrlSource, sizes: KnownSizes): Promise<Plan> {
   const inspector = new UrlInspector(http, source, sizes);
   const { entry, files, licence, mayHaveMore } = await inspector.find();
@@ -78,13 +78,12 @@ class UrlInspector {
   async find(): Promise<UrlContents> {
     const { layout, name } = this.#source;
     if (layout === "folder") return (await this.#storeFolder()) ?? (await this.#huggingFaceFolder());
-    if (!isSafeFile(name))
-      throw new NotStorableError(`${this.#source.url}: "${name}" is no name of a stored file`);
+    if (!isSafeFile(name)) throw new NotStorableError(`${this.#source.url}: "${name}" is no valid file name`);
     const files = await Promise.all(partsOf(name).map((part) => this.#required(part)));
     return { entry: { layout, name }, files, mayHaveMore: true };
   }
 
-  /** What the server tells of a file; `undefined` where there is none. Small files come at once. */
+  /** Properties of a file; `undefined` if it does not exist. Configuration files are downloaded at once. */
   async planned(name: string): Promise<PlannedFile | undefined> {
     const address = this.#address(name);
     if (isMetadataFile(name)) {
@@ -106,7 +105,7 @@ class UrlInspector {
     return planned;
   }
 
-  /** The manifest of a folder that is a store's, or was made like one: it tells hashes. */
+  /** Contents by a store's manifest, which has hashes; `undefined` without a valid one. */
   async #storeFolder(): Promise<UrlContents | undefined> {
     const address = inFolder(this.#source.url, MANIFEST);
     const found = await this.#http.fetchSmall(address, MAX_METADATA_BYTES);
@@ -118,7 +117,7 @@ class UrlInspector {
     }
     const files = manifest.files.map(({ name, bytes, sha256, etag, chunkBytes, chunks }): PlannedFile => {
       const told = chunks.length === 0 ? undefined : { bytes: chunkBytes, digests: chunks };
-      // Its etag is of where it came from, so it tells nothing of this server's answers.
+      // The entity tag belongs to the original server, not to this one.
       const identity = sha256 === undefined ? etag : `"${sha256}"`;
       return { name, address: this.#address(name), bytes, sha256, chunks: told, identity, isPinned: true };
     });
@@ -148,7 +147,7 @@ class UrlInspector {
     return { entry, files: [...found, ...weights], mayHaveMore: true };
   }
 
-  /** The files that have the weights, in the order in which the reader looks for them. */
+  /** The files with weights, in the order in which the reader looks for them. */
   async #weights(): Promise<PlannedFile[]> {
     const whole = await this.planned(SINGLE_WEIGHTS);
     if (whole !== undefined) return [whole];
@@ -159,7 +158,7 @@ class UrlInspector {
     return [index, ...(await Promise.all(shards.map((shard) => this.#required(shard))))];
   }
 
-  /** The lone file keeps the query of its address; its neighbours do without. */
+  /** A single file keeps the query of its URL; files beside it have none. */
   #address(name: string): string {
     const { layout, name: main, url } = this.#source;
     if (layout === "folder") return inFolder(url, name);

@@ -1,46 +1,46 @@
-/** What is to be downloaded. */
+/** Download plans: the files of a model with their URLs, sizes and hashes. */
 
 import type { ModelEntry } from "../model-layout.js";
 import type { ModelId } from "../store/names.js";
 import { sha256 } from "../store/sha256.js";
 
-/** A model's files, once it is known which they are. */
+/** The files of a model to download. */
 export interface Plan {
   readonly id: ModelId;
-  /** A commit, or what the files were known by. */
+  /** A commit, or a hash of the files. */
   readonly revision: string;
-  /** The name of the revision that was asked for, if it may be another commit later. */
+  /** The requested branch or tag, which may become another commit. */
   readonly reference?: string;
-  /** Where it comes from. */
+  /** URL of the repository, folder or file. */
   readonly source: string;
   readonly licence?: string;
-  /** What the reader is to open: the folder, or one file. */
+  /** The folder or file that the reader opens. */
   readonly entry: ModelEntry;
-  /** The small ones first. */
+  /** Files to download, small ones first. */
   readonly files: readonly PlannedFile[];
-  /** A file that the reader asks for beside those; `undefined` if there is none. */
+  /** A further file that the reader requests; `undefined` if it does not exist. */
   more(name: string): Promise<PlannedFile | undefined>;
 }
 
-/** A file that is to come. */
+/** A file to download. */
 export interface PlannedFile {
   readonly name: string;
   readonly address: string;
   readonly bytes: number;
   readonly sha256?: string | undefined;
-  /** What it is known by: another identity is another file. */
+  /** Entity tag or date. A change means another file. */
   readonly identity?: string | undefined;
-  /** What the server takes for a condition that it is still this file. */
+  /** Strong entity tag for `If-Range`. */
   readonly condition?: string | undefined;
-  /** Whether the address never has another file: it names a commit. */
+  /** Whether the URL is immutable because it names a commit. */
   readonly isPinned?: boolean;
-  /** Size and hashes of its chunks, where they were told. */
+  /** Size and hashes of the chunks, if known. */
   readonly chunks?: { readonly bytes: number; readonly digests: readonly string[] } | undefined;
-  /** All of it, where it was read to make the plan. */
+  /** Contents, if they were read for the plan. */
   readonly content?: Uint8Array<ArrayBuffer>;
 }
 
-/** A name for the files of an address, which has no commits. */
+/** Revision of a URL without commits: a hash of its files. */
 export async function revisionOf(files: readonly PlannedFile[]): Promise<string> {
   const lines = files.map(({ name, bytes, sha256 = null, identity = null }) =>
     JSON.stringify([name, bytes, sha256, identity]),
@@ -48,17 +48,17 @@ export async function revisionOf(files: readonly PlannedFile[]): Promise<string>
   return (await sha256(new TextEncoder().encode(lines.join("\n")))).slice(0, 16);
 }
 
-/** True for the full name of a commit, which never is another. */
+/** Whether a revision is a full commit hash. */
 export function isCommit(revision: string): boolean {
   return /^[0-9a-f]{40}$/i.test(revision);
 }
 
-/** Escapes what has a meaning in an address, slashes excepted. */
+/** Percent-encodes a path, except for slashes. */
 export function escapePath(path: string): string {
   return path.split("/").map(encodeURIComponent).join("/");
 }
 
-/** The address of a file in a folder. What follows a question mark stays at the end. */
+/** URL of a file in a folder. The query of the folder is kept. */
 export function inFolder(folder: string, file: string): string {
   const url = new URL(folder);
   url.hash = "";
@@ -66,7 +66,7 @@ export function inFolder(folder: string, file: string): string {
   return url.href;
 }
 
-/** The other parts of a model in several files: `STEM-00001-of-00003.END`; the file alone if it is no part. */
+/** All parts of a model in several files, `STEM-00001-of-00003.END`, or the name itself. */
 export function partsOf(name: string): string[] {
   const parts = /^(.*-)(\d{5})-of-(\d{5})(\.[^./]+)$/.exec(name);
   const count = Number(parts?.[3] ?? 0);
@@ -75,5 +75,5 @@ export function partsOf(name: string): string[] {
   return numbers.map((number) => `${parts[1]}${number}-of-${parts[3]}${parts[4]}`);
 }
 
-/** Most parts of a model. */
+/** Maximum number of parts of a model. */
 export const MAX_PARTS = 4096;

@@ -1,4 +1,4 @@
-/** A file on its server: asked for in parts, each of which has to be of the same file. */
+/** Range requests of one file, which must not change between them. */
 
 import { FileChangedError, networkError, RetryableError, sizeError } from "./errors.js";
 import { expectStatus, type HttpClient } from "./http.js";
@@ -6,10 +6,10 @@ import type { PlannedFile } from "./plan.js";
 import type { DownloadResponse } from "./response.js";
 import { RetryBudget } from "./retry.js";
 
-/** Bytes that make an attempt one that brought something. */
+/** Bytes from which an attempt counts as progress. */
 const MIN_PROGRESS_BYTES = 64 << 10;
 
-/** The server gives no parts of the file: the answer has all of it, from its beginning. */
+/** The server has no range support; its response is the full file. */
 export class RangesUnsupported {
   readonly response: DownloadResponse;
 
@@ -18,15 +18,15 @@ export class RangesUnsupported {
   }
 }
 
-/** Hears of bytes as they come; of fewer than none where they have to come again. */
+/** Called with the number of arrived bytes; negative if they have to be sent again. */
 export type OnBytes = (bytes: number) => void;
 
-/** See the module. */
+/** Fetches ranges of a file, with retries. */
 export class RangeFetcher {
   readonly #http: HttpClient;
   readonly #planned: PlannedFile;
   #identity: string | undefined;
-  /** Whether it has given a part; until then one request at a time is enough. */
+  /** Whether a range response has arrived. Until then there is one request at a time. */
   givesParts = false;
 
   constructor(http: HttpClient, planned: PlannedFile) {
@@ -35,7 +35,11 @@ export class RangeFetcher {
     this.#identity = planned.identity;
   }
 
-  /** Bytes `start..end`. A connection that breaks is taken up where it broke. @throws {NoRanges} or {@link FileChangedError} */
+  /**
+   * Bytes `start..end`. A broken connection continues where it broke.
+   *
+   * @throws {RangesUnsupported} or {@link FileChangedError}
+   */
   async part(
     start: number,
     end: number,
@@ -68,7 +72,7 @@ export class RangeFetcher {
     return bytes;
   }
 
-  /** The whole file from its beginning, for which `answer` may be there already. */
+  /** The response with the full file; `response` if it is there already. */
   async whole(signal: AbortSignal, response?: DownloadResponse): Promise<DownloadResponse> {
     const found = response ?? (await this.#http.send(this.#planned.address, {}, signal));
     await expectStatus(found, [200]);
@@ -78,11 +82,11 @@ export class RangeFetcher {
       await found.cancel();
       throw this.otherSize(length);
     }
-    if (found.isMissing) throw networkError(address, "a web page came in its place");
+    if (found.isMissing) throw networkError(address, "received an HTML page instead of the file");
     return found;
   }
 
-  /** The file has another size than was told: where a list told it, the server is wrong. */
+  /** Error of a wrong size: of the server if the size is pinned, else a changed file. */
   otherSize(found: number): Error {
     const { address, bytes, isPinned } = this.#planned;
     if (isPinned) return sizeError(address, bytes, `${found}`);
@@ -92,7 +96,7 @@ export class RangeFetcher {
   async #request(start: number, end: number, signal: AbortSignal): Promise<DownloadResponse> {
     const { address, bytes, condition } = this.#planned;
     const isLast = end === bytes;
-    // Of the last part the end is left open: it tells the size where other sites hide it.
+    // An open end on the last range makes servers tell the size where the header is hidden.
     const request = { start, end: isLast ? undefined : end, ifRange: condition };
     const response = await this.#http.send(address, request, signal);
     try {
@@ -105,7 +109,7 @@ export class RangeFetcher {
     return response;
   }
 
-  /** Finds out whether an answer is a part of the same file. */
+  /** Checks that a response is a range of the same file. */
   async #checkResponse(response: DownloadResponse, start: number, end: number): Promise<void> {
     const { status, range, length } = response;
     const { bytes } = this.#planned;
@@ -120,7 +124,7 @@ export class RangeFetcher {
     if (range?.total !== undefined && range.total !== bytes) throw this.otherSize(range.total);
     if (range !== undefined && (range.first !== start || range.last < range.first)) {
       throw new RetryableError(
-        networkError(response.address, `bytes from ${range.first} came, wanted from ${start}`),
+        networkError(response.address, `expected bytes from ${start}, found bytes from ${range.first}`),
       );
     }
     if (length === undefined || length <= end - start) return;
@@ -128,7 +132,7 @@ export class RangeFetcher {
     throw new RetryableError(this.#wrongSize(end - start, length));
   }
 
-  /** The next bytes of a part; that more come than were asked for is an error. */
+  /** The next bytes of a range. More bytes than requested are an error. */
   async #next(response: DownloadResponse, maxBytes: number): Promise<Uint8Array | undefined> {
     const piece = await response.next();
     if (piece === undefined || piece.length <= maxBytes) return piece;
@@ -141,16 +145,16 @@ export class RangeFetcher {
     if (this.#planned.isPinned === true || identity === undefined) return;
     const known = this.#identity;
     this.#identity ??= identity;
-    // Where an etag was hidden the date was taken, and the two are not to be compared.
+    // An entity tag and a date cannot be compared.
     const isSameKind = known?.startsWith('"') === identity.startsWith('"');
     if (known !== undefined && isSameKind && known !== identity) {
-      throw new FileChangedError(`known as ${identity}, before as ${known}`);
+      throw new FileChangedError(`expected the entity tag ${known}, found ${identity}`);
     }
   }
 
   #rangeError(total: number | undefined): Error {
     if (total !== undefined && total !== this.#planned.bytes) return this.otherSize(total);
-    return new FileChangedError("it ends before bytes that it had");
+    return new FileChangedError("the file has become shorter");
   }
 
   #wrongSize(expected: number, found: number): ReturnType<typeof sizeError> {

@@ -1,25 +1,25 @@
-/** A server's answer: what it says of a file, and its bytes as they come. */
+/** A server's response: headers, body and timeouts. */
 
 import { networkError, RetryableError, sizeError } from "./errors.js";
 
-/** Where a part lies in its file. */
+/** Position of a range in its file. */
 export interface ContentRange {
   readonly first: number;
   readonly last: number;
-  /** Size of the whole file, where it is told. */
+  /** Size of the file, if known. */
   readonly total: number | undefined;
 }
 
 interface RequestLimits {
   readonly controller: AbortController;
   readonly signal: AbortSignal;
-  /** Milliseconds without a byte after which the connection counts as broken. */
+  /** Milliseconds without a byte until the connection counts as broken. */
   readonly idleTimeout: number;
 }
 
-/** See the module. Its end has to be read, or it has to be cancelled. */
+/** A response. Its body must be read to the end or cancelled. */
 export class DownloadResponse {
-  /** What was asked for. */
+  /** The requested URL. */
   readonly address: string;
   readonly #response: Response;
   readonly #watchdog: RequestWatchdog;
@@ -31,7 +31,7 @@ export class DownloadResponse {
     this.#watchdog = watchdog;
   }
 
-  /** Sends a request. What breaks is a {@link RetryableError}, an aborted signal rejects with its reason. */
+  /** Sends a request. Failures are {@link RetryableError}s; an aborted signal rejects with its reason. */
   static async from(address: string, request: RequestInit, limits: RequestLimits): Promise<DownloadResponse> {
     const watchdog = new RequestWatchdog(limits);
     try {
@@ -51,7 +51,7 @@ export class DownloadResponse {
     return this.#response.status;
   }
 
-  /** No such file. Development servers answer any unknown address with the application's own page. */
+  /** Whether the file does not exist. Development servers answer unknown URLs with an HTML page. */
   get isMissing(): boolean {
     if (this.status === 404 || this.status === 410) return true;
     return this.#response.ok && (this.header("content-type") ?? "").startsWith("text/html");
@@ -61,19 +61,19 @@ export class DownloadResponse {
     return this.#response.headers.get(name);
   }
 
-  /** What the file is known by, as far as the page may see it: if that is another later, so is the file. */
+  /** Entity tag or date that identifies the file, if the page may read it. */
   get identity(): string | undefined {
     const name = this.header("x-linked-etag") ?? this.header("etag") ?? this.header("last-modified");
     return name?.replace(/^W\//, "");
   }
 
-  /** What a part may be asked for on condition of: a weak etag does not say that the bytes are the same. */
+  /** Strong entity tag for `If-Range`; a weak one does not guarantee equal bytes. */
   get condition(): string | undefined {
     const etag = this.header("etag");
     return etag?.startsWith('"') ? etag : undefined;
   }
 
-  /** Bytes of the body. A compressed one has as many only while it travels. */
+  /** Length of the body; unknown for a compressed transfer. */
   get length(): number | undefined {
     const length = this.header("content-length");
     return length === null || this.isCompressed ? undefined : Number(length);
@@ -83,7 +83,7 @@ export class DownloadResponse {
     return this.header("content-encoding") !== null;
   }
 
-  /** Other sites may hide it. */
+  /** Position of the range; other origins may hide it. */
   get range(): ContentRange | undefined {
     const parts = /^bytes (?:(\d+)-(\d+)|\*)\/(\d+|\*)$/.exec(this.header("content-range") ?? "");
     if (parts === null) return undefined;
@@ -91,7 +91,7 @@ export class DownloadResponse {
     return { first: Number(first), last: Number(last), total: total === "*" ? undefined : Number(total) };
   }
 
-  /** The next bytes, `undefined` at the end. */
+  /** The next bytes; `undefined` at the end. */
   async next(): Promise<Uint8Array | undefined> {
     this.#body ??= this.#response.body?.getReader();
     const body = this.#body;
@@ -109,7 +109,7 @@ export class DownloadResponse {
     }
   }
 
-  /** The whole body, `undefined` if it has more bytes than `most`. */
+  /** The whole body; `undefined` if it has more than `maxBytes`. */
   async readAll(maxBytes: number): Promise<Uint8Array<ArrayBuffer> | undefined> {
     const pieces: Uint8Array[] = [];
     let length = 0;
@@ -132,11 +132,11 @@ export class DownloadResponse {
     return bytes;
   }
 
-  /** Ends the request, whatever comes still. */
+  /** Ends the request. */
   async cancel(): Promise<undefined> {
     this.#watchdog.end();
     const cancelled = this.#body?.cancel() ?? this.#response.body?.cancel();
-    // A body that has failed already rejects its cancellation with the same error.
+    // A failed body rejects its cancellation with the same error.
     await cancelled?.catch(() => undefined);
   }
 }
@@ -144,7 +144,7 @@ export class DownloadResponse {
 const IDLE_TIMEOUT = "nothing came for too long";
 const CONNECTION_LOST = "the connection broke";
 
-/** Ends a request that is aborted or silent. */
+/** Aborts a request on its signal or after its idle timeout. */
 class RequestWatchdog {
   readonly signal: AbortSignal;
   readonly #limits: RequestLimits;

@@ -1,4 +1,4 @@
-/** Before a file's bytes come: what an earlier download has left of it, without what the disk has lost. */
+/** Resumption of a partial download. */
 
 import {
   chunkRange,
@@ -14,14 +14,14 @@ import type { PartialFile } from "../store/storage.js";
 import type { PlannedFile } from "./plan.js";
 import type { DownloadSettings } from "./settings.js";
 
-/** What was there of a file, and where more of it goes. */
+/** A partial file and its verified chunks. */
 export interface ResumedPart {
   readonly part: PartialFile;
   readonly header: JournalHeader;
   readonly chunks: Map<number, string>;
 }
 
-/** Takes up what is there of a file, or begins it. */
+/** Resumes a partial file with the same header, or starts it again. */
 export async function resumePart(
   part: PartialFile,
   planned: PlannedFile,
@@ -51,7 +51,7 @@ function headerOf({ bytes, identity, sha256, chunks }: PlannedFile, chunkBytes: 
   };
 }
 
-/** Reads again the chunks that came last: should the disk have lost any, it is these. */
+/** Chunks among the latest whose bytes do not match the journal: a crash loses these first. */
 async function corruptChunks(part: PartialFile, journal: Journal, limit: number): Promise<Set<number>> {
   const corrupt = new Set<number>();
   for (const chunk of new Set(journal.order.slice(-limit))) {

@@ -1,10 +1,10 @@
-/** Waiting before something is tried again. */
+/** Retries with exponential backoff. */
 
 import { SetunError } from "../errors.js";
 import { RetryableError } from "./errors.js";
 import type { DownloadSettings } from "./settings.js";
 
-/** Counts attempts that brought nothing. */
+/** A counter of failed attempts. */
 export class RetryBudget {
   readonly #settings: DownloadSettings;
   readonly #signal: AbortSignal;
@@ -15,15 +15,16 @@ export class RetryBudget {
     this.#signal = signal;
   }
 
-  /** Something came: the count begins anew. */
+  /** Resets the count after progress. */
   reset(): void {
     this.#failed = 0;
   }
 
   /**
-   * Waits as long as it is right to before the next attempt.
+   * Waits before the next attempt.
    *
-   * @throws what is no {@link RetryableError}; its error where this was the last attempt, or the wait is too long.
+   * @throws any error that is no {@link RetryableError}; the final error after the last attempt or for too long a
+   * wait.
    */
   async wait(thrown: unknown): Promise<void> {
     if (!(thrown instanceof RetryableError)) throw thrown;
@@ -39,7 +40,7 @@ export class RetryBudget {
     await sleep(Math.max(asked, this.#backoff()), this.#signal);
   }
 
-  /** Between half of the wait and all of it, so that many who failed together do not come back together. */
+  /** Random half of the interval avoids simultaneous retries. */
   #backoff(): number {
     const { backoff, maxBackoff } = this.#settings;
     const whole = Math.min(backoff * 2 ** Math.min(this.#failed - 1, 16), maxBackoff);
@@ -47,7 +48,7 @@ export class RetryBudget {
   }
 }
 
-/** Does something until it goes well, or for the last time. */
+/** Repeats an operation until it succeeds or fails finally. */
 export async function withRetries<Result>(
   settings: DownloadSettings,
   signal: AbortSignal,
@@ -81,7 +82,7 @@ export function sleep(milliseconds: number, signal: AbortSignal): Promise<void> 
   });
 }
 
-/** Milliseconds that `Retry-After` asks for: it has seconds, or a date. */
+/** Milliseconds of a `Retry-After` header, which has seconds or a date. */
 export function retryAfter(text: string | null): number | undefined {
   if (text === null) return undefined;
   if (/^\s*\d+\s*$/.test(text)) return Number(text) * 1000;

@@ -1,18 +1,18 @@
-/** Which files of a repository are a model: the same that `setun models pull` takes, of the formats that are read here. */
+/** Selection of a model's files in a repository, as `setun models pull` selects them. */
 
 import { SetunError } from "../errors.js";
 import type { ModelEntry } from "../model-layout.js";
 import { isSafeFile } from "../store/names.js";
 
-/** The list of a checkpoint's shards, and a checkpoint in one file. */
+/** Shard index and single-file weights in Hugging Face's layout. */
 export const SHARD_INDEX = "model.safetensors.index.json";
 export const SINGLE_WEIGHTS = "model.safetensors";
 
-/** What is looked for, in the order of preference. */
+/** Accepted files in order of preference. */
 export const EXPECTED =
   "a .setun file, model.safetensors or its index and shards with config.json, or a .gguf file";
 
-/** Small files that belong to a model whatever its weights are in. */
+/** Small files that belong to a model in any format. */
 const COMPANION_FILES = [
   "config.json",
   "generation_config.json",
@@ -32,21 +32,21 @@ const COMPANION_FILES = [
   "NOTICE.txt",
 ];
 
-/** Types of GGUF that keep every code, the ones that are read best first. */
+/** GGUF types with exact ternary codes, the fastest first. */
 const GGUF_TYPES = ["i2_s", "tq2_0", "tq1_0", "q2_0"];
 
-/** Files that are a model together. */
+/** The files of one model. */
 export interface FileSelection {
-  /** Those with the weights. */
+  /** Files with weights. */
   readonly weights: readonly string[];
-  /** Those that come with them. */
+  /** Other files of the model. */
   readonly companions: readonly string[];
 }
 
 /**
- * Chooses among the names of a repository's files; `asked` is the file that is wanted.
+ * Selects files by name; `requested` is the file that the caller names.
  *
- * @throws {SetunError} `not-found` if there is no model, `bad-option` if there are several.
+ * @throws {SetunError} `not-found` without a model, `bad-option` for several.
  */
 export function selectFiles(
   model: string,
@@ -66,7 +66,7 @@ export function selectFiles(
   return { weights, companions };
 }
 
-/** The choice among files that are stored: one that was asked for once need not be named again. */
+/** Selection among stored files, where a single model needs no name. */
 export function selectStoredFiles(
   model: string,
   address: string,
@@ -77,7 +77,7 @@ export function selectStoredFiles(
   return selectFiles(model, address, names, requested ?? (others.length === 0 ? only : undefined));
 }
 
-/** What to open: one file, or the folder, which is reported by `name`. */
+/** What to open: one file, or the folder, which is reported as `name`. */
 export function entryOfSelection({ weights, companions }: FileSelection, name: string): ModelEntry {
   const [first = ""] = weights;
   const isFolder = isDefaultSet(first) && companions.includes("config.json");
@@ -101,7 +101,7 @@ function byPreference(model: string, names: readonly string[]): string[] | undef
   const kinds = GGUF_TYPES.map((kind) => gguf.filter((name) => name.toLowerCase().includes(kind)));
   const container = oneOf(ending(".setun"));
   if (container !== undefined) return container;
-  // Where the set is there in one file too, they are the same weights twice.
+  // Shards beside a single file are the same weights.
   if (set.length > 0 && names.includes("config.json"))
     return names.includes(SINGLE_WEIGHTS) ? [SINGLE_WEIGHTS] : set;
   return oneOf(kinds.find((kind) => kind.length > 0) ?? gguf) ?? oneOf(ending(".safetensors"));
@@ -112,17 +112,17 @@ function ambiguous(model: string, files: readonly string[]): SetunError {
   return new SetunError("bad-option", message);
 }
 
-/** `model.safetensors`, or `model-00001-of-00002.safetensors`. */
+/** Whether a name is `model.safetensors` or `model-00001-of-00002.safetensors`. */
 function isDefaultSet(name: string): boolean {
   return name === SINGLE_WEIGHTS || /^model-\d{5}-of-\d{5}\.safetensors$/.test(name);
 }
 
-/** What the parts of one model have in common; of any other file its name. */
+/** Common name of the parts of a model; the name itself for other files. */
 function nameWithoutPart(name: string): string {
   return name.replace(/-\d{5}(-of-\d{5}\.[^./]+)$/, "$1");
 }
 
-/** Of a model in several parts the first alone. */
+/** The first part of each model. */
 function firstParts(names: readonly string[]): string[] {
   const firsts = new Map(
     [...names]
@@ -137,7 +137,7 @@ function allParts(name: string, names: readonly string[]): string[] {
   return names.filter((other) => nameWithoutPart(other) === nameWithoutPart(name)).sort();
 }
 
-/** Some names, for an error. */
+/** Names for an error message. */
 function formatNames(names: readonly string[]): string {
   const limit = 8;
   const rest = names.length > limit ? ` and ${names.length - limit} more` : "";

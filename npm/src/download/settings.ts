@@ -1,23 +1,23 @@
-/** How downloads behave; tests choose shorter waits. */
+/** Settings of downloads. Tests use shorter times. */
 
 export interface DownloadSettings {
-  /** Requests at once. */
+  /** Concurrent requests. */
   readonly connections: number;
   /** Bytes of a chunk. */
   readonly chunkBytes: number;
-  /** Attempts without a byte between them. */
+  /** Maximum number of attempts without progress. */
   readonly attempts: number;
-  /** Milliseconds of the first wait; each one after it is twice as long. */
+  /** First retry delay in milliseconds; each further one is twice as long. */
   readonly backoff: number;
-  /** The longest wait of its own, in milliseconds. */
+  /** Maximum retry delay in milliseconds. */
   readonly maxBackoff: number;
-  /** The longest wait that a server may ask for, in milliseconds. */
+  /** Maximum delay that a server may demand, in milliseconds. */
   readonly maxRetryAfter: number;
-  /** Milliseconds without a byte after which a connection counts as broken. */
+  /** Milliseconds without a byte until a connection counts as broken. */
   readonly idleTimeout: number;
-  /** Milliseconds to ask whether what is stored is still what the server has. */
+  /** Timeout in milliseconds of the check whether a stored model is current. */
   readonly revalidationTimeout: number;
-  /** Scheme, host and port of the page: there, conditions need no permission. */
+  /** Origin of the page, where conditional requests need no CORS preflight. */
   readonly pageOrigin: string | undefined;
 }
 

@@ -1,4 +1,4 @@
-/** A model that is being downloaded into the store. Whoever makes one holds the model's lock until it has ended. */
+/** A model that is downloaded into the store. The creator holds the model's lock until the download has ended. */
 
 import { SetunError } from "../errors.js";
 import type { HubSource } from "../hub-name.js";
@@ -26,17 +26,17 @@ import { planHub } from "./plan-hub.js";
 import { planUrl } from "./plan-url.js";
 import { DownloadingFiles, StoredFiles } from "./stored-model.js";
 
-/** Times that a download begins before its source counts as one that keeps changing. */
+/** Maximum number of restarts after changed files. */
 const MAX_RESTARTS = 4;
 
-/** Milliseconds between two words of progress. */
+/** Minimum interval of progress reports in milliseconds. */
 const PROGRESS_INTERVAL_MS = 50;
 
-/** See the module. */
+/** An {@link OpenModel} whose files arrive while they are read. It restarts when they change on the server. */
 export class StoreDownload implements OpenModel {
   readonly reportsProgress = true;
   onProgress: ((progress: LoadProgress) => void) | undefined;
-  /** Resolves once nothing is under way any more, however it went. */
+  /** Resolves when nothing is pending, with or without an error. */
   readonly ended: Promise<void>;
   readonly #source: UrlSource | HubSource;
   readonly #storage: Storage;
@@ -44,9 +44,9 @@ export class StoreDownload implements OpenModel {
   readonly #mismatches = new Map<string, readonly string[]>();
   readonly #sizes = new Map<string, number>();
   #end: () => void = () => undefined;
-  /** The run of this beginning; after a change the one of the next. */
+  /** The current download; replaced after a change. */
   #download: Promise<ModelDownload>;
-  /** The one that is read from. */
+  /** The download that is read from. */
   #readFrom: ModelDownload | undefined;
   #restarts = 0;
   #isPrefetching = false;
@@ -66,7 +66,7 @@ export class StoreDownload implements OpenModel {
     http.signal.addEventListener("abort", this.#abort, { once: true });
   }
 
-  /** Finds out what is to come. What turns out to be there whole is returned. */
+  /** Plans the download. Returns the stored model if it turns out to be complete. */
   async start(): Promise<StoredMatch | undefined> {
     try {
       const plan = await this.#plan();
@@ -107,11 +107,11 @@ export class StoreDownload implements OpenModel {
     );
   }
 
-  /** A change while this waits rejects with it: what was read is of the file before. */
+  /** A change meanwhile rejects: the bytes read belong to the previous version. */
   async commit(): Promise<void> {
     if (this.#committed !== undefined) return;
     const download = await this.#download;
-    if (download !== this.#readFrom) throw new FileChangedError("it changed after all of it was read");
+    if (download !== this.#readFrom) throw new FileChangedError("changed after it was read");
     const found = await download.complete();
     const { id, revision } = download.plan;
     const folder = await revisionPath(id, revision);
@@ -123,14 +123,14 @@ export class StoreDownload implements OpenModel {
     if (this.#lastProgress !== undefined) this.onProgress?.(this.#lastProgress);
     await this.#finish(undefined);
     this.#readFrom = undefined;
-    this.#download = noDownload(); // with all that it keeps in memory
+    this.#download = noDownload(); // frees its buffers
   }
 
   async discard(): Promise<void> {
     const download = await this.#download.catch(() => undefined);
     if (download === undefined || this.#committed !== undefined) return;
     await download.reset().catch(() => undefined);
-    await download.stop(new SetunError("disposed", "what came is no model"));
+    await download.stop(new SetunError("disposed", "the downloaded files are no model"));
     await this.#removeUnfinished(download.plan).catch(() => undefined);
   }
 
@@ -140,7 +140,7 @@ export class StoreDownload implements OpenModel {
 
   readonly #abort = () => void this.#finish(this.#http.signal.reason);
 
-  /** Nothing is to come any more. */
+  /** Ends the download. */
   async #finish(reason: unknown): Promise<void> {
     this.#isEnded = true;
     this.#http.signal.removeEventListener("abort", this.#abort);
@@ -175,7 +175,7 @@ export class StoreDownload implements OpenModel {
     return download;
   }
 
-  /** What is known of the folder, or else what is under way. */
+  /** The folder's manifest, or a new one of an incomplete model. */
   async #manifest(plan: Plan, folder: string): Promise<Manifest> {
     const { id, revision, source, licence } = plan;
     const found = await readManifest(this.#storage, folder);
@@ -195,7 +195,7 @@ export class StoreDownload implements OpenModel {
     return manifest;
   }
 
-  /** A changed source begins anew, a few times; anything else is the end. */
+  /** Restarts a few times if the source has changed; any other error is final. */
   #fail(reason: unknown, closed: Promise<unknown>): void {
     this.#download = closed.then(() => this.#restart(reason));
     this.#download.catch((thrown: unknown) => this.#finish(thrown));
@@ -205,7 +205,10 @@ export class StoreDownload implements OpenModel {
     if (!(reason instanceof FileChangedError)) throw reason;
     this.#restarts += 1;
     if (this.#isEnded || this.#restarts === MAX_RESTARTS) {
-      throw new SetunError("network", `${this.#where}: changes while it is read: ${reason.message}`);
+      throw new SetunError(
+        "network",
+        `${this.#where}: keeps changing during the download: ${reason.message}`,
+      );
     }
     if (reason.size !== undefined) this.#sizes.set(reason.size.address, reason.size.bytes);
     return this.#open(await this.#plan());
@@ -225,7 +228,7 @@ export class StoreDownload implements OpenModel {
     if (manifest?.complete !== true) await removeRevision(this.#storage, folder);
   }
 
-  /** Removes other revisions of an address: nobody has those files any more. */
+  /** Removes other revisions of a URL, whose files no server has any more. */
   async #removeOthers(plan: Plan, isEnded: (manifest: Manifest | undefined) => boolean): Promise<void> {
     const commit = await revisionPath(plan.id, plan.revision);
     for (const name of await folders(this.#storage, modelPath(plan.id))) {
@@ -246,7 +249,7 @@ export class StoreDownload implements OpenModel {
 }
 
 function noDownload(): Promise<never> {
-  const download = Promise.reject(new Error("no download is under way"));
+  const download = Promise.reject(new Error("no download is running"));
   download.catch(() => undefined);
   return download;
 }

@@ -1,4 +1,4 @@
-/** A model's files, as the reader of checkpoints asks for them: from the store, or while they come. */
+/** Files of the store for the checkpoint reader: of complete models, and of downloads. */
 
 import { SetunError } from "../errors.js";
 import type { ByteRange, ModelFiles } from "../model-files.js";
@@ -13,7 +13,7 @@ import type { Storage, WithLock } from "../store/storage.js";
 import type { StoredMatch } from "./lookup.js";
 import type { ModelDownload } from "./model-download.js";
 
-/** Files that come: a read waits for its chunks. */
+/** Files of a download. A read waits for its chunks. */
 export class DownloadingFiles implements ModelFiles {
   readonly #download: ModelDownload;
 
@@ -36,7 +36,7 @@ export class DownloadingFiles implements ModelFiles {
   async close(): Promise<void> {}
 }
 
-/** Files of a model that is there whole. */
+/** Files of a complete stored model. */
 export class StoredFiles implements ModelFiles {
   readonly #storage: Storage;
   readonly #model: CompleteRevision;
@@ -72,7 +72,7 @@ export class StoredFiles implements ModelFiles {
   }
 }
 
-/** Bytes of a stored file, which somebody may have deleted meanwhile. */
+/** Bytes of a stored file, which may have been deleted meanwhile. */
 export async function readBlob(
   blob: Blob | undefined,
   name: string,
@@ -87,13 +87,13 @@ export async function readBlob(
   throw missingFileError(name);
 }
 
-/** A file is not there any more. */
+/** The error of a deleted file. */
 export function missingFileError(name: string, cause?: unknown): SetunError {
-  const message = `${name} is not in the browser's store any more: load the model again`;
+  const message = `${name} is no longer in the browser's store; load the model again`;
   return new SetunError("not-found", message, { cause });
 }
 
-/** See the module. */
+/** A complete stored model as an {@link OpenModel}. */
 export class StoredModel implements OpenModel {
   readonly reportsProgress = true;
   onProgress: ((progress: LoadProgress) => void) | undefined;
@@ -122,7 +122,7 @@ export class StoredModel implements OpenModel {
 
   async commit(): Promise<void> {}
 
-  /** What the disk has damaged is removed, so that the next load brings it. */
+  /** Removes the model if the disk has damaged it, so that the next load downloads it. */
   async discard(): Promise<void> {
     const { id, folder, manifest } = this.#stored.model;
     const { signal } = new AbortController();
@@ -136,7 +136,7 @@ export class StoredModel implements OpenModel {
 
   async close(): Promise<void> {}
 
-  /** Whether a file's chunks are as they were when they came. */
+  /** Whether the chunks of a file match their hashes. */
   async #isIntact(path: string, { bytes, chunkBytes, chunks }: FileEntry): Promise<boolean> {
     const blob = await this.#storage.open(path);
     for (const [chunk, digest] of chunks.entries()) {

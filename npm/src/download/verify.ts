@@ -1,4 +1,4 @@
-/** Whether a file is what was sent, and what was told. */
+/** Verification of downloaded files. */
 
 import { chunkCount, verifiedLine } from "../store/journal.js";
 import type { FileEntry } from "../store/manifest.js";
@@ -7,13 +7,14 @@ import { bytesError, FileChangedError } from "./errors.js";
 import type { FileDownload } from "./file-download.js";
 import type { PlannedFile } from "./plan.js";
 
-/** Hashes of the chunks of files that were wrong as a whole, by file. */
+/** Chunk hashes of files whose SHA-256 was wrong, by name. */
 export type ChunkMismatches = Map<string, readonly string[]>;
 
 /**
- * Reads all again as it comes, and compares it with what was sent and what was told.
+ * Reads a file back from the disk and compares it with the hashes of its chunks and of the server.
  *
- * @throws {Changed} where all has to come once more. A second time, the error names the chunks that differ.
+ * @throws {FileChangedError} if everything has to be downloaded again. A second time the error names the chunks that
+ * differ.
  */
 export async function verifyFile(file: FileDownload, mismatches: ChunkMismatches): Promise<FileEntry> {
   const { name, sha256: expected, address } = file.planned;
@@ -46,7 +47,7 @@ export async function verifyFile(file: FileDownload, mismatches: ChunkMismatches
   };
 }
 
-/** Whether a file that is there is the one that is wanted. */
+/** Whether a stored file matches the planned one. */
 export function matchesPlan({ bytes, sha256, etag }: FileEntry, planned: PlannedFile): boolean {
   if (bytes !== planned.bytes) return false;
   return planned.sha256 === undefined ? etag === planned.identity : sha256 === planned.sha256;

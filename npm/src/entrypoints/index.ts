@@ -1,4 +1,4 @@
-/** For browsers, with a bundler or without. */
+/** Entry point for browsers, with or without a bundler. */
 
 import { load as loadInBrowser, models as modelsInBrowser } from "../browser.js";
 import type { Load } from "../load.js";
@@ -7,9 +7,9 @@ import type { Models } from "../models.js";
 export * from "./public.js";
 
 /**
- * Loads a model: without a source the small story model of this package, else from an address, files or bytes.
+ * Loads a model from a URL, a Hub name, files or bytes; without a source, the story model of this package.
  *
- * @throws {SetunError} see `docs/errors.md`. An aborted signal rejects with its reason.
+ * Errors are listed in `docs/errors.md`. An aborted signal rejects with its reason.
  *
  * @example
  * ```ts
@@ -19,7 +19,7 @@ export * from "./public.js";
 export const load: Load = loadInBrowser;
 
 /**
- * What this origin keeps of downloaded models.
+ * The stored models of this origin, and estimates of others.
  *
  * @example
  * ```ts

@@ -1,16 +1,16 @@
-/** Which of a browser's storages models are kept in. */
+/** The storage of this browser: the origin private file system or the Cache API. */
 
 import { CacheStorageOfModels } from "./cache-storage.js";
 import { OpfsStorage } from "./opfs.js";
 import type { Storage, WithLock } from "./storage.js";
 import { canWriteParts } from "./sync-files.js";
 
-/** The name of our cache. */
+/** Name of the cache. */
 const CACHE = "setun";
 
 /**
- * The origin's private file system where it can be written piece by piece, else the Cache API; `undefined` where there
- * is neither. The page's own thread cannot write to the first, and takes the one that workers have kept something in.
+ * The origin private file system (OPFS) if it has synchronous access, else the Cache API; `undefined` without either.
+ * The page's thread cannot write to OPFS, so it uses the storage that workers have used.
  */
 export async function openStorage(): Promise<Storage | undefined> {
   const opfs = await openOpfs();
@@ -35,7 +35,7 @@ async function openCache(): Promise<Storage | undefined> {
   return allowed(async () => new CacheStorageOfModels(await caches.open(CACHE)));
 }
 
-/** `undefined` for what a browser lacks, or refuses: in some private windows it has names for what it does not do. */
+/** Runs `work`; `undefined` if the browser lacks the API or refuses it, as in some private windows. */
 async function allowed<Result>(work: () => Promise<Result>): Promise<Result | undefined> {
   try {
     return await work();
@@ -44,7 +44,7 @@ async function allowed<Result>(work: () => Promise<Result>): Promise<Result | un
   }
 }
 
-/** {@link WithLock} with Web Locks; where a browser has none, `work` runs at once. */
+/** {@link WithLock} by Web Locks. Without them `work` runs at once. */
 export const withLock: WithLock = async (model, signal, work) => {
   signal.throwIfAborted();
   const locks: LockManager | undefined = navigator.locks;
@@ -57,7 +57,7 @@ export const withLock: WithLock = async (model, signal, work) => {
   try {
     return await locks.request(`setun:${model}`, { signal }, run);
   } catch (thrown) {
-    // Some browsers reject with an error of their own in place of the signal's reason.
+    // Some browsers reject with an error of their own instead of the signal's reason.
     throw !isHeld && signal.aborted ? signal.reason : thrown;
   }
 };

@@ -1,25 +1,27 @@
-/** How files lie in the Cache API: texts as an answer each, others as a list of chunks and an answer for each of them. */
+/**
+ * Files in the Cache API: a text is one response; any other file is a list of chunks and a response for each chunk.
+ */
 
 import type { Chunk } from "./chunked-blob.js";
 import { fields, isCount } from "./json.js";
 
-/** No server has this name, so nothing else keeps answers under these addresses. */
+/** No server has this name, so these URLs collide with nothing. */
 const TOP = "https://setun.invalid/";
 
-/** Tells the list of a file's chunks from a text. */
+/** Header of a chunk list. */
 const LIST = "x-setun-chunks";
 
-/** How many bytes a chunk has. */
+/** Header with the size of a chunk. */
 const BYTES = "x-setun-bytes";
 
-/** An answer, and the path of the file that it is of. */
+/** A response and the path of its file. */
 interface CacheEntry {
   readonly request: Request;
   readonly path: string;
   readonly isChunk: boolean;
 }
 
-/** Files by their paths; a file is there whole once it has a list. */
+/** Files by path. A file is complete when it has a chunk list. */
 export class CacheFiles {
   readonly #cache: Cache;
 
@@ -27,7 +29,7 @@ export class CacheFiles {
     this.#cache = cache;
   }
 
-  /** True if there is a text or a whole file. */
+  /** Whether there is a text or a complete file. */
   async has(path: string): Promise<boolean> {
     return (await this.#cache.match(address(path))) !== undefined;
   }
@@ -40,7 +42,7 @@ export class CacheFiles {
     await this.#cache.put(address(path), new Response(text));
   }
 
-  /** The chunks of a whole file, in order; `undefined` if it is none, or chunks are gone. */
+  /** The chunks of a complete file, in order; `undefined` if it is not complete. */
   async chunks(path: string): Promise<Chunk[] | undefined> {
     const answer = await this.#cache.match(address(path));
     if (!answer?.headers.has(LIST)) return undefined;
@@ -51,14 +53,14 @@ export class CacheFiles {
     return known.length === chunks.length ? known.filter((chunk) => chunk !== undefined) : undefined;
   }
 
-  /** Makes a file whole. */
+  /** Completes a file. */
   async writeChunks(path: string, chunks: readonly Chunk[]): Promise<void> {
     await this.#cache.put(address(path), Response.json(chunks, { headers: { [LIST]: "1" } }));
   }
 
   async readChunk(path: string, start: number): Promise<Blob> {
     const answer = await this.#cache.match(address(path, start));
-    if (answer === undefined) throw new Error(`the bytes from ${start} on are gone`);
+    if (answer === undefined) throw new Error(`the chunk at byte ${start} is missing`);
     return answer.blob();
   }
 
@@ -67,7 +69,7 @@ export class CacheFiles {
     await this.#cache.put(address(path, start), new Response(bytes, { headers }));
   }
 
-  /** The chunks of a file that is not whole yet, in order. */
+  /** The chunks of an incomplete file, in order. */
   async comingChunks(path: string): Promise<Chunk[]> {
     const chunks: Chunk[] = [];
     for (const start of await this.#starts(path)) {
@@ -78,12 +80,12 @@ export class CacheFiles {
     return chunks.sort((a, b) => a.start - b.start);
   }
 
-  /** Paths of all files; of one that is not whole with `.part` behind. */
+  /** Paths of all files; incomplete ones end in `.part`. */
   async paths(): Promise<string[]> {
     return (await this.#entries()).map(({ path }) => path);
   }
 
-  /** Removes files for whose paths `isIn` is true: first what makes them visible. */
+  /** Removes files whose path satisfies `isIn`: lists and texts first, then chunks. */
   async remove(isIn: (path: string) => boolean): Promise<void> {
     const chosen = (await this.#entries()).filter(({ path }) => isIn(path));
     for (const { request } of chosen.filter(({ isChunk }) => !isChunk)) await this.#cache.delete(request);
@@ -106,7 +108,7 @@ export class CacheFiles {
 
 function address(path: string, start?: number): string {
   const names = path.split("/");
-  if (names.some((name) => ["", ".", ".."].includes(name))) throw new TypeError(`${path}: no path of a file`);
+  if (names.some((name) => ["", ".", ".."].includes(name))) throw new TypeError(`${path}: invalid path`);
   const query = start === undefined ? "" : `?start=${start}`;
   return TOP + names.map(encodeURIComponent).join("/") + query;
 }

@@ -1,4 +1,4 @@
-/** A file that comes into the Cache API. Its chunks are where those of the whole file are to be, which has no list yet. */
+/** A partial file in the Cache API. It has the chunks of the complete file, but no chunk list. */
 
 import type { CacheFiles } from "./cache-files.js";
 import { type Chunk, ChunkedBlob } from "./chunked-blob.js";
@@ -11,9 +11,9 @@ export class CachePartialFile implements PartialFile {
   readonly #path: string;
   readonly #chunks: Map<number, Chunk>;
   #lines: readonly string[];
-  /** Ends when the journal has been written as often as was asked for so far. */
+  /** Resolves after the last requested write of the journal. */
   #turn: Promise<unknown> = Promise.resolve();
-  /** What is there of another file of this name is removed before the first change. */
+  /** Removal of another file with this name, before the first change. */
   #alone: Promise<void> | undefined;
 
   private constructor(files: CacheFiles, path: string, chunks: readonly Chunk[], lines: readonly string[]) {
@@ -21,7 +21,7 @@ export class CachePartialFile implements PartialFile {
     this.#path = path;
     this.#chunks = new Map(chunks.map((chunk) => [chunk.start, chunk]));
     this.#lines = lines;
-    // Without a journal, bytes count for nothing.
+    // Without a journal the chunks are invalid.
     if (lines.length > 0) this.#alone = Promise.resolve();
   }
 
@@ -30,7 +30,7 @@ export class CachePartialFile implements PartialFile {
     const chunks = isComplete ? [] : await files.comingChunks(path);
     const text = await files.readText(journalOf(path));
     const { lines } = completeLines(new TextEncoder().encode(text));
-    // The first line is of the file, the others of chunks, without which they tell of nothing.
+    // The first line describes the file, the others its chunks.
     const isSound = !isComplete && (chunks.length > 0 || lines.length === 1);
     return isSound && lines.length > 0
       ? new CachePartialFile(files, path, chunks, lines)
@@ -86,7 +86,7 @@ export class CachePartialFile implements PartialFile {
     await this.#turn;
   }
 
-  /** Replaces the journal, after those that were to be written before. */
+  /** Replaces the journal, after pending writes. */
   async #write(next: () => readonly string[]): Promise<void> {
     const turn = this.#turn.then(() =>
       translateErrors("write", this.#path, async () => {

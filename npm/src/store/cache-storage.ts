@@ -1,4 +1,4 @@
-/** Models in the Cache API, for browsers that cannot write files piece by piece. */
+/** The store in the Cache API, for browsers without synchronous file access. */
 
 import { CacheFiles } from "./cache-files.js";
 import { CachePartialFile } from "./cache-part.js";
@@ -58,7 +58,7 @@ export class CacheStorageOfModels implements Storage {
   }
 }
 
-/** The first name of a path, with `/` behind if it is a folder's. */
+/** First name of a path, with `/` for a folder. */
 function firstName(path: string): string {
   const slash = path.indexOf("/");
   return slash < 0 ? path : path.slice(0, slash + 1);

@@ -1,22 +1,22 @@
-/** A whole file that is kept in pieces: read as any other, but never all of it at once. */
+/** A `Blob` of stored chunks, which is never in memory as a whole. */
 
-/** Bytes `start..end` of a file, kept by themselves. */
+/** Bytes `start..end` of a file. */
 export interface Chunk {
   readonly start: number;
   readonly end: number;
 }
 
-/** Gives the bytes of a piece. */
+/** Reads a chunk. */
 export type ReadChunk = (chunk: Chunk) => Promise<Blob>;
 
-/** A `Blob` on its thread: what it says of its bytes is asked for when it is read. */
+/** A `Blob` on the calling thread that reads its chunks on demand. */
 export class ChunkedBlob extends Blob {
   readonly #chunks: readonly Chunk[];
   readonly #read: ReadChunk;
   readonly #start: number;
   readonly #end: number;
 
-  /** Of `chunks` in order, without gaps, the bytes `start..end`. */
+  /** Bytes `start..end` of contiguous chunks. */
   constructor(chunks: readonly Chunk[], read: ReadChunk, start = 0, end = chunks.at(-1)?.end ?? 0) {
     super();
     this.#chunks = chunks;

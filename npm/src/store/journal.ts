@@ -1,28 +1,28 @@
-/** Which chunks of a file have arrived: the lines of `FILE.chunks`, as `setun models` writes them too. */
+/** Journals of partial files: the lines of `FILE.chunks`, in the format of `setun models`. */
 
 import { FORMAT, isCount, isTextOrNone, parseFields } from "./json.js";
 import { parseDigest } from "./sha256.js";
 
-/** The file that a journal is of: all must be the same for a download to go on. */
+/** The identity of a partial file. A download resumes only if it is unchanged. */
 export interface JournalHeader {
   readonly bytes: number;
   readonly chunkBytes: number;
-  /** What the server knows the file by. */
+  /** Entity tag or date. */
   readonly identity?: string;
-  /** The hash that was told of the whole file. */
+  /** SHA-256 of the whole file, if known. */
   readonly sha256?: string;
 }
 
-/** What a journal says. */
+/** Contents of a journal. */
 export interface Journal {
   readonly header: JournalHeader;
-  /** Hashes of the chunks that are there, by number. */
+  /** Hashes of the stored chunks by number. */
   readonly chunks: ReadonlyMap<number, string>;
-  /** Numbers in the order in which they came. */
+  /** Chunk numbers in order of arrival. */
   readonly order: readonly number[];
-  /** The whole file's hash, once it has been checked. */
+  /** SHA-256 of the whole file, after verification. */
   readonly whole?: string;
-  /** How many lines this is; those behind are to be forgotten before others are appended. */
+  /** Number of valid lines. Others are removed before lines are appended. */
   readonly lines: number;
 }
 
@@ -32,17 +32,17 @@ export function headerLine({ bytes, chunkBytes, identity, sha256 }: JournalHeade
   return JSON.stringify({ format: FORMAT, bytes, chunk_bytes: chunkBytes, ...known });
 }
 
-/** The line of a chunk that is there. */
+/** Line of a stored chunk. */
 export function chunkLine(chunk: number, sha256: string): string {
   return JSON.stringify({ chunk: [chunk, sha256] });
 }
 
-/** The line of a file that has been checked as a whole. */
+/** Line of a verified file. */
 export function verifiedLine(sha256: string): string {
   return JSON.stringify({ whole: sha256 });
 }
 
-/** Reads the lines of a journal; `undefined` if they begin with none. What follows a line that cannot be read counts for nothing. */
+/** Reads a journal; `undefined` without a valid header. Lines after an invalid one are ignored. */
 export function readJournal(lines: readonly string[]): Journal | undefined {
   const header = readHeader(lines[0]);
   if (header === undefined) return undefined;
@@ -88,13 +88,13 @@ function readLine(line: string, header: JournalHeader): { chunk?: number; sha256
   return { chunk, sha256 };
 }
 
-/** The lines of a journal without some chunks, and without the word that the whole was checked. */
+/** Lines of a journal without some chunks, and without the verification. */
 export function linesWithoutChunks({ header, chunks, order }: Journal, bad: ReadonlySet<number>): string[] {
   const kept = [...new Set(order)].filter((chunk) => !bad.has(chunk));
   return [headerLine(header), ...kept.map((chunk) => chunkLine(chunk, chunks.get(chunk) ?? ""))];
 }
 
-/** True if a journal of one goes on for the other. */
+/** Whether two headers describe the same file. */
 export function sameHeader(a: JournalHeader, b: JournalHeader): boolean {
   return headerLine(a) === headerLine(b);
 }
@@ -104,7 +104,7 @@ export function chunkCount({ bytes, chunkBytes }: JournalHeader): number {
   return Math.ceil(bytes / chunkBytes);
 }
 
-/** Where a chunk lies in its file. */
+/** Position of a chunk in its file. */
 export function chunkRange(
   { bytes, chunkBytes }: JournalHeader,
   chunk: number,
@@ -113,18 +113,18 @@ export function chunkRange(
   return { start, end: Math.min(start + chunkBytes, bytes) };
 }
 
-/** Bytes of the chunks that are there. */
+/** Bytes of the stored chunks. */
 export function downloadedBytes({ header, chunks }: Journal): number {
   const ranges = [...chunks.keys()].map((chunk) => chunkRange(header, chunk));
   return ranges.reduce((sum, { start, end }) => sum + end - start, 0);
 }
 
-/** Longer lines are none of a journal. */
+/** Maximum length of a line. */
 const LINE_BYTES = 4096;
 
 const NEWLINE = 0x0a;
 
-/** The lines that were written whole, and how many bytes they have: what follows was cut off and counts for nothing. */
+/** Complete lines and their length in bytes. A truncated rest is ignored. */
 export function completeLines(bytes: Uint8Array): { lines: string[]; bytes: number } {
   const decoder = new TextDecoder();
   const lines: string[] = [];
@@ -140,7 +140,7 @@ export function completeLines(bytes: Uint8Array): { lines: string[]; bytes: numb
   return { lines, bytes: start };
 }
 
-/** The bytes of lines. */
+/** Lines as bytes. */
 export function lineBytes(lines: readonly string[]): Uint8Array<ArrayBuffer> {
   return new TextEncoder().encode(lines.map((line) => `${line}\n`).join(""));
 }

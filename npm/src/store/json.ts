@@ -1,16 +1,16 @@
-/** JSON that may hold anything: looked at with care, since a disk or another program may have changed it. */
+/** Validation of JSON from the disk, which other programs may have changed. */
 
 import { SetunError } from "../errors.js";
 
-/** The version of the small files that is written, and the latest that is read. */
+/** Format version of the store's files. */
 export const FORMAT = 1;
 
-/** Larger files are none of the store's. */
+/** Maximum length of a file. */
 const MAX_JSON_LENGTH = 32 << 20;
 
 export type Fields = Readonly<Record<string, unknown>>;
 
-/** The fields of a JSON object; `undefined` if the text is none. */
+/** Fields of a JSON object; `undefined` for any other text. */
 export function parseFields(text: string | undefined): Fields | undefined {
   if (text === undefined || text.length > MAX_JSON_LENGTH) return undefined;
   try {
@@ -27,9 +27,9 @@ export function fields(value: unknown): Fields | undefined {
 }
 
 /**
- * The fields of one of the store's own files; `undefined` if it is damaged.
+ * Fields of a file of the store; `undefined` if it is damaged.
  *
- * @throws {SetunError} `bad-checkpoint` if a later version of setun has written it.
+ * @throws {SetunError} `bad-checkpoint` if a later version of setun wrote it.
  */
 export function parseVersioned(text: string | undefined, where: string): Fields | undefined {
   const found = parseFields(text);
@@ -41,12 +41,12 @@ export function parseVersioned(text: string | undefined, where: string): Fields 
   return format === FORMAT ? found : undefined;
 }
 
-/** True for whole numbers that are exact. */
+/** Whether a value is a non-negative safe integer. */
 export function isCount(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) >= 0;
 }
 
-/** True for a text, or none. */
+/** Whether a value is a string or absent. */
 export function isTextOrNone(value: unknown): value is string | null | undefined {
   return value === undefined || value === null || typeof value === "string";
 }

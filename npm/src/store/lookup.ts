@@ -1,4 +1,4 @@
-/** From what a caller names to the model in the store that it means. */
+/** Lookup of stored models by the names that callers use. */
 
 import { SetunError } from "../errors.js";
 import { DEFAULT_ENDPOINT, HUB_PREFIX, isHubName } from "../hub-name.js";
@@ -15,23 +15,23 @@ import {
 import { referencedCommit, storedModels } from "./revisions.js";
 import type { Storage } from "./storage.js";
 
-/** What is meant: a model, and perhaps one revision and one file of it. */
+/** A model, optionally one revision and one file of it. */
 export interface ModelQuery {
   readonly id: ModelId;
   readonly revision?: string;
   readonly file?: string;
 }
 
-/** A model as a list shows it. */
+/** An entry of `models.list()`. */
 export interface ListedModel {
   readonly name: string;
   readonly revision: string;
 }
 
 /**
- * The model that `source` means, whether it is in the store or not; `undefined` for what is never stored.
+ * The model that `source` names, stored or not; `undefined` for sources that are never stored.
  *
- * @throws {SetunError} `bad-option` if it is no source, or could mean models of several hubs.
+ * @throws {SetunError} `bad-option` if it is no source, or is ambiguous among several Hubs.
  */
 export async function lookupModel(
   storage: Storage,
@@ -44,8 +44,7 @@ export async function lookupModel(
 }
 
 async function lookupUrl(source: string | URL, base: string): Promise<ModelQuery | undefined> {
-  if (!URL.canParse(source, base))
-    throw new SetunError("bad-option", `source: "${source}" is not an address`);
+  if (!URL.canParse(source, base)) throw new SetunError("bad-option", `source: "${source}" is not a URL`);
   const { href } = new URL(source, base);
   return addressParts(href) && { id: await urlModelId(href) };
 }
@@ -59,14 +58,17 @@ async function lookupHub(storage: Storage, source: string): Promise<ModelQuery> 
   return { id, ...(revision !== undefined && { revision }), ...(file !== undefined && { file }) };
 }
 
-/** The usual hub's comes first; one that another hub gave is found without naming it. */
+/** The default Hub's model comes first; otherwise the only Hub that has it. */
 async function findOnAnyHub(storage: Storage, owner: string, name: string): Promise<ModelId> {
   const preferred = await hubModelId(DEFAULT_ENDPOINT, owner, name);
   if ((await storage.list(modelPath(preferred))).length > 0) return preferred;
   const others = (await storedModels(storage)).filter((id) => id.owner === owner && id.name === name);
   if (others.length > 1) {
     const names = others.map((id) => `${HUB_PREFIX}${modelIdText(id)}`).join(", ");
-    throw new SetunError("bad-option", `"${owner}/${name}" is here from several hubs: name one of ${names}`);
+    throw new SetunError(
+      "bad-option",
+      `"${owner}/${name}" is stored from several hubs; expected one of ${names}`,
+    );
   }
   return others[0] ?? preferred;
 }
@@ -82,7 +84,7 @@ function lookupListed(source: ListedModel): ModelQuery {
   return { id: { host, owner, name: last }, revision };
 }
 
-/** The commit that a named revision was at the last download, or the name itself. */
+/** Commit of a named revision at the last download, or the name itself. */
 export async function commitOf(storage: Storage, id: ModelId, revision: string): Promise<string> {
   return (await referencedCommit(storage, id, revision)) ?? revision;
 }

@@ -1,48 +1,48 @@
-/** What the store knows of a model: `manifest.json` in its folder, as `setun models` writes it too. */
+/** Manifests: `manifest.json` of a stored model, in the format of `setun models`. */
 
 import { type Fields, FORMAT, fields, isCount, isTextOrNone, parseVersioned } from "./json.js";
 import { isSafeFile } from "./names.js";
 import { parseDigest } from "./sha256.js";
 
-/** Name of the file. */
+/** File name of the manifest. */
 export const MANIFEST = "manifest.json";
 
-/** Least and most bytes of a chunk that a manifest may have. */
+/** Minimum and maximum size of a chunk. */
 const CHUNK_BYTES = { least: 4 << 10, most: 1 << 30 };
 
 /** A revision of a model. */
 export interface Manifest {
   /** `HOST/OWNER/NAME`. */
   readonly model: string;
-  /** The commit of a hub's repository; of an address what its files were known by. */
+  /** Commit of the Hub repository, or a hash of the files of a URL. */
   readonly revision: string;
-  /** Where it came from: a repository, a folder or a file. */
+  /** URL of the repository, folder or file. */
   readonly source: string;
-  /** Name of the licence, where the hub told one. */
+  /** Licence as the Hub names it, if it does. */
   readonly licence?: string;
-  /** When it was downloaded, in UTC: `2026-11-21T17:00:00Z`. */
+  /** Time of the download in UTC: `2026-11-21T17:00:00Z`. */
   readonly pulled: string;
-  /** Whether all files are there. */
+  /** Whether all files are stored. */
   readonly complete: boolean;
   readonly files: readonly FileEntry[];
 }
 
 /** A file of a model. */
 export interface FileEntry {
-  /** Its name in the model's folder, with slashes. */
+  /** Path in the model's folder. */
   readonly name: string;
   readonly bytes: number;
-  /** What the server knew it by. */
+  /** Entity tag or date on the server. */
   readonly etag?: string;
-  /** The hash of the whole file. */
+  /** SHA-256 of the whole file. */
   readonly sha256?: string;
-  /** Bytes of each chunk but the last; 0 where chunks have no hashes. */
+  /** Size of each chunk but the last; 0 without chunk hashes. */
   readonly chunkBytes: number;
-  /** The hash of each chunk, in order. */
+  /** SHA-256 of each chunk. */
   readonly chunks: readonly string[];
 }
 
-/** The text of a manifest. */
+/** A manifest as text. */
 export function printManifest({
   model,
   revision,
@@ -60,9 +60,9 @@ export function printManifest({
 }
 
 /**
- * Reads a manifest; `undefined` if there is none, or one that is damaged. `where` is its place, for messages.
+ * Reads a manifest; `undefined` if there is none or it is damaged. `where` is its path, for messages.
  *
- * @throws {SetunError} `bad-checkpoint` if a later version of setun has written it.
+ * @throws {SetunError} `bad-checkpoint` if a later version of setun wrote it.
  */
 export function parseManifest(text: string | undefined, where: string): Manifest | undefined {
   const found = parseVersioned(text, where);
@@ -106,13 +106,13 @@ function fits(bytes: number, chunkBytes: number, count: number): boolean {
   return isSize && count === Math.ceil(bytes / chunkBytes);
 }
 
-/** A manifest with files added, or put in the place of those of the same names. */
+/** A manifest with files added or replaced. */
 export function withFiles(manifest: Manifest, files: readonly FileEntry[]): Manifest {
   const byName = new Map([...manifest.files, ...files].map((file) => [file.name, file]));
   return { ...manifest, files: [...byName.values()].sort((a, b) => (a.name < b.name ? -1 : 1)) };
 }
 
-/** The time in UTC, as a manifest writes it. */
+/** The current time in UTC. */
 export function now(): string {
   return `${new Date().toISOString().slice(0, 19)}Z`;
 }

@@ -1,18 +1,18 @@
-/** Names of models, and the folders that they have in the store: those that `setun models` gives them as well. */
+/** Names of models, and their folders in the store, as `setun models` has them. */
 
 import { SetunError } from "../errors.js";
 import type { HubSource } from "../hub-name.js";
 import type { UrlSource } from "../sources.js";
 import { sha256 } from "./sha256.js";
 
-/** A name of a model, taken apart. */
+/** A parsed model name. */
 export interface ModelName {
   readonly location: ModelLocation;
-  /** The file of it that is meant. */
+  /** The requested file. */
   readonly file?: string;
 }
 
-/** Where a model comes from: a hub's repository, an address, or what an alias stands for. */
+/** A Hub repository, a URL or an alias. */
 export type ModelLocation =
   | {
       readonly kind: "hub";
@@ -24,34 +24,34 @@ export type ModelLocation =
   | { readonly kind: "address"; readonly address: string }
   | { readonly kind: "alias"; readonly alias: string };
 
-/** The folders of a model, from the outermost. */
+/** Folders of a model. */
 export interface ModelId {
-  /** Host that it came from, with its port behind `_`. */
+  /** Host, with its port after `_`. */
   readonly host: string;
-  /** Who made it; of an address the folders that lead to it. */
+  /** Owner of the repository, or the parent folders of a URL. */
   readonly owner: string;
-  /** What it is called. */
+  /** Name of the repository, folder or file. */
   readonly name: string;
 }
 
 const EXPECTED = "owner/name, owner/name@revision, owner/name:file, or an address that begins with https://";
 
-/** Most characters of a part of a name. */
+/** Maximum length of a name. */
 const MAX_NAME_LENGTH = 96;
 
-/** Hexadecimal digits that keep apart what the same folder name would be given to. */
+/** Hexadecimal digits of a hash that distinguishes names. */
 const HASH_DIGITS = 8;
 
-/** Names that Windows gives to devices. */
+/** Device names of Windows. */
 const WINDOWS_DEVICE = /^(con|prn|aux|nul|(com|lpt)\d)$/i;
 
-/** Ends of the store's own files. */
+/** Suffixes of the store's own files. */
 const RESERVED_SUFFIXES = [".part", ".chunks", ".tmp"];
 
 /**
- * Takes a name apart: `owner/name`, `owner/name@revision`, `owner/name:file`, `host/owner/name`, an address, or one word.
+ * Parses `owner/name`, `owner/name@revision`, `owner/name:file`, `host/owner/name`, a URL or an alias.
  *
- * @throws {SetunError} `bad-option` if it is none of these.
+ * @throws {SetunError} `bad-option` for any other text.
  */
 export function parseName(text: string): ModelName {
   const name = /^https?:\/\//.test(text) ? addressName(text) : hubName(text);
@@ -87,28 +87,28 @@ function hubName(text: string): ModelName | undefined {
   return { location, ...(file !== undefined && { file }) };
 }
 
-/** The folders of a source. */
+/** Folders of a source. */
 export function modelIdOf(source: UrlSource | HubSource): Promise<ModelId> {
   if (source.kind === "url") return urlModelId(source.url);
   const [owner = "", name = ""] = source.model.split("/");
   return hubModelId(source.endpoint, owner, name);
 }
 
-/** The folders of a repository of the hub at `endpoint`. */
+/** Folders of a Hub repository. */
 export async function hubModelId(endpoint: string, owner: string, name: string): Promise<ModelId> {
   const parts = addressParts(endpoint);
   const host = parts === undefined ? await safeFolderName(endpoint) : await hostName(parts.authority);
   return { host, owner, name };
 }
 
-/** The folders of what lies at an address. */
+/** Folders of a URL. */
 export async function urlModelId(address: string): Promise<ModelId> {
   const { authority, path, query } = addressParts(address) ?? { authority: "", path: "" };
   const trimmed = path.replace(/^\/+|\/+$/g, "");
   const slash = trimmed.lastIndexOf("/");
   const owner = slash < 0 ? "_" : trimmed.slice(0, slash);
   const last = trimmed.slice(slash + 1);
-  // What follows a question mark may say which file is meant, and may be a secret.
+  // A query may select a file, and may be secret.
   const name = query === undefined ? last : `${last}-${await shortHash(query)}`;
   return {
     host: await hostName(authority),
@@ -117,22 +117,22 @@ export async function urlModelId(address: string): Promise<ModelId> {
   };
 }
 
-/** How a model is called, in messages and for its lock: `HOST/OWNER/NAME`. */
+/** `HOST/OWNER/NAME`, for messages and locks. */
 export function modelIdText({ host, owner, name }: ModelId): string {
   return `${host}/${owner}/${name}`;
 }
 
-/** The folder of a model's revisions. */
+/** Path of a model. */
 export function modelPath(id: ModelId): string {
   return `models/${modelIdText(id)}`;
 }
 
-/** The folder of a revision. */
+/** Path of a revision. */
 export async function revisionPath(id: ModelId, revision: string): Promise<string> {
   return `${modelPath(id)}/${await safeFolderName(revision)}`;
 }
 
-/** A host, with `_` before its port. */
+/** Folder name of a host, with `_` before its port. */
 async function hostName(authority: string): Promise<string> {
   const colon = authority.lastIndexOf(":");
   const [host, port] = [authority.slice(0, colon), authority.slice(colon + 1)];
@@ -144,7 +144,7 @@ async function hostName(authority: string): Promise<string> {
   return `${await safeFolderName(authority)}-${await shortHash(authority)}`;
 }
 
-/** A text as the name of a folder, on any system. Texts that differ get names that differ. */
+/** A text as a folder name that is valid on all systems and unique. */
 export async function safeFolderName(text: string): Promise<string> {
   const plain = [...text].slice(0, MAX_NAME_LENGTH).map((letter) => (/[\w.-]/.test(letter) ? letter : "_"));
   const name = plain.join("");
@@ -156,7 +156,7 @@ async function shortHash(text: string): Promise<string> {
   return (await sha256(new TextEncoder().encode(text))).slice(0, HASH_DIGITS);
 }
 
-/** True for what is a part of a name as it is, and a folder on any system. */
+/** Whether a text is a valid folder name on all systems. */
 export function isSafeFolderName(text: string): boolean {
   const isSound = /^[\w.-]+$/.test(text) && text.length <= MAX_NAME_LENGTH;
   return (
@@ -164,7 +164,7 @@ export function isSafeFolderName(text: string): boolean {
   );
 }
 
-/** True for a file's name that stays in its folder, on any system, and is none of the store's own. */
+/** Whether a file name stays in its folder, is valid on all systems, and is not reserved. */
 export function isSafeFile(name: string): boolean {
   const parts = name.split("/");
   const isReserved = name === "manifest.json" || RESERVED_SUFFIXES.some((end) => name.endsWith(end));
@@ -179,7 +179,7 @@ function isSafePart(part: string): boolean {
   );
 }
 
-/** What stands before the first mark, and what behind it, if there is one. */
+/** Text before and after the first mark. */
 export function splitOnce(text: string, mark: string): [string, string | undefined] {
   const at = text.indexOf(mark);
   return at < 0 ? [text, undefined] : [text.slice(0, at), text.slice(at + 1)];
@@ -189,15 +189,15 @@ function textBefore(text: string, mark: string): string {
   return splitOnce(text, mark)[0];
 }
 
-/** An address taken apart, as it is written. */
+/** Parts of a URL, unchanged. */
 export interface AddressParts {
-  /** Host, and the port where one is written, in small letters. */
+  /** Host and port in lower case. */
   readonly authority: string;
   readonly path: string;
   readonly query?: string;
 }
 
-/** Takes an address apart; `undefined` if it is none of the web, or carries a name and password. */
+/** Parses a URL; `undefined` for other schemes and for URLs with credentials. */
 export function addressParts(address: string): AddressParts | undefined {
   const found = /^https?:\/\/([^/?#@\s]+)(?=[/?#]|$)([^?#]*)(?:\?([^#]*))?/i.exec(address);
   if (found === null) return undefined;
@@ -205,7 +205,7 @@ export function addressParts(address: string): AddressParts | undefined {
   return { authority: asciiLower(authority), path, ...(query !== "" && { query }) };
 }
 
-/** As the other side does: letters beyond ASCII stay. */
+/** Only ASCII letters change, as in `setun models`. */
 function asciiLower(text: string): string {
   return text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
 }

@@ -1,22 +1,22 @@
-/** A file that comes into the origin's private file system. */
+/** A partial file in the origin private file system. */
 
 import { completeLines, lineBytes } from "./journal.js";
 import type { PartialFile } from "./storage.js";
 import { isMissing, translateErrors } from "./storage-errors.js";
 import { openSync, readSync, removeFile, renameFile, type SyncFile, writeSync } from "./sync-files.js";
 
-/** Longer journals are none. */
+/** Maximum length of a journal. */
 const JOURNAL_BYTES = 32 << 20;
 
 export class OpfsPartialFile implements PartialFile {
   readonly #folder: FileSystemDirectoryHandle;
   readonly #name: string;
-  /** Where it is in the store, for messages. */
+  /** Path in the store, for messages. */
   readonly #path: string;
   readonly #file: SyncFile;
   readonly #journal: SyncFile;
   #lines: string[] = [];
-  /** Where the next line begins. */
+  /** Position of the next line. */
   #end = 0;
 
   private constructor(folder: FileSystemDirectoryHandle, path: string, file: SyncFile, journal: SyncFile) {
@@ -27,7 +27,7 @@ export class OpfsPartialFile implements PartialFile {
     this.#journal = journal;
   }
 
-  /** Takes the two files; whoever has them has them alone. */
+  /** Opens the file and its journal for exclusive access. */
   static async take(folder: FileSystemDirectoryHandle, path: string): Promise<OpfsPartialFile> {
     const name = path.slice(path.lastIndexOf("/") + 1);
     const wasThere = await hasFile(folder, `${name}.part`);
@@ -36,7 +36,7 @@ export class OpfsPartialFile implements PartialFile {
     try {
       journal = await openSync(folder, `${name}.chunks`);
       const part = new OpfsPartialFile(folder, path, file, journal);
-      // Without the file its journal tells of nothing.
+      // A journal without its file is invalid.
       await part.#readJournal(wasThere ? Math.min(await journal.getSize(), JOURNAL_BYTES) : 0);
       return part;
     } catch (thrown) {
@@ -69,7 +69,7 @@ export class OpfsPartialFile implements PartialFile {
       try {
         await writeSync(this.#journal, this.#path, start, bytes);
       } catch (thrown) {
-        // The next line must not be glued to a part of this one.
+        // The next line must not continue a partial one.
         this.#end = Math.min(this.#end, start);
         await this.#journal.truncate(start);
         throw thrown;
@@ -90,7 +90,7 @@ export class OpfsPartialFile implements PartialFile {
   }
 
   async clear(): Promise<void> {
-    // The journal first: without it, bytes count for nothing.
+    // The journal first: without it the chunks are invalid.
     await this.rewrite([]);
     await translateErrors("write", this.#path, async () => {
       await this.#file.truncate(0);
@@ -117,7 +117,7 @@ export class OpfsPartialFile implements PartialFile {
     this.#lines = lines;
     this.#end = bytes;
     await this.#journal.truncate(bytes);
-    // Without a journal, bytes count for nothing.
+    // Without a journal the chunks are invalid.
     if (lines.length === 0) await this.#file.truncate(0);
   }
 }

@@ -1,14 +1,14 @@
-/** Models in the origin's private file system: files as a disk has them. Only workers can write to those that come. */
+/** The store in the origin private file system. Only workers can write partial files. */
 
 import { OpfsPartialFile } from "./opfs-part.js";
 import type { PartialFile, Storage } from "./storage.js";
 import { isMissing, translateErrors } from "./storage-errors.js";
 import { canWriteParts, openSync, renameFile, retryWhileLocked, writeSync } from "./sync-files.js";
 
-/** The folder of this package, in that of the origin. */
+/** The package's folder. */
 const TOP = "setun";
 
-/** Times that a small file is read which others replace at the same time. */
+/** Maximum number of reads of a text that is being replaced. */
 const MAX_READ_ATTEMPTS = 10;
 
 export class OpfsStorage implements Storage {
@@ -19,7 +19,7 @@ export class OpfsStorage implements Storage {
     this.#origin = origin;
   }
 
-  /** Whether anything was ever kept in it. */
+  /** Whether the package's folder exists. */
   async isUsed(): Promise<boolean> {
     return (await this.#folder("")) !== undefined;
   }
@@ -80,12 +80,12 @@ export class OpfsStorage implements Storage {
     });
   }
 
-  /** A folder; `undefined` if there is none. */
+  /** A folder; `undefined` if it does not exist. */
   async #folder(path: string): Promise<FileSystemDirectoryHandle | undefined> {
     return ifThere(() => this.#walk(path, false));
   }
 
-  /** The folder of a file that is to be written, made where it is not, and the file's name. */
+  /** The folder of a file, created if necessary, and the file's name. */
   async #place(path: string): Promise<[FileSystemDirectoryHandle, string]> {
     const [parent, name] = split(path);
     return [await this.#walk(parent, true), name];
@@ -100,7 +100,7 @@ export class OpfsStorage implements Storage {
   }
 }
 
-/** Replaces a small file: what is there stays until all of the new text is. */
+/** Replaces a text atomically. */
 async function replaceText(folder: FileSystemDirectoryHandle, name: string, text: string): Promise<void> {
   if ("createWritable" in FileSystemFileHandle.prototype) {
     const file = await folder.getFileHandle(name, { create: true });
@@ -120,7 +120,7 @@ async function replaceText(folder: FileSystemDirectoryHandle, name: string, text
   await renameFile(folder, `${name}.tmp`, name);
 }
 
-/** What `work` finds; `undefined` if there is no such file or folder. */
+/** Result of `work`; `undefined` if the file or folder does not exist. */
 async function ifThere<Found>(work: () => Promise<Found>): Promise<Found | undefined> {
   try {
     return await work();
@@ -130,7 +130,7 @@ async function ifThere<Found>(work: () => Promise<Found>): Promise<Found | undef
   }
 }
 
-/** The folder of a path, and the name in it. */
+/** Folder and name of a path. */
 function split(path: string): [string, string] {
   const slash = path.lastIndexOf("/");
   return [path.slice(0, Math.max(slash, 0)), path.slice(slash + 1)];

@@ -1,17 +1,20 @@
-/** How much a browser lets a page keep. */
+/** Storage quota and persistence. */
 
 import { SetunError } from "../errors.js";
 
-/** What a browser tells of its room, in bytes; both are estimates. */
+/** Quota and usage in bytes; both are estimates. */
 export interface StorageEstimate {
   readonly quota: number;
   readonly usage: number;
 }
 
-/** What the estimate may be wrong by, as a share of what is to be written: the write itself decides. */
+/** Accepted error of the estimate, as a fraction of the required bytes. The write itself decides. */
 const TOLERANCE = 0.05;
 
-/** Asks the browser not to clear the store when the disk gets full; `false` if it does not promise that. Only pages may ask; where the browser asks the user, the answer may never come. */
+/**
+ * Asks the browser not to evict the store; `false` if it refuses. Only pages may ask, and a permission prompt may
+ * stay open.
+ */
 export async function requestPersistence(): Promise<boolean> {
   try {
     const { storage } = navigator;
@@ -21,7 +24,7 @@ export async function requestPersistence(): Promise<boolean> {
   }
 }
 
-/** The room that a browser tells of; `undefined` if it does not. */
+/** The browser's estimate; `undefined` if it has none. */
 export async function storageEstimate(): Promise<StorageEstimate | undefined> {
   try {
     const { quota, usage } = await navigator.storage.estimate();
@@ -31,7 +34,7 @@ export async function storageEstimate(): Promise<StorageEstimate | undefined> {
   }
 }
 
-/** Bytes that lack for `bytes` more; 0 if they fit, as far as one can tell. */
+/** Bytes that are missing for `bytes` more; 0 if they fit within the tolerance. */
 export function missingBytesFor(bytes: number, found: StorageEstimate | undefined): number {
   if (found === undefined) return 0;
   const missing = bytes - Math.max(0, found.quota - found.usage);
@@ -39,7 +42,7 @@ export function missingBytesFor(bytes: number, found: StorageEstimate | undefine
 }
 
 /**
- * Ends early what cannot go well: `bytes` of `what` are still to be written.
+ * Fails early if `bytes` of `what` do not fit.
  *
  * @throws {SetunError} `storage-full`
  */
@@ -49,9 +52,9 @@ export async function checkQuota(what: string, bytes: number): Promise<void> {
     throw storageFull(what, `${bytes} bytes are still to be written, ${missing} more than it gives`);
 }
 
-/** The browser gives no more room: `what` was to be written, `detail` says how much of it. */
+/** The error of a full storage: `what` was to be written, `detail` tells how much. */
 export function storageFull(what: string, detail: string, cause?: unknown): SetunError {
   const way = "delete models (`models.list`, `models.delete`), or load with `store: false`";
-  const message = `no room for ${what} in the browser's storage: ${detail}; what is there is kept; ${way}`;
+  const message = `no room for ${what} in the browser's storage: ${detail}; stored files stay; ${way}`;
   return new SetunError("storage-full", message, cause === undefined ? undefined : { cause });
 }

@@ -1,4 +1,4 @@
-/** Revisions of models: what is there of them, and what they are called. */
+/** Stored revisions of models, and the names that refer to them. */
 
 import { downloadedBytes, readJournal } from "./journal.js";
 import { FORMAT, fields, parseVersioned } from "./json.js";
@@ -6,21 +6,21 @@ import { MANIFEST, type Manifest, parseManifest, printManifest } from "./manifes
 import { isSafeFile, type ModelId, modelPath, revisionPath } from "./names.js";
 import type { Storage } from "./storage.js";
 
-/** The revision of a repository that is meant where none is named. */
+/** Default branch of a repository. */
 export const DEFAULT_REVISION = "main";
 
-/** A revision that is there whole. */
+/** A complete stored revision. */
 export interface CompleteRevision {
   readonly id: ModelId;
-  /** Where its files are. */
+  /** Path of its files. */
   readonly folder: string;
   readonly manifest: Manifest;
 }
 
 /**
- * The manifest of a folder; `undefined` where there is none, or one that is damaged.
+ * Manifest of a folder; `undefined` if there is none or it is damaged.
  *
- * @throws {SetunError} `bad-checkpoint` if a later version of setun has written it.
+ * @throws {SetunError} `bad-checkpoint` if a later version of setun wrote it.
  */
 export async function readManifest(storage: Storage, folder: string): Promise<Manifest | undefined> {
   const path = `${folder}/${MANIFEST}`;
@@ -32,7 +32,7 @@ export function writeManifest(storage: Storage, folder: string, manifest: Manife
   return storage.writeText(`${folder}/${MANIFEST}`, printManifest(manifest));
 }
 
-/** A revision, by its name or its folder's, if all its files are there with their sizes. */
+/** A revision by its name or folder, if all its files are stored with the right sizes. */
 export async function completeRevision(
   storage: Storage,
   id: ModelId,
@@ -43,7 +43,7 @@ export async function completeRevision(
   return manifest && (await isComplete(storage, folder, manifest)) ? { id, folder, manifest } : undefined;
 }
 
-/** True if a manifest is complete and all it tells of is there: a browser may have taken files away. */
+/** Whether a manifest is complete and all its files exist. A browser may have evicted some. */
 export async function isComplete(storage: Storage, folder: string, manifest: Manifest): Promise<boolean> {
   if (!manifest.complete) return false;
   for (const { name, bytes } of manifest.files) {
@@ -53,7 +53,7 @@ export async function isComplete(storage: Storage, folder: string, manifest: Man
   return true;
 }
 
-/** The revision that is meant where none is named: what the hub meant at the last download, or the one that came last. */
+/** The current revision: that of the default branch at the last download, else the latest. */
 export async function currentRevision(storage: Storage, id: ModelId): Promise<CompleteRevision | undefined> {
   const commit = await referencedCommit(storage, id, DEFAULT_REVISION);
   const referred = commit === undefined ? undefined : await completeRevision(storage, id, commit);
@@ -66,7 +66,7 @@ export async function currentRevision(storage: Storage, id: ModelId): Promise<Co
   return last;
 }
 
-/** The commit that a name of a revision was at the last download. */
+/** Commit of a branch or tag at the last download. */
 export async function referencedCommit(
   storage: Storage,
   id: ModelId,
@@ -75,7 +75,7 @@ export async function referencedCommit(
   return (await references(storage, id)).get(name);
 }
 
-/** Keeps which commit a name of a revision was. */
+/** Stores the commit of a branch or tag. */
 export async function saveReference(
   storage: Storage,
   id: ModelId,
@@ -100,7 +100,7 @@ function referencesPath(id: ModelId): string {
   return `${modelPath(id)}/refs.json`;
 }
 
-/** All models that have a folder. */
+/** All models with a folder. */
 export async function storedModels(storage: Storage): Promise<ModelId[]> {
   const models: ModelId[] = [];
   for (const host of await folders(storage, "models")) {
@@ -121,13 +121,13 @@ export async function folders(storage: Storage, path: string): Promise<string[]>
     .sort();
 }
 
-/** Removes a revision: first what makes it visible. */
+/** Removes a revision, its manifest first. */
 export async function removeRevision(storage: Storage, folder: string): Promise<void> {
   await storage.remove(`${folder}/${MANIFEST}`);
   await storage.remove(folder);
 }
 
-/** Bytes of the model's files in a folder: of one that comes, those of the chunks that are there. */
+/** Stored bytes of the model's files in a folder, including chunks of partial files. */
 export async function storedBytesIn(storage: Storage, folder: string): Promise<number> {
   let sum = 0;
   for (const name of await storage.list(folder)) {
@@ -139,7 +139,7 @@ export async function storedBytesIn(storage: Storage, folder: string): Promise<n
   return sum;
 }
 
-/** A journal that another tab writes to at this moment cannot be read: it is no error, and tells nothing. */
+/** A journal that another tab has open cannot be read; it counts as empty. */
 async function bytesComing(storage: Storage, path: string): Promise<number> {
   const text = await storage.readText(path).catch(() => undefined);
   const journal = readJournal(text?.split("\n").slice(0, -1) ?? []);

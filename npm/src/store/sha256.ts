@@ -1,19 +1,19 @@
-/** SHA-256, as sixty-four hexadecimal digits in small letters. */
+/** SHA-256 as 64 lower-case hexadecimal digits. */
 
 import { sha256 as incrementalSha256 } from "@noble/hashes/sha2.js";
 
-/** Hashes bytes in memory. */
+/** Hash of bytes in memory. */
 export async function sha256(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
   const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
   return Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-/** A digest as a file tells it; `undefined` if it is none. */
+/** A valid digest in lower case; `undefined` for any other value. */
 export function parseDigest(value: unknown): string | undefined {
   return typeof value === "string" && /^[0-9a-f]{64}$/i.test(value) ? value.toLowerCase() : undefined;
 }
 
-/** See the module. */
+/** Incremental SHA-256, which browsers lack. */
 export class Sha256Hasher {
   readonly #hash = incrementalSha256.create();
 
@@ -21,7 +21,7 @@ export class Sha256Hasher {
     this.#hash.update(bytes);
   }
 
-  /** The hash in hexadecimal digits; nothing can be added after it. */
+  /** The digest. No bytes can be added after it. */
   finish(): string {
     return Array.from(this.#hash.digest(), (byte) => byte.toString(16).padStart(2, "0")).join("");
   }

@@ -1,22 +1,22 @@
-/** What a browser's storage throws, in setun's words. */
+/** Translation of storage errors to {@link SetunError}. */
 
 import { SetunError } from "../errors.js";
 import { storageFull } from "./quota.js";
 
-/** How browsers say that there is no more room. */
+/** Names of errors of a full storage. */
 const FULL = ["QuotaExceededError", "NS_ERROR_FILE_NO_DEVICE_SPACE"];
 
-/** The name of an error, which tells the kinds of a browser's errors apart. */
+/** Name of an error, which distinguishes browser errors. */
 export function nameOf(thrown: unknown): string {
   return thrown instanceof Error || thrown instanceof DOMException ? thrown.name : "";
 }
 
-/** True if there is no such file or folder. */
+/** Whether the file or folder does not exist. */
 export function isMissing(thrown: unknown): boolean {
   return ["NotFoundError", "TypeMismatchError"].includes(nameOf(thrown));
 }
 
-/** Runs what may fail on `path`; `doing` is what it does, such as `write`. */
+/** Runs `work` on `path` and translates its errors; `doing` is the verb, such as `write`. */
 export async function translateErrors<Result>(
   doing: string,
   path: string,

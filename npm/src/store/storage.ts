@@ -1,43 +1,43 @@
-/** Where models are kept: what every kind of storage offers, and no more. */
+/** Interface of a storage for models. */
 
-/** The folders and files of `docs/hub.md`, in whatever this browser has. Paths begin at the store's top, with `/` between names. */
+/** The folders and files of `docs/hub.md`. Paths are relative to the store and separated by `/`. */
 export interface Storage {
   readonly kind: "opfs" | "cache";
-  /** The text of a small file (`manifest.json`, `refs.json`, `aliases.json`), `undefined` if there is none. */
+  /** Text of a small file (`manifest.json`, `refs.json`, `aliases.json`); `undefined` if it does not exist. */
   readText(path: string): Promise<string | undefined>;
-  /** Replaces a small file, wholly or not at all. */
+  /** Replaces a small file atomically. */
   writeText(path: string, text: string): Promise<void>;
-  /** A file that is whole, to be read piece by piece; `undefined` if there is none. */
+  /** A complete file; `undefined` if it does not exist. */
   open(path: string): Promise<Blob | undefined>;
-  /** A file that comes: `FILE.part` and `FILE.chunks`, made where they are not. */
+  /** A partial file, `FILE.part` and `FILE.chunks`, created if necessary. */
   openPartial(path: string): Promise<PartialFile>;
-  /** Names in a folder, those of folders with `/` behind; empty if there is none. */
+  /** Names in a folder, those of folders with `/` at the end; empty if it does not exist. */
   list(path: string): Promise<string[]>;
-  /** Removes a file or a folder with all in it; nothing happens if there is none. */
+  /** Removes a file or a folder with its contents, if it exists. */
   remove(path: string): Promise<void>;
 }
 
-/** A file that comes, and what is known of it. It has one owner at a time, who holds the model's lock. */
+/** A partial file and its journal. It has one owner, which holds the model's lock. */
 export interface PartialFile {
-  /** The lines of the journal that were written whole. */
+  /** Complete lines of the journal. */
   readonly lines: readonly string[];
-  /** Bytes of `FILE.part` from `start` on, fewer where it ends. */
+  /** Bytes of `FILE.part` from `start`, fewer at its end. */
   read(start: number, end: number): Promise<Uint8Array>;
-  /** Puts a whole chunk into its place, brings it to the disk, then appends `line` to the journal. `storage-full` if there is no room. */
+  /** Writes a chunk to the disk, then appends `line` to the journal. `storage-full` without room. */
   writeChunk(start: number, bytes: Uint8Array, line: string): Promise<void>;
-  /** Appends a line alone. */
+  /** Appends a line to the journal. */
   appendLine(line: string): Promise<void>;
-  /** Replaces the journal's lines; the bytes of the file stay. */
+  /** Replaces the journal. The file stays. */
   rewrite(lines: readonly string[]): Promise<void>;
-  /** Forgets all: file and journal are empty. */
+  /** Empties the file and its journal. */
   clear(): Promise<void>;
-  /** Gives the file its name and removes the journal; the part is closed. */
+  /** Renames the file, removes the journal, and closes both. */
   finish(): Promise<void>;
-  /** Lets go of the file; what is in it stays. */
+  /** Closes the file. Its contents stay. */
   close(): Promise<void>;
 }
 
-/** Runs `work` while no other tab or worker changes this model. Waits for its turn; an aborted signal ends the waiting with its reason. */
+/** Runs `work` with a lock on a model across tabs and workers. An aborted signal ends the wait with its reason. */
 export type WithLock = <Result>(
   model: string,
   signal: AbortSignal,

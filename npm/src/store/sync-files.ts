@@ -1,9 +1,9 @@
-/** Files of the origin's private file system as a worker may have them: each with one owner, read and written at once. */
+/** Synchronous access to files of the origin private file system, in workers. */
 
 import { storageFull } from "./quota.js";
 import { isMissing, nameOf } from "./storage-errors.js";
 
-/** `FileSystemSyncAccessHandle`, whose methods without bytes were asynchronous in its first versions. */
+/** `FileSystemSyncAccessHandle`, some of whose methods were asynchronous at first. */
 export interface SyncFile {
   read(bytes: Uint8Array, at: { at: number }): number;
   write(bytes: Uint8Array, at: { at: number }): number;
@@ -13,30 +13,30 @@ export interface SyncFile {
   close(): void | Promise<void>;
 }
 
-/** What a worker, or not every browser, has beside what all have. */
+/** Methods that only workers or some browsers have. */
 type FileHandle = FileSystemFileHandle & {
   createSyncAccessHandle?: () => Promise<SyncFile>;
   move?: (folder: FileSystemDirectoryHandle, name: string) => Promise<void>;
 };
 
-/** How a browser says that a file has an owner; the second is WebKit's. */
+/** Names of errors of a locked file; the second is WebKit's. */
 const LOCKED_ERRORS = ["NoModificationAllowedError", "InvalidStateError"];
 
-/** A worker that has ended lets go of its files a moment later. */
+/** A terminated worker releases its files a moment later. */
 const LOCK_TIMEOUT_MS = 5000;
 const LOCK_POLL_MS = 50;
 
-/** Bytes that are copied at a time. */
+/** Bytes copied at a time. */
 const COPIED_BYTES = 1 << 20;
 
-/** True on threads, and in browsers, that can write files piece by piece. */
+/** Whether this thread has synchronous access. */
 export function canWriteParts(): boolean {
   return (
     typeof FileSystemFileHandle === "function" && "createSyncAccessHandle" in FileSystemFileHandle.prototype
   );
 }
 
-/** Does it as soon as nobody else owns the file, or fails after some seconds. */
+/** Repeats `work` while the file is locked, for a few seconds. */
 export async function retryWhileLocked<Result>(work: () => Promise<Result>): Promise<Result> {
   const end = performance.now() + LOCK_TIMEOUT_MS;
   for (;;) {
@@ -49,7 +49,7 @@ export async function retryWhileLocked<Result>(work: () => Promise<Result>): Pro
   }
 }
 
-/** Takes a file, made where it is not; it is the caller's until it is closed. */
+/** Opens a file for exclusive access, creating it if necessary. */
 export async function openSync(folder: FileSystemDirectoryHandle, name: string): Promise<SyncFile> {
   const file: FileHandle = await folder.getFileHandle(name, { create: true });
   const open = file.createSyncAccessHandle?.bind(file);
@@ -57,7 +57,7 @@ export async function openSync(folder: FileSystemDirectoryHandle, name: string):
   return retryWhileLocked(open);
 }
 
-/** All bytes from `start` to `end`, fewer where the file ends. */
+/** Bytes `start..end`, fewer at the end of the file. */
 export function readSync(file: SyncFile, start: number, end: number): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(end - start);
   let length = 0;
@@ -69,7 +69,7 @@ export function readSync(file: SyncFile, start: number, end: number): Uint8Array
   return bytes.subarray(0, length);
 }
 
-/** Writes all bytes, or says that there is no room for them. The writing itself is done when this returns its promise. */
+/** Writes all bytes or fails with `storage-full`. The write itself is done when the promise is returned. */
 export async function writeSync(
   file: SyncFile,
   path: string,
@@ -77,14 +77,14 @@ export async function writeSync(
   bytes: Uint8Array,
 ): Promise<void> {
   const written = file.write(bytes, { at: start });
-  // Chromium's private windows count bytes as written that they had no room for, or more than there were.
+  // Chromium's private windows report more written bytes than there was room for.
   const size = await file.getSize();
   if (written !== bytes.length || size < start + bytes.length) {
     throw storageFull(path, `${bytes.length} bytes at ${start} did not fit`);
   }
 }
 
-/** Gives a file another name in its folder, in place of any that has it. */
+/** Renames a file within its folder, replacing any other. */
 export async function renameFile(folder: FileSystemDirectoryHandle, from: string, to: string): Promise<void> {
   const file: FileHandle = await folder.getFileHandle(from);
   const move = file.move?.bind(file, folder, to);
@@ -92,13 +92,13 @@ export async function renameFile(folder: FileSystemDirectoryHandle, from: string
   try {
     await retryWhileLocked(move);
   } catch (thrown) {
-    // Not every browser puts a file in the place of another.
+    // Some browsers do not replace an existing file.
     if (!(await removeFile(folder, to))) throw thrown;
     await retryWhileLocked(move);
   }
 }
 
-/** Removes a file; `false` if there was none. */
+/** Removes a file; `false` if it did not exist. */
 export async function removeFile(folder: FileSystemDirectoryHandle, name: string): Promise<boolean> {
   try {
     await retryWhileLocked(() => folder.removeEntry(name));
@@ -109,7 +109,7 @@ export async function removeFile(folder: FileSystemDirectoryHandle, name: string
   }
 }
 
-/** For browsers that cannot rename. The copy is whole before what it was made of is removed. */
+/** Copies and removes a file, for browsers without a rename. */
 async function copyFile(folder: FileSystemDirectoryHandle, from: string, to: string): Promise<void> {
   const source = await openSync(folder, from);
   try {

@@ -87,7 +87,7 @@ it("gives up on a file that never stays the same", async () => {
   store.settings = { ...store.settings, connections: 1 };
   await expect(load()).rejects.toMatchObject({
     code: "network",
-    message: expect.stringContaining("changes"),
+    message: expect.stringContaining("keeps changing"),
   });
   expect(store.files()).not.toContain("m.gguf");
   expect(store.storage.parts.size).toBe(0);
