@@ -254,7 +254,7 @@ pub(crate) fn builder(
     memory: MemoryArgs,
     contexts: usize,
 ) -> Result<EngineBuilder, CliError> {
-    let builder = Engine::builder(model)
+    let builder = Engine::builder(model.into())
         .device(device.device()?)
         .cache_type(memory.kv.map_or_else(CacheType::default, CacheType::from))
         .head_type(memory.head())

@@ -22,6 +22,10 @@ pub(crate) enum CliError {
     #[error("[{}] {}", .0.code(), one_line(.0))]
     Setun(#[from] setun::Error),
 
+    /// The engine by itself.
+    #[error("[{}] {}", .0.code(), one_line(.0))]
+    Engine(#[from] setun::EngineError),
+
     /// A file could not be written.
     #[error("[{}] cannot write `{}`: {source}", ErrorCode::from(source), path.display())]
     Write {

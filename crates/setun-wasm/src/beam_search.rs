@@ -67,13 +67,13 @@ impl Model {
         let beams = BeamOptions {
             beams: given.num_beams,
             length_penalty: given.length_penalty,
-            early_stopping: given.early_stopping.parse().map_err(|error| to_js(&error))?,
+            early_stopping: given.early_stopping.parse().map_err(to_js)?,
             best: given.num_return_sequences,
             groups: given.num_beam_groups,
             diversity_penalty: given.diversity_penalty,
         };
         let options = options::parse(options, self.0.vocab_size())?;
-        let search = self.0.beams(prompt, beams, options).map_err(|error| to_js(&error))?;
+        let search = self.0.beams(prompt, beams, options).map_err(to_js)?;
         let cancel = search.cancel_handle();
         Ok(BeamSearch { search: RefCell::new(Some(search)), cancel })
     }
@@ -93,8 +93,8 @@ impl BeamSearch {
     pub fn texts(&self) -> Promise {
         let search = self.search.take();
         wasm_bindgen_futures::future_to_promise(async move {
-            let search = search.ok_or_else(|| to_js(&setun::Error::Disposed))?;
-            let found = search.await.map_err(|error| to_js(&error))?;
+            let search = search.ok_or_else(|| to_js(setun::EngineError::Disposed))?;
+            let found = search.await.map_err(to_js)?;
             let texts: Vec<JsBeamText> = found.texts.into_iter().map(JsBeamText::from).collect();
             Ok(serde_wasm_bindgen::to_value(&texts)?)
         })

@@ -4,7 +4,8 @@ use js_sys::{Error as JsError, Reflect};
 use wasm_bindgen::JsValue;
 
 /// An `Error` whose `code` is one of those in `docs/errors.md`.
-pub(crate) fn to_js(error: &setun::Error) -> JsValue {
+pub(crate) fn to_js(error: impl Into<setun::Error>) -> JsValue {
+    let error = error.into();
     coded(error.code().as_str(), &error.to_string())
 }
 

@@ -49,9 +49,9 @@ impl Generation {
             for event in std::iter::once(first).chain(rest) {
                 let event = match event {
                     Ok(event) => event,
-                    Err(error) if events.length() == 0 => return Err(to_js(&error)),
+                    Err(error) if events.length() == 0 => return Err(to_js(error)),
                     Err(error) => {
-                        *failure.borrow_mut() = Some(to_js(&error));
+                        *failure.borrow_mut() = Some(to_js(error));
                         break;
                     }
                 };

@@ -1,7 +1,7 @@
 //! Constraints of the grammar module: JavaScript passes its `Grammar` objects.
 
 use js_sys::Error as JsError;
-use setun::{Error, Form, FormState, SharedForm, text::TokenMask};
+use setun::{EngineError, Form, FormState, SharedForm, text::TokenMask};
 use wasm_bindgen::{JsCast, JsValue, prelude::wasm_bindgen};
 
 use crate::{error::to_js, model::Model};
@@ -64,7 +64,7 @@ impl FormState for State {
         let _ = self.mask(); // cached; an error is returned again
     }
 
-    fn mask(&mut self) -> Result<&TokenMask, Error> {
+    fn mask(&mut self) -> Result<&TokenMask, EngineError> {
         let mask = if let Some(mask) = self.mask.take() {
             mask
         } else {
@@ -74,7 +74,7 @@ impl FormState for State {
         Ok(self.mask.insert(mask))
     }
 
-    fn accept(&mut self, token: u32) -> Result<(), Error> {
+    fn accept(&mut self, token: u32) -> Result<(), EngineError> {
         self.mask = None;
         self.js()?.accept(token).map_err(|thrown| failed(reason(&thrown)))
     }
@@ -87,13 +87,13 @@ impl Drop for State {
 }
 
 impl State {
-    fn js(&self) -> Result<&JsState, Error> {
+    fn js(&self) -> Result<&JsState, EngineError> {
         self.js.as_ref().map_err(|why| failed(why.clone()))
     }
 }
 
-fn failed(reason: String) -> Error {
-    Error::Form { reason }
+fn failed(reason: String) -> EngineError {
+    EngineError::Form { reason }
 }
 
 fn reason(thrown: &JsValue) -> String {
@@ -110,6 +110,6 @@ impl Model {
     /// If the model has no tokenizer.
     #[wasm_bindgen(js_name = tokenTable)]
     pub fn token_table(&self) -> Result<Vec<u8>, JsValue> {
-        Ok(self.0.token_table().map_err(|error| to_js(&error))?.to_bytes())
+        Ok(self.0.token_table().map_err(to_js)?.to_bytes())
     }
 }

@@ -39,7 +39,7 @@ impl LoadOptions {
     }
 
     fn device(&self) -> Result<Device, JsValue> {
-        self.backend.as_deref().unwrap_or("auto").parse().map_err(|error| to_js(&error))
+        self.backend.as_deref().unwrap_or("auto").parse().map_err(to_js)
     }
 
     /// A builder of an engine of `model`.
@@ -86,7 +86,7 @@ impl Loader {
         } else {
             ModelReader::new(source, name, Bytes(files)).await
         };
-        Ok(Self(reader.map_err(|error| to_js(&error))?))
+        Ok(Self(reader.map_err(to_js)?))
     }
 
     /// Bytes of all tensors.
@@ -114,7 +114,7 @@ impl Loader {
     pub fn estimate(&self, on_gpu: bool) -> Result<Vec<f64>, JsValue> {
         let device = if on_gpu { Device::Gpu(GpuApi::WebGpu) } else { Device::Cpu };
         let options = DeviceOptions { device, ..DeviceOptions::default() };
-        let found = self.0.estimate(options).map_err(|error| to_js(&error))?;
+        let found = self.0.estimate(options).map_err(to_js)?;
         let [context, weights, cache, steps] =
             [found.context, found.weights, found.cache, found.steps];
         let largest = [found.largest_weight, found.largest_buffer, found.total()];
@@ -132,7 +132,7 @@ impl Loader {
         let given = LoadOptions::parse(options)?;
         let (device, threads) = (given.device()?, given.threads);
         let options = DeviceOptions { device, threads, ..DeviceOptions::default() };
-        let report = self.0.probe(options).await.map_err(|error| to_js(&error))?;
+        let report = self.0.probe(options).await.map_err(to_js)?;
         Ok(serde_wasm_bindgen::to_value(&DeviceReport::from(&report))?)
     }
 
@@ -149,10 +149,8 @@ impl Loader {
             builder = builder.draft(draft);
         }
         let mut pace = Pace::new();
-        let (engine, owner) = builder
-            .build_local(move |time| pace.pause(time))
-            .await
-            .map_err(|error| to_js(&error))?;
+        let (engine, owner) =
+            builder.build_local(move |time| pace.pause(time)).await.map_err(to_js)?;
         wasm_bindgen_futures::spawn_local(owner);
         Ok(Model::new(engine))
     }

@@ -16,7 +16,7 @@ impl Model {
         // The model may be freed meanwhile.
         let engine = self.0.clone();
         wasm_bindgen_futures::future_to_promise(async move {
-            let metrics = engine.metrics().await.map_err(|error| to_js(&error))?;
+            let metrics = engine.metrics().await.map_err(to_js)?;
             all(&metrics)
         })
     }
@@ -28,7 +28,7 @@ impl Model {
     /// If the engine has ended.
     #[wasm_bindgen(js_name = resetPrefixCache)]
     pub fn reset_prefix_cache(&self) -> Result<(), JsValue> {
-        self.0.forget_prefixes().map_err(|error| to_js(&error))
+        self.0.forget_prefixes().map_err(to_js)
     }
 
     /// Releases memory at `moderate` or, with true, at `critical` pressure. The promise has the
@@ -39,7 +39,7 @@ impl Model {
         // The model may be freed meanwhile.
         let released = self.0.relieve(pressure);
         wasm_bindgen_futures::future_to_promise(async move {
-            let bytes = released.await.map_err(|error| to_js(&error))?;
+            let bytes = released.await.map_err(to_js)?;
             Ok(u32::try_from(bytes).unwrap_or(u32::MAX).into())
         })
     }

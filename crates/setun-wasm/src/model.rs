@@ -95,7 +95,7 @@ impl Model {
         // The model may be freed meanwhile.
         let engine = self.0.clone();
         wasm_bindgen_futures::future_to_promise(async move {
-            let result = engine.self_test().await.map_err(|error| to_js(&error))?;
+            let result = engine.self_test().await.map_err(to_js)?;
             Ok(serde_wasm_bindgen::to_value(&result)?)
         })
     }
@@ -115,7 +115,7 @@ impl Model {
     ) -> Result<Vec<Generation>, JsValue> {
         let prompt = read_prompt(prompt)?;
         let options = options::parse(options, self.0.vocab_size())?;
-        let streams = self.0.samples(prompt, options, count).map_err(|error| to_js(&error))?;
+        let streams = self.0.samples(prompt, options, count).map_err(to_js)?;
         Ok(streams.into_iter().map(Generation::new).collect())
     }
 
@@ -125,7 +125,7 @@ impl Model {
     ///
     /// If the model has no tokenizer.
     pub fn tokenize(&self, text: &str) -> Result<Vec<u32>, JsValue> {
-        self.0.tokenize(text).map_err(|error| to_js(&error))
+        self.0.tokenize(text).map_err(to_js)
     }
 
     /// Text of tokens.
@@ -134,7 +134,7 @@ impl Model {
     ///
     /// If the model has no tokenizer.
     pub fn detokenize(&self, tokens: &[u32]) -> Result<String, JsValue> {
-        self.0.detokenize(tokens).map_err(|error| to_js(&error))
+        self.0.detokenize(tokens).map_err(to_js)
     }
 }
 

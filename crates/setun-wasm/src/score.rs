@@ -39,7 +39,7 @@ impl Model {
         // The model may be freed meanwhile.
         let (engine, prompt) = (self.0.clone(), read_prompt(prompt)?);
         Ok(wasm_bindgen_futures::future_to_promise(async move {
-            let found = engine.classify(prompt, &labels).await.map_err(|error| to_js(&error))?;
+            let found = engine.classify(prompt, &labels).await.map_err(to_js)?;
             let classification = Classification {
                 best: found.best,
                 probabilities: found.probabilities,

@@ -1,7 +1,7 @@
 //! Sessions. JavaScript keeps a session as its tokens, so it needs no disposal.
 
 use js_sys::{Promise, Uint8Array, Uint32Array};
-use setun::{Engine, Error, Prompt, Session};
+use setun::{Engine, EngineError, Prompt, Session};
 use wasm_bindgen::prelude::*;
 
 use crate::{
@@ -22,7 +22,7 @@ impl Model {
             session.push(more)?;
             Ok(session.tokens().to_vec())
         });
-        pushed.map_err(|error| to_js(&error))
+        pushed.map_err(to_js)
     }
 
     /// The bytes of a session of these tokens (`Uint8Array`).
@@ -31,7 +31,7 @@ impl Model {
         let engine = self.0.clone();
         wasm_bindgen_futures::future_to_promise(async move {
             let save = async { session(&engine, tokens)?.save().await };
-            let bytes = save.await.map_err(|error| to_js(&error))?;
+            let bytes = save.await.map_err(to_js)?;
             Ok(Uint8Array::from(bytes.as_slice()).into())
         })
     }
@@ -40,14 +40,14 @@ impl Model {
     pub fn restore(&self, bytes: Vec<u8>) -> Promise {
         let engine = self.0.clone();
         wasm_bindgen_futures::future_to_promise(async move {
-            let session = engine.restore(&bytes).await.map_err(|error| to_js(&error))?;
+            let session = engine.restore(&bytes).await.map_err(to_js)?;
             Ok(Uint32Array::from(session.tokens()).into())
         })
     }
 }
 
 /// The session of these tokens.
-fn session(engine: &Engine, tokens: Vec<u32>) -> Result<Session, Error> {
+fn session(engine: &Engine, tokens: Vec<u32>) -> Result<Session, EngineError> {
     let mut session = engine.session();
     if !tokens.is_empty() {
         session.push(Prompt::Tokens(tokens))?;

@@ -107,7 +107,7 @@ impl Tokenizer for Bytes {
 #[expect(clippy::print_stdout, reason = "an example shows what it does")]
 fn main() -> Result<(), Box<dyn Error>> {
     let model = OwnModel::new("bigrams", Bigrams::of(TEXT.as_bytes()));
-    let engine = Engine::own(model.tokenizer(Bytes).eos_tokens([END])).build()?;
+    let engine = Engine::builder(model.tokenizer(Bytes).eos_tokens([END])).build()?;
 
     let mut options = GenerateOptions::new().seed(7).max_tokens(60);
     options.temperature = Some(0.7);

@@ -57,7 +57,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let text = Engine::builder(model).build()?.complete(PROMPT, options)?.text;
     println!("{PROMPT}{text}\n{} times the letter e", text.matches('e').count());
 
-    let mut inferencer = Inferencer::load(open()?, DeviceOptions::default())?;
+    let mut inferencer = open()?.into_inferencer(DeviceOptions::default())?;
     let mut cache = inferencer.cache(1)?;
     let query = Ragged::from_rows([tokenizer.encode(PROMPT, true)?]);
     let first = inferencer.prefill_blocking(&query, &mut cache, &mut Alternate)?.next();

@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let named: Device = if is_gpu { device.parse()? } else { level.parse()? };
         let model = path.as_ref().map_or_else(Model::embedded, Model::open)?;
         let device_options = DeviceOptions { device: named, ..DeviceOptions::default() };
-        let mut inferencer = Inferencer::load(model, device_options)?;
+        let mut inferencer = model.into_inferencer(device_options)?;
         let (prefill, decode) = tokens_per_second(&mut inferencer)?;
         let marker = if chosen { " (the default)" } else { "" };
         println!("{device} {level}{marker}: prompt {prefill:.0}, text {decode:.0} tokens/s {note}");

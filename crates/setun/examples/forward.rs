@@ -20,7 +20,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let rows = texts.map(|text| tokenizer.encode(text, true)).into_iter();
     let query = Ragged::from_rows(rows.collect::<Result<Vec<_>, _>>()?);
 
-    let mut inferencer = Inferencer::load(model, DeviceOptions::default())?;
+    let mut inferencer = model.into_inferencer(DeviceOptions::default())?;
     let mut cache = inferencer.cache(query.rows())?;
     let mut greedy = Sampler::new(SamplerOptions::default())?;
     let step = inferencer.prefill_blocking(&query, &mut cache, &mut greedy)?;

@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let tokenizer = model.tokenizer().ok_or("a model without a tokenizer")?.clone();
     let query = Ragged::from_rows([tokenizer.encode(&prompt, true)?]);
     let mut strategy = Sampler::new(SamplerOptions::default())?; // greedy; any other will do
-    let inferencer = Inferencer::load(model, DeviceOptions::default())?;
+    let inferencer = model.into_inferencer(DeviceOptions::default())?;
     let (draft, options) = (Box::new(PromptLookup::default()), SpeculationOptions::default());
     let mut speculative = SpeculativeInferencer::new(inferencer, draft, options)?;
     speculative.inferencer().set_logits(TokenLogits::None);

@@ -21,7 +21,6 @@ mod load;
 mod measure;
 mod open;
 mod options;
-mod report;
 mod self_test;
 #[cfg_attr(target_family = "wasm", path = "device/unsplit.rs")]
 mod split;
@@ -29,17 +28,16 @@ mod split;
 use std::{fmt, str::FromStr};
 
 use setun_cpu::Level;
+use setun_engine::Error as EngineError;
 
-pub(crate) use again::{Again, Revive};
 pub(crate) use estimate::estimate;
 pub(crate) use load::{Loaded, head_type, load_onto, probe};
-pub(crate) use self_test::self_test;
+pub(crate) use self_test::Tester;
+pub(crate) use setun_engine::{DeviceReport, DeviceVerdict, HeadType, Verdict};
 pub use {
     estimate::MemoryEstimate,
     load::LoadedModel,
-    options::{CacheType, DeviceOptions, HeadType},
-    report::{DeviceReport, DeviceVerdict, Verdict},
-    self_test::SelfTest,
+    options::{CacheType, DeviceOptions},
 };
 
 use crate::error::Error;
@@ -154,6 +152,18 @@ fn unavailable(wanted: &str, reason: String) -> Error {
     Error::BackendUnavailable { wanted: wanted.to_owned(), reason, available: available.join(", ") }
 }
 
+impl Device {
+    /// What reports call it, whatever its level.
+    pub(crate) fn kind_name(&self) -> &'static str {
+        match self {
+            Self::Gpu(api) => api.name(),
+            Self::Each(_) => "each",
+            Self::Split(_) => "split",
+            _ => "cpu",
+        }
+    }
+}
+
 impl FromStr for Device {
     type Err = Error;
 
@@ -208,7 +218,7 @@ impl fmt::Display for Device {
 /// `device=layers`, or a device alone.
 fn share(text: &str) -> Result<(Device, usize), Error> {
     let (device, layers) = text.split_once('=').unwrap_or((text, "0"));
-    let bad = |_| Error::BadOption {
+    let bad = |_| EngineError::BadOption {
         option: "device",
         found: text.to_owned(),
         expected: "a device, `=` and a number of layers".into(),

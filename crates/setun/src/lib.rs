@@ -20,87 +20,61 @@
 
 #[cfg(not(target_family = "wasm"))]
 mod ahead;
-mod beams;
+mod builder;
 mod bytes;
 #[cfg(all(feature = "config", not(target_family = "wasm")))]
 mod config;
-mod context;
 mod convert;
 mod device;
-mod embedding;
-mod engine;
 mod error;
-mod event;
 mod files;
-mod form;
-mod histogram;
-mod inferencer;
 mod input;
 mod load;
 #[cfg(not(target_family = "wasm"))]
 mod locate;
-mod metrics;
 mod model;
-#[cfg_attr(not(feature = "observe"), path = "unobserved.rs")]
-mod observe;
-mod options;
 mod own_model;
-mod owner;
-mod pressure;
-mod profile;
 mod reader;
-#[cfg(test)]
-mod remembering;
-mod sequence;
-mod session;
-pub mod speculate;
-mod stream;
-mod ticket;
-mod timeline;
+#[cfg(not(target_family = "wasm"))]
+mod shared;
+#[cfg(not(target_family = "wasm"))]
+mod system_memory;
 
-pub use beams::{Beam, BeamGeneration, BeamOptions, BeamText, BeamTexts, EarlyStopping};
+pub use builder::EngineBuilder;
 pub use bytes::ModelBytes;
 #[cfg(all(feature = "config", not(target_family = "wasm")))]
 pub use config::{
     BatchConfig, ContextConfig, DeviceConfig, EngineConfig, GenerationConfig, MemoryConfig,
     MonitoringConfig, StreamsConfig,
 };
-pub use context::{
-    ContextStrategy, FullContext, SharedContextStrategy, SinksAndWindow, TruncateMiddle,
-};
 pub use convert::{ContainerOptions, Conversion, Converted, Format, TableType};
 pub use device::{
-    CacheType, Device, DeviceInfo, DeviceOptions, DeviceReport, DeviceVerdict, GpuApi, HeadType,
-    LoadedModel, MemoryEstimate, SelfTest, Verdict, devices,
+    CacheType, Device, DeviceInfo, DeviceOptions, GpuApi, LoadedModel, MemoryEstimate, devices,
 };
-pub use embedding::{Embedding, Pooling};
-pub use engine::{ChatCompletion, Classification, Engine, EngineBuilder, Score};
 pub use error::{Error, ErrorCode};
-pub use event::{Done, Event, FinishReason, PromptTokens, TextDelta, Timings, TokenLogprob, Usage};
 pub use files::Files;
-pub use form::{Form, FormState, SharedForm};
-pub use histogram::{Histogram, TimeHistogram};
-pub use inferencer::{
-    Inferencer, InferencerCache, InferencerOptions, Inferred, Padding, Ragged, TokenLogits,
-};
 pub use input::ModelInput;
 pub use load::{Loader, Texts};
 #[cfg(not(target_family = "wasm"))]
 pub use locate::locate;
-pub use metrics::EngineMetrics;
 #[cfg(feature = "embedded-model")]
 pub use model::EMBEDDED_MODEL;
 pub use model::{EMBEDDED_NAME, Model};
-pub use options::{GenerateOptions, Prompt};
 pub use own_model::OwnModel;
-#[cfg(not(target_family = "wasm"))]
-pub use pressure::SystemMemory;
-pub use pressure::{MemoryWatch, Pressure};
-pub use profile::{EngineProfile, PhaseProfile};
 pub use reader::ModelReader;
-pub use session::Session;
 pub use setun_checkpoint::{self as checkpoint, ReadRequest, Source, Warning};
 pub use setun_cpu::Level;
+pub use setun_engine::{
+    BackPressure, Beam, BeamGeneration, BeamOptions, BeamText, BeamTexts, CancelHandle,
+    ChatCompletion, Classification, Completion, ContextStrategy, DeviceReport, DeviceVerdict, Done,
+    EarlyStopping, Embedding, Engine, EngineMetrics, EngineProfile, Error as EngineError, Event,
+    FinishReason, Form, FormState, FullContext, GenerateOptions, GenerationStream, HeadType,
+    Histogram, Inferencer, InferencerCache, InferencerOptions, Inferred, MemoryWatch, Padding,
+    PhaseProfile, Pooling, Pressure, Prompt, PromptTokens, Ragged, Score, SelfTest, Session,
+    SharedContextStrategy, SharedForm, SinksAndWindow, TextDelta, TimeHistogram, TimedStep,
+    Timeline, Timings, TokenLogits, TokenLogprob, TruncateMiddle, Usage, Verdict, WeakEngine,
+    speculate,
+};
 #[cfg(feature = "gpu")]
 pub use setun_gpu as gpu;
 #[cfg(feature = "grammar")]
@@ -113,5 +87,7 @@ pub use setun_text::{
     self as text, ContentFilter, LogitsProcessor, Message, PromptTemplate, SamplerOptions,
     SamplingStep, SharedFilter,
 };
-pub use stream::{BackPressure, CancelHandle, Completion, GenerationStream};
-pub use timeline::{TimedStep, Timeline};
+#[cfg(not(target_family = "wasm"))]
+pub use shared::open_shared;
+#[cfg(not(target_family = "wasm"))]
+pub use system_memory::SystemMemory;

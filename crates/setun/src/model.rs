@@ -5,6 +5,8 @@ use std::path::Path;
 use std::{collections::BTreeMap, sync::Arc};
 
 use setun_checkpoint::{ModelConfig, Source};
+#[cfg(not(target_family = "wasm"))]
+use setun_engine::{Inferencer, InferencerOptions};
 use setun_model::Weights;
 use setun_text::{ChatTemplate, SamplerOptions, Tokenizer};
 
@@ -95,6 +97,18 @@ impl Model {
     #[cfg(not(target_family = "wasm"))]
     pub fn load_onto(self, options: DeviceOptions) -> Result<LoadedModel, Error> {
         pollster::block_on(load_onto(self.into(), options)).map(|loaded| loaded.placed)
+    }
+
+    /// Moves the weights to a device, for batches of token ids. Its end tokens end rows.
+    ///
+    /// # Errors
+    ///
+    /// If the device is not here, or has not enough memory.
+    #[cfg(not(target_family = "wasm"))]
+    pub fn into_inferencer(self, device: DeviceOptions) -> Result<Inferencer, Error> {
+        let eos_tokens = self.config().eos_tokens.clone();
+        let options = InferencerOptions { eos_tokens, ..InferencerOptions::default() };
+        Ok(Inferencer::new(self.load_onto(device)?.model, options))
     }
 
     /// How its head is kept with some options: what [`HeadType::Auto`] comes to.

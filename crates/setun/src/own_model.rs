@@ -5,18 +5,18 @@ use std::sync::Arc;
 use setun_model::Model as Forward;
 use setun_text::{ChatTemplate, SamplerOptions, Tokenizer};
 
-use crate::device::{Device, DeviceReport, HeadType, LoadedModel};
+use setun_engine::{DeviceReport, EngineParts, HeadType, Replica};
 
-/// A model of one's own, for an [`Engine`](crate::Engine::own): anything that gives logits for
+/// A model of one's own, for an [`Engine`](crate::Engine::builder): anything that gives logits for
 /// batches of tokens. It runs where it likes; [`Engine::backend`](crate::Engine::backend) is
 /// `own`, and the builder's device, threads and types are not used.
 pub struct OwnModel {
-    pub(crate) model: Box<dyn Forward>,
-    pub(crate) name: String,
-    pub(crate) tokenizer: Option<Arc<dyn Tokenizer>>,
-    pub(crate) template: Option<Arc<ChatTemplate>>,
-    pub(crate) eos_tokens: Vec<u32>,
-    pub(crate) sampling: SamplerOptions,
+    model: Box<dyn Forward>,
+    name: String,
+    tokenizer: Option<Arc<dyn Tokenizer>>,
+    template: Option<Arc<ChatTemplate>>,
+    eos_tokens: Vec<u32>,
+    sampling: SamplerOptions,
 }
 
 impl OwnModel {
@@ -61,16 +61,29 @@ impl OwnModel {
     }
 
     /// As if it had been loaded.
-    pub(crate) fn placed(model: Box<dyn Forward>) -> LoadedModel {
-        LoadedModel {
-            weight_bytes: model.memory().weights(),
-            model,
-            device: Device::Cpu,
+    pub(crate) fn into_parts(self) -> EngineParts {
+        let replica = Replica {
+            weight_bytes: self.model.memory().weights(),
+            model: self.model,
             backend: "own",
             level: "own".into(),
             threads: 1,
             head: HeadType::Stored,
             report: DeviceReport::default(),
+            max_blocks: usize::MAX,
+            reload: None,
+            draft: None,
+        };
+        EngineParts {
+            name: self.name,
+            tokenizer: self.tokenizer,
+            template: self.template,
+            eos_tokens: self.eos_tokens,
+            sampling: self.sampling,
+            load_seconds: 0.0,
+            report: DeviceReport::default(),
+            self_tester: None,
+            replicas: vec![replica],
         }
     }
 }

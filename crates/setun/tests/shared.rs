@@ -30,7 +30,7 @@ fn options() -> DeviceOptions {
 }
 
 fn open(path: &Path) -> Engine {
-    Engine::open_shared(path, options()).unwrap()
+    open_shared(path, options()).unwrap()
 }
 
 fn text(engine: &Engine) -> Vec<u32> {
@@ -55,7 +55,7 @@ fn the_same_files_with_the_same_options_are_one_engine() {
     let file = open(&path.join("model.safetensors"));
     assert!(!first.is_same(&file), "a file is another way to open it");
     let other = DeviceOptions { cache: CacheType::F32, ..options() };
-    assert!(!first.is_same(&Engine::open_shared(&path, other).unwrap()));
+    assert!(!first.is_same(&open_shared(&path, other).unwrap()));
     let expected = text(&first);
     drop(first);
     assert_eq!(text(&second), expected, "the other handle goes on");
@@ -98,10 +98,10 @@ fn an_engine_that_failed_to_start_is_tried_again() {
     let weights = path.join("model.safetensors");
     let bytes = fs::read(&weights).unwrap();
     fs::write(&weights, &bytes[..100]).unwrap();
-    assert!(Engine::open_shared(&path, options()).is_err());
+    assert!(open_shared(&path, options()).is_err());
     fs::write(&weights, &bytes).unwrap();
     assert!(!text(&open(&path)).is_empty());
-    assert!(Engine::open_shared(path.join("nothing"), options()).is_err());
+    assert!(open_shared(path.join("nothing"), options()).is_err());
 }
 
 /// The last handle waits for its owner; another one still works before.

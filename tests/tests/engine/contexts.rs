@@ -3,7 +3,7 @@
 
 use futures::executor::block_on;
 use setun::{
-    ContextStrategy, Engine, Error, ErrorCode, FinishReason, FullContext, GenerateOptions,
+    ContextStrategy, Engine, EngineError, ErrorCode, FinishReason, FullContext, GenerateOptions,
     SharedContextStrategy, SinksAndWindow, TruncateMiddle,
 };
 
@@ -76,7 +76,7 @@ fn texts_go_on_from_what_is_kept() {
 
 #[test]
 fn a_summary_may_be_anything_and_others_do_not_matter() {
-    let summary = |full: &FullContext<'_>| -> Result<Vec<u32>, Error> {
+    let summary = |full: &FullContext<'_>| -> Result<Vec<u32>, EngineError> {
         Ok(full.tokens.iter().step_by(3).copied().collect())
     };
     let expected = by_hand(&prompt(40), |seen| seen.iter().step_by(3).copied().collect());
@@ -113,7 +113,8 @@ fn without_a_strategy_the_text_ends_and_long_prompts_are_refused() {
 #[test]
 fn a_strategy_that_fails_ends_its_text_alone() {
     let engine = engine();
-    let all = |full: &FullContext<'_>| -> Result<Vec<u32>, Error> { Ok(full.tokens.to_vec()) };
+    let all =
+        |full: &FullContext<'_>| -> Result<Vec<u32>, EngineError> { Ok(full.tokens.to_vec()) };
     let options = || endless(TOKENS).context(shared(all));
     let refused = engine.complete(prompt(700), options()).expect_err("it keeps too much");
     assert_eq!(refused.code(), ErrorCode::BadOption);

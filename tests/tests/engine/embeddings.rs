@@ -86,7 +86,7 @@ fn what_cannot_be_embedded_spoils_nothing() {
     let texts = [Prompt::Tokens(vec![1; 513]), Prompt::Tokens(vec![]), "Once".into()];
     let found = block_on(engine().embed(texts, Pooling::Mean, true));
     let codes: Vec<_> =
-        found.iter().map(|found| found.as_ref().err().map(setun::Error::code)).collect();
+        found.iter().map(|found| found.as_ref().err().map(setun::EngineError::code)).collect();
     assert_eq!(codes, [Some(ErrorCode::ContextFull), Some(ErrorCode::BadOption), None]);
     // A text may fill the context.
     let whole = vec![3; 512];

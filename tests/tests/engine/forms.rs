@@ -102,11 +102,11 @@ impl Form for Even {
 }
 
 impl FormState for Even {
-    fn mask(&mut self) -> Result<&TokenMask, setun::Error> {
-        if self.left == 0 { Err(setun::Error::Disposed) } else { Ok(&self.mask) }
+    fn mask(&mut self) -> Result<&TokenMask, setun::EngineError> {
+        if self.left == 0 { Err(setun::EngineError::Disposed) } else { Ok(&self.mask) }
     }
 
-    fn accept(&mut self, token: u32) -> Result<(), setun::Error> {
+    fn accept(&mut self, token: u32) -> Result<(), setun::EngineError> {
         assert_eq!(token % 2, 0);
         self.left -= 1;
         Ok(())

@@ -14,7 +14,7 @@ const TEXT: &str = "Once upon a time there was a little dog who liked to play in
 /// The log-probability of each token after the first, by an inferencer that gives all logits.
 fn expected(tokens: &[u32], top: usize) -> Vec<TextDelta> {
     let model = Model::open(fixture(MODEL)).expect("the story model");
-    let mut inferencer = Inferencer::load(model, DeviceOptions::default()).expect("a processor");
+    let mut inferencer = model.into_inferencer(DeviceOptions::default()).expect("a processor");
     let mut cache = inferencer.cache(1).expect("a cache");
     let mut strategy = setun::text::Sampler::new(setun::SamplerOptions::default()).expect("greedy");
     let query = Ragged::from_rows([tokens]);

@@ -128,7 +128,7 @@ fn a_full_queue_refuses_and_takes_again() {
     let waiting: Vec<_> =
         (0..40).map(|_| engine.generate("The dog", greedy(400))).collect::<Vec<_>>();
     let refused = waiting.iter().filter_map(|stream| stream.as_ref().err());
-    let refused: Vec<_> = refused.map(setun::Error::code).collect();
+    let refused: Vec<_> = refused.map(setun::EngineError::code).collect();
     assert!(!refused.is_empty() && refused.iter().all(|&code| code == ErrorCode::Busy));
     drop(waiting);
     drop(running);

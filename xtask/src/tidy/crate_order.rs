@@ -9,7 +9,7 @@ use super::Findings;
 use crate::metadata::{Platform, is_ours, linked, metadata, packages};
 
 /// Each crate's place; a crate depends only on crates of a lower place.
-const ORDER: [(&str, u32); 15] = [
+const ORDER: [(&str, u32); 16] = [
     ("setun-ops", 0),
     ("setun-text", 0),
     ("setun-shaders", 0),
@@ -18,6 +18,7 @@ const ORDER: [(&str, u32); 15] = [
     ("setun-cpu", 1),
     ("setun-gpu", 1),
     ("setun-model", 2),
+    ("setun-engine", 3),
     ("setun-hub", 3),
     ("setun", 4),
     ("setun-cli", 5),

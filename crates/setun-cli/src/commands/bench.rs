@@ -16,7 +16,7 @@ use std::path::PathBuf;
 
 use clap::builder::RangedI64ValueParser;
 use setun::{
-    Device, DeviceOptions, Engine, Error, HeadType, Model,
+    Device, DeviceOptions, Engine, EngineError, Error, HeadType, Model,
     ops::{WeightData, WeightSpec, screen_dot::screen_bytes},
 };
 
@@ -261,8 +261,8 @@ fn measure(
     let rounds = repeat(args, engine, &prompts, peers, &mut progress)?;
     let prefill = rounds.iter().map(|round| round.prefill_tokens_per_second).collect();
     let decode = rounds.iter().filter_map(|round| round.decode_tokens_per_second).collect();
-    let (prefill, decode) = (median(prefill).ok_or(Error::Disposed)?, median(decode));
-    let first = rounds.first().ok_or(Error::Disposed)?;
+    let (prefill, decode) = (median(prefill).ok_or(EngineError::Disposed)?, median(decode));
+    let first = rounds.first().ok_or(EngineError::Disposed)?;
 
     progress.show(|| format!("batch {batch}: profile"));
     let profiled = if args.profile { generate } else { generate.min(PROFILED) };

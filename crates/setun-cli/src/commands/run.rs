@@ -9,7 +9,7 @@ use std::{
 
 use futures::stream::{StreamExt, select_all};
 use serde::Serialize;
-use setun::{Done, Error, Event, FinishReason, GenerationStream};
+use setun::{Done, EngineError, Event, FinishReason, GenerationStream};
 
 use super::profile::TimingArgs;
 use crate::{
@@ -112,7 +112,7 @@ fn print_events(args: &Args, streams: Vec<GenerationStream>) -> Result<Vec<Done>
 fn print_texts(streams: Vec<GenerationStream>) -> Result<Vec<Done>, CliError> {
     let (mut output, mut ends) = (Output::new(), vec![]);
     let count = streams.len();
-    let mut waiting: Vec<Vec<Result<Event, Error>>> = (0..count).map(|_| vec![]).collect();
+    let mut waiting: Vec<Vec<Result<Event, EngineError>>> = (0..count).map(|_| vec![]).collect();
     heading(0, count);
     for (index, event) in together(streams) {
         waiting[index].push(event);
@@ -143,7 +143,9 @@ fn heading(index: usize, count: usize) {
 }
 
 /// The events of all streams as they come, each with the number of its stream from 0 on.
-fn together(streams: Vec<GenerationStream>) -> impl Iterator<Item = (usize, Result<Event, Error>)> {
+fn together(
+    streams: Vec<GenerationStream>,
+) -> impl Iterator<Item = (usize, Result<Event, EngineError>)> {
     let numbered =
         |(index, stream): (usize, GenerationStream)| stream.map(move |event| (index, event));
     let mut all = select_all(streams.into_iter().enumerate().map(numbered));

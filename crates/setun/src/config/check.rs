@@ -1,13 +1,13 @@
 //! The ranges of a configuration's values.
 
 use setun_cpu::Level;
+use setun_engine::Error as EngineError;
 use setun_text::Sampler;
 
 use super::EngineConfig;
 use crate::{
     device::{Device, GpuApi},
     error::Error,
-    options::GenerateOptions,
 };
 
 /// Most seconds that requests may be gathered.
@@ -56,15 +56,7 @@ impl EngineConfig {
     /// As a generation without options would be checked.
     fn check_sampling(&self) -> Result<(), Error> {
         let generation = &self.generation;
-        let options = GenerateOptions {
-            temperature: generation.temperature,
-            top_k: generation.top_k,
-            top_p: generation.top_p,
-            min_p: generation.min_p,
-            repetition_penalty: generation.repetition_penalty,
-            ..GenerateOptions::default()
-        };
-        Sampler::new(options.over(&setun_text::SamplerOptions::default()))?;
+        Sampler::new(generation.sampling().over(&setun_text::SamplerOptions::default()))?;
         setun_text::StopStrings::new(generation.stop.clone())?;
         Ok(())
     }
@@ -79,7 +71,8 @@ fn expect<T: Copy + ToString>(
     if is_good(value) {
         return Ok(());
     }
-    Err(Error::BadOption { option, found: value.to_string(), expected: expected.into() })
+    let (found, expected) = (value.to_string(), expected.into());
+    Err(EngineError::BadOption { option, found, expected }.into())
 }
 
 /// A device that some build on some machine has, so that a slip of the pen is not passed over.
@@ -101,5 +94,6 @@ fn check_name(name: &str) -> Result<(), Error> {
         return Ok(());
     }
     let expected = "the name of a device or level, as `setun devices` lists them".into();
-    Err(Error::BadOption { option: "device.backends", found: format!("`{name}`"), expected })
+    let found = format!("`{name}`");
+    Err(EngineError::BadOption { option: "device.backends", found, expected }.into())
 }

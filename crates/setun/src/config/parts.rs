@@ -1,13 +1,9 @@
 //! The parts of a configuration.
 
 use serde::{Deserialize, Serialize};
+use setun_engine::{BackPressure, EngineOptions, GenerateOptions, HeadType};
 
-use crate::{
-    device::{CacheType, HeadType},
-    engine::defaults,
-    files::DEFAULT_PREFETCH,
-    stream::{BackPressure, DEFAULT_BUFFER},
-};
+use crate::{device::CacheType, files::DEFAULT_PREFETCH};
 
 /// Which requests run together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -24,7 +20,8 @@ pub struct BatchConfig {
 
 impl Default for BatchConfig {
     fn default() -> Self {
-        Self { streams: defaults::STREAMS, queue: defaults::WAITING, wait_seconds: 0.0 }
+        let EngineOptions { streams, queue, .. } = EngineOptions::default();
+        Self { streams, queue, wait_seconds: 0.0 }
     }
 }
 
@@ -44,7 +41,7 @@ pub struct ContextConfig {
 
 impl Default for ContextConfig {
     fn default() -> Self {
-        Self { length: None, contexts: defaults::CONTEXTS, prefix_positions: None }
+        Self { length: None, contexts: EngineOptions::default().contexts, prefix_positions: None }
     }
 }
 
@@ -110,8 +107,8 @@ pub struct StreamsConfig {
 
 impl Default for StreamsConfig {
     fn default() -> Self {
-        let back_pressure = BackPressure::Pause;
-        Self { buffer: DEFAULT_BUFFER, back_pressure, timeout_seconds: None }
+        let EngineOptions { buffer, back_pressure, .. } = EngineOptions::default();
+        Self { buffer, back_pressure, timeout_seconds: None }
     }
 }
 
@@ -136,6 +133,19 @@ pub struct GenerationConfig {
     pub seed: Option<u64>,
     /// Strings that end a text, where none are given. Default: none.
     pub stop: Vec<String>,
+}
+
+impl GenerationConfig {
+    /// Its options of sampling.
+    pub(crate) fn sampling(&self) -> GenerateOptions {
+        let mut options = GenerateOptions::new();
+        options.temperature = self.temperature;
+        options.top_k = self.top_k;
+        options.top_p = self.top_p;
+        options.min_p = self.min_p;
+        options.repetition_penalty = self.repetition_penalty;
+        options
+    }
 }
 
 /// What is timed.

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{CacheType, ErrorCode, HeadType, stream::BackPressure};
+use crate::{BackPressure, CacheType, ErrorCode, HeadType};
 
 /// The example of the documentation.
 fn documented() -> &'static str {

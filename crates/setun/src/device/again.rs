@@ -1,16 +1,11 @@
 //! Loading a model once more, on a device that was lost.
 
 use futures::future::{FutureExt, LocalBoxFuture};
-use setun_model::{MaybeSend, Model as Forward};
+use setun_engine::{Error as EngineError, ReloadModel};
+use setun_model::Model as Forward;
 
 use super::{DeviceOptions, load::load_onto};
 use crate::{bytes::Origin, error::Error, reader::ModelReader};
-
-/// Makes a model anew after its device was lost.
-pub(crate) trait Revive: MaybeSend {
-    /// The model, with nothing in its cache.
-    fn revive(&mut self) -> LocalBoxFuture<'_, Result<Box<dyn Forward>, Error>>;
-}
 
 /// Reads a model again from where it came.
 pub(crate) struct Again {
@@ -30,8 +25,8 @@ impl Again {
     }
 }
 
-impl Revive for Again {
-    fn revive(&mut self) -> LocalBoxFuture<'_, Result<Box<dyn Forward>, Error>> {
-        self.load().boxed_local()
+impl ReloadModel for Again {
+    fn reload(&mut self) -> LocalBoxFuture<'_, Result<Box<dyn Forward>, EngineError>> {
+        self.load().map(|model| Ok(model?)).boxed_local()
     }
 }

@@ -1,6 +1,7 @@
 //! GPUs, by the interface that reaches them.
 
 use futures::future::{FutureExt, LocalBoxFuture};
+use setun_engine::Error as EngineError;
 #[cfg(feature = "cuda")]
 use setun_gpu::Cuda;
 #[cfg(any(feature = "vulkan", feature = "metal", feature = "dx12", feature = "webgpu"))]
@@ -165,11 +166,12 @@ async fn open_by(
     wanted: Wanted,
 ) -> Result<Opened, Refusal> {
     if place.head == HeadType::Screened {
-        return Err(Refusal::Error(Error::BadOption {
+        let bad = EngineError::BadOption {
             option: "head",
             found: place.head.name().into(),
             expected: "auto, stored or int8 on a GPU, which reads the whole table".into(),
-        }));
+        };
+        return Err(Refusal::Error(bad.into()));
     }
     match api {
         #[cfg(feature = "cuda")]

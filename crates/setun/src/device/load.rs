@@ -2,6 +2,7 @@
 
 use futures::future::{FutureExt, LocalBoxFuture, ready};
 use setun_cpu::{CpuBackend, CpuOptions, Level};
+use setun_engine::Error as EngineError;
 use setun_model::{
     LayerRange, Layout, MaybeSend, Model as Forward, ModelError, transformer::BLOCK_POSITIONS,
 };
@@ -13,11 +14,10 @@ use setun_ops::{
 #[cfg(feature = "gpu")]
 use super::gpu;
 use super::{
-    Device, DeviceOptions, GpuApi, HeadType, SCALAR,
+    Device, DeviceOptions, DeviceReport, GpuApi, HeadType, SCALAR,
     again::Again,
     auto,
     open::{Opened, Taker},
-    report::DeviceReport,
     split, unavailable,
 };
 use crate::{
@@ -105,11 +105,8 @@ pub(crate) fn load_onto(
 
 async fn load(mut model: ModelInput, options: DeviceOptions) -> Result<Loaded, Error> {
     if let Some(threads) = options.threads.filter(|&threads| threads == 0 || threads > 1024) {
-        return Err(Error::BadOption {
-            option: "threads",
-            found: threads.to_string(),
-            expected: "1 to 1024".into(),
-        });
+        let (found, expected) = (threads.to_string(), "1 to 1024".into());
+        return Err(EngineError::BadOption { option: "threads", found, expected }.into());
     }
     let sketch = model.sketch()?.with_head(options.head);
     let place = Place::new(&sketch, options);
@@ -152,7 +149,7 @@ async fn load_auto(
     }
     model.rewind().await?;
     let opened = open_cpu(sketch, place)?;
-    let report = report.fallen_back(&error, &opened.level);
+    let report = report.fallen_back(error.to_string(), &opened.level);
     fill(model, opened, report, false).await
 }
 
@@ -171,11 +168,10 @@ pub(super) fn is_of_device(error: &Error) -> bool {
 async fn open(sketch: &Sketch, place: &Place) -> Result<(Opened, DeviceReport), Error> {
     match &place.options.device {
         Device::Auto => auto::open(sketch, place).await,
-        Device::Each(_) | Device::Split(_) => Err(Error::BadOption {
-            option: "device",
-            found: place.options.device.to_string(),
-            expected: "one device".into(),
-        }),
+        Device::Each(_) | Device::Split(_) => {
+            let (found, expected) = (place.options.device.to_string(), "one device".into());
+            Err(EngineError::BadOption { option: "device", found, expected }.into())
+        }
         _ => {
             let opened = open_named(sketch, place).await?;
             let report = DeviceReport::named(opened.backend, &opened.level);

@@ -1,6 +1,7 @@
 //! What a device is told about a model.
 
 use serde::{Deserialize, Serialize};
+use setun_engine::HeadType;
 use setun_ops::CacheElement;
 
 use super::Device;
@@ -16,39 +17,6 @@ pub enum CacheType {
     F16,
     /// A quarter of the memory.
     Int8,
-}
-
-/// How the head is kept.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[non_exhaustive]
-pub enum HeadType {
-    /// Screened where that serves and pays, otherwise stored: screened on a level of the
-    /// processor, if the table is of floats and has a mebibyte or more.
-    #[default]
-    Auto,
-    /// As the checkpoint stores it.
-    Stored,
-    /// As the checkpoint stores it, with 7 bits of each element beside it, which tell the few
-    /// rows of the table that greedy choices and those by `top_k` or `min_p` depend on. The
-    /// choices are the same, and less memory is read for them; other options still take the
-    /// stored table alone.
-    Screened,
-    /// Rounded to int8 rows: less memory to read, slightly other logits.
-    Int8,
-}
-
-impl HeadType {
-    /// The name in every interface: `auto`, `stored`, `screened`, `int8`.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::Stored => "stored",
-            Self::Screened => "screened",
-            Self::Int8 => "int8",
-        }
-    }
 }
 
 /// What [`Model::load_onto`](crate::Model::load_onto) needs to know.

@@ -1,43 +1,43 @@
 //! Whether a device computes what the definitions say, asked at any time.
 
-use serde::Serialize;
+use futures::future::{FutureExt, LocalBoxFuture};
 use setun_cpu::{CpuBackend, CpuOptions};
+use setun_engine::{DeviceReport, Error as EngineError, HeadType, SelfTest, SelfTester, Verdict};
 use setun_model::{ModelError, sample};
 use web_time::Instant;
 
-use super::{DeviceOptions, DeviceReport, Verdict, load::Place};
+use super::{DeviceOptions, load::Place};
 #[cfg(feature = "gpu")]
 use super::{
-    GpuApi, HeadType,
+    GpuApi,
     gpu::{self, Wanted},
 };
 use crate::{error::Error, reader::Sketch};
 
-/// What a device's self-test came to: each operation, on a small model of the kind of the one
-/// that is loaded, compared with its definition.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct SelfTest {
-    /// `cpu`, or the name of an interface to GPUs
-    pub device: &'static str,
-    /// Its level, or its own name.
-    pub level: String,
-    /// Whether it computes what the definitions say.
-    pub passed: bool,
-    /// How it differs; empty if it does not.
-    pub reason: String,
-    /// Seconds that the test took.
-    pub seconds: f64,
+/// Tests the devices of an engine by themselves: what they run goes on.
+pub(crate) struct Tester {
+    sketch: Sketch,
+    options: DeviceOptions,
 }
 
-impl SelfTest {
-    /// A test of which nothing has failed yet.
-    pub(crate) fn begun(device: &'static str, level: String) -> Self {
-        Self { device, level, passed: true, reason: String::new(), seconds: 0.0 }
+impl Tester {
+    pub(crate) fn new(sketch: Sketch, options: DeviceOptions) -> Self {
+        Self { sketch, options }
     }
 }
 
-/// Tests the devices that run, by themselves: what they run goes on.
-pub(crate) async fn self_test(
+impl SelfTester for Tester {
+    fn test<'a>(
+        &'a self,
+        report: &'a DeviceReport,
+        test: SelfTest,
+    ) -> LocalBoxFuture<'a, Result<SelfTest, EngineError>> {
+        let test = self_test(&self.sketch, &self.options, report, test);
+        test.map(|test| Ok(test?)).boxed_local()
+    }
+}
+
+async fn self_test(
     sketch: &Sketch,
     options: &DeviceOptions,
     report: &DeviceReport,

@@ -12,10 +12,9 @@ use setun_ops::{WeightData, WeightId};
 use shares::Shares;
 
 use super::{
-    Device, HeadType,
+    Device, DeviceReport, DeviceVerdict, HeadType,
     load::{LoadedModel, Place, fill, is_of_device, open_named},
     open::{Finished, Opened, Receive, Settled, Taker, as_kept},
-    report::{DeviceReport, DeviceVerdict},
 };
 use crate::{error::Error, input::ModelInput, reader::Sketch};
 

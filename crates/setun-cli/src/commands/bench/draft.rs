@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use setun::{
-    DeviceOptions, Error, Inferencer, Ragged, SamplerOptions, TokenLogits,
+    DeviceOptions, EngineError, Inferencer, Ragged, SamplerOptions, TokenLogits,
     speculate::{DraftModel, SpeculationCounts, SpeculationOptions, SpeculativeInferencer, Verify},
     text::Sampler,
 };
@@ -25,7 +25,7 @@ pub(super) fn run(args: &Args, draft: &str, prompt: &[u32]) -> Result<Report, Cl
     };
     let draft = ModelSource::find(Some(draft), args.file.into())?.load()?.load_onto(device()?)?;
     let draft = DraftModel::new(draft.model, greedy()?);
-    let inferencer = Inferencer::load(super::source(args)?.load()?, device()?)?;
+    let inferencer = super::source(args)?.load()?.into_inferencer(device()?)?;
     let options = SpeculationOptions::default();
     let mut engine = SpeculativeInferencer::new(inferencer, Box::new(draft), options)?;
     engine.inferencer().set_logits(TokenLogits::None);
@@ -66,7 +66,7 @@ fn measure(
             guessing.extend(speed(found.len(), other_seconds));
         }
     }
-    let median = |values| median(values).ok_or(Error::Disposed);
+    let median = |values| median(values).ok_or(EngineError::Disposed);
     Ok(Report {
         text: "an ordinary story, with a draft model",
         tokens,
@@ -77,6 +77,6 @@ fn measure(
     })
 }
 
-fn greedy() -> Result<Sampler, Error> {
+fn greedy() -> Result<Sampler, EngineError> {
     Ok(Sampler::new(SamplerOptions::default())?)
 }

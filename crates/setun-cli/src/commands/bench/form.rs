@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use serde_json::json;
-use setun::{Engine, Error, GenerateOptions, grammar::GrammarSpec};
+use setun::{Engine, EngineError, GenerateOptions, grammar::GrammarSpec};
 
 use super::{Args, report::median, round, to_usize};
 use crate::{
@@ -61,7 +61,7 @@ fn measure(
             formed.extend(other.decode_tokens_per_second);
         }
     }
-    let median = |values| median(values).ok_or(Error::Disposed);
+    let median = |values| median(values).ok_or(EngineError::Disposed);
     Ok(Report {
         choice,
         tokens: generate,

@@ -2,7 +2,7 @@
 //! with a refrain, and an ordinary one.
 
 use serde::Serialize;
-use setun::{Engine, Error, GenerateOptions};
+use setun::{Engine, EngineError, GenerateOptions};
 
 use super::{Args, draft, report::median, round, to_usize};
 use crate::{
@@ -85,7 +85,7 @@ fn measure(
     let after = pollster::block_on(engine.metrics())?;
     let right = after.right - before.right;
     let verifications = after.verifications - before.verifications;
-    let median = |values| median(values).ok_or(Error::Disposed);
+    let median = |values| median(values).ok_or(EngineError::Disposed);
     Ok(Report {
         text,
         tokens: generate,

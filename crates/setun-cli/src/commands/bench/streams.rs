@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use serde::Serialize;
 use setun::{
-    DeviceOptions, Engine, Error, GenerateOptions, Model,
+    DeviceOptions, Engine, EngineError, Error, GenerateOptions, Model,
     forward::{Batch, Model as Forward, Outputs, PagedCache, RequestedOutput},
     ops::top_logits::TopLogitsRequest,
 };
@@ -135,7 +135,7 @@ fn measure(
         wanted.push(all);
         headless.push(none);
     }
-    let median = |values| median(values).ok_or(Error::Disposed);
+    let median = |values| median(values).ok_or(EngineError::Disposed);
     Ok(Report {
         streams,
         decode_tokens_per_second: median(plain)?,

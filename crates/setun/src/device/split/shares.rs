@@ -1,5 +1,6 @@
 //! How many layers each device takes.
 
+use setun_engine::Error as EngineError;
 use setun_model::LayerRange;
 use setun_ops::{WeightSpec, weight::WeightKind};
 
@@ -25,7 +26,7 @@ impl Shares {
     pub(super) fn new(shares: &[(Device, usize)], layers: usize) -> Result<Self, Error> {
         let bad = |expected: String| {
             let found = Device::Split(shares.to_vec()).to_string();
-            Error::BadOption { option: "device", found, expected }
+            EngineError::BadOption { option: "device", found, expected }.into()
         };
         let is_named =
             |device: &Device| !matches!(device, Device::Auto | Device::Each(_) | Device::Split(_));

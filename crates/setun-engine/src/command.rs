@@ -1,0 +1,52 @@
+//! Commands from handles and streams to the owner of a model.
+
+use futures::channel::oneshot;
+use setun_model::MemoryUse;
+use web_time::Instant;
+
+use crate::{
+    error::Error, metrics::EngineMetrics, pressure::Pressure, profile::EngineProfile,
+    sequence::Request, session::Saved,
+};
+
+/// What the owner is told.
+#[derive(Debug)]
+pub(crate) enum Command {
+    /// A new generation.
+    Generate(Box<Request>),
+    /// A consumer took events, cancelled or left.
+    Wake,
+    /// Time steps from now on, or no longer; the reply is what was timed until now.
+    Profile {
+        /// From now on.
+        profiled: bool,
+        /// And keep each step, timed since then.
+        timeline: Option<Instant>,
+        /// Nobody need listen.
+        reply: oneshot::Sender<Option<EngineProfile>>,
+    },
+    /// Tell what is kept in memory. Nobody need listen.
+    Memory(oneshot::Sender<MemoryUse>),
+    /// Keep no more than what runs needs.
+    ForgetPrefixes,
+    /// Do this before the next step.
+    Chore(Chore),
+}
+
+/// Something to do before the next step. Nobody need listen.
+#[derive(Debug)]
+pub(crate) enum Chore {
+    /// Tell what was counted, those that have left not among what is there.
+    Metrics(oneshot::Sender<EngineMetrics>),
+    /// Give what the cache has of these tokens.
+    Save { tokens: Vec<u32>, reply: oneshot::Sender<Result<Saved, Error>> },
+    /// Take what was saved into the cache, if it is of this model.
+    Restore { saved: Saved, reply: oneshot::Sender<Result<(), Error>> },
+    /// Give back memory.
+    Relieve { pressure: Pressure, reply: Relieved },
+    /// Hold the cache to so many bytes.
+    LimitCache { bytes: usize, reply: Relieved },
+}
+
+/// Where an owner tells the bytes that it has given back.
+pub(crate) type Relieved = oneshot::Sender<Result<usize, Error>>;

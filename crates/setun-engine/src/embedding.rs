@@ -1,0 +1,92 @@
+//! Texts as points: what a model makes of them before its head.
+
+use futures::{StreamExt, channel::oneshot, stream};
+use web_time::Instant;
+
+use crate::{
+    engine::{Engine, Plan},
+    error::Error,
+    options::Prompt,
+    sequence::Pool,
+};
+
+/// How the hidden states of a text's tokens, each after the last norm, become one vector.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Pooling {
+    /// That of the last token, which alone has seen the whole text.
+    #[default]
+    Last,
+    /// The mean of all, summed in the order of the tokens.
+    Mean,
+}
+
+/// A text as a vector.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Embedding {
+    /// `[hidden]`; of length 1 if that was asked for, unless all are 0.
+    pub values: Vec<f32>,
+    /// Tokens of the text.
+    pub tokens: usize,
+}
+
+impl Engine {
+    /// What the model makes of each of these texts, in their order; one that fails spoils no
+    /// other. With `normalised` the vectors have the length 1, so that their products are
+    /// cosines. The prefixes of texts that are in the cache are used for [`Pooling::Last`].
+    pub async fn embed<P: Into<Prompt>>(
+        &self,
+        texts: impl IntoIterator<Item = P>,
+        pooling: Pooling,
+        normalised: bool,
+    ) -> Vec<Result<Embedding, Error>> {
+        let embed = |text: P| self.embed_one(text.into(), pooling, normalised);
+        stream::iter(texts).map(embed).buffered(self.at_once()).collect().await
+    }
+
+    async fn embed_one(
+        &self,
+        text: Prompt,
+        pooling: Pooling,
+        normalised: bool,
+    ) -> Result<Embedding, Error> {
+        let prompt = self.tokens(text)?;
+        let (tokens, context) = (prompt.len(), self.context_length());
+        if tokens > context {
+            return Err(Error::ContextFull { tokens, context });
+        }
+        let (reply, pooled) = oneshot::channel();
+        let pool = Some(Pool::new(pooling, reply));
+        let asked = Instant::now();
+        let plan =
+            Plan { asked, prompt, seen: None, max_tokens: 0, echo: None, search: None, pool };
+        let mut streams = self.submit(plan, self.defaults(), 1)?;
+        streams.pop().ok_or(Error::Disposed)?.finish().await?;
+        let (sums, count) = pooled.await.map_err(|_| Error::Disposed)?;
+        Ok(Embedding { values: finished(sums, count, normalised), tokens })
+    }
+}
+
+#[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "a mean, rounded")]
+fn finished(mut sums: Vec<f64>, count: usize, normalised: bool) -> Vec<f32> {
+    let squares: f64 = sums.iter().map(|sum| sum * sum).sum();
+    let divisor = if normalised { libm::sqrt(squares) } else { count as f64 };
+    if divisor > 0.0 {
+        for sum in &mut sums {
+            *sum /= divisor;
+        }
+    }
+    sums.into_iter().map(|value| value as f32).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn means_and_directions() {
+        assert_eq!(finished(vec![6.0, -8.0], 2, false), [3.0, -4.0]);
+        assert_eq!(finished(vec![6.0, -8.0], 2, true), [0.6, -0.8]);
+        assert_eq!(finished(vec![0.0, 0.0], 2, true), [0.0, 0.0]);
+    }
+}

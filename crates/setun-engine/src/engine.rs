@@ -1,0 +1,318 @@
+//! The engine: a handle to the owner of a model.
+
+mod beams;
+mod generate;
+mod lists;
+mod score;
+mod start;
+mod weak;
+
+use std::sync::Arc;
+
+use futures::channel::{mpsc::UnboundedSender, oneshot};
+use setun_model::MemoryUse;
+use setun_text::{
+    ChatTemplate, CivilTime, Message, RenderOptions, SamplerOptions, TokenTable, Tokenizer,
+};
+use web_time::{SystemTime, UNIX_EPOCH};
+
+pub(crate) use generate::Plan;
+pub use lists::ChatCompletion;
+pub use score::{Classification, Score};
+pub use weak::WeakEngine;
+
+use crate::{
+    command::Command,
+    device::{DeviceReport, HeadType, SelfTest},
+    error::Error,
+    options::{DefaultOptions, Prompt},
+    parts::SelfTester,
+    sequence::Report,
+    stream::BackPressure,
+    ticket::Tickets,
+};
+
+/// A handle to a model that runs. Clones share it; it ends with its last handle and stream.
+#[derive(Clone, Debug)]
+pub struct Engine {
+    pub(crate) owners: Arc<[Handle]>, // one or more: of equal models
+    shared: Arc<Shared>,
+}
+
+/// The way to an owner.
+#[derive(Debug)]
+pub(crate) struct Handle {
+    pub(crate) commands: UnboundedSender<Command>,
+    /// Each of its generations has a clone.
+    load: Arc<()>,
+    tickets: Tickets,
+}
+
+impl Handle {
+    fn new(commands: UnboundedSender<Command>) -> Self {
+        Self { commands, load: Arc::new(()), tickets: Tickets::default() }
+    }
+
+    pub(crate) fn send(&self, command: Command) -> Result<(), Error> {
+        self.commands.unbounded_send(command).map_err(|_| Error::Disposed)
+    }
+}
+
+pub(crate) struct Shared {
+    tokenizer: Option<Arc<dyn Tokenizer>>,
+    template: Option<Arc<ChatTemplate>>,
+    sampling: SamplerOptions,
+    pub(crate) eos_tokens: Vec<u32>,
+    context_length: usize,
+    vocab_size: usize,
+    weight_bytes: usize,
+    head: HeadType,
+    threads: usize,
+    streams: usize,
+    max_waiting: usize,
+    buffer: usize,
+    back_pressure: BackPressure,
+    defaults: DefaultOptions,
+    devices: DeviceReport,
+    self_tester: Option<Box<dyn SelfTester>>, // none of a model of one's own
+    report: Report,
+    #[cfg(feature = "grammar")]
+    pub(crate) vocabulary: std::sync::OnceLock<Arc<setun_grammar::Vocabulary>>,
+    /// The threads of the owners.
+    #[cfg(not(target_family = "wasm"))]
+    running: std::sync::Mutex<Vec<std::thread::JoinHandle<()>>>,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared").field("report", &self.report).finish_non_exhaustive()
+    }
+}
+
+/// What an engine can be built from.
+pub trait IntoEngineBuilder {
+    /// What takes the options and builds it.
+    type Builder;
+
+    /// A builder with the default options.
+    fn into_engine_builder(self) -> Self::Builder;
+}
+
+impl Engine {
+    /// Begins to build an engine from an opened model, from a reader of one, whose weights go to
+    /// their device as they are read, or from a model of one's own.
+    pub fn builder<M: IntoEngineBuilder>(model: M) -> M::Builder {
+        model.into_engine_builder()
+    }
+
+    /// Lets go of this handle. Where it was the last one, waits until the generations under way have
+    /// ended and all memory of the model is free.
+    #[cfg(not(target_family = "wasm"))]
+    pub fn close(self) {
+        let Self { owners, shared } = self;
+        let is_last = Arc::strong_count(&owners) == 1;
+        drop(owners);
+        if !is_last {
+            return;
+        }
+        let mut running = shared.running.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        for thread in running.drain(..) {
+            let _ = thread.join(); // one that panicked has let go, too
+        }
+    }
+
+    /// Tokens of a text, special ones as the tokenizer's post-processor says.
+    ///
+    /// # Errors
+    ///
+    /// If the model has no tokenizer, or it fails.
+    pub fn tokenize(&self, text: &str) -> Result<Vec<u32>, Error> {
+        Ok(self.tokenizer()?.encode(text, true)?)
+    }
+
+    /// What grammars need of the tokenizer, for a module that compiles them elsewhere.
+    ///
+    /// # Errors
+    ///
+    /// If the model has no tokenizer.
+    pub fn token_table(&self) -> Result<TokenTable, Error> {
+        Ok(TokenTable::new(&**self.tokenizer()?, &self.shared.eos_tokens))
+    }
+
+    /// Tokens that a conversation takes, with what the template puts before the answer.
+    ///
+    /// # Errors
+    ///
+    /// If the model has no chat template or tokenizer, or one of them fails.
+    pub fn tokenize_chat(&self, messages: &[Message]) -> Result<Vec<u32>, Error> {
+        let template = self.shared.template.as_ref().ok_or_else(|| {
+            let expected = "a chat_template in tokenizer_config.json, or chat_template.jinja";
+            self.missing("chat template", expected)
+        })?;
+        let text = template.render(messages, &render_options())?;
+        Ok(self.tokenizer()?.encode(&text, false)?)
+    }
+
+    /// Text of tokens, without special ones.
+    ///
+    /// # Errors
+    ///
+    /// If the model has no tokenizer, or it fails.
+    pub fn detokenize(&self, tokens: &[u32]) -> Result<String, Error> {
+        Ok(self.tokenizer()?.decode(tokens, true)?)
+    }
+
+    /// Name of the model.
+    #[must_use]
+    pub fn model_name(&self) -> &str {
+        &self.shared.report.model
+    }
+
+    /// The device that runs, for example `cpu`.
+    #[must_use]
+    pub fn backend(&self) -> &'static str {
+        self.shared.report.backend
+    }
+
+    /// The device's level, for example `avx2`; of a GPU its own name.
+    #[must_use]
+    pub fn level(&self) -> &str {
+        &self.shared.report.level
+    }
+
+    /// The devices that were looked at, and why this one runs.
+    #[must_use]
+    pub fn device_report(&self) -> &DeviceReport {
+        &self.shared.devices
+    }
+
+    /// Compares what the device computes with the definitions, on a small model of the kind of
+    /// the one that is loaded. Generations under way go on.
+    ///
+    /// # Errors
+    ///
+    /// If there is no memory for it, or the model is one of one's own, which has no definitions.
+    /// A device that differs is no error, but [`SelfTest::passed`] says so.
+    pub async fn self_test(&self) -> Result<SelfTest, Error> {
+        let missing = || self.missing("definition of a model of one's own", "a checkpoint");
+        let tester = self.shared.self_tester.as_ref().ok_or_else(missing)?;
+        let test = SelfTest::begun(self.backend(), self.level().to_owned());
+        tester.test(&self.shared.devices, test).await
+    }
+
+    /// Threads that run.
+    #[must_use]
+    pub fn threads(&self) -> usize {
+        self.shared.threads
+    }
+
+    /// Most positions of a sequence.
+    #[must_use]
+    pub fn context_length(&self) -> usize {
+        self.shared.context_length
+    }
+
+    /// Number of tokens.
+    #[must_use]
+    pub fn vocab_size(&self) -> usize {
+        self.shared.vocab_size
+    }
+
+    /// Bytes of the weights.
+    #[must_use]
+    pub fn weight_bytes(&self) -> usize {
+        self.shared.weight_bytes
+    }
+
+    /// Bytes of memory that the model keeps now, after the step under way. The cache grows with
+    /// use; [`relieve`](Self::relieve) and [`limit_cache`](Self::limit_cache) shrink it.
+    ///
+    /// # Errors
+    ///
+    /// If the engine has ended.
+    pub async fn memory(&self) -> Result<MemoryUse, Error> {
+        let mut sum = MemoryUse::default();
+        for owner in self.owners.iter() {
+            let (reply, memory) = oneshot::channel();
+            owner.send(Command::Memory(reply))?;
+            sum.add(&memory.await.map_err(|_| Error::Disposed)?);
+        }
+        Ok(sum)
+    }
+
+    /// How the head is kept: what [`HeadType::Auto`] came to.
+    #[must_use]
+    pub fn head_type(&self) -> HeadType {
+        self.shared.head
+    }
+
+    /// Seconds that loading the model took.
+    #[must_use]
+    pub fn load_seconds(&self) -> f64 {
+        self.shared.report.load_seconds
+    }
+
+    /// Whether the model has a chat template.
+    #[must_use]
+    pub fn has_chat_template(&self) -> bool {
+        self.shared.template.is_some()
+    }
+
+    /// What sampling does unless told otherwise.
+    #[must_use]
+    pub fn sampling_defaults(&self) -> &SamplerOptions {
+        &self.shared.sampling
+    }
+
+    /// Tokens of a text that goes on.
+    pub(crate) fn tokenize_more(&self, text: &str) -> Result<Vec<u32>, Error> {
+        Ok(self.tokenizer()?.encode(text, false)?)
+    }
+
+    /// Tokens of a prompt: one or more, all of the vocabulary.
+    pub(crate) fn tokens(&self, prompt: Prompt) -> Result<Vec<u32>, Error> {
+        let tokens = match prompt {
+            Prompt::Tokens(tokens) => tokens,
+            Prompt::Text(text) => self.tokenize(&text)?,
+            Prompt::Chat(messages) => self.tokenize_chat(&messages)?,
+        };
+        let bad = |found: String, expected: String| Error::BadOption {
+            option: "prompt",
+            found,
+            expected,
+        };
+        if tokens.is_empty() {
+            return Err(bad("empty".into(), "one token or more".into()));
+        }
+        let vocab = self.shared.vocab_size;
+        match tokens.iter().find(|&&token| token as usize >= vocab) {
+            Some(token) => Err(bad(format!("token {token}"), format!("tokens below {vocab}"))),
+            None => Ok(tokens),
+        }
+    }
+
+    #[cfg(feature = "grammar")]
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    pub(crate) fn tokenizer(&self) -> Result<&Arc<dyn Tokenizer>, Error> {
+        let missing = || self.missing("tokenizer", "tokenizer.json");
+        self.shared.tokenizer.as_ref().ok_or_else(missing)
+    }
+
+    fn missing(&self, what: &'static str, expected: &'static str) -> Error {
+        Error::Missing { model: self.shared.report.model.clone(), what, expected }
+    }
+}
+
+/// What templates are told: the answer comes next, and today's date (UTC).
+fn render_options() -> RenderOptions {
+    let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let seconds = i64::try_from(elapsed.as_secs()).unwrap_or(0);
+    RenderOptions {
+        add_generation_prompt: true,
+        now: Some(CivilTime::from_unix_seconds(seconds)),
+        ..RenderOptions::default()
+    }
+}

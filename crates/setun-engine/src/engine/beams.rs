@@ -1,0 +1,65 @@
+//! Starting beam searches.
+
+use futures::channel::oneshot;
+use web_time::Instant;
+
+use super::{Engine, generate::Plan};
+use crate::{
+    beams::{BeamGeneration, BeamOptions},
+    error::Error,
+    options::{GenerateOptions, Prompt},
+    sequence::SearchRequest,
+};
+
+impl Engine {
+    /// The likeliest texts after a prompt, by beam search; see [`BeamOptions`]. All beams run in the
+    /// steps of other generations, and what is found depends on neither.
+    ///
+    /// Of the options of sampling those count that act on single tokens: penalties, biases, bans,
+    /// `min_tokens` and one's own processors. The prompt, stop strings, `max_tokens`, `priority` and
+    /// `deadline` are as for [`generate`](Self::generate). A search that is over its deadline or
+    /// cancelled gives the best of what it has.
+    ///
+    /// # Errors
+    ///
+    /// As [`generate`](Self::generate); also if an option of the beams is out of its range, there
+    /// are more of them than the engine has streams, or a form, log-probabilities, an echo, a context
+    /// strategy or a filter is given.
+    /// What goes wrong later comes from the future.
+    pub fn beams(
+        &self,
+        prompt: impl Into<Prompt>,
+        beams: BeamOptions,
+        options: GenerateOptions,
+    ) -> Result<BeamGeneration, Error> {
+        let asked = Instant::now();
+        let options = self.shared.defaults.apply(options);
+        options.check()?;
+        beams.check()?;
+        let bad =
+            |option, found: String, expected| Err(Error::BadOption { option, found, expected });
+        let most = self.shared.streams;
+        if beams.beams > most {
+            let expected = format!("1 to {most}, the streams of the engine");
+            return bad("beams", beams.beams.to_string(), expected);
+        }
+        let others = [
+            ("form", options.form.is_some()),
+            ("logprobs", options.logprobs || options.top_logprobs > 0),
+            ("echo", options.echo),
+            ("context", options.context.is_some()),
+            ("filter", options.filter.is_some()),
+        ];
+        if let Some((option, _)) = others.into_iter().find(|&(_, is_given)| is_given) {
+            return bad(option, "given".into(), "not with beams".into());
+        }
+        let prompt = self.tokens(prompt.into())?;
+        let max_tokens = self.room(&prompt)?.min(options.max_tokens.unwrap_or(usize::MAX));
+        let (reply, texts) = oneshot::channel();
+        let search = Some(SearchRequest { options: beams, reply });
+        let plan = Plan { asked, prompt, seen: None, max_tokens, echo: None, search, pool: None };
+        let mut streams = self.submit(plan, GenerateOptions { lookahead: 0, ..options }, 1)?;
+        let stream = streams.pop().ok_or(Error::Disposed)?;
+        Ok(BeamGeneration::new(stream, texts))
+    }
+}

@@ -1,0 +1,225 @@
+//! Starting generations.
+
+use std::{
+    hash::{BuildHasher, Hasher, RandomState},
+    sync::Arc,
+};
+
+use setun_text::{Message, SharedFilter, StopStrings, StreamDecoder};
+use web_time::{Instant, SystemTime, UNIX_EPOCH};
+
+use super::{Engine, Handle, Shared};
+use crate::{
+    command::Command,
+    error::Error,
+    options::{GenerateOptions, Meaning, Prompt},
+    sequence::{Pool, Request, SearchRequest},
+    stream::{Completion, GenerationStream, Queue},
+    telemetry::Trace,
+};
+
+/// Seeds are kept below 2^53, so that a JavaScript number holds them.
+const SEED_BITS: u32 = 53;
+
+/// What to run.
+pub(crate) struct Plan {
+    pub(crate) asked: Instant,
+    pub(crate) prompt: Vec<u32>,
+    /// What the model is to see of it, where that is not all.
+    pub(crate) seen: Option<Vec<u32>>,
+    pub(crate) max_tokens: usize,
+    /// The token of the prompt from which on the model's opinion is told.
+    pub(crate) echo: Option<usize>,
+    /// What makes it a beam search.
+    pub(crate) search: Option<SearchRequest>,
+    /// What to make of the states of its tokens.
+    pub(crate) pool: Option<Pool>,
+}
+
+impl Engine {
+    /// Generates from text, tokens or messages.
+    ///
+    /// # Errors
+    ///
+    /// If an option is wrong, the prompt does not fit, or the model lacks what the prompt
+    /// needs. What goes wrong later comes through the stream.
+    pub fn generate(
+        &self,
+        prompt: impl Into<Prompt>,
+        options: GenerateOptions,
+    ) -> Result<GenerationStream, Error> {
+        let mut samples = self.samples(prompt, options, 1)?;
+        samples.pop().ok_or(Error::Disposed)
+    }
+
+    /// Generates several times from one prompt, which is computed once. The first is what
+    /// [`generate`](Self::generate) gives with the same seed; the others differ from it, if they
+    /// are not greedy. Each stream goes on, pauses and ends by itself.
+    ///
+    /// # Errors
+    ///
+    /// As [`generate`](Self::generate); also if `count` is 0.
+    pub fn samples(
+        &self,
+        prompt: impl Into<Prompt>,
+        options: GenerateOptions,
+        count: usize,
+    ) -> Result<Vec<GenerationStream>, Error> {
+        let options = self.shared.defaults.apply(options);
+        options.check()?;
+        self.submit(self.plan(prompt.into(), &options)?, options, count)
+    }
+
+    /// What is done unless told otherwise.
+    pub(crate) fn defaults(&self) -> GenerateOptions {
+        self.shared.defaults.apply(GenerateOptions::new())
+    }
+
+    /// What a prompt and options come to.
+    fn plan(&self, prompt: Prompt, options: &GenerateOptions) -> Result<Plan, Error> {
+        let asked = Instant::now();
+        let prompt = self.tokens(prompt)?;
+        let mut max_tokens = options.max_tokens.unwrap_or(usize::MAX);
+        let mut seen = None;
+        match (self.room(&prompt), &options.context) {
+            (Ok(room), None) => max_tokens = max_tokens.min(room),
+            (Ok(_), Some(_)) => {}
+            (Err(error), None) => return Err(error),
+            (Err(_), Some(strategy)) => {
+                let Shared { context_length, vocab_size, .. } = *self.shared;
+                seen = Some(strategy.shorten(&prompt, context_length, vocab_size)?);
+            }
+        }
+        let echo = options.echo.then_some(0);
+        Ok(Plan { asked, prompt, seen, max_tokens, echo, search: None, pool: None })
+    }
+
+    /// Starts generations whose prompt is known to fit.
+    pub(crate) fn submit(
+        &self,
+        plan: Plan,
+        options: GenerateOptions,
+        count: usize,
+    ) -> Result<Vec<GenerationStream>, Error> {
+        let Plan { asked, prompt, seen, max_tokens, echo, mut search, mut pool } = plan;
+        let most = self.shared.streams;
+        if !(1..=most).contains(&count) {
+            let expected = format!("1 to {most}, the streams of the engine");
+            return Err(Error::BadOption { option: "count", found: count.to_string(), expected });
+        }
+        let owner = self.idlest()?;
+        let most = self.shared.max_waiting;
+        let tickets = owner.tickets.take(count, most);
+        let tickets = tickets.map_err(|waiting| Error::Busy { waiting, most })?;
+        let sampler = options.sampler(&self.meaning())?;
+        let stops = StopStrings::new(options.stop)?;
+        let decoder = self.decoder(&prompt)?;
+        let echo = echo.map(|from| Ok::<_, Error>((from, self.decoder(&prompt[..from])?)));
+        let mut echo = echo.transpose()?;
+        let seed = options.seed.unwrap_or_else(random_seed);
+        let requests = (0..).zip(tickets).map(|(sample, ticket)| Request {
+            seen: seen.clone(),
+            max_tokens,
+            positions: self.shared.context_length,
+            context: options.context.clone(),
+            sampler: sampler.clone(),
+            seed,
+            sample,
+            siblings: vec![],
+            decoder: decoder.clone(),
+            stops: stops.clone(),
+            filter: options.filter.as_ref().map(SharedFilter::begin),
+            eos_tokens: self.shared.eos_tokens.clone(),
+            logprobs: options.logprobs,
+            top_logprobs: options.top_logprobs,
+            echo: echo.take(),
+            search: search.take(),
+            pool: pool.take(),
+            form: options.form.clone(),
+            vocabulary: self.shared.vocab_size,
+            lookahead: options.lookahead,
+            queue: Arc::new(Queue::new(self.shared.buffer, self.shared.back_pressure)),
+            asked,
+            priority: options.priority,
+            deadline: options.deadline.and_then(|time| asked.checked_add(time)),
+            trace: Trace::begin(prompt.len(), max_tokens, sample),
+            ticket: Some(ticket),
+            prompt: prompt.clone(),
+            load: Arc::clone(&owner.load),
+        });
+        let mut requests: Vec<_> = requests.collect();
+        let stream = |request: &Request| {
+            GenerationStream::new(Arc::clone(&request.queue), owner.commands.clone())
+        };
+        let streams = requests.iter().map(stream).collect();
+        let mut first = requests.remove(0); // there is one
+        first.siblings = requests;
+        owner.send(Command::Generate(Box::new(first)))?;
+        Ok(streams)
+    }
+
+    /// The owner with the fewest generations, of those that are there.
+    fn idlest(&self) -> Result<&Handle, Error> {
+        let there = self.owners.iter().filter(|owner| !owner.commands.is_closed());
+        let least = there.min_by_key(|owner| Arc::strong_count(&owner.load));
+        least.ok_or(Error::Disposed)
+    }
+
+    /// Answers a conversation, through the model's own chat template.
+    ///
+    /// # Errors
+    ///
+    /// As [`generate`](Self::generate); also if the model has no chat template, or it refuses
+    /// the messages.
+    pub fn chat(
+        &self,
+        messages: impl Into<Vec<Message>>,
+        options: GenerateOptions,
+    ) -> Result<GenerationStream, Error> {
+        self.generate(Prompt::Chat(messages.into()), options)
+    }
+
+    /// Generates, and waits for the end. Not for use inside an async task.
+    ///
+    /// # Errors
+    ///
+    /// As [`generate`](Self::generate), and what goes wrong later.
+    #[cfg(not(target_family = "wasm"))]
+    pub fn complete(
+        &self,
+        prompt: impl Into<Prompt>,
+        options: GenerateOptions,
+    ) -> Result<Completion, Error> {
+        self.generate(prompt, options)?.wait()
+    }
+
+    /// A decoder of what comes after these tokens.
+    fn decoder(&self, tokens: &[u32]) -> Result<Option<StreamDecoder>, Error> {
+        let decoder = |tokenizer| StreamDecoder::new(tokenizer, tokens);
+        Ok(self.shared.tokenizer.clone().map(decoder).transpose()?)
+    }
+
+    /// What options mean for this model.
+    fn meaning(&self) -> Meaning<'_> {
+        let Shared { sampling: defaults, tokenizer, eos_tokens, vocab_size, .. } = &*self.shared;
+        let tokenizer = tokenizer.as_deref();
+        Meaning { defaults, tokenizer, end_tokens: eos_tokens, vocabulary: *vocab_size }
+    }
+
+    /// Tokens that fit after the prompt.
+    pub(super) fn room(&self, prompt: &[u32]) -> Result<usize, Error> {
+        let (tokens, context) = (prompt.len(), self.shared.context_length);
+        match context.checked_sub(tokens) {
+            None | Some(0) => Err(Error::ContextFull { tokens, context }),
+            Some(room) => Ok(room),
+        }
+    }
+}
+
+/// The standard library's random hash keys and the clock: enough for a seed, which is no secret.
+fn random_seed() -> u64 {
+    let mut hasher = RandomState::new().build_hasher();
+    let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    hasher.write_u128(elapsed.as_nanos());
+    hasher.finish() >> (u64::BITS - SEED_BITS)
+}

@@ -1,0 +1,179 @@
+//! Start of an engine over models that are on their devices.
+
+use std::{cell::RefCell, rc::Rc, sync::Arc, time::Duration};
+
+use futures::{
+    channel::{
+        mpsc::{UnboundedReceiver, unbounded},
+        oneshot,
+    },
+    future::{FutureExt, LocalBoxFuture, join_all},
+};
+use setun_model::Model;
+use web_time::Instant;
+
+use super::{Engine, Handle, Shared};
+use crate::{
+    command::Command,
+    device::DeviceReport,
+    error::Error,
+    owner::{Drafter, Limits, Owner},
+    parts::{EngineOptions, EngineParts, Replica, ReplicaDraft},
+    sequence::Report,
+};
+
+/// Owners, and where they hear what to do.
+type Owners = Vec<(Owner, UnboundedReceiver<Command>)>;
+
+impl Engine {
+    /// Starts an engine with a thread for each of its replicas.
+    ///
+    /// # Errors
+    ///
+    /// If there is no replica, a draft has another vocabulary, or the system gives no thread.
+    #[cfg(not(target_family = "wasm"))]
+    pub fn start(parts: EngineParts, options: &EngineOptions) -> Result<Self, Error> {
+        let (engine, owners) = engine(parts, options)?;
+        for (owner, commands) in owners {
+            let run = move || {
+                let pace: crate::owner::Pacer = Box::new(|time| match time {
+                    Duration::ZERO => std::future::ready(()).boxed_local(),
+                    time => futures_timer::Delay::new(time).boxed_local(),
+                });
+                pollster::block_on(owner.run(commands, pace));
+            };
+            let thread = std::thread::Builder::new().name("setun".into()).spawn(run);
+            let mut running =
+                engine.shared.running.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            running.push(thread.map_err(Error::Thread)?);
+        }
+        Ok(engine)
+    }
+
+    /// Starts an engine for a host with one thread, which spawns the task locally. `pace` is
+    /// awaited between steps, with no time, so that the host can do something else; and where
+    /// nothing is to be done for some time, with that.
+    ///
+    /// # Errors
+    ///
+    /// If there is no replica, or a draft has another vocabulary.
+    pub fn start_local(
+        parts: EngineParts,
+        options: &EngineOptions,
+        pace: impl FnMut(Duration) -> LocalBoxFuture<'static, ()> + 'static,
+    ) -> Result<(Self, LocalBoxFuture<'static, ()>), Error> {
+        let (engine, owners) = engine(parts, options)?;
+        let pace = Rc::new(RefCell::new(pace));
+        let runs = owners.into_iter().map(|(owner, commands)| {
+            let pace = Rc::clone(&pace);
+            owner.run(commands, Box::new(move |time| (pace.borrow_mut())(time)))
+        });
+        let runs: Vec<_> = runs.collect();
+        Ok((engine, join_all(runs).map(drop).boxed_local()))
+    }
+}
+
+fn engine(mut parts: EngineParts, options: &EngineOptions) -> Result<(Engine, Owners), Error> {
+    let replicas = std::mem::take(&mut parts.replicas);
+    let shared = Arc::new(shared(parts, &replicas, options)?);
+    let (mut owners, mut handles) = (vec![], vec![]);
+    for replica in replicas {
+        let (commands, receiver) = unbounded();
+        owners.push((owner(replica, &shared, options)?, receiver));
+        handles.push(Handle::new(commands));
+    }
+    if options.profile || options.timeline {
+        let timeline = options.timeline.then(Instant::now);
+        for handle in &handles {
+            let (reply, _) = oneshot::channel();
+            handle.send(Command::Profile { profiled: true, timeline, reply })?;
+        }
+    }
+    Ok((Engine { owners: handles.into(), shared }, owners))
+}
+
+/// The owner of a replica's model.
+fn owner(replica: Replica, shared: &Shared, options: &EngineOptions) -> Result<Owner, Error> {
+    let Replica { model, backend, level, max_blocks, reload, draft, .. } = replica;
+    let report = Report { backend, level, ..shared.report.clone() };
+    let block_positions = model.block_positions();
+    let context = shared.context_length.div_ceil(block_positions);
+    let prefix = options.prefix_positions.map(|count| count.div_ceil(block_positions));
+    let limits = Limits {
+        blocks: context.saturating_mul(options.contexts).min(max_blocks),
+        min_blocks: context,
+        prefix_blocks: prefix.unwrap_or(context),
+        streams: options.streams.min(model.max_rows()),
+        wait: options.batch_wait,
+    };
+    let drafter = draft.map(|draft| drafter(draft, &*model, &limits)).transpose()?;
+    let mut owner = Owner::new(model, report, limits);
+    if let Some(drafter) = drafter {
+        owner = owner.with_drafter(drafter);
+    }
+    if let Some(reload) = reload {
+        owner = owner.with_revival(reload);
+    }
+    if let Some((watch, every)) = &options.watch {
+        owner = owner.with_watch(watch.clone(), *every);
+    }
+    Ok(owner)
+}
+
+/// A draft with a cache of as many positions as the limits of its target's.
+fn drafter(draft: ReplicaDraft, target: &dyn Model, limits: &Limits) -> Result<Drafter, Error> {
+    let ReplicaDraft { model, reload } = draft;
+    let (expected, found) = (target.vocab_size(), model.vocab_size());
+    if expected != found {
+        let what = "the vocabulary of a draft";
+        return Err(Error::BatchShape { what, expected, found });
+    }
+    let (of_target, of_draft) = (target.block_positions(), model.block_positions().max(1));
+    let blocks = |blocks: usize| blocks.saturating_mul(of_target).div_ceil(of_draft);
+    Drafter::new(model, blocks(limits.blocks), blocks(limits.prefix_blocks), reload)
+}
+
+/// What is the same for all owners.
+fn shared(
+    parts: EngineParts,
+    replicas: &[Replica],
+    options: &EngineOptions,
+) -> Result<Shared, Error> {
+    let first = replicas.first().ok_or_else(|| Error::BadOption {
+        option: "device",
+        found: "none".into(),
+        expected: "a device or more".into(),
+    })?;
+    let levels: Vec<_> = replicas.iter().map(|replica| replica.level.as_str()).collect();
+    let devices = replicas.iter().flat_map(|replica| replica.report.devices.clone());
+    let report = Report {
+        backend: if replicas.len() > 1 { "each" } else { first.backend },
+        level: levels.join(", "),
+        model: parts.name,
+        load_seconds: parts.load_seconds,
+    };
+    let max_length = options.context_length.unwrap_or(usize::MAX);
+    Ok(Shared {
+        tokenizer: parts.tokenizer,
+        template: parts.template,
+        sampling: options.sampling.over(&parts.sampling),
+        eos_tokens: parts.eos_tokens,
+        context_length: first.model.context_length().min(max_length),
+        vocab_size: first.model.vocab_size(),
+        weight_bytes: replicas.iter().map(|replica| replica.weight_bytes).sum(),
+        head: first.head,
+        threads: replicas.iter().map(|replica| replica.threads).sum(),
+        streams: options.streams,
+        max_waiting: options.queue,
+        buffer: options.buffer,
+        back_pressure: options.back_pressure,
+        defaults: options.defaults.clone(),
+        devices: DeviceReport { devices: devices.chain(parts.report.devices).collect() },
+        self_tester: parts.self_tester,
+        report,
+        #[cfg(feature = "grammar")]
+        vocabulary: std::sync::OnceLock::new(),
+        #[cfg(not(target_family = "wasm"))]
+        running: std::sync::Mutex::default(),
+    })
+}

@@ -1,0 +1,42 @@
+//! Handles that keep no engine alive.
+
+use std::sync::{Arc, Weak};
+
+use super::{Engine, Handle, Shared};
+
+/// A handle to an engine that ends with its last other handle all the same.
+#[derive(Clone, Debug)]
+pub struct WeakEngine {
+    owners: Weak<[Handle]>,
+    shared: Weak<Shared>,
+}
+
+impl WeakEngine {
+    /// Whether somebody has it.
+    #[must_use]
+    pub fn is_alive(&self) -> bool {
+        self.shared.strong_count() > 0
+    }
+
+    /// The engine, unless it has ended.
+    #[must_use]
+    pub fn upgrade(&self) -> Option<Engine> {
+        let engine = Engine { owners: self.owners.upgrade()?, shared: self.shared.upgrade()? };
+        engine.owners.iter().all(|owner| !owner.commands.is_closed()).then_some(engine)
+    }
+}
+
+impl Engine {
+    /// A handle that does not keep the engine alive.
+    #[must_use]
+    pub fn downgrade(&self) -> WeakEngine {
+        let (owners, shared) = (Arc::downgrade(&self.owners), Arc::downgrade(&self.shared));
+        WeakEngine { owners, shared }
+    }
+
+    /// Whether two handles are of one engine.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
+    }
+}

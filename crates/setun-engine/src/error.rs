@@ -1,0 +1,294 @@
+//! The error of this crate, and the code that JavaScript and scripts see.
+
+use std::{fmt, io, sync::Arc};
+
+use setun_model::ModelError;
+use setun_ops::OpsError;
+use setun_text::TextError;
+
+/// Why something failed. [`Error::code`] sorts errors into few kinds.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The model could not be built, or a step failed.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+
+    /// The tokenizer, the chat template or the sampler failed.
+    #[error(transparent)]
+    Text(#[from] TextError),
+
+    /// A form cannot be followed.
+    #[cfg(feature = "grammar")]
+    #[error(transparent)]
+    Grammar(#[from] setun_grammar::GrammarError),
+
+    /// A form of one's own, or one that a host has compiled, cannot be followed.
+    #[error("{reason}")]
+    Form {
+        /// What it says.
+        reason: String,
+    },
+
+    /// The checkpoint comes without something that the call needs.
+    #[error("the model `{model}` has no {what}: expected {expected} beside its weights")]
+    Missing {
+        /// Name of the model.
+        model: String,
+        /// What is missing.
+        what: &'static str,
+        /// The files that it could have come from.
+        expected: &'static str,
+    },
+
+    /// The prompt alone does not fit the context.
+    #[error("the prompt has {tokens} tokens, the context holds {context} with the answer")]
+    ContextFull {
+        /// Tokens of the prompt.
+        tokens: usize,
+        /// Positions of a sequence.
+        context: usize,
+    },
+
+    /// An option is out of its range, or does not exist.
+    #[error("option `{option}` is {found}, expected {expected}")]
+    BadOption {
+        /// Its name.
+        option: &'static str,
+        /// Its value.
+        found: String,
+        /// What would do.
+        expected: String,
+    },
+
+    /// More requests wait than the engine takes.
+    #[error(
+        "{waiting} requests wait for the engine already, expected at most {most} with this one"
+    )]
+    Busy {
+        /// Those that wait.
+        waiting: usize,
+        /// Most that may wait.
+        most: usize,
+    },
+
+    /// Bytes are no session, or damaged.
+    #[error("a saved session cannot be read: {what} is {found}, expected {expected}")]
+    Session {
+        /// What was looked at.
+        what: &'static str,
+        /// What it should be.
+        expected: &'static str,
+        /// What it is.
+        found: String,
+    },
+
+    /// A batch does not have the shape that a call needs.
+    #[error("{what}: expected {expected}, found {found}")]
+    BatchShape {
+        /// What was counted.
+        what: &'static str,
+        /// How many there should be; of a bound, the bound.
+        expected: usize,
+        /// How many there are.
+        found: usize,
+    },
+
+    /// A token is not of the model's vocabulary.
+    #[error("row {row}, place {place}: token {token}, expected one below {vocabulary}")]
+    UnknownToken {
+        /// Row of the batch.
+        row: usize,
+        /// Its place in that row.
+        place: usize,
+        /// The token.
+        token: u32,
+        /// How many tokens there are.
+        vocabulary: usize,
+    },
+
+    /// A row of a batch has no room for what it is to take.
+    #[error("row {row} would come to {positions} positions, the context holds {context}")]
+    RowFull {
+        /// Row of the batch.
+        row: usize,
+        /// The positions that it would have.
+        positions: usize,
+        /// Positions of a sequence.
+        context: usize,
+    },
+
+    /// A cache is used with another [`Inferencer`](crate::Inferencer) than the one that made it.
+    #[error("the cache is of another inferencer, expected one that this inferencer made")]
+    OtherCache,
+
+    /// A draft says that it draws a token with a probability that cannot be.
+    #[error("a draft proposes token {token} with the probability {found}, expected {expected}")]
+    DraftProbability {
+        /// The token.
+        token: u32,
+        /// What would do.
+        expected: &'static str,
+        /// The probability; 0 if there is none.
+        found: f64,
+    },
+
+    /// The system gives no thread.
+    #[error("the engine's thread cannot be started: {0}")]
+    Thread(io::Error),
+
+    /// A step failed, and with it all generations that it served.
+    #[error(transparent)]
+    Step(Arc<Error>),
+
+    /// A model could not be loaded once more, or its device not be tested.
+    #[error("{reason}")]
+    Loading {
+        /// The kind of what went wrong.
+        code: ErrorCode,
+        /// What the loader says.
+        reason: String,
+    },
+
+    /// The engine has ended: its owner was dropped, or stopped after an error.
+    #[error("the engine has been disposed of")]
+    Disposed,
+}
+
+/// Kinds of errors, as JavaScript and scripts see them. Each has a remedy in `docs/errors.md`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ErrorCode {
+    /// A download failed.
+    Network,
+    /// There is nothing at the address.
+    NotFound,
+    /// A file is shorter than it says.
+    Truncated,
+    /// A file is damaged.
+    BadCheckpoint,
+    /// The model is of a kind that is not known.
+    UnsupportedModel,
+    /// The prompt does not fit.
+    ContextFull,
+    /// Memory ran out.
+    OutOfMemory,
+    /// The backend asked for is not here.
+    BackendUnavailable,
+    /// The device went away.
+    DeviceLost,
+    /// The engine was disposed of.
+    Disposed,
+    /// An option is wrong.
+    BadOption,
+    /// The disk, or the room that a page is given on it, is full.
+    StorageFull,
+    /// Too many requests wait.
+    Busy,
+    /// The operating system refused to read or write a local file.
+    Io,
+    /// The caller cancelled a download.
+    Cancelled,
+}
+
+impl ErrorCode {
+    /// The code as it is written.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Network => "network",
+            Self::NotFound => "not-found",
+            Self::Truncated => "truncated",
+            Self::BadCheckpoint => "bad-checkpoint",
+            Self::UnsupportedModel => "unsupported-model",
+            Self::ContextFull => "context-full",
+            Self::OutOfMemory => "out-of-memory",
+            Self::BackendUnavailable => "backend-unavailable",
+            Self::DeviceLost => "device-lost",
+            Self::Disposed => "disposed",
+            Self::BadOption => "bad-option",
+            Self::StorageFull => "storage-full",
+            Self::Busy => "busy",
+            Self::Io => "io",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// Errors of local files; those of connections do not come as such.
+impl From<&io::Error> for ErrorCode {
+    fn from(error: &io::Error) -> Self {
+        use io::ErrorKind::{FileTooLarge, NotFound, QuotaExceeded, StorageFull, UnexpectedEof};
+        match error.kind() {
+            NotFound => Self::NotFound,
+            StorageFull | QuotaExceeded | FileTooLarge => Self::StorageFull,
+            UnexpectedEof => Self::Truncated,
+            _ => Self::Io,
+        }
+    }
+}
+
+impl fmt::Display for ErrorCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Error {
+    /// The kind of this error.
+    #[must_use]
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::Model(error) => model_code(error),
+            Self::Text(error) => text_code(error),
+            #[cfg(feature = "grammar")]
+            Self::Grammar(_) => ErrorCode::BadOption,
+            Self::Missing { .. } => ErrorCode::UnsupportedModel,
+            Self::ContextFull { .. } | Self::RowFull { .. } => ErrorCode::ContextFull,
+            Self::Session { .. } => ErrorCode::BadCheckpoint,
+            Self::Busy { .. } => ErrorCode::Busy,
+            Self::BadOption { .. }
+            | Self::Form { .. }
+            | Self::BatchShape { .. }
+            | Self::UnknownToken { .. }
+            | Self::OtherCache
+            | Self::DraftProbability { .. } => ErrorCode::BadOption,
+            Self::Thread(_) => ErrorCode::OutOfMemory,
+            Self::Step(error) => error.code(),
+            Self::Loading { code, .. } => *code,
+            Self::Disposed => ErrorCode::Disposed,
+        }
+    }
+}
+
+fn model_code(error: &ModelError) -> ErrorCode {
+    match error {
+        ModelError::Unsupported { .. } => ErrorCode::UnsupportedModel,
+        ModelError::Ops(OpsError::OutOfMemory { .. } | OpsError::BeyondLimit { .. })
+        | ModelError::CacheFull { .. } => ErrorCode::OutOfMemory,
+        ModelError::Ops(OpsError::DeviceLost { .. }) => ErrorCode::DeviceLost,
+        ModelError::Ops(OpsError::FloatMode) => ErrorCode::BackendUnavailable,
+        ModelError::Stages { .. } => ErrorCode::BadOption,
+        _ => ErrorCode::BadCheckpoint,
+    }
+}
+
+fn text_code(error: &TextError) -> ErrorCode {
+    match error {
+        TextError::OptionRange { .. }
+        | TextError::OptionToken { .. }
+        | TextError::EmptyOption { .. }
+        | TextError::UnknownStep { .. }
+        | TextError::RepeatedStep { .. }
+        | TextError::NoTokenLeft
+        | TextError::NeedsState { .. }
+        | TextError::Processor { .. }
+        | TextError::Filter { .. }
+        | TextError::FilterPattern { .. }
+        | TextError::MissingVariable { .. }
+        | TextError::PromptTemplate { .. }
+        | TextError::EmptyStopString { .. }
+        | TextError::TemplateRefused { .. } => ErrorCode::BadOption,
+        _ => ErrorCode::BadCheckpoint,
+    }
+}

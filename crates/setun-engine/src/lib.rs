@@ -1,0 +1,55 @@
+//! The engine: continuous batching of generations over one model.
+//!
+//! A scheduler owns the model and steps a list of sequences, whose tokens come as streams of events.
+//! The crate knows the traits [`Model`](setun_model::Model) and [`Tokenizer`](setun_text::Tokenizer)
+//! alone: [`Engine::start`] takes models that are on their devices, and the crate `setun` opens them.
+
+mod beams;
+mod command;
+mod context;
+mod device;
+mod embedding;
+mod engine;
+mod error;
+mod event;
+mod form;
+mod histogram;
+mod inferencer;
+mod metrics;
+mod options;
+mod owner;
+mod parts;
+mod pressure;
+mod profile;
+#[cfg(test)]
+mod remembering;
+mod sequence;
+mod session;
+pub mod speculate;
+mod stream;
+mod telemetry;
+mod ticket;
+mod timeline;
+
+pub use beams::{Beam, BeamGeneration, BeamOptions, BeamText, BeamTexts, EarlyStopping};
+pub use context::{
+    ContextStrategy, FullContext, SharedContextStrategy, SinksAndWindow, TruncateMiddle,
+};
+pub use device::{DeviceReport, DeviceVerdict, HeadType, SelfTest, Verdict};
+pub use embedding::{Embedding, Pooling};
+pub use engine::{ChatCompletion, Classification, Engine, IntoEngineBuilder, Score, WeakEngine};
+pub use error::{Error, ErrorCode};
+pub use event::{Done, Event, FinishReason, PromptTokens, TextDelta, Timings, TokenLogprob, Usage};
+pub use form::{Form, FormState, SharedForm};
+pub use histogram::{Histogram, TimeHistogram};
+pub use inferencer::{
+    Inferencer, InferencerCache, InferencerOptions, Inferred, Padding, Ragged, TokenLogits,
+};
+pub use metrics::EngineMetrics;
+pub use options::{DefaultOptions, GenerateOptions, Prompt};
+pub use parts::{EngineOptions, EngineParts, ReloadModel, Replica, ReplicaDraft, SelfTester};
+pub use pressure::{MemoryWatch, Pressure};
+pub use profile::{EngineProfile, PhaseProfile};
+pub use session::Session;
+pub use stream::{BackPressure, CancelHandle, Completion, GenerationStream};
+pub use timeline::{TimedStep, Timeline};

@@ -1,0 +1,146 @@
+//! Parts and options that an engine starts from.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use futures::future::LocalBoxFuture;
+use setun_model::{MaybeSend, Model};
+use setun_text::{ChatTemplate, MaybeShared, SamplerOptions, Tokenizer};
+
+use crate::{
+    device::{DeviceReport, HeadType, SelfTest},
+    error::Error,
+    options::{DefaultOptions, GenerateOptions},
+    pressure::{MemoryWatch, SharedWatch},
+    stream::{BackPressure, DEFAULT_BUFFER},
+};
+
+/// Models on their devices, and what belongs to all of them.
+pub struct EngineParts {
+    /// Name of the model.
+    pub name: String,
+    /// How texts become tokens and back.
+    pub tokenizer: Option<Arc<dyn Tokenizer>>,
+    /// How conversations become texts.
+    pub template: Option<Arc<ChatTemplate>>,
+    /// The tokens that end a text.
+    pub eos_tokens: Vec<u32>,
+    /// Sampling options that are the model's own.
+    pub sampling: SamplerOptions,
+    /// Seconds that loading took.
+    pub load_seconds: f64,
+    /// The devices that were looked at before those of the replicas.
+    pub report: DeviceReport,
+    /// Compares the devices with the definitions; none where there are no definitions.
+    pub self_tester: Option<Box<dyn SelfTester>>,
+    /// One or more, of equal models.
+    pub replicas: Vec<Replica>,
+}
+
+/// A model on its device.
+pub struct Replica {
+    /// Logits for batches.
+    pub model: Box<dyn Model>,
+    /// The device that runs, for example `cpu`.
+    pub backend: &'static str,
+    /// Its level, for example `avx2`; of a GPU its own name.
+    pub level: String,
+    /// Threads that run.
+    pub threads: usize,
+    /// How the head is kept.
+    pub head: HeadType,
+    /// Bytes of the weights, as they are kept.
+    pub weight_bytes: usize,
+    /// Why this device runs.
+    pub report: DeviceReport,
+    /// Most blocks of the cache; `usize::MAX` for no limit but that of the options.
+    pub max_blocks: usize,
+    /// How to load the model once more; none where its bytes are gone.
+    pub reload: Option<Box<dyn ReloadModel>>,
+    /// A smaller model of the same vocabulary, which proposes tokens.
+    pub draft: Option<ReplicaDraft>,
+}
+
+/// A smaller model beside that of a [`Replica`].
+pub struct ReplicaDraft {
+    /// Logits for batches.
+    pub model: Box<dyn Model>,
+    /// How to load it once more; none where its bytes are gone.
+    pub reload: Option<Box<dyn ReloadModel>>,
+}
+
+/// Loads a model once more after its device was lost.
+pub trait ReloadModel: MaybeSend {
+    /// The model, with nothing in its cache.
+    fn reload(&mut self) -> LocalBoxFuture<'_, Result<Box<dyn Model>, Error>>;
+}
+
+/// Compares what an engine's devices compute with the definitions.
+pub trait SelfTester: MaybeShared {
+    /// Tests the devices of a report that run. Generations under way go on.
+    fn test<'a>(
+        &'a self,
+        report: &'a DeviceReport,
+        test: SelfTest,
+    ) -> LocalBoxFuture<'a, Result<SelfTest, Error>>;
+}
+
+/// Options of an engine, whatever model it runs.
+#[non_exhaustive]
+pub struct EngineOptions {
+    /// Whole contexts that the cache may grow to, 1 or more. Default: 8.
+    pub contexts: usize,
+    /// Positions that stay in the cache for prompts that begin alike. Default: one context.
+    pub prefix_positions: Option<usize>,
+    /// Generations that run at once on each device, 1 or more. Default: 64.
+    pub streams: usize,
+    /// Requests that wait at once for each device, 1 or more. Default: 1024.
+    pub queue: usize,
+    /// Time that an idle engine waits for more requests after the first. Default: none.
+    pub batch_wait: Duration,
+    /// Most positions of a sequence, 1 or more. Default: those of the model.
+    pub context_length: Option<usize>,
+    /// Events that wait for the consumer of a stream, 1 or more. Default: 64.
+    pub buffer: usize,
+    /// What becomes of a generation whose consumer does not keep up. Default:
+    /// [`BackPressure::Pause`].
+    pub back_pressure: BackPressure,
+    /// Options of generations that are given none.
+    pub defaults: DefaultOptions,
+    /// Sampling options in place of the model's own; the others of them mean nothing.
+    pub sampling: GenerateOptions,
+    /// Times each operation from the start. Default: false.
+    pub profile: bool,
+    /// And keeps the steps, for a chart. Default: false.
+    pub timeline: bool,
+    pub(crate) watch: Option<(SharedWatch, Duration)>,
+}
+
+impl Default for EngineOptions {
+    fn default() -> Self {
+        Self {
+            contexts: 8,
+            prefix_positions: None,
+            streams: 64,
+            queue: 1024,
+            batch_wait: Duration::ZERO,
+            context_length: None,
+            buffer: DEFAULT_BUFFER,
+            back_pressure: BackPressure::Pause,
+            defaults: DefaultOptions::default(),
+            sampling: GenerateOptions::default(),
+            profile: false,
+            timeline: false,
+            watch: None,
+        }
+    }
+}
+
+impl EngineOptions {
+    /// Has each device's owner ask how short memory is, so often at most.
+    pub fn set_memory_watch(&mut self, watch: impl MemoryWatch + 'static, every: Duration) {
+        self.watch = Some((Arc::new(Mutex::new(Box::new(watch))), every));
+    }
+}

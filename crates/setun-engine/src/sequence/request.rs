@@ -1,0 +1,88 @@
+//! What an owner is asked for.
+
+use std::sync::Arc;
+
+use setun_text::{FilteredText, Sampler, StopStrings, StreamDecoder};
+use web_time::Instant;
+
+use super::{Pool, SearchRequest};
+use crate::{
+    context::SharedContextStrategy,
+    event::FinishReason,
+    form::SharedForm,
+    stream::{Demand, Queue},
+    telemetry::Trace,
+    ticket::Ticket,
+};
+
+/// A request that has passed all checks.
+#[derive(Debug)]
+pub(crate) struct Request {
+    pub(crate) prompt: Vec<u32>,
+    /// What the model is to see of the prompt, where that is not all.
+    pub(crate) seen: Option<Vec<u32>>,
+    pub(crate) max_tokens: usize,
+    /// Positions of the context, and what is done once they are full.
+    pub(crate) positions: usize,
+    pub(crate) context: Option<SharedContextStrategy>,
+    pub(crate) sampler: Sampler,
+    pub(crate) seed: u64,
+    /// Which of the samples with this seed.
+    pub(crate) sample: u64,
+    /// Others of the same prompt, which begin where it ends.
+    pub(crate) siblings: Vec<Request>,
+    pub(crate) decoder: Option<StreamDecoder>,
+    pub(crate) stops: StopStrings,
+    pub(crate) filter: Option<FilteredText>,
+    pub(crate) eos_tokens: Vec<u32>,
+    pub(crate) logprobs: bool,
+    pub(crate) top_logprobs: usize,
+    /// The token of the prompt from which on the model's opinion is told, and a decoder before it.
+    pub(crate) echo: Option<(usize, Option<StreamDecoder>)>,
+    /// What makes it a beam search.
+    pub(crate) search: Option<SearchRequest>,
+    /// What to make of the states of the prompt's tokens.
+    pub(crate) pool: Option<Pool>,
+    /// The form that its text is to have.
+    pub(crate) form: Option<SharedForm>,
+    /// Tokens of the vocabulary.
+    pub(crate) vocabulary: usize,
+    /// Most tokens to guess from the text so far.
+    pub(crate) lookahead: usize,
+    pub(crate) queue: Arc<Queue>,
+    pub(crate) asked: Instant,
+    /// Higher ones go first.
+    pub(crate) priority: i32,
+    /// It ends then, with what it has.
+    pub(crate) deadline: Option<Instant>,
+    /// Tells what becomes of it.
+    pub(crate) trace: Trace,
+    /// Its place in the queue, until it starts.
+    pub(crate) ticket: Option<Ticket>,
+    #[expect(dead_code, reason = "its owner counts those that are there")]
+    pub(crate) load: Arc<()>,
+}
+
+impl Request {
+    /// Whether events tell what the model thought.
+    pub(super) fn judges(&self) -> bool {
+        self.logprobs || self.top_logprobs > 0
+    }
+
+    pub(super) fn interruption(&self, now: Instant) -> Option<FinishReason> {
+        match self.queue.demand() {
+            Demand::Cancel | Demand::Gone => Some(FinishReason::Aborted),
+            _ if self.deadline.is_some_and(|deadline| deadline <= now) => {
+                Some(FinishReason::Deadline)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// However a request ends, nothing more will come.
+impl Drop for Request {
+    fn drop(&mut self) {
+        self.queue.close();
+    }
+}

@@ -1,0 +1,106 @@
+//! Texts that are gone on with: kept, forked, saved and restored.
+
+mod bytes;
+
+pub(crate) use bytes::{Saved, digest};
+use futures::channel::oneshot;
+
+use crate::{
+    command::{Chore, Command},
+    engine::Engine,
+    error::Error,
+    options::{GenerateOptions, Prompt},
+    stream::GenerationStream,
+};
+
+/// The tokens of a text, and the engine that goes on with them. A clone is a fork: both have the
+/// same beginning, which is computed once and shared in the cache for as long as there is room
+/// ([`EngineBuilder::prefix_positions`](crate::EngineBuilder::prefix_positions)). What has left
+/// the cache is computed again, to the same bits.
+#[derive(Clone, Debug)]
+pub struct Session {
+    engine: Engine,
+    tokens: Vec<u32>,
+}
+
+impl Session {
+    /// Its tokens.
+    #[must_use]
+    pub fn tokens(&self) -> &[u32] {
+        &self.tokens
+    }
+
+    /// Appends text, tokens or a conversation. Special tokens are added to text where the session
+    /// begins with it.
+    ///
+    /// # Errors
+    ///
+    /// If the model lacks what it needs for them, or a token is not in its vocabulary.
+    pub fn push(&mut self, more: impl Into<Prompt>) -> Result<(), Error> {
+        let more = match more.into() {
+            Prompt::Text(text) if !self.tokens.is_empty() => self.engine.tokenize_more(&text)?,
+            more => self.engine.tokens(more)?,
+        };
+        self.tokens.extend(more);
+        Ok(())
+    }
+
+    /// Drops the tokens from `len` on, to go on from there otherwise. A longer `len` changes
+    /// nothing.
+    pub fn truncate(&mut self, len: usize) {
+        self.tokens.truncate(len);
+    }
+
+    /// Goes on from its tokens. What comes of it is the session's once it is
+    /// [pushed](Self::push).
+    ///
+    /// # Errors
+    ///
+    /// As [`Engine::generate`].
+    pub fn generate(&self, options: GenerateOptions) -> Result<GenerationStream, Error> {
+        self.engine.generate(self.tokens.clone(), options)
+    }
+
+    /// Everything that [`Engine::restore`] needs: the tokens, and what of them is in the cache in
+    /// full blocks. Waits for the step under way.
+    ///
+    /// # Errors
+    ///
+    /// If the engine has ended, or a device cannot give what it holds.
+    pub async fn save(&self) -> Result<Vec<u8>, Error> {
+        let (reply, saved) = oneshot::channel();
+        let owner = self.engine.owners.first().ok_or(Error::Disposed)?;
+        owner.send(Command::Chore(Chore::Save { tokens: self.tokens.clone(), reply }))?;
+        Ok(saved.await.map_err(|_| Error::Disposed)??.to_bytes())
+    }
+}
+
+impl Engine {
+    /// A session without tokens.
+    #[must_use]
+    pub fn session(&self) -> Session {
+        Session { engine: self.clone(), tokens: vec![] }
+    }
+
+    /// The session that [`Session::save`] wrote. Its keys and values go to the cache if they are
+    /// of this model, computed with the same bits: of the same cache type, on any processor or on
+    /// the same kind of GPU. Others are left out, and computed when they are needed.
+    ///
+    /// # Errors
+    ///
+    /// If the bytes are damaged or no session, a token is not in the vocabulary, or the engine has
+    /// ended.
+    pub async fn restore(&self, bytes: &[u8]) -> Result<Session, Error> {
+        let saved = Saved::parse(bytes)?;
+        let tokens = saved.tokens.clone();
+        if !tokens.is_empty() {
+            self.tokens(Prompt::Tokens(tokens.clone()))?;
+        }
+        for owner in self.owners.iter() {
+            let (reply, restored) = oneshot::channel();
+            owner.send(Command::Chore(Chore::Restore { saved: saved.clone(), reply }))?;
+            restored.await.map_err(|_| Error::Disposed)??;
+        }
+        Ok(Session { engine: self.clone(), tokens })
+    }
+}

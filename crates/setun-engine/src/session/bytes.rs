@@ -1,0 +1,177 @@
+//! A saved session as bytes; all numbers are little-endian.
+//!
+//! ```text
+//! "setun session 1\n"                16 bytes
+//! fingerprint of the model           32 bytes
+//! positions of a block               u32
+//! bytes of a block                   u64
+//! number of tokens, number of blocks u32, u32
+//! tokens                             u32 each
+//! blocks, as the backend gives them
+//! SHA-256 of all before              32 bytes
+//! ```
+
+use sha2::{Digest, Sha256};
+
+use crate::error::Error;
+
+const MAGIC: &[u8; 16] = b"setun session 1\n";
+
+const HASH_BYTES: usize = 32;
+
+/// Bytes before the tokens.
+const HEADER_BYTES: usize = 16 + HASH_BYTES + 4 + 8 + 4 + 4;
+
+/// A session outside of an engine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Saved {
+    /// Which model computed the blocks, by what it answers.
+    pub(crate) fingerprint: [u8; HASH_BYTES],
+    pub(crate) tokens: Vec<u32>,
+    pub(crate) block_positions: usize,
+    pub(crate) block_bytes: usize,
+    /// Keys and values of the first tokens, in whole blocks.
+    pub(crate) blocks: Vec<u8>,
+}
+
+impl Saved {
+    /// Number of blocks.
+    pub(crate) fn count(&self) -> usize {
+        self.blocks.len().checked_div(self.block_bytes).unwrap_or(0)
+    }
+
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend(self.fingerprint);
+        bytes.extend(narrow(self.block_positions).to_le_bytes());
+        bytes.extend((self.block_bytes as u64).to_le_bytes());
+        bytes.extend(narrow(self.tokens.len()).to_le_bytes());
+        bytes.extend(narrow(self.count()).to_le_bytes());
+        self.tokens.iter().for_each(|token| bytes.extend(token.to_le_bytes()));
+        bytes.extend(&self.blocks);
+        bytes.extend(digest(&bytes));
+        bytes
+    }
+
+    /// Reads what [`to_bytes`](Self::to_bytes) wrote.
+    ///
+    /// # Errors
+    ///
+    /// If the bytes are of another kind, of another length than they say, or not what was hashed.
+    pub(crate) fn parse(bytes: &[u8]) -> Result<Self, Error> {
+        if !bytes.starts_with(MAGIC) {
+            let begin = String::from_utf8_lossy(&bytes[..bytes.len().min(MAGIC.len())]);
+            return Err(wrong("its beginning", "`setun session 1`", format!("`{begin}`")));
+        }
+        let least = HEADER_BYTES + HASH_BYTES;
+        let Some(length) = bytes.len().checked_sub(least) else {
+            return Err(wrong(
+                "its length",
+                "a header and a hash",
+                format!("{} bytes", bytes.len()),
+            ));
+        };
+        let (contents, hash) = bytes.split_at(bytes.len() - HASH_BYTES);
+        let mut header = Fields(&contents[MAGIC.len()..HEADER_BYTES]);
+        let fingerprint = header.take();
+        let block_positions = u32::from_le_bytes(header.take()) as usize;
+        let block_bytes = u64::from_le_bytes(header.take());
+        let tokens = u32::from_le_bytes(header.take()) as usize;
+        let blocks = u32::from_le_bytes(header.take());
+        let said = u128::from(block_bytes) * u128::from(blocks) + 4 * tokens as u128;
+        let is_within = blocks as usize * block_positions <= tokens;
+        if said != length as u128 || !is_within || (blocks > 0 && block_positions == 0) {
+            let found = format!("{length} bytes");
+            let expected = "as many bytes as its tokens and blocks have";
+            return Err(wrong("its length", expected, found));
+        }
+        if digest(contents) != *hash {
+            return Err(wrong("its hash", "that of its bytes", "another".into()));
+        }
+        let (tokens, blocks) = contents[HEADER_BYTES..].split_at(4 * tokens);
+        let token = |bytes: &[u8]| Fields(bytes).take();
+        Ok(Self {
+            fingerprint,
+            tokens: tokens.chunks_exact(4).map(|t| u32::from_le_bytes(token(t))).collect(),
+            block_positions,
+            block_bytes: usize::try_from(block_bytes).unwrap_or(usize::MAX),
+            blocks: blocks.to_vec(),
+        })
+    }
+}
+
+/// SHA-256.
+pub(crate) fn digest(bytes: &[u8]) -> [u8; HASH_BYTES] {
+    Sha256::digest(bytes).into()
+}
+
+/// What is left of a header whose length is known.
+struct Fields<'a>(&'a [u8]);
+
+impl Fields<'_> {
+    fn take<const N: usize>(&mut self) -> [u8; N] {
+        let (field, rest) = self.0.split_first_chunk().expect("the header has all its fields");
+        self.0 = rest;
+        *field
+    }
+}
+
+fn wrong(what: &'static str, expected: &'static str, found: String) -> Error {
+    Error::Session { what, expected, found }
+}
+
+/// Counts of tokens and blocks are below 2^32: a context has fewer.
+fn narrow(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn saved() -> Saved {
+        Saved {
+            fingerprint: [7; 32],
+            tokens: (0..9).collect(),
+            block_positions: 4,
+            block_bytes: 5,
+            blocks: (0..10).collect(),
+        }
+    }
+
+    #[test]
+    fn bytes_give_the_session_again() {
+        let empty = Saved { tokens: vec![], blocks: vec![], ..saved() };
+        for saved in [saved(), empty] {
+            assert_eq!(Saved::parse(&saved.to_bytes()).expect("whole"), saved);
+        }
+    }
+
+    #[test]
+    fn every_cut_and_every_flipped_bit_is_refused() {
+        let bytes = saved().to_bytes();
+        for len in 0..bytes.len() {
+            assert!(Saved::parse(&bytes[..len]).is_err(), "{len} bytes");
+        }
+        for bit in 0..8 * bytes.len() {
+            let mut flipped = bytes.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            assert!(Saved::parse(&flipped).is_err(), "bit {bit}");
+        }
+        let mut longer = bytes;
+        longer.push(0);
+        let error = Saved::parse(&longer).expect_err("a byte too many").to_string();
+        assert!(error.contains("its length"), "{error}");
+        let error = Saved::parse(b"setun session 2\n").expect_err("another version").to_string();
+        assert!(error.contains("setun session 1"), "{error}");
+    }
+
+    #[test]
+    fn more_blocks_than_tokens_are_refused_though_they_are_hashed() {
+        for saved in
+            [Saved { tokens: vec![1; 7], ..saved() }, Saved { block_positions: 0, ..saved() }]
+        {
+            assert!(Saved::parse(&saved.to_bytes()).is_err());
+        }
+    }
+}

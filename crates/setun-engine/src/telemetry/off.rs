@@ -1,0 +1,54 @@
+//! Telemetry of builds without the feature `observe`: functions that do nothing.
+
+use std::time::Duration;
+
+use crate::{
+    error::Error,
+    event::FinishReason,
+    metrics::{EngineMetrics, Timed},
+    sequence::Report,
+};
+
+/// Tells nobody what becomes of a generation.
+#[derive(Debug, Default)]
+pub(crate) struct Trace(());
+
+#[expect(clippy::unused_self, reason = "the others of this name need it")]
+impl Trace {
+    pub(crate) fn begin(_prompt_tokens: usize, _max_tokens: usize, _sample: u64) -> Self {
+        Self(())
+    }
+
+    pub(crate) fn admitted(&self, _cached: usize) {}
+
+    pub(crate) fn first_token(&self) {}
+
+    pub(crate) fn preempted(&self, _dropped: usize) {}
+
+    pub(crate) fn ended(&self, _reason: FinishReason, _generated: usize) {}
+
+    pub(crate) fn failed(&self, _error: &Error) {}
+}
+
+/// Runs a step.
+pub(crate) async fn in_step<F: Future>(step: F) -> F::Output {
+    step.await
+}
+
+pub(crate) fn step(_rows: usize, _prompt_rows: usize, _steps: usize) {}
+
+/// Counts for nobody.
+pub(crate) struct Meters;
+
+#[expect(clippy::unused_self, reason = "the others of this name need it")]
+impl Meters {
+    pub(crate) fn new(_report: &Report) -> Self {
+        Self
+    }
+
+    pub(crate) fn time(&self, _timed: Timed, _time: Duration, _times: u64) {}
+
+    pub(crate) fn rows(&self, _rows: usize, _steps: usize) {}
+
+    pub(crate) fn update(&mut self, _metrics: &EngineMetrics) {}
+}

@@ -1,0 +1,42 @@
+//! A smaller model beside the engine's own, which guesses what that one will say.
+
+use setun_engine::{Error as EngineError, Replica, ReplicaDraft};
+
+use super::{EngineBuilder, source::Source};
+use crate::{device::DeviceOptions, error::Error, input::ModelInput, own_model::OwnModel};
+
+impl EngineBuilder {
+    /// A smaller model of the same vocabulary, which guesses tokens for generations with a
+    /// [`lookahead`](crate::GenerateOptions::lookahead), in place of their own texts. It changes no
+    /// text, sampled or not, and is on each of the engine's devices, with a cache of its own of as
+    /// many positions. Where it fails, or memory is short, texts go on without it. Default: none.
+    pub fn draft(mut self, model: impl Into<ModelInput>) -> Self {
+        self.draft = Some(Source::Files(model.into()));
+        self
+    }
+
+    /// [`draft`](Self::draft) with a model of one's own, for an engine on one device.
+    pub fn own_draft(mut self, model: OwnModel) -> Self {
+        self.draft = Some(Source::Own(Box::new(model)));
+        self
+    }
+}
+
+/// Loads a draft for each of the models of an engine, if there is to be one.
+pub(super) async fn load(
+    draft: Option<Source>,
+    options: &DeviceOptions,
+    replicas: &mut [Replica],
+) -> Result<(), Error> {
+    let Some(draft) = draft else { return Ok(()) };
+    let (parts, _) = draft.load(options.clone(), vec![]).await?;
+    let drafts = parts.replicas;
+    if drafts.len() != replicas.len() {
+        let (found, expected) = (drafts.len().to_string(), replicas.len().to_string());
+        return Err(EngineError::BadOption { option: "draft", found, expected }.into());
+    }
+    for (replica, Replica { model, reload, .. }) in replicas.iter_mut().zip(drafts) {
+        replica.draft = Some(ReplicaDraft { model, reload });
+    }
+    Ok(())
+}

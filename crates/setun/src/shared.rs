@@ -1,0 +1,135 @@
+//! A model that is opened twice is one: its weights are in memory once.
+
+use std::{
+    ffi::OsString,
+    fs::{self, Metadata},
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+    time::SystemTime,
+};
+
+use setun_engine::{Engine, WeakEngine};
+
+use crate::{device::DeviceOptions, error::Error, reader::ModelReader};
+
+/// Ends of the names of files that a model may be read from.
+const READ: [&str; 8] =
+    ["json", "jinja", "safetensors", "gguf", "setun", "onnx", "onnx_data", "data"];
+
+/// Engines of this process that may still run.
+static OPEN: Mutex<Vec<(Key, Arc<Slot>)>> = Mutex::new(vec![]);
+
+/// Locked while the engine is started, so that whoever wants the same waits for it.
+type Slot = Mutex<Option<WeakEngine>>;
+
+/// What makes two engines the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Key {
+    path: PathBuf,
+    /// Of each file that the model may be read from.
+    files: Vec<(OsString, Identity)>,
+    options: DeviceOptions,
+}
+
+/// What is another where a file has been written or replaced.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Identity {
+    bytes: u64,
+    written: Option<SystemTime>,
+    /// Device and number of the file, where the system has such.
+    number: (u64, u64),
+}
+
+/// Opens the model at a path, or gives another handle to the engine that this process has
+/// opened from it with the same options: a model that is opened twice has its weights in
+/// memory once. Whoever wants one that is being loaded waits for it.
+///
+/// A file that has been written or replaced since is another model. An engine of which only
+/// streams are left is not found any more.
+///
+/// # Errors
+///
+/// As [`Model::open`](crate::Model::open), and if the device is not here or has not enough
+/// memory.
+pub fn open_shared(path: impl AsRef<Path>, options: DeviceOptions) -> Result<Engine, Error> {
+    let path = path.as_ref();
+    let slot = slot(Key::of(path, options.clone())?);
+    let mut engine = slot.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(engine) = engine.as_ref().and_then(WeakEngine::upgrade) {
+        return Ok(engine);
+    }
+    let opened = start(ModelReader::open(path)?, options)?;
+    *engine = Some(opened.downgrade());
+    Ok(opened)
+}
+
+fn start(model: ModelReader, options: DeviceOptions) -> Result<Engine, Error> {
+    let DeviceOptions { device, threads, cache, head, software } = options;
+    let builder = Engine::builder(model).device(device).cache_type(cache).head_type(head);
+    let builder = builder.software(software);
+    match threads {
+        Some(threads) => builder.threads(threads).build(),
+        None => builder.build(),
+    }
+}
+
+/// The place of an engine, with those left out that nobody uses or waits for.
+fn slot(key: Key) -> Arc<Slot> {
+    let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+    open.retain(|(_, slot)| {
+        let waited_for = Arc::strong_count(slot) > 1;
+        let runs =
+            || slot.lock().is_ok_and(|engine| engine.as_ref().is_some_and(WeakEngine::is_alive));
+        waited_for || runs()
+    });
+    if let Some((_, slot)) = open.iter().find(|(known, _)| *known == key) {
+        return Arc::clone(slot);
+    }
+    let slot = Arc::default();
+    open.push((key, Arc::clone(&slot)));
+    slot
+}
+
+impl Key {
+    fn of(path: &Path, options: DeviceOptions) -> Result<Self, Error> {
+        let failed = |source| Error::Io { path: path.into(), source };
+        let path = path.canonicalize().map_err(failed)?;
+        let (folder, file) = if path.is_dir() {
+            (path.as_path(), None)
+        } else {
+            (path.parent().unwrap_or(Path::new("")), path.file_name())
+        };
+        let mut files = vec![];
+        for entry in fs::read_dir(folder).map_err(failed)?.flatten() {
+            let name = entry.file_name();
+            // Of a lone file's neighbours only those that say how to read it.
+            if Some(name.as_os_str()) == file || is_read(&name, file.is_none()) {
+                // Behind a link lies what is read.
+                if let Ok(metadata) = fs::metadata(entry.path()) {
+                    files.push((name, Identity::of(&metadata)));
+                }
+            }
+        }
+        files.sort_by(|a, b| a.0.cmp(&b.0));
+        Ok(Self { path, files, options })
+    }
+}
+
+fn is_read(name: &OsString, weights: bool) -> bool {
+    let end = Path::new(name).extension().and_then(|end| end.to_str()).unwrap_or_default();
+    let kinds = if weights { &READ[..] } else { &READ[..2] };
+    kinds.contains(&end)
+}
+
+impl Identity {
+    fn of(metadata: &Metadata) -> Self {
+        #[cfg(unix)]
+        let number = {
+            use std::os::unix::fs::MetadataExt;
+            (metadata.dev(), metadata.ino())
+        };
+        #[cfg(not(unix))]
+        let number = (0, 0);
+        Self { bytes: metadata.len(), written: metadata.modified().ok(), number }
+    }
+}
