@@ -22,10 +22,6 @@ pub(crate) enum CliError {
     #[error("[{}] {}", .0.code(), one_line(.0))]
     Setun(#[from] setun::Error),
 
-    /// The engine by itself.
-    #[error("[{}] {}", .0.code(), one_line(.0))]
-    Engine(#[from] setun::EngineError),
-
     /// A file could not be written.
     #[error("[{}] cannot write `{}`: {source}", ErrorCode::from(source), path.display())]
     Write {
@@ -132,6 +128,12 @@ impl From<setun::forward::ModelError> for CliError {
 
 impl From<setun::hub::Error> for CliError {
     fn from(error: setun::hub::Error) -> Self {
+        Self::Setun(error.into())
+    }
+}
+
+impl From<setun::EngineError> for CliError {
+    fn from(error: setun::EngineError) -> Self {
         Self::Setun(error.into())
     }
 }

@@ -36,7 +36,7 @@ impl Output {
     }
 
     /// Ends the line that was begun, so that the error which ends the text has one of its own.
-    pub(crate) fn fail<T>(&mut self, error: setun::Error) -> Result<T, CliError> {
+    pub(crate) fn fail<T>(&mut self, error: setun::EngineError) -> Result<T, CliError> {
         if self.in_line {
             self.write("\n")?;
         }

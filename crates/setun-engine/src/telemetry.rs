@@ -1,5 +1,5 @@
 //! Telemetry of an engine: spans and events through `tracing`, counters, gauges and histograms
-//! through `metrics`. The names are a part of the interface: `docs/observation.md`. Without the
+//! through `metrics`. The names are a part of the interface: `docs/observability.md`. Without the
 //! feature `observe` the same functions do nothing, and neither crate is linked.
 
 #[cfg(feature = "observe")]

@@ -8,7 +8,7 @@
 use std::error::Error;
 
 use setun::{
-    DeviceOptions, Engine, GenerateOptions, Inferencer, LogitsProcessor, Model, Ragged,
+    DeviceOptions, Engine, GenerateOptions, LogitsProcessor, Model, Ragged,
     text::{Candidates, Step, Strategy, TextError, Tokenizer},
 };
 

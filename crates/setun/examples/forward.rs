@@ -7,7 +7,7 @@
 use std::error::Error;
 
 use setun::{
-    DeviceOptions, Inferencer, Model, Padding, Ragged, SamplerOptions,
+    DeviceOptions, Model, Padding, Ragged, SamplerOptions,
     text::{Sampler, logprob},
 };
 

@@ -7,7 +7,7 @@
 use std::{error::Error, time::Instant};
 
 use setun::{
-    DeviceOptions, Inferencer, Model, Ragged, SamplerOptions, TokenLogits,
+    DeviceOptions, Model, Ragged, SamplerOptions, TokenLogits,
     speculate::{PromptLookup, SpeculationOptions, SpeculativeInferencer, Verify},
     text::Sampler,
 };

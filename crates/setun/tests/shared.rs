@@ -7,7 +7,7 @@ use std::{
     thread,
 };
 
-use setun::{CacheType, Device, DeviceOptions, Engine, GenerateOptions};
+use setun::{CacheType, Device, DeviceOptions, Engine, GenerateOptions, open_shared};
 
 /// A copy of a small model, which only its test opens.
 fn model() -> (tempfile::TempDir, PathBuf) {

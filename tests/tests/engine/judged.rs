@@ -2,8 +2,8 @@
 
 use futures::executor::block_on;
 use setun::{
-    DeviceOptions, Engine, ErrorCode, Event, GenerateOptions, Inferencer, Model, Prompt, Ragged,
-    TextDelta, text::Logprobs,
+    DeviceOptions, Engine, ErrorCode, Event, GenerateOptions, Model, Prompt, Ragged, TextDelta,
+    text::Logprobs,
 };
 use setun_tests::fixture;
 

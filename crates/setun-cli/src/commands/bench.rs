@@ -16,7 +16,7 @@ use std::path::PathBuf;
 
 use clap::builder::RangedI64ValueParser;
 use setun::{
-    Device, DeviceOptions, Engine, EngineError, Error, HeadType, Model,
+    Device, DeviceOptions, Engine, EngineError, HeadType, Model,
     ops::{WeightData, WeightSpec, screen_dot::screen_bytes},
 };
 

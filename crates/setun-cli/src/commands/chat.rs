@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal};
 
-use setun::{Engine, Error, Event, GenerateOptions, Message};
+use setun::{Engine, EngineError, Error, Event, GenerateOptions, Message};
 
 use crate::{
     args::GenerateArgs,
@@ -39,7 +39,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     if !engine.has_chat_template() {
         let expected = "a chat_template in tokenizer_config.json, or chat_template.jinja";
         let (model, what) = (engine.model_name().to_owned(), "chat template");
-        return Err(Error::Missing { model, what, expected }.into());
+        return Err(EngineError::Missing { model, what, expected }.into());
     }
     let options = args.generate.options(&engine)?;
     let mut history = History::new(args.system.as_deref());

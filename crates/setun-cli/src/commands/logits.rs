@@ -9,7 +9,7 @@ use std::{
 };
 
 use setun::{
-    DeviceOptions, Error, HeadType,
+    DeviceOptions, EngineError, Error, HeadType,
     checkpoint::{
         Dtype,
         write::{NewTensor, layout},
@@ -114,13 +114,15 @@ fn write_error(path: &Path, source: std::io::Error) -> CliError {
 }
 
 fn check(tokens: &[u32], model: &dyn Forward) -> Result<(), Error> {
-    let bad = |found, expected| Error::BadOption { option: "prompt", found, expected };
+    let bad = |found, expected| -> Error {
+        EngineError::BadOption { option: "prompt", found, expected }.into()
+    };
     let (vocab, context) = (model.vocab_size(), model.context_length());
     if tokens.is_empty() {
         return Err(bad("empty".into(), "one token or more".into()));
     }
     if tokens.len() > context {
-        return Err(Error::ContextFull { tokens: tokens.len(), context });
+        return Err(EngineError::ContextFull { tokens: tokens.len(), context }.into());
     }
     match tokens.iter().find(|&&token| token as usize >= vocab) {
         Some(token) => Err(bad(format!("token {token}"), format!("tokens below {vocab}"))),

@@ -14,7 +14,7 @@ use crate::{
     error::Error,
     options::{GenerateOptions, Meaning, Prompt},
     sequence::{Pool, Request, SearchRequest},
-    stream::{Completion, GenerationStream, Queue},
+    stream::{GenerationStream, Queue},
     telemetry::Trace,
 };
 
@@ -189,7 +189,7 @@ impl Engine {
         &self,
         prompt: impl Into<Prompt>,
         options: GenerateOptions,
-    ) -> Result<Completion, Error> {
+    ) -> Result<crate::Completion, Error> {
         self.generate(prompt, options)?.wait()
     }
 

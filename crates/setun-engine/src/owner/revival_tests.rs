@@ -129,9 +129,9 @@ fn who_leaves_does_not_wait_for_a_model_to_come_back() {
 
 #[test]
 fn what_keeps_a_model_from_coming_back_is_told() {
-    let unreadable = || Error::Io {
-        path: "model.safetensors".into(),
-        source: std::io::ErrorKind::NotFound.into(),
+    let unreadable = || Error::Loading {
+        code: ErrorCode::NotFound,
+        reason: "cannot read `model.safetensors`".into(),
     };
     let (commands, _) = owner(losing(3), move || Err(unreadable()));
     let (tokens, error) = failure(generate(&commands, (5, 9)));

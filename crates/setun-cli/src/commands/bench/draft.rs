@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use setun::{
-    DeviceOptions, EngineError, Inferencer, Ragged, SamplerOptions, TokenLogits,
+    DeviceOptions, EngineError, Ragged, SamplerOptions, TokenLogits,
     speculate::{DraftModel, SpeculationCounts, SpeculationOptions, SpeculativeInferencer, Verify},
     text::Sampler,
 };

@@ -4,7 +4,7 @@ use std::{iter, path::Path};
 
 use serde::Serialize;
 use setun::{
-    Device, DeviceOptions, Error, LoadedModel,
+    Device, DeviceOptions, EngineError, Error, LoadedModel,
     forward::{
         Batch, LayerDensity, Model as Forward, Outputs, PagedCache, Profile, RequestedOutput,
     },
@@ -58,7 +58,7 @@ pub(super) fn measure(
     let tokens = input::tokens(&model, &text)?;
     if tokens.is_empty() {
         let (found, expected) = ("empty".into(), "a text of one token or more".into());
-        return Err(Error::BadOption { option: "text", found, expected }.into());
+        return Err(EngineError::BadOption { option: "text", found, expected }.into());
     }
     let (threads, backend) = (device.threads(), device.device()?);
     let options = DeviceOptions { device: backend, threads, ..DeviceOptions::default() };
