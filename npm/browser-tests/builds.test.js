@@ -56,14 +56,14 @@ describe("each build", () => {
       level: "relaxed",
       threads: 1,
     },
-  ])("runs and says so: %j", async ({ isolated, load, build, level, threads }) => {
+  ])("runs and reports its name: %j", async ({ isolated, load, build, level, threads }) => {
     const { info, result, code } = await runStory(isolated, load);
     expect(result).toMatchObject({ text: expected, build, level, backend: "cpu" });
     expect(info).toMatchObject({ build, level, threads });
     expect(code).toEqual([`/node_modules/setun/dist/wasm/${build}/setun_bg.wasm`]);
   });
 
-  it("is refused, with the list of what there is, where it cannot run", async () => {
+  it("is refused with a list of alternatives where it cannot run", async () => {
     const server = await startServer({ root: project.folder });
     const { page, close } = await openPage(browser, `${server.url}/index.html`);
     const error = await page.evaluate(async () => {

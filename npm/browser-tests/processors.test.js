@@ -42,7 +42,7 @@ describe.each([
     { headers: {}, load: {} },
     { headers: { isolated: true, strict: true }, load: { threads: 2 } },
     { headers: { strict: true }, load: { worker: false } },
-  ])("is a module that does what the option does, relative to the page: %j", ({ headers, load }) =>
+  ])("is a module relative to the page, with the effect of the option: %j", ({ headers, load }) =>
     onPage(headers, async (page) => {
       const { own, option } = await page.evaluate(bannedTexts, { module: "./ban.js", load });
       expect(own).toEqual(option);
@@ -50,7 +50,7 @@ describe.each([
     }),
   );
 
-  it("may be made by the page", () =>
+  it("may be a blob or data URL of the page", () =>
     onPage({}, async (page) => {
       const module = await page.evaluate((/** @type {string} */ code) => {
         return URL.createObjectURL(new Blob([code], { type: "text/javascript" }));
@@ -59,7 +59,7 @@ describe.each([
       expect(own).toEqual(option);
     }));
 
-  it("that cannot be sent, loaded or run is an error, and the model goes on", () =>
+  it("that cannot be sent, loaded or run is an error, and the model stays usable", () =>
     onPage({}, async (page, url) => {
       const { errors, text, after } = await page.evaluate(async () => {
         const { setun } = /** @type {any} */ (globalThis);

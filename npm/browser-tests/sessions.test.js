@@ -31,7 +31,7 @@ afterAll(async () => {
   await project?.remove();
 });
 
-it("goes on in another page with the tokens that it would have had", async () => {
+it("continues in another page with the same tokens", async () => {
   const story = { prompt, options: OPTIONS };
   const saved = await page.evaluate(async ({ prompt, options }) => {
     const model = await /** @type {any} */ (globalThis).setun.load();

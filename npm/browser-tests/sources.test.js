@@ -83,7 +83,7 @@ function failure(source) {
 }
 
 describe("a model", () => {
-  it.each(["./tiny/", "/tiny", "lone.safetensors"])("comes from an address: %s", async (source) => {
+  it.each(["./tiny/", "/tiny", "lone.safetensors"])("loads from a URL: %s", async (source) => {
     const { result } = await opened.page.evaluate(tellStory, { ...STORY, source, load: STREAMED });
     expect(result.text).toBe(expected);
     expect(fetched(server.requests)).toEqual({ code: [expect.anything()], models: [] });
@@ -91,7 +91,7 @@ describe("a model", () => {
     expect(checkpoints).toHaveLength(1);
   });
 
-  it("comes from chosen files and from bytes", async () => {
+  it("loads from chosen files and from bytes", async () => {
     const texts = await opened.page.evaluate(async ({ prompt, options }) => {
       const { setun } = /** @type {any} */ (globalThis);
       const bytes = new Uint8Array(await (await fetch("lone.safetensors")).arrayBuffer());

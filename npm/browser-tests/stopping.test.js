@@ -111,7 +111,7 @@ describe("an aborted signal", () => {
     expect(Math.min(...ends.map(({ milliseconds }) => milliseconds))).toBeLessThan(AT_ONCE_MS);
   });
 
-  it("ends a search, and the worker is free at once", async () => {
+  it("ends a beam search, and the worker is free at once", async () => {
     const ends = await page.evaluate(async (attempts) => {
       const { model, longPrompt } = /** @type {any} */ (globalThis);
       const ends = [];

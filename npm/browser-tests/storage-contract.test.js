@@ -68,16 +68,16 @@ describe.each([
     // Older browsers are played by Chromium alone: Firefox, which has had both as long as files that are written in place,
     // stands still one time in five without them.
     ...(name === "Chromium" ? OLDER.map((lacking) => ["opfs", lacking]) : []),
-  ])("keeps the contract: %s without %o", async (storage, lacking) => {
+  ])("satisfies the contract: %s without %o", async (storage, lacking) => {
     expect(await ask({ run: "contract", storage, lacking })).toEqual([]);
   });
 
-  it("takes the private file system in a worker, and else the Cache API", async () => {
+  it("uses the private file system in a worker, and else the Cache API", async () => {
     expect(await ask({ run: "kind", storage: "own" })).toBe("opfs");
     expect(await ask({ run: "kind", storage: "own", lacking: ["createSyncAccessHandle"] })).toBe("cache");
   });
 
-  it("lets go of a file and its lock when a worker is ended", async () => {
+  it("releases a file and its lock when a worker ends", async () => {
     const found = await page.evaluate(async () => {
       const { start, ask } = /** @type {any} */ (globalThis).setun;
       const first = start({ run: "hold", storage: "opfs" });
@@ -93,7 +93,7 @@ describe.each([
     expect(found.found.lines.length).toBe(2);
   });
 
-  it("says so if another has the file", async () => {
+  it("reports a locked file", async () => {
     const message = await page.evaluate(async () => {
       const { start, ask } = /** @type {any} */ (globalThis).setun;
       const first = start({ run: "hold", storage: "opfs" });
@@ -107,7 +107,7 @@ describe.each([
     expect(message).toMatch(/cannot open models\/h\/o\/n\/r\/model/);
   });
 
-  it("lists and deletes on the page, after the worker that has the lock", async () => {
+  it("lists and deletes on the page, after the lock's owner", async () => {
     const found = await page.evaluate(async () => {
       const { start, models } = /** @type {any} */ (globalThis).setun;
       const first = start({ run: "hold", storage: "opfs" });
@@ -131,7 +131,7 @@ describe("Chromium with little room", () => {
     ["opfs", "kept"],
     ["cache", "private"],
     ["cache", "kept"],
-  ])("says so, and keeps what is there: %s, %s", async (storage, window) => {
+  ])("reports it, and keeps stored chunks: %s, %s", async (storage, window) => {
     const profile = await mkdtemp(join(tmpdir(), "setun-profile-"));
     const browser = window === "private" ? await launchChromium() : await openChromiumProfile(profile);
     try {

@@ -88,13 +88,13 @@ const parts = () =>
   stage.models.starts(PATH).map((start) => (start === undefined ? undefined : start / CHUNK));
 
 describe("a server that", PATIENCE, () => {
-  it("drops a connection is asked for the rest of the part", async () => {
+  it("drops a connection gets a request for the rest of the range", async () => {
     stage.models.ruleAt(PATH, CHUNK, 1, { breakAfter: CHUNK >> 1 });
     await expectLoaded();
     expect(parts()).toEqual([0, 1, expect.closeTo(1.5, 1), 2]);
   });
 
-  it("drops connections before the first byte is asked again", async () => {
+  it("drops connections before the first byte gets another request", async () => {
     stage.models.ruleAt(PATH, 0, 2, { breakAfter: 0 });
     await expectLoaded();
     expect(parts()).toEqual([0, 0, 0, 1, 2]);
@@ -103,18 +103,18 @@ describe("a server that", PATIENCE, () => {
   it.each([
     ["says that more will come", { saysMore: 1000 }],
     ["sends less than was asked for", { fewer: 1000 }],
-  ])("%s is asked for the rest", async (_, act) => {
+  ])("%s gets a request for the rest", async (_, act) => {
     stage.models.ruleAt(PATH, CHUNK, 1, act);
     await expectLoaded();
     expect(parts().length).toBeGreaterThan(3);
   });
 
-  it("sends more than was asked for is asked again", async () => {
+  it("sends too many bytes gets another request", async () => {
     stage.models.ruleAt(PATH, CHUNK, 1, { more: 1000 });
     await expectLoaded();
   });
 
-  it("tells a wrong size at first is believed later", async () => {
+  it("corrects a wrong size is believed", async () => {
     stage.models.ruleOfAll(PATH, 1, { saysMore: 1000 });
     await expectLoaded();
   });
@@ -128,7 +128,7 @@ describe("a server that", PATIENCE, () => {
     },
   );
 
-  it("changes a file for ever fails", async () => {
+  it("keeps changing a file fails", async () => {
     for (let i = 0; i < 30; i += 1) {
       const bytes = i % 2 === 0 ? changed() : stage.large;
       stage.models.ruleAt(PATH, CHUNK, 1, { become: { bytes, etag: `"${i}"` } });
@@ -136,14 +136,14 @@ describe("a server that", PATIENCE, () => {
     await expectFailed("network", /keeps changing during the download/);
   });
 
-  it("answers 500 and 503 now and then is asked again", async () => {
+  it("answers 500 and 503 gets another request", async () => {
     stage.models.ruleOfAll(PATH, 1, { status: 503 });
     stage.models.ruleAt(PATH, 0, 1, { status: 500 });
     await expectLoaded();
     expect(parts()).toEqual([0, 0, 1, 2]);
   });
 
-  it("answers 429 is asked again when it wants to be", async () => {
+  it("answers 429 gets another request after its delay", async () => {
     stage.models.ruleAt(PATH, 0, 1, { status: 429, headers: { "retry-after": "2" } });
     const started = performance.now();
     await expectLoaded();
@@ -163,30 +163,30 @@ describe("a server that", PATIENCE, () => {
     await expectFailed(code, message);
   });
 
-  it("has its application in place of a file fails", async () => {
+  it("answers with an HTML page fails", async () => {
     stage.models.manners.pages = true;
     source = `${stage.url}/models/none.safetensors`;
     await expectFailed("not-found", /no such file/);
   });
 
-  it("gives no parts gives it whole, once", async () => {
+  it("has no range support sends the file once", async () => {
     stage.models.manners.ranges = false;
     await expectLoaded();
     expect(stage.models.sent).toBeLessThan(2 * stage.large.length);
   });
 
-  it("gives no parts and drops the connection is asked once more", async () => {
+  it("has no range support and drops the connection gets another request", async () => {
     stage.models.manners.ranges = false;
     stage.models.rule(PATH, 1, { breakAfter: stage.large.length >> 1 });
     await expectLoaded();
   });
 
-  it("compresses wholes is asked for parts", async () => {
+  it("compresses whole files gets range requests", async () => {
     stage.models.manners.gzip = true;
     await expectLoaded();
   });
 
-  it("compresses whatever is asked for gives the model, which is not kept", async () => {
+  it("compresses everything serves the model, which is not stored", async () => {
     stage.models.manners.gzip = true;
     stage.models.manners.ranges = false;
     const { text, message } = await tell();
@@ -194,33 +194,33 @@ describe("a server that", PATIENCE, () => {
     expect(await kept()).toBeUndefined();
   });
 
-  it("has half a file fails, and later gives the whole", async () => {
+  it("has half a file fails, and works when the file is complete", async () => {
     stage.models.put(PATH, stage.large.subarray(0, stage.large.length >> 1), '"half"');
     await expectFailed("truncated", /large\.safetensors/);
     stage.models.put(PATH, stage.large, '"one"');
     await expectLoaded();
   });
 
-  it("has what is no model fails, and nothing of it is kept", async () => {
+  it("has an invalid model fails, and nothing of it is stored", async () => {
     stage.models.put(PATH, Buffer.alloc(100_000, 7), '"seven"');
     await expectFailed("bad-checkpoint", /large\.safetensors/);
     expect(await kept()).toBeUndefined();
   });
 });
 
-describe("another site that hides what it can", PATIENCE, () => {
+describe("another origin with hidden headers", PATIENCE, () => {
   beforeEach(() => {
     source = stage.models.at(PATH);
   });
 
-  it("is asked without permission, each byte once", async () => {
+  it("gets requests without preflight, one for each byte", async () => {
     await expectLoaded();
     expect(parts()).toEqual([0, 1, 2]);
     expect(stage.models.requests.filter(({ method }) => method === "OPTIONS")).toEqual([]);
     expect(stage.models.sent).toBe(stage.large.length);
   });
 
-  it("may drop connections, give no parts, and change its file's size", async () => {
+  it("may drop connections, lack range support, and change its file's size", async () => {
     stage.models.ruleAt(PATH, CHUNK, 1, { breakAfter: 1000 });
     stage.models.ruleAt(PATH, 2 * CHUNK, 1, { ignoreRange: true });
     await expectLoaded();
@@ -228,7 +228,7 @@ describe("another site that hides what it can", PATIENCE, () => {
     await expectLoaded(stage.small);
   });
 
-  it("may refuse pages", async () => {
+  it("may refuse CORS requests", async () => {
     stage.models.manners = {};
     await expectFailed("network", /large\.safetensors/);
   });
@@ -248,14 +248,14 @@ describe("wrong bytes against known hashes", PATIENCE, () => {
     source = `${stage.url}/models/mirror/`;
   }
 
-  it("of parts bring those parts once more", async () => {
+  it("of ranges lead to further requests of those ranges", async () => {
     mirror();
     stage.models.ruleAt(`/models/mirror/${NAME}`, CHUNK, 1, { wrong: true });
     await expectLoaded();
     expect(stage.models.starts(`/models/mirror/${NAME}`)).toEqual([0, CHUNK, CHUNK, 2 * CHUNK]);
   });
 
-  it("of parts fail where they stay wrong, and load once they are right", async () => {
+  it("of ranges fail while they stay wrong, and load when they are right", async () => {
     mirror();
     stage.models.ruleAt(`/models/mirror/${NAME}`, CHUNK, ALWAYS, { wrong: true });
     await expectFailed("bad-checkpoint", /wrong bytes in chunk 1: expected SHA-256/);
@@ -289,7 +289,7 @@ describe("storage without room", PATIENCE, () => {
   const bytes = () =>
     page.evaluate(async () => (await /** @type {any} */ (globalThis).setun.models.list())[0]?.bytes ?? 0);
 
-  it("is told of with the bytes that are missing and the way out", async () => {
+  it("is an error with the missing bytes and a remedy", async () => {
     await limit(10 << 20);
     const { code, message } = await tell();
     expect(code).toBe("storage-full");
@@ -301,7 +301,7 @@ describe("storage without room", PATIENCE, () => {
     expect((await tell(source, { store: false })).text).toBe(stage.texts.large);
   });
 
-  it("that gives out midway keeps what is there, for when there is room again", async () => {
+  it("that runs out during a download keeps the stored chunks", async () => {
     stage.models.ruleAt(PATH, 2 * CHUNK, 1, { slow: 2500 });
     await page.evaluate(beginLoad, { source });
     await expect.poll(bytes, { timeout: 10_000 }).toBe(2 * CHUNK);

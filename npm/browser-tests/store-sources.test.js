@@ -63,7 +63,7 @@ describe("a model of a hub", PATIENCE, () => {
     weights = stage.models.hubPath("maker/stories", WEIGHTS);
   });
 
-  it("is kept, and then needs the hub no more", async () => {
+  it("is stored, and then needs no Hub", async () => {
     expect((await tell(NAME, hub)).text).toBe(stage.texts.small);
     const asked = stage.models.takeRequests();
     expect(asked.filter(({ method }) => method === "OPTIONS")).toEqual([]);
@@ -85,19 +85,19 @@ describe("a model of a hub", PATIENCE, () => {
     expect(has).toBe(true);
   });
 
-  it("is not kept with `store: false`", async () => {
+  it("is not stored with `store: false`", async () => {
     expect((await tell(NAME, { ...hub, store: false })).text).toBe(stage.texts.small);
     expect(await page.evaluate(keptFiles)).toEqual({});
   });
 
-  it("comes once more where its bytes are not the hub's", async () => {
+  it("is downloaded again after wrong bytes", async () => {
     stage.models.rule(weights, 1, { wrong: true });
     const { text, message } = await tell(NAME, hub);
     expect(text ?? message).toBe(stage.texts.small);
     expect(stage.models.starts(weights)).toHaveLength(2);
   });
 
-  it("fails where its bytes stay others than the hub's, and loads once they are right", async () => {
+  it("fails while its bytes stay wrong, and loads when they are right", async () => {
     stage.models.rule(weights, Number.POSITIVE_INFINITY, { wrong: true });
     expect(await tell(NAME, hub)).toEqual({
       code: "bad-checkpoint",
@@ -113,7 +113,7 @@ describe("a model of a hub", PATIENCE, () => {
     [`${NAME}@none`, "not-found"],
     [`${NAME}:none.gguf`, "not-found"],
     ["hf:stories", "bad-option"],
-  ])("is told of where there is none: %s", async (name, code) => {
+  ])("is an error if it does not exist: %s", async (name, code) => {
     expect(await tell(name, hub)).toMatchObject({ code });
   });
 });
@@ -137,7 +137,7 @@ describe("a file by itself", PATIENCE, () => {
     expect(await list()).toMatchObject([{ complete: true, files: names.map((name) => ({ name })) }]);
   });
 
-  it("may be setun's own", async () => {
+  it("may be a .setun file", async () => {
     stage.models.put("/models/v1.setun", fixture("setun/v1.setun"), '"setun"');
     const load = () =>
       page.evaluate(async () => {
@@ -153,7 +153,7 @@ describe("a file by itself", PATIENCE, () => {
   });
 });
 
-describe("what a user hands over", PATIENCE, () => {
+describe("files of a user", PATIENCE, () => {
   /** @type {string} */
   let folder;
 
@@ -242,7 +242,7 @@ describe("what a user hands over", PATIENCE, () => {
   });
 });
 
-describe("where there is no private file system to write to, the Cache API", PATIENCE, () => {
+describe("without a writable private file system, the Cache API", PATIENCE, () => {
   /** Workers that can only read files. */
   beforeEach(async () => {
     await page.context().route("**/dist/worker-*.js", async (route) => {
@@ -268,7 +268,7 @@ describe("where there is no private file system to write to, the Cache API", PAT
     expect(left).toBe(0);
   });
 
-  it("keeps what came of a download that ends midway", async () => {
+  it("keeps an interrupted download", async () => {
     stage.models.ruleAt(PATH, CHUNK, 1, { stall: CHUNK >> 1 });
     await page.evaluate(beginLoad, { source: stage.url + PATH });
     await expect
@@ -311,7 +311,7 @@ describe("Firefox", PATIENCE, () => {
   const tellThere = () => tab.evaluate(tryStory, { ...SHORT, source: stage.url + PATH });
   const listThere = () => tab.evaluate(() => /** @type {any} */ (globalThis).setun.models.list());
 
-  it("keeps a model in its private file system, and brings no byte of it twice", async () => {
+  it("stores a model in its private file system, and downloads no byte twice", async () => {
     const first = await tellThere();
     expect(first.text ?? first.message).toBe(stage.texts.large);
     expect(stage.models.sent).toBe(stage.large.length);
@@ -325,7 +325,7 @@ describe("Firefox", PATIENCE, () => {
     expect(await listThere()).toMatchObject([{ complete: true }]);
   });
 
-  it("goes on where a tab was closed midway", async () => {
+  it("resumes after a closed tab", async () => {
     stage.models.ruleAt(PATH, CHUNK, 1, { stall: CHUNK >> 1 });
     await tab.evaluate(beginLoad, { source: stage.url + PATH });
     await expect.poll(() => stage.models.starts(PATH).length, { timeout: 10_000 }).toBe(3);

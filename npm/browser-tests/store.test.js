@@ -65,7 +65,7 @@ async function expectResumed(tab) {
 }
 
 describe("a second load", () => {
-  it("brings no byte of the model, in a new tab and in a new browser", async () => {
+  it("downloads nothing, in a new tab and in a new browser", async () => {
     const first = await tell();
     expect(first.text).toBe(stage.texts.large);
     const bytes = stage.large.length;
@@ -100,7 +100,7 @@ describe("a second load", () => {
     expect((await tell(await openTab(profile.context, stage.url))).text).toBe(stage.texts.large);
   });
 
-  it("brings the file that the server has meanwhile, and drops the one before", async () => {
+  it("downloads a changed file, and deletes the previous one", async () => {
     const other = stage.url + PATH.replace("large", "other");
     stage.models.put(new URL(other).pathname, stage.small, '"one"');
     expect((await tell(page, other)).text).toBe(stage.texts.small);
@@ -109,7 +109,7 @@ describe("a second load", () => {
     expect(await list()).toMatchObject([{ complete: true, bytes: stage.large.length }]);
   });
 
-  it("loads anew what the browser has taken away", async () => {
+  it("downloads what the browser has evicted", async () => {
     expect((await tell()).text).toBe(stage.texts.large);
     expect(await page.evaluate(removeKept, "large.safetensors")).toBe(true);
     expect(await list()).toMatchObject([{ complete: false }]);
@@ -119,7 +119,7 @@ describe("a second load", () => {
     expect(await list()).toMatchObject([{ complete: true }]);
   });
 
-  it("is not kept with `store: false`", async () => {
+  it("is not stored with `store: false`", async () => {
     const told = await page.evaluate(tryStory, { ...SHORT, source, load: { store: false } });
     expect(told.text).toBe(stage.texts.large);
     expect(await page.evaluate(keptFiles)).toEqual({});
@@ -127,8 +127,8 @@ describe("a second load", () => {
   });
 });
 
-describe("a download that ends midway", () => {
-  it("goes on in a new tab where the tab was closed", async () => {
+describe("an interrupted download", () => {
+  it("resumes in a new tab after the tab was closed", async () => {
     await beginStalled();
     const next = await openTab(profile.context, stage.url);
     await page.close();
@@ -136,7 +136,7 @@ describe("a download that ends midway", () => {
     await expectResumed(next);
   });
 
-  it("goes on where the worker was ended", async () => {
+  it("resumes after the worker was terminated", async () => {
     await page.addInitScript(() => {
       const all = /** @type {any} */ (globalThis);
       all.workers = [];
@@ -160,7 +160,7 @@ describe("a download that ends midway", () => {
     await expectResumed(page);
   });
 
-  it("goes on where it was aborted, and whoever waits for it is let in at once", async () => {
+  it("resumes after an abort, and waiting loads start at once", async () => {
     await beginStalled();
     const next = await openTab(profile.context, stage.url);
     await next.evaluate(beginLoad, { source });
@@ -191,8 +191,8 @@ describe("a download that ends midway", () => {
   });
 });
 
-describe("two tabs that load the same at once", () => {
-  it("bring each byte once", async () => {
+describe("two tabs that load the same model", () => {
+  it("download each byte once", async () => {
     const next = await openTab(profile.context, stage.url);
     stage.models.ruleAt(PATH, CHUNK, 1, { slow: 300 });
     const told = await Promise.all([tell(), tell(next)]);
@@ -203,7 +203,7 @@ describe("two tabs that load the same at once", () => {
 });
 
 describe("models", () => {
-  it("lists, finds and deletes what is kept", async () => {
+  it("lists, finds and deletes stored models", async () => {
     const has = (/** @type {string} */ from) =>
       page.evaluate((each) => /** @type {any} */ (globalThis).setun.models.has(each), from);
     expect(await list()).toEqual([]);
@@ -233,7 +233,7 @@ describe("models", () => {
     expect(Object.keys(await page.evaluate(keptFiles)).filter((path) => path.includes("large"))).toEqual([]);
   });
 
-  it("shows a download that has not ended, and deletes it once it was aborted", async () => {
+  it("lists an unfinished download, and deletes it after an abort", async () => {
     await beginStalled();
     expect(await list()).toMatchObject([
       { source, complete: false, bytes: stage.large.length - CHUNK, files: [] },
@@ -249,7 +249,7 @@ describe("models", () => {
     expect(outcome).toEqual(["waits", true, []]);
   });
 
-  it("estimates what is to come, and what is there already", async () => {
+  it("estimates the download and its stored part", async () => {
     const estimate = () =>
       page.evaluate((from) => /** @type {any} */ (globalThis).setun.models.estimate(from), source);
     const bytes = stage.large.length;

@@ -70,7 +70,7 @@ describe.each([
   { isolated: true, load: {} },
   { isolated: false, load: { worker: false } },
 ])("a page with structured output: %j", ({ isolated, load }) => {
-  it("has it in Chromium", async () => {
+  it("works in Chromium", async () => {
     const server = await startServer({ root: project.folder, isolated, strict: true });
     const browser = await launchChromium();
     const { page, errors } = await openPage(browser, `${server.url}/index.html`);
@@ -82,7 +82,7 @@ describe.each([
     expect(errors).toEqual([]);
   });
 
-  it("has it in Firefox", async () => {
+  it("works in Firefox", async () => {
     const server = await startServer({ root: project.folder, isolated, strict: true });
     const browser = await launchFirefox();
     const page = await browser.newPage();

@@ -26,7 +26,7 @@ afterAll(async () => {
   await project?.remove();
 });
 
-describe("a GPU that is not known to be software", () => {
+describe("a GPU that is no known software adapter", () => {
   /**
    * Loads with `auto`, or as `load` says, on a page that `prepare` has changed, and tells a little.
    * @param {string} prepare @param {object} load
@@ -56,7 +56,7 @@ describe("a GPU that is not known to be software", () => {
     return { ...story, warnings, ...fetched(server.requests.slice(before)) };
   }
 
-  it("is probed, and left where the processor is faster", async () => {
+  it("is probed, and not used if the CPU is faster", async () => {
     const { used, devices, code, warnings } = await loadThere("");
     expect(used.backend).toBe("cpu");
     expect(devices).toMatchObject([
@@ -68,7 +68,7 @@ describe("a GPU that is not known to be software", () => {
     expect(warnings).toEqual([]);
   });
 
-  it("is taken where it is faster, and the model is read once", async () => {
+  it("is used if it is faster, and the model is read once", async () => {
     const { used, devices, code, models, text } = await loadThere(`
       const { Loader } = await import("/node_modules/setun/dist/wasm/webgpu/setun.js");
       const { probe } = Loader.prototype;
@@ -87,7 +87,7 @@ describe("a GPU that is not known to be software", () => {
     expect(text).toBe((await loadThere("", { backend: "wasm" })).text);
   });
 
-  it("is left with a warning where its driver fails", async () => {
+  it("is not used if its driver fails, with a warning", async () => {
     const { used, devices, warnings } = await loadThere(`
       const { createShaderModule } = GPUDevice.prototype;
       GPUDevice.prototype.createShaderModule = function (descriptor) {

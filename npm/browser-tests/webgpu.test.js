@@ -55,7 +55,7 @@ async function failure(load) {
 }
 
 describe("WebGPU", () => {
-  it("streams what WebAssembly streams, up to the first near tie, and fetches its own build alone", async () => {
+  it("streams the same text as WebAssembly up to the first near tie, and fetches only its own build", async () => {
     const { page, requests, errors, close } = await openPage(browser, `${server.url}/index.html`);
     const options = { maxTokens: TOKENS, logprobs: true };
     const story = await tell(page, { backend: "webgpu" }, options);
@@ -89,7 +89,7 @@ describe("WebGPU", () => {
 });
 
 describe("a large model", () => {
-  it("moves to the GPU as it arrives: WebAssembly's memory never holds it", async () => {
+  it("moves to the GPU as it arrives, and is never in WebAssembly's memory", async () => {
     const { page, errors, close } = await openPage(browser, `${server.url}/index.html`);
     const [gpu, cpu] = await page.evaluate(async () => {
       const { setun } = /** @type {any} */ (globalThis);
@@ -146,7 +146,7 @@ describe("a large model", () => {
 });
 
 describe("a device", () => {
-  it("in software is left by auto, and no build is fetched for it", async () => {
+  it("in software is not used by auto, and no build is fetched for it", async () => {
     const { page, requests, errors, close } = await openPage(browser, `${server.url}/index.html`);
     const { used, devices, test } = await page.evaluate(async () => {
       const model = await /** @type {any} */ (globalThis).setun.load();
@@ -165,7 +165,7 @@ describe("a device", () => {
     expect(fetched(requests).code).toEqual([expect.not.stringContaining("webgpu")]);
   });
 
-  it("that was asked for by name says so, tests itself beside a generation, outlasts an aborted one, and follows a response format", async () => {
+  it("that is requested by name runs a self-test, an aborted generation and a response format", async () => {
     const { page, errors, close } = await openPage(browser, `${server.url}/index.html`);
     const { used, devices, test, text, reason, again, formed } = await page.evaluate(async (prompt) => {
       const model = await /** @type {any} */ (globalThis).setun.load(undefined, { backend: "webgpu" });
@@ -193,7 +193,7 @@ describe("a device", () => {
     expect([" there was", " a dog"]).toContain(formed);
   });
 
-  it("that goes away in the middle of a text is found again, and the text goes on", async () => {
+  it("that is lost during a generation is opened again, and the generation continues", async () => {
     const { page, requests, errors, close } = await openPage(browser, `${server.url}/index.html`);
     const [alone, disturbed] = await page.evaluate(async (prompt) => {
       const { setun } = /** @type {any} */ (globalThis);
@@ -225,7 +225,7 @@ describe("a device", () => {
 });
 
 describe("a driver that refuses", () => {
-  it("a program or memory is an error with its words, and the next model runs", async () => {
+  it("a program or memory is an error with its message, and the next model runs", async () => {
     const { page, errors, close } = await openPage(browser, `${server.url}/index.html`);
     const [program, memory, text] = await page.evaluate(async (prompt) => {
       const { setun } = /** @type {any} */ (globalThis);
@@ -265,7 +265,7 @@ describe("where there is no WebGPU", () => {
   it.each([
     ["no API", "Reflect.deleteProperty(Navigator.prototype, 'gpu')", /this browser has no WebGPU/],
     ["no adapter", "GPU.prototype.requestAdapter = async () => null", /this browser finds no GPU/],
-  ])("it is refused, with a remedy, and nothing is fetched: %s", async (_, script, reason) => {
+  ])("it is refused with a remedy, and nothing is fetched: %s", async (_, script, reason) => {
     const context = await browser.newContext();
     await context.addInitScript(script);
     const page = await context.newPage();

@@ -37,7 +37,7 @@ async function inNode(body) {
 }
 
 describe("a processor in Node", () => {
-  it("that bans tokens gives what the option gives: greedy, sampled, looking ahead, in samples and searches", async () => {
+  it("that bans tokens equals the option: greedy, sampled, speculated, in samples and beam search", async () => {
     const pairs = await inNode(`
       const tokens = (await model.generate(prompt, plain).result).tokens.slice(0, 20);
       const both = async (options, tell) => {
@@ -62,7 +62,7 @@ describe("a processor in Node", () => {
     expect(ids(ahead)).toEqual(ids(greedy));
   });
 
-  it("that adds to logits gives what the option gives", async () => {
+  it("that adds to logits equals the option", async () => {
     const [own, option, without] = await inNode(`
       const biases = Object.fromEntries(Array.from({ length: 4096 }, (_, token) => [token, (token % 7) / 3]));
       const options = { ...wild, repetitionPenalty: 1, logprobs: true };
@@ -76,7 +76,7 @@ describe("a processor in Node", () => {
     expect(own).not.toEqual(without);
   });
 
-  it("sees the logits that probabilities are made of, and all tokens before", async () => {
+  it("gets the logits of the reported probabilities, and all previous tokens", async () => {
     const { wrong, lengths, tokens, dropped } = await inNode(`
       const { seen } = await import("./seen.js");
       const [banned] = (await model.generate(prompt, plain).result).tokens;
@@ -109,7 +109,7 @@ describe("a processor in Node", () => {
     expect([tokens, dropped]).toEqual([true, true]);
   });
 
-  it("works beside others, and where memory is taken and given back", async () => {
+  it("works in a batch and under preemption", async () => {
     const { texts, expected, preemptions } = await inNode(`
       const lists = [[], [13, 15], [405], [260, 285, 15]];
       const options = { ...wild, maxTokens: 180, minTokens: 180 };
@@ -128,7 +128,7 @@ describe("a processor in Node", () => {
     expect(preemptions).toBeGreaterThan(0);
   });
 
-  it("ends its generation where it fails, and nothing else", async () => {
+  it("ends only its own generation when it fails", async () => {
     const { failed, beside, alone, after, counted } = await inNode(`
       const fails = [
         ["late.js", undefined], // a factory that wants options

@@ -21,7 +21,7 @@ export class HandleFiles implements ModelFiles {
       this.#found.set(name, file);
       return await this.#files.read(name, range);
     } catch (cause) {
-      throw new SetunError("network", `${this.where(name)}: cannot be read; choose the files again`, {
+      throw new SetunError("io", `${this.where(name)}: cannot be read; choose the files again`, {
         cause,
       });
     }

@@ -27,7 +27,7 @@ function fitsOf(
   return Object.fromEntries(found.map(({ build, fits, reason }) => [build, `${fits}: ${reason}`]));
 }
 
-describe("judgeBackends", () => {
+describe("checkBackends", () => {
   it("has all builds of the package, the best first", () => {
     expect(Object.keys(fitsOf())).toEqual([
       "relaxed-threads",
@@ -45,7 +45,7 @@ describe("judgeBackends", () => {
     });
   });
 
-  it("knows that memory has a limit, and that threads share one that may be smaller", () => {
+  it("compares memory with the limit of WebAssembly and of shared memory", () => {
     const large = fitsOf({ total: 2 ** 32 - 2 ** 26 });
     expect(large.simd128).toBe("true: needs 4.29 GB of at most 4.29 GB");
     expect(fitsOf({ total: 2 ** 32 - 2 ** 26 + 1 }).simd128).toMatch(/^false: needs 4\.29 GB, but/);

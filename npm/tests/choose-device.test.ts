@@ -22,7 +22,7 @@ function measured(gpu: number, processor: number): DeviceReport {
   return { devices: isFaster ? lines : lines.reverse() };
 }
 
-describe("judge", () => {
+describe("decideDevice", () => {
   it.each([
     [99, 100, cpu("simd128", 1), true],
     [100, 100, cpu("simd128", 1), false],
@@ -33,12 +33,12 @@ describe("judge", () => {
     [15, 100, cpu("relaxed-threads", 4), true],
     [16, 100, cpu("relaxed-threads", 4), false],
     [200, 100, cpu("simd128", 1), false],
-  ])("compares with the build that would run: %d beside %d on %j", (gpu, processor, choice, takesGpu) => {
+  ])("compares with the CPU build that would run: %d, %d, %j", (gpu, processor, choice, takesGpu) => {
     const judgement = decideDevice(measured(gpu, processor), choice);
     expect(judgement).toMatchObject({ takesGpu, gpu: { verdict: takesGpu ? "chosen" : "slower" } });
   });
 
-  it("puts what runs first, with the processor's time as it would be", () => {
+  it("lists the device that runs first, with the estimated time of the CPU", () => {
     const choice = cpu("relaxed-threads", 2);
     const faster = reportGpu(decideDevice(measured(10, 320), choice), choice);
     expect(faster.devices).toEqual([
@@ -67,14 +67,14 @@ describe("judge", () => {
     ]);
   });
 
-  it.each(["failed", "software"] as const)("takes no GPU that the engine does not: %s", (verdict) => {
+  it.each(["failed", "software"] as const)("accepts only GPUs that the engine accepts: %s", (verdict) => {
     const gpu = { device: "webgpu", level: "a card", verdict, reason: "for a reason" };
     const runs = { device: "cpu", level: "simd128", verdict: "chosen", reason: "alone" } as const;
     expect(decideDevice({ devices: [runs, gpu] }, cpu("relaxed", 1))).toEqual({ takesGpu: false, gpu });
   });
 });
 
-describe("judgeUnprobed", () => {
+describe("gpuUnavailable", () => {
   const features: Features = {
     ...{ builds: BUILDS, simd128: true, relaxed: true, sharedMemoryPages: 0, cores: 1 },
     gpu: "ready",
@@ -89,7 +89,7 @@ describe("judgeUnprobed", () => {
     [{ gpu: "no-api" }, { verdict: "absent", reason: /no WebGPU/ }],
     [{ gpu: "no-adapter" }, { verdict: "absent", reason: /finds no GPU/ }],
     [{ builds: ["simd128"] }, { verdict: "absent", reason: /without its build/ }],
-  ] as const)("tells what needs no build: %j", (less, expected) => {
+  ] as const)("decides without a build: %j", (less, expected) => {
     const judgement = gpuUnavailable({ ...features, ...less });
     if (expected === undefined) expect(judgement).toBeUndefined();
     else expect(judgement).toMatchObject({ takesGpu: false, gpu: { device: "webgpu", ...expected } });
@@ -133,7 +133,7 @@ describe("load with backend auto", () => {
     return loadOn({ builds: ["simd128", "webgpu"], ...place, embeddedModel, connect })(files, options);
   }
 
-  it("takes a GPU that is faster, and reads the model once", async () => {
+  it("uses a faster GPU, and reads the model once", async () => {
     hasAdapter({ info: { description: "a card" } });
     const seen: number[] = [];
     const onProgress = ({ loadedBytes }: { loadedBytes: number }) => seen.push(loadedBytes);
@@ -145,7 +145,7 @@ describe("load with backend auto", () => {
     expect(log).toMatchObject({ opened: 1, closed: 1 });
   });
 
-  it("leaves one that is slower", async () => {
+  it("does not use a slower GPU", async () => {
     hasAdapter({ info: { description: "a card" } });
     const model = await load({ report: measured(110, 100) });
     expect(model.info).toMatchObject({ build: "simd128" });
@@ -176,7 +176,7 @@ describe("load with backend auto", () => {
       "too large",
     ],
     ["a crash", { report: measured(10, 100), refusal: new Error("unreachable") }, "unreachable"],
-  ])("goes on without a GPU that fails, with a warning: %s", async (_, gpu, reason) => {
+  ])("uses the CPU if the GPU fails, with a warning: %s", async (_, gpu, reason) => {
     hasAdapter({ info: { description: "a card" } });
     const model = await load(gpu);
     const [runs, failed] = model.deviceReport().devices;
@@ -185,7 +185,7 @@ describe("load with backend auto", () => {
     expect(warnings).toEqual([`setun: the GPU is not used: ${reason}`]);
   });
 
-  it("fails for the model's faults once, whatever would run", async () => {
+  it("fails once for an invalid model", async () => {
     hasAdapter({ info: {} });
     const refusal = new SetunError("bad-checkpoint", "a shape is odd");
     await expect(load({ report: measured(10, 100), refusal })).rejects.toMatchObject({
@@ -194,7 +194,7 @@ describe("load with backend auto", () => {
     expect({ fetched, warnings }).toEqual({ fetched: ["webgpu"], warnings: [] });
   });
 
-  it("fails where WebGPU is asked for by name and refused", async () => {
+  it("fails if WebGPU is requested and refused", async () => {
     hasAdapter({ info: {} });
     const refusal = new SetunError("out-of-memory", "too large");
     const loading = load({ refusal }, { backend: "webgpu" });

@@ -39,7 +39,7 @@ class Files implements ModelFiles {
 const bytesOf = (files: Files) => new ModelBytes(async () => new StreamedModel(ENTRY, () => files));
 const read = (bytes: ModelBytes) => bytes.read("a", 0, 8, true);
 
-it("tells a total only where both have one", async () => {
+it("reports a total only if both have one", async () => {
   const [model, draft] = [bytesOf(new Files(8)), bytesOf(new Files(undefined))];
   const both = new ModelAndDraftBytes(model, draft);
   const seen: unknown[] = [];
@@ -51,7 +51,7 @@ it("tells a total only where both have one", async () => {
   ]);
 });
 
-it("asks only the one read from last whether it has changed", async () => {
+it("attributes a change to the model that was read last", async () => {
   const [files, draftFiles] = [new Files(8), new Files(8)];
   const [model, draft] = [bytesOf(files), bytesOf(draftFiles)];
   const both = new ModelAndDraftBytes(model, draft);
@@ -71,7 +71,7 @@ it("asks only the one read from last whether it has changed", async () => {
   ]);
 });
 
-it("reads on after a pause", async () => {
+it("continues after a pause", async () => {
   const files = new Files(8);
   const bytes = bytesOf(files);
   await bytes.pause();

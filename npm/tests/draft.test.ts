@@ -19,7 +19,7 @@ beforeEach(() => {
   });
 });
 
-it("is read with its model, and both tell how far they are", async () => {
+it("loads with its model, and both report progress", async () => {
   const seen: unknown[] = [];
   const model = await load(files, { draft: files, onProgress: (progress) => seen.push(progress) });
   const file = "a.safetensors";
@@ -34,7 +34,7 @@ it("is read with its model, and both tell how far they are", async () => {
   expect(await model.generate("x", { maxTokens: 3 }).text()).toBe("0 1 2 ");
 });
 
-it("guesses for all that do not say otherwise", async () => {
+it("speculates for all generations without a lookahead of 0", async () => {
   const [alone, beside] = [await load(files), await load(files, { draft: files })];
   for (const model of [alone, beside]) {
     for (const options of [{}, { lookahead: undefined as never }, { lookahead: 3 }, { lookahead: 0 }]) {
@@ -47,20 +47,20 @@ it("guesses for all that do not say otherwise", async () => {
 it.each([
   [{ "a.safetensors": new Uint8Array(12) }, "truncated", "a.safetensors: too short", []],
   [{ "b.gguf": new Uint8Array(16) }, "not-found", "a.safetensors (among b.gguf): no such file", ["loader"]],
-])("fails with its own words, and all is closed: %#", async (draft, code, message, freed) => {
+])("fails with its own error, and all files are closed: %#", async (draft, code, message, freed) => {
   await expect(load(files, { draft: draft as never })).rejects.toMatchObject({ code, message });
   expect(log.freed).toEqual(freed);
   expect(log.closed).toBe(log.opened);
 });
 
-it("ends where its model fails, in the model's words", async () => {
+it("ends when its model fails, with the model's error", async () => {
   const short = { "a.safetensors": new Uint8Array(12) };
   const message = "a.safetensors: too short";
   await expect(load(short, { draft: files })).rejects.toMatchObject({ code: "truncated", message });
   expect(log.opened).toBe(log.closed);
 });
 
-it("ends with its model when that is aborted", async () => {
+it("ends with its model on an abort", async () => {
   for (const turns of [1, 2, 3, 4]) {
     const controller = new AbortController();
     let left = turns;
@@ -82,13 +82,13 @@ it.each([
   [{}, "not-found", "draft: found no files"],
   ["https://example.org/model.bin", "bad-checkpoint", "draft: model.bin"],
   [{ "a.safetensors": 7 }, "bad-option", 'draft["a.safetensors"]'],
-])("is refused by its name: %j", async (draft, code, message) => {
+])("is refused by the option's name: %j", async (draft, code, message) => {
   const loading = load(files, { draft: draft as never });
   await expect(loading).rejects.toMatchObject({ code, message: expect.stringContaining(message) });
   expect(log.opened).toBe(0);
 });
 
-it("is looked at before the first wait, as what was dropped is gone afterwards", async () => {
+it("is read before the first wait, since dropped items become invalid", async () => {
   let looked = false;
   const look = () => {
     looked = true;

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { asSetunError, ERROR_CODES, fromWire, SetunError, toWire } from "../src/errors.js";
 
 describe("errors", () => {
-  it("cross a worker with code and cause", () => {
+  it("keep their code and cause across a worker", () => {
     const error = new SetunError("network", "no answer", { cause: new TypeError("failed to fetch") });
     const arrived = fromWire(structuredClone(toWire(error)));
     expect(arrived).toBeInstanceOf(SetunError);
@@ -14,19 +14,19 @@ describe("errors", () => {
     });
   });
 
-  it("keep the name of what has no code", () => {
+  it("keep the name of an error without a code", () => {
     const arrived = fromWire(structuredClone(toWire(new RangeError("odd"))));
     expect(arrived).not.toBeInstanceOf(SetunError);
     expect(arrived).toMatchObject({ name: "RangeError", message: "odd" });
   });
 
-  it("cross whatever their cause is", () => {
+  it("cross a worker with any cause", () => {
     const error = new SetunError("network", "x", { cause: () => 1 });
     expect(() => structuredClone(toWire(error))).not.toThrow();
     expect(structuredClone(toWire("just text"))).toMatchObject({ message: "just text" });
   });
 
-  it("get their class from a known code only", () => {
+  it("become a SetunError with a known code only", () => {
     expect(asSetunError(Object.assign(new Error("m"), { code: "truncated" }))).toBeInstanceOf(SetunError);
     const other = Object.assign(new Error("m"), { code: "ENOENT" });
     expect(asSetunError(other)).toBe(other);
@@ -39,12 +39,12 @@ describe("errors", () => {
     ["logit_bias names token 9, expected an id below 4", "logitBias names token 9, expected an id below 4"],
     ["temperature is -1, expected 0", "temperature is -1, expected 0"],
     ["a template says: max_tokens is 3", "a template says: max_tokens is 3"],
-  ])("name an option as JavaScript does: %s", (message, expected) => {
+  ])("have option names in camel case: %s", (message, expected) => {
     const error = asSetunError(Object.assign(new Error(message), { code: "bad-option" }));
     expect(error).toMatchObject({ code: "bad-option", message: expected });
   });
 
-  it("of other kinds keep their words", () => {
+  it("of other kinds keep their message", () => {
     const error = asSetunError(Object.assign(new Error("mlp_bias is x"), { code: "bad-checkpoint" }));
     expect(error).toMatchObject({ message: "mlp_bias is x" });
   });

@@ -54,7 +54,7 @@ const memory = {
 };
 
 describe("estimate", () => {
-  it("reads headers, frees all, and says what a model takes", async () => {
+  it("reads headers, frees all resources, and reports memory", async () => {
     const found = await estimate({ "a.safetensors": new Uint8Array(16) });
     expect(found).toEqual({
       bytes: 0,
@@ -72,14 +72,14 @@ describe("estimate", () => {
   it.each([
     [5200, true],
     [4000, false],
-  ])("tells the download and whether it finds room in %d bytes", async (quota, fits) => {
+  ])("reports the download size, and whether it fits into %d bytes", async (quota, fits) => {
     vi.stubGlobal("navigator", { storage: { estimate: async () => ({ quota, usage: 100 }) } });
     const found = await estimate("a.safetensors");
     expect(found).toMatchObject({ bytes: 5000, storedBytes: 0, storage: { quota, usage: 100, fits } });
     expect((await estimate("a.safetensors", { store: false })).storage).toBeUndefined();
   });
 
-  it("rejects as load does", async () => {
+  it("rejects like load", async () => {
     const signal = AbortSignal.abort("mine");
     await expect(estimate("a.safetensors", { signal })).rejects.toBe("mine");
     await expect(estimate("b.safetensors")).rejects.toMatchObject({ code: "not-found" });
@@ -93,7 +93,7 @@ describe("outline", () => {
   const { signal } = new AbortController();
   const fetchOptions = { store: true };
 
-  it("sums the files of a folder, and never reads its tokenizer", async () => {
+  it("adds up the files of a folder, and never reads the tokenizer", async () => {
     const storage = new MemoryStorage();
     const source = addressSource(address("/m/"), address("/"));
     const found = await openHeaders(source, fetchOptions, { openModel: countedModel(log), storage }, signal);
@@ -106,7 +106,7 @@ describe("outline", () => {
     await files.close();
   });
 
-  it("takes what is stored from there", async () => {
+  it("reads a stored model from the store", async () => {
     const storage = new MemoryStorage();
     const source = addressSource(address("/a.safetensors"), address("/"));
     const id = await urlModelId(address("/a.safetensors"));

@@ -18,7 +18,7 @@ describe("parseHubName", () => {
     expect(await modelSource(text, "https://example.org/")).toEqual(source);
   });
 
-  it("keeps the hub and the token that are given", () => {
+  it("keeps the given endpoint and token", () => {
     const hub = { endpoint: "http://127.0.0.1:80/mirror/", token: "t" };
     expect(parseHubName("hf:o/n", hub)).toMatchObject({
       endpoint: "http://127.0.0.1/mirror",

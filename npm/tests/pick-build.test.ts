@@ -21,7 +21,7 @@ describe("pickBuild", () => {
     ["very many cores", { cores: 128 }, "relaxed-threads", 8],
     ["a package without threads", { builds: ["simd128", "relaxed"] }, "relaxed", 1],
     ["a package with simd128 alone", { builds: ["simd128"] }, "simd128", 1],
-  ] as const)("takes the best of what there is: %s", (_, less, build, threads) => {
+  ] as const)("picks the best available build: %s", (_, less, build, threads) => {
     expect(pickBuild({ ...everything, ...less }, auto)).toEqual({ build, backend: "auto", threads });
   });
 
@@ -31,7 +31,7 @@ describe("pickBuild", () => {
     ["relaxed", "relaxed-threads", "relaxed"],
     ["simd128", "simd128-threads", "simd128"],
     ["scalar", "relaxed-threads", "scalar"],
-  ])("takes the backend asked for: %s", (backend, build, told) => {
+  ])("picks the requested backend: %s", (backend, build, told) => {
     expect(pickBuild(everything, { backend, threads: undefined })).toEqual({
       build,
       backend: told,
@@ -43,7 +43,7 @@ describe("pickBuild", () => {
     [1, "relaxed", 1],
     [2, "relaxed-threads", 2],
     [16, "relaxed-threads", 16],
-  ])("takes the threads asked for: %i", (threads, build, used) => {
+  ])("uses the requested threads: %i", (threads, build, used) => {
     expect(pickBuild(everything, { backend: "auto", threads })).toEqual({
       build,
       backend: "auto",
@@ -56,13 +56,13 @@ describe("pickBuild", () => {
     ["avx2", {}, "auto, cpu, wasm, simd128, relaxed, scalar"],
     ["relaxed", { relaxed: false }, "auto, cpu, wasm, simd128, scalar"],
     ["auto", { relaxed: false, simd128: false }, "none: this browser has no WebAssembly SIMD"],
-  ] as const)("never takes another instead: %s", (backend, less, available) => {
+  ] as const)("has no fallback: %s", (backend, less, available) => {
     const pick = () => pickBuild({ ...everything, ...less }, { backend, threads: undefined });
     const message = `backend "${backend}" is not available here; available: ${available}`;
     expect(pick).toThrow(expect.objectContaining({ code: "backend-unavailable", message }));
   });
 
-  it.each(["ready", "software"] as const)("takes WebGPU where it is asked for and there: %s", (gpu) => {
+  it.each(["ready", "software"] as const)("picks WebGPU if it is requested and available: %s", (gpu) => {
     const features: Features = { ...everything, gpu };
     const choice = { build: "webgpu", backend: "webgpu", threads: 1 };
     expect(pickBuild(features, { backend: "webgpu", threads: 4 })).toEqual(choice);
@@ -78,7 +78,7 @@ describe("pickBuild", () => {
     [{ gpu: "no-api" }, /this browser has no WebGPU/],
     [{ gpu: "no-adapter" }, /finds no GPU .* turn on graphics acceleration/],
     [{ gpu: "ready", builds: ["simd128"] }, /this package has no WebGPU build/],
-  ] as const)("says why there is no WebGPU: %j", (less, reason) => {
+  ] as const)("explains why there is no WebGPU: %j", (less, reason) => {
     const pick = () => pickBuild({ ...everything, ...less }, { backend: "webgpu", threads: undefined });
     const message = expect.stringMatching(reason);
     expect(pick).toThrow(expect.objectContaining({ code: "backend-unavailable", message }));

@@ -55,7 +55,7 @@ describe("a list of processors", () => {
     },
   );
 
-  it("is sent with addresses that are whole, and options as they are now", () => {
+  it("is sent with absolute URLs and a copy of its options", () => {
     const options = { words: ["a"] };
     const context = { worker: true, baseUrl: () => "http://localhost/page/index.html" };
     const sent = toSentProcessors([{ module: "./a.js", options }, "/b.js", new URL("blob:c")], context);
@@ -67,7 +67,7 @@ describe("a list of processors", () => {
     ]);
   });
 
-  it("is refused at once where it cannot be sent", () => {
+  it("is refused at once if it cannot be sent", () => {
     const context = { worker: true, baseUrl: () => "http://localhost/" };
     const refused = (processor: LogitsProcessorInput) => () => toSentProcessors(["a.js", processor], context);
     const badOption = (message: RegExp) =>
@@ -81,7 +81,7 @@ describe("a list of processors", () => {
 });
 
 describe("processors", () => {
-  it("are loaded before the first token, and called with the tokens so far at each choice", async () => {
+  it("are loaded before the first token, and called with all tokens for each choice", async () => {
     const model = await load(files);
     const own: number[][] = [];
     const processors: LogitsProcessorInput[] = [
@@ -99,7 +99,7 @@ describe("processors", () => {
     ]);
   });
 
-  it("are made for each generation, and for a session's and a search's too", async () => {
+  it("are created for each generation, session and beam search", async () => {
     const model = await load(files);
     const at = (name: string) => ({ processors: [{ module: NOTING, options: { name } }], maxTokens: 1 });
     const session = model.session();
@@ -147,7 +147,7 @@ describe("processors", () => {
     ],
     ["export default async () => { throw 'odd'; };", /has thrown odd instead of returning/],
     ["export default () => 7;", /has returned number, expected a function$/],
-  ])("that cannot be made end the generation before it begins: %s", async (code, message) => {
+  ])("that cannot be created end the generation before it starts: %s", async (code, message) => {
     const model = await load(files);
     const processors = [moduleOf(code)];
     const refused = { name: "SetunError", code: "bad-option", message: expect.stringMatching(message) };
@@ -158,7 +158,7 @@ describe("processors", () => {
     expect(await model.generate("a", { maxTokens: 1 }).text()).toBe("0 ");
   });
 
-  it("that fail end their generation alone, with what they have thrown", async () => {
+  it("that fail end only their generation, with their error as its cause", async () => {
     const model = await load(files);
     const thrown = new RangeError("too far");
     const fails: [LogitsProcessorInput, object][] = [

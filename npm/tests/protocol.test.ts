@@ -30,7 +30,7 @@ async function collect(model: Model, prompt: string, maxTokens: number): Promise
 }
 
 describe("load", () => {
-  it("hands over what is wanted, and reports progress", async () => {
+  it("reads the requested files, and reports progress", async () => {
     const seen: unknown[] = [];
     const model = await load(files, { onProgress: (progress) => seen.push(progress) });
     const progress = { file: "a.safetensors", totalBytes: 16 };
@@ -61,19 +61,19 @@ describe("load", () => {
     expect(log).toMatchObject({ opened: 1, closed: 1, freed: [] });
   });
 
-  it("tells the engine how much it may do at once", async () => {
+  it("passes the limits to the engine", async () => {
     await load(files, { contexts: 2, queue: 3 });
     expect(log.place).toEqual({ backend: "auto", threads: 1, contexts: 2, queue: 3 });
     await expect(load(files, { streams: 0 })).rejects.toMatchObject({ code: "bad-option" });
   });
 
-  it("refuses a worker where there are none", async () => {
+  it("refuses a worker on a platform without workers", async () => {
     await expect(load(files, { worker: true })).rejects.toMatchObject({ code: "bad-option" });
   });
 });
 
 describe("a generation", () => {
-  it("streams all deltas in order, then says how it ended", async () => {
+  it("streams all tokens in order, then the result", async () => {
     const model = await load(files);
     const generation = model.generate("abc", { maxTokens: 5 });
     const deltas = [];
@@ -90,7 +90,7 @@ describe("a generation", () => {
     expect(log.freed).toEqual(["generation"]);
   });
 
-  it("tells its prompt, if asked, to whoever wants it and not among its deltas", async () => {
+  it("reports prompt log-probabilities apart from its tokens", async () => {
     const model = await load(files);
     const generation = model.generate("né", { maxTokens: 3, promptLogprobs: true });
     expect((await generation.promptLogprobs).map(({ text, token }) => [text, token])).toEqual([
@@ -108,7 +108,7 @@ describe("a generation", () => {
     });
   });
 
-  it("goes on by itself for text() and result", async () => {
+  it("runs to its end for text() and result", async () => {
     const model = await load(files);
     expect(await model.generate("a", { maxTokens: 50 }).text()).toMatch(/ 49 $/);
     expect((await model.generate("a", { maxTokens: 50 }).result).usage.generatedTokens).toBe(50);
@@ -123,7 +123,7 @@ describe("a generation", () => {
     await iterator.return?.();
   });
 
-  it("runs beside others", async () => {
+  it("runs in parallel with others", async () => {
     const model = await load(files);
     const texts = await Promise.all([
       collect(model, "a", 30),
@@ -154,7 +154,7 @@ describe("a generation", () => {
     expect(result.text).toBe(text);
   });
 
-  it("rejects with the signal's reason, wherever it is read", async () => {
+  it("rejects all promises with the signal's reason", async () => {
     const model = await load(files);
     const controller = new AbortController();
     const generation = model.generate("a", { signal: controller.signal });
@@ -169,7 +169,7 @@ describe("a generation", () => {
     expect(log.freed).toEqual(["generation"]);
   });
 
-  it("does no work for a signal that was aborted before", async () => {
+  it("does nothing for a signal that is aborted already", async () => {
     const model = await load(files);
     const generation = model.generate("a", { signal: AbortSignal.abort("no") });
     await expect(generation.text()).rejects.toBe("no");
@@ -183,7 +183,7 @@ describe("a generation", () => {
     await expect(generation[Symbol.asyncIterator]().next()).rejects.toThrow(TypeError);
   });
 
-  it("fails with the engine's code, and the model goes on", async () => {
+  it("fails with the engine's code, and the model stays usable", async () => {
     const model = await load(files);
     await expect(collect(model, "bad", 3)).rejects.toMatchObject({
       name: "SetunError",
@@ -203,7 +203,7 @@ describe("a generation", () => {
 });
 
 describe("samples", () => {
-  it("come of one request, and are read and ended each by itself", async () => {
+  it("start with one request, and are read and stopped separately", async () => {
     const model = await load(files);
     const [first, second, third] = model.samples("abc", 3, { maxTokens: 30 });
     expect(await second?.text()).toMatch(/^0 1 .* 29 $/);
@@ -217,7 +217,7 @@ describe("samples", () => {
     expect(await collect(model, "a", 3)).toBe("0 1 2 ");
   });
 
-  it("fail all together where they are refused, and each by itself later", async () => {
+  it("fail together when refused, and separately later", async () => {
     const model = await load(files);
     for (const sample of model.samples([{ role: "user", content: "hi" }], 2))
       await expect(sample.text()).rejects.toMatchObject({ code: "bad-option" });
@@ -228,7 +228,7 @@ describe("samples", () => {
       await expect(sample.text()).rejects.toMatchObject({ code: "disposed" });
   });
 
-  it("do no work for a signal that was aborted before, and all end with one that is aborted", async () => {
+  it("do nothing for an aborted signal, and all end when it aborts", async () => {
     const model = await load(files);
     for (const sample of model.samples("a", 2, { signal: AbortSignal.abort("no") }))
       await expect(sample.text()).rejects.toBe("no");
@@ -249,7 +249,7 @@ describe("samples", () => {
 });
 
 describe("a session", () => {
-  it("is gone on with, forked and truncated", async () => {
+  it("is extended, forked and truncated", async () => {
     const model = await load(files);
     const session = model.session();
     expect(session.tokens).toEqual([]);
@@ -279,7 +279,7 @@ describe("a session", () => {
     await expect(model.restore("abc" as never)).rejects.toMatchObject({ code: "bad-option" });
   });
 
-  it("keeps what it has where more is refused, and is not used before that is known", async () => {
+  it("keeps its tokens when a push fails, and is locked until then", async () => {
     const model = await load(files);
     const session = model.session();
     await session.push("abc");
@@ -297,7 +297,7 @@ describe("a session", () => {
 describe("a device that is lost", () => {
   const lone = new Blob([new Uint8Array(16)]);
 
-  it("has the files opened again, without a word of progress", async () => {
+  it("has the files read again, without progress reports", async () => {
     const seen: unknown[] = [];
     const model = await load({ "a.safetensors": lone }, { onProgress: (progress) => seen.push(progress) });
     const before = seen.length;
@@ -306,7 +306,7 @@ describe("a device that is lost", () => {
     expect(log.opened).toBe(2);
   });
 
-  it("fails a generation with what the files throw, and the model can be disposed of", async () => {
+  it("fails a generation with the error of the files, and can be disposed", async () => {
     let isGone = false;
     const slice = lone.slice.bind(lone);
     const blob = Object.assign(new Blob([new Uint8Array(16)]), {
@@ -325,7 +325,7 @@ describe("a device that is lost", () => {
 });
 
 describe("a model", () => {
-  it("says why its device runs, and tests it", async () => {
+  it("reports and tests its device", async () => {
     const model = await load(files);
     const [runs, gpu, ...others] = model.deviceReport().devices;
     expect(runs).toMatchObject({ device: "cpu", verdict: "chosen" });
@@ -336,7 +336,7 @@ describe("a model", () => {
     await expect(model.selfTest()).rejects.toMatchObject({ code: "disposed" });
   });
 
-  it("counts what it does, and forgets prefixes", async () => {
+  it("has metrics, and resets its prefix cache", async () => {
     const model = await load(files);
     await collect(model, "a", 6);
     expect(await model.metrics()).toMatchObject({ steps: 3, running: 0 });
@@ -344,7 +344,7 @@ describe("a model", () => {
     expect(log.freed).toEqual(["generation", "prefixes"]);
   });
 
-  it("gives memory back", async () => {
+  it("releases memory", async () => {
     const model = await load(files);
     expect(await model.releaseMemory("moderate")).toBe(1024);
     expect(await model.releaseMemory("critical")).toBe(2048);
@@ -365,7 +365,7 @@ describe("a model", () => {
     });
   });
 
-  it("turns text to tokens and back", async () => {
+  it("tokenizes and detokenizes", async () => {
     const model = await load(files);
     const ids = await model.tokenize("né");
     expect([...ids]).toEqual([110, 233]);

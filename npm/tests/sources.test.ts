@@ -27,7 +27,7 @@ describe("modelSource of an address", () => {
     ["m.setun", "file", "m.setun", "https://example.org/app/m.setun"],
     ["M.GGUF", "file", "M.GGUF", "https://example.org/app/M.GGUF"],
     ["/m-00002-of-00003.gguf", "file", "m-00002-of-00003.gguf", "https://example.org/m-00002-of-00003.gguf"],
-  ])("tells folders from files: %s", async (address, layout, name, url) => {
+  ])("distinguishes folders from files: %s", async (address, layout, name, url) => {
     expect(await modelSource(address, page)).toEqual({ kind: "url", layout, name, url });
   });
 
@@ -42,7 +42,7 @@ describe("modelSource of an address", () => {
 });
 
 describe("modelSource of files", () => {
-  it("takes a folder as the browser lists it, without the folder's own name", async () => {
+  it("accepts a chosen folder, without the folder's name in paths", async () => {
     const source = await modelSource(chosen("tiny", ["config.json", "model.safetensors"]), page);
     expect(source).toMatchObject({ kind: "blobs", layout: "folder", name: "tiny" });
     expect(source.kind === "blobs" && [...source.blobs.keys()]).toEqual(["config.json", "model.safetensors"]);
@@ -59,7 +59,7 @@ describe("modelSource of files", () => {
     [["config.json", "other.safetensors"], "other.safetensors"],
     [["config.json", "pytorch_model.bin", "m.gguf"], "m.gguf"],
     [["m.gguf", "below/n.gguf"], "m.gguf"],
-  ])("finds the one model among %j", async (names, name) => {
+  ])("finds the model among %j", async (names, name) => {
     const expected = { layout: "file", name };
     expect(await modelSource(named(names), page)).toMatchObject({ kind: "blobs", ...expected });
     expect(await modelSource(chosen("folder", names), page)).toMatchObject({ kind: "blobs", ...expected });
@@ -70,7 +70,7 @@ describe("modelSource of files", () => {
     });
   });
 
-  it("takes one file, and what a drop event has", async () => {
+  it("accepts a file and items of a drop event", async () => {
     const file = new File([bytes], "m.gguf");
     const lone = { kind: "blobs", layout: "file", name: "m.gguf" };
     expect(await modelSource(file, page)).toMatchObject(lone);
@@ -84,7 +84,7 @@ describe("modelSource of files", () => {
     expect(await modelSource(alone as never, page)).toMatchObject(lone);
   });
 
-  it("looks at what is dropped before it waits", () => {
+  it("reads dropped items before it waits", () => {
     let looked = false;
     const look = () => {
       looked = true;
@@ -121,14 +121,14 @@ describe("modelSource of files", () => {
 describe("BlobFiles", () => {
   const files = new BlobFiles(new Map([["a", new Blob([Uint8Array.of(1, 2, 3, 4)])]]));
 
-  it("reads ranges, whole files, and nothing where there is none", async () => {
+  it("reads ranges and whole files, and reports missing files", async () => {
     expect(await files.read("a", { start: 1, end: 3 })).toEqual(Uint8Array.of(2, 3));
     expect(await files.read("a", undefined)).toEqual(Uint8Array.of(1, 2, 3, 4));
     expect(await files.read("b", undefined)).toBeUndefined();
     expect(files.totalBytes()).toBe(4);
   });
 
-  it("is short where the file ends", async () => {
+  it("returns fewer bytes at the end of the file", async () => {
     expect(await files.read("a", { start: 3, end: 9 })).toEqual(Uint8Array.of(4));
   });
 });

@@ -16,7 +16,7 @@ const lines = JOURNAL.split("\n").slice(0, -1);
 const header = { bytes: 2_621_440, chunkBytes: 1 << 20, identity: '"abc"' };
 
 describe("a journal", () => {
-  it("says what the command's says", () => {
+  it("has the contents of the command line's", () => {
     expect(readJournal(lines)).toEqual({
       header,
       chunks: new Map([
@@ -28,7 +28,7 @@ describe("a journal", () => {
     });
   });
 
-  it("has the command's bytes", () => {
+  it("has the bytes of the command line's", () => {
     const [first, ...rest] = [headerLine(header), chunkLine(2, CHUNKS[2]), chunkLine(0, CHUNKS[0])];
     expect([first, ...rest]).toEqual(lines);
     expect(headerLine({ bytes: 1, chunkBytes: 4096, sha256: WHOLE })).toBe(
@@ -37,7 +37,7 @@ describe("a journal", () => {
     expect(verifiedLine(WHOLE)).toBe(`{"whole":"${WHOLE}"}`);
   });
 
-  it("knows the whole file's hash once that is written", () => {
+  it("has the file's hash after verification", () => {
     expect(readJournal([...lines, verifiedLine(WHOLE)])).toMatchObject({ whole: WHOLE, lines: 4 });
   });
 
@@ -49,7 +49,7 @@ describe("a journal", () => {
     ["another line", '{"other":1}'],
     ["no object", "[1]"],
     ["no JSON", "{"],
-  ])("ends before a line that it cannot have: %s", (_, line) => {
+  ])("ends before an invalid line: %s", (_, line) => {
     const found = readJournal([...lines, line, chunkLine(1, CHUNKS[1])]);
     expect(found?.order).toEqual([2, 0]);
     expect(found?.lines).toBe(3);
@@ -67,11 +67,11 @@ describe("a journal", () => {
     lines[0]?.replace('"sha256":null', '"sha256":"abc"'),
     lines[0]?.replace('"sha256":null', '"sha256":""'),
     lines[0]?.replace('"identity":"\\"abc\\""', '"identity":7'),
-  ])("is none with the first line %s", (first) => {
+  ])("is invalid with the first line %s", (first) => {
     expect(readJournal(first === undefined ? [] : [first, ...lines.slice(1)])).toBeUndefined();
   });
 
-  it("forgets chunks, and is written once for each that is left", () => {
+  it("drops chunks, and is rewritten with the rest", () => {
     const journal = readJournal([
       ...lines,
       chunkLine(1, CHUNKS[1]),
@@ -82,7 +82,7 @@ describe("a journal", () => {
     expect(left).toEqual([lines[0], chunkLine(0, CHUNKS[1]), chunkLine(1, CHUNKS[1])]);
   });
 
-  it("counts bytes, of the last chunk only those it has", () => {
+  it("counts bytes, with a shorter last chunk", () => {
     const journal = readJournal(lines);
     expect(journal && downloadedBytes(journal)).toBe(1_048_576 + 524_288);
     expect(chunkCount(header)).toBe(3);
@@ -91,7 +91,7 @@ describe("a journal", () => {
     expect(chunkCount({ bytes: 0, chunkBytes: 8 })).toBe(0);
   });
 
-  it("goes on for the same file alone", () => {
+  it("resumes for the same file only", () => {
     expect(sameHeader(header, { ...header })).toBe(true);
     for (const other of [{ bytes: 1 }, { chunkBytes: 1 }, { identity: "x" }, { sha256: WHOLE }]) {
       expect(sameHeader(header, { ...header, ...other })).toBe(false);

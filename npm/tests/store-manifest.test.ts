@@ -5,7 +5,7 @@ import { BEGUN, CHUNKS, MANIFEST, WHOLE } from "./store-fixtures.js";
 const whole = parseManifest(MANIFEST, "m");
 
 describe("a manifest", () => {
-  it("says what the command's says", () => {
+  it("has the contents of the command line's", () => {
     expect(whole).toEqual({
       model: "127.0.0.1_8765/models/whole.gguf",
       revision: "a35af6585a9e5b44",
@@ -26,14 +26,14 @@ describe("a manifest", () => {
   });
 
   it.each([MANIFEST, BEGUN, MANIFEST.replace('"pulled"', '"licence": "mit",\n  "pulled"')])(
-    "has the command's bytes",
+    "has the bytes of the command line's",
     (text) => {
       const manifest = parseManifest(text, "m");
       expect(manifest && printManifest(manifest)).toBe(text);
     },
   );
 
-  it("may lack what is not always known", () => {
+  it("may lack optional fields", () => {
     const text = MANIFEST.replace(/"etag": .*\n/, "").replace(/"sha256": .*\n/, "");
     const [file] = parseManifest(text.replace(/,\s*"chunk_bytes"[^\]]*\]/, ""), "m")?.files ?? [];
     expect(file).toEqual({ name: "whole.gguf", bytes: 2_621_440, chunkBytes: 0, chunks: [] });
@@ -54,12 +54,12 @@ describe("a manifest", () => {
     ["a digest that is none", MANIFEST.replace(WHOLE, "abc")],
     ["chunks of a size that none has", MANIFEST.replace("1048576", "1000")],
     ["a file twice", MANIFEST.replace(/"files": (\[.*\])/s, (_, files) => `"files": ${twice(files)}`)],
-  ])("counts as none if it is damaged: %s", (_, text) => {
+  ])("is ignored if it is damaged: %s", (_, text) => {
     expect(text).not.toBe(MANIFEST);
     expect(parseManifest(text, "m")).toBeUndefined();
   });
 
-  it("of a later version is refused by its number", () => {
+  it("of a later version is refused", () => {
     const text = '{"format": 7, "model": ["unknown"]}';
     const error = {
       code: "bad-checkpoint",
@@ -68,7 +68,7 @@ describe("a manifest", () => {
     expect(() => parseManifest(text, "m")).toThrow(expect.objectContaining(error));
   });
 
-  it("takes files in, in the order of their names", () => {
+  it("sorts added files by name", () => {
     if (whole === undefined) throw new Error("the fixture cannot be read");
     const file = { name: "a.json", bytes: 1, chunkBytes: 0, chunks: [] };
     const more = withFiles(whole, [
@@ -85,7 +85,7 @@ describe("a manifest", () => {
     expect(whole.files.length).toBe(1);
   });
 
-  it("has times as the command writes them", () => {
+  it("has times in the command line's format", () => {
     expect(now()).toMatch(/^20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);
   });
 });

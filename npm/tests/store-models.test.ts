@@ -73,7 +73,7 @@ async function begin(id: ModelId, revision: string): Promise<string> {
 }
 
 describe("models.list", () => {
-  it("is empty where nothing is kept, or can be", async () => {
+  it("is empty without a store", async () => {
     expect(await models.list()).toEqual([]);
     const nowhere = modelsOn({ openStorage: async () => undefined, withLock, baseUrl: () => "file:///" });
     expect(await nowhere.list()).toEqual([]);
@@ -81,7 +81,7 @@ describe("models.list", () => {
     expect(await nowhere.delete("hf:o/n")).toBe(false);
   });
 
-  it("tells what is known, by name and then by time", async () => {
+  it("lists models by name, then by time", async () => {
     await put({ host: "z.org", owner: "_", name: "x.gguf" }, "1234");
     await put(HUB, COMMITS[0], { pulled: "2026-11-22T00:00:00Z", licence: "mit" });
     await put(HUB, COMMITS[1]);
@@ -106,7 +106,7 @@ describe("models.list", () => {
     });
   });
 
-  it("has what has come of a download that has not ended", async () => {
+  it("includes unfinished downloads", async () => {
     await begin(HUB, COMMITS[0]);
     expect(await models.list()).toMatchObject([
       { name: "huggingface.co/o/n", revision: COMMITS[0], complete: false, bytes: 12, files: [] },
@@ -123,7 +123,7 @@ describe("models.list", () => {
     ],
     ["the manifest is damaged", (folder: string) => storage.writeText(`${folder}/manifest.json`, "{"), 32],
     ["the manifest is gone", (folder: string) => storage.remove(`${folder}/manifest.json`), 32],
-  ])("shows what is not whole, to be deleted: %s", async (_, damage, bytes) => {
+  ])("includes damaged models: %s", async (_, damage, bytes) => {
     await damage(await put(HUB, COMMITS[0]));
     const [model] = await models.list();
     expect(model).toMatchObject({ name: "huggingface.co/o/n", revision: COMMITS[0], complete: false, bytes });
@@ -132,7 +132,7 @@ describe("models.list", () => {
     expect([...storage.files.keys()]).toEqual([]);
   });
 
-  it("shows what a later version has written, which only that can use", async () => {
+  it("includes models of a later version", async () => {
     const folder = await put(HUB, COMMITS[0]);
     await put({ ...HUB, name: "other" }, COMMITS[0]);
     await storage.writeText(`${folder}/manifest.json`, '{"format": 2}');
@@ -143,7 +143,7 @@ describe("models.list", () => {
 });
 
 describe("models.has", () => {
-  it("finds a repository by its name, its address, and from a list", async () => {
+  it("finds a repository by its name, its URL and its list entry", async () => {
     await put(HUB, COMMITS[0]);
     const [listed] = await models.list();
     for (const source of ["hf:o/n", "https://huggingface.co/o/n", new URL("https://huggingface.co/o/n/")]) {
@@ -155,7 +155,7 @@ describe("models.has", () => {
     }
   });
 
-  it("finds revisions by the names that they had, and files", async () => {
+  it("finds revisions by their names, and files", async () => {
     await put(HUB, COMMITS[0]);
     await saveReference(storage, HUB, "v1", COMMITS[0]);
     for (const source of [
@@ -171,7 +171,7 @@ describe("models.has", () => {
     }
   });
 
-  it("finds what lies at an address, which may be relative", async () => {
+  it("finds absolute and relative URLs", async () => {
     await put({ host: "h", owner: "app--models", name: "tiny" }, "1234");
     expect(await models.has("models/tiny")).toBe(true);
     expect(await models.has("models/tiny/")).toBe(true);
@@ -180,7 +180,7 @@ describe("models.has", () => {
     expect(await models.has("models/tiny?x")).toBe(false);
   });
 
-  it("finds a repository of the one other hub that has it", async () => {
+  it("finds a repository of the only other Hub that has it", async () => {
     await put({ ...HUB, host: "hub.example_8080" }, COMMITS[0]);
     expect(await models.has("hf:o/n")).toBe(true);
     expect(await models.has("hf:hub.example_8080/o/n")).toBe(true);
@@ -203,14 +203,14 @@ describe("models.has", () => {
     { name: "a/b", revision: "r" },
     7,
     null,
-  ])("refuses what names no model: %j", async (source) => {
+  ])("refuses invalid names: %j", async (source) => {
     await expect(models.has(source as string)).rejects.toMatchObject({ code: "bad-option" });
     await expect(models.delete(source as string)).rejects.toMatchObject({ code: "bad-option" });
   });
 });
 
 describe("models.delete", () => {
-  it("removes all revisions, or the one that is named, in the model's lock", async () => {
+  it("removes all revisions or the named one, under the model's lock", async () => {
     await put(HUB, COMMITS[0]);
     await begin(HUB, COMMITS[1]);
     await saveReference(storage, HUB, "main", COMMITS[0]);
@@ -241,7 +241,7 @@ describe("models.delete", () => {
     expect(await waiting).toBe(true);
   });
 
-  it("leaves nothing that looks whole if it cannot remove all", async () => {
+  it("leaves nothing that looks complete if it cannot remove all", async () => {
     const folder = await put(HUB, COMMITS[0]);
     const part = await storage.openPartial(`${folder}/other`);
     await expect(models.delete("hf:o/n")).rejects.toThrow("is open");
@@ -250,7 +250,7 @@ describe("models.delete", () => {
     expect(await models.delete("hf:o/n")).toBe(true);
   });
 
-  it("works though names of revisions cannot be read", async () => {
+  it("works with an unreadable list of references", async () => {
     await put(HUB, COMMITS[0]);
     await storage.writeText(`${modelPath(HUB)}/refs.json`, '{"format": 9}');
     expect(await models.delete((await models.list())[0] ?? "")).toBe(true);
@@ -259,7 +259,7 @@ describe("models.delete", () => {
 });
 
 describe("revisions", () => {
-  it("are current if the hub said so, else if they came last", async () => {
+  it("are current if the Hub said so, else if they are the latest", async () => {
     await put(HUB, COMMITS[0], { pulled: "2026-11-21T00:00:00Z" });
     const folder = await put(HUB, COMMITS[1], { pulled: "2026-11-22T00:00:00Z" });
     const current = async () => (await currentRevision(storage, HUB))?.manifest.revision;
@@ -271,7 +271,7 @@ describe("revisions", () => {
     expect(await current()).toBe(COMMITS[0]);
   });
 
-  it("keep their names as the command does", async () => {
+  it("keep their names as the command line does", async () => {
     for (const [name, commit] of [
       ["v1", "b"],
       ["main", "a"],
@@ -288,7 +288,7 @@ describe("revisions", () => {
     );
   });
 
-  it("begin anew if their names are damaged", async () => {
+  it("start again with damaged names", async () => {
     await storage.writeText(`${modelPath(HUB)}/refs.json`, '{"format": 1, "revisi');
     expect(await referencedCommit(storage, HUB, "main")).toBeUndefined();
     await saveReference(storage, HUB, "main", "a");

@@ -67,25 +67,25 @@ describe("folders of models", () => {
     ["http://[::1]:8766/x.gguf", "___1__8766-dbbdc9ed-dbbdc9ed/_/x.gguf"],
     ["http://127.0.0.1:8765/ä.gguf", "127.0.0.1_8765/_/_.gguf-eaaf5fa0"],
     [`http://127.0.0.1:8765/${"n".repeat(120)}.gguf`, `127.0.0.1_8765/_/${"n".repeat(96)}-41c64244`],
-  ])("are those of the command: %s", async (address, expected) => {
+  ])("are those of the command line: %s", async (address, expected) => {
     expect(await of(address)).toBe(expected);
   });
 
-  it("differ where addresses differ, and are plain", async () => {
+  it("differ for different URLs, and are valid", async () => {
     const ends = ["/a b", "/a_b", "/a%20b", "/a?b", "/a?c", "/..", "/con", "/a/", ":1/a", "_1/a"];
     const names = await Promise.all(ends.map((end) => of(`https://h${end}`)));
     for (const name of names) expect(name.split("/").every(isSafeFolderName), name).toBe(true);
     expect(new Set(names).size).toBe(ends.length);
   });
 
-  it("of a hub are those of its address", async () => {
+  it("of a Hub are those of its URL", async () => {
     const id = await hubModelId("https://huggingface.co", "o", "n");
     expect(modelIdText(id)).toBe("huggingface.co/o/n");
     expect(await of("https://huggingface.co/o/n")).toBe("huggingface.co/o/n");
     expect(modelIdText(await hubModelId("http://localhost:8080/x", "o", "n"))).toBe("localhost_8080/o/n");
   });
 
-  it("of revisions do not lead out of the model's", async () => {
+  it("of revisions stay in the model's folder", async () => {
     const id = { host: "h", owner: "o", name: "n" };
     expect(await revisionPath(id, "a35af6585a9e5b44")).toBe("models/h/o/n/a35af6585a9e5b44");
     for (const revision of ["..", "refs/pr/1", "a\\b", "", "../../x"]) {
@@ -94,7 +94,7 @@ describe("folders of models", () => {
     }
   });
 
-  it("of texts that differ differ", async () => {
+  it("of different texts differ", async () => {
     const texts = [
       "a/b",
       "a_b",

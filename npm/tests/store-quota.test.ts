@@ -11,7 +11,7 @@ function browser(storage: unknown, more: object = {}): void {
 }
 
 describe("storageEstimate", () => {
-  it("is what a browser tells, with some slack", async () => {
+  it("is the browser's estimate, with a tolerance", async () => {
     browser({ estimate: async () => ({ quota: 1000, usage: 400 }) });
     expect(await storageEstimate()).toEqual({ quota: 1000, usage: 400 });
     await checkQuota("a model", 600);
@@ -22,7 +22,7 @@ describe("storageEstimate", () => {
     });
   });
 
-  it("is not doubted where a browser tells nothing", async () => {
+  it("is not checked if the browser has none", async () => {
     for (const storage of [
       undefined,
       {},
@@ -37,8 +37,8 @@ describe("storageEstimate", () => {
   });
 });
 
-describe("askToPersist", () => {
-  it("asks unless it is so, and never fails", async () => {
+describe("requestPersistence", () => {
+  it("asks unless it is granted, and never fails", async () => {
     const persist = vi.fn(async () => true);
     browser({ persisted: async () => false, persist });
     expect(await requestPersistence()).toBe(true);
@@ -55,7 +55,7 @@ describe("askToPersist", () => {
   });
 });
 
-describe("a browser that keeps nothing", () => {
+describe("a browser without storage", () => {
   it.each([
     ["has no storage", undefined],
     ["refuses", { getDirectory: () => Promise.reject(new DOMException("no", "SecurityError")) }],
@@ -68,7 +68,7 @@ describe("a browser that keeps nothing", () => {
 describe("withLock", () => {
   const signal = new AbortController().signal;
 
-  it("runs at once where there are no locks", async () => {
+  it("runs at once without Web Locks", async () => {
     browser(undefined);
     expect(await withLock("h/o/n", signal, async () => 7)).toBe(7);
   });
@@ -85,7 +85,7 @@ describe("withLock", () => {
     await expect(withLock("h/o/n", controller.signal, async () => 7)).rejects.toBe("enough");
   });
 
-  it("passes on what the work throws, though the signal is aborted", async () => {
+  it("rejects with the work's error, even if the signal is aborted", async () => {
     const request = (_: string, __: object, work: () => unknown) => work();
     browser(undefined, { locks: { request } });
     const controller = new AbortController();
@@ -98,10 +98,10 @@ describe("withLock", () => {
   });
 });
 
-describe("what a storage throws", () => {
+describe("a storage error", () => {
   it.each([
     ["QuotaExceededError", "storage-full"],
-    ["NotReadableError", "network"],
+    ["NotReadableError", "io"],
   ])("has a code: %s", async (name, code) => {
     const cause = new DOMException("because", name);
     const failing = translateErrors("write", "a/b", () => Promise.reject(cause));

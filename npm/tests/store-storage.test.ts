@@ -3,12 +3,12 @@ import { completeLines, lineBytes } from "../src/store/journal.js";
 import { MemoryStorage } from "./memory-storage.js";
 import { CONTRACT } from "./storage-contract.js";
 
-describe("the storage of tests keeps what browsers' promise", () => {
+describe("the storage of the tests satisfies the contract", () => {
   it.each(Object.entries(CONTRACT))("%s", async (_, run) => {
     await run(new MemoryStorage(), "models/h/o/n");
   });
 
-  it("has no room for more than it has", async () => {
+  it("has a quota", async () => {
     const storage = new MemoryStorage();
     storage.room = 100;
     const part = await storage.openPartial("a");
@@ -23,7 +23,7 @@ describe("the storage of tests keeps what browsers' promise", () => {
 describe("lines of a journal", () => {
   const lines = ['{"a":1}', '{"ä":2}', "[3]"];
 
-  it("are read however much of them was written", () => {
+  it("are read up to the last complete line", () => {
     const bytes = lineBytes(lines);
     for (let length = 0; length <= bytes.length; length += 1) {
       const found = completeLines(bytes.subarray(0, length));

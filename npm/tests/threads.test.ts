@@ -45,7 +45,7 @@ function start() {
 }
 
 describe("the threads of a worker", () => {
-  it("are workers of the page, and the worker hears when all are ready", async () => {
+  it("are workers of the page, and the worker is told when all are ready", async () => {
     const { workers, received, answer, thread, ask, link } = start();
     ask();
     const [host, ...threads] = workers;
@@ -59,7 +59,7 @@ describe("the threads of a worker", () => {
     expect(workers.map(({ terminated }) => terminated)).toEqual([true, true, true]);
   });
 
-  it("are all ended if one fails, and the worker hears why", async () => {
+  it("all end if one fails, and the worker gets the reason", async () => {
     const { workers, answer, ask } = start();
     ask();
     const [host, ready, failing] = workers;
@@ -69,7 +69,7 @@ describe("the threads of a worker", () => {
     expect([host, ready, failing].map((worker) => worker?.terminated)).toEqual([false, true, true]);
   });
 
-  it("are not started for a worker that was ended", () => {
+  it("are not started for a terminated worker", () => {
     const { workers, ask, link, port } = start();
     link.close();
     ask();

@@ -73,7 +73,7 @@ describe("UrlFiles", () => {
     await files.close();
   });
 
-  it("finds a lone file under its full address, and others beside it", async () => {
+  it("finds a single file at its full URL, and the files beside it", async () => {
     const files = open("/m/a.safetensors?token=1");
     await files.read("a.safetensors", { start: 0, end: 8 });
     await files.read("config.json", undefined);
@@ -81,7 +81,7 @@ describe("UrlFiles", () => {
     await files.close();
   });
 
-  it("is short where the file ends", async () => {
+  it("returns fewer bytes at the end of the file", async () => {
     const files = open("/m/");
     const end = bytes.length + 10;
     expect(await files.read("a", { start: bytes.length - 5, end })).toEqual(bytes.slice(-5));
@@ -94,17 +94,17 @@ describe("UrlFiles", () => {
       "a web page instead",
       (response: ServerResponse) => response.setHeader("content-type", "text/html").end("<p>"),
     ],
-  ])("knows a missing file: %s", async (_, missing) => {
+  ])("recognizes a missing file: %s", async (_, missing) => {
     answer = (_, response) => missing(response);
     expect(await open("/m/").read("config.json", undefined)).toBeUndefined();
   });
 
-  it("reports other answers as network", async () => {
+  it("reports other status codes as network", async () => {
     answer = (_, response) => response.writeHead(503).end();
     await expect(open("/m/").read("a", undefined)).rejects.toMatchObject({ code: "network" });
   });
 
-  it("reports a server that is not there as network", async () => {
+  it("reports an unreachable server as network", async () => {
     const source = { kind: "url", layout: "folder", name: "", url: "http://127.0.0.1:1/" } as const;
     const files = new UrlFiles(source, new AbortController().signal);
     await expect(files.read("a", undefined)).rejects.toMatchObject({ code: "network" });

@@ -29,6 +29,6 @@ export async function translateErrors<Result>(
     if (FULL.includes(nameOf(thrown))) throw storageFull(path, `it refused to ${doing} it`, thrown);
     const reason = thrown instanceof Error ? thrown.message : String(thrown);
     const message = `the browser's storage cannot ${doing} ${path}: ${reason}; load with \`store: false\``;
-    throw new SetunError("network", message, { cause: thrown });
+    throw new SetunError("io", message, { cause: thrown });
   }
 }

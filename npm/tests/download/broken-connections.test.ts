@@ -22,7 +22,7 @@ afterEach(() => server.stop());
 const load = () => store.load(server.at(PATH), ["m.gguf"]).then((read) => read.map(digest));
 
 describe("a download", () => {
-  it("asks for each chunk once, and keeps the file", async () => {
+  it("requests each chunk once, and stores the file", async () => {
     expect(await load()).toEqual([digest(content)]);
     expect(server.starts(PATH)).toEqual(STARTS);
     expect(server.sent).toBe(content.length);
@@ -34,7 +34,7 @@ describe("a download", () => {
     expect(store.progress.at(-1)).toMatchObject({ loadedBytes: content.length, fromStore: true });
   });
 
-  it("takes up a broken connection where it broke", async () => {
+  it("resumes a broken connection", async () => {
     server.ruleAt(PATH, 2 * CHUNK, 1, { breakAfter: 40_000 });
     expect(await load()).toEqual([digest(content)]);
     const starts = server.starts(PATH);
@@ -45,7 +45,7 @@ describe("a download", () => {
     expect(store.digest("m.gguf")).toBe(digest(content));
   });
 
-  it("gives up on a server that always breaks, and is taken up later", async () => {
+  it("gives up on a server that always breaks, and resumes later", async () => {
     server.ruleAt(PATH, 3 * CHUNK, Infinity, { breakAfter: 0 });
     store.settings = { ...store.settings, attempts: 3, connections: 1 };
     await expect(load()).rejects.toMatchObject({ code: "network" });
@@ -82,7 +82,7 @@ describe("a download", () => {
     },
   );
 
-  it("waits where it is refused", async () => {
+  it("waits after a refusal", async () => {
     server.ruleAt(PATH, 0, 1, { status: 429, headers: { "retry-after": "1" } });
     server.ruleAt(PATH, CHUNK, 2, { status: 500 });
     server.ruleAt(PATH, 2 * CHUNK, 1, { status: 503, headers: { "retry-after": "0" } });
@@ -92,7 +92,7 @@ describe("a download", () => {
     expect(performance.now() - begun).toBeGreaterThanOrEqual(990);
   });
 
-  it("tells of a server that asks for too long a wait", async () => {
+  it("fails if a server demands too long a wait", async () => {
     server.rule(PATH, 1, { status: 429, headers: { "retry-after": "3600" } });
     await expect(load()).rejects.toMatchObject({
       code: "network",
@@ -100,7 +100,7 @@ describe("a download", () => {
     });
   });
 
-  it("does not try again what is refused for good", async () => {
+  it("does not retry final refusals", async () => {
     server.rule(PATH, Infinity, { status: 403 });
     await expect(load()).rejects.toMatchObject({
       code: "network",
@@ -109,23 +109,23 @@ describe("a download", () => {
     expect(server.starts(PATH)).toHaveLength(1);
   });
 
-  it("takes idleTimeout for a break", async () => {
+  it("treats an idle connection as broken", async () => {
     store.settings = { ...store.settings, idleTimeout: 100 };
     server.ruleAt(PATH, CHUNK, 1, { stall: 1000 });
     expect(await load()).toEqual([digest(content)]);
   });
 
-  it("says at once that there is nobody", async () => {
+  it("fails at once without a server", async () => {
     await expect(store.load("http://127.0.0.1:1/m.gguf", [])).rejects.toMatchObject({ code: "network" });
   });
 
-  it("keeps an empty file", async () => {
+  it("stores an empty file", async () => {
     server.put(PATH, "", '"e"');
     expect(await load()).toEqual([digest(new Uint8Array())]);
   });
 });
 
-describe("a server without parts", () => {
+describe("a server without range support", () => {
   it("sends the file once", async () => {
     server.manners.ranges = false;
     expect(await load()).toEqual([digest(content)]);
@@ -134,13 +134,13 @@ describe("a server without parts", () => {
     expect(store.digest("m.gguf")).toBe(digest(content));
   });
 
-  it("has what came kept, should there be parts later", async () => {
+  it("leaves stored chunks for a later server with range support", async () => {
     server.ruleAt(PATH, 0, 1, { ignoreRange: true, breakAfter: 2 * CHUNK + 10 });
     expect(await load()).toEqual([digest(content)]);
     expect(store.digest("m.gguf")).toBe(digest(content));
   });
 
-  it("is compared with what was there", async () => {
+  it("is compared with stored chunks", async () => {
     server.ruleAt(PATH, 2 * CHUNK, Infinity, { breakAfter: 0 });
     store.settings = { ...store.settings, attempts: 2, connections: 1 };
     await expect(load()).rejects.toMatchObject({ code: "network" });
@@ -155,7 +155,7 @@ describe("a server without parts", () => {
 });
 
 describe("an aborted download", () => {
-  it("ends at once, lets its lock go, and goes on later", async () => {
+  it("ends at once, releases its lock, and resumes later", async () => {
     server.ruleAt(PATH, 4 * CHUNK, 1, { stall: 10 });
     store.settings = { ...store.settings, connections: 1, idleTimeout: 30_000 };
     const controller = new AbortController();

@@ -20,7 +20,7 @@ const load = () => store.load(server.at(PATH), ["m.gguf"]).then((read) => read.m
 /** Revisions that are there, whole or not. */
 const revisions = () => new Set([...store.storage.files.keys()].map((path) => path.split("/")[4]));
 
-it.each([5, 3])("begins anew with a file that changes while it comes: %d chunks", async (chunks) => {
+it.each([5, 3])("restarts for a file that changes during the download: %d chunks", async (chunks) => {
   const next = bytes(chunks * CHUNK, 2);
   server.put(PATH, bytes(5 * CHUNK, 1), '"first"');
   server.ruleAt(PATH, 2 * CHUNK, 1, { become: { bytes: next, etag: '"second"' } });
@@ -29,7 +29,7 @@ it.each([5, 3])("begins anew with a file that changes while it comes: %d chunks"
   expect(store.files()).toEqual(["m.gguf", "manifest.json"]);
 });
 
-it("asks the page's own server on a condition, and no other", async () => {
+it("sends If-Range to the page's own server only", async () => {
   server.put(PATH, bytes(3 * CHUNK, 1), '"first"');
   await load();
   expect(server.requests.some(({ headers }) => headers["if-range"] !== undefined)).toBe(false);
@@ -41,7 +41,7 @@ it("asks the page's own server on a condition, and no other", async () => {
   expect(parts.map(({ headers }) => headers["if-range"])).toEqual(['"first"', '"first"', '"first"']);
 });
 
-it("sets no condition of a weak etag, which no server takes for one", async () => {
+it("sends no weak entity tag in If-Range", async () => {
   server.put(PATH, bytes(3 * CHUNK, 1), 'W/"first"');
   store.settings = { ...store.settings, pageOrigin: server.url };
   await load();
@@ -49,7 +49,7 @@ it("sets no condition of a weak etag, which no server takes for one", async () =
   expect(server.requests.some(({ headers }) => headers["if-range"] !== undefined)).toBe(false);
 });
 
-it("begins anew with a file that changed between two downloads", async () => {
+it("restarts for a file that changed between two downloads", async () => {
   server.put(PATH, bytes(5 * CHUNK, 1), '"first"');
   server.ruleAt(PATH, 3 * CHUNK, Infinity, { breakAfter: 0 });
   store.settings = { ...store.settings, attempts: 2, connections: 1 };
@@ -63,7 +63,7 @@ it("begins anew with a file that changed between two downloads", async () => {
   expect(revisions().size).toBe(1);
 });
 
-it("leaves a whole model until the changed one is whole", async () => {
+it("keeps the complete model until the changed one is complete", async () => {
   const [old, next] = [bytes(3 * CHUNK, 1), bytes(3 * CHUNK, 2)];
   server.put(PATH, old, '"first"');
   store.settings = { ...store.settings, attempts: 2, connections: 1 };
@@ -79,7 +79,7 @@ it("leaves a whole model until the changed one is whole", async () => {
   expect(revisions().size).toBe(1);
 });
 
-it("gives up on a file that never stays the same", async () => {
+it("gives up on a file that keeps changing", async () => {
   server.put(PATH, bytes(2 * CHUNK, 0), '"0"');
   for (const seed of [1, 2, 3, 4, 5]) {
     server.ruleAt(PATH, CHUNK, 1, { become: { bytes: bytes(2 * CHUNK, seed), etag: `"${seed}"` } });
@@ -93,7 +93,7 @@ it("gives up on a file that never stays the same", async () => {
   expect(store.storage.parts.size).toBe(0);
 });
 
-it("takes no part of another file, whatever was asked for", async () => {
+it("accepts no range of another file", async () => {
   const next = bytes(4 * CHUNK, 2);
   server.put(PATH, bytes(4 * CHUNK, 1), '"first"');
   const become = { bytes: next, etag: '"second"' };
@@ -102,7 +102,7 @@ it("takes no part of another file, whatever was asked for", async () => {
   expect(await load()).toEqual([digest(next)]);
 });
 
-it("knows another file by its size where its etag is not to be seen", async () => {
+it("recognizes another file by its size without an entity tag", async () => {
   server.manners.etags = false;
   const next = bytes(5 * CHUNK, 2);
   server.put(PATH, bytes(4 * CHUNK, 1));
@@ -112,7 +112,7 @@ it("knows another file by its size where its etag is not to be seen", async () =
   expect(store.digest("m.gguf")).toBe(digest(next));
 });
 
-it("does without the network where the file is there", async () => {
+it("needs no network for a stored file", async () => {
   const content = bytes(3 * CHUNK, 1);
   server.put(PATH, content, '"first"');
   await load();
@@ -123,7 +123,7 @@ it("does without the network where the file is there", async () => {
   expect(await load()).toEqual([digest(content)]);
 });
 
-it.each([-1, 1])("finds the size of a file that was told wrong, where no part tells it: %d", async (sign) => {
+it.each([-1, 1])("corrects a wrong size without a range response: %d", async (sign) => {
   const content = bytes(4 * CHUNK, 1);
   server.manners.bare = true;
   server.put(PATH, content);
@@ -133,7 +133,7 @@ it.each([-1, 1])("finds the size of a file that was told wrong, where no part te
   expect(store.digest("m.gguf")).toBe(digest(content));
 });
 
-it("begins anew once the store has done what it is about, and keeps nothing busy until then", async () => {
+it("restarts after pending writes of the store", async () => {
   const [one, two] = ["m-00001-of-00002.gguf", "m-00002-of-00002.gguf"];
   const next = bytes(2 * CHUNK, 3);
   server.put(`/${one}`, bytes(2 * CHUNK, 1), '"first"').put(`/${two}`, bytes(4 * CHUNK, 2), '"other"');

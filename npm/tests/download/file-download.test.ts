@@ -21,7 +21,7 @@ const manifest: Manifest = {
   files: [],
 };
 
-it("writes nothing to a part that was closed: it may be another owner's", async () => {
+it("writes nothing to a closed partial file", async () => {
   const storage = new MemoryStorage();
   const part: PartialFile = await storage.openPartial("a.gguf");
   const write = vi.spyOn(part, "writeChunk");
@@ -44,7 +44,7 @@ it("writes nothing to a part that was closed: it may be another owner's", async 
   expect(clear).not.toHaveBeenCalled();
 });
 
-it("writes one manifest after another, and none once it has ended", async () => {
+it("writes manifests in order, and none after its end", async () => {
   const storage = new MemoryStorage();
   const controller = new AbortController();
   const known = new ManifestWriter(storage, "m", manifest, controller.signal);

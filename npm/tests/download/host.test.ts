@@ -44,7 +44,7 @@ function loadWith(options: FakeOptions = {}): Load {
   });
 }
 
-it("ends once all is kept, though the reader had enough long before", async () => {
+it("resolves when everything is stored, after the reader is done", async () => {
   const progress: number[] = [];
   const onProgress = ({ loadedBytes }: { loadedBytes: number }) => progress.push(loadedBytes);
   const model = await loadWith()("/a.safetensors", { onProgress });
@@ -59,7 +59,7 @@ it("ends once all is kept, though the reader had enough long before", async () =
   expect(seen).toEqual([true]);
 });
 
-it("reads again what becomes another while it comes", async () => {
+it("reads changed files again", async () => {
   const next = bytes(4 * CHUNK, 2);
   server.ruleAt("/a.safetensors", 2 * CHUNK, 1, { become: { bytes: next, etag: '"f"' } });
   await loadWith()("/a.safetensors");
@@ -67,7 +67,7 @@ it("reads again what becomes another while it comes", async () => {
   expect(log.freed.filter((what) => what === "model").length).toBeLessThanOrEqual(1);
 });
 
-it("gives up on what never stays the same", async () => {
+it("gives up on files that keep changing", async () => {
   store.settings = { ...store.settings, connections: 1 };
   for (const seed of [2, 3, 4, 5, 6]) {
     const become = { bytes: bytes(4 * CHUNK, seed), etag: `"${seed}"` };
@@ -77,7 +77,7 @@ it("gives up on what never stays the same", async () => {
   await expect(loadWith()("/a.safetensors")).rejects.toMatchObject({ code: "network", message });
 });
 
-it("fails where the download does, and frees the model", async () => {
+it("fails with the download, and frees the model", async () => {
   let made = () => {};
   const after = new Promise<void>((resolve) => {
     made = resolve;
@@ -92,7 +92,7 @@ it("fails where the download does, and frees the model", async () => {
   expect(store.storage.parts.size).toBe(0);
 });
 
-it("ends the download where the model cannot be run", async () => {
+it("ends the download if the model cannot run", async () => {
   server.ruleAt("/a.safetensors", 3 * CHUNK, Infinity, { stall: 10 });
   const refusal = Object.assign(new Error("there is no room"), { code: "out-of-memory" });
   await expect(loadWith({ refusal })("/a.safetensors")).rejects.toMatchObject({ code: "out-of-memory" });
@@ -100,7 +100,7 @@ it("ends the download where the model cannot be run", async () => {
   expect(store.storage.parts.size).toBe(0);
 });
 
-it("forgets what has come of a file that is no model", async () => {
+it("deletes the chunks of an invalid file", async () => {
   server.ruleAt("/a.safetensors", 3 * CHUNK, Infinity, { stall: 10 });
   const refusal = Object.assign(new Error("an odd shape"), { code: "bad-checkpoint" });
   await expect(loadWith({ refusal })("/a.safetensors")).rejects.toMatchObject({ code: "bad-checkpoint" });
@@ -119,7 +119,7 @@ it("ends at once when it is aborted", async () => {
   expect(store.files()).not.toContain("a.safetensors");
 });
 
-it("waits for no other tab where the module cannot be started", async () => {
+it("does not wait for another tab if the module cannot start", async () => {
   const { host } = new URL(server.url);
   const other = new AbortController();
   const held = store.withLock(`${host.replace(":", "_")}/_/a.safetensors`, other.signal, async () => {
@@ -139,7 +139,7 @@ it.each([
   ["/a.safetensors", { worker: false }, false],
   [undefined, {}, false],
   ["/a.safetensors", { store: true }, true],
-])("keeps what it should: %j, %j", async (source, options, kept) => {
+])("stores only what it should: %j, %j", async (source, options, kept) => {
   await loadWith()(source, options);
   expect(seen).toEqual([kept]);
 });
@@ -165,7 +165,7 @@ it("deletes an invalid draft model, and keeps its model", async () => {
   expect(server.starts("/draft/a.safetensors")).toContain(0);
 });
 
-it("downloads a draft after its model where both have one folder", async () => {
+it("downloads a draft model after its model if they share a folder", async () => {
   const model = await loadWith()("/a.safetensors", { draft: "/a.safetensors" });
   await store.free();
   expect(store.files()).toEqual(["a.safetensors", "manifest.json"]);

@@ -25,7 +25,7 @@ const open = async (name: string) => {
 };
 const text = (path: string) => store.storage.readText(path);
 
-it("brings a repository, and finds it by its names without asking anybody", async () => {
+it("downloads a repository, and finds it by its names without a request", async () => {
   const content = bytes(3 * CHUNK, 1);
   const files = { "config.json": CONFIG, "pytorch_model.bin": "never", "README.md": "never" };
   server.putHub("o/n", { ...files, "model.safetensors": content });
@@ -52,7 +52,7 @@ it("brings a repository, and finds it by its names without asking anybody", asyn
   expect(server.requests).toEqual([]);
 });
 
-it("wants a name where several files could be meant, and brings them one by one", async () => {
+it("requires a file name among several models, and downloads each", async () => {
   server.putHub("o/n", { "a-q8.gguf": bytes(CHUNK, 1), "b-q8.gguf": bytes(CHUNK, 2) });
   const message = expect.stringContaining('a-q8.gguf, b-q8.gguf; name one as "hf:o/n:FILE"');
   await expect(open("hf:o/n")).rejects.toMatchObject({ code: "bad-option", message });
@@ -66,7 +66,7 @@ it("wants a name where several files could be meant, and brings them one by one"
   expect(store.files()).toEqual(["a-q8.gguf", "b-q8.gguf", "manifest.json", "refs.json"]);
 });
 
-it("tells the token to the hub and to nobody else", async () => {
+it("sends the token to the Hub only", async () => {
   const blobServer = await startFaultyServer();
   const content = bytes(3 * CHUNK, 1);
   server.putHub("o/n", { "config.json": CONFIG, "model.safetensors": content });
@@ -84,7 +84,7 @@ it("tells the token to the hub and to nobody else", async () => {
   await blobServer.stop();
 });
 
-it("asks again where an address behind a redirect has expired", async () => {
+it("requests an expired redirect again", async () => {
   const content = bytes(4 * CHUNK, 1);
   server.putHub("o/n", { "m.gguf": content });
   const path = server.hubPath("o/n", "m.gguf");
@@ -95,7 +95,7 @@ it("asks again where an address behind a redirect has expired", async () => {
   expect(store.digest("m.gguf")).toBe(digest(content));
 });
 
-it("tells of a repository that is not there or is closed", async () => {
+it("reports a missing or gated repository", async () => {
   await expect(open("hf:o/n")).rejects.toMatchObject({ code: "not-found" });
   server.rule(server.listPath("o/n", "main"), 1, { status: 401 });
   const message = expect.stringContaining("token");
@@ -109,7 +109,7 @@ it("tells of a repository that is not there or is closed", async () => {
   await expect(open("hf:o/n")).rejects.toMatchObject({ code: "not-found", message: found });
 });
 
-it("passes over names that lead out of the folder", async () => {
+it("ignores names outside of the folder", async () => {
   server.putHub("o/n", { "../evil.gguf": "x", "/evil.gguf": "x", "good.gguf": "good" });
   const model = await store.open("hf:o/n");
   const { entry, files } = await model.open();
@@ -119,14 +119,14 @@ it("passes over names that lead out of the folder", async () => {
   expect(store.files()).toEqual(["good.gguf", "manifest.json", "refs.json"]);
 });
 
-it("brings all parts of a model in several", async () => {
+it("downloads all parts of a model", async () => {
   const parts = { "m-i2_s-00001-of-00002.gguf": "one", "m-i2_s-00002-of-00002.gguf": "two" };
   server.putHub("o/n", { ...parts, "m-q8.gguf": "no" });
   expect(await open("hf:o/n")).toEqual({ layout: "file", name: "m-i2_s-00001-of-00002.gguf" });
   expect(store.files()).toEqual([...Object.keys(parts), "manifest.json", "refs.json"]);
 });
 
-it("asks for no file again that was whole before the download broke", async () => {
+it("requests no complete file again after an interruption", async () => {
   const parts = {
     "m-00001-of-00002.gguf": bytes(2 * CHUNK, 1),
     "m-00002-of-00002.gguf": bytes(2 * CHUNK, 2),
@@ -143,7 +143,7 @@ it("asks for no file again that was whole before the download broke", async () =
   expect(server.starts(second)).toEqual([CHUNK]);
 });
 
-it("streams a hub's model without keeping it", async () => {
+it("streams a Hub model without storing it", async () => {
   server.putHub("o/n", { "config.json": CONFIG, "model.safetensors": bytes(100, 1) });
   store.fetchOptions = { ...store.fetchOptions, token: "secret" };
   const { signal } = new AbortController();

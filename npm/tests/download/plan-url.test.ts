@@ -17,7 +17,7 @@ afterEach(() => server.stop());
 const load = (path: string, names: readonly string[] = []) => store.load(server.at(path), names);
 
 describe("a folder", () => {
-  it("is looked through for the files that the reader wants", async () => {
+  it("is searched for the files of a model", async () => {
     const content = bytes(2 * CHUNK, 1);
     server.put("/m/config.json", "{}", '"c"').put("/m/tokenizer.json", '{"t":1}', '"t"');
     server.put("/m/model.safetensors", content, '"w"');
@@ -49,13 +49,13 @@ describe("a folder", () => {
     await expect(load("/n")).rejects.toMatchObject({ message: expect.stringContaining("../x.safetensors") });
   });
 
-  it("may have a container and nothing else", async () => {
+  it("may have a .setun file only", async () => {
     server.put("/m/model.setun", bytes(100, 1), '"s"');
     await load("/m", ["model.setun"]);
     expect(store.files()).toEqual(["manifest.json", "model.setun"]);
   });
 
-  it("without a model is told of", async () => {
+  it("without a model is an error", async () => {
     server.put("/m/config.json", "{}", '"c"').put("/m/pytorch_model.bin", "x", '"p"');
     const message = expect.stringContaining("found config.json");
     await expect(load("/m")).rejects.toMatchObject({ code: "not-found", message });
@@ -74,7 +74,7 @@ describe("a folder", () => {
     },
   );
 
-  it("whose small files have changed beside the same weights is brought anew", async () => {
+  it("with changed configuration files is downloaded again", async () => {
     server.put("/m/config.json", "{}", '"c"').put("/m/model.safetensors", "weights", '"w"');
     await load("/m");
     server.put("/m/config.json", "[]", '"d"').put("/m/model.safetensors", "WEIGHTS", '"x"');
@@ -85,7 +85,7 @@ describe("a folder", () => {
 });
 
 describe("a file", () => {
-  it("that is not there is told of", async () => {
+  it("that does not exist is an error", async () => {
     await expect(load("/x.gguf")).rejects.toMatchObject({ code: "not-found" });
   });
 
@@ -98,7 +98,7 @@ describe("a file", () => {
     },
   );
 
-  it("on a server that knows no HEAD is asked for a byte", async () => {
+  it("on a server without HEAD is probed by one byte", async () => {
     const content = bytes(2 * CHUNK, 1);
     server.put("/m.gguf", content, '"w"');
     server.ruleOfAll("/m.gguf", 1, { status: 405 });
@@ -106,7 +106,7 @@ describe("a file", () => {
     expect(store.digest("m.gguf")).toBe(digest(content));
   });
 
-  it("keeps the query of its address, and what the reader wants beside it comes too", async () => {
+  it("keeps the query of its URL, and files beside it are found", async () => {
     server.put("/m.safetensors?key=1", bytes(100, 1), '"w"').put("/config.json", "{}", '"c"');
     const model = await store.open(server.at("/m.safetensors?key=1"));
     const { entry, files } = await model.open();
@@ -120,14 +120,14 @@ describe("a file", () => {
     expect(config).toHaveLength(2);
   });
 
-  it("of a model in several comes with the others", async () => {
+  it("of several parts is downloaded with the others", async () => {
     const names = ["m-00001-of-00002.gguf", "m-00002-of-00002.gguf"];
     for (const name of names) server.put(`/${name}`, bytes(50, name.length), '"w"');
     await load(`/${names[0]}`, names);
     expect(store.files()).toEqual([...names, "manifest.json"]);
   });
 
-  it("redirected in a circle, or to nowhere, ends", async () => {
+  it("with a redirect loop or a dead redirect ends", async () => {
     server.ruleOfAll("/a.gguf", Infinity, { redirect: "/a.gguf" });
     await expect(load("/a.gguf")).rejects.toMatchObject({ code: "network" });
     server.ruleOfAll("/b.gguf", Infinity, { redirect: "file:///etc/passwd" });
@@ -136,7 +136,7 @@ describe("a file", () => {
 });
 
 describe("a server that compresses", () => {
-  it("has small files read whole, and large ones in parts, which it does not compress", async () => {
+  it("sends small files whole, and large ones in uncompressed ranges", async () => {
     server.manners.gzip = true;
     const content = bytes(3 * CHUNK, 1);
     server.put("/m/config.json", '{"a":1}', '"c"').put("/m/model.safetensors", content, '"w"');
@@ -145,7 +145,7 @@ describe("a server that compresses", () => {
     expect(store.digest("model.safetensors")).toBe(digest(content));
   });
 
-  it("and gives no parts tells no size, so nothing is kept", async () => {
+  it("and has no range support tells no size, so nothing is stored", async () => {
     server.manners = { gzip: true, ranges: false };
     server.put("/m.gguf", bytes(3 * CHUNK, 1), '"w"');
     await expect(load("/m.gguf")).rejects.toThrow("does not tell its size");

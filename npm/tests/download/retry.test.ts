@@ -7,7 +7,7 @@ const settings = { ...DEFAULT_SETTINGS, attempts: 3, backoff: 0 };
 const { signal } = new AbortController();
 const later = (wait?: number) => new RetryableError(networkError("a", "broken"), { wait });
 
-it("reads the seconds or the date that a server asks for", () => {
+it("parses Retry-After as seconds or a date", () => {
   expect(retryAfter(" 7 ")).toBe(7000);
   expect(retryAfter("Sun, 06 Nov 1994 08:49:37 GMT")).toBe(0);
   const soon = retryAfter(new Date(Date.now() + 20_000).toUTCString()) ?? 0;
@@ -17,7 +17,7 @@ it("reads the seconds or the date that a server asks for", () => {
   expect(retryAfter(null)).toBeUndefined();
 });
 
-it("ends after attempts that brought nothing", async () => {
+it("ends after attempts without progress", async () => {
   const attempts = new RetryBudget(settings, signal);
   for (let round = 0; round < 4; round += 1) {
     if (round === 2) attempts.reset();
@@ -26,7 +26,7 @@ it("ends after attempts that brought nothing", async () => {
   await expect(attempts.wait(later())).rejects.toMatchObject({ code: "network", message: "a: broken" });
 });
 
-it("does not try again what fails for good, or takes too long", async () => {
+it("does not retry final failures and too long waits", async () => {
   const error = new Error("for good");
   await expect(new RetryBudget(settings, signal).wait(error)).rejects.toBe(error);
   const long = new RetryBudget(settings, signal).wait(later(301_000));
@@ -40,7 +40,7 @@ it("does not try again what fails for good, or takes too long", async () => {
   expect(times).toBe(2);
 });
 
-it("waits between half of the time and all of it, twice as long each time", async () => {
+it("waits with jitter, twice as long each time", async () => {
   const attempts = new RetryBudget({ ...settings, backoff: 40 }, signal);
   for (const whole of [40, 80]) {
     const begun = performance.now();
@@ -51,7 +51,7 @@ it("waits between half of the time and all of it, twice as long each time", asyn
   }
 });
 
-it("stops waiting when it is aborted", async () => {
+it("stops waiting on an abort", async () => {
   const controller = new AbortController();
   setTimeout(() => controller.abort("no"), 10);
   await expect(sleep(10_000, controller.signal)).rejects.toBe("no");

@@ -4,7 +4,7 @@ import { entryOfSelection, selectFiles, selectStoredFiles } from "../../src/down
 const chosen = (names: readonly string[], asked?: string) =>
   selectFiles("o/n", "https://h/o/n", names, asked);
 
-describe("a choice among the files of a repository", () => {
+describe("file selection", () => {
   it.each([
     [["a.setun", "model.safetensors", "config.json", "b.gguf"], ["a.setun"]],
     [["model.safetensors", "config.json", "b-i2_s.gguf"], ["model.safetensors"]],
@@ -18,13 +18,13 @@ describe("a choice among the files of a repository", () => {
     ],
     [["other.safetensors", "README.md"], ["other.safetensors"]],
     [["model.safetensors"], ["model.safetensors"]],
-  ])("takes the best: %j", (names, weights) => {
+  ])("selects the best: %j", (names, weights) => {
     const found = chosen(names).weights;
     if (typeof weights === "number") expect(found).toHaveLength(weights);
     else expect(found).toEqual(weights);
   });
 
-  it("brings what belongs to the weights, and nothing else", () => {
+  it("selects the weights and the files that belong to them", () => {
     const names = [
       "config.json",
       "LICENSE",
@@ -52,7 +52,7 @@ describe("a choice among the files of a repository", () => {
     });
   });
 
-  it("lists what cannot be chosen", () => {
+  it("lists files if none is a model", () => {
     expect(() => chosen(["a-q8.gguf", "b-q8.gguf"])).toThrow(
       /a-q8\.gguf, b-q8\.gguf; name one as "hf:o\/n:FILE"/,
     );
@@ -65,7 +65,7 @@ describe("a choice among the files of a repository", () => {
     expect(() => chosen(many)).toThrow("7.bin and 4 more");
   });
 
-  it("needs no name for the one that is stored", () => {
+  it("needs no name for the only stored model", () => {
     const stored = (names: readonly string[], asked?: string) =>
       selectStoredFiles("o/n", "store", names, asked).weights;
     expect(stored(["config.json", "b-q8.gguf"])).toEqual(["b-q8.gguf"]);

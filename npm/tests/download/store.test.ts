@@ -21,14 +21,14 @@ const load = (signal?: AbortSignal) => store.load(server.at("/m.gguf"), ["m.gguf
 const models = () =>
   modelsOn({ openStorage: async () => store.storage, withLock: store.withLock, baseUrl: () => server.url });
 
-it("brings once what two want at once", async () => {
+it("downloads once for two concurrent loads", async () => {
   server.rule("/m.gguf", Infinity, { slow: 10 });
   const read = await Promise.all([load(), load(), load()]);
   expect(read.flat().map(digest)).toEqual([digest(content), digest(content), digest(content)]);
   expect(server.starts("/m.gguf")).toHaveLength(6);
 });
 
-it("lets one wait in vain whose signal aborts", async () => {
+it("ends a wait whose signal aborts", async () => {
   server.ruleAt("/m.gguf", 5 * CHUNK, 1, { slow: 300 });
   const first = load();
   const controller = new AbortController();
@@ -38,7 +38,7 @@ it("lets one wait in vain whose signal aborts", async () => {
   expect((await first).map(digest)).toEqual([digest(content)]);
 });
 
-it("shows nothing as whole before all of it is", async () => {
+it("lists nothing as complete before it is", async () => {
   const model = await store.open(server.at("/m.gguf"));
   const { files } = await model.open();
   model.prefetch();
@@ -50,7 +50,7 @@ it("shows nothing as whole before all of it is", async () => {
   expect(await models().list()).toMatchObject([{ complete: true, bytes: content.length }]);
 });
 
-it("reads of the store what was read while it came", async () => {
+it("reads the same bytes from the store as during the download", async () => {
   const model = await store.open(server.at("/m.gguf"));
   const first = (await model.open()).files();
   const read = first.read("m.gguf", { start: CHUNK - 5, end: CHUNK + 5 });
@@ -65,7 +65,7 @@ it("reads of the store what was read while it came", async () => {
   expect(server.requests).toEqual([]);
 });
 
-it("brings first what is read", async () => {
+it("downloads first what is read", async () => {
   store.settings = { ...store.settings, connections: 1 };
   const model = await store.open(server.at("/m.gguf"));
   const files = (await model.open()).files();
@@ -79,7 +79,7 @@ it("brings first what is read", async () => {
   expect(order[order.indexOf(4) + 1]).toBe(5);
 });
 
-it("says what is missing where there is no room, and keeps what is there", async () => {
+it("reports missing room, and keeps stored chunks", async () => {
   store.storage.room = 4 * CHUNK;
   store.settings = { ...store.settings, connections: 1 };
   const message = expect.stringMatching(/no room .*m\.gguf.*store: false/);
@@ -91,7 +91,7 @@ it("says what is missing where there is no room, and keeps what is there", async
   expect(server.starts("/m.gguf").length).toBeLessThan(6);
 });
 
-it("finds its way where only the last word was missing", async () => {
+it("completes a download that lacks only its manifest", async () => {
   await load();
   const path = [...store.storage.files.keys()].find((file) => file.endsWith("manifest.json")) ?? "";
   const text = (await store.storage.readText(path)) ?? "";
@@ -102,7 +102,7 @@ it("finds its way where only the last word was missing", async () => {
   expect(await models().has(server.at("/m.gguf"))).toBe(true);
 });
 
-it("tells how far it has come, what is stored at once", async () => {
+it("reports progress, of stored models at once", async () => {
   await load();
   const loaded = store.progress.map(({ loadedBytes }) => loadedBytes);
   expect(loaded.at(-1)).toBe(content.length);
@@ -110,7 +110,7 @@ it("tells how far it has come, what is stored at once", async () => {
   expect(store.progress.every(({ totalBytes }) => totalBytes === content.length)).toBe(true);
 });
 
-it("removes what the reader refuses, if it is not what had come", async () => {
+it("removes a refused model if the disk has damaged it", async () => {
   const address = server.at("/m.gguf");
   await load();
   await (await store.open(address)).discard();

@@ -17,7 +17,7 @@ afterEach(() => server.stop());
 
 const load = (name: string, file: string) => store.load(name, [file]).then((read) => read.map(digest));
 
-it("has a file that is wrong as a whole come once more", async () => {
+it("downloads a file with a wrong hash again", async () => {
   const content = bytes(4 * CHUNK, 1);
   server.putHub("o/n", { "m.gguf": content });
   const path = server.hubPath("o/n", "m.gguf");
@@ -27,7 +27,7 @@ it("has a file that is wrong as a whole come once more", async () => {
   expect(server.starts(path)).toHaveLength(8);
 });
 
-it("fails on a file that stays wrong, and keeps nothing of it", async () => {
+it("fails on a file that stays wrong, and stores nothing of it", async () => {
   const content = bytes(4 * CHUNK, 1);
   server.putHub("o/n", { "m.gguf": content });
   const path = server.hubPath("o/n", "m.gguf");
@@ -54,7 +54,7 @@ async function mirror(content: Uint8Array): Promise<string> {
   return server.at("/copy");
 }
 
-it("has a wrong chunk alone come once more", async () => {
+it("downloads only a wrong chunk again", async () => {
   const content = bytes(4 * CHUNK + 5, 1);
   const address = await mirror(content);
   server.ruleAt("/copy/model.safetensors", 2 * CHUNK, 1, { wrong: true });
@@ -65,7 +65,7 @@ it("has a wrong chunk alone come once more", async () => {
   expect(server.starts("/copy/model.safetensors")).toEqual(starts);
 });
 
-it("holds no chunk of the size that a manifest likes", async () => {
+it("limits the chunk size of a manifest", async () => {
   const address = await mirror(bytes(CHUNK, 1));
   const file = { name: "model.safetensors", bytes: 1 << 30, chunk_bytes: 1 << 30, chunks: ["0".repeat(64)] };
   const told = {
@@ -94,7 +94,7 @@ it("fails on a chunk that stays wrong, and keeps the others", async () => {
   expect(server.starts("/copy/model.safetensors")).toEqual([2 * CHUNK, 3 * CHUNK]);
 });
 
-it("finds wrong bytes from a server without parts too", async () => {
+it("finds wrong bytes of a server without range support", async () => {
   const content = bytes(4 * CHUNK, 1);
   const address = await mirror(content);
   server.rule("/copy/model.safetensors", 1, { ignoreRange: true, wrong: true });
@@ -102,7 +102,7 @@ it("finds wrong bytes from a server without parts too", async () => {
   expect(await load(address, "model.safetensors")).toEqual([digest(content)]);
 });
 
-it("has come once more what the disk has lost", async () => {
+it("downloads chunks again that the disk has lost", async () => {
   const content = bytes(6 * CHUNK, 1);
   server.put("/m.gguf", content, '"e"');
   server.ruleAt("/m.gguf", 5 * CHUNK, Infinity, { breakAfter: 0 });
@@ -121,7 +121,7 @@ it("has come once more what the disk has lost", async () => {
   expect(store.digest("m.gguf")).toBe(digest(content));
 });
 
-it("finds a hub that lies about a size", async () => {
+it("finds a wrong size in the Hub's list", async () => {
   server.putHub("o/n", { "m.gguf": bytes(2 * CHUNK, 1) });
   for (const size of [CHUNK, 3 * CHUNK]) {
     server.put(server.hubPath("o/n", "m.gguf"), bytes(size, 1), '"other"');
@@ -133,7 +133,7 @@ it("finds a hub that lies about a size", async () => {
   }
 });
 
-it("forgets what the reader refuses", async () => {
+it("deletes what the reader refuses", async () => {
   server.put("/m.gguf", bytes(4 * CHUNK, 1), '"e"');
   const model = await store.open(server.at("/m.gguf"));
   const { files } = await model.open();
