@@ -8,6 +8,9 @@ use serde_json::Value;
 use crate::files::read;
 use crate::shell::{cargo, output, program, root, run, say, target};
 
+/// A workspace of its own.
+pub(crate) const MANIFEST: &str = "xtask/bindgen/Cargo.toml";
+
 /// The compiled tool.
 pub(crate) struct Bindgen {
     path: PathBuf,
@@ -25,7 +28,7 @@ impl Bindgen {
         run(cargo()
             .args(["build", "--release", "--locked", "--quiet"])
             .arg("--manifest-path")
-            .arg(root().join("xtask/bindgen/Cargo.toml"))
+            .arg(root().join(MANIFEST))
             .env("CARGO_TARGET_DIR", &folder))?;
         Ok(Self { path })
     }

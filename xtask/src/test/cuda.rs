@@ -10,8 +10,9 @@ use anyhow::{Context, Result, ensure};
 use super::ptx::{self, Assembled};
 use super::stage::{Stage, count};
 use super::totals::Totals;
+use super::workspace;
 use crate::parallel::parallel_map;
-use crate::shell::{cargo, find_program, program, run, say, succeeds, target};
+use crate::shell::{find_program, program, run, say, succeeds, target};
 
 /// Packages of `PyPI` that hold the compiler's library and the assembler.
 const WHEELS: [&str; 2] = ["nvidia-cuda-nvrtc-cu12==12.9.86", "nvidia-cuda-nvcc-cu12==12.9.86"];
@@ -20,9 +21,6 @@ const ASSEMBLER: &str = "nvidia/cuda_nvcc/bin/ptxas";
 
 /// A100, H100 and H200, `GeForce` 50.
 const ARCHITECTURES: [&str; 3] = ["80", "90", "120"];
-
-/// What reaches a device, and what tests it.
-const FEATURES: &str = "setun-gpu/cuda,setun-gpu/testing,setun-tests/cuda";
 
 /// Tests fail without a device where this is set; otherwise they do nothing.
 const EXPECTED: &str = "SETUN_EXPECT_CUDA";
@@ -59,11 +57,9 @@ fn test(totals: &mut Totals) -> Result<()> {
     count(tests("cuda").args(["--", NO_DEVICE_TEST]), totals)
 }
 
-/// Over the whole workspace, so that the crates are those of other tests.
 fn tests(name: &str) -> Command {
-    let mut command = cargo();
-    command.args(["test", "--workspace", "--locked", "--no-fail-fast"]);
-    command.args(["--features", FEATURES, "--test", name]);
+    let mut command = workspace::tests();
+    command.args(["--no-fail-fast", "--test", name]);
     command
 }
 
@@ -100,9 +96,7 @@ fn compile(tools: &Path, folder: &Path) -> Result<Vec<String>> {
     if folder.exists() {
         fs::remove_dir_all(folder)?;
     }
-    let mut command = cargo();
-    command.args(["build", "--locked", "--quiet", "--package", "setun-gpu", "--features", "cuda"]);
-    run(command.args(["--example", "cuda_ptx"]))?;
+    run(workspace::build().args(["--quiet", "--example", "cuda_ptx"]))?;
     // The compiler has one thread; a process for each architecture uses more processors.
     parallel_map(&ARCHITECTURES, |architecture| {
         let mut command = program(target().join("debug/examples/cuda_ptx"));

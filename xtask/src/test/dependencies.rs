@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use super::fuzz;
 use super::stage::Stage;
-use super::stages::BINDGEN_MANIFEST;
+use crate::bindgen;
 use crate::cache;
 use crate::shell::{cargo, find_program, program, run, say, target};
 
@@ -15,7 +15,7 @@ const TOOL: &str = "cargo-deny";
 const VERSION: &str = "0.20.2";
 
 /// Workspaces with a lock file that a build or a test uses.
-const MANIFESTS: [&str; 3] = ["Cargo.toml", fuzz::MANIFEST, BINDGEN_MANIFEST];
+const MANIFESTS: [&str; 3] = ["Cargo.toml", fuzz::MANIFEST, bindgen::MANIFEST];
 
 /// The stage.
 pub(super) fn stage() -> Stage {

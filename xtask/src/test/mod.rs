@@ -13,6 +13,7 @@ mod stage;
 mod stages;
 mod systems;
 mod totals;
+mod workspace;
 
 use std::fmt::Write as _;
 

@@ -7,7 +7,8 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 
 use super::stage::{Stage, count};
-use super::{cuda, dependencies, examples, fuzz, gpu, memory, neon, systems};
+use super::{cuda, dependencies, examples, fuzz, gpu, memory, neon, systems, workspace};
+use crate::bindgen;
 use crate::browser;
 use crate::demo;
 use crate::files::{under, write_if_changed};
@@ -17,8 +18,6 @@ use crate::package;
 use crate::shell::{built_with_tests, cargo, in_ci, output, program, root, run, target, typed};
 use crate::tidy;
 use crate::wasm;
-
-pub(super) const BINDGEN_MANIFEST: &str = "xtask/bindgen/Cargo.toml";
 
 /// Scripts of npm/package.json that need no package, and those that test the packed tarball.
 const NPM_CHECKS: [&str; 2] = ["check", "test"];
@@ -42,7 +41,9 @@ pub(super) fn all(long: bool, minutes: Option<f64>) -> Result<Vec<Stage>> {
         Stage::new("crates", move |totals| {
             count(cargo().args(["test", "--workspace", "--locked", "--no-fail-fast"]), totals)
         }),
-        Stage::new("binding tool", |totals| count(&mut bindgen(&["test", "--release"]), totals)),
+        Stage::new("binding tool", |totals| {
+            count(&mut binding_tool(&["test", "--release"]), totals)
+        }),
         Stage::new("features", |_| features()),
         Stage::new("documentation", |_| documentation()),
         examples::stage(),
@@ -73,7 +74,7 @@ pub(super) fn all(long: bool, minutes: Option<f64>) -> Result<Vec<Stage>> {
 
 fn format() -> Result<()> {
     run(cargo().args(["fmt", "--all", "--check"]))?;
-    for manifest in [BINDGEN_MANIFEST, fuzz::MANIFEST] {
+    for manifest in [bindgen::MANIFEST, fuzz::MANIFEST] {
         let mut command = cargo();
         command.args(["fmt", "--check", "--manifest-path", manifest]);
         run(command.args(["--", "--config-path", "rustfmt.toml"]))?;
@@ -82,18 +83,17 @@ fn format() -> Result<()> {
 }
 
 fn lints() -> Result<()> {
-    let mut command = gpu::command("clippy");
-    run(command.args(["--all-targets", "--quiet", "--", "-D", "warnings"]))?;
-    run(bindgen(&["clippy", "--release", "--all-targets"]).args(["--", "-D", "warnings"]))?;
+    run(workspace::clippy().args(["--all-targets", "--quiet", "--", "-D", "warnings"]))?;
+    run(binding_tool(&["clippy", "--release", "--all-targets"]).args(["--", "-D", "warnings"]))?;
     wasm::lints()
 }
 
 /// Cargo for the binding tool, which is a workspace of its own.
-fn bindgen(arguments: &[&str]) -> Command {
+fn binding_tool(arguments: &[&str]) -> Command {
     let mut command = cargo();
     command
         .args(arguments)
-        .args(["--quiet", "--locked", "--manifest-path", BINDGEN_MANIFEST])
+        .args(["--quiet", "--locked", "--manifest-path", bindgen::MANIFEST])
         .env("CARGO_TARGET_DIR", target().join("bindgen"));
     command
 }

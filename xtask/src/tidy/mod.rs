@@ -3,6 +3,7 @@
 mod crate_order;
 mod error_codes;
 mod locks;
+mod manifests;
 mod model_card;
 mod numerics;
 mod operations;
@@ -21,13 +22,14 @@ type Findings = Vec<String>;
 /// `cargo xtask tidy`.
 pub(crate) fn run() -> Result<()> {
     let files = tracked()?;
-    let rules: [(&str, Findings); 7] = [
-        ("the order of the crates", crate_order::check()?),
+    let rules: Vec<(&str, Findings)> = vec![
+        ("layers", crate_order::check()?),
         ("one name for each operation", operations::check(&files)?),
         ("sources", sources::check(&files)?),
         ("float code", numerics::check(&files)?),
         ("error codes", error_codes::check()?),
         ("lock files", locks::check(&files)?),
+        ("manifests", manifests::check()?),
         ("the embedded model's card", model_card::check()?),
     ];
     // Printed only, until the last ones are gone.

@@ -1,0 +1,18 @@
+//! Manifests: what a registry shows of a package.
+
+use anyhow::Result;
+
+use super::Findings;
+use crate::metadata::{Platform, is_ours, metadata, packages};
+
+const FIELDS: [&str; 4] = ["description", "homepage", "license", "repository"];
+
+pub(super) fn check() -> Result<Findings> {
+    let metadata = metadata(Platform::Here)?;
+    let mut findings = Findings::new();
+    for package in packages(&metadata)?.iter().filter(|package| is_ours(package)) {
+        let missing = FIELDS.into_iter().filter(|field| !package[*field].is_string());
+        findings.extend(missing.map(|field| format!("{} has no {field}", package["name"])));
+    }
+    Ok(findings)
+}
