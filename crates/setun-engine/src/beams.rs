@@ -14,14 +14,12 @@
 //! neither does what is found.
 
 mod candidates;
-mod generation;
 mod group;
 mod infer;
 mod options;
 pub(crate) mod places;
 mod search;
 
-pub use generation::{BeamGeneration, BeamText, BeamTexts};
 pub use options::{BeamOptions, EarlyStopping};
 pub(crate) use search::BeamSearch;
 
@@ -37,6 +35,21 @@ pub struct Beam {
     pub score: f64,
     /// Why it ended.
     pub finish_reason: FinishReason,
+}
+
+/// A text that a search has found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BeamText {
+    /// The text, without a stop string or what comes after it.
+    pub text: String,
+    /// The tokens behind it, an end token included.
+    pub tokens: Vec<u32>,
+    /// See [`Beam::score`](crate::Beam::score).
+    pub score: f64,
+    /// Why it ended.
+    pub finish_reason: FinishReason,
+    /// The stop string that ended it, if one did.
+    pub stop: Option<String>,
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use web_time::Instant;
 
 use crate::{
     error::Error, metrics::EngineMetrics, pressure::Pressure, profile::EngineProfile,
-    sequence::Request, session::Saved,
+    saved_session::Saved, sequence::Request,
 };
 
 /// What the owner is told.

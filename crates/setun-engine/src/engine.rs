@@ -1,9 +1,16 @@
 //! The engine: a handle to the owner of a model.
 
+mod beam_generation;
 mod beams;
+mod embed;
 mod generate;
+#[cfg(feature = "grammar")]
+mod grammar;
 mod lists;
+mod memory;
+mod observe;
 mod score;
+mod session;
 mod start;
 mod weak;
 
@@ -16,19 +23,22 @@ use setun_text::{
 };
 use web_time::{SystemTime, UNIX_EPOCH};
 
-pub(crate) use generate::Plan;
+pub use beam_generation::{BeamGeneration, BeamTexts};
+pub use embed::Embedding;
+use generate::Plan;
 pub use lists::ChatCompletion;
 pub use score::{Classification, Score};
+pub use session::Session;
 pub use weak::WeakEngine;
 
 use crate::{
     command::Command,
     device::{DeviceReport, HeadType, SelfTest},
+    engine_info::EngineInfo,
     error::Error,
+    event_queue::BackPressure,
     options::{DefaultOptions, Prompt},
     parts::SelfTester,
-    sequence::Report,
-    stream::BackPressure,
     ticket::Tickets,
 };
 
@@ -75,7 +85,7 @@ pub(crate) struct Shared {
     defaults: DefaultOptions,
     devices: DeviceReport,
     self_tester: Option<Box<dyn SelfTester>>, // none of a model of one's own
-    report: Report,
+    report: EngineInfo,
     #[cfg(feature = "grammar")]
     pub(crate) vocabulary: std::sync::OnceLock<Arc<setun_grammar::Vocabulary>>,
     /// The threads of the owners.

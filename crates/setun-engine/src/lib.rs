@@ -8,10 +8,11 @@ mod beams;
 mod command;
 mod context;
 mod device;
-mod embedding;
 mod engine;
+mod engine_info;
 mod error;
 mod event;
+mod event_queue;
 mod form;
 mod histogram;
 mod inferencer;
@@ -19,27 +20,31 @@ mod metrics;
 mod options;
 mod owner;
 mod parts;
+mod pooling;
 mod pressure;
 mod profile;
 #[cfg(test)]
 mod remembering;
+mod saved_session;
 mod sequence;
-mod session;
 pub mod speculate;
 mod stream;
 mod telemetry;
 mod ticket;
 mod timeline;
 
-pub use beams::{Beam, BeamGeneration, BeamOptions, BeamText, BeamTexts, EarlyStopping};
+pub use beams::{Beam, BeamOptions, BeamText, EarlyStopping};
 pub use context::{
     ContextStrategy, FullContext, SharedContextStrategy, SinksAndWindow, TruncateMiddle,
 };
 pub use device::{DeviceReport, DeviceVerdict, HeadType, SelfTest, Verdict};
-pub use embedding::{Embedding, Pooling};
-pub use engine::{ChatCompletion, Classification, Engine, IntoEngineBuilder, Score, WeakEngine};
+pub use engine::{
+    BeamGeneration, BeamTexts, ChatCompletion, Classification, Embedding, Engine,
+    IntoEngineBuilder, Score, Session, WeakEngine,
+};
 pub use error::{Error, ErrorCode};
 pub use event::{Done, Event, FinishReason, PromptTokens, TextDelta, Timings, TokenLogprob, Usage};
+pub use event_queue::BackPressure;
 pub use form::{Form, FormState, SharedForm};
 pub use histogram::{Histogram, TimeHistogram};
 pub use inferencer::{
@@ -48,8 +53,8 @@ pub use inferencer::{
 pub use metrics::EngineMetrics;
 pub use options::{DefaultOptions, GenerateOptions, Prompt};
 pub use parts::{EngineOptions, EngineParts, ReloadModel, Replica, ReplicaDraft, SelfTester};
+pub use pooling::Pooling;
 pub use pressure::{MemoryWatch, Pressure};
 pub use profile::{EngineProfile, PhaseProfile};
-pub use session::Session;
-pub use stream::{BackPressure, CancelHandle, Completion, GenerationStream};
+pub use stream::{CancelHandle, Completion, GenerationStream};
 pub use timeline::{TimedStep, Timeline};

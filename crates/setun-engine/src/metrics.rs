@@ -2,13 +2,9 @@
 
 use std::time::Duration;
 
-use futures::channel::oneshot;
 use setun_model::MemoryUse;
 
 use crate::{
-    command::{Chore, Command},
-    engine::Engine,
-    error::Error,
     event::FinishReason,
     histogram::{Histogram, TimeHistogram},
 };
@@ -139,7 +135,8 @@ impl EngineMetrics {
         self.right += right as u64;
     }
 
-    fn add(&mut self, other: &Self) {
+    /// Adds those of another device.
+    pub(crate) fn add(&mut self, other: &Self) {
         self.steps += other.steps;
         self.rows += other.rows;
         self.prompt_rows += other.prompt_rows;
@@ -169,31 +166,5 @@ impl EngineMetrics {
         self.blocks += other.blocks;
         self.used_blocks += other.used_blocks;
         self.idle_blocks += other.idle_blocks;
-    }
-}
-
-impl Engine {
-    /// What was counted, after the step under way.
-    ///
-    /// # Errors
-    ///
-    /// If the engine has ended.
-    pub async fn metrics(&self) -> Result<EngineMetrics, Error> {
-        let mut sum = EngineMetrics::default();
-        for owner in self.owners.iter() {
-            let (reply, metrics) = oneshot::channel();
-            owner.send(Command::Chore(Chore::Metrics(reply)))?;
-            sum.add(&metrics.await.map_err(|_| Error::Disposed)?);
-        }
-        Ok(sum)
-    }
-
-    /// Forgets what is kept in the cache for prompts that begin as others did. What runs goes on.
-    ///
-    /// # Errors
-    ///
-    /// If the engine has ended.
-    pub fn forget_prefixes(&self) -> Result<(), Error> {
-        self.owners.iter().try_for_each(|owner| owner.send(Command::ForgetPrefixes))
     }
 }

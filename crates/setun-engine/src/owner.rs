@@ -47,13 +47,14 @@ use web_time::Instant;
 
 use crate::{
     command::Command,
+    engine_info::EngineInfo,
     error::Error,
     event::FinishReason,
     metrics::EngineMetrics,
     parts::ReloadModel,
     pressure::SharedWatch,
     profile::EngineProfile,
-    sequence::{Report, Sequence},
+    sequence::Sequence,
     telemetry::{self, Meters},
 };
 
@@ -70,7 +71,7 @@ pub(crate) type Pacer = Box<dyn FnMut(Duration) -> LocalBoxFuture<'static, ()>>;
 
 pub(crate) struct Owner {
     model: Box<dyn Model>,
-    report: Report,
+    report: EngineInfo,
     limits: Limits,
     max_blocks: usize, // that the limits had at first
     cache: PagedCache,
@@ -117,7 +118,7 @@ impl Running {
 
 impl Owner {
     /// The blocks of the limits must hold one whole context.
-    pub(crate) fn new(model: Box<dyn Model>, report: Report, limits: Limits) -> Self {
+    pub(crate) fn new(model: Box<dyn Model>, report: EngineInfo, limits: Limits) -> Self {
         let cache = limits.cache(&*model);
         let metrics = EngineMetrics { memory: model.memory(), ..EngineMetrics::default() };
         let meters = Meters::new(&report);

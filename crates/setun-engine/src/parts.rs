@@ -12,9 +12,9 @@ use setun_text::{ChatTemplate, MaybeShared, SamplerOptions, Tokenizer};
 use crate::{
     device::{DeviceReport, HeadType, SelfTest},
     error::Error,
+    event_queue::{BackPressure, DEFAULT_BUFFER},
     options::{DefaultOptions, GenerateOptions},
     pressure::{MemoryWatch, SharedWatch},
-    stream::{BackPressure, DEFAULT_BUFFER},
 };
 
 /// Models on their devices, and what belongs to all of them.

@@ -15,33 +15,24 @@ use echo::{Echo, judged};
 pub(crate) use followed::{Away, Followed, Prepared};
 pub(crate) use place::Wait;
 pub(crate) use pool::Pool;
-pub(crate) use request::Request;
-pub(crate) use search::SearchRequest;
+pub(crate) use request::{Request, SearchRequest};
 use setun_model::Row;
 use setun_ops::{argmax::NONE, top_logits::Ranked};
 use setun_text::{Choice, Draw, SamplerState, Step};
 use web_time::Instant;
 
 use crate::{
+    engine_info::EngineInfo,
     error::Error,
     event::{Done, Event, FinishReason, TextDelta, Timings, Usage},
+    event_queue::{Demand, Queue},
     form::SharedForm,
     speculate::Lookahead,
-    stream::{Demand, Queue},
 };
 
 /// Where the best logits do not tell the next token, so many tokens take all logits: where that
 /// happens once it may happen often, and a row that is run twice costs more than a whole head.
 const ALL_LOGITS: usize = 16;
-
-/// What is the same for all generations of an engine.
-#[derive(Clone, Debug)]
-pub(crate) struct Report {
-    pub(crate) backend: &'static str,
-    pub(crate) level: String,
-    pub(crate) model: String,
-    pub(crate) load_seconds: f64,
-}
 
 /// A generation: its tokens, and how many of them are in the cache while it has a place there.
 #[derive(Debug)]
@@ -336,7 +327,12 @@ impl Sequence {
     }
 
     /// Emits the last event.
-    pub(crate) fn finish(&mut self, reason: FinishReason, stop: Option<String>, report: &Report) {
+    pub(crate) fn finish(
+        &mut self,
+        reason: FinishReason,
+        stop: Option<String>,
+        report: &EngineInfo,
+    ) {
         let (reason, stop, generated) = match self.finish_search(reason) {
             Ok(None) => (reason, stop, self.generated()),
             Ok(Some(found)) => (found.reason, found.stop, found.tokens),

@@ -1,34 +1,18 @@
-//! The stream of one generation, and the queue between it and the engine's owner.
+//! The stream of one generation.
 
 use std::{
-    collections::VecDeque,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    task::{Context, Poll, Waker},
+    sync::Arc,
+    task::{Context, Poll, ready},
 };
-
-use futures::{Stream, StreamExt, channel::mpsc::UnboundedSender, stream::FusedStream};
-use serde::{Deserialize, Serialize};
 
 use crate::{
     command::Command,
     error::Error,
     event::{Done, Event, TextDelta},
+    event_queue::Queue,
 };
-
-/// Events that wait for the consumer before the generation pauses, unless told otherwise.
-pub(crate) const DEFAULT_BUFFER: usize = 64;
-
-/// What becomes of a generation whose consumer does not keep up.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum BackPressure {
-    /// It waits for its consumer. Whoever else runs goes on, and may take its memory.
-    #[default]
-    Pause,
-    /// It ends, with [`FinishReason::Aborted`](crate::FinishReason::Aborted).
-    End,
-}
+use futures::{Stream, StreamExt, channel::mpsc::UnboundedSender, stream::FusedStream};
 
 /// A running generation: a stream of [`Event`]s, the last of which is [`Event::Done`].
 ///
@@ -116,7 +100,7 @@ impl GenerationStream {
 
     /// The events that are ready: all at once, without waiting for more.
     pub fn take_ready(&mut self) -> Vec<Result<Event, Error>> {
-        let ready: Vec<_> = self.queue.lock().events.drain(..).collect();
+        let ready = self.queue.take_all();
         self.note(ready.last());
         if !ready.is_empty() {
             self.tell_owner();
@@ -141,19 +125,7 @@ impl Stream for GenerationStream {
         if self.ended {
             return Poll::Ready(None);
         }
-        let event = {
-            let mut state = self.queue.lock();
-            let had_credit = state.has_credit();
-            match state.events.pop_front() {
-                Some(event) => (event, had_credit),
-                None if state.closed => (Err(Error::Disposed), true),
-                None => {
-                    state.waker = Some(context.waker().clone());
-                    return Poll::Pending;
-                }
-            }
-        };
-        let (event, had_credit) = event;
+        let (event, had_credit) = ready!(self.queue.poll_next(context));
         if !had_credit {
             self.tell_owner();
         }
@@ -170,7 +142,7 @@ impl FusedStream for GenerationStream {
 
 impl Drop for GenerationStream {
     fn drop(&mut self) {
-        self.queue.lock().dropped = true;
+        self.queue.leave();
         self.tell_owner();
     }
 }
@@ -178,7 +150,7 @@ impl Drop for GenerationStream {
 impl CancelHandle {
     /// Ends the generation. One that has ended already is not changed.
     pub fn cancel(&self) {
-        self.queue.lock().cancelled = true;
+        self.queue.cancel();
         let _ = self.commands.unbounded_send(Command::Wake);
     }
 }
@@ -192,107 +164,6 @@ impl Iterator for Blocking {
 
     fn next(&mut self) -> Option<Self::Item> {
         pollster::block_on(self.0.next())
-    }
-}
-
-/// The queue between the owner and a stream.
-#[derive(Debug)]
-pub(crate) struct Queue {
-    state: Mutex<QueueState>,
-}
-
-#[derive(Debug)]
-struct QueueState {
-    buffer: usize,
-    back_pressure: BackPressure,
-    events: VecDeque<Result<Event, Error>>,
-    waker: Option<Waker>,
-    cancelled: bool,
-    dropped: bool,
-    closed: bool,
-}
-
-/// What the consumer wants of its generation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Demand {
-    /// More events.
-    More,
-    /// None for now.
-    Pause,
-    /// The end, and to be told of it.
-    Cancel,
-    /// Nothing any more.
-    Gone,
-}
-
-impl QueueState {
-    fn has_credit(&self) -> bool {
-        self.events.len() < self.buffer
-    }
-}
-
-impl Default for Queue {
-    fn default() -> Self {
-        Self::new(DEFAULT_BUFFER, BackPressure::Pause)
-    }
-}
-
-impl Queue {
-    /// With room for so many events.
-    pub(crate) fn new(buffer: usize, back_pressure: BackPressure) -> Self {
-        let state = QueueState {
-            buffer,
-            back_pressure,
-            events: VecDeque::new(),
-            waker: None,
-            cancelled: false,
-            dropped: false,
-            closed: false,
-        };
-        Self { state: Mutex::new(state) }
-    }
-
-    pub(crate) fn push(&self, event: Result<Event, Error>) {
-        let waker = {
-            let mut state = self.lock();
-            state.events.push_back(event);
-            state.waker.take()
-        };
-        if let Some(waker) = waker {
-            waker.wake();
-        }
-    }
-
-    pub(crate) fn demand(&self) -> Demand {
-        let state = self.lock();
-        if state.dropped {
-            Demand::Gone
-        } else if state.cancelled {
-            Demand::Cancel
-        } else if state.has_credit() {
-            Demand::More
-        } else if state.back_pressure == BackPressure::End {
-            Demand::Cancel
-        } else {
-            Demand::Pause
-        }
-    }
-
-    /// Nothing more will come.
-    pub(crate) fn close(&self) {
-        let waker = {
-            let mut state = self.lock();
-            state.closed = true;
-            state.waker.take()
-        };
-        if let Some(waker) = waker {
-            waker.wake();
-        }
-    }
-
-    // The state is consistent between any two statements, so a panic elsewhere spoils nothing.
-    fn lock(&self) -> MutexGuard<'_, QueueState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

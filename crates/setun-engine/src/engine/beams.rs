@@ -3,9 +3,9 @@
 use futures::channel::oneshot;
 use web_time::Instant;
 
-use super::{Engine, generate::Plan};
+use super::{BeamGeneration, Engine, generate::Plan};
 use crate::{
-    beams::{BeamGeneration, BeamOptions},
+    beams::BeamOptions,
     error::Error,
     options::{GenerateOptions, Prompt},
     sequence::SearchRequest,

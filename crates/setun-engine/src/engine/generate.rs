@@ -12,9 +12,10 @@ use super::{Engine, Handle, Shared};
 use crate::{
     command::Command,
     error::Error,
+    event_queue::Queue,
     options::{GenerateOptions, Meaning, Prompt},
     sequence::{Pool, Request, SearchRequest},
-    stream::{GenerationStream, Queue},
+    stream::GenerationStream,
     telemetry::Trace,
 };
 

@@ -16,10 +16,10 @@ use super::{Engine, Handle, Shared};
 use crate::{
     command::Command,
     device::DeviceReport,
+    engine_info::EngineInfo,
     error::Error,
     owner::{Drafter, Limits, Owner},
     parts::{EngineOptions, EngineParts, Replica, ReplicaDraft},
-    sequence::Report,
 };
 
 /// Owners, and where they hear what to do.
@@ -95,7 +95,7 @@ fn engine(mut parts: EngineParts, options: &EngineOptions) -> Result<(Engine, Ow
 /// The owner of a replica's model.
 fn owner(replica: Replica, shared: &Shared, options: &EngineOptions) -> Result<Owner, Error> {
     let Replica { model, backend, level, max_blocks, reload, draft, .. } = replica;
-    let report = Report { backend, level, ..shared.report.clone() };
+    let report = EngineInfo { backend, level, ..shared.report.clone() };
     let block_positions = model.block_positions();
     let context = shared.context_length.div_ceil(block_positions);
     let prefix = options.prefix_positions.map(|count| count.div_ceil(block_positions));
@@ -146,7 +146,7 @@ fn shared(
     })?;
     let levels: Vec<_> = replicas.iter().map(|replica| replica.level.as_str()).collect();
     let devices = replicas.iter().flat_map(|replica| replica.report.devices.clone());
-    let report = Report {
+    let report = EngineInfo {
         backend: if replicas.len() > 1 { "each" } else { first.backend },
         level: levels.join(", "),
         model: parts.name,

@@ -8,7 +8,7 @@ use super::{Owner, relief::tell};
 use crate::{
     command::Chore,
     error::Error,
-    session::{Saved, digest},
+    saved_session::{Saved, digest},
 };
 
 /// Tokens whose logits tell a model from others.

@@ -145,8 +145,12 @@ fn start(most: usize, unchosen: &[usize], broken: &[usize]) -> Started {
         entered,
         go: goes,
     };
-    let report =
-        Report { backend: "cpu", level: "none".into(), model: "script".into(), load_seconds: 0.0 };
+    let report = EngineInfo {
+        backend: "cpu",
+        level: "none".into(),
+        model: "script".into(),
+        load_seconds: 0.0,
+    };
     thread::spawn(move || {
         let owner = Owner::new(Box::new(model), report, limits(BLOCKS));
         pollster::block_on(owner.run(receiver, Box::new(|_| ready(()).boxed_local())));

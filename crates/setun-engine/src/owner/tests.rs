@@ -95,8 +95,8 @@ fn owner(
     spawn(Owner::new(Box::new(Fake::new(before)), report(), limits(BLOCKS)))
 }
 
-pub(super) fn report() -> Report {
-    Report { backend: "cpu", level: "fake".into(), model: "fake".into(), load_seconds: 0.0 }
+pub(super) fn report() -> EngineInfo {
+    EngineInfo { backend: "cpu", level: "fake".into(), model: "fake".into(), load_seconds: 0.0 }
 }
 
 pub(super) fn spawn(owner: Owner) -> UnboundedSender<Command> {

@@ -66,7 +66,7 @@ impl Model for Unranked {
 #[test]
 fn a_row_that_cannot_be_ranked_runs_again_with_all_logits() {
     let asked = Arc::new(Mutex::new(vec![]));
-    let report = Report {
+    let report = EngineInfo {
         backend: "cpu",
         level: "none".into(),
         model: "unranked".into(),

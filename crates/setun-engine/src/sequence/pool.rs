@@ -4,7 +4,7 @@ use futures::channel::oneshot;
 use setun_model::{ModelError, RequestedOutput, Row};
 
 use super::Sequence;
-use crate::{embedding::Pooling, error::Error};
+use crate::{error::Error, pooling::Pooling};
 
 /// What is to be made of a text, and as much of it as there is.
 #[derive(Debug)]

@@ -2,18 +2,28 @@
 
 use std::sync::Arc;
 
+use futures::channel::oneshot;
 use setun_text::{FilteredText, Sampler, StopStrings, StreamDecoder};
 use web_time::Instant;
 
-use super::{Pool, SearchRequest};
+use super::Pool;
 use crate::{
+    beams::{BeamOptions, BeamText},
     context::SharedContextStrategy,
     event::FinishReason,
+    event_queue::{Demand, Queue},
     form::SharedForm,
-    stream::{Demand, Queue},
     telemetry::Trace,
     ticket::Ticket,
 };
+
+/// What makes a request a search.
+#[derive(Debug)]
+pub(crate) struct SearchRequest {
+    pub(crate) options: BeamOptions,
+    /// Gets the texts before the last event comes.
+    pub(crate) reply: oneshot::Sender<Vec<BeamText>>,
+}
 
 /// A request that has passed all checks.
 #[derive(Debug)]

@@ -4,20 +4,12 @@ use futures::channel::oneshot;
 use setun_text::{StopStrings, StreamDecoder};
 use web_time::Instant;
 
-use super::{Request, Sequence};
+use super::{Request, SearchRequest, Sequence};
 use crate::{
-    beams::{Beam, BeamOptions, BeamSearch, BeamText},
+    beams::{Beam, BeamSearch, BeamText},
     error::Error,
     event::FinishReason,
 };
-
-/// What makes a request a search.
-#[derive(Debug)]
-pub(crate) struct SearchRequest {
-    pub(crate) options: BeamOptions,
-    /// Gets the texts before the last event comes.
-    pub(crate) reply: oneshot::Sender<Vec<BeamText>>,
-}
 
 /// A search, and how its rows lie in the cache.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use futures::{
 };
 
 use super::*;
-use crate::event::TextDelta;
+use crate::{event::TextDelta, event_queue::Demand};
 
 #[derive(Default)]
 struct Count(AtomicUsize);

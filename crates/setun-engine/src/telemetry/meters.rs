@@ -8,8 +8,8 @@ use metrics::{
 };
 
 use crate::{
+    engine_info::EngineInfo,
     metrics::{EngineMetrics, Timed},
-    sequence::Report,
 };
 
 /// Where a number is found.
@@ -74,7 +74,7 @@ pub(crate) struct Meters {
 }
 
 impl Meters {
-    pub(crate) fn new(report: &Report) -> Self {
+    pub(crate) fn new(report: &EngineInfo) -> Self {
         describe();
         let labels = vec![
             Label::new("model", report.model.clone()),

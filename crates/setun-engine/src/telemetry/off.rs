@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use crate::{
+    engine_info::EngineInfo,
     error::Error,
     event::FinishReason,
     metrics::{EngineMetrics, Timed},
-    sequence::Report,
 };
 
 /// Tells nobody what becomes of a generation.
@@ -42,7 +42,7 @@ pub(crate) struct Meters;
 
 #[expect(clippy::unused_self, reason = "the others of this name need it")]
 impl Meters {
-    pub(crate) fn new(_report: &Report) -> Self {
+    pub(crate) fn new(_report: &EngineInfo) -> Self {
         Self
     }
 

@@ -8,25 +8,11 @@ use std::{
 use futures::{Stream, channel::oneshot};
 
 use crate::{
+    beams::BeamText,
     error::Error,
-    event::{Done, Event, FinishReason},
+    event::{Done, Event},
     stream::{CancelHandle, GenerationStream},
 };
-
-/// A text that a search has found.
-#[derive(Clone, Debug, PartialEq)]
-pub struct BeamText {
-    /// The text, without a stop string or what comes after it.
-    pub text: String,
-    /// The tokens behind it, an end token included.
-    pub tokens: Vec<u32>,
-    /// See [`Beam::score`](crate::Beam::score).
-    pub score: f64,
-    /// Why it ended.
-    pub finish_reason: FinishReason,
-    /// The stop string that ended it, if one did.
-    pub stop: Option<String>,
-}
 
 /// What a search has found.
 #[derive(Clone, Debug, PartialEq)]

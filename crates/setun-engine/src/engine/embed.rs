@@ -1,24 +1,10 @@
-//! Texts as points: what a model makes of them before its head.
+//! Embeddings of texts.
 
 use futures::{StreamExt, channel::oneshot, stream};
 use web_time::Instant;
 
-use crate::{
-    engine::{Engine, Plan},
-    error::Error,
-    options::Prompt,
-    sequence::Pool,
-};
-
-/// How the hidden states of a text's tokens, each after the last norm, become one vector.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Pooling {
-    /// That of the last token, which alone has seen the whole text.
-    #[default]
-    Last,
-    /// The mean of all, summed in the order of the tokens.
-    Mean,
-}
+use super::{Engine, Plan};
+use crate::{error::Error, options::Prompt, pooling::Pooling, sequence::Pool};
 
 /// A text as a vector.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,15 +1,13 @@
 //! Texts that are gone on with: kept, forked, saved and restored.
 
-mod bytes;
-
-pub(crate) use bytes::{Saved, digest};
 use futures::channel::oneshot;
 
+use super::Engine;
 use crate::{
     command::{Chore, Command},
-    engine::Engine,
     error::Error,
     options::{GenerateOptions, Prompt},
+    saved_session::Saved,
     stream::GenerationStream,
 };
 

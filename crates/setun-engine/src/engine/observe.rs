@@ -1,0 +1,89 @@
+//! Metrics and profiles of an engine, summed over its devices.
+
+use futures::channel::oneshot;
+use web_time::Instant;
+
+use super::Engine;
+use crate::{
+    command::{Chore, Command},
+    error::Error,
+    metrics::EngineMetrics,
+    profile::EngineProfile,
+};
+
+impl Engine {
+    /// What was counted, after the step under way.
+    ///
+    /// # Errors
+    ///
+    /// If the engine has ended.
+    pub async fn metrics(&self) -> Result<EngineMetrics, Error> {
+        let mut sum = EngineMetrics::default();
+        for owner in self.owners.iter() {
+            let (reply, metrics) = oneshot::channel();
+            owner.send(Command::Chore(Chore::Metrics(reply)))?;
+            sum.add(&metrics.await.map_err(|_| Error::Disposed)?);
+        }
+        Ok(sum)
+    }
+
+    /// Forgets what is kept in the cache for prompts that begin as others did. What runs goes on.
+    ///
+    /// # Errors
+    ///
+    /// If the engine has ended.
+    pub fn forget_prefixes(&self) -> Result<(), Error> {
+        self.owners.iter().try_for_each(|owner| owner.send(Command::ForgetPrefixes))
+    }
+
+    /// From now on every step is timed, op by op, which costs some of its speed. The first steps
+    /// of each size are slower than others, as plans are made ready again. Where steps are timed
+    /// already, what was timed is forgotten.
+    ///
+    /// # Errors
+    ///
+    /// If the engine has ended.
+    pub async fn start_profile(&self) -> Result<(), Error> {
+        self.set_profiled(true, None).await.map(drop)
+    }
+
+    /// As [`start_profile`](Self::start_profile), and keeps each step with its operations, the
+    /// latest [`Timeline::MAX_STEPS`](crate::Timeline::MAX_STEPS) of each device.
+    ///
+    /// # Errors
+    ///
+    /// If the engine has ended.
+    pub async fn start_timeline(&self) -> Result<(), Error> {
+        self.set_profiled(true, Some(Instant::now())).await.map(drop)
+    }
+
+    /// Ends what [`start_profile`](Self::start_profile) began, after the step under way. None
+    /// where no step was timed: there was none, or the device does not time its operations.
+    ///
+    /// # Errors
+    ///
+    /// If the engine has ended.
+    pub async fn end_profile(&self) -> Result<Option<EngineProfile>, Error> {
+        self.set_profiled(false, None).await
+    }
+
+    /// What was timed until now.
+    async fn set_profiled(
+        &self,
+        profiled: bool,
+        timeline: Option<Instant>,
+    ) -> Result<Option<EngineProfile>, Error> {
+        let mut sum: Option<EngineProfile> = None;
+        for (device, owner) in self.owners.iter().enumerate() {
+            let (reply, profile) = oneshot::channel();
+            owner.send(Command::Profile { profiled, timeline, reply })?;
+            if let Some(profile) = profile.await.map_err(|_| Error::Disposed)? {
+                let sum = sum.get_or_insert_default();
+                sum.prefill.add(profile.prefill.time, &profile.prefill.steps);
+                sum.decode.add(profile.decode.time, &profile.decode.steps);
+                sum.timeline.add(device, profile.timeline);
+            }
+        }
+        Ok(sum)
+    }
+}

@@ -1,0 +1,10 @@
+//! Facts that are the same for all generations on a device.
+
+/// What the last event of a generation, and telemetry, say of the engine.
+#[derive(Clone, Debug)]
+pub(crate) struct EngineInfo {
+    pub(crate) backend: &'static str,
+    pub(crate) level: String,
+    pub(crate) model: String,
+    pub(crate) load_seconds: f64,
+}

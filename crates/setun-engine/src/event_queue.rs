@@ -1,0 +1,155 @@
+//! The bounded queue of events between the scheduler and a stream.
+
+use std::{
+    collections::VecDeque,
+    sync::{Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll, Waker},
+};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{error::Error, event::Event};
+
+/// Events that wait for the consumer before the generation pauses, unless told otherwise.
+pub(crate) const DEFAULT_BUFFER: usize = 64;
+
+/// What becomes of a generation whose consumer does not keep up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BackPressure {
+    /// It waits for its consumer. Whoever else runs goes on, and may take its memory.
+    #[default]
+    Pause,
+    /// It ends, with [`FinishReason::Aborted`](crate::FinishReason::Aborted).
+    End,
+}
+
+/// The queue between the owner and a stream.
+#[derive(Debug)]
+pub(crate) struct Queue {
+    state: Mutex<QueueState>,
+}
+
+#[derive(Debug)]
+struct QueueState {
+    buffer: usize,
+    back_pressure: BackPressure,
+    events: VecDeque<Result<Event, Error>>,
+    waker: Option<Waker>,
+    cancelled: bool,
+    dropped: bool,
+    closed: bool,
+}
+
+/// What the consumer wants of its generation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Demand {
+    /// More events.
+    More,
+    /// None for now.
+    Pause,
+    /// The end, and to be told of it.
+    Cancel,
+    /// Nothing any more.
+    Gone,
+}
+
+impl QueueState {
+    fn has_credit(&self) -> bool {
+        self.events.len() < self.buffer
+    }
+}
+
+impl Default for Queue {
+    fn default() -> Self {
+        Self::new(DEFAULT_BUFFER, BackPressure::Pause)
+    }
+}
+
+impl Queue {
+    /// With room for so many events.
+    pub(crate) fn new(buffer: usize, back_pressure: BackPressure) -> Self {
+        let state = QueueState {
+            buffer,
+            back_pressure,
+            events: VecDeque::new(),
+            waker: None,
+            cancelled: false,
+            dropped: false,
+            closed: false,
+        };
+        Self { state: Mutex::new(state) }
+    }
+
+    pub(crate) fn push(&self, event: Result<Event, Error>) {
+        let waker = {
+            let mut state = self.lock();
+            state.events.push_back(event);
+            state.waker.take()
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    pub(crate) fn demand(&self) -> Demand {
+        let state = self.lock();
+        if state.dropped {
+            Demand::Gone
+        } else if state.cancelled {
+            Demand::Cancel
+        } else if state.has_credit() {
+            Demand::More
+        } else if state.back_pressure == BackPressure::End {
+            Demand::Cancel
+        } else {
+            Demand::Pause
+        }
+    }
+
+    /// The next event, and whether the producer was free to go on before it was taken.
+    pub(crate) fn poll_next(&self, context: &Context<'_>) -> Poll<(Result<Event, Error>, bool)> {
+        let mut state = self.lock();
+        let had_credit = state.has_credit();
+        match state.events.pop_front() {
+            Some(event) => Poll::Ready((event, had_credit)),
+            None if state.closed => Poll::Ready((Err(Error::Disposed), true)),
+            None => {
+                state.waker = Some(context.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+
+    /// All events that are there.
+    pub(crate) fn take_all(&self) -> Vec<Result<Event, Error>> {
+        self.lock().events.drain(..).collect()
+    }
+
+    /// The consumer wants the end, and to see it.
+    pub(crate) fn cancel(&self) {
+        self.lock().cancelled = true;
+    }
+
+    /// The consumer is gone.
+    pub(crate) fn leave(&self) {
+        self.lock().dropped = true;
+    }
+
+    /// Nothing more will come.
+    pub(crate) fn close(&self) {
+        let waker = {
+            let mut state = self.lock();
+            state.closed = true;
+            state.waker.take()
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    // The state is consistent between any two statements, so a panic elsewhere spoils nothing.
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
