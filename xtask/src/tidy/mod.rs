@@ -7,6 +7,7 @@ mod manifests;
 mod model_card;
 mod numerics;
 mod operations;
+mod prose;
 mod rings;
 mod sources;
 
@@ -33,8 +34,8 @@ pub(crate) fn run() -> Result<()> {
         ("the embedded model's card", model_card::check()?),
     ];
     // Printed only, until the last ones are gone.
-    for ring in rings::check()? {
-        say(&ring);
+    for finding in rings::check()?.into_iter().chain(prose::check(&files)?) {
+        say(&finding);
     }
     bindgen::same_version(&read("Cargo.lock")?, &read("xtask/bindgen/Cargo.lock")?)?;
     let mut count = 0;
