@@ -7,7 +7,12 @@
 
 use std::sync::Mutex;
 
-use setun_cpu::{Level, testing::check_all};
+use setun_cpu::{
+    CpuBackend, CpuOptions, Level,
+    testing::{KERNELS, check_kernel, reported_levels},
+};
+use setun_ops::comparison::block_on;
+use setun_parity::{SUBJECTS, case, check_digests};
 
 static REPORT: Mutex<String> = Mutex::new(String::new());
 
@@ -16,7 +21,7 @@ static REPORT: Mutex<String> = Mutex::new(String::new());
 #[unsafe(no_mangle)]
 pub extern "C" fn run(seeds: u32, threads: u32) -> usize {
     let threads = usize::try_from(threads).unwrap_or(1);
-    let report = match check_all(u64::from(seeds), &[threads]) {
+    let report = match check_all(u64::from(seeds), threads) {
         _ if Level::available().is_empty() => "failed: the build has no level".to_owned(),
         Ok(report) => report,
         Err(report) => format!("failed: {report}"),
@@ -30,4 +35,32 @@ pub extern "C" fn run(seeds: u32, threads: u32) -> usize {
 #[unsafe(no_mangle)]
 pub extern "C" fn report() -> *const u8 {
     REPORT.lock().map_or(std::ptr::null(), |report| report.as_ptr())
+}
+
+/// Runs the definitions, then every kernel and every subject of parity with `seeds` seeds each, on
+/// all levels of this build with some threads. The first failure says what repeats it.
+fn check_all(seeds: u64, threads: usize) -> Result<String, String> {
+    check_digests()?;
+    let mut checks = 1;
+    for level in reported_levels() {
+        for kernel in KERNELS {
+            for seed in 0..seeds {
+                check_kernel(level, kernel, seed)?;
+                checks += 1;
+            }
+        }
+        let options = CpuOptions { level: Some(level), threads: Some(threads) };
+        let mut backend = CpuBackend::new(options).map_err(|error| error.to_string())?;
+        for subject in SUBJECTS {
+            for seed in 0..seeds {
+                let case = case(subject, seed).ok_or("an unknown subject")?;
+                block_on(case.compare(&mut backend)).map_err(|error| {
+                    format!("{level}, {threads} threads, {subject}, seed {seed}: {error}")
+                })?;
+                checks += 1;
+            }
+        }
+    }
+    let levels: Vec<&str> = Level::available().into_iter().map(Level::name).collect();
+    Ok(format!("ok: {checks} checks on {}", levels.join(", ")))
 }

@@ -102,7 +102,7 @@ fn turn(matrix: &TernaryMatrix, first: usize, block: usize) -> [[u8; BLOCK_COLUM
 
 #[cfg(test)]
 mod tests {
-    use setun_ops::{parity::Random, ternary::code_at};
+    use setun_ops::{random::Random, ternary::code_at};
 
     use super::*;
 

@@ -7,9 +7,7 @@ mod products;
 pub use kernels::{KERNELS, check_kernel};
 pub use products::{Products, Shape};
 
-use setun_ops::parity::{Case, SUBJECTS, block_on, check_digests};
-
-use crate::{CpuBackend, CpuOptions, Level, isa::Isa};
+use crate::{Level, isa::Isa};
 
 /// The levels of this machine and build, or of these those that the variable `SETUN_TEST_LEVELS`
 /// names: an emulator need not play on every processor what it has played on another.
@@ -56,6 +54,12 @@ pub fn describe_levels() -> String {
     format!("runs [{here}], lacks [{}]", names(false))
 }
 
+/// The levels that the processor reports, or the build in WebAssembly.
+#[must_use]
+pub fn reported_levels() -> Vec<Level> {
+    Level::ALL.into_iter().filter(|&level| reported(level)).collect()
+}
+
 /// Whether a level is one of this architecture.
 fn is_native(level: Level) -> bool {
     match level {
@@ -97,38 +101,4 @@ fn reports_avx512() -> bool {
     let bytes = reported!("avx512vbmi") && reported!("avx512vbmi2") && reported!("avx512vnni");
     let others = reported!("avx512ifma") && reported!("gfni") && reported!("vaes");
     arithmetic && bits && bytes && others && reported!("avx512vl") && reported!("vpclmulqdq")
-}
-
-/// Runs the definitions, then every kernel and every subject of parity with `seeds` seeds each, on
-/// all levels of this build and the given numbers of threads.
-///
-/// # Errors
-///
-/// The first failure, with what repeats it.
-pub fn check_all(seeds: u64, threads: &[usize]) -> Result<String, String> {
-    check_digests()?;
-    let mut checks = 1;
-    for level in Level::ALL.into_iter().filter(|&level| reported(level)) {
-        for kernel in KERNELS {
-            for seed in 0..seeds {
-                check_kernel(level, kernel, seed)?;
-                checks += 1;
-            }
-        }
-        for &threads in threads {
-            let options = CpuOptions { level: Some(level), threads: Some(threads) };
-            let mut backend = CpuBackend::new(options).map_err(|error| error.to_string())?;
-            for subject in SUBJECTS {
-                for seed in 0..seeds {
-                    let case = Case::new(subject, seed).ok_or("an unknown subject")?;
-                    block_on(case.compare(&mut backend)).map_err(|error| {
-                        format!("{level}, {threads} threads, {subject}, seed {seed}: {error}")
-                    })?;
-                    checks += 1;
-                }
-            }
-        }
-    }
-    let levels: Vec<&str> = Level::available().into_iter().map(Level::name).collect();
-    Ok(format!("ok: {checks} checks on {}", levels.join(", ")))
 }

@@ -10,7 +10,7 @@ use std::{
 };
 
 use setun_cpu::{CpuBackend, CpuOptions};
-use setun_ops::{Backend, parity::Case};
+use setun_ops::Backend;
 
 struct Counting;
 
@@ -46,7 +46,7 @@ fn a_step_allocates_nothing() {
         for (subject, seed) in
             subjects.flat_map(|(name, seeds)| (0..seeds).map(move |seed| (name, seed)))
         {
-            let case = Case::new(subject, seed).expect("a subject");
+            let case = setun_parity::case(subject, seed).expect("a subject");
             let weights = case.upload(&mut backend).unwrap();
             let mut step = backend.prepare(&case.plan, &weights).unwrap();
             let is_timed = seed % 2 == 1;

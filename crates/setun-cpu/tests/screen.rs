@@ -5,10 +5,11 @@ use setun_cpu::{CpuBackend, CpuOptions, testing::tested_levels};
 use setun_ops::{
     Backend, BatchInputs, BlockId, CacheElement, CacheSpec, DenseMatrix, Op, Usage, WeightData,
     WeightId,
+    comparison::{Case, block_on},
     dense::DenseValues,
     op::Norm,
-    parity::{Case, Random, block_on},
     plan::{BufferKind, PlanBuilder, RowSet},
+    random::Random,
     top_logits::TopLogitsRequest,
 };
 
@@ -168,7 +169,7 @@ fn cases_of_parity_are_screened() {
     };
     let (mut screened, mut full) = (vec![], 0);
     for seed in 0..120 {
-        let case = Case::new("top_logits", seed).unwrap();
+        let case = setun_parity::case("top_logits", seed).unwrap();
         block_on(case.compare(&mut backend)).unwrap();
         let found = candidates(&case, &mut backend);
         let wanted: usize = case.steps.iter().map(|inputs| inputs.wanted.len()).sum();

@@ -6,8 +6,8 @@ use setun_ops::{
     WeightId,
     dense::DenseValues,
     op::{Activation, Linear},
-    parity::Random,
     plan::{BufferKind, PlanBuilder, RowSet},
+    random::Random,
     ternary::{Scales, TernaryMatrix, padded_columns, row_bytes},
     ternary_dot::ternary_dot,
 };

@@ -80,14 +80,14 @@ fn report(plan: &Plan, launch: &Launch, weights: &[GpuWeight<()>]) -> LaunchRepo
 
 #[cfg(test)]
 mod tests {
-    use setun_ops::parity::{Case, SUBJECTS};
+    use setun_parity::SUBJECTS;
 
     use super::*;
 
     #[test]
     fn every_operation_is_launched_or_made_by_its_reader() {
         for subject in SUBJECTS {
-            let plan = Case::new(subject, 1).expect("a subject").plan;
+            let plan = setun_parity::case(subject, 1).expect("a subject").plan;
             let launches = describe(&plan, |_| Table::F16).expect("launches");
             for (index, op) in plan.ops().iter().enumerate() {
                 let is_launched = launches.iter().any(|launch| launch.op == index);

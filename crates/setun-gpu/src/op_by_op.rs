@@ -2,7 +2,7 @@
 
 use bytemuck::{cast_slice, cast_slice_mut};
 use setun_ops::{
-    BatchInputs, BufferId, OpsError, backend::check_step, parity::OpByOp, plan::BufferKind,
+    BatchInputs, BufferId, OpsError, backend::check_step, comparison::OpByOp, plan::BufferKind,
     ternary::padded_columns,
 };
 

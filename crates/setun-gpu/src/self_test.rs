@@ -2,7 +2,7 @@
 
 use setun_ops::{
     Backend, BatchInputs, BufferId, OpsError,
-    parity::{Case, Disagreement},
+    comparison::{Case, Disagreement},
     plan::{BufferKind, RowSet},
 };
 

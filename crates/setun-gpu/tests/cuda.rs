@@ -1,10 +1,8 @@
 //! Every operation on a CUDA device against its definition; nothing where there is none.
 
 use setun_gpu::{Cuda, Fusion, GpuBackend, GpuError};
-use setun_ops::{
-    Backend,
-    parity::{Case, SUBJECTS, block_on},
-};
+use setun_ops::{Backend, comparison::block_on};
+use setun_parity::SUBJECTS;
 
 /// Cases of a subject.
 const SEEDS: u64 = 40;
@@ -31,7 +29,7 @@ fn disagreements(is_exact: bool) -> Vec<String> {
     for subject in SUBJECTS {
         let seeds = if subject == "long_attention" { 2 } else { SEEDS };
         for seed in 0..seeds {
-            let case = Case::new(subject, seed).expect("a subject");
+            let case = setun_parity::case(subject, seed).expect("a subject");
             // Steps share memory, and rows that a step has not are compared too.
             let mut backend = GpuBackend::new(device).expect("memory").with_fusion(Fusion::Apart);
             let compared = if is_exact {
@@ -68,7 +66,7 @@ fn multi_step_equals_single_steps() {
     let mut backend = GpuBackend::new(device).expect("memory");
     for seed in 0..SEEDS {
         for steps in [2, backend.max_multi_steps()] {
-            let case = Case::multi_step(seed, steps);
+            let case = setun_parity::multi_step(seed, steps);
             block_on(case.compare_multi_step(&mut backend, steps))
                 .unwrap_or_else(|error| panic!("seed {seed}, {steps} steps: {error}"));
         }

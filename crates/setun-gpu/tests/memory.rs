@@ -11,7 +11,7 @@ use setun_gpu::{
     executor::{Bound, Executor},
     kernel::Kernel,
 };
-use setun_ops::{Backend, OpsError, parity::Case};
+use setun_ops::{Backend, OpsError, comparison::Case};
 
 /// Bytes that are there now, and most that there have been, by what they are for.
 type Held = Rc<RefCell<HashMap<&'static str, (u64, u64)>>>;
@@ -101,7 +101,7 @@ impl Executor for Counting {
 
 /// Cases of models of several sizes.
 fn cases() -> Vec<Case> {
-    (0..8).map(|seed| Case::new("model", seed).expect("a subject")).collect()
+    (0..8).map(|seed| setun_parity::case("model", seed).expect("a subject")).collect()
 }
 
 /// Steps that are kept are recorded over memory that later ones replace.

@@ -9,11 +9,13 @@ use setun_ops::{
     Backend, BatchInputs, BlockId, BufferId, CacheElement, CacheSpec, DenseMatrix, Op, Usage,
     WeightData, WeightId,
     argmax::ArgmaxRequest,
+    comparison::{Case, OpByOp, block_on},
     dense::DenseValues,
     op::Norm,
-    parity::{Case, OpByOp, Random, SUBJECTS, block_on, check_inputs},
     plan::{BufferKind, PlanBuilder, RowSet},
+    random::Random,
 };
+use setun_parity::{SUBJECTS, check_inputs};
 
 /// Cases of a subject.
 const SEEDS: u64 = 12;
@@ -27,7 +29,7 @@ fn operations_agree_with_their_definitions() {
     for subject in SUBJECTS {
         let seeds = if subject == "long_attention" { 2 } else { SEEDS };
         for seed in 0..seeds {
-            let case = Case::new(subject, seed).expect("a subject");
+            let case = setun_parity::case(subject, seed).expect("a subject");
             if let Err(error) = block_on(case.compare_by_op(&mut backend)) {
                 failures.push(format!("{subject}, seed {seed}: {error}"));
             }
@@ -48,7 +50,7 @@ fn launches_may_be_shared() {
     let mut saved = 0;
     for subject in ["ternary_matmul", "gate", "model"] {
         for seed in 0..SEEDS {
-            let case = Case::new(subject, seed).expect("a subject");
+            let case = setun_parity::case(subject, seed).expect("a subject");
             if case.plan.rows() > 1 {
                 continue;
             }
@@ -68,7 +70,7 @@ fn kernels_are_compiled_ahead() {
     let mut backend = GpuBackend::new(Recorder::new(device)).expect("memory");
     for subject in ["model", "head", "gate", "long_attention"] {
         for seed in 0..8 {
-            let case = Case::new(subject, seed).expect("a subject");
+            let case = setun_parity::case(subject, seed).expect("a subject");
             let table = |id: WeightId| match &case.weights[id.0 as usize] {
                 WeightData::Dense(matrix) => Table::of(matrix),
                 _ => Table::F32,
@@ -98,7 +100,7 @@ fn subgroups_change_nothing() {
     for subject in SUBJECTS {
         let seeds = if subject == "long_attention" { 2 } else { SEEDS };
         for seed in 0..seeds {
-            let case = Case::new(subject, seed).expect("a subject");
+            let case = setun_parity::case(subject, seed).expect("a subject");
             for fusion in [Fusion::Shared, Fusion::Apart] {
                 subgroups = subgroups.with_fusion(fusion);
                 shared = shared.with_fusion(fusion);
@@ -135,7 +137,7 @@ fn multi_step_equals_single_steps() {
     let most = backend.max_multi_steps();
     for seed in 0..SEEDS {
         for steps in [2, most] {
-            let case = Case::multi_step(seed, steps);
+            let case = setun_parity::multi_step(seed, steps);
             block_on(case.compare_multi_step(&mut backend, steps))
                 .unwrap_or_else(|error| panic!("seed {seed}, {steps} steps: {error}"));
         }

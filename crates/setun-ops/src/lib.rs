@@ -23,6 +23,8 @@ pub mod batch_inputs;
 pub mod cache;
 pub mod cache_values;
 pub mod column_sums;
+#[cfg(feature = "comparison")]
+pub mod comparison;
 pub mod dense;
 pub mod embed;
 pub mod error;
@@ -32,11 +34,12 @@ pub mod gate;
 pub mod head;
 pub mod head_norm;
 pub mod host_cache;
+pub mod numeric;
 pub mod op;
-#[cfg(feature = "parity")]
-pub mod parity;
 pub mod plan;
 pub mod quantize;
+#[cfg(feature = "comparison")]
+pub mod random;
 pub mod rms_norm;
 pub mod rope_append;
 pub mod scalar;

@@ -4,7 +4,7 @@
 //! loops, one thread.
 
 mod memory;
-#[cfg(feature = "parity")]
+#[cfg(feature = "comparison")]
 mod one_op;
 
 use std::{ops::Range, sync::Arc};

@@ -7,7 +7,7 @@ use setun_ops::{
     CacheElement,
     attention::{HeadCache, SPAN, attention_head},
     cache_values::CacheValues,
-    parity::Random,
+    random::Random,
 };
 
 /// Unit of rounding of `f32`.

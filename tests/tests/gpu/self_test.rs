@@ -4,7 +4,7 @@
 use setun::{
     Model,
     forward::{sample, transformer::BLOCK_POSITIONS},
-    ops::{CacheElement, CacheSpec, OpsError, parity::Case},
+    ops::{CacheElement, CacheSpec, OpsError, comparison::Case},
 };
 use setun_gpu::{
     Api, Executor, GpuBackend, SelfTestError, Wgpu, executor::Bound, kernel::Kernel, launch::When,

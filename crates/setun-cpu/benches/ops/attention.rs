@@ -11,8 +11,8 @@ use setun_ops::{
     CacheElement, Op,
     cache_values::CacheValues,
     host_cache::HostCache,
-    parity::Random,
     plan::{BufferKind, RowSet},
+    random::Random,
 };
 
 use crate::step::{self, Draft};

@@ -9,8 +9,8 @@ use setun_ops::{
     dense::DenseValues,
     host_cache::HostCache,
     op::{HeadShape, Norm},
-    parity::Random,
     plan::{BufferKind, PlanBuilder, RowSet},
+    random::Random,
     ternary::Scales,
     top_logits::TopLogitsRequest,
 };

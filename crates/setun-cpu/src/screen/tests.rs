@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use setun_ops::{
-    DenseMatrix, dense::DenseValues, head::head_logit, parity::Random, screen_dot::screen_dot,
+    DenseMatrix, dense::DenseValues, head::head_logit, random::Random, screen_dot::screen_dot,
 };
 
 use super::{

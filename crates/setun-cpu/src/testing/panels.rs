@@ -1,7 +1,7 @@
 //! Panels alone: every code in its place, every sum that of the definition.
 
 use setun_ops::{
-    parity::Random,
+    random::Random,
     ternary::{BLOCK_COLUMNS, code_at},
     ternary_dot::ternary_dot,
 };

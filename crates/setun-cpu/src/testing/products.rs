@@ -6,8 +6,8 @@ use setun_ops::{
     dense::DenseValues,
     host_cache::HostCache,
     op::Linear,
-    parity::Random,
     plan::{BufferKind, PlanBuilder, RowSet},
+    random::Random,
     ternary::Scales,
 };
 

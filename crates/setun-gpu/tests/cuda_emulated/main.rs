@@ -11,9 +11,10 @@ use setun_gpu::{
 };
 use setun_ops::{
     Backend, BufferId,
-    parity::{Case, SUBJECTS, block_on},
+    comparison::{Case, block_on},
     plan::BufferKind,
 };
+use setun_parity::SUBJECTS;
 
 /// Cases of a subject; `SETUN_SEEDS` may ask for more.
 fn seeds(subject: &str) -> u64 {
@@ -29,7 +30,7 @@ fn operations_agree_with_their_definitions() {
     let mut failures = vec![];
     for subject in SUBJECTS {
         for seed in 0..seeds(subject) {
-            let case = Case::new(subject, seed).expect("a subject");
+            let case = setun_parity::case(subject, seed).expect("a subject");
             if let Err(error) = block_on(case.compare_by_op(&mut backend)) {
                 failures.push(format!("{subject}, seed {seed}: {error}"));
             }
@@ -45,7 +46,7 @@ fn plans_give_the_bits_of_the_definitions() {
     let mut failures = vec![];
     for subject in SUBJECTS {
         for seed in 0..seeds(subject) {
-            let case = Case::new(subject, seed).expect("a subject");
+            let case = setun_parity::case(subject, seed).expect("a subject");
             // Steps share memory, and rows that a step has not are compared too.
             let mut backend = GpuBackend::new(device).expect("memory").with_fusion(Fusion::Apart);
             if let Err(error) = block_on(case.compare(&mut backend)) {
@@ -63,7 +64,7 @@ fn many_rows_go_in_tiles() {
     let mut backend = GpuBackend::new(Emulated::default()).expect("memory");
     let mut tiles = 0;
     for seed in 0..seeds("ternary_matmul") {
-        let case = Case::new("ternary_matmul", seed).expect("a subject");
+        let case = setun_parity::case("ternary_matmul", seed).expect("a subject");
         let weights = case.upload(&mut backend).expect("memory");
         let step = backend.prepare(&case.plan, &weights).expect("a plan");
         let is_tiled = |launch: &&Launch| {
@@ -81,7 +82,7 @@ fn launches_may_be_shared() {
     let mut saved = 0;
     for subject in ["ternary_matmul", "gate", "model"] {
         for seed in 0..3 * seeds(subject) {
-            let case = Case::new(subject, seed).expect("a subject");
+            let case = setun_parity::case(subject, seed).expect("a subject");
             if case.plan.rows() > 1 {
                 continue;
             }
@@ -101,7 +102,7 @@ fn multi_step_equals_single_steps() {
     let mut backend = GpuBackend::new(Emulated::default()).expect("memory");
     for seed in 0..seeds("model") {
         let steps = 2 + usize::try_from(seed % 4).expect("a small number");
-        let case = Case::multi_step(seed, steps);
+        let case = setun_parity::multi_step(seed, steps);
         block_on(case.compare_multi_step(&mut backend, steps))
             .unwrap_or_else(|error| panic!("seed {seed}, {steps} steps: {error}"));
     }

@@ -1,4 +1,4 @@
-//! Operations one by one, over memory that a test has written: for [`parity`](crate::parity).
+//! Operations one by one, over memory that a test has written: for [`comparison`](crate::comparison).
 
 use super::ScalarStep;
 use crate::{

@@ -123,7 +123,7 @@ impl Case {
             expected.run(inputs)?;
             found.run(inputs)?;
             for index in 0..self.plan.buffers().len() {
-                let id = BufferId(super::to_u32(index));
+                let id = BufferId(crate::numeric::to_u32(index));
                 let (a, b) = (expected.buffer(self, id).await?, found.buffer(self, id).await?);
                 self.compare_buffer(step, id, &a, &b)?;
             }
@@ -224,7 +224,7 @@ impl<'a, B: Backend> Running<'a, B> {
 
     pub(super) async fn cache(&mut self, case: &Case) -> Result<Vec<u8>, OpsError> {
         let blocks: Vec<BlockId> =
-            (0..case.blocks).map(|block| BlockId(super::to_u32(block))).collect();
+            (0..case.blocks).map(|block| BlockId(crate::numeric::to_u32(block))).collect();
         let mut bytes = vec![0; blocks.len() * case.plan.cache().block_bytes()];
         self.backend.read_blocks(&self.cache, &blocks, &mut bytes).await?;
         Ok(bytes)

@@ -1,10 +1,10 @@
 //! Cases of operations with ternary matrices.
 
-use super::{
+use crate::{
     Case, Random,
     rows::{Draft, TOKENS},
 };
-use crate::{
+use setun_ops::{
     DenseMatrix, Op, TernaryMatrix, WeightData,
     dense::DenseValues,
     op::{Activation, Bias, BufferId, Linear},
@@ -19,7 +19,7 @@ const REAL_COLUMNS: [usize; 3] = [2560, 6912, 8640];
 /// Outputs around whole tiles and panels.
 const OUTPUTS: [usize; 11] = [1, 2, 3, 4, 5, 16, 37, 64, 65, 70, 200];
 
-pub(super) fn ternary_matmul(random: &mut Random) -> Case {
+pub(crate) fn ternary_matmul(random: &mut Random) -> Case {
     let mut draft = Draft::new();
     let columns = columns(random);
     let outputs = random.pick(&OUTPUTS);
@@ -39,7 +39,7 @@ pub(super) fn ternary_matmul(random: &mut Random) -> Case {
     draft.finish(random)
 }
 
-pub(super) fn gate(random: &mut Random) -> Case {
+pub(crate) fn gate(random: &mut Random) -> Case {
     let mut draft = Draft::new();
     let columns = columns(random);
     let outputs = random.pick(&OUTPUTS);
@@ -80,7 +80,7 @@ fn quantized(draft: &mut Draft, random: &mut Random, width: usize) -> BufferId {
 }
 
 /// A layer with or without a bias, before or after the scale.
-pub(super) fn linear(
+pub(crate) fn linear(
     draft: &mut Draft,
     random: &mut Random,
     x: BufferId,

@@ -1,7 +1,7 @@
 //! Cases with a cache: ragged steps of several sequences.
 
-use super::{Case, Random, rows::Draft, to_u32};
-use crate::{
+use crate::{Case, Random, rows::Draft, to_u32};
+use setun_ops::{
     BatchInputs, BlockId, CacheElement, CacheSpec, Op, WeightData,
     attention::SPAN,
     op::HeadShape,
@@ -10,12 +10,12 @@ use crate::{
 };
 
 /// Positions that the tables of a case cover: some spans and a part of one.
-pub(super) const POSITIONS: usize = 200;
+pub(crate) const POSITIONS: usize = 200;
 
 /// Positions of a context that is long enough to be shared out span by span.
 const LONG: usize = 720;
 
-pub(super) fn attention(random: &mut Random) -> Case {
+pub(crate) fn attention(random: &mut Random) -> Case {
     let (draft, cache) = appended(random, POSITIONS);
     let rows = random.pick(&[1, 3, 8, 40]);
     let plan = draft.plan(rows, 1, cache);
@@ -26,7 +26,7 @@ pub(super) fn attention(random: &mut Random) -> Case {
 
 /// Prompts of some sequences in a step each, up to a few positions around the ends of spans, then
 /// steps of few rows.
-pub(super) fn long_attention(random: &mut Random) -> Case {
+pub(crate) fn long_attention(random: &mut Random) -> Case {
     let (draft, cache) = appended(random, LONG);
     let sequences = random.between(1, 2);
     let plan = draft.plan(sequences * LONG, 1, cache);
@@ -69,7 +69,7 @@ fn appended(random: &mut Random, positions: usize) -> (Draft, CacheSpec) {
 }
 
 /// Heads and the cache of a model of some layers.
-pub(super) fn shapes(random: &mut Random, layers: usize) -> (HeadShape, CacheSpec) {
+pub(crate) fn shapes(random: &mut Random, layers: usize) -> (HeadShape, CacheSpec) {
     let kv_heads = random.between(1, 3);
     let shape = HeadShape {
         heads: kv_heads * random.between(1, 4),
@@ -86,13 +86,13 @@ pub(super) fn shapes(random: &mut Random, layers: usize) -> (HeadShape, CacheSpe
     (shape, cache)
 }
 
-pub(super) fn rope(random: &mut Random, head_dim: usize, positions: usize) -> WeightData {
+pub(crate) fn rope(random: &mut Random, head_dim: usize, positions: usize) -> WeightData {
     let frequencies: Vec<f32> = (0..head_dim / 2).map(|_| random.unit()).collect();
     WeightData::Rope(RopeTable::new(positions, &frequencies).expect("finite frequencies"))
 }
 
 /// Steps in which sequences grow by different numbers of rows, and the blocks they need.
-pub(super) fn ragged_steps(
+pub(crate) fn ragged_steps(
     random: &mut Random,
     rows: usize,
     wanted: usize,

@@ -186,7 +186,7 @@ impl<B: OpByOp> Running<'_, B> {
 
     fn write_cache(&mut self, case: &Case, bytes: &[u8]) -> Result<(), OpsError> {
         let blocks: Vec<_> =
-            (0..case.blocks).map(|block| crate::BlockId(super::to_u32(block))).collect();
+            (0..case.blocks).map(|block| crate::BlockId(crate::numeric::to_u32(block))).collect();
         self.backend.write_blocks(&mut self.cache, &blocks, bytes)
     }
 }

@@ -1,7 +1,7 @@
 //! Cases of operations that work row by row.
 
-use super::{Case, Random, steps};
-use crate::{
+use crate::{Case, Random, steps};
+use setun_ops::{
     CacheElement, CacheSpec, DenseMatrix, Op, Usage, WeightData, WeightId, WeightSpec,
     dense::DenseValues,
     op::{BufferId, Norm},
@@ -9,58 +9,58 @@ use crate::{
 };
 
 /// Widths around those of lanes and blocks.
-pub(super) const WIDTHS: [usize; 12] = [1, 7, 15, 16, 17, 64, 96, 100, 127, 128, 320, 515];
+pub(crate) const WIDTHS: [usize; 12] = [1, 7, 15, 16, 17, 64, 96, 100, 127, 128, 320, 515];
 
 /// Tokens of the table that fills the first buffer.
-pub(super) const TOKENS: usize = 12;
+pub(crate) const TOKENS: usize = 12;
 
 /// Collects the weights of a case, and its plan once they are known.
-pub(super) struct Draft {
-    pub(super) weights: Vec<WeightData>,
-    pub(super) usages: Vec<Usage>,
+pub(crate) struct Draft {
+    pub(crate) weights: Vec<WeightData>,
+    pub(crate) usages: Vec<Usage>,
     ops: Vec<Op>,
     buffers: Vec<(BufferKind, usize, RowSet)>,
 }
 
 impl Draft {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { weights: vec![], usages: vec![], ops: vec![], buffers: vec![] }
     }
 
-    pub(super) fn weight(&mut self, weight: WeightData) -> WeightId {
+    pub(crate) fn weight(&mut self, weight: WeightData) -> WeightId {
         self.weights.push(weight);
         self.usages.push(Usage::General);
-        WeightId(super::to_u32(self.weights.len() - 1))
+        WeightId(crate::to_u32(self.weights.len() - 1))
     }
 
     /// Says of some matrices that their activations are mostly zero, whether it is so or not.
-    pub(super) fn maybe_sparse(&mut self, random: &mut Random, weight: WeightId) {
+    pub(crate) fn maybe_sparse(&mut self, random: &mut Random, weight: WeightId) {
         if random.chance(0.6) {
             self.usages[weight.0 as usize] = Usage::SparseInput;
         }
     }
 
-    pub(super) fn buffer(&mut self, kind: BufferKind, width: usize, rows: RowSet) -> BufferId {
+    pub(crate) fn buffer(&mut self, kind: BufferKind, width: usize, rows: RowSet) -> BufferId {
         self.buffers.push((kind, width, rows));
-        BufferId(super::to_u32(self.buffers.len() - 1))
+        BufferId(crate::to_u32(self.buffers.len() - 1))
     }
 
-    pub(super) fn width(&self, buffer: BufferId) -> usize {
+    pub(crate) fn width(&self, buffer: BufferId) -> usize {
         self.buffers[buffer.0 as usize].1
     }
 
-    pub(super) fn push(&mut self, op: Op) {
+    pub(crate) fn push(&mut self, op: Op) {
         self.ops.push(op);
     }
 
     /// A float buffer of all rows, filled from a random table.
-    pub(super) fn embedded(&mut self, random: &mut Random, width: usize) -> BufferId {
+    pub(crate) fn embedded(&mut self, random: &mut Random, width: usize) -> BufferId {
         let values = DenseValues::F32(random.table(TOKENS, width).into());
         let table = DenseMatrix::new(TOKENS, width, values).expect("sizes agree");
         self.embedded_from(table)
     }
 
-    pub(super) fn embedded_from(&mut self, table: DenseMatrix) -> BufferId {
+    pub(crate) fn embedded_from(&mut self, table: DenseMatrix) -> BufferId {
         let width = table.columns();
         let table = self.weight(WeightData::Dense(table));
         let out = self.buffer(BufferKind::F32, width, RowSet::Batch);
@@ -68,21 +68,21 @@ impl Draft {
         out
     }
 
-    pub(super) fn norm(&mut self, random: &mut Random, width: usize) -> Norm {
+    pub(crate) fn norm(&mut self, random: &mut Random, width: usize) -> Norm {
         let gain = (0..width).map(|_| random.unit() * 2.0 - 0.5).collect();
         let gain = self.weight(WeightData::Vector(gain));
         Norm { gain, eps: random.pick(&[1e-5, 1e-6]) }
     }
 
     /// The rows of `x` whose logits are wanted.
-    pub(super) fn wanted(&mut self, random: &mut Random, x: BufferId, width: usize) -> BufferId {
+    pub(crate) fn wanted(&mut self, random: &mut Random, x: BufferId, width: usize) -> BufferId {
         let norm = self.norm(random, width);
         let out = self.buffer(BufferKind::F32, width, RowSet::Wanted);
         self.push(Op::RmsNorm { x, norm, out });
         out
     }
 
-    pub(super) fn plan(&self, rows: usize, wanted: usize, cache: CacheSpec) -> crate::Plan {
+    pub(crate) fn plan(&self, rows: usize, wanted: usize, cache: CacheSpec) -> setun_ops::Plan {
         let specs: Vec<WeightSpec> = self.weights.iter().map(WeightData::spec).collect();
         let mut builder = PlanBuilder::new(rows, wanted, specs, cache).keep_buffers();
         for &(kind, width, rows) in &self.buffers {
@@ -95,7 +95,7 @@ impl Draft {
     }
 
     /// A case without attention.
-    pub(super) fn finish(self, random: &mut Random) -> Case {
+    pub(crate) fn finish(self, random: &mut Random) -> Case {
         let (rows, wanted) = (random.pick(&[1, 2, 3, 5, 9, 17, 40]), random.between(1, 5));
         let cache = CacheSpec {
             layers: 1,
@@ -111,7 +111,7 @@ impl Draft {
     }
 }
 
-pub(super) fn embed(random: &mut Random) -> Case {
+pub(crate) fn embed(random: &mut Random) -> Case {
     let mut draft = Draft::new();
     let width = random.pick(&WIDTHS);
     let table = random.dense(TOKENS, width);
@@ -119,7 +119,7 @@ pub(super) fn embed(random: &mut Random) -> Case {
     draft.finish(random)
 }
 
-pub(super) fn rms_norm(random: &mut Random) -> Case {
+pub(crate) fn rms_norm(random: &mut Random) -> Case {
     let mut draft = Draft::new();
     let width = random.pick(&WIDTHS);
     let x = draft.embedded(random, width);
@@ -133,7 +133,7 @@ pub(super) fn rms_norm(random: &mut Random) -> Case {
     draft.finish(random)
 }
 
-pub(super) fn quantize(random: &mut Random) -> Case {
+pub(crate) fn quantize(random: &mut Random) -> Case {
     let mut draft = Draft::new();
     let width = random.pick(&WIDTHS);
     let x = draft.embedded(random, width);
@@ -148,7 +148,7 @@ pub(super) fn quantize(random: &mut Random) -> Case {
     draft.finish(random)
 }
 
-pub(super) fn head_norm(random: &mut Random) -> Case {
+pub(crate) fn head_norm(random: &mut Random) -> Case {
     let mut draft = Draft::new();
     let (head_dim, heads) = (random.pick(&[2, 16, 20, 64, 80, 128]), random.between(1, 4));
     let column = random.below(9);
@@ -159,7 +159,7 @@ pub(super) fn head_norm(random: &mut Random) -> Case {
     draft.finish(random)
 }
 
-pub(super) fn head(random: &mut Random) -> Case {
+pub(crate) fn head(random: &mut Random) -> Case {
     let mut draft = Draft::new();
     let (width, vocab) = (random.pick(&WIDTHS), random.pick(&[1, 3, 4, 66, 131, 200]));
     let x = draft.embedded(random, width);

@@ -1,24 +1,26 @@
-//! Whole small models.
+//! Cases of whole small models.
 
-use super::{
+use crate::{
     Case, Random,
     argmax::choices,
     attention::{POSITIONS, ragged_steps, rope, shapes},
     linear::linear,
     rows::Draft,
+    to_u32,
     top_logits::requests,
 };
-use crate::{
+use setun_ops::{
     Op, WeightData,
     argmax::ArgmaxCapacity,
     op::{Activation, BufferId},
     plan::{BufferKind, RowSet},
+    top_logits::TopLogitsRequest,
 };
 
 /// Tokens of the vocabulary.
 const VOCAB: usize = 50;
 
-pub(super) fn model(random: &mut Random) -> Case {
+pub(crate) fn model(random: &mut Random) -> Case {
     let mut draft = Draft::new();
     let layers = random.between(1, 2);
     let (shape, cache) = shapes(random, layers);
@@ -97,4 +99,33 @@ fn project(
     let linear = linear(draft, random, x, matrix);
     draft.maybe_sparse(random, linear.weight);
     draft.push(Op::TernaryMatmul { linear, residual, out, out_column: 0 });
+}
+
+/// A small model and the first of `steps` a multi-step, of some sequences
+/// at different positions.
+///
+/// # Panics
+///
+/// Never: the model's plan ends in a choice.
+#[must_use]
+pub fn multi_step(seed: u64, steps: usize) -> Case {
+    let mut random = Random::new(seed);
+    let mut case = model(&mut random);
+    let (vocab, mut room) = case.plan.argmax_limits().expect("a choice");
+    room.touched = room.touched.saturating_sub(steps - 1);
+    let mut inputs = std::mem::take(&mut case.steps[0]);
+    let rows = inputs.block_tables.len().min(case.plan.rows()).min(case.plan.wanted());
+    inputs.tokens = (0..rows).map(|_| to_u32(random.below(vocab))).collect();
+    inputs.positions = (0..rows).map(|_| to_u32(random.below(150))).collect();
+    inputs.slots = (0..rows).map(to_u32).collect();
+    inputs.wanted = (0..rows).map(to_u32).collect();
+    inputs.top_logits.resize_with(rows, || TopLogitsRequest { k: 1, ..<_>::default() });
+    inputs.argmax = choices(&mut random, rows, vocab, room);
+    for request in &mut inputs.argmax {
+        if room.touched == 0 {
+            request.penalty = 1.0;
+        }
+    }
+    case.steps = vec![inputs];
+    case
 }

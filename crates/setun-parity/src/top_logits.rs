@@ -2,12 +2,12 @@
 
 use half::bf16;
 
-use super::{
+use crate::{
     Case, Random,
     rows::{Draft, WIDTHS},
     to_u32,
 };
-use crate::{
+use setun_ops::{
     DenseMatrix, Op, WeightData,
     cache::round_f16,
     dense::DenseValues,
@@ -19,7 +19,7 @@ use crate::{
 const VOCABS: [usize; 7] = [1, 3, 40, 66, 131, 500, 1003];
 const LARGE_VOCABS: [usize; 2] = [4500, 6001];
 
-pub(super) fn top_logits(random: &mut Random) -> Case {
+pub(crate) fn top_logits(random: &mut Random) -> Case {
     let mut draft = Draft::new();
     let large = random.chance(0.04);
     let vocab = if large { random.pick(&LARGE_VOCABS) } else { random.pick(&VOCABS) };
@@ -43,7 +43,7 @@ pub(super) fn top_logits(random: &mut Random) -> Case {
 }
 
 /// A request for each wanted row, each of its own size.
-pub(super) fn requests(
+pub(crate) fn requests(
     random: &mut Random,
     wanted: usize,
     vocab: usize,

@@ -1,10 +1,12 @@
 //! One number for all that a case computes: what different machines can be compared by.
 
-use super::{
-    Case, SUBJECTS, block_on,
-    compare::{Running, floats, ranked, words},
+use bytemuck::pod_collect_to_vec;
+use setun_ops::{
+    Backend, BufferId, OpsError, ScalarBackend, comparison::block_on, numeric::to_u32,
+    plan::BufferKind, top_logits::Ranked,
 };
-use crate::{OpsError, ScalarBackend, op::BufferId, plan::BufferKind};
+
+use crate::{SUBJECTS, case};
 
 /// Seeds of a subject's [`digest`].
 const SEEDS: u64 = 12;
@@ -52,24 +54,19 @@ pub fn check_digests() -> Result<(), String> {
 /// the same.
 fn digest(subject: &str) -> Result<u64, OpsError> {
     let mut digest = Digest::default();
-    for case in (0..SEEDS).filter_map(|seed| Case::new(subject, seed)) {
-        let mut scalar = ScalarBackend;
-        let mut running = Running::start(&case, &mut scalar)?;
+    let mut scalar = ScalarBackend;
+    for case in (0..SEEDS).filter_map(|seed| case(subject, seed)) {
+        let weights = case.upload(&mut scalar)?;
+        let mut step = scalar.prepare(&case.plan, &weights)?;
+        let mut cache = scalar.create_cache(case.plan.cache(), case.blocks)?;
         for inputs in &case.steps {
-            running.run(inputs)?;
+            scalar.run(&mut step, &mut cache, inputs)?;
             for (index, spec) in case.plan.buffers().iter().enumerate() {
-                let bytes = block_on(running.buffer(&case, BufferId(super::to_u32(index))))?;
-                match spec.kind {
-                    BufferKind::F32 => floats(&bytes).for_each(|x| digest.float(x)),
-                    BufferKind::Quantized => digest.bytes(&bytes),
-                    BufferKind::Tokens => {
-                        words(&bytes).for_each(|token| digest.bytes(&token.to_le_bytes()));
-                    }
-                    BufferKind::Ranked => ranked(&bytes).for_each(|best| {
-                        digest.bytes(&best.token.to_le_bytes());
-                        digest.float(best.logit);
-                    }),
-                }
+                let id = BufferId(to_u32(index));
+                let rows = case.plan.buffer_rows(id);
+                let mut bytes = vec![0; rows * spec.width * spec.kind.element_bytes()];
+                block_on(scalar.read(&step, id, 0..rows, &mut bytes))?;
+                digest.buffer(spec.kind, &bytes);
             }
         }
     }
@@ -86,6 +83,26 @@ impl Default for Digest {
 }
 
 impl Digest {
+    fn buffer(&mut self, kind: BufferKind, bytes: &[u8]) {
+        match kind {
+            BufferKind::F32 => {
+                pod_collect_to_vec(bytes).into_iter().for_each(|x| self.float(x));
+            }
+            BufferKind::Quantized => self.bytes(bytes),
+            BufferKind::Tokens => {
+                for token in pod_collect_to_vec::<u8, u32>(bytes) {
+                    self.bytes(&token.to_le_bytes());
+                }
+            }
+            BufferKind::Ranked => {
+                for Ranked { token, logit } in pod_collect_to_vec(bytes) {
+                    self.bytes(&token.to_le_bytes());
+                    self.float(logit);
+                }
+            }
+        }
+    }
+
     fn bytes(&mut self, bytes: &[u8]) {
         for &byte in bytes {
             self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);

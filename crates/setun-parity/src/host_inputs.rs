@@ -1,7 +1,7 @@
 //! Buffers that the host writes: what [`Backend::write`] brings is what the next run reads.
 
-use super::Random;
-use crate::{
+use crate::Random;
+use setun_ops::{
     Backend, BatchInputs, BlockId, BufferId, CacheElement, CacheSpec, Op, OpsError, Plan, Usage,
     WeightData, WeightId,
     op::Norm,
@@ -100,7 +100,7 @@ fn plan() -> (Plan, BufferId, BufferId) {
 fn inputs(rows: usize) -> BatchInputs {
     BatchInputs {
         tokens: vec![0; rows],
-        positions: (0..rows).map(super::to_u32).collect(),
+        positions: (0..rows).map(crate::to_u32).collect(),
         slots: vec![0; rows],
         block_tables: vec![vec![BlockId(0)]],
         ..BatchInputs::default()
@@ -110,7 +110,7 @@ fn inputs(rows: usize) -> BatchInputs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ScalarBackend, parity::block_on};
+    use setun_ops::{ScalarBackend, comparison::block_on};
 
     #[test]
     fn the_definitions_take_inputs() {

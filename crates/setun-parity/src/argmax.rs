@@ -1,11 +1,11 @@
 //! Cases of `argmax`: ties, penalties and biases on tables that leave choices close.
 
-use super::{
+use crate::{
     Case, Random,
     rows::{Draft, WIDTHS},
     to_u32,
 };
-use crate::{
+use setun_ops::{
     DenseMatrix, Op, WeightData,
     argmax::{ArgmaxCapacity, ArgmaxRequest},
     dense::DenseValues,
@@ -15,7 +15,7 @@ use crate::{
 /// Vocabularies around those of slices that a device may cut them into.
 const VOCABS: [usize; 8] = [1, 3, 66, 500, 1003, 2047, 2049, 6001];
 
-pub(super) fn argmax(random: &mut Random) -> Case {
+pub(crate) fn argmax(random: &mut Random) -> Case {
     let mut draft = Draft::new();
     let vocab = random.pick(&VOCABS);
     let width = if vocab > 1003 { random.pick(&[1, 16]) } else { random.pick(&WIDTHS) };
@@ -34,7 +34,7 @@ pub(super) fn argmax(random: &mut Random) -> Case {
 }
 
 /// A request for each wanted row.
-pub(super) fn choices(
+pub(crate) fn choices(
     random: &mut Random,
     wanted: usize,
     vocab: usize,

@@ -1,44 +1,12 @@
-//! Steps that follow each other on a device against the same steps one by one.
+//! Multi-step decoding on a device against the same steps one by one.
 
 use super::{
-    Case, Random,
+    Case,
     compare::{Disagreement, Running, compare_cache, words},
-    model, to_u32,
 };
 use crate::{Backend, BufferId, OpsError, op::Op};
 
 impl Case {
-    /// A small model and the first of `steps` steps that follow each other, of some sequences
-    /// at different positions.
-    ///
-    /// # Panics
-    ///
-    /// Never: the model's plan ends in a choice.
-    #[must_use]
-    pub fn multi_step(seed: u64, steps: usize) -> Self {
-        let mut random = Random::new(seed);
-        let mut case = model::model(&mut random);
-        let (vocab, mut room) = case.plan.argmax_limits().expect("a choice");
-        room.touched = room.touched.saturating_sub(steps - 1);
-        let mut inputs = std::mem::take(&mut case.steps[0]);
-        let rows = inputs.block_tables.len().min(case.plan.rows()).min(case.plan.wanted());
-        inputs.tokens = (0..rows).map(|_| to_u32(random.below(vocab))).collect();
-        inputs.positions = (0..rows).map(|_| to_u32(random.below(150))).collect();
-        inputs.slots = (0..rows).map(to_u32).collect();
-        inputs.wanted = (0..rows).map(to_u32).collect();
-        inputs
-            .top_logits
-            .resize_with(rows, || crate::top_logits::TopLogitsRequest { k: 1, ..<_>::default() });
-        inputs.argmax = super::argmax::choices(&mut random, rows, vocab, room);
-        for request in &mut inputs.argmax {
-            if room.touched == 0 {
-                request.penalty = 1.0;
-            }
-        }
-        case.steps = vec![inputs];
-        case
-    }
-
     /// Runs `steps` steps, the first being the case's last, without the host between, and one by
     /// one; both must give the same tokens and leave the same cache.
     ///
