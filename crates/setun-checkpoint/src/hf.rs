@@ -108,13 +108,13 @@ impl HfHeaderReader {
                 self.accept_header(header, role, found)?;
             }
             (PendingRead::Index, None) => {
-                self.ahead.push_front(PendingRead::Container { missing: None })
+                self.ahead.push_front(PendingRead::Container { missing: None });
             }
             (PendingRead::Container { .. }, Some(bytes)) if is_container(bytes) => {
                 return ContainerHeaderReader::new(container::FILE.to_owned(), bytes).map(Some);
             }
             (PendingRead::Container { missing: None }, _) => {
-                self.ahead.push_front(PendingRead::Pickle)
+                self.ahead.push_front(PendingRead::Pickle);
             }
             (PendingRead::Container { missing: Some(file) }, _) => {
                 return Err(CheckpointError::MissingFile { file: file.to_owned() });

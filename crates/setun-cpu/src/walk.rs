@@ -72,7 +72,7 @@ pub(crate) fn walk<D: ScreenDot>(isa: D, resources: Resources<'_>) {
             }
             Op::Head { x, table, out } => walk.head(buffers, *x, *table, *out),
             Op::TopLogits { x, table, out } => {
-                walk.top_logits(buffers, top_logits, *x, *table, *out)
+                walk.top_logits(buffers, top_logits, *x, *table, *out);
             }
             Op::Argmax { x, table, out, .. } => walk.argmax(buffers, argmax, *x, *table, *out),
         }

@@ -1,4 +1,4 @@
-//! Recording lists, which hold on to the memory that they were recorded over.
+//! Recorded lists, which hold on to the memory that they were recorded over.
 
 use std::{
     fmt,

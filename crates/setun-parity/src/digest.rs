@@ -86,7 +86,9 @@ impl Digest {
     fn buffer(&mut self, kind: BufferKind, bytes: &[u8]) {
         match kind {
             BufferKind::F32 => {
-                pod_collect_to_vec(bytes).into_iter().for_each(|x| self.float(x));
+                for x in pod_collect_to_vec(bytes) {
+                    self.float(x);
+                }
             }
             BufferKind::Quantized => self.bytes(bytes),
             BufferKind::Tokens => {

@@ -1,7 +1,7 @@
 //! Picks the next token.
 //!
 //! Steps are taken in Hugging Face's order unless another is given ([`SamplingStep::ORDER`]).
-//! Each sees what the one before it left, with probabilities renormalised over that. RankedCandidates
+//! Each sees what the one before it left, with probabilities renormalised over that. Tokens
 //! are a list of (id, logit), never a vocabulary with holes.
 //!
 //! Penalties, biases and temperatures act on the logits in f32, as there. A weight is

@@ -12,9 +12,9 @@ pub(super) enum Role {
     Plain,
     /// A single byte, for characters that no token has.
     Byte,
-    /// HeaderContents in a text before all else.
+    /// Found in a text before all else.
     UserDefined,
-    /// HeaderContents in a text before all else, and no text itself.
+    /// Found in a text before all else, and no text itself.
     Special,
     /// A place without a token, as writers fill a vocabulary up.
     Absent,
