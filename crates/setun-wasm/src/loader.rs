@@ -7,9 +7,9 @@ use wasm_bindgen::prelude::*;
 use crate::{
     device_report::DeviceReport,
     error::{bad_option, to_js},
+    event_loop::EventLoop,
     files::{Bytes, Files},
     model::Model,
-    pace::Pace,
 };
 
 /// A model whose files are read except for the weights.
@@ -148,9 +148,9 @@ impl Loader {
         if let Some(Self(draft)) = draft {
             builder = builder.draft(draft);
         }
-        let mut pace = Pace::new();
+        let event_loop = EventLoop::new();
         let (engine, owner) =
-            builder.build_local(move |time| pace.pause(time)).await.map_err(to_js)?;
+            builder.build_local(move |time| event_loop.pause(time)).await.map_err(to_js)?;
         wasm_bindgen_futures::spawn_local(owner);
         Ok(Model::new(engine))
     }

@@ -76,7 +76,6 @@ pub(crate) fn parse(options: JsValue, vocabulary: usize) -> Result<GenerateOptio
     given.check()?;
     let mut options = GenerateOptions::new().logprobs(given.get("logprobs")?.unwrap_or(false));
     read_named(&given, &mut options)?;
-    options.seed.get_or_insert_with(random_seed);
     options.banned_tokens = given.get("bannedTokens")?.unwrap_or_default();
     options.ban = given.get("ban")?.unwrap_or_default();
     options.stop = given.get("stop")?.unwrap_or_default();
@@ -143,14 +142,4 @@ fn biases(given: BTreeMap<String, f32>) -> Result<BTreeMap<u32, f32>, JsValue> {
     let bias = |(token, bias): (String, f32)| Some((token.parse().ok()?, bias));
     let biases: Option<_> = given.into_iter().map(bias).collect();
     biases.ok_or_else(|| bad_option("option `logitBias`: expected ids of tokens as names"))
-}
-
-/// A seed that a JavaScript number holds. Not for secrets.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "an integer in 0..2^53"
-)]
-fn random_seed() -> u64 {
-    (js_sys::Math::random() * 9_007_199_254_740_992.0) as u64
 }

@@ -162,8 +162,8 @@ impl EngineBuilder {
     }
 
     /// The engine, and the task that runs it: for a host with one thread, which spawns the
-    /// task locally. `pace` is awaited between steps, with no time, so that the host can do
-    /// something else; and where nothing is to be done for some time, with that.
+    /// task locally. `pace` is awaited with no time a few times per second of work, so that the
+    /// host can handle its events, and with a time when there is nothing to do until then.
     ///
     /// # Errors
     ///

@@ -1,9 +1,6 @@
 //! Starting generations.
 
-use std::{
-    hash::{BuildHasher, Hasher, RandomState},
-    sync::Arc,
-};
+use std::sync::Arc;
 
 use setun_text::{Message, SharedFilter, StopStrings, StreamDecoder};
 use web_time::{Instant, SystemTime, UNIX_EPOCH};
@@ -217,10 +214,11 @@ impl Engine {
     }
 }
 
-/// The standard library's random hash keys and the clock: enough for a seed, which is no secret.
+/// A seed of the system's random numbers, or of its clock where it has none. It is no secret.
 fn random_seed() -> u64 {
-    let mut hasher = RandomState::new().build_hasher();
-    let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    hasher.write_u128(elapsed.as_nanos());
-    hasher.finish() >> (u64::BITS - SEED_BITS)
+    let seed = getrandom::u64().unwrap_or_else(|_| {
+        let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        (u64::from(elapsed.subsec_nanos()) << 32) ^ elapsed.as_secs()
+    });
+    seed >> (u64::BITS - SEED_BITS)
 }

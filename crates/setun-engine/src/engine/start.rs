@@ -7,7 +7,7 @@ use futures::{
         mpsc::{UnboundedReceiver, unbounded},
         oneshot,
     },
-    future::{FutureExt, LocalBoxFuture, join_all},
+    future::{FutureExt, LocalBoxFuture, join_all, ready},
 };
 use setun_model::Model;
 use web_time::Instant;
@@ -21,6 +21,9 @@ use crate::{
     owner::{Drafter, Limits, Owner},
     parts::{EngineOptions, EngineParts, Replica, ReplicaDraft},
 };
+
+/// Work between two visits to the event loop of a host with one thread.
+const VISIT_INTERVAL: Duration = Duration::from_millis(8);
 
 /// Owners, and where they hear what to do.
 type Owners = Vec<(Owner, UnboundedReceiver<Command>)>;
@@ -51,8 +54,8 @@ impl Engine {
     }
 
     /// Starts an engine for a host with one thread, which spawns the task locally. `pace` is
-    /// awaited between steps, with no time, so that the host can do something else; and where
-    /// nothing is to be done for some time, with that.
+    /// awaited with no time a few times per second of work, so that the host can handle its events,
+    /// and with a time when there is nothing to do until then.
     ///
     /// # Errors
     ///
@@ -63,13 +66,29 @@ impl Engine {
         pace: impl FnMut(Duration) -> LocalBoxFuture<'static, ()> + 'static,
     ) -> Result<(Self, LocalBoxFuture<'static, ()>), Error> {
         let (engine, owners) = engine(parts, options)?;
-        let pace = Rc::new(RefCell::new(pace));
+        let pace = Rc::new(RefCell::new(when_due(pace)));
         let runs = owners.into_iter().map(|(owner, commands)| {
             let pace = Rc::clone(&pace);
             owner.run(commands, Box::new(move |time| (pace.borrow_mut())(time)))
         });
         let runs: Vec<_> = runs.collect();
         Ok((engine, join_all(runs).map(drop).boxed_local()))
+    }
+}
+
+/// Calls `pace` without a time only when the host's event loop is due.
+fn when_due(
+    mut pace: impl FnMut(Duration) -> LocalBoxFuture<'static, ()> + 'static,
+) -> impl FnMut(Duration) -> LocalBoxFuture<'static, ()> + 'static {
+    let mut last = Instant::now();
+    move |time| {
+        if time.is_zero() {
+            if last.elapsed() < VISIT_INTERVAL {
+                return ready(()).boxed_local();
+            }
+            last = Instant::now();
+        }
+        pace(time)
     }
 }
 
@@ -176,4 +195,25 @@ fn shared(
         #[cfg(not(target_family = "wasm"))]
         running: std::sync::Mutex::default(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_event_loop_is_visited_when_due_and_waits_always_reach_the_host() {
+        let calls = Rc::new(RefCell::new(vec![]));
+        let seen = Rc::clone(&calls);
+        let mut pace = when_due(move |time| {
+            seen.borrow_mut().push(time);
+            ready(()).boxed_local()
+        });
+        let wait = Duration::from_secs(3);
+        std::thread::sleep(VISIT_INTERVAL);
+        for time in [Duration::ZERO, Duration::ZERO, wait] {
+            pollster::block_on(pace(time));
+        }
+        assert_eq!(*calls.borrow(), [Duration::ZERO, wait]);
+    }
 }

@@ -1,23 +1,18 @@
-//! Going back to the event loop between steps, so that a worker hears its messages.
+//! `EventLoop`: visits to the event loop between steps, so that a worker receives its messages.
 
 use std::{cell::RefCell, rc::Rc, time::Duration};
 
 use futures::{
     channel::oneshot,
-    future::{FutureExt, LocalBoxFuture, pending, ready},
+    future::{FutureExt, LocalBoxFuture, pending},
 };
 use js_sys::{Function, Reflect, global};
 use wasm_bindgen::{JsCast, JsValue, closure::Closure};
 use web_sys::MessageChannel;
-use web_time::Instant;
 
-/// Work between two visits to the event loop.
-const TURN: Duration = Duration::from_millis(8);
-
-/// Decides when to visit the event loop, and does so by a macrotask: a resolved promise would
-/// not let messages in, and a timer waits 4 ms.
-pub(crate) struct Pace {
-    last: Instant,
+/// The event loop of the host. A visit is a macrotask: a resolved promise would not let messages
+/// in, and a timer waits 4 ms.
+pub(crate) struct EventLoop {
     macrotask: Macrotask,
 }
 
@@ -25,33 +20,28 @@ pub(crate) struct Pace {
 enum Macrotask {
     /// Node's own.
     Immediate(Function),
-    /// A message to oneself.
+    /// A message to this thread.
     Channel { channel: MessageChannel, waiting: Rc<RefCell<Option<oneshot::Sender<()>>>> },
-    /// Neither is there: go on without a pause.
+    /// Neither is available: visits return at once.
     None,
 }
 
-impl Pace {
+impl EventLoop {
     pub(crate) fn new() -> Self {
-        Self { last: Instant::now(), macrotask: Macrotask::new() }
+        Self { macrotask: Macrotask::new() }
     }
 
-    /// With no time a visit, if one is due; else until the time is over.
-    pub(crate) fn pause(&mut self, time: Duration) -> LocalBoxFuture<'static, ()> {
+    /// A visit with no time, else a wait for that time.
+    pub(crate) fn pause(&self, time: Duration) -> LocalBoxFuture<'static, ()> {
         if !time.is_zero() {
             return timeout(time).boxed_local();
         }
-        if self.last.elapsed() < TURN {
-            return ready(()).boxed_local();
-        }
-        // The next turn begins when this future is done, or a little before.
-        self.last = Instant::now();
         let macrotask = self.macrotask.clone();
         async move { macrotask.run().await }.boxed_local()
     }
 }
 
-/// Waits by the host's timer; for ever where it has none, as then nothing but a command can wake.
+/// Waits by the host's timer. Without one it waits forever, and only a command wakes the engine.
 async fn timeout(time: Duration) {
     let milliseconds = i32::try_from(time.as_millis()).unwrap_or(i32::MAX); // as far as timers go
     let timer = Reflect::get(&global(), &JsValue::from_str("setTimeout"));
@@ -69,7 +59,7 @@ async fn timeout(time: Duration) {
     }
 }
 
-impl Drop for Pace {
+impl Drop for EventLoop {
     /// An open port keeps its listener.
     fn drop(&mut self) {
         if let Macrotask::Channel { channel, .. } = &self.macrotask {
@@ -116,7 +106,7 @@ impl Macrotask {
             }
             Self::None => return,
         }
-        // A sender that is gone has nothing to wait for.
+        // A dropped sender ends the visit too.
         let _ = receiver.await;
     }
 }
