@@ -1,12 +1,12 @@
 //! This machine: its system, the packages that may be installed, and the commands for the rest.
 
 use std::env::consts::OS;
-use std::fs;
+use std::fs::{self, File};
 use std::path::Path;
 
 use anyhow::{Error, Result, anyhow, bail};
 
-use crate::shell::{find_program, in_ci, output, program, run, say, succeeds};
+use crate::shell::{find_program, in_ci, output, program, run, say, succeeds, target};
 
 /// Systems that messages know a command for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,6 +130,7 @@ pub(crate) fn install_packages(packages: &[&str]) -> Result<()> {
     if !may_install() {
         bail!("Debian packages are missing: {}", packages.join(" "));
     }
+    let _alone = installing()?;
     say(&format!("installing the Debian packages {}", packages.join(" ")));
     let apt = |arguments: &[&str]| {
         let mut command = program("apt-get");
@@ -142,6 +143,15 @@ pub(crate) fn install_packages(packages: &[&str]) -> Result<()> {
     }
     let mut install = apt(&["install", "-y", "--no-install-recommends"]);
     run(install.args(packages))
+}
+
+/// Keeps others of this tool from installing until it is dropped: stages run beside each other.
+pub(crate) fn installing() -> Result<File> {
+    let folder = target().join("xtask");
+    fs::create_dir_all(&folder)?;
+    let lock = File::create(folder.join("installing"))?;
+    lock.lock()?;
+    Ok(lock)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::machine::{Missing, has_packages, install_packages, may_install};
+use crate::machine::{Missing, has_packages, install_packages, installing, may_install};
 use crate::rustc_wrapper;
 use crate::shell::{cargo, find_program, output, program, say, succeeds, target};
 use crate::variant::Variant;
@@ -56,6 +56,7 @@ impl Toolchain {
             return Ok(Some(Self::Own));
         }
         if find_program("rustup").is_some() {
+            let _alone = installing()?;
             say(&format!("adding Rust's target {target}"));
             if succeeds(program("rustup").args(["target", "add", target])) {
                 return Ok(Some(Self::Own));
@@ -150,7 +151,7 @@ impl Toolchain {
         };
         command.args([subcommand, "--locked", "--target", target]);
         if self != Self::Own {
-            // Stable compilers know the flag, and refuse it unless told that they build Rust.
+            // Stable compilers know the flag, and refuse it from builds that are not Rust's own.
             command.args(["-Z", &format!("build-std={library}")]).env("RUSTC_BOOTSTRAP", "1");
         }
         command

@@ -1,4 +1,4 @@
-/** What a thread is sent first; the worker script must answer it by `joinPool`. */
+/** First message to a thread; the worker script must answer it by `joinPool`. */
 export interface ThreadMessage {
   readonly type: "setun-thread";
   readonly module: WebAssembly.Module;

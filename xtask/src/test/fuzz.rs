@@ -62,7 +62,7 @@ const FLAGS: [&str; 6] = [
     "-Cllvm-args=-sanitizer-coverage-trace-compares",
 ];
 
-/// The stage; each target runs for so many minutes, or as long as is usual.
+/// The stage; each target runs for `minutes`, or as long as is usual.
 pub(super) fn stage(long: bool, minutes: Option<f64>) -> Stage {
     if !cfg!(any(target_os = "linux", target_os = "macos")) {
         return Stage::absent("fuzz", NOT_HERE);

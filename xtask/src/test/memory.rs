@@ -110,7 +110,7 @@ fn sanitized(host: &str, sanitizer: &str) -> Command {
     command
         .args(["test", "--locked", "--no-fail-fast", "--target", host])
         .env("CARGO_TARGET_DIR", target().join(sanitizer))
-        // Stable compilers know the flag, and refuse it unless told that they build Rust.
+        // Stable compilers know the flag, and refuse it from builds that are not Rust's own.
         .env("RUSTC_BOOTSTRAP", "1")
         .env("RUSTFLAGS", format!("-Zsanitizer={sanitizer}"))
         .env_remove("CARGO_ENCODED_RUSTFLAGS")

@@ -1,5 +1,6 @@
 //! `cargo xtask test`: set-up, every stage, a table of minutes, the totals.
 
+mod beside;
 mod cuda;
 mod dependencies;
 mod examples;
@@ -16,9 +17,12 @@ mod totals;
 mod workspace;
 
 use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
+use self::beside::Beside;
 use self::stage::{Finished, Outcome, Stage};
 use self::totals::Totals;
 use crate::shell::in_ci;
@@ -35,18 +39,49 @@ pub(crate) struct Options {
     /// Minutes for each fuzz target, instead of a sixth of one, or with --long of 30.
     #[arg(long, value_name = "N")]
     minutes: Option<f64>,
+    /// Write how the stages ended into this file.
+    #[arg(long, hide = true, value_name = "FILE")]
+    results: Option<PathBuf>,
 }
 
 /// `cargo xtask test`.
 pub(crate) fn run(options: &Options) -> Result<()> {
+    let begun = Instant::now();
     let stages = chosen(stages::all(options.long, options.minutes)?, &options.only)?;
-    let finished: Vec<Finished> = stages.into_iter().map(Stage::run).collect();
-    print!("{}", table(&finished)?);
+    let finished = match options.results {
+        None => run_with_others_beside(stages)?,
+        Some(_) => stages.into_iter().map(Stage::run).collect(),
+    };
+    match &options.results {
+        Some(results) => beside::write_results(results, &finished)?,
+        None => print!("{}", table(&finished, begun.elapsed())?),
+    }
     let failures = finished.iter().filter(|stage| is_failure(&stage.outcome, in_ci())).count();
     if failures > 0 {
         bail!("{failures} of {} stages failed", finished.len());
     }
     Ok(())
+}
+
+/// Those of [`beside::NAMES`] run beside the stages up to the last of them; the others need what they
+/// make. The results have the order of the stages.
+fn run_with_others_beside(stages: Vec<Stage>) -> Result<Vec<Finished>> {
+    let order: Vec<String> = stages.iter().map(|stage| stage.name.clone()).collect();
+    let is_beside = |stage: &Stage| beside::NAMES.contains(&&*stage.name);
+    let end = stages.iter().rposition(is_beside).map_or(0, |last| last + 1);
+    let mut stages = stages.into_iter();
+    let (beside, here): (Vec<_>, Vec<_>) = stages.by_ref().take(end).partition(is_beside);
+    let mut finished: Vec<Finished> = vec![];
+    if here.is_empty() {
+        finished.extend(beside.into_iter().map(Stage::run));
+    } else if !beside.is_empty() {
+        let beside = Beside::start(beside.into_iter().map(|stage| stage.name).collect())?;
+        finished.extend(here.into_iter().map(Stage::run));
+        finished.extend(beside.finish()?);
+    }
+    finished.extend(stages.map(Stage::run));
+    finished.sort_by_key(|stage| order.iter().position(|name| *name == stage.name));
+    Ok(finished)
 }
 
 /// The stages of these names, or all where none is named.
@@ -68,11 +103,10 @@ fn is_failure(outcome: &Outcome, in_ci: bool) -> bool {
     }
 }
 
-fn table(finished: &[Finished]) -> Result<String> {
+fn table(finished: &[Finished], elapsed: Duration) -> Result<String> {
     let width = finished.iter().map(|stage| stage.name.len()).max().unwrap_or(0);
     let mut text = format!("\n{:width$}  minutes  result\n", "stage");
     let mut sum = Totals::default();
-    let mut minutes = 0.0;
     for stage in finished {
         let time = stage.time.as_secs_f64() / 60.0;
         let counted = match stage.totals {
@@ -88,16 +122,14 @@ fn table(finished: &[Finished]) -> Result<String> {
         };
         writeln!(text, "{:width$}  {time:7.1}  {result}", stage.name)?;
         sum.add(stage.totals);
-        minutes += time;
     }
+    let minutes = elapsed.as_secs_f64() / 60.0;
     writeln!(text, "{:width$}  {minutes:7.1}\n\n{}", "all", sum.plain())?;
     Ok(text)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     fn finished(outcome: Outcome, passed: u64) -> Finished {
@@ -108,7 +140,8 @@ mod tests {
     #[test]
     fn the_table_ends_with_the_totals_on_a_line_of_their_own() {
         let stages = [finished(Outcome::Passed, 3), finished(Outcome::Failed("x\ny".into()), 4)];
-        let text = table(&stages).unwrap();
+        let text = table(&stages, Duration::from_mins(2)).unwrap();
+        assert!(text.contains("all         2.0\n"), "{text}");
         assert!(text.contains("crates      1.5  ok (3 passed, 0 failed, 0 skipped)\n"), "{text}");
         assert!(text.contains("FAILED (4 passed, 0 failed, 0 skipped): x\n"), "{text}");
         assert!(text.ends_with("\n7 passed, 0 failed, 0 skipped\n"), "{text}");

@@ -64,8 +64,8 @@ pub(super) fn all(long: bool, minutes: Option<f64>) -> Result<Vec<Stage>> {
     stages.push(gpu::stage());
     stages.push(systems::stage());
     stages.push(cuda::stage());
-    stages.push(shaders());
     stages.push(Stage::new("package", |_| package::build().map(|table| println!("{table}"))));
+    stages.push(shaders());
     stages.extend(npm_stages("npm", &NPM_PACKED_TESTS)?);
     stages.push(page());
     stages.extend(npm_stages("web", &WEB_TESTS)?);

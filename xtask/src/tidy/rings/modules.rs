@@ -169,7 +169,7 @@ struct Mentions<'a>(&'a mut Vec<Mention>);
 
 impl Mentions<'_> {
     /// Paths in the arguments of a macro, which are tokens: what begins with `crate`, `self`, `super`
-    /// or a name, and goes on with `::`.
+    /// or a name, and continues with `::`.
     fn take_tokens(&mut self, tokens: TokenStream) {
         let mut segments: Vec<String> = vec![];
         let mut colons = 0;

@@ -1,0 +1,139 @@
+//! Stages that run in a process of their own beside the others: WebAssembly and Node have their own build
+//! folders, and a linker or a browser leaves a processor free.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+
+use super::stage::{Finished, Outcome};
+use super::totals::Totals;
+use crate::shell::{root, say, target};
+
+/// Stages that share no build folder and no program with those that run meanwhile.
+pub(super) const NAMES: [&str; 5] = ["binding tool", "npm check", "npm test", "kernels", "package"];
+
+/// How a stage ended, as one process tells another.
+#[derive(Serialize, Deserialize)]
+struct Told {
+    name: String,
+    failure: Option<String>,
+    absent: Option<String>,
+    tests: [u64; 3],
+    seconds: f64,
+}
+
+/// Stages under way in a process of their own.
+pub(super) struct Beside {
+    process: Child,
+    names: Vec<String>,
+    log: PathBuf,
+    results: PathBuf,
+}
+
+impl Beside {
+    /// Starts the stages of these names.
+    pub(super) fn start(names: Vec<String>) -> Result<Self> {
+        let folder = target().join("xtask");
+        fs::create_dir_all(&folder)?;
+        let (log, results) = (folder.join("beside.log"), folder.join("beside.json"));
+        if results.exists() {
+            fs::remove_file(&results)?;
+        }
+        say(&format!("=== beside the next stages: {}", names.join(", ")));
+        let output = File::create(&log)?;
+        let process = Command::new(std::env::current_exe()?)
+            .current_dir(root())
+            .args(["test", "--only", &names.join(","), "--results"])
+            .arg(&results)
+            .stdin(Stdio::null())
+            .stdout(output.try_clone()?)
+            .stderr(output)
+            .spawn()
+            .context("cannot start the stages beside the others")?;
+        Ok(Self { process, names, log, results })
+    }
+
+    /// Waits for them, shows what they printed, and returns how they ended.
+    pub(super) fn finish(mut self) -> Result<Vec<Finished>> {
+        self.process.wait()?;
+        io::copy(&mut File::open(&self.log)?, &mut io::stderr())?;
+        let told = fs::read(&self.results).ok();
+        let told: Vec<Told> =
+            told.map_or_else(|| Ok(vec![]), |told| serde_json::from_slice(&told))?;
+        let mut told: Vec<Finished> = told.into_iter().map(Finished::from).collect();
+        for name in self.names {
+            if told.iter().all(|stage| stage.name != name) {
+                let outcome = Outcome::Failed("its process ended without a result".to_owned());
+                let (totals, time) = (Totals::default(), Duration::ZERO);
+                told.push(Finished { name, outcome, totals, time });
+            }
+        }
+        Ok(told)
+    }
+}
+
+/// Writes how stages ended, for the process that started this one.
+pub(super) fn write_results(to: &PathBuf, finished: &[Finished]) -> Result<()> {
+    let told: Vec<Told> = finished.iter().map(Told::from).collect();
+    Ok(fs::write(to, serde_json::to_vec(&told)?)?)
+}
+
+impl From<&Finished> for Told {
+    fn from(stage: &Finished) -> Self {
+        let Totals { passed, failed, skipped } = stage.totals;
+        let (failure, absent) = match &stage.outcome {
+            Outcome::Passed => (None, None),
+            Outcome::Failed(why) => (Some(why.clone()), None),
+            Outcome::Absent(why) => (None, Some(why.clone())),
+        };
+        let tests = [passed, failed, skipped];
+        Self { name: stage.name.clone(), failure, absent, tests, seconds: stage.time.as_secs_f64() }
+    }
+}
+
+impl From<Told> for Finished {
+    fn from(told: Told) -> Self {
+        let outcome = match (told.failure, told.absent) {
+            (Some(why), _) => Outcome::Failed(why),
+            (None, Some(why)) => Outcome::Absent(why),
+            (None, None) => Outcome::Passed,
+        };
+        let [passed, failed, skipped] = told.tests;
+        let totals = Totals { passed, failed, skipped };
+        Self { name: told.name, outcome, totals, time: Duration::from_secs_f64(told.seconds) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_process_learns_how_stages_ended() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("results.json");
+        let stage = |name: &str, outcome| Finished {
+            name: name.to_owned(),
+            outcome,
+            totals: Totals { passed: 3, failed: 1, skipped: 2 },
+            time: Duration::from_millis(1500),
+        };
+        let stages = [
+            stage("package", Outcome::Passed),
+            stage("kernels", Outcome::Failed("x".into())),
+            stage("npm test", Outcome::Absent("y".into())),
+        ];
+        write_results(&file, &stages).unwrap();
+        let told: Vec<Told> = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+        let read: Vec<Finished> = told.into_iter().map(Finished::from).collect();
+        assert!(matches!(read[0].outcome, Outcome::Passed));
+        assert!(matches!(&read[1].outcome, Outcome::Failed(why) if why == "x"));
+        assert!(matches!(&read[2].outcome, Outcome::Absent(why) if why == "y"));
+        assert_eq!((read[0].totals, read[0].time), (stages[0].totals, stages[0].time));
+    }
+}
