@@ -16,8 +16,8 @@
 mod candidates;
 mod group;
 mod infer;
+pub(crate) mod kv_slots;
 mod options;
-pub(crate) mod places;
 mod search;
 
 pub use options::{BeamOptions, EarlyStopping};

@@ -1,15 +1,15 @@
-//! Commands from handles and streams to the owner of a model.
+//! Commands from handles and streams to the scheduler of a model.
 
 use futures::channel::oneshot;
 use setun_model::MemoryUse;
 use web_time::Instant;
 
 use crate::{
-    error::Error, metrics::EngineMetrics, pressure::Pressure, profile::EngineProfile,
+    error::Error, memory_pressure::Pressure, metrics::EngineMetrics, profile::EngineProfile,
     saved_session::Saved, sequence::Request,
 };
 
-/// What the owner is told.
+/// What the scheduler is told.
 #[derive(Debug)]
 pub(crate) enum Command {
     /// A new generation.
@@ -28,14 +28,14 @@ pub(crate) enum Command {
     /// Tell what is kept in memory. Nobody need listen.
     Memory(oneshot::Sender<MemoryUse>),
     /// Keep no more than what runs needs.
-    ForgetPrefixes,
+    ResetPrefixCache,
     /// Do this before the next step.
-    Chore(Chore),
+    Maintenance(MaintenanceTask),
 }
 
 /// Something to do before the next step. Nobody need listen.
 #[derive(Debug)]
-pub(crate) enum Chore {
+pub(crate) enum MaintenanceTask {
     /// Tell what was counted, those that have left not among what is there.
     Metrics(oneshot::Sender<EngineMetrics>),
     /// Give what the cache has of these tokens.
@@ -43,10 +43,10 @@ pub(crate) enum Chore {
     /// Take what was saved into the cache, if it is of this model.
     Restore { saved: Saved, reply: oneshot::Sender<Result<(), Error>> },
     /// Give back memory.
-    Relieve { pressure: Pressure, reply: Relieved },
+    ReleaseMemory { pressure: Pressure, reply: ReleasedReply },
     /// Hold the cache to so many bytes.
-    LimitCache { bytes: usize, reply: Relieved },
+    LimitCache { bytes: usize, reply: ReleasedReply },
 }
 
-/// Where an owner tells the bytes that it has given back.
-pub(crate) type Relieved = oneshot::Sender<Result<usize, Error>>;
+/// Where a scheduler tells the bytes that it has given back.
+pub(crate) type ReleasedReply = oneshot::Sender<Result<usize, Error>>;

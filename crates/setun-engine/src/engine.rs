@@ -1,4 +1,4 @@
-//! The engine: a handle to the owner of a model.
+//! The engine: a handle to the scheduler of a model.
 
 mod beam_generation;
 mod beams;
@@ -39,28 +39,28 @@ use crate::{
     event_queue::BackPressure,
     options::{DefaultOptions, Prompt},
     parts::SelfTester,
-    ticket::Tickets,
+    queue_slots::QueueSlots,
 };
 
 /// A handle to a model that runs. Clones share it; it ends with its last handle and stream.
 #[derive(Clone, Debug)]
 pub struct Engine {
-    pub(crate) owners: Arc<[Handle]>, // one or more: of equal models
+    pub(crate) schedulers: Arc<[Handle]>, // one or more: of equal models
     shared: Arc<Shared>,
 }
 
-/// The way to an owner.
+/// The way to a scheduler.
 #[derive(Debug)]
 pub(crate) struct Handle {
     pub(crate) commands: UnboundedSender<Command>,
     /// Each of its generations has a clone.
     load: Arc<()>,
-    tickets: Tickets,
+    queue_slots: QueueSlots,
 }
 
 impl Handle {
     fn new(commands: UnboundedSender<Command>) -> Self {
-        Self { commands, load: Arc::new(()), tickets: Tickets::default() }
+        Self { commands, load: Arc::new(()), queue_slots: QueueSlots::default() }
     }
 
     pub(crate) fn send(&self, command: Command) -> Result<(), Error> {
@@ -88,7 +88,7 @@ pub(crate) struct Shared {
     report: EngineInfo,
     #[cfg(feature = "grammar")]
     pub(crate) vocabulary: std::sync::OnceLock<Arc<setun_grammar::Vocabulary>>,
-    /// The threads of the owners.
+    /// The threads of the schedulers.
     #[cfg(not(target_family = "wasm"))]
     running: std::sync::Mutex<Vec<std::thread::JoinHandle<()>>>,
 }
@@ -119,9 +119,9 @@ impl Engine {
     /// ended and all memory of the model is free.
     #[cfg(not(target_family = "wasm"))]
     pub fn close(self) {
-        let Self { owners, shared } = self;
-        let is_last = Arc::strong_count(&owners) == 1;
-        drop(owners);
+        let Self { schedulers, shared } = self;
+        let is_last = Arc::strong_count(&schedulers) == 1;
+        drop(schedulers);
         if !is_last {
             return;
         }
@@ -242,9 +242,9 @@ impl Engine {
     /// If the engine has ended.
     pub async fn memory(&self) -> Result<MemoryUse, Error> {
         let mut sum = MemoryUse::default();
-        for owner in self.owners.iter() {
+        for scheduler in self.schedulers.iter() {
             let (reply, memory) = oneshot::channel();
-            owner.send(Command::Memory(reply))?;
+            scheduler.send(Command::Memory(reply))?;
             sum.add(&memory.await.map_err(|_| Error::Disposed)?);
         }
         Ok(sum)

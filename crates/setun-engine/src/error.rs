@@ -25,7 +25,7 @@ pub enum Error {
 
     /// A form of one's own, or one that a host has compiled, cannot be followed.
     #[error("{reason}")]
-    Form {
+    Constraint {
         /// What it says.
         reason: String,
     },
@@ -150,7 +150,7 @@ pub enum Error {
         reason: String,
     },
 
-    /// The engine has ended: its owner was dropped, or stopped after an error.
+    /// The engine has ended: its scheduler was dropped, or stopped after an error.
     #[error("the engine has been disposed of")]
     Disposed,
 }
@@ -248,7 +248,7 @@ impl Error {
             Self::Session { .. } => ErrorCode::BadCheckpoint,
             Self::Busy { .. } => ErrorCode::Busy,
             Self::BadOption { .. }
-            | Self::Form { .. }
+            | Self::Constraint { .. }
             | Self::BatchShape { .. }
             | Self::UnknownToken { .. }
             | Self::OtherCache

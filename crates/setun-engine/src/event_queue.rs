@@ -24,7 +24,7 @@ pub enum BackPressure {
     End,
 }
 
-/// The queue between the owner and a stream.
+/// The queue between the scheduler and a stream.
 #[derive(Debug)]
 pub(crate) struct Queue {
     state: Mutex<QueueState>,

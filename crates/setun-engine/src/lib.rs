@@ -6,6 +6,7 @@
 
 mod beams;
 mod command;
+mod constraint;
 mod context;
 mod device;
 mod engine;
@@ -13,27 +14,27 @@ mod engine_info;
 mod error;
 mod event;
 mod event_queue;
-mod form;
+#[cfg(test)]
+mod fake_model;
 mod histogram;
 mod inferencer;
+mod memory_pressure;
 mod metrics;
 mod options;
-mod owner;
 mod parts;
 mod pooling;
-mod pressure;
 mod profile;
-#[cfg(test)]
-mod remembering;
+mod queue_slots;
 mod saved_session;
+mod scheduler;
 mod sequence;
-pub mod speculate;
+pub mod speculation;
 mod stream;
 mod telemetry;
-mod ticket;
 mod timeline;
 
 pub use beams::{Beam, BeamOptions, BeamText, EarlyStopping};
+pub use constraint::{Constraint, ConstraintState, SharedConstraint};
 pub use context::{
     ContextStrategy, FullContext, SharedContextStrategy, SinksAndWindow, TruncateMiddle,
 };
@@ -45,16 +46,15 @@ pub use engine::{
 pub use error::{Error, ErrorCode};
 pub use event::{Done, Event, FinishReason, PromptTokens, TextDelta, Timings, TokenLogprob, Usage};
 pub use event_queue::BackPressure;
-pub use form::{Form, FormState, SharedForm};
 pub use histogram::{Histogram, TimeHistogram};
 pub use inferencer::{
     Inferencer, InferencerCache, InferencerOptions, Inferred, Padding, Ragged, TokenLogits,
 };
+pub use memory_pressure::{MemoryMonitor, Pressure};
 pub use metrics::EngineMetrics;
 pub use options::{DefaultOptions, GenerateOptions, Prompt};
 pub use parts::{EngineOptions, EngineParts, ReloadModel, Replica, ReplicaDraft, SelfTester};
 pub use pooling::Pooling;
-pub use pressure::{MemoryWatch, Pressure};
 pub use profile::{EngineProfile, PhaseProfile};
 pub use stream::{CancelHandle, Completion, GenerationStream};
 pub use timeline::{TimedStep, Timeline};

@@ -25,21 +25,21 @@ pub struct EngineMetrics {
     /// Those of them that found the beginning of their tokens in the cache.
     pub prefix_hits: u64,
     /// Positions of prompts that were in the cache already.
-    pub reused_positions: u64,
+    pub cached_prompt_tokens: u64,
     /// Times that guessed tokens of a sequence were verified.
-    pub verifications: u64,
+    pub drafts: u64,
     /// Tokens that were guessed, from the text so far or by a draft.
-    pub guessed: u64,
+    pub draft_tokens: u64,
     /// Those of them that were right.
-    pub right: u64,
+    pub accepted_tokens: u64,
     /// How often a generation gave up its memory to others.
     pub preemptions: u64,
     /// Positions that it had then, most of which are computed again.
-    pub dropped_positions: u64,
+    pub preempted_tokens: u64,
     /// How often memory was given back because it was short, or the cache was held to less.
-    pub reliefs: u64,
+    pub memory_releases: u64,
     /// Bytes of the cache that were given back then.
-    pub relieved_bytes: u64,
+    pub released_bytes: u64,
     /// Tokens that were generated.
     pub tokens: u64,
     /// Generations that came to their end: an end token, a stop string, or their length.
@@ -47,15 +47,15 @@ pub struct EngineMetrics {
     /// Generations that their caller ended.
     pub aborted: u64,
     /// Generations whose time was over.
-    pub overdue: u64,
+    pub timed_out: u64,
     /// Generations that ended with an error.
     pub failed: u64,
     /// Time from a request to its place in the cache.
-    pub queue: TimeHistogram,
+    pub queue_time: TimeHistogram,
     /// Time from a request to its first token.
-    pub first_token: TimeHistogram,
+    pub time_to_first_token: TimeHistogram,
     /// Time from a token to the next of its generation. Tokens that one step gives come at once.
-    pub between_tokens: TimeHistogram,
+    pub inter_token_latency: TimeHistogram,
     /// Time that a step took, with choosing tokens; where the model makes several by itself, that
     /// of each.
     pub step_time: TimeHistogram,
@@ -72,7 +72,7 @@ pub struct EngineMetrics {
     /// Blocks of running generations, now.
     pub used_blocks: usize,
     /// Blocks that are kept for prompts that begin as others did, now.
-    pub idle_blocks: usize,
+    pub cached_blocks: usize,
 }
 
 /// What is timed. The order is that of their names in `observe`.
@@ -98,9 +98,9 @@ impl EngineMetrics {
     /// Notes that something took this time, so many times.
     pub(crate) fn add_time(&mut self, timed: Timed, time: Duration, times: u64) {
         let histogram = match timed {
-            Timed::Queue => &mut self.queue,
-            Timed::FirstToken => &mut self.first_token,
-            Timed::BetweenTokens => &mut self.between_tokens,
+            Timed::Queue => &mut self.queue_time,
+            Timed::FirstToken => &mut self.time_to_first_token,
+            Timed::BetweenTokens => &mut self.inter_token_latency,
             Timed::Step => &mut self.step_time,
         };
         histogram.record_many(time, times);
@@ -110,29 +110,29 @@ impl EngineMetrics {
     pub(crate) fn add_admission(&mut self, reused: usize) {
         self.admissions += 1;
         self.prefix_hits += u64::from(reused > 0);
-        self.reused_positions += reused as u64;
+        self.cached_prompt_tokens += reused as u64;
     }
 
     /// Notes that so many bytes of the cache were given back.
-    pub(crate) fn add_relief(&mut self, bytes: usize) {
-        self.reliefs += 1;
-        self.relieved_bytes += bytes as u64;
+    pub(crate) fn add_memory_release(&mut self, bytes: usize) {
+        self.memory_releases += 1;
+        self.released_bytes += bytes as u64;
     }
 
     /// Notes the end of a generation.
     pub(crate) fn add_end(&mut self, reason: FinishReason) {
         match reason {
             FinishReason::Aborted => self.aborted += 1,
-            FinishReason::Deadline => self.overdue += 1,
+            FinishReason::Deadline => self.timed_out += 1,
             _ => self.finished += 1,
         }
     }
 
     /// Notes that of so many guessed tokens so many were right.
-    pub(crate) fn add_guesses(&mut self, guessed: usize, right: usize) {
-        self.verifications += 1;
-        self.guessed += guessed as u64;
-        self.right += right as u64;
+    pub(crate) fn add_draft(&mut self, draft: usize, right: usize) {
+        self.drafts += 1;
+        self.draft_tokens += draft as u64;
+        self.accepted_tokens += right as u64;
     }
 
     /// Adds those of another device.
@@ -142,22 +142,22 @@ impl EngineMetrics {
         self.prompt_rows += other.prompt_rows;
         self.admissions += other.admissions;
         self.prefix_hits += other.prefix_hits;
-        self.reused_positions += other.reused_positions;
-        self.verifications += other.verifications;
-        self.guessed += other.guessed;
-        self.right += other.right;
+        self.cached_prompt_tokens += other.cached_prompt_tokens;
+        self.drafts += other.drafts;
+        self.draft_tokens += other.draft_tokens;
+        self.accepted_tokens += other.accepted_tokens;
         self.preemptions += other.preemptions;
-        self.dropped_positions += other.dropped_positions;
-        self.reliefs += other.reliefs;
-        self.relieved_bytes += other.relieved_bytes;
+        self.preempted_tokens += other.preempted_tokens;
+        self.memory_releases += other.memory_releases;
+        self.released_bytes += other.released_bytes;
         self.tokens += other.tokens;
         self.finished += other.finished;
         self.aborted += other.aborted;
-        self.overdue += other.overdue;
+        self.timed_out += other.timed_out;
         self.failed += other.failed;
-        self.queue.add(&other.queue);
-        self.first_token.add(&other.first_token);
-        self.between_tokens.add(&other.between_tokens);
+        self.queue_time.add(&other.queue_time);
+        self.time_to_first_token.add(&other.time_to_first_token);
+        self.inter_token_latency.add(&other.inter_token_latency);
         self.step_time.add(&other.step_time);
         self.step_rows.add(&other.step_rows);
         self.memory.add(&other.memory);
@@ -165,6 +165,6 @@ impl EngineMetrics {
         self.running += other.running;
         self.blocks += other.blocks;
         self.used_blocks += other.used_blocks;
-        self.idle_blocks += other.idle_blocks;
+        self.cached_blocks += other.cached_blocks;
     }
 }

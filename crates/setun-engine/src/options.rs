@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use setun_text::{Message, SamplingStep, SharedFilter, SharedProcessor};
 
-use crate::{context::SharedContextStrategy, error::Error, form::SharedForm};
+use crate::{constraint::SharedConstraint, context::SharedContextStrategy, error::Error};
 
 pub use defaults::DefaultOptions;
 pub(crate) use sampling::Meaning;
@@ -101,7 +101,7 @@ pub struct GenerateOptions {
     /// ([`Event::Prompt`](crate::Event::Prompt)). They are computed anew, cached or not.
     pub echo: bool,
     /// The form that the text is to have, as a JSON schema or a grammar says.
-    pub form: Option<SharedForm>,
+    pub form: Option<SharedConstraint>,
     /// Most tokens that are guessed at once, from what followed the same words earlier in the
     /// text, and verified in one step: faster where a text repeats its prompt or itself. It
     /// changes no text, sampled or not. 0, the default, guesses none; 12 is a good number. An
@@ -145,7 +145,7 @@ impl GenerateOptions {
         /// Sets [`deadline`](Self::deadline).
         deadline: Duration,
         /// Sets [`form`](Self::form).
-        form: SharedForm,
+        form: SharedConstraint,
         /// Sets [`context`](Self::context).
         context: SharedContextStrategy,
         /// Sets [`filter`](Self::filter).

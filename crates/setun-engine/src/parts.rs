@@ -13,8 +13,8 @@ use crate::{
     device::{DeviceReport, HeadType, SelfTest},
     error::Error,
     event_queue::{BackPressure, DEFAULT_BUFFER},
+    memory_pressure::{MemoryMonitor, SharedMonitor},
     options::{DefaultOptions, GenerateOptions},
-    pressure::{MemoryWatch, SharedWatch},
 };
 
 /// Models on their devices, and what belongs to all of them.
@@ -115,7 +115,7 @@ pub struct EngineOptions {
     pub profile: bool,
     /// And keeps the steps, for a chart. Default: false.
     pub timeline: bool,
-    pub(crate) watch: Option<(SharedWatch, Duration)>,
+    pub(crate) monitor: Option<(SharedMonitor, Duration)>,
 }
 
 impl Default for EngineOptions {
@@ -133,14 +133,14 @@ impl Default for EngineOptions {
             sampling: GenerateOptions::default(),
             profile: false,
             timeline: false,
-            watch: None,
+            monitor: None,
         }
     }
 }
 
 impl EngineOptions {
-    /// Has each device's owner ask how short memory is, so often at most.
-    pub fn set_memory_watch(&mut self, watch: impl MemoryWatch + 'static, every: Duration) {
-        self.watch = Some((Arc::new(Mutex::new(Box::new(watch))), every));
+    /// Has each device's scheduler ask how short memory is, so often at most.
+    pub fn set_memory_monitor(&mut self, monitor: impl MemoryMonitor + 'static, every: Duration) {
+        self.monitor = Some((Arc::new(Mutex::new(Box::new(monitor))), every));
     }
 }

@@ -1,38 +1,38 @@
-//! One generation, as its owner sees it.
+//! One generation, as its scheduler sees it.
 
-mod echo;
-mod followed;
-mod place;
+mod beam_search;
+mod constraint_state;
+mod outputs_needed;
 mod pool;
+mod prompt_logprobs;
 mod request;
-mod search;
-mod wants;
+mod residency;
 
 use std::sync::Arc;
 
-pub(crate) use echo::MAX_ECHOED;
-use echo::{Echo, judged};
-pub(crate) use followed::{Away, Followed, Prepared};
-pub(crate) use place::Wait;
+pub(crate) use constraint_state::{Away, Prepared, SequenceConstraint};
 pub(crate) use pool::Pool;
+pub(crate) use prompt_logprobs::MAX_PROMPT_LOGPROB_ROWS;
+use prompt_logprobs::{PromptLogprobs, token_logprobs};
 pub(crate) use request::{Request, SearchRequest};
+pub(crate) use residency::Wait;
 use setun_model::Row;
 use setun_ops::{argmax::NONE, top_logits::Ranked};
 use setun_text::{Choice, Draw, SamplerState, Step};
 use web_time::Instant;
 
 use crate::{
+    constraint::SharedConstraint,
     engine_info::EngineInfo,
     error::Error,
     event::{Done, Event, FinishReason, TextDelta, Timings, Usage},
     event_queue::{Demand, Queue},
-    form::SharedForm,
-    speculate::Lookahead,
+    speculation::Lookahead,
 };
 
 /// Where the best logits do not tell the next token, so many tokens take all logits: where that
 /// happens once it may happen often, and a row that is run twice costs more than a whole head.
-const ALL_LOGITS: usize = 16;
+const FULL_LOGITS_TOKENS: usize = 16;
 
 /// A generation: its tokens, and how many of them are in the cache while it has a place there.
 #[derive(Debug)]
@@ -40,14 +40,14 @@ pub(crate) struct Sequence {
     request: Request,
     /// The earlier of two with one priority goes first.
     pub(crate) arrival: u64,
-    tokens: Vec<u32>,  // prompt and generated
-    context: Vec<u32>, // what the model sees of them
-    cached: usize,     // tokens whose keys and values are in the cache
-    all_until: usize,  // so many generated tokens take all logits
+    tokens: Vec<u32>,         // prompt and generated
+    context: Vec<u32>,        // what the model sees of them
+    cached: usize,            // tokens whose keys and values are in the cache
+    full_logits_until: usize, // so many generated tokens take all logits
     lookahead: Lookahead,
-    followed: Option<Followed>,
-    echo: Option<Echo>,
-    search: Option<search::Search>,
+    constraint: Option<SequenceConstraint>,
+    echo: Option<PromptLogprobs>,
+    search: Option<beam_search::Search>,
     pool: Option<Pool>,
     sampling: SamplerState,
     entered: bool, // has had a place in the cache
@@ -60,19 +60,20 @@ pub(crate) struct Sequence {
 pub(crate) enum Next {
     Continue,
     /// The last row has to be run again: the cache is to forget it.
-    Again,
+    Rerun,
     Finished(FinishReason, Option<String>),
 }
 
 impl Sequence {
     pub(crate) fn new(mut request: Request, arrival: u64) -> Self {
-        let search = search::Search::new(&mut request);
+        let search = beam_search::Search::new(&mut request);
         let tokens = request.prompt.clone();
         let context = request.seen.clone().unwrap_or_else(|| tokens.clone());
         let lookahead = Lookahead::new(request.lookahead);
-        let follow = |form: &SharedForm| Followed::new(form.begin(), request.vocabulary);
-        let followed = request.form.as_ref().map(follow);
-        let echo = request.echo.take().map(|(from, decoder)| Echo::new(from, decoder));
+        let follow =
+            |form: &SharedConstraint| SequenceConstraint::new(form.begin(), request.vocabulary);
+        let constraint = request.form.as_ref().map(follow);
+        let echo = request.echo.take().map(|(from, decoder)| PromptLogprobs::new(from, decoder));
         let pool = request.pool.take();
         Self {
             request,
@@ -80,9 +81,9 @@ impl Sequence {
             tokens,
             context,
             cached: 0,
-            all_until: 0,
+            full_logits_until: 0,
             lookahead,
-            followed,
+            constraint,
             echo,
             search,
             pool,
@@ -117,7 +118,7 @@ impl Sequence {
 
     /// Whether it or one of its siblings is to end before its time.
     pub(crate) fn is_interrupted(&self, now: Instant) -> bool {
-        let requests = std::iter::once(&self.request).chain(&self.request.siblings);
+        let requests = std::iter::once(&self.request).chain(&self.request.samples);
         requests.into_iter().any(|request| request.interruption(now).is_some())
     }
 
@@ -134,20 +135,20 @@ impl Sequence {
 
     /// The generations that begin where this one's prompt ends. They have its place in line, and
     /// as much of the prompt in the cache.
-    pub(crate) fn take_siblings(&mut self) -> Vec<Self> {
+    pub(crate) fn take_samples(&mut self) -> Vec<Self> {
         let Self { arrival, cached, entered, .. } = *self;
-        let twin = |request| Self { cached, entered, ..Self::new(request, arrival) };
-        std::mem::take(&mut self.request.siblings).into_iter().map(twin).collect()
+        let beam_row = |request| Self { cached, entered, ..Self::new(request, arrival) };
+        std::mem::take(&mut self.request.samples).into_iter().map(beam_row).collect()
     }
 
     /// Others are to begin where this one's prompt ends.
-    pub(crate) fn set_siblings(&mut self, siblings: Vec<Self>) {
-        self.request.siblings = siblings.into_iter().map(|sibling| sibling.request).collect();
+    pub(crate) fn set_samples(&mut self, samples: Vec<Self>) {
+        self.request.samples = samples.into_iter().map(|sample| sample.request).collect();
     }
 
     /// Sequences that it may come to be.
     pub(crate) fn count(&self) -> usize {
-        self.search.as_ref().map_or(1 + self.request.siblings.len(), search::Search::count)
+        self.search.as_ref().map_or(1 + self.request.samples.len(), beam_search::Search::count)
     }
 
     /// Positions that are in the cache.
@@ -173,8 +174,8 @@ impl Sequence {
     }
 
     /// The form that it follows, if there is one.
-    pub(crate) fn followed(&mut self) -> Option<&mut Followed> {
-        self.followed.as_mut()
+    pub(crate) fn constraint(&mut self) -> Option<&mut SequenceConstraint> {
+        self.constraint.as_mut()
     }
 
     /// Tokens that may still be generated before it ends, or its context is full.
@@ -205,11 +206,11 @@ impl Sequence {
     /// # Errors
     ///
     /// If the logits are not finite, or a token cannot be decoded.
-    pub(crate) fn accept(&mut self, row: Row<'_>) -> Result<Next, Error> {
-        let Some(token) = self.choose(row)? else { return Ok(self.again()) };
+    pub(crate) fn apply_logits(&mut self, row: Row<'_>) -> Result<Next, Error> {
+        let Some(token) = self.choose(row)? else { return Ok(self.rerun()) };
         let delta = match row {
-            Row::Logits(logits) if self.request.judges() => {
-                judged(logits, token, self.request.top_logprobs)
+            Row::Logits(logits) if self.request.wants_logprobs() => {
+                token_logprobs(logits, token, self.request.top_logprobs)
             }
             _ => TextDelta { token, ..TextDelta::default() },
         };
@@ -221,18 +222,18 @@ impl Sequence {
     /// # Errors
     ///
     /// If it cannot be decoded.
-    pub(crate) fn accept_chosen(&mut self, token: u32) -> Result<Next, Error> {
+    pub(crate) fn apply_argmax(&mut self, token: u32) -> Result<Next, Error> {
         if token == NONE {
-            return Ok(self.again());
+            return Ok(self.rerun());
         }
         self.take(TextDelta { token, ..TextDelta::default() })
     }
 
     /// Runs the last row again, for all logits.
-    fn again(&mut self) -> Next {
+    fn rerun(&mut self) -> Next {
         self.cached -= 1;
-        self.all_until = self.generated() + ALL_LOGITS;
-        Next::Again
+        self.full_logits_until = self.generated() + FULL_LOGITS_TOKENS;
+        Next::Rerun
     }
 
     fn take(&mut self, delta: TextDelta) -> Result<Next, Error> {
@@ -269,8 +270,8 @@ impl Sequence {
 
     /// The next token; none where the best logits do not tell it.
     fn choose(&mut self, row: Row<'_>) -> Result<Option<u32>, Error> {
-        let mut followed = self.followed.take();
-        let allowed = followed.as_mut().map(Followed::mask).transpose()?;
+        let mut constraint = self.constraint.take();
+        let allowed = constraint.as_mut().map(SequenceConstraint::mask).transpose()?;
         let (sampler, step) = (&self.request.sampler, Step { allowed, ..self.step() });
         let mut state = self.sampling;
         let choice = match row {
@@ -284,10 +285,10 @@ impl Sequence {
         };
         self.sampling = state;
         let token = choice.map(|Choice { token, .. }| token);
-        if let (Some(followed), Some(token)) = (&mut followed, token) {
-            followed.accept(token)?;
+        if let (Some(constraint), Some(token)) = (&mut constraint, token) {
+            constraint.accept(token)?;
         }
-        self.followed = followed;
+        self.constraint = constraint;
         Ok(token)
     }
 

@@ -86,7 +86,7 @@ impl GenerationStream {
             (vec![], String::new(), vec![], vec![]);
         while let Some(event) = self.next().await {
             match event? {
-                Event::Prompt(told) => prompt = told.tokens,
+                Event::Prompt(reported) => prompt = reported.tokens,
                 Event::Text(delta) => {
                     text.push_str(&delta.text);
                     tokens.push(delta.token);
@@ -101,19 +101,19 @@ impl GenerationStream {
     /// The events that are ready: all at once, without waiting for more.
     pub fn take_ready(&mut self) -> Vec<Result<Event, Error>> {
         let ready = self.queue.take_all();
-        self.note(ready.last());
+        self.record(ready.last());
         if !ready.is_empty() {
-            self.tell_owner();
+            self.wake_scheduler();
         }
         ready
     }
 
-    fn note(&mut self, event: Option<&Result<Event, Error>>) {
+    fn record(&mut self, event: Option<&Result<Event, Error>>) {
         self.ended |= matches!(event, Some(Ok(Event::Done(_)) | Err(_)));
     }
 
-    fn tell_owner(&self) {
-        // An owner that is gone needs no telling: the queue says so.
+    fn wake_scheduler(&self) {
+        // A scheduler that is gone needs no telling: the queue says so.
         let _ = self.commands.unbounded_send(Command::Wake);
     }
 }
@@ -127,9 +127,9 @@ impl Stream for GenerationStream {
         }
         let (event, had_credit) = ready!(self.queue.poll_next(context));
         if !had_credit {
-            self.tell_owner();
+            self.wake_scheduler();
         }
-        self.note(Some(&event));
+        self.record(Some(&event));
         Poll::Ready(Some(event))
     }
 }
@@ -143,7 +143,7 @@ impl FusedStream for GenerationStream {
 impl Drop for GenerationStream {
     fn drop(&mut self) {
         self.queue.leave();
-        self.tell_owner();
+        self.wake_scheduler();
     }
 }
 

@@ -1,7 +1,7 @@
 //! Constraints of the grammar module: JavaScript passes its `Grammar` objects.
 
 use js_sys::Error as JsError;
-use setun::{EngineError, Form, FormState, SharedForm, text::TokenMask};
+use setun::{Constraint, ConstraintState, EngineError, SharedConstraint, text::TokenMask};
 use wasm_bindgen::{JsCast, JsValue, prelude::wasm_bindgen};
 
 use crate::{error::to_js, model::Model};
@@ -34,14 +34,14 @@ extern "C" {
 }
 
 /// The constraint of the option `grammar`, if it is given.
-pub(crate) fn constraint(given: JsValue) -> Option<SharedForm> {
-    (!given.is_undefined()).then(|| SharedForm::new(Grammar(given.unchecked_into())))
+pub(crate) fn constraint(given: JsValue) -> Option<SharedConstraint> {
+    (!given.is_undefined()).then(|| SharedConstraint::new(Grammar(given.unchecked_into())))
 }
 
 struct Grammar(JsGrammar);
 
-impl Form for Grammar {
-    fn begin(&self) -> Box<dyn FormState> {
+impl Constraint for Grammar {
+    fn begin(&self) -> Box<dyn ConstraintState> {
         let js = self.0.begin().map_err(|thrown| reason(&thrown));
         Box::new(State { js, tokens: self.0.tokens(), mask: None })
     }
@@ -59,7 +59,7 @@ struct State {
     mask: Option<TokenMask>, // of the next token, once computed
 }
 
-impl FormState for State {
+impl ConstraintState for State {
     fn prepare(&mut self) {
         let _ = self.mask(); // cached; an error is returned again
     }
@@ -93,7 +93,7 @@ impl State {
 }
 
 fn failed(reason: String) -> EngineError {
-    EngineError::Form { reason }
+    EngineError::Constraint { reason }
 }
 
 fn reason(thrown: &JsValue) -> String {

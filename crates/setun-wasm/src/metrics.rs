@@ -28,7 +28,7 @@ impl Model {
     /// If the engine has ended.
     #[wasm_bindgen(js_name = resetPrefixCache)]
     pub fn reset_prefix_cache(&self) -> Result<(), JsValue> {
-        self.0.forget_prefixes().map_err(to_js)
+        self.0.reset_prefix_cache().map_err(to_js)
     }
 
     /// Releases memory at `moderate` or, with true, at `critical` pressure. The promise has the
@@ -37,7 +37,7 @@ impl Model {
     pub fn release_memory(&self, is_critical: bool) -> Promise {
         let pressure = if is_critical { Pressure::Critical } else { Pressure::Moderate };
         // The model may be freed meanwhile.
-        let released = self.0.relieve(pressure);
+        let released = self.0.release_memory(pressure);
         wasm_bindgen_futures::future_to_promise(async move {
             let bytes = released.await.map_err(to_js)?;
             Ok(u32::try_from(bytes).unwrap_or(u32::MAX).into())
@@ -53,16 +53,16 @@ fn all(metrics: &EngineMetrics) -> Result<JsValue, JsValue> {
         ("promptRows", metrics.prompt_rows),
         ("admissions", metrics.admissions),
         ("prefixHits", metrics.prefix_hits),
-        ("cachedPromptTokens", metrics.reused_positions),
-        ("drafts", metrics.verifications),
-        ("draftTokens", metrics.guessed),
-        ("acceptedTokens", metrics.right),
+        ("cachedPromptTokens", metrics.cached_prompt_tokens),
+        ("drafts", metrics.drafts),
+        ("draftTokens", metrics.draft_tokens),
+        ("acceptedTokens", metrics.accepted_tokens),
         ("preemptions", metrics.preemptions),
-        ("preemptedTokens", metrics.dropped_positions),
+        ("preemptedTokens", metrics.preempted_tokens),
         ("tokens", metrics.tokens),
         ("finished", metrics.finished),
         ("aborted", metrics.aborted),
-        ("timedOut", metrics.overdue),
+        ("timedOut", metrics.timed_out),
         ("failed", metrics.failed),
     ];
     let sizes = [
@@ -70,7 +70,7 @@ fn all(metrics: &EngineMetrics) -> Result<JsValue, JsValue> {
         ("running", metrics.running),
         ("blocks", metrics.blocks),
         ("usedBlocks", metrics.used_blocks),
-        ("cachedBlocks", metrics.idle_blocks),
+        ("cachedBlocks", metrics.cached_blocks),
     ];
     let memory = [
         ("layers", metrics.memory.body),
@@ -79,9 +79,9 @@ fn all(metrics: &EngineMetrics) -> Result<JsValue, JsValue> {
         ("kvCache", metrics.memory.cache),
     ];
     let parts = [
-        ("queueTime", times(&metrics.queue)?),
-        ("timeToFirstToken", times(&metrics.first_token)?),
-        ("interTokenLatency", times(&metrics.between_tokens)?),
+        ("queueTime", times(&metrics.queue_time)?),
+        ("timeToFirstToken", times(&metrics.time_to_first_token)?),
+        ("interTokenLatency", times(&metrics.inter_token_latency)?),
         ("stepTime", times(&metrics.step_time)?),
         ("stepRows", rows(&metrics.step_rows)?),
         ("memory", object(memory.map(|(name, bytes)| (name, number(bytes as u64))))?),

@@ -9,7 +9,7 @@ use std::error::Error;
 
 use futures::future::{FutureExt, LocalBoxFuture, ready};
 use setun::{
-    BeamOptions, Engine, GenerateOptions, GrammarSpec, OwnModel,
+    BeamOptions, CustomModel, Engine, GenerateOptions, GrammarSpec,
     forward::{Batch, MemoryUse, Model, ModelError, Outputs, PagedCache, RequestedOutput},
     text::{TextError, Tokenizer},
 };
@@ -106,7 +106,7 @@ impl Tokenizer for Bytes {
 
 #[expect(clippy::print_stdout, reason = "an example shows what it does")]
 fn main() -> Result<(), Box<dyn Error>> {
-    let model = OwnModel::new("bigrams", Bigrams::of(TEXT.as_bytes()));
+    let model = CustomModel::new("bigrams", Bigrams::of(TEXT.as_bytes()));
     let engine = Engine::builder(model.tokenizer(Bytes).eos_tokens([END])).build()?;
 
     let mut options = GenerateOptions::new().seed(7).max_tokens(60);

@@ -29,9 +29,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let metrics = pollster::block_on(engine.metrics())?;
     let times = [
-        ("in the queue", &metrics.queue),
-        ("to the first token", &metrics.first_token),
-        ("between tokens", &metrics.between_tokens),
+        ("in the queue", &metrics.queue_time),
+        ("to the first token", &metrics.time_to_first_token),
+        ("between tokens", &metrics.inter_token_latency),
         ("of a pass", &metrics.step_time),
     ];
     for (name, times) in times {

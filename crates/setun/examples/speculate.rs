@@ -8,7 +8,7 @@ use std::{error::Error, time::Instant};
 
 use setun::{
     DeviceOptions, Model, Ragged, SamplerOptions, TokenLogits,
-    speculate::{PromptLookup, SpeculationOptions, SpeculativeInferencer, Verify},
+    speculation::{PromptLookup, SpeculationOptions, SpeculativeInferencer, Verify},
     text::Sampler,
 };
 

@@ -15,11 +15,11 @@ use setun_engine::{Engine, EngineOptions, EngineParts, IntoEngineBuilder};
 use web_time::Instant;
 
 use crate::{
+    custom_model::CustomModel,
     device::{CacheType, Device, DeviceOptions, HeadType},
     error::Error,
     input::ModelInput,
     model::Model,
-    own_model::OwnModel,
     reader::ModelReader,
 };
 use memory::max_blocks;
@@ -61,7 +61,7 @@ impl IntoEngineBuilder for ModelInput {
     }
 }
 
-impl IntoEngineBuilder for OwnModel {
+impl IntoEngineBuilder for CustomModel {
     type Builder = EngineBuilder;
 
     fn into_engine_builder(self) -> EngineBuilder {

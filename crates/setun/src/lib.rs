@@ -25,6 +25,7 @@ mod bytes;
 #[cfg(all(feature = "config", not(target_family = "wasm")))]
 mod config;
 mod convert;
+mod custom_model;
 mod device;
 mod error;
 mod files;
@@ -33,7 +34,6 @@ mod load;
 #[cfg(not(target_family = "wasm"))]
 mod locate;
 mod model;
-mod own_model;
 mod reader;
 #[cfg(not(target_family = "wasm"))]
 mod shared;
@@ -48,6 +48,7 @@ pub use config::{
     MonitoringConfig, StreamsConfig,
 };
 pub use convert::{ContainerOptions, Conversion, Converted, Format, TableType};
+pub use custom_model::CustomModel;
 pub use device::{
     CacheType, Device, DeviceInfo, DeviceOptions, GpuApi, LoadedModel, MemoryEstimate, devices,
 };
@@ -60,20 +61,19 @@ pub use locate::locate;
 #[cfg(feature = "embedded-model")]
 pub use model::EMBEDDED_MODEL;
 pub use model::{EMBEDDED_NAME, Model};
-pub use own_model::OwnModel;
 pub use reader::ModelReader;
 pub use setun_checkpoint::{self as checkpoint, ReadRequest, Source, Warning};
 pub use setun_cpu::Level;
 pub use setun_engine::{
     BackPressure, Beam, BeamGeneration, BeamOptions, BeamText, BeamTexts, CancelHandle,
-    ChatCompletion, Classification, Completion, ContextStrategy, DeviceReport, DeviceVerdict, Done,
-    EarlyStopping, Embedding, Engine, EngineMetrics, EngineProfile, Error as EngineError, Event,
-    FinishReason, Form, FormState, FullContext, GenerateOptions, GenerationStream, HeadType,
-    Histogram, Inferencer, InferencerCache, InferencerOptions, Inferred, MemoryWatch, Padding,
-    PhaseProfile, Pooling, Pressure, Prompt, PromptTokens, Ragged, Score, SelfTest, Session,
-    SharedContextStrategy, SharedForm, SinksAndWindow, TextDelta, TimeHistogram, TimedStep,
-    Timeline, Timings, TokenLogits, TokenLogprob, TruncateMiddle, Usage, Verdict, WeakEngine,
-    speculate,
+    ChatCompletion, Classification, Completion, Constraint, ConstraintState, ContextStrategy,
+    DeviceReport, DeviceVerdict, Done, EarlyStopping, Embedding, Engine, EngineMetrics,
+    EngineProfile, Error as EngineError, Event, FinishReason, FullContext, GenerateOptions,
+    GenerationStream, HeadType, Histogram, Inferencer, InferencerCache, InferencerOptions,
+    Inferred, MemoryMonitor, Padding, PhaseProfile, Pooling, Pressure, Prompt, PromptTokens,
+    Ragged, Score, SelfTest, Session, SharedConstraint, SharedContextStrategy, SinksAndWindow,
+    TextDelta, TimeHistogram, TimedStep, Timeline, Timings, TokenLogits, TokenLogprob,
+    TruncateMiddle, Usage, Verdict, WeakEngine, speculation,
 };
 #[cfg(feature = "gpu")]
 pub use setun_gpu as gpu;

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use setun_engine::{Error, MemoryWatch, Pressure};
+use setun_engine::{Error, MemoryMonitor, Pressure};
 
 /// Watches how much memory is available: the share of main memory, or of what a control group of
 /// the process may have, whichever is least. Only Linux tells (`/proc/meminfo`, and `memory.max`
@@ -55,7 +55,7 @@ impl SystemMemory {
     }
 }
 
-impl MemoryWatch for SystemMemory {
+impl MemoryMonitor for SystemMemory {
     fn pressure(&mut self) -> Option<Pressure> {
         let available = self.available()?;
         if available < self.least / 2.0 {

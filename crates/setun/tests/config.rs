@@ -60,9 +60,9 @@ fn a_context_is_as_long_and_kept_as_it_says() {
     };
     let (length, told) = kept("[context]\nlength = 100\ncontexts = 3", 90);
     assert_eq!((length, told.blocks), (100, 3 * 100_usize.div_ceil(BLOCK)));
-    assert_eq!(told.idle_blocks, 90 / BLOCK);
+    assert_eq!(told.cached_blocks, 90 / BLOCK);
     let (_, told) = kept("[context]\nprefix_positions = 0", 90);
-    assert_eq!(told.idle_blocks, 0);
+    assert_eq!(told.cached_blocks, 0);
     let error = engine("[context]\nlength = 100").generate(vec![5; 100], short());
     assert_eq!(error.expect_err("too long").code(), ErrorCode::ContextFull);
 }

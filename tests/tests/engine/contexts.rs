@@ -70,7 +70,7 @@ fn texts_go_on_from_what_is_kept() {
         assert_eq!(with(&engine, &prompt, &sinks), expected, "sinks of {length}");
     }
     // What is kept of the beginning need not be computed again.
-    let reused = block_on(engine.metrics()).expect("an engine").reused_positions;
+    let reused = block_on(engine.metrics()).expect("an engine").cached_prompt_tokens;
     assert!(reused >= 32, "{reused}");
 }
 

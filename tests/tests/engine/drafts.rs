@@ -41,9 +41,9 @@ fn what_a_model_guesses_of_itself_is_always_right() {
         assert_eq!(found.done.stop, expected.done.stop);
     }
     let found = block_on(drafted.metrics()).expect("an engine");
-    assert!(found.guessed > 300, "{found:?}");
+    assert!(found.draft_tokens > 300, "{found:?}");
     // But for those beyond the end of a text.
-    assert!(found.right * 100 > found.guessed * 95, "{found:?}");
+    assert!(found.accepted_tokens * 100 > found.draft_tokens * 95, "{found:?}");
     let alone = block_on(plain.metrics()).expect("an engine");
     assert_eq!(found.memory.weights(), 2 * alone.memory.weights());
 }
@@ -56,7 +56,10 @@ fn choices_with_a_state_are_guessed_greedily() {
     let found = drafted.complete(PROMPTS[0], how().lookahead(7)).expect("a story");
     assert_eq!(found.tokens, expected.tokens);
     let metrics = block_on(drafted.metrics()).expect("an engine");
-    assert!(metrics.right > 0 && metrics.right < metrics.guessed, "{metrics:?}");
+    assert!(
+        metrics.accepted_tokens > 0 && metrics.accepted_tokens < metrics.draft_tokens,
+        "{metrics:?}"
+    );
 }
 
 #[test]
@@ -72,7 +75,7 @@ fn each_device_has_a_draft_of_its_own() {
         assert_eq!(stream.wait().expect("a story").tokens, expected.tokens);
     }
     let found = block_on(engine.metrics()).expect("an engine");
-    assert_eq!(found.guessed > 50, found.right > 50, "{found:?}");
+    assert_eq!(found.draft_tokens > 50, found.accepted_tokens > 50, "{found:?}");
 }
 
 #[test]

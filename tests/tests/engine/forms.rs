@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 use setun::{
-    ErrorCode, FinishReason, Form, FormState, GenerateOptions, GrammarSpec, SharedForm,
-    text::TokenMask,
+    Constraint, ConstraintState, ErrorCode, FinishReason, GenerateOptions, GrammarSpec,
+    SharedConstraint, text::TokenMask,
 };
 
 use super::{engine, greedy};
@@ -95,13 +95,13 @@ struct Even {
     left: usize,
 }
 
-impl Form for Even {
-    fn begin(&self) -> Box<dyn FormState> {
+impl Constraint for Even {
+    fn begin(&self) -> Box<dyn ConstraintState> {
         Box::new(self.clone())
     }
 }
 
-impl FormState for Even {
+impl ConstraintState for Even {
     fn mask(&mut self) -> Result<&TokenMask, setun::EngineError> {
         if self.left == 0 { Err(setun::EngineError::Disposed) } else { Ok(&self.mask) }
     }
@@ -118,7 +118,7 @@ fn a_form_of_ones_own_is_followed_and_its_error_ends_the_text() {
     let engine = engine();
     let mut mask = TokenMask::none(engine.vocab_size());
     (0..500).step_by(2).for_each(|token| mask.insert(token));
-    let form = SharedForm::new(Even { mask, left: 15 });
+    let form = SharedConstraint::new(Even { mask, left: 15 });
     let found = engine.complete("Once", greedy(15).form(form.clone())).expect("a text");
     assert!(found.tokens.len() == 15 && found.tokens.iter().all(|token| token % 2 == 0));
     let error = engine.complete("Once", greedy(16).form(form)).expect_err("one too many");

@@ -16,7 +16,7 @@ fn metrics(engine: &Engine) -> EngineMetrics {
 }
 
 fn relieve(engine: &Engine, pressure: Pressure) -> usize {
-    block_on(engine.relieve(pressure)).expect("an engine")
+    block_on(engine.release_memory(pressure)).expect("an engine")
 }
 
 fn limit(engine: &Engine, bytes: usize) -> usize {
@@ -77,7 +77,7 @@ fn texts_are_the_same_while_memory_is_given_back() {
         });
         assert_eq!(found, expected, "{}", engine.backend());
         let counted = metrics(&engine);
-        assert!(counted.reliefs > 20 && counted.relieved_bytes > 0, "{counted:?}");
+        assert!(counted.memory_releases > 20 && counted.released_bytes > 0, "{counted:?}");
         assert!(relieve(&engine, Pressure::Moderate) <= counted.memory.cache);
         assert_eq!(block_on(engine.memory()).expect("an engine").cache, 0);
         assert_eq!(texts(&engine), expected, "{}", engine.backend());
@@ -90,7 +90,7 @@ fn a_cache_is_held_to_one_context_and_let_go_again() {
     for engine in engines() {
         assert_eq!(texts(&engine), expected);
         let whole = metrics(&engine);
-        assert!(whole.memory.cache > 0 && whole.idle_blocks > 0);
+        assert!(whole.memory.cache > 0 && whole.cached_blocks > 0);
         assert_eq!(limit(&engine, usize::MAX), 0);
         let given = limit(&engine, 0);
         let held = metrics(&engine);
@@ -114,8 +114,8 @@ fn a_watch_of_ones_own_is_heeded() {
         asked += 1;
         (asked % 3 == 0).then_some(Pressure::Critical)
     };
-    let builder = Engine::builder(model).memory_watch(watch, Duration::ZERO);
+    let builder = Engine::builder(model).memory_monitor(watch, Duration::ZERO);
     let squeezed = builder.build().expect("an engine");
     assert_eq!(texts_under(&squeezed, |_| {}), texts(&engine()));
-    assert!(metrics(&squeezed).reliefs > 0);
+    assert!(metrics(&squeezed).memory_releases > 0);
 }

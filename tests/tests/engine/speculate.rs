@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use setun::{
     Device, DeviceOptions, Inferencer, InferencerOptions, Model, Ragged, SamplerOptions,
-    speculate::{
+    speculation::{
         Draft, DraftModel, PromptLookup, SpeculationCounts, SpeculationOptions,
         SpeculativeInferencer, Verify,
     },

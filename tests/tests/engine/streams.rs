@@ -35,24 +35,24 @@ fn a_prompt_that_begins_as_another_is_computed_from_where_they_differ() {
     let long: Vec<u32> = (0..200).map(|at| at * 7 % 500).collect();
     let first = engine.complete(long.clone(), sampled(1)).expect("a story");
     let before = metrics(&engine);
-    assert_eq!((before.reused_positions, before.rows), (0, 200 + 39));
+    assert_eq!((before.cached_prompt_tokens, before.rows), (0, 200 + 39));
     assert_eq!(engine.complete(long.clone(), sampled(1)).expect("a story").tokens, first.tokens);
     let after = metrics(&engine);
     // Six blocks of 32 positions.
-    assert_eq!((after.reused_positions, after.rows - before.rows), (192, 8 + 39));
+    assert_eq!((after.cached_prompt_tokens, after.rows - before.rows), (192, 8 + 39));
 
     // A conversation goes on from what was said: 238 positions are there, seven blocks full.
     let mut next = long;
     next.extend(&first.tokens);
     next.extend([5, 6, 7]);
     engine.complete(next.clone(), sampled(2)).expect("a story");
-    assert_eq!(metrics(&engine).reused_positions, 192 + 224);
+    assert_eq!(metrics(&engine).cached_prompt_tokens, 192 + 224);
     let fresh = super::engine().complete(next.clone(), sampled(2)).expect("a story");
     assert_eq!(engine.complete(next, sampled(2)).expect("a story").tokens, fresh.tokens);
 
-    engine.forget_prefixes().expect("an engine");
+    engine.reset_prefix_cache().expect("an engine");
     let forgotten = metrics(&engine);
-    assert_eq!((forgotten.used_blocks, forgotten.idle_blocks), (0, 0));
+    assert_eq!((forgotten.used_blocks, forgotten.cached_blocks), (0, 0));
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn what_requests_of_the_same_moment_share_is_computed_once() {
         assert_eq!(read(stream), (expected, Ok(FinishReason::Length)));
     }
     let metrics = metrics(&engine);
-    assert_eq!((metrics.rows, metrics.reused_positions), (320 + 5 * (3 + 8), 4 * 320));
+    assert_eq!((metrics.rows, metrics.cached_prompt_tokens), (320 + 5 * (3 + 8), 4 * 320));
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn an_engine_that_keeps_no_prefixes_computes_them_again() {
         engine.complete(vec![3; 100], greedy(5)).expect("a story");
     }
     let metrics = metrics(&engine);
-    assert_eq!((metrics.reused_positions, metrics.rows, metrics.idle_blocks), (0, 208, 0));
+    assert_eq!((metrics.cached_prompt_tokens, metrics.rows, metrics.cached_blocks), (0, 208, 0));
 }
 
 #[test]
@@ -205,8 +205,8 @@ fn many_streams_over_little_memory_end_as_they_should() {
             }
         }
     }
-    engine.forget_prefixes().expect("an engine");
-    assert_eq!(metrics(&engine).idle_blocks, 0);
+    engine.reset_prefix_cache().expect("an engine");
+    assert_eq!(metrics(&engine).cached_blocks, 0);
 }
 
 #[test]
@@ -237,7 +237,7 @@ fn a_session_is_forked_saved_and_restored_to_the_same_bits() {
     let tokens = restored.generate(sampled(2)).expect("a stream").wait().expect("a story").tokens;
     assert_eq!(tokens, ends[0]);
     let found = metrics(&other);
-    assert!(found.reused_positions >= 32, "{found:?}");
+    assert!(found.cached_prompt_tokens >= 32, "{found:?}");
     assert_eq!(block_on(restored.save()).expect("bytes")[..16], bytes[..16]);
 
     // Of another type of cache they would be other bits.
@@ -245,7 +245,7 @@ fn a_session_is_forked_saved_and_restored_to_the_same_bits() {
     let wide = Engine::builder(model).cache_type(setun::CacheType::F32).build().expect("an engine");
     let restored = block_on(wide.restore(&bytes)).expect("a session");
     restored.generate(sampled(2)).expect("a stream").wait().expect("a story");
-    assert_eq!(metrics(&wide).reused_positions, 0);
+    assert_eq!(metrics(&wide).cached_prompt_tokens, 0);
 
     let error = block_on(one.restore(&bytes[..bytes.len() - 1])).expect_err("cut");
     assert_eq!(error.code(), ErrorCode::BadCheckpoint);
@@ -286,7 +286,7 @@ fn guessed_tokens_change_no_text() {
         }
     }
     let after = metrics(&engine);
-    assert_eq!(before.guessed, 0);
-    assert!(after.right > 50, "many are right: {after:?}");
-    assert!(after.right < after.guessed, "some are wrong: {after:?}");
+    assert_eq!(before.draft_tokens, 0);
+    assert!(after.accepted_tokens > 50, "many are right: {after:?}");
+    assert!(after.accepted_tokens < after.draft_tokens, "some are wrong: {after:?}");
 }

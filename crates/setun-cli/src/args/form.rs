@@ -3,7 +3,7 @@
 use std::{fs, path::PathBuf};
 
 use clap::{Args, builder::NonEmptyStringValueParser};
-use setun::{Engine, GrammarSpec, SharedForm};
+use setun::{Engine, GrammarSpec, SharedConstraint};
 
 use crate::error::CliError;
 
@@ -36,7 +36,7 @@ pub(crate) struct FormArgs {
 
 impl FormArgs {
     /// The form, compiled for the engine's model.
-    pub(crate) fn form(&self, engine: &Engine) -> Result<Option<SharedForm>, CliError> {
+    pub(crate) fn form(&self, engine: &Engine) -> Result<Option<SharedConstraint>, CliError> {
         let spec = self.spec()?;
         Ok(spec.map(|spec| engine.grammar(&spec)).transpose()?)
     }

@@ -99,8 +99,8 @@ impl Group {
     fn find(&mut self, hypothesis: &Hypothesis, finish_reason: FinishReason, rules: &Rules) {
         let tokens = hypothesis.tokens[rules.prompt_tokens..].to_vec();
         let score = rules.score(hypothesis.sum, tokens.len());
-        let place = self.found.partition_point(|found| found.score >= score);
-        self.found.insert(place, Beam { tokens, score, finish_reason });
+        let index = self.found.partition_point(|found| found.score >= score);
+        self.found.insert(index, Beam { tokens, score, finish_reason });
         self.found.truncate(self.size);
     }
 

@@ -3,7 +3,7 @@
 use setun_model::PagedCache;
 use setun_text::Sampler;
 
-use super::{Beam, BeamOptions, BeamSearch, places};
+use super::{Beam, BeamOptions, BeamSearch, kv_slots};
 use crate::{
     error::Error,
     event::FinishReason,
@@ -87,23 +87,23 @@ impl Inferencer {
     ) -> Result<Searched, Error> {
         let (sampler, eos_tokens) = (sampler.clone(), self.options.eos_tokens.clone());
         let search = BeamSearch::new(&open.history, max_new_tokens, options, sampler, eos_tokens);
-        let places = if open.is_idle { vec![] } else { vec![self.pool.fork(open.row.sequence)?] };
-        Ok(Searched { search, held: self.holding(&places), cached: open.row.tokens.len() })
+        let kv_slots = if open.is_idle { vec![] } else { vec![self.pool.fork(open.row.sequence)?] };
+        Ok(Searched { search, held: self.holding(&kv_slots), cached: open.row.tokens.len() })
     }
 
     /// Runs what the rows of all searches have not run; the logits after each row.
     async fn run(&mut self, searched: &[Searched]) -> Result<Vec<Vec<Vec<f32>>>, Error> {
-        let (mut runs, mut owners) = (vec![], vec![]);
-        for (owner, Searched { search, held, cached }) in searched.iter().enumerate() {
+        let (mut runs, mut schedulers) = (vec![], vec![]);
+        for (scheduler, Searched { search, held, cached }) in searched.iter().enumerate() {
             for (row, tokens) in held.rows.iter().zip(search.rows()) {
                 let (sequence, position, tokens) = (row.sequence, *cached, &tokens[*cached..]);
                 runs.push(Run { sequence, position, tokens, wanted_from: tokens.len() - 1 });
-                owners.push(owner);
+                schedulers.push(scheduler);
             }
         }
         let mut logits = vec![vec![]; searched.len()];
         let take = |run: usize, _: usize, row: &[f32]| {
-            logits[owners[run]].push(row.to_vec());
+            logits[schedulers[run]].push(row.to_vec());
             Ok(())
         };
         Steps::new(&mut *self.model, &mut self.pool, &mut self.outputs).run(&runs, take).await?;
@@ -119,9 +119,9 @@ impl Searched {
 
     /// Goes on with the rows that the search has now.
     fn follow(&mut self, pool: &mut PagedCache, parents: &[usize]) -> Result<(), Error> {
-        let mut places: Vec<_> = self.held.rows.iter().map(|row| row.sequence).collect();
-        places::follow(pool, &mut places, parents)?;
-        self.held.rows = places.into_iter().map(CacheRow::new).collect();
+        let mut kv_slots: Vec<_> = self.held.rows.iter().map(|row| row.sequence).collect();
+        kv_slots::follow(pool, &mut kv_slots, parents)?;
+        self.held.rows = kv_slots.into_iter().map(CacheRow::new).collect();
         self.cached = self.search.rows().first().map_or(0, |tokens| tokens.len() - 1);
         Ok(())
     }

@@ -4,13 +4,13 @@ use setun_text::{Sampler, SamplerOptions};
 
 use crate::{
     Beam, BeamOptions, ErrorCode, Inferencer, InferencerOptions, Ragged,
-    remembering::{Asked, Remembering},
+    fake_model::{Asked, FakeModel},
 };
 
 const VOCABULARY: usize = 24;
 const EOS: u32 = 3;
 
-fn inferencer(model: Remembering) -> Inferencer {
+fn inferencer(model: FakeModel) -> Inferencer {
     let options = InferencerOptions { eos_tokens: vec![EOS], ..InferencerOptions::default() };
     Inferencer::new(Box::new(model), options)
 }
@@ -31,7 +31,7 @@ fn used(inferencer: &mut Inferencer) -> usize {
 
 #[test]
 fn searches_in_one_batch_find_what_each_finds_alone() {
-    let mut inferencer = inferencer(Remembering::new(VOCABULARY, 7));
+    let mut inferencer = inferencer(FakeModel::new(VOCABULARY, 7));
     let options = BeamOptions { best: 4, ..BeamOptions::new(4) };
     let mut found = |prompts: &[&[u32]]| {
         let cache = inferencer.cache(prompts.len()).expect("a cache");
@@ -51,7 +51,7 @@ fn searches_in_one_batch_find_what_each_finds_alone() {
 
 #[test]
 fn a_search_goes_on_from_a_cache_and_leaves_it_as_it_is() {
-    let mut inferencer = inferencer(Remembering::new(VOCABULARY, 7));
+    let mut inferencer = inferencer(FakeModel::new(VOCABULARY, 7));
     let options = BeamOptions::new(3);
     let prompt: &[u32] = &[5, 6, 7, 8, 9, 10];
     let search = |inferencer: &mut Inferencer, known: usize| -> Vec<Beam> {
@@ -75,7 +75,7 @@ fn a_search_goes_on_from_a_cache_and_leaves_it_as_it_is() {
 
 #[test]
 fn one_beam_is_the_greedy_text() {
-    let mut inferencer = inferencer(Remembering::new(VOCABULARY, 9));
+    let mut inferencer = inferencer(FakeModel::new(VOCABULARY, 9));
     for first in 4..12 {
         let query = rows(&[&[first, 4]]);
         let (cache, mut other) =
@@ -92,7 +92,7 @@ fn one_beam_is_the_greedy_text() {
 
 #[test]
 fn a_search_that_fails_frees_its_memory() {
-    let model = Remembering { fails_at: Some(3), ..Remembering::new(VOCABULARY, 7) };
+    let model = FakeModel { fails_at: Some(3), ..FakeModel::new(VOCABULARY, 7) };
     let mut inferencer = inferencer(model);
     let cache = inferencer.cache(1).expect("a cache");
     let (query, options) = (rows(&[&[5, 6, 7]]), BeamOptions::new(4));

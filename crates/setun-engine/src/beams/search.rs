@@ -76,11 +76,11 @@ impl BeamSearch {
         let mut taken = HashMap::new();
         for number in 0..self.groups.len() {
             let candidates = self.candidates(number, &scores, &taken)?;
-            let mut judged = vec![];
+            let mut scored = vec![];
             for candidate in candidates {
-                judged.push((candidate, self.end(number, &candidate, stops)?));
+                scored.push((candidate, self.end(number, &candidate, stops)?));
             }
-            for token in self.groups[number].advance(&judged, &self.rules) {
+            for token in self.groups[number].advance(&scored, &self.rules) {
                 *taken.entry(token).or_insert(0_u16) += 1;
             }
         }

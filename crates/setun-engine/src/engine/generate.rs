@@ -105,17 +105,17 @@ impl Engine {
             let expected = format!("1 to {most}, the streams of the engine");
             return Err(Error::BadOption { option: "count", found: count.to_string(), expected });
         }
-        let owner = self.idlest()?;
+        let scheduler = self.least_loaded()?;
         let most = self.shared.max_waiting;
-        let tickets = owner.tickets.take(count, most);
-        let tickets = tickets.map_err(|waiting| Error::Busy { waiting, most })?;
+        let queue_slots = scheduler.queue_slots.take(count, most);
+        let queue_slots = queue_slots.map_err(|waiting| Error::Busy { waiting, most })?;
         let sampler = options.sampler(&self.meaning())?;
         let stops = StopStrings::new(options.stop)?;
         let decoder = self.decoder(&prompt)?;
         let echo = echo.map(|from| Ok::<_, Error>((from, self.decoder(&prompt[..from])?)));
         let mut echo = echo.transpose()?;
         let seed = options.seed.unwrap_or_else(random_seed);
-        let requests = (0..).zip(tickets).map(|(sample, ticket)| Request {
+        let requests = (0..).zip(queue_slots).map(|(sample, queue_slot)| Request {
             seen: seen.clone(),
             max_tokens,
             positions: self.shared.context_length,
@@ -123,7 +123,7 @@ impl Engine {
             sampler: sampler.clone(),
             seed,
             sample,
-            siblings: vec![],
+            samples: vec![],
             decoder: decoder.clone(),
             stops: stops.clone(),
             filter: options.filter.as_ref().map(SharedFilter::begin),
@@ -141,25 +141,25 @@ impl Engine {
             priority: options.priority,
             deadline: options.deadline.and_then(|time| asked.checked_add(time)),
             trace: Trace::begin(prompt.len(), max_tokens, sample),
-            ticket: Some(ticket),
+            queue_slot: Some(queue_slot),
             prompt: prompt.clone(),
-            load: Arc::clone(&owner.load),
+            load: Arc::clone(&scheduler.load),
         });
         let mut requests: Vec<_> = requests.collect();
         let stream = |request: &Request| {
-            GenerationStream::new(Arc::clone(&request.queue), owner.commands.clone())
+            GenerationStream::new(Arc::clone(&request.queue), scheduler.commands.clone())
         };
         let streams = requests.iter().map(stream).collect();
         let mut first = requests.remove(0); // there is one
-        first.siblings = requests;
-        owner.send(Command::Generate(Box::new(first)))?;
+        first.samples = requests;
+        scheduler.send(Command::Generate(Box::new(first)))?;
         Ok(streams)
     }
 
-    /// The owner with the fewest generations, of those that are there.
-    fn idlest(&self) -> Result<&Handle, Error> {
-        let there = self.owners.iter().filter(|owner| !owner.commands.is_closed());
-        let least = there.min_by_key(|owner| Arc::strong_count(&owner.load));
+    /// The scheduler with the fewest generations, of those that are there.
+    fn least_loaded(&self) -> Result<&Handle, Error> {
+        let there = self.schedulers.iter().filter(|scheduler| !scheduler.commands.is_closed());
+        let least = there.min_by_key(|scheduler| Arc::strong_count(&scheduler.load));
         least.ok_or(Error::Disposed)
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use setun_grammar::{Grammar, GrammarLimits, GrammarSpec, Vocabulary};
 
 use super::Engine;
-use crate::{error::Error, form::SharedForm};
+use crate::{constraint::SharedConstraint, error::Error};
 
 impl Engine {
     /// Compiles a form for this model, to be given to any number of generations
@@ -15,9 +15,9 @@ impl Engine {
     /// # Errors
     ///
     /// If the form cannot be followed, or the model has no tokenizer or no token that ends a text.
-    pub fn grammar(&self, spec: &GrammarSpec) -> Result<SharedForm, Error> {
+    pub fn grammar(&self, spec: &GrammarSpec) -> Result<SharedConstraint, Error> {
         let grammar = Grammar::new(spec, self.vocabulary()?, &GrammarLimits::default())?;
-        Ok(SharedForm::new(grammar))
+        Ok(SharedConstraint::new(grammar))
     }
 
     fn vocabulary(&self) -> Result<&Arc<Vocabulary>, Error> {

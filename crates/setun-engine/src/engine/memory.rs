@@ -4,9 +4,9 @@ use futures::channel::oneshot;
 
 use super::{Engine, Handle};
 use crate::{
-    command::{Chore, Command, Relieved},
+    command::{Command, MaintenanceTask, ReleasedReply},
     error::Error,
-    pressure::Pressure,
+    memory_pressure::Pressure,
 };
 
 impl Engine {
@@ -26,11 +26,11 @@ impl Engine {
     /// # Errors
     ///
     /// If the engine has ended, or the device fails.
-    pub fn relieve(
+    pub fn release_memory(
         &self,
         pressure: Pressure,
     ) -> impl Future<Output = Result<usize, Error>> + use<> {
-        sum(self.tell(|reply| Chore::Relieve { pressure, reply }))
+        sum(self.tell(|reply| MaintenanceTask::ReleaseMemory { pressure, reply }))
     }
 
     /// Holds the cache of each device to so many bytes from now on, though never to less than one
@@ -43,24 +43,24 @@ impl Engine {
     ///
     /// As [`relieve`](Self::relieve).
     pub fn limit_cache(&self, bytes: usize) -> impl Future<Output = Result<usize, Error>> + use<> {
-        sum(self.tell(|reply| Chore::LimitCache { bytes, reply }))
+        sum(self.tell(|reply| MaintenanceTask::LimitCache { bytes, reply }))
     }
 
-    /// Tells each owner at once; where each answers.
-    fn tell(&self, chore: impl Fn(Relieved) -> Chore) -> Vec<Result<Answer, Error>> {
-        let tell = |owner: &Handle| {
+    /// Tells each scheduler at once; where each answers.
+    fn tell(&self, task: impl Fn(ReleasedReply) -> MaintenanceTask) -> Vec<Result<Answer, Error>> {
+        let tell = |scheduler: &Handle| {
             let (reply, answer) = oneshot::channel();
-            owner.send(Command::Chore(chore(reply))).map(|()| answer)
+            scheduler.send(Command::Maintenance(task(reply))).map(|()| answer)
         };
-        self.owners.iter().map(tell).collect()
+        self.schedulers.iter().map(tell).collect()
     }
 }
 
 type Answer = oneshot::Receiver<Result<usize, Error>>;
 
-async fn sum(told: Vec<Result<Answer, Error>>) -> Result<usize, Error> {
+async fn sum(reported: Vec<Result<Answer, Error>>) -> Result<usize, Error> {
     let mut bytes = 0;
-    for answer in told {
+    for answer in reported {
         bytes += answer?.await.map_err(|_| Error::Disposed)??;
     }
     Ok(bytes)

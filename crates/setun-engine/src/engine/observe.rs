@@ -5,7 +5,7 @@ use web_time::Instant;
 
 use super::Engine;
 use crate::{
-    command::{Chore, Command},
+    command::{Command, MaintenanceTask},
     error::Error,
     metrics::EngineMetrics,
     profile::EngineProfile,
@@ -19,9 +19,9 @@ impl Engine {
     /// If the engine has ended.
     pub async fn metrics(&self) -> Result<EngineMetrics, Error> {
         let mut sum = EngineMetrics::default();
-        for owner in self.owners.iter() {
+        for scheduler in self.schedulers.iter() {
             let (reply, metrics) = oneshot::channel();
-            owner.send(Command::Chore(Chore::Metrics(reply)))?;
+            scheduler.send(Command::Maintenance(MaintenanceTask::Metrics(reply)))?;
             sum.add(&metrics.await.map_err(|_| Error::Disposed)?);
         }
         Ok(sum)
@@ -32,8 +32,8 @@ impl Engine {
     /// # Errors
     ///
     /// If the engine has ended.
-    pub fn forget_prefixes(&self) -> Result<(), Error> {
-        self.owners.iter().try_for_each(|owner| owner.send(Command::ForgetPrefixes))
+    pub fn reset_prefix_cache(&self) -> Result<(), Error> {
+        self.schedulers.iter().try_for_each(|scheduler| scheduler.send(Command::ResetPrefixCache))
     }
 
     /// From now on every step is timed, op by op, which costs some of its speed. The first steps
@@ -74,9 +74,9 @@ impl Engine {
         timeline: Option<Instant>,
     ) -> Result<Option<EngineProfile>, Error> {
         let mut sum: Option<EngineProfile> = None;
-        for (device, owner) in self.owners.iter().enumerate() {
+        for (device, scheduler) in self.schedulers.iter().enumerate() {
             let (reply, profile) = oneshot::channel();
-            owner.send(Command::Profile { profiled, timeline, reply })?;
+            scheduler.send(Command::Profile { profiled, timeline, reply })?;
             if let Some(profile) = profile.await.map_err(|_| Error::Disposed)? {
                 let sum = sum.get_or_insert_default();
                 sum.prefill.add(profile.prefill.time, &profile.prefill.steps);

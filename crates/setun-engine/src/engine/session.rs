@@ -4,7 +4,7 @@ use futures::channel::oneshot;
 
 use super::Engine;
 use crate::{
-    command::{Chore, Command},
+    command::{Command, MaintenanceTask},
     error::Error,
     options::{GenerateOptions, Prompt},
     saved_session::Saved,
@@ -67,8 +67,11 @@ impl Session {
     /// If the engine has ended, or a device cannot give what it holds.
     pub async fn save(&self) -> Result<Vec<u8>, Error> {
         let (reply, saved) = oneshot::channel();
-        let owner = self.engine.owners.first().ok_or(Error::Disposed)?;
-        owner.send(Command::Chore(Chore::Save { tokens: self.tokens.clone(), reply }))?;
+        let scheduler = self.engine.schedulers.first().ok_or(Error::Disposed)?;
+        scheduler.send(Command::Maintenance(MaintenanceTask::Save {
+            tokens: self.tokens.clone(),
+            reply,
+        }))?;
         Ok(saved.await.map_err(|_| Error::Disposed)??.to_bytes())
     }
 }
@@ -94,9 +97,12 @@ impl Engine {
         if !tokens.is_empty() {
             self.tokens(Prompt::Tokens(tokens.clone()))?;
         }
-        for owner in self.owners.iter() {
+        for scheduler in self.schedulers.iter() {
             let (reply, restored) = oneshot::channel();
-            owner.send(Command::Chore(Chore::Restore { saved: saved.clone(), reply }))?;
+            scheduler.send(Command::Maintenance(MaintenanceTask::Restore {
+                saved: saved.clone(),
+                reply,
+            }))?;
             restored.await.map_err(|_| Error::Disposed)??;
         }
         Ok(Session { engine: self.clone(), tokens })

@@ -18,15 +18,15 @@ use crate::{
     device::DeviceReport,
     engine_info::EngineInfo,
     error::Error,
-    owner::{Drafter, Limits, Owner},
     parts::{EngineOptions, EngineParts, Replica, ReplicaDraft},
+    scheduler::{DraftModelRunner, Limits, Scheduler},
 };
 
 /// Work between two visits to the event loop of a host with one thread.
 const VISIT_INTERVAL: Duration = Duration::from_millis(8);
 
-/// Owners, and where they hear what to do.
-type Owners = Vec<(Owner, UnboundedReceiver<Command>)>;
+/// Schedulers, and where they hear what to do.
+type Schedulers = Vec<(Scheduler, UnboundedReceiver<Command>)>;
 
 impl Engine {
     /// Starts an engine with a thread for each of its replicas.
@@ -36,14 +36,14 @@ impl Engine {
     /// If there is no replica, a draft has another vocabulary, or the system gives no thread.
     #[cfg(not(target_family = "wasm"))]
     pub fn start(parts: EngineParts, options: &EngineOptions) -> Result<Self, Error> {
-        let (engine, owners) = engine(parts, options)?;
-        for (owner, commands) in owners {
+        let (engine, schedulers) = engine(parts, options)?;
+        for (scheduler, commands) in schedulers {
             let run = move || {
-                let pace: crate::owner::Pacer = Box::new(|time| match time {
+                let pause: crate::scheduler::Pause = Box::new(|time| match time {
                     Duration::ZERO => std::future::ready(()).boxed_local(),
                     time => futures_timer::Delay::new(time).boxed_local(),
                 });
-                pollster::block_on(owner.run(commands, pace));
+                pollster::block_on(scheduler.run(commands, pause));
             };
             let thread = std::thread::Builder::new().name("setun".into()).spawn(run);
             let mut running =
@@ -63,22 +63,22 @@ impl Engine {
     pub fn start_local(
         parts: EngineParts,
         options: &EngineOptions,
-        pace: impl FnMut(Duration) -> LocalBoxFuture<'static, ()> + 'static,
+        pause: impl FnMut(Duration) -> LocalBoxFuture<'static, ()> + 'static,
     ) -> Result<(Self, LocalBoxFuture<'static, ()>), Error> {
-        let (engine, owners) = engine(parts, options)?;
-        let pace = Rc::new(RefCell::new(when_due(pace)));
-        let runs = owners.into_iter().map(|(owner, commands)| {
-            let pace = Rc::clone(&pace);
-            owner.run(commands, Box::new(move |time| (pace.borrow_mut())(time)))
+        let (engine, schedulers) = engine(parts, options)?;
+        let pause = Rc::new(RefCell::new(when_due(pause)));
+        let runs = schedulers.into_iter().map(|(scheduler, commands)| {
+            let pause = Rc::clone(&pause);
+            scheduler.run(commands, Box::new(move |time| (pause.borrow_mut())(time)))
         });
         let runs: Vec<_> = runs.collect();
         Ok((engine, join_all(runs).map(drop).boxed_local()))
     }
 }
 
-/// Calls `pace` without a time only when the host's event loop is due.
+/// Calls `pause` without a time only when the host's event loop is due.
 fn when_due(
-    mut pace: impl FnMut(Duration) -> LocalBoxFuture<'static, ()> + 'static,
+    mut pause: impl FnMut(Duration) -> LocalBoxFuture<'static, ()> + 'static,
 ) -> impl FnMut(Duration) -> LocalBoxFuture<'static, ()> + 'static {
     let mut last = Instant::now();
     move |time| {
@@ -88,17 +88,17 @@ fn when_due(
             }
             last = Instant::now();
         }
-        pace(time)
+        pause(time)
     }
 }
 
-fn engine(mut parts: EngineParts, options: &EngineOptions) -> Result<(Engine, Owners), Error> {
+fn engine(mut parts: EngineParts, options: &EngineOptions) -> Result<(Engine, Schedulers), Error> {
     let replicas = std::mem::take(&mut parts.replicas);
     let shared = Arc::new(shared(parts, &replicas, options)?);
-    let (mut owners, mut handles) = (vec![], vec![]);
+    let (mut schedulers, mut handles) = (vec![], vec![]);
     for replica in replicas {
         let (commands, receiver) = unbounded();
-        owners.push((owner(replica, &shared, options)?, receiver));
+        schedulers.push((scheduler(replica, &shared, options)?, receiver));
         handles.push(Handle::new(commands));
     }
     if options.profile || options.timeline {
@@ -108,11 +108,15 @@ fn engine(mut parts: EngineParts, options: &EngineOptions) -> Result<(Engine, Ow
             handle.send(Command::Profile { profiled: true, timeline, reply })?;
         }
     }
-    Ok((Engine { owners: handles.into(), shared }, owners))
+    Ok((Engine { schedulers: handles.into(), shared }, schedulers))
 }
 
-/// The owner of a replica's model.
-fn owner(replica: Replica, shared: &Shared, options: &EngineOptions) -> Result<Owner, Error> {
+/// The scheduler of a replica's model.
+fn scheduler(
+    replica: Replica,
+    shared: &Shared,
+    options: &EngineOptions,
+) -> Result<Scheduler, Error> {
     let Replica { model, backend, level, max_blocks, reload, draft, .. } = replica;
     let report = EngineInfo { backend, level, ..shared.report.clone() };
     let block_positions = model.block_positions();
@@ -125,22 +129,26 @@ fn owner(replica: Replica, shared: &Shared, options: &EngineOptions) -> Result<O
         streams: options.streams.min(model.max_rows()),
         wait: options.batch_wait,
     };
-    let drafter = draft.map(|draft| drafter(draft, &*model, &limits)).transpose()?;
-    let mut owner = Owner::new(model, report, limits);
-    if let Some(drafter) = drafter {
-        owner = owner.with_drafter(drafter);
+    let draft_runner = draft.map(|draft| draft_runner(draft, &*model, &limits)).transpose()?;
+    let mut scheduler = Scheduler::new(model, report, limits);
+    if let Some(draft_runner) = draft_runner {
+        scheduler = scheduler.with_draft_runner(draft_runner);
     }
     if let Some(reload) = reload {
-        owner = owner.with_revival(reload);
+        scheduler = scheduler.with_reload(reload);
     }
-    if let Some((watch, every)) = &options.watch {
-        owner = owner.with_watch(watch.clone(), *every);
+    if let Some((monitor, every)) = &options.monitor {
+        scheduler = scheduler.with_monitor(monitor.clone(), *every);
     }
-    Ok(owner)
+    Ok(scheduler)
 }
 
 /// A draft with a cache of as many positions as the limits of its target's.
-fn drafter(draft: ReplicaDraft, target: &dyn Model, limits: &Limits) -> Result<Drafter, Error> {
+fn draft_runner(
+    draft: ReplicaDraft,
+    target: &dyn Model,
+    limits: &Limits,
+) -> Result<DraftModelRunner, Error> {
     let ReplicaDraft { model, reload } = draft;
     let (expected, found) = (target.vocab_size(), model.vocab_size());
     if expected != found {
@@ -149,10 +157,10 @@ fn drafter(draft: ReplicaDraft, target: &dyn Model, limits: &Limits) -> Result<D
     }
     let (of_target, of_draft) = (target.block_positions(), model.block_positions().max(1));
     let blocks = |blocks: usize| blocks.saturating_mul(of_target).div_ceil(of_draft);
-    Drafter::new(model, blocks(limits.blocks), blocks(limits.prefix_blocks), reload)
+    DraftModelRunner::new(model, blocks(limits.blocks), blocks(limits.prefix_blocks), reload)
 }
 
-/// What is the same for all owners.
+/// What is the same for all schedulers.
 fn shared(
     parts: EngineParts,
     replicas: &[Replica],

@@ -7,7 +7,7 @@ use super::{Engine, Handle, Shared};
 /// A handle to an engine that ends with its last other handle all the same.
 #[derive(Clone, Debug)]
 pub struct WeakEngine {
-    owners: Weak<[Handle]>,
+    schedulers: Weak<[Handle]>,
     shared: Weak<Shared>,
 }
 
@@ -21,8 +21,9 @@ impl WeakEngine {
     /// The engine, unless it has ended.
     #[must_use]
     pub fn upgrade(&self) -> Option<Engine> {
-        let engine = Engine { owners: self.owners.upgrade()?, shared: self.shared.upgrade()? };
-        engine.owners.iter().all(|owner| !owner.commands.is_closed()).then_some(engine)
+        let engine =
+            Engine { schedulers: self.schedulers.upgrade()?, shared: self.shared.upgrade()? };
+        engine.schedulers.iter().all(|scheduler| !scheduler.commands.is_closed()).then_some(engine)
     }
 }
 
@@ -30,8 +31,8 @@ impl Engine {
     /// A handle that does not keep the engine alive.
     #[must_use]
     pub fn downgrade(&self) -> WeakEngine {
-        let (owners, shared) = (Arc::downgrade(&self.owners), Arc::downgrade(&self.shared));
-        WeakEngine { owners, shared }
+        let (schedulers, shared) = (Arc::downgrade(&self.schedulers), Arc::downgrade(&self.shared));
+        WeakEngine { schedulers, shared }
     }
 
     /// Whether two handles are of one engine.

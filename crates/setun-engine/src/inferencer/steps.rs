@@ -73,9 +73,9 @@ impl<'a> Steps<'a> {
                 }
                 let (position, sequence) = (run.position + offset, run.sequence);
                 let is_wanted = offset >= run.wanted_from;
-                let wants =
+                let output =
                     if is_wanted { RequestedOutput::Logits } else { RequestedOutput::Nothing };
-                self.batch.rows.push(BatchRow { token, position, sequence, output: wants });
+                self.batch.rows.push(BatchRow { token, position, sequence, output });
                 if is_wanted {
                     self.wanted.push((index, offset));
                 }

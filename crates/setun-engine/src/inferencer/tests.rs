@@ -6,17 +6,17 @@ use setun_text::{SamplerOptions, Step, TextError};
 use super::*;
 use crate::{
     ErrorCode,
-    remembering::{Asked, BLOCK_POSITIONS, Remembering},
+    fake_model::{Asked, BLOCK_POSITIONS, FakeModel},
 };
 
 const VOCABULARY: usize = 40;
 
-fn inferencer(model: Remembering) -> Inferencer {
+fn inferencer(model: FakeModel) -> Inferencer {
     Inferencer::new(Box::new(model), InferencerOptions::default())
 }
 
-fn model() -> Remembering {
-    Remembering::new(VOCABULARY, 1)
+fn model() -> FakeModel {
+    FakeModel::new(VOCABULARY, 1)
 }
 
 /// What the model says after each token of a text.
@@ -132,7 +132,7 @@ impl setun_text::Strategy for First {
 
 #[test]
 fn a_step_has_no_more_logits_than_memory_is_meant_for() {
-    let wide = Remembering::new(1 << 22, 1); // 16 MiB a row
+    let wide = FakeModel::new(1 << 22, 1); // 16 MiB a row
     let steps = std::sync::Arc::clone(&wide.steps);
     let mut inferencer = inferencer(wide);
     for (logits, expected) in [(TokenLogits::All, &[4, 1][..]), (TokenLogits::Last, &[5])] {
@@ -178,7 +178,7 @@ fn forks_go_their_own_ways_and_give_their_memory_back() {
 fn a_call_that_fails_leaves_the_cache_as_it_was() {
     let prompt: Vec<u32> = (0..30).collect();
     for fails_at in 0..6 {
-        let failing = Remembering { fails_at: Some(fails_at), max_rows: 12, ..model() };
+        let failing = FakeModel { fails_at: Some(fails_at), max_rows: 12, ..model() };
         let mut inferencer = inferencer(failing);
         let (mut cache, mut greedy) = (inferencer.cache(1).expect("a cache"), Asked::greedy());
         // Three steps of the prompt, three of decoding: one of the two fails, and goes well again.
@@ -287,7 +287,7 @@ proptest! {
         cuts in prop::collection::vec(1..20usize, 1..5),
         (count, max_rows) in (1..12usize, 1..30usize),
     ) {
-        let mut inferencer = inferencer(Remembering { max_rows, ..model() });
+        let mut inferencer = inferencer(FakeModel { max_rows, ..model() });
         let mut cache = inferencer.cache(prompts.len()).expect("a cache");
         let mut random = Asked::random();
         let mut logits = vec![vec![]; prompts.len()];

@@ -53,7 +53,7 @@ impl Sequence {
     }
 
     /// What rows give that tell of their text.
-    pub(crate) fn telling(&self) -> RequestedOutput {
+    pub(crate) fn prompt_output(&self) -> RequestedOutput {
         if self.is_pooled() { RequestedOutput::HiddenState } else { RequestedOutput::Logits }
     }
 

@@ -1,4 +1,4 @@
-//! What an owner is asked for.
+//! What a scheduler is asked for.
 
 use std::sync::Arc;
 
@@ -9,12 +9,12 @@ use web_time::Instant;
 use super::Pool;
 use crate::{
     beams::{BeamOptions, BeamText},
+    constraint::SharedConstraint,
     context::SharedContextStrategy,
     event::FinishReason,
     event_queue::{Demand, Queue},
-    form::SharedForm,
+    queue_slots::QueueSlot,
     telemetry::Trace,
-    ticket::Ticket,
 };
 
 /// What makes a request a search.
@@ -40,7 +40,7 @@ pub(crate) struct Request {
     /// Which of the samples with this seed.
     pub(crate) sample: u64,
     /// Others of the same prompt, which begin where it ends.
-    pub(crate) siblings: Vec<Request>,
+    pub(crate) samples: Vec<Request>,
     pub(crate) decoder: Option<StreamDecoder>,
     pub(crate) stops: StopStrings,
     pub(crate) filter: Option<FilteredText>,
@@ -54,7 +54,7 @@ pub(crate) struct Request {
     /// What to make of the states of the prompt's tokens.
     pub(crate) pool: Option<Pool>,
     /// The form that its text is to have.
-    pub(crate) form: Option<SharedForm>,
+    pub(crate) form: Option<SharedConstraint>,
     /// Tokens of the vocabulary.
     pub(crate) vocabulary: usize,
     /// Most tokens to guess from the text so far.
@@ -68,14 +68,14 @@ pub(crate) struct Request {
     /// Tells what becomes of it.
     pub(crate) trace: Trace,
     /// Its place in the queue, until it starts.
-    pub(crate) ticket: Option<Ticket>,
+    pub(crate) queue_slot: Option<QueueSlot>,
     #[expect(dead_code, reason = "its owner counts those that are there")]
     pub(crate) load: Arc<()>,
 }
 
 impl Request {
     /// Whether events tell what the model thought.
-    pub(super) fn judges(&self) -> bool {
+    pub(super) fn wants_logprobs(&self) -> bool {
         self.logprobs || self.top_logprobs > 0
     }
 

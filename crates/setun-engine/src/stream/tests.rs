@@ -1,4 +1,4 @@
-//! What a consumer and the owner tell each other.
+//! What a consumer and the scheduler tell each other.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -25,16 +25,16 @@ const COUNTERS: [Read; 17] = [
     ("setun_tokens_total", "Tokens that were generated", |m| m.tokens),
     ("setun_admissions_total", "Places given in the cache", |m| m.admissions),
     ("setun_prefix_hits_total", "Places that began with known tokens", |m| m.prefix_hits),
-    ("setun_prefix_positions_total", "Positions that were known", |m| m.reused_positions),
-    ("setun_drafted_total", "Tokens that were guessed", |m| m.guessed),
-    ("setun_drafts_accepted_total", "Guessed tokens that were right", |m| m.right),
+    ("setun_cached_prompt_tokens_total", "Positions that were known", |m| m.cached_prompt_tokens),
+    ("setun_draft_tokens_total", "Tokens that were guessed", |m| m.draft_tokens),
+    ("setun_accepted_tokens_total", "Guessed tokens that were right", |m| m.accepted_tokens),
     ("setun_preemptions_total", "Places that were taken away", |m| m.preemptions),
-    ("setun_dropped_positions_total", "Positions lost thereby", |m| m.dropped_positions),
-    ("setun_reliefs_total", "Times that memory was given back", |m| m.reliefs),
-    ("setun_relieved_bytes_total", "Bytes given back", |m| m.relieved_bytes),
+    ("setun_preempted_tokens_total", "Positions lost thereby", |m| m.preempted_tokens),
+    ("setun_memory_releases_total", "Times that memory was given back", |m| m.memory_releases),
+    ("setun_released_bytes_total", "Bytes given back", |m| m.released_bytes),
     ("setun_finished_total", "Generations that came to their end", |m| m.finished),
     ("setun_aborted_total", "Generations that their caller ended", |m| m.aborted),
-    ("setun_overdue_total", "Generations whose time was over", |m| m.overdue),
+    ("setun_timed_out_total", "Generations whose time was over", |m| m.timed_out),
     ("setun_failed_total", "Generations that ended with an error", |m| m.failed),
 ];
 
@@ -43,7 +43,7 @@ const GAUGES: [Read; 5] = [
     ("setun_running", "Generations that have a place", |m| m.running as u64),
     ("setun_cache_blocks", "Most blocks of the cache", |m| m.blocks as u64),
     ("setun_cache_used_blocks", "Blocks of running generations", |m| m.used_blocks as u64),
-    ("setun_cache_idle_blocks", "Blocks kept for prefixes", |m| m.idle_blocks as u64),
+    ("setun_cache_prefix_blocks", "Blocks kept for prefixes", |m| m.cached_blocks as u64),
 ];
 
 const MEMORY: &str = "setun_memory_bytes";
@@ -60,12 +60,12 @@ const ROWS: &str = "setun_step_rows";
 /// By [`Timed`].
 const TIMES: [(&str, &str); 4] = [
     ("setun_queue_seconds", "From a request to its place in the cache"),
-    ("setun_first_token_seconds", "From a request to its first token"),
-    ("setun_between_tokens_seconds", "From a token to the next"),
+    ("setun_time_to_first_token_seconds", "From a request to its first token"),
+    ("setun_inter_token_latency_seconds", "From a token to the next"),
     ("setun_step_seconds", "A step"),
 ];
 
-/// What an owner tells the recorder that was there when it began.
+/// What a scheduler tells the recorder that was there when it began.
 pub(crate) struct Meters {
     counters: Vec<(Counter, Reader, u64)>, // what was told last
     gauges: Vec<(Gauge, Reader, f64)>,
@@ -104,20 +104,20 @@ impl Meters {
         self.rows.record_many(to_f64(rows as u64), steps);
     }
 
-    /// Tells what has changed: several owners may share a name.
+    /// Tells what has changed: several schedulers may share a name.
     pub(crate) fn update(&mut self, metrics: &EngineMetrics) {
-        for (counter, read, told) in &mut self.counters {
+        for (counter, read, reported) in &mut self.counters {
             let now = read(metrics);
-            if now > *told {
-                counter.increment(now - *told);
-                *told = now;
+            if now > *reported {
+                counter.increment(now - *reported);
+                *reported = now;
             }
         }
-        for (gauge, read, told) in &mut self.gauges {
+        for (gauge, read, reported) in &mut self.gauges {
             let now = to_f64(read(metrics));
-            if now != *told {
-                gauge.increment(now - *told);
-                *told = now;
+            if now != *reported {
+                gauge.increment(now - *reported);
+                *reported = now;
             }
         }
     }
@@ -126,8 +126,8 @@ impl Meters {
 /// Its share of what is there now is gone.
 impl Drop for Meters {
     fn drop(&mut self) {
-        for (gauge, _, told) in &self.gauges {
-            gauge.decrement(*told);
+        for (gauge, _, reported) in &self.gauges {
+            gauge.decrement(*reported);
         }
     }
 }

@@ -36,7 +36,7 @@ impl EngineBuilder {
         self.prefetch = Some(memory.prefetch_bytes);
         let options = &mut self.options;
         if let Some(least) = memory.min_available {
-            options.set_memory_watch(SystemMemory::new(least)?, WATCH_EVERY);
+            options.set_memory_monitor(SystemMemory::new(least)?, WATCH_EVERY);
         }
         options.batch_wait = Duration::from_secs_f64(batch.wait_seconds);
         options.streams = batch.streams;

@@ -3,7 +3,7 @@
 use setun_engine::{Error as EngineError, Replica, ReplicaDraft};
 
 use super::{EngineBuilder, source::Source};
-use crate::{device::DeviceOptions, error::Error, input::ModelInput, own_model::OwnModel};
+use crate::{custom_model::CustomModel, device::DeviceOptions, error::Error, input::ModelInput};
 
 impl EngineBuilder {
     /// A smaller model of the same vocabulary, which guesses tokens for generations with a
@@ -16,7 +16,7 @@ impl EngineBuilder {
     }
 
     /// [`draft`](Self::draft) with a model of one's own, for an engine on one device.
-    pub fn own_draft(mut self, model: OwnModel) -> Self {
+    pub fn custom_draft(mut self, model: CustomModel) -> Self {
         self.draft = Some(Source::Own(Box::new(model)));
         self
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use setun_engine::{Error as EngineError, MemoryWatch, Replica, ReplicaDraft};
+use setun_engine::{Error as EngineError, MemoryMonitor, Replica, ReplicaDraft};
 use setun_model::Model as Forward;
 
 use super::EngineBuilder;
@@ -27,10 +27,10 @@ impl EngineBuilder {
 
     /// Has each device's owner ask between steps, and while it waits with memory in its cache, how
     /// short memory is, so often at most; what can be is given back, as by
-    /// [`Engine::relieve`](crate::Engine::relieve). [`SystemMemory`](crate::SystemMemory) asks the
+    /// [`Engine::release_memory`](crate::Engine::release_memory). [`SystemMemory`](crate::SystemMemory) asks the
     /// system. Default: none.
-    pub fn memory_watch(mut self, watch: impl MemoryWatch + 'static, every: Duration) -> Self {
-        self.options.set_memory_watch(watch, every);
+    pub fn memory_monitor(mut self, watch: impl MemoryMonitor + 'static, every: Duration) -> Self {
+        self.options.set_memory_monitor(watch, every);
         self
     }
 }

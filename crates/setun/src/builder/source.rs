@@ -4,16 +4,16 @@ use setun_engine::{DeviceReport, EngineParts, Error as EngineError, Replica};
 
 use super::devices::{Failed, load};
 use crate::{
+    custom_model::CustomModel,
     device::{Device, DeviceOptions, Loaded, Tester},
     error::Error,
     input::ModelInput,
-    own_model::OwnModel,
 };
 
 /// A checkpoint, or a model of one's own.
 pub(super) enum Source {
     Files(ModelInput),
-    Own(Box<OwnModel>),
+    Own(Box<CustomModel>),
 }
 
 impl Source {

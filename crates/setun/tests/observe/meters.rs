@@ -60,26 +60,26 @@ fn a_recorder_hears_what_the_engine_counts() {
     assert_eq!(count("setun_tokens_total"), told.tokens as f64);
     assert_eq!(count("setun_rows_total"), told.rows as f64);
     assert_eq!(count("setun_finished_total"), 3.0);
-    assert_eq!((told.finished, told.failed, told.overdue), (3, 0, 0));
+    assert_eq!((told.finished, told.failed, told.timed_out), (3, 0, 0));
     assert_eq!(told.memory, memory);
     assert_eq!(count("setun_memory_bytes body"), memory.body as f64);
     assert_eq!(count("setun_memory_bytes cache"), memory.cache as f64);
     assert!(memory.cache > 0);
     // The second prompt found the first one's three full blocks of 32 positions.
-    assert!(told.prefix_hits >= 1 && told.reused_positions >= 96, "{told:?}");
+    assert!(told.prefix_hits >= 1 && told.cached_prompt_tokens >= 96, "{told:?}");
     assert_eq!(count("setun_prefix_hits_total"), told.prefix_hits as f64);
-    assert!(told.guessed > 0);
-    assert_eq!(count("setun_drafted_total"), told.guessed as f64);
-    assert_eq!(count("setun_drafts_accepted_total"), told.right as f64);
+    assert!(told.draft_tokens > 0);
+    assert_eq!(count("setun_draft_tokens_total"), told.draft_tokens as f64);
+    assert_eq!(count("setun_accepted_tokens_total"), told.accepted_tokens as f64);
 
     // Of the last generation some tokens may have come before it was dropped.
-    let (queue, first) = (&told.queue, &told.first_token);
+    let (queue, first) = (&told.queue_time, &told.time_to_first_token);
     assert_eq!(heard.counts["setun_queue_seconds"] as u64, queue.count());
-    assert_eq!(heard.counts["setun_first_token_seconds"] as u64, first.count());
+    assert_eq!(heard.counts["setun_time_to_first_token_seconds"] as u64, first.count());
     assert!((3..=4).contains(&first.count()) && queue.count() >= first.count());
-    let between = &told.between_tokens;
+    let between = &told.inter_token_latency;
     assert_eq!(between.count() + first.count(), told.tokens);
-    let seconds = count("setun_between_tokens_seconds");
+    let seconds = count("setun_inter_token_latency_seconds");
     assert!((seconds - between.sum().as_secs_f64()).abs() < 1e-6);
     assert_eq!(heard.counts["setun_step_rows"] as u64, told.steps);
     assert_eq!(count("setun_step_rows"), told.rows as f64);

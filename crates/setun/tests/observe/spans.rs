@@ -83,7 +83,7 @@ fn who_gives_up_its_place_tells_so_and_steps_tell_their_rows() {
         assert_eq!(messages.iter().filter(|message| **message == "first token").count(), 1);
         assert_eq!(messages.last(), Some(&"ended"));
     }
-    assert_eq!(told.queue.count(), 2, "the first place alone");
+    assert_eq!(told.queue_time.count(), 2, "the first place alone");
     let steps = spans();
     let steps = steps.values().filter(|heard| heard.name == "step" && heard.closed);
     let rows = steps.filter_map(|heard| heard.fields.get("rows")?.parse::<u64>().ok());

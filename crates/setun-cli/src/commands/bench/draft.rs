@@ -4,7 +4,9 @@ use std::time::Instant;
 
 use setun::{
     DeviceOptions, EngineError, Ragged, SamplerOptions, TokenLogits,
-    speculate::{DraftModel, SpeculationCounts, SpeculationOptions, SpeculativeInferencer, Verify},
+    speculation::{
+        DraftModel, SpeculationCounts, SpeculationOptions, SpeculativeInferencer, Verify,
+    },
     text::Sampler,
 };
 

@@ -83,15 +83,15 @@ fn measure(
         }
     }
     let after = pollster::block_on(engine.metrics())?;
-    let right = after.right - before.right;
-    let verifications = after.verifications - before.verifications;
+    let right = after.accepted_tokens - before.accepted_tokens;
+    let verifications = after.drafts - before.drafts;
     let median = |values| median(values).ok_or(EngineError::Disposed);
     Ok(Report {
         text,
         tokens: generate,
         plain_tokens_per_second: median(plain)?,
         tokens_per_second: median(guessing)?,
-        accepted: ratio(right, after.guessed - before.guessed),
+        accepted: ratio(right, after.draft_tokens - before.draft_tokens),
         tokens_per_verification: ratio(right + verifications, verifications),
     })
 }

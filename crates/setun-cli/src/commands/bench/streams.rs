@@ -116,7 +116,7 @@ fn measure(
     let mut computed = 0.0;
     for repeat in 0..=args.repeat {
         progress.show(|| format!("{streams} streams: {repeat} of {}", args.repeat));
-        engine.forget_prefixes()?;
+        engine.reset_prefix_cache()?;
         let before = pollster::block_on(engine.metrics())?.rows;
         if repeat == 0 {
             round::pass(engine, &prompts, &greedy(), (generate, 0))?;
@@ -127,7 +127,7 @@ fn measure(
             continue;
         }
         let found = round::run_with(engine, &prompts, &greedy(), generate)?;
-        engine.forget_prefixes()?;
+        engine.reset_prefix_cache()?;
         let other = round::run_with(engine, &prompts, &sampled(), generate)?;
         let [all, none] = steps.measure(streams, prompt)?;
         plain.extend(found.decode_tokens_per_second);
@@ -153,7 +153,7 @@ fn share(engine: &Engine) -> Result<SharedReport, CliError> {
     let beginning = round::prompts(vocabulary, shared_tokens, 1).concat();
     let tails = round::prompts(vocabulary, TAIL + 1, SHARING).into_iter();
     let prompts: Vec<_> = tails.map(|tail| [&beginning[..], &tail[1..]].concat()).collect();
-    engine.forget_prefixes()?;
+    engine.reset_prefix_cache()?;
     let before = pollster::block_on(engine.metrics())?.rows;
     round::pass(engine, &prompts, &GenerateOptions::new().temperature(0.0), (1, 0))?;
     let computed_rows = pollster::block_on(engine.metrics())?.rows - before;

@@ -1,0 +1,66 @@
+//! Texts of a given form: a JSON schema, a grammar, or whatever tells which tokens may come next.
+
+#[cfg(feature = "grammar")]
+mod grammar;
+
+use std::{fmt, sync::Arc};
+
+use setun_model::MaybeSend;
+use setun_text::{MaybeShared, TokenMask};
+
+use crate::error::Error;
+
+/// A form that texts are to have. Generations share it, and each follows it by a state of its own.
+pub trait Constraint: MaybeShared {
+    /// The state before the first generated token.
+    fn begin(&self) -> Box<dyn ConstraintState>;
+}
+
+/// Where in its form a text is. Its answers follow from the form and the tokens taken alone.
+pub trait ConstraintState: MaybeSend {
+    /// Makes the next answer of [`mask`](Self::mask) ready. It is called beside the forward pass:
+    /// natively on another thread, in a browser while a GPU runs it.
+    fn prepare(&mut self) {}
+
+    /// The tokens that may come next, at least one. Where the text may end these are also tokens
+    /// that end it.
+    ///
+    /// # Errors
+    ///
+    /// If no token may come, or whatever else ends the generation.
+    fn mask(&mut self) -> Result<&TokenMask, Error>;
+
+    /// Takes a token that the mask allows.
+    ///
+    /// # Errors
+    ///
+    /// Whatever ends the generation.
+    fn accept(&mut self, token: u32) -> Result<(), Error>;
+}
+
+/// A [`Form`] as options hold it. Equal is what is the same form.
+#[derive(Clone)]
+pub struct SharedConstraint(Arc<dyn Constraint>);
+
+impl SharedConstraint {
+    /// From a form.
+    pub fn new(form: impl Constraint + 'static) -> Self {
+        Self(Arc::new(form))
+    }
+
+    pub(crate) fn begin(&self) -> Box<dyn ConstraintState> {
+        self.0.begin()
+    }
+}
+
+impl fmt::Debug for SharedConstraint {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("SharedForm")
+    }
+}
+
+impl PartialEq for SharedConstraint {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}

@@ -1,0 +1,27 @@
+//! Grammars as forms.
+
+use setun_grammar::{Constraint as GrammarState, Grammar};
+use setun_text::TokenMask;
+
+use super::{Constraint, ConstraintState};
+use crate::error::Error;
+
+impl Constraint for Grammar {
+    fn begin(&self) -> Box<dyn ConstraintState> {
+        Box::new(GrammarState::new(self))
+    }
+}
+
+impl ConstraintState for GrammarState {
+    fn prepare(&mut self) {
+        let _ = GrammarState::mask(self); // which keeps it, and an error comes again
+    }
+
+    fn mask(&mut self) -> Result<&TokenMask, Error> {
+        Ok(GrammarState::mask(self)?)
+    }
+
+    fn accept(&mut self, token: u32) -> Result<(), Error> {
+        Ok(GrammarState::accept(self, token)?)
+    }
+}

@@ -1,0 +1,122 @@
+//! What becomes of generations whose step has failed.
+
+use futures::{
+    StreamExt,
+    channel::mpsc::UnboundedReceiver,
+    future::{Either, LocalBoxFuture, select},
+};
+use setun_model::Model;
+
+use super::{DraftModelRunner, Limits, Scheduler, StepCost, lost_device::LostDevice};
+use crate::{
+    command::Command,
+    error::{Error, ErrorCode},
+};
+
+type Reloaded<'a> = LocalBoxFuture<'a, Result<Box<dyn Model>, Error>>;
+
+impl Scheduler {
+    /// A device that was lost is made anew, and whatever runs goes on from its tokens; so it does
+    /// where the cache was refused the memory to grow, within what it has. Any other failure ends
+    /// it, and so does a device that is lost again before a token came of it.
+    pub(super) async fn recover(
+        &mut self,
+        error: Error,
+        commands: &mut UnboundedReceiver<Command>,
+    ) {
+        if self.is_cache_refused(&error) {
+            return self.restart_within(self.grown_blocks);
+        }
+        let is_device_lost = error.code() == ErrorCode::DeviceLost && !self.is_reloaded;
+        self.is_reloaded = false; // the next generation may try again
+        let Some(mut reload) = self.reload.take_if(|_| is_device_lost) else {
+            return self.fail_all(error);
+        };
+        self.model = Box::new(LostDevice::like(&*self.model));
+        self.is_device_lost = true;
+        self.draft_runner.iter_mut().for_each(DraftModelRunner::lose_device);
+        let model = self.wait_for(reload.reload(), commands).await;
+        self.reload = Some(reload);
+        match model {
+            Some(Ok(model)) => {
+                self.restart_with(model);
+                self.reload_draft(commands).await;
+            }
+            Some(Err(error)) => self.fail_all(error),
+            None => {}
+        }
+    }
+
+    /// Has a draft guess again whose device was lost. Without one no text is another, so that a
+    /// failure ends nothing, and is tried again with a text that would have its guesses.
+    pub(super) async fn reload_draft(&mut self, commands: &mut UnboundedReceiver<Command>) {
+        let Some(mut draft_runner) = self.draft_runner.take() else { return };
+        if let Some(reload) = draft_runner.reload()
+            && let Some(model) = self.wait_for(reload.reload(), commands).await
+        {
+            draft_runner.reloaded(model);
+        }
+        self.draft_runner = Some(draft_runner);
+    }
+
+    /// Whether what begins now is to wait until a lost draft is made anew.
+    pub(super) fn is_draft_reload_due(&mut self) -> bool {
+        let is_wanted = self.running.iter().any(|running| running.sequence.wants_draft());
+        let draft_runner = self.draft_runner.as_mut().filter(|_| is_wanted && !self.is_device_lost);
+        draft_runner.is_some_and(|draft_runner| {
+            draft_runner.reload().is_some() && draft_runner.is_reload_due()
+        })
+    }
+
+    /// Waits for a model, and hears meanwhile what it is told; none where nobody waits any more.
+    async fn wait_for(
+        &mut self,
+        mut reloaded: Reloaded<'_>,
+        commands: &mut UnboundedReceiver<Command>,
+    ) -> Option<Result<Box<dyn Model>, Error>> {
+        loop {
+            let command = match select(reloaded, commands.next()).await {
+                Either::Left((model, _)) => return Some(model),
+                Either::Right((command, still)) => {
+                    reloaded = still;
+                    command?
+                }
+            };
+            self.take(command);
+            self.drop_ended();
+            if self.running.is_empty() && self.waiting.is_empty() {
+                return None;
+            }
+        }
+    }
+
+    /// Goes on with a model whose cache is empty.
+    fn restart_with(&mut self, mut model: Box<dyn Model>) {
+        model.set_profiled(self.profile.is_some());
+        self.model = model;
+        self.is_device_lost = false;
+        self.grown_blocks = 0;
+        self.fingerprint = None;
+        self.restart_within(self.limits.blocks);
+        self.step_cost = StepCost::default();
+        self.is_reloaded = true;
+    }
+
+    /// Whether a step failed because the cache had to grow for it, and could not.
+    fn is_cache_refused(&self, error: &Error) -> bool {
+        error.code() == ErrorCode::OutOfMemory
+            && self.grown_blocks > 0
+            && self.cache.high_water_blocks() > self.grown_blocks
+    }
+
+    /// Begins everything that runs again, with an empty cache of so many blocks.
+    fn restart_within(&mut self, blocks: usize) {
+        for index in (0..self.running.len()).rev() {
+            self.preempt(index);
+        }
+        if let Some(draft_runner) = &mut self.draft_runner {
+            draft_runner.forget_all();
+        }
+        self.cache = Limits { blocks, ..self.limits }.cache(&*self.model);
+    }
+}

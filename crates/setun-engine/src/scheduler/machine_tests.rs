@@ -1,0 +1,400 @@
+//! The scheduler against a model of itself: whatever is asked of it in whatever order, every text is
+//! what its request gives alone, and no block is lost.
+//!
+//! The language model keeps in each slot of the cache a hash of all tokens up to there, made from
+//! the slot before it, so that a block that is shared, copied or given away wrongly changes texts.
+
+mod beam_search;
+mod chain;
+mod operations;
+mod other_requests;
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use chain::{Chain, logits, mix};
+use futures::{
+    FutureExt,
+    channel::mpsc::{UnboundedSender, unbounded},
+};
+use operations::operation;
+use other_requests::{Beside, beside};
+use proptest::{collection::vec, prelude::*};
+use setun_text::{Draw, Sampler, SamplerOptions, SamplerState, Step};
+
+use super::{
+    tests::{report, request},
+    *,
+};
+use crate::command::MaintenanceTask;
+use crate::{
+    beams::BeamText, event::Event, memory_pressure::Pressure, sequence::SearchRequest,
+    stream::GenerationStream,
+};
+use futures::channel::oneshot;
+
+const VOCAB: usize = 11;
+const EOS: u32 = 10;
+const BLOCK_POSITIONS: usize = 4;
+const CONTEXT: usize = 160;
+const BLOCKS: usize = CONTEXT / BLOCK_POSITIONS + 8;
+
+/// Of the model under test.
+const SEED: u64 = 1;
+
+/// What a request asks for.
+#[derive(Clone, Debug)]
+struct Asked {
+    prompt: Vec<u32>,
+    max_tokens: usize,
+    samples: u64,
+    is_warm: bool,
+    seed: u64,
+    priority: i32,
+    lookahead: usize,
+    /// Of a search; otherwise 0.
+    beams: usize,
+}
+
+impl Asked {
+    fn sampler(&self) -> Sampler {
+        let mut options = SamplerOptions::default();
+        if self.is_warm {
+            (options.temperature, options.frequency_penalty) = (1.0, 0.5);
+            options.mirostat_tau = if self.seed == 0 { 2.0 } else { 0.0 }; // which has a state
+        }
+        Sampler::new(options).unwrap()
+    }
+
+    /// The tokens of one sample and how they end, without a cache or a scheduler.
+    fn alone(&self, sample: u64) -> (Vec<u32>, FinishReason) {
+        let mut hash = self.prompt.iter().fold(SEED, |hash, &token| mix(hash, token));
+        let mut tokens = self.prompt.clone();
+        let (sampler, mut state) = (self.sampler(), SamplerState::default());
+        for index in 0..self.max_tokens as u64 {
+            let draw = Draw { seed: self.seed, sequence: sample, index };
+            let step = Step::new(&tokens, self.prompt.len(), draw);
+            let token = sampler.sample(&logits(hash), &step, &mut state).unwrap().token;
+            tokens.push(token);
+            if token == EOS {
+                return (tokens.split_off(self.prompt.len()), FinishReason::Stop);
+            }
+            hash = mix(hash, token);
+        }
+        (tokens.split_off(self.prompt.len()), FinishReason::Length)
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Operation {
+    Submit(Asked),
+    /// Continue a stream's prompt and text, as a conversation does.
+    Continue(usize, usize),
+    Run(usize),
+    Read(usize, usize),
+    Cancel(usize),
+    Drop(usize),
+    ResetPrefixCache,
+    /// The system gives so many blocks.
+    Memory(usize),
+    ReleaseMemory(Pressure),
+    LimitCache(usize),
+}
+
+/// A stream, what it is expected to say, and what it has said.
+struct Open {
+    asked: Asked,
+    expected: Vec<u32>,
+    found: Vec<u32>,
+    stream: GenerationStream,
+    /// Of a search.
+    texts: oneshot::Receiver<Vec<BeamText>>,
+    reason: FinishReason,
+    is_cancelled: bool,
+    end: Option<Result<FinishReason, crate::ErrorCode>>,
+}
+
+impl Open {
+    fn read(&mut self, most: usize) {
+        use futures::StreamExt;
+        for _ in 0..most {
+            let Some(Some(event)) = self.stream.next().now_or_never() else { return };
+            match event {
+                Ok(Event::Prompt(_)) => {}
+                Ok(Event::Text(delta)) => self.found.push(delta.token),
+                Ok(Event::Done(done)) => {
+                    if self.asked.beams > 0 && done.finish_reason != FinishReason::Aborted {
+                        let texts = self.texts.try_recv().unwrap().expect("before the event");
+                        self.found = beam_search::spell_all(&texts);
+                    }
+                    self.end = Some(Ok(done.finish_reason));
+                }
+                Err(error) => self.end = Some(Err(error.code())),
+            }
+        }
+    }
+
+    /// Whether it has said what it had to, as far as it came.
+    fn check(&self) {
+        let (found, expected) = (&self.found, &self.expected);
+        assert!(expected.starts_with(found), "{found:?} of {expected:?} for {:?}", self.asked);
+        match self.end {
+            None => {}
+            Some(Ok(FinishReason::Aborted)) => assert!(self.is_cancelled),
+            // Where the system gives less than this one needs alone.
+            Some(Err(code)) => assert_eq!(code, crate::ErrorCode::OutOfMemory),
+            Some(Ok(reason)) => {
+                assert_eq!(found, expected);
+                assert_eq!(reason, self.reason);
+            }
+        }
+    }
+}
+
+/// The scheduler under test, which runs one step a poll.
+struct Machine {
+    commands: UnboundedSender<Command>,
+    run: LocalBoxFuture<'static, ()>,
+    open: Vec<Open>,
+    max_blocks: Arc<AtomicUsize>,
+}
+
+/// Pending once.
+pub(super) async fn once() {
+    let mut is_first = true;
+    std::future::poll_fn(|_| {
+        if std::mem::take(&mut is_first) {
+            std::task::Poll::Pending
+        } else {
+            std::task::Poll::Ready(())
+        }
+    })
+    .await;
+}
+
+impl Machine {
+    fn new(prefix_blocks: usize, streams: usize, beside: Beside) -> Self {
+        let max_blocks = Arc::new(AtomicUsize::new(BLOCKS));
+        let limits = Limits {
+            blocks: BLOCKS,
+            min_blocks: CONTEXT / BLOCK_POSITIONS,
+            prefix_blocks,
+            streams,
+            wait: Duration::ZERO,
+        };
+        let chain = |max_blocks, seed, is_counted| {
+            Box::new(Chain { memory: vec![], max_blocks, seed, is_counted })
+        };
+        let model = chain(Arc::clone(&max_blocks), SEED, true);
+        let mut scheduler = Scheduler::new(model, report(), limits);
+        if let Some((seed, blocks)) = beside.draft() {
+            let draft = chain(Arc::new(AtomicUsize::new(blocks)), seed, false);
+            let draft_runner =
+                DraftModelRunner::new(draft, BLOCKS / 2, prefix_blocks, None).unwrap();
+            scheduler = scheduler.with_draft_runner(draft_runner);
+        }
+        let (commands, receiver) = unbounded();
+        let run = scheduler.run(receiver, Box::new(|_| once().boxed_local())).boxed_local();
+        Self { commands, run, open: vec![], max_blocks }
+    }
+
+    fn submit(&mut self, asked: &Asked) {
+        let make = |sample| {
+            let mut request = request(asked.prompt.clone(), asked.max_tokens);
+            (request.sampler, request.seed, request.sample) = (asked.sampler(), asked.seed, sample);
+            (request.priority, request.eos_tokens) = (asked.priority, vec![EOS]);
+            request.lookahead = asked.lookahead;
+            request
+        };
+        let mut requests: Vec<_> = (0..asked.samples).map(make).collect();
+        for (sample, request) in (0..).zip(&mut requests) {
+            let (expected, reason) = match asked.beams {
+                0 => asked.alone(sample),
+                _ => asked.found_alone(),
+            };
+            let (reply, texts) = oneshot::channel();
+            let options = asked.beam_options();
+            request.search = (asked.beams > 0).then_some(SearchRequest { options, reply });
+            self.open.push(Open {
+                asked: asked.clone(),
+                expected,
+                texts,
+                reason,
+                found: vec![],
+                stream: GenerationStream::new(request.queue.clone(), self.commands.clone()),
+                is_cancelled: false,
+                end: None,
+            });
+        }
+        let mut first = requests.remove(0);
+        first.samples = requests;
+        self.commands.unbounded_send(Command::Generate(Box::new(first))).unwrap();
+    }
+
+    fn run(&mut self, steps: usize) {
+        for _ in 0..steps {
+            assert!(self.run.as_mut().now_or_never().is_none(), "an owner that is heard of runs");
+        }
+    }
+
+    fn apply(&mut self, operation: Operation) {
+        let one = |index: usize, count: usize| (count > 0).then(|| index % count);
+        let count = self.open.len();
+        match operation {
+            Operation::Submit(asked) => self.submit(&asked),
+            Operation::Continue(index, more) => {
+                if let Some(index) = one(index, count) {
+                    let Open { asked, found, .. } = &self.open[index];
+                    let mut asked = asked.clone();
+                    if asked.beams == 0 {
+                        asked.prompt.extend(found);
+                    }
+                    asked.prompt.extend((0..more).map(|at| u32::try_from(at % 10).unwrap()));
+                    asked.prompt.truncate(CONTEXT / 2);
+                    asked.max_tokens = asked.max_tokens.min(CONTEXT / 2);
+                    self.submit(&asked);
+                }
+            }
+            Operation::Run(steps) => self.run(steps),
+            Operation::Read(index, most) => {
+                if let Some(index) = one(index, count) {
+                    self.open[index].read(most);
+                    self.open[index].check();
+                }
+            }
+            Operation::Cancel(index) => {
+                if let Some(index) = one(index, count) {
+                    self.open[index].is_cancelled = true;
+                    self.open[index].stream.cancel_handle().cancel();
+                }
+            }
+            Operation::Drop(index) => {
+                if let Some(index) = one(index, count) {
+                    self.open.swap_remove(index);
+                }
+            }
+            Operation::ResetPrefixCache => {
+                self.commands.unbounded_send(Command::ResetPrefixCache).unwrap();
+            }
+            Operation::ReleaseMemory(pressure) => self.release_memory(pressure),
+            Operation::LimitCache(bytes) => {
+                let (reply, _) = oneshot::channel();
+                let task = MaintenanceTask::LimitCache { bytes, reply };
+                self.commands.unbounded_send(Command::Maintenance(task)).unwrap();
+            }
+            Operation::Memory(blocks) => self.max_blocks.store(blocks, Ordering::Relaxed),
+        }
+    }
+
+    /// Nothing is kept then but what generations hold that somebody waits for.
+    fn release_memory(&mut self, pressure: Pressure) {
+        let (reply, released) = oneshot::channel();
+        let (reported, metrics) = oneshot::channel();
+        for task in
+            [MaintenanceTask::ReleaseMemory { pressure, reply }, MaintenanceTask::Metrics(reported)]
+        {
+            self.commands.unbounded_send(Command::Maintenance(task)).unwrap();
+        }
+        self.run(1);
+        let released = released.now_or_never().expect("an answer").expect("an owner");
+        let metrics = metrics.now_or_never().expect("an answer").expect("an owner");
+        assert!(released.unwrap() as u64 <= metrics.released_bytes);
+        assert_eq!((metrics.memory.cache, metrics.cached_blocks), (metrics.used_blocks, 0));
+    }
+
+    /// Reads every stream to its end; nothing is left then.
+    fn finish(mut self) {
+        for _ in 0..100_000 {
+            self.run(1);
+            self.open.iter_mut().for_each(|open| open.read(usize::MAX));
+            if self.open.iter().all(|open| open.end.is_some()) {
+                break;
+            }
+        }
+        for open in &self.open {
+            assert!(open.end.is_some(), "{:?} never ended", open.asked);
+            open.check();
+        }
+        self.commands.unbounded_send(Command::ResetPrefixCache).unwrap();
+        let (reply, metrics) = oneshot::channel();
+        self.commands
+            .unbounded_send(Command::Maintenance(MaintenanceTask::Metrics(reply)))
+            .unwrap();
+        self.run(2);
+        let metrics = metrics.now_or_never().expect("an answer").expect("an owner");
+        let left = (metrics.waiting, metrics.running, metrics.used_blocks, metrics.cached_blocks);
+        assert_eq!(left, (0, 0, 0, 0), "nothing is left: {metrics:?}");
+    }
+}
+
+fn play(operations: Vec<Operation>, (prefix_blocks, streams): (usize, usize), beside: Beside) {
+    let mut machine = Machine::new(prefix_blocks, streams, beside);
+    for operation in operations {
+        machine.apply(operation);
+    }
+    machine.finish();
+}
+
+#[test]
+fn the_higher_priority_goes_first() {
+    let mut machine = Machine::new(0, 1, Beside::Texts);
+    let asked = |priority| Asked {
+        prompt: vec![1, 2, 3],
+        max_tokens: 3,
+        samples: 1,
+        is_warm: false,
+        seed: 0,
+        priority,
+        lookahead: 0,
+        beams: 0,
+    };
+    machine.submit(&asked(0));
+    machine.run(1);
+    for priority in [0, 2, 1, 2] {
+        machine.submit(&asked(priority));
+    }
+    let mut order = vec![];
+    while order.len() < 5 {
+        machine.run(1);
+        for (index, open) in machine.open.iter_mut().enumerate() {
+            open.read(1);
+            if !open.found.is_empty() && !order.contains(&index) {
+                order.push(index);
+            }
+        }
+    }
+    // The first gives way, as it has not ended.
+    assert_eq!(order, [0, 2, 4, 3, 1]);
+    machine.finish();
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_text_is_the_text_of_its_request_alone(
+        operations in vec(operation(), 100),
+        prefix_blocks in prop_oneof![Just(0), 1..BLOCKS],
+        streams in 3..12_usize,
+        beside in beside(),
+    ) {
+        play(operations, (prefix_blocks, streams), beside);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 250, ..ProptestConfig::default() })]
+
+    #[test]
+    #[ignore = "100,000 operations, for the long run"]
+    fn every_text_is_the_text_of_its_request_alone_for_long(
+        operations in vec(operation(), 400),
+        prefix_blocks in prop_oneof![Just(0), 1..BLOCKS],
+        streams in 3..12_usize,
+        beside in beside(),
+    ) {
+        play(operations, (prefix_blocks, streams), beside);
+    }
+}

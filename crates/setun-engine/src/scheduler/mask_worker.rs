@@ -1,0 +1,111 @@
+//! Masks of forms, computed beside the forward pass.
+//!
+//! A mask that is known before the next step tells the model which logits are needed. So one that
+//! is the first, or took a small part of a step the last time, is computed at once; others go to a
+//! thread as soon as their text has another token, and come back while the step runs. In a browser
+//! they are computed once a GPU has the step; a processor has no time beside its own, so all are
+//! computed before it.
+
+use futures::channel::oneshot;
+use web_time::Instant;
+
+use super::Scheduler;
+use crate::{
+    constraint::ConstraintState,
+    sequence::{Away, Prepared},
+};
+
+/// The part of a step that a mask may take before it.
+const PART_OF_STEP: u32 = 8;
+
+/// A state, and the way back.
+type Job = (Box<dyn ConstraintState>, oneshot::Sender<Prepared>);
+
+/// The thread that makes masks ready; it begins with the first form, and ends with its scheduler.
+#[derive(Default)]
+pub(super) struct MaskWorker {
+    #[cfg(not(target_family = "wasm"))]
+    jobs: Option<std::sync::mpsc::Sender<Job>>,
+    left: Vec<Job>, // for which there is no thread
+}
+
+impl MaskWorker {
+    /// Sends a state off.
+    fn prepare(&mut self, state: Box<dyn ConstraintState>) -> Away {
+        let (reply, away) = oneshot::channel();
+        let left = self.send((state, reply));
+        self.left.extend(left);
+        away
+    }
+
+    /// Computes what no thread computes.
+    pub(super) fn compute_left(&mut self) {
+        for (state, reply) in self.left.drain(..) {
+            let _ = reply.send(prepared(state));
+        }
+    }
+
+    /// Gives a job back where there is no thread.
+    #[cfg(not(target_family = "wasm"))]
+    fn send(&mut self, job: Job) -> Option<Job> {
+        if self.jobs.is_none() {
+            let (jobs, queue) = std::sync::mpsc::channel::<Job>();
+            let run = move || {
+                for (state, reply) in queue {
+                    let _ = reply.send(prepared(state));
+                }
+            };
+            let thread = std::thread::Builder::new().name("setun-masks".into()).spawn(run);
+            self.jobs = thread.is_ok().then_some(jobs);
+        }
+        match &self.jobs {
+            Some(jobs) => jobs.send(job).err().map(|error| error.0),
+            None => Some(job),
+        }
+    }
+
+    /// Gives a job back, as there are no threads.
+    #[cfg(target_family = "wasm")]
+    fn send(&mut self, job: Job) -> Option<Job> {
+        Some(job)
+    }
+}
+
+fn prepared(mut state: Box<dyn ConstraintState>) -> Prepared {
+    let begun = Instant::now();
+    state.prepare();
+    Prepared { state, took: begun.elapsed() }
+}
+
+impl Scheduler {
+    /// Has the masks of those that have had their token made ready.
+    pub(super) fn prepare_masks(&mut self) {
+        let quick = self.step_cost.step(self.running.len()) / PART_OF_STEP;
+        let is_beside = !cfg!(target_family = "wasm") || self.report.backend != "cpu";
+        for running in &mut self.running {
+            if running.rows > 0
+                && running.sequence.pending().len() == 1
+                && let Some(constraint) = running.sequence.constraint()
+            {
+                if !is_beside || constraint.took().is_none_or(|took| took <= quick) {
+                    constraint.prepare(prepared);
+                } else {
+                    constraint.send(|state| self.mask_worker.prepare(state));
+                }
+            }
+        }
+    }
+
+    /// Waits for the masks of those whose next token is chosen now.
+    pub(super) async fn await_masks(&mut self) {
+        self.mask_worker.compute_left();
+        for running in self.running.iter_mut().filter(|running| running.rows > 0) {
+            if let Some(constraint) = running.sequence.constraint() {
+                constraint.wait().await;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

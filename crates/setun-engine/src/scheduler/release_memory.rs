@@ -1,0 +1,144 @@
+//! Giving memory back: first what can be done without, then what sequences hold.
+
+use std::{
+    sync::{Arc, PoisonError},
+    time::Duration,
+};
+
+use setun_model::Outputs;
+use web_time::Instant;
+
+use super::{DraftModelRunner, Scheduler};
+use crate::{
+    command::ReleasedReply,
+    error::Error,
+    memory_pressure::{Pressure, SharedMonitor},
+};
+
+/// Who tells how short memory is, and when that was asked last.
+pub(super) struct PolledMonitor {
+    shared: SharedMonitor,
+    every: Duration,
+    asked: Option<Instant>,
+}
+
+impl PolledMonitor {
+    pub(super) fn new(shared: SharedMonitor, every: Duration) -> Self {
+        Self { shared, every, asked: None }
+    }
+
+    /// Time until it is to be asked.
+    pub(super) fn left(&self, now: Instant) -> Duration {
+        self.asked.map_or(Duration::ZERO, |asked| (asked + self.every).duration_since(now))
+    }
+
+    pub(super) fn pressure(&mut self, now: Instant) -> Option<Pressure> {
+        if !self.left(now).is_zero() {
+            return None;
+        }
+        self.asked = Some(now);
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner).pressure()
+    }
+}
+
+impl Scheduler {
+    /// Asks the watch, if it is time, and gives back what there is to give.
+    pub(super) async fn poll_monitor(&mut self) -> Result<(), Error> {
+        let pressure = self.monitor.as_mut().and_then(|monitor| monitor.pressure(Instant::now()));
+        match pressure {
+            Some(pressure) if self.has_spare(pressure) => {
+                self.release_memory(pressure).await.map(drop)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) async fn release_memory(&mut self, pressure: Pressure) -> Result<usize, Error> {
+        if pressure == Pressure::Critical {
+            while let Some(unread) = self.preemption_victim(|running| !running.sequence.demands()) {
+                self.preempt(unread);
+            }
+        }
+        self.cache.forget_idle(0);
+        let before = self.memory().cache;
+        if let Some(mut draft_runner) = self.draft_runner.take() {
+            draft_runner.release_memory(pressure == Pressure::Critical).await;
+            self.draft_runner = Some(draft_runner);
+        }
+        self.shrink(before).await
+    }
+
+    /// Holds the cache, and a draft's of as many positions, to so many bytes, but for those of one
+    /// context.
+    pub(super) async fn limit_cache(&mut self, bytes: usize) -> Result<usize, Error> {
+        let (positions, of_model) = (self.model.block_positions(), self.model.block_bytes());
+        let of_draft = self
+            .draft_runner
+            .as_ref()
+            .map_or(0, |draft_runner| draft_runner.cache_bytes(positions));
+        let blocks = bytes / (of_model + of_draft).max(1);
+        let blocks = blocks.clamp(self.limits.min_blocks, self.max_blocks);
+        let is_refused_more = self.cache.max_blocks() < self.limits.blocks;
+        self.limits.blocks = blocks;
+        let blocks = if is_refused_more { blocks.min(self.cache.max_blocks()) } else { blocks };
+        while let beyond @ 1.. = self.cache.held_blocks().saturating_sub(blocks) {
+            let idle = self.cache.idle_blocks();
+            if idle > 0 {
+                self.cache.forget_idle(idle.saturating_sub(beyond));
+            } else if let Some(preemption_victim) = self.preemption_victim(|_| true) {
+                self.preempt(preemption_victim);
+            } else {
+                break;
+            }
+        }
+        self.cache.set_max_blocks(blocks);
+        let before = self.memory().cache;
+        if let Some(mut draft_runner) = self.draft_runner.take() {
+            draft_runner.hold_to(self.limits.blocks.saturating_mul(positions)).await;
+            self.draft_runner = Some(draft_runner);
+        }
+        if self.model.memory().cache <= blocks * of_model && self.memory().cache == before {
+            return Ok(0);
+        }
+        self.shrink(before).await
+    }
+
+    /// Gives back the memory of blocks that nobody has, and of steps; the bytes that caches have
+    /// less than before.
+    async fn shrink(&mut self, before: usize) -> Result<usize, Error> {
+        self.cache.compact();
+        self.model.shrink(&mut self.cache).await?;
+        self.grown_blocks = self.cache.high_water_blocks();
+        (self.outputs, self.argmax_tokens) = (Outputs::default(), vec![]);
+        self.metrics.memory = self.memory();
+        let bytes = before.saturating_sub(self.metrics.memory.cache);
+        self.metrics.add_memory_release(bytes);
+        Ok(bytes)
+    }
+
+    /// Whether there is anything to give back.
+    fn has_spare(&self, pressure: Pressure) -> bool {
+        let held = self.cache.held_blocks() - self.cache.idle_blocks();
+        let is_unread = || self.running.iter().any(|running| !running.sequence.demands());
+        self.model.memory().cache > held * self.model.block_bytes()
+            || self.cache.idle_blocks() > 0
+            || self.draft_runner.as_ref().is_some_and(DraftModelRunner::has_spare)
+            || (pressure == Pressure::Critical && is_unread())
+    }
+}
+
+/// Tells what was given back. A failure is the scheduler's, too.
+pub(super) fn reply_released(
+    released: Result<usize, Error>,
+    reply: ReleasedReply,
+) -> Result<(), Error> {
+    let (reported, failed) = match released {
+        Ok(bytes) => (Ok(bytes), Ok(())),
+        Err(error) => {
+            let error = Arc::new(error);
+            (Err(Error::Step(Arc::clone(&error))), Err(Error::Step(error)))
+        }
+    };
+    let _ = reply.send(reported);
+    failed
+}

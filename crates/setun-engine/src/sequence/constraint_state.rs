@@ -1,0 +1,118 @@
+//! The form that a sequence follows, and its state's way to where masks are computed.
+
+use std::{fmt, time::Duration};
+
+use futures::channel::oneshot;
+use setun_text::TokenMask;
+
+use crate::{constraint::ConstraintState, error::Error};
+
+/// A state on its way.
+pub(crate) type Away = oneshot::Receiver<Prepared>;
+
+/// A state whose mask is ready, and how long that took.
+pub(crate) struct Prepared {
+    pub(crate) state: Box<dyn ConstraintState>,
+    pub(crate) took: Duration,
+}
+
+/// The state of a form, here or away.
+pub(crate) struct SequenceConstraint {
+    place: Place,
+    /// How long its last mask took.
+    took: Option<Duration>,
+    /// What is allowed as long as the mask is not known.
+    any: TokenMask,
+}
+
+enum Place {
+    Here(Box<dyn ConstraintState>),
+    Away(Away),
+    /// Who computed its mask is gone.
+    LostDevice,
+}
+
+impl SequenceConstraint {
+    pub(crate) fn new(state: Box<dyn ConstraintState>, vocabulary: usize) -> Self {
+        Self { place: Place::Here(state), took: None, any: TokenMask::all(vocabulary) }
+    }
+
+    /// Hands the state out, for its mask to be made ready; what `send` gives brings it back.
+    pub(crate) fn send(&mut self, send: impl FnOnce(Box<dyn ConstraintState>) -> Away) {
+        self.place = match std::mem::replace(&mut self.place, Place::LostDevice) {
+            Place::Here(state) => Place::Away(send(state)),
+            place => place,
+        };
+    }
+
+    /// Has its mask made ready at once, if the state is here.
+    pub(crate) fn prepare(&mut self, prepare: impl FnOnce(Box<dyn ConstraintState>) -> Prepared) {
+        match std::mem::replace(&mut self.place, Place::LostDevice) {
+            Place::Here(state) => self.take_back(Some(prepare(state))),
+            place => self.place = place,
+        }
+    }
+
+    /// How long its last mask took, if there was one.
+    pub(crate) fn took(&self) -> Option<Duration> {
+        self.took
+    }
+
+    /// Waits until the state is back.
+    pub(crate) async fn wait(&mut self) {
+        if let Place::Away(away) = &mut self.place {
+            let back = away.await.ok();
+            self.take_back(back);
+        }
+    }
+
+    fn take_back(&mut self, back: Option<Prepared>) {
+        self.place = match back {
+            Some(Prepared { state, took }) => {
+                self.took = Some(took);
+                Place::Here(state)
+            }
+            None => Place::LostDevice,
+        };
+    }
+
+    /// The mask if it is ready, else one that allows all: what is to be asked of the model.
+    pub(crate) fn known_mask(&mut self) -> &TokenMask {
+        if let Place::Away(away) = &mut self.place {
+            match away.try_recv() {
+                Ok(None) => {}
+                Ok(back) => self.take_back(back),
+                Err(_) => self.place = Place::LostDevice,
+            }
+        }
+        match &mut self.place {
+            Place::Here(state) => state.mask().unwrap_or(&self.any), // the error comes again
+            Place::Away(_) | Place::LostDevice => &self.any,
+        }
+    }
+
+    /// The tokens that may come next. The state is here.
+    pub(crate) fn mask(&mut self) -> Result<&TokenMask, Error> {
+        self.state()?.mask()
+    }
+
+    /// Takes a token. The state is here.
+    pub(crate) fn accept(&mut self, token: u32) -> Result<(), Error> {
+        self.state()?.accept(token)
+    }
+
+    fn state(&mut self) -> Result<&mut Box<dyn ConstraintState>, Error> {
+        match &mut self.place {
+            Place::Here(state) => Ok(state),
+            Place::Away(_) | Place::LostDevice => Err(Error::Constraint {
+                reason: "the form panicked on the thread that computes its masks".into(),
+            }),
+        }
+    }
+}
+
+impl fmt::Debug for SequenceConstraint {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Followed")
+    }
+}

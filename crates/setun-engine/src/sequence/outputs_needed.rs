@@ -1,0 +1,117 @@
+//! What a generation asks of its next rows.
+
+use setun_model::{RequestedOutput, SequenceId};
+use setun_ops::{argmax::ArgmaxRequest, top_logits::TopLogitsRequest};
+use setun_text::{Greedy, Needs, Step};
+
+use super::{Sequence, SequenceConstraint};
+use crate::speculation::DraftRequest;
+
+impl Sequence {
+    /// What the row of the last pending token is to give.
+    pub(crate) fn output_needed(&mut self, vocabulary: usize) -> RequestedOutput {
+        if let Some(search) = &self.search {
+            return if search.forks_at.is_some() {
+                RequestedOutput::Nothing
+            } else {
+                RequestedOutput::Logits
+            };
+        }
+        if self.request.max_tokens == 0 {
+            return RequestedOutput::Nothing;
+        }
+        if self.generated() < self.full_logits_until || self.request.wants_logprobs() {
+            return RequestedOutput::Logits;
+        }
+        let mut constraint = self.constraint.take();
+        let allowed = constraint.as_mut().map(SequenceConstraint::known_mask);
+        let step = Step { allowed, ..self.step() };
+        let needs = self.request.sampler.needs(&step, vocabulary);
+        self.constraint = constraint;
+        match needs {
+            Needs::TopLogits { k, within, touched } => {
+                RequestedOutput::TopLogits(TopLogitsRequest { k, within, touched })
+            }
+            _ => RequestedOutput::Logits,
+        }
+    }
+
+    /// Whether tokens are to be guessed.
+    pub(crate) fn speculates(&self) -> bool {
+        self.wants_draft() && self.generated() > 0
+    }
+
+    /// Whether its tokens are to be guessed, once there is a first.
+    pub(crate) fn wants_draft(&self) -> bool {
+        self.request.lookahead > 0 && self.search.is_none()
+    }
+
+    /// Up to `most` tokens that may come next, by the text so far.
+    pub(crate) fn propose_from_text(&mut self, most: usize, vocabulary: usize) -> Vec<u32> {
+        let most = most.min(self.max_draft_len());
+        self.lookahead.guess(&self.tokens, most, vocabulary)
+    }
+
+    /// How many tokens a draft is to guess, at most so many; each takes that part of a step.
+    pub(crate) fn draft_len(&mut self, most: usize, proposal: f64) -> usize {
+        self.lookahead.count(most.min(self.max_draft_len()), proposal)
+    }
+
+    /// What a draft is asked that is to guess so many tokens of this sequence at `place`.
+    pub(crate) fn draft_request(&self, kv_slot: SequenceId, most: usize) -> DraftRequest<'_> {
+        let context = self.context.as_slice();
+        let prompt_tokens = context.len().saturating_sub(self.generated());
+        let step = Step { history: context, prompt_tokens, ..self.step() };
+        let sampler = Some(&self.request.sampler).filter(|sampler| !sampler.has_state());
+        DraftRequest { sequence: kv_slot, step, most, probabilities: false, sampler }
+    }
+
+    /// One comes without a guess.
+    fn max_draft_len(&self) -> usize {
+        self.remaining().saturating_sub(1)
+    }
+
+    /// The pending token and those that are guessed to come after it, each with what its row is to
+    /// give if those before it are right.
+    pub(crate) fn draft_rows(
+        &mut self,
+        draft: Vec<u32>,
+        vocabulary: usize,
+    ) -> Vec<(u32, RequestedOutput)> {
+        let known = self.tokens.len();
+        let mut rows = vec![(self.context[self.cached], self.output_needed(vocabulary))];
+        for token in draft {
+            self.tokens.push(token);
+            rows.push((token, self.output_needed(vocabulary)));
+        }
+        self.tokens.truncate(known);
+        rows
+    }
+
+    /// Of so many guessed tokens so many were right.
+    pub(crate) fn record_draft(&mut self, draft: usize, right: usize) {
+        self.lookahead.record(draft, right);
+    }
+
+    /// Whether the next token follows from the logits alone, so that a device can choose it.
+    pub(crate) fn is_greedy(&self) -> bool {
+        let needs_logits =
+            self.generated() < self.full_logits_until || self.request.wants_logprobs();
+        let has_more =
+            self.request.lookahead > 0 || self.constraint.is_some() || self.reports_prompt();
+        !needs_logits
+            && !has_more
+            && self.search.is_none()
+            && self.request.sampler.is_argmax(&self.step())
+    }
+
+    /// How a device chooses the next token.
+    pub(crate) fn choice(&self) -> RequestedOutput {
+        match self.request.sampler.greedy(&self.step()) {
+            Some(Greedy { repetition_penalty: penalty, touched, biases, .. }) => {
+                RequestedOutput::Argmax(ArgmaxRequest { penalty, touched, biases })
+            }
+            None => RequestedOutput::Logits,
+        }
+    }
+}

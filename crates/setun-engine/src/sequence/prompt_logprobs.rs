@@ -1,0 +1,136 @@
+//! What a model thought of a prompt's tokens.
+
+use setun_model::Row;
+use setun_text::{Logprobs, StreamDecoder};
+
+use super::Sequence;
+use crate::{
+    error::Error,
+    event::{Event, PromptTokens, TextDelta},
+};
+
+/// Most rows of a step that tell what the model thought: each takes all logits of the vocabulary.
+pub(crate) const MAX_PROMPT_LOGPROB_ROWS: usize = 16;
+
+/// The tokens of a prompt that were told.
+#[derive(Debug)]
+pub(crate) struct PromptLogprobs {
+    from: usize,
+    tokens: Vec<TextDelta>,
+    decoder: Option<StreamDecoder>,
+    is_reported: bool,
+}
+
+impl PromptLogprobs {
+    /// Of a prompt's tokens from one on, whose text the decoder gives.
+    pub(super) fn new(from: usize, decoder: Option<StreamDecoder>) -> Self {
+        Self { from, tokens: vec![], decoder, is_reported: false }
+    }
+
+    /// The token that is told next.
+    fn next(&self) -> usize {
+        self.from + self.tokens.len()
+    }
+}
+
+impl Sequence {
+    /// What was told of its prompt, which goes over to the next of its siblings.
+    pub(crate) fn take_prompt_logprobs(&mut self) -> Option<PromptLogprobs> {
+        self.echo.take()
+    }
+
+    pub(crate) fn set_prompt_logprobs(&mut self, echo: Option<PromptLogprobs>) {
+        self.echo = echo;
+    }
+
+    /// Those of its tokens that need not be run, if the cache has them.
+    pub(crate) fn reusable(&self) -> &[u32] {
+        match (&self.echo, self.first_pooled()) {
+            (Some(echo), _) if !echo.is_reported => &self.context[..echo.next().saturating_sub(1)],
+            (_, Some(first)) => &self.context[..first],
+            _ => &self.context,
+        }
+    }
+
+    /// Whether rows of its prompt are to tell of it.
+    pub(crate) fn reports_prompt(&self) -> bool {
+        self.is_pooled() || self.echo.as_ref().is_some_and(|echo| !echo.is_reported)
+    }
+
+    /// The next `rows` rows of its prompt that tell of it.
+    pub(crate) fn prompt_output_rows(&self, rows: usize) -> std::ops::Range<usize> {
+        let is_last = usize::from(rows == self.pending().len() && !self.is_pooled());
+        self.plain_rows(rows)..rows.saturating_sub(is_last)
+    }
+
+    /// Of the next `rows` rows of its prompt, the first that do not tell of it.
+    pub(crate) fn plain_rows(&self, rows: usize) -> usize {
+        if let Some(first) = self.first_pooled() {
+            return first.saturating_sub(self.cached).min(rows);
+        }
+        let Some(echo) = self.echo.as_ref().filter(|echo| !echo.is_reported) else { return rows };
+        // The row before a token tells of it; the prompt's last tells of none.
+        let first = echo.next().saturating_sub(1).saturating_sub(self.cached);
+        first.min(rows)
+    }
+
+    /// Takes what the model thought of the next token of the prompt.
+    ///
+    /// # Errors
+    ///
+    /// If a token cannot be decoded, or the model gives no hidden states where they are wanted.
+    pub(crate) fn apply_prompt_row(&mut self, row: Row<'_>) -> Result<(), Error> {
+        self.add_state(row)?;
+        let Some(echo) = &mut self.echo else { return Ok(()) };
+        if echo.next() == 0 {
+            let delta = TextDelta { token: self.context[0], ..TextDelta::default() };
+            echo.push(delta)?;
+        }
+        let Row::Logits(logits) = row else { return Ok(()) };
+        let token = self.context[echo.next()];
+        let delta = token_logprobs(logits, token, self.request.top_logprobs);
+        self.echo.as_mut().map_or(Ok(()), |echo| echo.push(delta))
+    }
+
+    /// Emits the event of the prompt, once its last row has run.
+    ///
+    /// # Errors
+    ///
+    /// If a token cannot be decoded.
+    pub(crate) fn report_prompt(&mut self) -> Result<(), Error> {
+        self.reply_pooled();
+        let Some(echo) = self.echo.as_mut().filter(|echo| !echo.is_reported) else { return Ok(()) };
+        echo.is_reported = true;
+        if echo.next() == 0 {
+            echo.push(TextDelta { token: self.context[0], ..TextDelta::default() })?;
+        }
+        if let Some(decoder) = &mut echo.decoder
+            && let Some(last) = echo.tokens.last_mut()
+        {
+            last.text.push_str(&decoder.finish()?);
+        }
+        let event = Event::Prompt(PromptTokens { tokens: std::mem::take(&mut echo.tokens) });
+        for sample in &self.request.samples {
+            sample.queue.push(Ok(event.clone()));
+        }
+        self.queue().push(Ok(event));
+        Ok(())
+    }
+}
+
+impl PromptLogprobs {
+    fn push(&mut self, mut delta: TextDelta) -> Result<(), Error> {
+        if let Some(decoder) = &mut self.decoder {
+            delta.text = decoder.push(delta.token)?;
+        }
+        self.tokens.push(delta);
+        Ok(())
+    }
+}
+
+/// A token with its log-probability and those of the likeliest, as the logits before it tell.
+pub(super) fn token_logprobs(logits: &[f32], token: u32, top: usize) -> TextDelta {
+    let logprobs = Logprobs::new(logits);
+    let top_logprobs = logprobs.top(top).into_iter().map(Into::into).collect();
+    TextDelta { text: String::new(), token, logprob: Some(logprobs.of(token)), top_logprobs }
+}

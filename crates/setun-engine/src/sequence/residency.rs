@@ -1,0 +1,44 @@
+//! A generation comes and goes, and somebody waits.
+
+use std::time::Duration;
+
+use super::Sequence;
+
+/// What the consumer of a token has waited for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Wait {
+    /// The first token, since the request.
+    First(Duration),
+    /// Another, since the one before.
+    Next(Duration),
+}
+
+impl Sequence {
+    /// It has a place in the cache, with so many of its tokens, not all of which need serve it.
+    /// Whether it is its first.
+    pub(crate) fn enter(&mut self, cached: usize) -> bool {
+        for request in std::iter::once(&self.request).chain(&self.request.samples) {
+            request.trace.admitted(cached);
+        }
+        let most = self.search.as_mut().map_or(usize::MAX, super::beam_search::Search::enter);
+        self.cached = cached.min(most);
+        self.request.queue_slot = None;
+        self.request.samples.iter_mut().for_each(|sample| sample.queue_slot = None);
+        !std::mem::replace(&mut self.entered, true)
+    }
+
+    /// Whether it has had a place in the cache.
+    pub(crate) fn has_entered(&self) -> bool {
+        self.entered
+    }
+
+    /// It has lost its place in the cache.
+    pub(crate) fn leave(&self) {
+        self.request.trace.preempted(self.cached);
+    }
+
+    /// What the last token was waited for, once.
+    pub(crate) fn take_wait(&mut self) -> Option<Wait> {
+        self.wait.take()
+    }
+}

@@ -1,0 +1,142 @@
+//! Proposals from the text itself: what followed the last time that it went on like this.
+
+use std::collections::HashMap;
+
+use futures::future::{FutureExt, LocalBoxFuture, ready};
+use setun_model::SequenceId;
+
+use super::draft::{Draft, DraftRequest, Proposal};
+use crate::error::Error;
+
+/// Proposes what followed the most recent earlier occurrence of the longest run of tokens that
+/// the text ends with and that occurred before. Where that reaches the end of the text it goes
+/// on with what it has proposed, so a text that repeats itself is continued for as long as is
+/// asked for.
+///
+/// Nothing is ever searched: each run of tokens is noted once, with its place, when the text has
+/// gone on.
+#[derive(Clone, Debug)]
+pub struct PromptLookup {
+    shortest: usize,
+    longest: usize,
+    sequences: HashMap<SequenceId, Index>,
+}
+
+/// Where runs of tokens occurred last.
+#[derive(Clone, Debug, Default)]
+struct Index {
+    /// Runs that end before this place are noted.
+    record: usize,
+    /// By length and hash of a run, the place behind it.
+    kv_slots: HashMap<(usize, u64), usize>,
+}
+
+impl Default for PromptLookup {
+    /// Runs of 2 to 4 tokens.
+    fn default() -> Self {
+        Self::new(2, 4)
+    }
+}
+
+impl PromptLookup {
+    /// Looks for runs of so many tokens, the longest first; shorter ones are found more often and
+    /// tell less. Fewer than 1 are taken as 1.
+    #[must_use]
+    pub fn new(shortest: usize, longest: usize) -> Self {
+        let shortest = shortest.max(1);
+        Self { shortest, longest: longest.max(shortest), sequences: HashMap::new() }
+    }
+
+    /// Up to `most` tokens that may follow a history.
+    pub fn lookup(&mut self, sequence: SequenceId, history: &[u32], most: usize) -> Vec<u32> {
+        self.find(sequence, history).map_or_else(Vec::new, |found| found.follow(history, most))
+    }
+
+    /// What a history repeats, if it ends with a run that occurred before.
+    pub(super) fn find(&mut self, sequence: SequenceId, history: &[u32]) -> Option<Found> {
+        let (shortest, longest) = (self.shortest, self.longest);
+        let index = self.sequences.entry(sequence).or_default();
+        index.record(history, shortest..=longest);
+        index.find(history, shortest..=longest).map(Found)
+    }
+}
+
+/// The place behind an earlier occurrence of what a history ends with.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Found(usize);
+
+impl Found {
+    /// How many tokens before both places are the same, counted up to so many.
+    pub(super) fn shared(self, history: &[u32], most: usize) -> usize {
+        let both = history[..self.0].iter().rev().zip(history.iter().rev());
+        both.take(most).take_while(|(earlier, last)| earlier == last).count()
+    }
+
+    /// The tokens that follow, and then those that these repeat, so many in all.
+    pub(super) fn follow(self, history: &[u32], most: usize) -> Vec<u32> {
+        let mut proposed: Vec<u32> = vec![];
+        while proposed.len() < most {
+            let place = self.0 + proposed.len();
+            let token = history.get(place).or_else(|| proposed.get(place - history.len()));
+            let Some(&token) = token else { break };
+            proposed.push(token);
+        }
+        proposed
+    }
+}
+
+impl Index {
+    /// Notes the runs that something follows.
+    fn record(&mut self, history: &[u32], lengths: std::ops::RangeInclusive<usize>) {
+        for end in self.record..history.len() {
+            for run in runs(&history[..end], lengths.clone()) {
+                self.kv_slots.insert(run, end);
+            }
+        }
+        self.record = self.record.max(history.len());
+    }
+
+    /// The place behind the last occurrence of the longest run that the history ends with.
+    fn find(&self, history: &[u32], lengths: std::ops::RangeInclusive<usize>) -> Option<usize> {
+        let occurrence = |(length, hash)| {
+            let place = *self.kv_slots.get(&(length, hash))?;
+            let run = history.get(place.checked_sub(length)?..place)?;
+            history.ends_with(run).then_some(place)
+        };
+        runs(history, lengths).filter_map(occurrence).last()
+    }
+}
+
+/// The runs of tokens at the end of a text, from the shortest, each with a hash.
+fn runs(
+    text: &[u32],
+    lengths: std::ops::RangeInclusive<usize>,
+) -> impl Iterator<Item = (usize, u64)> {
+    let (shortest, longest) = lengths.into_inner();
+    let hashes = text.iter().rev().take(longest).scan(0_u64, |hash, &token| {
+        // An odd multiplier, 2^64 divided by the golden ratio, spreads what is alike.
+        *hash = (hash.rotate_left(5) ^ u64::from(token)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        Some(*hash)
+    });
+    (1..).zip(hashes).skip(shortest - 1)
+}
+
+impl Draft for PromptLookup {
+    fn propose<'a>(
+        &'a mut self,
+        requests: &'a [DraftRequest<'a>],
+    ) -> LocalBoxFuture<'a, Result<Vec<Proposal>, Error>> {
+        let propose = |request: &DraftRequest<'_>| {
+            let tokens = self.lookup(request.sequence, request.step.history, request.most);
+            Proposal { tokens, probabilities: vec![] }
+        };
+        ready(Ok(requests.iter().map(propose).collect())).boxed_local()
+    }
+
+    fn forget(&mut self, sequence: SequenceId) {
+        self.sequences.remove(&sequence);
+    }
+}
+
+#[cfg(test)]
+mod tests;
