@@ -1,4 +1,4 @@
-/** Bundles each entry point into one file of `dist/`, next to the generated bindings, which stay files of their own. */
+/** Bundles each entry point into one file of `dist/`, beside the generated bindings. */
 
 import { readFileSync } from "node:fs";
 import { defineConfig } from "rolldown";
@@ -9,7 +9,7 @@ const builds = JSON.parse(readFileSync(new URL("generated/variants.json", import
 
 const threaded = builds.filter((build) => build.endsWith("-threads"));
 
-/** `wasm:BUILD/FILE` is the file's place in the package; bundlers and browsers find it relative to ours. */
+/** `wasm:BUILD/FILE` is a file of the package. Bundlers and browsers resolve it relative to the importing file. */
 const generatedBindings = {
   name: "generated-bindings",
   /** @param {string} source */
@@ -18,7 +18,7 @@ const generatedBindings = {
   },
 };
 
-/** `setun:builds`: every address in it is a literal, since that is what bundlers look for. */
+/** `setun:builds`: all URLs in it are literals, which bundlers look for. */
 const buildList = {
   name: "build-list",
   /** @param {string} source */
@@ -34,7 +34,7 @@ const buildList = {
 };
 
 /**
- * Only unthreaded builds can run outside a worker, where the page itself needs to know what they consist of.
+ * Unthreaded builds also run outside of a worker, where the page needs their files.
  * @param {string} build
  */
 function filesOf(build) {
@@ -45,7 +45,7 @@ function filesOf(build) {
 }
 
 /**
- * Where a generated module's two parts are.
+ * Files of a generated module.
  * @param {string} module
  */
 function glueOf(module) {
@@ -53,7 +53,7 @@ function glueOf(module) {
     codeUrl: () => new URL("./wasm/${module}/setun_bg.wasm", import.meta.url)`;
 }
 
-/** Enough for whichever threaded build is chosen. */
+/** Enough for any threaded build. */
 async function initialSharedPages() {
   const memories = await Promise.all(threaded.map((build) => import(`./generated/${build}/memory.js`)));
   return Math.max(0, ...memories.map(({ initialPages }) => initialPages));
@@ -76,7 +76,7 @@ export default defineConfig({
     entryFileNames: "[name].js",
     chunkFileNames: "[name].js",
     cleanDir: true,
-    // The types have them; pages need not fetch them.
+    // Doc comments are in the type declarations.
     comments: { jsdoc: false },
   },
 });

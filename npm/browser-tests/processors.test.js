@@ -1,4 +1,4 @@
-/** Steps of sampling of one's own, in workers of Chromium and Firefox. */
+/** Custom logits processors in workers of Chromium and Firefox. */
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { launchChromium, launchFirefox } from "../test-support/browsers.js";
@@ -27,7 +27,7 @@ describe.each([
   });
   afterAll(() => browser?.close());
 
-  /** Does something in a page. @param {object} headers @param {(page: any, url: string) => Promise<void>} work */
+  /** Runs `work` in a page. @param {object} headers @param {(page: any, url: string) => Promise<void>} work */
   async function onPage(headers, work) {
     const server = await startServer({ root: project.folder, ...headers });
     const page = await browser.newPage();

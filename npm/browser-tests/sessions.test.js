@@ -1,4 +1,4 @@
-/** A session that is kept in the origin's private file system, as the README shows it. */
+/** A session saved to the origin private file system and restored in another page. */
 
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { launchChromium, openPage } from "../test-support/browsers.js";

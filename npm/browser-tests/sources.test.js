@@ -1,4 +1,4 @@
-/** Where models come from that are read as they come: addresses, files, bytes; and what goes wrong on the way. */
+/** Streamed sources of models: URLs, files, bytes; and failures. */
 
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { launchChromium, openPage } from "../test-support/browsers.js";

@@ -1,4 +1,4 @@
-/** Stopping and aborting a generation that is at work in a worker. */
+/** Stopping and aborting generations in a worker. */
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { launchChromium, openPage } from "../test-support/browsers.js";
@@ -6,10 +6,10 @@ import { INDEX_HTML, PLAIN_MAIN } from "../test-support/page.js";
 import { makeProject } from "../test-support/project.js";
 import { startServer } from "../test-support/server.js";
 
-/** What a user notices as at once. */
+/** A delay that users do not notice. */
 const AT_ONCE_MS = 200;
 
-/** A busy machine delays anything now and then: the fastest of these counts. */
+/** A busy machine delays things now and then, so the fastest of several runs counts. */
 const ATTEMPTS = 5;
 
 /** @type {Awaited<ReturnType<typeof makeProject>>} */

@@ -1,4 +1,4 @@
-/** What browsers' storages promise: the same as the one of the unit tests. */
+/** The storage contract in browsers. */
 
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -12,7 +12,7 @@ import { startServer } from "../test-support/server.js";
 const PAGE =
   '<!doctype html><title>store</title><link rel="icon" href="data:,"><script type="module" src="storage-page.js"></script>';
 
-/** What browsers lacked at first. */
+/** APIs that browsers lacked at first. */
 const OLDER = [["createWritable"], ["createWritable", "move"]];
 
 /** @type {string} */

@@ -1,4 +1,4 @@
-/** Servers that misbehave, and storage that is full: a page has the right model in the end, or the right error. */
+/** Faulty servers and full storage: a page gets the right model, or the right error. */
 
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { launchChromium } from "../test-support/browsers.js";
@@ -51,14 +51,14 @@ afterEach(async () => {
 
 const tell = (from = source, load = {}) => page.evaluate(tryStory, { ...SHORT, source: from, load });
 
-/** What is kept under the model's name, and that nothing else comes any more. */
+/** Stored files of the model, and that no request is pending. */
 async function kept(name = NAME) {
   const files = await page.evaluate(keptFiles, true);
   expect(Object.keys(files).filter((path) => COMING.test(path))).toEqual([]);
   return Object.entries(files).find(([path]) => path.endsWith(`/${name}`))?.[1];
 }
 
-/** The story is the right one, and so are the bytes that are kept. */
+/** The story and the stored bytes are right. */
 async function expectLoaded(bytes = stage.large) {
   const { text, message, progress } = await tell();
   expect(text ?? message).toBe(bytes === stage.small ? stage.texts.small : stage.texts.large);
@@ -76,14 +76,14 @@ async function expectFailed(code, message) {
   return failed;
 }
 
-/** Another model of the same size, which says the same. */
+/** Another model of the same size, with the same story. */
 function changed() {
   const bytes = Buffer.from(stage.large);
   bytes[bytes.length - 3000] = bytes[bytes.length - 3000] === 0x12 ? 0x24 : 0x12;
   return bytes;
 }
 
-/** Parts that were asked for, as multiples of their size; ones that go on inside a part end in a fraction. */
+/** Requested ranges as multiples of the chunk size; resumed ones have a fraction. */
 const parts = () =>
   stage.models.starts(PATH).map((start) => (start === undefined ? undefined : start / CHUNK));
 

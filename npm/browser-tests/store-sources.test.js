@@ -1,4 +1,4 @@
-/** Where else models come from, and where else they are kept: hubs, Firefox, the Cache API; and files that users hand over. */
+/** Other sources and storages: Hubs, Firefox, the Cache API, files of users. */
 
 import { readFileSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
@@ -243,7 +243,7 @@ describe("files of a user", PATIENCE, () => {
 });
 
 describe("without a writable private file system, the Cache API", PATIENCE, () => {
-  /** Workers that can only read files. */
+  /** Workers without synchronous file access. */
   beforeEach(async () => {
     await page.context().route("**/dist/worker-*.js", async (route) => {
       const response = await route.fetch();

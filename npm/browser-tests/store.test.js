@@ -1,4 +1,4 @@
-/** What a page has loaded once it loads from its store, whatever happened in between. */
+/** Loads from the store of a page. */
 
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { beginLoad, deleteAll, keptFiles, removeKept, tryStory } from "../test-support/store-page.js";
@@ -46,7 +46,7 @@ afterEach(async () => {
 const tell = (tab = page, from = source) => tab.evaluate(tryStory, { ...SHORT, source: from });
 const list = (tab = page) => tab.evaluate(() => /** @type {any} */ (globalThis).setun.models.list());
 
-/** Begins a download of which the second part stops in its middle, and waits until the others are kept. */
+/** Starts a download whose second chunk stalls, and waits until the others are stored. */
 async function beginStalled() {
   stage.models.ruleAt(PATH, CHUNK, 1, { stall: CHUNK >> 1 });
   await page.evaluate(beginLoad, { source });

@@ -1,4 +1,4 @@
-/** What `auto` comes to in Chromium, whose GPU is software: it is taken for another where a test wants it. */
+/** Backend `auto` in Chromium, whose software adapter is presented as a GPU where a test needs one. */
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { launchChromium } from "../test-support/browsers.js";
@@ -28,7 +28,7 @@ afterAll(async () => {
 
 describe("a GPU that is no known software adapter", () => {
   /**
-   * Loads with `auto`, or as `load` says, on a page that `prepare` has changed, and tells a little.
+   * Loads on a page that `prepare` has changed, and returns a summary.
    * @param {string} prepare @param {object} load
    */
   async function loadThere(prepare, load = {}) {

@@ -1,4 +1,4 @@
-/** WebGPU in Chromium, on whatever adapter it finds: in software, a token takes seconds. */
+/** WebGPU in Chromium, on a software adapter where a token takes seconds. */
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { launchChromium, openPage } from "../test-support/browsers.js";

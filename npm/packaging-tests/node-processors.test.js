@@ -1,4 +1,4 @@
-/** Steps of sampling of one's own, in Node: they do what the engine's own do, to the bit. */
+/** Custom logits processors in Node, which equal the engine's own options to the bit. */
 
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";

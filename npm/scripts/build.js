@@ -1,7 +1,7 @@
 /**
- * Makes `dist/` from the sources and from what the build tool left in `generated/`.
+ * Builds `dist/` from the sources and from `generated/`.
  *
- * Needs `generated/variants.json` and the folders it names; `cargo xtask package` makes them and calls this.
+ * `cargo xtask package` generates `generated/variants.json` and the folders that it names, then calls this.
  */
 
 import { execFileSync } from "node:child_process";
@@ -29,7 +29,7 @@ function readBuilds() {
   return fail("generated/variants.json is missing: run `cargo xtask build-wasm` first");
 }
 
-/** The hand-written types of the bindings must fit the generated ones. */
+/** The hand-written types of the bindings must match the generated ones. */
 function checkBindings() {
   const checks = builds.map(
     (build) => `import * as bindings from "./${build}/setun.js";
@@ -48,7 +48,7 @@ bindings satisfies GrammarModule;
   run("tsc", ["--project", "tsconfig.bindings.json"]);
 }
 
-/** Everything the generated bindings consist of at run time. */
+/** Runtime files of the generated bindings. */
 function copyBindings() {
   for (const build of [...builds, "grammar"]) {
     cpSync(`generated/${build}`, `dist/wasm/${build}`, {
@@ -65,7 +65,7 @@ function copyModel() {
   copyFileSync(EMBEDDED_MODEL, "model/stories.safetensors");
 }
 
-/** npm packs only what lies in the package's folder. */
+/** npm packs only files of the package's folder. */
 function copyLicences() {
   for (const name of ["LICENSE-MIT", "LICENSE-APACHE"]) copyFileSync(join("..", name), name);
 }

@@ -1,4 +1,4 @@
-/** Whether builds can run a model: a pure function of its memory and of the browser's limits. */
+/** Checks which builds can run a model: a pure function of its memory and of the browser's limits. */
 
 import { BUILDS, type Build, type Features, whyNoGpu } from "./pick-build.js";
 

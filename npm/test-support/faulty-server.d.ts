@@ -21,13 +21,13 @@ export interface Act {
   status?: number;
   headers?: OutgoingHttpHeaders;
   redirect?: string;
-  /** Drops the connection after so many bytes of the body. */
+  /** Drops the connection after this many bytes of the body. */
   breakAfter?: number;
-  /** Sends so many bytes, and then nothing. */
+  /** Sends this many bytes, and then nothing. */
   stall?: number;
-  /** Says that so many bytes more will come than do. */
+  /** Announces this many bytes more than it sends. */
   saysMore?: number;
-  /** Sends so many bytes more, or fewer, than it should. */
+  /** Sends this many bytes more, or fewer, than it should. */
   more?: number;
   fewer?: number;
   /** Does not tell the length. */

@@ -1,4 +1,4 @@
-/** A server of files that misbehaves on request, and remembers what it was asked and what it sent. */
+/** A file server that fails on request and records its requests. */
 
 import { createHash } from "node:crypto";
 import { createServer } from "node:http";
@@ -80,7 +80,7 @@ class FaultyServer {
     this.#rules = [];
   }
 
-  /** What was asked since the last time. */
+  /** Requests since the last call. */
   takeRequests() {
     const { requests } = this;
     this.requests = [];

@@ -1,4 +1,4 @@
-/** What the test pages hold, and what is asked of them. */
+/** Test pages and the functions that run in them. */
 
 /** A page whose only script makes the package reachable for tests. */
 export const INDEX_HTML = `<!doctype html>
@@ -14,7 +14,7 @@ export const BUNDLED_MAIN = 'import * as setun from "setun";\nwindow.setun = set
 /** For pages without one. */
 export const PLAIN_MAIN = BUNDLED_MAIN.replace('"setun"', '"./node_modules/setun/dist/index.js"');
 
-/** A prompt, and options under which every build, and Node, must give the same text. */
+/** A prompt with options that give the same text in every build and in Node. */
 export const STORY = { prompt: "Once upon a time", options: { maxTokens: 40, temperature: 0.8, seed: 11 } };
 
 /**

@@ -1,7 +1,7 @@
-/** What is asked of pages in tests of what they keep; all of it runs in the page. */
+/** Functions of the store tests that run in the page. */
 
 /**
- * Loads, tells the story, and says what came of it; a failure by its code, after which another load has to go well.
+ * Loads a model and tells the story. A failure is reported by its code, and another load must then succeed.
  * @param {{ source: any, prompt: string, options: object, load?: object }} story
  */
 export async function tryStory({ source, prompt, options, load = {} }) {

@@ -1,6 +1,6 @@
-/** Folders and files as browsers have them, made of JavaScript. */
+/** Fake files, folders, handles and entries of browsers. */
 
-/** Every file has its own name as its content. */
+/** A file whose content is its name. */
 const content = (name: string) => new File([name], name.split("/").at(-1) ?? name);
 
 function missing(name: string, kind: string): never {
@@ -35,7 +35,7 @@ export function folderHandle(name: string, paths: readonly string[]): FileSystem
   } as never;
 }
 
-/** An entry of a dropped folder, listed in portions of two. */
+/** An entry of a dropped folder, listed in batches of two. */
 export function folderEntry(name: string, paths: readonly string[], fullPath = `/${name}`): FileSystemEntry {
   const tops = [...new Set(paths.map((path) => path.split("/")[0] ?? ""))];
   const entries = tops.map((top) => {

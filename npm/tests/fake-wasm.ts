@@ -1,4 +1,4 @@
-/** A wasm module made of JavaScript, to test the protocol around it; the real one is tested in browsers and in Node. */
+/** A fake WebAssembly module for tests of the protocol. Browser and packaging tests use the real one. */
 
 import { SetunError } from "../src/errors.js";
 import type { ModelFiles } from "../src/model-files.js";
@@ -21,23 +21,23 @@ import type {
   WasmPrompt,
 } from "../src/wasm.js";
 
-/** What the fake did, for tests to look at. */
+/** Calls of the fake module. */
 export interface Log {
   turns: number;
   freed: string[];
-  /** How often a model's files were opened, and closed. */
+  /** Number of opened and closed file sources. */
   opened: number;
   closed: number;
-  /** Where the model was put. */
+  /** Options of the engine. */
   place: WasmDeviceOptions | undefined;
   asked: { readonly prompt: WasmPrompt; readonly count: number }[];
-  /** Of each generation. */
+  /** Option `lookahead` of each generation. */
   lookaheads: (number | undefined)[];
-  /** How it was searched last. */
+  /** Options of the latest beam search. */
   searched: WasmBeamOptions | undefined;
 }
 
-/** What a test begins with. */
+/** An empty log. */
 export const emptyLog = (): Log => ({
   turns: 0,
   freed: [],
@@ -49,21 +49,21 @@ export const emptyLog = (): Log => ({
   searched: undefined,
 });
 
-/** What a fake build is like. */
+/** Behaviour of a fake build. */
 export interface FakeOptions {
-  /** What a probe finds; without one it fails. */
+  /** Report of a probe; without one the probe fails. */
   readonly report?: DeviceReport;
   /** Error of reading the weights. */
   readonly refusal?: Error;
   /** Error of reading the weights of a draft model. */
   readonly draftRefusal?: () => Promise<Error>;
-  /** Told of a model that was made. */
+  /** Called for each created model. */
   readonly onModel?: () => void;
   /** Compiles the module. */
   readonly compile?: () => Promise<WebAssembly.Module>;
 }
 
-/** A loader whose weights may be read beside those of another. */
+/** A loader whose weights are read together with those of another. */
 interface FakeLoader extends WasmLoader {
   weights(): Promise<void>;
 }
@@ -105,7 +105,7 @@ const NO_REPORT: DeviceReport = {
   devices: [{ device: "cpu", level: "fake", verdict: "chosen", reason: "nothing else is here" }],
 };
 
-/** Wants an optional file and `a.safetensors` in two ranges; generates "0 1 2 …", two tokens a turn. */
+/** Reads an optional file, and `a.safetensors` in two ranges. Generates "0 1 2 …", two tokens per batch. */
 export function fakeBuild(
   log: Log,
   { report, refusal, draftRefusal, onModel, compile = compileNothing }: FakeOptions = {},
@@ -149,7 +149,7 @@ async function compileNothing(): Promise<WebAssembly.Module> {
   return new WebAssembly.Module(EMPTY_MODULE);
 }
 
-/** Opens a source's files, and keeps count. */
+/** Opens a source and counts its files. */
 export function countedModel(log: Log): OpenSource {
   return async (source, fetchOptions, signal) => {
     const { entry, files } = await (await openStreamed(source, fetchOptions, signal)).open();
@@ -179,7 +179,7 @@ function counted(files: ModelFiles, log: Log): ModelFiles {
   };
 }
 
-/** As the engine does: files are closed where reading has failed, and the error keeps the message alone. */
+/** As in the engine, files are closed after a failed read, and the error keeps only the message. */
 async function closing(files: WasmFiles, work: () => Promise<void>): Promise<void> {
   try {
     await work();
@@ -236,7 +236,7 @@ function fakeModel(log: Log, files: WasmFiles, name: string, backend: string): W
   };
 }
 
-/** Finds "beam 0", "beam 1", …, as many as are wanted; the prompt "long" finds nothing until it is stopped. */
+/** Finds "beam 0", "beam 1", …; the prompt "long" finds nothing until it is stopped. */
 function fakeSearch(
   prompt: string,
   beams: WasmBeamOptions,
@@ -259,7 +259,7 @@ function fakeSearch(
   return { texts, stop, free: () => void log.freed.push("search") };
 }
 
-/** The logits of four tokens after those of the processors. As the engine does, it keeps the words of what they throw. */
+/** Logits of four tokens after the processors. As in the engine, their errors keep only the message. */
 function process({ processors = [] }: WasmGenerateOptions, tokens: readonly number[]): Float32Array {
   const logits = Float32Array.of(0.5, 1, 0, Number.NEGATIVE_INFINITY);
   for (const call of processors) {
@@ -273,7 +273,7 @@ function process({ processors = [] }: WasmGenerateOptions, tokens: readonly numb
   return logits;
 }
 
-/** A letter is a token, and each has a probability of one half. */
+/** Each letter is a token with probability one half. */
 function fakeScore(text: string, length: number): Score {
   const tokens = [...letters(text.slice(-length))].map((token) => fakeDelta(token));
   return { tokens, logprob: -Math.LN2 * length, meanLogprob: -Math.LN2 };
@@ -293,7 +293,7 @@ function textOf(prompt: WasmPrompt): string {
   throw Object.assign(new Error("there is no chat template"), { code: "bad-option" });
 }
 
-/** The prompt "lost" loses its device after the first turn: the model is read again. */
+/** The prompt "lost" loses its device after the first batch, and the model is read again. */
 function fakeGeneration(
   prompt: string,
   options: WasmGenerateOptions,

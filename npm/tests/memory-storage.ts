@@ -1,18 +1,18 @@
-/** A storage in memory that keeps the same promises as a browser's, for tests of what is built on it. */
+/** A storage in memory with the behaviour of a browser's. */
 
 import { SetunError } from "../src/errors.js";
 import { completeLines, lineBytes } from "../src/store/journal.js";
 import type { PartialFile, Storage } from "../src/store/storage.js";
 
-/** Files by their paths, open to tests: to look at, to cut off, to take away. */
+/** Files by path. Tests inspect, truncate and delete them. */
 export class MemoryStorage implements Storage {
   readonly kind = "opfs";
   readonly files = new Map<string, Uint8Array<ArrayBuffer>>();
-  /** Parts that are open: a second owner is refused, as by a browser. */
+  /** Open partial files. As in a browser, a second owner is refused. */
   readonly parts = new Set<string>();
-  /** Bytes that all files together may have. */
+  /** Quota of all files. */
   room = Number.POSITIVE_INFINITY;
-  /** Chunks of such files take a while on their way to the disk. */
+  /** Delays writes of chunks of these files. */
   slow: RegExp | undefined;
 
   async readText(path: string): Promise<string | undefined> {
@@ -51,7 +51,7 @@ export class MemoryStorage implements Storage {
     for (const file of [...this.files.keys()].filter(isIn)) this.files.delete(file);
   }
 
-  /** Writes a file whole, if there is room. */
+  /** Writes a whole file, if there is room. */
   set(path: string, bytes: Uint8Array<ArrayBuffer>): void {
     checkPath(path);
     const others = [...this.files].filter(([file]) => file !== path);

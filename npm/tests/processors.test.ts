@@ -21,10 +21,10 @@ beforeEach(() => {
   });
 });
 
-/** A module as an address. */
+/** A module as a URL. */
 const moduleOf = (code: string) => `data:text/javascript,${encodeURIComponent(code)}`;
 
-/** Notes, under its option `name`, the tokens of each call. */
+/** Records the tokens of each call under its option `name`. */
 const NOTING = moduleOf(`
   export default async ({ name }) => {
     globalThis.noted ??= {};

@@ -1,8 +1,8 @@
-/** What every storage promises, as cases that run on any of them, in Node and in browsers. */
+/** The storage contract: cases that run on any storage, in Node and in browsers. */
 
 import type { PartialFile, Storage } from "../src/store/storage.js";
 
-/** A case throws if the promise is broken. `folder` is its own, and does not exist yet. */
+/** A case throws if the contract is violated. `folder` is its own and does not exist yet. */
 export type Case = (storage: Storage, folder: string) => Promise<void>;
 
 const SUBJECT = '{"format":1,"bytes":30,"chunk_bytes":10,"identity":null,"sha256":null}';
@@ -32,7 +32,7 @@ async function content(storage: Storage, path: string): Promise<Uint8Array | und
   return file && new Uint8Array(await file.arrayBuffer());
 }
 
-/** Opens a part for as long as `work` needs it. */
+/** Opens a partial file while `work` runs. */
 async function withPart<Result>(
   storage: Storage,
   path: string,
@@ -46,7 +46,7 @@ async function withPart<Result>(
   }
 }
 
-/** A file of 30 bytes of which chunks 2 and 0 have come. */
+/** A file of 30 bytes with chunks 2 and 0. */
 async function begin(storage: Storage, path: string): Promise<void> {
   await withPart(storage, path, async (part) => {
     await part.appendLine(SUBJECT);
@@ -55,7 +55,7 @@ async function begin(storage: Storage, path: string): Promise<void> {
   });
 }
 
-/** The file of {@link begin}, whole. */
+/** The complete file of {@link begin}. */
 async function bring(storage: Storage, path: string): Promise<void> {
   await begin(storage, path);
   const part = await storage.openPartial(path);

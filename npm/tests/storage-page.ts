@@ -1,11 +1,11 @@
-/** What a test page has of the store, and its way to workers. */
+/** Store functions for a test page, and its workers. */
 
 import { openStorage, withLock } from "../src/store/browser-storage.js";
 import { modelsOn } from "../src/store/models.js";
 import { requestPersistence, storageEstimate } from "../src/store/quota.js";
 import type { Task } from "./storage-worker.js";
 
-/** A worker, and its answer. */
+/** A worker and its answer. */
 function start(task: Task): { worker: Worker; answer: Promise<unknown> } {
   const worker = new Worker("./storage-worker.js", { type: "module" });
   const answer = new Promise((resolve, reject) => {

@@ -1,4 +1,4 @@
-/** Runs the contract, and what needs a worker beside it, in a browser's worker. */
+/** Storage contract and further cases in a browser's worker. */
 
 import { openStorage, withLock } from "../src/store/browser-storage.js";
 import { CacheStorageOfModels } from "../src/store/cache-storage.js";
@@ -6,11 +6,11 @@ import { OpfsStorage } from "../src/store/opfs.js";
 import type { Storage } from "../src/store/storage.js";
 import { CONTRACT } from "./storage-contract.js";
 
-/** What is asked of a worker. */
+/** Task of a worker. */
 export interface Task {
   readonly run: keyof typeof TASKS;
   readonly storage: "opfs" | "cache" | "own";
-  /** Methods of files that this browser is to lack. */
+  /** Methods that the browser shall lack. */
   readonly lacking?: readonly string[];
 }
 
@@ -19,7 +19,7 @@ const LINE = '{"chunk":[0,"00000000000000000000000000000000000000000000000000000
 const forever = new Promise<never>(() => undefined);
 
 const TASKS = {
-  /** The names of the cases that failed, and why. */
+  /** Names of the failed cases, with the reasons. */
   async contract(storage: Storage): Promise<string[]> {
     const failures: string[] = [];
     for (const [name, run] of Object.entries(CONTRACT)) {
@@ -30,7 +30,7 @@ const TASKS = {
     return failures;
   },
 
-  /** Holds the lock and the file until the worker is ended. */
+  /** Holds the lock and the file until the worker ends. */
   async hold(storage: Storage): Promise<string> {
     const held = new Promise<string>((resolve) => {
       void withLock("h/o/n", new AbortController().signal, async () => {
@@ -45,7 +45,7 @@ const TASKS = {
     return held;
   },
 
-  /** What is there of the file that {@link TASKS.hold} had. */
+  /** Contents of the file that {@link TASKS.hold} had. */
   async take(storage: Storage): Promise<{ lines: readonly string[]; bytes: number[] }> {
     return withLock("h/o/n", new AbortController().signal, async () => {
       const part = await storage.openPartial("models/h/o/n/r/model");
@@ -55,14 +55,14 @@ const TASKS = {
     });
   },
 
-  /** As `take`, where there are no locks. */
+  /** Like `take`, without locks. */
   async takeUnlocked(storage: Storage): Promise<string> {
     const part = await storage.openPartial("models/h/o/n/r/model");
     await part.close();
     return "taken";
   },
 
-  /** Writes until there is no room: how that is told, and whether what was there before is still. */
+  /** Writes until the storage is full: the error, and the previous contents. */
   async fill(storage: Storage): Promise<{ code: unknown; message: string; lines: number; chunks: number }> {
     const part = await storage.openPartial("fill/model");
     await part.appendLine('{"format":1}');
@@ -90,7 +90,7 @@ const TASKS = {
     }
   },
 
-  /** Which storage this browser's is. */
+  /** Kind of this browser's storage. */
   async kind(storage: Storage): Promise<string> {
     return storage.kind;
   },

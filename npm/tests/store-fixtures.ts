@@ -1,6 +1,6 @@
-/** What `setun models pull` has written: of a file that it brought, and of one at which it was killed. */
+/** Files written by `setun models pull`: a complete download, and an interrupted one. */
 
-/** Of a file of 2.5 MiB in chunks of 1 MiB, byte `i` of which is `7 i mod 251`. */
+/** A file of 2.5 MiB in chunks of 1 MiB; byte `i` is `7 i mod 251`. */
 export const CHUNKS = [
   "e76e4c02227083fd12207b7bc85287bb9e02a618fed3bd8eab1bc2daeda2fb53",
   "50de14353bea7ce1f9eaba2805625a8d103c77d86f3093b913d603afa25991ed",
@@ -9,7 +9,7 @@ export const CHUNKS = [
 
 export const WHOLE = "38cb113229885888704744f1eb4273b881b8df500adb5bd2032845a2666b6e66";
 
-/** Chunk 1 had not come. */
+/** Without chunk 1. */
 export const JOURNAL = `{"format":1,"bytes":2621440,"chunk_bytes":1048576,"identity":"\\"abc\\"","sha256":null}
 {"chunk":[2,"${CHUNKS[2]}"]}
 {"chunk":[0,"${CHUNKS[0]}"]}
@@ -39,7 +39,7 @@ export const MANIFEST = `{
 }
 `;
 
-/** Before any file of it was whole. */
+/** Before any of its files was complete. */
 export const BEGUN = `{
   "format": 1,
   "model": "127.0.0.1_8765/models/half.gguf",

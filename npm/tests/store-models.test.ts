@@ -18,7 +18,7 @@ const HUB: ModelId = { host: "huggingface.co", owner: "o", name: "n" };
 const COMMITS = ["a".repeat(40), "b".repeat(40)] as const;
 
 let storage: MemoryStorage;
-/** Models in whose locks work ran, and what waits for them to be free. */
+/** Models with a held lock, and waiting callers. */
 let locked: string[];
 let free: Promise<void>;
 
@@ -39,7 +39,7 @@ beforeEach(() => {
   free = Promise.resolve();
 });
 
-/** Puts a whole model there. */
+/** Stores a complete model. */
 async function put(id: ModelId, revision: string, more: Partial<Manifest> = {}): Promise<string> {
   const folder = `${modelPath(id)}/${revision}`;
   const files = [
@@ -61,7 +61,7 @@ async function put(id: ModelId, revision: string, more: Partial<Manifest> = {}):
   return folder;
 }
 
-/** A download of 30 bytes that got as far as chunk 1. */
+/** A download of 30 bytes that has chunk 1. */
 async function begin(id: ModelId, revision: string): Promise<string> {
   const folder = await put(id, revision, { complete: false, files: [] });
   await storage.remove(`${folder}/onnx`);

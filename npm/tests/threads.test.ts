@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { connectWorker } from "../src/host-links.js";
 import type { ThreadsStarted } from "../src/threads.js";
 
-/** A worker that only notes what it is told; tests speak for it. */
+/** A worker that records its messages. Tests send its answers. */
 class FakeWorker extends EventTarget {
   readonly told: unknown[] = [];
   terminated = false;
@@ -20,7 +20,7 @@ class FakeWorker extends EventTarget {
   }
 }
 
-/** A host that has asked for two threads. */
+/** A host that has requested two threads. */
 function start() {
   const workers: FakeWorker[] = [];
   const received: unknown[] = [];

@@ -1,4 +1,4 @@
-/** Connections that break, servers that refuse, lengths that lie: downloads go on, and ask for no byte twice that is there. */
+/** Broken connections, refusals and wrong lengths: downloads resume without a repeated byte. */
 
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { type Act, type FaultyServer, startFaultyServer } from "../../test-support/faulty-server.js";
@@ -18,7 +18,7 @@ beforeEach(async () => {
 });
 afterEach(() => server.stop());
 
-/** What was read; compared by their hashes, so that a difference is not printed byte by byte. */
+/** Hashes of the files, for short failure messages. */
 const load = () => store.load(server.at(PATH), ["m.gguf"]).then((read) => read.map(digest));
 
 describe("a download", () => {

@@ -1,4 +1,4 @@
-/** Files that become others while they come, or between two downloads. */
+/** Files that change during a download or between two downloads. */
 
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { type FaultyServer, startFaultyServer } from "../../test-support/faulty-server.js";
@@ -17,7 +17,7 @@ afterEach(() => server.stop());
 
 const load = () => store.load(server.at(PATH), ["m.gguf"]).then((read) => read.map(digest));
 
-/** Revisions that are there, whole or not. */
+/** Stored revisions, complete or not. */
 const revisions = () => new Set([...store.storage.files.keys()].map((path) => path.split("/")[4]));
 
 it.each([5, 3])("restarts for a file that changes during the download: %d chunks", async (chunks) => {

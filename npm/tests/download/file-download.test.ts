@@ -1,4 +1,4 @@
-/** What a download does with its file and its manifest, whatever comes in which order. */
+/** Order of operations on a download's file and manifest. */
 
 import { expect, it, vi } from "vitest";
 import { FileDownload } from "../../src/download/file-download.js";

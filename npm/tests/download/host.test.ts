@@ -1,4 +1,4 @@
-/** `load` over downloads that are kept, with a module made of JavaScript. */
+/** `load` with stored downloads and a fake module. */
 
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { openStored } from "../../src/download/open-stored.js";
@@ -26,7 +26,7 @@ beforeEach(async () => {
 });
 afterEach(() => server.stop());
 
-/** A platform whose workers are on this thread. */
+/** A platform whose workers run on this thread. */
 function loadWith(options: FakeOptions = {}): Load {
   const openModel: OpenSource = async (source, fetchOptions, signal) => {
     seen.push(fetchOptions.store);

@@ -1,4 +1,4 @@
-/** A hub: its lists, its token, its redirects, its revisions. */
+/** Hub repositories: lists, tokens, redirects, revisions. */
 
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { openStreamed } from "../../src/open-model.js";

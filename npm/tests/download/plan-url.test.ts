@@ -1,4 +1,4 @@
-/** Folders and files at any address. */
+/** Folders and files at URLs. */
 
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { NotStorableError } from "../../src/download/errors.js";

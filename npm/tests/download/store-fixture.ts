@@ -1,4 +1,4 @@
-/** What the tests of downloads share. */
+/** Fixture of the download tests. */
 
 import { createHash } from "node:crypto";
 import { FileChangedError } from "../../src/download/errors.js";
@@ -14,7 +14,7 @@ import { MemoryStorage } from "../memory-storage.js";
 /** Bytes of a chunk in these tests. */
 export const CHUNK = 64 << 10;
 
-/** Bytes that do not repeat, so that a chunk in a wrong place is seen. */
+/** Bytes without repetition, so that misplaced chunks are found. */
 export function bytes(count: number, seed: number): Uint8Array<ArrayBuffer> {
   let state = Math.imul(seed, 0x9e3779b9) | 1;
   return Uint8Array.from({ length: count }, () => {
@@ -30,7 +30,7 @@ export function digest(of: Uint8Array): string {
   return createHash("sha256").update(of).digest("hex");
 }
 
-/** A store, and what loads from it. */
+/** A store and the loads that use it. */
 export class StoreFixture {
   readonly storage = new MemoryStorage();
   settings: Partial<DownloadSettings> = { chunkBytes: CHUNK, backoff: 2, idleTimeout: 2000 };
@@ -38,7 +38,7 @@ export class StoreFixture {
   readonly progress: LoadProgress[] = [];
   readonly #locks = new Map<string, Promise<unknown>>();
 
-  /** Locks as a browser has them. */
+  /** Locks like those of a browser. */
   readonly withLock: WithLock = async (model, signal, work) => {
     signal.throwIfAborted();
     const before = this.#locks.get(model) ?? Promise.resolve();
@@ -54,7 +54,7 @@ export class StoreFixture {
     return result;
   };
 
-  /** Resolves once nobody holds a lock. */
+  /** Resolves when no lock is held. */
   async free(): Promise<void> {
     await Promise.all(this.#locks.values());
   }
@@ -69,7 +69,7 @@ export class StoreFixture {
     return openStored(source, this.fetchOptions, { storage, withLock, settings }, signal);
   }
 
-  /** Loads a model as the host does: reads `names` from their beginnings, again where they have changed, and keeps all. */
+  /** Loads a model as the host does: reads `names`, again after a change, and commits. */
   async load(text: string, names: readonly string[], signal?: AbortSignal): Promise<Uint8Array[]> {
     const model = await this.open(text, signal);
     model.onProgress = (progress) => this.progress.push(progress);

@@ -1,4 +1,4 @@
-/** The store under downloads: its room, its locks, and what is seen of it meanwhile. */
+/** The store during downloads: quota, locks and visibility. */
 
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { modelsOn } from "../../src/store/models.js";

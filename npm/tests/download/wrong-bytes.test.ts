@@ -1,4 +1,4 @@
-/** Wrong bytes: found by the hashes that a hub, or a manifest, tells. */
+/** Wrong bytes, found by the hashes of a Hub or a manifest. */
 
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { NotStorableError } from "../../src/download/errors.js";
@@ -41,7 +41,7 @@ it("fails on a file that stays wrong, and stores nothing of it", async () => {
   expect(server.starts(path)).toHaveLength(8);
 });
 
-/** A folder that a store has written, with its manifest, on another path. */
+/** A folder written by a store, with its manifest, at another path. */
 async function mirror(content: Uint8Array): Promise<string> {
   const first = new StoreFixture();
   first.fetchOptions = store.fetchOptions;
