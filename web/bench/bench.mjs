@@ -47,7 +47,7 @@ async function bench(options) {
   }
 }
 
-/** What is measured with so many threads: name, the page's engine, and its options. */
+/** Measurements with a number of threads: name, engine and options. */
 function contestants({ peers, prompt, generate }, source, threads) {
   const ours = ["relaxed", "simd128"].map((level) => {
     return { name: `setun ${level}`, engine: "setun", options: { source, level, threads } };

@@ -1,4 +1,4 @@
-/** What a page of the bench does: it opens one engine with a model, and measures when asked. */
+/** Page of the benchmark: opens one engine with a model and measures on request. */
 
 /**
  * @typedef {object} Round What was measured, in milliseconds since the request.
@@ -31,7 +31,7 @@ async function openSetun({ source, level, threads }) {
   return { build: model.info.build, threads: model.info.threads, measure };
 }
 
-/** A text of so many tokens, or nearly: joining and cutting again need not give the same ones. */
+/** A text of about this many tokens; tokenizing its text again may differ. */
 async function promptText(model, tokens) {
   const numbers = Array.from({ length: tokens }, (_, index) => (index * 37) % 1000);
   const ids = await model.tokenize(numbers.join(" "));
@@ -69,7 +69,7 @@ async function openWllama({ source, threads, context }) {
   };
 }
 
-/** A text of so many tokens, with the one for the beginning, where each letter is a token. */
+/** A text of this many tokens, including the first one, for a tokenizer of letters. */
 function letters(tokens) {
   return Array.from({ length: tokens - 1 }, (_, index) => "bcdfgjkmnpqrstvwxz"[(index * 7) % 18]).join("");
 }

@@ -1,4 +1,4 @@
-/** What the page tells of its engine while it runs, on the built page in a browser. */
+/** Live engine metrics of the page, in Chromium. */
 
 import assert from "node:assert/strict";
 import { after, afterEach, before, beforeEach, describe, it } from "node:test";

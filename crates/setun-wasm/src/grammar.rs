@@ -4,8 +4,6 @@ use js_sys::Error as JsError;
 use setun::{Constraint, ConstraintState, EngineError, SharedConstraint, text::TokenMask};
 use wasm_bindgen::{JsCast, JsValue, prelude::wasm_bindgen};
 
-use crate::{error::to_js, model::Model};
-
 #[wasm_bindgen]
 extern "C" {
     /// A compiled grammar, freed with the last generation that uses it.
@@ -99,17 +97,4 @@ fn failed(reason: String) -> EngineError {
 fn reason(thrown: &JsValue) -> String {
     let message = thrown.dyn_ref::<JsError>().map(|error| String::from(error.message()));
     message.unwrap_or_else(|| format!("{thrown:?}"))
-}
-
-#[wasm_bindgen]
-impl Model {
-    /// The vocabulary table of the grammar module, as bytes.
-    ///
-    /// # Errors
-    ///
-    /// If the model has no tokenizer.
-    #[wasm_bindgen(js_name = tokenTable)]
-    pub fn token_table(&self) -> Result<Vec<u8>, JsValue> {
-        Ok(self.0.token_table().map_err(to_js)?.to_bytes())
-    }
 }

@@ -119,6 +119,16 @@ impl Model {
         Ok(streams.into_iter().map(Generation::new).collect())
     }
 
+    /// The vocabulary table of the grammar module, as bytes.
+    ///
+    /// # Errors
+    ///
+    /// If the model has no tokenizer.
+    #[wasm_bindgen(js_name = tokenTable)]
+    pub fn token_table(&self) -> Result<Vec<u8>, JsValue> {
+        Ok(self.0.token_table().map_err(to_js)?.to_bytes())
+    }
+
     /// Tokens of a text.
     ///
     /// # Errors

@@ -70,7 +70,7 @@ const OTHERS: &[&str] = &[
     "deadline",
 ];
 
-/// Reads options of a model with so many tokens; unknown ones are refused by name.
+/// Reads options of a model with `vocabulary` tokens; unknown ones are refused by name.
 pub(crate) fn parse(options: JsValue, vocabulary: usize) -> Result<GenerateOptions, JsValue> {
     let given = Given(options);
     given.check()?;
