@@ -61,9 +61,9 @@ describe("beam search in Node", () => {
     `);
     expect(codes.map(([code]) => code)).toEqual(Array.from({ length: 4 }, () => "bad-option"));
     expect(codes.map(([, message]) => message)).toEqual([
-      "option `beams` is 5, expected 1 to 4, the streams of the engine",
-      "option `best` is 5, expected 1 to 4, the beams",
-      "option `groups` is 3, expected a divisor of 4, the beams",
+      "option `numBeams` is 5, expected 1 to 4, the streams of the engine",
+      "option `numReturnSequences` is 5, expected 1 to 4, the beams",
+      "option `numBeamGroups` is 3, expected a divisor of 4, the beams",
       "option `diversityPenalty` is 0, expected a finite number above 0, as there are groups",
     ]);
     expect(aborted).toBe("enough");

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use js_sys::Promise;
 use serde::{Deserialize, Serialize};
-use setun::{BeamGeneration, BeamOptions, BeamText, CancelHandle, FinishReason};
+use setun::{BeamGeneration, BeamOptions, BeamText, CancelHandle, EngineError, FinishReason};
 use wasm_bindgen::prelude::*;
 
 use crate::{
@@ -73,10 +73,22 @@ impl Model {
             diversity_penalty: given.diversity_penalty,
         };
         let options = options::parse(options, self.0.vocab_size())?;
-        let search = self.0.beams(prompt, beams, options).map_err(to_js)?;
+        let search = self.0.beams(prompt, beams, options).map_err(|error| to_js(named(error)))?;
         let cancel = search.cancel_handle();
         Ok(BeamSearch { search: RefCell::new(Some(search)), cancel })
     }
+}
+
+/// An error with the option's name in JavaScript, in snake case as the others.
+fn named(error: EngineError) -> EngineError {
+    let EngineError::BadOption { option, found, expected } = error else { return error };
+    let option = match option {
+        "beams" => "num_beams",
+        "best" => "num_return_sequences",
+        "groups" => "num_beam_groups",
+        other => other,
+    };
+    EngineError::BadOption { option, found, expected }
 }
 
 impl Drop for BeamSearch {
