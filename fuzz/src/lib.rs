@@ -1,4 +1,4 @@
-//! What the fuzz targets share: an attempt to read, and the memory that it may take.
+//! Shared parts of the fuzz targets: an attempt to read, and the memory that it may take.
 
 mod memory;
 #[path = "../../tests/src/trial.rs"]

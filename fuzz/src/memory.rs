@@ -14,7 +14,7 @@ const FOR_EACH_BYTE: usize = 320;
 /// Most bytes in memory for an empty input: threads, tables of a few positions.
 const FOR_NONE: usize = 4 << 20;
 
-/// What `work` gives, which may take memory for an input of so many bytes.
+/// What `work` gives, which may take memory for an input of this many bytes.
 ///
 /// # Panics
 ///

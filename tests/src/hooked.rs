@@ -10,17 +10,17 @@ use setun::ops::{
 /// What a backend is about to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
-    /// To make a step ready for so many rows.
+    /// To make a step ready for this many rows.
     Prepare(usize),
-    /// To run a step of so many rows.
+    /// To run a step of this many rows.
     Run(usize),
     /// To give a step's results.
     Read,
-    /// To grow a cache to so many blocks.
+    /// To grow a cache to this many blocks.
     Grow(usize),
-    /// To shrink a cache to so many blocks.
+    /// To shrink a cache to this many blocks.
     Shrink(usize),
-    /// To copy so many blocks.
+    /// To copy this many blocks.
     Copy(usize),
 }
 

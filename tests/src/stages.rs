@@ -32,7 +32,7 @@ where
     })
 }
 
-/// The stages of the model in a folder, so many layers each.
+/// The stages of the model in a folder, this many layers each.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! What a model is said to take, and what it takes: a program of its own, as it counts the bytes that
+//! Estimates of memory against what models take: a program of its own, as it counts the bytes that
 //! are held.
 
 #![expect(unsafe_code, reason = "an allocator that counts")]

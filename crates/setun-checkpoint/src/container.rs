@@ -38,7 +38,7 @@ pub const MAX_CHUNK_BYTES: u64 = 16 << 20;
 /// that memory is bounded by the bytes that arrive.
 pub const MAX_RATIO: u64 = 64;
 
-/// Where a tensor is cut into chunks, each piece but its last is a multiple of so many bytes.
+/// Where a tensor is cut into chunks, each piece but its last is a multiple of this many bytes.
 pub const CUT_BYTES: u64 = 8;
 
 type Hash = [u8; 32];

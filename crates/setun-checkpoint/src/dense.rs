@@ -1,4 +1,4 @@
-//! What stays in floating point: tables, gains, biases, scales.
+//! Floating-point tensors: tables, gains, biases, scales.
 
 use crate::dtype::Dtype;
 use half::{bf16, f16};
@@ -91,7 +91,7 @@ impl Int8Codes {
     ///
     /// # Errors
     ///
-    /// If the scales are not so many finite numbers, a code is −128, or there is no memory.
+    /// If the scales are not this many finite numbers, a code is −128, or there is no memory.
     pub fn with_scales(self, scales: &Tensor) -> Result<DenseMatrix, CheckpointError> {
         let Tensor { info, data } = self.0;
         let (rows, columns) = info.expect_matrix()?;

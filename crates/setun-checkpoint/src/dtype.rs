@@ -56,18 +56,18 @@ pub enum Dtype {
     /// Codes as [`setun_ops::ternary`] has them, then scales: put together by a reader whose format
     /// keeps them apart.
     ScaledCodes,
-    /// The same of a table, with a scale for each run of so many columns, a multiple of 32: of a
+    /// The same of a table, with a scale for each run of this many columns, a multiple of 32: of a
     /// table that is known before its data.
     ScaledTable(u32),
 }
 
 /// How the bytes of a tensor are counted.
 enum Count {
-    /// So many bits for each element, flat.
+    /// This many bits for each element, flat.
     Bits(u64),
     /// Rows of whole blocks: elements and bytes of a block, and bytes before the blocks of a row.
     Rows { elements: u64, bytes: u64, before: u64 },
-    /// [`Dtype::I2S`], with so many elements a block.
+    /// [`Dtype::I2S`], with this many elements a block.
     I2S { elements: u64 },
     /// [`Dtype::Base3`].
     Base3,

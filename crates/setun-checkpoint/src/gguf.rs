@@ -21,5 +21,5 @@ pub mod write;
 /// The first bytes of a file.
 pub(crate) const MAGIC: &[u8] = b"GGUF";
 
-/// Where tensors start, unless the metadata say otherwise: at multiples of so many bytes.
+/// Where tensors start, unless the metadata say otherwise: at multiples of this many bytes.
 const ALIGNMENT: u64 = 32;

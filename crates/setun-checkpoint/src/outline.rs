@@ -30,7 +30,7 @@ pub struct OutlineTensor {
 /// What a tensor of an [`Outline`] is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutlineKind {
-    /// The ternary matrix of a linear layer, with so many scales.
+    /// The ternary matrix of a linear layer, with this many scales.
     Ternary(ScaleKind),
     /// A table, a gain or a bias, of this type: `F32`, `F16` or `BF16`.
     Floats(Dtype),

@@ -1,5 +1,4 @@
-//! What passes between a reader and its caller: where a checkpoint lies, what is wanted of it,
-//! and the answer.
+//! Sources of a checkpoint, and the requests and answers between a reader and its caller.
 
 use std::ops::Range;
 

@@ -21,7 +21,7 @@ pub struct TensorInfo {
     pub file: Arc<str>,
     /// Its bytes in that file.
     pub range: Range<u64>,
-    /// Where the rows of so many heads are paired for the other `RoPE` (rows 2i and 2i + 1 turn
+    /// Where the rows of this many heads are paired for the other `RoPE` (rows 2i and 2i + 1 turn
     /// together): a reader puts them in order, i and i + d/2, before it hands the tensor out.
     pub paired_heads: Option<usize>,
 }
@@ -164,7 +164,7 @@ pub enum TensorData {
     Bytes(Aligned<u8>),
 }
 
-/// Elements are allocated for at most so many times the bytes that have arrived: a header that
+/// Elements are allocated for at most this many times the bytes that have arrived: a header that
 /// lies about a size costs nothing, and a large tensor is soon allocated whole.
 const GROWTH: usize = 8;
 

@@ -1,4 +1,4 @@
-//! What was mended or guessed while a checkpoint was read.
+//! Warnings: repairs and assumptions made while a checkpoint was read.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! How large a `.setun` file is.
+//! Sizes of `.setun` files.
 
 mod support;
 

@@ -13,8 +13,8 @@ use setun_ops::Usage;
 
 static PRODUCTS: Mutex<Option<Products>> = Mutex::new(None);
 
-/// Makes so many random matrices; by columns if that is not 0. Returns the multiply-adds of a
-/// run with so many rows of activations, or 0 if it cannot be.
+/// Makes this many random matrices; by columns if that is not 0. Returns the multiply-adds of a
+/// run with this many rows of activations, or 0 if it cannot be.
 #[unsafe(no_mangle)]
 pub extern "C" fn prepare(
     outputs: usize,

@@ -4,7 +4,7 @@
 //   node wasm_tests.mjs target/…/examples/wasm_tests.wasm [seeds]
 //   import { runTests } from "./wasm_tests.mjs"; await runTests(bytes, 20)
 
-/** Instantiates the module and runs its checks with so many seeds each. */
+/** Instantiates the module and runs its checks with this many seeds each. */
 export async function runTests(bytes, seeds = 10) {
   const module = await WebAssembly.compile(bytes);
   const imports = {};

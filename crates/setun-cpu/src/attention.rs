@@ -96,12 +96,12 @@ impl<D: TernaryDot> Walk<'_, D> {
     }
 }
 
-/// How many rows of a sequence are taken together if it has so many positions.
+/// How many rows of a sequence are taken together if it has this many positions.
 fn max_rows(positions: usize) -> usize {
     (TILE_SCORES / positions.max(1)).clamp(1, TILE_ROWS)
 }
 
-/// Most scores of a query head, of all rows that are taken together, up to so many positions.
+/// Most scores of a query head, of all rows that are taken together, up to this many positions.
 pub(crate) fn max_scores(positions: usize) -> usize {
     positions.saturating_mul(TILE_ROWS).min(TILE_SCORES).max(positions)
 }

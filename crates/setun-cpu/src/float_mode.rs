@@ -1,4 +1,4 @@
-//! Whether this thread computes as IEEE 754 says.
+//! The thread's floating-point mode: checked to be that of IEEE 754.
 //!
 //! A host may have switched its threads to flush subnormal numbers to zero (FTZ, DAZ) or to
 //! round otherwise, and threads inherit that. Real checkpoints hold values of 1e-32, whose

@@ -1,4 +1,4 @@
-//! What a weight takes once a processor keeps it, before it is there.
+//! Memory that a weight takes on the CPU, known before it is loaded.
 
 use setun_ops::{
     Usage, WeightSpec,

@@ -106,7 +106,7 @@ impl<'a, T> Grid<'a, T> {
         (left.columns(0..at), self.columns(at..width))
     }
 
-    /// Cuts the window into tiles of so many rows and columns; the last may be smaller.
+    /// Cuts the window into tiles of this many rows and columns; the last may be smaller.
     pub(crate) fn tiles(mut self, rows: usize, columns: usize) -> Self {
         assert!(rows > 0 && columns > 0, "a tile has elements");
         (self.tile_rows, self.tile_columns) = (rows, columns);

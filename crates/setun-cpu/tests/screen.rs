@@ -1,4 +1,4 @@
-//! What the screen before a head leaves to be computed, and that it is used at all.
+//! The screened head: how many candidates remain, and that it is used at all.
 
 use half::f16;
 use setun_cpu::{CpuBackend, CpuOptions, testing::tested_levels};

@@ -1,4 +1,4 @@
-//! What cannot matter is not read, and a timed step says so and counts what does matter.
+//! Exact sparsity: weights that cannot matter are not read, and a timed step counts them.
 
 use setun_cpu::{CpuBackend, CpuOptions};
 use setun_ops::{

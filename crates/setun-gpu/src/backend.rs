@@ -24,7 +24,7 @@ use crate::{
     weight::GpuWeight,
 };
 
-/// Most steps that follow each other: tokens of so many are kept until they are read.
+/// Most steps that follow each other: tokens of this many are kept until they are read.
 const MAX_MULTI_STEPS: usize = 16;
 
 /// Runs plans on a device. See the [crate](crate).

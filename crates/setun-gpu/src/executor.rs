@@ -1,4 +1,4 @@
-//! What plays launches: a device's memory, its compiled kernels and its queue.
+//! The executor trait: a device's memory, its compiled kernels and its queue.
 
 use std::{future::Future, time::Duration};
 
@@ -21,7 +21,7 @@ pub trait Executor {
         Tiles::default()
     }
 
-    /// Memory of so many bytes, all zero.
+    /// Memory of this many bytes, all zero.
     ///
     /// # Errors
     ///
@@ -65,7 +65,7 @@ pub trait Executor {
     /// If the device refuses a kernel.
     fn record(&mut self, launches: &[Bound<'_, Self::Buffer>]) -> Result<Self::List, OpsError>;
 
-    /// Queues the launches of a list that take part in a step of so many
+    /// Queues the launches of a list that take part in a step of this many
     /// [chunks](crate::launch::CHUNK_POSITIONS) of positions.
     ///
     /// # Errors
@@ -73,7 +73,7 @@ pub trait Executor {
     /// If the device is lost.
     fn play(&mut self, list: &Self::List, chunks: u32) -> Result<(), OpsError>;
 
-    /// Queues them so many times, one after the other: what one writes, the next reads.
+    /// Queues them this many times, one after the other: what one writes, the next reads.
     ///
     /// # Errors
     ///

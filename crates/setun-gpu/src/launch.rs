@@ -40,7 +40,7 @@ pub enum When {
 }
 
 impl When {
-    /// Layers of workgroups, of `most`, in a step of so many chunks: none if it takes no part.
+    /// Layers of workgroups, of `most`, in a step of this many chunks: none if it takes no part.
     #[must_use]
     pub fn layers(self, most: u32, chunks: u32) -> u32 {
         match (self, chunks > 1) {
@@ -89,7 +89,7 @@ pub struct Launches {
 }
 
 impl Launches {
-    /// Scratch memory of at least so many bytes.
+    /// Scratch memory of at least this many bytes.
     pub(crate) fn scratch(&mut self, kind: Scratch, bytes: u64) -> Argument {
         let most = &mut self.scratch[kind as usize];
         *most = bytes.max(*most);

@@ -7,7 +7,7 @@ use crate::{
     kernel::Kernel,
 };
 
-/// Has so many bytes of another's memory, and gives none back.
+/// Has this many bytes of another's memory, and gives none back.
 #[derive(Debug)]
 pub struct Limited<E> {
     executor: E,

@@ -201,7 +201,7 @@ impl<B> Lowering<'_, B> {
     }
 }
 
-/// The variant of a product for so many rows.
+/// The variant of a product for this many rows.
 fn columns(rows: u32) -> u32 {
     COLUMNS.into_iter().find(|&columns| columns >= rows).unwrap_or(COLUMNS[COLUMNS.len() - 1])
 }

@@ -1,4 +1,4 @@
-//! What is made of kernels, once each, whoever asks first.
+//! A cache of compiled kernels, each compiled once.
 
 use std::{
     collections::HashMap,

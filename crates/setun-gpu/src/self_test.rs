@@ -1,4 +1,4 @@
-//! Whether a device computes what the definitions say: asked before a model is trusted to it.
+//! The self-test of a device against the definitions, passed before a model is trusted to it.
 
 use setun_ops::{
     Backend, BatchInputs, BufferId, OpsError,

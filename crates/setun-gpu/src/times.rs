@@ -1,4 +1,4 @@
-//! What the launches of a step took, as times of the plan's operations.
+//! Times of a step's launches, summed by the plan's operations.
 
 use std::time::Duration;
 

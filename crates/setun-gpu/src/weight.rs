@@ -21,7 +21,7 @@ pub struct GpuWeight<B> {
 /// What a kernel needs to know of the form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WeightFormat {
-    /// Codes, then scales: of each row so many, for so many planes each.
+    /// Codes, then scales: of each row this many, for this many planes each.
     Ternary { groups: usize, group_planes: usize },
     /// A table: vectors of four words of a row.
     Dense { table: Table, stride: usize },

@@ -76,6 +76,6 @@ fn multi_step_equals_single_steps() {
 /// Where there is no device, that is an error and no more.
 #[test]
 fn a_device_that_is_not_there_is_an_error() {
-    let Err(error) = Cuda::new(1000) else { panic!("no machine has so many") };
+    let Err(error) = Cuda::new(1000) else { panic!("no machine has this many") };
     assert!(matches!(error, GpuError::NoAdapter { wanted: "cuda", .. }), "{error}");
 }

@@ -1,4 +1,4 @@
-//! How much of a device's memory is held, on an executor that computes nothing and counts it.
+//! Device memory that is held, counted by an executor that computes nothing.
 
 use std::{
     cell::{Cell, RefCell},

@@ -1,4 +1,4 @@
-//! How long masks take: `mask_time tokenizer.json`, or a list of tokens in tiktoken's form.
+//! Times of masks: `mask_time tokenizer.json`, or a list of tokens in tiktoken's form.
 //!
 //! Texts are drawn as a model of no knowledge writes them, which is harder than what a model
 //! writes: strings of any characters, at any length.

@@ -1,4 +1,4 @@
-//! Where one sequence is in its grammar.
+//! The state of one sequence in its grammar.
 
 use std::fmt;
 use std::panic::AssertUnwindSafe;

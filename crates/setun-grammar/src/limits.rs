@@ -1,4 +1,4 @@
-//! How much a grammar may take.
+//! Limits on the size and the work of a grammar.
 
 use llguidance::api::ParserLimits;
 

@@ -20,11 +20,11 @@ pub(crate) enum Scan {
     InString,
     /// After a backslash in a string.
     Escaped,
-    /// In a number, after so many digits.
+    /// In a number, after this many digits.
     Digits(u8),
     /// In a number, after its point.
     Fraction,
-    /// In a number's exponent, after so many digits.
+    /// In a number's exponent, after this many digits.
     Exponent(u8),
 }
 

@@ -1,8 +1,8 @@
-//! What a text shall look like.
+//! Specifications of structured output.
 
 use serde_json::Value;
 
-/// The form of a text.
+/// The structure that a text must have.
 ///
 /// A text has it from its first generated token to the end token; what the prompt ends with is
 /// not part of it.

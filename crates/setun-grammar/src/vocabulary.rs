@@ -1,4 +1,4 @@
-//! What a grammar needs of a tokenizer.
+//! A tokenizer's vocabulary as grammars need it.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Who owns which block of the paged KV cache.
+//! Ownership of the blocks of the paged KV cache.
 //!
 //! A sequence is a list of blocks and a length. Blocks are counted by reference, so that a
 //! fork shares them; a shared block is copied when one of its owners is about to write to it.
@@ -134,7 +134,7 @@ impl PagedCache {
         Ok(())
     }
 
-    /// Forgets blocks that no sequence has until at most so many are left.
+    /// Forgets blocks that no sequence has until at most this many are left.
     pub fn forget_idle(&mut self, most: usize) {
         while self.prefixes.idle > most {
             let Some(block) = self.prefixes.remove_oldest(&self.references) else { return };
@@ -192,7 +192,7 @@ impl PagedCache {
         Ok(())
     }
 
-    /// Free blocks that so many more positions take.
+    /// Free blocks that this many more positions take.
     ///
     /// # Errors
     ///

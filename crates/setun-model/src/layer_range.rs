@@ -26,7 +26,7 @@ impl LayerRange {
         Self { first: 0, layers, of: layers }
     }
 
-    /// The parts of a model of `of` layers, with so many layers each, in order.
+    /// The parts of a model of `of` layers, with this many layers each, in order.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! What an engine needs of a model.
+//! The `Model` trait: a model as an engine sees it.
 
 use futures::future::{FutureExt, LocalBoxFuture, ready};
 use setun_ops::{BlockId, OpsError};

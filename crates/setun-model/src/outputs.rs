@@ -1,4 +1,4 @@
-//! What a step gives back.
+//! Outputs of a step.
 
 use setun_ops::top_logits::Ranked;
 
@@ -57,21 +57,21 @@ impl Outputs {
         if self.kind == Kind::Logits { &self.logits } else { &[] }
     }
 
-    /// Makes room for the logits of so many rows.
+    /// Makes room for the logits of this many rows.
     pub fn logits_mut(&mut self, rows: usize, vocab: usize) -> &mut [f32] {
         (self.rows, self.width, self.kind) = (rows, vocab, Kind::Logits);
         self.logits.resize(rows * vocab, 0.0);
         &mut self.logits
     }
 
-    /// Makes room for the hidden states of so many rows.
+    /// Makes room for the hidden states of this many rows.
     pub fn states_mut(&mut self, rows: usize, hidden: usize) -> &mut [f32] {
         (self.rows, self.width, self.kind) = (rows, hidden, Kind::States);
         self.logits.resize(rows * hidden, 0.0);
         &mut self.logits
     }
 
-    /// Makes room for so many ranked rows of one capacity.
+    /// Makes room for this many ranked rows of one capacity.
     pub fn ranked_mut(&mut self, rows: usize, capacity: usize) -> &mut [Ranked] {
         (self.rows, self.width, self.kind) = (rows, capacity, Kind::Ranked);
         self.ranked.resize(rows * capacity, Ranked::PADDING);

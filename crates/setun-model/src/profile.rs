@@ -1,4 +1,4 @@
-//! Where the time of steps goes, op by op, and what steps leave out.
+//! A profile of steps: times by operation, and the work that was skipped.
 
 mod density;
 

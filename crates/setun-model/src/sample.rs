@@ -122,7 +122,7 @@ fn steps(
     first.map(|first| step(first, (rows, head), blocks, table, vocab)).to_vec()
 }
 
-/// Some rows of a sequence, whose table has so many entries of as many blocks as there are.
+/// Some rows of a sequence, whose table has this many entries of as many blocks as there are.
 fn step(
     first: usize,
     (rows, head): (usize, HeadOutput),
@@ -195,7 +195,7 @@ impl Sample {
         Self { layout: small, vocab }
     }
 
-    /// A case of so many rows, and what the head gives of them.
+    /// A case of this many rows, and what the head gives of them.
     fn case(
         &self,
         kinds: &[WeightKind],

@@ -102,7 +102,7 @@ impl Split {
         })
     }
 
-    /// Cuts steps into pieces of at least so many rows, but for steps that have fewer.
+    /// Cuts steps into pieces of at least this many rows, but for steps that have fewer.
     #[must_use]
     pub fn with_piece_rows(mut self, rows: usize) -> Self {
         self.piece_rows = rows.max(1);

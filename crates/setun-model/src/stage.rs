@@ -84,7 +84,7 @@ impl<B: Backend> Stage<B> {
         Ok(PreparedStep { prepared, input, output, used: self.clock, profiler })
     }
 
-    /// Grows the cache to so many blocks or some more, at most so many, and makes copies in it.
+    /// Grows the cache to this many blocks or some more, at most this many, and makes copies in it.
     pub(crate) fn grow_and_copy(
         &mut self,
         (blocks, most): (usize, usize),
@@ -153,7 +153,7 @@ impl<B: Backend> Stage<B> {
         Ok(key)
     }
 
-    /// What the last step gave in so many rows.
+    /// What the last step gave in this many rows.
     pub(crate) async fn read(
         &mut self,
         key: Key,
@@ -214,7 +214,7 @@ pub(crate) fn head_output(step: &mut StepInputs, ranked: bool) -> HeadOutput {
     }
 }
 
-/// Room for so many tokens of a row, so that steps of similar requests share a plan.
+/// Room for this many tokens of a row, so that steps of similar requests share a plan.
 pub(crate) fn room(tokens: usize) -> usize {
     tokens.max(MIN_CAPACITY).next_power_of_two()
 }

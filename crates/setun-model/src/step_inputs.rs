@@ -29,7 +29,7 @@ struct Slot {
 }
 
 impl StepInputs {
-    /// The inputs of a batch, with the requests of those rows that make one, for so many steps
+    /// The inputs of a batch, with the requests of those rows that make one, for this many steps
     /// that follow each other.
     pub(crate) fn fill(
         &mut self,

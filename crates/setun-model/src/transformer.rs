@@ -88,7 +88,7 @@ impl<B: Backend> Transformer<B> {
         &mut self.stage.backend
     }
 
-    /// The plan of a step with so many rows, for inspection.
+    /// The plan of a step with this many rows, for inspection.
     ///
     /// # Errors
     ///

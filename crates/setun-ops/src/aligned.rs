@@ -57,7 +57,7 @@ impl<T: Copy + Default> Aligned<T> {
         Self { memory: vec![], start: 0 }
     }
 
-    /// So many times a value.
+    /// This many times a value.
     ///
     /// # Errors
     ///
@@ -95,7 +95,7 @@ impl<T: Copy + Default> Aligned<T> {
         Ok(())
     }
 
-    /// Shortens to `len`, or lengthens to it by so many times a value.
+    /// Shortens to `len`, or lengthens to it by this many times a value.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! What changes from step to step: tokens, positions, sequences, block tables.
+//! Inputs that change from step to step: tokens, positions, sequences, block tables.
 
 use crate::{
     argmax::{self, ArgmaxCapacity, ArgmaxRequest},
@@ -124,7 +124,7 @@ impl BatchInputs {
     }
 
     /// Checks that these inputs, which have passed [`check`](Self::check), can be followed until
-    /// there are so many steps: all rows are wanted, each of a sequence of its own that has room.
+    /// there are this many steps: all rows are wanted, each of a sequence of its own that has room.
     ///
     /// # Errors
     ///

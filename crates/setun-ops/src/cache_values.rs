@@ -63,7 +63,7 @@ impl CacheValues {
         }
     }
 
-    /// Keeps so many vectors, and memory for no others.
+    /// Keeps this many vectors, and memory for no others.
     pub(crate) fn shrink(&mut self, vectors: usize, head_dim: usize) {
         fn to<T>(values: &mut Vec<T>, len: usize) {
             values.truncate(len);

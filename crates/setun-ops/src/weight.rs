@@ -1,4 +1,4 @@
-//! What a weight of a plan is, and its value on the host.
+//! Weights of a plan: their specifications, and their values on the host.
 
 use std::fmt;
 
@@ -75,7 +75,7 @@ pub enum ScaleKind {
     Tensor,
     /// See [`Scales::Rows`].
     Rows,
-    /// See [`Scales::ColumnGroups`]: of so many columns each.
+    /// See [`Scales::ColumnGroups`]: of this many columns each.
     ColumnGroups(usize),
 }
 

@@ -1,4 +1,4 @@
-//! Whatever looks at a text before it is shown.
+//! The interface of content filters.
 
 use std::{fmt, sync::Arc};
 

@@ -11,7 +11,7 @@
 //!   [`ContentFilter`] is the trait of whatever else looks at a text before it is shown.
 //! - [`Sampler`] picks the next token; it keeps no state, so a draw can be repeated anywhere. It
 //!   can say which logits it needs, and chooses the same of these as of all.
-//! - [`LogitsProcessor`] is a step of one's own on its way to a choice, and [`Strategy`] the trait
+//! - [`LogitsProcessor`] is a custom sampling step, and [`Strategy`] the trait
 //!   of whatever chooses a token instead.
 //! - [`Logprobs`] is what the model itself thought of tokens.
 //! - [`ToolCallParser`] finds the calls of functions in what a model writes.

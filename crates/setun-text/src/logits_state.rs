@@ -1,4 +1,4 @@
-//! What is left to choose from: at first a whole row, then a list.
+//! The logits between sampling steps: at first a whole row, then a list.
 
 use std::borrow::Cow;
 

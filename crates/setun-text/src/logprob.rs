@@ -1,4 +1,4 @@
-//! What the model thought of tokens.
+//! Log-probabilities of tokens.
 
 use crate::ranked_candidates::Ranked;
 

@@ -18,7 +18,7 @@ pub trait MaybeShared {}
 #[cfg(target_family = "wasm")]
 impl<T: ?Sized> MaybeShared for T {}
 
-/// A step of one's own: it changes the logits of candidates, or drops them.
+/// A custom sampling step: it changes the logits of candidates, or drops them.
 ///
 /// It is taken for greedy choices, too. What it does should follow from its arguments alone, so
 /// that a text stays the same where a token is chosen again.

@@ -1,4 +1,4 @@
-//! What sampling remembers from token to token.
+//! The state of a sampler between tokens.
 
 /// What one sequence's choices have left for the next. A fork clones it; tokens that are only
 /// run through the model again do not change it.

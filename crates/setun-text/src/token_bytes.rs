@@ -1,4 +1,4 @@
-//! What single tokens of a `tokenizer.json` add to a text, in bytes.
+//! Bytes that single tokens of a `tokenizer.json` add to a text.
 
 use tokenizers::Decoder as _;
 use tokenizers::decoders::DecoderWrapper;

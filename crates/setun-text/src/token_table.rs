@@ -1,4 +1,4 @@
-//! What grammars need of a tokenizer, as bytes that another module can be handed.
+//! A tokenizer's tokens as bytes, to be handed to a grammar in another module.
 
 use crate::Tokenizer;
 

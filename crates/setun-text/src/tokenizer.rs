@@ -1,4 +1,4 @@
-//! What the rest of setun needs from a tokenizer.
+//! The `Tokenizer` trait.
 
 use crate::TextError;
 

@@ -1,4 +1,4 @@
-//! Where a model's bytes are: opened for a pass over them, and closed after it.
+//! Sources of a model's bytes: opened for a pass over them, and closed after it.
 
 use std::sync::{Arc, Mutex};
 

@@ -99,7 +99,7 @@ fn damage(format: &str, subjects: &[Subject]) {
     });
 }
 
-/// What becomes of a case.
+/// The outcome of a case.
 enum Event {
     Begun(usize),
     Ended(usize),

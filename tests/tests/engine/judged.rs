@@ -1,4 +1,4 @@
-//! What a model thinks of texts: its own, their prompts, and those that it is given.
+//! Log-probabilities and scores of generated texts, prompts and given texts.
 
 use futures::executor::block_on;
 use setun::{

@@ -1,4 +1,4 @@
-//! What a GPU is said to take for weights, and the buffers that it is asked for.
+//! Estimates of GPU memory against the buffers that are asked for.
 
 use setun::{Device, DeviceOptions, GpuApi, Model, ModelReader, ops::Backend};
 use setun_gpu::{Api, GpuBackend, Limited, Wgpu};

@@ -1,4 +1,4 @@
-//! What a GPU's failures come to: an error that says what, and no panic.
+//! Failures of a GPU: each is an error that says what, and no panic.
 
 use setun::{
     Model,

@@ -1,4 +1,4 @@
-//! What a step asks of a GPU, and steps over more positions than one workgroup takes.
+//! Launches and reads of a step, and steps over more positions than one workgroup takes.
 
 use std::{collections::BTreeMap, fs};
 

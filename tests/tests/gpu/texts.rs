@@ -11,7 +11,7 @@ use setun_tests::fixture;
 const MODEL: &str = "golden/real-tinystories-1m";
 const PROMPTS: [&str; 3] = ["Once upon a time", "The dog", "Lily and Tom were"];
 
-/// An engine for so many whole contexts.
+/// An engine for this many whole contexts.
 fn engine(contexts: usize) -> Engine {
     let model = Model::open(fixture(MODEL)).expect("the story model");
     let builder = Engine::builder(model).device(Device::Gpu(GpuApi::Vulkan)).contexts(contexts);

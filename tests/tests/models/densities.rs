@@ -1,4 +1,4 @@
-//! What a profile counts in each layer, against codes that the definitions wrote: open gates, and
+//! Densities in a profile against codes that the definitions wrote: open gates, and
 //! codes into `down` that are not zero.
 
 use setun::{

@@ -1,4 +1,4 @@
-//! What models compute: close to transformers, and the same bits however they are run.
+//! Results of models: close to transformers, and the same bits however they are run.
 
 mod beams;
 mod densities;

@@ -82,7 +82,7 @@ fn stages_work_at_the_same_time() {
     assert!(found == whole.step(&[(sequence, &TEXT, LOGITS)]));
 }
 
-/// Fails what it is told to, so many times.
+/// Fails what it is told to, this many times.
 #[derive(Clone, Default)]
 struct Faults(Arc<Mutex<Option<(Call, usize)>>>);
 
@@ -238,7 +238,7 @@ fn a_stage_that_panics_is_a_lost_device() {
     }
 }
 
-/// Pieces are of at least so many rows, and one row is one piece.
+/// Pieces are of at least this many rows, and one row is one piece.
 #[test]
 fn steps_are_cut_evenly() {
     let runs = Arc::new(Mutex::new(vec![]));

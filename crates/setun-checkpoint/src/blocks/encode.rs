@@ -1,4 +1,4 @@
-//! What all encoders of blocks share: the scale of each block, where the type can hold it.
+//! Helpers of the block encoders: the scale of each block, where the type can hold it.
 
 use crate::{error::CheckpointError, scales::by_group};
 use half::f16;

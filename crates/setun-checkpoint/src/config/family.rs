@@ -1,4 +1,4 @@
-//! What a configuration leaves unsaid: its family, by name, and that family's defaults.
+//! Model families by name, and each family's defaults for what a configuration leaves out.
 
 use super::unsupported;
 use crate::{error::CheckpointError, json::Fields};

@@ -1,4 +1,4 @@
-//! How linear layers are stored: `quantization_config`, or what its absence means.
+//! Storage of linear layers: `quantization_config`, or what its absence means.
 
 use setun_ops::ternary::MAX_COLUMNS;
 

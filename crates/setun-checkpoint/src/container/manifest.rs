@@ -1,4 +1,4 @@
-//! What a container says about itself, checked.
+//! The checked manifest of a container.
 
 use std::{borrow::Cow, ops::Range};
 
@@ -299,7 +299,7 @@ fn check_tensor(file: &str, raw: RawTensor, end: &mut u64) -> Result<TensorEntry
     }
 }
 
-/// The next so many bytes of the content.
+/// The next this many bytes of the content.
 fn following(end: &mut u64, bytes: u64) -> Option<Range<u64>> {
     let start = *end;
     *end = start.checked_add(bytes)?;
@@ -339,7 +339,7 @@ fn check_chunks(
     Ok(chunks)
 }
 
-/// Whether so many bytes of content may be stored in so many that are compressed.
+/// Whether this many bytes of content may be stored in this many that are compressed.
 pub(super) fn fits_compressed(stored: u64, bytes: u64) -> bool {
     stored < bytes && stored >= bytes.div_ceil(MAX_RATIO)
 }

@@ -5,7 +5,7 @@ use crate::{error::CheckpointError, header::MAX_HEADER_BYTES};
 /// Why the header could not be read to its end.
 #[derive(Debug)]
 pub(super) enum Stop {
-    /// So many bytes of the file are needed, or more.
+    /// This many bytes of the file are needed, or more.
     More(u64),
     /// It is wrong.
     Bad(CheckpointError),
@@ -68,7 +68,7 @@ impl<'a> Cursor<'a> {
         self.array().map(u64::from_le_bytes)
     }
 
-    /// A length and so many bytes of UTF-8.
+    /// A length and this many bytes of UTF-8.
     pub(super) fn text(&mut self) -> Result<&'a str, Stop> {
         let length = self.u64()?;
         let bytes = self.take(length)?;

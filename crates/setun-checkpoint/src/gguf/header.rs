@@ -1,4 +1,4 @@
-//! What stands before a file's tensors.
+//! The header of a GGUF file: metadata and tensor infos.
 
 use super::{
     ALIGNMENT, MAGIC,

@@ -1,4 +1,4 @@
-//! Where tensors lie: their sizes follow from types and shapes, and must agree with the offsets.
+//! Offsets of tensors: their sizes follow from types and shapes, and must agree with them.
 
 use std::sync::Arc;
 

@@ -40,7 +40,7 @@ fn number(text: &str) -> Option<(&str, usize)> {
     digits_only.then(|| digits.parse().ok()).flatten().map(|number| (rest, number))
 }
 
-/// Whether a file is the part of so many that its name says.
+/// Whether a file is the part of this many that its name says.
 pub(super) fn check(metadata: &Metadata, part: usize, count: usize) -> Result<(), CheckpointError> {
     let expect = |key: &str, expected: usize| match metadata.size(key, LIMIT)? {
         Some(found) if found == expected => Ok(()),

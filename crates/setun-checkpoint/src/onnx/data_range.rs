@@ -27,7 +27,7 @@ pub(super) struct DataRange {
 pub(super) enum Orientation {
     /// As it is to be.
     Rows,
-    /// Transposed, and these of so many rows.
+    /// Transposed, and these of this many rows.
     Columns { all: usize, taken: Range<usize> },
 }
 

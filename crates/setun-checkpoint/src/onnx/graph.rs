@@ -1,4 +1,4 @@
-//! What a graph says of its weights.
+//! The weights of an ONNX graph.
 
 use std::{collections::HashMap, ops::Range, sync::Arc};
 

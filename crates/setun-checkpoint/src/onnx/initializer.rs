@@ -1,4 +1,4 @@
-//! Where the elements of a graph's tensor lie.
+//! Locations of the elements of a graph's tensors.
 
 use std::{ops::Range, sync::Arc};
 

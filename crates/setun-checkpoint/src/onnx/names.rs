@@ -61,7 +61,7 @@ pub(super) fn linear(name: &str) -> Option<Linear> {
     found.map(|(_, canonical)| Linear::One(format!("model.layers.{layer}.{canonical}")))
 }
 
-/// The name of a norm's gain in a model of so many layers, from that of its initialiser.
+/// The name of a norm's gain in a model of this many layers, from that of its initialiser.
 pub(super) fn norm(name: &str, layers: usize) -> Option<String> {
     norm_module(dotted(name).strip_suffix(".weight")?, layers)
 }

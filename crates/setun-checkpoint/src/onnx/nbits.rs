@@ -81,7 +81,7 @@ impl Magnitudes {
     }
 }
 
-/// Columns of a group of [`Magnitudes`], for blocks of so many.
+/// Columns of a group of [`Magnitudes`], for blocks of this many.
 pub(super) fn group_of(block: usize) -> usize {
     block.max(PLANE_COLUMNS)
 }

@@ -146,7 +146,7 @@ impl Plan<'_> {
         }
     }
 
-    /// Some rows of an initialiser of which a row has so many elements.
+    /// Some rows of an initialiser of which a row has this many elements.
     fn rows(
         &mut self,
         node: &Node,

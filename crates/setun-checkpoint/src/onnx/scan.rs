@@ -101,7 +101,7 @@ impl Scan {
         Ok(None)
     }
 
-    /// Goes on so many bytes, of which the last need not be here.
+    /// Goes on this many bytes, of which the last need not be here.
     fn leap(&mut self, bytes: usize) {
         if bytes > self.bytes.len() {
             self.window = FIRST_WINDOW;

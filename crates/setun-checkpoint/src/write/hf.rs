@@ -63,7 +63,7 @@ impl HfWriter {
         })
     }
 
-    /// Where a tensor of so many bytes begins.
+    /// Where a tensor of this many bytes begins.
     fn place(&self, name: &str, found: u64) -> Result<u64, CheckpointError> {
         let missing = || CheckpointError::MissingTensor { name: name.to_owned(), similar: vec![] };
         let info = self.tensors.get(name).ok_or_else(missing)?;
@@ -85,7 +85,7 @@ impl HfWriter {
         Ok(())
     }
 
-    /// A matrix of elements of so many bytes, of which `row` appends one's.
+    /// A matrix of elements of this many bytes, of which `row` appends one's.
     fn put_rows(
         &self,
         name: &str,

@@ -1,4 +1,4 @@
-//! What is read of each type and architecture.
+//! GGUF files of each type and architecture, read.
 
 use setun_checkpoint::{
     Dtype, I2sBlocks, Options, Tensor, TensorData, TensorInfo, blocks,

@@ -1,4 +1,4 @@
-//! What is refused: each is one error, and never a panic.
+//! Bad GGUF files: each is one error, and never a panic.
 
 use setun_checkpoint::{CheckpointError, Dtype, Tensor, TensorData, TensorInfo, blocks};
 

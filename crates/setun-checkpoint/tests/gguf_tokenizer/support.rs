@@ -1,4 +1,4 @@
-//! What several tests need: fixtures, and vocabularies in the short form of `make.py`.
+//! Shared helpers: fixtures, and vocabularies in the short form of `make.py`.
 
 use std::path::PathBuf;
 

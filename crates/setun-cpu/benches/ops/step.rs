@@ -92,7 +92,7 @@ impl Draft {
         Self::with_cache(case.shape.heads, CacheElement::F32, case.rows)
     }
 
-    /// A step whose rows are the last of so many positions.
+    /// A step whose rows are the last of this many positions.
     pub(crate) fn with_cache(heads: HeadShape, element: CacheElement, positions: usize) -> Self {
         let cache = CacheSpec {
             layers: 1,

@@ -1,4 +1,4 @@
-//! What the levels of NEON share: loads, planes of codes, and the last sums.
+//! Vector helpers of the NEON levels: loads, planes of codes, and the last sums.
 //!
 //! A vector has 16 bytes, half a block of codes or half a plane of activations.
 

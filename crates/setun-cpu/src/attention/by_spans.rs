@@ -51,7 +51,7 @@ pub(crate) struct SpanScratch {
 }
 
 impl SpanScratch {
-    /// Grows to what a step of so many rows needs, the last of them at the last of `positions`.
+    /// Grows to what a step of this many rows needs, the last of them at the last of `positions`.
     pub(crate) fn grow(
         &mut self,
         shape: HeadShape,
@@ -84,7 +84,7 @@ fn max_rows(shape: HeadShape, positions: usize, threads: usize) -> usize {
     rows.min(MAX_SCORES / (shape.heads * positions)).max(1)
 }
 
-/// Whether a step of so many rows is cut into spans.
+/// Whether a step of this many rows is cut into spans.
 pub(super) fn is_worth_it(shape: HeadShape, rows: usize, longest: usize, threads: usize) -> bool {
     threads > 1 && longest >= FEWEST_POSITIONS && rows * shape.kv_heads < MAX_PAIRS * threads
 }

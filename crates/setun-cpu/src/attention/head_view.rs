@@ -1,4 +1,4 @@
-//! Where the keys and values of a KV head lie, and what some queries make of a span of them.
+//! Keys and values of a KV head, and scores and sums of a span of them.
 
 use std::{iter, ops::Range};
 
@@ -57,7 +57,7 @@ impl<'a> HeadView<'a> {
         Span::new(simd, self, &self.of.cache.layers()[self.of.layer].values, positions, memory)
     }
 
-    /// Indices of the vectors of some positions, of as many at once as are neighbours.
+    /// Indices of the vectors of some positions, taken together where they are neighbours.
     fn indices(self, positions: Range<usize>) -> impl Iterator<Item = Range<usize>> + use<'a> {
         let block = self.of.cache.spec().block_positions;
         let Range { mut start, end } = positions;

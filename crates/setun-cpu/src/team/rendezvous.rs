@@ -1,4 +1,4 @@
-//! Where the leader of a team offers a job and the members find it.
+//! The rendezvous of a thread team: the leader offers a job, the members take it.
 //!
 //! One word says it all: whether a job is open, how many members are inside, the job's number,
 //! and whether the leader sleeps. The leader opens a job, works on it itself, closes it and waits until nobody is
@@ -59,7 +59,7 @@ pub(crate) struct Rendezvous {
 }
 
 impl Rendezvous {
-    /// For so many members besides the leader, and so many cores.
+    /// For this many members besides the leader, and this many cores.
     pub(crate) fn new(members: usize, cores: usize) -> Self {
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         Self {

@@ -204,7 +204,7 @@ pub(crate) struct MemberSums {
 }
 
 impl MemberSums {
-    /// Makes room for the sums of a layer with so many rows.
+    /// Makes room for the sums of a layer with this many rows.
     pub(crate) fn grow(&mut self, matrix: &TernaryColumns, rows: usize) -> Result<(), OpsError> {
         let len = rows.min(GROUP_ROWS) * padded_outputs(matrix);
         if self.values.len() < len {
@@ -213,7 +213,7 @@ impl MemberSums {
         Ok(())
     }
 
-    /// So many sums, all zero.
+    /// This many sums, all zero.
     fn start(&mut self, len: usize) -> &mut [i32] {
         self.used = true;
         let sums = &mut self.values[..len];

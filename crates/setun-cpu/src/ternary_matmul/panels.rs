@@ -31,7 +31,7 @@ pub(crate) const MAX_ROWS: usize = 256;
 const MAX_ACTIVATIONS: usize = 1 << 20;
 
 impl<D: TernaryDot> Walk<'_, D> {
-    /// Whether panels pay for a step of so many rows, and can serve these layers: sums by column
+    /// Whether panels pay for a step of this many rows, and can serve these layers: sums by column
     /// groups are apart from each other.
     pub(crate) fn has_panels<const N: usize>(&self, rows: usize, layers: [&Linear; N]) -> bool {
         let is_grouped = |layer: &Linear| {
@@ -100,7 +100,7 @@ impl LinearView<'_> {
         let sums = &mut scratch.sums[..rows.len()];
         sums.fill(PanelSums::default());
         let blocks = self.matrix.columns().div_ceil(BLOCK_COLUMNS);
-        // Panels of about the same length, and so many times a few rows.
+        // Panels of about the same length, and this many times a few rows.
         let panels = blocks.div_ceil(D::BLOCKS);
         let tiles = rows.len().div_ceil(D::ROWS);
         // Memory is asked for evenly: a burst would wait for itself.
@@ -146,7 +146,7 @@ impl LinearView<'_> {
         isa.unpack_rows(rows, within, panel);
     }
 
-    /// Asks for one of so many parts of the codes of the panel that begins at an output, if there
+    /// Asks for one of this many parts of the codes of the panel that begins at an output, if there
     /// is one.
     fn prefetch<D: TernaryDot>(&self, isa: D, first: usize, (part, parts): (usize, usize)) {
         let end = self.matrix.rows().min(first + PANEL_OUTPUTS);

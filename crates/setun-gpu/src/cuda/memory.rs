@@ -20,12 +20,12 @@ impl Allocation {
         // SAFETY: the context is bound; the memory is filled before anyone can see it.
         let address = unsafe { result::malloc_sync(bytes) }?;
         let allocation = Self { context: Arc::clone(context), address, bytes };
-        // SAFETY: the memory has so many bytes.
+        // SAFETY: the memory has this many bytes.
         unsafe { result::memset_d8_async(address, 0, bytes, stream.cu_stream()) }?;
         Ok(allocation)
     }
 
-    /// The address of a place that has so many bytes; none if it lies beyond.
+    /// The address of a place that has this many bytes; none if it lies beyond.
     pub(super) fn at(&self, offset: u64, bytes: u64) -> Option<CUdeviceptr> {
         let end = offset.checked_add(bytes)?;
         (end <= self.bytes as u64).then_some(self.address + offset)
@@ -60,13 +60,13 @@ impl Staging {
         context.bind_to_thread()?;
         // SAFETY: the context is bound.
         let place = unsafe { result::malloc_host(STAGED, 0) }?;
-        // SAFETY: the memory has so many bytes; it must hold something to be a slice.
+        // SAFETY: the memory has this many bytes; it must hold something to be a slice.
         unsafe { place.cast::<u8>().write_bytes(0, STAGED) };
         Ok(Self { context: Arc::clone(context), place })
     }
 
     pub(super) fn bytes(&mut self) -> &mut [u8] {
-        // SAFETY: the memory has so many bytes, all written, and `self` alone leads to it.
+        // SAFETY: the memory has this many bytes, all written, and `self` alone leads to it.
         unsafe { std::slice::from_raw_parts_mut(self.place.cast(), STAGED) }
     }
 }

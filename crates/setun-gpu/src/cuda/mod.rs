@@ -161,7 +161,7 @@ impl Cuda {
     fn send(&mut self, address: u64, data: &[u8]) -> Result<(), DriverError> {
         self.context.bind_to_thread()?;
         if data.len() > STAGED {
-            // SAFETY: the place has so many bytes, as the caller has checked; the data stays where
+            // SAFETY: the place has this many bytes, as the caller has checked; the data stays where
             // it is until the stream has been waited for.
             unsafe { result::memcpy_htod_async(address, data, self.stream.cu_stream())? };
             return self.stream.synchronize();
@@ -177,7 +177,7 @@ impl Cuda {
 
     fn read_piece(&mut self, address: u64, out: &mut [u8]) -> Result<(), DriverError> {
         let staged = &mut self.staging.bytes()[..out.len()];
-        // SAFETY: the source has so many bytes, as the caller has checked; the target stays
+        // SAFETY: the source has this many bytes, as the caller has checked; the target stays
         // where it is until the stream has been waited for.
         unsafe {
             result::memcpy_dtoh_async(staged, address, self.stream.cu_stream())?;
@@ -262,7 +262,7 @@ impl Executor for Cuda {
         };
         let len = usize::try_from(bytes).unwrap_or(usize::MAX);
         let copied = self.context.bind_to_thread().and_then(|()| {
-            // SAFETY: both places have so many bytes; freeing memory waits for what is queued.
+            // SAFETY: both places have this many bytes; freeing memory waits for what is queued.
             unsafe { result::memcpy_dtod_async(target, source, len, self.stream.cu_stream()) }
         });
         self.record(copied);

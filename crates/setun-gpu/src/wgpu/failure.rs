@@ -1,5 +1,5 @@
-//! What a driver says went wrong, kept for whoever asks next: it is said at any time, in a browser
-//! long after the call that caused it.
+//! Failures that a driver reports, kept for the next call: they come at any time, in a browser
+//! long after the call that caused them.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

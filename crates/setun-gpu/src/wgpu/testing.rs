@@ -1,4 +1,4 @@
-//! What tests do to devices that they do not hold: of this process, one test at a time.
+//! Test access to devices of this process, one test at a time.
 
 use std::sync::{
     Mutex, PoisonError,

@@ -1,4 +1,4 @@
-//! What each launch took, by the device's own clock.
+//! Timestamps of launches, by the device's own clock.
 
 use std::{task::Waker, time::Duration};
 

@@ -72,7 +72,7 @@ fn many_rows_go_in_tiles() {
         };
         tiles += step.launches().iter().filter(is_tiled).count();
     }
-    assert!(tiles > 0, "no case has so many rows");
+    assert!(tiles > 0, "no case has this many rows");
 }
 
 /// What shares a launch gives the bits that it gives apart.

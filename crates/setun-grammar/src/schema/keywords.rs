@@ -87,7 +87,7 @@ const REFUSED: [&str; 18] = [
     "unevaluatedProperties",
 ];
 
-/// What becomes of a keyword.
+/// Treatment of a keyword.
 pub(super) enum Role {
     Applied,
     Ignored,

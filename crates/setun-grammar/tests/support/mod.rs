@@ -1,4 +1,4 @@
-//! What several tests need: vocabularies, and sampling without a model.
+//! Shared helpers: vocabularies, and sampling without a model.
 
 #![allow(dead_code, reason = "each test uses a part")]
 

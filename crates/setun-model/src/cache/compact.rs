@@ -42,7 +42,7 @@ impl PagedCache {
         self.prefixes.rename(&moves);
     }
 
-    /// Lets there be at most so many blocks from now on, or those in use where they are more.
+    /// Lets there be at most this many blocks from now on, or those in use where they are more.
     pub fn set_max_blocks(&mut self, blocks: usize) {
         self.max_blocks = blocks.max(self.held_blocks());
         if self.references.len() > self.max_blocks {

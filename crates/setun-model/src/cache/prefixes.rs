@@ -34,7 +34,7 @@ impl Prefixes {
         self.nodes.contains_key(&block)
     }
 
-    /// The blocks of the longest known prefix of `tokens`, each of so many positions.
+    /// The blocks of the longest known prefix of `tokens`, each of this many positions.
     pub(super) fn find(&self, tokens: &[u32], block_positions: usize) -> Vec<BlockId> {
         let mut blocks = vec![];
         for tokens in tokens.chunks_exact(block_positions) {

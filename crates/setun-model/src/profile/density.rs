@@ -1,4 +1,4 @@
-//! How much of a layer's feed-forward part is not zero: what exact sparsity lives on.
+//! Densities of a layer's feed-forward part, which exact sparsity relies on.
 
 use setun_ops::{
     Op, Plan,
@@ -84,7 +84,7 @@ impl Counted {
         all
     }
 
-    /// Adds what a step of so many rows counted. `nonzero` has an element for each op.
+    /// Adds what a step of this many rows counted. `nonzero` has an element for each op.
     pub(super) fn add(&self, nonzero: &[u64], rows: usize, layers: &mut [LayerDensity]) {
         let layer = &mut layers[self.layer];
         let density = if self.is_gate { &mut layer.gates } else { &mut layer.down };

@@ -1,4 +1,4 @@
-//! How pieces come from stage to stage.
+//! The pipeline of stages that microbatches pass through.
 
 #[cfg(not(target_family = "wasm"))]
 mod threads;

@@ -65,7 +65,7 @@ pub(crate) enum StorageFormat {
     Blocks,
     /// Floats to be quantized at load.
     Master,
-    /// MLX's codes, with scales and biases for groups of so many columns beside them.
+    /// MLX's codes, with scales and biases for groups of this many columns beside them.
     Affine { group: usize },
 }
 

@@ -1,4 +1,4 @@
-//! What a template may ask for: it comes with a model, which may be anybody's.
+//! Limits on the work of a template, which may come from anybody.
 //!
 //! A parser, and whatever drops or prints a value, descends into expressions and values by calling
 //! itself, so deep ones would end the process. No tag has more than some tokens, and what `set`

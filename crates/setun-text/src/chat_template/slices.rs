@@ -119,7 +119,7 @@ pub(super) fn slice(
         .collect())
 }
 
-/// The places that a slice of so many entries takes; `step` is not zero. The ends are limited as
+/// The places that a slice of this many entries takes; `step` is not zero. The ends are limited as
 /// Python limits them (library reference, "Common Sequence Operations", notes 4 and 5).
 fn places(
     start: Option<i64>,

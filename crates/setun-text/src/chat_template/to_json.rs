@@ -30,7 +30,7 @@ pub(super) fn to_json(
     Ok(Value::from(writer.out))
 }
 
-/// What stands before each entry of a level: so many spaces, or a string.
+/// What stands before each entry of a level: this many spaces, or a string.
 fn indentation(indent: &Value) -> Result<Option<String>, Error> {
     match indent.kind() {
         ValueKind::None | ValueKind::Undefined => Ok(None),

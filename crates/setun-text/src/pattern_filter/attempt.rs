@@ -22,7 +22,7 @@ pub(super) struct Attempt {
 
 #[derive(Debug)]
 enum Progress {
-    /// So many letters of a word are there.
+    /// This many letters of a word are there.
     Word(usize),
     #[cfg(feature = "regex")]
     Expression(Ways),

@@ -50,7 +50,7 @@ pub(super) struct Scratch {
 }
 
 impl Scratch {
-    /// For automata of so many states.
+    /// For automata of this many states.
     pub(super) fn new(states: usize) -> Self {
         Self { round: 0, seen: vec![0; states], open: vec![] }
     }

@@ -25,7 +25,7 @@ impl FilteredText {
         Self { rules, seen, settled: 0, attempts: VecDeque::new(), is_stopped: false }
     }
 
-    /// Goes on with the attempts, and begins those that a character may begin.
+    /// Continues the attempts, and begins those that a character may begin.
     fn take(&mut self, character: char) {
         let (at, before) = (self.seen.end(), self.seen.text.chars().next_back());
         let letter = Letter::new(character);

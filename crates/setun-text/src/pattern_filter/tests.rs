@@ -20,7 +20,7 @@ fn filter(rules: &[FilterRule]) -> SharedFilter {
     SharedFilter::new(PatternFilter::new(rules.to_vec()).expect("good patterns"))
 }
 
-/// What is shown of a text that comes in these pieces, and whether it was stopped.
+/// The output for a text in these pieces, and whether it was stopped.
 fn run(rules: &[FilterRule], pieces: &[&str]) -> (String, bool) {
     let mut text = filter(rules).begin();
     let mut shown = String::new();

@@ -12,7 +12,7 @@ pub(super) struct Word {
 
 /// What came of a character.
 pub(super) enum Match {
-    /// So many letters are there.
+    /// This many letters are there.
     Open(usize),
     /// It is there, and ends behind the character.
     Complete,
@@ -32,7 +32,7 @@ impl Word {
         !(self.is_whole && before.is_some_and(is_of_a_word))
     }
 
-    /// Takes the next character where so many letters are there.
+    /// Takes the next character where this many letters are there.
     pub(super) fn take(&self, known: usize, next: &Letter) -> Match {
         match self.letters.get(known) {
             Some(letter) if !letter.is(next, self.ignore_case) => Match::None,
@@ -43,7 +43,7 @@ impl Word {
         }
     }
 
-    /// Whether so many letters are all.
+    /// Whether this many letters are all.
     pub(super) fn is_complete(&self, known: usize) -> bool {
         known == self.letters.len()
     }

@@ -1,4 +1,4 @@
-//! How long a repetition each token would prolong, as DRY counts it.
+//! Lengths of the repetitions that tokens would extend, as DRY counts them.
 
 use std::collections::BTreeMap;
 

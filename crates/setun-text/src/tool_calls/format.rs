@@ -1,4 +1,4 @@
-//! How the families write calls.
+//! Formats of tool calls by model family.
 
 use super::read::{Read, array, named, object};
 use crate::ToolCall;

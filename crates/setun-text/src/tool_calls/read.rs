@@ -15,7 +15,7 @@ pub(super) enum Read {
 }
 
 impl Read {
-    /// The same after so many bytes more.
+    /// The same after this many bytes more.
     pub(super) fn shifted(self, before: usize) -> Self {
         match self {
             Self::Calls(calls, length) => Self::Calls(calls, before + length),

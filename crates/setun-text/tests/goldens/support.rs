@@ -1,4 +1,4 @@
-//! What several tests need: the fixtures.
+//! Shared helpers: the fixtures.
 
 use std::path::PathBuf;
 use std::sync::Arc;

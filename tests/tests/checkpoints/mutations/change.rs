@@ -1,4 +1,4 @@
-//! What can happen to a file.
+//! Kinds of damage to a file.
 
 use super::random::Random;
 

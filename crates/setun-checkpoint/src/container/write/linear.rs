@@ -1,4 +1,4 @@
-//! What the scales of linear layers are in a container, and what its configuration says of them.
+//! Scales of linear layers in a container, and their description in its configuration.
 
 use serde_json::{Map, Value};
 

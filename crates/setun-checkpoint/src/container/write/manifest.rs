@@ -12,7 +12,7 @@ use crate::{
     json,
 };
 
-/// Where data start: at a multiple of so many bytes, so that a mapped file is aligned.
+/// Where data start: at a multiple of this many bytes, so that a mapped file is aligned.
 const ALIGNMENT: u64 = 64;
 
 impl Writer {

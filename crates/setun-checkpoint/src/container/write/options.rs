@@ -1,4 +1,4 @@
-//! What a user chooses of a container.
+//! Options of writing a container.
 
 use crate::{
     container::{CUT_BYTES, MAX_CHUNK_BYTES},

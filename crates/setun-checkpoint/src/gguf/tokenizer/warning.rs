@@ -1,4 +1,4 @@
-//! What a user should know of a conversion that went well.
+//! Warnings of a tokenizer conversion that succeeded.
 
 /// What a user should know of a conversion that went well.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

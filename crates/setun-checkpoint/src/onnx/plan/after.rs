@@ -1,4 +1,4 @@
-//! What follows a product: its scale and its bias.
+//! The scale and the bias after a product.
 
 use super::Plan;
 use crate::{
@@ -69,7 +69,7 @@ impl Plan<'_> {
         constant.number.map(FactorOf::Number)
     }
 
-    /// An initialiser of so many floats.
+    /// An initialiser of this many floats.
     pub(super) fn vector(&self, name: &str, length: usize) -> Option<usize> {
         let (index, _) = self.graph.source(name)?;
         let found = &self.graph.initializers[index];

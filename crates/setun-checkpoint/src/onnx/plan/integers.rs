@@ -15,7 +15,7 @@ use crate::{
     },
 };
 
-/// Most rows or columns: so many bytes of codes can be counted.
+/// Most rows or columns: this many bytes of codes can be counted.
 const MAX_SIZE: usize = 1 << 28;
 
 /// A matrix of integers.
@@ -278,7 +278,7 @@ impl Plan<'_> {
     }
 }
 
-/// Whether an initialiser has so many rows, flat or not, of so many elements.
+/// Whether an initialiser has this many rows, flat or not, of this many elements.
 fn rows_of(found: &Initializer, rows: usize, per_row: usize) -> bool {
     let all = rows.checked_mul(per_row);
     let first = found.shape.first().copied();

@@ -188,7 +188,7 @@ impl Plan<'_> {
         }
     }
 
-    /// The layers that share a matrix of so many rows, and the rows of each.
+    /// The layers that share a matrix of this many rows, and the rows of each.
     fn modules(
         &self,
         node: &Node,

@@ -1,4 +1,4 @@
-//! What is written is read back.
+//! Configurations written and read back.
 
 use super::*;
 use crate::config::{Quantization, RopeConfig};

@@ -52,7 +52,7 @@ impl TernaryPanel for Avx2 {
     }
 }
 
-/// A kernel for so many rows. (Kernels cannot be generic.)
+/// A kernel for this many rows. (Kernels cannot be generic.)
 macro_rules! rows {
     ($name:ident, $rows:literal) => {
         fearless_simd::kernel!(

@@ -39,7 +39,7 @@ impl ScreenDot for Avx512 {
     }
 }
 
-/// A kernel for so many hidden rows. (Kernels cannot be generic.)
+/// A kernel for this many hidden rows. (Kernels cannot be generic.)
 macro_rules! with_hidden {
     ($name:ident, $hidden:literal) => {
         fearless_simd::kernel!(

@@ -1,4 +1,4 @@
-//! How far two implementations of an operation may differ.
+//! Bounds on the difference between two implementations of an operation.
 
 use half::f16;
 

@@ -1,4 +1,4 @@
-//! What a post-processor adds to a text.
+//! Special tokens that a post-processor adds to a text.
 
 use serde_json::Value;
 
