@@ -146,8 +146,8 @@ fn code(package: &serde_json::Value) -> Result<String> {
 }
 
 fn documentation() -> Result<()> {
-    let mut command = cargo();
-    command.args(["doc", "--workspace", "--no-deps", "--locked", "--quiet"]);
+    let mut command = workspace::documentation();
+    command.args(["--no-deps", "--quiet"]);
     // The command's pages would replace the library's: both are called setun.
     command.args(["--exclude", "setun-cli"]);
     run(command.env("RUSTDOCFLAGS", "-D warnings"))
