@@ -120,16 +120,16 @@ export function requestWithProgress<Type extends FromHost["type"]>(
       connection.send(id, { type: "stop" });
       reject(signal?.reason);
     };
-    const unwatch = () => signal?.removeEventListener("abort", abort);
+    const removeAbortListener = () => signal?.removeEventListener("abort", abort);
     const receive = (message: FromHost) => {
       if (message.type === "progress" && !signal?.aborted) onProgress?.(message.progress);
       if (message.type !== type) return;
-      unwatch();
+      removeAbortListener();
       connection.remove(id);
       resolve(message as Extract<FromHost, { type: Type }>);
     };
     const fail = (error: Error) => {
-      unwatch();
+      removeAbortListener();
       reject(error);
     };
     const id = connection.start(request, { receive, fail });

@@ -40,7 +40,7 @@ export class GrammarCache {
   readonly #build: () => Promise<GrammarBuild>;
   #ready: Promise<{ readonly glue: GrammarModule; readonly vocabulary: WasmVocabulary }> | undefined;
   /** Grammars by kind and text, the latest last. */
-  readonly #kept = new Map<string, WasmGrammar>();
+  readonly #cached = new Map<string, WasmGrammar>();
   #freed = false;
 
   constructor(build: (() => Promise<GrammarBuild>) | undefined) {
@@ -57,16 +57,16 @@ export class GrammarCache {
     const { glue, vocabulary } = await this.#ready;
     if (this.#freed) throw new SetunError("disposed", "the model has been disposed");
     const key = `${kind} ${text}`;
-    const grammar = this.#kept.get(key) ?? new glue.Grammar(vocabulary, kind, text);
-    this.#keep(key, grammar);
+    const grammar = this.#cached.get(key) ?? new glue.Grammar(vocabulary, kind, text);
+    this.#remember(key, grammar);
     return grammar.share();
   }
 
   /** Frees all grammars. Running generations have handles of their own. */
   free(): void {
     this.#freed = true;
-    for (const grammar of this.#kept.values()) grammar.free();
-    this.#kept.clear();
+    for (const grammar of this.#cached.values()) grammar.free();
+    this.#cached.clear();
     this.#ready?.then(({ vocabulary }) => vocabulary.free()).catch(() => undefined);
     this.#ready = undefined;
   }
@@ -78,12 +78,12 @@ export class GrammarCache {
     return { glue: build.glue, vocabulary: new build.glue.Vocabulary(model.tokenTable()) };
   }
 
-  #keep(key: string, grammar: WasmGrammar): void {
-    this.#kept.delete(key);
-    this.#kept.set(key, grammar);
-    for (const [oldest, given] of this.#kept) {
-      if (this.#kept.size <= MAX_CACHED_GRAMMARS) return;
-      this.#kept.delete(oldest);
+  #remember(key: string, grammar: WasmGrammar): void {
+    this.#cached.delete(key);
+    this.#cached.set(key, grammar);
+    for (const [oldest, given] of this.#cached) {
+      if (this.#cached.size <= MAX_CACHED_GRAMMARS) return;
+      this.#cached.delete(oldest);
       given.free();
     }
   }

@@ -65,8 +65,8 @@ async function downloadSize(
   if (plan === undefined) return { bytes: undefined, storedBytes: 0 };
   const folder = await revisionPath(plan.id, plan.revision);
   const bytes = sumOf(plan.files);
-  const there = storage === undefined ? 0 : await storedBytesIn(storage, folder);
-  return { bytes, storedBytes: Math.min(there, bytes) };
+  const stored = storage === undefined ? 0 : await storedBytesIn(storage, folder);
+  return { bytes, storedBytes: Math.min(stored, bytes) };
 }
 
 /** The download plan; `undefined` if a server does not tell sizes. */

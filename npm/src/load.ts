@@ -175,10 +175,10 @@ class LoadOperation {
     memory: WebAssembly.Memory | undefined,
     report: (report: DeviceReport) => DeviceReport,
   ): Promise<Model> {
-    const place = { backend, threads, limits: engineLimits(this.#options) };
+    const device = { backend, threads, limits: engineLimits(this.#options) };
     const shared = memory !== undefined && { memory };
     const draft = this.#draft && { draft: this.#draft };
-    const request = { type: "open", ...this.#model, ...draft, ...place, ...shared } as const;
+    const request = { type: "open", ...this.#model, ...draft, ...device, ...shared } as const;
     const opened = await requestWithProgress(connection, request, "opened", this.#options);
     const info = { ...opened.info, build, worker: this.#inWorker };
     return new Model(connection, info, report(opened.report), this.#platform.baseUrl);

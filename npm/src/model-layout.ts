@@ -22,17 +22,17 @@ const DEFAULT_WEIGHTS = ["model.safetensors", "model.safetensors.index.json"];
  * @throws {SetunError} `not-found` without a model or with several; `bad-checkpoint` for a pickle.
  */
 export function detectEntry(names: readonly string[], folder: string): ModelEntry {
-  const own = names.filter((name) => !name.includes("/") && !name.startsWith("."));
-  if (own.includes(CONFIG) && DEFAULT_WEIGHTS.some((name) => own.includes(name))) {
+  const topLevel = names.filter((name) => !name.includes("/") && !name.startsWith("."));
+  if (topLevel.includes(CONFIG) && DEFAULT_WEIGHTS.some((name) => topLevel.includes(name))) {
     return { layout: "folder", name: folder };
   }
   for (const end of MODEL_ENDS) {
-    const [first, second] = candidates(own, end);
+    const [first, second] = candidates(topLevel, end);
     if (first === undefined) continue;
     if (second === undefined) return { layout: "file", name: first };
-    throw new SetunError("not-found", `source: found ${formatNames(own)}; expected one model`);
+    throw new SetunError("not-found", `source: found ${formatNames(topLevel)}; expected one model`);
   }
-  throw missingModelError(own, names);
+  throw missingModelError(topLevel, names);
 }
 
 /** The files with an ending; of a model in several parts the first part. */
@@ -42,16 +42,16 @@ function candidates(names: readonly string[], end: string): string[] {
   return whole.length > 0 ? whole : ofEnd.slice(0, 1);
 }
 
-function missingModelError(own: readonly string[], all: readonly string[]): SetunError {
-  const pickle = own.find(isPickle);
+function missingModelError(topLevel: readonly string[], all: readonly string[]): SetunError {
+  const pickle = topLevel.find(isPickle);
   if (pickle !== undefined) return new SetunError("bad-checkpoint", `source: ${pickle} ${PICKLE_ADVICE}`);
-  if (own.some((name) => hasEnd(name, ".onnx"))) {
+  if (topLevel.some((name) => hasEnd(name, ".onnx"))) {
     return new SetunError(
       "not-found",
-      `source: found ${formatNames(own)}; ONNX is supported by the command line only, which converts it to a .setun file`,
+      `source: found ${formatNames(topLevel)}; ONNX is supported by the command line only, which converts it to a .setun file`,
     );
   }
-  const found = own.length > 0 ? own : all;
+  const found = topLevel.length > 0 ? topLevel : all;
   return new SetunError("not-found", `source: found ${formatNames(found)}; expected ${EXPECTED_MODEL}`);
 }
 

@@ -99,10 +99,10 @@ export function pickBuild(features: Features, { backend, threads }: BuildRequest
     );
   }
   const threaded: Build = `${level}-threads`;
-  const wanted = threads ?? Math.min(features.cores, DEFAULT_MAX_THREADS);
+  const requested = threads ?? Math.min(features.cores, DEFAULT_MAX_THREADS);
   const canShare = features.sharedMemoryPages > 0 && features.builds.includes(threaded);
-  const build = wanted > 1 && canShare ? threaded : level;
-  return { build, backend: engineName(backend), threads: build === threaded ? wanted : 1 };
+  const build = requested > 1 && canShare ? threaded : level;
+  return { build, backend: engineName(backend), threads: build === threaded ? requested : 1 };
 }
 
 /** The available instruction levels, the slowest first. */

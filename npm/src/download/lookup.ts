@@ -45,11 +45,11 @@ export function entryOfStored(
   const { layout, name } = source;
   const names = manifest.files.map((file) => file.name);
   if (source.kind === "url" && layout === "file") return names.includes(name) ? { layout, name } : undefined;
-  const asked = source.kind === "hub" ? source.file : undefined;
-  if (asked !== undefined && !names.includes(asked)) return undefined;
+  const requested = source.kind === "hub" ? source.file : undefined;
+  if (requested !== undefined && !names.includes(requested)) return undefined;
   const reported = source.kind === "hub" ? (source.model.split("/")[1] ?? name) : name;
   try {
-    return entryOfSelection(selectStoredFiles(manifest.model, manifest.source, names, asked), reported);
+    return entryOfSelection(selectStoredFiles(manifest.model, manifest.source, names, requested), reported);
   } catch {
     return undefined; // Without an unambiguous model the Hub's file list decides.
   }

@@ -157,9 +157,9 @@ export class ModelDownload {
     if (this.#planned.has(name)) return true;
     const manifestWriter = this.#more.get(name);
     if (manifestWriter !== undefined) return manifestWriter;
-    const asked = this.#orFail(this.#planMore(name));
-    this.#more.set(name, asked);
-    return asked;
+    const lookup = this.#orFail(this.#planMore(name));
+    this.#more.set(name, lookup);
+    return lookup;
   }
 
   async #planMore(name: string): Promise<boolean> {

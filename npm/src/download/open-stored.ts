@@ -24,39 +24,43 @@ export interface StoreContext {
 export async function openStored(
   source: UrlSource | HubSource,
   fetchOptions: FetchOptions,
-  { storage, withLock, settings: own = {} }: StoreContext,
+  { storage, withLock, settings: overrides = {} }: StoreContext,
   signal: AbortSignal,
 ): Promise<OpenModel> {
   const { connections } = fetchOptions;
-  const settings = { ...DEFAULT_SETTINGS, ...own, ...(connections !== undefined && { connections }) };
+  const settings = { ...DEFAULT_SETTINGS, ...overrides, ...(connections !== undefined && { connections }) };
   const http = new HttpClient(settings, signal, credentials(source, fetchOptions));
-  const there = await lookupStored(storage, source);
-  if (there !== undefined && (source.kind === "hub" || (await isUpToDateOnServer(http, source, there)))) {
-    return new StoredModel(storage, withLock, there);
+  const stored = await lookupStored(storage, source);
+  if (stored !== undefined && (source.kind === "hub" || (await isUpToDateOnServer(http, source, stored)))) {
+    return new StoredModel(storage, withLock, stored);
   }
   const id = await modelIdOf(source);
   return new Promise((resolve, reject) => {
-    const held = withLock(modelIdText(id), signal, async () => {
+    const locked = withLock(modelIdText(id), signal, async () => {
       // Another tab may have completed the download meanwhile.
-      const brought = source.kind === "hub" ? await lookupStored(storage, source) : undefined;
-      if (brought !== undefined) return resolve(new StoredModel(storage, withLock, brought));
+      const completed = source.kind === "hub" ? await lookupStored(storage, source) : undefined;
+      if (completed !== undefined) return resolve(new StoredModel(storage, withLock, completed));
       const pull = new StoreDownload(source, storage, http);
       const found = await pull.start();
       resolve(found === undefined ? pull : new StoredModel(storage, withLock, found));
       // The lock is held until the download has ended.
       if (found === undefined) await pull.ended;
     });
-    held.catch(reject);
+    locked.catch(reject);
   });
 }
 
 /** One request with a short timeout, since a stored model works offline. */
-async function isUpToDateOnServer(http: HttpClient, source: UrlSource, there: StoredMatch): Promise<boolean> {
+async function isUpToDateOnServer(
+  http: HttpClient,
+  source: UrlSource,
+  stored: StoredMatch,
+): Promise<boolean> {
   const { settings, signal } = http;
   return isUpToDate(
     new HttpClient({ ...settings, idleTimeout: settings.revalidationTimeout }, signal),
     source,
-    there,
+    stored,
   );
 }
 

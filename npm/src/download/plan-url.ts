@@ -116,10 +116,18 @@ class UrlInspector {
       throw new NotStorableError(`${address}: ${large.name} has chunks of ${large.chunkBytes} bytes`);
     }
     const files = manifest.files.map(({ name, bytes, sha256, etag, chunkBytes, chunks }): PlannedFile => {
-      const told = chunks.length === 0 ? undefined : { bytes: chunkBytes, digests: chunks };
+      const knownChunks = chunks.length === 0 ? undefined : { bytes: chunkBytes, digests: chunks };
       // The entity tag belongs to the original server, not to this one.
       const identity = sha256 === undefined ? etag : `"${sha256}"`;
-      return { name, address: this.#address(name), bytes, sha256, chunks: told, identity, isPinned: true };
+      return {
+        name,
+        address: this.#address(name),
+        bytes,
+        sha256,
+        chunks: knownChunks,
+        identity,
+        isPinned: true,
+      };
     });
     const names = files.map(({ name }) => name);
     const entry = entryOfSelection(

@@ -31,13 +31,13 @@ export class RetryBudget {
     const { attempts, maxRetryAfter } = this.#settings;
     this.#failed += 1;
     if (this.#failed >= Math.min(attempts, thrown.maxAttempts)) throw thrown.error;
-    const asked = thrown.wait ?? 0;
-    if (asked > maxRetryAfter) {
-      const seconds = Math.ceil(asked / 1000);
+    const demanded = thrown.wait ?? 0;
+    if (demanded > maxRetryAfter) {
+      const seconds = Math.ceil(demanded / 1000);
       const message = `${thrown.error.message} and asks to wait ${seconds} s`;
       throw new SetunError("network", message, { cause: thrown.error });
     }
-    await sleep(Math.max(asked, this.#backoff()), this.#signal);
+    await sleep(Math.max(demanded, this.#backoff()), this.#signal);
   }
 
   /** Random half of the interval avoids simultaneous retries. */

@@ -48,8 +48,8 @@ export class CacheFiles {
     if (!answer?.headers.has(LIST)) return undefined;
     const list: unknown = await answer.json().catch(() => undefined);
     const chunks = Array.isArray(list) ? list.map(parseChunk) : [undefined];
-    const there = await this.#starts(path);
-    const known = chunks.filter((chunk) => chunk !== undefined && there.has(chunk.start));
+    const stored = await this.#starts(path);
+    const known = chunks.filter((chunk) => chunk !== undefined && stored.has(chunk.start));
     return known.length === chunks.length ? known.filter((chunk) => chunk !== undefined) : undefined;
   }
 

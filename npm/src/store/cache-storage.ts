@@ -16,7 +16,7 @@ export class CacheStorageOfModels implements Storage {
 
   async readText(path: string): Promise<string | undefined> {
     return translateErrors("read", path, async () => {
-      const file = await this.#whole(path);
+      const file = await this.#complete(path);
       return file === undefined ? this.#files.readText(path) : file.text();
     });
   }
@@ -27,7 +27,7 @@ export class CacheStorageOfModels implements Storage {
 
   async open(path: string): Promise<Blob | undefined> {
     return translateErrors("open", path, async () => {
-      const file = await this.#whole(path);
+      const file = await this.#complete(path);
       if (file !== undefined) return file;
       const text = await this.#files.readText(path);
       return text === undefined ? undefined : new Blob([text]);
@@ -50,7 +50,7 @@ export class CacheStorageOfModels implements Storage {
     await translateErrors("remove", path, () => this.#files.remove(isIn));
   }
 
-  async #whole(path: string): Promise<ChunkedBlob | undefined> {
+  async #complete(path: string): Promise<ChunkedBlob | undefined> {
     const chunks = await this.#files.chunks(path);
     const read = ({ start }: { start: number }) =>
       translateErrors("read", path, () => this.#files.readChunk(path, start));

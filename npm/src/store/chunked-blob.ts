@@ -30,8 +30,8 @@ export class ChunkedBlob extends Blob {
   }
 
   override slice(start = 0, end = this.size): Blob {
-    const at = (place: number) =>
-      this.#start + (place < 0 ? Math.max(this.size + place, 0) : Math.min(place, this.size));
+    const at = (position: number) =>
+      this.#start + (position < 0 ? Math.max(this.size + position, 0) : Math.min(position, this.size));
     return new ChunkedBlob(this.#chunks, this.#read, at(start), at(end));
   }
 

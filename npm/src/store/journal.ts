@@ -49,7 +49,7 @@ export function readJournal(lines: readonly string[]): Journal | undefined {
   const chunks = new Map<number, string>();
   const order: number[] = [];
   let whole: string | undefined;
-  let good = 1;
+  let validLines = 1;
   for (const line of lines.slice(1)) {
     const found = readLine(line, header);
     if (found === undefined) break;
@@ -58,9 +58,9 @@ export function readJournal(lines: readonly string[]): Journal | undefined {
       chunks.set(found.chunk, found.sha256);
       order.push(found.chunk);
     }
-    good += 1;
+    validLines += 1;
   }
-  return { header, chunks, order, ...(whole !== undefined && { whole }), lines: good };
+  return { header, chunks, order, ...(whole !== undefined && { whole }), lines: validLines };
 }
 
 function readHeader(line: string | undefined): JournalHeader | undefined {
@@ -89,8 +89,11 @@ function readLine(line: string, header: JournalHeader): { chunk?: number; sha256
 }
 
 /** Lines of a journal without some chunks, and without the verification. */
-export function linesWithoutChunks({ header, chunks, order }: Journal, bad: ReadonlySet<number>): string[] {
-  const kept = [...new Set(order)].filter((chunk) => !bad.has(chunk));
+export function linesWithoutChunks(
+  { header, chunks, order }: Journal,
+  dropped: ReadonlySet<number>,
+): string[] {
+  const kept = [...new Set(order)].filter((chunk) => !dropped.has(chunk));
   return [headerLine(header), ...kept.map((chunk) => chunkLine(chunk, chunks.get(chunk) ?? ""))];
 }
 

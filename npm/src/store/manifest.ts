@@ -8,7 +8,7 @@ import { parseDigest } from "./sha256.js";
 export const MANIFEST = "manifest.json";
 
 /** Minimum and maximum size of a chunk. */
-const CHUNK_BYTES = { least: 4 << 10, most: 1 << 30 };
+const CHUNK_BYTES = { min: 4 << 10, max: 1 << 30 };
 
 /** A revision of a model. */
 export interface Manifest {
@@ -102,7 +102,7 @@ function parseFile(found: Fields | undefined): FileEntry | undefined {
 }
 
 function fits(bytes: number, chunkBytes: number, count: number): boolean {
-  const isSize = chunkBytes >= CHUNK_BYTES.least && chunkBytes <= CHUNK_BYTES.most;
+  const isSize = chunkBytes >= CHUNK_BYTES.min && chunkBytes <= CHUNK_BYTES.max;
   return isSize && count === Math.ceil(bytes / chunkBytes);
 }
 

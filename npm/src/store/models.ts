@@ -126,8 +126,8 @@ async function deleteModel(storage: Storage, { id, revision }: ModelQuery): Prom
   const all = await folders(storage, modelPath(id));
   // An unreadable list of references must not prevent the deletion.
   const commit = revision && (await commitOf(storage, id, revision).catch(() => revision));
-  const wanted = commit && (await safeFolderName(commit));
-  const chosen = all.filter((folder) => wanted === undefined || folder === wanted);
+  const folderName = commit && (await safeFolderName(commit));
+  const chosen = all.filter((folder) => folderName === undefined || folder === folderName);
   for (const folder of chosen) await removeRevision(storage, `${modelPath(id)}/${folder}`);
   if (chosen.length === all.length) await storage.remove(modelPath(id));
   return chosen.length > 0;

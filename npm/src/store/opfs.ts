@@ -39,7 +39,7 @@ export class OpfsStorage implements Storage {
 
   async writeText(path: string, text: string): Promise<void> {
     await translateErrors("write", path, async () => {
-      const [folder, name] = await this.#place(path);
+      const [folder, name] = await this.#parentOf(path);
       await replaceText(folder, name, text);
     });
   }
@@ -55,7 +55,7 @@ export class OpfsStorage implements Storage {
   async openPartial(path: string): Promise<PartialFile> {
     if (!canWriteParts()) throw new Error(`${path}: only a worker can write to it`);
     return translateErrors("open", path, async () => {
-      const [folder] = await this.#place(path);
+      const [folder] = await this.#parentOf(path);
       return OpfsPartialFile.take(folder, path);
     });
   }
@@ -86,7 +86,7 @@ export class OpfsStorage implements Storage {
   }
 
   /** The folder of a file, created if necessary, and the file's name. */
-  async #place(path: string): Promise<[FileSystemDirectoryHandle, string]> {
+  async #parentOf(path: string): Promise<[FileSystemDirectoryHandle, string]> {
     const [parent, name] = split(path);
     return [await this.#walk(parent, true), name];
   }
@@ -109,13 +109,13 @@ async function replaceText(folder: FileSystemDirectoryHandle, name: string, text
     await writable.close();
     return;
   }
-  const beside = await openSync(folder, `${name}.tmp`);
+  const temporary = await openSync(folder, `${name}.tmp`);
   try {
-    await beside.truncate(0);
-    await writeSync(beside, name, 0, new TextEncoder().encode(text));
-    await beside.flush();
+    await temporary.truncate(0);
+    await writeSync(temporary, name, 0, new TextEncoder().encode(text));
+    await temporary.flush();
   } finally {
-    await beside.close();
+    await temporary.close();
   }
   await renameFile(folder, `${name}.tmp`, name);
 }

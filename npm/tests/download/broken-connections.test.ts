@@ -1,6 +1,6 @@
 /** Broken connections, refusals and wrong lengths: downloads resume without a repeated byte. */
 
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { type Act, type FaultyServer, startFaultyServer } from "../../test-support/faulty-server.js";
 import { bytes, CHUNK, digest, StoreFixture } from "./store-fixture.js";
 
@@ -161,9 +161,11 @@ describe("an aborted download", () => {
     const controller = new AbortController();
     const loading = store.load(server.at(PATH), ["m.gguf"], controller.signal);
     const reason = new Error("enough");
-    setTimeout(() => controller.abort(reason), 150);
+    const failed = expect(loading).rejects.toBe(reason);
+    await vi.waitUntil(() => server.starts(PATH).includes(4 * CHUNK), { timeout: 4000 });
     const begun = performance.now();
-    await expect(loading).rejects.toBe(reason);
+    controller.abort(reason);
+    await failed;
     expect(performance.now() - begun).toBeLessThan(1000);
     expect(store.storage.parts.size).toBe(0);
     server.takeRequests();
