@@ -1,4 +1,4 @@
-//! Arguments that several commands share.
+//! Arguments shared by several commands.
 
 mod beams;
 mod context;
@@ -16,7 +16,7 @@ use setun::{
 };
 
 pub(crate) use beams::BeamArgs;
-use context::WhenFull;
+use context::ContextOverflow;
 use filter::ContentFilterArgs;
 use form::FormArgs;
 use sampling::SamplingArgs;
@@ -51,8 +51,8 @@ pub(crate) struct GenerateArgs {
     #[arg(long, value_name = "N", help_heading = None::<&'static str>)]
     lookahead: Option<u8>,
 
-    /// A smaller model of the same vocabulary that guesses in place of the text so far: the same
-    /// text
+    /// Draft model for speculative decoding: a smaller model with the same vocabulary. The text does
+    /// not change
     #[arg(long, value_name = "MODEL", help_heading = None::<&'static str>)]
     draft: Option<String>,
 
@@ -64,9 +64,10 @@ pub(crate) struct GenerateArgs {
     #[arg(long)]
     echo: bool,
 
-    /// What becomes of a text that fills the context, or a prompt that does not fit
-    #[arg(long, value_enum, value_name = "WAY", default_value_t = WhenFull::Stop)]
-    when_full: WhenFull,
+    /// What to do when the prompt or the text exceeds the context length
+    #[arg(long, value_enum, value_name = "STRATEGY", default_value_t = ContextOverflow::Stop)]
+    #[arg(help_heading = None::<&'static str>)]
+    context_overflow: ContextOverflow,
 
     #[command(flatten)]
     filter: ContentFilterArgs,
@@ -76,7 +77,7 @@ pub(crate) struct GenerateArgs {
     #[command(flatten)]
     memory: MemoryArgs,
 
-    /// Takes what no option says from a TOML file (docs/configuration.md)
+    /// TOML file with settings; options of the command line override it (docs/configuration.md)
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 
@@ -88,7 +89,8 @@ pub(crate) struct GenerateArgs {
 /// Which model.
 #[derive(Args, Debug)]
 struct ModelArgs {
-    /// A .safetensors file, or a folder in Hugging Face's layout [default: the embedded model]
+    /// A file (.safetensors, .gguf, .onnx, .setun), a folder in Hugging Face's layout, or the name of a
+    /// pulled model [default: the embedded model]
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
 
@@ -99,7 +101,7 @@ struct ModelArgs {
 /// What a file does not say of itself.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct FileArgs {
-    /// Weights that are interleaved in a GGUF file's `I2_S`: 64 where a build for ARM wrote it so
+    /// Interleaving of a GGUF file's `I2_S` blocks: 64 for files that an ARM build wrote
     #[arg(long, value_enum, value_name = "N", default_value_t = Interleave::Wide)]
     i2s_interleave: Interleave,
 }
@@ -129,11 +131,11 @@ impl From<FileArgs> for Options {
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = None::<&'static str>)] // not that of what comes before
 pub(crate) struct DeviceArgs {
-    /// Device or CPU level, as `setun devices` lists them [default: auto]
+    /// Device or CPU instruction set, as listed by `setun devices` [default: auto]
     #[arg(long, value_name = "BACKEND")]
     pub(crate) backend: Option<String>,
 
-    /// Threads [default: what suits the processor]
+    /// CPU threads [default: chosen for the processor]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=MAX_THREADS))]
     pub(crate) threads: Option<u16>,
 }
@@ -145,7 +147,8 @@ pub(crate) struct MemoryArgs {
     #[arg(long, value_enum)]
     pub(crate) kv: Option<Kv>,
 
-    /// How the output head is kept [default: screened where that pays, else stored]
+    /// Representation of the output head in memory [default: screened where it is faster, else
+    /// stored]
     #[arg(long, value_enum)]
     pub(crate) head: Option<Head>,
 }
@@ -164,11 +167,11 @@ pub(crate) enum Kv {
 /// Ways to keep the head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Head {
-    /// As the checkpoint stores it
+    /// The checkpoint's own type
     Stored,
-    /// With 7 bits of each element beside it: less to read, the same choices
+    /// A 7-bit copy selects candidates first: less to read, the same tokens
     Screened,
-    /// Rounded to int8 rows: less to read, slightly other logits
+    /// Rounded to int8: less to read, slightly different logits
     Int8,
 }
 
@@ -224,7 +227,7 @@ impl GenerateArgs {
         options.top_logprobs = self.top_logprobs.map_or(0, usize::from);
         options.logprobs = self.top_logprobs.is_some();
         options.echo = self.echo;
-        options.context = self.when_full.strategy(engine.context_length());
+        options.context = self.context_overflow.strategy(engine.context_length());
         options.deadline = self.deadline.map(Duration::from_secs_f32);
         Ok(options)
     }

@@ -1,10 +1,11 @@
-//! The `setun` command: one small file a command, in `commands`.
+//! The `setun` command; each subcommand is a file in `commands`.
 
 mod args;
 mod commands;
 mod error;
 mod input;
 mod interrupt;
+mod logging;
 mod output;
 mod source;
 mod synth;
@@ -15,6 +16,7 @@ use clap::Parser;
 
 fn main() -> ExitCode {
     let command = commands::Setun::parse();
+    logging::install();
     interrupt::install();
     match command.run() {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,10 +1,11 @@
 //! Standard output and what a terminal shows.
 
 use std::{
-    io::{self, IsTerminal, StdoutLock, Write},
+    io::{self, StdoutLock, Write},
     time::{Duration, Instant},
 };
 
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
 use crate::error::CliError;
@@ -64,42 +65,42 @@ pub(crate) fn tell(text: &str) {
 }
 
 /// Work that takes no longer shows no progress.
-const PATIENCE: Duration = Duration::from_millis(300);
+const PROGRESS_DELAY: Duration = Duration::from_millis(300);
 
-/// A line that is written over and over on standard error; nothing where that is no terminal.
+/// Status line on standard error; nothing where that is no terminal.
 pub(crate) struct Progress {
     begun: Instant,
-    shown: Option<String>,
+    line: ProgressBar,
 }
 
 impl Progress {
-    /// A line that is empty so far.
+    /// An empty line.
     pub(crate) fn new() -> Self {
-        Self { begun: Instant::now(), shown: io::stderr().is_terminal().then(String::new) }
+        let line = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+        if let Ok(style) = ProgressStyle::with_template("{msg}") {
+            line.set_style(style);
+        }
+        Self { begun: Instant::now(), line }
     }
 
-    /// Shows a text instead of the one before.
+    /// Replaces the text.
     pub(crate) fn show(&mut self, text: impl FnOnce() -> String) {
-        if let Some(shown) = &mut self.shown
-            && self.begun.elapsed() > PATIENCE
-        {
-            let text = text();
-            if *shown != text {
-                tell(&format!("\r{text:width$}", width = shown.chars().count()));
-                *shown = text;
-            }
+        if !self.line.is_hidden() && self.begun.elapsed() > PROGRESS_DELAY {
+            self.line.set_message(text());
         }
     }
 }
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        if let Some(shown) = &self.shown
-            && !shown.is_empty()
-        {
-            tell(&format!("\r{:width$}\r", "", width = shown.chars().count()));
-        }
+        self.line.finish_and_clear();
     }
+}
+
+/// A count with its noun: `1 thread`, `2 threads`.
+pub(crate) fn counted(count: usize, noun: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {noun}{plural}")
 }
 
 /// Columns of text, each as wide as its widest entry; numbers are for the caller to align.
@@ -117,4 +118,26 @@ pub(crate) fn table(rows: &[Vec<String>]) -> String {
         cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
     };
     rows.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// Bytes in words: `1.18 GB`.
+pub(crate) fn size(bytes: u64) -> String {
+    const UNITS: [(&str, u64); 3] = [("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1000)];
+    let unit = UNITS.iter().find(|(_, unit)| bytes >= *unit);
+    unit.map_or_else(
+        || format!("{bytes} B"),
+        |(name, unit)| format!("{}.{:02} {name}", bytes / unit, bytes % unit * 100 / unit),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::size;
+
+    #[test]
+    fn sizes_in_words() {
+        assert_eq!(size(999), "999 B");
+        assert_eq!(size(1_050), "1.05 kB");
+        assert_eq!(size(1_187_654_321), "1.18 GB");
+    }
 }

@@ -1,4 +1,4 @@
-//! How to search with beams.
+//! Options of beam search.
 
 use clap::Args;
 use setun::{BeamOptions, EarlyStopping};
@@ -12,36 +12,35 @@ const MAX_BEAMS: i64 = 1024;
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Beam search")]
 pub(crate) struct BeamArgs {
-    /// Search for the likeliest text with so many beams, which run in one batch; nothing is sampled
+    /// Number of beams. They run in one batch, and nothing is sampled
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=MAX_BEAMS))]
     #[arg(conflicts_with = "samples")]
-    pub(crate) beams: Option<u16>,
+    pub(crate) num_beams: Option<u16>,
 
-    /// Print the K best texts, each headed on standard error by its number and its score
+    /// Number of texts to print, best first; standard error has the number and score of each
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u16).range(1..=MAX_BEAMS))]
-    #[arg(requires = "beams", default_value_t = 1)]
-    best: u16,
+    #[arg(requires = "num_beams", default_value_t = 1)]
+    num_return_sequences: u16,
 
-    /// Divides scores by the length to this power: above 0 longer texts gain, below 0 shorter ones
+    /// Exponent of the length that divides a score: positive values favour longer texts
     #[arg(long, value_name = "X", value_parser = number(f32::MIN, f32::MAX))]
-    #[arg(requires = "beams", default_value_t = 1.0, allow_negative_numbers = true)]
+    #[arg(requires = "num_beams", default_value_t = 1.0, allow_negative_numbers = true)]
     length_penalty: f32,
 
-    /// When a search ends that has N texts: at once (true), where no better one is likely (false),
-    /// or where none is possible (never)
+    /// When to stop once there are N finished texts: at once (true), when a better one is unlikely
+    /// (false), or when a better one is impossible (never)
     #[arg(long, value_name = "WHEN", value_parser = ["true", "false", "never"])]
-    #[arg(requires = "beams", default_value = "false")]
+    #[arg(requires = "num_beams", default_value = "false")]
     early_stopping: String,
 
-    /// Groups of beams, which find different texts
+    /// Number of beam groups for diverse beam search
     #[arg(long, value_name = "G", value_parser = clap::value_parser!(u16).range(1..=MAX_BEAMS))]
     #[arg(requires = "diversity_penalty", default_value_t = 1)]
-    beam_groups: u16,
+    num_beam_groups: u16,
 
-    /// Taken from the logarithm of a token's probability for each beam of an earlier group that
-    /// has taken it
+    /// Penalty on a token's log-probability for each beam of an earlier group that chose it
     #[arg(long, value_name = "X", value_parser = number(f32::MIN_POSITIVE, f32::MAX))]
-    #[arg(requires = "beam_groups")]
+    #[arg(requires = "num_beam_groups")]
     diversity_penalty: Option<f32>,
 }
 
@@ -54,11 +53,11 @@ impl BeamArgs {
             _ => EarlyStopping::Unlikely,
         };
         Some(BeamOptions {
-            beams: usize::from(self.beams?),
+            beams: usize::from(self.num_beams?),
             length_penalty: f64::from(self.length_penalty),
             early_stopping,
-            best: usize::from(self.best),
-            groups: usize::from(self.beam_groups),
+            best: usize::from(self.num_return_sequences),
+            groups: usize::from(self.num_beam_groups),
             diversity_penalty: self.diversity_penalty.unwrap_or(0.0),
         })
     }

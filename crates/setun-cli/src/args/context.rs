@@ -1,4 +1,4 @@
-//! What becomes of a text that outgrows the context.
+//! Context overflow: strategies for a text longer than the context.
 
 use clap::ValueEnum;
 use setun::{SharedContextStrategy, SinksAndWindow, TruncateMiddle};
@@ -6,28 +6,28 @@ use setun::{SharedContextStrategy, SinksAndWindow, TruncateMiddle};
 /// Tokens of the beginning that a window keeps, as its paper has it.
 const SINKS: usize = 4;
 
-/// Ways to go on.
+/// Strategies for a text that exceeds the context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum WhenFull {
-    /// The text ends, and the prompt is refused
+pub(super) enum ContextOverflow {
+    /// End the text; refuse a prompt that is too long
     Stop,
-    /// A quarter is cut out after the first quarter
-    Middle,
-    /// The first four tokens stay, and the last half
-    Window,
+    /// Cut out a quarter of the context after its first quarter
+    TruncateMiddle,
+    /// Keep the first four tokens (attention sinks) and the last half
+    SlidingWindow,
 }
 
-impl WhenFull {
+impl ContextOverflow {
     /// For a context of so many positions.
     pub(super) fn strategy(self, positions: usize) -> Option<SharedContextStrategy> {
         let quarter = positions / 4;
         match self {
             Self::Stop => None,
-            Self::Middle => {
+            Self::TruncateMiddle => {
                 let middle = TruncateMiddle { first: quarter, room: quarter };
                 Some(SharedContextStrategy::new(middle))
             }
-            Self::Window => {
+            Self::SlidingWindow => {
                 let window = SinksAndWindow { sinks: SINKS, window: positions / 2 };
                 Some(SharedContextStrategy::new(window))
             }

@@ -1,4 +1,4 @@
-//! What is not to be shown.
+//! Options of the content filters.
 
 use clap::{Args, builder::NonEmptyStringValueParser};
 use setun::{
@@ -8,24 +8,24 @@ use setun::{
 
 use crate::error::CliError;
 
-/// What is not to be shown of a text. Words go before expressions.
+/// Content filters. Words go before expressions.
 #[derive(Args, Debug)]
-#[command(next_help_heading = "What is not to be shown")]
+#[command(next_help_heading = "Content filters")]
 pub(crate) struct ContentFilterArgs {
-    /// A word, in capitals or not; given for each
+    /// Word to filter, in upper or lower case; repeatable
     #[arg(long = "filter-word", value_name = "WORD", allow_hyphen_values = true)]
     #[arg(value_parser = NonEmptyStringValueParser::new())]
     words: Vec<String>,
 
-    /// What a regular expression matches; given for each
+    /// Regular expression to filter; repeatable
     #[arg(long = "filter-regex", value_name = "EXPRESSION", allow_hyphen_values = true)]
     expressions: Vec<String>,
 
-    /// Words count inside longer words, too
+    /// Also match words inside longer words
     #[arg(long = "filter-anywhere")]
     anywhere: bool,
 
-    /// What is done about it: `stop` ends the text before it, `replace:TEXT` shows this instead
+    /// Action on a match: `stop` ends the text before it, `replace:TEXT` replaces it
     #[arg(long = "filter-action", value_name = "ACTION", value_parser = action)]
     #[arg(default_value = "replace:***")]
     action: FilterAction,

@@ -1,4 +1,4 @@
-//! The form that a text is to have.
+//! Options of structured output.
 
 use std::{fs, path::PathBuf};
 
@@ -7,12 +7,12 @@ use setun::{Engine, GrammarSpec, SharedConstraint};
 
 use crate::error::CliError;
 
-/// The form of the text; at most one.
+/// Structured output; at most one constraint.
 #[derive(Args, Debug)]
-#[command(next_help_heading = "The form of the text")]
+#[command(next_help_heading = "Structured output")]
 #[group(multiple = false)]
 pub(crate) struct FormArgs {
-    /// A JSON value that is valid under this schema: JSON, or a file with it
+    /// JSON value that is valid under this schema (JSON text, or a file)
     #[arg(long, value_name = "SCHEMA")]
     json_schema: Option<String>,
 
@@ -20,16 +20,15 @@ pub(crate) struct FormArgs {
     #[arg(long)]
     json_object: bool,
 
-    /// What a regular expression matches as a whole
+    /// Text that this regular expression matches as a whole
     #[arg(long, value_name = "EXPRESSION")]
     regex: Option<String>,
 
-    /// What a grammar describes: a file in llama.cpp's notation if its name ends in .gbnf, else in
-    /// Lark's
+    /// Text that this grammar accepts: a GBNF file if its name ends in .gbnf, else a Lark file
     #[arg(long, value_name = "FILE")]
     grammar: Option<PathBuf>,
 
-    /// One of these texts; given for each
+    /// One of these texts; repeatable
     #[arg(long, value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]
     choice: Vec<String>,
 }

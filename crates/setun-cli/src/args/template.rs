@@ -1,4 +1,4 @@
-//! Prompts with variables.
+//! Options of prompt templates.
 
 use std::path::Path;
 
@@ -8,20 +8,20 @@ use setun::PromptTemplate;
 
 use crate::{error::CliError, input};
 
-/// A prompt with variables.
+/// A prompt template and its variables.
 #[derive(Args, Debug)]
-#[command(next_help_heading = "A prompt with variables")]
+#[command(next_help_heading = "Prompt template")]
 pub(crate) struct TemplateArgs {
-    /// The prompt as a template, in Jinja: a file with it, or the text itself, where it has a tag
+    /// Jinja template of the prompt: a file, or the template itself if it contains a tag
     #[arg(long, value_name = "TEMPLATE", conflicts_with = "prompt")]
     template: Option<String>,
 
-    /// A variable of the template, and its text; given for each
+    /// Variable of the template with a text value; repeatable
     #[arg(long, value_name = "NAME=TEXT", value_parser = text)]
     #[arg(requires = "template", conflicts_with = "prompt")]
     var: Vec<(String, Value)>,
 
-    /// A variable of the template, and its value in JSON; given for each
+    /// Variable of the template with a JSON value; repeatable
     #[arg(long, value_name = "NAME=JSON", value_parser = json)]
     #[arg(requires = "template", conflicts_with = "prompt")]
     var_json: Vec<(String, Value)>,

@@ -1,9 +1,8 @@
-//! `setun bench`: speed of prefill and decode, beside what the memory could give.
+//! `setun bench`: speed of prefill and decode, with memory bandwidth for comparison.
 
 mod bandwidth;
 mod candidates;
-mod draft;
-mod form;
+mod constrained;
 mod memory;
 mod peer;
 mod profiled;
@@ -16,7 +15,7 @@ use std::path::PathBuf;
 
 use clap::builder::RangedI64ValueParser;
 use setun::{
-    Device, DeviceOptions, Engine, EngineError, HeadType, Model,
+    Device, DeviceOptions, Engine, HeadType, Model,
     ops::{WeightData, WeightSpec, screen_dot::screen_bytes},
 };
 
@@ -51,44 +50,44 @@ const MAX_SEQUENCES: i64 = 256;
 /// Most positions of all sequences together: what their caches are for.
 const MAX_POSITIONS: u64 = 1 << 18;
 
-/// Measure the speed of a model, or of a random one of a real shape
+/// Measure the speed of a model, or of random weights with a real shape
 ///
-/// Prompts are random tokens; decoding is greedy, by the same engine that `setun run` uses. A
-/// figure is the median of the repeats. `setun bench --shape 2b4t --threads 2 --batch 1,8` is a
-/// good start.
+/// Prompts are random tokens, and decoding is greedy, with the engine of `setun run`. Each figure is
+/// the median of the repeats. Example: `setun bench --shape 2b4t --threads 2 --batch 1,8`.
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "flags of the command line")]
 pub(crate) struct Args {
-    /// A .safetensors file, or a folder in Hugging Face's layout [default: the embedded model]
+    /// A file (.safetensors, .gguf, .onnx, .setun), a folder in Hugging Face's layout, or the name of a
+    /// pulled model [default: the embedded model]
     #[arg(long, value_name = "MODEL", conflicts_with = "shape")]
     model: Option<String>,
 
     #[command(flatten)]
     file: FileArgs,
 
-    /// A random model, made in memory as `setun synth` writes it
+    /// Random model of this shape, as written by `setun synth`
     #[arg(long, value_enum)]
     shape: Option<ShapeName>,
 
-    /// Share of the random model's feed-forward gates that is closed, for any token [default:
-    /// half, at random]
+    /// Share of the random model's feed-forward gates that are closed for every token [default: half,
+    /// at random]
     #[arg(long, value_name = "SHARE", value_parser = args::number(0.0, 1.0), requires = "shape")]
     closed: Option<f32>,
 
-    /// Tokens of a prompt
+    /// Prompt tokens
     #[arg(long, value_name = "N", default_value_t = 128, value_parser = count(MAX_TOKENS))]
     prompt: u32,
 
-    /// Tokens that each sequence generates
+    /// Generated tokens per sequence
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = count(MAX_TOKENS))]
     generate: u32,
 
-    /// Sequences at once: one size, or several to be measured one after the other
+    /// Batch sizes, measured one after the other
     #[arg(long, value_name = "B", default_value = "1", value_delimiter = ',')]
     #[arg(value_parser = count(MAX_SEQUENCES))]
     batch: Vec<u32>,
 
-    /// Repeats, after a warm-up
+    /// Measured rounds, after a warm-up
     #[arg(long, value_name = "R", default_value_t = 3, value_parser = count(MAX_REPEATS))]
     repeat: u32,
 
@@ -97,43 +96,41 @@ pub(crate) struct Args {
     #[command(flatten)]
     memory: MemoryArgs,
 
-    /// Measure every level of this processor, one after the other
+    /// Measure every instruction set of this processor
     #[arg(long, conflicts_with = "backend")]
     all_backends: bool,
 
-    /// Run another engine's `llama-bench` in turn, and print ratios; may be given several times
+    /// Alternate with another engine's `llama-bench` and print ratios; repeatable
     #[arg(long, value_name = "NAME=PROGRAM")]
     peer: Vec<String>,
 
-    /// The model of a peer, as a GGUF file; one for each, in order
+    /// GGUF model of a peer; one for each, in order
     #[arg(long, value_name = "FILE")]
     peer_model: Vec<PathBuf>,
 
-    /// Measure so many streams of an engine in turn with steps of the same model without one,
-    /// and what streams compute that begin alike
+    /// Measure continuous batching with N streams against bare model steps, and prefix sharing
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = count(MAX_SEQUENCES))]
     #[arg(conflicts_with_all = ["batch", "all_backends", "peer", "profile"])]
     streams: Vec<u32>,
 
-    /// Measure guessing ahead in turn with plain decoding, on texts that repeat their prompt and on
-    /// one that does not; the model needs a tokenizer
+    /// Measure prompt lookup against plain decoding, on repetitive texts and an ordinary one; the
+    /// model needs a tokenizer
     #[arg(long, conflicts_with_all = ["batch", "all_backends", "peer", "profile", "streams", "shape"])]
     speculate: bool,
 
-    /// And a smaller model of the same vocabulary that proposes tokens
+    /// With --speculate: draft model to measure as well
     #[arg(long, value_name = "MODEL", requires = "speculate")]
     draft: Option<String>,
 
-    /// Measure texts that follow a JSON schema in turn with texts that follow nothing; the model
-    /// needs a tokenizer
+    /// Measure decoding under a JSON schema against plain decoding; the model needs a tokenizer
     #[arg(long, conflicts_with_all = ["batch", "all_backends", "peer", "profile", "streams", "shape", "speculate"])]
-    form: bool,
+    constrained: bool,
 
-    /// Time every operation too, in a round of its own: prefill and decode apart
+    /// Time each operation in a separate round, for prefill and decode
     #[arg(long)]
     profile: bool,
 
-    /// Print one JSON object a line for each batch size instead of a table
+    /// Print one JSON object per line in place of a table
     #[arg(long)]
     json: bool,
 }
@@ -148,8 +145,8 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     if args.speculate {
         return speculate::run(args);
     }
-    if args.form {
-        return form::run(args);
+    if args.constrained {
+        return constrained::run(args);
     }
     if !args.streams.is_empty() {
         return streams::run(args, &args.streams);
@@ -259,10 +256,11 @@ fn measure(
     progress.show(|| format!("batch {batch}: warming up"));
     round::run(engine, &prompts, generate.min(WARM_UP))?;
     let rounds = repeat(args, engine, &prompts, peers, &mut progress)?;
+    let first = &rounds[0];
     let prefill = rounds.iter().map(|round| round.prefill_tokens_per_second).collect();
+    let prefill = median(prefill).unwrap_or(first.prefill_tokens_per_second);
     let decode = rounds.iter().filter_map(|round| round.decode_tokens_per_second).collect();
-    let (prefill, decode) = (median(prefill).ok_or(EngineError::Disposed)?, median(decode));
-    let first = rounds.first().ok_or(EngineError::Disposed)?;
+    let decode = median(decode);
 
     progress.show(|| format!("batch {batch}: profile"));
     let profiled = if args.profile { generate } else { generate.min(PROFILED) };

@@ -14,18 +14,17 @@ use crate::{
 /// Share of the context that is kept free for an answer: one part in so many.
 const ROOM: usize = 4;
 
-/// Talk with a model, through its own chat template
+/// Chat with a model through its chat template
 ///
-/// A line is a message. Ctrl-C ends an answer, or, at the prompt, the conversation; so does the
-/// end of input.
+/// Each line is a message. Ctrl-C stops an answer; at the prompt it ends the conversation, as does
+/// the end of input.
 ///
-/// A conversation that outgrows the model's context goes on: its oldest messages are forgotten,
-/// two at a time, until --max-tokens or a quarter of the context is free for the answer. What
-/// --system says stays. A message that is longer than the context is skipped. Either is told on
-/// standard error.
+/// When a conversation exceeds the context, its oldest messages are dropped, two at a time, until
+/// --max-tokens or a quarter of the context is free for the answer. The system message stays. A
+/// message that is longer than the context is skipped. Standard error reports both.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// What the model is told before the conversation
+    /// System message
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     system: Option<String>,
 

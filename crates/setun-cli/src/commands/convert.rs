@@ -20,22 +20,23 @@ use crate::{
     source::{ModelSource, percent},
 };
 
-/// Write a model in another format
+/// Convert a model to another format
 ///
-/// Every code and every scale stays what it is: all formats give the same logits. A tensor at a
-/// time is in memory.
+/// Codes and scales are copied unchanged, so all formats give the same logits. One tensor at a time
+/// is in memory.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The model to read: a file, or a folder in Hugging Face's layout
+    /// Model to read: a file (.safetensors, .gguf, .onnx, .setun), a folder in Hugging Face's layout,
+    /// or the name of a pulled model
     source: String,
 
     #[command(flatten)]
     file: FileArgs,
 
-    /// The folder to write, or the file: its name ends in .setun or .gguf
+    /// Folder or file to write; a file ends in .setun or .gguf
     destination: PathBuf,
 
-    /// Format
+    /// Format to write
     #[arg(long, value_enum)]
     to: To,
 
@@ -46,23 +47,23 @@ pub(crate) struct Args {
 /// What a user chooses of a `.setun` file.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct ContainerArgs {
-    /// For setun: how the head is written
+    /// Representation of the output head (setun)
     #[arg(long, value_enum, default_value_t = Table::Stored)]
     head: Table,
 
-    /// For setun: how the embedding is written, where the head has a table of its own
+    /// Representation of the embedding, if the head has its own table (setun)
     #[arg(long, value_enum, default_value_t = Table::Stored)]
     embedding: Table,
 
-    /// For setun: compress with Zstandard
+    /// Compress with Zstandard (setun)
     #[arg(long)]
     zstd: bool,
 
-    /// For setun: most bytes of a file, in MB; the model becomes several files
+    /// Largest file, in MB: the model is split into several files (setun)
     #[arg(long, value_name = "MB", value_parser = clap::value_parser!(u32).range(1..))]
     shard: Option<u32>,
 
-    /// For setun: the licence of the weights, to be kept with them
+    /// Licence of the weights, stored with them (setun)
     #[arg(long)]
     licence: Option<String>,
 }

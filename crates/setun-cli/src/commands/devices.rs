@@ -1,4 +1,4 @@
-//! `setun devices`: what is here.
+//! `setun devices`: available devices and instruction sets.
 
 use setun::{DeviceOptions, DeviceReport, Verdict};
 
@@ -9,17 +9,17 @@ use crate::{
     source::ModelSource,
 };
 
-/// List the devices and levels that are here, the best first
+/// List available devices and CPU instruction sets, best first
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Test and time them for a model, and tell which one it would run on and why
+    /// Test and time them for a model, and explain the choice
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
 
     #[command(flatten)]
     file: FileArgs,
 
-    /// Print a JSON array instead
+    /// Print a JSON array
     #[arg(long)]
     json: bool,
 }

@@ -1,4 +1,4 @@
-//! `setun inspect`: what is in a checkpoint, from its headers; and what a text leaves open in it.
+//! `setun inspect`: configuration, tensors, memory estimate and plan of a checkpoint.
 
 mod density;
 mod estimate;
@@ -26,40 +26,42 @@ use crate::{
 
 use report::Report;
 
-/// Show a model's configuration and tensors
+/// Show a model's configuration, tensors, memory estimate or plan
 ///
-/// Only headers are read, unless there is a text to run, which is what a device is for. A model
-/// that cannot be run is shown as far as it can be read, and the exit status is 1.
+/// Only headers are read, except with --text, which runs the model on a device. A model that cannot
+/// be run is shown as far as it can be read; the exit status is then 1.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A .safetensors file, or a folder in Hugging Face's layout [default: the embedded model]
+    /// A file (.safetensors, .gguf, .onnx, .setun), a folder in Hugging Face's layout, or the name of a
+    /// pulled model [default: the embedded model]
     model: Option<String>,
 
     #[command(flatten)]
     file: FileArgs,
 
-    /// Print one JSON object instead
+    /// Print one JSON object
     #[arg(long)]
     json: bool,
 
-    /// Tell instead what the model takes of memory on a device, without reading or making a weight
+    /// Estimate the memory that the model needs on a device, without reading weights
     #[arg(long, conflicts_with_all = ["plan", "text"])]
     estimate: bool,
 
-    /// A shape in place of a model
+    /// Model shape to estimate, in place of a model
     #[arg(long, value_enum, conflicts_with = "model", requires = "estimate")]
     shape: Option<ShapeName>,
 
-    /// Element type of the KV cache that is estimated [default: f16]
+    /// Element type of the KV cache for the estimate [default: f16]
     #[arg(long, value_enum, requires = "estimate")]
     kv: Option<Kv>,
 
-    /// Also list the operations of a step of one token, and their buffers; on a GPU its launches
+    /// List the operations and buffers of a step of one token in place of the tensors; on a GPU the
+    /// launches too
     #[arg(long)]
     plan: bool,
 
-    /// Also run the text of a file, or of standard input (`-`), and tell for each layer the shares
-    /// of open gates and of codes into `down` that are not zero
+    /// Run the text of a file, or of standard input (`-`), and show in place of the tensors the shares
+    /// of open gates and of nonzero inputs of `down` in each layer
     #[arg(long, value_name = "FILE")]
     text: Option<PathBuf>,
 

@@ -1,4 +1,4 @@
-//! `setun logits`: all logits of a text, to a file, for comparison with other programs.
+//! `setun logits`: the logits of every token of a text, written to a file.
 
 use std::{
     collections::BTreeMap,
@@ -28,11 +28,12 @@ use crate::{
 
 /// Write the logits of every token of a text
 ///
-/// OUT gets one tensor, `logits`, f32 [tokens, vocab]. It does not depend on the device's level,
-/// the threads, the chunks or the strangers: these options are there to check that.
+/// OUT has one tensor, `logits`, f32 [tokens, vocab]. It does not depend on the instruction set,
+/// the threads, the chunks or the other sequences: these options exist to check that.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A .safetensors file, or a folder in Hugging Face's layout
+    /// A file (.safetensors, .gguf, .onnx, .setun), a folder in Hugging Face's layout, or the name of a
+    /// pulled model
     #[arg(long, value_name = "MODEL")]
     model: String,
 
@@ -53,29 +54,29 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value_t = Kv::F32)]
     kv: Kv,
 
-    /// Tokens of a step: a number, or `all`
+    /// Tokens per step: a number, or `all`
     #[arg(long, value_name = "N", default_value = "64")]
     chunk: Chunk,
 
-    /// Strangers, random sequences of other lengths, that run in the same steps
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(..=MAX_STRANGERS))]
+    /// Number of random sequences of other lengths that run in the same steps
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(..=MAX_OTHERS))]
     batch_with: u16,
 }
 
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = false)]
 struct Input {
-    /// Tokens, by number
+    /// Token ids
     #[arg(long, value_name = "ID,…", value_delimiter = ',')]
     ids: Option<Vec<u32>>,
 
-    /// Text, with special tokens as the tokenizer's post-processor says
+    /// Text; the tokenizer's post-processor adds special tokens
     #[arg(long)]
     text: Option<String>,
 }
 
-/// Strangers leave at least half of a step's rows to the text.
-const MAX_STRANGERS: i64 = 256;
+/// Other sequences leave at least half of a step's rows to the text.
+const MAX_OTHERS: i64 = 256;
 
 /// Bytes between writes.
 const BUFFER: usize = 1 << 20;
@@ -130,42 +131,42 @@ fn check(tokens: &[u32], model: &dyn Forward) -> Result<(), Error> {
     }
 }
 
-/// A text on its way through a model, among strangers.
+/// A text on its way through a model, among others.
 struct Steps {
     model: Box<dyn Forward>,
     cache: PagedCache,
     tokens: Vec<u32>,
     chunk: usize,
     sequence: SequenceId,
-    strangers: Vec<Stranger>,
+    others: Vec<OtherSequence>,
 }
 
 /// A random text. When it is through it begins anew.
-struct Stranger {
+struct OtherSequence {
     sequence: SequenceId,
     tokens: Vec<u32>,
     done: usize,
 }
 
 impl Steps {
-    fn new(model: Box<dyn Forward>, tokens: Vec<u32>, chunk: Chunk, strangers: u16) -> Self {
+    fn new(model: Box<dyn Forward>, tokens: Vec<u32>, chunk: Chunk, others: u16) -> Self {
         let (context, vocab) = (model.context_length(), model.vocab_size());
-        let sequences = usize::from(strangers) + 1;
+        let sequences = usize::from(others) + 1;
         let blocks = context.div_ceil(model.block_positions()) * sequences;
         let mut cache = PagedCache::new(model.block_positions(), blocks);
         let sequence = cache.create();
-        let strangers = (1..=u64::from(strangers))
+        let others = (1..=u64::from(others))
             .map(|index| {
                 let tokens = random_tokens(index, vocab, context);
-                Stranger { sequence: cache.create(), tokens, done: 0 }
+                OtherSequence { sequence: cache.create(), tokens, done: 0 }
             })
             .collect::<Vec<_>>();
-        let most = model.max_rows().saturating_sub(strangers.len()).max(1);
+        let most = model.max_rows().saturating_sub(others.len()).max(1);
         let chunk = match chunk {
             Chunk::All => most,
             Chunk::Rows(rows) => rows.min(most),
         };
-        Self { model, cache, tokens, chunk, sequence, strangers }
+        Self { model, cache, tokens, chunk, sequence, others }
     }
 
     /// Writes the file as its rows are computed.
@@ -188,25 +189,25 @@ impl Steps {
         file.flush().map_err(|source| write_error(path, source))
     }
 
-    /// Runs the tokens from `start` to `end`, with half of the strangers before them and half
+    /// Runs the tokens from `start` to `end`, with half of the others before them and half
     /// after; returns how many rows of logits come before the text's.
     fn step(&mut self, start: usize, end: usize, outputs: &mut Outputs) -> Result<usize, CliError> {
         let mut batch = Batch::default();
-        let half = self.strangers.len() / 2;
-        let (before, after) = self.strangers.split_at_mut(half);
-        before.iter_mut().try_for_each(|stranger| stranger.push(&mut self.cache, &mut batch))?;
+        let half = self.others.len() / 2;
+        let (before, after) = self.others.split_at_mut(half);
+        before.iter_mut().try_for_each(|other| other.push(&mut self.cache, &mut batch))?;
         let wanted_before = batch.wanted();
         self.cache.extend(self.sequence, end - start)?;
         let first = batch.rows.len();
         batch.push_run(self.sequence, start, &self.tokens[start..end], RequestedOutput::Logits);
         batch.request_logits(first);
-        after.iter_mut().try_for_each(|stranger| stranger.push(&mut self.cache, &mut batch))?;
+        after.iter_mut().try_for_each(|other| other.push(&mut self.cache, &mut batch))?;
         pollster::block_on(self.model.forward(&batch, &mut self.cache, outputs))?;
         Ok(wanted_before)
     }
 }
 
-impl Stranger {
+impl OtherSequence {
     /// Adds the next token; every other one's logits are wanted, and dropped.
     fn push(&mut self, cache: &mut PagedCache, batch: &mut Batch) -> Result<(), CliError> {
         if self.done == self.tokens.len() {

@@ -1,4 +1,4 @@
-//! `setun models`: the store of this machine.
+//! `setun models`: the local model store.
 
 mod list;
 mod pull;
@@ -12,14 +12,14 @@ use setun::hub::{ModelStore, PullOptions, StoreSettings};
 
 use crate::{
     error::CliError,
-    output::{Output, table, tell},
+    output::{Output, size, table, tell},
 };
 
 /// Pull, list and remove models
 ///
-/// A NAME is `owner/name` of the hub, with `@revision` and `:file` where one is meant; an address
-/// of a file or a folder; or an alias. Models are in `SETUN_HOME`, or else in the system's folder
-/// for data. `HF_ENDPOINT`, `HF_TOKEN` and `HF_HUB_OFFLINE` are respected.
+/// A NAME is a hub repository `owner/name`, with optional `@revision` and `:file`; the URL of a file
+/// or folder; or an alias. Models are stored in `SETUN_HOME`, by default in the system's data folder.
+/// `HF_ENDPOINT`, `HF_TOKEN` and `HF_HUB_OFFLINE` are respected.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -36,44 +36,44 @@ enum Command {
     Alias(AliasArgs),
 }
 
-/// Print what to open for a name
+/// Print the path of a model
 #[derive(Debug, clap::Args)]
 struct PathArgs {
-    /// The model
+    /// Name of the model
     name: String,
 
-    /// Print a JSON object instead
+    /// Print a JSON object
     #[arg(long)]
     json: bool,
 }
 
-/// Remove a model: all its revisions, or the one that is named
+/// Remove a model: all revisions, or the named one
 #[derive(Debug, clap::Args)]
 struct RemoveArgs {
-    /// The model
+    /// Name of the model
     name: String,
 
-    /// Print a JSON object instead
+    /// Print a JSON object
     #[arg(long)]
     json: bool,
 }
 
-/// Let one word stand for a name; without arguments, list such words
+/// Set or remove an alias of a name; without arguments, list the aliases
 #[derive(Debug, clap::Args)]
 struct AliasArgs {
-    /// The word
+    /// Alias: one word
     #[arg(requires = "what")]
     alias: Option<String>,
 
-    /// What it stands for
+    /// Name that it stands for
     #[arg(group = "what")]
     name: Option<String>,
 
-    /// Take the word back
+    /// Remove the alias
     #[arg(long, group = "what", requires = "alias")]
     remove: bool,
 
-    /// Print a JSON object instead
+    /// Print a JSON object
     #[arg(long, conflicts_with = "alias")]
     json: bool,
 }
@@ -138,26 +138,4 @@ fn alias(args: &AliasArgs) -> Result<(), CliError> {
     }
     let rows: Vec<_> = aliases.into_iter().map(|(alias, name)| vec![alias, name]).collect();
     output.line(&table(&rows))
-}
-
-/// Bytes in words: `1.18 GB`.
-fn size(bytes: u64) -> String {
-    const UNITS: [(&str, u64); 3] = [("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1000)];
-    let unit = UNITS.iter().find(|(_, unit)| bytes >= *unit);
-    unit.map_or_else(
-        || format!("{bytes} B"),
-        |(name, unit)| format!("{}.{:02} {name}", bytes / unit, bytes % unit * 100 / unit),
-    )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::size;
-
-    #[test]
-    fn sizes_in_words() {
-        assert_eq!(size(999), "999 B");
-        assert_eq!(size(1_050), "1.05 kB");
-        assert_eq!(size(1_187_654_321), "1.18 GB");
-    }
 }

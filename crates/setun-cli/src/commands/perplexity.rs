@@ -1,4 +1,4 @@
-//! `setun perplexity`: how well a model foretells a text.
+//! `setun perplexity`: perplexity of a model on a text.
 
 use std::path::PathBuf;
 
@@ -16,26 +16,26 @@ use crate::{
     source::ModelSource,
 };
 
-/// Measure how well a model foretells a text
+/// Measure the perplexity of a model on a text
 ///
-/// The text is cut into windows of N tokens that share nothing, each begins as every text of the
-/// model does. The perplexity is the exponential of the mean, over all tokens but the first of
-/// each window, of −ln p(token | the tokens before it in its window). A last window of one token
-/// is left out.
+/// The text is cut into separate windows of N tokens, each with the model's first token. The
+/// perplexity is the exponential of the mean, over all tokens but the first of each window, of
+/// −ln p(token | the tokens before it in its window). A last window of one token is left out.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A model: a file, or a folder in Hugging Face's layout [default: the embedded model]
+    /// A file (.safetensors, .gguf, .onnx, .setun), a folder in Hugging Face's layout, or the name of a
+    /// pulled model [default: the embedded model]
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
 
     #[command(flatten)]
     file: FileArgs,
 
-    /// The text's file; `-` is standard input
+    /// File with the text; `-` is standard input
     #[arg(long, value_name = "FILE")]
     text: PathBuf,
 
-    /// Tokens of a window [default: the model's context, at most 2048]
+    /// Tokens per window [default: the model's context, at most 2048]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..))]
     context: Option<u32>,
 
@@ -46,11 +46,11 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value_t = Kv::F32)]
     kv: Kv,
 
-    /// How the head is kept
+    /// Representation of the output head in memory
     #[arg(long, value_enum, default_value_t = Head::Stored)]
     head: Head,
 
-    /// Print one JSON object instead
+    /// Print one JSON object
     #[arg(long)]
     json: bool,
 }

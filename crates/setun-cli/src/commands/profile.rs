@@ -1,4 +1,4 @@
-//! Where the time of steps goes: `--profile`.
+//! Time profile of steps: `--profile`.
 
 mod timing;
 
@@ -10,7 +10,10 @@ use setun::{
     forward::{Density, LayerDensity, OpProfile, Profile},
 };
 
-use crate::{error::CliError, output::table};
+use crate::{
+    error::CliError,
+    output::{counted, table},
+};
 pub(super) use timing::TimingArgs;
 
 /// What `--profile` adds to a report.
@@ -111,9 +114,9 @@ impl Phase {
     fn table(&self, name: &str) -> String {
         let mean = |count: usize| to_f64(count) / to_f64(self.steps);
         let head = format!(
-            "{name}: {} steps of {:.1} tokens; a token takes {:.3} ms, {:.1} jobs of the team, and \
-             {:.1} µs beside the operations",
-            self.steps,
+            "{name}: {} of {:.1} tokens; a token takes {:.3} ms, {:.1} jobs of the thread team, and \
+             {:.1} µs outside the operations",
+            counted(self.steps, "step"),
             mean(self.tokens),
             self.ms_per_token,
             self.jobs_per_token,
@@ -124,7 +127,7 @@ impl Phase {
             .chain(self.ops.iter().map(Line::row))
             .collect();
         let densities =
-            [("open gates", &self.gates_open), ("codes into down not zero", &self.down_nonzero)];
+            [("open gates", &self.gates_open), ("nonzero inputs of down", &self.down_nonzero)];
         let densities =
             densities.into_iter().filter_map(|(what, spread)| Some(spread.as_ref()?.text(what)));
         let densities = densities.collect::<Vec<_>>().join("; ");

@@ -1,4 +1,4 @@
-//! `setun run`: a prompt in, its continuation out.
+//! `setun run`: text generation from one prompt.
 
 mod beams;
 
@@ -16,34 +16,37 @@ use crate::{
     args::{BeamArgs, GenerateArgs, TemplateArgs},
     error::CliError,
     input, interrupt,
-    output::{Output, tell},
+    output::{Output, counted, tell},
 };
+
+/// Fewest tokens that a rate is reported of: fewer say nothing about speed.
+const MIN_RATE_TOKENS: usize = 8;
 
 /// Most texts that can be asked for.
 const MAX_SAMPLES: i64 = 1024;
 
-/// Continue a text: prints the generated text only
+/// Generate text from a prompt
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The text to continue [default: standard input, without its last line break]
+    /// Prompt [default: standard input, without its last line break]
     prompt: Option<String>,
 
     #[command(flatten)]
     generate: GenerateArgs,
 
-    /// Print the events instead, one JSON object a line
+    /// Print events, one JSON object per line
     #[arg(long)]
     json: bool,
 
-    /// Texts to generate, which share the prompt's work. Standard error heads each with its
-    /// number; with --json its events, which come as they are made, have its `index`, from 0
+    /// Number of texts to generate from the prompt, which is computed once. Standard error has the
+    /// number of each; with --json events have an `index`, from 0
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=MAX_SAMPLES))]
     samples: Option<u16>,
 
     #[command(flatten)]
     timing: TimingArgs,
 
-    /// Tell on standard error what ran, how fast, and with which seed
+    /// Print model, device, speed and seed to standard error
     #[arg(long, short)]
     verbose: bool,
 
@@ -56,7 +59,7 @@ pub(crate) struct Args {
 
 /// See [`Args`].
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
-    let count = args.samples.or(args.beams.beams).map_or(1, usize::from);
+    let count = args.samples.or(args.beams.num_beams).map_or(1, usize::from);
     let given = args.template.prompt()?.or_else(|| args.prompt.clone());
     let engine = args.generate.engine(count)?;
     let prompt = given.map_or_else(read_prompt, Ok)?;
@@ -135,7 +138,7 @@ fn print_texts(streams: Vec<GenerationStream>) -> Result<Vec<Done>, CliError> {
     Ok(ends)
 }
 
-/// Tells which of several texts comes next.
+/// Names the text that comes next, where there are several.
 fn heading(index: usize, count: usize) {
     if count > 1 && index < count {
         tell(&format!("sample {} of {count}:\n", index + 1));
@@ -153,13 +156,18 @@ fn together(
 }
 
 fn summary(done: &Done) -> String {
+    let tokens = done.usage.generated_tokens;
+    let rate = if tokens < MIN_RATE_TOKENS {
+        String::new()
+    } else {
+        format!(", {:.1} tokens/s", done.timings.tokens_per_second)
+    };
     format!(
-        "{} on {} ({}), {} tokens, {:.1} tokens/s, first after {:.0} ms, seed {}\n",
+        "{} on {} ({}), {}{rate}, first after {:.0} ms, seed {}\n",
         done.model,
         done.backend,
         done.level,
-        done.usage.generated_tokens,
-        done.timings.tokens_per_second,
+        counted(tokens, "token"),
         done.timings.first_token_seconds * 1e3,
         done.seed,
     )

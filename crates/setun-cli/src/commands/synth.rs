@@ -20,32 +20,32 @@ use crate::{
 /// Bytes that are made and written at once.
 const PIECE: usize = 8 << 20;
 
-/// Write a random model of a real shape
+/// Write a model with random weights and a real shape
 ///
-/// The same shape, seed and share give the same bytes. There is no tokenizer: such a model is
-/// for `setun bench`, `setun logits --ids` and other programs' benchmarks.
+/// The same shape, seed and share give the same bytes. It has no tokenizer: it is for `setun bench`,
+/// `setun logits --ids` and benchmarks of other programs.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The model's sizes
+    /// Shape of the model
     #[arg(long, value_enum)]
     shape: ShapeName,
 
-    /// Seed of the weights
+    /// Seed of the random weights
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 
-    /// Format
+    /// Format to write
     #[arg(long, value_enum)]
     to: To,
 
     #[command(flatten)]
     container: ContainerArgs,
 
-    /// Share of the feed-forward gates that is closed, for any token [default: half, at random]
+    /// Share of the feed-forward gates that are closed for every token [default: half, at random]
     #[arg(long, value_name = "SHARE", value_parser = number(0.0, 1.0))]
     closed: Option<f32>,
 
-    /// The folder to write, or the file: its name ends in .setun or .gguf
+    /// Folder or file to write; a file ends in .setun or .gguf
     out: PathBuf,
 }
 

@@ -1,4 +1,4 @@
-//! `setun verify`: whether a checkpoint is sound to its last byte.
+//! `setun verify`: full check of a checkpoint.
 
 use serde::Serialize;
 use setun::{
@@ -14,20 +14,21 @@ use crate::{
     source::{ModelSource, percent},
 };
 
-/// Check a model to its last byte
+/// Check every byte of a model
 ///
-/// Hashes where the format has them, every weight for being ternary, every other value for being
-/// a number, and whether configuration, tensors, tokenizer and template fit each other. The exit
-/// status is 1 where something is wrong.
+/// Checks hashes where the format has them, that every weight is ternary and every other value a
+/// number, and that configuration, tensors, tokenizer and chat template agree. The exit status is 1
+/// if something is wrong.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A file, or a folder in Hugging Face's layout
+    /// A file (.safetensors, .gguf, .onnx, .setun), a folder in Hugging Face's layout, or the name of a
+    /// pulled model
     model: String,
 
     #[command(flatten)]
     file: FileArgs,
 
-    /// Print one JSON object instead
+    /// Print one JSON object
     #[arg(long)]
     json: bool,
 }

@@ -104,12 +104,12 @@ fn a_model_that_is_its_own_draft_is_always_right() {
 #[test]
 fn texts_of_a_schema_are_measured_beside_others() {
     let folder = model(STORIES);
-    let reports = reports(&["--model", &folder, "--generate", "24", "--form"]);
+    let reports = reports(&["--model", &folder, "--generate", "24", "--constrained"]);
     let choices: Vec<_> = reports.iter().map(|report| report["choice"].clone()).collect();
     assert_eq!(choices, ["greedy", "sampled"]);
     for report in &reports {
         assert_eq!(report["tokens"], 24);
-        for rate in ["plain", "form"] {
+        for rate in ["plain", "constrained"] {
             let rate = format!("{rate}_tokens_per_second");
             assert!(report[&rate].as_f64().expect("a rate") > 0.0, "{report}");
         }

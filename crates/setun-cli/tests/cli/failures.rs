@@ -150,6 +150,13 @@ fn help_and_version_are_no_failures() {
         assert!(help.contains(command), "{command}");
         assert!(!setun(&[command, "--help"]).text().is_empty());
     }
+    for command in ["run", "chat", "logits", "perplexity", "inspect", "verify", "convert", "bench"]
+    {
+        let help = setun(&[command, "--help"]).text();
+        for format in [".safetensors", ".gguf", ".onnx", ".setun"] {
+            assert!(help.contains(format), "{command} --help names {format}");
+        }
+    }
     let help = setun(&["run", "-h"]).text();
     let headings = ["Options:", "Penalties, biases and bans:", "More filters:"];
     let places = headings.map(|heading| help.find(heading).expect(heading));

@@ -17,7 +17,7 @@ use crate::{
     support::{Outcome, TINY, command, model},
 };
 
-const MIB: u64 = 1 << 20;
+const MB: u64 = 1_000_000;
 const PATH: &str = "/models/m.gguf";
 
 /// Bytes that do not repeat.
@@ -64,7 +64,7 @@ fn outcome(mut command: Command) -> Outcome {
 }
 
 fn pull(home: &TempDir, address: &str) -> Command {
-    in_store(home, &["models", "pull", "--chunk", "1", address])
+    in_store(home, &["models", "pull", "--chunk-size", "1", address])
 }
 
 /// Waits until something is so.
@@ -108,7 +108,7 @@ fn kill(mut child: Child) {
 #[test]
 fn a_pull_that_is_killed_goes_on_with_the_missing_chunks() {
     let server = Server::start();
-    let content = bytes(12 * MIB + 1000);
+    let content = bytes(12 * MB + 1000);
     server.put(PATH, content.clone(), "\"first\"");
     server.rule(PATH, usize::MAX, Act::Slow(Duration::from_millis(4)));
     let home = tempfile::tempdir().expect("a folder");
@@ -130,16 +130,16 @@ fn a_pull_that_is_killed_goes_on_with_the_missing_chunks() {
     let path = outcome(pull(&home, &server.at(PATH))).text();
     assert_eq!(std::fs::read(path.trim()).expect("the file"), content);
     let missing: Vec<u64> = (0..13).filter(|chunk| !there.contains(chunk)).collect();
-    let starts: Vec<u64> = missing.iter().map(|chunk| chunk * MIB).collect();
+    let starts: Vec<u64> = missing.iter().map(|chunk| chunk * MB).collect();
     assert_eq!(server.starts(PATH), starts);
-    let sizes = missing.iter().map(|chunk| if *chunk == 12 { 1000 } else { MIB });
+    let sizes = missing.iter().map(|chunk| if *chunk == 12 { 1000 } else { MB });
     assert_eq!(server.sent(), sizes.sum::<u64>());
 }
 
 #[test]
 fn two_processes_pull_once() {
     let server = Server::start();
-    let content = bytes(6 * MIB);
+    let content = bytes(6 * MB);
     server.put(PATH, content.clone(), "\"first\"");
     server.rule(PATH, usize::MAX, Act::Slow(Duration::from_millis(2)));
     let home = tempfile::tempdir().expect("a folder");
@@ -159,7 +159,7 @@ fn two_processes_pull_once() {
 #[test]
 fn one_that_waits_for_a_killed_one_takes_over() {
     let server = Server::start();
-    let content = bytes(6 * MIB);
+    let content = bytes(6 * MB);
     server.put(PATH, content.clone(), "\"first\"");
     server.rule(PATH, usize::MAX, Act::Slow(Duration::from_millis(10)));
     let home = tempfile::tempdir().expect("a folder");

@@ -311,7 +311,7 @@ fn a_profile_and_a_trace_tell_where_the_time_went() {
     let trace = ["--profile", "--trace", file.to_str().expect("UTF-8")];
     let found = setun(&[&args[..], &trace].concat());
     assert_eq!((found.status, &found.stdout), (Some(0), &plain));
-    for words in ["prefill: 1 steps", "decode: 3 steps", "ternary_matmul qkv", "attention"] {
+    for words in ["prefill: 1 step of", "decode: 3 steps of", "ternary_matmul qkv", "attention"] {
         assert!(found.stderr.contains(words), "{}", found.stderr);
     }
     let trace: Value =
@@ -336,7 +336,10 @@ fn options_win_over_the_configuration() {
         setun(&[&config[..], more, &[PROMPT]].concat()).stderr
     };
     let told = run(&[]);
-    assert!(told.contains("(scalar), 3 tokens") && told.ends_with("seed 7\n"), "{told}");
+    assert!(
+        told.contains("(scalar), 3 tokens, first after") && told.ends_with("seed 7\n"),
+        "{told}"
+    );
     let told = run(&["--backend", "cpu", "--max-tokens", "2", "--seed", "8", "--samples", "2"]);
     assert!(!told.contains("scalar") && told.contains(", 2 tokens"), "{told}");
     assert!(told.ends_with("seed 8\n"), "{told}");
@@ -344,4 +347,16 @@ fn options_win_over_the_configuration() {
     std::fs::write(&file, "[device]\nbackend = \"cpu\"\n").expect("a file");
     let told = run(&[]);
     assert!(told.contains("setun.toml`, line 2: unknown field `backend`"), "{told}");
+}
+
+#[test]
+fn the_log_is_asked_for_with_rust_log() {
+    let args =
+        ["run", "--model", &model(STORIES), "--temperature", "0", "--max-tokens", "2", PROMPT];
+    let silent = setun(&args);
+    assert_eq!(silent.stderr, "");
+    let output = command(&args).env("RUST_LOG", "debug").output().expect("the command runs");
+    let log = String::from_utf8(output.stderr).expect("UTF-8");
+    assert!(log.contains("setun") && log.contains("close"), "{log}");
+    assert_eq!(String::from_utf8(output.stdout).expect("UTF-8"), silent.stdout);
 }

@@ -39,10 +39,10 @@ fn samples_follow_each_other_and_the_first_is_the_text_alone() {
 #[test]
 fn beams_give_the_best_texts_with_their_scores() {
     let stories = model(STORIES);
-    let args = ["run", "--model", &stories, "--max-tokens", "20", "--beams", "4", PROMPT];
+    let args = ["run", "--model", &stories, "--max-tokens", "20", "--num-beams", "4", PROMPT];
     let best = setun(&args);
     assert!(best.stderr.starts_with("text 1 of 1, score -0."), "{}", best.stderr);
-    let three = [&args[..], &["--best", "3"]].concat();
+    let three = [&args[..], &["--num-return-sequences", "3"]].concat();
     let outcome = setun(&three);
     assert!(outcome.stdout.starts_with(&best.stdout), "the best is the first");
     assert_eq!(outcome.stderr.lines().count(), 3, "{}", outcome.stderr);
@@ -62,21 +62,21 @@ fn beams_give_the_best_texts_with_their_scores() {
     let scores: Vec<_> = beams.iter().filter_map(|beam| beam["score"].as_f64()).collect();
     assert!(scores.len() == 3 && scores.is_sorted_by(|a, b| a >= b), "{scores:?}");
 
-    let groups = ["--beam-groups", "2", "--diversity-penalty", "2", "--length-penalty", "-0.5"];
+    let groups = ["--num-beam-groups", "2", "--diversity-penalty", "2", "--length-penalty", "-0.5"];
     let groups = setun(&[&three[..], &groups, &["--early-stopping", "never"]].concat());
     assert_eq!(groups.status, Some(0), "{}", groups.stderr);
     assert_ne!(groups.stdout, outcome.stdout);
     for (wrong, status) in [
-        (&["--beam-groups", "3", "--diversity-penalty", "2"][..], 1),
-        (&["--best", "5"], 1),
-        (&["--beam-groups", "2"], 2),
+        (&["--num-beam-groups", "3", "--diversity-penalty", "2"][..], 1),
+        (&["--num-return-sequences", "5"], 1),
+        (&["--num-beam-groups", "2"], 2),
         (&["--early-stopping", "soon"], 2),
         (&["--samples", "2"], 2),
     ] {
         let error = setun(&[&args[..], wrong].concat());
         assert_eq!(error.status, Some(status), "{wrong:?}: {}", error.stderr);
     }
-    let alone = setun(&["run", "--model", &stories, "--best", "2", PROMPT]);
+    let alone = setun(&["run", "--model", &stories, "--num-return-sequences", "2", PROMPT]);
     assert_eq!(alone.status, Some(2), "{}", alone.stderr);
 }
 
@@ -156,8 +156,8 @@ fn a_prompt_is_told_and_a_full_context_goes_on() {
         done["usage"]["generated_tokens"].as_u64()
     };
     assert!(generated(&[]).is_some_and(|count| count < 512));
-    for way in ["middle", "window"] {
-        assert_eq!(generated(&["--when-full", way]), Some(600), "{way}");
+    for way in ["truncate-middle", "sliding-window"] {
+        assert_eq!(generated(&["--context-overflow", way]), Some(600), "{way}");
     }
 }
 

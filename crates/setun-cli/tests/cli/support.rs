@@ -47,6 +47,7 @@ pub(crate) fn model(name: &str) -> String {
 /// The command, with nothing to read.
 pub(crate) fn command(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_setun"));
+    command.env_remove("RUST_LOG");
     command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }

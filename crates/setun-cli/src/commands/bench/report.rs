@@ -1,4 +1,4 @@
-//! What a bench tells.
+//! Report of a bench.
 
 use std::iter;
 
@@ -12,7 +12,7 @@ use super::{
 use crate::{
     commands::profile::ProfileReport,
     error::CliError,
-    output::{Output, table},
+    output::{Output, counted, table},
 };
 
 /// What one batch size gave.
@@ -112,10 +112,16 @@ impl Report {
     fn memory_line(&self) -> String {
         let bandwidth = self
             .read_bandwidth_gb_per_second
-            .map_or("memory not measured".into(), |gb| format!("memory gives {gb:.1} GB/s"));
+            .map_or("memory bandwidth not measured".into(), |gb| {
+                format!("memory bandwidth {gb:.1} GB/s")
+            });
         format!(
-            "{} on {} ({}), {} threads; median of {}; {bandwidth}",
-            self.shape, self.backend, self.level, self.threads, self.repeats
+            "{} on {} ({}), {}; median of {}; {bandwidth}",
+            self.shape,
+            self.backend,
+            self.level,
+            counted(self.threads, "thread"),
+            self.repeats
         )
     }
 
@@ -129,6 +135,15 @@ impl Report {
             self.tokens_hash.clone(),
         ]
     }
+}
+
+/// The median of decode rates. There is none where only the first token was generated.
+pub(super) fn decode_median(rates: Vec<f64>) -> Result<f64, CliError> {
+    median(rates).ok_or_else(|| {
+        CliError::Usage(
+            "--generate: nothing was decoded after the first token, expected 2 or more".into(),
+        )
+    })
 }
 
 /// The middle one, or the mean of the middle two.

@@ -1,17 +1,18 @@
-//! Guessing ahead against plain decoding: a text after one that repeats itself, one that goes on
-//! with a refrain, and an ordinary one.
+//! Speculative decoding against plain decoding: prompt lookup on repetitive texts and an ordinary
+//! one, and a draft model on the ordinary one.
 
 use serde::Serialize;
-use setun::{Engine, EngineError, GenerateOptions};
+use setun::{Engine, GenerateOptions};
 
-use super::{Args, draft, report::median, round, to_usize};
+use super::{Args, report::decode_median, round, to_usize};
 use crate::{
     args,
     error::CliError,
     output::{Output, Progress, table},
+    source::ModelSource,
 };
 
-/// Most tokens guessed at once.
+/// Most tokens that are proposed at once.
 const LOOKAHEAD: usize = 12;
 
 /// Of the first text, which is generated from a prompt that has it this often, and half of it.
@@ -25,14 +26,14 @@ const REFRAINS: usize = 14;
 
 /// What one text gave; the medians.
 #[derive(Debug, Serialize)]
-pub(super) struct Report {
-    pub(super) text: &'static str,
-    pub(super) tokens: usize,
-    pub(super) plain_tokens_per_second: f64,
-    pub(super) tokens_per_second: f64,
-    /// Of the guessed tokens.
-    pub(super) accepted: f64,
-    pub(super) tokens_per_verification: f64,
+struct Report {
+    text: &'static str,
+    tokens: usize,
+    plain_tokens_per_second: f64,
+    tokens_per_second: f64,
+    /// Share of the proposed tokens.
+    accepted: f64,
+    tokens_per_verification: f64,
 }
 
 /// Measures both in turn. Their tokens are the same, or it fails.
@@ -53,7 +54,11 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
     ];
     if let Some(model) = &args.draft {
         engine.close();
-        reports.push(draft::run(args, model, &ordinary)?);
+        let draft = ModelSource::find(Some(model), args.file.into())?.open()?;
+        let target = super::source(args)?.load()?;
+        let engine = args::builder(target, &args.device, args.memory, 1)?.draft(draft);
+        let text = "an ordinary story, with a draft model";
+        reports.push(measure(args, &args::start(engine)?, text, &ordinary)?);
     }
     let mut output = Output::new();
     if args.json {
@@ -70,29 +75,28 @@ fn measure(
 ) -> Result<Report, CliError> {
     let generate = to_usize(args.generate);
     let mut progress = Progress::new();
-    let (mut plain, mut guessing) = (vec![], vec![]);
+    let (mut plain, mut speculative) = (vec![], vec![]);
     let before = pollster::block_on(engine.metrics())?;
     for repeat in 0..=args.repeat {
         progress.show(|| format!("{text}: {repeat} of {}", args.repeat));
         let one = greedy(engine, prompt, generate, 0)?;
         let other = greedy(engine, prompt, generate, LOOKAHEAD)?;
-        one.check("guessing ahead", &other.tokens)?;
+        one.check("speculative decoding", &other.tokens)?;
         if repeat > 0 {
             plain.extend(one.decode_tokens_per_second);
-            guessing.extend(other.decode_tokens_per_second);
+            speculative.extend(other.decode_tokens_per_second);
         }
     }
     let after = pollster::block_on(engine.metrics())?;
-    let right = after.accepted_tokens - before.accepted_tokens;
+    let accepted = after.accepted_tokens - before.accepted_tokens;
     let verifications = after.drafts - before.drafts;
-    let median = |values| median(values).ok_or(EngineError::Disposed);
     Ok(Report {
         text,
         tokens: generate,
-        plain_tokens_per_second: median(plain)?,
-        tokens_per_second: median(guessing)?,
-        accepted: ratio(right, after.draft_tokens - before.draft_tokens),
-        tokens_per_verification: ratio(right + verifications, verifications),
+        plain_tokens_per_second: decode_median(plain)?,
+        tokens_per_second: decode_median(speculative)?,
+        accepted: ratio(accepted, after.draft_tokens - before.draft_tokens),
+        tokens_per_verification: ratio(accepted + verifications, verifications),
     })
 }
 
@@ -107,14 +111,15 @@ fn greedy(
 }
 
 fn reports_table(reports: &[Report]) -> String {
-    let title = ["text", "plain tokens/s", "guessing", "ratio", "accepted", "tokens/verification"];
+    let title =
+        ["text", "plain tokens/s", "speculative", "ratio", "accepted", "tokens/verification"];
     let row = |report: &Report| {
-        let Report { plain_tokens_per_second: plain, tokens_per_second: guessing, .. } = report;
+        let Report { plain_tokens_per_second: plain, tokens_per_second: speculative, .. } = report;
         vec![
             report.text.to_owned(),
             format!("{plain:.1}"),
-            format!("{guessing:.1}"),
-            format!("{:.2}", guessing / plain),
+            format!("{speculative:.1}"),
+            format!("{:.2}", speculative / plain),
             format!("{:.0} %", 100.0 * report.accepted),
             format!("{:.1}", report.tokens_per_verification),
         ]
@@ -124,6 +129,6 @@ fn reports_table(reports: &[Report]) -> String {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts of tokens")]
-pub(super) fn ratio(part: u64, whole: u64) -> f64 {
+fn ratio(part: u64, whole: u64) -> f64 {
     part as f64 / whole.max(1) as f64
 }

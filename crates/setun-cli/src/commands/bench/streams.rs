@@ -1,18 +1,17 @@
-//! Many streams against the steps that they could be made of: what scheduling costs, whether
-//! anything is computed twice, and what a shared beginning saves.
+//! Continuous batching against bare model steps: scheduling cost, recomputed rows, prefix sharing.
 
 use std::time::Instant;
 
 use serde::Serialize;
 use setun::{
-    DeviceOptions, Engine, EngineError, Error, GenerateOptions, Model,
+    DeviceOptions, Engine, Error, GenerateOptions, Model,
     forward::{Batch, Model as Forward, Outputs, PagedCache, RequestedOutput},
     ops::top_logits::TopLogitsRequest,
 };
 
 use super::{
     Args,
-    report::median,
+    report::{decode_median, median},
     round::{self, speed},
     to_usize,
 };
@@ -135,13 +134,12 @@ fn measure(
         wanted.push(all);
         headless.push(none);
     }
-    let median = |values| median(values).ok_or(EngineError::Disposed);
     Ok(Report {
         streams,
-        decode_tokens_per_second: median(plain)?,
-        sampled_tokens_per_second: median(drawn)?,
-        prefill_rows_per_second: median(wanted)?,
-        headless_rows_per_second: median(headless)?,
+        decode_tokens_per_second: decode_median(plain)?,
+        sampled_tokens_per_second: decode_median(drawn)?,
+        prefill_rows_per_second: decode_median(wanted)?,
+        headless_rows_per_second: decode_median(headless)?,
         computed_by_needed: computed,
     })
 }

@@ -1,4 +1,4 @@
-//! What a text leaves open in each layer: gates, and codes that enter `down`.
+//! Activation sparsity of a text, layer by layer: open gates, and nonzero inputs of `down`.
 
 use std::{iter, path::Path};
 
@@ -14,7 +14,7 @@ use crate::{
     args::DeviceArgs,
     error::CliError,
     input,
-    output::{Progress, table},
+    output::{Progress, counted, table},
     source::ModelSource,
 };
 
@@ -42,7 +42,7 @@ struct Layer {
 pub(super) fn check(device: &DeviceArgs) -> Result<(), CliError> {
     if matches!(device.device()?, Device::Scalar | Device::Gpu(_)) {
         let level = device.backend();
-        return Err(CliError::Usage(format!("--text: level `{level}` does not count zeros")));
+        return Err(CliError::Usage(format!("--text: `{level}` does not count zeros")));
     }
     Ok(())
 }
@@ -115,10 +115,10 @@ impl DensityReport {
         let row = |(index, layer): (usize, &Layer)| {
             vec![index.to_string(), percent(layer.gates_open), percent(layer.down_nonzero)]
         };
-        let title = ["layer", "open gates", "codes into down not zero"];
+        let title = ["layer", "open gates", "nonzero inputs of down"];
         let rows: Vec<_> = iter::once(title.map(str::to_owned).to_vec())
             .chain(layers.iter().enumerate().map(row))
             .collect();
-        format!("{tokens} tokens on {backend} ({level})\n{}", table(&rows))
+        format!("{} on {backend} ({level})\n{}", counted(*tokens, "token"), table(&rows))
     }
 }

@@ -1,4 +1,4 @@
-//! What a model takes of memory, by its headers or by its shape.
+//! Memory estimate from a model's headers or shape.
 
 use serde::Serialize;
 use setun::{CacheType, DeviceOptions};
@@ -6,7 +6,7 @@ use setun::{CacheType, DeviceOptions};
 use super::Args;
 use crate::{
     error::CliError,
-    output::{Output, table},
+    output::{Output, size, table},
     source::ModelSource,
     synth::Synthetic,
 };
@@ -55,11 +55,9 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
 
 impl Report {
     fn text(&self) -> String {
-        let gigabytes =
-            |bytes: u64| format!("{}.{:02}", bytes / 1_000_000_000, bytes / 10_000_000 % 100);
-        let title = ["GB", "weights", "a context", "steps", "most at once"];
-        let model = format!("{}, {} positions", self.model, self.context);
-        let numbers = [self.weights, self.cache, self.steps, self.total].map(gigabytes);
+        let title = ["model", "weights", "KV cache", "step buffers", "peak"];
+        let model = format!("{}, context {}", self.model, self.context);
+        let numbers = [self.weights, self.cache, self.steps, self.total].map(size);
         let row = std::iter::once(model).chain(numbers).collect();
         table(&[title.map(str::to_owned).to_vec(), row])
     }

@@ -1,4 +1,4 @@
-//! A step of one token as a GPU is told to do it.
+//! GPU launches of a step of one token.
 
 use serde::Serialize;
 use setun::{

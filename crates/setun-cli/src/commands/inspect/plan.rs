@@ -1,4 +1,4 @@
-//! A plan in words: what each operation reads and writes.
+//! Operations of a step of one token, with their buffers and weights.
 
 use serde::Serialize;
 use setun::{

@@ -1,4 +1,4 @@
-//! What `setun inspect` says.
+//! Report of `setun inspect`.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -15,7 +15,7 @@ use setun::{
 };
 
 use super::{density::DensityReport, plan::PlanReport};
-use crate::output::table;
+use crate::output::{counted, size, table};
 
 /// All that is known of a checkpoint.
 #[derive(Debug, Serialize)]
@@ -140,7 +140,8 @@ impl Report {
                 ),
             ));
         }
-        rows.push(entry("bytes of tensors", self.tensor_bytes.to_string()));
+        rows.push(entry("tensors", counted(self.tensors.len(), "tensor")));
+        rows.push(entry("size of tensors", size(self.tensor_bytes)));
         if let Some(bits) = self.bits_per_weight {
             rows.push(entry("bits per weight", format!("{bits:.2}")));
         }
@@ -153,8 +154,11 @@ impl Report {
         ));
         let template = if self.chat_template { "yes" } else { "none" };
         rows.push(entry("chat template", template.into()));
-        let tensors: Vec<_> = self.tensors.iter().map(TensorReport::row).collect();
-        let mut parts = vec![table(&rows), table(&tensors)];
+        let mut parts = vec![table(&rows)];
+        if self.plan.is_none() && self.densities.is_none() {
+            let tensors: Vec<_> = self.tensors.iter().map(TensorReport::row).collect();
+            parts.push(table(&tensors));
+        }
         if let Some(plan) = &self.plan {
             parts.push(plan.text());
         }

@@ -1,35 +1,39 @@
-//! `setun models list`.
+//! `setun models list`: stored models and unfinished pulls.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{
+    collections::BTreeMap,
+    io::{self, IsTerminal},
+    path::PathBuf,
+};
 
 use serde::Serialize;
 use setun::hub::{DiscoveredModel, DiskUsage, StoredModel, discover};
 
-use super::{size, store};
+use super::store;
 use crate::{
     error::CliError,
-    output::{Output, table},
+    output::{Output, size, table, tell},
 };
 
 /// Digits of a commit that are shown.
 const SHORT: usize = 12;
 
-/// List the models that are here
+/// List stored models
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Look for models in a folder instead of the store
+    /// List models in a folder in place of the store
     #[arg(long, value_name = "FOLDER")]
     folder: Option<PathBuf>,
 
-    /// Look in the cache of Hugging Face's own tools instead
+    /// List models in the cache of Hugging Face's tools
     #[arg(long, conflicts_with = "folder")]
     hub_cache: bool,
 
-    /// List unfinished pulls instead, and what they take on the disk
+    /// List unfinished pulls and their size on disk
     #[arg(long, conflicts_with_all = ["folder", "hub_cache"])]
     unfinished: bool,
 
-    /// Print a JSON array instead
+    /// Print a JSON array
     #[arg(long)]
     json: bool,
 }
@@ -119,6 +123,9 @@ fn unfinished(uses: Vec<DiskUsage>, json: bool, output: &mut Output) -> Result<(
 
 fn show(rows: Vec<Vec<String>>, heads: &[&str], output: &mut Output) -> Result<(), CliError> {
     if rows.is_empty() {
+        if io::stderr().is_terminal() {
+            tell("no models; `setun models pull NAME` downloads one\n");
+        }
         return Ok(());
     }
     let mut all = vec![heads.iter().map(ToString::to_string).collect()];

@@ -1,4 +1,4 @@
-//! `setun models pull`.
+//! `setun models pull`: download of a model.
 
 mod progress;
 
@@ -11,27 +11,26 @@ use super::store;
 use crate::{error::CliError, output::Output};
 use progress::PullProgress;
 
-/// Most bytes of a chunk, in MiB.
-const MAX_CHUNK: i64 = 1024;
+/// Largest chunk, in MB.
+const MAX_CHUNK: i64 = 1000;
 
-/// Pull a model, or what is missing of it, and print what to open
+/// Download a model, or resume its download, and print its path
 ///
-/// It can be ended at any time, and goes on with what is missing when it is run again. Progress
-/// is shown on a terminal.
+/// An interrupted download resumes when the command is run again. Progress is shown on a terminal.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The model
+    /// Name of the model
     name: String,
 
-    /// Connections at once
+    /// Number of connections
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64))]
     connections: u16,
 
-    /// Size of the pieces that are asked for and checked, in MiB
-    #[arg(long, value_name = "MIB", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=MAX_CHUNK))]
-    chunk: u16,
+    /// Size of the chunks that are requested and verified, in MB
+    #[arg(long, value_name = "MB", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=MAX_CHUNK))]
+    chunk_size: u16,
 
-    /// Print a JSON object instead
+    /// Print a JSON object
     #[arg(long)]
     json: bool,
 }
@@ -48,10 +47,10 @@ struct Pulled {
 pub(super) fn run(args: &Args) -> Result<(), CliError> {
     let options = PullOptions::new()
         .connections(usize::from(args.connections))
-        .chunk_bytes(u64::from(args.chunk) << 20);
+        .chunk_bytes(u64::from(args.chunk_size) * 1_000_000);
     let store = store();
     let progress = PullProgress::new();
-    let pulled = store.pull(&args.name, &options, &|event| progress.hear(event));
+    let pulled = store.pull(&args.name, &options, &|event| progress.show(event));
     progress.end();
     let model = pulled?;
     let path = store.resolve(&args.name).or_else(|_| model.path(None))?;

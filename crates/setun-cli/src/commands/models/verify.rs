@@ -3,21 +3,21 @@
 use serde::Serialize;
 use setun::hub::{FileCheck, PullOptions};
 
-use super::{size, store};
+use super::store;
 use crate::{
     error::CliError,
-    output::{Output, Progress, table},
+    output::{Output, Progress, size, table},
 };
 
-/// Read a model again, or all, and compare their bytes with the hashes of their pull
+/// Verify the files of a model, or of all models, against their hashes
 ///
 /// The exit status is 1 if a file differs.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The model [default: all]
+    /// Name of the model [default: all models]
     name: Option<String>,
 
-    /// Print a JSON array instead
+    /// Print a JSON array
     #[arg(long)]
     json: bool,
 }

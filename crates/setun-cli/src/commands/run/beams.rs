@@ -1,4 +1,4 @@
-//! `setun run --beams`: the likeliest texts and their scores.
+//! `setun run --num-beams`: the likeliest texts and their scores.
 
 use serde::Serialize;
 use setun::{BeamGeneration, BeamText, BeamTexts, Done, FinishReason};

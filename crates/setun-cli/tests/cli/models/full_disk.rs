@@ -7,21 +7,21 @@ use std::{
 
 use tempfile::TempDir;
 
-use super::{MIB, PATH, bytes, in_store, noted, outcome};
+use super::{MB, PATH, bytes, in_store, noted, outcome};
 use crate::server::Server;
 
 /// With one connection, as chunks that come together stop together.
 fn pull(home: &TempDir, address: &str) -> Command {
-    in_store(home, &["models", "pull", "--chunk", "1", "--connections", "1", address])
+    in_store(home, &["models", "pull", "--chunk-size", "1", "--connections", "1", address])
 }
 
 #[test]
 fn a_file_that_may_not_grow_is_told_of_and_gone_on_with() {
     let server = Server::start();
-    let content = bytes(6 * MIB);
+    let content = bytes(6 * MB);
     server.put(PATH, content.clone(), "\"first\"");
     let home = tempfile::tempdir().expect("a folder");
-    // A file may have 2.7 or 5.4 MiB: shells count in 512 or 1024 bytes.
+    // A file may have 2.8 or 5.6 MB: shells count in 512 or 1024 bytes.
     let pulling = pull(&home, &server.at(PATH));
     let mut limited = Command::new("sh");
     limited.args(["-c", "trap '' XFSZ; ulimit -f 5500; exec \"$@\"", "sh"]);
@@ -35,8 +35,8 @@ fn a_file_that_may_not_grow_is_told_of_and_gone_on_with() {
     limited.stdout(Stdio::piped()).stderr(Stdio::piped());
     let error = outcome(limited).failure();
     assert!(error.contains("[storage-full]") && error.contains("m.gguf.part"), "{error}");
-    let left = 6 * MIB - noted(&home).len() as u64 * MIB;
-    assert!(error.contains("bytes are still to be written") && left >= MIB, "{error}");
+    let left = 6 * MB - noted(&home).len() as u64 * MB;
+    assert!(error.contains("bytes are still to be written") && left >= MB, "{error}");
     goes_on(&server, &home, &content);
 }
 
@@ -50,7 +50,7 @@ fn goes_on(server: &Server, home: &TempDir, content: &[u8]) {
     let path = outcome(pull(home, &server.at(PATH))).text();
     assert_eq!(std::fs::read(path.trim()).expect("the file"), content);
     let starts: Vec<u64> =
-        (0..6).filter(|chunk| !there.contains(chunk)).map(|chunk| chunk * MIB).collect();
+        (0..6).filter(|chunk| !there.contains(chunk)).map(|chunk| chunk * MB).collect();
     assert_eq!(server.starts(PATH), starts);
 }
 
@@ -62,7 +62,7 @@ fn a_full_disk_is_told_of_and_gone_on_with() {
         return;
     };
     let server = Server::start();
-    let content = bytes(6 * MIB);
+    let content = bytes(6 * MB);
     server.put(PATH, content.clone(), "\"first\"");
     let error = outcome(pull(&home, &server.at(PATH))).failure();
     assert!(error.contains("[storage-full]") && error.contains("m.gguf.part"), "{error}");
@@ -70,7 +70,7 @@ fn a_full_disk_is_told_of_and_gone_on_with() {
     goes_on(&server, &home, &content);
 }
 
-/// A disk of 4 MiB in memory, for as long as the value lives.
+/// A disk of 4 MB in memory, for as long as the value lives.
 struct Mounted<'a>(&'a Path);
 
 impl<'a> Mounted<'a> {

@@ -1,4 +1,4 @@
-//! What a pull shows.
+//! Progress bar and messages of a pull.
 
 use std::{
     io::{self, IsTerminal},
@@ -21,8 +21,10 @@ pub(super) struct PullProgress {
 impl PullProgress {
     pub(super) fn new() -> Self {
         let bar = io::stderr().is_terminal().then(|| {
-            let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr());
-            let line = "{msg} {wide_bar} {bytes}/{total_bytes} {bytes_per_sec} {eta}";
+            // No length yet: indicatif shows a bar of 0 bytes as full.
+            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+            let line = "{msg} {wide_bar} {decimal_bytes}/{decimal_total_bytes} \
+                        {decimal_bytes_per_sec} {eta}";
             if let Ok(style) = ProgressStyle::with_template(line) {
                 bar.set_style(style);
             }
@@ -32,11 +34,13 @@ impl PullProgress {
         Self { bar }
     }
 
-    /// Shows what has happened.
-    pub(super) fn hear(&self, event: PullEvent) {
+    /// Shows an event.
+    pub(super) fn show(&self, event: PullEvent) {
         match event {
             PullEvent::Planned { bytes, .. } => self.bar(|bar| {
-                bar.set_length(bytes);
+                if bytes > 0 {
+                    bar.set_length(bytes);
+                }
                 bar.set_position(0);
             }),
             PullEvent::FileStarted { file, present, .. } => self.bar(|bar| {
@@ -49,26 +53,30 @@ impl PullProgress {
                 self.bar(|bar| bar.set_position(bar.position().saturating_sub(bytes)));
             }
             PullEvent::Verifying { file } => {
-                self.bar(|bar| bar.set_message(format!("checking {file}")));
+                self.bar(|bar| bar.set_message(format!("verifying {file}")));
             }
             PullEvent::WaitingForLock { .. } => {
                 self.say("another process pulls this model: waiting");
             }
-            PullEvent::AlreadyStored { model, .. } => self.note(&format!("{model} is there")),
+            PullEvent::AlreadyStored { model, .. } => {
+                self.note(&format!("{model} is in the store already"));
+            }
             PullEvent::Retry { file, reason, wait } => {
                 let wait = wait.as_secs_f64();
-                self.note(&format!("{file}: {reason}; again in {wait:.1} s"));
+                self.note(&format!("{file}: {reason}; retrying in {wait:.1} s"));
             }
             PullEvent::SourceChanged { file, reason } => {
-                self.say(&format!("{file} has changed ({reason}): it begins anew"));
+                self.say(&format!("{file} has changed ({reason}): downloading it again"));
             }
             PullEvent::Corrupt { file, chunks } => {
                 let what =
                     if chunks.is_empty() { String::new() } else { format!(", chunks {chunks:?}") };
-                self.say(&format!("{file} has wrong bytes{what}: they are asked for again"));
+                self.say(&format!("{file} has wrong bytes{what}: downloading them again"));
             }
             PullEvent::RangesUnsupported { file } => {
-                self.say(&format!("{file}: the server gives no parts, so a break costs all of it"));
+                self.say(&format!(
+                    "{file}: the server has no range requests, so the download cannot resume"
+                ));
             }
             _ => {}
         }
@@ -85,12 +93,12 @@ impl PullProgress {
         }
     }
 
-    /// For a user who looks on.
+    /// Shown on a terminal only.
     fn note(&self, text: &str) {
         self.bar(|bar| bar.println(text));
     }
 
-    /// For everybody.
+    /// Shown everywhere.
     fn say(&self, text: &str) {
         match &self.bar {
             Some(bar) => bar.println(text),

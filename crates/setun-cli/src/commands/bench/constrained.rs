@@ -1,10 +1,10 @@
-//! Texts that follow a JSON schema against texts that follow nothing: what masks cost a token.
+//! Decoding under a JSON schema against plain decoding: the cost of the masks per token.
 
 use serde::Serialize;
 use serde_json::json;
-use setun::{Engine, EngineError, GenerateOptions, grammar::GrammarSpec};
+use setun::{Engine, GenerateOptions, grammar::GrammarSpec};
 
-use super::{Args, report::median, round, to_usize};
+use super::{Args, report::decode_median, round, to_usize};
 use crate::{
     args,
     error::CliError,
@@ -20,7 +20,7 @@ struct Report {
     choice: &'static str,
     tokens: usize,
     plain_tokens_per_second: f64,
-    form_tokens_per_second: f64,
+    constrained_tokens_per_second: f64,
 }
 
 /// Measures both in turn, greedy and sampled.
@@ -50,7 +50,7 @@ fn measure(
     let prompt = [engine.tokenize("Three friends of the frog, as a list:")?];
     let form = engine.grammar(&GrammarSpec::JsonSchema(schema()))?;
     let mut progress = Progress::new();
-    let (mut plain, mut formed) = (vec![], vec![]);
+    let (mut plain, mut constrained) = (vec![], vec![]);
     for repeat in 0..=args.repeat {
         progress.show(|| format!("{choice}: {repeat} of {}", args.repeat));
         let one = round::run_with(engine, &prompt, options, generate)?;
@@ -58,15 +58,14 @@ fn measure(
         let other = round::run_with(engine, &prompt, &other, generate)?;
         if repeat > 0 {
             plain.extend(one.decode_tokens_per_second);
-            formed.extend(other.decode_tokens_per_second);
+            constrained.extend(other.decode_tokens_per_second);
         }
     }
-    let median = |values| median(values).ok_or(EngineError::Disposed);
     Ok(Report {
         choice,
         tokens: generate,
-        plain_tokens_per_second: median(plain)?,
-        form_tokens_per_second: median(formed)?,
+        plain_tokens_per_second: decode_median(plain)?,
+        constrained_tokens_per_second: decode_median(constrained)?,
     })
 }
 
@@ -90,12 +89,16 @@ fn schema() -> serde_json::Value {
 fn reports_table(reports: &[Report]) -> String {
     let title = ["choice", "plain tokens/s", "with a schema", "time per token"];
     let row = |report: &Report| {
-        let Report { plain_tokens_per_second: plain, form_tokens_per_second: formed, .. } = report;
+        let Report {
+            plain_tokens_per_second: plain,
+            constrained_tokens_per_second: constrained,
+            ..
+        } = report;
         vec![
             report.choice.to_owned(),
             format!("{plain:.1}"),
-            format!("{formed:.1}"),
-            format!("{:+.1} %", 100.0 * (plain / formed - 1.0)),
+            format!("{constrained:.1}"),
+            format!("{:+.1} %", 100.0 * (plain / constrained - 1.0)),
         ]
     };
     let title = std::iter::once(title.map(str::to_owned).to_vec());
