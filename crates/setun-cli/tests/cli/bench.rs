@@ -330,7 +330,7 @@ fn without_json_it_is_a_table() {
         "\n\ndecode: ",
         "\nternary_matmul down ",
         "\nopen gates: ",
-        "codes into down not zero: ",
+        "nonzero inputs of down: ",
     ] {
         assert!(text.contains(part), "{part:?} in {text}");
     }
