@@ -137,6 +137,17 @@ pub enum Error {
     #[error("the engine's thread cannot be started: {0}")]
     Thread(io::Error),
 
+    /// A model gives other outputs than it was asked for.
+    #[error("the model's output cannot be used: {what} is {found}, expected {expected}")]
+    ModelOutput {
+        /// What was looked at.
+        what: &'static str,
+        /// What it should be.
+        expected: String,
+        /// What it is.
+        found: String,
+    },
+
     /// A step failed, and with it all generations that it served.
     #[error(transparent)]
     Step(Arc<Error>),
@@ -243,7 +254,7 @@ impl Error {
             Self::Text(error) => text_code(error),
             #[cfg(feature = "grammar")]
             Self::Grammar(_) => ErrorCode::BadOption,
-            Self::Missing { .. } => ErrorCode::UnsupportedModel,
+            Self::Missing { .. } | Self::ModelOutput { .. } => ErrorCode::UnsupportedModel,
             Self::ContextFull { .. } | Self::RowFull { .. } => ErrorCode::ContextFull,
             Self::Session { .. } => ErrorCode::BadCheckpoint,
             Self::Busy { .. } => ErrorCode::Busy,

@@ -15,6 +15,7 @@ mod admission;
 mod apply_outputs;
 mod batch;
 mod beam_rows;
+mod check_outputs;
 mod device_recovery;
 mod draft_runner;
 mod limits;
@@ -29,6 +30,7 @@ mod step_cost;
 
 use std::{task::Poll, time::Duration};
 
+use check_outputs::{check_argmax, check_outputs};
 pub(crate) use draft_runner::DraftModelRunner;
 use futures::{
     StreamExt,
@@ -246,9 +248,14 @@ impl Scheduler {
         let forward = Instant::now();
         self.forward(&batch, multi_step).await?;
         let times = StepTimes { started, forward, ran: forward.elapsed() };
+        let (wanted, vocabulary) = (batch.wanted(), self.model.vocab_size());
+        match multi_step {
+            Some(steps) => check_argmax(&self.argmax_tokens, steps * wanted, vocabulary)?,
+            None => check_outputs(&batch, &self.outputs, vocabulary)?,
+        }
         self.record_growth();
         // Tokens are progress; part of a long prompt is none.
-        self.is_reloaded &= batch.wanted() == 0;
+        self.is_reloaded &= wanted == 0;
         self.await_masks().await;
         match multi_step {
             Some(steps) => self.apply_multi_step(steps),

@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
-use setun_model::{Batch, ModelError, RequestedOutput, Row};
+use setun_model::{Batch, ModelError, RequestedOutput};
 
-use super::{Scheduler, release_memory::reply_released};
+use super::{Scheduler, check_outputs::check_outputs, release_memory::reply_released};
 use crate::{
     command::MaintenanceTask,
     error::Error,
@@ -113,10 +113,9 @@ impl Scheduler {
         let result = self.model.forward(&batch, &mut self.cache, &mut self.outputs).await;
         self.cache.remove(kv_slot);
         result?;
-        let Some(Row::Logits(logits)) = self.outputs.rows().next() else {
-            return Err(Error::Disposed); // a model that gives no row has gone
-        };
-        let bytes: Vec<u8> = logits.iter().flat_map(|logit| logit.to_le_bytes()).collect();
+        check_outputs(&batch, &self.outputs, self.model.vocab_size())?;
+        let bytes: Vec<u8> =
+            self.outputs.logits().iter().flat_map(|logit| logit.to_le_bytes()).collect();
         Ok(*self.fingerprint.insert(digest(&bytes)))
     }
 }

@@ -61,6 +61,10 @@ impl Sequence {
         match (&mut self.pool, row) {
             (None, _) => Ok(()),
             (Some(pool), Row::HiddenState(state)) => {
+                if let Some(value) = state.iter().find(|value| !value.is_finite()) {
+                    let (expected, found) = ("finite".into(), value.to_string());
+                    return Err(Error::ModelOutput { what: "a hidden state", expected, found });
+                }
                 pool.add(state);
                 Ok(())
             }

@@ -89,6 +89,10 @@ impl Sequence {
         let Row::Logits(logits) = row else { return Ok(()) };
         let token = self.context[echo.next()];
         let delta = token_logprobs(logits, token, self.request.top_logprobs);
+        if delta.logprob.is_some_and(f64::is_nan) {
+            let (expected, found) = ("finite".into(), "NaN".into());
+            return Err(Error::ModelOutput { what: "a logit of a prompt's row", expected, found });
+        }
         self.echo.as_mut().map_or(Ok(()), |echo| echo.push(delta))
     }
 

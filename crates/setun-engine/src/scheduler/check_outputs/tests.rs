@@ -1,0 +1,144 @@
+use futures::future::{FutureExt, LocalBoxFuture, ready};
+use setun_model::{MemoryUse, Model, ModelError, PagedCache};
+use setun_ops::top_logits::Ranked;
+
+use super::{
+    super::{
+        Scheduler,
+        tests::{BLOCKS, failure, generate, limits, report, spawn},
+    },
+    *,
+};
+use crate::ErrorCode;
+
+const VOCABULARY: usize = 3;
+
+/// A custom model whose outputs are wrong from its third step on, and right again after `wrong`
+/// steps.
+struct Wrong<F> {
+    write: F,
+    step: usize,
+}
+
+impl<F: FnMut(usize, &mut Outputs) + Send> Model for Wrong<F> {
+    fn vocab_size(&self) -> usize {
+        VOCABULARY
+    }
+
+    fn context_length(&self) -> usize {
+        BLOCKS * 4
+    }
+
+    fn block_positions(&self) -> usize {
+        4
+    }
+
+    fn block_bytes(&self) -> usize {
+        1
+    }
+
+    fn max_rows(&self) -> usize {
+        64
+    }
+
+    fn memory(&self) -> MemoryUse {
+        MemoryUse::default()
+    }
+
+    fn forward<'a>(
+        &'a mut self,
+        batch: &'a Batch,
+        _: &'a mut PagedCache,
+        outputs: &'a mut Outputs,
+    ) -> LocalBoxFuture<'a, Result<(), ModelError>> {
+        self.step += 1;
+        outputs.logits_mut(batch.wanted(), VOCABULARY).fill(0.0);
+        if self.step == 3 {
+            (self.write)(batch.wanted(), outputs);
+        }
+        ready(Ok(())).boxed_local()
+    }
+}
+
+/// What two generations end with whose third step is wrong; the next one is as it should be.
+fn errors(write: impl FnMut(usize, &mut Outputs) + Send + 'static) -> [Error; 2] {
+    let model = Wrong { write, step: 0 };
+    let commands = spawn(Scheduler::new(Box::new(model), report(), limits(BLOCKS)));
+    let both = [generate(&commands, (2, 6)), generate(&commands, (2, 6))];
+    let errors = both.map(|stream| {
+        let (tokens, error) = failure(stream);
+        assert!(tokens < 6, "{tokens}");
+        error
+    });
+    assert_eq!(generate(&commands, (2, 6)).wait().expect("a text").tokens, [0; 6]);
+    errors
+}
+
+fn assert_wrong(what: &str, write: impl FnMut(usize, &mut Outputs) + Send + 'static) {
+    for error in errors(write) {
+        assert_eq!(error.code(), ErrorCode::UnsupportedModel, "{error}");
+        assert!(error.to_string().contains(what), "{error}");
+    }
+}
+
+#[test]
+fn too_few_rows_end_the_generations() {
+    assert_wrong("the number of output rows is 1, expected 2", |rows, outputs| {
+        outputs.logits_mut(rows - 1, VOCABULARY).fill(0.0);
+    });
+    assert_wrong("the number of output rows is 0", |_, outputs| {
+        outputs.logits_mut(0, VOCABULARY).fill(0.0);
+    });
+}
+
+#[test]
+fn too_many_rows_end_the_generations() {
+    assert_wrong("the number of output rows is 3, expected 2", |rows, outputs| {
+        outputs.logits_mut(rows + 1, VOCABULARY).fill(0.0);
+    });
+}
+
+#[test]
+fn rows_of_another_length_end_the_generations() {
+    assert_wrong("the length of a row of logits is 4, expected 3", |rows, outputs| {
+        outputs.logits_mut(rows, VOCABULARY + 1).fill(0.0);
+    });
+}
+
+#[test]
+fn hidden_states_and_unknown_tokens_end_the_generations() {
+    assert_wrong("an output row is a hidden state", |rows, outputs| {
+        outputs.states_mut(rows, VOCABULARY).fill(0.0);
+    });
+    assert_wrong("a top token is 7, expected below 3", |rows, outputs| {
+        outputs.ranked_mut(rows, 1).fill(Ranked { token: 7, logit: 0.0 });
+    });
+}
+
+#[test]
+fn a_logit_that_is_not_a_number_ends_the_generations() {
+    let [first, second] = errors(|rows, outputs| {
+        outputs.logits_mut(rows, VOCABULARY).fill(f32::NAN);
+    });
+    for error in [first, second] {
+        assert!(error.to_string().contains("NaN"), "{error}");
+    }
+}
+
+#[test]
+fn top_logits_do_where_the_top_ones_were_asked_for() {
+    let ranked = Ranked { token: 1, logit: 0.0 };
+    let top = RequestedOutput::TopLogits(setun_ops::top_logits::TopLogitsRequest::default());
+    assert!(check_row(Row::Ranked(&[ranked]), &top, VOCABULARY).is_ok());
+    assert!(check_row(Row::Logits(&[0.0; VOCABULARY]), &top, VOCABULARY).is_ok());
+    assert!(check_row(Row::Ranked(&[ranked]), &RequestedOutput::Logits, VOCABULARY).is_err());
+}
+
+#[test]
+fn argmax_tokens_are_of_the_vocabulary_and_one_for_each_row_and_step() {
+    assert!(check_argmax(&[0, 2, NONE, 1], 4, VOCABULARY).is_ok());
+    for (tokens, expected) in [(&[0, 1][..], 3), (&[0, 1], 1), (&[3], 1)] {
+        let error = check_argmax(tokens, expected, VOCABULARY).expect_err("refused");
+        assert_eq!(error.code(), ErrorCode::UnsupportedModel, "{error}");
+    }
+}
