@@ -33,20 +33,19 @@ use crate::error::Error;
 /// calls, bit for bit on a processor.
 ///
 /// ```no_run
-/// # fn main() -> Result<(), setun_engine::Error> {
-/// # let model: Box<dyn setun_model::Model> = unimplemented!();
-/// use setun_engine::{Inferencer, InferencerOptions, Ragged};
+/// use setun_engine::{Error, Inferencer, InferencerOptions, Ragged};
 /// use setun_text::{Sampler, SamplerOptions};
 ///
-/// let mut inferencer = Inferencer::new(model, InferencerOptions::default());
-/// let mut greedy = Sampler::new(SamplerOptions::default())?;
-/// let mut cache = inferencer.cache(2)?;
-/// let prompts = Ragged::from_rows([&[128_000, 791][..], &[128_000, 12_805, 5304, 264]]);
-/// let first = inferencer.prefill_blocking(&prompts, &mut cache, &mut greedy)?;
-/// let rest = inferencer.decode_blocking(&first.next(), &mut cache, 16, &mut greedy)?;
-/// assert_eq!(rest.token_ids.rows(), 2);
-/// # Ok(())
-/// # }
+/// fn run(model: Box<dyn setun_model::Model>) -> Result<(), Error> {
+///     let mut inferencer = Inferencer::new(model, InferencerOptions::default());
+///     let mut greedy = Sampler::new(SamplerOptions::default())?;
+///     let mut cache = inferencer.cache(2)?;
+///     let prompts = Ragged::from_rows([&[128_000, 791][..], &[128_000, 12_805, 5304, 264]]);
+///     let first = inferencer.prefill_blocking(&prompts, &mut cache, &mut greedy)?;
+///     let rest = inferencer.decode_blocking(&first.next(), &mut cache, 16, &mut greedy)?;
+///     assert_eq!(rest.token_ids.rows(), 2);
+///     Ok(())
+/// }
 /// ```
 pub struct Inferencer {
     pub(crate) model: Box<dyn Forward>,

@@ -105,7 +105,7 @@ pub struct GenerateOptions {
     /// Most tokens that are guessed at once, from what followed the same words earlier in the
     /// text, and verified in one step: faster where a text repeats its prompt or itself. It
     /// changes no text, sampled or not. 0, the default, guesses none; 12 is a good number. An
-    /// engine with a [draft](crate::EngineBuilder::draft) guesses by that.
+    /// engine with a draft guesses by that.
     pub lookahead: usize,
     /// What becomes of a text that fills the context, or a prompt that does not fit. Default: the
     /// text ends, and the prompt is refused.

@@ -27,6 +27,7 @@ mod record;
 mod release_memory;
 mod speculation;
 mod step_cost;
+mod wait_queue;
 
 use std::{task::Poll, time::Duration};
 
@@ -45,6 +46,7 @@ use record::StepTimes;
 use release_memory::PolledMonitor;
 use setun_model::{Batch, Model, Outputs, PagedCache, RequestedOutput, SequenceId};
 use step_cost::StepCost;
+use wait_queue::WaitQueue;
 use web_time::Instant;
 
 use crate::{
@@ -77,10 +79,9 @@ pub(crate) struct Scheduler {
     limits: Limits,
     max_blocks: usize, // that the limits had at first
     cache: PagedCache,
-    grown_blocks: usize,    // with which a step has run
-    waiting: Vec<Sequence>, // those that go first come first
+    grown_blocks: usize, // with which a step has run
+    waiting: WaitQueue,
     running: Vec<Running>,
-    arrivals: u64,
     maintenance: MaintenanceQueue,
     mask_worker: MaskWorker,
     draft_runner: Option<DraftModelRunner>,
@@ -131,9 +132,8 @@ impl Scheduler {
             max_blocks: limits.blocks,
             cache,
             grown_blocks: 0,
-            waiting: vec![],
+            waiting: WaitQueue::default(),
             running: vec![],
-            arrivals: 0,
             maintenance: MaintenanceQueue::new(),
             mask_worker: MaskWorker::default(),
             draft_runner: None,
@@ -207,8 +207,8 @@ impl Scheduler {
     fn take(&mut self, command: Command) {
         match command {
             Command::Generate(request) => {
-                self.arrivals += 1;
-                self.enqueue_if_fit(Sequence::new(*request, self.arrivals));
+                let sequence = self.waiting.accept(*request);
+                self.enqueue_if_fit(sequence);
             }
             Command::Wake => {}
             Command::Profile { profiled, timeline, reply } => {

@@ -17,7 +17,7 @@ impl Engine {
     /// [`Pressure::Moderate`] forgets what is kept for prompts that begin as others did, and gives
     /// back all memory of the cache but what generations under way hold, and the buffers of steps.
     /// [`Pressure::Critical`] also has generations that nobody reads give up what they hold, and a
-    /// [draft](crate::EngineBuilder::draft) all of its cache, which rests until what is under way has ended. A
+    /// draft all of its cache, which rests until what is under way has ended. A
     /// cache grows again as it is used; [`limit_cache`](Self::limit_cache) holds it to less.
     ///
     /// WebAssembly never returns memory to its host; there it becomes free for other use in the

@@ -13,7 +13,7 @@ use crate::{
 
 /// The tokens of a text, and the engine that goes on with them. A clone is a fork: both have the
 /// same beginning, which is computed once and shared in the cache for as long as there is room
-/// ([`EngineBuilder::prefix_positions`](crate::EngineBuilder::prefix_positions)). What has left
+/// (`EngineBuilder::prefix_positions`). What has left
 /// the cache is computed again, to the same bits.
 #[derive(Clone, Debug)]
 pub struct Session {

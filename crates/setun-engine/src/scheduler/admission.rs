@@ -5,34 +5,24 @@ use std::{cmp::Reverse, time::Duration};
 use web_time::Instant;
 
 use super::{DraftModelRunner, Running, Scheduler};
-use crate::{error::Error, event::FinishReason, sequence::Sequence};
+use crate::{
+    engine_info::EngineInfo, error::Error, event::FinishReason, metrics::EngineMetrics,
+    sequence::Sequence,
+};
 
 impl Scheduler {
-    /// Puts a sequence behind those of its priority that came before.
-    pub(super) fn enqueue(&mut self, sequence: Sequence) {
-        let rank = |sequence: &Sequence| (Reverse(sequence.priority()), sequence.arrival);
-        let index = self.waiting.partition_point(|other| rank(other) <= rank(&sequence));
-        self.waiting.insert(index, sequence);
-    }
-
     /// Takes out sequences whose consumers have left or cancelled, and those whose time is over.
     pub(super) fn drop_ended(&mut self) {
         let now = Instant::now();
-        for index in (0..self.waiting.len()).rev() {
-            if !self.waiting[index].is_interrupted(now) {
-                continue;
-            }
-            let sequence = self.waiting.remove(index);
-            if let Some(sequence) = self.without_interrupted(sequence, now) {
-                self.waiting.insert(index, sequence);
-            }
-        }
+        let Self { waiting, report, metrics, .. } = self;
+        waiting
+            .end_interrupted(now, |sequence| without_interrupted(sequence, now, report, metrics));
         for index in (0..self.running.len()).rev() {
             if !self.running[index].sequence.is_interrupted(now) {
                 continue;
             }
             let Running { sequence, kv_slot, beam_rows, .. } = self.running.remove(index);
-            let left = self.without_interrupted(sequence, now);
+            let left = without_interrupted(sequence, now, &self.report, &mut self.metrics);
             for beam_row in beam_rows {
                 self.cache.remove(beam_row); // its search has ended
             }
@@ -43,33 +33,12 @@ impl Scheduler {
         }
     }
 
-    /// Ends a sequence that is interrupted, and those of its siblings that are; gives back what
-    /// is left of them.
-    fn without_interrupted(&mut self, mut sequence: Sequence, now: Instant) -> Option<Sequence> {
-        let mut left = sequence.take_samples();
-        let echo = sequence.take_prompt_logprobs();
-        left.insert(0, sequence);
-        left.retain_mut(|sequence| match sequence.interruption(now) {
-            Some(reason) => {
-                sequence.finish(reason, None, &self.report);
-                self.metrics.add_end(reason);
-                false
-            }
-            None => true,
-        });
-        let mut left = left.into_iter();
-        let mut first = left.next()?;
-        first.set_samples(left.collect());
-        first.set_prompt_logprobs(echo);
-        Some(first)
-    }
-
     /// Time until something is to be done though nobody says so.
     pub(super) fn alarm(&self) -> Option<Duration> {
         let now = Instant::now();
-        let sequences = self.waiting.iter().chain(self.running.iter().map(|r| &r.sequence));
-        let deadlines = sequences.filter_map(Sequence::deadline);
-        let deadline = deadlines.min().map(|deadline| deadline.saturating_duration_since(now));
+        let running = self.running.iter().filter_map(|running| running.sequence.deadline()).min();
+        let deadline = running.into_iter().chain(self.waiting.deadline()).min();
+        let deadline = deadline.map(|deadline| deadline.saturating_duration_since(now));
         let has_memory = self.model.memory().cache > 0;
         let monitor = self.monitor.as_ref().filter(|_| has_memory).map(|monitor| monitor.left(now));
         let alarm = deadline.into_iter().chain(self.gathering(now)).chain(monitor).min();
@@ -78,17 +47,15 @@ impl Scheduler {
 
     /// How much longer an idle scheduler waits for more requests.
     fn gathering(&self, now: Instant) -> Option<Duration> {
-        let count: usize = self.waiting.iter().map(Sequence::count).sum();
-        if !self.running.is_empty() || count >= self.limits.streams {
+        if !self.running.is_empty() {
             return None;
         }
-        let first = self.waiting.iter().map(Sequence::asked).min()?;
-        (first + self.limits.wait).checked_duration_since(now).filter(|left| !left.is_zero())
+        self.waiting.gathering(self.limits.wait, self.limits.streams, now)
     }
 
     /// Whether nothing is under way.
     pub(super) fn is_idle(&self) -> bool {
-        self.running.is_empty() && !self.waiting.iter().any(Sequence::has_entered)
+        self.running.is_empty() && !self.waiting.has_preempted()
     }
 
     /// Starts waiting sequences in order, as long as there is room for their tokens and one more.
@@ -194,7 +161,7 @@ impl Scheduler {
     pub(super) fn requeue(&mut self, index: usize) {
         let running = self.running.remove(index);
         self.release(&running);
-        self.enqueue(running.sequence);
+        self.waiting.push(running.sequence);
     }
 
     /// Has the cache grow as far as it may again, after memory was refused to it.
@@ -243,4 +210,30 @@ impl Running {
         let (beam_rows, draft) = (vec![], vec![]);
         Self { sequence, kv_slot, beam_rows, demands: false, rows: 0, reported: 0, draft }
     }
+}
+
+/// Ends a sequence that is interrupted, and those of its siblings that are; gives back what
+/// is left of them.
+fn without_interrupted(
+    mut sequence: Sequence,
+    now: Instant,
+    report: &EngineInfo,
+    metrics: &mut EngineMetrics,
+) -> Option<Sequence> {
+    let mut left = sequence.take_samples();
+    let echo = sequence.take_prompt_logprobs();
+    left.insert(0, sequence);
+    left.retain_mut(|sequence| match sequence.interruption(now) {
+        Some(reason) => {
+            sequence.finish(reason, None, report);
+            metrics.add_end(reason);
+            false
+        }
+        None => true,
+    });
+    let mut left = left.into_iter();
+    let mut first = left.next()?;
+    first.set_samples(left.collect());
+    first.set_prompt_logprobs(echo);
+    Some(first)
 }

@@ -43,7 +43,7 @@ impl Scheduler {
             let error = Error::BadOption { option: "beams", found, expected };
             sequence.fail(&Arc::new(error));
         } else {
-            self.enqueue(sequence);
+            self.waiting.push(sequence);
         }
     }
 

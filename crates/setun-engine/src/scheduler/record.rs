@@ -104,7 +104,7 @@ impl Scheduler {
     /// What was counted until now.
     pub(super) fn current_metrics(&mut self) -> &EngineMetrics {
         let metrics = &mut self.metrics;
-        metrics.waiting = self.waiting.iter().map(Sequence::count).sum();
+        metrics.waiting = self.waiting.count();
         metrics.running = self.running.iter().map(|running| running.sequence.count()).sum();
         metrics.blocks = self.cache.max_blocks();
         metrics.cached_blocks = self.cache.idle_blocks();

@@ -13,8 +13,7 @@ use crate::ErrorCode;
 
 const VOCABULARY: usize = 3;
 
-/// A custom model whose outputs are wrong from its third step on, and right again after `wrong`
-/// steps.
+/// A custom model whose outputs are wrong in its third step.
 struct Wrong<F> {
     write: F,
     step: usize,
@@ -106,12 +105,12 @@ fn rows_of_another_length_end_the_generations() {
 }
 
 #[test]
-fn hidden_states_and_unknown_tokens_end_the_generations() {
+fn rows_of_another_kind_end_the_generations() {
     assert_wrong("an output row is a hidden state", |rows, outputs| {
         outputs.states_mut(rows, VOCABULARY).fill(0.0);
     });
-    assert_wrong("a top token is 7, expected below 3", |rows, outputs| {
-        outputs.ranked_mut(rows, 1).fill(Ranked { token: 7, logit: 0.0 });
+    assert_wrong("an output row is top logits, expected all logits", |rows, outputs| {
+        outputs.ranked_mut(rows, 1).fill(Ranked { token: 1, logit: 0.0 });
     });
 }
 
@@ -132,6 +131,8 @@ fn top_logits_do_where_the_top_ones_were_asked_for() {
     assert!(check_row(Row::Ranked(&[ranked]), &top, VOCABULARY).is_ok());
     assert!(check_row(Row::Logits(&[0.0; VOCABULARY]), &top, VOCABULARY).is_ok());
     assert!(check_row(Row::Ranked(&[ranked]), &RequestedOutput::Logits, VOCABULARY).is_err());
+    let unknown = Ranked { token: 3, logit: 0.0 };
+    assert!(check_row(Row::Ranked(&[ranked, unknown]), &top, VOCABULARY).is_err());
 }
 
 #[test]

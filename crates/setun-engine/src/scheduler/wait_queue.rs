@@ -1,0 +1,173 @@
+//! The queue of sequences that wait for a place in the batch, by priority and arrival.
+
+use std::{cmp::Reverse, time::Duration};
+
+use web_time::Instant;
+
+use crate::sequence::{Request, Sequence};
+
+/// Sequences that wait, those that go first come first.
+#[derive(Default)]
+pub(super) struct WaitQueue {
+    sequences: Vec<Sequence>,
+    arrivals: u64,
+}
+
+impl WaitQueue {
+    /// A sequence for a request, which has arrived after all others.
+    pub(super) fn accept(&mut self, request: Request) -> Sequence {
+        self.arrivals += 1;
+        Sequence::new(request, self.arrivals)
+    }
+
+    /// Puts a sequence behind those of its priority that came before.
+    pub(super) fn push(&mut self, sequence: Sequence) {
+        let rank = |sequence: &Sequence| (Reverse(sequence.priority()), sequence.arrival);
+        let index = self.sequences.partition_point(|other| rank(other) <= rank(&sequence));
+        self.sequences.insert(index, sequence);
+    }
+
+    pub(super) fn get(&self, index: usize) -> Option<&Sequence> {
+        self.sequences.get(index)
+    }
+
+    pub(super) fn remove(&mut self, index: usize) -> Sequence {
+        self.sequences.remove(index)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.sequences.is_empty()
+    }
+
+    /// Sequences that may come to run, each sample and beam by itself.
+    pub(super) fn count(&self) -> usize {
+        self.sequences.iter().map(Sequence::count).sum()
+    }
+
+    /// Whether one of them has run before.
+    pub(super) fn has_preempted(&self) -> bool {
+        self.sequences.iter().any(Sequence::has_entered)
+    }
+
+    /// The earliest of their deadlines.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.sequences.iter().filter_map(Sequence::deadline).min()
+    }
+
+    /// How much longer to wait for more requests, from the first one on; none where there is none,
+    /// the time is over, or enough are there for a batch.
+    pub(super) fn gathering(&self, wait: Duration, batch: usize, now: Instant) -> Option<Duration> {
+        if self.count() >= batch {
+            return None;
+        }
+        let first = self.sequences.iter().map(Sequence::asked).min()?;
+        (first + wait).checked_duration_since(now).filter(|left| !left.is_zero())
+    }
+
+    /// Takes out sequences that are interrupted, and keeps in their places what `end` leaves of
+    /// them.
+    pub(super) fn end_interrupted(
+        &mut self,
+        now: Instant,
+        mut end: impl FnMut(Sequence) -> Option<Sequence>,
+    ) {
+        for index in (0..self.sequences.len()).rev() {
+            if self.sequences[index].is_interrupted(now)
+                && let Some(left) = end(self.sequences.remove(index))
+            {
+                self.sequences.insert(index, left);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::tests::request, *};
+
+    fn queue(priorities: &[i32]) -> WaitQueue {
+        let mut queue = WaitQueue::default();
+        for &priority in priorities {
+            let mut request = request(vec![1; 3], 4);
+            request.priority = priority;
+            let sequence = queue.accept(request);
+            queue.push(sequence);
+        }
+        queue
+    }
+
+    fn order(queue: &WaitQueue) -> Vec<(i32, u64)> {
+        queue.sequences.iter().map(|one| (one.priority(), one.arrival)).collect()
+    }
+
+    #[test]
+    fn requests_go_in_the_order_of_their_arrival() {
+        let queue = queue(&[0, 0, 0]);
+        assert_eq!(order(&queue), [(0, 1), (0, 2), (0, 3)]);
+        assert_eq!((queue.count(), queue.is_empty()), (3, false));
+    }
+
+    #[test]
+    fn a_higher_priority_goes_first() {
+        assert_eq!(order(&queue(&[0, 2, -1, 2])), [(2, 2), (2, 4), (0, 1), (-1, 3)]);
+    }
+
+    #[test]
+    fn who_comes_back_has_the_place_that_it_had() {
+        let mut queue = queue(&[0, 0, 0]);
+        let preempted = queue.remove(1);
+        let next = queue.accept(request(vec![1], 1));
+        queue.push(next);
+        queue.push(preempted);
+        assert_eq!(order(&queue), [(0, 1), (0, 2), (0, 3), (0, 4)]);
+    }
+
+    #[test]
+    fn an_empty_queue_gathers_nothing_and_has_no_deadline() {
+        let queue = queue(&[]);
+        let now = Instant::now();
+        assert_eq!(queue.gathering(Duration::from_secs(9), 4, now), None);
+        assert_eq!((queue.deadline(), queue.has_preempted()), (None, false));
+    }
+
+    #[test]
+    fn more_requests_are_waited_for_from_the_first_one_on_until_there_is_a_batch() {
+        let queue = queue(&[0, 0]);
+        let first = queue.sequences[0].asked();
+        let (wait, later) = (Duration::from_secs(9), first + Duration::from_secs(4));
+        assert_eq!(queue.gathering(wait, 3, later), Some(Duration::from_secs(5)));
+        assert_eq!(queue.gathering(wait, 3, first + wait), None, "the time is over");
+        assert_eq!(queue.gathering(wait, 2, later), None, "a batch is there");
+        assert_eq!(queue.gathering(Duration::ZERO, 3, first), None);
+    }
+
+    #[test]
+    fn the_earliest_deadline_counts_and_ends_its_sequence_alone() {
+        let mut queue = queue(&[0]);
+        let now = Instant::now();
+        for seconds in [7, 3, 5] {
+            let mut request = request(vec![1], 1);
+            request.deadline = Some(now + Duration::from_secs(seconds));
+            let sequence = queue.accept(request);
+            queue.push(sequence);
+        }
+        assert_eq!(queue.deadline(), Some(now + Duration::from_secs(3)));
+        queue.end_interrupted(now, |_| panic!("none is over"));
+        let mut ended = vec![];
+        queue.end_interrupted(now + Duration::from_secs(5), |sequence| {
+            ended.push(sequence.arrival);
+            None
+        });
+        assert_eq!((ended, order(&queue)), (vec![4, 3], vec![(0, 1), (0, 2)]));
+    }
+
+    #[test]
+    fn what_is_left_of_an_interrupted_sequence_keeps_its_place() {
+        let mut queue = queue(&[0, 0, 0]);
+        queue.sequences[1].queue().cancel();
+        queue.end_interrupted(Instant::now(), Some);
+        assert_eq!(order(&queue), [(0, 1), (0, 2), (0, 3)]);
+        queue.end_interrupted(Instant::now(), |_| None);
+        assert_eq!(order(&queue), [(0, 1), (0, 3)]);
+    }
+}
