@@ -139,7 +139,7 @@ function queue({ now }: Change): Shown {
   const { p50 } = now.queueTime;
   return {
     value: `${now.waiting} waiting`,
-    more: `${now.running} running${p50 === undefined ? "" : `, median wait ${duration(p50)}`}`,
+    more: `${now.running} running${p50 === undefined ? "" : `, wait ${duration(p50)}`}`,
     next: now.waiting + now.running,
   };
 }

@@ -60,7 +60,7 @@ const line = async (name) =>
   (await page.getAttribute(`#engine [data-figure="${name}"] path.line`, "d")) ?? "";
 
 describe("the panel of the engine", () => {
-  it("tells figures that agree with the page's own, and is still when nothing runs", async () => {
+  it("shows figures that agree with the page, and is idle when nothing runs", async () => {
     assert.deepEqual(await figure("rate"), ["–", "", ""]);
     await runToEnd();
     assert.ok((await updates()) >= 1);
@@ -73,7 +73,7 @@ describe("the panel of the engine", () => {
       assert.match(most, /^p99 \d+(\.\d)? (ms|s)$/, name);
     }
     assert.match((await figure("batch"))[0] ?? "", /^\d+(\.\d)? rows$/);
-    assert.match((await figure("queue")).join(" "), /^0 waiting {2}0 running, median wait /);
+    assert.match((await figure("queue")).join(" "), /^0 waiting {2}0 running, wait /);
     assert.deepEqual(await figure("drafts"), ["–", "", "no draft tokens"]);
     for (const name of ["rate", "between", "first", "step", "batch"])
       assert.match(await line(name), /^M.*V/, name);
@@ -125,7 +125,7 @@ describe("the panel of the engine", () => {
     assert.equal(share, Number(accepted) / Number(drafted));
   });
 
-  it("begins anew with another model", async () => {
+  it("starts again with another model", async () => {
     await runToEnd();
     await page.selectOption("#backend", "scalar");
     await page.waitForSelector('#backend-used[data-level="scalar"]', PATIENCE);
@@ -135,7 +135,7 @@ describe("the panel of the engine", () => {
     assert.equal(await line("rate"), "");
   });
 
-  it("is closed and opened by the keyboard, and asks nothing while it is closed", async () => {
+  it("opens and closes by the keyboard, and requests nothing while it is closed", async () => {
     await page.focus("#engine summary");
     await page.keyboard.press("Enter");
     await runToEnd();
@@ -150,7 +150,7 @@ describe("the panel of the engine", () => {
     assert.match((await figure("rate"))[2] ?? "", /^\d+ tokens in total$/);
   });
 
-  it("says all of it in words: drawings are hidden from those who listen", async () => {
+  it("has a text for everything; drawings are hidden from screen readers", async () => {
     await runToEnd();
     const names = await page.locator("#engine dt").allTextContents();
     assert.equal(new Set(names).size, 9);

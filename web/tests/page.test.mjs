@@ -50,7 +50,7 @@ describe("the page, cross-origin isolated", () => {
   });
   afterEach(() => page.close());
 
-  it("writes, with figures and a chart", async () => {
+  it("generates a text, with figures and a chart", async () => {
     const { text, tokens } = await runToEnd();
     assert.ok(tokens > 0 && tokens <= 30 && text.length > 0);
     assert.equal(await page.textContent("#backend-used"), "cpu · relaxed");
@@ -61,7 +61,7 @@ describe("the page, cross-origin isolated", () => {
     assert.match((await page.getAttribute("#chart", "aria-label")) ?? "", /median .*ms/);
   });
 
-  it("repeats itself with a seed, and honours the sampling controls", async () => {
+  it("repeats a text with its seed, and applies the sampling controls", async () => {
     await page.fill("#temperature", "0.9");
     const { text } = await runToEnd();
     assert.equal((await runToEnd()).text, text);
@@ -69,7 +69,7 @@ describe("the page, cross-origin isolated", () => {
     assert.ok(text.startsWith((await runToEnd()).text));
   });
 
-  it("is driven by the keyboard alone", async () => {
+  it("works by keyboard only", async () => {
     await page.fill("#max-tokens", "");
     await page.selectOption("#backend", "scalar");
     await page.focus("#prompt");
@@ -85,7 +85,7 @@ describe("the page, cross-origin isolated", () => {
     assert.equal(await page.evaluate(() => document.activeElement?.id), "prompt");
   });
 
-  it("changes the backend, and says so", async () => {
+  it("changes and shows the backend", async () => {
     const { text } = await runToEnd();
     await page.selectOption("#backend", "simd128");
     await page.fill("#threads", "1");
@@ -114,7 +114,7 @@ describe("the page, cross-origin isolated", () => {
     assert.equal((await runToEnd()).text, text);
   });
 
-  it("moves in the middle of a text", async () => {
+  it("changes the backend during a generation", async () => {
     await page.fill("#max-tokens", "");
     await page.selectOption("#backend", "scalar");
     await page.click("#run");
@@ -129,7 +129,7 @@ describe("the page, cross-origin isolated", () => {
     assert.ok(((await page.textContent("#text")) ?? "").length > 0);
   });
 
-  it("takes an address, a chosen folder, and the built-in model again", async () => {
+  it("loads a URL, a chosen folder, and the built-in model again", async () => {
     const { text } = await runToEnd();
     const folder = await mkdtemp(join(tmpdir(), "setun-model-"));
     await writeFile(join(folder, "tiny.safetensors"), await readFile(MODEL));

@@ -62,7 +62,7 @@ async function choose(text, place, choice = 0) {
 }
 
 describe("two texts", () => {
-  it("are written at the same time, and stopped together", async () => {
+  it("are generated at the same time, and stopped together", async () => {
     await page.selectOption("#backend", "scalar");
     await page.fill("#max-tokens", "");
     await page.check("#two");
@@ -78,7 +78,7 @@ describe("two texts", () => {
     for (const status of ["#status", "#status-2"]) assert.match(await textOf(status), /^Stopped: \d+ tokens/);
   });
 
-  it("are equal where prompt and seed are, and differ where they do", async () => {
+  it("are equal for equal prompt and seed, and differ otherwise", async () => {
     await runToEnd();
     const alone = await textOf("#text");
     await page.check("#two");
@@ -99,7 +99,7 @@ describe("two texts", () => {
 });
 
 describe("tokens", () => {
-  it("tell their probability, and the likeliest in their place", async () => {
+  it("show their probability and the most likely alternatives", async () => {
     await page.fill("#temperature", "0");
     await runToEnd();
     assert.equal((await tokensOf("#text")).length, 24);
@@ -125,7 +125,7 @@ describe("tokens", () => {
     await page.waitForSelector("#token", { state: "hidden" });
   });
 
-  it("tell nothing that was not asked for, and the text is the same", async () => {
+  it("show nothing without log-probabilities, and the text is the same", async () => {
     await runToEnd();
     const text = await textOf("#text");
     await page.uncheck("#probabilities");
@@ -138,7 +138,7 @@ describe("tokens", () => {
 });
 
 describe("a fork", () => {
-  it("with the same token is the same text, where nothing is left to chance", async () => {
+  it("with the same token gives the same text in greedy decoding", async () => {
     await page.fill("#temperature", "0");
     await page.fill("#max-tokens", "20");
     await runToEnd();
@@ -151,7 +151,7 @@ describe("a fork", () => {
     assert.equal(await textOf("#echo-2"), await textOf("#echo"));
   });
 
-  it("with another token goes on from there, and can be forked again", async () => {
+  it("with another token continues from there, and can be forked again", async () => {
     await page.fill("#temperature", "0");
     await runToEnd();
     const [text, whole] = [await textOf("#text"), await tokensOf("#text")];
@@ -176,7 +176,7 @@ describe("a fork", () => {
     assert.equal(await textOf("#text"), told);
   });
 
-  it("is made of a text that is still being written, and of two", async () => {
+  it("works during a generation, and with two texts", async () => {
     await page.selectOption("#backend", "scalar");
     await page.fill("#max-tokens", "");
     await page.check("#two");
@@ -198,7 +198,7 @@ describe("a fork", () => {
     for (const status of ["#status", "#status-2"]) assert.match(await textOf(status), /^Stopped: \d+ tokens/);
   });
 
-  it("is made by the keyboard alone", async () => {
+  it("works by keyboard only", async () => {
     await runToEnd();
     await page.focus("#prompt");
     while ((await page.evaluate(() => document.activeElement?.id)) !== "text")
