@@ -1,36 +1,12 @@
 /** Beam search: options and request. */
 
-import { check, engineOptions, GENERATE, type Rules } from "./check-options.js";
+import { check, engineOptions } from "./check-options.js";
 import { requestWithProgress } from "./connection.js";
+import { BEAM_SEARCH_KEYS, GENERATE, type GenerateOptions } from "./generate-options.js";
 import type { GenerationContext } from "./generation.js";
-import type { GenerateOptions } from "./options.js";
+import { integer, number, type Rules } from "./option-checks.js";
 import { toSentProcessors } from "./processors.js";
 import type { BeamText, WasmBeamOptions, WasmPrompt } from "./wasm.js";
-
-/** Options of a generation that apply to beam search: those that act on single tokens, and those that end a text. */
-const SHARED = [
-  "maxTokens",
-  "repetitionPenalty",
-  "frequencyPenalty",
-  "presencePenalty",
-  "noRepeatNgram",
-  "dryMultiplier",
-  "dryBase",
-  "dryAllowedLength",
-  "dryRange",
-  "dryBreakers",
-  "logitBias",
-  "allowedTokens",
-  "bannedTokens",
-  "ban",
-  "minTokens",
-  "samplingOrder",
-  "processors",
-  "stop",
-  "priority",
-  "deadline",
-  "signal",
-] as const satisfies (keyof GenerateOptions)[];
 
 /**
  * Options of {@link Model.beamSearch}, with the meaning that they have in Hugging Face's `generate`.
@@ -38,7 +14,7 @@ const SHARED = [
  * Of the options of {@link GenerateOptions} those are accepted that act on single tokens or end a text.
  * A search that reaches its `deadline` returns the best texts so far.
  */
-export interface BeamSearchOptions extends Pick<GenerateOptions, (typeof SHARED)[number]> {
+export interface BeamSearchOptions extends Pick<GenerateOptions, (typeof BEAM_SEARCH_KEYS)[number]> {
   /**
    * Number of beams, 1 to 1024 and at most the `streams` of `load`.
    *
@@ -78,20 +54,17 @@ export interface BeamSearchOptions extends Pick<GenerateOptions, (typeof SHARED)
   diversityPenalty?: number;
 }
 
-const isWhole = (value: unknown) =>
-  Number.isInteger(value) && (value as number) >= 1 && (value as number) <= 1024;
-
-const WHOLE = [isWhole, "an integer from 1 to 1024"] as const;
+const COUNT = [integer(1, 1024), "an integer from 1 to 1024"] as const;
 
 const RULES: Rules<BeamSearchOptions> = {
-  numBeams: WHOLE,
-  numReturnSequences: WHOLE,
+  numBeams: COUNT,
+  numReturnSequences: COUNT,
   lengthPenalty: [Number.isFinite, "a number"],
   earlyStopping: [(value) => typeof value === "boolean" || value === "never", 'true, false or "never"'],
-  numBeamGroups: WHOLE,
-  diversityPenalty: [(value) => Number.isFinite(value) && (value as number) >= 0, "a number of 0 or more"],
-  ...(Object.fromEntries(SHARED.map((name) => [name, GENERATE[name]])) as Rules<
-    Pick<GenerateOptions, (typeof SHARED)[number]>
+  numBeamGroups: COUNT,
+  diversityPenalty: [number(0), "a finite number of 0 or more"],
+  ...(Object.fromEntries(BEAM_SEARCH_KEYS.map((name) => [name, GENERATE[name]])) as Rules<
+    Pick<GenerateOptions, (typeof BEAM_SEARCH_KEYS)[number]>
   >),
 };
 

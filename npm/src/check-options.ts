@@ -1,140 +1,30 @@
 /** Checks of the public options, made before any work. */
 
-import { isContextStrategy } from "./context-strategy.js";
 import { SetunError } from "./errors.js";
-import { isFilterRule } from "./filter.js";
-import type { EstimateOptions, GenerateOptions, LoadOptions } from "./options.js";
-import { isProcessor } from "./processors.js";
+import { GENERATE, type GenerateOptions } from "./generate-options.js";
+import { areStrings, integer, isBoolean, isSignal, isToken, type Rules } from "./option-checks.js";
+import type { EstimateOptions, LoadOptions } from "./options.js";
 import type { ChatMessage } from "./protocol.js";
-import { grammarSource, RESPONSE_FORMATS, type RequestOptions } from "./response-format.js";
-import { SAMPLING_STEPS, type SamplingStep } from "./sampling-steps.js";
+import { grammarSource, type RequestOptions } from "./response-format.js";
 import type { EngineLimits } from "./wasm.js";
 
-type Check = (value: unknown) => boolean;
-
-/** A check for each option, with the values that it accepts in words. */
-export type Rules<Options> = { readonly [Name in keyof Options]-?: readonly [Check, string] };
-
-const isCount: Check = (value) => Number.isSafeInteger(value) && (value as number) >= 0;
-const isNumber = (value: unknown): value is number => typeof value === "number" && Number.isFinite(value);
-const isSeed: Check = (value) =>
-  typeof value === "bigint" ? value >= 0n && value < 1n << 64n : isCount(value);
-const within =
-  (min: number, max = Number.MAX_VALUE): Check =>
-  (value) =>
-    isNumber(value) && value >= min && value <= max;
-const isProbability = within(0, 1);
-const isCutoff: Check = (value) => isNumber(value) && value >= 0 && value < 1;
-const isPositive: Check = (value) => isNumber(value) && value > 0;
-const isToken: Check = (value) => isCount(value) && (value as number) < 2 ** 32;
-const isArrayOf =
-  (accepts: Check): Check =>
-  (value) =>
-    Array.isArray(value) && value.every(accepts);
-const areStrings = isArrayOf((text) => typeof text === "string" && text !== "");
-const isLogitBias: Check = (value) =>
-  typeof value === "object" &&
-  value !== null &&
-  !Array.isArray(value) &&
-  Object.entries(value).every(
-    ([token, bias]) => /^\d+$/.test(token) && isToken(Number(token)) && isNumber(bias),
-  );
-const isOrder: Check = (value) =>
-  isArrayOf((step) => SAMPLING_STEPS.includes(step as SamplingStep))(value) &&
-  new Set(value as unknown[]).size === (value as unknown[]).length;
-const isBoolean: Check = (value) => typeof value === "boolean";
-const isSignal: Check = (value) => value instanceof AbortSignal;
-
-const isLimit: Check = (value) => isCount(value) && (value as number) >= 1 && (value as number) <= 65536;
+const isLimit = integer(1, 65536);
 
 const LIMIT = [isLimit, "an integer from 1 to 65536"] as const;
-const PROBABILITY = [isProbability, "a number from 0 to 1"] as const;
-const CUTOFF = [isCutoff, "a number of 0 or more, below 1"] as const;
-const NON_NEGATIVE = [within(0), "a number of 0 or more"] as const;
-const POSITIVE = [isPositive, "a number above 0"] as const;
-const PENALTY = [within(-2, 2), "a number from -2 to 2"] as const;
 const BOOLEAN = [isBoolean, "true or false"] as const;
-const COUNT = [isCount, "an integer, 0 or more"] as const;
-const STRINGS = [areStrings, "an array of non-empty strings"] as const;
-const TOKENS = [isArrayOf(isToken), "an array of token ids"] as const;
-
-/** Checks of a generation's options. */
-export const GENERATE: Rules<GenerateOptions> = {
-  maxTokens: [(value) => isCount(value) && value !== 0, "an integer, 1 or more"],
-  temperature: [
-    (value) => isNumber(value) && (value === 0 || value >= 1e-6),
-    "0, or a number of 0.000001 or more",
-  ],
-  topK: COUNT,
-  topP: PROBABILITY,
-  minP: PROBABILITY,
-  repetitionPenalty: POSITIVE,
-  dynamicTemperature: NON_NEGATIVE,
-  dynamicTemperatureExponent: POSITIVE,
-  topNSigma: NON_NEGATIVE,
-  typicalP: PROBABILITY,
-  epsilonCutoff: CUTOFF,
-  etaCutoff: CUTOFF,
-  xtcProbability: PROBABILITY,
-  xtcThreshold: [within(0, 0.5), "a number from 0 to 0.5"],
-  mirostatTau: NON_NEGATIVE,
-  mirostatEta: NON_NEGATIVE,
-  frequencyPenalty: PENALTY,
-  presencePenalty: PENALTY,
-  noRepeatNgram: COUNT,
-  dryMultiplier: NON_NEGATIVE,
-  dryBase: [within(1), "a number of 1 or more"],
-  dryAllowedLength: COUNT,
-  dryRange: COUNT,
-  dryBreakers: STRINGS,
-  logitBias: [isLogitBias, "an object of numbers by token id"],
-  allowedTokens: TOKENS,
-  bannedTokens: TOKENS,
-  ban: STRINGS,
-  minTokens: COUNT,
-  samplingOrder: [isOrder, `an array of distinct steps of ${SAMPLING_STEPS.join(", ")}`],
-  processors: [isArrayOf(isProcessor), "an array of module URLs or of {module, options?}"],
-  seed: [isSeed, "an integer from 0 to 2^64 - 1, as a bigint beyond 2^53"],
-  stop: STRINGS,
-  filter: [
-    isArrayOf(isFilterRule),
-    "an array of {word, wholeWord?, ignoreCase?} with either replace or stop: true",
-  ],
-  responseFormat: [(value) => grammarSource(value) !== undefined, RESPONSE_FORMATS],
-  logprobs: BOOLEAN,
-  topLogprobs: COUNT,
-  promptLogprobs: BOOLEAN,
-  lookahead: [(value) => isCount(value) && (value as number) <= 255, "an integer from 0 to 255"],
-  contextStrategy: [
-    isContextStrategy,
-    `"stop", {type: "truncate_middle", keep, room} or {type: "attention_sinks", sinks, window}`,
-  ],
-  priority: [
-    (value) => Number.isInteger(value) && (value as number) === ((value as number) | 0),
-    "an integer from -2147483648 to 2147483647",
-  ],
-  deadline: [within(0, 2 ** 53), "milliseconds, 0 or more"],
-  signal: [isSignal, "an AbortSignal"],
-};
 
 const LOAD: Rules<LoadOptions> = {
   onProgress: [(value) => typeof value === "function", "a function"],
   signal: [isSignal, "an AbortSignal"],
   backend: [(value) => typeof value === "string", "a backend name"],
-  threads: [
-    (value) => isCount(value) && (value as number) >= 1 && (value as number) <= 64,
-    "an integer from 1 to 64",
-  ],
+  threads: [integer(1, 64), "an integer from 1 to 64"],
   draft: [(value) => value !== null && value !== "", "a source that load takes"],
   contexts: LIMIT,
   streams: LIMIT,
   queue: LIMIT,
   worker: BOOLEAN,
   store: BOOLEAN,
-  connections: [
-    (value) => isCount(value) && (value as number) >= 1 && (value as number) <= 16,
-    "an integer from 1 to 16",
-  ],
+  connections: [integer(1, 16), "an integer from 1 to 16"],
   token: [(value) => typeof value === "string" && /^[\x21-\x7e]+$/.test(value), "a string without spaces"],
   endpoint: [
     (value) => typeof value === "string" && /^https?:\/\/[^/]/.test(value),
@@ -205,7 +95,7 @@ export function checkString(name: string, text: string): void {
 /** @throws {SetunError} `bad-option` */
 export function checkStrings(name: string, texts: readonly string[]): void {
   if (areStrings(texts)) return;
-  throw new SetunError("bad-option", `${name}: expected ${STRINGS[1]}, found ${String(texts)}`);
+  throw new SetunError("bad-option", `${name}: expected a list of non-empty strings, found ${String(texts)}`);
 }
 
 /** @throws {SetunError} `bad-option` */
@@ -216,7 +106,7 @@ export function checkBytes(bytes: Uint8Array): void {
 
 /** @throws {SetunError} `bad-option` */
 export function checkTokens(tokens: readonly unknown[], vocabulary: number): void {
-  const wrong = tokens.find((token) => !isCount(token) || (token as number) >= vocabulary);
+  const wrong = tokens.find((token) => !isToken(token) || (token as number) >= vocabulary);
   if (wrong === undefined) return;
   throw new SetunError("bad-option", `tokens: expected ids below ${vocabulary}, found ${String(wrong)}`);
 }

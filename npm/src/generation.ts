@@ -2,7 +2,7 @@
 
 import { engineOptions } from "./check-options.js";
 import type { Connection, Listener } from "./connection.js";
-import type { GenerateOptions } from "./options.js";
+import type { GenerateOptions } from "./generate-options.js";
 import type { Build } from "./pick-build.js";
 import { type ProcessorContext, toSentProcessors } from "./processors.js";
 import type { FromHost } from "./protocol.js";

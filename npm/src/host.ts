@@ -33,12 +33,7 @@ interface Probed {
 interface Opened {
   readonly bytes: ReadOperation;
   readonly model: WasmModel;
-  /** Default of the option `lookahead`. */
-  readonly lookahead: number | undefined;
 }
-
-/** Default of the option `lookahead` with a draft model. */
-const DRAFT_LOOKAHEAD = 12;
 
 /** Owner of one model and of its generations. */
 export class Host {
@@ -163,7 +158,7 @@ export class Host {
       const model = await this.#retryOnChange(bytes, load);
       bytes.onProgress = undefined;
       if (bytes.isAborted || this.#disposed) return model.free();
-      this.#opened = { bytes, model, lookahead: draftBytes && DRAFT_LOOKAHEAD };
+      this.#opened = { bytes, model };
       this.#send({ type: "opened", id, info: model.info, report: model.deviceReport });
     });
   }
@@ -248,8 +243,7 @@ export class Host {
       // Without either there is no wait, so generations start in the order of their requests.
       const loaded = processors && (await LoadedProcessors.load(processors));
       const grammar = source && { grammar: await this.#grammars.grammar(source, this.#model()) };
-      const lookahead = rest.lookahead ?? this.#opened?.lookahead;
-      const whole = { ...rest, ...grammar, ...(lookahead !== undefined && { lookahead }) };
+      const whole = { ...rest, ...grammar };
       const generations = this.#model().generate(prompt, withProcessors(whole, loaded), count);
       const runs = [...all].map(([each, running], index) => {
         return this.#run(each, running, generations[index] as WasmGeneration, loaded);

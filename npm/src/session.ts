@@ -1,8 +1,8 @@
 /** Sessions: token sequences that are extended, forked and saved. */
 
 import { checkMessages, checkTokens } from "./check-options.js";
+import type { GenerateOptions } from "./generate-options.js";
 import { type Generation, type GenerationContext, startGenerations } from "./generation.js";
-import type { GenerateOptions } from "./options.js";
 import type { ChatMessage } from "./protocol.js";
 
 /**

@@ -4,7 +4,7 @@
  * `crates/setun-wasm` is the other side. `scripts/build.js` checks this file against the generated declarations.
  */
 
-import type { FilterRule } from "./filter.js";
+import type { GenerateOptions } from "./generate-options.js";
 import type { Metrics } from "./metrics.js";
 import type { LogitsProcessor } from "./processors.js";
 import type { ChatMessage } from "./protocol.js";
@@ -220,49 +220,10 @@ export interface SamplingDefaults {
 }
 
 /** Checked options of a generation. */
-export interface WasmGenerateOptions {
-  maxTokens?: number;
-  temperature?: number;
-  topK?: number;
-  topP?: number;
-  minP?: number;
-  repetitionPenalty?: number;
-  dynamicTemperature?: number;
-  dynamicTemperatureExponent?: number;
-  topNSigma?: number;
-  typicalP?: number;
-  epsilonCutoff?: number;
-  etaCutoff?: number;
-  xtcProbability?: number;
-  xtcThreshold?: number;
-  mirostatTau?: number;
-  mirostatEta?: number;
-  frequencyPenalty?: number;
-  presencePenalty?: number;
-  noRepeatNgram?: number;
-  dryMultiplier?: number;
-  dryBase?: number;
-  dryAllowedLength?: number;
-  dryRange?: number;
-  dryBreakers?: string[];
-  allowedTokens?: number[];
-  minTokens?: number;
-  logitBias?: Record<number, number>;
-  bannedTokens?: number[];
-  ban?: string[];
-  samplingOrder?: string[];
+export interface WasmGenerateOptions
+  extends Omit<GenerateOptions, "signal" | "processors" | "responseFormat"> {
   processors?: readonly LogitsProcessor[];
-  seed?: number | bigint;
-  stop?: string[];
-  filter?: FilterRule[];
   grammar?: WasmGrammar;
-  logprobs?: boolean;
-  topLogprobs?: number;
-  promptLogprobs?: boolean;
-  lookahead?: number;
-  contextStrategy?: ContextStrategy;
-  priority?: number;
-  deadline?: number;
 }
 
 /**

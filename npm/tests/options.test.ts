@@ -1,5 +1,19 @@
+import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { checkLoadOptions, checkMessages, engineOptions } from "../src/check-options.js";
+
+interface Case {
+  readonly key: string;
+  readonly expected: string;
+  readonly isTime: boolean;
+  readonly accepted: readonly unknown[];
+  readonly refused: readonly unknown[];
+}
+
+/** Values at the ends of each option's range and just outside, written by `cargo xtask options`. */
+const CASES: readonly Case[] = JSON.parse(
+  readFileSync(new URL("../../crates/setun/tests/options/cases.json", import.meta.url), "utf8"),
+);
 
 const badOption = (message: string) =>
   expect.objectContaining({ code: "bad-option", message: expect.stringContaining(message) });
@@ -131,9 +145,27 @@ describe("engineOptions", () => {
     expect(engineOptions({ [name]: value })).toEqual({ [name]: value });
   });
 
+  for (const { key, expected, isTime, accepted, refused } of CASES) {
+    const inUnits = (value: unknown) => (isTime ? (value as number) * 1e3 : value);
+    const words = isTime ? expected.slice(0, expected.indexOf(" of seconds")) : expected;
+
+    it.each(accepted.map((value) => [value]))(`accepts ${key}: %j`, (value) => {
+      expect(engineOptions({ [key]: inUnits(value) })).toEqual({ [key]: inUnits(value) });
+    });
+
+    it.each(refused.map((value) => [value]))(
+      `refuses ${key}: %j, with the words of the option table`,
+      (value) => {
+        expect(() => engineOptions({ [key]: inUnits(value) })).toThrow(
+          badOption(`${key}: expected ${words}`),
+        );
+      },
+    );
+  }
+
   it("lists the options in the error", () => {
     expect(() => engineOptions({ max_tokens: 1 } as object)).toThrow(
-      badOption("expected one of maxTokens, temperature"),
+      badOption("expected one of maxTokens, deadline"),
     );
   });
 });

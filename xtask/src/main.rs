@@ -17,6 +17,7 @@ mod machine;
 mod metadata;
 mod node;
 mod opcodes;
+mod options;
 mod package;
 mod parallel;
 mod rustc_wrapper;
@@ -48,6 +49,8 @@ struct Arguments {
 enum Command {
     /// Checks the house rules.
     Tidy,
+    /// Writes the files that are made from the option table: TypeScript, documents, test cases.
+    Options,
     /// Builds the WebAssembly variants into npm/generated.
     BuildWasm {
         /// Variants to build. Default: all that this system can build.
@@ -97,6 +100,7 @@ fn main() -> ExitCode {
     }
     let result = match Arguments::parse().command {
         Command::Tidy => tidy::run(),
+        Command::Options => options::run(),
         Command::BuildWasm { variants, require_threads } => {
             wasm::run_command(&variants, require_threads || shell::in_ci())
         }

@@ -4,10 +4,10 @@ mod beams;
 mod context;
 mod filter;
 mod form;
-mod sampling;
+mod options;
 mod template;
 
-use std::{path::PathBuf, time::Duration};
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use setun::{
@@ -19,7 +19,7 @@ pub(crate) use beams::BeamArgs;
 use context::ContextOverflow;
 use filter::ContentFilterArgs;
 use form::FormArgs;
-use sampling::SamplingArgs;
+use options::OptionArgs;
 pub(crate) use template::TemplateArgs;
 
 use crate::{error::CliError, output::tell, source::ModelSource};
@@ -27,14 +27,8 @@ use crate::{error::CliError, output::tell, source::ModelSource};
 /// The device, where none is named.
 const AUTO: &str = "auto";
 
-/// Tokens that a draft guesses at once, unless told otherwise.
-const DRAFTED: u8 = 12;
-
 /// Most threads that can be asked for.
 const MAX_THREADS: i64 = 1024;
-
-/// Most seconds that a text can be given.
-const MAX_SECONDS: f32 = 1e9;
 
 /// What every command takes that generates text.
 #[derive(Args, Debug)]
@@ -42,27 +36,14 @@ pub(crate) struct GenerateArgs {
     #[command(flatten)]
     model: ModelArgs,
     #[command(flatten)]
-    sampling: SamplingArgs,
+    options: OptionArgs,
     #[command(flatten)]
     form: FormArgs,
-
-    /// Most tokens to guess at once from the text so far: faster where it repeats itself, and the
-    /// same text; 12 is a good number [default: 0, with --draft 12]
-    #[arg(long, value_name = "N", help_heading = None::<&'static str>)]
-    lookahead: Option<u8>,
 
     /// Draft model for speculative decoding: a smaller model with the same vocabulary. The text does
     /// not change
     #[arg(long, value_name = "MODEL", help_heading = None::<&'static str>)]
     draft: Option<String>,
-
-    /// Names so many of the likeliest tokens in each event, with their log-probabilities
-    #[arg(long, value_name = "N")]
-    top_logprobs: Option<u16>,
-
-    /// Gives the prompt first, with the log-probabilities of its tokens in its event
-    #[arg(long)]
-    echo: bool,
 
     /// What to do when the prompt or the text exceeds the context length
     #[arg(long, value_enum, value_name = "STRATEGY", default_value_t = ContextOverflow::Stop)]
@@ -80,10 +61,6 @@ pub(crate) struct GenerateArgs {
     /// TOML file with settings; options of the command line override it (docs/configuration.md)
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-
-    /// Ends a text with what there is of it after this time
-    #[arg(long, value_name = "SECONDS", value_parser = number(0.0, MAX_SECONDS))]
-    deadline: Option<f32>,
 }
 
 /// Which model.
@@ -219,16 +196,10 @@ impl GenerateArgs {
     ///
     /// If the form of the text cannot be followed, or a pattern of the filter cannot be looked for.
     pub(crate) fn options(&self, engine: &Engine) -> Result<GenerateOptions, CliError> {
-        let mut options = self.sampling.options();
-        options.form = self.form.form(engine)?;
+        let mut options = self.options.options();
+        options.constraint = self.form.form(engine)?;
         options.filter = self.filter.filter()?;
-        let lookahead = self.lookahead.or(self.draft.is_some().then_some(DRAFTED));
-        options.lookahead = lookahead.map_or(0, usize::from);
-        options.top_logprobs = self.top_logprobs.map_or(0, usize::from);
-        options.logprobs = self.top_logprobs.is_some();
-        options.echo = self.echo;
-        options.context = self.context_overflow.strategy(engine.context_length());
-        options.deadline = self.deadline.map(Duration::from_secs_f32);
+        options.context_strategy = self.context_overflow.strategy(engine.context_length());
         Ok(options)
     }
 }

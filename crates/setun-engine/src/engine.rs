@@ -37,7 +37,7 @@ use crate::{
     engine_info::EngineInfo,
     error::Error,
     event_queue::BackPressure,
-    options::{DefaultOptions, Prompt},
+    options::{GenerateOptions, Prompt},
     parts::SelfTester,
     queue_slots::QueueSlots,
 };
@@ -82,7 +82,8 @@ pub(crate) struct Shared {
     max_waiting: usize,
     buffer: usize,
     back_pressure: BackPressure,
-    defaults: DefaultOptions,
+    defaults: GenerateOptions,
+    has_draft: bool,
     devices: DeviceReport,
     self_tester: Option<Box<dyn SelfTester>>, // none of a model of one's own
     report: EngineInfo,

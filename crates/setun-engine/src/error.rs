@@ -50,7 +50,7 @@ pub enum Error {
         context: usize,
     },
 
-    /// An option is out of its range, or does not exist.
+    /// An option does not take its value.
     #[error("option `{option}` is {found}, expected {expected}")]
     BadOption {
         /// Its name.
@@ -59,6 +59,13 @@ pub enum Error {
         found: String,
         /// What would do.
         expected: String,
+    },
+
+    /// There is no option of this name.
+    #[error("there is no option `{name}`")]
+    UnknownOption {
+        /// The name.
+        name: String,
     },
 
     /// More requests wait than the engine takes.
@@ -259,6 +266,7 @@ impl Error {
             Self::Session { .. } => ErrorCode::BadCheckpoint,
             Self::Busy { .. } => ErrorCode::Busy,
             Self::BadOption { .. }
+            | Self::UnknownOption { .. }
             | Self::Constraint { .. }
             | Self::BatchShape { .. }
             | Self::UnknownToken { .. }

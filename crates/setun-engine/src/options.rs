@@ -1,215 +1,186 @@
 //! Options of a generation.
 
-mod defaults;
 mod sampling;
+mod table;
+mod value;
 
 use std::{collections::BTreeMap, time::Duration};
 
-use setun_text::{Message, SamplingStep, SharedFilter, SharedProcessor};
+use setun_text::{
+    LogitsProcessor, Message, OptionGroup, OptionKind, OptionSpec, OptionValue, SamplingStep,
+    SharedFilter, SharedProcessor,
+};
 
 use crate::{constraint::SharedConstraint, context::SharedContextStrategy, error::Error};
 
-pub use defaults::DefaultOptions;
 pub(crate) use sampling::Meaning;
+use table::{generate_options, join};
 
-/// Options of a generation. What is not given is as the model's own defaults say.
-#[derive(Clone, Debug, Default, PartialEq)]
-#[non_exhaustive]
-pub struct GenerateOptions {
-    /// Most tokens to generate. Default: what fits the context; with a [`context`](Self::context)
-    /// of one's own, no end.
-    pub max_tokens: Option<usize>,
-    /// Sampling temperature: 0, which always takes the likeliest token, or 0.000001 and up.
-    pub temperature: Option<f32>,
-    /// Only the `k` likeliest tokens (and ties); 0 for all.
-    pub top_k: Option<usize>,
-    /// Only the likeliest tokens that together have this probability, 0 to 1; the best one stays.
-    pub top_p: Option<f32>,
-    /// Only tokens at least this many times as probable as the likeliest, 0 to 1.
-    pub min_p: Option<f32>,
-    /// Divides (or, if negative, multiplies) the logits of tokens seen before; above 0.
-    pub repetition_penalty: Option<f32>,
-    /// How far the temperature moves with the entropy; 0 leaves it fixed.
-    pub dynamic_temperature: Option<f32>,
-    /// The exponent of a dynamic temperature; above 0, and 1 unless given.
-    pub dynamic_temperature_exponent: Option<f32>,
-    /// Only logits within so many standard deviations of the best; 0 for all.
-    pub top_n_sigma: Option<f32>,
-    /// Only the tokens of the most typical information that together have this probability.
-    pub typical_p: Option<f32>,
-    /// Only tokens of at least this probability; below 1.
-    pub epsilon_cutoff: Option<f32>,
-    /// Only tokens above a probability that is lower where the entropy is high; below 1.
-    pub eta_cutoff: Option<f32>,
-    /// How often the likeliest tokens but the last of them are dropped (XTC), 0 to 1.
-    pub xtc_probability: Option<f32>,
-    /// The probability that counts as likely there, 0 to 0.5, and 0.1 unless given.
-    pub xtc_threshold: Option<f32>,
-    /// The surprise in bits a token that mirostat steers towards; 0 for none.
-    pub mirostat_tau: Option<f32>,
-    /// How fast mirostat follows, 0.1 unless given.
-    pub mirostat_eta: Option<f32>,
-    /// Taken from a token's logit for each time that it was generated, −2 to 2. The prompt does
-    /// not count, as `OpenAI` and vLLM define it.
-    pub frequency_penalty: Option<f32>,
-    /// Taken once from the logits of tokens that were generated, −2 to 2. The prompt does not
-    /// count.
-    pub presence_penalty: Option<f32>,
-    /// No run of so many tokens comes twice, prompt included; 0 for any.
-    pub no_repeat_ngram: Option<usize>,
-    /// What DRY takes from tokens that would prolong a repetition, prompt included; 0 for none.
-    pub dry_multiplier: Option<f32>,
-    /// By how much a longer repetition costs more there, 1 or more, and 1.75 unless given.
-    pub dry_base: Option<f32>,
-    /// The length of a repetition that costs the multiplier alone; 2 unless given.
-    pub dry_allowed_length: Option<usize>,
-    /// Tokens that DRY looks back; all unless given, or 0.
-    pub dry_range: Option<usize>,
-    /// Where repetitions end for DRY: the token that such a text ends in after an "a". A line
-    /// break, `:`, `"` and `*` unless given.
-    pub dry_breakers: Option<Vec<String>>,
-    /// What is added to the logits of tokens.
-    pub logit_bias: BTreeMap<u32, f32>,
-    /// The tokens that may come; all unless given.
-    pub allowed_tokens: Option<Vec<u32>>,
-    /// Tokens that may not come.
-    pub banned_tokens: Vec<u32>,
-    /// Texts that may not come, in the tokens that they have at the beginning of a text and after a
-    /// space. Of one of several tokens the last may not follow the others; a text
-    /// that comes in other tokens is not seen.
-    pub ban: Vec<String>,
-    /// Generated tokens before a token may come that ends the text.
-    pub min_tokens: Option<usize>,
-    /// The last steps of sampling, each at most once; those that are left out come before them,
-    /// in the order of Hugging Face's `generate` ([`SamplingStep::ORDER`]).
-    pub sampling_order: Vec<SamplingStep>,
-    /// Steps of one's own, one after the other.
-    pub processors: Vec<SharedProcessor>,
-    /// Seed of the sampler. Default: random, and reported.
-    pub seed: Option<u64>,
-    /// Strings that end the text; they are not part of it.
-    pub stop: Vec<String>,
-    /// What looks at the text, behind the stop strings, before it is shown: it may hold text back,
-    /// replace it, or end it ([`FinishReason::Filtered`](crate::FinishReason::Filtered)). Each
-    /// text has a state of its own. Tokens, and with them sessions, stay what they are.
-    pub filter: Option<SharedFilter>,
-    /// Whether events carry log-probabilities.
-    pub logprobs: bool,
-    /// How many of the likeliest tokens events name, with their log-probabilities; 0 for none.
-    pub top_logprobs: usize,
-    /// Whether there is an event of the prompt first, with the log-probabilities of its tokens
-    /// ([`Event::Prompt`](crate::Event::Prompt)). They are computed anew, cached or not.
-    pub echo: bool,
-    /// The form that the text is to have, as a JSON schema or a grammar says.
-    pub form: Option<SharedConstraint>,
-    /// Most tokens that are guessed at once, from what followed the same words earlier in the
-    /// text, and verified in one step: faster where a text repeats its prompt or itself. It
-    /// changes no text, sampled or not. 0, the default, guesses none; 12 is a good number. An
-    /// engine with a draft guesses by that.
-    pub lookahead: usize,
-    /// What becomes of a text that fills the context, or a prompt that does not fit. Default: the
-    /// text ends, and the prompt is refused.
-    pub context: Option<SharedContextStrategy>,
-    /// Those of a higher priority start first, and keep their memory longer. Default: 0.
-    pub priority: i32,
-    /// Time from the call on, after which the generation ends with what it has
-    /// ([`FinishReason::Deadline`](crate::FinishReason::Deadline)). Default: none.
-    pub deadline: Option<Duration>,
+macro_rules! define_options {
+    ($(
+        $(#[doc = $doc:literal])*
+        $name:ident: $field:ident<$($inner:ty),*> as $kind:ident $(($($argument:tt)*))?
+        = $default:literal, $value:literal, $group:ident
+        $(, $modifier:ident $(($words:literal))?)*;
+    )*) => {
+        /// Options of a generation. What is not given has its default.
+        #[derive(Clone, Debug, Default, PartialEq)]
+        #[non_exhaustive]
+        pub struct GenerateOptions {
+            $(
+                $(#[doc = $doc])*
+                ///
+                #[doc = concat!(
+                    "Takes [`", stringify!($kind), "`](setun_text::OptionKind::", stringify!($kind),
+                    "). Default: ", $default, "."
+                )]
+                pub $name: $field<$($inner),*>,
+            )*
+        }
+
+        impl GenerateOptions {
+            /// The names of all options.
+            pub const NAMES: &[&str] = &[$(stringify!($name)),*];
+
+            /// Sets an option by its name.
+            ///
+            /// # Errors
+            ///
+            /// If there is none of this name, or it does not take the value.
+            pub fn set(&mut self, name: &str, value: &OptionValue) -> Result<(), Error> {
+                match name {
+                    $(stringify!($name) => value::fill(
+                        &mut self.$name,
+                        stringify!($name),
+                        OptionKind::$kind $(($($argument)*))?,
+                        value,
+                    ),)*
+                    _ => Err(Error::UnknownOption { name: name.to_owned() }),
+                }
+            }
+
+            /// The value of an option, if it is given and [`set`](Self::set) takes it.
+            #[must_use]
+            pub fn get(&self, name: &str) -> Option<OptionValue> {
+                match name {
+                    $(stringify!($name) => value::write(&self.$name),)*
+                    _ => None,
+                }
+            }
+
+            /// Takes from `defaults` what is not given.
+            #[must_use]
+            pub fn or(mut self, defaults: &Self) -> Self {
+                $(value::fill_default(&mut self.$name, &defaults.$name);)*
+                self
+            }
+
+            /// Checks the value of each option.
+            fn check_values(&self) -> Result<(), Error> {
+                $(value::check(
+                    &self.$name,
+                    stringify!($name),
+                    OptionKind::$kind $(($($argument)*))?,
+                )?;)*
+                Ok(())
+            }
+
+            $(setter!($name: $field<$($inner),*>);)*
+        }
+
+        /// All options of a generation, with what every surface says of them.
+        pub const OPTIONS: &[OptionSpec] = &[$(
+            OptionSpec::new(
+                stringify!($name),
+                OptionKind::$kind $(($($argument)*))?,
+                concat!($default),
+                $value,
+                OptionGroup::$group,
+                concat!($($doc, "\n"),*),
+            )$(.$modifier($($words)?))*,
+        )*];
+    };
 }
 
-macro_rules! setters {
-    ($($(#[$doc:meta])* $name:ident: $type:ty),* $(,)?) => {$(
-        $(#[$doc])*
+/// The setter of an option that may be absent; those of lists are below.
+macro_rules! setter {
+    ($name:ident: Option<$type:ty>) => {
+        #[doc = concat!("Sets [`", stringify!($name), "`](Self::", stringify!($name), ").")]
         #[must_use]
-        pub fn $name(mut self, $name: $type) -> Self {
-            self.$name = Some($name);
+        pub fn $name(mut self, value: $type) -> Self {
+            self.$name = Some(value);
             self
         }
-    )*};
+    };
+    ($name:ident: $list:ident<$($type:ty),*>) => {};
 }
 
-use setters;
+generate_options!(define_options);
 
 impl GenerateOptions {
-    /// The model's own defaults.
+    /// Every option as the engine and the model have it.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    setters! {
-        /// Sets [`max_tokens`](Self::max_tokens).
-        max_tokens: usize,
-        /// Sets [`seed`](Self::seed).
-        seed: u64,
-        /// Sets [`deadline`](Self::deadline).
-        deadline: Duration,
-        /// Sets [`form`](Self::form).
-        form: SharedConstraint,
-        /// Sets [`context`](Self::context).
-        context: SharedContextStrategy,
-        /// Sets [`filter`](Self::filter).
-        filter: SharedFilter,
-    }
-
-    /// Adds a stop string.
+    /// Adds a [stop string](Self::stop).
     #[must_use]
     pub fn stop(mut self, stop: impl Into<String>) -> Self {
         self.stop.push(stop.into());
         self
     }
 
-    /// Sets [`logprobs`](Self::logprobs).
+    /// Adds a string to [`ban`](Self::ban).
     #[must_use]
-    pub fn logprobs(mut self, logprobs: bool) -> Self {
-        self.logprobs = logprobs;
+    pub fn ban(mut self, text: impl Into<String>) -> Self {
+        self.ban.push(text.into());
         self
     }
 
-    /// Sets [`top_logprobs`](Self::top_logprobs).
+    /// Sets [`logit_bias`](Self::logit_bias).
     #[must_use]
-    pub fn top_logprobs(mut self, tokens: usize) -> Self {
-        self.top_logprobs = tokens;
+    pub fn logit_bias(mut self, biases: impl Into<BTreeMap<u32, f32>>) -> Self {
+        self.logit_bias = biases.into();
         self
     }
 
-    /// Sets [`echo`](Self::echo).
+    /// Sets [`banned_tokens`](Self::banned_tokens).
     #[must_use]
-    pub fn echo(mut self, echo: bool) -> Self {
-        self.echo = echo;
+    pub fn banned_tokens(mut self, tokens: impl Into<Vec<u32>>) -> Self {
+        self.banned_tokens = tokens.into();
         self
     }
 
-    /// Sets [`lookahead`](Self::lookahead).
+    /// Sets [`sampling_order`](Self::sampling_order).
     #[must_use]
-    pub fn lookahead(mut self, tokens: usize) -> Self {
-        self.lookahead = tokens;
+    pub fn sampling_order(mut self, steps: impl Into<Vec<SamplingStep>>) -> Self {
+        self.sampling_order = steps.into();
         self
     }
 
-    /// Sets [`priority`](Self::priority).
+    /// Adds a custom step to [`processors`](Self::processors).
     #[must_use]
-    pub fn priority(mut self, priority: i32) -> Self {
-        self.priority = priority;
+    pub fn processor(mut self, processor: impl LogitsProcessor + 'static) -> Self {
+        self.processors.push(SharedProcessor::new(processor));
         self
     }
 
-    pub(crate) fn check(&self) -> Result<(), Error> {
-        let bad = |option, found: &dyn ToString, expected: &str| {
-            Err(Error::BadOption { option, found: found.to_string(), expected: expected.into() })
-        };
-        if self.max_tokens == Some(0) {
-            return bad("max_tokens", &0, "1 or more");
+    /// Checks every value, and those that depend on each other.
+    ///
+    /// # Errors
+    ///
+    /// If one is out of its range; the error names it.
+    pub fn check(&self) -> Result<(), Error> {
+        self.check_values()?;
+        match (self.min_tokens, self.max_tokens) {
+            (Some(min), Some(max)) if min > max => Err(Error::BadOption {
+                option: "min_tokens",
+                found: min.to_string(),
+                expected: "no more than max_tokens".into(),
+            }),
+            _ => Ok(()),
         }
-        if let (Some(least), Some(most)) = (self.min_tokens, self.max_tokens)
-            && least > most
-        {
-            return bad("min_tokens", &least, "no more than max_tokens");
-        }
-        if self.ban.iter().any(String::is_empty) {
-            return bad("ban", &"an empty text", "a character or more");
-        }
-        Ok(())
     }
 }
 

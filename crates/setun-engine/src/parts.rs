@@ -14,7 +14,7 @@ use crate::{
     error::Error,
     event_queue::{BackPressure, DEFAULT_BUFFER},
     memory_pressure::{MemoryMonitor, SharedMonitor},
-    options::{DefaultOptions, GenerateOptions},
+    options::GenerateOptions,
 };
 
 /// Models on their devices, and what belongs to all of them.
@@ -107,10 +107,8 @@ pub struct EngineOptions {
     /// What becomes of a generation whose consumer does not keep up. Default:
     /// [`BackPressure::Pause`].
     pub back_pressure: BackPressure,
-    /// Options of generations that are given none.
-    pub defaults: DefaultOptions,
-    /// Sampling options in place of the model's own; the others of them mean nothing.
-    pub sampling: GenerateOptions,
+    /// Options that generations take where they are not given.
+    pub defaults: GenerateOptions,
     /// Times each operation from the start. Default: false.
     pub profile: bool,
     /// And keeps the steps, for a chart. Default: false.
@@ -129,8 +127,7 @@ impl Default for EngineOptions {
             context_length: None,
             buffer: DEFAULT_BUFFER,
             back_pressure: BackPressure::Pause,
-            defaults: DefaultOptions::default(),
-            sampling: GenerateOptions::default(),
+            defaults: GenerateOptions::default(),
             profile: false,
             timeline: false,
             monitor: None,

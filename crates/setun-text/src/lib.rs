@@ -55,7 +55,7 @@ pub use error::TextError;
 pub use hf_tokenizer::HfTokenizer;
 pub use logprob::{Logprobs, logprob};
 pub use message::Message;
-pub use option::{NumberRange, OptionGroup, OptionKind, OptionSpec, OptionValue, WholeRange};
+pub use option::{IntegerRange, NumberRange, OptionGroup, OptionKind, OptionSpec, OptionValue};
 pub use pattern_filter::{FilterAction, FilterPattern, FilterRule, PatternFilter};
 pub use processor::{Candidates, LogitsProcessor, MaybeShared, SharedProcessor};
 pub use sampler::{Choice, Greedy, Needs, Sampler};

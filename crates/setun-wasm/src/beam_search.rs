@@ -59,7 +59,7 @@ impl Model {
         &self,
         prompt: JsValue,
         beams: JsValue,
-        options: JsValue,
+        options: &JsValue,
     ) -> Result<BeamSearch, JsValue> {
         let prompt = read_prompt(prompt)?;
         let given: JsBeamOptions = serde_wasm_bindgen::from_value(beams)

@@ -110,7 +110,7 @@ impl Model {
     pub fn generate(
         &self,
         prompt: JsValue,
-        options: JsValue,
+        options: &JsValue,
         count: usize,
     ) -> Result<Vec<Generation>, JsValue> {
         let prompt = read_prompt(prompt)?;

@@ -124,6 +124,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     let schema = r#"{"type": "object", "properties": {"trits": {"enum": [9, 18]}},
                      "required": ["trits"], "additionalProperties": false}"#;
     let form = engine.grammar(&GrammarSpec::JsonSchema(serde_json::from_str(schema)?))?;
-    println!("{}", engine.complete("the setun had ", options.form(form))?.text);
+    println!("{}", engine.complete("the setun had ", options.constraint(form))?.text);
     Ok(())
 }

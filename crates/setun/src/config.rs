@@ -1,16 +1,17 @@
 //! All that an engine can be told, in one value that can be read from TOML.
 
 mod check;
+mod generation;
 mod parts;
 
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use setun_engine::GenerateOptions;
 
 use crate::error::Error;
 pub use parts::{
-    BatchConfig, ContextConfig, DeviceConfig, GenerationConfig, MemoryConfig, MonitoringConfig,
-    StreamsConfig,
+    BatchConfig, ContextConfig, DeviceConfig, MemoryConfig, MonitoringConfig, StreamsConfig,
 };
 
 /// How an engine is to run, but for its model; for [`EngineBuilder::config`].
@@ -33,7 +34,8 @@ pub struct EngineConfig {
     /// What each stream gets.
     pub streams: StreamsConfig,
     /// What generations do unless told otherwise.
-    pub generation: GenerationConfig,
+    #[serde(with = "generation")]
+    pub generation: GenerateOptions,
     /// What is timed.
     pub monitoring: MonitoringConfig,
 }

@@ -44,8 +44,8 @@ pub use builder::EngineBuilder;
 pub use bytes::ModelBytes;
 #[cfg(all(feature = "config", not(target_family = "wasm")))]
 pub use config::{
-    BatchConfig, ContextConfig, DeviceConfig, EngineConfig, GenerationConfig, MemoryConfig,
-    MonitoringConfig, StreamsConfig,
+    BatchConfig, ContextConfig, DeviceConfig, EngineConfig, MemoryConfig, MonitoringConfig,
+    StreamsConfig,
 };
 pub use convert::{ContainerOptions, Conversion, Converted, Format, TableType};
 pub use custom_model::CustomModel;
@@ -70,10 +70,10 @@ pub use setun_engine::{
     DeviceReport, DeviceVerdict, Done, EarlyStopping, Embedding, Engine, EngineMetrics,
     EngineProfile, Error as EngineError, Event, FinishReason, FullContext, GenerateOptions,
     GenerationStream, HeadType, Histogram, Inferencer, InferencerCache, InferencerOptions,
-    Inferred, MemoryMonitor, Padding, PhaseProfile, Pooling, Pressure, Prompt, PromptTokens,
-    Ragged, Score, SelfTest, Session, SharedConstraint, SharedContextStrategy, SinksAndWindow,
-    TextDelta, TimeHistogram, TimedStep, Timeline, Timings, TokenLogits, TokenLogprob,
-    TruncateMiddle, Usage, Verdict, WeakEngine, speculation,
+    Inferred, MemoryMonitor, OPTIONS, Padding, PhaseProfile, Pooling, Pressure, Prompt,
+    PromptTokens, Ragged, Score, SelfTest, Session, SharedConstraint, SharedContextStrategy,
+    SinksAndWindow, TextDelta, TimeHistogram, TimedStep, Timeline, Timings, TokenLogits,
+    TokenLogprob, TruncateMiddle, Usage, Verdict, WeakEngine, speculation,
 };
 #[cfg(feature = "gpu")]
 pub use setun_gpu as gpu;

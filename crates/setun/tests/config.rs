@@ -148,8 +148,8 @@ fn a_stream_that_nobody_reads_pauses_or_ends() {
 }
 
 #[test]
-fn a_stream_has_as_much_time_as_it_says() {
-    let engine = engine("[streams]\ntimeout_seconds = 0");
+fn a_generation_has_as_much_time_as_it_says() {
+    let engine = engine("[generation]\ndeadline = 0");
     let reason = |options| engine.complete("Once", options).expect("an end").done.finish_reason;
     assert_eq!(reason(short()), FinishReason::Deadline);
     assert_eq!(reason(short().deadline(Duration::from_hours(1))), FinishReason::Length);

@@ -6,12 +6,13 @@ export type { DroppedItems } from "../dropped-files.js";
 export { ERROR_CODES, type ErrorCode, SetunError } from "../errors.js";
 export type { Estimate, EstimatedBackend, EstimatedStorage, ModelEstimate } from "../estimate.js";
 export type { FilterRule } from "../filter.js";
+export { type GenerateOptions, SAMPLING_STEPS, type SamplingStep } from "../generate-options.js";
 export type { Generation, GenerationResult } from "../generation.js";
 export type { Load } from "../load.js";
 export type { MemoryByKind, Metrics, Summary } from "../metrics.js";
 export type { Model, ModelInfo } from "../model.js";
 export type { Models } from "../models.js";
-export type { EstimateOptions, GenerateOptions, LoadOptions } from "../options.js";
+export type { EstimateOptions, LoadOptions } from "../options.js";
 export { BUILDS, type Build } from "../pick-build.js";
 export type {
   LogitsProcessor,
@@ -28,7 +29,6 @@ export type {
   ResponseFormat,
   TextFormat,
 } from "../response-format.js";
-export { SAMPLING_STEPS, type SamplingStep } from "../sampling-steps.js";
 export type { Session } from "../session.js";
 export type { LoadSource } from "../sources.js";
 export type { StoredModel } from "../store/models.js";

@@ -35,7 +35,7 @@ fn every_text_is_valid_however_it_is_made() {
     let engine = engine();
     let form = engine.grammar(&schema()).expect("a schema");
     let options = |seed| {
-        let options = GenerateOptions::new().seed(seed).form(form.clone()).max_tokens(300);
+        let options = GenerateOptions::new().seed(seed).constraint(form.clone()).max_tokens(300);
         // Where `top_k` cuts, few logits are asked for; where nothing does, all.
         let options = if seed % 2 == 0 { options.top_k(20) } else { options };
         if seed == 0 { options.temperature(0.0) } else { options.temperature(1.0) }
@@ -65,7 +65,7 @@ fn choices_and_expressions_are_followed() {
     let engine = engine();
     let complete = |spec| {
         let form = engine.grammar(&spec).expect("a form");
-        engine.complete("The", greedy(60).form(form)).expect("a text").text
+        engine.complete("The", greedy(60).constraint(form)).expect("a text").text
     };
     let choices = ["a very large elephant", "the moon"].map(str::to_owned);
     let chosen = complete(GrammarSpec::Choice(choices.to_vec()));
@@ -119,9 +119,9 @@ fn a_form_of_ones_own_is_followed_and_its_error_ends_the_text() {
     let mut mask = TokenMask::none(engine.vocab_size());
     (0..500).step_by(2).for_each(|token| mask.insert(token));
     let form = SharedConstraint::new(Even { mask, left: 15 });
-    let found = engine.complete("Once", greedy(15).form(form.clone())).expect("a text");
+    let found = engine.complete("Once", greedy(15).constraint(form.clone())).expect("a text");
     assert!(found.tokens.len() == 15 && found.tokens.iter().all(|token| token % 2 == 0));
-    let error = engine.complete("Once", greedy(16).form(form)).expect_err("one too many");
+    let error = engine.complete("Once", greedy(16).constraint(form)).expect_err("one too many");
     assert_eq!(error.code(), ErrorCode::Disposed);
     assert_eq!(engine.complete("Once", greedy(3)).expect("still here").tokens.len(), 3);
 }

@@ -42,7 +42,7 @@ fn text(deltas: &[TextDelta]) -> String {
 #[test]
 fn a_prompt_is_told_with_the_logits_of_its_rows() {
     let engine = engine();
-    let options = || greedy(12).echo(true).top_logprobs(3);
+    let options = || greedy(12).prompt_logprobs(true).top_logprobs(3);
     let plain = engine.complete(TEXT, greedy(12)).expect("a story");
     let tokens = engine.tokenize(TEXT).expect("tokens");
     let wanted = expected(&[&tokens[..], &plain.tokens].concat(), 3);
@@ -54,7 +54,9 @@ fn a_prompt_is_told_with_the_logits_of_its_rows() {
         let all = [told.prompt, told.deltas].concat();
         assert_eq!(without_text(&all), wanted);
     }
-    for one in engine.samples(TEXT, sampled(3).echo(true).top_logprobs(3), 3).expect("streams") {
+    for one in
+        engine.samples(TEXT, sampled(3).prompt_logprobs(true).top_logprobs(3), 3).expect("streams")
+    {
         let prompt = one.wait().expect("a story").prompt;
         assert_eq!(without_text(&prompt), wanted[..tokens.len()]);
     }
@@ -65,7 +67,7 @@ fn a_prompt_is_told_the_same_beside_others_and_with_little_memory() {
     let model = Model::open(fixture(MODEL)).expect("the story model");
     let engine = Engine::builder(model).contexts(1).build().expect("an engine");
     let prompt = |seed: u32| (0..150).map(|at| (at * 7 + seed * 13) % 500).collect::<Vec<u32>>();
-    let options = || sampled(5).echo(true).logprobs(true).max_tokens(60);
+    let options = || sampled(5).prompt_logprobs(true).logprobs(true).max_tokens(60);
     let streams = (0..6).map(|seed| engine.generate(prompt(seed), options()).expect("a stream"));
     let streams: Vec<_> = streams.collect();
     for (seed, stream) in (0..).zip(streams) {
@@ -80,7 +82,8 @@ fn a_prompt_is_told_the_same_beside_others_and_with_little_memory() {
 fn the_first_of_samples_may_leave_before_the_prompt_is_told() {
     let engine = engine();
     let prompt: Vec<u32> = (0..300).map(|at| at * 11 % 500).collect();
-    let mut streams = engine.samples(prompt.clone(), sampled(1).echo(true), 2).expect("streams");
+    let mut streams =
+        engine.samples(prompt.clone(), sampled(1).prompt_logprobs(true), 2).expect("streams");
     drop(streams.remove(0));
     let left = streams.remove(0).wait().expect("a story");
     let told: Vec<u32> = left.prompt.iter().map(|delta| delta.token).collect();
@@ -166,7 +169,7 @@ fn lists_give_what_each_gives_alone() {
 
 #[test]
 fn events_of_a_prompt_are_json() {
-    let stream = engine().generate(vec![3, 5], greedy(1).echo(true).top_logprobs(1));
+    let stream = engine().generate(vec![3, 5], greedy(1).prompt_logprobs(true).top_logprobs(1));
     let events: Vec<_> = stream.expect("a stream").blocking().map(Result::unwrap).collect();
     assert!(matches!(events[..], [Event::Prompt(_), Event::Text(_), Event::Done(_)]));
     let prompt = serde_json::to_value(&events[0]).expect("JSON");

@@ -94,10 +94,10 @@ fn wrong_usage() {
         &["run", "--no-repeat-ngram", "-1", "Hello"],
         &["run", "--dry-multiplier", "-1", "Hello"],
         &["run", "--dry-base", "0.5", "Hello"],
-        &["run", "--dry-breaker", "", "Hello"],
+        &["run", "--dry-breakers", "", "Hello"],
         &["run", "--logit-bias", "3", "Hello"],
         &["run", "--logit-bias", "3=inf", "Hello"],
-        &["run", "--ban-tokens", "a", "Hello"],
+        &["run", "--banned-tokens", "a", "Hello"],
         &["run", "--ban", "", "Hello"],
         &["run", "--sampling-order", "top_k,top_q", "Hello"],
         &["run", "--kv", "f64", "Hello"],
@@ -129,8 +129,9 @@ fn options_that_do_not_fit_the_model() {
     let error = |more: &[&str]| setun(&[&run[..], more].concat()).failure();
     let biased = error(&["--logit-bias", "99999=1"]);
     assert!(biased.contains("[bad-option] logit_bias names token 99999, expected"), "{biased}");
-    let twice = error(&["--sampling-order", "top-k,topK"]);
-    assert!(twice.contains("[bad-option] the order of sampling names `top_k` twice"), "{twice}");
+    let twice = setun(&[&run[..], &["--sampling-order", "top-k,topK"]].concat());
+    let words = "option `sampling_order` is [`top_k`, `top_k`], expected a list of distinct";
+    assert!(twice.status == Some(2) && twice.stderr.contains(words), "{}", twice.stderr);
     let few = error(&["--min-tokens", "3"]);
     assert!(few.contains("option `min_tokens` is 3, expected no more than max_tokens"), "{few}");
 }
@@ -158,17 +159,13 @@ fn help_and_version_are_no_failures() {
         }
     }
     let help = setun(&["run", "-h"]).text();
-    let headings = ["Options:", "Penalties, biases and bans:", "More filters:"];
+    let headings = ["Options:", "Sampling:", "Penalties, biases and bans:"];
     let places = headings.map(|heading| help.find(heading).expect(heading));
     assert!(places.is_sorted(), "{help}");
     let after =
         |heading: usize, flag| places[heading] + help[places[heading]..].find(flag).expect(flag);
     assert!(after(0, "--json") < places[1] && after(0, "--backend") < places[1]);
-    assert!(
-        after(0, "--top-p") < places[1]
-            && after(1, "--ban ") < places[2]
-            && after(2, "--typical-p") > 0
-    );
+    assert!(after(1, "--top-p") < places[2] && after(2, "--ban ") > 0, "{help}");
 }
 
 /// Ctrl-C in the middle of a text ends it, and the status says so.

@@ -9,6 +9,7 @@ mod gpu;
 mod inspect;
 mod logits;
 mod models;
+mod options;
 mod perplexity;
 mod run;
 mod samples;

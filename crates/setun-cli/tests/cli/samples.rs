@@ -138,9 +138,11 @@ fn a_prompt_is_told_and_a_full_context_goes_on() {
     let stories = model(STORIES);
     let args = ["run", "--model", &stories, "--temperature", "0", "--max-tokens", "3", PROMPT];
     let plain = setun(&args).text();
-    let echoed = setun(&[&args[..], &["--echo"]].concat()).text();
+    let echoed = setun(&[&args[..], &["--prompt-logprobs"]].concat()).text();
     assert_eq!(echoed.trim_start(), format!("{PROMPT}{plain}"));
-    let lines = setun(&[&args[..], &["--echo", "--top-logprobs", "2", "--json"]].concat()).text();
+    let lines =
+        setun(&[&args[..], &["--prompt-logprobs", "--top-logprobs", "2", "--json"]].concat())
+            .text();
     let first: Value = serde_json::from_str(lines.lines().next().expect("a line")).expect("JSON");
     assert_eq!(first["type"], "prompt");
     let last = first["tokens"].as_array().and_then(|tokens| tokens.last()).expect("tokens");

@@ -33,7 +33,6 @@ impl Engine {
         options: GenerateOptions,
     ) -> Result<BeamGeneration, Error> {
         let asked = Instant::now();
-        let options = self.shared.defaults.apply(options);
         options.check()?;
         beams.check()?;
         let bad =
@@ -44,22 +43,37 @@ impl Engine {
             return bad("beams", beams.beams.to_string(), expected);
         }
         let others = [
-            ("form", options.form.is_some()),
-            ("logprobs", options.logprobs || options.top_logprobs > 0),
-            ("echo", options.echo),
-            ("context", options.context.is_some()),
+            ("constraint", options.constraint.is_some()),
+            ("logprobs", options.logprobs == Some(true) || options.top_logprobs > Some(0)),
+            ("prompt_logprobs", options.prompt_logprobs == Some(true)),
+            ("context_strategy", options.context_strategy.is_some()),
             ("filter", options.filter.is_some()),
         ];
         if let Some((option, _)) = others.into_iter().find(|&(_, is_given)| is_given) {
             return bad(option, "given".into(), "not with beams".into());
         }
+        let options = self.beam_defaults(options);
+        options.check()?;
         let prompt = self.tokens(prompt.into())?;
         let max_tokens = self.room(&prompt)?.min(options.max_tokens.unwrap_or(usize::MAX));
         let (reply, texts) = oneshot::channel();
         let search = Some(SearchRequest { options: beams, reply });
         let plan = Plan { asked, prompt, seen: None, max_tokens, echo: None, search, pool: None };
-        let mut streams = self.submit(plan, GenerateOptions { lookahead: 0, ..options }, 1)?;
+        let mut streams = self.submit(plan, options.lookahead(0), 1)?;
         let stream = streams.pop().ok_or(Error::Disposed)?;
         Ok(BeamGeneration::new(stream, texts))
+    }
+
+    /// Fills in the engine's defaults, without those that a search does not know.
+    fn beam_defaults(&self, options: GenerateOptions) -> GenerateOptions {
+        GenerateOptions {
+            constraint: None,
+            logprobs: None,
+            top_logprobs: None,
+            prompt_logprobs: None,
+            context_strategy: None,
+            filter: None,
+            ..options.or(&self.shared.defaults)
+        }
     }
 }

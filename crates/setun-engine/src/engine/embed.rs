@@ -46,7 +46,7 @@ impl Engine {
         let asked = Instant::now();
         let plan =
             Plan { asked, prompt, seen: None, max_tokens: 0, echo: None, search: None, pool };
-        let mut streams = self.submit(plan, self.defaults(), 1)?;
+        let mut streams = self.submit(plan, self.prompt_only(), 1)?;
         streams.pop().ok_or(Error::Disposed)?.finish().await?;
         let (sums, count) = pooled.await.map_err(|_| Error::Disposed)?;
         Ok(Embedding { values: finished(sums, count, normalised), tokens })

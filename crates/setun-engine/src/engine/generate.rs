@@ -34,6 +34,9 @@ pub(crate) struct Plan {
     pub(crate) pool: Option<Pool>,
 }
 
+/// Tokens that a draft model proposes at once, unless told otherwise.
+const DRAFT_LOOKAHEAD: usize = 12;
+
 impl Engine {
     /// Generates from text, tokens or messages.
     ///
@@ -63,14 +66,19 @@ impl Engine {
         options: GenerateOptions,
         count: usize,
     ) -> Result<Vec<GenerationStream>, Error> {
-        let options = self.shared.defaults.apply(options);
+        let options = options.or(&self.shared.defaults);
         options.check()?;
         self.submit(self.plan(prompt.into(), &options)?, options, count)
     }
 
-    /// What is done unless told otherwise.
-    pub(crate) fn defaults(&self) -> GenerateOptions {
-        self.shared.defaults.apply(GenerateOptions::new())
+    /// Options of a request that generates no token.
+    pub(crate) fn prompt_only(&self) -> GenerateOptions {
+        let GenerateOptions { deadline, priority, .. } = self.shared.defaults;
+        GenerateOptions { deadline, priority, ..GenerateOptions::new() }.lookahead(0)
+    }
+
+    fn default_lookahead(&self) -> usize {
+        if self.shared.has_draft { DRAFT_LOOKAHEAD } else { 0 }
     }
 
     /// What a prompt and options come to.
@@ -79,7 +87,7 @@ impl Engine {
         let prompt = self.tokens(prompt)?;
         let mut max_tokens = options.max_tokens.unwrap_or(usize::MAX);
         let mut seen = None;
-        match (self.room(&prompt), &options.context) {
+        match (self.room(&prompt), &options.context_strategy) {
             (Ok(room), None) => max_tokens = max_tokens.min(room),
             (Ok(_), Some(_)) => {}
             (Err(error), None) => return Err(error),
@@ -88,7 +96,7 @@ impl Engine {
                 seen = Some(strategy.shorten(&prompt, context_length, vocab_size)?);
             }
         }
-        let echo = options.echo.then_some(0);
+        let echo = (options.prompt_logprobs == Some(true)).then_some(0);
         Ok(Plan { asked, prompt, seen, max_tokens, echo, search: None, pool: None })
     }
 
@@ -119,7 +127,7 @@ impl Engine {
             seen: seen.clone(),
             max_tokens,
             positions: self.shared.context_length,
-            context: options.context.clone(),
+            context: options.context_strategy.clone(),
             sampler: sampler.clone(),
             seed,
             sample,
@@ -128,17 +136,17 @@ impl Engine {
             stops: stops.clone(),
             filter: options.filter.as_ref().map(SharedFilter::begin),
             eos_tokens: self.shared.eos_tokens.clone(),
-            logprobs: options.logprobs,
-            top_logprobs: options.top_logprobs,
+            logprobs: options.logprobs.unwrap_or_default(),
+            top_logprobs: options.top_logprobs.unwrap_or_default(),
             echo: echo.take(),
             search: search.take(),
             pool: pool.take(),
-            form: options.form.clone(),
+            form: options.constraint.clone(),
             vocabulary: self.shared.vocab_size,
-            lookahead: options.lookahead,
+            lookahead: options.lookahead.unwrap_or(self.default_lookahead()),
             queue: Arc::new(Queue::new(self.shared.buffer, self.shared.back_pressure)),
             asked,
-            priority: options.priority,
+            priority: options.priority.unwrap_or_default(),
             deadline: options.deadline.and_then(|time| asked.checked_add(time)),
             trace: Trace::begin(prompt.len(), max_tokens, sample),
             queue_slot: Some(queue_slot),

@@ -9,7 +9,7 @@ use crate::{constraint::SharedConstraint, error::Error};
 
 impl Engine {
     /// Compiles a form for this model, to be given to any number of generations
-    /// ([`GenerateOptions::form`](crate::GenerateOptions::form)). Texts have it from their first
+    /// ([`GenerateOptions::constraint`](crate::GenerateOptions::constraint)). Texts have it from their first
     /// token to their last, unless they end before: the most tokens may be fewer than it takes.
     ///
     /// # Errors

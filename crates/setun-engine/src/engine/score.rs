@@ -112,7 +112,7 @@ impl Engine {
         let asked = Instant::now();
         let plan =
             Plan { asked, prompt, seen: None, max_tokens: 0, echo, search: None, pool: None };
-        let mut streams = self.submit(plan, self.defaults(), 1)?;
+        let mut streams = self.submit(plan, self.prompt_only(), 1)?;
         let stream = streams.pop().ok_or(Error::Disposed)?;
         Ok(stream.finish().await?.prompt)
     }

@@ -183,7 +183,7 @@ fn shared(
     Ok(Shared {
         tokenizer: parts.tokenizer,
         template: parts.template,
-        sampling: options.sampling.over(&parts.sampling),
+        sampling: options.defaults.over(&parts.sampling),
         eos_tokens: parts.eos_tokens,
         context_length: first.model.context_length().min(max_length),
         vocab_size: first.model.vocab_size(),
@@ -195,6 +195,7 @@ fn shared(
         buffer: options.buffer,
         back_pressure: options.back_pressure,
         defaults: options.defaults.clone(),
+        has_draft: replicas.iter().any(|replica| replica.draft.is_some()),
         devices: DeviceReport { devices: devices.chain(parts.report.devices).collect() },
         self_tester: parts.self_tester,
         report,

@@ -17,16 +17,16 @@ const MAX_SECONDS: f32 = 1e9;
 pub enum OptionKind {
     /// A number with a fraction.
     Number(NumberRange),
-    /// A whole number.
-    Whole(WholeRange),
+    /// An integer.
+    Integer(IntegerRange),
     /// A seed of 64 bits. JavaScript has a bigint for those beyond 2⁵³ − 1.
     Seed,
     /// A time: seconds in Rust, TOML and on the command line, milliseconds in JavaScript.
     Time(NumberRange),
     /// True or false.
     Flag,
-    /// Texts, none of them empty.
-    Texts,
+    /// Strings, none of them empty.
+    Strings,
     /// Ids of tokens.
     Tokens,
     /// A number for each of some tokens.
@@ -48,9 +48,9 @@ pub struct NumberRange {
     pub or_zero: bool,
 }
 
-/// A range of whole numbers, both ends included.
+/// A range of integers, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WholeRange {
+pub struct IntegerRange {
     /// The smallest number.
     pub min: i64,
     /// The largest number; [`u64::MAX`] where there is no limit.
@@ -59,35 +59,41 @@ pub struct WholeRange {
 
 impl OptionKind {
     /// From 0 to 1.
-    pub const SHARE: Self = number(0.0, 1.0);
+    pub const SHARE: Self = Self::number(0.0, 1.0);
     /// From 0 to 0.5.
-    pub const HALF: Self = number(0.0, 0.5);
+    pub const HALF: Self = Self::number(0.0, 0.5);
     /// 0 or more, below 1.
-    pub const CUTOFF: Self = number(0.0, BELOW_ONE);
+    pub const CUTOFF: Self = Self::number(0.0, BELOW_ONE);
     /// 0 or more.
-    pub const NON_NEGATIVE: Self = number(0.0, f32::MAX);
+    pub const NON_NEGATIVE: Self = Self::number(0.0, f32::MAX);
     /// Above 0.
-    pub const POSITIVE: Self = number(f32::MIN_POSITIVE, f32::MAX);
+    pub const POSITIVE: Self = Self::number(f32::MIN_POSITIVE, f32::MAX);
     /// 1 or more.
-    pub const FROM_ONE: Self = number(1.0, f32::MAX);
+    pub const FROM_ONE: Self = Self::number(1.0, f32::MAX);
     /// From −2 to 2.
-    pub const PENALTY: Self = number(-2.0, 2.0);
+    pub const PENALTY: Self = Self::number(-2.0, 2.0);
     /// Any finite number.
-    pub const FINITE: Self = number(f32::MIN, f32::MAX);
+    pub const FINITE: Self = Self::number(f32::MIN, f32::MAX);
     /// 0, or [`MIN_TEMPERATURE`] or more.
     pub const TEMPERATURE: Self =
         Self::Number(NumberRange { min: MIN_TEMPERATURE, max: f32::MAX, or_zero: true });
-    /// A whole number of 0 or more.
-    pub const COUNT: Self = Self::whole(0, u64::MAX);
-    /// A whole number of 1 or more.
-    pub const POSITIVE_COUNT: Self = Self::whole(1, u64::MAX);
+    /// An integer of 0 or more.
+    pub const COUNT: Self = Self::integer(0, u64::MAX);
+    /// An integer of 1 or more.
+    pub const POSITIVE_COUNT: Self = Self::integer(1, u64::MAX);
     /// A time of 0 or more.
     pub const TIME: Self = Self::Time(NumberRange { min: 0.0, max: MAX_SECONDS, or_zero: false });
 
-    /// A whole number of a range.
+    /// A number of a range, both ends included.
     #[must_use]
-    pub const fn whole(min: i64, max: u64) -> Self {
-        Self::Whole(WholeRange { min, max })
+    pub const fn number(min: f32, max: f32) -> Self {
+        Self::Number(NumberRange { min, max, or_zero: false })
+    }
+
+    /// An integer of a range, both ends included.
+    #[must_use]
+    pub const fn integer(min: i64, max: u64) -> Self {
+        Self::Integer(IntegerRange { min, max })
     }
 
     /// Whether the option takes a value.
@@ -98,10 +104,12 @@ impl OptionKind {
             Self::Number(range) | Self::Time(range) => {
                 value.number().is_some_and(|number| range.contains(number))
             }
-            Self::Whole(range) => matches!(value, Value::Whole(number) if range.contains(*number)),
-            Self::Seed => matches!(value, Value::Whole(number) if u64::try_from(*number).is_ok()),
+            Self::Integer(range) => {
+                matches!(value, Value::Integer(number) if range.contains(*number))
+            }
+            Self::Seed => matches!(value, Value::Integer(number) if u64::try_from(*number).is_ok()),
             Self::Flag => matches!(value, Value::Flag(_)),
-            Self::Texts => value.all(|text| text.text().is_some_and(|text| !text.is_empty())),
+            Self::Strings => value.all(|text| text.text().is_some_and(|text| !text.is_empty())),
             Self::Tokens => value.all(|token| token.token().is_some()),
             Self::Biases => value.biases().is_some(),
             Self::Steps => value.steps().is_some_and(|steps| SamplingStep::ordered(&steps).is_ok()),
@@ -126,6 +134,7 @@ impl NumberRange {
         let range = match (self.min, self.max) {
             (f32::MIN, f32::MAX) => String::new(),
             (f32::MIN_POSITIVE, f32::MAX) => " above 0".to_owned(),
+            (f32::MIN_POSITIVE, BELOW_ONE) => " above 0, below 1".to_owned(),
             (f32::MIN_POSITIVE, _) => format!(" above 0, up to {max}"),
             (_, f32::MAX) => format!(" of {min} or more"),
             (_, BELOW_ONE) => format!(" of {min} or more, below 1"),
@@ -135,7 +144,7 @@ impl NumberRange {
     }
 }
 
-impl WholeRange {
+impl IntegerRange {
     /// Whether a number is in the range.
     #[must_use]
     pub fn contains(&self, number: i128) -> bool {
@@ -149,11 +158,11 @@ impl fmt::Display for NumberRange {
     }
 }
 
-impl fmt::Display for WholeRange {
+impl fmt::Display for IntegerRange {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self { min, max: u64::MAX } => write!(formatter, "a whole number of {min} or more"),
-            Self { min, max } => write!(formatter, "a whole number from {min} to {max}"),
+            Self { min, max: u64::MAX } => write!(formatter, "an integer of {min} or more"),
+            Self { min, max } => write!(formatter, "an integer from {min} to {max}"),
         }
     }
 }
@@ -162,21 +171,17 @@ impl fmt::Display for OptionKind {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Number(range) => range.fmt(formatter),
-            Self::Whole(range) => range.fmt(formatter),
+            Self::Integer(range) => range.fmt(formatter),
             Self::Time(range) => formatter.write_str(&range.describe("number of seconds", 1.0)),
-            Self::Seed => formatter.write_str("a whole number from 0 to 2^64 - 1"),
+            Self::Seed => formatter.write_str("an integer from 0 to 2^64 - 1"),
             Self::Flag => formatter.write_str("true or false"),
-            Self::Texts => formatter.write_str("texts, none of them empty"),
-            Self::Tokens => formatter.write_str("token ids"),
+            Self::Strings => formatter.write_str("a list of non-empty strings"),
+            Self::Tokens => formatter.write_str("a list of token ids"),
             Self::Biases => formatter.write_str("finite numbers by token id"),
-            Self::Steps => formatter.write_str("sampling steps, each at most once"),
+            Self::Steps => formatter.write_str("a list of distinct sampling steps"),
             Self::Structured(expected) => formatter.write_str(expected),
         }
     }
-}
-
-const fn number(min: f32, max: f32) -> OptionKind {
-    OptionKind::Number(NumberRange { min, max, or_zero: false })
 }
 
 #[cfg(test)]
@@ -196,8 +201,8 @@ mod tests {
         assert_eq!(words(OptionKind::FROM_ONE), "a finite number of 1 or more");
         let temperature = "0, or a finite number of 0.000001 or more";
         assert_eq!(words(OptionKind::TEMPERATURE), temperature);
-        assert_eq!(words(OptionKind::COUNT), "a whole number of 0 or more");
-        assert_eq!(words(OptionKind::whole(0, 255)), "a whole number from 0 to 255");
+        assert_eq!(words(OptionKind::COUNT), "an integer of 0 or more");
+        assert_eq!(words(OptionKind::integer(0, 255)), "an integer from 0 to 255");
         assert_eq!(words(OptionKind::TIME), "a number of seconds from 0 to 1000000000");
     }
 
@@ -205,7 +210,7 @@ mod tests {
     fn numbers_are_taken_as_single_precision() {
         let share = OptionKind::SHARE;
         assert!(share.accepts(&OptionValue::Number(1.0)));
-        assert!(share.accepts(&OptionValue::Whole(1)));
+        assert!(share.accepts(&OptionValue::Integer(1)));
         assert!(!share.accepts(&OptionValue::Number(1.000_001)));
         assert!(!share.accepts(&OptionValue::Number(f64::NAN)));
         assert!(!share.accepts(&OptionValue::Text("1".into())));
@@ -215,22 +220,22 @@ mod tests {
     }
 
     #[test]
-    fn whole_numbers_have_no_fraction() {
+    fn integers_have_no_fraction() {
         assert!(!OptionKind::COUNT.accepts(&OptionValue::Number(1.5)));
-        assert!(!OptionKind::COUNT.accepts(&OptionValue::Whole(-1)));
-        assert!(OptionKind::Seed.accepts(&OptionValue::Whole(u64::MAX.into())));
-        assert!(!OptionKind::Seed.accepts(&OptionValue::Whole(i128::from(u64::MAX) + 1)));
+        assert!(!OptionKind::COUNT.accepts(&OptionValue::Integer(-1)));
+        assert!(OptionKind::Seed.accepts(&OptionValue::Integer(u64::MAX.into())));
+        assert!(!OptionKind::Seed.accepts(&OptionValue::Integer(i128::from(u64::MAX) + 1)));
     }
 
     #[test]
     fn lists_are_checked_item_by_item() {
         let text = |text: &str| OptionValue::Text(text.into());
         let list = |values: &[OptionValue]| OptionValue::List(values.to_vec());
-        assert!(OptionKind::Texts.accepts(&list(&[text("a"), text("b")])));
-        assert!(!OptionKind::Texts.accepts(&list(&[text("")])));
-        assert!(!OptionKind::Texts.accepts(&text("a")));
-        assert!(OptionKind::Tokens.accepts(&list(&[OptionValue::Whole(u32::MAX.into())])));
-        assert!(!OptionKind::Tokens.accepts(&list(&[OptionValue::Whole(1 << 32)])));
+        assert!(OptionKind::Strings.accepts(&list(&[text("a"), text("b")])));
+        assert!(!OptionKind::Strings.accepts(&list(&[text("")])));
+        assert!(!OptionKind::Strings.accepts(&text("a")));
+        assert!(OptionKind::Tokens.accepts(&list(&[OptionValue::Integer(u32::MAX.into())])));
+        assert!(!OptionKind::Tokens.accepts(&list(&[OptionValue::Integer(1 << 32)])));
         assert!(OptionKind::Steps.accepts(&list(&[text("topK"), text("min_p")])));
         assert!(!OptionKind::Steps.accepts(&list(&[text("topK"), text("top_k")])));
         let biases =

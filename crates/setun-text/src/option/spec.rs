@@ -20,6 +20,7 @@ pub struct OptionSpec {
     default: &'static str,
     is_from_model: bool,
     flags: Option<&'static str>,
+    key: Option<&'static str>,
     doc: &'static str,
 }
 
@@ -76,18 +77,17 @@ impl OptionSpec {
         group: OptionGroup,
         doc: &'static str,
     ) -> Self {
-        let in_toml = !matches!(kind, OptionKind::Structured(_));
-        let (in_beams, is_from_model, flags) = (false, false, None);
         Self {
             name,
             kind,
             group,
             value_name,
-            in_beams,
-            in_toml,
+            in_beams: false,
+            in_toml: !matches!(kind, OptionKind::Structured(_)),
             default,
-            is_from_model,
-            flags,
+            is_from_model: false,
+            flags: None,
+            key: None,
             doc,
         }
     }
@@ -110,6 +110,12 @@ impl OptionSpec {
         Self { flags: Some(flags), ..self }
     }
 
+    /// It has this key in JavaScript.
+    #[must_use]
+    pub const fn with_key(self, key: &'static str) -> Self {
+        Self { key: Some(key), ..self }
+    }
+
     /// Its flags on the command line, separated by commas; none where it is not offered there.
     #[must_use]
     pub fn flags(&self) -> String {
@@ -117,9 +123,12 @@ impl OptionSpec {
         self.flags.map_or_else(flag, str::to_owned)
     }
 
-    /// Its key in JavaScript: the name in camel case.
+    /// Its key in JavaScript: the name in camel case, unless it has another.
     #[must_use]
     pub fn javascript_key(&self) -> String {
+        if let Some(key) = self.key {
+            return key.to_owned();
+        }
         let mut words = self.name.split('_');
         let first = words.next().unwrap_or_default().to_owned();
         words.fold(first, |key, word| {

@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::{
+    de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor},
+    ser::{Serialize, Serializer},
+};
 
 use crate::SamplingStep;
 
@@ -11,8 +14,8 @@ use crate::SamplingStep;
 pub enum OptionValue {
     /// True or false.
     Flag(bool),
-    /// A whole number.
-    Whole(i128),
+    /// An integer.
+    Integer(i128),
     /// Any other number.
     Number(f64),
     /// A text.
@@ -33,10 +36,27 @@ impl OptionValue {
     #[must_use]
     pub fn number(&self) -> Option<f32> {
         match self {
-            Self::Whole(number) => Some(*number as f32),
+            Self::Integer(number) => Some(*number as f32),
             Self::Number(number) => Some(*number as f32),
             _ => None,
         }
+    }
+
+    /// As a time in seconds.
+    #[expect(clippy::cast_precision_loss, reason = "no time is as long")]
+    #[must_use]
+    pub fn seconds(&self) -> Option<f64> {
+        match self {
+            Self::Integer(seconds) => Some(*seconds as f64),
+            Self::Number(seconds) => Some(*seconds),
+            _ => None,
+        }
+    }
+
+    /// As an integer.
+    #[must_use]
+    pub fn integer(&self) -> Option<i128> {
+        if let Self::Integer(number) = self { Some(*number) } else { None }
     }
 
     /// As a text.
@@ -48,7 +68,7 @@ impl OptionValue {
     /// As the id of a token.
     #[must_use]
     pub fn token(&self) -> Option<u32> {
-        if let Self::Whole(token) = self { u32::try_from(*token).ok() } else { None }
+        if let Self::Integer(token) = self { u32::try_from(*token).ok() } else { None }
     }
 
     /// The values of a list, each read by `read`; none if it is no list or one cannot be read.
@@ -85,7 +105,7 @@ impl From<f32> for OptionValue {
 
 impl From<usize> for OptionValue {
     fn from(number: usize) -> Self {
-        Self::Whole(number as i128)
+        Self::Integer(number as i128)
     }
 }
 
@@ -93,7 +113,7 @@ impl fmt::Display for OptionValue {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Flag(flag) => flag.fmt(formatter),
-            Self::Whole(number) => number.fmt(formatter),
+            Self::Integer(number) => number.fmt(formatter),
             Self::Number(number) => match self.number() {
                 Some(single) if f64::from(single) == *number => single.fmt(formatter),
                 _ => number.fmt(formatter),
@@ -108,6 +128,27 @@ impl fmt::Display for OptionValue {
                 formatter.write_str("]")
             }
             Self::Map(_) => formatter.write_str("an object"),
+        }
+    }
+}
+
+impl Serialize for OptionValue {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Flag(flag) => serializer.serialize_bool(*flag),
+            Self::Integer(number) => match i64::try_from(*number) {
+                Ok(number) => serializer.serialize_i64(number),
+                Err(_) => serializer.serialize_i128(*number),
+            },
+            Self::Number(number) => match self.number() {
+                Some(single) if f64::from(single) == *number => serializer.serialize_f32(single),
+                _ => serializer.serialize_f64(*number),
+            },
+            Self::Text(text) => serializer.serialize_str(text),
+            Self::List(values) => serializer.collect_seq(values),
+            Self::Map(values) => {
+                serializer.collect_map(values.iter().map(|(name, value)| (name, value)))
+            }
         }
     }
 }
@@ -132,11 +173,11 @@ impl<'de> Visitor<'de> for ValueVisitor {
     }
 
     fn visit_i64<E>(self, number: i64) -> Result<OptionValue, E> {
-        Ok(OptionValue::Whole(number.into()))
+        Ok(OptionValue::Integer(number.into()))
     }
 
     fn visit_u64<E>(self, number: u64) -> Result<OptionValue, E> {
-        Ok(OptionValue::Whole(number.into()))
+        Ok(OptionValue::Integer(number.into()))
     }
 
     fn visit_f64<E>(self, number: f64) -> Result<OptionValue, E> {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::EngineBuilder;
 use crate::{
-    config::{EngineConfig, GenerationConfig},
+    config::EngineConfig,
     device::{Device, DeviceOptions},
     error::Error,
     system_memory::SystemMemory,
@@ -46,18 +46,9 @@ impl EngineBuilder {
         options.prefix_positions = context.prefix_positions;
         options.buffer = streams.buffer;
         options.back_pressure = streams.back_pressure;
-        options.defaults.deadline = streams.timeout_seconds.map(Duration::from_secs_f64);
         (options.profile, options.timeline) = (monitoring.profile, monitoring.timeline);
-        self.generation(generation);
+        options.defaults = generation.clone();
         Ok(self)
-    }
-
-    fn generation(&mut self, config: &GenerationConfig) {
-        let defaults = &mut self.options.defaults;
-        defaults.max_tokens = config.max_tokens;
-        defaults.seed = config.seed;
-        defaults.stop.clone_from(&config.stop);
-        self.options.sampling = config.sampling();
     }
 }
 

@@ -1,8 +1,6 @@
 //! What each stream of an engine gets.
 
-use std::time::Duration;
-
-use setun_engine::BackPressure;
+use setun_engine::{BackPressure, GenerateOptions};
 
 use super::EngineBuilder;
 
@@ -28,10 +26,9 @@ impl EngineBuilder {
         self
     }
 
-    /// The [`deadline`](crate::GenerateOptions::deadline) of generations that are given none.
-    /// Default: none.
-    pub fn timeout(mut self, time: Duration) -> Self {
-        self.options.defaults.deadline = Some(time);
+    /// Options that generations take where they are not given. Default: those of the model.
+    pub fn default_options(mut self, options: GenerateOptions) -> Self {
+        self.options.defaults = options;
         self
     }
 }

@@ -1,7 +1,7 @@
 //! The parts of a configuration.
 
 use serde::{Deserialize, Serialize};
-use setun_engine::{BackPressure, EngineOptions, GenerateOptions, HeadType};
+use setun_engine::{BackPressure, EngineOptions, HeadType};
 
 use crate::{device::CacheType, files::DEFAULT_PREFETCH};
 
@@ -101,50 +101,12 @@ pub struct StreamsConfig {
     pub buffer: usize,
     /// What becomes of a generation whose buffer is full: `pause` or `end`. Default: `pause`.
     pub back_pressure: BackPressure,
-    /// Time after which a generation ends that is given no deadline, up to 10⁹ s. Default: none.
-    pub timeout_seconds: Option<f64>,
 }
 
 impl Default for StreamsConfig {
     fn default() -> Self {
         let EngineOptions { buffer, back_pressure, .. } = EngineOptions::default();
-        Self { buffer, back_pressure, timeout_seconds: None }
-    }
-}
-
-/// What generations do unless told otherwise. The fields are those of
-/// [`GenerateOptions`](crate::GenerateOptions), and their defaults the model's own.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct GenerationConfig {
-    /// Most tokens of an answer, 1 or more. Default: what fits the context.
-    pub max_tokens: Option<usize>,
-    /// Sampling temperature. Default: the model's.
-    pub temperature: Option<f32>,
-    /// Only the likeliest tokens, so many. Default: the model's.
-    pub top_k: Option<usize>,
-    /// Only the likeliest tokens with this probability together. Default: the model's.
-    pub top_p: Option<f32>,
-    /// Only tokens at least this many times as probable as the likeliest. Default: the model's.
-    pub min_p: Option<f32>,
-    /// Divides the logits of tokens seen before. Default: the model's.
-    pub repetition_penalty: Option<f32>,
-    /// Seed of the sampler. Default: random.
-    pub seed: Option<u64>,
-    /// Strings that end a text, where none are given. Default: none.
-    pub stop: Vec<String>,
-}
-
-impl GenerationConfig {
-    /// Its options of sampling.
-    pub(crate) fn sampling(&self) -> GenerateOptions {
-        let mut options = GenerateOptions::new();
-        options.temperature = self.temperature;
-        options.top_k = self.top_k;
-        options.top_p = self.top_p;
-        options.min_p = self.min_p;
-        options.repetition_penalty = self.repetition_penalty;
-        options
+        Self { buffer, back_pressure }
     }
 }
 

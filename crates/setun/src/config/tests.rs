@@ -51,16 +51,16 @@ fn what_is_wrong_is_told_with_its_line() {
         ("[batch]\nstreams = 'four'\n", "line 2: invalid type"),
         ("[memory]\n\ncache = 'f8'\n", "line 3: unknown variant `f8`"),
         ("[batch\n", "line 1: "),
-        ("[batch]\nstreams = 0\n", "option `batch.streams` is 0, expected 1 or more"),
+        ("[batch]\nstreams = 0\n", "option `batch.streams` is 0, expected an integer of 1 or more"),
         ("[device]\nthreads = 2000\n", "option `device.threads` is 2000"),
         ("[device]\nmemory_fraction = 1.5\n", "option `device.memory_fraction` is 1.5"),
         ("[memory]\nprefetch_bytes = 2000000000\n", "option `memory.prefetch_bytes` is 2000000000"),
         ("[memory]\nleast_available = 1.0\n", "option `memory.min_available` is 1"),
         ("[device]\nbackends = ['cpu', 'cdua']\n", "option `device.backends` is `cdua`"),
         ("[batch]\nwait_seconds = nan\n", "option `batch.wait_seconds` is NaN"),
-        ("[streams]\ntimeout_seconds = -1\n", "option `streams.timeout_seconds` is -1"),
-        ("[generation]\ntop_p = 2.0\n", "top_p"),
-        ("[generation]\nstop = ['']\n", "stop"),
+        ("[generation]\ndeadline = -1\n", "line 2: option `deadline` is -1"),
+        ("[generation]\ntop_p = 2.0\n", "line 2: option `top_p` is 2"),
+        ("[generation]\nstop = ['']\n", "line 2: option `stop` is"),
     ] {
         let error = EngineConfig::from_toml(text).expect_err(text);
         assert_eq!(error.code(), ErrorCode::BadOption, "{text}");

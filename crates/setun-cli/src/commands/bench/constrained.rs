@@ -54,7 +54,7 @@ fn measure(
     for repeat in 0..=args.repeat {
         progress.show(|| format!("{choice}: {repeat} of {}", args.repeat));
         let one = round::run_with(engine, &prompt, options, generate)?;
-        let other = options.clone().form(form.clone());
+        let other = options.clone().constraint(form.clone());
         let other = round::run_with(engine, &prompt, &other, generate)?;
         if repeat > 0 {
             plain.extend(one.decode_tokens_per_second);

@@ -1,6 +1,6 @@
 //! What options of sampling mean for a tokenizer and a vocabulary.
 
-use setun_text::TextError;
+use setun_text::{SamplingStep, TextError};
 
 use super::*;
 

@@ -1,0 +1,133 @@
+//! Options of a generation, as flags made from the engine's table.
+
+use clap::{
+    Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches,
+    builder::{TypedValueParser, ValueParser},
+    error::ErrorKind,
+};
+use setun::{
+    GenerateOptions, OPTIONS,
+    text::{OptionGroup, OptionKind, OptionSpec, OptionValue, SamplingStep},
+};
+
+/// The options that take a value or nothing. Structured ones have arguments of their own.
+#[derive(Clone, Debug)]
+pub(crate) struct OptionArgs(GenerateOptions);
+
+impl OptionArgs {
+    /// The options as given.
+    pub(super) fn options(&self) -> GenerateOptions {
+        self.0.clone()
+    }
+}
+
+impl Args for OptionArgs {
+    fn augment_args(command: Command) -> Command {
+        let of_group = |group| offered().filter(move |spec| spec.group == group);
+        OptionGroup::ALL.into_iter().flat_map(of_group).map(argument).fold(command, Command::arg)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for OptionArgs {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+        let mut options = Self(GenerateOptions::new());
+        options.update_from_arg_matches(matches)?;
+        Ok(options)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        for spec in offered() {
+            if let Some(value) = given(spec, matches) {
+                let refused = |error| Error::raw(ErrorKind::ValueValidation, error);
+                self.0.set(spec.name, &value).map_err(refused)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The options that are flags.
+fn offered() -> impl Iterator<Item = &'static OptionSpec> {
+    OPTIONS.iter().filter(|spec| !matches!(spec.kind, OptionKind::Structured(_)))
+}
+
+fn argument(spec: &'static OptionSpec) -> Arg {
+    let paragraphs = spec.paragraphs();
+    let summary = paragraphs.first().map_or("", |summary| summary.trim_end_matches('.'));
+    let flag = spec.flags();
+    let argument = Arg::new(spec.name)
+        .long(flag.trim_start_matches("--").to_owned())
+        .help_heading(spec.group.title());
+    if spec.kind == OptionKind::Flag {
+        return argument.action(ArgAction::SetTrue).help(summary.to_owned());
+    }
+    let (default, kind) = (spec.default_words(), spec.kind);
+    let long = paragraphs.join("\n\n") + &format!("\n\nTakes {kind}. Default: {default}.");
+    argument
+        .value_name(spec.value_name)
+        .help(format!("{summary} [{kind}; default: {default}]"))
+        .long_help(long)
+        .allow_hyphen_values(true)
+        .action(if is_list(kind) { ArgAction::Append } else { ArgAction::Set })
+        .value_delimiter(matches!(kind, OptionKind::Tokens | OptionKind::Steps).then_some(','))
+        .value_parser(parser(kind))
+}
+
+fn is_list(kind: OptionKind) -> bool {
+    use OptionKind as Kind;
+    matches!(kind, Kind::Strings | Kind::Tokens | Kind::Biases | Kind::Steps)
+}
+
+/// Reads a value, or one of a list, and checks it.
+fn parser(kind: OptionKind) -> ValueParser {
+    let parse = move |text: String| {
+        let value = value(kind, &text)?;
+        let whole = if is_list(kind) { joined(kind, vec![value.clone()]) } else { value.clone() };
+        if kind.accepts(&whole) { Ok(value) } else { Err(format!("expected {kind}")) }
+    };
+    clap::builder::StringValueParser::new().try_map(parse).into()
+}
+
+fn value(kind: OptionKind, text: &str) -> Result<OptionValue, String> {
+    let number = |text: &str| text.parse().ok().map(OptionValue::Number);
+    let value = match kind {
+        OptionKind::Number(_) | OptionKind::Time(_) => number(text),
+        OptionKind::Integer(_) | OptionKind::Seed | OptionKind::Tokens => {
+            text.parse().ok().map(OptionValue::Integer)
+        }
+        OptionKind::Biases => text.split_once('=').and_then(|(token, bias)| {
+            Some(OptionValue::Map(vec![(token.to_owned(), number(bias)?)]))
+        }),
+        OptionKind::Steps => {
+            let step = text.parse::<SamplingStep>().map_err(|error| error.to_string())?;
+            Some(OptionValue::Text(step.name().to_owned()))
+        }
+        _ => Some(OptionValue::Text(text.to_owned())),
+    };
+    value.ok_or_else(|| format!("expected {kind}"))
+}
+
+/// The values of a list as one.
+fn joined(kind: OptionKind, values: Vec<OptionValue>) -> OptionValue {
+    if kind != OptionKind::Biases {
+        return OptionValue::List(values);
+    }
+    let entries = values.into_iter().flat_map(|value| match value {
+        OptionValue::Map(entries) => entries,
+        _ => vec![],
+    });
+    OptionValue::Map(entries.collect())
+}
+
+/// The value of an option, if it is given.
+fn given(spec: &OptionSpec, matches: &ArgMatches) -> Option<OptionValue> {
+    if spec.kind == OptionKind::Flag {
+        return matches.get_flag(spec.name).then_some(OptionValue::Flag(true));
+    }
+    let mut values: Vec<OptionValue> = matches.get_many(spec.name)?.cloned().collect();
+    if is_list(spec.kind) { Some(joined(spec.kind, values)) } else { values.pop() }
+}

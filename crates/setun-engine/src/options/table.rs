@@ -1,0 +1,105 @@
+//! The options of a generation, one row an option.
+
+/// Calls `callback!` with a row for each option of a generation, in the form of
+/// [`sampling_options!`](setun_text::sampling_options) but for the type, which is that of the field:
+/// an option may be absent, a list is absent where it is empty.
+macro_rules! generate_options {
+    ($callback:ident) => { setun_text::sampling_options! { join! { $callback {
+        /// Maximum number of tokens to generate.
+        max_tokens: Option<usize> as POSITIVE_COUNT = "what fits the context", "N", Length, with_beams;
+
+        /// Time limit from the call on, after which the generation ends with what it has.
+        ///
+        /// It begins with the call, so waiting in the queue counts.
+        deadline: Option<Duration> as TIME = "none", "SECONDS", Length, with_beams;
+
+        /// Seed of the sampler.
+        ///
+        /// The same seed, prompt, options and model give the same text, whatever else runs. The
+        /// result reports it.
+        seed: Option<u64> as Seed = "random", "N", Sampling;
+
+        /// DRY: strings at which a repetition ends.
+        ///
+        /// For each it is the token that the string ends in after an "a".
+        dry_breakers: Option<Vec<String>> as Strings = "line break, `:`, `\"`, `*`", "TEXT", Penalties, with_beams;
+
+        /// The only tokens that may come.
+        allowed_tokens: Option<Vec<u32>> as Tokens = "all", "IDS", Penalties, with_beams;
+
+        /// Whether events carry log-probabilities.
+        logprobs: Option<bool> as Flag = "false", "", Output;
+
+        /// How many of the most probable tokens each event names, with their log-probabilities.
+        top_logprobs: Option<usize> as COUNT = 0, "N", Output;
+
+        /// Reports the prompt first, with the log-probabilities of its tokens.
+        ///
+        /// The prompt is computed anew, even if it is cached.
+        prompt_logprobs: Option<bool> as Flag = "false", "", Output;
+
+        /// Structured output: the constraint that the text follows.
+        constraint: Option<SharedConstraint> as Structured("a constraint") = "none", "", Output,
+            with_flags("--json-schema, --json-object, --regex, --grammar, --choice"),
+            with_key("responseFormat");
+
+        /// Content filter: replaces words in the text, or ends it before them.
+        ///
+        /// It sees the text behind the stop strings, and each text has a state of its own. Tokens,
+        /// and with them sessions, stay what they are.
+        filter: Option<SharedFilter> as Structured("a content filter") = "none", "", Output,
+            with_flags("--filter-word, --filter-regex, --filter-anywhere, --filter-action");
+
+        /// What is done where a text fills the context, or a prompt does not fit.
+        context_strategy: Option<SharedContextStrategy> as Structured("a context strategy") = "stop", "", Length,
+            with_flags("--context-overflow");
+
+        /// Speculative decoding: most tokens to propose at once, by prompt lookup or by a draft
+        /// model.
+        ///
+        /// Prompt lookup proposes what followed the same tokens earlier in the text. One step
+        /// verifies all proposals, so the text does not change, sampled or not.
+        lookahead: Option<usize> as integer(0, 255) = "12 with a draft model, else 0", "N", Scheduling;
+
+        /// Requests of a higher priority start first, and are preempted last.
+        priority: Option<i32> as integer(-2_147_483_648, 2_147_483_647) = 0, "N", Scheduling, with_beams;
+        /// Stop strings: each ends the text and is not part of it.
+        stop: Vec<String> as Strings = "none", "TEXT", Length, with_beams;
+
+        /// Numbers that are added to the logits of tokens.
+        logit_bias: BTreeMap<u32, f32> as Biases = "none", "ID=BIAS", Penalties, with_beams;
+
+        /// Tokens that may not come.
+        banned_tokens: Vec<u32> as Tokens = "none", "IDS", Penalties, with_beams;
+
+        /// Strings that may not come.
+        ///
+        /// Each is banned in the tokens that it has at the start of a text and after a space; the
+        /// last may not follow the others. A string in other tokens is not found.
+        ban: Vec<String> as Strings = "none", "TEXT", Penalties, with_beams;
+
+        /// The last sampling steps in order; all others come before them.
+        ///
+        /// The usual order is that of Hugging Face's `generate`.
+        sampling_order: Vec<SamplingStep> as Steps = "the usual order", "STEPS", MoreSampling, with_beams;
+
+        /// Custom logits processors, applied in order.
+        processors: Vec<SharedProcessor> as Structured("logits processors") = "none", "", MoreSampling,
+            with_beams, with_flags("");
+    } } } };
+}
+
+/// Puts the rows of sampling behind those of the engine; their fields may be absent.
+macro_rules! join {
+    ($callback:ident { $($rows:tt)* } $(
+        $(#[doc = $doc:literal])*
+        $name:ident: $type:ty as $kind:ident = $($rest:tt),*;
+    )*) => {
+        $callback! { $($rows)* $(
+            $(#[doc = $doc])*
+            $name: Option<$type> as $kind = $($rest),*;
+        )* }
+    };
+}
+
+pub(super) use {generate_options, join};

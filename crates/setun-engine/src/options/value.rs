@@ -1,0 +1,217 @@
+//! Fields of options, read from values and written to them.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use setun_text::{OptionKind, OptionValue, SamplingStep, SharedFilter, SharedProcessor};
+
+use crate::{constraint::SharedConstraint, context::SharedContextStrategy, error::Error};
+
+/// A field of [`GenerateOptions`](super::GenerateOptions): a value, if one is given.
+pub(super) trait Field {
+    type Value: FieldValue;
+
+    /// What is given.
+    fn given(&self) -> Option<&Self::Value>;
+
+    /// Gives a value.
+    fn give(&mut self, value: Self::Value);
+}
+
+/// The value of a field.
+pub(super) trait FieldValue: Clone {
+    /// Reads a value that the option's kind accepts. None where each surface makes its own.
+    fn read(value: &OptionValue) -> Option<Self>;
+
+    /// The value that [`read`](Self::read) reads; none where there is none.
+    fn write(&self) -> Option<OptionValue>;
+}
+
+/// Reads a field's value, if its kind accepts it.
+pub(super) fn fill<F: Field>(
+    field: &mut F,
+    option: &'static str,
+    kind: OptionKind,
+    value: &OptionValue,
+) -> Result<(), Error> {
+    let read = if kind.accepts(value) { F::Value::read(value) } else { None };
+    field.give(read.ok_or_else(|| refused(option, kind, value))?);
+    Ok(())
+}
+
+/// The value of a field, if one is given that can be read again.
+pub(super) fn write<F: Field>(field: &F) -> Option<OptionValue> {
+    field.given().and_then(FieldValue::write)
+}
+
+/// Checks the value of a field, if one is given.
+pub(super) fn check<F: Field>(
+    field: &F,
+    option: &'static str,
+    kind: OptionKind,
+) -> Result<(), Error> {
+    match write(field) {
+        Some(value) if !kind.accepts(&value) => Err(refused(option, kind, &value)),
+        _ => Ok(()),
+    }
+}
+
+/// Takes a default, if nothing is given.
+pub(super) fn fill_default<F: Field>(field: &mut F, default: &F) {
+    if let (None, Some(value)) = (field.given(), default.given()) {
+        field.give(value.clone());
+    }
+}
+
+fn refused(option: &'static str, kind: OptionKind, found: &OptionValue) -> Error {
+    Error::BadOption { option, found: found.to_string(), expected: kind.to_string() }
+}
+
+impl<T: FieldValue> Field for Option<T> {
+    type Value = T;
+
+    fn given(&self) -> Option<&T> {
+        self.as_ref()
+    }
+
+    fn give(&mut self, value: T) {
+        *self = Some(value);
+    }
+}
+
+impl<T: FieldValue> Field for Vec<T> {
+    type Value = Self;
+
+    fn given(&self) -> Option<&Self> {
+        (!self.is_empty()).then_some(self)
+    }
+
+    fn give(&mut self, value: Self) {
+        *self = value;
+    }
+}
+
+impl Field for BTreeMap<u32, f32> {
+    type Value = Self;
+
+    fn given(&self) -> Option<&Self> {
+        (!self.is_empty()).then_some(self)
+    }
+
+    fn give(&mut self, value: Self) {
+        *self = value;
+    }
+}
+
+impl<T: FieldValue> FieldValue for Vec<T> {
+    fn read(value: &OptionValue) -> Option<Self> {
+        value.list(T::read)
+    }
+
+    fn write(&self) -> Option<OptionValue> {
+        self.iter().map(T::write).collect::<Option<_>>().map(OptionValue::List)
+    }
+}
+
+impl FieldValue for BTreeMap<u32, f32> {
+    fn read(value: &OptionValue) -> Option<Self> {
+        value.biases()
+    }
+
+    fn write(&self) -> Option<OptionValue> {
+        let bias = |(token, bias): (&u32, &f32)| (token.to_string(), OptionValue::from(*bias));
+        Some(OptionValue::Map(self.iter().map(bias).collect()))
+    }
+}
+
+impl FieldValue for f32 {
+    fn read(value: &OptionValue) -> Option<Self> {
+        value.number()
+    }
+
+    fn write(&self) -> Option<OptionValue> {
+        Some((*self).into())
+    }
+}
+
+impl FieldValue for bool {
+    fn read(value: &OptionValue) -> Option<Self> {
+        if let OptionValue::Flag(flag) = value { Some(*flag) } else { None }
+    }
+
+    fn write(&self) -> Option<OptionValue> {
+        Some(OptionValue::Flag(*self))
+    }
+}
+
+impl FieldValue for usize {
+    /// Counts beyond those that the machine has are the largest.
+    fn read(value: &OptionValue) -> Option<Self> {
+        value.integer().map(|count| Self::try_from(count).unwrap_or(Self::MAX))
+    }
+
+    fn write(&self) -> Option<OptionValue> {
+        Some((*self).into())
+    }
+}
+
+macro_rules! integers {
+    ($($type:ty),*) => {$(
+        impl FieldValue for $type {
+            fn read(value: &OptionValue) -> Option<Self> {
+                value.integer()?.try_into().ok()
+            }
+
+            fn write(&self) -> Option<OptionValue> {
+                Some(OptionValue::Integer((*self).into()))
+            }
+        }
+    )*};
+}
+
+integers!(u32, i32, u64);
+
+impl FieldValue for Duration {
+    fn read(value: &OptionValue) -> Option<Self> {
+        Self::try_from_secs_f64(value.seconds()?).ok()
+    }
+
+    fn write(&self) -> Option<OptionValue> {
+        Some(OptionValue::Number(self.as_secs_f64()))
+    }
+}
+
+impl FieldValue for String {
+    fn read(value: &OptionValue) -> Option<Self> {
+        value.text().map(str::to_owned)
+    }
+
+    fn write(&self) -> Option<OptionValue> {
+        Some(OptionValue::Text(self.clone()))
+    }
+}
+
+impl FieldValue for SamplingStep {
+    fn read(value: &OptionValue) -> Option<Self> {
+        value.text()?.parse().ok()
+    }
+
+    fn write(&self) -> Option<OptionValue> {
+        Some(OptionValue::Text(self.name().to_owned()))
+    }
+}
+
+macro_rules! structured {
+    ($($type:ty),*) => {$(
+        impl FieldValue for $type {
+            fn read(_: &OptionValue) -> Option<Self> {
+                None
+            }
+
+            fn write(&self) -> Option<OptionValue> {
+                None
+            }
+        }
+    )*};
+}
+
+structured!(SharedContextStrategy, SharedFilter, SharedConstraint, SharedProcessor);

@@ -1,0 +1,235 @@
+//! The option table in TypeScript.
+
+use std::fmt::Write as _;
+
+use setun::{
+    OPTIONS, SamplingStep,
+    text::{NumberRange, OptionGroup, OptionKind, OptionSpec},
+};
+
+/// Columns of a formatted line.
+const COLUMNS: usize = 110;
+
+const HEAD: &str = r#"/**
+ * Options of a generation: their types, documentation and checks.
+ *
+ * Written by `cargo xtask options` from the option table; do not edit.
+ */
+
+import { isContextStrategy } from "./context-strategy.js";
+import { type FilterRule, isFilterRule } from "./filter.js";
+import {
+  areStrings,
+  areTokens,
+  arrayOf,
+  distinct,
+  integer,
+  isBoolean,
+  isLogitBias,
+  isSeed,
+  isSignal,
+  MAX_FLOAT,
+  number,
+  type Rules,
+} from "./option-checks.js";
+import { isProcessor, type LogitsProcessorInput } from "./processors.js";
+import { grammarSource, RESPONSE_FORMATS, type ResponseFormat } from "./response-format.js";
+import type { ContextStrategy } from "./wasm.js";
+
+"#;
+
+const INTERFACE: &str = "/**
+ * Options of {@link Model.generate}, {@link Model.chat}, {@link Model.samples} and {@link Session.generate}.
+ *
+ * An unknown name or a value out of range throws `bad-option` before any work.
+ */
+export interface GenerateOptions {
+";
+
+/// A structured option: its name, type, check and words.
+const STRUCTURED: [(&str, &str, &str, &str); 4] = [
+    (
+        "constraint",
+        "ResponseFormat",
+        "(value) => grammarSource(value) !== undefined",
+        "RESPONSE_FORMATS",
+    ),
+    (
+        "filter",
+        "FilterRule[]",
+        "arrayOf(isFilterRule)",
+        r#""an array of {word, wholeWord?, ignoreCase?} with either replace or stop: true""#,
+    ),
+    (
+        "context_strategy",
+        "ContextStrategy",
+        "isContextStrategy",
+        r#"'"stop", {type: "truncate_middle", keep, room} or {type: "attention_sinks", sinks, window}'"#,
+    ),
+    (
+        "processors",
+        "readonly LogitsProcessorInput[]",
+        "arrayOf(isProcessor)",
+        r#""an array of module URLs or of {module, options?}""#,
+    ),
+];
+
+/// The file `generate-options.ts`.
+pub(crate) fn generate_options() -> String {
+    let mut text = HEAD.to_owned();
+    let steps = SamplingStep::ORDER.iter().map(|step| quoted(&camel_case(step.name())));
+    text += "/** The sampling steps in their default order. */\n";
+    text += &list("SAMPLING_STEPS", steps, "");
+    text += "\n/** One of {@link SAMPLING_STEPS}. */\n";
+    text += "export type SamplingStep = (typeof SAMPLING_STEPS)[number];\n\n";
+    text += INTERFACE;
+    for spec in by_group() {
+        let (key, kind) = (spec.javascript_key(), type_of(spec));
+        let _ = writeln!(text, "{}  {key}?: {kind};", comment(spec));
+    }
+    text += "  /** Aborts the generation, as in `fetch`: the iteration rejects with `signal.reason`. */\n";
+    text += "  signal?: AbortSignal;\n}\n\n/** The check of each option. */\n";
+    text += "export const GENERATE: Rules<GenerateOptions> = {\n";
+    for spec in by_group() {
+        text += &rule(spec);
+    }
+    text += "  signal: [isSignal, \"an AbortSignal\"],\n};\n\n";
+    text += "/** The options that a beam search takes, too. */\n";
+    let keys = by_group().filter(|spec| spec.in_beams).map(OptionSpec::javascript_key);
+    let keys = keys.chain(["signal".to_owned()]).map(|key| quoted(&key));
+    text + &list("BEAM_SEARCH_KEYS", keys, " satisfies readonly (keyof GenerateOptions)[]")
+}
+
+fn by_group() -> impl Iterator<Item = &'static OptionSpec> {
+    let of_group = |group| OPTIONS.iter().filter(move |spec| spec.group == group);
+    OptionGroup::ALL.into_iter().flat_map(of_group)
+}
+
+fn list(name: &str, items: impl Iterator<Item = String>, satisfies: &str) -> String {
+    let items = items.fold(String::new(), |items, item| items + "  " + &item + ",\n");
+    format!("export const {name} = [\n{items}] as const{satisfies};\n")
+}
+
+fn quoted(text: &str) -> String {
+    format!("\"{text}\"")
+}
+
+fn type_of(spec: &OptionSpec) -> &'static str {
+    match spec.kind {
+        OptionKind::Number(_) | OptionKind::Integer(_) | OptionKind::Time(_) => "number",
+        OptionKind::Seed => "number | bigint",
+        OptionKind::Flag => "boolean",
+        OptionKind::Strings => "string[]",
+        OptionKind::Tokens => "number[]",
+        OptionKind::Biases => "Record<number, number>",
+        OptionKind::Steps => "SamplingStep[]",
+        _ => structured(spec).1,
+    }
+}
+
+fn structured(spec: &OptionSpec) -> (&str, &'static str, &'static str, &'static str) {
+    let found = STRUCTURED.into_iter().find(|(name, ..)| *name == spec.name);
+    found.unwrap_or_else(|| panic!("{} has no type in TypeScript", spec.name))
+}
+
+/// The doc comment: paragraphs, values and default.
+fn comment(spec: &OptionSpec) -> String {
+    let mut paragraphs = spec.paragraphs().into_iter().map(|paragraph| in_javascript(&paragraph));
+    let mut lines = wrapped(&paragraphs.next().unwrap_or_default());
+    for paragraph in paragraphs {
+        lines.push(String::new());
+        lines.extend(wrapped(&paragraph));
+    }
+    if !matches!(spec.kind, OptionKind::Structured(_) | OptionKind::Flag) {
+        lines.push(String::new());
+        lines.extend(wrapped(&format!("Takes {}.", words(spec.kind))));
+    }
+    lines.push(String::new());
+    lines.push(format!("@defaultValue {}", spec.default_words()));
+    let lines: String =
+        lines.iter().map(|line| format!("   * {line}").trim_end().to_owned() + "\n").collect();
+    format!("  /**\n{lines}   */\n")
+}
+
+/// Names of other options as JavaScript has them.
+fn in_javascript(paragraph: &str) -> String {
+    OPTIONS.iter().fold(paragraph.to_owned(), |text, spec| {
+        text.replace(&format!("`{}`", spec.name), &format!("`{}`", spec.javascript_key()))
+    })
+}
+
+fn wrapped(text: &str) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let line = lines.last_mut().expect("a line");
+        if line.is_empty() {
+            word.clone_into(line);
+        } else if line.chars().count() + word.chars().count() + 6 > COLUMNS {
+            lines.push(word.to_owned());
+        } else {
+            *line += " ";
+            *line += word;
+        }
+    }
+    lines
+}
+
+fn rule(spec: &OptionSpec) -> String {
+    let (check, words) = match spec.kind {
+        OptionKind::Number(range) => (number(range, 1.0), quoted(&words(spec.kind))),
+        OptionKind::Time(range) => (number(range, 1e3), quoted(&words(spec.kind))),
+        OptionKind::Integer(range) => {
+            let max =
+                if range.max == u64::MAX { String::new() } else { format!(", {}", range.max) };
+            (format!("integer({}{max})", range.min), quoted(&words(spec.kind)))
+        }
+        OptionKind::Structured(_) => {
+            let (_, _, check, words) = structured(spec);
+            (check.to_owned(), words.to_owned())
+        }
+        kind => (check(kind).to_owned(), quoted(&words(kind))),
+    };
+    let key = spec.javascript_key();
+    let line = format!("  {key}: [{check}, {words}],\n");
+    if line.chars().count() <= COLUMNS + 1 {
+        return line;
+    }
+    format!("  {key}: [\n    {check},\n    {words},\n  ],\n")
+}
+
+fn check(kind: OptionKind) -> &'static str {
+    match kind {
+        OptionKind::Seed => "isSeed",
+        OptionKind::Flag => "isBoolean",
+        OptionKind::Strings => "areStrings",
+        OptionKind::Tokens => "areTokens",
+        OptionKind::Biases => "isLogitBias",
+        _ => "distinct(SAMPLING_STEPS)",
+    }
+}
+
+fn number(range: NumberRange, factor: f64) -> String {
+    let [min, max] = [range.min, range.max].map(|end| {
+        let end = format!("{:?}", f64::from(end) * factor);
+        end.strip_suffix(".0").unwrap_or(&end).to_owned()
+    });
+    match range {
+        NumberRange { or_zero: true, .. } => format!("number({min}, MAX_FLOAT, true)"),
+        NumberRange { max: f32::MAX, .. } => format!("number({min})"),
+        _ => format!("number({min}, {max})"),
+    }
+}
+
+/// What is expected, in JavaScript's units.
+fn words(kind: OptionKind) -> String {
+    match kind {
+        OptionKind::Time(range) => range.describe("number of milliseconds", 1e3),
+        _ => kind.to_string(),
+    }
+}
+
+fn camel_case(name: &str) -> String {
+    let mut words = name.split('_');
+    let first = words.next().unwrap_or_default().to_owned();
+    words.fold(first, |key, word| key + &word[..1].to_uppercase() + &word[1..])
+}
