@@ -3,7 +3,7 @@
 /** Names of the counts of each strategy; the second is 1 or more. */
 const COUNTS: Readonly<Record<string, readonly [string, string]>> = {
   truncate_middle: ["keep", "room"],
-  attention_sinks: ["sinks", "window"],
+  sliding_window: ["sinks", "window"],
 };
 
 /** Whether a value is a `ContextStrategy`. */

@@ -454,7 +454,7 @@ export const GENERATE: Rules<GenerateOptions> = {
   deadline: [number(0, 1000000000000), "a number of milliseconds from 0 to 1000000000000"],
   contextStrategy: [
     isContextStrategy,
-    '"stop", {type: "truncate_middle", keep, room} or {type: "attention_sinks", sinks, window}',
+    '"stop", {type: "truncate_middle", keep, room} or {type: "sliding_window", sinks, window}',
   ],
   stop: [areStrings, "a list of non-empty strings"],
   minTokens: [integer(0), "an integer of 0 or more"],

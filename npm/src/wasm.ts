@@ -231,7 +231,7 @@ export interface WasmGenerateOptions
  *
  * `"stop"` ends the text. The other strategies compute the text again from fewer tokens, then it continues without end.
  */
-export type ContextStrategy = "stop" | TruncateMiddle | AttentionSinks;
+export type ContextStrategy = "stop" | TruncateMiddle | SlidingWindow;
 
 /** Drops tokens after the first `keep`, so that `room` more fit: context shift, as llama.cpp's `n_keep`. */
 export interface TruncateMiddle {
@@ -243,10 +243,10 @@ export interface TruncateMiddle {
   readonly room: number;
 }
 
-/** Keeps the first and the last tokens only: attention sinks and a sliding window, as in StreamingLLM. */
-export interface AttentionSinks {
+/** Keeps the first tokens (attention sinks) and a sliding window of the last ones, as in StreamingLLM. */
+export interface SlidingWindow {
   /** Discriminator. */
-  readonly type: "attention_sinks";
+  readonly type: "sliding_window";
   /** Tokens kept at the start, 0 or more. */
   readonly sinks: number;
   /** Tokens kept at the end, 1 or more. */

@@ -11,7 +11,7 @@ use crate::error::bad_option;
 #[serde(tag = "type", rename_all = "snake_case")]
 enum JsStrategy {
     TruncateMiddle { keep: usize, room: usize },
-    AttentionSinks { sinks: usize, window: usize },
+    SlidingWindow { sinks: usize, window: usize },
 }
 
 /// The strategy of the option `contextStrategy`; none for `"stop"`, the default.
@@ -23,7 +23,7 @@ pub(crate) fn strategy(given: JsValue) -> Result<Option<SharedContextStrategy>, 
         Ok(JsStrategy::TruncateMiddle { keep: first, room }) => {
             Ok(Some(SharedContextStrategy::new(TruncateMiddle { first, room })))
         }
-        Ok(JsStrategy::AttentionSinks { sinks, window }) => {
+        Ok(JsStrategy::SlidingWindow { sinks, window }) => {
             Ok(Some(SharedContextStrategy::new(SinksAndWindow { sinks, window })))
         }
         Err(error) => Err(bad_option(&format!("option `contextStrategy`: {error}"))),

@@ -33,7 +33,6 @@ export type { Session } from "../session.js";
 export type { LoadSource } from "../sources.js";
 export type { StoredModel } from "../store/models.js";
 export type {
-  AttentionSinks,
   BeamText,
   Classification,
   ContextStrategy,
@@ -42,6 +41,7 @@ export type {
   SamplingDefaults,
   Score,
   SelfTest,
+  SlidingWindow,
   TextDelta,
   TokenLogprob,
   TruncateMiddle,

@@ -64,7 +64,7 @@ const STRUCTURED: [(&str, &str, &str, &str); 4] = [
         "context_strategy",
         "ContextStrategy",
         "isContextStrategy",
-        r#"'"stop", {type: "truncate_middle", keep, room} or {type: "attention_sinks", sinks, window}'"#,
+        r#"'"stop", {type: "truncate_middle", keep, room} or {type: "sliding_window", sinks, window}'"#,
     ),
     (
         "processors",
