@@ -153,7 +153,7 @@ pub(crate) enum Head {
 }
 
 impl GenerateArgs {
-    /// Loads the model and starts an engine for so many texts at once.
+    /// Loads the model and starts an engine for this number of concurrent texts.
     pub(crate) fn engine(&self, texts: usize) -> Result<Engine, CliError> {
         self.device.device()?; // before the work of loading
         self.filter.filter()?;
@@ -221,7 +221,7 @@ impl DeviceArgs {
     }
 }
 
-/// An engine with room for so many whole contexts, to be started.
+/// Builder of an engine with room for this number of whole contexts.
 pub(crate) fn builder(
     model: impl Into<ModelInput>,
     device: &DeviceArgs,

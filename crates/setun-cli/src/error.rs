@@ -1,10 +1,8 @@
-//! Why a command failed, and the exit status that says so.
+//! Errors of the commands, and their exit statuses.
 
-use std::{io, path::PathBuf, process::ExitCode};
+use std::{io, path::PathBuf};
 
 use setun::ErrorCode;
-
-use crate::output::tell;
 
 /// Exit status of a failure.
 const FAILED: u8 = 1;
@@ -101,16 +99,19 @@ pub(crate) enum CliError {
 }
 
 impl CliError {
-    /// Tells the user, and gives the status to exit with.
-    pub(crate) fn report(&self) -> ExitCode {
+    /// The exit status.
+    pub(crate) fn status(&self) -> u8 {
         match self {
-            Self::ClosedPipe => ExitCode::SUCCESS,
-            Self::Interrupted => ExitCode::from(INTERRUPTED),
-            _ => {
-                tell(&format!("setun: {self}\n"));
-                ExitCode::from(if matches!(self, Self::Usage(_)) { USAGE } else { FAILED })
-            }
+            Self::ClosedPipe => 0,
+            Self::Interrupted => INTERRUPTED,
+            Self::Usage(_) => USAGE,
+            _ => FAILED,
         }
+    }
+
+    /// Whether the user has caused the end, and needs no message.
+    pub(crate) fn is_silent(&self) -> bool {
+        matches!(self, Self::ClosedPipe | Self::Interrupted)
     }
 }
 

@@ -14,12 +14,19 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
+use output::tell;
+
 fn main() -> ExitCode {
     let command = commands::Setun::parse();
     logging::install();
     interrupt::install();
     match command.run() {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => error.report(),
+        Err(error) => {
+            if !error.is_silent() {
+                tell(&format!("setun: {error}\n"));
+            }
+            ExitCode::from(error.status())
+        }
     }
 }

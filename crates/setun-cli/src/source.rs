@@ -1,4 +1,4 @@
-//! Where a model's bytes are: in files, in this program, or nowhere until they are read.
+//! Sources of a model's bytes: files, the embedded model, or random weights.
 
 use std::{
     path::{Path, PathBuf},
@@ -12,11 +12,11 @@ use futures::future::{FutureExt, LocalBoxFuture, ready};
 use setun::{
     Error, Files, Model, ModelBytes, ModelReader, ReadRequest, Source,
     checkpoint::{Options, files::WEIGHTS},
-    hub, locate,
+    hub::{self, ModelStore, StoreSettings},
+    locate,
 };
 
 use crate::{
-    commands::models,
     error::CliError,
     output::{Progress, tell},
     synth::Synthetic,
@@ -151,12 +151,17 @@ impl ModelSource {
     }
 }
 
-/// What a name stands for in the store; `None` for a path, which comes first.
+/// The store that the environment names.
+pub(crate) fn store() -> ModelStore {
+    ModelStore::open(StoreSettings::from_env())
+}
+
+/// The path of a name in the store; `None` for a path, which comes first.
 fn named(model: &str) -> Result<Option<PathBuf>, Error> {
     if Path::new(model).exists() {
         return Ok(None);
     }
-    match models::store().resolve(model) {
+    match store().resolve(model) {
         Ok(path) => Ok(Some(path)),
         // It was meant as a path: what is there instead says more.
         Err(hub::Error::NotFound { .. } | hub::Error::InvalidName { .. }) => Ok(None),

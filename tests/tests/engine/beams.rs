@@ -106,7 +106,9 @@ fn a_search_that_is_dropped_frees_its_memory_before_the_next_step() {
     drop(engine.beams(PROMPT, four(), greedy(400)).expect("a search"));
     let next = engine.beams(PROMPT, four(), greedy(400)).expect("a search");
     let cancel = next.cancel_handle();
-    thread::sleep(Duration::from_millis(50));
+    while block_on(engine.metrics()).expect("an engine").running == 0 {
+        thread::yield_now();
+    }
     cancel.cancel();
     let found = next.wait().expect("what there is");
     assert_eq!(found.done.finish_reason, FinishReason::Aborted);

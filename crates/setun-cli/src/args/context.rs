@@ -18,7 +18,7 @@ pub(super) enum ContextOverflow {
 }
 
 impl ContextOverflow {
-    /// For a context of so many positions.
+    /// The strategy for a context of this length.
     pub(super) fn strategy(self, positions: usize) -> Option<SharedContextStrategy> {
         let quarter = positions / 4;
         match self {

@@ -9,6 +9,7 @@ mod profiled;
 mod report;
 mod round;
 mod speculate;
+mod statistics;
 mod streams;
 
 use std::path::PathBuf;
@@ -29,8 +30,9 @@ use crate::{
 };
 use memory::MemoryReport;
 use peer::Peer;
-use report::{Report, median, print};
+use report::{Report, print};
 use round::Round;
+use statistics::median;
 
 /// Tokens that each sequence generates to warm up, after its whole prompt.
 const WARM_UP: usize = 4;

@@ -11,7 +11,7 @@ use crate::{
     output::{Output, tell},
 };
 
-/// Share of the context that is kept free for an answer: one part in so many.
+/// Divisor of the context that gives the positions kept free for an answer.
 const ROOM: usize = 4;
 
 /// Chat with a model through its chat template

@@ -8,11 +8,12 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 use serde::Serialize;
-use setun::hub::{ModelStore, PullOptions, StoreSettings};
+use setun::hub::PullOptions;
 
 use crate::{
     error::CliError,
     output::{Output, size, table, tell},
+    source::store,
 };
 
 /// Pull, list and remove models
@@ -76,11 +77,6 @@ struct AliasArgs {
     /// Print a JSON object
     #[arg(long, conflicts_with = "alias")]
     json: bool,
-}
-
-/// The store that the environment names.
-pub(crate) fn store() -> ModelStore {
-    ModelStore::open(StoreSettings::from_env())
 }
 
 /// See [`Args`].

@@ -1,4 +1,4 @@
-//! What is in each tensor of a random model.
+//! Contents of the tensors of a random model.
 //!
 //! # Closed gates
 //!

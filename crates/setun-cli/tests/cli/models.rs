@@ -4,6 +4,7 @@
 mod full_disk;
 
 use std::{
+    io::{BufRead, BufReader},
     path::Path,
     process::{Child, Command},
     thread,
@@ -112,7 +113,7 @@ fn a_pull_that_is_killed_goes_on_with_the_missing_chunks() {
     server.put(PATH, content.clone(), "\"first\"");
     server.rule(PATH, usize::MAX, Act::Slow(Duration::from_millis(4)));
     let home = tempfile::tempdir().expect("a folder");
-    // Twice, so that a journal that was gone on with is gone on with.
+    // Twice, so that a journal that was continued is continued.
     for least in [3, 7] {
         let child = pull(&home, &server.at(PATH)).spawn().expect("it starts");
         wait_for("a chunk", || noted(&home).len() >= least);
@@ -124,7 +125,7 @@ fn a_pull_that_is_killed_goes_on_with_the_missing_chunks() {
     let there = noted(&home);
     assert!((7..13).contains(&there.len()), "{there:?}");
     server.clear_rules();
-    thread::sleep(Duration::from_millis(300)); // what was on its way to the killed one
+    wait_for("the end of the killed one's connections", || server.connections() == 0);
     server.requests();
     server.sent();
     let path = outcome(pull(&home, &server.at(PATH))).text();
@@ -165,8 +166,11 @@ fn one_that_waits_for_a_killed_one_takes_over() {
     let home = tempfile::tempdir().expect("a folder");
     let first = pull(&home, &server.at(PATH)).spawn().expect("it starts");
     wait_for("a chunk", || !noted(&home).is_empty());
-    let second = pull(&home, &server.at(PATH)).spawn().expect("it starts");
-    thread::sleep(Duration::from_millis(200));
+    let mut second = pull(&home, &server.at(PATH)).spawn().expect("it starts");
+    let mut told = String::new();
+    let stderr = second.stderr.take().expect("a pipe");
+    BufReader::new(stderr).read_line(&mut told).expect("a line");
+    assert!(told.contains("waiting"), "{told}");
     kill(first);
     server.clear_rules();
     let output = second.wait_with_output().expect("its output");

@@ -27,11 +27,11 @@ pub(crate) struct Request {
 /// How to answer a request for the bytes of a file.
 #[derive(Clone, Debug)]
 pub(crate) enum Act {
-    /// Breaks the connection after so many bytes of the body.
+    /// Breaks the connection after this number of bytes of the body.
     Break(usize),
-    /// Says that so many more bytes come than do, and closes.
+    /// Announces this number of bytes too many, and closes.
     SayMore(u64),
-    /// Says that so many fewer bytes come than do.
+    /// Announces this number of bytes too few.
     SayFewer(u64),
     /// Flips a bit of the first byte that is sent.
     Wrong,
@@ -47,7 +47,7 @@ pub(crate) enum Act {
     BecomeUnasked(Vec<u8>, &'static str),
     /// Waits after each piece.
     Slow(Duration),
-    /// Sends pieces with their lengths, and no length of the whole; so many bytes too many.
+    /// Uses chunked transfer encoding, with this number of bytes too many.
     Chunked(usize),
 }
 
@@ -72,6 +72,8 @@ struct State {
     files: BTreeMap<String, File>,
     rules: Vec<Rule>,
     requests: Vec<Request>,
+    /// Connections that are open.
+    connections: usize,
     /// Bytes of bodies that went out.
     sent: u64,
     /// What a hub tells with its redirects.
@@ -185,7 +187,19 @@ impl Server {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Connections that are open.
+    #[allow(dead_code, reason = "the tests of the command ask")]
+    pub(crate) fn connections(&self) -> usize {
+        self.state().connections
+    }
+
     fn serve(&self, stream: TcpStream) {
+        self.state().connections += 1;
+        self.answer_all(stream);
+        self.state().connections -= 1;
+    }
+
+    fn answer_all(&self, stream: TcpStream) {
         let mut reader = BufReader::new(stream.try_clone().expect("a stream"));
         let mut stream = stream;
         while let Some(request) = read_request(&mut reader) {

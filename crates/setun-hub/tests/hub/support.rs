@@ -1,4 +1,4 @@
-//! What the tests of pulls share.
+//! Fixtures shared by the tests of pulls.
 
 use std::{sync::Mutex, time::Duration};
 

@@ -1,4 +1,4 @@
-//! How fast this machine's threads read memory: the bound on decoding.
+//! Read bandwidth of memory: the bound on decoding speed.
 
 use std::{hint::black_box, thread, time::Instant};
 

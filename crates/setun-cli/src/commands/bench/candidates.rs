@@ -1,4 +1,4 @@
-//! What a screened head leaves to be computed.
+//! Candidates of a screened head: the tokens whose exact logits are computed.
 
 use serde::Serialize;
 use setun::forward::Profile;
@@ -22,7 +22,7 @@ impl Candidates {
         let mut candidates = profile.candidates.clone();
         candidates.sort_unstable();
         let rows = candidates.len();
-        // The first that so many rows in a hundred do not exceed.
+        // The first value that this percentage of rows does not exceed.
         let at = |percent: usize| {
             let place = (rows * percent).div_ceil(100).saturating_sub(1);
             candidates.get(place).copied().unwrap_or(0)

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::json;
 use setun::{Engine, GenerateOptions, grammar::GrammarSpec};
 
-use super::{Args, report::decode_median, round, to_usize};
+use super::{Args, round, statistics::decode_median, to_usize};
 use crate::{
     args,
     error::CliError,

@@ -50,7 +50,7 @@ pub(super) fn run_with(
     let is_batch = prompts.len() > 1;
     let prefill = if is_batch { Some(pass(engine, prompts, options, (1, 0))?) } else { None };
     let prompt_tokens = prompts.iter().map(Vec::len).sum();
-    // Each step has a row of a prompt at least: who is first decodes at most so many tokens before
+    // Each step has a row of a prompt at least: the first decodes at most this number of tokens before
     // the last one's first.
     let pass = pass(engine, prompts, options, (count, if is_batch { prompt_tokens } else { 0 }))?;
     let prefill_seconds = prefill.as_ref().unwrap_or(&pass).prefill_seconds;

@@ -4,7 +4,7 @@
 use serde::Serialize;
 use setun::{Engine, GenerateOptions};
 
-use super::{Args, report::decode_median, round, to_usize};
+use super::{Args, round, statistics::decode_median, to_usize};
 use crate::{
     args,
     error::CliError,
@@ -18,7 +18,7 @@ const LOOKAHEAD: usize = 12;
 /// Of the first text, which is generated from a prompt that has it this often, and half of it.
 const TIMES: usize = 3;
 
-/// A sentence that comes so often that the text goes on with it.
+/// A sentence that is repeated often enough that the text continues it.
 const REFRAIN: &str = "Tom likes the red ball. ";
 
 /// How often.

@@ -11,8 +11,8 @@ use setun::{
 
 use super::{
     Args,
-    report::{decode_median, median},
     round::{self, speed},
+    statistics::{decode_median, median},
     to_usize,
 };
 use crate::{
@@ -33,7 +33,7 @@ const TAIL: usize = 8;
 /// Streams that share it.
 const SHARING: usize = 8;
 
-/// What so many streams gave; the medians.
+/// Medians for one number of streams.
 #[derive(Debug, Serialize)]
 struct Report {
     streams: usize,
@@ -172,7 +172,7 @@ impl Steps {
         Self { model, cache, outputs: Outputs::default() }
     }
 
-    /// Rows a second after a prompt of so many tokens, in steps of so many rows: with all next
+    /// Rows a second after a prompt of `prompt` tokens, in steps of `rows` rows: with all next
     /// tokens wanted, and with none.
     fn measure(&mut self, rows: usize, prompt: usize) -> Result<[f64; 2], CliError> {
         let best =

@@ -9,10 +9,10 @@ use std::{
 use serde::Serialize;
 use setun::hub::{DiscoveredModel, DiskUsage, StoredModel, discover};
 
-use super::store;
 use crate::{
     error::CliError,
     output::{Output, size, table, tell},
+    source::store,
 };
 
 /// Digits of a commit that are shown.

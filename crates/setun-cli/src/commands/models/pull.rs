@@ -7,8 +7,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 use setun::hub::PullOptions;
 
-use super::store;
-use crate::{error::CliError, output::Output};
+use crate::{error::CliError, output::Output, source::store};
 use progress::PullProgress;
 
 /// Largest chunk, in MB.

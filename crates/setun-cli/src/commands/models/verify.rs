@@ -3,10 +3,10 @@
 use serde::Serialize;
 use setun::hub::{FileCheck, PullOptions};
 
-use super::store;
 use crate::{
     error::CliError,
     output::{Output, Progress, size, table},
+    source::store,
 };
 
 /// Verify the files of a model, or of all models, against their hashes
