@@ -11,8 +11,9 @@ use setun_ops::{
 };
 
 use crate::{
+    memory::zeroed,
     split::Grid,
-    step::{Buffers, Weights, zeroed},
+    step::{Buffers, Weights},
     ternary_dot::TernaryDot,
     walk::Walk,
 };

@@ -20,7 +20,7 @@ use setun_ops::{
     op::{BufferId, HeadShape},
 };
 
-pub(crate) use self::{by_spans::SpanScratch, head_view::LayerView, span::TILE_QUERIES};
+pub(crate) use self::{by_spans::SpanScratch, head_view::LayerView};
 use self::{
     head_view::HeadView,
     span::SpanScores,
@@ -28,18 +28,12 @@ use self::{
 };
 use crate::{
     lanes::{exp_minus, greatest},
-    scratch::Scratch,
+    scratch::{Scratch, TILE_QUERIES, TILE_ROWS, TILE_SCORES},
     split::{Grid, Tile},
     step::{Buffers, Floats},
     ternary_dot::TernaryDot,
     walk::Walk,
 };
-
-/// Most rows of a sequence that meet its keys and values together.
-const TILE_ROWS: usize = 8;
-
-/// Scores of a query head that stay in the second-level cache, whatever the rows.
-const TILE_SCORES: usize = 32 * 1024;
 
 impl<D: TernaryDot> Walk<'_, D> {
     pub(crate) fn attention(
@@ -99,11 +93,6 @@ impl<D: TernaryDot> Walk<'_, D> {
 /// How many rows of a sequence are taken together if it has this many positions.
 fn max_rows(positions: usize) -> usize {
     (TILE_SCORES / positions.max(1)).clamp(1, TILE_ROWS)
-}
-
-/// Most scores of a query head, of all rows that are taken together, up to this many positions.
-pub(crate) fn max_scores(positions: usize) -> usize {
-    positions.saturating_mul(TILE_ROWS).min(TILE_SCORES).max(positions)
 }
 
 /// The queries of some rows of a sequence, of heads that share a KV head.

@@ -15,17 +15,17 @@ use setun_ops::{
 use crate::{
     argmax::ArgmaxScratch,
     attention::SpanScratch,
+    dispatch::{Resources, run_plan},
     error::CpuError,
     float_mode,
     isa::Isa,
     level::Level,
+    member_sums::MemberSums,
     scratch::{Scratch, ScratchSize},
     step::{CpuStep, CpuWeight, Times},
     team::{self, Team},
     ternary_columns::TernaryColumns,
-    ternary_matmul::MemberSums,
     top_logits::TopLogitsScratch,
-    walk::{Resources, walk},
 };
 
 /// Most threads of a backend; 1 where WebAssembly has no shared memory.
@@ -199,25 +199,25 @@ impl Backend for CpuBackend {
                 Resources { step, cache, inputs, crew, scratch, sums, top_logits, argmax, spans };
             match isa {
                 #[cfg(target_arch = "x86_64")]
-                Isa::Avx512(avx512) => walk(avx512, resources),
+                Isa::Avx512(avx512) => run_plan(avx512, resources),
                 #[cfg(target_arch = "x86_64")]
-                Isa::AvxVnni(avx_vnni) => walk(avx_vnni, resources),
+                Isa::AvxVnni(avx_vnni) => run_plan(avx_vnni, resources),
                 #[cfg(target_arch = "x86_64")]
-                Isa::Avx2(avx2) => walk(avx2, resources),
+                Isa::Avx2(avx2) => run_plan(avx2, resources),
                 #[cfg(target_arch = "aarch64")]
-                Isa::NeonI8mm(neon) => walk(neon, resources),
+                Isa::NeonI8mm(neon) => run_plan(neon, resources),
                 #[cfg(target_arch = "aarch64")]
-                Isa::NeonDotprod(neon) => walk(neon, resources),
+                Isa::NeonDotprod(neon) => run_plan(neon, resources),
                 #[cfg(target_arch = "aarch64")]
-                Isa::Neon(neon) => walk(neon, resources),
+                Isa::Neon(neon) => run_plan(neon, resources),
                 #[cfg(all(target_arch = "wasm32", target_feature = "relaxed-simd"))]
-                Isa::Relaxed(relaxed) => walk(relaxed, resources),
+                Isa::Relaxed(relaxed) => run_plan(relaxed, resources),
                 #[cfg(all(
                     target_arch = "wasm32",
                     target_feature = "simd128",
                     any(feature = "testing", not(target_feature = "relaxed-simd"))
                 ))]
-                Isa::Simd128(simd128) => walk(simd128, resources),
+                Isa::Simd128(simd128) => run_plan(simd128, resources),
             }
         });
         Ok(())

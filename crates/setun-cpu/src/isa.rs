@@ -105,3 +105,11 @@ impl Isa {
         }
     }
 }
+
+impl Level {
+    /// The levels of this processor and build, best first. May be empty.
+    #[must_use]
+    pub fn available() -> Vec<Self> {
+        Self::ALL.into_iter().filter(|&level| Isa::detect(level).is_some()).collect()
+    }
+}

@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use crate::isa::Isa;
-
 /// An instruction set. The definitions themselves, `scalar`, are
 /// [`ScalarBackend`](setun_ops::ScalarBackend).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -40,12 +38,6 @@ impl Level {
         Self::Relaxed,
         Self::Simd128,
     ];
-
-    /// The levels of this processor and build, best first. May be empty.
-    #[must_use]
-    pub fn available() -> Vec<Self> {
-        Self::ALL.into_iter().filter(|&level| Isa::detect(level).is_some()).collect()
-    }
 
     /// The name in every interface: `avx512`, `avx-vnni`, `avx2`, `neon-i8mm`, `neon-dotprod`,
     /// `neon`, `relaxed`, `simd128`.

@@ -1,7 +1,7 @@
 //! The CPU backend: every operation of `setun-ops`, bit for bit, with SIMD and threads.
 //!
 //! Start at [`CpuBackend`]: it holds a thread team and one instruction set, chosen when it is
-//! made. `walk.rs` leads the team through a plan; each operation has one file, named like its
+//! made. `dispatch.rs` leads the team through a plan; each operation has one file, named like its
 //! definition. Float operations are written once over sixteen virtual lanes (`lanes.rs`); only
 //! the integer loops, `ternary_dot.rs` and `screen_dot.rs`, exist more than once, in a folder for
 //! each instruction set.
@@ -25,6 +25,7 @@ mod argmax;
 mod attention;
 mod backend;
 mod column_sums;
+mod dispatch;
 mod embed;
 mod error;
 mod float_mode;
@@ -34,6 +35,8 @@ mod head_norm;
 mod isa;
 mod lanes;
 mod level;
+mod member_sums;
+mod memory;
 mod quantize;
 mod resident_bytes;
 mod rms_norm;

@@ -10,11 +10,19 @@ use setun_ops::{
 };
 
 use crate::{
-    attention::{TILE_QUERIES, max_scores},
-    step::{Weights, zeroed},
-    ternary_matmul::MAX_ROWS,
-    ternary_panel::{BLOCK_QUADS, FEWEST_PANEL_ROWS, MAX_BLOCKS, PanelSums, Quad},
+    memory::zeroed,
+    step::Weights,
+    ternary_panel::{BLOCK_QUADS, FEWEST_PANEL_ROWS, MAX_BLOCKS, MAX_ROWS, PanelSums, Quad},
 };
+
+/// Most queries that meet a key together.
+pub(crate) const TILE_QUERIES: usize = 4;
+
+/// Most rows of a sequence that meet its keys and values together.
+pub(crate) const TILE_ROWS: usize = 8;
+
+/// Scores of a query head that stay in the second-level cache, whatever the rows.
+pub(crate) const TILE_SCORES: usize = 32 * 1024;
 
 /// Scratch memory of one member. Grown by `prepare`, never by a step (but see
 /// [`Scratch::grow_scores`]).
@@ -147,4 +155,9 @@ impl Scratch {
 /// Scores of the query heads that share a KV head.
 fn scores(shape: HeadShape, positions: usize) -> usize {
     shape.heads / shape.kv_heads * max_scores(positions)
+}
+
+/// Most scores of a query head, of all rows that are taken together, up to this many positions.
+fn max_scores(positions: usize) -> usize {
+    positions.saturating_mul(TILE_ROWS).min(TILE_SCORES).max(positions)
 }

@@ -31,9 +31,9 @@ use self::numbers::{
     MIN_ERROR, ROUND_UP, largest_magnitude, power, round, sum, to_f32, to_i32, up,
 };
 use crate::{
+    memory::zeroed,
     screen_dot::{Dots, MAX_TILE_HIDDEN, ScreenDot, TILE_TOKENS},
     split::{Claims, Grid},
-    step::zeroed,
     team::Crew,
 };
 

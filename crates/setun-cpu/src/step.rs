@@ -8,7 +8,7 @@ use std::{
 
 use setun_ops::{
     DenseMatrix, Op, OpsError, Plan, TernaryMatrix,
-    aligned::{Aligned, NoMemory},
+    aligned::Aligned,
     backend::{check_weights, check_write},
     op::{BufferId, WeightId},
     plan::{BufferKind, BufferSpec},
@@ -18,7 +18,7 @@ use setun_ops::{
     weight::{WeightData, WeightSpec},
 };
 
-use crate::{screen::Screen, team::Crew, ternary_columns::TernaryColumns};
+use crate::{memory::zeroed, screen::Screen, team::Crew, ternary_columns::TernaryColumns};
 
 /// A plan with its weights and buffers, made by [`CpuBackend`](crate::CpuBackend).
 #[derive(Debug)]
@@ -385,13 +385,4 @@ impl Quantized {
         let padded = padded_columns(self.width);
         &self.codes[row * padded..][..padded]
     }
-}
-
-/// A vector of zeros, or an error if the memory is not to be had.
-pub(crate) fn zeroed<T: Copy + Default>(
-    len: usize,
-    what: &'static str,
-) -> Result<Aligned<T>, OpsError> {
-    let no_memory = |NoMemory { bytes }| OpsError::OutOfMemory { what, bytes };
-    Aligned::filled(T::default(), len).map_err(no_memory)
 }

@@ -8,8 +8,8 @@ use setun_ops::{
 
 use crate::{
     column_sums::TILE_SUMS,
+    memory::zeroed,
     split::{Claims, Grid},
-    step::zeroed,
     team::Team,
 };
 

@@ -10,9 +10,6 @@ mod grouped;
 mod panels;
 mod scaling;
 
-pub(crate) use columns::MemberSums;
-pub(crate) use panels::MAX_ROWS;
-
 use std::ops::Range;
 
 use setun_ops::{

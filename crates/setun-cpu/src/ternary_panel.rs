@@ -9,6 +9,9 @@
 
 use setun_ops::ternary::{BLOCK_BYTES, BLOCK_COLUMNS, PLANE_COLUMNS};
 
+/// Most rows that pass a panel at once: their sums stay in the second-level cache.
+pub(crate) const MAX_ROWS: usize = 256;
+
 /// Outputs of a panel.
 pub(crate) const PANEL_OUTPUTS: usize = 64;
 

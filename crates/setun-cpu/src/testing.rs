@@ -7,6 +7,11 @@ mod products;
 pub use kernels::{KERNELS, check_kernel};
 pub use products::{Products, Shape};
 
+use setun_ops::{
+    random::Random,
+    ternary::{pack_row, padded_columns, row_bytes},
+};
+
 use crate::{Level, isa::Isa};
 
 /// The levels of this machine and build, or of these those that the variable `SETUN_TEST_LEVELS`
@@ -101,4 +106,22 @@ fn reports_avx512() -> bool {
     let bytes = reported!("avx512vbmi") && reported!("avx512vbmi2") && reported!("avx512vnni");
     let others = reported!("avx512ifma") && reported!("gfni") && reported!("vaes");
     arithmetic && bits && bytes && others && reported!("avx512vl") && reported!("vpclmulqdq")
+}
+
+/// A packed row; sometimes all codes are the same, so that sums are extreme.
+fn packed_row(random: &mut Random, columns: usize) -> Vec<u8> {
+    let only = if random.chance(0.4) { Some(random.pick(&[0, 2])) } else { None };
+    let codes: Vec<u8> =
+        (0..columns).map(|_| only.unwrap_or_else(|| random.pick(&[0, 1, 2]))).collect();
+    let mut packed = vec![0; row_bytes(columns)];
+    pack_row(&codes, &mut packed);
+    packed
+}
+
+/// Any int8 activations, −128 too; sometimes all at an extreme.
+fn activations(random: &mut Random, columns: usize) -> Vec<i8> {
+    let only = if random.chance(0.4) { Some(random.pick(&[-128, -127, 127])) } else { None };
+    let mut x: Vec<i8> = (0..columns).map(|_| only.unwrap_or_else(|| random.i8())).collect();
+    x.resize(padded_columns(columns), 0);
+    x
 }

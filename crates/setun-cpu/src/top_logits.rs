@@ -23,10 +23,11 @@ use setun_ops::{
 use self::rank::{TopK, candidates, cut, rank_all, start};
 use crate::{
     head::logits_of,
+    memory::zeroed,
     screen::{Hidden, MAX_HIDDEN_ROWS, Screen},
     screen_dot::ScreenDot,
     split::{Grid, Tile},
-    step::{Buffers, Floats, Weights, zeroed},
+    step::{Buffers, Floats, Weights},
     walk::Walk,
 };
 

@@ -20,8 +20,9 @@ use super::{
 };
 use crate::{
     lanes::{exp_minus, greatest},
+    memory::zeroed,
     split::Grid,
-    step::{Floats, zeroed},
+    step::Floats,
     ternary_dot::TernaryDot,
     walk::Walk,
 };

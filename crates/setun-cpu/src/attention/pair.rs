@@ -5,11 +5,11 @@ use std::ops::Range;
 use fearless_simd::Simd;
 use setun_ops::attention::SPAN;
 
-use super::{
-    head_view::HeadView,
-    span::{SpanScores, TILE_QUERIES},
+use super::{head_view::HeadView, span::SpanScores};
+use crate::{
+    scratch::{Scratch, TILE_QUERIES},
+    split::Tile,
 };
-use crate::{scratch::Scratch, split::Tile};
 
 /// A row and a KV head.
 pub(super) struct Pair<'a> {

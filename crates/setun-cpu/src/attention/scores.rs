@@ -6,8 +6,9 @@
 use fearless_simd::Simd;
 use setun_ops::attention::{SPAN, inverse_sqrt};
 
-use super::span::{SpanScores, TILE_QUERIES, Vectors, ask_for_part};
+use super::span::{SpanScores, Vectors, ask_for_part};
 use crate::lanes::{Element, has_many_registers, tile_dots};
+use crate::scratch::TILE_QUERIES;
 
 /// Products of some queries `[d]` with keys, to the places of the span from `at` on.
 pub(super) fn score<S: Simd>(

@@ -3,8 +3,7 @@
 use half::f16;
 use setun_ops::attention::SPAN;
 
-/// Most queries that meet a key together.
-pub(crate) const TILE_QUERIES: usize = 4;
+use crate::scratch::TILE_QUERIES;
 
 /// Scores or weights of some queries over a span.
 pub(super) type SpanScores = [[f32; SPAN]; TILE_QUERIES];

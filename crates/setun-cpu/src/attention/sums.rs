@@ -3,8 +3,9 @@
 use fearless_simd::{f32x16, prelude::*};
 use setun_ops::attention::SPAN;
 
-use super::span::{TILE_QUERIES, Vectors, ask_for_part};
+use super::span::{Vectors, ask_for_part};
 use crate::lanes::{Element, LANES, has_many_registers, padded, sum};
+use crate::scratch::TILE_QUERIES;
 
 /// `sums += Σ weight × value` of some queries, `sums` `[queries, d]`, with weights from `at` on.
 pub(super) fn add<S: Simd>(

@@ -13,8 +13,6 @@ use std::{
 };
 
 use setun_ops::{
-    OpsError,
-    aligned::Aligned,
     op::{BufferId, Linear},
     ternary::row_bytes,
 };
@@ -22,15 +20,13 @@ use setun_ops::{
 use super::{Residual, Scaling};
 use crate::{
     column_sums::{ColumnSums, TILE_COLUMNS, TILE_SUMS},
+    member_sums::{GROUP_ROWS, MemberSums, padded_outputs},
     split::{Grid, Tile},
-    step::{Buffers, zeroed},
+    step::Buffers,
     ternary_columns::TernaryColumns,
     ternary_dot::TernaryDot,
     walk::Walk,
 };
-
-/// Rows that meet a run of columns while it is in the cache, and that a member claims.
-pub(crate) const GROUP_ROWS: usize = 16;
 
 /// Most columns of a run: as many as stay in the second-level cache.
 const RUN_COLUMNS: usize = 512;
@@ -193,37 +189,6 @@ fn take_sums<C: ColumnSums>(
         let (index, shift) = isa.place(output);
         *total += sums[index] >> shift;
     }
-}
-
-/// Sums over columns of one member.
-#[derive(Debug, Default)]
-pub(crate) struct MemberSums {
-    /// Whether the member has taken part in this operation.
-    used: bool,
-    values: Aligned<i32>,
-}
-
-impl MemberSums {
-    /// Makes room for the sums of a layer with this many rows.
-    pub(crate) fn grow(&mut self, matrix: &TernaryColumns, rows: usize) -> Result<(), OpsError> {
-        let len = rows.min(GROUP_ROWS) * padded_outputs(matrix);
-        if self.values.len() < len {
-            self.values = zeroed(len, "sums over columns")?;
-        }
-        Ok(())
-    }
-
-    /// This many sums, all zero.
-    fn start(&mut self, len: usize) -> &mut [i32] {
-        self.used = true;
-        let sums = &mut self.values[..len];
-        sums.fill(0);
-        sums
-    }
-}
-
-fn padded_outputs(matrix: &TernaryColumns) -> usize {
-    matrix.outputs().next_multiple_of(TILE_SUMS)
 }
 
 fn write(sums: &RwLock<MemberSums>) -> RwLockWriteGuard<'_, MemberSums> {

@@ -19,13 +19,10 @@ use crate::{
     step::{Buffers, Quantized},
     ternary_dot::TernaryDot,
     ternary_panel::{
-        BLOCK_QUADS, Four, MAX_TILE_ROWS, PANEL_OUTPUTS, PanelSums, Quad, UNPACKED_ROWS,
+        BLOCK_QUADS, Four, MAX_ROWS, MAX_TILE_ROWS, PANEL_OUTPUTS, PanelSums, Quad, UNPACKED_ROWS,
     },
     walk::Walk,
 };
-
-/// Most rows that pass a panel at once: their sums stay in the second-level cache.
-pub(crate) const MAX_ROWS: usize = 256;
 
 /// Most bytes of activations of such rows: all panels pass them while they are in that cache.
 const MAX_ACTIVATIONS: usize = 1 << 20;

@@ -14,7 +14,7 @@ use setun_ops::{
     ternary_dot::ternary_dot,
 };
 
-use super::panels::check_ternary_panel;
+use super::{activations, packed_row, panels::check_ternary_panel};
 use crate::{
     Level,
     column_sums::{ColumnSums, TILE_COLUMNS, TILE_SUMS},
@@ -166,24 +166,6 @@ fn check_screen_dot<D: ScreenDot>(isa: D, random: &mut Random) -> Result<(), Str
         }
     }
     Ok(())
-}
-
-/// A packed row; sometimes all codes are the same, so that sums are extreme.
-pub(super) fn packed_row(random: &mut Random, columns: usize) -> Vec<u8> {
-    let only = if random.chance(0.4) { Some(random.pick(&[0, 2])) } else { None };
-    let codes: Vec<u8> =
-        (0..columns).map(|_| only.unwrap_or_else(|| random.pick(&[0, 1, 2]))).collect();
-    let mut packed = vec![0; row_bytes(columns)];
-    pack_row(&codes, &mut packed);
-    packed
-}
-
-/// Any int8 activations, −128 too; sometimes all at an extreme.
-pub(super) fn activations(random: &mut Random, columns: usize) -> Vec<i8> {
-    let only = if random.chance(0.4) { Some(random.pick(&[-128, -127, 127])) } else { None };
-    let mut x: Vec<i8> = (0..columns).map(|_| only.unwrap_or_else(|| random.i8())).collect();
-    x.resize(padded_columns(columns), 0);
-    x
 }
 
 /// All halves and bytes: 4096 seeds would still give the same answer.

@@ -6,7 +6,7 @@ use setun_ops::{
     ternary_dot::ternary_dot,
 };
 
-use super::kernels::{activations, packed_row};
+use super::{activations, packed_row};
 use crate::ternary_panel::{
     BLOCK_QUADS, Four, PANEL_OUTPUTS, PanelSums, Quad, TernaryPanel, UNPACKED_ROWS,
 };

@@ -6,8 +6,7 @@ use std::arch::x86_64::{
 };
 
 use fearless_simd::{Level, f32x8, f32x16, prelude::*, u16x8, u16x16};
-
-use crate::lanes::LANES;
+use setun_ops::fold::LANES;
 
 /// To the nearest, ties to even, whatever the processor's mode is.
 const NEAREST: i32 = _MM_FROUND_TO_NEAREST_INT;
