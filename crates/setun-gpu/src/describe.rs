@@ -3,8 +3,7 @@
 use setun_ops::{Op, OpsError, Plan, WeightId, WeightSpec, ternary::padded_columns};
 
 use crate::{
-    executor::Tiles,
-    kernel::Table,
+    kernel::{Table, Tiles},
     launch::{Argument, Launch, When},
     lowering::{Fusion, lower},
     precompile::weights_of,

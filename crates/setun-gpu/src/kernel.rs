@@ -1,11 +1,13 @@
 //! Kernels: a shader, the parts of one variant of it, and how it uses its arguments.
 
 mod cuda;
+mod tiles;
 mod wgsl;
 
 pub use cuda::{CUDA_TILES, CudaSource};
 use setun_ops::{CacheElement, op::Activation};
 use setun_shaders::{self as shaders, Shader};
+pub use tiles::Tiles;
 pub use wgsl::{Dot, Language, MIN_SUBGROUP, Reduction};
 
 /// A compiled thing of its own: one variant of a shader.

@@ -3,8 +3,8 @@
 use setun_ops::OpsError;
 
 use crate::{
-    executor::{Bound, Executor, Tiles},
-    kernel::Kernel,
+    executor::{Bound, Executor},
+    kernel::{Kernel, Tiles},
 };
 
 /// Has this many bytes of another's memory, and gives none back.

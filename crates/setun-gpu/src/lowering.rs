@@ -15,8 +15,7 @@ use setun_ops::{
 };
 
 use crate::{
-    executor::Tiles,
-    kernel::{COLUMNS, Kernel},
+    kernel::{COLUMNS, Kernel, Tiles},
     launch::{Argument, Launch, Launches, When},
     weight::{GpuWeight, WeightFormat},
 };

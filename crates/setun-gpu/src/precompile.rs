@@ -4,8 +4,8 @@ use setun_ops::{OpsError, Plan, WeightId, WeightSpec, ternary::padded_columns};
 
 use crate::{
     backend::GpuBackend,
-    executor::{Executor, Tiles},
-    kernel::{Kernel, Table},
+    executor::Executor,
+    kernel::{Kernel, Table, Tiles},
     lowering::{Fusion, lower},
     weight::{GpuWeight, WeightFormat, WeightSlice, row_quads},
 };

@@ -5,8 +5,8 @@ use std::{collections::HashSet, time::Duration};
 use setun_ops::OpsError;
 
 use crate::{
-    executor::{Bound, Executor, Tiles},
-    kernel::Kernel,
+    executor::{Bound, Executor},
+    kernel::{Kernel, Tiles},
 };
 
 /// What an executor was asked for.

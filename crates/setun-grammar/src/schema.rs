@@ -28,6 +28,9 @@ const WHITE_SPACE: &str = r" {1,4}|\r?\n[ \t]{0,64}";
 /// further property cannot be a listed one spelt in another way.
 const ESCAPES: &str = "nrbtf\\\"";
 
+/// Characters of a value in a message.
+const SHOWN: usize = 60;
+
 /// The schema for the parser, with its options.
 pub(crate) fn prepare(schema: &Value) -> Result<Value, GrammarError> {
     let draft = Draft::of(schema)?;
@@ -96,7 +99,7 @@ impl Walk<'_> {
                 self.keywords(map, &place).map(Value::Object)
             }
             other => {
-                let found = values::shortened(other);
+                let found = shortened(other);
                 let reason =
                     format!("{} is {found}, expected an object or a boolean", place.pointer);
                 Err(GrammarError::Schema { reason })
@@ -221,7 +224,16 @@ fn fault(keyword: &str, place: &SchemaPath, expected: &'static str, found: &Valu
         keyword: keyword.to_owned(),
         place: place.pointer.clone(),
         expected,
-        found: values::shortened(found),
+        found: shortened(found),
+    }
+}
+
+/// A value for a message.
+fn shortened(value: &Value) -> String {
+    let text = value.to_string();
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use setun_ops::{argmax::ArgmaxRequest, top_logits::TopLogitsRequest};
 
-use crate::cache::SequenceId;
+use crate::sequence_id::SequenceId;
 
 /// What a step is to output for a row.
 #[derive(Clone, Debug, Default, PartialEq)]

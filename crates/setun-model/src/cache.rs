@@ -13,12 +13,8 @@ use std::collections::BTreeMap;
 
 use setun_ops::BlockId;
 
-use crate::error::ModelError;
+use crate::{error::ModelError, sequence_id::SequenceId};
 use prefixes::Prefixes;
-
-/// A sequence of a [`PagedCache`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct SequenceId(pub u64);
 
 /// Block tables and reference counts. See the [module](self). One belongs to one model: the
 /// blocks of two would be the same memory.

@@ -31,8 +31,8 @@ use crate::{
     plan::HeadOutput,
     profile::Profile,
     stage::head_output,
+    step_inputs::MAX_ROWS,
     step_inputs::StepInputs,
-    transformer::MAX_ROWS,
 };
 
 /// Rows of a piece at least: with fewer, stages would read their weights too often for what they

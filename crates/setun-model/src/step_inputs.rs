@@ -6,10 +6,13 @@ use setun_ops::{BatchInputs, OpsError};
 
 use crate::{
     batch::{Batch, BatchRow, RequestedOutput},
-    cache::{PagedCache, SequenceId},
+    cache::PagedCache,
     error::ModelError,
-    transformer::MAX_ROWS,
+    sequence_id::SequenceId,
 };
+
+/// Rows of the largest step.
+pub(crate) const MAX_ROWS: usize = 512;
 
 /// The inputs of a step. Their memory is kept from step to step, but for the block tables of
 /// sequences beyond a smaller batch.

@@ -13,37 +13,14 @@ use crate::{
     cache::PagedCache,
     error::ModelError,
     model::{MaybeSend, MemoryUse, Model},
+    options::TransformerOptions,
     outputs::Outputs,
     plan::{HeadOutput, ModelPlan},
     profile::Profile,
     stage::{Stage, bucket, head_output},
-    step_inputs::StepInputs,
+    step_inputs::{MAX_ROWS, StepInputs},
     weights::Weights,
 };
-
-/// Positions of a cache block, unless another number is asked for.
-pub const BLOCK_POSITIONS: usize = 32;
-
-/// Rows of the largest step.
-pub const MAX_ROWS: usize = 512;
-
-/// Choices that do not belong to the checkpoint.
-#[derive(Clone, Copy, Debug)]
-pub struct TransformerOptions {
-    /// Element type of the cache.
-    pub cache_element: CacheElement,
-    /// Positions of a cache block.
-    pub block_positions: usize,
-    /// Whether rows that want no more than their best tokens get just these, from
-    /// [`Op::TopLogits`](setun_ops::Op::TopLogits). Otherwise they get all logits.
-    pub ranked: bool,
-}
-
-impl Default for TransformerOptions {
-    fn default() -> Self {
-        Self { cache_element: CacheElement::F16, block_positions: BLOCK_POSITIONS, ranked: false }
-    }
-}
 
 /// A decoder: all layers of a model on one backend.
 pub struct Transformer<B: Backend> {

@@ -3,6 +3,7 @@
 mod affine;
 mod contents;
 mod infos;
+mod layout_builder;
 mod linear;
 mod targets;
 
@@ -14,17 +15,21 @@ use setun_ops::{
 };
 
 pub use contents::Contents;
-pub(crate) use infos::{StorageFormat, TensorInfos};
-use linear::Role;
-use targets::Target;
-pub(crate) use targets::Targets;
+use infos::TensorInfos;
+use layout_builder::LayoutBuilder;
+use targets::{Target, Targets};
 
-use crate::{
-    error::ModelError,
-    families::family,
-    layout::{Layout, LayoutBuilder},
-    rope,
-};
+use crate::{error::ModelError, families::family, layout::Layout, rope};
+
+/// What a tensor is to its layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    Weight,
+    Scale,
+    /// MLX's `biases`, which are added to codes.
+    Offset,
+    Bias,
+}
 
 /// All weights of a model in host memory, ready to be moved into a backend.
 #[derive(Clone, Debug)]

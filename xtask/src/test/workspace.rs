@@ -12,9 +12,9 @@ const GPU: &str =
 const COMMAND: &str = "setun-cli/vulkan";
 const CUDA: &str = "setun-gpu/cuda,setun-tests/cuda";
 
-/// `cargo clippy` with all that reaches a GPU here.
+/// `cargo clippy` with all that reaches a GPU.
 pub(super) fn clippy() -> Command {
-    with_features("clippy", &[GPU, COMMAND])
+    with_features("clippy", &[GPU, COMMAND, CUDA])
 }
 
 /// `cargo doc` of the libraries with the same, so that both compile the dependencies in one way.

@@ -22,8 +22,8 @@ use setun_ops::OpsError;
 
 use crate::{
     error::GpuError,
-    executor::{Bound, Executor, Tiles},
-    kernel::{CUDA_TILES, CudaSource, Kernel},
+    executor::{Bound, Executor},
+    kernel::{CUDA_TILES, CudaSource, Kernel, Tiles},
     pipeline_cache::PipelineCache,
 };
 
@@ -195,7 +195,7 @@ const MIN_DRIVER: i32 = 12_000;
 fn check_driver() -> Result<(), String> {
     let mut version = 0;
     // SAFETY: the library is there, every version has this function, and the number has a place.
-    unsafe { sys::cuDriverGetVersion(&raw mut version) }.result().map_err(told)?;
+    unsafe { sys::cuDriverGetVersion(&raw mut version) }.result().map_err(message)?;
     let number = |version: i32| format!("{}.{}", version / 1000, version % 1000 / 10);
     if version < MIN_DRIVER {
         let (found, expected) = (number(version), number(MIN_DRIVER));

@@ -5,8 +5,7 @@ use std::fmt::Write as _;
 use setun_ops::{CacheElement, op::Activation};
 use setun_shaders::cuda_parts as parts;
 
-use super::{Input, Kernel, Product, SLICE_TOKENS, Table};
-use crate::executor::Tiles;
+use super::{Input, Kernel, Product, SLICE_TOKENS, Table, Tiles};
 
 /// What blocks of the CUDA kernels take together.
 pub const CUDA_TILES: Tiles = Tiles {

@@ -14,8 +14,8 @@ use std::{
 
 use libloading::Library;
 use setun_gpu::{
-    executor::{Bound, Executor, Tiles},
-    kernel::{CUDA_TILES, CudaSource, Kernel},
+    executor::{Bound, Executor},
+    kernel::{CUDA_TILES, CudaSource, Kernel, Tiles},
 };
 use setun_ops::OpsError;
 

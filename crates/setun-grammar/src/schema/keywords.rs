@@ -152,7 +152,7 @@ impl Draft {
                 keyword: "$schema".to_owned(),
                 place: "#".to_owned(),
                 expected: "draft 4, 6, 7, 2019-09 or 2020-12",
-                found: super::values::shortened(named),
+                found: super::shortened(named),
             }),
         }
     }

@@ -19,9 +19,6 @@ const LARGEST_WHOLE: f64 = 9e18;
 /// The smallest number beside zero whose digits are written out.
 const SMALLEST: f64 = 1e-9;
 
-/// Characters of a value in a message.
-const SHOWN: usize = 60;
-
 /// The value of a keyword that holds no schema, as the parser takes it.
 pub(super) fn checked(
     keyword: &str,
@@ -203,13 +200,4 @@ fn decimal(number: f64) -> Option<(u64, u32)> {
         scale *= 10.0;
     }
     None
-}
-
-/// A value for a message.
-pub(super) fn shortened(value: &Value) -> String {
-    let text = value.to_string();
-    match text.char_indices().nth(SHOWN) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text,
-    }
 }

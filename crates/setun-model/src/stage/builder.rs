@@ -12,8 +12,8 @@ use crate::{
     error::ModelError,
     layer_range::{LayerRange, RangeLayout},
     layout::Layout,
+    options::TransformerOptions,
     plan::HeadOutput,
-    transformer::TransformerOptions,
 };
 
 /// Moves the weights of a part of a model into a backend as they come, in any order, and makes a

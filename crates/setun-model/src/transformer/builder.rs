@@ -3,10 +3,10 @@
 use setun_checkpoint::ModelConfig;
 use setun_ops::{Backend, WeightData, WeightId};
 
-use super::{Transformer, TransformerOptions};
+use super::Transformer;
 use crate::{
-    error::ModelError, layer_range::LayerRange, layout::Layout, stage::StageBuilder,
-    step_inputs::StepInputs,
+    error::ModelError, layer_range::LayerRange, layout::Layout, options::TransformerOptions,
+    stage::StageBuilder, step_inputs::StepInputs,
 };
 
 /// Moves weights into a backend as they come, in any order, and makes a [`Transformer`] of them.

@@ -3,7 +3,7 @@
 use setun_checkpoint::{CheckpointError, Dtype, Tensor, affine::Affine};
 use setun_ops::WeightId;
 
-use super::linear::Role;
+use super::Role;
 
 /// After the name of a layer or a table: its codes.
 pub(super) const CODES: &str = ".weight";

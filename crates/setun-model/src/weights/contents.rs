@@ -17,12 +17,14 @@ use setun_ops::{
 };
 
 use super::{
+    Role,
     affine::PendingTable,
     infos::{StorageFormat, TensorInfos},
-    linear::{PendingPart, Role, spread},
+    layout_builder::LayoutBuilder,
+    linear::{PendingPart, spread},
     targets::{Target, Targets},
 };
-use crate::{error::ModelError, families::family, layout::LayoutBuilder};
+use crate::{error::ModelError, families::family};
 
 /// Takes a checkpoint's tensors in any order, and gives back what they hold.
 #[derive(Debug)]

@@ -11,7 +11,7 @@ use setun_ops::{
     weight::ScaleKind,
 };
 
-use super::{affine::PendingAffine, infos::StorageFormat};
+use super::{Role, affine::PendingAffine, infos::StorageFormat};
 use crate::error::ModelError;
 
 /// Matrices on their way to become one stacked matrix.
@@ -36,15 +36,6 @@ pub(super) struct PendingPart {
     pub(super) scale: Option<Scales>,
     pub(super) bias: Option<Vec<f32>>,
     affine: Option<PendingAffine>, // where it is stored so
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
-    Weight,
-    Scale,
-    /// MLX's `biases`, which are added to codes.
-    Offset,
-    Bias,
 }
 
 impl PendingPart {

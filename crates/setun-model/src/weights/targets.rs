@@ -13,9 +13,10 @@ use setun_ops::{
 };
 
 use super::{
+    Role,
     affine::{BIASES, CODES, PendingAffine, PendingTable, SCALES},
     infos::{StorageFormat, TensorInfos},
-    linear::{PendingLinear, PendingPart, Role},
+    linear::{PendingLinear, PendingPart},
 };
 use crate::{error::ModelError, families::Family};
 

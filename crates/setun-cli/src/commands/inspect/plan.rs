@@ -4,9 +4,8 @@ use serde::Serialize;
 use setun::{
     checkpoint::ModelConfig,
     forward::{
-        Layout,
+        BLOCK_POSITIONS, Layout,
         plan::{HeadOutput, model_plan},
-        transformer::BLOCK_POSITIONS,
     },
     ops::{
         BufferId, CacheElement, CacheSpec, Op, Plan, WeightId,
