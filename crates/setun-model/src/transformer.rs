@@ -6,7 +6,7 @@ mod multi_step;
 pub use builder::TransformerBuilder;
 use futures::future::{FutureExt, LocalBoxFuture, ready};
 use setun_checkpoint::ModelConfig;
-use setun_ops::{Backend, BlockId, BufferId, CacheElement, OpsError, Plan, WeightId};
+use setun_ops::{Backend, BlockId, BufferId, OpsError, Plan, WeightId};
 
 use crate::{
     batch::Batch,

@@ -10,7 +10,7 @@ use setun_ops::{
     quantize::quantize_row as exact_quantize_row,
     random::Random,
     screen_dot::{SCREEN_COLUMNS, screen_dot},
-    ternary::{BLOCK_COLUMNS, pack_row, padded_columns, row_bytes},
+    ternary::BLOCK_COLUMNS,
     ternary_dot::ternary_dot,
 };
 
