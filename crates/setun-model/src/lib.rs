@@ -34,7 +34,7 @@ pub use error::ModelError;
 pub use layer_range::LayerRange;
 pub use layout::Layout;
 pub use model::{MaybeSend, MemoryUse, Model};
-pub use options::{BLOCK_POSITIONS, TransformerOptions};
+pub use options::{BLOCK_POSITIONS, MAX_ROWS, TransformerOptions};
 pub use outputs::{Outputs, Row};
 pub use profile::{Density, LayerDensity, OpProfile, Profile, TimedOp};
 pub use sequence_id::SequenceId;

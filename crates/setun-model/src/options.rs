@@ -5,6 +5,9 @@ use setun_ops::CacheElement;
 /// Positions of a cache block, by default.
 pub const BLOCK_POSITIONS: usize = 32;
 
+/// Rows of the largest step.
+pub const MAX_ROWS: usize = 512;
+
 /// Choices that do not belong to the checkpoint.
 #[derive(Clone, Copy, Debug)]
 pub struct TransformerOptions {

@@ -27,11 +27,11 @@ use crate::{
     error::ModelError,
     layer_range::LayerRange,
     model::{MemoryUse, Model},
+    options::MAX_ROWS,
     outputs::Outputs,
     plan::HeadOutput,
     profile::Profile,
     stage::head_output,
-    step_inputs::MAX_ROWS,
     step_inputs::StepInputs,
 };
 

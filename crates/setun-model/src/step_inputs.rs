@@ -8,11 +8,9 @@ use crate::{
     batch::{Batch, BatchRow, RequestedOutput},
     cache::PagedCache,
     error::ModelError,
+    options::MAX_ROWS,
     sequence_id::SequenceId,
 };
-
-/// Rows of the largest step.
-pub(crate) const MAX_ROWS: usize = 512;
 
 /// The inputs of a step. Their memory is kept from step to step, but for the block tables of
 /// sequences beyond a smaller batch.

@@ -13,12 +13,12 @@ use crate::{
     cache::PagedCache,
     error::ModelError,
     model::{MaybeSend, MemoryUse, Model},
-    options::TransformerOptions,
+    options::{MAX_ROWS, TransformerOptions},
     outputs::Outputs,
     plan::{HeadOutput, ModelPlan},
     profile::Profile,
     stage::{Stage, bucket, head_output},
-    step_inputs::{MAX_ROWS, StepInputs},
+    step_inputs::StepInputs,
     weights::Weights,
 };
 

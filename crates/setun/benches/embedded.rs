@@ -13,9 +13,9 @@ use std::{error::Error, time::Duration};
 use setun::{Engine, GenerateOptions, Model};
 use setun_cpu::{CpuBackend, CpuOptions, CpuWeight};
 use setun_model::{
+    BLOCK_POSITIONS,
     layout::Layout,
     plan::{HeadOutput, model_plan},
-    transformer::BLOCK_POSITIONS,
 };
 use setun_ops::{
     Backend, BatchInputs, BlockId, CacheElement, CacheSpec, Op, Plan, Usage, host_cache::HostCache,

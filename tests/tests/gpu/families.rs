@@ -4,7 +4,7 @@
 
 use setun::{
     Model,
-    forward::{Transformer, TransformerOptions, sample, transformer::BLOCK_POSITIONS},
+    forward::{BLOCK_POSITIONS, Transformer, TransformerOptions, sample},
     ops::{CacheElement, CacheSpec, Op},
 };
 use setun_gpu::{Api, GpuBackend, Wgpu};

@@ -3,7 +3,7 @@
 
 use setun::{
     Model,
-    forward::{sample, transformer::BLOCK_POSITIONS},
+    forward::{BLOCK_POSITIONS, sample},
     ops::{CacheElement, CacheSpec, OpsError, comparison::Case},
 };
 use setun_gpu::{

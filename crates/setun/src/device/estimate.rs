@@ -1,9 +1,8 @@
 //! How much memory a model takes, before its weights are read.
 
 use setun_model::{
-    ModelError,
+    BLOCK_POSITIONS, MAX_ROWS, ModelError,
     plan::{HeadOutput, model_plan},
-    transformer::{BLOCK_POSITIONS, MAX_ROWS},
 };
 use setun_ops::{
     BufferId, CacheSpec, Plan, Usage, WeightSpec,

@@ -3,9 +3,7 @@
 use futures::future::{FutureExt, LocalBoxFuture, ready};
 use setun_cpu::{CpuBackend, CpuOptions, Level};
 use setun_engine::Error as EngineError;
-use setun_model::{
-    LayerRange, Layout, MaybeSend, Model as Forward, ModelError, transformer::BLOCK_POSITIONS,
-};
+use setun_model::{BLOCK_POSITIONS, LayerRange, Layout, MaybeSend, Model as Forward, ModelError};
 use setun_ops::{
     Backend, CacheSpec, ScalarBackend, WeightId, WeightSpec,
     weight::{DenseKind, WeightKind},
