@@ -13,7 +13,6 @@
 
 mod admission;
 mod apply_outputs;
-mod batch;
 mod beam_rows;
 mod check_outputs;
 mod device_recovery;
@@ -23,8 +22,10 @@ mod lost_device;
 mod maintenance;
 mod mask_worker;
 mod multi_step;
+mod plan_step;
 mod record;
 mod release_memory;
+mod reserve;
 mod speculation;
 mod step_cost;
 mod wait_queue;
@@ -42,6 +43,7 @@ use futures::{
 pub(crate) use limits::Limits;
 use maintenance::MaintenanceQueue;
 use mask_worker::MaskWorker;
+use plan_step::{Budget, batch_rows, plan_step, take_turns};
 use record::StepTimes;
 use release_memory::PolledMonitor;
 use setun_model::{Batch, Model, Outputs, PagedCache, RequestedOutput, SequenceId};
@@ -232,14 +234,17 @@ impl Scheduler {
         for running in &mut self.running {
             running.demands = running.sequence.demands();
         }
-        self.take_turns();
+        take_turns(&mut self.running, &mut self.is_pooling);
         let multi_step = self.plan_multi_step();
-        self.share_rows();
+        let budget = Budget { max_rows: self.model.max_rows(), step_cost: &self.step_cost };
+        plan_step(&mut self.running, &budget);
         if multi_step.is_none() {
             self.propose_drafts().await;
         }
         let started = Instant::now();
-        let (batch, prompt_rows) = self.batch(multi_step);
+        self.reserve_all(multi_step.unwrap_or(1));
+        let vocabulary = self.model.vocab_size();
+        let (batch, prompt_rows) = batch_rows(&mut self.running, multi_step, vocabulary);
         if batch.rows.is_empty() {
             return Ok(()); // none of them has room, which has ended them
         }
@@ -248,7 +253,7 @@ impl Scheduler {
         let forward = Instant::now();
         self.forward(&batch, multi_step).await?;
         let times = StepTimes { started, forward, ran: forward.elapsed() };
-        let (wanted, vocabulary) = (batch.wanted(), self.model.vocab_size());
+        let wanted = batch.wanted();
         match multi_step {
             Some(steps) => check_argmax(&self.argmax_tokens, steps * wanted, vocabulary)?,
             None => check_outputs(&batch, &self.outputs, vocabulary)?,

@@ -169,7 +169,7 @@ impl Sequence {
     }
 
     /// The next `count` pending tokens have entered the cache.
-    pub(crate) fn advance(&mut self, count: usize) {
+    pub(crate) fn commit_rows(&mut self, count: usize) {
         self.cached += count;
     }
 

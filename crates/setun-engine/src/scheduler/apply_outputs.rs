@@ -13,7 +13,7 @@ impl Scheduler {
         let mut ended = vec![];
         for index in 0..self.running.len() {
             let reported = self.apply_prompt_rows(index, &mut rows);
-            if !self.advance(index) {
+            if !self.commit_rows(index) {
                 ended.extend(reported.err().map(|error| (index, Err(error))));
                 continue;
             }
@@ -66,12 +66,12 @@ impl Scheduler {
     }
 
     /// The rows of a sequence have entered the cache. Whether they were the last it had.
-    pub(super) fn advance(&mut self, index: usize) -> bool {
+    pub(super) fn commit_rows(&mut self, index: usize) -> bool {
         let Running { sequence, rows, .. } = &mut self.running[index];
         if *rows == 0 {
             return false;
         }
-        sequence.advance(*rows);
+        sequence.commit_rows(*rows);
         self.register_prefix(index);
         self.fork_rows(index);
         self.running[index].sequence.pending().is_empty()
@@ -118,7 +118,7 @@ impl Scheduler {
             if end.is_some() || sequence.context()[known..].get(right) != Some(guess) {
                 break;
             }
-            sequence.advance(1);
+            sequence.commit_rows(1);
             right += 1;
             end = self.apply_token(index, row);
         }

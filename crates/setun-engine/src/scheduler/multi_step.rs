@@ -29,7 +29,7 @@ impl Scheduler {
         let mut columns = (0..wanted).map(|row| argmax_tokens[row..].iter().step_by(wanted));
         let mut ended: Vec<(usize, End)> = vec![];
         for index in 0..self.running.len() {
-            if !self.advance(index) {
+            if !self.commit_rows(index) {
                 continue;
             }
             let Some(tokens) = columns.next() else { break };
@@ -50,7 +50,7 @@ impl Scheduler {
         for (step, &token) in tokens.enumerate() {
             let sequence = &mut self.running[index].sequence;
             if step > 0 {
-                sequence.advance(1);
+                sequence.commit_rows(1);
             }
             let next = sequence.apply_argmax(token);
             self.record_token(index);

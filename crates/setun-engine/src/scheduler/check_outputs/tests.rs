@@ -1,11 +1,16 @@
-use futures::future::{FutureExt, LocalBoxFuture, ready};
+use std::thread;
+
+use futures::{
+    channel::mpsc::unbounded,
+    future::{FutureExt, LocalBoxFuture, ready},
+};
 use setun_model::{MemoryUse, Model, ModelError, PagedCache};
 use setun_ops::top_logits::Ranked;
 
 use super::{
     super::{
         Scheduler,
-        tests::{BLOCKS, failure, generate, limits, report, spawn},
+        tests::{BLOCKS, failure, generate, limits, report},
     },
     *,
 };
@@ -62,8 +67,13 @@ impl<F: FnMut(usize, &mut Outputs) + Send> Model for Wrong<F> {
 /// What two generations end with whose third step is wrong; the next one is as it should be.
 fn errors(write: impl FnMut(usize, &mut Outputs) + Send + 'static) -> [Error; 2] {
     let model = Wrong { write, step: 0 };
-    let commands = spawn(Scheduler::new(Box::new(model), report(), limits(BLOCKS)));
+    let scheduler = Scheduler::new(Box::new(model), report(), limits(BLOCKS));
+    let (commands, receiver) = unbounded();
+    // Both are there before the first step.
     let both = [generate(&commands, (2, 6)), generate(&commands, (2, 6))];
+    thread::spawn(move || {
+        pollster::block_on(scheduler.run(receiver, Box::new(|_| ready(()).boxed_local())));
+    });
     let errors = both.map(|stream| {
         let (tokens, error) = failure(stream);
         assert!(tokens < 6, "{tokens}");
