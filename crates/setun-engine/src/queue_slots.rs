@@ -14,11 +14,17 @@ pub(crate) struct QueueSlots(Arc<AtomicUsize>);
 pub(crate) struct QueueSlot(QueueSlots);
 
 impl QueueSlots {
-    /// So many places, unless there would be more than `most`; then how many are taken.
-    pub(crate) fn take(&self, count: usize, most: usize) -> Result<Vec<QueueSlot>, usize> {
+    /// A place and others, together `count`, which is 1 or more, unless there would be more than
+    /// `most`; then how many are taken.
+    pub(crate) fn take(
+        &self,
+        count: usize,
+        most: usize,
+    ) -> Result<(QueueSlot, Vec<QueueSlot>), usize> {
         let fits = |taken: usize| taken.checked_add(count).filter(|&sum| sum <= most);
         self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits)?;
-        Ok((0..count).map(|_| QueueSlot(self.clone())).collect())
+        let slot = || QueueSlot(self.clone());
+        Ok((slot(), (1..count).map(|_| slot()).collect()))
     }
 }
 
@@ -39,7 +45,7 @@ mod tests {
         assert_eq!(queue_slots.take(2, 3).expect_err("one is left"), 2);
         let _third = queue_slots.take(1, 3).expect("one is left");
         drop(two);
-        assert_eq!(queue_slots.take(2, 3).expect("two are free").len(), 2);
+        assert_eq!(queue_slots.take(2, 3).expect("two are free").1.len(), 1);
         assert!(queue_slots.take(usize::MAX, usize::MAX).is_err());
     }
 }

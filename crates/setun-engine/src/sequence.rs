@@ -7,18 +7,20 @@ mod pool;
 mod prompt_logprobs;
 mod request;
 mod residency;
+mod task;
 
 use std::sync::Arc;
 
 pub(crate) use constraint_state::{Away, Prepared, SequenceConstraint};
 pub(crate) use pool::Pool;
 pub(crate) use prompt_logprobs::MAX_PROMPT_LOGPROB_ROWS;
-use prompt_logprobs::{PromptLogprobs, token_logprobs};
-pub(crate) use request::{Request, SearchRequest};
+use prompt_logprobs::token_logprobs;
+pub(crate) use request::{PromptRange, Request, SearchRequest, TaskRequest};
 pub(crate) use residency::Wait;
 use setun_model::Row;
 use setun_ops::{argmax::NONE, top_logits::Ranked};
 use setun_text::{Choice, Draw, SamplerState, Step};
+use task::Task;
 use web_time::Instant;
 
 use crate::{
@@ -46,9 +48,7 @@ pub(crate) struct Sequence {
     full_logits_until: usize, // so many generated tokens take all logits
     lookahead: Lookahead,
     constraint: Option<SequenceConstraint>,
-    echo: Option<PromptLogprobs>,
-    search: Option<beam_search::Search>,
-    pool: Option<Pool>,
+    task: Task,
     sampling: SamplerState,
     entered: bool, // has had a place in the cache
     first_token: Option<Instant>,
@@ -66,15 +66,13 @@ pub(crate) enum Next {
 
 impl Sequence {
     pub(crate) fn new(mut request: Request, arrival: u64) -> Self {
-        let search = beam_search::Search::new(&mut request);
+        let task = Task::new(&mut request);
         let tokens = request.prompt.clone();
         let context = request.seen.clone().unwrap_or_else(|| tokens.clone());
         let lookahead = Lookahead::new(request.lookahead);
         let follow =
             |form: &SharedConstraint| SequenceConstraint::new(form.begin(), request.vocabulary);
         let constraint = request.form.as_ref().map(follow);
-        let echo = request.echo.take().map(|(from, decoder)| PromptLogprobs::new(from, decoder));
-        let pool = request.pool.take();
         Self {
             request,
             arrival,
@@ -84,9 +82,7 @@ impl Sequence {
             full_logits_until: 0,
             lookahead,
             constraint,
-            echo,
-            search,
-            pool,
+            task,
             sampling: SamplerState::default(),
             entered: false,
             first_token: None,
@@ -148,7 +144,7 @@ impl Sequence {
 
     /// Sequences that it may come to be.
     pub(crate) fn count(&self) -> usize {
-        self.search.as_ref().map_or(1 + self.request.samples.len(), beam_search::Search::count)
+        self.task.beam().map_or(1 + self.request.samples.len(), beam_search::Search::count)
     }
 
     /// Positions that are in the cache.
@@ -164,7 +160,7 @@ impl Sequence {
     /// Tokens that are not in the cache: the rest of the prompt, or the last token; of a search
     /// those that its rows still have in common, if they lie in one place.
     pub(crate) fn pending(&self) -> &[u32] {
-        let forks_at = self.search.as_ref().and_then(|search| search.forks_at);
+        let forks_at = self.task.beam().and_then(|search| search.forks_at);
         &self.context[self.cached..forks_at.unwrap_or(self.context.len())]
     }
 

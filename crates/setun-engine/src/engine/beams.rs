@@ -8,7 +8,7 @@ use crate::{
     beams::BeamOptions,
     error::Error,
     options::{GenerateOptions, Prompt},
-    sequence::SearchRequest,
+    sequence::{SearchRequest, TaskRequest},
 };
 
 impl Engine {
@@ -57,10 +57,9 @@ impl Engine {
         let prompt = self.tokens(prompt.into())?;
         let max_tokens = self.room(&prompt)?.min(options.max_tokens.unwrap_or(usize::MAX));
         let (reply, texts) = oneshot::channel();
-        let search = Some(SearchRequest { options: beams, reply });
-        let plan = Plan { asked, prompt, seen: None, max_tokens, echo: None, search, pool: None };
-        let mut streams = self.submit(plan, options.lookahead(0), 1)?;
-        let stream = streams.pop().ok_or(Error::Disposed)?;
+        let task = TaskRequest::Beam(SearchRequest { options: beams, reply });
+        let plan = Plan { asked, prompt, seen: None, max_tokens, task };
+        let stream = self.submit_one(plan, options.lookahead(0))?;
         Ok(BeamGeneration::new(stream, texts))
     }
 

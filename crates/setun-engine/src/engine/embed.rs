@@ -4,7 +4,12 @@ use futures::{StreamExt, channel::oneshot, stream};
 use web_time::Instant;
 
 use super::{Engine, Plan};
-use crate::{error::Error, options::Prompt, pooling::Pooling, sequence::Pool};
+use crate::{
+    error::Error,
+    options::Prompt,
+    pooling::Pooling,
+    sequence::{Pool, TaskRequest},
+};
 
 /// A text as a vector.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,12 +47,10 @@ impl Engine {
             return Err(Error::ContextFull { tokens, context });
         }
         let (reply, pooled) = oneshot::channel();
-        let pool = Some(Pool::new(pooling, reply));
+        let task = TaskRequest::Embed(Pool::new(pooling, reply));
         let asked = Instant::now();
-        let plan =
-            Plan { asked, prompt, seen: None, max_tokens: 0, echo: None, search: None, pool };
-        let mut streams = self.submit(plan, self.prompt_only(), 1)?;
-        streams.pop().ok_or(Error::Disposed)?.finish().await?;
+        let plan = Plan { asked, prompt, seen: None, max_tokens: 0, task };
+        self.submit_one(plan, self.prompt_only())?.finish().await?;
         let (sums, count) = pooled.await.map_err(|_| Error::Disposed)?;
         Ok(Embedding { values: finished(sums, count, normalised), tokens })
     }

@@ -11,7 +11,7 @@ use crate::{
     error::Error,
     event_queue::Queue,
     options::{GenerateOptions, Meaning, Prompt},
-    sequence::{Pool, Request, SearchRequest},
+    sequence::{PromptRange, Request, TaskRequest},
     stream::GenerationStream,
     telemetry::Trace,
 };
@@ -26,12 +26,7 @@ pub(crate) struct Plan {
     /// What the model is to see of it, where that is not all.
     pub(crate) seen: Option<Vec<u32>>,
     pub(crate) max_tokens: usize,
-    /// The token of the prompt from which on the model's opinion is told.
-    pub(crate) echo: Option<usize>,
-    /// What makes it a beam search.
-    pub(crate) search: Option<SearchRequest>,
-    /// What to make of the states of its tokens.
-    pub(crate) pool: Option<Pool>,
+    pub(crate) task: TaskRequest,
 }
 
 /// Tokens that a draft model proposes at once, unless told otherwise.
@@ -49,8 +44,9 @@ impl Engine {
         prompt: impl Into<Prompt>,
         options: GenerateOptions,
     ) -> Result<GenerationStream, Error> {
-        let mut samples = self.samples(prompt, options, 1)?;
-        samples.pop().ok_or(Error::Disposed)
+        let options = options.or(&self.shared.defaults);
+        options.check()?;
+        self.submit_one(self.plan(prompt.into(), &options)?, options)
     }
 
     /// Generates several times from one prompt, which is computed once. The first is what
@@ -68,7 +64,9 @@ impl Engine {
     ) -> Result<Vec<GenerationStream>, Error> {
         let options = options.or(&self.shared.defaults);
         options.check()?;
-        self.submit(self.plan(prompt.into(), &options)?, options, count)
+        let plan = self.plan(prompt.into(), &options)?;
+        let (first, others) = self.submit(plan, options, count)?;
+        Ok(std::iter::once(first).chain(others).collect())
     }
 
     /// Options of a request that generates no token.
@@ -96,18 +94,29 @@ impl Engine {
                 seen = Some(strategy.shorten(&prompt, context_length, vocab_size)?);
             }
         }
-        let echo = (options.prompt_logprobs == Some(true)).then_some(0);
-        Ok(Plan { asked, prompt, seen, max_tokens, echo, search: None, pool: None })
+        let prompt_range = PromptRange { from: 0, decoder: None };
+        let is_reported = options.prompt_logprobs == Some(true);
+        let task = TaskRequest::Generate(is_reported.then_some(prompt_range));
+        Ok(Plan { asked, prompt, seen, max_tokens, task })
     }
 
-    /// Starts generations whose prompt is known to fit.
-    pub(crate) fn submit(
+    /// Starts one generation whose prompt is known to fit.
+    pub(crate) fn submit_one(
+        &self,
+        plan: Plan,
+        options: GenerateOptions,
+    ) -> Result<GenerationStream, Error> {
+        self.submit(plan, options, 1).map(|(stream, _)| stream)
+    }
+
+    /// Starts generations of one prompt, which is known to fit; the first, and the others.
+    fn submit(
         &self,
         plan: Plan,
         options: GenerateOptions,
         count: usize,
-    ) -> Result<Vec<GenerationStream>, Error> {
-        let Plan { asked, prompt, seen, max_tokens, echo, mut search, mut pool } = plan;
+    ) -> Result<(GenerationStream, Vec<GenerationStream>), Error> {
+        let Plan { asked, prompt, seen, max_tokens, mut task } = plan;
         let most = self.shared.streams;
         if !(1..=most).contains(&count) {
             let expected = format!("1 to {most}, the streams of the engine");
@@ -116,14 +125,15 @@ impl Engine {
         let scheduler = self.least_loaded()?;
         let most = self.shared.max_waiting;
         let queue_slots = scheduler.queue_slots.take(count, most);
-        let queue_slots = queue_slots.map_err(|waiting| Error::Busy { waiting, most })?;
+        let (slot, other_slots) = queue_slots.map_err(|waiting| Error::Busy { waiting, most })?;
         let sampler = options.sampler(&self.meaning())?;
         let stops = StopStrings::new(options.stop)?;
         let decoder = self.decoder(&prompt)?;
-        let echo = echo.map(|from| Ok::<_, Error>((from, self.decoder(&prompt[..from])?)));
-        let mut echo = echo.transpose()?;
+        if let Some(PromptRange { from, decoder }) = task.prompt_range_mut() {
+            *decoder = self.decoder(&prompt[..*from])?;
+        }
         let seed = options.seed.unwrap_or_else(random_seed);
-        let requests = (0..).zip(queue_slots).map(|(sample, queue_slot)| Request {
+        let request = |sample, task, queue_slot| Request {
             seen: seen.clone(),
             max_tokens,
             positions: self.shared.context_length,
@@ -138,9 +148,7 @@ impl Engine {
             eos_tokens: self.shared.eos_tokens.clone(),
             logprobs: options.logprobs.unwrap_or_default(),
             top_logprobs: options.top_logprobs.unwrap_or_default(),
-            echo: echo.take(),
-            search: search.take(),
-            pool: pool.take(),
+            task,
             form: options.constraint.clone(),
             vocabulary: self.shared.vocab_size,
             lookahead: options.lookahead.unwrap_or(self.default_lookahead()),
@@ -152,20 +160,21 @@ impl Engine {
             queue_slot: Some(queue_slot),
             prompt: prompt.clone(),
             load: Arc::clone(&scheduler.load),
-        });
-        let mut requests: Vec<_> = requests.collect();
+        };
         let stream = |request: &Request| {
             GenerationStream::new(Arc::clone(&request.queue), scheduler.commands.clone())
         };
-        let streams = requests.iter().map(stream).collect();
-        let mut first = requests.remove(0); // there is one
-        first.samples = requests;
+        let mut first = request(0, task, slot);
+        let others = (1..).zip(other_slots);
+        first.samples =
+            others.map(|(sample, slot)| request(sample, TaskRequest::default(), slot)).collect();
+        let streams = (stream(&first), first.samples.iter().map(stream).collect());
         scheduler.send(Command::Generate(Box::new(first)))?;
         Ok(streams)
     }
 
     /// The scheduler with the fewest generations, of those that are there.
-    fn least_loaded(&self) -> Result<&Handle, Error> {
+    pub(super) fn least_loaded(&self) -> Result<&Handle, Error> {
         let there = self.schedulers.iter().filter(|scheduler| !scheduler.commands.is_closed());
         let least = there.min_by_key(|scheduler| Arc::strong_count(&scheduler.load));
         least.ok_or(Error::Disposed)

@@ -4,7 +4,12 @@ use futures::{StreamExt, stream};
 use web_time::Instant;
 
 use super::{Engine, generate::Plan};
-use crate::{error::Error, event::TextDelta, options::Prompt};
+use crate::{
+    error::Error,
+    event::TextDelta,
+    options::Prompt,
+    sequence::{PromptRange, TaskRequest},
+};
 
 /// How likely a continuation is after its prompt.
 #[derive(Clone, Debug, PartialEq)]
@@ -108,12 +113,12 @@ impl Engine {
     }
 
     /// Runs tokens and chooses none; what the model thought of them from one on.
-    async fn run(&self, prompt: Vec<u32>, echo: Option<usize>) -> Result<Vec<TextDelta>, Error> {
+    async fn run(&self, prompt: Vec<u32>, from: Option<usize>) -> Result<Vec<TextDelta>, Error> {
         let asked = Instant::now();
-        let plan =
-            Plan { asked, prompt, seen: None, max_tokens: 0, echo, search: None, pool: None };
-        let mut streams = self.submit(plan, self.prompt_only(), 1)?;
-        let stream = streams.pop().ok_or(Error::Disposed)?;
+        let range = from.map(|from| PromptRange { from, decoder: None });
+        let task = TaskRequest::Score(range);
+        let plan = Plan { asked, prompt, seen: None, max_tokens: 0, task };
+        let stream = self.submit_one(plan, self.prompt_only())?;
         Ok(stream.finish().await?.prompt)
     }
 }

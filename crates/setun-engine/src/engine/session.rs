@@ -67,7 +67,7 @@ impl Session {
     /// If the engine has ended, or a device cannot give what it holds.
     pub async fn save(&self) -> Result<Vec<u8>, Error> {
         let (reply, saved) = oneshot::channel();
-        let scheduler = self.engine.schedulers.first().ok_or(Error::Disposed)?;
+        let scheduler = self.engine.least_loaded()?;
         scheduler.send(Command::Maintenance(MaintenanceTask::Save {
             tokens: self.tokens.clone(),
             reply,

@@ -30,7 +30,10 @@ use super::{
 };
 use crate::command::MaintenanceTask;
 use crate::{
-    beams::BeamText, event::Event, memory_pressure::Pressure, sequence::SearchRequest,
+    beams::BeamText,
+    event::Event,
+    memory_pressure::Pressure,
+    sequence::{SearchRequest, TaskRequest},
     stream::GenerationStream,
 };
 use futures::channel::oneshot;
@@ -216,7 +219,9 @@ impl Machine {
             };
             let (reply, texts) = oneshot::channel();
             let options = asked.beam_options();
-            request.search = (asked.beams > 0).then_some(SearchRequest { options, reply });
+            if asked.beams > 0 {
+                request.task = TaskRequest::Beam(SearchRequest { options, reply });
+            }
             self.open.push(Open {
                 asked: asked.clone(),
                 expected,

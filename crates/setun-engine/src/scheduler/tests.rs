@@ -16,7 +16,7 @@ use setun_ops::OpsError;
 use setun_text::{Sampler, SamplerOptions, StopStrings};
 
 use super::*;
-use crate::sequence::Request;
+use crate::sequence::{Request, TaskRequest};
 use crate::{ErrorCode, GenerationStream, telemetry::Trace};
 use futures::channel::oneshot;
 use setun_model::MemoryUse;
@@ -130,15 +130,13 @@ pub(super) fn request(prompt: Vec<u32>, max_tokens: usize) -> Request {
         seed: 0,
         sample: 0,
         samples: vec![],
-        search: None,
+        task: TaskRequest::default(),
         decoder: None,
         stops: StopStrings::new(vec![]).unwrap(),
         filter: None,
         eos_tokens: vec![],
         logprobs: false,
         top_logprobs: 0,
-        echo: None,
-        pool: None,
         form: None,
         vocabulary: 2,
         lookahead: 0,

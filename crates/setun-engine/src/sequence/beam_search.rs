@@ -30,15 +30,15 @@ struct Watched {
 }
 
 impl Search {
-    pub(super) fn new(request: &mut Request) -> Option<Self> {
-        let SearchRequest { options, reply } = request.search.take()?;
+    pub(super) fn new(request: &Request, search: SearchRequest) -> Self {
+        let SearchRequest { options, reply } = search;
         let Request { prompt, max_tokens, sampler, eos_tokens, stops, decoder, .. } = request;
         let (sampler, eos_tokens) = (sampler.clone(), eos_tokens.clone());
         let beams = BeamSearch::new(prompt, *max_tokens, options, sampler, eos_tokens);
         let decoder = decoder.clone().filter(|_| !stops.is_empty());
         let watched = decoder.map(|decoder| Watched { decoder, stops: stops.clone() });
         let (watched, reply) = (watched.into_iter().collect(), Some(reply));
-        Some(Self { beams, watched, reply, forks_at: None })
+        Self { beams, watched, reply, forks_at: None }
     }
 
     /// Most beams.
@@ -84,18 +84,18 @@ impl Watched {
 impl Sequence {
     /// Whether it is a search, whose rows take a step together.
     pub(crate) fn is_search(&self) -> bool {
-        self.search.is_some()
+        self.task.beam().is_some()
     }
 
     /// The next pending token of each row.
     pub(crate) fn row_tokens(&self) -> Vec<u32> {
-        let rows = self.search.iter().flat_map(|search| search.beams.rows());
+        let rows = self.task.beam().into_iter().flat_map(|search| search.beams.rows());
         rows.filter_map(|row| row.get(self.cached).copied()).collect()
     }
 
     /// Positions that all rows have in common; all of them where there is one row.
     pub(crate) fn shared_positions(&self) -> usize {
-        match &self.search {
+        match self.task.beam() {
             Some(search) if search.beams.rows().len() > 1 => search.beams.shared(),
             _ => self.context.len(),
         }
@@ -103,7 +103,7 @@ impl Sequence {
 
     /// How many rows go on from here beside the first; they are sequences of their own then.
     pub(crate) fn forks(&mut self) -> usize {
-        let Some(search) = &mut self.search else { return 0 };
+        let Some(search) = self.task.beam_mut() else { return 0 };
         match search.forks_at.take_if(|at| *at == self.cached) {
             Some(_) => search.beams.rows().len() - 1,
             None => 0,
@@ -120,7 +120,7 @@ impl Sequence {
         let now = Instant::now();
         self.first_token.get_or_insert(now);
         self.last_token = Some(now);
-        let Some(search) = &mut self.search else { return Ok(vec![]) };
+        let Some(search) = self.task.beam_mut() else { return Ok(vec![]) };
         let parents = search.advance(logits)?;
         if let Some(&first) = search.beams.rows().first() {
             first.clone_into(&mut self.tokens);
@@ -135,7 +135,7 @@ impl Sequence {
     ///
     /// If a token cannot be decoded.
     pub(super) fn finish_search(&mut self, reason: FinishReason) -> Result<Option<Found>, Error> {
-        let Some(search) = &mut self.search else { return Ok(None) };
+        let Some(search) = self.task.beam_mut() else { return Ok(None) };
         let mut texts = vec![];
         for beam in search.beams.finish(reason) {
             texts.push(self.request.text_of(beam)?);

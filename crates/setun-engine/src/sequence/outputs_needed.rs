@@ -4,21 +4,17 @@ use setun_model::{RequestedOutput, SequenceId};
 use setun_ops::{argmax::ArgmaxRequest, top_logits::TopLogitsRequest};
 use setun_text::{Greedy, Needs, Step};
 
-use super::{Sequence, SequenceConstraint};
+use super::{Sequence, SequenceConstraint, Task};
 use crate::speculation::DraftRequest;
 
 impl Sequence {
     /// What the row of the last pending token is to give.
     pub(crate) fn output_needed(&mut self, vocabulary: usize) -> RequestedOutput {
-        if let Some(search) = &self.search {
-            return if search.forks_at.is_some() {
-                RequestedOutput::Nothing
-            } else {
-                RequestedOutput::Logits
-            };
-        }
-        if self.request.max_tokens == 0 {
-            return RequestedOutput::Nothing;
+        match &self.task {
+            Task::Beam(search) if search.forks_at.is_some() => return RequestedOutput::Nothing,
+            Task::Beam(_) => return RequestedOutput::Logits,
+            Task::Embed(_) | Task::Score(_) => return RequestedOutput::Nothing,
+            Task::Generate(_) => {}
         }
         if self.generated() < self.full_logits_until || self.request.wants_logprobs() {
             return RequestedOutput::Logits;
@@ -43,7 +39,7 @@ impl Sequence {
 
     /// Whether its tokens are to be guessed, once there is a first.
     pub(crate) fn wants_draft(&self) -> bool {
-        self.request.lookahead > 0 && self.search.is_none()
+        self.request.lookahead > 0 && matches!(self.task, Task::Generate(_))
     }
 
     /// Up to `most` tokens that may come next, by the text so far.
@@ -101,7 +97,7 @@ impl Sequence {
             self.request.lookahead > 0 || self.constraint.is_some() || self.reports_prompt();
         !needs_logits
             && !has_more
-            && self.search.is_none()
+            && matches!(self.task, Task::Generate(_))
             && self.request.sampler.is_argmax(&self.step())
     }
 

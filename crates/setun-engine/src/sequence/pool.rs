@@ -12,7 +12,7 @@ pub(crate) struct Pool {
     pooling: Pooling,
     sums: Vec<f64>, // [hidden]
     tokens: usize,  // whose states are in the sums
-    reply: oneshot::Sender<Pooled>,
+    reply: Option<oneshot::Sender<Pooled>>,
 }
 
 /// The sum of the states, `[hidden]`, and how many there were.
@@ -21,7 +21,7 @@ pub(crate) type Pooled = (Vec<f64>, usize);
 impl Pool {
     /// What it comes to goes to the reply. Nobody need listen.
     pub(crate) fn new(pooling: Pooling, reply: oneshot::Sender<Pooled>) -> Self {
-        Self { pooling, sums: vec![], tokens: 0, reply }
+        Self { pooling, sums: vec![], tokens: 0, reply: Some(reply) }
     }
 
     /// Of a text of so many tokens, the first whose state is wanted and is not there.
@@ -44,12 +44,12 @@ impl Pool {
 impl Sequence {
     /// Whether its rows give hidden states, which stand in steps of their own.
     pub(crate) fn is_pooled(&self) -> bool {
-        self.pool.is_some()
+        self.task.pool().is_some()
     }
 
     /// The first of its tokens that has to be run for its state.
     pub(super) fn first_pooled(&self) -> Option<usize> {
-        self.pool.as_ref().map(|pool| pool.next(self.context.len()))
+        self.task.pool().map(|pool| pool.next(self.context.len()))
     }
 
     /// What rows give that tell of their text.
@@ -58,7 +58,7 @@ impl Sequence {
     }
 
     pub(super) fn add_state(&mut self, row: Row<'_>) -> Result<(), Error> {
-        match (&mut self.pool, row) {
+        match (self.task.pool_mut(), row) {
             (None, _) => Ok(()),
             (Some(pool), Row::HiddenState(state)) => {
                 if let Some(value) = state.iter().find(|value| !value.is_finite()) {
@@ -77,8 +77,10 @@ impl Sequence {
 
     /// Hands over what its states came to.
     pub(super) fn reply_pooled(&mut self) {
-        if let Some(Pool { sums, tokens, reply, .. }) = self.pool.take() {
-            let _ = reply.send((sums, tokens));
+        if let Some(pool) = self.task.pool_mut()
+            && let Some(reply) = pool.reply.take()
+        {
+            let _ = reply.send((std::mem::take(&mut pool.sums), pool.tokens));
         }
     }
 }

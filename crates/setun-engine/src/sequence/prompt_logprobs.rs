@@ -3,7 +3,7 @@
 use setun_model::Row;
 use setun_text::{Logprobs, StreamDecoder};
 
-use super::Sequence;
+use super::{PromptRange, Sequence};
 use crate::{
     error::Error,
     event::{Event, PromptTokens, TextDelta},
@@ -23,7 +23,7 @@ pub(crate) struct PromptLogprobs {
 
 impl PromptLogprobs {
     /// Of a prompt's tokens from one on, whose text the decoder gives.
-    pub(super) fn new(from: usize, decoder: Option<StreamDecoder>) -> Self {
+    pub(super) fn new(PromptRange { from, decoder }: PromptRange) -> Self {
         Self { from, tokens: vec![], decoder, is_reported: false }
     }
 
@@ -36,17 +36,21 @@ impl PromptLogprobs {
 impl Sequence {
     /// What was told of its prompt, which goes over to the next of its siblings.
     pub(crate) fn take_prompt_logprobs(&mut self) -> Option<PromptLogprobs> {
-        self.echo.take()
+        self.task.prompt_logprobs_mut()?.take()
     }
 
-    pub(crate) fn set_prompt_logprobs(&mut self, echo: Option<PromptLogprobs>) {
-        self.echo = echo;
+    pub(crate) fn set_prompt_logprobs(&mut self, prompt: Option<PromptLogprobs>) {
+        if let Some(kept) = self.task.prompt_logprobs_mut() {
+            *kept = prompt;
+        }
     }
 
     /// Those of its tokens that need not be run, if the cache has them.
     pub(crate) fn reusable(&self) -> &[u32] {
-        match (&self.echo, self.first_pooled()) {
-            (Some(echo), _) if !echo.is_reported => &self.context[..echo.next().saturating_sub(1)],
+        match (self.task.prompt_logprobs(), self.first_pooled()) {
+            (Some(prompt), _) if !prompt.is_reported => {
+                &self.context[..prompt.next().saturating_sub(1)]
+            }
             (_, Some(first)) => &self.context[..first],
             _ => &self.context,
         }
@@ -54,7 +58,7 @@ impl Sequence {
 
     /// Whether rows of its prompt are to tell of it.
     pub(crate) fn reports_prompt(&self) -> bool {
-        self.is_pooled() || self.echo.as_ref().is_some_and(|echo| !echo.is_reported)
+        self.is_pooled() || self.task.prompt_logprobs().is_some_and(|prompt| !prompt.is_reported)
     }
 
     /// The next `rows` rows of its prompt that tell of it.
@@ -68,9 +72,11 @@ impl Sequence {
         if let Some(first) = self.first_pooled() {
             return first.saturating_sub(self.cached).min(rows);
         }
-        let Some(echo) = self.echo.as_ref().filter(|echo| !echo.is_reported) else { return rows };
+        let Some(prompt) = self.task.prompt_logprobs().filter(|prompt| !prompt.is_reported) else {
+            return rows;
+        };
         // The row before a token tells of it; the prompt's last tells of none.
-        let first = echo.next().saturating_sub(1).saturating_sub(self.cached);
+        let first = prompt.next().saturating_sub(1).saturating_sub(self.cached);
         first.min(rows)
     }
 
@@ -81,19 +87,19 @@ impl Sequence {
     /// If a token cannot be decoded, or the model gives no hidden states where they are wanted.
     pub(crate) fn apply_prompt_row(&mut self, row: Row<'_>) -> Result<(), Error> {
         self.add_state(row)?;
-        let Some(echo) = &mut self.echo else { return Ok(()) };
-        if echo.next() == 0 {
+        let Some(Some(prompt)) = self.task.prompt_logprobs_mut() else { return Ok(()) };
+        if prompt.next() == 0 {
             let delta = TextDelta { token: self.context[0], ..TextDelta::default() };
-            echo.push(delta)?;
+            prompt.push(delta)?;
         }
         let Row::Logits(logits) = row else { return Ok(()) };
-        let token = self.context[echo.next()];
+        let token = self.context[prompt.next()];
         let delta = token_logprobs(logits, token, self.request.top_logprobs);
         if delta.logprob.is_some_and(f64::is_nan) {
             let (expected, found) = ("finite".into(), "NaN".into());
             return Err(Error::ModelOutput { what: "a logit of a prompt's row", expected, found });
         }
-        self.echo.as_mut().map_or(Ok(()), |echo| echo.push(delta))
+        prompt.push(delta)
     }
 
     /// Emits the event of the prompt, once its last row has run.
@@ -103,17 +109,18 @@ impl Sequence {
     /// If a token cannot be decoded.
     pub(crate) fn report_prompt(&mut self) -> Result<(), Error> {
         self.reply_pooled();
-        let Some(echo) = self.echo.as_mut().filter(|echo| !echo.is_reported) else { return Ok(()) };
-        echo.is_reported = true;
-        if echo.next() == 0 {
-            echo.push(TextDelta { token: self.context[0], ..TextDelta::default() })?;
+        let kept = self.task.prompt_logprobs_mut().and_then(Option::as_mut);
+        let Some(prompt) = kept.filter(|prompt| !prompt.is_reported) else { return Ok(()) };
+        prompt.is_reported = true;
+        if prompt.next() == 0 {
+            prompt.push(TextDelta { token: self.context[0], ..TextDelta::default() })?;
         }
-        if let Some(decoder) = &mut echo.decoder
-            && let Some(last) = echo.tokens.last_mut()
+        if let Some(decoder) = &mut prompt.decoder
+            && let Some(last) = prompt.tokens.last_mut()
         {
             last.text.push_str(&decoder.finish()?);
         }
-        let event = Event::Prompt(PromptTokens { tokens: std::mem::take(&mut echo.tokens) });
+        let event = Event::Prompt(PromptTokens { tokens: std::mem::take(&mut prompt.tokens) });
         for sample in &self.request.samples {
             sample.queue.push(Ok(event.clone()));
         }

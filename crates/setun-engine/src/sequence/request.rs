@@ -25,6 +25,42 @@ pub(crate) struct SearchRequest {
     pub(crate) reply: oneshot::Sender<Vec<BeamText>>,
 }
 
+/// What a request asks for.
+#[derive(Debug)]
+pub(crate) enum TaskRequest {
+    /// Tokens, and log-probabilities of the prompt's.
+    Generate(Option<PromptRange>),
+    /// The likeliest texts.
+    Beam(SearchRequest),
+    /// A vector of the prompt's hidden states.
+    Embed(Pool),
+    /// Log-probabilities of the prompt's tokens, or its place in the cache alone.
+    Score(Option<PromptRange>),
+}
+
+impl Default for TaskRequest {
+    fn default() -> Self {
+        Self::Generate(None)
+    }
+}
+
+impl TaskRequest {
+    /// The tokens whose log-probabilities are asked for.
+    pub(crate) fn prompt_range_mut(&mut self) -> Option<&mut PromptRange> {
+        match self {
+            Self::Generate(range) | Self::Score(range) => range.as_mut(),
+            Self::Beam(_) | Self::Embed(_) => None,
+        }
+    }
+}
+
+/// The tokens of a prompt from one on, and a decoder of the text before it.
+#[derive(Debug)]
+pub(crate) struct PromptRange {
+    pub(crate) from: usize,
+    pub(crate) decoder: Option<StreamDecoder>,
+}
+
 /// A request that has passed all checks.
 #[derive(Debug)]
 pub(crate) struct Request {
@@ -47,12 +83,7 @@ pub(crate) struct Request {
     pub(crate) eos_tokens: Vec<u32>,
     pub(crate) logprobs: bool,
     pub(crate) top_logprobs: usize,
-    /// The token of the prompt from which on the model's opinion is told, and a decoder before it.
-    pub(crate) echo: Option<(usize, Option<StreamDecoder>)>,
-    /// What makes it a beam search.
-    pub(crate) search: Option<SearchRequest>,
-    /// What to make of the states of the prompt's tokens.
-    pub(crate) pool: Option<Pool>,
+    pub(crate) task: TaskRequest,
     /// The form that its text is to have.
     pub(crate) form: Option<SharedConstraint>,
     /// Tokens of the vocabulary.

@@ -20,7 +20,7 @@ impl Sequence {
         for request in std::iter::once(&self.request).chain(&self.request.samples) {
             request.trace.admitted(cached);
         }
-        let most = self.search.as_mut().map_or(usize::MAX, super::beam_search::Search::enter);
+        let most = self.task.beam_mut().map_or(usize::MAX, super::beam_search::Search::enter);
         self.cached = cached.min(most);
         self.request.queue_slot = None;
         self.request.samples.iter_mut().for_each(|sample| sample.queue_slot = None);
