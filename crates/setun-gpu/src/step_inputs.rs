@@ -1,9 +1,6 @@
 //! The inputs of a step as words: `wgsl/parts/step.wgsl` reads them.
 
-use setun_ops::{
-    BatchInputs, Plan,
-    argmax::{ArgmaxCapacity, ArgmaxRequest},
-};
+use setun_ops::{BatchInputs, Plan, argmax::ArgmaxRequest, op::ArgmaxCapacity};
 
 /// Words that say where the rest lies.
 const HEADER: usize = 12;

@@ -2,7 +2,7 @@
 
 use setun_ops::{
     BufferId, CacheSpec, Op, OpsError, Plan,
-    argmax::ArgmaxCapacity,
+    op::ArgmaxCapacity,
     op::{Activation, HeadShape, Linear, Norm},
     plan::{BufferKind, PlanBuilder, RowSet},
 };

@@ -6,9 +6,10 @@ use half::{bf16, f16};
 use setun_ops::{
     BatchInputs, BlockId, BufferId, CacheSpec, DenseMatrix, OpsError, TernaryMatrix, Usage,
     WeightData, WeightId, WeightSpec,
-    argmax::{ArgmaxCapacity, ArgmaxRequest},
+    argmax::ArgmaxRequest,
     comparison::Case,
     dense::DenseValues,
+    op::ArgmaxCapacity,
     op::{Activation, HeadShape, Norm},
     random::Random,
     rope_append::RopeTable,

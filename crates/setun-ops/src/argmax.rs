@@ -11,7 +11,12 @@
 //!
 //! [`BatchInputs::advance`]: crate::BatchInputs::advance
 
-use crate::{dense::DenseMatrix, error::OpsError, head::head_logit, op::Agreement};
+use crate::{
+    dense::DenseMatrix,
+    error::OpsError,
+    head::head_logit,
+    op::{Agreement, ArgmaxCapacity},
+};
 
 /// See [`Agreement`]. The choice follows from the logits exactly, and a GPU's logits may differ.
 pub const AGREEMENT: Agreement = Agreement::ExactOnCpu { gpu_ulp: 16 };
@@ -28,15 +33,6 @@ pub struct ArgmaxRequest {
     pub touched: Vec<u32>,
     /// Ids, ascending, and what is added to their logits.
     pub biases: Vec<(u32, f32)>,
-}
-
-/// Most of what a plan's requests may hold.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ArgmaxCapacity {
-    /// Touched tokens, those that later steps add included.
-    pub touched: usize,
-    /// Biases.
-    pub biases: usize,
 }
 
 impl Default for ArgmaxRequest {

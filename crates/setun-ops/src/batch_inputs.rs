@@ -1,9 +1,10 @@
 //! Inputs that change from step to step: tokens, positions, sequences, block tables.
 
 use crate::{
-    argmax::{self, ArgmaxCapacity, ArgmaxRequest},
+    argmax::{self, ArgmaxRequest},
     cache::BlockId,
     error::OpsError,
+    op::ArgmaxCapacity,
     top_logits::TopLogitsRequest,
 };
 

@@ -1,8 +1,8 @@
 //! Errors of plans, weights and backends.
 
 use crate::{
-    cache::CacheSpec,
-    op::{BufferId, WeightId},
+    cache_spec::CacheSpec,
+    ids::{BufferId, WeightId},
 };
 
 /// Why a weight, a plan or a step was refused, or why it could not be run.

@@ -21,6 +21,7 @@ pub mod attention;
 pub mod backend;
 pub mod batch_inputs;
 pub mod cache;
+mod cache_spec;
 pub mod cache_values;
 pub mod column_sums;
 #[cfg(feature = "comparison")]
@@ -34,6 +35,7 @@ pub mod gate;
 pub mod head;
 pub mod head_norm;
 pub mod host_cache;
+mod ids;
 pub mod numeric;
 pub mod op;
 pub mod plan;

@@ -1,14 +1,15 @@
 //! The operations as data: one variant each, named like its file.
 
-use crate::argmax::ArgmaxCapacity;
+pub use crate::ids::{BufferId, WeightId};
 
-/// A numbered buffer of a [`Plan`](crate::Plan).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct BufferId(pub u32);
-
-/// A numbered weight of a [`Plan`](crate::Plan).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct WeightId(pub u32);
+/// Most of what a plan's [`ArgmaxRequest`](crate::argmax::ArgmaxRequest)s may hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ArgmaxCapacity {
+    /// Touched tokens, those that later steps add included.
+    pub touched: usize,
+    /// Biases.
+    pub biases: usize,
+}
 
 /// How far two implementations of an operation may differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

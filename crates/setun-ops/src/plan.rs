@@ -10,9 +10,9 @@ mod check;
 use check::{check, check_written};
 
 use crate::{
-    argmax::ArgmaxCapacity,
     cache::CacheSpec,
     error::OpsError,
+    op::ArgmaxCapacity,
     op::{BufferId, Op},
     top_logits::Ranked,
     weight::WeightSpec,

@@ -7,8 +7,9 @@ use crate::{
 };
 use setun_ops::{
     DenseMatrix, Op, WeightData,
-    argmax::{ArgmaxCapacity, ArgmaxRequest},
+    argmax::ArgmaxRequest,
     dense::DenseValues,
+    op::ArgmaxCapacity,
     plan::{BufferKind, RowSet},
 };
 

@@ -11,7 +11,7 @@ use crate::{
 };
 use setun_ops::{
     Op, WeightData,
-    argmax::ArgmaxCapacity,
+    op::ArgmaxCapacity,
     op::{Activation, BufferId},
     plan::{BufferKind, RowSet},
     top_logits::TopLogitsRequest,

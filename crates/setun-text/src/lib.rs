@@ -55,11 +55,13 @@ pub use error::TextError;
 pub use hf_tokenizer::HfTokenizer;
 pub use logprob::{Logprobs, logprob};
 pub use message::Message;
-pub use option::{IntegerRange, NumberRange, OptionGroup, OptionKind, OptionSpec, OptionValue};
+pub use option::{
+    IntegerRange, MIN_TEMPERATURE, NumberRange, OptionGroup, OptionKind, OptionSpec, OptionValue,
+};
 pub use pattern_filter::{FilterAction, FilterPattern, FilterRule, PatternFilter};
 pub use processor::{Candidates, LogitsProcessor, MaybeShared, SharedProcessor};
 pub use sampler::{Choice, Greedy, Needs, Sampler};
-pub use sampler_options::{MIN_TEMPERATURE, SamplerOptions};
+pub use sampler_options::SamplerOptions;
 pub use sampler_state::SamplerState;
 pub use sampling_step::SamplingStep;
 pub use sampling_strategy::SamplingStrategy;

@@ -8,6 +8,6 @@ mod kind;
 mod spec;
 mod value;
 
-pub use kind::{IntegerRange, NumberRange, OptionKind};
+pub use kind::{IntegerRange, MIN_TEMPERATURE, NumberRange, OptionKind};
 pub use spec::{OptionGroup, OptionSpec};
 pub use value::OptionValue;

@@ -1,15 +1,12 @@
 //! Options of the sampler.
 
 mod check;
+mod step_names;
 mod table;
 
 use std::collections::BTreeMap;
 
 use crate::{OptionKind, OptionValue, SamplingStep, SharedProcessor};
-
-/// The lowest temperature besides 0. Anything below is greedy in all but name, and logits
-/// divided by much less overflow.
-pub const MIN_TEMPERATURE: f32 = 1e-6;
 
 macro_rules! define_sampler_options {
     ($(

@@ -1,6 +1,6 @@
 //! Operations over tables: embedding, head, the best of it and the choice.
 
-use setun_ops::{BufferId, WeightId, WeightSpec, argmax::ArgmaxCapacity};
+use setun_ops::{BufferId, WeightId, WeightSpec, op::ArgmaxCapacity};
 
 use super::{Lowering, columns, word};
 use crate::{

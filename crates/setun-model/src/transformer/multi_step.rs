@@ -1,9 +1,6 @@
 //! Steps in which the backend chooses greedy tokens.
 
-use setun_ops::{
-    Backend, OpsError,
-    argmax::{ArgmaxCapacity, NONE},
-};
+use setun_ops::{Backend, OpsError, argmax::NONE, op::ArgmaxCapacity};
 
 use super::Transformer;
 use crate::{batch::Batch, cache::PagedCache, error::ModelError, plan::HeadOutput, stage::room};

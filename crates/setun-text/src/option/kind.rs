@@ -3,7 +3,11 @@
 use std::fmt;
 
 use super::OptionValue;
-use crate::{MIN_TEMPERATURE, SamplingStep};
+use crate::SamplingStep;
+
+/// The lowest temperature besides 0. Anything below is greedy in all but name, and logits
+/// divided by much less overflow.
+pub const MIN_TEMPERATURE: f32 = 1e-6;
 
 /// The largest `f32` below 1.
 const BELOW_ONE: f32 = 1.0 - f32::EPSILON / 2.0;

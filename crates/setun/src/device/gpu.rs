@@ -15,7 +15,7 @@ use setun_model::{
     plan::{HeadOutput, model_plan},
     sample,
 };
-use setun_ops::{CacheSpec, OpsError, WeightId, argmax::ArgmaxCapacity, comparison::Disagreement};
+use setun_ops::{CacheSpec, OpsError, WeightId, comparison::Disagreement, op::ArgmaxCapacity};
 
 #[cfg(any(feature = "vulkan", feature = "metal", feature = "dx12", feature = "webgpu"))]
 use super::open::Settled;

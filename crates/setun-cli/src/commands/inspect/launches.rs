@@ -5,7 +5,7 @@ use setun::{
     checkpoint::{Dtype, ModelConfig, TensorInfo},
     forward::{Layout, plan::HeadOutput},
     gpu::{self, LaunchReport, kernel::Table, launch::When},
-    ops::{WeightId, WeightSpec, argmax::ArgmaxCapacity},
+    ops::{WeightId, WeightSpec, op::ArgmaxCapacity},
 };
 
 use super::plan::plan_of;

@@ -1,0 +1,43 @@
+//! The shape of a paged KV cache.
+
+/// Element type of a cache. Keys and values are rounded to it when they are appended, and are
+/// read only from there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CacheElement {
+    /// As computed.
+    F32,
+    /// Rounded to the nearest, ties to even; subnormals kept; beyond ±65504 saturated.
+    F16,
+    /// One scale for each token and KV head: `a = max(absmax, 1e-5)`, code
+    /// `clamp(round_half_even(x · (127 / a)), ±127)`, scale `a / 127`.
+    Int8,
+}
+
+/// Shape of a paged cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CacheSpec {
+    /// Layers.
+    pub layers: usize,
+    /// Key and value heads of a layer.
+    pub kv_heads: usize,
+    /// Width of a head.
+    pub head_dim: usize,
+    /// Positions in a block: a divisor or a multiple of [`SPAN`](crate::attention::SPAN).
+    pub block_positions: usize,
+    /// Element type.
+    pub element: CacheElement,
+}
+
+impl CacheSpec {
+    /// Bytes of one block over all layers, keys, values and their scales.
+    #[must_use]
+    pub fn block_bytes(&self) -> usize {
+        let vectors = 2 * self.layers * self.kv_heads * self.block_positions;
+        let vector = match self.element {
+            CacheElement::F32 => 4 * self.head_dim,
+            CacheElement::F16 => 2 * self.head_dim,
+            CacheElement::Int8 => self.head_dim + 4,
+        };
+        vectors * vector
+    }
+}
