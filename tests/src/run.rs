@@ -1,7 +1,7 @@
 //! Running models step by step, without an engine.
 
 use setun::{
-    Device, DeviceOptions, Model,
+    Device, DeviceKind, DeviceOptions, Model,
     forward::{Batch, Model as Forward, Outputs, PagedCache, RequestedOutput, SequenceId},
 };
 
@@ -98,14 +98,10 @@ impl Runner {
 }
 
 /// Every level of the processor that runs here.
-///
-/// # Panics
-///
-/// Never: the names are those that `setun::devices` gives.
 #[must_use]
 pub fn devices() -> Vec<Device> {
-    let levels = setun::devices().into_iter().filter(|info| info.device == "cpu");
-    levels.map(|info| info.level.parse().expect("a level that is here")).collect()
+    let levels = setun::devices().into_iter().filter(|info| info.device == DeviceKind::Cpu);
+    levels.map(|info| info.select).collect()
 }
 
 /// The place of the largest value, the first of equals.

@@ -18,8 +18,8 @@ use futures::{
     future::{LocalBoxFuture, ready},
 };
 use setun::{
-    Device, DeviceOptions, Error, HeadType, MemoryEstimate, Model, ModelBytes, ModelReader,
-    ReadRequest,
+    Device, DeviceOptions, Error, HeadType, MemoryEstimate, Model, ModelBytes, ModelFolder,
+    ModelHeader, ModelReader, ModelSource, ReadRequest,
     forward::{Batch, Outputs, PagedCache, RequestedOutput},
     locate,
     ops::top_logits::TopLogitsRequest,
@@ -69,7 +69,7 @@ fn main() {
 
 fn estimate(path: &Path, options: &DeviceOptions) -> MemoryEstimate {
     let reader = ModelReader::open(path).expect("a model");
-    reader.estimate(options.clone()).expect("an estimate")
+    reader.header().estimate(options.clone()).expect("an estimate")
 }
 
 fn weights_are_as_estimated(options: &DeviceOptions) {
@@ -107,7 +107,7 @@ fn a_full_context_is_as_estimated() {
 }
 
 /// Counts the bytes of files that are read.
-struct Files(setun::Files, Arc<AtomicUsize>);
+struct Files(ModelFolder, Arc<AtomicUsize>);
 
 impl ModelBytes for Files {
     fn read<'a>(
@@ -136,9 +136,10 @@ fn headers_tell_what_the_first_layer_would() {
     ] {
         let (folder, source) = locate(&fixture(name)).expect("a model");
         let read = Arc::new(AtomicUsize::new(0));
-        let files = Files(setun::Files::new(folder), Arc::clone(&read));
-        let peeked = ModelReader::peek(source, name, files).now_or_never().expect("no waiting");
-        let found = peeked.expect("headers").estimate(DeviceOptions::default()).expect("a model");
+        let files = Files(ModelFolder::new(folder), Arc::clone(&read));
+        let source = ModelSource::new(source, name, files);
+        let header = ModelHeader::read(source).now_or_never().expect("no waiting");
+        let found = header.expect("headers").estimate(DeviceOptions::default()).expect("a model");
         let expected = estimate(&fixture(name), &DeviceOptions::default());
         let near = expected.weights.abs_diff(found.weights) * 10 <= expected.weights;
         assert!(near, "{name}: {found:?}, {expected:?}");

@@ -9,8 +9,8 @@ use std::sync::{
 
 use futures::future::{FutureExt, LocalBoxFuture, ready};
 use setun::{
-    Device, DeviceOptions, Engine, Error, ErrorCode, Event, Files, GenerateOptions, GpuApi,
-    HeadType, ModelBytes, ModelReader, ReadRequest, Source, Verdict,
+    Device, DeviceKind, DeviceOptions, Engine, Error, ErrorCode, Event, GenerateOptions, GpuApi,
+    HeadType, ModelBytes, ModelFolder, ModelReader, ModelSource, ReadRequest, Source, Verdict,
 };
 use setun_gpu::Wgpu;
 use setun_tests::fixture;
@@ -36,7 +36,7 @@ fn greedy(tokens: usize) -> GenerateOptions {
 /// A model's files, with a count of how often they are read from the beginning; later times fail
 /// where they may not.
 struct Counted {
-    files: Files,
+    files: ModelFolder,
     begun: Arc<AtomicUsize>,
     most: usize,
 }
@@ -44,9 +44,9 @@ struct Counted {
 impl Counted {
     async fn reader(most: usize) -> (ModelReader, Arc<AtomicUsize>) {
         let begun = Arc::new(AtomicUsize::new(0));
-        let files = Files::new(fixture(MODEL));
+        let files = ModelFolder::new(fixture(MODEL));
         let bytes = Self { files, begun: Arc::clone(&begun), most };
-        let reader = ModelReader::new(Source::Folder, "counted", bytes).await;
+        let reader = ModelReader::new(ModelSource::new(Source::Folder, "counted", bytes)).await;
         (reader.expect("the story model"), begun)
     }
 }
@@ -74,14 +74,21 @@ fn software_is_chosen_by_name_only() {
     let _alone = alone();
     let engine = Engine::builder(reader()).build().expect("an engine");
     let report = engine.device_report();
-    assert_eq!((report.devices[0].device, report.devices[0].verdict), ("cpu", Verdict::Chosen));
-    let vulkan = report.devices.iter().find(|found| found.device == "vulkan").expect("it is here");
+    assert_eq!(
+        (report.devices[0].device, report.devices[0].verdict),
+        (DeviceKind::Cpu, Verdict::Chosen)
+    );
+    let vulkan = report
+        .devices
+        .iter()
+        .find(|found| found.device == DeviceKind::Gpu(GpuApi::Vulkan))
+        .expect("it is here");
     assert_eq!(vulkan.verdict, Verdict::Software);
     assert!(!vulkan.level.is_empty() && vulkan.layer_microseconds.is_none());
     assert_eq!(report.warnings().count(), 0);
 
     let engine = Engine::builder(reader()).device(VULKAN).build().expect("an engine");
-    assert_eq!(engine.backend(), "vulkan");
+    assert_eq!(engine.backend(), DeviceKind::Gpu(GpuApi::Vulkan));
     assert_eq!(engine.device_report().devices.len(), 1);
 }
 
@@ -154,7 +161,7 @@ fn the_head_says_where_it_can_be() {
     let _alone = alone();
     let screened = Engine::builder(reader()).software(true).head_type(HeadType::Screened);
     let screened = screened.build().expect("the processor can");
-    assert_eq!((screened.backend(), screened.head_type()), ("cpu", HeadType::Screened));
+    assert_eq!((screened.backend(), screened.head_type()), (DeviceKind::Cpu, HeadType::Screened));
 
     let int8 = |device| Engine::builder(reader()).device(device).head_type(HeadType::Int8).build();
     let [cpu, gpu] = [Device::Cpu, VULKAN].map(|device| int8(device).expect("an engine"));

@@ -67,6 +67,8 @@ pub(crate) trait DataReader: Debug + Send + Sync {
 #[derive(Debug, Default)]
 pub(crate) struct HeaderContents {
     pub(crate) files: Files,
+    /// Why the files have no tokenizer, though the checkpoint has one.
+    pub(crate) tokenizer_error: Option<CheckpointError>,
     pub(crate) generation: GenerationDefaults,
     pub(crate) config: Option<ModelConfig>,
     pub(crate) tensors: Vec<TensorInfo>,

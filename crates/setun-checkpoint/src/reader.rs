@@ -107,6 +107,12 @@ impl Reader {
         &self.found.files
     }
 
+    /// Why the checkpoint's tokenizer could not be turned into `tokenizer.json`.
+    #[must_use]
+    pub fn tokenizer_error(&self) -> Option<&CheckpointError> {
+        self.found.tokenizer_error.as_ref()
+    }
+
     /// What `generation_config.json` says.
     #[must_use]
     pub fn generation(&self) -> &GenerationDefaults {

@@ -30,7 +30,7 @@ pub(crate) fn file(path: &Path) -> Result<String, CliError> {
 
 /// Tokens of a text, special ones as the tokenizer's post-processor says.
 pub(crate) fn tokens(model: &Model, text: &str) -> Result<Vec<u32>, CliError> {
-    let tokenizer = model.tokenizer().ok_or_else(|| EngineError::Missing {
+    let tokenizer = model.tokenizer()?.ok_or_else(|| EngineError::Missing {
         model: model.name().to_owned(),
         what: "tokenizer",
         expected: "tokenizer.json",

@@ -10,7 +10,7 @@ use std::{
 
 use futures::future::{FutureExt, LocalBoxFuture, ready};
 use setun::{
-    Error, Files, Model, ModelBytes, ModelReader, ReadRequest, Source,
+    Error, Model, ModelBytes, ModelFolder, ModelHeader, ModelReader, ReadRequest, Source,
     checkpoint::{Options, files::WEIGHTS},
     hub::{self, ModelStore, StoreSettings},
     locate,
@@ -30,7 +30,7 @@ const EXPECTED: &str = "a folder with config.json and model.safetensors, a .safe
 #[derive(Debug)]
 pub(crate) enum ModelSource {
     /// A folder, or a file and the folder it is in.
-    Files { name: String, source: Source, options: Options, files: Box<Files> },
+    Files { name: String, source: Source, options: Options, files: Box<ModelFolder> },
     /// The model inside this program.
     #[cfg(feature = "embedded-model")]
     Embedded,
@@ -109,20 +109,26 @@ impl ModelSource {
 
     /// Reads all but the weights. They show their progress on a terminal when they are read.
     pub(crate) fn open(self) -> Result<ModelReader, CliError> {
-        let (source, options, name) = (self.source(), self.options(), self.name().to_owned());
         let total = Arc::new(AtomicU64::new(0));
-        let bytes = Reading {
-            source: self,
-            total: Arc::clone(&total),
-            loaded: 0,
-            progress: Progress::new(),
-        };
-        let reader = pollster::block_on(ModelReader::with_options(source, options, name, bytes))?;
+        let reader = pollster::block_on(ModelReader::new(self.reading(&total)))?;
         total.store(reader.total_bytes(), Ordering::Relaxed);
         for warning in reader.warnings() {
             tell(&format!("setun: {warning}\n"));
         }
         Ok(reader)
+    }
+
+    /// Reads headers and configuration alone.
+    pub(crate) fn header(self) -> Result<ModelHeader, CliError> {
+        Ok(pollster::block_on(ModelHeader::read(self.reading(&Arc::default())))?)
+    }
+
+    /// Its bytes, which show how much of `total` has been read.
+    fn reading(self, total: &Arc<AtomicU64>) -> setun::ModelSource {
+        let (layout, options, name) = (self.source(), self.options(), self.name().to_owned());
+        let (total, progress) = (Arc::clone(total), Progress::new());
+        let bytes = Reading { source: self, total, loaded: 0, progress };
+        setun::ModelSource::new(layout, name, bytes).with_options(options)
     }
 
     /// Reads the whole model into memory.
@@ -147,7 +153,7 @@ impl ModelSource {
         })?;
         let whole = path.canonicalize().unwrap_or_else(|_| path.into());
         let name = whole.file_name().unwrap_or(whole.as_os_str()).to_string_lossy().into_owned();
-        Ok(Self::Files { name, source, options, files: Box::new(Files::new(folder)) })
+        Ok(Self::Files { name, source, options, files: Box::new(ModelFolder::new(folder)) })
     }
 }
 

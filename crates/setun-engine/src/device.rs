@@ -1,8 +1,12 @@
 //! Facts that an engine reports of its devices, found by whoever opened them.
 
+mod kind;
+
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+
+pub use kind::{DeviceKind, GpuApi};
 
 /// The devices that were looked at for a model, the one that runs first.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -14,8 +18,8 @@ pub struct DeviceReport {
 /// What was found out of a device.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DeviceVerdict {
-    /// `cpu`, or the name of an interface to GPUs
-    pub device: &'static str,
+    /// What it is.
+    pub device: DeviceKind,
     /// Its level, or its own name; empty where there is no device.
     pub level: String,
     /// What came of it.
@@ -45,7 +49,7 @@ pub enum Verdict {
 
 impl DeviceReport {
     /// Notes a device that came first, and failed.
-    pub fn add_failed(&mut self, device: &'static str, level: String, reason: String) {
+    pub fn add_failed(&mut self, device: DeviceKind, level: String, reason: String) {
         let verdict = Verdict::Failed;
         let failed = DeviceVerdict { device, level, verdict, reason, layer_microseconds: None };
         self.devices.push(failed);
@@ -53,7 +57,7 @@ impl DeviceReport {
 
     /// Of a device that was asked for by name.
     #[must_use]
-    pub fn named(device: &'static str, level: &str) -> Self {
+    pub fn named(device: DeviceKind, level: &str) -> Self {
         Self { devices: vec![DeviceVerdict::chosen(device, level, "it was asked for by name")] }
     }
 
@@ -68,8 +72,8 @@ impl DeviceReport {
             failed.reason = reason;
             why = format!("{} failed", failed.device);
         }
-        self.devices.retain(|found| found.device != "cpu");
-        self.devices.insert(0, DeviceVerdict::chosen("cpu", level, &why));
+        self.devices.retain(|found| found.device != DeviceKind::Cpu);
+        self.devices.insert(0, DeviceVerdict::chosen(DeviceKind::Cpu, level, &why));
         self
     }
 
@@ -83,7 +87,7 @@ impl DeviceReport {
 impl DeviceVerdict {
     /// Of a device that runs.
     #[must_use]
-    pub fn chosen(device: &'static str, level: &str, reason: &str) -> Self {
+    pub fn chosen(device: DeviceKind, level: &str, reason: &str) -> Self {
         let (level, reason) = (level.to_owned(), reason.to_owned());
         Self { device, level, verdict: Verdict::Chosen, reason, layer_microseconds: None }
     }
@@ -133,8 +137,8 @@ impl HeadType {
 /// that is loaded, compared with its definition.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SelfTest {
-    /// `cpu`, or the name of an interface to GPUs
-    pub device: &'static str,
+    /// What it is.
+    pub device: DeviceKind,
     /// Its level, or its own name.
     pub level: String,
     /// Whether it computes what the definitions say.
@@ -148,7 +152,7 @@ pub struct SelfTest {
 impl SelfTest {
     /// A test of which nothing has failed yet.
     #[must_use]
-    pub fn begun(device: &'static str, level: String) -> Self {
+    pub fn begun(device: DeviceKind, level: String) -> Self {
         Self { device, level, passed: true, reason: String::new(), seconds: 0.0 }
     }
 }

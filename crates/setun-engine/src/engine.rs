@@ -33,7 +33,7 @@ pub use weak::WeakEngine;
 
 use crate::{
     command::Command,
-    device::{DeviceReport, HeadType, SelfTest},
+    device::{DeviceKind, DeviceReport, HeadType, SelfTest},
     engine_info::EngineInfo,
     error::Error,
     event_queue::BackPressure,
@@ -179,9 +179,9 @@ impl Engine {
         &self.shared.report.model
     }
 
-    /// The device that runs, for example `cpu`.
+    /// What runs: the processor, a GPU, or several devices.
     #[must_use]
-    pub fn backend(&self) -> &'static str {
+    pub fn backend(&self) -> DeviceKind {
         self.shared.report.backend
     }
 

@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::device::DeviceKind;
+
 /// One event of a generation. The names of its JSON form are fixed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
@@ -69,7 +71,7 @@ pub struct Done {
     /// The seed that gives this text again.
     pub seed: u64,
     /// The device that ran.
-    pub backend: &'static str,
+    pub backend: DeviceKind,
     /// The level of the device that ran, or its own name.
     pub level: String,
     /// Name of the model.

@@ -38,7 +38,7 @@ pub use constraint::{Constraint, ConstraintState, SharedConstraint};
 pub use context::{
     ContextStrategy, FullContext, SharedContextStrategy, SinksAndWindow, TruncateMiddle,
 };
-pub use device::{DeviceReport, DeviceVerdict, HeadType, SelfTest, Verdict};
+pub use device::{DeviceKind, DeviceReport, DeviceVerdict, GpuApi, HeadType, SelfTest, Verdict};
 pub use engine::{
     BeamGeneration, BeamTexts, ChatCompletion, Classification, Embedding, Engine,
     IntoEngineBuilder, Score, Session, WeakEngine,

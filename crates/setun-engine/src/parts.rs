@@ -10,7 +10,7 @@ use setun_model::{MaybeSend, Model};
 use setun_text::{ChatTemplate, MaybeShared, SamplerOptions, Tokenizer};
 
 use crate::{
-    device::{DeviceReport, HeadType, SelfTest},
+    device::{DeviceKind, DeviceReport, HeadType, SelfTest},
     error::Error,
     event_queue::{BackPressure, DEFAULT_BUFFER},
     memory_pressure::{MemoryMonitor, SharedMonitor},
@@ -43,8 +43,8 @@ pub struct EngineParts {
 pub struct Replica {
     /// Logits for batches.
     pub model: Box<dyn Model>,
-    /// The device that runs, for example `cpu`.
-    pub backend: &'static str,
+    /// What runs it.
+    pub backend: DeviceKind,
     /// Its level, for example `avx2`; of a GPU its own name.
     pub level: String,
     /// Threads that run.

@@ -1,7 +1,7 @@
 //! Device reports with JavaScript names.
 
 use serde::Serialize;
-use setun::Verdict;
+use setun::{DeviceKind, Verdict};
 
 /// [`setun::DeviceReport`] in camel case.
 #[derive(Serialize)]
@@ -12,7 +12,7 @@ pub(crate) struct DeviceReport<'a> {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct DeviceVerdict<'a> {
-    device: &'a str,
+    device: DeviceKind,
     level: &'a str,
     verdict: Verdict,
     reason: &'a str,

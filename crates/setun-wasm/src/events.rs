@@ -1,7 +1,7 @@
 //! Events with JavaScript names.
 
 use serde::Serialize;
-use setun::{Done, FinishReason, TextDelta, TokenLogprob};
+use setun::{DeviceKind, Done, FinishReason, TextDelta, TokenLogprob};
 use wasm_bindgen::JsValue;
 
 /// Largest integer below which a JavaScript number is exact.
@@ -23,7 +23,7 @@ pub(crate) enum Event {
         timings: Timings,
         #[serde(with = "serde_wasm_bindgen::preserve")]
         seed: JsValue,
-        backend: &'static str,
+        backend: DeviceKind,
         level: String,
         model: String,
     },

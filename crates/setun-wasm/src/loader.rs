@@ -1,7 +1,10 @@
 //! `Loader`: reads a model and moves it to its device.
 
 use serde::Deserialize;
-use setun::{Device, DeviceOptions, Engine, EngineBuilder, GpuApi, ModelReader, Source};
+use setun::{
+    Device, DeviceOptions, Engine, EngineBuilder, GpuApi, ModelHeader, ModelReader, ModelSource,
+    Source,
+};
 use wasm_bindgen::prelude::*;
 
 use crate::{
@@ -12,9 +15,12 @@ use crate::{
     model::Model,
 };
 
-/// A model whose files are read except for the weights.
+/// A model whose files are read except for the weights, or its headers alone.
 #[wasm_bindgen]
-pub struct Loader(ModelReader);
+pub struct Loader {
+    header: ModelHeader,
+    reader: Option<ModelReader>,
+}
 
 /// Device and limits of an engine.
 #[derive(Default, Deserialize)]
@@ -63,8 +69,7 @@ impl LoadOptions {
 #[wasm_bindgen]
 impl Loader {
     /// Reads all but the weights. `kind` is `folder` or `file`; `name` is the file's name and the
-    /// model's. With `headers_only` it reads only what [`estimate`](Self::estimate) needs, and
-    /// other methods may fail.
+    /// model's. With `headers_only` it reads only what [`estimate`](Self::estimate) needs.
     ///
     /// # Errors
     ///
@@ -81,12 +86,13 @@ impl Loader {
             "file" => Source::File(name.clone()),
             _ => return Err(bad_option(&format!("kind is {kind}, expected folder or file"))),
         };
-        let reader = if headers_only.unwrap_or(false) {
-            ModelReader::peek(source, name, Bytes(files)).await
-        } else {
-            ModelReader::new(source, name, Bytes(files)).await
-        };
-        Ok(Self(reader.map_err(to_js)?))
+        let source = ModelSource::new(source, name, Bytes(files));
+        if headers_only.unwrap_or(false) {
+            let header = ModelHeader::read(source).await.map_err(to_js)?;
+            return Ok(Self { header, reader: None });
+        }
+        let reader = ModelReader::new(source).await.map_err(to_js)?;
+        Ok(Self { header: reader.header().clone(), reader: Some(reader) })
     }
 
     /// Bytes of all tensors.
@@ -97,7 +103,7 @@ impl Loader {
         reason = "a JavaScript number; files are below 2^53 bytes"
     )]
     pub fn total_bytes(&self) -> f64 {
-        self.0.total_bytes() as f64
+        self.header.total_bytes() as f64
     }
 
     /// Memory on a CPU or a GPU: tokens of a whole context, then bytes of the weights, the KV cache
@@ -114,7 +120,7 @@ impl Loader {
     pub fn estimate(&self, on_gpu: bool) -> Result<Vec<f64>, JsValue> {
         let device = if on_gpu { Device::Gpu(GpuApi::WebGpu) } else { Device::Cpu };
         let options = DeviceOptions { device, ..DeviceOptions::default() };
-        let found = self.0.estimate(options).map_err(to_js)?;
+        let found = self.header.estimate(options).map_err(to_js)?;
         let [context, weights, cache, steps] =
             [found.context, found.weights, found.cache, found.steps];
         let largest = [found.largest_weight, found.largest_buffer, found.total()];
@@ -132,7 +138,8 @@ impl Loader {
         let given = LoadOptions::parse(options)?;
         let (device, threads) = (given.device()?, given.threads);
         let options = DeviceOptions { device, threads, ..DeviceOptions::default() };
-        let report = self.0.probe(options).await.map_err(to_js)?;
+        let reader = self.reader.as_ref().ok_or_else(headers_alone)?;
+        let report = reader.probe(options).await.map_err(to_js)?;
         Ok(serde_wasm_bindgen::to_value(&DeviceReport::from(&report))?)
     }
 
@@ -144,9 +151,10 @@ impl Loader {
     ///
     /// If bytes are missing, the backend is unavailable, or the draft has another vocabulary.
     pub async fn finish(self, options: JsValue, draft: Option<Loader>) -> Result<Model, JsValue> {
-        let mut builder = LoadOptions::parse(options)?.builder(self.0)?;
-        if let Some(Self(draft)) = draft {
-            builder = builder.draft(draft);
+        let reader = self.reader.ok_or_else(headers_alone)?;
+        let mut builder = LoadOptions::parse(options)?.builder(reader)?;
+        if let Some(draft) = draft {
+            builder = builder.draft(draft.reader.ok_or_else(headers_alone)?);
         }
         let event_loop = EventLoop::new();
         let (engine, owner) =
@@ -154,4 +162,8 @@ impl Loader {
         wasm_bindgen_futures::spawn_local(owner);
         Ok(Model::new(engine))
     }
+}
+
+fn headers_alone() -> JsValue {
+    bad_option("headers_only was true, expected false where the model is to run")
 }

@@ -2,7 +2,7 @@
 
 use js_sys::{Promise, Uint32Array};
 use serde::Serialize;
-use setun::{Engine, Message, Prompt};
+use setun::{DeviceKind, Engine, Message, Prompt};
 use wasm_bindgen::{JsCast, prelude::*};
 
 use crate::{
@@ -20,7 +20,7 @@ pub struct Model(pub(crate) Engine);
 #[serde(rename_all = "camelCase")]
 struct Info<'a> {
     name: &'a str,
-    backend: &'static str,
+    backend: DeviceKind,
     level: &'a str,
     threads: usize,
     vocab_size: usize,

@@ -50,7 +50,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let path = std::env::args().nth(1);
     let open = || path.as_ref().map_or_else(Model::embedded, Model::open);
     let model = open()?;
-    let tokenizer = model.tokenizer().ok_or("a model without a tokenizer")?.clone();
+    let tokenizer = model.tokenizer()?.ok_or("a model without a tokenizer")?.clone();
 
     let banned = tokens_with('e', &*tokenizer)?;
     let options = GenerateOptions::new().max_tokens(40).seed(1).processor(Without { banned });

@@ -7,8 +7,8 @@
 use std::{error::Error, time::Instant};
 
 use setun::{
-    Device, DeviceInfo, DeviceOptions, GpuApi, Inferencer, Model, Ragged, SamplerOptions,
-    TokenLogits, text::Sampler,
+    DeviceInfo, DeviceOptions, Inferencer, Model, Ragged, SamplerOptions, TokenLogits,
+    text::Sampler,
 };
 
 /// Tokens of a prompt and of a text.
@@ -17,11 +17,9 @@ const TOKENS: u16 = 48;
 #[expect(clippy::print_stdout, reason = "an example shows what it does")]
 fn main() -> Result<(), Box<dyn Error>> {
     let path = std::env::args().nth(1);
-    for DeviceInfo { device, level, chosen, note } in setun::devices() {
-        let is_gpu = GpuApi::ALL.iter().any(|api| api.name() == device);
-        let named: Device = if is_gpu { device.parse()? } else { level.parse()? };
+    for DeviceInfo { select, device, level, chosen, note } in setun::devices() {
         let model = path.as_ref().map_or_else(Model::embedded, Model::open)?;
-        let device_options = DeviceOptions { device: named, ..DeviceOptions::default() };
+        let device_options = DeviceOptions { device: select, ..DeviceOptions::default() };
         let mut inferencer = model.into_inferencer(device_options)?;
         let (prefill, decode) = tokens_per_second(&mut inferencer)?;
         let marker = if chosen { " (the default)" } else { "" };

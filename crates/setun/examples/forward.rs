@@ -15,7 +15,7 @@ use setun::{
 fn main() -> Result<(), Box<dyn Error>> {
     let path = std::env::args().nth(1);
     let model = path.map_or_else(Model::embedded, Model::open)?;
-    let tokenizer = model.tokenizer().ok_or("a model without a tokenizer")?.clone();
+    let tokenizer = model.tokenizer()?.ok_or("a model without a tokenizer")?.clone();
     let texts = ["Once upon a time, there was a little", "The cat sat"];
     let rows = texts.map(|text| tokenizer.encode(text, true)).into_iter();
     let query = Ragged::from_rows(rows.collect::<Result<Vec<_>, _>>()?);

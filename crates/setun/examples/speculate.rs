@@ -20,7 +20,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let prompt = arguments.next().unwrap_or_else(|| ["The bird sang a song."; 4].join(" "));
     let model = arguments.next().map_or_else(Model::embedded, Model::open)?;
-    let tokenizer = model.tokenizer().ok_or("a model without a tokenizer")?.clone();
+    let tokenizer = model.tokenizer()?.ok_or("a model without a tokenizer")?.clone();
     let query = Ragged::from_rows([tokenizer.encode(&prompt, true)?]);
     let mut strategy = Sampler::new(SamplerOptions::default())?; // greedy; any other will do
     let inferencer = model.into_inferencer(DeviceOptions::default())?;

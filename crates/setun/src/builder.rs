@@ -2,10 +2,8 @@
 
 #[cfg(all(feature = "config", not(target_family = "wasm")))]
 mod configured;
-mod devices;
 mod draft;
 mod memory;
-mod source;
 mod streams;
 
 use std::time::Duration;
@@ -18,18 +16,17 @@ use crate::{
     custom_model::CustomModel,
     device::{CacheType, Device, DeviceOptions, HeadType},
     error::Error,
-    input::ModelInput,
+    load::{EngineSource, ModelInput},
     model::Model,
     reader::ModelReader,
 };
 use memory::max_blocks;
-use source::Source;
 
 /// Makes an [`Engine`]. See [`Engine::builder`].
 #[must_use]
 pub struct EngineBuilder {
-    source: Source,
-    draft: Option<Source>,
+    source: EngineSource,
+    draft: Option<EngineSource>,
     device: DeviceOptions,
     fallbacks: Vec<Device>,
     memory_fraction: Option<f64>,
@@ -41,7 +38,7 @@ impl IntoEngineBuilder for Model {
     type Builder = EngineBuilder;
 
     fn into_engine_builder(self) -> EngineBuilder {
-        EngineBuilder::new(Source::Files(self.into()))
+        EngineBuilder::new(EngineSource::Checkpoint(self.into()))
     }
 }
 
@@ -49,7 +46,7 @@ impl IntoEngineBuilder for ModelReader {
     type Builder = EngineBuilder;
 
     fn into_engine_builder(self) -> EngineBuilder {
-        EngineBuilder::new(Source::Files(self.into()))
+        EngineBuilder::new(EngineSource::Checkpoint(self.into()))
     }
 }
 
@@ -57,7 +54,7 @@ impl IntoEngineBuilder for ModelInput {
     type Builder = EngineBuilder;
 
     fn into_engine_builder(self) -> EngineBuilder {
-        EngineBuilder::new(Source::Files(self))
+        EngineBuilder::new(EngineSource::Checkpoint(self))
     }
 }
 
@@ -65,12 +62,12 @@ impl IntoEngineBuilder for CustomModel {
     type Builder = EngineBuilder;
 
     fn into_engine_builder(self) -> EngineBuilder {
-        EngineBuilder::new(Source::Own(Box::new(self)))
+        EngineBuilder::new(EngineSource::Custom(Box::new(self)))
     }
 }
 
 impl EngineBuilder {
-    fn new(source: Source) -> Self {
+    fn new(source: EngineSource) -> Self {
         Self {
             source,
             draft: None,
@@ -85,6 +82,13 @@ impl EngineBuilder {
     /// Where to run. Default: [`Device::Auto`].
     pub fn device(mut self, device: Device) -> Self {
         self.device.device = device;
+        self
+    }
+
+    /// Another device, for where those before it are not here, fail, or do not hold the model;
+    /// [`Engine::device_report`] tells why. A model in memory is kept until one has taken it.
+    pub fn fallback(mut self, device: Device) -> Self {
+        self.fallbacks.push(device);
         self
     }
 
@@ -180,8 +184,8 @@ impl EngineBuilder {
     async fn load(self) -> Result<(EngineParts, EngineOptions), Error> {
         let begun = Instant::now();
         let Self { source, draft, device, fallbacks, memory_fraction, prefetch, options } = self;
-        if let (Source::Files(model), Some(bytes)) = (&source, prefetch) {
-            model.prefetch(bytes).await;
+        if let Some(bytes) = prefetch {
+            source.prefetch(bytes).await;
         }
         let (mut parts, device) = source.load(device, fallbacks).await?;
         draft::load(draft, &device, &mut parts.replicas).await?;

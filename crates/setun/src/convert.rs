@@ -157,6 +157,9 @@ impl Conversion {
         let (Some(config), Some(tensors)) = (self.reader.config(), self.reader.tensors()) else {
             return Ok(());
         };
+        if let Some(error) = self.reader.tokenizer_error() {
+            return Err(error.clone().into()); // it would be lost
+        }
         let contents = Contents::new(config, tensors)?;
         let order = contents.order();
         self.reader.select(|info| contents.place(&info.name).is_some());

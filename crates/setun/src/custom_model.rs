@@ -5,11 +5,11 @@ use std::sync::Arc;
 use setun_model::Model as Forward;
 use setun_text::{ChatTemplate, SamplerOptions, Tokenizer};
 
-use setun_engine::{DeviceReport, EngineParts, HeadType, Replica};
+use setun_engine::{DeviceKind, DeviceReport, EngineParts, HeadType, Replica};
 
 /// A model of one's own, for an [`Engine`](crate::Engine::builder): anything that gives logits for
 /// batches of tokens. It runs where it likes; [`Engine::backend`](crate::Engine::backend) is
-/// `own`, and the builder's device, threads and types are not used.
+/// [`DeviceKind::Custom`], and the builder's device, threads and types are not used.
 pub struct CustomModel {
     model: Box<dyn Forward>,
     name: String,
@@ -65,8 +65,8 @@ impl CustomModel {
         let replica = Replica {
             weight_bytes: self.model.memory().weights(),
             model: self.model,
-            backend: "own",
-            level: "own".into(),
+            backend: DeviceKind::Custom,
+            level: "custom".into(),
             threads: 1,
             head: HeadType::Stored,
             report: DeviceReport::default(),

@@ -1,8 +1,6 @@
-//! Where a model can run, by name, and the one place that chooses.
+//! Devices by name.
 
-mod again;
-#[cfg_attr(not(feature = "gpu"), path = "device/alone.rs")]
-mod auto;
+mod cpu;
 mod estimate;
 #[cfg(feature = "gpu")]
 #[cfg_attr(
@@ -16,27 +14,26 @@ mod estimate;
     expect(dead_code, unused_variables, clippy::unused_async, reason = "it reaches no GPU")
 )]
 mod gpu;
-mod load;
 #[cfg(feature = "gpu")]
 mod measure;
-mod open;
+mod opened;
+mod opener;
 mod options;
+mod placement;
 mod self_test;
-#[cfg_attr(target_family = "wasm", path = "device/unsplit.rs")]
-mod split;
 
 use std::{fmt, str::FromStr};
 
 use setun_cpu::Level;
 use setun_engine::Error as EngineError;
 
-pub(crate) use estimate::estimate;
-pub(crate) use load::{Loaded, head_type, load_onto, probe};
+pub(crate) use opened::OpenedDevice;
+pub(crate) use opener::{DeviceOpener, device_failure};
 pub(crate) use self_test::Tester;
-pub(crate) use setun_engine::{DeviceReport, DeviceVerdict, HeadType, Verdict};
+pub(crate) use setun_engine::{DeviceKind, GpuApi, HeadType};
 pub use {
     estimate::MemoryEstimate,
-    load::LoadedModel,
+    opened::LoadedModel,
     options::{CacheType, DeviceOptions},
 };
 
@@ -46,7 +43,7 @@ use crate::error::Error;
 const SCALAR: &str = "scalar";
 
 /// Where to run. Forcing one that is not here is an error; what [`Auto`](Self::Auto) comes to, and
-/// why, stands in a [`DeviceReport`].
+/// why, stands in a [`DeviceReport`](crate::DeviceReport).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Device {
@@ -70,56 +67,48 @@ pub enum Device {
     Split(Vec<(Device, usize)>),
 }
 
-/// An interface to GPUs. Each is a cargo feature of its own name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum GpuApi {
-    /// Vulkan.
-    Vulkan,
-    /// Metal, on Apple's systems.
-    Metal,
-    /// Direct3D 12, on Windows.
-    Dx12,
-    /// CUDA: NVIDIA's devices, through their own driver.
-    Cuda,
-    /// WebGPU, in a browser; natively the best of Vulkan, Metal and Direct3D 12.
-    WebGpu,
-}
-
-impl GpuApi {
-    /// All of them, whether or not this build has them.
-    pub const ALL: [Self; 5] = [Self::Vulkan, Self::Metal, Self::Dx12, Self::Cuda, Self::WebGpu];
-
-    /// The name in every interface: `vulkan`, `metal`, `dx12`, `cuda`, `webgpu`.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Vulkan => "vulkan",
-            Self::Metal => "metal",
-            Self::Dx12 => "dx12",
-            Self::Cuda => "cuda",
-            Self::WebGpu => "webgpu",
-        }
-    }
-
+impl Device {
     /// Whether this build has it.
     #[must_use]
-    pub fn is_built(self) -> bool {
+    pub fn is_built(&self) -> bool {
         match self {
-            Self::Vulkan => cfg!(feature = "vulkan"),
-            Self::Metal => cfg!(feature = "metal"),
-            Self::Dx12 => cfg!(feature = "dx12"),
-            Self::Cuda => cfg!(feature = "cuda"),
-            Self::WebGpu => cfg!(feature = "webgpu"),
+            Self::Auto | Self::Cpu | Self::Scalar | Self::Level(_) => true,
+            Self::Gpu(GpuApi::Vulkan) => cfg!(feature = "vulkan"),
+            Self::Gpu(GpuApi::Metal) => cfg!(feature = "metal"),
+            Self::Gpu(GpuApi::Dx12) => cfg!(feature = "dx12"),
+            Self::Gpu(GpuApi::Cuda) => cfg!(feature = "cuda"),
+            Self::Gpu(GpuApi::WebGpu) => cfg!(feature = "webgpu"),
+            Self::Gpu(_) => false,
+            Self::Each(devices) => devices.iter().all(Self::is_built),
+            Self::Split(shares) => shares.iter().all(|(device, _)| device.is_built()),
         }
     }
+
+    /// What will run; of [`Auto`](Self::Auto) the processor, which it comes to where nothing is
+    /// faster.
+    pub(crate) fn kind(&self) -> DeviceKind {
+        match self {
+            Self::Auto | Self::Cpu | Self::Scalar | Self::Level(_) => DeviceKind::Cpu,
+            Self::Gpu(api) => DeviceKind::Gpu(*api),
+            Self::Each(_) => DeviceKind::Each,
+            Self::Split(_) => DeviceKind::Split,
+        }
+    }
+}
+
+/// The interfaces to GPUs that this build has.
+fn built_gpus() -> impl Iterator<Item = GpuApi> {
+    GpuApi::ALL.into_iter().filter(|&api| Device::Gpu(api).is_built())
 }
 
 /// A device and level that is here.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct DeviceInfo {
-    /// `cpu`, or the name of an interface to GPUs: `vulkan`, `metal`, `dx12`, `cuda`, `webgpu`
-    pub device: &'static str,
+    /// What selects it.
+    #[serde(skip)]
+    pub select: Device,
+    /// What it is: the processor, or a GPU.
+    pub device: DeviceKind,
     /// `scalar`, `avx2`, …; a GPU's own name
     pub level: String,
     /// Whether [`Device::Auto`] takes it where no GPU is faster.
@@ -131,11 +120,12 @@ pub struct DeviceInfo {
 /// All that is here: the processor's levels, the best first, then GPUs.
 #[must_use]
 pub fn devices() -> Vec<DeviceInfo> {
-    let levels = Level::available().into_iter().map(Level::name).chain([SCALAR]);
-    let info = |(index, level): (usize, &str)| DeviceInfo {
-        device: "cpu",
-        level: level.to_owned(),
+    let levels = Level::available().into_iter().map(Device::Level).chain([Device::Scalar]);
+    let info = |(index, select): (usize, Device)| DeviceInfo {
+        device: DeviceKind::Cpu,
+        level: select.to_string(),
         chosen: index == 0,
+        select,
         note: "",
     };
     let devices = levels.enumerate().map(info);
@@ -146,22 +136,10 @@ pub fn devices() -> Vec<DeviceInfo> {
 
 fn unavailable(wanted: &str, reason: String) -> Error {
     // GPUs are named by what the build reaches: to look for them takes a driver.
-    let gpus = GpuApi::ALL.into_iter().filter(|api| api.is_built()).map(GpuApi::name);
+    let gpus = built_gpus().map(GpuApi::name);
     let levels = Level::available().into_iter().map(Level::name).chain([SCALAR]);
     let available: Vec<_> = ["auto", "cpu"].into_iter().chain(levels).chain(gpus).collect();
     Error::BackendUnavailable { wanted: wanted.to_owned(), reason, available: available.join(", ") }
-}
-
-impl Device {
-    /// What reports call it, whatever its level.
-    pub(crate) fn kind_name(&self) -> &'static str {
-        match self {
-            Self::Gpu(api) => api.name(),
-            Self::Each(_) => "each",
-            Self::Split(_) => "split",
-            _ => "cpu",
-        }
-    }
 }
 
 impl FromStr for Device {
@@ -169,11 +147,9 @@ impl FromStr for Device {
 
     fn from_str(name: &str) -> Result<Self, Error> {
         if let Some(api) = GpuApi::ALL.into_iter().find(|api| api.name() == name) {
+            let device = Self::Gpu(api);
             let reason = || format!("this build is without the cargo feature `{name}`");
-            return api
-                .is_built()
-                .then_some(Self::Gpu(api))
-                .ok_or_else(|| unavailable(name, reason()));
+            return if device.is_built() { Ok(device) } else { Err(unavailable(name, reason())) };
         }
         if let Some(list) = name.strip_prefix("each:") {
             return Ok(Self::Each(list.split(',').map(str::parse).collect::<Result<_, _>>()?));

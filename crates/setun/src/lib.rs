@@ -18,30 +18,25 @@
 //! - Dropping a stream ends its generation. An error in one leaves the engine usable.
 //! - Nothing here needs an async runtime, a GPU or a network.
 
-#[cfg(not(target_family = "wasm"))]
-mod ahead;
 mod builder;
-mod bytes;
 #[cfg(all(feature = "config", not(target_family = "wasm")))]
 mod config;
 mod convert;
 mod custom_model;
 mod device;
 mod error;
-mod files;
-mod input;
+mod header;
 mod load;
-#[cfg(not(target_family = "wasm"))]
-mod locate;
+mod loader;
 mod model;
 mod reader;
 #[cfg(not(target_family = "wasm"))]
 mod shared;
+mod source;
 #[cfg(not(target_family = "wasm"))]
 mod system_memory;
 
 pub use builder::EngineBuilder;
-pub use bytes::ModelBytes;
 #[cfg(all(feature = "config", not(target_family = "wasm")))]
 pub use config::{
     BatchConfig, ContextConfig, DeviceConfig, EngineConfig, MemoryConfig, MonitoringConfig,
@@ -50,26 +45,21 @@ pub use config::{
 pub use convert::{ContainerOptions, Conversion, Converted, Format, TableType};
 pub use custom_model::CustomModel;
 pub use device::{
-    CacheType, Device, DeviceInfo, DeviceOptions, GpuApi, LoadedModel, MemoryEstimate, devices,
+    CacheType, Device, DeviceInfo, DeviceOptions, LoadedModel, MemoryEstimate, devices,
 };
 pub use error::{Error, ErrorCode};
-pub use files::Files;
-pub use input::ModelInput;
-pub use load::{Loader, Texts};
-#[cfg(not(target_family = "wasm"))]
-pub use locate::locate;
-#[cfg(feature = "embedded-model")]
-pub use model::EMBEDDED_MODEL;
-pub use model::{EMBEDDED_NAME, Model};
+pub use header::ModelHeader;
+pub use load::ModelInput;
+pub use model::Model;
 pub use reader::ModelReader;
 pub use setun_checkpoint::{self as checkpoint, ReadRequest, Source, Warning};
 pub use setun_cpu::Level;
 pub use setun_engine::{
     BackPressure, Beam, BeamGeneration, BeamOptions, BeamText, BeamTexts, CancelHandle,
     ChatCompletion, Classification, Completion, Constraint, ConstraintState, ContextStrategy,
-    DeviceReport, DeviceVerdict, Done, EarlyStopping, Embedding, Engine, EngineMetrics,
+    DeviceKind, DeviceReport, DeviceVerdict, Done, EarlyStopping, Embedding, Engine, EngineMetrics,
     EngineProfile, Error as EngineError, Event, FinishReason, FullContext, GenerateOptions,
-    GenerationStream, HeadType, Histogram, Inferencer, InferencerCache, InferencerOptions,
+    GenerationStream, GpuApi, HeadType, Histogram, Inferencer, InferencerCache, InferencerOptions,
     Inferred, MemoryMonitor, OPTIONS, Padding, PhaseProfile, Pooling, Pressure, Prompt,
     PromptTokens, Ragged, Score, SelfTest, Session, SharedConstraint, SharedContextStrategy,
     SinksAndWindow, TextDelta, TimeHistogram, TimedStep, Timeline, Timings, TokenLogits,
@@ -89,5 +79,10 @@ pub use setun_text::{
 };
 #[cfg(not(target_family = "wasm"))]
 pub use shared::open_shared;
+#[cfg(feature = "embedded-model")]
+pub use source::EMBEDDED_MODEL;
+#[cfg(not(target_family = "wasm"))]
+pub use source::locate;
+pub use source::{EMBEDDED_NAME, ModelBytes, ModelFolder, ModelSource};
 #[cfg(not(target_family = "wasm"))]
 pub use system_memory::SystemMemory;

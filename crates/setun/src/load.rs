@@ -1,249 +1,321 @@
-//! Loading a model from wherever its bytes are.
+//! Loading of models onto devices: the header opens a device, then the weights go to it.
 
 use std::sync::Arc;
 
-use setun_checkpoint::{
-    Answer, Dtype, ModelConfig, Options, ReadRequest, Reader, Source, TensorInfo, Warning,
+use futures::future::{FutureExt, LocalBoxFuture};
+use setun_engine::{
+    DeviceReport, EngineParts, Error as EngineError, HeadType, ReloadModel, Replica,
 };
-use setun_model::{Layout, WeightsBuilder};
-use setun_ops::{
-    WeightData, WeightId,
-    weight::{ScaleKind, WeightKind},
+#[cfg(not(target_family = "wasm"))]
+use setun_engine::{Inferencer, InferencerOptions};
+use setun_model::Model as Forward;
+use setun_ops::{WeightData, WeightId};
+
+use crate::{
+    custom_model::CustomModel,
+    device::{
+        Device, DeviceOpener, DeviceOptions, LoadedModel, OpenedDevice, Tester, device_failure,
+    },
+    error::Error,
+    header::ModelHeader,
+    model::Model,
+    reader::{ModelReader, WeightReader},
+    source::ModelSource,
 };
-use setun_text::{ChatTemplate, ChatTemplateFiles, HfTokenizer, SamplerOptions, Tokenizer};
-use web_time::Instant;
 
-use crate::{error::Error, model::Model};
-
-/// Longer contexts are served up to here: tables for the positions are made beforehand.
-const MAX_POSITIONS: usize = 1 << 17;
-
-/// Columns that share a scale in the models whose headers leave that open.
-const GROUP: usize = 128;
-
-/// Loads a model without doing any IO: it says which bytes it wants next and is handed them.
-///
-/// ```no_run
-/// # fn read(want: &setun::ReadRequest) -> Option<Vec<u8>> { None }
-/// let mut loader = setun::Loader::new(setun::Source::Folder, "my model");
-/// while let Some(want) = loader.next_read() {
-///     let bytes: Option<Vec<u8>> = read(&want); // from a disk, a network, a test
-///     loader.give(bytes.as_deref())?;
-/// }
-/// let model = loader.finish()?;
-/// # Ok::<(), setun::Error>(())
-/// ```
-#[derive(Debug)]
-pub struct Loader {
-    name: String,
-    reader: Reader,
-    weights: Option<WeightsBuilder>,
-    begun: Instant,
+/// A model for an [`Engine`](crate::Engine::builder): a [`Model`] in memory, or a
+/// [`ModelReader`] whose weights go to their device as they are read.
+pub struct ModelInput {
+    header: ModelHeader,
+    weights: InputWeights,
+    /// Where it can be read again; none where its bytes are gone.
+    source: Option<ModelSource>,
+    /// Seconds that reading took, of a model in memory.
+    load_seconds: f64,
 }
 
-impl Loader {
-    /// A loader for a folder or a file, with a name for the model to be reported by.
-    #[must_use]
-    pub fn new(source: Source, name: impl Into<String>) -> Self {
-        Self::with_options(source, Options::default(), name)
-    }
+enum InputWeights {
+    /// In memory, as far as they were not handed out for good.
+    Memory { data: Vec<Option<WeightData>>, next: usize },
+    /// Still to be read.
+    Reader(Box<WeightReader>),
+}
 
-    /// The same, told what a file does not say of itself.
-    #[must_use]
-    pub fn with_options(source: Source, options: Options, name: impl Into<String>) -> Self {
-        let reader = Reader::with_options(source, options);
-        Self { name: name.into(), reader, weights: None, begun: Instant::now() }
+impl From<Model> for ModelInput {
+    fn from(model: Model) -> Self {
+        let load_seconds = model.load_seconds();
+        let Model { header, weights, source, .. } = model;
+        let data = weights.data.into_iter().map(Some).collect();
+        Self { header, weights: InputWeights::Memory { data, next: 0 }, source, load_seconds }
     }
+}
 
-    /// The bytes that come next, or `None` when all are there. Ranges of one file ascend, so that one
-    /// sequential download serves most of it, with these exceptions: after the last piece of a
-    /// GGUF file's header, data begin where that ends, perhaps within the piece; an ONNX graph is
-    /// walked through before its data are read; and where only data tell how matrices are scaled,
-    /// as in most GGUF types, the first layer comes before all others.
-    #[must_use]
-    pub fn next_read(&self) -> Option<ReadRequest> {
-        self.reader.next_read()
+impl From<ModelReader> for ModelInput {
+    fn from(ModelReader { header, weights }: ModelReader) -> Self {
+        let source = Some(weights.source.clone());
+        Self { header, weights: InputWeights::Reader(Box::new(weights)), source, load_seconds: 0.0 }
     }
+}
 
-    /// The bytes that were wanted; fewer where the file ends, `None` where there is no file.
-    ///
-    /// # Errors
-    ///
-    /// If a file is missing, damaged, or not of a model that can be run. The first headers
-    /// are checked whole before any tensor is asked for.
-    pub fn give(&mut self, bytes: Option<&[u8]>) -> Result<(), Error> {
-        self.reader.give(bytes.map_or(Answer::Missing, Answer::Bytes))?;
-        if self.weights.is_none()
-            && let (Some(config), Some(tensors)) = (self.reader.config(), self.reader.tensors())
-        {
-            let positions = config.context_length.min(MAX_POSITIONS);
-            let builder = WeightsBuilder::new(config, tensors, positions)?;
-            self.weights = Some(builder);
+impl ModelInput {
+    /// How much may be read ahead from now on.
+    pub(crate) async fn prefetch(&self, bytes: usize) {
+        if let Some(source) = &self.source {
+            source.bytes().await.prefetch(bytes);
         }
-        if let Some(weights) = &mut self.weights {
-            while let Some(tensor) = self.reader.take() {
-                weights.add(tensor)?;
-            }
+    }
+
+    /// The next weight, none after the last. Where it is to `keep` those in memory, a copy.
+    async fn next_weight(&mut self, keep: bool) -> Result<Option<(WeightId, WeightData)>, Error> {
+        let (data, next) = match &mut self.weights {
+            InputWeights::Memory { data, next } => (data, next),
+            InputWeights::Reader(reader) => return reader.next().await,
+        };
+        let Some(weight) = data.get_mut(*next) else { return Ok(None) };
+        let id = WeightId(u32::try_from(*next).unwrap_or(u32::MAX));
+        *next += 1;
+        Ok(if keep { weight.clone() } else { weight.take() }.map(|weight| (id, weight)))
+    }
+
+    /// Begins again with the first weight. Those in memory must have been kept.
+    async fn rewind(&mut self) -> Result<(), Error> {
+        match &mut self.weights {
+            InputWeights::Memory { next, .. } => *next = 0,
+            InputWeights::Reader(reader) => reader.rewind().await?,
         }
         Ok(())
     }
 
-    /// What was mended or guessed so far, as a user should know.
-    #[must_use]
-    pub fn warnings(&self) -> &[Warning] {
-        self.reader.warnings()
-    }
-
-    /// Bytes of all tensors, once the headers are known: for progress.
-    #[must_use]
-    pub fn total_bytes(&self) -> Option<u64> {
-        let tensors = self.reader.tensors()?;
-        Some(tensors.iter().map(|tensor| tensor.range.end - tensor.range.start).sum())
-    }
-
-    /// The model.
-    ///
-    /// # Errors
-    ///
-    /// If bytes are still wanted, or the tokenizer or the chat template cannot be read.
-    pub fn finish(self) -> Result<Model, Error> {
-        let about = self.about()?;
-        self.finish_with(about)
-    }
-
-    /// Reads tokenizer and template, once the headers are known, and holds them against the
-    /// configuration.
-    ///
-    /// # Errors
-    ///
-    /// If one cannot be read.
-    pub fn texts(&self) -> Result<Texts, Error> {
-        let about = self.about()?;
-        let (mut warnings, vocab) = (vec![], about.config.vocab_size);
-        let tokens = about.tokenizer.as_ref().map(|tokenizer| tokenizer.vocab_size());
-        if tokens.is_some_and(|tokens| tokens > vocab) {
-            let tokens = tokens.unwrap_or(0);
-            warnings.push(format!("the tokenizer has {tokens} tokens, the model only {vocab}"));
+    /// Gives its weights to a device.
+    async fn move_weights(&mut self, device: &mut OpenedDevice, keep: bool) -> Result<(), Error> {
+        while let Some((id, weight)) = self.next_weight(keep).await? {
+            device.take(id, weight)?;
         }
-        let outside = |token: &&u32| **token as usize >= vocab;
-        if let Some(token) = about.config.eos_tokens.iter().find(outside) {
-            warnings.push(format!("token {token} ends a text, but the model has only {vocab}"));
+        Ok(())
+    }
+
+    /// Closes what it is read from.
+    async fn close(&self) {
+        if let InputWeights::Reader(reader) = &self.weights {
+            reader.close().await;
         }
-        Ok(Texts { tokens, has_template: about.template.is_some(), warnings })
     }
 
-    /// The model, where all but the weights is known.
-    pub(crate) fn finish_with(self, mut about: About) -> Result<Model, Error> {
-        about.load_seconds = self.seconds();
-        let Some(weights) = self.weights.filter(|_| self.reader.next_read().is_none()) else {
-            return Err(Error::Unfinished { model: self.name });
-        };
-        Ok(Model { about, weights: weights.finish()?, origin: None })
+    fn load_seconds(&self) -> f64 {
+        match &self.weights {
+            InputWeights::Memory { .. } => self.load_seconds,
+            InputWeights::Reader(reader) => reader.begun.elapsed().as_secs_f64(),
+        }
     }
+}
 
-    /// The weights on their way, once it is known how each will be stored: by the headers, and
-    /// where those do not say how matrices are scaled, by the first layer.
-    pub(crate) fn weights(&self) -> Option<&WeightsBuilder> {
-        self.weights.as_ref().filter(|weights| weights.is_settled())
-    }
-
-    /// Whether all is there that [`outline`](Self::outline) needs.
-    pub(crate) fn has_headers(&self) -> bool {
-        self.weights.is_some()
-    }
-
-    /// How each weight will be stored, by the headers alone. Where those do not say how matrices are
-    /// scaled, it is taken to be as in the families that are published so: by groups of columns in
-    /// floats and `Q2_0`, unless the configuration tells of shards.
-    pub(crate) fn outline(&self) -> Option<(Layout, Vec<WeightKind>)> {
-        let weights = self.weights.as_ref()?;
-        let mut kinds = weights.kinds().to_vec();
-        let quantization = &self.reader.config()?.quantization;
-        let in_data = |info: &&TensorInfo| info.scale_is_in_data(quantization.mode);
-        let dtype = self.reader.tensors()?.iter().find(in_data).map(|info| info.dtype);
-        let grouped = match dtype {
-            Some(Dtype::F32 | Dtype::F16 | Dtype::Bf16 | Dtype::Q2_0 | Dtype::Q2_0Wide) => {
-                quantization.shards == 1
+/// Loads a model onto the device that the options name, or the best one. Where it is to `keep`
+/// weights in memory, they are there afterwards. Boxed: every caller would have its own copy of
+/// the code.
+fn load_onto(
+    model: &mut ModelInput,
+    options: DeviceOptions,
+    keep: bool,
+) -> LocalBoxFuture<'_, Result<LoadedModel, Error>> {
+    let loading = async move {
+        let mut opener = DeviceOpener::new(&model.header, options)?;
+        loop {
+            match load_once(model, &mut opener, keep).await {
+                Ok(loaded) => return Ok(loaded),
+                Err(error) => opener.fall_back(error)?,
             }
-            _ => false,
-        };
-        if grouped && !weights.is_settled() {
-            let ternary = kinds.iter_mut().filter(|kind| matches!(kind, WeightKind::Ternary(_)));
-            ternary.for_each(|kind| *kind = WeightKind::Ternary(ScaleKind::ColumnGroups(GROUP)));
+            model.rewind().await?;
         }
-        Some((weights.layout().clone(), kinds))
-    }
+    };
+    loading.boxed_local()
+}
 
-    /// Weights that are whole; they are no longer kept here.
-    pub(crate) fn take_ready(&mut self) -> Vec<(WeightId, WeightData)> {
-        self.weights.as_mut().map(WeightsBuilder::take_ready).unwrap_or_default()
+async fn load_once(
+    model: &mut ModelInput,
+    opener: &mut DeviceOpener,
+    keep: bool,
+) -> Result<LoadedModel, Error> {
+    let mut device = opener.open().await?;
+    let moved = model.move_weights(&mut device, keep || opener.has_fallback()).await;
+    if moved.is_err() {
+        model.close().await;
     }
+    moved?;
+    device.finish().await
+}
 
-    /// Fails with the name of what is missing, if it has not given all weights away.
-    pub(crate) fn check_taken(&mut self) -> Result<(), Error> {
-        match self.weights.take() {
-            Some(weights) => Ok(weights.finish_taken().map(drop)?),
-            None => Err(Error::Unfinished { model: self.name.clone() }),
+/// Models that an engine starts from.
+pub(crate) enum EngineSource {
+    /// A checkpoint.
+    Checkpoint(ModelInput),
+    /// A model that is no checkpoint.
+    Custom(Box<CustomModel>),
+}
+
+impl EngineSource {
+    /// How much may be read ahead from now on.
+    pub(crate) async fn prefetch(&self, bytes: usize) {
+        if let Self::Checkpoint(model) = self {
+            model.prefetch(bytes).await;
         }
     }
 
-    /// Seconds since it began.
-    pub(crate) fn seconds(&self) -> f64 {
-        self.begun.elapsed().as_secs_f64()
+    /// Loads it onto the first device that takes it; and the options with that device.
+    pub(crate) async fn load(
+        self,
+        options: DeviceOptions,
+        fallbacks: Vec<Device>,
+    ) -> Result<(EngineParts, DeviceOptions), Error> {
+        match self {
+            Self::Checkpoint(model) => load_parts(model, options, fallbacks).await,
+            Self::Custom(model) => Ok((model.into_parts(), options)),
+        }
     }
 
-    /// All but the weights.
-    pub(crate) fn about(&self) -> Result<About, Error> {
-        let files = self.reader.files();
-        let tokenizer = files.get("tokenizer.json").map(HfTokenizer::from_bytes).transpose()?;
-        let template = ChatTemplate::from_files(ChatTemplateFiles {
-            tokenizer_config: files.get("tokenizer_config.json"),
-            chat_template_jinja: files.get("chat_template.jinja"),
-            chat_template_json: files.get("chat_template.json"),
-        })?;
-        let generation = self.reader.generation();
-        let sampling = generation.do_sample.unwrap_or(false);
-        let temperature = if sampling { generation.temperature.unwrap_or(1.0) } else { 0.0 };
-        let defaults = SamplerOptions {
-            temperature,
-            top_k: generation.top_k.unwrap_or(0),
-            top_p: generation.top_p.unwrap_or(1.0),
-            min_p: generation.min_p.unwrap_or(0.0),
-            repetition_penalty: generation.repetition_penalty.unwrap_or(1.0),
-            ..SamplerOptions::default()
-        };
-        let Some(config) = self.reader.config().cloned() else {
-            return Err(Error::Unfinished { model: self.name.clone() });
-        };
-        Ok(About {
-            name: self.name.clone(),
-            config,
-            tokenizer: tokenizer.map(|tokenizer| Arc::new(tokenizer) as _),
-            template: template.map(Arc::new),
-            defaults,
-            load_seconds: self.seconds(),
-        })
+    /// Loads it as a draft, which needs no tokenizer.
+    pub(crate) async fn load_draft(self, options: &DeviceOptions) -> Result<Vec<Replica>, Error> {
+        match self {
+            Self::Checkpoint(mut model) => load_replicas(&mut model, options, false).await,
+            Self::Custom(model) => Ok(model.into_parts().replicas),
+        }
     }
 }
 
-/// What [`Loader::texts`] found.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Texts {
-    /// Tokens of the tokenizer, if there is one.
-    pub tokens: Option<usize>,
-    /// Whether there is a chat template.
-    pub has_template: bool,
-    /// What does not fit the configuration.
-    pub warnings: Vec<String>,
+async fn load_parts(
+    mut model: ModelInput,
+    mut options: DeviceOptions,
+    fallbacks: Vec<Device>,
+) -> Result<(EngineParts, DeviceOptions), Error> {
+    let tokenizer = model.header.tokenizer()?.map(Arc::clone);
+    let (mut report, mut fallbacks) = (DeviceReport::default(), fallbacks.into_iter());
+    let replicas = loop {
+        let error = match load_replicas(&mut model, &options, fallbacks.len() > 0).await {
+            Ok(replicas) => break replicas,
+            Err(error) => error,
+        };
+        let next = fallbacks.next().filter(|_| device_failure(&error).is_some());
+        let Some(next) = next else { return Err(error) };
+        let failed = std::mem::replace(&mut options.device, next);
+        report.add_failed(failed.kind(), failed.to_string(), error.to_string());
+        model.rewind().await?;
+    };
+    let load_seconds = model.load_seconds();
+    let header = model.header;
+    let parts = EngineParts {
+        name: header.name.clone(),
+        tokenizer,
+        template: header.template.clone(),
+        eos_tokens: header.config.eos_tokens.clone(),
+        sampling: header.sampling.clone(),
+        load_seconds,
+        report,
+        self_tester: Some(Box::new(Tester::new(header, options.clone()))),
+        replicas,
+    };
+    Ok((parts, options))
 }
 
-/// A model but for its weights.
-#[derive(Clone)]
-pub(crate) struct About {
-    pub(crate) name: String,
-    pub(crate) config: ModelConfig,
-    pub(crate) tokenizer: Option<Arc<dyn Tokenizer>>,
-    pub(crate) template: Option<Arc<ChatTemplate>>,
-    pub(crate) defaults: SamplerOptions,
-    pub(crate) load_seconds: f64,
+/// Loads a model onto a device, or onto each of several, one after the other.
+async fn load_replicas(
+    model: &mut ModelInput,
+    options: &DeviceOptions,
+    keep: bool,
+) -> Result<Vec<Replica>, Error> {
+    let devices = match &options.device {
+        Device::Each(devices) => devices.clone(),
+        device => vec![device.clone()],
+    };
+    let Some(last) = devices.len().checked_sub(1) else {
+        let (found, expected) = ("none".into(), "a device or more".into());
+        return Err(EngineError::BadOption { option: "device", found, expected }.into());
+    };
+    let mut replicas = vec![];
+    for (index, device) in devices.iter().enumerate() {
+        if index > 0 {
+            model.rewind().await?;
+        }
+        let options = options.of_one(device, &devices);
+        let loaded = load_onto(model, options.clone(), keep || index < last).await?;
+        replicas.push(replica(loaded, model.source.as_ref(), options));
+    }
+    Ok(replicas)
+}
+
+fn replica(loaded: LoadedModel, source: Option<&ModelSource>, options: DeviceOptions) -> Replica {
+    // The options name the device: what was chosen once is not measured again.
+    let options = DeviceOptions { device: loaded.device, ..options };
+    let reload = source.map(|source| Reload { source: source.clone(), options });
+    Replica {
+        model: loaded.model,
+        backend: loaded.backend,
+        level: loaded.level,
+        threads: loaded.threads,
+        head: loaded.head,
+        weight_bytes: loaded.weight_bytes,
+        report: loaded.report,
+        max_blocks: usize::MAX,
+        reload: reload.map(|reload| Box::new(reload) as _),
+        draft: None,
+    }
+}
+
+/// Loads a model again from its source, after its device was lost.
+struct Reload {
+    source: ModelSource,
+    options: DeviceOptions,
+}
+
+impl Reload {
+    async fn load(&self) -> Result<Box<dyn Forward>, Error> {
+        let mut model = ModelReader::new(self.source.clone()).await?.into();
+        Ok(load_onto(&mut model, self.options.clone(), false).await?.model)
+    }
+}
+
+impl ReloadModel for Reload {
+    fn reload(&mut self) -> LocalBoxFuture<'_, Result<Box<dyn Forward>, EngineError>> {
+        self.load().map(|model| Ok(model?)).boxed_local()
+    }
+}
+
+impl Model {
+    /// Moves the weights to a device, for use without an engine.
+    ///
+    /// # Errors
+    ///
+    /// If the device is not here, or has not enough memory.
+    #[cfg(not(target_family = "wasm"))]
+    pub fn load_onto(self, options: DeviceOptions) -> Result<LoadedModel, Error> {
+        pollster::block_on(load_onto(&mut self.into(), options, false))
+    }
+
+    /// Moves the weights to a device, for batches of token ids. Its end tokens end rows.
+    ///
+    /// # Errors
+    ///
+    /// If the device is not here, or has not enough memory.
+    #[cfg(not(target_family = "wasm"))]
+    pub fn into_inferencer(self, device: DeviceOptions) -> Result<Inferencer, Error> {
+        let eos_tokens = self.config().eos_tokens.clone();
+        let options = InferencerOptions { eos_tokens, ..InferencerOptions::default() };
+        Ok(Inferencer::new(self.load_onto(device)?.model, options))
+    }
+
+    /// How its head is kept with some options: what [`HeadType::Auto`] comes to.
+    #[must_use]
+    pub fn head_type(&self, options: &DeviceOptions) -> HeadType {
+        self.header.head_type(options)
+    }
+}
+
+impl ModelReader {
+    /// Looks at the devices that the options name, and reports which one would run and why.
+    ///
+    /// # Errors
+    ///
+    /// If a device that is named is not here, or there is no memory to test one.
+    pub async fn probe(&self, options: DeviceOptions) -> Result<DeviceReport, Error> {
+        let opened = DeviceOpener::new(&self.header, options)?.open().await?;
+        Ok(opened.report)
+    }
 }

@@ -1,98 +1,33 @@
-//! A model whose weights are still to be read.
+//! Reader of a model: its header at once, then its weights one by one.
 
+use std::collections::VecDeque;
 #[cfg(not(target_family = "wasm"))]
 use std::path::Path;
 
 use futures::future::{FutureExt, LocalBoxFuture};
-use setun_checkpoint::{ModelConfig, Options, Source, Warning};
-use setun_model::Layout;
-use setun_ops::{
-    WeightData, WeightId,
-    weight::{DenseKind, WeightKind},
-};
+use setun_checkpoint::{ModelConfig, Warning};
+use setun_ops::{WeightData, WeightId};
+use web_time::Instant;
 
-#[cfg(feature = "embedded-model")]
-use crate::bytes::Embedded;
-use crate::{
-    bytes::{ModelBytes, Origin},
-    device::{DeviceOptions, DeviceReport, HeadType, MemoryEstimate, estimate, probe},
-    error::Error,
-    load::{About, Loader},
-    model::Model,
-};
+use crate::{error::Error, header::ModelHeader, loader::Loader, model::Model, source::ModelSource};
 
 /// A model of which all but the weights has been read and checked. An
 /// [`Engine`](crate::Engine::builder) made of it moves each weight to its device as it is read,
 /// so that a GPU's are never together in host memory.
 pub struct ModelReader {
-    loader: Loader,
-    pub(crate) about: About,
-    origin: Origin,
-    buffer: Vec<u8>,
-}
-
-/// What is known of a model before its weights are there.
-#[derive(Clone, Debug)]
-pub(crate) struct Sketch {
-    pub(crate) config: ModelConfig,
-    pub(crate) layout: Layout,
-    /// Of each weight.
-    pub(crate) kinds: Vec<WeightKind>,
-}
-
-impl Sketch {
-    /// The same where the head is kept so: what is rounded at load has another kind.
-    pub(crate) fn with_head(mut self, head: HeadType) -> Self {
-        let kind = &mut self.kinds[self.layout.head.0 as usize];
-        if head == HeadType::Int8 && matches!(kind, WeightKind::Dense(_)) {
-            *kind = WeightKind::Dense(DenseKind::Int8Rows);
-        }
-        self
-    }
+    pub(crate) header: ModelHeader,
+    pub(crate) weights: WeightReader,
 }
 
 impl ModelReader {
-    /// Reads all but the weights. `name` is what the model is reported by.
+    /// Reads all but the weights.
     ///
     /// # Errors
     ///
     /// If there is no model, or it is damaged or of a kind that cannot be run.
-    pub async fn new(
-        source: Source,
-        name: impl Into<String>,
-        bytes: impl ModelBytes + 'static,
-    ) -> Result<Self, Error> {
-        Self::with_options(source, Options::default(), name, bytes).await
-    }
-
-    /// The same, told what a file does not say of itself.
-    ///
-    /// # Errors
-    ///
-    /// As [`new`](Self::new).
-    pub async fn with_options(
-        source: Source,
-        options: Options,
-        name: impl Into<String>,
-        bytes: impl ModelBytes + 'static,
-    ) -> Result<Self, Error> {
-        let mut origin = Origin::new(source, name.into(), bytes);
-        origin.options = options;
-        Self::over(origin).await
-    }
-
-    /// Reads headers and configuration alone, for an [`estimate`](Self::estimate). All else fails
-    /// where only the data of the first layer tell how matrices are scaled.
-    ///
-    /// # Errors
-    ///
-    /// As [`new`](Self::new).
-    pub async fn peek(
-        source: Source,
-        name: impl Into<String>,
-        bytes: impl ModelBytes + 'static,
-    ) -> Result<Self, Error> {
-        Self::until(Origin::new(source, name.into(), bytes), Loader::has_headers).await
+    pub async fn new(source: ModelSource) -> Result<Self, Error> {
+        let weights = WeightReader::open(source, Loader::is_settled).await?;
+        Ok(Self { header: weights.loader.header()?, weights })
     }
 
     /// As [`Model::open`], but for the weights.
@@ -102,7 +37,7 @@ impl ModelReader {
     /// As [`Model::open`].
     #[cfg(not(target_family = "wasm"))]
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
-        pollster::block_on(Self::over(origin(path.as_ref())?))
+        pollster::block_on(Self::new(ModelSource::open(path)?))
     }
 
     /// The story model that comes with this crate.
@@ -112,37 +47,7 @@ impl ModelReader {
     /// None that a user can cause.
     #[cfg(all(feature = "embedded-model", not(target_family = "wasm")))]
     pub fn embedded() -> Result<Self, Error> {
-        pollster::block_on(Self::over(embedded_origin()))
-    }
-
-    /// Reads all but the weights, from the beginning.
-    pub(crate) async fn over(origin: Origin) -> Result<Self, Error> {
-        Self::until(origin, |loader| loader.weights().is_some()).await
-    }
-
-    /// Reads as much as is enough. Boxed: every caller would have its own copy of the code.
-    fn until(
-        origin: Origin,
-        is_enough: fn(&Loader) -> bool,
-    ) -> LocalBoxFuture<'static, Result<Self, Error>> {
-        let reading = async move {
-            origin.bytes().await.rewind();
-            let reader = Self::begin(origin.clone(), is_enough).await;
-            if reader.is_err() {
-                origin.bytes().await.close();
-            }
-            reader
-        };
-        reading.boxed_local()
-    }
-
-    async fn begin(origin: Origin, is_enough: fn(&Loader) -> bool) -> Result<Self, Error> {
-        let mut loader =
-            Loader::with_options(origin.source.clone(), origin.options, origin.name.clone());
-        let mut buffer = vec![];
-        while !is_enough(&loader) && give(&mut loader, &origin, &mut buffer).await? {}
-        let about = loader.about()?;
-        Ok(Self { loader, about, origin, buffer })
+        pollster::block_on(Self::new(ModelSource::embedded()))
     }
 
     /// Reads the weights into host memory.
@@ -150,134 +55,154 @@ impl ModelReader {
     /// # Errors
     ///
     /// If a file is missing or damaged.
-    pub async fn read(mut self) -> Result<Model, Error> {
-        let read = self.read_all(|_| Ok(())).await;
-        self.origin.bytes().await.close();
+    pub async fn read(self) -> Result<Model, Error> {
+        let Self { header, mut weights } = self;
+        let read = weights.read_all().await;
+        weights.close().await;
         read?;
-        let mut model = self.loader.finish_with(self.about)?;
-        model.origin = Some(self.origin);
-        Ok(model)
+        let WeightReader { loader, source, begun, .. } = weights;
+        Ok(Model::new(header, loader.finish()?, Some(source), begun.elapsed()))
     }
 
-    /// Looks at the devices that the options name, and says which one would run and why.
-    ///
-    /// # Errors
-    ///
-    /// If a device that is named is not here, or there is no memory to test one.
-    pub async fn probe(&self, options: DeviceOptions) -> Result<DeviceReport, Error> {
-        probe(&self.sketch()?, options).await
-    }
-
-    /// What the model takes of a device's memory: that of the processor's best level, where the
-    /// options leave it open. The device need not be here.
-    ///
-    /// # Errors
-    ///
-    /// If the headers were not there.
-    pub fn estimate(&self, options: DeviceOptions) -> Result<MemoryEstimate, Error> {
-        let (layout, kinds) = self.loader.outline().ok_or_else(|| self.unfinished())?;
-        estimate(Sketch { config: self.about.config.clone(), layout, kinds }, options)
+    /// All that is known without the weights.
+    #[must_use]
+    pub fn header(&self) -> &ModelHeader {
+        &self.header
     }
 
     /// Bytes of all tensors that are to be read.
     #[must_use]
     pub fn total_bytes(&self) -> u64 {
-        self.loader.total_bytes().unwrap_or(0)
+        self.header.total_bytes
     }
 
     /// What was mended or guessed in what has been read, as a user should know.
     #[must_use]
     pub fn warnings(&self) -> &[Warning] {
-        self.loader.warnings()
+        self.weights.loader.warnings()
     }
 
     /// The configuration.
     #[must_use]
     pub fn config(&self) -> &ModelConfig {
-        &self.about.config
+        &self.header.config
     }
 
     /// The name it is reported by.
     #[must_use]
     pub fn name(&self) -> &str {
-        &self.about.name
+        &self.header.name
     }
+}
 
-    pub(crate) fn sketch(&self) -> Result<Sketch, Error> {
-        let weights = self.loader.weights().ok_or_else(|| self.unfinished())?;
-        let (layout, kinds) = (weights.layout().clone(), weights.kinds().to_vec());
-        Ok(Sketch { config: self.about.config.clone(), layout, kinds })
+impl ModelHeader {
+    /// Reads headers and configuration alone, which is enough for an
+    /// [`estimate`](Self::estimate).
+    ///
+    /// # Errors
+    ///
+    /// As [`ModelReader::new`].
+    pub async fn read(source: ModelSource) -> Result<Self, Error> {
+        let weights = WeightReader::open(source, Loader::has_headers).await?;
+        weights.close().await;
+        weights.loader.header()
     }
+}
 
-    /// Hands out each weight once it is whole, and forgets it.
-    pub(crate) async fn stream(
-        &mut self,
-        mut take: impl FnMut(WeightId, WeightData) -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        let all = |loader: &mut Loader| {
-            loader.take_ready().into_iter().try_for_each(|(id, weight)| take(id, weight))
+impl Model {
+    /// Opens a folder in Hugging Face's layout, or a `.safetensors`, `.gguf`, `.onnx` or `.setun`
+    /// file.
+    ///
+    /// # Errors
+    ///
+    /// If there is no model, or it is damaged or of a kind that cannot be run.
+    #[cfg(not(target_family = "wasm"))]
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
+        pollster::block_on(ModelReader::open(path)?.read())
+    }
+}
+
+/// Reads weights from a source, from the header's end on.
+pub(crate) struct WeightReader {
+    loader: Loader,
+    pub(crate) source: ModelSource,
+    buffer: Vec<u8>,
+    ready: VecDeque<(WeightId, WeightData)>,
+    pub(crate) begun: Instant,
+}
+
+impl WeightReader {
+    /// Reads a source from its beginning until it is enough. Boxed: every caller would have its own
+    /// copy of the code.
+    fn open(
+        source: ModelSource,
+        is_enough: fn(&Loader) -> bool,
+    ) -> LocalBoxFuture<'static, Result<Self, Error>> {
+        let opening = async move {
+            source.bytes().await.rewind();
+            let ModelSource { layout, options, name, .. } = source.clone();
+            let loader = Loader::new(layout, options, name);
+            let (buffer, ready, begun) = (vec![], VecDeque::new(), Instant::now());
+            let mut reader = Self { loader, source, buffer, ready, begun };
+            while !is_enough(&reader.loader) {
+                match reader.read_more().await {
+                    Ok(true) => {}
+                    Ok(false) => break,
+                    Err(error) => {
+                        reader.close().await;
+                        return Err(error);
+                    }
+                }
+            }
+            Ok(reader)
         };
-        let read = self.read_all(all).await;
-        self.origin.bytes().await.close();
-        self.about.load_seconds = self.loader.seconds();
-        read?;
-        self.loader.check_taken()
+        opening.boxed_local()
     }
 
-    /// Reads to the end, and looks at the loader after each piece.
-    async fn read_all(
-        &mut self,
-        mut look: impl FnMut(&mut Loader) -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        look(&mut self.loader)?;
-        while give(&mut self.loader, &self.origin, &mut self.buffer).await? {
-            look(&mut self.loader)?;
+    /// The next weight that is whole; none once all were given. The source is closed at the end,
+    /// and after an error.
+    pub(crate) async fn next(&mut self) -> Result<Option<(WeightId, WeightData)>, Error> {
+        while self.ready.is_empty() {
+            self.ready.extend(self.loader.take_ready());
+            if self.ready.is_empty() && !self.read_or_close().await? {
+                self.loader.check_taken()?;
+                return Ok(None);
+            }
         }
-        Ok(())
+        Ok(self.ready.pop_front())
     }
 
-    /// Another of the same.
-    pub(crate) async fn again(&self) -> Result<Self, Error> {
-        Self::over(self.origin.clone()).await
-    }
-
-    /// Begins again: its weights are to be read once more.
+    /// Begins again: all weights are to be read once more.
     pub(crate) async fn rewind(&mut self) -> Result<(), Error> {
-        *self = self.again().await?;
+        let (source, begun) = (self.source.clone(), self.begun);
+        // What has been read is free before more is.
+        (self.buffer, self.ready) = (vec![], VecDeque::new());
+        *self = Self { begun, ..Self::open(source, Loader::is_settled).await? };
         Ok(())
     }
 
-    pub(crate) fn origin(&self) -> &Origin {
-        &self.origin
+    async fn read_all(&mut self) -> Result<(), Error> {
+        while self.read_more().await? {}
+        Ok(())
     }
 
-    pub(crate) fn into_parts(self) -> (About, Origin) {
-        (self.about, self.origin)
+    async fn read_or_close(&mut self) -> Result<bool, Error> {
+        let more = self.read_more().await;
+        if !matches!(more, Ok(true)) {
+            self.close().await;
+        }
+        more
     }
 
-    fn unfinished(&self) -> Error {
-        Error::Unfinished { model: self.about.name.clone() }
+    /// Gives the loader what it wants next; false where it has all.
+    async fn read_more(&mut self) -> Result<bool, Error> {
+        let Some(want) = self.loader.next_read() else { return Ok(false) };
+        let found = self.source.bytes().await.read(&want, &mut self.buffer).await?;
+        self.loader.give(found.then_some(self.buffer.as_slice()))?;
+        Ok(true)
     }
-}
 
-/// Gives a loader what it wants next; false where it has all.
-async fn give(loader: &mut Loader, origin: &Origin, buffer: &mut Vec<u8>) -> Result<bool, Error> {
-    let Some(want) = loader.next_read() else { return Ok(false) };
-    let found = origin.bytes().await.read(&want, buffer).await?;
-    loader.give(found.then_some(buffer.as_slice()))?;
-    Ok(true)
-}
-
-/// The files at a path.
-#[cfg(not(target_family = "wasm"))]
-fn origin(path: &Path) -> Result<Origin, Error> {
-    let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-    let (folder, source) = crate::locate::locate(path)?;
-    Ok(Origin::new(source, name, crate::files::Files::new(folder)))
-}
-
-#[cfg(feature = "embedded-model")]
-pub(crate) fn embedded_origin() -> Origin {
-    let name = crate::EMBEDDED_NAME.to_owned();
-    Origin::new(Source::File(name.clone()), name, Embedded(crate::EMBEDDED_MODEL))
+    pub(crate) async fn close(&self) {
+        self.source.bytes().await.close();
+    }
 }

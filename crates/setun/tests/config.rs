@@ -3,8 +3,8 @@
 use std::{thread, time::Duration};
 
 use setun::{
-    CacheType, Device, Engine, EngineConfig, EngineMetrics, ErrorCode, Event, FinishReason,
-    GenerateOptions, GpuApi, HeadType, Model, Verdict,
+    CacheType, Device, DeviceKind, Engine, EngineConfig, EngineMetrics, ErrorCode, Event,
+    FinishReason, GenerateOptions, GpuApi, HeadType, Model, Verdict,
 };
 
 /// Positions in a block of the cache.
@@ -69,7 +69,7 @@ fn a_context_is_as_long_and_kept_as_it_says() {
 
 #[test]
 fn the_first_device_that_is_here_runs() {
-    let gpu = GpuApi::ALL.into_iter().find(|api| !api.is_built());
+    let gpu = GpuApi::ALL.into_iter().find(|&api| !Device::Gpu(api).is_built());
     let gpu = gpu.expect("one that this build is without").name();
     let found = engine(&format!("[device]\nbackends = ['{gpu}', 'scalar', 'cpu']\nthreads = 1"));
     assert_eq!((found.level(), found.threads()), ("scalar", 1));
@@ -81,13 +81,13 @@ fn the_first_device_that_is_here_runs() {
 
 #[test]
 fn a_device_that_fails_is_told_of() {
-    let gpu = GpuApi::ALL.into_iter().find(|api| !api.is_built()).expect("one");
+    let gpu = GpuApi::ALL.into_iter().find(|&api| !Device::Gpu(api).is_built()).expect("one");
     let builder = Engine::builder(Model::embedded().expect("a model")).device(Device::Gpu(gpu));
     let engine = builder.fallback(Device::Scalar).build().expect("the next one");
     assert_eq!(engine.level(), "scalar");
     let verdicts = &engine.device_report().devices;
     let failed = verdicts.iter().find(|found| found.verdict == Verdict::Failed);
-    assert_eq!(failed.expect("the first one").device, gpu.name());
+    assert_eq!(failed.expect("the first one").device, DeviceKind::Gpu(gpu));
     assert_eq!(engine.device_report().warnings().count(), 1);
     engine.complete("Once", short()).expect("a text");
 }

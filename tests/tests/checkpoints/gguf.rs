@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use setun::{
-    CacheType, Device, DeviceOptions, Model, Source,
+    CacheType, Conversion, Device, DeviceOptions, Engine, Error, ErrorCode, Format, Model, Source,
     checkpoint::{
         Dtype, Files, GenerationDefaults, ModelConfig, Tensor, TensorData, TensorInfo, files,
         gguf::write::{needs_scale_beside, plan},
@@ -229,7 +229,7 @@ fn files_of_another_writer_run() {
         for device in devices() {
             let model = Model::from_bytes(name.clone(), &bytes).expect("a model");
             assert!(model.weights().unused.is_empty(), "{name}: {:?}", model.weights().unused);
-            assert!(model.tokenizer().is_some(), "{name}");
+            assert!(model.tokenizer().expect("a good one").is_some(), "{name}");
             let options = DeviceOptions {
                 device: device.clone(),
                 cache: CacheType::F32,
@@ -241,4 +241,37 @@ fn files_of_another_writer_run() {
             assert_eq!(first.get_or_insert_with(|| found.clone()), &found, "{name} on {device}");
         }
     }
+}
+
+/// Token ids need no tokenizer: one that cannot be used is an error only where it is needed.
+#[test]
+fn a_vocabulary_without_merges_is_no_obstacle_to_token_ids() {
+    let whole = std::fs::read(fixture("gguf/tq2_0.gguf")).expect("a fixture");
+    let (key, other) = (b"tokenizer.ggml.merges", b"tokenizer.ggml.merger");
+    let place = whole.windows(key.len()).position(|bytes| bytes == key).expect("merges");
+    let mut file = whole.clone();
+    file[place..place + key.len()].copy_from_slice(other);
+
+    let open = |bytes: &[u8]| Model::from_bytes("m.gguf", bytes).expect("a model");
+    assert_eq!(logits(open(&file), &Device::Cpu), logits(open(&whole), &Device::Cpu));
+    let refused = [
+        open(&file).tokenizer().map(drop).expect_err("no merges"),
+        Engine::builder(open(&file)).build().map(drop).expect_err("no merges"),
+    ];
+    for error in refused {
+        assert_eq!(error.code(), ErrorCode::BadCheckpoint);
+        assert!(error.to_string().contains("`tokenizer.ggml.merges` is missing"), "{error}");
+    }
+    let name = "m.gguf".to_owned();
+    let mut conversion = Conversion::new(Source::File(name), "m", Format::Hf, "");
+    let error = loop {
+        let Some(want) = conversion.next_read() else { panic!("it was converted") };
+        let range = want.range.unwrap_or(0..u64::MAX);
+        let at = |at: u64| usize::try_from(at).map_or(file.len(), |at| at.min(file.len()));
+        let bytes = &file[at(range.start)..at(range.end)];
+        if let Err(error) = conversion.give(Some(bytes), |_| Ok::<_, Error>(())) {
+            break error;
+        }
+    };
+    assert!(error.to_string().contains("merges"), "the tokenizer would be lost: {error}");
 }

@@ -4,7 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use futures::future::{FutureExt, LocalBoxFuture, ready};
 use setun::{
-    Device, Engine, Error, ErrorCode, Files, ModelBytes, ModelReader, ReadRequest, Source,
+    Device, Engine, Error, ErrorCode, ModelBytes, ModelFolder, ModelReader, ModelSource,
+    ReadRequest, Source,
 };
 use setun_tests::golden::{Golden, MODELS};
 
@@ -13,7 +14,7 @@ type Log = Arc<Mutex<Vec<&'static str>>>;
 
 /// The files of a model, the weights of which may be gone.
 struct Logged {
-    files: Files,
+    files: ModelFolder,
     log: Log,
     has_weights: bool,
 }
@@ -21,9 +22,10 @@ struct Logged {
 impl Logged {
     async fn reader(has_weights: bool) -> (Result<ModelReader, Error>, Log) {
         let log = Log::default();
-        let files = Files::new(Golden::read(MODELS[0]).folder);
+        let files = ModelFolder::new(Golden::read(MODELS[0]).folder);
         let bytes = Self { files, log: Arc::clone(&log), has_weights };
-        (ModelReader::new(Source::Folder, "logged", bytes).await, log)
+        let source = ModelSource::new(Source::Folder, "logged", bytes);
+        (ModelReader::new(source).await, log)
     }
 
     fn note(&self, what: &'static str) {

@@ -95,7 +95,7 @@ fn stories_are_those_without_a_draft_and_repetition_is_guessed() {
     let path = stories();
     let model = Model::open(&path).expect("the story model");
     let tokens = |text: &str| {
-        let tokenizer = model.tokenizer().expect("a tokenizer");
+        let tokenizer = model.tokenizer().expect("a good one").expect("a tokenizer");
         tokenizer.encode(text, true).expect("tokens")
     };
     let lookup = || vec![Box::new(PromptLookup::default()) as Box<dyn Draft>];

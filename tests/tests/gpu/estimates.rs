@@ -19,7 +19,7 @@ fn weights_take_the_buffers_that_are_estimated() {
         let options =
             DeviceOptions { device: Device::Gpu(GpuApi::Vulkan), ..DeviceOptions::default() };
         let reader = ModelReader::open(&path).expect("a model");
-        let estimate = reader.estimate(options).expect("an estimate");
+        let estimate = reader.header().estimate(options).expect("an estimate");
         let device = pollster::block_on(Wgpu::open(Api::Vulkan)).expect("a Vulkan device");
         let mut backend = GpuBackend::new(Limited::new(device, u64::MAX)).expect("memory");
         let before = backend.executor().taken();

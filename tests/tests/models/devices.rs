@@ -1,7 +1,8 @@
 //! Engines over several devices, all of them levels of the processor.
 
 use setun::{
-    CacheType, Device, Engine, Error, ErrorCode, GenerateOptions, Model, ModelReader, Verdict,
+    CacheType, Device, DeviceKind, Engine, Error, ErrorCode, GenerateOptions, Model, ModelReader,
+    Verdict,
 };
 use setun_tests::{fixture, run::devices};
 
@@ -44,7 +45,7 @@ fn halves_and_thirds_tell_the_story_of_the_whole() {
             let device = Device::Split(shares);
             assert_eq!(device.to_string().parse::<Device>().expect("its name"), device);
             let engine = engine(device.clone()).expect("an engine");
-            assert_eq!(engine.backend(), "split");
+            assert_eq!(engine.backend(), DeviceKind::Split);
             assert_eq!(tokens(&engine, 1), expected, "{device}");
             let report = &engine.device_report().devices;
             assert!(report.iter().all(|found| found.verdict == Verdict::Chosen), "{report:?}");
@@ -86,7 +87,7 @@ fn replicas_share_the_generations_and_give_the_same_texts() {
             .build()
             .expect("an engine"),
     ] {
-        assert_eq!(several.backend(), "each");
+        assert_eq!(several.backend(), DeviceKind::Each);
         assert_eq!(several.device_report().devices.len(), 3);
         let streams: Vec<_> =
             (0..6).map(|seed| several.generate(PROMPT, sampled(seed)).expect("a stream")).collect();

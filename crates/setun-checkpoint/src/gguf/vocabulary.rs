@@ -45,8 +45,20 @@ pub(super) fn take(metadata: &mut Metadata) -> Result<FoundVocabulary, Checkpoin
     }))
 }
 
+/// Keeps the files and warnings of a tokenizer; its end tokens.
+fn keep(converted: Converted, file: &str, found: &mut HeaderContents) -> Vec<u32> {
+    let Converted { files, end_tokens, warnings } = converted;
+    for (name, bytes) in files.iter() {
+        found.files.insert(name, bytes.to_vec());
+    }
+    let warning = |what: String| Warning { file: file.to_owned(), what };
+    found.warnings.extend(warnings.into_iter().map(|what| warning(what.to_string())));
+    end_tokens
+}
+
 impl FoundVocabulary {
-    /// Writes the files of the tokenizer, of at most `vocab_size` tokens, and of how to sample.
+    /// Writes the files of the tokenizer, of at most `vocab_size` tokens, and of how to sample. A
+    /// tokenizer that cannot be written is no error yet: token ids do without it.
     pub(super) fn write(
         &self,
         metadata: &Metadata,
@@ -56,15 +68,10 @@ impl FoundVocabulary {
         let mut tokens = Tokens { first: self.0.bos, last: self.0.eos.into_iter().collect() };
         if self.0.model != NONE {
             self.check_count(metadata, vocab_size)?;
-            let Converted { files, end_tokens, warnings } = self.0.to_files()?;
-            for (name, bytes) in files.iter() {
-                found.files.insert(name, bytes.to_vec());
+            match self.0.to_files() {
+                Ok(converted) => tokens.last = keep(converted, &metadata.file, found),
+                Err(error) => found.tokenizer_error = Some(error),
             }
-            tokens.last = end_tokens;
-            let file = || metadata.file.clone();
-            let told =
-                warnings.into_iter().map(|what| Warning { file: file(), what: what.to_string() });
-            found.warnings.extend(told);
         }
         let generation = match metadata.text(GENERATION)? {
             Some(text) => text.to_owned(),

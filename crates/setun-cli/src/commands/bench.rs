@@ -168,7 +168,7 @@ fn devices(args: &Args) -> Vec<DeviceArgs> {
         return vec![args.device.clone()];
     }
     let devices = setun::devices().into_iter();
-    let levels = devices.filter(|info| info.device == "cpu" && info.level != "scalar");
+    let levels = devices.filter(|info| matches!(info.select, Device::Level(_)));
     levels.map(|info| DeviceArgs { backend: Some(info.level), ..args.device }).collect()
 }
 

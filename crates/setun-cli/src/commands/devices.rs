@@ -43,7 +43,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     let mut rows = vec![["device", "level", ""].map(str::to_owned).to_vec()];
     rows.extend(devices.iter().map(|info| {
         let chosen = if info.chosen { "chosen by auto" } else { info.note };
-        [info.device, &info.level, chosen].map(str::to_owned).to_vec()
+        [info.device.name(), &info.level, chosen].map(str::to_owned).to_vec()
     }));
     output.line(&table(&rows))
 }
@@ -57,7 +57,7 @@ fn verdicts(report: &DeviceReport) -> Vec<Vec<String>> {
             Verdict::Failed => format!("failed: {}", found.reason),
             _ => found.reason.clone(),
         };
-        vec![found.device.to_owned(), found.level.clone(), time, verdict]
+        vec![found.device.to_string(), found.level.clone(), time, verdict]
     }));
     rows
 }

@@ -2,7 +2,6 @@
 
 use serde::Serialize;
 use setun::{
-    Loader,
     checkpoint::{Answer, Reader, TensorInfo},
     forward::Contents,
 };
@@ -85,17 +84,10 @@ fn check_tensors(mut source: ModelSource, report: &mut Report) -> Result<(), Cli
 }
 
 /// Reads tokenizer and template, and holds them against the configuration.
-fn check_texts(mut source: ModelSource, report: &mut Report) -> Result<(), CliError> {
-    let mut loader = Loader::with_options(source.source(), source.options(), source.name());
-    let mut bytes = vec![];
-    while loader.total_bytes().is_none() {
-        let Some(want) = loader.next_read() else { break };
-        let found = source.read(&want, &mut bytes)?;
-        loader.give(found.then_some(&bytes))?;
-    }
-    let texts = loader.texts()?;
-    report.tokens = texts.tokens;
-    report.warnings.extend(texts.warnings);
+fn check_texts(source: ModelSource, report: &mut Report) -> Result<(), CliError> {
+    let header = source.header()?;
+    report.tokens = header.tokenizer()?.map(|tokenizer| tokenizer.vocab_size());
+    report.warnings.extend(header.vocabulary_warnings()?);
     Ok(())
 }
 

@@ -1,13 +1,13 @@
 //! Random models as a whole: loaded as any other model, and run.
 
 use setun::{
-    Loader, Model,
-    checkpoint::{Source, files::WEIGHTS},
+    Model,
     forward::{Batch, PagedCache, RequestedOutput, Transformer, TransformerOptions},
     ops::{Op, ScalarBackend},
 };
 
 use super::{Synthetic, noise, shape::Shape};
+use crate::source::ModelSource;
 
 /// Large enough for statistics, small enough for the scalar definitions.
 const SHAPE: Shape = Shape {
@@ -21,21 +21,9 @@ const SHAPE: Shape = Shape {
     context: 64,
 };
 
-/// Loads without any file, in the pieces that the loader wants.
-fn load(synthetic: &Synthetic) -> Model {
-    let mut loader = Loader::new(Source::Folder, synthetic.name());
-    let mut bytes = vec![];
-    while let Some(want) = loader.next_read() {
-        bytes.clear();
-        if let Some(file) = synthetic.file(&want.file) {
-            bytes.extend_from_slice(file);
-        } else if want.file == WEIGHTS {
-            synthetic.read_weights(want.range.expect("weights come in ranges"), &mut bytes);
-        }
-        let is_there = !bytes.is_empty();
-        loader.give(is_there.then_some(&bytes)).expect("good bytes");
-    }
-    loader.finish().expect("a whole model")
+/// Loads without any file, in the pieces that are wanted.
+fn load(synthetic: Synthetic) -> Model {
+    ModelSource::Synthetic(Box::new(synthetic)).load().expect("a whole model")
 }
 
 #[test]
@@ -71,7 +59,7 @@ fn gates_are_closed_as_often_as_asked() {
     for (closed, expected) in
         [(None, 0.5), (Some(0.5), 0.5), (Some(0.75), 0.75), (Some(0.9), 0.9), (Some(0.2), 0.2)]
     {
-        let model = load(&Synthetic::new(&SHAPE, 1, closed).expect("a shape"));
+        let model = load(Synthetic::new(&SHAPE, 1, closed).expect("a shape"));
         for (layer, found) in closed_shares(&model).into_iter().enumerate() {
             assert!(
                 (found - expected).abs() < 0.05,
@@ -114,7 +102,7 @@ fn closed_shares(model: &Model) -> Vec<f64> {
 /// A model that only repeats its last token would make a poor check of other engines.
 #[test]
 fn greedy_texts_are_not_one_token() {
-    let engine = setun::Engine::builder(load(&Synthetic::new(&SHAPE, 0, None).expect("a shape")))
+    let engine = setun::Engine::builder(load(Synthetic::new(&SHAPE, 0, None).expect("a shape")))
         .build()
         .expect("an engine");
     let options = setun::GenerateOptions::new().temperature(0.0).max_tokens(24);

@@ -31,7 +31,12 @@ fn it_is_the_mean_of_the_surprises() {
     assert_eq!(found, report["mean_nll"].as_f64().expect("a number").exp());
 
     let opened = setun::Model::open(model(STORIES)).expect("a model");
-    let ids = opened.tokenizer().expect("a tokenizer").encode(TEXT, true).expect("tokens");
+    let ids = opened
+        .tokenizer()
+        .expect("a good one")
+        .expect("a tokenizer")
+        .encode(TEXT, true)
+        .expect("tokens");
     let values: &[f32] = bytemuck::try_cast_slice(logits.data()).expect("aligned");
     let surprise = |(row, next): (&[f32], &u32)| {
         let sum: f64 = row.iter().map(|&logit| f64::from(logit).exp()).sum();

@@ -15,7 +15,7 @@ use web_time::Instant;
 use super::{Engine, Handle, Shared};
 use crate::{
     command::Command,
-    device::DeviceReport,
+    device::{DeviceKind, DeviceReport},
     engine_info::EngineInfo,
     error::Error,
     parts::{EngineOptions, EngineParts, Replica, ReplicaDraft},
@@ -174,7 +174,7 @@ fn shared(
     let levels: Vec<_> = replicas.iter().map(|replica| replica.level.as_str()).collect();
     let devices = replicas.iter().flat_map(|replica| replica.report.devices.clone());
     let report = EngineInfo {
-        backend: if replicas.len() > 1 { "each" } else { first.backend },
+        backend: if replicas.len() > 1 { DeviceKind::Each } else { first.backend },
         level: levels.join(", "),
         model: parts.name,
         load_seconds: parts.load_seconds,

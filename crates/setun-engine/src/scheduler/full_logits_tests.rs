@@ -9,7 +9,7 @@ use super::{
     tests::{limits, request},
     *,
 };
-use crate::{event::Event, stream::GenerationStream};
+use crate::{DeviceKind, event::Event, stream::GenerationStream};
 use setun_model::MemoryUse;
 
 const VOCAB: usize = 100;
@@ -67,7 +67,7 @@ impl Model for Unranked {
 fn a_row_that_cannot_be_ranked_runs_again_with_all_logits() {
     let asked = Arc::new(Mutex::new(vec![]));
     let report = EngineInfo {
-        backend: "cpu",
+        backend: DeviceKind::Cpu,
         level: "none".into(),
         model: "unranked".into(),
         load_seconds: 0.0,

@@ -12,6 +12,7 @@ use web_time::Instant;
 use super::Scheduler;
 use crate::{
     constraint::ConstraintState,
+    device::DeviceKind,
     sequence::{Away, Prepared},
 };
 
@@ -81,7 +82,7 @@ impl Scheduler {
     /// Has the masks of those that have had their token made ready.
     pub(super) fn prepare_masks(&mut self) {
         let quick = self.step_cost.step(self.running.len()) / PART_OF_STEP;
-        let is_beside = !cfg!(target_family = "wasm") || self.report.backend != "cpu";
+        let is_beside = !cfg!(target_family = "wasm") || self.report.backend != DeviceKind::Cpu;
         for running in &mut self.running {
             if running.rows > 0
                 && running.sequence.pending().len() == 1

@@ -19,7 +19,7 @@ use super::{
     tests::{limits, request},
     *,
 };
-use crate::{Completion, stream::GenerationStream};
+use crate::{Completion, DeviceKind, stream::GenerationStream};
 use setun_model::MemoryUse;
 
 const VOCAB: usize = 97;
@@ -146,7 +146,7 @@ fn start(most: usize, unchosen: &[usize], broken: &[usize]) -> Started {
         go: goes,
     };
     let report = EngineInfo {
-        backend: "cpu",
+        backend: DeviceKind::Cpu,
         level: "none".into(),
         model: "script".into(),
         load_seconds: 0.0,

@@ -17,7 +17,7 @@ use setun_text::{Sampler, SamplerOptions, StopStrings};
 
 use super::*;
 use crate::sequence::{Request, TaskRequest};
-use crate::{ErrorCode, GenerationStream, telemetry::Trace};
+use crate::{DeviceKind, ErrorCode, GenerationStream, telemetry::Trace};
 use futures::channel::oneshot;
 use setun_model::MemoryUse;
 
@@ -96,7 +96,12 @@ fn scheduler(
 }
 
 pub(super) fn report() -> EngineInfo {
-    EngineInfo { backend: "cpu", level: "fake".into(), model: "fake".into(), load_seconds: 0.0 }
+    EngineInfo {
+        backend: DeviceKind::Cpu,
+        level: "fake".into(),
+        model: "fake".into(),
+        load_seconds: 0.0,
+    }
 }
 
 pub(super) fn spawn(scheduler: Scheduler) -> UnboundedSender<Command> {

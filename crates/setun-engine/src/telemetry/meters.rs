@@ -78,7 +78,7 @@ impl Meters {
         describe();
         let labels = vec![
             Label::new("model", report.model.clone()),
-            Label::new("backend", report.backend),
+            Label::new("backend", report.backend.name()),
             Label::new("level", report.level.clone()),
         ];
         let counters = COUNTERS.map(|(name, _, read)| (counter!(name, labels.clone()), read, 0));

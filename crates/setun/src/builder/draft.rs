@@ -2,8 +2,13 @@
 
 use setun_engine::{Error as EngineError, Replica, ReplicaDraft};
 
-use super::{EngineBuilder, source::Source};
-use crate::{custom_model::CustomModel, device::DeviceOptions, error::Error, input::ModelInput};
+use super::EngineBuilder;
+use crate::{
+    custom_model::CustomModel,
+    device::DeviceOptions,
+    error::Error,
+    load::{EngineSource, ModelInput},
+};
 
 impl EngineBuilder {
     /// A smaller model of the same vocabulary, which guesses tokens for generations with a
@@ -11,26 +16,25 @@ impl EngineBuilder {
     /// text, sampled or not, and is on each of the engine's devices, with a cache of its own of as
     /// many positions. Where it fails, or memory is short, texts go on without it. Default: none.
     pub fn draft(mut self, model: impl Into<ModelInput>) -> Self {
-        self.draft = Some(Source::Files(model.into()));
+        self.draft = Some(EngineSource::Checkpoint(model.into()));
         self
     }
 
     /// [`draft`](Self::draft) with a model of one's own, for an engine on one device.
     pub fn custom_draft(mut self, model: CustomModel) -> Self {
-        self.draft = Some(Source::Own(Box::new(model)));
+        self.draft = Some(EngineSource::Custom(Box::new(model)));
         self
     }
 }
 
 /// Loads a draft for each of the models of an engine, if there is to be one.
 pub(super) async fn load(
-    draft: Option<Source>,
+    draft: Option<EngineSource>,
     options: &DeviceOptions,
     replicas: &mut [Replica],
 ) -> Result<(), Error> {
     let Some(draft) = draft else { return Ok(()) };
-    let (parts, _) = draft.load(options.clone(), vec![]).await?;
-    let drafts = parts.replicas;
+    let drafts = draft.load_draft(options).await?;
     if drafts.len() != replicas.len() {
         let (found, expected) = (drafts.len().to_string(), replicas.len().to_string());
         return Err(EngineError::BadOption { option: "draft", found, expected }.into());

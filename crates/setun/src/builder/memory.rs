@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use setun_engine::{Error as EngineError, MemoryMonitor, Replica, ReplicaDraft};
+use setun_engine::{DeviceKind, Error as EngineError, MemoryMonitor, Replica, ReplicaDraft};
 use setun_model::Model as Forward;
 
 use super::EngineBuilder;
@@ -49,7 +49,7 @@ pub(super) fn max_blocks(
     if !(fraction > 0.0 && fraction <= 1.0) {
         return bad(fraction.to_string(), "a number above 0, up to 1".into());
     }
-    let Some(memory) = main_memory().filter(|_| replica.backend == "cpu") else {
+    let Some(memory) = main_memory().filter(|_| replica.backend == DeviceKind::Cpu) else {
         let found = format!("{fraction} for {}", replica.backend);
         return bad(found, "none where the size of the memory is not known".into());
     };

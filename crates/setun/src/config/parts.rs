@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use setun_engine::{BackPressure, EngineOptions, HeadType};
 
-use crate::{device::CacheType, files::DEFAULT_PREFETCH};
+use crate::{device::CacheType, source::DEFAULT_PREFETCH};
 
 /// Which requests run together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

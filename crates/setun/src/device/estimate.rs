@@ -1,4 +1,4 @@
-//! How much memory a model takes, before its weights are read.
+//! Estimate of a model's memory, before its weights are read.
 
 use setun_model::{
     BLOCK_POSITIONS, MAX_ROWS, ModelError,
@@ -13,8 +13,8 @@ use setun_ops::{
     weight::{DenseKind, ScaleKind, WeightKind},
 };
 
-use super::{Device, DeviceOptions, HeadType, load::Place};
-use crate::{error::Error, reader::Sketch};
+use super::{Device, DeviceOptions, HeadType, placement::Placement};
+use crate::{error::Error, header::ModelHeader};
 
 /// Bytes of a vector of four words, which a GPU's kernels read at once.
 const QUAD_BYTES: u64 = 16;
@@ -42,6 +42,21 @@ impl MemoryEstimate {
     #[must_use]
     pub fn total(&self) -> u64 {
         self.weights + self.largest_weight.max(self.cache + self.steps)
+    }
+
+    fn add_weights(&mut self, header: &ModelHeader, device: &Device) {
+        let weights = header.layout.specs.iter().zip(&header.kinds);
+        for (index, (&spec, &kind)) in weights.enumerate() {
+            let (bytes, is_cut) = match device {
+                Device::Scalar => (kind.bytes(spec), false),
+                Device::Gpu(_) => (on_gpu(spec, kind), matches!(spec, WeightSpec::Dense { .. })),
+                _ => (setun_cpu::weight_bytes(spec, kind, usage(header, index)), false),
+            };
+            self.add_weight(bytes, is_cut);
+            if let WeightSpec::Rope { positions, .. } = spec {
+                self.context = positions as u64;
+            }
+        }
     }
 
     fn add_weight(&mut self, bytes: u64, is_cut: bool) {
@@ -76,42 +91,38 @@ impl MemoryEstimate {
     }
 }
 
-/// What a model takes on the device that the options name: a level of the processor, where they
-/// leave it open.
-pub(crate) fn estimate(sketch: Sketch, options: DeviceOptions) -> Result<MemoryEstimate, Error> {
-    let sketch = sketch.with_head(options.head);
-    let is_gpu = matches!(options.device, Device::Gpu(_));
-    let place = Place::new(&sketch, options);
-    let mut found = MemoryEstimate::default();
-    let Sketch { config, layout, kinds } = &sketch;
-    for (index, (&spec, &kind)) in layout.specs.iter().zip(kinds).enumerate() {
-        let bytes = match place.options.device {
-            Device::Scalar => kind.bytes(spec),
-            Device::Gpu(_) => on_gpu(spec, kind),
-            _ => setun_cpu::weight_bytes(spec, kind, usage(&sketch, index)),
-        };
-        found.add_weight(bytes, is_gpu && matches!(spec, WeightSpec::Dense { .. }));
-        if let WeightSpec::Rope { positions, .. } = spec {
-            found.context = positions as u64;
+impl ModelHeader {
+    /// What the model takes of a device's memory: that of the processor's best level, where the
+    /// options leave it open. The device need not be here.
+    ///
+    /// # Errors
+    ///
+    /// If the model has a shape that no plan can be made for.
+    pub fn estimate(&self, options: DeviceOptions) -> Result<MemoryEstimate, Error> {
+        let header = self.clone().with_head(options.head);
+        let is_gpu = matches!(options.device, Device::Gpu(_));
+        let placement = Placement::new(&header, options);
+        let mut found = MemoryEstimate::default();
+        found.add_weights(&header, &placement.options.device);
+        let Self { config, layout, .. } = &header;
+        let head = layout.specs[layout.head.0 as usize];
+        if let (HeadType::Screened, false, WeightSpec::Dense { rows, columns }) =
+            (placement.head, is_gpu, head)
+        {
+            found.weights += setun_cpu::screen_bytes(rows, columns);
         }
+        let cache = placement.cache(&header);
+        found.add_cache(cache);
+        let rows = config.context_length.next_power_of_two().min(MAX_ROWS);
+        let best = HeadOutput::TopLogits { capacity: 16 };
+        let plan = model_plan(layout, config.activation, cache, (rows, 1), best, false);
+        found.add_steps(&plan.map_err(ModelError::from)?.plan, is_gpu);
+        Ok(found)
     }
-    let head = layout.specs[layout.head.0 as usize];
-    if let (HeadType::Screened, false, WeightSpec::Dense { rows, columns }) =
-        (place.head, is_gpu, head)
-    {
-        found.weights += setun_cpu::screen_bytes(rows, columns);
-    }
-    let cache = place.cache(&sketch);
-    found.add_cache(cache);
-    let rows = config.context_length.next_power_of_two().min(MAX_ROWS);
-    let best = HeadOutput::TopLogits { capacity: 16 };
-    let plan = model_plan(layout, config.activation, cache, (rows, 1), best, false);
-    found.add_steps(&plan.map_err(ModelError::from)?.plan, is_gpu);
-    Ok(found)
 }
 
 /// What a weight is for.
-fn usage(Sketch { config, layout, .. }: &Sketch, index: usize) -> Usage {
+fn usage(ModelHeader { config, layout, .. }: &ModelHeader, index: usize) -> Usage {
     let is_down = layout.layers.iter().any(|layer| layer.down.weight.0 as usize == index);
     if is_down && config.activation == Activation::ReluSquared {
         Usage::SparseInput

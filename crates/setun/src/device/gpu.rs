@@ -1,7 +1,7 @@
 //! GPUs, by the interface that reaches them.
 
 use futures::future::{FutureExt, LocalBoxFuture};
-use setun_engine::Error as EngineError;
+use setun_engine::{DeviceReport, DeviceVerdict, Error as EngineError, Verdict};
 #[cfg(feature = "cuda")]
 use setun_gpu::Cuda;
 #[cfg(any(feature = "vulkan", feature = "metal", feature = "dx12", feature = "webgpu"))]
@@ -18,15 +18,15 @@ use setun_model::{
 use setun_ops::{CacheSpec, OpsError, WeightId, comparison::Disagreement, op::ArgmaxCapacity};
 
 #[cfg(any(feature = "vulkan", feature = "metal", feature = "dx12", feature = "webgpu"))]
-use super::open::Settled;
+use super::opened::Settled;
 use super::{
-    Device, DeviceVerdict, GpuApi, HeadType, Verdict,
-    load::Place,
+    Device, DeviceKind, GpuApi, HeadType,
     measure::layer_time,
-    open::{Opened, Taker},
+    opened::{OpenedDevice, Receiver},
+    placement::Placement,
     unavailable,
 };
-use crate::{error::Error, reader::Sketch};
+use crate::{error::Error, header::ModelHeader};
 
 /// The place of the device among those of CUDA.
 #[cfg(feature = "cuda")]
@@ -97,7 +97,13 @@ impl Refusal {
             Self::Error(error) => return Err(error),
         };
         let layer_microseconds = None;
-        Ok(DeviceVerdict { device: api.name(), level, verdict, reason, layer_microseconds })
+        Ok(DeviceVerdict {
+            device: DeviceKind::Gpu(api),
+            level,
+            verdict,
+            reason,
+            layer_microseconds,
+        })
     }
 }
 
@@ -107,7 +113,13 @@ pub(super) fn devices() -> Vec<super::DeviceInfo> {
     let info = |api: GpuApi| {
         let (level, is_software) = find(api).ok()?;
         let note = if is_software { "software, only by name" } else { "" };
-        Some(super::DeviceInfo { device: api.name(), level, chosen: false, note })
+        Some(super::DeviceInfo {
+            select: Device::Gpu(api),
+            device: DeviceKind::Gpu(api),
+            level,
+            chosen: false,
+            note,
+        })
     };
     GpuApi::ALL.into_iter().filter_map(info).collect()
 }
@@ -126,16 +138,6 @@ fn find(api: GpuApi) -> Result<(String, bool), GpuError> {
         GpuApi::Dx12 => find_by_wgpu(Api::Dx12),
         #[cfg(feature = "webgpu")]
         GpuApi::WebGpu => find_by_wgpu(Api::WebGpu),
-        #[cfg_attr(
-            all(
-                feature = "cuda",
-                feature = "vulkan",
-                feature = "metal",
-                feature = "dx12",
-                feature = "webgpu"
-            ),
-            expect(unreachable_patterns, reason = "this build has all")
-        )]
         _ => Err(GpuError::NotBuilt { wanted: api.name() }),
     }
 }
@@ -152,23 +154,23 @@ fn find_by_wgpu(by: Api) -> Result<(String, bool), GpuError> {
 /// Opens a GPU that computes as it should. Boxed: every caller would have its own copy of the code.
 pub(super) fn open<'a>(
     api: GpuApi,
-    sketch: &'a Sketch,
-    place: &'a Place,
+    header: &'a ModelHeader,
+    placement: &'a Placement,
     wanted: Wanted,
-) -> LocalBoxFuture<'a, Result<Opened, Refusal>> {
-    open_by(api, sketch, place, wanted).boxed_local()
+) -> LocalBoxFuture<'a, Result<OpenedDevice, Refusal>> {
+    open_by(api, header, placement, wanted).boxed_local()
 }
 
 async fn open_by(
     api: GpuApi,
-    sketch: &Sketch,
-    place: &Place,
+    header: &ModelHeader,
+    placement: &Placement,
     wanted: Wanted,
-) -> Result<Opened, Refusal> {
-    if place.head == HeadType::Screened {
+) -> Result<OpenedDevice, Refusal> {
+    if placement.head == HeadType::Screened {
         let bad = EngineError::BadOption {
             option: "head",
-            found: place.head.name().into(),
+            found: placement.head.name().into(),
             expected: "auto, stored or int8 on a GPU, which reads the whole table".into(),
         };
         return Err(Refusal::Error(bad.into()));
@@ -178,26 +180,16 @@ async fn open_by(
         GpuApi::Cuda => {
             let device = Cuda::new(FIRST).map_err(Refusal::Absent)?;
             let level = device.adapter().to_owned();
-            start(device, (api, level), sketch, place, wanted.timed).await
+            start(device, (api, level), header, placement, wanted.timed).await
         }
         #[cfg(feature = "vulkan")]
-        GpuApi::Vulkan => open_by_wgpu(Api::Vulkan, api, sketch, place, wanted).await,
+        GpuApi::Vulkan => open_by_wgpu(Api::Vulkan, api, header, placement, wanted).await,
         #[cfg(feature = "metal")]
-        GpuApi::Metal => open_by_wgpu(Api::Metal, api, sketch, place, wanted).await,
+        GpuApi::Metal => open_by_wgpu(Api::Metal, api, header, placement, wanted).await,
         #[cfg(feature = "dx12")]
-        GpuApi::Dx12 => open_by_wgpu(Api::Dx12, api, sketch, place, wanted).await,
+        GpuApi::Dx12 => open_by_wgpu(Api::Dx12, api, header, placement, wanted).await,
         #[cfg(feature = "webgpu")]
-        GpuApi::WebGpu => open_by_wgpu(Api::WebGpu, api, sketch, place, wanted).await,
-        #[cfg_attr(
-            all(
-                feature = "cuda",
-                feature = "vulkan",
-                feature = "metal",
-                feature = "dx12",
-                feature = "webgpu"
-            ),
-            expect(unreachable_patterns, reason = "this build has all")
-        )]
+        GpuApi::WebGpu => open_by_wgpu(Api::WebGpu, api, header, placement, wanted).await,
         _ => Err(Refusal::Absent(GpuError::NotBuilt { wanted: api.name() })),
     }
 }
@@ -206,10 +198,10 @@ async fn open_by(
 async fn open_by_wgpu(
     by: Api,
     api: GpuApi,
-    sketch: &Sketch,
-    place: &Place,
+    header: &ModelHeader,
+    placement: &Placement,
     wanted: Wanted,
-) -> Result<Opened, Refusal> {
+) -> Result<OpenedDevice, Refusal> {
     let adapter = Adapter::find(by).await.map_err(Refusal::Absent)?;
     if adapter.is_software() && !wanted.software {
         return Err(Refusal::Software(adapter.name().to_owned()));
@@ -219,18 +211,18 @@ async fn open_by_wgpu(
     let device = device.map_err(|error| Refusal::Failed(name, error.to_string()))?;
     let (level, watch) = (device.adapter().to_owned(), device.health());
     let settled: Settled = Box::new(move || Box::pin(async move { watch.settled().await }));
-    let opened = start(device, (api, level), sketch, place, wanted.timed).await?;
-    Ok(Opened { settled: Some(settled), ..opened })
+    let opened = start(device, (api, level), header, placement, wanted.timed).await?;
+    Ok(OpenedDevice { settled: Some(settled), ..opened })
 }
 
 /// Tests a device on a small model of the kind, and makes it ready to take the model.
 async fn start<E>(
     device: E,
     (api, level): (GpuApi, String),
-    sketch: &Sketch,
-    place: &Place,
+    header: &ModelHeader,
+    placement: &Placement,
     timed: bool,
-) -> Result<Opened, Refusal>
+) -> Result<OpenedDevice, Refusal>
 where
     E: Executor + 'static,
     GpuBackend<E>: MaybeSend,
@@ -241,31 +233,42 @@ where
     let refused = |error: OpsError| Refusal::Device(level.clone(), error);
     let mut backend = GpuBackend::new(device).map_err(refused)?;
     // Boxed, so that their code is there once.
-    test(&mut backend, &level, sketch, place).boxed_local().await?;
+    test(&mut backend, &level, header, placement).boxed_local().await?;
     let mut layer = None;
     if timed {
-        let time = layer_time(&mut backend, sketch, place.cache(sketch)).boxed_local().await;
+        let time = layer_time(&mut backend, header, placement.cache(header)).boxed_local().await;
         layer = Some(time.map_err(refused)?);
     }
-    precompile(&mut backend, sketch, place).map_err(refused)?;
-    let taker = Taker::new(backend, sketch, place, true)?;
-    let (device, backend, head) = (Device::Gpu(api), api.name(), place.head);
-    Ok(Opened { device, backend, level, threads: 1, head, layer, taker, settled: None })
+    precompile(&mut backend, header, placement).map_err(refused)?;
+    let receiver = Receiver::new(backend, header, placement, true)?;
+    let (device, backend, head) = (Device::Gpu(api), DeviceKind::Gpu(api), placement.head);
+    let report = DeviceReport::named(backend, &level);
+    Ok(OpenedDevice {
+        device,
+        backend,
+        level,
+        threads: 1,
+        head,
+        layer_time: layer,
+        report,
+        receiver,
+        settled: None,
+    })
 }
 
 /// Begins to compile what steps will need while the weights are on their way.
 fn precompile<E: Executor>(
     backend: &mut GpuBackend<E>,
-    sketch: &Sketch,
-    place: &Place,
+    header: &ModelHeader,
+    placement: &Placement,
 ) -> Result<(), OpsError> {
-    let mut layout = sketch.layout.clone();
+    let mut layout = header.layout.clone();
     layout.layers.truncate(1); // the others have the same kernels
-    let cache = CacheSpec { layers: 1, ..place.cache(sketch) };
-    let table = |id: WeightId| Table::of_kind(sketch.kinds[id.0 as usize]);
+    let cache = CacheSpec { layers: 1, ..placement.cache(header) };
+    let table = |id: WeightId| Table::of_kind(header.kinds[id.0 as usize]);
     for rows in PRECOMPILED_ROWS {
         for head in [BEST, CHOOSE] {
-            let activation = sketch.config.activation;
+            let activation = header.config.activation;
             let plan = model_plan(&layout, activation, cache, rows, head, false)?.plan;
             backend.precompile(&plan, table)?;
         }
@@ -281,11 +284,11 @@ const CHOOSE: HeadOutput = HeadOutput::Argmax { room: ArgmaxCapacity { touched: 
 async fn test<E: Executor>(
     backend: &mut GpuBackend<E>,
     level: &str,
-    sketch: &Sketch,
-    place: &Place,
+    header: &ModelHeader,
+    placement: &Placement,
 ) -> Result<(), Refusal> {
-    let Sketch { config, layout, kinds } = sketch;
-    let cases = sample::cases(layout, kinds, config.activation, place.cache(sketch));
+    let ModelHeader { config, layout, kinds, .. } = header;
+    let cases = sample::cases(layout, kinds, config.activation, placement.cache(header));
     let cases = cases.map_err(|error| Refusal::Error(ModelError::from(error).into()))?;
     let failed = |error| match error {
         SelfTestError::Ops(error) | SelfTestError::Disagreement(Disagreement::Refused(error)) => {
@@ -297,7 +300,7 @@ async fn test<E: Executor>(
         backend.self_test(case).await.map_err(failed)?;
     }
     backend.self_test_rows(&cases).await.map_err(failed)?;
-    let choosing = sample::choosing(layout, kinds, config.activation, place.cache(sketch));
+    let choosing = sample::choosing(layout, kinds, config.activation, placement.cache(header));
     let choosing = choosing.map_err(|error| Refusal::Error(ModelError::from(error).into()))?;
     backend.self_test(&choosing).await.map_err(failed)?;
     Ok(())

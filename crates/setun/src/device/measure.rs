@@ -1,4 +1,4 @@
-//! How fast a device is at a model that it does not have yet.
+//! Time of a layer on a device that does not have the model yet.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use setun_model::sample::{self, Timed};
 use setun_ops::{Backend, BufferId, CacheSpec, OpsError, top_logits::Ranked};
 use web_time::Instant;
 
-use crate::reader::Sketch;
+use crate::header::ModelHeader;
 
 /// Steps that are timed together: a device that is told of several does not wait between them.
 const STEPS: usize = 8;
@@ -18,10 +18,10 @@ const ROUNDS: usize = 3;
 /// as the model's own, of random weights.
 pub(super) async fn layer_time<B: Backend>(
     backend: &mut B,
-    sketch: &Sketch,
+    header: &ModelHeader,
     cache: CacheSpec,
 ) -> Result<Duration, OpsError> {
-    let Sketch { config, layout, kinds } = sketch;
+    let ModelHeader { config, layout, kinds, .. } = header;
     let Timed { case, output, layers } = sample::timed(layout, kinds, config.activation, cache)?;
     let weights = case.upload(backend)?;
     let mut step = backend.prepare(&case.plan, &weights)?;

@@ -1,4 +1,4 @@
-//! What a device is told about a model.
+//! Options of a device.
 
 use serde::{Deserialize, Serialize};
 use setun_engine::HeadType;

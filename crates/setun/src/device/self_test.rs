@@ -1,28 +1,25 @@
-//! Whether a device computes what the definitions say, asked at any time.
+//! Self-test of the devices of an engine against the reference implementation.
 
 use futures::future::{FutureExt, LocalBoxFuture};
-use setun_cpu::{CpuBackend, CpuOptions};
-use setun_engine::{DeviceReport, Error as EngineError, HeadType, SelfTest, SelfTester, Verdict};
+use setun_cpu::Level;
+use setun_engine::{DeviceKind, DeviceReport, Error as EngineError, SelfTest, SelfTester, Verdict};
 use setun_model::{ModelError, sample};
 use web_time::Instant;
 
-use super::{DeviceOptions, load::Place};
 #[cfg(feature = "gpu")]
-use super::{
-    GpuApi,
-    gpu::{self, Wanted},
-};
-use crate::{error::Error, reader::Sketch};
+use super::gpu::{self, Wanted};
+use super::{DeviceOptions, GpuApi, cpu, placement::Placement};
+use crate::{error::Error, header::ModelHeader};
 
 /// Tests the devices of an engine by themselves: what they run goes on.
 pub(crate) struct Tester {
-    sketch: Sketch,
+    header: ModelHeader,
     options: DeviceOptions,
 }
 
 impl Tester {
-    pub(crate) fn new(sketch: Sketch, options: DeviceOptions) -> Self {
-        Self { sketch, options }
+    pub(crate) fn new(header: ModelHeader, options: DeviceOptions) -> Self {
+        Self { header, options }
     }
 }
 
@@ -32,24 +29,23 @@ impl SelfTester for Tester {
         report: &'a DeviceReport,
         test: SelfTest,
     ) -> LocalBoxFuture<'a, Result<SelfTest, EngineError>> {
-        let test = self_test(&self.sketch, &self.options, report, test);
+        let test = self_test(&self.header, &self.options, report, test);
         test.map(|test| Ok(test?)).boxed_local()
     }
 }
 
 async fn self_test(
-    sketch: &Sketch,
+    header: &ModelHeader,
     options: &DeviceOptions,
     report: &DeviceReport,
     mut test: SelfTest,
 ) -> Result<SelfTest, Error> {
     let begun = Instant::now();
-    let place = Place::new(sketch, options.clone());
+    let placement = Placement::new(header, options.clone());
     for found in report.devices.iter().filter(|found| found.verdict == Verdict::Chosen) {
-        let failure = if found.device == "cpu" {
-            test_cpu(sketch, &place, &found.level).await?
-        } else {
-            test_gpu(sketch, &place, found.device).await?
+        let failure = match found.device {
+            DeviceKind::Gpu(api) => test_gpu(header, &placement, api).await?,
+            _ => test_cpu(header, &placement, &found.level).await?,
         };
         if let Some(failure) = failure {
             let before = if test.passed { String::new() } else { test.reason + "; " };
@@ -62,17 +58,16 @@ async fn self_test(
 }
 
 /// One thread, as the others of a page may belong to the engine. The definitions equal themselves.
-async fn test_cpu(sketch: &Sketch, place: &Place, level: &str) -> Result<Option<String>, Error> {
-    let levels = setun_cpu::Level::available().into_iter();
-    let Some(level) = levels.into_iter().find(|known| known.name() == level) else {
-        return Ok(None);
-    };
-    let options = CpuOptions { level: Some(level), threads: Some(1) };
-    let mut backend = CpuBackend::new(options)
-        .map_err(|error| super::unavailable(level.name(), error.to_string()))?;
-    let Sketch { config, layout, kinds } = sketch;
-    let cases = sample::cases(layout, kinds, config.activation, place.cache(sketch));
-    let choosing = sample::choosing(layout, kinds, config.activation, place.cache(sketch));
+async fn test_cpu(
+    header: &ModelHeader,
+    placement: &Placement,
+    level: &str,
+) -> Result<Option<String>, Error> {
+    let Some(level) = Level::from_name(level) else { return Ok(None) };
+    let mut backend = cpu::backend(level, Some(1))?;
+    let ModelHeader { config, layout, kinds, .. } = header;
+    let cases = sample::cases(layout, kinds, config.activation, placement.cache(header));
+    let choosing = sample::choosing(layout, kinds, config.activation, placement.cache(header));
     let choosing = choosing.map_err(ModelError::from)?;
     for case in cases.map_err(ModelError::from)?.into_iter().chain([choosing]) {
         if let Err(difference) = case.compare(&mut backend).await {
@@ -83,17 +78,20 @@ async fn test_cpu(sketch: &Sketch, place: &Place, level: &str) -> Result<Option<
 }
 
 #[cfg(feature = "gpu")]
-async fn test_gpu(sketch: &Sketch, place: &Place, api: &str) -> Result<Option<String>, Error> {
-    let Some(api) = GpuApi::ALL.into_iter().find(|known| known.name() == api) else {
-        return Ok(None);
-    };
+async fn test_gpu(
+    header: &ModelHeader,
+    placement: &Placement,
+    api: GpuApi,
+) -> Result<Option<String>, Error> {
     let wanted = Wanted { software: true, timed: false };
     // A screen may belong to another device that runs beside it.
-    let place = match place.head {
-        HeadType::Screened => Place { head: HeadType::Stored, ..place.clone() },
-        _ => place.on_gpu(),
+    let placement = match placement.head {
+        super::HeadType::Screened => {
+            Placement { head: super::HeadType::Stored, ..placement.clone() }
+        }
+        _ => placement.on_gpu(),
     };
-    match gpu::open(api, sketch, &place, wanted).await {
+    match gpu::open(api, header, &placement, wanted).await {
         Ok(_) => Ok(None),
         Err(refusal) => Ok(Some(refusal.into_verdict(api)?.reason)),
     }
@@ -101,6 +99,6 @@ async fn test_gpu(sketch: &Sketch, place: &Place, api: &str) -> Result<Option<St
 
 #[cfg(not(feature = "gpu"))]
 #[expect(clippy::unused_async, reason = "with a GPU it waits")]
-async fn test_gpu(_: &Sketch, _: &Place, api: &str) -> Result<Option<String>, Error> {
-    Err(super::unavailable(api, "this build has no GPU".into()))
+async fn test_gpu(_: &ModelHeader, _: &Placement, api: GpuApi) -> Result<Option<String>, Error> {
+    Err(super::unavailable(api.name(), "this build has no GPU".into()))
 }

@@ -3,6 +3,7 @@
 use std::iter;
 
 use serde::Serialize;
+use setun::DeviceKind;
 
 use super::{
     candidates::Candidates,
@@ -18,7 +19,7 @@ use crate::{
 /// What one batch size gave.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
-    pub(super) backend: &'static str,
+    pub(super) backend: DeviceKind,
     pub(super) level: String,
     pub(super) threads: usize,
     pub(super) batch: usize,

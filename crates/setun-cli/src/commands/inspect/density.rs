@@ -4,7 +4,7 @@ use std::{iter, path::Path};
 
 use serde::Serialize;
 use setun::{
-    Device, DeviceOptions, EngineError, Error, LoadedModel,
+    Device, DeviceKind, DeviceOptions, EngineError, Error, LoadedModel,
     forward::{
         Batch, LayerDensity, Model as Forward, Outputs, PagedCache, Profile, RequestedOutput,
     },
@@ -24,7 +24,7 @@ const CHUNK: usize = 64;
 /// Shares that are not zero, layer by layer.
 #[derive(Debug, Serialize)]
 pub(super) struct DensityReport {
-    backend: &'static str,
+    backend: DeviceKind,
     level: String,
     tokens: usize,
     layers: Vec<Layer>,

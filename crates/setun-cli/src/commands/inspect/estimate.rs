@@ -40,7 +40,7 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
         cache: args.kv.map_or_else(CacheType::default, CacheType::from),
         ..DeviceOptions::default()
     };
-    let estimate = reader.estimate(options)?;
+    let estimate = reader.header().estimate(options)?;
     let report = Report {
         model: reader.name().to_owned(),
         context: estimate.context,

@@ -1,8 +1,9 @@
-//! A device that is ready to take a model's weights.
+//! A device that takes a model's weights and becomes the model.
 
 use std::time::Duration;
 
 use futures::future::LocalBoxFuture;
+use setun_engine::{DeviceReport, HeadType};
 use setun_model::{
     MaybeSend, Model as Forward, ModelError, Transformer, TransformerBuilder, TransformerOptions,
 };
@@ -10,22 +11,43 @@ use setun_model::{
 use setun_model::{StageBuilder, split::AnyStageBuilder};
 use setun_ops::{Backend, OpsError, WeightData, WeightId, dense::DenseValues};
 
-use super::{Device, HeadType, load::Place};
-use crate::{error::Error, reader::Sketch};
+use super::{Device, DeviceKind, placement::Placement};
+use crate::{error::Error, header::ModelHeader};
 
-/// A device that takes weights and becomes a model.
-pub(super) struct Opened {
+/// A model on its device.
+pub struct LoadedModel {
+    /// Logits for batches.
+    pub model: Box<dyn Forward>,
+    /// The device that runs, by its name even where it was chosen.
+    pub device: Device,
+    /// What it is.
+    pub backend: DeviceKind,
+    /// Its level, or its own name.
+    pub level: String,
+    /// Threads that run.
+    pub threads: usize,
+    /// How the head is kept: what [`HeadType::Auto`] came to.
+    pub head: HeadType,
+    /// Bytes of the weights, as they are kept.
+    pub weight_bytes: usize,
+    /// Why this device runs.
+    pub report: DeviceReport,
+}
+
+/// A device that takes weights.
+pub(crate) struct OpenedDevice {
     /// By its name.
     pub(super) device: Device,
-    pub(super) backend: &'static str,
+    pub(super) backend: DeviceKind,
     pub(super) level: String,
     pub(super) threads: usize,
     /// How the head is kept.
     pub(super) head: HeadType,
     /// What a layer of the model took for one token, where that was measured.
     #[cfg_attr(not(feature = "gpu"), expect(dead_code, reason = "nothing is compared"))]
-    pub(super) layer: Option<Duration>,
-    pub(super) taker: Taker,
+    pub(super) layer_time: Option<Duration>,
+    pub(crate) report: DeviceReport,
+    pub(super) receiver: Receiver,
     /// Ready once all that was queued is done; none where a refusal is told at once.
     pub(super) settled: Option<Settled>,
 }
@@ -33,21 +55,54 @@ pub(super) struct Opened {
 /// Whether a device has done all that was queued.
 pub(super) type Settled = Box<dyn FnOnce() -> LocalBoxFuture<'static, Result<(), OpsError>>>;
 
+impl OpenedDevice {
+    /// Takes a weight; they come in any order.
+    pub(crate) fn take(&mut self, id: WeightId, weight: WeightData) -> Result<(), Error> {
+        match &mut self.receiver {
+            Receiver::Model(receiver) => receiver.take(id, weight),
+            #[cfg(not(target_family = "wasm"))]
+            Receiver::Stage(_) => Err(self.incomplete()),
+        }
+    }
+
+    /// The model, once all weights were taken.
+    pub(crate) async fn finish(self) -> Result<LoadedModel, Error> {
+        #[cfg(not(target_family = "wasm"))]
+        let incomplete = self.incomplete();
+        let Self { device, backend, level, threads, head, report, receiver, settled, .. } = self;
+        let (model, weight_bytes) = match receiver {
+            Receiver::Model(receiver) => receiver.finish()?,
+            #[cfg(not(target_family = "wasm"))]
+            Receiver::Stage(_) => return Err(incomplete),
+        };
+        if let Some(settled) = settled {
+            settled().await.map_err(ModelError::from)?;
+        }
+        Ok(LoadedModel { model, device, backend, level, threads, head, weight_bytes, report })
+    }
+
+    /// Some of the layers alone are no model.
+    #[cfg(not(target_family = "wasm"))]
+    fn incomplete(&self) -> Error {
+        Error::Unfinished { model: self.level.clone() }
+    }
+}
+
 /// What takes the weights.
-pub(super) enum Taker {
+pub(super) enum Receiver {
     /// Those of all layers.
-    Model(Box<dyn Receive>),
+    Model(Box<dyn ReceiveWeights>),
     /// Those of some.
     #[cfg(not(target_family = "wasm"))]
     Stage(AnyStageBuilder),
 }
 
-impl Taker {
+impl Receiver {
     /// `ranked` has the same meaning as in [`TransformerOptions`].
     pub(super) fn new<B>(
         backend: B,
-        sketch: &Sketch,
-        place: &Place,
+        header: &ModelHeader,
+        placement: &Placement,
         ranked: bool,
     ) -> Result<Self, Error>
     where
@@ -56,32 +111,23 @@ impl Taker {
         B::Prepared: MaybeSend,
         B::Cache: MaybeSend,
     {
-        let cache_element = place.options.cache.into();
+        let cache_element = placement.options.cache.into();
         let options = TransformerOptions { cache_element, ranked, ..<_>::default() };
-        let Sketch { config, layout, .. } = sketch.clone();
+        let (config, layout) = (header.config.clone(), header.layout.clone());
         #[cfg(not(target_family = "wasm"))]
-        if let Some(part) = place.part {
+        if let Some(part) = placement.part {
             let stage = StageBuilder::new(backend, config, &layout, part, options)?;
             return Ok(Self::Stage(stage.into()));
         }
-        Ok(Self::Model(Box::new(Receiver {
-            int8_head: place.int8_head(sketch),
+        Ok(Self::Model(Box::new(ModelReceiver {
+            int8_head: placement.int8_head(header),
             builder: TransformerBuilder::new(backend, config, layout, options)?,
         })))
     }
-
-    /// What takes those of all layers.
-    pub(super) fn model(self) -> Option<Box<dyn Receive>> {
-        match self {
-            Self::Model(receiver) => Some(receiver),
-            #[cfg(not(target_family = "wasm"))]
-            Self::Stage(_) => None,
-        }
-    }
 }
 
-/// Takes weights in any order.
-pub(super) trait Receive: MaybeSend {
+/// Takes the weights of a model in any order.
+pub(super) trait ReceiveWeights: MaybeSend {
     fn take(&mut self, id: WeightId, weight: WeightData) -> Result<(), Error>;
     fn finish(self: Box<Self>) -> Result<Finished, Error>;
 }
@@ -89,13 +135,13 @@ pub(super) trait Receive: MaybeSend {
 /// A model on its device, and the bytes of its weights.
 pub(super) type Finished = (Box<dyn Forward>, usize);
 
-/// A [`Receive`] over any backend.
-struct Receiver<B: Backend> {
+/// A [`ReceiveWeights`] over any backend.
+struct ModelReceiver<B: Backend> {
     builder: TransformerBuilder<B>,
     int8_head: Option<WeightId>,
 }
 
-impl<B> Receive for Receiver<B>
+impl<B> ReceiveWeights for ModelReceiver<B>
 where
     B: Backend + MaybeSend + 'static,
     TransformerBuilder<B>: MaybeSend,

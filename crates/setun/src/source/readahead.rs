@@ -1,4 +1,4 @@
-//! Reading a file before it is asked for, on a thread.
+//! Reads of a file ahead of demand, on a thread.
 
 use std::{
     io::Read,
@@ -17,7 +17,7 @@ type Piece = Vec<u8>;
 
 /// What comes next of a file. The thread ends with this, which waits for it.
 #[derive(Debug)]
-pub(crate) struct Ahead {
+pub(crate) struct Readahead {
     position: u64, // of what comes next
     piece: Piece,
     taken: usize,                                     // of the piece
@@ -25,7 +25,7 @@ pub(crate) struct Ahead {
     thread: Option<JoinHandle<()>>,
 }
 
-impl Ahead {
+impl Readahead {
     /// Reads on from where the file is, and that is `position`, by about so many bytes; none
     /// where a thread is not to be had.
     pub(crate) fn start(
@@ -38,7 +38,7 @@ impl Ahead {
         for _ in 0..bytes.div_ceil(PIECE).min(MAX_PIECES) {
             let _ = spare.send(vec![]); // `spares` is here
         }
-        let name = thread::Builder::new().name("setun-ahead".into());
+        let name = thread::Builder::new().name("setun-readahead".into());
         let thread = name.spawn(move || read_on(file, &spares, &sender)).ok()?;
         let pieces = Some((pieces, spare));
         Some(Self { position, piece: vec![], taken: 0, pieces, thread: Some(thread) })
@@ -81,7 +81,7 @@ impl Ahead {
     }
 }
 
-impl Drop for Ahead {
+impl Drop for Readahead {
     fn drop(&mut self) {
         self.pieces = None; // the thread ends
         if let Some(thread) = self.thread.take() {
@@ -139,7 +139,8 @@ mod tests {
     fn ranges_are_those_of_the_file() {
         let content = content();
         for bytes in [1, PIECE, 3 * PIECE, 100 * PIECE] {
-            let mut ahead = Ahead::start(Cursor::new(content.clone()), 0, bytes).expect("a thread");
+            let mut ahead =
+                Readahead::start(Cursor::new(content.clone()), 0, bytes).expect("a thread");
             let mut start = 0;
             for len in [0, 1, 100, PIECE - 101, 2 * PIECE + 5, 7, PIECE] {
                 let end = start + len;
@@ -159,7 +160,7 @@ mod tests {
         let held = Arc::new(());
         let (file, left) = (Cursor::new(content()), 2 * PIECE + 10);
         let failing = Failing { file, left, _held: Arc::clone(&held) };
-        let mut ahead = Ahead::start(failing, 0, 8 * PIECE).expect("a thread");
+        let mut ahead = Readahead::start(failing, 0, 8 * PIECE).expect("a thread");
         let mut found = vec![];
         assert!(ahead.take(0..2 * PIECE as u64, &mut found));
         assert_eq!(found, content()[..2 * PIECE]);
@@ -173,7 +174,7 @@ mod tests {
         let held = Arc::new(());
         let (file, left) = (Cursor::new(content()), LEN);
         let failing = Failing { file, left, _held: Arc::clone(&held) };
-        let mut ahead = Ahead::start(failing, 0, 2 * PIECE).expect("a thread");
+        let mut ahead = Readahead::start(failing, 0, 2 * PIECE).expect("a thread");
         assert!(ahead.take(0..10, &mut vec![]));
         drop(ahead);
         assert_eq!(Arc::strong_count(&held), 1, "it does not wait for anybody");

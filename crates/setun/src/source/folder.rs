@@ -1,4 +1,4 @@
-//! A model's files in a folder.
+//! Files of a model in a folder.
 
 use std::{
     collections::{BTreeMap, btree_map::Entry},
@@ -10,6 +10,8 @@ use std::{
 
 use setun_checkpoint::ReadRequest;
 
+#[cfg(not(target_family = "wasm"))]
+use super::readahead::Readahead;
 use crate::error::Error;
 
 /// Files that are wanted whole (configurations, tokenizers) are far smaller.
@@ -18,19 +20,18 @@ const WHOLE_FILE_LIMIT: u64 = 256 << 20;
 /// Bytes that are read before they are wanted, unless told otherwise.
 pub(crate) const DEFAULT_PREFETCH: usize = 0;
 
-/// Reads what a [`Loader`](crate::Loader) wants from a folder. Files stay open once read from,
-/// until they are closed.
+/// A model's files in a folder. They stay open once read from, until they are closed.
 #[derive(Debug)]
-pub struct Files {
+pub struct ModelFolder {
     folder: PathBuf,
     open: BTreeMap<String, File>,
     prefetch: usize,
     end: Option<(String, u64)>, // of what was read last
     #[cfg(not(target_family = "wasm"))]
-    ahead: Option<(String, crate::ahead::Ahead)>,
+    readahead: Option<(String, Readahead)>,
 }
 
-impl Files {
+impl ModelFolder {
     /// The files of a folder, which need not exist yet.
     #[must_use]
     pub fn new(folder: impl Into<PathBuf>) -> Self {
@@ -40,7 +41,7 @@ impl Files {
             prefetch: DEFAULT_PREFETCH,
             end: None,
             #[cfg(not(target_family = "wasm"))]
-            ahead: None,
+            readahead: None,
         }
     }
 
@@ -60,7 +61,7 @@ impl Files {
     pub fn read(&mut self, want: &ReadRequest, bytes: &mut Vec<u8>) -> Result<bool, Error> {
         bytes.clear();
         if let Some(range) = &want.range
-            && self.take_ahead(&want.file, range, bytes)
+            && self.take_readahead(&want.file, range, bytes)
         {
             return Ok(true);
         }
@@ -72,7 +73,7 @@ impl Files {
     pub fn close(&mut self) {
         #[cfg(not(target_family = "wasm"))]
         {
-            self.ahead = None;
+            self.readahead = None;
         }
         self.end = None;
         self.open.clear();
@@ -81,35 +82,34 @@ impl Files {
     /// What was read before it was wanted. Where that is not all, or it failed, it is to be read
     /// as if it had not been, so that errors are those of what is wanted.
     #[cfg(not(target_family = "wasm"))]
-    fn take_ahead(&mut self, name: &str, range: &Range<u64>, bytes: &mut Vec<u8>) -> bool {
-        let is_next =
-            |(file, ahead): &(String, crate::ahead::Ahead)| file == name && ahead.is_next(range);
-        self.ahead = self.ahead.take().filter(is_next);
+    fn take_readahead(&mut self, name: &str, range: &Range<u64>, bytes: &mut Vec<u8>) -> bool {
+        let is_next = |(file, ahead): &(String, Readahead)| file == name && ahead.is_next(range);
+        self.readahead = self.readahead.take().filter(is_next);
         let begun = (name.to_owned(), range.start);
-        if self.ahead.is_none() && self.prefetch > 0 && self.end.as_ref() == Some(&begun) {
-            self.ahead = self.start_ahead(name, range.start).map(|ahead| (begun.0, ahead));
+        if self.readahead.is_none() && self.prefetch > 0 && self.end.as_ref() == Some(&begun) {
+            self.readahead = self.start_readahead(name, range.start).map(|ahead| (begun.0, ahead));
         }
-        let Some((file, ahead)) = &mut self.ahead else { return false };
+        let Some((file, ahead)) = &mut self.readahead else { return false };
         if ahead.take(range.clone(), bytes) {
             self.end = Some((file.clone(), range.end));
             return true;
         }
-        self.ahead = None;
+        self.readahead = None;
         bytes.clear();
         false
     }
 
     /// The place in the file is the same for both handles, and only one of them is used at a time.
     #[cfg(not(target_family = "wasm"))]
-    fn start_ahead(&mut self, name: &str, position: u64) -> Option<crate::ahead::Ahead> {
+    fn start_readahead(&mut self, name: &str, position: u64) -> Option<Readahead> {
         let mut file = self.open.get(name)?.try_clone().ok()?;
         file.seek(SeekFrom::Start(position)).ok()?;
-        crate::ahead::Ahead::start(file, position, self.prefetch)
+        Readahead::start(file, position, self.prefetch)
     }
 
     #[cfg(target_family = "wasm")]
     #[expect(clippy::unused_self, reason = "there are threads elsewhere")]
-    fn take_ahead(&mut self, _name: &str, _range: &Range<u64>, _bytes: &mut Vec<u8>) -> bool {
+    fn take_readahead(&mut self, _name: &str, _range: &Range<u64>, _bytes: &mut Vec<u8>) -> bool {
         false
     }
 

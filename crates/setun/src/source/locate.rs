@@ -1,4 +1,4 @@
-//! Which files at a path are a model.
+//! Search for a model's files at a path.
 
 use std::{
     fs,

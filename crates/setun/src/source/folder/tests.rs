@@ -1,6 +1,8 @@
 use std::fs;
 
 use super::*;
+#[cfg(feature = "embedded-model")]
+use crate::source::ModelSource;
 
 const MIB: u64 = 1 << 20;
 
@@ -37,7 +39,7 @@ fn what_is_read_ahead_is_what_is_wanted() {
         ("long", Some(0..end)),
     ];
     for prefetch in [1, 2 << 20, 100 << 20] {
-        let (mut ahead, mut plain) = (Files::new(folder.path()), Files::new(folder.path()));
+        let [mut ahead, mut plain] = [(); 2].map(|()| ModelFolder::new(folder.path()));
         ahead.prefetch(prefetch);
         plain.prefetch(0);
         for (file, range) in wants.clone() {
@@ -53,18 +55,18 @@ fn what_is_read_ahead_is_what_is_wanted() {
 #[test]
 fn a_file_is_only_read_ahead_where_it_is_read_on() {
     let folder = folder();
-    let mut files = Files::new(folder.path());
+    let mut files = ModelFolder::new(folder.path());
     files.prefetch(2 << 20);
     let mut read = |range| {
         let want = ReadRequest { file: "long".into(), range: Some(range), required: true };
         files.read(&want, &mut vec![]).expect("no failure");
-        files.ahead.is_some()
+        files.readahead.is_some()
     };
     let is_ahead = [0..8, 100..200, 200..300, 300..400, 0..50, 60..70].map(&mut read);
     assert_eq!(is_ahead, [false, false, true, true, false, false]);
     assert!(read(70..80));
     files.close();
-    assert!(files.ahead.is_none());
+    assert!(files.readahead.is_none());
 }
 
 #[cfg(feature = "embedded-model")]
@@ -74,11 +76,12 @@ fn a_model_that_ends_early_is_the_same_error_and_a_whole_one_has_the_same_weight
     let whole = crate::EMBEDDED_MODEL;
     let read = |len: usize, prefetch: usize| {
         fs::write(folder.path().join("m.safetensors"), &whole[..len]).expect("a file");
-        let mut files = Files::new(folder.path());
+        let mut files = ModelFolder::new(folder.path());
         files.prefetch(prefetch);
         let source = crate::Source::File("m.safetensors".into());
         pollster::block_on(async {
-            crate::ModelReader::new(source, "m", files).await?.read().await
+            let source = ModelSource::new(source, "m", files);
+            crate::ModelReader::new(source).await?.read().await
         })
     };
     for len in [whole.len() / 2, whole.len() - 1] {

@@ -1,11 +1,10 @@
-//! How many layers each device takes.
+//! Numbers of layers that devices take.
 
 use setun_engine::Error as EngineError;
 use setun_model::LayerRange;
 use setun_ops::{WeightSpec, weight::WeightKind};
 
-use super::super::Device;
-use crate::{error::Error, reader::Sketch};
+use crate::{device::Device, error::Error, header::ModelHeader};
 
 /// Shares of the layers of a model, in order.
 pub(super) struct Shares {
@@ -75,14 +74,14 @@ impl Shares {
     }
 
     /// Moves layers from the device that could hold `held` bytes of them to the next.
-    pub(super) fn shrink(&mut self, sketch: &Sketch, held: usize) {
+    pub(super) fn shrink(&mut self, header: &ModelHeader, held: usize) {
         let (Some(from), Some(to)) = (self.last_flexible(), next(&self.list, 0)) else { return };
         let layers = self.list[from].layers;
         let needed = match self.flexible() {
-            Ok(Some(part)) => sketch.bytes_of(&part.needs(&sketch.layout)),
+            Ok(Some(part)) => header.bytes_of(&part.needs(&header.layout)),
             _ => 0,
         };
-        let layer = sketch.layer_bytes().max(1);
+        let layer = header.layer_bytes().max(1);
         let beside = needed.saturating_sub(layers * layer);
         // A tenth is left for the cache and for steps. Where all weights found room, these did not.
         let fit = if held < needed {
@@ -114,7 +113,7 @@ fn to_usize(bytes: u64) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 
-impl Sketch {
+impl ModelHeader {
     /// Bytes of those weights that are `wanted`, by weight.
     fn bytes_of(&self, wanted: &[bool]) -> usize {
         let weights = self.layout.specs.iter().zip(&self.kinds).zip(wanted);

@@ -1,0 +1,68 @@
+//! The processor: a level of it, or the reference implementation.
+
+use setun_cpu::{CpuBackend, CpuOptions, Level};
+use setun_engine::{DeviceReport, HeadType};
+use setun_model::MaybeSend;
+use setun_ops::{Backend, ScalarBackend};
+
+use super::{
+    Device, DeviceKind, SCALAR,
+    opened::{OpenedDevice, Receiver},
+    placement::Placement,
+    unavailable,
+};
+use crate::{error::Error, header::ModelHeader};
+
+/// Opens a level of the processor, or the reference implementation.
+pub(super) fn open(header: &ModelHeader, placement: &Placement) -> Result<OpenedDevice, Error> {
+    let Some(level) = level(&placement.options.device) else {
+        return opened(ScalarBackend, (SCALAR, 1), header, placement);
+    };
+    let backend = backend(level, placement.options.threads)?;
+    let threads = backend.threads();
+    opened(backend, (level.name(), threads), header, placement)
+}
+
+/// A level of the processor; its own number of threads by default.
+pub(super) fn backend(level: Level, threads: Option<usize>) -> Result<CpuBackend, Error> {
+    CpuBackend::new(CpuOptions { level: Some(level), threads })
+        .map_err(|error| unavailable(level.name(), error.to_string()))
+}
+
+/// The level of a device; none for the reference implementation and for GPUs.
+pub(super) fn level(device: &Device) -> Option<Level> {
+    match device {
+        Device::Scalar | Device::Gpu(_) | Device::Each(_) | Device::Split(_) => None,
+        Device::Level(level) => Some(*level),
+        Device::Auto | Device::Cpu => Level::available().first().copied(),
+    }
+}
+
+fn opened<B>(
+    backend: B,
+    (level, threads): (&str, usize),
+    header: &ModelHeader,
+    placement: &Placement,
+) -> Result<OpenedDevice, Error>
+where
+    B: Backend + MaybeSend + 'static,
+    B::Weight: MaybeSend,
+    B::Prepared: MaybeSend,
+    B::Cache: MaybeSend,
+{
+    let is_ranked = placement.head == HeadType::Screened;
+    Ok(OpenedDevice {
+        device: match &placement.options.device {
+            Device::Auto => Device::Cpu,
+            device => device.clone(),
+        },
+        backend: DeviceKind::Cpu,
+        level: level.to_owned(),
+        threads,
+        head: placement.head,
+        layer_time: None,
+        report: DeviceReport::named(DeviceKind::Cpu, level),
+        receiver: Receiver::new(backend, header, placement, is_ranked)?,
+        settled: None,
+    })
+}

@@ -1,0 +1,95 @@
+//! Header of a model: all that is known of it before its weights are read.
+
+use std::sync::Arc;
+
+use setun_checkpoint::{CheckpointError, ModelConfig};
+use setun_model::Layout;
+use setun_ops::weight::{DenseKind, WeightKind};
+use setun_text::{ChatTemplate, SamplerOptions, Tokenizer};
+
+use setun_engine::HeadType;
+
+use crate::error::Error;
+
+/// A model but for its weights: configuration, layout, tokenizer and defaults.
+#[derive(Clone)]
+pub struct ModelHeader {
+    pub(crate) name: String,
+    pub(crate) config: ModelConfig,
+    /// Shapes of all weights, and where each belongs.
+    pub(crate) layout: Layout,
+    /// Element type and scales of each weight.
+    pub(crate) kinds: Vec<WeightKind>,
+    pub(crate) total_bytes: u64,
+    pub(crate) tokenizer: Result<Option<Arc<dyn Tokenizer>>, CheckpointError>,
+    pub(crate) template: Option<Arc<ChatTemplate>>,
+    pub(crate) sampling: SamplerOptions,
+}
+
+impl ModelHeader {
+    /// The name that the model is reported by.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The configuration.
+    #[must_use]
+    pub fn config(&self) -> &ModelConfig {
+        &self.config
+    }
+
+    /// Bytes of all tensors in the files.
+    #[must_use]
+    pub fn total_bytes(&self) -> u64 {
+        self.total_bytes
+    }
+
+    /// The tokenizer, if the model has one.
+    ///
+    /// # Errors
+    ///
+    /// If it has one that cannot be used here.
+    pub fn tokenizer(&self) -> Result<Option<&Arc<dyn Tokenizer>>, Error> {
+        self.tokenizer.as_ref().map(Option::as_ref).map_err(|error| error.clone().into())
+    }
+
+    /// The chat template, if the model has one.
+    #[must_use]
+    pub fn chat_template(&self) -> Option<&ChatTemplate> {
+        self.template.as_deref()
+    }
+
+    /// The model's own defaults of sampling.
+    #[must_use]
+    pub fn sampling_defaults(&self) -> &SamplerOptions {
+        &self.sampling
+    }
+
+    /// Tokens of the tokenizer and end tokens that the vocabulary does not have, in words.
+    ///
+    /// # Errors
+    ///
+    /// As [`tokenizer`](Self::tokenizer).
+    pub fn vocabulary_warnings(&self) -> Result<Vec<String>, Error> {
+        let (mut warnings, vocab) = (vec![], self.config.vocab_size);
+        let tokens = self.tokenizer()?.map_or(0, |tokenizer| tokenizer.vocab_size());
+        if tokens > vocab {
+            warnings.push(format!("the tokenizer has {tokens} tokens, the model only {vocab}"));
+        }
+        let outside = |token: &&u32| **token as usize >= vocab;
+        if let Some(token) = self.config.eos_tokens.iter().find(outside) {
+            warnings.push(format!("token {token} ends a text, but the model has only {vocab}"));
+        }
+        Ok(warnings)
+    }
+
+    /// The same where the head is kept so: a table that is rounded at load has another kind.
+    pub(crate) fn with_head(mut self, head: HeadType) -> Self {
+        let kind = &mut self.kinds[self.layout.head.0 as usize];
+        if head == HeadType::Int8 && matches!(kind, WeightKind::Dense(_)) {
+            *kind = WeightKind::Dense(DenseKind::Int8Rows);
+        }
+        self
+    }
+}
