@@ -253,7 +253,11 @@ fn a_vocabulary_without_merges_is_no_obstacle_to_token_ids() {
     file[place..place + key.len()].copy_from_slice(other);
 
     let open = |bytes: &[u8]| Model::from_bytes("m.gguf", bytes).expect("a model");
-    assert_eq!(logits(open(&file), &Device::Cpu), logits(open(&whole), &Device::Cpu));
+    let rows = |bytes: &[u8]| {
+        let mut runner = Runner::new(open(bytes), DeviceOptions::default());
+        bits(&runner.logits(&[0, 4, 5, 6, 7], 5))
+    };
+    assert_eq!(rows(&file), rows(&whole));
     let refused = [
         open(&file).tokenizer().map(drop).expect_err("no merges"),
         Engine::builder(open(&file)).build().map(drop).expect_err("no merges"),

@@ -6,9 +6,12 @@ use setun_engine::{DeviceKind, DeviceReport, Error as EngineError, SelfTest, Sel
 use setun_model::{ModelError, sample};
 use web_time::Instant;
 
-#[cfg(feature = "gpu")]
-use super::gpu::{self, Wanted};
 use super::{DeviceOptions, GpuApi, cpu, placement::Placement};
+#[cfg(feature = "gpu")]
+use super::{
+    HeadType,
+    gpu::{self, Wanted},
+};
 use crate::{error::Error, header::ModelHeader};
 
 /// Tests the devices of an engine by themselves: what they run goes on.
@@ -86,9 +89,7 @@ async fn test_gpu(
     let wanted = Wanted { software: true, timed: false };
     // A screen may belong to another device that runs beside it.
     let placement = match placement.head {
-        super::HeadType::Screened => {
-            Placement { head: super::HeadType::Stored, ..placement.clone() }
-        }
+        HeadType::Screened => Placement { head: HeadType::Stored, ..placement.clone() },
         _ => placement.on_gpu(),
     };
     match gpu::open(api, header, &placement, wanted).await {
