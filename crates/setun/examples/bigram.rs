@@ -1,4 +1,4 @@
-//! A model and a tokenizer of one's own, pairs of bytes counted in a text, through all that an
+//! A custom model and a custom tokenizer, pairs of bytes counted in a text, through all that an
 //! engine does: streams in one batch, beams, a given form.
 //!
 //! ```text

@@ -1,4 +1,4 @@
-//! A filter of one's own: it shows whole sentences only, and ends a text that repeats one.
+//! A custom filter: it shows whole sentences only, and ends a text that repeats one.
 //!
 //! ```text
 //! cargo run --release -p setun --features embedded-model --example custom_filter [PROMPT [MODEL]]
@@ -11,7 +11,7 @@ use setun::{
     text::{FilterState, FilterStep, TextError},
 };
 
-/// Lets so many sentences through.
+/// Lets this many sentences through.
 struct Sentences {
     most: usize,
 }

@@ -1,4 +1,4 @@
-//! A step of sampling and a strategy of one's own: texts without the letter e, and every token
+//! A custom sampling step and a custom strategy: texts without the letter e, and every token
 //! chosen by a rule.
 //!
 //! ```text

@@ -1,4 +1,4 @@
-//! What a model can run on here, and how fast.
+//! Devices that a model can run on here, and their speed.
 //!
 //! ```text
 //! cargo run --release -p setun --features embedded-model --example devices [MODEL]

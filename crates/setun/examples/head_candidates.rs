@@ -1,4 +1,4 @@
-//! What a screened head leaves to be computed: candidates of each step, on a model's own texts.
+//! Logits that a screened head leaves to be computed: candidates of each step, on a model's own texts.
 //! `setun bench` tells the same of greedy steps; this also of the lists that sampling asks for.
 //!
 //! ```text
@@ -13,7 +13,7 @@ use setun::{
     ops::top_logits::TopLogitsRequest,
 };
 
-/// Sequences begin with each of so many tokens.
+/// Sequences begin with each of this many tokens.
 const SEQUENCES: u32 = 8;
 
 fn main() -> Result<(), Box<dyn Error>> {

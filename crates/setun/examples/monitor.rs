@@ -1,4 +1,4 @@
-//! What an engine is doing: times of passes and tokens, memory at its peak, where the time goes.
+//! Metrics of a running engine: times of passes and tokens, memory at its peak, where the time goes.
 //!
 //! ```text
 //! cargo run --release -p setun --features embedded-model --example monitor [MODEL]

@@ -1,4 +1,4 @@
-//! What forms of the head and the cache cost and give, and what a master of floats comes to.
+//! Cost and gain of the head's and the cache's formats, and of packing float weights.
 //!
 //! ```text
 //! cargo run --release -p setun --features embedded-model --example optimize [MODEL [MASTER]]

@@ -16,7 +16,7 @@ const PATIENCE: usize = 20;
 fn main() -> Result<(), Box<dyn Error>> {
     let path = std::env::args().nth(1);
     let model = path.map_or_else(Model::embedded, Model::open)?;
-    let engine = Engine::builder(model).buffer(8).build()?; // so many tokens ahead of us
+    let engine = Engine::builder(model).buffer(8).build()?; // tokens that may wait for us
     let options = || GenerateOptions::new().max_tokens(40).seed(1);
     let left = engine.generate("Once upon a time", options())?;
     let right = engine.generate("The little dog", options().max_tokens(400))?;

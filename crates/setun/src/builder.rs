@@ -1,4 +1,4 @@
-//! How an engine starts.
+//! Start of an engine: its model, devices and limits.
 
 #[cfg(all(feature = "config", not(target_family = "wasm")))]
 mod configured;
@@ -92,7 +92,7 @@ impl EngineBuilder {
         self
     }
 
-    /// Threads to run on. Default: what suits the processor.
+    /// Threads to run on. Default: chosen for the processor.
     pub fn threads(mut self, threads: usize) -> Self {
         self.device.threads = Some(threads);
         self
@@ -110,7 +110,7 @@ impl EngineBuilder {
         self
     }
 
-    /// Whether [`Device::Auto`] may choose a processor that plays a GPU. Default: no; it is for
+    /// Whether [`Device::Auto`] may choose a software adapter. Default: no; it is for
     /// tests, which have no other.
     pub fn software(mut self, software: bool) -> Self {
         self.device.software = software;

@@ -33,7 +33,7 @@ pub struct EngineConfig {
     pub memory: MemoryConfig,
     /// What each stream gets.
     pub streams: StreamsConfig,
-    /// What generations do unless told otherwise.
+    /// Default options of generations.
     #[serde(with = "generation")]
     pub generation: GenerateOptions,
     /// What is timed.

@@ -1,4 +1,4 @@
-//! Models of one's own.
+//! Custom models.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use setun_text::{ChatTemplate, SamplerOptions, Tokenizer};
 
 use setun_engine::{DeviceKind, DeviceReport, EngineParts, HeadType, Replica};
 
-/// A model of one's own, for an [`Engine`](crate::Engine::builder): anything that gives logits for
+/// A custom model, for an [`Engine`](crate::Engine::builder): anything that gives logits for
 /// batches of tokens. It runs where it likes; [`Engine::backend`](crate::Engine::backend) is
 /// [`DeviceKind::Custom`], and the builder's device, threads and types are not used.
 pub struct CustomModel {
@@ -53,7 +53,7 @@ impl CustomModel {
         self
     }
 
-    /// What sampling does unless told otherwise.
+    /// Default options of sampling.
     #[must_use]
     pub fn sampling(mut self, defaults: SamplerOptions) -> Self {
         self.sampling = defaults;

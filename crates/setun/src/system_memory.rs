@@ -109,7 +109,7 @@ mod tests {
 
     use super::*;
 
-    /// A system of 16 GB of which so many are available, as Linux tells it.
+    /// A system of 16 GB of which this many are available, as Linux tells it.
     fn system(available: u64) -> tempfile::TempDir {
         let root = tempfile::tempdir().expect("a folder");
         write(&root, "proc/self/cgroup", "0::/user/app\n");

@@ -15,7 +15,7 @@ fn metrics(engine: &Engine) -> EngineMetrics {
     block_on(engine.metrics()).expect("an engine")
 }
 
-fn relieve(engine: &Engine, pressure: Pressure) -> usize {
+fn release_memory(engine: &Engine, pressure: Pressure) -> usize {
     block_on(engine.release_memory(pressure)).expect("an engine")
 }
 
@@ -73,12 +73,12 @@ fn texts_are_the_same_while_memory_is_given_back() {
     for engine in engines() {
         let found = texts_under(&engine, |round| {
             let pressure = if round % 2 == 0 { Pressure::Critical } else { Pressure::Moderate };
-            relieve(&engine, pressure);
+            release_memory(&engine, pressure);
         });
         assert_eq!(found, expected, "{}", engine.backend());
         let counted = metrics(&engine);
         assert!(counted.memory_releases > 20 && counted.released_bytes > 0, "{counted:?}");
-        assert!(relieve(&engine, Pressure::Moderate) <= counted.memory.cache);
+        assert!(release_memory(&engine, Pressure::Moderate) <= counted.memory.cache);
         assert_eq!(block_on(engine.memory()).expect("an engine").cache, 0);
         assert_eq!(texts(&engine), expected, "{}", engine.backend());
     }

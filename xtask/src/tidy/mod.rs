@@ -20,6 +20,11 @@ use crate::shell::say;
 /// What a rule found: one line each, with the file.
 type Findings = Vec<String>;
 
+/// Beginnings of findings that are printed and fail nothing: what stood when their rule came. Nothing
+/// is added to this list.
+const STANDING: [&str; 4] =
+    ["setun: a ring", "setun-checkpoint: a ring", "crates/setun-engine/src/", "crates/setun/src/"];
+
 /// `cargo xtask tidy`.
 pub(crate) fn run() -> Result<()> {
     let files = tracked()?;
@@ -32,17 +37,16 @@ pub(crate) fn run() -> Result<()> {
         ("lock files", locks::check(&files)?),
         ("manifests", manifests::check()?),
         ("the embedded model's card", model_card::check()?),
+        ("rings", rings::check()?),
+        ("prose", prose::check(&files)?),
     ];
-    // Printed only, until the last ones are gone.
-    for finding in rings::check()?.into_iter().chain(prose::check(&files)?) {
-        say(&finding);
-    }
     bindgen::same_version(&read("Cargo.lock")?, &read("xtask/bindgen/Cargo.lock")?)?;
     let mut count = 0;
     for (rule, findings) in rules {
         for finding in findings {
-            println!("{rule}: {finding}");
-            count += 1;
+            let stands = STANDING.iter().any(|begin| finding.starts_with(begin));
+            println!("{rule}{}: {finding}", if stands { " (stands)" } else { "" });
+            count += usize::from(!stands);
         }
     }
     if count > 0 {

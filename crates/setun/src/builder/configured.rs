@@ -1,4 +1,4 @@
-//! What a configuration says, for an engine.
+//! Options of a configuration, applied to an engine.
 
 use std::time::Duration;
 

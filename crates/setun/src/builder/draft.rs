@@ -20,7 +20,7 @@ impl EngineBuilder {
         self
     }
 
-    /// [`draft`](Self::draft) with a model of one's own, for an engine on one device.
+    /// [`draft`](Self::draft) with a custom model, for an engine on one device.
     pub fn custom_draft(mut self, model: CustomModel) -> Self {
         self.draft = Some(EngineSource::Custom(Box::new(model)));
         self

@@ -1,4 +1,4 @@
-//! How much memory an engine may take, and who says when that is too much.
+//! Memory limits of an engine, and its memory monitor.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ impl EngineBuilder {
         self
     }
 
-    /// Has about so many bytes of a model's files read before they are wanted, while others become
+    /// Has about this many bytes of a model's files read before they are wanted, while others become
     /// weights: natively on a thread. 0 reads nothing before; it is for files that are slow to
     /// read. What is in memory already is not read at all. Default: 0.
     pub fn prefetch(mut self, bytes: usize) -> Self {

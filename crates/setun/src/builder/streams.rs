@@ -1,4 +1,4 @@
-//! What each stream of an engine gets.
+//! Limits and defaults of an engine's streams.
 
 use setun_engine::{BackPressure, GenerateOptions};
 
@@ -12,14 +12,14 @@ impl EngineBuilder {
         self
     }
 
-    /// Events that wait for the consumer of a stream, before [`BackPressure`] says what becomes of
-    /// it. A step may add some more. Default: 64.
+    /// Events that may wait for the consumer of a stream. At the limit [`BackPressure`] applies; a
+    /// step may add some more. Default: 64.
     pub fn buffer(mut self, events: usize) -> Self {
         self.options.buffer = events.max(1);
         self
     }
 
-    /// What becomes of a generation whose consumer does not keep up. Default:
+    /// Policy for a generation whose consumer does not keep up. Default:
     /// [`BackPressure::Pause`].
     pub fn back_pressure(mut self, back_pressure: BackPressure) -> Self {
         self.options.back_pressure = back_pressure;

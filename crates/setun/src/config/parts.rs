@@ -53,7 +53,7 @@ pub struct DeviceConfig {
     /// first that holds the model is taken; those that the build or the machine lacks are passed
     /// over. Default: `["auto"]`.
     pub backends: Vec<String>,
-    /// Threads, 1 to 1024. Default: what suits the processor.
+    /// Threads, 1 to 1024. Default: chosen for the processor.
     pub threads: Option<usize>,
     /// The share of main memory, above 0 and up to 1, that weights and cache may take. It is
     /// refused on GPUs, and where the system does not tell how much there is. Default: no limit.
@@ -99,7 +99,7 @@ impl Default for MemoryConfig {
 pub struct StreamsConfig {
     /// Events that wait for the consumer, 1 or more. Default: 64.
     pub buffer: usize,
-    /// What becomes of a generation whose buffer is full: `pause` or `end`. Default: `pause`.
+    /// Policy for a generation whose buffer is full: `pause` or `end`. Default: `pause`.
     pub back_pressure: BackPressure,
 }
 

@@ -1,4 +1,4 @@
-//! What an engine tells of real runs, as listeners hear it.
+//! Telemetry of real runs, as listeners receive it.
 
 mod listener;
 mod meters;

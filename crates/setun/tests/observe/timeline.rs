@@ -5,7 +5,7 @@ use setun::{EngineProfile, GenerateOptions};
 
 use super::builder;
 
-/// What a generation of so many tokens gave.
+/// What a generation of this many tokens gave.
 fn profile(tokens: usize) -> EngineProfile {
     let engine = builder().build().expect("a start");
     pollster::block_on(engine.start_timeline()).expect("an engine");
