@@ -17,12 +17,12 @@ use setun_ops::{
 };
 
 use crate::{
-    dense::{self, FLOATS},
-    dtype::Dtype,
+    dense,
+    dtype::{Dtype, FLOATS},
     error::CheckpointError,
     scales,
     side_by_side::{RUN_ROWS, side_by_side},
-    tensor::{Tensor, TensorData, TensorInfo},
+    tensor::{Tensor, TensorData, TensorInfo, check_finite},
 };
 
 /// Codes in a word.
@@ -159,8 +159,8 @@ impl<'a> Affine<'a> {
         let TensorData::Bytes(stored) = &self.codes.data else {
             return Err(self.codes.info.rank("bytes"));
         };
-        dense::check_finite(self.scales)?;
-        dense::check_finite(self.biases)?;
+        check_finite(self.scales)?;
+        check_finite(self.biases)?;
         let mut magnitudes = dense::numbers(self.scales)?; // scales before they are met
         let biases = dense::numbers(self.biases)?;
         let (columns, groups) = (self.columns, self.columns / self.group);

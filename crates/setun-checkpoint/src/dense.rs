@@ -1,7 +1,5 @@
 //! Floating-point tensors: tables, gains, biases, scales.
 
-use crate::dtype::Dtype;
-use half::{bf16, f16};
 use setun_ops::{
     aligned::Aligned,
     dense::{DenseMatrix, DenseValues},
@@ -12,12 +10,10 @@ use setun_ops::{
 use crate::{
     blocks,
     config::LinearClass,
+    dtype::Dtype,
     error::CheckpointError,
-    tensor::{Tensor, TensorData, TensorInfo},
+    tensor::{Tensor, TensorData, TensorInfo, check_finite, not_float},
 };
-
-/// The element types of floating-point tensors.
-pub const FLOATS: [Dtype; 3] = [Dtype::F32, Dtype::F16, Dtype::Bf16];
 
 /// A table `[rows, columns]` in its stored type: nothing is rounded or copied. Blocks of integers
 /// become `f32`.
@@ -228,46 +224,10 @@ pub(crate) fn numbers(tensor: &Tensor) -> Result<Vec<f32>, CheckpointError> {
     }
 }
 
-/// # Errors
-///
-/// If the tensor has no floats, or one is not a finite number.
-pub fn check_finite(tensor: &Tensor) -> Result<(), CheckpointError> {
-    let bad = match &tensor.data {
-        TensorData::F32(values) => first_bad(values, f32::is_finite, |x| x),
-        TensorData::F16(values) => first_bad(values, f16::is_finite, f16::to_f32),
-        TensorData::Bf16(values) => first_bad(values, bf16::is_finite, bf16::to_f32),
-        TensorData::Bytes(_) => return Err(not_float(&tensor.info)),
-    };
-    match bad {
-        None => Ok(()),
-        Some((index, found)) => {
-            Err(CheckpointError::NotFinite { tensor: tensor.info.name.clone(), index, found })
-        }
-    }
-}
-
-fn first_bad<T: Copy>(
-    values: &[T],
-    is_finite: impl Fn(T) -> bool,
-    widen: impl Fn(T) -> f32,
-) -> Option<(usize, f32)> {
-    // Without an early end the scan of a large table runs in vectors.
-    const CHUNK: usize = 4096;
-    let bad = values
-        .chunks(CHUNK)
-        .position(|chunk| chunk.iter().fold(false, |bad, &value| bad | !is_finite(value)))?;
-    let within = values[bad * CHUNK..].iter().position(|&value| !is_finite(value))?;
-    let index = bad * CHUNK + within;
-    Some((index, widen(values[index])))
-}
-
-pub(crate) fn not_float(info: &TensorInfo) -> CheckpointError {
-    let (tensor, expected) = (info.name.clone(), FLOATS.to_vec());
-    CheckpointError::Dtype { tensor, expected, found: info.dtype }
-}
-
 #[cfg(test)]
 mod tests {
+    use half::{bf16, f16};
+
     use super::*;
 
     fn tensor(shape: &[usize], data: TensorData) -> Tensor {

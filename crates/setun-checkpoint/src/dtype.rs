@@ -208,6 +208,9 @@ impl fmt::Display for Dtype {
     }
 }
 
+/// The element types of floating-point tensors.
+pub const FLOATS: [Dtype; 3] = [Dtype::F32, Dtype::F16, Dtype::Bf16];
+
 #[cfg(test)]
 mod tests {
     use super::*;

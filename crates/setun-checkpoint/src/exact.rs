@@ -9,9 +9,8 @@ use setun_ops::{
 };
 
 use crate::{
-    dense,
     error::CheckpointError,
-    tensor::{Tensor, TensorData},
+    tensor::{Tensor, TensorData, not_float},
 };
 
 /// Packed rows `[rows, row_bytes(columns)]` in the layout of [`setun_ops::ternary`], padding
@@ -31,7 +30,7 @@ pub fn pack(tensor: &Tensor) -> Result<Aligned<u8>, CheckpointError> {
             TensorData::F32(values) => wide.copy_from_slice(&values[range]),
             TensorData::F16(values) => values[range].convert_to_f32_slice(&mut wide),
             TensorData::Bf16(values) => values[range].convert_to_f32_slice(&mut wide),
-            TensorData::Bytes(_) => return Err(dense::not_float(&tensor.info)),
+            TensorData::Bytes(_) => return Err(not_float(&tensor.info)),
         }
         for (column, (code, value)) in codes.iter_mut().zip(&wide).enumerate() {
             *code = match *value {

@@ -11,9 +11,8 @@ use setun_ops::{
 };
 
 use crate::{
-    dense,
     error::CheckpointError,
-    tensor::{Tensor, TensorData},
+    tensor::{Tensor, TensorData, check_finite, not_float},
 };
 
 /// Codes and scales of a matrix `[rows, columns]` of floats, with as few scales as it has: one,
@@ -26,7 +25,7 @@ use crate::{
 /// two magnitudes: the error names the first place that the one before it does not explain.
 pub fn unpack(tensor: &Tensor) -> Result<(Aligned<u8>, Scales), CheckpointError> {
     let (rows, columns) = tensor.info.expect_matrix()?;
-    dense::check_finite(tensor)?;
+    check_finite(tensor)?;
     let mut codes = tensor.info.zeroed(rows, row_bytes(columns))?;
     let mut magnitudes = Magnitudes::new(columns);
     let mut wide = vec![0.0; columns];
@@ -51,7 +50,7 @@ fn widen(tensor: &Tensor, start: usize, wide: &mut [f32]) -> Result<(), Checkpoi
         TensorData::F32(values) => wide.copy_from_slice(&values[range]),
         TensorData::F16(values) => values[range].convert_to_f32_slice(wide),
         TensorData::Bf16(values) => values[range].convert_to_f32_slice(wide),
-        TensorData::Bytes(_) => return Err(dense::not_float(&tensor.info)),
+        TensorData::Bytes(_) => return Err(not_float(&tensor.info)),
     }
     Ok(())
 }

@@ -1,17 +1,15 @@
-//! Header readers: each format's way from its first bytes to the list of its tensors.
+//! The interface of header readers: a format's way from its first bytes to its list of tensors.
 
 use std::fmt::Debug;
 
 use crate::{
     config::ModelConfig,
-    container::{ContainerHeaderReader, is_container},
+    data_reader::DataReader,
     error::CheckpointError,
     files::{self, Files},
     generation::GenerationDefaults,
-    gguf::{self, header_reader::GgufHeaderReader},
-    hf::HfHeaderReader,
-    source::{Options, ReadRequest, Source},
-    tensor::{Tensor, TensorInfo},
+    source::ReadRequest,
+    tensor::TensorInfo,
     tensor_assembler::TensorAssembler,
     warning::Warning,
 };
@@ -44,25 +42,6 @@ pub(crate) trait HeaderReader: Debug + Send + Sync {
     }
 }
 
-/// Reads the data of a checkpoint, as bytes of files.
-pub(crate) trait DataReader: Debug + Send + Sync {
-    /// File and range of the next piece, while there is one.
-    fn next_read(&self) -> Option<ReadRequest>;
-
-    /// Takes the piece that was wanted; what is whole goes to the end of `ready`.
-    fn append(&mut self, bytes: &[u8], ready: &mut Vec<Tensor>) -> Result<(), CheckpointError>;
-
-    /// All tensors, in the order in which they will come.
-    fn tensors(&self) -> &[TensorInfo];
-
-    /// Passes over the tensors of which `keep` is false, but not over one that has partly arrived.
-    fn select(&mut self, keep: &mut dyn FnMut(&TensorInfo) -> bool);
-
-    /// Lets the tensors come in ascending order of `key`, those of one key as they were. Has no
-    /// effect once data have arrived.
-    fn sort(&mut self, key: &mut dyn FnMut(&TensorInfo) -> usize);
-}
-
 /// What was found before the data.
 #[derive(Debug, Default)]
 pub(crate) struct HeaderContents {
@@ -85,60 +64,4 @@ impl HeaderContents {
         self.config = Some(ModelConfig::parse(bytes, &self.generation)?);
         Ok(())
     }
-}
-
-/// The header reader of a source.
-pub(crate) fn of(source: Source, options: Options) -> Box<dyn HeaderReader> {
-    match source {
-        Source::Folder => Box::new(HfHeaderReader::folder()),
-        Source::File(file) => Box::new(FormatDetector { file, options }),
-    }
-}
-
-/// Bytes that tell formats apart.
-const MAGIC_BYTES: u64 = 8;
-
-/// Looks at the first bytes of a file, and leaves it to the header reader of its format.
-#[derive(Debug)]
-struct FormatDetector {
-    file: String,
-    options: Options,
-}
-
-impl HeaderReader for FormatDetector {
-    fn next_read(&self) -> Option<ReadRequest> {
-        Some(ReadRequest { file: self.file.clone(), range: Some(0..MAGIC_BYTES), required: true })
-    }
-
-    fn accept(
-        &mut self,
-        bytes: Option<&[u8]>,
-        found: &mut HeaderContents,
-    ) -> Result<Option<Box<dyn HeaderReader>>, CheckpointError> {
-        let file = std::mem::take(&mut self.file);
-        refuse_pickle(&file, bytes.unwrap_or_default())?;
-        if let Some(bytes) = bytes.filter(|bytes| bytes.starts_with(gguf::MAGIC)) {
-            return Ok(Some(Box::new(GgufHeaderReader::new(&file, bytes, self.options))));
-        }
-        if let Some(first) = bytes.filter(|bytes| is_container(bytes)) {
-            return Ok(Some(Box::new(ContainerHeaderReader::new(file, first)?)));
-        }
-        #[cfg(feature = "onnx")]
-        if crate::onnx::is_onnx(&file, bytes.unwrap_or_default()) {
-            return Ok(Some(Box::new(crate::onnx::OnnxHeaderReader::new(&file))));
-        }
-        let mut header = HfHeaderReader::single_file(file);
-        header.accept(bytes, found)?;
-        Ok(Some(Box::new(header)))
-    }
-}
-
-/// Files of `torch.save` are programs; nothing here runs them.
-fn refuse_pickle(file: &str, bytes: &[u8]) -> Result<(), CheckpointError> {
-    const ZIP: &[u8] = b"PK\x03\x04";
-    const PICKLE: &[u8] = b"\x80\x02";
-    if bytes.starts_with(ZIP) || bytes.starts_with(PICKLE) {
-        return Err(CheckpointError::Pickle { file: file.to_owned() });
-    }
-    Ok(())
 }

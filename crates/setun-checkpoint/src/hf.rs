@@ -7,10 +7,11 @@ use std::{
 
 use crate::{
     container::{self, ContainerHeaderReader, is_container},
+    data_reader::DataReader,
     error::CheckpointError,
     files,
     header::{self, Header},
-    header_reader::{DataReader, HeaderContents, HeaderReader},
+    header_reader::{HeaderContents, HeaderReader},
     index::Index,
     source::ReadRequest,
     tensor::TensorInfo,

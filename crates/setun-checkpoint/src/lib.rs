@@ -32,6 +32,8 @@ pub mod tensor;
 pub mod warning;
 pub mod write;
 
+mod data_reader;
+mod format;
 mod header;
 mod header_reader;
 mod hf;

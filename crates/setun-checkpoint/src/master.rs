@@ -22,10 +22,9 @@ use setun_ops::{
 };
 
 use crate::{
-    dense,
     error::CheckpointError,
     side_by_side::{RUN_ROWS, side_by_side},
-    tensor::{Tensor, TensorData},
+    tensor::{Tensor, TensorData, check_finite, not_float},
 };
 
 /// Least mean magnitude that is divided by.
@@ -41,7 +40,7 @@ const MIN_MEAN: f32 = 1e-5;
 /// If the tensor is no matrix of floats, or an element, or the scale, is not finite.
 pub fn quantize(tensor: &Tensor) -> Result<(Aligned<u8>, f32), CheckpointError> {
     let (rows, columns) = tensor.info.expect_matrix()?;
-    dense::check_finite(tensor)?;
+    check_finite(tensor)?;
     let mut codes = tensor.info.zeroed(rows, row_bytes(columns))?;
     let scale = match &tensor.data {
         TensorData::F32(values) => {
@@ -53,7 +52,7 @@ pub fn quantize(tensor: &Tensor) -> Result<(Aligned<u8>, f32), CheckpointError> 
         TensorData::Bf16(values) => quantize_values(values, columns, &mut codes, |block, wide| {
             block.convert_to_f32_slice(wide);
         }),
-        TensorData::Bytes(_) => return Err(dense::not_float(&tensor.info)),
+        TensorData::Bytes(_) => return Err(not_float(&tensor.info)),
     };
     if !scale.is_finite() {
         return Err(CheckpointError::Scale { tensor: tensor.info.name.clone(), found: scale });

@@ -4,18 +4,17 @@ use std::{collections::VecDeque, ops::Range};
 
 use crate::{
     config::ModelConfig,
+    data_reader::DataReader,
     error::CheckpointError,
     files::Files,
+    format,
     generation::GenerationDefaults,
     header,
-    header_reader::{self, DataReader, HeaderContents, HeaderReader},
+    header_reader::{HeaderContents, HeaderReader},
     source::{Answer, Options, ReadRequest, Source},
     tensor::{Tensor, TensorInfo},
     warning::Warning,
 };
-
-/// Most bytes of tensor data that are wanted at once, unless a format has larger pieces itself.
-pub const PIECE_BYTES: u64 = 4 << 20;
 
 /// What is in the names of the first layer's tensors.
 const FIRST_LAYER: &str = ".layers.0.";
@@ -49,7 +48,7 @@ impl Reader {
     /// A reader of files that do not say all of themselves.
     #[must_use]
     pub fn with_options(source: Source, options: Options) -> Self {
-        let header = header_reader::of(source, options);
+        let header = format::header_reader(source, options);
         Self {
             header,
             found: HeaderContents::default(),

@@ -2,6 +2,9 @@
 
 use std::ops::Range;
 
+/// Most bytes of tensor data in a request, unless a format has larger pieces itself.
+pub const PIECE_BYTES: u64 = 4 << 20;
+
 /// Where a checkpoint lies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {

@@ -6,7 +6,7 @@ use crate::dtype::Dtype;
 use half::{bf16, f16};
 use setun_ops::aligned::{Aligned, NoMemory};
 
-use crate::{config::QuantizationMode, dense::FLOATS, error::CheckpointError};
+use crate::{dtype::FLOATS, error::CheckpointError};
 
 /// Name, type, shape and place of a tensor.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,18 +37,6 @@ impl TensorInfo {
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.range.end - self.range.start
-    }
-
-    /// Whether only the data tell by what a matrix is scaled: as a whole, by row or by group of
-    /// columns.
-    #[must_use]
-    pub fn scale_is_in_data(&self, mode: QuantizationMode) -> bool {
-        let is_float = FLOATS.contains(&self.dtype);
-        let has_scales = self.dtype.is_ternary()
-            && !matches!(self.dtype, Dtype::I2S | Dtype::I2SNarrow | Dtype::Base3);
-        let is_fake_quantized = mode == QuantizationMode::FakeQuantized && is_float;
-        let is_affine = matches!(mode, QuantizationMode::Affine { .. }) && self.dtype == Dtype::U32;
-        self.shape.len() == 2 && (has_scales || is_fake_quantized || is_affine)
     }
 
     /// # Errors
@@ -264,6 +252,44 @@ fn reserve<T: Copy + Default>(
     }
     let capacity = elements.min(needed.saturating_mul(GROWTH)).max(needed);
     values.reserve(capacity - values.len())
+}
+
+/// # Errors
+///
+/// If the tensor has no floats, or one is not a finite number.
+pub fn check_finite(tensor: &Tensor) -> Result<(), CheckpointError> {
+    let bad = match &tensor.data {
+        TensorData::F32(values) => first_bad(values, f32::is_finite, |x| x),
+        TensorData::F16(values) => first_bad(values, f16::is_finite, f16::to_f32),
+        TensorData::Bf16(values) => first_bad(values, bf16::is_finite, bf16::to_f32),
+        TensorData::Bytes(_) => return Err(not_float(&tensor.info)),
+    };
+    match bad {
+        None => Ok(()),
+        Some((index, found)) => {
+            Err(CheckpointError::NotFinite { tensor: tensor.info.name.clone(), index, found })
+        }
+    }
+}
+
+fn first_bad<T: Copy>(
+    values: &[T],
+    is_finite: impl Fn(T) -> bool,
+    widen: impl Fn(T) -> f32,
+) -> Option<(usize, f32)> {
+    // Without an early end the scan of a large table runs in vectors.
+    const CHUNK: usize = 4096;
+    let bad = values
+        .chunks(CHUNK)
+        .position(|chunk| chunk.iter().fold(false, |bad, &value| bad | !is_finite(value)))?;
+    let within = values[bad * CHUNK..].iter().position(|&value| !is_finite(value))?;
+    let index = bad * CHUNK + within;
+    Some((index, widen(values[index])))
+}
+
+pub(crate) fn not_float(info: &TensorInfo) -> CheckpointError {
+    let (tensor, expected) = (info.name.clone(), FLOATS.to_vec());
+    CheckpointError::Dtype { tensor, expected, found: info.dtype }
 }
 
 #[cfg(test)]

@@ -3,11 +3,10 @@
 use setun_ops::aligned::Aligned;
 
 use crate::{
+    data_reader::DataReader,
     error::CheckpointError,
-    header_reader::DataReader,
     paired_rows,
-    reader::PIECE_BYTES,
-    source::ReadRequest,
+    source::{PIECE_BYTES, ReadRequest},
     tensor::{Tensor, TensorData, TensorInfo},
 };
 

@@ -9,12 +9,21 @@ use setun::{
 };
 use setun_tests::{
     fixture,
-    golden::{Golden, MODELS, PROMPTS, Penalised, Tensors, max_difference},
+    golden::{Golden, MODELS, PROMPTS, Tensors, max_difference},
     run::{Runner, devices},
 };
 
 const STRICT: f32 = 1e-4;
 const FLIPPED: f32 = 0.6;
+
+/// Margin of two logits, in the reference, that a flipped code may overcome.
+const TIE: f32 = 0.02;
+
+/// Tokens that are compared with each processor, over all models.
+const MIN_PROCESSED: usize = 900;
+
+/// Greedy tokens that must agree of the 192 of a model's six prompts.
+const MIN_GREEDY: usize = 176;
 
 fn open(golden: &Golden) -> Model {
     Model::open(&golden.folder).expect("a golden model")
@@ -144,30 +153,35 @@ fn tapped(golden: &Golden, ids: &[u32]) -> Tapped {
     Tapped { hidden, residual, codes }
 }
 
-/// Greedy tokens agree up to the first step whose margin a flipped code could overcome.
+/// Greedy tokens agree up to the first near tie, and nearly all of them are compared.
 #[test]
 fn greedy_continuations() {
     for model in MODELS {
         let golden = Golden::read(model);
         for device in devices() {
             let mut runner = runner(&golden, &device);
+            let mut agreeing = 0;
             for prompt in PROMPTS {
                 let expected = &golden.prompts[prompt];
                 let ids = golden.ids(&format!("{prompt}.ids"));
                 let found = runner.greedy(&ids, expected.greedy.len());
-                for (step, (a, b)) in found.iter().zip(&expected.greedy).enumerate() {
-                    if a != b {
-                        let margin = expected.greedy_margin[step];
-                        assert!(
-                            margin < 0.3,
-                            "{model} {prompt} on {device}, step {step}: {margin}"
-                        );
-                        break;
-                    }
-                }
+                let place = format!("{model} {prompt} on {device}");
+                agreeing +=
+                    agreeing_tokens(&found, &expected.greedy, &expected.greedy_margin, &place);
             }
+            assert!(agreeing >= MIN_GREEDY, "{model} on {device}: {agreeing} tokens agree");
         }
     }
+}
+
+/// The number of tokens before the first that differs, which must be a near tie.
+fn agreeing_tokens(found: &[u32], expected: &[u32], margins: &[f32], place: &str) -> usize {
+    assert_eq!(found.len(), expected.len(), "{place}");
+    let differing = found.iter().zip(expected).position(|(a, b)| a != b);
+    if let Some(step) = differing {
+        assert!(margins[step] < TIE, "{place}, step {step}: {}", margins[step]);
+    }
+    differing.unwrap_or(found.len())
 }
 
 /// The sampler's penalty and its ban on n-grams, through the engine, against transformers' own.
@@ -189,27 +203,15 @@ fn greedy_continuations_with_processors() {
                 let ids = golden.ids(&format!("{name}.ids"));
                 let options = options.temperature(0.0).max_tokens(expected.tokens.len());
                 let found = engine.complete(ids, options).expect("a continuation").tokens;
-                same_until_a_tie(&found, expected, &eos, &format!("{model} {name}"));
-                *compared += 1;
+                // The reference goes on after an end token.
+                let end = expected.tokens.iter().position(|token| eos.contains(token));
+                let until = end.map_or(expected.tokens.len(), |end| end + 1);
+                assert_eq!(found, expected.tokens[..until], "{model} {name}");
+                *compared += until;
             }
         }
     }
-    assert!(compared.iter().all(|&count| count >= MODELS.len()), "{compared:?} such continuations");
-}
-
-fn same_until_a_tie(found: &[u32], expected: &Penalised, eos: &[u32], place: &str) {
-    // The reference goes on after an end token.
-    let end = expected.tokens.iter().position(|token| eos.contains(token));
-    let until = end.map_or(expected.tokens.len(), |end| end + 1);
-    let pairs = found.iter().zip(&expected.tokens[..until]);
-    let differing = pairs.enumerate().find(|(_, (a, b))| a != b).map(|(step, _)| step);
-    match differing {
-        None => assert_eq!(found.len(), until, "{place}"),
-        Some(step) => {
-            let margin = expected.margin[step];
-            assert!(margin < 0.3, "{place}, step {step}: {margin}");
-        }
-    }
+    assert!(compared.iter().all(|&count| count >= MIN_PROCESSED), "{compared:?} tokens compared");
 }
 
 /// A trained model against an independent float64 implementation.

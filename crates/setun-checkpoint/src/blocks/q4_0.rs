@@ -1,9 +1,9 @@
 //! `Q4_0`: an `f16` and 32 integers of four bits in 18 bytes; the low half of a byte is of the
 //! first sixteen, and 8 stands for zero.
 
-use super::{rows, table::TableForm};
+use super::rows::{self, TableFormat};
 
-pub(super) const FORM: TableForm = TableForm {
+pub(super) const FORM: TableFormat = TableFormat {
     bytes: 18,
     elements: 32,
     decode: |stored, values| {

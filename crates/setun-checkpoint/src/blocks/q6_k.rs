@@ -1,13 +1,13 @@
 //! `Q6_K`: 256 integers of six bits in 210 bytes, sixteen of them a scale of eight bits, and an
 //! `f16` for all; 32 stands for zero.
 
-use super::{rows, table::TableForm};
+use super::rows::{self, TableFormat};
 
 const LOW: usize = 128;
 const HIGH: usize = 64;
 const SCALES: usize = 16;
 
-pub(super) const FORM: TableForm = TableForm {
+pub(super) const FORM: TableFormat = TableFormat {
     bytes: LOW + HIGH + SCALES + 2,
     elements: 256,
     decode: |stored, values| {

@@ -1,8 +1,8 @@
 //! `Q8_0`: an `f16` and 32 integers of eight bits in 34 bytes.
 
-use super::{rows, table::TableForm};
+use super::rows::{self, TableFormat};
 
-pub(super) const FORM: TableForm = TableForm {
+pub(super) const FORM: TableFormat = TableFormat {
     bytes: 34,
     elements: 32,
     decode: |stored, values| {

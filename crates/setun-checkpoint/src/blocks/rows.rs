@@ -13,6 +13,13 @@ use crate::{
     tensor::{Tensor, TensorData, TensorInfo},
 };
 
+/// How a block of integers is decoded.
+pub(super) struct TableFormat {
+    pub(super) bytes: usize,
+    pub(super) elements: usize,
+    pub(super) decode: fn(&[u8], &mut [f32]),
+}
+
 /// How a type's rows are decoded.
 pub(super) struct RowFormat {
     /// Columns that share a scale; none where a row has one.

@@ -8,13 +8,6 @@ use crate::{dtype::Dtype, error::CheckpointError, side_by_side::side_by_side, te
 /// The types of tables of integers, which are widened to `f32`.
 pub const TABLES: [Dtype; 3] = [Dtype::Q8_0, Dtype::Q4_0, Dtype::Q6K];
 
-/// How a block is decoded.
-pub(super) struct TableForm {
-    pub(super) bytes: usize,
-    pub(super) elements: usize,
-    pub(super) decode: fn(&[u8], &mut [f32]),
-}
-
 /// Blocks that one core takes.
 const RUN: usize = 1024;
 

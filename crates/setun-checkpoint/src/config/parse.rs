@@ -6,12 +6,13 @@ use setun_ops::{op::Activation, ternary::MAX_COLUMNS};
 use super::{
     MAX_CONTEXT, MAX_HEAD_DIM, MAX_LAYERS, MAX_VOCAB, ModelConfig,
     family::{self, Defaults, Family},
-    quantization, rope, unsupported,
+    quantization::{self, parse_eps},
+    rope, unsupported,
 };
 use crate::{
     error::CheckpointError,
     files,
-    generation::{GenerationDefaults, first_token, number},
+    generation::{GenerationDefaults, first_token},
     json::{self, Fields},
 };
 
@@ -113,10 +114,6 @@ fn parse_activation(
         "silu" | "swish" => Ok(Activation::Silu),
         found => Err(unsupported(fields, "hidden_act", found, "relu2, silu")),
     }
-}
-
-pub(super) fn parse_eps(fields: &Fields<'_>) -> Result<Option<f32>, CheckpointError> {
-    number(fields, "rms_norm_eps", "a number of at least 0", |x| x >= 0.0)
 }
 
 fn parse_bos(

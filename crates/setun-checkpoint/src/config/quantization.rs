@@ -2,10 +2,14 @@
 
 use setun_ops::ternary::MAX_COLUMNS;
 
-use super::{
-    LinearClass, Quantization, QuantizationMode, family::Family, parse::parse_eps, unsupported,
+use super::{LinearClass, Quantization, QuantizationMode, family::Family, unsupported};
+use crate::{
+    dtype::{Dtype, FLOATS},
+    error::CheckpointError,
+    generation::number,
+    json::Fields,
+    tensor::TensorInfo,
 };
-use crate::{error::CheckpointError, json::Fields};
 
 pub(super) fn parse(fields: &Fields<'_>, family: Family) -> Result<Quantization, CheckpointError> {
     let shards = fields.size("pretraining_model_parallel", MAX_COLUMNS)?.unwrap_or(1);
@@ -98,5 +102,23 @@ fn refuse_dense_layers(quantization: &Fields<'_>) -> Result<(), CheckpointError>
             found,
             "lm_head, model.embed_tokens",
         )),
+    }
+}
+
+pub(super) fn parse_eps(fields: &Fields<'_>) -> Result<Option<f32>, CheckpointError> {
+    number(fields, "rms_norm_eps", "a number of at least 0", |x| x >= 0.0)
+}
+
+impl TensorInfo {
+    /// Whether only the data tell by what a matrix is scaled: as a whole, by row or by group of
+    /// columns.
+    #[must_use]
+    pub fn scale_is_in_data(&self, mode: QuantizationMode) -> bool {
+        let is_float = FLOATS.contains(&self.dtype);
+        let has_scales = self.dtype.is_ternary()
+            && !matches!(self.dtype, Dtype::I2S | Dtype::I2SNarrow | Dtype::Base3);
+        let is_fake_quantized = mode == QuantizationMode::FakeQuantized && is_float;
+        let is_affine = matches!(mode, QuantizationMode::Affine { .. }) && self.dtype == Dtype::U32;
+        self.shape.len() == 2 && (has_scales || is_fake_quantized || is_affine)
     }
 }

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{Manifest, header_reader};
+use super::Manifest;
 use crate::{
+    data_reader::DataReader,
     error::CheckpointError,
-    header_reader::DataReader,
     source::ReadRequest,
     tensor::{Tensor, TensorInfo},
     tensor_assembler::TensorAssembler,
@@ -13,13 +13,13 @@ use crate::{
 
 /// Assembles tensors as if the content of all chunks were one file.
 #[derive(Debug)]
-pub(super) struct ContainerBody {
+pub(super) struct ContainerDataReader {
     file: String,
     manifest: Arc<Manifest>,
     assembler: TensorAssembler,
 }
 
-impl ContainerBody {
+impl ContainerDataReader {
     pub(super) fn new(file: String, manifest: Arc<Manifest>, tensors: Vec<TensorInfo>) -> Self {
         Self { file, manifest, assembler: TensorAssembler::new(tensors) }
     }
@@ -36,14 +36,14 @@ fn chunk_of(manifest: &Manifest, place: u64) -> usize {
     manifest.chunks.partition_point(|chunk| chunk.content.end <= place)
 }
 
-impl DataReader for ContainerBody {
+impl DataReader for ContainerDataReader {
     fn next_read(&self) -> Option<ReadRequest> {
-        self.next().map(|(_, chunk)| header_reader::read_request(&self.file, &self.manifest, chunk))
+        self.next().map(|(_, chunk)| read_request(&self.file, &self.manifest, chunk))
     }
 
     fn append(&mut self, bytes: &[u8], ready: &mut Vec<Tensor>) -> Result<(), CheckpointError> {
         let (_, chunk) = self.next().ok_or(CheckpointError::NothingWanted)?;
-        let content = header_reader::content(&self.file, &self.manifest, chunk, bytes)?;
+        let content = self::content(&self.file, &self.manifest, chunk, bytes)?;
         let first = self.manifest.chunks[chunk].content.start;
         while let Some(range) = self.assembler.next_read().and_then(|want| want.range) {
             let offset = range.start.checked_sub(first).and_then(|at| usize::try_from(at).ok());
@@ -76,4 +76,33 @@ impl DataReader for ContainerBody {
         let manifest = Arc::clone(&self.manifest);
         self.assembler.sort(&mut |info| least[chunk_of(&manifest, info.range.start)]);
     }
+}
+
+/// What is wanted for a chunk of a container that is opened as `file`.
+pub(super) fn read_request(file: &str, manifest: &Manifest, chunk: usize) -> ReadRequest {
+    let Some(found) = manifest.chunks.get(chunk) else {
+        return ReadRequest { file: file.to_owned(), range: Some(0..0), required: true };
+    };
+    let file = name(file, manifest, found.part);
+    ReadRequest { file, range: Some(found.stored.clone()), required: true }
+}
+
+/// The content of a chunk of a container that is opened as `file`.
+pub(super) fn content<'a>(
+    file: &str,
+    manifest: &Manifest,
+    chunk: usize,
+    stored: &'a [u8],
+) -> Result<std::borrow::Cow<'a, [u8]>, CheckpointError> {
+    let found = manifest.chunks.get(chunk).ok_or(CheckpointError::NothingWanted)?;
+    found.content(&name(file, manifest, found.part), chunk, stored)
+}
+
+/// Where a part lies: beside the first.
+fn name(file: &str, manifest: &Manifest, part: usize) -> String {
+    if part == 0 {
+        return file.to_owned();
+    }
+    let folder = file.rfind('/').map_or("", |slash| &file[..=slash]);
+    format!("{folder}{}", manifest.parts[part].file)
 }

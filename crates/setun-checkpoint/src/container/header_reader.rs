@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use super::{
     Manifest,
-    data_reader::ContainerBody,
+    data_reader::{ContainerDataReader, content, read_request},
     head::{Head, MAGIC},
 };
 use crate::{
+    data_reader::DataReader,
     error::CheckpointError,
     files::{self, Files},
     generation::GenerationDefaults,
-    header_reader::{DataReader, HeaderContents, HeaderReader},
+    header_reader::{HeaderContents, HeaderReader},
     source::ReadRequest,
     tensor::TensorInfo,
 };
@@ -159,35 +160,6 @@ impl HeaderReader for ContainerHeaderReader {
             }
         }
         let tensors = std::mem::take(&mut found.tensors);
-        Ok(Box::new(ContainerBody::new(self.file.clone(), Arc::clone(manifest), tensors)))
+        Ok(Box::new(ContainerDataReader::new(self.file.clone(), Arc::clone(manifest), tensors)))
     }
-}
-
-/// What is wanted for a chunk of a container that is opened as `file`.
-pub(super) fn read_request(file: &str, manifest: &Manifest, chunk: usize) -> ReadRequest {
-    let Some(found) = manifest.chunks.get(chunk) else {
-        return ReadRequest { file: file.to_owned(), range: Some(0..0), required: true };
-    };
-    let file = name(file, manifest, found.part);
-    ReadRequest { file, range: Some(found.stored.clone()), required: true }
-}
-
-/// The content of a chunk of a container that is opened as `file`.
-pub(super) fn content<'a>(
-    file: &str,
-    manifest: &Manifest,
-    chunk: usize,
-    stored: &'a [u8],
-) -> Result<std::borrow::Cow<'a, [u8]>, CheckpointError> {
-    let found = manifest.chunks.get(chunk).ok_or(CheckpointError::NothingWanted)?;
-    found.content(&name(file, manifest, found.part), chunk, stored)
-}
-
-/// Where a part lies: beside the first.
-fn name(file: &str, manifest: &Manifest, part: usize) -> String {
-    if part == 0 {
-        return file.to_owned();
-    }
-    let folder = file.rfind('/').map_or("", |slash| &file[..=slash]);
-    format!("{folder}{}", manifest.parts[part].file)
 }

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     config::QuantizationMode,
-    dense::FLOATS,
+    dtype::FLOATS,
     error::CheckpointError,
     files,
     header_reader::{HeaderContents, HeaderReader},

@@ -1,10 +1,9 @@
 //! Reads the data of a graph's tensors.
 
 use crate::{
+    data_reader::DataReader,
     error::CheckpointError,
-    header_reader::DataReader,
-    reader::PIECE_BYTES,
-    source::ReadRequest,
+    source::{PIECE_BYTES, ReadRequest},
     tensor::{Tensor, TensorData, TensorInfo},
 };
 

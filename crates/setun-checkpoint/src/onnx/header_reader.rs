@@ -6,9 +6,10 @@ use serde_json::{Map, Value, json};
 
 use super::{data_reader::OnnxBody, item::Item, plan, scan::Scan};
 use crate::{
+    data_reader::DataReader,
     error::CheckpointError,
     files,
-    header_reader::{DataReader, HeaderContents, HeaderReader},
+    header_reader::{HeaderContents, HeaderReader},
     json,
     source::ReadRequest,
 };

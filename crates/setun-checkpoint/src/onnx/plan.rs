@@ -14,8 +14,8 @@ use super::{
 };
 use crate::{
     config::{ModelConfig, QuantizationMode},
-    dense::FLOATS,
     dtype::Dtype,
+    dtype::FLOATS,
     error::CheckpointError,
     tensor::TensorInfo,
     warning::Warning,

@@ -5,8 +5,9 @@ use std::collections::HashMap;
 use setun_checkpoint::{
     CheckpointError, Dtype, Files, ModelConfig, Tensor, TensorData, TensorInfo,
     config::{LinearClass, Quantization, QuantizationMode},
-    dense, files,
+    dense, dtype, files,
     outline::{Content, Outline, OutlineKind, OutlineTensor},
+    tensor,
     write::config_json,
 };
 use setun_ops::{
@@ -135,7 +136,7 @@ impl Contents {
         let name = tensor.info.name.clone();
         match self.targets.by_name.get(&name).copied() {
             None => Ok(vec![]),
-            Some(Target::Table(_)) if !dense::FLOATS.contains(&tensor.info.dtype) => {
+            Some(Target::Table(_)) if !dtype::FLOATS.contains(&tensor.info.dtype) => {
                 let table = dense::table(tensor)?;
                 Ok(vec![(name.clone(), Content::Floats(widened(name, &table)?))])
             }
@@ -149,7 +150,7 @@ impl Contents {
                 Target::Vector(_) | Target::Table(_) | Target::Linear { role: Role::Bias, .. },
             ) => {
                 let tensor = dense::widened(tensor)?;
-                dense::check_finite(&tensor)?;
+                tensor::check_finite(&tensor)?;
                 Ok(vec![(name, Content::Floats(tensor))])
             }
             Some(Target::TernaryTable { table, role }) => {
@@ -316,7 +317,7 @@ impl Targets {
                     let PendingTable { matrix, scales, .. } = &self.tables[table];
                     (vec![matrix.rows, matrix.columns], OutlineKind::Floats(*scales))
                 }
-                (None, _) if dense::FLOATS.contains(&info.dtype) => {
+                (None, _) if dtype::FLOATS.contains(&info.dtype) => {
                     (info.shape.clone(), OutlineKind::Floats(info.dtype))
                 }
                 (None, _) => (info.shape.clone(), OutlineKind::Floats(Dtype::F32)),

@@ -2,12 +2,12 @@
 
 use serde_json::{Map, Value};
 
-use super::{Options, unwritable};
+use super::{Options, TableType, unwritable};
 use crate::{
     config::{LinearClass, QuantizationMode},
     error::CheckpointError,
     files, json,
-    outline::Outline,
+    outline::{Outline, OutlineKind, OutlineTensor},
     scales,
 };
 
@@ -17,6 +17,18 @@ pub(super) struct Target {
     pub(super) class: LinearClass,
     pub(super) tied_head: bool,
     is_changed: bool, // against the source's configuration
+}
+
+impl Options {
+    /// The form of a tensor, if it is a table of floats.
+    pub(super) fn table(&self, tensor: &OutlineTensor, target: Target) -> TableType {
+        let is_table = matches!(tensor.kind, OutlineKind::Floats(_)) && tensor.shape.len() == 2;
+        if !is_table {
+            return TableType::Stored;
+        }
+        let is_embedding = tensor.name.ends_with("embed_tokens.weight");
+        if is_embedding && !target.tied_head { self.embedding } else { self.head }
+    }
 }
 
 impl Target {

@@ -3,10 +3,9 @@
 use crate::{
     container::{CUT_BYTES, MAX_CHUNK_BYTES},
     error::CheckpointError,
-    outline::{OutlineKind, OutlineTensor},
 };
 
-use super::{linear::Target, unwritable};
+use super::unwritable;
 
 /// How a container is written. The default changes no value, and writes one file.
 #[derive(Clone, Debug)]
@@ -76,16 +75,6 @@ impl Options {
             return Err(unwritable(what, "leave `zstd` out"));
         }
         Ok(())
-    }
-
-    /// The form of a tensor, if it is a table of floats.
-    pub(super) fn table(&self, tensor: &OutlineTensor, target: Target) -> TableType {
-        let is_table = matches!(tensor.kind, OutlineKind::Floats(_)) && tensor.shape.len() == 2;
-        if !is_table {
-            return TableType::Stored;
-        }
-        let is_embedding = tensor.name.ends_with("embed_tokens.weight");
-        if is_embedding && !target.tied_head { self.embedding } else { self.head }
     }
 }
 

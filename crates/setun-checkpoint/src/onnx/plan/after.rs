@@ -2,7 +2,7 @@
 
 use super::Plan;
 use crate::{
-    dense::FLOATS,
+    dtype::FLOATS,
     error::CheckpointError,
     onnx::{data_range::DataRange, graph::Node, item::Factor},
 };

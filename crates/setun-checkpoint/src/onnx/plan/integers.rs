@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use super::{EMBEDDING, EMBEDDING_WEIGHT, Plan, info, node_name};
 use crate::{
-    dense::FLOATS,
     dtype::Dtype,
+    dtype::FLOATS,
     error::CheckpointError,
     onnx::{
         data_range::DataRange,

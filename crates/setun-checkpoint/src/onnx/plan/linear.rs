@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use super::{HEAD_WEIGHT, Plan, after::After, info, integers::Integers, node_name};
 use crate::{
-    dense::FLOATS,
     dtype::Dtype,
+    dtype::FLOATS,
     error::CheckpointError,
     onnx::{
         data_range::Orientation,
