@@ -1,4 +1,4 @@
-//! Texts of a given form: a JSON schema, a grammar, or whatever tells which tokens may come next.
+//! Constraints on the tokens that may come next: a JSON schema, a grammar, a custom one.
 
 #[cfg(feature = "grammar")]
 mod grammar;

@@ -1,4 +1,4 @@
-//! What becomes of a text that outgrows the context.
+//! Strategies for a text that outgrows the context.
 
 use std::{fmt, sync::Arc};
 

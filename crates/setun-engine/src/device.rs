@@ -39,7 +39,7 @@ pub enum Verdict {
     Chosen,
     /// It would do, and another is faster.
     Slower,
-    /// It is a processor that plays a GPU, which is never chosen by itself.
+    /// It is a software adapter, which is never chosen by itself.
     Software,
     /// There is none.
     Absent,

@@ -1,4 +1,4 @@
-//! The engine: a handle to the scheduler of a model.
+//! The engine: a handle to the schedulers of a model.
 
 mod beam_generation;
 mod beams;
@@ -85,7 +85,7 @@ pub(crate) struct Shared {
     defaults: GenerateOptions,
     has_draft: bool,
     devices: DeviceReport,
-    self_tester: Option<Box<dyn SelfTester>>, // none of a model of one's own
+    self_tester: Option<Box<dyn SelfTester>>, // none of a custom model
     report: EngineInfo,
     #[cfg(feature = "grammar")]
     pub(crate) vocabulary: std::sync::OnceLock<Arc<setun_grammar::Vocabulary>>,
@@ -111,7 +111,7 @@ pub trait IntoEngineBuilder {
 
 impl Engine {
     /// Begins to build an engine from an opened model, from a reader of one, whose weights go to
-    /// their device as they are read, or from a model of one's own.
+    /// their device as they are read, or from a custom model.
     pub fn builder<M: IntoEngineBuilder>(model: M) -> M::Builder {
         model.into_engine_builder()
     }
@@ -202,7 +202,7 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// If there is no memory for it, or the model is one of one's own, which has no definitions.
+    /// If there is no memory for it, or the model is one that is custom, which has no definitions.
     /// A device that differs is no error, but [`SelfTest::passed`] says so.
     pub async fn self_test(&self) -> Result<SelfTest, Error> {
         let missing = || self.missing("definition of a model of one's own", "a checkpoint");
@@ -269,7 +269,7 @@ impl Engine {
         self.shared.template.is_some()
     }
 
-    /// What sampling does unless told otherwise.
+    /// What sampling does by default.
     #[must_use]
     pub fn sampling_defaults(&self) -> &SamplerOptions {
         &self.shared.sampling

@@ -23,7 +23,7 @@ pub enum Error {
     #[error(transparent)]
     Grammar(#[from] setun_grammar::GrammarError),
 
-    /// A form of one's own, or one that a host has compiled, cannot be followed.
+    /// A form that is custom, or one that a host has compiled, cannot be followed.
     #[error("{reason}")]
     Constraint {
         /// What it says.

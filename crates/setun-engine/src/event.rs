@@ -1,4 +1,4 @@
-//! What a generation yields.
+//! Events of a generation.
 
 use serde::Serialize;
 

@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::{error::Error, event::Event};
 
-/// Events that wait for the consumer before the generation pauses, unless told otherwise.
+/// Events that wait for the consumer before the generation pauses, by default.
 pub(crate) const DEFAULT_BUFFER: usize = 64;
 
-/// What becomes of a generation whose consumer does not keep up.
+/// What happens to a generation whose consumer does not keep up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BackPressure {

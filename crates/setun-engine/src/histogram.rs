@@ -1,4 +1,4 @@
-//! How often which values occurred.
+//! Histograms of numbers and times, with fixed bounds.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What an engine gives back where memory is short.
+//! Memory pressure, and the monitors that signal it.
 
 use std::sync::{Arc, Mutex};
 

@@ -1,4 +1,4 @@
-//! What an engine counts.
+//! Metrics of an engine.
 
 use std::time::Duration;
 

@@ -104,7 +104,7 @@ pub struct EngineOptions {
     pub context_length: Option<usize>,
     /// Events that wait for the consumer of a stream, 1 or more. Default: 64.
     pub buffer: usize,
-    /// What becomes of a generation whose consumer does not keep up. Default:
+    /// What happens to a generation whose consumer does not keep up. Default:
     /// [`BackPressure::Pause`].
     pub back_pressure: BackPressure,
     /// Options that generations take where they are not given.

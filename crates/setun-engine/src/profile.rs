@@ -1,4 +1,4 @@
-//! Where the time of an engine's steps goes.
+//! Time of an engine's steps by operation, prompts apart from decoding.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Places in a scheduler's queue, which are counted where requests are made.
+//! Slots of a scheduler's queue, which are counted where requests are made.
 
 use std::sync::{
     Arc,

@@ -1,4 +1,4 @@
-//! The one scheduler of a model: it steps a list of sequences, and nobody else touches the model.
+//! The scheduler: continuous batching of sequences over the one model that it owns.
 //!
 //! A step takes one row of every sequence that decodes, and fills up with rows of prompts.
 //! As logits do not depend on the batch or on how a prompt is cut, both are free choices:

@@ -1,4 +1,4 @@
-//! What may come next, best first.
+//! Candidates of a beam search, best first.
 
 use std::cmp::Ordering;
 

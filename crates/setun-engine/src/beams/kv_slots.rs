@@ -1,4 +1,4 @@
-//! Where the beams of a search lie in a paged cache.
+//! KV slots of a search's beams in a paged cache.
 
 use setun_model::{ModelError, PagedCache, SequenceId};
 

@@ -1,4 +1,4 @@
-//! What a beam search is told.
+//! Options of a beam search.
 
 use std::{fmt, str::FromStr};
 

@@ -1,4 +1,4 @@
-//! Grammars as forms.
+//! Grammars as constraints.
 
 use setun_grammar::{Constraint as GrammarState, Grammar};
 use setun_text::TokenMask;

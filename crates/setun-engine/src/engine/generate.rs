@@ -29,7 +29,7 @@ pub(crate) struct Plan {
     pub(crate) task: TaskRequest,
 }
 
-/// Tokens that a draft model proposes at once, unless told otherwise.
+/// Tokens that a draft model proposes at once, by default.
 const DRAFT_LOOKAHEAD: usize = 12;
 
 impl Engine {

@@ -14,14 +14,14 @@ use crate::{
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ChatCompletion {
-    /// The answer, as the conversation goes on with it.
+    /// The answer, as the conversation continues with it.
     pub message: Message,
     /// The tokens behind it, and how it ended.
     pub completion: Completion,
 }
 
 impl Engine {
-    /// Continues each of these prompts; as many at once as the engine has streams. The results
+    /// Continues each of these prompts; as several at a time as the engine has streams. The results
     /// are in the order of the prompts, each as it is alone, and one that fails spoils no other.
     pub async fn text_completion<P: Into<Prompt>>(
         &self,

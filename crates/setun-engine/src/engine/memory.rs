@@ -1,4 +1,4 @@
-//! Memory that an engine gives back.
+//! Release of an engine's memory.
 
 use futures::channel::oneshot;
 

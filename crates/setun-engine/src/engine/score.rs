@@ -1,4 +1,4 @@
-//! How likely a model finds given texts.
+//! Log-probabilities of given texts, and classification by them.
 
 use futures::{StreamExt, stream};
 use web_time::Instant;

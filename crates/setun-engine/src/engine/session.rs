@@ -1,4 +1,4 @@
-//! Texts that are gone on with: kept, forked, saved and restored.
+//! Texts that are continued: kept, forked, saved and restored.
 
 use futures::channel::oneshot;
 
@@ -11,7 +11,7 @@ use crate::{
     stream::GenerationStream,
 };
 
-/// The tokens of a text, and the engine that goes on with them. A clone is a fork: both have the
+/// The tokens of a text, and the engine that continues with them. A clone is a fork: both have the
 /// same beginning, which is computed once and shared in the cache for as long as there is room
 /// (`EngineBuilder::prefix_positions`). What has left
 /// the cache is computed again, to the same bits.

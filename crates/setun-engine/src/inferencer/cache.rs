@@ -1,4 +1,4 @@
-//! What an inferencer keeps of the rows of a batch.
+//! KV cache of an inferencer, a row for each of a batch.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

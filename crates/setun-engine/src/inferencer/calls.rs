@@ -1,4 +1,4 @@
-//! How a call of an inferencer begins, runs and ends.
+//! Calls of an inferencer, from their checks to their results.
 
 use std::sync::Arc;
 

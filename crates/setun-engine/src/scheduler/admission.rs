@@ -1,4 +1,4 @@
-//! Who runs, who waits, and who has to make room.
+//! Admission to the batch, preemption, and the ends of sequences.
 
 use std::{cmp::Reverse, time::Duration};
 

@@ -1,4 +1,4 @@
-//! What becomes of the rows that a step has computed.
+//! Outputs of a step, handed to the sequences that they belong to.
 
 use setun_model::{RequestedOutput, Row};
 

@@ -1,4 +1,4 @@
-//! Searches: sequences of several rows, which start, step and make room together.
+//! Beam rows: the sequences of a search, which start, step and make room together.
 
 use std::sync::Arc;
 

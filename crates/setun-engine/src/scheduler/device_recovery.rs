@@ -1,4 +1,4 @@
-//! What becomes of generations whose step has failed.
+//! Recovery from a failed step, a lost device among them.
 
 use futures::{
     StreamExt,

@@ -1,4 +1,4 @@
-//! A model that guesses for all sequences that ask for it.
+//! The draft model of a scheduler, which proposes tokens for its sequences.
 
 use setun_model::{MemoryUse, Model, SequenceId};
 use setun_text::{Sampler, SamplerOptions};

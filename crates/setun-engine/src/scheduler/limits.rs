@@ -1,4 +1,4 @@
-//! How much of anything a scheduler takes on.
+//! Limits of a scheduler: blocks, prefixes, sequences.
 
 use std::time::Duration;
 

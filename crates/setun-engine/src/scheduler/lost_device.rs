@@ -1,4 +1,4 @@
-//! What stands for a model whose device is lost, so that nothing of it is kept in memory while it
+//! A stand-in for a model whose device is lost, so that nothing of it is kept in memory while it
 //! is made anew.
 
 use futures::future::{FutureExt, LocalBoxFuture, ready};

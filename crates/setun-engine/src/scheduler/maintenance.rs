@@ -1,4 +1,4 @@
-//! What is done between steps: questions, and what waits for the model.
+//! Maintenance between steps: metrics, sessions, memory.
 
 use std::collections::VecDeque;
 

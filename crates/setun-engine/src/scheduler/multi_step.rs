@@ -1,4 +1,4 @@
-//! Steps in which the model chooses greedy tokens by itself, several one after the other.
+//! Multi-step decoding: greedy tokens that the model chooses by itself, several in a row.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What is counted and timed of a scheduler's work, and told to whoever listens.
+//! Records of a scheduler's work for metrics, telemetry and profiles.
 
 use std::time::Duration;
 

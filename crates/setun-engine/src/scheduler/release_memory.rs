@@ -1,4 +1,4 @@
-//! Giving memory back: first what can be done without, then what sequences hold.
+//! Release of memory: first of what can be done without, then of what sequences hold.
 
 use std::{
     sync::{Arc, PoisonError},

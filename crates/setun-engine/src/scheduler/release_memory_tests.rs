@@ -1,4 +1,4 @@
-//! What a scheduler gives back, and in what order.
+//! Memory that a scheduler releases, and the order of it.
 
 use std::sync::{
     Arc, Mutex,

@@ -1,5 +1,5 @@
-//! Tokens that are guessed to come next: from a text itself, or by a smaller model beside the one
-//! that is owned. The step verifies them, so nothing that happens to a draft changes a text.
+//! Drafts of the next tokens, by prompt lookup or by a draft model. The step verifies them, so that
+//! nothing that happens to a draft changes a text.
 
 use setun_model::MemoryUse;
 

@@ -1,4 +1,4 @@
-//! How long rows take, so that a step has as many as there is time for.
+//! The cost of a step by its rows, so that it has as many as there is time for.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! A generation that is a beam search.
+//! Beam search as the task of a sequence.
 
 use futures::channel::oneshot;
 use setun_text::{StopStrings, StreamDecoder};

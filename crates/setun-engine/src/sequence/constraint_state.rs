@@ -1,4 +1,4 @@
-//! The form that a sequence follows, and its state's way to where masks are computed.
+//! The constraint of a sequence, and its state's way to where masks are computed.
 
 use std::{fmt, time::Duration};
 

@@ -1,4 +1,4 @@
-//! What a generation asks of its next rows.
+//! Outputs that a sequence needs of its next rows.
 
 use setun_model::{RequestedOutput, SequenceId};
 use setun_ops::{argmax::ArgmaxRequest, top_logits::TopLogitsRequest};

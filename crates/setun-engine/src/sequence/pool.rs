@@ -1,4 +1,4 @@
-//! The hidden states of a text's tokens, made one.
+//! Pooled hidden states of a text's tokens.
 
 use futures::channel::oneshot;
 use setun_model::{ModelError, RequestedOutput, Row};

@@ -1,4 +1,4 @@
-//! What a model thought of a prompt's tokens.
+//! Log-probabilities of a prompt's tokens.
 
 use setun_model::Row;
 use setun_text::{Logprobs, StreamDecoder};

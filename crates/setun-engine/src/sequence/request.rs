@@ -1,4 +1,4 @@
-//! What a scheduler is asked for.
+//! Requests to a scheduler.
 
 use std::sync::Arc;
 
@@ -96,7 +96,7 @@ pub(crate) struct Request {
     pub(crate) priority: i32,
     /// It ends then, with what it has.
     pub(crate) deadline: Option<Instant>,
-    /// Tells what becomes of it.
+    /// Tells what happens to it.
     pub(crate) trace: Trace,
     /// Its place in the queue, until it starts.
     pub(crate) queue_slot: Option<QueueSlot>,

@@ -1,4 +1,4 @@
-//! A generation comes and goes, and somebody waits.
+//! Cache residency and token latency of a sequence.
 
 use std::time::Duration;
 

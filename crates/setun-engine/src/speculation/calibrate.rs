@@ -1,4 +1,4 @@
-//! What a row costs on this device.
+//! Measurement of a row's cost on this device.
 
 use web_time::Instant;
 

@@ -1,4 +1,4 @@
-//! Who guesses the tokens that come next.
+//! The trait of drafts, which propose the tokens that come next.
 
 use futures::future::LocalBoxFuture;
 use setun_model::{MaybeSend, SequenceId};

@@ -1,4 +1,4 @@
-//! How many tokens to propose.
+//! The number of tokens to propose.
 
 /// The part of what is known of acceptance that a token more or less makes.
 const WEIGHT: f64 = 0.15;

@@ -1,4 +1,4 @@
-//! Guesses of an engine's sequence from its own text.
+//! Speculation of an engine's sequence: prompt lookup, or the length of a draft model's proposal.
 
 use setun_model::SequenceId;
 

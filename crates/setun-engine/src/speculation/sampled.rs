@@ -1,4 +1,4 @@
-//! What speculation asks of a sampler, which must keep no state: what is drawn for a proposal that
+//! Draws of a sampler for speculation, which must keep no state: what is drawn for a proposal that
 //! does not stay must leave no trace.
 
 use setun_text::{Sampler, SamplerState, Step, TextError};

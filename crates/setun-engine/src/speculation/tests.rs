@@ -132,7 +132,7 @@ fn a_good_draft_saves_steps_and_a_bad_one_costs_few() {
     assert!(lookup.verifications < 150, "the text comes round: {lookup:?}");
 }
 
-/// Rows that are cut, forked, gone on with otherwise, and calls that fail: what the draft is told
+/// Rows that are cut, forked, continued otherwise, and calls that fail: what the draft is told
 /// stays true ([`Watched`]), and texts are those of the model.
 #[test]
 fn a_draft_hears_of_every_change() {

@@ -1,4 +1,4 @@
-//! How proposed tokens are judged.
+//! Verification of proposed tokens.
 
 use setun_text::{Sampler, Strategy};
 

@@ -1,4 +1,4 @@
-//! What a consumer and the scheduler tell each other.
+//! Messages between a consumer and the scheduler.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -9,7 +9,7 @@ use crate::{
     metrics::{EngineMetrics, Timed},
 };
 
-/// Tells nobody what becomes of a generation.
+/// Tells nobody what happens to a generation.
 #[derive(Debug, Default)]
 pub(crate) struct Trace(());
 

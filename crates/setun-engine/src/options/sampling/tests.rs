@@ -1,4 +1,4 @@
-//! What options of sampling mean for a tokenizer and a vocabulary.
+//! Options of sampling, for a tokenizer and a vocabulary.
 
 use setun_text::{SamplingStep, TextError};
 

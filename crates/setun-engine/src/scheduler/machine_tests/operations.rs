@@ -1,4 +1,4 @@
-//! What is asked of a scheduler.
+//! Random operations on a scheduler.
 
 use proptest::prelude::*;
 

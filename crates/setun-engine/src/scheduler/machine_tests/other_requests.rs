@@ -1,4 +1,4 @@
-//! What guesses, where a request asks for guesses.
+//! Drafts beside the requests of a random run.
 
 use proptest::prelude::*;
 

@@ -1,4 +1,4 @@
-//! What an engine's scheduler asks of its draft.
+//! A draft model's cache, as a scheduler manages it.
 
 use setun_model::{MemoryUse, Outputs, SequenceId};
 

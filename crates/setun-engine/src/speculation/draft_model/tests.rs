@@ -1,4 +1,4 @@
-//! A draft whose cache follows what becomes of its proposals.
+//! A draft whose cache follows what happens to its proposals.
 
 use setun_text::SamplerOptions;
 

@@ -1,4 +1,4 @@
-//! Whole texts of random strategies: as often with a draft as their probabilities say.
+//! Frequencies of whole texts of random strategies, with a draft and without.
 
 use setun_text::{Draw, Sampler, SamplerOptions, Step};
 
