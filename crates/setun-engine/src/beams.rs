@@ -15,7 +15,6 @@
 
 mod candidates;
 mod group;
-mod infer;
 pub(crate) mod kv_slots;
 mod options;
 mod search;
@@ -52,7 +51,5 @@ pub struct BeamText {
     pub stop: Option<String>,
 }
 
-#[cfg(test)]
-mod infer_tests;
 #[cfg(test)]
 mod tests;

@@ -129,17 +129,6 @@ pub enum Error {
     #[error("the cache is of another inferencer, expected one that this inferencer made")]
     OtherCache,
 
-    /// A draft says that it draws a token with a probability that cannot be.
-    #[error("a draft proposes token {token} with the probability {found}, expected {expected}")]
-    DraftProbability {
-        /// The token.
-        token: u32,
-        /// What would do.
-        expected: &'static str,
-        /// The probability; 0 if there is none.
-        found: f64,
-    },
-
     /// The system gives no thread.
     #[error("the engine's thread cannot be started: {0}")]
     Thread(io::Error),
@@ -270,8 +259,7 @@ impl Error {
             | Self::Constraint { .. }
             | Self::BatchShape { .. }
             | Self::UnknownToken { .. }
-            | Self::OtherCache
-            | Self::DraftProbability { .. } => ErrorCode::BadOption,
+            | Self::OtherCache => ErrorCode::BadOption,
             Self::Thread(_) => ErrorCode::OutOfMemory,
             Self::Step(error) => error.code(),
             Self::Loading { code, .. } => *code,

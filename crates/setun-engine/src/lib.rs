@@ -28,7 +28,7 @@ mod queue_slots;
 mod saved_session;
 mod scheduler;
 mod sequence;
-pub mod speculation;
+mod speculation;
 mod stream;
 mod telemetry;
 mod timeline;

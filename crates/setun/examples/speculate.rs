@@ -6,50 +6,37 @@
 
 use std::{error::Error, time::Instant};
 
-use setun::{
-    DeviceOptions, Model, Ragged, SamplerOptions, TokenLogits,
-    speculation::{PromptLookup, SpeculationOptions, SpeculativeInferencer, Verify},
-    text::Sampler,
-};
+use setun::{Engine, GenerateOptions, Model};
 
 /// Tokens of the text.
 const TOKENS: usize = 120;
+
+/// Most tokens that are proposed at once.
+const LOOKAHEAD: usize = 12;
 
 #[expect(clippy::print_stdout, reason = "an example shows what it does")]
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let prompt = arguments.next().unwrap_or_else(|| ["The bird sang a song."; 4].join(" "));
     let model = arguments.next().map_or_else(Model::embedded, Model::open)?;
-    let tokenizer = model.tokenizer()?.ok_or("a model without a tokenizer")?.clone();
-    let query = Ragged::from_rows([tokenizer.encode(&prompt, true)?]);
-    let mut strategy = Sampler::new(SamplerOptions::default())?; // greedy; any other will do
-    let inferencer = model.into_inferencer(DeviceOptions::default())?;
-    let (draft, options) = (Box::new(PromptLookup::default()), SpeculationOptions::default());
-    let mut speculative = SpeculativeInferencer::new(inferencer, draft, options)?;
-    speculative.inferencer().set_logits(TokenLogits::None);
-    let cost = speculative.calibrate_blocking()?;
-    println!("a proposed token costs {cost:.2} of a step");
+    let engine = Engine::builder(model).prefix_positions(0).build()?;
+    let options = GenerateOptions::new().max_tokens(TOKENS).seed(1); // whatever else is set
 
-    let plain = speculative.inferencer();
-    let mut cache = plain.cache(1)?;
-    let first = plain.prefill_blocking(&query, &mut cache, &mut strategy)?.next();
-    let mut fork = plain.fork(&cache)?;
     let begun = Instant::now();
-    let expected = plain.decode_blocking(&first, &mut cache, TOKENS, &mut strategy)?;
+    let expected = engine.complete(prompt.as_str(), options.clone())?;
     let plain_seconds = begun.elapsed().as_secs_f64();
+    let plain_steps = pollster::block_on(engine.metrics())?.steps;
 
     let begun = Instant::now();
-    let verify = Verify::Equal(&mut strategy);
-    let found = speculative.decode_blocking(&first, &mut fork, TOKENS, verify)?;
+    let found = engine.complete(prompt.as_str(), options.lookahead(LOOKAHEAD))?;
     let seconds = begun.elapsed().as_secs_f64();
-    if found.inferred != expected {
+    if found.tokens != expected.tokens {
         return Err("speculation has changed the text".into());
     }
-    let text = [first.row(0), found.inferred.token_ids.row(0)].concat();
-    println!("{prompt}{}", tokenizer.decode(&text, true)?);
-    let counts = found.counts;
-    println!("{} of {} proposed tokens accepted", counts.accepted, counts.proposed);
-    println!("{} tokens in {} steps: the same text", counts.tokens, counts.verifications);
+    let metrics = pollster::block_on(engine.metrics())?;
+    println!("{prompt}{}", found.text);
+    println!("{} of {} proposed tokens accepted", metrics.accepted_tokens, metrics.draft_tokens);
+    println!("{plain_steps} steps without a draft, {} with it", metrics.steps - plain_steps);
     println!("{plain_seconds:.3} s without a draft, {seconds:.3} s with it");
     Ok(())
 }

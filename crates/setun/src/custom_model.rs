@@ -22,8 +22,14 @@ pub struct CustomModel {
 impl CustomModel {
     /// Without a tokenizer, end tokens and a chat template; greedy.
     pub fn new(name: impl Into<String>, model: impl Forward + 'static) -> Self {
+        Self::boxed(name, Box::new(model))
+    }
+
+    /// [`new`](Self::new) with a model that is on its device, as
+    /// [`Model::load_onto`](crate::Model::load_onto) gives it.
+    pub fn boxed(name: impl Into<String>, model: Box<dyn Forward>) -> Self {
         Self {
-            model: Box::new(model),
+            model,
             name: name.into(),
             tokenizer: None,
             template: None,

@@ -63,7 +63,7 @@ pub use setun_engine::{
     Inferred, MemoryMonitor, OPTIONS, Padding, PhaseProfile, Pooling, Pressure, Prompt,
     PromptTokens, Ragged, Score, SelfTest, Session, SharedConstraint, SharedContextStrategy,
     SinksAndWindow, TextDelta, TimeHistogram, TimedStep, Timeline, Timings, TokenLogits,
-    TokenLogprob, TruncateMiddle, Usage, Verdict, WeakEngine, speculation,
+    TokenLogprob, TruncateMiddle, Usage, Verdict, WeakEngine,
 };
 #[cfg(feature = "gpu")]
 pub use setun_gpu as gpu;

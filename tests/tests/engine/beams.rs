@@ -3,10 +3,7 @@
 use std::{thread, time::Duration};
 
 use futures::executor::block_on;
-use setun::{
-    BeamOptions, BeamTexts, Device, DeviceOptions, Engine, ErrorCode, FinishReason,
-    GenerateOptions, Inferencer, InferencerOptions, Model, Ragged, SamplerOptions, text::Sampler,
-};
+use setun::{BeamOptions, BeamTexts, Engine, ErrorCode, FinishReason, GenerateOptions, Model};
 use setun_tests::fixture;
 
 use super::{MODEL, engine, greedy, sampled};
@@ -31,33 +28,13 @@ fn bits(found: &BeamTexts) -> Vec<(&[u32], u64)> {
 }
 
 #[test]
-fn a_search_finds_what_an_inferencer_finds() {
+fn texts_are_those_of_their_tokens() {
     let engine = engine();
     let prompt = engine.tokenize(PROMPT).expect("tokens");
-    let model = Model::open(fixture(MODEL)).expect("the story model");
-    let eos_tokens = model.config().eos_tokens.clone();
-    let device = DeviceOptions { device: Device::Cpu, ..DeviceOptions::default() };
-    let model = model.load_onto(device).expect("a processor").model;
-    let options = InferencerOptions { eos_tokens, ..InferencerOptions::default() };
-    let mut inferencer = Inferencer::new(model, options);
-    let cache = inferencer.cache(1).expect("a cache");
-    let query = Ragged::from_rows([&prompt]);
-    let penalty = SamplerOptions { no_repeat_ngram: 3, ..SamplerOptions::default() };
-    let sampler = Sampler::new(penalty).expect("sound options");
     for beams in [four(), diverse()] {
-        let expected = inferencer.beams_blocking(&query, &cache, 30, &beams, &sampler);
-        let expected = expected.expect("texts").remove(0);
-        let options = sampled(1).max_tokens(30).no_repeat_ngram(3);
-        let found = search(&engine, beams, options);
-        let expected: Vec<_> =
-            expected.iter().map(|beam| (&beam.tokens[..], beam.score.to_bits())).collect();
-        assert_eq!(bits(&found), expected);
-        for text in &found.texts {
-            assert_eq!(
-                text.text,
-                engine.detokenize(&[&prompt[..], &text.tokens].concat()).expect("a text")
-                    [PROMPT.len()..]
-            );
+        for text in search(&engine, beams, sampled(1).max_tokens(30).no_repeat_ngram(3)).texts {
+            let whole = engine.detokenize(&[&prompt[..], &text.tokens].concat()).expect("a text");
+            assert_eq!(text.text, whole[PROMPT.len()..]);
         }
     }
 }

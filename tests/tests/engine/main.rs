@@ -11,7 +11,6 @@ mod judged;
 mod pressure;
 mod schemas;
 mod screened_head;
-mod speculate;
 mod streams;
 
 use std::{collections::BTreeMap, fs, time::Duration};

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use setun::{
-    Beam, BeamOptions, CacheType, Device, DeviceOptions, EarlyStopping, Inferencer,
-    InferencerOptions, Model, Ragged, SamplerOptions,
+    BeamOptions, BeamText, CacheType, CustomModel, Device, DeviceOptions, EarlyStopping, Engine,
+    GenerateOptions, Inferencer, InferencerOptions, Model, Ragged, SamplerOptions,
     text::{Logprobs, Sampler},
 };
 use setun_tests::golden::{Golden, MODELS, Prompt, Searched};
@@ -13,12 +13,16 @@ use setun_tests::golden::{Golden, MODELS, Prompt, Searched};
 const STRICT: f64 = 1e-3;
 const FLIPPED: f64 = 0.05;
 
-fn inferencer(golden: &Golden, eos_tokens: Vec<u32>) -> Inferencer {
+fn load(golden: &Golden) -> Box<dyn setun::forward::Model> {
     let model = Model::open(&golden.folder).expect("a golden model");
     let device =
         DeviceOptions { device: Device::Cpu, cache: CacheType::F32, ..DeviceOptions::default() };
-    let options = InferencerOptions { eos_tokens, ..InferencerOptions::default() };
-    Inferencer::new(model.load_onto(device).expect("a processor").model, options)
+    model.load_onto(device).expect("a processor").model
+}
+
+fn engine(golden: &Golden, eos_tokens: Vec<u32>) -> Engine {
+    let model = CustomModel::boxed("golden", load(golden)).eos_tokens(eos_tokens);
+    Engine::builder(model).build().expect("an engine")
 }
 
 fn options(searched: &Searched) -> BeamOptions {
@@ -49,7 +53,7 @@ impl Compared {
     /// Scores have to be within the loose bound for each token, as a code may flip at any that is
     /// decoded, whatever its prompt is. Where they are within the strict one texts have to be the
     /// same, but for those of equal scores.
-    fn add(&mut self, what: &str, found: &[Beam], expected: &Searched) {
+    fn add(&mut self, what: &str, found: &[BeamText], expected: &Searched) {
         assert_eq!(found.len(), expected.scores.len(), "{what}");
         let is_close = |a: f64, b: f64| (a - b).abs() <= STRICT;
         let pairs = || found.iter().zip(&expected.scores);
@@ -80,19 +84,20 @@ fn texts_and_scores_are_those_of_transformers() {
     let (mut compared, mut skipped) = (Compared::default(), 0);
     for model in MODELS {
         let golden = Golden::read(model);
-        let mut inferencers = BTreeMap::new();
+        let mut engines = BTreeMap::new();
+        let mut inferencer = Inferencer::new(load(&golden), InferencerOptions::default());
         for (name, prompt) in searched(&golden) {
             let ids = golden.ids(&format!("{name}.ids"));
             for (number, expected) in prompt.beam.iter().enumerate() {
                 let eos = expected.eos;
-                let inferencer = inferencers
+                let engine = engines
                     .entry(eos)
-                    .or_insert_with(|| inferencer(&golden, eos.into_iter().collect()));
+                    .or_insert_with(|| engine(&golden, eos.into_iter().collect()));
                 let (beams, most) = (options(expected), expected.max_new_tokens);
-                let found = search(inferencer, std::slice::from_ref(&ids), most, &beams).remove(0);
+                let found = search(engine, std::slice::from_ref(&ids), most, beams).remove(0);
                 let what = format!("{model} {name}, search {number}");
                 for beam in &found {
-                    let score = score(inferencer, &ids, beam, expected.length_penalty);
+                    let score = score(&mut inferencer, &ids, beam, expected.length_penalty);
                     assert!((beam.score - score).abs() <= 1e-12, "{what}: {} {score}", beam.score);
                 }
                 if flips(prompt) {
@@ -109,21 +114,24 @@ fn texts_and_scores_are_those_of_transformers() {
     assert!(same * 100 >= texts * 90, "{compared:?}");
 }
 
+/// The texts after each prompt, all in the same steps.
 fn search(
-    inferencer: &mut Inferencer,
+    engine: &Engine,
     prompts: &[Vec<u32>],
     most: usize,
-    options: &BeamOptions,
-) -> Vec<Vec<Beam>> {
-    let sampler = Sampler::new(SamplerOptions::default()).expect("sound options");
-    let cache = inferencer.cache(prompts.len()).expect("a cache");
-    let prompts = Ragged::from_rows(prompts);
-    inferencer.beams_blocking(&prompts, &cache, most, options, &sampler).expect("texts")
+    options: BeamOptions,
+) -> Vec<Vec<BeamText>> {
+    let start = |prompt: &Vec<u32>| {
+        let tokens = GenerateOptions::new().max_tokens(most);
+        engine.beams(prompt.clone(), options, tokens).expect("a search")
+    };
+    let searches: Vec<_> = prompts.iter().map(start).collect();
+    searches.into_iter().map(|search| search.wait().expect("texts").texts).collect()
 }
 
 /// The score of a text whose tokens are run in one step: beams that share memory change no bit of
 /// the sum.
-fn score(inferencer: &mut Inferencer, prompt: &[u32], beam: &Beam, length_penalty: f64) -> f64 {
+fn score(inferencer: &mut Inferencer, prompt: &[u32], beam: &BeamText, length_penalty: f64) -> f64 {
     let mut greedy = Sampler::new(SamplerOptions::default()).expect("sound options");
     let mut cache = inferencer.cache(1).expect("a cache");
     let text = Ragged::from_rows([[prompt, &beam.tokens].concat()]);
@@ -144,11 +152,11 @@ fn searches_do_not_depend_on_the_batch() {
         let golden = Golden::read(model);
         let prompts: Vec<_> =
             searched(&golden).map(|(name, _)| golden.ids(&format!("{name}.ids"))).collect();
-        let mut inferencer = inferencer(&golden, vec![]);
+        let engine = engine(&golden, vec![]);
         let options = BeamOptions { best: 3, ..BeamOptions::new(3) };
-        let together = search(&mut inferencer, &prompts, 12, &options);
+        let together = search(&engine, &prompts, 12, options);
         for (row, prompt) in prompts.iter().enumerate() {
-            let alone = search(&mut inferencer, std::slice::from_ref(prompt), 12, &options);
+            let alone = search(&engine, std::slice::from_ref(prompt), 12, options);
             assert_eq!(alone[0], together[row], "{model}, row {row}");
         }
     }

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use setun_model::SequenceId;
 use setun_text::Strategy;
 
-use super::{CacheRow, Inferencer, InferencerCache, OpenRow, Ragged, Run, Steps, TokenLogits};
+use super::{Inferencer, InferencerCache, OpenRow, Ragged, Run, Steps, TokenLogits};
 use crate::{error::Error, inferencer::Inferred};
 
 impl Inferencer {
@@ -26,12 +25,6 @@ impl Inferencer {
             self.pool.truncate(row.sequence, row.tokens.len())?;
         }
         Ok(())
-    }
-
-    /// A cache that frees these sequences when it is dropped.
-    pub(crate) fn holding(&self, sequences: &[SequenceId]) -> InferencerCache {
-        let rows = sequences.iter().copied().map(CacheRow::new).collect();
-        InferencerCache { rows, released: Arc::clone(&self.released) }
     }
 
     /// The rows of a query at the end of what their cache holds, with room for `more` tokens

@@ -18,7 +18,7 @@ pub(super) fn check_outputs(
 ) -> Result<(), Error> {
     let (expected, found) = (batch.wanted(), outputs.rows().count());
     if expected != found {
-        return Err(wrong("the number of output rows", expected, found));
+        return Err(wrong("the number of output rows", &expected, &found));
     }
     let requested = batch.rows.iter().map(|row| &row.output);
     let requested = requested.filter(|output| !matches!(output, RequestedOutput::Nothing));
@@ -33,17 +33,17 @@ fn check_row(row: Row<'_>, requested: &RequestedOutput, vocabulary: usize) -> Re
             if logits.len() == vocabulary {
                 return Ok(());
             }
-            Err(wrong("the length of a row of logits", vocabulary, logits.len()))
+            Err(wrong("the length of a row of logits", &vocabulary, &logits.len()))
         }
         (Row::Ranked(ranked), RequestedOutput::TopLogits(_)) => {
             match ranked.iter().find(|ranked| ranked.token as usize >= vocabulary) {
                 Some(ranked) => {
-                    Err(wrong("a top token", format!("below {vocabulary}"), ranked.token))
+                    Err(wrong("a top token", &format!("below {vocabulary}"), &ranked.token))
                 }
                 None => Ok(()),
             }
         }
-        (row, requested) => Err(wrong("an output row", name(requested), kind(row))),
+        (row, requested) => Err(wrong("an output row", &name(requested), &kind(row))),
     }
 }
 
@@ -58,15 +58,15 @@ pub(super) fn check_argmax(
     vocabulary: usize,
 ) -> Result<(), Error> {
     if tokens.len() != expected {
-        return Err(wrong("the number of argmax tokens", expected, tokens.len()));
+        return Err(wrong("the number of argmax tokens", &expected, &tokens.len()));
     }
     match tokens.iter().find(|&&token| token != NONE && token as usize >= vocabulary) {
-        Some(token) => Err(wrong("an argmax token", format!("below {vocabulary}"), token)),
+        Some(token) => Err(wrong("an argmax token", &format!("below {vocabulary}"), token)),
         None => Ok(()),
     }
 }
 
-fn wrong(what: &'static str, expected: impl ToString, found: impl ToString) -> Error {
+fn wrong(what: &'static str, expected: &dyn ToString, found: &dyn ToString) -> Error {
     Error::ModelOutput { what, expected: expected.to_string(), found: found.to_string() }
 }
 

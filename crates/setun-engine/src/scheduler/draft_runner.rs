@@ -6,7 +6,7 @@ use setun_text::{Sampler, SamplerOptions};
 use crate::{
     error::{Error, ErrorCode},
     parts::ReloadModel,
-    speculation::{Draft, DraftModel, DraftRequest, DraftRoom},
+    speculation::{DraftModel, DraftRequest, DraftRoom},
 };
 
 /// Rows that a draft runs before a step, beyond those of what it proposes: a long prompt is not
@@ -117,7 +117,7 @@ impl DraftModelRunner {
     /// The guesses for each request; none where it fails, which it then does not try again soon.
     pub(super) async fn propose(&mut self, requests: &[DraftRequest<'_>]) -> Option<Vec<Vec<u32>>> {
         match self.draft.as_mut()?.propose(requests).await {
-            Ok(proposed) => Some(proposed.into_iter().map(|proposal| proposal.tokens).collect()),
+            Ok(proposed) => Some(proposed),
             Err(error) => {
                 self.forget_all();
                 self.is_paused = true;

@@ -59,7 +59,7 @@ impl Sequence {
         let prompt_tokens = context.len().saturating_sub(self.generated());
         let step = Step { history: context, prompt_tokens, ..self.step() };
         let sampler = Some(&self.request.sampler).filter(|sampler| !sampler.has_state());
-        DraftRequest { sequence: kv_slot, step, most, probabilities: false, sampler }
+        DraftRequest { sequence: kv_slot, step, most, sampler }
     }
 
     /// One comes without a guess.

@@ -8,7 +8,7 @@ pub(super) enum Task {
     /// A token after the other; the prompt's log-probabilities before, if they are asked for.
     Generate(Option<PromptLogprobs>),
     /// The likeliest texts.
-    Beam(Search),
+    Beam(Box<Search>),
     /// A vector of its hidden states.
     Embed(Pool),
     /// The prompt's log-probabilities, or its keys and values alone; no token is chosen.
@@ -20,7 +20,7 @@ impl Task {
     pub(super) fn new(request: &mut Request) -> Self {
         match std::mem::take(&mut request.task) {
             TaskRequest::Generate(prompt) => Self::Generate(prompt.map(PromptLogprobs::new)),
-            TaskRequest::Beam(search) => Self::Beam(Search::new(request, search)),
+            TaskRequest::Beam(search) => Self::Beam(Box::new(Search::new(request, search))),
             TaskRequest::Embed(pool) => Self::Embed(pool),
             TaskRequest::Score(prompt) => Self::Score(prompt.map(PromptLogprobs::new)),
         }

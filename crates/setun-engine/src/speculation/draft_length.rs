@@ -13,11 +13,11 @@ const LONGEST_PAUSE: usize = 32;
 
 /// What rows beyond the first cost in a step of the target, in parts of the step.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct DraftCost {
+pub(super) struct DraftCost {
     /// To verify a token.
-    pub row: f64,
+    pub(super) row: f64,
     /// To propose one.
-    pub proposal: f64,
+    pub(super) proposal: f64,
 }
 
 /// How many tokens to propose for a sequence, from what became of those before.
@@ -27,7 +27,7 @@ pub struct DraftCost {
 /// tried now and then, and further ones as long as they are accepted. It depends on no clock, so
 /// neither does the text.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct DraftLength {
+pub(super) struct DraftLength {
     rate: f64,
     wait: usize, // tokens before one is tried
     pause: usize,
@@ -45,14 +45,8 @@ impl DraftLength {
         Self { rate, ..Self::default() }
     }
 
-    /// The part of tokens that were accepted lately, 0 to 1.
-    #[must_use]
-    pub fn rate(&self) -> f64 {
-        self.rate
-    }
-
     /// Tokens to propose next, at most so many.
-    pub fn next(&mut self, most: usize, cost: DraftCost) -> usize {
+    pub(super) fn next(&mut self, most: usize, cost: DraftCost) -> usize {
         let best = best(self.rate, most, cost.row + cost.proposal);
         if best == 0 && self.wait > 0 {
             self.wait -= 1;
@@ -63,7 +57,7 @@ impl DraftLength {
 
     /// So many tokens were proposed, and so many of them accepted: those after a rejected one
     /// have not been judged.
-    pub fn record(&mut self, proposed: usize, accepted: usize) {
+    pub(super) fn record(&mut self, proposed: usize, accepted: usize) {
         for _ in 0..accepted {
             self.rate += (1.0 - self.rate) * WEIGHT;
         }
@@ -162,7 +156,7 @@ mod tests {
         let record = |proposed, accepted| {
             let mut length = DraftLength::default();
             length.record(proposed, accepted);
-            length.rate()
+            length.rate
         };
         assert_eq!(record(8, 1), record(2, 1), "one accepted, one rejected, six unknown");
         assert_eq!(record(0, 0), FIRST_RATE);

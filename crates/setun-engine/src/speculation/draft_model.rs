@@ -4,15 +4,10 @@ mod owned;
 
 use std::collections::HashMap;
 
-use futures::future::{FutureExt, LocalBoxFuture};
 use setun_model::{Model as Forward, Outputs, PagedCache, SequenceId};
 use setun_text::{Draw, Sampler, Step};
 
-use super::{
-    acceptance::propose,
-    draft::{Draft, DraftRequest, Proposal},
-    sampled::{probabilities, sample},
-};
+use super::{draft::DraftRequest, sampled::sample};
 use crate::{
     error::Error,
     inferencer::{Run, Steps},
@@ -23,7 +18,7 @@ use crate::{
 /// steps.
 ///
 /// A sequence that outgrows its context gets no more proposals.
-pub struct DraftModel {
+pub(crate) struct DraftModel {
     model: Box<dyn Forward>,
     sampler: Sampler,
     pool: PagedCache,
@@ -63,18 +58,11 @@ struct Part {
 struct Open<'a> {
     request: &'a DraftRequest<'a>,
     most: usize,
-    proposal: Proposal,
+    proposal: Vec<u32>,
 }
 
 impl DraftModel {
-    /// Over a model that is on its device. The sampler should have the target's options.
-    #[must_use]
-    pub fn new(model: Box<dyn Forward>, sampler: Sampler) -> Self {
-        let blocks = u32::MAX as usize;
-        Self::within(model, sampler, DraftRoom { blocks, prefix_blocks: 0, rows: usize::MAX })
-    }
-
-    /// The same within some room.
+    /// Over a model that is on its device, within some room. The sampler is that of requests without one.
     pub(crate) fn within(model: Box<dyn Forward>, sampler: Sampler, room: DraftRoom) -> Self {
         let mut pool = PagedCache::new(model.block_positions().max(1), room.blocks);
         pool.keep_prefixes(room.prefix_blocks);
@@ -82,7 +70,34 @@ impl DraftModel {
         Self { model, sampler, pool, max_new: room.rows, outputs, sequences }
     }
 
-    async fn try_propose(&mut self, requests: &[DraftRequest<'_>]) -> Result<Vec<Proposal>, Error> {
+    /// The tokens for each request, in their order, each of another sequence; there may be none.
+    /// From call to call the history of a sequence only grows, until it is forgotten.
+    ///
+    /// # Errors
+    ///
+    /// If a step fails.
+    pub(crate) async fn propose(
+        &mut self,
+        requests: &[DraftRequest<'_>],
+    ) -> Result<Vec<Vec<u32>>, Error> {
+        let proposed = self.try_propose(requests).await;
+        if proposed.is_err() {
+            // What the cache holds of them is not known.
+            for request in requests {
+                self.forget(request.sequence);
+            }
+        }
+        proposed
+    }
+
+    /// Drops what is kept of a sequence.
+    fn forget(&mut self, sequence: SequenceId) {
+        if let Some(kept) = self.sequences.remove(&sequence) {
+            self.pool.remove(kept.sequence);
+        }
+    }
+
+    async fn try_propose(&mut self, requests: &[DraftRequest<'_>]) -> Result<Vec<Vec<u32>>, Error> {
         let mut open = vec![];
         for request in requests {
             self.follow(request)?;
@@ -90,7 +105,7 @@ impl DraftModel {
             let context = self.model.context_length() + 1;
             let most = request.most.min(context.saturating_sub(request.step.history.len()));
             let most = if request.step.history.is_empty() { 0 } else { most };
-            open.push(Open { request, most, proposal: Proposal::default() });
+            open.push(Open { request, most, proposal: vec![] });
         }
         self.hold_to_room(&mut open);
         self.read(&mut open).await?;
@@ -178,15 +193,8 @@ impl DraftModel {
             let first = request.step.draw;
             let draw = Draw { index: first.index + round as u64, ..first };
             let step = Step { history: &kept.tokens, draw, ..request.step };
-            let token = if request.probabilities {
-                let drawn_from = probabilities(sampler, logits, &step)?;
-                let Some(token) = propose(&drawn_from, draw) else { return Ok(()) };
-                proposal.probabilities.push(drawn_from);
-                token
-            } else {
-                sample(sampler, logits, &step)?
-            };
-            proposal.tokens.push(token);
+            let token = sample(sampler, logits, &step)?;
+            proposal.push(token);
             kept.cached = kept.tokens.len();
             kept.tokens.push(token);
             Ok(())
@@ -208,39 +216,6 @@ impl Part {
     fn run(&self, wanted: usize) -> Run<'_> {
         let Self { sequence, position, ref tokens } = *self;
         Run { sequence, position, tokens, wanted_from: tokens.len().saturating_sub(wanted) }
-    }
-}
-
-impl Draft for DraftModel {
-    fn propose<'a>(
-        &'a mut self,
-        requests: &'a [DraftRequest<'a>],
-    ) -> LocalBoxFuture<'a, Result<Vec<Proposal>, Error>> {
-        let proposing = async move {
-            let proposed = self.try_propose(requests).await;
-            if proposed.is_err() {
-                // What the cache holds of them is not known.
-                for request in requests {
-                    self.forget(request.sequence);
-                }
-            }
-            proposed
-        };
-        proposing.boxed_local()
-    }
-
-    fn forget(&mut self, sequence: SequenceId) {
-        if let Some(kept) = self.sequences.remove(&sequence) {
-            self.pool.remove(kept.sequence);
-        }
-    }
-
-    fn vocab_size(&self) -> Option<usize> {
-        Some(self.model.vocab_size())
-    }
-
-    fn bytes_per_token(&self) -> usize {
-        self.model.memory().weights()
     }
 }
 

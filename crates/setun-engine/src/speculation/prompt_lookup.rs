@@ -1,12 +1,8 @@
-//! Proposals from the text itself: what followed the last time that it went on like this.
+//! Prompt lookup: proposals from what followed the same words earlier in the text.
 
 use std::collections::HashMap;
 
-use futures::future::{FutureExt, LocalBoxFuture, ready};
 use setun_model::SequenceId;
-
-use super::draft::{Draft, DraftRequest, Proposal};
-use crate::error::Error;
 
 /// Proposes what followed the most recent earlier occurrence of the longest run of tokens that
 /// the text ends with and that occurred before. Where that reaches the end of the text it goes
@@ -16,7 +12,7 @@ use crate::error::Error;
 /// Nothing is ever searched: each run of tokens is noted once, with its place, when the text has
 /// gone on.
 #[derive(Clone, Debug)]
-pub struct PromptLookup {
+pub(super) struct PromptLookup {
     shortest: usize,
     longest: usize,
     sequences: HashMap<SequenceId, Index>,
@@ -26,9 +22,9 @@ pub struct PromptLookup {
 #[derive(Clone, Debug, Default)]
 struct Index {
     /// Runs that end before this place are noted.
-    record: usize,
+    indexed: usize,
     /// By length and hash of a run, the place behind it.
-    kv_slots: HashMap<(usize, u64), usize>,
+    places: HashMap<(usize, u64), usize>,
 }
 
 impl Default for PromptLookup {
@@ -42,14 +38,9 @@ impl PromptLookup {
     /// Looks for runs of so many tokens, the longest first; shorter ones are found more often and
     /// tell less. Fewer than 1 are taken as 1.
     #[must_use]
-    pub fn new(shortest: usize, longest: usize) -> Self {
+    pub(super) fn new(shortest: usize, longest: usize) -> Self {
         let shortest = shortest.max(1);
         Self { shortest, longest: longest.max(shortest), sequences: HashMap::new() }
-    }
-
-    /// Up to `most` tokens that may follow a history.
-    pub fn lookup(&mut self, sequence: SequenceId, history: &[u32], most: usize) -> Vec<u32> {
-        self.find(sequence, history).map_or_else(Vec::new, |found| found.follow(history, most))
     }
 
     /// What a history repeats, if it ends with a run that occurred before.
@@ -88,18 +79,18 @@ impl Found {
 impl Index {
     /// Notes the runs that something follows.
     fn record(&mut self, history: &[u32], lengths: std::ops::RangeInclusive<usize>) {
-        for end in self.record..history.len() {
+        for end in self.indexed..history.len() {
             for run in runs(&history[..end], lengths.clone()) {
-                self.kv_slots.insert(run, end);
+                self.places.insert(run, end);
             }
         }
-        self.record = self.record.max(history.len());
+        self.indexed = self.indexed.max(history.len());
     }
 
     /// The place behind the last occurrence of the longest run that the history ends with.
     fn find(&self, history: &[u32], lengths: std::ops::RangeInclusive<usize>) -> Option<usize> {
         let occurrence = |(length, hash)| {
-            let place = *self.kv_slots.get(&(length, hash))?;
+            let place = *self.places.get(&(length, hash))?;
             let run = history.get(place.checked_sub(length)?..place)?;
             history.ends_with(run).then_some(place)
         };
@@ -119,23 +110,6 @@ fn runs(
         Some(*hash)
     });
     (1..).zip(hashes).skip(shortest - 1)
-}
-
-impl Draft for PromptLookup {
-    fn propose<'a>(
-        &'a mut self,
-        requests: &'a [DraftRequest<'a>],
-    ) -> LocalBoxFuture<'a, Result<Vec<Proposal>, Error>> {
-        let propose = |request: &DraftRequest<'_>| {
-            let tokens = self.lookup(request.sequence, request.step.history, request.most);
-            Proposal { tokens, probabilities: vec![] }
-        };
-        ready(Ok(requests.iter().map(propose).collect())).boxed_local()
-    }
-
-    fn forget(&mut self, sequence: SequenceId) {
-        self.sequences.remove(&sequence);
-    }
 }
 
 #[cfg(test)]

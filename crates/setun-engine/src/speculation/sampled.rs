@@ -4,22 +4,9 @@
 use setun_text::{Sampler, SamplerState, Step, TextError};
 
 /// The token that it chooses.
-pub(crate) fn sample(sampler: &Sampler, logits: &[f32], step: &Step<'_>) -> Result<u32, TextError> {
-    Ok(sampler.sample(logits, step, &mut no_state(sampler)?)?.token)
-}
-
-/// What it draws that token from.
-pub(crate) fn probabilities(
-    sampler: &Sampler,
-    logits: &[f32],
-    step: &Step<'_>,
-) -> Result<Vec<(u32, f64)>, TextError> {
-    sampler.probabilities(logits, step, &no_state(sampler)?)
-}
-
-fn no_state(sampler: &Sampler) -> Result<SamplerState, TextError> {
+pub(super) fn sample(sampler: &Sampler, logits: &[f32], step: &Step<'_>) -> Result<u32, TextError> {
     if sampler.has_state() {
         return Err(TextError::NeedsState { option: "mirostat_tau" });
     }
-    Ok(SamplerState::default())
+    Ok(sampler.sample(logits, step, &mut SamplerState::default())?.token)
 }

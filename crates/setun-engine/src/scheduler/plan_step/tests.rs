@@ -43,7 +43,9 @@ fn a_step_has_no_more_rows_than_the_model_takes() {
 #[test]
 fn who_demands_nothing_has_no_rows() {
     let mut running = running(&[1, 5]);
-    running.iter_mut().for_each(|running| running.demands = false);
+    for running in &mut running {
+        running.demands = false;
+    }
     assert_eq!(planned(&mut running, 64), [0, 0]);
 }
 

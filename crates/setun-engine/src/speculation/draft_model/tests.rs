@@ -13,17 +13,17 @@ fn model() -> FakeModel {
 
 fn draft(model: FakeModel, temperature: f32) -> DraftModel {
     let options = SamplerOptions { temperature, ..SamplerOptions::default() };
-    DraftModel::new(Box::new(model), Sampler::new(options).expect("sound options"))
+    let room = DraftRoom { blocks: u32::MAX as usize, prefix_blocks: 0, rows: usize::MAX };
+    DraftModel::within(Box::new(model), Sampler::new(options).expect("sound options"), room)
 }
 
 fn request(sequence: u64, history: &[u32], most: usize) -> DraftRequest<'_> {
     let step = Step { history, prompt_tokens: 1, draw: Draw::default(), allowed: None };
-    DraftRequest { sequence: SequenceId(sequence), step, most, probabilities: false, sampler: None }
+    DraftRequest { sequence: SequenceId(sequence), step, most, sampler: None }
 }
 
 fn proposals(draft: &mut DraftModel, requests: &[DraftRequest<'_>]) -> Vec<Vec<u32>> {
-    let proposed = pollster::block_on(draft.propose(requests)).expect("no step fails");
-    proposed.into_iter().map(|proposal| proposal.tokens).collect()
+    pollster::block_on(draft.propose(requests)).expect("no step fails")
 }
 
 /// A greedy continuation, by the model's definition.
@@ -130,22 +130,4 @@ fn a_step_that_fails_is_an_error_and_the_next_goes_well() {
     let failed = pollster::block_on(draft.propose(&[request(0, &text, 3)]));
     assert!(matches!(failed, Err(Error::Model(_))));
     assert_eq!(proposals(&mut draft, &[request(0, &text, 3)]), [expected(&text, 3)]);
-}
-
-#[test]
-fn tells_what_its_tokens_were_drawn_from() {
-    let mut draft = draft(model(), 1.0);
-    let asked = DraftRequest { probabilities: true, ..request(0, &[3, 4, 5], 3) };
-    let proposed = pollster::block_on(draft.propose(&[asked])).expect("no step fails");
-    let [Proposal { tokens, probabilities }] = proposed.as_slice() else { panic!("one") };
-    let mut history = vec![3, 4, 5];
-    for (index, (&token, drawn_from)) in tokens.iter().zip(probabilities).enumerate() {
-        let step = Step { history: &history, ..asked.step };
-        let expected = super::probabilities(&draft.sampler, &model().logits(&history), &step);
-        assert_eq!(drawn_from, &expected.expect("finite logits"));
-        let draw = Draw { index: index as u64, ..Draw::default() };
-        assert_eq!(Some(token), propose(drawn_from, draw));
-        history.push(token);
-    }
-    assert_eq!((tokens.len(), probabilities.len()), (3, 3));
 }

@@ -4,6 +4,13 @@ use proptest::prelude::*;
 
 use super::*;
 
+impl PromptLookup {
+    /// Up to `most` tokens that may follow a history.
+    fn lookup(&mut self, sequence: SequenceId, history: &[u32], most: usize) -> Vec<u32> {
+        self.find(sequence, history).map_or_else(Vec::new, |found| found.follow(history, most))
+    }
+}
+
 const ONE: SequenceId = SequenceId(1);
 
 /// The definition: the longest run at the end, its last place before, what followed.
@@ -39,7 +46,7 @@ fn a_sequence_that_was_forgotten_begins_anew() {
     let mut lookup = PromptLookup::new(1, 2);
     assert_eq!(lookup.lookup(ONE, &[1, 2, 1], 1), [2]);
     assert_eq!(lookup.lookup(SequenceId(2), &[3, 2, 1], 1), [0; 0], "sequences are apart");
-    lookup.forget(ONE);
+    lookup.sequences.remove(&ONE);
     assert_eq!(lookup.lookup(ONE, &[1, 3, 1], 1), [3]);
 }
 
@@ -70,10 +77,10 @@ fn a_step_notes_only_what_is_new() {
     let mut lookup = PromptLookup::new(1, 3);
     let text: Vec<u32> = (0..1000).collect();
     lookup.lookup(ONE, &text, 1);
-    let kv_slots = |lookup: &PromptLookup| lookup.sequences[&ONE].kv_slots.len();
-    assert_eq!((kv_slots(&lookup), lookup.sequences[&ONE].record), (999 + 998 + 997, 1000));
+    let places = |lookup: &PromptLookup| lookup.sequences[&ONE].places.len();
+    assert_eq!((places(&lookup), lookup.sequences[&ONE].indexed), (999 + 998 + 997, 1000));
     // A history whose old part has changed shows what is looked at again: nothing of it.
     let other: Vec<u32> = (5000..6000).chain([7000, 7001]).collect();
     lookup.lookup(ONE, &other, 1);
-    assert_eq!(kv_slots(&lookup), 999 + 998 + 997 + 2 * 3);
+    assert_eq!(places(&lookup), 999 + 998 + 997 + 2 * 3);
 }
