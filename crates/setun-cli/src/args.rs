@@ -1,9 +1,9 @@
 //! Arguments shared by several commands.
 
 mod beams;
+mod constraint;
 mod context;
 mod filter;
-mod form;
 mod options;
 mod template;
 
@@ -16,9 +16,9 @@ use setun::{
 };
 
 pub(crate) use beams::BeamArgs;
+use constraint::ConstraintArgs;
 use context::ContextOverflow;
 use filter::ContentFilterArgs;
-use form::FormArgs;
 use options::OptionArgs;
 pub(crate) use template::TemplateArgs;
 
@@ -38,7 +38,7 @@ pub(crate) struct GenerateArgs {
     #[command(flatten)]
     options: OptionArgs,
     #[command(flatten)]
-    form: FormArgs,
+    constraint: ConstraintArgs,
 
     /// Draft model for speculative decoding: a smaller model with the same vocabulary. The text does
     /// not change
@@ -194,10 +194,10 @@ impl GenerateArgs {
     ///
     /// # Errors
     ///
-    /// If the form of the text cannot be followed, or a pattern of the filter cannot be looked for.
+    /// If the constraint cannot be compiled, or a pattern of the filter is not valid.
     pub(crate) fn options(&self, engine: &Engine) -> Result<GenerateOptions, CliError> {
         let mut options = self.options.options();
-        options.constraint = self.form.form(engine)?;
+        options.constraint = self.constraint.constraint(engine)?;
         options.filter = self.filter.filter()?;
         options.context_strategy = self.context_overflow.strategy(engine.context_length());
         Ok(options)

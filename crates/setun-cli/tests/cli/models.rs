@@ -245,7 +245,7 @@ fn the_environment_is_respected() {
     assert!(server.requests().is_empty());
     assert_eq!(
         run("a b", &[]).failure(),
-        "setun: [bad-option] `a b` names no model: expected owner/name, \
+        "setun: [bad-option] `a b` is not a model name: expected owner/name, \
         owner/name@revision, owner/name:file, an alias, or an address that begins with https://\n"
     );
     assert_eq!(outcome(in_store(&home, &["models"])).status, Some(2));

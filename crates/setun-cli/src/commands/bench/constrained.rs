@@ -48,13 +48,13 @@ fn measure(
 ) -> Result<Report, CliError> {
     let generate = to_usize(args.generate);
     let prompt = [engine.tokenize("Three friends of the frog, as a list:")?];
-    let form = engine.grammar(&GrammarSpec::JsonSchema(schema()))?;
+    let constraint = engine.grammar(&GrammarSpec::JsonSchema(schema()))?;
     let mut progress = Progress::new();
     let (mut plain, mut constrained) = (vec![], vec![]);
     for repeat in 0..=args.repeat {
         progress.show(|| format!("{choice}: {repeat} of {}", args.repeat));
         let one = round::run_with(engine, &prompt, options, generate)?;
-        let other = options.clone().constraint(form.clone());
+        let other = options.clone().constraint(constraint.clone());
         let other = round::run_with(engine, &prompt, &other, generate)?;
         if repeat > 0 {
             plain.extend(one.decode_tokens_per_second);

@@ -11,7 +11,7 @@ use crate::error::CliError;
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Structured output")]
 #[group(multiple = false)]
-pub(crate) struct FormArgs {
+pub(crate) struct ConstraintArgs {
     /// JSON value that is valid under this schema (JSON text, or a file)
     #[arg(long, value_name = "SCHEMA")]
     json_schema: Option<String>,
@@ -33,9 +33,9 @@ pub(crate) struct FormArgs {
     choice: Vec<String>,
 }
 
-impl FormArgs {
-    /// The form, compiled for the engine's model.
-    pub(crate) fn form(&self, engine: &Engine) -> Result<Option<SharedConstraint>, CliError> {
+impl ConstraintArgs {
+    /// The constraint, compiled for the engine's model.
+    pub(crate) fn constraint(&self, engine: &Engine) -> Result<Option<SharedConstraint>, CliError> {
         let spec = self.spec()?;
         Ok(spec.map(|spec| engine.grammar(&spec)).transpose()?)
     }
