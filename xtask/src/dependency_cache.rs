@@ -17,6 +17,9 @@ use crate::shell::{say, target};
 /// Beginnings of the names of this repository's packages.
 const OWN: [&str; 2] = ["setun", "xtask"];
 
+/// Folders between the target folder and a profile: `wasm/own/lints/TARGET/debug`.
+const MAX_DEPTH: usize = 6;
+
 /// Where a profile's folder has what.
 const FINGERPRINTS: &str = ".fingerprint";
 const SCRIPTS: &str = "build";
@@ -31,7 +34,7 @@ pub(crate) fn save(to: &Path) -> Result<()> {
 
 fn copy_units(target: &Path, to: &Path) -> Result<usize> {
     let mut copied = 0;
-    for folder in profiles(target, 4) {
+    for folder in profiles(target, MAX_DEPTH) {
         let kept = to.join(folder.strip_prefix(target)?);
         for file in unit_files(&folder)? {
             let copy = kept.join(file.strip_prefix(&folder)?);
@@ -102,8 +105,8 @@ mod tests {
             ("debug/deps/serde-0123.d", true),
             ("debug/deps/libsetun_ops-4567.rlib", false),
             ("debug/deps/engine-89ab", false),
-            ("wasm/own/wasm32/wasm/.fingerprint/half-cdef/lib-half", true),
-            ("wasm/own/wasm32/wasm/deps/libhalf-cdef.rmeta", true),
+            ("wasm/own/lints/wasm32/wasm/.fingerprint/half-cdef/lib-half", true),
+            ("wasm/own/lints/wasm32/wasm/deps/libhalf-cdef.rmeta", true),
             ("xtask/stamps/npm-web", false),
         ];
         for (name, _) in files {
