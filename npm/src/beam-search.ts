@@ -2,7 +2,8 @@
 
 import { check, engineOptions } from "./check-options.js";
 import { requestWithProgress } from "./connection.js";
-import { BEAM_SEARCH_KEYS, GENERATE, type GenerateOptions } from "./generate-options.js";
+import type { GenerateOptions } from "./generate-options.js";
+import { BEAM_SEARCH_KEYS, GENERATE } from "./generate-rules.js";
 import type { GenerationContext } from "./generation.js";
 import { integer, number, type Rules } from "./option-checks.js";
 import { toSentProcessors } from "./processors.js";

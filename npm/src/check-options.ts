@@ -1,7 +1,8 @@
 /** Checks of the public options, made before any work. */
 
 import { SetunError } from "./errors.js";
-import { GENERATE, type GenerateOptions } from "./generate-options.js";
+import type { GenerateOptions } from "./generate-options.js";
+import { GENERATE } from "./generate-rules.js";
 import { areStrings, integer, isBoolean, isSignal, isToken, type Rules } from "./option-checks.js";
 import type { EstimateOptions, LoadOptions } from "./options.js";
 import type { ChatMessage } from "./protocol.js";

@@ -1,27 +1,12 @@
 /**
- * Options of a generation: their types, documentation and checks.
+ * Options of a generation and their documentation.
  *
  * Written by `cargo xtask options` from the option table; do not edit.
  */
 
-import { isContextStrategy } from "./context-strategy.js";
-import { type FilterRule, isFilterRule } from "./filter.js";
-import {
-  areStrings,
-  areTokens,
-  arrayOf,
-  distinct,
-  integer,
-  isBoolean,
-  isLogitBias,
-  isSeed,
-  isSignal,
-  MAX_FLOAT,
-  number,
-  type Rules,
-} from "./option-checks.js";
-import { isProcessor, type LogitsProcessorInput } from "./processors.js";
-import { grammarSource, RESPONSE_FORMATS, type ResponseFormat } from "./response-format.js";
+import type { FilterRule } from "./filter.js";
+import type { LogitsProcessorInput } from "./processors.js";
+import type { ResponseFormat } from "./response-format.js";
 import type { ContextStrategy } from "./wasm.js";
 
 /** The sampling steps in their default order. */
@@ -58,19 +43,16 @@ export type SamplingStep = (typeof SAMPLING_STEPS)[number];
  */
 export interface GenerateOptions {
   /**
-   * Maximum number of tokens to generate.
-   *
-   * Takes an integer of 1 or more.
+   * Maximum number of tokens to generate. Takes an integer of 1 or more.
    *
    * @defaultValue what fits the context
    */
   maxTokens?: number;
   /**
-   * Time limit from the call on, after which the generation ends with what it has.
+   * Time limit from the call on, after which the generation ends with what it has. Takes a number of
+   * milliseconds from 0 to 1000000000000.
    *
    * It begins with the call, so waiting in the queue counts.
-   *
-   * Takes a number of milliseconds from 0 to 1000000000000.
    *
    * @defaultValue none
    */
@@ -82,44 +64,36 @@ export interface GenerateOptions {
    */
   contextStrategy?: ContextStrategy;
   /**
-   * Stop strings: each ends the text and is not part of it.
-   *
-   * Takes a list of non-empty strings.
+   * Stop strings: each ends the text and is not part of it. Takes a list of non-empty strings.
    *
    * @defaultValue none
    */
   stop?: string[];
   /**
-   * Fewest tokens to generate before an end-of-text token may come.
+   * Fewest tokens to generate before an end-of-text token may come. Takes an integer of 0 or more.
    *
    * Stop strings end a text before.
-   *
-   * Takes an integer of 0 or more.
    *
    * @defaultValue 0
    */
   minTokens?: number;
   /**
-   * Seed of the sampler.
+   * Seed of the sampler. Takes an integer from 0 to 2^64 - 1.
    *
    * The same seed, prompt, options and model give the same text, whatever else runs. The result reports it.
-   *
-   * Takes an integer from 0 to 2^64 - 1.
    *
    * @defaultValue random
    */
   seed?: number | bigint;
   /**
-   * Divides the logits: below 1 the distribution is sharper, above 1 flatter; 0 is greedy decoding.
-   *
-   * Takes 0, or a finite number of 0.000001 or more.
+   * Divides the logits: below 1 the distribution is sharper, above 1 flatter; 0 is greedy decoding. Takes 0,
+   * or a finite number of 0.000001 or more.
    *
    * @defaultValue the model's, else 0
    */
   temperature?: number;
   /**
    * Top-k sampling: keep the k most probable tokens, and those that tie with the last of them; 0 keeps all.
-   *
    * Takes an integer of 0 or more.
    *
    * @defaultValue the model's, else 0
@@ -127,151 +101,125 @@ export interface GenerateOptions {
   topK?: number;
   /**
    * Top-p (nucleus) sampling: keep the smallest set of tokens whose probabilities sum to at least p; 1 keeps
-   * all.
+   * all. Takes a number from 0 to 1.
    *
    * The most probable token always stays, so 0 is greedy decoding.
-   *
-   * Takes a number from 0 to 1.
    *
    * @defaultValue the model's, else 1
    */
   topP?: number;
   /**
-   * Min-p sampling: keep tokens with at least this share of the best token's probability; 0 keeps all.
-   *
-   * Takes a number from 0 to 1.
+   * Min-p sampling: keep tokens with at least this share of the best token's probability; 0 keeps all. Takes
+   * a number from 0 to 1.
    *
    * @defaultValue the model's, else 0
    */
   minP?: number;
   /**
-   * DRY: strings at which a repetition ends.
+   * DRY: strings at which a repetition ends. Takes a list of non-empty strings.
    *
    * For each it is the token that the string ends in after an "a".
-   *
-   * Takes a list of non-empty strings.
    *
    * @defaultValue line break, `:`, `"`, `*`
    */
   dryBreakers?: string[];
   /**
-   * The only tokens that may come.
-   *
-   * Takes a list of token ids.
+   * The only tokens that may come. Takes a list of token ids.
    *
    * @defaultValue all
    */
   allowedTokens?: number[];
   /**
-   * Numbers that are added to the logits of tokens.
-   *
-   * Takes finite numbers by token id.
+   * Numbers that are added to the logits of tokens. Takes finite numbers by token id.
    *
    * @defaultValue none
    */
   logitBias?: Record<number, number>;
   /**
-   * Tokens that may not come.
-   *
-   * Takes a list of token ids.
+   * Tokens that may not come. Takes a list of token ids.
    *
    * @defaultValue none
    */
   bannedTokens?: number[];
   /**
-   * Strings that may not come.
+   * Strings that may not come. Takes a list of non-empty strings.
    *
    * Each is banned in the tokens that it has at the start of a text and after a space; the last may not
    * follow the others. A string in other tokens is not found.
-   *
-   * Takes a list of non-empty strings.
    *
    * @defaultValue none
    */
   ban?: string[];
   /**
    * Penalty on tokens that occurred in the prompt or the output: positive logits are divided by it, negative
-   * ones multiplied; 1 is none.
+   * ones multiplied; 1 is none. Takes a finite number above 0.
    *
    * It counts once, however often the token occurred. Keskar et al., "CTRL", 2019.
-   *
-   * Takes a finite number above 0.
    *
    * @defaultValue the model's, else 1
    */
   repetitionPenalty?: number;
   /**
-   * Subtracted from a token's logit for each time that it was generated.
+   * Subtracted from a token's logit for each time that it was generated. Takes a number from -2 to 2.
    *
    * The prompt does not count. As `OpenAI` and vLLM define it.
-   *
-   * Takes a number from -2 to 2.
    *
    * @defaultValue 0
    */
   frequencyPenalty?: number;
   /**
-   * Subtracted once from the logit of every token that was generated.
+   * Subtracted once from the logit of every token that was generated. Takes a number from -2 to 2.
    *
    * The prompt does not count. As `OpenAI` and vLLM define it.
-   *
-   * Takes a number from -2 to 2.
    *
    * @defaultValue 0
    */
   presencePenalty?: number;
   /**
-   * Length of token sequences that must not occur twice, prompt included; 0 allows all.
+   * Length of token sequences that must not occur twice, prompt included; 0 allows all. Takes an integer of 0
+   * or more.
    *
    * As `no_repeat_ngram_size` of Hugging Face's `generate`.
-   *
-   * Takes an integer of 0 or more.
    *
    * @defaultValue 0
    */
   noRepeatNgram?: number;
   /**
-   * DRY: the penalty on a token that would extend a repetition; 0 is none.
+   * DRY: the penalty on a token that would extend a repetition; 0 is none. Takes a finite number of 0 or
+   * more.
    *
    * Where the last *m* tokens occurred before, the token that followed them loses *multiplier · base^(m −
    * allowed length)*, if *m* is at least the allowed length. The longest such *m* counts, up to 50; the
    * penalty is at most 10³⁰. Weidmann, "Don't repeat yourself", 2024.
    *
-   * Takes a finite number of 0 or more.
-   *
    * @defaultValue 0
    */
   dryMultiplier?: number;
   /**
-   * DRY: the base of the penalty, which grows by this factor with each repeated token.
-   *
-   * Takes a finite number of 1 or more.
+   * DRY: the base of the penalty, which grows by this factor with each repeated token. Takes a finite number
+   * of 1 or more.
    *
    * @defaultValue 1.75
    */
   dryBase?: number;
   /**
-   * DRY: the length of a repetition, in tokens, that costs the multiplier alone.
-   *
-   * Takes an integer of 0 or more.
+   * DRY: the length of a repetition, in tokens, that costs the multiplier alone. Takes an integer of 0 or
+   * more.
    *
    * @defaultValue 2
    */
   dryAllowedLength?: number;
   /**
-   * DRY: how many tokens back repetitions are searched for, prompt included; 0 is all.
-   *
-   * Takes an integer of 0 or more.
+   * DRY: how many tokens back repetitions are searched for, prompt included; 0 is all. Takes an integer of 0
+   * or more.
    *
    * @defaultValue 0
    */
   dryRange?: number;
   /**
-   * The last sampling steps in order; all others come before them.
+   * The last sampling steps in order; all others come before them. Takes a list of distinct sampling steps.
    *
    * The usual order is that of Hugging Face's `generate`.
-   *
-   * Takes a list of distinct sampling steps.
    *
    * @defaultValue the usual order
    */
@@ -284,106 +232,88 @@ export interface GenerateOptions {
   processors?: readonly LogitsProcessorInput[];
   /**
    * Dynamic temperature: how far the temperature may move with the entropy of the candidates; 0 keeps it
-   * fixed.
+   * fixed. Takes a finite number of 0 or more.
    *
    * It lies between *max(0, t − r)* and *t + r*, at the share *(H / ln n)^exponent* of the way, where *t* is
    * `temperature`, *r* this range and *H* the entropy of the *n* tokens that are left. At 0 the best token
    * alone is left. As llama.cpp's `dynatemp_range`.
    *
-   * Takes a finite number of 0 or more.
-   *
    * @defaultValue 0
    */
   dynamicTemperature?: number;
   /**
-   * Dynamic temperature: the exponent of the entropy's share.
-   *
-   * Takes a finite number above 0.
+   * Dynamic temperature: the exponent of the entropy's share. Takes a finite number above 0.
    *
    * @defaultValue 1
    */
   dynamicTemperatureExponent?: number;
   /**
-   * Top-nσ sampling: keep logits within n standard deviations of the best; 0 keeps all.
+   * Top-nσ sampling: keep logits within n standard deviations of the best; 0 keeps all. Takes a finite number
+   * of 0 or more.
    *
    * The deviation is the root of the mean square over the tokens that are left. Tang et al., "Top-nσ: not all
    * logits are you need", 2024.
-   *
-   * Takes a finite number of 0 or more.
    *
    * @defaultValue 0
    */
   topNSigma?: number;
   /**
    * Locally typical sampling: keep the tokens whose information is nearest to the entropy, until their
-   * probabilities sum to this; 1 keeps all.
+   * probabilities sum to this; 1 keeps all. Takes a number from 0 to 1.
    *
    * The information of a token is *−ln p*; tokens that tie with the last stay, too. Meister et al., "Locally
    * typical sampling", 2022.
-   *
-   * Takes a number from 0 to 1.
    *
    * @defaultValue 1
    */
   typicalP?: number;
   /**
-   * Epsilon sampling: keep tokens of at least this probability; 0 keeps all.
+   * Epsilon sampling: keep tokens of at least this probability; 0 keeps all. Takes a number of 0 or more,
+   * below 1.
    *
    * The best token always stays. Hewitt, Manning and Liang, "Truncation sampling as language model
    * desmoothing", 2022.
-   *
-   * Takes a number of 0 or more, below 1.
    *
    * @defaultValue 0
    */
   epsilonCutoff?: number;
   /**
    * Eta sampling: keep tokens of at least the probability min(η, √η · e^−H), where H is the entropy; 0 keeps
-   * all.
+   * all. Takes a number of 0 or more, below 1.
    *
    * The best token always stays. From the same paper as `epsilonCutoff`.
-   *
-   * Takes a number of 0 or more, below 1.
    *
    * @defaultValue 0
    */
   etaCutoff?: number;
   /**
    * XTC (exclude top choices): the probability with which all of the most probable tokens but the last are
-   * dropped; 0 is never.
+   * dropped; 0 is never. Takes a number from 0 to 1.
    *
    * It concerns the tokens of at least `xtcThreshold`, where there are two or more. Weidmann, "Exclude top
    * choices", 2024.
-   *
-   * Takes a number from 0 to 1.
    *
    * @defaultValue 0
    */
   xtcProbability?: number;
   /**
-   * XTC: the probability from which a token counts as a top choice.
-   *
-   * Takes a number from 0 to 0.5.
+   * XTC: the probability from which a token counts as a top choice. Takes a number from 0 to 0.5.
    *
    * @defaultValue 0.1
    */
   xtcThreshold?: number;
   /**
-   * Mirostat 2: the target surprise τ, in bits a token; 0 turns it off.
+   * Mirostat 2: the target surprise τ, in bits a token; 0 turns it off. Takes a finite number of 0 or more.
    *
    * A token stays while *−log₂ p ≤ μ*, and the best always does. *μ* begins at 2τ; after a token of surprise
    * *S* it becomes *μ − η(S − τ)*. Basu et al., "Mirostat: a neural text decoding algorithm that directly
    * controls perplexity", 2021.
    *
-   * Takes a finite number of 0 or more.
-   *
    * @defaultValue 0
    */
   mirostatTau?: number;
   /**
-   * Mirostat 2: the learning rate η.
-   *
-   * Takes a finite number of 0 or more.
+   * Mirostat 2: the learning rate η. Takes a finite number of 0 or more.
    *
    * @defaultValue 0.1
    */
@@ -395,9 +325,8 @@ export interface GenerateOptions {
    */
   logprobs?: boolean;
   /**
-   * How many of the most probable tokens each event names, with their log-probabilities.
-   *
-   * Takes an integer of 0 or more.
+   * How many of the most probable tokens each event names, with their log-probabilities. Takes an integer of
+   * 0 or more.
    *
    * @defaultValue 0
    */
@@ -426,20 +355,18 @@ export interface GenerateOptions {
    */
   filter?: FilterRule[];
   /**
-   * Speculative decoding: most tokens to propose at once, by prompt lookup or by a draft model.
+   * Speculative decoding: most tokens to propose at once, by prompt lookup or by a draft model. Takes an
+   * integer from 0 to 255.
    *
    * Prompt lookup proposes what followed the same tokens earlier in the text. One step verifies all
    * proposals, so the text does not change, sampled or not.
-   *
-   * Takes an integer from 0 to 255.
    *
    * @defaultValue 12 with a draft model, else 0
    */
   lookahead?: number;
   /**
-   * Requests of a higher priority start first, and are preempted last.
-   *
-   * Takes an integer from -2147483648 to 2147483647.
+   * Requests of a higher priority start first, and are preempted last. Takes an integer from -2147483648 to
+   * 2147483647.
    *
    * @defaultValue 0
    */
@@ -447,81 +374,3 @@ export interface GenerateOptions {
   /** Aborts the generation, as in `fetch`: the iteration rejects with `signal.reason`. */
   signal?: AbortSignal;
 }
-
-/** The check of each option. */
-export const GENERATE: Rules<GenerateOptions> = {
-  maxTokens: [integer(1), "an integer of 1 or more"],
-  deadline: [number(0, 1000000000000), "a number of milliseconds from 0 to 1000000000000"],
-  contextStrategy: [
-    isContextStrategy,
-    '"stop", {type: "truncate_middle", keep, room} or {type: "sliding_window", sinks, window}',
-  ],
-  stop: [areStrings, "a list of non-empty strings"],
-  minTokens: [integer(0), "an integer of 0 or more"],
-  seed: [isSeed, "an integer from 0 to 2^64 - 1"],
-  temperature: [number(9.999999974752427e-7, MAX_FLOAT, true), "0, or a finite number of 0.000001 or more"],
-  topK: [integer(0), "an integer of 0 or more"],
-  topP: [number(0, 1), "a number from 0 to 1"],
-  minP: [number(0, 1), "a number from 0 to 1"],
-  dryBreakers: [areStrings, "a list of non-empty strings"],
-  allowedTokens: [areTokens, "a list of token ids"],
-  logitBias: [isLogitBias, "finite numbers by token id"],
-  bannedTokens: [areTokens, "a list of token ids"],
-  ban: [areStrings, "a list of non-empty strings"],
-  repetitionPenalty: [number(1.1754943508222875e-38), "a finite number above 0"],
-  frequencyPenalty: [number(-2, 2), "a number from -2 to 2"],
-  presencePenalty: [number(-2, 2), "a number from -2 to 2"],
-  noRepeatNgram: [integer(0), "an integer of 0 or more"],
-  dryMultiplier: [number(0), "a finite number of 0 or more"],
-  dryBase: [number(1), "a finite number of 1 or more"],
-  dryAllowedLength: [integer(0), "an integer of 0 or more"],
-  dryRange: [integer(0), "an integer of 0 or more"],
-  samplingOrder: [distinct(SAMPLING_STEPS), "a list of distinct sampling steps"],
-  processors: [arrayOf(isProcessor), "an array of module URLs or of {module, options?}"],
-  dynamicTemperature: [number(0), "a finite number of 0 or more"],
-  dynamicTemperatureExponent: [number(1.1754943508222875e-38), "a finite number above 0"],
-  topNSigma: [number(0), "a finite number of 0 or more"],
-  typicalP: [number(0, 1), "a number from 0 to 1"],
-  epsilonCutoff: [number(0, 0.9999999403953552), "a number of 0 or more, below 1"],
-  etaCutoff: [number(0, 0.9999999403953552), "a number of 0 or more, below 1"],
-  xtcProbability: [number(0, 1), "a number from 0 to 1"],
-  xtcThreshold: [number(0, 0.5), "a number from 0 to 0.5"],
-  mirostatTau: [number(0), "a finite number of 0 or more"],
-  mirostatEta: [number(0), "a finite number of 0 or more"],
-  logprobs: [isBoolean, "true or false"],
-  topLogprobs: [integer(0), "an integer of 0 or more"],
-  promptLogprobs: [isBoolean, "true or false"],
-  responseFormat: [(value) => grammarSource(value) !== undefined, RESPONSE_FORMATS],
-  filter: [
-    arrayOf(isFilterRule),
-    "an array of {word, wholeWord?, ignoreCase?} with either replace or stop: true",
-  ],
-  lookahead: [integer(0, 255), "an integer from 0 to 255"],
-  priority: [integer(-2147483648, 2147483647), "an integer from -2147483648 to 2147483647"],
-  signal: [isSignal, "an AbortSignal"],
-};
-
-/** The options that a beam search takes, too. */
-export const BEAM_SEARCH_KEYS = [
-  "maxTokens",
-  "deadline",
-  "stop",
-  "minTokens",
-  "dryBreakers",
-  "allowedTokens",
-  "logitBias",
-  "bannedTokens",
-  "ban",
-  "repetitionPenalty",
-  "frequencyPenalty",
-  "presencePenalty",
-  "noRepeatNgram",
-  "dryMultiplier",
-  "dryBase",
-  "dryAllowedLength",
-  "dryRange",
-  "samplingOrder",
-  "processors",
-  "priority",
-  "signal",
-] as const satisfies readonly (keyof GenerateOptions)[];

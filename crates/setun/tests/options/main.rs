@@ -18,6 +18,7 @@ fn files_made_from_the_table_are_current() {
     let configuration = read("docs/configuration.md");
     for (file, made) in [
         ("npm/src/generate-options.ts", typescript::generate_options()),
+        ("npm/src/generate-rules.ts", typescript::generate_rules()),
         ("crates/setun/tests/options/cases.json", cases::json()),
         ("docs/configuration.md", markdown::with_tables(&configuration)),
     ] {

@@ -10,14 +10,28 @@ use setun::{
 /// Columns of a formatted line.
 const COLUMNS: usize = 110;
 
-const HEAD: &str = r#"/**
- * Options of a generation: their types, documentation and checks.
+const OPTIONS_HEAD: &str = r#"/**
+ * Options of a generation and their documentation.
+ *
+ * Written by `cargo xtask options` from the option table; do not edit.
+ */
+
+import type { FilterRule } from "./filter.js";
+import type { LogitsProcessorInput } from "./processors.js";
+import type { ResponseFormat } from "./response-format.js";
+import type { ContextStrategy } from "./wasm.js";
+
+"#;
+
+const RULES_HEAD: &str = r#"/**
+ * Checks of the options of a generation.
  *
  * Written by `cargo xtask options` from the option table; do not edit.
  */
 
 import { isContextStrategy } from "./context-strategy.js";
-import { type FilterRule, isFilterRule } from "./filter.js";
+import { isFilterRule } from "./filter.js";
+import { type GenerateOptions, SAMPLING_STEPS } from "./generate-options.js";
 import {
   areStrings,
   areTokens,
@@ -32,10 +46,11 @@ import {
   number,
   type Rules,
 } from "./option-checks.js";
-import { isProcessor, type LogitsProcessorInput } from "./processors.js";
-import { grammarSource, RESPONSE_FORMATS, type ResponseFormat } from "./response-format.js";
-import type { ContextStrategy } from "./wasm.js";
+import { isProcessor } from "./processors.js";
+import { grammarSource, RESPONSE_FORMATS } from "./response-format.js";
 
+/** The check of each option. */
+export const GENERATE: Rules<GenerateOptions> = {
 "#;
 
 const INTERFACE: &str = "/**
@@ -76,7 +91,7 @@ const STRUCTURED: [(&str, &str, &str, &str); 4] = [
 
 /// The file `generate-options.ts`.
 pub(crate) fn generate_options() -> String {
-    let mut text = HEAD.to_owned();
+    let mut text = OPTIONS_HEAD.to_owned();
     let steps = SamplingStep::ORDER.iter().map(|step| quoted(&camel_case(step.name())));
     text += "/** The sampling steps in their default order. */\n";
     text += &list("SAMPLING_STEPS", steps, "");
@@ -88,8 +103,12 @@ pub(crate) fn generate_options() -> String {
         let _ = writeln!(text, "{}  {key}?: {kind};", comment(spec));
     }
     text += "  /** Aborts the generation, as in `fetch`: the iteration rejects with `signal.reason`. */\n";
-    text += "  signal?: AbortSignal;\n}\n\n/** The check of each option. */\n";
-    text += "export const GENERATE: Rules<GenerateOptions> = {\n";
+    text + "  signal?: AbortSignal;\n}\n"
+}
+
+/// The file `generate-rules.ts`.
+pub(crate) fn generate_rules() -> String {
+    let mut text = RULES_HEAD.to_owned();
     for spec in by_group() {
         text += &rule(spec);
     }
@@ -135,14 +154,14 @@ fn structured(spec: &OptionSpec) -> (&str, &'static str, &'static str, &'static 
 /// The doc comment: paragraphs, values and default.
 fn comment(spec: &OptionSpec) -> String {
     let mut paragraphs = spec.paragraphs().into_iter().map(|paragraph| in_javascript(&paragraph));
-    let mut lines = wrapped(&paragraphs.next().unwrap_or_default());
+    let mut summary = paragraphs.next().unwrap_or_default();
+    if !matches!(spec.kind, OptionKind::Structured(_) | OptionKind::Flag) {
+        summary += &format!(" Takes {}.", words(spec.kind));
+    }
+    let mut lines = wrapped(&summary);
     for paragraph in paragraphs {
         lines.push(String::new());
         lines.extend(wrapped(&paragraph));
-    }
-    if !matches!(spec.kind, OptionKind::Structured(_) | OptionKind::Flag) {
-        lines.push(String::new());
-        lines.extend(wrapped(&format!("Takes {}.", words(spec.kind))));
     }
     lines.push(String::new());
     lines.push(format!("@defaultValue {}", spec.default_words()));

@@ -1,0 +1,103 @@
+/**
+ * Checks of the options of a generation.
+ *
+ * Written by `cargo xtask options` from the option table; do not edit.
+ */
+
+import { isContextStrategy } from "./context-strategy.js";
+import { isFilterRule } from "./filter.js";
+import { type GenerateOptions, SAMPLING_STEPS } from "./generate-options.js";
+import {
+  areStrings,
+  areTokens,
+  arrayOf,
+  distinct,
+  integer,
+  isBoolean,
+  isLogitBias,
+  isSeed,
+  isSignal,
+  MAX_FLOAT,
+  number,
+  type Rules,
+} from "./option-checks.js";
+import { isProcessor } from "./processors.js";
+import { grammarSource, RESPONSE_FORMATS } from "./response-format.js";
+
+/** The check of each option. */
+export const GENERATE: Rules<GenerateOptions> = {
+  maxTokens: [integer(1), "an integer of 1 or more"],
+  deadline: [number(0, 1000000000000), "a number of milliseconds from 0 to 1000000000000"],
+  contextStrategy: [
+    isContextStrategy,
+    '"stop", {type: "truncate_middle", keep, room} or {type: "sliding_window", sinks, window}',
+  ],
+  stop: [areStrings, "a list of non-empty strings"],
+  minTokens: [integer(0), "an integer of 0 or more"],
+  seed: [isSeed, "an integer from 0 to 2^64 - 1"],
+  temperature: [number(9.999999974752427e-7, MAX_FLOAT, true), "0, or a finite number of 0.000001 or more"],
+  topK: [integer(0), "an integer of 0 or more"],
+  topP: [number(0, 1), "a number from 0 to 1"],
+  minP: [number(0, 1), "a number from 0 to 1"],
+  dryBreakers: [areStrings, "a list of non-empty strings"],
+  allowedTokens: [areTokens, "a list of token ids"],
+  logitBias: [isLogitBias, "finite numbers by token id"],
+  bannedTokens: [areTokens, "a list of token ids"],
+  ban: [areStrings, "a list of non-empty strings"],
+  repetitionPenalty: [number(1.1754943508222875e-38), "a finite number above 0"],
+  frequencyPenalty: [number(-2, 2), "a number from -2 to 2"],
+  presencePenalty: [number(-2, 2), "a number from -2 to 2"],
+  noRepeatNgram: [integer(0), "an integer of 0 or more"],
+  dryMultiplier: [number(0), "a finite number of 0 or more"],
+  dryBase: [number(1), "a finite number of 1 or more"],
+  dryAllowedLength: [integer(0), "an integer of 0 or more"],
+  dryRange: [integer(0), "an integer of 0 or more"],
+  samplingOrder: [distinct(SAMPLING_STEPS), "a list of distinct sampling steps"],
+  processors: [arrayOf(isProcessor), "an array of module URLs or of {module, options?}"],
+  dynamicTemperature: [number(0), "a finite number of 0 or more"],
+  dynamicTemperatureExponent: [number(1.1754943508222875e-38), "a finite number above 0"],
+  topNSigma: [number(0), "a finite number of 0 or more"],
+  typicalP: [number(0, 1), "a number from 0 to 1"],
+  epsilonCutoff: [number(0, 0.9999999403953552), "a number of 0 or more, below 1"],
+  etaCutoff: [number(0, 0.9999999403953552), "a number of 0 or more, below 1"],
+  xtcProbability: [number(0, 1), "a number from 0 to 1"],
+  xtcThreshold: [number(0, 0.5), "a number from 0 to 0.5"],
+  mirostatTau: [number(0), "a finite number of 0 or more"],
+  mirostatEta: [number(0), "a finite number of 0 or more"],
+  logprobs: [isBoolean, "true or false"],
+  topLogprobs: [integer(0), "an integer of 0 or more"],
+  promptLogprobs: [isBoolean, "true or false"],
+  responseFormat: [(value) => grammarSource(value) !== undefined, RESPONSE_FORMATS],
+  filter: [
+    arrayOf(isFilterRule),
+    "an array of {word, wholeWord?, ignoreCase?} with either replace or stop: true",
+  ],
+  lookahead: [integer(0, 255), "an integer from 0 to 255"],
+  priority: [integer(-2147483648, 2147483647), "an integer from -2147483648 to 2147483647"],
+  signal: [isSignal, "an AbortSignal"],
+};
+
+/** The options that a beam search takes, too. */
+export const BEAM_SEARCH_KEYS = [
+  "maxTokens",
+  "deadline",
+  "stop",
+  "minTokens",
+  "dryBreakers",
+  "allowedTokens",
+  "logitBias",
+  "bannedTokens",
+  "ban",
+  "repetitionPenalty",
+  "frequencyPenalty",
+  "presencePenalty",
+  "noRepeatNgram",
+  "dryMultiplier",
+  "dryBase",
+  "dryAllowedLength",
+  "dryRange",
+  "samplingOrder",
+  "processors",
+  "priority",
+  "signal",
+] as const satisfies readonly (keyof GenerateOptions)[];
