@@ -38,7 +38,7 @@ impl IntoEngineBuilder for Model {
     type Builder = EngineBuilder;
 
     fn into_engine_builder(self) -> EngineBuilder {
-        EngineBuilder::new(EngineSource::Checkpoint(self.into()))
+        EngineBuilder::new(EngineSource::Checkpoint(Box::new(self.into())))
     }
 }
 
@@ -46,7 +46,7 @@ impl IntoEngineBuilder for ModelReader {
     type Builder = EngineBuilder;
 
     fn into_engine_builder(self) -> EngineBuilder {
-        EngineBuilder::new(EngineSource::Checkpoint(self.into()))
+        EngineBuilder::new(EngineSource::Checkpoint(Box::new(self.into())))
     }
 }
 
@@ -54,7 +54,7 @@ impl IntoEngineBuilder for ModelInput {
     type Builder = EngineBuilder;
 
     fn into_engine_builder(self) -> EngineBuilder {
-        EngineBuilder::new(EngineSource::Checkpoint(self))
+        EngineBuilder::new(EngineSource::Checkpoint(Box::new(self)))
     }
 }
 

@@ -147,7 +147,7 @@ async fn load_once(
 /// Models that an engine starts from.
 pub(crate) enum EngineSource {
     /// A checkpoint.
-    Checkpoint(ModelInput),
+    Checkpoint(Box<ModelInput>),
     /// A model that is no checkpoint.
     Custom(Box<CustomModel>),
 }
@@ -167,7 +167,7 @@ impl EngineSource {
         fallbacks: Vec<Device>,
     ) -> Result<(EngineParts, DeviceOptions), Error> {
         match self {
-            Self::Checkpoint(model) => load_parts(model, options, fallbacks).await,
+            Self::Checkpoint(model) => load_parts(*model, options, fallbacks).await,
             Self::Custom(model) => Ok((model.into_parts(), options)),
         }
     }
@@ -236,14 +236,14 @@ async fn load_replicas(
         }
         let options = options.of_one(device, &devices);
         let loaded = load_onto(model, options.clone(), keep || index < last).await?;
-        replicas.push(replica(loaded, model.source.as_ref(), options));
+        replicas.push(replica(loaded, model.source.as_ref(), &options));
     }
     Ok(replicas)
 }
 
-fn replica(loaded: LoadedModel, source: Option<&ModelSource>, options: DeviceOptions) -> Replica {
+fn replica(loaded: LoadedModel, source: Option<&ModelSource>, options: &DeviceOptions) -> Replica {
     // The options name the device: what was chosen once is not measured again.
-    let options = DeviceOptions { device: loaded.device, ..options };
+    let options = DeviceOptions { device: loaded.device, ..options.clone() };
     let reload = source.map(|source| Reload { source: source.clone(), options });
     Replica {
         model: loaded.model,

@@ -16,7 +16,7 @@ impl EngineBuilder {
     /// text, sampled or not, and is on each of the engine's devices, with a cache of its own of as
     /// many positions. Where it fails, or memory is short, texts go on without it. Default: none.
     pub fn draft(mut self, model: impl Into<ModelInput>) -> Self {
-        self.draft = Some(EngineSource::Checkpoint(model.into()));
+        self.draft = Some(EngineSource::Checkpoint(Box::new(model.into())));
         self
     }
 
