@@ -47,8 +47,8 @@ const SCALAR: &str = "scalar";
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Device {
-    /// The fastest device for the model among those that pass their self-test. A processor that
-    /// plays a GPU is none, unless [`DeviceOptions::software`] says so.
+    /// The fastest device for the model among those that pass their self-test. A software adapter
+    /// is none, unless [`DeviceOptions::software`] says so.
     #[default]
     Auto,
     /// The best level of the processor.
@@ -61,7 +61,7 @@ pub enum Device {
     Gpu(GpuApi),
     /// The model once on each: generations go to the one that has the fewest.
     Each(Vec<Device>),
-    /// So many of the layers on each, in order. A GPU with 0 of them takes as many of those that
+    /// A number of layers on each, in order. A GPU with 0 of them takes as many of those that
     /// are left as its memory holds, a processor with 0 the rest. Not in WebAssembly, whose code
     /// is downloaded.
     Split(Vec<(Device, usize)>),
@@ -92,6 +92,17 @@ impl Device {
             Self::Gpu(api) => DeviceKind::Gpu(*api),
             Self::Each(_) => DeviceKind::Each,
             Self::Split(_) => DeviceKind::Split,
+        }
+    }
+}
+
+impl Device {
+    /// The level of the processor; none of the reference implementation and of GPUs.
+    fn level(&self) -> Option<Level> {
+        match self {
+            Self::Scalar | Self::Gpu(_) | Self::Each(_) | Self::Split(_) => None,
+            Self::Level(level) => Some(*level),
+            Self::Auto | Self::Cpu => Level::available().first().copied(),
         }
     }
 }

@@ -96,7 +96,7 @@ pub trait ModelBytes: MaybeSend {
         bytes: &'a mut Vec<u8>,
     ) -> LocalBoxFuture<'a, Result<bool, Error>>;
 
-    /// Says that about so many bytes may be read before they are wanted, 0 for none. Whoever reads
+    /// Says that about this many bytes may be read before they are wanted, 0 for none. Whoever reads
     /// in another way need not heed it.
     fn prefetch(&mut self, _bytes: usize) {}
 

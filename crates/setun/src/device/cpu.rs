@@ -15,7 +15,7 @@ use crate::{error::Error, header::ModelHeader};
 
 /// Opens a level of the processor, or the reference implementation.
 pub(super) fn open(header: &ModelHeader, placement: &Placement) -> Result<OpenedDevice, Error> {
-    let Some(level) = level(&placement.options.device) else {
+    let Some(level) = placement.options.device.level() else {
         return opened(ScalarBackend, (SCALAR, 1), header, placement);
     };
     let backend = backend(level, placement.options.threads)?;
@@ -27,15 +27,6 @@ pub(super) fn open(header: &ModelHeader, placement: &Placement) -> Result<Opened
 pub(super) fn backend(level: Level, threads: Option<usize>) -> Result<CpuBackend, Error> {
     CpuBackend::new(CpuOptions { level: Some(level), threads })
         .map_err(|error| unavailable(level.name(), error.to_string()))
-}
-
-/// The level of a device; none for the reference implementation and for GPUs.
-pub(super) fn level(device: &Device) -> Option<Level> {
-    match device {
-        Device::Scalar | Device::Gpu(_) | Device::Each(_) | Device::Split(_) => None,
-        Device::Level(level) => Some(*level),
-        Device::Auto | Device::Cpu => Level::available().first().copied(),
-    }
 }
 
 fn opened<B>(

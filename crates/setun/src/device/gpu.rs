@@ -35,7 +35,7 @@ const FIRST: usize = 0;
 /// What is wanted of a device beside that it computes as it should.
 #[derive(Clone, Copy)]
 pub(super) struct Wanted {
-    /// Whether a processor that plays a GPU will do.
+    /// Whether a software adapter will do.
     #[cfg_attr(
         not(any(feature = "vulkan", feature = "metal", feature = "dx12", feature = "webgpu")),
         allow(dead_code, reason = "CUDA has no software")
@@ -89,9 +89,7 @@ impl Refusal {
     pub(super) fn into_verdict(self, api: GpuApi) -> Result<DeviceVerdict, Error> {
         let (level, verdict, reason) = match self {
             Self::Absent(error) => (String::new(), Verdict::Absent, error.to_string()),
-            Self::Software(level) => {
-                (level, Verdict::Software, "a processor that plays a GPU".to_owned())
-            }
+            Self::Software(level) => (level, Verdict::Software, "a software adapter".to_owned()),
             Self::Failed(level, how) => (level, Verdict::Failed, how),
             Self::Device(level, error) => (level, Verdict::Failed, error.to_string()),
             Self::Error(error) => return Err(error),

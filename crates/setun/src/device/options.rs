@@ -30,7 +30,7 @@ pub struct DeviceOptions {
     pub cache: CacheType,
     /// How the head is kept.
     pub head: HeadType,
-    /// Whether [`Device::Auto`] may choose a processor that plays a GPU: for tests.
+    /// Whether [`Device::Auto`] may choose a software adapter: for tests.
     pub software: bool,
 }
 

@@ -9,7 +9,7 @@ use setun_ops::{
     weight::{DenseKind, WeightKind},
 };
 
-use super::{DeviceOptions, cpu};
+use super::DeviceOptions;
 use crate::header::ModelHeader;
 
 /// Bytes of a table from which on it is screened by default. The smallest one measured, of 2 MB,
@@ -67,7 +67,7 @@ impl ModelHeader {
     /// How the head is kept with some options: what [`HeadType::Auto`] comes to on a processor.
     #[must_use]
     pub fn head_type(&self, options: &DeviceOptions) -> HeadType {
-        let pays = cpu::level(&options.device).is_some() && self.float_bytes() >= SCREEN_PAYS_BYTES;
+        let pays = options.device.level().is_some() && self.float_bytes() >= SCREEN_PAYS_BYTES;
         match options.head {
             HeadType::Auto if pays => HeadType::Screened,
             HeadType::Auto => HeadType::Stored,

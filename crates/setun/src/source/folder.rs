@@ -17,7 +17,7 @@ use crate::error::Error;
 /// Files that are wanted whole (configurations, tokenizers) are far smaller.
 const WHOLE_FILE_LIMIT: u64 = 256 << 20;
 
-/// Bytes that are read before they are wanted, unless told otherwise.
+/// Bytes that are read ahead by default.
 pub(crate) const DEFAULT_PREFETCH: usize = 0;
 
 /// A model's files in a folder. They stay open once read from, until they are closed.
@@ -45,7 +45,7 @@ impl ModelFolder {
         }
     }
 
-    /// Reads about so many bytes before they are wanted, on a thread, where a file is read from
+    /// Reads about this many bytes before they are wanted, on a thread, where a file is read from
     /// one range to the next; 0 reads nothing before, and it is never more than a gibibyte. Not in
     /// WebAssembly. Default: 0.
     pub fn prefetch(&mut self, bytes: usize) {

@@ -26,7 +26,7 @@ pub(crate) struct Readahead {
 }
 
 impl Readahead {
-    /// Reads on from where the file is, and that is `position`, by about so many bytes; none
+    /// Reads on from where the file is, and that is `position`, by about `bytes` bytes; none
     /// where a thread is not to be had.
     pub(crate) fn start(
         file: impl Read + Send + 'static,
@@ -116,7 +116,7 @@ mod tests {
         (0..LEN).map(|at| ((at * at) >> 7).to_le_bytes()[0]).collect()
     }
 
-    /// Gives out so many bytes, and then fails.
+    /// Gives out `left` bytes, and then fails.
     struct Failing {
         file: Cursor<Vec<u8>>,
         left: usize,

@@ -31,7 +31,7 @@ pub(super) struct Split {
 }
 
 impl Split {
-    /// So many layers on each device, in order.
+    /// A number of layers on each device, in order.
     pub(super) fn new(shares: &[(Device, usize)], header: &ModelHeader) -> Result<Self, Error> {
         Ok(Self { shares: Shares::new(shares, header.config.layers)?, held: Arc::default() })
     }

@@ -59,7 +59,7 @@ impl Shares {
         Ok(in_use().map(|share| share.device.clone()).zip(parts).collect())
     }
 
-    /// The layers of the device that takes as many as it can, and that others could relieve.
+    /// The layers of the device that takes as many as it can, and whose layers others could take.
     pub(super) fn flexible(&self) -> Result<Option<LayerRange>, Error> {
         let Some(index) = self.last_flexible().filter(|_| self.can_shrink()) else {
             return Ok(None);
