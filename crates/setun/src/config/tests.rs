@@ -55,7 +55,7 @@ fn what_is_wrong_is_told_with_its_line() {
         ("[device]\nthreads = 2000\n", "option `device.threads` is 2000"),
         ("[device]\nmemory_fraction = 1.5\n", "option `device.memory_fraction` is 1.5"),
         ("[memory]\nprefetch_bytes = 2000000000\n", "option `memory.prefetch_bytes` is 2000000000"),
-        ("[memory]\nleast_available = 1.0\n", "option `memory.min_available` is 1"),
+        ("[memory]\nmin_available = 1.0\n", "option `memory.min_available` is 1"),
         ("[device]\nbackends = ['cpu', 'cdua']\n", "option `device.backends` is `cdua`"),
         ("[batch]\nwait_seconds = nan\n", "option `batch.wait_seconds` is NaN"),
         ("[generation]\ndeadline = -1\n", "line 2: option `deadline` is -1"),

@@ -156,7 +156,7 @@ fn comment(spec: &OptionSpec) -> String {
     let mut paragraphs = spec.paragraphs().into_iter().map(|paragraph| in_javascript(&paragraph));
     let mut summary = paragraphs.next().unwrap_or_default();
     if !matches!(spec.kind, OptionKind::Structured(_) | OptionKind::Flag) {
-        summary += &format!(" Takes {}.", words(spec.kind));
+        let _ = write!(summary, " Takes {}.", words(spec.kind));
     }
     let mut lines = wrapped(&summary);
     for paragraph in paragraphs {
