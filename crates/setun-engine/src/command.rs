@@ -44,7 +44,7 @@ pub(crate) enum MaintenanceTask {
     Restore { saved: Saved, reply: oneshot::Sender<Result<(), Error>> },
     /// Give back memory.
     ReleaseMemory { pressure: Pressure, reply: ReleasedReply },
-    /// Hold the cache to so many bytes.
+    /// Hold the cache to this many bytes.
     LimitCache { bytes: usize, reply: ReleasedReply },
 }
 

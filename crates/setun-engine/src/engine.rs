@@ -205,7 +205,7 @@ impl Engine {
     /// If there is no memory for it, or the model is one that is custom, which has no definitions.
     /// A device that differs is no error, but [`SelfTest::passed`] says so.
     pub async fn self_test(&self) -> Result<SelfTest, Error> {
-        let missing = || self.missing("definition of a model of one's own", "a checkpoint");
+        let missing = || self.missing("definition of a custom model", "a checkpoint");
         let tester = self.shared.self_tester.as_ref().ok_or_else(missing)?;
         let test = SelfTest::begun(self.backend(), self.level().to_owned());
         tester.test(&self.shared.devices, test).await
@@ -236,7 +236,7 @@ impl Engine {
     }
 
     /// Bytes of memory that the model keeps now, after the step under way. The cache grows with
-    /// use; [`relieve`](Self::relieve) and [`limit_cache`](Self::limit_cache) shrink it.
+    /// use; [`release_memory`](Self::release_memory) and [`limit_cache`](Self::limit_cache) shrink it.
     ///
     /// # Errors
     ///

@@ -67,7 +67,7 @@ impl Default for Queue {
 }
 
 impl Queue {
-    /// With room for so many events.
+    /// With room for this many events.
     pub(crate) fn new(buffer: usize, back_pressure: BackPressure) -> Self {
         let state = QueueState {
             buffer,

@@ -20,7 +20,7 @@ pub(crate) struct FakeModel {
     pub(crate) vocabulary: usize,
     pub(crate) context: usize,
     pub(crate) max_rows: usize,
-    /// Only so many tokens tell the next.
+    /// Only this many tokens tell the next.
     pub(crate) order: usize,
     /// Two models of one seed are the same.
     pub(crate) seed: u64,

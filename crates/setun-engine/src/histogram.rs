@@ -65,7 +65,7 @@ impl Histogram {
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
-        reason = "the share is between 0 and 1, and so many values never come"
+        reason = "the share is between 0 and 1, and this many values never come"
     )]
     fn rank(&self, share: f64) -> Option<u64> {
         let rank = (share.clamp(0.0, 1.0) * self.count as f64).ceil() as u64;

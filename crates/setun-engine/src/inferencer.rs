@@ -139,7 +139,7 @@ impl Inferencer {
         &*self.model
     }
 
-    /// An empty cache for batches of so many rows.
+    /// An empty cache for batches of this many rows.
     ///
     /// # Errors
     ///

@@ -85,7 +85,7 @@ pub(crate) enum Timed {
 }
 
 impl EngineMetrics {
-    /// Notes a step, or so many with the same rows.
+    /// Notes a step, or this many with the same rows.
     pub(crate) fn add_step(&mut self, rows: usize, prompt_rows: usize, steps: usize) {
         let later_rows = rows - prompt_rows;
         self.steps += steps as u64;
@@ -95,7 +95,7 @@ impl EngineMetrics {
         self.step_rows.record_many(later_rows as u64, steps as u64 - 1);
     }
 
-    /// Notes that something took this time, so many times.
+    /// Notes that something took this time, this many times.
     pub(crate) fn add_time(&mut self, timed: Timed, time: Duration, times: u64) {
         let histogram = match timed {
             Timed::Queue => &mut self.queue_time,
@@ -106,14 +106,14 @@ impl EngineMetrics {
         histogram.record_many(time, times);
     }
 
-    /// Notes a place in the cache, with so many positions that were there.
+    /// Notes a place in the cache, with this many positions that were there.
     pub(crate) fn add_admission(&mut self, reused: usize) {
         self.admissions += 1;
         self.prefix_hits += u64::from(reused > 0);
         self.cached_prompt_tokens += reused as u64;
     }
 
-    /// Notes that so many bytes of the cache were given back.
+    /// Notes that this many bytes of the cache were given back.
     pub(crate) fn add_memory_release(&mut self, bytes: usize) {
         self.memory_releases += 1;
         self.released_bytes += bytes as u64;
@@ -128,7 +128,7 @@ impl EngineMetrics {
         }
     }
 
-    /// Notes that of so many guessed tokens so many were right.
+    /// Notes that of this many guessed tokens this many were right.
     pub(crate) fn add_draft(&mut self, draft: usize, right: usize) {
         self.drafts += 1;
         self.draft_tokens += draft as u64;

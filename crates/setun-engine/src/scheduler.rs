@@ -7,7 +7,7 @@
 //! so is the number of steps that follow each other without a look at what they gave.
 //!
 //! A request starts once the cache has room for its prompt, not for all that may come of it. Where
-//! memory runs short, a sequence gives up its place and begins again from its tokens when there is
+//! memory runs short, a sequence is preempted and begins again from its tokens when there is
 //! room: one that nobody reads, then one of the lowest priority, then the one that came last. Its
 //! text does not change, for the same reason.
 

@@ -32,7 +32,7 @@ use crate::{
     speculation::Lookahead,
 };
 
-/// Where the best logits do not tell the next token, so many tokens take all logits: where that
+/// Where the best logits do not tell the next token, this many tokens take all logits: where that
 /// happens once it may happen often, and a row that is run twice costs more than a whole head.
 const FULL_LOGITS_TOKENS: usize = 16;
 
@@ -45,7 +45,7 @@ pub(crate) struct Sequence {
     tokens: Vec<u32>,         // prompt and generated
     context: Vec<u32>,        // what the model sees of them
     cached: usize,            // tokens whose keys and values are in the cache
-    full_logits_until: usize, // so many generated tokens take all logits
+    full_logits_until: usize, // this many generated tokens take all logits
     lookahead: Lookahead,
     constraint: Option<SequenceConstraint>,
     task: Task,

@@ -40,7 +40,7 @@ impl Rules {
         Self { prompt_tokens, max_tokens, length_penalty, early_stopping }
     }
 
-    /// The final score of so many generated tokens.
+    /// The final score of this many generated tokens.
     fn score(&self, sum: f64, length: usize) -> f64 {
         #[expect(clippy::cast_precision_loss, reason = "a count of tokens")]
         let length = length as f64;

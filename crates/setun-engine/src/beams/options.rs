@@ -56,7 +56,7 @@ pub enum EarlyStopping {
 }
 
 impl BeamOptions {
-    /// So many beams, and the defaults.
+    /// This many beams, and the defaults.
     #[must_use]
     pub fn new(beams: usize) -> Self {
         Self { beams, ..Self::default() }

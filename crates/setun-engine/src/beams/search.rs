@@ -90,7 +90,7 @@ impl BeamSearch {
         Ok(self.number_rows())
     }
 
-    /// The best candidates of a group: so many that enough are left where as many of each beam end
+    /// The best candidates of a group: as many as leave enough where as many of each beam end
     /// as there are end tokens.
     fn candidates(
         &self,

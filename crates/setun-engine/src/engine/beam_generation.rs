@@ -18,7 +18,7 @@ use crate::{
 #[derive(Clone, Debug, PartialEq)]
 pub struct BeamTexts {
     /// The best first: [`BeamOptions::best`](crate::BeamOptions::best), or fewer if there are not
-    /// so many.
+    /// this many.
     pub texts: Vec<BeamText>,
     /// How the search ended: as its best text did, or before its time. Tokens are those of all
     /// these texts; the seed means nothing.

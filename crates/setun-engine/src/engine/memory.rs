@@ -33,7 +33,7 @@ impl Engine {
         sum(self.tell(|reply| MaintenanceTask::ReleaseMemory { pressure, reply }))
     }
 
-    /// Holds the cache of each device to so many bytes from now on, though never to less than one
+    /// Holds the cache of each device to this many bytes from now on, though never to less than one
     /// context; `usize::MAX` gives it what it was built with again. What is kept for prompts goes
     /// first, then the generations with the least claim wait until there is room for them. A
     /// draft's cache of as many positions is part of it. The future tells how many bytes were given
@@ -41,7 +41,7 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// As [`relieve`](Self::relieve).
+    /// As [`release_memory`](Self::release_memory).
     pub fn limit_cache(&self, bytes: usize) -> impl Future<Output = Result<usize, Error>> + use<> {
         sum(self.tell(|reply| MaintenanceTask::LimitCache { bytes, reply }))
     }

@@ -32,7 +32,7 @@ impl<T: Copy> Ragged<T> {
     ///
     /// # Errors
     ///
-    /// If the values are not so many rows of one length, or a row is longer than that.
+    /// If the values are not this many rows of one length, or a row is longer than that.
     pub fn from_padded(values: &[T], lengths: &[usize], padding: Padding) -> Result<Self, Error> {
         let columns = values.len().checked_div(lengths.len()).unwrap_or(0);
         let expected = columns * lengths.len();
@@ -54,7 +54,7 @@ impl<T: Copy> Ragged<T> {
         Ok(Self::from_rows(rows))
     }
 
-    /// No rows of items of so many values.
+    /// No rows of items of this many values.
     pub(crate) fn new(width: usize) -> Self {
         Self { width, values: vec![], ends: vec![] }
     }

@@ -72,7 +72,7 @@ impl Scheduler {
         let mut next = 0;
         while let Some(sequence) = self.waiting.get(next) {
             if !sequence.demands() {
-                next += 1; // it gave up its place, and nobody reads it yet
+                next += 1; // it was preempted, and nobody reads it yet
             } else if self.is_being_computed(sequence) {
                 next += 1; // what others compute now is not computed twice
             } else if self.has_room_for(sequence) {
@@ -138,7 +138,7 @@ impl Scheduler {
         sum + running.sequence.count().saturating_sub(running.width())
     }
 
-    /// Of the running sequences that may be taken, the one that gives up its place first.
+    /// Of the running sequences that may be taken, the one that is preempted first.
     pub(super) fn preemption_victim(&self, may: impl Fn(&Running) -> bool) -> Option<usize> {
         let rank = |running: &Running| {
             let sequence = &running.sequence;

@@ -57,7 +57,7 @@ impl Scheduler {
         }
     }
 
-    /// Reserves so many positions for each row of a sequence, or for none.
+    /// Reserves this many positions for each row of a sequence, or for none.
     pub(super) fn extend(&mut self, index: usize, positions: usize) -> Result<(), ModelError> {
         let running = &self.running[index];
         for (row, kv_slot) in running.kv_slots().enumerate() {

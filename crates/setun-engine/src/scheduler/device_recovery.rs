@@ -90,7 +90,7 @@ impl Scheduler {
         }
     }
 
-    /// Goes on with a model whose cache is empty.
+    /// Continues with a model whose cache is empty.
     fn restart_with(&mut self, mut model: Box<dyn Model>) {
         model.set_profiled(self.profile.is_some());
         self.model = model;
@@ -109,7 +109,7 @@ impl Scheduler {
             && self.cache.high_water_blocks() > self.grown_blocks
     }
 
-    /// Begins everything that runs again, with an empty cache of so many blocks.
+    /// Begins everything that runs again, with an empty cache of this many blocks.
     fn restart_within(&mut self, blocks: usize) {
         for index in (0..self.running.len()).rev() {
             self.preempt(index);

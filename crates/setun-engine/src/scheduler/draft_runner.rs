@@ -33,7 +33,7 @@ pub(crate) struct DraftModelRunner {
 }
 
 impl DraftModelRunner {
-    /// Over a model of the scheduler's vocabulary, whose cache may have so many blocks, so many of them
+    /// Over a model of the scheduler's vocabulary, whose cache may have this many blocks, this many of them
     /// for texts that begin as others did.
     pub(crate) fn new(
         model: Box<dyn Model>,
@@ -97,12 +97,12 @@ impl DraftModelRunner {
         }
     }
 
-    /// Bytes of its cache for so many positions.
+    /// Bytes of its cache for this many positions.
     pub(super) fn cache_bytes(&self, positions: usize) -> usize {
         self.blocks(positions).saturating_mul(self.block_bytes)
     }
 
-    /// Holds its cache to so many positions from now on, or to what it had at first.
+    /// Holds its cache to this many positions from now on, or to what it had at first.
     pub(super) async fn hold_to(&mut self, positions: usize) {
         self.room.blocks = self.blocks(positions).min(self.max_blocks);
         if let Some(draft) = &mut self.draft {

@@ -100,7 +100,7 @@ enum Operation {
     Cancel(usize),
     Drop(usize),
     ResetPrefixCache,
-    /// The system gives so many blocks.
+    /// The system gives this many blocks.
     Memory(usize),
     ReleaseMemory(Pressure),
     LimitCache(usize),

@@ -68,7 +68,7 @@ impl Scheduler {
         None
     }
 
-    /// Notes what a step of so many rows took, or several that followed each other; of those at
+    /// Notes what a step of this many rows took, or several that followed each other; of those at
     /// most twice as many are made next time.
     pub(super) fn record_step_cost(
         &mut self,

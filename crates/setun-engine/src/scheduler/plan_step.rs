@@ -15,7 +15,7 @@ const PROMPT_STEP_TARGET: Duration =
 /// Prompt rows of the first step, before it is known how long a row takes.
 const FIRST_PROMPT_ROWS: usize = if cfg!(target_arch = "wasm32") { 4 } else { 64 };
 
-/// One in so many rows of prompts is shared out evenly, so that short prompts pass long ones.
+/// One in this many rows of prompts is shared out evenly, so that short prompts pass long ones.
 /// The others go to whoever is first, as prompts that all end late serve nobody.
 const EVEN_SHARE: usize = 4;
 
@@ -28,7 +28,7 @@ pub(super) struct Budget<'a> {
 }
 
 impl Budget<'_> {
-    /// Rows of prompts that a step has time for beside so many that decode. Natively they may take
+    /// Rows of prompts that a step has time for beside those that decode. Natively they may take
     /// as long as those, as a step reads all weights for however few rows.
     fn prompt_rows(&self, decoding: usize) -> usize {
         let target = if decoding > 0 { STEP_TARGET } else { PROMPT_STEP_TARGET };
@@ -132,7 +132,7 @@ pub(super) fn batch_rows(
 }
 
 impl Running {
-    /// Rows that a step may have of its prompt, where so many may still tell of theirs.
+    /// Rows that a step may have of its prompt, where this many may still tell of theirs.
     fn max_rows(&self, reported: &mut usize) -> usize {
         let pending = self.sequence.pending().len();
         if self.sequence.is_pooled() {

@@ -20,7 +20,7 @@ pub(super) struct StepTimes {
 }
 
 impl Scheduler {
-    /// A sequence has been given a place in the cache, with so many of its tokens in it.
+    /// A sequence has been given a place in the cache, with this many of its tokens in it.
     /// How many of them serve it.
     pub(super) fn record_admission(&mut self, sequence: &mut Sequence, cached: usize) -> usize {
         if sequence.enter(cached) {
@@ -51,7 +51,7 @@ impl Scheduler {
         }
     }
 
-    /// A step of so many rows has ended, so many of them of prompts, or several that followed
+    /// A step of some rows has ended, some of them of prompts, or several that followed
     /// each other.
     pub(super) fn record_step(
         &mut self,

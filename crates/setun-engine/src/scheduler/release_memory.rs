@@ -68,7 +68,7 @@ impl Scheduler {
         self.shrink(before).await
     }
 
-    /// Holds the cache, and a draft's of as many positions, to so many bytes, but for those of one
+    /// Holds the cache, and a draft's of as many positions, to this many bytes, but for those of one
     /// context.
     pub(super) async fn limit_cache(&mut self, bytes: usize) -> Result<usize, Error> {
         let (positions, of_model) = (self.model.block_positions(), self.model.block_bytes());

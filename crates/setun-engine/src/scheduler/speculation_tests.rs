@@ -72,7 +72,7 @@ fn metrics(commands: &UnboundedSender<Command>) -> EngineMetrics {
     pollster::block_on(metrics).expect("an owner")
 }
 
-/// Holds the cache to so many bytes; how many are given back.
+/// Holds the cache to this many bytes; how many are given back.
 fn limit(commands: &UnboundedSender<Command>, bytes: usize) -> usize {
     let (reply, released) = oneshot::channel();
     commands

@@ -24,7 +24,7 @@ pub(super) struct StepCost {
 }
 
 impl StepCost {
-    /// Notes the time of a step of so many rows.
+    /// Notes the time of a step of this many rows.
     #[expect(clippy::cast_precision_loss, reason = "a number of rows")]
     pub(super) fn record(&mut self, rows: usize, time: Duration) {
         let (rows, seconds) = (rows as f64, time.as_secs_f64());
@@ -35,7 +35,7 @@ impl StepCost {
         self.rows_by_seconds = KEEP * self.rows_by_seconds + rows * seconds;
     }
 
-    /// Seconds that so many rows alone are expected to take, and each one more. None before the
+    /// Seconds that this many rows alone are expected to take, and each one more. None before the
     /// first step.
     #[expect(clippy::cast_precision_loss, reason = "a number of rows")]
     fn line(&self, rows: usize) -> Option<(f64, f64)> {
@@ -54,13 +54,13 @@ impl StepCost {
         Some((mean_seconds + (rows as f64 - mean_rows) * row, row))
     }
 
-    /// The time that a step of so many rows is expected to take; none before the first.
+    /// The time that a step of this many rows is expected to take; none before the first.
     pub(super) fn step(&self, rows: usize) -> Duration {
         let seconds = self.line(rows).map_or(0.0, |(seconds, _)| seconds);
         Duration::try_from_secs_f64(seconds).unwrap_or_default()
     }
 
-    /// Rows more that take about this time, in a step that has so many; none known before the first.
+    /// Rows more that take about this time, in a step that has this many; none known before the first.
     /// They may take as long as those do if that is more.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
     pub(super) fn more(&self, rows: usize, time: Duration, may_double: bool) -> Option<usize> {

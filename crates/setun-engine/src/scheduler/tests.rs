@@ -155,7 +155,7 @@ pub(super) fn request(prompt: Vec<u32>, max_tokens: usize) -> Request {
     }
 }
 
-/// So many blocks, and none for prefixes.
+/// This many blocks, and none for prefixes.
 pub(super) fn limits(blocks: usize) -> Limits {
     Limits { blocks, min_blocks: BLOCKS, prefix_blocks: 0, streams: 64, wait: Duration::ZERO }
 }

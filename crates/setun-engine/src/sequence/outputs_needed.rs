@@ -48,12 +48,12 @@ impl Sequence {
         self.lookahead.guess(&self.tokens, most, vocabulary)
     }
 
-    /// How many tokens a draft is to guess, at most so many; each takes that part of a step.
+    /// How many tokens a draft is to guess, at most this many; each takes that part of a step.
     pub(crate) fn draft_len(&mut self, most: usize, proposal: f64) -> usize {
         self.lookahead.count(most.min(self.max_draft_len()), proposal)
     }
 
-    /// What a draft is asked that is to guess so many tokens of this sequence at `place`.
+    /// What a draft is asked that is to guess this many tokens of this sequence at `place`.
     pub(crate) fn draft_request(&self, kv_slot: SequenceId, most: usize) -> DraftRequest<'_> {
         let context = self.context.as_slice();
         let prompt_tokens = context.len().saturating_sub(self.generated());
@@ -84,7 +84,7 @@ impl Sequence {
         rows
     }
 
-    /// Of so many guessed tokens so many were right.
+    /// Records how many tokens were guessed, and how many of them were right.
     pub(crate) fn record_draft(&mut self, draft: usize, right: usize) {
         self.lookahead.record(draft, right);
     }

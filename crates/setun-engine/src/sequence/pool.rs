@@ -24,7 +24,7 @@ impl Pool {
         Self { pooling, sums: vec![], tokens: 0, reply: Some(reply) }
     }
 
-    /// Of a text of so many tokens, the first whose state is wanted and is not there.
+    /// Of a text of this many tokens, the first whose state is wanted and is not there.
     fn next(&self, count: usize) -> usize {
         match self.pooling {
             Pooling::Last => count - 1,

@@ -14,7 +14,7 @@ pub(crate) enum Wait {
 }
 
 impl Sequence {
-    /// It has a place in the cache, with so many of its tokens, not all of which need serve it.
+    /// It has a place in the cache, with this many of its tokens, not all of which need serve it.
     /// Whether it is its first.
     pub(crate) fn enter(&mut self, cached: usize) -> bool {
         for request in std::iter::once(&self.request).chain(&self.request.samples) {

@@ -6,7 +6,7 @@ const WEIGHT: f64 = 0.15;
 /// What is taken for the part of accepted tokens before there were any.
 const FIRST_RATE: f64 = 0.5;
 
-/// Where proposals do not pay, a token is tried after so many: a text may begin to repeat. Each
+/// Where proposals do not pay, a token is tried after this many: a text may begin to repeat. Each
 /// one in vain doubles the pause, up to the longest.
 const PAUSE: usize = 8;
 const LONGEST_PAUSE: usize = 32;
@@ -45,7 +45,7 @@ impl DraftLength {
         Self { rate, ..Self::default() }
     }
 
-    /// Tokens to propose next, at most so many.
+    /// Tokens to propose next, at most this many.
     pub(super) fn next(&mut self, most: usize, cost: DraftCost) -> usize {
         let best = best(self.rate, most, cost.row + cost.proposal);
         if best == 0 && self.wait > 0 {
@@ -55,7 +55,7 @@ impl DraftLength {
         best.max(1).min(most)
     }
 
-    /// So many tokens were proposed, and so many of them accepted: those after a rejected one
+    /// Records how many tokens were proposed, and how many accepted: those after a rejected one
     /// have not been judged.
     pub(super) fn record(&mut self, proposed: usize, accepted: usize) {
         for _ in 0..accepted {

@@ -212,7 +212,7 @@ impl Kept {
 }
 
 impl Part {
-    /// The logits of so many of the last are wanted.
+    /// The logits of this many of the last are wanted.
     fn run(&self, wanted: usize) -> Run<'_> {
         let Self { sequence, position, ref tokens } = *self;
         Run { sequence, position, tokens, wanted_from: tokens.len().saturating_sub(wanted) }

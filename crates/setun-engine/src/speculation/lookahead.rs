@@ -37,7 +37,7 @@ const RUNS: (usize, usize) = (2, 8);
 const CLASSES: [(usize, f64); 4] = [(0, 0.5), (4, 0.6), (8, 0.75), (16, 0.9)];
 
 impl Lookahead {
-    /// At most so many tokens at once.
+    /// At most this many tokens at once.
     pub(crate) fn new(most: usize) -> Self {
         Self {
             most,
@@ -48,7 +48,7 @@ impl Lookahead {
         }
     }
 
-    /// How many tokens a draft is to guess, at most so many, where one takes that part of a step.
+    /// How many tokens a draft is to guess, at most this many, where one takes that part of a step.
     pub(crate) fn count(&mut self, most: usize, proposal: f64) -> usize {
         self.last = Guesser::Draft;
         self.by_draft.next(self.most.min(most), cost(proposal))
@@ -67,7 +67,7 @@ impl Lookahead {
         draft
     }
 
-    /// Of so many guessed tokens so many were right.
+    /// Records how many tokens were guessed, and how many of them were right.
     pub(crate) fn record(&mut self, draft: usize, right: usize) {
         let length = match self.last {
             Guesser::Text { class } => &mut self.from_text[class],

@@ -35,7 +35,7 @@ impl Default for PromptLookup {
 }
 
 impl PromptLookup {
-    /// Looks for runs of so many tokens, the longest first; shorter ones are found more often and
+    /// Looks for runs of this many tokens, the longest first; shorter ones are found more often and
     /// tell less. Fewer than 1 are taken as 1.
     #[must_use]
     pub(super) fn new(shortest: usize, longest: usize) -> Self {
@@ -57,13 +57,13 @@ impl PromptLookup {
 pub(super) struct Found(usize);
 
 impl Found {
-    /// How many tokens before both places are the same, counted up to so many.
+    /// How many tokens before both places are the same, counted up to this many.
     pub(super) fn shared(self, history: &[u32], most: usize) -> usize {
         let both = history[..self.0].iter().rev().zip(history.iter().rev());
         both.take(most).take_while(|(earlier, last)| earlier == last).count()
     }
 
-    /// The tokens that follow, and then those that these repeat, so many in all.
+    /// The tokens that follow, and then those that these repeat, this many in all.
     pub(super) fn follow(self, history: &[u32], most: usize) -> Vec<u32> {
         let mut proposed: Vec<u32> = vec![];
         while proposed.len() < most {

@@ -35,7 +35,7 @@ const VOCABULARY: u32 = 30;
 const CONTEXT: usize = 96;
 const TOKENS: u32 = 12;
 
-/// Longer than [`PART_OF_STEP`] of a step of [`Remembering`], so that no mask is computed at once
+/// Longer than [`PART_OF_STEP`] of a step of [`FakeModel`], so that no mask is computed at once
 /// but the first.
 const MASK: Duration = Duration::from_millis(3);
 

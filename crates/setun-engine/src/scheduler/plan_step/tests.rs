@@ -20,7 +20,7 @@ fn running(prompts: &[usize]) -> Vec<Running> {
     (1..).zip(prompts).map(sequence).collect()
 }
 
-/// The rows of each that a step plans within so many rows, 10 ms a row.
+/// The rows of each that a step plans within this many rows, 10 ms a row.
 fn planned(running: &mut [Running], max_rows: usize) -> Vec<usize> {
     let mut step_cost = StepCost::default();
     step_cost.record(1, Duration::from_millis(10));

@@ -29,7 +29,7 @@ impl DraftModel {
         });
     }
 
-    /// Holds its cache to so many blocks. Where sequences have more, all begin again.
+    /// Holds its cache to this many blocks. Where sequences have more, all begin again.
     pub(crate) async fn hold_to(&mut self, blocks: usize) -> Result<(), Error> {
         if self.pool.held_blocks() - self.pool.idle_blocks() > blocks {
             self.retain(|_| false);
