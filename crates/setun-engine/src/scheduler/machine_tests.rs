@@ -9,25 +9,19 @@ mod chain;
 mod operations;
 mod other_requests;
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
-};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use chain::{Chain, logits, mix};
-use futures::{
-    FutureExt,
-    channel::mpsc::{UnboundedSender, unbounded},
-};
+use futures::FutureExt;
+use futures::channel::mpsc::{UnboundedSender, unbounded};
 use operations::operation;
 use other_requests::{Beside, beside};
 use proptest::{collection::vec, prelude::*};
 use setun_text::{Draw, Sampler, SamplerOptions, SamplerState, Step};
 
-use super::{
-    tests::{report, request},
-    *,
-};
+use super::tests::{report, request};
+use super::*;
 use crate::command::MaintenanceTask;
 use crate::{
     beams::BeamText,

@@ -6,7 +6,7 @@ use setun_model::MaybeSend;
 use setun_ops::{Backend, ScalarBackend};
 
 use super::{
-    DeviceKind, SCALAR,
+    Device, DeviceKind, SCALAR,
     opened::{OpenedDevice, Receiver},
     placement::Placement,
     unavailable,
