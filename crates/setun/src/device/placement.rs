@@ -1,6 +1,5 @@
 //! Decisions on a device that are made before the weights move.
 
-use setun_cpu::Level;
 use setun_engine::HeadType;
 use setun_model::BLOCK_POSITIONS;
 #[cfg(not(target_family = "wasm"))]
@@ -36,11 +35,6 @@ impl Placement {
             #[cfg(not(target_family = "wasm"))]
             part: None,
         }
-    }
-
-    /// The level of the processor that runs it; none where the reference implementation does.
-    pub(super) fn level(&self) -> Option<Level> {
-        level(&self.options.device)
     }
 
     /// The same on a GPU, which keeps no screen.
@@ -91,14 +85,5 @@ impl ModelHeader {
             _ => 0,
         };
         rows * columns * element
-    }
-}
-
-/// The level of a device; none for the reference implementation and for GPUs.
-fn level(device: &Device) -> Option<Level> {
-    match device {
-        Device::Scalar | Device::Gpu(_) | Device::Each(_) | Device::Split(_) => None,
-        Device::Level(level) => Some(*level),
-        Device::Auto | Device::Cpu => Level::available().first().copied(),
     }
 }
