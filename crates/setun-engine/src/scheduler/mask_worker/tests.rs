@@ -189,8 +189,9 @@ fn scheduler(mask_worker: MaskWorker) -> (UnboundedSender<Command>, Log) {
     let log = Log::default();
     let model = Distant { model: FakeModel::new(VOCABULARY as usize, 5), log: Arc::clone(&log) };
     let blocks = CONTEXT / BLOCK_POSITIONS;
-    let limits =
-        Limits { blocks, min_blocks: blocks, prefix_blocks: 0, streams: 8, wait: Duration::ZERO };
+    // So that the prompts begin in one batch, however the threads are scheduled.
+    let (streams, wait) = (PROMPTS.len(), Duration::from_secs(1));
+    let limits = Limits { blocks, min_blocks: blocks, prefix_blocks: 0, streams, wait };
     let scheduler = Scheduler { mask_worker, ..Scheduler::new(Box::new(model), report(), limits) };
     (spawn(scheduler), log)
 }
