@@ -18,8 +18,10 @@ use crate::variant::Variant;
 
 /// What wasm-opt does. Higher levels give fewer bytes but less alike ones: of a module of 3.21 MB,
 /// 784 kB after brotli, `-O1` makes 776 kB, and `-Oz` 820 kB in many times the time. Functions that
-/// are equal after it become one: 1 kB less.
-const OPTIMIZER: [&str; 2] = ["-O1", "--duplicate-function-elimination"];
+/// are equal after it become one: 1 kB less. Functions in the order of their names lie beside others
+/// like them: 995 kB instead of 1008.
+const OPTIMIZER: [&str; 3] =
+    ["-O1", "--duplicate-function-elimination", "--reorder-functions-by-name"];
 
 /// What it does before with the module of grammars: nobody calls the parser's functions for C.
 const FEWER_EXPORTS: [&str; 2] = ["--remove-exports=llg_*", "--remove-unused-module-elements"];
@@ -195,8 +197,11 @@ fn ship(
     bindgen: &Bindgen,
 ) -> Result<()> {
     let shipped = output.join("setun_bg.wasm");
-    let passes: Vec<&str> =
-        if name == "grammar" { [FEWER_EXPORTS, OPTIMIZER].concat() } else { OPTIMIZER.to_vec() };
+    let passes: Vec<&str> = if name == "grammar" {
+        [&FEWER_EXPORTS[..], &OPTIMIZER].concat()
+    } else {
+        OPTIMIZER.to_vec()
+    };
     let inputs = Inputs::default().word(&passes).word(variant.optimizer_features()).files([
         module.to_path_buf(),
         bindgen.path().to_path_buf(),

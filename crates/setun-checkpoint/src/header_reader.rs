@@ -1,6 +1,6 @@
 //! The interface of header readers: a format's way from its first bytes to its list of tensors.
 
-use std::fmt::Debug;
+use std::{fmt::Debug, sync::Arc};
 
 use crate::{
     config::ModelConfig,
@@ -47,7 +47,7 @@ pub(crate) trait HeaderReader: Debug + Send + Sync {
 pub(crate) struct HeaderContents {
     pub(crate) files: Files,
     /// Why the files have no tokenizer, though the checkpoint has one.
-    pub(crate) tokenizer_error: Option<CheckpointError>,
+    pub(crate) tokenizer_error: Option<Arc<CheckpointError>>,
     pub(crate) generation: GenerationDefaults,
     pub(crate) config: Option<ModelConfig>,
     pub(crate) tensors: Vec<TensorInfo>,

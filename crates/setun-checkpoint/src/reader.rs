@@ -1,6 +1,6 @@
 //! The pull reader: it says what it wants, and is given it.
 
-use std::{collections::VecDeque, ops::Range};
+use std::{collections::VecDeque, ops::Range, sync::Arc};
 
 use crate::{
     config::ModelConfig,
@@ -108,7 +108,7 @@ impl Reader {
 
     /// Why the checkpoint's tokenizer could not be turned into `tokenizer.json`.
     #[must_use]
-    pub fn tokenizer_error(&self) -> Option<&CheckpointError> {
+    pub fn tokenizer_error(&self) -> Option<&Arc<CheckpointError>> {
         self.found.tokenizer_error.as_ref()
     }
 

@@ -38,7 +38,7 @@ pub trait ConstraintState: MaybeSend {
     fn accept(&mut self, token: u32) -> Result<(), Error>;
 }
 
-/// A [`Form`] as options hold it. Equal is what is the same form.
+/// A [`Constraint`] as options hold it. Two are equal if they are the same object.
 #[derive(Clone)]
 pub struct SharedConstraint(Arc<dyn Constraint>);
 

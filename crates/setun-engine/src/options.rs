@@ -15,6 +15,7 @@ use crate::{constraint::SharedConstraint, context::SharedContextStrategy, error:
 
 pub(crate) use sampling::Meaning;
 use table::{generate_options, join};
+use value::{AnyField, refused};
 
 macro_rules! define_options {
     ($(
@@ -42,30 +43,15 @@ macro_rules! define_options {
             /// The names of all options.
             pub const NAMES: &[&str] = &[$(stringify!($name)),*];
 
-            /// Sets an option by its name.
-            ///
-            /// # Errors
-            ///
-            /// If there is none of this name, or it does not take the value.
-            pub fn set(&mut self, name: &str, value: &OptionValue) -> Result<(), Error> {
-                match name {
-                    $(stringify!($name) => value::fill(
-                        &mut self.$name,
-                        stringify!($name),
-                        OptionKind::$kind $(($($argument)*))?,
-                        value,
-                    ),)*
-                    _ => Err(Error::UnknownOption { name: name.to_owned() }),
-                }
+            /// The kinds of all options, in the order of their names.
+            const KINDS: &[OptionKind] = &[$(OptionKind::$kind $(($($argument)*))?),*];
+
+            fn fields(&self) -> [&dyn AnyField; Self::NAMES.len()] {
+                [$(&self.$name),*]
             }
 
-            /// The value of an option, if it is given and [`set`](Self::set) takes it.
-            #[must_use]
-            pub fn get(&self, name: &str) -> Option<OptionValue> {
-                match name {
-                    $(stringify!($name) => value::write(&self.$name),)*
-                    _ => None,
-                }
+            fn fields_mut(&mut self) -> [&mut dyn AnyField; Self::NAMES.len()] {
+                [$(&mut self.$name),*]
             }
 
             /// Takes from `defaults` what is not given.
@@ -73,16 +59,6 @@ macro_rules! define_options {
             pub fn or(mut self, defaults: &Self) -> Self {
                 $(value::fill_default(&mut self.$name, &defaults.$name);)*
                 self
-            }
-
-            /// Checks the value of each option.
-            fn check_values(&self) -> Result<(), Error> {
-                $(value::check(
-                    &self.$name,
-                    stringify!($name),
-                    OptionKind::$kind $(($($argument)*))?,
-                )?;)*
-                Ok(())
             }
 
             $(setter!($name: $field<$($inner),*>);)*
@@ -164,6 +140,42 @@ impl GenerateOptions {
     pub fn processor(mut self, processor: impl LogitsProcessor + 'static) -> Self {
         self.processors.push(SharedProcessor::new(processor));
         self
+    }
+
+    /// Sets an option by its name.
+    ///
+    /// # Errors
+    ///
+    /// If there is none of this name, or it does not take the value.
+    pub fn set(&mut self, name: &str, value: &OptionValue) -> Result<(), Error> {
+        let options = Self::NAMES.iter().zip(Self::KINDS);
+        for ((option, kind), field) in options.zip(self.fields_mut()) {
+            if *option == name {
+                let is_taken = kind.accepts(value) && field.fill(value);
+                return if is_taken { Ok(()) } else { Err(refused(option, *kind, value)) };
+            }
+        }
+        Err(Error::UnknownOption { name: name.to_owned() })
+    }
+
+    /// The value of an option, if it is given and [`set`](Self::set) takes it.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<OptionValue> {
+        let mut options = Self::NAMES.iter().zip(self.fields());
+        options.find(|(option, _)| **option == name).and_then(|(_, field)| field.write())
+    }
+
+    /// Checks the value of each option.
+    fn check_values(&self) -> Result<(), Error> {
+        let options = Self::NAMES.iter().zip(Self::KINDS);
+        for ((option, kind), field) in options.zip(self.fields()) {
+            if let Some(value) = field.write()
+                && !kind.accepts(&value)
+            {
+                return Err(refused(option, *kind, &value));
+            }
+        }
+        Ok(())
     }
 
     /// Checks every value, and those that depend on each other.

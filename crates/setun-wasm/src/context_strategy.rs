@@ -6,12 +6,15 @@ use wasm_bindgen::JsValue;
 
 use crate::error::bad_option;
 
-/// A strategy as JavaScript has it.
+/// A strategy as JavaScript has it: its fields are those of its type.
 #[derive(Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum JsStrategy {
-    TruncateMiddle { keep: usize, room: usize },
-    SlidingWindow { sinks: usize, window: usize },
+struct JsStrategy {
+    #[serde(rename = "type")]
+    name: String,
+    keep: Option<usize>,
+    room: Option<usize>,
+    sinks: Option<usize>,
+    window: Option<usize>,
 }
 
 /// The strategy of the option `contextStrategy`; none for `"stop"`, the default.
@@ -19,13 +22,21 @@ pub(crate) fn strategy(given: JsValue) -> Result<Option<SharedContextStrategy>, 
     if given.is_undefined() || given == "stop" {
         return Ok(None);
     }
-    match serde_wasm_bindgen::from_value(given) {
-        Ok(JsStrategy::TruncateMiddle { keep: first, room }) => {
+    let strategy: JsStrategy = serde_wasm_bindgen::from_value(given)
+        .map_err(|error| bad_option(&format!("option `contextStrategy`: {error}")))?;
+    match strategy {
+        JsStrategy { name, keep: Some(first), room: Some(room), .. }
+            if name == "truncate_middle" =>
+        {
             Ok(Some(SharedContextStrategy::new(TruncateMiddle { first, room })))
         }
-        Ok(JsStrategy::SlidingWindow { sinks, window }) => {
+        JsStrategy { name, sinks: Some(sinks), window: Some(window), .. }
+            if name == "sliding_window" =>
+        {
             Ok(Some(SharedContextStrategy::new(SinksAndWindow { sinks, window })))
         }
-        Err(error) => Err(bad_option(&format!("option `contextStrategy`: {error}"))),
+        JsStrategy { name, .. } => {
+            Err(bad_option(&format!("option `contextStrategy`: `{name}` lacks its numbers")))
+        }
     }
 }

@@ -2,7 +2,10 @@
 
 mod format;
 
-use std::collections::{BTreeMap, HashMap};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
 
 use setun_checkpoint::{
     Answer, Options, ReadRequest, Reader, Source,
@@ -158,7 +161,7 @@ impl Conversion {
             return Ok(());
         };
         if let Some(error) = self.reader.tokenizer_error() {
-            return Err(error.clone().into()); // it would be lost
+            return Err(Error::Tokenizer(Arc::clone(error))); // it would be lost
         }
         let contents = Contents::new(config, tensors)?;
         let order = contents.order();

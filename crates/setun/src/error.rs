@@ -1,6 +1,6 @@
 //! The error of this crate: what loading fails with, and the engine's own.
 
-use std::{io, path::PathBuf};
+use std::{io, path::PathBuf, sync::Arc};
 
 use setun_checkpoint::CheckpointError;
 use setun_engine::Error as EngineError;
@@ -44,6 +44,10 @@ pub enum Error {
     /// A checkpoint is damaged or not one that can be read.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
+
+    /// The checkpoint's tokenizer cannot be used. Its weights can.
+    #[error(transparent)]
+    Tokenizer(Arc<CheckpointError>),
 
     /// A loader was finished before it had all bytes.
     #[error("the model `{model}` is not loaded yet: bytes are still wanted")]
@@ -94,6 +98,7 @@ impl Error {
             Self::Unreadable { .. } => ErrorCode::Network,
             Self::NoModel { .. } => ErrorCode::NotFound,
             Self::Checkpoint(error) => checkpoint_code(error),
+            Self::Tokenizer(error) => checkpoint_code(error),
             Self::Unfinished { .. } => ErrorCode::Truncated,
             Self::BackendUnavailable { .. } => ErrorCode::BackendUnavailable,
             #[cfg(all(feature = "config", not(target_family = "wasm")))]

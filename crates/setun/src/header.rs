@@ -21,7 +21,7 @@ pub struct ModelHeader {
     /// Element type and scales of each weight.
     pub(crate) kinds: Vec<WeightKind>,
     pub(crate) total_bytes: u64,
-    pub(crate) tokenizer: Result<Option<Arc<dyn Tokenizer>>, CheckpointError>,
+    pub(crate) tokenizer: Result<Option<Arc<dyn Tokenizer>>, Arc<CheckpointError>>,
     pub(crate) template: Option<Arc<ChatTemplate>>,
     pub(crate) sampling: SamplerOptions,
 }
@@ -51,7 +51,10 @@ impl ModelHeader {
     ///
     /// If it has one that cannot be used here.
     pub fn tokenizer(&self) -> Result<Option<&Arc<dyn Tokenizer>>, Error> {
-        self.tokenizer.as_ref().map(Option::as_ref).map_err(|error| error.clone().into())
+        self.tokenizer
+            .as_ref()
+            .map(Option::as_ref)
+            .map_err(|error| Error::Tokenizer(Arc::clone(error)))
     }
 
     /// The chat template, if the model has one.

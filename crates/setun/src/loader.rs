@@ -141,9 +141,9 @@ impl Loader {
     }
 
     /// The tokenizer, or why that of the checkpoint cannot be used: token ids do without it.
-    fn tokenizer(&self) -> Result<Result<Option<Arc<dyn Tokenizer>>, CheckpointError>, Error> {
+    fn tokenizer(&self) -> Result<Result<Option<Arc<dyn Tokenizer>>, Arc<CheckpointError>>, Error> {
         if let Some(error) = self.reader.tokenizer_error() {
-            return Ok(Err(error.clone()));
+            return Ok(Err(Arc::clone(error)));
         }
         let bytes = self.reader.files().get("tokenizer.json");
         let tokenizer = bytes.map(HfTokenizer::from_bytes).transpose()?;

@@ -23,7 +23,8 @@ pub fn bind(module: &Path, folder: &Path) -> Result<()> {
     fs::create_dir_all(folder)?;
     let mut bindgen = Bindgen::new();
     bindgen.input_path(module).out_name("setun").typescript(true);
-    bindgen.remove_name_section(true).remove_producers_section(true);
+    // wasm-opt sorts functions by their names, and removes the names.
+    bindgen.demangle(false).remove_producers_section(true);
     bindgen.web(true)?;
     bindgen.generate(folder).with_context(|| format!("cannot bind {}", module.display()))?;
 

@@ -21,7 +21,7 @@ const EXPECTED: [(&str, &str); 12] = [
     ("generate", "\n60 tokens after 5, ended by Length\n"),
     ("monitor", "\n300 tokens of 6 texts\n"),
     ("optimize", "\nthe screened head chose the same "),
-    ("speculate", " steps: the same text\n"),
+    ("speculate", " proposed tokens accepted\n"),
     ("stream", "\nleft: 40 tokens, Length\n"),
     ("head_candidates", "setun-stories: k 48, 1024 steps: "),
 ];

@@ -1,5 +1,7 @@
 //! The tokenizer among the metadata, and the tokens that begin and end a text.
 
+use std::sync::Arc;
+
 use super::{
     config::Tokens,
     metadata::Metadata,
@@ -70,7 +72,7 @@ impl FoundVocabulary {
             self.check_count(metadata, vocab_size)?;
             match self.0.to_files() {
                 Ok(converted) => tokens.last = keep(converted, &metadata.file, found),
-                Err(error) => found.tokenizer_error = Some(error),
+                Err(error) => found.tokenizer_error = Some(Arc::new(error)),
             }
         }
         let generation = match metadata.text(GENERATION)? {

@@ -26,32 +26,22 @@ pub(super) trait FieldValue: Clone {
     fn write(&self) -> Option<OptionValue>;
 }
 
-/// Reads a field's value, if its kind accepts it.
-pub(super) fn fill<F: Field>(
-    field: &mut F,
-    option: &'static str,
-    kind: OptionKind,
-    value: &OptionValue,
-) -> Result<(), Error> {
-    let read = if kind.accepts(value) { F::Value::read(value) } else { None };
-    field.give(read.ok_or_else(|| refused(option, kind, value))?);
-    Ok(())
+/// A [`Field`] of any type: one function serves all options, which keeps WebAssembly small.
+pub(super) trait AnyField {
+    /// Reads a value that the option's kind accepts; false where each surface makes its own.
+    fn fill(&mut self, value: &OptionValue) -> bool;
+
+    /// The value, if one is given that can be read again.
+    fn write(&self) -> Option<OptionValue>;
 }
 
-/// The value of a field, if one is given that can be read again.
-pub(super) fn write<F: Field>(field: &F) -> Option<OptionValue> {
-    field.given().and_then(FieldValue::write)
-}
+impl<F: Field> AnyField for F {
+    fn fill(&mut self, value: &OptionValue) -> bool {
+        F::Value::read(value).map(|value| self.give(value)).is_some()
+    }
 
-/// Checks the value of a field, if one is given.
-pub(super) fn check<F: Field>(
-    field: &F,
-    option: &'static str,
-    kind: OptionKind,
-) -> Result<(), Error> {
-    match write(field) {
-        Some(value) if !kind.accepts(&value) => Err(refused(option, kind, &value)),
-        _ => Ok(()),
+    fn write(&self) -> Option<OptionValue> {
+        self.given().and_then(FieldValue::write)
     }
 }
 
@@ -62,7 +52,7 @@ pub(super) fn fill_default<F: Field>(field: &mut F, default: &F) {
     }
 }
 
-fn refused(option: &'static str, kind: OptionKind, found: &OptionValue) -> Error {
+pub(super) fn refused(option: &'static str, kind: OptionKind, found: &OptionValue) -> Error {
     Error::BadOption { option, found: found.to_string(), expected: kind.to_string() }
 }
 
