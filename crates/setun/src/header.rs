@@ -11,6 +11,9 @@ use setun_engine::HeadType;
 
 use crate::error::Error;
 
+/// The tokenizer of a checkpoint, or why it cannot be used: token ids do without it.
+pub(crate) type HeaderTokenizer = Result<Option<Arc<dyn Tokenizer>>, Arc<CheckpointError>>;
+
 /// A model but for its weights: configuration, layout, tokenizer and defaults.
 #[derive(Clone)]
 pub struct ModelHeader {
@@ -21,7 +24,7 @@ pub struct ModelHeader {
     /// Element type and scales of each weight.
     pub(crate) kinds: Vec<WeightKind>,
     pub(crate) total_bytes: u64,
-    pub(crate) tokenizer: Result<Option<Arc<dyn Tokenizer>>, Arc<CheckpointError>>,
+    pub(crate) tokenizer: HeaderTokenizer,
     pub(crate) template: Option<Arc<ChatTemplate>>,
     pub(crate) sampling: SamplerOptions,
 }

@@ -2,17 +2,18 @@
 
 use std::sync::Arc;
 
-use setun_checkpoint::{
-    Answer, CheckpointError, Dtype, Options, ReadRequest, Reader, Source, TensorInfo, Warning,
-};
+use setun_checkpoint::{Answer, Dtype, Options, ReadRequest, Reader, Source, TensorInfo, Warning};
 use setun_model::{Weights, WeightsBuilder};
 use setun_ops::{
     WeightData, WeightId,
     weight::{ScaleKind, WeightKind},
 };
-use setun_text::{ChatTemplate, ChatTemplateFiles, HfTokenizer, SamplerOptions, Tokenizer};
+use setun_text::{ChatTemplate, ChatTemplateFiles, HfTokenizer, SamplerOptions};
 
-use crate::{error::Error, header::ModelHeader};
+use crate::{
+    error::Error,
+    header::{HeaderTokenizer, ModelHeader},
+};
 
 /// Longer contexts are served up to here: tables for the positions are made beforehand.
 const MAX_POSITIONS: usize = 1 << 17;
@@ -140,8 +141,7 @@ impl Loader {
         in_data.is_some_and(|info| is_grouped(info.dtype)) && quantization.shards == 1
     }
 
-    /// The tokenizer, or why that of the checkpoint cannot be used: token ids do without it.
-    fn tokenizer(&self) -> Result<Result<Option<Arc<dyn Tokenizer>>, Arc<CheckpointError>>, Error> {
+    fn tokenizer(&self) -> Result<HeaderTokenizer, Error> {
         if let Some(error) = self.reader.tokenizer_error() {
             return Ok(Err(Arc::clone(error)));
         }
