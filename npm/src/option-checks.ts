@@ -29,6 +29,12 @@ export const arrayOf =
   (value) =>
     Array.isArray(value) && value.every(accepts);
 
+/** One of some values. */
+export const oneOf =
+  (values: readonly unknown[]): Check =>
+  (value) =>
+    values.includes(value);
+
 /** Arrays of names, each at most once. */
 export const distinct =
   (names: readonly unknown[]): Check =>

@@ -6,6 +6,7 @@
  */
 
 import type { DeviceMemories } from "./backend-fit.js";
+import type { BeamOptions } from "./beam-options.js";
 import type { WireError } from "./errors.js";
 import type { DownloadSize } from "./header-source.js";
 import type { Metrics } from "./metrics.js";
@@ -19,7 +20,6 @@ import type {
   DeviceReport,
   EngineLimits,
   SelfTest,
-  WasmBeamOptions,
   WasmEvent,
   WasmModelInfo,
   WasmPrompt,
@@ -85,7 +85,7 @@ export type ToHost = { readonly id: number } & (
   | {
       readonly type: "beam-search";
       readonly prompt: WasmPrompt;
-      readonly beams: WasmBeamOptions;
+      readonly beams: BeamOptions;
       readonly options: RequestOptions;
       readonly processors?: readonly SentLogitsProcessor[];
     }

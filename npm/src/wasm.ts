@@ -4,6 +4,7 @@
  * `crates/setun-wasm` is the other side. `scripts/build.js` checks this file against the generated declarations.
  */
 
+import type { BeamOptions } from "./beam-options.js";
 import type { GenerateOptions } from "./generate-options.js";
 import type { Metrics } from "./metrics.js";
 import type { LogitsProcessor } from "./processors.js";
@@ -108,7 +109,7 @@ export interface WasmModel {
   /** Starts `count` generations from one prompt. */
   generate(prompt: WasmPrompt, options: WasmGenerateOptions, count: number): WasmGeneration[];
   /** Starts a beam search. */
-  beamSearch(prompt: WasmPrompt, beams: WasmBeamOptions, options: WasmGenerateOptions): WasmBeamSearch;
+  beamSearch(prompt: WasmPrompt, beams: BeamOptions, options: WasmGenerateOptions): WasmBeamSearch;
   /** The tokens of a session, with more at the end. */
   push(tokens: Uint32Array, more: WasmPrompt): Uint32Array;
   /** A session as bytes: its tokens and their part of the KV cache. */
@@ -145,17 +146,6 @@ export interface WasmBeamSearch {
   /** Ends the search, which then returns the best texts so far. */
   stop(): void;
   free(): void;
-}
-
-/** Complete options of a beam search. */
-export interface WasmBeamOptions {
-  readonly numBeams: number;
-  readonly numReturnSequences: number;
-  readonly lengthPenalty: number;
-  /** `true`, `false` or `never`. */
-  readonly earlyStopping: string;
-  readonly numBeamGroups: number;
-  readonly diversityPenalty: number;
 }
 
 /** A text found by a beam search. */

@@ -1,5 +1,6 @@
 /** A fake WebAssembly module for tests of the protocol. Browser and packaging tests use the real one. */
 
+import type { BeamOptions } from "../src/beam-options.js";
 import { SetunError } from "../src/errors.js";
 import type { ModelFiles } from "../src/model-files.js";
 import { type OpenSource, openStreamed, StreamedModel } from "../src/open-model.js";
@@ -8,7 +9,6 @@ import type {
   DeviceReport,
   Score,
   TextDelta,
-  WasmBeamOptions,
   WasmBeamSearch,
   WasmDeviceOptions,
   WasmEvent,
@@ -34,7 +34,7 @@ export interface Log {
   /** Option `lookahead` of each generation. */
   lookaheads: (number | undefined)[];
   /** Options of the latest beam search. */
-  searched: WasmBeamOptions | undefined;
+  searched: BeamOptions | undefined;
 }
 
 /** An empty log. */
@@ -239,7 +239,7 @@ function fakeModel(log: Log, files: WasmFiles, name: string, backend: string): W
 /** Finds "beam 0", "beam 1", …; the prompt "long" finds nothing until it is stopped. */
 function fakeSearch(
   prompt: string,
-  beams: WasmBeamOptions,
+  beams: BeamOptions,
   options: WasmGenerateOptions,
   log: Log,
 ): WasmBeamSearch {
@@ -252,7 +252,7 @@ function fakeSearch(
     if (prompt === "long") await stopped;
     if (prompt === "bad") throw Object.assign(new Error("too long"), { code: "context-full" });
     process(options, [...letters(prompt)]);
-    return Array.from({ length: beams.numReturnSequences }, (_, index) => {
+    return Array.from({ length: beams.numReturnSequences ?? 1 }, (_, index) => {
       return { text: `beam ${index}`, tokens: [index], score: 0 - index, finishReason: "length" };
     });
   };

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { checkLoadOptions, checkMessages, engineOptions } from "../src/check-options.js";
+import { BEAMS } from "../src/beam-options.js";
+import { check, checkLoadOptions, checkMessages, engineOptions } from "../src/check-options.js";
 
 interface Case {
   readonly key: string;
@@ -147,18 +148,23 @@ describe("engineOptions", () => {
 
   for (const { key, expected, isTime, accepted, refused } of CASES) {
     const inUnits = (value: unknown) => (isTime ? (value as number) * 1e3 : value);
+    const isOfBeams = Object.hasOwn(BEAMS, key);
+    const checked = (value: unknown) => {
+      const options = { [key]: inUnits(value) };
+      if (!isOfBeams) return engineOptions(options);
+      check(options, BEAMS);
+      return options;
+    };
     const words = isTime ? expected.slice(0, expected.indexOf(" of seconds")) : expected;
 
     it.each(accepted.map((value) => [value]))(`accepts ${key}: %j`, (value) => {
-      expect(engineOptions({ [key]: inUnits(value) })).toEqual({ [key]: inUnits(value) });
+      expect(checked(value)).toEqual({ [key]: inUnits(value) });
     });
 
     it.each(refused.map((value) => [value]))(
       `refuses ${key}: %j, with the words of the option table`,
       (value) => {
-        expect(() => engineOptions({ [key]: inUnits(value) })).toThrow(
-          badOption(`${key}: expected ${words}`),
-        );
+        expect(() => checked(value)).toThrow(badOption(`${key}: expected ${words}`));
       },
     );
   }

@@ -61,13 +61,6 @@ pub enum Error {
         expected: String,
     },
 
-    /// There is no option of this name.
-    #[error("there is no option `{name}`")]
-    UnknownOption {
-        /// The name.
-        name: String,
-    },
-
     /// More requests wait than the engine takes.
     #[error(
         "{waiting} requests wait for the engine already, expected at most {most} with this one"
@@ -255,7 +248,6 @@ impl Error {
             Self::Session { .. } => ErrorCode::BadCheckpoint,
             Self::Busy { .. } => ErrorCode::Busy,
             Self::BadOption { .. }
-            | Self::UnknownOption { .. }
             | Self::Constraint { .. }
             | Self::BatchShape { .. }
             | Self::UnknownToken { .. }
@@ -283,6 +275,7 @@ fn model_code(error: &ModelError) -> ErrorCode {
 fn text_code(error: &TextError) -> ErrorCode {
     match error {
         TextError::OptionRange { .. }
+        | TextError::UnknownOption { .. }
         | TextError::OptionToken { .. }
         | TextError::EmptyOption { .. }
         | TextError::UnknownStep { .. }

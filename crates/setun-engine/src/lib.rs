@@ -52,7 +52,7 @@ pub use inferencer::{
 };
 pub use memory_pressure::{MemoryMonitor, Pressure};
 pub use metrics::EngineMetrics;
-pub use options::{GenerateOptions, OPTIONS, Prompt};
+pub use options::{GenerateOptions, Prompt};
 pub use parts::{EngineOptions, EngineParts, ReloadModel, Replica, ReplicaDraft, SelfTester};
 pub use pooling::Pooling;
 pub use profile::{EngineProfile, PhaseProfile};

@@ -127,8 +127,15 @@ pub enum TextError {
         reason: String,
     },
 
-    /// A sampling option is out of its range.
-    #[error("{option} is {found}, expected {expected}")]
+    /// There is no option of this name.
+    #[error("there is no option `{name}`")]
+    UnknownOption {
+        /// The name.
+        name: String,
+    },
+
+    /// An option is out of its range.
+    #[error("option `{option}` is {found}, expected {expected}")]
     OptionRange {
         /// Name of the option.
         option: &'static str,

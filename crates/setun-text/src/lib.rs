@@ -56,7 +56,8 @@ pub use hf_tokenizer::HfTokenizer;
 pub use logprob::{Logprobs, logprob};
 pub use message::Message;
 pub use option::{
-    IntegerRange, MIN_TEMPERATURE, NumberRange, OptionGroup, OptionKind, OptionSpec, OptionValue,
+    AnyField, FieldValue, IntegerRange, MIN_TEMPERATURE, NumberRange, OptionField, OptionGroup,
+    OptionKind, OptionSpec, OptionValue, check_options, fill_default, get_option, set_option,
 };
 pub use pattern_filter::{FilterAction, FilterPattern, FilterRule, PatternFilter};
 pub use processor::{Candidates, LogitsProcessor, MaybeShared, SharedProcessor};

@@ -87,6 +87,12 @@ impl SharedProcessor {
     }
 }
 
+impl<P: LogitsProcessor + 'static> From<P> for SharedProcessor {
+    fn from(processor: P) -> Self {
+        Self::new(processor)
+    }
+}
+
 impl fmt::Debug for SharedProcessor {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("SharedProcessor")

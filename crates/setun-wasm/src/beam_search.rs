@@ -3,28 +3,15 @@
 use std::cell::RefCell;
 
 use js_sys::Promise;
-use serde::{Deserialize, Serialize};
-use setun::{BeamGeneration, BeamOptions, BeamText, CancelHandle, EngineError, FinishReason};
+use serde::Serialize;
+use setun::{BeamGeneration, BeamText, CancelHandle, FinishReason};
 use wasm_bindgen::prelude::*;
 
 use crate::{
-    error::{bad_option, to_js},
+    error::to_js,
     model::{Model, read_prompt},
     options,
 };
-
-/// [`BeamOptions`] with the names of Hugging Face's `generate`; `earlyStopping` is `true`, `false` or
-/// `never`, as a string.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct JsBeamOptions {
-    num_beams: usize,
-    num_return_sequences: usize,
-    length_penalty: f64,
-    early_stopping: String,
-    num_beam_groups: usize,
-    diversity_penalty: f32,
-}
 
 /// [`BeamText`] in camel case.
 #[derive(Serialize)]
@@ -47,9 +34,8 @@ pub struct BeamSearch {
 
 #[wasm_bindgen]
 impl Model {
-    /// Starts a beam search. `beams` is `{numBeams, numReturnSequences, lengthPenalty,
-    /// earlyStopping, numBeamGroups, diversityPenalty}`, `options` are those of `generate` that
-    /// apply to beam search.
+    /// Starts a beam search. `beams` has the options of [`setun::BeamOptions`] in camel case,
+    /// `options` are those of `generate` that apply to beam search.
     ///
     /// # Errors
     ///
@@ -58,37 +44,16 @@ impl Model {
     pub fn beam_search(
         &self,
         prompt: JsValue,
-        beams: JsValue,
+        beams: &JsValue,
         options: &JsValue,
     ) -> Result<BeamSearch, JsValue> {
         let prompt = read_prompt(prompt)?;
-        let given: JsBeamOptions = serde_wasm_bindgen::from_value(beams)
-            .map_err(|error| bad_option(&error.to_string()))?;
-        let beams = BeamOptions {
-            beams: given.num_beams,
-            length_penalty: given.length_penalty,
-            early_stopping: given.early_stopping.parse().map_err(to_js)?,
-            best: given.num_return_sequences,
-            groups: given.num_beam_groups,
-            diversity_penalty: given.diversity_penalty,
-        };
+        let beams = options::parse_beams(beams)?;
         let options = options::parse(options, self.0.vocab_size())?;
-        let search = self.0.beams(prompt, beams, options).map_err(|error| to_js(named(error)))?;
+        let search = self.0.beams(prompt, beams, options).map_err(to_js)?;
         let cancel = search.cancel_handle();
         Ok(BeamSearch { search: RefCell::new(Some(search)), cancel })
     }
-}
-
-/// An error with the option's name in JavaScript, in snake case as the others.
-fn named(error: EngineError) -> EngineError {
-    let EngineError::BadOption { option, found, expected } = error else { return error };
-    let option = match option {
-        "beams" => "num_beams",
-        "best" => "num_return_sequences",
-        "groups" => "num_beam_groups",
-        other => other,
-    };
-    EngineError::BadOption { option, found, expected }
 }
 
 impl Drop for BeamSearch {

@@ -1,8 +1,8 @@
-//! Options of a generation, from a JavaScript object.
+//! Options of generations and beam searches, from JavaScript objects.
 
 use js_sys::{Array, Object};
 use serde::de::DeserializeOwned;
-use setun::{GenerateOptions, text::OptionValue};
+use setun::{BeamOptions, GenerateOptions, text::OptionValue};
 use wasm_bindgen::{JsCast, JsValue};
 
 use crate::{
@@ -15,32 +15,37 @@ use crate::{
 /// Reads options of a model with `vocabulary` tokens; unknown ones are refused by name.
 pub(crate) fn parse(given: &JsValue, vocabulary: usize) -> Result<GenerateOptions, JsValue> {
     let mut options = GenerateOptions::new();
-    let entries = given.dyn_ref::<Object>().map(Object::entries).unwrap_or_default();
-    for entry in entries.iter() {
-        let entry: Array = entry.unchecked_into();
-        let (key, value) = (entry.get(0).as_string().unwrap_or_default(), entry.get(1));
-        if value.is_undefined() {
-            continue;
-        }
+    for (key, value) in entries(given) {
         match key.as_str() {
             "filter" => options.filter = Some(filter(read(&key, value)?)?),
             #[cfg(target_family = "wasm")]
             "grammar" => options.constraint = crate::grammar::constraint(value),
             "contextStrategy" => options.context_strategy = context_strategy::strategy(value)?,
-            "processors" => options = processors::add(&value, vocabulary, options)?,
-            "deadline" => set(&mut options, &key, &seconds(read(&key, value)?))?,
-            _ => set(&mut options, &key, &read(&key, value)?)?,
+            "processors" => options.processors = processors::read(&value, vocabulary)?,
+            "deadline" => options.set("deadline", &seconds(read(&key, value)?)).map_err(to_js)?,
+            _ => options.set(&snake_case(&key), &read(&key, value)?).map_err(to_js)?,
         }
     }
     Ok(options)
 }
 
-fn set(options: &mut GenerateOptions, key: &str, value: &OptionValue) -> Result<(), JsValue> {
-    let name = snake_case(key);
-    if !GenerateOptions::NAMES.contains(&name.as_str()) {
-        return Err(bad_option(&format!("there is no option `{key}`")));
+/// Reads options of a beam search.
+pub(crate) fn parse_beams(given: &JsValue) -> Result<BeamOptions, JsValue> {
+    let mut options = BeamOptions::default();
+    for (key, value) in entries(given) {
+        options.set(&snake_case(&key), &read(&key, value)?).map_err(to_js)?;
     }
-    options.set(&name, value).map_err(to_js)
+    Ok(options)
+}
+
+/// The properties of an object that are not undefined.
+fn entries(given: &JsValue) -> Vec<(String, JsValue)> {
+    let entries = given.dyn_ref::<Object>().map(Object::entries).unwrap_or_default();
+    let entry = |entry: JsValue| {
+        let entry: Array = entry.unchecked_into();
+        (entry.get(0).as_string().unwrap_or_default(), entry.get(1))
+    };
+    entries.iter().map(entry).filter(|(_, value)| !value.is_undefined()).collect()
 }
 
 fn read<T: DeserializeOwned>(key: &str, value: JsValue) -> Result<T, JsValue> {
@@ -50,7 +55,7 @@ fn read<T: DeserializeOwned>(key: &str, value: JsValue) -> Result<T, JsValue> {
 
 /// A time, of which JavaScript gives milliseconds.
 fn seconds(given: OptionValue) -> OptionValue {
-    given.seconds().map_or(given, |milliseconds| OptionValue::Number(milliseconds / 1e3))
+    given.double().map_or(given, |milliseconds| OptionValue::Number(milliseconds / 1e3))
 }
 
 fn snake_case(key: &str) -> String {

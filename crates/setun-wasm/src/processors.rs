@@ -2,27 +2,21 @@
 
 use js_sys::{Array, Error as JsError, Float32Array, Function, Uint32Array};
 use setun::{
-    GenerateOptions, LogitsProcessor,
-    text::{Candidates, Step, TextError},
+    LogitsProcessor,
+    text::{Candidates, SharedProcessor, Step, TextError},
 };
 use wasm_bindgen::{JsCast, JsValue};
 
 use crate::error::bad_option;
 
-/// Adds an array of functions to the options, if one is given.
-pub(crate) fn add(
-    given: &JsValue,
-    vocabulary: usize,
-    options: GenerateOptions,
-) -> Result<GenerateOptions, JsValue> {
-    if given.is_undefined() {
-        return Ok(options);
-    }
+/// Reads an array of functions.
+pub(crate) fn read(given: &JsValue, vocabulary: usize) -> Result<Vec<SharedProcessor>, JsValue> {
     let calls = given.dyn_ref::<Array>().map(Array::to_vec).unwrap_or_default();
-    calls.into_iter().try_fold(options, |options, call| match call.dyn_into() {
-        Ok(call) => Ok(options.processor(Callback { call, vocabulary })),
+    let processor = |call: JsValue| match call.dyn_into() {
+        Ok(call) => Ok(SharedProcessor::new(Callback { call, vocabulary })),
         Err(_) => Err(bad_option("option `processors`: expected an array of functions")),
-    })
+    };
+    calls.into_iter().map(processor).collect()
 }
 
 /// A function of a row of logits, which it changes, and of the tokens before it. Dropped tokens

@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .temperature(0.8)
         .top_k(40)
         .top_p(0.95)
-        .stop("\n\n")
+        .stop(["\n\n"])
         .seed(1); // the same text every time
     let completion = engine.complete(prompt.as_str(), options)?;
     println!("{prompt}{}", completion.text);

@@ -60,10 +60,10 @@ pub use setun_engine::{
     DeviceKind, DeviceReport, DeviceVerdict, Done, EarlyStopping, Embedding, Engine, EngineMetrics,
     EngineProfile, Error as EngineError, Event, FinishReason, FullContext, GenerateOptions,
     GenerationStream, GpuApi, HeadType, Histogram, Inferencer, InferencerCache, InferencerOptions,
-    Inferred, MemoryMonitor, OPTIONS, Padding, PhaseProfile, Pooling, Pressure, Prompt,
-    PromptTokens, Ragged, Score, SelfTest, Session, SharedConstraint, SharedContextStrategy,
-    SinksAndWindow, TextDelta, TimeHistogram, TimedStep, Timeline, Timings, TokenLogits,
-    TokenLogprob, TruncateMiddle, Usage, Verdict, WeakEngine,
+    Inferred, MemoryMonitor, Padding, PhaseProfile, Pooling, Pressure, Prompt, PromptTokens,
+    Ragged, Score, SelfTest, Session, SharedConstraint, SharedContextStrategy, SinksAndWindow,
+    TextDelta, TimeHistogram, TimedStep, Timeline, Timings, TokenLogits, TokenLogprob,
+    TruncateMiddle, Usage, Verdict, WeakEngine,
 };
 #[cfg(feature = "gpu")]
 pub use setun_gpu as gpu;

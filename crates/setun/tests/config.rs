@@ -181,7 +181,7 @@ fn generations_do_what_it_says_unless_told_otherwise() {
     let stopping = stopping.config(&stop).and_then(setun::EngineBuilder::build).expect("a start");
     let found = stopping.complete("Once upon a", long.clone()).expect("a text");
     assert_eq!(found.done.stop.as_deref(), Some(" "));
-    assert_eq!(stopped(long.stop(" ")).as_deref(), Some(" "), "in place of the configured one");
+    assert_eq!(stopped(long.stop([" "])).as_deref(), Some(" "), "in place of the configured one");
 }
 
 #[test]

@@ -11,11 +11,11 @@ use super::{MODEL, engine, greedy, sampled};
 const PROMPT: &str = "Once upon a time, there was a";
 
 fn four() -> BeamOptions {
-    BeamOptions { best: 4, ..BeamOptions::new(4) }
+    BeamOptions { num_return_sequences: 4, ..BeamOptions::new(4) }
 }
 
 fn diverse() -> BeamOptions {
-    BeamOptions { groups: 2, diversity_penalty: 1.0, ..four() }
+    BeamOptions { num_beam_groups: 2, diversity_penalty: 1.0, ..four() }
 }
 
 fn search(engine: &Engine, beams: BeamOptions, options: GenerateOptions) -> BeamTexts {
@@ -99,7 +99,7 @@ fn a_search_that_is_dropped_frees_its_memory_before_the_next_step() {
 #[test]
 fn texts_end_before_a_stop_string() {
     let engine = engine();
-    let found = search(&engine, four(), greedy(60).stop("."));
+    let found = search(&engine, four(), greedy(60).stop(["."]));
     assert!(found.texts.iter().all(|text| !text.text.contains('.')), "{found:?}");
     let stopped = found.texts.iter().filter(|text| text.stop.as_deref() == Some("."));
     let stopped: Vec<_> = stopped.collect();
@@ -119,8 +119,11 @@ fn what_a_search_cannot_do_is_refused() {
         assert_eq!(error.code(), ErrorCode::BadOption);
         error.to_string()
     };
-    assert!(refused(BeamOptions::new(65), greedy(3)).contains("beams"));
-    assert!(refused(BeamOptions { best: 9, ..four() }, greedy(3)).contains("best"));
+    assert!(refused(BeamOptions::new(65), greedy(3)).contains("num_beams"));
+    assert!(
+        refused(BeamOptions { num_return_sequences: 9, ..four() }, greedy(3))
+            .contains("num_return_sequences")
+    );
     assert!(refused(four(), greedy(3).logprobs(true)).contains("logprobs"));
     let none = engine.beams(PROMPT, four(), greedy(3).allowed_tokens(vec![])).err();
     assert!(none.is_some_and(|error| error.code() == ErrorCode::BadOption));

@@ -24,7 +24,7 @@ fn stateless() -> [GenerateOptions; 6] {
         greedy(60).no_repeat_ngram(3),
         sampled(3).max_tokens(60),
         sampled(4).max_tokens(30).min_p(0.1).logit_bias([(5, 2.0)]),
-        greedy(60).stop("play"),
+        greedy(60).stop(["play"]),
     ]
 }
 

@@ -87,7 +87,7 @@ fn a_word_ends_the_text_before_it() {
     let json = serde_json::to_value(Event::Done(found.done)).expect("JSON");
     assert_eq!(json["finish_reason"], "filtered");
     // What a stop string takes away the filter never sees.
-    let Completion { text, done, .. } = stopped(greedy(60).stop(&plain.text[at - 2..=at]));
+    let Completion { text, done, .. } = stopped(greedy(60).stop([&plain.text[at - 2..=at]]));
     assert_eq!(text, plain.text[..at - 2]);
     assert_eq!(done.finish_reason, FinishReason::Stop);
 }
@@ -104,7 +104,7 @@ fn what_is_held_is_shown_at_the_end_of_a_text_only() {
     assert_eq!(events.pop(), Some(plain.text.clone()), "all of it at its length");
     assert!(events.iter().all(String::is_empty));
     let stop = &plain.text[plain.text.len() - 3..];
-    let stopped = engine.complete("Once upon a time", options(12).stop(stop)).expect("a story");
+    let stopped = engine.complete("Once upon a time", options(12).stop([stop])).expect("a story");
     assert_eq!(stopped.text, plain.text[..plain.text.find(stop).expect("it is there")]);
 
     let mut stream =

@@ -133,11 +133,11 @@ fn a_stop_string_ends_the_text_and_is_not_part_of_it() {
     let whole = engine.complete("Once upon a time", greedy(40)).expect("a story");
     let stop = &whole.text[10..14];
     let at = whole.text.find(stop).expect("it is there");
-    let found = engine.complete("Once upon a time", greedy(40).stop(stop)).expect("a story");
+    let found = engine.complete("Once upon a time", greedy(40).stop([stop])).expect("a story");
     assert_eq!(found.text, whole.text[..at]);
     assert_eq!(found.done.finish_reason, FinishReason::Stop);
     assert_eq!(found.done.stop.as_deref(), Some(stop));
-    let never = engine.complete("Once upon a time", greedy(40).stop("never said")).expect("ok");
+    let never = engine.complete("Once upon a time", greedy(40).stop(["never said"])).expect("ok");
     assert_eq!((never.text, never.done.finish_reason), (whole.text, FinishReason::Length));
 }
 
@@ -203,7 +203,7 @@ fn wrong_requests_are_refused_and_leave_the_engine_usable() {
     assert_eq!(code(text(), options().temperature(-1.0)), ErrorCode::BadOption);
     assert_eq!(code(text(), options().temperature(f32::NAN)), ErrorCode::BadOption);
     assert_eq!(code(text(), options().top_p(1.5)), ErrorCode::BadOption);
-    assert_eq!(code(text(), options().stop("")), ErrorCode::BadOption);
+    assert_eq!(code(text(), options().stop([""])), ErrorCode::BadOption);
     assert_eq!(code(Prompt::Tokens(vec![]), options()), ErrorCode::BadOption);
     assert_eq!(code(Prompt::Tokens(vec![1, 512]), options()), ErrorCode::BadOption);
     assert_eq!(code(Prompt::Tokens(vec![1; 512]), options()), ErrorCode::ContextFull);

@@ -267,7 +267,7 @@ fn guessed_tokens_change_no_text() {
         greedy(60).no_repeat_ngram(3),
         sampled(3).max_tokens(60),
         GenerateOptions::new().temperature(0.4).mirostat_tau(3.0).seed(5).max_tokens(60),
-        greedy(60).stop("play"),
+        greedy(60).stop(["play"]),
     ];
     let before = metrics(&engine);
     for prompt in prompts {

@@ -62,7 +62,7 @@ fn stop_strings_end_texts_amid_steps() {
     let whole = engine.complete(PROMPTS[0], greedy().max_tokens(60)).expect("a story");
     for at in (5..100).step_by(19) {
         let stop: String = whole.text.chars().skip(at).take(5).collect();
-        let options = greedy().max_tokens(60).stop(stop.as_str());
+        let options = greedy().max_tokens(60).stop([stop.as_str()]);
         let expected = singly(&engine, PROMPTS[0], &options);
         assert_eq!(expected.done.stop.as_deref(), Some(stop.as_str()));
         let found = engine.complete(PROMPTS[0], options).expect("a story");

@@ -31,7 +31,7 @@ fn options(searched: &Searched) -> BeamOptions {
     BeamOptions {
         length_penalty: searched.length_penalty,
         early_stopping,
-        best: searched.num_beams,
+        num_return_sequences: searched.num_beams,
         ..BeamOptions::new(searched.num_beams)
     }
 }
@@ -153,7 +153,7 @@ fn searches_do_not_depend_on_the_batch() {
         let prompts: Vec<_> =
             searched(&golden).map(|(name, _)| golden.ids(&format!("{name}.ids"))).collect();
         let engine = engine(&golden, vec![]);
-        let options = BeamOptions { best: 3, ..BeamOptions::new(3) };
+        let options = BeamOptions { num_return_sequences: 3, ..BeamOptions::new(3) };
         let together = search(&engine, &prompts, 12, options);
         for (row, prompt) in prompts.iter().enumerate() {
             let alone = search(&engine, std::slice::from_ref(prompt), 12, options);

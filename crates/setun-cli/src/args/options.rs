@@ -6,8 +6,8 @@ use clap::{
     error::ErrorKind,
 };
 use setun::{
-    GenerateOptions, OPTIONS,
-    text::{OptionGroup, OptionKind, OptionSpec, OptionValue, SamplingStep},
+    GenerateOptions,
+    text::{OptionGroup, OptionKind, OptionSpec, OptionValue, SamplingStep, TextError},
 };
 
 /// The options that take a value or nothing. Structured ones have arguments of their own.
@@ -42,7 +42,6 @@ impl FromArgMatches for OptionArgs {
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
         for spec in offered() {
             if let Some(value) = given(spec, matches) {
-                let refused = |error| Error::raw(ErrorKind::ValueValidation, error);
                 self.0.set(spec.name, &value).map_err(refused)?;
             }
         }
@@ -52,10 +51,16 @@ impl FromArgMatches for OptionArgs {
 
 /// The options that are flags.
 fn offered() -> impl Iterator<Item = &'static OptionSpec> {
-    OPTIONS.iter().filter(|spec| !matches!(spec.kind, OptionKind::Structured(_)))
+    GenerateOptions::SPECS.iter().filter(|spec| !matches!(spec.kind, OptionKind::Structured(_)))
 }
 
-fn argument(spec: &'static OptionSpec) -> Arg {
+/// An option that was refused.
+pub(super) fn refused(error: TextError) -> Error {
+    Error::raw(ErrorKind::ValueValidation, error)
+}
+
+/// The flag of an option.
+pub(super) fn argument(spec: &'static OptionSpec) -> Arg {
     let paragraphs = spec.paragraphs();
     let summary = paragraphs.first().map_or("", |summary| summary.trim_end_matches('.'));
     let flag = spec.flags();
@@ -124,7 +129,7 @@ fn joined(kind: OptionKind, values: Vec<OptionValue>) -> OptionValue {
 }
 
 /// The value of an option, if it is given.
-fn given(spec: &OptionSpec, matches: &ArgMatches) -> Option<OptionValue> {
+pub(super) fn given(spec: &OptionSpec, matches: &ArgMatches) -> Option<OptionValue> {
     if spec.kind == OptionKind::Flag {
         return matches.get_flag(spec.name).then_some(OptionValue::Flag(true));
     }

@@ -59,13 +59,15 @@ pub(crate) struct Args {
 
 /// See [`Args`].
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
-    let count = args.samples.or(args.beams.num_beams).map_or(1, usize::from);
+    let BeamArgs(beams) = args.beams;
+    let num_beams = beams.map(|beams| beams.num_beams);
+    let count = args.samples.map(usize::from).or(num_beams).unwrap_or(1);
     let given = args.template.prompt()?.or_else(|| args.prompt.clone());
     let engine = args.generate.engine(count)?;
     let prompt = given.map_or_else(read_prompt, Ok)?;
     args.timing.begin(&engine)?;
     let options = args.generate.options(&engine)?;
-    let ends = match args.beams.options() {
+    let ends = match beams {
         Some(beams) => vec![beams::run(engine.beams(prompt, beams, options)?, args.json)?],
         None => print_samples(args, engine.samples(prompt, options, count)?)?,
     };

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use setun::{
-    OPTIONS,
+    GenerateOptions,
     text::{OptionKind, OptionSpec},
 };
 
@@ -30,7 +30,7 @@ fn words(value: &Value) -> Vec<String> {
 fn help_has_every_flag_with_its_range_and_default() {
     let help = setun(&["run", "--help"]).text();
     let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
-    for spec in OPTIONS {
+    for spec in GenerateOptions::SPECS {
         for flag in spec.flags().split(", ") {
             assert!(help.contains(flag), "{flag}");
         }

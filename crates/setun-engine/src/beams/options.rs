@@ -1,43 +1,34 @@
 //! Options of a beam search.
 
-use std::{fmt, str::FromStr};
+use setun_text::{named_options, option_table};
 
 use crate::error::Error;
 
-/// Most beams of a search.
-const MAX_BEAMS: usize = 1024;
+option_table! {
+    /// How a beam search goes on and ends, with the names of Hugging Face's `generate`.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub struct BeamOptions;
 
-/// How a beam search goes on and ends.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct BeamOptions {
-    /// Hypotheses that run side by side, 1 to 1024. Default: 4.
-    pub beams: usize,
-    /// Scores are divided by the length to this power: above 0 longer texts gain, below 0 shorter
-    /// ones. Finite. Default: 1.
-    pub length_penalty: f64,
-    /// When a search ends. Default: [`EarlyStopping::Unlikely`].
-    pub early_stopping: EarlyStopping,
-    /// How many texts are given, the best first; 1 or more, and no more than `beams`. Default: 1.
-    pub best: usize,
-    /// Groups of equally many beams; a divisor of `beams`. Default: 1.
-    pub groups: usize,
-    /// Taken from the log-probability of a token for each beam of an earlier group that took it
-    /// in the same step. 0 or more, finite, and above 0 where there are several groups, which
-    /// would all find the same otherwise. Default: 0.
-    pub diversity_penalty: f32,
-}
+    /// Number of beams, which run side by side in one batch; at most the streams of the engine.
+    num_beams: usize as integer(1, 1024) = 4, "N", Beams;
 
-impl Default for BeamOptions {
-    fn default() -> Self {
-        Self {
-            beams: 4,
-            length_penalty: 1.0,
-            early_stopping: EarlyStopping::default(),
-            best: 1,
-            groups: 1,
-            diversity_penalty: 0.0,
-        }
-    }
+    /// Number of texts to return, best first; at most `num_beams`.
+    num_return_sequences: usize as integer(1, 1024) = 1, "K", Beams;
+
+    /// Exponent of the length that divides a score: above 0 favours longer texts, below 0 shorter
+    /// ones.
+    length_penalty: f64 as FINITE = 1.0, "X", Beams;
+
+    /// When a search ends that has as many texts as beams: at once (true), when a better one is
+    /// unlikely (false), or when a better one is impossible (never).
+    early_stopping: EarlyStopping as Choice(EarlyStopping::NAMES) = "false", "WHEN", Beams;
+
+    /// Number of groups in diverse beam search; a divisor of `num_beams`.
+    num_beam_groups: usize as integer(1, 1024) = 1, "G", Beams;
+
+    /// Penalty on a token's log-probability for each beam of an earlier group that chose it in the
+    /// same step; above 0 with several groups, else 0.
+    diversity_penalty: f32 as NON_NEGATIVE = 0.0, "X", Beams;
 }
 
 /// When a search, or one of its groups, ends that has found as many texts as it has beams. One whose
@@ -55,68 +46,33 @@ pub enum EarlyStopping {
     Never,
 }
 
+named_options!(EarlyStopping { Full = "true", Unlikely = "false", Never = "never" });
+
 impl BeamOptions {
     /// This many beams, and the defaults.
     #[must_use]
-    pub fn new(beams: usize) -> Self {
-        Self { beams, ..Self::default() }
+    pub fn new(num_beams: usize) -> Self {
+        Self { num_beams, ..Self::default() }
     }
 
-    /// Checks all ranges.
+    /// Checks every value, and those that depend on each other.
     pub(crate) fn check(&self) -> Result<(), Error> {
-        let bad = |option, found: &dyn ToString, expected: String| {
-            Err(Error::BadOption { option, found: found.to_string(), expected })
+        self.check_values()?;
+        let Self { num_beams, num_beam_groups: groups, diversity_penalty, .. } = *self;
+        let bad = |option, found, expected| Err(Error::BadOption { option, found, expected });
+        if self.num_return_sequences > num_beams {
+            let expected = format!("1 to {num_beams}, the beams");
+            return bad("num_return_sequences", self.num_return_sequences.to_string(), expected);
+        }
+        if !num_beams.is_multiple_of(groups) {
+            let expected = format!("a divisor of {num_beams}, the beams");
+            return bad("num_beam_groups", groups.to_string(), expected);
+        }
+        let expected = match groups {
+            1 if diversity_penalty != 0.0 => "0, as there is one group",
+            2.. if diversity_penalty == 0.0 => "a number above 0, as there are groups",
+            _ => return Ok(()),
         };
-        let Self { beams, length_penalty, best, groups, diversity_penalty, .. } = *self;
-        if !(1..=MAX_BEAMS).contains(&beams) {
-            return bad("beams", &beams, format!("1 to {MAX_BEAMS}"));
-        }
-        if !length_penalty.is_finite() {
-            return bad("length_penalty", &length_penalty, "a finite number".into());
-        }
-        if !(1..=beams).contains(&best) {
-            return bad("best", &best, format!("1 to {beams}, the beams"));
-        }
-        if groups == 0 || !beams.is_multiple_of(groups) {
-            return bad("groups", &groups, format!("a divisor of {beams}, the beams"));
-        }
-        let is_number = diversity_penalty.is_finite() && diversity_penalty >= 0.0;
-        match groups {
-            1 if diversity_penalty != 0.0 => {
-                bad("diversity_penalty", &diversity_penalty, "0, as there is one group".into())
-            }
-            2.. if !is_number || diversity_penalty == 0.0 => {
-                let expected = "a finite number above 0, as there are groups".into();
-                bad("diversity_penalty", &diversity_penalty, expected)
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
-impl fmt::Display for EarlyStopping {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::Full => "true",
-            Self::Unlikely => "false",
-            Self::Never => "never",
-        })
-    }
-}
-
-/// Hugging Face's spelling: `true`, `false` or `never`.
-impl FromStr for EarlyStopping {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Self, Error> {
-        match text {
-            "true" => Ok(Self::Full),
-            "false" => Ok(Self::Unlikely),
-            "never" => Ok(Self::Never),
-            _ => {
-                let (found, expected) = (text.into(), "true, false or never".into());
-                Err(Error::BadOption { option: "early_stopping", found, expected })
-            }
-        }
+        bad("diversity_penalty", diversity_penalty.to_string(), expected.to_owned())
     }
 }

@@ -33,8 +33,8 @@ impl BeamSearch {
         eos_tokens: Vec<u32>,
     ) -> Self {
         let rules = Rules::new(&options, prompt.len(), max_tokens);
-        let group = Group::new(prompt, options.beams / options.groups);
-        let groups = vec![group; options.groups];
+        let group = Group::new(prompt, options.num_beams / options.num_beam_groups);
+        let groups = vec![group; options.num_beam_groups];
         Self { options, sampler, eos_tokens, rules, groups }
     }
 
@@ -52,7 +52,7 @@ impl BeamSearch {
 
     /// Most beams.
     pub(crate) fn beams(&self) -> usize {
-        self.options.beams
+        self.options.num_beams
     }
 
     fn running(&self) -> impl Iterator<Item = &Hypothesis> {
@@ -98,7 +98,7 @@ impl BeamSearch {
         scores: &[Vec<f32>],
         taken: &HashMap<u32, u16>,
     ) -> Result<Vec<Candidate>, Error> {
-        let size = self.options.beams / self.options.groups;
+        let size = self.options.num_beams / self.options.num_beam_groups;
         let mut candidates = Candidates::new(size * (1 + self.eos_tokens.len()).max(2));
         for (beam, hypothesis) in self.groups[group].running.iter().enumerate() {
             let mut scores = scores.get(hypothesis.row).cloned().unwrap_or_default();
@@ -158,7 +158,7 @@ impl BeamSearch {
         let groups = self.groups.iter_mut();
         let mut found: Vec<_> = groups.flat_map(|group| std::mem::take(&mut group.found)).collect();
         found.sort_by(|a, b| b.score.total_cmp(&a.score));
-        found.truncate(self.options.best);
+        found.truncate(self.options.num_return_sequences);
         found
     }
 }

@@ -17,7 +17,7 @@ use crate::{
 /// What a search has found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BeamTexts {
-    /// The best first: [`BeamOptions::best`](crate::BeamOptions::best), or fewer if there are not
+    /// The best first: [`num_return_sequences`](crate::BeamOptions::num_return_sequences), or fewer if there are not
     /// this many.
     pub texts: Vec<BeamText>,
     /// How the search ended: as its best text did, or before its time. Tokens are those of all

@@ -38,9 +38,9 @@ impl Engine {
         let bad =
             |option, found: String, expected| Err(Error::BadOption { option, found, expected });
         let most = self.shared.streams;
-        if beams.beams > most {
+        if beams.num_beams > most {
             let expected = format!("1 to {most}, the streams of the engine");
-            return bad("beams", beams.beams.to_string(), expected);
+            return bad("num_beams", beams.num_beams.to_string(), expected);
         }
         let others = [
             ("constraint", options.constraint.is_some()),

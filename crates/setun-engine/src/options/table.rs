@@ -1,10 +1,10 @@
 //! The options of a generation, one row an option.
 
-/// Calls `callback!` with a row for each option of a generation, in the form of
-/// [`sampling_options!`](setun_text::sampling_options) but for the type, which is that of the field:
-/// an option may be absent, a list is absent where it is empty.
+/// Calls `callback! { more… rows… }` with a row, as [`option_table!`](setun_text::option_table) has
+/// them, for each option of a generation. An option may be absent; a list is absent where it is
+/// empty.
 macro_rules! generate_options {
-    ($callback:ident) => { setun_text::sampling_options! { join! { $callback {
+    ($callback:ident! { $($more:tt)* }) => { setun_text::sampling_options! { join! { $callback { $($more)*
         /// Maximum number of tokens to generate.
         max_tokens: Option<usize> as POSITIVE_COUNT = "what fits the context", "N", Length, with_beams;
 

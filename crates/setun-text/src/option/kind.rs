@@ -37,6 +37,10 @@ pub enum OptionKind {
     Biases,
     /// Names of sampling steps, each at most once.
     Steps,
+    /// One of some names.
+    Choice(&'static [&'static str]),
+    /// A list of names that its type reads: what they name.
+    Names(&'static str),
     /// An object that each surface reads in its own way.
     Structured(&'static str),
 }
@@ -64,6 +68,10 @@ pub struct IntegerRange {
 impl OptionKind {
     /// From 0 to 1.
     pub const SHARE: Self = Self::number(0.0, 1.0);
+    /// Above 0, up to 1.
+    pub const FRACTION: Self = Self::number(f32::MIN_POSITIVE, 1.0);
+    /// Above 0, below 1.
+    pub const PROPER_FRACTION: Self = Self::number(f32::MIN_POSITIVE, BELOW_ONE);
     /// From 0 to 0.5.
     pub const HALF: Self = Self::number(0.0, 0.5);
     /// 0 or more, below 1.
@@ -87,6 +95,9 @@ impl OptionKind {
     pub const POSITIVE_COUNT: Self = Self::integer(1, u64::MAX);
     /// A time of 0 or more.
     pub const TIME: Self = Self::Time(NumberRange { min: 0.0, max: MAX_SECONDS, or_zero: false });
+
+    /// A time of up to an hour.
+    pub const WAIT: Self = Self::Time(NumberRange { min: 0.0, max: 3600.0, or_zero: false });
 
     /// A number of a range, both ends included.
     #[must_use]
@@ -113,7 +124,10 @@ impl OptionKind {
             }
             Self::Seed => matches!(value, Value::Integer(number) if u64::try_from(*number).is_ok()),
             Self::Flag => matches!(value, Value::Flag(_)),
-            Self::Strings => value.all(|text| text.text().is_some_and(|text| !text.is_empty())),
+            Self::Choice(names) => value.name().is_some_and(|name| names.contains(&name)),
+            Self::Strings | Self::Names(_) => {
+                value.all(|text| text.text().is_some_and(|text| !text.is_empty()))
+            }
             Self::Tokens => value.all(|token| token.token().is_some()),
             Self::Biases => value.biases().is_some(),
             Self::Steps => value.steps().is_some_and(|steps| SamplingStep::ordered(&steps).is_ok()),
@@ -179,11 +193,12 @@ impl fmt::Display for OptionKind {
             Self::Time(range) => formatter.write_str(&range.describe("number of seconds", 1.0)),
             Self::Seed => formatter.write_str("an integer from 0 to 2^64 - 1"),
             Self::Flag => formatter.write_str("true or false"),
+            Self::Choice(names) => write!(formatter, "one of {}", names.join(", ")),
             Self::Strings => formatter.write_str("a list of non-empty strings"),
             Self::Tokens => formatter.write_str("a list of token ids"),
             Self::Biases => formatter.write_str("finite numbers by token id"),
             Self::Steps => formatter.write_str("a list of distinct sampling steps"),
-            Self::Structured(expected) => formatter.write_str(expected),
+            Self::Names(expected) | Self::Structured(expected) => formatter.write_str(expected),
         }
     }
 }
@@ -208,6 +223,16 @@ mod tests {
         assert_eq!(words(OptionKind::COUNT), "an integer of 0 or more");
         assert_eq!(words(OptionKind::integer(0, 255)), "an integer from 0 to 255");
         assert_eq!(words(OptionKind::TIME), "a number of seconds from 0 to 1000000000");
+    }
+
+    #[test]
+    fn one_of_some_names_is_taken() {
+        let choice = OptionKind::Choice(&["true", "false", "never"]);
+        assert_eq!(words(choice), "one of true, false, never");
+        let taken = [OptionValue::Flag(true), OptionValue::Text("never".into())];
+        assert!(taken.iter().all(|value| choice.accepts(value)));
+        assert!(!choice.accepts(&OptionValue::Text("always".into())));
+        assert!(!choice.accepts(&OptionValue::Integer(1)));
     }
 
     #[test]

@@ -39,17 +39,20 @@ pub enum OptionGroup {
     Output,
     /// When and how fast it runs.
     Scheduling,
+    /// How a beam search goes on and ends.
+    Beams,
 }
 
 impl OptionGroup {
     /// All groups in order.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Length,
         Self::Sampling,
         Self::Penalties,
         Self::MoreSampling,
         Self::Output,
         Self::Scheduling,
+        Self::Beams,
     ];
 
     /// The heading.
@@ -62,6 +65,7 @@ impl OptionGroup {
             Self::MoreSampling => "More sampling methods",
             Self::Output => "Output",
             Self::Scheduling => "Scheduling",
+            Self::Beams => "Beam search",
         }
     }
 }
@@ -83,7 +87,8 @@ impl OptionSpec {
             group,
             value_name,
             in_beams: false,
-            in_toml: !matches!(kind, OptionKind::Structured(_)),
+            in_toml: !matches!(kind, OptionKind::Structured(_))
+                && !matches!(group, OptionGroup::Beams),
             default,
             is_from_model: false,
             flags: None,

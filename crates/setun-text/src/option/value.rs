@@ -42,13 +42,13 @@ impl OptionValue {
         }
     }
 
-    /// As a time in seconds.
-    #[expect(clippy::cast_precision_loss, reason = "no time is as long")]
+    /// As a number of double precision.
+    #[expect(clippy::cast_precision_loss, reason = "a number may be rounded")]
     #[must_use]
-    pub fn seconds(&self) -> Option<f64> {
+    pub fn double(&self) -> Option<f64> {
         match self {
-            Self::Integer(seconds) => Some(*seconds as f64),
-            Self::Number(seconds) => Some(*seconds),
+            Self::Integer(number) => Some(*number as f64),
+            Self::Number(number) => Some(*number),
             _ => None,
         }
     }
@@ -63,6 +63,17 @@ impl OptionValue {
     #[must_use]
     pub fn text(&self) -> Option<&str> {
         if let Self::Text(text) = self { Some(text) } else { None }
+    }
+
+    /// As the name of a variant; JavaScript has flags for some.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => Some(text),
+            Self::Flag(true) => Some("true"),
+            Self::Flag(false) => Some("false"),
+            _ => None,
+        }
     }
 
     /// As the id of a token.

@@ -64,12 +64,17 @@ mod tests {
     #[test]
     fn names_the_option_that_is_out_of_range() {
         let refused = |change| with(change).expect_err("out of range");
-        assert_eq!(refused(|o| o.top_p = 1.5), "top_p is 1.5, expected a number from 0 to 1");
-        assert!(refused(|o| o.temperature = -0.1).starts_with("temperature is -0.1"));
-        assert!(refused(|o| o.temperature = f32::NAN).starts_with("temperature is NaN"));
-        assert!(refused(|o| o.temperature = f32::INFINITY).starts_with("temperature is inf"));
-        assert!(refused(|o| o.min_p = -1.0).starts_with("min_p"));
-        assert!(refused(|o| o.repetition_penalty = 0.0).starts_with("repetition_penalty"));
+        assert_eq!(
+            refused(|o| o.top_p = 1.5),
+            "option `top_p` is 1.5, expected a number from 0 to 1"
+        );
+        assert!(refused(|o| o.temperature = -0.1).starts_with("option `temperature` is -0.1"));
+        assert!(refused(|o| o.temperature = f32::NAN).starts_with("option `temperature` is NaN"));
+        assert!(
+            refused(|o| o.temperature = f32::INFINITY).starts_with("option `temperature` is inf")
+        );
+        assert!(refused(|o| o.min_p = -1.0).contains("`min_p`"));
+        assert!(refused(|o| o.repetition_penalty = 0.0).contains("`repetition_penalty`"));
         let expected = format!("expected 0, or a finite number of {MIN_TEMPERATURE} or more");
         assert!(refused(|o| o.temperature = 9.9e-7).ends_with(&expected));
         assert!(refused(|o| o.temperature = 1e-40).ends_with(&expected));
@@ -114,8 +119,9 @@ mod tests {
                 set(&mut options, value);
                 let found = options.check().map_err(|error| error.to_string());
                 assert_eq!(found.is_ok(), is_good, "{option}: {value}");
-                let named =
-                    found.err().is_none_or(|error| error.starts_with(&format!("{option} is ")));
+                let named = found
+                    .err()
+                    .is_none_or(|error| error.starts_with(&format!("option `{option}` is ")));
                 assert!(named, "{option}: {value}");
             }
         }
@@ -132,7 +138,7 @@ mod tests {
         );
         assert!(refused(|o| o.order = vec![SamplingStep::Dry; 2]).contains("`dry` twice"));
         let bias = |o: &mut SamplerOptions| o.logit_bias = [(3, f32::INFINITY)].into();
-        assert_eq!(refused(bias), "logit_bias is inf, expected a finite number");
+        assert_eq!(refused(bias), "option `logit_bias` is inf, expected a finite number");
     }
 
     #[test]

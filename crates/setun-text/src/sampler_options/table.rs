@@ -1,16 +1,7 @@
 //! The numbers of sampling, one row an option.
 
-/// Calls `callback! { more… rows… }` with a row for each number that sampling knows:
-///
-/// ```text
-/// /// What it does; the first paragraph is the line of help.
-/// name: type as KIND = default, "VALUE", Group, modifier, …;
-/// ```
-///
-/// `KIND` is a constant of [`OptionKind`](crate::OptionKind), `Group` a variant of
-/// [`OptionGroup`](crate::OptionGroup), a modifier a method of
-/// [`OptionSpec`](crate::OptionSpec). Everything else about these options is made from the rows:
-/// fields, setters, checks, flags, keys and documents.
+/// Calls `callback! { more… rows… }` with a row, as [`option_table!`](crate::option_table) has
+/// them, for each number that sampling knows.
 #[macro_export]
 macro_rules! sampling_options {
     ($callback:ident! { $($more:tt)* }) => { $callback! { $($more)*

@@ -6,7 +6,7 @@ use serde::{
     de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, Visitor},
     ser::{SerializeMap, Serializer},
 };
-use setun_engine::{GenerateOptions, OPTIONS};
+use setun_engine::GenerateOptions;
 use setun_text::{OptionSpec, OptionValue};
 
 /// Reads the table; an error has the line of the key or the value that is wrong.
@@ -32,7 +32,7 @@ where
 }
 
 fn offered() -> impl Iterator<Item = &'static OptionSpec> {
-    OPTIONS.iter().filter(|spec| spec.in_toml)
+    GenerateOptions::SPECS.iter().filter(|spec| spec.in_toml)
 }
 
 struct TableVisitor;

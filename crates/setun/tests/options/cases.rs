@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use setun::{
-    OPTIONS,
+    BeamOptions, GenerateOptions,
     text::{NumberRange, OptionKind, OptionSpec},
 };
 
@@ -24,6 +24,9 @@ impl Cases {
             }
             OptionKind::Seed => (vec![json!(0), json!(9_007_199_254_740_991_i64)], vec![json!(-1)]),
             OptionKind::Flag => (vec![json!(true)], vec![json!(1)]),
+            OptionKind::Choice(names) => {
+                (names[2..].iter().map(|name| json!(name)).collect(), vec![json!("maybe")])
+            }
             OptionKind::Strings => (vec![json!(["a"])], vec![json!([""])]),
             OptionKind::Tokens => {
                 let beyond = 1_i64 << 32;
@@ -45,7 +48,14 @@ impl Cases {
         let NumberRange { min, max, or_zero } = range;
         // As decimals, so that the files show what a person would write.
         let [min, max] = [min, max].map(|end| end.to_string().parse::<f64>().expect("a number"));
-        let below = if min.abs() < 0.01 { min - min.max(1e-3) } else { min - min.abs() * 1e-3 };
+        let min = min.max(-1e38);
+        let below = if min == -1e38 {
+            -1e39
+        } else if min.abs() < 0.01 {
+            min - min.max(1e-3)
+        } else {
+            min - min.abs() * 1e-3
+        };
         let above = if max > 1e30 { 1e39 } else { max * 1.001 };
         let mut accepted = vec![json!(min)];
         if max < 1e30 {
@@ -74,6 +84,7 @@ pub(crate) fn json() -> String {
             "refused": refused,
         })
     };
-    let cases: Vec<Value> = OPTIONS.iter().map(case).collect();
+    let cases: Vec<Value> =
+        GenerateOptions::SPECS.iter().chain(BeamOptions::SPECS).map(case).collect();
     serde_json::to_string_pretty(&cases).expect("JSON") + "\n"
 }

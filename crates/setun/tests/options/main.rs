@@ -19,6 +19,7 @@ fn files_made_from_the_table_are_current() {
     for (file, made) in [
         ("npm/src/generate-options.ts", typescript::generate_options()),
         ("npm/src/generate-rules.ts", typescript::generate_rules()),
+        ("npm/src/beam-options.ts", typescript::beam_options()),
         ("crates/setun/tests/options/cases.json", cases::json()),
         ("docs/configuration.md", markdown::with_tables(&configuration)),
     ] {

@@ -1,7 +1,7 @@
 //! The option table in Markdown.
 
 use setun::{
-    OPTIONS,
+    BeamOptions, GenerateOptions,
     text::{OptionGroup, OptionSpec},
 };
 
@@ -20,7 +20,11 @@ fn tables() -> String {
 }
 
 fn table(group: OptionGroup) -> String {
-    let rows = OPTIONS.iter().filter(|spec| spec.group == group).map(row);
+    let rows = GenerateOptions::SPECS
+        .iter()
+        .chain(BeamOptions::SPECS)
+        .filter(|spec| spec.group == group)
+        .map(row);
     format!(
         "\n### {}\n\n| option | command line | TOML | JavaScript | takes | default |\n\
          |---|---|---|---|---|---|\n{}",

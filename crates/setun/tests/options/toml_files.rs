@@ -1,6 +1,6 @@
 //! The option table against TOML files.
 
-use setun::{EngineConfig, ErrorCode, OPTIONS, text::OptionSpec};
+use setun::{EngineConfig, ErrorCode, GenerateOptions, text::OptionSpec};
 
 use crate::cases::Cases;
 
@@ -15,7 +15,7 @@ fn read(spec: &OptionSpec, value: &serde_json::Value) -> Result<EngineConfig, St
 
 #[test]
 fn files_take_every_value_at_the_ends_of_a_range() {
-    for spec in OPTIONS.iter().filter(|spec| spec.in_toml) {
+    for spec in GenerateOptions::SPECS.iter().filter(|spec| spec.in_toml) {
         for value in Cases::of(spec.kind).accepted {
             let config = read(spec, &value).unwrap_or_else(|error| panic!("{value}: {error}"));
             assert!(config.generation.get(spec.name).is_some(), "{}", spec.name);
@@ -25,7 +25,7 @@ fn files_take_every_value_at_the_ends_of_a_range() {
 
 #[test]
 fn files_refuse_every_value_outside_a_range_with_its_line() {
-    for spec in OPTIONS.iter().filter(|spec| spec.in_toml) {
+    for spec in GenerateOptions::SPECS.iter().filter(|spec| spec.in_toml) {
         for value in Cases::of(spec.kind).refused {
             let error = read(spec, &value).expect_err(spec.name);
             let words = format!("`{}` is ", spec.name);
@@ -37,7 +37,8 @@ fn files_refuse_every_value_outside_a_range_with_its_line() {
 
 #[test]
 fn options_of_no_file_are_refused_by_name() {
-    let structured = OPTIONS.iter().filter(|spec| !spec.in_toml).map(|spec| spec.name);
+    let structured =
+        GenerateOptions::SPECS.iter().filter(|spec| !spec.in_toml).map(|spec| spec.name);
     for name in structured.chain(["temprature"]) {
         let text = format!("[generation]\n{name} = 1\n");
         let error = EngineConfig::from_toml(&text).expect_err(name).to_string();

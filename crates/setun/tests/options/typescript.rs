@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use setun::{
-    OPTIONS, SamplingStep,
+    BeamOptions, GenerateOptions, SamplingStep,
     text::{NumberRange, OptionGroup, OptionKind, OptionSpec},
 };
 
@@ -61,6 +61,18 @@ const INTERFACE: &str = "/**
 export interface GenerateOptions {
 ";
 
+const BEAMS_HEAD: &str = r#"/**
+ * Options of a beam search, with their documentation and checks.
+ *
+ * Written by `cargo xtask options` from the option table; do not edit.
+ */
+
+import { integer, MAX_FLOAT, number, oneOf, type Rules } from "./option-checks.js";
+
+/** How a beam search goes on and ends. The names are those of Hugging Face's `generate`. */
+export interface BeamOptions {
+"#;
+
 /// A structured option: its name, type, check and words.
 const STRUCTURED: [(&str, &str, &str, &str); 4] = [
     (
@@ -98,10 +110,7 @@ pub(crate) fn generate_options() -> String {
     text += "\n/** One of {@link SAMPLING_STEPS}. */\n";
     text += "export type SamplingStep = (typeof SAMPLING_STEPS)[number];\n\n";
     text += INTERFACE;
-    for spec in by_group() {
-        let (key, kind) = (spec.javascript_key(), type_of(spec));
-        let _ = writeln!(text, "{}  {key}?: {kind};", comment(spec));
-    }
+    text += &by_group().map(property).collect::<String>();
     text += "  /** Aborts the generation, as in `fetch`: the iteration rejects with `signal.reason`. */\n";
     text + "  signal?: AbortSignal;\n}\n"
 }
@@ -109,9 +118,7 @@ pub(crate) fn generate_options() -> String {
 /// The file `generate-rules.ts`.
 pub(crate) fn generate_rules() -> String {
     let mut text = RULES_HEAD.to_owned();
-    for spec in by_group() {
-        text += &rule(spec);
-    }
+    text += &by_group().map(rule).collect::<String>();
     text += "  signal: [isSignal, \"an AbortSignal\"],\n};\n\n";
     text += "/** The options that a beam search takes, too. */\n";
     let keys = by_group().filter(|spec| spec.in_beams).map(OptionSpec::javascript_key);
@@ -119,8 +126,21 @@ pub(crate) fn generate_rules() -> String {
     text + &list("BEAM_SEARCH_KEYS", keys, " satisfies readonly (keyof GenerateOptions)[]")
 }
 
+/// The file `beam-options.ts`.
+pub(crate) fn beam_options() -> String {
+    let mut text = BEAMS_HEAD.to_owned();
+    text += &BeamOptions::SPECS.iter().map(property).collect::<String>();
+    text += "}\n\n/** The check of each option. */\nexport const BEAMS: Rules<BeamOptions> = {\n";
+    text += &BeamOptions::SPECS.iter().map(rule).collect::<String>();
+    text + "};\n"
+}
+
+fn property(spec: &OptionSpec) -> String {
+    format!("{}  {}?: {};\n", comment(spec), spec.javascript_key(), type_of(spec))
+}
+
 fn by_group() -> impl Iterator<Item = &'static OptionSpec> {
-    let of_group = |group| OPTIONS.iter().filter(move |spec| spec.group == group);
+    let of_group = |group| GenerateOptions::SPECS.iter().filter(move |spec| spec.group == group);
     OptionGroup::ALL.into_iter().flat_map(of_group)
 }
 
@@ -133,8 +153,13 @@ fn quoted(text: &str) -> String {
     format!("\"{text}\"")
 }
 
-fn type_of(spec: &OptionSpec) -> &'static str {
-    match spec.kind {
+fn type_of(spec: &OptionSpec) -> String {
+    let name = match spec.kind {
+        OptionKind::Choice(names) => {
+            let mut types: Vec<_> = choices(names);
+            types.retain(|name| name != "false");
+            return types.join(" | ").replace("true", "boolean");
+        }
         OptionKind::Number(_) | OptionKind::Integer(_) | OptionKind::Time(_) => "number",
         OptionKind::Seed => "number | bigint",
         OptionKind::Flag => "boolean",
@@ -143,7 +168,14 @@ fn type_of(spec: &OptionSpec) -> &'static str {
         OptionKind::Biases => "Record<number, number>",
         OptionKind::Steps => "SamplingStep[]",
         _ => structured(spec).1,
-    }
+    };
+    name.to_owned()
+}
+
+/// Names as literals, but for flags.
+fn choices(names: &[&str]) -> Vec<String> {
+    let is_flag = |name: &str| ["true", "false"].contains(&name);
+    names.iter().map(|name| if is_flag(name) { (*name).to_owned() } else { quoted(name) }).collect()
 }
 
 fn structured(spec: &OptionSpec) -> (&str, &'static str, &'static str, &'static str) {
@@ -172,7 +204,8 @@ fn comment(spec: &OptionSpec) -> String {
 
 /// Names of other options as JavaScript has them.
 fn in_javascript(paragraph: &str) -> String {
-    OPTIONS.iter().fold(paragraph.to_owned(), |text, spec| {
+    let specs = GenerateOptions::SPECS.iter().chain(BeamOptions::SPECS);
+    specs.fold(paragraph.to_owned(), |text, spec| {
         text.replace(&format!("`{}`", spec.name), &format!("`{}`", spec.javascript_key()))
     })
 }
@@ -201,6 +234,9 @@ fn rule(spec: &OptionSpec) -> String {
             let max =
                 if range.max == u64::MAX { String::new() } else { format!(", {}", range.max) };
             (format!("integer({}{max})", range.min), quoted(&words(spec.kind)))
+        }
+        OptionKind::Choice(names) => {
+            (format!("oneOf([{}])", choices(names).join(", ")), quoted(&words(spec.kind)))
         }
         OptionKind::Structured(_) => {
             let (_, _, check, words) = structured(spec);
@@ -234,6 +270,7 @@ fn number(range: NumberRange, factor: f64) -> String {
     });
     match range {
         NumberRange { or_zero: true, .. } => format!("number({min}, MAX_FLOAT, true)"),
+        NumberRange { min: f32::MIN, max: f32::MAX, .. } => "number(-MAX_FLOAT)".to_owned(),
         NumberRange { max: f32::MAX, .. } => format!("number({min})"),
         _ => format!("number({min}, {max})"),
     }

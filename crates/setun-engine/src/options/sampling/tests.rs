@@ -55,7 +55,7 @@ fn what_is_not_given_is_the_models_own() {
 
 #[test]
 fn texts_become_tokens() {
-    let options = GenerateOptions::new().ban("no").dry_multiplier(0.8);
+    let options = GenerateOptions::new().ban(["no"]).dry_multiplier(0.8);
     let found = sampler(&options, &SamplerOptions::default()).expect("in range");
     let (n, o, space) = (u32::from('n'), u32::from('o'), u32::from(' '));
     assert_eq!(found.options().banned_sequences, [vec![n, o], vec![space, n, o]]);
@@ -71,17 +71,19 @@ fn what_cannot_be_is_refused_by_name() {
     let refused = |options: GenerateOptions| {
         sampler(&options, &SamplerOptions::default()).expect_err("it cannot be")
     };
-    assert!(refused(GenerateOptions::new().typical_p(1.5)).starts_with("typical_p is 1.5"));
-    let beyond = refused(GenerateOptions::new().banned_tokens([128]));
+    assert!(
+        refused(GenerateOptions::new().typical_p(1.5)).starts_with("option `typical_p` is 1.5")
+    );
+    let beyond = refused(GenerateOptions::new().banned_tokens([128_u32]));
     assert_eq!(beyond, "banned_tokens names token 128, expected an id below 128");
     let order = [SamplingStep::TopK, SamplingStep::TopK];
     assert!(refused(GenerateOptions::new().sampling_order(order)).contains("`top_k` twice"));
 
     let defaults = SamplerOptions::default();
     let meaning = Meaning { defaults: &defaults, tokenizer: None, end_tokens: &[], vocabulary: 9 };
-    let error = GenerateOptions::new().ban("x").sampler(&meaning).expect_err("no tokenizer");
+    let error = GenerateOptions::new().ban(["x"]).sampler(&meaning).expect_err("no tokenizer");
     assert!(error.to_string().starts_with("option `ban` is given"), "{error}");
     let error = GenerateOptions::new().min_tokens(5).max_tokens(4).check().expect_err("too many");
     assert!(error.to_string().starts_with("option `min_tokens` is 5"), "{error}");
-    assert!(GenerateOptions::new().ban("").check().is_err());
+    assert!(GenerateOptions::new().ban([""]).check().is_err());
 }

@@ -12,8 +12,8 @@ impl Asked {
         BeamOptions {
             length_penalty: if self.is_warm { 0.0 } else { 1.0 },
             early_stopping: kinds[usize::try_from(self.seed % 3).unwrap()],
-            best: beams,
-            groups,
+            num_return_sequences: beams,
+            num_beam_groups: groups,
             diversity_penalty: if groups > 1 { 0.7 } else { 0.0 },
             ..BeamOptions::new(beams)
         }

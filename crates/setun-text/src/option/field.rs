@@ -1,13 +1,13 @@
-//! Fields of options, read from values and written to them.
+//! Fields of option tables, read from values and written to them.
 
 use std::{collections::BTreeMap, time::Duration};
 
-use setun_text::{OptionKind, OptionValue, SamplingStep, SharedFilter, SharedProcessor};
+use super::OptionValue;
+use crate::{SamplingStep, SharedFilter, SharedProcessor};
 
-use crate::{constraint::SharedConstraint, context::SharedContextStrategy, error::Error};
-
-/// A field of [`GenerateOptions`](super::GenerateOptions): a value, if one is given.
-pub(super) trait Field {
+/// A field of an option table: a value, if one is given.
+pub trait OptionField {
+    /// The type of the value.
     type Value: FieldValue;
 
     /// What is given.
@@ -18,7 +18,7 @@ pub(super) trait Field {
 }
 
 /// The value of a field.
-pub(super) trait FieldValue: Clone {
+pub trait FieldValue: Clone {
     /// Reads a value that the option's kind accepts. None where each surface makes its own.
     fn read(value: &OptionValue) -> Option<Self>;
 
@@ -26,8 +26,8 @@ pub(super) trait FieldValue: Clone {
     fn write(&self) -> Option<OptionValue>;
 }
 
-/// A [`Field`] of any type: one function serves all options, which keeps WebAssembly small.
-pub(super) trait AnyField {
+/// An [`OptionField`] of any type: one function serves all options, which keeps WebAssembly small.
+pub trait AnyField {
     /// Reads a value that the option's kind accepts; false where each surface makes its own.
     fn fill(&mut self, value: &OptionValue) -> bool;
 
@@ -35,7 +35,7 @@ pub(super) trait AnyField {
     fn write(&self) -> Option<OptionValue>;
 }
 
-impl<F: Field> AnyField for F {
+impl<F: OptionField> AnyField for F {
     fn fill(&mut self, value: &OptionValue) -> bool {
         F::Value::read(value).map(|value| self.give(value)).is_some()
     }
@@ -46,17 +46,13 @@ impl<F: Field> AnyField for F {
 }
 
 /// Takes a default, if nothing is given.
-pub(super) fn fill_default<F: Field>(field: &mut F, default: &F) {
+pub fn fill_default<F: OptionField>(field: &mut F, default: &F) {
     if let (None, Some(value)) = (field.given(), default.given()) {
         field.give(value.clone());
     }
 }
 
-pub(super) fn refused(option: &'static str, kind: OptionKind, found: &OptionValue) -> Error {
-    Error::BadOption { option, found: found.to_string(), expected: kind.to_string() }
-}
-
-impl<T: FieldValue> Field for Option<T> {
+impl<T: FieldValue> OptionField for Option<T> {
     type Value = T;
 
     fn given(&self) -> Option<&T> {
@@ -68,7 +64,7 @@ impl<T: FieldValue> Field for Option<T> {
     }
 }
 
-impl<T: FieldValue> Field for Vec<T> {
+impl<T: FieldValue> OptionField for Vec<T> {
     type Value = Self;
 
     fn given(&self) -> Option<&Self> {
@@ -80,7 +76,7 @@ impl<T: FieldValue> Field for Vec<T> {
     }
 }
 
-impl Field for BTreeMap<u32, f32> {
+impl OptionField for BTreeMap<u32, f32> {
     type Value = Self;
 
     fn given(&self) -> Option<&Self> {
@@ -91,6 +87,25 @@ impl Field for BTreeMap<u32, f32> {
         *self = value;
     }
 }
+
+/// A field that always has a value: one is read, and nothing is filled in.
+macro_rules! always_given {
+    ($($type:ty),*) => {$(
+        impl OptionField for $type {
+            type Value = Self;
+
+            fn given(&self) -> Option<&Self> {
+                Some(self)
+            }
+
+            fn give(&mut self, value: Self) {
+                *self = value;
+            }
+        }
+    )*};
+}
+
+always_given!(usize, f32, f64, bool, Duration);
 
 impl<T: FieldValue> FieldValue for Vec<T> {
     fn read(value: &OptionValue) -> Option<Self> {
@@ -120,6 +135,16 @@ impl FieldValue for f32 {
 
     fn write(&self) -> Option<OptionValue> {
         Some((*self).into())
+    }
+}
+
+impl FieldValue for f64 {
+    fn read(value: &OptionValue) -> Option<Self> {
+        value.double()
+    }
+
+    fn write(&self) -> Option<OptionValue> {
+        Some(OptionValue::Number(*self))
     }
 }
 
@@ -162,7 +187,7 @@ integers!(u32, i32, u64);
 
 impl FieldValue for Duration {
     fn read(value: &OptionValue) -> Option<Self> {
-        Self::try_from_secs_f64(value.seconds()?).ok()
+        Self::try_from_secs_f64(value.double()?).ok()
     }
 
     fn write(&self) -> Option<OptionValue> {
@@ -190,18 +215,70 @@ impl FieldValue for SamplingStep {
     }
 }
 
-macro_rules! structured {
+/// Reads and writes nothing: each surface makes the value in its own way.
+#[macro_export]
+macro_rules! structured_options {
     ($($type:ty),*) => {$(
-        impl FieldValue for $type {
-            fn read(_: &OptionValue) -> Option<Self> {
+        impl $crate::FieldValue for $type {
+            fn read(_: &$crate::OptionValue) -> Option<Self> {
                 None
             }
 
-            fn write(&self) -> Option<OptionValue> {
+            fn write(&self) -> Option<$crate::OptionValue> {
                 None
             }
         }
     )*};
 }
 
-structured!(SharedContextStrategy, SharedFilter, SharedConstraint, SharedProcessor);
+structured_options!(SharedFilter, SharedProcessor);
+
+/// Gives the variants of an enum the names that every interface has for them.
+#[macro_export]
+macro_rules! named_options {
+    ($type:ident { $($variant:ident = $name:literal),* $(,)? }) => {
+        impl $type {
+            /// The names of all variants.
+            pub const NAMES: &[&str] = &[$($name),*];
+
+            /// The name in every interface.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)*
+                }
+            }
+        }
+
+        impl std::fmt::Display for $type {
+            fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.pad(self.name())
+            }
+        }
+
+        impl $crate::FieldValue for $type {
+            fn read(value: &$crate::OptionValue) -> Option<Self> {
+                match value.name()? {
+                    $($name => Some(Self::$variant),)*
+                    _ => None,
+                }
+            }
+
+            fn write(&self) -> Option<$crate::OptionValue> {
+                Some($crate::OptionValue::Text(self.name().to_owned()))
+            }
+        }
+
+        impl $crate::OptionField for $type {
+            type Value = Self;
+
+            fn given(&self) -> Option<&Self> {
+                Some(self)
+            }
+
+            fn give(&mut self, value: Self) {
+                *self = value;
+            }
+        }
+    };
+}
