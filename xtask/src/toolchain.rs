@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 use crate::machine::{Missing, has_packages, install_packages, installing, may_install};
 use crate::rustc_wrapper;
@@ -172,4 +172,11 @@ pub(crate) fn sysroot() -> Result<PathBuf> {
 /// The compiler of the cargo that runs this tool.
 pub(crate) fn rustc() -> Command {
     program(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()))
+}
+
+/// The target that the compiler runs on.
+pub(crate) fn host() -> Result<String> {
+    let version = output(rustc().arg("-vV"))?;
+    let host = version.lines().find_map(|line| line.strip_prefix("host: "));
+    Ok(host.context("`rustc -vV` names no host")?.to_owned())
 }

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -11,6 +10,7 @@ use crate::bindgen::Bindgen;
 use crate::files::tracked;
 use crate::node;
 use crate::opcodes;
+use crate::parallel::parallel_map;
 use crate::shell::{root, run, say};
 use crate::stamp::{Inputs, if_changed};
 use crate::toolchain::{TARGET, Toolchain};
@@ -76,24 +76,12 @@ fn by_compiler<Made: Send>(
     chosen: &[(Variant, Toolchain)],
     work: impl Fn(Variant, Toolchain) -> Result<Made> + Sync,
 ) -> Result<Vec<Made>> {
-    let one_by_one = |folder: &Path| -> Result<Vec<(usize, Made)>> {
-        let of_folder = chosen.iter().enumerate().filter(|(_, (_, it))| it.folder() == folder);
-        of_folder.map(|(place, &(variant, it))| Ok((place, work(variant, it)?))).collect()
-    };
     let folders: BTreeSet<PathBuf> = chosen.iter().map(|(_, it)| it.folder()).collect();
-    let made: Vec<Result<Vec<(usize, Made)>>> = std::thread::scope(|scope| {
-        let one_by_one = &one_by_one;
-        let threads: Vec<_> =
-            folders.iter().map(|folder| scope.spawn(move || one_by_one(folder))).collect();
-        threads
-            .into_iter()
-            .map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)))
-            .collect()
-    });
-    let mut all = vec![];
-    for of_folder in made {
-        all.extend(of_folder?);
-    }
+    let made = parallel_map(&Vec::from_iter(folders), |folder| {
+        let of_folder = chosen.iter().enumerate().filter(|(_, (_, it))| it.folder() == *folder);
+        of_folder.map(|(place, &(variant, it))| Ok((place, work(variant, it)?))).collect()
+    })?;
+    let mut all: Vec<(usize, Made)> = made.into_iter().flat_map(|made: Vec<_>| made).collect();
     all.sort_by_key(|(place, _)| *place);
     Ok(all.into_iter().map(|(_, made)| made).collect())
 }

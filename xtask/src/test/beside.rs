@@ -3,12 +3,11 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use serde::{Deserialize, Serialize};
 
 use super::stage::{Finished, Outcome};
 use super::totals::Totals;
@@ -16,16 +15,6 @@ use crate::shell::{root, say, target};
 
 /// Stages that share no build folder and no program with those that run meanwhile.
 pub(super) const NAMES: [&str; 5] = ["binding tool", "npm check", "npm test", "kernels", "package"];
-
-/// How a stage ended, as one process tells another.
-#[derive(Serialize, Deserialize)]
-struct Told {
-    name: String,
-    failure: Option<String>,
-    absent: Option<String>,
-    tests: [u64; 3],
-    seconds: f64,
-}
 
 /// Stages under way in a process of their own.
 pub(super) struct Beside {
@@ -62,51 +51,25 @@ impl Beside {
     pub(super) fn finish(mut self) -> Result<Vec<Finished>> {
         self.process.wait()?;
         io::copy(&mut File::open(&self.log)?, &mut io::stderr())?;
-        let told = fs::read(&self.results).ok();
-        let told: Vec<Told> =
-            told.map_or_else(|| Ok(vec![]), |told| serde_json::from_slice(&told))?;
-        let mut told: Vec<Finished> = told.into_iter().map(Finished::from).collect();
+        let mut finished = read_results(&self.results).unwrap_or_default();
         for name in self.names {
-            if told.iter().all(|stage| stage.name != name) {
+            if finished.iter().all(|stage| stage.name != name) {
                 let outcome = Outcome::Failed("its process ended without a result".to_owned());
                 let (totals, time) = (Totals::default(), Duration::ZERO);
-                told.push(Finished { name, outcome, totals, time });
+                finished.push(Finished { name, outcome, totals, time });
             }
         }
-        Ok(told)
+        Ok(finished)
     }
 }
 
 /// Writes how stages ended, for the process that started this one.
-pub(super) fn write_results(to: &PathBuf, finished: &[Finished]) -> Result<()> {
-    let told: Vec<Told> = finished.iter().map(Told::from).collect();
-    Ok(fs::write(to, serde_json::to_vec(&told)?)?)
+pub(super) fn write_results(to: &Path, finished: &[Finished]) -> Result<()> {
+    Ok(fs::write(to, serde_json::to_vec(finished)?)?)
 }
 
-impl From<&Finished> for Told {
-    fn from(stage: &Finished) -> Self {
-        let Totals { passed, failed, skipped } = stage.totals;
-        let (failure, absent) = match &stage.outcome {
-            Outcome::Passed => (None, None),
-            Outcome::Failed(why) => (Some(why.clone()), None),
-            Outcome::Absent(why) => (None, Some(why.clone())),
-        };
-        let tests = [passed, failed, skipped];
-        Self { name: stage.name.clone(), failure, absent, tests, seconds: stage.time.as_secs_f64() }
-    }
-}
-
-impl From<Told> for Finished {
-    fn from(told: Told) -> Self {
-        let outcome = match (told.failure, told.absent) {
-            (Some(why), _) => Outcome::Failed(why),
-            (None, Some(why)) => Outcome::Absent(why),
-            (None, None) => Outcome::Passed,
-        };
-        let [passed, failed, skipped] = told.tests;
-        let totals = Totals { passed, failed, skipped };
-        Self { name: told.name, outcome, totals, time: Duration::from_secs_f64(told.seconds) }
-    }
+fn read_results(from: &Path) -> Result<Vec<Finished>> {
+    Ok(serde_json::from_slice(&fs::read(from)?)?)
 }
 
 #[cfg(test)]
@@ -129,8 +92,7 @@ mod tests {
             stage("npm test", Outcome::Absent("y".into())),
         ];
         write_results(&file, &stages).unwrap();
-        let told: Vec<Told> = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
-        let read: Vec<Finished> = told.into_iter().map(Finished::from).collect();
+        let read = read_results(&file).unwrap();
         assert!(matches!(read[0].outcome, Outcome::Passed));
         assert!(matches!(&read[1].outcome, Outcome::Failed(why) if why == "x"));
         assert!(matches!(&read[2].outcome, Outcome::Absent(why) if why == "y"));

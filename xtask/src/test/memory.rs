@@ -7,11 +7,11 @@
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use super::stage::{Stage, count};
-use crate::shell::{cargo, find_program, output, program, say, succeeds, target};
-use crate::toolchain::{has_source, rustc, sysroot};
+use crate::shell::{cargo, find_program, program, say, succeeds, target};
+use crate::toolchain::{has_source, host, sysroot};
 
 /// Random cases of a test, where one takes an interpreter or an emulator long.
 const MIRI_CASES: &str = "4";
@@ -164,13 +164,6 @@ fn runner(host: &str) -> String {
 fn checker(valgrind: &Path) -> String {
     let options = "--quiet --error-exitcode=9 --leak-check=no --fair-sched=yes";
     format!("{} {options}", valgrind.display())
-}
-
-/// The target that the compiler runs on.
-pub(super) fn host() -> Result<String> {
-    let version = output(rustc().arg("-vV"))?;
-    let host = version.lines().find_map(|line| line.strip_prefix("host: "));
-    Ok(host.context("`rustc -vV` names no host")?.to_owned())
 }
 
 #[cfg(test)]

@@ -5,7 +5,6 @@ mod cuda;
 mod dependencies;
 mod examples;
 mod fuzz;
-mod fuzz_log;
 mod gpu;
 mod memory;
 mod neon;

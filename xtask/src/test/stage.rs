@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use serde::{Deserialize, Serialize};
 
 use super::totals::Totals;
 use crate::shell::{say, typed};
@@ -21,6 +22,7 @@ pub(super) struct Stage {
 }
 
 /// How a stage ended.
+#[derive(Serialize, Deserialize)]
 pub(super) enum Outcome {
     /// Everything in it succeeded.
     Passed,
@@ -31,6 +33,7 @@ pub(super) enum Outcome {
 }
 
 /// A finished stage.
+#[derive(Serialize, Deserialize)]
 pub(super) struct Finished {
     pub(super) name: String,
     pub(super) outcome: Outcome,
@@ -76,6 +79,7 @@ impl Stage {
 /// Runs a test runner: shows what it prints, and counts its tests.
 pub(super) fn count(command: &mut Command, totals: &mut Totals) -> Result<()> {
     let name = typed(command);
+    command.env("NO_COLOR", "1").env("FORCE_COLOR", "0");
     let mut child =
         command.stdout(Stdio::piped()).spawn().with_context(|| format!("cannot start `{name}`"))?;
     let stdout = child.stdout.take().context("a piped output")?;

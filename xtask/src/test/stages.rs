@@ -12,7 +12,7 @@ use crate::bindgen;
 use crate::browser;
 use crate::demo;
 use crate::files::{under, write_if_changed};
-use crate::metadata::{Platform, is_ours, metadata, packages};
+use crate::metadata::{is_ours, metadata, packages};
 use crate::node::{install, node, npm, scripts};
 use crate::package;
 use crate::shell::{built_with_tests, cargo, in_ci, output, program, root, run, target, typed};
@@ -104,7 +104,7 @@ const ELSEWHERE: (&str, [&str; 2]) = ("setun-gpu", ["dx12", "metal"]);
 /// Every feature compiles alone. One that its package's code does not mention is passed on to
 /// other packages, where it is looked at.
 fn features() -> Result<()> {
-    let metadata = metadata(Platform::Any)?;
+    let metadata = metadata()?;
     for package in packages(&metadata)?.iter().filter(|package| is_ours(package)) {
         let name = package["name"].as_str().unwrap_or_default();
         let features = package["features"].as_object();
@@ -172,7 +172,7 @@ fn npm_stages(folder: &'static str, expected: &[&'static str]) -> Result<Vec<Sta
 fn npm_script(folder: &str, script: &str, totals: &mut super::totals::Totals) -> Result<()> {
     install(folder)?;
     let mut command = npm(folder)?;
-    command.args(["run", "--silent", script]).env("NO_COLOR", "1").env("FORCE_COLOR", "0");
+    command.args(["run", "--silent", script]);
     if script.starts_with("test:") || folder == "web" {
         command.env("CHROME", browser::chrome()?).env("FIREFOX", browser::firefox()?);
     }

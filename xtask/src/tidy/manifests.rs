@@ -3,12 +3,12 @@
 use anyhow::Result;
 
 use super::Findings;
-use crate::metadata::{Platform, is_ours, metadata, packages};
+use crate::metadata::{is_ours, metadata, packages};
 
 const FIELDS: [&str; 4] = ["description", "homepage", "license", "repository"];
 
 pub(super) fn check() -> Result<Findings> {
-    let metadata = metadata(Platform::Here)?;
+    let metadata = metadata()?;
     let mut findings = Findings::new();
     for package in packages(&metadata)?.iter().filter(|package| is_ours(package)) {
         let missing = FIELDS.into_iter().filter(|field| !package[*field].is_string());

@@ -10,22 +10,8 @@ use crate::files::read;
 /// Folders whose float code is bound to the definitions.
 const FLOAT_CODE: [&str; 2] = ["crates/setun-ops/src", "crates/setun-cpu/src"];
 
-/// What must not be called, and why. Plain `min` and `max` of vectors are clippy's to find
-/// (`clippy.toml`), which knows the types.
-const FORBIDDEN: [(&str, &str); 20] = [
-    (".mul_add(", "fused on some processors only"),
-    (".mul_sub(", "fused on some processors only"),
-    (".mul_add_precise(", "the definitions round the product"),
-    (".mul_sub_precise(", "the definitions round the product"),
-    (".approximate_recip(", "its error differs between processors"),
-    (".select(", "a relaxed lane select in relaxed builds: combine bits with masks"),
-    (".to_int(", "a relaxed conversion in relaxed builds: to_int_precise"),
-    (".to_int::", "a relaxed conversion in relaxed builds: to_int_precise"),
-    (".swizzle_dyn(", "relaxed out of range in relaxed builds: swizzle_dyn_precise"),
-    (".reduce_sum(", "its order is not the definitions' fold"),
-    (".reduce_product(", "its order is not the definitions' fold"),
-    (".reduce_max(", "relaxed on NaN and signed zeros"),
-    (".reduce_min(", "relaxed on NaN and signed zeros"),
+/// What must not be called here, and why. What no crate may call is clippy's to find (`clippy.toml`).
+const FORBIDDEN: [(&str, &str); 7] = [
     (".exp()", "the system's mathematics differs: setun_ops::exp"),
     (".ln()", "the system's mathematics differs"),
     (".powf(", "the system's mathematics differs: libm"),

@@ -21,12 +21,12 @@ use serde_json::Value;
 use self::components::components;
 use self::modules::Crate;
 use super::Findings;
-use crate::metadata::{Platform, is_ours, metadata, packages};
+use crate::metadata::{is_ours, metadata, packages};
 use crate::shell::{root, say};
 
 /// Prints the rings of every crate of the workspace, and returns one finding a ring.
 pub(super) fn check() -> Result<Findings> {
-    let metadata = metadata(Platform::Here)?;
+    let metadata = metadata()?;
     let mut findings = Findings::new();
     for package in packages(&metadata)?.iter().filter(|package| is_ours(package)) {
         for target in package["targets"].as_array().into_iter().flatten() {

@@ -1,0 +1,159 @@
+//! `THIRD_PARTY_LICENSES`: the crates made by others in what is shipped, with the texts of their licences.
+//!
+//! `cargo deny` decides what may be linked; this gathers it. cargo-about does the same, and takes longer
+//! to compile than everything that a first page needs. The npm package's bundler lists npm packages.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use crate::files::{read, write_if_changed};
+use crate::metadata::{is_ours, linked, metadata, packages};
+use crate::shell::{root, say};
+use crate::toolchain::{TARGET, host};
+
+/// Beginnings of the names of licence files.
+const FILE_NAMES: [&str; 4] = ["LICENSE", "LICENCE", "COPYING", "NOTICE"];
+
+/// A crate made by others.
+struct Part {
+    name: String,
+    licence: String,
+    /// Who has the rights, if its own files do not say.
+    holder: String,
+    /// Its licence files.
+    texts: Vec<String>,
+}
+
+/// The text of `THIRD_PARTY_LICENSES` of the npm package, with what any variant of it links.
+pub(crate) fn of_npm_package() -> Result<String> {
+    let mut crates = linked("setun-wasm", TARGET, &["webgpu".to_owned()])?;
+    crates.extend(linked("setun-grammar-wasm", TARGET, &[])?);
+    gather("the npm package setun", parts(&crates)?)
+}
+
+/// `cargo xtask licences`: the same for the `setun` command, for whoever ships it.
+pub(crate) fn run_command(to: &Path, features: &[String]) -> Result<()> {
+    let crates = linked("setun-cli", &host()?, features)?;
+    let text = gather("the command setun", parts(&crates)?)?;
+    write_if_changed(&root().join(to), text.as_bytes())?;
+    say(&format!("wrote {}", to.display()));
+    Ok(())
+}
+
+/// Those of `crates`, each a name and a version, that are not of this workspace.
+fn parts(crates: &[(String, String)]) -> Result<Vec<Part>> {
+    let metadata = metadata()?;
+    let is_linked = |package: &&Value| {
+        let is_named = |(name, version): &(String, String)| {
+            package["name"] == **name && package["version"] == **version
+        };
+        !is_ours(package) && crates.iter().any(is_named)
+    };
+    packages(&metadata)?.iter().filter(is_linked).map(part).collect()
+}
+
+fn part(package: &Value) -> Result<Part> {
+    let text = |key: &str| package[key].as_str().unwrap_or_default().to_owned();
+    let manifest = text("manifest_path");
+    let folder = Path::new(&manifest).parent().context("a manifest without a folder")?;
+    // `A. Author <a@example.org>` without the address.
+    let author = package["authors"][0].as_str().and_then(|author| author.split(" <").next());
+    Ok(Part {
+        name: format!("{} {}", text("name"), text("version")),
+        licence: text("license"),
+        holder: author.map_or_else(|| format!("the {} developers", text("name")), str::to_owned),
+        texts: licence_files(folder)?,
+    })
+}
+
+fn licence_files(folder: &Path) -> Result<Vec<String>> {
+    let mut texts = vec![];
+    for entry in folder.read_dir().with_context(|| format!("cannot list {}", folder.display()))? {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().to_uppercase();
+        if FILE_NAMES.iter().any(|start| name.starts_with(start)) && path.is_file() {
+            texts.push(String::from_utf8_lossy(&fs::read(&path)?).into_owned());
+        }
+    }
+    Ok(texts)
+}
+
+/// The list of all parts, and each text once, below the parts that it belongs to.
+fn gather(product: &str, parts: Vec<Part>) -> Result<String> {
+    let mut owners = BTreeMap::<String, Vec<String>>::new();
+    let mut text = format!("Parts of {product} made by others\n\n");
+    for part in parts {
+        writeln!(text, "  {} ({})", part.name, part.licence)?;
+        let texts = if part.texts.is_empty() { vec![standard_text(&part)?] } else { part.texts };
+        for licence in texts {
+            owners.entry(normal(&licence)).or_default().push(part.name.clone());
+        }
+    }
+    text += "  the Rust standard library (MIT OR Apache-2.0)\n";
+    for (licence, owners) in owners {
+        writeln!(text, "\n{}\n{}\n\n{licence}", "-".repeat(80), owners.join(", "))?;
+    }
+    Ok(text)
+}
+
+/// Lines without trailing space, so that equal licences are equal.
+fn normal(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
+    lines.join("\n").trim_matches('\n').to_owned()
+}
+
+/// The text of a licence whose crate ships none: of MIT if that is among them, else of Apache-2.0.
+fn standard_text(part: &Part) -> Result<String> {
+    if part.licence.contains("MIT") {
+        let own = read("LICENSE-MIT")?;
+        let (_, permission) =
+            own.split_once("Permission is").context("LICENSE-MIT has no permission")?;
+        return Ok(format!(
+            "MIT License\n\nCopyright (c) {}\n\nPermission is{permission}",
+            part.holder
+        ));
+    }
+    ensure!(
+        part.licence.contains("Apache-2.0"),
+        "{} ships no text of its licence {}",
+        part.name,
+        part.licence
+    );
+    read("LICENSE-APACHE")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn part(licence: &str, texts: &[&str]) -> Part {
+        let texts = texts.iter().map(|text| (*text).to_owned()).collect();
+        Part {
+            name: "part 1.0.0".into(),
+            licence: licence.into(),
+            holder: "A. Author".into(),
+            texts,
+        }
+    }
+
+    #[test]
+    fn equal_texts_are_printed_once() {
+        let parts = ["the same  \n", "the same\n"].map(|text| part("MIT", &[text]));
+        let text = gather("x", parts.into()).unwrap();
+        assert_eq!(text.matches("the same").count(), 1, "{text}");
+    }
+
+    #[test]
+    fn a_part_without_files_gets_the_standard_text() {
+        let text = gather("x", vec![part("MIT OR Apache-2.0", &[])]).unwrap();
+        assert!(text.contains("Copyright (c) A. Author"), "{text}");
+        assert!(text.contains("Permission is hereby granted"), "{text}");
+        let error = gather("x", vec![part("Zlib", &[])]).unwrap_err().to_string();
+        assert_eq!(error, "part 1.0.0 ships no text of its licence Zlib");
+    }
+}
