@@ -4,6 +4,7 @@
 //! compile it again with atomics. Both come with rustup, or on Debian as packages of a second
 //! compiler with its matching source.
 
+use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -20,8 +21,8 @@ pub(crate) const TARGET: &str = "wasm32-unknown-unknown";
 /// Debian's compiler for browsers, its source, and a linker.
 const DEBIAN_PACKAGES: [&str; 4] = ["rustc-web", "cargo-web", "rust-web-src", "lld-19"];
 
-/// A crate of the standard library's source, for a look whether it is there.
-const SOURCE: &str = "lib/rustlib/src/rust/library/Cargo.lock";
+/// Where a compiler has the source of the standard library.
+const LIBRARY: &str = "lib/rustlib/src/rust/library";
 
 const NO_TARGET: Missing = Missing {
     what: "Rust's target wasm32-unknown-unknown is not installed and could not be added",
@@ -121,10 +122,14 @@ impl Toolchain {
     /// `cargo build` for `variant`, ready for its package and profile.
     pub(crate) fn cargo_build(self, variant: Variant) -> Result<Command> {
         let mut command = self.cargo("build", TARGET, "std,panic_abort");
+        let flags: Vec<String> = variant.rustflags().split(' ').map(str::to_owned).collect();
         command
             .env("CARGO_TARGET_DIR", self.folder())
-            .env("RUSTFLAGS", variant.rustflags())
-            .env_remove("CARGO_ENCODED_RUSTFLAGS");
+            // A path of this machine may have a space.
+            .env(
+                "CARGO_ENCODED_RUSTFLAGS",
+                [flags, self.remapped_paths()?].concat().join("\u{1f}"),
+            );
         if self == Self::Debian {
             command.env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER", "wasm-ld-19");
         }
@@ -132,6 +137,24 @@ impl Toolchain {
             rustc_wrapper::add_features(&mut command, features)?;
         }
         Ok(command)
+    }
+
+    /// Flags with which panic messages name files by crate alone: a module does not depend on the folders
+    /// of the machine that built it, and is smaller.
+    fn remapped_paths(self) -> Result<Vec<String>> {
+        let cargo = env::var_os("CARGO_HOME").map(PathBuf::from);
+        let cargo = cargo.or_else(|| Some(env::home_dir()?.join(".cargo")));
+        let registries = cargo.map(|cargo| cargo.join("registry/src").read_dir());
+        let mut folders = vec![];
+        for registry in registries.into_iter().flatten().flatten() {
+            folders.push(registry?.path());
+        }
+        folders.push(match self {
+            Self::Own | Self::OwnFromSource => sysroot()?.join(LIBRARY),
+            Self::Debian => Path::new("/usr").join(LIBRARY),
+        });
+        let flag = |folder: PathBuf| format!("--remap-path-prefix={}=", folder.display());
+        Ok(folders.into_iter().map(flag).collect())
     }
 
     /// Its cargo with a subcommand for a target; `library` is what to compile of the standard
@@ -160,7 +183,7 @@ impl Toolchain {
 
 /// Whether the source of Rust's standard library is there.
 pub(crate) fn has_source() -> Result<bool> {
-    Ok(sysroot()?.join(SOURCE).is_file())
+    Ok(sysroot()?.join(LIBRARY).join("Cargo.lock").is_file())
 }
 
 /// Where the compiler and its libraries are.
@@ -171,7 +194,7 @@ pub(crate) fn sysroot() -> Result<PathBuf> {
 
 /// The compiler of the cargo that runs this tool.
 pub(crate) fn rustc() -> Command {
-    program(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()))
+    program(env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()))
 }
 
 /// The target that the compiler runs on.
