@@ -11,7 +11,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use setun::{
-    CacheType, Device, Engine, EngineBuilder, EngineConfig, GenerateOptions, HeadType, ModelInput,
+    CacheType, Device, DeviceOptions, Engine, EngineBuilder, EngineConfig, GenerateOptions,
+    HeadType, ModelInput,
     checkpoint::{I2sBlocks, Options},
 };
 
@@ -22,7 +23,7 @@ use filter::ContentFilterArgs;
 use options::OptionArgs;
 pub(crate) use template::TemplateArgs;
 
-use crate::{error::CliError, output::tell, source::ModelSource};
+use crate::{error::CliError, output::tell, source::ModelFiles};
 
 /// The device, where none is named.
 const AUTO: &str = "auto";
@@ -65,7 +66,7 @@ pub(crate) struct GenerateArgs {
 
 /// Which model.
 #[derive(Args, Debug)]
-struct ModelArgs {
+pub(crate) struct ModelArgs {
     /// A file (.safetensors, .gguf, .onnx, .setun), a folder in Hugging Face's layout, or the name of a
     /// pulled model [default: the embedded model]
     #[arg(long, value_name = "MODEL")]
@@ -73,6 +74,18 @@ struct ModelArgs {
 
     #[command(flatten)]
     file: FileArgs,
+}
+
+impl ModelArgs {
+    /// The model's files.
+    pub(crate) fn files(&self) -> Result<ModelFiles, CliError> {
+        ModelFiles::find(self.model.as_deref(), self.file.into())
+    }
+
+    /// The files of another model, of which the same is known.
+    pub(crate) fn files_of(&self, other: &str) -> Result<ModelFiles, CliError> {
+        ModelFiles::find(Some(other), self.file.into())
+    }
 }
 
 /// What a file does not say of itself.
@@ -158,16 +171,13 @@ impl GenerateArgs {
         self.device.device()?; // before the work of loading
         self.filter.filter()?;
         let config = self.config.as_ref().map(EngineConfig::read).transpose()?;
-        let model =
-            ModelSource::find(self.model.model.as_deref(), self.model.file.into())?.open()?;
+        let model = self.model.files()?.open()?;
         let builder = match config {
             Some(config) => self.configured(model.into(), &config, texts)?,
             None => builder(model, &self.device, self.memory, texts)?.streams(texts),
         };
         start(match &self.draft {
-            Some(draft) => {
-                builder.draft(ModelSource::find(Some(draft), self.model.file.into())?.open()?)
-            }
+            Some(draft) => builder.draft(self.model.files_of(draft)?.open()?),
             None => builder,
         })
     }
@@ -210,6 +220,21 @@ impl DeviceArgs {
         Ok(self.backend().parse()?)
     }
 
+    /// How a model is loaded onto it.
+    pub(crate) fn options(
+        &self,
+        kv: Option<Kv>,
+        head: Option<Head>,
+    ) -> Result<DeviceOptions, CliError> {
+        Ok(DeviceOptions {
+            device: self.device()?,
+            threads: self.threads(),
+            cache: kv.map_or_else(CacheType::default, CacheType::from),
+            head: head.map_or(HeadType::Auto, HeadType::from),
+            ..DeviceOptions::default()
+        })
+    }
+
     /// The device's name.
     pub(crate) fn backend(&self) -> &str {
         self.backend.as_deref().unwrap_or(AUTO)
@@ -228,12 +253,13 @@ pub(crate) fn builder(
     memory: MemoryArgs,
     contexts: usize,
 ) -> Result<EngineBuilder, CliError> {
+    let options = device.options(memory.kv, memory.head)?;
     let builder = Engine::builder(model.into())
-        .device(device.device()?)
-        .cache_type(memory.kv.map_or_else(CacheType::default, CacheType::from))
-        .head_type(memory.head())
+        .device(options.device)
+        .cache_type(options.cache)
+        .head_type(options.head)
         .contexts(contexts);
-    Ok(match device.threads() {
+    Ok(match options.threads {
         Some(threads) => builder.threads(threads),
         None => builder,
     })
@@ -272,13 +298,6 @@ impl From<Kv> for CacheType {
             Kv::F16 => Self::F16,
             Kv::Int8 => Self::Int8,
         }
-    }
-}
-
-impl MemoryArgs {
-    /// The head, as the engine takes it.
-    pub(crate) fn head(self) -> HeadType {
-        self.head.map_or(HeadType::Auto, HeadType::from)
     }
 }
 

@@ -18,7 +18,7 @@ pub(crate) const INTERRUPTED: u8 = 130;
 pub(crate) enum CliError {
     /// The engine or a model.
     #[error("[{}] {}", .0.code(), one_line(.0))]
-    Setun(#[from] setun::Error),
+    Setun(setun::Error),
 
     /// A file could not be written.
     #[error("[{}] cannot write `{}`: {source}", ErrorCode::from(source), path.display())]
@@ -57,13 +57,6 @@ pub(crate) enum CliError {
         name: String,
         /// What it said.
         why: String,
-    },
-
-    /// Two levels of the processor gave different tokens.
-    #[error("{} and {} gave different tokens: please report this, with your processor's name", levels[0], levels[1])]
-    Differ {
-        /// Their names.
-        levels: [String; 2],
     },
 
     /// Two rounds of a bench gave different tokens.
@@ -115,32 +108,9 @@ impl CliError {
     }
 }
 
-impl From<setun::checkpoint::CheckpointError> for CliError {
-    fn from(error: setun::checkpoint::CheckpointError) -> Self {
-        Self::Setun(error.into())
-    }
-}
-
-impl From<setun::forward::ModelError> for CliError {
-    fn from(error: setun::forward::ModelError) -> Self {
-        Self::Setun(error.into())
-    }
-}
-
-impl From<setun::hub::Error> for CliError {
-    fn from(error: setun::hub::Error) -> Self {
-        Self::Setun(error.into())
-    }
-}
-
-impl From<setun::EngineError> for CliError {
-    fn from(error: setun::EngineError) -> Self {
-        Self::Setun(error.into())
-    }
-}
-
-impl From<setun::text::TextError> for CliError {
-    fn from(error: setun::text::TextError) -> Self {
+/// Errors of the library's crates are the library's.
+impl<E: Into<setun::Error>> From<E> for CliError {
+    fn from(error: E) -> Self {
         Self::Setun(error.into())
     }
 }

@@ -1,4 +1,4 @@
-//! Texts that commands are given.
+//! Texts that commands are given, and their way through a model.
 
 use std::{
     fs::File,
@@ -6,7 +6,10 @@ use std::{
     path::Path,
 };
 
-use setun::{EngineError, Error, Model};
+use setun::{
+    EngineError, Error, Model,
+    forward::{Batch, Model as Forward, Outputs, PagedCache, RequestedOutput},
+};
 
 use crate::error::CliError;
 
@@ -36,6 +39,29 @@ pub(crate) fn tokens(model: &Model, text: &str) -> Result<Vec<u32>, CliError> {
         expected: "tokenizer.json",
     })?;
     Ok(tokenizer.encode(text, true)?)
+}
+
+/// Runs a text through a model, some tokens a step, and calls with the model and the outputs of each step.
+pub(crate) fn for_each_chunk(
+    model: &mut dyn Forward,
+    tokens: &[u32],
+    chunk: usize,
+    output: &RequestedOutput,
+    mut take: impl FnMut(&dyn Forward, &Outputs) -> Result<(), CliError>,
+) -> Result<(), CliError> {
+    let blocks = tokens.len().div_ceil(model.block_positions());
+    let mut cache = PagedCache::new(model.block_positions(), blocks);
+    let (sequence, mut outputs) = (cache.create(), Outputs::default());
+    let chunk = chunk.min(model.max_rows());
+    for (index, tokens) in tokens.chunks(chunk).enumerate() {
+        cache.extend(sequence, tokens.len())?;
+        let mut batch = Batch::default();
+        batch.push_run(sequence, index * chunk, tokens, output.clone());
+        batch.rows.iter_mut().for_each(|row| row.output = output.clone());
+        pollster::block_on(model.forward(&batch, &mut cache, &mut outputs))?;
+        take(model, &outputs)?;
+    }
+    Ok(())
 }
 
 fn utf8(what: &str, bytes: Vec<u8>) -> Result<String, CliError> {

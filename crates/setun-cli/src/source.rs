@@ -10,7 +10,8 @@ use std::{
 
 use futures::future::{FutureExt, LocalBoxFuture, ready};
 use setun::{
-    Error, Model, ModelBytes, ModelFolder, ModelHeader, ModelReader, ReadRequest, Source,
+    Error, Model, ModelBytes, ModelFolder, ModelHeader, ModelReader, ModelSource, ReadRequest,
+    Source,
     checkpoint::{Options, files::WEIGHTS},
     hub::{self, ModelStore, StoreSettings},
     locate,
@@ -26,85 +27,72 @@ use crate::{
 const EXPECTED: &str = "a folder with config.json and model.safetensors, a .safetensors, .gguf, \
                         .onnx or .setun file, or the name of a model that was pulled";
 
-/// A model's bytes.
-#[derive(Debug)]
-pub(crate) enum ModelSource {
-    /// A folder, or a file and the folder it is in.
-    Files { name: String, source: Source, options: Options, files: Box<ModelFolder> },
-    /// The model inside this program.
-    #[cfg(feature = "embedded-model")]
-    Embedded,
-    /// A random model.
-    Synthetic(Box<Synthetic>),
+/// Files of a model, with what a reader has to know of them.
+pub(crate) struct ModelFiles {
+    name: String,
+    layout: Source,
+    options: Options,
+    bytes: Box<dyn ModelBytes>,
 }
 
-impl ModelSource {
+impl ModelFiles {
     /// What `--model` names; the embedded model without it. The options are those of its files.
     pub(crate) fn find(model: Option<&str>, options: Options) -> Result<Self, CliError> {
-        match model {
-            Some(model) => match named(model)? {
-                Some(path) => Ok(Self::files(&path, options)?.called(model)),
-                None => Ok(Self::files(Path::new(model), options)?),
-            },
+        let Some(model) = model else {
             #[cfg(feature = "embedded-model")]
-            None => Ok(Self::Embedded),
+            return Ok(Self::embedded());
             #[cfg(not(feature = "embedded-model"))]
-            None => Err(Error::NoModel {
+            return Err(CliError::from(Error::NoModel {
                 path: setun::EMBEDDED_NAME.into(),
                 expected: "--model",
                 found: "none, and this program was built without an embedded model".into(),
+            }));
+        };
+        let stored = named(model)?;
+        let path = stored.as_deref().unwrap_or(Path::new(model));
+        let (folder, layout) = locate(path).map_err(|error| match error {
+            Error::NoModel { path, found, .. } => {
+                Error::NoModel { path, expected: EXPECTED, found }
             }
-            .into()),
-        }
+            other => other,
+        })?;
+        // A folder of the store is named after its revision.
+        let whole = path.canonicalize().unwrap_or_else(|_| path.into());
+        let file = whole.file_name().unwrap_or(whole.as_os_str()).to_string_lossy();
+        let name = if stored.is_some() { model.to_owned() } else { file.into_owned() };
+        Ok(Self { name, layout, options, bytes: Box::new(ModelFolder::new(folder)) })
+    }
+
+    /// A random model.
+    pub(crate) fn synthetic(model: Synthetic) -> Self {
+        let (name, options) = (model.name().to_owned(), Options::default());
+        Self { name, layout: Source::Folder, options, bytes: Box::new(model) }
+    }
+
+    #[cfg(feature = "embedded-model")]
+    fn embedded() -> Self {
+        let (name, options) = (setun::EMBEDDED_NAME.to_owned(), Options::default());
+        Self { layout: Source::File(name.clone()), name, options, bytes: Box::new(Embedded) }
     }
 
     /// Name to report the model by.
     pub(crate) fn name(&self) -> &str {
-        match self {
-            Self::Files { name, .. } => name,
-            #[cfg(feature = "embedded-model")]
-            Self::Embedded => setun::EMBEDDED_NAME,
-            Self::Synthetic(synthetic) => synthetic.name(),
-        }
+        &self.name
     }
 
     /// How a reader is to go about it.
-    pub(crate) fn source(&self) -> Source {
-        match self {
-            Self::Files { source, .. } => source.clone(),
-            #[cfg(feature = "embedded-model")]
-            Self::Embedded => Source::File(setun::EMBEDDED_NAME.into()),
-            Self::Synthetic(_) => Source::Folder,
-        }
+    pub(crate) fn layout(&self) -> Source {
+        self.layout.clone()
     }
 
     /// What its files do not say of themselves.
     pub(crate) fn options(&self) -> Options {
-        match self {
-            Self::Files { options, .. } => *options,
-            _ => Options::default(),
-        }
+        self.options
     }
 
     /// Reads what is wanted into `bytes`; false where there is no such file.
     pub(crate) fn read(&mut self, want: &ReadRequest, bytes: &mut Vec<u8>) -> Result<bool, Error> {
-        bytes.clear();
-        let range = want.range.clone().unwrap_or(0..u64::MAX);
-        match self {
-            Self::Files { files, .. } => return files.read(want, bytes),
-            #[cfg(feature = "embedded-model")]
-            Self::Embedded => {
-                let end = setun::EMBEDDED_MODEL.len();
-                let at = |offset| usize::try_from(offset).unwrap_or(end).min(end);
-                bytes.extend_from_slice(&setun::EMBEDDED_MODEL[at(range.start)..at(range.end)]);
-            }
-            Self::Synthetic(synthetic) => match synthetic.file(&want.file) {
-                Some(file) => bytes.extend_from_slice(file),
-                None if want.file == WEIGHTS => synthetic.read_weights(range, bytes),
-                None => return Ok(false),
-            },
-        }
-        Ok(true)
+        pollster::block_on(self.bytes.read(want, bytes))
     }
 
     /// Reads all but the weights. They show their progress on a terminal when they are read.
@@ -124,36 +112,16 @@ impl ModelSource {
     }
 
     /// Its bytes, which show how much of `total` has been read.
-    fn reading(self, total: &Arc<AtomicU64>) -> setun::ModelSource {
-        let (layout, options, name) = (self.source(), self.options(), self.name().to_owned());
+    fn reading(self, total: &Arc<AtomicU64>) -> ModelSource {
+        let Self { name, layout, options, bytes } = self;
         let (total, progress) = (Arc::clone(total), Progress::new());
-        let bytes = Reading { source: self, total, loaded: 0, progress };
-        setun::ModelSource::new(layout, name, bytes).with_options(options)
+        let reading = Reading { name: name.clone(), bytes, total, loaded: 0, progress };
+        ModelSource::new(layout, name, reading).with_options(options)
     }
 
     /// Reads the whole model into memory.
     pub(crate) fn load(self) -> Result<Model, CliError> {
         Ok(pollster::block_on(self.open()?.read())?)
-    }
-
-    /// Files whose own name says nothing, as that of a revision.
-    fn called(mut self, model: &str) -> Self {
-        if let Self::Files { name, .. } = &mut self {
-            model.clone_into(name);
-        }
-        self
-    }
-
-    fn files(path: &Path, options: Options) -> Result<Self, Error> {
-        let (folder, source) = locate(path).map_err(|error| match error {
-            Error::NoModel { path, found, .. } => {
-                Error::NoModel { path, expected: EXPECTED, found }
-            }
-            other => other,
-        })?;
-        let whole = path.canonicalize().unwrap_or_else(|_| path.into());
-        let name = whole.file_name().unwrap_or(whole.as_os_str()).to_string_lossy().into_owned();
-        Ok(Self::Files { name, source, options, files: Box::new(ModelFolder::new(folder)) })
     }
 }
 
@@ -175,9 +143,48 @@ fn named(model: &str) -> Result<Option<PathBuf>, Error> {
     }
 }
 
-/// A source that tells on a terminal how much of it has been read.
+/// The model inside this program.
+#[cfg(feature = "embedded-model")]
+struct Embedded;
+
+#[cfg(feature = "embedded-model")]
+impl ModelBytes for Embedded {
+    fn read<'a>(
+        &'a mut self,
+        want: &'a ReadRequest,
+        bytes: &'a mut Vec<u8>,
+    ) -> LocalBoxFuture<'a, Result<bool, Error>> {
+        let end = setun::EMBEDDED_MODEL.len();
+        let at = |offset| usize::try_from(offset).unwrap_or(end).min(end);
+        let range = want.range.clone().unwrap_or(0..u64::MAX);
+        bytes.clear();
+        bytes.extend_from_slice(&setun::EMBEDDED_MODEL[at(range.start)..at(range.end)]);
+        ready(Ok(true)).boxed_local()
+    }
+}
+
+impl ModelBytes for Synthetic {
+    fn read<'a>(
+        &'a mut self,
+        want: &'a ReadRequest,
+        bytes: &'a mut Vec<u8>,
+    ) -> LocalBoxFuture<'a, Result<bool, Error>> {
+        bytes.clear();
+        match self.file(&want.file) {
+            Some(file) => bytes.extend_from_slice(file),
+            None if want.file == WEIGHTS => {
+                self.read_weights(want.range.clone().unwrap_or(0..u64::MAX), bytes);
+            }
+            None => return ready(Ok(false)).boxed_local(),
+        }
+        ready(Ok(true)).boxed_local()
+    }
+}
+
+/// Files that show on a terminal how much of them has been read.
 struct Reading {
-    source: ModelSource,
+    name: String,
+    bytes: Box<dyn ModelBytes>,
     /// Bytes of all tensors; zero until that is known.
     total: Arc<AtomicU64>,
     loaded: u64,
@@ -190,20 +197,18 @@ impl ModelBytes for Reading {
         want: &'a ReadRequest,
         bytes: &'a mut Vec<u8>,
     ) -> LocalBoxFuture<'a, Result<bool, Error>> {
-        let found = self.source.read(want, bytes);
+        let found = pollster::block_on(self.bytes.read(want, bytes));
         let total = self.total.load(Ordering::Relaxed);
         if total > 0 {
             self.loaded += bytes.len() as u64;
-            let (name, share) = (self.source.name(), percent(self.loaded, total));
+            let (name, share) = (&self.name, percent(self.loaded, total));
             self.progress.show(|| format!("loading {name}: {share} %"));
         }
         ready(found).boxed_local()
     }
 
     fn prefetch(&mut self, bytes: usize) {
-        if let ModelSource::Files { files, .. } = &mut self.source {
-            files.prefetch(bytes);
-        }
+        self.bytes.prefetch(bytes);
     }
 
     fn rewind(&mut self) {

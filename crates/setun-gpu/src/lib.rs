@@ -14,7 +14,6 @@ mod backend;
 mod cache;
 #[cfg(feature = "cuda")]
 pub mod cuda;
-mod describe;
 pub mod error;
 pub mod executor;
 pub mod kernel;
@@ -46,7 +45,6 @@ pub use backend::{GpuBackend, GpuStep};
 pub use cache::GpuCache;
 #[cfg(feature = "cuda")]
 pub use cuda::Cuda;
-pub use describe::{LaunchReport, describe};
 pub use error::GpuError;
 pub use executor::Executor;
 #[cfg(feature = "testing")]

@@ -2,37 +2,34 @@
 
 mod bandwidth;
 mod candidates;
-mod constrained;
+mod compare;
 mod memory;
 mod peer;
-mod profiled;
 mod report;
 mod round;
-mod speculate;
-mod statistics;
 mod streams;
 
 use std::path::PathBuf;
 
 use clap::builder::RangedI64ValueParser;
 use setun::{
-    Device, DeviceOptions, Engine, HeadType, Model,
+    Device, Engine, HeadType, Model,
     ops::{WeightData, WeightSpec, screen_dot::screen_bytes},
 };
 
 use crate::{
-    args::{self, DeviceArgs, FileArgs, MemoryArgs},
+    args::{self, DeviceArgs, MemoryArgs, ModelArgs},
     commands::profile::{ProfileReport, untimed},
     error::CliError,
     output::Progress,
-    source::ModelSource,
+    source::ModelFiles,
     synth::{ShapeName, Synthetic},
 };
+use candidates::Candidates;
 use memory::MemoryReport;
 use peer::Peer;
 use report::{Report, print};
-use round::Round;
-use statistics::median;
+use round::{Round, median};
 
 /// Tokens that each sequence generates to warm up, after its whole prompt.
 const WARM_UP: usize = 4;
@@ -59,16 +56,11 @@ const MAX_POSITIONS: u64 = 1 << 18;
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "flags of the command line")]
 pub(crate) struct Args {
-    /// A file (.safetensors, .gguf, .onnx, .setun), a folder in Hugging Face's layout, or the name of a
-    /// pulled model [default: the embedded model]
-    #[arg(long, value_name = "MODEL", conflicts_with = "shape")]
-    model: Option<String>,
-
     #[command(flatten)]
-    file: FileArgs,
+    model: ModelArgs,
 
     /// Random model of this shape, as written by `setun synth`
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, conflicts_with = "model")]
     shape: Option<ShapeName>,
 
     /// Share of the random model's feed-forward gates that are closed for every token [default: half,
@@ -98,10 +90,6 @@ pub(crate) struct Args {
     #[command(flatten)]
     memory: MemoryArgs,
 
-    /// Measure every instruction set of this processor
-    #[arg(long, conflicts_with = "backend")]
-    all_backends: bool,
-
     /// Alternate with another engine's `llama-bench` and print ratios; repeatable
     #[arg(long, value_name = "NAME=PROGRAM")]
     peer: Vec<String>,
@@ -112,12 +100,12 @@ pub(crate) struct Args {
 
     /// Measure continuous batching with N streams against bare model steps, and prefix sharing
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = count(MAX_SEQUENCES))]
-    #[arg(conflicts_with_all = ["batch", "all_backends", "peer", "profile"])]
+    #[arg(conflicts_with_all = ["batch", "peer", "profile"])]
     streams: Vec<u32>,
 
     /// Measure prompt lookup against plain decoding, on repetitive texts and an ordinary one; the
     /// model needs a tokenizer
-    #[arg(long, conflicts_with_all = ["batch", "all_backends", "peer", "profile", "streams", "shape"])]
+    #[arg(long, conflicts_with_all = ["batch", "peer", "profile", "streams", "shape"])]
     speculate: bool,
 
     /// With --speculate: draft model to measure as well
@@ -125,7 +113,7 @@ pub(crate) struct Args {
     draft: Option<String>,
 
     /// Measure decoding under a JSON schema against plain decoding; the model needs a tokenizer
-    #[arg(long, conflicts_with_all = ["batch", "all_backends", "peer", "profile", "streams", "shape", "speculate"])]
+    #[arg(long, conflicts_with_all = ["batch", "peer", "profile", "streams", "shape", "speculate"])]
     constrained: bool,
 
     /// Time each operation in a separate round, for prefill and decode
@@ -145,61 +133,28 @@ fn count(most: i64) -> RangedI64ValueParser<u32> {
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     check(args)?; // before the work of loading
     if args.speculate {
-        return speculate::run(args);
+        return compare::speculation(args);
     }
     if args.constrained {
-        return constrained::run(args);
+        return compare::constraint(args);
     }
     if !args.streams.is_empty() {
         return streams::run(args, &args.streams);
     }
     let mut peers = Peer::all(&args.peer, &args.peer_model)?;
-    let mut reports = vec![];
-    for device in devices(args) {
-        reports.extend(measure_device(args, &device, &mut peers)?);
-    }
-    print(&reports, args.json)?;
-    agree(&reports)
+    let reports = measure_batches(args, &mut peers)?;
+    print(&reports, args.json)
 }
 
-/// The devices to measure. The definitions are no level of the processor.
-fn devices(args: &Args) -> Vec<DeviceArgs> {
-    if !args.all_backends {
-        return vec![args.device.clone()];
-    }
-    let devices = setun::devices().into_iter();
-    let levels = devices.filter(|info| matches!(info.select, Device::Level(_)));
-    levels.map(|info| DeviceArgs { backend: Some(info.level), ..args.device }).collect()
-}
-
-/// Every level gives the same tokens.
-fn agree(reports: &[Report]) -> Result<(), CliError> {
-    for (index, report) in reports.iter().enumerate() {
-        let other = reports[..index].iter().find(|other| other.batch == report.batch);
-        if let Some(other) = other.filter(|other| other.tokens_hash != report.tokens_hash) {
-            return Err(CliError::Differ { levels: [other.level.clone(), report.level.clone()] });
-        }
-    }
-    Ok(())
-}
-
-/// All batch sizes on one device.
-fn measure_device(
-    args: &Args,
-    device: &DeviceArgs,
-    peers: &mut [Peer],
-) -> Result<Vec<Report>, CliError> {
+/// All batch sizes, one after the other.
+fn measure_batches(args: &Args, peers: &mut [Peer]) -> Result<Vec<Report>, CliError> {
     let batches: Vec<_> = args.batch.iter().map(|&batch| to_usize(batch)).collect();
     let contexts = batches.iter().copied().max().unwrap_or(1);
-    let model = source(args)?.load()?;
-    let options = DeviceOptions {
-        device: device.device()?,
-        head: args.memory.head(),
-        ..DeviceOptions::default()
-    };
+    let model = files(args)?.load()?;
+    let options = args.device.options(args.memory.kv, args.memory.head)?;
     let step_bytes = bytes_of_a_step(&model, model.head_type(&options));
     // Repeats compute all of their prompts again, and all sequences run at once.
-    let builder = args::builder(model, device, args.memory, contexts)?;
+    let builder = args::builder(model, &args.device, args.memory, contexts)?;
     let engine = args::start(builder.prefix_positions(0).streams(contexts))?;
 
     let mut reports = vec![];
@@ -217,13 +172,13 @@ fn measure_device(
 }
 
 /// The model, or the shape of one.
-fn source(args: &Args) -> Result<ModelSource, CliError> {
+fn files(args: &Args) -> Result<ModelFiles, CliError> {
     match args.shape {
         Some(shape) => {
             let closed = args.closed.map(f64::from);
-            Ok(ModelSource::Synthetic(Box::new(Synthetic::new(&shape.shape(), 0, closed)?)))
+            Ok(ModelFiles::synthetic(Synthetic::new(&shape.shape(), 0, closed)?))
         }
-        None => ModelSource::find(args.model.as_deref(), args.file.into()),
+        None => args.model.files(),
     }
 }
 
@@ -266,9 +221,15 @@ fn measure(
 
     progress.show(|| format!("batch {batch}: profile"));
     let profiled = if args.profile { generate } else { generate.min(PROFILED) };
-    let profiled = profiled::measure(engine, &prompts, (generate.min(WARM_UP), profiled))?;
-    first.check("the round with timed operations", &profiled.tokens)?;
-    let read = profiled.report.as_ref().and_then(ProfileReport::weight_bytes_per_token);
+    // Apart from the rounds that give the speeds, as timing takes time.
+    pollster::block_on(engine.start_profile())?;
+    round::run(engine, &prompts, generate.min(WARM_UP))?;
+    pollster::block_on(engine.start_profile())?;
+    let tokens = round::run(engine, &prompts, profiled)?.tokens;
+    first.check("the round with timed operations", &tokens)?;
+    let profile = pollster::block_on(engine.end_profile())?;
+    let timed = profile.as_ref().map(ProfileReport::of);
+    let read = timed.as_ref().and_then(ProfileReport::weight_bytes_per_token);
     let peak_rss_bytes = memory::peak_rss_bytes();
     Ok(Report {
         backend: engine.backend(),
@@ -285,9 +246,9 @@ fn measure(
         read_bandwidth_gb_per_second: None,
         peak_rss_bytes,
         memory: MemoryReport::new(&pollster::block_on(engine.memory())?, peak_rss_bytes),
-        candidates: profiled.candidates,
+        candidates: profile.and_then(|profile| Candidates::of(&profile.decode.steps)),
         peers: peers.iter_mut().map(|peer| peer.report(prefill, decode)).collect(),
-        profile: profiled.report.filter(|_| args.profile),
+        profile: timed.filter(|_| args.profile),
     })
 }
 

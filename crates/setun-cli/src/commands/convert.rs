@@ -17,7 +17,7 @@ use crate::{
     args::FileArgs,
     error::CliError,
     output::{Progress, tell},
-    source::{ModelSource, percent},
+    source::{ModelFiles, percent},
 };
 
 /// Convert a model to another format
@@ -162,7 +162,7 @@ impl To {
 
 /// See [`Args`].
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
-    let source = ModelSource::find(Some(&args.source), args.file.into())?;
+    let source = ModelFiles::find(Some(&args.source), args.file.into())?;
     let converted = convert(source, &args.destination, args.to, &args.container)?;
     for warning in &converted.warnings {
         tell(&format!("setun: {warning}\n"));
@@ -176,7 +176,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
 
 /// Converts a model; what was written is removed if that fails.
 pub(crate) fn convert(
-    mut source: ModelSource,
+    mut source: ModelFiles,
     destination: &Path,
     to: To,
     container: &ContainerArgs,
@@ -198,14 +198,14 @@ pub(crate) fn convert(
 }
 
 fn write(
-    source: &mut ModelSource,
+    source: &mut ModelFiles,
     written: &mut Written,
     format: Format,
     file: &str,
 ) -> Result<Converted, CliError> {
     let name = source.name().to_owned();
     let mut conversion =
-        Conversion::with_options(source.source(), source.options(), name.clone(), format, file);
+        Conversion::with_options(source.layout(), source.options(), name.clone(), format, file);
     let (mut bytes, mut read, mut progress) = (vec![], 0, Progress::new());
     while let Some(want) = conversion.next_read() {
         let found = source.read(&want, &mut bytes)?;

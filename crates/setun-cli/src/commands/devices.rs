@@ -6,7 +6,7 @@ use crate::{
     args::FileArgs,
     error::CliError,
     output::{Output, table},
-    source::ModelSource,
+    source::ModelFiles,
 };
 
 /// List available devices and CPU instruction sets, best first
@@ -28,7 +28,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     let mut output = Output::new();
     if let Some(model) = &args.model {
-        let reader = ModelSource::find(Some(model), args.file.into())?.open()?;
+        let reader = ModelFiles::find(Some(model), args.file.into())?.open()?;
         let report = pollster::block_on(reader.probe(DeviceOptions::default()))?;
         return if args.json {
             output.json(&report.devices)

@@ -2,15 +2,11 @@
 
 mod density;
 mod estimate;
-#[cfg(feature = "gpu")]
-mod launches;
 mod plan;
 mod report;
 
 use std::path::PathBuf;
 
-#[cfg(feature = "gpu")]
-use setun::{Device, GpuApi};
 use setun::{
     checkpoint::{Answer, Reader},
     forward::WeightsBuilder,
@@ -20,7 +16,7 @@ use crate::{
     args::{DeviceArgs, FileArgs, Kv},
     error::CliError,
     output::Output,
-    source::ModelSource,
+    source::ModelFiles,
     synth::ShapeName,
 };
 
@@ -55,8 +51,7 @@ pub(crate) struct Args {
     #[arg(long, value_enum, requires = "estimate")]
     kv: Option<Kv>,
 
-    /// List the operations and buffers of a step of one token in place of the tensors; on a GPU the
-    /// launches too
+    /// List the operations and buffers of a step of one token in place of the tensors
     #[arg(long)]
     plan: bool,
 
@@ -77,7 +72,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     if args.text.is_some() {
         density::check(&args.device)?;
     }
-    let source = ModelSource::find(args.model.as_deref(), args.file.into())?;
+    let source = ModelFiles::find(args.model.as_deref(), args.file.into())?;
     let name = source.name().to_owned();
     let reader = read_headers(source)?;
     let weights = match (reader.config(), reader.tensors()) {
@@ -96,17 +91,9 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
         && let (Some(weights), Some(config)) = (&weights, reader.config())
     {
         report.plan = Some(plan::describe(weights.layout(), config)?);
-        #[cfg(feature = "gpu")]
-        // Those of one list for all that `wgpu` reaches.
-        if let Device::Gpu(api) = args.device.device()?
-            && api != GpuApi::Cuda
-        {
-            let tensors = reader.tensors().unwrap_or_default();
-            report.launches = Some(launches::describe(weights.layout(), config, tensors)?);
-        }
     }
     if let (Some(text), None) = (&args.text, &problem) {
-        let source = ModelSource::find(args.model.as_deref(), args.file.into())?;
+        let source = ModelFiles::find(args.model.as_deref(), args.file.into())?;
         report.densities = Some(density::measure(source, text, &args.device)?);
     }
     let mut output = Output::new();
@@ -119,8 +106,8 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
 }
 
 /// Reads all that comes before the tensors' data.
-fn read_headers(mut source: ModelSource) -> Result<Reader, CliError> {
-    let mut reader = Reader::with_options(source.source(), source.options());
+fn read_headers(mut source: ModelFiles) -> Result<Reader, CliError> {
+    let mut reader = Reader::with_options(source.layout(), source.options());
     let mut bytes = vec![];
     while reader.tensors().is_none() {
         let Some(want) = reader.next_read() else { break };

@@ -4,16 +4,15 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 use setun::{
-    DeviceOptions, EngineError,
-    forward::{Batch, Model as Forward, Outputs, PagedCache, RequestedOutput},
+    EngineError,
+    forward::{Model as Forward, RequestedOutput},
 };
 
 use crate::{
-    args::{DeviceArgs, FileArgs, Head, Kv},
+    args::{DeviceArgs, Head, Kv, ModelArgs},
     error::CliError,
     input,
     output::{Output, Progress},
-    source::ModelSource,
 };
 
 /// Measure the perplexity of a model on a text
@@ -23,13 +22,8 @@ use crate::{
 /// −ln p(token | the tokens before it in its window). A last window of one token is left out.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A file (.safetensors, .gguf, .onnx, .setun), a folder in Hugging Face's layout, or the name of a
-    /// pulled model [default: the embedded model]
-    #[arg(long, value_name = "MODEL")]
-    model: Option<String>,
-
     #[command(flatten)]
-    file: FileArgs,
+    model: ModelArgs,
 
     /// File with the text; `-` is standard input
     #[arg(long, value_name = "FILE")]
@@ -74,19 +68,12 @@ struct Report {
 
 /// See [`Args`].
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
-    let device = args.device.device()?; // before the work of loading
+    let options = args.device.options(Some(args.kv), Some(args.head))?; // before the work of loading
     let text = input::file(&args.text)?;
-    let model = ModelSource::find(args.model.as_deref(), args.file.into())?.load()?;
+    let model = args.model.files()?.load()?;
     let tokens = input::tokens(&model, &text)?;
     let bos = input::tokens(&model, "")?;
     let name = model.name().to_owned();
-    let options = DeviceOptions {
-        device,
-        threads: args.device.threads(),
-        cache: args.kv.into(),
-        head: args.head.into(),
-        ..DeviceOptions::default()
-    };
     let mut model = model.load_onto(options)?.model;
     let most = model.context_length();
     let context = args.context.map_or(most.min(USUAL_WINDOW), |context| context as usize);
@@ -137,23 +124,20 @@ fn windows(tokens: &[u32], bos: &[u32], context: usize) -> Vec<Vec<u32>> {
 
 /// Sum of −ln p over the tokens of a window but its first, in double precision.
 fn nll(model: &mut dyn Forward, window: &[u32]) -> Result<f64, CliError> {
-    let blocks = window.len().div_ceil(model.block_positions());
-    let mut cache = PagedCache::new(model.block_positions(), blocks);
-    let sequence = cache.create();
-    let mut outputs = Outputs::default();
+    let (last, mut next) = (window.len() - 1, window[1..].iter());
     let mut sum = 0.0;
-    let chunk = CHUNK.min(model.max_rows());
-    for start in (0..window.len() - 1).step_by(chunk) {
-        let end = (start + chunk).min(window.len() - 1);
-        cache.extend(sequence, end - start)?;
-        let mut batch = Batch::default();
-        batch.push_run(sequence, start, &window[start..end], RequestedOutput::Logits);
-        batch.request_logits(0);
-        pollster::block_on(model.forward(&batch, &mut cache, &mut outputs))?;
-        let rows = outputs.logits().chunks_exact(model.vocab_size());
-        let next = &window[start + 1..=end];
-        sum += rows.zip(next).map(|(logits, &next)| surprise(logits, next)).sum::<f64>();
-    }
+    input::for_each_chunk(
+        model,
+        &window[..last],
+        CHUNK,
+        &RequestedOutput::Logits,
+        |model, outputs| {
+            let rows = outputs.logits().chunks_exact(model.vocab_size());
+            sum +=
+                rows.zip(next.by_ref()).map(|(logits, &next)| surprise(logits, next)).sum::<f64>();
+            Ok(())
+        },
+    )?;
     Ok(sum)
 }
 

@@ -13,7 +13,7 @@ use crate::{
     commands::convert::{ContainerArgs, To, convert},
     error::CliError,
     output::Progress,
-    source::ModelSource,
+    source::ModelFiles,
     synth::{ShapeName, Synthetic},
 };
 
@@ -55,7 +55,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     if let To::Hf = args.to {
         return write_folder(&model, &args.out);
     }
-    let source = ModelSource::Synthetic(Box::new(model));
+    let source = ModelFiles::synthetic(model);
     convert(source, &args.out, args.to, &args.container).map(drop)
 }
 

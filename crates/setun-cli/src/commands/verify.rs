@@ -10,7 +10,7 @@ use crate::{
     args::FileArgs,
     error::CliError,
     output::{Output, Progress},
-    source::{ModelSource, percent},
+    source::{ModelFiles, percent},
 };
 
 /// Check every byte of a model
@@ -46,17 +46,17 @@ struct Report {
 
 /// See [`Args`].
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
-    let source = ModelSource::find(Some(&args.model), args.file.into())?;
+    let source = ModelFiles::find(Some(&args.model), args.file.into())?;
     let mut report = Report { model: source.name().to_owned(), ..Report::default() };
     check_tensors(source, &mut report)?;
-    check_texts(ModelSource::find(Some(&args.model), args.file.into())?, &mut report)?;
+    check_texts(ModelFiles::find(Some(&args.model), args.file.into())?, &mut report)?;
     let mut output = Output::new();
     if args.json { output.json(&report) } else { output.line(&report.text()) }
 }
 
 /// Reads and unpacks every tensor.
-fn check_tensors(mut source: ModelSource, report: &mut Report) -> Result<(), CliError> {
-    let mut reader = Reader::with_options(source.source(), source.options());
+fn check_tensors(mut source: ModelFiles, report: &mut Report) -> Result<(), CliError> {
+    let mut reader = Reader::with_options(source.layout(), source.options());
     let (mut contents, mut bytes) = (None, vec![]);
     let (mut total, mut progress) = (0, Progress::new());
     while let Some(want) = reader.next_read() {
@@ -84,7 +84,7 @@ fn check_tensors(mut source: ModelSource, report: &mut Report) -> Result<(), Cli
 }
 
 /// Reads tokenizer and template, and holds them against the configuration.
-fn check_texts(source: ModelSource, report: &mut Report) -> Result<(), CliError> {
+fn check_texts(source: ModelFiles, report: &mut Report) -> Result<(), CliError> {
     let header = source.header()?;
     report.tokens = header.tokenizer()?.map(|tokenizer| tokenizer.vocab_size());
     report.warnings.extend(header.vocabulary_warnings()?);

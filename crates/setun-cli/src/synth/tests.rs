@@ -7,7 +7,7 @@ use setun::{
 };
 
 use super::{Synthetic, noise, shape::Shape};
-use crate::source::ModelSource;
+use crate::source::ModelFiles;
 
 /// Large enough for statistics, small enough for the scalar definitions.
 const SHAPE: Shape = Shape {
@@ -23,7 +23,7 @@ const SHAPE: Shape = Shape {
 
 /// Loads without any file, in the pieces that are wanted.
 fn load(synthetic: Synthetic) -> Model {
-    ModelSource::Synthetic(Box::new(synthetic)).load().expect("a whole model")
+    ModelFiles::synthetic(synthetic).load().expect("a whole model")
 }
 
 #[test]

@@ -5,8 +5,7 @@ use serde_json::Value;
 use crate::support::{STORIES, TINY, copy_without, model, setun, setun_reading};
 
 fn inspect(args: &[&str]) -> Value {
-    let text = setun(&[&["inspect", "--json"], args].concat()).text();
-    serde_json::from_str(&text).expect("JSON")
+    setun(&[&["inspect", "--json"], args].concat()).json()
 }
 
 /// What a bench of the shape takes is counted elsewhere (`tests/estimates.rs`); here it is that
@@ -36,8 +35,7 @@ fn the_memory_of_a_shape_is_told_without_its_weights() {
     assert!(bytes("7b", "int8", "cache") < bytes("7b", "f16", "cache") * 6 / 10);
     let text = setun(&["inspect", "--estimate", &model(TINY)]).text();
     assert!(text.contains(" kB") && !text.contains("0.00"), "{text}");
-    let other = setun(&["inspect", "--shape", "7b"]);
-    assert_eq!(other.status, Some(2), "{}", other.stderr);
+    setun(&["inspect", "--shape", "7b"]).wrong_usage("--estimate");
 }
 
 #[test]
@@ -117,7 +115,7 @@ fn a_text_is_run_for_its_densities() {
         let (gates, codes) = (gates.expect("relu²"), codes.expect("codes"));
         assert!(0.02 < codes && codes < gates && gates < 0.6, "{gates}, {codes}");
     }
-    let devices: Value = serde_json::from_str(&setun(&["devices", "--json"]).text()).expect("JSON");
+    let devices = setun(&["devices", "--json"]).json();
     let levels = devices.as_array().expect("an array").iter().map(|device| &device["level"]);
     for level in levels.filter_map(Value::as_str).filter(|level| *level != "scalar") {
         assert_eq!(densities(&inspect(&["--text", &path, "--backend", level])), found, "{level}");
@@ -129,8 +127,8 @@ fn a_text_is_run_for_its_densities() {
 fn densities_of_a_long_text_without_closed_gates() {
     let stories = model(STORIES);
     let text = "The dog ran to the park. ".repeat(200);
-    let outcome = setun_reading(&["inspect", "--json", "--text", "-", &stories], text.as_bytes());
-    let report: Value = serde_json::from_str(&outcome.text()).expect("JSON");
+    let args = ["inspect", "--json", "--text", "-", &stories];
+    let report = setun_reading(&args, text.as_bytes()).json();
     let tokens = report["densities"]["tokens"].as_u64().expect("a count");
     let context = report["config"]["max_position_embeddings"].as_u64().expect("a context");
     assert!(tokens > context, "{tokens} of {context}");
@@ -150,9 +148,8 @@ fn texts_that_cannot_be_run() {
     assert!(error.contains("has no tokenizer"), "{error}");
     let error = setun_reading(&["inspect", "--text", "-"], b"frog \xff").failure();
     assert!(error.contains("standard input is not UTF-8: byte 5"), "{error}");
-    let outcome = setun(&["inspect", "--text", &path, "--backend", "scalar"]);
-    assert_eq!(outcome.status, Some(2), "{}", outcome.stderr);
-    assert!(outcome.stderr.contains("`scalar` does not count"), "{}", outcome.stderr);
+    let scalar = ["inspect", "--text", &path, "--backend", "scalar"];
+    setun(&scalar).wrong_usage("`scalar` does not count");
 }
 
 #[test]

@@ -82,12 +82,6 @@ fn no_option_that_should_not_changes_a_bit() {
             &["--backend", "scalar"][..],
             &["--backend", "cpu", "--threads", "1"],
             &["--threads", "5"],
-            &["--chunk", "1"],
-            &["--chunk", "7"],
-            &["--chunk", "64"],
-            &["--chunk", "all"],
-            &["--batch-with", "1"],
-            &["--batch-with", "9", "--chunk", "3", "--threads", "2"],
         ] {
             assert!(bits(more) == expected, "{kv} {more:?}");
         }

@@ -10,8 +10,7 @@ const TEXT: &str = "Once upon a time there was a little girl. She had a red ball
 fn perplexity(more: &[&str]) -> Value {
     let model = model(STORIES);
     let args = [&["perplexity", "--model", &model, "--text", "-", "--json"], more].concat();
-    let text = setun_reading(&args, TEXT.as_bytes()).text();
-    serde_json::from_str(&text).expect("JSON")
+    setun_reading(&args, TEXT.as_bytes()).json()
 }
 
 /// The logits of the same tokens, added up here.

@@ -4,9 +4,9 @@ use std::io::Read;
 
 use serde_json::Value;
 
-use crate::support::{STORIES, TINY, command, copy_without, model, setun, setun_reading};
-
-const PROMPT: &str = "Once upon a time";
+use crate::support::{
+    PROMPT, STORIES, TINY, command, copy_without, model, setun, setun_reading, story,
+};
 
 fn golden(prompt: &str) -> (String, usize) {
     let json = std::fs::read(format!("{}/golden.json", model(STORIES))).expect("golden.json");
@@ -32,10 +32,8 @@ fn greedy_text_is_that_of_the_reference() {
 #[test]
 fn a_draft_changes_no_text() {
     let stories = model(STORIES);
-    let run = |more: &[&str]| {
-        let args = ["run", "--model", &stories, "--seed", "4", "--temperature", "1"];
-        setun(&[&args[..], more, &["--max-tokens", "40", PROMPT]].concat())
-    };
+    let run =
+        |more: &[&str]| story(&["--seed", "4", "--temperature", "1", "--max-tokens", "40"], more);
     let text = run(&[]).text();
     assert_eq!(run(&["--draft", &stories]).text(), text);
     assert_eq!(run(&["--draft", &stories, "--lookahead", "2", "--samples", "1"]).text(), text);
@@ -45,11 +43,7 @@ fn a_draft_changes_no_text() {
 
 #[test]
 fn a_text_has_the_form_that_is_asked_for() {
-    let stories = model(STORIES);
-    let run = |more: &[&str]| {
-        let args = ["run", "--model", &stories, "--seed", "4", "--temperature", "1"];
-        setun(&[&args[..], more, &[PROMPT]].concat())
-    };
+    let run = |more: &[&str]| story(&["--seed", "4", "--temperature", "1"], more);
     let schema = r#"{"type": "array", "items": {"type": "boolean"}, "maxItems": 4}"#;
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("schema.json");
@@ -72,19 +66,13 @@ fn a_text_has_the_form_that_is_asked_for() {
         (&["--json-schema", "{"][..], "is no JSON"),
         (&["--regex", "a", "--json-object"], "cannot be used with"),
     ] {
-        let outcome = run(more);
-        assert_eq!(outcome.status, Some(2), "{}", outcome.stderr);
-        assert!(outcome.stderr.contains(words), "{}", outcome.stderr);
+        run(more).wrong_usage(words);
     }
 }
 
 #[test]
 fn what_is_not_to_be_shown_is_replaced_or_ends_the_text() {
-    let stories = model(STORIES);
-    let run = |more: &[&str]| {
-        let args = ["run", "--model", &stories, "--temperature", "0", "--max-tokens", "60"];
-        setun(&[&args[..], more, &[PROMPT]].concat())
-    };
+    let run = |more: &[&str]| story(&["--temperature", "0", "--max-tokens", "60"], more);
     let plain = run(&[]).text();
     let anywhere = ["--filter-anywhere", "--filter-action", "replace:<the>"];
     let found = run(&[&["--filter-regex", "the"], &anywhere[..]].concat()).text();
@@ -101,8 +89,7 @@ fn what_is_not_to_be_shown_is_replaced_or_ends_the_text() {
     let expected =
         "pattern 1 of the filter, `b(c`, cannot be looked for: unclosed group, at character 2";
     assert!(error.contains(expected), "{error}");
-    let outcome = run(&["--filter-action", "drop"]);
-    assert_eq!(outcome.status, Some(2), "{}", outcome.stderr);
+    run(&["--filter-action", "drop"]).wrong_usage("expected `stop`");
 }
 
 #[test]
@@ -128,8 +115,7 @@ fn a_template_with_its_variables_is_a_prompt() {
         &["--template", text, PROMPT],
         &["--template", text, "--var", "a"],
     ] {
-        let outcome = run(wrong);
-        assert_eq!(outcome.status, Some(2), "{}", outcome.stderr);
+        run(wrong).wrong_usage("--");
     }
 }
 
@@ -148,27 +134,10 @@ fn standard_input_is_a_prompt() {
 
 #[test]
 fn a_seed_gives_the_same_text_again_anywhere() {
-    let stories = model(STORIES);
     let text = |seed: &str, more: &[&str]| {
-        let args = [
-            "run",
-            "--model",
-            &stories,
-            "--temperature",
-            "1.2",
-            "--top-k",
-            "50",
-            "--top-p",
-            "0.95",
-            "--min-p",
-            "0.01",
-            "--max-tokens",
-            "40",
-            "--seed",
-            seed,
-            PROMPT,
-        ];
-        setun(&[&args[..], more].concat()).text()
+        let filters =
+            ["--temperature", "1.2", "--top-k", "50", "--top-p", "0.95", "--min-p", "0.01"];
+        story(&[&filters[..], &["--max-tokens", "40", "--seed", seed]].concat(), more).text()
     };
     let expected = text("7", &[]);
     assert_eq!(text("7", &[]), expected);
@@ -179,12 +148,9 @@ fn a_seed_gives_the_same_text_again_anywhere() {
 
 #[test]
 fn events_join_to_the_text() {
-    let stories = model(STORIES);
-    let args = ["run", "--model", &stories, "--seed", "5", "--max-tokens", "30", PROMPT];
-    let plain = setun(&args).text();
-    let lines = setun(&[&args[..], &["--json"]].concat()).text();
-    let mut events: Vec<Value> =
-        lines.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let args = ["--seed", "5", "--max-tokens", "30"];
+    let plain = story(&args, &[]).text();
+    let mut events = story(&args, &["--json"]).lines();
     let done = events.pop().expect("a last event");
     assert!(events.iter().all(|event| event["type"] == "text" && event["token"].is_u64()));
     let joined: String = events.iter().map(|event| event["text"].as_str().expect("text")).collect();
@@ -200,20 +166,16 @@ fn events_join_to_the_text() {
 
 #[test]
 fn a_stop_string_ends_the_text_before_it() {
-    let stories = model(STORIES);
-    let args = ["run", "--model", &stories, "--temperature", "0", "--max-tokens", "60", PROMPT];
     let (text, _) = golden("once");
     let stop = ["--stop", "never said", "--stop", "Lily"];
-    let found = setun(&[&args[..], &stop].concat()).text();
+    let found = story(&["--temperature", "0", "--max-tokens", "60"], &stop).text();
     let (before, _) = text.split_once("Lily").expect("her name");
     assert_eq!(found, format!("{before}\n"));
 }
 
 #[test]
 fn verbose_names_the_seed_on_standard_error() {
-    let stories = model(STORIES);
-    let args = ["run", "--model", &stories, "--max-tokens", "3", "--seed", "11", "-v", PROMPT];
-    let outcome = setun(&args);
+    let outcome = story(&["--max-tokens", "3", "--seed", "11"], &["-v"]);
     assert_eq!(outcome.status, Some(0));
     assert!(outcome.stderr.contains("seed 11"), "{}", outcome.stderr);
 }
@@ -245,8 +207,7 @@ fn nobody_on_standard_error_is_no_failure() {
 /// A penalty at the end of what floats hold overflows once a token is unlikely enough.
 #[test]
 fn an_error_after_some_text_has_a_line_of_its_own() {
-    let args = ["run", "--model", &model(STORIES), "--temperature", "0", PROMPT];
-    let outcome = setun(&[&args[..], &["--repetition-penalty", "5e37"]].concat());
+    let outcome = story(&["--temperature", "0"], &["--repetition-penalty", "5e37"]);
     assert_eq!(outcome.stdout, ", there was the bear\n");
     let error = outcome.failure();
     assert!(error.contains("the logit of token 378 is -inf"), "{error}");
@@ -254,8 +215,7 @@ fn an_error_after_some_text_has_a_line_of_its_own() {
 
 #[test]
 fn banned_texts_and_repetitions_do_not_come() {
-    let args = ["run", "--model", &model(STORIES), "--temperature", "0", PROMPT];
-    let text = |more: &[&str]| setun(&[&args[..], more].concat()).text();
+    let text = |more: &[&str]| story(&["--temperature", "0"], more).text();
     assert!(golden("once").0.contains("Lily"));
     let found = text(&["--max-tokens", "60", "--ban", "Lily"]);
     assert!(!found.contains("Lily") && found.len() > 60, "{found}");
@@ -278,11 +238,10 @@ fn banned_texts_and_repetitions_do_not_come() {
 
 #[test]
 fn no_share_of_the_probability_leaves_the_likeliest_token() {
-    let args = ["run", "--model", &model(STORIES), "--max-tokens", "12", PROMPT];
-    let greedy = setun(&[&args[..], &["--temperature", "0"]].concat()).text();
+    let text = |more: &[&str]| story(&["--max-tokens", "12"], more).text();
     for top_p in ["0", "0.000001"] {
-        let args = [&args[..], &["--temperature", "1.5", "--top-p", top_p]].concat();
-        assert_eq!(setun(&args).text(), greedy, "{top_p}");
+        let found = text(&["--temperature", "1.5", "--top-p", top_p]);
+        assert_eq!(found, text(&["--temperature", "0"]), "{top_p}");
     }
 }
 
@@ -303,13 +262,11 @@ fn without_a_model_it_tells_a_story() {
 
 #[test]
 fn a_profile_and_a_trace_tell_where_the_time_went() {
-    let stories = model(STORIES);
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("trace.json");
-    let args = ["run", "--model", &stories, "--temperature", "0", "--max-tokens", "4", PROMPT];
-    let plain = setun(&args).text();
-    let trace = ["--profile", "--trace", file.to_str().expect("UTF-8")];
-    let found = setun(&[&args[..], &trace].concat());
+    let run = |more: &[&str]| story(&["--temperature", "0", "--max-tokens", "4"], more);
+    let plain = run(&[]).text();
+    let found = run(&["--profile", "--trace", file.to_str().expect("UTF-8")]);
     assert_eq!((found.status, &found.stdout), (Some(0), &plain));
     for words in ["prefill: 1 step of", "decode: 3 steps of", "ternary_matmul qkv", "attention"] {
         assert!(found.stderr.contains(words), "{}", found.stderr);
@@ -319,22 +276,19 @@ fn a_profile_and_a_trace_tell_where_the_time_went() {
     let events = trace["traceEvents"].as_array().expect("events");
     assert_eq!(events.iter().filter(|event| event["name"] == "decode").count(), 3);
 
-    let scalar = setun(&[&args[..], &["--trace", "-", "--backend", "scalar"]].concat());
+    let scalar = run(&["--trace", "-", "--backend", "scalar"]);
     assert_eq!((scalar.status, scalar.stdout), (Some(2), plain));
     assert!(scalar.stderr.contains("does not time its operations"), "{}", scalar.stderr);
 }
 
 #[test]
 fn options_win_over_the_configuration() {
-    let stories = model(STORIES);
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("setun.toml");
     let config = "[device]\nbackends = [\"scalar\"]\n[generation]\nmax_tokens = 3\nseed = 7\n";
     std::fs::write(&file, config).expect("a file");
-    let run = |more: &[&str]| {
-        let config = ["run", "--model", &stories, "--config", file.to_str().expect("UTF-8"), "-v"];
-        setun(&[&config[..], more, &[PROMPT]].concat()).stderr
-    };
+    let path = file.to_str().expect("UTF-8");
+    let run = |more: &[&str]| story(&["--config", path, "-v"], more).stderr;
     let told = run(&[]);
     assert!(
         told.contains("(scalar), 3 tokens, first after") && told.ends_with("seed 7\n"),

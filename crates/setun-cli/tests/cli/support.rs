@@ -6,11 +6,16 @@ use std::{
     process::{Command, Stdio},
 };
 
+use serde_json::Value;
+
 /// A small model with random weights, without a tokenizer.
 pub(crate) const TINY: &str = "bitnet-h64/packed";
 
 /// A small model that tells stories.
 pub(crate) const STORIES: &str = "real-tinystories-1m";
+
+/// How stories begin.
+pub(crate) const PROMPT: &str = "Once upon a time";
 
 /// What a command left.
 pub(crate) struct Outcome {
@@ -26,6 +31,25 @@ impl Outcome {
         assert_eq!(self.status, Some(0), "{}", self.stderr);
         assert_eq!(self.stderr, "");
         self.stdout
+    }
+
+    /// Lines of JSON.
+    #[track_caller]
+    pub(crate) fn lines(self) -> Vec<Value> {
+        self.text().lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+    }
+
+    /// The last line of JSON.
+    #[track_caller]
+    pub(crate) fn json(self) -> Value {
+        self.lines().pop().expect("a line")
+    }
+
+    /// Wrong usage, in these words.
+    #[track_caller]
+    pub(crate) fn wrong_usage(self, words: &str) {
+        assert_eq!((self.status, &*self.stdout), (Some(2), ""), "{}", self.stderr);
+        assert!(self.stderr.contains(words), "{words:?} in {}", self.stderr);
     }
 
     /// The one line of a command that failed with this status.
@@ -50,6 +74,11 @@ pub(crate) fn command(args: &[&str]) -> Command {
     command.env_remove("RUST_LOG");
     command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
+}
+
+/// Tells a story that begins with [`PROMPT`].
+pub(crate) fn story(args: &[&str], more: &[&str]) -> Outcome {
+    setun(&[&["run", "--model", &model(STORIES)], args, more, &[PROMPT]].concat())
 }
 
 /// Runs the command to its end.

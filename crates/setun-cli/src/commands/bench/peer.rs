@@ -12,7 +12,7 @@ use std::{
 use serde::Serialize;
 use serde_json::{Deserializer, Value};
 
-use super::statistics::median;
+use super::round::median;
 use crate::error::CliError;
 
 /// Another engine with a model.

@@ -58,11 +58,6 @@ pub(super) fn print(reports: &[Report], json: bool) -> Result<(), CliError> {
     if json {
         return reports.iter().try_for_each(|report| output.json(report));
     }
-    let levels = reports.chunk_by(|a, b| a.level == b.level);
-    levels.into_iter().try_for_each(|reports| print_level(&mut output, reports))
-}
-
-fn print_level(output: &mut Output, reports: &[Report]) -> Result<(), CliError> {
     let Some(first) = reports.first() else { return Ok(()) };
     let head = first.memory_line();
     let title =

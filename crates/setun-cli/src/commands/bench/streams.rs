@@ -4,15 +4,14 @@ use std::time::Instant;
 
 use serde::Serialize;
 use setun::{
-    DeviceOptions, Engine, Error, GenerateOptions, Model,
+    Engine, Error, GenerateOptions, Model,
     forward::{Batch, Model as Forward, Outputs, PagedCache, RequestedOutput},
     ops::top_logits::TopLogitsRequest,
 };
 
 use super::{
     Args,
-    round::{self, speed},
-    statistics::{decode_median, median},
+    round::{self, decode_median, median, speed},
     to_usize,
 };
 use crate::{
@@ -63,13 +62,7 @@ struct SharedReport {
 /// Measures in turn: streams of an engine, and steps of the same model without one.
 pub(super) fn run(args: &Args, streams: &[u32]) -> Result<(), CliError> {
     let most = streams.iter().copied().max().map_or(1, to_usize);
-    let device = DeviceOptions {
-        device: args.device.device()?,
-        head: args.memory.head(),
-        cache: args.memory.kv.map_or_else(setun::CacheType::default, setun::CacheType::from),
-        threads: args.device.threads(),
-        ..DeviceOptions::default()
-    };
+    let device = args.device.options(args.memory.kv, args.memory.head)?;
     let mut steps = Steps::new(load(args)?.load_onto(device)?.model);
     let builder = args::builder(load(args)?, &args.device, args.memory, most.max(SHARING))?;
     let engine = args::start(builder.streams(most.max(SHARING)))?;
@@ -92,7 +85,7 @@ pub(super) fn run(args: &Args, streams: &[u32]) -> Result<(), CliError> {
 }
 
 fn load(args: &Args) -> Result<Model, CliError> {
-    super::source(args)?.load()
+    super::files(args)?.load()
 }
 
 fn measure(

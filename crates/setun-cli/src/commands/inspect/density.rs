@@ -4,10 +4,8 @@ use std::{iter, path::Path};
 
 use serde::Serialize;
 use setun::{
-    Device, DeviceKind, DeviceOptions, EngineError, Error, LoadedModel,
-    forward::{
-        Batch, LayerDensity, Model as Forward, Outputs, PagedCache, Profile, RequestedOutput,
-    },
+    Device, DeviceKind, EngineError, LoadedModel,
+    forward::{LayerDensity, Model as Forward, Profile, RequestedOutput},
 };
 
 use crate::{
@@ -15,7 +13,7 @@ use crate::{
     error::CliError,
     input,
     output::{Progress, counted, table},
-    source::ModelSource,
+    source::ModelFiles,
 };
 
 /// Tokens of a step. What is counted does not depend on it.
@@ -49,7 +47,7 @@ pub(super) fn check(device: &DeviceArgs) -> Result<(), CliError> {
 
 /// Runs the text of a file, or of standard input, through a model.
 pub(super) fn measure(
-    source: ModelSource,
+    source: ModelFiles,
     text: &Path,
     device: &DeviceArgs,
 ) -> Result<DensityReport, CliError> {
@@ -60,9 +58,7 @@ pub(super) fn measure(
         let (found, expected) = ("empty".into(), "a text of one token or more".into());
         return Err(EngineError::BadOption { option: "text", found, expected }.into());
     }
-    let (threads, backend) = (device.threads(), device.device()?);
-    let options = DeviceOptions { device: backend, threads, ..DeviceOptions::default() };
-    let LoadedModel { model, backend, level, .. } = model.load_onto(options)?;
+    let LoadedModel { model, backend, level, .. } = model.load_onto(device.options(None, None)?)?;
     let layers = layers(model, &tokens)?;
     Ok(DensityReport {
         backend,
@@ -76,25 +72,15 @@ pub(super) fn measure(
 /// other.
 fn layers(mut model: Box<dyn Forward>, tokens: &[u32]) -> Result<Vec<LayerDensity>, CliError> {
     model.set_profiled(true);
-    let context = model.context_length();
-    let blocks = context.div_ceil(model.block_positions());
-    let (mut progress, mut done) = (Progress::new(), 0);
-    let mut all = Profile::default();
-    for piece in tokens.chunks(context) {
-        let mut cache = PagedCache::new(model.block_positions(), blocks);
-        let sequence = cache.create();
-        for (index, chunk) in piece.chunks(CHUNK).enumerate() {
-            progress.show(|| format!("{done} of {} tokens", tokens.len()));
-            cache.extend(sequence, chunk.len()).map_err(Error::from)?;
-            let mut batch = Batch::default();
-            batch.push_run(sequence, index * CHUNK, chunk, RequestedOutput::Nothing);
-            let mut outputs = Outputs::default();
-            pollster::block_on(model.forward(&batch, &mut cache, &mut outputs))?;
+    let (mut progress, mut all) = (Progress::new(), Profile::default());
+    for piece in tokens.chunks(model.context_length()) {
+        input::for_each_chunk(&mut *model, piece, CHUNK, &RequestedOutput::Nothing, |model, _| {
             if let Some(step) = model.profile() {
                 all.add(step);
             }
-            done += chunk.len();
-        }
+            progress.show(|| format!("{} of {} tokens", all.rows, tokens.len()));
+            Ok(())
+        })?;
     }
     Ok(all.layers)
 }

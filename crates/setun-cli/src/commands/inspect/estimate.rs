@@ -1,13 +1,12 @@
 //! Memory estimate from a model's headers or shape.
 
 use serde::Serialize;
-use setun::{CacheType, DeviceOptions};
 
 use super::Args;
 use crate::{
     error::CliError,
     output::{Output, size, table},
-    source::ModelSource,
+    source::ModelFiles,
     synth::Synthetic,
 };
 
@@ -30,17 +29,11 @@ struct Report {
 /// Reads headers alone, and prints what follows from them.
 pub(super) fn run(args: &Args) -> Result<(), CliError> {
     let source = match args.shape {
-        Some(shape) => ModelSource::Synthetic(Box::new(Synthetic::new(&shape.shape(), 0, None)?)),
-        None => ModelSource::find(args.model.as_deref(), args.file.into())?,
+        Some(shape) => ModelFiles::synthetic(Synthetic::new(&shape.shape(), 0, None)?),
+        None => ModelFiles::find(args.model.as_deref(), args.file.into())?,
     };
     let reader = source.open()?;
-    let options = DeviceOptions {
-        device: args.device.device()?,
-        threads: args.device.threads(),
-        cache: args.kv.map_or_else(CacheType::default, CacheType::from),
-        ..DeviceOptions::default()
-    };
-    let estimate = reader.header().estimate(options)?;
+    let estimate = reader.header().estimate(args.device.options(args.kv, None)?)?;
     let report = Report {
         model: reader.name().to_owned(),
         context: estimate.context,

@@ -42,20 +42,6 @@ struct BufferReport {
 
 /// Makes the plan of one token and describes it.
 pub(super) fn describe(layout: &Layout, config: &ModelConfig) -> Result<PlanReport, CliError> {
-    let plan = plan_of(layout, config, HeadOutput::Logits)?;
-    Ok(PlanReport {
-        ops: plan.ops().iter().map(OpReport::of).collect(),
-        buffers: buffers(&plan),
-        weights: plan.weights().iter().map(ToString::to_string).collect(),
-    })
-}
-
-/// The plan of one token.
-pub(super) fn plan_of(
-    layout: &Layout,
-    config: &ModelConfig,
-    head: HeadOutput,
-) -> Result<Plan, CliError> {
     let cache = CacheSpec {
         layers: config.layers,
         kv_heads: config.kv_heads,
@@ -63,9 +49,14 @@ pub(super) fn plan_of(
         block_positions: BLOCK_POSITIONS,
         element: CacheElement::F16,
     };
-    let plan = model_plan(layout, config.activation, cache, (1, 1), head, false)
-        .map_err(setun::forward::ModelError::from)?;
-    Ok(plan.plan)
+    let plan = model_plan(layout, config.activation, cache, (1, 1), HeadOutput::Logits, false)
+        .map_err(setun::forward::ModelError::from)?
+        .plan;
+    Ok(PlanReport {
+        ops: plan.ops().iter().map(OpReport::of).collect(),
+        buffers: buffers(&plan),
+        weights: plan.weights().iter().map(ToString::to_string).collect(),
+    })
 }
 
 fn buffers(plan: &Plan) -> Vec<BufferReport> {

@@ -37,9 +37,6 @@ pub(super) struct Report {
     /// The operations of a step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) plan: Option<PlanReport>,
-    #[cfg(feature = "gpu")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) launches: Option<super::launches::LaunchesReport>,
     /// What a text leaves open.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) densities: Option<DensityReport>,
@@ -113,8 +110,6 @@ impl Report {
             warnings,
             problem: None,
             plan: None,
-            #[cfg(feature = "gpu")]
-            launches: None,
             densities: None,
         })
     }
@@ -161,10 +156,6 @@ impl Report {
         }
         if let Some(plan) = &self.plan {
             parts.push(plan.text());
-        }
-        #[cfg(feature = "gpu")]
-        if let Some(launches) = &self.launches {
-            parts.push(launches.text());
         }
         if let Some(densities) = &self.densities {
             parts.push(densities.text());
