@@ -255,13 +255,23 @@ impl Sampler {
                 filters::epsilon_cutoff(list, f64::from(options.epsilon_cutoff));
             }
             SamplingStep::EtaCutoff => filters::eta_cutoff(list, f64::from(options.eta_cutoff)),
-            SamplingStep::Xtc if step.draw.uniform(1) < f64::from(options.xtc_probability) => {
-                filters::xtc(list, f64::from(options.xtc_threshold));
+            SamplingStep::Xtc => {
+                if step.draw.uniform(1) < f64::from(options.xtc_probability) {
+                    filters::xtc(list, f64::from(options.xtc_threshold));
+                }
             }
             SamplingStep::Mirostat => {
                 filters::mirostat(list, state.max_surprise(f64::from(options.mirostat_tau)));
             }
-            _ => {}
+            SamplingStep::LogitBias
+            | SamplingStep::RepetitionPenalty
+            | SamplingStep::FrequencyPenalty
+            | SamplingStep::PresencePenalty
+            | SamplingStep::Dry
+            | SamplingStep::NoRepeatNgram
+            | SamplingStep::BannedSequences
+            | SamplingStep::MinTokens
+            | SamplingStep::Tokens => {} // taken before, on single tokens
         }
         Ok(())
     }
