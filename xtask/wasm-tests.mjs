@@ -48,7 +48,7 @@ function inNode(path) {
   }
 }
 
-/** A page with shared memory; everything it asks for comes from here. */
+/** A page with shared memory; everything it requests comes from here. */
 async function openPage() {
   const require = createRequire(new URL("../npm/package.json", import.meta.url));
   const { chromium } = require("playwright-core");

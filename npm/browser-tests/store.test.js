@@ -56,7 +56,7 @@ async function beginStalled() {
   stage.models.takeRequests();
 }
 
-/** A new tab asks for nothing but the part that is missing. @param {import("playwright-core").Page} tab */
+/** A new tab requests nothing but the part that is missing. @param {import("playwright-core").Page} tab */
 async function expectResumed(tab) {
   expect((await tell(tab)).text).toBe(stage.texts.large);
   expect(stage.models.starts(PATH)).toEqual([CHUNK]);
@@ -164,7 +164,7 @@ describe("an interrupted download", () => {
     await beginStalled();
     const next = await openTab(profile.context, stage.url);
     await next.evaluate(beginLoad, { source });
-    // It waits for its turn, and asks for nothing.
+    // It waits for its turn, and requests nothing.
     await next.waitForTimeout(300);
     expect(stage.models.starts(PATH)).toEqual([]);
     const milliseconds = await page.evaluate(async () => {

@@ -13,7 +13,7 @@ import { missingBytesFor, storageEstimate } from "./store/quota.js";
 
 /** Download size, storage and memory of a model, in bytes. */
 export interface ModelEstimate {
-  /** Size of the download; 0 for local files, `undefined` if a server does not tell. */
+  /** Size of the download; 0 for local files, `undefined` if a server does not report. */
   readonly bytes: number | undefined;
   /** Bytes of the download that the browser's store has already. */
   readonly storedBytes: number;

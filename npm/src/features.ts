@@ -52,7 +52,7 @@ function isSoftware(adapter: GPUAdapter): boolean {
 /**
  * The largest available shared memory with `initialPages`; none without cross-origin isolation.
  *
- * The maximum is reserved as address space, so only an attempt tells whether a browser grants it.
+ * The maximum is reserved as address space, so only an attempt says whether a browser grants it.
  */
 export async function reserveSharedMemory(initialPages: number): Promise<SharedMemory | undefined> {
   if (globalThis.crossOriginIsolated !== true || !(await threads())) return undefined;

@@ -18,7 +18,7 @@ import type { Storage } from "./store/storage.js";
 
 /** Size of a model's download. */
 export interface DownloadSize {
-  /** Bytes of all files; `undefined` if a server does not tell, 0 for local files. */
+  /** Bytes of all files; `undefined` if a server does not report, 0 for local files. */
   readonly bytes: number | undefined;
   /** Bytes that the browser's store has already. */
   readonly storedBytes: number;
@@ -69,7 +69,7 @@ async function downloadSize(
   return { bytes, storedBytes: Math.min(stored, bytes) };
 }
 
-/** The download plan; `undefined` if a server does not tell sizes. */
+/** The download plan; `undefined` if a server does not report sizes. */
 async function planOf(http: HttpClient, source: UrlSource | HubSource): Promise<Plan | undefined> {
   try {
     return await (source.kind === "hub" ? planHub(http, source) : planUrl(http, source, new Map()));

@@ -6,9 +6,9 @@ export interface Manners {
   ranges?: boolean;
   /** Whether it has etags; by default it has. */
   etags?: boolean;
-  /** Whether nothing tells what a part is of, as where another site's headers are hidden. */
+  /** Whether nothing says what a part is of, as where another site's headers are hidden. */
   bare?: boolean;
-  /** Whether it compresses what is asked for as a whole. */
+  /** Whether it compresses what is requested as a whole. */
   gzip?: boolean;
   /** Whether it answers unknown addresses with a page. */
   pages?: boolean;
@@ -30,7 +30,7 @@ export interface Act {
   /** Sends this many bytes more, or fewer, than it should. */
   more?: number;
   fewer?: number;
-  /** Does not tell the length. */
+  /** Does not report the length. */
   chunked?: boolean;
   ignoreRange?: boolean;
   ignoreCondition?: boolean;
@@ -50,7 +50,7 @@ export interface Act {
 export interface Asked {
   path: string;
   method: string;
-  /** First byte that was asked for; `undefined` for the whole. */
+  /** First byte that was requested; `undefined` for the whole. */
   start: number | undefined;
   headers: IncomingHttpHeaders;
 }

@@ -88,7 +88,7 @@ class FaultyServer {
     return requests;
   }
 
-  /** Where the parts began that were asked for, ascending; `undefined` for whole files. @param {string} path */
+  /** Where the parts began that were requested, ascending; `undefined` for whole files. @param {string} path */
   starts(path) {
     const asked = this.requests.filter((request) => request.path === path && request.method === "GET");
     return asked.map(({ start }) => start).sort((a, b) => (a ?? Infinity) - (b ?? Infinity));

@@ -12,7 +12,7 @@ import { INDEX_HTML, PLAIN_MAIN, STORY } from "./page.js";
 import { makeProject, writeFiles } from "./project.js";
 import { startServer } from "./server.js";
 
-/** Bytes of the parts in which a file is asked for. */
+/** Bytes of the parts in which a file is requested. */
 export const CHUNK = 8 << 20;
 
 /** A short story: the large model takes its time. */

@@ -6,7 +6,7 @@
 struct Shape {
     u32 width;
     float eps;
-    u32 wanted;     // y holds the wanted rows
+    u32 wanted;     // y holds the requested rows
     u32 gather;     // and x holds all
 };
 

@@ -2,7 +2,7 @@
 //
 // Twin:      crates/setun-ops/src/top_logits.rs
 // Order:     by (logit descending, id ascending), −0 and 0 being equal
-// Grid:      one block a wanted row
+// Grid:      one block a requested row
 
 struct Shape {
     u32 vocab;

@@ -1,8 +1,8 @@
-// argmax: the greedy token of each wanted row, and in the step's words what the next step takes in
+// argmax: the greedy token of each requested row, and in the step's words what the next step takes in
 //
 // Twin:      crates/setun-ops/src/argmax.rs
 // Order:     by (logit descending, id ascending), −0 and 0 being equal
-// Grid:      one workgroup for SLICE tokens (x) of a wanted row (y); then one a wanted row (x), which folds them
+// Grid:      one workgroup for SLICE tokens (x) of a requested row (y); then one a requested row (x), which folds them
 
 const LANES: u32 = 256u;
 

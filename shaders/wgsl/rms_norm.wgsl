@@ -9,7 +9,7 @@ const LANES: u32 = 64u;
 struct Shape {
     width: u32,
     eps: f32,
-    wanted: u32,    // y holds the wanted rows
+    wanted: u32,    // y holds the requested rows
     gather: u32,    // and x holds all
 }
 

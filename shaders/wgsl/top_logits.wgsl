@@ -2,7 +2,7 @@
 //
 // Twin:      crates/setun-ops/src/top_logits.rs
 // Order:     by (logit descending, id ascending), −0 and 0 being equal
-// Grid:      one workgroup a wanted row
+// Grid:      one workgroup a requested row
 
 const LANES: u32 = 256u;
 

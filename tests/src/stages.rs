@@ -88,7 +88,7 @@ impl Session {
         Self { model: Box::new(model), cache, outputs: Outputs::default() }
     }
 
-    /// Extends sequences by tokens, as rows of a batch, with what is wanted of all of them.
+    /// Extends sequences by tokens, as rows of a batch, with what is requested of all of them.
     ///
     /// # Panics
     ///

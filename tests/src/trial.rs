@@ -32,7 +32,7 @@ const POSITIONS: usize = 8;
 ///
 /// # Panics
 ///
-/// If more is wanted than there can be, or anything after an error.
+/// If more is requested than there can be, or anything after an error.
 pub fn read(source: &Source, folder: &Folder<'_>) -> Result<Loaded, ModelError> {
     load(source, folder)?;
     unpack(source, folder)

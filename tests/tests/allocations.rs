@@ -75,7 +75,7 @@ fn decode(name: &str, head: HeadType, sequences: u32, threads: usize) {
         let step = model.forward(&batch, &mut cache, &mut outputs).now_or_never();
         let allocated = ALLOCATIONS.load(Ordering::Relaxed) - before;
         step.expect("a processor does not wait").expect("a step");
-        // The box of the future, which the trait asks for. Block tables grow now and then.
+        // The box of the future, which the trait requires. Block tables grow now and then.
         let grows = position % model.block_positions() == 0;
         let case = format!("{name}, {head:?}, {sequences} sequences, token {position}");
         assert!(allocated == 1 || grows || position < WARM_UP, "{allocated} allocations: {case}");

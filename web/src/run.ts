@@ -18,7 +18,7 @@ interface Writing {
   readonly story: Story;
   readonly options: GenerateOptions;
   readonly signal: AbortSignal;
-  /** Figures of the run; without them the status tells the speed. */
+  /** Figures of the run; without them the status reports the speed. */
   readonly figures?: Figures;
 }
 

@@ -40,7 +40,7 @@ pub(crate) struct Options {
     /// Most tokens to produce.
     #[arg(long, requires = "check")]
     max_tokens: Option<usize>,
-    /// Backend that the page is asked for. The name of a build makes that one alone.
+    /// Backend that the page uses. The name of a build makes that one alone.
     #[arg(long, requires = "check")]
     backend: Option<String>,
     /// Print a JSON object: text, tokens, backend, build, times, requests.
@@ -49,7 +49,7 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// The build that is asked for, or enough to see the page soon.
+    /// The build that is requested, or enough to see the page soon.
     fn variants(&self) -> Vec<Variant> {
         let named = self.backend.as_deref().and_then(|name| Variant::from_str(name, true).ok());
         named.map_or_else(wasm::first_and_built, |variant| vec![variant])

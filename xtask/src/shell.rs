@@ -29,7 +29,7 @@ pub(crate) fn in_ci() -> bool {
         .is_some_and(|value| !value.is_empty() && value != "false" && value != "0")
 }
 
-/// Says what happens now. Standard output is kept for what was asked for.
+/// Says what happens now. Standard output is kept for what was requested.
 pub(crate) fn say(what: &str) {
     eprintln!("xtask: {what}");
 }

@@ -60,7 +60,7 @@ impl Variant {
         self.relaxed().then_some("+relaxed-simd")
     }
 
-    /// What rustc is told of all crates.
+    /// Flags of rustc for all crates.
     pub(crate) fn rustflags(self) -> String {
         let mut flags = String::from("-C target-feature=+simd128");
         if self.threads() {

@@ -6,14 +6,14 @@ use crate::level::Level;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CpuError {
-    /// The level asked for does not exist on this processor or in this build.
+    /// The level requested does not exist on this processor or in this build.
     #[error(
         "CPU level {} is not available here; there is: {}",
         wanted.map_or("auto", Level::name),
         names(available)
     )]
     Level {
-        /// What was asked for; none for the best.
+        /// What was requested; none for the best.
         wanted: Option<Level>,
         /// What there is, best first. The definitions (`scalar`) are always there besides.
         available: Vec<Level>,
@@ -22,7 +22,7 @@ pub enum CpuError {
     /// Not a possible number of threads.
     #[error("{found} threads, expected 1 to {limit}")]
     Threads {
-        /// The number asked for.
+        /// The number requested.
         found: usize,
         /// The most that this build can use.
         limit: usize,

@@ -107,7 +107,7 @@ fn logits<S: Simd, E: Element>(
     }
 }
 
-/// Stores the logits of a tile of this many hidden rows, and tells how many these are.
+/// Stores the logits of a tile of this many hidden rows, and says how many these are.
 fn put<S: Simd, E: Element, const M: usize>(
     simd: S,
     x: Rows<'_>,

@@ -189,7 +189,7 @@ impl Screen {
             for part in 0..parts {
                 // As even as can be: two and two rather than three and one.
                 rows = rows.end..rows.end + (planes.len() - rows.end).div_ceil(parts - part);
-                // Each row of what comes next is asked for in one of the parts.
+                // Each row of what comes next is requested in one of the parts.
                 let ahead = std::array::from_fn(|row| {
                     if row * parts / TILE_TOKENS == part { next[row] } else { codes[row] }
                 });

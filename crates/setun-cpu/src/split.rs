@@ -32,7 +32,7 @@ pub(crate) unsafe trait Parts: Sync {
     ///
     /// # Safety
     ///
-    /// No index may be asked for twice.
+    /// No index may be requested twice.
     unsafe fn part(&self, index: usize) -> Self::Part;
 }
 
@@ -190,7 +190,7 @@ macro_rules! parts_of_tuples {
             }
 
             unsafe fn part(&self, index: usize) -> Self::Part {
-                // SAFETY: the caller asks for each index once, and so do we.
+                // SAFETY: the caller requests each index once, and so do we.
                 ($(unsafe { self.$index.part(index) },)+)
             }
         }
@@ -222,7 +222,7 @@ unsafe impl<A: Parts, B: Parts, C: Parts> Parts for OneOf<A, B, C> {
 
     unsafe fn part(&self, index: usize) -> Self::Part {
         match self {
-            // SAFETY: the caller asks for each index once, and so do we.
+            // SAFETY: the caller requests each index once, and so do we.
             Self::A(parts) => OneOf::A(unsafe { parts.part(index) }),
             // SAFETY: as above.
             Self::B(parts) => OneOf::B(unsafe { parts.part(index) }),

@@ -64,7 +64,7 @@ struct RowState {
 }
 
 impl TopLogitsScratch {
-    /// Grows to what a table, the wanted rows and their capacity need.
+    /// Grows to what a table, the requested rows and their capacity need.
     pub(crate) fn grow(
         &mut self,
         weights: &Weights,

@@ -14,7 +14,7 @@ fn agrees(subject: &str, cases: u32) {
 }
 
 fn agrees_with(subject: &str, cases: u32, threads: &[usize]) {
-    // Where a case takes long, `PROPTEST_CASES` asks for fewer.
+    // Where a case takes long, `PROPTEST_CASES` requests fewer.
     let cases = cases.min(ProptestConfig::default().cases);
     for level in Level::ALL {
         expect_level(level, || {

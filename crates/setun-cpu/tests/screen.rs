@@ -83,7 +83,7 @@ fn case_of(x: Vec<f32>, table: Vec<f32>, hidden: usize, top_logits: Vec<TopLogit
     Case { plan: plan.finish().unwrap(), weights, usages, steps: vec![inputs], blocks: 1 }
 }
 
-/// Of each wanted row of a case the number of candidates, or none where the head ran in full.
+/// Of each requested row of a case the number of candidates, or none where the head ran in full.
 fn candidates(case: &Case, backend: &mut CpuBackend) -> Vec<Option<u32>> {
     let weights = case.upload(backend).unwrap();
     let mut step = backend.prepare(&case.plan, &weights).unwrap();

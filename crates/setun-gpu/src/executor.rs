@@ -51,7 +51,7 @@ pub trait Executor {
     ) -> Result<(), OpsError>;
 
     /// Compiles kernels ahead of their use, beside other work where the device can. One that is
-    /// refused is an error of what is asked for next, or of whoever [records](Self::record) it.
+    /// refused is an error of what is requested next, or of whoever [records](Self::record) it.
     ///
     /// # Errors
     ///
@@ -82,7 +82,7 @@ pub trait Executor {
         (0..times).try_for_each(|_| self.play(list, chunks))
     }
 
-    /// Whether it tells what launches take.
+    /// Whether it reports the times of launches.
     fn can_time(&self) -> bool {
         false
     }

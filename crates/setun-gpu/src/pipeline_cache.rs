@@ -9,7 +9,7 @@ use crate::kernel::Kernel;
 
 type Made<V> = Mutex<HashMap<Kernel, Arc<OnceLock<V>>>>;
 
-/// Compiled kernels. What is asked for ahead is made beside other work where there are threads;
+/// Compiled kernels. What is requested ahead is made beside other work where there are threads;
 /// who needs a kernel that is being made waits for it.
 #[derive(Debug)]
 pub(crate) struct PipelineCache<V> {
@@ -41,7 +41,7 @@ fn get<V: Clone>(made: &Made<V>, kernel: Kernel, make: impl FnOnce(Kernel) -> V)
     place.get_or_init(|| make(kernel)).clone()
 }
 
-/// A browser compiles in a process of its own: to ask for all is to go ahead.
+/// A browser compiles in a process of its own: to request all is to go ahead.
 #[cfg(target_family = "wasm")]
 impl<V: Clone> PipelineCache<V> {
     pub(crate) fn start(&mut self, kernels: &[Kernel], make: impl Fn(Kernel) -> V) {

@@ -10,8 +10,8 @@ use crate::{
     weight::{GpuWeight, WeightFormat, WeightSlice, row_quads},
 };
 
-/// Rows of plans that together have every kernel of a model, all rows being wanted up to eight and
-/// one of more.
+/// Rows of plans that together have every kernel of a model, all rows being requested up to eight
+/// and one of more.
 pub const PRECOMPILED_ROWS: [(usize, usize); 5] = [(1, 1), (2, 2), (4, 4), (8, 8), (64, 1)];
 
 /// The kernels that a plan needs, each once. `table` says of which elements a table is.

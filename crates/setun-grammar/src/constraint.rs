@@ -129,7 +129,7 @@ impl Constraint {
     }
 
     /// The tokens, at most `most`, that must come next because nothing else may, end tokens
-    /// left out. A model need not be asked for them, and the text is the same as if it were.
+    /// left out. They need not be requested of a model, and the text is the same as if it were.
     ///
     /// They cost a mask each. Where a text is forced but can be cut into tokens in several ways
     /// there are none: how it is cut is the model's choice.

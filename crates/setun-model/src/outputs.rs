@@ -2,7 +2,7 @@
 
 use setun_ops::top_logits::Ranked;
 
-/// The wanted rows of a step, in order. Their memory is kept from step to step.
+/// The requested rows of a step, in order. Their memory is kept from step to step.
 #[derive(Clone, Debug, Default)]
 pub struct Outputs {
     rows: usize,
@@ -21,13 +21,13 @@ enum Kind {
     States,
 }
 
-/// One wanted row.
+/// One requested row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Row<'a> {
-    /// All logits, `[vocab]`. A row that asked for less may get these too.
+    /// All logits, `[vocab]`. A row that requested less may get these too.
     Logits(&'a [f32]),
     /// The touched tokens in their order, then the best others, best first. Empty where the row
-    /// cannot be ranked ([`setun_ops::top_logits`]): then all logits must be asked for.
+    /// cannot be ranked ([`setun_ops::top_logits`]): then all logits must be requested.
     Ranked(&'a [Ranked]),
     /// The hidden state, `[hidden]`, of a row that wants it.
     HiddenState(&'a [f32]),
@@ -51,7 +51,7 @@ impl Outputs {
     }
 
     /// All logits of all rows, `[rows, vocab]`; none where the step ranked them, which it does
-    /// only if no row asked for all, or gave states.
+    /// only if no row requested all, or gave states.
     #[must_use]
     pub fn logits(&self) -> &[f32] {
         if self.kind == Kind::Logits { &self.logits } else { &[] }

@@ -7,7 +7,7 @@
 //!
 //! Memory of 32 MiB or more begins with a large page, and is made of them when it is first
 //! touched. Smaller vectors lie side by side in a heap, and many are shorter than three large
-//! pages: asked for before, each would become a region of its own, and no page spans two. So they
+//! pages: requested before, each would become a region of its own, and no page spans two. So they
 //! are moved into large pages once they are filled, those that they share with neighbours
 //! included: alignment would not cover more.
 
@@ -36,17 +36,17 @@ const LEAST: usize = LARGE / 8;
 /// A vector whose memory begins with a cache line; see the [module](self). (Elements of 32 bytes
 /// or more have to say so themselves, as `#[repr(align(64))]`.)
 pub struct Aligned<T> {
-    // Aligned by elements before the first: allocators that are asked for alignment leave gaps,
+    // Aligned by elements before the first: allocators that must align leave gaps,
     // a third of the heap of weights with glibc's.
     memory: Vec<T>,
     start: usize,
 }
 
-/// There is not as much memory as was asked for.
+/// There is not as much memory as was requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no memory for {bytes} bytes")]
 pub struct NoMemory {
-    /// What was asked for.
+    /// What was requested.
     pub bytes: usize,
 }
 
@@ -68,7 +68,7 @@ impl<T: Copy + Default> Aligned<T> {
         Ok(values)
     }
 
-    /// Makes room for exactly `additional` elements; much room is asked for in large pages.
+    /// Makes room for exactly `additional` elements; much room is requested in large pages.
     ///
     /// # Errors
     ///
@@ -158,7 +158,7 @@ const fn max_padding<T>(align: usize) -> usize {
     if step < align { align / step } else { 0 }
 }
 
-/// What is asked for.
+/// What is requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Advice {
     /// Large pages when memory is touched for the first time.
@@ -167,7 +167,7 @@ enum Advice {
     Now,
 }
 
-/// Asks for whole large pages, those at both ends included: what lies beside a weight is mostly
+/// Requests whole large pages, those at both ends included: what lies beside a weight is mostly
 /// another.
 #[cfg(all(target_os = "linux", not(miri)))]
 fn advise<T>(values: &[T], advice: Advice) {

@@ -1,8 +1,8 @@
-//! `top_logits`: the exact logits of the best tokens, and of some that are asked for by id.
+//! `top_logits`: the exact logits of the best tokens, and of some that are requested by id.
 //!
-//! A row asks for the logits of its `touched` tokens and for the `k` best of all others, by
+//! A row requests the logits of its `touched` tokens and of the `k` best of all others, by
 //! (logit descending, id ascending), −0 and 0 being equal; with `within`, for fewer where the
-//! logit lies below `best − within`, `top_logits` being that of the best of those others. Logits are
+//! logit lies below `best − within`, `best` being that of the best of those others. Logits are
 //! those of [`head`](crate::head), the difference is one of `f32`. A row of the result is
 //!
 //! ```text
@@ -50,14 +50,14 @@ impl Default for Ranked {
     }
 }
 
-/// What a row asks for.
+/// What a row requests.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TopLogitsRequest {
     /// How many of the tokens that are not touched; at least 1.
     pub k: usize,
     /// How far below the best of them the others may lie; 0 or more.
     pub within: Option<f32>,
-    /// Ids whose logits are wanted in any case, ascending.
+    /// Ids whose logits are requested in any case, ascending.
     pub touched: Vec<u32>,
 }
 
@@ -68,7 +68,7 @@ impl TopLogitsRequest {
         self.touched.len() + self.k
     }
 
-    /// The least logit that is asked for, where the best of the tokens that are not touched has
+    /// The least logit that is requested, where the best of the tokens that are not touched has
     /// this one.
     #[must_use]
     pub fn least(&self, best: f32) -> f32 {

@@ -181,7 +181,7 @@ fn the_error_is_within_its_bound() {
     assert!(cfg!(miri) || worst.iter().all(|&share| share > 0.01), "{worst:?}");
 }
 
-/// The bound is narrow enough to tell what was rounded from what was not.
+/// The bound is narrow enough to say what was rounded from what was not.
 #[test]
 fn values_before_rounding_are_beyond_the_bound() {
     let random = &mut Random::new(2);

@@ -34,7 +34,7 @@ pub(crate) fn argmax(random: &mut Random) -> Case {
     case
 }
 
-/// A request for each wanted row.
+/// A request for each requested row.
 pub(crate) fn choices(
     random: &mut Random,
     wanted: usize,

@@ -12,7 +12,7 @@ use crate::{SUBJECTS, case};
 const SEEDS: u64 = 12;
 
 /// The digest of each of [`SUBJECTS`], as computed on x86-64. They judge no definition: they
-/// tell whether one gives other bits on another architecture or with another compiler. Whoever
+/// say whether one gives other bits on another architecture or with another compiler. Whoever
 /// changes a definition or the random cases on purpose takes the new ones from the failure.
 pub const DIGESTS: [u64; SUBJECTS.len()] = [
     0x4862_e8a8_43f3_075a, // embed

@@ -74,7 +74,7 @@ impl Draft {
         Norm { gain, eps: random.pick(&[1e-5, 1e-6]) }
     }
 
-    /// The rows of `x` whose logits are wanted.
+    /// The rows of `x` whose logits are requested.
     pub(crate) fn wanted(&mut self, random: &mut Random, x: BufferId, width: usize) -> BufferId {
         let norm = self.norm(random, width);
         let out = self.buffer(BufferKind::F32, width, RowSet::Wanted);

@@ -42,7 +42,7 @@ pub(crate) fn top_logits(random: &mut Random) -> Case {
     case
 }
 
-/// A request for each wanted row, each of its own size.
+/// A request for each requested row, each of its own size.
 pub(crate) fn requests(
     random: &mut Random,
     wanted: usize,

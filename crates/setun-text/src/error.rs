@@ -168,7 +168,7 @@ pub enum TextError {
     /// There is no such step of sampling.
     #[error("there is no step `{found}` of sampling, expected one of {}", known.join(", "))]
     UnknownStep {
-        /// What was asked for.
+        /// What was requested.
         found: String,
         /// The names there are.
         known: Vec<&'static str>,
@@ -185,7 +185,7 @@ pub enum TextError {
     #[error("no token may come next: all are banned, or not allowed")]
     NoTokenLeft,
 
-    /// A choice depends on those before it, and whoever asks for it keeps no state.
+    /// A choice depends on those before it, and whoever requests it keeps no state.
     #[error("`{option}` needs a state for each sequence, expected a `SamplingStrategy`")]
     NeedsState {
         /// Name of the option.

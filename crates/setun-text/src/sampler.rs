@@ -101,7 +101,7 @@ impl Sampler {
     ///
     /// # Errors
     ///
-    /// If there is no token to choose, a logit is not finite, or a token that an option asks for
+    /// If there is no token to choose, a logit is not finite, or a token that an option requests
     /// has none.
     pub fn sample(
         &self,
@@ -142,7 +142,7 @@ impl Sampler {
     ///
     /// # Errors
     ///
-    /// If a score is not finite, or a token that an option asks for has none.
+    /// If a score is not finite, or a token that an option requests has none.
     pub fn rescore(&self, scores: &[f32], step: &Step<'_>) -> Result<Vec<(u32, f32)>, TextError> {
         let of_tokens = self.steps.iter().filter(|taken| taken.is_of_tokens());
         let of_tokens: Vec<_> = of_tokens.copied().collect();

@@ -112,7 +112,7 @@ export class FileDownload {
     }
   }
 
-  /** Stores a chunk if its hash is right. `isCounted` tells that its bytes are counted as progress. */
+  /** Stores a chunk if its hash is right. `isCounted` says that its bytes are counted as progress. */
   async storeChunk(chunk: number, bytes: Uint8Array<ArrayBuffer>, isCounted: boolean): Promise<void> {
     const digest = await sha256(bytes);
     const expected = this.planned.chunks?.digests[chunk];

@@ -52,7 +52,7 @@ export async function checkQuota(what: string, bytes: number): Promise<void> {
     throw storageFull(what, `${bytes} bytes are still to be written, ${missing} more than it gives`);
 }
 
-/** The error of a full storage: `what` was to be written, `detail` tells how much. */
+/** The error of a full storage: `what` was to be written, `detail` says how much. */
 export function storageFull(what: string, detail: string, cause?: unknown): SetunError {
   const way = "delete models (`models.list`, `models.delete`), or load with `store: false`";
   const message = `no room for ${what} in the browser's storage: ${detail}; stored files stay; ${way}`;

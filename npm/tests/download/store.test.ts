@@ -55,7 +55,7 @@ it("reads the same bytes from the store as during the download", async () => {
   const first = (await model.open()).files();
   const read = first.read("m.gguf", { start: CHUNK - 5, end: CHUNK + 5 });
   expect(await read).toEqual(content.slice(CHUNK - 5, CHUNK + 5));
-  // Only what was wanted has come.
+  // Only what was requested has come.
   expect(server.starts("/m.gguf")).toEqual([0, CHUNK]);
   await model.commit();
   server.takeRequests();

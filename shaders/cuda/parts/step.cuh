@@ -16,6 +16,6 @@ struct Step {
     // Rows of a buffer that holds the wanted ones, or all.
     __device__ u32 rows_of(u32 wanted) const { return wanted != 0 ? wanted_rows() : rows(); }
 
-    // What a wanted row asks of `top_logits`: k, whether and how far within, then its touched tokens.
+    // What a requested row asks of `top_logits`: k, whether and how far within, then its touched tokens.
     __device__ const u32* request(u32 row) const { return words + words[8] + row * words[9]; }
 };

@@ -14,7 +14,7 @@ fn block_of(slot: u32, index: u32) -> u32 { return step[step[6] + slot * step[7]
 // Rows of a buffer that holds the wanted ones, or all.
 fn rows_of(wanted: u32) -> u32 { return select(batch_rows(), wanted_rows(), wanted != 0u); }
 
-// What a wanted row asks of `top_logits`: k, whether and how far within, then its touched tokens.
+// What a requested row asks of `top_logits`: k, whether and how far within, then its touched tokens.
 fn request_at(row: u32) -> u32 { return step[8] + row * step[9]; }
 fn request_k(row: u32) -> u32 { return step[request_at(row)]; }
 fn request_touched(row: u32) -> u32 { return step[request_at(row) + 3u]; }

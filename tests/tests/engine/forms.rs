@@ -36,7 +36,7 @@ fn every_text_is_valid_however_it_is_made() {
     let form = engine.grammar(&schema()).expect("a schema");
     let options = |seed| {
         let options = GenerateOptions::new().seed(seed).constraint(form.clone()).max_tokens(300);
-        // Where `top_k` cuts, few logits are asked for; where nothing does, all.
+        // Where `top_k` cuts, few logits are requested; where nothing does, all.
         let options = if seed % 2 == 0 { options.top_k(20) } else { options };
         if seed == 0 { options.temperature(0.0) } else { options.temperature(1.0) }
     };

@@ -90,7 +90,7 @@ impl Session {
             .collect()
     }
 
-    /// What one step of one token asks for, its choice being greedy.
+    /// What one step of one token requests, its choice being greedy.
     fn greedy_step(&mut self, token: u32) -> RecordedCalls {
         let best =
             RequestedOutput::TopLogits(TopLogitsRequest { k: 1, ..TopLogitsRequest::default() });

@@ -66,7 +66,7 @@ fn arrows_up(package: &Value) -> Findings {
     let Some(own) = layer(name) else { return vec![format!("{name} has no layer")] };
     let dependencies = package["dependencies"].as_array().into_iter().flatten();
     let names = dependencies.filter_map(|dependency| dependency["name"].as_str());
-    // A crate may ask for a feature of itself in its tests.
+    // A crate may request a feature of itself in its tests.
     let up = names.filter(|on| *on != name && layer(on).is_some_and(|layer| layer >= own));
     up.map(|on| format!("{name} depends on {on}, which is in no lower layer")).collect()
 }

@@ -18,7 +18,7 @@ use std::sync::{
 
 use super::{Job, spin::Spin};
 
-/// Most threads that are used unless asked for: beyond it memory is the limit.
+/// Most threads that are used unless requested: beyond it memory is the limit.
 pub(super) const DEFAULT_MAX_THREADS: usize = 16;
 
 /// A job may be entered.

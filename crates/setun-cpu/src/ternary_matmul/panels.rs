@@ -85,7 +85,7 @@ impl<D: TernaryDot> Walk<'_, D> {
 
 impl LinearView<'_> {
     /// Sums over codes of the panel that begins at an output, for some rows. Meanwhile the packed
-    /// codes of the panel that comes next, most likely, are asked for.
+    /// codes of the panel that comes next, most likely, are requested.
     pub(crate) fn add_up<D: TernaryDot>(
         &self,
         isa: D,
@@ -100,7 +100,7 @@ impl LinearView<'_> {
         // Panels of about the same length, and this many times a few rows.
         let panels = blocks.div_ceil(D::BLOCKS);
         let tiles = rows.len().div_ceil(D::ROWS);
-        // Memory is asked for evenly: a burst would wait for itself.
+        // Memory is requested evenly: a burst would wait for itself.
         let (mut asked, parts) = (0, panels * (PANEL_OUTPUTS / UNPACKED_ROWS + tiles));
         let mut ask = || {
             next.0.prefetch(isa, next.1, (asked, parts));
@@ -143,7 +143,7 @@ impl LinearView<'_> {
         isa.unpack_rows(rows, within, panel);
     }
 
-    /// Asks for one of this many parts of the codes of the panel that begins at an output, if there
+    /// Requests one of this many parts of the codes of the panel that begins at an output, if there
     /// is one.
     fn prefetch<D: TernaryDot>(&self, isa: D, first: usize, (part, parts): (usize, usize)) {
         let end = self.matrix.rows().min(first + PANEL_OUTPUTS);

@@ -19,7 +19,7 @@ pub(super) fn candidates(
     tokens[..touched].copy_from_slice(&request.touched);
     let (_, best) = start(request, out);
     TopK::of_untouched(best, request, lower);
-    // Nothing that is asked for lies below either: lower bounds tell less than their logits.
+    // Nothing that is requested lies below either: lower bounds tell less than their logits.
     let threshold = best[request.k - 1].logit.max(request.least(best[0].logit));
     let (places, mut count) = (&mut tokens[touched..][..MAX_CANDIDATES], 0);
     untouched(request, upper, threshold, |token, _| {
@@ -45,7 +45,7 @@ pub(super) fn rank_all(request: &TopLogitsRequest, logits: &[f32], out: &mut [Ra
     cut(request, best);
 }
 
-/// Leaves those of the `k` best that lie as near to the first as was asked for.
+/// Leaves those of the `k` best that lie as near to the first as was requested.
 pub(super) fn cut(request: &TopLogitsRequest, best: &mut [Ranked]) {
     let least = request.least(best[0].logit);
     let kept = best.partition_point(|ranked| ranked.logit >= least);

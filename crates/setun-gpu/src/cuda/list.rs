@@ -13,7 +13,7 @@ use crate::executor::Bound;
 pub struct CudaList {
     pub(super) launches: Vec<RecordedLaunch>,
     pub(super) graph: Option<CudaGraph>,
-    /// Made when times are first asked for: before the first launch and after each.
+    /// Made when times are first requested: before the first launch and after each.
     clock: Vec<CudaEvent>,
 }
 

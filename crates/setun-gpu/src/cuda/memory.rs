@@ -74,7 +74,7 @@ impl Staging {
 impl Drop for Staging {
     fn drop(&mut self) {
         self.context.record_err(self.context.synchronize());
-        // SAFETY: nothing else frees it, and the device has done all that it was told.
+        // SAFETY: nothing else frees it, and the device has done all that it was given.
         self.context.record_err(unsafe { result::free_host(self.place) });
     }
 }

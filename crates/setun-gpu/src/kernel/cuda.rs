@@ -27,7 +27,7 @@ const LANES_EACH: u32 = 8;
 const HEAD_LANES: u32 = 128;
 const HEAD_LANES_EACH: u32 = 4;
 
-/// Vectors of packed rows that a lane asks for before it has activations: registers hold them.
+/// Vectors of packed rows that a lane requests before it has activations: registers hold them.
 const MAX_AHEAD: u32 = 10;
 
 /// A kernel as CUDA C++.

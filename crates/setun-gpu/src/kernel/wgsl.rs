@@ -41,7 +41,7 @@ impl Language {
     }
 }
 
-/// Least lanes of a subgroup that kernels are built on: `wgsl/parts/subgroup.wgsl` tells how.
+/// Least lanes of a subgroup that kernels are built on: `wgsl/parts/subgroup.wgsl` says how.
 pub const MIN_SUBGROUP: u32 = 8;
 
 impl Kernel {
@@ -71,7 +71,7 @@ impl Kernel {
         parts.fold(constants, |source, part| source + part)
     }
 
-    /// The WGSL of this variant, as the standard has it: what is beyond its core is asked for.
+    /// The WGSL of this variant, as the standard has it: what is beyond its core is requested.
     #[must_use]
     pub fn standard_source(self, language: Language) -> String {
         let source = self.source(language);

@@ -22,7 +22,7 @@ enum First {
 }
 
 impl Failure {
-    /// Counts memory that is asked for.
+    /// Counts memory that is requested.
     pub(super) fn record_wanted(&self, bytes: u64) {
         self.with(|state| state.wanted_bytes += bytes);
     }
@@ -45,7 +45,7 @@ impl Failure {
         });
     }
 
-    /// Memory that was refused is an error of whoever asked for it, and of nobody after; where it
+    /// Memory that was refused is an error of whoever requested it, and of nobody after; where it
     /// is told late, in a browser, of everybody.
     pub(super) fn check_memory(&self, what: &'static str, bytes: u64) -> Result<(), OpsError> {
         let is_told_at_once = cfg!(not(target_family = "wasm"));
@@ -111,7 +111,7 @@ impl DeviceHealth {
     }
 }
 
-/// `wgpu` panics on errors of a browser's third kind, which tell that a driver gave up on
+/// `wgpu` panics on errors of a browser's third kind, which say that a driver gave up on
 /// something valid. A scope without an end keeps them; what came of them is invalid, and its use
 /// an error of another kind.
 #[cfg(target_family = "wasm")]

@@ -19,7 +19,7 @@ impl Wgpu {
         MAX_BYTES.store(bytes, Ordering::Relaxed);
     }
 
-    /// Bytes that the device which was last given any was asked for, those given back included.
+    /// Bytes requested of the device that allocated last, freed ones included.
     #[must_use]
     pub fn latest_bytes() -> u64 {
         LATEST_BYTES.load(Ordering::Relaxed)

@@ -24,7 +24,7 @@ impl Wgpu {
             && self.device.features().contains(wgpu::Features::TIMESTAMP_QUERY)
     }
 
-    /// Plays launches one by one, waits, and tells what each took.
+    /// Plays launches one by one, waits, and says what each took.
     pub(super) fn play_with_clock(
         &mut self,
         list: &mut WgpuList,

@@ -31,7 +31,7 @@ pub(super) enum Element {
     Group(Alternatives),
 }
 
-/// The most times that an element may be asked for: more would not fit into any grammar.
+/// The most times that an element may be requested: more would not fit into any grammar.
 const MAX_TIMES: u32 = 100_000;
 
 /// How deep groups may lie in each other.

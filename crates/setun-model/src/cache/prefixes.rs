@@ -2,7 +2,7 @@
 //!
 //! A block is known by its tokens and by the block before it, so that a path from the first block
 //! on spells a prefix. Tokens are compared, not hashes of them: a prefix that is found is the one
-//! that was asked for. What is computed for a position depends on the tokens up to it alone, so a
+//! that was requested. What is computed for a position depends on the tokens up to it alone, so a
 //! block that is found holds the bits that would be computed again.
 
 use std::collections::{BTreeMap, HashMap};

@@ -34,7 +34,7 @@ impl<B: Backend> StageBuilder<B> {
     ///
     /// # Errors
     ///
-    /// If the model has another number of layers than the part says, or the options ask for a
+    /// If the model has another number of layers than the part says, or the options request a
     /// cache that no backend has.
     pub fn new(
         backend: B,

@@ -42,7 +42,7 @@ fn indentation(indent: &Value) -> Result<Option<String>, Error> {
     }
 }
 
-/// Nobody indents further; a template must not ask for gigabytes of spaces.
+/// Nobody indents further; a template must not request gigabytes of spaces.
 const MAX_SPACES: usize = 64;
 
 /// What separates entries, and a key from its value.

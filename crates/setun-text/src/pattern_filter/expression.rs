@@ -57,7 +57,7 @@ impl Scratch {
 }
 
 impl Expression {
-    /// Parses and compiles; else tells what is wrong.
+    /// Parses and compiles; else says what is wrong.
     pub(super) fn new(pattern: &str) -> Result<Self, String> {
         let parsed = regex_syntax::parse(pattern).map_err(|error| parse_error(&error))?;
         if parsed.properties().minimum_len() == Some(0) {

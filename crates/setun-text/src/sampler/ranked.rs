@@ -19,25 +19,25 @@ pub enum Needs {
         k: usize,
         /// How far below the best of these the others may lie, where not all `k` are needed.
         within: Option<f32>,
-        /// The ids that are wanted in any case, ascending: those that a penalty, a bias or a ban
+        /// The ids that are requested in any case, ascending: those that a penalty, a bias or a ban
         /// changes, or all that are allowed where these are few.
         touched: Vec<u32>,
     },
 }
 
-/// Tokens beyond `top_k` that are asked for, because some may tie with the last of them.
+/// Tokens beyond `top_k` that are requested, because some may tie with the last of them.
 const SPARE: usize = 8;
 
-/// Tokens that are asked for where `min_p` alone filters: more than it usually leaves.
+/// Tokens that are requested where `min_p` alone filters: more than it usually leaves.
 pub(super) const MIN_P_TOKENS: usize = 64;
 
-/// Tokens beyond those that are wanted which are asked for where some are not allowed.
+/// Tokens requested in addition where some are not allowed.
 const MASKED: usize = 15;
 
-/// Allowed tokens are asked for one by one if there are no more.
+/// Allowed tokens are requested one by one if there are no more.
 const FEW: usize = 1024;
 
-/// Ranked logits are asked for up to this part of the vocabulary: it must be worth it.
+/// Ranked logits are requested up to this part of the vocabulary: it must be worth it.
 const RANKED_SHARE: usize = 4;
 
 /// How the steps that look at all tokens begin.
@@ -78,14 +78,14 @@ impl Sampler {
     }
 
     /// The choice that [`sample`](Self::sample) makes of all logits, from those that
-    /// [`needs`](Self::needs) asked for. None where they do not tell it, because none were
-    /// given, more tokens tie at the cut of `top_k` than were asked for, `min_p` leaves
+    /// [`needs`](Self::needs) requested. None where they do not tell it, because none were
+    /// given, more tokens tie at the cut of `top_k` than were requested, `min_p` leaves
     /// more, or too few of the best are allowed; then all logits are needed, and the state is as
     /// it was.
     ///
     /// `ranked` holds (id, logit): first the touched tokens, ascending by id, then the `k` best
     /// others, best first and ties by the lower id, without those that lie farther below the
-    /// best of them, in `f32`, than was asked for. No logit of any other token may exceed a
+    /// best of them, in `f32`, than was requested. No logit of any other token may exceed a
     /// magnitude of 2^64.
     ///
     /// # Errors
@@ -108,7 +108,7 @@ impl Sampler {
         }
         let (ahead, rest) = self.steps.split_at(self.ahead);
         let mut remaining = self.take(ahead, remaining, step, state)?;
-        // A mask may not have been known yet when logits were asked for.
+        // A mask may not have been known yet when logits were requested.
         let are_all_there = self.few_allowed(step).is_some_and(|few| {
             if step.allowed.is_none() {
                 return true;
@@ -174,7 +174,7 @@ impl Sampler {
 
     /// No token that is not listed has a higher logit than this, after the temperature. `others`
     /// are the listed ones that are not touched: the last of them is the best that is known of
-    /// the rest, unless there are fewer than were asked for.
+    /// the rest, unless there are fewer than were requested.
     fn max_unseen(&self, others: &[(u32, f32)], step: &Step<'_>) -> f32 {
         let [(_, best), ..] = *others else { return f32::INFINITY };
         let last = others.last().map_or(best, |&(_, logit)| logit);

@@ -44,7 +44,7 @@ impl Relaxed {
 }
 
 impl Products {
-    /// An operand beyond the 7 bits that the instruction asks for shows how it is made: of the
+    /// An operand beyond the 7 bits that the instruction requests shows how it is made: of the
     /// known ways only `vpmaddubsw` saturates sums of pairs, here `2 × 127 × 255`.
     fn of_engine() -> Self {
         let (x, codes) = black_box((u8x16_splat(127), u8x16_splat(255)));
