@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use half::{bf16, f16};
 use setun_ops::{
     DenseMatrix,
-    aligned::{Aligned, NoMemory},
+    aligned::Aligned,
     dense::DenseValues,
     ternary::{PLANE_COLUMNS, Scales, TernaryMatrix, ZERO_WEIGHTS, pack_row, row_bytes},
 };
@@ -114,7 +114,7 @@ impl<'a> Affine<'a> {
         let scales = Scales::ColumnGroups { columns: self.group, values };
         TernaryMatrix::new(rows, columns, codes, scales)
             .and_then(|matrix| DenseMatrix::new(rows, columns, DenseValues::Ternary(matrix)))
-            .map_err(|source| CheckpointError::Weight { tensor: self.name(), source })
+            .map_err(|source| self.codes.info.no_weight(source))
     }
 
     /// The weights `[rows, columns]` under the name of the codes, in the scales' type: each is 0 or
@@ -141,9 +141,8 @@ impl<'a> Affine<'a> {
         narrow: impl Fn(f32) -> T,
     ) -> Result<Aligned<T>, CheckpointError> {
         let elements = self.rows.saturating_mul(self.columns);
-        let mut all = Aligned::filled(T::default(), elements).map_err(|NoMemory { bytes }| {
-            CheckpointError::OutOfMemory { tensor: self.name(), bytes: bytes as u64 }
-        })?;
+        let all = Aligned::filled(T::default(), elements);
+        let mut all = all.map_err(|error| self.codes.info.no_memory(error))?;
         let mut wide = vec![0.0; self.columns];
         for (row, out) in all.chunks_exact_mut(self.columns.max(1)).enumerate() {
             table.widen_row(row, &mut wide);
@@ -178,10 +177,7 @@ impl<'a> Affine<'a> {
         });
         match first_bad.into_inner() {
             usize::MAX => Ok((codes, magnitudes)),
-            bad => {
-                let (row, column) = (bad / columns, bad % columns);
-                Err(CheckpointError::NotTernary { tensor: self.name(), row, column })
-            }
+            bad => Err(self.codes.info.not_ternary(bad / columns, bad % columns)),
         }
     }
 
@@ -212,10 +208,6 @@ impl<'a> Affine<'a> {
             pack_row(&codes, out);
         }
         None
-    }
-
-    fn name(&self) -> String {
-        self.codes.info.name.clone()
     }
 }
 

@@ -19,7 +19,7 @@ use crate::{
     dtype::Dtype,
     error::CheckpointError,
     side_by_side::{RUN_ROWS, side_by_side},
-    tensor::{Tensor, TensorData},
+    tensor::{Tensor, TensorData, TensorInfo},
 };
 
 /// Codes of a byte.
@@ -67,7 +67,7 @@ pub fn unpack(tensor: &Tensor) -> Result<Aligned<u8>, CheckpointError> {
     let TensorData::Bytes(bytes) = &tensor.data else {
         return Err(info.rank("bytes"));
     };
-    check(&info.name, bytes, columns)?;
+    check(info, bytes, columns)?;
     let mut codes = info.zeroed(rows, row_bytes(columns))?;
     let stored = (RUN_ROWS * columns.div_ceil(CODES)).max(1);
     let packed = (RUN_ROWS * row_bytes(columns)).max(1);
@@ -141,19 +141,18 @@ fn pack_run(packed: &[u8], columns: usize, bytes: &mut [u8]) {
 }
 
 /// Every byte must stand for codes, and the last of each row for codes 1 beyond the row.
-fn check(name: &str, bytes: &[u8], columns: usize) -> Result<(), CheckpointError> {
+fn check(info: &TensorInfo, bytes: &[u8], columns: usize) -> Result<(), CheckpointError> {
     let stored = columns.div_ceil(CODES).max(1);
     let of_last = columns.saturating_sub((stored - 1) * CODES);
     for (row, bytes) in bytes.chunks_exact(stored).enumerate() {
         // Without an early end the scan runs in vectors.
         if bytes.iter().fold(0, |most: u8, &byte| most.max(byte)) >= END {
             let place = bytes.iter().position(|&byte| byte >= END).unwrap_or(0);
-            let (tensor, column) = (name.to_owned(), place * CODES);
-            return Err(CheckpointError::NotTernary { tensor, row, column });
+            return Err(info.not_ternary(row, place * CODES));
         }
         let last = WORDS[usize::from(bytes[stored - 1])].to_le_bytes();
         if let Some(place) = last[of_last..CODES].iter().position(|&code| code != PADDING) {
-            let (tensor, column) = (name.to_owned(), columns + place);
+            let (tensor, column) = (info.name.clone(), columns + place);
             return Err(CheckpointError::Padding { tensor, row, column });
         }
     }
@@ -166,14 +165,9 @@ mod tests {
     use setun_ops::ternary::{Scales, pack_row};
 
     use super::*;
-    use crate::tensor::TensorInfo;
 
     fn tensor(rows: usize, columns: usize, bytes: Vec<u8>) -> Tensor {
-        let (name, file) = ("w".to_owned(), "f".into());
-        let (dtype, shape) = (Dtype::Base3, vec![rows, columns]);
-        let range = 0..bytes.len() as u64;
-        let info = TensorInfo { name, dtype, shape, file, range, paired_heads: None };
-        Tensor { info, data: TensorData::Bytes(bytes.into()) }
+        Tensor::new("w", Dtype::Base3, &[rows, columns], TensorData::Bytes(bytes.into()))
     }
 
     /// The bytes, digit by digit as the format defines them.
@@ -230,31 +224,5 @@ mod tests {
                 assert_eq!(found.is_ok(), canonical(byte), "{columns} {byte}: {found:?}");
             }
         }
-    }
-
-    /// `cargo test --release -p setun-checkpoint speed -- --ignored --nocapture`
-    #[test]
-    #[ignore = "measures"]
-    #[expect(clippy::print_stdout, reason = "what it is for")]
-    #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
-    fn speed() {
-        let (rows, columns) = (6912 * 4, 2560);
-        let codes: Vec<_> = [2, 0, 1, 1, 0, 2, 2].into_iter().cycle().take(columns).collect();
-        let bytes: Vec<_> = (0..rows).flat_map(|_| defined(&codes)).collect();
-        let tensor = tensor(rows, columns, bytes);
-        let mut best = [f64::MAX; 2];
-        for _ in 0..5 {
-            let start = std::time::Instant::now();
-            let codes = unpack(&tensor).unwrap();
-            best[0] = best[0].min(start.elapsed().as_secs_f64());
-            let matrix = TernaryMatrix::new(rows, columns, codes, Scales::Tensor(1.0)).unwrap();
-            let start = std::time::Instant::now();
-            let bytes = pack(&matrix);
-            best[1] = best[1].min(start.elapsed().as_secs_f64());
-            assert_eq!(&TensorData::Bytes(bytes.into()), &tensor.data);
-        }
-        let bytes = tensor.info.bytes() as f64;
-        let [decode, encode] = best.map(|seconds| bytes / seconds / 1e9);
-        println!("trits: decode {decode:.2} GB/s, encode {encode:.2} GB/s of stored bytes");
     }
 }

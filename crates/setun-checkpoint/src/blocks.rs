@@ -10,20 +10,15 @@
 
 pub(crate) mod encode;
 mod i2_s;
-mod iq1_bn;
-mod iq2_bn;
-mod q2_0;
-mod q4_0;
-mod q6_k;
-mod q8_0;
+mod ik;
 mod rows;
 mod table;
 mod tq1_0;
-mod tq2_0;
+mod two_bits;
 
 pub use i2_s::encode as encode_i2_s;
 pub use tq1_0::encode as encode_tq1_0;
-pub use tq2_0::encode as encode_tq2_0;
+pub use two_bits::encode as encode_tq2_0;
 
 use setun_ops::{aligned::Aligned, ternary::Scales, weight::ScaleKind};
 
@@ -64,8 +59,6 @@ pub fn unpack(tensor: &Tensor) -> Result<(Aligned<u8>, Scales), CheckpointError>
         (Dtype::F32 | Dtype::F16 | Dtype::Bf16, _) => fake_quantized::unpack(tensor),
         (Dtype::Base3, _) => Ok((base3::unpack(tensor)?, Scales::Tensor(1.0))),
         (Dtype::ScaledCodes | Dtype::ScaledTable(_), _) => scaled_codes::split(tensor),
-        (Dtype::I2S, _) => i2_s::unpack(tensor, i2_s::decode_row),
-        (Dtype::I2SNarrow, _) => i2_s::unpack(tensor, i2_s::decode_narrow_row),
         (_, Some(form)) => rows::unpack(tensor, form),
         (found, None) => {
             let (tensor, expected) = (tensor.info.name.clone(), TYPES.to_vec());
@@ -78,8 +71,8 @@ pub fn unpack(tensor: &Tensor) -> Result<(Aligned<u8>, Scales), CheckpointError>
 /// known before its data how it is scaled. See [`table_scales`].
 pub(crate) fn unpack_table(tensor: &Tensor) -> Result<(Aligned<u8>, Scales), CheckpointError> {
     match form(tensor.info.dtype) {
-        Some(form) => rows::unpack_as_stored(tensor, form),
-        None => unpack(tensor),
+        Some(form) if form.tail == 0 => rows::unpack_as_stored(tensor, form),
+        _ => unpack(tensor),
     }
 }
 
@@ -96,12 +89,14 @@ pub fn table_scales(dtype: Dtype) -> Option<ScaleKind> {
 
 fn form(dtype: Dtype) -> Option<&'static RowFormat> {
     match dtype {
+        Dtype::I2S => Some(&i2_s::WIDE),
+        Dtype::I2SNarrow => Some(&i2_s::NARROW),
         Dtype::Tq1_0 => Some(&tq1_0::FORM),
-        Dtype::Tq2_0 => Some(&tq2_0::FORM),
-        Dtype::Q2_0 => Some(&q2_0::NARROW),
-        Dtype::Q2_0Wide => Some(&q2_0::WIDE),
-        Dtype::Iq1Bn => Some(&iq1_bn::FORM),
-        Dtype::Iq2Bn => Some(&iq2_bn::FORM),
+        Dtype::Tq2_0 => Some(&two_bits::TQ2_0),
+        Dtype::Q2_0 => Some(&two_bits::Q2_0),
+        Dtype::Q2_0Wide => Some(&two_bits::Q2_0_WIDE),
+        Dtype::Iq1Bn => Some(&ik::IQ1_BN),
+        Dtype::Iq2Bn => Some(&ik::IQ2_BN),
         _ => None,
     }
 }

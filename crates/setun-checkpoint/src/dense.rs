@@ -12,7 +12,7 @@ use crate::{
     config::LinearClass,
     dtype::Dtype,
     error::CheckpointError,
-    tensor::{Tensor, TensorData, TensorInfo, check_finite, not_float},
+    tensor::{Tensor, TensorData, TensorInfo, check_finite},
 };
 
 /// A table `[rows, columns]` in its stored type: nothing is rounded or copied. Blocks of integers
@@ -34,11 +34,9 @@ pub fn table(tensor: Tensor) -> Result<DenseMatrix, CheckpointError> {
         TensorData::F32(values) => DenseValues::F32(values),
         TensorData::F16(values) => DenseValues::F16(values),
         TensorData::Bf16(values) => DenseValues::Bf16(values),
-        TensorData::Bytes(_) => return Err(not_float(&info)),
+        TensorData::Bytes(_) => return Err(info.not_float()),
     };
-    let tensor = info.name;
-    DenseMatrix::new(rows, columns, values)
-        .map_err(|source| CheckpointError::Weight { tensor, source })
+    DenseMatrix::new(rows, columns, values).map_err(|source| info.no_weight(source))
 }
 
 /// A table of ternary blocks, with their scales.
@@ -51,8 +49,7 @@ fn ternary_table(
     let matrix = TernaryMatrix::new(rows, columns, codes, scales);
     let table =
         matrix.and_then(|matrix| DenseMatrix::new(rows, columns, DenseValues::Ternary(matrix)));
-    let name = || tensor.info.name.clone();
-    table.map_err(|source| CheckpointError::Weight { tensor: name(), source })
+    table.map_err(|source| tensor.info.no_weight(source))
 }
 
 /// The same tensor in `F32`, where it is of blocks of integers ([`blocks::TABLES`]).
@@ -98,15 +95,11 @@ impl Int8Codes {
             return Err(info.rank("bytes"));
         };
         let mut codes = Aligned::new();
-        codes.extend(bytes.iter().map(|byte| byte.cast_signed())).map_err(|error| {
-            let (tensor, bytes) = (info.name.clone(), error.bytes as u64);
-            CheckpointError::OutOfMemory { tensor, bytes }
-        })?;
+        let signed = bytes.iter().map(|byte| byte.cast_signed());
+        codes.extend(signed).map_err(|error| info.no_memory(error))?;
         drop(bytes);
         let values = DenseValues::Int8Rows { codes, scales };
-        let tensor = info.name;
-        DenseMatrix::new(rows, columns, values)
-            .map_err(|source| CheckpointError::Weight { tensor, source })
+        DenseMatrix::new(rows, columns, values).map_err(|source| info.no_weight(source))
     }
 }
 
@@ -139,7 +132,7 @@ pub fn scale(tensor: &Tensor) -> Result<f32, CheckpointError> {
     }
     match numbers(tensor)?[..] {
         [scale] if scale.is_finite() && scale != 0.0 => Ok(scale),
-        ref values => Err(bad_scale(&tensor.info, values.first().copied().unwrap_or(f32::NAN))),
+        ref values => Err(tensor.info.bad_scale(values.first().copied().unwrap_or(f32::NAN))),
     }
 }
 
@@ -155,7 +148,7 @@ pub fn weight_factor(tensor: &Tensor, class: LinearClass) -> Result<f32, Checkpo
         LinearClass::AutoBitLinear => scale,
         LinearClass::BitLinear => 1.0 / scale,
     };
-    if factor.is_finite() { Ok(factor) } else { Err(bad_scale(&tensor.info, scale)) }
+    if factor.is_finite() { Ok(factor) } else { Err(tensor.info.bad_scale(scale)) }
 }
 
 /// What the numbers of a scale tensor are for: `[]` and `[1]` for a matrix, `[rows, 1]` for its
@@ -201,7 +194,7 @@ pub fn weight_factors(
             *value = 1.0 / scale;
         }
         if !value.is_finite() {
-            return Err(bad_scale(&tensor.info, scale));
+            return Err(tensor.info.bad_scale(scale));
         }
     }
     Ok(match kind {
@@ -210,18 +203,9 @@ pub fn weight_factors(
     })
 }
 
-fn bad_scale(info: &TensorInfo, found: f32) -> CheckpointError {
-    CheckpointError::Scale { tensor: info.name.clone(), found }
-}
-
 /// The elements of a tensor of floats, widened exactly.
 pub(crate) fn numbers(tensor: &Tensor) -> Result<Vec<f32>, CheckpointError> {
-    match &tensor.data {
-        TensorData::F32(values) => Ok(values.to_vec()),
-        TensorData::F16(values) => Ok(values.iter().map(|value| value.to_f32()).collect()),
-        TensorData::Bf16(values) => Ok(values.iter().map(|value| value.to_f32()).collect()),
-        TensorData::Bytes(_) => Err(not_float(&tensor.info)),
-    }
+    tensor.data.floats().ok_or_else(|| tensor.info.not_float())
 }
 
 #[cfg(test)]
@@ -237,18 +221,7 @@ mod tests {
             TensorData::Bf16(_) => Dtype::Bf16,
             TensorData::Bytes(_) => Dtype::I32,
         };
-        let (name, file) = ("t".to_owned(), "f".into());
-        Tensor {
-            info: TensorInfo {
-                name,
-                dtype,
-                shape: shape.to_vec(),
-                file,
-                range: 0..0,
-                paired_heads: None,
-            },
-            data,
-        }
+        Tensor::new("t", dtype, shape, data)
     }
 
     #[test]

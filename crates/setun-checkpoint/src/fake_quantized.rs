@@ -1,10 +1,10 @@
-//! Matrices of floats that are −s, 0 and +s, where the scale s is that of the matrix, of a row,
-//! or of a group of a row's columns.
+//! Matrices of floats whose values are ternary already.
 //!
-//! This is how `TriLM` and Ternary Bonsai are published for programs that know no ternary
-//! weights: the products of codes and scales, rounded to 16 bits.
+//! [`unpack`] reads −s, 0 and +s, where the scale s is that of the matrix, of a row, or of a group
+//! of a row's columns: `TriLM` and Ternary Bonsai are published so, as products of codes and
+//! scales, rounded to 16 bits. [`pack_codes`] reads −1, 0 and +1 beside a stored scale, which
+//! transformers writes when it saves a model that it has unpacked.
 
-use half::slice::HalfFloatSliceExt;
 use setun_ops::{
     aligned::Aligned,
     ternary::{PLANE_COLUMNS, Scales, pack_row, row_bytes},
@@ -12,7 +12,7 @@ use setun_ops::{
 
 use crate::{
     error::CheckpointError,
-    tensor::{Tensor, TensorData, check_finite, not_float},
+    tensor::{Tensor, check_finite},
 };
 
 /// Codes and scales of a matrix `[rows, columns]` of floats, with as few scales as it has: one,
@@ -33,8 +33,7 @@ pub fn unpack(tensor: &Tensor) -> Result<(Aligned<u8>, Scales), CheckpointError>
     for (row, packed) in codes.chunks_exact_mut(row_bytes(columns).max(1)).enumerate() {
         widen(tensor, row * columns, &mut wide)?;
         if let Some(column) = magnitudes.add_row(&wide) {
-            let tensor = tensor.info.name.clone();
-            return Err(CheckpointError::NotTernary { tensor, row, column });
+            return Err(tensor.info.not_ternary(row, column));
         }
         for (code, value) in row_codes.iter_mut().zip(&wide) {
             *code = 1 + u8::from(*value > 0.0) - u8::from(*value < 0.0);
@@ -44,15 +43,34 @@ pub fn unpack(tensor: &Tensor) -> Result<(Aligned<u8>, Scales), CheckpointError>
     Ok((codes, magnitudes.scales()))
 }
 
-fn widen(tensor: &Tensor, start: usize, wide: &mut [f32]) -> Result<(), CheckpointError> {
-    let range = start..start + wide.len();
-    match &tensor.data {
-        TensorData::F32(values) => wide.copy_from_slice(&values[range]),
-        TensorData::F16(values) => values[range].convert_to_f32_slice(wide),
-        TensorData::Bf16(values) => values[range].convert_to_f32_slice(wide),
-        TensorData::Bytes(_) => return Err(not_float(&tensor.info)),
+/// Packed rows `[rows, row_bytes(columns)]` in the layout of [`setun_ops::ternary`], padding
+/// included, from a matrix `[rows, columns]` of floats.
+///
+/// # Errors
+///
+/// If the tensor is no matrix of floats, or an element is none of −1, 0 and +1.
+pub fn pack_codes(tensor: &Tensor) -> Result<Aligned<u8>, CheckpointError> {
+    let (rows, columns) = tensor.info.expect_matrix()?;
+    let mut packed = tensor.info.zeroed(rows, row_bytes(columns))?;
+    let mut wide = vec![0.0; columns];
+    let mut codes = vec![0; columns];
+    for (row, packed) in packed.chunks_exact_mut(row_bytes(columns).max(1)).enumerate() {
+        widen(tensor, row * columns, &mut wide)?;
+        for (column, (code, value)) in codes.iter_mut().zip(&wide).enumerate() {
+            *code = match *value {
+                -1.0 => 0,
+                0.0 => 1,
+                1.0 => 2,
+                _ => return Err(tensor.info.not_ternary(row, column)),
+            };
+        }
+        pack_row(&codes, packed);
     }
-    Ok(())
+    Ok(packed)
+}
+
+fn widen(tensor: &Tensor, start: usize, wide: &mut [f32]) -> Result<(), CheckpointError> {
+    if tensor.data.widen(start, wide) { Ok(()) } else { Err(tensor.info.not_float()) }
 }
 
 /// The magnitudes of a matrix in its narrowest groups, row by row; 0 where all is zero.
@@ -86,5 +104,27 @@ impl Magnitudes {
     /// As few scales as explain the matrix.
     fn scales(self) -> Scales {
         crate::scales::fewest(&self.values, self.groups, PLANE_COLUMNS, self.columns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use setun_ops::ternary::code_at;
+
+    use super::*;
+    use crate::{dtype::Dtype, tensor::TensorData};
+
+    fn matrix(values: &[f32]) -> Tensor {
+        let shape = [2, values.len() / 2];
+        Tensor::new("w", Dtype::F32, &shape, TensorData::F32(values.to_vec().into()))
+    }
+
+    #[test]
+    fn codes_are_kept_and_all_else_is_named() {
+        let packed = pack_codes(&matrix(&[-1.0, 0.0, 1.0, 1.0, -0.0, -1.0])).unwrap();
+        let codes = |row: usize| [0, 1, 2].map(|column| code_at(&packed[row * 32..][..32], column));
+        assert_eq!((codes(0), codes(1)), ([0, 1, 2], [2, 1, 0]));
+        let error = pack_codes(&matrix(&[0.0, 0.0, 0.0, 0.0, 0.5, 0.0])).unwrap_err();
+        assert!(matches!(error, CheckpointError::NotTernary { row: 1, column: 1, .. }), "{error}");
     }
 }

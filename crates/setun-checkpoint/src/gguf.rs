@@ -13,7 +13,7 @@ mod names;
 mod places;
 mod rope;
 mod split;
-pub mod tokenizer;
+mod tokenizer;
 mod types;
 mod vocabulary;
 pub mod write;

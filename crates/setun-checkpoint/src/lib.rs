@@ -17,7 +17,6 @@ pub mod container;
 pub mod dense;
 pub mod dtype;
 pub mod error;
-pub mod exact;
 pub mod fake_quantized;
 pub mod files;
 pub mod generation;

@@ -14,7 +14,6 @@
 //! The scale is the reciprocal of the rounded `g`, not `mean` itself: that is the magnitude
 //! which transformers' online quantization gives every weight other than zero.
 
-use half::slice::HalfFloatSliceExt;
 use setun_ops::{
     aligned::Aligned,
     fold::{LANES, fold16_f64},
@@ -24,7 +23,7 @@ use setun_ops::{
 use crate::{
     error::CheckpointError,
     side_by_side::{RUN_ROWS, side_by_side},
-    tensor::{Tensor, TensorData, check_finite, not_float},
+    tensor::{Tensor, TensorData, check_finite},
 };
 
 /// Least mean magnitude that is divided by.
@@ -42,51 +41,28 @@ pub fn quantize(tensor: &Tensor) -> Result<(Aligned<u8>, f32), CheckpointError> 
     let (rows, columns) = tensor.info.expect_matrix()?;
     check_finite(tensor)?;
     let mut codes = tensor.info.zeroed(rows, row_bytes(columns))?;
-    let scale = match &tensor.data {
-        TensorData::F32(values) => {
-            quantize_values(values, columns, &mut codes, |block, wide| wide.copy_from_slice(block))
-        }
-        TensorData::F16(values) => quantize_values(values, columns, &mut codes, |block, wide| {
-            block.convert_to_f32_slice(wide);
-        }),
-        TensorData::Bf16(values) => quantize_values(values, columns, &mut codes, |block, wide| {
-            block.convert_to_f32_slice(wide);
-        }),
-        TensorData::Bytes(_) => return Err(not_float(&tensor.info)),
-    };
+    let inverse = 1.0 / mean_magnitude(&tensor.data, rows * columns).max(MIN_MEAN);
+    let runs = codes.chunks_mut((RUN_ROWS * row_bytes(columns)).max(1)).enumerate().collect();
+    side_by_side(runs, |(run, codes)| {
+        quantize_run(&tensor.data, run * RUN_ROWS * columns, columns, inverse, codes);
+    });
+    let scale = 1.0 / inverse;
     if !scale.is_finite() {
-        return Err(CheckpointError::Scale { tensor: tensor.info.name.clone(), found: scale });
+        return Err(tensor.info.bad_scale(scale));
     }
     Ok((codes, scale))
 }
 
-/// Writes the codes over zeros; returns the scale. `widen` widens a block or less of one.
-fn quantize_values<T: Sync>(
-    values: &[T],
-    columns: usize,
-    codes: &mut [u8],
-    widen: impl Fn(&[T], &mut [f32]) + Send + Sync,
-) -> f32 {
-    let inverse = 1.0 / mean_magnitude(values, &widen).max(MIN_MEAN);
-    let runs = values.chunks((RUN_ROWS * columns).max(1));
-    let runs = runs.zip(codes.chunks_mut((RUN_ROWS * row_bytes(columns)).max(1))).collect();
-    side_by_side(runs, |(values, codes)| quantize_run(values, columns, inverse, codes, &widen));
-    1.0 / inverse
-}
-
-/// Writes the codes of some rows over zeros.
-fn quantize_run<T>(
-    values: &[T],
-    columns: usize,
-    inverse: f32,
-    codes: &mut [u8],
-    widen: impl Fn(&[T], &mut [f32]),
-) {
-    let rows = values.chunks_exact(columns.max(1));
-    for (row, codes) in rows.zip(codes.chunks_exact_mut(row_bytes(columns).max(1))) {
-        for (block, codes) in row.chunks(BLOCK_COLUMNS).zip(codes.chunks_exact_mut(BLOCK_BYTES)) {
+/// Writes the codes of some rows over zeros; their floats begin at `start`.
+fn quantize_run(values: &TensorData, start: usize, columns: usize, inverse: f32, codes: &mut [u8]) {
+    let rows = codes.chunks_exact_mut(row_bytes(columns).max(1));
+    for (row, codes) in rows.enumerate() {
+        let blocks = (0..columns).step_by(BLOCK_COLUMNS).zip(codes.chunks_exact_mut(BLOCK_BYTES));
+        for (first, codes) in blocks {
             let mut wide = [0.0; BLOCK_COLUMNS]; // padded with weight 0
-            widen(block, &mut wide[..block.len()]);
+            let width = BLOCK_COLUMNS.min(columns - first);
+            let is_float = values.widen(start + row * columns + first, &mut wide[..width]);
+            debug_assert!(is_float, "checked to be finite floats");
             for (plane, wide) in wide.chunks_exact(PLANE_COLUMNS).enumerate() {
                 for (codes, &value) in codes.iter_mut().zip(wide) {
                     *codes |= code(value * inverse) << (2 * plane);
@@ -98,12 +74,13 @@ fn quantize_run<T>(
 
 /// The mean of the definition. A lane is summed as the fold sums it, then the fold of the lanes
 /// is that of the whole.
-fn mean_magnitude<T>(values: &[T], widen: impl Fn(&[T], &mut [f32])) -> f32 {
+fn mean_magnitude(values: &TensorData, elements: usize) -> f32 {
     let mut lanes = [0.0; LANES];
     let mut wide = [0.0; BLOCK_COLUMNS];
-    for block in values.chunks(BLOCK_COLUMNS) {
-        let wide = &mut wide[..block.len()];
-        widen(block, wide);
+    for start in (0..elements).step_by(BLOCK_COLUMNS) {
+        let wide = &mut wide[..BLOCK_COLUMNS.min(elements - start)];
+        let is_float = values.widen(start, wide);
+        debug_assert!(is_float, "checked to be finite floats");
         for terms in wide.chunks(LANES) {
             for (lane, term) in lanes.iter_mut().zip(terms) {
                 *lane += f64::from(term.abs());
@@ -111,7 +88,7 @@ fn mean_magnitude<T>(values: &[T], widen: impl Fn(&[T], &mut [f32])) -> f32 {
         }
     }
     #[expect(clippy::cast_precision_loss, reason = "below 2^53 elements")]
-    let count = values.len().max(1) as f64;
+    let count = elements.max(1) as f64;
     #[expect(clippy::cast_possible_truncation, reason = "the definition rounds the mean to f32")]
     let mean = (fold16_f64(lanes) / count) as f32;
     mean
@@ -132,20 +109,9 @@ mod tests {
     };
 
     use super::*;
-    use crate::tensor::TensorInfo;
 
     fn tensor(shape: &[usize], values: Vec<f32>) -> Tensor {
-        let (name, file) = ("w".to_owned(), "f".into());
-        let dtype = Dtype::F32;
-        let info = TensorInfo {
-            name,
-            dtype,
-            shape: shape.to_vec(),
-            file,
-            range: 0..0,
-            paired_heads: None,
-        };
-        Tensor { info, data: TensorData::F32(values.into()) }
+        Tensor::new("w", Dtype::F32, shape, TensorData::F32(values.into()))
     }
 
     /// The definition, word by word.

@@ -154,8 +154,7 @@ fn check_codes(
         }
         if let Some(column) = row.iter().position(|&byte| threes(byte) != 0) {
             let field = threes(row[column]).trailing_zeros() as usize / 2;
-            let (tensor, row) = (tensor.info.name.clone(), field * quarter + r);
-            return Err(CheckpointError::NotTernary { tensor, row, column });
+            return Err(tensor.info.not_ternary(field * quarter + r, column));
         }
     }
     Ok(())
@@ -167,19 +166,9 @@ mod tests {
     use setun_ops::ternary::{Scales, pack_row};
 
     use super::*;
-    use crate::tensor::{TensorData, TensorInfo};
 
     fn tensor(shape: [usize; 2], bytes: Vec<u8>) -> Tensor {
-        let (name, file) = ("w".to_owned(), "f".into());
-        let info = TensorInfo {
-            name,
-            dtype: Dtype::U8,
-            shape: shape.to_vec(),
-            file,
-            range: 0..0,
-            paired_heads: None,
-        };
-        Tensor { info, data: TensorData::Bytes(bytes.into()) }
+        Tensor::new("w", Dtype::U8, &shape, TensorData::Bytes(bytes.into()))
     }
 
     /// The file's bytes, code by code as its format defines them.

@@ -123,11 +123,9 @@ mod tests {
     use crate::dtype::Dtype;
 
     fn tensor(rows: usize, heads: usize, data: TensorData) -> Tensor {
-        let (name, file) = ("q".to_owned(), "f".into());
-        let shape = vec![rows, 1];
-        let paired_heads = Some(heads);
-        let info = TensorInfo { name, dtype: Dtype::F32, shape, file, range: 0..0, paired_heads };
-        Tensor { info, data }
+        let mut tensor = Tensor::new("q", Dtype::F32, &[rows, 1], data);
+        tensor.info.paired_heads = Some(heads);
+        tensor
     }
 
     #[test]

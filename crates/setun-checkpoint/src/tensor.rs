@@ -2,11 +2,16 @@
 
 use std::{borrow::Cow, ops::Range, sync::Arc};
 
-use crate::dtype::Dtype;
-use half::{bf16, f16};
-use setun_ops::aligned::{Aligned, NoMemory};
+use half::{bf16, f16, slice::HalfFloatSliceExt};
+use setun_ops::{
+    OpsError,
+    aligned::{Aligned, NoMemory},
+};
 
-use crate::{dtype::FLOATS, error::CheckpointError};
+use crate::{
+    dtype::{Dtype, FLOATS},
+    error::CheckpointError,
+};
 
 /// Name, type, shape and place of a tensor.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,9 +90,29 @@ impl TensorInfo {
         rows: usize,
         row_bytes: usize,
     ) -> Result<Aligned<u8>, CheckpointError> {
-        Aligned::filled(0, rows.saturating_mul(row_bytes)).map_err(|NoMemory { bytes }| {
-            CheckpointError::OutOfMemory { tensor: self.name.clone(), bytes: bytes as u64 }
-        })
+        let bytes = rows.saturating_mul(row_bytes);
+        Aligned::filled(0, bytes).map_err(|error| self.no_memory(error))
+    }
+
+    pub(crate) fn no_memory(&self, NoMemory { bytes }: NoMemory) -> CheckpointError {
+        CheckpointError::OutOfMemory { tensor: self.name.clone(), bytes: bytes as u64 }
+    }
+
+    pub(crate) fn not_ternary(&self, row: usize, column: usize) -> CheckpointError {
+        CheckpointError::NotTernary { tensor: self.name.clone(), row, column }
+    }
+
+    pub(crate) fn not_float(&self) -> CheckpointError {
+        let (tensor, expected) = (self.name.clone(), FLOATS.to_vec());
+        CheckpointError::Dtype { tensor, expected, found: self.dtype }
+    }
+
+    pub(crate) fn bad_scale(&self, found: f32) -> CheckpointError {
+        CheckpointError::Scale { tensor: self.name.clone(), found }
+    }
+
+    pub(crate) fn no_weight(&self, source: OpsError) -> CheckpointError {
+        CheckpointError::Weight { tensor: self.name.clone(), source }
     }
 
     pub(crate) fn rank(&self, expected: &'static str) -> CheckpointError {
@@ -136,6 +161,16 @@ pub struct Tensor {
     pub info: TensorInfo,
     /// Elements, in row-major order.
     pub data: TensorData,
+}
+
+impl Tensor {
+    /// A tensor that was made in memory and lies in no file.
+    #[must_use]
+    pub fn new(name: &str, dtype: Dtype, shape: &[usize], data: TensorData) -> Self {
+        let (name, shape, file) = (name.to_owned(), shape.to_vec(), "".into());
+        let range = 0..data.byte_len() as u64;
+        Self { info: TensorInfo { name, dtype, shape, file, range, paired_heads: None }, data }
+    }
 }
 
 /// The elements of a [`Tensor`], in their own type, so that a table moves into the engine
@@ -187,9 +222,30 @@ impl TensorData {
             }
         }
     }
-}
 
-impl TensorData {
+    /// Widens the floats from `start` on exactly; false if the elements are bytes.
+    #[must_use]
+    pub(crate) fn widen(&self, start: usize, wide: &mut [f32]) -> bool {
+        let range = start..start + wide.len();
+        match self {
+            Self::F32(values) => wide.copy_from_slice(&values[range]),
+            Self::F16(values) => values[range].convert_to_f32_slice(wide),
+            Self::Bf16(values) => values[range].convert_to_f32_slice(wide),
+            Self::Bytes(_) => return false,
+        }
+        true
+    }
+
+    /// All floats, widened exactly; none if the elements are bytes.
+    pub(crate) fn floats(&self) -> Option<Vec<f32>> {
+        match self {
+            Self::F32(values) => Some(values.to_vec()),
+            Self::F16(values) => Some(values.to_f32_vec()),
+            Self::Bf16(values) => Some(values.to_f32_vec()),
+            Self::Bytes(_) => None,
+        }
+    }
+
     /// Bytes of all elements.
     pub(crate) fn byte_len(&self) -> usize {
         match self {
@@ -204,15 +260,9 @@ impl TensorData {
     pub(crate) fn stored_bytes(&self, range: Range<usize>) -> Cow<'_, [u8]> {
         let of = |size: usize| range.start / size..range.end / size;
         match self {
-            Self::F32(values) => {
-                values[of(4)].iter().flat_map(|value| value.to_le_bytes()).collect()
-            }
-            Self::F16(values) => {
-                values[of(2)].iter().flat_map(|value| value.to_le_bytes()).collect()
-            }
-            Self::Bf16(values) => {
-                values[of(2)].iter().flat_map(|value| value.to_le_bytes()).collect()
-            }
+            Self::F32(values) => values[of(4)].iter().flat_map(|x| x.to_le_bytes()).collect(),
+            Self::F16(values) => values[of(2)].iter().flat_map(|x| x.to_le_bytes()).collect(),
+            Self::Bf16(values) => values[of(2)].iter().flat_map(|x| x.to_le_bytes()).collect(),
             Self::Bytes(bytes) => Cow::Borrowed(&bytes[range]),
         }
     }
@@ -262,7 +312,7 @@ pub fn check_finite(tensor: &Tensor) -> Result<(), CheckpointError> {
         TensorData::F32(values) => first_bad(values, f32::is_finite, |x| x),
         TensorData::F16(values) => first_bad(values, f16::is_finite, f16::to_f32),
         TensorData::Bf16(values) => first_bad(values, bf16::is_finite, bf16::to_f32),
-        TensorData::Bytes(_) => return Err(not_float(&tensor.info)),
+        TensorData::Bytes(_) => return Err(tensor.info.not_float()),
     };
     match bad {
         None => Ok(()),
@@ -287,25 +337,12 @@ fn first_bad<T: Copy>(
     Some((index, widen(values[index])))
 }
 
-pub(crate) fn not_float(info: &TensorInfo) -> CheckpointError {
-    let (tensor, expected) = (info.name.clone(), FLOATS.to_vec());
-    CheckpointError::Dtype { tensor, expected, found: info.dtype }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn info(name: &str, shape: &[usize]) -> TensorInfo {
-        let (name, file) = (name.to_owned(), "model.safetensors".into());
-        TensorInfo {
-            name,
-            dtype: Dtype::Bf16,
-            shape: shape.to_vec(),
-            file,
-            range: 0..0,
-            paired_heads: None,
-        }
+        Tensor::new(name, Dtype::Bf16, shape, TensorData::empty(Dtype::Bf16)).info
     }
 
     #[test]

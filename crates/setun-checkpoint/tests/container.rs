@@ -1,37 +1,22 @@
 //! `.setun`: what is written is read again, and nothing else is.
 
-mod support;
-
+use crate::support::{
+    Checkpoint, Folder, MODELS, answer, bytes_of, golden,
+    outline::{outline, write},
+    read,
+};
 use setun_checkpoint::{
     CheckpointError, Dtype, Reader, Source, TensorData, blocks,
     config::{LinearClass, QuantizationMode},
     container::{
         Head, Manifest,
-        write::{Options, TableType},
+        write::{Options, TableType, plan},
     },
     dense, files,
     outline::{Content, OutlineKind},
+    write::Writer as _,
 };
 use setun_ops::{TernaryMatrix, dense::DenseValues, ternary::Scales, weight::ScaleKind};
-use support::{
-    Checkpoint, Folder, answer, bytes_of, golden,
-    outline::{outline, write},
-    read,
-};
-
-const MODELS: [&str; 11] = [
-    "bitnet-h320-f432/packed",
-    "bitnet-h64/master",
-    "bitnet-h64/packed",
-    "bitnet-hd128/packed",
-    "bitnet-untied-dead/master",
-    "bitnet-untied-dead/packed",
-    "llama-bitlinear/master",
-    "llama-bitlinear/packed",
-    "llama-headdim-rope3/packed",
-    "llama-rmsnorm-bias/packed",
-    "real-tinystories-1m",
-];
 
 fn small() -> Options {
     Options { chunk_bytes: 4096, ..Options::default() }
@@ -331,25 +316,24 @@ fn finer_scales_come_back() {
     }
 }
 
-/// bitnet-b1.58-2B-4T, of which only names and shapes are needed.
 #[test]
 fn what_was_not_planned_is_refused() {
     let source = source("bitnet-h64/packed");
     let (outline, contents) = outline(&source.config, &source.files, &source.tensors);
     let missing = write(&outline, contents[1..].to_vec(), &small(), |index| index);
     assert!(missing.is_err(), "each has another's name");
-    let mut plan = setun_checkpoint::container::write::plan("m.setun", &outline, &small()).unwrap();
-    let mut none = |_: setun_checkpoint::container::write::Piece<'_>| Ok::<_, CheckpointError>(());
+    let mut writer = plan("m.setun", &outline, &small()).unwrap();
+    let mut none = |_| ();
     let name = &outline.tensors[0].name;
-    plan.add(name, contents[0].clone(), &mut none).unwrap();
-    let twice = plan.add(name, contents[0].clone(), &mut none).unwrap_err();
+    writer.put(name, contents[0].clone(), &mut none).unwrap();
+    let twice = writer.put(name, contents[0].clone(), &mut none).unwrap_err();
     assert!(matches!(twice, CheckpointError::Misplaced { .. }), "{twice}");
-    let other = plan.add(&outline.tensors[1].name, contents[0].clone(), &mut none).unwrap_err();
+    let other = writer.put(&outline.tensors[1].name, contents[0].clone(), &mut none).unwrap_err();
     assert!(matches!(other, CheckpointError::Shape { .. }), "{other}");
-    let error = plan.finish(&mut none).unwrap_err();
+    let error = writer.end(&mut none).unwrap_err();
     assert!(matches!(error, CheckpointError::Misplaced { .. }), "{error}");
     for name in ["m", "a/m.setun", ".setun", "m.setun "] {
-        assert!(setun_checkpoint::container::write::plan(name, &outline, &small()).is_err());
+        assert!(plan(name, &outline, &small()).is_err());
     }
 }
 

@@ -1,7 +1,10 @@
 //! Damaged containers, and those of other versions: each is one typed error, or the same model.
 
-mod support;
-
+use crate::support::{
+    Checkpoint, Folder, Random, bytes_of, golden,
+    outline::{outline, write},
+    read,
+};
 use serde_json::{Value, json};
 use setun_checkpoint::{
     CheckpointError, Source, Tensor, TensorData,
@@ -12,11 +15,6 @@ use setun_checkpoint::{
     files,
 };
 use sha2::{Digest, Sha256};
-use support::{
-    Checkpoint, Folder, bytes_of, golden,
-    outline::{outline, write},
-    read,
-};
 
 const FILE: &str = "m.setun";
 
@@ -83,17 +81,6 @@ fn changed(file: &[u8], change: impl FnOnce(&mut Value)) -> Vec<u8> {
     assert!(text.len() <= start - 48, "{} bytes of {}", text.len(), start - 48);
     text.resize(start - 48, b' ');
     sealed(&text, &file[start..])
-}
-
-/// Numbers without end, the same on every machine.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        usize::try_from(self.0 >> 33).unwrap() % limit
-    }
 }
 
 #[test]

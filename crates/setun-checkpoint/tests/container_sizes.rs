@@ -1,15 +1,14 @@
 //! Sizes of `.setun` files.
 
-mod support;
-
+use crate::support::{Checkpoint, golden, read};
 use setun_checkpoint::{
     Dtype, Source,
-    container::write::{Options, TableType},
+    container::write::{Options, TableType, plan},
     outline::{Outline, OutlineKind, OutlineTensor},
 };
 use setun_ops::weight::ScaleKind;
-use support::{Checkpoint, golden, read};
 
+/// bitnet-b1.58-2B-4T, of which only names and shapes are needed.
 fn large_outline() -> Outline {
     let Checkpoint { config, files, .. } =
         read(Source::Folder, &golden("bitnet-h64/packed")).unwrap();
@@ -52,7 +51,7 @@ fn a_model_of_two_billion_weights_is_small() {
         (TableType::Stored, 1_080_000_000, 416_855_040 + 128_256 * 2560 * 2),
     ] {
         let options = Options { head, ..Options::default() };
-        let plan = setun_checkpoint::container::write::plan("m.setun", &outline, &options).unwrap();
+        let plan = plan("m.setun", &outline, &options).unwrap();
         let [bytes] = plan.bytes()[..] else { panic!("one file") };
         assert!(bytes < limit, "{bytes}");
         assert!(

@@ -1,9 +1,8 @@
 //! The reader and its conversions against checkpoints that transformers wrote.
 
-mod support;
-
+use crate::support::{MODELS, bytes_of, golden, read, tensors_of};
 use setun_checkpoint::{
-    Dtype, ModelConfig, Source, TensorData, TensorInfo,
+    Dtype, ModelConfig, Source, Tensor, TensorData,
     config::{LinearClass, QuantizationMode, RopeScaling},
     dense, master, packed,
 };
@@ -12,22 +11,6 @@ use setun_ops::{
     op::Activation,
     ternary::{Scales, code_at, row_bytes},
 };
-use support::{bytes_of, golden, read, tensors_of};
-
-/// Every model folder of the fixtures.
-const MODELS: [&str; 11] = [
-    "bitnet-h320-f432/packed",
-    "bitnet-h64/master",
-    "bitnet-h64/packed",
-    "bitnet-hd128/packed",
-    "bitnet-untied-dead/master",
-    "bitnet-untied-dead/packed",
-    "llama-bitlinear/master",
-    "llama-bitlinear/packed",
-    "llama-headdim-rope3/packed",
-    "llama-rmsnorm-bias/packed",
-    "real-tinystories-1m",
-];
 
 fn config(folder: &str) -> ModelConfig {
     read(Source::Folder, &golden(folder)).unwrap().config
@@ -116,8 +99,12 @@ fn packing_is_that_of_transformers() {
         let codes = units.tensor(&format!("pack.{index}.codes")).unwrap();
         let expected = units.tensor(&format!("pack.{index}.packed")).unwrap();
         let (rows, columns) = (codes.shape()[0], codes.shape()[1]);
-        let tensor =
-            tensor("pack", expected.shape(), TensorData::Bytes(expected.data().to_vec().into()));
+        let tensor = Tensor::new(
+            "pack",
+            Dtype::U8,
+            expected.shape(),
+            TensorData::Bytes(expected.data().to_vec().into()),
+        );
         let unpacked = packed::unpack(&tensor, rows, columns).unwrap();
         for (row, unpacked) in unpacked.chunks_exact(row_bytes(columns)).enumerate() {
             for column in 0..columns {
@@ -137,7 +124,7 @@ fn quantizing_follows_transformers_on_ties() {
     let units = golden("units");
     let units = tensors_of(&units["units.safetensors"]);
     let weights = floats(&units, "weight_ties.w");
-    let tensor = tensor("ties", &[4, 4], TensorData::F32(weights.into()));
+    let tensor = Tensor::new("ties", Dtype::F32, &[4, 4], TensorData::F32(weights.into()));
     let (codes, scale) = master::quantize(&tensor).unwrap();
     let matrix = TernaryMatrix::new(4, 4, codes, Scales::Tensor(scale)).unwrap();
     let expected = units.tensor("weight_ties.codes").unwrap().data().to_vec();
@@ -183,7 +170,7 @@ fn quantized_masters_compute_the_reference_layer() {
         let (rows, columns) = (view.shape()[0], view.shape()[1]);
         let weights = view.data().as_chunks::<2>().0;
         let weights = weights.iter().map(|bytes| half::bf16::from_le_bytes(*bytes)).collect();
-        let tensor = tensor("master", view.shape(), TensorData::Bf16(weights));
+        let tensor = Tensor::new("master", Dtype::Bf16, view.shape(), TensorData::Bf16(weights));
         let (codes, scale) = master::quantize(&tensor).unwrap();
         let matrix = TernaryMatrix::new(rows, columns, codes, Scales::Tensor(scale)).unwrap();
         let q = units.tensor(&name("q_autobitlinear_f32")).unwrap().data();
@@ -209,17 +196,4 @@ fn floats(units: &safetensors::SafeTensors<'_>, name: &str) -> Vec<f32> {
     let view = units.tensor(name).unwrap();
     assert_eq!(view.dtype(), safetensors::Dtype::F32, "{name}");
     view.data().as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect()
-}
-
-fn tensor(name: &str, shape: &[usize], data: TensorData) -> setun_checkpoint::Tensor {
-    let dtype = match &data {
-        TensorData::F32(_) => Dtype::F32,
-        TensorData::F16(_) => Dtype::F16,
-        TensorData::Bf16(_) => Dtype::Bf16,
-        TensorData::Bytes(_) => Dtype::U8,
-    };
-    let (name, file) = (name.to_owned(), "units".into());
-    let info =
-        TensorInfo { name, dtype, shape: shape.to_vec(), file, range: 0..0, paired_heads: None };
-    setun_checkpoint::Tensor { info, data }
 }

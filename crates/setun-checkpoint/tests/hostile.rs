@@ -1,14 +1,12 @@
 //! Bad checkpoints: each is one typed error, and never a panic.
 
-mod support;
-
 use std::{collections::BTreeMap, sync::LazyLock};
 
+use crate::support::{Checkpoint, Folder, golden, read, safetensors_of};
 use proptest::{collection::vec, prelude::*};
 use setun_checkpoint::{
     CheckpointError, Source, Tensor, TensorData, config::LinearClass, dense, files, master, packed,
 };
-use support::{Checkpoint, Folder, golden, read, safetensors_of};
 
 static FOLDER: LazyLock<Folder> = LazyLock::new(|| golden("llama-rmsnorm-bias/packed"));
 

@@ -141,11 +141,7 @@ fn a_table_is_written_in_pieces() {
         container::write::plan("m.setun", &outline, &container::write::Options::default()).unwrap();
     check(&mut |content| {
         let mut written = 0;
-        let mut write = |piece: container::write::Piece<'_>| {
-            written += piece.bytes.len();
-            Ok::<_, CheckpointError>(())
-        };
-        container.add(&name, content, &mut write).unwrap();
+        container.put(&name, content, &mut |piece| written += piece.bytes.len()).unwrap();
         written
     });
 }

@@ -1,13 +1,11 @@
 //! ONNX files: what they hold, and what is refused of them.
 
-mod support;
-
 use std::{collections::BTreeMap, path::Path};
 
+use crate::support::{Checkpoint, Folder, golden, read, replace_all};
 use proptest::{collection::vec, prelude::*};
 use setun_checkpoint::{CheckpointError, Dtype, Source, blocks, dense};
 use setun_ops::ternary::{Scales, TernaryMatrix};
-use support::{Checkpoint, Folder, golden, read};
 
 const MODEL: &str = "model.onnx";
 
@@ -42,14 +40,7 @@ fn open(folder: &Folder, file: &str) -> Result<Checkpoint, CheckpointError> {
 fn with(changes: &[(&[u8], &[u8])]) -> Folder {
     let mut folder = genai();
     for (from, to) in changes {
-        assert_eq!(from.len(), to.len(), "messages have lengths");
-        let bytes = folder.get_mut(MODEL).unwrap();
-        let places: Vec<_> =
-            (0..bytes.len() - from.len()).filter(|&at| bytes[at..].starts_with(from)).collect();
-        assert!(!places.is_empty(), "{}", String::from_utf8_lossy(from));
-        for at in places {
-            bytes[at..at + to.len()].copy_from_slice(to);
-        }
+        replace_all(folder.get_mut(MODEL).unwrap(), from, to);
     }
     folder
 }

@@ -1,12 +1,10 @@
 //! Embeddings and heads that an ONNX file stores as integers.
 
-mod support;
-
+use crate::support::{Checkpoint, Folder, golden, read, replace_all};
 use proptest::{collection::vec, prelude::*};
 use serde_json::Value;
 use setun_checkpoint::{CheckpointError, Dtype, Source, Warning, dense};
 use setun_ops::dense::DenseMatrix;
-use support::{Checkpoint, Folder, golden, read};
 
 const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fixtures/onnx/tables");
 const MODEL: &str = "model.onnx";
@@ -88,15 +86,8 @@ fn a_tied_head_is_the_embedding() {
 
 /// The error of an export with all places of a text replaced by another of the same length.
 fn refused(name: &str, from: &[u8], to: &[u8]) -> String {
-    assert_eq!(from.len(), to.len(), "messages have lengths");
     let mut folder = export(name, false);
-    let bytes = folder.get_mut(MODEL).unwrap();
-    let places: Vec<_> =
-        (0..bytes.len() - from.len()).filter(|&at| bytes[at..].starts_with(from)).collect();
-    assert!(!places.is_empty(), "{}", String::from_utf8_lossy(from));
-    for at in places {
-        bytes[at..at + to.len()].copy_from_slice(to);
-    }
+    replace_all(folder.get_mut(MODEL).unwrap(), from, to);
     open(&folder).unwrap_err().to_string()
 }
 
@@ -152,7 +143,7 @@ fn two_bits_must_be_ternary() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
-    /// Whatever some bytes become, a table is read, or an error is told.
+    /// Whatever some bytes become, a table is read, or there is an error.
     #[test]
     fn changed_bytes_do_no_harm(
         changes in vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),

@@ -1,14 +1,12 @@
 //! The same model as a folder, in shards, as one file, and beside one file.
 
-mod support;
-
 use std::collections::BTreeMap;
 
+use crate::support::{Checkpoint, Folder, answer, golden, read, safetensors_of};
 use setun_checkpoint::{
     Answer, CheckpointError, Reader, Source, Tensor, files,
     write::{self, NewTensor},
 };
-use support::{Checkpoint, Folder, answer, golden, read, safetensors_of};
 
 fn folder() -> Folder {
     golden("llama-rmsnorm-bias/packed")

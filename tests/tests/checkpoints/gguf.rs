@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use setun::{
     CacheType, Conversion, Device, DeviceOptions, Engine, Error, ErrorCode, Format, Model, Source,
     checkpoint::{
-        Dtype, Files, GenerationDefaults, ModelConfig, Tensor, TensorData, TensorInfo, files,
+        Dtype, Files, GenerationDefaults, ModelConfig, Tensor, TensorData, files,
         gguf::write::{needs_scale_beside, plan},
         outline::{Content, Outline, OutlineKind, OutlineTensor},
         packed,
@@ -68,10 +68,8 @@ impl Numbers {
     fn floats(&mut self, name: &str, shape: &[usize], around: f32) -> Content {
         let count = shape.iter().product();
         let values: Vec<f32> = (0..count).map(|_| around + 0.5 * self.float()).collect();
-        let (name, file, shape) = (name.to_owned(), "f".into(), shape.to_vec());
-        let info =
-            TensorInfo { name, dtype: Dtype::F32, shape, file, range: 0..0, paired_heads: None };
-        Content::Floats(Tensor { info, data: TensorData::F32(values.into()) })
+        let data = TensorData::F32(values.into());
+        Content::Floats(Tensor::new(name, Dtype::F32, shape, data))
     }
 }
 

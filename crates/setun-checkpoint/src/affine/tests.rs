@@ -2,18 +2,6 @@ use setun_ops::ternary::code_at;
 
 use super::*;
 
-fn tensor(name: &str, dtype: Dtype, shape: [usize; 2], data: TensorData) -> Tensor {
-    let info = TensorInfo {
-        name: name.to_owned(),
-        dtype,
-        shape: shape.to_vec(),
-        file: "f".into(),
-        range: 0..0,
-        paired_heads: None,
-    };
-    Tensor { info, data }
-}
-
 /// The tensors of one row: its codes, and scale and bias of each group.
 fn stored(codes: &[u8], numbers: &[(f32, f32)]) -> [Tensor; 3] {
     let words = codes.chunks(WORD_CODES).flat_map(|codes| {
@@ -24,11 +12,11 @@ fn stored(codes: &[u8], numbers: &[(f32, f32)]) -> [Tensor; 3] {
     let shape = [1, numbers.len()];
     let of = |name: &str, values: Vec<f32>| {
         let values = values.into_iter().map(f16::from_f32).collect();
-        tensor(name, Dtype::F16, shape, TensorData::F16(values))
+        Tensor::new(name, Dtype::F16, &shape, TensorData::F16(values))
     };
     let (scales, biases) = numbers.iter().copied().unzip();
     [
-        tensor("x.weight", Dtype::U32, [1, codes.len() / WORD_CODES], words),
+        Tensor::new("x.weight", Dtype::U32, &[1, codes.len() / WORD_CODES], words),
         of("x.scales", scales),
         of("x.biases", biases),
     ]
@@ -119,10 +107,10 @@ fn of_many_rows_the_first_is_named() {
     const ROWS: usize = 4 * RUN_ROWS;
     let mut bytes = vec![0b01_01_01_01; ROWS * 8];
     (bytes[200 * 8 + 2], bytes[70 * 8 + 7]) = (0xff, 0b11_01_01_01);
-    let codes = tensor("x", Dtype::U32, [ROWS, 2], TensorData::Bytes(bytes.into()));
+    let codes = Tensor::new("x", Dtype::U32, &[ROWS, 2], TensorData::Bytes(bytes.into()));
     let of = |value| TensorData::F32(vec![value; ROWS].into());
-    let scales = tensor("s", Dtype::F32, [ROWS, 1], of(1.0));
-    let biases = tensor("b", Dtype::F32, [ROWS, 1], of(-1.0));
+    let scales = Tensor::new("s", Dtype::F32, &[ROWS, 1], of(1.0));
+    let biases = Tensor::new("b", Dtype::F32, &[ROWS, 1], of(-1.0));
     let affine = Affine::new(&codes, &scales, &biases, (ROWS, 32), 32).unwrap();
     let error = affine.unpack().unwrap_err();
     assert_eq!(error.to_string(), "tensor `x` is not ternary at row 70, column 31");

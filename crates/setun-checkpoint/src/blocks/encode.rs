@@ -1,11 +1,45 @@
-//! Helpers of the block encoders: the scale of each block, where the type can hold it.
+//! Encoding of blocks of 256 weights, of which each has a scale in `f16` behind its codes.
 
-use crate::{error::CheckpointError, scales::by_group};
 use half::f16;
-use setun_ops::TernaryMatrix;
+use setun_ops::{TernaryMatrix, ternary::row_bytes};
+
+use crate::{
+    error::CheckpointError,
+    scales::by_group,
+    side_by_side::{RUN_ROWS, side_by_side},
+};
+
+/// Weights of a block.
+pub(super) const COLUMNS: usize = 256;
+
+/// The bytes of a matrix, of whose blocks `encode` makes `code_bytes` bytes from codes in the layout
+/// of [`setun_ops::ternary`].
+pub(super) fn blocks(
+    name: &str,
+    format: &'static str,
+    matrix: &TernaryMatrix,
+    code_bytes: usize,
+    encode: fn(&[u8], &mut [u8]),
+) -> Result<Vec<u8>, CheckpointError> {
+    let scales = block_scales(name, format, matrix, COLUMNS)?;
+    let block = code_bytes + size_of::<f16>();
+    let mut bytes = vec![0; scales.len() * block];
+    let groups = matrix.columns() / COLUMNS;
+    let stored = bytes.chunks_mut(RUN_ROWS * groups * block);
+    let codes = matrix.codes().chunks(RUN_ROWS * row_bytes(matrix.columns()));
+    let runs = stored.zip(codes).zip(scales.chunks(RUN_ROWS * groups)).collect();
+    side_by_side(runs, |((stored, codes), scales)| {
+        let blocks = codes.chunks_exact(row_bytes(COLUMNS)); // each is a row of 256 columns
+        for ((stored, codes), scale) in stored.chunks_exact_mut(block).zip(blocks).zip(scales) {
+            encode(codes, &mut stored[..code_bytes]);
+            stored[code_bytes..].copy_from_slice(&scale.to_le_bytes());
+        }
+    });
+    Ok(bytes)
+}
 
 /// The scale of each block of `width` columns, row by row.
-pub(super) fn block_scales(
+fn block_scales(
     name: &str,
     format: &'static str,
     matrix: &TernaryMatrix,

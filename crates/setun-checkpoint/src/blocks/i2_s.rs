@@ -6,79 +6,27 @@
 
 use setun_ops::{
     TernaryMatrix,
-    aligned::Aligned,
     ternary::{BLOCK_COLUMNS, Scales, row_bytes},
 };
 
-use super::rows::{self, PackedRow};
+use super::rows::{RowFormat, decode_strided};
 use crate::{
     dtype::I2S_TAIL,
     error::CheckpointError,
     side_by_side::{RUN_ROWS, side_by_side},
-    tensor::Tensor,
 };
 
-/// Codes and the one scale.
-pub(super) fn unpack(
-    tensor: &Tensor,
-    decode: fn(&[u8], &mut PackedRow<'_>),
-) -> Result<(Aligned<u8>, Scales), CheckpointError> {
-    let info = &tensor.info;
-    let (rows, columns) = info.expect_matrix()?;
-    let bytes = rows::stored_bytes(tensor)?;
-    let (stored, tail) = bytes.split_at(bytes.len() - I2S_TAIL);
-    let scale = f32::from_le_bytes([tail[0], tail[1], tail[2], tail[3]]);
-    if !scale.is_finite() {
-        return Err(rows::bad_scale(info, scale));
-    }
-    let row_bytes = row_bytes(columns);
-    let mut codes = info.zeroed(rows, row_bytes)?;
-    let mut failures = vec![None; rows.div_ceil(RUN_ROWS)];
-    let stored_row = (columns / 4).max(1);
-    let stored = stored.chunks(RUN_ROWS * stored_row);
-    let runs = stored.zip(codes.chunks_mut((RUN_ROWS * row_bytes).max(1))).zip(&mut failures);
-    side_by_side(runs.enumerate().collect(), |(run, ((stored, packed), failed))| {
-        let rows = stored.chunks_exact(stored_row).zip(packed.chunks_exact_mut(row_bytes.max(1)));
-        for (row, (stored, packed)) in (run * RUN_ROWS..).zip(rows) {
-            let mut packed = PackedRow { bytes: packed, columns };
-            decode(stored, &mut packed);
-            if let Some(column) = rows::bad_code(packed.bytes) {
-                *failed = Some((row, column));
-                return;
-            }
-        }
-    });
-    if let Some((row, column)) = failures.into_iter().flatten().next() {
-        return Err(rows::not_ternary(info, row, column));
-    }
-    if scale == 0.0 {
-        codes.chunks_exact_mut(row_bytes.max(1)).for_each(rows::clear);
-        return Ok((codes, Scales::Tensor(1.0)));
-    }
-    Ok((codes, Scales::Tensor(scale)))
-}
+pub(super) const WIDE: RowFormat = RowFormat {
+    group: None,
+    tail: I2S_TAIL,
+    decode: |stored, packed, _| reverse_fields(stored, packed.bytes),
+};
 
-/// A row of whole blocks.
-pub(super) fn decode_row(stored: &[u8], packed: &mut PackedRow<'_>) {
-    reverse_fields(stored, packed.bytes);
-}
-
-/// A row of blocks of 64.
-pub(super) fn decode_narrow_row(stored: &[u8], packed: &mut PackedRow<'_>) {
-    const BYTES: usize = 16;
-    for (block, stored) in stored.chunks(2 * BYTES).enumerate() {
-        let mut codes = [1; BLOCK_COLUMNS];
-        for (half, stored) in stored.chunks_exact(BYTES).enumerate() {
-            for (index, byte) in stored.iter().enumerate() {
-                for field in 0..4 {
-                    let code = byte >> (6 - 2 * field) & 0b11;
-                    codes[half * 4 * BYTES + field * BYTES + index] = code;
-                }
-            }
-        }
-        packed.set(block, &codes[..stored.len() * 4]);
-    }
-}
+pub(super) const NARROW: RowFormat = RowFormat {
+    group: None,
+    tail: I2S_TAIL,
+    decode: |stored, packed, _| decode_strided(stored, packed, [6, 4, 2, 0]),
+};
 
 /// Exchanges the four fields of each byte: the first with the last, the two between.
 fn reverse_fields(from: &[u8], to: &mut [u8]) {

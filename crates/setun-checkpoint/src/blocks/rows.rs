@@ -3,7 +3,7 @@
 use half::f16;
 use setun_ops::{
     aligned::Aligned,
-    ternary::{BLOCK_BYTES, BLOCK_COLUMNS, PLANE_COLUMNS, Scales, ZERO_WEIGHTS, row_bytes},
+    ternary::{BLOCK_BYTES, BLOCK_COLUMNS, PLANE_COLUMNS, Scales, row_bytes},
 };
 
 use crate::{
@@ -13,17 +13,13 @@ use crate::{
     tensor::{Tensor, TensorData, TensorInfo},
 };
 
-/// How a block of integers is decoded.
-pub(super) struct TableFormat {
-    pub(super) bytes: usize,
-    pub(super) elements: usize,
-    pub(super) decode: fn(&[u8], &mut [f32]),
-}
-
 /// How a type's rows are decoded.
 pub(super) struct RowFormat {
     /// Columns that share a scale; none where a row has one.
     pub(super) group: Option<usize>,
+    /// Bytes after all rows, which begin with the scale of the whole tensor; 0 where rows have their
+    /// scales with them.
+    pub(super) tail: usize,
     /// From the bytes of a row to a packed row and the scale of each group. A code that is none
     /// is copied or left as 3: it is looked for afterwards.
     pub(super) decode: fn(&[u8], &mut PackedRow<'_>, &mut [f32]),
@@ -56,14 +52,7 @@ struct Run<'a> {
     stored: &'a [u8],
     packed: &'a mut [u8],
     scales: &'a mut [f32],
-    failed: &'a mut Option<Failure>,
-}
-
-/// Where a matrix is not ternary.
-#[derive(Clone, Copy, Debug)]
-enum Failure {
-    Code { row: usize, column: usize },
-    Scale(f32),
+    failed: &'a mut Option<CheckpointError>,
 }
 
 /// Codes and as few scales as say the same, of a matrix in rows of blocks.
@@ -97,11 +86,13 @@ fn unpack_all(
 ) -> Result<(Aligned<u8>, Vec<f32>), CheckpointError> {
     let info = &tensor.info;
     let (rows, columns) = info.expect_matrix()?;
-    let stored = stored_bytes(tensor)?;
+    let bytes = stored_bytes(tensor)?;
+    let (stored, tail) = bytes.split_at(bytes.len() - form.tail);
     let width = form.group.unwrap_or(columns);
     let groups = columns.div_ceil(width.max(1)).max(1);
     let mut codes = info.zeroed(rows, row_bytes(columns))?;
-    let mut scales = vec![0.0; rows * groups];
+    let scale = tail.first_chunk().map_or(0.0, |bytes| f32::from_le_bytes(*bytes));
+    let mut scales = vec![scale; rows * groups];
     let mut failures = vec![None; rows.div_ceil(RUN_ROWS)];
     let stored_row = (stored.len() / rows.max(1)).max(1);
     let stored = stored.chunks(RUN_ROWS * stored_row);
@@ -123,30 +114,31 @@ fn unpack_all(
             let scales = row_scales.next().unwrap_or_default();
             let mut packed = PackedRow { bytes: packed, columns };
             (form.decode)(stored, &mut packed, scales);
-            if let Some(failure) = check_row(row, &mut packed, scales, width) {
+            if let Some(failure) = check_row(info, row, &mut packed, scales, width) {
                 *run.failed = Some(failure);
                 return;
             }
         }
     });
     match failures.into_iter().flatten().next() {
-        Some(failure) => Err(error(info, failure)),
+        Some(failure) => Err(failure),
         None => Ok((codes, scales)),
     }
 }
 
 /// Every code is one of a weight, every scale finite; weights of a scale of zero become zero.
 fn check_row(
+    info: &TensorInfo,
     row: usize,
     packed: &mut PackedRow<'_>,
     scales: &[f32],
     width: usize,
-) -> Option<Failure> {
+) -> Option<CheckpointError> {
     if let Some(column) = bad_code(packed.bytes) {
-        return Some(Failure::Code { row, column });
+        return Some(info.not_ternary(row, column));
     }
     if let Some(scale) = scales.iter().find(|scale| !scale.is_finite()) {
-        return Some(Failure::Scale(*scale));
+        return Some(info.bad_scale(*scale));
     }
     let zeros = scales.iter().enumerate().filter(|(_, scale)| **scale == 0.0);
     for (group, _) in zeros {
@@ -161,21 +153,13 @@ fn check_row(
 }
 
 /// The column of a code 3 in a packed row, if there is one.
-pub(super) fn bad_code(packed: &[u8]) -> Option<usize> {
+fn bad_code(packed: &[u8]) -> Option<usize> {
     const LOW_BITS: u8 = 0b01_01_01_01;
     let is_bad = |byte: u8| byte & byte >> 1 & LOW_BITS;
     if packed.iter().fold(0, |all, byte| all | is_bad(*byte)) == 0 {
         return None;
     }
     (0..packed.len() * 4).find(|&column| setun_ops::ternary::code_at(packed, column) == 3)
-}
-
-fn error(info: &TensorInfo, failure: Failure) -> CheckpointError {
-    let tensor = info.name.clone();
-    match failure {
-        Failure::Code { row, column } => CheckpointError::NotTernary { tensor, row, column },
-        Failure::Scale(found) => CheckpointError::Scale { tensor, found },
-    }
 }
 
 /// The bytes of a tensor, as many as its type and shape need.
@@ -191,16 +175,6 @@ pub(super) fn stored_bytes(tensor: &Tensor) -> Result<&[u8], CheckpointError> {
     }
 }
 
-/// The error of a code in a row.
-pub(super) fn not_ternary(info: &TensorInfo, row: usize, column: usize) -> CheckpointError {
-    error(info, Failure::Code { row, column })
-}
-
-/// The error of a scale.
-pub(super) fn bad_scale(info: &TensorInfo, found: f32) -> CheckpointError {
-    error(info, Failure::Scale(found))
-}
-
 /// A scale of two bytes.
 pub(super) fn scale(bytes: &[u8]) -> f32 {
     match bytes {
@@ -209,9 +183,21 @@ pub(super) fn scale(bytes: &[u8]) -> f32 {
     }
 }
 
-/// A packed row without any weight.
-pub(super) fn clear(packed: &mut [u8]) {
-    packed.fill(ZERO_WEIGHTS);
+/// Blocks of 64 weights in 16 bytes, of which byte `j` holds weights `j`, `j + 16`, `j + 32` and
+/// `j + 48`; `shifts` are their places in it.
+pub(super) fn decode_strided(stored: &[u8], packed: &mut PackedRow<'_>, shifts: [u8; 4]) {
+    const BYTES: usize = 16;
+    for (block, stored) in stored.chunks(2 * BYTES).enumerate() {
+        let mut codes = [1; BLOCK_COLUMNS];
+        for (half, stored) in stored.chunks_exact(BYTES).enumerate() {
+            for (index, byte) in stored.iter().enumerate() {
+                for (field, shift) in shifts.into_iter().enumerate() {
+                    codes[half * 4 * BYTES + field * BYTES + index] = byte >> shift & 0b11;
+                }
+            }
+        }
+        packed.set(block, &codes[..stored.len() * 4]);
+    }
 }
 
 /// The five digits of a byte in base 3, the highest first, as 0, 1 or 2. The byte is

@@ -1,12 +1,19 @@
 //! Tables in blocks of integers, widened exactly: embeddings, heads, gains.
 
-use setun_ops::aligned::{Aligned, NoMemory};
+use setun_ops::aligned::Aligned;
 
-use super::{q4_0, q6_k, q8_0, rows};
+use super::rows::{self, scale};
 use crate::{dtype::Dtype, error::CheckpointError, side_by_side::side_by_side, tensor::Tensor};
 
 /// The types of tables of integers, which are widened to `f32`.
 pub const TABLES: [Dtype; 3] = [Dtype::Q8_0, Dtype::Q4_0, Dtype::Q6K];
+
+/// How a block of integers is decoded.
+struct TableFormat {
+    bytes: usize,
+    elements: usize,
+    decode: fn(&[u8], &mut [f32]),
+}
 
 /// Blocks that one core takes.
 const RUN: usize = 1024;
@@ -15,24 +22,75 @@ const RUN: usize = 1024;
 pub(crate) fn floats(tensor: &Tensor) -> Result<Aligned<f32>, CheckpointError> {
     let info = &tensor.info;
     let form = match info.dtype {
-        Dtype::Q8_0 => &q8_0::FORM,
-        Dtype::Q4_0 => &q4_0::FORM,
-        Dtype::Q6K => &q6_k::FORM,
+        Dtype::Q8_0 => &Q8_0,
+        Dtype::Q4_0 => &Q4_0,
+        Dtype::Q6K => &Q6_K,
         found => {
             let (tensor, expected) = (info.name.clone(), TABLES.to_vec());
             return Err(CheckpointError::Dtype { tensor, expected, found });
         }
     };
     let stored = rows::stored_bytes(tensor)?;
-    let no_memory = |NoMemory { bytes }| CheckpointError::OutOfMemory {
-        tensor: info.name.clone(),
-        bytes: bytes as u64,
-    };
-    let mut values = Aligned::filled(0.0, info.elements()).map_err(no_memory)?;
+    let values = Aligned::filled(0.0, info.elements());
+    let mut values = values.map_err(|error| info.no_memory(error))?;
     let runs = stored.chunks(RUN * form.bytes).zip(values.chunks_mut(RUN * form.elements));
     side_by_side(runs.collect(), |(stored, values)| {
         let blocks = stored.chunks_exact(form.bytes).zip(values.chunks_exact_mut(form.elements));
         blocks.for_each(|(stored, values)| (form.decode)(stored, values));
     });
     Ok(values)
+}
+
+/// An `f16` and 32 integers of eight bits.
+const Q8_0: TableFormat = TableFormat {
+    bytes: 34,
+    elements: 32,
+    decode: |stored, values| {
+        let (before, stored) = stored.split_at(2);
+        let scale = scale(before);
+        for (value, byte) in values.iter_mut().zip(stored) {
+            *value = f32::from(byte.cast_signed()) * scale;
+        }
+    },
+};
+
+/// An `f16` and 32 integers of four bits; the low half of a byte is of the first sixteen, and 8
+/// stands for zero.
+const Q4_0: TableFormat = TableFormat {
+    bytes: 18,
+    elements: 32,
+    decode: |stored, values| {
+        let (before, stored) = stored.split_at(2);
+        let scale = scale(before);
+        let (low, high) = values.split_at_mut(16);
+        for ((low, high), byte) in low.iter_mut().zip(high).zip(stored) {
+            *low = (f32::from(byte & 15) - 8.0) * scale;
+            *high = (f32::from(byte >> 4) - 8.0) * scale;
+        }
+    },
+};
+
+/// 256 integers of six bits, sixteen of them a scale of eight bits, and an `f16` for all; 32 stands
+/// for zero.
+const Q6_K: TableFormat = TableFormat { bytes: 210, elements: 256, decode: decode_q6_k };
+
+fn decode_q6_k(stored: &[u8], values: &mut [f32]) {
+    const LOW: usize = 128;
+    const HIGH: usize = 64;
+    const SCALES: usize = 16;
+    let (low, rest) = stored.split_at(LOW);
+    let (high, rest) = rest.split_at(HIGH);
+    let (scales, whole) = rest.split_at(SCALES);
+    let scale = scale(whole);
+    let halves = low.chunks_exact(LOW / 2).zip(high.chunks_exact(HIGH / 2));
+    let halves = halves.zip(scales.chunks_exact(SCALES / 2));
+    for (((low, high), scales), values) in halves.zip(values.chunks_exact_mut(128)) {
+        for (index, value) in values.iter_mut().enumerate() {
+            let (quarter, within) = (index / 32, index % 32);
+            let nibble = low[quarter % 2 * 32 + within] >> (4 * (quarter / 2)) & 15;
+            let top = high[within] >> (2 * quarter) & 3;
+            let sub_scale = f32::from(scales[index / 16].cast_signed());
+            *value = scale * sub_scale * (f32::from(nibble | top << 4) - 32.0);
+        }
+    }
 }

@@ -5,19 +5,15 @@
 
 use setun_ops::{
     TernaryMatrix,
-    ternary::{BLOCK_COLUMNS, code_at, row_bytes},
+    ternary::{BLOCK_COLUMNS, code_at},
 };
 
 use super::{
-    encode,
+    encode::{self, COLUMNS},
     rows::{self, RowFormat},
 };
-use crate::{
-    error::CheckpointError,
-    side_by_side::{RUN_ROWS, side_by_side},
-};
+use crate::error::CheckpointError;
 
-const COLUMNS: usize = 256;
 const CODES: usize = 52;
 const BYTES: usize = CODES + 2;
 
@@ -26,6 +22,7 @@ const RUNS: [(usize, usize); 3] = [(32, 5), (16, 5), (4, 4)];
 
 pub(super) const FORM: RowFormat = RowFormat {
     group: Some(COLUMNS),
+    tail: 0,
     decode: |stored, packed, scales| {
         for ((block, stored), scale) in stored.chunks_exact(BYTES).enumerate().zip(scales) {
             let codes = decode_block(&stored[..CODES]);
@@ -60,20 +57,7 @@ fn decode_block(stored: &[u8]) -> [u8; COLUMNS] {
 /// If its columns are no multiple of 256, or a scale is not one that an `f16` can hold, or is of
 /// groups that are no multiple of 256 columns; `name` is for messages.
 pub fn encode(name: &str, matrix: &TernaryMatrix) -> Result<Vec<u8>, CheckpointError> {
-    let scales = encode::block_scales(name, "TQ1_0", matrix, COLUMNS)?;
-    let mut bytes = vec![0; scales.len() * BYTES];
-    let (columns, groups) = (matrix.columns(), matrix.columns() / COLUMNS);
-    let stored = bytes.chunks_mut(RUN_ROWS * groups * BYTES);
-    let codes = matrix.codes().chunks(RUN_ROWS * row_bytes(columns));
-    let runs = stored.zip(codes).zip(scales.chunks(RUN_ROWS * groups)).collect();
-    side_by_side(runs, |((stored, codes), scales)| {
-        let blocks = codes.chunks_exact(row_bytes(COLUMNS)); // each is a row of 256 columns
-        for ((stored, codes), scale) in stored.chunks_exact_mut(BYTES).zip(blocks).zip(scales) {
-            encode_block(codes, &mut stored[..CODES]);
-            stored[CODES..].copy_from_slice(&scale.to_le_bytes());
-        }
-    });
-    Ok(bytes)
+    encode::blocks(name, "TQ1_0", matrix, CODES, encode_block)
 }
 
 fn encode_block(codes: &[u8], stored: &mut [u8]) {

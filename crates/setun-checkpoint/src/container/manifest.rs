@@ -2,6 +2,8 @@
 
 use std::{borrow::Cow, ops::Range};
 
+use serde::{Deserialize, Serialize};
+
 use super::{
     CUT_BYTES, EXTENSION, Hash, Head, MAX_CHUNK_BYTES, MAX_RATIO, VERSION, from_hex, hex, migrate,
     raw::{RawChunk, RawFile, RawManifest, RawTensor},
@@ -28,16 +30,18 @@ pub struct Manifest {
 }
 
 /// Where a model came from.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Provenance {
     /// What was converted, as its user named it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
     /// Name and version of the program that wrote the container.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
 }
 
 /// A file of a container.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct ContainerFile {
     /// Its plain name; the first may be called otherwise by who opens it.
     pub file: String,
@@ -145,15 +149,7 @@ impl Manifest {
     }
 
     fn check(file: &str, raw: RawManifest) -> Result<Self, CheckpointError> {
-        let provenance = raw.provenance.map_or_else(Provenance::default, |raw| Provenance {
-            source: raw.source,
-            tool: raw.tool,
-        });
-        let parts: Vec<_> = raw
-            .parts
-            .into_iter()
-            .map(|raw| ContainerFile { file: raw.file, bytes: raw.bytes })
-            .collect();
+        let (provenance, parts) = (raw.provenance.unwrap_or_default(), raw.parts);
         check_files(file, &parts)?;
         let mut end = 0;
         let files = raw.files.into_iter().map(|raw| check_file(file, raw, &mut end));

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::{ContainerFile, Provenance};
+
 /// All fields of version 1. Those that are not known are passed over.
 #[derive(Default, Deserialize, Serialize)]
 pub(super) struct RawManifest {
@@ -12,28 +14,14 @@ pub(super) struct RawManifest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) licence: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) provenance: Option<RawProvenance>,
-    pub(super) parts: Vec<RawPart>,
+    pub(super) provenance: Option<Provenance>,
+    pub(super) parts: Vec<ContainerFile>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) files: Vec<RawFile>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) tensors: Vec<RawTensor>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) chunks: Vec<RawChunk>,
-}
-
-#[derive(Deserialize, Serialize)]
-pub(super) struct RawProvenance {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) source: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) tool: Option<String>,
-}
-
-#[derive(Deserialize, Serialize)]
-pub(super) struct RawPart {
-    pub(super) file: String,
-    pub(super) bytes: u64,
 }
 
 #[derive(Deserialize, Serialize)]

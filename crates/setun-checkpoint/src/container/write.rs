@@ -1,7 +1,7 @@
 //! Writing a container, without doing any IO.
 //!
-//! [`plan`] says what goes where; the [`Writer`] is given the content of each tensor and hands
-//! out [`Piece`]s of files. The head and the manifest, which has all hashes, come last, to room
+//! [`plan`] says what goes where; the [`ContainerWriter`] is given the content of each tensor and
+//! hands out [`Piece`]s of files. The head and the manifest, which has all hashes, come last, to room
 //! that is left for them: a file that is not complete is none of the format. The same model and
 //! options give the same bytes.
 
@@ -11,7 +11,10 @@ mod manifest;
 mod options;
 mod units;
 
-use std::collections::{BTreeMap, HashMap};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, HashMap},
+};
 
 pub use options::{Options, TableType};
 
@@ -27,22 +30,12 @@ use super::{
 use crate::{
     error::CheckpointError,
     outline::{Content, Outline, OutlineTensor},
+    write::{Piece, Sink, Writer},
 };
-
-/// Bytes that go to a place of a file.
-#[derive(Clone, Copy, Debug)]
-pub struct Piece<'a> {
-    /// Index of the file among [`Writer::files`].
-    pub file: usize,
-    /// First byte of the place.
-    pub offset: u64,
-    /// What goes there.
-    pub bytes: &'a [u8],
-}
 
 /// A container on its way to its files. See [`plan`].
 #[derive(Debug)]
-pub struct Writer {
+pub struct ContainerWriter {
     options: Options,
     names: Vec<String>,  // of files
     room: Vec<u64>,      // of each file's head and manifest
@@ -65,7 +58,11 @@ pub struct Writer {
 ///
 /// If the name is not a plain one, a model cannot be stored as is asked, or its manifest would be
 /// too long.
-pub fn plan(name: &str, outline: &Outline, options: &Options) -> Result<Writer, CheckpointError> {
+pub fn plan(
+    name: &str,
+    outline: &Outline,
+    options: &Options,
+) -> Result<ContainerWriter, CheckpointError> {
     options.check()?;
     let target = Target::of(outline, options);
     let files = target.files(outline)?;
@@ -85,7 +82,7 @@ pub fn plan(name: &str, outline: &Outline, options: &Options) -> Result<Writer, 
         }
     }
     let files = files.into_iter().map(|(_, bytes)| bytes).collect();
-    let mut writer = Writer {
+    let mut writer = ContainerWriter {
         options: options.clone(),
         names: vec![],
         room: vec![],
@@ -104,70 +101,36 @@ pub fn plan(name: &str, outline: &Outline, options: &Options) -> Result<Writer, 
     Ok(writer)
 }
 
-impl Writer {
-    /// Plain names of the files to be written.
-    #[must_use]
-    pub fn files(&self) -> &[String] {
-        &self.names
-    }
-
-    /// Bytes of each file; where chunks are compressed, those that are written so far.
-    #[must_use]
-    pub fn bytes(&self) -> &[u64] {
-        &self.ends
-    }
-
-    /// Writes the small files. Comes before all tensors.
-    ///
-    /// # Errors
-    ///
-    /// Those of `write`.
-    pub fn begin<E: From<CheckpointError>>(
-        &mut self,
-        write: &mut dyn FnMut(Piece<'_>) -> Result<(), E>,
-    ) -> Result<(), E> {
+impl Writer for ContainerWriter {
+    fn begin(&mut self, write: &mut Sink<'_>) -> Result<(), CheckpointError> {
         for (index, bytes) in std::mem::take(&mut self.files).into_iter().enumerate() {
             self.add_item(index, &Encoded::Bytes(bytes), write)?;
         }
         Ok(())
     }
 
-    /// Writes a tensor of the outline, each once: in any order, or, where chunks are compressed,
-    /// in that of the outline.
-    ///
-    /// # Errors
-    ///
-    /// If the content is not what was planned, or cannot be stored without loss; those of `write`.
-    pub fn add<E: From<CheckpointError>>(
+    /// Takes tensors in any order, or, where chunks are compressed, in that of the outline.
+    fn put(
         &mut self,
         name: &str,
         content: Content,
-        write: &mut dyn FnMut(Piece<'_>) -> Result<(), E>,
-    ) -> Result<(), E> {
+        write: &mut Sink<'_>,
+    ) -> Result<(), CheckpointError> {
         let Some((planned, target)) = self.planned.remove(name) else {
-            return Err(misplaced(name, "it is not planned, or was written before").into());
+            return Err(misplaced(name, "it is not planned, or was written before"));
         };
         let table = self.options.table(&planned, target);
         for (name, encoded) in encode(&planned, content, target, table)? {
-            let Some(&item) = self.item_of.get(&name) else {
-                return Err(misplaced(&name, "it is not planned").into());
-            };
+            let item = self.item_of.get(&name).copied();
+            let item = item.ok_or_else(|| misplaced(&name, "it is not planned"))?;
             self.add_item(item, &encoded, write)?;
         }
         Ok(())
     }
 
-    /// Writes the heads and the manifest, once all tensors are written.
-    ///
-    /// # Errors
-    ///
-    /// If a tensor is missing; those of `write`.
-    pub fn finish<E: From<CheckpointError>>(
-        mut self,
-        write: &mut dyn FnMut(Piece<'_>) -> Result<(), E>,
-    ) -> Result<(), E> {
+    fn end(&mut self, write: &mut Sink<'_>) -> Result<(), CheckpointError> {
         if let Some(name) = self.planned.keys().min() {
-            return Err(misplaced(name, "it was not written").into());
+            return Err(misplaced(name, "it was not written"));
         }
         for (file, end) in self.ends.iter_mut().enumerate() {
             let chunks = self.units.iter().flat_map(|unit| &unit.chunks);
@@ -176,23 +139,31 @@ impl Writer {
         }
         for file in (0..self.names.len()).rev() {
             let bytes = self.head(file)?;
-            write(Piece { file, offset: 0, bytes: &bytes })?;
+            write(Piece { file: self.names[file].clone(), offset: 0, bytes });
         }
         Ok(())
     }
+}
+
+impl ContainerWriter {
+    /// Bytes of each file; where chunks are compressed, those that are written so far.
+    #[must_use]
+    pub fn bytes(&self) -> &[u64] {
+        &self.ends
+    }
 
     /// Takes an item's bytes, and writes each chunk that is complete by them.
-    fn add_item<E: From<CheckpointError>>(
+    fn add_item(
         &mut self,
         item: usize,
         encoded: &Encoded,
-        write: &mut dyn FnMut(Piece<'_>) -> Result<(), E>,
-    ) -> Result<(), E> {
+        write: &mut Sink<'_>,
+    ) -> Result<(), CheckpointError> {
         let Item { name, bytes, .. } = &self.items[item];
         let found = encoded.len();
         if found != *bytes {
             let what = format!("it has {found} bytes, planned are {bytes}");
-            return Err(misplaced(name, &what).into());
+            return Err(misplaced(name, &what));
         }
         let index = self.unit_of[item];
         let unit = &mut self.units[index];
@@ -209,37 +180,34 @@ impl Writer {
         let mut start = 0;
         for chunk in 0..self.units[index].chunks.len() {
             let length = self.units[index].chunks[chunk].bytes;
-            let bytes = encoded.bytes(start..start + length);
-            self.write_chunk(index, chunk, &bytes, write)?;
+            self.write_chunk(index, chunk, encoded.bytes(start..start + length), write);
             start += length;
         }
-        self.go_on(write)
+        self.write_waiting(write);
+        Ok(())
     }
 
     /// Writes a unit of small items, or keeps it until its turn comes.
-    fn add_small<E: From<CheckpointError>>(
+    fn add_small(
         &mut self,
         unit: usize,
         bytes: Vec<u8>,
-        write: &mut dyn FnMut(Piece<'_>) -> Result<(), E>,
-    ) -> Result<(), E> {
+        write: &mut Sink<'_>,
+    ) -> Result<(), CheckpointError> {
         if self.options.zstd && unit > self.next {
             self.waiting.insert(unit, bytes);
             return Ok(());
         }
         self.expect_turn(unit)?;
-        self.write_small(unit, &bytes, write)?;
-        self.go_on(write)
+        self.write_small(unit, bytes, write);
+        self.write_waiting(write);
+        Ok(())
     }
 
-    fn write_small<E: From<CheckpointError>>(
-        &mut self,
-        unit: usize,
-        bytes: &[u8],
-        write: &mut dyn FnMut(Piece<'_>) -> Result<(), E>,
-    ) -> Result<(), E> {
-        let chunks = self.units[unit].chunks.len();
-        if chunks == 0 { Ok(()) } else { self.write_chunk(unit, 0, bytes, write) }
+    fn write_small(&mut self, unit: usize, bytes: Vec<u8>, write: &mut Sink<'_>) {
+        if !self.units[unit].chunks.is_empty() {
+            self.write_chunk(unit, 0, bytes.into(), write);
+        }
     }
 
     /// Where a compressed chunk lies is only known once all before it are written.
@@ -252,40 +220,36 @@ impl Writer {
     }
 
     /// A unit is written: the small ones that waited for it can be.
-    fn go_on<E: From<CheckpointError>>(
-        &mut self,
-        write: &mut dyn FnMut(Piece<'_>) -> Result<(), E>,
-    ) -> Result<(), E> {
+    fn write_waiting(&mut self, write: &mut Sink<'_>) {
         self.next += 1;
         while let Some(bytes) = self.waiting.remove(&self.next) {
-            self.write_small(self.next, &bytes, write)?;
+            self.write_small(self.next, bytes, write);
             self.next += 1;
         }
-        Ok(())
     }
 
-    fn write_chunk<E: From<CheckpointError>>(
+    fn write_chunk(
         &mut self,
         unit: usize,
         index: usize,
-        content: &[u8],
-        write: &mut dyn FnMut(Piece<'_>) -> Result<(), E>,
-    ) -> Result<(), E> {
-        let packed = self.options.zstd.then(|| options::compress(content));
+        content: Cow<'_, [u8]>,
+        write: &mut Sink<'_>,
+    ) {
+        let packed = self.options.zstd.then(|| options::compress(&content));
         let is_worth =
             |packed: &Vec<u8>| fits_compressed(packed.len() as u64, content.len() as u64);
         let packed = packed.filter(is_worth);
         let chunk = &mut self.units[unit].chunks[index];
-        let stored = packed.as_deref().unwrap_or(content);
         chunk.encoding = if packed.is_some() { Encoding::Zstd } else { Encoding::Plain };
-        chunk.sha256 = sha256(&[stored]);
-        chunk.stored = stored.len() as u64;
+        let bytes = packed.unwrap_or_else(|| content.into_owned());
+        chunk.sha256 = sha256(&[&bytes]);
+        chunk.stored = bytes.len() as u64;
         if self.options.zstd {
             let end = &mut self.ends[chunk.part];
             chunk.offset = *end;
             *end += chunk.stored;
         }
-        write(Piece { file: chunk.part, offset: chunk.offset, bytes: stored })
+        write(Piece { file: self.names[chunk.part].clone(), offset: chunk.offset, bytes });
     }
 
     /// The head and manifest of a file, which fill the room that was left for them.

@@ -115,7 +115,7 @@ impl GgufHeaderReader {
         let keys = Keys::new(metadata, &self.tensors, architecture);
         refuse_exact_with_biases(metadata, &self.tensors)?;
         let (heads, kv_heads) = (keys.heads()?, keys.kv_heads()?);
-        let tokens = vocabulary.write(metadata, keys.vocab_size()?, found)?;
+        let tokens = vocabulary::write(&vocabulary, metadata, keys.vocab_size()?, found)?;
         found.files.insert(files::CONFIG, keys.config_json(divisors, &tokens)?);
         found.parse_config()?;
         if let Some(config) = &mut found.config

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn queries_and_keys_are_told_from_the_rest() {
+    fn queries_and_keys_are_recognised() {
         assert_eq!(is_queries("model.layers.0.self_attn.q_proj.weight"), Some(true));
         assert_eq!(is_queries("model.layers.0.self_attn.k_proj.bias"), Some(false));
         assert_eq!(is_queries("model.layers.0.self_attn.q_norm.weight"), None);

@@ -19,12 +19,15 @@ mod recognise;
 mod scores;
 mod sentence_piece;
 mod source;
+#[cfg(test)]
+mod tests;
 mod warning;
 
 use crate::{CheckpointError, Files, files};
 
-pub use pre::known_pre_tokenizers;
-pub use warning::Warning;
+#[cfg(test)]
+use pre::known_pre_tokenizers;
+pub(crate) use warning::Warning;
 
 /// Names the vocabulary in errors, as a file's name does elsewhere.
 const VOCABULARY: &str = "the GGUF vocabulary";
@@ -35,69 +38,69 @@ const SENTENCE_PIECE: &str = "llama";
 
 /// What a GGUF file says of its tokenizer: the values under `tokenizer.*`, as they are.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Vocabulary {
+pub(crate) struct Vocabulary {
     /// `general.architecture`.
-    pub architecture: String,
+    pub(crate) architecture: String,
     /// `tokenizer.ggml.model`: `gpt2` or `llama`.
-    pub model: String,
+    pub(crate) model: String,
     /// `tokenizer.ggml.pre`.
-    pub pre: Option<String>,
+    pub(crate) pre: Option<String>,
     /// `tokenizer.ggml.tokens`, by id.
-    pub tokens: Vec<String>,
+    pub(crate) tokens: Vec<String>,
     /// `tokenizer.ggml.scores`, as many as tokens, or none.
-    pub scores: Vec<f32>,
+    pub(crate) scores: Vec<f32>,
     /// `tokenizer.ggml.token_type`, as many as tokens, or none: the constants of [`token_type`].
-    pub token_types: Vec<i32>,
+    pub(crate) token_types: Vec<i32>,
     /// `tokenizer.ggml.merges`: two tokens with a space between, the first merge first.
-    pub merges: Vec<String>,
+    pub(crate) merges: Vec<String>,
     /// `tokenizer.ggml.bos_token_id`.
-    pub bos: Option<u32>,
+    pub(crate) bos: Option<u32>,
     /// `tokenizer.ggml.eos_token_id`.
-    pub eos: Option<u32>,
+    pub(crate) eos: Option<u32>,
     /// `tokenizer.ggml.unknown_token_id`.
-    pub unknown: Option<u32>,
+    pub(crate) unknown: Option<u32>,
     /// `tokenizer.ggml.padding_token_id`.
-    pub padding: Option<u32>,
+    pub(crate) padding: Option<u32>,
     /// `tokenizer.ggml.eot_token_id`, which ends a turn.
-    pub end_of_turn: Option<u32>,
+    pub(crate) end_of_turn: Option<u32>,
     /// `tokenizer.ggml.add_bos_token`.
-    pub add_bos: Option<bool>,
+    pub(crate) add_bos: Option<bool>,
     /// `tokenizer.ggml.add_eos_token`.
-    pub add_eos: Option<bool>,
+    pub(crate) add_eos: Option<bool>,
     /// `tokenizer.ggml.add_space_prefix`, of `llama` only.
-    pub add_space_prefix: Option<bool>,
+    pub(crate) add_space_prefix: Option<bool>,
     /// `tokenizer.ggml.remove_extra_whitespaces`, of `llama` only.
-    pub remove_extra_whitespaces: Option<bool>,
+    pub(crate) remove_extra_whitespaces: Option<bool>,
     /// `tokenizer.chat_template`.
-    pub chat_template: Option<String>,
+    pub(crate) chat_template: Option<String>,
 }
 
 /// The numbers of `tokenizer.ggml.token_type`.
-pub mod token_type {
+pub(crate) mod token_type {
     /// A token of plain text.
-    pub const NORMAL: i32 = 1;
+    pub(crate) const NORMAL: i32 = 1;
     /// What stands for characters that no token has.
-    pub const UNKNOWN: i32 = 2;
+    pub(crate) const UNKNOWN: i32 = 2;
     /// A token that is no text, such as the end of a turn.
-    pub const CONTROL: i32 = 3;
+    pub(crate) const CONTROL: i32 = 3;
     /// Text that is found before all else.
-    pub const USER_DEFINED: i32 = 4;
+    pub(crate) const USER_DEFINED: i32 = 4;
     /// A place without a token.
-    pub const UNUSED: i32 = 5;
+    pub(crate) const UNUSED: i32 = 5;
     /// A single byte, spelt `<0xNN>`.
-    pub const BYTE: i32 = 6;
+    pub(crate) const BYTE: i32 = 6;
 }
 
 /// A vocabulary as files of a Hugging Face folder.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Converted {
+pub(crate) struct Converted {
     /// `tokenizer.json` and `tokenizer_config.json`.
-    pub files: Files,
+    pub(crate) files: Files,
     /// Every token that ends a text or a turn, the one of the metadata first; for `eos_token_id`
     /// of `generation_config.json`.
-    pub end_tokens: Vec<u32>,
+    pub(crate) end_tokens: Vec<u32>,
     /// What a user should know.
-    pub warnings: Vec<Warning>,
+    pub(crate) warnings: Vec<Warning>,
 }
 
 impl Vocabulary {
@@ -107,7 +110,7 @@ impl Vocabulary {
     ///
     /// If tokens, types, scores, merges or special ids do not fit together, or if the kind of
     /// tokenizer or its way to split text is not known.
-    pub fn to_files(&self) -> Result<Converted, CheckpointError> {
+    pub(crate) fn to_files(&self) -> Result<Converted, CheckpointError> {
         let mut warnings = Vec::new();
         let checked = check::Checked::new(self, &mut warnings)?;
         let tokenizer = match self.model.as_str() {
@@ -130,7 +133,7 @@ impl Vocabulary {
     ///
     /// If a file is not of the form that it must have, or if a GGUF file has no way to say what
     /// the tokenizer does.
-    pub fn from_files(
+    pub(crate) fn from_files(
         tokenizer: &[u8],
         config: Option<&[u8]>,
         vocab_size: usize,

@@ -18,15 +18,12 @@ pub(super) const NONE: &str = "no_vocab";
 /// The whole text of `generation_config.json`, where this library wrote the file.
 pub(super) const GENERATION: &str = "setun.generation_config";
 
-/// What a file says of its tokens, with or without a tokenizer.
-pub(super) struct FoundVocabulary(Vocabulary);
-
 /// Takes the tokenizer out of the metadata.
-pub(super) fn take(metadata: &mut Metadata) -> Result<FoundVocabulary, CheckpointError> {
+pub(super) fn take(metadata: &mut Metadata) -> Result<Vocabulary, CheckpointError> {
     let text = |metadata: &Metadata, key| Ok(metadata.text(key)?.map(str::to_owned));
     let token_types = metadata.integers("tokenizer.ggml.token_type")?.iter();
     let narrow = |kind: &i64| i32::try_from(*kind).unwrap_or(0);
-    Ok(FoundVocabulary(Vocabulary {
+    Ok(Vocabulary {
         architecture: text(metadata, "general.architecture")?.unwrap_or_default(),
         model: text(metadata, "tokenizer.ggml.model")?.unwrap_or_else(|| NONE.to_owned()),
         pre: text(metadata, "tokenizer.ggml.pre")?,
@@ -44,7 +41,7 @@ pub(super) fn take(metadata: &mut Metadata) -> Result<FoundVocabulary, Checkpoin
         tokens: metadata.take_texts("tokenizer.ggml.tokens")?,
         scores: metadata.take_floats("tokenizer.ggml.scores")?,
         merges: metadata.take_texts("tokenizer.ggml.merges")?,
-    }))
+    })
 }
 
 /// Keeps the files and warnings of a tokenizer; its end tokens.
@@ -58,42 +55,44 @@ fn keep(converted: Converted, file: &str, found: &mut HeaderContents) -> Vec<u32
     end_tokens
 }
 
-impl FoundVocabulary {
-    /// Writes the files of the tokenizer, of at most `vocab_size` tokens, and of how to sample. A
-    /// tokenizer that cannot be written is no error yet: token ids do without it.
-    pub(super) fn write(
-        &self,
-        metadata: &Metadata,
-        vocab_size: usize,
-        found: &mut HeaderContents,
-    ) -> Result<Tokens, CheckpointError> {
-        let mut tokens = Tokens { first: self.0.bos, last: self.0.eos.into_iter().collect() };
-        if self.0.model != NONE {
-            self.check_count(metadata, vocab_size)?;
-            match self.0.to_files() {
-                Ok(converted) => tokens.last = keep(converted, &metadata.file, found),
-                Err(error) => found.tokenizer_error = Some(Arc::new(error)),
-            }
+/// Writes the files of the tokenizer, of at most `vocab_size` tokens, and of how to sample. A
+/// tokenizer that cannot be written is no error yet: token ids do without it.
+pub(super) fn write(
+    vocabulary: &Vocabulary,
+    metadata: &Metadata,
+    vocab_size: usize,
+    found: &mut HeaderContents,
+) -> Result<Tokens, CheckpointError> {
+    let mut tokens = Tokens { first: vocabulary.bos, last: vocabulary.eos.into_iter().collect() };
+    if vocabulary.model != NONE {
+        check_count(vocabulary, metadata, vocab_size)?;
+        match vocabulary.to_files() {
+            Ok(converted) => tokens.last = keep(converted, &metadata.file, found),
+            Err(error) => found.tokenizer_error = Some(Arc::new(error)),
         }
-        let generation = match metadata.text(GENERATION)? {
-            Some(text) => text.to_owned(),
-            None => generation_config_json(&GenerationDefaults {
-                bos: tokens.first,
-                eos_tokens: Some(tokens.last.clone()),
-                ..GenerationDefaults::default()
-            })?,
-        };
-        found.files.insert(files::GENERATION_CONFIG, generation.into_bytes());
-        Ok(tokens)
     }
+    let generation = match metadata.text(GENERATION)? {
+        Some(text) => text.to_owned(),
+        None => generation_config_json(&GenerationDefaults {
+            bos: tokens.first,
+            eos_tokens: Some(tokens.last.clone()),
+            ..GenerationDefaults::default()
+        })?,
+    };
+    found.files.insert(files::GENERATION_CONFIG, generation.into_bytes());
+    Ok(tokens)
+}
 
-    /// A token without a row of the embedding cannot be computed.
-    fn check_count(&self, metadata: &Metadata, vocab_size: usize) -> Result<(), CheckpointError> {
-        const KEY: &str = "tokenizer.ggml.tokens";
-        if self.0.tokens.len() <= vocab_size {
-            return Ok(());
-        }
-        let expected = format!("at most {vocab_size} tokens, the rows of the embedding");
-        Err(metadata.error(KEY, &expected, &format!("a list of {} texts", self.0.tokens.len())))
+/// A token without a row of the embedding cannot be computed.
+fn check_count(
+    vocabulary: &Vocabulary,
+    metadata: &Metadata,
+    vocab_size: usize,
+) -> Result<(), CheckpointError> {
+    const KEY: &str = "tokenizer.ggml.tokens";
+    if vocabulary.tokens.len() <= vocab_size {
+        return Ok(());
     }
+    let expected = format!("at most {vocab_size} tokens, the rows of the embedding");
+    Err(metadata.error(KEY, &expected, &format!("a list of {} texts", vocabulary.tokens.len())))
 }

@@ -26,10 +26,7 @@ pub(super) fn table(info: &TensorInfo, stored: &Stored<'_>) -> Result<TensorData
         Dtype::Bf16 => widened(info, stored, bf16::from_f32).map(TensorData::Bf16),
         _ => widened(info, stored, |value| value).map(TensorData::F32),
     };
-    data.map_err(|NoMemory { bytes }| CheckpointError::OutOfMemory {
-        tensor: info.name.clone(),
-        bytes: bytes as u64,
-    })
+    data.map_err(|error| info.no_memory(error))
 }
 
 fn widened<T: Copy + Default + Send>(

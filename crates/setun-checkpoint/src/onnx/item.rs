@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use setun_ops::{
-    aligned::{Aligned, NoMemory},
+    aligned::Aligned,
     ternary::{Scales, ZERO_WEIGHTS},
 };
 
@@ -92,10 +92,7 @@ impl Item {
     /// The tensor, once all parts are here.
     pub(super) fn finish(self, data: Vec<TensorData>) -> Result<Tensor, CheckpointError> {
         let Self { info, parts, recipe } = self;
-        let no_memory = |error: NoMemory| CheckpointError::OutOfMemory {
-            tensor: info.name.clone(),
-            bytes: error.bytes as u64,
-        };
+        let no_memory = |error| info.no_memory(error);
         let mut decoded = Vec::with_capacity(data.len());
         for (part, data) in parts.iter().zip(data) {
             let data = part.decode(data).map_err(no_memory)?;
@@ -156,7 +153,7 @@ fn stored<'a>(
         Some(TensorData::Bytes(bytes)) => Ok(&bytes[..]),
         _ => Err(wrong()),
     };
-    let floats = |part: usize| data.get(part).and_then(nbits::floats).ok_or_else(wrong);
+    let floats = |part: usize| data.get(part).and_then(TensorData::floats).ok_or_else(wrong);
     let zeros = match zeros {
         ZeroPart::Default => Zeros::Default,
         ZeroPart::Packed(part) => Zeros::Packed(bytes(part)?),
@@ -208,7 +205,7 @@ impl Factor {
             Self::None => return Ok(None),
             Self::Number { number, divides } => (number, divides),
             Self::Part { part, divides } => {
-                let values = data.get(part).and_then(nbits::floats).unwrap_or_default();
+                let values = data.get(part).and_then(TensorData::floats).unwrap_or_default();
                 (values.first().copied().unwrap_or(f32::NAN), divides)
             }
         };

@@ -4,7 +4,6 @@
 //! neighbouring columns, lowest bits first; each block has a scale and a zero point, 2 where none
 //! are stored, and a weight is `(code − zero point) · scale`.
 
-use half::slice::HalfFloatSliceExt;
 use setun_ops::{
     aligned::Aligned,
     ternary::{PLANE_COLUMNS, Scales, pack_row, row_bytes},
@@ -14,7 +13,7 @@ use crate::{
     error::CheckpointError,
     scales::fewest,
     side_by_side::{RUN_ROWS, side_by_side},
-    tensor::{TensorData, TensorInfo},
+    tensor::TensorInfo,
 };
 
 /// Codes of two bits in a byte.
@@ -100,7 +99,7 @@ pub(super) fn unpack(
     let (rows, columns) = info.expect_matrix()?;
     let groups = columns.div_ceil(stored.form.block);
     if let Some(&found) = stored.scales.iter().find(|scale| !scale.is_finite()) {
-        return Err(CheckpointError::Scale { tensor: info.name.clone(), found });
+        return Err(info.bad_scale(found));
     }
     let mut codes = info.zeroed(rows, row_bytes(columns))?;
     let mut magnitudes = vec![0.0; rows * groups];
@@ -112,7 +111,7 @@ pub(super) fn unpack(
         *bad = unpack_run(stored, run * RUN_ROWS, groups, codes, magnitudes);
     });
     if let Some((row, column)) = bad.into_iter().flatten().next() {
-        return Err(CheckpointError::NotTernary { tensor: info.name.clone(), row, column });
+        return Err(info.not_ternary(row, column));
     }
     Ok((codes, in_planes(info, magnitudes, groups, stored)?))
 }
@@ -251,31 +250,23 @@ const fn table(zero: u8) -> Table {
     table
 }
 
-/// Floats of any type, widened exactly; none of bytes.
-pub(super) fn floats(data: &TensorData) -> Option<Vec<f32>> {
-    match data {
-        TensorData::F32(values) => Some(values.to_vec()),
-        TensorData::F16(values) => Some(values.to_f32_vec()),
-        TensorData::Bf16(values) => Some(values.to_f32_vec()),
-        TensorData::Bytes(_) => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::Value;
     use setun_ops::ternary::TernaryMatrix;
 
     use super::*;
-    use crate::dtype::Dtype;
+    use crate::{
+        dtype::Dtype,
+        tensor::{Tensor, TensorData},
+    };
 
     /// Random matrices and their weights, as `make.py` decodes them.
     const CASES: &str = include_str!("../../../../tests/fixtures/onnx/nbits.json");
 
     fn info(rows: usize, columns: usize) -> TensorInfo {
-        let (name, file) = ("w".to_owned(), "f".into());
-        let (dtype, shape) = (Dtype::ScaledCodes, vec![rows, columns]);
-        TensorInfo { name, dtype, shape, file, range: 0..0, paired_heads: None }
+        let data = TensorData::Bytes(vec![].into());
+        Tensor::new("w", Dtype::ScaledCodes, &[rows, columns], data).info
     }
 
     fn bytes(case: &Value, key: &str) -> Vec<u8> {

@@ -2,12 +2,10 @@
 
 use std::path::PathBuf;
 
-use setun_checkpoint::{
-    CheckpointError, ModelConfig, Options, Reader, Source, Tensor, Warning, blocks, dense,
-};
+use setun_checkpoint::{CheckpointError, Options, Source, blocks, dense};
 use setun_ops::ternary::{Scales, code_at, row_bytes};
 
-use crate::support::{Folder, answer};
+use crate::support::{Checkpoint, Folder, read, read_with};
 
 /// Linear layers, in the order by which the script numbers them.
 pub(crate) const LINEARS: [&str; 7] = [
@@ -32,50 +30,17 @@ pub(crate) fn folder(name: &str) -> Folder {
     Folder::from([(name.to_owned(), bytes(name))])
 }
 
-/// What a file is read as.
-#[derive(Debug)]
-pub(crate) struct Model {
-    pub(crate) config: ModelConfig,
-    pub(crate) files: setun_checkpoint::Files,
-    pub(crate) warnings: Vec<Warning>,
-    pub(crate) tensors: Vec<Tensor>,
+pub(crate) fn open(file: &str, folder: &Folder) -> Result<Checkpoint, CheckpointError> {
+    read(Source::File(file.to_owned()), folder)
 }
 
-impl Model {
-    pub(crate) fn get(&self, name: &str) -> Option<&Tensor> {
-        self.tensors.iter().find(|tensor| tensor.info.name == name)
-    }
-
-    pub(crate) fn tensor(&self, name: &str) -> &Tensor {
-        self.get(name).unwrap_or_else(|| panic!("no {name}"))
-    }
-}
-
-pub(crate) fn open(file: &str, folder: &Folder) -> Result<Model, CheckpointError> {
-    open_with(file, folder, Options::default())
-}
-
-pub(crate) fn open_with(
-    file: &str,
-    folder: &Folder,
-    options: Options,
-) -> Result<Model, CheckpointError> {
-    let mut reader = Reader::with_options(Source::File(file.to_owned()), options);
-    let mut tensors = vec![];
-    while let Some(want) = reader.next_read() {
-        reader.give(answer(folder, &want))?;
-        tensors.extend(std::iter::from_fn(|| reader.take()));
-    }
-    Ok(Model {
-        config: reader.config().expect("a configuration").clone(),
-        files: reader.files().clone(),
-        warnings: reader.warnings().to_vec(),
-        tensors,
-    })
+/// A fixture that is read with options.
+pub(crate) fn open_with(name: &str, options: Options) -> Result<Checkpoint, CheckpointError> {
+    read_with(Source::File(name.to_owned()), options, &folder(name))
 }
 
 /// A fixture that is read.
-pub(crate) fn model(name: &str) -> Model {
+pub(crate) fn model(name: &str) -> Checkpoint {
     open(name, &folder(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
@@ -92,7 +57,7 @@ pub(crate) fn scale(tensor: usize) -> f32 {
 }
 
 /// Every weight of every linear layer is what the script says.
-pub(crate) fn check_linears(model: &Model) {
+pub(crate) fn check_linears(model: &Checkpoint) {
     for (index, linear) in LINEARS.into_iter().enumerate() {
         let name = format!("model.layers.0.{linear}.weight");
         let tensor = model.tensor(&name);

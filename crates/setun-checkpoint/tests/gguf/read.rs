@@ -1,7 +1,7 @@
 //! GGUF files of each type and architecture, read.
 
 use setun_checkpoint::{
-    Dtype, I2sBlocks, Options, Tensor, TensorData, TensorInfo, blocks,
+    Dtype, I2sBlocks, Options, Tensor, TensorData, blocks,
     config::{QuantizationMode, RopeScaling},
     dense, files,
 };
@@ -12,7 +12,7 @@ use setun_ops::{
 };
 
 use crate::{
-    fixtures::{bytes, check_linears, folder, model, open, open_with},
+    gguf::fixtures::{bytes, check_linears, folder, model, open, open_with},
     support::{Folder, tensors_of},
 };
 
@@ -42,7 +42,7 @@ fn narrow_i2_s_needs_to_be_asked_for() {
     let error = open(name, &folder(name)).unwrap_err();
     assert!(error.to_string().contains("I2_S [64, 64]"), "{error}");
     let options = Options { i2s: I2sBlocks::Narrow };
-    check_linears(&open_with(name, &folder(name), options).unwrap());
+    check_linears(&open_with(name, options).unwrap());
 }
 
 #[test]
@@ -170,16 +170,8 @@ fn blocks_are_what_another_decoder_says() {
         let values: Vec<f32> =
             expected.data().as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
         let stored = tensors.tensor(&format!("{name}.bytes")).unwrap().data().to_vec();
-        let shape = expected.shape().to_vec();
-        let info = TensorInfo {
-            name: name.to_owned(),
-            dtype,
-            shape,
-            file: "f".into(),
-            range: 0..stored.len() as u64,
-            paired_heads: None,
-        };
-        let tensor = Tensor { info, data: TensorData::Bytes(stored.into()) };
+        let data = TensorData::Bytes(stored.into());
+        let tensor = Tensor::new(name, dtype, expected.shape(), data);
         let found = if dtype.is_ternary() { ternary(&tensor) } else { floats(tensor) };
         assert_eq!(found, values, "{name}");
     }
@@ -240,7 +232,7 @@ fn the_tokenizer_comes_along() {
     }
     assert_eq!(model.config.bos_token, Some(0));
     assert_eq!(model.config.eos_tokens, [1, 2], "`<|eot_id|>` ends a text, too");
-    let told = model.warnings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
-    assert!(told.contains("i2_s.gguf: the file has no tokenizer.ggml.pre"), "{told}");
-    assert!(told.contains("<|eot_id|>"), "{told}");
+    let warnings = model.warnings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
+    assert!(warnings.contains("i2_s.gguf: the file has no tokenizer.ggml.pre"), "{warnings}");
+    assert!(warnings.contains("<|eot_id|>"), "{warnings}");
 }

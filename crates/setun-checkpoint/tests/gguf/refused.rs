@@ -1,10 +1,10 @@
 //! Bad GGUF files: each is one error, and never a panic.
 
-use setun_checkpoint::{CheckpointError, Dtype, Tensor, TensorData, TensorInfo, blocks};
+use setun_checkpoint::{CheckpointError, Dtype, Tensor, TensorData, blocks};
 
 use crate::{
-    fixtures::{bytes, check_linears, model, open},
-    support::Folder,
+    gguf::fixtures::{bytes, check_linears, model, open},
+    support::{Folder, Random},
 };
 
 fn refused(file: Vec<u8>) -> CheckpointError {
@@ -166,10 +166,7 @@ fn names_that_occur_twice_are_refused() {
 #[test]
 fn bad_codes_and_scales_name_their_place() {
     let unpack = |dtype: Dtype, shape: [usize; 2], bytes: Vec<u8>| {
-        let range = 0..bytes.len() as u64;
-        let (name, file, shape) = ("w".to_owned(), "f".into(), shape.to_vec());
-        let info = TensorInfo { name, dtype, shape, file, range, paired_heads: None };
-        blocks::unpack(&Tensor { info, data: TensorData::Bytes(bytes.into()) })
+        blocks::unpack(&Tensor::new("w", dtype, &shape, TensorData::Bytes(bytes.into())))
     };
     let mut i2_s = [vec![0x55; 64], 1.0_f32.to_le_bytes().to_vec(), vec![0; 28]].concat();
     i2_s[32 + 5] = 0b01_11_01_01; // row 1, column 32 + 5
@@ -197,21 +194,16 @@ fn bad_codes_and_scales_name_their_place() {
 fn broken_files_never_panic() {
     let names = ["i2_s.gguf", "llama-iq1_bn.gguf", "llama-iq2_bn.gguf", "i2_s-narrow.gguf"];
     let files = names.map(bytes);
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut random = |limit: usize| {
-        state =
-            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        usize::try_from(state >> 33).unwrap() % limit
-    };
+    let mut random = Random(0x9e37_79b9_7f4a_7c15);
     for round in 0..10_000 {
         let mut file = files[round % files.len()].clone();
-        let reach = if random(2) == 0 { 4096.min(file.len()) } else { file.len() };
-        for _ in 0..=random(4) {
-            let place = random(reach);
-            file[place] ^= 1 << random(8);
+        let reach = if random.below(2) == 0 { 4096.min(file.len()) } else { file.len() };
+        for _ in 0..=random.below(4) {
+            let place = random.below(reach);
+            file[place] ^= 1 << random.below(8);
         }
-        if random(3) == 0 {
-            file.truncate(random(reach));
+        if random.below(3) == 0 {
+            file.truncate(random.below(reach));
         }
         let folder = Folder::from([("m.gguf".to_owned(), file)]);
         if let Ok(model) = open("m.gguf", &folder) {

@@ -1,7 +1,7 @@
 //! Files that this library writes: read back they are the same, in every type.
 
 use setun_checkpoint::{
-    CheckpointError, Dtype, ModelConfig, Tensor, TensorData, TensorInfo, blocks,
+    CheckpointError, Dtype, ModelConfig, Tensor, TensorData, blocks,
     config::{LinearClass, RopeScaling},
     gguf::write::{Plan, needs_scale_beside, plan},
     outline::{Content, Outline, OutlineKind, OutlineTensor},
@@ -13,8 +13,8 @@ use setun_ops::{
 };
 
 use crate::{
-    fixtures::{LINEARS, Model, code, model, open},
-    support::Folder,
+    gguf::fixtures::{LINEARS, code, model, open},
+    support::{Checkpoint, Folder},
 };
 
 const TARGETS: [Dtype; 3] = [Dtype::I2S, Dtype::Tq1_0, Dtype::Tq2_0];
@@ -37,9 +37,7 @@ fn floats(name: &str, shape: &[usize], scale: f32) -> Tensor {
     let values: Vec<f32> = (0..count)
         .map(|place: usize| f32::from(u16::try_from(place % 997).unwrap()) * scale)
         .collect();
-    let (name, file, shape) = (name.to_owned(), "f".into(), shape.to_vec());
-    let info = TensorInfo { name, dtype: Dtype::F32, shape, file, range: 0..0, paired_heads: None };
-    Tensor { info, data: TensorData::F32(values.into()) }
+    Tensor::new(name, Dtype::F32, shape, TensorData::F32(values.into()))
 }
 
 /// The configuration of a fixture, widened so that every type fits.
@@ -129,7 +127,7 @@ fn no_file(_: u64, _: Vec<u8>) {
     panic!("a refused tensor is not written");
 }
 
-fn read(file: Vec<u8>) -> Model {
+fn read(file: Vec<u8>) -> Checkpoint {
     open("m.gguf", &Folder::from([("m.gguf".to_owned(), file)])).unwrap()
 }
 

@@ -7,10 +7,25 @@ pub(crate) mod outline;
 use std::{collections::BTreeMap, path::PathBuf};
 
 use setun_checkpoint::{
-    Answer, CheckpointError, Files, GenerationDefaults, ModelConfig, ReadRequest, Reader, Source,
-    Tensor, TensorData, Warning,
+    Answer, CheckpointError, Files, GenerationDefaults, ModelConfig, Options, ReadRequest, Reader,
+    Source, Tensor, TensorData, Warning,
     write::{self, NewTensor},
 };
+
+/// Every model folder of the fixtures.
+pub(crate) const MODELS: [&str; 11] = [
+    "bitnet-h320-f432/packed",
+    "bitnet-h64/master",
+    "bitnet-h64/packed",
+    "bitnet-hd128/packed",
+    "bitnet-untied-dead/master",
+    "bitnet-untied-dead/packed",
+    "llama-bitlinear/master",
+    "llama-bitlinear/packed",
+    "llama-headdim-rope3/packed",
+    "llama-rmsnorm-bias/packed",
+    "real-tinystories-1m",
+];
 
 /// Files by name.
 pub(crate) type Folder = BTreeMap<String, Vec<u8>>;
@@ -27,8 +42,12 @@ pub(crate) struct Checkpoint {
 }
 
 impl Checkpoint {
+    pub(crate) fn get(&self, name: &str) -> Option<&Tensor> {
+        self.tensors.iter().find(|tensor| tensor.info.name == name)
+    }
+
     pub(crate) fn tensor(&self, name: &str) -> &Tensor {
-        self.tensors.iter().find(|tensor| tensor.info.name == name).expect(name)
+        self.get(name).expect(name)
     }
 }
 
@@ -52,7 +71,15 @@ pub(crate) fn tensors_of(bytes: &[u8]) -> safetensors::SafeTensors<'_> {
 
 /// Reads a checkpoint to its end, or to its error.
 pub(crate) fn read(source: Source, folder: &Folder) -> Result<Checkpoint, CheckpointError> {
-    let mut reader = Reader::new(source);
+    read_with(source, Options::default(), folder)
+}
+
+pub(crate) fn read_with(
+    source: Source,
+    options: Options,
+    folder: &Folder,
+) -> Result<Checkpoint, CheckpointError> {
+    let mut reader = Reader::with_options(source, options);
     let (mut tensors, mut wants) = (Vec::new(), Vec::new());
     while let Some(want) = reader.next_read() {
         reader.give(answer(folder, &want))?;
@@ -100,5 +127,27 @@ pub(crate) fn bytes_of(data: &TensorData) -> Vec<u8> {
         TensorData::F16(values) => values.iter().flat_map(|value| value.to_le_bytes()).collect(),
         TensorData::Bf16(values) => values.iter().flat_map(|value| value.to_le_bytes()).collect(),
         TensorData::Bytes(bytes) => bytes.to_vec(),
+    }
+}
+
+/// Replaces a text in bytes by another of the same length, wherever it occurs.
+pub(crate) fn replace_all(bytes: &mut [u8], from: &[u8], to: &[u8]) {
+    assert_eq!(from.len(), to.len(), "messages have lengths");
+    let places: Vec<_> =
+        (0..bytes.len() - from.len()).filter(|&at| bytes[at..].starts_with(from)).collect();
+    assert!(!places.is_empty(), "{}", String::from_utf8_lossy(from));
+    for at in places {
+        bytes[at..at + to.len()].copy_from_slice(to);
+    }
+}
+
+/// A sequence of pseudo-random numbers, the same on every machine.
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    pub(crate) fn below(&mut self, limit: usize) -> usize {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).unwrap() % limit
     }
 }

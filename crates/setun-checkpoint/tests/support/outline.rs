@@ -8,6 +8,7 @@ use setun_checkpoint::{
     dense, master,
     outline::{Content, Outline, OutlineKind, OutlineTensor},
     packed,
+    write::{Piece, Writer as _},
 };
 use setun_ops::{TernaryMatrix, ternary::Scales, weight::ScaleKind};
 
@@ -80,22 +81,20 @@ pub(crate) fn write(
     order: impl Fn(usize) -> usize,
 ) -> Result<Parts, CheckpointError> {
     let mut writer = write::plan("model.setun", outline, options)?;
-    let names = writer.files().to_vec();
-    let mut files = vec![vec![]; names.len()];
-    let mut take = |piece: write::Piece<'_>| {
-        let file: &mut Vec<u8> = &mut files[piece.file];
+    let mut files = Parts::new();
+    let mut take = |piece: Piece| {
+        let file = files.entry(piece.file).or_default();
         let start = usize::try_from(piece.offset).unwrap();
         let end = start + piece.bytes.len();
         file.resize(file.len().max(end), 0xEE);
-        file[start..end].copy_from_slice(piece.bytes);
-        Ok::<_, CheckpointError>(())
+        file[start..end].copy_from_slice(&piece.bytes);
     };
     writer.begin(&mut take)?;
     let mut tensors: Vec<_> = outline.tensors.iter().zip(contents).enumerate().collect();
     tensors.sort_by_key(|(index, _)| order(*index));
     for (_, (tensor, content)) in tensors {
-        writer.add(&tensor.name, content, &mut take)?;
+        writer.put(&tensor.name, content, &mut take)?;
     }
-    writer.finish(&mut take)?;
-    Ok(names.into_iter().zip(files).collect())
+    writer.end(&mut take)?;
+    Ok(files)
 }

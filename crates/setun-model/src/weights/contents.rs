@@ -244,9 +244,7 @@ fn widened(name: String, table: &DenseMatrix) -> Result<Tensor, CheckpointError>
     for (row, out) in values.chunks_exact_mut(columns).enumerate() {
         table.widen_row(row, out);
     }
-    let (shape, file, range) = (vec![rows, columns], "".into(), 0..0);
-    let info = TensorInfo { name, dtype: Dtype::F32, shape, file, range, paired_heads: None };
-    Ok(Tensor { info, data: TensorData::F32(values) })
+    Ok(Tensor::new(&name, Dtype::F32, &[rows, columns], TensorData::F32(values)))
 }
 
 /// How layers are stored whose codes are written with scales that multiply.

@@ -1,8 +1,8 @@
 //! Linear layers whose tensors come one by one.
 
 use setun_checkpoint::{
-    CheckpointError, Dtype, Tensor, blocks, config::LinearClass, dense, exact, master, packed,
-    scales::by_group,
+    CheckpointError, Dtype, Tensor, blocks, config::LinearClass, dense, fake_quantized, master,
+    packed, scales::by_group,
 };
 use setun_ops::{
     WeightData, WeightId,
@@ -94,7 +94,7 @@ impl PendingPart {
             (StorageFormat::Packed, _) => {
                 self.codes = Some(packed::unpack(tensor, self.rows, self.columns)?);
             }
-            (StorageFormat::Exact, _) => self.codes = Some(exact::pack(tensor)?),
+            (StorageFormat::Exact, _) => self.codes = Some(fake_quantized::pack_codes(tensor)?),
             (StorageFormat::Master, _) => {
                 let (codes, scale) = master::quantize(tensor)?;
                 (self.codes, self.own_scales) = (Some(codes), Some(Scales::Tensor(scale)));

@@ -31,9 +31,7 @@ impl Format {
         scale: impl Fn(&str) -> Option<f32>,
     ) -> Result<Box<dyn Writer + Send>, CheckpointError> {
         Ok(match self {
-            Self::Setun(options) => {
-                Box::new(SetunWriter { writer: Some(container::plan(file, outline, options)?) })
-            }
+            Self::Setun(options) => Box::new(container::plan(file, outline, options)?),
             Self::Hf => Box::new(HfWriter::new(outline)?),
             Self::Gguf(dtype) => {
                 let beside = |name: &str| scale(name).is_none_or(gguf::needs_scale_beside);
@@ -73,51 +71,5 @@ impl Writer for GgufWriter {
 
     fn warnings(&self) -> Vec<Warning> {
         self.plan.warnings.clone()
-    }
-}
-
-struct SetunWriter {
-    writer: Option<container::Writer>, // none at its end
-}
-
-impl SetunWriter {
-    /// Lets `work` write to a sink, for which files have names.
-    fn named(
-        files: &[String],
-        write: &mut Sink<'_>,
-        work: impl FnOnce(ContainerSink<'_>) -> Result<(), CheckpointError>,
-    ) -> Result<(), CheckpointError> {
-        work(&mut |piece: container::Piece<'_>| {
-            let bytes = piece.bytes.to_vec();
-            write(Piece { file: files[piece.file].clone(), offset: piece.offset, bytes });
-            Ok(())
-        })
-    }
-}
-
-type ContainerSink<'a> = &'a mut dyn FnMut(container::Piece<'_>) -> Result<(), CheckpointError>;
-
-impl Writer for SetunWriter {
-    fn begin(&mut self, write: &mut Sink<'_>) -> Result<(), CheckpointError> {
-        let Some(writer) = &mut self.writer else { return Ok(()) };
-        let files = writer.files().to_vec();
-        Self::named(&files, write, |sink| writer.begin(sink))
-    }
-
-    fn put(
-        &mut self,
-        name: &str,
-        content: Content,
-        write: &mut Sink<'_>,
-    ) -> Result<(), CheckpointError> {
-        let Some(writer) = &mut self.writer else { return Ok(()) };
-        let files = writer.files().to_vec();
-        Self::named(&files, write, |sink| writer.add(name, content, sink))
-    }
-
-    fn end(&mut self, write: &mut Sink<'_>) -> Result<(), CheckpointError> {
-        let Some(writer) = self.writer.take() else { return Ok(()) };
-        let files = writer.files().to_vec();
-        Self::named(&files, write, |sink| writer.finish(sink))
     }
 }

@@ -1,11 +1,11 @@
 //! Places of chunks, and the manifest that names them.
 
-use super::Writer;
+use super::ContainerWriter;
 use crate::{
     container::{
-        EXTENSION, Encoding, Head, VERSION, hex,
+        ContainerFile, EXTENSION, Encoding, Head, Provenance, VERSION, hex,
         manifest::is_plain_name,
-        raw::{RawChunk, RawFile, RawManifest, RawPart, RawProvenance, RawTensor},
+        raw::{RawChunk, RawFile, RawManifest, RawTensor},
     },
     error::CheckpointError,
     header::MAX_HEADER_BYTES,
@@ -15,7 +15,7 @@ use crate::{
 /// Where data start: at a multiple of this many bytes, so that a mapped file is aligned.
 const ALIGNMENT: u64 = 64;
 
-impl Writer {
+impl ContainerWriter {
     /// Distributes chunks over files, and leaves room for manifests.
     pub(super) fn place(&mut self, name: &str) -> Result<(), CheckpointError> {
         if !is_plain_name(name) {
@@ -76,7 +76,7 @@ impl Writer {
     /// The manifest of a file: of the first it names all, of the others themselves.
     pub(super) fn manifest_json(&self, part: usize) -> Result<Vec<u8>, CheckpointError> {
         let parts = self.names.iter().zip(&self.ends);
-        let parts = parts.map(|(file, &bytes)| RawPart { file: file.clone(), bytes });
+        let parts = parts.map(|(file, &bytes)| ContainerFile { file: file.clone(), bytes });
         let mut raw =
             RawManifest { version: VERSION, parts: parts.collect(), ..RawManifest::default() };
         if part > 0 {
@@ -88,7 +88,7 @@ impl Writer {
         raw.licence.clone_from(&self.options.licence);
         let (source, tool) = (self.options.source.clone(), self.options.tool.clone());
         if source.is_some() || tool.is_some() {
-            raw.provenance = Some(RawProvenance { source, tool });
+            raw.provenance = Some(Provenance { source, tool });
         }
         let texts = self.texts.iter().cloned();
         let texts = texts.map(|(name, text)| RawFile { name, text: Some(text), bytes: None });

@@ -107,8 +107,7 @@ pub(super) const TABLE: [PreTokenizer; 13] = [
 ];
 
 /// The names that are known, of ways to split text.
-#[must_use]
-pub fn known_pre_tokenizers() -> Vec<&'static str> {
+pub(super) fn known_pre_tokenizers() -> Vec<&'static str> {
     TABLE.iter().flat_map(|row| row.names).copied().collect()
 }
 
@@ -144,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_name_is_told_with_those_known() {
+    fn an_unknown_name_is_refused_with_those_known() {
         let Err(error) = named("martian") else { panic!("no such name") };
         let text = error.to_string();
         assert!(text.contains("`martian`") && text.contains("llama-bpe, llama3"), "{text}");

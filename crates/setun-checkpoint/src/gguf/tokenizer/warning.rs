@@ -2,8 +2,7 @@
 
 /// What a user should know of a conversion that went well.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum Warning {
+pub(crate) enum Warning {
     /// The file does not say how text is split.
     #[error("the file has no tokenizer.ggml.pre; text is split as `{assumed}` does")]
     PreTokenizerAbsent {

@@ -2,13 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use setun_checkpoint::gguf::tokenizer::{Vocabulary, Warning};
 use setun_text::{HfTokenizer, Tokenizer as _};
 
-use crate::{
-    gguf,
-    support::{ids, read, tokenizer, vocabulary},
-};
+use super::support::{ids, read, tokenizer, vocabulary, vocabulary_of};
+use crate::gguf::tokenizer::{Vocabulary, Warning};
 
 const FREE: [&str; 4] = ["gpt-2", "mpt", "falcon", "phi-3"];
 
@@ -61,7 +58,7 @@ fn whole_files_become_the_ids_of_the_reference() {
 fn the_first_file_of_bitnet_is_read_as_llama_3() {
     let folder = PathBuf::from(std::env::var("SETUN_CONFORMANCE_VOCAB").expect("a folder"));
     let file = std::fs::read(folder.join("built-llama3-vocab.gguf")).expect("the file");
-    let mut vocabulary = gguf::vocabulary(&file);
+    let mut vocabulary = vocabulary_of(&file);
     vocabulary.pre = None;
     vocabulary.eos = Some(128_001);
     for architecture in ["bitnet", "bitnet-25", "bitnet-b1.58"] {
@@ -86,7 +83,7 @@ fn the_first_file_of_bitnet_is_read_as_llama_3() {
 
 fn whole(path: &Path) -> (HfTokenizer, Vocabulary) {
     let file = std::fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    let vocabulary = gguf::vocabulary(&file);
+    let vocabulary = vocabulary_of(&file);
     let converted = vocabulary.to_files().expect("it fits together");
     (tokenizer(&converted), vocabulary)
 }

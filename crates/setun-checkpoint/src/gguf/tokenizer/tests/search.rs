@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use setun_checkpoint::gguf::tokenizer::{Vocabulary, Warning, token_type};
+use crate::gguf::tokenizer::{Vocabulary, Warning, token_type};
 
-use crate::support::{ids, of, texts, vocabulary};
+use super::support::{ids, of, texts, vocabulary};
 
 /// Joins the neighbours whose token has the highest score, the leftmost of equals, until none
 /// are left; bytes for characters without a token.
@@ -79,7 +79,7 @@ fn equal_scores_leave_the_order_of_ids() {
     vocabulary.scores.fill(-1000.0);
     let converted = vocabulary.to_files().expect("it fits together");
     assert!(converted.warnings.contains(&Warning::EqualScores));
-    let by_id = crate::support::tokenizer(&converted);
+    let by_id = super::support::tokenizer(&converted);
     for text in ["Hello world, how is it?", "It rained for a week.", "internationalisation"] {
         assert_eq!(ids(&by_id, text), ids(&by_score, text));
     }

@@ -3,42 +3,53 @@
 use std::path::PathBuf;
 
 use serde_json::Value;
-use setun_checkpoint::{
-    files,
-    gguf::tokenizer::{Converted, Vocabulary},
-};
 use setun_text::{HfTokenizer, Tokenizer as _};
 
+use crate::{
+    files,
+    gguf::{
+        header,
+        tokenizer::{Converted, Vocabulary},
+        vocabulary,
+    },
+};
+
 /// A file below the test data of the workspace.
-pub(crate) fn read(path: &str) -> Vec<u8> {
+pub(super) fn read(path: &str) -> Vec<u8> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures");
     let path = folder.join(path);
     std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
 /// A JSON file of it.
-pub(crate) fn json(path: &str) -> Value {
+pub(super) fn json(path: &str) -> Value {
     serde_json::from_slice(&read(path)).expect("fixtures are valid JSON")
 }
 
 /// The tokenizer of a conversion.
-pub(crate) fn tokenizer(converted: &Converted) -> HfTokenizer {
+pub(super) fn tokenizer(converted: &Converted) -> HfTokenizer {
     let file = converted.files.get(files::TOKENIZER).expect("a tokenizer");
     HfTokenizer::from_bytes(file).expect("the form of tokenizer.json")
 }
 
 /// The tokenizer of a vocabulary.
-pub(crate) fn of(vocabulary: &Vocabulary) -> HfTokenizer {
+pub(super) fn of(vocabulary: &Vocabulary) -> HfTokenizer {
     tokenizer(&vocabulary.to_files().expect("a vocabulary that fits together"))
 }
 
 /// Ids of a text as plain text.
-pub(crate) fn ids(tokenizer: &HfTokenizer, text: &str) -> Vec<u32> {
+pub(super) fn ids(tokenizer: &HfTokenizer, text: &str) -> Vec<u32> {
     tokenizer.encode(text, false).expect("any text")
 }
 
+/// The vocabulary of a GGUF file.
+pub(super) fn vocabulary_of(file: &[u8]) -> Vocabulary {
+    let mut metadata = header::parse("a file", file).expect("a header").metadata;
+    vocabulary::take(&mut metadata).expect("a vocabulary")
+}
+
 /// A vocabulary from `fixtures/vocab`.
-pub(crate) fn vocabulary(name: &str) -> Vocabulary {
+pub(super) fn vocabulary(name: &str) -> Vocabulary {
     let file = json(&format!("vocab/{name}.json"));
     let strings = |value: &Value| -> Vec<String> {
         serde_json::from_value(value.clone()).expect("a list of texts")
@@ -94,7 +105,7 @@ fn runs(list: &Value) -> Vec<f32> {
 }
 
 /// Texts of all kinds: those of the golden files, llama.cpp's cases, and runs of equal letters.
-pub(crate) fn texts() -> Vec<String> {
+pub(super) fn texts() -> Vec<String> {
     let mut texts = vec![];
     for folder in ["tokenizer-llama3", "tokenizer-llama2"] {
         let golden = json(&format!("golden/{folder}/golden.json"));

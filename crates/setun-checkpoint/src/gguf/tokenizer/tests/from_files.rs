@@ -2,17 +2,14 @@
 
 use std::path::Path;
 
-use serde_json::{Value, json as value};
-use setun_checkpoint::{
+use crate::{
     CheckpointError, files,
     gguf::tokenizer::{Vocabulary, Warning, token_type},
 };
+use serde_json::{Value, json as value};
 use setun_text::{HfTokenizer, Tokenizer as _};
 
-use crate::{
-    gguf,
-    support::{ids, json, of, read, texts, tokenizer, vocabulary},
-};
+use super::support::{ids, json, of, read, texts, tokenizer, vocabulary, vocabulary_of};
 
 const GOLDEN: [&str; 2] = ["tokenizer-llama3", "tokenizer-llama2"];
 
@@ -47,7 +44,7 @@ fn golden_files(folder: &str) -> [Vec<u8>; 2] {
 #[test]
 fn files_of_another_writer_give_the_ids_of_the_reference() {
     for folder in GOLDEN {
-        let vocabulary = gguf::vocabulary(&read(&format!("vocab/{folder}.gguf")));
+        let vocabulary = vocabulary_of(&read(&format!("vocab/{folder}.gguf")));
         agrees_with_golden(folder, &vocabulary);
         let [original, config] = golden_files(folder);
         let converted = vocabulary.to_files().expect("it fits together");
@@ -73,7 +70,7 @@ fn from_files_and_back_gives_the_ids_of_the_reference() {
         let (vocabulary, _) =
             Vocabulary::from_files(&tokenizer, Some(&config), size).expect("it can be said");
         agrees_with_golden(folder, &vocabulary);
-        let written = gguf::vocabulary(&read(&format!("vocab/{folder}.gguf")));
+        let written = vocabulary_of(&read(&format!("vocab/{folder}.gguf")));
         assert_eq!((vocabulary.tokens, vocabulary.pre), (written.tokens, written.pre));
         assert_eq!(vocabulary.token_types, written.token_types);
         assert_eq!(vocabulary.chat_template, written.chat_template);
@@ -125,7 +122,7 @@ fn published_tokenizers_keep_their_ids() {
         assert_eq!(warnings, [], "{}", path.display());
         let mut all = vec![vocabulary];
         all.extend(
-            std::fs::read(path.with_extension("gguf")).ok().map(|file| gguf::vocabulary(&file)),
+            std::fs::read(path.with_extension("gguf")).ok().map(|file| vocabulary_of(&file)),
         );
         for vocabulary in all {
             keeps_ids(&path, &expected, &vocabulary);
@@ -183,7 +180,7 @@ fn what_cannot_be_said_is_refused_by_name() {
 }
 
 #[test]
-fn what_is_lost_is_told() {
+fn what_is_lost_is_reported() {
     let [llama_3, llama_2] = GOLDEN;
     let warnings = changed(llama_3, |file| file["normalizer"] = value!({"type": "NFC"}));
     assert!(matches!(warnings.as_deref(), Ok([Warning::Normalizer { .. }])), "{warnings:?}");

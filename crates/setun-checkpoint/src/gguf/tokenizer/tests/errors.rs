@@ -1,12 +1,12 @@
-//! Lists that do not fit together are told by name, and what is missing is made good.
+//! Lists that do not fit together are refused by name, and defaults are filled in.
 
-use setun_checkpoint::{
+use crate::{
     CheckpointError, files,
     gguf::tokenizer::{Vocabulary, Warning, known_pre_tokenizers, token_type},
 };
 use setun_text::Tokenizer as _;
 
-use crate::support::{ids, of, tokenizer};
+use super::support::{ids, of, tokenizer};
 
 /// Six tokens and two merges.
 fn small() -> Vocabulary {

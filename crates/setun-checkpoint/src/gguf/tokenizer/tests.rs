@@ -3,6 +3,5 @@
 mod cases;
 mod errors;
 mod from_files;
-mod gguf;
 mod search;
 mod support;
