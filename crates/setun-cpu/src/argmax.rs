@@ -52,7 +52,7 @@ impl<D: TernaryDot> Walk<'_, D> {
     ) {
         let table = self.weights.dense(table);
         buffers.write_tokens(out, |buffers, out| {
-            let groups = out.chunks_mut(GROUP).zip(self.inputs.argmax.chunks(GROUP));
+            let groups = out.values.chunks_mut(GROUP).zip(self.inputs.argmax.chunks(GROUP));
             for (group, (out, requests)) in groups.enumerate() {
                 let (first, rows, vocab) = (group * GROUP, requests.len(), table.rows());
                 let logits = &mut scratch.0[..rows * vocab];

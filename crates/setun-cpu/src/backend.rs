@@ -6,7 +6,7 @@ use std::{
 };
 
 use setun_ops::{
-    Backend, BatchInputs, BlockId, CacheSpec, OpsError, Plan, Usage, WeightData,
+    Backend, BatchInputs, OpsError, Plan, Usage, WeightData,
     backend::{StepTimes, check_step},
     host_cache::HostCache,
     op::{BufferId, Op},
@@ -18,7 +18,7 @@ use crate::{
     dispatch::{Resources, run_plan},
     error::CpuError,
     float_mode,
-    isa::Isa,
+    isa::{Isa, with_token},
     level::Level,
     member_sums::MemberSums,
     scratch::{Scratch, ScratchSize},
@@ -45,6 +45,7 @@ pub struct CpuOptions {
 /// [`ScalarBackend`](setun_ops::ScalarBackend). See the [crate](crate).
 #[derive(Debug)]
 pub struct CpuBackend {
+    level: Level,
     isa: Isa,
     team: Team,
     // One of each for each member.
@@ -61,11 +62,12 @@ impl CpuBackend {
     /// If the level is not available here or none is, the number of threads is not possible, a
     /// thread cannot be started, or one does not compute as IEEE 754 says.
     pub fn new(options: CpuOptions) -> Result<Self, CpuError> {
-        let isa = match options.level {
-            Some(level) => Isa::detect(level),
-            None => Level::ALL.into_iter().find_map(Isa::detect),
+        let detect = |level| Isa::detect(level).map(|isa| (level, isa));
+        let detected = match options.level {
+            Some(level) => detect(level),
+            None => Level::ALL.into_iter().find_map(detect),
         };
-        let isa = isa.ok_or_else(|| CpuError::Level {
+        let (level, isa) = detected.ok_or_else(|| CpuError::Level {
             wanted: options.level,
             available: Level::available(),
         })?;
@@ -74,6 +76,7 @@ impl CpuBackend {
         let scratch = members.clone().map(|member| Mutex::new(Scratch::of_member(member)));
         let (scratch, sums) = (scratch.collect(), members.map(|_| RwLock::default()).collect());
         Ok(Self {
+            level,
             isa,
             team,
             scratch,
@@ -87,7 +90,7 @@ impl CpuBackend {
     /// The level in use.
     #[must_use]
     pub fn level(&self) -> Level {
-        self.isa.level()
+        self.level
     }
 
     /// Threads in use, the caller included.
@@ -197,28 +200,7 @@ impl Backend for CpuBackend {
         self.team.step(|crew| {
             let resources =
                 Resources { step, cache, inputs, crew, scratch, sums, top_logits, argmax, spans };
-            match isa {
-                #[cfg(target_arch = "x86_64")]
-                Isa::Avx512(avx512) => run_plan(avx512, resources),
-                #[cfg(target_arch = "x86_64")]
-                Isa::AvxVnni(avx_vnni) => run_plan(avx_vnni, resources),
-                #[cfg(target_arch = "x86_64")]
-                Isa::Avx2(avx2) => run_plan(avx2, resources),
-                #[cfg(target_arch = "aarch64")]
-                Isa::NeonI8mm(neon) => run_plan(neon, resources),
-                #[cfg(target_arch = "aarch64")]
-                Isa::NeonDotprod(neon) => run_plan(neon, resources),
-                #[cfg(target_arch = "aarch64")]
-                Isa::Neon(neon) => run_plan(neon, resources),
-                #[cfg(all(target_arch = "wasm32", target_feature = "relaxed-simd"))]
-                Isa::Relaxed(relaxed) => run_plan(relaxed, resources),
-                #[cfg(all(
-                    target_arch = "wasm32",
-                    target_feature = "simd128",
-                    any(feature = "testing", not(target_feature = "relaxed-simd"))
-                ))]
-                Isa::Simd128(simd128) => run_plan(simd128, resources),
-            }
+            with_token!(isa, token => run_plan(token, resources));
         });
         Ok(())
     }
@@ -247,42 +229,5 @@ impl Backend for CpuBackend {
         step.read(buffer, rows, out)
     }
 
-    fn create_cache(&mut self, spec: &CacheSpec, blocks: usize) -> Result<HostCache, OpsError> {
-        HostCache::new(*spec, blocks)
-    }
-
-    fn grow_cache(&mut self, cache: &mut HostCache, blocks: usize) -> Result<(), OpsError> {
-        cache.grow(blocks)
-    }
-
-    fn shrink_cache(&mut self, cache: &mut HostCache, blocks: usize) -> Result<(), OpsError> {
-        cache.shrink(blocks);
-        Ok(())
-    }
-
-    fn copy_blocks(
-        &mut self,
-        cache: &mut HostCache,
-        pairs: &[(BlockId, BlockId)],
-    ) -> Result<(), OpsError> {
-        cache.copy_blocks(pairs)
-    }
-
-    async fn read_blocks(
-        &mut self,
-        cache: &HostCache,
-        blocks: &[BlockId],
-        out: &mut [u8],
-    ) -> Result<(), OpsError> {
-        cache.read_blocks(blocks, out)
-    }
-
-    fn write_blocks(
-        &mut self,
-        cache: &mut HostCache,
-        blocks: &[BlockId],
-        data: &[u8],
-    ) -> Result<(), OpsError> {
-        cache.write_blocks(blocks, data)
-    }
+    setun_ops::host_cache_methods!();
 }

@@ -79,32 +79,36 @@ impl Isa {
             _ => None,
         }
     }
+}
 
-    pub(crate) fn level(self) -> Level {
-        match self {
+/// Evaluates `$run` with the token of an [`Isa`] as `$token`.
+macro_rules! with_token {
+    ($isa:expr, $token:ident => $run:expr) => {
+        match $isa {
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512(_) => Level::Avx512,
+            $crate::isa::Isa::Avx512($token) => $run,
             #[cfg(target_arch = "x86_64")]
-            Self::AvxVnni(_) => Level::AvxVnni,
+            $crate::isa::Isa::AvxVnni($token) => $run,
             #[cfg(target_arch = "x86_64")]
-            Self::Avx2(_) => Level::Avx2,
+            $crate::isa::Isa::Avx2($token) => $run,
             #[cfg(target_arch = "aarch64")]
-            Self::NeonI8mm(_) => Level::NeonI8mm,
+            $crate::isa::Isa::NeonI8mm($token) => $run,
             #[cfg(target_arch = "aarch64")]
-            Self::NeonDotprod(_) => Level::NeonDotprod,
+            $crate::isa::Isa::NeonDotprod($token) => $run,
             #[cfg(target_arch = "aarch64")]
-            Self::Neon(_) => Level::Neon,
+            $crate::isa::Isa::Neon($token) => $run,
             #[cfg(all(target_arch = "wasm32", target_feature = "relaxed-simd"))]
-            Self::Relaxed(_) => Level::Relaxed,
+            $crate::isa::Isa::Relaxed($token) => $run,
             #[cfg(all(
                 target_arch = "wasm32",
                 target_feature = "simd128",
                 any(feature = "testing", not(target_feature = "relaxed-simd"))
             ))]
-            Self::Simd128(_) => Level::Simd128,
+            $crate::isa::Isa::Simd128($token) => $run,
         }
-    }
+    };
 }
+pub(crate) use with_token;
 
 impl Level {
     /// The levels of this processor and build, best first. May be empty.

@@ -13,7 +13,7 @@ pub enum Level {
     AvxVnni,
     /// x86-64 with AVX2 (x86-64-v3).
     Avx2,
-    /// 64-bit ARM with NEON and products of int8 matrices (`FEAT_I8MM`).
+    /// 64-bit ARM with NEON, the dot product of bytes and products of int8 matrices (`FEAT_I8MM`).
     NeonI8mm,
     /// 64-bit ARM with NEON and the dot product of bytes (`FEAT_DotProd`).
     NeonDotprod,

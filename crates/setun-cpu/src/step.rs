@@ -9,7 +9,7 @@ use std::{
 use setun_ops::{
     DenseMatrix, Op, OpsError, Plan, TernaryMatrix,
     aligned::Aligned,
-    backend::{check_weights, check_write},
+    backend::{check_read, check_weights, check_write},
     op::{BufferId, WeightId},
     plan::{BufferKind, BufferSpec},
     rope_append::RopeTable,
@@ -62,23 +62,17 @@ impl CpuStep {
         check_weights(plan, weights.iter().map(CpuWeight::spec))?;
         let weights = Weights(weights.to_vec());
         weights.check_gates(plan)?;
-        let buffers = (0..plan.buffers().len()).map(|index| {
-            let id = BufferId(u32::try_from(index).unwrap_or(u32::MAX));
-            let (width, rows) = (plan.buffer(id).width, plan.buffer_rows(id));
-            Ok(match plan.buffer(id).kind {
-                BufferKind::F32 => {
-                    Buffer::F32(Floats { width, values: zeroed(rows * width, "a buffer")? })
-                }
+        let buffers = plan.each_buffer().map(|(_, BufferSpec { kind, width, .. }, rows)| {
+            Ok(match kind {
+                BufferKind::F32 => Buffer::Floats(Rows::zeroed(rows, width)?),
+                BufferKind::Ranked => Buffer::Ranked(Rows::zeroed(rows, width)?),
+                BufferKind::Tokens => Buffer::Tokens(Rows::zeroed(rows, width)?),
                 BufferKind::Quantized => Buffer::Quantized(Quantized {
                     width,
                     codes: zeroed(rows * padded_columns(width), "a buffer")?,
                     scales: zeroed(rows, "a buffer")?,
                     sums: zeroed(rows, "a buffer")?,
                 }),
-                BufferKind::Ranked => {
-                    Buffer::Ranked(RankedRows { width, values: zeroed(rows * width, "a buffer")? })
-                }
-                BufferKind::Tokens => Buffer::Tokens(zeroed(rows * width, "a buffer")?),
             })
         });
         let buffers = Buffers(buffers.collect::<Result<_, OpsError>>()?);
@@ -87,8 +81,7 @@ impl CpuStep {
 
     /// Matrices that are kept by columns.
     pub(crate) fn columns(&self) -> impl Iterator<Item = &TernaryColumns> {
-        let ids = (0..self.plan.weights().len())
-            .map(|id| WeightId(u32::try_from(id).unwrap_or(u32::MAX)));
+        let ids = (0..).map(WeightId).take(self.plan.weights().len());
         ids.filter_map(|id| self.weights.columns(id))
     }
 
@@ -113,31 +106,18 @@ impl CpuStep {
         rows: Range<usize>,
         out: &mut [u8],
     ) -> Result<(), OpsError> {
-        let error = |what| OpsError::Read { id, what };
-        let buffer = self.buffers.0.get(id.0 as usize).ok_or(error("not in the plan"))?;
-        if rows.start > rows.end || rows.end > self.plan.buffer_rows(id) {
-            return Err(error("rows out of range"));
-        }
-        let BufferSpec { kind, width, .. } = self.plan.buffer(id);
-        if out.len() != rows.len() * width * kind.element_bytes() {
-            return Err(error("destination of another size"));
-        }
-        let elements = rows.start * width..rows.end * width;
-        match buffer {
-            Buffer::F32(floats) => {
-                out.copy_from_slice(bytemuck::cast_slice(&floats.values[elements]));
-            }
-            Buffer::Ranked(ranked) => {
-                out.copy_from_slice(bytemuck::cast_slice(&ranked.values[elements]));
-            }
-            Buffer::Tokens(tokens) => {
-                out.copy_from_slice(bytemuck::cast_slice(&tokens[elements]));
-            }
+        let BufferSpec { kind, width, .. } = check_read(&self.plan, id, &rows, out, 1)?;
+        let row_bytes = width * kind.element_bytes();
+        let copy = |out: &mut [u8], all: &[u8]| {
+            out.copy_from_slice(&all[rows.start * row_bytes..rows.end * row_bytes]);
+        };
+        match &self.buffers.0[id.0 as usize] {
+            Buffer::Floats(floats) => copy(out, bytemuck::cast_slice(&floats.values)),
+            Buffer::Ranked(ranked) => copy(out, bytemuck::cast_slice(&ranked.values)),
+            Buffer::Tokens(tokens) => copy(out, bytemuck::cast_slice(&tokens.values)),
             Buffer::Quantized(quantized) => {
-                for (out, row) in out.chunks_exact_mut(quantized.width.max(1)).zip(rows) {
-                    out.copy_from_slice(bytemuck::cast_slice(
-                        &quantized.row(row)[..quantized.width],
-                    ));
+                for (out, row) in out.chunks_exact_mut(width.max(1)).zip(rows.clone()) {
+                    out.copy_from_slice(bytemuck::cast_slice(&quantized.row(row)[..width]));
                 }
             }
         }
@@ -267,28 +247,21 @@ impl Weights {
 #[derive(Debug)]
 pub(crate) struct Buffers(Vec<Buffer>);
 
-#[derive(Debug)]
-enum Buffer {
-    F32(Floats),
-    Quantized(Quantized),
-    Ranked(RankedRows),
-    /// `[rows, width]`
-    Tokens(Aligned<u32>),
+/// Rows of one type, `[rows, width]`.
+#[derive(Debug, Default)]
+pub(crate) struct Rows<T: Copy> {
+    pub(crate) width: usize,
+    pub(crate) values: Aligned<T>,
 }
 
-/// An `f32` buffer `[rows, width]`.
-#[derive(Debug, Default)]
-pub(crate) struct Floats {
-    pub(crate) width: usize,
-    pub(crate) values: Aligned<f32>,
-}
+/// An `f32` buffer.
+pub(crate) type Floats = Rows<f32>;
 
-/// A buffer of ranked tokens, `[rows, width]`.
-#[derive(Debug, Default)]
-pub(crate) struct RankedRows {
-    pub(crate) width: usize,
-    pub(crate) values: Aligned<Ranked>,
-}
+/// A buffer of ranked tokens.
+pub(crate) type RankedRows = Rows<Ranked>;
+
+/// A buffer of tokens.
+pub(crate) type TokenRows = Rows<u32>;
 
 /// A quantized buffer.
 #[derive(Debug, Default)]
@@ -306,7 +279,7 @@ pub(crate) struct Quantized {
 impl Buffers {
     pub(crate) fn floats(&self, id: BufferId) -> &Floats {
         match &self.0[id.0 as usize] {
-            Buffer::F32(floats) => floats,
+            Buffer::Floats(floats) => floats,
             _ => unreachable!("checked with the plan"),
         }
     }
@@ -317,59 +290,45 @@ impl Buffers {
             _ => unreachable!("checked with the plan"),
         }
     }
-
-    /// Takes a buffer out while `write` writes to it; the others can be read.
-    pub(crate) fn write_floats(&mut self, id: BufferId, write: impl FnOnce(&Self, &mut Floats)) {
-        let mut taken = match &mut self.0[id.0 as usize] {
-            Buffer::F32(floats) => std::mem::take(floats),
-            _ => unreachable!("checked with the plan"),
-        };
-        write(self, &mut taken);
-        self.0[id.0 as usize] = Buffer::F32(taken);
-    }
-
-    /// Takes a buffer out while `write` writes to it; the others can be read.
-    pub(crate) fn write_quantized(
-        &mut self,
-        id: BufferId,
-        write: impl FnOnce(&Self, &mut Quantized),
-    ) {
-        let mut taken = match &mut self.0[id.0 as usize] {
-            Buffer::Quantized(quantized) => std::mem::take(quantized),
-            _ => unreachable!("checked with the plan"),
-        };
-        write(self, &mut taken);
-        self.0[id.0 as usize] = Buffer::Quantized(taken);
-    }
 }
 
-impl Buffers {
-    /// Takes a buffer out while `write` writes to it; the others can be read.
-    pub(crate) fn write_ranked(
-        &mut self,
-        id: BufferId,
-        write: impl FnOnce(&Self, &mut RankedRows),
-    ) {
-        let mut taken = match &mut self.0[id.0 as usize] {
-            Buffer::Ranked(ranked) => std::mem::take(ranked),
-            _ => unreachable!("checked with the plan"),
-        };
-        write(self, &mut taken);
-        self.0[id.0 as usize] = Buffer::Ranked(taken);
-    }
+macro_rules! buffer_kinds {
+    ($($kind:ident $memory:ty, $write:ident;)+) => {
+        #[derive(Debug)]
+        enum Buffer {
+            $($kind($memory),)+
+        }
 
-    /// Takes a buffer out while `write` writes to it; the others can be read.
-    pub(crate) fn write_tokens(
-        &mut self,
-        id: BufferId,
-        write: impl FnOnce(&Self, &mut Aligned<u32>),
-    ) {
-        let mut taken = match &mut self.0[id.0 as usize] {
-            Buffer::Tokens(tokens) => std::mem::take(tokens),
-            _ => unreachable!("checked with the plan"),
-        };
-        write(self, &mut taken);
-        self.0[id.0 as usize] = Buffer::Tokens(taken);
+        impl Buffers {
+            $(
+                /// Takes a buffer out while `write` writes to it; the others can be read.
+                pub(crate) fn $write(
+                    &mut self,
+                    id: BufferId,
+                    write: impl FnOnce(&Self, &mut $memory),
+                ) {
+                    let mut taken = match &mut self.0[id.0 as usize] {
+                        Buffer::$kind(memory) => std::mem::take(memory),
+                        _ => unreachable!("checked with the plan"),
+                    };
+                    write(self, &mut taken);
+                    self.0[id.0 as usize] = Buffer::$kind(taken);
+                }
+            )+
+        }
+    };
+}
+
+buffer_kinds! {
+    Floats Floats, write_floats;
+    Quantized Quantized, write_quantized;
+    Ranked RankedRows, write_ranked;
+    Tokens TokenRows, write_tokens;
+}
+
+impl<T: Copy + Default> Rows<T> {
+    fn zeroed(rows: usize, width: usize) -> Result<Self, OpsError> {
+        Ok(Self { width, values: zeroed(rows * width, "a buffer")? })
     }
 }
 

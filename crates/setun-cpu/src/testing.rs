@@ -86,7 +86,9 @@ fn reported(level: Level) -> bool {
         #[cfg(not(target_arch = "x86_64"))]
         Level::Avx512 | Level::AvxVnni | Level::Avx2 => false,
         #[cfg(target_arch = "aarch64")]
-        Level::NeonI8mm => std::arch::is_aarch64_feature_detected!("i8mm"),
+        Level::NeonI8mm => {
+            reported(Level::NeonDotprod) && std::arch::is_aarch64_feature_detected!("i8mm")
+        }
         #[cfg(target_arch = "aarch64")]
         Level::NeonDotprod => std::arch::is_aarch64_feature_detected!("dotprod"),
         #[cfg(not(target_arch = "aarch64"))]

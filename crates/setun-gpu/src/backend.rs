@@ -5,7 +5,8 @@ use std::ops::Range;
 use bytemuck::cast_slice;
 use setun_ops::{
     Backend, BatchInputs, BlockId, BufferId, CacheSpec, OpsError, Plan, Usage, WeightData,
-    backend::{StepTimes, check_multi_step, check_weights, check_write},
+    backend::{StepTimes, check_multi_step, check_read, check_weights, check_write},
+    numeric::to_u32,
     plan::{BufferKind, BufferSpec},
     ternary::padded_columns,
     top_logits::Ranked,
@@ -160,10 +161,7 @@ impl<E: Executor> GpuBackend<E> {
 
     /// Makes room for a plan, as it is, or again after memory ran out.
     fn reserve(&mut self, plan: &Plan, launches: &Launches) -> Result<(), OpsError> {
-        let buffers = plan.buffers().iter().enumerate().map(|(index, spec)| {
-            let id = BufferId(u32::try_from(index).unwrap_or(u32::MAX));
-            buffer_bytes(spec, plan.buffer_rows(id))
-        });
+        let buffers = plan.each_buffer().map(|(_, spec, rows)| buffer_bytes(spec, rows));
         if !self.arena.has_room(buffers.clone(), launches.scratch) {
             self.lists.forget(|_| true);
         }
@@ -194,10 +192,10 @@ impl<E: Executor> Backend for GpuBackend<E> {
         let words = vec![0; layout.words()];
         let inputs = self.executor.create_buffer("a step's inputs", 4 * words.len() as u64)?;
         self.reserve(plan, &launches)?;
-        for (index, spec) in plan.buffers().iter().enumerate() {
-            let id = BufferId(u32::try_from(index).unwrap_or(u32::MAX));
-            if let (BufferKind::Ranked, Some(buffer)) = (spec.kind, self.arena.buffer(index)) {
-                let nothing = vec![Ranked::PADDING; plan.buffer_rows(id) * spec.width];
+        for (id, spec, rows) in plan.each_buffer() {
+            let buffer = self.arena.buffer(id.0 as usize);
+            if let (BufferKind::Ranked, Some(buffer)) = (spec.kind, buffer) {
+                let nothing = vec![Ranked::PADDING; rows * spec.width];
                 self.executor.write(buffer, 0, cast_slice(&nothing))?;
             }
         }
@@ -280,15 +278,8 @@ impl<E: Executor> Backend for GpuBackend<E> {
         rows: Range<usize>,
         out: &mut [u8],
     ) -> Result<(), OpsError> {
+        let spec = check_read(&step.plan, buffer, &rows, out, MAX_MULTI_STEPS)?;
         let error = |what| OpsError::Read { id: buffer, what };
-        let spec = *step.plan.buffers().get(buffer.0 as usize).ok_or(error("not in the plan"))?;
-        let steps = if spec.kind == BufferKind::Tokens { MAX_MULTI_STEPS } else { 1 };
-        if rows.start > rows.end || rows.end > steps * step.plan.buffer_rows(buffer) {
-            return Err(error("rows out of range"));
-        }
-        if out.len() != rows.len() * spec.width * spec.kind.element_bytes() {
-            return Err(error("destination of another size"));
-        }
         let Some(memory) = self.arena.buffer(buffer.0 as usize) else {
             return Err(error("not in memory"));
         };
@@ -364,11 +355,11 @@ impl<E: Executor> Backend for GpuBackend<E> {
 /// fewer, as any other sequence beside the longest: chunks that a row has not are left out.
 pub(crate) fn chunks(inputs: &BatchInputs, steps: usize) -> u32 {
     let last = inputs.positions.iter().copied().max().unwrap_or(0) as usize + steps - 1;
-    u32::try_from(last).unwrap_or(u32::MAX) / CHUNK_POSITIONS + 1
+    to_u32(last) / CHUNK_POSITIONS + 1
 }
 
 /// Bytes of a buffer on a device: `wgsl/quantize.wgsl` tells the form of a quantized one.
-fn buffer_bytes(spec: &BufferSpec, rows: usize) -> u64 {
+fn buffer_bytes(spec: BufferSpec, rows: usize) -> u64 {
     let row = match spec.kind {
         BufferKind::F32 => 4 * spec.width,
         BufferKind::Quantized => padded_columns(spec.width) + 8,

@@ -1,13 +1,11 @@
 //! Kernels: a shader, the parts of one variant of it, and how it uses its arguments.
 
 mod cuda;
-mod tiles;
 mod wgsl;
 
 pub use cuda::{CUDA_TILES, CudaSource};
 use setun_ops::{CacheElement, op::Activation};
 use setun_shaders::{self as shaders, Shader};
-pub use tiles::Tiles;
 pub use wgsl::{Dot, Language, MIN_SUBGROUP, Reduction};
 
 /// A compiled thing of its own: one variant of a shader.
@@ -167,6 +165,28 @@ impl Kernel {
     #[must_use]
     pub fn step_access(self) -> Access {
         if self == Self::Argmax { Access::Write } else { Access::Read }
+    }
+}
+
+/// What a workgroup of a device's kernels takes together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tiles {
+    /// Outputs of a product.
+    pub outputs: u32,
+    /// Outputs and rows of a product of many rows, where it has a kernel for that.
+    pub many: Option<[u32; 2]>,
+    /// Tokens of a head.
+    pub tokens: u32,
+    /// Heads of attention that share keys and values.
+    pub heads: usize,
+    /// Whether attention to many positions is shared out in chunks.
+    pub has_chunks: bool,
+}
+
+impl Default for Tiles {
+    /// Those of the WGSL kernels.
+    fn default() -> Self {
+        Self { outputs: 32, many: Some([32, TILE_ROWS]), tokens: 32, heads: 4, has_chunks: true }
     }
 }
 

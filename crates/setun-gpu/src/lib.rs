@@ -18,8 +18,6 @@ pub mod error;
 pub mod executor;
 pub mod kernel;
 pub mod launch;
-#[cfg(feature = "testing")]
-mod limited;
 mod lowering;
 mod op_by_op;
 #[cfg(any(
@@ -47,8 +45,6 @@ pub use cache::GpuCache;
 pub use cuda::Cuda;
 pub use error::GpuError;
 pub use executor::Executor;
-#[cfg(feature = "testing")]
-pub use limited::Limited;
 pub use lowering::Fusion;
 pub use precompile::{PRECOMPILED_ROWS, kernels_of};
 #[cfg(feature = "testing")]

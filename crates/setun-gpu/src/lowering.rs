@@ -9,6 +9,7 @@ use std::collections::HashMap;
 pub(crate) use linear::MAX_OWN_WORDS;
 use setun_ops::{
     BufferId, OpsError, Plan, WeightId, WeightSpec,
+    numeric::to_u32,
     op::{HeadShape, Norm, Op},
     plan::{BufferSpec, RowSet},
     ternary::padded_columns,
@@ -89,7 +90,7 @@ impl<B> Lowering<'_, B> {
     fn rms_norm(&mut self, x: BufferId, norm: Norm, out: BufferId) {
         let gathers = self.spec(x).rows != self.spec(out).rows;
         let shape = vec![
-            word(self.spec(x).width),
+            to_u32(self.spec(x).width),
             norm.eps.to_bits(),
             self.is_wanted(out),
             u32::from(gathers),
@@ -106,8 +107,8 @@ impl<B> Lowering<'_, B> {
         }
         let width = self.spec(x).width;
         let shape = vec![
-            word(width),
-            word(padded_columns(width) / 4),
+            to_u32(width),
+            to_u32(padded_columns(width) / 4),
             self.rows(out),
             self.is_wanted(out),
             u32::from(norm.is_some()),
@@ -152,14 +153,14 @@ impl<B> Lowering<'_, B> {
             _ => 0, // a checked plan names a vector
         };
         let shape = vec![
-            word(self.spec(x).width),
-            word(column),
-            word(head_dim),
+            to_u32(self.spec(x).width),
+            to_u32(column),
+            to_u32(head_dim),
             norm.eps.to_bits(),
             self.is_wanted(x),
         ];
         let arguments = vec![weight(norm.gain), Argument::Buffer(x)];
-        self.push(Kernel::HeadNorm, shape, arguments, [word(heads), self.rows(x), 1]);
+        self.push(Kernel::HeadNorm, shape, arguments, [to_u32(heads), self.rows(x), 1]);
     }
 
     fn rope_append(&mut self, qkv: BufferId, shape: HeadShape, rope: WeightId, layer: usize) {
@@ -172,7 +173,7 @@ impl<B> Lowering<'_, B> {
         ];
         let mut words = self.heads(shape);
         words.push(match self.plan.weights()[rope.0 as usize] {
-            WeightSpec::Rope { positions, .. } => word(positions),
+            WeightSpec::Rope { positions, .. } => to_u32(positions),
             _ => 0, // a checked plan names such a table
         });
         self.push(kernel, words, arguments, [self.rows(qkv), 1, 1]);
@@ -188,7 +189,7 @@ impl<B> Lowering<'_, B> {
     }
 
     fn rows(&self, buffer: BufferId) -> u32 {
-        word(self.plan.buffer_rows(buffer))
+        to_u32(self.plan.buffer_rows(buffer))
     }
 
     fn is_wanted(&self, buffer: BufferId) -> u32 {
@@ -207,9 +208,4 @@ fn columns(rows: u32) -> u32 {
 
 fn weight(id: WeightId) -> Argument {
     Argument::Weight(id, 0)
-}
-
-/// Sizes of a plan on a device are far below 2^32.
-fn word(size: usize) -> u32 {
-    u32::try_from(size).unwrap_or(u32::MAX)
 }

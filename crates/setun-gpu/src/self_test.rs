@@ -1,9 +1,8 @@
 //! The self-test of a device against the definitions, passed before a model is trusted to it.
 
 use setun_ops::{
-    Backend, BatchInputs, BufferId, OpsError,
-    comparison::{Case, Disagreement},
-    plan::{BufferKind, RowSet},
+    BatchInputs, BufferId, OpsError,
+    comparison::{Case, Disagreement, Output},
 };
 
 use crate::{backend::GpuBackend, executor::Executor, lowering::Fusion};
@@ -69,7 +68,7 @@ impl<E: Executor> GpuBackend<E> {
     pub async fn self_test_rows(&mut self, cases: &[Case]) -> Result<(), SelfTestError> {
         let mut before: Option<(usize, Vec<Output>)> = None;
         for case in cases {
-            let outputs = self.outputs(case, 1).await?;
+            let outputs = case.outputs(self, 1).await?;
             let count = case.steps.first().map_or(0, BatchInputs::rows);
             if let Some((fewer, expected)) = before {
                 let differs = expected.iter().zip(&outputs).find(|(a, b)| {
@@ -87,44 +86,13 @@ impl<E: Executor> GpuBackend<E> {
 
     async fn compare(&mut self, case: &Case) -> Result<(), SelfTestError> {
         case.compare_by_op(self).await?;
-        let apart = self.outputs(case, case.steps.len()).await?;
+        let apart = case.outputs(self, case.steps.len()).await?;
         self.fusion = Fusion::Shared;
-        let shared = self.outputs(case, case.steps.len()).await?;
+        let shared = case.outputs(self, case.steps.len()).await?;
         case.compare_multi_step(self, MULTI_STEPS).await?;
         let differs = apart.into_iter().zip(shared).find(|(apart, shared)| apart != shared);
         differs.map_or(Ok(()), |(Output { step, buffer, .. }, _)| {
             Err(SelfTestError::Shared { step, buffer })
         })
     }
-
-    /// All floats and ranked tokens of each of the first steps. Codes are no output: they may be
-    /// made where they are read.
-    async fn outputs(&mut self, case: &Case, steps: usize) -> Result<Vec<Output>, OpsError> {
-        let weights = case.upload(self)?;
-        let mut prepared = self.prepare(&case.plan, &weights)?;
-        let mut cache = self.create_cache(case.plan.cache(), case.blocks)?;
-        let mut outputs = vec![];
-        for (step, inputs) in case.steps.iter().take(steps).enumerate() {
-            self.run(&mut prepared, &mut cache, inputs)?;
-            for (id, spec) in (0..).map(BufferId).zip(case.plan.buffers()) {
-                let rows = match spec.rows {
-                    RowSet::Batch => inputs.rows(),
-                    RowSet::Wanted => inputs.wanted.len(),
-                };
-                if spec.kind != BufferKind::Quantized {
-                    let mut bytes = vec![0; rows * spec.width * spec.kind.element_bytes()];
-                    self.read(&prepared, id, 0..rows, &mut bytes).await?;
-                    outputs.push(Output { step, buffer: id, bytes });
-                }
-            }
-        }
-        Ok(outputs)
-    }
-}
-
-#[derive(PartialEq, Eq)]
-struct Output {
-    step: usize,
-    buffer: BufferId,
-    bytes: Vec<u8>,
 }

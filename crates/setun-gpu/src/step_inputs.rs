@@ -1,6 +1,6 @@
 //! The inputs of a step as words: `wgsl/parts/step.wgsl` reads them.
 
-use setun_ops::{BatchInputs, Plan, argmax::ArgmaxRequest, op::ArgmaxCapacity};
+use setun_ops::{BatchInputs, Plan, argmax::ArgmaxRequest, numeric::to_u32, op::ArgmaxCapacity};
 
 /// Words that say where the rest lies.
 const HEADER: usize = 12;
@@ -73,7 +73,7 @@ impl StepLayout {
             self.choices(),
             self.choice_words,
         ];
-        words[..HEADER].copy_from_slice(&header.map(word));
+        words[..HEADER].copy_from_slice(&header.map(to_u32));
         words[tokens..][..inputs.rows()].copy_from_slice(&inputs.tokens);
         words[positions..][..inputs.rows()].copy_from_slice(&inputs.positions);
         words[wanted..][..inputs.wanted.len()].copy_from_slice(&inputs.wanted);
@@ -84,7 +84,7 @@ impl StepLayout {
                 used.push(slot);
                 used.len() - 1
             });
-            words[slots + row] = word(index);
+            words[slots + row] = to_u32(index);
         }
         for (index, &slot) in used.iter().enumerate() {
             let table = &inputs.block_tables[slot as usize];
@@ -98,10 +98,10 @@ impl StepLayout {
             let within = request.within.unwrap_or_default();
             let is_bounded = u32::from(request.within.is_some());
             place[..4].copy_from_slice(&[
-                word(request.k),
+                to_u32(request.k),
                 is_bounded,
                 within.to_bits(),
-                word(request.touched.len()),
+                to_u32(request.touched.len()),
             ]);
             place[4..][..request.touched.len()].copy_from_slice(&request.touched);
         }
@@ -115,7 +115,12 @@ impl StepLayout {
         let ArgmaxRequest { penalty, touched, biases } = request;
         let (header, rest) = words.split_at_mut(CHOICE_HEADER);
         // The last is how many steps have been made.
-        header.copy_from_slice(&[penalty.to_bits(), word(touched.len()), word(biases.len()), 0]);
+        header.copy_from_slice(&[
+            penalty.to_bits(),
+            to_u32(touched.len()),
+            to_u32(biases.len()),
+            0,
+        ]);
         let (places, rest) = rest.split_at_mut(self.room.touched);
         places[..touched.len()].copy_from_slice(touched);
         let (tokens, values) = rest.split_at_mut(self.room.biases);
@@ -123,9 +128,4 @@ impl StepLayout {
             (*token, *value) = (bias.0, bias.1.to_bits());
         }
     }
-}
-
-/// Counts of a step are far below 2^32: a backend has checked them.
-fn word(count: usize) -> u32 {
-    u32::try_from(count).unwrap_or(u32::MAX)
 }

@@ -9,7 +9,7 @@ use setun_ops::{
     Backend, BatchInputs, BlockId, BufferId, CacheElement, CacheSpec, DenseMatrix, Op, Usage,
     WeightData, WeightId,
     argmax::ArgmaxRequest,
-    comparison::{Case, OpByOp, block_on},
+    comparison::{Case, OpByOp, Output, block_on},
     dense::DenseValues,
     op::Norm,
     plan::{BufferKind, PlanBuilder, RowSet},
@@ -54,10 +54,9 @@ fn launches_may_be_shared() {
             if case.plan.rows() > 1 {
                 continue;
             }
-            let a = outputs(&mut shared, &case);
-            let b = outputs(&mut apart, &case);
-            saved += b.launches - a.launches;
-            assert!(a.buffers == b.buffers, "{subject}, seed {seed}");
+            let equal = outputs(&mut shared, &case) == outputs(&mut apart, &case);
+            assert!(equal, "{subject}, seed {seed}");
+            saved += launches(&mut apart, &case) - launches(&mut shared, &case);
         }
     }
     assert!(saved > 0, "no case shares a launch");
@@ -104,8 +103,8 @@ fn subgroups_change_nothing() {
             for fusion in [Fusion::Shared, Fusion::Apart] {
                 subgroups = subgroups.with_fusion(fusion);
                 shared = shared.with_fusion(fusion);
-                let found = outputs(&mut subgroups, &case).buffers;
-                let expected = outputs(&mut shared, &case).buffers;
+                let found = outputs(&mut subgroups, &case);
+                let expected = outputs(&mut shared, &case);
                 assert!(found == expected, "{subject}, seed {seed}, {fusion:?}");
             }
         }
@@ -210,37 +209,20 @@ fn argmax_of(backend: &mut GpuBackend<Wgpu>, logits: Vec<f32>, request: ArgmaxRe
     u32::from_ne_bytes(token)
 }
 
-struct Outputs {
-    launches: usize,
-    /// The step's rows of all buffers but codes, after each step.
-    buffers: Vec<Vec<u8>>,
-}
-
-fn outputs<E: Executor>(backend: &mut GpuBackend<E>, case: &Case) -> Outputs {
-    let weights = case.upload(backend).expect("memory");
-    let mut step = backend.prepare(&case.plan, &weights).expect("a plan");
-    let mut cache = backend.create_cache(case.plan.cache(), case.blocks).expect("memory");
-    let mut buffers = vec![];
-    for inputs in &case.steps {
-        backend.run(&mut step, &mut cache, inputs).expect("a step");
-        for (index, spec) in case.plan.buffers().iter().enumerate() {
-            if spec.kind == BufferKind::Quantized {
-                continue;
-            }
-            let id = BufferId(u32::try_from(index).expect("few buffers"));
-            let rows = match spec.rows {
-                RowSet::Batch => inputs.rows(),
-                RowSet::Wanted => inputs.wanted.len(),
-            };
-            let mut bytes = vec![0; rows * spec.width * spec.kind.element_bytes()];
-            block_on(backend.read(&step, id, 0..rows, &mut bytes)).expect("a buffer");
-            if spec.kind == BufferKind::F32 {
-                bytes.chunks_exact_mut(4).for_each(same_nan);
-            }
-            buffers.push(bytes);
+/// What all buffers but codes hold after each step.
+fn outputs<E: Executor>(backend: &mut GpuBackend<E>, case: &Case) -> Vec<Output> {
+    let mut outputs = block_on(case.outputs(backend, case.steps.len())).expect("steps");
+    for output in &mut outputs {
+        if case.plan.buffer(output.buffer).kind == BufferKind::F32 {
+            output.bytes.chunks_exact_mut(4).for_each(same_nan);
         }
     }
-    Outputs { launches: step.launches().len(), buffers }
+    outputs
+}
+
+fn launches<E: Executor>(backend: &mut GpuBackend<E>, case: &Case) -> usize {
+    let weights = case.upload(backend).expect("memory");
+    backend.prepare(&case.plan, &weights).expect("a plan").launches().len()
 }
 
 /// What is not a number has no bits of its own.

@@ -2,7 +2,9 @@
 
 use setun_ops::{argmax::ArgmaxRequest, top_logits::TopLogitsRequest};
 
-use crate::sequence_id::SequenceId;
+/// A sequence of a [`PagedCache`](crate::PagedCache).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SequenceId(pub u64);
 
 /// What a step is to output for a row.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use setun_ops::BlockId;
 
-use crate::{error::ModelError, sequence_id::SequenceId};
+use crate::{batch::SequenceId, error::ModelError};
 use prefixes::Prefixes;
 
 /// Block tables and reference counts. See the [module](self). One belongs to one model: the

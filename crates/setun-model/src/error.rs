@@ -3,7 +3,7 @@
 use setun_checkpoint::CheckpointError;
 use setun_ops::OpsError;
 
-use crate::sequence_id::SequenceId;
+use crate::batch::SequenceId;
 
 /// Why a model could not be built or a step could not run.
 #[derive(Debug, thiserror::Error)]

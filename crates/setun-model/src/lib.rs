@@ -21,23 +21,21 @@ pub mod profile;
 pub mod rope;
 #[cfg(feature = "sample")]
 pub mod sample;
-mod sequence_id;
 pub mod split;
 pub mod stage;
 mod step_inputs;
 pub mod transformer;
 pub mod weights;
 
-pub use batch::{Batch, BatchRow, RequestedOutput};
+pub use batch::{Batch, BatchRow, RequestedOutput, SequenceId};
 pub use cache::PagedCache;
 pub use error::ModelError;
 pub use layer_range::LayerRange;
 pub use layout::Layout;
-pub use model::{MaybeSend, MemoryUse, Model};
+pub use model::{MaybeSend, MaybeSendBackend, MemoryUse, Model};
 pub use options::{BLOCK_POSITIONS, MAX_ROWS, TransformerOptions};
 pub use outputs::{Outputs, Row};
 pub use profile::{Density, LayerDensity, OpProfile, Profile, TimedOp};
-pub use sequence_id::SequenceId;
 pub use split::{Split, SplitBuilder};
 pub use stage::{Stage, StageBuilder};
 pub use transformer::{Transformer, TransformerBuilder};

@@ -1,7 +1,7 @@
 //! The `Model` trait: a model as an engine sees it.
 
 use futures::future::{FutureExt, LocalBoxFuture, ready};
-use setun_ops::{BlockId, OpsError};
+use setun_ops::{Backend, BlockId, OpsError};
 
 use crate::{
     batch::Batch, cache::PagedCache, error::ModelError, outputs::Outputs, profile::Profile,
@@ -18,6 +18,16 @@ impl<T: Send + ?Sized> MaybeSend for T {}
 pub trait MaybeSend {}
 #[cfg(target_family = "wasm")]
 impl<T: ?Sized> MaybeSend for T {}
+
+/// A backend whose values are `Send` where there are threads.
+pub trait MaybeSendBackend:
+    Backend<Weight: MaybeSend, Prepared: MaybeSend, Cache: MaybeSend> + MaybeSend
+{
+}
+impl<B> MaybeSendBackend for B where
+    B: Backend<Weight: MaybeSend, Prepared: MaybeSend, Cache: MaybeSend> + MaybeSend
+{
+}
 
 /// Bytes of memory that a model keeps from step to step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

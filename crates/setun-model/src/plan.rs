@@ -2,8 +2,7 @@
 
 use setun_ops::{
     BufferId, CacheSpec, Op, OpsError, Plan,
-    op::ArgmaxCapacity,
-    op::{Activation, HeadShape, Linear, Norm},
+    op::{Activation, ArgmaxCapacity, HeadShape, Linear, Norm},
     plan::{BufferKind, PlanBuilder, RowSet},
 };
 
@@ -29,9 +28,10 @@ pub struct ModelPlan {
 }
 
 /// What the end of a plan computes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum HeadOutput {
     /// All logits of the wanted rows.
+    #[default]
     Logits,
     /// The best tokens of the wanted rows and the touched ones.
     TopLogits {

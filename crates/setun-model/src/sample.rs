@@ -9,8 +9,8 @@ use setun_ops::{
     argmax::ArgmaxRequest,
     comparison::Case,
     dense::DenseValues,
-    op::ArgmaxCapacity,
-    op::{Activation, HeadShape, Norm},
+    numeric::to_u32,
+    op::{Activation, ArgmaxCapacity, HeadShape, Norm},
     random::Random,
     rope_append::RopeTable,
     ternary::{Scales, row_bytes},
@@ -353,8 +353,4 @@ fn table(kind: WeightKind, rows: usize, columns: usize, random: &mut Random) -> 
             DenseValues::Ternary(random.ternary_with(rows, columns, scales))
         }
     }
-}
-
-fn to_u32(count: usize) -> u32 {
-    u32::try_from(count).unwrap_or(u32::MAX)
 }

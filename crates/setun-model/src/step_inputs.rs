@@ -5,11 +5,10 @@ use std::collections::HashMap;
 use setun_ops::{BatchInputs, OpsError};
 
 use crate::{
-    batch::{Batch, BatchRow, RequestedOutput},
+    batch::{Batch, BatchRow, RequestedOutput, SequenceId},
     cache::PagedCache,
     error::ModelError,
     options::MAX_ROWS,
-    sequence_id::SequenceId,
 };
 
 /// The inputs of a step. Their memory is kept from step to step, but for the block tables of
@@ -42,13 +41,10 @@ impl StepInputs {
         if found > MAX_ROWS {
             return Err(ModelError::Rows { found, limit: MAX_ROWS });
         }
-        let BatchInputs { tokens, positions, slots, block_tables: _, wanted, top_logits, argmax } =
-            &mut self.inputs;
-        for numbers in [tokens, positions, slots, wanted] {
-            numbers.clear();
-        }
-        top_logits.clear();
-        argmax.clear();
+        // The memory of the block tables is kept.
+        let block_tables = std::mem::take(&mut self.inputs.block_tables);
+        self.inputs.clear();
+        self.inputs.block_tables = block_tables;
         self.slots.clear();
         let mut states = 0;
         for (index, row) in batch.rows.iter().enumerate() {

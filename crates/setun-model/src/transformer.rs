@@ -12,7 +12,7 @@ use crate::{
     batch::Batch,
     cache::PagedCache,
     error::ModelError,
-    model::{MaybeSend, MemoryUse, Model},
+    model::{MaybeSendBackend, MemoryUse, Model},
     options::{MAX_ROWS, TransformerOptions},
     outputs::Outputs,
     plan::{HeadOutput, ModelPlan},
@@ -140,13 +140,7 @@ impl<B: Backend> Transformer<B> {
     }
 }
 
-impl<B> Model for Transformer<B>
-where
-    B: Backend + MaybeSend,
-    B::Weight: MaybeSend,
-    B::Prepared: MaybeSend,
-    B::Cache: MaybeSend,
-{
+impl<B: MaybeSendBackend> Model for Transformer<B> {
     fn vocab_size(&self) -> usize {
         self.stage.config.vocab_size
     }

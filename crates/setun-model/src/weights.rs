@@ -11,6 +11,7 @@ use setun_checkpoint::{ModelConfig, Tensor, TensorInfo, dense, tensor::missing};
 use setun_ops::{
     DenseMatrix, WeightData, WeightId, WeightSpec,
     dense::DenseValues,
+    numeric::to_u32,
     weight::{ScaleKind, WeightKind},
 };
 
@@ -65,19 +66,6 @@ impl Weights {
             },
             _ => None,
         }
-    }
-
-    /// Replaces the head by its int8-row form; a tied embedding becomes the same table, so
-    /// that the wide one is dropped.
-    ///
-    /// # Errors
-    ///
-    /// If a value is not a finite number.
-    pub fn head_to_int8(&mut self) -> Result<(), ModelError> {
-        if let WeightData::Dense(table) = &mut self.data[self.layout.head.0 as usize] {
-            *table = table.to_int8_rows()?;
-        }
-        Ok(())
     }
 }
 
@@ -254,7 +242,7 @@ impl WeightsBuilder {
         match (0..self.data.len()).find(|&index| !is_there(index)) {
             None => Ok(()),
             Some(index) => {
-                let id = WeightId(u32::try_from(index).unwrap_or(u32::MAX));
+                let id = WeightId(to_u32(index));
                 Err(missing(&[], &self.targets.missing_name(id)).into())
             }
         }

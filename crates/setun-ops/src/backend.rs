@@ -6,8 +6,9 @@ use crate::{
     batch_inputs::{BatchInputs, InputLimits},
     cache::{BlockId, CacheSpec},
     error::OpsError,
+    numeric::to_u32,
     op::{BufferId, WeightId},
-    plan::Plan,
+    plan::{BufferKind, BufferSpec, Plan},
     weight::{Usage, WeightData, WeightSpec},
 };
 
@@ -255,6 +256,31 @@ pub fn check_write(
     Ok(rows.start * width..rows.end * width)
 }
 
+/// Checks what is to be [read](Backend::read) from a buffer, and gives the buffer's specification.
+/// A backend keeps the chosen tokens of `token_steps` steps.
+///
+/// # Errors
+///
+/// If the buffer is not in the plan, has no such rows, or `out` is of another size.
+pub fn check_read(
+    plan: &Plan,
+    buffer: BufferId,
+    rows: &Range<usize>,
+    out: &[u8],
+    token_steps: usize,
+) -> Result<BufferSpec, OpsError> {
+    let error = |what| OpsError::Read { id: buffer, what };
+    let spec = *plan.buffers().get(buffer.0 as usize).ok_or(error("not in the plan"))?;
+    let steps = if spec.kind == BufferKind::Tokens { token_steps } else { 1 };
+    if rows.start > rows.end || rows.end > steps * plan.buffer_rows(buffer) {
+        return Err(error("rows out of range"));
+    }
+    if out.len() != rows.len() * spec.width * spec.kind.element_bytes() {
+        return Err(error("destination of another size"));
+    }
+    Ok(spec)
+}
+
 /// Checks that the weights given to [`Backend::prepare`] are those that the plan names.
 ///
 /// # Errors
@@ -275,7 +301,7 @@ pub fn check_weights(
     for (index, (expected, found)) in expected.iter().zip(given).enumerate() {
         if *expected != found {
             return Err(OpsError::Weight {
-                id: WeightId(u32::try_from(index).unwrap_or(u32::MAX)),
+                id: WeightId(to_u32(index)),
                 expected: expected.to_string(),
                 found: found.to_string(),
             });

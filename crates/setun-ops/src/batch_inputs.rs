@@ -40,6 +40,17 @@ impl BatchInputs {
         self.tokens.len()
     }
 
+    /// Removes all rows; their memory is kept.
+    pub fn clear(&mut self) {
+        let Self { tokens, positions, slots, block_tables, wanted, top_logits, argmax } = self;
+        for numbers in [tokens, positions, slots, wanted] {
+            numbers.clear();
+        }
+        block_tables.clear();
+        top_logits.clear();
+        argmax.clear();
+    }
+
     /// Makes these the inputs of the step that follows: each wanted row takes in the token that
     /// it chose, which is touched from now on, at the next position. A row that chose
     /// [none](crate::argmax::NONE) keeps its token.

@@ -1,6 +1,6 @@
 //! Keys or values of one layer of a cache in host memory: storing rounds, loading widens.
 
-use std::collections::TryReserveError;
+use std::{collections::TryReserveError, ops::Range};
 
 use half::f16;
 
@@ -25,6 +25,23 @@ pub enum CacheValues {
     },
 }
 
+/// Does something to the elements, and to the scales where there are any. `$width` of them belong
+/// to a vector.
+macro_rules! each_part {
+    ($self:expr, $head_dim:expr, |$values:ident, $width:ident| $act:expr) => {{
+        let $width = $head_dim;
+        match $self {
+            Self::F32($values) => $act,
+            Self::F16($values) => $act,
+            Self::Int8 { codes: $values, scales } => {
+                $act;
+                let ($values, $width) = (scales, 1);
+                $act
+            }
+        }
+    }};
+}
+
 impl CacheValues {
     pub(crate) fn empty(element: CacheElement) -> Self {
         match element {
@@ -39,54 +56,32 @@ impl CacheValues {
         vectors: usize,
         head_dim: usize,
     ) -> Result<(), TryReserveError> {
-        fn to<T>(values: &mut Vec<T>, len: usize) -> Result<(), TryReserveError> {
-            values.try_reserve_exact(len.saturating_sub(values.len()))
-        }
-        match self {
-            Self::F32(values) => to(values, vectors * head_dim),
-            Self::F16(values) => to(values, vectors * head_dim),
-            Self::Int8 { codes, scales } => {
-                to(codes, vectors * head_dim)?;
-                to(scales, vectors)
-            }
-        }
+        each_part!(self, head_dim, |values, width| {
+            values.try_reserve_exact((vectors * width).saturating_sub(values.len()))?;
+        });
+        Ok(())
     }
 
     pub(crate) fn resize(&mut self, vectors: usize, head_dim: usize) {
-        match self {
-            Self::F32(values) => values.resize(vectors * head_dim, 0.0),
-            Self::F16(values) => values.resize(vectors * head_dim, f16::ZERO),
-            Self::Int8 { codes, scales } => {
-                codes.resize(vectors * head_dim, 0);
-                scales.resize(vectors, 0.0);
-            }
-        }
+        each_part!(self, head_dim, |values, width| values.resize(vectors * width, <_>::default()));
     }
 
     /// Keeps this many vectors, and memory for no others.
     pub(crate) fn shrink(&mut self, vectors: usize, head_dim: usize) {
-        fn to<T>(values: &mut Vec<T>, len: usize) {
-            values.truncate(len);
+        each_part!(self, head_dim, |values, width| {
+            values.truncate(vectors * width);
             values.shrink_to_fit();
-        }
-        match self {
-            Self::F32(values) => to(values, vectors * head_dim),
-            Self::F16(values) => to(values, vectors * head_dim),
-            Self::Int8 { codes, scales } => {
-                to(codes, vectors * head_dim);
-                to(scales, vectors);
-            }
-        }
+        });
     }
 
     /// Bytes of memory that they have.
     #[cfg(test)]
     pub(crate) fn bytes(&self) -> usize {
-        match self {
-            Self::F32(values) => 4 * values.capacity(),
-            Self::F16(values) => 2 * values.capacity(),
-            Self::Int8 { codes, scales } => codes.capacity() + 4 * scales.capacity(),
-        }
+        let mut bytes = 0;
+        each_part!(self, 1, |values, width| {
+            bytes += width * values.capacity() * size_of_val(&values[0]);
+        });
+        bytes
     }
 
     /// Rounds `x` `[head_dim]` to the element and stores it as vector `index`.
@@ -133,46 +128,34 @@ impl CacheValues {
         1.0
     }
 
-    pub(crate) fn block(&self, block: BlockId, vectors: usize, head_dim: usize) -> &[u8] {
-        let at = block.0 as usize * vectors * head_dim;
+    /// The elements of a block of this many vectors, and their scales, which only int8 has.
+    pub(crate) fn block(&self, block: BlockId, vectors: usize, head_dim: usize) -> [&[u8]; 2] {
+        let elements = block_range(block, vectors * head_dim);
         match self {
-            Self::F32(values) => bytemuck::cast_slice(&values[at..][..vectors * head_dim]),
-            Self::F16(values) => bytemuck::cast_slice(&values[at..][..vectors * head_dim]),
-            Self::Int8 { codes, .. } => bytemuck::cast_slice(&codes[at..][..vectors * head_dim]),
+            Self::F32(values) => [bytemuck::cast_slice(&values[elements]), &[]],
+            Self::F16(values) => [bytemuck::cast_slice(&values[elements]), &[]],
+            Self::Int8 { codes, scales } => [
+                bytemuck::cast_slice(&codes[elements]),
+                bytemuck::cast_slice(&scales[block_range(block, vectors)]),
+            ],
         }
     }
 
+    /// [`block`](Self::block), to be written.
     pub(crate) fn block_mut(
         &mut self,
         block: BlockId,
         vectors: usize,
         head_dim: usize,
-    ) -> &mut [u8] {
-        let at = block.0 as usize * vectors * head_dim;
+    ) -> [&mut [u8]; 2] {
+        let elements = block_range(block, vectors * head_dim);
         match self {
-            Self::F32(values) => bytemuck::cast_slice_mut(&mut values[at..][..vectors * head_dim]),
-            Self::F16(values) => bytemuck::cast_slice_mut(&mut values[at..][..vectors * head_dim]),
-            Self::Int8 { codes, .. } => {
-                bytemuck::cast_slice_mut(&mut codes[at..][..vectors * head_dim])
-            }
-        }
-    }
-
-    pub(crate) fn block_scales(&self, block: BlockId, vectors: usize) -> &[u8] {
-        match self {
-            Self::Int8 { scales, .. } => {
-                bytemuck::cast_slice(&scales[block.0 as usize * vectors..][..vectors])
-            }
-            _ => &[],
-        }
-    }
-
-    pub(crate) fn block_scales_mut(&mut self, block: BlockId, vectors: usize) -> &mut [u8] {
-        match self {
-            Self::Int8 { scales, .. } => {
-                bytemuck::cast_slice_mut(&mut scales[block.0 as usize * vectors..][..vectors])
-            }
-            _ => &mut [],
+            Self::F32(values) => [bytemuck::cast_slice_mut(&mut values[elements]), &mut []],
+            Self::F16(values) => [bytemuck::cast_slice_mut(&mut values[elements]), &mut []],
+            Self::Int8 { codes, scales } => [
+                bytemuck::cast_slice_mut(&mut codes[elements]),
+                bytemuck::cast_slice_mut(&mut scales[block_range(block, vectors)]),
+            ],
         }
     }
 
@@ -183,17 +166,14 @@ impl CacheValues {
         vectors: usize,
         head_dim: usize,
     ) {
-        fn copy<T: Copy>(values: &mut [T], from: BlockId, to: BlockId, len: usize) {
-            let start = from.0 as usize * len;
-            values.copy_within(start..start + len, to.0 as usize * len);
-        }
-        match self {
-            Self::F32(values) => copy(values, from, to, vectors * head_dim),
-            Self::F16(values) => copy(values, from, to, vectors * head_dim),
-            Self::Int8 { codes, scales } => {
-                copy(codes, from, to, vectors * head_dim);
-                copy(scales, from, to, vectors);
-            }
-        }
+        each_part!(self, head_dim, |values, width| {
+            let target = block_range(to, vectors * width).start;
+            values.copy_within(block_range(from, vectors * width), target);
+        });
     }
+}
+
+/// The elements of a block, of which each has this many.
+fn block_range(block: BlockId, len: usize) -> Range<usize> {
+    block.0 as usize * len..(block.0 as usize + 1) * len
 }

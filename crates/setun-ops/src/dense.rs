@@ -117,18 +117,6 @@ impl DenseMatrix {
         &self.values
     }
 
-    /// Name of the element type: `f32`, `f16`, `bf16`, `int8` or `ternary`.
-    #[must_use]
-    pub fn element_name(&self) -> &'static str {
-        match &self.values {
-            DenseValues::F32(_) => "f32",
-            DenseValues::F16(_) => "f16",
-            DenseValues::Bf16(_) => "bf16",
-            DenseValues::Int8Rows { .. } => "int8",
-            DenseValues::Ternary(_) => "ternary",
-        }
-    }
-
     /// Bytes of the stored elements, scales included.
     #[must_use]
     pub fn bytes(&self) -> usize {

@@ -2,7 +2,7 @@
 
 use crate::{
     cache_spec::CacheSpec,
-    ids::{BufferId, WeightId},
+    op::{BufferId, WeightId},
 };
 
 /// Why a weight, a plan or a step was refused, or why it could not be run.

@@ -143,14 +143,10 @@ impl HostCache {
         let vectors = self.spec.kv_heads * self.spec.block_positions;
         for (&block, mut out) in blocks.iter().zip(out.chunks_exact_mut(self.spec.block_bytes())) {
             for layer in &self.layers {
-                for values in [&layer.keys, &layer.values] {
-                    let bytes = values.block(block, vectors, self.spec.head_dim);
-                    let (head, rest) = out.split_at_mut(bytes.len());
-                    head.copy_from_slice(bytes);
-                    out = rest;
-                }
-                for values in [&layer.keys, &layer.values] {
-                    let bytes = values.block_scales(block, vectors);
+                let parts = [&layer.keys, &layer.values]
+                    .map(|values| values.block(block, vectors, self.spec.head_dim));
+                let [[keys, key_scales], [values, value_scales]] = parts;
+                for bytes in [keys, values, key_scales, value_scales] {
                     let (head, rest) = out.split_at_mut(bytes.len());
                     head.copy_from_slice(bytes);
                     out = rest;
@@ -170,14 +166,10 @@ impl HostCache {
         let vectors = self.spec.kv_heads * self.spec.block_positions;
         for (&block, mut data) in blocks.iter().zip(data.chunks_exact(self.spec.block_bytes())) {
             for layer in &mut self.layers {
-                for values in [&mut layer.keys, &mut layer.values] {
-                    let bytes = values.block_mut(block, vectors, self.spec.head_dim);
-                    let (head, rest) = data.split_at(bytes.len());
-                    bytes.copy_from_slice(head);
-                    data = rest;
-                }
-                for values in [&mut layer.keys, &mut layer.values] {
-                    let bytes = values.block_scales_mut(block, vectors);
+                let parts = [&mut layer.keys, &mut layer.values]
+                    .map(|values| values.block_mut(block, vectors, self.spec.head_dim));
+                let [[keys, key_scales], [values, value_scales]] = parts;
+                for bytes in [keys, values, key_scales, value_scales] {
                     let (head, rest) = data.split_at(bytes.len());
                     bytes.copy_from_slice(head);
                     data = rest;
@@ -214,6 +206,63 @@ impl HostCache {
         let (expected, found) = (self.blocks.saturating_sub(1), block.0 as usize);
         Err(OpsError::Inputs { what: "cache block", expected, found })
     }
+}
+
+/// The methods of a [`Backend`](crate::Backend) whose cache is a [`HostCache`].
+#[macro_export]
+macro_rules! host_cache_methods {
+    () => {
+        fn create_cache(
+            &mut self,
+            spec: &$crate::CacheSpec,
+            blocks: usize,
+        ) -> Result<Self::Cache, $crate::OpsError> {
+            Self::Cache::new(*spec, blocks)
+        }
+
+        fn grow_cache(
+            &mut self,
+            cache: &mut Self::Cache,
+            blocks: usize,
+        ) -> Result<(), $crate::OpsError> {
+            cache.grow(blocks)
+        }
+
+        fn shrink_cache(
+            &mut self,
+            cache: &mut Self::Cache,
+            blocks: usize,
+        ) -> Result<(), $crate::OpsError> {
+            cache.shrink(blocks);
+            Ok(())
+        }
+
+        fn copy_blocks(
+            &mut self,
+            cache: &mut Self::Cache,
+            pairs: &[($crate::BlockId, $crate::BlockId)],
+        ) -> Result<(), $crate::OpsError> {
+            cache.copy_blocks(pairs)
+        }
+
+        async fn read_blocks(
+            &mut self,
+            cache: &Self::Cache,
+            blocks: &[$crate::BlockId],
+            out: &mut [u8],
+        ) -> Result<(), $crate::OpsError> {
+            cache.read_blocks(blocks, out)
+        }
+
+        fn write_blocks(
+            &mut self,
+            cache: &mut Self::Cache,
+            blocks: &[$crate::BlockId],
+            data: &[u8],
+        ) -> Result<(), $crate::OpsError> {
+            cache.write_blocks(blocks, data)
+        }
+    };
 }
 
 /// One KV head of one sequence in a [`HostCache`].

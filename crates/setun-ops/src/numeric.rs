@@ -5,9 +5,3 @@
 pub fn to_u32(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
-
-/// `count` as `usize`, or the largest `usize` where it is larger.
-#[must_use]
-pub fn to_usize(count: impl TryInto<usize>) -> usize {
-    count.try_into().unwrap_or(usize::MAX)
-}

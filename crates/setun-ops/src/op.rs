@@ -1,6 +1,12 @@
 //! The operations as data: one variant each, named like its file.
 
-pub use crate::ids::{BufferId, WeightId};
+/// A numbered buffer of a [`Plan`](crate::Plan).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct BufferId(pub u32);
+
+/// A numbered weight of a [`Plan`](crate::Plan).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct WeightId(pub u32);
 
 /// Most of what a plan's [`ArgmaxRequest`](crate::argmax::ArgmaxRequest)s may hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]

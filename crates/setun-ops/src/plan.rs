@@ -12,8 +12,8 @@ use check::{check, check_written};
 use crate::{
     cache::CacheSpec,
     error::OpsError,
-    op::ArgmaxCapacity,
-    op::{BufferId, Op},
+    numeric::to_u32,
+    op::{ArgmaxCapacity, BufferId, Op},
     top_logits::Ranked,
     weight::WeightSpec,
 };
@@ -99,6 +99,16 @@ impl Plan {
     #[must_use]
     pub fn buffers(&self) -> &[BufferSpec] {
         &self.buffers
+    }
+
+    /// Each buffer's id, specification and [rows](Self::buffer_rows).
+    pub fn each_buffer(
+        &self,
+    ) -> impl ExactSizeIterator<Item = (BufferId, BufferSpec, usize)> + Clone {
+        self.buffers.iter().enumerate().map(|(index, &spec)| {
+            let id = BufferId(to_u32(index));
+            (id, spec, self.buffer_rows(id))
+        })
     }
 
     /// The buffers that are [written](crate::Backend::write) by the host before each step.
@@ -220,25 +230,17 @@ impl PlanBuilder {
     }
 
     /// A buffer to write to.
-    ///
-    /// # Panics
-    ///
-    /// Past 2^32 buffers.
     pub fn buffer(&mut self, kind: BufferKind, width: usize, rows: RowSet) -> BufferId {
         let spec = BufferSpec { kind, width, rows };
         if let Some(index) = self.released.iter().position(|&id| self.plan.buffer(id) == spec) {
             return self.released.swap_remove(index);
         }
         self.plan.buffers.push(spec);
-        BufferId(u32::try_from(self.plan.buffers.len() - 1).expect("fewer than 2^32 buffers"))
+        BufferId(to_u32(self.plan.buffers.len() - 1))
     }
 
     /// A buffer of floats for all rows that the host writes before each step, `[rows, width]`:
     /// what another plan has computed.
-    ///
-    /// # Panics
-    ///
-    /// Past 2^32 buffers.
     pub fn input(&mut self, width: usize) -> BufferId {
         let id = self.buffer(BufferKind::F32, width, RowSet::Batch);
         self.plan.inputs.push(id);

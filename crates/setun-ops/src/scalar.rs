@@ -12,9 +12,8 @@ use std::{ops::Range, sync::Arc};
 use crate::{
     argmax::argmax_row,
     attention::attention_head,
-    backend::{Backend, check_step, check_weights, check_write},
+    backend::{Backend, check_read, check_step, check_weights, check_write},
     batch_inputs::BatchInputs,
-    cache::{BlockId, CacheSpec},
     embed::embed_row,
     error::OpsError,
     gate::gate_output,
@@ -22,7 +21,7 @@ use crate::{
     head_norm::head_norm_row,
     host_cache::HostCache,
     op::{BufferId, HeadShape, Linear, Norm, Op, WeightId},
-    plan::{BufferKind, Plan},
+    plan::{BufferKind, BufferSpec, Plan},
     quantize::quantize_row,
     rms_norm::rms_norm_row,
     rope_append::rotate_head,
@@ -63,25 +62,18 @@ impl Backend for ScalarBackend {
 
     fn prepare(&mut self, plan: &Plan, weights: &[Self::Weight]) -> Result<ScalarStep, OpsError> {
         check_weights(plan, weights.iter().map(|weight| weight.spec()))?;
-        let buffers = (0..plan.buffers().len()).map(|index| {
-            let id = BufferId(u32::try_from(index).unwrap_or(u32::MAX));
-            let (spec, rows) = (plan.buffer(id), plan.buffer_rows(id));
-            Ok(match spec.kind {
-                BufferKind::F32 => {
-                    Buffer { floats: zeroed(rows * spec.width)?, ..Buffer::default() }
+        let buffers = plan.each_buffer().map(|(_, BufferSpec { kind, width, .. }, rows)| {
+            let mut buffer = Buffer::default();
+            match kind {
+                BufferKind::F32 => buffer.floats = zeroed(rows * width)?,
+                BufferKind::Ranked => buffer.ranked = zeroed(rows * width)?,
+                BufferKind::Tokens => buffer.tokens = zeroed(rows * width)?,
+                BufferKind::Quantized => {
+                    buffer.floats = zeroed(rows)?;
+                    buffer.codes = zeroed(rows * padded_columns(width))?;
                 }
-                BufferKind::Quantized => Buffer {
-                    floats: zeroed(rows)?,
-                    codes: zeroed(rows * padded_columns(spec.width))?,
-                    ..Buffer::default()
-                },
-                BufferKind::Ranked => {
-                    Buffer { ranked: zeroed(rows * spec.width)?, ..Buffer::default() }
-                }
-                BufferKind::Tokens => {
-                    Buffer { tokens: zeroed(rows * spec.width)?, ..Buffer::default() }
-                }
-            })
+            }
+            Ok(buffer)
         });
         let buffers = buffers.collect::<Result<_, OpsError>>()?;
         Ok(ScalarStep { plan: plan.clone(), weights: weights.to_vec(), buffers })
@@ -120,72 +112,32 @@ impl Backend for ScalarBackend {
         rows: Range<usize>,
         out: &mut [u8],
     ) -> Result<(), OpsError> {
-        let error = |what| OpsError::Read { id: buffer, what };
-        let spec = *step.plan.buffers().get(buffer.0 as usize).ok_or(error("not in the plan"))?;
-        if rows.start > rows.end || rows.end > step.plan.buffer_rows(buffer) {
-            return Err(error("rows out of range"));
-        }
-        if out.len() != rows.len() * spec.width * spec.kind.element_bytes() {
-            return Err(error("destination of another size"));
-        }
+        let BufferSpec { kind, width, .. } = check_read(&step.plan, buffer, &rows, out, 1)?;
         let values = &step.buffers[buffer.0 as usize];
-        let elements = rows.start * spec.width..rows.end * spec.width;
-        match spec.kind {
-            BufferKind::F32 => out.copy_from_slice(bytemuck::cast_slice(&values.floats[elements])),
-            BufferKind::Ranked => {
-                out.copy_from_slice(bytemuck::cast_slice(&values.ranked[elements]));
-            }
-            BufferKind::Tokens => {
-                out.copy_from_slice(bytemuck::cast_slice(&values.tokens[elements]));
-            }
-            BufferKind::Quantized => {
-                let stored = values.codes.chunks_exact(padded_columns(spec.width));
-                let stored = stored.skip(rows.start);
-                for (out, codes) in out.chunks_exact_mut(spec.width).zip(stored) {
-                    out.copy_from_slice(bytemuck::cast_slice(&codes[..spec.width]));
-                }
+        if let Some(bytes) = values.bytes(kind) {
+            let row_bytes = width * kind.element_bytes();
+            out.copy_from_slice(&bytes[rows.start * row_bytes..rows.end * row_bytes]);
+        } else {
+            let stored = values.codes.chunks_exact(padded_columns(width)).skip(rows.start);
+            for (out, codes) in out.chunks_exact_mut(width).zip(stored) {
+                out.copy_from_slice(bytemuck::cast_slice(&codes[..width]));
             }
         }
         Ok(())
     }
 
-    fn create_cache(&mut self, spec: &CacheSpec, blocks: usize) -> Result<HostCache, OpsError> {
-        HostCache::new(*spec, blocks)
-    }
+    crate::host_cache_methods!();
+}
 
-    fn grow_cache(&mut self, cache: &mut HostCache, blocks: usize) -> Result<(), OpsError> {
-        cache.grow(blocks)
-    }
-
-    fn shrink_cache(&mut self, cache: &mut HostCache, blocks: usize) -> Result<(), OpsError> {
-        cache.shrink(blocks);
-        Ok(())
-    }
-
-    fn copy_blocks(
-        &mut self,
-        cache: &mut HostCache,
-        pairs: &[(BlockId, BlockId)],
-    ) -> Result<(), OpsError> {
-        cache.copy_blocks(pairs)
-    }
-
-    async fn read_blocks(
-        &mut self,
-        cache: &HostCache,
-        blocks: &[BlockId],
-        out: &mut [u8],
-    ) -> Result<(), OpsError> {
-        cache.read_blocks(blocks, out)
-    }
-
-    fn write_blocks(
-        &mut self,
-        cache: &mut HostCache,
-        blocks: &[BlockId],
-        data: &[u8],
-    ) -> Result<(), OpsError> {
-        cache.write_blocks(blocks, data)
+impl Buffer {
+    /// The memory of rows without padding; none of codes.
+    fn bytes(&self, kind: BufferKind) -> Option<&[u8]> {
+        match kind {
+            BufferKind::F32 => Some(bytemuck::cast_slice(&self.floats)),
+            BufferKind::Ranked => Some(bytemuck::cast_slice(&self.ranked)),
+            BufferKind::Tokens => Some(bytemuck::cast_slice(&self.tokens)),
+            BufferKind::Quantized => None,
+        }
     }
 }
 

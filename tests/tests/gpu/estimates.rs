@@ -1,7 +1,7 @@
 //! Estimates of GPU memory against the buffers that are asked for.
 
 use setun::{Device, DeviceOptions, GpuApi, Model, ModelReader, ops::Backend};
-use setun_gpu::{Api, GpuBackend, Limited, Wgpu};
+use setun_gpu::{Api, GpuBackend, Recorder, Wgpu};
 use setun_tests::fixture;
 
 #[test]
@@ -21,11 +21,11 @@ fn weights_take_the_buffers_that_are_estimated() {
         let reader = ModelReader::open(&path).expect("a model");
         let estimate = reader.header().estimate(options).expect("an estimate");
         let device = pollster::block_on(Wgpu::open(Api::Vulkan)).expect("a Vulkan device");
-        let mut backend = GpuBackend::new(Limited::new(device, u64::MAX)).expect("memory");
-        let before = backend.executor().taken();
+        let mut backend = GpuBackend::new(Recorder::new(device)).expect("memory");
+        let before = backend.executor().taken;
         for weight in &Model::open(&path).expect("a model").weights().data {
             drop(backend.upload(weight.clone(), <_>::default()).expect("memory"));
         }
-        assert_eq!(estimate.weights, backend.executor().taken() - before, "{name}");
+        assert_eq!(estimate.weights, backend.executor().taken - before, "{name}");
     }
 }

@@ -8,7 +8,7 @@ use setun::{
     },
     ops::OpsError,
 };
-use setun_gpu::{Api, Executor, GpuBackend, Limited, Wgpu};
+use setun_gpu::{Api, Executor, GpuBackend, Recorder, Wgpu};
 use setun_tests::{golden::Golden, run::bits};
 
 const MODEL: &str = "bitnet-h64/packed";
@@ -48,9 +48,9 @@ fn a_device_that_goes_away_is_an_error() {
 #[test]
 fn memory_that_runs_out_is_an_error() {
     let all = {
-        let model = transformer(Limited::new(device(), u64::MAX)).expect("a model");
+        let model = transformer(Recorder::new(device())).expect("a model");
         assert_eq!(model.vocab_size(), model.config().vocab_size);
-        model.backend().executor().taken()
+        model.backend().executor().taken
     };
     for share in [0.1, 0.5, 0.9] {
         #[expect(
@@ -60,7 +60,9 @@ fn memory_that_runs_out_is_an_error() {
             reason = "a share of some kilobytes"
         )]
         let limit = (all as f64 * share) as u64;
-        let error = transformer(Limited::new(device(), limit)).err().expect("too little memory");
+        let error = transformer(Recorder::new(device()).with_limit(limit))
+            .err()
+            .expect("too little memory");
         assert!(matches!(error, ModelError::Ops(OpsError::OutOfMemory { .. })), "{error}");
     }
 }
@@ -68,9 +70,9 @@ fn memory_that_runs_out_is_an_error() {
 /// A step that is too large fails; smaller ones go on, to the bit as before.
 #[test]
 fn a_step_that_finds_no_memory_harms_no_other() {
-    let mut model = transformer(Limited::new(device(), u64::MAX)).expect("a model");
+    let mut model = transformer(Recorder::new(device())).expect("a model");
     let mut cache = PagedCache::new(model.block_positions(), 64);
-    let mut run = |model: &mut Transformer<GpuBackend<Limited<Wgpu>>>, tokens: &[u32]| {
+    let mut run = |model: &mut Transformer<GpuBackend<Recorder<Wgpu>>>, tokens: &[u32]| {
         let sequence = cache.create();
         let mut batch = Batch::default();
         cache.extend(sequence, tokens.len()).expect("room");
@@ -83,11 +85,11 @@ fn a_step_that_finds_no_memory_harms_no_other() {
     let few = [1, 2, 3];
     let expected = run(&mut model, &few).expect("a step");
     for more in 0..4 {
-        let taken = model.backend().executor().taken();
-        model.backend_mut().executor_mut().set_limit(taken + more * 3000);
+        let taken = model.backend().executor().taken;
+        model.backend_mut().executor_mut().limit = taken + more * 3000;
         let error = run(&mut model, &[1; 200]).expect_err("too little memory");
         assert!(matches!(error, ModelError::Ops(OpsError::OutOfMemory { .. })), "{error}");
-        model.backend_mut().executor_mut().set_limit(u64::MAX);
+        model.backend_mut().executor_mut().limit = u64::MAX;
         let found = run(&mut model, &few).expect("a step as before");
         assert!(found == expected, "after {more}");
     }

@@ -4,11 +4,9 @@
 use setun::{
     Model,
     forward::{BLOCK_POSITIONS, sample},
-    ops::{CacheElement, CacheSpec, OpsError, comparison::Case},
+    ops::{CacheElement, CacheSpec, comparison::Case},
 };
-use setun_gpu::{
-    Api, Executor, GpuBackend, SelfTestError, Wgpu, executor::Bound, kernel::Kernel, launch::When,
-};
+use setun_gpu::{Api, GpuBackend, Recorder, SelfTestError, Wgpu, launch::When};
 use setun_tests::golden::{Golden, MODELS};
 
 /// Cases that rank, and one that chooses.
@@ -30,6 +28,13 @@ fn cases(model: &str, element: CacheElement) -> (Vec<Case>, Case) {
 
 fn device() -> Wgpu {
     pollster::block_on(Wgpu::open(Api::Vulkan)).expect("a Vulkan device")
+}
+
+/// A device that leaves out the last group of workgroups of a kernel.
+fn spoiled(shader: &'static str, when: Option<When>) -> GpuBackend<Recorder<Wgpu>> {
+    let mut recorder = Recorder::new(device());
+    recorder.spoiled = Some((shader, when));
+    GpuBackend::new(recorder).expect("memory")
 }
 
 #[test]
@@ -63,8 +68,7 @@ fn a_wrong_kernel_is_found() {
         "argmax",
     ];
     for shader in shaders {
-        let spoiled = Spoiled { executor: device(), shader, when: None };
-        let mut backend = GpuBackend::new(spoiled).expect("memory");
+        let mut backend = spoiled(shader, None);
         let (ranking, choosing) = cases(MODELS[0], CacheElement::F16);
         let case = if shader == "argmax" { &choosing } else { &ranking[0] };
         let result = pollster::block_on(backend.self_test(case));
@@ -79,8 +83,7 @@ fn a_wrong_kernel_is_found() {
 #[test]
 fn a_wrong_share_of_positions_is_found() {
     for when in [When::EachChunk, When::Chunks] {
-        let spoiled = Spoiled { executor: device(), shader: "attention", when: Some(when) };
-        let mut backend = GpuBackend::new(spoiled).expect("memory");
+        let mut backend = spoiled("attention", Some(when));
         for case in cases(MODELS[0], CacheElement::F16).0.iter().take(4) {
             let result = pollster::block_on(backend.self_test(case));
             assert!(matches!(result, Err(SelfTestError::Disagreement(_))), "{when:?}: {result:?}");
@@ -95,71 +98,4 @@ fn a_row_that_depends_on_others_is_found() {
     cases[2].steps[0].tokens[0] += 1; // as if rows among four had other bits
     let result = pollster::block_on(backend.self_test_rows(&cases));
     assert!(matches!(result, Err(SelfTestError::Rows { rows: [2, 4], .. })), "{result:?}");
-}
-
-/// Leaves out the last group of workgroups of one kernel, as a driver may that miscounts.
-struct Spoiled<E> {
-    executor: E,
-    shader: &'static str,
-    /// In these launches only, if they are named.
-    when: Option<When>,
-}
-
-impl<E: Executor> Executor for Spoiled<E> {
-    type Buffer = E::Buffer;
-    type List = E::List;
-
-    fn create_buffer(&mut self, what: &'static str, bytes: u64) -> Result<E::Buffer, OpsError> {
-        self.executor.create_buffer(what, bytes)
-    }
-
-    fn max_buffer_bytes(&self) -> u64 {
-        self.executor.max_buffer_bytes()
-    }
-
-    fn write(&mut self, buffer: &E::Buffer, offset: u64, data: &[u8]) -> Result<(), OpsError> {
-        self.executor.write(buffer, offset, data)
-    }
-
-    fn copy(
-        &mut self,
-        from: (&E::Buffer, u64),
-        to: (&E::Buffer, u64),
-        bytes: u64,
-    ) -> Result<(), OpsError> {
-        self.executor.copy(from, to, bytes)
-    }
-
-    fn compile(&mut self, kernels: &[Kernel]) -> Result<(), OpsError> {
-        self.executor.compile(kernels)
-    }
-
-    fn record(&mut self, launches: &[Bound<'_, E::Buffer>]) -> Result<E::List, OpsError> {
-        let bound = launches.iter().map(|launch| {
-            let is_spoiled = launch.kernel.shader().name == self.shader
-                && self.when.is_none_or(|when| when == launch.when);
-            let [x, y, z] = launch.grid;
-            Bound {
-                kernel: launch.kernel,
-                shape: launch.shape,
-                buffers: launch.buffers.clone(),
-                grid: if is_spoiled { [x - 1, y, z] } else { launch.grid },
-                when: launch.when,
-            }
-        });
-        self.executor.record(&bound.collect::<Vec<_>>())
-    }
-
-    fn play(&mut self, list: &E::List, chunks: u32) -> Result<(), OpsError> {
-        self.executor.play(list, chunks)
-    }
-
-    async fn read(
-        &mut self,
-        buffer: &E::Buffer,
-        offset: u64,
-        out: &mut [u8],
-    ) -> Result<(), OpsError> {
-        self.executor.read(buffer, offset, out).await
-    }
 }

@@ -8,7 +8,7 @@ use setun::{
     ops::{CacheElement, OpsError, ScalarBackend},
 };
 use setun_cpu::{CpuBackend, CpuOptions};
-use setun_gpu::{Api, GpuBackend, Limited, Wgpu};
+use setun_gpu::{Api, GpuBackend, Recorder, Wgpu};
 use setun_tests::{
     checkpoint,
     golden::{Golden, MODELS},
@@ -112,7 +112,7 @@ fn memory_that_runs_out_in_a_stage_is_an_error() {
     let expected = short(&mut Session::new(split)).expect("a step");
     let mut recovered = 0;
     for limit in (0..).map(|step| 40_000 + step * 20_000) {
-        let limited = GpuBackend::new(Limited::new(device(), limit)).expect("memory");
+        let limited = GpuBackend::new(Recorder::new(device()).with_limit(limit)).expect("memory");
         let two = vec![(1, on(ScalarBackend)), (2, on(limited))];
         let stages = match stages(&folder, two, options(CacheElement::F16)) {
             Ok(stages) => stages,

@@ -9,7 +9,11 @@ use super::{
     hidden::{split, zero},
     *,
 };
-use crate::{isa::Isa, level::Level, team::Team};
+use crate::{
+    isa::{Isa, with_token},
+    level::Level,
+    team::Team,
+};
 
 /// Hidden rows that meet a screen together.
 const ROWS: usize = 5;
@@ -34,20 +38,8 @@ fn bounds(table: &DenseMatrix, x: &[f32]) -> Option<Vec<(f32, f32)>> {
         }
     };
     let tokens = 0..table.rows();
-    match Level::ALL.into_iter().find_map(Isa::detect)? {
-        #[cfg(target_arch = "x86_64")]
-        Isa::Avx512(avx512) => screen.bounds(avx512, tokens, &hidden, &planes, &mut store),
-        #[cfg(target_arch = "x86_64")]
-        Isa::AvxVnni(avx_vnni) => screen.bounds(avx_vnni, tokens, &hidden, &planes, &mut store),
-        #[cfg(target_arch = "x86_64")]
-        Isa::Avx2(avx2) => screen.bounds(avx2, tokens, &hidden, &planes, &mut store),
-        #[cfg(target_arch = "aarch64")]
-        Isa::NeonI8mm(neon) => screen.bounds(neon, tokens, &hidden, &planes, &mut store),
-        #[cfg(target_arch = "aarch64")]
-        Isa::NeonDotprod(neon) => screen.bounds(neon, tokens, &hidden, &planes, &mut store),
-        #[cfg(target_arch = "aarch64")]
-        Isa::Neon(neon) => screen.bounds(neon, tokens, &hidden, &planes, &mut store),
-    }
+    let isa = Level::ALL.into_iter().find_map(Isa::detect)?;
+    with_token!(isa, token => screen.bounds(token, tokens, &hidden, &planes, &mut store));
     assert!(bounds.iter().all(|bounds| bounds.iter().all(|of| of == &bounds[0])));
     Some(bounds.into_iter().map(|bounds| bounds[0]).collect())
 }

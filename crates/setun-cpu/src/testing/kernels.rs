@@ -18,7 +18,7 @@ use super::{activations, packed_row, panels::check_ternary_panel};
 use crate::{
     Level,
     column_sums::{ColumnSums, TILE_COLUMNS, TILE_SUMS},
-    isa::Isa,
+    isa::{Isa, with_token},
     lanes::{LANES, dots, exp_minus, greatest, round_to_f16, sum, widen},
     quantize::quantize_row,
     screen_dot::{Dots, MAX_TILE_HIDDEN, ScreenDot, TILE_TOKENS},
@@ -47,28 +47,14 @@ pub const KERNELS: [&str; 10] = [
 /// What differs, or that the level or the kernel is not known here.
 pub fn check_kernel(level: Level, kernel: &str, seed: u64) -> Result<(), String> {
     let random = &mut Random::new(seed);
-    let checked: Result<(), String> = match Isa::detect(level).ok_or("a level that is not here")? {
-        #[cfg(target_arch = "x86_64")]
-        Isa::Avx512(avx512) => check(avx512, kernel, random),
-        #[cfg(target_arch = "x86_64")]
-        Isa::AvxVnni(avx_vnni) => check(avx_vnni, kernel, random),
-        #[cfg(target_arch = "x86_64")]
-        Isa::Avx2(avx2) => check(avx2, kernel, random),
-        #[cfg(target_arch = "aarch64")]
-        Isa::NeonI8mm(neon) => check(neon, kernel, random),
-        #[cfg(target_arch = "aarch64")]
-        Isa::NeonDotprod(neon) => check(neon, kernel, random),
-        #[cfg(target_arch = "aarch64")]
-        Isa::Neon(neon) => check(neon, kernel, random),
-        #[cfg(all(target_arch = "wasm32", target_feature = "relaxed-simd"))]
-        Isa::Relaxed(relaxed) => {
-            let mut ways = relaxed.each_way().into_iter();
-            ways.try_for_each(|relaxed| check(relaxed, kernel, random))
-        }
-        #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
-        Isa::Simd128(simd128) => check(simd128, kernel, random),
-    };
-    checked.map_err(|what| format!("{level}, {kernel}, seed {seed}: {what}"))
+    let isa = Isa::detect(level).ok_or("a level that is not here")?;
+    let failed = |what| format!("{level}, {kernel}, seed {seed}: {what}");
+    #[cfg(all(target_arch = "wasm32", target_feature = "relaxed-simd"))]
+    if let Isa::Relaxed(relaxed) = isa {
+        let mut ways = relaxed.each_way().into_iter();
+        return ways.try_for_each(|relaxed| check(relaxed, kernel, random)).map_err(failed);
+    }
+    with_token!(isa, token => check(token, kernel, random)).map_err(failed)
 }
 
 fn check<D: ScreenDot>(isa: D, kernel: &str, random: &mut Random) -> Result<(), String> {

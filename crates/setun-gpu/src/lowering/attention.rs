@@ -1,8 +1,8 @@
 //! Attention: in one launch, or, of few rows over many positions, in chunks that are folded.
 
-use setun_ops::{BufferId, OpsError, attention::inverse_sqrt, op::HeadShape};
+use setun_ops::{BufferId, OpsError, attention::inverse_sqrt, numeric::to_u32, op::HeadShape};
 
-use super::{Lowering, word};
+use super::Lowering;
 use crate::{
     kernel::Kernel,
     launch::{Argument, CHUNK_POSITIONS, Launch, Scratch, When},
@@ -68,7 +68,7 @@ impl<B> Lowering<'_, B> {
             self.launches.scratch(Scratch::Chunks, bytes)
         };
         let mut words = self.heads(shape);
-        words.extend([inverse_sqrt(shape.head_dim).to_bits(), mode as u32, word(chunks)]);
+        words.extend([inverse_sqrt(shape.head_dim).to_bits(), mode as u32, to_u32(chunks)]);
         let arguments = vec![
             Argument::Buffer(qkv),
             Argument::Keys(layer),
@@ -76,9 +76,9 @@ impl<B> Lowering<'_, B> {
             sums,
             Argument::Buffer(out),
         ];
-        let layers = if matches!(mode, Mode::Split) { word(chunks) } else { 1 };
+        let layers = if matches!(mode, Mode::Split) { to_u32(chunks) } else { 1 };
         let kernel = Kernel::Attention(self.plan.cache().element);
-        let grid = [word(groups), rows, layers];
+        let grid = [to_u32(groups), rows, layers];
         self.launches.list.push(Launch {
             op: self.op,
             kernel,
@@ -91,6 +91,6 @@ impl<B> Lowering<'_, B> {
 
     pub(super) fn heads(&self, shape: HeadShape) -> Vec<u32> {
         let block_positions = self.plan.cache().block_positions;
-        [shape.heads, shape.kv_heads, shape.head_dim, block_positions].map(word).to_vec()
+        [shape.heads, shape.kv_heads, shape.head_dim, block_positions].map(to_u32).to_vec()
     }
 }

@@ -2,11 +2,12 @@
 
 use setun_ops::{
     BufferId, WeightSpec,
+    numeric::to_u32,
     op::{Activation, Linear},
     ternary::{BLOCK_COLUMNS, padded_columns},
 };
 
-use super::{Lowering, columns, weight, word};
+use super::{Lowering, columns, weight};
 use crate::{
     kernel::{COLUMNS, Input, Kernel, Product},
     launch::Argument,
@@ -93,7 +94,7 @@ impl<B> Lowering<'_, B> {
     /// The variant and its first arguments: codes, or the floats that they are made of.
     fn inputs(&self, x: [BufferId; 2], grouped: bool, most: u32) -> (Product, [Argument; 2]) {
         if let Some((floats, norm)) = self.own_inputs.get(&x[0]) {
-            let words = word(padded_columns(self.spec(*floats).width) / 4);
+            let words = to_u32(padded_columns(self.spec(*floats).width) / 4);
             let gain = norm.map_or(Argument::Nothing, |norm| weight(norm.gain));
             let product = Product { grouped, input: Input::Floats { words } };
             return (product, [Argument::Buffer(*floats), gain]);
@@ -117,19 +118,19 @@ impl<B> Lowering<'_, B> {
     ) -> Vec<u32> {
         let padded = padded_columns(sides[0].columns);
         let norm = self.own_inputs.get(&x).and_then(|(_, norm)| *norm);
-        let mut shape = vec![word(sides[0].outputs), word(padded / BLOCK_COLUMNS)];
-        shape.extend(sides.map(|side| word(side.groups)));
-        shape.extend(sides.map(|side| word(side.group_planes)));
+        let mut shape = vec![to_u32(sides[0].outputs), to_u32(padded / BLOCK_COLUMNS)];
+        shape.extend(sides.map(|side| to_u32(side.groups)));
+        shape.extend(sides.map(|side| to_u32(side.group_planes)));
         shape.extend(sides.map(|side| side.bias));
         shape.extend([
             self.rows(x),
             self.is_wanted(x),
-            word(sides[0].columns),
-            word(padded / 4),
+            to_u32(sides[0].columns),
+            to_u32(padded / 4),
             u32::from(norm.is_some()),
             norm.map_or(0, |norm| norm.eps.to_bits()),
-            word(self.spec(out).width),
-            word(first),
+            to_u32(self.spec(out).width),
+            to_u32(first),
             residual,
         ]);
         shape.extend(sides.map(|side| u32::from(side.grouped)));
@@ -142,7 +143,7 @@ impl<B> Lowering<'_, B> {
             (Input::Codes { columns }, _) => (self.tiles.outputs, columns),
             (Input::Tiles | Input::Floats { .. }, _) => (self.tiles.outputs, 1),
         };
-        [word(side.outputs).div_ceil(outputs), self.rows(x).div_ceil(rows), 1]
+        [to_u32(side.outputs).div_ceil(outputs), self.rows(x).div_ceil(rows), 1]
     }
 }
 

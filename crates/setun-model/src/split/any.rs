@@ -8,7 +8,7 @@ use super::{Shape, microbatch::Microbatch};
 use crate::{
     error::ModelError,
     layer_range::LayerRange,
-    model::{MaybeSend, MemoryUse},
+    model::{MaybeSend, MaybeSendBackend, MemoryUse},
     plan::HeadOutput,
     profile::Profile,
     stage::{Stage, StageBuilder},
@@ -46,37 +46,19 @@ pub(super) trait DynStageBuilder: MaybeSend {
     fn finish(self: Box<Self>) -> Result<AnyStage, ModelError>;
 }
 
-impl<B> From<Stage<B>> for AnyStage
-where
-    B: Backend + MaybeSend + 'static,
-    B::Weight: MaybeSend,
-    B::Prepared: MaybeSend,
-    B::Cache: MaybeSend,
-{
+impl<B: MaybeSendBackend + 'static> From<Stage<B>> for AnyStage {
     fn from(stage: Stage<B>) -> Self {
         Self(Box::new(stage))
     }
 }
 
-impl<B> From<StageBuilder<B>> for AnyStageBuilder
-where
-    B: Backend + MaybeSend + 'static,
-    B::Weight: MaybeSend,
-    B::Prepared: MaybeSend,
-    B::Cache: MaybeSend,
-{
+impl<B: MaybeSendBackend + 'static> From<StageBuilder<B>> for AnyStageBuilder {
     fn from(builder: StageBuilder<B>) -> Self {
         Self(Box::new(builder))
     }
 }
 
-impl<B> DynStage for Stage<B>
-where
-    B: Backend + MaybeSend,
-    B::Weight: MaybeSend,
-    B::Prepared: MaybeSend,
-    B::Cache: MaybeSend,
-{
+impl<B: MaybeSendBackend> DynStage for Stage<B> {
     fn part(&self) -> LayerRange {
         self.part
     }
@@ -150,13 +132,7 @@ impl<B: Backend> Stage<B> {
     }
 }
 
-impl<B> DynStageBuilder for StageBuilder<B>
-where
-    B: Backend + MaybeSend + 'static,
-    B::Weight: MaybeSend,
-    B::Prepared: MaybeSend,
-    B::Cache: MaybeSend,
-{
+impl<B: MaybeSendBackend + 'static> DynStageBuilder for StageBuilder<B> {
     fn part(&self) -> LayerRange {
         self.part()
     }

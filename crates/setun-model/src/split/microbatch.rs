@@ -2,6 +2,7 @@
 
 use setun_ops::{
     BatchInputs, BlockId,
+    numeric::to_u32,
     top_logits::{Ranked, TopLogitsRequest},
 };
 
@@ -9,7 +10,7 @@ use crate::{error::ModelError, model::MemoryUse, plan::HeadOutput, profile::Prof
 
 /// Some rows of a step on their way through the stages, from which they come back with what was
 /// asked of them.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Microbatch {
     /// Of the step.
     pub(super) number: u64,
@@ -84,7 +85,7 @@ impl Microbatch {
         inputs.block_tables.extend_from_slice(&whole.block_tables[least as usize..most]);
         for (index, &row) in whole.wanted.iter().enumerate() {
             if (first..end).contains(&(row as usize)) {
-                self.wanted.push(row - u32::try_from(first).unwrap_or(u32::MAX));
+                self.wanted.push(row - to_u32(first));
                 self.top_logits.extend(whole.top_logits.get(index).cloned());
             }
         }
@@ -92,52 +93,14 @@ impl Microbatch {
 
     fn clear(&mut self) {
         let Self { copies, inputs, wanted, top_logits, hidden, logits, ranked, .. } = self;
-        let BatchInputs {
-            tokens,
-            positions,
-            slots,
-            block_tables,
-            wanted: rows,
-            top_logits: requests,
-            argmax,
-        } = inputs;
-        argmax.clear();
-        for numbers in [tokens, positions, slots, wanted, rows] {
-            numbers.clear();
-        }
-        for requests in [top_logits, requests] {
-            requests.clear();
-        }
-        block_tables.clear();
+        inputs.clear();
+        wanted.clear();
+        top_logits.clear();
         copies.clear();
         hidden.clear();
         logits.clear();
         ranked.clear();
         (self.shrinks, self.failed, self.error) = (false, false, None);
         (self.memory, self.profile) = (MemoryUse::default(), Profile::default());
-    }
-}
-
-impl Default for Microbatch {
-    fn default() -> Self {
-        Self {
-            number: 0,
-            blocks: 0,
-            max_blocks: 0,
-            shrinks: false,
-            copies: vec![],
-            inputs: BatchInputs::default(),
-            wanted: vec![],
-            top_logits: vec![],
-            head: HeadOutput::Logits,
-            profiled: false,
-            hidden: vec![],
-            logits: vec![],
-            ranked: vec![],
-            failed: false,
-            error: None,
-            memory: MemoryUse::default(),
-            profile: Profile::default(),
-        }
     }
 }

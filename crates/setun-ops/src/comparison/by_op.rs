@@ -10,7 +10,7 @@ use std::future::Future;
 
 use super::{
     Case,
-    compare::{Disagreement, Running},
+    compare::{Disagreement, Place, Running},
 };
 use crate::{
     Backend, BatchInputs, BufferId, OpsError, ScalarBackend, host_cache::HostCache, op::Op,
@@ -144,7 +144,8 @@ impl Case {
             }
             _ => vec![],
         };
-        let at = tolerance::At { step, op, buffer: id, width: spec.width, magnitudes };
+        let place = Place { step, buffer: id, width: spec.width };
+        let at = tolerance::At { op, place, magnitudes };
         match spec.kind {
             BufferKind::F32 => tolerance::compare_floats(&at, &expected.values, &found.values),
             BufferKind::Quantized => {

@@ -1,6 +1,7 @@
 //! Runs a case on two backends and compares.
 
 use std::{
+    fmt,
     future::Future,
     pin::pin,
     task::{Context, Poll, Waker},
@@ -10,8 +11,10 @@ use half::f16;
 
 use super::Case;
 use crate::{
-    Backend, BatchInputs, BlockId, CacheElement, CacheSpec, OpsError, ScalarBackend, op::BufferId,
-    plan::BufferKind, top_logits::Ranked,
+    Backend, BatchInputs, BlockId, CacheElement, CacheSpec, OpsError, ScalarBackend,
+    op::BufferId,
+    plan::{BufferKind, BufferSpec, RowSet},
+    top_logits::Ranked,
 };
 
 /// Where a backend differs from the definitions.
@@ -22,13 +25,13 @@ pub enum Disagreement {
     #[error("a call failed: {0}")]
     Refused(#[from] OpsError),
 
-    /// A float has other bits.
+    /// A value of a buffer is another.
     #[error(
-        "step {step}, buffer {} (width {width}), element {element}: expected {expected:?} \
-         ({:#010x}), found {found:?} ({:#010x})",
-        buffer.0, expected.to_bits(), found.to_bits()
+        "step {step}, buffer {} (width {width}), element {element}: expected {expected}, \
+         found {found}",
+        buffer.0
     )]
-    Float {
+    Value {
         /// Index of the step.
         step: usize,
         /// The buffer.
@@ -38,63 +41,9 @@ pub enum Disagreement {
         /// Index among the buffer's elements.
         element: usize,
         /// By the definition.
-        expected: f32,
+        expected: String,
         /// By the backend.
-        found: f32,
-    },
-
-    /// A code is another.
-    #[error(
-        "step {step}, buffer {}, element {element}: expected code {expected}, found {found}",
-        buffer.0
-    )]
-    Code {
-        /// Index of the step.
-        step: usize,
-        /// The buffer.
-        buffer: BufferId,
-        /// Index among the buffer's elements.
-        element: usize,
-        /// By the definition.
-        expected: i8,
-        /// By the backend.
-        found: i8,
-    },
-
-    /// A ranked token, or its logit, is another.
-    #[error(
-        "step {step}, buffer {} (width {width}), element {element}: expected {expected:?}, \
-         found {found:?}",
-        buffer.0
-    )]
-    Ranked {
-        /// Index of the step.
-        step: usize,
-        /// The buffer.
-        buffer: BufferId,
-        /// Its width.
-        width: usize,
-        /// Index among the buffer's elements.
-        element: usize,
-        /// By the definition.
-        expected: Ranked,
-        /// By the backend.
-        found: Ranked,
-    },
-
-    /// A chosen token is another.
-    #[error("step {step}, buffer {}, row {row}: expected token {expected}, found {found}", buffer.0)]
-    Token {
-        /// Index of the step.
-        step: usize,
-        /// The buffer.
-        buffer: BufferId,
-        /// Its row.
-        row: usize,
-        /// By the definition.
-        expected: u32,
-        /// By the backend.
-        found: u32,
+        found: String,
     },
 
     /// The caches differ.
@@ -122,8 +71,7 @@ impl Case {
         for (step, inputs) in self.steps.iter().enumerate() {
             expected.run(inputs)?;
             found.run(inputs)?;
-            for index in 0..self.plan.buffers().len() {
-                let id = BufferId(crate::numeric::to_u32(index));
+            for (id, ..) in self.plan.each_buffer() {
                 let (a, b) = (expected.buffer(self, id).await?, found.buffer(self, id).await?);
                 self.compare_buffer(step, id, &a, &b)?;
             }
@@ -140,59 +88,92 @@ impl Case {
         expected: &[u8],
         found: &[u8],
     ) -> Result<(), Disagreement> {
-        let spec = self.plan.buffer(buffer);
-        match spec.kind {
-            BufferKind::Quantized => {
-                let pairs = expected.iter().zip(found).enumerate();
-                for (element, (&expected, &found)) in pairs {
-                    if expected != found {
-                        let (expected, found) = (expected.cast_signed(), found.cast_signed());
-                        return Err(Disagreement::Code { step, buffer, element, expected, found });
-                    }
-                }
-            }
-            BufferKind::Ranked => {
-                let width = spec.width;
-                let pairs = ranked(expected).zip(ranked(found)).enumerate();
-                for (element, (expected, found)) in pairs {
-                    if expected.token != found.token || !same(expected.logit, found.logit) {
-                        return Err(Disagreement::Ranked {
-                            step,
-                            buffer,
-                            width,
-                            element,
-                            expected,
-                            found,
-                        });
-                    }
-                }
-            }
-            BufferKind::Tokens => {
-                let pairs = words(expected).zip(words(found)).enumerate();
-                for (row, (expected, found)) in pairs {
-                    if expected != found {
-                        return Err(Disagreement::Token { step, buffer, row, expected, found });
-                    }
-                }
-            }
-            BufferKind::F32 => {
-                let floats = floats(expected).zip(floats(found)).enumerate();
-                for (element, (expected, found)) in floats {
-                    if !same(expected, found) {
-                        let width = spec.width;
-                        return Err(Disagreement::Float {
-                            step,
-                            buffer,
-                            width,
-                            element,
-                            expected,
-                            found,
-                        });
-                    }
+        let BufferSpec { kind, width, .. } = self.plan.buffer(buffer);
+        let place = Place { step, buffer, width };
+        match kind {
+            BufferKind::Quantized => place.compare(codes(expected), codes(found), i8::eq),
+            BufferKind::Ranked => place.compare(ranked(expected), ranked(found), |a, b| {
+                a.token == b.token && same(&a.logit, &b.logit)
+            }),
+            BufferKind::Tokens => place.compare(words(expected), words(found), u32::eq),
+            BufferKind::F32 => place.compare(floats(expected), floats(found), same),
+        }
+    }
+}
+
+/// What a buffer holds after a step.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Output {
+    /// Index of the step.
+    pub step: usize,
+    /// The buffer.
+    pub buffer: BufferId,
+    /// Its rows of that step.
+    pub bytes: Vec<u8>,
+}
+
+impl Case {
+    /// All floats, ranked and chosen tokens after each of the first steps. Codes are no output:
+    /// they may be made where they are read.
+    ///
+    /// # Errors
+    ///
+    /// If a call fails.
+    pub async fn outputs<B: Backend>(
+        &self,
+        backend: &mut B,
+        steps: usize,
+    ) -> Result<Vec<Output>, OpsError> {
+        let mut running = Running::start(self, backend)?;
+        let mut outputs = vec![];
+        for (step, inputs) in self.steps.iter().take(steps).enumerate() {
+            running.run(inputs)?;
+            for (buffer, spec, _) in self.plan.each_buffer() {
+                let rows = match spec.rows {
+                    RowSet::Batch => inputs.rows(),
+                    RowSet::Wanted => inputs.wanted.len(),
+                };
+                if spec.kind != BufferKind::Quantized {
+                    let mut bytes = vec![0; rows * spec.width * spec.kind.element_bytes()];
+                    running.backend.read(&running.step, buffer, 0..rows, &mut bytes).await?;
+                    outputs.push(Output { step, buffer, bytes });
                 }
             }
         }
-        Ok(())
+        Ok(outputs)
+    }
+}
+
+/// A buffer after a step.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    pub(super) step: usize,
+    pub(super) buffer: BufferId,
+    pub(super) width: usize,
+}
+
+impl Place {
+    /// That an element of the buffer is another.
+    pub(super) fn differs<T: fmt::Debug>(
+        self,
+        element: usize,
+        expected: T,
+        found: T,
+    ) -> Disagreement {
+        let Self { step, buffer, width } = self;
+        let (expected, found) = (format!("{expected:?}"), format!("{found:?}"));
+        Disagreement::Value { step, buffer, width, element, expected, found }
+    }
+
+    fn compare<T: fmt::Debug>(
+        self,
+        expected: impl Iterator<Item = T>,
+        found: impl Iterator<Item = T>,
+        same: impl Fn(&T, &T) -> bool,
+    ) -> Result<(), Disagreement> {
+        let mut pairs = expected.zip(found).enumerate();
+        let differs = pairs.find(|(_, (expected, found))| !same(expected, found));
+        differs.map_or(Ok(()), |(element, (a, b))| Err(self.differs(element, a, b)))
     }
 }
 
@@ -266,6 +247,10 @@ fn is_nan(bytes: &[u8]) -> bool {
     }
 }
 
+pub(super) fn codes(bytes: &[u8]) -> impl Iterator<Item = i8> {
+    bytes.iter().map(|byte| byte.cast_signed())
+}
+
 pub(super) fn floats(bytes: &[u8]) -> impl Iterator<Item = f32> {
     let (words, _) = bytes.as_chunks::<4>();
     words.iter().map(|&word| f32::from_ne_bytes(word))
@@ -281,7 +266,8 @@ pub(super) fn ranked(bytes: &[u8]) -> impl Iterator<Item = Ranked> {
     pairs.iter().map(|pair| bytemuck::pod_read_unaligned(pair))
 }
 
-fn same(a: f32, b: f32) -> bool {
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as an equality")]
+fn same(a: &f32, b: &f32) -> bool {
     a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan())
 }
 

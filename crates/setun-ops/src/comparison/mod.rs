@@ -11,7 +11,7 @@ mod compare;
 mod multi_step;
 
 pub use by_op::OpByOp;
-pub use compare::{Disagreement, block_on};
+pub use compare::{Disagreement, Output, block_on};
 
 use crate::{Backend, BatchInputs, OpsError, Plan, Usage, WeightData};
 

@@ -2,7 +2,7 @@
 
 use super::{
     Case,
-    compare::{Disagreement, Running, compare_cache, words},
+    compare::{Disagreement, Place, Running, compare_cache, words},
 };
 use crate::{Backend, BufferId, OpsError, op::Op};
 
@@ -42,8 +42,8 @@ impl Case {
         let found = together.tokens(*out, steps * rows).await?;
         for (index, (&expected, &found)) in expected.iter().zip(&found).enumerate() {
             if expected != found {
-                let (step, row, buffer) = (index / rows, index % rows, *out);
-                return Err(Disagreement::Token { step, buffer, row, expected, found });
+                let place = Place { step: index / rows, buffer: *out, width: 1 };
+                return Err(place.differs(index % rows, expected, found));
             }
         }
         let found = together.cache(self).await?;

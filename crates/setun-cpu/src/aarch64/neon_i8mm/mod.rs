@@ -5,12 +5,15 @@ mod ternary_panel;
 
 use fearless_simd::aarch64::Neon;
 
-/// Proof of the extension, which only detection gives out.
+use super::neon_dotprod::NeonDotprod;
+
+/// Proof of the extension and of the dot product of bytes, which only detection gives out.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct NeonI8mm(pub(super) Neon);
+pub(crate) struct NeonI8mm(pub(super) NeonDotprod);
 
 impl NeonI8mm {
     pub(crate) fn detect(neon: Neon) -> Option<Self> {
-        std::arch::is_aarch64_feature_detected!("i8mm").then_some(Self(neon))
+        let has_i8mm = std::arch::is_aarch64_feature_detected!("i8mm");
+        NeonDotprod::detect(neon).filter(|_| has_i8mm).map(Self)
     }
 }

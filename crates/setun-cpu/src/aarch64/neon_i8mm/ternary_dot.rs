@@ -1,26 +1,23 @@
 //! NEON-i8mm twin of [`setun_ops::ternary_dot()`].
 //!
-//! For one row of activations, `usdot` multiplies unsigned with signed bytes and adds four
-//! neighbours to 32 bits. Codes are masked in place and never shifted: products of the planes
-//! are 1, 4, 16 and 64 times too large, and their sums, kept apart, are divided exactly at the
-//! end. A lane stays in 32 bits up to `2^31 / (4 × 128 × 128)` loads of 64 columns, 2 million
-//! columns.
+//! For one row of activations, the kernel is that of NEON-dotprod: `usdot` takes as many
+//! instructions as `sdot`.
 //!
 //! For four rows, `smmla` multiplies eight columns of two rows with those of two others: four
 //! sums of eight products. A vector must then hold eight bytes of each of two rows, so codes are
 //! interleaved once while packed, and activations for each plane.
 //!
-//! The instructions are assembly because their intrinsics, `vusdotq_s32` and `vmmlaq_s32`, are
-//! not stable in Rust 1.95 (rust-lang/rust#117223). Sums are named one by one: an optimizer unrolls
-//! loops with assembly in them late or not at all, and an array that a loop walks is in memory.
+//! The instruction is assembly because its intrinsic, `vmmlaq_s32`, is not stable in Rust 1.95
+//! (rust-lang/rust#117223). Sums are named one by one: an optimizer unrolls loops with assembly in
+//! them late or not at all, and an array that a loop walks is in memory.
 
-#![expect(unsafe_code, reason = "instructions without stable intrinsics, and their feature")]
+#![expect(unsafe_code, reason = "an instruction without a stable intrinsic, and its feature")]
 
 use std::arch::{
     aarch64::{
         int8x16_t, int32x4_t, uint8x16_t, vaddq_s32, vandq_u8, vdupq_n_s32, vdupq_n_u8,
         vreinterpretq_s8_s64, vreinterpretq_s64_s8, vreinterpretq_s64_u8, vreinterpretq_u8_s64,
-        vshrq_n_s32, vshrq_n_u8, vzip1q_s64, vzip2q_s64,
+        vshrq_n_u8, vzip1q_s64, vzip2q_s64,
     },
     asm,
 };
@@ -29,7 +26,7 @@ use fearless_simd::aarch64::Neon;
 use setun_ops::ternary::BLOCK_COLUMNS;
 
 use super::NeonI8mm;
-use crate::aarch64::vectors::{activations, add_lanes, codes, lanes};
+use crate::aarch64::vectors::{activations, codes, lanes};
 use crate::ternary_dot::{TILE_OUTPUTS, TILE_ROWS, TernaryDot, activation_blocks, code_blocks};
 
 impl TernaryDot for NeonI8mm {
@@ -37,21 +34,20 @@ impl TernaryDot for NeonI8mm {
     type Columns = Neon;
 
     fn lanes(self) -> Neon {
-        self.0
+        self.0.lanes()
     }
 
     fn columns(self) -> Neon {
-        self.0
+        self.0.columns()
     }
 
     fn code_dots(
         self,
         weights: [&[u8]; TILE_OUTPUTS],
-        _ahead: [&[u8]; TILE_OUTPUTS],
+        ahead: [&[u8]; TILE_OUTPUTS],
         x: &[i8],
     ) -> [i32; TILE_OUTPUTS] {
-        // SAFETY: `self` exists only where the feature was detected.
-        unsafe { four_rows(self.0, weights, x) }
+        self.0.code_dots(weights, ahead, x)
     }
 
     fn code_dots_wide(
@@ -59,43 +55,9 @@ impl TernaryDot for NeonI8mm {
         weights: [&[u8]; TILE_OUTPUTS],
         x: [&[i8]; TILE_ROWS],
     ) -> [[i32; TILE_OUTPUTS]; TILE_ROWS] {
-        // SAFETY: as above.
-        unsafe { four_rows_wide(self.0, weights, x) }
+        // SAFETY: `self` exists only where the feature was detected.
+        unsafe { four_rows_wide(self.lanes(), weights, x) }
     }
-}
-
-#[target_feature(enable = "neon,i8mm")]
-fn four_rows(neon: Neon, weights: [&[u8]; 4], x: &[i8]) -> [i32; 4] {
-    let (x, _) = x.as_chunks();
-    let weights = code_blocks(weights, x.len());
-    let [mut a, mut b, mut c, mut d] = [[vdupq_n_s32(0); 4]; 4];
-    for (block, x) in x.iter().enumerate() {
-        for half in 0..2 {
-            let x = std::array::from_fn(|plane| activations(neon, x, plane, half));
-            a = add_planes(a, codes(neon, &weights[0][block], half), x);
-            b = add_planes(b, codes(neon, &weights[1][block], half), x);
-            c = add_planes(c, codes(neon, &weights[2][block], half), x);
-            d = add_planes(d, codes(neon, &weights[3][block], half), x);
-        }
-    }
-    let sums = [a, b, c, d].map(|[by_1, by_4, by_16, by_64]| {
-        let low = vaddq_s32(by_1, vshrq_n_s32::<2>(by_4));
-        vaddq_s32(low, vaddq_s32(vshrq_n_s32::<4>(by_16), vshrq_n_s32::<6>(by_64)))
-    });
-    add_lanes(neon, sums)
-}
-
-/// Adds the products of 64 codes of a row to the sums of its planes.
-#[target_feature(enable = "neon,i8mm")]
-#[inline]
-fn add_planes(sums: [int32x4_t; 4], packed: uint8x16_t, x: [int8x16_t; 4]) -> [int32x4_t; 4] {
-    let [by_1, by_4, by_16, by_64] = sums;
-    [
-        dot4(by_1, vandq_u8(packed, vdupq_n_u8(0x03)), x[0]),
-        dot4(by_4, vandq_u8(packed, vdupq_n_u8(0x0c)), x[1]),
-        dot4(by_16, vandq_u8(packed, vdupq_n_u8(0x30)), x[2]),
-        dot4(by_64, vandq_u8(packed, vdupq_n_u8(0xc0)), x[3]),
-    ]
 }
 
 #[target_feature(enable = "neon,i8mm")]
@@ -164,27 +126,12 @@ pub(super) fn pair_activations(upper: int8x16_t, lower: int8x16_t) -> [int8x16_t
     [vreinterpretq_s8_s64(vzip1q_s64(upper, lower)), vreinterpretq_s8_s64(vzip2q_s64(upper, lower))]
 }
 
-/// Adds to each lane the products of the four codes and activations there.
-#[target_feature(enable = "neon,i8mm")]
-#[inline]
-fn dot4(mut sums: int32x4_t, codes: uint8x16_t, x: int8x16_t) -> int32x4_t {
-    // SAFETY: reads and writes the named registers alone; the function enables the feature.
-    unsafe {
-        asm!(
-            "usdot {sums:v}.4s, {codes:v}.16b, {x:v}.16b",
-            sums = inout(vreg) sums, codes = in(vreg) codes, x = in(vreg) x,
-            options(pure, nomem, nostack, preserves_flags),
-        );
-    }
-    sums
-}
-
 /// Adds the products of two rows of activations with two rows of codes below 128, eight columns
 /// each: `[x0·w0, x0·w1, x1·w0, x1·w1]`.
 #[target_feature(enable = "neon,i8mm")]
 #[inline]
 pub(super) fn dots_2x2(mut sums: int32x4_t, x: int8x16_t, codes: uint8x16_t) -> int32x4_t {
-    // SAFETY: as in `dot4`.
+    // SAFETY: reads and writes the named registers alone; the function enables the feature.
     unsafe {
         asm!(
             "smmla {sums:v}.4s, {x:v}.16b, {codes:v}.16b",

@@ -24,6 +24,7 @@ use super::{
 };
 use crate::{
     aarch64::vectors::{add_to, planes},
+    ternary_dot::TernaryDot,
     ternary_panel::{BLOCK_QUADS, Four, PanelSums, Quad, TernaryPanel, UNPACKED_ROWS},
 };
 
@@ -53,19 +54,20 @@ impl TernaryPanel for NeonI8mm {
     fn unpack_rows(self, rows: [&[u8]; UNPACKED_ROWS], first: usize, panel: &mut [Quad]) {
         let (pairs, _) = rows.as_chunks::<2>();
         for (index, &rows) in pairs.iter().enumerate() {
-            two_rows(self.0, rows, first + 2 * index, panel);
+            two_rows(self.lanes(), rows, first + 2 * index, panel);
         }
     }
 
     fn add_rows(self, panel: &[Quad], x: &[&[Four]], sums: &mut [PanelSums]) {
+        let neon = self.lanes();
         // SAFETY: `self` exists only where the feature was detected.
         unsafe {
             match x.len() {
                 0 => {}
-                1 | 2 => add_pair(self.0, panel, x, sums),
-                3 | 4 => add_two_pairs(self.0, panel, x, sums),
-                5 | 6 => add_three_pairs(self.0, panel, x, sums),
-                _ => add_four_pairs(self.0, panel, x, sums),
+                1 | 2 => add_pair(neon, panel, x, sums),
+                3 | 4 => add_two_pairs(neon, panel, x, sums),
+                5 | 6 => add_three_pairs(neon, panel, x, sums),
+                _ => add_four_pairs(neon, panel, x, sums),
             }
         }
     }

@@ -16,7 +16,7 @@ use std::arch::wasm32::{
     u8x16_splat, u16x8_shr, v128, v128_and,
 };
 
-use fearless_simd::{i8x16, i32x4, prelude::*, u8x16, wasm32::WasmSimd128};
+use fearless_simd::{i8x16, prelude::*, u8x16, wasm32::WasmSimd128};
 use setun_ops::ternary::{BLOCK_BYTES, BLOCK_COLUMNS, PLANE_COLUMNS};
 
 use super::{Products, Relaxed};
@@ -25,7 +25,7 @@ use crate::{
         ActivationBlock, CodeBlock, TILE_OUTPUTS, TILE_ROWS, TernaryDot, activation_blocks,
         code_blocks,
     },
-    wasm32::touch_blocks,
+    wasm32::{simd128::ternary_dot::add_lanes, touch_blocks},
 };
 
 /// Bytes of a vector.
@@ -78,31 +78,11 @@ fn four_rows(simd: WasmSimd128, weights: [&[u8]; 4], ahead: [&[u8]; 4], x: &[i8]
     for (block, x) in x.iter().enumerate() {
         touch_blocks(ahead, block);
         let weights = weights.map(|row| &row[block]);
-        add_fours::<0>(simd, weights, x, &mut sums);
-        add_fours::<BYTES>(simd, weights, x, &mut sums);
+        let add = |x, codes, sum| i32x4_relaxed_dot_i8x16_i7x16_add(x, codes, sum);
+        add_half::<0>(simd, weights, x, &mut sums, add);
+        add_half::<BYTES>(simd, weights, x, &mut sums, add);
     }
     sums.map(|[by_1, by_4]| add_lanes(simd, i32x4_add(by_1, i32x4_shr(by_4, 2))))
-}
-
-/// Adds the products of half a block, `[row][scale of the sum: 1, 4]`.
-#[inline(always)]
-fn add_fours<const AT: usize>(
-    simd: WasmSimd128,
-    weights: [&CodeBlock; 4],
-    x: &ActivationBlock,
-    sums: &mut [[v128; 2]; 4],
-) {
-    let masks = [u8x16_splat(0x03), u8x16_splat(0x0c)];
-    let [first, second, third, fourth] = activations::<AT>(simd, x);
-    for (sums, row) in sums.iter_mut().zip(weights) {
-        let lower = codes::<AT>(simd, row);
-        let upper = u16x8_shr(lower, 4);
-        for (packed, x) in [(lower, [first, second]), (upper, [third, fourth])] {
-            for ((sum, mask), x) in sums.iter_mut().zip(masks).zip(x) {
-                *sum = i32x4_relaxed_dot_i8x16_i7x16_add(x, v128_and(packed, mask), *sum);
-            }
-        }
-    }
 }
 
 #[inline(always)]
@@ -120,8 +100,9 @@ fn four_rows_by_pairs(
         for block in run..blocks.min(run + BLOCKS) {
             touch_blocks(ahead, block);
             let weights = weights.map(|row| &row[block]);
-            add_pairs::<0>(simd, weights, &x[block], &mut run_sums);
-            add_pairs::<BYTES>(simd, weights, &x[block], &mut run_sums);
+            let add = |x, codes, sum| i16x8_add(sum, i16x8_relaxed_dot_i8x16_i7x16(x, codes));
+            add_half::<0>(simd, weights, &x[block], &mut run_sums, add);
+            add_half::<BYTES>(simd, weights, &x[block], &mut run_sums, add);
         }
         for (sum, [by_1, by_4]) in sums.iter_mut().zip(run_sums) {
             let run_sum = i16x8_add(by_1, i16x8_shr(by_4, 2));
@@ -131,13 +112,14 @@ fn four_rows_by_pairs(
     sums.map(|sum| add_lanes(simd, sum))
 }
 
-/// Adds the products of half a block, `[row][scale of the sum: 1, 4]`.
+/// Adds the products of half a block, `[row][scale of the sum: 1, 4]`, by `add(x, codes, sum)`.
 #[inline(always)]
-fn add_pairs<const AT: usize>(
+fn add_half<const AT: usize>(
     simd: WasmSimd128,
     weights: [&CodeBlock; 4],
     x: &ActivationBlock,
     sums: &mut [[v128; 2]; 4],
+    add: impl Fn(v128, v128, v128) -> v128,
 ) {
     let masks = [u8x16_splat(0x03), u8x16_splat(0x0c)];
     let [first, second, third, fourth] = activations::<AT>(simd, x);
@@ -146,8 +128,7 @@ fn add_pairs<const AT: usize>(
         let upper = u16x8_shr(lower, 4);
         for (packed, x) in [(lower, [first, second]), (upper, [third, fourth])] {
             for ((sum, mask), x) in sums.iter_mut().zip(masks).zip(x) {
-                let pairs = i16x8_relaxed_dot_i8x16_i7x16(x, v128_and(packed, mask));
-                *sum = i16x8_add(*sum, pairs);
+                *sum = add(x, v128_and(packed, mask), *sum);
             }
         }
     }
@@ -195,10 +176,4 @@ fn codes<const AT: usize>(simd: WasmSimd128, block: &CodeBlock) -> v128 {
 #[inline(always)]
 fn bytes(simd: WasmSimd128, bytes: &[u8]) -> v128 {
     u8x16::from_slice(simd, &bytes[..BYTES]).into()
-}
-
-#[inline(always)]
-fn add_lanes(simd: WasmSimd128, sum: v128) -> i32 {
-    let lanes: [i32; 4] = i32x4::simd_from(simd, sum).into();
-    lanes.iter().sum()
 }

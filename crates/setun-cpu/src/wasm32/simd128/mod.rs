@@ -2,7 +2,7 @@
 
 mod column_sums;
 pub(super) mod screen_dot;
-mod ternary_dot;
+pub(super) mod ternary_dot;
 mod ternary_panel;
 
 use fearless_simd::wasm32::WasmSimd128;

@@ -140,7 +140,7 @@ fn eight(x: &[i8]) -> v128 {
 }
 
 #[inline(always)]
-pub(super) fn add_lanes(simd: WasmSimd128, sum: v128) -> i32 {
+pub(in crate::wasm32) fn add_lanes(simd: WasmSimd128, sum: v128) -> i32 {
     let lanes: [i32; 4] = i32x4::simd_from(simd, sum).into();
     lanes.iter().sum()
 }

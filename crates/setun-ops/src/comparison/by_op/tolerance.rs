@@ -4,7 +4,7 @@ use half::f16;
 
 use super::super::{
     Case,
-    compare::{Disagreement, floats, ranked, words},
+    compare::{Disagreement, Place, floats, ranked, words},
 };
 use crate::{
     BatchInputs, CacheElement, CacheSpec, WeightData,
@@ -12,7 +12,7 @@ use crate::{
     attention::inverse_sqrt,
     head::head_logit,
     host_cache::HostCache,
-    op::{Agreement, BufferId, HeadShape, Op, WeightId},
+    op::{Agreement, HeadShape, Op, WeightId},
     quantize::{MAX_CODE, MIN_ABSMAX, absmax},
     rms_norm::rms_norm_row,
     top_logits::MAX_LOGIT,
@@ -20,10 +20,8 @@ use crate::{
 
 /// What is compared.
 pub(super) struct At<'a> {
-    pub(super) step: usize,
     pub(super) op: &'a Op,
-    pub(super) buffer: BufferId,
-    pub(super) width: usize,
+    pub(super) place: Place,
     /// Of each row a magnitude that rounding follows where it exceeds that of the result.
     pub(super) magnitudes: Vec<f32>,
 }
@@ -114,15 +112,13 @@ pub(super) fn compare_floats(
 ) -> Result<(), Disagreement> {
     let (expected, found): (Vec<f32>, Vec<f32>) =
         (floats(expected).collect(), floats(found).collect());
-    let rows = expected.chunks_exact(at.width).zip(found.chunks_exact(at.width));
+    let rows = expected.chunks_exact(at.place.width).zip(found.chunks_exact(at.place.width));
     for (row, (a, b)) in rows.enumerate() {
         let Some(bound) = bound(at, row, a) else { continue };
         for (column, (&expected, &found)) in a.iter().zip(b).enumerate() {
             let is_close = (expected - found).abs() <= bound; // false of no number
             if !is_close {
-                let (step, buffer, width) = (at.step, at.buffer, at.width);
-                let element = row * width + column;
-                return Err(Disagreement::Float { step, buffer, width, element, expected, found });
+                return Err(at.place.differs(row * at.place.width + column, expected, found));
             }
         }
     }
@@ -137,8 +133,7 @@ pub(super) fn compare_scales(
     for (element, (&expected, &found)) in expected.iter().zip(found).enumerate() {
         let close = (expected - found).abs() <= ulp(at.op) * f32::EPSILON * expected.abs();
         if !close && expected.is_finite() {
-            let (step, buffer, width) = (at.step, at.buffer, 1);
-            return Err(Disagreement::Float { step, buffer, width, element, expected, found });
+            return Err(Place { width: 1, ..at.place }.differs(element, expected, found));
         }
     }
     Ok(())
@@ -154,7 +149,7 @@ pub(super) fn compare_codes(
     found: &[u8],
 ) -> Result<(), Disagreement> {
     let x: Vec<f32> = floats(input).collect();
-    let width = at.width;
+    let width = at.place.width;
     for row in 0..rows {
         let scaled = scaled_row(case, at.op, &x[row * width..][..width]);
         for (column, scaled) in scaled.iter().enumerate() {
@@ -162,8 +157,7 @@ pub(super) fn compare_codes(
             let (a, b) = (expected[element].cast_signed(), found[element].cast_signed());
             let is_tie = (scaled - scaled.floor() - 0.5).abs() < TIE && a.abs_diff(b) == 1;
             if a != b && !is_tie && scaled.is_finite() {
-                let (step, buffer) = (at.step, at.buffer);
-                return Err(Disagreement::Code { step, buffer, element, expected: a, found: b });
+                return Err(at.place.differs(element, a, b));
             }
         }
     }
@@ -191,7 +185,7 @@ pub(super) fn compare_ranked(
 ) -> Result<(), Disagreement> {
     let (expected, found): (Vec<_>, Vec<_>) = (ranked(expected).collect(), ranked(found).collect());
     for row in 0..inputs.wanted.len() {
-        let range = row * at.width..(row + 1) * at.width;
+        let range = row * at.place.width..(row + 1) * at.place.width;
         let (a, b) = (&expected[range.clone()], &found[range]);
         let logits: Vec<f32> =
             a.iter().filter(|best| best.is_token()).map(|best| best.logit).collect();
@@ -207,9 +201,7 @@ pub(super) fn compare_ranked(
             let is_edge = inputs.top_logits[row].within.is_some() && touched.is_none();
             let is_at_edge = is_edge && expected.is_token() != found.is_token();
             if !(same || is_large || is_at_edge) {
-                let (step, buffer, width) = (at.step, at.buffer, at.width);
-                let element = row * width + column;
-                return Err(Disagreement::Ranked { step, buffer, width, element, expected, found });
+                return Err(at.place.differs(row * at.place.width + column, expected, found));
             }
         }
     }
@@ -246,8 +238,7 @@ pub(super) fn compare_tokens(
             (a, b) => a == b,
         };
         if expected != found && !is_close && is_small {
-            let (step, buffer) = (at.step, at.buffer);
-            return Err(Disagreement::Token { step, buffer, row, expected, found });
+            return Err(at.place.differs(row, expected, found));
         }
     }
     Ok(())

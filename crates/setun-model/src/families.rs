@@ -3,11 +3,6 @@
 //! Whatever else tells families apart (activation, sub-norms, head, scales) is in
 //! [`ModelConfig`]; a plan is built from that alone.
 
-pub mod bitnet;
-pub mod bitnet_1bitllm;
-pub mod llama;
-pub mod qwen3;
-
 use setun_checkpoint::{ModelConfig, TensorInfo};
 
 use crate::error::ModelError;
@@ -62,8 +57,28 @@ pub struct Family {
 }
 
 /// All families. Of those that share an architecture, the first is the one that errors name.
-pub const FAMILIES: [Family; 4] =
-    [bitnet::FAMILY, bitnet_1bitllm::FAMILY, llama::FAMILY, qwen3::FAMILY];
+pub const FAMILIES: [Family; 4] = [BITNET, BITNET_1BITLLM, LLAMA, QWEN3];
+
+/// `BitNet` b1.58: sub-norms, relu² or `SiLU`, usually a tied head. Microsoft's
+/// bitnet-b1.58-2B-4T and models in its layout.
+pub const BITNET: Family =
+    Family { architectures: &["BitNetForCausalLM", "BitnetForCausalLM"], ..TRANSFORMERS };
+
+/// 1bitLLM's reproduction of `BitNet` b1.58, which came before Microsoft's models: other names of
+/// the sub-norms, `SiLU`. bitnet_b1_58-large, -xl and -3B: heads of 96, 64 and 100 columns.
+pub const BITNET_1BITLLM: Family = Family {
+    attention_sub_norm: "model.layers.{}.self_attn.inner_attn_ln.weight",
+    ffn_sub_norm: "model.layers.{}.mlp.ffn_layernorm.weight",
+    ..BITNET
+};
+
+/// Llama with ternary linear layers: no sub-norms, `SiLU`, usually an untied head.
+/// Llama3-8B-1.58, Falcon3-1.58, Falcon-E and models in their layout.
+pub const LLAMA: Family = Family { architectures: &["LlamaForCausalLM"], ..TRANSFORMERS };
+
+/// Qwen3 with ternary linear layers: norms of the heads, no sub-norms, `SiLU`. Ternary-Bonsai and
+/// models in its layout.
+pub const QWEN3: Family = Family { architectures: &["Qwen3ForCausalLM"], ..TRANSFORMERS };
 
 /// The family of a checkpoint: by its architecture and, where several share that, by the names of
 /// its tensors.
