@@ -46,7 +46,7 @@ impl<D: TernaryDot> Walk<'_, D> {
         out: BufferId,
     ) {
         let rows = self.inputs.rows();
-        let longest = self.inputs.positions.iter().max().map_or(0, |&last| last as usize + 1);
+        let longest = longest(&self.inputs.positions);
         buffers.write_floats(out, |buffers, out| {
             let qkv = buffers.floats(qkv);
             if by_spans::is_worth_it(shape, rows, longest, self.crew.threads()) {
@@ -90,6 +90,11 @@ impl<D: TernaryDot> Walk<'_, D> {
     }
 }
 
+/// Positions of the longest sequence.
+fn longest(positions: &[u32]) -> usize {
+    positions.iter().max().map_or(0, |&last| last as usize + 1)
+}
+
 /// How many rows of a sequence are taken together if it has this many positions.
 fn max_rows(positions: usize) -> usize {
     (TILE_SCORES / positions.max(1)).clamp(1, TILE_ROWS)
@@ -126,7 +131,7 @@ impl Queries<'_> {
 
     /// How many positions any query sees.
     fn longest(&self) -> usize {
-        self.positions.iter().max().map_or(0, |&last| last as usize + 1)
+        longest(self.positions)
     }
 
     /// Neighbours that see equally much of the span from a position on, at least something, a few

@@ -8,6 +8,12 @@ use setun_ops::ternary::BLOCK_COLUMNS;
 /// Columns that a kernel takes at once.
 pub(crate) const TILE_COLUMNS: usize = 8;
 
+/// Packed codes of the columns that a kernel takes at once.
+pub(crate) type Columns<'a> = [&'a [u8]; TILE_COLUMNS];
+
+/// Their activations.
+pub(crate) type Inputs = [i8; TILE_COLUMNS];
+
 /// Outputs that sums are padded to.
 pub(crate) const TILE_SUMS: usize = 2 * BLOCK_COLUMNS;
 
@@ -18,13 +24,7 @@ pub(crate) trait ColumnSums: Copy + Send + Sync {
     ///
     /// Shapes: `columns` and `ahead` eight times the packed codes of whole tiles of [`TILE_SUMS`]
     /// outputs, `sums` for as many.
-    fn add_columns(
-        self,
-        columns: [&[u8]; TILE_COLUMNS],
-        ahead: [&[u8]; TILE_COLUMNS],
-        activations: [i8; TILE_COLUMNS],
-        sums: &mut [i32],
-    );
+    fn add_columns(self, columns: Columns<'_>, ahead: Columns<'_>, x: Inputs, sums: &mut [i32]);
 
     /// Index of an output's sum, and by how many bits it is shifted left.
     fn place(self, output: usize) -> (usize, u32);

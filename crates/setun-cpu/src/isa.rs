@@ -1,6 +1,18 @@
 //! The one place where a level becomes code.
 
+#[cfg(target_arch = "aarch64")]
+use crate::aarch64::{neon_dotprod::NeonDotprod, neon_i8mm::NeonI8mm};
 use crate::level::Level;
+#[cfg(all(target_arch = "wasm32", target_feature = "relaxed-simd"))]
+use crate::wasm32::relaxed::Relaxed;
+#[cfg(all(
+    target_arch = "wasm32",
+    target_feature = "simd128",
+    any(feature = "testing", not(target_feature = "relaxed-simd"))
+))]
+use crate::wasm32::simd128::Simd128;
+#[cfg(target_arch = "x86_64")]
+use crate::x86_64::avx_vnni::AvxVnni;
 
 /// Proof that the processor has a level: a token that only detection gives out.
 #[derive(Clone, Copy, Debug)]
@@ -8,23 +20,23 @@ pub(crate) enum Isa {
     #[cfg(target_arch = "x86_64")]
     Avx512(fearless_simd::x86::Avx512),
     #[cfg(target_arch = "x86_64")]
-    AvxVnni(crate::x86_64::avx_vnni::AvxVnni),
+    AvxVnni(AvxVnni),
     #[cfg(target_arch = "x86_64")]
     Avx2(fearless_simd::x86::Avx2),
     #[cfg(target_arch = "aarch64")]
-    NeonI8mm(crate::aarch64::neon_i8mm::NeonI8mm),
+    NeonI8mm(NeonI8mm),
     #[cfg(target_arch = "aarch64")]
-    NeonDotprod(crate::aarch64::neon_dotprod::NeonDotprod),
+    NeonDotprod(NeonDotprod),
     #[cfg(target_arch = "aarch64")]
     Neon(fearless_simd::aarch64::Neon),
     #[cfg(all(target_arch = "wasm32", target_feature = "relaxed-simd"))]
-    Relaxed(crate::wasm32::relaxed::Relaxed),
+    Relaxed(Relaxed),
     #[cfg(all(
         target_arch = "wasm32",
         target_feature = "simd128",
         any(feature = "testing", not(target_feature = "relaxed-simd"))
     ))]
-    Simd128(crate::wasm32::simd128::Simd128),
+    Simd128(Simd128),
 }
 
 impl Isa {
@@ -40,37 +52,23 @@ impl Isa {
             #[cfg(target_arch = "x86_64")]
             Level::Avx512 => detected.as_avx512().map(Self::Avx512),
             #[cfg(target_arch = "x86_64")]
-            Level::AvxVnni => detected
-                .as_avx2()
-                .and_then(crate::x86_64::avx_vnni::AvxVnni::detect)
-                .map(Self::AvxVnni),
+            Level::AvxVnni => AvxVnni::detect(detected.as_avx2()?).map(Self::AvxVnni),
             #[cfg(target_arch = "x86_64")]
             Level::Avx2 => detected.as_avx2().map(Self::Avx2),
             #[cfg(target_arch = "aarch64")]
-            Level::NeonI8mm => detected
-                .as_neon()
-                .and_then(crate::aarch64::neon_i8mm::NeonI8mm::detect)
-                .map(Self::NeonI8mm),
+            Level::NeonI8mm => NeonI8mm::detect(detected.as_neon()?).map(Self::NeonI8mm),
             #[cfg(target_arch = "aarch64")]
-            Level::NeonDotprod => detected
-                .as_neon()
-                .and_then(crate::aarch64::neon_dotprod::NeonDotprod::detect)
-                .map(Self::NeonDotprod),
+            Level::NeonDotprod => NeonDotprod::detect(detected.as_neon()?).map(Self::NeonDotprod),
             #[cfg(target_arch = "aarch64")]
             Level::Neon => detected.as_neon().map(Self::Neon),
             #[cfg(all(target_arch = "wasm32", target_feature = "relaxed-simd"))]
-            Level::Relaxed => detected
-                .as_wasm_simd128()
-                .map(crate::wasm32::relaxed::Relaxed::new)
-                .map(Self::Relaxed),
+            Level::Relaxed => Some(Self::Relaxed(Relaxed::new(detected.as_wasm_simd128()?))),
             #[cfg(all(
                 target_arch = "wasm32",
                 target_feature = "simd128",
                 any(feature = "testing", not(target_feature = "relaxed-simd"))
             ))]
-            Level::Simd128 => {
-                detected.as_wasm_simd128().map(crate::wasm32::simd128::Simd128).map(Self::Simd128)
-            }
+            Level::Simd128 => Some(Self::Simd128(Simd128(detected.as_wasm_simd128()?))),
             #[expect(
                 clippy::allow_attributes,
                 reason = "whether it is unreachable depends on the target"

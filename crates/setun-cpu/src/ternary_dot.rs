@@ -16,6 +16,18 @@ pub(crate) const TILE_OUTPUTS: usize = 4;
 /// Rows of activations in a wide tile.
 pub(crate) const TILE_ROWS: usize = 4;
 
+/// Packed rows of weights of a tile.
+pub(crate) type CodeRows<'a> = [&'a [u8]; TILE_OUTPUTS];
+
+/// Sums of a tile with one row of activations.
+pub(crate) type CodeDots = [i32; TILE_OUTPUTS];
+
+/// Rows of activations of a wide tile.
+pub(crate) type WideRows<'a> = [&'a [i8]; TILE_ROWS];
+
+/// Sums of a wide tile, `[row of x][row of weights]`.
+pub(crate) type WideDots = [CodeDots; TILE_ROWS];
+
 /// The integer loop of an instruction set. The value is the proof that the processor has it.
 pub(crate) trait TernaryDot: TernaryPanel {
     /// Token of the float operations.
@@ -35,20 +47,11 @@ pub(crate) trait TernaryDot: TernaryPanel {
     ///
     /// Shapes: `weights` and `ahead` four times `[columns / 4]`, `x` `[columns]`, `columns` whole
     /// blocks.
-    fn code_dots(
-        self,
-        weights: [&[u8]; TILE_OUTPUTS],
-        ahead: [&[u8]; TILE_OUTPUTS],
-        x: &[i8],
-    ) -> [i32; TILE_OUTPUTS];
+    fn code_dots(self, weights: CodeRows<'_>, ahead: CodeRows<'_>, x: &[i8]) -> CodeDots;
 
     /// The same with four rows of activations; the result is `[row of x][row of weights]`. For
     /// its own form there is need only where panels begin with more rows than these.
-    fn code_dots_wide(
-        self,
-        weights: [&[u8]; TILE_OUTPUTS],
-        x: [&[i8]; TILE_ROWS],
-    ) -> [[i32; TILE_OUTPUTS]; TILE_ROWS] {
+    fn code_dots_wide(self, weights: CodeRows<'_>, x: WideRows<'_>) -> WideDots {
         x.map(|x| self.code_dots(weights, weights, x))
     }
 }

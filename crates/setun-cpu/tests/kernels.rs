@@ -24,60 +24,31 @@ fn levels_are_those_expected() {
     writeln!(std::io::stderr(), "setun-cpu: {}", describe_levels()).unwrap();
 }
 
-#[test]
-fn ternary_dot() {
-    equals("ternary_dot");
+macro_rules! tests {
+    ($($kernel:ident),+) => {
+        $(
+            #[test]
+            fn $kernel() {
+                equals(stringify!($kernel));
+            }
+        )+
+
+        #[test]
+        fn no_kernel_is_forgotten() {
+            assert_eq!([$(stringify!($kernel)),+], KERNELS);
+        }
+    };
 }
 
-#[test]
-fn ternary_panel() {
-    equals("ternary_panel");
-}
-
-#[test]
-fn column_sums() {
-    equals("column_sums");
-}
-
-#[test]
-fn screen_dot() {
-    equals("screen_dot");
-}
-
-#[test]
-fn widen() {
-    equals("widen");
-}
-
-#[test]
-fn round_to_f16() {
-    equals("round_to_f16");
-}
-
-#[test]
-fn greatest() {
-    equals("greatest");
-}
-
-#[test]
-fn exp() {
-    equals("exp");
-}
-
-#[test]
-fn folds() {
-    equals("folds");
-}
-
-#[test]
-fn quantize_row() {
-    equals("quantize_row");
-}
-
-#[test]
-fn no_kernel_is_forgotten() {
-    let source = include_str!("kernels.rs");
-    for kernel in KERNELS {
-        assert!(source.contains(&format!("equals(\"{kernel}\"")), "{kernel} has no test");
-    }
-}
+tests!(
+    ternary_dot,
+    ternary_panel,
+    column_sums,
+    screen_dot,
+    widen,
+    round_to_f16,
+    greatest,
+    exp,
+    folds,
+    quantize_row
+);

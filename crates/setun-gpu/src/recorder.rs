@@ -134,7 +134,7 @@ impl<E: Executor> Executor for Recorder<E> {
         let bound = launches.iter().map(|launch| {
             let (mut grid, buffers) = (launch.grid, launch.buffers.clone());
             grid[0] -= u32::from(self.is_spoiled(launch));
-            Bound { grid, buffers, ..*launch }
+            Bound { buffers, grid, ..*launch }
         });
         let bound: Vec<_> = bound.collect();
         let list = self.executor.record(&bound)?;

@@ -6,8 +6,8 @@ use setun_gpu::{
     kernel::{Reduction, Table},
 };
 use setun_ops::{
-    Backend, BatchInputs, BlockId, BufferId, CacheElement, CacheSpec, DenseMatrix, Op, Usage,
-    WeightData, WeightId,
+    Backend, BatchInputs, BlockId, CacheElement, CacheSpec, DenseMatrix, Op, Usage, WeightData,
+    WeightId,
     argmax::ArgmaxRequest,
     comparison::{Case, OpByOp, Output, block_on},
     dense::DenseValues,

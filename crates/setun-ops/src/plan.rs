@@ -102,6 +102,7 @@ impl Plan {
     }
 
     /// Each buffer's id, specification and [rows](Self::buffer_rows).
+    #[must_use]
     pub fn each_buffer(
         &self,
     ) -> impl ExactSizeIterator<Item = (BufferId, BufferSpec, usize)> + Clone {

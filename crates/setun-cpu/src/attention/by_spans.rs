@@ -15,6 +15,7 @@ use setun_ops::{
 
 use super::{
     head_view::{HeadView, LayerView},
+    longest,
     pair::Pair,
     sums::{add_sums, divide, span_total},
 };
@@ -200,11 +201,6 @@ impl<D: TernaryDot> Walk<'_, D> {
             divide(simd, y, totals.iter().fold(0.0, |total, span| total + span));
         });
     }
-}
-
-/// Positions of the longest sequence.
-fn longest(positions: &[u32]) -> usize {
-    positions.iter().max().map_or(0, |&last| last as usize + 1)
 }
 
 /// Makes scores weights, and adds up those of each span.

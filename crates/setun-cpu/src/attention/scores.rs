@@ -6,27 +6,12 @@
 use fearless_simd::Simd;
 use setun_ops::attention::{SPAN, inverse_sqrt};
 
-use super::span::{SpanScores, Vectors, ask_for_part};
+use super::span::{SpanScores, ask_for_part};
 use crate::lanes::{Element, has_many_registers, tile_dots};
 use crate::scratch::TILE_QUERIES;
 
 /// Products of some queries `[d]` with keys, to the places of the span from `at` on.
-pub(super) fn score<S: Simd>(
-    simd: S,
-    queries: &[&[f32]],
-    keys: Vectors<'_>,
-    ahead: &[u8],
-    at: usize,
-    scores: &mut SpanScores,
-) {
-    match keys {
-        Vectors::F32(keys) => score_elements(simd, queries, keys, ahead, at, scores),
-        Vectors::F16(keys) => score_elements(simd, queries, keys, ahead, at, scores),
-        Vectors::Int8(keys) => score_elements(simd, queries, keys, ahead, at, scores),
-    }
-}
-
-fn score_elements<S: Simd, E: Element>(
+pub(super) fn score<S: Simd, E: Element>(
     simd: S,
     queries: &[&[f32]],
     keys: &[E],

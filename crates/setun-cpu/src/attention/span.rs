@@ -16,21 +16,25 @@ pub(super) enum Vectors<'a> {
     Int8(&'a [i8]),
 }
 
+/// Evaluates `$run` with the elements of [`Vectors`] as `$values`.
+macro_rules! with_elements {
+    ($vectors:expr, $values:ident => $run:expr) => {
+        match $vectors {
+            $crate::attention::span::Vectors::F32($values) => $run,
+            $crate::attention::span::Vectors::F16($values) => $run,
+            $crate::attention::span::Vectors::Int8($values) => $run,
+        }
+    };
+}
+pub(super) use with_elements;
+
 impl<'a> Vectors<'a> {
     pub(super) fn bytes(self) -> &'a [u8] {
-        match self {
-            Self::F32(values) => bytemuck::cast_slice(values),
-            Self::F16(values) => bytemuck::cast_slice(values),
-            Self::Int8(values) => bytemuck::cast_slice(values),
-        }
+        with_elements!(self, values => bytemuck::cast_slice(values))
     }
 
     pub(super) fn elements(self) -> usize {
-        match self {
-            Self::F32(values) => values.len(),
-            Self::F16(values) => values.len(),
-            Self::Int8(values) => values.len(),
-        }
+        with_elements!(self, values => values.len())
     }
 }
 

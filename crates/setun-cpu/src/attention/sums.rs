@@ -3,27 +3,12 @@
 use fearless_simd::{f32x16, prelude::*};
 use setun_ops::attention::SPAN;
 
-use super::span::{Vectors, ask_for_part};
+use super::span::ask_for_part;
 use crate::lanes::{Element, LANES, has_many_registers, padded, sum};
 use crate::scratch::TILE_QUERIES;
 
 /// `sums += Σ weight × value` of some queries, `sums` `[queries, d]`, with weights from `at` on.
-pub(super) fn add<S: Simd>(
-    simd: S,
-    weights: &[[f32; SPAN]],
-    at: usize,
-    values: Vectors<'_>,
-    ahead: &[u8],
-    sums: &mut [f32],
-) {
-    match values {
-        Vectors::F32(values) => add_elements(simd, weights, at, values, ahead, sums),
-        Vectors::F16(values) => add_elements(simd, weights, at, values, ahead, sums),
-        Vectors::Int8(values) => add_elements(simd, weights, at, values, ahead, sums),
-    }
-}
-
-fn add_elements<S: Simd, E: Element>(
+pub(super) fn add<S: Simd, E: Element>(
     simd: S,
     weights: &[[f32; SPAN]],
     at: usize,

@@ -13,7 +13,7 @@ use std::arch::aarch64::{
 use fearless_simd::{aarch64::Neon, i32x4, prelude::*, u8x16};
 use setun_ops::ternary::{BLOCK_BYTES, BLOCK_COLUMNS, PLANE_COLUMNS};
 
-use crate::column_sums::{ColumnSums, TILE_COLUMNS};
+use crate::column_sums::{ColumnSums, Columns, Inputs};
 
 /// Bytes of a vector.
 const BYTES: usize = 16;
@@ -22,14 +22,8 @@ const BYTES: usize = 16;
 const LANES: usize = 4;
 
 impl ColumnSums for Neon {
-    fn add_columns(
-        self,
-        columns: [&[u8]; TILE_COLUMNS],
-        _ahead: [&[u8]; TILE_COLUMNS],
-        activations: [i8; TILE_COLUMNS],
-        sums: &mut [i32],
-    ) {
-        eight_columns(self, columns, activations, sums);
+    fn add_columns(self, columns: Columns<'_>, _ahead: Columns<'_>, x: Inputs, sums: &mut [i32]) {
+        eight_columns(self, columns, x, sums);
     }
 
     fn place(self, output: usize) -> (usize, u32) {

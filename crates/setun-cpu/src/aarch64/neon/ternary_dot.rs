@@ -14,7 +14,9 @@ use fearless_simd::aarch64::Neon;
 use setun_ops::ternary::BLOCK_COLUMNS;
 
 use crate::aarch64::vectors::{activations, add_lanes, codes};
-use crate::ternary_dot::{TILE_OUTPUTS, TILE_ROWS, TernaryDot, activation_blocks, code_blocks};
+use crate::ternary_dot::{
+    CodeDots, CodeRows, TernaryDot, WideDots, WideRows, activation_blocks, code_blocks,
+};
 
 /// Blocks whose 16-bit sums cannot wrap: `7 × 16 × 256 = 28,672`.
 const BLOCKS: usize = 7;
@@ -31,20 +33,11 @@ impl TernaryDot for Neon {
         self
     }
 
-    fn code_dots(
-        self,
-        weights: [&[u8]; TILE_OUTPUTS],
-        _ahead: [&[u8]; TILE_OUTPUTS],
-        x: &[i8],
-    ) -> [i32; TILE_OUTPUTS] {
+    fn code_dots(self, weights: CodeRows<'_>, _ahead: CodeRows<'_>, x: &[i8]) -> CodeDots {
         four_rows(self, weights, x)
     }
 
-    fn code_dots_wide(
-        self,
-        weights: [&[u8]; TILE_OUTPUTS],
-        x: [&[i8]; TILE_ROWS],
-    ) -> [[i32; TILE_OUTPUTS]; TILE_ROWS] {
+    fn code_dots_wide(self, weights: CodeRows<'_>, x: WideRows<'_>) -> WideDots {
         four_rows_wide(self, weights, x)
     }
 }

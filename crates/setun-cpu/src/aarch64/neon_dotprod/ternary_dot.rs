@@ -24,7 +24,9 @@ use setun_ops::ternary::BLOCK_COLUMNS;
 
 use super::NeonDotprod;
 use crate::aarch64::vectors::{activations, add_lanes, codes};
-use crate::ternary_dot::{TILE_OUTPUTS, TILE_ROWS, TernaryDot, activation_blocks, code_blocks};
+use crate::ternary_dot::{
+    CodeDots, CodeRows, TernaryDot, WideDots, WideRows, activation_blocks, code_blocks,
+};
 
 impl TernaryDot for NeonDotprod {
     type Lanes = Neon;
@@ -38,21 +40,12 @@ impl TernaryDot for NeonDotprod {
         self.0
     }
 
-    fn code_dots(
-        self,
-        weights: [&[u8]; TILE_OUTPUTS],
-        _ahead: [&[u8]; TILE_OUTPUTS],
-        x: &[i8],
-    ) -> [i32; TILE_OUTPUTS] {
+    fn code_dots(self, weights: CodeRows<'_>, _ahead: CodeRows<'_>, x: &[i8]) -> CodeDots {
         // SAFETY: `self` exists only where the feature was detected.
         unsafe { four_rows(self.0, weights, x) }
     }
 
-    fn code_dots_wide(
-        self,
-        weights: [&[u8]; TILE_OUTPUTS],
-        x: [&[i8]; TILE_ROWS],
-    ) -> [[i32; TILE_OUTPUTS]; TILE_ROWS] {
+    fn code_dots_wide(self, weights: CodeRows<'_>, x: WideRows<'_>) -> WideDots {
         // SAFETY: as above.
         unsafe { four_rows_wide(self.0, weights, x) }
     }

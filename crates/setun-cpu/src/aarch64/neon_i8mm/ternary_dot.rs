@@ -27,7 +27,9 @@ use setun_ops::ternary::BLOCK_COLUMNS;
 
 use super::NeonI8mm;
 use crate::aarch64::vectors::{activations, codes, lanes};
-use crate::ternary_dot::{TILE_OUTPUTS, TILE_ROWS, TernaryDot, activation_blocks, code_blocks};
+use crate::ternary_dot::{
+    CodeDots, CodeRows, TernaryDot, WideDots, WideRows, activation_blocks, code_blocks,
+};
 
 impl TernaryDot for NeonI8mm {
     type Lanes = Neon;
@@ -41,20 +43,11 @@ impl TernaryDot for NeonI8mm {
         self.0.columns()
     }
 
-    fn code_dots(
-        self,
-        weights: [&[u8]; TILE_OUTPUTS],
-        ahead: [&[u8]; TILE_OUTPUTS],
-        x: &[i8],
-    ) -> [i32; TILE_OUTPUTS] {
+    fn code_dots(self, weights: CodeRows<'_>, ahead: CodeRows<'_>, x: &[i8]) -> CodeDots {
         self.0.code_dots(weights, ahead, x)
     }
 
-    fn code_dots_wide(
-        self,
-        weights: [&[u8]; TILE_OUTPUTS],
-        x: [&[i8]; TILE_ROWS],
-    ) -> [[i32; TILE_OUTPUTS]; TILE_ROWS] {
+    fn code_dots_wide(self, weights: CodeRows<'_>, x: WideRows<'_>) -> WideDots {
         // SAFETY: `self` exists only where the feature was detected.
         unsafe { four_rows_wide(self.lanes(), weights, x) }
     }

@@ -16,7 +16,7 @@ use setun_ops::ternary::{BLOCK_BYTES, BLOCK_COLUMNS, PLANE_COLUMNS};
 
 use super::Relaxed;
 use crate::{
-    column_sums::{ColumnSums, TILE_COLUMNS},
+    column_sums::{ColumnSums, Columns, Inputs},
     wasm32::{touch, touch_blocks},
 };
 
@@ -30,14 +30,8 @@ const HALF: usize = BLOCK_COLUMNS / 2;
 const LANES: usize = 4;
 
 impl ColumnSums for Relaxed {
-    fn add_columns(
-        self,
-        columns: [&[u8]; TILE_COLUMNS],
-        ahead: [&[u8]; TILE_COLUMNS],
-        activations: [i8; TILE_COLUMNS],
-        sums: &mut [i32],
-    ) {
-        let [a, b, c, d, e, f, g, h] = activations.map(i8::cast_unsigned);
+    fn add_columns(self, columns: Columns<'_>, ahead: Columns<'_>, x: Inputs, sums: &mut [i32]) {
+        let [a, b, c, d, e, f, g, h] = x.map(i8::cast_unsigned);
         let x = [[a, b, c, d], [e, f, g, h]].map(|four| i32x4_splat(i32::from_le_bytes(four)));
         let halves = columns[0].len() / BYTES;
         for (half, sums) in sums.chunks_exact_mut(HALF).take(halves).enumerate() {

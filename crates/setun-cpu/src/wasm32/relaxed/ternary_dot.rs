@@ -22,8 +22,8 @@ use setun_ops::ternary::{BLOCK_BYTES, BLOCK_COLUMNS, PLANE_COLUMNS};
 use super::{Products, Relaxed};
 use crate::{
     ternary_dot::{
-        ActivationBlock, CodeBlock, TILE_OUTPUTS, TILE_ROWS, TernaryDot, activation_blocks,
-        code_blocks,
+        ActivationBlock, CodeBlock, CodeDots, CodeRows, TernaryDot, WideDots, WideRows,
+        activation_blocks, code_blocks,
     },
     wasm32::{simd128::ternary_dot::add_lanes, touch_blocks},
 };
@@ -46,23 +46,14 @@ impl TernaryDot for Relaxed {
         self
     }
 
-    fn code_dots(
-        self,
-        weights: [&[u8]; TILE_OUTPUTS],
-        ahead: [&[u8]; TILE_OUTPUTS],
-        x: &[i8],
-    ) -> [i32; TILE_OUTPUTS] {
+    fn code_dots(self, weights: CodeRows<'_>, ahead: CodeRows<'_>, x: &[i8]) -> CodeDots {
         match self.products {
             Products::Fours => four_rows(self.simd, weights, ahead, x),
             Products::Pairs => four_rows_by_pairs(self.simd, weights, ahead, x),
         }
     }
 
-    fn code_dots_wide(
-        self,
-        [a, b, c, d]: [&[u8]; TILE_OUTPUTS],
-        x: [&[i8]; TILE_ROWS],
-    ) -> [[i32; TILE_OUTPUTS]; TILE_ROWS] {
+    fn code_dots_wide(self, [a, b, c, d]: CodeRows<'_>, x: WideRows<'_>) -> WideDots {
         // Two rows at a time: engines have sixteen registers.
         let upper = two_rows_wide(self.simd, [a, b], x);
         let lower = two_rows_wide(self.simd, [c, d], x);

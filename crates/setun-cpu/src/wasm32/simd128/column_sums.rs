@@ -15,7 +15,7 @@ use setun_ops::ternary::{BLOCK_BYTES, BLOCK_COLUMNS, PLANE_COLUMNS};
 
 use super::Simd128;
 use crate::{
-    column_sums::{ColumnSums, TILE_COLUMNS},
+    column_sums::{ColumnSums, Columns, Inputs, TILE_COLUMNS},
     wasm32::{touch, touch_blocks},
 };
 
@@ -29,19 +29,13 @@ const PLANES: usize = BLOCK_COLUMNS / PLANE_COLUMNS;
 const LANES: usize = 4;
 
 impl ColumnSums for Simd128 {
-    fn add_columns(
-        self,
-        columns: [&[u8]; TILE_COLUMNS],
-        ahead: [&[u8]; TILE_COLUMNS],
-        activations: [i8; TILE_COLUMNS],
-        sums: &mut [i32],
-    ) {
+    fn add_columns(self, columns: Columns<'_>, ahead: Columns<'_>, x: Inputs, sums: &mut [i32]) {
         let blocks = columns[0].len() / BLOCK_BYTES;
         for (block, sums) in sums.chunks_exact_mut(BLOCK_COLUMNS).take(blocks).enumerate() {
             touch_blocks(ahead, block);
             for half in [0, BYTES] {
                 let packed = columns.map(|column| &column[block * BLOCK_BYTES + half..][..BYTES]);
-                add_half(self.0, packed, activations, half, sums);
+                add_half(self.0, packed, x, half, sums);
             }
         }
     }

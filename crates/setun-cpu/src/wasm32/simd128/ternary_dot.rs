@@ -22,7 +22,9 @@ use setun_ops::ternary::{BLOCK_COLUMNS, PLANE_COLUMNS};
 
 use super::Simd128;
 use crate::{
-    ternary_dot::{TILE_OUTPUTS, TILE_ROWS, TernaryDot, activation_blocks, code_blocks},
+    ternary_dot::{
+        CodeDots, CodeRows, TernaryDot, WideDots, WideRows, activation_blocks, code_blocks,
+    },
     wasm32::touch_blocks,
 };
 
@@ -47,21 +49,12 @@ impl TernaryDot for Simd128 {
         self
     }
 
-    fn code_dots(
-        self,
-        weights: [&[u8]; TILE_OUTPUTS],
-        ahead: [&[u8]; TILE_OUTPUTS],
-        x: &[i8],
-    ) -> [i32; TILE_OUTPUTS] {
+    fn code_dots(self, weights: CodeRows<'_>, ahead: CodeRows<'_>, x: &[i8]) -> CodeDots {
         let [sums] = tile(self.0, weights, ahead, [x]);
         sums
     }
 
-    fn code_dots_wide(
-        self,
-        [a, b, c, d]: [&[u8]; TILE_OUTPUTS],
-        x: [&[i8]; TILE_ROWS],
-    ) -> [[i32; TILE_OUTPUTS]; TILE_ROWS] {
+    fn code_dots_wide(self, [a, b, c, d]: CodeRows<'_>, x: WideRows<'_>) -> WideDots {
         // Two rows at a time: engines have sixteen registers.
         let upper = tile(self.0, [a, b], [], x);
         let lower = tile(self.0, [c, d], [], x);

@@ -15,7 +15,7 @@ use fearless_simd::{i32x8, prelude::*, u8x32, x86::Avx2};
 use setun_ops::ternary::{BLOCK_BYTES, BLOCK_COLUMNS, PLANE_COLUMNS};
 
 use crate::{
-    column_sums::{ColumnSums, TILE_COLUMNS},
+    column_sums::{ColumnSums, Columns, Inputs},
     x86_64::{prefetch, prefetch_blocks},
 };
 
@@ -23,14 +23,8 @@ use crate::{
 const LANES: usize = 8;
 
 impl ColumnSums for Avx2 {
-    fn add_columns(
-        self,
-        columns: [&[u8]; TILE_COLUMNS],
-        ahead: [&[u8]; TILE_COLUMNS],
-        activations: [i8; TILE_COLUMNS],
-        sums: &mut [i32],
-    ) {
-        eight_columns(self, columns, ahead, activations, sums);
+    fn add_columns(self, columns: Columns<'_>, ahead: Columns<'_>, x: Inputs, sums: &mut [i32]) {
+        eight_columns(self, columns, ahead, x, sums);
     }
 
     fn place(self, output: usize) -> (usize, u32) {

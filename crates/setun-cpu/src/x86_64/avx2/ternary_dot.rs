@@ -16,7 +16,7 @@ use fearless_simd::{i8x32, i32x4, prelude::*, u8x32, x86::Avx2};
 use setun_ops::ternary::{BLOCK_BYTES, BLOCK_COLUMNS, PLANE_COLUMNS};
 
 use crate::{
-    ternary_dot::{TILE_OUTPUTS, TILE_ROWS, TernaryDot},
+    ternary_dot::{CodeDots, CodeRows, TernaryDot, WideDots, WideRows},
     x86_64::prefetch_blocks,
 };
 
@@ -35,20 +35,11 @@ impl TernaryDot for Avx2 {
         self
     }
 
-    fn code_dots(
-        self,
-        weights: [&[u8]; TILE_OUTPUTS],
-        ahead: [&[u8]; TILE_OUTPUTS],
-        x: &[i8],
-    ) -> [i32; TILE_OUTPUTS] {
+    fn code_dots(self, weights: CodeRows<'_>, ahead: CodeRows<'_>, x: &[i8]) -> CodeDots {
         four_rows(self, weights, ahead, x)
     }
 
-    fn code_dots_wide(
-        self,
-        [a, b, c, d]: [&[u8]; TILE_OUTPUTS],
-        x: [&[i8]; TILE_ROWS],
-    ) -> [[i32; TILE_OUTPUTS]; TILE_ROWS] {
+    fn code_dots_wide(self, [a, b, c, d]: CodeRows<'_>, x: WideRows<'_>) -> WideDots {
         // Two rows at a time: sixteen sums would not leave a register for the codes.
         let upper = two_rows_wide(self, [a, b], x);
         let lower = two_rows_wide(self, [c, d], x);

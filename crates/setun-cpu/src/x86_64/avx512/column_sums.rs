@@ -14,7 +14,7 @@ use fearless_simd::{i32x16, prelude::*, u8x64, x86::Avx512};
 use setun_ops::ternary::{BLOCK_BYTES, PLANE_COLUMNS};
 
 use crate::{
-    column_sums::{ColumnSums, TILE_COLUMNS, TILE_SUMS},
+    column_sums::{ColumnSums, Columns, Inputs, TILE_SUMS},
     x86_64::{prefetch, prefetch_blocks},
 };
 
@@ -25,14 +25,8 @@ const LOAD: usize = 2 * BLOCK_BYTES;
 const LANES: usize = 16;
 
 impl ColumnSums for Avx512 {
-    fn add_columns(
-        self,
-        columns: [&[u8]; TILE_COLUMNS],
-        ahead: [&[u8]; TILE_COLUMNS],
-        activations: [i8; TILE_COLUMNS],
-        sums: &mut [i32],
-    ) {
-        eight_columns(self, columns, ahead, activations, sums);
+    fn add_columns(self, columns: Columns<'_>, ahead: Columns<'_>, x: Inputs, sums: &mut [i32]) {
+        eight_columns(self, columns, ahead, x, sums);
     }
 
     fn place(self, output: usize) -> (usize, u32) {

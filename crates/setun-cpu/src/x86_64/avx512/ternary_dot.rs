@@ -18,7 +18,7 @@ use fearless_simd::{i8x32, i32x4, prelude::*, u8x32, u8x64, x86::Avx512};
 use setun_ops::ternary::{BLOCK_BYTES, BLOCK_COLUMNS, PLANE_COLUMNS};
 
 use crate::{
-    ternary_dot::{TILE_OUTPUTS, TernaryDot},
+    ternary_dot::{CodeDots, CodeRows, TernaryDot},
     x86_64::prefetch_blocks,
 };
 
@@ -37,12 +37,7 @@ impl TernaryDot for Avx512 {
         self
     }
 
-    fn code_dots(
-        self,
-        weights: [&[u8]; TILE_OUTPUTS],
-        ahead: [&[u8]; TILE_OUTPUTS],
-        x: &[i8],
-    ) -> [i32; TILE_OUTPUTS] {
+    fn code_dots(self, weights: CodeRows<'_>, ahead: CodeRows<'_>, x: &[i8]) -> CodeDots {
         four_rows(self, weights, ahead, x)
     }
 }

@@ -19,7 +19,8 @@ use setun_ops::ternary::{BLOCK_COLUMNS, PLANE_COLUMNS};
 
 use super::AvxVnni;
 use crate::ternary_dot::{
-    ActivationBlock, CodeBlock, TILE_OUTPUTS, TILE_ROWS, TernaryDot, activation_blocks, code_blocks,
+    ActivationBlock, CodeBlock, CodeDots, CodeRows, TernaryDot, WideDots, WideRows,
+    activation_blocks, code_blocks,
 };
 use crate::x86_64::{avx2::ternary_dot::add_lanes, prefetch_blocks};
 
@@ -35,21 +36,12 @@ impl TernaryDot for AvxVnni {
         self.0
     }
 
-    fn code_dots(
-        self,
-        weights: [&[u8]; TILE_OUTPUTS],
-        ahead: [&[u8]; TILE_OUTPUTS],
-        x: &[i8],
-    ) -> [i32; TILE_OUTPUTS] {
+    fn code_dots(self, weights: CodeRows<'_>, ahead: CodeRows<'_>, x: &[i8]) -> CodeDots {
         // SAFETY: `self` exists only where the feature was detected.
         unsafe { four_rows(self.0, weights, ahead, x) }
     }
 
-    fn code_dots_wide(
-        self,
-        [a, b, c, d]: [&[u8]; TILE_OUTPUTS],
-        x: [&[i8]; TILE_ROWS],
-    ) -> [[i32; TILE_OUTPUTS]; TILE_ROWS] {
+    fn code_dots_wide(self, [a, b, c, d]: CodeRows<'_>, x: WideRows<'_>) -> WideDots {
         // Two rows at a time: sixteen sums would not leave a register for the codes.
         // SAFETY: as above.
         let [upper, lower] = [[a, b], [c, d]].map(|rows| unsafe { two_rows_wide(self.0, rows, x) });
