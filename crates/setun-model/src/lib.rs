@@ -38,5 +38,5 @@ pub use outputs::{Outputs, Row};
 pub use profile::{Density, LayerDensity, OpProfile, Profile, TimedOp};
 pub use split::{Split, SplitBuilder};
 pub use stage::{Stage, StageBuilder};
-pub use transformer::{Transformer, TransformerBuilder};
+pub use transformer::Transformer;
 pub use weights::{Contents, Weights, WeightsBuilder};

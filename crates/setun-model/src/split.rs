@@ -13,10 +13,12 @@ mod microbatch;
 mod pipeline;
 mod worker;
 
+pub(crate) use any::DynStage;
 pub use any::{AnyStage, AnyStageBuilder};
 pub use builder::SplitBuilder;
 use futures::future::{FutureExt, LocalBoxFuture};
-use microbatch::{Microbatch, Pieces};
+pub(crate) use microbatch::Microbatch;
+use microbatch::Pieces;
 use pipeline::Pipeline;
 use setun_ops::{BatchInputs, OpsError, top_logits::Ranked};
 use worker::Worker;
@@ -52,13 +54,13 @@ pub struct Split {
 
 /// What all stages of a model have in common, and what it comes to.
 #[derive(Clone, Copy, Debug)]
-struct Shape {
-    vocab_size: usize,
-    hidden_size: usize,
-    positions: usize,
-    block_positions: usize,
-    block_bytes: usize, // of all stages
-    ranked: bool,       // of the last
+pub(crate) struct Shape {
+    pub(crate) vocab_size: usize,
+    pub(crate) hidden_size: usize,
+    pub(crate) positions: usize,
+    pub(crate) block_positions: usize,
+    pub(crate) block_bytes: usize, // of all stages
+    pub(crate) ranked: bool,       // of the last
 }
 
 impl Split {

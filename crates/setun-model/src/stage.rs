@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 pub use builder::StageBuilder;
 pub(crate) use builder::wrong_weight;
+use futures::future::{FutureExt, LocalBoxFuture};
 use setun_checkpoint::ModelConfig;
 use setun_ops::{
     Backend, BatchInputs, BlockId, BufferId, CacheSpec, OpsError, top_logits::TopLogitsRequest,
@@ -18,6 +19,7 @@ use crate::{
     model::MemoryUse,
     plan::{HeadOutput, ModelPlan, part_plan},
     profile::{Profile, Profiler},
+    split::{DynStage, Microbatch, Shape},
     step_inputs::StepInputs,
 };
 
@@ -84,45 +86,6 @@ impl<B: Backend> Stage<B> {
         Ok(PreparedStep { prepared, input, output, used: self.clock, profiler })
     }
 
-    /// Grows the cache to this many blocks or some more, at most this many, and makes copies in it.
-    pub(crate) fn grow_and_copy(
-        &mut self,
-        (blocks, most): (usize, usize),
-        copies: &[(BlockId, BlockId)],
-    ) -> Result<(), ModelError> {
-        if blocks > self.cache_blocks {
-            let roomy = GROWTH.max(self.cache_blocks + self.cache_blocks / 2);
-            let roomy = roomy.min(most).max(blocks);
-            self.cache_blocks = if self.backend.grow_cache(&mut self.cache, roomy).is_ok() {
-                roomy
-            } else {
-                self.backend.grow_cache(&mut self.cache, blocks)?;
-                blocks
-            };
-        }
-        if !copies.is_empty() {
-            self.backend.copy_blocks(&mut self.cache, copies)?;
-        }
-        Ok(())
-    }
-
-    /// Makes copies, and gives back the memory of the blocks from `blocks` on and what is kept
-    /// ready for steps. Copies of blocks that were never there are none.
-    pub(crate) fn shrink(
-        &mut self,
-        blocks: usize,
-        copies: &[(BlockId, BlockId)],
-    ) -> Result<(), ModelError> {
-        self.steps.clear();
-        let is_there = |block: BlockId| (block.0 as usize) < self.cache_blocks;
-        let copies = copies.iter().copied().filter(|&(from, to)| is_there(from) && is_there(to));
-        let copies: Vec<_> = copies.collect();
-        self.backend.copy_blocks(&mut self.cache, &copies)?;
-        self.backend.shrink_cache(&mut self.cache, blocks)?;
-        self.cache_blocks = self.cache_blocks.min(blocks);
-        Ok(())
-    }
-
     /// Queues a step over the hidden states that come in, none where it begins with tokens, or so
     /// many that follow each other. It is read before the next one begins.
     pub(crate) fn run(
@@ -166,7 +129,28 @@ impl<B: Backend> Stage<B> {
         Ok(())
     }
 
-    pub(crate) fn memory(&self) -> MemoryUse {
+    pub(crate) fn is_profiled(&self) -> bool {
+        self.profile.is_some()
+    }
+}
+
+impl<B: Backend> DynStage for Stage<B> {
+    fn part(&self) -> LayerRange {
+        self.part
+    }
+
+    fn shape(&self) -> Shape {
+        Shape {
+            vocab_size: self.config.vocab_size,
+            hidden_size: self.config.hidden_size,
+            positions: self.positions,
+            block_positions: self.spec.block_positions,
+            block_bytes: self.spec.block_bytes(),
+            ranked: self.ranked,
+        }
+    }
+
+    fn memory(&self) -> MemoryUse {
         let head = self.weight_bytes[self.layout.head.0 as usize];
         MemoryUse {
             body: self.weight_bytes.iter().sum::<usize>() - head,
@@ -176,19 +160,54 @@ impl<B: Backend> Stage<B> {
         }
     }
 
-    pub(crate) fn set_profiled(&mut self, profiled: bool) {
+    fn set_profiled(&mut self, profiled: bool) {
         if profiled != self.profile.is_some() {
             self.steps.clear(); // those to come are made ready the other way
         }
         self.profile = profiled.then(Profile::default);
     }
 
-    pub(crate) fn is_profiled(&self) -> bool {
-        self.profile.is_some()
+    fn profile(&self) -> Option<&Profile> {
+        self.profile.as_ref().filter(|profile| profile.steps > 0)
     }
 
-    pub(crate) fn profile(&self) -> Option<&Profile> {
-        self.profile.as_ref().filter(|profile| profile.steps > 0)
+    fn grow_and_copy(
+        &mut self,
+        (blocks, most): (usize, usize),
+        copies: &[(BlockId, BlockId)],
+    ) -> Result<(), ModelError> {
+        if blocks > self.cache_blocks {
+            let roomy = GROWTH.max(self.cache_blocks + self.cache_blocks / 2);
+            let roomy = roomy.min(most).max(blocks);
+            self.cache_blocks = if self.backend.grow_cache(&mut self.cache, roomy).is_ok() {
+                roomy
+            } else {
+                self.backend.grow_cache(&mut self.cache, blocks)?;
+                blocks
+            };
+        }
+        if !copies.is_empty() {
+            self.backend.copy_blocks(&mut self.cache, copies)?;
+        }
+        Ok(())
+    }
+
+    fn shrink(&mut self, blocks: usize, copies: &[(BlockId, BlockId)]) -> Result<(), ModelError> {
+        self.steps.clear();
+        let is_there = |block: BlockId| (block.0 as usize) < self.cache_blocks;
+        let copies = copies.iter().copied().filter(|&(from, to)| is_there(from) && is_there(to));
+        let copies: Vec<_> = copies.collect();
+        self.backend.copy_blocks(&mut self.cache, &copies)?;
+        self.backend.shrink_cache(&mut self.cache, blocks)?;
+        self.cache_blocks = self.cache_blocks.min(blocks);
+        Ok(())
+    }
+
+    fn work<'a>(
+        &'a mut self,
+        piece: &'a mut Microbatch,
+    ) -> LocalBoxFuture<'a, Result<(), ModelError>> {
+        self.pass(piece).boxed_local()
     }
 }
 

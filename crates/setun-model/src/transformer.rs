@@ -1,9 +1,7 @@
 //! A decoder of any family on any backend.
 
-mod builder;
 mod multi_step;
 
-pub use builder::TransformerBuilder;
 use futures::future::{FutureExt, LocalBoxFuture, ready};
 use setun_checkpoint::ModelConfig;
 use setun_ops::{Backend, BlockId, BufferId, OpsError, Plan, WeightId};
@@ -12,12 +10,14 @@ use crate::{
     batch::Batch,
     cache::PagedCache,
     error::ModelError,
+    layer_range::LayerRange,
     model::{MaybeSendBackend, MemoryUse, Model},
     options::{MAX_ROWS, TransformerOptions},
     outputs::Outputs,
     plan::{HeadOutput, ModelPlan},
     profile::Profile,
-    stage::{Stage, bucket, head_output},
+    split::DynStage,
+    stage::{Stage, StageBuilder, bucket, head_output},
     step_inputs::StepInputs,
     weights::Weights,
 };
@@ -26,6 +26,13 @@ use crate::{
 pub struct Transformer<B: Backend> {
     stage: Stage<B>,
     inputs: StepInputs,
+}
+
+/// From a stage that has all layers.
+impl<B: Backend> From<Stage<B>> for Transformer<B> {
+    fn from(stage: Stage<B>) -> Self {
+        Self { stage, inputs: StepInputs::default() }
+    }
 }
 
 impl<B: Backend> Transformer<B> {
@@ -41,11 +48,12 @@ impl<B: Backend> Transformer<B> {
         options: TransformerOptions,
     ) -> Result<Self, ModelError> {
         let Weights { layout, data, .. } = weights;
-        let mut builder = TransformerBuilder::new(backend, config, layout, options)?;
+        let whole = LayerRange::whole(layout.layers.len());
+        let mut builder = StageBuilder::new(backend, config, &layout, whole, options)?;
         for (id, weight) in (0..).map(WeightId).zip(data) {
             builder.add(id, weight)?;
         }
-        builder.finish()
+        builder.finish().map(Self::from)
     }
 
     /// The configuration.

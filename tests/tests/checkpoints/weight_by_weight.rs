@@ -1,8 +1,10 @@
 //! Transformers whose weights come one by one.
 
 use setun::{
-    checkpoint::CheckpointError,
-    forward::{ModelError, Transformer, TransformerBuilder, TransformerOptions, Weights},
+    checkpoint::{CheckpointError, ModelConfig},
+    forward::{
+        LayerRange, Layout, ModelError, StageBuilder, Transformer, TransformerOptions, Weights,
+    },
     ops::{OpsError, ScalarBackend, WeightData, WeightId},
 };
 use setun_tests::{
@@ -13,7 +15,12 @@ use setun_tests::{
 
 const TOKENS: [u32; 5] = [1, 7, 3, 60, 2];
 
-type Builder = TransformerBuilder<ScalarBackend>;
+type Builder = StageBuilder<ScalarBackend>;
+
+fn builder(config: ModelConfig, layout: &Layout) -> Builder {
+    let (whole, options) = (LayerRange::whole(config.layers), TransformerOptions::default());
+    Builder::new(ScalarBackend, config, layout, whole, options).expect("options")
+}
 
 #[test]
 fn any_order_gives_the_same_model() {
@@ -30,11 +37,11 @@ fn any_order_gives_the_same_model() {
         });
         let (layout, unused) = taken.finish_taken().expect("all weights");
         assert_eq!(unused, Vec::<String>::new(), "{model}");
-        let mut builder = Builder::new(ScalarBackend, config, layout, options).expect("options");
+        let mut builder = builder(config, &layout);
         for (id, weight) in given.into_iter().rev() {
             builder.add(id, weight).expect("a weight");
         }
-        let found = builder.finish().expect("all weights");
+        let found = Transformer::from(builder.finish().expect("all weights"));
 
         let [expected, found] = [whole, found]
             .map(|model| bits(&Runner::over(Box::new(model)).logits(&TOKENS, TOKENS.len())));
@@ -47,8 +54,7 @@ fn a_weight_that_is_missing_or_wrong_is_named() {
     let (config, weights) = checkpoint::weights(&Golden::read(MODELS[0]).folder);
     let Weights { layout, data, .. } = weights;
     let last = WeightId(u32::try_from(data.len() - 1).expect("few weights"));
-    let options = TransformerOptions::default();
-    let mut builder = Builder::new(ScalarBackend, config, layout, options).expect("options");
+    let mut builder = builder(config, &layout);
     let wrong = |result: Result<(), ModelError>| match result {
         Err(ModelError::Ops(OpsError::Weight { id, .. })) => id,
         other => panic!("{other:?}"),

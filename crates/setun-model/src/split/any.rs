@@ -1,6 +1,6 @@
 //! Stages whatever their backends.
 
-use futures::future::{FutureExt, LocalBoxFuture};
+use futures::future::LocalBoxFuture;
 use setun_checkpoint::ModelConfig;
 use setun_ops::{Backend, BlockId, WeightData, WeightId, top_logits::Ranked};
 
@@ -15,22 +15,30 @@ use crate::{
 };
 
 /// A [`Stage`] on any backend.
-pub struct AnyStage(pub(super) Box<dyn DynStage>);
+pub struct AnyStage(pub(super) Box<dyn SendStage>);
 
 /// A [`StageBuilder`] for any backend.
 pub struct AnyStageBuilder(pub(super) Box<dyn DynStageBuilder>);
 
-pub(super) trait DynStage: MaybeSend {
+/// A [`DynStage`] that may go to another thread.
+pub(super) trait SendStage: DynStage + MaybeSend {}
+impl<T: DynStage + MaybeSend> SendStage for T {}
+
+/// A [`Stage`] whatever its backend.
+pub(crate) trait DynStage {
     fn part(&self) -> LayerRange;
     fn shape(&self) -> Shape;
     fn memory(&self) -> MemoryUse;
     fn set_profiled(&mut self, profiled: bool);
     fn profile(&self) -> Option<&Profile>;
+    /// Grows the cache to this many blocks or some more, at most this many, and makes copies in it.
     fn grow_and_copy(
         &mut self,
         blocks: (usize, usize),
         copies: &[(BlockId, BlockId)],
     ) -> Result<(), ModelError>;
+    /// Makes copies, and gives back the memory of the blocks from `blocks` on and what is kept
+    /// ready for steps. Copies of blocks that were never there are none.
     fn shrink(&mut self, blocks: usize, copies: &[(BlockId, BlockId)]) -> Result<(), ModelError>;
     /// Takes the piece's hidden states, and leaves its own or, at the end, what was asked for.
     fn work<'a>(
@@ -58,56 +66,9 @@ impl<B: MaybeSendBackend + 'static> From<StageBuilder<B>> for AnyStageBuilder {
     }
 }
 
-impl<B: MaybeSendBackend> DynStage for Stage<B> {
-    fn part(&self) -> LayerRange {
-        self.part
-    }
-
-    fn shape(&self) -> Shape {
-        Shape {
-            vocab_size: self.config.vocab_size,
-            hidden_size: self.config.hidden_size,
-            positions: self.positions,
-            block_positions: self.spec.block_positions,
-            block_bytes: self.spec.block_bytes(),
-            ranked: self.ranked,
-        }
-    }
-
-    fn memory(&self) -> MemoryUse {
-        self.memory()
-    }
-
-    fn set_profiled(&mut self, profiled: bool) {
-        self.set_profiled(profiled);
-    }
-
-    fn profile(&self) -> Option<&Profile> {
-        self.profile()
-    }
-
-    fn grow_and_copy(
-        &mut self,
-        blocks: (usize, usize),
-        copies: &[(BlockId, BlockId)],
-    ) -> Result<(), ModelError> {
-        self.grow_and_copy(blocks, copies)
-    }
-
-    fn shrink(&mut self, blocks: usize, copies: &[(BlockId, BlockId)]) -> Result<(), ModelError> {
-        self.shrink(blocks, copies)
-    }
-
-    fn work<'a>(
-        &'a mut self,
-        piece: &'a mut Microbatch,
-    ) -> LocalBoxFuture<'a, Result<(), ModelError>> {
-        self.pass(piece).boxed_local()
-    }
-}
-
 impl<B: Backend> Stage<B> {
-    async fn pass(&mut self, piece: &mut Microbatch) -> Result<(), ModelError> {
+    /// See [`DynStage::work`].
+    pub(crate) async fn pass(&mut self, piece: &mut Microbatch) -> Result<(), ModelError> {
         let rows = piece.inputs.rows();
         if !self.part.has_head() {
             let step = self.run(&piece.inputs, HeadOutput::Hidden, &piece.hidden, 1)?;

@@ -11,7 +11,7 @@ use crate::{error::ModelError, model::MemoryUse, plan::HeadOutput, profile::Prof
 /// Some rows of a step on their way through the stages, from which they come back with what was
 /// asked of them.
 #[derive(Debug, Default)]
-pub(super) struct Microbatch {
+pub(crate) struct Microbatch {
     /// Of the step.
     pub(super) number: u64,
     /// Blocks that a cache must have, or is to have no more than.

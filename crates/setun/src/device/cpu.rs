@@ -2,8 +2,8 @@
 
 use setun_cpu::{CpuBackend, CpuOptions, Level};
 use setun_engine::{DeviceReport, HeadType};
-use setun_model::MaybeSend;
-use setun_ops::{Backend, ScalarBackend};
+use setun_model::MaybeSendBackend;
+use setun_ops::ScalarBackend;
 
 use super::{
     Device, DeviceKind, SCALAR,
@@ -36,10 +36,7 @@ fn opened<B>(
     placement: &Placement,
 ) -> Result<OpenedDevice, Error>
 where
-    B: Backend + MaybeSend + 'static,
-    B::Weight: MaybeSend,
-    B::Prepared: MaybeSend,
-    B::Cache: MaybeSend,
+    B: MaybeSendBackend + 'static,
 {
     let is_ranked = placement.head == HeadType::Screened;
     Ok(OpenedDevice {

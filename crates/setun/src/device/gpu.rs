@@ -6,12 +6,9 @@ use setun_engine::{DeviceReport, DeviceVerdict, Error as EngineError, Verdict};
 use setun_gpu::Cuda;
 #[cfg(any(feature = "vulkan", feature = "metal", feature = "dx12", feature = "webgpu"))]
 use setun_gpu::{Adapter, Api};
-use setun_gpu::{
-    Executor, GpuBackend, GpuCache, GpuError, GpuStep, GpuWeight, PRECOMPILED_ROWS, SelfTestError,
-    kernel::Table,
-};
+use setun_gpu::{Executor, GpuBackend, GpuError, PRECOMPILED_ROWS, SelfTestError, kernel::Table};
 use setun_model::{
-    MaybeSend, ModelError,
+    MaybeSendBackend, ModelError,
     plan::{HeadOutput, model_plan},
     sample,
 };
@@ -223,10 +220,7 @@ async fn start<E>(
 ) -> Result<OpenedDevice, Refusal>
 where
     E: Executor + 'static,
-    GpuBackend<E>: MaybeSend,
-    GpuWeight<E::Buffer>: MaybeSend,
-    GpuStep<E>: MaybeSend,
-    GpuCache<E::Buffer>: MaybeSend,
+    GpuBackend<E>: MaybeSendBackend,
 {
     let refused = |error: OpsError| Refusal::Device(level.clone(), error);
     let mut backend = GpuBackend::new(device).map_err(refused)?;

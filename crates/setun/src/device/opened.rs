@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use futures::future::LocalBoxFuture;
 use setun_engine::{DeviceReport, HeadType};
-use setun_model::{
-    MaybeSend, Model as Forward, ModelError, Transformer, TransformerBuilder, TransformerOptions,
-};
 #[cfg(not(target_family = "wasm"))]
-use setun_model::{StageBuilder, split::AnyStageBuilder};
+use setun_model::split::AnyStageBuilder;
+use setun_model::{
+    LayerRange, MaybeSend, MaybeSendBackend, Model as Forward, ModelError, StageBuilder,
+    Transformer, TransformerOptions,
+};
 use setun_ops::{Backend, OpsError, WeightData, WeightId, dense::DenseValues};
 
 use super::{Device, DeviceKind, placement::Placement};
@@ -106,22 +107,20 @@ impl Receiver {
         ranked: bool,
     ) -> Result<Self, Error>
     where
-        B: Backend + MaybeSend + 'static,
-        B::Weight: MaybeSend,
-        B::Prepared: MaybeSend,
-        B::Cache: MaybeSend,
+        B: MaybeSendBackend + 'static,
     {
         let cache_element = placement.options.cache.into();
         let options = TransformerOptions { cache_element, ranked, ..<_>::default() };
-        let (config, layout) = (header.config.clone(), header.layout.clone());
+        let (config, layout) = (header.config.clone(), &header.layout);
         #[cfg(not(target_family = "wasm"))]
         if let Some(part) = placement.part {
-            let stage = StageBuilder::new(backend, config, &layout, part, options)?;
+            let stage = StageBuilder::new(backend, config, layout, part, options)?;
             return Ok(Self::Stage(stage.into()));
         }
+        let whole = LayerRange::whole(config.layers);
         Ok(Self::Model(Box::new(ModelReceiver {
             int8_head: placement.int8_head(header),
-            builder: TransformerBuilder::new(backend, config, layout, options)?,
+            builder: StageBuilder::new(backend, config, layout, whole, options)?,
         })))
     }
 }
@@ -137,22 +136,20 @@ pub(super) type Finished = (Box<dyn Forward>, usize);
 
 /// A [`ReceiveWeights`] over any backend.
 struct ModelReceiver<B: Backend> {
-    builder: TransformerBuilder<B>,
+    builder: StageBuilder<B>,
     int8_head: Option<WeightId>,
 }
 
 impl<B> ReceiveWeights for ModelReceiver<B>
 where
-    B: Backend + MaybeSend + 'static,
-    TransformerBuilder<B>: MaybeSend,
-    Transformer<B>: Forward,
+    B: MaybeSendBackend + 'static,
 {
     fn take(&mut self, id: WeightId, weight: WeightData) -> Result<(), Error> {
         Ok(self.builder.add(id, as_kept(id, weight, self.int8_head)?)?)
     }
 
     fn finish(self: Box<Self>) -> Result<Finished, Error> {
-        let model = self.builder.finish()?;
+        let model = Transformer::from(self.builder.finish()?);
         let bytes = model.memory().weights();
         Ok((Box::new(model), bytes))
     }
