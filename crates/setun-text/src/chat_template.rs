@@ -119,9 +119,8 @@ impl ChatTemplate {
             Some(now) => context! { strftime_now => dialect::strftime_now(now) },
             None => context! {},
         };
-        let work = std::iter::once((bounds::WORK, bounds::work())).collect::<Value>();
         context! {
-            ..work,
+            ..bounds::work(),
             ..to_value::map(&options.variables),
             ..own,
             ..clock,

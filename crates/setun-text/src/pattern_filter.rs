@@ -4,7 +4,6 @@ mod attempt;
 #[cfg(feature = "regex")]
 mod expression;
 mod filtered_text;
-mod letter;
 mod rules;
 #[cfg(test)]
 mod tests;

@@ -35,7 +35,7 @@ const PART_BYTES: usize = 64;
 
 /// The filter, as templates spell it, and the variable that has what is left of the work.
 pub(super) const FILTER: &str = "setun_bounded";
-pub(super) const WORK: &str = "setun work";
+const WORK: &str = "setun work";
 
 /// An entry that no template can spell.
 const MARK: &str = "setun namespace";
@@ -47,13 +47,8 @@ const MARK: &str = "setun namespace";
 /// If a tag is too long. What does not parse stays as it is.
 pub(super) fn guard(name: &str, source: &str) -> Result<String, TextError> {
     let mut tag = Tag::default();
-    let (mut guarded, mut copied) = (String::with_capacity(source.len()), 0);
-    let mut put = |at: u32, text: &str| {
-        let at = at as usize;
-        guarded.push_str(source.get(copied..at).unwrap_or_default());
-        guarded.push_str(text);
-        copied = at;
-    };
+    let mut edits = Vec::new();
+    let mut put = |at: u32, text: String| edits.push((at as usize, at as usize, text));
     for token in tokenize(source, false, SyntaxConfig::default()) {
         let Ok((token, span)) = token else { break };
         tag.tokens += 1;
@@ -69,17 +64,27 @@ pub(super) fn guard(name: &str, source: &str) -> Result<String, TextError> {
             Token::Ident("set") if tag.tokens == 1 => tag.is_set = true,
             Token::Assign if tag.is_set && !tag.assigns => {
                 tag.assigns = true;
-                put(span.end_offset, "(");
+                put(span.end_offset, "(".to_owned());
             }
             Token::Dot if tag.is_set && !tag.assigns => tag.is_entry = true,
             Token::BlockEnd if tag.assigns => {
-                put(span.start_offset, &format!(")|{FILTER}({})", tag.is_entry));
+                put(span.start_offset, format!(")|{FILTER}({})", tag.is_entry));
             }
             _ => {}
         }
     }
-    guarded.push_str(source.get(copied..).unwrap_or_default());
-    Ok(guarded)
+    Ok(edited(source, edits))
+}
+
+/// A text with others in place of some of its bytes; edits are in order.
+pub(super) fn edited(source: &str, edits: Vec<(usize, usize, String)>) -> String {
+    let (mut edited, mut copied) = (String::with_capacity(source.len()), 0);
+    for (start, end, text) in edits {
+        edited.push_str(source.get(copied..start).unwrap_or_default());
+        edited.push_str(&text);
+        copied = end;
+    }
+    edited + source.get(copied..).unwrap_or_default()
 }
 
 /// What is known of the tag that is read.
@@ -97,9 +102,9 @@ struct Work(AtomicU64);
 
 impl Object for Work {}
 
-/// The work of one rendering.
+/// The variable that has the work of one rendering.
 pub(super) fn work() -> Value {
-    Value::from_object(Work(AtomicU64::new(MAX_WORK)))
+    std::iter::once((WORK, Value::from_object(Work(AtomicU64::new(MAX_WORK))))).collect()
 }
 
 /// The value, with what is made only when it is looked at made now; an error if it is too large.

@@ -89,9 +89,8 @@ impl PromptTemplate {
             return Err(TextError::MissingVariable { name, line, variable });
         }
         let failed = |error| self.failed(&error);
-        let work = std::iter::once((bounds::WORK, bounds::work())).collect::<minijinja::Value>();
         let template = self.environment.get_template(&self.name).map_err(failed)?;
-        template.render(context! { ..work, ..to_value::map(values) }).map_err(failed)
+        template.render(context! { ..bounds::work(), ..to_value::map(values) }).map_err(failed)
     }
 
     /// What a template that fails while it runs is reported as.

@@ -42,14 +42,7 @@ pub(super) fn replace(source: &str) -> String {
         }
     }
     edits.sort_by_key(|&(start, ..)| start);
-    let (mut replaced, mut copied) = (String::with_capacity(source.len()), 0);
-    for (start, end, text) in edits {
-        replaced.push_str(source.get(copied..start).unwrap_or_default());
-        replaced.push_str(&text);
-        copied = end;
-    }
-    replaced.push_str(source.get(copied..).unwrap_or_default());
-    replaced
+    bounds::edited(source, edits)
 }
 
 /// Notes that there is something between the innermost bracket, or its last colon, and here.

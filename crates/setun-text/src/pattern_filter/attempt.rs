@@ -2,9 +2,8 @@
 
 #[cfg(feature = "regex")]
 use super::expression::{Scratch, TextContext, Ways};
-use super::letter::Letter;
 use super::rules::{Pattern, Rule};
-use super::word::Match;
+use super::word::{Letter, Match};
 
 /// What may be a match.
 #[derive(Debug)]

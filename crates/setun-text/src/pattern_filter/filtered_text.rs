@@ -3,8 +3,8 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use super::attempt::{Attempt, Seen};
-use super::letter::Letter;
 use super::rules::{FilterAction, Rule};
+use super::word::Letter;
 use crate::{FilterState, FilterStep, TextError};
 
 /// One text.

@@ -223,15 +223,15 @@ fn of_tokens() -> impl proptest::strategy::Strategy<Value = SamplerOptions> {
     )
 }
 
-/// What looks at all tokens, each on or off.
-fn of_all() -> impl proptest::strategy::Strategy<Value = SamplerOptions> {
+/// Those of `of_tokens` with what looks at all tokens, each on or off, in any order.
+fn options() -> impl proptest::strategy::Strategy<Value = SamplerOptions> {
     let or = |off: f32, range: std::ops::Range<f32>| prop_oneof![3 => Just(off), 1 => range];
     let temperatures = (prop_oneof![Just(0.0_f32), Just(1.0), 0.2_f32..3.0], or(0.0, 0.1..1.0));
     let usual = (prop_oneof![Just(0_usize), 1..12_usize], or(1.0, 0.1..1.0), or(0.0, 0.01..0.9));
     let others = (or(1.0, 0.1..1.0), or(0.0, 0.001..0.2), or(0.0, 0.001..0.2), or(0.0, 0.5..3.0));
     let last = (or(0.0, 0.3..1.0), 0.0_f32..0.5, or(0.0, 0.5..4.0));
-    (temperatures, usual, others, last).prop_map(|(temperatures, usual, others, last)| {
-        SamplerOptions {
+    (of_tokens(), temperatures, usual, others, last, order()).prop_map(
+        |(of_tokens, temperatures, usual, others, last, order)| SamplerOptions {
             temperature: temperatures.0,
             dynamic_temperature: temperatures.1,
             top_k: usual.0,
@@ -244,9 +244,10 @@ fn of_all() -> impl proptest::strategy::Strategy<Value = SamplerOptions> {
             xtc_probability: last.0,
             xtc_threshold: last.1,
             mirostat_tau: last.2,
-            ..greedy()
-        }
-    })
+            order,
+            ..of_tokens
+        },
+    )
 }
 
 /// The steps that are named last.
@@ -258,38 +259,12 @@ fn order() -> impl proptest::strategy::Strategy<Value = Vec<SamplingStep>> {
     })]
 }
 
-/// The options that act on all tokens, with those of single tokens beside them.
-fn merged(
-    all: &SamplerOptions,
-    single: SamplerOptions,
-    order: Vec<SamplingStep>,
-) -> SamplerOptions {
-    SamplerOptions {
-        temperature: all.temperature,
-        dynamic_temperature: all.dynamic_temperature,
-        top_k: all.top_k,
-        top_p: all.top_p,
-        min_p: all.min_p,
-        typical_p: all.typical_p,
-        epsilon_cutoff: all.epsilon_cutoff,
-        eta_cutoff: all.eta_cutoff,
-        top_n_sigma: all.top_n_sigma,
-        xtc_probability: all.xtc_probability,
-        xtc_threshold: all.xtc_threshold,
-        mirostat_tau: all.mirostat_tau,
-        order,
-        ..single
-    }
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(4000))]
 
     #[test]
     fn every_set_of_options_chooses_the_same(
-        all in of_all(),
-        single in of_tokens(),
-        order in order(),
+        options in options(),
         logits in prop_oneof![logits(), peaked()],
         history in vec(0..12_u32, 0..16),
         allowed in prop_oneof![
@@ -304,7 +279,6 @@ proptest! {
         let step = Step { allowed: allowed.is_some().then_some(&mask), ..at(&history, index) };
         let any = TokenMask::all(logits.len());
         let early = Step { allowed: step.allowed.map(|_| &any), ..step };
-        let options = merged(&all, single, order);
         for asked in [&step, &early] {
             let (all, ranked) = asked_at(options.clone(), &logits, (asked, &step));
             if let Some(ranked) = ranked {
