@@ -1,5 +1,6 @@
 /** Checks of the public options, made before any work. */
 
+import { type EngineLimits, LIMITS } from "./engine-limits.js";
 import { SetunError } from "./errors.js";
 import type { GenerateOptions } from "./generate-options.js";
 import { GENERATE } from "./generate-rules.js";
@@ -7,11 +8,8 @@ import { areStrings, integer, isBoolean, isSignal, isToken, type Rules } from ".
 import type { EstimateOptions, LoadOptions } from "./options.js";
 import type { ChatMessage } from "./protocol.js";
 import { grammarSource, type RequestOptions } from "./response-format.js";
-import type { EngineLimits } from "./wasm.js";
 
-const isLimit = integer(1, 65536);
-
-const LIMIT = [isLimit, "an integer from 1 to 65536"] as const;
+const isCount = integer(1, 65536);
 const BOOLEAN = [isBoolean, "true or false"] as const;
 
 const LOAD: Rules<LoadOptions> = {
@@ -20,9 +18,7 @@ const LOAD: Rules<LoadOptions> = {
   backend: [(value) => typeof value === "string", "a backend name"],
   threads: [integer(1, 64), "an integer from 1 to 64"],
   draft: [(value) => value !== null && value !== "", "a source that load takes"],
-  contexts: LIMIT,
-  streams: LIMIT,
-  queue: LIMIT,
+  ...LIMITS,
   worker: BOOLEAN,
   store: BOOLEAN,
   connections: [integer(1, 16), "an integer from 1 to 16"],
@@ -59,18 +55,15 @@ export function engineOptions(options: GenerateOptions): RequestOptions {
 }
 
 /** Limits of the engine that are set. */
-export function engineLimits({ contexts, streams, queue }: LoadOptions): EngineLimits {
-  return {
-    ...(contexts !== undefined && { contexts }),
-    ...(streams !== undefined && { streams }),
-    ...(queue !== undefined && { queue }),
-  };
+export function engineLimits(options: LoadOptions): EngineLimits {
+  const isSet = ([name, value]: [string, unknown]) => Object.hasOwn(LIMITS, name) && value !== undefined;
+  return Object.fromEntries(Object.entries(options).filter(isSet));
 }
 
 /** @throws {SetunError} `bad-option` */
 export function checkCount(count: number): void {
-  if (isLimit(count)) return;
-  throw new SetunError("bad-option", `count: expected ${LIMIT[1]}, found ${String(count)}`);
+  if (isCount(count)) return;
+  throw new SetunError("bad-option", `count: expected an integer from 1 to 65536, found ${String(count)}`);
 }
 
 /** @throws {SetunError} `bad-option` */

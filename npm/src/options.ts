@@ -1,10 +1,11 @@
 /** Options of loading a model. */
 
+import type { EngineLimits } from "./engine-limits.js";
 import type { LoadProgress } from "./protocol.js";
 import type { LoadSource } from "./sources.js";
 
 /** Options of `load`. An unknown name or a value out of range rejects with `bad-option` before any work. */
-export interface LoadOptions {
+export interface LoadOptions extends EngineLimits {
   /** Called as bytes arrive, with the total where the server tells it. */
   onProgress?: (progress: LoadProgress) => void;
   /** Aborts loading, as in `fetch`: the promise rejects with `signal.reason`. */
@@ -35,24 +36,6 @@ export interface LoadOptions {
    * @defaultValue No draft model.
    */
   draft?: LoadSource;
-  /**
-   * Maximum size of the KV cache in whole contexts, 1 to 65536. Memory is allocated as it is used.
-   *
-   * @defaultValue 8
-   */
-  contexts?: number;
-  /**
-   * Maximum number of generations in one batch, 1 to 65536. Further generations wait.
-   *
-   * @defaultValue 64
-   */
-  streams?: number;
-  /**
-   * Maximum number of waiting generations, 1 to 65536. One more rejects with `busy`.
-   *
-   * @defaultValue 1024
-   */
-  queue?: number;
   /**
    * Whether the model runs in a module worker. In Node, `true` rejects with `bad-option`.
    *

@@ -7,6 +7,7 @@
 
 import type { DeviceMemories } from "./backend-fit.js";
 import type { BeamOptions } from "./beam-options.js";
+import type { EngineLimits } from "./engine-limits.js";
 import type { WireError } from "./errors.js";
 import type { DownloadSize } from "./header-source.js";
 import type { Metrics } from "./metrics.js";
@@ -18,7 +19,6 @@ import type {
   BeamText,
   Classification,
   DeviceReport,
-  EngineLimits,
   SelfTest,
   WasmEvent,
   WasmModelInfo,

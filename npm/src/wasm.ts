@@ -5,6 +5,7 @@
  */
 
 import type { BeamOptions } from "./beam-options.js";
+import type { EngineLimits } from "./engine-limits.js";
 import type { GenerateOptions } from "./generate-options.js";
 import type { Metrics } from "./metrics.js";
 import type { LogitsProcessor } from "./processors.js";
@@ -48,16 +49,6 @@ export interface WasmLoader {
 export interface WasmDeviceOptions extends EngineLimits {
   readonly backend: string;
   readonly threads: number;
-}
-
-/** Limits of an engine. The defaults are those of `EngineBuilder` in Rust. */
-export interface EngineLimits {
-  /** Maximum size of the KV cache in whole contexts. */
-  readonly contexts?: number;
-  /** Maximum number of running generations. */
-  readonly streams?: number;
-  /** Maximum number of waiting generations. */
-  readonly queue?: number;
 }
 
 /** The devices that were considered for a model. */

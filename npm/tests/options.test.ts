@@ -186,7 +186,7 @@ describe("checkLoadOptions", () => {
     ["onProgress", true],
     ["signal", "stop"],
     ["contexts", 0],
-    ["streams", 65537],
+    ["streams", 0.5],
     ["queue", 1.5],
   ])("refuses %s: %s", (name, value) => {
     expect(() => checkLoadOptions({ [name]: value })).toThrow(badOption(`${name}: `));

@@ -4,7 +4,8 @@ mod kind;
 
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+use setun_text::named_options;
 
 pub use kind::{DeviceKind, GpuApi};
 
@@ -101,8 +102,7 @@ impl DeviceVerdict {
 }
 
 /// How the head is kept.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HeadType {
     /// Screened where that serves and pays, otherwise stored: screened on a level of the
@@ -120,18 +120,12 @@ pub enum HeadType {
     Int8,
 }
 
-impl HeadType {
-    /// The name in every interface: `auto`, `stored`, `screened`, `int8`.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::Stored => "stored",
-            Self::Screened => "screened",
-            Self::Int8 => "int8",
-        }
-    }
-}
+named_options!(HeadType {
+    Auto = "auto",
+    Stored = "stored",
+    Screened = "screened",
+    Int8 = "int8",
+});
 
 /// What a device's self-test came to: each operation, on a small model of the kind of the one
 /// that is loaded, compared with its definition.

@@ -6,16 +6,12 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use serde::{Deserialize, Serialize};
+use setun_text::named_options;
 
-use crate::{error::Error, event::Event};
-
-/// Events that wait for the consumer before the generation pauses, by default.
-pub(crate) const DEFAULT_BUFFER: usize = 64;
+use crate::{error::Error, event::Event, options::EngineOptions};
 
 /// What happens to a generation whose consumer does not keep up.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BackPressure {
     /// It waits for its consumer. Whoever else runs goes on, and may take its memory.
     #[default]
@@ -23,6 +19,8 @@ pub enum BackPressure {
     /// It ends, with [`FinishReason::Aborted`](crate::FinishReason::Aborted).
     End,
 }
+
+named_options!(BackPressure { Pause = "pause", End = "end" });
 
 /// The queue between the scheduler and a stream.
 #[derive(Debug)]
@@ -62,7 +60,8 @@ impl QueueState {
 
 impl Default for Queue {
     fn default() -> Self {
-        Self::new(DEFAULT_BUFFER, BackPressure::Pause)
+        let EngineOptions { buffer, back_pressure, .. } = EngineOptions::default();
+        Self::new(buffer, back_pressure)
     }
 }
 

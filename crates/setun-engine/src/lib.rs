@@ -50,10 +50,10 @@ pub use histogram::{Histogram, TimeHistogram};
 pub use inferencer::{
     Inferencer, InferencerCache, InferencerOptions, Inferred, Padding, Ragged, TokenLogits,
 };
-pub use memory_pressure::{MemoryMonitor, Pressure};
+pub use memory_pressure::{MemoryMonitor, Pressure, SharedMonitor};
 pub use metrics::EngineMetrics;
-pub use options::{GenerateOptions, Prompt};
-pub use parts::{EngineOptions, EngineParts, ReloadModel, Replica, ReplicaDraft, SelfTester};
+pub use options::{EngineOptions, GenerateOptions, Prompt};
+pub use parts::{EngineParts, ReloadModel, Replica, ReplicaDraft, SelfTester};
 pub use pooling::Pooling;
 pub use profile::{EngineProfile, PhaseProfile};
 pub use stream::{CancelHandle, Completion, GenerationStream};

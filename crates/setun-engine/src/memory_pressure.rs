@@ -27,4 +27,4 @@ impl<F: FnMut() -> Option<Pressure> + MaybeSend> MemoryMonitor for F {
 }
 
 /// The schedulers of an engine ask the same.
-pub(crate) type SharedMonitor = Arc<Mutex<Box<dyn MemoryMonitor>>>;
+pub type SharedMonitor = Arc<Mutex<Box<dyn MemoryMonitor>>>;

@@ -1,5 +1,6 @@
 //! Options of a generation.
 
+mod engine;
 mod sampling;
 mod table;
 
@@ -12,6 +13,7 @@ use setun_text::{
 
 use crate::{constraint::SharedConstraint, context::SharedContextStrategy, error::Error};
 
+pub use engine::EngineOptions;
 pub(crate) use sampling::Meaning;
 use table::{generate_options, join};
 

@@ -1,9 +1,6 @@
-//! Parts and options that an engine starts from.
+//! Parts that an engine starts from.
 
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use futures::future::LocalBoxFuture;
 use setun_model::{MaybeSend, Model};
@@ -12,8 +9,7 @@ use setun_text::{ChatTemplate, MaybeShared, SamplerOptions, Tokenizer};
 use crate::{
     device::{DeviceKind, DeviceReport, HeadType, SelfTest},
     error::Error,
-    event_queue::{BackPressure, DEFAULT_BUFFER},
-    memory_pressure::{MemoryMonitor, SharedMonitor},
+    memory_pressure::SharedMonitor,
     options::GenerateOptions,
 };
 
@@ -29,6 +25,10 @@ pub struct EngineParts {
     pub eos_tokens: Vec<u32>,
     /// Sampling options that are the model's own.
     pub sampling: SamplerOptions,
+    /// Options that generations take where they are not given.
+    pub defaults: GenerateOptions,
+    /// Tells how short memory is, asked so often at most.
+    pub monitor: Option<(SharedMonitor, Duration)>,
     /// Seconds that loading took.
     pub load_seconds: f64,
     /// The devices that were looked at before those of the replicas.
@@ -85,59 +85,4 @@ pub trait SelfTester: MaybeShared {
         report: &'a DeviceReport,
         test: SelfTest,
     ) -> LocalBoxFuture<'a, Result<SelfTest, Error>>;
-}
-
-/// Options of an engine, whatever model it runs.
-#[non_exhaustive]
-pub struct EngineOptions {
-    /// Whole contexts that the cache may grow to, 1 or more. Default: 8.
-    pub contexts: usize,
-    /// Positions that stay in the cache for prompts that begin alike. Default: one context.
-    pub prefix_positions: Option<usize>,
-    /// Generations that run at once on each device, 1 or more. Default: 64.
-    pub streams: usize,
-    /// Requests that wait at once for each device, 1 or more. Default: 1024.
-    pub queue: usize,
-    /// Time that an idle engine waits for more requests after the first. Default: none.
-    pub batch_wait: Duration,
-    /// Most positions of a sequence, 1 or more. Default: those of the model.
-    pub context_length: Option<usize>,
-    /// Events that wait for the consumer of a stream, 1 or more. Default: 64.
-    pub buffer: usize,
-    /// What happens to a generation whose consumer does not keep up. Default:
-    /// [`BackPressure::Pause`].
-    pub back_pressure: BackPressure,
-    /// Options that generations take where they are not given.
-    pub defaults: GenerateOptions,
-    /// Times each operation from the start. Default: false.
-    pub profile: bool,
-    /// And keeps the steps, for a chart. Default: false.
-    pub timeline: bool,
-    pub(crate) monitor: Option<(SharedMonitor, Duration)>,
-}
-
-impl Default for EngineOptions {
-    fn default() -> Self {
-        Self {
-            contexts: 8,
-            prefix_positions: None,
-            streams: 64,
-            queue: 1024,
-            batch_wait: Duration::ZERO,
-            context_length: None,
-            buffer: DEFAULT_BUFFER,
-            back_pressure: BackPressure::Pause,
-            defaults: GenerateOptions::default(),
-            profile: false,
-            timeline: false,
-            monitor: None,
-        }
-    }
-}
-
-impl EngineOptions {
-    /// Has each device's scheduler ask how short memory is, so often at most.
-    pub fn set_memory_monitor(&mut self, monitor: impl MemoryMonitor + 'static, every: Duration) {
-        self.monitor = Some((Arc::new(Mutex::new(Box::new(monitor))), every));
-    }
 }

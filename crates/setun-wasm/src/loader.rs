@@ -1,10 +1,6 @@
 //! `Loader`: reads a model and moves it to its device.
 
-use serde::Deserialize;
-use setun::{
-    Device, DeviceOptions, Engine, EngineBuilder, GpuApi, ModelHeader, ModelReader, ModelSource,
-    Source,
-};
+use setun::{Device, DeviceOptions, Engine, GpuApi, ModelHeader, ModelReader, ModelSource, Source};
 use wasm_bindgen::prelude::*;
 
 use crate::{
@@ -13,6 +9,7 @@ use crate::{
     event_loop::EventLoop,
     files::{Bytes, Files},
     model::Model,
+    options,
 };
 
 /// A model whose files are read except for the weights, or its headers alone.
@@ -20,50 +17,6 @@ use crate::{
 pub struct Loader {
     header: ModelHeader,
     reader: Option<ModelReader>,
-}
-
-/// Device and limits of an engine.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct LoadOptions {
-    backend: Option<String>,
-    threads: Option<usize>,
-    contexts: Option<usize>,
-    streams: Option<usize>,
-    queue: Option<usize>,
-}
-
-/// Setter of a number of the builder.
-type Setter = fn(EngineBuilder, usize) -> EngineBuilder;
-
-impl LoadOptions {
-    fn parse(options: JsValue) -> Result<Self, JsValue> {
-        if options.is_undefined() {
-            return Ok(Self::default());
-        }
-        serde_wasm_bindgen::from_value(options).map_err(|error| bad_option(&error.to_string()))
-    }
-
-    fn device(&self) -> Result<Device, JsValue> {
-        self.backend.as_deref().unwrap_or("auto").parse().map_err(to_js)
-    }
-
-    /// A builder of an engine of `model`.
-    fn builder(&self, model: ModelReader) -> Result<EngineBuilder, JsValue> {
-        let mut builder = Engine::builder(model).device(self.device()?);
-        let given: [(_, Setter); 4] = [
-            (self.threads, EngineBuilder::threads),
-            (self.contexts, EngineBuilder::contexts),
-            (self.streams, EngineBuilder::streams),
-            (self.queue, EngineBuilder::queue),
-        ];
-        for (number, set) in given {
-            if let Some(number) = number {
-                builder = set(builder, number);
-            }
-        }
-        Ok(builder)
-    }
 }
 
 #[wasm_bindgen]
@@ -134,10 +87,8 @@ impl Loader {
     /// # Errors
     ///
     /// If the backend is unavailable.
-    pub async fn probe(&self, options: JsValue) -> Result<JsValue, JsValue> {
-        let given = LoadOptions::parse(options)?;
-        let (device, threads) = (given.device()?, given.threads);
-        let options = DeviceOptions { device, threads, ..DeviceOptions::default() };
+    pub async fn probe(&self, options: &JsValue) -> Result<JsValue, JsValue> {
+        let options = options::parse_config(options)?.device_options();
         let reader = self.reader.as_ref().ok_or_else(headers_alone)?;
         let report = reader.probe(options).await.map_err(to_js)?;
         Ok(serde_wasm_bindgen::to_value(&DeviceReport::from(&report))?)
@@ -150,9 +101,9 @@ impl Loader {
     /// # Errors
     ///
     /// If bytes are missing, the backend is unavailable, or the draft has another vocabulary.
-    pub async fn finish(self, options: JsValue, draft: Option<Loader>) -> Result<Model, JsValue> {
+    pub async fn finish(self, options: &JsValue, draft: Option<Loader>) -> Result<Model, JsValue> {
         let reader = self.reader.ok_or_else(headers_alone)?;
-        let mut builder = LoadOptions::parse(options)?.builder(reader)?;
+        let mut builder = Engine::builder(reader).config(options::parse_config(options)?);
         if let Some(draft) = draft {
             builder = builder.draft(draft.reader.ok_or_else(headers_alone)?);
         }

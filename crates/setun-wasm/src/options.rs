@@ -1,8 +1,8 @@
-//! Options of generations and beam searches, from JavaScript objects.
+//! Options from JavaScript objects.
 
 use js_sys::{Array, Object};
 use serde::de::DeserializeOwned;
-use setun::{BeamOptions, GenerateOptions, text::OptionValue};
+use setun::{BeamOptions, EngineConfig, GenerateOptions, text::OptionValue};
 use wasm_bindgen::{JsCast, JsValue};
 
 use crate::{
@@ -36,6 +36,20 @@ pub(crate) fn parse_beams(given: &JsValue) -> Result<BeamOptions, JsValue> {
         options.set(&snake_case(&key), &read(&key, value)?).map_err(to_js)?;
     }
     Ok(options)
+}
+
+/// Reads options of an engine and its device.
+pub(crate) fn parse_config(given: &JsValue) -> Result<EngineConfig, JsValue> {
+    let mut config = EngineConfig::default();
+    for (key, value) in entries(given) {
+        match key.as_str() {
+            "backend" => {
+                config.device.backends = vec![read::<String>(&key, value)?.parse().map_err(to_js)?]
+            }
+            _ => config.set(&snake_case(&key), &read(&key, value)?).map_err(to_js)?,
+        }
+    }
+    Ok(config)
 }
 
 /// The properties of an object that are not undefined.

@@ -1,37 +1,44 @@
 //! Start of an engine: its model, devices and limits.
 
-#[cfg(all(feature = "config", not(target_family = "wasm")))]
-mod configured;
 mod draft;
 mod memory;
-mod streams;
 
 use std::time::Duration;
 
 use futures::future::LocalBoxFuture;
-use setun_engine::{Engine, EngineOptions, EngineParts, IntoEngineBuilder};
+use setun_engine::{
+    BackPressure, Engine, EngineOptions, EngineParts, GenerateOptions, HeadType, IntoEngineBuilder,
+    SharedMonitor, engine_options,
+};
+use setun_text::option_setter;
 use web_time::Instant;
 
+#[cfg(not(target_family = "wasm"))]
+use crate::system_memory::SystemMemory;
 use crate::{
+    config::{DeviceConfig, EngineConfig, device_options},
     custom_model::CustomModel,
-    device::{CacheType, Device, DeviceOptions, HeadType},
+    device::{CacheType, Device, DeviceOptions},
     error::Error,
     load::{EngineSource, ModelInput},
     model::Model,
     reader::ModelReader,
 };
 use memory::max_blocks;
+#[cfg(not(target_family = "wasm"))]
+use memory::shared_monitor;
+
+/// How often the system is asked for its memory.
+#[cfg(not(target_family = "wasm"))]
+const MONITOR_EVERY: Duration = Duration::from_secs(1);
 
 /// Makes an [`Engine`]. See [`Engine::builder`].
-#[must_use]
 pub struct EngineBuilder {
     source: EngineSource,
     draft: Option<EngineSource>,
-    device: DeviceOptions,
-    fallbacks: Vec<Device>,
-    memory_fraction: Option<f64>,
-    prefetch: Option<usize>,
-    options: EngineOptions,
+    config: EngineConfig,
+    software: bool,
+    monitor: Option<(SharedMonitor, Duration)>,
 }
 
 impl IntoEngineBuilder for Model {
@@ -71,87 +78,56 @@ impl EngineBuilder {
         Self {
             source,
             draft: None,
-            device: DeviceOptions::default(),
-            fallbacks: vec![],
-            memory_fraction: None,
-            prefetch: None,
-            options: EngineOptions::default(),
+            config: EngineConfig::default(),
+            software: false,
+            monitor: None,
         }
     }
 
     /// Where to run. Default: [`Device::Auto`].
+    #[must_use]
     pub fn device(mut self, device: Device) -> Self {
-        self.device.device = device;
+        self.config.device.backends = vec![device];
         self
     }
 
     /// Another device, for where those before it are not here, fail, or do not hold the model;
     /// [`Engine::device_report`] tells why. A model in memory is kept until one has taken it.
+    #[must_use]
     pub fn fallback(mut self, device: Device) -> Self {
-        self.fallbacks.push(device);
-        self
-    }
-
-    /// Threads to run on. Default: chosen for the processor.
-    pub fn threads(mut self, threads: usize) -> Self {
-        self.device.threads = Some(threads);
-        self
-    }
-
-    /// Element type of the KV cache. Default: [`CacheType::F16`].
-    pub fn cache_type(mut self, cache: CacheType) -> Self {
-        self.device.cache = cache;
-        self
-    }
-
-    /// How the head is kept. Default: [`HeadType::Auto`].
-    pub fn head_type(mut self, head: HeadType) -> Self {
-        self.device.head = head;
+        let backends = &mut self.config.device.backends;
+        if backends.is_empty() {
+            backends.push(Device::Auto);
+        }
+        backends.push(device);
         self
     }
 
     /// Whether [`Device::Auto`] may choose a software adapter. Default: no; it is for
     /// tests, which have no other.
+    #[must_use]
     pub fn software(mut self, software: bool) -> Self {
-        self.device.software = software;
+        self.software = software;
         self
     }
 
-    /// Whole contexts that the cache may grow to. Generations whose tokens do not fit all at once
-    /// wait, or give up their memory to others and begin again from their tokens, which changes
-    /// no text. Default: 8. Memory is taken as it is used.
-    pub fn contexts(mut self, contexts: usize) -> Self {
-        self.options.contexts = contexts.max(1);
+    /// Options that generations take where they are not given. Default: those of the model.
+    #[must_use]
+    pub fn default_options(mut self, options: GenerateOptions) -> Self {
+        self.config.generation = options;
         self
     }
 
-    /// Positions that stay in the cache after their generation, least lately used ones going
-    /// first, so that a prompt that begins as another did, or as a conversation, is computed from
-    /// where they differ. 0 keeps none. They are part of the [`contexts`](Self::contexts) and make
-    /// room for what runs. Default: one context.
-    pub fn prefix_positions(mut self, positions: usize) -> Self {
-        self.options.prefix_positions = Some(positions);
-        self
-    }
-
-    /// Generations that run at once, on each device: the largest batch. Others wait. Default: 64.
-    pub fn streams(mut self, streams: usize) -> Self {
-        self.options.streams = streams.max(1);
-        self
-    }
-
-    /// Requests that wait at once, for each device; one more is refused
-    /// ([`EngineError::Busy`](crate::EngineError::Busy)). Default: 1024.
-    pub fn queue(mut self, requests: usize) -> Self {
-        self.options.queue = requests.max(1);
-        self
-    }
-
-    /// Time that an idle engine waits for more requests after the first, so that they begin in one
-    /// batch. Default: none.
-    pub fn batch_wait(mut self, wait: Duration) -> Self {
-        self.options.batch_wait = wait;
-        self
+    /// Sets all that a configuration says. What is set afterwards takes its place. Devices that
+    /// this build or this processor lacks are passed over where it has another.
+    #[must_use]
+    pub fn config(self, mut config: EngineConfig) -> Self {
+        let is_available = |device: &Device| device.check_available().is_ok();
+        let backends = &mut config.device.backends;
+        if backends.iter().any(is_available) {
+            backends.retain(is_available);
+        }
+        Self { config, ..self }
     }
 
     /// Starts the engine on a thread of its own; with [`Device::Each`] on one for each device.
@@ -183,12 +159,23 @@ impl EngineBuilder {
     /// Loads the model, and a draft, onto their devices.
     async fn load(self) -> Result<(EngineParts, EngineOptions), Error> {
         let begun = Instant::now();
-        let Self { source, draft, device, fallbacks, memory_fraction, prefetch, options } = self;
-        if let Some(bytes) = prefetch {
-            source.prefetch(bytes).await;
+        let Self { source, draft, config, software, monitor } = self;
+        config.check()?;
+        let device = DeviceOptions { software, ..config.device_options() };
+        let EngineConfig { engine: options, device: config, generation } = config;
+        let DeviceConfig { backends, memory_fraction, prefetch_bytes, .. } = config;
+        let fallbacks = backends.into_iter().skip(1).collect();
+        if prefetch_bytes > 0 {
+            source.prefetch(prefetch_bytes).await;
         }
         let (mut parts, device) = source.load(device, fallbacks).await?;
         draft::load(draft, &device, &mut parts.replicas).await?;
+        parts.defaults = generation;
+        parts.monitor = monitor;
+        #[cfg(not(target_family = "wasm"))]
+        if let Some(least) = config.min_available {
+            parts.monitor = Some((shared_monitor(SystemMemory::new(least)?), MONITOR_EVERY));
+        }
         parts.load_seconds = parts.load_seconds.max(begun.elapsed().as_secs_f64());
         for replica in &mut parts.replicas {
             let length = options.context_length.unwrap_or(usize::MAX);
@@ -198,3 +185,27 @@ impl EngineBuilder {
         Ok((parts, options))
     }
 }
+
+macro_rules! define_setters {
+    ($path:tt
+        $(
+            $(#[doc = $doc:literal])*
+            $name:ident: $field:ident $(<$($inner:ty),*>)? as $kind:ident $(($($argument:tt)*))?
+            = $default:literal, $value:literal, $group:ident
+            $(, $modifier:ident $(($words:literal))?)*;
+        )*
+    ) => {
+        /// Setters of the options of [`EngineOptions`](setun_engine::EngineOptions) and
+        /// [`DeviceConfig`].
+        impl EngineBuilder {
+            $(option_setter! {
+                $(#[doc = $doc])*
+                #[doc = concat!("\nDefault: ", $default, ".")]
+                $path $name: $field $(<$($inner),*>)?
+            })*
+        }
+    };
+}
+
+engine_options!(define_setters! { [config.engine] });
+device_options!(define_setters! { [config.device] });

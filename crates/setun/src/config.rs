@@ -1,76 +1,114 @@
-//! All that an engine can be told, in one value that can be read from TOML.
+//! All that an engine can be told, in one value.
 
-mod check;
-mod generation;
-mod parts;
+#[cfg(all(feature = "config", not(target_family = "wasm")))]
+mod toml_file;
 
-use std::path::Path;
+use setun_engine::{EngineOptions, GenerateOptions, HeadType};
+use setun_text::{OptionSpec, OptionValue, TextError, option_table};
 
-use serde::{Deserialize, Serialize};
-use setun_engine::GenerateOptions;
-
-use crate::error::Error;
-pub use parts::{
-    BatchConfig, ContextConfig, DeviceConfig, MemoryConfig, MonitoringConfig, StreamsConfig,
+use crate::{
+    device::{CacheType, Device, DeviceOptions},
+    error::Error,
 };
+
+/// Calls `callback! { more… rows… }` with a row, as [`option_table!`] has them, for each option of
+/// a model's device and memory.
+macro_rules! device_options {
+    ($callback:ident! { $($more:tt)* }) => { $callback! { $($more)*
+        /// Devices and CPU instruction sets, as `setun devices` lists them. The first that holds
+        /// the model is taken; those that the build or the machine lacks are passed over.
+        backends: Vec<Device> as Names("a list of devices and levels, as `setun devices` lists them")
+            = "auto", "BACKEND", Device, with_flags("--backend"), with_key("backend");
+
+        /// Number of CPU threads. In JavaScript at most 64.
+        threads: Option<usize> as integer(1, 1024) = "chosen for the processor", "N", Device;
+
+        /// The share of main memory that weights and KV cache may take; the cache has fewer
+        /// contexts for it. Linux, CPU only.
+        memory_fraction: Option<f64> as FRACTION = "no limit", "SHARE", Device,
+            without_flag, without_key;
+
+        /// Element type of the KV cache.
+        cache_type: CacheType as Choice(CacheType::NAMES) = "f16", "TYPE", Memory,
+            with_flags("--kv"), without_key;
+
+        /// Representation of the output head in memory.
+        head_type: HeadType as Choice(HeadType::NAMES) = "auto", "TYPE", Memory,
+            with_flags("--head"), without_key;
+
+        /// The share of main memory, or of a control group's, under which memory is given back.
+        /// Asked once a second. Linux.
+        min_available: Option<f64> as PROPER_FRACTION = "none", "SHARE", Memory,
+            without_flag, without_key;
+
+        /// Bytes of a model's files that are read ahead, on a thread; for files that are slow to
+        /// read.
+        prefetch_bytes: usize as integer(0, 1 << 30) = 0, "BYTES", Memory,
+            without_flag, without_key;
+    } };
+}
+
+pub(crate) use device_options;
+
+device_options!(option_table! {
+    /// Where a model runs, and how it is kept in memory.
+    #[derive(Clone, Debug, PartialEq)]
+    #[non_exhaustive]
+    pub struct DeviceConfig;
+});
 
 /// How an engine is to run, but for its model; for [`EngineBuilder::config`].
 ///
-/// Its TOML has a table for each part, and a key for each field; what is left out has its default,
-/// and what is not known is refused. `docs/configuration.md` shows all of it.
+/// Its TOML has the tables and keys of `docs/configuration.md`; what is left out has its default,
+/// and what is not known is refused.
 ///
 /// [`EngineBuilder::config`]: crate::EngineBuilder::config
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct EngineConfig {
-    /// Which requests run together.
-    pub batch: BatchConfig,
-    /// How many positions there are.
-    pub context: ContextConfig,
-    /// Where it runs.
+    /// Limits, streams and monitoring.
+    pub engine: EngineOptions,
+    /// Where the model runs, and how it is kept.
     pub device: DeviceConfig,
-    /// How the model is kept.
-    pub memory: MemoryConfig,
-    /// What each stream gets.
-    pub streams: StreamsConfig,
     /// Default options of generations.
-    #[serde(with = "generation")]
     pub generation: GenerateOptions,
-    /// What is timed.
-    pub monitoring: MonitoringConfig,
 }
 
 impl EngineConfig {
-    /// Reads a file of TOML.
+    /// All options of an engine and its device, with what every surface says of them.
+    pub fn specs() -> impl Iterator<Item = &'static OptionSpec> {
+        EngineOptions::SPECS.iter().chain(DeviceConfig::SPECS)
+    }
+
+    /// Sets an option of the engine or its device by its name.
     ///
     /// # Errors
     ///
-    /// If it cannot be read, and as [`from_toml`](Self::from_toml).
-    pub fn read(path: impl AsRef<Path>) -> Result<Self, Error> {
-        let path = path.as_ref();
-        let text = std::fs::read_to_string(path);
-        let text = text.map_err(|source| Error::Io { path: path.into(), source })?;
-        Self::parse(&text, &path.display().to_string())
+    /// If there is none of this name, or it does not take the value.
+    pub fn set(&mut self, name: &str, value: &OptionValue) -> Result<(), TextError> {
+        if EngineOptions::NAMES.contains(&name) {
+            return self.engine.set(name, value);
+        }
+        self.device.set(name, value)
     }
 
-    /// Reads TOML.
-    ///
-    /// # Errors
-    ///
-    /// If it is no TOML, has a key that is not known or a value of another type; the error names
-    /// the line. A value that is out of its range is an error, too.
-    pub fn from_toml(text: &str) -> Result<Self, Error> {
-        Self::parse(text, "TOML")
+    /// The options of the first device, or of the best one if none is named.
+    #[must_use]
+    pub fn device_options(&self) -> DeviceOptions {
+        let DeviceConfig { backends, threads, cache_type, head_type, .. } = &self.device;
+        DeviceOptions {
+            device: backends.first().cloned().unwrap_or_default(),
+            threads: *threads,
+            cache: *cache_type,
+            head: *head_type,
+            software: false,
+        }
     }
 
-    fn parse(text: &str, file: &str) -> Result<Self, Error> {
-        let config: Self = toml::from_str(text).map_err(|error| {
-            let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
-            let line = 1 + before.matches('\n').count();
-            Error::Config { file: file.into(), line, reason: error.message().into() }
-        })?;
-        config.check()?;
-        Ok(config)
+    /// Checks every value.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        self.engine.check_values()?;
+        self.device.check_values()?;
+        Ok(self.generation.check()?)
     }
 }
 

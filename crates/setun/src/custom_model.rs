@@ -5,7 +5,7 @@ use std::sync::Arc;
 use setun_model::Model as Forward;
 use setun_text::{ChatTemplate, SamplerOptions, Tokenizer};
 
-use setun_engine::{DeviceKind, DeviceReport, EngineParts, HeadType, Replica};
+use setun_engine::{DeviceKind, DeviceReport, EngineParts, GenerateOptions, HeadType, Replica};
 
 /// A custom model, for an [`Engine`](crate::Engine::builder): anything that gives logits for
 /// batches of tokens. It runs where it likes; [`Engine::backend`](crate::Engine::backend) is
@@ -86,6 +86,8 @@ impl CustomModel {
             template: self.template,
             eos_tokens: self.eos_tokens,
             sampling: self.sampling,
+            defaults: GenerateOptions::default(),
+            monitor: None,
             load_seconds: 0.0,
             report: DeviceReport::default(),
             self_tester: None,

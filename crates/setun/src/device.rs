@@ -26,6 +26,7 @@ use std::{fmt, str::FromStr};
 
 use setun_cpu::Level;
 use setun_engine::Error as EngineError;
+use setun_text::{FieldValue, OptionValue};
 
 pub(crate) use opened::OpenedDevice;
 pub(crate) use opener::{DeviceOpener, device_failure};
@@ -94,9 +95,30 @@ impl Device {
             Self::Split(_) => DeviceKind::Split,
         }
     }
-}
 
-impl Device {
+    /// Checks that this build and this processor have it. GPUs are looked for once a model opens
+    /// them.
+    ///
+    /// # Errors
+    ///
+    /// If they do not.
+    pub fn check_available(&self) -> Result<(), Error> {
+        let missing = |reason: String| Err(unavailable(&self.to_string(), reason));
+        match self {
+            Self::Gpu(api) if !self.is_built() => {
+                missing(format!("this build is without the cargo feature `{}`", api.name()))
+            }
+            Self::Level(level) if !Level::available().contains(level) => {
+                missing("this build or machine does not have it".into())
+            }
+            Self::Each(devices) => devices.iter().try_for_each(Self::check_available),
+            Self::Split(shares) => {
+                shares.iter().try_for_each(|(device, _)| device.check_available())
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The level of the processor; none of the reference implementation and of GPUs.
     fn level(&self) -> Option<Level> {
         match self {
@@ -156,28 +178,30 @@ fn unavailable(wanted: &str, reason: String) -> Error {
 impl FromStr for Device {
     type Err = Error;
 
+    /// Reads the name of a device that some build on some machine has.
     fn from_str(name: &str) -> Result<Self, Error> {
-        if let Some(api) = GpuApi::ALL.into_iter().find(|api| api.name() == name) {
-            let device = Self::Gpu(api);
-            let reason = || format!("this build is without the cargo feature `{name}`");
-            return if device.is_built() { Ok(device) } else { Err(unavailable(name, reason())) };
-        }
         if let Some(list) = name.strip_prefix("each:") {
             return Ok(Self::Each(list.split(',').map(str::parse).collect::<Result<_, _>>()?));
         }
         if let Some(list) = name.strip_prefix("split:") {
             return Ok(Self::Split(list.split(',').map(share).collect::<Result<_, _>>()?));
         }
-        match name {
-            "auto" => Ok(Self::Auto),
-            "cpu" => Ok(Self::Cpu),
-            SCALAR => Ok(Self::Scalar),
-            _ => Level::available()
-                .into_iter()
-                .find(|level| level.name() == name)
-                .map(Self::Level)
-                .ok_or_else(|| unavailable(name, "this build or machine does not have it".into())),
-        }
+        let [auto, cpu, scalar] = [Self::Auto, Self::Cpu, Self::Scalar];
+        let gpus = GpuApi::ALL.into_iter().map(Self::Gpu);
+        let levels = Level::ALL.into_iter().map(Self::Level);
+        let mut devices = [auto, cpu, scalar].into_iter().chain(gpus).chain(levels);
+        let found = devices.find(|device| device.to_string() == name);
+        found.ok_or_else(|| unavailable(name, "there is no such device".into()))
+    }
+}
+
+impl FieldValue for Device {
+    fn read(value: &OptionValue) -> Option<Self> {
+        value.text()?.parse().ok()
+    }
+
+    fn write(&self) -> Option<OptionValue> {
+        Some(OptionValue::Text(self.to_string()))
     }
 }
 

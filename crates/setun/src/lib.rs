@@ -19,7 +19,6 @@
 //! - Nothing here needs an async runtime, a GPU or a network.
 
 mod builder;
-#[cfg(all(feature = "config", not(target_family = "wasm")))]
 mod config;
 mod convert;
 mod custom_model;
@@ -37,11 +36,7 @@ mod source;
 mod system_memory;
 
 pub use builder::EngineBuilder;
-#[cfg(all(feature = "config", not(target_family = "wasm")))]
-pub use config::{
-    BatchConfig, ContextConfig, DeviceConfig, EngineConfig, MemoryConfig, MonitoringConfig,
-    StreamsConfig,
-};
+pub use config::{DeviceConfig, EngineConfig};
 pub use convert::{ContainerOptions, Conversion, Converted, Format, TableType};
 pub use custom_model::CustomModel;
 pub use device::{
@@ -58,12 +53,12 @@ pub use setun_engine::{
     BackPressure, Beam, BeamGeneration, BeamOptions, BeamText, BeamTexts, CancelHandle,
     ChatCompletion, Classification, Completion, Constraint, ConstraintState, ContextStrategy,
     DeviceKind, DeviceReport, DeviceVerdict, Done, EarlyStopping, Embedding, Engine, EngineMetrics,
-    EngineProfile, Error as EngineError, Event, FinishReason, FullContext, GenerateOptions,
-    GenerationStream, GpuApi, HeadType, Histogram, Inferencer, InferencerCache, InferencerOptions,
-    Inferred, MemoryMonitor, Padding, PhaseProfile, Pooling, Pressure, Prompt, PromptTokens,
-    Ragged, Score, SelfTest, Session, SharedConstraint, SharedContextStrategy, SinksAndWindow,
-    TextDelta, TimeHistogram, TimedStep, Timeline, Timings, TokenLogits, TokenLogprob,
-    TruncateMiddle, Usage, Verdict, WeakEngine,
+    EngineOptions, EngineProfile, Error as EngineError, Event, FinishReason, FullContext,
+    GenerateOptions, GenerationStream, GpuApi, HeadType, Histogram, Inferencer, InferencerCache,
+    InferencerOptions, Inferred, MemoryMonitor, Padding, PhaseProfile, Pooling, Pressure, Prompt,
+    PromptTokens, Ragged, Score, SelfTest, Session, SharedConstraint, SharedContextStrategy,
+    SinksAndWindow, TextDelta, TimeHistogram, TimedStep, Timeline, Timings, TokenLogits,
+    TokenLogprob, TruncateMiddle, Usage, Verdict, WeakEngine,
 };
 #[cfg(feature = "gpu")]
 pub use setun_gpu as gpu;

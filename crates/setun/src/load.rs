@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use futures::future::{FutureExt, LocalBoxFuture};
 use setun_engine::{
-    DeviceReport, EngineParts, Error as EngineError, HeadType, ReloadModel, Replica,
+    DeviceReport, EngineParts, Error as EngineError, GenerateOptions, HeadType, ReloadModel,
+    Replica,
 };
 #[cfg(not(target_family = "wasm"))]
 use setun_engine::{Inferencer, InferencerOptions};
@@ -207,6 +208,8 @@ async fn load_parts(
         template: header.template.clone(),
         eos_tokens: header.config.eos_tokens.clone(),
         sampling: header.sampling.clone(),
+        defaults: GenerateOptions::default(),
+        monitor: None,
         load_seconds,
         report,
         self_tester: Some(Box::new(Tester::new(header, options.clone()))),

@@ -10,7 +10,7 @@ use std::{
 
 use setun_engine::{Engine, WeakEngine};
 
-use crate::{device::DeviceOptions, error::Error, reader::ModelReader};
+use crate::{config::EngineConfig, device::DeviceOptions, error::Error, reader::ModelReader};
 
 /// Ends of the names of files that a model may be read from.
 const READ: [&str; 8] =
@@ -65,12 +65,10 @@ pub fn open_shared(path: impl AsRef<Path>, options: DeviceOptions) -> Result<Eng
 
 fn start(model: ModelReader, options: DeviceOptions) -> Result<Engine, Error> {
     let DeviceOptions { device, threads, cache, head, software } = options;
-    let builder = Engine::builder(model).device(device).cache_type(cache).head_type(head);
-    let builder = builder.software(software);
-    match threads {
-        Some(threads) => builder.threads(threads).build(),
-        None => builder.build(),
-    }
+    let mut config = EngineConfig::default();
+    config.device.threads = threads;
+    let builder = Engine::builder(model).config(config).device(device).software(software);
+    builder.cache_type(cache).head_type(head).build()
 }
 
 /// The place of an engine, with those left out that nobody uses or waits for.

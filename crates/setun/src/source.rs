@@ -19,8 +19,6 @@ use setun_model::MaybeSend;
 
 use crate::error::Error;
 
-#[cfg(all(feature = "config", not(target_family = "wasm")))]
-pub(crate) use folder::DEFAULT_PREFETCH;
 pub use folder::ModelFolder;
 #[cfg(not(target_family = "wasm"))]
 pub use locate::locate;

@@ -12,7 +12,7 @@ const BLOCK: usize = 32;
 
 fn build(toml: &str) -> Result<Engine, setun::Error> {
     let config = EngineConfig::from_toml(toml)?;
-    Engine::builder(Model::embedded()?).config(&config)?.build()
+    Engine::builder(Model::embedded()?).config(config).build()
 }
 
 fn engine(toml: &str) -> Engine {
@@ -40,7 +40,7 @@ fn short() -> GenerateOptions {
 
 #[test]
 fn a_batch_is_as_large_and_gathered_as_long_as_it_says() {
-    let engine = engine("[batch]\nstreams = 2\nqueue = 1\nwait_seconds = 3600");
+    let engine = engine("[batch]\nstreams = 2\nqueue = 1\nbatch_wait = 3600");
     let error = engine.samples("Once", short(), 3).expect_err("too many");
     assert_eq!(error.code(), ErrorCode::BadOption);
     let first = engine.generate("Once", short()).expect("a stream");
@@ -58,12 +58,12 @@ fn a_context_is_as_long_and_kept_as_it_says() {
         engine.complete(vec![5; prompt], short()).expect("a text");
         (engine.context_length(), metrics(&engine))
     };
-    let (length, told) = kept("[context]\nlength = 100\ncontexts = 3", 90);
+    let (length, told) = kept("[context]\ncontext_length = 100\ncontexts = 3", 90);
     assert_eq!((length, told.blocks), (100, 3 * 100_usize.div_ceil(BLOCK)));
     assert_eq!(told.cached_blocks, 90 / BLOCK);
     let (_, told) = kept("[context]\nprefix_positions = 0", 90);
     assert_eq!(told.cached_blocks, 0);
-    let error = engine("[context]\nlength = 100").generate(vec![5; 100], short());
+    let error = engine("[context]\ncontext_length = 100").generate(vec![5; 100], short());
     assert_eq!(error.expect_err("too long").code(), ErrorCode::ContextFull);
 }
 
@@ -115,14 +115,14 @@ fn the_cache_keeps_to_its_share_of_memory() {
 #[test]
 fn memory_has_the_form_that_it_says() {
     let cache = |kind: &str| {
-        let engine = engine(&format!("[memory]\ncache = '{kind}'\nhead = 'int8'"));
+        let engine = engine(&format!("[memory]\ncache_type = '{kind}'\nhead_type = 'int8'"));
         engine.complete("Once", short()).expect("a text");
         assert_eq!(engine.head_type(), HeadType::Int8);
         pollster::block_on(engine.memory()).expect("an engine").cache
     };
     let [f32, f16, int8] = ["f32", "f16", "int8"].map(cache);
     assert!(f32 == 2 * f16 && int8 < f16, "{f32} {f16} {int8}");
-    assert_eq!(EngineConfig::default().memory.cache, CacheType::F16);
+    assert_eq!(EngineConfig::default().device.cache_type, CacheType::F16);
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn generations_do_what_it_says_unless_told_otherwise() {
     let long = GenerateOptions::new().max_tokens(200);
     let stop = EngineConfig::from_toml("[generation]\nstop = [' ']").expect("TOML");
     let stopping = Engine::builder(Model::embedded().expect("a model"));
-    let stopping = stopping.config(&stop).and_then(setun::EngineBuilder::build).expect("a start");
+    let stopping = stopping.config(stop).build().expect("a start");
     let found = stopping.complete("Once upon a", long.clone()).expect("a text");
     assert_eq!(found.done.stop.as_deref(), Some(" "));
     assert_eq!(stopped(long.stop([" "])).as_deref(), Some(" "), "in place of the configured one");

@@ -18,7 +18,8 @@ use crate::{
     device::{DeviceKind, DeviceReport},
     engine_info::EngineInfo,
     error::Error,
-    parts::{EngineOptions, EngineParts, Replica, ReplicaDraft},
+    options::EngineOptions,
+    parts::{EngineParts, Replica, ReplicaDraft},
     scheduler::{DraftModelRunner, Limits, Scheduler},
 };
 
@@ -93,12 +94,16 @@ fn when_due(
 }
 
 fn engine(mut parts: EngineParts, options: &EngineOptions) -> Result<(Engine, Schedulers), Error> {
-    let replicas = std::mem::take(&mut parts.replicas);
+    let (replicas, monitor) = (std::mem::take(&mut parts.replicas), parts.monitor.take());
     let shared = Arc::new(shared(parts, &replicas, options)?);
     let (mut schedulers, mut handles) = (vec![], vec![]);
     for replica in replicas {
         let (commands, receiver) = unbounded();
-        schedulers.push((scheduler(replica, &shared, options)?, receiver));
+        let mut scheduler = scheduler(replica, &shared, options)?;
+        if let Some((monitor, every)) = &monitor {
+            scheduler = scheduler.with_monitor(monitor.clone(), *every);
+        }
+        schedulers.push((scheduler, receiver));
         handles.push(Handle::new(commands));
     }
     if options.profile || options.timeline {
@@ -136,9 +141,6 @@ fn scheduler(
     }
     if let Some(reload) = reload {
         scheduler = scheduler.with_reload(reload);
-    }
-    if let Some((monitor, every)) = &options.monitor {
-        scheduler = scheduler.with_monitor(monitor.clone(), *every);
     }
     Ok(scheduler)
 }
@@ -183,7 +185,7 @@ fn shared(
     Ok(Shared {
         tokenizer: parts.tokenizer,
         template: parts.template,
-        sampling: options.defaults.over(&parts.sampling),
+        sampling: parts.defaults.over(&parts.sampling),
         eos_tokens: parts.eos_tokens,
         context_length: first.model.context_length().min(max_length),
         vocab_size: first.model.vocab_size(),
@@ -194,7 +196,7 @@ fn shared(
         max_waiting: options.queue,
         buffer: options.buffer,
         back_pressure: options.back_pressure,
-        defaults: options.defaults.clone(),
+        defaults: parts.defaults,
         has_draft: replicas.iter().any(|replica| replica.draft.is_some()),
         devices: DeviceReport { devices: devices.chain(parts.report.devices).collect() },
         self_tester: parts.self_tester,

@@ -15,8 +15,6 @@ pub struct OptionSpec {
     pub value_name: &'static str,
     /// Whether a beam search takes it, too.
     pub in_beams: bool,
-    /// Whether it can stand in a TOML file.
-    pub in_toml: bool,
     default: &'static str,
     is_from_model: bool,
     flags: Option<&'static str>,
@@ -27,6 +25,18 @@ pub struct OptionSpec {
 /// Headings of the options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OptionGroup {
+    /// Which requests run together.
+    Batch,
+    /// How many positions there are.
+    Context,
+    /// Where a model runs.
+    Device,
+    /// How a model is kept.
+    Memory,
+    /// What each stream gets.
+    Streams,
+    /// What is timed.
+    Monitoring,
     /// Where a text ends.
     Length,
     /// The everyday options of sampling.
@@ -45,7 +55,13 @@ pub enum OptionGroup {
 
 impl OptionGroup {
     /// All groups in order.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 13] = [
+        Self::Batch,
+        Self::Context,
+        Self::Device,
+        Self::Memory,
+        Self::Streams,
+        Self::Monitoring,
         Self::Length,
         Self::Sampling,
         Self::Penalties,
@@ -59,6 +75,12 @@ impl OptionGroup {
     #[must_use]
     pub fn title(self) -> &'static str {
         match self {
+            Self::Batch => "Batching",
+            Self::Context => "Context and KV cache",
+            Self::Device => "Devices",
+            Self::Memory => "Memory",
+            Self::Streams => "Streams",
+            Self::Monitoring => "Monitoring",
             Self::Length => "Length",
             Self::Sampling => "Sampling",
             Self::Penalties => "Penalties, biases and bans",
@@ -66,6 +88,21 @@ impl OptionGroup {
             Self::Output => "Output",
             Self::Scheduling => "Scheduling",
             Self::Beams => "Beam search",
+        }
+    }
+
+    /// The table of a TOML file that has the options; none where files have none.
+    #[must_use]
+    pub fn toml_table(self) -> Option<&'static str> {
+        match self {
+            Self::Batch => Some("batch"),
+            Self::Context => Some("context"),
+            Self::Device => Some("device"),
+            Self::Memory => Some("memory"),
+            Self::Streams => Some("streams"),
+            Self::Monitoring => Some("monitoring"),
+            Self::Beams => None,
+            _ => Some("generation"),
         }
     }
 }
@@ -87,8 +124,6 @@ impl OptionSpec {
             group,
             value_name,
             in_beams: false,
-            in_toml: !matches!(kind, OptionKind::Structured(_))
-                && !matches!(group, OptionGroup::Beams),
             default,
             is_from_model: false,
             flags: None,
@@ -109,13 +144,25 @@ impl OptionSpec {
         Self { in_beams: true, ..self }
     }
 
+    /// It has no flag on the command line.
+    #[must_use]
+    pub const fn without_flag(self) -> Self {
+        self.with_flags("")
+    }
+
+    /// It has no key in JavaScript.
+    #[must_use]
+    pub const fn without_key(self) -> Self {
+        self.with_key("")
+    }
+
     /// It has these flags on the command line, or none.
     #[must_use]
     pub const fn with_flags(self, flags: &'static str) -> Self {
         Self { flags: Some(flags), ..self }
     }
 
-    /// It has this key in JavaScript.
+    /// It has this key in JavaScript, or none.
     #[must_use]
     pub const fn with_key(self, key: &'static str) -> Self {
         Self { key: Some(key), ..self }
@@ -128,7 +175,13 @@ impl OptionSpec {
         self.flags.map_or_else(flag, str::to_owned)
     }
 
-    /// Its key in JavaScript: the name in camel case, unless it has another.
+    /// The table of a TOML file that it can stand in.
+    #[must_use]
+    pub fn toml_table(&self) -> Option<&'static str> {
+        self.group.toml_table().filter(|_| !matches!(self.kind, OptionKind::Structured(_)))
+    }
+
+    /// Its key in JavaScript: the name in camel case, unless it has another or none.
     #[must_use]
     pub fn javascript_key(&self) -> String {
         if let Some(key) = self.key {

@@ -91,12 +91,19 @@ macro_rules! option_table {
                 [$(&self.$name),*]
             }
 
-            /// Checks the value of each option.
-            fn check_values(&self) -> Result<(), $crate::TextError> {
+            /// Checks the value of each option by itself.
+            ///
+            /// # Errors
+            ///
+            /// If one is out of its range; the error names it.
+            pub fn check_values(&self) -> Result<(), $crate::TextError> {
                 $crate::check_options(Self::NAMES, Self::KINDS, &self.fields())
             }
 
-            $($crate::option_setter!($name: $field $(<$($inner),*>)?);)*
+            $($crate::option_setter! {
+                #[doc = concat!("Sets [`", stringify!($name), "`](Self::", stringify!($name), ").")]
+                [] $name: $field $(<$($inner),*>)?
+            })*
         }
     };
 }
@@ -122,39 +129,38 @@ macro_rules! option_default {
     };
 }
 
-/// The setter of a row.
-#[doc(hidden)]
+/// The setter of a row, for a struct that has the table at a path.
 #[macro_export]
 macro_rules! option_setter {
-    ($name:ident: Option<$type:ty>) => {
-        #[doc = concat!("Sets [`", stringify!($name), "`](Self::", stringify!($name), ").")]
+    ($(#[$doc:meta])* [$($path:ident).*] $name:ident: Option<$type:ty>) => {
+        $(#[$doc])*
         #[must_use]
         pub fn $name(mut self, value: $type) -> Self {
-            self.$name = Some(value);
+            self.$($path.)*$name = Some(value);
             self
         }
     };
-    ($name:ident: $list:ident<$type:ty>) => {
-        #[doc = concat!("Sets [`", stringify!($name), "`](Self::", stringify!($name), ").")]
+    ($(#[$doc:meta])* [$($path:ident).*] $name:ident: $list:ident<$type:ty>) => {
+        $(#[$doc])*
         #[must_use]
         pub fn $name<T: Into<$type>>(mut self, values: impl IntoIterator<Item = T>) -> Self {
-            self.$name = values.into_iter().map(Into::into).collect();
+            self.$($path.)*$name = values.into_iter().map(Into::into).collect();
             self
         }
     };
-    ($name:ident: $map:ident<$key:ty, $value:ty>) => {
-        #[doc = concat!("Sets [`", stringify!($name), "`](Self::", stringify!($name), ").")]
+    ($(#[$doc:meta])* [$($path:ident).*] $name:ident: $map:ident<$key:ty, $value:ty>) => {
+        $(#[$doc])*
         #[must_use]
         pub fn $name(mut self, values: impl IntoIterator<Item = ($key, $value)>) -> Self {
-            self.$name = values.into_iter().collect();
+            self.$($path.)*$name = values.into_iter().collect();
             self
         }
     };
-    ($name:ident: $type:ident) => {
-        #[doc = concat!("Sets [`", stringify!($name), "`](Self::", stringify!($name), ").")]
+    ($(#[$doc:meta])* [$($path:ident).*] $name:ident: $type:ident) => {
+        $(#[$doc])*
         #[must_use]
         pub fn $name(mut self, value: $type) -> Self {
-            self.$name = value;
+            self.$($path.)*$name = value;
             self
         }
     };

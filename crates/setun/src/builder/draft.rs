@@ -15,12 +15,14 @@ impl EngineBuilder {
     /// [`lookahead`](crate::GenerateOptions::lookahead), in place of their own texts. It changes no
     /// text, sampled or not, and is on each of the engine's devices, with a cache of its own of as
     /// many positions. Where it fails, or memory is short, texts go on without it. Default: none.
+    #[must_use]
     pub fn draft(mut self, model: impl Into<ModelInput>) -> Self {
         self.draft = Some(EngineSource::Checkpoint(Box::new(model.into())));
         self
     }
 
     /// [`draft`](Self::draft) with a custom model, for an engine on one device.
+    #[must_use]
     pub fn custom_draft(mut self, model: CustomModel) -> Self {
         self.draft = Some(EngineSource::Custom(Box::new(model)));
         self

@@ -1,38 +1,37 @@
 //! Memory limits of an engine, and its memory monitor.
 
-use std::time::Duration;
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
-use setun_engine::{DeviceKind, Error as EngineError, MemoryMonitor, Replica, ReplicaDraft};
+use setun_engine::{
+    DeviceKind, Error as EngineError, MemoryMonitor, Replica, ReplicaDraft, SharedMonitor,
+};
 use setun_model::Model as Forward;
 
 use super::EngineBuilder;
 use crate::error::Error;
 
 impl EngineBuilder {
-    /// The share of the machine's main memory, above 0 and up to 1, that the weights and the cache
-    /// of each processor may take; the cache has fewer [`contexts`](Self::contexts) for it. Only
-    /// on Linux, which tells how much there is, and not on GPUs. Default: no limit.
-    pub fn memory_fraction(mut self, fraction: f64) -> Self {
-        self.memory_fraction = Some(fraction);
-        self
-    }
-
-    /// Has about this many bytes of a model's files read before they are wanted, while others become
-    /// weights: natively on a thread. 0 reads nothing before; it is for files that are slow to
-    /// read. What is in memory already is not read at all. Default: 0.
-    pub fn prefetch(mut self, bytes: usize) -> Self {
-        self.prefetch = Some(bytes);
-        self
-    }
-
     /// Has each device's owner ask between steps, and while it waits with memory in its cache, how
     /// short memory is, so often at most; what can be is given back, as by
     /// [`Engine::release_memory`](crate::Engine::release_memory). [`SystemMemory`](crate::SystemMemory) asks the
     /// system. Default: none.
-    pub fn memory_monitor(mut self, watch: impl MemoryMonitor + 'static, every: Duration) -> Self {
-        self.options.set_memory_monitor(watch, every);
+    #[must_use]
+    pub fn memory_monitor(
+        mut self,
+        monitor: impl MemoryMonitor + 'static,
+        every: Duration,
+    ) -> Self {
+        self.monitor = Some((shared_monitor(monitor), every));
         self
     }
+}
+
+/// A monitor that several schedulers ask.
+pub(super) fn shared_monitor(monitor: impl MemoryMonitor + 'static) -> SharedMonitor {
+    Arc::new(Mutex::new(Box::new(monitor)))
 }
 
 /// Most blocks of a cache within a share of the memory, which must hold one context. Beside them
@@ -46,9 +45,6 @@ pub(super) fn max_blocks(
     let bad = |found: String, expected: String| {
         Err(EngineError::BadOption { option: "memory_fraction", found, expected }.into())
     };
-    if !(fraction > 0.0 && fraction <= 1.0) {
-        return bad(fraction.to_string(), "a number above 0, up to 1".into());
-    }
     let Some(memory) = main_memory().filter(|_| replica.backend == DeviceKind::Cpu) else {
         let found = format!("{fraction} for {}", replica.backend);
         return bad(found, "none where the size of the memory is not known".into());

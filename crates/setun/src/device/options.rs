@@ -1,14 +1,13 @@
 //! Options of a device.
 
-use serde::{Deserialize, Serialize};
 use setun_engine::HeadType;
 use setun_ops::CacheElement;
+use setun_text::named_options;
 
 use super::Device;
 
 /// Element type of the KV cache.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CacheType {
     /// As computed.
     F32,
@@ -18,6 +17,8 @@ pub enum CacheType {
     /// A quarter of the memory.
     Int8,
 }
+
+named_options!(CacheType { F32 = "f32", F16 = "f16", Int8 = "int8" });
 
 /// What [`Model::load_onto`](crate::Model::load_onto) needs to know.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

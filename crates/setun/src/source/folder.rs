@@ -17,9 +17,6 @@ use crate::error::Error;
 /// Files that are wanted whole (configurations, tokenizers) are far smaller.
 const WHOLE_FILE_LIMIT: u64 = 256 << 20;
 
-/// Bytes that are read ahead by default.
-pub(crate) const DEFAULT_PREFETCH: usize = 0;
-
 /// A model's files in a folder. They stay open once read from, until they are closed.
 #[derive(Debug)]
 pub struct ModelFolder {
@@ -38,7 +35,7 @@ impl ModelFolder {
         Self {
             folder: folder.into(),
             open: BTreeMap::new(),
-            prefetch: DEFAULT_PREFETCH,
+            prefetch: 0,
             end: None,
             #[cfg(not(target_family = "wasm"))]
             readahead: None,

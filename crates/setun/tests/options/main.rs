@@ -20,6 +20,7 @@ fn files_made_from_the_table_are_current() {
         ("npm/src/generate-options.ts", typescript::generate_options()),
         ("npm/src/generate-rules.ts", typescript::generate_rules()),
         ("npm/src/beam-options.ts", typescript::beam_options()),
+        ("npm/src/engine-limits.ts", typescript::engine_limits()),
         ("crates/setun/tests/options/cases.json", cases::json()),
         ("docs/configuration.md", markdown::with_tables(&configuration)),
     ] {

@@ -1,7 +1,7 @@
 //! The option table in Markdown.
 
 use setun::{
-    BeamOptions, GenerateOptions,
+    BeamOptions, EngineConfig, GenerateOptions,
     text::{OptionGroup, OptionSpec},
 };
 
@@ -20,11 +20,8 @@ fn tables() -> String {
 }
 
 fn table(group: OptionGroup) -> String {
-    let rows = GenerateOptions::SPECS
-        .iter()
-        .chain(BeamOptions::SPECS)
-        .filter(|spec| spec.group == group)
-        .map(row);
+    let specs = EngineConfig::specs().chain(GenerateOptions::SPECS).chain(BeamOptions::SPECS);
+    let rows = specs.filter(|spec| spec.group == group).map(row);
     format!(
         "\n### {}\n\n| option | command line | TOML | JavaScript | takes | default |\n\
          |---|---|---|---|---|---|\n{}",
@@ -36,7 +33,7 @@ fn table(group: OptionGroup) -> String {
 fn row(spec: &OptionSpec) -> String {
     let code = |text: &str| if text.is_empty() { "–".to_owned() } else { format!("`{text}`") };
     let flags: Vec<_> = spec.flags().split(", ").map(code).collect();
-    let toml = if spec.in_toml { code(spec.name) } else { "–".to_owned() };
+    let toml = code(spec.toml_table().map_or("", |_| spec.name));
     let cells = [
         code(spec.name),
         flags.join(", "),

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use setun::{
-    BeamOptions, GenerateOptions, SamplingStep,
+    BeamOptions, EngineOptions, GenerateOptions, SamplingStep,
     text::{NumberRange, OptionGroup, OptionKind, OptionSpec},
 };
 
@@ -73,6 +73,18 @@ import { integer, MAX_FLOAT, number, oneOf, type Rules } from "./option-checks.j
 export interface BeamOptions {
 "#;
 
+const LIMITS_HEAD: &str = r#"/**
+ * Limits of an engine, with their documentation and checks.
+ *
+ * Written by `cargo xtask options` from the option table; do not edit.
+ */
+
+import { integer, type Rules } from "./option-checks.js";
+
+/** Limits of an engine. */
+export interface EngineLimits {
+"#;
+
 /// A structured option: its name, type, check and words.
 const STRUCTURED: [(&str, &str, &str, &str); 4] = [
     (
@@ -128,11 +140,23 @@ pub(crate) fn generate_rules() -> String {
 
 /// The file `beam-options.ts`.
 pub(crate) fn beam_options() -> String {
-    let mut text = BEAMS_HEAD.to_owned();
-    text += &BeamOptions::SPECS.iter().map(property).collect::<String>();
-    text += "}\n\n/** The check of each option. */\nexport const BEAMS: Rules<BeamOptions> = {\n";
-    text += &BeamOptions::SPECS.iter().map(rule).collect::<String>();
-    text + "};\n"
+    let specs: Vec<_> = BeamOptions::SPECS.iter().collect();
+    BEAMS_HEAD.to_owned() + &interface_and_rules(&specs, "BEAMS: Rules<BeamOptions>")
+}
+
+/// The file `engine-limits.ts`.
+pub(crate) fn engine_limits() -> String {
+    let specs = EngineOptions::SPECS.iter().filter(|spec| !spec.javascript_key().is_empty());
+    let specs: Vec<_> = specs.collect();
+    LIMITS_HEAD.to_owned() + &interface_and_rules(&specs, "LIMITS: Rules<EngineLimits>")
+}
+
+fn interface_and_rules(specs: &[&OptionSpec], name: &str) -> String {
+    let [properties, rules] =
+        [property, rule].map(|write| specs.iter().map(|spec| write(spec)).collect::<String>());
+    format!(
+        "{properties}}}\n\n/** The check of each option. */\nexport const {name} = {{\n{rules}}};\n"
+    )
 }
 
 fn property(spec: &OptionSpec) -> String {
