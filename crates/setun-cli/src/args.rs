@@ -21,15 +21,13 @@ use constraint::ConstraintArgs;
 use context::ContextOverflow;
 use filter::ContentFilterArgs;
 use options::OptionArgs;
+pub(crate) use options::{help, value};
 pub(crate) use template::TemplateArgs;
 
 use crate::{error::CliError, output::tell, source::ModelFiles};
 
 /// The device, where none is named.
 const AUTO: &str = "auto";
-
-/// Most threads that can be asked for.
-const MAX_THREADS: i64 = 1024;
 
 /// What every command takes that generates text.
 #[derive(Args, Debug)]
@@ -125,44 +123,18 @@ pub(crate) struct DeviceArgs {
     #[arg(long, value_name = "BACKEND")]
     pub(crate) backend: Option<String>,
 
-    /// CPU threads [default: chosen for the processor]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=MAX_THREADS))]
-    pub(crate) threads: Option<u16>,
+    #[arg(long, value_name = "N", help = help("threads"), value_parser = value::<usize>("threads"))]
+    pub(crate) threads: Option<usize>,
 }
 
 /// How a model is kept in memory.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct MemoryArgs {
-    /// Element type of the KV cache [default: f16]
-    #[arg(long, value_enum)]
-    pub(crate) kv: Option<Kv>,
+    #[arg(long, value_name = "TYPE", help = help("cache_type"), value_parser = value::<CacheType>("cache_type"))]
+    pub(crate) kv: Option<CacheType>,
 
-    /// Representation of the output head in memory [default: screened where it is faster, else
-    /// stored]
-    #[arg(long, value_enum)]
-    pub(crate) head: Option<Head>,
-}
-
-/// Element types of the KV cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Kv {
-    /// As computed
-    F32,
-    /// Half the memory
-    F16,
-    /// A quarter of the memory
-    Int8,
-}
-
-/// Ways to keep the head.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Head {
-    /// The checkpoint's own type
-    Stored,
-    /// A 7-bit copy selects candidates first: less to read, the same tokens
-    Screened,
-    /// Rounded to int8: less to read, slightly different logits
-    Int8,
+    #[arg(long, value_name = "TYPE", help = help("head_type"), value_parser = value::<HeadType>("head_type"))]
+    pub(crate) head: Option<HeadType>,
 }
 
 impl GenerateArgs {
@@ -170,34 +142,17 @@ impl GenerateArgs {
     pub(crate) fn engine(&self, texts: usize) -> Result<Engine, CliError> {
         self.device.device()?; // before the work of loading
         self.filter.filter()?;
-        let config = self.config.as_ref().map(EngineConfig::read).transpose()?;
-        let model = self.model.files()?.open()?;
-        let builder = match config {
-            Some(config) => self.configured(model.into(), &config, texts)?,
-            None => builder(model, &self.device, self.memory, texts)?.streams(texts),
+        let mut config = match &self.config {
+            Some(file) => EngineConfig::read(file)?,
+            None => with_contexts(texts),
         };
+        config.engine.streams = config.engine.streams.max(texts);
+        self.device.apply(self.memory, &mut config)?;
+        let builder = Engine::builder(self.model.files()?.open()?).config(config);
         start(match &self.draft {
             Some(draft) => builder.draft(self.model.files_of(draft)?.open()?),
             None => builder,
         })
-    }
-
-    /// What a file says, but for what was given on the command line.
-    fn configured(
-        &self,
-        model: ModelInput,
-        config: &EngineConfig,
-        texts: usize,
-    ) -> Result<EngineBuilder, CliError> {
-        let mut config = config.clone();
-        let DeviceArgs { backend, .. } = &self.device;
-        config.device.backends =
-            backend.clone().map_or(config.device.backends, |backend| vec![backend]);
-        config.device.threads = self.device.threads().or(config.device.threads);
-        config.memory.cache = self.memory.kv.map_or(config.memory.cache, CacheType::from);
-        config.memory.head = self.memory.head.map_or(config.memory.head, HeadType::from);
-        config.batch.streams = config.batch.streams.max(texts);
-        Ok(Engine::builder(model).config(&config)?)
     }
 
     /// How to generate, as the engine takes it.
@@ -217,32 +172,37 @@ impl GenerateArgs {
 impl DeviceArgs {
     /// The device, if it is here.
     pub(crate) fn device(&self) -> Result<Device, CliError> {
-        Ok(self.backend().parse()?)
+        let device: Device = self.backend().parse()?;
+        device.check_available()?;
+        Ok(device)
     }
 
     /// How a model is loaded onto it.
     pub(crate) fn options(
         &self,
-        kv: Option<Kv>,
-        head: Option<Head>,
+        kv: Option<CacheType>,
+        head: Option<HeadType>,
     ) -> Result<DeviceOptions, CliError> {
-        Ok(DeviceOptions {
-            device: self.device()?,
-            threads: self.threads(),
-            cache: kv.map_or_else(CacheType::default, CacheType::from),
-            head: head.map_or(HeadType::Auto, HeadType::from),
-            ..DeviceOptions::default()
-        })
+        let mut config = EngineConfig::default();
+        self.apply(MemoryArgs { kv, head }, &mut config)?;
+        Ok(config.device_options())
+    }
+
+    /// Puts what was given in place of what a configuration says.
+    fn apply(&self, memory: MemoryArgs, config: &mut EngineConfig) -> Result<(), CliError> {
+        let device = &mut config.device;
+        if self.backend.is_some() {
+            device.backends = vec![self.device()?];
+        }
+        device.threads = self.threads.or(device.threads);
+        device.cache_type = memory.kv.unwrap_or(device.cache_type);
+        device.head_type = memory.head.unwrap_or(device.head_type);
+        Ok(())
     }
 
     /// The device's name.
     pub(crate) fn backend(&self) -> &str {
         self.backend.as_deref().unwrap_or(AUTO)
-    }
-
-    /// The number of threads, if one was given.
-    pub(crate) fn threads(&self) -> Option<usize> {
-        self.threads.map(usize::from)
     }
 }
 
@@ -253,16 +213,15 @@ pub(crate) fn builder(
     memory: MemoryArgs,
     contexts: usize,
 ) -> Result<EngineBuilder, CliError> {
-    let options = device.options(memory.kv, memory.head)?;
-    let builder = Engine::builder(model.into())
-        .device(options.device)
-        .cache_type(options.cache)
-        .head_type(options.head)
-        .contexts(contexts);
-    Ok(match options.threads {
-        Some(threads) => builder.threads(threads),
-        None => builder,
-    })
+    let mut config = with_contexts(contexts);
+    device.apply(memory, &mut config)?;
+    Ok(Engine::builder(model.into()).config(config))
+}
+
+fn with_contexts(contexts: usize) -> EngineConfig {
+    let mut config = EngineConfig::default();
+    config.engine.contexts = contexts;
+    config
 }
 
 /// Starts an engine. Devices that failed are told of.
@@ -288,25 +247,5 @@ pub(crate) fn number(
         };
         let number = text.parse().ok().filter(|number| (least..=most).contains(number));
         number.ok_or_else(expected)
-    }
-}
-
-impl From<Kv> for CacheType {
-    fn from(kv: Kv) -> Self {
-        match kv {
-            Kv::F32 => Self::F32,
-            Kv::F16 => Self::F16,
-            Kv::Int8 => Self::Int8,
-        }
-    }
-}
-
-impl From<Head> for HeadType {
-    fn from(head: Head) -> Self {
-        match head {
-            Head::Stored => Self::Stored,
-            Head::Screened => Self::Screened,
-            Head::Int8 => Self::Int8,
-        }
     }
 }

@@ -44,7 +44,8 @@ pub(crate) fn parse_config(given: &JsValue) -> Result<EngineConfig, JsValue> {
     for (key, value) in entries(given) {
         match key.as_str() {
             "backend" => {
-                config.device.backends = vec![read::<String>(&key, value)?.parse().map_err(to_js)?]
+                let name: String = read(&key, value)?;
+                config.device.backends = vec![name.parse().map_err(to_js)?];
             }
             _ => config.set(&snake_case(&key), &read(&key, value)?).map_err(to_js)?,
         }

@@ -6,8 +6,8 @@ use clap::{
     error::ErrorKind,
 };
 use setun::{
-    GenerateOptions,
-    text::{OptionGroup, OptionKind, OptionSpec, OptionValue, SamplingStep, TextError},
+    EngineConfig, GenerateOptions,
+    text::{FieldValue, OptionGroup, OptionKind, OptionSpec, OptionValue, SamplingStep, TextError},
 };
 
 /// The options that take a value or nothing. Structured ones have arguments of their own.
@@ -59,22 +59,48 @@ pub(super) fn refused(error: TextError) -> Error {
     Error::raw(ErrorKind::ValueValidation, error)
 }
 
+/// The help of an option of an engine or its device.
+pub(crate) fn help(name: &str) -> String {
+    EngineConfig::specs().find(|spec| spec.name == name).map(summary).unwrap_or_default()
+}
+
+/// Reads the value of an option of an engine or its device.
+pub(crate) fn value<T: FieldValue>(
+    name: &'static str,
+) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static {
+    move |text| {
+        let kind = EngineConfig::specs().find(|spec| spec.name == name).map(|spec| spec.kind);
+        let kind = kind.ok_or_else(|| format!("there is no option `{name}`"))?;
+        let value = read(kind, text)?;
+        let value = T::read(&value).filter(|_| kind.accepts(&value));
+        value.ok_or_else(|| format!("expected {kind}"))
+    }
+}
+
+/// What an option does, what it takes and its default.
+fn summary(spec: &OptionSpec) -> String {
+    let summary = spec.paragraphs().into_iter().next().unwrap_or_default();
+    let summary = summary.trim_end_matches('.');
+    if spec.kind == OptionKind::Flag {
+        return summary.to_owned();
+    }
+    format!("{summary} [{}; default: {}]", spec.kind, spec.default_words())
+}
+
 /// The flag of an option.
 pub(super) fn argument(spec: &'static OptionSpec) -> Arg {
-    let paragraphs = spec.paragraphs();
-    let summary = paragraphs.first().map_or("", |summary| summary.trim_end_matches('.'));
     let flag = spec.flags();
     let argument = Arg::new(spec.name)
         .long(flag.trim_start_matches("--").to_owned())
-        .help_heading(spec.group.title());
+        .help_heading(spec.group.title())
+        .help(summary(spec));
     if spec.kind == OptionKind::Flag {
-        return argument.action(ArgAction::SetTrue).help(summary.to_owned());
+        return argument.action(ArgAction::SetTrue);
     }
     let (default, kind) = (spec.default_words(), spec.kind);
-    let long = paragraphs.join("\n\n") + &format!("\n\nTakes {kind}. Default: {default}.");
+    let long = spec.paragraphs().join("\n\n") + &format!("\n\nTakes {kind}. Default: {default}.");
     argument
         .value_name(spec.value_name)
-        .help(format!("{summary} [{kind}; default: {default}]"))
         .long_help(long)
         .allow_hyphen_values(true)
         .action(if is_list(kind) { ArgAction::Append } else { ArgAction::Set })
@@ -90,14 +116,14 @@ fn is_list(kind: OptionKind) -> bool {
 /// Reads a value, or one of a list, and checks it.
 fn parser(kind: OptionKind) -> ValueParser {
     let parse = move |text: String| {
-        let value = value(kind, &text)?;
+        let value = read(kind, &text)?;
         let whole = if is_list(kind) { joined(kind, vec![value.clone()]) } else { value.clone() };
         if kind.accepts(&whole) { Ok(value) } else { Err(format!("expected {kind}")) }
     };
     clap::builder::StringValueParser::new().try_map(parse).into()
 }
 
-fn value(kind: OptionKind, text: &str) -> Result<OptionValue, String> {
+fn read(kind: OptionKind, text: &str) -> Result<OptionValue, String> {
     let number = |text: &str| text.parse().ok().map(OptionValue::Number);
     let value = match kind {
         OptionKind::Number(_) | OptionKind::Time(_) => number(text),

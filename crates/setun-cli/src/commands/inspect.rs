@@ -8,12 +8,13 @@ mod report;
 use std::path::PathBuf;
 
 use setun::{
+    CacheType,
     checkpoint::{Answer, Reader},
     forward::WeightsBuilder,
 };
 
 use crate::{
-    args::{DeviceArgs, FileArgs, Kv},
+    args::{DeviceArgs, FileArgs, value},
     error::CliError,
     output::Output,
     source::ModelFiles,
@@ -48,8 +49,8 @@ pub(crate) struct Args {
     shape: Option<ShapeName>,
 
     /// Element type of the KV cache for the estimate [default: f16]
-    #[arg(long, value_enum, requires = "estimate")]
-    kv: Option<Kv>,
+    #[arg(long, requires = "estimate", value_parser = value::<CacheType>("cache_type"))]
+    kv: Option<CacheType>,
 
     /// List the operations and buffers of a step of one token in place of the tensors
     #[arg(long)]

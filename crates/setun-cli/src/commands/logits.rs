@@ -8,7 +8,7 @@ use std::{
 };
 
 use setun::{
-    EngineError, Error,
+    CacheType, EngineError, Error, HeadType,
     checkpoint::{
         Dtype,
         write::{NewTensor, layout},
@@ -17,7 +17,7 @@ use setun::{
 };
 
 use crate::{
-    args::{DeviceArgs, FileArgs, Head, Kv},
+    args::{DeviceArgs, FileArgs, value},
     error::CliError,
     input,
     output::Progress,
@@ -49,8 +49,8 @@ pub(crate) struct Args {
     device: DeviceArgs,
 
     /// Element type of the KV cache
-    #[arg(long, value_enum, default_value_t = Kv::F32)]
-    kv: Kv,
+    #[arg(long, default_value_t = CacheType::F32, value_parser = value::<CacheType>("cache_type"))]
+    kv: CacheType,
 }
 
 #[derive(Debug, clap::Args)]
@@ -73,7 +73,7 @@ const BUFFER: usize = 1 << 20;
 
 /// See [`Args`].
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
-    let options = args.device.options(Some(args.kv), Some(Head::Stored))?; // before the work of loading
+    let options = args.device.options(Some(args.kv), Some(HeadType::Stored))?; // before the work of loading
     let model = ModelFiles::find(Some(&args.model), args.file.into())?.load()?;
     let tokens = match (&args.input.ids, &args.input.text) {
         (Some(ids), _) => ids.clone(),

@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 use setun::{
-    EngineError,
+    CacheType, EngineError, HeadType,
     forward::{Model as Forward, RequestedOutput},
 };
 
 use crate::{
-    args::{DeviceArgs, Head, Kv, ModelArgs},
+    args::{DeviceArgs, ModelArgs, value},
     error::CliError,
     input,
     output::{Output, Progress},
@@ -37,12 +37,12 @@ pub(crate) struct Args {
     device: DeviceArgs,
 
     /// Element type of the KV cache
-    #[arg(long, value_enum, default_value_t = Kv::F32)]
-    kv: Kv,
+    #[arg(long, default_value_t = CacheType::F32, value_parser = value::<CacheType>("cache_type"))]
+    kv: CacheType,
 
     /// Representation of the output head in memory
-    #[arg(long, value_enum, default_value_t = Head::Stored)]
-    head: Head,
+    #[arg(long, default_value_t = HeadType::Stored, value_parser = value::<HeadType>("head_type"))]
+    head: HeadType,
 
     /// Print one JSON object
     #[arg(long)]

@@ -300,7 +300,7 @@ fn options_win_over_the_configuration() {
 
     std::fs::write(&file, "[device]\nbackend = \"cpu\"\n").expect("a file");
     let told = run(&[]);
-    assert!(told.contains("setun.toml`, line 2: unknown field `backend`"), "{told}");
+    assert!(told.contains("setun.toml`, line 2: unknown option `backend`"), "{told}");
 }
 
 #[test]
