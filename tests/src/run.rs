@@ -1,9 +1,17 @@
 //! Running models step by step, without an engine.
 
+use std::path::Path;
+
 use setun::{
-    Device, DeviceKind, DeviceOptions, Model,
-    forward::{Batch, Model as Forward, Outputs, PagedCache, RequestedOutput, SequenceId},
+    CacheType, Device, DeviceKind, DeviceOptions, Model,
+    forward::{
+        Batch, Model as Forward, Outputs, PagedCache, RequestedOutput, SequenceId, Transformer,
+        TransformerOptions,
+    },
+    ops::Backend,
 };
+
+use crate::golden::max_difference;
 
 /// A model on a device, with a cache.
 pub struct Runner {
@@ -23,6 +31,16 @@ impl Runner {
     #[must_use]
     pub fn new(model: Model, options: DeviceOptions) -> Self {
         Self::over(model.load_onto(options).expect("the device is here").model)
+    }
+
+    /// Opens a model, whose cache has all bits.
+    ///
+    /// # Panics
+    ///
+    /// If it cannot be loaded.
+    #[must_use]
+    pub fn open(path: impl AsRef<Path>, device: &Device) -> Self {
+        Self::new(Model::open(path).expect("a model"), exact(device))
     }
 
     /// Runs a model that is on its device.
@@ -95,6 +113,64 @@ impl Runner {
         }
         tokens
     }
+}
+
+/// A device with a cache that has all bits.
+#[must_use]
+pub fn exact(device: &Device) -> DeviceOptions {
+    DeviceOptions { device: device.clone(), cache: CacheType::F32, ..DeviceOptions::default() }
+}
+
+/// A model on a backend.
+///
+/// # Panics
+///
+/// If it cannot be loaded.
+pub fn transformer<B: Backend>(
+    path: impl AsRef<Path>,
+    backend: B,
+    options: TransformerOptions,
+) -> Transformer<B> {
+    let model = Model::open(path).expect("a model");
+    let (config, weights) = (model.config().clone(), model.weights().clone());
+    Transformer::new(backend, config, weights, options).expect("a model")
+}
+
+/// Logits may differ by so much where no code lies at a tie.
+pub const CLOSE: f32 = 1e-3;
+
+/// And by so much where one has flipped.
+pub const FLIPPED: f32 = 0.6;
+
+/// Margins beyond this must give the same token.
+pub const MARGIN: f32 = 0.5;
+
+/// The number of rows that are [`CLOSE`].
+///
+/// # Panics
+///
+/// If a row differs by more than a flipped code explains.
+#[must_use]
+pub fn assert_near(expected: &[Vec<f32>], found: &[Vec<f32>], what: &str) -> usize {
+    assert_eq!(expected.len(), found.len(), "{what}");
+    let mut close = 0;
+    for (position, (a, b)) in expected.iter().zip(found).enumerate() {
+        let most = max_difference(a, b);
+        assert!(most <= FLIPPED, "{what}, position {position}: logits differ by {most}");
+        close += usize::from(most <= CLOSE);
+        if margin(a) > MARGIN {
+            assert_eq!(argmax(a), argmax(b), "{what}, position {position}");
+        }
+    }
+    close
+}
+
+/// How far the best logit is ahead.
+#[must_use]
+pub fn margin(row: &[f32]) -> f32 {
+    let best = argmax(row) as usize;
+    let others = row.iter().enumerate().filter(|(index, _)| *index != best);
+    row[best] - others.fold(f32::NEG_INFINITY, |most, (_, logit)| most.max(*logit))
 }
 
 /// Every level of the processor that runs here.

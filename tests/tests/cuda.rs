@@ -2,14 +2,12 @@
 //! where there is no device.
 
 use setun::{
-    CacheType, Device, DeviceOptions, Model,
-    forward::{Transformer, TransformerOptions},
-    ops::CacheElement,
+    CacheType, Device, DeviceOptions, Model, forward::TransformerOptions, ops::CacheElement,
 };
 use setun_gpu::{Cuda, GpuBackend};
 use setun_tests::{
     golden::{Golden, MODELS},
-    run::{Runner, bits},
+    run::{Runner, bits, transformer},
 };
 
 const CACHES: [(CacheType, CacheElement); 3] = [
@@ -29,12 +27,9 @@ fn on_device(model: &str, cache_element: CacheElement) -> Option<Runner> {
             return None;
         }
     };
-    let model = Model::open(Golden::read(model).folder).expect("a golden model");
     let backend = GpuBackend::new(device).expect("memory");
     let options = TransformerOptions { cache_element, ..TransformerOptions::default() };
-    let (config, weights) = (model.config().clone(), model.weights().clone());
-    let model = Transformer::new(backend, config, weights, options).expect("a model");
-    Some(Runner::over(Box::new(model)))
+    Some(Runner::over(Box::new(transformer(Golden::read(model).folder, backend, options))))
 }
 
 fn on_cpu(model: &str, cache: CacheType) -> Runner {

@@ -6,7 +6,7 @@ mod outline;
 use std::{collections::BTreeMap, fs, path::Path};
 
 use setun::{
-    CacheType, Device, DeviceOptions, HeadType, Model, Source,
+    Device, DeviceOptions, HeadType, Model, Source,
     checkpoint::{
         Answer, Reader, Tensor,
         container::write::{Options, TableType},
@@ -14,7 +14,7 @@ use setun::{
 };
 use setun_tests::{
     golden::{Golden, MODELS},
-    run::{Bits, Runner, bits, devices},
+    run::{Bits, Runner, bits, devices, exact},
 };
 
 /// The folder as a container, written with these options.
@@ -48,12 +48,7 @@ fn open(parts: &outline::Parts) -> Model {
 }
 
 fn logits(golden: &Golden, model: Model, device: &Device, head: HeadType) -> Vec<Bits> {
-    let options = DeviceOptions {
-        device: device.clone(),
-        cache: CacheType::F32,
-        head,
-        ..DeviceOptions::default()
-    };
+    let options = DeviceOptions { head, ..exact(device) };
     let ids = golden.ids("p33.ids");
     bits(&Runner::new(model, options).logits(&ids, ids.len()))
 }

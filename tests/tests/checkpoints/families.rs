@@ -5,11 +5,11 @@ use std::{collections::BTreeMap, fs};
 
 use half::f16;
 use safetensors::{Dtype, SafeTensors, tensor::TensorView};
-use setun::{CacheType, Conversion, DeviceOptions, ErrorCode, Format, HeadType, Model, Source};
+use setun::{Conversion, DeviceOptions, ErrorCode, Format, HeadType, Model, Source};
 use setun_tests::{
     fixture,
     golden::{Tensors, max_difference},
-    run::{Runner, bits, devices},
+    run::{Runner, bits, devices, exact},
 };
 
 /// No int8 code is near a rounding tie.
@@ -28,14 +28,9 @@ fn logits() {
         let golden = Tensors::read(&folder.join("golden.safetensors"));
         let (ids, expected) = (golden.ids("ids"), golden.floats("logits").expect("logits"));
         for device in devices() {
-            let options = DeviceOptions {
-                device: device.clone(),
-                cache: CacheType::F32,
-                ..DeviceOptions::default()
-            };
             let opened = Model::open(&folder).expect("a model");
             assert_eq!(opened.weights().unused, [""; 0], "{model}: every tensor has a use");
-            let mut runner = Runner::new(opened, options);
+            let mut runner = Runner::new(opened, exact(&device));
             let rows = runner.logits(&ids, ids.len());
             let difference = max_difference(&rows.concat(), &expected);
             assert!(difference <= STRICT, "{model} on {device}: {difference}");

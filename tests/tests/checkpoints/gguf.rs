@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use setun::{
-    CacheType, Conversion, Device, DeviceOptions, Engine, Error, ErrorCode, Format, Model, Source,
+    Conversion, Device, DeviceOptions, Engine, Error, ErrorCode, Format, Model, Source,
     checkpoint::{
         Dtype, Files, GenerationDefaults, ModelConfig, Tensor, TensorData, files,
         gguf::write::{needs_scale_beside, plan},
@@ -20,7 +20,7 @@ use setun::{
 };
 use setun_tests::{
     fixture,
-    run::{Runner, bits, devices},
+    run::{Runner, bits, devices, exact},
 };
 
 const LAYERS: usize = 2;
@@ -182,10 +182,8 @@ fn gguf(config: &ModelConfig, contents: &[(String, Content)], target: Dtype) -> 
 }
 
 fn logits(model: Model, device: &Device) -> Vec<Vec<u32>> {
-    let options =
-        DeviceOptions { device: device.clone(), cache: CacheType::F32, ..DeviceOptions::default() };
     let tokens: Vec<u32> = (0..24).map(|token| token * 7 % 48).collect();
-    bits(&Runner::new(model, options).logits(&tokens, 24))
+    bits(&Runner::new(model, exact(device)).logits(&tokens, 24))
 }
 
 #[test]
@@ -228,12 +226,7 @@ fn files_of_another_writer_run() {
             let model = Model::from_bytes(name.clone(), &bytes).expect("a model");
             assert!(model.weights().unused.is_empty(), "{name}: {:?}", model.weights().unused);
             assert!(model.tokenizer().expect("a good one").is_some(), "{name}");
-            let options = DeviceOptions {
-                device: device.clone(),
-                cache: CacheType::F32,
-                ..DeviceOptions::default()
-            };
-            let rows = Runner::new(model, options).logits(&[0, 4, 5, 6, 7], 5);
+            let rows = Runner::new(model, exact(&device)).logits(&[0, 4, 5, 6, 7], 5);
             assert!(rows.iter().flatten().all(|logit| logit.is_finite()), "{name} on {device}");
             let found = bits(&rows);
             assert_eq!(first.get_or_insert_with(|| found.clone()), &found, "{name} on {device}");

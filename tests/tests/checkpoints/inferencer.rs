@@ -2,12 +2,12 @@
 //! outputs of transformers and the engine's texts.
 
 use setun::{
-    CacheType, Device, DeviceOptions, Engine, GenerateOptions, Inferencer, InferencerOptions,
-    Model, Ragged, SamplerOptions, text::Sampler,
+    CacheType, Device, Engine, GenerateOptions, Inferencer, InferencerOptions, Model, Ragged,
+    SamplerOptions, text::Sampler,
 };
 use setun_tests::{
     golden::{Golden, MODELS, PROMPTS, max_difference},
-    run::{Runner, bits, devices},
+    run::{Runner, bits, devices, exact},
 };
 
 /// Tolerances of `fixtures/README.md`, as in `goldens.rs`.
@@ -18,13 +18,9 @@ fn open(golden: &Golden) -> Model {
     Model::open(&golden.folder).expect("a golden model")
 }
 
-fn options(device: Device) -> DeviceOptions {
-    DeviceOptions { device, cache: CacheType::F32, ..DeviceOptions::default() }
-}
-
 /// With end tokens of its own.
-fn inferencer(golden: &Golden, device: Device, eos_tokens: Vec<u32>) -> Inferencer {
-    let loaded = open(golden).load_onto(options(device)).expect("the device is here");
+fn inferencer(golden: &Golden, device: &Device, eos_tokens: Vec<u32>) -> Inferencer {
+    let loaded = open(golden).load_onto(exact(device)).expect("the device is here");
     let options = InferencerOptions { eos_tokens, ..InferencerOptions::default() };
     Inferencer::new(loaded.model, options)
 }
@@ -45,8 +41,8 @@ fn logits_of_a_batch_are_those_of_single_steps_and_of_the_reference() {
         // Every device once, or more often if there are fewer than models.
         let devices = devices();
         let device = devices[number % devices.len()].clone();
-        let mut inferencer = inferencer(&golden, device.clone(), vec![]);
-        let mut runner = Runner::new(open(&golden), options(device.clone()));
+        let mut inferencer = inferencer(&golden, &device, vec![]);
+        let mut runner = Runner::open(&golden.folder, &device);
         let prompts = prompts(&golden);
         let mut cache = inferencer.cache(prompts.len()).expect("a cache");
         let found = inferencer
@@ -84,7 +80,7 @@ fn greedy_batches_continue_as_the_reference_does() {
     let mut ended = 0;
     for model in MODELS {
         let golden = Golden::read(model);
-        let mut plain = inferencer(&golden, Device::Cpu, vec![]);
+        let mut plain = inferencer(&golden, &Device::Cpu, vec![]);
         let prompts = prompts(&golden);
         let mut cache = plain.cache(prompts.len()).expect("a cache");
         let query = Ragged::from_rows(&prompts);
@@ -97,7 +93,7 @@ fn greedy_batches_continue_as_the_reference_does() {
             let what = format!("{model} {name}");
             check(&what, &found, &expected.greedy, &expected.greedy_margin);
             let Some(with_eos) = &expected.greedy_with_eos else { continue };
-            let mut ending = inferencer(&golden, Device::Cpu, vec![with_eos.eos]);
+            let mut ending = inferencer(&golden, &Device::Cpu, vec![with_eos.eos]);
             let mut cache = ending.cache(1).expect("a cache");
             let query = Ragged::from_rows([&prompts[row]]);
             let first = ending.prefill_blocking(&query, &mut cache, &mut greedy()).expect("a step");
@@ -120,7 +116,7 @@ fn sampled_rows_are_the_engines_texts() {
     for model in ["bitnet-h64/packed", "llama-headdim-rope3/packed"] {
         let golden = Golden::read(model);
         let eos_tokens = open(&golden).config().eos_tokens.clone();
-        let mut inferencer = inferencer(&golden, Device::Auto, eos_tokens);
+        let mut inferencer = inferencer(&golden, &Device::Auto, eos_tokens);
         let engine = Engine::builder(open(&golden)).cache_type(CacheType::F32).build();
         let engine = engine.expect("an engine");
         let sampling = GenerateOptions::new()

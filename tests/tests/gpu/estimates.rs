@@ -1,8 +1,10 @@
 //! Estimates of GPU memory against the buffers that are asked for.
 
 use setun::{Device, DeviceOptions, GpuApi, Model, ModelReader, ops::Backend};
-use setun_gpu::{Api, GpuBackend, Recorder, Wgpu};
+use setun_gpu::{GpuBackend, Recorder};
 use setun_tests::fixture;
+
+use super::device;
 
 #[test]
 fn weights_take_the_buffers_that_are_estimated() {
@@ -20,8 +22,7 @@ fn weights_take_the_buffers_that_are_estimated() {
             DeviceOptions { device: Device::Gpu(GpuApi::Vulkan), ..DeviceOptions::default() };
         let reader = ModelReader::open(&path).expect("a model");
         let estimate = reader.header().estimate(options).expect("an estimate");
-        let device = pollster::block_on(Wgpu::open(Api::Vulkan)).expect("a Vulkan device");
-        let mut backend = GpuBackend::new(Recorder::new(device)).expect("memory");
+        let mut backend = GpuBackend::new(Recorder::new(device())).expect("memory");
         let before = backend.executor().taken;
         for weight in &Model::open(&path).expect("a model").weights().data {
             drop(backend.upload(weight.clone(), <_>::default()).expect("memory"));

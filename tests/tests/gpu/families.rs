@@ -4,25 +4,18 @@
 
 use setun::{
     Model,
-    forward::{BLOCK_POSITIONS, Transformer, TransformerOptions, sample},
+    forward::{BLOCK_POSITIONS, TransformerOptions, sample},
     ops::{CacheElement, CacheSpec, Op},
 };
-use setun_gpu::{Api, GpuBackend, Wgpu};
 use setun_tests::{
     fixture,
     golden::{Tensors, max_difference},
-    run::{Runner, bits},
+    run::{CLOSE, Runner, bits, transformer},
 };
 
+use super::gpu;
+
 const MODELS: [&str; 3] = ["bitnet-1bitllm", "qwen3-packed", "qwen3-mlx"];
-
-/// As in `gpu.rs`: no code lies at a tie.
-const CLOSE: f32 = 1e-3;
-
-fn backend() -> GpuBackend<Wgpu> {
-    let device = pollster::block_on(Wgpu::open(Api::Vulkan)).expect("a Vulkan device");
-    GpuBackend::new(device).expect("memory")
-}
 
 #[test]
 fn logits() {
@@ -30,15 +23,11 @@ fn logits() {
         let folder = fixture("families").join(name);
         let golden = Tensors::read(&folder.join("golden.safetensors"));
         let (ids, expected) = (golden.ids("ids"), golden.floats("logits").expect("logits"));
-        let model = Model::open(&folder).expect("a model");
-        let backend = backend();
         let options = TransformerOptions {
             cache_element: CacheElement::F32,
             ..TransformerOptions::default()
         };
-        let (config, weights) = (model.config().clone(), model.weights().clone());
-        let transformer = Transformer::new(backend, config, weights, options).expect("a model");
-        let mut runner = Runner::over(Box::new(transformer));
+        let mut runner = Runner::over(Box::new(transformer(&folder, gpu(), options)));
         let rows = runner.logits(&ids, ids.len());
         let difference = max_difference(&rows.concat(), &expected);
         assert!(difference <= CLOSE, "{name}: {difference}");
@@ -50,7 +39,7 @@ fn logits() {
 
 #[test]
 fn a_self_test_has_their_operations() {
-    let mut backend = backend();
+    let mut backend = gpu();
     for name in MODELS {
         let model = Model::open(fixture("families").join(name)).expect("a model");
         let (config, weights) = (model.config(), model.weights());

@@ -8,14 +8,12 @@ use setun::{
     },
     ops::OpsError,
 };
-use setun_gpu::{Api, Executor, GpuBackend, Recorder, Wgpu};
+use setun_gpu::{Executor, GpuBackend, Recorder, Wgpu};
 use setun_tests::{golden::Golden, run::bits};
 
-const MODEL: &str = "bitnet-h64/packed";
+use super::device;
 
-fn device() -> Wgpu {
-    pollster::block_on(Wgpu::open(Api::Vulkan)).expect("a Vulkan device")
-}
+const MODEL: &str = "bitnet-h64/packed";
 
 fn transformer<E: Executor>(executor: E) -> Result<Transformer<GpuBackend<E>>, ModelError> {
     let model = Model::open(Golden::read(MODEL).folder).expect("a golden model");

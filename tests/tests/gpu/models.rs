@@ -4,36 +4,23 @@
 
 use std::path::Path;
 
-use setun::{
-    Device, DeviceOptions, Model,
-    forward::{Transformer, TransformerOptions},
-    ops::CacheElement,
-};
-use setun_gpu::{Api, GpuBackend, Wgpu};
+use setun::{Device, forward::TransformerOptions, ops::CacheElement};
 use setun_tests::{
     fixture,
     golden::{Golden, MODELS},
-    run::{Runner, argmax, bits},
+    run::{CLOSE, MARGIN, Runner, argmax, assert_near, bits, margin, transformer},
 };
 
-/// Logits may differ by so much where no code lies at a tie.
-const CLOSE: f32 = 1e-3;
-/// And by so much where one has flipped.
-const FLIPPED: f32 = 0.6;
+use super::gpu;
+
 /// "The little dog was sad because", for the model that knows stories.
 const PROMPT: [u32; 13] = [1, 291, 376, 400, 428, 286, 296, 418, 329, 429, 412, 425, 372];
 /// Tokens of a text.
 const TEXT: usize = 60;
-/// Margins beyond this must give the same token.
-const MARGIN: f32 = 0.5;
 
 fn runner(folder: &Path, cache_element: CacheElement) -> Runner {
-    let model = Model::open(folder).expect("a model");
-    let device = pollster::block_on(Wgpu::open(Api::Vulkan)).expect("a Vulkan device");
-    let backend = GpuBackend::new(device).expect("memory");
     let options = TransformerOptions { cache_element, ..TransformerOptions::default() };
-    let (config, weights) = (model.config().clone(), model.weights().clone());
-    Runner::over(Box::new(Transformer::new(backend, config, weights, options).expect("a model")))
+    Runner::over(Box::new(transformer(folder, gpu(), options)))
 }
 
 #[test]
@@ -41,32 +28,11 @@ fn tokens_are_those_of_the_cpu() {
     for model in MODELS {
         let golden = Golden::read(model);
         let ids = golden.ids("p130.ids");
-        let options = DeviceOptions {
-            device: Device::Cpu,
-            cache: setun::CacheType::F32,
-            ..DeviceOptions::default()
-        };
-        let opened = Model::open(&golden.folder).expect("a golden model");
-        let expected = Runner::new(opened, options).logits(&ids, ids.len());
+        let expected = Runner::open(&golden.folder, &Device::Cpu).logits(&ids, ids.len());
         let found = runner(&golden.folder, CacheElement::F32).logits(&ids, ids.len());
-        let mut close = 0;
-        for (position, (a, b)) in expected.iter().zip(&found).enumerate() {
-            let most = a.iter().zip(b).fold(0.0f32, |most, (a, b)| most.max((a - b).abs()));
-            assert!(most <= FLIPPED, "{model}, position {position}: logits differ by {most}");
-            close += usize::from(most <= CLOSE);
-            if margin(a) > MARGIN {
-                assert_eq!(argmax(a), argmax(b), "{model}, position {position}");
-            }
-        }
+        let close = assert_near(&expected, &found, model);
         println!("{model}: {close} of {} positions within {CLOSE}", expected.len());
     }
-}
-
-/// How far the best logit is ahead.
-fn margin(row: &[f32]) -> f32 {
-    let best = argmax(row) as usize;
-    let others = row.iter().enumerate().filter(|(index, _)| *index != best);
-    row[best] - others.fold(f32::NEG_INFINITY, |most, (_, logit)| most.max(*logit))
 }
 
 #[test]
@@ -95,13 +61,7 @@ fn chunks_and_batch_mates_change_nothing() {
 fn text_is_that_of_the_cpu_up_to_a_small_margin() {
     for name in ["real-tinystories-1m", "bitnet-hd128/packed", "llama-bitlinear/packed"] {
         let folder = fixture(&format!("golden/{name}"));
-        let opened = Model::open(&folder).expect("a model");
-        let options = DeviceOptions {
-            device: Device::Cpu,
-            cache: setun::CacheType::F32,
-            ..DeviceOptions::default()
-        };
-        let expected = greedy(&mut Runner::new(opened, options));
+        let expected = greedy(&mut Runner::open(&folder, &Device::Cpu));
         let found = greedy(&mut runner(&folder, CacheElement::F32));
         let same = expected.iter().zip(&found).take_while(|(a, b)| a.0 == b.0).count();
         println!("{name}: the first {same} of {TEXT} tokens are the CPU's");

@@ -6,8 +6,10 @@ use setun::{
     forward::{BLOCK_POSITIONS, sample},
     ops::{CacheElement, CacheSpec, comparison::Case},
 };
-use setun_gpu::{Api, GpuBackend, Recorder, SelfTestError, Wgpu, launch::When};
+use setun_gpu::{GpuBackend, Recorder, SelfTestError, launch::When};
 use setun_tests::golden::{Golden, MODELS};
+
+use super::{device, gpu};
 
 /// Cases that rank, and one that chooses.
 fn cases(model: &str, element: CacheElement) -> (Vec<Case>, Case) {
@@ -26,10 +28,6 @@ fn cases(model: &str, element: CacheElement) -> (Vec<Case>, Case) {
     (ranking, sample::choosing(layout, &kinds, config.activation, cache).expect("a case"))
 }
 
-fn device() -> Wgpu {
-    pollster::block_on(Wgpu::open(Api::Vulkan)).expect("a Vulkan device")
-}
-
 /// A device that leaves out the last group of workgroups of a kernel.
 fn spoiled(shader: &'static str, when: Option<When>) -> GpuBackend<Recorder<Wgpu>> {
     let mut recorder = Recorder::new(device());
@@ -39,7 +37,7 @@ fn spoiled(shader: &'static str, when: Option<When>) -> GpuBackend<Recorder<Wgpu
 
 #[test]
 fn a_good_device_passes() {
-    let mut backend = GpuBackend::new(device()).expect("memory");
+    let mut backend = gpu();
     for model in MODELS {
         for element in [CacheElement::F32, CacheElement::F16, CacheElement::Int8] {
             let (cases, choosing) = cases(model, element);
@@ -93,7 +91,7 @@ fn a_wrong_share_of_positions_is_found() {
 
 #[test]
 fn a_row_that_depends_on_others_is_found() {
-    let mut backend = GpuBackend::new(device()).expect("memory");
+    let mut backend = gpu();
     let (mut cases, _) = cases(MODELS[0], CacheElement::F16);
     cases[2].steps[0].tokens[0] += 1; // as if rows among four had other bits
     let result = pollster::block_on(backend.self_test_rows(&cases));

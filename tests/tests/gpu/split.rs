@@ -4,30 +4,19 @@
 use std::path::Path;
 
 use setun::{
-    forward::{ModelError, RequestedOutput, Split, Transformer, TransformerOptions},
+    forward::{ModelError, RequestedOutput, Split, TransformerOptions},
     ops::{CacheElement, OpsError, ScalarBackend},
 };
 use setun_cpu::{CpuBackend, CpuOptions};
-use setun_gpu::{Api, GpuBackend, Recorder, Wgpu};
+use setun_gpu::{GpuBackend, Recorder};
 use setun_tests::{
     checkpoint,
     golden::{Golden, MODELS},
-    run::{Runner, argmax},
+    run::{Runner, assert_near, transformer},
     stages::{NewStage, Session, on, stages},
 };
 
-/// Logits may differ by so much where a code has flipped.
-const FLIPPED: f32 = 0.6;
-/// Margins beyond this must give the same token.
-const MARGIN: f32 = 0.5;
-
-fn device() -> Wgpu {
-    pollster::block_on(Wgpu::open(Api::Vulkan)).expect("a Vulkan device")
-}
-
-fn gpu() -> GpuBackend<Wgpu> {
-    GpuBackend::new(device()).expect("memory")
-}
+use super::{device, gpu};
 
 fn cpu() -> CpuBackend {
     CpuBackend::new(CpuOptions { level: None, threads: Some(2) }).expect("a level")
@@ -54,40 +43,23 @@ fn goldens() -> impl Iterator<Item = Golden> {
 fn tokens_are_those_of_the_cpu() {
     for golden in goldens() {
         let ids = golden.ids("p33.ids");
-        let (config, weights) = checkpoint::weights(&golden.folder);
-        let whole = Transformer::new(cpu(), config, weights, options(CacheElement::F32));
-        let expected = Runner::over(Box::new(whole.expect("a model"))).logits(&ids, ids.len());
+        let whole = transformer(&golden.folder, cpu(), options(CacheElement::F32));
+        let expected = Runner::over(Box::new(whole)).logits(&ids, ids.len());
         let orders: [[NewStage<'_>; 2]; 2] = [[on(cpu()), on(gpu())], [on(gpu()), on(cpu())]];
         for two in orders {
             let split = split(&golden.folder, two, CacheElement::F32);
             let found = Runner::over(Box::new(split)).logits(&ids, ids.len());
-            assert_eq!(expected.len(), found.len());
-            for (position, (a, b)) in expected.iter().zip(&found).enumerate() {
-                let most = a.iter().zip(b).fold(0.0f32, |most, (a, b)| most.max((a - b).abs()));
-                let folder = golden.folder.display();
-                assert!(most <= FLIPPED, "{folder}, {position}: logits differ by {most}");
-                if margin(a) > MARGIN {
-                    assert_eq!(argmax(a), argmax(b), "{folder}, {position}");
-                }
-            }
+            let _ = assert_near(&expected, &found, &golden.folder.display().to_string());
         }
     }
-}
-
-/// How far the best logit is ahead.
-fn margin(row: &[f32]) -> f32 {
-    let best = argmax(row) as usize;
-    let others = row.iter().enumerate().filter(|(index, _)| *index != best);
-    row[best] - others.fold(f32::NEG_INFINITY, |most, (_, logit)| most.max(*logit))
 }
 
 #[test]
 fn two_stages_on_the_device_are_one() {
     let elements = [CacheElement::F32, CacheElement::F16, CacheElement::Int8];
     for (golden, element) in goldens().zip(elements.into_iter().cycle()) {
-        let (config, weights) = checkpoint::weights(&golden.folder);
-        let whole = Transformer::new(gpu(), config, weights, options(element));
-        let expected = Session::new(whole.expect("a model")).everything();
+        let whole = transformer(&golden.folder, gpu(), options(element));
+        let expected = Session::new(whole).everything();
         let split = split(&golden.folder, [on(gpu()), on(gpu())], element);
         let found = Session::new(split).everything();
         assert!(found == expected, "{}, {element:?}", golden.folder.display());

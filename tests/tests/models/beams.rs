@@ -3,11 +3,14 @@
 use std::collections::BTreeMap;
 
 use setun::{
-    BeamOptions, BeamText, CacheType, CustomModel, Device, DeviceOptions, EarlyStopping, Engine,
-    GenerateOptions, Inferencer, InferencerOptions, Model, Ragged, SamplerOptions,
+    BeamOptions, BeamText, CustomModel, Device, EarlyStopping, Engine, GenerateOptions, Inferencer,
+    InferencerOptions, Model, Ragged, SamplerOptions,
     text::{Logprobs, Sampler},
 };
-use setun_tests::golden::{Golden, MODELS, Prompt, Searched};
+use setun_tests::{
+    golden::{Golden, MODELS, Prompt, Searched},
+    run::exact,
+};
 
 /// Tolerances of `fixtures/README.md`: of scores, and where an int8 code may have flipped.
 const STRICT: f64 = 1e-3;
@@ -15,9 +18,7 @@ const FLIPPED: f64 = 0.05;
 
 fn load(golden: &Golden) -> Box<dyn setun::forward::Model> {
     let model = Model::open(&golden.folder).expect("a golden model");
-    let device =
-        DeviceOptions { device: Device::Cpu, cache: CacheType::F32, ..DeviceOptions::default() };
-    model.load_onto(device).expect("a processor").model
+    model.load_onto(exact(&Device::Cpu)).expect("a processor").model
 }
 
 fn engine(golden: &Golden, eos_tokens: Vec<u32>) -> Engine {

@@ -3,18 +3,17 @@
 //! no int8 code is near a rounding tie; 0.6, and a bound on differing codes, where one is.
 
 use setun::{
-    CacheType, Device, DeviceOptions, Engine, GenerateOptions, Model,
-    forward::{Batch, PagedCache, RequestedOutput, Transformer, TransformerOptions},
+    CacheType, Engine, GenerateOptions, Model,
+    forward::{Batch, PagedCache, RequestedOutput, TransformerOptions},
     ops::{CacheElement, ScalarBackend},
 };
 use setun_tests::{
     fixture,
     golden::{Golden, MODELS, PROMPTS, Tensors, max_difference},
-    run::{Runner, devices},
+    run::{FLIPPED, Runner, devices, transformer},
 };
 
 const STRICT: f32 = 1e-4;
-const FLIPPED: f32 = 0.6;
 
 /// Margin of two logits, in the reference, that a flipped code may overcome.
 const TIE: f32 = 0.02;
@@ -29,18 +28,12 @@ fn open(golden: &Golden) -> Model {
     Model::open(&golden.folder).expect("a golden model")
 }
 
-fn runner(golden: &Golden, device: &Device) -> Runner {
-    let options =
-        DeviceOptions { device: device.clone(), cache: CacheType::F32, ..DeviceOptions::default() };
-    Runner::new(open(golden), options)
-}
-
 #[test]
 fn logits() {
     for model in MODELS {
         let golden = Golden::read(model);
         for device in devices() {
-            let mut runner = runner(&golden, &device);
+            let mut runner = Runner::open(&golden.folder, &device);
             for prompt in PROMPTS {
                 let ids = golden.ids(&format!("{prompt}.ids"));
                 let rows = runner.logits(&ids, ids.len());
@@ -120,12 +113,9 @@ struct Tapped {
 }
 
 fn tapped(golden: &Golden, ids: &[u32]) -> Tapped {
-    let model = open(golden);
     let options =
         TransformerOptions { cache_element: CacheElement::F32, ..TransformerOptions::default() };
-    let (config, weights) = (model.config().clone(), model.weights().clone());
-    let mut transformer =
-        Transformer::new(ScalarBackend, config, weights, options).expect("a model");
+    let mut transformer = transformer(&golden.folder, ScalarBackend, options);
     let plan = transformer.plan(ids.len(), ids.len(), true).expect("a plan");
 
     let mut cache = PagedCache::new(options.block_positions, 64);
@@ -159,7 +149,7 @@ fn greedy_continuations() {
     for model in MODELS {
         let golden = Golden::read(model);
         for device in devices() {
-            let mut runner = runner(&golden, &device);
+            let mut runner = Runner::open(&golden.folder, &device);
             let mut agreeing = 0;
             for prompt in PROMPTS {
                 let expected = &golden.prompts[prompt];
@@ -219,13 +209,7 @@ fn greedy_continuations_with_processors() {
 fn logits_of_a_real_model() {
     let folder = fixture("golden/real-tinystories-1m");
     for device in devices() {
-        let model = Model::open(&folder).expect("the story model");
-        let options = DeviceOptions {
-            device: device.clone(),
-            cache: CacheType::F32,
-            ..DeviceOptions::default()
-        };
-        let mut runner = Runner::new(model, options);
+        let mut runner = Runner::open(&folder, &device);
         for prompt in ["bos", "once", "dog"] {
             let golden = Tensors::read(&folder.join(format!("golden-{prompt}.safetensors")));
             let ids = golden.ids("ids");

@@ -5,7 +5,6 @@ mod densities;
 mod devices;
 mod goldens;
 mod invariance;
-mod shaders;
 mod split;
 mod split_stages;
 mod units;

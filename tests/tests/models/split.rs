@@ -4,13 +4,14 @@ use std::path::PathBuf;
 
 use setun::{
     Level,
-    forward::{ModelError, Split, Transformer, TransformerOptions},
+    forward::{ModelError, Split, TransformerOptions},
     ops::{CacheElement, OpsError, ScalarBackend},
 };
 use setun_cpu::{CpuBackend, CpuOptions};
 use setun_tests::{
     checkpoint, fixture,
     golden::{Golden, MODELS},
+    run::transformer,
     stages::{NewStage, Session, on, stages},
 };
 
@@ -29,9 +30,7 @@ fn cpu(level: Level, threads: usize) -> CpuBackend {
 }
 
 fn whole(model: &str, options: TransformerOptions) -> Session {
-    let (config, weights) = checkpoint::weights(&folder(model));
-    let level = Level::available()[0];
-    Session::new(Transformer::new(cpu(level, 2), config, weights, options).expect("a model"))
+    Session::new(transformer(folder(model), cpu(Level::available()[0], 2), options))
 }
 
 fn layers(model: &str) -> usize {

@@ -12,14 +12,13 @@ use std::{
 
 use futures::FutureExt;
 use setun::{
-    forward::{
-        Batch, ModelError, Outputs, RequestedOutput, Split, Transformer, TransformerOptions,
-    },
+    forward::{Batch, ModelError, Outputs, RequestedOutput, Split, TransformerOptions},
     ops::{OpsError, ScalarBackend},
 };
 use setun_tests::{
-    checkpoint, fixture,
+    fixture,
     hooked::{Call, Hooked},
+    run::transformer,
     stages::{Given, Session, on, stages},
 };
 
@@ -49,9 +48,7 @@ fn hooked(hooks: [impl FnMut(Call) -> Result<(), OpsError> + Send + 'static; 2])
 }
 
 fn whole() -> Session {
-    let (config, weights) = checkpoint::weights(&folder());
-    let options = TransformerOptions::default();
-    Session::new(Transformer::new(ScalarBackend, config, weights, options).expect("a model"))
+    Session::new(transformer(folder(), ScalarBackend, TransformerOptions::default()))
 }
 
 /// The first stage is in its second piece while the second stage is in its first.

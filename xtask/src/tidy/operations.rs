@@ -50,6 +50,9 @@ fn shader_finding(file: &Path, text: &str, exists: impl Fn(&str) -> bool) -> Opt
     let path = twin.and_then(|twin| twin.split_whitespace().next());
     match path {
         None => Some(format!("{} names no twin (`// Twin: PATH`)", file.display())),
+        Some(path) if Path::new(path).file_stem() != file.file_stem() => {
+            Some(format!("{} names the twin {path}, which has another name", file.display()))
+        }
         Some(path) if !exists(path) => {
             Some(format!("{} names the twin {path}, which is not there", file.display()))
         }
@@ -84,6 +87,10 @@ mod tests {
         let good = "// embed\n// Twin:      crates/setun-ops/src/embed.rs (exact)\n";
         assert_eq!(shader_finding(file, good, exists), None);
         assert!(shader_finding(file, "// embed\n", exists).is_some());
-        assert!(shader_finding(file, "// Twin: nowhere.rs\n", exists).is_some());
+        assert!(shader_finding(file, "// Twin: nowhere/embed.rs\n", exists).is_some());
+        let other = Path::new("shaders/wgsl/head.wgsl");
+        assert!(
+            shader_finding(other, good, exists).is_some_and(|line| line.contains("another name"))
+        );
     }
 }
