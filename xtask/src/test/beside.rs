@@ -13,8 +13,19 @@ use super::stage::{Finished, Outcome};
 use super::totals::Totals;
 use crate::shell::{root, say, target};
 
-/// Stages that share no build folder and no program with those that run meanwhile.
-pub(super) const NAMES: [&str; 5] = ["binding tool", "npm check", "npm test", "kernels", "package"];
+/// Stages that share no build folder and no program with those that run meanwhile, but for browsers.
+pub(super) const NAMES: [&str; 10] = [
+    "dependencies",
+    "binding tool",
+    "fuzz",
+    "npm check",
+    "npm test",
+    "kernels",
+    "systems",
+    "package",
+    "npm test:packaging",
+    "npm test:browser",
+];
 
 /// Stages under way in a process of their own.
 pub(super) struct Beside {
