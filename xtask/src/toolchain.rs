@@ -10,7 +10,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::machine::{Missing, has_packages, install_packages, installing, may_install};
+use crate::machine::{has_packages, install_packages, installing, may_install};
 use crate::rustc_wrapper;
 use crate::shell::{cargo, find_program, output, program, say, succeeds, target};
 use crate::variant::Variant;
@@ -23,16 +23,6 @@ const DEBIAN_PACKAGES: [&str; 4] = ["rustc-web", "cargo-web", "rust-web-src", "l
 
 /// Where a compiler has the source of the standard library.
 const LIBRARY: &str = "lib/rustlib/src/rust/library";
-
-const NO_TARGET: Missing = Missing {
-    what: "Rust's target wasm32-unknown-unknown is not installed and could not be added",
-    debian: "rustup target add wasm32-unknown-unknown   (or, as root: \
-             apt-get install --no-install-recommends rustc-web cargo-web rust-web-src lld-19)",
-    fedora: "rustup target add wasm32-unknown-unknown   (or, as root: \
-             dnf install rust-std-static-wasm32-unknown-unknown lld)",
-    macos: "rustup target add wasm32-unknown-unknown",
-    windows: "rustup target add wasm32-unknown-unknown",
-};
 
 /// A compiler that can build for another target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,11 +38,23 @@ pub(crate) enum Toolchain {
 impl Toolchain {
     /// The compiler for variants without threads; installs what it may.
     pub(crate) fn plain() -> Result<Self> {
-        Self::for_target(TARGET)?.ok_or_else(|| NO_TARGET.error())
+        Self::required(TARGET)
+    }
+
+    /// A compiler for a target.
+    pub(crate) fn required(target: &str) -> Result<Self> {
+        Self::for_target(target)?.with_context(|| {
+            format!(
+                "Rust's target {target} is not installed and could not be added. Install it with:\n  \
+                 rustup target add {target}   (or on Debian, as root: apt-get install \
+                 --no-install-recommends {})",
+                DEBIAN_PACKAGES.join(" ")
+            )
+        })
     }
 
     /// A compiler for a target, if there is one or it may be installed.
-    pub(crate) fn for_target(target: &str) -> Result<Option<Self>> {
+    fn for_target(target: &str) -> Result<Option<Self>> {
         if sysroot()?.join("lib/rustlib").join(target).join("lib").is_dir() {
             return Ok(Some(Self::Own));
         }

@@ -2,10 +2,11 @@
 
 use std::{
     io::{self, StdoutLock, Write},
+    iter,
     time::{Duration, Instant},
 };
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{DecimalBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
 use crate::error::CliError;
@@ -120,24 +121,16 @@ pub(crate) fn table(rows: &[Vec<String>]) -> String {
     rows.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// Bytes in words: `1.18 GB`.
-pub(crate) fn size(bytes: u64) -> String {
-    const UNITS: [(&str, u64); 3] = [("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1000)];
-    let unit = UNITS.iter().find(|(_, unit)| bytes >= *unit);
-    unit.map_or_else(
-        || format!("{bytes} B"),
-        |(name, unit)| format!("{}.{:02} {name}", bytes / unit, bytes % unit * 100 / unit),
-    )
+/// The same below a title.
+pub(crate) fn titled<const COLUMNS: usize>(
+    title: [&str; COLUMNS],
+    rows: impl IntoIterator<Item = Vec<String>>,
+) -> String {
+    let title = iter::once(title.map(str::to_owned).to_vec());
+    table(&title.chain(rows).collect::<Vec<_>>())
 }
 
-#[cfg(test)]
-mod tests {
-    use super::size;
-
-    #[test]
-    fn sizes_in_words() {
-        assert_eq!(size(999), "999 B");
-        assert_eq!(size(1_050), "1.05 kB");
-        assert_eq!(size(1_187_654_321), "1.18 GB");
-    }
+/// Bytes in words: `1.18 GB`.
+pub(crate) fn size(bytes: u64) -> String {
+    DecimalBytes(bytes).to_string()
 }

@@ -36,7 +36,7 @@ const LARGE: [&str; 2] = ["--skip", "few_of_a_gaussian_head_are_candidates"];
 /// The stages.
 pub(super) fn stages() -> Result<Vec<Stage>> {
     let host = host()?;
-    Ok(vec![miri(), address(&host)?, thread(&host)?, valgrind(host)])
+    Ok(vec![miri(), address(&host)?, thread(&host)?, valgrind()])
 }
 
 /// The definitions, and the team, whose one `unsafe` pointer goes between threads. The levels of
@@ -126,7 +126,7 @@ fn has_runtime(host: &str, sanitizer: &str) -> Result<bool> {
     Ok(entries.flatten().any(|entry| entry.file_name().to_string_lossy().ends_with(&suffix)))
 }
 
-fn valgrind(host: String) -> Stage {
+fn valgrind() -> Stage {
     let Some(valgrind) = find_program("valgrind") else {
         return Stage::absent("valgrind", NO_VALGRIND);
     };
@@ -137,7 +137,7 @@ fn valgrind(host: String) -> Stage {
         command
             .args(["test", "--locked", "--no-fail-fast"])
             .args(["--package", "setun-ops", "--package", "setun-cpu", "--lib", "--tests"])
-            .env(runner(&host), checker(&valgrind))
+            .args(["--config", &runner(&valgrind)])
             .env("SETUN_EXPECT_LEVELS", levels)
             .env("PROPTEST_CASES", VALGRIND_CASES)
             .arg("--")
@@ -156,25 +156,8 @@ fn levels_of_valgrind() -> &'static str {
     if cfg!(target_arch = "aarch64") { "neon" } else { "" }
 }
 
-/// The variable that names what runs a target's programs.
-fn runner(host: &str) -> String {
-    format!("CARGO_TARGET_{}_RUNNER", host.to_uppercase().replace('-', "_"))
-}
-
-fn checker(valgrind: &Path) -> String {
+/// The setting of cargo that runs every program under valgrind.
+fn runner(valgrind: &Path) -> String {
     let options = "--quiet --error-exitcode=9 --leak-check=no --fair-sched=yes";
-    format!("{} {options}", valgrind.display())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_runner_is_that_of_the_host() {
-        assert_eq!(
-            runner("x86_64-unknown-linux-gnu"),
-            "CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER"
-        );
-    }
+    format!("target.'cfg(all())'.runner='{} {options}'", valgrind.display())
 }

@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use super::stage::{Stage, count};
 use super::totals::Totals;
-use crate::machine::{Missing, install_packages, may_install};
+use crate::machine::{install_packages, may_install};
 use crate::shell::{find_program, run, say, target};
 use crate::toolchain::Toolchain;
 
@@ -31,15 +31,6 @@ const DEBIAN_PACKAGES: [&str; 3] = ["qemu-user", "gcc-aarch64-linux-gnu", "libc6
 const NO_EMULATOR: &str = "needs qemu-aarch64 and a cross compiler; on Debian, as root: apt-get \
                            install qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross";
 
-const NO_TARGET: Missing = Missing {
-    what: "Rust's target aarch64-unknown-linux-gnu is not installed and could not be added",
-    debian: "rustup target add aarch64-unknown-linux-gnu   (or, as root: \
-             apt-get install --no-install-recommends rustc-web cargo-web rust-web-src lld-19)",
-    fedora: "rustup target add aarch64-unknown-linux-gnu",
-    macos: "rustup target add aarch64-unknown-linux-gnu",
-    windows: "rustup target add aarch64-unknown-linux-gnu",
-};
-
 /// The stage; none on a machine whose own processor runs these kernels in the stage `crates`.
 pub(super) fn stage() -> Option<Stage> {
     if std::env::consts::ARCH == "aarch64" {
@@ -61,7 +52,7 @@ fn test(totals: &mut Totals) -> Result<()> {
     if !is_ready() {
         install_packages(&DEBIAN_PACKAGES)?;
     }
-    let toolchain = Toolchain::for_target(TARGET)?.ok_or_else(|| NO_TARGET.error())?;
+    let toolchain = Toolchain::required(TARGET)?;
     say(&format!("compiling for {TARGET} ({})", toolchain.describe()));
     if toolchain == Toolchain::Own {
         lints(toolchain)?;

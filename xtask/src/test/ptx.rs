@@ -12,13 +12,9 @@ pub(super) struct Assembled {
     spilled: u32,
     /// Bytes of memory that a block shares.
     shared: u32,
-    /// Of the part that forms products, where there is one.
-    inner: Option<f64>,
+    /// Whether it forms products.
+    products: bool,
 }
-
-/// Weights of four products in one, and of a thread's share of a product of tiles of 16 × 32 weights.
-const DOT_WEIGHTS: usize = 4;
-const TILE_WEIGHTS: usize = 16;
 
 impl Assembled {
     /// Of the assembler's report and the PTX.
@@ -32,29 +28,9 @@ impl Assembled {
             spilled: before(" bytes spill stores").unwrap_or(0)
                 + before(" bytes spill loads").unwrap_or(0),
             shared: before(" bytes smem").unwrap_or(0),
-            inner: instructions_per_product(text),
+            products: text.contains("\tdp4a") || text.contains("\tmma."),
         })
     }
-}
-
-/// PTX instructions up to the last product of each block that forms some, for each weight and row.
-fn instructions_per_product(text: &str) -> Option<f64> {
-    let (mut instructions, mut products) = (0, 0);
-    for block in text.split("\n$") {
-        let lines = block.lines().map(str::trim).filter(|line| line.ends_with(';'));
-        let lines: Vec<&str> = lines.filter(|line| !line.starts_with('.')).collect();
-        let forms = |line: &&str| line.starts_with("dp4a") || line.starts_with("mma.");
-        let lines = &lines[..lines.iter().rposition(forms).map_or(0, |last| last + 1)];
-        let count = |name: &str| lines.iter().filter(|line| line.starts_with(name)).count();
-        // A tile has eight rows.
-        let found = DOT_WEIGHTS * count("dp4a") + 8 * TILE_WEIGHTS * count("mma.");
-        if found > 0 {
-            instructions += lines.len();
-            products += found;
-        }
-    }
-    #[expect(clippy::cast_precision_loss, reason = "some thousands")]
-    (products > 0).then(|| instructions as f64 / products as f64)
 }
 
 /// A line for each kernel.
@@ -67,15 +43,14 @@ pub(super) fn table(
     for architecture in architectures {
         write!(text, "  sm_{architecture:<4}")?;
     }
-    text += "  PTX instructions a product\n";
+    text.push('\n');
     for (name, each) in kernels {
         write!(text, "{name:width$}  {:6}", each.first().map_or(0, |one| one.shared))?;
         for one in each {
             let spilled = if one.spilled > 0 { format!("+{}", one.spilled) } else { String::new() };
             write!(text, "  {:>3}{spilled:<4}", one.registers)?;
         }
-        let inner = each.first().and_then(|one| one.inner);
-        writeln!(text, "{}", inner.map_or(String::new(), |inner| format!("  {inner:.2}")))?;
+        text.push('\n');
     }
     text += "registers of a thread, +bytes spilled; bytes of memory that a block shares\n";
     Ok(text)
@@ -85,7 +60,7 @@ pub(super) fn table(
 pub(super) fn check(architectures: &[&str], kernels: &[(String, Vec<Assembled>)]) -> Result<()> {
     for (name, each) in kernels {
         for (architecture, one) in architectures.iter().zip(each) {
-            if one.inner.is_some() && one.spilled > 0 {
+            if one.products && one.spilled > 0 {
                 bail!("{name} for sm_{architecture} spills {} bytes", one.spilled);
             }
         }
@@ -106,7 +81,7 @@ mod tests {
     #[test]
     fn a_report_is_read() {
         let found = Assembled::read(REPORT, TEXT).unwrap();
-        let expected = Assembled { registers: 56, spilled: 16, shared: 1899, inner: Some(0.5) };
+        let expected = Assembled { registers: 56, spilled: 16, shared: 1899, products: true };
         assert_eq!(found, expected);
         assert!(Assembled::read("", TEXT).is_err());
     }
@@ -114,7 +89,7 @@ mod tests {
     #[test]
     fn products_may_not_spill() {
         let kernels = |spilled| {
-            let one = Assembled { registers: 9, spilled, shared: 0, inner: Some(0.5) };
+            let one = Assembled { registers: 9, spilled, shared: 0, products: true };
             [("gate".to_owned(), vec![one])]
         };
         assert!(check(&["90"], &kernels(0)).is_ok());
@@ -122,6 +97,6 @@ mod tests {
         assert_eq!(error, "gate for sm_90 spills 4 bytes");
         let table = table(&["90"], &kernels(4)).unwrap();
         let words: Vec<_> = table.lines().nth(1).unwrap().split_whitespace().collect();
-        assert_eq!(words, ["gate", "0", "9+4", "0.50"], "{table}");
+        assert_eq!(words, ["gate", "0", "9+4"], "{table}");
     }
 }

@@ -2,8 +2,6 @@
 
 mod timing;
 
-use std::iter;
-
 use serde::Serialize;
 use setun::{
     EngineProfile, PhaseProfile,
@@ -12,7 +10,7 @@ use setun::{
 
 use crate::{
     error::CliError,
-    output::{counted, table},
+    output::{counted, titled},
 };
 pub(super) use timing::TimingArgs;
 
@@ -123,15 +121,12 @@ impl Phase {
             self.overhead_us_per_token
         );
         let title = ["operation", "ms/token", "ms/step", "share", "weight MB/step", "GB/s"];
-        let rows: Vec<_> = iter::once(title.map(str::to_owned).to_vec())
-            .chain(self.ops.iter().map(Line::row))
-            .collect();
         let densities =
             [("open gates", &self.gates_open), ("nonzero inputs of down", &self.down_nonzero)];
         let densities =
             densities.into_iter().filter_map(|(what, spread)| Some(spread.as_ref()?.text(what)));
         let densities = densities.collect::<Vec<_>>().join("; ");
-        format!("{head}\n{}\n{densities}", table(&rows))
+        format!("{head}\n{}\n{densities}", titled(title, self.ops.iter().map(Line::row)))
     }
 }
 

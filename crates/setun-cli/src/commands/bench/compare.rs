@@ -12,7 +12,7 @@ use super::{
 use crate::{
     args,
     error::CliError,
-    output::{Output, Progress, table},
+    output::{Output, Progress, titled},
 };
 
 /// Most tokens that are proposed at once.
@@ -159,8 +159,7 @@ fn print(args: &Args, reports: &[Report]) -> Result<(), CliError> {
         return reports.iter().try_for_each(|report| output.json(report));
     }
     let title = ["text", "plain tokens/s", "tokens/s", "ratio", "accepted", "tokens/verification"];
-    let mut rows = vec![title.map(str::to_owned).to_vec()];
-    rows.extend(reports.iter().map(|report| {
+    let rows = reports.iter().map(|report| {
         let Report { plain_tokens_per_second: plain, tokens_per_second: other, .. } = report;
         let number = |number: Option<f64>, digits: usize| {
             number.map_or("-".to_owned(), |number| format!("{number:.digits$}"))
@@ -173,8 +172,8 @@ fn print(args: &Args, reports: &[Report]) -> Result<(), CliError> {
             number(report.accepted, 2),
             number(report.tokens_per_verification, 1),
         ]
-    }));
-    output.line(&table(&rows))
+    });
+    output.line(&titled(title, rows))
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts of tokens")]

@@ -1,7 +1,5 @@
 //! Report of a bench.
 
-use std::iter;
-
 use serde::Serialize;
 use setun::DeviceKind;
 
@@ -13,7 +11,7 @@ use super::{
 use crate::{
     commands::profile::ProfileReport,
     error::CliError,
-    output::{Output, counted, table},
+    output::{Output, counted, titled},
 };
 
 /// What one batch size gave.
@@ -62,10 +60,8 @@ pub(super) fn print(reports: &[Report], json: bool) -> Result<(), CliError> {
     let head = first.memory_line();
     let title =
         ["batch", "prefill tokens/s", "decode tokens/s", "weight MB/token", "peak MB", "hash"];
-    let rows: Vec<_> = iter::once(title.map(str::to_owned).to_vec())
-        .chain(reports.iter().map(Report::row))
-        .collect();
-    output.line(&format!("{head}\n\n{}", table(&rows)))?;
+    let rows = titled(title, reports.iter().map(Report::row));
+    output.line(&format!("{head}\n\n{rows}"))?;
     let parts = reports.iter().map(Report::parts);
     parts.into_iter().try_for_each(|parts| output.line(&parts))?;
     let peers = reports.iter().filter(|report| !report.peers.is_empty());
@@ -94,8 +90,7 @@ impl Report {
                 number(peer.decode_ratio, 2),
             ]
         };
-        let title = iter::once(title.map(str::to_owned).to_vec());
-        table(&title.chain(self.peers.iter().map(row)).collect::<Vec<_>>())
+        titled(title, self.peers.iter().map(row))
     }
 
     /// What stands below the table for each batch size.

@@ -17,7 +17,7 @@ use super::{
 use crate::{
     args,
     error::CliError,
-    output::{Output, Progress, table},
+    output::{Output, Progress, titled},
 };
 
 /// Steps of which the median is taken, a round.
@@ -216,8 +216,7 @@ fn reports_table(reports: &[Report]) -> String {
             format!("{:.3}", report.computed_by_needed),
         ]
     };
-    let title = std::iter::once(title.map(str::to_owned).to_vec());
-    table(&title.chain(reports.iter().map(row)).collect::<Vec<_>>())
+    titled(title, reports.iter().map(row))
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts of rows")]

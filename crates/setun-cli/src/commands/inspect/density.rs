@@ -1,6 +1,6 @@
 //! Activation sparsity of a text, layer by layer: open gates, and nonzero inputs of `down`.
 
-use std::{iter, path::Path};
+use std::path::Path;
 
 use serde::Serialize;
 use setun::{
@@ -12,7 +12,7 @@ use crate::{
     args::DeviceArgs,
     error::CliError,
     input,
-    output::{Progress, counted, table},
+    output::{Progress, counted, titled},
     source::ModelFiles,
 };
 
@@ -102,9 +102,7 @@ impl DensityReport {
             vec![index.to_string(), percent(layer.gates_open), percent(layer.down_nonzero)]
         };
         let title = ["layer", "open gates", "nonzero inputs of down"];
-        let rows: Vec<_> = iter::once(title.map(str::to_owned).to_vec())
-            .chain(layers.iter().enumerate().map(row))
-            .collect();
-        format!("{} on {backend} ({level})\n{}", counted(*tokens, "token"), table(&rows))
+        let layers = titled(title, layers.iter().enumerate().map(row));
+        format!("{} on {backend} ({level})\n{layers}", counted(*tokens, "token"))
     }
 }

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::Args;
 use crate::{
     error::CliError,
-    output::{Output, size, table},
+    output::{Output, size, titled},
     source::ModelFiles,
     synth::Synthetic,
 };
@@ -51,7 +51,6 @@ impl Report {
         let title = ["model", "weights", "KV cache", "step buffers", "peak"];
         let model = format!("{}, context {}", self.model, self.context);
         let numbers = [self.weights, self.cache, self.steps, self.total].map(size);
-        let row = std::iter::once(model).chain(numbers).collect();
-        table(&[title.map(str::to_owned).to_vec(), row])
+        titled(title, [std::iter::once(model).chain(numbers).collect()])
     }
 }
