@@ -6,7 +6,7 @@ use setun::{
     forward::{BLOCK_POSITIONS, sample},
     ops::{CacheElement, CacheSpec, comparison::Case},
 };
-use setun_gpu::{GpuBackend, Recorder, SelfTestError, launch::When};
+use setun_gpu::{GpuBackend, Recorder, SelfTestError, Wgpu, launch::When};
 use setun_tests::golden::{Golden, MODELS};
 
 use super::{device, gpu};
