@@ -25,7 +25,6 @@ use web_time::{SystemTime, UNIX_EPOCH};
 
 pub use beam_generation::{BeamGeneration, BeamTexts};
 pub use embed::Embedding;
-use generate::Plan;
 pub use lists::ChatCompletion;
 pub use score::{Classification, Score};
 pub use session::Session;

@@ -1,13 +1,20 @@
-//! A model for tests whose logits follow from all that the cache holds of a sequence.
+//! Models for tests: one whose logits follow from all that the cache holds, one of closures.
 
 use std::{
-    sync::{Arc, Mutex},
+    future::poll_fn,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    task::Poll,
     thread::sleep,
     time::Duration,
 };
 
 use futures::future::{FutureExt, LocalBoxFuture, ready};
-use setun_model::{Batch, MemoryUse, Model, ModelError, Outputs, PagedCache, RequestedOutput};
+use setun_model::{
+    Batch, MemoryUse, Model, ModelError, Outputs, PagedCache, Profile, RequestedOutput,
+};
 use setun_ops::OpsError;
 use setun_text::{Sampler, SamplerOptions, Step, Strategy, TextError};
 
@@ -20,6 +27,7 @@ pub(crate) struct FakeModel {
     pub(crate) vocabulary: usize,
     pub(crate) context: usize,
     pub(crate) max_rows: usize,
+    pub(crate) block_bytes: usize,
     /// Only this many tokens tell the next.
     pub(crate) order: usize,
     /// Two models of one seed are the same.
@@ -34,7 +42,21 @@ pub(crate) struct FakeModel {
     pub(crate) takes: [Duration; 2],
     /// Rows of each step.
     pub(crate) steps: Arc<Mutex<Vec<usize>>>,
+    /// Blocks that the system gives.
+    pub(crate) max_blocks: Arc<AtomicUsize>,
+    /// Whether their memory is reported.
+    pub(crate) is_counted: bool,
+    pub(crate) fails_to_shrink: bool,
+    /// Where a device has the steps for a while: called at the beginning and the end of each.
+    pub(crate) under_way: Option<Arc<dyn Fn(StepEvent) + Send + Sync>>,
     pub(crate) blocks: Vec<[u32; BLOCK_POSITIONS]>,
+}
+
+/// What happens to a step of a device.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum StepEvent {
+    Begins,
+    Ends,
 }
 
 impl FakeModel {
@@ -43,6 +65,7 @@ impl FakeModel {
             vocabulary,
             context: 96,
             max_rows: 24,
+            block_bytes: 1,
             order: usize::MAX,
             seed,
             spread: 6.0,
@@ -50,6 +73,10 @@ impl FakeModel {
             is_device_lost: false,
             takes: [Duration::ZERO; 2],
             steps: Arc::default(),
+            max_blocks: Arc::new(AtomicUsize::new(usize::MAX)),
+            is_counted: true,
+            fails_to_shrink: false,
+            under_way: None,
             blocks: vec![],
         }
     }
@@ -63,6 +90,17 @@ impl FakeModel {
             f32::from(u16::try_from(bits).expect("16 bits")) / 65536.0
         };
         (0..self.vocabulary as u64).map(|token| uniform(token) * self.spread).collect()
+    }
+
+    /// The greedy continuation of a text.
+    pub(crate) fn greedy(&self, text: &[u32], count: usize) -> Vec<u32> {
+        let mut text = text.to_vec();
+        for _ in 0..count {
+            let logits = self.logits(&text);
+            let best = (0..logits.len()).max_by(|&a, &b| logits[a].total_cmp(&logits[b]));
+            text.push(u32::try_from(best.expect("logits")).expect("few"));
+        }
+        text.split_off(text.len() - count)
     }
 
     fn copy(&mut self, cache: &mut PagedCache) {
@@ -86,13 +124,16 @@ impl FakeModel {
             sleep(self.takes[0] + self.takes[1] * u32::try_from(rows).expect("few"));
         }
         if self.fails_at == Some(number) && self.is_device_lost {
-            return Err(OpsError::DeviceLost { reason: "on purpose".into() }.into());
+            return Err(lost_device());
         }
         if self.fails_at == Some(number) {
             return Err(OpsError::OutOfMemory { what: "a step", bytes: 1 }.into());
         }
-        self.blocks
-            .resize(cache.high_water_blocks().max(self.blocks.len()), [u32::MAX; BLOCK_POSITIONS]);
+        let blocks = cache.high_water_blocks().max(self.blocks.len());
+        if blocks > self.blocks.len() && blocks > self.max_blocks.load(Ordering::Relaxed) {
+            return Err(OpsError::OutOfMemory { what: "a cache", bytes: blocks }.into());
+        }
+        self.blocks.resize(blocks, [u32::MAX; BLOCK_POSITIONS]);
         self.copy(cache);
         let mut logits = vec![];
         for row in &batch.rows {
@@ -135,7 +176,7 @@ impl Model for FakeModel {
     }
 
     fn block_bytes(&self) -> usize {
-        1
+        self.block_bytes
     }
 
     fn max_rows(&self) -> usize {
@@ -143,13 +184,17 @@ impl Model for FakeModel {
     }
 
     fn memory(&self) -> MemoryUse {
-        MemoryUse { cache: self.blocks.len(), ..MemoryUse::default() }
+        let blocks = if self.is_counted { self.blocks.len() } else { 0 };
+        MemoryUse { cache: self.block_bytes * blocks, ..MemoryUse::default() }
     }
 
     fn shrink<'a>(
         &'a mut self,
         cache: &'a mut PagedCache,
     ) -> LocalBoxFuture<'a, Result<(), ModelError>> {
+        if self.fails_to_shrink {
+            return ready(Err(lost_device())).boxed_local();
+        }
         self.copy(cache);
         self.blocks.truncate(cache.high_water_blocks());
         ready(Ok(())).boxed_local()
@@ -161,7 +206,131 @@ impl Model for FakeModel {
         cache: &'a mut PagedCache,
         outputs: &'a mut Outputs,
     ) -> LocalBoxFuture<'a, Result<(), ModelError>> {
-        ready(self.step(batch, cache, outputs)).boxed_local()
+        async {
+            let Some(under_way) = self.under_way.clone() else {
+                return self.step(batch, cache, outputs);
+            };
+            under_way(StepEvent::Begins);
+            once().await;
+            let result = self.step(batch, cache, outputs);
+            under_way(StepEvent::Ends);
+            result
+        }
+        .boxed_local()
+    }
+}
+
+/// A lost device, on purpose.
+pub(crate) fn lost_device() -> ModelError {
+    OpsError::DeviceLost { reason: "on purpose".into() }.into()
+}
+
+/// Pending once.
+pub(crate) async fn once() {
+    let mut is_first = true;
+    poll_fn(|context| {
+        if std::mem::take(&mut is_first) {
+            context.waker().wake_by_ref();
+            Poll::Pending
+        } else {
+            Poll::Ready(())
+        }
+    })
+    .await;
+}
+
+/// Called in each step, over outputs that are all 0.
+type StepClosure =
+    dyn FnMut(&Batch, &mut PagedCache, &mut Outputs) -> Result<(), ModelError> + Send;
+
+/// Called where the model is to choose in so many steps by itself.
+type ArgmaxClosure = dyn FnMut(&Batch, &PagedCache, usize, &mut Vec<u32>) + Send;
+
+/// A model that remembers nothing, of some size.
+pub(crate) struct ClosureModel {
+    pub(crate) vocabulary: usize,
+    pub(crate) context: usize,
+    pub(crate) max_rows: usize,
+    step: Box<StepClosure>,
+    /// Most steps that it makes by itself, and how.
+    pub(crate) multi_step: Option<(usize, Box<ArgmaxClosure>)>,
+    profile: Option<Profile>,
+}
+
+impl ClosureModel {
+    pub(crate) fn new(
+        vocabulary: usize,
+        context: usize,
+        step: impl FnMut(&Batch, &mut PagedCache, &mut Outputs) -> Result<(), ModelError>
+        + Send
+        + 'static,
+    ) -> Self {
+        let step = Box::new(step);
+        Self { vocabulary, context, max_rows: 64, step, multi_step: None, profile: None }
+    }
+}
+
+impl Model for ClosureModel {
+    fn vocab_size(&self) -> usize {
+        self.vocabulary
+    }
+
+    fn context_length(&self) -> usize {
+        self.context
+    }
+
+    fn block_positions(&self) -> usize {
+        BLOCK_POSITIONS
+    }
+
+    fn block_bytes(&self) -> usize {
+        1
+    }
+
+    fn max_rows(&self) -> usize {
+        self.max_rows
+    }
+
+    fn memory(&self) -> MemoryUse {
+        MemoryUse::default()
+    }
+
+    fn forward<'a>(
+        &'a mut self,
+        batch: &'a Batch,
+        cache: &'a mut PagedCache,
+        outputs: &'a mut Outputs,
+    ) -> LocalBoxFuture<'a, Result<(), ModelError>> {
+        outputs.logits_mut(batch.wanted(), self.vocabulary).fill(0.0);
+        if let Some(profile) = &mut self.profile {
+            *profile = Profile { steps: 1, rows: batch.rows.len(), ..Profile::default() };
+        }
+        ready((self.step)(batch, cache, outputs)).boxed_local()
+    }
+
+    fn max_multi_steps(&self) -> usize {
+        self.multi_step.as_ref().map_or(0, |(most, _)| *most)
+    }
+
+    fn run_multi_step<'a>(
+        &'a mut self,
+        batch: &'a Batch,
+        cache: &'a mut PagedCache,
+        steps: usize,
+        tokens: &'a mut Vec<u32>,
+    ) -> LocalBoxFuture<'a, Result<(), ModelError>> {
+        let (_, choose) = self.multi_step.as_mut().expect("a model that chooses");
+        tokens.clear();
+        choose(batch, cache, steps, tokens);
+        ready(Ok(())).boxed_local()
+    }
+
+    fn set_profiled(&mut self, profiled: bool) {
+        self.profile = profiled.then(Profile::default);
+    }
+
+    fn profile(&self) -> Option<&Profile> {
+        self.profile.as_ref()
     }
 }
 

@@ -13,157 +13,92 @@
 
 mod admission;
 mod apply_outputs;
-mod beam_rows;
 mod check_outputs;
 mod device_recovery;
 mod draft_runner;
-mod limits;
+mod finish;
+mod kv;
 mod lost_device;
 mod maintenance;
 mod mask_worker;
-mod multi_step;
+mod model_runner;
 mod plan_step;
-mod record;
+mod preemption;
 mod release_memory;
-mod reserve;
+mod running;
 mod speculation;
+mod stats;
 mod step_cost;
 mod wait_queue;
 
-use std::{task::Poll, time::Duration};
+use std::time::Duration;
 
-use check_outputs::{check_argmax, check_outputs};
+use apply_outputs::apply_outputs;
 pub(crate) use draft_runner::DraftModelRunner;
 use futures::{
     StreamExt,
     channel::mpsc::UnboundedReceiver,
     future::{Either, LocalBoxFuture, select},
-    poll,
 };
-pub(crate) use limits::Limits;
-use maintenance::MaintenanceQueue;
-use mask_worker::MaskWorker;
-use plan_step::{Budget, batch_rows, plan_step, take_turns};
-use record::StepTimes;
+use kv::KvCache;
+pub(crate) use kv::Limits;
+use model_runner::ModelRunner;
+use plan_step::{StepPlan, plan_step};
 use release_memory::PolledMonitor;
-use setun_model::{Batch, Model, Outputs, PagedCache, RequestedOutput, SequenceId};
-use step_cost::StepCost;
+use running::Running;
+use setun_model::Model;
+use stats::{Stats, StepTimes};
 use wait_queue::WaitQueue;
 use web_time::Instant;
 
 use crate::{
-    command::Command,
-    engine_info::EngineInfo,
-    error::Error,
-    event::FinishReason,
-    memory_pressure::SharedMonitor,
-    metrics::EngineMetrics,
-    parts::ReloadModel,
-    profile::EngineProfile,
-    sequence::Sequence,
-    telemetry::{self, Meters},
+    command::Command, engine_info::EngineInfo, error::Error, memory_pressure::SharedMonitor,
+    parts::ReloadModel, telemetry,
 };
 
 /// Time that a step should stay under while somebody waits for it: the next token of another
 /// sequence, or a page's worker for its messages.
 const STEP_TARGET: Duration = Duration::from_millis(50);
 
-/// How a sequence ended: why, and by which stop string.
-type End = Result<(FinishReason, Option<String>), Error>;
-
 /// Called between steps, so that a host with one thread can do something else, with no time; and
 /// with the time to wait for, where there is nothing to do until then.
 pub(crate) type Pause = Box<dyn FnMut(Duration) -> LocalBoxFuture<'static, ()>>;
 
 pub(crate) struct Scheduler {
-    model: Box<dyn Model>,
-    report: EngineInfo,
-    limits: Limits,
-    max_blocks: usize, // that the limits had at first
-    cache: PagedCache,
-    grown_blocks: usize, // with which a step has run
-    waiting: WaitQueue,
+    queue: WaitQueue,
     running: Vec<Running>,
-    maintenance: MaintenanceQueue,
-    mask_worker: MaskWorker,
-    draft_runner: Option<DraftModelRunner>,
-    fingerprint: Option<[u8; 32]>, // of the model, once it was asked for
-    outputs: Outputs,
-    argmax_tokens: Vec<u32>, // in place of outputs, [steps, wanted rows]
-    multi_steps: usize,      // steps that may follow each other
-    step_cost: StepCost,
-    metrics: EngineMetrics,
-    meters: Meters,
-    profile: Option<EngineProfile>,
-    timeline: Option<Instant>,      // its beginning, where it is kept
-    monitor: Option<PolledMonitor>, // over the system's memory
-    reload: Option<Box<dyn ReloadModel>>,
-    is_device_lost: bool, // the model's device, and it was not made anew
-    is_reloaded: bool,    // and no token has come since
-    is_pooling: bool,     // in the step under way
-}
-
-/// A sequence with a place in the cache.
-struct Running {
-    sequence: Sequence,
-    kv_slot: SequenceId,
-    beam_rows: Vec<SequenceId>,         // of the other rows of a search
-    demands: bool,                      // another token, for the step under way
-    rows: usize,                        // of the step under way
-    reported: usize,                    // of these, rows that tell of the prompt
-    draft: Vec<(u32, RequestedOutput)>, // the last of these rows, and guesses after it; or empty
-}
-
-impl Running {
-    /// Whether the step under way has rows of this one's prompt.
-    fn is_prefill(&self) -> bool {
-        self.rows > 0 && self.sequence.generated() == 0
-    }
+    kv: KvCache,
+    model: ModelRunner,
+    stats: Stats,
 }
 
 impl Scheduler {
     /// The blocks of the limits must hold one whole context.
-    pub(crate) fn new(model: Box<dyn Model>, report: EngineInfo, limits: Limits) -> Self {
-        let cache = limits.cache(&*model);
-        let metrics = EngineMetrics { memory: model.memory(), ..EngineMetrics::default() };
-        let meters = Meters::new(&report);
-        Self {
-            model,
-            report,
-            limits,
-            max_blocks: limits.blocks,
-            cache,
-            grown_blocks: 0,
-            waiting: WaitQueue::default(),
-            running: vec![],
-            maintenance: MaintenanceQueue::new(),
-            mask_worker: MaskWorker::default(),
-            draft_runner: None,
-            fingerprint: None,
-            outputs: Outputs::default(),
-            argmax_tokens: vec![],
-            multi_steps: 1,
-            step_cost: StepCost::default(),
-            metrics,
-            meters,
-            profile: None,
-            timeline: None,
-            monitor: None,
-            reload: None,
-            is_device_lost: false,
-            is_reloaded: false,
-            is_pooling: false,
-        }
+    pub(crate) fn new(model: Box<dyn Model>, info: EngineInfo, limits: Limits) -> Self {
+        let kv = KvCache::new(limits, model.block_positions());
+        let mut stats = Stats::new(&info);
+        stats.metrics.memory = model.memory();
+        let model = ModelRunner::new(model, info);
+        Self { queue: WaitQueue::default(), running: vec![], kv, model, stats }
     }
 
-    /// Has a model whose device is lost made anew.
-    pub(crate) fn with_reload(self, reload: Box<dyn ReloadModel>) -> Self {
-        Self { reload: Some(reload), ..self }
+    /// Has a smaller model propose tokens in place of the texts themselves.
+    pub(crate) fn with_draft_runner(mut self, draft: DraftModelRunner) -> Self {
+        self.model.draft = Some(draft);
+        self.stats.metrics.memory = self.model.memory();
+        self
     }
 
-    /// Has it ask how short memory is, so often at most.
-    pub(crate) fn with_monitor(self, monitor: SharedMonitor, every: Duration) -> Self {
-        Self { monitor: Some(PolledMonitor::new(monitor, every)), ..self }
+    /// Has a model whose device is lost loaded again.
+    pub(crate) fn with_reload(mut self, reload: Box<dyn ReloadModel>) -> Self {
+        self.model.device.reload = Some(reload);
+        self
+    }
+
+    /// Has it ask how short memory is, at most this often.
+    pub(crate) fn with_monitor(mut self, monitor: SharedMonitor, every: Duration) -> Self {
+        self.kv.monitor = Some(PolledMonitor::new(monitor, every));
+        self
     }
 
     /// Runs until every handle and stream is gone.
@@ -173,7 +108,7 @@ impl Scheduler {
                 self.take(command);
             }
             self.drop_ended();
-            self.publish();
+            self.stats.publish(&self.queue, &self.running, &self.kv);
             if let Err(error) = self.run_maintenance().await {
                 self.recover(error, &mut commands).await;
             }
@@ -194,7 +129,7 @@ impl Scheduler {
     }
 
     /// Waits for a command, or for the next time at which something is to be done without one.
-    /// False where nobody is left who could tell anything.
+    /// False where nobody is left who could send one.
     async fn wait(&mut self, commands: &mut UnboundedReceiver<Command>, pause: &mut Pause) -> bool {
         let command = match self.alarm() {
             None => commands.next().await,
@@ -208,89 +143,70 @@ impl Scheduler {
 
     fn take(&mut self, command: Command) {
         match command {
-            Command::Generate(request) => {
-                let sequence = self.waiting.accept(*request);
-                self.enqueue_if_fit(sequence);
-            }
+            Command::Generate(request) => self.queue.enqueue(*request, self.kv.limits.streams),
             Command::Wake => {}
             Command::Profile { profiled, timeline, reply } => {
-                let timed = self.profile.take().filter(|profile| !profile.is_empty());
-                self.profile = profiled.then(EngineProfile::default);
-                self.timeline = timeline;
-                self.model.set_profiled(profiled);
+                let timed = self.stats.set_profiled(profiled, timeline);
+                self.model.target.set_profiled(profiled);
                 let _ = reply.send(timed);
             }
             Command::Memory(reply) => {
-                let _ = reply.send(self.memory());
+                let _ = reply.send(self.model.memory());
             }
-            Command::ResetPrefixCache => self.cache.forget_idle(0),
-            Command::Maintenance(task) => self.maintenance.push_back(task),
+            Command::ResetPrefixCache => self.kv.pool.forget_idle(0),
+            Command::Maintenance(task) => self.queue.maintenance.push_back(task),
         }
     }
 
     /// Fails with what the model failed with; it has ended what failed otherwise.
     async fn step(&mut self) -> Result<(), Error> {
-        // Once, as a consumer may change it at any time.
-        for running in &mut self.running {
-            running.demands = running.sequence.demands();
-        }
-        take_turns(&mut self.running, &mut self.is_pooling);
-        let multi_step = self.plan_multi_step();
-        let budget = Budget { max_rows: self.model.max_rows(), step_cost: &self.step_cost };
-        plan_step(&mut self.running, &budget);
+        let multi_step = plan_step(&mut self.running, &mut self.model.budget());
         if multi_step.is_none() {
             self.propose_drafts().await;
         }
         let started = Instant::now();
         self.reserve_all(multi_step.unwrap_or(1));
-        let vocabulary = self.model.vocab_size();
-        let (batch, prompt_rows) = batch_rows(&mut self.running, multi_step, vocabulary);
-        if batch.rows.is_empty() {
+        let vocabulary = self.model.target.vocab_size();
+        let plan = StepPlan::new(&mut self.running, multi_step, vocabulary);
+        if plan.batch.rows.is_empty() {
             return Ok(()); // none of them has room, which has ended them
         }
-        let is_prefill = self.running.iter().any(Running::is_prefill);
-        let rows = batch.rows.len();
         let forward = Instant::now();
-        self.forward(&batch, multi_step).await?;
+        self.model.forward(&plan, &mut self.kv.pool).await?;
         let times = StepTimes { started, forward, ran: forward.elapsed() };
-        let wanted = batch.wanted();
-        match multi_step {
-            Some(steps) => check_argmax(&self.argmax_tokens, steps * wanted, vocabulary)?,
-            None => check_outputs(&batch, &self.outputs, vocabulary)?,
-        }
         self.record_growth();
-        // Tokens are progress; part of a long prompt is none.
-        self.is_reloaded &= wanted == 0;
-        self.await_masks().await;
-        match multi_step {
-            Some(steps) => self.apply_multi_step(steps),
-            None => self.apply_outputs(),
-        }
+        self.model.await_masks(&mut self.running).await;
+        let outputs = &self.model.outputs;
+        let applied = apply_outputs(&mut self.running, &mut self.kv, &plan, outputs)?;
+        self.stats.record_outputs(&applied);
+        self.end_all(applied.ended);
         self.shorten_full();
-        self.prepare_masks();
-        let elapsed = started.elapsed();
-        self.record_step((rows, prompt_rows), multi_step.unwrap_or(1), elapsed);
-        self.record_profile(is_prefill, &times, elapsed);
-        self.record_step_cost(rows, multi_step, elapsed);
+        self.model.prepare_masks(&mut self.running);
+        self.record_step(&plan, &times);
         Ok(())
     }
 
-    /// Has the model make the step. Masks that are left are computed while a device has it.
-    async fn forward(&mut self, batch: &Batch, multi_step: Option<usize>) -> Result<(), Error> {
-        let mut step = match multi_step {
+    /// The step under way has run: the cache may have grown for it.
+    fn record_growth(&mut self) {
+        let blocks = self.kv.pool.high_water_blocks();
+        if blocks > self.kv.grown_blocks {
+            self.kv.grown_blocks = blocks;
+            self.stats.metrics.memory = self.model.memory();
+        }
+    }
+
+    fn record_step(&mut self, plan: &StepPlan, times: &StepTimes) {
+        let elapsed = times.started.elapsed();
+        self.stats.record_step(plan, elapsed);
+        self.stats.record_profile(self.model.target.profile(), plan.is_prefill, times, elapsed);
+        let (rows, cost) = (plan.batch.rows.len(), &mut self.model.step_cost);
+        match plan.multi_step.map(u32::try_from) {
+            None => cost.record(rows, elapsed),
             Some(steps) => {
-                self.model.run_multi_step(batch, &mut self.cache, steps, &mut self.argmax_tokens)
+                let step = elapsed / steps.unwrap_or(u32::MAX).max(1);
+                cost.record_multi_step(rows, step, self.model.target.max_multi_steps());
             }
-            None => self.model.forward(batch, &mut self.cache, &mut self.outputs),
-        };
-        let result = match poll!(&mut step) {
-            Poll::Ready(result) => result,
-            Poll::Pending => {
-                self.mask_worker.compute_left();
-                step.await
-            }
-        };
-        Ok(result?)
+        }
     }
 }
 
@@ -306,5 +222,7 @@ mod multi_step_tests;
 mod release_memory_tests;
 #[cfg(test)]
 mod speculation_tests;
+#[cfg(test)]
+mod test_support;
 #[cfg(test)]
 mod tests;

@@ -3,7 +3,7 @@
 use futures::channel::oneshot;
 use web_time::Instant;
 
-use super::{BeamGeneration, Engine, generate::Plan};
+use super::{BeamGeneration, Engine, generate::RequestInput};
 use crate::{
     beams::BeamOptions,
     error::Error,
@@ -32,7 +32,7 @@ impl Engine {
         beams: BeamOptions,
         options: GenerateOptions,
     ) -> Result<BeamGeneration, Error> {
-        let asked = Instant::now();
+        let arrival_time = Instant::now();
         options.check()?;
         beams.check()?;
         let bad =
@@ -58,8 +58,8 @@ impl Engine {
         let max_tokens = self.room(&prompt)?.min(options.max_tokens.unwrap_or(usize::MAX));
         let (reply, texts) = oneshot::channel();
         let task = TaskRequest::Beam(SearchRequest { options: beams, reply });
-        let plan = Plan { asked, prompt, seen: None, max_tokens, task };
-        let stream = self.submit_one(plan, options.lookahead(0))?;
+        let input = RequestInput { arrival_time, prompt, shortened_prompt: None, max_tokens, task };
+        let stream = self.submit_one(input, options.lookahead(0))?;
         Ok(BeamGeneration::new(stream, texts))
     }
 

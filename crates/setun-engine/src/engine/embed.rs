@@ -3,7 +3,7 @@
 use futures::{StreamExt, channel::oneshot, stream};
 use web_time::Instant;
 
-use super::{Engine, Plan};
+use super::{Engine, generate::RequestInput};
 use crate::{
     error::Error,
     options::Prompt,
@@ -48,9 +48,10 @@ impl Engine {
         }
         let (reply, pooled) = oneshot::channel();
         let task = TaskRequest::Embed(Pool::new(pooling, reply));
-        let asked = Instant::now();
-        let plan = Plan { asked, prompt, seen: None, max_tokens: 0, task };
-        self.submit_one(plan, self.prompt_only())?.finish().await?;
+        let arrival_time = Instant::now();
+        let input =
+            RequestInput { arrival_time, prompt, shortened_prompt: None, max_tokens: 0, task };
+        self.submit_one(input, self.prompt_only())?.finish().await?;
         let (sums, count) = pooled.await.map_err(|_| Error::Disposed)?;
         Ok(Embedding { values: finished(sums, count, normalised), tokens })
     }

@@ -20,11 +20,11 @@ use crate::{
 const SEED_BITS: u32 = 53;
 
 /// What to run.
-pub(crate) struct Plan {
-    pub(crate) asked: Instant,
+pub(crate) struct RequestInput {
+    pub(crate) arrival_time: Instant,
     pub(crate) prompt: Vec<u32>,
     /// What the model is to see of it, where that is not all.
-    pub(crate) seen: Option<Vec<u32>>,
+    pub(crate) shortened_prompt: Option<Vec<u32>>,
     pub(crate) max_tokens: usize,
     pub(crate) task: TaskRequest,
 }
@@ -46,7 +46,7 @@ impl Engine {
     ) -> Result<GenerationStream, Error> {
         let options = options.or(&self.shared.defaults);
         options.check()?;
-        self.submit_one(self.plan(prompt.into(), &options)?, options)
+        self.submit_one(self.request_input(prompt.into(), &options)?, options)
     }
 
     /// Generates several times from one prompt, which is computed once. The first is what
@@ -64,8 +64,8 @@ impl Engine {
     ) -> Result<Vec<GenerationStream>, Error> {
         let options = options.or(&self.shared.defaults);
         options.check()?;
-        let plan = self.plan(prompt.into(), &options)?;
-        let (first, others) = self.submit(plan, options, count)?;
+        let input = self.request_input(prompt.into(), &options)?;
+        let (first, others) = self.submit(input, options, count)?;
         Ok(std::iter::once(first).chain(others).collect())
     }
 
@@ -80,43 +80,47 @@ impl Engine {
     }
 
     /// What a prompt and options come to.
-    fn plan(&self, prompt: Prompt, options: &GenerateOptions) -> Result<Plan, Error> {
-        let asked = Instant::now();
+    fn request_input(
+        &self,
+        prompt: Prompt,
+        options: &GenerateOptions,
+    ) -> Result<RequestInput, Error> {
+        let arrival_time = Instant::now();
         let prompt = self.tokens(prompt)?;
         let mut max_tokens = options.max_tokens.unwrap_or(usize::MAX);
-        let mut seen = None;
+        let mut shortened_prompt = None;
         match (self.room(&prompt), &options.context_strategy) {
             (Ok(room), None) => max_tokens = max_tokens.min(room),
             (Ok(_), Some(_)) => {}
             (Err(error), None) => return Err(error),
             (Err(_), Some(strategy)) => {
                 let Shared { context_length, vocab_size, .. } = *self.shared;
-                seen = Some(strategy.shorten(&prompt, context_length, vocab_size)?);
+                shortened_prompt = Some(strategy.shorten(&prompt, context_length, vocab_size)?);
             }
         }
         let prompt_range = PromptRange { from: 0, decoder: None };
         let is_reported = options.prompt_logprobs == Some(true);
         let task = TaskRequest::Generate(is_reported.then_some(prompt_range));
-        Ok(Plan { asked, prompt, seen, max_tokens, task })
+        Ok(RequestInput { arrival_time, prompt, shortened_prompt, max_tokens, task })
     }
 
     /// Starts one generation whose prompt is known to fit.
     pub(crate) fn submit_one(
         &self,
-        plan: Plan,
+        input: RequestInput,
         options: GenerateOptions,
     ) -> Result<GenerationStream, Error> {
-        self.submit(plan, options, 1).map(|(stream, _)| stream)
+        self.submit(input, options, 1).map(|(stream, _)| stream)
     }
 
     /// Starts generations of one prompt, which is known to fit; the first, and the others.
     fn submit(
         &self,
-        plan: Plan,
+        input: RequestInput,
         options: GenerateOptions,
         count: usize,
     ) -> Result<(GenerationStream, Vec<GenerationStream>), Error> {
-        let Plan { asked, prompt, seen, max_tokens, mut task } = plan;
+        let RequestInput { arrival_time, prompt, shortened_prompt, max_tokens, mut task } = input;
         let most = self.shared.streams;
         if !(1..=most).contains(&count) {
             let expected = format!("1 to {most}, the streams of the engine");
@@ -134,10 +138,10 @@ impl Engine {
         }
         let seed = options.seed.unwrap_or_else(random_seed);
         let request = |sample, task, queue_slot| Request {
-            seen: seen.clone(),
+            shortened_prompt: shortened_prompt.clone(),
             max_tokens,
-            positions: self.shared.context_length,
-            context: options.context_strategy.clone(),
+            context_length: self.shared.context_length,
+            context_strategy: options.context_strategy.clone(),
             sampler: sampler.clone(),
             seed,
             sample,
@@ -149,13 +153,13 @@ impl Engine {
             logprobs: options.logprobs.unwrap_or_default(),
             top_logprobs: options.top_logprobs.unwrap_or_default(),
             task,
-            form: options.constraint.clone(),
+            constraint: options.constraint.clone(),
             vocabulary: self.shared.vocab_size,
             lookahead: options.lookahead.unwrap_or(self.default_lookahead()),
             queue: Arc::new(Queue::new(self.shared.buffer, self.shared.back_pressure)),
-            asked,
+            arrival_time,
             priority: options.priority.unwrap_or_default(),
-            deadline: options.deadline.and_then(|time| asked.checked_add(time)),
+            deadline: options.deadline.and_then(|time| arrival_time.checked_add(time)),
             trace: Trace::begin(prompt.len(), max_tokens, sample),
             queue_slot: Some(queue_slot),
             prompt: prompt.clone(),

@@ -3,7 +3,7 @@
 use futures::{StreamExt, stream};
 use web_time::Instant;
 
-use super::{Engine, generate::Plan};
+use super::{Engine, generate::RequestInput};
 use crate::{
     error::Error,
     event::TextDelta,
@@ -114,11 +114,12 @@ impl Engine {
 
     /// Runs tokens and chooses none; what the model thought of them from one on.
     async fn run(&self, prompt: Vec<u32>, from: Option<usize>) -> Result<Vec<TextDelta>, Error> {
-        let asked = Instant::now();
+        let arrival_time = Instant::now();
         let range = from.map(|from| PromptRange { from, decoder: None });
         let task = TaskRequest::Score(range);
-        let plan = Plan { asked, prompt, seen: None, max_tokens: 0, task };
-        let stream = self.submit_one(plan, self.prompt_only())?;
+        let input =
+            RequestInput { arrival_time, prompt, shortened_prompt: None, max_tokens: 0, task };
+        let stream = self.submit_one(input, self.prompt_only())?;
         Ok(stream.finish().await?.prompt)
     }
 }

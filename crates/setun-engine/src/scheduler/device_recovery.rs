@@ -7,7 +7,7 @@ use futures::{
 };
 use setun_model::Model;
 
-use super::{DraftModelRunner, Limits, Scheduler, StepCost, lost_device::LostDevice};
+use super::{DraftModelRunner, Scheduler, lost_device::LostDevice, step_cost::StepCost};
 use crate::{
     command::Command,
     error::{Error, ErrorCode},
@@ -25,18 +25,19 @@ impl Scheduler {
         commands: &mut UnboundedReceiver<Command>,
     ) {
         if self.is_cache_refused(&error) {
-            return self.restart_within(self.grown_blocks);
+            return self.restart_within(self.kv.grown_blocks);
         }
-        let is_device_lost = error.code() == ErrorCode::DeviceLost && !self.is_reloaded;
-        self.is_reloaded = false; // the next generation may try again
-        let Some(mut reload) = self.reload.take_if(|_| is_device_lost) else {
+        let is_device_lost =
+            error.code() == ErrorCode::DeviceLost && !self.model.device.is_reloaded;
+        self.model.device.is_reloaded = false; // the next generation may try again
+        let Some(mut reload) = self.model.device.reload.take_if(|_| is_device_lost) else {
             return self.fail_all(error);
         };
-        self.model = Box::new(LostDevice::like(&*self.model));
-        self.is_device_lost = true;
-        self.draft_runner.iter_mut().for_each(DraftModelRunner::lose_device);
+        self.model.target = Box::new(LostDevice::like(&*self.model.target));
+        self.model.device.is_lost = true;
+        self.model.draft.iter_mut().for_each(DraftModelRunner::lose_device);
         let model = self.wait_for(reload.reload(), commands).await;
-        self.reload = Some(reload);
+        self.model.device.reload = Some(reload);
         match model {
             Some(Ok(model)) => {
                 self.restart_with(model);
@@ -50,19 +51,20 @@ impl Scheduler {
     /// Has a draft guess again whose device was lost. Without one no text is another, so that a
     /// failure ends nothing, and is tried again with a text that would have its guesses.
     pub(super) async fn reload_draft(&mut self, commands: &mut UnboundedReceiver<Command>) {
-        let Some(mut draft_runner) = self.draft_runner.take() else { return };
+        let Some(mut draft_runner) = self.model.draft.take() else { return };
         if let Some(reload) = draft_runner.reload()
             && let Some(model) = self.wait_for(reload.reload(), commands).await
         {
             draft_runner.reloaded(model);
         }
-        self.draft_runner = Some(draft_runner);
+        self.model.draft = Some(draft_runner);
     }
 
     /// Whether what begins now is to wait until a lost draft is made anew.
     pub(super) fn is_draft_reload_due(&mut self) -> bool {
         let is_wanted = self.running.iter().any(|running| running.sequence.wants_draft());
-        let draft_runner = self.draft_runner.as_mut().filter(|_| is_wanted && !self.is_device_lost);
+        let draft_runner =
+            self.model.draft.as_mut().filter(|_| is_wanted && !self.model.device.is_lost);
         draft_runner.is_some_and(|draft_runner| {
             draft_runner.reload().is_some() && draft_runner.is_reload_due()
         })
@@ -84,7 +86,7 @@ impl Scheduler {
             };
             self.take(command);
             self.drop_ended();
-            if self.running.is_empty() && self.waiting.is_empty() {
+            if self.running.is_empty() && self.queue.is_empty() {
                 return None;
             }
         }
@@ -92,21 +94,19 @@ impl Scheduler {
 
     /// Continues with a model whose cache is empty.
     fn restart_with(&mut self, mut model: Box<dyn Model>) {
-        model.set_profiled(self.profile.is_some());
-        self.model = model;
-        self.is_device_lost = false;
-        self.grown_blocks = 0;
-        self.fingerprint = None;
-        self.restart_within(self.limits.blocks);
-        self.step_cost = StepCost::default();
-        self.is_reloaded = true;
+        model.set_profiled(self.stats.is_profiled());
+        self.model.target = model;
+        self.model.device.is_lost = false;
+        self.kv.grown_blocks = 0;
+        self.model.fingerprint = None;
+        self.restart_within(self.kv.limits.blocks);
+        self.model.step_cost = StepCost::default();
+        self.model.device.is_reloaded = true;
     }
 
     /// Whether a step failed because the cache had to grow for it, and could not.
     fn is_cache_refused(&self, error: &Error) -> bool {
-        error.code() == ErrorCode::OutOfMemory
-            && self.grown_blocks > 0
-            && self.cache.high_water_blocks() > self.grown_blocks
+        error.code() == ErrorCode::OutOfMemory && self.kv.was_to_grow()
     }
 
     /// Begins everything that runs again, with an empty cache of this many blocks.
@@ -114,9 +114,9 @@ impl Scheduler {
         for index in (0..self.running.len()).rev() {
             self.preempt(index);
         }
-        if let Some(draft_runner) = &mut self.draft_runner {
+        if let Some(draft_runner) = &mut self.model.draft {
             draft_runner.forget_all();
         }
-        self.cache = Limits { blocks, ..self.limits }.cache(&*self.model);
+        self.kv.reset(blocks, self.model.target.block_positions());
     }
 }

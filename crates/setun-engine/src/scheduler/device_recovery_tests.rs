@@ -6,15 +6,18 @@ use std::sync::{
 };
 
 use futures::{FutureExt, channel::mpsc::UnboundedSender, future::ready};
-use setun_model::ModelError;
 use setun_ops::OpsError;
 
 use super::{
-    tests::{BLOCKS, Fake, failure, generate, limits, report, spawn},
+    test_support::{BLOCKS, failure, generate, info, limits, spawn, zeros},
     *,
 };
-use crate::ErrorCode;
-use crate::parts::ReloadModel;
+use crate::{
+    ErrorCode,
+    event::{Event, FinishReason},
+    fake_model::lost_device,
+    parts::ReloadModel,
+};
 
 /// Makes the same model every time, or none.
 struct Anew<F> {
@@ -29,16 +32,12 @@ impl<F: FnMut() -> Result<Box<dyn Model>, Error> + Send> ReloadModel for Anew<F>
     }
 }
 
-fn lost() -> ModelError {
-    OpsError::DeviceLost { reason: "on purpose".into() }.into()
-}
-
 /// A model that loses its device in its step `last`.
 fn losing(last: usize) -> Box<dyn Model> {
     let mut steps = 0;
-    Box::new(Fake::new(move |_| {
+    Box::new(zeros(move |_| {
         steps += 1;
-        if steps < last { Ok(()) } else { Err(lost()) }
+        if steps < last { Ok(()) } else { Err(lost_device()) }
     }))
 }
 
@@ -48,7 +47,7 @@ fn scheduler(
 ) -> (UnboundedSender<Command>, Arc<AtomicUsize>) {
     let times = Arc::new(AtomicUsize::new(0));
     let reload = Anew { make, times: Arc::clone(&times) };
-    let scheduler = Scheduler::new(model, report(), limits(BLOCKS)).with_reload(Box::new(reload));
+    let scheduler = Scheduler::new(model, info(), limits(BLOCKS)).with_reload(Box::new(reload));
     (spawn(scheduler), times)
 }
 
@@ -90,11 +89,12 @@ fn a_later_generation_tries_again() {
 fn part_of_a_prompt_is_no_progress() {
     let short = || -> Box<dyn Model> {
         let mut steps = 0;
-        let model = Fake::new(move |_| {
+        let mut model = zeros(move |_| {
             steps += 1;
-            if steps < 2 { Ok(()) } else { Err(lost()) }
+            if steps < 2 { Ok(()) } else { Err(lost_device()) }
         });
-        Box::new(model.with_max_rows(2))
+        model.max_rows = 2;
+        Box::new(model)
     };
     let (commands, times) = scheduler(short(), move || Ok(short()));
     let (tokens, error) = failure(generate(&commands, (7, 3)));
@@ -113,18 +113,17 @@ impl ReloadModel for Stuck {
 
 #[test]
 fn who_leaves_does_not_wait_for_a_model_to_come_back() {
-    let scheduler =
-        Scheduler::new(losing(3), report(), limits(BLOCKS)).with_reload(Box::new(Stuck));
+    let scheduler = Scheduler::new(losing(3), info(), limits(BLOCKS)).with_reload(Box::new(Stuck));
     let commands = spawn(scheduler);
     let stream = generate(&commands, (5, 9));
     let cancel = stream.cancel_handle();
     let events = stream.blocking().inspect(|event| {
-        if event.as_ref().is_ok_and(|event| matches!(event, crate::Event::Text(_))) {
+        if event.as_ref().is_ok_and(|event| matches!(event, Event::Text(_))) {
             cancel.cancel();
         }
     });
     let last = events.last().expect("an end").expect("no error");
-    let crate::Event::Done(done) = last else { panic!("{last:?}") };
+    let Event::Done(done) = last else { panic!("{last:?}") };
     assert_eq!(done.finish_reason, FinishReason::Aborted);
 }
 
@@ -142,7 +141,7 @@ fn what_keeps_a_model_from_coming_back_is_told() {
 #[test]
 fn other_failures_make_no_model_anew() {
     let mut steps = 0;
-    let failing = Fake::new(move |_| {
+    let failing = zeros(move |_| {
         steps += 1;
         match steps {
             3 => Err(OpsError::OutOfMemory { what: "a cache", bytes: 1 }.into()),

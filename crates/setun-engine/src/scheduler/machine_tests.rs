@@ -1,45 +1,47 @@
 //! The scheduler against a model of itself: whatever is asked of it in whatever order, every text is
 //! what its request gives alone, and no block is lost.
 //!
-//! The language model keeps in each slot of the cache a hash of all tokens up to there, made from
-//! the slot before it, so that a block that is shared, copied or given away wrongly changes texts.
+//! The model's logits follow from all tokens that the cache holds of a sequence, so that a block that
+//! is shared, copied or given away wrongly changes texts.
 
 mod beam_search;
-mod chain;
 mod operations;
-mod other_requests;
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
 
-use chain::{Chain, logits, mix};
-use futures::FutureExt;
-use futures::channel::mpsc::{UnboundedSender, unbounded};
-use operations::operation;
-use other_requests::{Beside, beside};
+use futures::{FutureExt, channel::oneshot};
+use operations::{Beside, beside, operation};
 use proptest::{collection::vec, prelude::*};
 use setun_text::{Draw, Sampler, SamplerOptions, SamplerState, Step};
 
-use super::tests::{report, request};
-use super::*;
-use crate::command::MaintenanceTask;
+use super::{
+    test_support::{Stepped, ask, info, request, sampler},
+    *,
+};
 use crate::{
     beams::BeamText,
-    event::Event,
+    command::MaintenanceTask,
+    event::{Event, FinishReason},
+    fake_model::{BLOCK_POSITIONS, FakeModel},
     memory_pressure::Pressure,
     sequence::{SearchRequest, TaskRequest},
     stream::GenerationStream,
 };
-use futures::channel::oneshot;
 
 const VOCAB: usize = 11;
 const EOS: u32 = 10;
-const BLOCK_POSITIONS: usize = 4;
 const CONTEXT: usize = 160;
 const BLOCKS: usize = CONTEXT / BLOCK_POSITIONS + 8;
 
 /// Of the model under test.
 const SEED: u64 = 1;
+
+fn model(seed: u64) -> FakeModel {
+    FakeModel { context: CONTEXT, spread: 4.0, ..FakeModel::new(VOCAB, seed) }
+}
 
 /// What a request asks for.
 #[derive(Clone, Debug)]
@@ -62,23 +64,21 @@ impl Asked {
             (options.temperature, options.frequency_penalty) = (1.0, 0.5);
             options.mirostat_tau = if self.seed == 0 { 2.0 } else { 0.0 }; // which has a state
         }
-        Sampler::new(options).unwrap()
+        sampler(options)
     }
 
     /// The tokens of one sample and how they end, without a cache or a scheduler.
     fn alone(&self, sample: u64) -> (Vec<u32>, FinishReason) {
-        let mut hash = self.prompt.iter().fold(SEED, |hash, &token| mix(hash, token));
-        let mut tokens = self.prompt.clone();
+        let (model, mut tokens) = (model(SEED), self.prompt.clone());
         let (sampler, mut state) = (self.sampler(), SamplerState::default());
         for index in 0..self.max_tokens as u64 {
             let draw = Draw { seed: self.seed, sequence: sample, index };
             let step = Step::new(&tokens, self.prompt.len(), draw);
-            let token = sampler.sample(&logits(hash), &step, &mut state).unwrap().token;
+            let token = sampler.sample(&model.logits(&tokens), &step, &mut state).unwrap().token;
             tokens.push(token);
             if token == EOS {
                 return (tokens.split_off(self.prompt.len()), FinishReason::Stop);
             }
-            hash = mix(hash, token);
         }
         (tokens.split_off(self.prompt.len()), FinishReason::Length)
     }
@@ -152,23 +152,9 @@ impl Open {
 
 /// The scheduler under test, which runs one step a poll.
 struct Machine {
-    commands: UnboundedSender<Command>,
-    run: LocalBoxFuture<'static, ()>,
+    scheduler: Stepped,
     open: Vec<Open>,
     max_blocks: Arc<AtomicUsize>,
-}
-
-/// Pending once.
-pub(super) async fn once() {
-    let mut is_first = true;
-    std::future::poll_fn(|_| {
-        if std::mem::take(&mut is_first) {
-            std::task::Poll::Pending
-        } else {
-            std::task::Poll::Ready(())
-        }
-    })
-    .await;
 }
 
 impl Machine {
@@ -181,20 +167,15 @@ impl Machine {
             streams,
             wait: Duration::ZERO,
         };
-        let chain = |max_blocks, seed, is_counted| {
-            Box::new(Chain { memory: vec![], max_blocks, seed, is_counted })
-        };
-        let model = chain(Arc::clone(&max_blocks), SEED, true);
-        let mut scheduler = Scheduler::new(model, report(), limits);
+        let target = FakeModel { max_blocks: Arc::clone(&max_blocks), ..model(SEED) };
+        let mut scheduler = Scheduler::new(Box::new(target), info(), limits);
         if let Some((seed, blocks)) = beside.draft() {
-            let draft = chain(Arc::new(AtomicUsize::new(blocks)), seed, false);
-            let draft_runner =
-                DraftModelRunner::new(draft, BLOCKS / 2, prefix_blocks, None).unwrap();
-            scheduler = scheduler.with_draft_runner(draft_runner);
+            let max_blocks = Arc::new(AtomicUsize::new(blocks));
+            let draft = FakeModel { max_blocks, is_counted: false, ..model(seed) };
+            let draft = DraftModelRunner::new(Box::new(draft), BLOCKS / 2, prefix_blocks, None);
+            scheduler = scheduler.with_draft_runner(draft.unwrap());
         }
-        let (commands, receiver) = unbounded();
-        let run = scheduler.run(receiver, Box::new(|_| once().boxed_local())).boxed_local();
-        Self { commands, run, open: vec![], max_blocks }
+        Self { scheduler: Stepped::new(scheduler), open: vec![], max_blocks }
     }
 
     fn submit(&mut self, asked: &Asked) {
@@ -216,26 +197,22 @@ impl Machine {
             if asked.beams > 0 {
                 request.task = TaskRequest::Beam(SearchRequest { options, reply });
             }
+            let commands = self.scheduler.commands.clone();
             self.open.push(Open {
                 asked: asked.clone(),
                 expected,
                 texts,
                 reason,
                 found: vec![],
-                stream: GenerationStream::new(request.queue.clone(), self.commands.clone()),
+                stream: GenerationStream::new(request.queue.clone(), commands),
                 is_cancelled: false,
                 end: None,
             });
         }
         let mut first = requests.remove(0);
         first.samples = requests;
-        self.commands.unbounded_send(Command::Generate(Box::new(first))).unwrap();
-    }
-
-    fn run(&mut self, steps: usize) {
-        for _ in 0..steps {
-            assert!(self.run.as_mut().now_or_never().is_none(), "an owner that is heard of runs");
-        }
+        let command = Command::Generate(Box::new(first));
+        self.scheduler.commands.unbounded_send(command).unwrap();
     }
 
     fn apply(&mut self, operation: Operation) {
@@ -256,7 +233,7 @@ impl Machine {
                     self.submit(&asked);
                 }
             }
-            Operation::Run(steps) => self.run(steps),
+            Operation::Run(steps) => self.scheduler.steps(steps),
             Operation::Read(index, most) => {
                 if let Some(index) = one(index, count) {
                     self.open[index].read(most);
@@ -275,13 +252,12 @@ impl Machine {
                 }
             }
             Operation::ResetPrefixCache => {
-                self.commands.unbounded_send(Command::ResetPrefixCache).unwrap();
+                self.scheduler.commands.unbounded_send(Command::ResetPrefixCache).unwrap();
             }
             Operation::ReleaseMemory(pressure) => self.release_memory(pressure),
             Operation::LimitCache(bytes) => {
-                let (reply, _) = oneshot::channel();
-                let task = MaintenanceTask::LimitCache { bytes, reply };
-                self.commands.unbounded_send(Command::Maintenance(task)).unwrap();
+                let limit = |reply| MaintenanceTask::LimitCache { bytes, reply };
+                drop(ask(&self.scheduler.commands, limit));
             }
             Operation::Memory(blocks) => self.max_blocks.store(blocks, Ordering::Relaxed),
         }
@@ -289,14 +265,10 @@ impl Machine {
 
     /// Nothing is kept then but what generations hold that somebody waits for.
     fn release_memory(&mut self, pressure: Pressure) {
-        let (reply, released) = oneshot::channel();
-        let (reported, metrics) = oneshot::channel();
-        for task in
-            [MaintenanceTask::ReleaseMemory { pressure, reply }, MaintenanceTask::Metrics(reported)]
-        {
-            self.commands.unbounded_send(Command::Maintenance(task)).unwrap();
-        }
-        self.run(1);
+        let release = |reply| MaintenanceTask::ReleaseMemory { pressure, reply };
+        let released = ask(&self.scheduler.commands, release);
+        let metrics = ask(&self.scheduler.commands, MaintenanceTask::Metrics);
+        self.scheduler.steps(1);
         let released = released.now_or_never().expect("an answer").expect("an owner");
         let metrics = metrics.now_or_never().expect("an answer").expect("an owner");
         assert!(released.unwrap() as u64 <= metrics.released_bytes);
@@ -306,7 +278,7 @@ impl Machine {
     /// Reads every stream to its end; nothing is left then.
     fn finish(mut self) {
         for _ in 0..100_000 {
-            self.run(1);
+            self.scheduler.steps(1);
             self.open.iter_mut().for_each(|open| open.read(usize::MAX));
             if self.open.iter().all(|open| open.end.is_some()) {
                 break;
@@ -316,13 +288,8 @@ impl Machine {
             assert!(open.end.is_some(), "{:?} never ended", open.asked);
             open.check();
         }
-        self.commands.unbounded_send(Command::ResetPrefixCache).unwrap();
-        let (reply, metrics) = oneshot::channel();
-        self.commands
-            .unbounded_send(Command::Maintenance(MaintenanceTask::Metrics(reply)))
-            .unwrap();
-        self.run(2);
-        let metrics = metrics.now_or_never().expect("an answer").expect("an owner");
+        self.scheduler.commands.unbounded_send(Command::ResetPrefixCache).unwrap();
+        let metrics = self.scheduler.metrics();
         let left = (metrics.waiting, metrics.running, metrics.used_blocks, metrics.cached_blocks);
         assert_eq!(left, (0, 0, 0, 0), "nothing is left: {metrics:?}");
     }
@@ -350,13 +317,13 @@ fn the_higher_priority_goes_first() {
         beams: 0,
     };
     machine.submit(&asked(0));
-    machine.run(1);
+    machine.scheduler.steps(1);
     for priority in [0, 2, 1, 2] {
         machine.submit(&asked(priority));
     }
     let mut order = vec![];
     while order.len() < 5 {
-        machine.run(1);
+        machine.scheduler.steps(1);
         for (index, open) in machine.open.iter_mut().enumerate() {
             open.read(1);
             if !open.found.is_empty() && !order.contains(&index) {

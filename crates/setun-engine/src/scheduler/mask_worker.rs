@@ -9,7 +9,7 @@
 use futures::channel::oneshot;
 use web_time::Instant;
 
-use super::Scheduler;
+use super::{ModelRunner, Running};
 use crate::{
     constraint::ConstraintState,
     device::DeviceKind,
@@ -78,12 +78,12 @@ fn prepared(mut state: Box<dyn ConstraintState>) -> Prepared {
     Prepared { state, took: begun.elapsed() }
 }
 
-impl Scheduler {
+impl ModelRunner {
     /// Has the masks of those that have had their token made ready.
-    pub(super) fn prepare_masks(&mut self) {
-        let quick = self.step_cost.step(self.running.len()) / PART_OF_STEP;
-        let is_beside = !cfg!(target_family = "wasm") || self.report.backend != DeviceKind::Cpu;
-        for running in &mut self.running {
+    pub(super) fn prepare_masks(&mut self, running: &mut [Running]) {
+        let quick = self.step_cost.step(running.len()) / PART_OF_STEP;
+        let is_beside = !cfg!(target_family = "wasm") || self.info.backend != DeviceKind::Cpu;
+        for running in running {
             if running.rows > 0
                 && running.sequence.pending().len() == 1
                 && let Some(constraint) = running.sequence.constraint()
@@ -91,16 +91,16 @@ impl Scheduler {
                 if !is_beside || constraint.took().is_none_or(|took| took <= quick) {
                     constraint.prepare(prepared);
                 } else {
-                    constraint.send(|state| self.mask_worker.prepare(state));
+                    constraint.send(|state| self.masks.prepare(state));
                 }
             }
         }
     }
 
     /// Waits for the masks of those whose next token is chosen now.
-    pub(super) async fn await_masks(&mut self) {
-        self.mask_worker.compute_left();
-        for running in self.running.iter_mut().filter(|running| running.rows > 0) {
+    pub(super) async fn await_masks(&mut self, running: &mut [Running]) {
+        self.masks.compute_left();
+        for running in running.iter_mut().filter(|running| running.rows > 0) {
             if let Some(constraint) = running.sequence.constraint() {
                 constraint.wait().await;
             }

@@ -1,30 +1,28 @@
 //! The scheduler with a model that chooses by itself.
 
 use std::{
-    collections::BTreeSet,
     sync::{Arc, Mutex, mpsc},
     thread,
 };
 
-use futures::{
-    FutureExt,
-    channel::mpsc::{UnboundedSender, unbounded},
-    future::ready,
-};
-use setun_model::{Batch, ModelError, RequestedOutput};
+use futures::channel::mpsc::UnboundedSender;
+use setun_model::{BatchRow, RequestedOutput};
 use setun_ops::argmax::NONE;
-use setun_text::{Sampler, SamplerOptions};
+use setun_text::SamplerOptions;
 
 use super::{
-    tests::{limits, request},
+    test_support::{info, limits, request, sampler, spawn, submit},
     *,
 };
-use crate::{Completion, DeviceKind, stream::GenerationStream};
-use setun_model::MemoryUse;
+use crate::{
+    Completion,
+    event::FinishReason,
+    fake_model::{BLOCK_POSITIONS, ClosureModel},
+    stream::GenerationStream,
+};
 
 const VOCAB: usize = 97;
 const BLOCKS: usize = 64;
-const BLOCK_POSITIONS: usize = 4;
 const MAX_STEPS: usize = 16;
 
 /// What a test sees of a model.
@@ -35,94 +33,10 @@ struct Seen {
     free_blocks: usize,
 }
 
-/// After a token at a position comes [`next`].
-struct Script {
-    most: usize,
-    unchosen: BTreeSet<usize>, // positions after which it does not choose
-    broken: BTreeSet<usize>,   // and those after which logits are none either
-    seen: Arc<Mutex<Seen>>,
-    entered: mpsc::Sender<()>,
-    go: mpsc::Receiver<()>,
-}
-
+/// What comes after a token at a position.
 fn next(token: u32, position: usize) -> u32 {
     let vocab = u32::try_from(VOCAB).unwrap();
     (token * 7 + u32::try_from(position).unwrap() * 3 + 1) % vocab
-}
-
-impl Model for Script {
-    fn vocab_size(&self) -> usize {
-        VOCAB
-    }
-
-    fn context_length(&self) -> usize {
-        BLOCKS * BLOCK_POSITIONS
-    }
-
-    fn block_positions(&self) -> usize {
-        BLOCK_POSITIONS
-    }
-
-    fn block_bytes(&self) -> usize {
-        1
-    }
-
-    fn max_rows(&self) -> usize {
-        8
-    }
-
-    fn memory(&self) -> MemoryUse {
-        MemoryUse::default()
-    }
-
-    fn forward<'a>(
-        &'a mut self,
-        batch: &'a Batch,
-        _: &'a mut PagedCache,
-        outputs: &'a mut Outputs,
-    ) -> LocalBoxFuture<'a, Result<(), ModelError>> {
-        let logits = outputs.logits_mut(batch.wanted(), VOCAB);
-        logits.fill(0.0);
-        let wanted = batch.rows.iter().filter(|row| row.output != RequestedOutput::Nothing);
-        for (row, logits) in wanted.zip(logits.chunks_exact_mut(VOCAB)) {
-            let is_broken = self.broken.contains(&row.position);
-            logits[next(row.token, row.position) as usize] = if is_broken { f32::NAN } else { 9.0 };
-        }
-        ready(Ok(())).boxed_local()
-    }
-
-    fn max_multi_steps(&self) -> usize {
-        self.most
-    }
-
-    fn run_multi_step<'a>(
-        &'a mut self,
-        batch: &'a Batch,
-        cache: &'a mut PagedCache,
-        steps: usize,
-        tokens: &'a mut Vec<u32>,
-    ) -> LocalBoxFuture<'a, Result<(), ModelError>> {
-        let wanted = batch.rows.iter().filter(|row| row.output != RequestedOutput::Nothing);
-        let mut rows: Vec<_> = wanted.map(|row| (row.token, row.position, row.sequence)).collect();
-        assert!(steps == 1 || rows.len() == batch.rows.len(), "only rows that decode follow");
-        tokens.clear();
-        for _ in 0..steps {
-            for (token, position, sequence) in &mut rows {
-                assert!(*position < cache.len(*sequence).unwrap(), "room for each step");
-                *token = next(*token, *position);
-                let is_chosen = !self.unchosen.contains(position);
-                tokens.push(if is_chosen { *token } else { NONE });
-                *position += 1;
-            }
-        }
-        let mut seen = self.seen.lock().unwrap();
-        seen.argmax_tokens.push((steps, rows.len()));
-        seen.free_blocks = cache.free_blocks();
-        drop(seen);
-        let _ = self.entered.send(());
-        let _ = self.go.recv(); // an error lets every further step pass
-        ready(Ok(())).boxed_local()
-    }
 }
 
 struct Started {
@@ -132,29 +46,47 @@ struct Started {
     go: mpsc::Sender<()>,
 }
 
-/// A scheduler on a thread of its own, whose model waits before each of its runs.
+/// A scheduler on a thread of its own, whose model waits before each of its runs. It does not choose
+/// after the positions `unchosen`; after those `broken` logits are none either.
 fn start(most: usize, unchosen: &[usize], broken: &[usize]) -> Started {
-    let (commands, receiver) = unbounded();
     let seen = Arc::new(Mutex::new(Seen::default()));
-    let ((entered, enters), (go, goes)) = (mpsc::channel(), mpsc::channel());
-    let model = Script {
-        most,
-        unchosen: unchosen.iter().copied().collect(),
-        broken: broken.iter().copied().collect(),
-        seen: Arc::clone(&seen),
-        entered,
-        go: goes,
-    };
-    let report = EngineInfo {
-        backend: DeviceKind::Cpu,
-        level: "none".into(),
-        model: "script".into(),
-        load_seconds: 0.0,
-    };
-    thread::spawn(move || {
-        let scheduler = Scheduler::new(Box::new(model), report, limits(BLOCKS));
-        pollster::block_on(scheduler.run(receiver, Box::new(|_| ready(()).boxed_local())));
+    let ((entered, enters), (go, goes)) = (mpsc::channel(), mpsc::channel::<()>());
+    let (unchosen, broken) = (unchosen.to_vec(), broken.to_vec());
+    let wants = |row: &&BatchRow| row.output != RequestedOutput::Nothing;
+    let mut model = ClosureModel::new(VOCAB, BLOCKS * BLOCK_POSITIONS, move |batch, _, outputs| {
+        let logits = outputs.logits_mut(batch.wanted(), VOCAB).chunks_exact_mut(VOCAB);
+        for (row, logits) in batch.rows.iter().filter(wants).zip(logits) {
+            let is_broken = broken.contains(&row.position);
+            logits[next(row.token, row.position) as usize] = if is_broken { f32::NAN } else { 9.0 };
+        }
+        Ok(())
     });
+    model.max_rows = 8;
+    let of_model = Arc::clone(&seen);
+    model.multi_step = Some((
+        most,
+        Box::new(move |batch, cache, steps, tokens| {
+            let rows = batch.rows.iter().filter(wants);
+            let mut rows: Vec<_> =
+                rows.map(|row| (row.token, row.position, row.sequence)).collect();
+            assert!(steps == 1 || rows.len() == batch.rows.len(), "only rows that decode follow");
+            for _ in 0..steps {
+                for (token, position, sequence) in &mut rows {
+                    assert!(*position < cache.len(*sequence).unwrap(), "room for each step");
+                    *token = next(*token, *position);
+                    tokens.push(if unchosen.contains(position) { NONE } else { *token });
+                    *position += 1;
+                }
+            }
+            let mut seen = of_model.lock().unwrap();
+            seen.argmax_tokens.push((steps, rows.len()));
+            seen.free_blocks = cache.free_blocks();
+            drop(seen);
+            let _ = entered.send(());
+            let _ = goes.recv(); // an error lets every further step pass
+        }),
+    ));
+    let commands = spawn(Scheduler::new(Box::new(model), info(), limits(BLOCKS)));
     Started { commands, seen, enters, go }
 }
 
@@ -172,12 +104,10 @@ impl Started {
         options: SamplerOptions,
     ) -> GenerationStream {
         let mut request = request(prompt.to_vec(), max_tokens);
-        request.sampler = Sampler::new(options).unwrap();
+        request.sampler = sampler(options);
         request.seed = 5;
         request.eos_tokens = vec![33];
-        let stream = GenerationStream::new(Arc::clone(&request.queue), self.commands.clone());
-        self.commands.unbounded_send(Command::Generate(Box::new(request))).unwrap();
-        stream
+        submit(&self.commands, request)
     }
 
     fn greedy(&self, prompt: &[u32], max_tokens: usize) -> GenerationStream {

@@ -23,8 +23,12 @@ const EVEN_SHARE: usize = 4;
 pub(super) struct Budget<'a> {
     /// Most rows of a step.
     pub(super) max_rows: usize,
+    /// Most steps that the model makes by itself.
+    pub(super) max_multi_steps: usize,
     /// What earlier steps took.
     pub(super) step_cost: &'a StepCost,
+    /// Whether the last step gave hidden states.
+    pub(super) is_pooling: &'a mut bool,
 }
 
 impl Budget<'_> {
@@ -38,9 +42,34 @@ impl Budget<'_> {
     }
 }
 
+/// A step that is ready to run.
+pub(super) struct StepPlan {
+    pub(super) batch: Batch,
+    /// How many of its rows are more than one row a sequence.
+    pub(super) prompt_rows: usize,
+    /// Whether some rows are of prompts.
+    pub(super) is_prefill: bool,
+    /// In how many steps the model chooses greedy tokens by itself; none where it gives outputs.
+    pub(super) multi_step: Option<usize>,
+    /// Tokens that the model knows.
+    pub(super) vocabulary: usize,
+}
+
+/// Decides how many rows of the next step each sequence has, and in how many steps the model may
+/// choose by itself: none where somebody wants outputs.
+pub(super) fn plan_step(running: &mut [Running], budget: &mut Budget<'_>) -> Option<usize> {
+    // Once, as a consumer may change it at any time.
+    for running in running.iter_mut() {
+        running.demands = running.sequence.demands();
+    }
+    take_turns(running, budget.is_pooling);
+    share_rows(running, budget);
+    multi_steps(running, budget)
+}
+
 /// Those whose rows give hidden states and those whose rows go through the head have every
 /// other step, where there are both.
-pub(super) fn take_turns(running: &mut [Running], is_pooling: &mut bool) {
+fn take_turns(running: &mut [Running], is_pooling: &mut bool) {
     let demands =
         |pooled: bool| running.iter().any(|r| r.demands && r.sequence.is_pooled() == pooled);
     if demands(true) && demands(false) {
@@ -53,7 +82,7 @@ pub(super) fn take_turns(running: &mut [Running], is_pooling: &mut bool) {
 
 /// How many rows each sequence has: one where it decodes, and of its prompt as many as there
 /// is time for.
-pub(super) fn plan_step(running: &mut [Running], budget: &Budget<'_>) {
+fn share_rows(running: &mut [Running], budget: &Budget<'_>) {
     let mut free = budget.max_rows;
     let all = free;
     for running in running.iter_mut() {
@@ -82,53 +111,82 @@ pub(super) fn plan_step(running: &mut [Running], budget: &Budget<'_>) {
     }
 }
 
-/// The rows of the next step, or of the first of several in which the model chooses, and how
-/// many of them are more than one row a sequence.
-pub(super) fn batch_rows(
-    running: &mut [Running],
-    multi_step: Option<usize>,
-    vocabulary: usize,
-) -> (Batch, usize) {
-    let mut batch = Batch::default();
-    let mut prompt_rows = 0;
-    for running in running.iter_mut() {
-        running.reported = 0;
-        if running.rows > 0 && !running.beam_rows.is_empty() {
-            batch.rows.extend(running.beam_batch_rows());
-            prompt_rows += if running.sequence.pending().len() > 1 { running.width() } else { 0 };
-            continue;
+/// In how many steps greedy tokens are chosen by the model. While a prompt is under way it is one,
+/// and never more than tokens that a sequence still wants: it has no room for others.
+fn multi_steps(running: &[Running], budget: &Budget<'_>) -> Option<usize> {
+    let mut steps = budget.step_cost.multi_steps().min(budget.max_multi_steps);
+    for running in running.iter().filter(|running| running.demands) {
+        let sequence = &running.sequence;
+        if !sequence.is_greedy() || sequence.count() > 1 {
+            return None;
         }
-        let Running { sequence, kv_slot, rows, reported, draft, .. } = running;
-        if !draft.is_empty() {
-            let row =
-                |(offset, (token, output_needed)): (usize, &(u32, RequestedOutput))| BatchRow {
-                    token: *token,
-                    position: sequence.cached() + offset,
-                    sequence: *kv_slot,
-                    output: output_needed.clone(),
-                };
-            batch.rows.extend(draft.iter().enumerate().map(row));
-            continue;
+        let most = if sequence.pending().len() == 1 { sequence.remaining() } else { 1 };
+        steps = steps.min(most);
+    }
+    (steps > 0).then_some(steps)
+}
+
+impl StepPlan {
+    /// The batch of the rows that sequences have, drafted tokens among them.
+    pub(super) fn new(
+        running: &mut [Running],
+        multi_step: Option<usize>,
+        vocabulary: usize,
+    ) -> Self {
+        let is_prefill = running.iter().any(Running::is_prefill);
+        let batch = Batch::default();
+        let mut plan = Self { batch, prompt_rows: 0, is_prefill, multi_step, vocabulary };
+        for running in running.iter_mut() {
+            running.reported = 0;
+            let first = plan.batch.rows.len();
+            let pending = running.sequence.pending().len();
+            if running.rows > 0 && !running.beam_rows.is_empty() {
+                plan.batch.rows.extend(running.beam_batch_rows());
+                plan.prompt_rows += if pending > 1 { running.width() } else { 0 };
+            } else if running.draft.is_empty() {
+                plan.add_run(running);
+                plan.prompt_rows += if pending > 1 { running.rows } else { 0 };
+            } else {
+                plan.add_draft(running);
+            }
+            let rows = plan.batch.rows[first..].iter();
+            running.wanted = rows.filter(|row| row.output != RequestedOutput::Nothing).count();
         }
-        let pending = sequence.pending().len();
-        let output_needed = match multi_step {
-            _ if *rows < pending => RequestedOutput::Nothing,
+        plan
+    }
+
+    /// Steps of the model.
+    pub(super) fn steps(&self) -> usize {
+        self.multi_step.unwrap_or(1)
+    }
+
+    fn add_run(&mut self, running: &mut Running) {
+        let Running { sequence, kv_slot, rows, reported, .. } = running;
+        let output = match self.multi_step {
+            _ if *rows < sequence.pending().len() => RequestedOutput::Nothing,
             Some(_) => sequence.choice(),
-            None => sequence.output_needed(vocabulary),
+            None => sequence.output_needed(self.vocabulary),
         };
         let tokens = &sequence.pending()[..*rows];
-        batch.push_run(*kv_slot, sequence.cached(), tokens, output_needed);
-        let first = batch.rows.len() - *rows;
-        let prompt_output = batch.rows[first..].get_mut(sequence.prompt_output_rows(*rows));
-        for row in prompt_output.unwrap_or_default() {
+        let first = self.batch.rows.len();
+        self.batch.push_run(*kv_slot, sequence.cached(), tokens, output);
+        let reporting = self.batch.rows[first..].get_mut(sequence.prompt_output_rows(*rows));
+        for row in reporting.unwrap_or_default() {
             row.output = sequence.prompt_output();
             *reported += 1;
         }
-        if pending > 1 {
-            prompt_rows += *rows;
-        }
     }
-    (batch, prompt_rows)
+
+    fn add_draft(&mut self, running: &Running) {
+        let Running { sequence, kv_slot, draft, .. } = running;
+        let rows = draft.iter().zip(sequence.cached()..);
+        self.batch.rows.extend(rows.map(|((token, output), position)| BatchRow {
+            token: *token,
+            position,
+            sequence: *kv_slot,
+            output: output.clone(),
+        }));
+    }
 }
 
 impl Running {
@@ -142,17 +200,6 @@ impl Running {
         let most = pending.min(silent.saturating_add(*reported));
         *reported -= most - silent;
         most
-    }
-
-    /// Whether it is to get another token from its last one. The rows of a search that had given
-    /// up their places come back to that token by token.
-    pub(super) fn decodes(&self) -> bool {
-        self.demands && (self.sequence.pending().len() == 1 || !self.beam_rows.is_empty())
-    }
-
-    /// Later for those that give up their place earlier.
-    pub(super) fn preemption_order(&self) -> (std::cmp::Reverse<i32>, u64) {
-        (std::cmp::Reverse(self.sequence.priority()), self.sequence.arrival)
     }
 }
 

@@ -5,10 +5,9 @@ use std::{
     time::Duration,
 };
 
-use setun_model::Outputs;
 use web_time::Instant;
 
-use super::{DraftModelRunner, Scheduler};
+use super::{DraftModelRunner, Scheduler, running::preemption_victim};
 use crate::{
     command::ReleasedReply,
     error::Error,
@@ -44,7 +43,8 @@ impl PolledMonitor {
 impl Scheduler {
     /// Asks the watch, if it is time, and gives back what there is to give.
     pub(super) async fn poll_monitor(&mut self) -> Result<(), Error> {
-        let pressure = self.monitor.as_mut().and_then(|monitor| monitor.pressure(Instant::now()));
+        let pressure =
+            self.kv.monitor.as_mut().and_then(|monitor| monitor.pressure(Instant::now()));
         match pressure {
             Some(pressure) if self.has_spare(pressure) => {
                 self.release_memory(pressure).await.map(drop)
@@ -55,15 +55,17 @@ impl Scheduler {
 
     pub(super) async fn release_memory(&mut self, pressure: Pressure) -> Result<usize, Error> {
         if pressure == Pressure::Critical {
-            while let Some(unread) = self.preemption_victim(|running| !running.sequence.demands()) {
+            while let Some(unread) =
+                preemption_victim(&self.running, |running| !running.sequence.demands())
+            {
                 self.preempt(unread);
             }
         }
-        self.cache.forget_idle(0);
-        let before = self.memory().cache;
-        if let Some(mut draft_runner) = self.draft_runner.take() {
+        self.kv.pool.forget_idle(0);
+        let before = self.model.memory().cache;
+        if let Some(mut draft_runner) = self.model.draft.take() {
             draft_runner.release_memory(pressure == Pressure::Critical).await;
-            self.draft_runner = Some(draft_runner);
+            self.model.draft = Some(draft_runner);
         }
         self.shrink(before).await
     }
@@ -71,33 +73,34 @@ impl Scheduler {
     /// Holds the cache, and a draft's of as many positions, to this many bytes, but for those of one
     /// context.
     pub(super) async fn limit_cache(&mut self, bytes: usize) -> Result<usize, Error> {
-        let (positions, of_model) = (self.model.block_positions(), self.model.block_bytes());
-        let of_draft = self
-            .draft_runner
-            .as_ref()
-            .map_or(0, |draft_runner| draft_runner.cache_bytes(positions));
+        let (positions, of_model) =
+            (self.model.target.block_positions(), self.model.target.block_bytes());
+        let draft = self.model.draft.as_ref();
+        let of_draft = draft.map_or(0, |draft| draft.cache_bytes(positions));
         let blocks = bytes / (of_model + of_draft).max(1);
-        let blocks = blocks.clamp(self.limits.min_blocks, self.max_blocks);
-        let is_refused_more = self.cache.max_blocks() < self.limits.blocks;
-        self.limits.blocks = blocks;
-        let blocks = if is_refused_more { blocks.min(self.cache.max_blocks()) } else { blocks };
-        while let beyond @ 1.. = self.cache.held_blocks().saturating_sub(blocks) {
-            let idle = self.cache.idle_blocks();
+        let blocks = blocks.clamp(self.kv.limits.min_blocks, self.kv.max_blocks);
+        let is_refused_more = self.kv.is_refused_more();
+        self.kv.limits.blocks = blocks;
+        let blocks = if is_refused_more { blocks.min(self.kv.pool.max_blocks()) } else { blocks };
+        while let beyond @ 1.. = self.kv.pool.held_blocks().saturating_sub(blocks) {
+            let idle = self.kv.pool.idle_blocks();
             if idle > 0 {
-                self.cache.forget_idle(idle.saturating_sub(beyond));
-            } else if let Some(preemption_victim) = self.preemption_victim(|_| true) {
-                self.preempt(preemption_victim);
+                self.kv.pool.forget_idle(idle.saturating_sub(beyond));
+            } else if let Some(victim) = preemption_victim(&self.running, |_| true) {
+                self.preempt(victim);
             } else {
                 break;
             }
         }
-        self.cache.set_max_blocks(blocks);
-        let before = self.memory().cache;
-        if let Some(mut draft_runner) = self.draft_runner.take() {
-            draft_runner.hold_to(self.limits.blocks.saturating_mul(positions)).await;
-            self.draft_runner = Some(draft_runner);
+        self.kv.pool.set_max_blocks(blocks);
+        let before = self.model.memory().cache;
+        if let Some(mut draft_runner) = self.model.draft.take() {
+            draft_runner.hold_to(self.kv.limits.blocks.saturating_mul(positions)).await;
+            self.model.draft = Some(draft_runner);
         }
-        if self.model.memory().cache <= blocks * of_model && self.memory().cache == before {
+        if self.model.target.memory().cache <= blocks * of_model
+            && self.model.memory().cache == before
+        {
             return Ok(0);
         }
         self.shrink(before).await
@@ -106,23 +109,22 @@ impl Scheduler {
     /// Gives back the memory of blocks that nobody has, and of steps; the bytes that caches have
     /// less than before.
     async fn shrink(&mut self, before: usize) -> Result<usize, Error> {
-        self.cache.compact();
-        self.model.shrink(&mut self.cache).await?;
-        self.grown_blocks = self.cache.high_water_blocks();
-        (self.outputs, self.argmax_tokens) = (Outputs::default(), vec![]);
-        self.metrics.memory = self.memory();
-        let bytes = before.saturating_sub(self.metrics.memory.cache);
-        self.metrics.add_memory_release(bytes);
+        self.model.shrink(&mut self.kv.pool).await?;
+        self.kv.grown_blocks = self.kv.pool.high_water_blocks();
+        let memory = self.model.memory();
+        let bytes = before.saturating_sub(memory.cache);
+        self.stats.metrics.memory = memory;
+        self.stats.metrics.add_memory_release(bytes);
         Ok(bytes)
     }
 
     /// Whether there is anything to give back.
     fn has_spare(&self, pressure: Pressure) -> bool {
-        let held = self.cache.held_blocks() - self.cache.idle_blocks();
+        let held = self.kv.pool.held_blocks() - self.kv.pool.idle_blocks();
         let is_unread = || self.running.iter().any(|running| !running.sequence.demands());
-        self.model.memory().cache > held * self.model.block_bytes()
-            || self.cache.idle_blocks() > 0
-            || self.draft_runner.as_ref().is_some_and(DraftModelRunner::has_spare)
+        self.model.target.memory().cache > held * self.model.target.block_bytes()
+            || self.kv.pool.idle_blocks() > 0
+            || self.model.draft.as_ref().is_some_and(DraftModelRunner::has_spare)
             || (pressure == Pressure::Critical && is_unread())
     }
 }

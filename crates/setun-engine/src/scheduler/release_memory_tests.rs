@@ -5,112 +5,43 @@ use std::sync::{
     atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
-use futures::{
-    FutureExt,
-    channel::mpsc::{UnboundedSender, unbounded},
-    future::ready,
-};
-use setun_model::{Batch, ModelError};
-use setun_ops::OpsError;
+use futures::{FutureExt, StreamExt};
 
 use super::{
-    machine_tests::once,
-    tests::{limits, report, request},
+    test_support::{Stepped, info, limits, request, submit},
     *,
 };
-use crate::command::MaintenanceTask;
-use crate::{ErrorCode, GenerationStream, event::Event, memory_pressure::Pressure};
-use futures::channel::oneshot;
-use setun_model::MemoryUse;
+use crate::{
+    ErrorCode,
+    command::MaintenanceTask,
+    event::Event,
+    fake_model::{BLOCK_POSITIONS, FakeModel},
+    memory_pressure::Pressure,
+    metrics::EngineMetrics,
+    stream::GenerationStream,
+};
 
-const BLOCK_POSITIONS: usize = 4;
 const BLOCK_BYTES: usize = 100;
 
-/// A model that counts the blocks that it has memory for. The next token is always the same.
-#[derive(Default)]
-struct Counting {
-    blocks: usize,
-    /// Shrinking fails.
-    fails: bool,
-}
-
-impl Model for Counting {
-    fn vocab_size(&self) -> usize {
-        2
-    }
-
-    fn context_length(&self) -> usize {
-        40 * BLOCK_POSITIONS
-    }
-
-    fn block_positions(&self) -> usize {
-        BLOCK_POSITIONS
-    }
-
-    fn block_bytes(&self) -> usize {
-        BLOCK_BYTES
-    }
-
-    fn max_rows(&self) -> usize {
-        64
-    }
-
-    fn memory(&self) -> MemoryUse {
-        MemoryUse { cache: BLOCK_BYTES * self.blocks, ..MemoryUse::default() }
-    }
-
-    fn forward<'a>(
-        &'a mut self,
-        batch: &'a Batch,
-        cache: &'a mut PagedCache,
-        outputs: &'a mut Outputs,
-    ) -> LocalBoxFuture<'a, Result<(), ModelError>> {
-        self.blocks = self.blocks.max(cache.high_water_blocks());
-        cache.copies_made();
-        outputs.logits_mut(batch.wanted(), 2).fill(0.0);
-        ready(Ok(())).boxed_local()
-    }
-
-    fn shrink<'a>(
-        &'a mut self,
-        cache: &'a mut PagedCache,
-    ) -> LocalBoxFuture<'a, Result<(), ModelError>> {
-        if self.fails {
-            let reason = "on purpose".to_owned();
-            return ready(Err(OpsError::DeviceLost { reason }.into())).boxed_local();
-        }
-        cache.copies_made();
-        self.blocks = cache.high_water_blocks();
-        ready(Ok(())).boxed_local()
+/// The next token is always the same.
+fn model() -> FakeModel {
+    FakeModel {
+        context: 40 * BLOCK_POSITIONS,
+        max_rows: 64,
+        block_bytes: BLOCK_BYTES,
+        spread: 0.0,
+        ..FakeModel::new(2, 0)
     }
 }
 
-/// A scheduler that makes one step a poll.
-struct Driven {
-    commands: UnboundedSender<Command>,
-    run: LocalBoxFuture<'static, ()>,
+fn scheduler(model: FakeModel) -> Scheduler {
+    let limits = Limits { blocks: 60, min_blocks: 10, prefix_blocks: 60, ..limits(0) };
+    Scheduler::new(Box::new(model), info(), limits)
 }
 
-impl Driven {
-    fn new(model: Counting, with: impl FnOnce(Scheduler) -> Scheduler) -> Self {
-        let limits = Limits { blocks: 60, min_blocks: 10, prefix_blocks: 60, ..limits(0) };
-        let (commands, receiver) = unbounded();
-        let scheduler = with(Scheduler::new(Box::new(model), report(), limits));
-        let run = scheduler.run(receiver, Box::new(|_| once().boxed_local())).boxed_local();
-        Self { commands, run }
-    }
-
-    fn steps(&mut self, steps: usize) {
-        for _ in 0..steps {
-            assert!(self.run.as_mut().now_or_never().is_none(), "it runs");
-        }
-    }
-
+impl Stepped {
     fn start(&self, prompt: Vec<u32>, max_tokens: usize) -> GenerationStream {
-        let request = request(prompt, max_tokens);
-        let stream = GenerationStream::new(Arc::clone(&request.queue), self.commands.clone());
-        self.commands.unbounded_send(Command::Generate(Box::new(request))).expect("an owner");
-        stream
+        submit(&self.commands, request(prompt, max_tokens))
     }
 
     /// The tokens of a stream up to its end, and how it fails.
@@ -125,17 +56,6 @@ impl Driven {
                 Some(Some(Err(error))) => return (tokens, Some(error.code())),
             }
         }
-    }
-
-    fn ask<T>(&mut self, task: impl FnOnce(oneshot::Sender<T>) -> MaintenanceTask) -> T {
-        let (reply, answer) = oneshot::channel();
-        self.commands.unbounded_send(Command::Maintenance(task(reply))).expect("an owner");
-        self.steps(2);
-        answer.now_or_never().expect("an answer").expect("an owner")
-    }
-
-    fn metrics(&mut self) -> EngineMetrics {
-        self.ask(MaintenanceTask::Metrics)
     }
 
     /// Bytes that are given back.
@@ -153,7 +73,7 @@ impl Driven {
 
 #[test]
 fn prefixes_go_before_generations_and_those_before_their_texts() {
-    let mut scheduler = Driven::new(Counting::default(), |scheduler| scheduler);
+    let mut scheduler = Stepped::new(scheduler(model()));
     let kept = scheduler.start(vec![0; 31], 1);
     assert_eq!(scheduler.read(kept), (vec![0], None));
     // Nobody reads these two, so that they wait with what they have.
@@ -163,7 +83,7 @@ fn prefixes_go_before_generations_and_those_before_their_texts() {
     let used = full.used_blocks;
     assert_eq!((full.running, full.cached_blocks, full.memory.cache), (2, 7, 100 * (used + 7)));
 
-    let state = |scheduler: &mut Driven| {
+    let state = |scheduler: &mut Stepped| {
         let EngineMetrics { running, cached_blocks, memory, preemptions, .. } = scheduler.metrics();
         (running, cached_blocks, memory.cache / BLOCK_BYTES, preemptions)
     };
@@ -189,7 +109,7 @@ fn prefixes_go_before_generations_and_those_before_their_texts() {
 
 #[test]
 fn only_where_it_is_critical_do_generations_give_up_what_they_have() {
-    let mut scheduler = Driven::new(Counting::default(), |scheduler| scheduler);
+    let mut scheduler = Stepped::new(scheduler(model()));
     let unread = scheduler.start(vec![1; 9], 100);
     scheduler.steps(300);
     let held = scheduler.metrics().used_blocks;
@@ -218,8 +138,8 @@ fn a_watch_is_heeded_while_nothing_is_done_and_only_where_it_helps() {
         }
     };
     let monitor: SharedMonitor = Arc::new(Mutex::new(Box::new(monitor)));
-    let with = |scheduler: Scheduler| scheduler.with_monitor(monitor, Duration::ZERO);
-    let mut scheduler = Driven::new(Counting::default(), with);
+    let scheduler = scheduler(model()).with_monitor(monitor, Duration::ZERO);
+    let mut scheduler = Stepped::new(scheduler);
     let stream = scheduler.start(vec![1; 17], 4);
     assert_eq!(scheduler.read(stream), (vec![0; 4], None));
     assert_eq!(scheduler.metrics().cached_blocks, 5);
@@ -251,8 +171,8 @@ fn a_watch_is_asked_as_often_as_was_said() {
 
 #[test]
 fn a_model_that_fails_to_shrink_ends_what_runs_and_nothing_later() {
-    let mut scheduler =
-        Driven::new(Counting { fails: true, ..Counting::default() }, |scheduler| scheduler);
+    let failing = FakeModel { fails_to_shrink: true, ..model() };
+    let mut scheduler = Stepped::new(scheduler(failing));
     let stream = scheduler.start(vec![1; 9], 100);
     scheduler.steps(8);
     let error = scheduler.release_memory(Pressure::Moderate).expect_err("a failure");

@@ -6,21 +6,21 @@ use std::sync::{
 };
 
 use futures::{FutureExt, channel::mpsc::UnboundedSender, future::ready};
-use setun_text::{Sampler, SamplerOptions};
+use setun_text::SamplerOptions;
 
 use super::{
     draft_runner::MAX_DRAFTED_ROWS,
-    tests::{report, request, spawn},
+    test_support::{ask, info, request, sampler, spawn, submit},
     *,
 };
-use crate::command::MaintenanceTask;
-use crate::parts::ReloadModel;
 use crate::{
+    command::MaintenanceTask,
     fake_model::{BLOCK_POSITIONS, FakeModel},
     memory_pressure::Pressure,
+    metrics::EngineMetrics,
+    parts::ReloadModel,
     stream::GenerationStream,
 };
-use futures::channel::oneshot;
 
 const VOCABULARY: usize = 30;
 const BLOCKS: usize = 200;
@@ -43,7 +43,7 @@ const LIMITS: Limits = Limits {
 };
 
 fn scheduler(target: &FakeModel) -> Scheduler {
-    Scheduler::new(Box::new(target.clone()), report(), LIMITS)
+    Scheduler::new(Box::new(target.clone()), info(), LIMITS)
 }
 
 fn generate(
@@ -53,11 +53,9 @@ fn generate(
 ) -> GenerationStream {
     let options = SamplerOptions { temperature, ..SamplerOptions::default() };
     let mut request = request(prompt.to_vec(), tokens);
-    request.sampler = Sampler::new(options).expect("sound options");
+    request.sampler = sampler(options);
     (request.vocabulary, request.lookahead, request.seed) = (VOCABULARY, 8, 3);
-    let stream = GenerationStream::new(Arc::clone(&request.queue), commands.clone());
-    commands.unbounded_send(Command::Generate(Box::new(request))).expect("an owner");
-    stream
+    submit(commands, request)
 }
 
 fn text(commands: &UnboundedSender<Command>, prompt: &[u32], how: (usize, f32)) -> Vec<u32> {
@@ -65,19 +63,12 @@ fn text(commands: &UnboundedSender<Command>, prompt: &[u32], how: (usize, f32)) 
 }
 
 fn metrics(commands: &UnboundedSender<Command>) -> EngineMetrics {
-    let (reply, metrics) = oneshot::channel();
-    commands
-        .unbounded_send(Command::Maintenance(MaintenanceTask::Metrics(reply)))
-        .expect("an owner");
-    pollster::block_on(metrics).expect("an owner")
+    pollster::block_on(ask(commands, MaintenanceTask::Metrics)).expect("an owner")
 }
 
 /// Holds the cache to this many bytes; how many are given back.
 fn limit(commands: &UnboundedSender<Command>, bytes: usize) -> usize {
-    let (reply, released) = oneshot::channel();
-    commands
-        .unbounded_send(Command::Maintenance(MaintenanceTask::LimitCache { bytes, reply }))
-        .expect("an owner");
+    let released = ask(commands, |reply| MaintenanceTask::LimitCache { bytes, reply });
     pollster::block_on(released).expect("an answer").expect("no failure")
 }
 
@@ -171,9 +162,8 @@ fn a_draft_gives_its_cache_back_where_memory_is_very_short() {
     let mut events = stream.blocking();
     events.nth(20);
     let before = metrics(&commands).memory.cache;
-    let (reply, released) = oneshot::channel();
-    let release_memory = MaintenanceTask::ReleaseMemory { pressure: Pressure::Critical, reply };
-    commands.unbounded_send(Command::Maintenance(release_memory)).expect("an owner");
+    let pressure = Pressure::Critical;
+    let released = ask(&commands, |reply| MaintenanceTask::ReleaseMemory { pressure, reply });
     let released = pollster::block_on(released).expect("an answer").expect("no failure");
     let after = metrics(&commands).memory.cache;
     assert!(released > 0 && after < before, "{released} of {before}, {after} left");
@@ -190,7 +180,7 @@ fn a_limit_of_the_cache_is_one_of_both() {
     let (target, draft) = (model(5), model(5));
     let limits = Limits { min_blocks: 1, ..LIMITS };
     let scheduler =
-        Scheduler::new(Box::new(target), report(), limits).with_draft_runner(draft_runner(draft));
+        Scheduler::new(Box::new(target), info(), limits).with_draft_runner(draft_runner(draft));
     let commands = spawn(scheduler);
     let streams: Vec<_> =
         (5..13).map(|seed| generate(&commands, &prompt(seed), (150, 0.0))).collect();
@@ -243,7 +233,7 @@ fn losing([failing, of_draft]: [usize; 2]) -> (UnboundedSender<Command>, [Arc<At
     let draft_runner =
         DraftModelRunner::new(Box::new(draft), BLOCKS, 0, Some(reload)).expect("a draft");
     let scheduler =
-        Scheduler::new(Box::new(target.clone()), report(), Limits { min_blocks: 1, ..LIMITS })
+        Scheduler::new(Box::new(target.clone()), info(), Limits { min_blocks: 1, ..LIMITS })
             .with_reload(anew(&target, failing, &made[0]));
     (spawn(scheduler.with_draft_runner(draft_runner)), made)
 }

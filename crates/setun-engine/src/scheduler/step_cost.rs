@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use super::STEP_TARGET;
+
 /// What an older step counts beside the next one.
 const KEEP: f64 = 0.875;
 
@@ -21,6 +23,7 @@ pub(super) struct StepCost {
     seconds: f64,
     squared_rows: f64,
     rows_by_seconds: f64,
+    multi_steps: usize, // that may follow each other beyond the first
 }
 
 impl StepCost {
@@ -33,6 +36,21 @@ impl StepCost {
         self.seconds = KEEP * self.seconds + seconds;
         self.squared_rows = KEEP * self.squared_rows + rows * rows;
         self.rows_by_seconds = KEEP * self.rows_by_seconds + rows * seconds;
+    }
+
+    /// Records the time of a step in which the model chose by itself, of `max` that it may make in a
+    /// row. At most twice as many as before are made next time, and no more than there is time for.
+    pub(super) fn record_multi_step(&mut self, rows: usize, step: Duration, max: usize) {
+        self.record(rows, step);
+        let fit = STEP_TARGET.as_nanos() / step.as_nanos().max(1);
+        let fit = usize::try_from(fit).unwrap_or(usize::MAX);
+        let most = max.min(2 * self.multi_steps());
+        self.multi_steps = fit.clamp(1, most.max(1)) - 1;
+    }
+
+    /// Steps that may follow each other without a look at what they gave.
+    pub(super) fn multi_steps(&self) -> usize {
+        self.multi_steps + 1
     }
 
     /// Seconds that this many rows alone are expected to take, and each one more. None before the

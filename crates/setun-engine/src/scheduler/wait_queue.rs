@@ -1,23 +1,38 @@
 //! The queue of sequences that wait for a place in the batch, by priority and arrival.
 
-use std::{cmp::Reverse, time::Duration};
+use std::{cmp::Reverse, collections::VecDeque, sync::Arc, time::Duration};
 
 use web_time::Instant;
 
-use crate::sequence::{Request, Sequence};
+use crate::{
+    command::MaintenanceTask,
+    error::Error,
+    sequence::{Request, Sequence},
+};
 
 /// Sequences that wait, those that go first come first.
 #[derive(Default)]
 pub(super) struct WaitQueue {
     sequences: Vec<Sequence>,
     arrivals: u64,
+    /// What is to be done before the next step.
+    pub(super) maintenance: VecDeque<MaintenanceTask>,
 }
 
 impl WaitQueue {
-    /// A sequence for a request, which has arrived after all others.
-    pub(super) fn accept(&mut self, request: Request) -> Sequence {
+    /// Has a request wait, which has arrived after all others. A search of more rows than ever run
+    /// at once fails.
+    pub(super) fn enqueue(&mut self, request: Request, max_running: usize) {
         self.arrivals += 1;
-        Sequence::new(request, self.arrivals)
+        let sequence = Sequence::new(request, self.arrivals);
+        if sequence.is_search() && sequence.count() > max_running {
+            let found = sequence.count().to_string();
+            let expected = format!("{max_running} or fewer");
+            let error = Error::BadOption { option: "beams", found, expected };
+            sequence.fail(&Arc::new(error));
+        } else {
+            self.push(sequence);
+        }
     }
 
     /// Puts a sequence behind those of its priority that came before.
@@ -60,7 +75,7 @@ impl WaitQueue {
         if self.count() >= batch {
             return None;
         }
-        let first = self.sequences.iter().map(Sequence::asked).min()?;
+        let first = self.sequences.iter().map(Sequence::arrival_time).min()?;
         (first + wait).checked_duration_since(now).filter(|left| !left.is_zero())
     }
 
@@ -83,15 +98,14 @@ impl WaitQueue {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::tests::request, *};
+    use super::{super::test_support::request, *};
 
     fn queue(priorities: &[i32]) -> WaitQueue {
         let mut queue = WaitQueue::default();
         for &priority in priorities {
             let mut request = request(vec![1; 3], 4);
             request.priority = priority;
-            let sequence = queue.accept(request);
-            queue.push(sequence);
+            queue.enqueue(request, 64);
         }
         queue
     }
@@ -116,8 +130,7 @@ mod tests {
     fn who_comes_back_has_the_place_that_it_had() {
         let mut queue = queue(&[0, 0, 0]);
         let preempted = queue.remove(1);
-        let next = queue.accept(request(vec![1], 1));
-        queue.push(next);
+        queue.enqueue(request(vec![1], 1), 64);
         queue.push(preempted);
         assert_eq!(order(&queue), [(0, 1), (0, 2), (0, 3), (0, 4)]);
     }
@@ -133,7 +146,7 @@ mod tests {
     #[test]
     fn more_requests_are_waited_for_from_the_first_one_on_until_there_is_a_batch() {
         let queue = queue(&[0, 0]);
-        let first = queue.sequences[0].asked();
+        let first = queue.sequences[0].arrival_time();
         let (wait, later) = (Duration::from_secs(9), first + Duration::from_secs(4));
         assert_eq!(queue.gathering(wait, 3, later), Some(Duration::from_secs(5)));
         assert_eq!(queue.gathering(wait, 3, first + wait), None, "the time is over");
@@ -148,8 +161,7 @@ mod tests {
         for seconds in [7, 3, 5] {
             let mut request = request(vec![1], 1);
             request.deadline = Some(now + Duration::from_secs(seconds));
-            let sequence = queue.accept(request);
-            queue.push(sequence);
+            queue.enqueue(request, 64);
         }
         assert_eq!(queue.deadline(), Some(now + Duration::from_secs(3)));
         queue.end_interrupted(now, |_| panic!("none is over"));

@@ -66,11 +66,11 @@ pub(crate) struct PromptRange {
 pub(crate) struct Request {
     pub(crate) prompt: Vec<u32>,
     /// What the model is to see of the prompt, where that is not all.
-    pub(crate) seen: Option<Vec<u32>>,
+    pub(crate) shortened_prompt: Option<Vec<u32>>,
     pub(crate) max_tokens: usize,
     /// Positions of the context, and what is done once they are full.
-    pub(crate) positions: usize,
-    pub(crate) context: Option<SharedContextStrategy>,
+    pub(crate) context_length: usize,
+    pub(crate) context_strategy: Option<SharedContextStrategy>,
     pub(crate) sampler: Sampler,
     pub(crate) seed: u64,
     /// Which of the samples with this seed.
@@ -84,14 +84,14 @@ pub(crate) struct Request {
     pub(crate) logprobs: bool,
     pub(crate) top_logprobs: usize,
     pub(crate) task: TaskRequest,
-    /// The form that its text is to have.
-    pub(crate) form: Option<SharedConstraint>,
+    /// The constraint on its text.
+    pub(crate) constraint: Option<SharedConstraint>,
     /// Tokens of the vocabulary.
     pub(crate) vocabulary: usize,
     /// Most tokens to guess from the text so far.
     pub(crate) lookahead: usize,
     pub(crate) queue: Arc<Queue>,
-    pub(crate) asked: Instant,
+    pub(crate) arrival_time: Instant,
     /// Higher ones go first.
     pub(crate) priority: i32,
     /// It ends then, with what it has.

@@ -1,4 +1,4 @@
-//! Cache residency and token latency of a sequence.
+//! Cache residency of a sequence and its samples, and the latency of its tokens.
 
 use std::time::Duration;
 
@@ -14,6 +14,19 @@ pub(crate) enum Wait {
 }
 
 impl Sequence {
+    /// The generations that begin where this one's prompt ends. They have its place in line, and
+    /// as much of the prompt in the cache.
+    pub(crate) fn take_samples(&mut self) -> Vec<Self> {
+        let Self { arrival, cached, entered, .. } = *self;
+        let beam_row = |request| Self { cached, entered, ..Self::new(request, arrival) };
+        std::mem::take(&mut self.request.samples).into_iter().map(beam_row).collect()
+    }
+
+    /// Others are to begin where this one's prompt ends.
+    pub(crate) fn set_samples(&mut self, samples: Vec<Self>) {
+        self.request.samples = samples.into_iter().map(|sample| sample.request).collect();
+    }
+
     /// It has a place in the cache, with this many of its tokens, not all of which need serve it.
     /// Whether it is its first.
     pub(crate) fn enter(&mut self, cached: usize) -> bool {

@@ -1,79 +1,29 @@
-use std::thread;
-
-use futures::{
-    channel::mpsc::unbounded,
-    future::{FutureExt, LocalBoxFuture, ready},
-};
-use setun_model::{MemoryUse, Model, ModelError, PagedCache};
 use setun_ops::top_logits::Ranked;
 
 use super::{
     super::{
         Scheduler,
-        tests::{BLOCKS, failure, generate, limits, report},
+        test_support::{BLOCKS, failure, generate, info, limits, spawn_after},
     },
     *,
 };
-use crate::ErrorCode;
+use crate::{ErrorCode, fake_model::ClosureModel};
 
 const VOCABULARY: usize = 3;
 
-/// A custom model whose outputs are wrong in its third step.
-struct Wrong<F> {
-    write: F,
-    step: usize,
-}
-
-impl<F: FnMut(usize, &mut Outputs) + Send> Model for Wrong<F> {
-    fn vocab_size(&self) -> usize {
-        VOCABULARY
-    }
-
-    fn context_length(&self) -> usize {
-        BLOCKS * 4
-    }
-
-    fn block_positions(&self) -> usize {
-        4
-    }
-
-    fn block_bytes(&self) -> usize {
-        1
-    }
-
-    fn max_rows(&self) -> usize {
-        64
-    }
-
-    fn memory(&self) -> MemoryUse {
-        MemoryUse::default()
-    }
-
-    fn forward<'a>(
-        &'a mut self,
-        batch: &'a Batch,
-        _: &'a mut PagedCache,
-        outputs: &'a mut Outputs,
-    ) -> LocalBoxFuture<'a, Result<(), ModelError>> {
-        self.step += 1;
-        outputs.logits_mut(batch.wanted(), VOCABULARY).fill(0.0);
-        if self.step == 3 {
-            (self.write)(batch.wanted(), outputs);
-        }
-        ready(Ok(())).boxed_local()
-    }
-}
-
 /// What two generations end with whose third step is wrong; the next one is as it should be.
-fn errors(write: impl FnMut(usize, &mut Outputs) + Send + 'static) -> [Error; 2] {
-    let model = Wrong { write, step: 0 };
-    let scheduler = Scheduler::new(Box::new(model), report(), limits(BLOCKS));
-    let (commands, receiver) = unbounded();
-    // Both are there before the first step.
-    let both = [generate(&commands, (2, 6)), generate(&commands, (2, 6))];
-    thread::spawn(move || {
-        pollster::block_on(scheduler.run(receiver, Box::new(|_| ready(()).boxed_local())));
+fn errors(mut write: impl FnMut(usize, &mut Outputs) + Send + 'static) -> [Error; 2] {
+    let mut step = 0;
+    let model = ClosureModel::new(VOCABULARY, BLOCKS * 4, move |batch, _, outputs| {
+        step += 1;
+        if step == 3 {
+            write(batch.wanted(), outputs);
+        }
+        Ok(())
     });
+    let scheduler = Scheduler::new(Box::new(model), info(), limits(BLOCKS));
+    let (commands, both) =
+        spawn_after(scheduler, |commands| [(2, 6); 2].map(|of| generate(commands, of)));
     let errors = both.map(|stream| {
         let (tokens, error) = failure(stream);
         assert!(tokens < 6, "{tokens}");

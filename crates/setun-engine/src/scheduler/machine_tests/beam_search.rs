@@ -1,6 +1,6 @@
 //! Requests that are beam searches, and what they find without a cache or a scheduler.
 
-use super::{Asked, EOS, FinishReason, SEED, logits, mix};
+use super::{Asked, EOS, FinishReason, SEED, model};
 use crate::beams::{Beam, BeamOptions, BeamSearch, BeamText, EarlyStopping};
 
 impl Asked {
@@ -25,8 +25,8 @@ impl Asked {
         let eos = vec![EOS];
         let mut search = BeamSearch::new(&self.prompt, self.max_tokens, options, sampler, eos);
         while !search.rows().is_empty() {
-            let hash = |row: &[u32]| row.iter().fold(SEED, |hash, &token| mix(hash, token));
-            let rows: Vec<_> = search.rows().into_iter().map(|row| logits(hash(row))).collect();
+            let rows = search.rows().into_iter().map(|row| model(SEED).logits(row));
+            let rows: Vec<_> = rows.collect();
             search.advance(&rows, &mut |_, _| Ok(false)).unwrap();
         }
         let beams = search.finish(FinishReason::Aborted);

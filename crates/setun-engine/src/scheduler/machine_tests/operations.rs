@@ -1,8 +1,8 @@
-//! Random operations on a scheduler.
+//! Random operations on a scheduler, and the draft model beside them.
 
 use proptest::prelude::*;
 
-use super::{Asked, BLOCKS, Operation};
+use super::{Asked, BLOCKS, Operation, SEED};
 use crate::memory_pressure::Pressure;
 
 fn asked() -> impl Strategy<Value = Asked> {
@@ -41,4 +41,34 @@ pub(super) fn operation() -> impl Strategy<Value = Operation> {
         1 => Just(Operation::ReleaseMemory(Pressure::Critical)),
         1 => (0..2 * BLOCKS).prop_map(Operation::LimitCache),
     ]
+}
+
+/// What proposes tokens.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Beside {
+    /// The texts themselves.
+    Texts,
+    /// A draft that says what the model says.
+    Twin,
+    /// One that says something else.
+    Other,
+    /// One that fails where its cache takes more than a few blocks.
+    Failing,
+}
+
+impl Beside {
+    /// The draft's seed, and blocks that the system gives to it.
+    pub(super) fn draft(self) -> Option<(u64, usize)> {
+        match self {
+            Self::Texts => None,
+            Self::Twin => Some((SEED, BLOCKS)),
+            Self::Other => Some((SEED + 1, BLOCKS)),
+            Self::Failing => Some((SEED, 6)),
+        }
+    }
+}
+
+pub(super) fn beside() -> impl Strategy<Value = Beside> {
+    use Beside::{Failing, Other, Texts, Twin};
+    prop_oneof![Just(Texts), Just(Twin), Just(Other), Just(Failing)]
 }

@@ -1,33 +1,27 @@
 //! Masks beside steps that a device takes its time for: on a thread, without one, and lost.
 
 use std::{
-    future::poll_fn,
-    mem::replace,
     panic::resume_unwind,
     sync::{Arc, Mutex, mpsc},
-    task::Poll,
     thread::{self, sleep},
     time::Duration,
 };
 
-use futures::{
-    channel::mpsc::UnboundedSender,
-    future::{FutureExt, LocalBoxFuture},
-};
-use setun_model::{Batch, MemoryUse, Model, ModelError, Outputs, PagedCache};
+use futures::channel::mpsc::UnboundedSender;
 use setun_text::TokenMask;
 
 use super::{
     super::{
-        Command, Limits, Scheduler,
-        tests::{report, request, spawn},
+        Limits, Scheduler,
+        test_support::{info, request, spawn, submit},
     },
     *,
 };
 use crate::{
+    command::Command,
     constraint::{Constraint, SharedConstraint},
     error::Error,
-    fake_model::{BLOCK_POSITIONS, FakeModel},
+    fake_model::{BLOCK_POSITIONS, FakeModel, StepEvent},
     stream::GenerationStream,
 };
 
@@ -42,8 +36,7 @@ const MASK: Duration = Duration::from_millis(3);
 /// What happens, in its order.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Event {
-    StepBegins,
-    StepEnds,
+    Step(StepEvent),
     Mask(Place),
 }
 
@@ -58,67 +51,6 @@ type Log = Arc<Mutex<Vec<Event>>>;
 
 fn record(log: &Log, event: Event) {
     log.lock().expect("a log").push(event);
-}
-
-/// A model whose steps are under way for a while, as those of a device are.
-struct Distant {
-    model: FakeModel,
-    log: Log,
-}
-
-impl Model for Distant {
-    fn vocab_size(&self) -> usize {
-        VOCABULARY as usize
-    }
-
-    fn context_length(&self) -> usize {
-        CONTEXT
-    }
-
-    fn block_positions(&self) -> usize {
-        BLOCK_POSITIONS
-    }
-
-    fn block_bytes(&self) -> usize {
-        1
-    }
-
-    fn max_rows(&self) -> usize {
-        self.model.max_rows
-    }
-
-    fn memory(&self) -> MemoryUse {
-        self.model.memory()
-    }
-
-    fn forward<'a>(
-        &'a mut self,
-        batch: &'a Batch,
-        cache: &'a mut PagedCache,
-        outputs: &'a mut Outputs,
-    ) -> LocalBoxFuture<'a, Result<(), ModelError>> {
-        async {
-            record(&self.log, Event::StepBegins);
-            be_under_way().await;
-            let result = self.model.forward(batch, cache, outputs).await;
-            record(&self.log, Event::StepEnds);
-            result
-        }
-        .boxed_local()
-    }
-}
-
-/// Is not ready the first time that it is asked.
-async fn be_under_way() {
-    let mut is_under_way = false;
-    poll_fn(|context| {
-        if replace(&mut is_under_way, true) {
-            return Poll::Ready(());
-        }
-        context.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await;
 }
 
 /// At each position a third of all tokens.
@@ -187,12 +119,15 @@ fn expected(prompt: &[u32]) -> Vec<u32> {
 
 fn scheduler(mask_worker: MaskWorker) -> (UnboundedSender<Command>, Log) {
     let log = Log::default();
-    let model = Distant { model: FakeModel::new(VOCABULARY as usize, 5), log: Arc::clone(&log) };
+    let of_model = Arc::clone(&log);
+    let under_way = Arc::new(move |event| record(&of_model, Event::Step(event)));
+    let model = FakeModel { under_way: Some(under_way), ..FakeModel::new(VOCABULARY as usize, 5) };
     let blocks = CONTEXT / BLOCK_POSITIONS;
     // So that the prompts begin in one batch, however the threads are scheduled.
     let (streams, wait) = (PROMPTS.len(), Duration::from_secs(1));
     let limits = Limits { blocks, min_blocks: blocks, prefix_blocks: 0, streams, wait };
-    let scheduler = Scheduler { mask_worker, ..Scheduler::new(Box::new(model), report(), limits) };
+    let mut scheduler = Scheduler::new(Box::new(model), info(), limits);
+    scheduler.model.masks = mask_worker;
     (spawn(scheduler), log)
 }
 
@@ -203,10 +138,8 @@ fn generate(
 ) -> GenerationStream {
     let mut request = request(prompt.to_vec(), TOKENS as usize);
     request.vocabulary = VOCABULARY as usize;
-    request.form = Some(SharedConstraint::new(form.clone()));
-    let stream = GenerationStream::new(Arc::clone(&request.queue), commands.clone());
-    commands.unbounded_send(Command::Generate(Box::new(request))).expect("an owner");
-    stream
+    request.constraint = Some(SharedConstraint::new(form.clone()));
+    submit(commands, request)
 }
 
 const PROMPTS: [&[u32]; 3] = [&[1, 2], &[3], &[4, 5, 6, 7, 8]];
@@ -245,8 +178,8 @@ fn without_a_thread_they_are_computed_while_a_device_has_the_step() {
     let mut is_under_way = false;
     for event in events.iter() {
         match event {
-            Event::StepBegins => is_under_way = true,
-            Event::StepEnds => is_under_way = false,
+            Event::Step(StepEvent::Begins) => is_under_way = true,
+            Event::Step(StepEvent::Ends) => is_under_way = false,
             Event::Mask(kv_slot) => {
                 assert_eq!(*kv_slot, Place::Scheduler, "{events:?}");
                 beside += usize::from(is_under_way);

@@ -3,10 +3,13 @@ use std::{cmp::Reverse, time::Duration};
 use setun_model::PagedCache;
 
 use super::{
-    super::{step_cost::StepCost, tests::request},
+    super::{step_cost::StepCost, test_support::request},
     *,
 };
-use crate::sequence::Sequence;
+use crate::{
+    pooling::Pooling,
+    sequence::{Pool, Sequence, TaskRequest},
+};
 
 const VOCABULARY: usize = 2;
 
@@ -24,7 +27,9 @@ fn running(prompts: &[usize]) -> Vec<Running> {
 fn planned(running: &mut [Running], max_rows: usize) -> Vec<usize> {
     let mut step_cost = StepCost::default();
     step_cost.record(1, Duration::from_millis(10));
-    plan_step(running, &Budget { max_rows, step_cost: &step_cost });
+    let is_pooling = &mut false;
+    let budget = Budget { max_rows, max_multi_steps: 8, step_cost: &step_cost, is_pooling };
+    share_rows(running, &budget);
     running.iter().map(|running| running.rows).collect()
 }
 
@@ -76,7 +81,7 @@ fn the_batch_has_a_run_of_tokens_for_each_sequence() {
     running[0].sequence.commit_rows(1);
     planned(&mut running, 64);
     running[0].rows = 1; // less than its prompt
-    let (batch, prompt_rows) = batch_rows(&mut running, None, VOCABULARY);
+    let StepPlan { batch, prompt_rows, .. } = StepPlan::new(&mut running, None, VOCABULARY);
     let rows: Vec<_> = batch.rows.iter().map(|row| (row.position, row.sequence)).collect();
     assert_eq!(rows, [(1, running[0].kv_slot), (0, running[1].kv_slot)]);
     assert_eq!(prompt_rows, 1, "decoding rows are none of a prompt");
@@ -89,7 +94,7 @@ fn drafted_tokens_are_rows_behind_the_pending_one() {
     let mut running = running(&[1]);
     planned(&mut running, 64);
     running[0].draft = vec![(1, RequestedOutput::Logits), (0, RequestedOutput::Logits)];
-    let (batch, _) = batch_rows(&mut running, None, VOCABULARY);
+    let StepPlan { batch, .. } = StepPlan::new(&mut running, None, VOCABULARY);
     let rows: Vec<_> = batch.rows.iter().map(|row| (row.token, row.position)).collect();
     assert_eq!((rows, batch.wanted()), (vec![(1, 0), (0, 1)], 2));
 }
@@ -99,4 +104,46 @@ fn lower_priorities_and_later_arrivals_are_preempted_first() {
     let running = running(&[1, 1]);
     assert_eq!(running[0].preemption_order(), (Reverse(0), 1));
     assert!(running[0].preemption_order() < running[1].preemption_order());
+}
+
+#[test]
+fn the_model_chooses_alone_where_all_are_greedy_and_for_no_more_tokens_than_are_left() {
+    let steps = |running: &mut [Running]| {
+        let mut step_cost = StepCost::default();
+        for _ in 0..9 {
+            step_cost.record_multi_step(1, Duration::from_millis(1), 16);
+        }
+        let is_pooling = &mut false;
+        plan_step(
+            running,
+            &mut Budget { max_rows: 64, max_multi_steps: 16, step_cost: &step_cost, is_pooling },
+        )
+    };
+    assert_eq!(steps(&mut running(&[1, 1])), Some(8), "all that they may have");
+    assert_eq!(steps(&mut running(&[1, 2])), Some(1), "a prompt is under way");
+    let mut with_logprobs = request(vec![1], 8);
+    with_logprobs.logprobs = true;
+    let mut both = running(&[1]);
+    let kv_slot = both[0].kv_slot;
+    both.push(Running::new(Sequence::new(with_logprobs, 2), kv_slot));
+    assert_eq!(steps(&mut both), None);
+}
+
+#[test]
+fn hidden_states_and_logits_take_turns() {
+    let (reply, _) = futures::channel::oneshot::channel();
+    let mut pooled = request(vec![1; 3], 0);
+    pooled.task = TaskRequest::Embed(Pool::new(Pooling::Last, reply));
+    let mut both = running(&[1]);
+    let kv_slot = both[0].kv_slot;
+    both.push(Running::new(Sequence::new(pooled, 2), kv_slot));
+    let (step_cost, is_pooling) = (StepCost::default(), &mut false);
+    let mut budget = Budget { max_rows: 64, max_multi_steps: 0, step_cost: &step_cost, is_pooling };
+    for expected in [[0, 3], [1, 0], [0, 3]] {
+        plan_step(&mut both, &mut budget);
+        assert_eq!([both[0].rows, both[1].rows], expected);
+    }
+    both.truncate(1);
+    plan_step(&mut both, &mut budget);
+    assert_eq!(both[0].rows, 1, "every step where there is one kind");
 }

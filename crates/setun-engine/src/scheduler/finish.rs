@@ -1,0 +1,110 @@
+//! Ends of sequences: finished, failed, cancelled or timed out.
+
+use std::{cmp::Reverse, sync::Arc};
+
+use web_time::Instant;
+
+use super::{Running, Scheduler, apply_outputs::End};
+use crate::{engine_info::EngineInfo, error::Error, metrics::EngineMetrics, sequence::Sequence};
+
+impl Scheduler {
+    /// Takes out sequences whose consumers have left or cancelled, and those whose time is over.
+    pub(super) fn drop_ended(&mut self) {
+        let now = Instant::now();
+        let (info, metrics) = (&self.model.info, &mut self.stats.metrics);
+        self.queue
+            .end_interrupted(now, |sequence| without_interrupted(sequence, now, info, metrics));
+        for index in (0..self.running.len()).rev() {
+            if !self.running[index].sequence.is_interrupted(now) {
+                continue;
+            }
+            let Running { sequence, kv_slot, beam_rows, .. } = self.running.remove(index);
+            for beam_row in beam_rows {
+                self.kv.pool.remove(beam_row); // its search has ended
+            }
+            match without_interrupted(sequence, now, info, metrics) {
+                Some(sequence) => self.running.insert(index, Running::new(sequence, kv_slot)),
+                None => self.kv.pool.remove(kv_slot),
+            }
+        }
+    }
+
+    /// Has sequences whose context is full begin again from what they keep of it.
+    pub(super) fn shorten_full(&mut self) {
+        for index in (0..self.running.len()).rev() {
+            match self.running[index].sequence.shorten() {
+                Ok(false) => {}
+                Ok(true) => self.requeue(index),
+                Err(error) => self.fail(index, error),
+            }
+        }
+    }
+
+    /// Ends these sequences.
+    pub(super) fn end_all(&mut self, mut ended: Vec<(usize, End)>) {
+        ended.sort_unstable_by_key(|&(index, _)| Reverse(index));
+        for (index, end) in ended {
+            match end {
+                Ok((reason, stop)) => {
+                    let mut running = self.remove(index);
+                    running.sequence.finish(reason, stop, &self.model.info);
+                    self.stats.metrics.add_end(reason);
+                }
+                Err(error) => self.fail(index, error),
+            }
+        }
+    }
+
+    pub(super) fn fail(&mut self, index: usize, error: Error) {
+        self.fail_with(index, &Arc::new(error));
+    }
+
+    /// A step failed, so the contents of the cache at its positions are not known. All
+    /// generations under way end with the error; new ones may start.
+    pub(super) fn fail_all(&mut self, error: Error) {
+        let error = Arc::new(error);
+        for index in (0..self.running.len()).rev() {
+            self.fail_with(index, &error);
+        }
+        self.kv.pool.forget_idle(0);
+    }
+
+    fn fail_with(&mut self, index: usize, error: &Arc<Error>) {
+        let mut sequence = self.remove(index).sequence;
+        self.stats.metrics.failed += sequence.count() as u64;
+        sequence.take_samples().iter().for_each(|sample| sample.fail(error));
+        sequence.fail(error);
+    }
+
+    fn remove(&mut self, index: usize) -> Running {
+        let running = self.running.remove(index);
+        self.kv.release(&running);
+        running
+    }
+}
+
+/// Ends a sequence that is interrupted, and those of its samples that are; gives back what
+/// is left of them.
+fn without_interrupted(
+    mut sequence: Sequence,
+    now: Instant,
+    info: &EngineInfo,
+    metrics: &mut EngineMetrics,
+) -> Option<Sequence> {
+    let mut left = sequence.take_samples();
+    let prompt_logprobs = sequence.take_prompt_logprobs();
+    left.insert(0, sequence);
+    left.retain_mut(|sequence| match sequence.interruption(now) {
+        Some(reason) => {
+            sequence.finish(reason, None, info);
+            metrics.add_end(reason);
+            false
+        }
+        None => true,
+    });
+    let mut left = left.into_iter();
+    let mut first = left.next()?;
+    first.set_samples(left.collect());
+    first.set_prompt_logprobs(prompt_logprobs);
+    Some(first)
+}

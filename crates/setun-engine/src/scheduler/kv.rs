@@ -1,0 +1,106 @@
+//! The KV cache of a scheduler: its blocks, its limits, and the slots of running sequences.
+
+use std::time::Duration;
+
+use setun_model::{ModelError, PagedCache};
+
+use super::{Running, release_memory::PolledMonitor};
+use crate::error::Error;
+
+/// What a scheduler is held to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// Blocks of the cache; at least those of one context.
+    pub(crate) blocks: usize,
+    /// Blocks of one context.
+    pub(crate) min_blocks: usize,
+    /// Blocks that no sequence has, kept for prompts that begin as others did.
+    pub(crate) prefix_blocks: usize,
+    /// Sequences that run at once; at least 1.
+    pub(crate) streams: usize,
+    /// Time that an idle scheduler waits for more requests after the first.
+    pub(crate) wait: Duration,
+}
+
+/// The paged cache, and how far it may grow.
+pub(super) struct KvCache {
+    pub(super) pool: PagedCache,
+    pub(super) limits: Limits,
+    pub(super) max_blocks: usize,   // that the limits had at first
+    pub(super) grown_blocks: usize, // with which a step has run
+    pub(super) monitor: Option<PolledMonitor>, // over the system's memory
+}
+
+impl KvCache {
+    /// An empty cache. The blocks of the limits must hold one whole context.
+    pub(super) fn new(limits: Limits, block_positions: usize) -> Self {
+        let mut pool = PagedCache::new(block_positions, limits.blocks);
+        pool.keep_prefixes(limits.prefix_blocks);
+        Self { pool, limits, max_blocks: limits.blocks, grown_blocks: 0, monitor: None }
+    }
+
+    /// Empties it, for this many blocks from now on.
+    pub(super) fn reset(&mut self, blocks: usize, block_positions: usize) {
+        self.pool = Self::new(Limits { blocks, ..self.limits }, block_positions).pool;
+    }
+
+    /// Whether it was refused memory within its limits.
+    pub(super) fn is_refused_more(&self) -> bool {
+        self.pool.max_blocks() < self.limits.blocks
+    }
+
+    /// Whether the step that failed had to grow it.
+    pub(super) fn was_to_grow(&self) -> bool {
+        self.grown_blocks > 0 && self.pool.high_water_blocks() > self.grown_blocks
+    }
+
+    /// Blocks that a sequence is sure to take still: for its tokens and one more.
+    pub(super) fn promised(&self, running: &Running) -> usize {
+        let positions = running.sequence.pending().len() + 1;
+        let needed = |kv_slot| self.pool.needed(kv_slot, positions).unwrap_or(0);
+        let sum: usize = running.kv_slots().map(needed).sum();
+        sum + running.sequence.count().saturating_sub(running.width())
+    }
+
+    /// Reserves this many positions for each row of a sequence, or for none.
+    pub(super) fn extend(&mut self, running: &Running, positions: usize) -> Result<(), ModelError> {
+        for (row, kv_slot) in running.kv_slots().enumerate() {
+            if let Err(error) = self.pool.extend(kv_slot, positions) {
+                for kv_slot in running.kv_slots().take(row) {
+                    self.pool.truncate(kv_slot, running.sequence.cached())?;
+                }
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives the rows of a search slots of their own, if all that they have in common is in the
+    /// cache.
+    pub(super) fn fork_rows(&mut self, running: &mut Running) {
+        for _ in 0..running.sequence.forks() {
+            // A slot that were not there would be refused in the next step.
+            running.beam_rows.extend(self.pool.fork(running.kv_slot));
+        }
+    }
+
+    /// Drops the positions of a sequence that it does not keep.
+    pub(super) fn truncate(&mut self, running: &Running) -> Result<(), Error> {
+        Ok(self.pool.truncate(running.kv_slot, running.sequence.cached())?)
+    }
+
+    /// Has other prompts find what a sequence has in the cache.
+    pub(super) fn register_prefix(&mut self, running: &Running) {
+        let Running { sequence, kv_slot, .. } = running;
+        let tokens = &sequence.context()[..sequence.cached()];
+        // A slot that were not there would be refused in the next step.
+        let _ = self.pool.record_prefix(*kv_slot, tokens);
+    }
+
+    /// Frees all slots of a sequence.
+    pub(super) fn release(&mut self, running: &Running) {
+        for kv_slot in running.kv_slots() {
+            self.pool.remove(kv_slot);
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Blocks of the cache for the rows of a step, and preemption where there are too few.
+
+use setun_model::SequenceId;
+
+use super::{Running, Scheduler, running::preemption_victim};
+
+impl Scheduler {
+    /// Room for the planned rows of all sequences, or for this many steps of each. One that finds
+    /// none ends.
+    pub(super) fn reserve_all(&mut self, steps: usize) {
+        for kv_slot in self.last_preempted_first() {
+            self.reserve(kv_slot, steps);
+        }
+    }
+
+    /// Those that have rows, the one that is preempted last first.
+    fn last_preempted_first(&self) -> Vec<SequenceId> {
+        let mut strongest: Vec<_> = self.running.iter().filter(|r| r.rows > 0).collect();
+        strongest.sort_by_key(|running| running.preemption_order());
+        strongest.into_iter().map(|running| running.kv_slot).collect()
+    }
+
+    /// Room for the rows of a sequence, or for this many steps. Others make room, or it does.
+    fn reserve(&mut self, kv_slot: SequenceId, steps: usize) {
+        let is_it = |running: &Running| running.kv_slot == kv_slot;
+        while let Some(index) = self.running.iter().position(is_it) {
+            let running = &mut self.running[index];
+            let positions = running.rows.max(steps).max(running.draft.len());
+            let Err(error) = self.kv.extend(running, positions) else { return };
+            if running.draft.len() > 1 {
+                running.draft.clear(); // nobody has to give way to drafts
+                continue;
+            }
+            match preemption_victim(&self.running, |_| true) {
+                Some(victim) if self.running.len() > 1 => self.preempt(victim),
+                _ => self.fail(index, error.into()),
+            }
+        }
+    }
+
+    /// Takes a sequence's slots away; it begins again from its tokens when there is room.
+    pub(super) fn preempt(&mut self, index: usize) {
+        let sequence = &self.running[index].sequence;
+        self.stats.metrics.preemptions += 1;
+        self.stats.metrics.preempted_tokens += sequence.cached() as u64;
+        sequence.leave();
+        self.requeue(index);
+    }
+
+    /// Puts a sequence back in the queue.
+    pub(super) fn requeue(&mut self, index: usize) {
+        let running = self.running.remove(index);
+        self.kv.release(&running);
+        self.queue.push(running.sequence);
+    }
+}

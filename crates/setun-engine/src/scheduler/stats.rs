@@ -1,0 +1,129 @@
+//! Metrics, telemetry and profiles of a scheduler.
+
+use std::time::Duration;
+
+use web_time::Instant;
+
+use super::{KvCache, Running, StepPlan, WaitQueue, apply_outputs::AppliedStep};
+use crate::{
+    engine_info::EngineInfo,
+    metrics::{EngineMetrics, Timed},
+    profile::EngineProfile,
+    sequence::{Sequence, Wait},
+    telemetry::{self, Meters},
+    timeline::TimedStep,
+};
+
+/// What a scheduler has counted and timed.
+pub(super) struct Stats {
+    pub(super) metrics: EngineMetrics,
+    meters: Meters,
+    profile: Option<EngineProfile>,
+    timeline: Option<Instant>, // its beginning, where it is kept
+}
+
+/// When a step began, its forward pass too, and how long that took.
+pub(super) struct StepTimes {
+    pub(super) started: Instant,
+    pub(super) forward: Instant,
+    pub(super) ran: Duration,
+}
+
+impl Stats {
+    pub(super) fn new(info: &EngineInfo) -> Self {
+        let (metrics, meters) = (EngineMetrics::default(), Meters::new(info));
+        Self { metrics, meters, profile: None, timeline: None }
+    }
+
+    /// A sequence was admitted, for the first time or again.
+    pub(super) fn record_admission(&mut self, sequence: &Sequence, is_first: bool) {
+        if is_first {
+            let waited = Instant::now().saturating_duration_since(sequence.arrival_time());
+            self.record_time(Timed::Queue, waited, sequence.count() as u64);
+        }
+        self.metrics.add_admission(sequence.cached());
+    }
+
+    /// The outputs of a step were applied.
+    pub(super) fn record_outputs(&mut self, applied: &AppliedStep) {
+        for &wait in &applied.waits {
+            let (timed, time) = match wait {
+                Wait::First(time) => (Timed::FirstToken, time),
+                Wait::Next(time) => (Timed::BetweenTokens, time),
+            };
+            self.metrics.tokens += 1;
+            self.record_time(timed, time, 1);
+        }
+        for &(proposed, accepted) in &applied.drafts {
+            self.metrics.add_draft(proposed, accepted);
+        }
+        self.metrics.failed += applied.failed_samples;
+    }
+
+    /// A step has ended, or several that followed each other.
+    pub(super) fn record_step(&mut self, plan: &StepPlan, elapsed: Duration) {
+        let (rows, prompt_rows) = (plan.batch.rows.len(), plan.prompt_rows);
+        let steps = plan.steps();
+        telemetry::step(rows, prompt_rows, steps);
+        self.metrics.add_step(rows, prompt_rows, steps);
+        self.meters.rows(rows, 1);
+        self.meters.rows(rows - prompt_rows, steps - 1);
+        let each = elapsed / u32::try_from(steps).unwrap_or(u32::MAX);
+        self.record_time(Timed::Step, each, steps as u64);
+    }
+
+    /// Times steps from now on, or no longer; what was timed until now.
+    pub(super) fn set_profiled(
+        &mut self,
+        is_profiled: bool,
+        timeline: Option<Instant>,
+    ) -> Option<EngineProfile> {
+        self.timeline = timeline;
+        let next = is_profiled.then(EngineProfile::default);
+        std::mem::replace(&mut self.profile, next).filter(|profile| !profile.is_empty())
+    }
+
+    pub(super) fn is_profiled(&self) -> bool {
+        self.profile.is_some()
+    }
+
+    /// Where steps are timed, adds the one that has ended.
+    pub(super) fn record_profile(
+        &mut self,
+        step: Option<&setun_model::Profile>,
+        is_prefill: bool,
+        times: &StepTimes,
+        elapsed: Duration,
+    ) {
+        let (Some(profile), Some(step)) = (&mut self.profile, step) else { return };
+        let phase = if is_prefill { &mut profile.prefill } else { &mut profile.decode };
+        phase.add(elapsed, step);
+        let Some(begin) = self.timeline else { return };
+        profile.timeline.push(TimedStep {
+            device: 0,
+            is_prefill,
+            rows: step.rows,
+            begun: times.started.saturating_duration_since(begin),
+            time: elapsed,
+            forward_begun: times.forward.saturating_duration_since(begin),
+            forward_time: times.ran,
+            ops: step.timeline.clone(),
+        });
+    }
+
+    fn record_time(&mut self, timed: Timed, time: Duration, times: u64) {
+        self.metrics.add_time(timed, time, times);
+        self.meters.time(timed, time, times);
+    }
+
+    /// Sets the numbers of what is there now, and reports all to the meters.
+    pub(super) fn publish(&mut self, queue: &WaitQueue, running: &[Running], kv: &KvCache) {
+        let metrics = &mut self.metrics;
+        metrics.waiting = queue.count();
+        metrics.running = running.iter().map(|running| running.sequence.count()).sum();
+        metrics.blocks = kv.pool.max_blocks();
+        metrics.cached_blocks = kv.pool.idle_blocks();
+        metrics.used_blocks = metrics.blocks - kv.pool.free_blocks();
+        self.meters.update(&self.metrics);
+    }
+}

@@ -1,0 +1,195 @@
+//! Tokens of a sequence: their choice, their text and their events.
+
+use std::sync::Arc;
+
+use setun_model::Row;
+use setun_ops::{argmax::NONE, top_logits::Ranked};
+use setun_text::{Choice, Draw, Step};
+use web_time::Instant;
+
+use super::{Request, Sequence, SequenceConstraint, Wait, prompt_logprobs::token_logprobs};
+use crate::{
+    engine_info::EngineInfo,
+    error::Error,
+    event::{Done, Event, FinishReason, TextDelta, Timings, Usage},
+};
+
+/// Where the best logits do not tell the next token, this many tokens take all logits: where that
+/// happens once it may happen often, and a row that is run twice costs more than a whole head.
+const FULL_LOGITS_TOKENS: usize = 16;
+
+/// Whether a generation goes on.
+pub(crate) enum Next {
+    Continue,
+    /// The last row has to be run again: the cache is to forget it.
+    Rerun,
+    Finished(FinishReason, Option<String>),
+}
+
+impl Sequence {
+    /// Chooses the next token and emits its event.
+    ///
+    /// # Errors
+    ///
+    /// If the logits are not finite, or a token cannot be decoded.
+    pub(crate) fn apply_logits(&mut self, row: Row<'_>) -> Result<Next, Error> {
+        let Some(token) = self.choose(row)? else { return Ok(self.rerun()) };
+        let delta = match row {
+            Row::Logits(logits) if self.request.wants_logprobs() => {
+                token_logprobs(logits, token, self.request.top_logprobs)
+            }
+            _ => TextDelta { token, ..TextDelta::default() },
+        };
+        self.take(delta)
+    }
+
+    /// Takes the token that a device chose, and emits its event.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be decoded.
+    pub(crate) fn apply_argmax(&mut self, token: u32) -> Result<Next, Error> {
+        if token == NONE {
+            return Ok(self.rerun());
+        }
+        self.take(TextDelta { token, ..TextDelta::default() })
+    }
+
+    /// Runs the last row again, for all logits.
+    fn rerun(&mut self) -> Next {
+        self.cached -= 1;
+        self.full_logits_until = self.generated() + FULL_LOGITS_TOKENS;
+        Next::Rerun
+    }
+
+    fn take(&mut self, delta: TextDelta) -> Result<Next, Error> {
+        let token = delta.token;
+        let now = Instant::now();
+        self.wait = Some(match self.last_token.replace(now) {
+            Some(last) => Wait::Next(now - last),
+            None => Wait::First(now - self.request.arrival_time),
+        });
+        if self.first_token.is_none() {
+            self.first_token = Some(now);
+            self.request.trace.first_token();
+        }
+        self.tokens.push(token);
+        self.context.push(token);
+
+        let ends = self.request.eos_tokens.contains(&token);
+        let next = if ends {
+            Next::Finished(FinishReason::Stop, None)
+        } else if self.has_no_room() {
+            Next::Finished(FinishReason::Length, None)
+        } else {
+            Next::Continue
+        };
+        let (text, stopped) = self.decode(token, ends, matches!(next, Next::Finished(..)))?;
+        self.queue().push(Ok(Event::Text(TextDelta { text, ..delta })));
+        Ok(stopped.unwrap_or(next))
+    }
+
+    fn has_no_room(&self) -> bool {
+        let is_full = self.context.len() >= self.request.context_length;
+        self.generated() >= self.request.max_tokens
+            || (is_full && self.request.context_strategy.is_none())
+    }
+
+    /// The next token; none where the best logits do not tell it.
+    fn choose(&mut self, row: Row<'_>) -> Result<Option<u32>, Error> {
+        let mut constraint = self.constraint.take();
+        let allowed = constraint.as_mut().map(SequenceConstraint::mask).transpose()?;
+        let (sampler, step) = (&self.request.sampler, Step { allowed, ..self.step() });
+        let mut state = self.sampling;
+        let choice = match row {
+            Row::Logits(logits) => Some(sampler.sample(logits, &step, &mut state)?),
+            Row::Ranked(ranked) => {
+                let pair = |ranked: &Ranked| (ranked.token, ranked.logit);
+                let ranked: Vec<_> = ranked.iter().map(pair).collect();
+                sampler.sample_ranked(&ranked, &step, &mut state)?
+            }
+            Row::HiddenState(_) => None, // nobody chooses from one
+        };
+        self.sampling = state;
+        let token = choice.map(|Choice { token, .. }| token);
+        if let (Some(constraint), Some(token)) = (&mut constraint, token) {
+            constraint.accept(token)?;
+        }
+        self.constraint = constraint;
+        Ok(token)
+    }
+
+    /// Where the next token is chosen.
+    pub(super) fn step(&self) -> Step<'_> {
+        let index = self.generated() as u64;
+        let Request { seed, sample, .. } = self.request;
+        let draw = Draw { seed, sequence: sample, index };
+        Step::new(&self.tokens, self.request.prompt.len(), draw)
+    }
+
+    /// The text that a token completes, held back while it may belong to a stop string or a filter
+    /// holds it; and how the text ends there, if it does.
+    fn decode(
+        &mut self,
+        token: u32,
+        ends: bool,
+        last: bool,
+    ) -> Result<(String, Option<Next>), Error> {
+        let request = &mut self.request;
+        let Some(decoder) = &mut request.decoder else { return Ok((String::new(), None)) };
+        let mut delta = if ends { String::new() } else { decoder.push(token)? };
+        if last {
+            delta.push_str(&decoder.finish()?);
+        }
+        let step = request.stops.push(&delta);
+        let mut text = step.text;
+        if last && step.stopped.is_none() {
+            text.push_str(&request.stops.flush());
+        }
+        let stop = |stop| Next::Finished(FinishReason::Stop, Some(stop));
+        let stopped = step.stopped.map(stop);
+        let Some(filter) = &mut request.filter else { return Ok((text, stopped)) };
+        let step = filter.push(&text, last || stopped.is_some())?;
+        let filtered = step.stopped.then_some(Next::Finished(FinishReason::Filtered, None));
+        Ok((step.text, filtered.or(stopped)))
+    }
+
+    /// Emits the last event.
+    pub(crate) fn finish(&mut self, reason: FinishReason, stop: Option<String>, info: &EngineInfo) {
+        let (reason, stop, generated) = match self.finish_search(reason) {
+            Ok(None) => (reason, stop, self.generated()),
+            Ok(Some(found)) => (found.reason, found.stop, found.tokens),
+            Err(error) => return self.fail(&Arc::new(error)),
+        };
+        self.request.trace.ended(reason, generated);
+        let first = self.first_token;
+        let first_token_seconds =
+            first.map_or(0.0, |first| (first - self.request.arrival_time).as_secs_f64());
+        let times = first.zip(self.last_token);
+        let after_first = times.map_or(0.0, |(first, last)| (last - first).as_secs_f64());
+        let tokens_per_second = if generated > 1 && after_first > 0.0 {
+            to_f64(generated - 1) / after_first
+        } else {
+            0.0
+        };
+        self.queue().push(Ok(Event::Done(Done {
+            finish_reason: reason,
+            stop,
+            usage: Usage { prompt_tokens: self.request.prompt.len(), generated_tokens: generated },
+            timings: Timings {
+                load_seconds: info.load_seconds,
+                first_token_seconds,
+                tokens_per_second,
+            },
+            seed: self.request.seed,
+            backend: info.backend,
+            level: info.level.clone(),
+            model: info.model.clone(),
+        })));
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a count of tokens")]
+fn to_f64(count: usize) -> f64 {
+    count as f64
+}
