@@ -243,7 +243,7 @@ pub(crate) async fn once() {
 type StepClosure =
     dyn FnMut(&Batch, &mut PagedCache, &mut Outputs) -> Result<(), ModelError> + Send;
 
-/// Called where the model is to choose in so many steps by itself.
+/// Called where the model is to choose several steps by itself.
 type ArgmaxClosure = dyn FnMut(&Batch, &PagedCache, usize, &mut Vec<u32>) + Send;
 
 /// A model that remembers nothing, of some size.

@@ -113,7 +113,8 @@ impl Scheduler {
                 self.recover(error, &mut commands).await;
             }
             let was_idle = self.is_idle();
-            self.admit();
+            let now = Instant::now();
+            self.admit(now);
             if was_idle && self.is_draft_reload_due() {
                 self.reload_draft(&mut commands).await;
             }
@@ -122,16 +123,22 @@ impl Scheduler {
                     self.recover(error, &mut commands).await;
                 }
                 pause(Duration::ZERO).await;
-            } else if !self.wait(&mut commands, &mut pause).await {
+            } else if !self.wait(now, &mut commands, &mut pause).await {
                 return;
             }
         }
     }
 
     /// Waits for a command, or for the next time at which something is to be done without one.
-    /// False where nobody is left who could send one.
-    async fn wait(&mut self, commands: &mut UnboundedReceiver<Command>, pause: &mut Pause) -> bool {
-        let command = match self.alarm() {
+    /// False where nobody is left who could send one. The time is that of the last admission: what
+    /// was not due then has an alarm now.
+    async fn wait(
+        &mut self,
+        now: Instant,
+        commands: &mut UnboundedReceiver<Command>,
+        pause: &mut Pause,
+    ) -> bool {
+        let command = match self.alarm(now) {
             None => commands.next().await,
             Some(time) => match select(commands.next(), pause(time)).await {
                 Either::Left((command, _)) => command,
@@ -175,13 +182,14 @@ impl Scheduler {
         self.model.forward(&plan, &mut self.kv.pool).await?;
         let times = StepTimes { started, forward, ran: forward.elapsed() };
         self.record_growth();
-        self.model.await_masks(&mut self.running).await;
+        self.model.masks.await_all(&mut self.running).await;
         let outputs = &self.model.outputs;
         let applied = apply_outputs(&mut self.running, &mut self.kv, &plan, outputs)?;
         self.stats.record_outputs(&applied);
         self.end_all(applied.ended);
         self.shorten_full();
-        self.model.prepare_masks(&mut self.running);
+        let expected = self.model.step_cost.step(self.running.len());
+        self.model.masks.prepare_all(&mut self.running, expected, self.model.info.backend);
         self.record_step(&plan, &times);
         Ok(())
     }

@@ -9,8 +9,7 @@ use crate::sequence::Sequence;
 
 impl Scheduler {
     /// Time until something is to be done though nobody says so.
-    pub(super) fn alarm(&self) -> Option<Duration> {
-        let now = Instant::now();
+    pub(super) fn alarm(&self, now: Instant) -> Option<Duration> {
         let running = self.running.iter().filter_map(|running| running.sequence.deadline()).min();
         let deadline = running.into_iter().chain(self.queue.deadline()).min();
         let deadline = deadline.map(|deadline| deadline.saturating_duration_since(now));
@@ -35,7 +34,7 @@ impl Scheduler {
     }
 
     /// Starts waiting sequences in order, as long as there is room for their tokens and one more.
-    pub(super) fn admit(&mut self) {
+    pub(super) fn admit(&mut self, now: Instant) {
         if self.running.is_empty() && self.queue.is_empty() && self.kv.is_refused_more() {
             // Nothing is lost, so it may grow again as far as it is allowed.
             self.kv.reset(self.kv.limits.blocks, self.model.target.block_positions());
@@ -43,7 +42,7 @@ impl Scheduler {
         if self.is_idle() {
             self.model.draft.iter_mut().for_each(DraftModelRunner::reset);
         }
-        if self.gathering(Instant::now()).is_some() {
+        if self.gathering(now).is_some() {
             return;
         }
         let mut next = 0;

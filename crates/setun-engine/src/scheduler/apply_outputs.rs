@@ -52,16 +52,13 @@ pub(super) fn apply_outputs(
     outputs: &StepOutputs,
 ) -> Result<AppliedStep, Error> {
     let mut step = Application { running, kv, applied: AppliedStep::default() };
-    match plan.multi_step {
-        Some(steps) => {
-            let wanted = plan.batch.wanted();
-            check_argmax(&outputs.argmax, steps * wanted, plan.vocabulary)?;
-            step.apply_argmax(&outputs.argmax, wanted);
-        }
-        None => {
-            check_outputs(&plan.batch, &outputs.rows, plan.vocabulary)?;
-            step.apply_rows(&outputs.rows);
-        }
+    if let Some(steps) = plan.multi_step {
+        let wanted = plan.batch.wanted();
+        check_argmax(&outputs.argmax, steps * wanted, plan.vocabulary)?;
+        step.apply_argmax(&outputs.argmax, wanted);
+    } else {
+        check_outputs(&plan.batch, &outputs.rows, plan.vocabulary)?;
+        step.apply_rows(&outputs.rows);
     }
     Ok(step.applied)
 }

@@ -6,10 +6,12 @@
 //! they are computed once a GPU has the step; a processor has no time beside its own, so all are
 //! computed before it.
 
+use std::time::Duration;
+
 use futures::channel::oneshot;
 use web_time::Instant;
 
-use super::{ModelRunner, Running};
+use super::Running;
 use crate::{
     constraint::ConstraintState,
     device::DeviceKind,
@@ -31,6 +33,40 @@ pub(super) struct MaskWorker {
 }
 
 impl MaskWorker {
+    /// Has the masks of those that have had their token made ready. The next step takes about this
+    /// time on a device of this kind.
+    pub(super) fn prepare_all(
+        &mut self,
+        running: &mut [Running],
+        step: Duration,
+        device: DeviceKind,
+    ) {
+        let quick = step / PART_OF_STEP;
+        let is_beside = !cfg!(target_family = "wasm") || device != DeviceKind::Cpu;
+        for running in running {
+            if running.rows > 0
+                && running.sequence.pending().len() == 1
+                && let Some(constraint) = running.sequence.constraint()
+            {
+                if !is_beside || constraint.took().is_none_or(|took| took <= quick) {
+                    constraint.prepare(prepared);
+                } else {
+                    constraint.send(|state| self.prepare(state));
+                }
+            }
+        }
+    }
+
+    /// Waits for the masks of those whose next token is chosen now.
+    pub(super) async fn await_all(&mut self, running: &mut [Running]) {
+        self.compute_left();
+        for running in running.iter_mut().filter(|running| running.rows > 0) {
+            if let Some(constraint) = running.sequence.constraint() {
+                constraint.wait().await;
+            }
+        }
+    }
+
     /// Sends a state off.
     fn prepare(&mut self, state: Box<dyn ConstraintState>) -> Away {
         let (reply, away) = oneshot::channel();
@@ -76,36 +112,6 @@ fn prepared(mut state: Box<dyn ConstraintState>) -> Prepared {
     let begun = Instant::now();
     state.prepare();
     Prepared { state, took: begun.elapsed() }
-}
-
-impl ModelRunner {
-    /// Has the masks of those that have had their token made ready.
-    pub(super) fn prepare_masks(&mut self, running: &mut [Running]) {
-        let quick = self.step_cost.step(running.len()) / PART_OF_STEP;
-        let is_beside = !cfg!(target_family = "wasm") || self.info.backend != DeviceKind::Cpu;
-        for running in running {
-            if running.rows > 0
-                && running.sequence.pending().len() == 1
-                && let Some(constraint) = running.sequence.constraint()
-            {
-                if !is_beside || constraint.took().is_none_or(|took| took <= quick) {
-                    constraint.prepare(prepared);
-                } else {
-                    constraint.send(|state| self.masks.prepare(state));
-                }
-            }
-        }
-    }
-
-    /// Waits for the masks of those whose next token is chosen now.
-    pub(super) async fn await_masks(&mut self, running: &mut [Running]) {
-        self.masks.compute_left();
-        for running in running.iter_mut().filter(|running| running.rows > 0) {
-            if let Some(constraint) = running.sequence.constraint() {
-                constraint.wait().await;
-            }
-        }
-    }
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use setun_model::{ModelError, PagedCache};
 use setun_ops::OpsError;
 
 use super::{
-    test_support::{BLOCKS, failure, generate, info, limits, spawn, zeros},
+    test_support::{BLOCKS, failure, generate, info, limits, request, spawn, zeros},
     *,
 };
 use crate::ErrorCode;
@@ -91,4 +91,20 @@ fn a_profile_tells_prompts_from_decoding() {
     assert_eq!(profile(false), None, "begun anew, and nothing ran since");
     generate(&commands, (5, 4)).wait().expect("a text");
     assert_eq!(profile(false), None, "no longer");
+}
+
+#[test]
+fn a_request_that_gathers_others_starts_or_has_an_alarm() {
+    let wait = Duration::from_secs(9);
+    let nearly = Duration::from_nanos(8_999_999_999);
+    let found = [Duration::ZERO, nearly, wait].map(|passed| {
+        let limits = Limits { wait, ..limits(BLOCKS) };
+        let mut scheduler = Scheduler::new(Box::new(zeros(|_| Ok(()))), info(), limits);
+        let request = request(vec![1], 1);
+        let now = request.arrival_time + passed;
+        scheduler.queue.enqueue(request, 64);
+        scheduler.admit(now);
+        (scheduler.running.len(), scheduler.alarm(now))
+    });
+    assert_eq!(found, [(0, Some(wait)), (0, Some(Duration::from_millis(1))), (1, None)]);
 }

@@ -32,7 +32,7 @@ impl Step {
         Self::with(requests, None, &[])
     }
 
-    /// The same in so many steps, or with drafted tokens behind the first prompt.
+    /// The same in several steps, or with drafted tokens behind the first prompt.
     fn with(requests: Vec<Request>, multi_step: Option<usize>, draft: &[u32]) -> Self {
         let mut kv = KvCache::new(limits(64), BLOCK_POSITIONS);
         let queues = requests.iter().map(|request| Arc::clone(&request.queue)).collect();
