@@ -31,7 +31,7 @@ const TOKENS: u32 = 12;
 
 /// Longer than [`PART_OF_STEP`] of a step of [`FakeModel`], so that no mask is computed at once
 /// but the first.
-const MASK: Duration = Duration::from_millis(3);
+const MASK: Duration = Duration::from_millis(12);
 
 /// What happens, in its order.
 #[derive(Clone, Copy, Debug, PartialEq)]
