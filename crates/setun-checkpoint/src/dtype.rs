@@ -49,6 +49,8 @@ pub enum Dtype {
     Q8_0,
     /// 32 integers of four bits and a scale (GGUF 2).
     Q4_0,
+    /// 256 integers of four bits with a scale and a minimum for each run of 32 (GGUF 12).
+    Q4K,
     /// 256 integers of six bits with scales of sixteen (GGUF 14).
     Q6K,
     /// Five weights a byte in base 3; rows end with a whole byte (`.setun`).
@@ -174,6 +176,7 @@ impl Dtype {
             Self::Iq1Bn => Count::Rows { elements: 64, bytes: 13, before: 2 },
             Self::Q8_0 => rows(32, 34),
             Self::Q4_0 => rows(32, 18),
+            Self::Q4K => rows(256, 144),
             Self::Q6K => rows(256, 210),
             Self::Base3 => Count::Base3,
             Self::ScaledCodes | Self::ScaledTable(_) => Count::Unknown,
@@ -198,6 +201,7 @@ impl fmt::Display for Dtype {
             Self::Iq1Bn => "IQ1_BN",
             Self::Q8_0 => "Q8_0",
             Self::Q4_0 => "Q4_0",
+            Self::Q4K => "Q4_K",
             Self::Q6K => "Q6_K",
             Self::Base3 => "TRITS",
             Self::ScaledCodes | Self::ScaledTable(_) => "CODES",

@@ -6,7 +6,7 @@ use super::rows::{self, scale};
 use crate::{dtype::Dtype, error::CheckpointError, side_by_side::side_by_side, tensor::Tensor};
 
 /// The types of tables of integers, which are widened to `f32`.
-pub const TABLES: [Dtype; 3] = [Dtype::Q8_0, Dtype::Q4_0, Dtype::Q6K];
+pub const TABLES: [Dtype; 4] = [Dtype::Q8_0, Dtype::Q4_0, Dtype::Q4K, Dtype::Q6K];
 
 /// How a block of integers is decoded.
 struct TableFormat {
@@ -24,6 +24,7 @@ pub(crate) fn floats(tensor: &Tensor) -> Result<Aligned<f32>, CheckpointError> {
     let form = match info.dtype {
         Dtype::Q8_0 => &Q8_0,
         Dtype::Q4_0 => &Q4_0,
+        Dtype::Q4K => &Q4_K,
         Dtype::Q6K => &Q6_K,
         found => {
             let (tensor, expected) = (info.name.clone(), TABLES.to_vec());
@@ -69,6 +70,36 @@ const Q4_0: TableFormat = TableFormat {
         }
     },
 };
+
+/// An `f16` for scales and one for minimums, eight of each of six bits in twelve bytes, and 256
+/// integers of four bits; 32 of these share a scale and a minimum.
+const Q4_K: TableFormat = TableFormat { bytes: 144, elements: 256, decode: decode_q4_k };
+
+fn decode_q4_k(stored: &[u8], values: &mut [f32]) {
+    let (before, rest) = stored.split_at(2);
+    let (minimum, rest) = rest.split_at(2);
+    let (sixes, codes) = rest.split_at(12);
+    let (scale_of_all, minimum_of_all) = (scale(before), scale(minimum));
+    for (run, values) in values.chunks_exact_mut(32).enumerate() {
+        let (scale, minimum) = scale_and_minimum(sixes, run);
+        let scale = scale_of_all * f32::from(scale);
+        let minimum = minimum_of_all * f32::from(minimum);
+        for (value, byte) in values.iter_mut().zip(&codes[run / 2 * 32..]) {
+            *value = scale * f32::from(byte >> (run % 2 * 4) & 15) - minimum;
+        }
+    }
+}
+
+/// The first four scales and minimums have a byte each. The others have their low four bits
+/// together in a byte, and the high two in the bytes of the first four.
+fn scale_and_minimum(sixes: &[u8], run: usize) -> (u8, u8) {
+    let (scale, minimum) = (sixes[run % 4], sixes[4 + run % 4]);
+    if run < 4 {
+        return (scale & 63, minimum & 63);
+    }
+    let low = sixes[4 + run];
+    (low & 15 | scale >> 6 << 4, low >> 4 | minimum >> 6 << 4)
+}
 
 /// 256 integers of six bits, sixteen of them a scale of eight bits, and an `f16` for all; 32 stands
 /// for zero.

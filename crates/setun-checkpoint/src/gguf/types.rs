@@ -6,11 +6,12 @@
 use crate::{dtype::Dtype, source::I2sBlocks};
 
 /// The types that are read, with their numbers.
-const TYPES: [(u32, Dtype); 13] = [
+const TYPES: [(u32, Dtype); 14] = [
     (0, Dtype::F32),
     (1, Dtype::F16),
     (2, Dtype::Q4_0),
     (8, Dtype::Q8_0),
+    (12, Dtype::Q4K),
     (14, Dtype::Q6K),
     (26, Dtype::I32),
     (30, Dtype::Bf16),
@@ -23,14 +24,13 @@ const TYPES: [(u32, Dtype); 13] = [
 ];
 
 /// Names of types that are not read.
-const OTHERS: [(u32, &str); 33] = [
+const OTHERS: [(u32, &str); 32] = [
     (3, "Q4_1"),
     (6, "Q5_0"),
     (7, "Q5_1"),
     (9, "Q8_1"),
     (10, "Q2_K"),
     (11, "Q3_K"),
-    (12, "Q4_K"),
     (13, "Q5_K"),
     (15, "Q8_K"),
     (16, "IQ2_XXS"),
@@ -83,8 +83,8 @@ pub(super) fn refusal(id: u32) -> (String, &'static str) {
              `setun convert --to gguf-i2_s`"
         }
         _ => {
-            "read are F32, F16, BF16, I2_S, TQ1_0, TQ2_0, Q2_0, IQ1_BN, IQ2_BN, Q8_0, Q4_0 and \
-             Q6_K: convert the original model to one of these"
+            "read are F32, F16, BF16, I2_S, TQ1_0, TQ2_0, Q2_0, IQ1_BN, IQ2_BN, Q8_0, Q4_0, \
+             Q4_K and Q6_K: convert the original model to one of these"
         }
     };
     (format!("{name} ({id})"), way_out)

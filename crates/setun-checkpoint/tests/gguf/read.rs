@@ -164,6 +164,7 @@ fn blocks_are_what_another_decoder_says() {
         ("iq1_bn", Dtype::Iq1Bn),
         ("q8_0", Dtype::Q8_0),
         ("q4_0", Dtype::Q4_0),
+        ("q4_k", Dtype::Q4K),
         ("q6_k", Dtype::Q6K),
     ] {
         let expected = tensors.tensor(&format!("{name}.values")).unwrap();

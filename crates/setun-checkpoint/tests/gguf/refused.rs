@@ -94,7 +94,7 @@ fn types_that_are_not_read_say_what_to_do() {
     assert!(error.contains("TL1 (38)") && error.contains("take the I2_S file"), "{error}");
     let error = |kind| refused(header((0, vec![]), (1, tensor("a", &[32], kind, 0)))).to_string();
     assert!(error(39).contains("TL2 or MXFP4 (39)"));
-    assert!(error(12).contains("`a` has the type Q4_K (12)"));
+    assert!(error(13).contains("`a` has the type Q5_K (13)"));
     assert!(error(999).contains("unknown (999)"));
 }
 
