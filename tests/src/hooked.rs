@@ -24,17 +24,17 @@ pub enum Call {
     Copy(usize),
 }
 
-/// Is told of each call, and may make it fail.
+/// Called before each call, which it may make fail.
 pub type Hook = Box<dyn FnMut(Call) -> Result<(), OpsError> + Send>;
 
-/// A backend that tells a [`Hook`] what it is about to do. Its results are not ready at once.
+/// A backend that calls a [`Hook`] with what it is about to do. Its results are not ready at once.
 pub struct Hooked<B> {
     backend: B,
     hook: Hook,
 }
 
 impl<B> Hooked<B> {
-    /// Tells `hook` from now on.
+    /// Calls `hook` from now on.
     pub fn new(
         backend: B,
         hook: impl FnMut(Call) -> Result<(), OpsError> + Send + 'static,

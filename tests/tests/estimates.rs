@@ -121,7 +121,7 @@ impl ModelBytes for Files {
     }
 }
 
-/// Of any kind of checkpoint headers are enough, and tell about as much as its data.
+/// Of any kind of checkpoint headers are enough, and give about the same as its data.
 fn headers_tell_what_the_first_layer_would() {
     for name in [
         STORIES,

@@ -165,8 +165,8 @@ fn the_head_says_where_it_can_be() {
 
     let int8 = |device| Engine::builder(reader()).device(device).head_type(HeadType::Int8).build();
     let [cpu, gpu] = [Device::Cpu, VULKAN].map(|device| int8(device).expect("an engine"));
-    let told = [&cpu, &gpu].map(|engine| engine.complete(PROMPT, greedy(8)).expect("a text"));
-    assert_eq!(told[0].tokens, told[1].tokens);
+    let reported = [&cpu, &gpu].map(|engine| engine.complete(PROMPT, greedy(8)).expect("a text"));
+    assert_eq!(reported[0].tokens, reported[1].tokens);
     for engine in [cpu, gpu] {
         assert!(pollster::block_on(engine.self_test()).expect("a test").passed);
     }

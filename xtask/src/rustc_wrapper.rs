@@ -7,7 +7,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::Result;
 
-/// Tells this tool that it stands for the compiler, and what to add.
+/// The variable with what to add, set where this tool stands for the compiler.
 const FEATURES: &str = "SETUN_WORKSPACE_TARGET_FEATURES";
 
 /// Has `cargo` compile the workspace's crates for other targets with more features.

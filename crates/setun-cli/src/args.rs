@@ -24,7 +24,7 @@ use options::OptionArgs;
 pub(crate) use options::{help, value};
 pub(crate) use template::TemplateArgs;
 
-use crate::{error::CliError, output::tell, source::ModelFiles};
+use crate::{error::CliError, output::report, source::ModelFiles};
 
 /// The device, where none is named.
 const AUTO: &str = "auto";
@@ -224,11 +224,11 @@ fn with_contexts(contexts: usize) -> EngineConfig {
     config
 }
 
-/// Starts an engine. Devices that failed are told of.
+/// Starts an engine. Devices that failed are reported.
 pub(crate) fn start(builder: EngineBuilder) -> Result<Engine, CliError> {
     let engine = builder.build()?;
     for warning in engine.device_report().warnings() {
-        tell(&format!("warning: {warning}\n"));
+        report(&format!("warning: {warning}\n"));
     }
     Ok(engine)
 }

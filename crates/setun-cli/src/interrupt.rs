@@ -8,7 +8,7 @@ use std::{
 
 use setun::CancelHandle;
 
-use crate::{error::INTERRUPTED, output::tell};
+use crate::{error::INTERRUPTED, output::report};
 
 /// What Ctrl-C ends. It takes the handles, so that a second Ctrl-C ends the process.
 static CURRENT: Mutex<Vec<CancelHandle>> = Mutex::new(vec![]);
@@ -22,7 +22,7 @@ pub(crate) fn install() {
             return handles.iter().for_each(CancelHandle::cancel);
         }
         if io::stderr().is_terminal() {
-            tell("\n");
+            report("\n");
         }
         process::exit(i32::from(INTERRUPTED));
     });

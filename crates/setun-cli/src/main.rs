@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use output::tell;
+use output::report;
 
 fn main() -> ExitCode {
     let command = commands::Setun::parse();
@@ -24,7 +24,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             if !error.is_silent() {
-                tell(&format!("setun: {error}\n"));
+                report(&format!("setun: {error}\n"));
             }
             ExitCode::from(error.status())
         }

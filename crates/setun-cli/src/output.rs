@@ -61,7 +61,7 @@ fn failed(error: io::Error) -> CliError {
 }
 
 /// Writes to standard error. Nobody may be listening there, which is no failure.
-pub(crate) fn tell(text: &str) {
+pub(crate) fn report(text: &str) {
     let _ = io::stderr().write_all(text.as_bytes());
 }
 

@@ -19,7 +19,7 @@ use setun::{
 
 use crate::{
     error::CliError,
-    output::{Progress, tell},
+    output::{Progress, report},
     synth::Synthetic,
 };
 
@@ -101,7 +101,7 @@ impl ModelFiles {
         let reader = pollster::block_on(ModelReader::new(self.reading(&total)))?;
         total.store(reader.total_bytes(), Ordering::Relaxed);
         for warning in reader.warnings() {
-            tell(&format!("setun: {warning}\n"));
+            report(&format!("setun: {warning}\n"));
         }
         Ok(reader)
     }

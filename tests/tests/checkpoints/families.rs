@@ -82,7 +82,7 @@ fn assert_fails(opened: Result<Model, setun::Error>, code: ErrorCode, says: &[&s
     }
 }
 
-/// Both spellings occur under one architecture, so the tensors tell the family.
+/// Both spellings occur under one architecture, so the tensors decide the family.
 #[test]
 fn a_missing_sub_norm_is_named_in_both_spellings() {
     for (from, to) in [("inner_attn_ln", "inner_attn_xx"), ("ffn_layernorm", "ffn_layerxxxx")] {
@@ -249,8 +249,8 @@ fn codes_of_mlx_are_converted() {
         });
         conversion.give(bytes, &mut write).expect("a sound model");
     }
-    let told = conversion.finish(&mut write).expect("a whole model");
-    assert_eq!(told.unused, [""; 0]);
+    let reported = conversion.finish(&mut write).expect("a whole model");
+    assert_eq!(reported.unused, [""; 0]);
     assert!(logits_of(&written, HeadType::Stored) == logits_of(&files, HeadType::Stored));
 }
 

@@ -1,7 +1,7 @@
 //! Damaged files of every format: thousands of random cuts, flips and shifted runs, each an error or
 //! a checkpoint, never a panic; where bytes are hashed, never another checkpoint.
 //!
-//! A case is told by its format and number, and `SETUN_MUTATION=gguf:123` runs that one alone.
+//! A case has a format and a number, and `SETUN_MUTATION=gguf:123` runs that one alone.
 
 mod change;
 mod random;

@@ -2,14 +2,14 @@
 //! streams at once, stopping in every way, and errors that leave the engine usable.
 
 mod beams;
+mod constraints;
 mod contexts;
 mod drafts;
 mod embeddings;
 mod filters;
-mod forms;
-mod judged;
 mod pressure;
 mod schemas;
+mod scoring;
 mod screened_head;
 mod streams;
 

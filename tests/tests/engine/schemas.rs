@@ -83,7 +83,7 @@ fn schema(line: &str, draft: &str) -> Value {
 }
 
 fn validator(schema: &Value) -> Validator {
-    // What a text contains is told and not checked, as the newer edition has it.
+    // What a text contains is described and not checked, as the newer edition has it.
     jsonschema::options()
         .should_validate_formats(true)
         .without_content_encoding_support("base64")

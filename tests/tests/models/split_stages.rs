@@ -39,7 +39,7 @@ fn folder() -> PathBuf {
     fixture("golden/bitnet-h64/packed") // of 3 layers
 }
 
-/// Two stages of the definitions, told of their calls.
+/// Two stages of the definitions, with hooks.
 fn hooked(hooks: [impl FnMut(Call) -> Result<(), OpsError> + Send + 'static; 2]) -> Split {
     let hooked = hooks.map(|hook| on(Hooked::new(ScalarBackend, hook)));
     let two = [1, 2].into_iter().zip(hooked).collect();
@@ -79,7 +79,7 @@ fn stages_work_at_the_same_time() {
     assert!(found == whole.step(&[(sequence, &TEXT, LOGITS)]));
 }
 
-/// Fails what it is told to, this many times.
+/// Fails a kind of call, this many times.
 #[derive(Clone, Default)]
 struct Faults(Arc<Mutex<Option<(Call, usize)>>>);
 

@@ -50,7 +50,7 @@ const TARGETS: [Target; 6] = [
 /// In the long run alone: the crates below it take minutes to compile.
 const TEXT_TARGET: Target = Target { name: "chat_template", fixtures: Some("chat-templates") };
 
-/// What the compiler is told: to count which edges of the control flow an input takes, and to show
+/// Flags of the compiler: to count which edges of the control flow an input takes, and to show
 /// what is compared with what.
 const FLAGS: [&str; 6] = [
     "--cfg=fuzzing",

@@ -8,7 +8,7 @@ use crate::{
     args::GenerateArgs,
     error::CliError,
     interrupt,
-    output::{Output, tell},
+    output::{Output, report},
 };
 
 /// Divisor of the context that gives the positions kept free for an answer.
@@ -64,7 +64,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     }
 }
 
-/// The conversation, as much of it as the model is told.
+/// The part of the conversation that the model gets.
 struct History {
     messages: Vec<Message>,
     kept: usize, // messages at the start that are never forgotten
@@ -89,7 +89,7 @@ impl History {
             tokens = engine.tokenize_chat(&rest)?.len();
         }
         if tokens >= context {
-            tell(&format!(
+            report(&format!(
                 "setun: the message is skipped: it has {tokens} tokens with what stands before it, \
                  the context holds {context} with the answer\n"
             ));
@@ -97,7 +97,7 @@ impl History {
         }
         let forgotten = self.messages.drain(self.kept..first).count();
         if forgotten > 0 {
-            tell(&format!(
+            report(&format!(
                 "setun: the conversation outgrew the context of {context} tokens: its oldest \
                  {forgotten} messages are forgotten\n"
             ));

@@ -16,7 +16,7 @@ use setun::{
 use crate::{
     args::FileArgs,
     error::CliError,
-    output::{Progress, tell},
+    output::{Progress, report},
     source::{ModelFiles, percent},
 };
 
@@ -165,11 +165,13 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     let source = ModelFiles::find(Some(&args.source), args.file.into())?;
     let converted = convert(source, &args.destination, args.to, &args.container)?;
     for warning in &converted.warnings {
-        tell(&format!("setun: {warning}\n"));
+        report(&format!("setun: {warning}\n"));
     }
     if let Some(first) = converted.unused.first() {
         let more = converted.unused.len() - 1;
-        tell(&format!("setun: left out what the model does not use: `{first}`, and {more} more\n"));
+        report(&format!(
+            "setun: left out what the model does not use: `{first}`, and {more} more\n"
+        ));
     }
     Ok(())
 }

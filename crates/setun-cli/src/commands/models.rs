@@ -12,7 +12,7 @@ use setun::hub::PullOptions;
 
 use crate::{
     error::CliError,
-    output::{Output, size, table, tell},
+    output::{Output, report, size, table},
     source::store,
 };
 
@@ -115,7 +115,7 @@ fn remove(args: &RemoveArgs) -> Result<(), CliError> {
     if args.json {
         return Output::new().json(&Removed { name: &args.name, bytes });
     }
-    tell(&format!("removed {}: {}\n", args.name, size(bytes)));
+    report(&format!("removed {}: {}\n", args.name, size(bytes)));
     Ok(())
 }
 

@@ -16,7 +16,7 @@ use crate::{
     args::{BeamArgs, GenerateArgs, TemplateArgs},
     error::CliError,
     input, interrupt,
-    output::{Output, counted, tell},
+    output::{Output, counted, report},
 };
 
 /// Fewest tokens that a rate is reported of: fewer say nothing about speed.
@@ -74,7 +74,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     args.timing.end(&engine)?;
     if args.verbose {
         for done in &ends {
-            tell(&summary(done));
+            report(&summary(done));
         }
     }
     if ends.iter().any(|done| done.finish_reason == FinishReason::Aborted) {
@@ -143,7 +143,7 @@ fn print_texts(streams: Vec<GenerationStream>) -> Result<Vec<Done>, CliError> {
 /// Names the text that comes next, where there are several.
 fn heading(index: usize, count: usize) {
     if count > 1 && index < count {
-        tell(&format!("sample {} of {count}:\n", index + 1));
+        report(&format!("sample {} of {count}:\n", index + 1));
     }
 }
 
@@ -177,7 +177,7 @@ fn summary(done: &Done) -> String {
 
 fn read_prompt() -> Result<String, CliError> {
     if io::stdin().is_terminal() {
-        tell("Type the prompt, then Ctrl-D at the start of a line.\n");
+        report("Type the prompt, then Ctrl-D at the start of a line.\n");
     }
     let mut prompt = input::standard_input()?;
     if prompt.ends_with('\n') {

@@ -11,7 +11,7 @@ fn a_gpu_is_listed_and_not_chosen() {
     assert!(!found["level"].as_str().expect("a name").is_empty());
 }
 
-/// Whether tokens are the reference's is told with their margins, in the tests of whole models.
+/// Whether tokens are the reference's is tested with their margins, in the tests of whole models.
 #[test]
 fn a_gpu_tells_the_story_of_the_processor() {
     let run = |backend, more: &[&str]| story(&["--temperature", "0", "--backend", backend], more);

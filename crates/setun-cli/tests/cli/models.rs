@@ -167,10 +167,10 @@ fn one_that_waits_for_a_killed_one_takes_over() {
     let first = pull(&home, &server.at(PATH)).spawn().expect("it starts");
     wait_for("a chunk", || !noted(&home).is_empty());
     let mut second = pull(&home, &server.at(PATH)).spawn().expect("it starts");
-    let mut told = String::new();
+    let mut reported = String::new();
     let stderr = second.stderr.take().expect("a pipe");
-    BufReader::new(stderr).read_line(&mut told).expect("a line");
-    assert!(told.contains("waiting"), "{told}");
+    BufReader::new(stderr).read_line(&mut reported).expect("a line");
+    assert!(reported.contains("waiting"), "{reported}");
     kill(first);
     server.clear_rules();
     let output = second.wait_with_output().expect("its output");

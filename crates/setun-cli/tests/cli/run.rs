@@ -289,18 +289,18 @@ fn options_win_over_the_configuration() {
     std::fs::write(&file, config).expect("a file");
     let path = file.to_str().expect("UTF-8");
     let run = |more: &[&str]| story(&["--config", path, "-v"], more).stderr;
-    let told = run(&[]);
+    let reported = run(&[]);
     assert!(
-        told.contains("(scalar), 3 tokens, first after") && told.ends_with("seed 7\n"),
-        "{told}"
+        reported.contains("(scalar), 3 tokens, first after") && reported.ends_with("seed 7\n"),
+        "{reported}"
     );
-    let told = run(&["--backend", "cpu", "--max-tokens", "2", "--seed", "8", "--samples", "2"]);
-    assert!(!told.contains("scalar") && told.contains(", 2 tokens"), "{told}");
-    assert!(told.ends_with("seed 8\n"), "{told}");
+    let reported = run(&["--backend", "cpu", "--max-tokens", "2", "--seed", "8", "--samples", "2"]);
+    assert!(!reported.contains("scalar") && reported.contains(", 2 tokens"), "{reported}");
+    assert!(reported.ends_with("seed 8\n"), "{reported}");
 
     std::fs::write(&file, "[device]\nbackend = \"cpu\"\n").expect("a file");
-    let told = run(&[]);
-    assert!(told.contains("setun.toml`, line 2: unknown option `backend`"), "{told}");
+    let reported = run(&[]);
+    assert!(reported.contains("setun.toml`, line 2: unknown option `backend`"), "{reported}");
 }
 
 #[test]

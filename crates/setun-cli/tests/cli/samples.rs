@@ -1,4 +1,4 @@
-//! `setun run` of several texts, and of what is told beside a text.
+//! `setun run` of several texts, and of what is reported beside a text.
 
 use serde_json::Value;
 

@@ -15,7 +15,7 @@ pub(super) struct MemoryReport {
     /// As far as it has grown.
     cache_bytes: usize,
     sum_bytes: usize,
-    /// The peak by the sum. None where the system does not tell the peak.
+    /// The peak by the sum. None where the system does not report the peak.
     peak_by_sum: Option<f64>,
 }
 
@@ -54,7 +54,7 @@ pub(super) fn megabytes(bytes: u64) -> String {
     format!("{}.{}", bytes / 1_000_000, bytes / 100_000 % 10)
 }
 
-/// The most that was ever resident; none where the system does not tell in a file.
+/// The most that was ever resident; none where the system has no file for it.
 pub(super) fn peak_rss_bytes() -> Option<u64> {
     peak_of(&std::fs::read_to_string("/proc/self/status").ok()?)
 }
@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn knows_this_process() {
         let touched = vec![1_u8; 8 << 20];
-        let peak = peak_rss_bytes().expect("Linux tells");
+        let peak = peak_rss_bytes().expect("Linux reports it");
         assert!(peak > std::hint::black_box(touched).len() as u64);
     }
 }

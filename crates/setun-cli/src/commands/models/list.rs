@@ -11,7 +11,7 @@ use setun::hub::{DiscoveredModel, DiskUsage, StoredModel, discover};
 
 use crate::{
     error::CliError,
-    output::{Output, size, table, tell},
+    output::{Output, report, size, table},
     source::store,
 };
 
@@ -124,7 +124,7 @@ fn unfinished(uses: Vec<DiskUsage>, json: bool, output: &mut Output) -> Result<(
 fn show(rows: Vec<Vec<String>>, heads: &[&str], output: &mut Output) -> Result<(), CliError> {
     if rows.is_empty() {
         if io::stderr().is_terminal() {
-            tell("no models; `setun models pull NAME` downloads one\n");
+            report("no models; `setun models pull NAME` downloads one\n");
         }
         return Ok(());
     }

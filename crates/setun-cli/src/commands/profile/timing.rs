@@ -9,12 +9,12 @@ use std::{
 use setun::{Engine, Timeline};
 
 use super::{ProfileReport, untimed};
-use crate::{error::CliError, output::tell};
+use crate::{error::CliError, output::report};
 
-/// What is told of the time of steps.
+/// Options of the time of steps.
 #[derive(clap::Args, Debug)]
 pub(in crate::commands) struct TimingArgs {
-    /// Time each operation, and tell on standard error where the time went
+    /// Time each operation, and report on standard error where the time went
     #[arg(long)]
     profile: bool,
 
@@ -34,7 +34,7 @@ impl TimingArgs {
         Ok(())
     }
 
-    /// Tells where the time went.
+    /// Reports where the time went.
     pub(in crate::commands) fn end(&self, engine: &Engine) -> Result<(), CliError> {
         if !self.profile && self.trace.is_none() {
             return Ok(());
@@ -42,7 +42,7 @@ impl TimingArgs {
         let profile = pollster::block_on(engine.end_profile())?;
         let profile = profile.ok_or_else(|| untimed(engine.level()))?;
         if self.profile {
-            tell(&format!("{}\n", ProfileReport::of(&profile).tables()));
+            report(&format!("{}\n", ProfileReport::of(&profile).tables()));
         }
         self.trace.as_deref().map_or(Ok(()), |path| write(&profile.timeline, path))
     }

@@ -6,7 +6,7 @@ use setun::{BeamGeneration, BeamText, BeamTexts, Done, FinishReason};
 use crate::{
     error::CliError,
     interrupt,
-    output::{Output, tell},
+    output::{Output, report},
 };
 
 /// A line of JSON.
@@ -36,7 +36,7 @@ pub(super) fn run(search: BeamGeneration, json: bool) -> Result<Done, CliError> 
             output.json(&line(text, index))?;
         } else {
             let (number, count, score) = (index + 1, texts.len(), text.score);
-            tell(&format!("text {number} of {count}, score {score:.6}:\n"));
+            report(&format!("text {number} of {count}, score {score:.6}:\n"));
             output.line(&text.text)?;
         }
     }

@@ -8,7 +8,7 @@ use std::{
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use setun::hub::PullEvent;
 
-use crate::output::tell;
+use crate::output::report;
 
 /// How often the bar is drawn anew, so that its clock goes on.
 const TICK: Duration = Duration::from_millis(200);
@@ -102,7 +102,7 @@ impl PullProgress {
     fn say(&self, text: &str) {
         match &self.bar {
             Some(bar) => bar.println(text),
-            None => tell(&format!("{text}\n")),
+            None => report(&format!("{text}\n")),
         }
     }
 }

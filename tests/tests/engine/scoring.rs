@@ -48,10 +48,10 @@ fn a_prompt_is_told_with_the_logits_of_its_rows() {
     let wanted = expected(&[&tokens[..], &plain.tokens].concat(), 3);
     // The second time all but its end is in the cache, which must not matter.
     for _ in 0..2 {
-        let told = engine.complete(TEXT, options()).expect("a story");
-        assert_eq!(text(&told.prompt).trim_start(), TEXT);
-        assert_eq!((&told.tokens, &told.text), (&plain.tokens, &plain.text));
-        let all = [told.prompt, told.deltas].concat();
+        let reported = engine.complete(TEXT, options()).expect("a story");
+        assert_eq!(text(&reported.prompt).trim_start(), TEXT);
+        assert_eq!((&reported.tokens, &reported.text), (&plain.tokens, &plain.text));
+        let all = [reported.prompt, reported.deltas].concat();
         assert_eq!(without_text(&all), wanted);
     }
     for one in
@@ -71,8 +71,8 @@ fn a_prompt_is_told_the_same_beside_others_and_with_little_memory() {
     let streams = (0..6).map(|seed| engine.generate(prompt(seed), options()).expect("a stream"));
     let streams: Vec<_> = streams.collect();
     for (seed, stream) in (0..).zip(streams) {
-        let told = stream.wait().expect("a story");
-        assert_eq!(without_text(&told.prompt), expected(&prompt(seed), 0), "{seed}");
+        let reported = stream.wait().expect("a story");
+        assert_eq!(without_text(&reported.prompt), expected(&prompt(seed), 0), "{seed}");
     }
     let preempted = block_on(engine.metrics()).expect("an engine").preemptions;
     assert!(preempted > 0, "six of 210 positions do not fit 512");
@@ -86,8 +86,11 @@ fn the_first_of_samples_may_leave_before_the_prompt_is_told() {
         engine.samples(prompt.clone(), sampled(1).prompt_logprobs(true), 2).expect("streams");
     drop(streams.remove(0));
     let left = streams.remove(0).wait().expect("a story");
-    let told: Vec<u32> = left.prompt.iter().map(|delta| delta.token).collect();
-    assert!(told.is_empty() || told == prompt, "all of it or, if the first had it, nothing");
+    let reported: Vec<u32> = left.prompt.iter().map(|delta| delta.token).collect();
+    assert!(
+        reported.is_empty() || reported == prompt,
+        "all of it or, if the first had it, nothing"
+    );
     let alone = engine.samples(prompt, sampled(1), 2).expect("streams").remove(1);
     assert_eq!(left.tokens, alone.wait().expect("a story").tokens);
 }
