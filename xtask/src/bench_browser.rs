@@ -1,7 +1,7 @@
 //! Speed of the packed WebAssembly builds in a browser, in turn with wllama's.
 //!
 //! wllama is llama.cpp as WebAssembly. It is a package of `web/bench` alone, which nothing else
-//! installs. `web/bench/bench.mjs` measures; what it tells is put together here.
+//! installs. `web/bench/bench.mjs` measures; its results are put together here.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::browser;
 use crate::demo;
@@ -43,18 +43,15 @@ pub(crate) struct Options {
     /// Rounds, after a warm-up.
     #[arg(long, value_name = "R", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     repeat: u32,
-    /// Measure the `setun` command too, after the browser.
-    #[arg(long)]
-    native: bool,
     /// Measure the products of a step alone, on one thread, and no model.
-    #[arg(long, conflicts_with_all = ["peer_model", "model", "shape", "threads", "native", "json"])]
+    #[arg(long, conflicts_with_all = ["peer_model", "model", "shape", "threads", "json"])]
     kernels: bool,
     /// Print a JSON array instead of a table.
     #[arg(long)]
     json: bool,
 }
 
-/// What an engine reached, as `bench.mjs` tells it.
+/// What an engine reached, as `bench.mjs` reports it.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Measured {
@@ -71,7 +68,7 @@ struct Round {
     prompt_tokens: u32,
     prefill: f64,
     decode: f64,
-    /// Of engines that tell their tokens.
+    /// Of engines that report their tokens.
     tokens_hash: Option<String>,
 }
 
@@ -100,11 +97,6 @@ pub(crate) fn run_command(options: &Options) -> Result<()> {
     let measured = measure(options, &model)?;
     let hash = agree(&measured)?;
     let mut rows: Vec<Row> = measured.iter().map(row).collect();
-    if options.native {
-        for &threads in &options.threads {
-            rows.push(native(options, &model, threads)?);
-        }
-    }
     rows.sort_by_key(|row| row.threads);
     compare(&mut rows);
     if options.json {
@@ -144,16 +136,11 @@ fn model(options: &Options) -> Result<PathBuf> {
     let inputs = Inputs::default().word(shape);
     if_changed(&format!("bench-{shape}"), &[&folder.join("config.json")], &inputs, || {
         say(&format!("writing a random model into {}", folder.display()));
-        run(setun().args(["synth", "--shape", shape, "--to", "hf"]).arg(&folder))
+        let mut setun = cargo();
+        setun.args(["run", "--quiet", "--release", "--locked", "--package", "setun-cli", "--"]);
+        run(setun.args(["synth", "--shape", shape, "--to", "hf"]).arg(&folder))
     })?;
     Ok(folder)
-}
-
-/// The `setun` command, as fast as it gets.
-fn setun() -> Command {
-    let mut command = cargo();
-    command.args(["run", "--quiet", "--release", "--locked", "--package", "setun-cli", "--"]);
-    command
 }
 
 fn measure(options: &Options, model: &Path) -> Result<Vec<Measured>> {
@@ -171,8 +158,8 @@ fn measure(options: &Options, model: &Path) -> Result<Vec<Measured>> {
         "repeat": options.repeat,
     });
     let mut command = bench("bench.mjs")?;
-    let told = output(command.arg(request.to_string()).stderr(Stdio::inherit()))?;
-    serde_json::from_str(&told).context("bench.mjs tells no results")
+    let reported = output(command.arg(request.to_string()).stderr(Stdio::inherit()))?;
+    serde_json::from_str(&reported).context("bench.mjs reports no results")
 }
 
 /// All builds of setun must give the same tokens in every round.
@@ -182,7 +169,7 @@ fn agree(measured: &[Measured]) -> Result<String> {
     let mut hashes = hashes.into_iter();
     match (hashes.next(), hashes.next()) {
         (Some(hash), None) => Ok(hash.clone()),
-        (None, _) => bail!("no engine told its tokens"),
+        (None, _) => bail!("no engine reported its tokens"),
         (Some(one), Some(other)) => bail!("setun's builds differ: tokens {one} and {other}"),
     }
 }
@@ -199,34 +186,6 @@ fn row(measured: &Measured) -> Row {
         prefill_ratio: 1.0,
         decode_ratio: 1.0,
     }
-}
-
-/// The same by the `setun` command on this machine.
-fn native(options: &Options, model: &Path, threads: u32) -> Result<Row> {
-    say(&format!("measuring the setun command, {threads} threads"));
-    let mut command = setun();
-    command.args(["bench", "--json", "--model"]).arg(model);
-    for (name, value) in [
-        ("--prompt", options.prompt),
-        ("--generate", options.generate),
-        ("--repeat", options.repeat),
-        ("--threads", threads),
-    ] {
-        command.args([name, &value.to_string()]);
-    }
-    let told = output(&mut command)?;
-    let report: Value = serde_json::from_str(&told).context("`setun bench` tells no JSON")?;
-    let speed = |name: &str| report[name].as_f64().with_context(|| format!("no {name}"));
-    Ok(Row {
-        name: "setun, native".into(),
-        build: report["level"].as_str().unwrap_or_default().into(),
-        threads,
-        prompt_tokens: options.prompt,
-        prefill_tokens_per_second: speed("prefill_tokens_per_second")?,
-        decode_tokens_per_second: speed("decode_tokens_per_second")?,
-        prefill_ratio: 1.0,
-        decode_ratio: 1.0,
-    })
 }
 
 /// Ratios of setun's relaxed build, which comes first, to every row.
@@ -268,9 +227,11 @@ fn median(mut values: Vec<f64>) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
 
-    fn told(hashes: [&str; 2]) -> Vec<Measured> {
+    fn reported(hashes: [&str; 2]) -> Vec<Measured> {
         let engine = |name: &str, hash: Value, speed: u32| {
             json!({ "name": name, "build": "b", "threads": 1, "rounds": [
                 { "promptTokens": 8, "prefill": 30, "decode": speed, "tokensHash": hash },
@@ -288,7 +249,7 @@ mod tests {
 
     #[test]
     fn rows_are_compared_with_the_first() {
-        let mut rows: Vec<Row> = told(["a", "a"]).iter().map(row).collect();
+        let mut rows: Vec<Row> = reported(["a", "a"]).iter().map(row).collect();
         compare(&mut rows);
         let ratios: Vec<f64> = rows.iter().map(|row| row.decode_ratio).collect();
         assert_eq!(ratios, [1.0, 2.0, 10.0]);
@@ -297,7 +258,7 @@ mod tests {
 
     #[test]
     fn builds_that_differ_are_an_error() {
-        assert_eq!(agree(&told(["a", "a"])).unwrap(), "a");
-        assert!(agree(&told(["a", "b"])).is_err());
+        assert_eq!(agree(&reported(["a", "a"])).unwrap(), "a");
+        assert!(agree(&reported(["a", "b"])).is_err());
     }
 }

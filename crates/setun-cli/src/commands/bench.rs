@@ -1,4 +1,4 @@
-//! `setun bench`: speed of prefill and decode, with memory bandwidth for comparison.
+//! `setun bench`: speed of prefill and decode.
 
 mod bandwidth;
 mod candidates;
@@ -34,7 +34,7 @@ use round::{Round, median};
 /// Tokens that each sequence generates to warm up, after its whole prompt.
 const WARM_UP: usize = 4;
 
-/// Tokens that each sequence generates to tell what is read, where no profile is asked for.
+/// Tokens that each sequence generates to report what is read, where no profile is asked for.
 const PROFILED: usize = 16;
 
 /// Most tokens of a prompt, and most that are generated after it.
@@ -116,6 +116,10 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with_all = ["batch", "peer", "profile", "streams", "shape", "speculate"])]
     constrained: bool,
 
+    /// Measure the read bandwidth of memory for comparison; takes 1.1 GB of it
+    #[arg(long, conflicts_with_all = ["streams", "speculate", "constrained"])]
+    bandwidth: bool,
+
     /// Time each operation in a separate round, for prefill and decode
     #[arg(long)]
     profile: bool,
@@ -164,7 +168,7 @@ fn measure_batches(args: &Args, peers: &mut [Peer]) -> Result<Vec<Report>, CliEr
     // Last, because its buffer would count as memory of the model's, and once that is free.
     let threads = engine.threads();
     engine.close();
-    let bandwidth = bandwidth::measure(threads);
+    let bandwidth = args.bandwidth.then(|| bandwidth::measure(threads)).flatten();
     for report in &mut reports {
         report.read_bandwidth_gb_per_second = bandwidth;
     }

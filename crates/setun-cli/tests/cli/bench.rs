@@ -312,8 +312,9 @@ fn absurd_sizes_and_untimed_levels_are_wrong_usage() {
 fn without_json_it_is_a_table() {
     let folder = model(TINY);
     let args = ["bench", "--model", &folder, "--prompt", "5", "--generate", "3", "--repeat", "1"];
-    let text = setun(&args).text();
-    assert!(text.contains("median of 1") && text.contains("prefill tokens/s"), "{text}");
+    let text = setun(&[&args[..], &["--bandwidth"]].concat()).text();
+    assert!(text.contains("median of 1; memory bandwidth "), "{text}");
+    assert!(text.contains("prefill tokens/s"), "{text}");
     assert!(!text.contains("ternary_matmul"), "{text}");
     let text = setun(&[&args[..], &["--profile"]].concat()).text();
     for part in [

@@ -32,11 +32,11 @@ pub(super) struct Report {
     pub(super) decode_tokens_per_second: Option<f64>,
     /// Bytes of weights that a decoded token makes the processor read: those of a step, shared
     /// by the sequences of the batch. What could not matter and was not read is left out, where
-    /// the device tells (all but `scalar`).
+    /// the device reports it (all but `scalar`).
     pub(super) weight_bytes_per_token: u64,
-    /// What memory gives the same threads, in 10⁹ bytes. None where there is not enough of it.
+    /// What memory gives the same threads, in 10⁹ bytes. None where that was not asked for, or there is not enough of it.
     pub(super) read_bandwidth_gb_per_second: Option<f64>,
-    /// None where the system does not tell.
+    /// None where the system does not report.
     pub(super) peak_rss_bytes: Option<u64>,
     /// What the model keeps in memory.
     pub(super) memory: MemoryReport,
@@ -101,13 +101,11 @@ impl Report {
     }
 
     fn memory_line(&self) -> String {
-        let bandwidth = self
-            .read_bandwidth_gb_per_second
-            .map_or("memory bandwidth not measured".into(), |gb| {
-                format!("memory bandwidth {gb:.1} GB/s")
-            });
+        let bandwidth = self.read_bandwidth_gb_per_second;
+        let bandwidth =
+            bandwidth.map_or_else(String::new, |gb| format!("; memory bandwidth {gb:.1} GB/s"));
         format!(
-            "{} on {} ({}), {}; median of {}; {bandwidth}",
+            "{} on {} ({}), {}; median of {}{bandwidth}",
             self.shape,
             self.backend,
             self.level,
