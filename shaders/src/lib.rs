@@ -46,18 +46,19 @@ shaders! {
     ARGMAX = "argmax";
 }
 
+macro_rules! parts {
+    ($folder:literal, $end:literal; $($constant:ident = $name:literal;)+) => {
+        $(
+            #[doc = concat!("`", $folder, $name, $end, "`")]
+            pub const $constant: &str = include_str!(concat!("../", $folder, $name, $end));
+        )+
+    };
+}
+
 /// WGSL functions that shaders are put together with.
 pub mod parts {
-    macro_rules! parts {
-        ($($constant:ident = $name:literal;)+) => {
-            $(
-                #[doc = concat!("`wgsl/parts/", $name, ".wgsl`")]
-                pub const $constant: &str = include_str!(concat!("../wgsl/parts/", $name, ".wgsl"));
-            )+
-        };
-    }
-
     parts! {
+        "wgsl/parts/", ".wgsl";
         STEP = "step";
         SUBGROUP = "subgroup";
         LANES = "lanes";
@@ -98,16 +99,8 @@ pub mod parts {
 
 /// CUDA functions that kernels are put together with.
 pub mod cuda_parts {
-    macro_rules! parts {
-        ($($constant:ident = $name:literal;)+) => {
-            $(
-                #[doc = concat!("`cuda/parts/", $name, ".cuh`")]
-                pub const $constant: &str = include_str!(concat!("../cuda/parts/", $name, ".cuh"));
-            )+
-        };
-    }
-
     parts! {
+        "cuda/parts/", ".cuh";
         DEVICE = "device";
         STEP = "step";
         FOLD = "fold";

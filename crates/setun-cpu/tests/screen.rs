@@ -3,8 +3,7 @@
 use half::f16;
 use setun_cpu::{CpuBackend, CpuOptions, testing::tested_levels};
 use setun_ops::{
-    Backend, BatchInputs, BlockId, CacheElement, CacheSpec, DenseMatrix, Op, Usage, WeightData,
-    WeightId,
+    Backend, BatchInputs, BlockId, CacheSpec, DenseMatrix, Op, Usage, WeightData, WeightId,
     comparison::{Case, block_on},
     dense::DenseValues,
     op::Norm,
@@ -54,13 +53,7 @@ fn case_of(x: Vec<f32>, table: Vec<f32>, hidden: usize, top_logits: Vec<TopLogit
         WeightData::Vector(vec![1.0; hidden]),
         WeightData::Dense(DenseMatrix::new(vocab, hidden, table).unwrap()),
     ];
-    let cache = CacheSpec {
-        layers: 1,
-        kv_heads: 1,
-        head_dim: 2,
-        block_positions: 32,
-        element: CacheElement::F32,
-    };
+    let cache = CacheSpec::smallest(32);
     let specs = weights.iter().map(WeightData::spec).collect();
     let mut plan = PlanBuilder::new(rows, rows, specs, cache).keep_buffers();
     let x = plan.buffer(BufferKind::F32, hidden, RowSet::Batch);

@@ -2,8 +2,7 @@
 
 use setun_cpu::{CpuBackend, CpuOptions};
 use setun_ops::{
-    Backend, BatchInputs, BlockId, CacheElement, CacheSpec, DenseMatrix, Op, Usage, WeightData,
-    WeightId,
+    Backend, BatchInputs, BlockId, CacheSpec, DenseMatrix, Op, Usage, WeightData, WeightId,
     dense::DenseValues,
     op::{Activation, Linear},
     plan::{BufferKind, PlanBuilder, RowSet},
@@ -36,13 +35,7 @@ fn counted(set: usize, rows: u32) -> Option<Counted> {
     weights.push(WeightData::Ternary(gate));
     weights.extend((0..2).map(|_| WeightData::Ternary(ternary(random))));
 
-    let cache = CacheSpec {
-        layers: 1,
-        kv_heads: 1,
-        head_dim: 2,
-        block_positions: 32,
-        element: CacheElement::F32,
-    };
+    let cache = CacheSpec::smallest(32);
     let specs = weights.iter().map(WeightData::spec).collect();
     let mut plan = PlanBuilder::new(rows as usize, 1, specs, cache);
     let x = plan.buffer(BufferKind::F32, COLUMNS, RowSet::Batch);

@@ -6,8 +6,7 @@ use setun_gpu::{
     kernel::{Reduction, Table},
 };
 use setun_ops::{
-    Backend, BatchInputs, BlockId, CacheElement, CacheSpec, DenseMatrix, Op, Usage, WeightData,
-    WeightId,
+    Backend, BatchInputs, BlockId, CacheSpec, DenseMatrix, Op, Usage, WeightData, WeightId,
     argmax::ArgmaxRequest,
     comparison::{Case, OpByOp, Output, block_on},
     dense::DenseValues,
@@ -173,13 +172,7 @@ fn argmax_of(backend: &mut GpuBackend<Wgpu>, logits: Vec<f32>, request: ArgmaxRe
     let vocab = logits.len();
     let table = DenseMatrix::new(vocab, 1, DenseValues::F32(logits.into())).expect("a table");
     let weights = [WeightData::Dense(table), WeightData::Vector(vec![1.0])];
-    let cache = CacheSpec {
-        layers: 1,
-        kv_heads: 1,
-        head_dim: 2,
-        block_positions: 1,
-        element: CacheElement::F32,
-    };
+    let cache = CacheSpec::smallest(1);
     let specs = weights.iter().map(WeightData::spec).collect();
     let mut plan = PlanBuilder::new(1, 1, specs, cache);
     let hidden = plan.buffer(BufferKind::F32, 1, RowSet::Batch);

@@ -158,7 +158,7 @@ impl WeightsBuilder {
                 let layers = self.layout.layers.len();
                 if self.targets.settle(layers) {
                     self.settle()?;
-                } else if self.targets.settled && self.targets.linears[index].is_complete() {
+                } else if !self.targets.unsettled && self.targets.linears[index].is_complete() {
                     self.finish_linear(index)?;
                 }
             }
@@ -171,7 +171,7 @@ impl WeightsBuilder {
     /// added.
     #[must_use]
     pub fn is_settled(&self) -> bool {
-        self.targets.settled
+        !self.targets.unsettled
     }
 
     /// The first layer has told how matrices are scaled: finishes those that waited for it.

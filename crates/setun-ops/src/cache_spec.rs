@@ -29,6 +29,13 @@ pub struct CacheSpec {
 }
 
 impl CacheSpec {
+    /// The smallest cache with blocks of this many positions, for plans without attention.
+    #[must_use]
+    pub fn smallest(block_positions: usize) -> Self {
+        let element = CacheElement::F32;
+        Self { layers: 1, kv_heads: 1, head_dim: 2, block_positions, element }
+    }
+
     /// Bytes of one block over all layers, keys, values and their scales.
     #[must_use]
     pub fn block_bytes(&self) -> usize {

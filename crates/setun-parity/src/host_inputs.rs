@@ -2,8 +2,8 @@
 
 use crate::Random;
 use setun_ops::{
-    Backend, BatchInputs, BlockId, BufferId, CacheElement, CacheSpec, Op, OpsError, Plan, Usage,
-    WeightData, WeightId,
+    Backend, BatchInputs, BlockId, BufferId, CacheSpec, Op, OpsError, Plan, Usage, WeightData,
+    WeightId,
     op::Norm,
     plan::{BufferKind, PlanBuilder, RowSet},
     rms_norm::rms_norm_row,
@@ -82,13 +82,7 @@ fn check_refused<B: Backend>(
 
 /// The norm of an input.
 fn plan() -> (Plan, BufferId, BufferId) {
-    let cache = CacheSpec {
-        layers: 1,
-        kv_heads: 1,
-        head_dim: 2,
-        block_positions: 64,
-        element: CacheElement::F32,
-    };
+    let cache = CacheSpec::smallest(64);
     let gain = WeightData::Vector(vec![0.0; WIDTH]).spec();
     let mut plan = PlanBuilder::new(ROWS, 1, vec![gain], cache);
     let x = plan.input(WIDTH);

@@ -2,7 +2,7 @@
 
 use crate::{Case, Random, steps};
 use setun_ops::{
-    CacheElement, CacheSpec, DenseMatrix, Op, Usage, WeightData, WeightId, WeightSpec,
+    CacheSpec, DenseMatrix, Op, Usage, WeightData, WeightId, WeightSpec,
     dense::DenseValues,
     op::{BufferId, Norm},
     plan::{BufferKind, PlanBuilder, RowSet},
@@ -97,13 +97,7 @@ impl Draft {
     /// A case without attention.
     pub(crate) fn finish(self, random: &mut Random) -> Case {
         let (rows, wanted) = (random.pick(&[1, 2, 3, 5, 9, 17, 40]), random.between(1, 5));
-        let cache = CacheSpec {
-            layers: 1,
-            kv_heads: 1,
-            head_dim: 2,
-            block_positions: 64,
-            element: CacheElement::F32,
-        };
+        let cache = CacheSpec::smallest(64);
         let plan = self.plan(rows, wanted, cache);
         let (vocab, _) = plan.token_and_position_limits();
         let steps = steps(random, rows, wanted, vocab);

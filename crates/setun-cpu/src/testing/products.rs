@@ -1,8 +1,8 @@
 //! A step that is products of ternary matrices alone: what benches measure.
 
 use setun_ops::{
-    Backend, BatchInputs, BlockId, CacheElement, CacheSpec, DenseMatrix, Op, OpsError, Usage,
-    WeightData, WeightId,
+    Backend, BatchInputs, BlockId, CacheSpec, DenseMatrix, Op, OpsError, Usage, WeightData,
+    WeightId,
     dense::DenseValues,
     host_cache::HostCache,
     op::Linear,
@@ -46,13 +46,7 @@ impl Products {
     #[expect(clippy::cast_precision_loss, reason = "a count of operations")]
     pub fn new(options: CpuOptions, shape: Shape, rows: usize) -> Result<Self, String> {
         let mut backend = CpuBackend::new(options).map_err(|error| error.to_string())?;
-        let cache = CacheSpec {
-            layers: 1,
-            kv_heads: 1,
-            head_dim: 2,
-            block_positions: 512,
-            element: CacheElement::F32,
-        };
+        let cache = CacheSpec::smallest(512);
         let failed = |error: OpsError| error.to_string();
         let step = step(&mut backend, shape, rows, cache).map_err(failed)?;
         let cache = backend.create_cache(&cache, 1).map_err(failed)?;

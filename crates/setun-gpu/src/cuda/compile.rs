@@ -1,13 +1,6 @@
 //! Kernels by NVIDIA's run-time compiler, whose library is looked for when it is needed.
 
-use std::{
-    collections::hash_map::DefaultHasher,
-    ffi::{CString, c_char},
-    fs,
-    hash::{Hash, Hasher},
-    io,
-    path::Path,
-};
+use std::ffi::{CString, c_char};
 
 use cudarc::nvrtc::{result, sys};
 
@@ -18,7 +11,7 @@ const OPTIONS: [&str; 5] =
     ["--std=c++17", "--fmad=false", "--prec-div=true", "--prec-sqrt=true", "--ftz=false"];
 
 /// What a kernel is compiled for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
     /// PTX of an architecture, written as 10 × major + minor.
     Ptx(u32),
@@ -115,65 +108,4 @@ unsafe fn cubin(program: sys::nvrtcProgram) -> Result<Vec<u8>, result::NvrtcErro
 
 fn bytes(chars: Vec<c_char>) -> Vec<u8> {
     chars.into_iter().map(|char| char.to_ne_bytes()[0]).collect()
-}
-
-/// Compiles a kernel, or takes what an earlier run has left in `folder`. A folder that cannot be
-/// used, or a file that is damaged, costs time and is no error.
-pub(super) fn compile_once(
-    source: &CudaSource,
-    target: Target,
-    folder: Option<&Path>,
-) -> Result<Vec<u8>, String> {
-    let Some(folder) = folder else { return compile(source, target) };
-    let name = hash((&source.text, target, OPTIONS, env!("CARGO_PKG_VERSION")));
-    let path = folder.join(format!("{}-{name:016x}.cubin", source.name));
-    if let Some(code) = kept(&path) {
-        return Ok(code);
-    }
-    let code = compile(source, target)?;
-    let _ = keep(&path, &code);
-    Ok(code)
-}
-
-/// What was kept, if it is whole: it ends with its own hash.
-fn kept(path: &Path) -> Option<Vec<u8>> {
-    let mut code = fs::read(path).ok()?;
-    let end = code.split_off(code.len().checked_sub(size_of::<u64>())?);
-    (end == hash(&code).to_le_bytes()).then_some(code)
-}
-
-/// Another process may do the same: the last to rename wins, and what it has is equal.
-fn keep(path: &Path, code: &[u8]) -> io::Result<()> {
-    let unfinished = path.with_extension(format!("{}.part", std::process::id()));
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder)?;
-    }
-    fs::write(&unfinished, [code, &hash(code).to_le_bytes()].concat())?;
-    fs::rename(&unfinished, path)
-}
-
-fn hash(what: impl Hash) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    what.hash(&mut hasher);
-    hasher.finish()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_damaged_is_not_taken() {
-        let folder = std::env::temp_dir().join(format!("setun-kept-{}", std::process::id()));
-        let path = folder.join("kernel.cubin");
-        let code: Vec<u8> = (0..200).collect();
-        keep(&path, &code).expect("a folder");
-        assert_eq!(kept(&path), Some(code));
-        let whole = fs::read(&path).expect("a file");
-        for damaged in [&whole[..100], &whole[..3], &[&whole[..50], &[7], &whole[51..]].concat()] {
-            fs::write(&path, damaged).expect("a file");
-            assert_eq!(kept(&path), None);
-        }
-        fs::remove_dir_all(folder).expect("a folder");
-    }
 }

@@ -5,7 +5,7 @@ mod compile;
 mod list;
 mod memory;
 
-use std::{collections::HashMap, path::PathBuf, sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 pub use compile::{Target, compile};
 use cudarc::{
@@ -43,7 +43,6 @@ pub struct Cuda {
     total_bytes: u64,
     kernels: HashMap<Kernel, (CudaFunction, u32)>, // with the threads of a block
     code: PipelineCache<Result<Vec<u8>, String>>,
-    folder: Option<PathBuf>,
     staging: Staging,
     /// Where written bytes wait for the device, until the event of the last of them.
     sending: (Staging, CudaEvent),
@@ -90,8 +89,7 @@ impl Cuda {
             Staging::new(&context).map_err(failed)?,
             context.new_event(Some(CUevent_flags::CU_EVENT_DISABLE_TIMING)).map_err(failed)?,
         );
-        let (kernels, code, folder, failure) =
-            (HashMap::new(), PipelineCache::default(), None, None);
+        let (kernels, code, failure) = (HashMap::new(), PipelineCache::default(), None);
         Ok(Self {
             context,
             stream,
@@ -100,18 +98,10 @@ impl Cuda {
             total_bytes,
             kernels,
             code,
-            folder,
             staging,
             sending,
             failure,
         })
-    }
-
-    /// Keeps compiled kernels in a folder, and takes what it finds there.
-    #[must_use]
-    pub fn with_kernels_in(mut self, folder: impl Into<PathBuf>) -> Self {
-        self.folder = Some(folder.into());
-        self
     }
 
     /// Name of the device, as the driver gives it.
@@ -153,8 +143,8 @@ impl Cuda {
 
     /// Needs no device, so that it may work beside one.
     fn compiler(&self) -> impl Fn(Kernel) -> Result<Vec<u8>, String> + Send + 'static {
-        let (target, folder) = (compile::target_of(self.architecture), self.folder.clone());
-        move |kernel| compile::compile_once(&kernel.cuda(), target, folder.as_deref())
+        let target = compile::target_of(self.architecture);
+        move |kernel| compile::compile(&kernel.cuda(), target)
     }
 
     /// Returns with `data` the caller's own again.

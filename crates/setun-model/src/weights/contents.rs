@@ -64,7 +64,7 @@ impl Contents {
     /// where only data tell how matrices are scaled.
     #[must_use]
     pub fn is_settled(&self) -> bool {
-        self.targets.settled
+        !self.targets.unsettled
     }
 
     /// Tensors that the model has no use for.
@@ -138,13 +138,13 @@ impl Contents {
             None => Ok(vec![]),
             Some(Target::Table(_)) if !dtype::FLOATS.contains(&tensor.info.dtype) => {
                 let table = dense::table(tensor)?;
-                Ok(vec![(name.clone(), Content::Floats(widened(name, &table)?))])
+                Ok(vec![(name.clone(), Content::Floats(widened(&name, &table)?))])
             }
             Some(Target::Int8Table { table, is_scales }) => {
                 let pending = &mut self.targets.int8_tables[table];
                 let Some(whole) = pending.take(tensor, is_scales)? else { return Ok(vec![]) };
                 let name = name.strip_suffix(SCALES).unwrap_or(&name).to_owned();
-                Ok(vec![(name.clone(), Content::Floats(widened(name, &whole)?))])
+                Ok(vec![(name.clone(), Content::Floats(widened(&name, &whole)?))])
             }
             Some(
                 Target::Vector(_) | Target::Table(_) | Target::Linear { role: Role::Bias, .. },
@@ -160,11 +160,11 @@ impl Contents {
                 Ok(whole.map(named).into_iter().collect())
             }
             Some(Target::Linear { linear, part, role }) => {
-                let was_settled = self.targets.settled;
+                let was_settled = !self.targets.unsettled;
                 let pending = &mut self.targets.linears[linear];
                 pending.parts[part].take(tensor, role, pending.class)?;
                 self.settle();
-                match (was_settled, self.targets.settled) {
+                match (was_settled, !self.targets.unsettled) {
                     (_, false) => Ok(vec![]),
                     (true, true) => self.finish(|at| at == (linear, part)),
                     (false, true) => self.finish(|_| true),
@@ -234,17 +234,17 @@ impl PendingPart {
 const SCALES: &str = "_scale";
 
 /// A table as `F32`, which holds the products of codes and scales as no shorter type does.
-fn widened(name: String, table: &DenseMatrix) -> Result<Tensor, CheckpointError> {
+fn widened(name: &str, table: &DenseMatrix) -> Result<Tensor, CheckpointError> {
     let (rows, columns) = (table.rows(), table.columns());
     let no_memory = |NoMemory { bytes }| CheckpointError::OutOfMemory {
-        tensor: name.clone(),
+        tensor: name.to_owned(),
         bytes: bytes as u64,
     };
     let mut values = Aligned::filled(0.0, rows * columns).map_err(no_memory)?;
     for (row, out) in values.chunks_exact_mut(columns).enumerate() {
         table.widen_row(row, out);
     }
-    Ok(Tensor::new(&name, Dtype::F32, &[rows, columns], TensorData::F32(values)))
+    Ok(Tensor::new(name, Dtype::F32, &[rows, columns], TensorData::F32(values)))
 }
 
 /// How layers are stored whose codes are written with scales that multiply.

@@ -21,13 +21,13 @@ use super::{
 use crate::{error::ModelError, families::Family};
 
 /// Which tensor becomes which weight.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Targets {
     pub(super) by_name: HashMap<String, Target>,
     pub(super) linears: Vec<PendingLinear>, // those of a layer together, in one order
     pub(super) int8_tables: Vec<PendingInt8Table>,
     pub(super) tables: Vec<PendingTable>, // those that are ternary
-    pub(super) settled: bool,             // whether it is known how all matrices are scaled
+    pub(super) unsettled: bool,           // whether data must tell how matrices are scaled
 }
 
 /// A table of int8 codes, of which codes and scales come one by one.
@@ -53,18 +53,6 @@ impl PendingInt8Table {
         let codes = self.codes.take_if(|_| self.scales.is_some());
         let both = codes.zip(self.scales.as_ref());
         both.map(|(codes, scales)| codes.with_scales(scales)).transpose()
-    }
-}
-
-impl Default for Targets {
-    fn default() -> Self {
-        Self {
-            by_name: HashMap::new(),
-            linears: vec![],
-            int8_tables: vec![],
-            tables: vec![],
-            settled: true,
-        }
     }
 }
 
@@ -247,7 +235,7 @@ impl Targets {
         }
         let class = quantization.linear_class;
         self.linears.push(PendingLinear { weight, bias, class, scales: kind, parts });
-        self.settled &= !in_data;
+        self.unsettled |= in_data;
         Ok(kind)
     }
 
@@ -256,14 +244,14 @@ impl Targets {
     pub(super) fn settle(&mut self, layers: usize) -> bool {
         let in_layer = self.linears.len() / layers.max(1);
         let first = &self.linears[..in_layer];
-        if self.settled || !first.iter().all(PendingLinear::is_complete) {
+        if !self.unsettled || !first.iter().all(PendingLinear::is_complete) {
             return false;
         }
         let kinds: Vec<_> = first.iter().map(PendingLinear::needed_scales).collect();
         for (linear, kind) in self.linears.iter_mut().zip(kinds.iter().cycle()) {
             linear.scales = *kind;
         }
-        self.settled = true;
+        self.unsettled = false;
         true
     }
 

@@ -1,13 +1,13 @@
 //! Constraints of every kind, over bytes and over tokens.
 
-mod support;
-
 use std::sync::Arc;
 
+use crate::support::{
+    Bytes, Tokens, accepts, byte_level, bytes, over_bytes, sample, sentence_piece,
+};
 use proptest::prelude::*;
 use serde_json::json;
 use setun_grammar::{Constraint, Grammar, GrammarError, GrammarLimits, GrammarSpec, Vocabulary};
-use support::{Bytes, Tokens, accepts, byte_level, bytes, over_bytes, sample, sentence_piece};
 
 fn lark(text: &str) -> GrammarSpec {
     GrammarSpec::Lark(text.to_owned())

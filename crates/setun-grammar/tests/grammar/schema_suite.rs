@@ -1,10 +1,8 @@
 //! The JSON Schema Test Suite: what is followed gives valid values, and no invalid one is taken.
 
-mod support;
-
+use crate::support::{Tokens, accepts, byte_level, bytes, fixture, sample, sentence_piece};
 use serde_json::Value;
 use setun_grammar::{FORMATS, Grammar, GrammarLimits, GrammarSpec, IGNORED_KEYWORDS, KEYWORDS};
-use support::{Tokens, accepts, byte_level, bytes, fixture, sample, sentence_piece};
 
 struct Case {
     name: String,

@@ -1,7 +1,5 @@
 //! Shared helpers: vocabularies, and sampling without a model.
 
-#![allow(dead_code, reason = "each test uses a part")]
-
 use std::path::PathBuf;
 use std::sync::Arc;
 
