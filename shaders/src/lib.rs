@@ -1,6 +1,6 @@
 //! GPU sources of setun, one file an operation, as constants.
 //!
-//! A shader has the name of its operation and names its twin, the scalar definition in
+//! A shader has the name of its operation and names its counterpart, the scalar definition in
 //! `setun-ops`. What differs between variants of one shader, and what several share, are parts:
 //! a kernel's source is its constants, its parts and its shader, one after the other. This crate
 //! calls no GPU: it carries the sources.

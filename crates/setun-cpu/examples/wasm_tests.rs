@@ -1,7 +1,7 @@
 //! The backend's tests as a WebAssembly module without imports, for Node and for a page.
 //!
 //! `wasm_tests.mjs` beside this file loads it, calls [`run`] and reads the report from memory.
-//! A failed assertion traps; what differs otherwise is told in the report.
+//! A failed assertion traps; other differences are in the report.
 
 #![expect(unsafe_code, reason = "exports of a module have unmangled names")]
 

@@ -1,7 +1,7 @@
 //! `column_sums`: the integer loop over columns, which each instruction set writes for itself.
 //!
 //! The definition is [`setun_ops::column_sums`]. A kernel may keep the sums in an order of its
-//! own, and shifted left; [`ColumnSums::place`] tells where the sum of an output is.
+//! own, and shifted left; [`ColumnSums::place`] says where the sum of an output is.
 
 use setun_ops::ternary::BLOCK_COLUMNS;
 

@@ -68,7 +68,7 @@ impl<D: TernaryDot> Walk<'_, D> {
         });
     }
 
-    /// Notes how many gates are open: what is not positive closes one.
+    /// Records how many gates are open: what is not positive closes one.
     fn record_open(&self, activation: Activation, gates: &[f32]) {
         if activation == Activation::ReluSquared {
             self.record_nonzero(|| gates.len() - gates.iter().filter(|&&g| g <= 0.0).count());
@@ -102,7 +102,7 @@ impl<D: TernaryDot> Walk<'_, D> {
     }
 }
 
-/// Twin of [`setun_ops::gate::gate_output`] over the outputs of a row. `g` and `u` are whole
+/// Lane version of [`setun_ops::gate::gate_output`] over the outputs of a row. `g` and `u` are whole
 /// vectors, at least as long as `y`.
 fn gate_row<S: Simd>(simd: S, activation: Activation, g: &[f32], u: &[f32], y: &mut [f32]) {
     let chunks = g.as_chunks().0.iter().zip(u.as_chunks().0);

@@ -50,7 +50,7 @@ impl<D: TernaryDot> Walk<'_, D> {
     }
 }
 
-/// Twin of [`setun_ops::quantize::quantize_row`].
+/// Lane version of [`setun_ops::quantize::quantize_row`].
 pub(crate) fn quantize_row<S: Simd>(simd: S, x: &[f32], codes: &mut [i8]) -> RowScale {
     simd.vectorize(
         #[inline(always)]

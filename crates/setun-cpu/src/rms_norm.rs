@@ -29,7 +29,7 @@ impl<D: TernaryDot> Walk<'_, D> {
     }
 }
 
-/// Twin of [`setun_ops::rms_norm::rms_norm_row`].
+/// Lane version of [`setun_ops::rms_norm::rms_norm_row`].
 pub(crate) fn rms_norm_row<S: Simd>(simd: S, x: &[f32], gain: &[f32], eps: f32, y: &mut [f32]) {
     simd.vectorize(
         #[inline(always)]

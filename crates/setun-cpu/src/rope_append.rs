@@ -64,7 +64,7 @@ impl<D: TernaryDot> Walk<'_, D> {
     }
 }
 
-/// Twin of [`setun_ops::rope_append::rotate_head`].
+/// Lane version of [`setun_ops::rope_append::rotate_head`].
 fn rotate_head<S: Simd>(simd: S, head: &mut [f32], cos: &[f32], sin: &[f32]) {
     simd.vectorize(
         #[inline(always)]

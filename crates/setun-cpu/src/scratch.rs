@@ -138,7 +138,7 @@ impl Scratch {
     }
 
     /// Makes room for the scores of `positions`. Allocates only where the plan has no table of
-    /// positions to tell their number beforehand.
+    /// positions to know their number beforehand.
     pub(crate) fn grow_scores(
         &mut self,
         shape: HeadShape,

@@ -53,7 +53,7 @@ impl<P: Parts> Claims<P> {
         if index >= self.parts.count() {
             return None;
         }
-        // SAFETY: the counter only grows, so nobody was or will be given this index. It cannot
+        // SAFETY: the counter only grows, so no thread was or will be given this index. It cannot
         // wrap around: each member of a team asks once in vain.
         Some((index, unsafe { self.parts.part(index) }))
     }

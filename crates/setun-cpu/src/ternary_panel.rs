@@ -47,7 +47,7 @@ pub(crate) struct PanelSums(pub(crate) [i32; PANEL_OUTPUTS]);
 /// Sums by panels of an instruction set.
 pub(crate) trait TernaryPanel: Copy + Send + Sync + 'static {
     /// Fewest rows of a step for which a panel pays, at least [`FEWEST_PANEL_ROWS`]; never, where
-    /// there is no twin.
+    /// there is no kernel.
     const FEWEST_ROWS: usize = usize::MAX;
 
     /// Blocks of columns of a panel, at most [`MAX_BLOCKS`].

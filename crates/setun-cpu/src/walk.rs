@@ -41,7 +41,7 @@ pub(crate) struct Counts {
 }
 
 impl<D: TernaryDot> Walk<'_, D> {
-    /// Notes that weights were not read, as they could not matter.
+    /// Records that weights were not read, as they could not matter.
     pub(crate) fn spare(&self, bytes: usize) {
         if let Some(counts) = &self.counts {
             counts.unread.fetch_add(bytes as u64, Ordering::Relaxed);

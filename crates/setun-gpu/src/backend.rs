@@ -358,7 +358,7 @@ pub(crate) fn chunks(inputs: &BatchInputs, steps: usize) -> u32 {
     to_u32(last) / CHUNK_POSITIONS + 1
 }
 
-/// Bytes of a buffer on a device: `wgsl/quantize.wgsl` tells the form of a quantized one.
+/// Bytes of a buffer on a device: `wgsl/quantize.wgsl` describes the form of a quantized one.
 fn buffer_bytes(spec: BufferSpec, rows: usize) -> u64 {
     let row = match spec.kind {
         BufferKind::F32 => 4 * spec.width,

@@ -29,7 +29,7 @@ impl<E: Executor> OpByOp for GpuBackend<E> {
     fn set(&mut self, step: &mut GpuStep<E>, buffer: BufferId, values: &[u8], scales: &[f32]) {
         let (spec, rows) = (step.plan.buffer(buffer), step.plan.buffer_rows(buffer));
         let Some(target) = self.memory_of(buffer) else { return };
-        // What fails is told by the operation that follows.
+        // What fails is reported by the operation that follows.
         if spec.kind != BufferKind::Quantized {
             let _ = self.executor.write(&target, 0, values);
             return;

@@ -5,7 +5,7 @@
 #[non_exhaustive]
 pub enum GrammarError {
     /// The tokenizer does not say what its tokens are in bytes.
-    #[error("the tokenizer tells the bytes of none of its {tokens} tokens, as grammars need them")]
+    #[error("the tokenizer gives the bytes of none of its {tokens} tokens, as grammars need them")]
     NoTokenBytes {
         /// Size of the vocabulary.
         tokens: usize,

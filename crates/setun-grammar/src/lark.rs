@@ -8,7 +8,7 @@ pub(crate) fn string(text: &str) -> String {
 
 /// A grammar of which each text is one of these.
 ///
-/// They are one terminal, so that the automaton tells at once which are still possible.
+/// They are one terminal, so that the automaton shows at once which are still possible.
 pub(crate) fn choice(choices: &[String]) -> String {
     let choices: Vec<String> = choices.iter().map(|choice| string(choice)).collect();
     format!("start: CHOICE\nCHOICE: {}\n", choices.join(" | "))

@@ -57,7 +57,7 @@ fn reachable(grammar: &CGrammar) -> Vec<CSymIdx> {
     found
 }
 
-/// A rule that has a name of its own tells more than one that the compiler made.
+/// A rule that has a name of its own says more than one that the compiler made.
 fn culprit(grammar: &CGrammar, symbols: &[CSymIdx], ending: &HashSet<CSymIdx>) -> String {
     let names = || {
         let endless = symbols.iter().rev().filter(|symbol| !ending.contains(symbol));

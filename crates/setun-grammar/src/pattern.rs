@@ -77,7 +77,7 @@ fn group(
     match characters.next() {
         Some(':') => Ok("(?:"),
         Some('<') if !matches!(characters.peek(), Some('=' | '!')) => {
-            // The name tells nothing, as no group is referred to.
+            // The name means nothing, as no group is referred to.
             characters.find(|&character| character == '>').ok_or("a group's name without end")?;
             Ok("(?:")
         }

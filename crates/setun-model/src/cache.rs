@@ -2,9 +2,9 @@
 //!
 //! A sequence is a list of blocks and a length. Blocks are counted by reference, so that a
 //! fork shares them; a shared block is copied when one of its owners is about to write to it.
-//! Full blocks whose tokens are told are found again by these tokens (`prefixes`), for as long
-//! as nobody needs their memory. This is bookkeeping only: the memory belongs to a backend, which
-//! is told of the copies.
+//! Full blocks whose tokens are recorded are found again by these tokens (`prefixes`), for as long
+//! as their memory is not needed. This is bookkeeping only: the memory belongs to a backend, which
+//! makes the copies.
 
 mod compact;
 mod prefixes;
@@ -91,7 +91,7 @@ impl PagedCache {
         (blocks.len(), idle)
     }
 
-    /// Notes what the full blocks of a sequence hold, so that others find them by it. A block
+    /// Records what the full blocks of a sequence hold, so that others find them by it. A block
     /// whose equal is recorded already gives way to that one. `tokens` are those of its positions;
     /// all of them have been computed, and no copy is pending.
     ///
@@ -152,11 +152,11 @@ impl PagedCache {
     ///
     /// If the sequence is not here.
     pub fn fork(&mut self, sequence: SequenceId) -> Result<SequenceId, ModelError> {
-        let twin = self.get(sequence)?.clone();
-        for &block in &twin.blocks {
+        let fork = self.get(sequence)?.clone();
+        for &block in &fork.blocks {
             self.hold(block);
         }
-        Ok(self.insert(twin))
+        Ok(self.insert(fork))
     }
 
     /// Reserves `positions` more positions, to be written by the next step.
@@ -335,7 +335,7 @@ impl PagedCache {
         self.forget_idle(self.prefixes.max_idle);
     }
 
-    /// Nobody is here: memory that was refused once must not be asked for again.
+    /// No sequence is here: memory that was refused once must not be asked for again.
     fn forget_memory(&mut self) {
         if self.free.len() == self.references.len() {
             self.free.clear();

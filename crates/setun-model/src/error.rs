@@ -44,7 +44,7 @@ pub enum ModelError {
     CacheFull {
         /// Blocks that the sequence needs beyond its own.
         needed: usize,
-        /// Blocks nobody uses.
+        /// Blocks that are not used.
         free: usize,
         /// Most blocks that the cache may have.
         blocks: usize,

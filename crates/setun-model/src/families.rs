@@ -1,6 +1,6 @@
 //! The families of models: a table of tensor names each.
 //!
-//! Whatever else tells families apart (activation, sub-norms, head, scales) is in
+//! Whatever else distinguishes families (activation, sub-norms, head, scales) is in
 //! [`ModelConfig`]; a plan is built from that alone.
 
 use setun_checkpoint::{ModelConfig, TensorInfo};

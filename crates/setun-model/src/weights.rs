@@ -174,7 +174,7 @@ impl WeightsBuilder {
         !self.targets.unsettled
     }
 
-    /// The first layer has told how matrices are scaled: finishes those that waited for it.
+    /// The first layer has shown how matrices are scaled: finishes those that waited for it.
     fn settle(&mut self) -> Result<(), ModelError> {
         for linear in &self.targets.linears {
             let grouped = matches!(linear.scales, ScaleKind::ColumnGroups(_));

@@ -2,7 +2,7 @@
 //!
 //! Every operation has one file here with its **definition**: plain scalar Rust that any
 //! backend must equal bit for bit (integer parts everywhere, float parts on every CPU and in
-//! WebAssembly). The file of the same name in another crate or shader folder is its twin.
+//! WebAssembly). The file of the same name in another crate or shader folder is its counterpart.
 //!
 //! - A forward pass is data: a [`Plan`] of [`Op`]s over numbered buffers, made once for each
 //!   number of rows, and [`BatchInputs`] for each step.

@@ -17,7 +17,7 @@ pub const AGREEMENT: Agreement = Agreement::Exact;
 ///
 /// # Shapes
 ///
-/// - `codes`: `[row_bytes]`, packed as [`ternary`](crate::ternary) tells.
+/// - `codes`: `[row_bytes]`, packed as [`ternary`](crate::ternary) says.
 /// - `activations`: `[4 × row_bytes]`, any int8; zero beyond the matrix's columns.
 ///
 /// # Panics

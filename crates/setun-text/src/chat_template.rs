@@ -39,7 +39,7 @@ pub struct ChatTemplateFiles<'a> {
     pub chat_template_json: Option<&'a [u8]>,
 }
 
-/// What a template is told besides the messages.
+/// What a template gets besides the messages.
 #[derive(Clone, Debug, Default)]
 pub struct RenderOptions {
     /// Whether the prompt ends where the model's answer begins.

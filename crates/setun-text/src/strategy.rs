@@ -8,7 +8,7 @@ use crate::{Draw, Sampler, TextError, TokenMask};
 ///
 /// A choice should follow from the logits, the step and what was chosen before in the same
 /// sequence alone: rows of several sequences come in any order, and
-/// [`Draw::sequence`] tells them apart.
+/// [`Draw::sequence`] distinguishes them.
 pub trait Strategy {
     /// The id of the next token.
     ///
@@ -69,7 +69,7 @@ impl SamplerState {
     }
 }
 
-/// A [`Sampler`] that keeps the state of each sequence, which [`Draw::sequence`] tells apart. A
+/// A [`Sampler`] that keeps the state of each sequence, which [`Draw::sequence`] distinguishes. A
 /// sequence begins anew with the token of index 0.
 #[derive(Clone, Debug)]
 pub struct SamplingStrategy {

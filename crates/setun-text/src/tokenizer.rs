@@ -35,7 +35,7 @@ pub trait Tokenizer: Send + Sync {
     /// The bytes that a token adds to a text that has begun; they need not be whole characters.
     ///
     /// `None` for special tokens and ids outside the vocabulary. Grammars need the bytes of all
-    /// others; a tokenizer that does not tell them, as by default, works without grammars only.
+    /// others; a tokenizer that does not give them, as by default, works without grammars only.
     fn token_bytes(&self, id: u32) -> Option<Vec<u8>> {
         let _ = id;
         None

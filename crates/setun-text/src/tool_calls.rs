@@ -37,7 +37,7 @@ pub struct ToolCallParser {
     after_call: bool,
 }
 
-/// What one piece of text led to. Text before a call and text after it are told together.
+/// What one piece of text led to. Text before a call and text after it are given together.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolStep {
     /// Text to show now; may be empty.

@@ -6,11 +6,11 @@ use crate::error::CpuError;
 /// Most threads of a team, the caller included.
 pub(crate) const MAX_THREADS: usize = 1;
 
-/// Nobody besides the caller.
+/// No members besides the caller.
 #[derive(Debug)]
 pub(crate) struct Members;
 
-/// There is nobody to meet.
+/// There are no members to meet.
 pub(super) enum Rendezvous {}
 
 impl Members {

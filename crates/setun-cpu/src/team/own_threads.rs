@@ -29,7 +29,7 @@ impl Members {
         for member in 1..=count {
             let (rendezvous, report) = (Arc::clone(&members.rendezvous), report.clone());
             let serve = move || {
-                // Nobody listens any more if another member was refused.
+                // The channel is closed if another member was refused.
                 let _ = report.send((member, float_mode::is_ieee()));
                 drop(report);
                 rendezvous.serve(member, false);
@@ -70,7 +70,7 @@ impl Drop for Members {
     fn drop(&mut self) {
         self.rendezvous.dismiss();
         for thread in self.threads.drain(..) {
-            // A member that panicked has told the leader already.
+            // A member that panicked has reported to the leader already.
             let _ = thread.join();
         }
     }

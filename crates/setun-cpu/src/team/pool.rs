@@ -19,7 +19,7 @@ pub(crate) struct Members {
 
 impl Members {
     pub(crate) fn new(count: usize) -> Result<Self, CpuError> {
-        // A page makes no more workers than it has cores for, unless it is told to.
+        // A page makes no more workers than it has cores for, unless it is configured to.
         Ok(Self { rendezvous: Rendezvous::new(count, usize::MAX), count })
     }
 

@@ -1,12 +1,12 @@
 //! The rendezvous of a thread team: the leader offers a job, the members take it.
 //!
 //! One word says it all: whether a job is open, how many members are inside, the job's number,
-//! and whether the leader sleeps. The leader opens a job, works on it itself, closes it and waits until nobody is
-//! inside. A member enters an open job that it has not seen, works and leaves. Nobody waits for
-//! a member that has not entered: as jobs hand out their parts by claims, the others do its
+//! and whether the leader sleeps. The leader opens a job, works on it itself, closes it and waits
+//! until no member is inside. A member enters an open job that it has not seen, works and leaves.
+//! The leader never waits for a member that has not entered: as jobs hand out their parts by claims, the others do its
 //! share, so a member that the system has put to sleep costs nothing.
 //!
-//! Whoever has nothing to do spins for a moment and then sleeps. No more members are kept awake
+//! A thread without work spins for a moment and then sleeps. No more members are kept awake
 //! than there are cores for: more would take the cores from those that are inside.
 
 #![expect(unsafe_code, reason = "a job borrows from the leader's stack")]
@@ -27,7 +27,7 @@ const OPEN: u32 = 1;
 const RESTING: u32 = 1 << 1;
 /// Members leave for good.
 const OVER: u32 = 1 << 2;
-/// The leader sleeps until nobody is inside.
+/// The leader sleeps until no member is inside.
 const LEADER_ASLEEP: u32 = 1 << 3;
 /// One member inside; ten bits.
 const ONE_INSIDE: u32 = 1 << 4;
@@ -193,7 +193,7 @@ impl Rendezvous {
     }
 
     /// Member: has heard of a call, if there was one. One too many only makes the leader call
-    /// again; one too few, and it would wait for a member that nobody wakes.
+    /// again; one too few, and it would wait for a member that is never woken.
     fn answer(&self) {
         let (set, get) = (Ordering::SeqCst, Ordering::SeqCst);
         let _ = self.waking.fetch_update(set, get, |waking| waking.checked_sub(1));

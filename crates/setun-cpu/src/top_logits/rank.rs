@@ -19,7 +19,7 @@ pub(super) fn candidates(
     tokens[..touched].copy_from_slice(&request.touched);
     let (_, best) = start(request, out);
     TopK::of_untouched(best, request, lower);
-    // Nothing that is requested lies below either: lower bounds tell less than their logits.
+    // Nothing that is requested lies below either: lower bounds say less than their logits.
     let threshold = best[request.k - 1].logit.max(request.least(best[0].logit));
     let (places, mut count) = (&mut tokens[touched..][..MAX_CANDIDATES], 0);
     untouched(request, upper, threshold, |token, _| {

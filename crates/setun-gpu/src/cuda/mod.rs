@@ -110,7 +110,7 @@ impl Cuda {
         &self.adapter
     }
 
-    /// The first failure, for whoever asks next: after it the device does nothing more.
+    /// The first failure, for the next call: after it the device does nothing more.
     fn check(&mut self) -> Result<(), OpsError> {
         if let Err(error) = self.context.check_err() {
             self.record(Err(error));

@@ -14,7 +14,7 @@ const MAX_HEAD_DIM: usize = 256;
 /// Most rows whose chunks are shared out: more of them keep a device busy as they are.
 const MAX_SPLIT_ROWS: u32 = 8;
 
-/// What a launch of the kernel does: `wgsl/attention.wgsl` tells more.
+/// What a launch of the kernel does: see `wgsl/attention.wgsl`.
 #[derive(Clone, Copy)]
 enum Mode {
     Whole = 0,

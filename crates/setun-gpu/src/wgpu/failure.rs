@@ -46,7 +46,7 @@ impl Failure {
     }
 
     /// Memory that was refused is an error of whoever requested it, and of nobody after; where it
-    /// is told late, in a browser, of everybody.
+    /// is reported late, in a browser, to every user.
     pub(super) fn check_memory(&self, what: &'static str, bytes: u64) -> Result<(), OpsError> {
         let is_told_at_once = cfg!(not(target_family = "wasm"));
         let refused = |first: &mut First| matches!(first, First::OutOfMemory);
@@ -78,7 +78,7 @@ impl Failure {
     }
 }
 
-/// Tells how a device fares, whoever uses it.
+/// The state of a device, for all that use it.
 #[derive(Debug)]
 pub struct DeviceHealth {
     #[cfg_attr(not(target_family = "wasm"), expect(dead_code, reason = "nothing is waited for"))]
@@ -98,7 +98,7 @@ impl DeviceHealth {
     /// If the driver has refused anything so far, or has lost the device.
     #[cfg_attr(
         not(target_family = "wasm"),
-        expect(clippy::unused_async, reason = "natively a refusal is told at once")
+        expect(clippy::unused_async, reason = "natively a refusal is reported at once")
     )]
     pub async fn settled(&self) -> Result<(), OpsError> {
         #[cfg(target_family = "wasm")]

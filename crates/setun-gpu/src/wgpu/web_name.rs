@@ -1,10 +1,10 @@
-//! A name for a browser's adapter: many browsers describe none, but tell its maker and family.
+//! A name for a browser's adapter: many browsers describe none, but report its maker and family.
 
 use js_sys::{Function, Object, Promise, Reflect};
 use wasm_bindgen::{JsCast, JsValue};
 use wasm_bindgen_futures::JsFuture;
 
-/// `VENDOR ARCHITECTURE`, as far as they are told, else `unknown`.
+/// `VENDOR ARCHITECTURE`, as far as they are reported, else `unknown`.
 pub(super) async fn name() -> String {
     let info = adapter_info().await.unwrap_or_default();
     let word = |name| Reflect::get(&info, &JsValue::from_str(name)).ok()?.as_string();

@@ -36,7 +36,7 @@ fn cases(draft: &str) -> Vec<Case> {
 }
 
 fn validator(schema: &Value) -> jsonschema::Validator {
-    // What a text contains is told and not checked, as the newer edition has it.
+    // What a text contains is described and not checked, as the newer edition has it.
     jsonschema::options()
         .should_validate_formats(true)
         .without_content_encoding_support("base64")

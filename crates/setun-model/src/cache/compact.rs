@@ -50,7 +50,7 @@ impl PagedCache {
         }
     }
 
-    /// Leaves out copies to blocks that nobody has, unless they are copied on from there.
+    /// Leaves out copies to blocks that have no owner, unless they are copied on from there.
     fn forget_copies(&mut self) {
         let (mut sources, mut needed) = (BTreeSet::new(), vec![]);
         for (from, to) in self.copies.drain(..).rev() {

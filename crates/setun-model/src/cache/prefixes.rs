@@ -47,7 +47,7 @@ impl Prefixes {
         blocks
     }
 
-    /// Makes a block known, unless one with these tokens is at this place: then it is told.
+    /// Makes a block known, unless one with these tokens is at this place: then it is returned.
     /// `parent` is known, too.
     pub(super) fn insert(
         &mut self,

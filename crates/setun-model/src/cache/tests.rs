@@ -123,7 +123,7 @@ fn the_least_lately_used_prefix_makes_room() {
 }
 
 #[test]
-fn a_noted_block_that_is_written_again_is_copied_first() {
+fn a_recorded_block_that_is_written_again_is_copied_first() {
     let mut cache = PagedCache::new(4, 8);
     cache.keep_prefixes(8);
     let a = cache.create();

@@ -61,7 +61,7 @@ impl Contents {
     }
 
     /// Whether [`outline`](Self::outline) is known: before that the first layer is to be added
-    /// where only data tell how matrices are scaled.
+    /// where only data shows how matrices are scaled.
     #[must_use]
     pub fn is_settled(&self) -> bool {
         !self.targets.unsettled
@@ -80,7 +80,7 @@ impl Contents {
     }
 
     /// Where a tensor of the checkpoint belongs in the order of use, which begins with all scales,
-    /// and with the first layer where it is to tell how matrices are scaled.
+    /// and with the first layer where it is to show how matrices are scaled.
     #[must_use]
     pub fn place(&self, name: &str) -> Option<usize> {
         let place = self.places.get(name).copied()?;

@@ -20,7 +20,7 @@ use crate::{
     layout::{HeadNorms, LayerLayout, Layout, LinearLayout},
 };
 
-/// Numbers the weights, and notes which tensor goes where.
+/// Numbers the weights, and records which tensor goes where.
 pub(super) struct LayoutBuilder<'a> {
     config: &'a ModelConfig,
     family: &'a Family,

@@ -27,7 +27,7 @@ pub(crate) struct Targets {
     pub(super) linears: Vec<PendingLinear>, // those of a layer together, in one order
     pub(super) int8_tables: Vec<PendingInt8Table>,
     pub(super) tables: Vec<PendingTable>, // those that are ternary
-    pub(super) unsettled: bool,           // whether data must tell how matrices are scaled
+    pub(super) unsettled: bool,           // whether data must show how matrices are scaled
 }
 
 /// A table of int8 codes, of which codes and scales come one by one.
@@ -77,7 +77,7 @@ pub(super) enum Target {
 }
 
 impl Target {
-    /// Whether it goes with a matrix as its scales or what else tells of its codes.
+    /// Whether it goes with a matrix as its scales or what else describes its codes.
     pub(super) fn is_scale(&self) -> bool {
         match self {
             Self::Linear { role, .. } | Self::TernaryTable { role, .. } => {

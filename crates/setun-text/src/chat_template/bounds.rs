@@ -129,7 +129,7 @@ pub(super) fn spend(state: &State<'_, '_>, parts: u64) -> Result<(), Error> {
     Ok(())
 }
 
-/// The function `namespace`, with a mark by which namespaces are told from other maps.
+/// The function `namespace`, with a mark by which namespaces are distinguished from other maps.
 pub(super) fn namespace(defaults: Option<ValueOrKwargs>) -> Result<Value, Error> {
     let mut entries = BTreeMap::from([(MARK.to_owned(), Value::from(true))]);
     if let Some(defaults) = defaults.map(ValueOrKwargs::into_value) {

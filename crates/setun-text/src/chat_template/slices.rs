@@ -45,7 +45,7 @@ pub(super) fn replace(source: &str) -> String {
     bounds::edited(source, edits)
 }
 
-/// Notes that there is something between the innermost bracket, or its last colon, and here.
+/// Records that there is something between the innermost bracket, or its last colon, and here.
 fn fill(open: &mut [Bracket]) {
     if let Some(bracket) = open.last_mut() {
         bracket.is_empty = false;

@@ -42,7 +42,7 @@ fn indentation(indent: &Value) -> Result<Option<String>, Error> {
     }
 }
 
-/// Nobody indents further; a template must not request gigabytes of spaces.
+/// No template indents further; one must not request gigabytes of spaces.
 const MAX_SPACES: usize = 64;
 
 /// What separates entries, and a key from its value.

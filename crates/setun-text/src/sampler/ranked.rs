@@ -78,7 +78,7 @@ impl Sampler {
     }
 
     /// The choice that [`sample`](Self::sample) makes of all logits, from those that
-    /// [`needs`](Self::needs) requested. None where they do not tell it, because none were
+    /// [`needs`](Self::needs) requested. None where they do not decide it, because none were
     /// given, more tokens tie at the cut of `top_k` than were requested, `min_p` leaves
     /// more, or too few of the best are allowed; then all logits are needed, and the state is as
     /// it was.

@@ -17,7 +17,7 @@ fn ranked(logits: &[f32], k: usize, within: Option<f32>, touched: &[u32]) -> Vec
 }
 
 /// Both ways to the next token, and the states that they leave. None where the ranked one does
-/// not tell, or is not taken.
+/// not decide, or is not taken.
 type Chosen = (Result<u32, String>, SamplerState);
 
 fn both_ways(options: SamplerOptions, logits: &[f32], step: &Step<'_>) -> (Chosen, Option<Chosen>) {
@@ -104,7 +104,7 @@ proptest! {
         if let Some(ranked) = ranked {
             prop_assert_eq!(ranked, all);
         } else {
-            // Only ties keep the best logits from telling.
+            // Only ties keep the best logits from deciding.
             let sampler = Sampler::new(options).expect("in range");
             let cut = sampler.probabilities(&logits, &at(&history, index), &states()[0]);
             let no_filter = top_p == 1.0 && min_p == 0.0;
@@ -135,7 +135,7 @@ proptest! {
         if let Some(ranked) = ranked {
             prop_assert_eq!(ranked, all);
         } else if penalty == 1.0 && (0.1..4.0).contains(&temperature) {
-            // Only many candidates keep the best logits from telling.
+            // Only many candidates keep the best logits from deciding.
             let left = Sampler::new(SamplerOptions { min_p: 0.97 * min_p, ..options });
             let left = left.expect("in range").probabilities(&logits, &at(&history, index), &states()[0]);
             let left = left.expect("finite");

@@ -1,4 +1,4 @@
-//! NEON twin of [`setun_ops::column_sums`], of all levels of NEON.
+//! NEON version of [`setun_ops::column_sums`], of all levels of NEON.
 //!
 //! Half a block of each column is loaded at a time: 16 bytes hold 64 codes, 16 of each plane, of
 //! neighbouring outputs. Products of eight columns come together in 16 bits: at most

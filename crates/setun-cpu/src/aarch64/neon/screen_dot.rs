@@ -1,4 +1,4 @@
-//! NEON twin of [`setun_ops::screen_dot`], of all levels of NEON.
+//! NEON version of [`setun_ops::screen_dot`], of all levels of NEON.
 //!
 //! A product is at most `127 × 128 = 16,256` in a lane of 16 bits, which takes the one of the
 //! lower half and the one of the upper half, 32,512, before it is widened.

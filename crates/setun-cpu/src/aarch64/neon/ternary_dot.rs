@@ -1,4 +1,4 @@
-//! NEON twin of [`setun_ops::ternary_dot()`].
+//! NEON version of [`setun_ops::ternary_dot()`].
 //!
 //! Half a block is loaded at a time: 16 bytes hold 64 codes, 16 of each plane. `smlal` multiplies
 //! eight codes with activations and adds the products to lanes of 16 bits, where sums wrap: a

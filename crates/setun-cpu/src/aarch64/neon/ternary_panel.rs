@@ -1,4 +1,4 @@
-//! No twin of [`ternary_panel`](crate::ternary_panel): many rows go by tiles.
+//! No version of [`ternary_panel`](crate::ternary_panel): many rows go by tiles.
 //!
 //! Products that widen take most of the instructions either way. For 64 codes of each of four
 //! outputs and four rows a panel of 24 sums came to 187 vector instructions, and a tile is 180.

@@ -1,4 +1,4 @@
-//! NEON-dotprod twin of [`setun_ops::ternary_dot()`].
+//! NEON-dotprod version of [`setun_ops::ternary_dot()`].
 //!
 //! `sdot` multiplies signed bytes and adds four neighbours to 32 bits. Masked in place, codes are
 //! at most 2, 8 and 32, and their sums 1, 4 and 16 times too large: kept apart, they are divided

@@ -1,4 +1,4 @@
-//! NEON-dotprod twin of [`ternary_panel`](crate::ternary_panel).
+//! NEON-dotprod version of [`ternary_panel`](crate::ternary_panel).
 //!
 //! Two vectors of four outputs meet up to eight rows: 16 sums stay in registers. `sdot` takes four
 //! activations from any quarter of a vector, so a load of a row serves four quads, whose codes,

@@ -1,4 +1,4 @@
-//! NEON-i8mm twin of [`setun_ops::ternary_dot()`].
+//! NEON-i8mm version of [`setun_ops::ternary_dot()`].
 //!
 //! For one row of activations, the kernel is that of NEON-dotprod: `usdot` takes as many
 //! instructions as `sdot`.

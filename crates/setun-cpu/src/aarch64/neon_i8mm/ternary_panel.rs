@@ -1,4 +1,4 @@
-//! NEON-i8mm twin of [`ternary_panel`](crate::ternary_panel).
+//! NEON-i8mm version of [`ternary_panel`](crate::ternary_panel).
 //!
 //! `smmla` multiplies eight columns of two outputs with those of two rows. So a panel holds eight
 //! neighbouring columns side by side, which packed rows need only be interleaved for: an output

@@ -1,4 +1,4 @@
-//! Relaxed-SIMD twin of [`setun_ops::column_sums`].
+//! Relaxed-SIMD version of [`setun_ops::column_sums`].
 //!
 //! Half a block of each column is loaded at a time: 16 bytes hold 64 codes, 16 of each plane. The
 //! bytes of four columns are interleaved while they are packed; a relaxed dot product then adds

@@ -1,4 +1,4 @@
-//! Relaxed-SIMD twin of [`setun_ops::screen_dot`].
+//! Relaxed-SIMD version of [`setun_ops::screen_dot`].
 //!
 //! A relaxed dot product multiplies 16 values of a plane with codes, which lie in 0..=127 as it
 //! asks. Engines may saturate the 16-bit sums of pairs; a pair is at most

@@ -1,4 +1,4 @@
-//! Relaxed-SIMD twin of [`setun_ops::ternary_dot()`].
+//! Relaxed-SIMD version of [`setun_ops::ternary_dot()`].
 //!
 //! A relaxed dot product multiplies 16 activations with 16 values that must lie in 0..=127, and
 //! engines may saturate the 16-bit sums of pairs. Masked in place, codes are at most 2 and 8, so a

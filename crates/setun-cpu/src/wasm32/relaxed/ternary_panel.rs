@@ -1,4 +1,4 @@
-//! Relaxed-SIMD twin of [`ternary_panel`](crate::ternary_panel).
+//! Relaxed-SIMD version of [`ternary_panel`](crate::ternary_panel).
 //!
 //! Two vectors of four outputs meet up to four rows: eight sums stay in the sixteen registers that
 //! engines have. `i32x4.relaxed_dot_i8x16_i7x16_add_s` multiplies activations with codes, which

@@ -1,4 +1,4 @@
-//! WebAssembly SIMD twin of [`setun_ops::column_sums`].
+//! WebAssembly SIMD version of [`setun_ops::column_sums`].
 //!
 //! Half a block of each column is loaded at a time: 16 bytes hold 64 codes, 16 of each plane, of
 //! neighbouring outputs. As in `ternary_dot`, products are made in 16 bits, modulo 2^16, and planes

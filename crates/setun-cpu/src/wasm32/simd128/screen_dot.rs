@@ -1,4 +1,4 @@
-//! WebAssembly SIMD twin of [`setun_ops::screen_dot`].
+//! WebAssembly SIMD version of [`setun_ops::screen_dot`].
 //!
 //! Codes are widened once for both planes, planes once for four rows, as engines make long work of products that widen. A
 //! product is at most `127 × 128 = 16,256` in a lane of 16 bits, which takes the one of the lower

@@ -1,4 +1,4 @@
-//! WebAssembly SIMD twin of [`setun_ops::ternary_dot()`].
+//! WebAssembly SIMD version of [`setun_ops::ternary_dot()`].
 //!
 //! Products are made in 16 bits, modulo 2^16, which leaves a sum right that fits at the end. Hence
 //! planes need no masks: a byte `P₀ = c₀ + 4c₁ + 16c₂ + 64c₃`, shifted down by two bits again and

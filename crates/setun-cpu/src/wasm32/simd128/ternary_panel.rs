@@ -1,4 +1,4 @@
-//! WebAssembly SIMD twin of [`ternary_panel`](crate::ternary_panel).
+//! WebAssembly SIMD version of [`ternary_panel`](crate::ternary_panel).
 //!
 //! A vector of four outputs meets up to four rows. Codes are widened to 16 bits once for all rows,
 //! and activations once for all outputs, as engines make long work of products that widen. Lanes

@@ -1,4 +1,4 @@
-//! AVX2 twin of [`setun_ops::column_sums`].
+//! AVX2 version of [`setun_ops::column_sums`].
 //!
 //! A load brings 128 codes of a column. The bytes of four columns are interleaved while they are
 //! packed, which gives four vectors of eight outputs for each plane. `vpmaddubsw` adds two columns

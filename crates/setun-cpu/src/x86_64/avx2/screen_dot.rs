@@ -1,4 +1,4 @@
-//! AVX2 twin of [`setun_ops::screen_dot`].
+//! AVX2 version of [`setun_ops::screen_dot`].
 //!
 //! `vpmaddubsw` multiplies 32 codes with a plane and adds pairs in 16 bits, where it saturates: a
 //! pair is at most `2 × 127 × 128 = 32,512`, so it never does, and is widened at once. Two rows

@@ -1,4 +1,4 @@
-//! AVX2 twin of [`setun_ops::ternary_dot()`].
+//! AVX2 version of [`setun_ops::ternary_dot()`].
 //!
 //! A load brings 128 codes of a row; a shift and a mask unpack each plane of 32. `vpmaddubsw`
 //! multiplies them with activations and adds pairs in 16 bits, where it saturates: a pair is at

@@ -1,4 +1,4 @@
-//! AVX2 twin of [`ternary_panel`](crate::ternary_panel).
+//! AVX2 version of [`ternary_panel`](crate::ternary_panel).
 //!
 //! Two vectors of eight outputs meet up to four rows. `vpmaddubsw` multiplies codes with
 //! activations and adds pairs in 16 bits, of which each output has two lanes. A pair lies within

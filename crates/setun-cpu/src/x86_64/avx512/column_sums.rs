@@ -1,4 +1,4 @@
-//! AVX-512 twin of [`setun_ops::column_sums`].
+//! AVX-512 version of [`setun_ops::column_sums`].
 //!
 //! A load brings 256 codes of a column. The bytes of four columns are interleaved while they are
 //! packed, which gives four vectors of sixteen outputs for each plane; `vpdpbusd` then adds four

@@ -1,4 +1,4 @@
-//! AVX-512 twin of [`setun_ops::screen_dot`].
+//! AVX-512 version of [`setun_ops::screen_dot`].
 //!
 //! `vpdpbusd` multiplies 64 codes with a plane and adds four neighbours to 32 bits. Four rows of
 //! codes meet up to three hidden rows: 24 sums stay in registers, beside four vectors of codes

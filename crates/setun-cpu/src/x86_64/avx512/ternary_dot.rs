@@ -1,4 +1,4 @@
-//! AVX-512 twin of [`setun_ops::ternary_dot()`].
+//! AVX-512 version of [`setun_ops::ternary_dot()`].
 //!
 //! A load brings two blocks, 256 codes of a row. `vpdpbusd` multiplies unsigned with signed bytes
 //! and adds four neighbours to 32 bits, which cannot overflow: at most `132,000 / 16 × 128 × 128`

@@ -1,4 +1,4 @@
-//! AVX-512 twin of [`ternary_panel`](crate::ternary_panel).
+//! AVX-512 version of [`ternary_panel`](crate::ternary_panel).
 //!
 //! Four vectors of sixteen outputs meet up to six rows: 24 sums stay in registers, beside four
 //! vectors of codes and one of activations. `vpdpbusd` cannot overflow, see `ternary_dot`.

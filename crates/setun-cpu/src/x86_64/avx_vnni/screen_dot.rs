@@ -1,4 +1,4 @@
-//! AVX-VNNI twin of [`setun_ops::screen_dot`].
+//! AVX-VNNI version of [`setun_ops::screen_dot`].
 //!
 //! `vpdpbusd` multiplies 32 codes with a plane and adds four neighbours to 32 bits. Two rows of
 //! codes meet two or three hidden rows: twelve sums stay in registers, beside two vectors of codes

@@ -1,4 +1,4 @@
-//! AVX-VNNI twin of [`setun_ops::ternary_dot()`].
+//! AVX-VNNI version of [`setun_ops::ternary_dot()`].
 //!
 //! A load brings 128 codes of a row. `vpdpbusd` multiplies unsigned with signed bytes and adds
 //! four neighbours to 32 bits. For one row of activations, two planes are masked where they are

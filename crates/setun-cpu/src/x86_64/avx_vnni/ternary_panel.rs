@@ -1,4 +1,4 @@
-//! AVX-VNNI twin of [`ternary_panel`](crate::ternary_panel).
+//! AVX-VNNI version of [`ternary_panel`](crate::ternary_panel).
 //!
 //! Two vectors of eight outputs meet up to six rows: twelve sums stay in registers, beside two
 //! vectors of codes and one of activations. `vpdpbusd` cannot overflow, see `ternary_dot`.
@@ -66,7 +66,7 @@ fn add<const ROWS: usize>(
                 u8x32::from_slice(avx2, &vectors[2 * pair + 1]).into(),
             ];
             for row in 0..ROWS {
-                // Not by the AVX2 twin's function: it would be called, with its result in memory.
+                // Not by the AVX2 kernel's function: it would be called, with its result in memory.
                 let x = _mm256_set1_epi32(i32::from_le_bytes(x[row][index].map(i8::cast_unsigned)));
                 let [a, b] = sums[row];
                 sums[row] = [

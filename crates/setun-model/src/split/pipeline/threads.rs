@@ -21,7 +21,7 @@ pub(crate) struct Threads {
     handles: Vec<JoinHandle<()>>,
 }
 
-/// Gives a piece to whoever comes next. False where nobody is there any more.
+/// Gives a piece to the next stage. False where it has ended.
 type HandOn = Box<dyn Fn(Microbatch) -> bool + Send>;
 
 impl Threads {
@@ -60,7 +60,7 @@ impl Drop for Threads {
     }
 }
 
-/// Works at pieces until there are no more, or nobody is there to hand them on to.
+/// Works at pieces until there are no more, or the next stage has ended.
 fn serve(mut worker: Worker, pieces: &Receiver<Microbatch>, hand_on: &HandOn) {
     while let Ok(mut piece) = pieces.recv() {
         worker.owe(&piece.copies);
