@@ -4,7 +4,7 @@ use std::{fmt, io, sync::Arc};
 
 use setun_model::ModelError;
 use setun_ops::OpsError;
-use setun_text::TextError;
+use setun_text::{OptionError, TextError};
 
 /// Why something failed. [`Error::code`] sorts errors into few kinds.
 #[derive(Debug, thiserror::Error)]
@@ -234,6 +234,12 @@ impl fmt::Display for ErrorCode {
     }
 }
 
+impl From<OptionError> for Error {
+    fn from(error: OptionError) -> Self {
+        Self::Text(error.into())
+    }
+}
+
 impl Error {
     /// The kind of this error.
     #[must_use]
@@ -274,8 +280,7 @@ fn model_code(error: &ModelError) -> ErrorCode {
 
 fn text_code(error: &TextError) -> ErrorCode {
     match error {
-        TextError::OptionRange { .. }
-        | TextError::UnknownOption { .. }
+        TextError::Option(_)
         | TextError::OptionToken { .. }
         | TextError::EmptyOption { .. }
         | TextError::UnknownStep { .. }

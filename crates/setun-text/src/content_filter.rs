@@ -108,3 +108,5 @@ impl fmt::Debug for FilteredText {
         formatter.write_str("FilteredText")
     }
 }
+
+crate::structured_options!(SharedFilter);

@@ -1,6 +1,6 @@
 //! Errors of tokenizers, templates and samplers.
 
-use crate::{OptionKind, OptionValue};
+use crate::OptionError;
 
 /// Why text could not be tokenized, rendered or sampled.
 #[derive(Debug, thiserror::Error)]
@@ -127,23 +127,9 @@ pub enum TextError {
         reason: String,
     },
 
-    /// There is no option of this name.
-    #[error("there is no option `{name}`")]
-    UnknownOption {
-        /// The name.
-        name: String,
-    },
-
-    /// An option is out of its range.
-    #[error("option `{option}` is {found}, expected {expected}")]
-    OptionRange {
-        /// Name of the option.
-        option: &'static str,
-        /// The values it may have.
-        expected: OptionKind,
-        /// The value it has.
-        found: OptionValue,
-    },
+    /// An option is unknown, or out of its range.
+    #[error(transparent)]
+    Option(#[from] OptionError),
 
     /// A list of a sampling option has nothing in it.
     #[error("{option} is empty, expected {expected}")]

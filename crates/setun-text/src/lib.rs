@@ -52,8 +52,9 @@ pub use error::TextError;
 pub use logprob::{Logprobs, logprob};
 pub use message::Message;
 pub use option::{
-    AnyField, FieldValue, IntegerRange, MIN_TEMPERATURE, NumberRange, OptionField, OptionGroup,
-    OptionKind, OptionSpec, OptionValue, check_options, fill_default, get_option, set_option,
+    AnyField, FieldValue, IntegerRange, MIN_TEMPERATURE, NumberRange, OptionError, OptionField,
+    OptionGroup, OptionKind, OptionSpec, OptionValue, check_options, fill_default, get_option,
+    set_option,
 };
 pub use pattern_filter::{FilterAction, FilterPattern, FilterRule, PatternFilter};
 pub use processor::{Candidates, LogitsProcessor, MaybeShared, SharedProcessor};

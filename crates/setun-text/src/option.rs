@@ -4,12 +4,14 @@
 //! rows. Its [`OptionSpec`] gives the command line, TOML files, JavaScript and the documents the
 //! same name, range and words.
 
+mod error;
 mod field;
 mod kind;
 mod spec;
 mod table;
 mod value;
 
+pub use error::OptionError;
 pub use field::{AnyField, FieldValue, OptionField, fill_default};
 pub use kind::{IntegerRange, MIN_TEMPERATURE, NumberRange, OptionKind};
 pub use spec::{OptionGroup, OptionSpec};

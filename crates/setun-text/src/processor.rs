@@ -104,3 +104,5 @@ impl PartialEq for SharedProcessor {
         Arc::ptr_eq(&self.0, &other.0)
     }
 }
+
+crate::structured_options!(SharedProcessor);

@@ -4,7 +4,7 @@
 mod toml_file;
 
 use setun_engine::{EngineOptions, GenerateOptions, HeadType};
-use setun_text::{OptionSpec, OptionValue, TextError, option_table};
+use setun_text::{OptionError, OptionSpec, OptionValue, option_table};
 
 use crate::{
     device::{CacheType, Device, DeviceOptions},
@@ -84,7 +84,7 @@ impl EngineConfig {
     /// # Errors
     ///
     /// If there is none of this name, or it does not take the value.
-    pub fn set(&mut self, name: &str, value: &OptionValue) -> Result<(), TextError> {
+    pub fn set(&mut self, name: &str, value: &OptionValue) -> Result<(), OptionError> {
         if EngineOptions::NAMES.contains(&name) {
             return self.engine.set(name, value);
         }

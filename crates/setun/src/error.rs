@@ -6,7 +6,7 @@ use setun_checkpoint::CheckpointError;
 use setun_engine::Error as EngineError;
 pub use setun_engine::ErrorCode;
 use setun_model::ModelError;
-use setun_text::TextError;
+use setun_text::{OptionError, TextError};
 
 /// Why something failed. [`Error::code`] sorts errors into few kinds.
 #[derive(Debug, thiserror::Error)]
@@ -146,6 +146,12 @@ impl From<Error> for EngineError {
 
 impl From<TextError> for Error {
     fn from(error: TextError) -> Self {
+        Self::Engine(error.into())
+    }
+}
+
+impl From<OptionError> for Error {
+    fn from(error: OptionError) -> Self {
         Self::Engine(error.into())
     }
 }

@@ -7,7 +7,9 @@ use clap::{
 };
 use setun::{
     EngineConfig, GenerateOptions,
-    text::{FieldValue, OptionGroup, OptionKind, OptionSpec, OptionValue, SamplingStep, TextError},
+    text::{
+        FieldValue, OptionError, OptionGroup, OptionKind, OptionSpec, OptionValue, SamplingStep,
+    },
 };
 
 /// The options that take a value or nothing. Structured ones have arguments of their own.
@@ -55,7 +57,7 @@ fn offered() -> impl Iterator<Item = &'static OptionSpec> {
 }
 
 /// An option that was refused.
-pub(super) fn refused(error: TextError) -> Error {
+pub(super) fn refused(error: OptionError) -> Error {
     Error::raw(ErrorKind::ValueValidation, error)
 }
 

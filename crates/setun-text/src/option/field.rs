@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use super::OptionValue;
-use crate::{SamplingStep, SharedFilter, SharedProcessor};
+use crate::SamplingStep;
 
 /// A field of an option table: a value, if one is given.
 pub trait OptionField {
@@ -230,8 +230,6 @@ macro_rules! structured_options {
         }
     )*};
 }
-
-structured_options!(SharedFilter, SharedProcessor);
 
 /// Gives the variants of an enum the names that every interface has for them.
 #[macro_export]

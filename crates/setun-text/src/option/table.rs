@@ -1,7 +1,6 @@
 //! Structs whose fields are the rows of an option table.
 
-use super::{AnyField, OptionKind, OptionValue};
-use crate::TextError;
+use super::{AnyField, OptionError, OptionKind, OptionValue};
 
 /// Makes a struct of options from a table's rows:
 ///
@@ -75,7 +74,7 @@ macro_rules! option_table {
                 &mut self,
                 name: &str,
                 value: &$crate::OptionValue,
-            ) -> Result<(), $crate::TextError> {
+            ) -> Result<(), $crate::OptionError> {
                 let fields: [&mut dyn $crate::AnyField; Self::NAMES.len()] =
                     [$(&mut self.$name),*];
                 $crate::set_option(Self::NAMES, Self::KINDS, fields, name, value)
@@ -96,7 +95,7 @@ macro_rules! option_table {
             /// # Errors
             ///
             /// If one is out of its range; the error names it.
-            pub fn check_values(&self) -> Result<(), $crate::TextError> {
+            pub fn check_values(&self) -> Result<(), $crate::OptionError> {
                 $crate::check_options(Self::NAMES, Self::KINDS, &self.fields())
             }
 
@@ -177,15 +176,15 @@ pub fn set_option<'a>(
     fields: impl IntoIterator<Item = &'a mut dyn AnyField>,
     name: &str,
     value: &OptionValue,
-) -> Result<(), TextError> {
+) -> Result<(), OptionError> {
     for ((&option, &expected), field) in names.iter().zip(kinds).zip(fields) {
         if option == name {
             let is_taken = expected.accepts(value) && field.fill(value);
-            let refused = || TextError::OptionRange { option, expected, found: value.clone() };
+            let refused = || OptionError::Value { option, expected, found: value.clone() };
             return if is_taken { Ok(()) } else { Err(refused()) };
         }
     }
-    Err(TextError::UnknownOption { name: name.to_owned() })
+    Err(OptionError::Unknown { name: name.to_owned() })
 }
 
 /// The value of the field of this name, if it is given.
@@ -204,10 +203,10 @@ pub fn check_options(
     names: &[&'static str],
     kinds: &[OptionKind],
     fields: &[&dyn AnyField],
-) -> Result<(), TextError> {
+) -> Result<(), OptionError> {
     for ((&option, &expected), field) in names.iter().zip(kinds).zip(fields) {
         if let Some(found) = field.write().filter(|value| !expected.accepts(value)) {
-            return Err(TextError::OptionRange { option, expected, found });
+            return Err(OptionError::Value { option, expected, found });
         }
     }
     Ok(())

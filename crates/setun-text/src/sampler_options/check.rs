@@ -1,7 +1,7 @@
 //! Checks of the sampler's options.
 
 use super::SamplerOptions;
-use crate::{OptionKind, OptionValue, SamplingStep, TextError};
+use crate::{OptionError, OptionKind, OptionValue, SamplingStep, TextError};
 
 impl SamplerOptions {
     /// Checks every range.
@@ -10,7 +10,7 @@ impl SamplerOptions {
         let biases = self.logit_bias.values().map(bias);
         for (option, kind, found) in self.numbers().chain(biases) {
             if !kind.accepts(&found) {
-                return Err(TextError::OptionRange { option, expected: kind, found });
+                return Err(OptionError::Value { option, expected: kind, found }.into());
             }
         }
         self.check_lists()
