@@ -8,7 +8,7 @@ use std::{
 
 use setun_text::named_options;
 
-use crate::{error::Error, event::Event, options::EngineOptions};
+use crate::{error::Error, event::Event};
 
 /// What happens to a generation whose consumer does not keep up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,10 +58,10 @@ impl QueueState {
     }
 }
 
+#[cfg(test)]
 impl Default for Queue {
     fn default() -> Self {
-        let EngineOptions { buffer, back_pressure, .. } = EngineOptions::default();
-        Self::new(buffer, back_pressure)
+        Self::new(64, BackPressure::Pause)
     }
 }
 

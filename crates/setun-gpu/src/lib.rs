@@ -52,4 +52,4 @@ pub use recorder::{RecordedCalls, Recorder};
 pub use self_test::SelfTestError;
 pub use weight::GpuWeight;
 #[cfg(any(feature = "vulkan", feature = "metal", feature = "dx12", feature = "webgpu"))]
-pub use wgpu::{Adapter, Api, DeviceHealth, Wgpu, WgpuBuffer};
+pub use wgpu::{Adapter, Api, DeviceHealth, ListedAdapter, Wgpu, WgpuBuffer};

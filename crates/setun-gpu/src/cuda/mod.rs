@@ -104,6 +104,18 @@ impl Cuda {
         })
     }
 
+    /// The names of all devices, in the order of their numbers; none without a driver.
+    #[must_use]
+    pub fn names() -> Vec<String> {
+        // SAFETY: loading the library runs its initialisers and nothing else.
+        if !unsafe { sys::is_culib_present() } || check_driver().is_err() {
+            return vec![];
+        }
+        let count = CudaContext::device_count().ok().and_then(|count| usize::try_from(count).ok());
+        let name = |ordinal| CudaContext::new(ordinal).and_then(|context| context.name()).ok();
+        (0..count.unwrap_or(0)).filter_map(name).collect()
+    }
+
     /// Name of the device, as the driver gives it.
     #[must_use]
     pub fn adapter(&self) -> &str {

@@ -56,6 +56,17 @@ impl Api {
     }
 }
 
+/// An adapter of an interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedAdapter {
+    /// Its name, as the driver gives it.
+    pub name: String,
+    /// Whether it is software.
+    pub is_software: bool,
+    /// Whether [`Adapter::find`] takes it.
+    pub is_best: bool,
+}
+
 /// A device that is there, and not yet in use.
 #[derive(Debug)]
 pub struct Adapter {
@@ -71,19 +82,7 @@ impl Adapter {
     ///
     /// If there is none.
     pub async fn find(api: Api) -> Result<Self, GpuError> {
-        let absent = |reason| GpuError::NoAdapter { wanted: api.name(), reason };
-        if !wgpu::Instance::enabled_backend_features().intersects(api.backends()) {
-            return Err(absent("this system does not have it".to_owned()));
-        }
-        let mut options = wgpu::InstanceDescriptor::new_without_display_handle();
-        options.backends = api.backends();
-        let instance = wgpu::Instance::new(options);
-        let request = wgpu::RequestAdapterOptions {
-            power_preference: wgpu::PowerPreference::HighPerformance,
-            ..wgpu::RequestAdapterOptions::default()
-        };
-        let found = instance.request_adapter(&request).await;
-        let adapter = found.map_err(|error| absent(error.to_string()))?;
+        let (instance, adapter) = best(api).await?;
         let name = name(&adapter).await;
         let packed = instance
             .wgsl_language_features()
@@ -91,6 +90,24 @@ impl Adapter {
         let dot = if packed { Dot::Packed } else { Dot::Shifts };
         let language = Language { dot, reduction: reduction(&adapter) };
         Ok(Self { inner: adapter, name, language })
+    }
+
+    /// All devices that an interface reaches.
+    ///
+    /// # Errors
+    ///
+    /// If there is none.
+    #[cfg(not(target_family = "wasm"))]
+    pub async fn list(api: Api) -> Result<Vec<ListedAdapter>, GpuError> {
+        let (instance, best) = best(api).await?;
+        let best = best.get_info();
+        let adapters = instance.enumerate_adapters(api.backends()).await;
+        let listed = |adapter: wgpu::Adapter| {
+            let info = adapter.get_info();
+            let is_software = info.device_type == wgpu::DeviceType::Cpu;
+            ListedAdapter { is_best: info == best, name: info.name, is_software }
+        };
+        Ok(adapters.into_iter().map(listed).collect())
     }
 
     /// What its kernels are written in.
@@ -147,6 +164,24 @@ impl Adapter {
         failure::keep_internal_errors(&device);
         Ok(Wgpu::new(device, queue, name, language, failure))
     }
+}
+
+/// The best device that an interface reaches.
+async fn best(api: Api) -> Result<(wgpu::Instance, wgpu::Adapter), GpuError> {
+    let absent = |reason| GpuError::NoAdapter { wanted: api.name(), reason };
+    if !wgpu::Instance::enabled_backend_features().intersects(api.backends()) {
+        return Err(absent("this system does not have it".to_owned()));
+    }
+    let mut options = wgpu::InstanceDescriptor::new_without_display_handle();
+    options.backends = api.backends();
+    let instance = wgpu::Instance::new(options);
+    let request = wgpu::RequestAdapterOptions {
+        power_preference: wgpu::PowerPreference::HighPerformance,
+        ..wgpu::RequestAdapterOptions::default()
+    };
+    let found = instance.request_adapter(&request).await;
+    let adapter = found.map_err(|error| absent(error.to_string()))?;
+    Ok((instance, adapter))
 }
 
 /// Subgroups, where all that there may be are large enough.

@@ -12,7 +12,7 @@ mod web_name;
 
 use std::time::Duration;
 
-pub use adapter::{Adapter, Api};
+pub use adapter::{Adapter, Api, ListedAdapter};
 use compile::{Compiled, compile};
 pub use failure::DeviceHealth;
 use failure::Failure;

@@ -14,6 +14,8 @@ use setun_model::{
 };
 use setun_ops::{CacheSpec, OpsError, WeightId, comparison::Disagreement, op::ArgmaxCapacity};
 
+#[cfg(not(target_family = "wasm"))]
+use super::DeviceInfo;
 #[cfg(any(feature = "vulkan", feature = "metal", feature = "dx12", feature = "webgpu"))]
 use super::opened::Settled;
 use super::{
@@ -102,48 +104,52 @@ impl Refusal {
     }
 }
 
-/// The best GPU of each interface of this build that has one.
+/// All GPUs of each interface of this build.
 #[cfg(not(target_family = "wasm"))]
-pub(super) fn devices() -> Vec<super::DeviceInfo> {
-    let info = |api: GpuApi| {
-        let (level, is_software) = find(api).ok()?;
-        let note = if is_software { "software, only by name" } else { "" };
-        Some(super::DeviceInfo {
-            select: Device::Gpu(api),
-            device: DeviceKind::Gpu(api),
-            level,
-            chosen: false,
-            note,
-        })
+pub(super) fn devices() -> Vec<DeviceInfo> {
+    GpuApi::ALL.into_iter().flat_map(devices_of).collect()
+}
+
+#[cfg(not(target_family = "wasm"))]
+fn devices_of(api: GpuApi) -> Vec<DeviceInfo> {
+    let info = |level: String, is_best: bool, is_software: bool| {
+        let note = match (is_best, is_software) {
+            (false, _) => "not used: its API has a better one",
+            (true, true) => "software, only by name",
+            (true, false) => "chosen by auto if it is faster",
+        };
+        let kind = DeviceKind::Gpu(api);
+        DeviceInfo { select: Device::Gpu(api), device: kind, level, chosen: false, note }
     };
-    GpuApi::ALL.into_iter().filter_map(info).collect()
-}
-
-/// The name of an interface's best GPU, and whether it is software.
-#[cfg(not(target_family = "wasm"))]
-fn find(api: GpuApi) -> Result<(String, bool), GpuError> {
-    match api {
-        #[cfg(feature = "cuda")]
-        GpuApi::Cuda => Ok((Cuda::new(FIRST)?.adapter().to_owned(), false)),
-        #[cfg(feature = "vulkan")]
-        GpuApi::Vulkan => find_by_wgpu(Api::Vulkan),
-        #[cfg(feature = "metal")]
-        GpuApi::Metal => find_by_wgpu(Api::Metal),
-        #[cfg(feature = "dx12")]
-        GpuApi::Dx12 => find_by_wgpu(Api::Dx12),
-        #[cfg(feature = "webgpu")]
-        GpuApi::WebGpu => find_by_wgpu(Api::WebGpu),
-        _ => Err(GpuError::NotBuilt { wanted: api.name() }),
+    #[cfg(feature = "cuda")]
+    if api == GpuApi::Cuda {
+        let names = Cuda::names().into_iter().enumerate();
+        return names.map(|(ordinal, name)| info(name, ordinal == FIRST, false)).collect();
     }
+    #[cfg(any(feature = "vulkan", feature = "metal", feature = "dx12", feature = "webgpu"))]
+    if let Some(by) = by_wgpu(api) {
+        let mut adapters = pollster::block_on(Adapter::list(by)).unwrap_or_default();
+        adapters.sort_by_key(|adapter| !adapter.is_best);
+        let adapters = adapters.into_iter();
+        return adapters.map(|found| info(found.name, found.is_best, found.is_software)).collect();
+    }
+    vec![]
 }
 
-#[cfg(all(
-    not(target_family = "wasm"),
-    any(feature = "vulkan", feature = "metal", feature = "dx12", feature = "webgpu")
-))]
-fn find_by_wgpu(by: Api) -> Result<(String, bool), GpuError> {
-    let adapter = pollster::block_on(Adapter::find(by))?;
-    Ok((adapter.name().to_owned(), adapter.is_software()))
+/// The interface as `wgpu` knows it; none of CUDA, and of those that this build lacks.
+#[cfg(any(feature = "vulkan", feature = "metal", feature = "dx12", feature = "webgpu"))]
+fn by_wgpu(api: GpuApi) -> Option<Api> {
+    match api {
+        #[cfg(feature = "vulkan")]
+        GpuApi::Vulkan => Some(Api::Vulkan),
+        #[cfg(feature = "metal")]
+        GpuApi::Metal => Some(Api::Metal),
+        #[cfg(feature = "dx12")]
+        GpuApi::Dx12 => Some(Api::Dx12),
+        #[cfg(feature = "webgpu")]
+        GpuApi::WebGpu => Some(Api::WebGpu),
+        _ => None,
+    }
 }
 
 /// Opens a GPU that computes as it should. Boxed: every caller would have its own copy of the code.
@@ -170,23 +176,17 @@ async fn open_by(
         };
         return Err(Refusal::Error(bad.into()));
     }
-    match api {
-        #[cfg(feature = "cuda")]
-        GpuApi::Cuda => {
-            let device = Cuda::new(FIRST).map_err(Refusal::Absent)?;
-            let level = device.adapter().to_owned();
-            start(device, (api, level), header, placement, wanted.timed).await
-        }
-        #[cfg(feature = "vulkan")]
-        GpuApi::Vulkan => open_by_wgpu(Api::Vulkan, api, header, placement, wanted).await,
-        #[cfg(feature = "metal")]
-        GpuApi::Metal => open_by_wgpu(Api::Metal, api, header, placement, wanted).await,
-        #[cfg(feature = "dx12")]
-        GpuApi::Dx12 => open_by_wgpu(Api::Dx12, api, header, placement, wanted).await,
-        #[cfg(feature = "webgpu")]
-        GpuApi::WebGpu => open_by_wgpu(Api::WebGpu, api, header, placement, wanted).await,
-        _ => Err(Refusal::Absent(GpuError::NotBuilt { wanted: api.name() })),
+    #[cfg(feature = "cuda")]
+    if api == GpuApi::Cuda {
+        let device = Cuda::new(FIRST).map_err(Refusal::Absent)?;
+        let level = device.adapter().to_owned();
+        return start(device, (api, level), header, placement, wanted.timed).await;
     }
+    #[cfg(any(feature = "vulkan", feature = "metal", feature = "dx12", feature = "webgpu"))]
+    if let Some(by) = by_wgpu(api) {
+        return open_by_wgpu(by, api, header, placement, wanted).await;
+    }
+    Err(Refusal::Absent(GpuError::NotBuilt { wanted: api.name() }))
 }
 
 #[cfg(any(feature = "vulkan", feature = "metal", feature = "dx12", feature = "webgpu"))]
