@@ -185,7 +185,7 @@ describe("a device", () => {
     await close();
     expect(errors).toEqual([]);
     const device = { device: "webgpu", level: used.level };
-    expect(devices).toEqual([{ ...device, verdict: "chosen", reason: "it was asked for by name" }]);
+    expect(devices).toEqual([{ ...device, verdict: "chosen", reason: "it was requested by name" }]);
     expect(test).toMatchObject({ ...device, passed: true, reason: "" });
     expect(text.length).toBeGreaterThan(0);
     expect(reason).toBe("enough");

@@ -107,7 +107,7 @@ describe("the page, cross-origin isolated", () => {
     assert.equal(await page.textContent("#build-used"), "webgpu");
     assert.match(
       (await page.textContent("#devices")) ?? "",
-      /^webgpu · .* runs: it was asked for by name\.$/,
+      /^webgpu · .* runs: it was requested by name\.$/,
     );
     await page.selectOption("#backend", "auto");
     await page.waitForSelector('#backend-used[data-backend="cpu"]', PATIENCE);

@@ -29,7 +29,7 @@ pub enum CheckpointError {
     Truncated { file: String, expected: u64, found: u64 },
 
     /// An answer holds more bytes than were asked for.
-    #[error("{file}: {expected} bytes were asked for, {found} were given")]
+    #[error("{file}: {expected} bytes were requested, {found} were given")]
     TooManyBytes { file: String, expected: u64, found: u64 },
 
     /// An answer came where nothing was asked: the reader is finished, or has failed before.

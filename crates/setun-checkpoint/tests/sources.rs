@@ -186,5 +186,5 @@ fn a_reader_wants_nothing_after_an_error() {
 fn more_than_was_asked_for_is_refused() {
     let mut reader = Reader::new(Source::File("m.safetensors".to_owned()));
     let error = reader.give(Answer::Bytes(&[0; 9])).unwrap_err();
-    assert_eq!(error.to_string(), "m.safetensors: 8 bytes were asked for, 9 were given");
+    assert_eq!(error.to_string(), "m.safetensors: 8 bytes were requested, 9 were given");
 }

@@ -59,7 +59,7 @@ impl DeviceReport {
     /// Of a device that was asked for by name.
     #[must_use]
     pub fn named(device: DeviceKind, level: &str) -> Self {
-        Self { devices: vec![DeviceVerdict::chosen(device, level, "it was asked for by name")] }
+        Self { devices: vec![DeviceVerdict::chosen(device, level, "it was requested by name")] }
     }
 
     /// The same where the device that was chosen could not hold the model after all, for this

@@ -124,7 +124,7 @@ pub enum GrammarError {
     },
 
     /// More tokens are to be taken back than were taken.
-    #[error("{asked} tokens cannot be taken back, expected at most {taken}")]
+    #[error("{asked} tokens cannot be rolled back, expected at most {taken}")]
     Rollback {
         /// Tokens to take back.
         asked: usize,

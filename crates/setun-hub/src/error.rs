@@ -132,7 +132,7 @@ pub enum Error {
     },
 
     /// The disk is full. What has arrived is kept.
-    #[error("no room for `{}`: {bytes} bytes are still to be written; what is there is kept", path.display())]
+    #[error("no room for `{}`: {bytes} bytes are still to be written; the bytes already there are kept", path.display())]
     DiskFull {
         /// The file.
         path: PathBuf,

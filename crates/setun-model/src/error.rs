@@ -55,7 +55,7 @@ pub enum ModelError {
     UnknownSequence(SequenceId),
 
     /// Some rows of a step want hidden states, and others what the head gives.
-    #[error("{states} of {wanted} wanted rows want hidden states: all have to, or none")]
+    #[error("{states} of {wanted} requested rows request hidden states: all must, or none")]
     MixedOutputs {
         /// Rows that want hidden states.
         states: usize,

@@ -79,7 +79,7 @@ impl BatchInputs {
     pub fn check(&self, limits: &InputLimits) -> Result<(), OpsError> {
         let rows = self.rows();
         bound("rows", rows, limits.rows + 1)?;
-        bound("wanted rows", self.wanted.len(), limits.wanted + 1)?;
+        bound("requested rows", self.wanted.len(), limits.wanted + 1)?;
         equal("positions", self.positions.len(), rows)?;
         equal("slots", self.slots.len(), rows)?;
         for row in 0..rows {
@@ -95,9 +95,9 @@ impl BatchInputs {
             bound("cache block", block.0 as usize, limits.blocks)?;
         }
         for pair in self.wanted.windows(2) {
-            bound("wanted row (ascending)", pair[0] as usize, pair[1] as usize)?;
+            bound("requested row (ascending)", pair[0] as usize, pair[1] as usize)?;
         }
-        self.wanted.iter().try_for_each(|&row| bound("wanted row", row as usize, rows))?;
+        self.wanted.iter().try_for_each(|&row| bound("requested row", row as usize, rows))?;
         self.check_top_logits(limits.top_logits)?;
         self.check_argmax(limits.argmax)?;
         self.check_writes(limits.block_positions)
@@ -142,7 +142,7 @@ impl BatchInputs {
     ///
     /// If it is not so.
     pub fn check_multi_step(&self, limits: &InputLimits, steps: usize) -> Result<(), OpsError> {
-        equal("wanted rows of a multi-step", self.wanted.len(), self.rows())?;
+        equal("requested rows of a multi-step", self.wanted.len(), self.rows())?;
         let Some((_, room)) = limits.argmax else {
             return equal("steps without `argmax`", steps, 1);
         };

@@ -50,7 +50,7 @@ pub enum Error {
     Tokenizer(Arc<CheckpointError>),
 
     /// A loader was finished before it had all bytes.
-    #[error("the model `{model}` is not loaded yet: bytes are still wanted")]
+    #[error("the model `{model}` is not loaded yet: bytes are still missing")]
     Unfinished {
         /// Name of the model.
         model: String,

@@ -8,7 +8,7 @@ use std::{
 use setun_engine::{Error, MemoryMonitor, Pressure};
 
 /// Watches how much memory is available: the share of main memory, or of what a control group of
-/// the process may have, whichever is least. Only Linux tells (`/proc/meminfo`, and `memory.max`
+/// the process may have, whichever is least. Only Linux reports it (`/proc/meminfo`, and `memory.max`
 /// and `memory.high` of cgroup v2).
 #[derive(Debug)]
 pub struct SystemMemory {
@@ -41,7 +41,7 @@ impl SystemMemory {
         let groups = groups(&proc, &root.join("sys/fs/cgroup"));
         let watch = Self { least, proc, groups };
         if watch.available().is_none() {
-            let expected = "none where the system does not tell what memory is available";
+            let expected = "none where the system does not report available memory";
             return bad(least.to_string(), expected);
         }
         Ok(watch)
@@ -109,7 +109,7 @@ mod tests {
 
     use super::*;
 
-    /// A system of 16 GB of which this many are available, as Linux tells it.
+    /// A system of 16 GB of which this many are available, as Linux reports it it.
     fn system(available: u64) -> tempfile::TempDir {
         let root = tempfile::tempdir().expect("a folder");
         write(&root, "proc/self/cgroup", "0::/user/app\n");

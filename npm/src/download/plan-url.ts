@@ -95,7 +95,7 @@ class UrlInspector {
     const found = await probeFile(this.#http, address);
     if (found === undefined) return undefined;
     const bytes = this.#sizes.get(address) ?? found.bytes;
-    if (bytes === undefined) throw new NotStorableError(`${address}: the server does not tell its size`);
+    if (bytes === undefined) throw new NotStorableError(`${address}: the server does not state its size`);
     return { name, address, bytes, identity: found.identity, condition: found.condition };
   }
 

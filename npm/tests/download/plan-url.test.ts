@@ -148,7 +148,7 @@ describe("a server that compresses", () => {
   it("and has no range support tells no size, so nothing is stored", async () => {
     server.manners = { gzip: true, ranges: false };
     server.put("/m.gguf", bytes(3 * CHUNK, 1), '"w"');
-    await expect(load("/m.gguf")).rejects.toThrow("does not tell its size");
+    await expect(load("/m.gguf")).rejects.toThrow("does not state its size");
     expect(store.files()).toEqual([]);
   });
 });

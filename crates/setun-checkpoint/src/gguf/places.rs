@@ -110,7 +110,7 @@ fn settle_groups(file: &str, placed: &mut [Placed], alignment: u64) -> Result<()
                 file: file.to_owned(),
                 tensor: tensor.raw.name.clone(),
                 found: "Q2_0 (42) in groups of 64 or of 128".to_owned(),
-                way_out: "nothing in the file tells which: convert the original model again",
+                way_out: "nothing in the file says which: convert the original model again",
             });
         }
     };

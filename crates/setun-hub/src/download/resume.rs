@@ -125,7 +125,7 @@ fn size(wanted: &PlannedFile, found: &Probe) -> PullResult<u64> {
         }
         .into()),
         (told, found) => {
-            let none = || network(&wanted.address, "the server does not tell its size".into());
+            let none = || network(&wanted.address, "the server does not state its size".into());
             Ok(told.or(found).ok_or_else(none)?)
         }
     }

@@ -21,7 +21,7 @@ pub(super) fn check(plan: &Plan, op: &Op) -> Check {
             float(plan, *x, x_spec.width, x_spec.rows)?;
             float(plan, *out, x_spec.width, out_spec.rows)?;
             if x_spec.rows == RowSet::Wanted && out_spec.rows == RowSet::Batch {
-                return Err("wanted rows cannot become all rows".into());
+                return Err("requested rows cannot become all rows".into());
             }
             Ok(())
         }

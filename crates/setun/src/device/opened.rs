@@ -49,7 +49,7 @@ pub(crate) struct OpenedDevice {
     pub(super) layer_time: Option<Duration>,
     pub(crate) report: DeviceReport,
     pub(super) receiver: Receiver,
-    /// Ready once all that was queued is done; none where a refusal is told at once.
+    /// Ready once all that was queued is done; none where a refusal is known at once.
     pub(super) settled: Option<Settled>,
 }
 
