@@ -15,3 +15,35 @@ pub(crate) use meters::Meters;
 pub(crate) use off::{Meters, Trace, in_step, step};
 #[cfg(feature = "observe")]
 pub(crate) use trace::{Trace, in_step, step};
+
+/// Why a request is not in the batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(feature = "observe"), expect(dead_code, reason = "nothing reports it"))]
+pub(crate) enum WaitReason {
+    /// As many requests run as may.
+    BatchFull,
+    /// The KV cache has no room for its tokens.
+    CacheFull,
+    /// Another prompt that begins like its own is being computed.
+    SharedPrefix,
+    /// A request before it waits.
+    QueueOrder,
+    /// The idle engine waits for more requests.
+    BatchWait,
+    /// It was preempted, and its stream is not read.
+    StreamFull,
+}
+
+#[cfg(feature = "observe")]
+impl WaitReason {
+    fn name(self) -> &'static str {
+        match self {
+            Self::BatchFull => "batch_full",
+            Self::CacheFull => "cache_full",
+            Self::SharedPrefix => "shared_prefix",
+            Self::QueueOrder => "queue_order",
+            Self::BatchWait => "batch_wait",
+            Self::StreamFull => "stream_full",
+        }
+    }
+}

@@ -5,7 +5,7 @@ use std::time::Duration;
 use web_time::Instant;
 
 use super::{DraftModelRunner, Running, Scheduler, running::preemption_victim};
-use crate::sequence::Sequence;
+use crate::{sequence::Sequence, telemetry::WaitReason};
 
 impl Scheduler {
     /// Time until something is to be done though nobody says so.
@@ -43,25 +43,50 @@ impl Scheduler {
             self.model.draft.iter_mut().for_each(DraftModelRunner::reset);
         }
         if self.gathering(now).is_some() {
+            self.queue.iter_mut().for_each(|sequence| sequence.wait(WaitReason::BatchWait));
             return;
         }
         let mut next = 0;
         while let Some(sequence) = self.queue.get(next) {
-            if !sequence.demands() {
-                next += 1; // it was preempted, and nobody reads it yet
-            } else if self.is_being_computed(sequence) {
-                next += 1; // what others compute now is not computed twice
-            } else if self.has_room_for(sequence) {
+            let Some(reason) = self.wait_reason(sequence) else {
                 let sequence = self.queue.remove(next);
                 self.start(sequence);
-            } else if let Some(victim) = preemption_victim(&self.running, |running| {
-                !running.sequence.demands() || running.sequence.priority() < sequence.priority()
-            }) {
+                continue;
+            };
+            if matches!(reason, WaitReason::BatchFull | WaitReason::CacheFull) {
+                let priority = sequence.priority();
+                let Some(victim) = preemption_victim(&self.running, |running| {
+                    !running.sequence.demands() || running.sequence.priority() < priority
+                }) else {
+                    self.report_waits(next, reason);
+                    return;
+                };
                 self.preempt(victim);
                 next = 0;
             } else {
-                return;
+                self.report_waits(next, reason);
+                next += 1;
             }
+        }
+    }
+
+    /// The sequence of this number waits, and those behind it may.
+    fn report_waits(&mut self, number: usize, reason: WaitReason) {
+        let mut waiting = self.queue.iter_mut().skip(number);
+        waiting.next().into_iter().for_each(|sequence| sequence.wait(reason));
+        if matches!(reason, WaitReason::BatchFull | WaitReason::CacheFull) {
+            waiting.for_each(|sequence| sequence.wait(WaitReason::QueueOrder));
+        }
+    }
+
+    /// Why a sequence cannot run now, whatever waits before it.
+    fn wait_reason(&self, sequence: &Sequence) -> Option<WaitReason> {
+        if !sequence.demands() {
+            Some(WaitReason::StreamFull)
+        } else if self.is_being_computed(sequence) {
+            Some(WaitReason::SharedPrefix)
+        } else {
+            self.missing_room(sequence)
         }
     }
 
@@ -97,10 +122,10 @@ impl Scheduler {
         most.is_some_and(|most| most > 0 && most > self.kv.pool.found(tokens).0)
     }
 
-    fn has_room_for(&self, sequence: &Sequence) -> bool {
+    fn missing_room(&self, sequence: &Sequence) -> Option<WaitReason> {
         let running: usize = self.running.iter().map(|running| running.sequence.count()).sum();
         if running == 0 {
-            return true; // a whole context fits
+            return None; // a whole context fits
         }
         let (pool, tokens) = (&self.kv.pool, sequence.context());
         let (found, idle) = pool.found(sequence.reusable());
@@ -109,7 +134,12 @@ impl Scheduler {
         let own = blocks - sequence.shared_positions() / pool.block_positions();
         let blocks = blocks + (sequence.count() - 1) * own;
         let promised: usize = self.running.iter().map(|running| self.kv.promised(running)).sum();
-        running + sequence.count() <= self.kv.limits.streams
-            && blocks - found + idle + promised <= pool.free_blocks()
+        if running + sequence.count() > self.kv.limits.streams {
+            Some(WaitReason::BatchFull)
+        } else if blocks - found + idle + promised > pool.free_blocks() {
+            Some(WaitReason::CacheFull)
+        } else {
+            None
+        }
     }
 }

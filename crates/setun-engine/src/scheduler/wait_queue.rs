@@ -28,7 +28,7 @@ impl WaitQueue {
         if sequence.is_search() && sequence.count() > max_running {
             let found = sequence.count().to_string();
             let expected = format!("{max_running} or fewer");
-            let error = Error::BadOption { option: "beams", found, expected };
+            let error = Error::BadOption { option: "num_beams", found, expected };
             sequence.fail(&Arc::new(error));
         } else {
             self.push(sequence);
@@ -48,6 +48,10 @@ impl WaitQueue {
 
     pub(super) fn remove(&mut self, index: usize) -> Sequence {
         self.sequences.remove(index)
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Sequence> {
+        self.sequences.iter_mut()
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::Sequence;
+use crate::telemetry::WaitReason;
 
 /// What the consumer of a token has waited for.
 #[derive(Clone, Copy, Debug)]
@@ -30,14 +31,19 @@ impl Sequence {
     /// It has a place in the cache, with this many of its tokens, not all of which need serve it.
     /// Whether it is its first.
     pub(crate) fn enter(&mut self, cached: usize) -> bool {
-        for request in std::iter::once(&self.request).chain(&self.request.samples) {
-            request.trace.admitted(cached);
-        }
+        self.request.trace.admitted(cached);
+        self.request.samples.iter_mut().for_each(|sample| sample.trace.admitted(cached));
         let most = self.task.beam_mut().map_or(usize::MAX, super::beam_search::Search::enter);
         self.cached = cached.min(most);
         self.request.queue_slot = None;
         self.request.samples.iter_mut().for_each(|sample| sample.queue_slot = None);
         !std::mem::replace(&mut self.entered, true)
+    }
+
+    /// It waits still.
+    pub(crate) fn wait(&mut self, reason: WaitReason) {
+        self.request.trace.waiting(reason);
+        self.request.samples.iter_mut().for_each(|sample| sample.trace.waiting(reason));
     }
 
     /// Whether it has had a place in the cache.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::WaitReason;
 use crate::{
     engine_info::EngineInfo,
     error::Error,
@@ -19,7 +20,9 @@ impl Trace {
         Self(())
     }
 
-    pub(crate) fn admitted(&self, _cached: usize) {}
+    pub(crate) fn waiting(&mut self, _reason: WaitReason) {}
+
+    pub(crate) fn admitted(&mut self, _cached: usize) {}
 
     pub(crate) fn first_token(&self) {}
 

@@ -2,6 +2,7 @@
 
 use tracing::{Instrument, Span, debug, debug_span, field::Empty, info_span, warn};
 
+use super::WaitReason;
 use crate::{error::Error, event::FinishReason};
 
 /// The target of all spans and events.
@@ -10,12 +11,15 @@ const TARGET: &str = "setun";
 /// The span of a generation. It is a child of the span from which the generation was asked for,
 /// and ends with it.
 #[derive(Debug)]
-pub(crate) struct Trace(Span);
+pub(crate) struct Trace {
+    span: Span,
+    waiting: Option<WaitReason>, // the one reported last, since it was queued or preempted
+}
 
 /// No span.
 impl Default for Trace {
     fn default() -> Self {
-        Self(Span::none())
+        Self { span: Span::none(), waiting: None }
     }
 }
 
@@ -31,31 +35,39 @@ impl Trace {
             finish_reason = Empty,
         );
         debug!(target: TARGET, parent: &span, "queued");
-        Self(span)
+        Self { span, waiting: None }
     }
 
-    pub(crate) fn admitted(&self, cached: usize) {
-        debug!(target: TARGET, parent: &self.0, cached_tokens = cached, "admitted");
+    /// Reports a reason once.
+    pub(crate) fn waiting(&mut self, reason: WaitReason) {
+        if self.waiting.replace(reason) != Some(reason) {
+            debug!(target: TARGET, parent: &self.span, reason = reason.name(), "waiting");
+        }
+    }
+
+    pub(crate) fn admitted(&mut self, cached: usize) {
+        self.waiting = None;
+        debug!(target: TARGET, parent: &self.span, cached_tokens = cached, "admitted");
     }
 
     pub(crate) fn first_token(&self) {
-        debug!(target: TARGET, parent: &self.0, "first token");
+        debug!(target: TARGET, parent: &self.span, "first token");
     }
 
     pub(crate) fn preempted(&self, dropped: usize) {
-        debug!(target: TARGET, parent: &self.0, dropped_positions = dropped, "preempted");
+        debug!(target: TARGET, parent: &self.span, preempted_tokens = dropped, "preempted");
     }
 
     pub(crate) fn ended(&self, reason: FinishReason, generated: usize) {
         let finish_reason = format!("{reason:?}").to_lowercase();
-        self.0.record("generated_tokens", generated);
-        self.0.record("finish_reason", &finish_reason);
-        debug!(target: TARGET, parent: &self.0, generated_tokens = generated, finish_reason, "ended");
+        self.span.record("generated_tokens", generated);
+        self.span.record("finish_reason", &finish_reason);
+        debug!(target: TARGET, parent: &self.span, generated_tokens = generated, finish_reason, "ended");
     }
 
     pub(crate) fn failed(&self, error: &Error) {
-        self.0.record("finish_reason", error.code().as_str());
-        warn!(target: TARGET, parent: &self.0, %error, "failed");
+        self.span.record("finish_reason", error.code().as_str());
+        warn!(target: TARGET, parent: &self.span, %error, "failed");
     }
 }
 

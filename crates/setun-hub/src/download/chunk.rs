@@ -146,7 +146,8 @@ impl Download<'_> {
                     return Err(Fault::Changed(format!("{total} bytes, before {bytes}")));
                 }
                 if first != progress.at || last < first {
-                    let reason = format!("bytes from {first} arrived, expected from {}", progress.at);
+                    let reason =
+                        format!("bytes from {first} arrived, expected from {}", progress.at);
                     return Err(Fault::Later { error: network(&address, reason), wait: None });
                 }
                 self.remember(&address, etag);

@@ -52,6 +52,30 @@ fn a_generation_tells_its_life_to_the_span_that_asked() {
 }
 
 #[test]
+fn a_generation_that_waits_says_why() {
+    drop(spans());
+    let engine = builder().streams(1).prefix_positions(0).build().expect("a start");
+    let caller = tracing::info_span!("caller");
+    let options = || GenerateOptions::new().min_tokens(99).max_tokens(99).seed(1);
+    caller.in_scope(|| {
+        let streams = [1, 2, 3].map(|token| engine.generate(vec![token; 40], options()));
+        streams.map(|stream| stream.expect("a stream").wait().expect("a text"));
+    });
+    engine.close();
+
+    let heard = generations(&caller);
+    let reasons: Vec<&str> = heard
+        .iter()
+        .flat_map(|heard| &heard.events)
+        .filter_map(|(message, fields)| (message == "waiting").then(|| fields["reason"].as_str()))
+        .collect();
+    assert_eq!(reasons.iter().filter(|reason| **reason == "batch_full").count(), 2);
+    assert!(reasons.contains(&"queue_order"), "{reasons:?}");
+    assert_eq!(messages(&heard[0])[..2], ["queued", "admitted"]);
+    assert_eq!(messages(&heard[1])[..3], ["queued", "waiting", "admitted"]);
+}
+
+#[test]
 fn who_gives_up_its_place_tells_so_and_steps_tell_their_rows() {
     drop(spans());
     // Two that fit one context at first, and no longer at their end.
@@ -79,7 +103,8 @@ fn who_gives_up_its_place_tells_so_and_steps_tell_their_rows() {
     for heard in preempted {
         let messages = messages(heard);
         let at = messages.iter().position(|message| *message == "preempted").expect("it was");
-        assert_eq!(messages[at + 1], "admitted", "{messages:?}");
+        let mut then = messages[at + 1..].iter().filter(|message| **message != "waiting");
+        assert_eq!(then.next(), Some(&"admitted"), "{messages:?}");
         assert_eq!(messages.iter().filter(|message| **message == "first token").count(), 1);
         assert_eq!(messages.last(), Some(&"ended"));
     }
