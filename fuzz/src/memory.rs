@@ -48,7 +48,7 @@ impl Counting {
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         Self::grow(layout.size());
-        // SAFETY: the caller's promises are those that the system's allocator asks for.
+        // SAFETY: the caller's promises are those that the system's allocator requires.
         unsafe { System.alloc(layout) }
     }
 

@@ -47,7 +47,7 @@ interface BackendFit {
 
 const PAGE_BYTES = 65_536;
 
-/** Address space of WebAssembly. A browser may grant less, as phones do, and tells only when it is requested. */
+/** Address space of WebAssembly. A browser may grant less, as phones do, which shows only when it is requested. */
 const WASM_BYTES = 65_536 * PAGE_BYTES;
 
 /** The program, the tokenizer and read buffers. */
@@ -95,7 +95,7 @@ function whyNoProcessor(build: Build, features: Features, { inWorker }: Limits):
   return features.sharedMemoryPages > 0 ? undefined : "the page is not cross-origin isolated";
 }
 
-/** Browsers tell limits of buffers, but not the memory of a GPU. */
+/** Browsers report limits of buffers, but not the memory of a GPU. */
 function checkGpu(memory: EstimatedMemory, features: Features, maxBufferBytes: number | undefined): Fit {
   const why = features.simd128 ? whyNoGpu(features) : "this browser has no WebAssembly SIMD";
   if (why !== "" || maxBufferBytes === undefined)

@@ -334,7 +334,7 @@ export interface GenerateOptions {
   /**
    * Reports the prompt first, with the log-probabilities of its tokens.
    *
-   * The prompt is computed anew, even if it is cached.
+   * The prompt is computed again, even if it is cached.
    *
    * @defaultValue false
    */

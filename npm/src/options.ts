@@ -6,7 +6,7 @@ import type { LoadSource } from "./sources.js";
 
 /** Options of `load`. An unknown name or a value out of range rejects with `bad-option` before any work. */
 export interface LoadOptions extends EngineLimits {
-  /** Called as bytes arrive, with the total where the server tells it. */
+  /** Called as bytes arrive, with the total if the server states it. */
   onProgress?: (progress: LoadProgress) => void;
   /** Aborts loading, as in `fetch`: the promise rejects with `signal.reason`. */
   signal?: AbortSignal;

@@ -43,7 +43,7 @@ export interface ModelRequest {
 export interface LoadProgress {
   /** Bytes received so far. */
   readonly loadedBytes: number;
-  /** Bytes of all files seen so far; absent while a server does not tell. */
+  /** Bytes of all files seen so far; absent while a server does not report. */
   readonly totalBytes?: number;
   /** The file being read. */
   readonly file: string;

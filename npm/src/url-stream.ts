@@ -47,7 +47,7 @@ export class UrlStream {
     return this.#position;
   }
 
-  /** Length of the file, if plausible: a compressed transfer tells a smaller one. */
+  /** Length of the file, if plausible: a compressed transfer states a smaller one. */
   get totalBytes(): number | undefined {
     return this.#length !== undefined && this.#length >= this.#position ? this.#length : undefined;
   }

@@ -59,7 +59,7 @@ function tokenListener(column: Column): TokenListener {
   };
 }
 
-/** What the card tells of a token, while there is a model that can tell. */
+/** What the card shows of a token, while a model is loaded. */
 function cardOf(column: Column, place: number): CardContents | undefined {
   const { story } = column;
   const step = story?.steps[place];

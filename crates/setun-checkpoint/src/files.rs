@@ -24,7 +24,7 @@ pub(crate) const PICKLE: &str = "pytorch_model.bin";
 /// Prefix of the keys under which a lone file carries the others in its metadata.
 pub const EMBEDDED_PREFIX: &str = "setun.file/";
 
-/// The files beside the weights, in the order in which they are wanted, and whether a model can
+/// The files beside the weights, in the order in which they are requested, and whether a model can
 /// do without.
 pub(crate) const BESIDE: [(&str, bool); 6] = [
     (CONFIG, true),

@@ -19,13 +19,13 @@ pub(crate) trait HeaderReader: Debug + Send + Sync {
     /// What it needs next; none once it has all.
     fn next_read(&self) -> Option<ReadRequest>;
 
-    /// Whether the file may end within the range that is wanted: a format that cannot know how
-    /// long its header is asks for more than there may be.
+    /// Whether the file may end within the range that is requested: a format that cannot know how
+    /// long its header is requests more than there may be.
     fn may_end(&self) -> bool {
         false
     }
 
-    /// Takes what was wanted, none where there is no such file. Another reader takes its place
+    /// Takes what was requested, none where there is no such file. Another reader takes its place
     /// where one is returned.
     fn accept(
         &mut self,

@@ -33,7 +33,7 @@ unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let live = LIVE.fetch_add(layout.size(), Relaxed) + layout.size();
         PEAK.fetch_max(live, Relaxed);
-        // SAFETY: the caller's promises are those that the system's allocator asks for.
+        // SAFETY: the caller's promises are those that the system's allocator requires.
         unsafe { System.alloc(layout) }
     }
 

@@ -82,7 +82,7 @@ pub(crate) enum CliError {
         model: String,
     },
 
-    /// Whoever read standard output has left. Not a failure.
+    /// The reader of standard output has closed it. Not a failure.
     #[error("the reader of standard output has left")]
     ClosedPipe,
 

@@ -26,7 +26,7 @@ const GROUP: usize = 4;
 pub(crate) struct ArgmaxScratch(Aligned<f32>);
 
 impl ArgmaxScratch {
-    /// Grows to what a table and the wanted rows need.
+    /// Grows to what a table and the requested rows need.
     pub(crate) fn grow(
         &mut self,
         weights: &Weights,

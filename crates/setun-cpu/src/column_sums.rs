@@ -29,6 +29,6 @@ pub(crate) trait ColumnSums: Copy + Send + Sync {
     /// Index of an output's sum, and by how many bits it is shifted left.
     fn place(self, output: usize) -> (usize, u32);
 
-    /// Asks for a column that will be needed soon.
+    /// Requests a column that will be needed soon.
     fn prefetch(self, column: &[u8]);
 }

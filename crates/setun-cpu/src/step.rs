@@ -125,7 +125,7 @@ impl CpuStep {
     }
 }
 
-/// A weight in the form in which it is kept, with its screen once a plan has asked for one.
+/// A weight in the form in which it is kept, with its screen once a plan has requested one.
 /// Clones share both.
 #[derive(Clone, Debug)]
 pub struct CpuWeight(Arc<WeightStorage>);

@@ -4,7 +4,7 @@
 //! The sums are those of [`ternary_dot`](crate::ternary_dot), but codes are unpacked once for
 //! all rows, into a panel of 64 outputs where the codes of four columns lie side by side for each
 //! of them (eight, where an instruction takes as many). Four activations, splatted, meet a vector
-//! of outputs, so that no lanes are ever added up. A panel is made anew whenever it is needed: the
+//! of outputs, so that no lanes are ever added up. A panel is made again whenever it is needed: the
 //! packed weights are the only copy.
 
 use setun_ops::ternary::{BLOCK_BYTES, BLOCK_COLUMNS, PLANE_COLUMNS};

@@ -9,7 +9,7 @@ use crate::{
     saved_session::Saved, sequence::Request,
 };
 
-/// What the scheduler is told.
+/// A message to the scheduler.
 #[derive(Debug)]
 pub(crate) enum Command {
     /// A new generation.
@@ -22,10 +22,10 @@ pub(crate) enum Command {
         profiled: bool,
         /// And keep each step, timed since then.
         timeline: Option<Instant>,
-        /// Nobody need listen.
+        /// The caller may have gone.
         reply: oneshot::Sender<Option<EngineProfile>>,
     },
-    /// Tell what is kept in memory. Nobody need listen.
+    /// Report the memory in use. The caller may have gone.
     Memory(oneshot::Sender<MemoryUse>),
     /// Keep no more than what runs needs.
     ResetPrefixCache,
@@ -33,10 +33,10 @@ pub(crate) enum Command {
     Maintenance(MaintenanceTask),
 }
 
-/// Something to do before the next step. Nobody need listen.
+/// Something to do before the next step. The caller may have gone.
 #[derive(Debug)]
 pub(crate) enum MaintenanceTask {
-    /// Tell what was counted, those that have left not among what is there.
+    /// Report the metrics, without sequences that have left.
     Metrics(oneshot::Sender<EngineMetrics>),
     /// Give what the cache has of these tokens.
     Save { tokens: Vec<u32>, reply: oneshot::Sender<Result<Saved, Error>> },
@@ -48,5 +48,5 @@ pub(crate) enum MaintenanceTask {
     LimitCache { bytes: usize, reply: ReleasedReply },
 }
 
-/// Where a scheduler tells the bytes that it has given back.
+/// Where a scheduler reports the bytes that it has given back.
 pub(crate) type ReleasedReply = oneshot::Sender<Result<usize, Error>>;

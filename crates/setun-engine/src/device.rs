@@ -1,4 +1,4 @@
-//! Facts that an engine reports of its devices, found by whoever opened them.
+//! Facts that an engine reports of its devices, found when they were opened.
 
 mod kind;
 
@@ -56,7 +56,7 @@ impl DeviceReport {
         self.devices.push(failed);
     }
 
-    /// Of a device that was asked for by name.
+    /// Of a device that was requested by name.
     #[must_use]
     pub fn named(device: DeviceKind, level: &str) -> Self {
         Self { devices: vec![DeviceVerdict::chosen(device, level, "it was requested by name")] }
@@ -78,7 +78,7 @@ impl DeviceReport {
         self
     }
 
-    /// Devices that are there and failed, in words: what a user should be told unasked.
+    /// Devices that are there and failed, in words for a user.
     pub fn warnings(&self) -> impl Iterator<Item = String> {
         let failed = self.devices.iter().filter(|found| found.verdict == Verdict::Failed);
         failed.map(|found| format!("{} is not used: {}", found.device, found.reason))
@@ -111,7 +111,7 @@ pub enum HeadType {
     Auto,
     /// As the checkpoint stores it.
     Stored,
-    /// As the checkpoint stores it, with 7 bits of each element beside it, which tell the few
+    /// As the checkpoint stores it, with 7 bits of each element beside it, which find the few
     /// rows of the table that greedy choices and those by `top_k` or `min_p` depend on. The
     /// choices are the same, and less memory is read for them; other options still take the
     /// stored table alone.

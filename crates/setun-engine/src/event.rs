@@ -8,7 +8,7 @@ use crate::device::DeviceKind;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum Event {
-    /// The prompt, before the first token, if it is to be told.
+    /// The prompt, before the first token, with `prompt_logprobs`.
     Prompt(PromptTokens),
     /// A token, and the text that it completes.
     Text(TextDelta),
@@ -25,10 +25,10 @@ pub struct TextDelta {
     pub text: String,
     /// The token behind it.
     pub token: u32,
-    /// Natural logarithm of the token's probability before any sampling option, if asked for.
+    /// Natural logarithm of the token's probability before any sampling option, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub logprob: Option<f64>,
-    /// The likeliest tokens in its place, as many as were asked for.
+    /// The likeliest tokens in its place, as many as were requested.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub top_logprobs: Vec<TokenLogprob>,
 }
@@ -84,7 +84,7 @@ pub struct Done {
 pub enum FinishReason {
     /// An end token or a stop string.
     Stop,
-    /// The most tokens that were asked for, or that fit the context.
+    /// The most tokens that were requested, or that fit the context.
     Length,
     /// The caller. Text that was held back, because it might have become a stop string, was half
     /// a character or was held by a filter, is then not part of the answer.

@@ -28,7 +28,7 @@ pub(crate) struct FakeModel {
     pub(crate) context: usize,
     pub(crate) max_rows: usize,
     pub(crate) block_bytes: usize,
-    /// Only this many tokens tell the next.
+    /// The next token follows from this many tokens.
     pub(crate) order: usize,
     /// Two models of one seed are the same.
     pub(crate) seed: u64,

@@ -7,14 +7,14 @@ use setun_model::MaybeSend;
 /// How short memory is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Pressure {
-    /// What only saves time is given back: what is kept of prompts, and what nobody uses.
+    /// What only saves time is given back: the prefix cache, and unused memory.
     Moderate,
-    /// So is the memory of generations that nobody reads, and what a draft knows of texts.
+    /// Also the memory of generations that nobody reads, and the draft model's cache.
     Critical,
 }
 
-/// Tells how short memory is, when asked between steps: a signal of the system, a limit of one's
-/// own. Closures that return such are watches, too.
+/// Reports how short memory is, between steps: by a signal of the system, or by a limit of the
+/// caller. A closure that returns a pressure is a monitor, too.
 pub trait MemoryMonitor: MaybeSend {
     /// None where there is enough. It is not to wait for anything.
     fn pressure(&mut self) -> Option<Pressure>;

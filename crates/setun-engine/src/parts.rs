@@ -27,7 +27,7 @@ pub struct EngineParts {
     pub sampling: SamplerOptions,
     /// Options that generations take where they are not given.
     pub defaults: GenerateOptions,
-    /// Tells how short memory is, asked so often at most.
+    /// Reports how short memory is, and how often it is asked at most.
     pub monitor: Option<(SharedMonitor, Duration)>,
     /// Seconds that loading took.
     pub load_seconds: f64,

@@ -13,7 +13,8 @@ pub struct EngineProfile {
     pub prefill: PhaseProfile,
     /// Steps in which every sequence had a token already.
     pub decode: PhaseProfile,
-    /// The steps one after the other, where [`Engine::start_timeline`](crate::Engine::start_timeline) asked for them.
+    /// The steps one after the other, where
+    /// [`Engine::start_timeline`](crate::Engine::start_timeline) requested them.
     pub timeline: Timeline,
 }
 

@@ -130,7 +130,7 @@ impl Scheduler {
     }
 
     /// Waits for a command, or for the next time at which something is to be done without one.
-    /// False where nobody is left who could send one. The time is that of the last admission: what
+    /// False where no sender is left. The time is that of the last admission: what
     /// was not due then has an alarm now.
     async fn wait(
         &mut self,

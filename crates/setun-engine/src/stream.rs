@@ -37,13 +37,13 @@ pub struct CancelHandle {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Completion {
-    /// The prompt's tokens, if they were to be told.
+    /// The prompt's tokens, with `prompt_logprobs`.
     pub prompt: Vec<TextDelta>,
     /// The whole text.
     pub text: String,
     /// The tokens behind it.
     pub tokens: Vec<u32>,
-    /// Each of them with its part of the text, and its log-probabilities if asked for.
+    /// Each of them with its part of the text, and its log-probabilities if requested.
     pub deltas: Vec<TextDelta>,
     /// How it ended.
     pub done: Done,

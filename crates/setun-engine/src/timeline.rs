@@ -48,7 +48,7 @@ impl Timeline {
 
     /// Writes the trace format that `chrome://tracing` and Perfetto read: JSON with an event of
     /// phase `X` for each step, its forward pass and each operation, in microseconds. Operations
-    /// follow each other from the beginning of the forward pass, as devices tell what they took
+    /// follow each other from the beginning of the forward pass, as devices say what they took
     /// but not when they began.
     ///
     /// # Errors

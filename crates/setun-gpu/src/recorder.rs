@@ -1,4 +1,4 @@
-//! An executor for tests, which records what another is asked for and can make it fail.
+//! An executor for tests, which records the calls to another and can make them fail.
 
 use std::{collections::HashSet, time::Duration};
 
@@ -10,7 +10,7 @@ use crate::{
     launch::When,
 };
 
-/// What an executor was asked for.
+/// A call to an executor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecordedCalls {
     /// Memory and lists that were made.
@@ -44,7 +44,7 @@ pub struct Recorder<E> {
 }
 
 impl<E> Recorder<E> {
-    /// Records what this one is asked for.
+    /// Records the calls to this one.
     pub fn new(executor: E) -> Self {
         let (kernels, calls) = (HashSet::new(), RecordedCalls::default());
         Self { executor, kernels, calls, taken: 0, limit: u64::MAX, spoiled: None }

@@ -18,7 +18,7 @@ pub enum Error {
     /// The store has no such model.
     #[error("`{name}` is not in the store at `{}`: {hint}", root.display())]
     NotFound {
-        /// The name that was asked for.
+        /// The name that was requested.
         name: String,
         /// The store's folder.
         root: PathBuf,
@@ -29,7 +29,7 @@ pub enum Error {
     /// The repository has several models, and none was chosen.
     #[error("`{name}` has several models: {}; name one as `{name}:FILE`", files.join(", "))]
     AmbiguousFile {
-        /// The name that was asked for.
+        /// The name that was requested.
         name: String,
         /// The candidates.
         files: Vec<String>,
@@ -38,7 +38,7 @@ pub enum Error {
     /// Models of this name were pulled from several hubs.
     #[error("`{name}` was pulled from several hubs: name one of {}", models.join(", "))]
     AmbiguousHub {
-        /// The name that was asked for.
+        /// The name that was requested.
         name: String,
         /// The candidates, each with its host.
         models: Vec<String>,
@@ -60,7 +60,7 @@ pub enum Error {
         "`{name}` is not in the store, and the network is switched off: pull it without {because}"
     )]
     Offline {
-        /// The name that was asked for.
+        /// The name that was requested.
         name: String,
         /// The environment variable that switches it off.
         because: &'static str,
@@ -86,7 +86,8 @@ pub enum Error {
         hint: &'static str,
     },
 
-    /// The server asks for a longer wait than [`PullOptions::max_wait`](crate::PullOptions::max_wait).
+    /// The server requests a longer wait than
+    /// [`PullOptions::max_wait`](crate::PullOptions::max_wait).
     #[error("{address}: the server asks to wait {} s", wait.as_secs())]
     RateLimited {
         /// The address.
@@ -182,7 +183,7 @@ pub enum Error {
 /// Kind of an [`Error`], by what can be done about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
-    /// The caller asked for something that cannot be: a name, an ambiguous choice, a setting.
+    /// The caller requested something that cannot be: a name, an ambiguous choice, a setting.
     InvalidRequest,
     /// There is no such model, revision or file.
     NotFound,

@@ -45,13 +45,13 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Number of rows of which something is wanted.
+    /// Number of rows of which something is requested.
     #[must_use]
     pub fn wanted(&self) -> usize {
         self.rows.iter().filter(|row| row.output != RequestedOutput::Nothing).count()
     }
 
-    /// Appends consecutive tokens of one sequence, the first at `position`, with what is wanted
+    /// Appends consecutive tokens of one sequence, the first at `position`, with what is requested
     /// of the last; of the others it is nothing.
     pub fn push_run(
         &mut self,

@@ -17,7 +17,7 @@ pub enum ModelError {
     #[error(transparent)]
     Ops(#[from] OpsError),
 
-    /// The configuration asks for something that the model's families do not have.
+    /// The configuration requests something that the model's families do not have.
     #[error("{what}: found {found}, supported: {supported}")]
     Unsupported {
         /// What was looked at.

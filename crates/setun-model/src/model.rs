@@ -91,7 +91,7 @@ pub trait Model: MaybeSend {
     /// What is kept in memory now.
     fn memory(&self) -> MemoryUse;
 
-    /// Runs one step and writes what the wanted rows asked for, in order, to `outputs`. If one
+    /// Runs one step and writes the outputs of the requested rows, in order, to `outputs`. If one
     /// of them wants all logits, all get theirs.
     ///
     /// # Errors

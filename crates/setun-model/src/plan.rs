@@ -19,28 +19,28 @@ pub struct ModelPlan {
     /// Hidden states that the host writes, `[rows, hidden]`, where the plan does not begin with
     /// tokens.
     pub input: Option<BufferId>,
-    /// What the wanted rows asked for: logits `[wanted, vocab]`, ranked tokens
+    /// The outputs of the requested rows: logits `[wanted, vocab]`, ranked tokens
     /// `[wanted, capacity]`, or chosen tokens `[wanted, 1]`; or the hidden states of all rows,
     /// `[rows, hidden]`.
     pub output: BufferId,
-    /// What else can be read after a step, where it was asked for.
+    /// What else can be read after a step, where it was requested.
     pub taps: Taps,
 }
 
 /// What the end of a plan computes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum HeadOutput {
-    /// All logits of the wanted rows.
+    /// All logits of the requested rows.
     #[default]
     Logits,
-    /// The best tokens of the wanted rows and the touched ones.
+    /// The best tokens of the requested rows and the touched ones.
     TopLogits {
         /// Most tokens of a row.
         capacity: usize,
     },
     /// No head: the hidden states of all rows, for the layers of another plan.
     Hidden,
-    /// No head: the hidden states of the wanted rows, after the last norm.
+    /// No head: the hidden states of the requested rows, after the last norm.
     States,
     /// The greedy tokens.
     Argmax {
@@ -54,7 +54,7 @@ pub enum HeadOutput {
 pub struct Taps {
     /// Residual stream: after the embedding, then after each layer, `[rows, hidden]`.
     pub hidden: Vec<BufferId>,
-    /// The wanted rows after the last norm, `[wanted, hidden]`.
+    /// The requested rows after the last norm, `[wanted, hidden]`.
     pub normed: Option<BufferId>,
     /// The int8 codes that enter each linear layer, by its name, `[rows, columns]`.
     pub codes: Vec<(String, BufferId)>,

@@ -38,7 +38,7 @@ const TIMED_LAYERS: usize = 4;
 const TIMED_STEPS: usize = 8;
 /// Rows of the steps: one, which may share launches, those that kernels take at once, and more.
 const ROWS: [usize; 5] = [1, 2, 4, 8, 40];
-/// Most rows that are wanted, the first ones.
+/// Most rows that are requested, the first ones.
 const MAX_WANTED: usize = 8;
 
 /// Cases like a model: its plan for several numbers of rows, in ascending order. Their weights are

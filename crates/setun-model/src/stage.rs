@@ -51,7 +51,7 @@ pub struct Stage<B: Backend> {
     profile: Option<Profile>, // of the last step, where steps are timed
 }
 
-/// Buckets of rows and wanted rows, and how the plan ends.
+/// Buckets of rows and requested rows, and how the plan ends.
 pub(crate) type Key = (usize, usize, HeadOutput);
 
 struct PreparedStep<B: Backend> {
@@ -217,7 +217,7 @@ pub(crate) fn bucket(rows: usize) -> usize {
     rows.max(1).next_power_of_two()
 }
 
-/// What the head is to give for the wanted rows of a step. Their requests are dropped where one
+/// What the head is to give for the requested rows of a step. Their requests are dropped where one
 /// of them needs all logits.
 pub(crate) fn head_output(step: &mut StepInputs, ranked: bool) -> HeadOutput {
     let inputs = &mut step.inputs;

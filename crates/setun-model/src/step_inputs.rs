@@ -16,7 +16,7 @@ use crate::{
 #[derive(Debug, Default)]
 pub(crate) struct StepInputs {
     pub(crate) inputs: BatchInputs,
-    /// Of the wanted rows: all or none of them.
+    /// Of the requested rows: all or none of them.
     pub(crate) wants_states: bool,
     slots: HashMap<SequenceId, Slot>,
 }

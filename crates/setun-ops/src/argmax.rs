@@ -3,7 +3,7 @@
 //! A row's logits are those of [`head`](crate::head). Of each `touched` token the logit is divided
 //! by the `penalty` if it is not negative, and multiplied by it if it is; then `biases` are added.
 //! The token is the one with the largest result, −0 and 0 being equal, of equal ones the lowest
-//! id; [`NONE`] where a result is not finite, so that whoever reads it takes all logits to see why.
+//! id; [`NONE`] where a result is not finite, so that its reader takes all logits to see why.
 //!
 //! A plan that ends in `argmax` can be run several times without the host between, where a
 //! backend has [multi-steps](crate::Backend::max_multi_steps): [`BatchInputs::advance`] defines what comes

@@ -15,8 +15,8 @@ use crate::{
 /// A place where forward passes run.
 ///
 /// A step is data: a [`Plan`] made once for each number of rows, and [`BatchInputs`] for each
-/// step. A backend interprets, walks or records the plan as it likes; it is never asked for
-/// anything else, which lets one model description drive a thread team and a GPU's queue.
+/// step. A backend interprets, walks or records the plan as it likes; it gets
+/// nothing else, which lets one model description drive a thread team and a GPU's queue.
 ///
 /// Weights and caches are made by a backend and given back to the same one; a backend may
 /// panic on another's. Futures carry no `Send` bound: a browser's GPU handles are not `Send`.
@@ -74,7 +74,7 @@ pub trait Backend {
 
     /// Queues `steps` steps of a plan that ends in [`Op::Argmax`](crate::Op::Argmax), with nothing
     /// of the host between them: each takes in what the one before chose, as
-    /// [`BatchInputs::advance`] says. Of several, all rows are wanted, each of another sequence.
+    /// [`BatchInputs::advance`] says. Of several, all rows are requested, each of another sequence.
     ///
     /// # Errors
     ///
@@ -110,7 +110,8 @@ pub trait Backend {
     /// A float buffer gives `f32`s in the host's byte order, `[rows, width]`; a quantized one
     /// gives its int8 codes, `[rows, width]`, without padding; a ranked one gives
     /// [`Ranked`](crate::top_logits::Ranked)s, `[rows, width]`; one of chosen tokens gives `u32`s, first
-    /// those of the wanted rows, then, of steps that followed, the others': `[steps, wanted rows]`.
+    /// those of the requested rows, then, of steps that followed, the others': `[steps, wanted
+    /// rows]`.
     fn read(
         &mut self,
         step: &Self::Prepared,

@@ -23,12 +23,12 @@ pub struct BatchInputs {
     pub slots: Vec<u32>,
     /// The cache blocks of each sequence, in order of position.
     pub block_tables: Vec<Vec<BlockId>>,
-    /// Rows whose logits are wanted, ascending.
+    /// Rows whose logits are requested, ascending.
     pub wanted: Vec<u32>,
-    /// What each wanted row asks of the plan's [`Op::TopLogits`](crate::Op::TopLogits), `[wanted]`; empty
-    /// where the plan has none.
+    /// What each requested row asks of the plan's [`Op::TopLogits`](crate::Op::TopLogits),
+    /// `[wanted]`; empty where the plan has none.
     pub top_logits: Vec<TopLogitsRequest>,
-    /// How each wanted row chooses by the plan's [`Op::Argmax`](crate::Op::Argmax), `[wanted]`;
+    /// How each requested row chooses by the plan's [`Op::Argmax`](crate::Op::Argmax), `[wanted]`;
     /// empty where the plan has none.
     pub argmax: Vec<ArgmaxRequest>,
 }
@@ -51,13 +51,13 @@ impl BatchInputs {
         argmax.clear();
     }
 
-    /// Makes these the inputs of the step that follows: each wanted row takes in the token that
+    /// Makes these the inputs of the step that follows: each requested row takes in the token that
     /// it chose, which is touched from now on, at the next position. A row that chose
     /// [none](crate::argmax::NONE) keeps its token.
     ///
     /// # Panics
     ///
-    /// If there are fewer chosen tokens than wanted rows.
+    /// If there are fewer chosen tokens than requested rows.
     pub fn advance(&mut self, chosen: &[u32]) {
         for (index, &row) in self.wanted.iter().enumerate() {
             let (row, token) = (row as usize, chosen[index]);
@@ -75,7 +75,7 @@ impl BatchInputs {
     ///
     /// # Errors
     ///
-    /// If lengths disagree, or a token, position, slot, block or wanted row is out of range.
+    /// If lengths disagree, or a token, position, slot, block or requested row is out of range.
     pub fn check(&self, limits: &InputLimits) -> Result<(), OpsError> {
         let rows = self.rows();
         bound("rows", rows, limits.rows + 1)?;
@@ -103,7 +103,7 @@ impl BatchInputs {
         self.check_writes(limits.block_positions)
     }
 
-    /// Each wanted row asks for tokens that are there and fit its row of the result.
+    /// Each requested row names tokens that are there and fit its row of the result.
     fn check_top_logits(&self, limits: Option<(usize, usize)>) -> Result<(), OpsError> {
         let Some((vocab, capacity)) = limits else {
             return equal("requests of a plan without `top_logits`", self.top_logits.len(), 0);
@@ -136,7 +136,8 @@ impl BatchInputs {
     }
 
     /// Checks that these inputs, which have passed [`check`](Self::check), can be followed until
-    /// there are this many steps: all rows are wanted, each of a sequence of its own that has room.
+    /// there are this many steps: all rows are requested, each of a sequence of its own that has
+    /// room.
     ///
     /// # Errors
     ///
@@ -198,7 +199,7 @@ impl BatchInputs {
 pub struct InputLimits {
     /// Most rows of a step.
     pub rows: usize,
-    /// Most wanted rows of a step.
+    /// Most requested rows of a step.
     pub wanted: usize,
     /// Tokens of the vocabulary.
     pub vocab: usize,

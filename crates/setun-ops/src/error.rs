@@ -139,7 +139,7 @@ pub enum OpsError {
         second: usize,
     },
 
-    /// A buffer was asked for that is not in the plan, or with a wrong range or size.
+    /// A buffer was requested that is not in the plan, or with a wrong range or size.
     #[error("buffer {} cannot be read: {what}", id.0)]
     Read {
         /// The buffer.

@@ -9,7 +9,7 @@
 //! - A [`Backend`] moves weights in, prepares plans and runs them. [`ScalarBackend`] does so
 //!   with nothing but the definitions; it is the reference, and it is slow.
 //! - This crate does no IO, starts no thread and knows no model family. It asks the system for one
-//!   thing, to ask for [memory](aligned) in large pages.
+//!   thing, to request [memory](aligned) in large pages.
 //!
 //! Letters in shapes: `rows` tokens of a batch, `hidden` the width of the residual stream,
 //! `ffn` the width between gate and down, `heads` query heads, `kv_heads` key and value heads,

@@ -100,7 +100,7 @@ impl HeadShape {
 
 /// One operation of a [`Plan`](crate::Plan). `rows` is the step's number of rows, or, for
 /// buffers of [`RowSet::Wanted`](crate::plan::RowSet::Wanted), the number of rows whose logits
-/// are wanted.
+/// are requested.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Op {
     /// [`embed`](crate::embed): `out[rows, hidden]` = the table's rows of the tokens.
@@ -110,7 +110,7 @@ pub enum Op {
         /// Residual stream.
         out: BufferId,
     },
-    /// [`rms_norm`](crate::rms_norm): `out = norm(x)`. Where `out` holds the wanted rows only
+    /// [`rms_norm`](crate::rms_norm): `out = norm(x)`. Where `out` holds the requested rows only
     /// and `x` holds all, these rows are gathered.
     RmsNorm {
         /// `[rows, width]`
@@ -198,7 +198,7 @@ pub enum Op {
     /// [`top_logits`](crate::top_logits): the exact logits of the best tokens, and of those that the step's
     /// [`TopLogitsRequest`](crate::top_logits::TopLogitsRequest)s name.
     TopLogits {
-        /// Normed hidden rows, `[rows, hidden]`, of the wanted rows.
+        /// Normed hidden rows, `[rows, hidden]`, of the requested rows.
         x: BufferId,
         /// Table `[vocab, hidden]`.
         table: WeightId,
@@ -208,7 +208,7 @@ pub enum Op {
     /// [`argmax`](crate::argmax): the greedy tokens, as the step's
     /// [`ArgmaxRequest`](crate::argmax::ArgmaxRequest)s say. The last of its plan.
     Argmax {
-        /// Normed hidden rows, `[rows, hidden]`, of the wanted rows.
+        /// Normed hidden rows, `[rows, hidden]`, of the requested rows.
         x: BufferId,
         /// Table `[vocab, hidden]`.
         table: WeightId,

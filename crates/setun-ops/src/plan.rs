@@ -49,7 +49,7 @@ impl BufferKind {
 pub enum RowSet {
     /// All rows of the step.
     Batch,
-    /// Those whose logits are wanted.
+    /// Those whose logits are requested.
     Wanted,
 }
 
@@ -83,7 +83,7 @@ impl Plan {
         self.rows
     }
 
-    /// Most rows of a step whose logits are wanted.
+    /// Most rows of a step whose logits are requested.
     #[must_use]
     pub fn wanted(&self) -> usize {
         self.wanted

@@ -44,7 +44,7 @@ pub trait Tokenizer: Send + Sync {
 
 /// A tokenizer read from a `tokenizer.json`, through the `tokenizers` crate.
 ///
-/// Truncation and padding that the file asks for are left out: they belong to training, and
+/// Truncation and padding that the file requests are left out: they belong to training, and
 /// a prompt must never be cut in silence.
 pub struct HfTokenizer {
     inner: tokenizers::Tokenizer,

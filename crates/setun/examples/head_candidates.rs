@@ -1,5 +1,5 @@
 //! Logits that a screened head leaves to be computed: candidates of each step, on a model's own texts.
-//! `setun bench` tells the same of greedy steps; this also of the lists that sampling asks for.
+//! `setun bench` tells the same of greedy steps; this also of the lists that sampling requests.
 //!
 //! ```text
 //! cargo run --release -p setun --features embedded-model --example candidates [MODEL [STEPS]]

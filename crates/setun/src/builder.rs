@@ -28,7 +28,7 @@ use memory::max_blocks;
 #[cfg(not(target_family = "wasm"))]
 use memory::shared_monitor;
 
-/// How often the system is asked for its memory.
+/// How often the system's memory is read.
 #[cfg(not(target_family = "wasm"))]
 const MONITOR_EVERY: Duration = Duration::from_secs(1);
 
@@ -92,7 +92,7 @@ impl EngineBuilder {
     }
 
     /// Another device, for where those before it are not here, fail, or do not hold the model;
-    /// [`Engine::device_report`] tells why. A model in memory is kept until one has taken it.
+    /// [`Engine::device_report`] says why. A model in memory is kept until one has taken it.
     #[must_use]
     pub fn fallback(mut self, device: Device) -> Self {
         let backends = &mut self.config.device.backends;

@@ -36,7 +36,7 @@ pub struct Conversion {
     writer: Option<Box<dyn Writer + Send>>,
 }
 
-/// What a [`Conversion`] tells at its end.
+/// The result of a [`Conversion`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Converted {
     /// Tensors that the model has no use for.
@@ -58,7 +58,7 @@ impl Conversion {
         Self::with_options(source, Options::default(), name, format, file)
     }
 
-    /// The same, told what a file does not say of itself.
+    /// The same, with options for what a file does not say of itself.
     #[must_use]
     pub fn with_options(
         source: Source,
@@ -86,8 +86,8 @@ impl Conversion {
         self.reader.next_read()
     }
 
-    /// Takes the bytes that were wanted, fewer where the file ends, `None` where there is no file;
-    /// hands what is to be written to `write`, piece by piece.
+    /// Takes the bytes that were requested, fewer where the file ends, `None` where there is no
+    /// file; hands what is to be written to `write`, piece by piece.
     ///
     /// # Errors
     ///
@@ -122,7 +122,7 @@ impl Conversion {
         self.write_those_due(write)
     }
 
-    /// Hands the end of what is to be written to `write`, once nothing is wanted any more.
+    /// Hands the end of what is to be written to `write`, once nothing is requested any more.
     ///
     /// # Errors
     ///
@@ -155,7 +155,7 @@ impl Conversion {
         Some(self.reader.tensors()?.iter().map(setun_checkpoint::TensorInfo::bytes).sum())
     }
 
-    /// Headers are read: checks them, and asks for the tensors in the order of their use.
+    /// Headers are read: checks them, and requests the tensors in the order of their use.
     fn begin(&mut self) -> Result<(), Error> {
         let (Some(config), Some(tensors)) = (self.reader.config(), self.reader.tensors()) else {
             return Ok(());

@@ -38,14 +38,14 @@ impl Loader {
     /// The bytes that come next, or `None` when all are there. Ranges of one file ascend, so that one
     /// sequential download serves most of it, with these exceptions: after the last piece of a
     /// GGUF file's header, data begin where that ends, perhaps within the piece; an ONNX graph is
-    /// walked through before its data are read; and where only data tell how matrices are scaled,
+    /// walked through before its data are read; and where only data say how matrices are scaled,
     /// as in most GGUF types, the first layer comes before all others.
     pub(crate) fn next_read(&self) -> Option<ReadRequest> {
         self.reader.next_read()
     }
 
-    /// Takes the bytes that were wanted; fewer where the file ends, `None` where there is no file.
-    /// The first headers are checked whole before any tensor is asked for.
+    /// Takes the bytes that were requested; fewer where the file ends, `None` where there is no
+    /// file. The first headers are checked whole before any tensor is requested.
     pub(crate) fn give(&mut self, bytes: Option<&[u8]>) -> Result<(), Error> {
         self.reader.give(bytes.map_or(Answer::Missing, Answer::Bytes))?;
         if self.weights.is_none()
@@ -118,8 +118,8 @@ impl Loader {
     }
 
     /// Kinds of the weights. Where the headers do not say how matrices are scaled, it is taken to be
-    /// as in the families that are published so, until the first layer tells: by groups of columns
-    /// in floats and `Q2_0`, unless the configuration tells of shards.
+    /// as in the families that are published so, until the first layer shows it: by groups of
+    /// columns in floats and `Q2_0`, unless the configuration names shards.
     fn kinds(&self, weights: &WeightsBuilder) -> Vec<WeightKind> {
         let mut kinds = weights.kinds().to_vec();
         if !weights.is_settled() && self.are_groups_likely() {

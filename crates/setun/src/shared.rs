@@ -19,7 +19,7 @@ const READ: [&str; 8] =
 /// Engines of this process that may still run.
 static OPEN: Mutex<Vec<(Key, Arc<Slot>)>> = Mutex::new(vec![]);
 
-/// Locked while the engine is started, so that whoever wants the same waits for it.
+/// Locked while the engine is started, so that other callers for the same engine wait.
 type Slot = Mutex<Option<WeakEngine>>;
 
 /// What makes two engines the same.
@@ -42,7 +42,7 @@ struct Identity {
 
 /// Opens the model at a path, or gives another handle to the engine that this process has
 /// opened from it with the same options: a model that is opened twice has its weights in
-/// memory once. Whoever wants one that is being loaded waits for it.
+/// memory once. A caller for one that is being loaded waits for it.
 ///
 /// A file that has been written or replaced since is another model. An engine of which only
 /// streams are left is not found any more.
@@ -71,7 +71,7 @@ fn start(model: ModelReader, options: DeviceOptions) -> Result<Engine, Error> {
     builder.cache_type(cache).head_type(head).build()
 }
 
-/// The place of an engine, with those left out that nobody uses or waits for.
+/// The place of an engine, without those that are no longer used or waited for.
 fn slot(key: Key) -> Arc<Slot> {
     let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
     open.retain(|(_, slot)| {

@@ -82,7 +82,7 @@ impl ModelSource {
 
 /// A model's bytes, to be read once, and again where a device was lost.
 pub trait ModelBytes: MaybeSend {
-    /// Replaces `bytes` by what is wanted, or by as much of it as there is. False where there is
+    /// Replaces `bytes` by what is requested, or by as much of it as there is. False where there is
     /// no such file.
     ///
     /// # Errors
@@ -94,8 +94,8 @@ pub trait ModelBytes: MaybeSend {
         bytes: &'a mut Vec<u8>,
     ) -> LocalBoxFuture<'a, Result<bool, Error>>;
 
-    /// Says that about this many bytes may be read before they are wanted, 0 for none. Whoever reads
-    /// in another way need not heed it.
+    /// Says that about this many bytes may be read before they are requested, 0 for none. Whoever
+    /// reads in another way need not heed it.
     fn prefetch(&mut self, _bytes: usize) {}
 
     /// Called before all is read from its beginning: at first, and where it is read once more.

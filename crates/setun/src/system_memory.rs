@@ -23,7 +23,7 @@ impl SystemMemory {
     ///
     /// # Errors
     ///
-    /// If the share is out of its range, or the system does not tell.
+    /// If the share is out of its range, or the system does not report.
     pub fn new(min_available: f64) -> Result<Self, Error> {
         Self::below(Path::new("/"), min_available)
     }

@@ -37,7 +37,7 @@ const COMPANION_FILES = [
   "chat_template.json",
 ];
 
-/** Sizes found to differ from what the server told, by URL. */
+/** Sizes found to differ from what the server stated, by URL. */
 export type KnownSizes = ReadonlyMap<string, number>;
 
 /** Contents of a URL. */

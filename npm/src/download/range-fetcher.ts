@@ -96,7 +96,7 @@ export class RangeFetcher {
   async #request(start: number, end: number, signal: AbortSignal): Promise<DownloadResponse> {
     const { address, bytes, condition } = this.#planned;
     const isLast = end === bytes;
-    // An open end on the last range makes servers tell the size where the header is hidden.
+    // An open end on the last range makes servers state the size where the header is hidden.
     const request = { start, end: isLast ? undefined : end, ifRange: condition };
     const response = await this.#http.send(address, request, signal);
     try {

@@ -1,4 +1,4 @@
-//! Estimates of GPU memory against the buffers that are asked for.
+//! Estimates of GPU memory against the buffers that are requested.
 
 use setun::{Device, DeviceOptions, GpuApi, Model, ModelReader, ops::Backend};
 use setun_gpu::{GpuBackend, Recorder};

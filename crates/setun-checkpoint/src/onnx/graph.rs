@@ -143,7 +143,7 @@ impl Graph {
         None
     }
 
-    /// The initialiser that a value is, past operations that only say its shape anew.
+    /// The initialiser that a value is, past operations that only reshape it.
     pub(super) fn flat_source(&self, name: &str) -> Option<usize> {
         let mut name = name;
         for _ in 0..MAX_STEPS {

@@ -16,11 +16,11 @@ use super::{
 };
 use crate::error::CheckpointError;
 
-/// Bytes that are wanted first, and after a leap.
+/// Bytes that are requested first, and after a leap.
 const FIRST_WINDOW: u64 = 4096;
-/// Most bytes that are wanted at once.
+/// Most bytes that are requested at once.
 const LARGEST_WINDOW: u64 = 1 << 20;
-/// Bytes that are wanted before the graph: no graph of a decoder is so short.
+/// Bytes that are requested before the graph: no graph of a decoder is so short.
 const TOP_WINDOW: u64 = 48;
 /// Most bytes of an operation, and of a tensor without its elements.
 const MAX_MESSAGE: u64 = 1 << 20;
@@ -76,7 +76,7 @@ impl Scan {
         }
     }
 
-    /// Takes the bytes that were wanted; the graph, once it is whole.
+    /// Takes the bytes that were requested; the graph, once it is whole.
     pub(super) fn accept(&mut self, bytes: &[u8]) -> Result<Option<Graph>, CheckpointError> {
         self.bytes.extend_from_slice(bytes);
         self.window = (2 * self.window).min(LARGEST_WINDOW);

@@ -5,10 +5,10 @@ use setun::BeamOptions;
 
 use super::options::{argument, given, refused};
 
-/// The option that asks for a search.
+/// The option that requests a search.
 const NUM_BEAMS: &str = "num_beams";
 
-/// Beam search, if it was asked for.
+/// Beam search, if it was requested.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BeamArgs(pub(crate) Option<BeamOptions>);
 

@@ -32,7 +32,7 @@ pub(crate) struct ContentFilterArgs {
 }
 
 impl ContentFilterArgs {
-    /// The filter, if one is asked for.
+    /// The filter, if one is requested.
     ///
     /// # Errors
     ///

@@ -85,7 +85,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     let mut writer = BufWriter::with_capacity(BUFFER, file);
     let written = write(&mut *model, &tokens, &args.out, &mut writer);
     if written.is_err() && args.out.is_file() {
-        // Half a file helps nobody; that it cannot be removed is no news after the first error.
+        // Half a file is of no use; the first error is reported, not that of the removal.
         let _ = fs::remove_file(&args.out);
     }
     written

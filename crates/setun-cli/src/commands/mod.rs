@@ -46,7 +46,7 @@ enum Command {
 }
 
 impl Setun {
-    /// Does what was asked for.
+    /// Does what was requested.
     pub(crate) fn run(self) -> Result<(), CliError> {
         match self.command {
             Command::Run(args) => run::run(&args),

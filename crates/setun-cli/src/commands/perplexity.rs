@@ -49,7 +49,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// Longest window that is taken without being asked for.
+/// Longest window that is taken without being requested.
 const USUAL_WINDOW: usize = 2048;
 
 /// Tokens of a step.

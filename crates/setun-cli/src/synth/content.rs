@@ -2,7 +2,7 @@
 //!
 //! # Closed gates
 //!
-//! Where a share of closed gates is asked for, the first [`ANCHORS`] columns of the residual
+//! Where a share of closed gates is requested, the first [`ANCHORS`] columns of the residual
 //! stream are *anchors*: every token's embedding has the same positive value there, and no layer
 //! adds to them. So a gate row that is −1 at all anchors is closed for every token, one that is
 //! +1 there is open for every token, and any other is closed for half of them. A share `c` of

@@ -21,7 +21,7 @@ const SHAPE: Shape = Shape {
     context: 64,
 };
 
-/// Loads without any file, in the pieces that are wanted.
+/// Loads without any file, in the pieces that are requested.
 fn load(synthetic: Synthetic) -> Model {
     ModelFiles::synthetic(synthetic).load().expect("a whole model")
 }

@@ -17,7 +17,7 @@ const LINE: usize = 64;
 
 const _: () = assert!(SCREEN_COLUMNS == BLOCK_BYTES, "both walk their rows in steps of a block");
 
-/// Asks for all lines of `bytes`.
+/// Requests all lines of `bytes`.
 #[inline(always)]
 pub(crate) fn prefetch(bytes: &[u8]) {
     for line in bytes.chunks(LINE) {
@@ -27,7 +27,7 @@ pub(crate) fn prefetch(bytes: &[u8]) {
     }
 }
 
-/// Asks for the line of each row in which a block of packed codes, or of a screen's, begins, once
+/// Requests the line of each row in which a block of packed codes, or of a screen's, begins, once
 /// for the blocks of a line. Places beyond the rows do no harm.
 #[inline(always)]
 pub(crate) fn prefetch_blocks<const ROWS: usize>(rows: [&[u8]; ROWS], block: usize) {

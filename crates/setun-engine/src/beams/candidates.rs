@@ -22,7 +22,7 @@ impl Candidate {
 
 /// The best candidates of a group.
 pub(super) struct Candidates {
-    best: Vec<Candidate>, // in no order until they are asked for
+    best: Vec<Candidate>, // in no order until they are requested
     most: usize,
 }
 

@@ -38,8 +38,8 @@ impl BeamSearch {
         Self { options, sampler, eos_tokens, rules, groups }
     }
 
-    /// The sequences whose next logits are wanted, in order; all are equally long. At first it is
-    /// the prompt alone, and none once the search has ended.
+    /// The sequences whose next logits are requested, in order; all are equally long. At first it
+    /// is the prompt alone, and none once the search has ended.
     pub(crate) fn rows(&self) -> Vec<&[u32]> {
         let mut rows: Vec<&[u32]> = vec![];
         for hypothesis in self.running() {

@@ -16,7 +16,7 @@ impl Engine {
     /// steps of other generations, and what is found depends on neither.
     ///
     /// Of the options of sampling those count that act on single tokens: penalties, biases, bans,
-    /// `min_tokens` and one's own processors. The prompt, stop strings, `max_tokens`, `priority` and
+    /// `min_tokens` and custom processors. The prompt, stop strings, `max_tokens`, `priority` and
     /// `deadline` are as for [`generate`](Self::generate). A search that is over its deadline or
     /// cancelled gives the best of what it has.
     ///

@@ -15,7 +15,7 @@ use crate::{
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Embedding {
-    /// `[hidden]`; of length 1 if that was asked for, unless all are 0.
+    /// `[hidden]`; of length 1 if that was requested, unless all are 0.
     pub values: Vec<f32>,
     /// Tokens of the text.
     pub tokens: usize,

@@ -17,7 +17,7 @@ pub(crate) struct Run<'a> {
     /// Of the first token: what the sequence has so far.
     pub(crate) position: usize,
     pub(crate) tokens: &'a [u32],
-    /// The logits of the tokens from this one on are wanted.
+    /// The logits of the tokens from this one on are requested.
     pub(crate) wanted_from: usize,
 }
 
@@ -27,7 +27,7 @@ pub(crate) struct Steps<'a> {
     pool: &'a mut PagedCache,
     outputs: &'a mut Outputs,
     batch: Batch,
-    wanted: Vec<(usize, usize)>, // number of a run and place in it, for each wanted row
+    wanted: Vec<(usize, usize)>, // number of a run and place in it, for each requested row
 }
 
 impl<'a> Steps<'a> {
@@ -111,7 +111,7 @@ pub(crate) fn max_wanted_rows(model: &dyn Model) -> usize {
     most.clamp(1, model.max_rows().max(1))
 }
 
-/// A model gave less than it was asked for.
+/// A model gave less than was requested.
 fn no_logits() -> ModelError {
     OpsError::Inputs { what: "rows with all logits", expected: 1, found: 0 }.into()
 }

@@ -35,7 +35,7 @@ macro_rules! generate_options {
 
         /// Reports the prompt first, with the log-probabilities of its tokens.
         ///
-        /// The prompt is computed anew, even if it is cached.
+        /// The prompt is computed again, even if it is cached.
         prompt_logprobs: Option<bool> as Flag = "false", "", Output;
 
         /// Structured output: the constraint that the text follows.

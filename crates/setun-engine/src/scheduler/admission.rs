@@ -8,7 +8,7 @@ use super::{DraftModelRunner, Running, Scheduler, running::preemption_victim};
 use crate::{sequence::Sequence, telemetry::WaitReason};
 
 impl Scheduler {
-    /// Time until something is to be done though nobody says so.
+    /// Time until the scheduler must act without a command.
     pub(super) fn alarm(&self, now: Instant) -> Option<Duration> {
         let running = self.running.iter().filter_map(|running| running.sequence.deadline()).min();
         let deadline = running.into_iter().chain(self.queue.deadline()).min();
@@ -115,7 +115,7 @@ impl Scheduler {
             .filter(|running| running.sequence.pending().len() > 1 && running.sequence.demands());
         let blocks = |other: &[u32]| {
             let alike = other.iter().zip(tokens).take_while(|(one, other)| one == other);
-            // The last token is computed again, as its logits are wanted.
+            // The last token is computed again, as its logits are requested.
             alike.count().min(tokens.len().saturating_sub(1)) / self.kv.pool.block_positions()
         };
         let most = prompts.by_ref().map(|r| blocks(r.sequence.context())).max();

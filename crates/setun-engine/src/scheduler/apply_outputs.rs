@@ -44,7 +44,7 @@ pub(super) struct AppliedStep {
 ///
 /// # Errors
 ///
-/// If a model gave other outputs than the plan asked for. No sequence has changed then.
+/// If a model gave other outputs than the plan requested. No sequence has changed then.
 pub(super) fn apply_outputs(
     running: &mut Vec<Running>,
     kv: &mut KvCache,
@@ -184,7 +184,7 @@ impl Application<'_> {
         let rows = std::iter::once(first).chain(rows.take(running.beam_rows.len()));
         let logits = rows.map(|row| match row {
             Row::Logits(logits) => logits,
-            Row::Ranked(_) | Row::HiddenState(_) => &[], // which were not asked for
+            Row::Ranked(_) | Row::HiddenState(_) => &[], // which were not requested
         });
         let parents = match running.sequence.apply_beam_logits(&logits.collect::<Vec<_>>()) {
             Ok(parents) if parents.is_empty() => return Some(Ok((FinishReason::Stop, None))),

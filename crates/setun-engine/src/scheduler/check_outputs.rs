@@ -5,7 +5,7 @@ use setun_ops::argmax::NONE;
 
 use crate::error::Error;
 
-/// Whether a step gave the rows that its batch asked for, each of what was asked for.
+/// Whether a step gave the rows that its batch requested, each of what was requested.
 ///
 /// # Errors
 ///

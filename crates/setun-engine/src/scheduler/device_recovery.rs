@@ -16,9 +16,9 @@ use crate::{
 type Reloaded<'a> = LocalBoxFuture<'a, Result<Box<dyn Model>, Error>>;
 
 impl Scheduler {
-    /// A device that was lost is made anew, and whatever runs goes on from its tokens; so it does
-    /// where the cache was refused the memory to grow, within what it has. Any other failure ends
-    /// it, and so does a device that is lost again before a token came of it.
+    /// A device that was lost is opened again, and whatever runs goes on from its tokens; so it
+    /// does where the cache was refused the memory to grow, within what it has. Any other failure
+    /// ends it, and so does a device that is lost again before a token came of it.
     pub(super) async fn recover(
         &mut self,
         error: Error,
@@ -60,7 +60,7 @@ impl Scheduler {
         self.model.draft = Some(draft_runner);
     }
 
-    /// Whether what begins now is to wait until a lost draft is made anew.
+    /// Whether what begins now is to wait until a lost draft is loaded again.
     pub(super) fn is_draft_reload_due(&mut self) -> bool {
         let is_wanted = self.running.iter().any(|running| running.sequence.wants_draft());
         let draft_runner =
@@ -70,7 +70,7 @@ impl Scheduler {
         })
     }
 
-    /// Waits for a model, and hears meanwhile what it is told; none where nobody waits any more.
+    /// Waits for a model, and takes commands meanwhile; none where no request is left.
     async fn wait_for(
         &mut self,
         mut reloaded: Reloaded<'_>,

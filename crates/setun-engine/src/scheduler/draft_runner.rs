@@ -16,14 +16,14 @@ pub(super) const MAX_DRAFTED_ROWS: usize = 256;
 /// How often the beginnings that pass before a lost draft is tried again are doubled at most.
 const MAX_DOUBLINGS: u32 = 6;
 
-/// A model that guesses for all sequences that ask for it.
+/// A model that guesses for all sequences that request it.
 pub(crate) struct DraftModelRunner {
     draft: Option<DraftModel>, // none while its device is lost
     room: DraftRoom,
     max_blocks: usize, // that the room had at first
     block_positions: usize,
     block_bytes: usize,
-    /// Makes it anew where its device is lost.
+    /// Loads it again where its device is lost.
     reload: Option<Box<dyn ReloadModel>>,
     /// How often in a row that has failed, and beginnings since.
     failures: u32,
@@ -134,7 +134,7 @@ impl DraftModelRunner {
         self.draft = None;
     }
 
-    /// What makes it anew, if it is lost.
+    /// What loads it again, if it is lost.
     pub(super) fn reload(&mut self) -> Option<&mut dyn ReloadModel> {
         if self.draft.is_some() {
             return None;

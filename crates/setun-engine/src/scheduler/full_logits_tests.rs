@@ -17,7 +17,7 @@ const VOCABULARY: usize = 100;
 fn a_row_that_cannot_be_ranked_runs_again_with_all_logits() {
     let requested = Arc::new(Mutex::new(vec![]));
     let of_model = Arc::clone(&requested);
-    // After position `p` comes token `p + 10`, but only all logits tell so.
+    // After position `p` comes token `p + 10`, but only all logits say so.
     let model = ClosureModel::new(VOCABULARY, 64, move |batch, _, outputs| {
         for row in &batch.rows {
             of_model.lock().unwrap().push((row.position, row.output.clone()));

@@ -43,7 +43,7 @@ fn model(seed: u64) -> FakeModel {
     FakeModel { context: CONTEXT, spread: 4.0, ..FakeModel::new(VOCAB, seed) }
 }
 
-/// What a request asks for.
+/// The contents of a request.
 #[derive(Clone, Debug)]
 struct Asked {
     prompt: Vec<u32>,

@@ -12,7 +12,7 @@ use crate::{
     saved_session::{Saved, digest},
 };
 
-/// Tokens whose logits tell a model from others.
+/// Tokens whose logits identify a model.
 const PROBE_TOKENS: u32 = 8;
 
 impl Scheduler {

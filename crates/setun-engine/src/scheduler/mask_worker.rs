@@ -1,6 +1,6 @@
 //! Masks of forms, computed beside the forward pass.
 //!
-//! A mask that is known before the next step tells the model which logits are needed. So one that
+//! A mask that is known before the next step limits the logits that are requested. So one that
 //! is the first, or took a small part of a step the last time, is computed at once; others go to a
 //! thread as soon as their text has another token, and come back while the step runs. In a browser
 //! they are computed once a GPU has the step; a processor has no time beside its own, so all are

@@ -20,7 +20,7 @@ pub(super) struct ModelRunner {
     pub(super) outputs: StepOutputs,
     pub(super) masks: MaskWorker,
     pub(super) step_cost: StepCost,
-    pub(super) fingerprint: Option<[u8; 32]>, // of the model, once it was asked for
+    pub(super) fingerprint: Option<[u8; 32]>, // of the model, once it was requested
     pub(super) is_pooling: bool,              // in the step under way
 }
 

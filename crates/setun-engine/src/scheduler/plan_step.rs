@@ -16,7 +16,7 @@ const PROMPT_STEP_TARGET: Duration =
 const FIRST_PROMPT_ROWS: usize = if cfg!(target_arch = "wasm32") { 4 } else { 64 };
 
 /// One in this many rows of prompts is shared out evenly, so that short prompts pass long ones.
-/// The others go to whoever is first, as prompts that all end late serve nobody.
+/// The others go to whoever is first, as otherwise all prompts would end late.
 const EVEN_SHARE: usize = 4;
 
 /// Rows that a step has room and time for.
@@ -190,7 +190,8 @@ impl StepPlan {
 }
 
 impl Running {
-    /// Rows that a step may have of its prompt, where this many may still tell of theirs.
+    /// Rows that a step may have of its prompt, where this many more prompt log-probabilities fit
+    /// the step.
     fn max_rows(&self, reported: &mut usize) -> usize {
         let pending = self.sequence.pending().len();
         if self.sequence.is_pooled() {

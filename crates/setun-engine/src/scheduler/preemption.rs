@@ -28,7 +28,7 @@ impl Scheduler {
             let positions = running.rows.max(steps).max(running.draft.len());
             let Err(error) = self.kv.extend(running, positions) else { return };
             if running.draft.len() > 1 {
-                running.draft.clear(); // nobody has to give way to drafts
+                running.draft.clear(); // drafts never displace a sequence
                 continue;
             }
             match preemption_victim(&self.running, |_| true) {

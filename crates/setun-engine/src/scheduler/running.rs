@@ -14,7 +14,7 @@ pub(super) struct Running {
     pub(super) demands: bool,              // another token, for the step under way
     pub(super) rows: usize,                // of the step under way
     pub(super) wanted: usize,              // of these and drafted ones, rows that have outputs
-    pub(super) reported: usize,            // of those, rows that tell of the prompt
+    pub(super) reported: usize,            // of those, rows with prompt log-probabilities
     pub(super) draft: Vec<(u32, RequestedOutput)>, // the last of these rows and drafted tokens; or empty
 }
 

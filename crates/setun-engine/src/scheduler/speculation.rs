@@ -5,7 +5,7 @@ use super::{DraftModelRunner, Scheduler};
 use crate::inferencer::max_wanted_rows;
 
 impl Scheduler {
-    /// Guesses tokens for sequences that ask for it, as far as there is room for their logits.
+    /// Guesses tokens for sequences that request it, as far as there is room for their logits.
     pub(super) async fn propose_drafts(&mut self) {
         self.running.iter_mut().for_each(|running| running.draft.clear());
         let (cost, draft_runner) = (self.draft_cost(), self.model.draft.take());

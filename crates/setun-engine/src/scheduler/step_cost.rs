@@ -7,7 +7,7 @@ use super::STEP_TARGET;
 /// What an older step counts beside the next one.
 const KEEP: f64 = 0.875;
 
-/// Relative spread of the rows of steps from which they tell what a row more costs.
+/// Relative spread of the rows of steps that a fit of the cost of a row needs.
 const MIN_SPREAD: f64 = 0.1;
 
 /// A row costs at least this part of the mean: one step that was slow by accident does not make

@@ -148,7 +148,7 @@ impl Sequence {
             tokens: texts.iter().map(|text| text.tokens.len()).sum(),
         };
         if let Some(reply) = search.reply.take() {
-            let _ = reply.send(texts); // nobody need listen
+            let _ = reply.send(texts); // the caller may have gone
         }
         Ok(Some(found))
     }

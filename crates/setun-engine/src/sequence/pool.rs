@@ -19,12 +19,12 @@ pub(crate) struct Pool {
 pub(crate) type Pooled = (Vec<f64>, usize);
 
 impl Pool {
-    /// What it comes to goes to the reply. Nobody need listen.
+    /// What it comes to goes to the reply. The caller may have gone.
     pub(crate) fn new(pooling: Pooling, reply: oneshot::Sender<Pooled>) -> Self {
         Self { pooling, sums: vec![], tokens: 0, reply: Some(reply) }
     }
 
-    /// Of a text of this many tokens, the first whose state is wanted and is not there.
+    /// Of a text of this many tokens, the first whose state is requested and is not there.
     fn next(&self, count: usize) -> usize {
         match self.pooling {
             Pooling::Last => count - 1,
@@ -52,7 +52,7 @@ impl Sequence {
         self.task.pool().map(|pool| pool.next(self.context.len()))
     }
 
-    /// What rows give that tell of their text.
+    /// What rows give for the embedding of their text.
     pub(crate) fn prompt_output(&self) -> RequestedOutput {
         if self.is_pooled() { RequestedOutput::HiddenState } else { RequestedOutput::Logits }
     }

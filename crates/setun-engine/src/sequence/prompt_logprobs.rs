@@ -9,10 +9,10 @@ use crate::{
     event::{Event, PromptTokens, TextDelta},
 };
 
-/// Most rows of a step that tell what the model thought: each takes all logits of the vocabulary.
+/// Most rows of a step that give log-probabilities of the prompt: each takes all logits of the vocabulary.
 pub(crate) const MAX_PROMPT_LOGPROB_ROWS: usize = 16;
 
-/// The tokens of a prompt that were told.
+/// The log-probabilities of a prompt so far.
 #[derive(Debug)]
 pub(crate) struct PromptLogprobs {
     from: usize,
@@ -27,14 +27,14 @@ impl PromptLogprobs {
         Self { from, tokens: vec![], decoder, is_reported: false }
     }
 
-    /// The token that is told next.
+    /// The token that is reported next.
     fn next(&self) -> usize {
         self.from + self.tokens.len()
     }
 }
 
 impl Sequence {
-    /// What was told of its prompt, which goes over to the next of its siblings.
+    /// The log-probabilities of its prompt, which pass to the next of its samples.
     pub(crate) fn take_prompt_logprobs(&mut self) -> Option<PromptLogprobs> {
         self.task.prompt_logprobs_mut()?.take()
     }
@@ -56,18 +56,18 @@ impl Sequence {
         }
     }
 
-    /// Whether rows of its prompt are to tell of it.
+    /// Whether rows of its prompt give log-probabilities.
     pub(crate) fn reports_prompt(&self) -> bool {
         self.is_pooled() || self.task.prompt_logprobs().is_some_and(|prompt| !prompt.is_reported)
     }
 
-    /// The next `rows` rows of its prompt that tell of it.
+    /// The next `rows` rows of its prompt with log-probabilities.
     pub(crate) fn prompt_output_rows(&self, rows: usize) -> std::ops::Range<usize> {
         let is_last = usize::from(rows == self.pending().len() && !self.is_pooled());
         self.plain_rows(rows)..rows.saturating_sub(is_last)
     }
 
-    /// Of the next `rows` rows of its prompt, the first that do not tell of it.
+    /// Of the next `rows` rows of its prompt, the first without log-probabilities.
     pub(crate) fn plain_rows(&self, rows: usize) -> usize {
         if let Some(first) = self.first_pooled() {
             return first.saturating_sub(self.cached).min(rows);
@@ -75,7 +75,7 @@ impl Sequence {
         let Some(prompt) = self.task.prompt_logprobs().filter(|prompt| !prompt.is_reported) else {
             return rows;
         };
-        // The row before a token tells of it; the prompt's last tells of none.
+        // The row before a token gives its log-probability; the prompt's last row gives none.
         let first = prompt.next().saturating_sub(1).saturating_sub(self.cached);
         first.min(rows)
     }
@@ -84,7 +84,7 @@ impl Sequence {
     ///
     /// # Errors
     ///
-    /// If a token cannot be decoded, or the model gives no hidden states where they are wanted.
+    /// If a token cannot be decoded, or the model gives no hidden states where they are requested.
     pub(crate) fn apply_prompt_row(&mut self, row: Row<'_>) -> Result<(), Error> {
         self.add_state(row)?;
         let Some(Some(prompt)) = self.task.prompt_logprobs_mut() else { return Ok(()) };
@@ -139,7 +139,7 @@ impl PromptLogprobs {
     }
 }
 
-/// A token with its log-probability and those of the likeliest, as the logits before it tell.
+/// A token with its log-probability and those of the likeliest, by the logits before it.
 pub(super) fn token_logprobs(logits: &[f32], token: u32, top: usize) -> TextDelta {
     let logprobs = Logprobs::new(logits);
     let top_logprobs = logprobs.top(top).into_iter().map(Into::into).collect();

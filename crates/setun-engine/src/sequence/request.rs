@@ -25,7 +25,7 @@ pub(crate) struct SearchRequest {
     pub(crate) reply: oneshot::Sender<Vec<BeamText>>,
 }
 
-/// What a request asks for.
+/// The contents of a request.
 #[derive(Debug)]
 pub(crate) enum TaskRequest {
     /// Tokens, and log-probabilities of the prompt's.
@@ -45,7 +45,7 @@ impl Default for TaskRequest {
 }
 
 impl TaskRequest {
-    /// The tokens whose log-probabilities are asked for.
+    /// The tokens whose log-probabilities are requested.
     pub(crate) fn prompt_range_mut(&mut self) -> Option<&mut PromptRange> {
         match self {
             Self::Generate(range) | Self::Score(range) => range.as_mut(),
@@ -96,7 +96,7 @@ pub(crate) struct Request {
     pub(crate) priority: i32,
     /// It ends then, with what it has.
     pub(crate) deadline: Option<Instant>,
-    /// Tells what happens to it.
+    /// Reports its events.
     pub(crate) trace: Trace,
     /// Its place in the queue, until it starts.
     pub(crate) queue_slot: Option<QueueSlot>,
@@ -105,7 +105,7 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    /// Whether events tell what the model thought.
+    /// Whether events have log-probabilities.
     pub(super) fn wants_logprobs(&self) -> bool {
         self.logprobs || self.top_logprobs > 0
     }

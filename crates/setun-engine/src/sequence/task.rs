@@ -5,7 +5,7 @@ use super::{Pool, Request, TaskRequest, beam_search::Search, prompt_logprobs::Pr
 /// What a sequence runs for, and how far it has come.
 #[derive(Debug)]
 pub(super) enum Task {
-    /// A token after the other; the prompt's log-probabilities before, if they are asked for.
+    /// A token after the other; the prompt's log-probabilities before, if they are requested.
     Generate(Option<PromptLogprobs>),
     /// The likeliest texts.
     Beam(Box<Search>),

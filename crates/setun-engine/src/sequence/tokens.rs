@@ -14,7 +14,7 @@ use crate::{
     event::{Done, Event, FinishReason, TextDelta, Timings, Usage},
 };
 
-/// Where the best logits do not tell the next token, this many tokens take all logits: where that
+/// Where the best logits do not decide the next token, this many tokens take all logits: where that
 /// happens once it may happen often, and a row that is run twice costs more than a whole head.
 const FULL_LOGITS_TOKENS: usize = 16;
 
@@ -95,7 +95,7 @@ impl Sequence {
             || (is_full && self.request.context_strategy.is_none())
     }
 
-    /// The next token; none where the best logits do not tell it.
+    /// The next token; none where the best logits do not decide it.
     fn choose(&mut self, row: Row<'_>) -> Result<Option<u32>, Error> {
         let mut constraint = self.constraint.take();
         let allowed = constraint.as_mut().map(SequenceConstraint::mask).transpose()?;
@@ -108,7 +108,7 @@ impl Sequence {
                 let ranked: Vec<_> = ranked.iter().map(pair).collect();
                 sampler.sample_ranked(&ranked, &step, &mut state)?
             }
-            Row::HiddenState(_) => None, // nobody chooses from one
+            Row::HiddenState(_) => None, // no token is chosen from one
         };
         self.sampling = state;
         let token = choice.map(|Choice { token, .. }| token);

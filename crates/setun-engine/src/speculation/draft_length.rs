@@ -99,7 +99,7 @@ mod tests {
 
     const CHEAP: DraftCost = DraftCost { row: 0.1, proposal: 0.0 };
 
-    /// Proposes for some tokens, all or none of which are accepted; tells when.
+    /// Proposes for some tokens, all or none of which are accepted; returns when.
     fn proposed(length: &mut DraftLength, steps: usize, are_accepted: bool) -> Vec<usize> {
         let propose = |_| {
             let proposed = length.next(16, CHEAP);
@@ -129,7 +129,7 @@ mod tests {
         let mut length = DraftLength::default();
         let dear = DraftCost { row: 0.6, proposal: 0.0 };
         proposed(&mut length, 200, false);
-        // There is nothing to propose, so it is asked for until there is.
+        // There is nothing to propose, so the length is asked again until there is.
         let mut asked = || (0..LONGEST_PAUSE).map(|_| length.next(16, dear)).collect::<Vec<_>>();
         asked();
         assert_eq!(asked(), [1; LONGEST_PAUSE]);

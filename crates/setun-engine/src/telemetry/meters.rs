@@ -65,9 +65,9 @@ const TIMES: [(&str, &str); 4] = [
     ("setun_step_seconds", "A step"),
 ];
 
-/// What a scheduler tells the recorder that was there when it began.
+/// Metrics that a scheduler sends to the recorder installed when it began.
 pub(crate) struct Meters {
-    counters: Vec<(Counter, Reader, u64)>, // what was told last
+    counters: Vec<(Counter, Reader, u64)>, // as last reported
     gauges: Vec<(Gauge, Reader, f64)>,
     times: [Histogram; TIMES.len()],
     rows: Histogram,
@@ -104,7 +104,7 @@ impl Meters {
         self.rows.record_many(to_f64(rows as u64), steps);
     }
 
-    /// Tells what has changed: several schedulers may share a name.
+    /// Reports what has changed: several schedulers may share a name.
     pub(crate) fn update(&mut self, metrics: &EngineMetrics) {
         for (counter, read, reported) in &mut self.counters {
             let now = read(metrics);
@@ -146,7 +146,7 @@ fn describe() {
     describe_histogram!(ROWS, Unit::Count, "Rows of a step: the size of the batch");
 }
 
-/// What is told is a float.
+/// Gauges are floats.
 #[expect(clippy::cast_precision_loss, reason = "below 2^53")]
 fn to_f64(number: u64) -> f64 {
     number as f64

@@ -10,7 +10,7 @@ use crate::{
     metrics::{EngineMetrics, Timed},
 };
 
-/// Tells nobody what happens to a generation.
+/// The span of a generation, which is not recorded.
 #[derive(Debug, Default)]
 pub(crate) struct Trace(());
 
@@ -40,7 +40,7 @@ pub(crate) async fn in_step<F: Future>(step: F) -> F::Output {
 
 pub(crate) fn step(_rows: usize, _prompt_rows: usize, _steps: usize) {}
 
-/// Counts for nobody.
+/// Meters that count nothing.
 pub(crate) struct Meters;
 
 #[expect(clippy::unused_self, reason = "the others of this name need it")]

@@ -8,7 +8,7 @@ use crate::{error::Error, event::FinishReason};
 /// The target of all spans and events.
 const TARGET: &str = "setun";
 
-/// The span of a generation. It is a child of the span from which the generation was asked for,
+/// The span of a generation. It is a child of the span from which the generation was requested,
 /// and ends with it.
 #[derive(Debug)]
 pub(crate) struct Trace {

@@ -15,7 +15,7 @@ use setun_ops::{
 };
 use setun_parity::SUBJECTS;
 
-/// Cases of a subject; `SETUN_SEEDS` may ask for more.
+/// Cases of a subject; `SETUN_SEEDS` may request more.
 fn seeds(subject: &str) -> u64 {
     let asked = std::env::var("SETUN_SEEDS").ok().and_then(|seeds| seeds.parse().ok());
     if subject == "long_attention" { 1 } else { asked.unwrap_or(6) }

@@ -40,7 +40,7 @@ pub(crate) trait DynStage {
     /// Makes copies, and gives back the memory of the blocks from `blocks` on and what is kept
     /// ready for steps. Copies of blocks that were never there are none.
     fn shrink(&mut self, blocks: usize, copies: &[(BlockId, BlockId)]) -> Result<(), ModelError>;
-    /// Takes the piece's hidden states, and leaves its own or, at the end, what was asked for.
+    /// Takes the piece's hidden states, and leaves its own or, at the end, what was requested.
     fn work<'a>(
         &'a mut self,
         piece: &'a mut Microbatch,

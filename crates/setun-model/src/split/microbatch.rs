@@ -22,7 +22,7 @@ pub(crate) struct Microbatch {
     pub(super) shrinks: bool,
     /// Copies that each stage must make before it runs the step.
     pub(super) copies: Vec<(BlockId, BlockId)>,
-    /// The rows. That of which something is wanted is for the last stage alone.
+    /// The rows. That of which something is requested is for the last stage alone.
     pub(super) inputs: BatchInputs,
     pub(super) wanted: Vec<u32>,
     pub(super) top_logits: Vec<TopLogitsRequest>,
@@ -30,7 +30,7 @@ pub(crate) struct Microbatch {
     pub(super) profiled: bool,
     /// What the last stage that had it has made of it, `[rows, hidden]`.
     pub(super) hidden: Vec<f32>,
-    /// Where something was wanted: one of the two.
+    /// Where something was requested: one of the two.
     pub(super) logits: Vec<f32>, // [wanted, vocab], or states [wanted, hidden]
     pub(super) ranked: Vec<Ranked>, // [wanted, capacity]
     /// Whether a stage did not run it.

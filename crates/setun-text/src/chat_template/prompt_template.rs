@@ -68,7 +68,7 @@ impl PromptTemplate {
         Ok(Self { name: name.to_owned(), environment, variables, lines })
     }
 
-    /// The names that it needs, sorted. It can do without a variable that it asks for with
+    /// The names that it needs, sorted. It can do without a variable that it requests with
     /// `is defined` or gives a `default` somewhere, and without those that it sets itself.
     #[must_use]
     pub fn variables(&self) -> &[String] {
@@ -81,7 +81,7 @@ impl PromptTemplate {
     ///
     /// [`TextError::MissingVariable`] by the name of what is not given;
     /// [`TextError::PromptTemplate`] if it fails while it runs, looks for an entry that a value
-    /// does not have, or asks for too much: time, or values that are large or nested deep.
+    /// does not have, or requests too much: time, or values that are large or nested deep.
     pub fn render(&self, values: &Map<String, Value>) -> Result<String, TextError> {
         if let Some(variable) = self.variables.iter().find(|name| !values.contains_key(*name)) {
             let line = self.lines.get(variable).copied().unwrap_or(0);

@@ -24,7 +24,7 @@ fn both_ways(options: SamplerOptions, logits: &[f32], step: &Step<'_>) -> (Chose
     asked_at(options, logits, (step, step))
 }
 
-/// The same where logits were asked for at a step that may have allowed more.
+/// The same where logits were requested at a step that may have allowed more.
 fn asked_at(
     options: SamplerOptions,
     logits: &[f32],
@@ -288,7 +288,7 @@ proptest! {
     }
 }
 
-/// The law above says nothing where all logits are asked for: where they are not.
+/// The law above says nothing where all logits are requested: where they are not.
 #[test]
 fn few_logits_are_enough_for() {
     let logits: Vec<f32> = (0..400_u16).map(|x| f32::from(x * 37 % 400) / 16.0).collect();

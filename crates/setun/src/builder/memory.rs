@@ -77,7 +77,7 @@ fn draft_bytes(draft: Option<&ReplicaDraft>) -> (usize, usize) {
     draft.map_or((0, 0), |draft| (draft.model.memory().weights(), of_cache(&*draft.model)))
 }
 
-/// Bytes of the machine's main memory, where the system tells.
+/// Bytes of the machine's main memory, if the system reports it.
 fn main_memory() -> Option<usize> {
     if !cfg!(target_os = "linux") {
         return None;

@@ -8,7 +8,7 @@ use web_time::Instant;
 
 use crate::header::ModelHeader;
 
-/// Steps that are timed together: a device that is told of several does not wait between them.
+/// Steps that are timed together: a device that has received several does not wait between them.
 const STEPS: usize = 8;
 
 /// Rounds of them; the best counts, as others only lose time.

@@ -110,7 +110,7 @@ impl DeviceOpener {
     ///
     /// # Errors
     ///
-    /// The same error where it tells of no device, or there is nothing else.
+    /// The same error where it concerns no device, or there is nothing else.
     pub(crate) fn fall_back(&mut self, error: Error) -> Result<(), Error> {
         let failure = device_failure(&error);
         let is_out_of_memory = failure == Some(DeviceFailure::OutOfMemory);
@@ -166,7 +166,7 @@ pub(crate) enum DeviceFailure {
     Lost,
 }
 
-/// The failure of a device that an error tells of, where another device may do better; none where
+/// The failure of a device that an error reports, where another device may do better; none where
 /// the model or an option is at fault.
 pub(crate) fn device_failure(error: &Error) -> Option<DeviceFailure> {
     match error.code() {

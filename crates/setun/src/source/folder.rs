@@ -14,7 +14,7 @@ use setun_checkpoint::ReadRequest;
 use super::readahead::Readahead;
 use crate::error::Error;
 
-/// Files that are wanted whole (configurations, tokenizers) are far smaller.
+/// Files that are requested whole (configurations, tokenizers) are far smaller.
 const WHOLE_FILE_LIMIT: u64 = 256 << 20;
 
 /// A model's files in a folder. They stay open once read from, until they are closed.
@@ -42,15 +42,15 @@ impl ModelFolder {
         }
     }
 
-    /// Reads about this many bytes before they are wanted, on a thread, where a file is read from
-    /// one range to the next; 0 reads nothing before, and it is never more than a gibibyte. Not in
-    /// WebAssembly. Default: 0.
+    /// Reads about this many bytes before they are requested, on a thread, where a file is read
+    /// from one range to the next; 0 reads nothing before, and it is never more than a gibibyte.
+    /// Not in WebAssembly. Default: 0.
     pub fn prefetch(&mut self, bytes: usize) {
         self.prefetch = bytes;
     }
 
-    /// Replaces `bytes` by what is wanted, or by as much of it as the file has. False where there
-    /// is no such file.
+    /// Replaces `bytes` by what is requested, or by as much of it as the file has. False where
+    /// there is no such file.
     ///
     /// # Errors
     ///
@@ -76,8 +76,8 @@ impl ModelFolder {
         self.open.clear();
     }
 
-    /// What was read before it was wanted. Where that is not all, or it failed, it is to be read
-    /// as if it had not been, so that errors are those of what is wanted.
+    /// What was read before it was requested. Where that is not all, or it failed, it is to be read
+    /// as if it had not been, so that errors are those of what is requested.
     #[cfg(not(target_family = "wasm"))]
     fn take_readahead(&mut self, name: &str, range: &Range<u64>, bytes: &mut Vec<u8>) -> bool {
         let is_next = |(file, ahead): &(String, Readahead)| file == name && ahead.is_next(range);

@@ -90,7 +90,7 @@ impl Drop for Readahead {
     }
 }
 
-/// Fills spare pieces until the file ends or fails, or nobody wants them.
+/// Fills spare pieces until the file ends or fails, or the reader is gone.
 fn read_on(mut file: impl Read, spares: &Receiver<Piece>, pieces: &Sender<Piece>) {
     while let Ok(mut piece) = spares.recv() {
         piece.clear();

@@ -13,7 +13,7 @@ fn messages(heard: &Heard) -> Vec<&str> {
     heard.events.iter().map(|(message, _)| message.as_str()).collect()
 }
 
-/// The generations that were asked for in a span.
+/// The generations that were requested in a span.
 fn generations(caller: &tracing::Span) -> Vec<Heard> {
     let caller = caller.id().expect("a listener").into_u64();
     let spans = spans();

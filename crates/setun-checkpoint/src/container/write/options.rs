@@ -85,7 +85,7 @@ pub(super) fn compress(content: &[u8]) -> Vec<u8> {
     compress_to_vec(content, CompressionLevel::Fastest)
 }
 
-/// Never asked for: options that ask for it are refused.
+/// Never requested: options that request it are refused.
 #[cfg(not(feature = "zstd"))]
 pub(super) fn compress(content: &[u8]) -> Vec<u8> {
     content.to_vec()

@@ -27,7 +27,7 @@ const REFRAIN: &str = "Tom likes the red ball. ";
 /// How often.
 const REFRAINS: usize = 14;
 
-/// Least elements of the array that the schema asks for, so that no text ends early.
+/// Least elements of the array that the schema requests, so that no text ends early.
 const ELEMENTS: u32 = 10_000;
 
 /// What one text gave; the medians.

@@ -43,7 +43,7 @@ struct Report {
     /// Rows of a prompt a second, as many a step as there are streams, whose next tokens are all
     /// wanted, greedy.
     prefill_rows_per_second: f64,
-    /// The same where nothing is wanted of them.
+    /// The same where nothing is requested of them.
     headless_rows_per_second: f64,
     /// Rows that were computed, by those that the requests need.
     computed_by_needed: f64,
