@@ -18,7 +18,6 @@ pub(crate) use trace::{Trace, in_step, step};
 
 /// Why a request is not in the batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(not(feature = "observe"), expect(dead_code, reason = "nothing reports it"))]
 pub(crate) enum WaitReason {
     /// As many requests run as may.
     BatchFull,
