@@ -63,7 +63,7 @@ fn main() {
         }
     }
     a_full_context_is_as_estimated();
-    headers_tell_what_the_first_layer_would();
+    headers_say_what_the_first_layer_would();
     println!("test result: ok. 3 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out");
 }
 
@@ -122,7 +122,7 @@ impl ModelBytes for Files {
 }
 
 /// Of any kind of checkpoint headers are enough, and give about the same as its data.
-fn headers_tell_what_the_first_layer_would() {
+fn headers_say_what_the_first_layer_would() {
     for name in [
         STORIES,
         "golden/bitnet-h320-f432/packed",

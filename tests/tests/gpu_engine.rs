@@ -173,7 +173,7 @@ fn the_head_says_where_it_can_be() {
 }
 
 #[test]
-fn what_would_run_is_told_without_the_weights() {
+fn the_plan_is_shown_without_the_weights() {
     let _alone = alone();
     let reader = reader();
     let options = DeviceOptions { software: true, ..DeviceOptions::default() };
@@ -231,7 +231,7 @@ fn what_the_gpu_cannot_hold_the_processor_takes() {
 }
 
 #[test]
-fn a_device_asked_for_by_name_tells_that_its_memory_is_too_small() {
+fn a_device_requested_by_name_reports_that_its_memory_is_too_small() {
     let _alone = alone();
     Wgpu::limit_memory(100_000);
     let engine = Engine::builder(reader()).device(VULKAN).build();

@@ -192,7 +192,7 @@ fn chunks_are_verified_in_any_order() {
 }
 
 #[test]
-fn readers_pass_over_what_is_not_wanted() {
+fn readers_skip_tensors_that_are_not_requested() {
     let folder = converted("bitnet-h64/packed", &small());
     let name = folder.keys().next().unwrap().clone();
     let whole = open(&folder).unwrap();
@@ -228,7 +228,7 @@ fn readers_pass_over_what_is_not_wanted() {
 }
 
 #[test]
-fn tables_take_the_form_that_is_asked_for() {
+fn tables_take_the_requested_form() {
     for (model, head) in [
         ("bitnet-h64/packed", "model.embed_tokens.weight"),
         ("bitnet-untied-dead/packed", "lm_head.weight"),

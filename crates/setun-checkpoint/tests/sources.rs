@@ -183,7 +183,7 @@ fn a_reader_wants_nothing_after_an_error() {
 }
 
 #[test]
-fn more_than_was_asked_for_is_refused() {
+fn more_than_was_requested_is_refused() {
     let mut reader = Reader::new(Source::File("m.safetensors".to_owned()));
     let error = reader.give(Answer::Bytes(&[0; 9])).unwrap_err();
     assert_eq!(error.to_string(), "m.safetensors: 8 bytes were requested, 9 were given");

@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_latest_steps_are_kept_and_their_device_is_told() {
+    fn the_latest_steps_are_kept_with_their_device() {
         let step = |nanoseconds| TimedStep {
             device: 0,
             is_prefill: false,

@@ -80,7 +80,7 @@ fn the_first_device_that_is_here_runs() {
 }
 
 #[test]
-fn a_device_that_fails_is_told_of() {
+fn a_device_that_fails_is_reported() {
     let gpu = GpuApi::ALL.into_iter().find(|&api| !Device::Gpu(api).is_built()).expect("one");
     let builder = Engine::builder(Model::embedded().expect("a model")).device(Device::Gpu(gpu));
     let engine = builder.fallback(Device::Scalar).build().expect("the next one");
@@ -156,7 +156,7 @@ fn a_generation_has_as_much_time_as_it_says() {
 }
 
 #[test]
-fn generations_do_what_it_says_unless_told_otherwise() {
+fn generations_take_its_defaults() {
     let engine = engine(
         "[generation]\nmax_tokens = 7\ntemperature = 0.5\ntop_k = 3\ntop_p = 0.9\nmin_p = 0.01\n\
          repetition_penalty = 1.2\nseed = 11\nstop = ['dragon']",

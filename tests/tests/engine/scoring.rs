@@ -40,7 +40,7 @@ fn text(deltas: &[TextDelta]) -> String {
 }
 
 #[test]
-fn a_prompt_is_told_with_the_logits_of_its_rows() {
+fn prompt_logprobs_follow_from_the_logits_of_the_rows() {
     let engine = engine();
     let options = || greedy(12).prompt_logprobs(true).top_logprobs(3);
     let plain = engine.complete(TEXT, greedy(12)).expect("a story");
@@ -63,7 +63,7 @@ fn a_prompt_is_told_with_the_logits_of_its_rows() {
 }
 
 #[test]
-fn a_prompt_is_told_the_same_beside_others_and_with_little_memory() {
+fn prompt_logprobs_are_the_same_beside_others_and_with_little_memory() {
     let model = Model::open(fixture(MODEL)).expect("the story model");
     let engine = Engine::builder(model).contexts(1).build().expect("an engine");
     let prompt = |seed: u32| (0..150).map(|at| (at * 7 + seed * 13) % 500).collect::<Vec<u32>>();
@@ -79,7 +79,7 @@ fn a_prompt_is_told_the_same_beside_others_and_with_little_memory() {
 }
 
 #[test]
-fn the_first_of_samples_may_leave_before_the_prompt_is_told() {
+fn the_first_of_samples_may_leave_before_prompt_logprobs() {
     let engine = engine();
     let prompt: Vec<u32> = (0..300).map(|at| at * 11 % 500).collect();
     let mut streams =

@@ -30,7 +30,7 @@ fn tokens(engine: &Engine, seed: u64) -> Vec<u32> {
 }
 
 #[test]
-fn halves_and_thirds_tell_the_story_of_the_whole() {
+fn halves_and_thirds_generate_the_text_of_the_whole() {
     let expected = tokens(&engine(Device::Cpu).expect("an engine"), 1);
     let all = layers();
     let levels: Vec<_> = devices().into_iter().filter(|device| *device != Device::Cpu).collect();

@@ -37,7 +37,7 @@ fn every_type_has_its_weights() {
 }
 
 #[test]
-fn narrow_i2_s_needs_to_be_asked_for() {
+fn narrow_i2_s_must_be_requested() {
     let name = "i2_s-narrow.gguf";
     let error = open(name, &folder(name)).unwrap_err();
     assert!(error.to_string().contains("I2_S [64, 64]"), "{error}");

@@ -55,7 +55,7 @@ fn seeds_give_other_models_and_the_same_again() {
 }
 
 #[test]
-fn gates_are_closed_as_often_as_asked() {
+fn gates_are_closed_at_the_requested_rate() {
     for (closed, expected) in
         [(None, 0.5), (Some(0.5), 0.5), (Some(0.75), 0.75), (Some(0.9), 0.9), (Some(0.2), 0.2)]
     {

@@ -234,7 +234,7 @@ fn a_head_is_read_once_a_step_whatever_the_batch() {
 
 /// The tiny model: 263 tokens of 64 columns in bf16; 3 layers with one key and value head of 32.
 #[test]
-fn memory_is_told_part_by_part() {
+fn memory_is_reported_part_by_part() {
     let folder = model(TINY);
     let memory = |more: &[&str]| {
         let size = ["--model", &folder, "--prompt", "20", "--generate", "6"];
@@ -280,7 +280,7 @@ fn candidates_are_reported_where_the_head_is_screened() {
 }
 
 #[test]
-fn gates_of_a_random_model_are_closed_as_often_as_asked() {
+fn gates_of_a_random_model_are_closed_at_the_requested_rate() {
     let size = ["--shape", "small", "--prompt", "8", "--generate", "17", "--profile"];
     for (closed, expected) in [(None, 0.5), (Some("0.75"), 0.25)] {
         let closed = closed.map_or(vec![], |share| vec!["--closed", share]);

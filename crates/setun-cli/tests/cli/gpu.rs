@@ -13,7 +13,7 @@ fn a_gpu_is_listed_and_not_chosen() {
 
 /// Whether tokens are the reference's is tested with their margins, in the tests of whole models.
 #[test]
-fn a_gpu_tells_the_story_of_the_processor() {
+fn a_gpu_generates_the_text_of_the_processor() {
     let run = |backend, more: &[&str]| story(&["--temperature", "0", "--backend", backend], more);
     let length = ["--max-tokens", "12"];
     assert_eq!(run("vulkan", &length).text(), run("cpu", &length).text());

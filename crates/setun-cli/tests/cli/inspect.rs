@@ -11,7 +11,7 @@ fn inspect(args: &[&str]) -> Value {
 /// What a bench of the shape takes is counted elsewhere (`tests/estimates.rs`); here it is that
 /// of the numbers that are known beforehand.
 #[test]
-fn the_memory_of_a_shape_is_told_without_its_weights() {
+fn the_memory_of_a_shape_is_estimated_without_its_weights() {
     let bytes = |shape: &str, kv: &str, name: &str| {
         let report = inspect(&["--estimate", "--shape", shape, "--kv", kv]);
         assert_eq!((&report["model"], &report["context"]), (&shape.into(), &4096.into()));

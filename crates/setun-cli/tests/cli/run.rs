@@ -42,7 +42,7 @@ fn a_draft_changes_no_text() {
 }
 
 #[test]
-fn a_text_has_the_form_that_is_asked_for() {
+fn a_text_satisfies_its_constraint() {
     let run = |more: &[&str]| story(&["--seed", "4", "--temperature", "1"], more);
     let schema = r#"{"type": "array", "items": {"type": "boolean"}, "maxItems": 4}"#;
     let folder = tempfile::tempdir().expect("a folder");
@@ -193,7 +193,7 @@ fn a_reader_that_leaves_is_no_failure() {
 }
 
 #[test]
-fn nobody_on_standard_error_is_no_failure() {
+fn a_closed_standard_error_is_no_failure() {
     let stories = model(STORIES);
     let args = ["run", "--model", &stories, "--max-tokens", "3", "-v", PROMPT];
     for (args, status) in [(&args[..], 0), (&["run", "--model", "no-such-model", PROMPT], 1)] {
@@ -254,14 +254,14 @@ fn a_model_without_tokenizer_says_so() {
 
 #[cfg(feature = "embedded-model")]
 #[test]
-fn without_a_model_it_tells_a_story() {
+fn without_a_model_the_embedded_one_runs() {
     let args = ["run", "--temperature", "0", "--max-tokens", "24", PROMPT];
     let text = setun(&args).text();
     assert!(text.split_whitespace().count() > 8, "{text}");
 }
 
 #[test]
-fn a_profile_and_a_trace_tell_where_the_time_went() {
+fn a_profile_and_a_trace_show_where_the_time_went() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("trace.json");
     let run = |more: &[&str]| story(&["--temperature", "0", "--max-tokens", "4"], more);
@@ -304,7 +304,7 @@ fn options_win_over_the_configuration() {
 }
 
 #[test]
-fn the_log_is_asked_for_with_rust_log() {
+fn rust_log_turns_the_log_on() {
     let args =
         ["run", "--model", &model(STORIES), "--temperature", "0", "--max-tokens", "2", PROMPT];
     let silent = setun(&args);

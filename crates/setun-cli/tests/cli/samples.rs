@@ -112,7 +112,7 @@ fn beams_of_the_embedded_model_are_the_same_everywhere() {
 }
 
 #[test]
-fn one_sample_is_numbered_only_if_samples_were_asked_for() {
+fn one_sample_is_numbered_only_if_samples_were_requested() {
     let run = |more: &[&str]| story(&["--max-tokens", "2", "--json"], more);
     let plain = run(&[]).text();
     let one = run(&["--samples", "1"]);
@@ -123,7 +123,7 @@ fn one_sample_is_numbered_only_if_samples_were_asked_for() {
 }
 
 #[test]
-fn a_prompt_is_told_and_a_full_context_goes_on() {
+fn prompt_logprobs_are_reported_and_a_full_context_continues() {
     let run = |more: &[&str]| story(&["--temperature", "0", "--max-tokens", "3"], more);
     let plain = run(&[]).text();
     let echoed = run(&["--prompt-logprobs"]).text();

@@ -150,7 +150,7 @@ fn equal_candidates_go_to_the_lower_beam_and_token() {
 }
 
 #[test]
-fn a_search_ends_when_it_is_told() {
+fn a_search_ends_when_it_is_cancelled() {
     // Token 2 comes first with 0.6, the end with 0.3; after a 2 another one with 0.87, or the end.
     let table = vec![vec![0.0; 3], logits(&[0.3, 0.1, 0.6]), logits(&[0.12, 0.01, 0.87])];
     let steps = |early_stopping, length_penalty| {

@@ -128,7 +128,7 @@ fn who_leaves_does_not_wait_for_a_model_to_come_back() {
 }
 
 #[test]
-fn what_keeps_a_model_from_coming_back_is_told() {
+fn what_keeps_a_model_from_coming_back_is_reported() {
     let unreadable = || Error::Loading {
         code: ErrorCode::NotFound,
         reason: "cannot read `model.safetensors`".into(),

@@ -185,7 +185,7 @@ fn a_row_that_is_not_chosen_runs_again_with_all_logits() {
 }
 
 #[test]
-fn who_draws_tokens_has_logits_and_disturbs_nobody() {
+fn sampled_sequences_have_logits_and_disturb_no_other() {
     let scheduler = running(MAX_STEPS, &[], &[]);
     let warm = SamplerOptions { temperature: 0.5, ..SamplerOptions::default() };
     let drawn = || scheduler.generate(&[9, 9], 30, warm.clone());

@@ -159,7 +159,7 @@ fn a_watch_is_heeded_while_nothing_is_done_and_only_where_it_helps() {
 }
 
 #[test]
-fn a_watch_is_asked_as_often_as_was_said() {
+fn a_memory_monitor_is_asked_at_its_interval() {
     let mut monitor =
         PolledMonitor::new(Arc::new(Mutex::new(Box::new(|| None))), Duration::from_mins(1));
     let now = Instant::now();

@@ -265,7 +265,7 @@ fn a_draft_that_does_not_come_back_is_tried_again_with_later_texts() {
 }
 
 #[test]
-fn a_draft_is_not_made_anew_beside_a_model_that_is_lost() {
+fn a_draft_is_not_loaded_again_beside_a_model_that_is_lost() {
     let (commands, made) = losing([2, 0]);
     let alone = text(&spawn(scheduler(&model(5))), &prompt(9), (60, 0.0));
     for (times, comes) in [([1, 0], false), ([2, 0], false), ([3, 1], true)] {

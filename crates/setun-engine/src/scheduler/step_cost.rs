@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_of_one_size_tell_the_mean_alone() {
+    fn steps_of_one_size_give_the_mean_alone() {
         assert_eq!(record(&[(2, 70), (2, 70)]).more(2, TARGET, false), Some(1));
         // As long as the two take, which is two more.
         assert_eq!(record(&[(2, 70), (2, 70)]).more(2, TARGET, true), Some(2));

@@ -73,7 +73,7 @@ fn dropping_a_stream_while_its_token_is_computed_frees_its_cache() {
 }
 
 #[test]
-fn a_profile_tells_prompts_from_decoding() {
+fn a_profile_separates_prefill_from_decode() {
     let commands = scheduler(|_| Ok(()));
     let profile = |profiled| {
         let (reply, profile) = oneshot::channel();

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_back_has_the_place_that_it_had() {
+    fn a_preempted_sequence_has_its_earlier_place_in_the_queue() {
         let mut queue = queue(&[0, 0, 0]);
         let preempted = queue.remove(1);
         queue.enqueue(request(vec![1], 1), 64);

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_judged_does_not_count() {
+    fn tokens_without_logprobs_do_not_count() {
         let record = |proposed, accepted| {
             let mut length = DraftLength::default();
             length.record(proposed, accepted);

@@ -92,7 +92,7 @@ fn hopeless_grammars_fail_before_the_first_token() {
 }
 
 #[test]
-fn a_limit_reached_is_told_and_stays() {
+fn a_limit_reached_is_reported_and_stays() {
     let backwards = GrammarSpec::Regex("(a|b)*a(a|b){60}".to_owned());
     let limits = GrammarLimits { states: 40, ..GrammarLimits::default() };
     let grammar = Grammar::new(&backwards, &bytes(), &limits).expect("a small expression");
@@ -113,7 +113,7 @@ fn a_limit_reached_is_told_and_stays() {
 }
 
 #[test]
-fn faults_are_told() {
+fn faults_are_reported() {
     let message = |spec: GrammarSpec| over_bytes(&spec).expect_err("it is refused").to_string();
     assert_eq!(
         message(GrammarSpec::Choice(Vec::new())),

@@ -52,7 +52,7 @@ fn shards_come_as_the_index_names_them() {
 }
 
 #[test]
-fn a_folder_without_a_model_is_told_of() {
+fn a_folder_without_a_model_is_reported() {
     let server = Server::start();
     server.put("/m/config.json", "{}", "\"c\"").put("/m/pytorch_model.bin", "x", "\"p\"");
     let env = TestStore::new(&server);
@@ -65,7 +65,7 @@ fn a_folder_without_a_model_is_told_of() {
 }
 
 #[test]
-fn a_server_that_knows_no_head_is_asked_for_a_byte() {
+fn a_server_without_head_requests_gets_a_request_for_one_byte() {
     let server = Server::start();
     let content = bytes(2 * PIECE, 1);
     server.put("/m.gguf", content.clone(), "\"w\"");

@@ -145,7 +145,7 @@ proptest! {
 }
 
 #[test]
-fn distinct_logits_always_tell() {
+fn distinct_logits_always_decide() {
     let logits: Vec<f32> = (0..400_u16).map(|x| f32::from(x * 37 % 400) / 16.0).collect();
     for index in 0..50 {
         let options = SamplerOptions { temperature: 0.9, top_k: 40, ..greedy() };
@@ -165,7 +165,7 @@ fn errors_are_the_same() {
 }
 
 #[test]
-fn all_logits_are_needed_where_the_best_do_not_tell() {
+fn all_logits_are_needed_where_the_best_do_not_decide() {
     let needs = |options: SamplerOptions, history: &[u32]| {
         Sampler::new(options).expect("in range").needs(&at(history, 0), 100)
     };

@@ -31,7 +31,7 @@ fn probabilities(options: SamplerOptions, logits: &[f32]) -> Vec<(u32, f64)> {
 }
 
 #[test]
-fn a_device_is_told_what_a_greedy_choice_depends_on() {
+fn a_device_receives_what_a_greedy_choice_depends_on() {
     let with = |temperature, repetition_penalty| {
         let options =
             SamplerOptions { temperature, repetition_penalty, ..SamplerOptions::default() };
@@ -202,7 +202,7 @@ fn drawn_tokens_have_the_probabilities_promised() {
 
 /// Weidmann's own example: half of the draws see the tail without the top.
 #[test]
-fn xtc_excludes_top_choices_as_often_as_it_is_told() {
+fn xtc_excludes_top_choices_with_its_probability() {
     let logits = [0.4_f32, 0.3, 0.2, 0.1].map(f32::ln);
     let with = |xtc_probability, xtc_threshold| SamplerOptions {
         temperature: 1.0,

@@ -71,7 +71,7 @@ fn devices_are_those_of_any_build() {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_its_line() {
+fn what_is_wrong_is_reported_with_its_line() {
     for (text, words) in [
         ("[batch]\nstreams = 4\nstream = 5\n", "line 3: unknown option `stream`"),
         ("\n[bach]\n", "line 2: unknown table `bach`"),

@@ -22,7 +22,7 @@ fn generations(caller: &tracing::Span) -> Vec<Heard> {
 }
 
 #[test]
-fn a_generation_tells_its_life_to_the_span_that_asked() {
+fn a_generation_reports_its_events_to_the_callers_span() {
     drop(spans());
     let engine = builder().build().expect("a start");
     let caller = tracing::info_span!("caller");
@@ -78,7 +78,7 @@ fn a_generation_that_waits_says_why() {
 }
 
 #[test]
-fn who_gives_up_its_place_tells_so_and_steps_tell_their_rows() {
+fn preemptions_and_the_rows_of_steps_are_reported() {
     drop(spans());
     // Two that fit one context at first, and no longer at their end.
     let engine = builder().contexts(1).prefix_positions(0).build().expect("a start");

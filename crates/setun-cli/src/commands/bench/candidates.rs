@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_told_of_a_stored_head() {
+    fn nothing_is_reported_of_a_stored_head() {
         assert_eq!(of(vec![], 0), None);
         let full = of(vec![], 2).expect("rows");
         assert_eq!((full.rows, full.most, full.full_heads), (0, 0, 2));

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn other_tokens_are_told() {
+    fn other_tokens_are_reported() {
         let round = Round {
             tokens: vec![vec![1, 2, 3], vec![4, 5, 6]],
             prefill_tokens_per_second: 1.0,
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn hashes_tell_token_lists_apart() {
+    fn hashes_distinguish_token_lists() {
         let hash = |tokens: &[&[u32]]| {
             let tokens = tokens.iter().map(|tokens| tokens.to_vec()).collect();
             Round { tokens, prefill_tokens_per_second: 1.0, decode_tokens_per_second: None }

@@ -16,7 +16,7 @@ fn pull(home: &TempDir, address: &str) -> Command {
 }
 
 #[test]
-fn a_file_that_may_not_grow_is_told_of_and_gone_on_with() {
+fn a_file_that_may_not_grow_is_reported_and_continued() {
     let server = Server::start();
     let content = bytes(6 * MB);
     server.put(PATH, content.clone(), "\"first\"");
@@ -55,7 +55,7 @@ fn goes_on(server: &Server, home: &TempDir, content: &[u8]) {
 }
 
 #[test]
-fn a_full_disk_is_told_of_and_gone_on_with() {
+fn a_full_disk_is_reported_and_the_pull_continued() {
     let home = tempfile::tempdir().expect("a folder");
     let Some(_mounted) = Mounted::new(home.path()) else {
         eprintln!("skipped: this user may not mount a small disk");

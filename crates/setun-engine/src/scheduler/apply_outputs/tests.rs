@@ -168,7 +168,7 @@ fn a_logit_that_is_not_a_number_ends_its_sequence_alone() {
 }
 
 #[test]
-fn a_prompt_whose_logprobs_fail_takes_nobody_elses_rows() {
+fn a_prompt_whose_logprobs_fail_takes_no_rows_of_others() {
     let mut requests = two();
     let range = PromptRange { from: 0, decoder: None };
     requests[0].task = TaskRequest::Generate(Some(range));
@@ -208,7 +208,7 @@ fn a_prompt_that_is_only_scored_ends_without_a_token() {
 }
 
 #[test]
-fn one_that_was_cancelled_meanwhile_disturbs_nobody() {
+fn one_that_was_cancelled_meanwhile_disturbs_no_other() {
     let mut step = Step::new(two());
     step.queues[0].cancel();
     let applied = step.apply_tokens(&[3, 4]);

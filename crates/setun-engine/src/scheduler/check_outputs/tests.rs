@@ -85,7 +85,7 @@ fn a_logit_that_is_not_a_number_ends_the_generations() {
 }
 
 #[test]
-fn top_logits_do_where_the_top_ones_were_asked_for() {
+fn top_logits_suffice_where_they_were_requested() {
     let ranked = Ranked { token: 1, logit: 0.0 };
     let top = RequestedOutput::TopLogits(setun_ops::top_logits::TopLogitsRequest::default());
     assert!(check_row(Row::Ranked(&[ranked]), &top, VOCABULARY).is_ok());

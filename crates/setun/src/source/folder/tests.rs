@@ -17,7 +17,7 @@ fn folder() -> tempfile::TempDir {
 }
 
 #[test]
-fn what_is_read_ahead_is_what_is_wanted() {
+fn what_is_read_ahead_is_what_is_requested() {
     let folder = folder();
     let end = 5 * MIB + 99;
     let wants = [

@@ -112,7 +112,7 @@ fn ids_beyond_the_vocabulary() {
 }
 
 #[test]
-fn a_beginning_that_is_wanted_but_unknown() {
+fn a_beginning_that_is_requested_but_unknown() {
     let error = refused(|vocabulary| vocabulary.add_bos = Some(true));
     assert!(error.to_string().contains("tokenizer.ggml.bos_token_id is missing"), "{error}");
     let vocabulary = Vocabulary { pre: Some("llama-bpe".to_owned()), ..small() };
