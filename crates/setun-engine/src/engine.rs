@@ -65,6 +65,16 @@ impl Handle {
     pub(crate) fn send(&self, command: Command) -> Result<(), Error> {
         self.commands.unbounded_send(command).map_err(|_| Error::Disposed)
     }
+
+    /// Sends a command, and waits for its reply.
+    async fn ask<T>(
+        &self,
+        command: impl FnOnce(oneshot::Sender<T>) -> Command,
+    ) -> Result<T, Error> {
+        let (reply, answer) = oneshot::channel();
+        self.send(command(reply))?;
+        answer.await.map_err(|_| Error::Disposed)
+    }
 }
 
 pub(crate) struct Shared {
@@ -125,8 +135,7 @@ impl Engine {
         if !is_last {
             return;
         }
-        let mut running = shared.running.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        for thread in running.drain(..) {
+        for thread in crate::lock(&shared.running).drain(..) {
             let _ = thread.join(); // one that panicked has let go, too
         }
     }
@@ -243,9 +252,7 @@ impl Engine {
     pub async fn memory(&self) -> Result<MemoryUse, Error> {
         let mut sum = MemoryUse::default();
         for scheduler in self.schedulers.iter() {
-            let (reply, memory) = oneshot::channel();
-            scheduler.send(Command::Memory(reply))?;
-            sum.add(&memory.await.map_err(|_| Error::Disposed)?);
+            sum.add(&scheduler.ask(Command::Memory).await?);
         }
         Ok(sum)
     }

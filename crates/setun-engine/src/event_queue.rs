@@ -2,7 +2,7 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard},
     task::{Context, Poll, Waker},
 };
 
@@ -147,8 +147,7 @@ impl Queue {
         }
     }
 
-    // The state is consistent between any two statements, so a panic elsewhere spoils nothing.
     fn lock(&self) -> MutexGuard<'_, QueueState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        crate::lock(&self.state)
     }
 }

@@ -2,7 +2,6 @@
 
 mod cache;
 mod calls;
-mod open_row;
 mod ragged;
 mod steps;
 
@@ -12,9 +11,9 @@ use setun_model::{Model as Forward, Outputs, PagedCache};
 use setun_text::Strategy;
 
 pub use cache::InferencerCache;
-pub(crate) use cache::{CacheRow, Released};
-pub(crate) use open_row::OpenRow;
-pub use ragged::{Padding, Ragged};
+use cache::{CacheRow, Released};
+use calls::OpenRow;
+pub use ragged::Ragged;
 pub(crate) use steps::{Run, Steps, max_wanted_rows};
 
 use crate::error::Error;
@@ -122,17 +121,6 @@ impl Inferencer {
         Self { model, pool, outputs: Outputs::default(), options, released: Arc::default() }
     }
 
-    /// What it was told.
-    #[must_use]
-    pub fn options(&self) -> &InferencerOptions {
-        &self.options
-    }
-
-    /// Has the calls from now on give the logits of other positions.
-    pub fn set_logits(&mut self, logits: TokenLogits) {
-        self.options.logits = logits;
-    }
-
     /// The model.
     #[must_use]
     pub fn model(&self) -> &dyn Forward {
@@ -153,21 +141,6 @@ impl Inferencer {
         let row = |draws| CacheRow { draws, ..CacheRow::new(self.pool.create()) };
         let rows = (0..rows as u64).map(row).collect();
         Ok(InferencerCache { rows, released: Arc::clone(&self.released) })
-    }
-
-    /// Another cache with the same contents. They share memory until one of them is grown.
-    ///
-    /// # Errors
-    ///
-    /// If it is a cache of another inferencer.
-    pub fn fork(&mut self, cache: &InferencerCache) -> Result<InferencerCache, Error> {
-        self.own(cache)?;
-        let mut fork = InferencerCache { rows: vec![], released: Arc::clone(&self.released) };
-        for row in &cache.rows {
-            let sequence = self.pool.fork(row.sequence)?;
-            fork.rows.push(CacheRow { sequence, ..row.clone() });
-        }
-        Ok(fork)
     }
 
     /// Runs the tokens of a query, `[B, Q]`, and chooses the token that follows each row. The cache

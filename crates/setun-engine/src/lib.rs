@@ -33,6 +33,8 @@ mod stream;
 mod telemetry;
 mod timeline;
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 pub use beams::{Beam, BeamOptions, BeamText, EarlyStopping};
 pub use constraint::{Constraint, ConstraintState, SharedConstraint};
 pub use context::{
@@ -48,7 +50,7 @@ pub use event::{Done, Event, FinishReason, PromptTokens, TextDelta, Timings, Tok
 pub use event_queue::BackPressure;
 pub use histogram::{Histogram, TimeHistogram};
 pub use inferencer::{
-    Inferencer, InferencerCache, InferencerOptions, Inferred, Padding, Ragged, TokenLogits,
+    Inferencer, InferencerCache, InferencerOptions, Inferred, Ragged, TokenLogits,
 };
 pub use memory_pressure::{MemoryMonitor, Pressure, SharedMonitor};
 pub use metrics::EngineMetrics;
@@ -58,3 +60,8 @@ pub use pooling::Pooling;
 pub use profile::{EngineProfile, PhaseProfile};
 pub use stream::{CancelHandle, Completion, GenerationStream};
 pub use timeline::{TimedStep, Timeline};
+
+/// Locks what is consistent between any two statements, so that a panic elsewhere spoils nothing.
+fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

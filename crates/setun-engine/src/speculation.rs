@@ -7,15 +7,12 @@
 //! and that one's replacement with them. What the others left in the cache is dropped. So the text
 //! is the one without a draft, sampled or not.
 
-mod draft;
 mod draft_length;
 mod draft_model;
 mod lookahead;
 mod prompt_lookup;
-mod sampled;
 
-pub(crate) use draft::DraftRequest;
 use draft_length::{DraftCost, DraftLength};
-pub(crate) use draft_model::{DraftModel, DraftRoom};
+pub(crate) use draft_model::{DraftModel, DraftRequest, DraftRoom};
 pub(crate) use lookahead::Lookahead;
 use prompt_lookup::PromptLookup;

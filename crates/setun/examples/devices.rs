@@ -7,8 +7,8 @@
 use std::{error::Error, time::Instant};
 
 use setun::{
-    DeviceInfo, DeviceOptions, Inferencer, Model, Ragged, SamplerOptions, TokenLogits,
-    text::Sampler,
+    DeviceInfo, DeviceOptions, Inferencer, InferencerOptions, Model, Ragged, SamplerOptions,
+    TokenLogits, text::Sampler,
 };
 
 /// Tokens of a prompt and of a text.
@@ -20,7 +20,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     for DeviceInfo { select, device, level, chosen, note } in setun::devices() {
         let model = path.as_ref().map_or_else(Model::embedded, Model::open)?;
         let device_options = DeviceOptions { device: select, ..DeviceOptions::default() };
-        let mut inferencer = model.into_inferencer(device_options)?;
+        let options = InferencerOptions { logits: TokenLogits::None, ..Default::default() };
+        let mut inferencer = Inferencer::new(model.load_onto(device_options)?.model, options);
         let (prefill, decode) = tokens_per_second(&mut inferencer)?;
         let marker = if chosen { " (the default)" } else { "" };
         println!("{device} {level}{marker}: prompt {prefill:.0}, text {decode:.0} tokens/s {note}");
@@ -30,7 +31,6 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 /// Of a prompt, and of the text after it.
 fn tokens_per_second(inferencer: &mut Inferencer) -> Result<(f64, f64), Box<dyn Error>> {
-    inferencer.set_logits(TokenLogits::None);
     let mut greedy = Sampler::new(SamplerOptions::default())?;
     let query = Ragged::from_rows([(1..=u32::from(TOKENS)).collect::<Vec<_>>()]);
     let mut seconds = [0.0; 2];

@@ -7,7 +7,7 @@
 use std::error::Error;
 
 use setun::{
-    DeviceOptions, Model, Padding, Ragged, SamplerOptions,
+    DeviceOptions, Model, Ragged, SamplerOptions,
     text::{Sampler, logprob},
 };
 
@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut greedy = Sampler::new(SamplerOptions::default())?;
     let step = inferencer.prefill_blocking(&query, &mut cache, &mut greedy)?;
 
-    let logits = step.token_logits.padded(0.0, Padding::Right); // [B, T, V]
+    let logits = step.token_logits.padded(0.0); // [B, T, V]
     let (batch, vocabulary) = (query.rows(), step.token_logits.width());
     println!("logits [{batch}, {}, {vocabulary}]", logits.len() / batch / vocabulary);
     for (row, text) in texts.into_iter().enumerate() {

@@ -1,6 +1,5 @@
 //! Metrics and profiles of an engine, summed over its devices.
 
-use futures::channel::oneshot;
 use web_time::Instant;
 
 use super::Engine;
@@ -20,9 +19,8 @@ impl Engine {
     pub async fn metrics(&self) -> Result<EngineMetrics, Error> {
         let mut sum = EngineMetrics::default();
         for scheduler in self.schedulers.iter() {
-            let (reply, metrics) = oneshot::channel();
-            scheduler.send(Command::Maintenance(MaintenanceTask::Metrics(reply)))?;
-            sum.add(&metrics.await.map_err(|_| Error::Disposed)?);
+            let metrics = |reply| Command::Maintenance(MaintenanceTask::Metrics(reply));
+            sum.add(&scheduler.ask(metrics).await?);
         }
         Ok(sum)
     }
@@ -75,9 +73,8 @@ impl Engine {
     ) -> Result<Option<EngineProfile>, Error> {
         let mut sum: Option<EngineProfile> = None;
         for (device, scheduler) in self.schedulers.iter().enumerate() {
-            let (reply, profile) = oneshot::channel();
-            scheduler.send(Command::Profile { profiled, timeline, reply })?;
-            if let Some(profile) = profile.await.map_err(|_| Error::Disposed)? {
+            let profile = |reply| Command::Profile { profiled, timeline, reply };
+            if let Some(profile) = scheduler.ask(profile).await? {
                 let sum = sum.get_or_insert_default();
                 sum.prefill.add(profile.prefill.time, &profile.prefill.steps);
                 sum.decode.add(profile.decode.time, &profile.decode.steps);

@@ -1,7 +1,5 @@
 //! Texts that are continued: kept, forked, saved and restored.
 
-use futures::channel::oneshot;
-
 use super::Engine;
 use crate::{
     command::{Command, MaintenanceTask},
@@ -66,13 +64,9 @@ impl Session {
     ///
     /// If the engine has ended, or a device cannot give what it holds.
     pub async fn save(&self) -> Result<Vec<u8>, Error> {
-        let (reply, saved) = oneshot::channel();
-        let scheduler = self.engine.least_loaded()?;
-        scheduler.send(Command::Maintenance(MaintenanceTask::Save {
-            tokens: self.tokens.clone(),
-            reply,
-        }))?;
-        Ok(saved.await.map_err(|_| Error::Disposed)??.to_bytes())
+        let tokens = self.tokens.clone();
+        let save = |reply| Command::Maintenance(MaintenanceTask::Save { tokens, reply });
+        Ok(self.engine.least_loaded()?.ask(save).await??.to_bytes())
     }
 }
 
@@ -98,12 +92,9 @@ impl Engine {
             self.tokens(Prompt::Tokens(tokens.clone()))?;
         }
         for scheduler in self.schedulers.iter() {
-            let (reply, restored) = oneshot::channel();
-            scheduler.send(Command::Maintenance(MaintenanceTask::Restore {
-                saved: saved.clone(),
-                reply,
-            }))?;
-            restored.await.map_err(|_| Error::Disposed)??;
+            let saved = saved.clone();
+            let restore = |reply| Command::Maintenance(MaintenanceTask::Restore { saved, reply });
+            scheduler.ask(restore).await??;
         }
         Ok(Session { engine: self.clone(), tokens })
     }

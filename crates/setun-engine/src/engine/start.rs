@@ -47,9 +47,7 @@ impl Engine {
                 pollster::block_on(scheduler.run(commands, pause));
             };
             let thread = std::thread::Builder::new().name("setun".into()).spawn(run);
-            let mut running =
-                engine.shared.running.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            running.push(thread.map_err(Error::Thread)?);
+            crate::lock(&engine.shared.running).push(thread.map_err(Error::Thread)?);
         }
         Ok(engine)
     }

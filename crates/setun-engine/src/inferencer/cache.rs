@@ -1,10 +1,10 @@
 //! KV cache of an inferencer, a row for each of a batch.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use setun_model::SequenceId;
 
-use crate::error::Error;
+use crate::{error::Error, lock};
 
 /// Rows of a batch that are in the memory of an [`Inferencer`](crate::Inferencer): the tokens that
 /// were run, whose keys and values are kept, and the random numbers that each row draws.
@@ -24,7 +24,7 @@ pub(crate) struct Released(Mutex<Vec<SequenceId>>);
 
 impl Released {
     pub(crate) fn take(&self) -> Vec<SequenceId> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *lock(&self.0))
     }
 }
 
@@ -38,8 +38,6 @@ pub(crate) struct CacheRow {
     pub(crate) prompt_tokens: usize,
     pub(crate) seed: u64,
     pub(crate) draws: u64,
-    /// Counts the times that tokens were taken away.
-    pub(crate) cuts: u64,
 }
 
 impl InferencerCache {
@@ -66,54 +64,37 @@ impl InferencerCache {
         self.rows.iter_mut().for_each(|row| row.truncate(len));
     }
 
-    /// Drops the positions of one row from `len` on, if it has them.
-    ///
-    /// # Errors
-    ///
-    /// If there is no such row.
-    pub fn truncate_row(&mut self, row: usize, len: usize) -> Result<(), Error> {
-        self.row_mut(row)?.truncate(len);
-        Ok(())
-    }
-
     /// Which random numbers a row draws: those of an engine's generation with this seed, of which
-    /// it is the sequence `draws`. A new cache has draws 0, 1, 2, … for its rows, and a fork those
-    /// of the rows that it was made of.
+    /// it is the sequence `draws`. A new cache has draws 0, 1, 2, … for its rows.
     ///
     /// # Errors
     ///
     /// If there is no such row.
     pub fn set_draws(&mut self, row: usize, seed: u64, draws: u64) -> Result<(), Error> {
-        let row = self.row_mut(row)?;
+        let what = "a row of a cache, from 0 and below the number of rows";
+        let shape = Error::BatchShape { what, expected: self.rows.len(), found: row };
+        let row = self.rows.get_mut(row).ok_or(shape)?;
         (row.seed, row.draws) = (seed, draws);
         Ok(())
-    }
-
-    fn row_mut(&mut self, found: usize) -> Result<&mut CacheRow, Error> {
-        let expected = self.rows.len();
-        let what = "a row of a cache, from 0 and below the number of rows";
-        self.rows.get_mut(found).ok_or(Error::BatchShape { what, expected, found })
     }
 }
 
 impl CacheRow {
     /// An empty one.
     pub(crate) fn new(sequence: SequenceId) -> Self {
-        Self { sequence, tokens: vec![], prompt_tokens: 0, seed: 0, draws: 0, cuts: 0 }
+        Self { sequence, tokens: vec![], prompt_tokens: 0, seed: 0, draws: 0 }
     }
 
     fn truncate(&mut self, len: usize) {
         if len < self.tokens.len() {
             self.tokens.truncate(len);
             self.prompt_tokens = self.prompt_tokens.min(len);
-            self.cuts += 1;
         }
     }
 }
 
 impl Drop for InferencerCache {
     fn drop(&mut self) {
-        let mut released = self.released.0.lock().unwrap_or_else(PoisonError::into_inner);
-        released.extend(self.rows.iter().map(|row| row.sequence));
+        lock(&self.released.0).extend(self.rows.iter().map(|row| row.sequence));
     }
 }

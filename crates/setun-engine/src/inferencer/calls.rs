@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use setun_text::Strategy;
+use setun_text::{Draw, Step, Strategy};
 
-use super::{Inferencer, InferencerCache, OpenRow, Ragged, Run, Steps, TokenLogits};
+use super::{CacheRow, Inferencer, InferencerCache, Ragged, Run, Steps, TokenLogits};
 use crate::{error::Error, inferencer::Inferred};
 
 impl Inferencer {
@@ -29,7 +29,7 @@ impl Inferencer {
 
     /// The rows of a query at the end of what their cache holds, with room for `more` tokens
     /// after them.
-    pub(crate) fn open(
+    pub(super) fn open(
         &mut self,
         query: &Ragged<u32>,
         cache: &InferencerCache,
@@ -67,7 +67,7 @@ impl Inferencer {
     }
 
     /// The same for a query of one token, after which come up to `max_new_tokens`.
-    pub(crate) fn open_decoding(
+    pub(super) fn open_decoding(
         &mut self,
         query: &Ragged<u32>,
         cache: &InferencerCache,
@@ -114,7 +114,7 @@ impl Inferencer {
     }
 
     /// Hands the cache what was run.
-    pub(crate) fn close(&self, rows: Vec<OpenRow>, cache: &mut InferencerCache) -> Inferred {
+    pub(super) fn close(&self, rows: Vec<OpenRow>, cache: &mut InferencerCache) -> Inferred {
         let mut token_ids = Ragged::new(1);
         let mut token_logits = Ragged::new(self.model.vocab_size());
         let mut ended = vec![];
@@ -131,5 +131,53 @@ impl Inferencer {
             }
         }
         Inferred { token_ids, token_logits, ended }
+    }
+}
+
+/// A row while tokens are chosen after it. The cache takes over what was run when all is done.
+pub(super) struct OpenRow {
+    row: CacheRow,
+    /// What is in the cache, the query and the new tokens.
+    pub(super) history: Vec<u32>,
+    pub(super) prompt_tokens: usize,
+    chosen: usize,
+    logits: Vec<f32>, // [wanted, V]
+    ended: bool,
+    is_idle: bool, // its query is empty
+}
+
+impl OpenRow {
+    /// Whether nothing more is to be run.
+    pub(super) fn is_done(&self) -> bool {
+        self.is_idle || self.ended
+    }
+
+    /// Positions that have been run.
+    fn cached(&self) -> usize {
+        if self.chosen == 0 { self.row.tokens.len() } else { self.history.len() - 1 }
+    }
+
+    /// Where the next token is chosen.
+    fn step(&self) -> Step<'_> {
+        let index = self.history.len().saturating_sub(self.prompt_tokens) as u64;
+        let draw = Draw { seed: self.row.seed, sequence: self.row.draws, index };
+        let (history, prompt_tokens) = (&self.history, self.prompt_tokens);
+        Step { history, prompt_tokens, draw, allowed: None }
+    }
+
+    /// Keeps the logits of a position.
+    fn keep(&mut self, logits: &[f32], wanted: TokenLogits) {
+        match wanted {
+            TokenLogits::All => self.logits.extend_from_slice(logits),
+            TokenLogits::Last => logits.clone_into(&mut self.logits),
+            TokenLogits::None => {}
+        }
+    }
+
+    /// Takes the next token.
+    fn take(&mut self, token: u32, eos_tokens: &[u32]) {
+        self.history.push(token);
+        self.chosen += 1;
+        self.ended = eos_tokens.contains(&token);
     }
 }

@@ -1,7 +1,5 @@
 //! Rows of a batch that need not be of one length.
 
-use crate::error::Error;
-
 /// `[B, N, width]` where each row of the batch has its own `N`; of token ids the width is 1.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ragged<T> {
@@ -10,48 +8,12 @@ pub struct Ragged<T> {
     ends: Vec<usize>, // of each row in `values`, a multiple of the width
 }
 
-/// Where rows that are shorter than others are filled up.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Padding {
-    /// Before what they have.
-    Left,
-    /// After it.
-    #[default]
-    Right,
-}
-
 impl<T: Copy> Ragged<T> {
     /// Rows of single values, such as token ids.
     pub fn from_rows<R: AsRef<[T]>>(rows: impl IntoIterator<Item = R>) -> Self {
         let mut ragged = Self::new(1);
         rows.into_iter().for_each(|row| ragged.push(row.as_ref()));
         ragged
-    }
-
-    /// Rows of single values from the padded form `[B, N]`, with the length of each row.
-    ///
-    /// # Errors
-    ///
-    /// If the values are not this many rows of one length, or a row is longer than that.
-    pub fn from_padded(values: &[T], lengths: &[usize], padding: Padding) -> Result<Self, Error> {
-        let columns = values.len().checked_div(lengths.len()).unwrap_or(0);
-        let expected = columns * lengths.len();
-        if values.len() != expected {
-            let (what, found) = ("values of a padded batch", values.len());
-            return Err(Error::BatchShape { what, expected, found });
-        }
-        if let Some(&found) = lengths.iter().find(|&&length| length > columns) {
-            let what = "the length of a row of a padded batch";
-            return Err(Error::BatchShape { what, expected: columns, found });
-        }
-        let rows = lengths.iter().enumerate().map(|(row, &length)| {
-            let row = &values[row * columns..(row + 1) * columns];
-            match padding {
-                Padding::Left => &row[columns - length..],
-                Padding::Right => &row[..length],
-            }
-        });
-        Ok(Self::from_rows(rows))
     }
 
     /// No rows of items of this many values.
@@ -109,20 +71,14 @@ impl<T: Copy> Ragged<T> {
         &self.values
     }
 
-    /// The padded form, `[B, N, width]` with the longest row's `N`.
+    /// The padded form, `[B, N, width]` with the longest row's `N`: shorter rows are filled up behind.
     #[must_use]
-    pub fn padded(&self, fill: T, padding: Padding) -> Vec<T> {
+    pub fn padded(&self, fill: T) -> Vec<T> {
         let longest = self.iter().map(<[T]>::len).max().unwrap_or(0);
         let mut values = Vec::with_capacity(self.rows() * longest);
         for row in self.iter() {
-            let missing = longest - row.len();
-            let (before, after) = match padding {
-                Padding::Left => (missing, 0),
-                Padding::Right => (0, missing),
-            };
-            values.extend(std::iter::repeat_n(fill, before));
             values.extend_from_slice(row);
-            values.extend(std::iter::repeat_n(fill, after));
+            values.extend(std::iter::repeat_n(fill, longest - row.len()));
         }
         values
     }
@@ -133,18 +89,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn padding_on_either_side_comes_off_again() {
+    fn padding_comes_after_rows_that_are_shorter() {
         let rows: [&[u32]; 3] = [&[1, 2], &[], &[3, 4, 5]];
         let ragged = Ragged::from_rows(rows);
         assert_eq!((ragged.rows(), ragged.lengths()), (3, vec![2, 0, 3]));
-        let left = ragged.padded(9, Padding::Left);
-        assert_eq!(left, [9, 1, 2, 9, 9, 9, 3, 4, 5]);
-        let right = ragged.padded(9, Padding::Right);
-        assert_eq!(right, [1, 2, 9, 9, 9, 9, 3, 4, 5]);
-        for (padded, padding) in [(left, Padding::Left), (right, Padding::Right)] {
-            let again = Ragged::from_padded(&padded, &[2, 0, 3], padding).expect("a batch");
-            assert_eq!(again, ragged);
-        }
+        assert_eq!(ragged.padded(9), [1, 2, 9, 9, 9, 9, 3, 4, 5]);
     }
 
     #[test]
@@ -157,15 +106,5 @@ mod tests {
         assert_eq!(ragged.item(1, 0), Some(&[5, 6][..]));
         assert_eq!((ragged.item(1, 1), ragged.item(2, 0)), (None, None));
         assert!(ragged.row(2).is_empty());
-    }
-
-    #[test]
-    fn a_batch_that_is_none_is_refused() {
-        let padded = |values: &[u32], lengths| Ragged::from_padded(values, lengths, Padding::Left);
-        let expected = "values of a padded batch: expected 4, found 5";
-        assert_eq!(padded(&[0; 5], &[1, 1]).expect_err("odd").to_string(), expected);
-        let expected = "the length of a row of a padded batch: expected 2, found 3";
-        assert_eq!(padded(&[0; 4], &[2, 3]).expect_err("long").to_string(), expected);
-        assert_eq!(padded(&[], &[]).expect("no rows").rows(), 0);
     }
 }

@@ -101,8 +101,8 @@ fn logits_are_given_of_the_positions_that_are_wanted() {
     for (logits, of_prompt, of_text) in
         [(TokenLogits::All, 3, 4), (TokenLogits::Last, 1, 1), (TokenLogits::None, 0, 0)]
     {
-        let mut inferencer = inferencer(model());
-        inferencer.set_logits(logits);
+        let options = InferencerOptions { logits, ..InferencerOptions::default() };
+        let mut inferencer = Inferencer::new(Box::new(model()), options);
         let (mut cache, mut greedy) = (inferencer.cache(1).expect("a cache"), Asked::greedy());
         let first = inferencer.prefill_blocking(&rows(&[prompt]), &mut cache, &mut greedy);
         let first = first.expect("a step");
@@ -128,9 +128,9 @@ impl setun_text::Strategy for First {
 fn a_step_has_no_more_logits_than_memory_is_meant_for() {
     let wide = FakeModel::new(1 << 22, 1); // 16 MiB a row
     let steps = std::sync::Arc::clone(&wide.steps);
-    let mut inferencer = inferencer(wide);
     for (logits, expected) in [(TokenLogits::All, &[4, 1][..]), (TokenLogits::Last, &[5])] {
-        inferencer.set_logits(logits);
+        let options = InferencerOptions { logits, ..InferencerOptions::default() };
+        let mut inferencer = Inferencer::new(Box::new(wide.clone()), options);
         let mut cache = inferencer.cache(1).expect("a cache");
         let query = rows(&[&[1, 2, 3, 4, 5]]);
         inferencer.prefill_blocking(&query, &mut cache, &mut First).expect("a step");
@@ -139,33 +139,30 @@ fn a_step_has_no_more_logits_than_memory_is_meant_for() {
 }
 
 #[test]
-fn forks_go_their_own_ways_and_give_their_memory_back() {
-    let options = InferencerOptions { cache_positions: 64, ..InferencerOptions::default() };
+fn caches_that_are_cut_or_dropped_give_their_memory_back() {
+    let options = InferencerOptions {
+        cache_positions: 64,
+        logits: TokenLogits::None,
+        ..InferencerOptions::default()
+    };
     let mut inferencer = Inferencer::new(Box::new(model()), options);
-    inferencer.set_logits(TokenLogits::None);
     let used = |inferencer: &mut Inferencer| {
         inferencer.collect();
         64 / BLOCK_POSITIONS - inferencer.pool.free_blocks()
     };
-    let mut trunk = inferencer.cache(1).expect("a cache");
     let mut greedy = Asked::greedy();
     let prompt: Vec<u32> = (0..10).collect();
-    inferencer.prefill_blocking(&rows(&[&prompt]), &mut trunk, &mut greedy).expect("a step");
-    let mut branch = inferencer.fork(&trunk).expect("a fork");
-    assert_eq!(used(&mut inferencer), 3, "they share all blocks");
-    for (cache, token) in [(&mut branch, 20), (&mut trunk, 21)] {
-        let found = inferencer.decode_blocking(&rows(&[&[token]]), cache, 6, &mut greedy);
-        let text = [prompt.as_slice(), &[token]].concat();
-        assert_eq!(found.expect("a text").token_ids.row(0), expected_greedy(&text, 6));
+    let mut caches = [0; 2].map(|_| inferencer.cache(1).expect("a cache"));
+    for cache in &mut caches {
+        inferencer.prefill_blocking(&rows(&[&prompt]), cache, &mut greedy).expect("a step");
     }
-    assert_eq!(used(&mut inferencer), 2 + 2 * 2, "two whole ones are shared");
-    drop(branch);
-    assert_eq!(used(&mut inferencer), 4);
-    trunk.truncate(0);
-    let mut other = inferencer.fork(&trunk).expect("a fork");
-    assert_eq!((other.lengths(), used(&mut inferencer)), (vec![0], 0));
-    let all: Vec<u32> = (0..40).collect();
-    inferencer.prefill_blocking(&rows(&[&all]), &mut other, &mut greedy).expect("all is free");
+    assert_eq!(used(&mut inferencer), 2 * 3);
+    let [mut cut, dropped] = caches;
+    drop(dropped);
+    assert_eq!(used(&mut inferencer), 3);
+    cut.truncate(0);
+    let all: Vec<u32> = (0..64).map(|place| place % 40).collect();
+    inferencer.prefill_blocking(&rows(&[&all]), &mut cut, &mut greedy).expect("all is free");
 }
 
 #[test]
@@ -237,9 +234,7 @@ fn calls_that_do_not_fit_are_refused_before_anything_runs() {
     assert!(matches!(error, Error::RowFull { row: 0, positions: 97, context: 96 }), "{error}");
     let error = inferencer.cache(0).expect_err("no rows");
     assert!(matches!(error, Error::BadOption { option: "rows", .. }), "{error}");
-    let foreign = other.cache(1).expect("a cache");
-    assert!(matches!(inferencer.fork(&foreign), Err(Error::OtherCache)));
-    let error = cache.truncate_row(2, 0).expect_err("no such row");
+    let error = cache.set_draws(2, 0, 0).expect_err("no such row");
     assert_eq!(shape(error), (2, 2));
     assert_eq!((cache.lengths(), counter.lock().expect("steps").len()), (vec![0, 0], 0));
 
@@ -303,11 +298,15 @@ proptest! {
             }
         }
         let query = Ragged::from_rows(query.unwrap_or_default().chunks(1));
-        let lengths = cache.lengths();
         let texts = inferencer.decode_blocking(&query, &mut cache, count, &mut random).expect("a text");
         for row in 0..prompts.len() {
             prop_assert_eq!(&logits[row], &expected_logits(&prompts[row]));
-            cache.truncate_row(row, lengths[row]).expect("a row");
+        }
+        let shortest = prompts.iter().map(Vec::len).min().unwrap_or(0);
+        cache.truncate(shortest);
+        let rest = Ragged::from_rows(prompts.iter().map(|prompt| &prompt[shortest..]));
+        if !rest.values().is_empty() {
+            inferencer.prefill_blocking(&rest, &mut cache, &mut random).expect("a step");
         }
         let again = inferencer.decode_blocking(&query, &mut cache, count, &mut random).expect("a text");
         prop_assert_eq!(&again, &texts);

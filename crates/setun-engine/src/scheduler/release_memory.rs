@@ -1,9 +1,6 @@
 //! Release of memory: first of what can be done without, then of what sequences hold.
 
-use std::{
-    sync::{Arc, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use web_time::Instant;
 
@@ -36,7 +33,7 @@ impl PolledMonitor {
             return None;
         }
         self.asked = Some(now);
-        self.shared.lock().unwrap_or_else(PoisonError::into_inner).pressure()
+        crate::lock(&self.shared).pressure()
     }
 }
 

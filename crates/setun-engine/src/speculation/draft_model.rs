@@ -1,13 +1,10 @@
 //! Proposals from a smaller model.
 
-mod owned;
-
 use std::collections::HashMap;
 
-use setun_model::{Model as Forward, Outputs, PagedCache, SequenceId};
-use setun_text::{Draw, Sampler, Step};
+use setun_model::{MemoryUse, Model as Forward, Outputs, PagedCache, SequenceId};
+use setun_text::{Draw, Sampler, SamplerState, Step, TextError};
 
-use super::{draft::DraftRequest, sampled::sample};
 use crate::{
     error::Error,
     inferencer::{Run, Steps},
@@ -25,6 +22,20 @@ pub(crate) struct DraftModel {
     max_new: usize,
     outputs: Outputs,
     sequences: HashMap<SequenceId, Kept>,
+}
+
+/// A sequence for which tokens are to be proposed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DraftRequest<'a> {
+    /// The sequence, by the name that it has in the target's cache.
+    pub(crate) sequence: SequenceId,
+    /// Where the first token is proposed: after its history, whose last token has not been run,
+    /// and with random numbers. Those of further tokens have the indices after it.
+    pub(crate) step: Step<'a>,
+    /// Most tokens to propose; 1 or more.
+    pub(crate) most: usize,
+    /// How the target chooses in this sequence; none if as the draft was told once.
+    pub(crate) sampler: Option<&'a Sampler>,
 }
 
 /// How much a draft model takes.
@@ -88,6 +99,51 @@ impl DraftModel {
             }
         }
         proposed
+    }
+
+    /// Bytes that the model keeps in memory.
+    pub(crate) fn memory(&self) -> MemoryUse {
+        self.model.memory()
+    }
+
+    /// Whether its cache has memory that no sequence needs.
+    pub(crate) fn has_spare(&self) -> bool {
+        let held = self.pool.held_blocks() - self.pool.idle_blocks();
+        self.pool.idle_blocks() > 0 || self.memory().cache > held * self.model.block_bytes()
+    }
+
+    /// Forgets the sequences that are not there any more.
+    pub(crate) fn retain(&mut self, is_there: impl Fn(SequenceId) -> bool) {
+        let Self { sequences, pool, .. } = self;
+        sequences.retain(|&sequence, kept| {
+            let stays = is_there(sequence);
+            if !stays {
+                pool.remove(kept.sequence);
+            }
+            stays
+        });
+    }
+
+    /// Holds its cache to this many blocks. Where sequences have more, all begin again.
+    pub(crate) async fn hold_to(&mut self, blocks: usize) -> Result<(), Error> {
+        if self.pool.held_blocks() - self.pool.idle_blocks() > blocks {
+            self.retain(|_| false);
+        }
+        let beyond = self.pool.held_blocks().saturating_sub(blocks);
+        self.pool.forget_idle(self.pool.idle_blocks().saturating_sub(beyond));
+        self.pool.set_max_blocks(blocks);
+        if self.memory().cache <= blocks.saturating_mul(self.model.block_bytes()) {
+            return Ok(());
+        }
+        self.shrink().await
+    }
+
+    /// Gives back the memory of blocks that no sequence has, and of steps.
+    pub(crate) async fn shrink(&mut self) -> Result<(), Error> {
+        self.pool.forget_idle(0);
+        self.pool.compact();
+        self.outputs = Outputs::default();
+        Ok(self.model.shrink(&mut self.pool).await?)
     }
 
     /// Drops what is kept of a sequence.
@@ -217,6 +273,15 @@ impl Part {
         let Self { sequence, position, ref tokens } = *self;
         Run { sequence, position, tokens, wanted_from: tokens.len().saturating_sub(wanted) }
     }
+}
+
+/// The token that a sampler chooses. It must keep no state: what is drawn for a proposal that does not
+/// stay must leave no trace.
+fn sample(sampler: &Sampler, logits: &[f32], step: &Step<'_>) -> Result<u32, TextError> {
+    if sampler.has_state() {
+        return Err(TextError::NeedsState { option: "mirostat_tau" });
+    }
+    Ok(sampler.sample(logits, step, &mut SamplerState::default())?.token)
 }
 
 #[cfg(test)]

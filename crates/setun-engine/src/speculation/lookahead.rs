@@ -1,7 +1,5 @@
 //! Speculation of an engine's sequence: prompt lookup, or the length of a draft model's proposal.
 
-use setun_model::SequenceId;
-
 use super::{DraftCost, DraftLength, PromptLookup};
 
 /// Guesses what comes next in one sequence, and how much of it is worth a try.
@@ -21,9 +19,6 @@ enum Guesser {
     Text { class: usize },
     Draft,
 }
-
-/// Each sequence has a lookup of its own, in which it has this name.
-const SEQUENCE: SequenceId = SequenceId(0);
 
 /// Time that a proposed token adds to a step of the target, in parts of a step over one token: as
 /// of a model of two thousand million weights on two cores.
@@ -56,7 +51,7 @@ impl Lookahead {
 
     /// Up to `most` tokens that may follow a text, which has only grown since the last call.
     pub(crate) fn guess(&mut self, text: &[u32], most: usize, vocabulary: usize) -> Vec<u32> {
-        let Some(found) = self.lookup.find(SEQUENCE, text) else { return vec![] };
+        let Some(found) = self.lookup.find(text) else { return vec![] };
         let shared = found.shared(text, CLASSES[CLASSES.len() - 1].0);
         let class = CLASSES.partition_point(|(least, _)| *least <= shared) - 1;
         self.last = Guesser::Text { class };

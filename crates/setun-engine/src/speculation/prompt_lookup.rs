@@ -2,8 +2,6 @@
 
 use std::collections::HashMap;
 
-use setun_model::SequenceId;
-
 /// Proposes what followed the most recent earlier occurrence of the longest run of tokens that
 /// the text ends with and that occurred before. Where that reaches the end of the text it goes
 /// on with what it has proposed, so a text that repeats itself is continued for as long as is
@@ -15,40 +13,39 @@ use setun_model::SequenceId;
 pub(super) struct PromptLookup {
     shortest: usize,
     longest: usize,
-    sequences: HashMap<SequenceId, Index>,
-}
-
-/// Where runs of tokens occurred last.
-#[derive(Clone, Debug, Default)]
-struct Index {
     /// Runs that end before this place are noted.
     indexed: usize,
-    /// By length and hash of a run, the place behind it.
+    /// By length and hash of a run, the place behind its last occurrence.
     places: HashMap<(usize, u64), usize>,
-}
-
-impl Default for PromptLookup {
-    /// Runs of 2 to 4 tokens.
-    fn default() -> Self {
-        Self::new(2, 4)
-    }
 }
 
 impl PromptLookup {
     /// Looks for runs of this many tokens, the longest first; shorter ones are found more often and
     /// tell less. Fewer than 1 are taken as 1.
-    #[must_use]
     pub(super) fn new(shortest: usize, longest: usize) -> Self {
         let shortest = shortest.max(1);
-        Self { shortest, longest: longest.max(shortest), sequences: HashMap::new() }
+        Self { shortest, longest: longest.max(shortest), indexed: 0, places: HashMap::new() }
     }
 
     /// What a history repeats, if it ends with a run that occurred before.
-    pub(super) fn find(&mut self, sequence: SequenceId, history: &[u32]) -> Option<Found> {
-        let (shortest, longest) = (self.shortest, self.longest);
-        let index = self.sequences.entry(sequence).or_default();
-        index.record(history, shortest..=longest);
-        index.find(history, shortest..=longest).map(Found)
+    pub(super) fn find(&mut self, history: &[u32]) -> Option<Found> {
+        self.record(history);
+        let occurrence = |(length, hash)| {
+            let place = *self.places.get(&(length, hash))?;
+            let run = history.get(place.checked_sub(length)?..place)?;
+            history.ends_with(run).then_some(place)
+        };
+        runs(history, self.shortest, self.longest).filter_map(occurrence).last().map(Found)
+    }
+
+    /// Notes the runs that something follows.
+    fn record(&mut self, history: &[u32]) {
+        for end in self.indexed..history.len() {
+            for run in runs(&history[..end], self.shortest, self.longest) {
+                self.places.insert(run, end);
+            }
+        }
+        self.indexed = self.indexed.max(history.len());
     }
 }
 
@@ -76,34 +73,8 @@ impl Found {
     }
 }
 
-impl Index {
-    /// Notes the runs that something follows.
-    fn record(&mut self, history: &[u32], lengths: std::ops::RangeInclusive<usize>) {
-        for end in self.indexed..history.len() {
-            for run in runs(&history[..end], lengths.clone()) {
-                self.places.insert(run, end);
-            }
-        }
-        self.indexed = self.indexed.max(history.len());
-    }
-
-    /// The place behind the last occurrence of the longest run that the history ends with.
-    fn find(&self, history: &[u32], lengths: std::ops::RangeInclusive<usize>) -> Option<usize> {
-        let occurrence = |(length, hash)| {
-            let place = *self.places.get(&(length, hash))?;
-            let run = history.get(place.checked_sub(length)?..place)?;
-            history.ends_with(run).then_some(place)
-        };
-        runs(history, lengths).filter_map(occurrence).last()
-    }
-}
-
 /// The runs of tokens at the end of a text, from the shortest, each with a hash.
-fn runs(
-    text: &[u32],
-    lengths: std::ops::RangeInclusive<usize>,
-) -> impl Iterator<Item = (usize, u64)> {
-    let (shortest, longest) = lengths.into_inner();
+fn runs(text: &[u32], shortest: usize, longest: usize) -> impl Iterator<Item = (usize, u64)> {
     let hashes = text.iter().rev().take(longest).scan(0_u64, |hash, &token| {
         // An odd multiplier, 2^64 divided by the golden ratio, spreads what is alike.
         *hash = (hash.rotate_left(5) ^ u64::from(token)).wrapping_mul(0x9e37_79b9_7f4a_7c15);

@@ -6,12 +6,10 @@ use super::*;
 
 impl PromptLookup {
     /// Up to `most` tokens that may follow a history.
-    fn lookup(&mut self, sequence: SequenceId, history: &[u32], most: usize) -> Vec<u32> {
-        self.find(sequence, history).map_or_else(Vec::new, |found| found.follow(history, most))
+    fn lookup(&mut self, history: &[u32], most: usize) -> Vec<u32> {
+        self.find(history).map_or_else(Vec::new, |found| found.follow(history, most))
     }
 }
-
-const ONE: SequenceId = SequenceId(1);
 
 /// The definition: the longest run at the end, its last place before, what followed.
 fn by_search(text: &[u32], (shortest, longest): (usize, usize), most: usize) -> Vec<u32> {
@@ -30,7 +28,7 @@ fn by_search(text: &[u32], (shortest, longest): (usize, usize), most: usize) -> 
 
 #[test]
 fn goes_on_as_the_text_did_the_last_time() {
-    let lookup = |text: &[u32], most| PromptLookup::new(2, 3).lookup(ONE, text, most);
+    let lookup = |text: &[u32], most| PromptLookup::new(2, 3).lookup(text, most);
     assert_eq!(lookup(&[1, 2, 3, 4, 5, 1, 2], 3), [3, 4, 5]);
     assert_eq!(lookup(&[1, 2, 3, 1, 2, 4, 1, 2], 2), [4, 1], "the most recent");
     assert_eq!(lookup(&[9, 1, 2, 3, 8, 1, 2, 4, 9, 1, 2], 2), [3, 8], "of the longest");
@@ -39,15 +37,6 @@ fn goes_on_as_the_text_did_the_last_time() {
     assert_eq!(lookup(&[7, 7], 4), [0; 0], "nothing has followed yet");
     assert_eq!(lookup(&[7, 7, 7], 4), [7; 4]);
     assert_eq!(lookup(&[], 4), [0; 0]);
-}
-
-#[test]
-fn a_sequence_that_was_forgotten_begins_anew() {
-    let mut lookup = PromptLookup::new(1, 2);
-    assert_eq!(lookup.lookup(ONE, &[1, 2, 1], 1), [2]);
-    assert_eq!(lookup.lookup(SequenceId(2), &[3, 2, 1], 1), [0; 0], "sequences are apart");
-    lookup.sequences.remove(&ONE);
-    assert_eq!(lookup.lookup(ONE, &[1, 3, 1], 1), [3]);
 }
 
 proptest! {
@@ -62,7 +51,7 @@ proptest! {
         let mut len = 0;
         for step in steps.into_iter().cycle() {
             // As a text grows, by one token or several.
-            let found = lookup.lookup(ONE, &text[..len], most);
+            let found = lookup.lookup(&text[..len], most);
             prop_assert_eq!(found, by_search(&text[..len], lengths, most), "{:?}", &text[..len]);
             if len == text.len() {
                 break;
@@ -76,11 +65,11 @@ proptest! {
 fn a_step_notes_only_what_is_new() {
     let mut lookup = PromptLookup::new(1, 3);
     let text: Vec<u32> = (0..1000).collect();
-    lookup.lookup(ONE, &text, 1);
-    let places = |lookup: &PromptLookup| lookup.sequences[&ONE].places.len();
-    assert_eq!((places(&lookup), lookup.sequences[&ONE].indexed), (999 + 998 + 997, 1000));
+    lookup.lookup(&text, 1);
+    let places = |lookup: &PromptLookup| lookup.places.len();
+    assert_eq!((places(&lookup), lookup.indexed), (999 + 998 + 997, 1000));
     // A history whose old part has changed shows what is looked at again: nothing of it.
     let other: Vec<u32> = (5000..6000).chain([7000, 7001]).collect();
-    lookup.lookup(ONE, &other, 1);
+    lookup.lookup(&other, 1);
     assert_eq!(places(&lookup), 999 + 998 + 997 + 2 * 3);
 }
