@@ -8,7 +8,7 @@ use crate::config::LinearClass;
 /// The scales of a matrix whose rows have `groups` groups of `width` columns, the last perhaps
 /// fewer: one where all are equal, one for each row where all of a row are, else the widest groups
 /// that are a multiple of those given and divide the columns. Zero stands for a group without a
-/// weight other than zero, which any scale suits; 1 is taken where nothing else tells.
+/// weight other than zero, which any scale suits; the default is 1.
 pub(crate) fn fewest(values: &[f32], groups: usize, width: usize, columns: usize) -> Scales {
     if let Some(scale) = common(values) {
         return Scales::Tensor(scale.unwrap_or(1.0));

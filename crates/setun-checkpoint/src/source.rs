@@ -11,10 +11,10 @@ pub enum Source {
     /// A folder as Hugging Face lays it out, or with [`container::FILE`](crate::container::FILE)
     /// in it; names are relative to it.
     Folder,
-    /// One file: of GGUF, or the first or another of its parts, which are wanted beside it; the
+    /// One file: of GGUF, or the first or another of its parts, which are requested beside it; the
     /// first or only file of a [`container`](crate::container), which names the others; or of
     /// safetensors. That may carry the folder's other files in its metadata, each as a
-    /// string under the key `setun.file/<name>`; without `config.json` there, they are wanted
+    /// string under the key `setun.file/<name>`; without `config.json` there, they are requested
     /// beside it.
     File(String),
 }
@@ -26,7 +26,7 @@ pub struct Options {
     pub i2s: I2sBlocks,
 }
 
-/// How the codes of GGUF's `I2_S` lie. No file tells the two apart.
+/// How the codes of GGUF's `I2_S` lie. No file says which of the two it has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum I2sBlocks {
     /// 128 weights in 32 bytes, as in every published file.
@@ -47,10 +47,10 @@ pub struct ReadRequest {
     pub required: bool,
 }
 
-/// What there is where something was wanted.
+/// What was found at the requested range.
 #[derive(Clone, Copy, Debug)]
 pub enum Answer<'a> {
-    /// The bytes of the range, or of the whole file. Fewer than were asked for say that the file
+    /// The bytes of the range, or of the whole file. Fewer than were requested say that the file
     /// ends there.
     Bytes(&'a [u8]),
     /// There is no such file.

@@ -60,7 +60,7 @@ fn failed(error: io::Error) -> CliError {
     }
 }
 
-/// Writes to standard error. Nobody may be listening there, which is no failure.
+/// Writes to standard error. A closed standard error is no failure.
 pub(crate) fn report(text: &str) {
     let _ = io::stderr().write_all(text.as_bytes());
 }

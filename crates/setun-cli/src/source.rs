@@ -90,7 +90,7 @@ impl ModelFiles {
         self.options
     }
 
-    /// Reads what is wanted into `bytes`; false where there is no such file.
+    /// Reads the requested range into `bytes`; false where there is no such file.
     pub(crate) fn read(&mut self, want: &ReadRequest, bytes: &mut Vec<u8>) -> Result<bool, Error> {
         pollster::block_on(self.bytes.read(want, bytes))
     }

@@ -323,7 +323,7 @@ impl Engine {
     }
 }
 
-/// What templates are told: the answer comes next, and today's date (UTC).
+/// Variables of chat templates: the answer comes next, and today's date (UTC).
 fn render_options() -> RenderOptions {
     let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let seconds = i64::try_from(elapsed.as_secs()).unwrap_or(0);

@@ -126,7 +126,7 @@ pub enum Error {
     #[error("the engine's thread cannot be started: {0}")]
     Thread(io::Error),
 
-    /// A model gives other outputs than it was asked for.
+    /// A model gives other outputs than were requested.
     #[error("the model's output cannot be used: {what} is {found}, expected {expected}")]
     ModelOutput {
         /// What was looked at.
@@ -173,7 +173,7 @@ pub enum ErrorCode {
     ContextFull,
     /// Memory ran out.
     OutOfMemory,
-    /// The backend asked for is not here.
+    /// The backend requested is not here.
     BackendUnavailable,
     /// The device went away.
     DeviceLost,

@@ -46,7 +46,7 @@ pub(crate) enum Demand {
     More,
     /// None for now.
     Pause,
-    /// The end, and to be told of it.
+    /// The end, and the event of it.
     Cancel,
     /// Nothing any more.
     Gone,

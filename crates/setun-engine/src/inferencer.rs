@@ -54,7 +54,7 @@ pub struct Inferencer {
     released: Arc<Released>,
 }
 
-/// What an [`Inferencer`] is told once.
+/// Options of an [`Inferencer`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InferencerOptions {
     /// Tokens that end a row. Default: none.

@@ -2,7 +2,7 @@
 //!
 //! A chunk's bytes are on the disk before its line is written, so a line that can be read tells
 //! of bytes that are there, whenever the process or the machine stopped. A line that was cut off
-//! is ignored, and its chunk is asked for again.
+//! is ignored, and its chunk is requested again.
 
 use std::{
     collections::BTreeMap,

@@ -28,7 +28,7 @@ impl ModelStore {
     /// Pulls a model, or what is missing of it. `listener` hears how it goes on, from several
     /// threads.
     ///
-    /// What has arrived is kept whatever happens, and the next pull asks for the rest alone. The
+    /// What has arrived is kept whatever happens, and the next pull requests the rest alone. The
     /// model is not there for anybody else before all of it is.
     ///
     /// # Errors
@@ -171,7 +171,7 @@ impl Pull<'_> {
             let (model, revision) = (plan.id.to_string(), plan.revision.clone());
             let mut manifest = Manifest::new(model, revision, plan.source.clone());
             manifest.licence.clone_from(&plan.licence);
-            manifest.write(&folder)?; // not complete: it tells what is under way
+            manifest.write(&folder)?; // not complete: it says what is under way
             manifest
         };
         let downloads =

@@ -10,7 +10,7 @@ pub(crate) struct Plan {
     pub(crate) id: ModelId,
     /// A commit, or what the files were known by.
     pub(crate) revision: String,
-    /// The name of the revision that was asked for, if it may be another commit later.
+    /// The name of the revision that was requested, if it may be another commit later.
     pub(crate) reference: Option<String>,
     /// Where it comes from.
     pub(crate) source: String,

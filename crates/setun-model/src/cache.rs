@@ -335,7 +335,7 @@ impl PagedCache {
         self.forget_idle(self.prefixes.max_idle);
     }
 
-    /// No sequence is here: memory that was refused once must not be asked for again.
+    /// No sequence is here: memory that was refused once must not be requested again.
     fn forget_memory(&mut self) {
         if self.free.len() == self.references.len() {
             self.free.clear();

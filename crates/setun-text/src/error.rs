@@ -171,7 +171,7 @@ pub enum TextError {
     #[error("no token may come next: all are banned, or not allowed")]
     NoTokenLeft,
 
-    /// A choice depends on those before it, and whoever requests it keeps no state.
+    /// A choice depends on those before it, and its caller keeps no state.
     #[error("`{option}` needs a state for each sequence, expected a `SamplingStrategy`")]
     NeedsState {
         /// Name of the option.

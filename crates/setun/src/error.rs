@@ -59,7 +59,7 @@ pub enum Error {
     /// A device or level is not here.
     #[error("backend `{wanted}` is not available: {reason}; here are: {available}")]
     BackendUnavailable {
-        /// What was asked for.
+        /// What was requested.
         wanted: String,
         /// Why not.
         reason: String,
@@ -134,7 +134,7 @@ fn hub_code(kind: setun_hub::ErrorKind) -> ErrorCode {
     }
 }
 
-/// What an engine is told of loading.
+/// The engine's error for a failed load.
 impl From<Error> for EngineError {
     fn from(error: Error) -> Self {
         match error {

@@ -110,7 +110,7 @@ pub(super) fn parse_eps(fields: &Fields<'_>) -> Result<Option<f32>, CheckpointEr
 }
 
 impl TensorInfo {
-    /// Whether only the data tell by what a matrix is scaled: as a whole, by row or by group of
+    /// Whether only the data show by what a matrix is scaled: as a whole, by row or by group of
     /// columns.
     #[must_use]
     pub fn scale_is_in_data(&self, mode: QuantizationMode) -> bool {

@@ -55,7 +55,7 @@ pub(super) fn architecture(metadata: &Metadata) -> Result<&'static Architecture,
     let found = metadata.text(KEY)?.ok_or_else(|| metadata.absent(KEY, "a name"))?;
     ARCHITECTURES.iter().find(|known| known.name == found).ok_or_else(|| {
         let supported = match found {
-            // Converters pair rows of queries and keys for llama; of others nothing tells.
+            // Converters pair rows of queries and keys for llama; of others nothing says so.
             "falcon3" => {
                 "llama, as Falcon3 models say; how rows of queries and keys lie, \
                           this name does not tell"

@@ -94,7 +94,7 @@ impl Placed {
     }
 }
 
-/// `Q2_0` has groups of 64 or of 128: of a file's tensors all have one, and some tell which.
+/// `Q2_0` has groups of 64 or of 128: of a file's tensors all have one, and some show which.
 fn settle_groups(file: &str, placed: &mut [Placed], alignment: u64) -> Result<(), CheckpointError> {
     let both = [Dtype::Q2_0, Dtype::Q2_0Wide];
     let of_type = || placed.iter().filter(|tensor| tensor.dtype == Dtype::Q2_0);

@@ -1,4 +1,4 @@
-//! The messages of `onnx.proto` that tell of weights, as far as they are read.
+//! The messages of `onnx.proto` that describe weights, as far as they are read.
 
 use prost::Message;
 

@@ -34,7 +34,7 @@ use round::{Round, median};
 /// Tokens that each sequence generates to warm up, after its whole prompt.
 const WARM_UP: usize = 4;
 
-/// Tokens that each sequence generates to report what is read, where no profile is asked for.
+/// Tokens that each sequence generates to report what is read, where no profile is requested.
 const PROFILED: usize = 16;
 
 /// Most tokens of a prompt, and most that are generated after it.

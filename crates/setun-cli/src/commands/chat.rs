@@ -77,7 +77,7 @@ impl History {
     }
 
     /// Forgets the oldest questions and answers until there is room for another answer, and
-    /// tells so. False where the last message does not fit even alone.
+    /// says so. False where the last message does not fit even alone.
     fn make_room(&mut self, engine: &Engine, max_tokens: Option<usize>) -> Result<bool, Error> {
         let context = engine.context_length();
         let room = (context / ROOM).min(max_tokens.unwrap_or(usize::MAX)).max(1);

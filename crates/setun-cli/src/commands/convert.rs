@@ -259,7 +259,7 @@ impl Written {
         Ok(())
     }
 
-    /// Half a model helps nobody; that it cannot be removed is no news after the first error.
+    /// Half a model is of no use; the first error is reported, not that of the removal.
     fn remove(&mut self) {
         for name in std::mem::take(&mut self.open).into_keys() {
             let _ = fs::remove_file(self.part(&name));

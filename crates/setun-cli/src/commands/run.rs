@@ -22,7 +22,7 @@ use crate::{
 /// Fewest tokens that a rate is reported of: fewer say nothing about speed.
 const MIN_RATE_TOKENS: usize = 8;
 
-/// Most texts that can be asked for.
+/// Most texts that can be requested.
 const MAX_SAMPLES: i64 = 1024;
 
 /// Generate text from a prompt

@@ -10,8 +10,8 @@ use crate::{
 };
 
 impl Engine {
-    /// Gives memory back, after the step under way; the future tells how many bytes of the cache.
-    /// What is told is done even if nobody waits for it. Texts do not change: what is needed again
+    /// Gives memory back, after the step under way; the future returns how many bytes of the cache.
+    /// It is done even if the future is dropped. Texts do not change: what is needed again
     /// is computed again, to the same bits.
     ///
     /// [`Pressure::Moderate`] forgets what is kept for prompts that begin as others did, and gives
@@ -36,8 +36,8 @@ impl Engine {
     /// Holds the cache of each device to this many bytes from now on, though never to less than one
     /// context; `usize::MAX` gives it what it was built with again. What is kept for prompts goes
     /// first, then the generations with the least claim wait until there is room for them. A
-    /// draft's cache of as many positions is part of it. The future tells how many bytes were given
-    /// back.
+    /// draft's cache of as many positions is part of it. The future returns how many bytes were
+    /// given back.
     ///
     /// # Errors
     ///
@@ -46,7 +46,7 @@ impl Engine {
         sum(self.tell(|reply| MaintenanceTask::LimitCache { bytes, reply }))
     }
 
-    /// Tells each scheduler at once; where each answers.
+    /// Sends a task to each scheduler at once, and returns where each answers.
     fn tell(&self, task: impl Fn(ReleasedReply) -> MaintenanceTask) -> Vec<Result<Answer, Error>> {
         let tell = |scheduler: &Handle| {
             let (reply, answer) = oneshot::channel();

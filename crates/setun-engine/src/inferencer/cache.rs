@@ -18,7 +18,7 @@ pub struct InferencerCache {
     pub(crate) released: Arc<Released>,
 }
 
-/// Sequences whose caches were dropped. Each inferencer has its own, so it tells whose a cache is.
+/// Sequences whose caches were dropped. Each inferencer has its own, which identifies its caches.
 #[derive(Debug, Default)]
 pub(crate) struct Released(Mutex<Vec<SequenceId>>);
 

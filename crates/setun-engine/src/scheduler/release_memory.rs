@@ -11,7 +11,7 @@ use crate::{
     memory_pressure::{Pressure, SharedMonitor},
 };
 
-/// Who tells how short memory is, and when that was asked last.
+/// The memory monitor, and when it was asked last.
 pub(super) struct PolledMonitor {
     shared: SharedMonitor,
     every: Duration,
@@ -126,7 +126,7 @@ impl Scheduler {
     }
 }
 
-/// Tells what was given back. A failure is the scheduler's, too.
+/// Replies with what was given back. A failure is the scheduler's, too.
 pub(super) fn reply_released(
     released: Result<usize, Error>,
     reply: ReleasedReply,

@@ -34,7 +34,7 @@ pub(crate) struct DraftRequest<'a> {
     pub(crate) step: Step<'a>,
     /// Most tokens to propose; 1 or more.
     pub(crate) most: usize,
-    /// How the target chooses in this sequence; none if as the draft was told once.
+    /// How the target chooses in this sequence; none to choose by the draft's options.
     pub(crate) sampler: Option<&'a Sampler>,
 }
 
@@ -268,7 +268,7 @@ impl Kept {
 }
 
 impl Part {
-    /// The logits of this many of the last are wanted.
+    /// The logits of this many of the last are requested.
     fn run(&self, wanted: usize) -> Run<'_> {
         let Self { sequence, position, ref tokens } = *self;
         Run { sequence, position, tokens, wanted_from: tokens.len().saturating_sub(wanted) }

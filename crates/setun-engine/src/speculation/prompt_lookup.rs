@@ -5,7 +5,7 @@ use std::collections::HashMap;
 /// Proposes what followed the most recent earlier occurrence of the longest run of tokens that
 /// the text ends with and that occurred before. Where that reaches the end of the text it goes
 /// on with what it has proposed, so a text that repeats itself is continued for as long as is
-/// asked for.
+/// requested.
 ///
 /// Nothing is ever searched: each run of tokens is noted once, with its place, when the text has
 /// gone on.

@@ -45,7 +45,7 @@ impl Failure {
         });
     }
 
-    /// Memory that was refused is an error of whoever requested it, and of nobody after; where it
+    /// Memory that was refused is an error of its request alone; where it
     /// is reported late, in a browser, to every user.
     pub(super) fn check_memory(&self, what: &'static str, bytes: u64) -> Result<(), OpsError> {
         let is_told_at_once = cfg!(not(target_family = "wasm"));

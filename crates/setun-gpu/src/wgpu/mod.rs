@@ -30,7 +30,7 @@ use crate::{
 const SHAPE_BYTES: usize = 256;
 
 /// Most bytes that are written or copied before they are waited for: until then there is a copy of
-/// them, or what they were copied from, though nobody has it any more.
+/// them, or what they were copied from, though it has no owner any more.
 const MAX_UNFINISHED: u64 = 1 << 26;
 
 /// A device of `wgpu`.
@@ -127,7 +127,7 @@ impl Wgpu {
         &self.adapter
     }
 
-    /// Tells how the device fares once this executor is in use elsewhere.
+    /// Reports the state of the device while this executor is in use elsewhere.
     #[must_use]
     pub fn health(&self) -> DeviceHealth {
         DeviceHealth::new(self.queue.clone(), self.failure.clone())

@@ -1,4 +1,4 @@
-//! A server of files over HTTP/1.1 that can be told to misbehave, and counts what it is asked for.
+//! A server of files over HTTP/1.1 that misbehaves on demand, and counts its requests.
 
 use std::{
     collections::BTreeMap,
@@ -37,13 +37,13 @@ pub(crate) enum Act {
     Wrong,
     /// Answers with a status and headers.
     Status(u16, Vec<(&'static str, String)>),
-    /// Sends the whole file whatever was asked for.
+    /// Sends the whole file whatever was requested.
     IgnoreRange,
     /// Names another address.
     Redirect(String),
     /// Has another file from now on.
     Become(Vec<u8>, &'static str),
-    /// The same, and gives a part of it to who has asked for one of the first alone.
+    /// The same, and gives a part of it only to a request for one of the first.
     BecomeUnasked(Vec<u8>, &'static str),
     /// Waits after each piece.
     Slow(Duration),
@@ -161,7 +161,7 @@ impl Server {
         std::mem::take(&mut self.state().requests)
     }
 
-    /// First bytes of the ranges that a file was asked for so far, sorted; all are forgotten.
+    /// First bytes of the ranges of a file that were requested so far, sorted; all are forgotten.
     pub(crate) fn starts(&self, path: &str) -> Vec<u64> {
         let gets = self
             .requests()

@@ -198,7 +198,7 @@ impl Contents {
         }
     }
 
-    /// The matrices that are complete, among those asked for.
+    /// The matrices that are complete, among those requested.
     fn finish(
         &mut self,
         is_asked_for: impl Fn((usize, usize)) -> bool,

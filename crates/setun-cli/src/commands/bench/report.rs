@@ -34,7 +34,8 @@ pub(super) struct Report {
     /// by the sequences of the batch. What could not matter and was not read is left out, where
     /// the device reports it (all but `scalar`).
     pub(super) weight_bytes_per_token: u64,
-    /// What memory gives the same threads, in 10⁹ bytes. None where that was not asked for, or there is not enough of it.
+    /// What memory gives the same threads, in 10⁹ bytes. None where that was not requested, or
+    /// there is not enough of it.
     pub(super) read_bandwidth_gb_per_second: Option<f64>,
     /// None where the system does not report.
     pub(super) peak_rss_bytes: Option<u64>,
@@ -45,7 +46,7 @@ pub(super) struct Report {
     /// What other engines reached in the same minutes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) peers: Vec<PeerReport>,
-    /// None unless asked for.
+    /// None unless requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) profile: Option<ProfileReport>,
 }

@@ -24,7 +24,7 @@ pub(in crate::commands) struct TimingArgs {
 }
 
 impl TimingArgs {
-    /// Has the engine time its steps from now on, if that was asked for.
+    /// Has the engine time its steps from now on, if that was requested.
     pub(in crate::commands) fn begin(&self, engine: &Engine) -> Result<(), CliError> {
         if self.trace.is_some() {
             pollster::block_on(engine.start_timeline())?;

@@ -112,7 +112,7 @@ fn pattern(step: &SplitStep) -> Option<&str> {
     }
 }
 
-/// Whether text is brought into form NFC; another normalizer is told.
+/// Whether text is brought into form NFC; another normalizer is reported.
 fn normalizes(normalizer: &Value, warnings: &mut Vec<Warning>) -> bool {
     let empty = || normalizer["normalizers"].as_array().is_some_and(Vec::is_empty);
     match normalizer["type"].as_str() {

@@ -10,7 +10,7 @@ use setun::hub::PullEvent;
 
 use crate::output::report;
 
-/// How often the bar is drawn anew, so that its clock goes on.
+/// How often the bar is redrawn, so that its clock advances.
 const TICK: Duration = Duration::from_millis(200);
 
 /// A bar on a terminal; elsewhere only what a user has to know.
