@@ -6,25 +6,19 @@ use std::collections::BTreeMap;
 
 pub use builder::StageBuilder;
 pub(crate) use builder::wrong_weight;
-use futures::future::{FutureExt, LocalBoxFuture};
 use setun_checkpoint::ModelConfig;
 use setun_ops::{
-    Backend, BatchInputs, BlockId, BufferId, CacheSpec, OpsError, top_logits::TopLogitsRequest,
+    Backend, BatchInputs, BufferId, CacheSpec, OpsError, top_logits::TopLogitsRequest,
 };
 
 use crate::{
     error::ModelError,
     layer_range::LayerRange,
     layout::Layout,
-    model::MemoryUse,
     plan::{HeadOutput, ModelPlan, part_plan},
     profile::{Profile, Profiler},
-    split::{DynStage, Microbatch, Shape},
     step_inputs::StepInputs,
 };
-
-/// Blocks that a cache grows by at least.
-const GROWTH: usize = 8;
 
 /// Prepared steps that are kept, each with buffers of its own.
 const KEPT_STEPS: usize = 12;
@@ -44,17 +38,18 @@ pub struct Stage<B: Backend> {
     pub(crate) spec: CacheSpec,
     pub(crate) cache: B::Cache,
     pub(crate) ranked: bool,
-    weight_bytes: Vec<usize>,
-    cache_blocks: usize,
-    steps: BTreeMap<Key, PreparedStep<B>>,
-    clock: u64,               // of steps
-    profile: Option<Profile>, // of the last step, where steps are timed
+    pub(crate) weight_bytes: Vec<usize>,
+    pub(crate) cache_blocks: usize,
+    pub(crate) steps: BTreeMap<Key, PreparedStep<B>>,
+    clock: u64,                          // of steps
+    pub(crate) profile: Option<Profile>, // of the last step, where steps are timed
 }
 
 /// Buckets of rows and requested rows, and how the plan ends.
 pub(crate) type Key = (usize, usize, HeadOutput);
 
-struct PreparedStep<B: Backend> {
+/// A step that is ready to run.
+pub(crate) struct PreparedStep<B: Backend> {
     prepared: B::Prepared,
     input: Option<BufferId>,
     output: BufferId,
@@ -131,83 +126,6 @@ impl<B: Backend> Stage<B> {
 
     pub(crate) fn is_profiled(&self) -> bool {
         self.profile.is_some()
-    }
-}
-
-impl<B: Backend> DynStage for Stage<B> {
-    fn part(&self) -> LayerRange {
-        self.part
-    }
-
-    fn shape(&self) -> Shape {
-        Shape {
-            vocab_size: self.config.vocab_size,
-            hidden_size: self.config.hidden_size,
-            positions: self.positions,
-            block_positions: self.spec.block_positions,
-            block_bytes: self.spec.block_bytes(),
-            ranked: self.ranked,
-        }
-    }
-
-    fn memory(&self) -> MemoryUse {
-        let head = self.weight_bytes[self.layout.head.0 as usize];
-        MemoryUse {
-            body: self.weight_bytes.iter().sum::<usize>() - head,
-            head,
-            screen: self.weights.iter().map(|weight| self.backend.bytes_beside(weight)).sum(),
-            cache: self.cache_blocks * self.spec.block_bytes(),
-        }
-    }
-
-    fn set_profiled(&mut self, profiled: bool) {
-        if profiled != self.profile.is_some() {
-            self.steps.clear(); // those to come are made ready the other way
-        }
-        self.profile = profiled.then(Profile::default);
-    }
-
-    fn profile(&self) -> Option<&Profile> {
-        self.profile.as_ref().filter(|profile| profile.steps > 0)
-    }
-
-    fn grow_and_copy(
-        &mut self,
-        (blocks, most): (usize, usize),
-        copies: &[(BlockId, BlockId)],
-    ) -> Result<(), ModelError> {
-        if blocks > self.cache_blocks {
-            let roomy = GROWTH.max(self.cache_blocks + self.cache_blocks / 2);
-            let roomy = roomy.min(most).max(blocks);
-            self.cache_blocks = if self.backend.grow_cache(&mut self.cache, roomy).is_ok() {
-                roomy
-            } else {
-                self.backend.grow_cache(&mut self.cache, blocks)?;
-                blocks
-            };
-        }
-        if !copies.is_empty() {
-            self.backend.copy_blocks(&mut self.cache, copies)?;
-        }
-        Ok(())
-    }
-
-    fn shrink(&mut self, blocks: usize, copies: &[(BlockId, BlockId)]) -> Result<(), ModelError> {
-        self.steps.clear();
-        let is_there = |block: BlockId| (block.0 as usize) < self.cache_blocks;
-        let copies = copies.iter().copied().filter(|&(from, to)| is_there(from) && is_there(to));
-        let copies: Vec<_> = copies.collect();
-        self.backend.copy_blocks(&mut self.cache, &copies)?;
-        self.backend.shrink_cache(&mut self.cache, blocks)?;
-        self.cache_blocks = self.cache_blocks.min(blocks);
-        Ok(())
-    }
-
-    fn work<'a>(
-        &'a mut self,
-        piece: &'a mut Microbatch,
-    ) -> LocalBoxFuture<'a, Result<(), ModelError>> {
-        self.pass(piece).boxed_local()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Stages whatever their backends.
 
-use futures::future::LocalBoxFuture;
+use futures::future::{FutureExt, LocalBoxFuture};
 use setun_checkpoint::ModelConfig;
 use setun_ops::{Backend, BlockId, WeightData, WeightId, top_logits::Ranked};
 
@@ -13,6 +13,9 @@ use crate::{
     profile::Profile,
     stage::{Stage, StageBuilder},
 };
+
+/// Blocks that a cache grows by at least.
+const GROWTH: usize = 8;
 
 /// A [`Stage`] on any backend.
 pub struct AnyStage(pub(super) Box<dyn SendStage>);
@@ -66,9 +69,86 @@ impl<B: MaybeSendBackend + 'static> From<StageBuilder<B>> for AnyStageBuilder {
     }
 }
 
+impl<B: Backend> DynStage for Stage<B> {
+    fn part(&self) -> LayerRange {
+        self.part
+    }
+
+    fn shape(&self) -> Shape {
+        Shape {
+            vocab_size: self.config.vocab_size,
+            hidden_size: self.config.hidden_size,
+            positions: self.positions,
+            block_positions: self.spec.block_positions,
+            block_bytes: self.spec.block_bytes(),
+            ranked: self.ranked,
+        }
+    }
+
+    fn memory(&self) -> MemoryUse {
+        let head = self.weight_bytes[self.layout.head.0 as usize];
+        MemoryUse {
+            body: self.weight_bytes.iter().sum::<usize>() - head,
+            head,
+            screen: self.weights.iter().map(|weight| self.backend.bytes_beside(weight)).sum(),
+            cache: self.cache_blocks * self.spec.block_bytes(),
+        }
+    }
+
+    fn set_profiled(&mut self, profiled: bool) {
+        if profiled != self.profile.is_some() {
+            self.steps.clear(); // those to come are made ready the other way
+        }
+        self.profile = profiled.then(Profile::default);
+    }
+
+    fn profile(&self) -> Option<&Profile> {
+        self.profile.as_ref().filter(|profile| profile.steps > 0)
+    }
+
+    fn grow_and_copy(
+        &mut self,
+        (blocks, most): (usize, usize),
+        copies: &[(BlockId, BlockId)],
+    ) -> Result<(), ModelError> {
+        if blocks > self.cache_blocks {
+            let roomy = GROWTH.max(self.cache_blocks + self.cache_blocks / 2);
+            let roomy = roomy.min(most).max(blocks);
+            self.cache_blocks = if self.backend.grow_cache(&mut self.cache, roomy).is_ok() {
+                roomy
+            } else {
+                self.backend.grow_cache(&mut self.cache, blocks)?;
+                blocks
+            };
+        }
+        if !copies.is_empty() {
+            self.backend.copy_blocks(&mut self.cache, copies)?;
+        }
+        Ok(())
+    }
+
+    fn shrink(&mut self, blocks: usize, copies: &[(BlockId, BlockId)]) -> Result<(), ModelError> {
+        self.steps.clear();
+        let is_there = |block: BlockId| (block.0 as usize) < self.cache_blocks;
+        let copies = copies.iter().copied().filter(|&(from, to)| is_there(from) && is_there(to));
+        let copies: Vec<_> = copies.collect();
+        self.backend.copy_blocks(&mut self.cache, &copies)?;
+        self.backend.shrink_cache(&mut self.cache, blocks)?;
+        self.cache_blocks = self.cache_blocks.min(blocks);
+        Ok(())
+    }
+
+    fn work<'a>(
+        &'a mut self,
+        piece: &'a mut Microbatch,
+    ) -> LocalBoxFuture<'a, Result<(), ModelError>> {
+        self.pass(piece).boxed_local()
+    }
+}
+
 impl<B: Backend> Stage<B> {
     /// See [`DynStage::work`].
-    pub(crate) async fn pass(&mut self, piece: &mut Microbatch) -> Result<(), ModelError> {
+    async fn pass(&mut self, piece: &mut Microbatch) -> Result<(), ModelError> {
         let rows = piece.inputs.rows();
         if !self.part.has_head() {
             let step = self.run(&piece.inputs, HeadOutput::Hidden, &piece.hidden, 1)?;
