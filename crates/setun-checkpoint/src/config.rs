@@ -125,6 +125,16 @@ pub enum LinearClass {
     BitLinear,
 }
 
+impl LinearClass {
+    /// The name in a configuration (`linear_class`).
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::AutoBitLinear => "autobitlinear",
+            Self::BitLinear => "bitlinear",
+        }
+    }
+}
+
 /// Whether ternary codes are stored or computed (`quantization_mode`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QuantizationMode {

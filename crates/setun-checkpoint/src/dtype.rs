@@ -64,6 +64,7 @@ pub enum Dtype {
 }
 
 /// How the bytes of a tensor are counted.
+#[derive(Clone, Copy)]
 enum Count {
     /// This many bits for each element, flat.
     Bits(u64),
@@ -100,6 +101,28 @@ const PLAIN: [(Dtype, &str, u64); 20] = [
     (Dtype::F4, "F4", 4),
 ];
 
+/// The types that pack a row's elements in blocks, with their names and sizes, and whether a
+/// weight is a ternary code.
+const BLOCKS: [(Dtype, &str, Count, bool); 13] = [
+    (Dtype::I2S, "I2_S", Count::I2S { elements: 128 }, true),
+    (Dtype::I2SNarrow, "I2_S (64)", Count::I2S { elements: 64 }, true),
+    (Dtype::Tq1_0, "TQ1_0", rows(256, 54), true),
+    (Dtype::Tq2_0, "TQ2_0", rows(256, 66), true),
+    (Dtype::Q2_0, "Q2_0 (64)", rows(64, 18), true),
+    (Dtype::Q2_0Wide, "Q2_0 (128)", rows(128, 34), true),
+    (Dtype::Iq2Bn, "IQ2_BN", Count::Rows { elements: 64, bytes: 16, before: 4 }, true),
+    (Dtype::Iq1Bn, "IQ1_BN", Count::Rows { elements: 64, bytes: 13, before: 2 }, true),
+    (Dtype::Q8_0, "Q8_0", rows(32, 34), false),
+    (Dtype::Q4_0, "Q4_0", rows(32, 18), false),
+    (Dtype::Q4K, "Q4_K", rows(256, 144), false),
+    (Dtype::Q6K, "Q6_K", rows(256, 210), false),
+    (Dtype::Base3, "TRITS", Count::Base3, true),
+];
+
+const fn rows(elements: u64, bytes: u64) -> Count {
+    Count::Rows { elements, bytes, before: 0 }
+}
+
 /// Bytes of the scale at the end of [`Dtype::I2S`], and what pads it.
 pub(crate) const I2S_TAIL: usize = 32;
 
@@ -119,20 +142,8 @@ impl Dtype {
     /// Whether a weight of this type is stored as a ternary code.
     #[must_use]
     pub fn is_ternary(self) -> bool {
-        matches!(
-            self,
-            Self::I2S
-                | Self::I2SNarrow
-                | Self::Tq1_0
-                | Self::Tq2_0
-                | Self::Q2_0
-                | Self::Q2_0Wide
-                | Self::Iq2Bn
-                | Self::Iq1Bn
-                | Self::Base3
-                | Self::ScaledCodes
-                | Self::ScaledTable(_)
-        )
+        let is_scaled = matches!(self, Self::ScaledCodes | Self::ScaledTable(_));
+        is_scaled || BLOCKS.iter().any(|&(dtype, .., is_ternary)| dtype == self && is_ternary)
     }
 
     /// Bytes of a tensor; none where the shape is not one that the type can have, or the number
@@ -164,51 +175,20 @@ impl Dtype {
     }
 
     fn count(self) -> Count {
-        let rows = |elements, bytes| Count::Rows { elements, bytes, before: 0 };
-        match self {
-            Self::I2S => Count::I2S { elements: 128 },
-            Self::I2SNarrow => Count::I2S { elements: 64 },
-            Self::Tq1_0 => rows(256, 54),
-            Self::Tq2_0 => rows(256, 66),
-            Self::Q2_0 => rows(64, 18),
-            Self::Q2_0Wide => rows(128, 34),
-            Self::Iq2Bn => Count::Rows { elements: 64, bytes: 16, before: 4 },
-            Self::Iq1Bn => Count::Rows { elements: 64, bytes: 13, before: 2 },
-            Self::Q8_0 => rows(32, 34),
-            Self::Q4_0 => rows(32, 18),
-            Self::Q4K => rows(256, 144),
-            Self::Q6K => rows(256, 210),
-            Self::Base3 => Count::Base3,
-            Self::ScaledCodes | Self::ScaledTable(_) => Count::Unknown,
-            plain => {
-                let bits = PLAIN.iter().find(|(dtype, ..)| *dtype == plain);
-                Count::Bits(bits.map_or(8, |(.., bits)| *bits))
-            }
+        if let Some((_, _, count, _)) = BLOCKS.iter().find(|(dtype, ..)| *dtype == self) {
+            return *count;
         }
+        let plain = PLAIN.iter().find(|(dtype, ..)| *dtype == self);
+        plain.map_or(Count::Unknown, |(.., bits)| Count::Bits(*bits))
     }
 }
 
 impl fmt::Display for Dtype {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::I2S => "I2_S",
-            Self::I2SNarrow => "I2_S (64)",
-            Self::Tq1_0 => "TQ1_0",
-            Self::Tq2_0 => "TQ2_0",
-            Self::Q2_0 => "Q2_0 (64)",
-            Self::Q2_0Wide => "Q2_0 (128)",
-            Self::Iq2Bn => "IQ2_BN",
-            Self::Iq1Bn => "IQ1_BN",
-            Self::Q8_0 => "Q8_0",
-            Self::Q4_0 => "Q4_0",
-            Self::Q4K => "Q4_K",
-            Self::Q6K => "Q6_K",
-            Self::Base3 => "TRITS",
-            Self::ScaledCodes | Self::ScaledTable(_) => "CODES",
-            plain => {
-                PLAIN.iter().find(|(dtype, ..)| dtype == plain).map_or("?", |(_, name, _)| name)
-            }
-        })
+        let plain = PLAIN.iter().map(|(dtype, name, _)| (dtype, *name));
+        let blocks = BLOCKS.iter().map(|(dtype, name, ..)| (dtype, *name));
+        let name = plain.chain(blocks).find(|(dtype, _)| *dtype == self);
+        f.write_str(name.map_or("CODES", |(_, name)| name))
     }
 }
 

@@ -102,14 +102,7 @@ pub enum CheckpointError {
 
     /// Groups of columns that share a scale do not divide a matrix.
     #[error("tensor `{tensor}` has {columns} columns, which are no whole groups of {group}")]
-    Groups {
-        /// Name of the tensor.
-        tensor: String,
-        /// Columns that the configuration implies.
-        columns: usize,
-        /// Columns of a group.
-        group: usize,
-    },
+    Groups { tensor: String, columns: usize, group: usize },
 
     /// A weight is none of −1, 0 and +1 times its scale.
     #[error("tensor `{tensor}` is not ternary at row {row}, column {column}")]

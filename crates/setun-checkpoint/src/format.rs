@@ -4,8 +4,8 @@ use crate::{
     container::{ContainerHeaderReader, is_container},
     error::CheckpointError,
     gguf::{self, header_reader::GgufHeaderReader},
-    header_reader::{HeaderContents, HeaderReader},
     hf::HfHeaderReader,
+    readers::{HeaderContents, HeaderReader},
     source::{Options, ReadRequest, Source},
 };
 

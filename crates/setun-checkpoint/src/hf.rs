@@ -7,12 +7,11 @@ use std::{
 
 use crate::{
     container::{self, ContainerHeaderReader, is_container},
-    data_reader::DataReader,
     error::CheckpointError,
     files,
     header::{self, Header},
-    header_reader::{HeaderContents, HeaderReader},
     index::Index,
+    readers::{DataReader, HeaderContents, HeaderReader},
     source::ReadRequest,
     tensor::TensorInfo,
     tensor_assembler::TensorAssembler,

@@ -31,16 +31,15 @@ pub mod tensor;
 pub mod warning;
 pub mod write;
 
-mod data_reader;
 mod format;
 mod header;
-mod header_reader;
 mod hf;
 mod index;
 mod json;
 #[cfg(feature = "onnx")]
 mod onnx;
 mod paired_rows;
+mod readers;
 mod scaled_codes;
 mod side_by_side;
 mod tensor_assembler;

@@ -4,13 +4,12 @@ use std::{collections::VecDeque, ops::Range, sync::Arc};
 
 use crate::{
     config::ModelConfig,
-    data_reader::DataReader,
     error::CheckpointError,
     files::Files,
     format,
     generation::GenerationDefaults,
     header,
-    header_reader::{HeaderContents, HeaderReader},
+    readers::{DataReader, HeaderContents, HeaderReader},
     source::{Answer, Options, ReadRequest, Source},
     tensor::{Tensor, TensorInfo},
     warning::Warning,

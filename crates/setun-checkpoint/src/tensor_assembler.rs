@@ -1,34 +1,81 @@
-//! Puts tensors together from pieces of their files.
+//! Assembly of tensors from pieces of their files.
 
-use setun_ops::aligned::Aligned;
+use std::{fmt::Debug, ops::Range};
 
 use crate::{
-    data_reader::DataReader,
     error::CheckpointError,
     paired_rows,
+    readers::DataReader,
     source::{PIECE_BYTES, ReadRequest},
     tensor::{Tensor, TensorData, TensorInfo},
 };
 
+/// How a tensor is made of parts of files.
+pub(crate) trait Recipe: Debug + Send + Sync {
+    /// File and bytes of a part; none after the last.
+    fn part(&self, info: &TensorInfo, part: usize) -> Option<(String, Range<u64>)>;
+
+    /// What the bytes of a part are collected as, and how many values that will be.
+    fn begin(&self, info: &TensorInfo, part: usize) -> (TensorData, usize);
+
+    /// The tensor, once all parts are there.
+    fn finish(self, info: TensorInfo, parts: Vec<TensorData>) -> Result<Tensor, CheckpointError>;
+}
+
+/// The bytes of a tensor as its file has them.
+#[derive(Debug)]
+pub(crate) struct AsStored;
+
+impl Recipe for AsStored {
+    fn part(&self, info: &TensorInfo, part: usize) -> Option<(String, Range<u64>)> {
+        (part == 0).then(|| (info.file.to_string(), info.range.clone()))
+    }
+
+    fn begin(&self, info: &TensorInfo, _: usize) -> (TensorData, usize) {
+        let data = TensorData::empty(info.dtype);
+        let length = data.stored_length(info);
+        (data, length)
+    }
+
+    fn finish(self, info: TensorInfo, parts: Vec<TensorData>) -> Result<Tensor, CheckpointError> {
+        let data = parts.into_iter().next().ok_or(CheckpointError::NothingWanted)?;
+        paired_rows::in_order(Tensor { info, data })
+    }
+}
+
 /// All tensors of a checkpoint, and how far their data have come.
 #[derive(Debug)]
-pub(crate) struct TensorAssembler {
+pub(crate) struct TensorAssembler<R = AsStored> {
     tensors: Vec<TensorInfo>,
-    wanted: Vec<bool>, // by tensor
-    current: usize,    // the tensor that arrives, or the number of tensors
-    elements: TensorData,
-    arrived: u64, // bytes of the current tensor
+    recipes: Vec<Option<R>>, // by tensor; none once it is handed out
+    wanted: Vec<bool>,       // by tensor
+    current: usize,          // the tensor that arrives, or the number of tensors
+    parts: Vec<TensorData>,  // of the current tensor, the last of which arrives
+    length: usize,           // values of the last part
+    arrived: u64,            // bytes of the last part
     begun: bool,
 }
 
 impl TensorAssembler {
-    /// Before the first byte. An empty tensor is not wanted: it has nothing to wait for, and no
-    /// model needs one.
     pub(crate) fn new(tensors: Vec<TensorInfo>) -> Self {
-        let wanted = tensors.iter().map(|info| info.bytes() > 0).collect();
-        let elements = TensorData::Bytes(Aligned::new());
+        Self::with_recipes(tensors.into_iter().map(|info| (info, AsStored)).collect())
+    }
+}
+
+impl<R: Recipe> TensorAssembler<R> {
+    /// Before the first byte. A tensor with an empty part is not wanted: it has nothing to wait for,
+    /// and no model needs one.
+    pub(crate) fn with_recipes(tensors: Vec<(TensorInfo, R)>) -> Self {
+        let is_wanted = |(info, recipe): &(TensorInfo, R)| {
+            let mut parts = (0..).map_while(|part| recipe.part(info, part));
+            parts.all(|(_, range)| !range.is_empty())
+        };
+        let wanted = tensors.iter().map(is_wanted).collect();
+        let (tensors, recipes) =
+            tensors.into_iter().map(|(info, recipe)| (info, Some(recipe))).unzip();
+        let (parts, begun) = (vec![], false);
         let mut assembler =
-            Self { tensors, wanted, current: 0, elements, arrived: 0, begun: false };
+            Self { tensors, recipes, wanted, current: 0, parts, length: 0, arrived: 0, begun };
         assembler.go_to(0);
         assembler
     }
@@ -37,40 +84,60 @@ impl TensorAssembler {
     fn go_to(&mut self, tensor: usize) {
         let skipped = self.wanted.iter().skip(tensor).take_while(|wanted| !**wanted).count();
         self.current = tensor + skipped;
+        self.parts.clear();
+        self.begin_part();
+    }
+
+    fn begin_part(&mut self) {
         self.arrived = 0;
-        if let Some(info) = self.tensors.get(self.current) {
-            self.elements = TensorData::empty(info.dtype);
+        if let Some((info, recipe)) = self.current() {
+            let (data, length) = recipe.begin(info, self.parts.len());
+            self.length = length;
+            self.parts.push(data);
         }
     }
 
-    /// The current tensor is whole: hands it out.
-    fn complete(&mut self, info: TensorInfo) -> Result<Tensor, CheckpointError> {
-        let data = std::mem::replace(&mut self.elements, TensorData::Bytes(Aligned::new()));
-        self.go_to(self.current + 1);
-        paired_rows::in_order(Tensor { info, data })
+    fn current(&self) -> Option<(&TensorInfo, &R)> {
+        self.tensors.get(self.current).zip(self.recipes.get(self.current)?.as_ref())
+    }
+
+    /// File and bytes of the part that arrives.
+    fn part(&self) -> Option<(String, Range<u64>)> {
+        let (info, recipe) = self.current()?;
+        recipe.part(info, self.parts.len().checked_sub(1)?)
     }
 }
 
-impl DataReader for TensorAssembler {
+impl<R: Recipe> DataReader for TensorAssembler<R> {
     fn next_read(&self) -> Option<ReadRequest> {
-        let info = self.tensors.get(self.current)?;
-        let start = info.range.start + self.arrived;
-        let range = Some(start..info.range.end.min(start + PIECE_BYTES));
-        Some(ReadRequest { file: info.file.to_string(), range, required: true })
+        let (file, range) = self.part()?;
+        let start = range.start + self.arrived;
+        let range = Some(start..range.end.min(start + PIECE_BYTES));
+        Some(ReadRequest { file, range, required: true })
     }
 
     fn append(&mut self, bytes: &[u8], ready: &mut Vec<Tensor>) -> Result<(), CheckpointError> {
-        let info = self.tensors.get(self.current).ok_or(CheckpointError::NothingWanted)?;
+        let (_, range) = self.part().ok_or(CheckpointError::NothingWanted)?;
+        let part_bytes = range.end - range.start;
         self.begun = true;
-        let length = self.elements.stored_length(info);
-        self.elements.append(bytes, length).map_err(|_| CheckpointError::OutOfMemory {
-            tensor: info.name.clone(),
-            bytes: info.bytes(),
+        let last = self.parts.last_mut().ok_or(CheckpointError::NothingWanted)?;
+        last.append(bytes, self.length).map_err(|_| CheckpointError::OutOfMemory {
+            tensor: self.tensors[self.current].name.clone(),
+            bytes: part_bytes,
         })?;
         self.arrived += bytes.len() as u64;
-        if self.arrived == info.bytes() {
-            let info = info.clone();
-            ready.push(self.complete(info)?);
+        if self.arrived < part_bytes {
+            return Ok(());
+        }
+        let next = self.parts.len();
+        if self.current().is_some_and(|(info, recipe)| recipe.part(info, next).is_some()) {
+            self.begin_part();
+            return Ok(());
+        }
+        let (current, parts) = (self.current, std::mem::take(&mut self.parts));
+        self.go_to(current + 1);
+        if let Some(recipe) = self.recipes[current].take() {
+            ready.push(recipe.finish(self.tensors[current].clone(), parts)?);
         }
         Ok(())
     }
@@ -83,7 +150,7 @@ impl DataReader for TensorAssembler {
         for (wanted, info) in self.wanted.iter_mut().zip(&self.tensors) {
             *wanted = *wanted && keep(info);
         }
-        if self.arrived == 0 {
+        if self.arrived == 0 && self.parts.len() <= 1 {
             self.go_to(self.current);
         }
     }
@@ -92,10 +159,15 @@ impl DataReader for TensorAssembler {
         if self.begun {
             return;
         }
-        let tensors = std::mem::take(&mut self.tensors);
-        let mut both: Vec<_> = tensors.into_iter().zip(std::mem::take(&mut self.wanted)).collect();
-        both.sort_by_cached_key(|(info, _)| key(info));
-        (self.tensors, self.wanted) = both.into_iter().unzip();
+        let recipes = std::mem::take(&mut self.recipes);
+        let rest = recipes.into_iter().zip(std::mem::take(&mut self.wanted));
+        let mut all: Vec<_> = std::mem::take(&mut self.tensors).into_iter().zip(rest).collect();
+        all.sort_by_cached_key(|(info, _)| key(info));
+        for (info, (recipe, wanted)) in all {
+            self.tensors.push(info);
+            self.recipes.push(recipe);
+            self.wanted.push(wanted);
+        }
         self.go_to(0);
     }
 }

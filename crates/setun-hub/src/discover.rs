@@ -8,7 +8,7 @@ use std::{
 use serde::Serialize;
 
 use crate::{
-    file_selection::{INDEX, WEIGHTS, choose_stored},
+    file_selection::{INDEX, WEIGHTS, choose_stored, split_name},
     model_name::is_lone_name,
 };
 
@@ -56,8 +56,7 @@ fn look(
     if set {
         let weights = files.iter().filter(|file| is_weights(file));
         let bytes = weights.map(|file| size(file)).sum();
-        let own = if folder == root { folder } else { Path::new(folder) };
-        let mut name = name(own);
+        let mut name = name(folder);
         if name.is_empty() {
             name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
         }
@@ -107,13 +106,8 @@ fn is_weights(file: &Path) -> bool {
 
 /// `-00002-of-00003` and later: the first part stands for all.
 fn is_later_part(file: &Path) -> bool {
-    let stem = file.file_stem().unwrap_or_default().to_string_lossy();
-    let parts =
-        stem.rsplit_once("-of-").and_then(|(stem, count)| Some((stem.rsplit_once('-')?.1, count)));
-    parts.is_some_and(|(part, count)| {
-        let number = |text: &str| text.len() == 5 && text.bytes().all(|byte| byte.is_ascii_digit());
-        number(part) && number(count) && part != "00001" && part != "00000"
-    })
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    split_name(&name).is_some_and(|split| split.part > 1)
 }
 
 fn size(file: &Path) -> u64 {

@@ -21,7 +21,7 @@ use crate::{
     retry::{Attempts, Fault},
 };
 
-use transfer::Download;
+use transfer::{Download, lock};
 pub(crate) use transfer::{Downloads, Paths};
 
 /// Times that a file is begun before it counts as one that keeps changing.
@@ -99,14 +99,14 @@ impl Download<'_> {
             // One that gives no parts would send the whole to each connection.
             self.work(1)?;
         }
-        let workers = self.all.options.connections.max(1);
+        let workers = self.all.options.workers();
         let faults = Mutex::new(vec![]);
         thread::scope(|scope| {
             for _ in 0..workers {
                 let run = || {
                     if let Err(fault) = self.work(u64::MAX) {
                         self.stop.store(true, Ordering::Relaxed);
-                        faults.lock().unwrap_or_else(PoisonError::into_inner).push(fault);
+                        lock(&faults).push(fault);
                     }
                 };
                 let spawned =

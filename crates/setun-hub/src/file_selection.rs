@@ -125,16 +125,30 @@ fn preferred(model: &str, names: &[&str]) -> Result<Option<Vec<String>>, Error> 
 /// `model.safetensors`, or `model-00001-of-00002.safetensors`.
 fn is_default_set(name: &str) -> bool {
     name == WEIGHTS
-        || split_of(name).is_some_and(|(stem, _, end)| stem == "model" && end == ".safetensors")
+        || split_name(name)
+            .is_some_and(|split| (split.stem, split.end) == ("model", ".safetensors"))
 }
 
-/// Stem, number of parts and end of `STEM-00001-of-00002.END`.
-fn split_of(name: &str) -> Option<(&str, &str, &str)> {
-    let dot = name.rfind('.')?;
-    let (stem, count) = name[..dot].rsplit_once("-of-")?;
+/// A name of a part: `STEM-00001-of-00002.END`.
+pub(crate) struct SplitName<'a> {
+    pub(crate) stem: &'a str,
+    pub(crate) part: u32,
+    count: &'a str,
+    end: &'a str,
+}
+
+pub(crate) fn split_name(name: &str) -> Option<SplitName<'_>> {
+    let (stem, end) = name.split_at(name.rfind('.')?);
+    let (stem, count) = stem.rsplit_once("-of-")?;
     let (stem, part) = stem.rsplit_once('-')?;
     let digits = |text: &str| text.len() == 5 && text.bytes().all(|byte| byte.is_ascii_digit());
-    (digits(part) && digits(count)).then_some((stem, count, &name[dot..]))
+    let part = part.parse().ok().filter(|_| digits(part) && digits(count))?;
+    Some(SplitName { stem, part, count, end })
+}
+
+/// What the parts of a file have in common.
+fn split_of(name: &str) -> Option<(&str, &str, &str)> {
+    split_name(name).map(|split| (split.stem, split.count, split.end))
 }
 
 /// Of a split file its first part alone.

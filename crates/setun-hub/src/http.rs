@@ -11,7 +11,7 @@ use ureq::{
 use crate::{
     error::Error,
     options::PullOptions,
-    retry::{Attempts, Fault, retry_after},
+    retry::{Fault, later, retry_after, with_retries},
     settings::StoreSettings,
     url::{join, origin},
 };
@@ -63,7 +63,7 @@ impl Http {
             .timeout_recv_response(Some(options.read_timeout))
             .timeout_per_read(Some(options.read_timeout))
             .timeout_per_write(Some(options.read_timeout))
-            .max_idle_connections_per_host(options.connections)
+            .max_idle_connections_per_host(options.workers())
             .build()
             .new_agent();
         let token =
@@ -122,17 +122,7 @@ impl Http {
         options: &PullOptions,
         tell: &dyn Fn(String, Duration),
     ) -> Result<Option<Vec<u8>>, Error> {
-        let mut attempts = Attempts::new(options);
-        loop {
-            options.check_cancelled()?;
-            match self.small_once(address, most) {
-                Ok(bytes) => return Ok(bytes),
-                Err(Fault::Later { error, wait }) => attempts.wait(error, wait, tell)?,
-                Err(Fault::Final(error)) => return Err(error),
-                Err(Fault::Changed(reason)) => return Err(network(address, reason)),
-                Err(Fault::NoRanges) => return Err(network(address, "no parts".into())),
-            }
-        }
+        with_retries(address, options, tell, || self.small_once(address, most))
     }
 
     fn small_once(&self, address: &str, most: u64) -> Result<Option<Vec<u8>>, Fault> {
@@ -150,8 +140,7 @@ impl Http {
             return Err(network(&address, format!("more than {most} bytes")).into());
         }
         if told.is_some_and(|told| told != found) {
-            let error = network(&address, format!("{found} bytes came"));
-            return Err(Fault::Later { error, wait: None });
+            return Err(later(network(&address, format!("{found} bytes came"))));
         }
         Ok(Some(bytes))
     }
@@ -207,7 +196,7 @@ pub(crate) fn network(address: &str, reason: String) -> Error {
 
 /// A connection that broke while bytes came.
 pub(crate) fn broken(address: &str, error: &std::io::Error) -> Fault {
-    Fault::Later { error: network(address, error.to_string()), wait: None }
+    later(network(address, error.to_string()))
 }
 
 fn fault(address: &str, error: &ureq::Error) -> Fault {
@@ -218,7 +207,7 @@ fn fault(address: &str, error: &ureq::Error) -> Fault {
         | Error::Timeout(_)
         | Error::ConnectionFailed
         | Error::HostNotFound
-        | Error::Protocol(_) => Fault::Later { error: reason, wait: None },
+        | Error::Protocol(_) => later(reason),
         _ => Fault::Final(reason),
     }
 }

@@ -9,15 +9,12 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    atomic_files::{disk_bytes, make_folder, remove_file, write_atomically},
+    atomic_files::{disk_bytes, make_folder, remove_file},
     error::Error,
-    manifest::{MANIFEST, MAX_BYTES, Manifest},
+    manifest::{FORMAT, MANIFEST, Manifest, parse_format, read_small, write_small},
     model_name::{ModelId, folder_name},
     stored_model::{DiskUsage, StoredModel},
 };
-
-/// The version of the small files that is written, and the latest that is read.
-const FORMAT: u32 = 1;
 
 /// Folders of a store.
 #[derive(Clone, Debug)]
@@ -92,13 +89,14 @@ impl Layout {
 
     /// The commit that a name of a revision was at the last pull.
     pub(crate) fn reference(&self, id: &ModelId, name: &str) -> Result<Option<String>, Error> {
-        let references: Option<References> = read_small(&self.model(id).join("refs.json"))?;
+        let references: Option<References> =
+            read_small(&self.model(id).join("refs.json"), parse_format)?;
         Ok(references.and_then(|references| references.revisions.get(name).cloned()))
     }
 
     pub(crate) fn refer(&self, id: &ModelId, name: &str, commit: &str) -> Result<(), Error> {
         let path = self.model(id).join("refs.json");
-        let references: Option<References> = read_small(&path)?;
+        let references: Option<References> = read_small(&path, parse_format)?;
         let mut revisions = references.map(|references| references.revisions).unwrap_or_default();
         if revisions.insert(name.into(), commit.into()).as_deref() == Some(commit) {
             return Ok(());
@@ -107,7 +105,7 @@ impl Layout {
     }
 
     pub(crate) fn aliases(&self) -> Result<BTreeMap<String, String>, Error> {
-        let aliases: Option<Aliases> = read_small(&self.root.join("aliases.json"))?;
+        let aliases: Option<Aliases> = read_small(&self.root.join("aliases.json"), parse_format)?;
         Ok(aliases.map(|aliases| aliases.aliases).unwrap_or_default())
     }
 
@@ -167,37 +165,4 @@ fn bytes_in(folder: &Path) -> u64 {
         Some(if metadata.is_dir() { bytes_in(&entry.path()) } else { disk_bytes(&metadata) })
     });
     sizes.fold(0, u64::saturating_add)
-}
-
-/// A small JSON file with its version; `None` where there is none.
-fn read_small<T: for<'de> Deserialize<'de>>(path: &Path) -> Result<Option<T>, Error> {
-    #[derive(Deserialize)]
-    struct Version {
-        format: u32,
-    }
-    let bytes = match fs::metadata(path) {
-        Ok(metadata) if metadata.len() > MAX_BYTES => Ok(vec![]),
-        Ok(_) => fs::read(path),
-        Err(error) => Err(error),
-    };
-    let bytes = match bytes {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(Error::io("read", path, 0, error)),
-    };
-    let bad = |reason: String| Error::InvalidManifest { path: path.to_owned(), reason };
-    let Version { format } =
-        serde_json::from_slice(&bytes).map_err(|error| bad(error.to_string()))?;
-    if format != FORMAT {
-        return Err(bad(format!("it has format {format}, expected {FORMAT}")));
-    }
-    serde_json::from_slice(&bytes).map(Some).map_err(|error| bad(error.to_string()))
-}
-
-fn write_small(path: &Path, value: &impl Serialize) -> Result<(), Error> {
-    let text = serde_json::to_vec_pretty(value).map_err(|error| Error::InvalidManifest {
-        path: path.to_owned(),
-        reason: error.to_string(),
-    })?;
-    write_atomically(path, &text)
 }

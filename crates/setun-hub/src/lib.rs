@@ -4,7 +4,7 @@
 //! use setun_hub::{ModelStore, PullOptions, StoreSettings};
 //!
 //! let store = ModelStore::open(StoreSettings::from_env());
-//! store.pull("microsoft/bitnet-b1.58-2B-4T", &PullOptions::new(), &|event| {
+//! store.pull("microsoft/bitnet-b1.58-2B-4T", &PullOptions::default(), &|event| {
 //!     eprintln!("{event:?}");
 //! })?;
 //! println!("{}", store.resolve("microsoft/bitnet-b1.58-2B-4T")?.display());

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fs, path::Path, time::SystemTime};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::{
     atomic_files::write_atomically, digest::Digest, error::Error, model_name::is_safe_file,
@@ -11,14 +11,14 @@ use crate::{
 /// Name of the file.
 pub(crate) const MANIFEST: &str = "manifest.json";
 
-/// The version that is written, and the latest that is read.
-const FORMAT: u32 = 1;
+/// The version of the store's small files that is written, and the latest that is read.
+pub(crate) const FORMAT: u32 = 1;
 
 /// Most bytes of the file. One of a terabyte in chunks of 8 MiB has 9 MB.
 pub(crate) const MAX_BYTES: u64 = 32 << 20;
 
 /// Least and most bytes of a chunk that a manifest may have.
-const CHUNK_BYTES: std::ops::RangeInclusive<u64> = 4 << 10..=1 << 30;
+pub(crate) const CHUNK_BYTES: std::ops::RangeInclusive<u64> = 4 << 10..=1 << 30;
 
 /// Manifest of a stored model: its origin, its files and their hashes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -92,37 +92,12 @@ impl Manifest {
 
     /// The manifest of a folder; `None` where there is none.
     pub(crate) fn read(folder: &Path) -> Result<Option<Self>, Error> {
-        let path = folder.join(MANIFEST);
-        let bytes = match fs::metadata(&path) {
-            Ok(metadata) if metadata.len() <= MAX_BYTES => fs::read(&path),
-            Ok(metadata) => {
-                let reason = format!("{} bytes, expected at most {MAX_BYTES}", metadata.len());
-                return Err(Error::InvalidManifest { path, reason });
-            }
-            Err(error) => Err(error),
-        };
-        match bytes {
-            Ok(bytes) => match Self::parse(&bytes) {
-                Ok(manifest) => Ok(Some(manifest)),
-                Err(reason) => Err(Error::InvalidManifest { path, reason }),
-            },
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(Error::io("read", &path, 0, error)),
-        }
+        read_small(&folder.join(MANIFEST), Self::parse)
     }
 
     /// Reads and checks it; the reason where it cannot be used.
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self, String> {
-        #[derive(Deserialize)]
-        struct Version {
-            format: u32,
-        }
-        let Version { format } =
-            serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
-        if format != FORMAT {
-            return Err(format!("it has format {format}, expected {FORMAT}"));
-        }
-        let manifest: Self = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+        let manifest: Self = parse_format(bytes)?;
         let mut names = BTreeSet::new();
         for file in &manifest.files {
             file.check()?;
@@ -134,13 +109,7 @@ impl Manifest {
     }
 
     pub(crate) fn write(&self, folder: &Path) -> Result<(), Error> {
-        let path = folder.join(MANIFEST);
-        let mut text = serde_json::to_vec_pretty(self).map_err(|error| {
-            let reason = error.to_string();
-            Error::InvalidManifest { path: path.clone(), reason }
-        })?;
-        text.push(b'\n');
-        write_atomically(&path, &text)
+        write_small(&folder.join(MANIFEST), self)
     }
 }
 
@@ -161,6 +130,49 @@ impl FileEntry {
         }
         Ok(())
     }
+}
+
+/// A small JSON file of the store, of which `parse` gives the reason where it cannot be used;
+/// `None` where there is none.
+pub(crate) fn read_small<T>(
+    path: &Path,
+    parse: impl Fn(&[u8]) -> Result<T, String>,
+) -> Result<Option<T>, Error> {
+    let read = fs::metadata(path).and_then(|metadata| match metadata.len() {
+        bytes if bytes > MAX_BYTES => {
+            Ok(Err(format!("{bytes} bytes, expected at most {MAX_BYTES}")))
+        }
+        _ => fs::read(path).map(|bytes| parse(&bytes)),
+    });
+    match read {
+        Ok(Ok(found)) => Ok(Some(found)),
+        Ok(Err(reason)) => Err(Error::InvalidManifest { path: path.to_owned(), reason }),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Error::io("read", path, 0, error)),
+    }
+}
+
+/// A value whose JSON begins with the version of the format.
+pub(crate) fn parse_format<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
+    #[derive(Deserialize)]
+    struct Version {
+        format: u32,
+    }
+    let Version { format } = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+    if format != FORMAT {
+        return Err(format!("it has format {format}, expected {FORMAT}"));
+    }
+    serde_json::from_slice(bytes).map_err(|error| error.to_string())
+}
+
+/// Writes a small JSON file of the store.
+pub(crate) fn write_small(path: &Path, value: &impl Serialize) -> Result<(), Error> {
+    let mut text = serde_json::to_vec_pretty(value).map_err(|error| Error::InvalidManifest {
+        path: path.to_owned(),
+        reason: error.to_string(),
+    })?;
+    text.push(b'\n');
+    write_atomically(path, &text)
 }
 
 /// The time in UTC, as a manifest writes it.

@@ -126,7 +126,7 @@ impl ModelStore {
             let expected = "one word of letters, digits, `.`, `-` and `_`";
             return Err(Error::InvalidName { name: alias.into(), expected });
         }
-        let _lock = Lock::take(&self.layout.alias_lock(), &PullOptions::new(), &|_| ())?;
+        let _lock = Lock::take(&self.layout.alias_lock(), &PullOptions::default(), &|_| ())?;
         let mut aliases = self.layout.aliases()?;
         match name {
             Some(name) => {

@@ -9,18 +9,17 @@ use std::{
     time::Duration,
 };
 
-use crate::error::Error;
+use crate::{error::Error, manifest::CHUNK_BYTES, pull_plan::PlannedFile};
 
 /// Options of a pull.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
 pub struct PullOptions {
-    /// Connections at once. Default: 4.
+    /// Connections at once, 1 to 64. Default: 4.
     pub connections: usize,
-    /// Bytes that are asked for, checked and kept together. Default: 8 MiB. Where a server tells
-    /// hashes of chunks, its chunks are taken.
+    /// Bytes that are requested, verified and stored together, 4 KiB to 1 GiB. Default: 8 MiB.
+    /// Where a server reports hashes of chunks, its chunks are taken.
     pub chunk_bytes: u64,
-    /// Times that something is tried without any byte of it coming. Default: 6.
+    /// Attempts without any byte received, 1 or more. Default: 6.
     pub attempts: u32,
     /// The wait before the second attempt; it doubles with each. Default: half a second.
     pub backoff: Duration,
@@ -47,59 +46,15 @@ impl Default for PullOptions {
 }
 
 impl PullOptions {
-    /// The defaults.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
+    /// [`connections`](Self::connections), within their range.
+    pub(crate) fn workers(&self) -> usize {
+        self.connections.clamp(1, 64)
     }
 
-    /// Sets [`connections`](Self::connections), 1 to 64.
-    #[must_use]
-    pub fn connections(mut self, connections: usize) -> Self {
-        self.connections = connections.clamp(1, 64);
-        self
-    }
-
-    /// Sets [`chunk_bytes`](Self::chunk_bytes), 4 KiB to 1 GiB.
-    #[must_use]
-    pub fn chunk_bytes(mut self, bytes: u64) -> Self {
-        self.chunk_bytes = bytes.clamp(4 << 10, 1 << 30);
-        self
-    }
-
-    /// Sets [`attempts`](Self::attempts), 1 or more.
-    #[must_use]
-    pub fn attempts(mut self, attempts: u32) -> Self {
-        self.attempts = attempts.max(1);
-        self
-    }
-
-    /// Sets [`backoff`](Self::backoff).
-    #[must_use]
-    pub fn backoff(mut self, backoff: Duration) -> Self {
-        self.backoff = backoff;
-        self
-    }
-
-    /// Sets [`max_wait`](Self::max_wait).
-    #[must_use]
-    pub fn max_wait(mut self, wait: Duration) -> Self {
-        self.max_wait = wait;
-        self
-    }
-
-    /// Sets [`read_timeout`](Self::read_timeout).
-    #[must_use]
-    pub fn read_timeout(mut self, read_timeout: Duration) -> Self {
-        self.read_timeout = read_timeout;
-        self
-    }
-
-    /// Sets [`cancel`](Self::cancel).
-    #[must_use]
-    pub fn cancel(mut self, cancel: Arc<AtomicBool>) -> Self {
-        self.cancel = cancel;
-        self
+    /// Bytes of a chunk of a file, of which the source may have told its own chunks.
+    pub(crate) fn chunk_bytes_of(&self, file: &PlannedFile) -> u64 {
+        let own = || self.chunk_bytes.clamp(*CHUNK_BYTES.start(), *CHUNK_BYTES.end());
+        file.chunks.as_ref().map_or_else(own, |chunks| chunks.0)
     }
 
     pub(crate) fn check_cancelled(&self) -> Result<(), Error> {

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use crate::{
     error::Error,
-    http::{Http, Reply, Request, expect, network, text},
+    http::{Http, Reply, Request, expect, text},
     options::PullOptions,
-    retry::{Attempts, Fault},
+    retry::{Fault, with_retries},
 };
 
 /// What a server tells of a file.
@@ -30,17 +30,7 @@ pub(crate) fn probe(
     options: &PullOptions,
     tell: &dyn Fn(String, Duration),
 ) -> Result<Option<Probe>, Error> {
-    let mut attempts = Attempts::new(options);
-    loop {
-        options.check_cancelled()?;
-        match probe_once(http, address) {
-            Ok(found) => return Ok(found),
-            Err(Fault::Later { error, wait }) => attempts.wait(error, wait, tell)?,
-            Err(Fault::Final(error)) => return Err(error),
-            Err(Fault::Changed(reason)) => return Err(network(address, reason)),
-            Err(Fault::NoRanges) => return Err(network(address, "no parts".into())),
-        }
-    }
+    with_retries(address, options, tell, || probe_once(http, address))
 }
 
 fn probe_once(http: &Http, address: &str) -> Result<Option<Probe>, Fault> {

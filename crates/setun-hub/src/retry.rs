@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use crate::{error::Error, options::PullOptions};
+use crate::{error::Error, http::network, options::PullOptions};
 
 /// No wait of its own is longer.
 const MAX_BACKOFF: Duration = Duration::from_secs(30);
@@ -35,6 +35,31 @@ pub(crate) enum Fault {
 impl From<Error> for Fault {
     fn from(error: Error) -> Self {
         Self::Final(error)
+    }
+}
+
+/// A fault that may pass, of which the server says nothing.
+pub(crate) fn later(error: Error) -> Fault {
+    Fault::Later { error, wait: None }
+}
+
+/// Tries a request for a small answer until it succeeds or fails for good.
+pub(crate) fn with_retries<T>(
+    address: &str,
+    options: &PullOptions,
+    tell: &dyn Fn(String, Duration),
+    mut request: impl FnMut() -> Result<T, Fault>,
+) -> Result<T, Error> {
+    let mut attempts = Attempts::new(options);
+    loop {
+        options.check_cancelled()?;
+        match request() {
+            Ok(found) => return Ok(found),
+            Err(Fault::Later { error, wait }) => attempts.wait(error, wait, tell)?,
+            Err(Fault::Final(error)) => return Err(error),
+            Err(Fault::Changed(reason)) => return Err(network(address, reason)),
+            Err(Fault::NoRanges) => return Err(network(address, "no parts".into())),
+        }
     }
 }
 
@@ -138,7 +163,8 @@ mod tests {
 
     #[test]
     fn attempts_are_bounded() {
-        let options = PullOptions::new().attempts(3).backoff(Duration::ZERO);
+        let options =
+            PullOptions { attempts: 3, backoff: Duration::ZERO, ..PullOptions::default() };
         let error = || Error::HttpStatus { address: "a".into(), status: 503, hint: "" };
         let mut attempts = Attempts::new(&options);
         let mut told = 0;

@@ -10,7 +10,6 @@ const ENDPOINT: &str = "https://huggingface.co";
 
 /// Where a [`ModelStore`](super::ModelStore) is, and how it reaches a hub.
 #[derive(Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct StoreSettings {
     /// The folder of the store. It is made when something is written to it.
     pub root: PathBuf,
@@ -18,7 +17,7 @@ pub struct StoreSettings {
     pub endpoint: String,
     /// What proves to the hub who asks. It goes to the endpoint's own host and port, and nowhere else.
     pub token: Option<String>,
-    /// The variable that forbids to use the network.
+    /// What switches the network off, for messages: the name of a variable.
     pub offline: Option<&'static str>,
     /// The cache of Hugging Face's own tools, which is only read.
     pub hub_cache: Option<PathBuf>,
@@ -60,34 +59,6 @@ impl StoreSettings {
         settings.hub_cache = hub_cache();
         settings.certificates = path("SSL_CERT_FILE");
         settings
-    }
-
-    /// Replaces the hub's address.
-    #[must_use]
-    pub fn endpoint(mut self, endpoint: impl Into<String>) -> Self {
-        self.endpoint = endpoint.into();
-        self
-    }
-
-    /// Sets what proves to the hub who asks.
-    #[must_use]
-    pub fn token(mut self, token: impl Into<String>) -> Self {
-        self.token = Some(token.into());
-        self
-    }
-
-    /// Forbids to use the network.
-    #[must_use]
-    pub fn offline(mut self, offline: bool) -> Self {
-        self.offline = offline.then_some("offline");
-        self
-    }
-
-    /// Sets the cache of Hugging Face's own tools.
-    #[must_use]
-    pub fn hub_cache(mut self, cache: impl Into<PathBuf>) -> Self {
-        self.hub_cache = Some(cache.into());
-        self
     }
 }
 

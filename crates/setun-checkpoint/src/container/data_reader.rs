@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::Manifest;
 use crate::{
-    data_reader::DataReader,
     error::CheckpointError,
+    readers::DataReader,
     source::ReadRequest,
     tensor::{Tensor, TensorInfo},
     tensor_assembler::TensorAssembler,

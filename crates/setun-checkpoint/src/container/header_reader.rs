@@ -8,11 +8,10 @@ use super::{
     head::{Head, MAGIC},
 };
 use crate::{
-    data_reader::DataReader,
     error::CheckpointError,
     files::{self, Files},
     generation::GenerationDefaults,
-    header_reader::{HeaderContents, HeaderReader},
+    readers::{DataReader, HeaderContents, HeaderReader},
     source::ReadRequest,
     tensor::TensorInfo,
 };

@@ -16,7 +16,7 @@ use crate::{
     dtype::FLOATS,
     error::CheckpointError,
     files,
-    header_reader::{HeaderContents, HeaderReader},
+    readers::{HeaderContents, HeaderReader},
     source::{Options, ReadRequest},
     tensor::TensorInfo,
 };

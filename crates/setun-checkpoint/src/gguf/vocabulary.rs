@@ -8,7 +8,7 @@ use super::{
     tokenizer::{Converted, Vocabulary},
 };
 use crate::{
-    error::CheckpointError, files, generation::GenerationDefaults, header_reader::HeaderContents,
+    error::CheckpointError, files, generation::GenerationDefaults, readers::HeaderContents,
     warning::Warning, write::generation_config_json,
 };
 

@@ -32,17 +32,13 @@ pub(super) enum Orientation {
 }
 
 impl DataRange {
-    /// What its bytes are collected as.
-    pub(super) fn empty(&self) -> TensorData {
-        if self.varints { TensorData::empty(Dtype::U8) } else { TensorData::empty(self.dtype) }
-    }
-
-    /// How many values [`empty`](Self::empty) will hold in the end.
-    pub(super) fn values(&self) -> usize {
+    /// What its bytes are collected as, and how many values that will be.
+    pub(super) fn begin(&self) -> (TensorData, usize) {
         if self.varints {
-            usize::try_from(self.range.end - self.range.start).unwrap_or(usize::MAX)
+            let bytes = usize::try_from(self.range.end - self.range.start);
+            (TensorData::empty(Dtype::U8), bytes.unwrap_or(usize::MAX))
         } else {
-            self.elements
+            (TensorData::empty(self.dtype), self.elements)
         }
     }
 

@@ -4,14 +4,13 @@ use std::collections::VecDeque;
 
 use serde_json::{Map, Value, json};
 
-use super::{data_reader::OnnxBody, item::Item, plan, scan::Scan};
+use super::{item::Item, plan, scan::Scan};
 use crate::{
-    data_reader::DataReader,
     error::CheckpointError,
-    files,
-    header_reader::{HeaderContents, HeaderReader},
-    json,
+    files, json,
+    readers::{DataReader, HeaderContents, HeaderReader},
     source::ReadRequest,
+    tensor_assembler::TensorAssembler,
 };
 
 /// First the small files, then the graph.
@@ -98,7 +97,9 @@ impl HeaderReader for OnnxHeaderReader {
         found: &mut HeaderContents,
     ) -> Result<Box<dyn DataReader>, CheckpointError> {
         found.tensors.clear();
-        Ok(Box::new(OnnxBody::new(self.items.take().unwrap_or_default())))
+        let items = self.items.take().unwrap_or_default().into_iter();
+        let tensors = items.map(|Item { info, source }| (info, source)).collect();
+        Ok(Box::new(TensorAssembler::with_recipes(tensors)))
     }
 }
 

@@ -1,6 +1,6 @@
 //! From pieces of files to a tensor of a Hugging Face folder.
 
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
 use setun_ops::{
     aligned::Aligned,
@@ -14,22 +14,30 @@ use super::{
 };
 use crate::{
     blocks,
+    dtype::Dtype,
     error::CheckpointError,
     master, scaled_codes,
     tensor::{Tensor, TensorData, TensorInfo},
+    tensor_assembler::Recipe,
 };
 
-/// A tensor, and what it is made of.
+/// A tensor of a graph.
 #[derive(Debug)]
 pub(super) struct Item {
     pub(super) info: TensorInfo,
+    pub(super) source: ItemSource,
+}
+
+/// What a tensor is made of.
+#[derive(Debug)]
+pub(super) struct ItemSource {
     pub(super) parts: Vec<DataRange>,
-    pub(super) recipe: Recipe,
+    pub(super) recipe: Conversion,
 }
 
 /// How parts become a tensor.
 #[derive(Debug)]
-pub(super) enum Recipe {
+pub(super) enum Conversion {
     /// The elements of the first part.
     Floats(Orientation),
     /// A ternary matrix from floats.
@@ -89,9 +97,22 @@ impl NodeName {
 }
 
 impl Item {
-    /// The tensor, once all parts are here.
-    pub(super) fn finish(self, data: Vec<TensorData>) -> Result<Tensor, CheckpointError> {
-        let Self { info, parts, recipe } = self;
+    pub(super) fn new(info: TensorInfo, parts: Vec<DataRange>, recipe: Conversion) -> Self {
+        Self { info, source: ItemSource { parts, recipe } }
+    }
+}
+
+impl Recipe for ItemSource {
+    fn part(&self, _: &TensorInfo, part: usize) -> Option<(String, Range<u64>)> {
+        self.parts.get(part).map(|part| (part.file.to_string(), part.range.clone()))
+    }
+
+    fn begin(&self, _: &TensorInfo, part: usize) -> (TensorData, usize) {
+        self.parts.get(part).map_or((TensorData::empty(Dtype::U8), 0), DataRange::begin)
+    }
+
+    fn finish(self, info: TensorInfo, data: Vec<TensorData>) -> Result<Tensor, CheckpointError> {
+        let Self { parts, recipe } = self;
         let no_memory = |error| info.no_memory(error);
         let mut decoded = Vec::with_capacity(data.len());
         for (part, data) in parts.iter().zip(data) {
@@ -100,10 +121,10 @@ impl Item {
         }
         let mut data = decoded;
         let data = match recipe {
-            Recipe::Floats(orientation) => {
+            Conversion::Floats(orientation) => {
                 orient(data.remove(0), &orientation, &info).map_err(no_memory)?
             }
-            Recipe::Linear { orientation, masters, factor, node } => {
+            Conversion::Linear { orientation, masters, factor, node } => {
                 let factor = factor.value(&data, &node)?;
                 let floats = orient(data.swap_remove(0), &orientation, &info).map_err(no_memory)?;
                 let floats = TensorInfo { dtype: parts[0].dtype, ..info.clone() }.with(floats);
@@ -111,7 +132,7 @@ impl Item {
                 let (codes, scales) = found?;
                 scaled_codes::join(codes, &times(scales, factor, &node)?).map_err(no_memory)?
             }
-            Recipe::NBits { form, zeros, factor, node } => {
+            Conversion::NBits { form, zeros, factor, node } => {
                 let factor = factor.value(&data, &node)?;
                 let stored = stored(&info, &data, form, zeros)?;
                 let unpacked = nbits::unpack(&info, &stored);
@@ -120,7 +141,7 @@ impl Item {
                 check_scaled(&codes, &scales, factor.is_some(), &node)?;
                 scaled_codes::join(codes, &times(scales, factor, &node)?).map_err(no_memory)?
             }
-            Recipe::Integers { form, zeros, node } => {
+            Conversion::Integers { form, zeros, node } => {
                 let stored = stored(&info, &data, form, zeros)?;
                 if form.bits == 2 {
                     let unpacked = nbits::unpack(&info, &stored);

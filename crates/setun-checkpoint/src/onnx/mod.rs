@@ -8,7 +8,6 @@
 use std::path::Path;
 
 mod data_range;
-mod data_reader;
 mod graph;
 mod header_reader;
 mod initializer;

@@ -9,7 +9,7 @@ use std::ops::Range;
 use super::{
     data_range::{DataRange, Orientation},
     graph::{self, Graph, Initializer, Node},
-    item::{Item, NodeName, Recipe},
+    item::{Conversion, Item, NodeName},
     names,
 };
 use crate::{
@@ -129,7 +129,7 @@ impl Plan<'_> {
     fn add_plain(&mut self, name: &str, index: usize, shape: Vec<usize>, orientation: Orientation) {
         let part = self.whole(index);
         let info = info(name, part.dtype, shape, &part);
-        self.items.push(Item { info, parts: vec![part], recipe: Recipe::Floats(orientation) });
+        self.items.push(Item::new(info, vec![part], Conversion::Floats(orientation)));
     }
 
     /// All of an initialiser.

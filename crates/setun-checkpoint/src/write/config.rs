@@ -3,11 +3,11 @@
 #[cfg(test)]
 mod tests;
 
-use serde::Serialize;
+use serde_json::{Map, Value, json};
 use setun_ops::op::Activation;
 
 use crate::{
-    config::{LinearClass, ModelConfig, QuantizationMode, RopeScaling},
+    config::{ModelConfig, QuantizationMode, RopeScaling},
     error::CheckpointError,
     files,
     generation::GenerationDefaults,
@@ -20,38 +20,41 @@ use crate::{
 ///
 /// [`CheckpointError::Json`] if a number cannot be written.
 pub fn config_json(config: &ModelConfig) -> Result<String, CheckpointError> {
-    let rope = rope(config);
-    json::write_text(
-        files::CONFIG,
-        &Config {
-            architectures: [&config.architecture],
-            model_type: model_type(config),
-            vocab_size: config.vocab_size,
-            hidden_size: config.hidden_size,
-            intermediate_size: config.ffn_size,
-            num_hidden_layers: config.layers,
-            num_attention_heads: config.heads,
-            num_key_value_heads: config.kv_heads,
-            head_dim: config.head_dim,
-            hidden_act: match config.activation {
-                Activation::ReluSquared => "relu2",
-                Activation::Silu => "silu",
-            },
-            max_position_embeddings: config.context_length,
-            rms_norm_eps: config.norm_eps,
-            rope_theta: config.rope.theta,
-            rope_scaling: (config.rope.scaling != RopeScaling::Default)
-                .then_some(Rope { rope_theta: None, ..rope }),
-            rope_parameters: rope,
-            tie_word_embeddings: config.tied_head,
-            attention_bias: config.attention_bias,
-            mlp_bias: config.mlp_bias,
-            bos_token_id: config.bos_token,
-            eos_token_id: tokens(&config.eos_tokens),
-            pretraining_model_parallel: Some(config.quantization.shards).filter(|&n| n > 1),
-            quantization_config: quantization(config),
+    let scaling = scaling(config);
+    let mut parameters = scaling.clone();
+    parameters["rope_theta"] = json!(config.rope.theta);
+    let mut text = json!({
+        "architectures": [config.architecture],
+        "model_type": model_type(config),
+        "vocab_size": config.vocab_size,
+        "hidden_size": config.hidden_size,
+        "intermediate_size": config.ffn_size,
+        "num_hidden_layers": config.layers,
+        "num_attention_heads": config.heads,
+        "num_key_value_heads": config.kv_heads,
+        "head_dim": config.head_dim,
+        "hidden_act": match config.activation {
+            Activation::ReluSquared => "relu2",
+            Activation::Silu => "silu",
         },
-    )
+        "max_position_embeddings": config.context_length,
+        "rms_norm_eps": short(config.norm_eps),
+        "rope_theta": config.rope.theta,
+        "rope_scaling": (config.rope.scaling != RopeScaling::Default).then_some(scaling),
+        "rope_parameters": parameters,
+        "tie_word_embeddings": config.tied_head,
+        "attention_bias": config.attention_bias,
+        "mlp_bias": config.mlp_bias,
+        "bos_token_id": config.bos_token,
+        "eos_token_id": tokens(&config.eos_tokens),
+    });
+    if config.quantization.shards > 1 {
+        text["pretraining_model_parallel"] = json!(config.quantization.shards);
+    }
+    if let Some(quantization) = quantization(config) {
+        text["quantization_config"] = quantization;
+    }
+    json::write_text(files::CONFIG, &text)
 }
 
 /// The text of `generation_config.json`.
@@ -60,123 +63,24 @@ pub fn config_json(config: &ModelConfig) -> Result<String, CheckpointError> {
 ///
 /// [`CheckpointError::Json`] if a number cannot be written.
 pub fn generation_config_json(defaults: &GenerationDefaults) -> Result<String, CheckpointError> {
-    json::write_text(
-        files::GENERATION_CONFIG,
-        &Generation {
-            bos_token_id: defaults.bos,
-            eos_token_id: defaults.eos_tokens.as_deref().and_then(tokens),
-            do_sample: defaults.do_sample,
-            temperature: defaults.temperature,
-            top_k: defaults.top_k,
-            top_p: defaults.top_p,
-            min_p: defaults.min_p,
-            repetition_penalty: defaults.repetition_penalty,
-        },
-    )
+    let fields = [
+        ("bos_token_id", json!(defaults.bos)),
+        ("eos_token_id", defaults.eos_tokens.as_deref().map_or(Value::Null, tokens)),
+        ("do_sample", json!(defaults.do_sample)),
+        ("temperature", json!(defaults.temperature.map(short))),
+        ("top_k", json!(defaults.top_k)),
+        ("top_p", json!(defaults.top_p.map(short))),
+        ("min_p", json!(defaults.min_p.map(short))),
+        ("repetition_penalty", json!(defaults.repetition_penalty.map(short))),
+    ];
+    let known = fields.into_iter().filter(|(_, value)| !value.is_null());
+    let text: Map<_, _> = known.map(|(key, value)| (key.to_owned(), value)).collect();
+    json::write_text(files::GENERATION_CONFIG, &text)
 }
 
-#[derive(Serialize)]
-#[expect(clippy::struct_field_names, reason = "the file's names")]
-struct Config<'a> {
-    architectures: [&'a str; 1],
-    model_type: &'a str,
-    vocab_size: usize,
-    hidden_size: usize,
-    intermediate_size: usize,
-    num_hidden_layers: usize,
-    num_attention_heads: usize,
-    num_key_value_heads: usize,
-    head_dim: usize,
-    hidden_act: &'a str,
-    max_position_embeddings: usize,
-    rms_norm_eps: f32,
-    rope_theta: f64,
-    rope_scaling: Option<Rope>,
-    rope_parameters: Rope,
-    tie_word_embeddings: bool,
-    attention_bias: bool,
-    mlp_bias: bool,
-    bos_token_id: Option<u32>,
-    eos_token_id: Option<Tokens<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pretraining_model_parallel: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    quantization_config: Option<QuantizationConfig>,
-}
-
-#[derive(Clone, Copy, Serialize)]
-#[expect(clippy::struct_field_names, reason = "the file's names")]
-struct Rope {
-    rope_type: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    rope_theta: Option<f64>,
-    #[serde(flatten)]
-    scaling: Option<Scaling>,
-}
-
-#[derive(Clone, Copy, Serialize)]
-#[serde(untagged)]
-enum Scaling {
-    Llama3 {
-        factor: f32,
-        low_freq_factor: f32,
-        high_freq_factor: f32,
-        original_max_position_embeddings: usize,
-    },
-    Yarn {
-        factor: f32,
-        beta_fast: f32,
-        beta_slow: f32,
-        original_max_position_embeddings: usize,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        attention_factor: Option<f32>,
-    },
-}
-
-#[derive(Serialize)]
-#[serde(untagged)]
-enum QuantizationConfig {
-    BitNet {
-        quant_method: &'static str,
-        linear_class: &'static str,
-        quantization_mode: &'static str,
-        use_rms_norm: bool,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        rms_norm_eps: Option<f32>,
-        modules_to_not_convert: [&'static str; 1],
-    },
-    Affine {
-        group_size: usize,
-        bits: u8,
-        mode: &'static str,
-    },
-}
-
-#[derive(Serialize)]
-struct Generation<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    bos_token_id: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    eos_token_id: Option<Tokens<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    do_sample: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    temperature: Option<f32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    top_k: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    top_p: Option<f32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    min_p: Option<f32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    repetition_penalty: Option<f32>,
-}
-
-#[derive(Serialize)]
-#[serde(untagged)]
-enum Tokens<'a> {
-    One(u32),
-    Several(&'a [u32]),
+/// The shortest decimal number that is read as this `f32`.
+fn short(number: f32) -> f64 {
+    number.to_string().parse().unwrap_or(f64::from(number))
 }
 
 fn model_type(config: &ModelConfig) -> &'static str {
@@ -189,60 +93,62 @@ fn model_type(config: &ModelConfig) -> &'static str {
     }
 }
 
-fn tokens(tokens: &[u32]) -> Option<Tokens<'_>> {
+fn tokens(tokens: &[u32]) -> Value {
     match tokens {
-        [] => None,
-        [token] => Some(Tokens::One(*token)),
-        several => Some(Tokens::Several(several)),
+        [] => Value::Null,
+        [token] => json!(token),
+        several => json!(several),
     }
 }
 
-fn rope(config: &ModelConfig) -> Rope {
-    let rope_theta = Some(config.rope.theta);
+fn scaling(config: &ModelConfig) -> Value {
     match config.rope.scaling {
-        RopeScaling::Default => Rope { rope_type: "default", rope_theta, scaling: None },
+        RopeScaling::Default => json!({ "rope_type": "default" }),
         RopeScaling::Llama3 { factor, low_freq_factor, high_freq_factor, original_context } => {
-            let scaling = Some(Scaling::Llama3 {
-                factor,
-                low_freq_factor,
-                high_freq_factor,
-                original_max_position_embeddings: original_context,
-            });
-            Rope { rope_type: "llama3", rope_theta, scaling }
+            json!({
+                "rope_type": "llama3",
+                "factor": short(factor),
+                "low_freq_factor": short(low_freq_factor),
+                "high_freq_factor": short(high_freq_factor),
+                "original_max_position_embeddings": original_context,
+            })
         }
         RopeScaling::Yarn { factor, beta_fast, beta_slow, original_context, attention_factor } => {
-            let scaling = Some(Scaling::Yarn {
-                factor,
-                beta_fast,
-                beta_slow,
-                original_max_position_embeddings: original_context,
-                attention_factor,
+            let mut yarn = json!({
+                "rope_type": "yarn",
+                "factor": short(factor),
+                "beta_fast": short(beta_fast),
+                "beta_slow": short(beta_slow),
+                "original_max_position_embeddings": original_context,
             });
-            Rope { rope_type: "yarn", rope_theta, scaling }
+            if let Some(factor) = attention_factor {
+                yarn["attention_factor"] = json!(short(factor));
+            }
+            yarn
         }
     }
 }
 
 /// None where floats are ternary as they are.
-fn quantization(config: &ModelConfig) -> Option<QuantizationConfig> {
+fn quantization(config: &ModelConfig) -> Option<Value> {
     let quantization = &config.quantization;
-    let quantization_mode = match quantization.mode {
+    let mode = match quantization.mode {
         QuantizationMode::Offline => "offline",
         QuantizationMode::Online => "online",
         QuantizationMode::FakeQuantized => return None,
         QuantizationMode::Affine { group } => {
-            return Some(QuantizationConfig::Affine { group_size: group, bits: 2, mode: "affine" });
+            return Some(json!({ "group_size": group, "bits": 2, "mode": "affine" }));
         }
     };
-    Some(QuantizationConfig::BitNet {
-        quant_method: "bitnet",
-        linear_class: match quantization.linear_class {
-            LinearClass::AutoBitLinear => "autobitlinear",
-            LinearClass::BitLinear => "bitlinear",
-        },
-        quantization_mode,
-        use_rms_norm: quantization.linear_norm_eps.is_some(),
-        rms_norm_eps: quantization.linear_norm_eps,
-        modules_to_not_convert: ["lm_head"],
-    })
+    let mut text = json!({
+        "quant_method": "bitnet",
+        "linear_class": quantization.linear_class.name(),
+        "quantization_mode": mode,
+        "use_rms_norm": quantization.linear_norm_eps.is_some(),
+        "modules_to_not_convert": ["lm_head"],
+    });
+    if let Some(eps) = quantization.linear_norm_eps {
+        text["rms_norm_eps"] = json!(short(eps));
+    }
+    Some(text)
 }

@@ -111,7 +111,7 @@ fn remove(args: &RemoveArgs) -> Result<(), CliError> {
         name: &'a str,
         bytes: u64,
     }
-    let bytes = store().remove(&args.name, &PullOptions::new())?;
+    let bytes = store().remove(&args.name, &PullOptions::default())?;
     if args.json {
         return Output::new().json(&Removed { name: &args.name, bytes });
     }

@@ -4,12 +4,12 @@ use std::{
     fs::{File, OpenOptions},
     io::{Read, Seek, SeekFrom, Write},
     path::Path,
-    sync::{PoisonError, atomic::Ordering},
+    sync::atomic::Ordering,
 };
 
 use ureq::{Body, http::Response};
 
-use super::transfer::{Download, Server};
+use super::transfer::{Download, Server, lock};
 use crate::{
     digest::{BUFFER_BYTES, Hasher},
     error::Error,
@@ -17,7 +17,7 @@ use crate::{
     options::PullEvent,
     probe::{content_range, strong},
     pull_plan::PullResult,
-    retry::{Attempts, Fault},
+    retry::{Attempts, Fault, later},
 };
 
 /// Bytes that make an attempt one that brought something.
@@ -75,7 +75,8 @@ impl Download<'_> {
                 continue;
             }
             let found = std::mem::replace(&mut progress, begin()).hasher.finish();
-            let Some(expected) = self.told(chunk).filter(|told| *told != found) else {
+            let Some(expected) = self.expected_digest(chunk).filter(|expected| *expected != found)
+            else {
                 // The bytes first, then the line that says they are there.
                 part.file.sync_data().map_err(|error| self.cannot_write(error))?;
                 return Ok(self.state().journal.add(chunk, found)?);
@@ -98,7 +99,7 @@ impl Download<'_> {
     /// Asks for the rest of a chunk, and writes what comes.
     fn piece(&self, progress: &mut Progress, part: &mut PartFile) -> PullResult<()> {
         self.all.options.check_cancelled()?;
-        let server = self.server.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let server = lock(&self.server).clone();
         let address = server.as_ref().map_or(&self.wanted.address, |server| &server.address);
         let ask = Request {
             head: false,
@@ -148,7 +149,7 @@ impl Download<'_> {
                 if first != progress.at || last < first {
                     let reason =
                         format!("bytes from {first} arrived, expected from {}", progress.at);
-                    return Err(Fault::Later { error: network(&address, reason), wait: None });
+                    return Err(later(network(&address, reason)));
                 }
                 self.remember(&address, etag);
                 Ok((address, response))
@@ -167,9 +168,8 @@ impl Download<'_> {
             416 => Err(Fault::Changed("it ends before bytes that it had".into())),
             // An address that a redirect gave is good for some time only.
             400 | 401 | 403 | 404 | 410 if address != self.wanted.address => {
-                *self.server.lock().unwrap_or_else(PoisonError::into_inner) = None;
-                let error = Error::HttpStatus { address, status, hint: "" };
-                Err(Fault::Later { error, wait: None })
+                *lock(&self.server) = None;
+                Err(later(Error::HttpStatus { address, status, hint: "" }))
             }
             _ => Ok((address.clone(), expect(&address, response, &[206])?)),
         }
@@ -177,7 +177,7 @@ impl Download<'_> {
 
     /// The next chunks are asked for where this one came from.
     fn remember(&self, address: &str, etag: Option<String>) {
-        let mut server = self.server.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut server = lock(&self.server);
         if server.is_none() {
             *server = Some(Server { address: address.into(), etag });
         }
@@ -193,13 +193,10 @@ impl Download<'_> {
         part: &mut PartFile,
     ) -> PullResult<()> {
         let expected = end - progress.at;
-        let wrong = |found: String| Fault::Later {
-            error: Error::SizeMismatch { address: address.into(), expected, found },
-            wait: None,
-        };
-        let told = response.body().content_length();
-        if let Some(told) = told.filter(|told| *told > expected) {
-            return Err(wrong(told.to_string()));
+        let wrong = |found| later(Error::SizeMismatch { address: address.into(), expected, found });
+        let length = response.body().content_length();
+        if let Some(length) = length.filter(|length| *length > expected) {
+            return Err(wrong(length.to_string()));
         }
         let mut body = response.into_body().into_reader();
         part.file.seek(SeekFrom::Start(progress.at)).map_err(|error| self.cannot_write(error))?;
@@ -221,7 +218,7 @@ impl Download<'_> {
             progress.at += read as u64;
             (self.all.listener)(PullEvent::Received { file: self.name(), bytes: read as u64 });
         }
-        if told.is_none() && matches!(body.read(&mut part.buffer[..1]), Ok(1)) {
+        if length.is_none() && matches!(body.read(&mut part.buffer[..1]), Ok(1)) {
             // Whose these bytes are is not known, so none of the chunk is kept.
             progress.at =
                 self.subject.range(progress.at.saturating_sub(1) / self.subject.chunk_bytes).start;

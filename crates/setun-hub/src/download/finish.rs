@@ -25,7 +25,7 @@ struct Found {
 impl Download<'_> {
     /// Checks the file and gives it its name. `None` where chunks have to come once more.
     ///
-    /// Every byte is read again: the hash that a hub tells is of the whole file, and the disk
+    /// Every byte is read again: the hash that a hub reports is of the whole file, and the disk
     /// may have lost what an earlier pull wrote.
     pub(crate) fn finish(
         &self,
@@ -95,7 +95,7 @@ impl Download<'_> {
         Ok(())
     }
 
-    /// The whole is not what it should be, and which chunk is wrong was not told: all is asked
+    /// The whole is not what it should be, and which chunk is wrong is not known: all is asked
     /// for once more, and then nothing of it is kept.
     fn doubt(
         &self,

@@ -35,8 +35,7 @@ impl Downloads<'_> {
             hint: ": there is no such file",
         })?;
         let bytes = size(wanted, &found)?;
-        let chunk_bytes =
-            wanted.chunks.as_ref().map_or(self.options.chunk_bytes, |chunks| chunks.0);
+        let chunk_bytes = self.options.chunk_bytes_of(wanted);
         let subject = JournalHeader::new(bytes, chunk_bytes, found.identity.clone(), wanted.sha256);
         let journal = self.journal(wanted, paths, subject)?;
         let there = journal.bytes();
@@ -76,8 +75,7 @@ impl Downloads<'_> {
                 found.subject.bytes,
                 found.subject.identity.as_deref().unwrap_or("nothing"),
             );
-            subject.chunk_bytes =
-                wanted.chunks.as_ref().map_or(self.options.chunk_bytes, |chunks| chunks.0);
+            subject.chunk_bytes = self.options.chunk_bytes_of(wanted);
             self.changed(wanted, paths, &reason)?;
         }
         paths.clear()?;
@@ -95,7 +93,7 @@ impl Downloads<'_> {
         let failed = |error| Error::io("read", &paths.part, 0, error);
         let mut part = File::open(&paths.part).map_err(failed)?;
         let mut bad = vec![];
-        for &chunk in journal.order.iter().rev().take(2 * self.options.connections) {
+        for &chunk in journal.order.iter().rev().take(2 * self.options.workers()) {
             let found =
                 Digest::of_range(&mut part, journal.subject.range(chunk)).map_err(failed)?;
             if journal.chunks.get(&chunk) != Some(&found) {
@@ -110,7 +108,7 @@ impl Downloads<'_> {
     }
 }
 
-/// The size of a file, on which all who told it agree.
+/// The size of a file, on which all sources agree.
 fn size(wanted: &PlannedFile, found: &Probe) -> PullResult<u64> {
     if wanted.identity.is_some() && wanted.identity != found.identity {
         let name = |identity: &Option<String>| identity.clone().unwrap_or_else(|| "nothing".into());
@@ -118,15 +116,15 @@ fn size(wanted: &PlannedFile, found: &Probe) -> PullResult<u64> {
         return Err(Fault::Changed(format!("known as {now}, before as {before}")));
     }
     match (wanted.bytes, found.bytes) {
-        (Some(told), Some(found)) if told != found => Err(Error::SizeMismatch {
+        (Some(listed), Some(found)) if listed != found => Err(Error::SizeMismatch {
             address: wanted.address.clone(),
-            expected: told,
+            expected: listed,
             found: found.to_string(),
         }
         .into()),
-        (told, found) => {
+        (listed, found) => {
             let none = || network(&wanted.address, "the server does not state its size".into());
-            Ok(told.or(found).ok_or_else(none)?)
+            Ok(listed.or(found).ok_or_else(none)?)
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::{
     options::PullEvent,
     probe::strong,
     pull_plan::PullResult,
-    retry::Fault,
+    retry::{Fault, later},
 };
 
 impl Download<'_> {
@@ -62,12 +62,9 @@ impl Download<'_> {
             let read = match body.read(&mut part.buffer[..most]) {
                 Ok(0) => {
                     self.forget(there.is_none(), at - range.start);
-                    let (expected, found) = (self.subject.bytes, at.to_string());
-                    return Err(later(Error::SizeMismatch {
-                        address: address.into(),
-                        expected,
-                        found,
-                    }));
+                    let (address, expected) = (address.into(), self.subject.bytes);
+                    let error = Error::SizeMismatch { address, expected, found: at.to_string() };
+                    return Err(later(error));
                 }
                 Ok(read) => read,
                 Err(error) => {
@@ -88,7 +85,7 @@ impl Download<'_> {
         if there.is_some_and(|there| there != found) {
             return Err(Fault::Changed(format!("other bytes in chunk {chunk}")));
         }
-        if let Some(expected) = self.told(chunk).filter(|told| *told != found) {
+        if let Some(expected) = self.expected_digest(chunk).filter(|expected| *expected != found) {
             self.forget(there.is_none(), at - range.start);
             return Err(later(Error::ChecksumMismatch {
                 address: self.wanted.address.clone(),
@@ -104,14 +101,10 @@ impl Download<'_> {
         Ok(())
     }
 
-    /// Bytes that were told of will come once more.
-    fn forget(&self, told: bool, bytes: u64) {
-        if told {
+    /// Bytes that were reported will come once more.
+    fn forget(&self, reported: bool, bytes: u64) {
+        if reported {
             self.dropped(bytes);
         }
     }
-}
-
-fn later(error: Error) -> Fault {
-    Fault::Later { error, wait: None }
 }

@@ -69,9 +69,14 @@ pub(crate) struct State {
     pub(crate) next: u64,
 }
 
+/// Locks a mutex. A thread that panicked leaves no value half written here.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl Download<'_> {
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     pub(crate) fn retry(&self, reason: String, wait: std::time::Duration) {
@@ -88,8 +93,8 @@ impl Download<'_> {
         self.wanted.name.clone()
     }
 
-    /// The hash that a chunk was told to have.
-    pub(crate) fn told(&self, chunk: u64) -> Option<Digest> {
+    /// The hash of a chunk, where the source reports one.
+    pub(crate) fn expected_digest(&self, chunk: u64) -> Option<Digest> {
         let (_, digests) = self.wanted.chunks.as_ref()?;
         digests.get(usize::try_from(chunk).ok()?).copied()
     }

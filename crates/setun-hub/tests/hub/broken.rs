@@ -63,7 +63,8 @@ fn a_server_that_always_breaks_is_given_up_and_taken_up_later() {
     let (server, content) = served();
     server.rule_at(PATH, 3 * CHUNK, usize::MAX, Act::Break(0));
     let mut env = TestStore::new(&server);
-    env.options = env.options.attempts(3).connections(1);
+    env.options.attempts = 3;
+    env.options.connections = 1;
     let error = env.pull(&server.at(PATH)).unwrap_err();
     assert!(matches!(error, Error::Network { .. }), "{error}");
     assert_eq!(server.starts(PATH), [0, CHUNK, 2 * CHUNK, 3 * CHUNK, 3 * CHUNK, 3 * CHUNK]);
@@ -91,7 +92,7 @@ fn a_length_that_stays_wrong_is_an_error() {
         let (server, _) = served();
         server.rule_at(PATH, CHUNK, usize::MAX, act.clone());
         let mut env = TestStore::new(&server);
-        env.options = env.options.attempts(2);
+        env.options.attempts = 2;
         let error = env.pull(&server.at(PATH)).unwrap_err();
         assert!(matches!(error, Error::SizeMismatch { expected: CHUNK, .. }), "{act:?}: {error}");
         env.assert_nothing_listed(&server.at(PATH));
@@ -132,7 +133,7 @@ fn refusals_for_good_are_not_tried_again() {
     let (server, _) = served();
     server.rule(PATH, usize::MAX, Act::Status(403, vec![]));
     let mut env = TestStore::new(&server);
-    env.options = env.options.connections(1);
+    env.options.connections = 1;
     let error = env.pull(&server.at(PATH)).unwrap_err();
     assert!(matches!(error, Error::HttpStatus { status: 403, .. }), "{error}");
     assert!(error.to_string().contains("HF_TOKEN"), "{error}");
@@ -175,7 +176,8 @@ fn a_pull_that_is_cancelled_stops_and_goes_on_later() {
     server.rule_at(PATH, 4 * CHUNK, 1, Act::Slow(Duration::from_millis(300)));
     let mut env = TestStore::new(&server);
     let cancel = Arc::new(AtomicBool::new(false));
-    env.options = env.options.connections(1).cancel(Arc::clone(&cancel));
+    env.options.connections = 1;
+    env.options.cancel = Arc::clone(&cancel);
     let stop = |event| {
         if matches!(event, PullEvent::Received { .. }) && server.sent_so_far() > 4 * CHUNK {
             cancel.store(true, std::sync::atomic::Ordering::Relaxed);
@@ -185,7 +187,7 @@ fn a_pull_that_is_cancelled_stops_and_goes_on_later() {
     assert!(matches!(error, Error::Cancelled), "{error}");
     env.assert_nothing_listed(&server.at(PATH));
     server.requests();
-    env.options = env.options.cancel(Arc::default());
+    env.options.cancel = Arc::default();
     env.pull(&server.at(PATH)).unwrap();
     assert_eq!(server.starts(PATH), STARTS[4..]);
     assert_eq!(env.read(&server.at(PATH), "m.gguf"), content);

@@ -43,7 +43,8 @@ fn a_file_that_changed_between_two_pulls_begins_anew() {
     server.put(PATH, bytes(5 * PIECE, 1), "\"first\"");
     server.rule_at(PATH, 3 * CHUNK, usize::MAX, Act::Break(0));
     let mut env = TestStore::new(&server);
-    env.options = env.options.attempts(2).connections(1);
+    env.options.attempts = 2;
+    env.options.connections = 1;
     env.pull(&server.at(PATH)).unwrap_err();
     server.clear_rules();
     let new = bytes(5 * PIECE, 2);
@@ -62,7 +63,8 @@ fn a_whole_model_stays_until_the_changed_one_is_whole() {
     let old = bytes(3 * PIECE, 1);
     server.put(PATH, old.clone(), "\"first\"");
     let mut env = TestStore::new(&server);
-    env.options = env.options.attempts(2).connections(1);
+    env.options.attempts = 2;
+    env.options.connections = 1;
     env.pull(&server.at(PATH)).unwrap();
     let new = bytes(3 * PIECE, 2);
     server.put(PATH, new.clone(), "\"second\"");
@@ -86,7 +88,7 @@ fn a_file_that_never_stays_the_same_is_given_up() {
         server.rule_at(PATH, CHUNK, 1, Act::Become(bytes(2 * PIECE, seed), etag));
     }
     let mut env = TestStore::new(&server);
-    env.options = env.options.connections(1);
+    env.options.connections = 1;
     let error = env.pull(&server.at(PATH)).unwrap_err();
     assert!(matches!(error, Error::SourceChanged { .. }), "{error}");
     env.assert_nothing_listed(&server.at(PATH));
@@ -100,7 +102,7 @@ fn a_hubs_file_that_another_server_knows_otherwise_begins_anew() {
     let path = hub_path("o/n", "m.gguf");
     server.rule_at(&path, 2 * CHUNK, 1, Act::Become(content.clone(), "\"moved\""));
     let mut env = TestStore::new(&server);
-    env.options = env.options.connections(1);
+    env.options.connections = 1;
     env.pull("o/n").unwrap();
     assert_eq!(env.read("o/n", "m.gguf"), content);
     assert_eq!(changes(&env), 1);
@@ -113,7 +115,7 @@ fn a_part_of_another_file_is_no_part_of_this_one() {
     server.put(PATH, old, "\"first\"");
     server.rule_at(PATH, 3 * CHUNK, 1, Act::BecomeUnasked(new.clone(), "\"second\""));
     let mut env = TestStore::new(&server);
-    env.options = env.options.connections(1);
+    env.options.connections = 1;
     env.pull(&server.at(PATH)).unwrap();
     assert_eq!(env.read(&server.at(PATH), "m.gguf"), new);
 }
@@ -126,7 +128,8 @@ fn a_hubs_file_without_a_hash_that_changed_between_two_pulls_begins_anew() {
     let path = hub_path("o/n", "tokenizer.json");
     server.rule_at(&path, 3 * CHUNK, usize::MAX, Act::Break(0));
     let mut env = TestStore::new(&server);
-    env.options = env.options.attempts(2).connections(1);
+    env.options.attempts = 2;
+    env.options.connections = 1;
     env.pull("o/n").unwrap_err();
     server.clear_rules();
     server.put(&path, new.clone(), "\"second\"");

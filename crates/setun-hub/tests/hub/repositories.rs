@@ -72,7 +72,10 @@ fn the_token_goes_to_the_hub_and_nowhere_else() {
     store.put("/blob", content.clone(), "\"blob\"");
     hub.link(&path, "\"linked\"");
     hub.rule_of_all(&path, usize::MAX, Act::Redirect(store.at("/blob")));
-    let env = TestStore::with(|settings| settings.endpoint(hub.at("")).token("secret"));
+    let env = TestStore::with(|settings| {
+        settings.endpoint = hub.at("");
+        settings.token = Some("secret".into());
+    });
     let model = env.pull("o/n").unwrap();
     assert_eq!(env.read("o/n", "model.safetensors"), content);
     let asked = hub.requests();
@@ -106,7 +109,7 @@ fn an_address_behind_a_redirect_that_expires_is_asked_for_again() {
     store.rule_at("/one", 2 * CHUNK, usize::MAX, Act::Status(403, vec![]));
     store.rule_at("/one", 3 * CHUNK, usize::MAX, Act::Status(403, vec![]));
     let mut env = TestStore::new(&hub);
-    env.options = env.options.connections(1);
+    env.options.connections = 1;
     env.pull("o/n").unwrap();
     assert_eq!(env.read("o/n", "m.gguf"), content);
     assert!(!env.events().iter().any(|event| matches!(event, PullEvent::SourceChanged { .. })));
@@ -133,7 +136,8 @@ fn offline_nobody_is_asked() {
     let env = TestStore::new(&server);
     let pulled = env.pull("o/n").unwrap();
     server.requests();
-    let settings = env.store.settings().clone().offline(true);
+    let mut settings = env.store.settings().clone();
+    settings.offline = Some("a test");
     let offline = setun_hub::ModelStore::open(settings);
     let pull = |name| offline.pull(name, &env.options, &|_| ());
     assert_eq!(pull("o/n").unwrap().folder, pulled.folder);

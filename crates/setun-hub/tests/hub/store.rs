@@ -37,7 +37,7 @@ fn what_is_removed_is_gone() {
     put_hub(&server, "o/n", &[("m.gguf", &bytes(PIECE, 1))]);
     put_hub(&server, "o/other", &[("m.gguf", &bytes(PIECE, 2))]);
     let mut env = TestStore::new(&server);
-    env.options = env.options.attempts(1);
+    env.options.attempts = 1;
     env.pull("o/n").unwrap();
     let path = hub_path("o/other", "m.gguf");
     server.rule(&path, 1, Act::Break(0));
@@ -137,7 +137,7 @@ fn models_are_found_in_a_folder_and_in_the_hubs_cache() {
     write(&format!("{snapshot}/model.safetensors"), b"1234");
     write("hub/models--o--n/refs/main", COMMIT.as_bytes());
     write("hub/models--o--empty/refs/main", COMMIT.as_bytes());
-    let env = TestStore::with(|settings| settings.hub_cache(&cache));
+    let env = TestStore::with(|settings| settings.hub_cache = Some(cache.clone()));
     let found = env.store.discover_hub_cache();
     assert_eq!((found.len(), found[0].name.as_str()), (1, "o/n"));
     assert_eq!(env.store.resolve("o/n").unwrap(), folder.path().join(&snapshot));

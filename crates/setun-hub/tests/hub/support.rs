@@ -27,7 +27,7 @@ pub(crate) fn bytes(count: usize, seed: u64) -> Vec<u8> {
     std::iter::repeat_with(next).take(count).collect()
 }
 
-/// A store in a folder of its own, and what its pulls have told.
+/// A store in a folder of its own, and the events of its pulls.
 pub(crate) struct TestStore {
     pub(crate) folder: tempfile::TempDir,
     pub(crate) store: ModelStore,
@@ -37,16 +37,20 @@ pub(crate) struct TestStore {
 
 impl TestStore {
     pub(crate) fn new(server: &Server) -> Self {
-        Self::with(|settings| settings.endpoint(server.at("")))
+        Self::with(|settings| settings.endpoint = server.at(""))
     }
 
-    pub(crate) fn with(set: impl FnOnce(StoreSettings) -> StoreSettings) -> Self {
+    pub(crate) fn with(set: impl FnOnce(&mut StoreSettings)) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        let store = ModelStore::open(set(StoreSettings::new(folder.path())));
-        let options = PullOptions::new()
-            .chunk_bytes(CHUNK)
-            .backoff(Duration::from_millis(2))
-            .read_timeout(Duration::from_secs(5));
+        let mut settings = StoreSettings::new(folder.path());
+        set(&mut settings);
+        let store = ModelStore::open(settings);
+        let options = PullOptions {
+            chunk_bytes: CHUNK,
+            backoff: Duration::from_millis(2),
+            read_timeout: Duration::from_secs(5),
+            ..PullOptions::default()
+        };
         Self { folder, store, options, events: Mutex::default() }
     }
 
@@ -55,7 +59,7 @@ impl TestStore {
             .pull(name, &self.options, &|event| self.events.lock().expect("events").push(event))
     }
 
-    /// What was told so far, which is forgotten.
+    /// Events so far, which are forgotten.
     pub(crate) fn events(&self) -> Vec<PullEvent> {
         std::mem::take(&mut *self.events.lock().expect("events"))
     }

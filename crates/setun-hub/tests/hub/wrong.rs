@@ -67,7 +67,7 @@ fn a_wrong_chunk_alone_comes_once_more() {
     let path = "/copy/model.safetensors";
     server.rule_at(path, 2 * CHUNK, 1, Act::Wrong);
     let mut env = TestStore::new(&server);
-    env.options = env.options.chunk_bytes(3 * CHUNK); // the manifest's are taken
+    env.options.chunk_bytes = 3 * CHUNK; // the manifest's are taken
     let model = env.pull(&server.at("/copy")).unwrap();
     assert_eq!(model.path(None).unwrap(), model.folder);
     assert_eq!(env.read(&server.at("/copy"), "model.safetensors"), content);
@@ -82,7 +82,7 @@ fn a_chunk_that_stays_wrong_is_an_error_and_the_others_are_kept() {
     let path = "/copy/model.safetensors";
     server.rule_at(path, 2 * CHUNK, usize::MAX, Act::Wrong);
     let mut env = TestStore::new(&server);
-    env.options = env.options.connections(1);
+    env.options.connections = 1;
     let error = env.pull(&server.at("/copy")).unwrap_err();
     assert!(matches!(&error, Error::ChecksumMismatch { chunks, .. } if *chunks == [2]), "{error}");
     env.assert_nothing_listed(&server.at("/copy"));
@@ -101,7 +101,7 @@ fn wrong_bytes_from_a_server_without_parts_are_found_too() {
     server.rule(path, 1, Act::IgnoreRange);
     server.rule(path, 1, Act::Wrong);
     let mut env = TestStore::new(&server);
-    env.options = env.options.connections(1);
+    env.options.connections = 1;
     env.pull(&server.at("/copy")).unwrap();
     assert_eq!(env.read(&server.at("/copy"), "model.safetensors"), content);
 }
@@ -113,7 +113,8 @@ fn what_the_disk_has_lost_comes_once_more() {
     server.put("/m.gguf", content.clone(), "\"e\"");
     server.rule_at("/m.gguf", 5 * CHUNK, usize::MAX, Act::Break(0));
     let mut env = TestStore::new(&server);
-    env.options = env.options.connections(1).attempts(2);
+    env.options.connections = 1;
+    env.options.attempts = 2;
     let name = server.at("/m.gguf");
     // The last two are looked at when a pull goes on, the others when all is there.
     for lost in [4, 0] {

@@ -79,10 +79,7 @@ impl Target {
             Some(Value::Object(quantization)) => quantization,
             _ => Map::new(),
         };
-        let class = match self.class {
-            LinearClass::AutoBitLinear => "autobitlinear",
-            LinearClass::BitLinear => "bitlinear",
-        };
+        let class = self.class.name();
         for (key, value) in
             [("quant_method", "bitnet"), ("linear_class", class), ("quantization_mode", "offline")]
         {

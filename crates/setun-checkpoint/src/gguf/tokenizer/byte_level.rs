@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{
     VOCABULARY, Vocabulary, Warning, added,
     check::Checked,
-    json::{Around, Model, Tokenizer, template},
+    json::{Model, Stages, Tokenizer, template},
     pre::{self, PreTokenizer},
 };
 use crate::CheckpointError;
@@ -45,7 +45,7 @@ pub(super) fn tokenizer<'a>(
         }
         None => byte_level(false),
     };
-    let around = Around {
+    let stages = Stages {
         normalizer: if pre.nfc { json!({"type": "NFC"}) } else { Value::Null },
         pre_tokenizer: split(pre, &byte_level),
         post_processor,
@@ -54,7 +54,7 @@ pub(super) fn tokenizer<'a>(
     let len = added::model_len(checked).max(merges.end);
     let mut model = Model::new(checked, len, merges.pairs);
     model.ignore_merges = pre.ignore_merges;
-    Ok(Tokenizer::new(added::added_tokens(checked), around, model))
+    Ok(Tokenizer::new(added::added_tokens(checked), stages, model))
 }
 
 fn pre_tokenizer(

@@ -10,21 +10,19 @@ use crate::CheckpointError;
 
 /// The whole file.
 #[derive(Serialize)]
-#[expect(clippy::struct_field_names, reason = "the names are those of the file")]
 pub(super) struct Tokenizer<'a> {
     version: &'static str,
     truncation: Option<()>,
     padding: Option<()>,
     added_tokens: Vec<AddedToken<'a>>,
-    normalizer: Value,
-    pre_tokenizer: Value,
-    post_processor: Value,
-    decoder: Value,
+    #[serde(flatten)]
+    stages: Stages,
     model: Model<'a>,
 }
 
-/// What surrounds the model.
-pub(super) struct Around {
+/// The stages before and after the model.
+#[derive(Serialize)]
+pub(super) struct Stages {
     pub(super) normalizer: Value,
     pub(super) pre_tokenizer: Value,
     pub(super) post_processor: Value,
@@ -32,19 +30,9 @@ pub(super) struct Around {
 }
 
 impl<'a> Tokenizer<'a> {
-    pub(super) fn new(added_tokens: Vec<AddedToken<'a>>, around: Around, model: Model<'a>) -> Self {
-        let Around { normalizer, pre_tokenizer, post_processor, decoder } = around;
-        Self {
-            version: "1.0",
-            truncation: None,
-            padding: None,
-            added_tokens,
-            normalizer,
-            pre_tokenizer,
-            post_processor,
-            decoder,
-            model,
-        }
+    pub(super) fn new(added_tokens: Vec<AddedToken<'a>>, stages: Stages, model: Model<'a>) -> Self {
+        let (truncation, padding) = (None, None);
+        Self { version: "1.0", truncation, padding, added_tokens, stages, model }
     }
 }
 

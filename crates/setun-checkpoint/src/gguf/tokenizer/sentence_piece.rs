@@ -6,7 +6,7 @@ use super::{
     Warning, added,
     byte_level::{self, Merges},
     check::{Checked, Role},
-    json::{Around, Model, Tokenizer, template},
+    json::{Model, Stages, Tokenizer, template},
     scores,
 };
 use crate::CheckpointError;
@@ -26,7 +26,7 @@ pub(super) fn tokenizer<'a>(
         byte_level::merges(checked, warnings)?
     };
     let prefix = checked.vocabulary.add_space_prefix.unwrap_or(true);
-    let around = Around {
+    let stages = Stages {
         normalizer: normalizer(checked, prefix),
         pre_tokenizer: Value::Null,
         post_processor: template(checked, true)?.unwrap_or_default(),
@@ -36,7 +36,7 @@ pub(super) fn tokenizer<'a>(
     model.unk_token = checked.special.unknown.map(|id| checked.spelling(id));
     model.fuse_unk = true;
     model.byte_fallback = checked.roles.contains(&Role::Byte);
-    Ok(Tokenizer::new(added::added_tokens(checked), around, model))
+    Ok(Tokenizer::new(added::added_tokens(checked), stages, model))
 }
 
 fn normalizer(checked: &Checked<'_>, prefix: bool) -> Value {

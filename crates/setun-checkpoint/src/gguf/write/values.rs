@@ -16,19 +16,15 @@ const ARRAY: u32 = 9;
 const F64: u32 = 12;
 
 impl Values {
-    fn key(&mut self, key: &str, kind: u32) {
+    fn put<const N: usize>(&mut self, key: &str, kind: u32, value: [u8; N]) {
         self.count += 1;
         text(&mut self.bytes, key);
-        self.put(&kind.to_le_bytes());
-    }
-
-    fn put(&mut self, bytes: &[u8]) {
-        self.bytes.extend_from_slice(bytes);
+        self.bytes.extend(kind.to_le_bytes());
+        self.bytes.extend(value);
     }
 
     pub(super) fn u32(&mut self, key: &str, value: u32) {
-        self.key(key, U32);
-        self.put(&value.to_le_bytes());
+        self.put(key, U32, value.to_le_bytes());
     }
 
     /// A size, which is below 2^32 wherever a configuration has one.
@@ -37,62 +33,42 @@ impl Values {
     }
 
     pub(super) fn f32(&mut self, key: &str, value: f32) {
-        self.key(key, F32);
-        self.put(&value.to_le_bytes());
+        self.put(key, F32, value.to_le_bytes());
     }
 
     pub(super) fn f64(&mut self, key: &str, value: f64) {
-        self.key(key, F64);
-        self.put(&value.to_le_bytes());
+        self.put(key, F64, value.to_le_bytes());
     }
 
     pub(super) fn flag(&mut self, key: &str, value: bool) {
-        self.key(key, FLAG);
-        self.put(&[u8::from(value)]);
+        self.put(key, FLAG, [u8::from(value)]);
     }
 
     pub(super) fn text(&mut self, key: &str, value: &str) {
-        self.key(key, TEXT);
+        self.put(key, TEXT, []);
         text(&mut self.bytes, value);
     }
 
-    fn list(&mut self, key: &str, kind: u32, length: usize) {
-        self.key(key, ARRAY);
-        self.put(&kind.to_le_bytes());
-        self.put(&(length as u64).to_le_bytes());
-    }
-
     /// No key at all where the list is empty.
+    fn list<T>(&mut self, key: &str, kind: u32, values: &[T], put: impl Fn(&mut Vec<u8>, &T)) {
+        if values.is_empty() {
+            return;
+        }
+        self.put(key, ARRAY, kind.to_le_bytes());
+        self.bytes.extend((values.len() as u64).to_le_bytes());
+        values.iter().for_each(|value| put(&mut self.bytes, value));
+    }
+
     pub(super) fn texts(&mut self, key: &str, values: &[String]) {
-        if values.is_empty() {
-            return;
-        }
-        self.list(key, TEXT, values.len());
-        for value in values {
-            text(&mut self.bytes, value);
-        }
+        self.list(key, TEXT, values, |bytes, value| text(bytes, value));
     }
 
-    /// As [`texts`](Self::texts).
     pub(super) fn i32s(&mut self, key: &str, values: &[i32]) {
-        if values.is_empty() {
-            return;
-        }
-        self.list(key, I32, values.len());
-        for value in values {
-            self.put(&value.to_le_bytes());
-        }
+        self.list(key, I32, values, |bytes, value| bytes.extend(value.to_le_bytes()));
     }
 
-    /// As [`texts`](Self::texts).
     pub(super) fn f32s(&mut self, key: &str, values: &[f32]) {
-        if values.is_empty() {
-            return;
-        }
-        self.list(key, F32, values.len());
-        for value in values {
-            self.put(&value.to_le_bytes());
-        }
+        self.list(key, F32, values, |bytes, value| bytes.extend(value.to_le_bytes()));
     }
 }
 

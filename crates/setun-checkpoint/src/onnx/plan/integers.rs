@@ -10,7 +10,7 @@ use crate::{
     onnx::{
         data_range::DataRange,
         graph::{Initializer, Node},
-        item::{Item, Recipe, ZeroPart},
+        item::{Conversion, Item, ZeroPart},
         nbits::{self, IntegerForm},
     },
 };
@@ -164,8 +164,8 @@ impl Plan<'_> {
         };
         let info = info(name, dtype, vec![stored.rows, stored.columns], &parts[0]);
         let node = node_name(self.graph, node);
-        let recipe = Recipe::Integers { form: stored.form, zeros, node };
-        self.items.push(Item { info, parts, recipe });
+        let recipe = Conversion::Integers { form: stored.form, zeros, node };
+        self.items.push(Item::new(info, parts, recipe));
         Ok(())
     }
 

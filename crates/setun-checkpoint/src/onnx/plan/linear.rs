@@ -10,7 +10,7 @@ use crate::{
     onnx::{
         data_range::Orientation,
         graph::{Initializer, Node},
-        item::{Item, Recipe},
+        item::{Conversion, Item},
         names::{self, Linear},
     },
     warning::Warning,
@@ -61,8 +61,8 @@ impl Plan<'_> {
             let mut parts = vec![part];
             let factor = self.factor(after, &mut parts);
             let (masters, node_name) = (self.masters, node_name(self.graph, node));
-            let recipe = Recipe::Linear { orientation, masters, factor, node: node_name };
-            self.items.push(Item { info, parts, recipe });
+            let recipe = Conversion::Linear { orientation, masters, factor, node: node_name };
+            self.items.push(Item::new(info, parts, recipe));
             self.add_bias(node, &name, after, &taken)?;
         }
         Ok(())
@@ -165,8 +165,8 @@ impl Plan<'_> {
         let info = info(&format!("{name}.weight"), Dtype::ScaledCodes, shape, &parts[0]);
         let factor = self.factor(after, &mut parts);
         let node = node_name(self.graph, node);
-        let recipe = Recipe::NBits { form: stored.form, zeros, factor, node };
-        self.items.push(Item { info, parts, recipe });
+        let recipe = Conversion::NBits { form: stored.form, zeros, factor, node };
+        self.items.push(Item::new(info, parts, recipe));
         Ok(())
     }
 
@@ -225,8 +225,8 @@ impl Plan<'_> {
         };
         let part = self.rows(node, index, taken, 1)?;
         let info = info(&format!("{module}.bias"), part.dtype, vec![taken.len()], &part);
-        let recipe = Recipe::Floats(Orientation::Rows);
-        self.items.push(Item { info, parts: vec![part], recipe });
+        let recipe = Conversion::Floats(Orientation::Rows);
+        self.items.push(Item::new(info, vec![part], recipe));
         Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! Configurations written and read back.
 
 use super::*;
-use crate::config::{Quantization, RopeConfig};
+use crate::config::{LinearClass, Quantization, RopeConfig};
 
 fn config() -> ModelConfig {
     ModelConfig {

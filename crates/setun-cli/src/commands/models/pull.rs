@@ -44,9 +44,11 @@ struct Pulled {
 
 /// See [`Args`].
 pub(super) fn run(args: &Args) -> Result<(), CliError> {
-    let options = PullOptions::new()
-        .connections(usize::from(args.connections))
-        .chunk_bytes(u64::from(args.chunk_size) * 1_000_000);
+    let options = PullOptions {
+        connections: args.connections.into(),
+        chunk_bytes: u64::from(args.chunk_size) * 1_000_000,
+        ..PullOptions::default()
+    };
     let store = store();
     let progress = PullProgress::new();
     let pulled = store.pull(&args.name, &options, &|event| progress.show(event));

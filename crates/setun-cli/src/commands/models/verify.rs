@@ -42,7 +42,7 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
     let mut checked = vec![];
     for model in models {
         let name = model.id.to_string();
-        let files = model.verify(&PullOptions::new(), |file| {
+        let files = model.verify(&PullOptions::default(), |file| {
             progress.show(|| format!("reading {} of {name}", file.name));
         })?;
         let good = files.iter().all(|file| file.good);
