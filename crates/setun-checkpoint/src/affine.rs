@@ -8,7 +8,6 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use half::{bf16, f16};
 use setun_ops::{
     DenseMatrix,
     aligned::Aligned,
@@ -125,32 +124,11 @@ impl<'a> Affine<'a> {
     /// As [`unpack`](Self::unpack), or if there is no memory for them.
     pub fn floats(&self) -> Result<Tensor, CheckpointError> {
         let table = self.table()?;
-        let data = match self.scales.info.dtype {
-            Dtype::F16 => TensorData::F16(self.widened(&table, f16::from_f32)?),
-            Dtype::Bf16 => TensorData::Bf16(self.widened(&table, bf16::from_f32)?),
-            _ => TensorData::F32(self.widened(&table, |weight| weight)?),
-        };
         let (dtype, shape) = (self.scales.info.dtype, vec![self.rows, self.columns]);
         let range = 0..dtype.bytes(&shape).unwrap_or(0);
-        Ok(Tensor { info: TensorInfo { dtype, shape, range, ..self.codes.info.clone() }, data })
-    }
-
-    fn widened<T: Copy + Default>(
-        &self,
-        table: &DenseMatrix,
-        narrow: impl Fn(f32) -> T,
-    ) -> Result<Aligned<T>, CheckpointError> {
-        let elements = self.rows.saturating_mul(self.columns);
-        let all = Aligned::filled(T::default(), elements);
-        let mut all = all.map_err(|error| self.codes.info.no_memory(error))?;
-        let mut wide = vec![0.0; self.columns];
-        for (row, out) in all.chunks_exact_mut(self.columns.max(1)).enumerate() {
-            table.widen_row(row, &mut wide);
-            for (out, weight) in out.iter_mut().zip(&wide) {
-                *out = narrow(*weight);
-            }
-        }
-        Ok(all)
+        let info = TensorInfo { dtype, shape, range, ..self.codes.info.clone() };
+        let data = info.float_rows(|row, wide| table.widen_row(row, wide))?;
+        Ok(Tensor { info, data })
     }
 
     /// Codes, and the magnitude of each group; 0 where all of it is zero.

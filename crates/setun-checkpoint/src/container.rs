@@ -43,12 +43,6 @@ pub const CUT_BYTES: u64 = 8;
 
 type Hash = [u8; 32];
 
-/// The SHA-256 of bytes.
-#[must_use]
-pub fn digest(bytes: &[u8]) -> [u8; 32] {
-    sha256(&[bytes])
-}
-
 fn sha256(parts: &[&[u8]]) -> Hash {
     let mut hasher = Sha256::new();
     for part in parts {

@@ -1,7 +1,8 @@
 //! Why a checkpoint was refused.
 
-use crate::dtype::Dtype;
 use setun_ops::OpsError;
+
+use crate::{dtype::Dtype, header::MAX_HEADER_BYTES};
 
 /// Why a checkpoint, or a tensor of it, was refused. Each variant says what, where, what was
 /// expected and what was found.
@@ -208,6 +209,24 @@ pub enum CheckpointError {
     /// A merge is not two tokens that make a third.
     #[error("merge {index}, `{merge}`, needs the token `{missing}`, which is not there")]
     Merge { index: usize, merge: String, missing: String },
+}
+
+impl CheckpointError {
+    /// The error for a field's value.
+    pub(crate) fn field(
+        file: &str,
+        field: impl Into<String>,
+        expected: impl Into<String>,
+        found: impl ToString,
+    ) -> Self {
+        let (file, found) = (file.to_owned(), found.to_string());
+        Self::Field { file, field: field.into(), expected: expected.into(), found }
+    }
+
+    /// The error for a header of this many bytes, more than are read.
+    pub(crate) fn header_too_large(file: &str, found: u64) -> Self {
+        Self::HeaderTooLarge { file: file.to_owned(), found, limit: MAX_HEADER_BYTES }
+    }
 }
 
 fn suggestion(similar: &[String]) -> String {

@@ -17,7 +17,7 @@ pub(crate) fn header_reader(source: Source, options: Options) -> Box<dyn HeaderR
     }
 }
 
-/// Bytes that tell formats apart.
+/// Bytes that distinguish formats.
 const MAGIC_BYTES: u64 = 8;
 
 /// Looks at the first bytes of a file, and leaves it to the header reader of its format.

@@ -38,8 +38,7 @@ pub(crate) struct Header {
 pub(crate) fn length(file: &str, bytes: [u8; 8]) -> Result<u64, CheckpointError> {
     let found = u64::from_le_bytes(bytes);
     if found > MAX_HEADER_BYTES {
-        let (file, limit) = (file.to_owned(), MAX_HEADER_BYTES);
-        return Err(CheckpointError::HeaderTooLarge { file, found, limit });
+        return Err(CheckpointError::header_too_large(file, found));
     }
     if found == 0 {
         let (file, what) = (file.to_owned(), "the header is empty".to_owned());

@@ -167,7 +167,7 @@ impl HeaderReader for HfHeaderReader {
             }
             PendingRead::Index => (files::INDEX.to_owned(), None, false),
             PendingRead::Container { .. } => {
-                let first = header::LENGTH_BYTES; // as many tell formats apart
+                let first = header::LENGTH_BYTES; // as many distinguish formats
                 (container::FILE.to_owned(), Some(0..first), false)
             }
             PendingRead::Pickle => (files::PICKLE.to_owned(), Some(0..0), false),

@@ -183,12 +183,7 @@ impl<'a> Fields<'a> {
         if shown.len() < found.len() {
             shown.push('…');
         }
-        CheckpointError::Field {
-            file: self.file.to_owned(),
-            field: format!("{}{key}", self.path),
-            expected: expected.to_owned(),
-            found: shown,
-        }
+        CheckpointError::field(self.file, format!("{}{key}", self.path), expected, shown)
     }
 }
 

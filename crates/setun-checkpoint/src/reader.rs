@@ -23,7 +23,7 @@ const FIRST_LAYER: &str = ".layers.0.";
 /// First the small files and headers, then the tensors' data in file order, so that one request
 /// serves most of a file. Data are wanted from their start on, of which the last piece of a header
 /// of unknown length may have held some; those within an ONNX graph follow a walk through all of
-/// it. Where only the data can tell how a matrix is scaled, those of the first layer come before
+/// it. Where only the data show how a matrix is scaled, those of the first layer come before
 /// all others (see [`TensorInfo::scale_is_in_data`]).
 ///
 /// Whatever the format, tensors have the names of Hugging Face's folders, and

@@ -11,6 +11,7 @@ use setun_ops::{
 use crate::{
     dtype::{Dtype, FLOATS},
     error::CheckpointError,
+    side_by_side::{RUN_ROWS, side_by_side},
 };
 
 /// Name, type, shape and place of a tensor.
@@ -274,6 +275,39 @@ impl TensorData {
             write(start as u64, self.stored_bytes(start..end.min(start + piece)).into_owned());
         }
     }
+}
+
+impl TensorInfo {
+    /// Floats of this matrix' type, of which `fill` writes each row; rounded to nearest.
+    pub(crate) fn float_rows(
+        &self,
+        fill: impl Fn(usize, &mut [f32]) + Sync + Send,
+    ) -> Result<TensorData, CheckpointError> {
+        let data = match self.dtype {
+            Dtype::F16 => rounded_rows(self, fill, f16::from_f32).map(TensorData::F16),
+            Dtype::Bf16 => rounded_rows(self, fill, bf16::from_f32).map(TensorData::Bf16),
+            _ => rounded_rows(self, fill, |value| value).map(TensorData::F32),
+        };
+        data.map_err(|error| self.no_memory(error))
+    }
+}
+
+fn rounded_rows<T: Copy + Default + Send>(
+    info: &TensorInfo,
+    fill: impl Fn(usize, &mut [f32]) + Sync + Send,
+    round: impl Fn(f32) -> T + Sync + Send,
+) -> Result<Aligned<T>, NoMemory> {
+    let columns = info.shape.last().copied().unwrap_or(0).max(1);
+    let mut values = Aligned::filled(T::default(), info.elements())?;
+    let runs = values.chunks_mut(RUN_ROWS * columns).enumerate().collect();
+    side_by_side(runs, |(run, values)| {
+        let mut wide = vec![0.0; columns];
+        for (row, values) in (run * RUN_ROWS..).zip(values.chunks_exact_mut(columns)) {
+            fill(row, &mut wide);
+            values.iter_mut().zip(&wide).for_each(|(value, wide)| *value = round(*wide));
+        }
+    });
+    Ok(values)
 }
 
 /// Bytes of a piece that is written.

@@ -22,7 +22,7 @@ const ENTRIES: usize = 100_000;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct DiscoveredModel {
-    /// A name to tell it by: its path below the folder, or `owner/name`.
+    /// A display name: its path below the folder, or `owner/name`.
     pub name: String,
     /// What to open.
     pub path: PathBuf,

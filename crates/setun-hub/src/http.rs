@@ -37,7 +37,7 @@ pub(crate) struct Request<'a> {
 pub(crate) struct Reply {
     /// The address that answered.
     pub(crate) address: String,
-    /// What a redirect on the way told of the file: a hub knows it by its hash.
+    /// The `x-linked-etag` of a redirect: a hub identifies a file by its hash.
     pub(crate) linked_etag: Option<String>,
     pub(crate) response: Response<Body>,
 }
@@ -120,9 +120,9 @@ impl Http {
         address: &str,
         most: u64,
         options: &PullOptions,
-        tell: &dyn Fn(String, Duration),
+        on_retry: &dyn Fn(String, Duration),
     ) -> Result<Option<Vec<u8>>, Error> {
-        with_retries(address, options, tell, || self.small_once(address, most))
+        with_retries(address, options, on_retry, || self.small_once(address, most))
     }
 
     fn small_once(&self, address: &str, most: u64) -> Result<Option<Vec<u8>>, Fault> {
@@ -131,7 +131,7 @@ impl Http {
             return Ok(None);
         }
         let response = expect(&address, response, &[200])?;
-        let told = response.body().content_length();
+        let length = response.body().content_length();
         let mut bytes = vec![];
         let mut body = response.into_body().into_reader().take(most + 1);
         body.read_to_end(&mut bytes).map_err(|error| broken(&address, &error))?;
@@ -139,7 +139,7 @@ impl Http {
         if found > most {
             return Err(network(&address, format!("more than {most} bytes")).into());
         }
-        if told.is_some_and(|told| told != found) {
+        if length.is_some_and(|length| length != found) {
             return Err(later(network(&address, format!("{found} bytes came"))));
         }
         Ok(Some(bytes))

@@ -48,7 +48,7 @@ struct Sibling {
     lfs: Option<Lfs>,
 }
 
-/// What the hub tells of a large file.
+/// What the hub reports of a large file.
 #[derive(Deserialize)]
 struct Lfs {
     sha256: Option<String>,
@@ -68,12 +68,12 @@ pub(crate) fn plan(
     http: &Http,
     repository: Repository<'_>,
     options: &PullOptions,
-    tell: &dyn Fn(String, Duration),
+    on_retry: &dyn Fn(String, Duration),
 ) -> Result<Plan, Error> {
     let Repository { endpoint, owner, name, revision, file } = repository;
     let escaped = escape(revision).replace('/', "%2F");
     let list = format!("{endpoint}/api/models/{owner}/{name}/revision/{escaped}?blobs=true");
-    let bytes = http.small(&list, MAX_BYTES, options, tell)?.ok_or_else(|| Error::NoModel {
+    let bytes = http.small(&list, MAX_BYTES, options, on_retry)?.ok_or_else(|| Error::NoModel {
         address: format!("{endpoint}/{owner}/{name}"),
         expected: "a repository with this name and revision",
         found: format!("no repository, or no revision `{revision}` of it"),

@@ -1,7 +1,7 @@
 //! Journal of the chunks that have arrived: `FILE.chunks`, beside `FILE.part`.
 //!
-//! A chunk's bytes are on the disk before its line is written, so a line that can be read tells
-//! of bytes that are there, whenever the process or the machine stopped. A line that was cut off
+//! A chunk's bytes are on the disk before its line is written, so a line that can be read stands
+//! for bytes that are there, whenever the process or the machine stopped. A line that was cut off
 //! is ignored, and its chunk is requested again.
 
 use std::{
@@ -29,7 +29,7 @@ pub(crate) struct JournalHeader {
     pub(crate) chunk_bytes: u64,
     /// What the server knows the file by.
     pub(crate) identity: Option<String>,
-    /// The hash that was told of the whole file.
+    /// The hash that the source reports for the whole file.
     pub(crate) sha256: Option<Digest>,
 }
 
@@ -239,7 +239,7 @@ mod tests {
             let lines = text[..length].split(|byte| *byte == b'\n').count() - 1;
             assert_eq!(read.order, [4, 0, 7][..lines - 1]);
             assert_eq!(read.subject, subject);
-            // It goes on on a line of its own.
+            // The next entry begins a new line.
             let mut read = read;
             read.add(9, digests[0]).unwrap();
             assert_eq!(Journal::read(&path).unwrap().unwrap().order.last(), Some(&9));

@@ -38,7 +38,6 @@ mod settings;
 mod stored_model;
 mod url;
 mod url_source;
-mod verify;
 
 pub use digest::Digest;
 pub use discover::{DiscoveredModel, discover};
@@ -48,5 +47,4 @@ pub use model_name::ModelId;
 pub use model_store::ModelStore;
 pub use options::{ProgressListener, PullEvent, PullOptions};
 pub use settings::StoreSettings;
-pub use stored_model::{DiskUsage, StoredModel};
-pub use verify::FileCheck;
+pub use stored_model::{DiskUsage, FileCheck, StoredModel};

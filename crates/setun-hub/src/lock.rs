@@ -26,21 +26,21 @@ pub(crate) struct Lock {
 }
 
 impl Lock {
-    /// Waits until nobody else holds it; the listener hears that it waits.
+    /// Waits until no other process holds it, and reports the wait to the listener.
     pub(crate) fn take(
         path: &Path,
         options: &PullOptions,
         listener: ProgressListener<'_>,
     ) -> Result<Self, Error> {
         let file = open_or_make(path)?;
-        let mut told = false;
+        let mut reported = false;
         loop {
             match file.try_lock() {
                 Ok(()) => return Ok(Self { _file: file }),
                 Err(TryLockError::WouldBlock) => {
-                    if !told {
+                    if !reported {
                         listener(PullEvent::WaitingForLock { lock: path.to_owned() });
-                        told = true;
+                        reported = true;
                     }
                     sleep(LOOK, options)?;
                 }

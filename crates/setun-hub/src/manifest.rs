@@ -32,7 +32,7 @@ pub struct Manifest {
     pub revision: String,
     /// Where it came from: a repository, a folder or a file.
     pub source: String,
-    /// Name of the licence, where the hub told one.
+    /// Name of the licence, where the hub names one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub licence: Option<String>,
     /// When it was pulled, in UTC: `2026-11-21T17:00:00Z`.

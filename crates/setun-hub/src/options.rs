@@ -51,7 +51,7 @@ impl PullOptions {
         self.connections.clamp(1, 64)
     }
 
-    /// Bytes of a chunk of a file, of which the source may have told its own chunks.
+    /// Bytes of a chunk of a file, whose source may define the chunks.
     pub(crate) fn chunk_bytes_of(&self, file: &PlannedFile) -> u64 {
         let own = || self.chunk_bytes.clamp(*CHUNK_BYTES.start(), *CHUNK_BYTES.end());
         file.chunks.as_ref().map_or_else(own, |chunks| chunks.0)
@@ -74,7 +74,7 @@ pub enum PullEvent {
         revision: String,
         /// Number of its files.
         files: usize,
-        /// Bytes of all files, as far as they were told.
+        /// Bytes of all files whose sizes are known.
         bytes: u64,
     },
     /// Another process pulls or removes the same model.
@@ -89,7 +89,7 @@ pub enum PullEvent {
         /// Its revision.
         revision: String,
     },
-    /// A file begins, or goes on.
+    /// The download of a file begins or resumes.
     FileStarted {
         /// Its name.
         file: String,

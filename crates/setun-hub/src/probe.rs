@@ -9,7 +9,7 @@ use crate::{
     retry::{Fault, with_retries},
 };
 
-/// What a server tells of a file.
+/// What a server reports of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Probe {
     /// The address that answered, behind all redirects.
@@ -28,9 +28,9 @@ pub(crate) fn probe(
     http: &Http,
     address: &str,
     options: &PullOptions,
-    tell: &dyn Fn(String, Duration),
+    on_retry: &dyn Fn(String, Duration),
 ) -> Result<Option<Probe>, Error> {
-    with_retries(address, options, tell, || probe_once(http, address))
+    with_retries(address, options, on_retry, || probe_once(http, address))
 }
 
 fn probe_once(http: &Http, address: &str) -> Result<Option<Probe>, Fault> {

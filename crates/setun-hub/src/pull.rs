@@ -25,11 +25,11 @@ use crate::{
 const PLANS: u32 = 4;
 
 impl ModelStore {
-    /// Pulls a model, or what is missing of it. `listener` hears how it goes on, from several
+    /// Pulls a model, or what is missing of it. `listener` receives its progress, from several
     /// threads.
     ///
     /// What has arrived is kept whatever happens, and the next pull requests the rest alone. The
-    /// model is not there for anybody else before all of it is.
+    /// model is listed once it is complete.
     ///
     /// # Errors
     ///
@@ -97,7 +97,7 @@ struct Pull<'a> {
 impl Pull<'_> {
     /// Finds out what is to be brought.
     fn plan(&self, name: &str, parsed: &ModelName) -> Result<Plan, Error> {
-        let tell = |reason: String, wait: Duration| {
+        let on_retry = |reason: String, wait: Duration| {
             (self.listener)(PullEvent::Retry { file: name.into(), reason, wait });
         };
         let endpoint = self.store.settings.endpoint.as_str();
@@ -108,7 +108,8 @@ impl Pull<'_> {
         };
         let plan = match &parsed.source {
             Source::Address(address) => {
-                let look = UrlSource { http: &self.http, options: self.options, tell: &tell };
+                let look =
+                    UrlSource { http: &self.http, options: self.options, on_retry: &on_retry };
                 look.plan(address)?
             }
             Source::Alias(_) => return Err(not_here("no alias has this name".into())),
@@ -122,7 +123,7 @@ impl Pull<'_> {
                 let revision = revision.as_deref().unwrap_or(DEFAULT_REVISION);
                 let file = parsed.file.as_deref();
                 let repository = Repository { endpoint, owner, name, revision, file };
-                hub_source::plan(&self.http, repository, self.options, &tell)?
+                hub_source::plan(&self.http, repository, self.options, &on_retry)?
             }
         };
         (self.listener)(PullEvent::Planned {
@@ -195,7 +196,7 @@ impl Pull<'_> {
         Ok(StoredModel { id: plan.id.clone(), folder, manifest })
     }
 
-    /// Removes what unfinished pulls of an address have left: nobody has those files any more.
+    /// Removes what unfinished pulls of an address have left: no server has those files any more.
     fn clear_others(&self, plan: &Plan) -> PullResult<()> {
         let layout = &self.store.layout;
         let keep = layout.revision(&plan.id, &plan.revision);

@@ -23,17 +23,17 @@ pub(crate) struct Plan {
 pub(crate) struct PlannedFile {
     pub(crate) name: String,
     pub(crate) address: String,
-    /// As a list told it.
+    /// From a list of files.
     pub(crate) bytes: Option<u64>,
     pub(crate) sha256: Option<Digest>,
     /// What the server knew it by when the plan was made: it must still be that.
     pub(crate) identity: Option<String>,
-    /// Bytes and hashes of its chunks, where they were told.
+    /// Bytes and hashes of its chunks, where the source reports them.
     pub(crate) chunks: Option<(u64, Vec<Digest>)>,
 }
 
 impl Plan {
-    /// Bytes of all files, as far as they were told.
+    /// Bytes of all files whose sizes are known.
     pub(crate) fn bytes(&self) -> u64 {
         self.files.iter().filter_map(|file| file.bytes).fold(0, u64::saturating_add)
     }

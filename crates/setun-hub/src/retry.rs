@@ -8,7 +8,7 @@ use std::{
 
 use crate::{error::Error, http::network, options::PullOptions};
 
-/// No wait of its own is longer.
+/// Longest wait that no server asks for.
 const MAX_BACKOFF: Duration = Duration::from_secs(30);
 
 /// How often a wait looks whether it is cancelled.
@@ -47,7 +47,7 @@ pub(crate) fn later(error: Error) -> Fault {
 pub(crate) fn with_retries<T>(
     address: &str,
     options: &PullOptions,
-    tell: &dyn Fn(String, Duration),
+    on_retry: &dyn Fn(String, Duration),
     mut request: impl FnMut() -> Result<T, Fault>,
 ) -> Result<T, Error> {
     let mut attempts = Attempts::new(options);
@@ -55,7 +55,7 @@ pub(crate) fn with_retries<T>(
         options.check_cancelled()?;
         match request() {
             Ok(found) => return Ok(found),
-            Err(Fault::Later { error, wait }) => attempts.wait(error, wait, tell)?,
+            Err(Fault::Later { error, wait }) => attempts.wait(error, wait, on_retry)?,
             Err(Fault::Final(error)) => return Err(error),
             Err(Fault::Changed(reason)) => return Err(network(address, reason)),
             Err(Fault::NoRanges) => return Err(network(address, "no parts".into())),
@@ -79,7 +79,7 @@ impl<'a> Attempts<'a> {
         self.failed = 0;
     }
 
-    /// Waits as long as it is right to before the next attempt; `tell` hears why and how long.
+    /// Waits as long as it is right to before the next attempt; `on_retry` receives the reason and the wait.
     ///
     /// # Errors
     ///
@@ -88,7 +88,7 @@ impl<'a> Attempts<'a> {
         &mut self,
         error: Error,
         asked: Option<Duration>,
-        tell: impl FnOnce(String, Duration),
+        on_retry: impl FnOnce(String, Duration),
     ) -> Result<(), Error> {
         self.failed += 1;
         if self.failed >= self.options.attempts {
@@ -101,7 +101,7 @@ impl<'a> Attempts<'a> {
             (asked, error) => {
                 let own = jittered(self.options.backoff, self.failed);
                 let wait = asked.map_or(own, |asked| asked.max(own));
-                tell(error.to_string(), wait);
+                on_retry(error.to_string(), wait);
                 wait
             }
         };

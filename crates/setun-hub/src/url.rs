@@ -30,7 +30,7 @@ pub(crate) fn parts(address: &str) -> Option<Parts> {
     (is_web && is_host).then(|| Parts { scheme, authority, path: path.to_owned(), query })
 }
 
-/// Scheme, host and port: what a secret may be told to.
+/// Scheme, host and port: what a token may be sent to.
 pub(crate) fn origin(address: &str) -> Option<String> {
     let Parts { scheme, authority, .. } = parts(address)?;
     let usual = if scheme == "https" { ":443" } else { ":80" };

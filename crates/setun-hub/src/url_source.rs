@@ -26,7 +26,7 @@ const MAX_SHARDS: usize = 4096;
 pub(crate) struct UrlSource<'a> {
     pub(crate) http: &'a Http,
     pub(crate) options: &'a PullOptions,
-    pub(crate) tell: &'a dyn Fn(String, Duration),
+    pub(crate) on_retry: &'a dyn Fn(String, Duration),
 }
 
 impl UrlSource<'_> {
@@ -58,11 +58,11 @@ impl UrlSource<'_> {
         self.wanted(name, address.to_owned())?.ok_or(status)
     }
 
-    /// The manifest of a folder that is a store's, or was made like one: it tells hashes.
+    /// The manifest of a folder that is a store's, or was made like one: it has hashes.
     fn manifest(&self, folder: &str) -> Result<Option<Manifest>, Error> {
         let address = in_folder(folder, MANIFEST);
         let Some(bytes) =
-            self.http.small(&address, manifest::MAX_BYTES, self.options, self.tell)?
+            self.http.small(&address, manifest::MAX_BYTES, self.options, self.on_retry)?
         else {
             return Ok(None);
         };
@@ -106,7 +106,8 @@ impl UrlSource<'_> {
             weight_map: std::collections::BTreeMap<String, String>,
         }
         let address = in_folder(folder, INDEX);
-        let Some(bytes) = self.http.small(&address, INDEX_BYTES, self.options, self.tell)? else {
+        let Some(bytes) = self.http.small(&address, INDEX_BYTES, self.options, self.on_retry)?
+        else {
             return Ok(None);
         };
         let index: Index = serde_json::from_slice(&bytes)
@@ -121,9 +122,9 @@ impl UrlSource<'_> {
         Ok(Some(shards))
     }
 
-    /// What the server tells of a file; `None` where there is none.
+    /// What the server reports of a file; `None` where there is none.
     fn wanted(&self, name: String, address: String) -> Result<Option<PlannedFile>, Error> {
-        let found = probe(self.http, &address, self.options, self.tell)?;
+        let found = probe(self.http, &address, self.options, self.on_retry)?;
         Ok(found.map(|Probe { bytes, identity, .. }| PlannedFile {
             name,
             address,
@@ -136,14 +137,14 @@ impl UrlSource<'_> {
 }
 
 fn of_manifest(folder: &str, file: manifest::FileEntry) -> PlannedFile {
-    let told = (file.chunk_bytes, file.chunks);
+    let chunks = (file.chunk_bytes, file.chunks);
     PlannedFile {
         address: in_folder(folder, &file.name),
         name: file.name,
         bytes: Some(file.bytes),
         sha256: file.sha256,
         identity: None,
-        chunks: Some(told).filter(|(_, chunks)| !chunks.is_empty()),
+        chunks: Some(chunks).filter(|(_, chunks)| !chunks.is_empty()),
     }
 }
 

@@ -1,3 +1,4 @@
+use half::f16;
 use setun_ops::ternary::code_at;
 
 use super::*;

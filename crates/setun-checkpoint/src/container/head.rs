@@ -62,8 +62,7 @@ impl Head {
         size.copy_from_slice(&bytes[8..HASHED_BYTES]);
         let manifest_bytes = u64::from_le_bytes(size);
         if manifest_bytes > MAX_HEADER_BYTES {
-            let (file, limit) = (file.to_owned(), MAX_HEADER_BYTES);
-            return Err(CheckpointError::HeaderTooLarge { file, found: manifest_bytes, limit });
+            return Err(CheckpointError::header_too_large(file, manifest_bytes));
         }
         let version = u16::from_le_bytes([bytes[6], bytes[7]]);
         let hash = bytes[HASHED_BYTES..].first_chunk().copied();

@@ -114,9 +114,8 @@ impl Manifest {
             json::from_value(file, migrate::newest(file, head, old)?)?
         };
         if raw.version != VERSION {
-            let (file, field, found) = (file.to_owned(), "version".to_owned(), raw.version);
-            let (expected, found) = (VERSION.to_string(), found.to_string());
-            return Err(CheckpointError::Field { file, field, expected, found });
+            let expected = VERSION.to_string();
+            return Err(CheckpointError::field(file, "version", expected, raw.version));
         }
         if let Some(part) = raw.part {
             let (file, parts) = (file.to_owned(), raw.parts.len());
@@ -243,15 +242,12 @@ pub(super) fn bad_chunk(file: &str, chunk: usize, what: &str) -> CheckpointError
 
 fn check_files(file: &str, parts: &[ContainerFile]) -> Result<(), CheckpointError> {
     if parts.is_empty() {
-        let (file, field) = (file.to_owned(), "parts".to_owned());
-        let (expected, found) = ("at least one file".to_owned(), "none".to_owned());
-        return Err(CheckpointError::Field { file, field, expected, found });
+        return Err(CheckpointError::field(file, "parts", "at least one file", "none"));
     }
     for ContainerFile { file: name, .. } in &parts[1..] {
         if !is_plain_name(name) {
-            let (file, field, found) = (file.to_owned(), "parts.file".to_owned(), name.clone());
             let expected = format!("a plain name that ends in {EXTENSION}");
-            return Err(CheckpointError::Field { file, field, expected, found });
+            return Err(CheckpointError::field(file, "parts.file", expected, name));
         }
     }
     Ok(())
@@ -265,9 +261,8 @@ pub(super) fn is_plain_name(name: &str) -> bool {
 fn check_file(file: &str, raw: RawFile, end: &mut u64) -> Result<FileEntry, CheckpointError> {
     let bytes = if raw.text.is_some() { 0 } else { raw.bytes.unwrap_or(0) };
     let content = following(end, bytes).ok_or_else(|| {
-        let (file, field) = (file.to_owned(), format!("files.{}.bytes", raw.name));
-        let expected = "a number of bytes".to_owned();
-        CheckpointError::Field { file, field, expected, found: bytes.to_string() }
+        let field = format!("files.{}.bytes", raw.name);
+        CheckpointError::field(file, field, "a number of bytes", bytes)
     })?;
     Ok(FileEntry { name: raw.name, text: raw.text, content })
 }

@@ -45,8 +45,7 @@ impl<'a> Cursor<'a> {
     pub(super) fn take(&mut self, length: u64) -> Result<&'a [u8], Stop> {
         let end = self.at().saturating_add(length);
         if end > MAX_HEADER_BYTES {
-            let (file, limit) = (self.file.to_owned(), MAX_HEADER_BYTES);
-            return Err(Stop::Bad(CheckpointError::HeaderTooLarge { file, found: end, limit }));
+            return Err(Stop::Bad(CheckpointError::header_too_large(self.file, end)));
         }
         let taken = usize::try_from(end).ok().and_then(|end| self.bytes.get(self.at..end));
         let taken = taken.ok_or(Stop::More(end))?;

@@ -203,9 +203,7 @@ impl Metadata {
 
     /// The error for a key's value.
     pub(super) fn error(&self, key: &str, expected: &str, found: &str) -> CheckpointError {
-        let (file, field) = (self.file.clone(), key.to_owned());
-        let (expected, found) = (expected.to_owned(), found.to_owned());
-        CheckpointError::Field { file, field, expected, found }
+        CheckpointError::field(&self.file, key, expected, found)
     }
 
     /// The error for a key that must be there.

@@ -12,7 +12,6 @@
 mod added;
 mod byte_level;
 mod check;
-mod config;
 mod json;
 mod pre;
 mod recognise;
@@ -119,7 +118,7 @@ impl Vocabulary {
         };
         let mut files = Files::default();
         files.insert(files::TOKENIZER, crate::json::write(files::TOKENIZER, &tokenizer)?);
-        files.insert(files::TOKENIZER_CONFIG, config::write(&checked)?);
+        files.insert(files::TOKENIZER_CONFIG, json::config(&checked)?);
         let end_tokens = added::end_tokens(&checked, &mut warnings);
         Ok(Converted { files, end_tokens, warnings })
     }

@@ -85,7 +85,7 @@ impl HfWriter {
         Ok(())
     }
 
-    /// A matrix of elements of this many bytes, of which `row` appends one's.
+    /// A matrix of elements of this many bytes, of which `row` appends a row.
     fn put_rows(
         &self,
         name: &str,

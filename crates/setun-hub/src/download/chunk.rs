@@ -45,7 +45,7 @@ struct Progress {
 }
 
 impl Download<'_> {
-    /// Brings a chunk. A connection that breaks is taken up where it broke.
+    /// Downloads a chunk. After a broken connection the next request continues at the same byte.
     pub(crate) fn chunk(&self, chunk: u64, part: &mut PartFile) -> PullResult<()> {
         let range = self.subject.range(chunk);
         let begin = || Progress { at: range.start, end: range.end, hasher: Hasher::new() };

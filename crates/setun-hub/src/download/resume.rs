@@ -20,15 +20,16 @@ use crate::{
 };
 
 impl Downloads<'_> {
-    /// Looks at what the server has and what is there of it.
+    /// Compares what the server has with what has arrived.
     pub(crate) fn begin<'a>(
         &'a self,
         wanted: &'a PlannedFile,
         paths: &'a Paths,
     ) -> PullResult<Download<'a>> {
         let file = || wanted.name.clone();
-        let tell = |reason, wait| (self.listener)(PullEvent::Retry { file: file(), reason, wait });
-        let found = probe(self.http, &wanted.address, self.options, &tell)?;
+        let on_retry =
+            |reason, wait| (self.listener)(PullEvent::Retry { file: file(), reason, wait });
+        let found = probe(self.http, &wanted.address, self.options, &on_retry)?;
         let found = found.ok_or_else(|| Error::HttpStatus {
             address: wanted.address.clone(),
             status: 404,

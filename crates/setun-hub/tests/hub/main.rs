@@ -1,4 +1,4 @@
-//! Pulls from a server on this machine that is told to misbehave.
+//! Pulls from a server on this machine that misbehaves on request.
 
 mod addresses;
 mod broken;

@@ -34,7 +34,7 @@ fn a_repository_is_pulled_and_found_by_its_names() {
     // A checkpoint's own file is opened with those beside it.
     assert_eq!(env.store.resolve("o/n:model.safetensors").unwrap(), model.folder);
     assert!(env.store.resolve("o/n:README.md").is_err());
-    // A commit never is another: nobody is asked.
+    // A commit never is another: no server is asked.
     server.requests();
     env.pull(&format!("o/n@{COMMIT}")).unwrap();
     assert!(server.requests().is_empty());

@@ -76,7 +76,7 @@ struct State {
     connections: usize,
     /// Bytes of bodies that went out.
     sent: u64,
-    /// What a hub tells with its redirects.
+    /// The `x-linked-etag` of redirects.
     linked: BTreeMap<String, String>,
 }
 
@@ -150,7 +150,7 @@ impl Server {
         self.state().rules.clear();
     }
 
-    /// What a hub tells with a redirect of this path.
+    /// Sets the `x-linked-etag` of redirects of this path.
     pub(crate) fn link(&self, path: &str, etag: &str) -> &Self {
         self.state().linked.insert(path.into(), etag.into());
         self

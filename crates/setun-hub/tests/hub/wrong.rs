@@ -1,4 +1,4 @@
-//! Wrong bytes: found by the hashes that a hub, or a manifest, tells.
+//! Wrong bytes: found by the hashes of a hub or a manifest.
 
 use setun_hub::{Error, PullEvent};
 
@@ -46,7 +46,7 @@ fn a_file_that_stays_wrong_is_an_error_and_not_kept() {
     assert_eq!(server.starts(&path).len(), 8);
 }
 
-/// A server whose folder was made by a store, so that its manifest tells hashes of chunks.
+/// A server whose folder was made by a store, so that its manifest has hashes of chunks.
 fn with_manifest(content: &[u8]) -> Server {
     let first = Server::start();
     put_hub(&first, "o/n", &[("config.json", b"{}"), ("model.safetensors", content)]);
@@ -116,7 +116,7 @@ fn what_the_disk_has_lost_comes_once_more() {
     env.options.connections = 1;
     env.options.attempts = 2;
     let name = server.at("/m.gguf");
-    // The last two are looked at when a pull goes on, the others when all is there.
+    // The last two are looked at when a pull resumes, the others when all is there.
     for lost in [4, 0] {
         env.pull(&name).unwrap_err();
         let part = part(&env);
@@ -152,7 +152,7 @@ fn a_hub_that_lies_about_a_size_is_found() {
         let error = env.pull("o/n").unwrap_err();
         let expected = 2 * CHUNK;
         assert!(
-            matches!(error, Error::SizeMismatch { expected: told, .. } if told == expected),
+            matches!(error, Error::SizeMismatch { expected: found, .. } if found == expected),
             "{error}"
         );
         env.assert_nothing_listed("o/n");

@@ -55,8 +55,7 @@ impl ContainerWriter {
         loop {
             let bytes = Head::BYTES + self.manifest_json(part)?.len() as u64;
             if bytes > MAX_HEADER_BYTES {
-                let (file, limit) = (self.names[part].clone(), MAX_HEADER_BYTES);
-                return Err(CheckpointError::HeaderTooLarge { file, found: bytes, limit });
+                return Err(CheckpointError::header_too_large(&self.names[part], bytes));
             }
             let room = bytes.next_multiple_of(ALIGNMENT);
             if room <= self.room[part] {

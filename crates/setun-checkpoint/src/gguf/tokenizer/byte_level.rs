@@ -23,12 +23,8 @@ pub(super) fn tokenizer<'a>(
 ) -> Result<Tokenizer<'a>, CheckpointError> {
     let pre = pre_tokenizer(checked, warnings)?;
     if checked.vocabulary.merges.is_empty() {
-        return Err(CheckpointError::Field {
-            file: VOCABULARY.to_owned(),
-            field: "tokenizer.ggml.merges".to_owned(),
-            expected: "a list of merges".to_owned(),
-            found: "missing or empty".to_owned(),
-        });
+        let (field, found) = ("tokenizer.ggml.merges", "missing or empty");
+        return Err(CheckpointError::field(VOCABULARY, field, "a list of merges", found));
     }
     let merges = merges(checked, warnings)?;
     let byte_level = |use_regex| {

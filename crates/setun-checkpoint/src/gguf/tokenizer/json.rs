@@ -1,12 +1,12 @@
-//! The form of a `tokenizer.json`.
+//! The forms of `tokenizer.json` and `tokenizer_config.json`.
 
 use std::borrow::Cow;
 
 use serde::{Serialize, Serializer};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::check::Checked;
-use crate::CheckpointError;
+use crate::{CheckpointError, files};
 
 /// The whole file.
 #[derive(Serialize)]
@@ -143,4 +143,31 @@ pub(super) fn template(
         "pair": text("A", 0).chain(text("B", 1)).collect::<Vec<_>>(),
         "special_tokens": tokens.collect::<serde_json::Map<_, _>>(),
     })))
+}
+
+/// The bytes of `tokenizer_config.json`.
+pub(super) fn config(checked: &Checked<'_>) -> Result<Vec<u8>, CheckpointError> {
+    let special = checked.special;
+    let mut config = Map::new();
+    for (name, id) in [
+        ("bos_token", special.bos),
+        ("eos_token", special.eos),
+        ("unk_token", special.unknown),
+        ("pad_token", special.padding),
+    ] {
+        if let Some(id) = id {
+            config.insert(name.to_owned(), checked.spelling(id).into());
+        }
+    }
+    for (name, value) in [
+        ("add_bos_token", checked.vocabulary.add_bos),
+        ("add_eos_token", checked.vocabulary.add_eos),
+    ] {
+        config.extend(value.map(|value| (name.to_owned(), value.into())));
+    }
+    config.insert("clean_up_tokenization_spaces".to_owned(), Value::Bool(false));
+    config.insert("tokenizer_class".to_owned(), "PreTrainedTokenizerFast".into());
+    let template = checked.vocabulary.chat_template.clone();
+    config.extend(template.map(|template| ("chat_template".to_owned(), template.into())));
+    crate::json::write(files::TOKENIZER_CONFIG, &config)
 }

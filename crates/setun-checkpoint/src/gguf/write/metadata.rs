@@ -104,7 +104,7 @@ fn write_tokenizer(
     config: &ModelConfig,
     files: &Files,
 ) -> Result<Vec<Warning>, CheckpointError> {
-    let (vocabulary, told) = match files.get(files::TOKENIZER) {
+    let (vocabulary, warnings) = match files.get(files::TOKENIZER) {
         Some(text) => {
             let settings = files.get(files::TOKENIZER_CONFIG);
             Vocabulary::from_files(text, settings, config.vocab_size)?
@@ -151,7 +151,7 @@ fn write_tokenizer(
         file: files::TOKENIZER.to_owned(),
         what: what.to_string(),
     };
-    Ok(told.into_iter().map(warning).collect())
+    Ok(warnings.into_iter().map(warning).collect())
 }
 
 /// A chat template that is a file of its own, which goes before that of the tokenizer's settings.
