@@ -16,7 +16,8 @@ mod raw;
 pub mod write;
 
 pub use head::Head;
-pub use manifest::{Chunk, ContainerFile, Encoding, FileEntry, Manifest, Provenance, TensorEntry};
+pub use manifest::{Chunk, Encoding, FileEntry, Manifest, TensorEntry};
+pub use raw::{ContainerFile, Provenance};
 
 pub(crate) use header_reader::{ContainerHeaderReader, is_container};
 

@@ -217,10 +217,10 @@ impl CheckpointError {
         file: &str,
         field: impl Into<String>,
         expected: impl Into<String>,
-        found: impl ToString,
+        found: impl Into<String>,
     ) -> Self {
-        let (file, found) = (file.to_owned(), found.to_string());
-        Self::Field { file, field: field.into(), expected: expected.into(), found }
+        let (file, field) = (file.to_owned(), field.into());
+        Self::Field { file, field, expected: expected.into(), found: found.into() }
     }
 
     /// The error for a header of this many bytes, more than are read.

@@ -2,11 +2,9 @@
 
 use std::{borrow::Cow, ops::Range};
 
-use serde::{Deserialize, Serialize};
-
 use super::{
     CUT_BYTES, EXTENSION, Hash, Head, MAX_CHUNK_BYTES, MAX_RATIO, VERSION, from_hex, hex, migrate,
-    raw::{RawChunk, RawFile, RawManifest, RawTensor},
+    raw::{ContainerFile, Provenance, RawChunk, RawFile, RawManifest, RawTensor},
     sha256,
 };
 use crate::{dtype::Dtype, error::CheckpointError, header::MAX_RANK, json};
@@ -27,26 +25,6 @@ pub struct Manifest {
     pub tensors: Vec<TensorEntry>,
     /// Where the bytes of files and tensors lie.
     pub chunks: Vec<Chunk>,
-}
-
-/// Where a model came from.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
-pub struct Provenance {
-    /// What was converted, as its user named it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub source: Option<String>,
-    /// Name and version of the program that wrote the container.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tool: Option<String>,
-}
-
-/// A file of a container.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
-pub struct ContainerFile {
-    /// Its plain name; the first may be called otherwise by who opens it.
-    pub file: String,
-    /// Its bytes.
-    pub bytes: u64,
 }
 
 /// A small file of the model.
@@ -115,7 +93,7 @@ impl Manifest {
         };
         if raw.version != VERSION {
             let expected = VERSION.to_string();
-            return Err(CheckpointError::field(file, "version", expected, raw.version));
+            return Err(CheckpointError::field(file, "version", expected, raw.version.to_string()));
         }
         if let Some(part) = raw.part {
             let (file, parts) = (file.to_owned(), raw.parts.len());
@@ -247,7 +225,7 @@ fn check_files(file: &str, parts: &[ContainerFile]) -> Result<(), CheckpointErro
     for ContainerFile { file: name, .. } in &parts[1..] {
         if !is_plain_name(name) {
             let expected = format!("a plain name that ends in {EXTENSION}");
-            return Err(CheckpointError::field(file, "parts.file", expected, name));
+            return Err(CheckpointError::field(file, "parts.file", expected, name.as_str()));
         }
     }
     Ok(())
@@ -262,7 +240,7 @@ fn check_file(file: &str, raw: RawFile, end: &mut u64) -> Result<FileEntry, Chec
     let bytes = if raw.text.is_some() { 0 } else { raw.bytes.unwrap_or(0) };
     let content = following(end, bytes).ok_or_else(|| {
         let field = format!("files.{}.bytes", raw.name);
-        CheckpointError::field(file, field, "a number of bytes", bytes)
+        CheckpointError::field(file, field, "a number of bytes", bytes.to_string())
     })?;
     Ok(FileEntry { name: raw.name, text: raw.text, content })
 }

@@ -2,8 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{ContainerFile, Provenance};
-
 /// All fields of version 1. Those that are not known are passed over.
 #[derive(Default, Deserialize, Serialize)]
 pub(super) struct RawManifest {
@@ -56,4 +54,24 @@ pub(super) struct RawChunk {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_first(part: &usize) -> bool {
     *part == 0
+}
+
+/// Where a model came from.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+pub struct Provenance {
+    /// What was converted, as its user named it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// Name and version of the program that wrote the container.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+}
+
+/// A file of a container.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub struct ContainerFile {
+    /// Its plain name; the first may be called otherwise by who opens it.
+    pub file: String,
+    /// Its bytes.
+    pub bytes: u64,
 }

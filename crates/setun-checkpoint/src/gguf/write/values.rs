@@ -56,7 +56,9 @@ impl Values {
         }
         self.put(key, ARRAY, kind.to_le_bytes());
         self.bytes.extend((values.len() as u64).to_le_bytes());
-        values.iter().for_each(|value| put(&mut self.bytes, value));
+        for value in values {
+            put(&mut self.bytes, value);
+        }
     }
 
     pub(super) fn texts(&mut self, key: &str, values: &[String]) {
