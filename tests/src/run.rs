@@ -177,7 +177,7 @@ pub fn margin(row: &[f32]) -> f32 {
 #[must_use]
 pub fn devices() -> Vec<Device> {
     let levels = setun::devices().into_iter().filter(|info| info.device == DeviceKind::Cpu);
-    levels.map(|info| info.select).collect()
+    levels.filter_map(|info| info.select).collect()
 }
 
 /// The place of the largest value, the first of equals.

@@ -18,6 +18,7 @@ const TOKENS: u16 = 48;
 fn main() -> Result<(), Box<dyn Error>> {
     let path = std::env::args().nth(1);
     for DeviceInfo { select, device, level, chosen, note } in setun::devices() {
+        let Some(select) = select else { continue };
         let model = path.as_ref().map_or_else(Model::embedded, Model::open)?;
         let device_options = DeviceOptions { device: select, ..DeviceOptions::default() };
         let options = InferencerOptions { logits: TokenLogits::None, ..Default::default() };

@@ -137,9 +137,9 @@ fn built_gpus() -> impl Iterator<Item = GpuApi> {
 /// A device and level that is here.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct DeviceInfo {
-    /// What selects it.
+    /// What selects it; none where its API takes another.
     #[serde(skip)]
-    pub select: Device,
+    pub select: Option<Device>,
     /// What it is: the processor, or a GPU.
     pub device: DeviceKind,
     /// `scalar`, `avx2`, …; a GPU's own name
@@ -158,7 +158,7 @@ pub fn devices() -> Vec<DeviceInfo> {
         device: DeviceKind::Cpu,
         level: select.to_string(),
         chosen: index == 0,
-        select,
+        select: Some(select),
         note: "",
     };
     let devices = levels.enumerate().map(info);

@@ -119,7 +119,8 @@ fn devices_of(api: GpuApi) -> Vec<DeviceInfo> {
             (true, false) => "chosen by auto if it is faster",
         };
         let kind = DeviceKind::Gpu(api);
-        DeviceInfo { select: Device::Gpu(api), device: kind, level, chosen: false, note }
+        let select = is_best.then_some(Device::Gpu(api));
+        DeviceInfo { select, device: kind, level, chosen: false, note }
     };
     #[cfg(feature = "cuda")]
     if api == GpuApi::Cuda {
