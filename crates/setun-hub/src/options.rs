@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use crate::{error::Error, manifest::CHUNK_BYTES, pull_plan::PlannedFile};
+use crate::{error::Error, manifest::CHUNK_BYTES};
 
 /// Options of a pull.
 #[derive(Clone, Debug)]
@@ -51,10 +51,9 @@ impl PullOptions {
         self.connections.clamp(1, 64)
     }
 
-    /// Bytes of a chunk of a file, whose source may define the chunks.
-    pub(crate) fn chunk_bytes_of(&self, file: &PlannedFile) -> u64 {
-        let own = || self.chunk_bytes.clamp(*CHUNK_BYTES.start(), *CHUNK_BYTES.end());
-        file.chunks.as_ref().map_or_else(own, |chunks| chunks.0)
+    /// [`chunk_bytes`](Self::chunk_bytes), within their range.
+    pub(crate) fn own_chunk_bytes(&self) -> u64 {
+        self.chunk_bytes.clamp(*CHUNK_BYTES.start(), *CHUNK_BYTES.end())
     }
 
     pub(crate) fn check_cancelled(&self) -> Result<(), Error> {

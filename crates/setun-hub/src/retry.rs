@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use crate::{error::Error, http::network, options::PullOptions};
+use crate::{error::Error, options::PullOptions};
 
 /// Longest wait that no server asks for.
 const MAX_BACKOFF: Duration = Duration::from_secs(30);
@@ -50,6 +50,7 @@ pub(crate) fn with_retries<T>(
     on_retry: &dyn Fn(String, Duration),
     mut request: impl FnMut() -> Result<T, Fault>,
 ) -> Result<T, Error> {
+    let network = |reason| Error::Network { address: address.to_owned(), reason };
     let mut attempts = Attempts::new(options);
     loop {
         options.check_cancelled()?;
@@ -57,8 +58,8 @@ pub(crate) fn with_retries<T>(
             Ok(found) => return Ok(found),
             Err(Fault::Later { error, wait }) => attempts.wait(error, wait, on_retry)?,
             Err(Fault::Final(error)) => return Err(error),
-            Err(Fault::Changed(reason)) => return Err(network(address, reason)),
-            Err(Fault::NoRanges) => return Err(network(address, "no parts".into())),
+            Err(Fault::Changed(reason)) => return Err(network(reason)),
+            Err(Fault::NoRanges) => return Err(network("no parts".into())),
         }
     }
 }

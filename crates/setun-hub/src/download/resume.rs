@@ -36,7 +36,7 @@ impl Downloads<'_> {
             hint: ": there is no such file",
         })?;
         let bytes = size(wanted, &found)?;
-        let chunk_bytes = self.options.chunk_bytes_of(wanted);
+        let chunk_bytes = self.chunk_bytes(wanted);
         let subject = JournalHeader::new(bytes, chunk_bytes, found.identity.clone(), wanted.sha256);
         let journal = self.journal(wanted, paths, subject)?;
         let there = journal.bytes();
@@ -51,6 +51,11 @@ impl Downloads<'_> {
             stop: AtomicBool::new(false),
             unsure: !found.ranges,
         })
+    }
+
+    /// Bytes of a file's chunks, which its source may define.
+    fn chunk_bytes(&self, wanted: &PlannedFile) -> u64 {
+        wanted.chunks.as_ref().map_or_else(|| self.options.own_chunk_bytes(), |chunks| chunks.0)
     }
 
     /// The journal of an earlier pull of the same file, without chunks that are damaged; or a
@@ -76,7 +81,7 @@ impl Downloads<'_> {
                 found.subject.bytes,
                 found.subject.identity.as_deref().unwrap_or("nothing"),
             );
-            subject.chunk_bytes = self.options.chunk_bytes_of(wanted);
+            subject.chunk_bytes = self.chunk_bytes(wanted);
             self.changed(wanted, paths, &reason)?;
         }
         paths.clear()?;
