@@ -2,7 +2,7 @@
 
 use setun_ops::OpsError;
 
-use crate::{dtype::Dtype, header::MAX_HEADER_BYTES};
+use crate::dtype::Dtype;
 
 /// Why a checkpoint, or a tensor of it, was refused. Each variant says what, where, what was
 /// expected and what was found.
@@ -221,11 +221,6 @@ impl CheckpointError {
     ) -> Self {
         let (file, field) = (file.to_owned(), field.into());
         Self::Field { file, field, expected: expected.into(), found: found.into() }
-    }
-
-    /// The error for a header of this many bytes, more than are read.
-    pub(crate) fn header_too_large(file: &str, found: u64) -> Self {
-        Self::HeaderTooLarge { file: file.to_owned(), found, limit: MAX_HEADER_BYTES }
     }
 }
 

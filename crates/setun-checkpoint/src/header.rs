@@ -34,6 +34,13 @@ pub(crate) struct Header {
     pub(crate) tensors: Vec<TensorInfo>,
 }
 
+impl CheckpointError {
+    /// The error for a header of this many bytes, more than are read.
+    pub(crate) fn header_too_large(file: &str, found: u64) -> Self {
+        Self::HeaderTooLarge { file: file.to_owned(), found, limit: MAX_HEADER_BYTES }
+    }
+}
+
 /// Length of the header that follows these first bytes.
 pub(crate) fn length(file: &str, bytes: [u8; 8]) -> Result<u64, CheckpointError> {
     let found = u64::from_le_bytes(bytes);

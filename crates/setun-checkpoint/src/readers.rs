@@ -8,10 +8,12 @@ use crate::{
     files::{self, Files},
     generation::GenerationDefaults,
     source::ReadRequest,
-    tensor::{Tensor, TensorInfo},
+    tensor::TensorInfo,
     tensor_assembler::TensorAssembler,
     warning::Warning,
 };
+
+pub(crate) use crate::tensor_assembler::DataReader;
 
 /// Reads what stands before the data of one format.
 pub(crate) trait HeaderReader: Debug + Send + Sync {
@@ -63,23 +65,4 @@ impl HeaderContents {
         self.config = Some(ModelConfig::parse(bytes, &self.generation)?);
         Ok(())
     }
-}
-
-/// Reads the data of a checkpoint, as bytes of files.
-pub(crate) trait DataReader: Debug + Send + Sync {
-    /// File and range of the next piece, while there is one.
-    fn next_read(&self) -> Option<ReadRequest>;
-
-    /// Takes the piece that was wanted; what is whole goes to the end of `ready`.
-    fn append(&mut self, bytes: &[u8], ready: &mut Vec<Tensor>) -> Result<(), CheckpointError>;
-
-    /// All tensors, in the order in which they will come.
-    fn tensors(&self) -> &[TensorInfo];
-
-    /// Passes over the tensors of which `keep` is false, but not over one that has partly arrived.
-    fn select(&mut self, keep: &mut dyn FnMut(&TensorInfo) -> bool);
-
-    /// Lets the tensors come in ascending order of `key`, those of one key as they were. Has no
-    /// effect once data have arrived.
-    fn sort(&mut self, key: &mut dyn FnMut(&TensorInfo) -> usize);
 }
