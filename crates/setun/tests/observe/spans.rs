@@ -69,7 +69,8 @@ fn a_generation_that_waits_says_why() {
     let reasons: Vec<&str> = heard
         .iter()
         .flat_map(|heard| &heard.events)
-        .filter_map(|(message, fields)| (message == "waiting").then(|| fields["reason"].as_str()))
+        .filter(|(message, _)| message == "waiting")
+        .map(|(_, fields)| fields["reason"].as_str())
         .collect();
     assert_eq!(reasons.iter().filter(|reason| **reason == "batch_full").count(), 2);
     assert!(reasons.contains(&"queue_order"), "{reasons:?}");
