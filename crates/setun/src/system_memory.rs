@@ -168,7 +168,7 @@ mod tests {
         }
         let silent = tempfile::tempdir().expect("a folder");
         let error = SystemMemory::below(silent.path(), 0.5).expect_err("refused");
-        assert!(error.to_string().contains("does not tell"), "{error}");
+        assert!(error.to_string().contains("does not report available memory"), "{error}");
     }
 
     #[test]
