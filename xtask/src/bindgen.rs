@@ -43,6 +43,11 @@ impl Bindgen {
         run(program(&self.path).arg("bind").arg(module).arg(folder))
     }
 
+    /// Names the functions of `module` in the order of their bodies.
+    pub(crate) fn rank(&self, module: &Path) -> Result<()> {
+        run(program(&self.path).arg("rank").arg(module))
+    }
+
     /// What `module` contains: instructions by proposal, `relaxed_dots`, `memory`.
     pub(crate) fn scan(&self, module: &Path) -> Result<Value> {
         let report = output(program(&self.path).arg("scan").arg(module))?;

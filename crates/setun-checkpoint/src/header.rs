@@ -3,7 +3,8 @@
 //! Only the header is read here, and with 64-bit offsets: a checkpoint of master weights may be
 //! larger than the address space of the page that quantizes it.
 
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::collections::{BTreeMap, HashSet};
+use std::{fmt, sync::Arc};
 
 use crate::dtype::Dtype;
 use serde::{
@@ -80,12 +81,11 @@ pub(crate) fn parse(file: &Arc<str>, bytes: &[u8]) -> Result<Header, CheckpointE
 
 /// No name may occur twice.
 pub(crate) fn check_unique(tensors: &[TensorInfo]) -> Result<(), CheckpointError> {
-    let mut sorted: Vec<_> = tensors.iter().collect();
-    sorted.sort_by(|a, b| a.name.cmp(&b.name));
-    match sorted.windows(2).find(|pair| pair[0].name == pair[1].name) {
+    let mut names = HashSet::with_capacity(tensors.len());
+    match tensors.iter().find(|tensor| !names.insert(tensor.name.as_str())) {
         None => Ok(()),
-        Some(pair) => {
-            let (file, tensor) = (pair[1].file.to_string(), pair[1].name.clone());
+        Some(twice) => {
+            let (file, tensor) = (twice.file.to_string(), twice.name.clone());
             Err(CheckpointError::DuplicateTensor { file, tensor })
         }
     }

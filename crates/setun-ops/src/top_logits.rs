@@ -107,8 +107,10 @@ pub fn top_logits_row(
         *out = all[token as usize];
     }
     all.retain(|ranked| request.touched.binary_search(&ranked.token).is_err());
-    // Stable, so that equal logits stay in the order of their ids; −0 becomes 0 to be compared.
-    all.sort_by(|a, b| (b.logit + 0.0).total_cmp(&(a.logit + 0.0)));
+    // Of equal logits the smaller id comes first; −0 becomes 0 to be compared.
+    all.sort_unstable_by(|a, b| {
+        (b.logit + 0.0).total_cmp(&(a.logit + 0.0)).then(a.token.cmp(&b.token))
+    });
     let least = request.least(all[0].logit);
     let asked = all.iter().take(request.k).filter(|ranked| ranked.logit >= least);
     best.iter_mut().zip(asked).for_each(|(out, ranked)| *out = *ranked);

@@ -2,9 +2,11 @@
 //!
 //! `setun-bindgen bind MODULE.wasm FOLDER` writes `setun.js`, `setun.d.ts` and `setun_bg.wasm`,
 //! and for a threaded module `threads.js` and `memory.js`.
+//! `setun-bindgen rank MODULE.wasm` names its functions in the order of their bodies.
 //! `setun-bindgen scan MODULE.wasm` prints a JSON object: instructions by proposal, and memory.
 
 mod bind;
+mod rank;
 mod scan;
 
 use std::path::Path;
@@ -15,10 +17,13 @@ fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["bind", module, folder] => bind::bind(Path::new(module), Path::new(folder)),
+        ["rank", module] => Ok(std::fs::write(module, rank::rank(&std::fs::read(module)?)?)?),
         ["scan", module] => {
             println!("{}", scan::scan(&std::fs::read(module)?)?);
             Ok(())
         }
-        _ => bail!("usage: setun-bindgen bind MODULE.wasm FOLDER | setun-bindgen scan MODULE.wasm"),
+        _ => bail!(
+            "usage: setun-bindgen bind MODULE.wasm FOLDER | rank MODULE.wasm | scan MODULE.wasm"
+        ),
     }
 }

@@ -93,7 +93,7 @@ fn unpack_all(
     let mut codes = info.zeroed(rows, row_bytes(columns))?;
     let scale = tail.first_chunk().map_or(0.0, |bytes| f32::from_le_bytes(*bytes));
     let mut scales = vec![scale; rows * groups];
-    let mut failures = vec![None; rows.div_ceil(RUN_ROWS)];
+    let mut failures: Vec<_> = (0..rows.div_ceil(RUN_ROWS)).map(|_| None).collect();
     let stored_row = (stored.len() / rows.max(1)).max(1);
     let stored = stored.chunks(RUN_ROWS * stored_row);
     let packed = codes.chunks_mut((RUN_ROWS * row_bytes(columns)).max(1));

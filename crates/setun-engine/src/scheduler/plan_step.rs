@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use setun_model::{Batch, BatchRow, RequestedOutput};
 
-use super::{Running, STEP_TARGET, step_cost::StepCost};
+use super::{Running, STEP_TARGET, running::last_preempted_first, step_cost::StepCost};
 use crate::sequence::MAX_PROMPT_LOGPROB_ROWS;
 
 /// [`STEP_TARGET`] for steps of prompts alone, where only a cancellation has to wait. All weights
@@ -90,8 +90,7 @@ fn share_rows(running: &mut [Running], budget: &Budget<'_>) {
         free -= running.rows * running.width();
     }
     let most = budget.prompt_rows(all - free);
-    let mut prompts: Vec<_> = running.iter_mut().filter(|r| r.demands && !r.decodes()).collect();
-    prompts.sort_by_key(|running| running.preemption_order());
+    let prompts = last_preempted_first(running, |running| running.demands && !running.decodes());
     let mut left = most.min(free);
     let mut reported = MAX_PROMPT_LOGPROB_ROWS;
     let mut prompts: Vec<_> = prompts.into_iter().map(|r| (r.max_rows(&mut reported), r)).collect();

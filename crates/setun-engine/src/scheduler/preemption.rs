@@ -2,22 +2,18 @@
 
 use setun_model::SequenceId;
 
-use super::{Running, Scheduler, running::preemption_victim};
+use super::running::{last_preempted_first, preemption_victim};
+use super::{Running, Scheduler};
 
 impl Scheduler {
     /// Room for the planned rows of all sequences, or for this many steps of each. One that finds
     /// none ends.
     pub(super) fn reserve_all(&mut self, steps: usize) {
-        for kv_slot in self.last_preempted_first() {
+        let with_rows = last_preempted_first(&mut self.running, |running| running.rows > 0);
+        let kv_slots: Vec<_> = with_rows.into_iter().map(|running| running.kv_slot).collect();
+        for kv_slot in kv_slots {
             self.reserve(kv_slot, steps);
         }
-    }
-
-    /// Those that have rows, the one that is preempted last first.
-    fn last_preempted_first(&self) -> Vec<SequenceId> {
-        let mut strongest: Vec<_> = self.running.iter().filter(|r| r.rows > 0).collect();
-        strongest.sort_by_key(|running| running.preemption_order());
-        strongest.into_iter().map(|running| running.kv_slot).collect()
     }
 
     /// Room for the rows of a sequence, or for this many steps. Others make room, or it does.

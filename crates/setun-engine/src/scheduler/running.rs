@@ -87,3 +87,13 @@ pub(super) fn preemption_victim(
     let running = running.iter().enumerate().filter(|(_, running)| may(running));
     running.min_by_key(|(_, running)| rank(running)).map(|(index, _)| index)
 }
+
+/// Those of these sequences that are included, the one that is preempted last first.
+pub(super) fn last_preempted_first(
+    running: &mut [Running],
+    is_included: fn(&Running) -> bool,
+) -> Vec<&mut Running> {
+    let mut chosen: Vec<_> = running.iter_mut().filter(|running| is_included(running)).collect();
+    chosen.sort_by_key(|running| running.preemption_order());
+    chosen
+}

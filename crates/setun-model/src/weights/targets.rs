@@ -317,10 +317,8 @@ impl Targets {
                 table.id == id && table.matrix.waits_for(role)
             }
         };
-        let mut names: Vec<_> =
-            self.by_name.iter().filter(|(_, target)| is_it(target)).map(|(name, _)| name).collect();
-        names.sort();
-        names.first().map_or_else(|| format!("weight {}", id.0), |name| (*name).clone())
+        let names = self.by_name.iter().filter(|(_, target)| is_it(target)).map(|(name, _)| name);
+        names.min().map_or_else(|| format!("weight {}", id.0), Clone::clone)
     }
 }
 
