@@ -64,7 +64,7 @@ describe("beam search in Node", () => {
       "option `numBeams` is 5, expected 1 to 4, the streams of the engine",
       "option `numReturnSequences` is 5, expected 1 to 4, the beams",
       "option `numBeamGroups` is 3, expected a divisor of 4, the beams",
-      "option `diversityPenalty` is 0, expected a finite number above 0, as there are groups",
+      "option `diversityPenalty` is 0, expected a number above 0, as there are groups",
     ]);
     expect(aborted).toBe("enough");
     expect(overdue?.finishReason).toBe("deadline");

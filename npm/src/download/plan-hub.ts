@@ -102,7 +102,8 @@ async function planFile(
   if (isCount(bytes)) return { name, address, bytes, sha256, identity, isPinned: true };
   const found = await probeFile(http, address);
   if (found === undefined) throw new SetunError("not-found", `${address}: no such file`);
-  if (found.bytes === undefined) throw networkError(address, "neither the hub nor the server states its size");
+  if (found.bytes === undefined)
+    throw networkError(address, "neither the hub nor the server states its size");
   const { condition } = found;
   return { name, address, bytes: found.bytes, sha256, identity: identity ?? found.identity, condition };
 }
