@@ -14,13 +14,14 @@ use super::totals::Totals;
 use crate::shell::{root, say, target};
 
 /// Stages that share no build folder and no program with those that run meanwhile, but for browsers.
-pub(super) const NAMES: [&str; 10] = [
+pub(super) const NAMES: [&str; 11] = [
     "dependencies",
     "binding tool",
     "fuzz",
     "npm check",
     "npm test",
     "kernels",
+    "neon",
     "systems",
     "package",
     "npm test:packaging",

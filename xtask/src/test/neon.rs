@@ -81,10 +81,10 @@ fn lints(toolchain: Toolchain) -> Result<()> {
     run(command.env("CARGO_TARGET_DIR", folder(toolchain)).args(["--", "-D", "warnings"]))
 }
 
-/// Where it is built: the compiler of this machine's own tests shares their folder.
+/// Where it is built: apart from the tests of this machine, beside which it runs.
 fn folder(toolchain: Toolchain) -> std::path::PathBuf {
     match toolchain {
-        Toolchain::Own => target(),
+        Toolchain::Own => target().join("neon"),
         Toolchain::OwnFromSource | Toolchain::Debian => toolchain.folder(),
     }
 }
