@@ -2,7 +2,7 @@
 
 use std::{
     fs::{self, File, OpenOptions},
-    io::Write,
+    io::{Read, Write},
     path::{Path, PathBuf},
 };
 
@@ -50,6 +50,14 @@ pub(crate) fn sync_folder(folder: &Path) -> Result<(), Error> {
     Ok(())
 }
 
+/// Removes what there is at a place of the store, a folder as well.
+pub(crate) fn remove_any(path: &Path) -> Result<(), Error> {
+    if fs::symlink_metadata(path).is_ok_and(|found| found.is_dir()) {
+        return fs::remove_dir_all(path).map_err(|error| Error::io("remove", path, 0, error));
+    }
+    remove_file(path)
+}
+
 /// Removes a file that may not be there.
 pub(crate) fn remove_file(path: &Path) -> Result<(), Error> {
     match fs::remove_file(path) {
@@ -60,18 +68,46 @@ pub(crate) fn remove_file(path: &Path) -> Result<(), Error> {
     }
 }
 
+/// Opens a file to read. What is no file is refused by its type: to open a pipe waits.
+pub(crate) fn open_regular(path: &Path) -> std::io::Result<File> {
+    if fs::metadata(path)?.is_file() {
+        return File::open(path);
+    }
+    Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, "it is no file"))
+}
+
+/// The bytes of a file, of which at most `limit` are read.
+pub(crate) fn read_regular(path: &Path, limit: u64) -> std::io::Result<Vec<u8>> {
+    let mut bytes = vec![];
+    open_regular(path)?.take(limit).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
 /// Opens a file to read and write, and makes it where it is not there.
 pub(crate) fn open_or_make(path: &Path) -> Result<File, Error> {
     if let Some(folder) = path.parent() {
         make_folder(folder)?;
+    }
+    if fs::symlink_metadata(path).is_ok_and(|found| !found.is_file()) {
+        remove_any(path)?;
     }
     let mut options = OpenOptions::new();
     let file = options.read(true).write(true).create(true).truncate(false).open(path);
     file.map_err(|error| Error::io("open", path, 0, error))
 }
 
+/// Bytes that a folder takes on the disk.
+pub(crate) fn folder_bytes(folder: &Path) -> u64 {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let sizes = entries.filter_map(|entry| {
+        let metadata = fs::symlink_metadata(entry.path()).ok()?;
+        Some(if metadata.is_dir() { folder_bytes(&entry.path()) } else { disk_bytes(&metadata) })
+    });
+    sizes.fold(0, u64::saturating_add)
+}
+
 /// Bytes that a file takes on the disk: less than its length where it has holes.
-pub(crate) fn disk_bytes(metadata: &fs::Metadata) -> u64 {
+fn disk_bytes(metadata: &fs::Metadata) -> u64 {
     #[cfg(unix)]
     {
         use std::os::unix::fs::MetadataExt;

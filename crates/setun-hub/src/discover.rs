@@ -8,6 +8,7 @@ use std::{
 use serde::Serialize;
 
 use crate::{
+    atomic_files::read_regular,
     file_selection::{INDEX, WEIGHTS, choose_stored, split_name},
     model_name::is_lone_name,
 };
@@ -17,6 +18,9 @@ const DEPTH: u32 = 8;
 
 /// Most entries that are looked at.
 const ENTRIES: usize = 100_000;
+
+/// Most bytes of a name of a commit that are read.
+const MAX_REFERENCE: u64 = 1 << 10;
 
 /// A model that was found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -146,7 +150,8 @@ pub(crate) fn in_hub_cache(
     if revision.split('/').any(|part| part.is_empty() || part == "..") {
         return None;
     }
-    let commit = fs::read_to_string(folder.join("refs").join(revision)).ok();
+    let commit = read_regular(&folder.join("refs").join(revision), MAX_REFERENCE).ok();
+    let commit = commit.and_then(|commit| String::from_utf8(commit).ok());
     let commit = commit.as_deref().map_or(revision, str::trim);
     if commit.contains(['/', '\\']) || commit.starts_with('.') {
         return None;

@@ -37,6 +37,10 @@ impl Downloads<'_> {
         if let Some(entry) = resume::completed(wanted, &paths)? {
             return Ok(entry);
         }
+        let chunk_bytes = self.chunk_bytes(wanted);
+        if let Some(entry) = resume::adopted(wanted, &paths, chunk_bytes, self.options)? {
+            return Ok(entry);
+        }
         let mut last = String::new();
         let mut doubted = None;
         for _ in 0..BEGINNINGS {

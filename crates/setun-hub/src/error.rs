@@ -175,6 +175,10 @@ pub enum Error {
         reason: String,
     },
 
+    /// The pull has taken as long as it may. What has arrived is kept.
+    #[error("the pull has reached its deadline; what has arrived is kept")]
+    DeadlineExceeded,
+
     /// The caller cancelled the pull. What has arrived is kept.
     #[error("the pull was cancelled")]
     Cancelled,
@@ -217,7 +221,8 @@ impl Error {
             | Self::Network { .. }
             | Self::HttpStatus { .. }
             | Self::RateLimited { .. }
-            | Self::SourceChanged { .. } => ErrorKind::Network,
+            | Self::SourceChanged { .. }
+            | Self::DeadlineExceeded => ErrorKind::Network,
             Self::ChecksumMismatch { .. } | Self::InvalidManifest { .. } => ErrorKind::Corrupt,
             Self::SizeMismatch { .. } => ErrorKind::Truncated,
             Self::DiskFull { .. } => ErrorKind::StorageFull,

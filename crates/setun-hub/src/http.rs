@@ -1,6 +1,6 @@
 //! HTTP requests: redirects, the hub's token, status codes.
 
-use std::{fs, io::Read, path::Path, time::Duration};
+use std::{io::Read, path::Path, time::Duration};
 
 use ureq::{
     Agent, Body,
@@ -9,8 +9,10 @@ use ureq::{
 };
 
 use crate::{
+    atomic_files::read_regular,
     error::Error,
     options::PullOptions,
+    pace::Paced,
     retry::{Fault, later, retry_after, with_retries},
     settings::StoreSettings,
     url::{join, origin},
@@ -21,6 +23,9 @@ const REDIRECTS: usize = 10;
 
 /// Longest wait for a connection.
 const CONNECT: Duration = Duration::from_secs(20);
+
+/// Most bytes of a file of certificates.
+const CERTIFICATES: u64 = 16 << 20;
 
 /// What is asked for.
 #[derive(Clone, Debug, Default)]
@@ -47,6 +52,7 @@ pub(crate) struct Http {
     agent: Agent,
     /// The origin that may hear the token, and the token.
     token: Option<(String, String)>,
+    options: PullOptions,
 }
 
 impl Http {
@@ -68,7 +74,7 @@ impl Http {
             .new_agent();
         let token =
             settings.token.clone().and_then(|token| Some((origin(&settings.endpoint)?, token)));
-        Ok(Self { agent, token })
+        Ok(Self { agent, token, options: options.clone() })
     }
 
     /// Asks, and follows redirects.
@@ -114,6 +120,11 @@ impl Http {
         request.call().map_err(|error| fault(address, &error))
     }
 
+    /// The bytes of an answer, which have to come at the least speed.
+    pub(crate) fn body(&self, response: Response<Body>) -> Paced<impl Read + use<>> {
+        Paced::new(response.into_body().into_reader(), &self.options)
+    }
+
     /// A small file; `None` where there is none.
     pub(crate) fn small(
         &self,
@@ -133,7 +144,7 @@ impl Http {
         let response = expect(&address, response, &[200])?;
         let length = response.body().content_length();
         let mut bytes = vec![];
-        let mut body = response.into_body().into_reader().take(most + 1);
+        let mut body = self.body(response).take(most + 1);
         body.read_to_end(&mut bytes).map_err(|error| broken(&address, &error))?;
         let found = bytes.len() as u64;
         if found > most {
@@ -148,7 +159,8 @@ impl Http {
 
 /// The certificates of a file, which has to have one.
 fn certificates(path: &Path) -> Result<RootCerts, Error> {
-    let text = fs::read(path).map_err(|error| Error::io("read", path, 0, error))?;
+    let text =
+        read_regular(path, CERTIFICATES).map_err(|error| Error::io("read", path, 0, error))?;
     let certificate = |item| match item {
         Ok(PemItem::Certificate(certificate)) => Some(certificate),
         _ => None,

@@ -13,7 +13,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use crate::{atomic_files::remove_file, digest::Digest, error::Error};
+use crate::{atomic_files::remove_any, digest::Digest, error::Error};
 
 /// Version of this format.
 const FORMAT: u32 = 1;
@@ -81,7 +81,7 @@ pub(crate) struct Journal {
 impl Journal {
     /// Begins one, in place of any that was there.
     pub(crate) fn begin(path: PathBuf, subject: JournalHeader) -> Result<Self, Error> {
-        remove_file(&path)?;
+        remove_any(&path)?;
         let failed = |error| Error::io("write", &path, 0, error);
         let mut options = OpenOptions::new();
         let file = options.create_new(true).append(true).open(&path).map_err(failed)?;
@@ -95,6 +95,9 @@ impl Journal {
     /// Reads one; `None` where there is none, or none that can be read.
     pub(crate) fn read(path: &Path) -> Result<Option<Self>, Error> {
         let failed = |error| Error::io("read", path, 0, error);
+        if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+            return Ok(None); // to open a pipe waits
+        }
         let file = match OpenOptions::new().read(true).append(true).open(path) {
             Ok(file) => file,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
@@ -196,8 +199,8 @@ impl<R: BufRead> Lines<R> {
 /// Removes what is left of a file's pull.
 pub(crate) fn discard(part: &Path, journal: &Path) -> Result<(), Error> {
     // The journal first: without it, bytes count for nothing.
-    remove_file(journal)?;
-    remove_file(part)
+    remove_any(journal)?;
+    remove_any(part)
 }
 
 /// True for the names of what a pull leaves until it is done.

@@ -9,10 +9,11 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    atomic_files::{disk_bytes, make_folder, remove_file},
+    atomic_files::{folder_bytes, make_folder, remove_any, with_end},
     error::Error,
-    manifest::{FORMAT, MANIFEST, Manifest, parse_format, read_small, write_small},
+    manifest::{MANIFEST, Manifest},
     model_name::{ModelId, folder_name},
+    small_files::{FORMAT, SmallFile, parse_format, read_small, write_small},
     stored_model::{DiskUsage, StoredModel},
 };
 
@@ -27,6 +28,13 @@ pub(crate) struct Layout {
 struct References {
     format: u32,
     revisions: BTreeMap<String, String>,
+}
+
+/// A folder of the store that cannot be read.
+#[derive(Debug)]
+pub(crate) struct Unreadable {
+    pub(crate) path: PathBuf,
+    pub(crate) error: Error,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -53,15 +61,30 @@ impl Layout {
         self.root.join("locks").join("aliases.lock")
     }
 
-    /// All models, whole or not, each with the names of its revisions' folders.
+    /// All models, whole or not, each with the names of its revisions' folders. Folders that cannot
+    /// be read are passed over.
     pub(crate) fn models(&self) -> Result<Vec<(ModelId, Vec<String>)>, Error> {
+        self.models_and(&mut vec![])
+    }
+
+    /// The same, with the folders that cannot be read.
+    pub(crate) fn models_and(
+        &self,
+        unreadable: &mut Vec<Unreadable>,
+    ) -> Result<Vec<(ModelId, Vec<String>)>, Error> {
         let mut models = vec![];
         let root = self.root.join("models");
+        let mut within = |path: PathBuf| {
+            folders(&path).unwrap_or_else(|error| {
+                unreadable.push(Unreadable { path, error });
+                vec![]
+            })
+        };
         for host in folders(&root)? {
-            for owner in folders(&root.join(&host))? {
-                for name in folders(&root.join(&host).join(&owner))? {
+            for owner in within(root.join(&host)) {
+                for name in within(root.join(&host).join(&owner)) {
                     let id = ModelId { host: host.clone(), owner: owner.clone(), name };
-                    let revisions = folders(&self.model(&id))?;
+                    let revisions = within(self.model(&id));
                     models.push((id, revisions));
                 }
             }
@@ -89,14 +112,20 @@ impl Layout {
 
     /// The commit that a name of a revision was at the last pull.
     pub(crate) fn reference(&self, id: &ModelId, name: &str) -> Result<Option<String>, Error> {
-        let references: Option<References> =
-            read_small(&self.model(id).join("refs.json"), parse_format)?;
+        let references = read_small(&self.model(id).join("refs.json"), parse_format)?;
+        let references: Option<References> = references.found();
         Ok(references.and_then(|references| references.revisions.get(name).cloned()))
+    }
+
+    /// The folder's name of a revision that may be named by a branch, where that can be read.
+    pub(crate) fn folder_of(&self, id: &ModelId, revision: &str) -> String {
+        let commit = self.reference(id, revision).unwrap_or_default();
+        folder_name(commit.as_deref().unwrap_or(revision))
     }
 
     pub(crate) fn refer(&self, id: &ModelId, name: &str, commit: &str) -> Result<(), Error> {
         let path = self.model(id).join("refs.json");
-        let references: Option<References> = read_small(&path, parse_format)?;
+        let references: Option<References> = read_small(&path, parse_format)?.found();
         let mut revisions = references.map(|references| references.revisions).unwrap_or_default();
         if revisions.insert(name.into(), commit.into()).as_deref() == Some(commit) {
             return Ok(());
@@ -105,13 +134,30 @@ impl Layout {
     }
 
     pub(crate) fn aliases(&self) -> Result<BTreeMap<String, String>, Error> {
-        let aliases: Option<Aliases> = read_small(&self.root.join("aliases.json"), parse_format)?;
-        Ok(aliases.map(|aliases| aliases.aliases).unwrap_or_default())
+        Ok(self.look_for_aliases()?.found().unwrap_or_default())
     }
 
+    /// What there is as the file of aliases.
+    pub(crate) fn look_for_aliases(&self) -> Result<SmallFile<BTreeMap<String, String>>, Error> {
+        let parse = |bytes: &[u8]| parse_format(bytes).map(|Aliases { aliases, .. }| aliases);
+        read_small(&self.aliases_path(), parse)
+    }
+
+    pub(crate) fn aliases_path(&self) -> PathBuf {
+        self.root.join("aliases.json")
+    }
+
+    /// Writes the aliases. A damaged file is kept beside: only its user knows what it said.
     pub(crate) fn write_aliases(&self, aliases: BTreeMap<String, String>) -> Result<(), Error> {
         make_folder(&self.root)?;
-        write_small(&self.root.join("aliases.json"), &Aliases { format: FORMAT, aliases })
+        let path = self.aliases_path();
+        if let SmallFile::Damaged(_) = self.look_for_aliases()? {
+            let kept = with_end(&path, ".damaged");
+            remove_any(&kept)?;
+            let renamed = fs::rename(&path, &kept);
+            renamed.map_err(|error| Error::io("rename", &path, 0, error))?;
+        }
+        write_small(&path, &Aliases { format: FORMAT, aliases })
     }
 
     /// What each revision takes, whole or not.
@@ -120,15 +166,12 @@ impl Layout {
         for (id, revisions) in self.models()? {
             for folder in revisions {
                 let path = self.model(&id).join(&folder);
-                let manifest = Manifest::read(&path)?;
-                let complete = self.whole(&id, &folder)?.is_some();
+                // One that cannot be read takes its room all the same.
+                let manifest = Manifest::read(&path).unwrap_or_default();
+                let complete = self.whole(&id, &folder).is_ok_and(|found| found.is_some());
                 let revision = manifest.map_or(folder, |manifest| manifest.revision);
-                uses.push(DiskUsage {
-                    model: id.to_string(),
-                    revision,
-                    complete,
-                    bytes: bytes_in(&path),
-                });
+                let (model, bytes) = (id.to_string(), folder_bytes(&path));
+                uses.push(DiskUsage { model, revision, complete, bytes });
             }
         }
         Ok(uses)
@@ -137,7 +180,7 @@ impl Layout {
 
 /// Removes a revision: first what makes it visible.
 pub(crate) fn remove_revision(folder: &Path) -> Result<(), Error> {
-    remove_file(&folder.join(MANIFEST))?;
+    remove_any(&folder.join(MANIFEST))?;
     fs::remove_dir_all(folder).map_err(|error| Error::io("remove", folder, 0, error))
 }
 
@@ -156,13 +199,4 @@ pub(crate) fn folders(path: &Path) -> Result<Vec<String>, Error> {
         .collect();
     names.sort();
     Ok(names)
-}
-
-fn bytes_in(folder: &Path) -> u64 {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let sizes = entries.filter_map(|entry| {
-        let metadata = fs::symlink_metadata(entry.path()).ok()?;
-        Some(if metadata.is_dir() { bytes_in(&entry.path()) } else { disk_bytes(&metadata) })
-    });
-    sizes.fold(0, u64::saturating_add)
 }

@@ -96,8 +96,14 @@ impl ModelStore {
     }
 
     pub(crate) fn not_here(&self, name: &str) -> Error {
+        let aliases = self.layout.aliases().unwrap_or_default();
         let hint = match ModelName::parse(name).map(|parsed| parsed.source) {
-            Ok(Source::Alias(_)) => "no alias has this name".to_owned(),
+            Ok(Source::Alias(alias)) => match aliases.get(&alias) {
+                Some(target) => {
+                    format!("it stands for `{target}`; `setun models pull {name}` brings that")
+                }
+                None => "no alias has this name".to_owned(),
+            },
             _ => format!("`setun models pull {name}` brings it"),
         };
         Error::NotFound { name: name.into(), root: self.settings.root.clone(), hint }

@@ -1,21 +1,18 @@
 //! Manifest of a stored model: `manifest.json` in its folder.
 
-use std::{collections::BTreeSet, fs, path::Path, time::SystemTime};
+use std::{collections::BTreeSet, path::Path, time::SystemTime};
 
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::{Deserialize, Serialize};
 
 use crate::{
-    atomic_files::write_atomically, digest::Digest, error::Error, model_name::is_safe_file,
+    digest::Digest,
+    error::Error,
+    model_name::is_safe_file,
+    small_files::{FORMAT, SmallFile, Unusable, parse_format, read_small, write_small},
 };
 
 /// Name of the file.
 pub(crate) const MANIFEST: &str = "manifest.json";
-
-/// The version of the store's small files that is written, and the latest that is read.
-pub(crate) const FORMAT: u32 = 1;
-
-/// Most bytes of the file. One of a terabyte in chunks of 8 MiB has 9 MB.
-pub(crate) const MAX_BYTES: u64 = 32 << 20;
 
 /// Least and most bytes of a chunk that a manifest may have.
 pub(crate) const CHUNK_BYTES: std::ops::RangeInclusive<u64> = 4 << 10..=1 << 30;
@@ -90,19 +87,24 @@ impl Manifest {
         self.files.sort_by(|a, b| a.name.cmp(&b.name));
     }
 
-    /// The manifest of a folder; `None` where there is none.
+    /// The manifest of a folder; `None` where there is none that can be used.
     pub(crate) fn read(folder: &Path) -> Result<Option<Self>, Error> {
+        Self::look(folder).map(SmallFile::found)
+    }
+
+    /// What a folder has as its manifest.
+    pub(crate) fn look(folder: &Path) -> Result<SmallFile<Self>, Error> {
         read_small(&folder.join(MANIFEST), Self::parse)
     }
 
     /// Reads and checks it; the reason where it cannot be used.
-    pub(crate) fn parse(bytes: &[u8]) -> Result<Self, String> {
+    pub(crate) fn parse(bytes: &[u8]) -> Result<Self, Unusable> {
         let manifest: Self = parse_format(bytes)?;
         let mut names = BTreeSet::new();
         for file in &manifest.files {
-            file.check()?;
+            file.check().map_err(Unusable::Damaged)?;
             if !names.insert(file.name.as_str()) {
-                return Err(format!("it has `{}` twice", file.name));
+                return Err(Unusable::Damaged(format!("it has `{}` twice", file.name)));
             }
         }
         Ok(manifest)
@@ -130,49 +132,6 @@ impl FileEntry {
         }
         Ok(())
     }
-}
-
-/// A small JSON file of the store, of which `parse` gives the reason where it cannot be used;
-/// `None` where there is none.
-pub(crate) fn read_small<T>(
-    path: &Path,
-    parse: impl Fn(&[u8]) -> Result<T, String>,
-) -> Result<Option<T>, Error> {
-    let read = fs::metadata(path).and_then(|metadata| match metadata.len() {
-        bytes if bytes > MAX_BYTES => {
-            Ok(Err(format!("{bytes} bytes, expected at most {MAX_BYTES}")))
-        }
-        _ => fs::read(path).map(|bytes| parse(&bytes)),
-    });
-    match read {
-        Ok(Ok(found)) => Ok(Some(found)),
-        Ok(Err(reason)) => Err(Error::InvalidManifest { path: path.to_owned(), reason }),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(Error::io("read", path, 0, error)),
-    }
-}
-
-/// A value whose JSON begins with the version of the format.
-pub(crate) fn parse_format<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
-    #[derive(Deserialize)]
-    struct Version {
-        format: u32,
-    }
-    let Version { format } = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
-    if format != FORMAT {
-        return Err(format!("it has format {format}, expected {FORMAT}"));
-    }
-    serde_json::from_slice(bytes).map_err(|error| error.to_string())
-}
-
-/// Writes a small JSON file of the store.
-pub(crate) fn write_small(path: &Path, value: &impl Serialize) -> Result<(), Error> {
-    let mut text = serde_json::to_vec_pretty(value).map_err(|error| Error::InvalidManifest {
-        path: path.to_owned(),
-        reason: error.to_string(),
-    })?;
-    text.push(b'\n');
-    write_atomically(path, &text)
 }
 
 /// The time in UTC, as a manifest writes it.
@@ -203,7 +162,8 @@ mod tests {
             (1, "a.gguf", 2, "expected 3 chunks"),
         ] {
             let error = Manifest::parse(text(format, name, chunks).as_bytes()).unwrap_err();
-            assert!(error.contains(reason), "{error}");
+            let (Unusable::Damaged(found) | Unusable::Later(found)) = error;
+            assert!(found.contains(reason), "{found}");
         }
     }
 }

@@ -3,12 +3,12 @@
 use std::{collections::BTreeMap, path::PathBuf};
 
 use crate::{
-    atomic_files,
+    atomic_files::{folder_bytes, remove_any},
     discover::{DiscoveredModel, discover_hub_cache, in_hub_cache},
     error::Error,
     layout::{Layout, folders, remove_revision},
     lock::Lock,
-    model_name::{self, ModelName, Source},
+    model_name::{ModelName, Source},
     options::PullOptions,
     settings::StoreSettings,
     stored_model::{DiskUsage, StoredModel},
@@ -36,16 +36,13 @@ impl ModelStore {
     }
 
     /// The models that are here whole, by name; revisions in the order of their pulls.
+    /// [`survey`](Self::survey) has the damaged ones as well.
     ///
     /// # Errors
     ///
-    /// If a folder or a manifest cannot be read.
+    /// If the store's own folder cannot be read.
     pub fn list(&self) -> Result<Vec<StoredModel>, Error> {
-        let mut all = vec![];
-        for (id, _) in self.layout.models()? {
-            all.extend(self.layout.revisions(&id)?);
-        }
-        Ok(all)
+        Ok(self.survey()?.models)
     }
 
     /// What to open for a name: a folder, or a file in it. The store comes first, then the
@@ -79,7 +76,7 @@ impl ModelStore {
     }
 
     /// Removes a model with all its revisions, or the one that is named, with what an unfinished
-    /// pull has left. Returns the bytes that this has freed.
+    /// pull has left. Nothing of it has to be readable. Returns the bytes that this has freed.
     ///
     /// # Errors
     ///
@@ -90,26 +87,19 @@ impl ModelStore {
         let (mut freed, mut found) = (0, false);
         for id in ids {
             let _lock = Lock::take(&self.layout.lock(&id), options, &|_| ())?;
-            let wanted = match &revision {
-                Some(revision) => Some(self.folder_of(&id, revision)?),
-                None => None,
-            };
-            let uses = self.layout.disk_usage()?;
-            for folder in folders(&self.layout.model(&id))? {
-                if wanted.as_ref().is_none_or(|wanted| *wanted == folder) {
-                    let path = self.layout.model(&id).join(&folder);
-                    let own = |used: &&DiskUsage| {
-                        used.model == id.to_string()
-                            && model_name::folder_name(&used.revision) == folder
-                    };
-                    freed += uses.iter().filter(own).map(|used| used.bytes).sum::<u64>();
-                    remove_revision(&path)?;
-                    found = true;
-                }
+            let model = self.layout.model(&id);
+            let wanted = revision.as_ref().map(|revision| self.layout.folder_of(&id, revision));
+            let before = folders(&model)?;
+            let revisions =
+                before.iter().filter(|found| wanted.as_ref().is_none_or(|wanted| wanted == *found));
+            for folder in revisions {
+                freed += folder_bytes(&model.join(folder));
+                remove_revision(&model.join(folder))?;
+                found = true;
             }
-            if folders(&self.layout.model(&id))?.is_empty() {
-                atomic_files::remove_file(&self.layout.model(&id).join("refs.json"))?;
-                let _ = std::fs::remove_dir(self.layout.model(&id));
+            if folders(&model)?.is_empty() {
+                found |= wanted.is_none() && model.is_dir();
+                remove_any(&model)?; // with what a removal that was killed has left
             }
         }
         if found { Ok(freed) } else { Err(self.not_here(name)) }
@@ -143,7 +133,7 @@ impl ModelStore {
     ///
     /// # Errors
     ///
-    /// If they cannot be read.
+    /// If they have a later format, or cannot be read. A damaged file counts as absent.
     pub fn aliases(&self) -> Result<BTreeMap<String, String>, Error> {
         self.layout.aliases()
     }
@@ -152,7 +142,7 @@ impl ModelStore {
     ///
     /// # Errors
     ///
-    /// If a folder or a manifest cannot be read.
+    /// If the store's own folder cannot be read.
     pub fn disk_usage(&self) -> Result<Vec<DiskUsage>, Error> {
         self.layout.disk_usage()
     }

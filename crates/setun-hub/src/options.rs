@@ -6,7 +6,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use crate::{error::Error, manifest::CHUNK_BYTES};
@@ -27,6 +27,14 @@ pub struct PullOptions {
     pub max_wait: Duration,
     /// The longest time without a byte on a connection. Default: 30 s.
     pub read_timeout: Duration,
+    /// Least bytes a second on a connection, over the time of [`read_timeout`](Self::read_timeout);
+    /// a slower connection counts as broken. 0 allows any. Default: 100.
+    pub min_speed: u64,
+    /// The moment at which the pull ends, done or not. What has arrived is kept. Default: none.
+    pub deadline: Option<Instant>,
+    /// Whether a pull reads the files that are stored already and compares them with their hashes,
+    /// so that it repairs what is damaged. Otherwise their sizes are compared. Default: true.
+    pub verify_stored: bool,
     /// Ends the pull once it is true, within the time of a wait or a read.
     pub cancel: Arc<AtomicBool>,
 }
@@ -40,6 +48,9 @@ impl Default for PullOptions {
             backoff: Duration::from_millis(500),
             max_wait: Duration::from_mins(5),
             read_timeout: Duration::from_secs(30),
+            min_speed: 100,
+            deadline: None,
+            verify_stored: true,
             cancel: Arc::default(),
         }
     }
@@ -57,7 +68,13 @@ impl PullOptions {
     }
 
     pub(crate) fn check_cancelled(&self) -> Result<(), Error> {
-        if self.cancel.load(Ordering::Relaxed) { Err(Error::Cancelled) } else { Ok(()) }
+        if self.cancel.load(Ordering::Relaxed) {
+            return Err(Error::Cancelled);
+        }
+        match self.deadline {
+            Some(deadline) if Instant::now() >= deadline => Err(Error::DeadlineExceeded),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -65,6 +82,11 @@ impl PullOptions {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PullEvent {
+    /// A server is asked what there is, or for a file.
+    Connecting {
+        /// The address.
+        address: String,
+    },
     /// What is to be pulled is known.
     Planned {
         /// The model.

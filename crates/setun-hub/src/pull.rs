@@ -1,6 +1,9 @@
 //! Pull of a model: planned, locked, downloaded file by file, published at once.
 
-use std::time::Duration;
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use crate::{
     atomic_files::make_folder,
@@ -17,6 +20,8 @@ use crate::{
     options::{ProgressListener, PullEvent, PullOptions},
     pull_plan::{Plan, PullResult, is_commit},
     retry::Fault,
+    small_files::SmallFile,
+    stored_files::Stored,
     stored_model::StoredModel,
     url_source::UrlSource,
 };
@@ -29,7 +34,8 @@ impl ModelStore {
     /// threads.
     ///
     /// What has arrived is kept whatever happens, and the next pull requests the rest alone. The
-    /// model is listed once it is complete.
+    /// model is listed once it is complete. One that is there already is read and compared with its
+    /// hashes (see [`PullOptions::verify_stored`]); what differs is downloaded once more.
     ///
     /// # Errors
     ///
@@ -45,7 +51,7 @@ impl ModelStore {
             let offline = || Error::Offline { name: name.into(), because };
             return self.find(&parsed)?.ok_or_else(offline);
         }
-        if let Some(model) = self.pinned(&parsed)? {
+        if let Some(model) = self.pinned(&parsed, options)? {
             there(listener, &model);
             return Ok(model);
         }
@@ -70,12 +76,21 @@ impl ModelStore {
         Err(Error::SourceChanged { address: name.into(), reason: last })
     }
 
-    /// A model of which a commit was named, where it is there: it cannot be another by now.
-    fn pinned(&self, name: &ModelName) -> Result<Option<StoredModel>, Error> {
+    /// A model of which a commit was named, where it is there and sound: it cannot be another by
+    /// now.
+    fn pinned(
+        &self,
+        name: &ModelName,
+        options: &PullOptions,
+    ) -> Result<Option<StoredModel>, Error> {
         match &name.source {
             Source::Hub { revision: Some(revision), .. } if is_commit(revision) => {
                 let found = self.find(name)?;
-                Ok(found.filter(|model| model.path(name.file.as_deref()).is_ok()))
+                let found = found.filter(|model| model.path(name.file.as_deref()).is_ok());
+                let Some(model) = found else { return Ok(None) };
+                let is_sound = !options.verify_stored
+                    || model.verify(options, |_| ())?.iter().all(|check| check.good);
+                Ok(Some(model).filter(|_| is_sound))
             }
             _ => Ok(None),
         }
@@ -101,6 +116,11 @@ impl Pull<'_> {
             (self.listener)(PullEvent::Retry { file: name.into(), reason, wait });
         };
         let endpoint = self.store.settings.endpoint.as_str();
+        let address = match &parsed.source {
+            Source::Address(address) => address.as_str(),
+            _ => endpoint,
+        };
+        (self.listener)(PullEvent::Connecting { address: address.to_owned() });
         let not_here = |hint: String| Error::NotFound {
             name: name.into(),
             root: self.store.settings.root.clone(),
@@ -138,19 +158,15 @@ impl Pull<'_> {
     fn run(&self, plan: &Plan) -> PullResult<StoredModel> {
         let layout = &self.store.layout;
         let _lock = Lock::take(&layout.lock(&plan.id), self.options, self.listener)?;
-        let found = layout.whole(&plan.id, &plan.revision)?;
-        let has = |model: &StoredModel| {
-            plan.files.iter().all(|wanted| {
-                let file = model.manifest.file(&wanted.name);
-                file.is_some_and(|file| wanted.sha256.is_none() || wanted.sha256 == file.sha256)
-            })
-        };
-        let model = match found {
-            Some(model) if has(&model) => {
+        let folder = layout.revision(&plan.id, &plan.revision);
+        let stored = self.stored(&folder)?;
+        let model = match stored.complete() {
+            Some(manifest) if plan.files.iter().all(|wanted| stored.has(wanted)) => {
+                let model = StoredModel { id: plan.id.clone(), folder, manifest: manifest.clone() };
                 there(self.listener, &model);
                 model
             }
-            found => self.bring(plan, found)?,
+            _ => self.bring(plan, folder, &stored)?,
         };
         if let Some(reference) = &plan.reference {
             layout.refer(&plan.id, reference, &plan.revision)?;
@@ -158,20 +174,35 @@ impl Pull<'_> {
         Ok(model)
     }
 
+    /// What there is of a revision. Damage is reported to the listener.
+    fn stored(&self, folder: &Path) -> Result<Stored, Error> {
+        let look = |entry: &FileEntry| {
+            if self.options.verify_stored {
+                (self.listener)(PullEvent::Verifying { file: entry.name.clone() });
+            }
+        };
+        let stored = Stored::read(folder, self.options, look)?;
+        for check in stored.damaged() {
+            let (file, chunks) = (check.file.clone(), check.chunks.clone());
+            (self.listener)(PullEvent::Corrupt { file, chunks });
+        }
+        Ok(stored)
+    }
+
     /// Brings the files, and then shows the model.
-    fn bring(&self, plan: &Plan, found: Option<StoredModel>) -> PullResult<StoredModel> {
-        let layout = &self.store.layout;
-        let folder = layout.revision(&plan.id, &plan.revision);
+    fn bring(&self, plan: &Plan, folder: PathBuf, stored: &Stored) -> PullResult<StoredModel> {
         make_folder(&folder)?;
         if plan.reference.is_none() && !is_commit(&plan.revision) {
             self.clear_others(plan)?;
         }
-        let mut manifest = if let Some(model) = found {
-            model.manifest
+        stored.keep_good_chunks(&plan.files, &folder)?;
+        let mut manifest = if let Some(manifest) = stored.complete() {
+            manifest.clone()
         } else {
             let (model, revision) = (plan.id.to_string(), plan.revision.clone());
             let mut manifest = Manifest::new(model, revision, plan.source.clone());
             manifest.licence.clone_from(&plan.licence);
+            manifest.put(stored.good());
             manifest.write(&folder)?; // not complete: it says what is under way
             manifest
         };
@@ -179,12 +210,11 @@ impl Pull<'_> {
             Downloads { http: &self.http, options: self.options, listener: self.listener };
         let mut entries: Vec<FileEntry> = vec![];
         for wanted in &plan.files {
-            let same = |file: &&FileEntry| wanted.sha256.is_none() || wanted.sha256 == file.sha256;
-            let entry = match manifest.file(&wanted.name).filter(same) {
-                Some(entry) if manifest.complete => entry.clone(),
-                _ => downloads.bring(wanted, &folder)?,
-            };
-            entries.push(entry);
+            if let Some(entry) = stored.get(wanted) {
+                entries.push(entry.clone());
+                continue;
+            }
+            entries.push(downloads.bring(wanted, &folder)?);
         }
         manifest.put(entries);
         manifest.complete = true;
@@ -202,8 +232,12 @@ impl Pull<'_> {
         let keep = layout.revision(&plan.id, &plan.revision);
         for revision in folders(&layout.model(&plan.id))? {
             let folder = layout.model(&plan.id).join(revision);
-            let complete = Manifest::read(&folder)?.is_some_and(|manifest| manifest.complete);
-            if folder != keep && !complete {
+            let is_unfinished = match Manifest::look(&folder) {
+                Ok(SmallFile::Found(manifest)) => !manifest.complete,
+                Ok(SmallFile::Absent) => true,
+                Ok(SmallFile::Damaged(_)) | Err(_) => false, // it may have been complete
+            };
+            if folder != keep && is_unfinished {
                 let (file, reason) =
                     (plan.source.clone(), "it was another when it was pulled before".into());
                 if has_unfinished(&folder) {

@@ -1,15 +1,12 @@
 //! Stored model: what to open, its verification, its size on the disk.
 
-use std::{
-    fs::{self, File},
-    path::PathBuf,
-};
+use std::{fs, path::PathBuf};
 
 use serde::Serialize;
 
 use crate::{
-    digest::Digest,
     error::Error,
+    file_check::{FileCheck, check_file},
     file_selection::choose_stored,
     manifest::{FileEntry, Manifest},
     model_name::ModelId,
@@ -43,11 +40,7 @@ impl StoredModel {
 
     /// Whether all files are there with their sizes.
     pub(crate) fn is_complete(&self) -> bool {
-        self.manifest.complete
-            && self.manifest.files.iter().all(|file| {
-                fs::metadata(self.folder.join(&file.name))
-                    .is_ok_and(|found| found.len() == file.bytes)
-            })
+        self.manifest.complete && self.missing().is_none()
     }
 
     /// Reads all files and compares them with the hashes of the pull. `read` hears how many
@@ -55,7 +48,7 @@ impl StoredModel {
     ///
     /// # Errors
     ///
-    /// If a file cannot be read, or it was cancelled. One that differs is no error here.
+    /// If it was cancelled. A file that differs, or cannot be read, is no error here.
     pub fn verify(
         &self,
         options: &PullOptions,
@@ -64,79 +57,23 @@ impl StoredModel {
         let mut checks = vec![];
         for file in &self.manifest.files {
             read(file);
-            checks.push(self.check(file, options)?);
+            checks.push(check_file(&self.folder, file, options)?);
         }
         Ok(checks)
     }
 
-    fn check(&self, entry: &FileEntry, options: &PullOptions) -> Result<FileCheck, Error> {
-        let path = self.folder.join(&entry.name);
-        let failed = |error| Error::io("read", &path, 0, error);
-        let mut check = FileCheck {
-            file: entry.name.clone(),
-            bytes: 0,
-            good: false,
-            problem: None,
-            chunks: vec![],
-        };
-        let mut file = match File::open(&path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                check.problem = Some("it is not there".into());
-                return Ok(check);
+    /// Why it is not whole, by the sizes of its files; none where it is.
+    pub(crate) fn missing(&self) -> Option<String> {
+        self.manifest.files.iter().find_map(|file| {
+            let FileEntry { name, bytes, .. } = file;
+            match fs::metadata(self.folder.join(name)) {
+                Ok(found) if !found.is_file() => Some(format!("`{name}` is no file")),
+                Ok(found) if found.len() == *bytes => None,
+                Ok(found) => Some(format!("`{name}` has {} bytes, expected {bytes}", found.len())),
+                Err(error) => Some(format!("`{name}` cannot be read: {error}")),
             }
-            Err(error) => return Err(failed(error)),
-        };
-        check.bytes = file.metadata().map_err(failed)?.len();
-        if check.bytes != entry.bytes {
-            check.problem = Some(format!("expected {} bytes, found {}", entry.bytes, check.bytes));
-            return Ok(check);
-        }
-        for (chunk, expected) in (0..).zip(&entry.chunks) {
-            options.check_cancelled()?;
-            let start = entry.chunk_bytes * chunk;
-            let end = (start + entry.chunk_bytes).min(entry.bytes);
-            if Digest::of_range(&mut file, start..end).map_err(failed)? != *expected {
-                check.chunks.push(chunk);
-            }
-        }
-        // Chunks say more than the whole, and each byte is in one.
-        if entry.chunks.is_empty()
-            && let Some(expected) = entry.sha256
-        {
-            let found = Digest::of_range(&mut file, 0..entry.bytes).map_err(failed)?;
-            if found != expected {
-                check.problem = Some(format!("expected SHA-256 {expected}, found {found}"));
-            }
-        }
-        if let Some(first) = check.chunks.first() {
-            let count = check.chunks.len();
-            check.problem = Some(format!(
-                "{count} of {} chunks differ, the first is {first}",
-                entry.chunks.len()
-            ));
-        }
-        check.good = check.problem.is_none();
-        Ok(check)
+        })
     }
-}
-
-/// What reading a file again has shown.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct FileCheck {
-    /// Its name.
-    pub file: String,
-    /// Bytes that were read.
-    pub bytes: u64,
-    /// Whether it is as it was pulled.
-    pub good: bool,
-    /// Why not.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub problem: Option<String>,
-    /// The chunks that differ.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub chunks: Vec<u64>,
 }
 
 /// What a revision of a model takes on the disk.

@@ -8,11 +8,12 @@ use crate::{
     error::Error,
     file_selection::{BESIDE, EXPECTED, INDEX, WEIGHTS},
     http::{Http, network},
-    manifest::{self, MANIFEST, Manifest},
+    manifest::{FileEntry, MANIFEST, Manifest},
     model_name::{ModelId, is_lone_file, is_safe_file},
     options::PullOptions,
     probe::{Probe, probe},
     pull_plan::{Plan, PlannedFile},
+    small_files,
     url::{in_folder, last_segment, unescape},
 };
 
@@ -62,7 +63,7 @@ impl UrlSource<'_> {
     fn manifest(&self, folder: &str) -> Result<Option<Manifest>, Error> {
         let address = in_folder(folder, MANIFEST);
         let Some(bytes) =
-            self.http.small(&address, manifest::MAX_BYTES, self.options, self.on_retry)?
+            self.http.small(&address, small_files::MAX_BYTES, self.options, self.on_retry)?
         else {
             return Ok(None);
         };
@@ -136,7 +137,7 @@ impl UrlSource<'_> {
     }
 }
 
-fn of_manifest(folder: &str, file: manifest::FileEntry) -> PlannedFile {
+fn of_manifest(folder: &str, file: FileEntry) -> PlannedFile {
     let chunks = (file.chunk_bytes, file.chunks);
     PlannedFile {
         address: in_folder(folder, &file.name),

@@ -198,7 +198,7 @@ impl Download<'_> {
         if let Some(length) = length.filter(|length| *length > expected) {
             return Err(wrong(length.to_string()));
         }
-        let mut body = response.into_body().into_reader();
+        let mut body = self.all.http.body(response);
         part.file.seek(SeekFrom::Start(progress.at)).map_err(|error| self.cannot_write(error))?;
         while progress.at < end {
             self.all.options.check_cancelled()?;

@@ -7,7 +7,7 @@ use std::{
 
 use super::transfer::Download;
 use crate::{
-    atomic_files::{replace, sync_folder},
+    atomic_files::{remove_any, replace, sync_folder},
     digest::{BUFFER_BYTES, Digest, Hasher},
     error::Error,
     journal::Journal,
@@ -137,6 +137,9 @@ impl Download<'_> {
         });
         synced.map_err(|error| self.cannot_write(error))?;
         self.state().journal.finish(whole)?;
+        if path.is_dir() {
+            remove_any(path)?;
+        }
         replace(part, path)?;
         if let Some(folder) = path.parent() {
             sync_folder(folder)?;

@@ -7,13 +7,13 @@ use std::{
 
 use super::transfer::{Download, Downloads, Paths, Server, State};
 use crate::{
-    atomic_files::open_or_make,
+    atomic_files::{open_or_make, open_regular},
     digest::Digest,
     error::Error,
     http::network,
     journal::{Journal, JournalHeader},
     manifest::FileEntry,
-    options::PullEvent,
+    options::{PullEvent, PullOptions},
     probe::{Probe, probe},
     pull_plan::{PlannedFile, PullResult},
     retry::Fault,
@@ -29,6 +29,7 @@ impl Downloads<'_> {
         let file = || wanted.name.clone();
         let on_retry =
             |reason, wait| (self.listener)(PullEvent::Retry { file: file(), reason, wait });
+        (self.listener)(PullEvent::Connecting { address: wanted.address.clone() });
         let found = probe(self.http, &wanted.address, self.options, &on_retry)?;
         let found = found.ok_or_else(|| Error::HttpStatus {
             address: wanted.address.clone(),
@@ -54,7 +55,7 @@ impl Downloads<'_> {
     }
 
     /// Bytes of a file's chunks, which its source may define.
-    fn chunk_bytes(&self, wanted: &PlannedFile) -> u64 {
+    pub(crate) fn chunk_bytes(&self, wanted: &PlannedFile) -> u64 {
         wanted.chunks.as_ref().map_or_else(|| self.options.own_chunk_bytes(), |chunks| chunks.0)
     }
 
@@ -133,6 +134,32 @@ fn size(wanted: &PlannedFile, found: &Probe) -> PullResult<u64> {
             Ok(listed.or(found).ok_or_else(none)?)
         }
     }
+}
+
+/// A file that is there without a journal: of a model whose manifest is damaged. It is the one that
+/// is wanted where the source reports its hash and it has that.
+pub(crate) fn adopted(
+    wanted: &PlannedFile,
+    paths: &Paths,
+    chunk_bytes: u64,
+    options: &PullOptions,
+) -> Result<Option<FileEntry>, Error> {
+    let (Some(bytes), Some(sha256)) = (wanted.bytes, wanted.sha256) else { return Ok(None) };
+    let Ok(mut file) = open_regular(&paths.path) else { return Ok(None) };
+    let failed = |error| Error::io("read", &paths.path, 0, error);
+    let subject = JournalHeader::new(bytes, chunk_bytes, wanted.identity.clone(), Some(sha256));
+    if file.metadata().map_err(failed)?.len() != bytes
+        || Digest::of_range(&mut file, 0..bytes).map_err(failed)? != sha256
+    {
+        return Ok(None);
+    }
+    let mut chunks = vec![];
+    for chunk in 0..subject.chunks() {
+        options.check_cancelled()?;
+        chunks.push(Digest::of_range(&mut file, subject.range(chunk)).map_err(failed)?);
+    }
+    let (name, etag) = (wanted.name.clone(), wanted.identity.clone());
+    Ok(Some(FileEntry { name, bytes, etag, sha256: Some(sha256), chunk_bytes, chunks }))
 }
 
 /// A file that an earlier pull has finished.

@@ -33,7 +33,7 @@ impl Download<'_> {
             return Err(Fault::Changed(format!("{length} bytes, before {bytes}")));
         }
         let mut part = PartFile::open(&self.paths.part)?;
-        let mut body = response.into_body().into_reader();
+        let mut body = self.all.http.body(response);
         for chunk in 0..self.subject.chunks() {
             self.next_chunk(chunk, &address, &mut body, &mut part)?;
         }

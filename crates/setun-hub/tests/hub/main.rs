@@ -3,6 +3,8 @@
 mod addresses;
 mod broken;
 mod changed;
+mod healing;
+mod pace;
 mod repositories;
 mod server;
 mod store;

@@ -47,6 +47,8 @@ pub(crate) enum Act {
     BecomeUnasked(Vec<u8>, &'static str),
     /// Waits after each piece.
     Slow(Duration),
+    /// Sends single bytes, and waits after each.
+    Trickle(Duration),
     /// Uses chunked transfer encoding, with this number of bytes too many.
     Chunked(usize),
 }
@@ -282,7 +284,7 @@ impl Server {
     ) -> std::io::Result<()> {
         let mut body = body.to_vec();
         let mut length = Some(body.len() as u64);
-        let (mut most, mut pause) = (usize::MAX, Duration::ZERO);
+        let (mut most, mut pause, mut size) = (usize::MAX, Duration::ZERO, PIECE);
         match act {
             Some(Act::Break(after)) => most = *after,
             Some(Act::SayMore(more)) => {
@@ -292,6 +294,7 @@ impl Server {
             Some(Act::SayFewer(fewer)) => length = length.map(|length| length - fewer),
             Some(Act::Wrong) => body[0] ^= 1,
             Some(Act::Slow(wait)) => pause = *wait,
+            Some(Act::Trickle(wait)) => (pause, size) = (*wait, 1),
             Some(Act::Chunked(extra)) => {
                 body.extend(vec![0xAA; *extra]);
                 length = None;
@@ -300,7 +303,7 @@ impl Server {
         }
         head(stream, status, headers, length)?;
         let mut gone = 0;
-        for piece in body.chunks(PIECE) {
+        for piece in body.chunks(size) {
             let piece = &piece[..piece.len().min(most - gone)];
             if length.is_none() {
                 write!(stream, "{:x}\r\n", piece.len())?;
