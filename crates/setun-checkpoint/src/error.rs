@@ -136,6 +136,17 @@ pub enum CheckpointError {
     #[error("{file}: chunk {chunk} {what}")]
     Chunk { file: String, chunk: usize, what: String },
 
+    /// A file goes on behind its last byte that the format knows.
+    #[error("{file} has {found} bytes, expected {expected}: what follows is no part of the model")]
+    TrailingBytes { file: String, expected: u64, found: u64 },
+
+    /// A finite number is so large that the model's results are not.
+    #[error(
+        "tensor `{tensor}` has the number {found:e}: results overflow where one is larger than \
+         {limit:e}"
+    )]
+    TooLarge { tensor: String, found: f32, limit: f32 },
+
     /// A caller hands a writer another tensor than it planned with it: another kind or size, twice,
     /// not at all, or not in its turn.
     #[error("cannot write `{name}`: {what}")]

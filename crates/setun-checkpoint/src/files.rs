@@ -21,6 +21,17 @@ pub const INDEX: &str = "model.safetensors.index.json";
 /// The weights as `torch.save` writes them, which are never read.
 pub(crate) const PICKLE: &str = "pytorch_model.bin";
 
+/// The files of a folder in Hugging Face's layout that decide what the weights in it are.
+pub const IN_FOLDER: [&str; 7] = [
+    CONFIG,
+    GENERATION_CONFIG,
+    TOKENIZER,
+    TOKENIZER_CONFIG,
+    CHAT_TEMPLATE_JINJA,
+    CHAT_TEMPLATE_JSON,
+    INDEX,
+];
+
 /// Prefix of the keys under which a lone file carries the others in its metadata.
 pub const EMBEDDED_PREFIX: &str = "setun.file/";
 

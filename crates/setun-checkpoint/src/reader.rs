@@ -139,6 +139,26 @@ impl Reader {
         }
     }
 
+    /// Refuses files that are longer than their format says: bytes follow that no hash protects and
+    /// nothing reads. `size_of` is the size of a file, where it is known. Has no effect before
+    /// [`tensors`](Self::tensors) are known.
+    ///
+    /// # Errors
+    ///
+    /// [`CheckpointError::TrailingBytes`] for the first such file.
+    pub fn check_sizes(
+        &self,
+        mut size_of: impl FnMut(&str) -> Option<u64>,
+    ) -> Result<(), CheckpointError> {
+        let sizes = self.data.as_ref().map(|data| data.file_sizes()).unwrap_or_default();
+        for (file, expected) in sizes {
+            if let Some(found) = size_of(&file).filter(|found| *found > expected) {
+                return Err(CheckpointError::TrailingBytes { file, expected, found });
+            }
+        }
+        Ok(())
+    }
+
     fn accept(&mut self, answer: Answer<'_>) -> Result<(), CheckpointError> {
         let want = self.next_read().ok_or(CheckpointError::NothingWanted)?;
         let bytes = match answer {

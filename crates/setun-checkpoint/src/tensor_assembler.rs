@@ -26,6 +26,11 @@ pub(crate) trait DataReader: Debug + Send + Sync {
     /// Lets the tensors come in ascending order of `key`, those of one key as they were. Has no
     /// effect once data have arrived.
     fn sort(&mut self, key: &mut dyn FnMut(&TensorInfo) -> usize);
+
+    /// Names and sizes of the files, where the format says them.
+    fn file_sizes(&self) -> Vec<(String, u64)> {
+        vec![]
+    }
 }
 
 /// How a tensor is made of parts of files.

@@ -149,6 +149,17 @@ impl Conversion {
         Ok(Converted { unused, warnings })
     }
 
+    /// Refuses files that are longer than their format says. `size_of` is the size of a file, where
+    /// it is known. Has no effect before the headers are read.
+    ///
+    /// # Errors
+    ///
+    /// [`CheckpointError::TrailingBytes`](setun_checkpoint::CheckpointError::TrailingBytes) for the
+    /// first such file.
+    pub fn check_sizes(&self, size_of: impl FnMut(&str) -> Option<u64>) -> Result<(), Error> {
+        Ok(self.reader.check_sizes(size_of)?)
+    }
+
     /// Bytes of all tensors, once the headers are known: for progress.
     #[must_use]
     pub fn total_bytes(&self) -> Option<u64> {

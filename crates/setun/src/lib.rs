@@ -76,8 +76,8 @@ pub use setun_text::{
 pub use shared::open_shared;
 #[cfg(feature = "embedded-model")]
 pub use source::EMBEDDED_MODEL;
-#[cfg(not(target_family = "wasm"))]
-pub use source::locate;
 pub use source::{EMBEDDED_NAME, ModelBytes, ModelFolder, ModelSource};
+#[cfg(not(target_family = "wasm"))]
+pub use source::{locate, other_than_file, read_file};
 #[cfg(not(target_family = "wasm"))]
 pub use system_memory::SystemMemory;

@@ -67,6 +67,14 @@ impl Loader {
         self.reader.warnings()
     }
 
+    /// Refuses files that are longer than their format says; see [`Reader::check_sizes`].
+    pub(crate) fn check_sizes(
+        &self,
+        size_of: impl FnMut(&str) -> Option<u64>,
+    ) -> Result<(), Error> {
+        Ok(self.reader.check_sizes(size_of)?)
+    }
+
     /// Whether the headers are read.
     pub(crate) fn has_headers(&self) -> bool {
         self.weights.is_some()

@@ -154,9 +154,18 @@ impl WeightReader {
                     }
                 }
             }
+            if let Err(error) = reader.check_sizes().await {
+                reader.close().await;
+                return Err(error);
+            }
             Ok(reader)
         };
         opening.boxed_local()
+    }
+
+    async fn check_sizes(&self) -> Result<(), Error> {
+        let mut bytes = self.source.bytes().await;
+        self.loader.check_sizes(|file| bytes.file_bytes(file))
     }
 
     /// The next weight that is whole; none once all were given. The source is closed at the end,

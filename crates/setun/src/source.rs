@@ -2,6 +2,8 @@
 
 mod folder;
 #[cfg(not(target_family = "wasm"))]
+mod local_file;
+#[cfg(not(target_family = "wasm"))]
 mod locate;
 #[cfg(not(target_family = "wasm"))]
 mod readahead;
@@ -20,6 +22,8 @@ use setun_model::MaybeSend;
 use crate::error::Error;
 
 pub use folder::ModelFolder;
+#[cfg(not(target_family = "wasm"))]
+pub use local_file::{other_than_file, read_file};
 #[cfg(not(target_family = "wasm"))]
 pub use locate::locate;
 
@@ -94,6 +98,11 @@ pub trait ModelBytes: MaybeSend {
         bytes: &'a mut Vec<u8>,
     ) -> LocalBoxFuture<'a, Result<bool, Error>>;
 
+    /// Size of a file; none where it is not known without reading it.
+    fn file_bytes(&mut self, _file: &str) -> Option<u64> {
+        None
+    }
+
     /// Says that about this many bytes may be read before they are requested, 0 for none. Whoever
     /// reads in another way need not heed it.
     fn prefetch(&mut self, _bytes: usize) {}
@@ -113,6 +122,10 @@ impl ModelBytes for ModelFolder {
         bytes: &'a mut Vec<u8>,
     ) -> LocalBoxFuture<'a, Result<bool, Error>> {
         ready(Self::read(self, want, bytes)).boxed_local()
+    }
+
+    fn file_bytes(&mut self, file: &str) -> Option<u64> {
+        Self::file_bytes(self, file)
     }
 
     fn prefetch(&mut self, bytes: usize) {

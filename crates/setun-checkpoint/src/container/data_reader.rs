@@ -76,6 +76,11 @@ impl DataReader for ContainerDataReader {
         let manifest = Arc::clone(&self.manifest);
         self.assembler.sort(&mut |info| least[chunk_of(&manifest, info.range.start)]);
     }
+
+    fn file_sizes(&self) -> Vec<(String, u64)> {
+        let parts = self.manifest.parts.iter().enumerate();
+        parts.map(|(part, file)| (name(&self.file, &self.manifest, part), file.bytes)).collect()
+    }
 }
 
 /// What is wanted for a chunk of a container that is opened as `file`.

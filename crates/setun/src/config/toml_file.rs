@@ -12,6 +12,9 @@ use setun_text::{OptionGroup, OptionSpec, OptionValue};
 use super::EngineConfig;
 use crate::error::Error;
 
+/// Most bytes of a file.
+const MAX_BYTES: u64 = 16 << 20;
+
 impl EngineConfig {
     /// Reads a file of TOML.
     ///
@@ -20,9 +23,13 @@ impl EngineConfig {
     /// If it cannot be read, and as [`from_toml`](Self::from_toml).
     pub fn read(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
-        let text = std::fs::read_to_string(path);
-        let text = text.map_err(|source| Error::Io { path: path.into(), source })?;
-        Self::parse(&text, &path.display().to_string())
+        let file = path.display().to_string();
+        let text = String::from_utf8(crate::read_file(path, MAX_BYTES)?).map_err(|error| {
+            let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+            let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
+            Error::Config { file: file.clone(), line, reason: "it is not UTF-8".into() }
+        })?;
+        Self::parse(&text, &file)
     }
 
     /// Reads TOML.

@@ -11,7 +11,10 @@ use std::{
 use setun_checkpoint::ReadRequest;
 
 #[cfg(not(target_family = "wasm"))]
-use super::readahead::Readahead;
+use super::{
+    local_file::{check_size, open_file},
+    readahead::Readahead,
+};
 use crate::error::Error;
 
 /// Files that are requested whole (configurations, tokenizers) are far smaller.
@@ -66,6 +69,12 @@ impl ModelFolder {
         self.read_from(&path, want, bytes).map_err(|source| Error::Io { path, source })
     }
 
+    /// Size of a file; none where there is no such file.
+    #[must_use]
+    pub fn file_bytes(&self, file: &str) -> Option<u64> {
+        self.folder.join(file).metadata().ok().map(|found| found.len())
+    }
+
     /// Closes all files; one that is read from again is opened again.
     pub fn close(&mut self) {
         #[cfg(not(target_family = "wasm"))]
@@ -118,18 +127,33 @@ impl ModelFolder {
     ) -> io::Result<bool> {
         let file = match self.open.entry(want.file.clone()) {
             Entry::Occupied(entry) => entry.into_mut(),
-            Entry::Vacant(entry) => match File::open(path) {
+            Entry::Vacant(entry) => match open_file(path) {
                 Ok(file) => entry.insert(file),
                 Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
                 Err(error) => return Err(error),
             },
         };
+        if want.range.is_none() {
+            check_size(file, WHOLE_FILE_LIMIT)?;
+        }
         let range = want.range.clone().unwrap_or(0..WHOLE_FILE_LIMIT);
         file.seek(SeekFrom::Start(range.start))?;
         file.take(range.end.saturating_sub(range.start)).read_to_end(bytes)?;
         self.end = Some((want.file.clone(), range.end));
         Ok(true)
     }
+}
+
+/// WebAssembly has no other files than regular ones.
+#[cfg(target_family = "wasm")]
+fn open_file(path: &Path) -> io::Result<File> {
+    File::open(path)
+}
+
+#[cfg(target_family = "wasm")]
+#[expect(clippy::unnecessary_wraps, reason = "as elsewhere")]
+fn check_size(_file: &File, _limit: u64) -> io::Result<()> {
+    Ok(())
 }
 
 #[cfg(test)]
