@@ -138,7 +138,8 @@ fn model(options: &Options) -> Result<PathBuf> {
         say(&format!("writing a random model into {}", folder.display()));
         let mut setun = cargo();
         setun.args(["run", "--quiet", "--release", "--locked", "--package", "setun-cli", "--"]);
-        run(setun.args(["synth", "--shape", shape, "--to", "hf"]).arg(&folder))
+        std::fs::create_dir_all(&folder)?;
+        run(setun.args(["synth", "--shape", shape, "--to", "hf", "--force"]).arg(&folder))
     })?;
     Ok(folder)
 }

@@ -24,7 +24,11 @@ use options::OptionArgs;
 pub(crate) use options::{help, value};
 pub(crate) use template::TemplateArgs;
 
-use crate::{error::CliError, output::report, source::ModelFiles};
+use crate::{
+    error::CliError,
+    output::report,
+    source::{ModelFiles, verify_stored},
+};
 
 /// The device, where none is named.
 const AUTO: &str = "auto";
@@ -70,6 +74,10 @@ pub(crate) struct ModelArgs {
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
 
+    /// Compare the files of a pulled model with their hashes before it is loaded
+    #[arg(long, requires = "model")]
+    verify: bool,
+
     #[command(flatten)]
     file: FileArgs,
 }
@@ -77,6 +85,9 @@ pub(crate) struct ModelArgs {
 impl ModelArgs {
     /// The model's files.
     pub(crate) fn files(&self) -> Result<ModelFiles, CliError> {
+        if let (true, Some(model)) = (self.verify, &self.model) {
+            verify_stored(model)?;
+        }
         ModelFiles::find(self.model.as_deref(), self.file.into())
     }
 

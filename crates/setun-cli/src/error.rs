@@ -10,7 +10,7 @@ const FAILED: u8 = 1;
 /// Exit status of wrong usage, as of arguments that cannot be read.
 const USAGE: u8 = 2;
 
-/// Exit status after Ctrl-C: 128 and the number of SIGINT.
+/// Exit status after SIGINT (Ctrl-C), 128 and its number; also after SIGTERM.
 pub(crate) const INTERRUPTED: u8 = 130;
 
 /// Why a command ended before its work was done.
@@ -27,6 +27,72 @@ pub(crate) enum CliError {
         path: PathBuf,
         /// What the system said.
         source: io::Error,
+    },
+
+    /// A file to write is there already.
+    #[error("[bad-option] `{}` exists already; --force overwrites it", path.display())]
+    Exists {
+        /// The file.
+        path: PathBuf,
+    },
+
+    /// A folder to write has other files.
+    #[error(
+        "[bad-option] the folder `{}` has files, such as `{first}`: name one that is empty or not \
+         there; --force writes into it",
+        path.display()
+    )]
+    NotEmpty {
+        /// The folder.
+        path: PathBuf,
+        /// One of the files.
+        first: String,
+    },
+
+    /// A file to write is one that is read.
+    #[error(
+        "[bad-option] `{}` is a file of the model that is read: write to another place",
+        path.display()
+    )]
+    IsSource {
+        /// The file or folder.
+        path: PathBuf,
+    },
+
+    /// There is something else where a file is to be written.
+    #[error("[bad-option] cannot write `{}`: it is {found}, expected a file", path.display())]
+    NotAFile {
+        /// The path.
+        path: PathBuf,
+        /// What it is.
+        found: &'static str,
+    },
+
+    /// There is something else where a folder is to be written.
+    #[error("[bad-option] cannot write `{}`: it is a file, expected a folder", path.display())]
+    NotAFolder {
+        /// The path.
+        path: PathBuf,
+    },
+
+    /// There is no folder for what is to be written.
+    #[error(
+        "[not-found] cannot write `{}`: there is no folder `{}`",
+        path.display(),
+        folder.display()
+    )]
+    NoFolder {
+        /// What is to be written.
+        path: PathBuf,
+        /// The folder.
+        folder: PathBuf,
+    },
+
+    /// Another process writes the same.
+    #[error("[busy] another process is writing `{}`", path.display())]
+    Locked {
+        /// The file or folder.
+        path: PathBuf,
     },
 
     /// Standard input could not be read.
@@ -73,13 +139,15 @@ pub(crate) enum CliError {
         token: usize,
     },
 
-    /// Files of the store that are not as they were pulled.
+    /// Models of the store that are not as they were pulled.
     #[error(
-        "[bad-checkpoint] {model} has damaged files: `setun models rm {model}`, and pull it again"
+        "[bad-checkpoint] damaged: {}; `setun models pull NAME` repairs a model, \
+         `setun models rm NAME` removes it",
+        what.join(", ")
     )]
     Damaged {
-        /// Its name.
-        model: String,
+        /// Their names, each with what is known of the damage.
+        what: Vec<String>,
     },
 
     /// The reader of standard output has closed it. Not a failure.

@@ -1,22 +1,28 @@
 //! Texts that commands are given, and their way through a model.
 
 use std::{
-    fs::File,
-    io::{self, Read},
+    io::{self, ErrorKind, Read},
     path::Path,
 };
 
 use setun::{
-    EngineError, Error, Model,
+    EngineError, Model,
     forward::{Batch, Model as Forward, Outputs, PagedCache, RequestedOutput},
 };
 
 use crate::error::CliError;
 
+/// Most bytes of a text.
+const MAX_BYTES: u64 = 1 << 30;
+
 /// Standard input, to its end.
 pub(crate) fn standard_input() -> Result<String, CliError> {
     let mut bytes = vec![];
-    io::stdin().read_to_end(&mut bytes).map_err(CliError::Input)?;
+    io::stdin().take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(CliError::Input)?;
+    if bytes.len() as u64 > MAX_BYTES {
+        let reason = format!("it has more than {MAX_BYTES} bytes");
+        return Err(CliError::Input(io::Error::new(ErrorKind::InvalidInput, reason)));
+    }
     utf8("standard input", bytes)
 }
 
@@ -25,9 +31,7 @@ pub(crate) fn file(path: &Path) -> Result<String, CliError> {
     if path == Path::new("-") {
         return standard_input();
     }
-    let mut bytes = vec![];
-    let read = File::open(path).and_then(|mut file| file.read_to_end(&mut bytes));
-    read.map_err(|source| Error::Io { path: path.into(), source })?;
+    let bytes = setun::read_file(path, MAX_BYTES)?;
     utf8(&format!("`{}`", path.display()), bytes)
 }
 

@@ -1,21 +1,30 @@
-//! Ctrl-C: ends the generations under way, or else the process.
+//! SIGINT (Ctrl-C) and SIGTERM: end the generations under way, or else the process.
 
 use std::{
+    fs,
     io::{self, IsTerminal},
+    path::{Path, PathBuf},
     process,
-    sync::{Mutex, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 
 use setun::CancelHandle;
 
 use crate::{error::INTERRUPTED, output::report};
 
-/// What Ctrl-C ends. It takes the handles, so that a second Ctrl-C ends the process.
+/// What a signal ends. It takes the handles, so that a second one ends the process.
 static CURRENT: Mutex<Vec<CancelHandle>> = Mutex::new(vec![]);
 
-/// From now on Ctrl-C does what this module says.
+/// Files and folders that are removed if the process is ended, in the order in which they were
+/// made.
+static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(vec![]);
+
+/// From now on the signals do what this module says.
 pub(crate) fn install() {
-    // Where the system refuses, Ctrl-C ends the process as it always does.
+    if hangup_is_ignored() {
+        return; // the handler would end what `nohup` protects
+    }
+    // Where the system refuses, a signal ends the process as it always does.
     let _ = ctrlc::set_handler(|| {
         let handles = replace(vec![]);
         if !handles.is_empty() {
@@ -24,11 +33,14 @@ pub(crate) fn install() {
         if io::stderr().is_terminal() {
             report("\n");
         }
+        // Held to the end: nothing else is made or gets its name.
+        let unfinished = unfinished();
+        unfinished.iter().rev().for_each(|path| remove(path));
         process::exit(i32::from(INTERRUPTED));
     });
 }
 
-/// Ctrl-C ends these generations, until the guard is dropped.
+/// The signals end these generations, until the guard is dropped.
 pub(crate) fn cancels(handles: Vec<CancelHandle>) -> Guard {
     replace(handles);
     Guard
@@ -41,6 +53,26 @@ impl Drop for Guard {
     fn drop(&mut self) {
         replace(vec![]);
     }
+}
+
+/// Paths that are removed if the process is ended; no signal ends it meanwhile.
+pub(crate) fn unfinished() -> MutexGuard<'static, Vec<PathBuf>> {
+    UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Removes a file, or a folder that is empty.
+pub(crate) fn remove(path: &Path) {
+    // What cannot be removed is left for the next process with the same destination.
+    let _ = fs::remove_file(path).or_else(|_| fs::remove_dir(path));
+}
+
+/// The handler is for SIGHUP as well, which `nohup` has the process ignore.
+fn hangup_is_ignored() -> bool {
+    const HANGUP: u64 = 1; // bit of signal 1
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask & HANGUP != 0)
 }
 
 fn replace(handles: Vec<CancelHandle>) -> Vec<CancelHandle> {

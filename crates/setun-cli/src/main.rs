@@ -2,6 +2,7 @@
 
 mod args;
 mod commands;
+mod destination;
 mod error;
 mod input;
 mod interrupt;

@@ -1,6 +1,7 @@
 //! Sources of a model's bytes: files, the embedded model, or random weights.
 
 use std::{
+    collections::BTreeSet,
     path::{Path, PathBuf},
     sync::{
         Arc,
@@ -12,12 +13,13 @@ use futures::future::{FutureExt, LocalBoxFuture, ready};
 use setun::{
     Error, Model, ModelBytes, ModelFolder, ModelHeader, ModelReader, ModelSource, ReadRequest,
     Source,
-    checkpoint::{Options, files::WEIGHTS},
-    hub::{self, ModelStore, StoreSettings},
+    checkpoint::{Options, container::EXTENSION, files::WEIGHTS},
+    hub::{self, FileCheck, ModelStore, PullOptions, StoreSettings},
     locate,
 };
 
 use crate::{
+    destination::Identity,
     error::CliError,
     output::{Progress, report},
     synth::Synthetic,
@@ -33,6 +35,11 @@ pub(crate) struct ModelFiles {
     layout: Source,
     options: Options,
     bytes: Box<dyn ModelBytes>,
+    /// Where the files are, if on this machine.
+    folder: Option<PathBuf>,
+    /// Names of those that have been read.
+    read: BTreeSet<String>,
+    newly_read: Vec<PathBuf>,
 }
 
 impl ModelFiles {
@@ -60,19 +67,25 @@ impl ModelFiles {
         let whole = path.canonicalize().unwrap_or_else(|_| path.into());
         let file = whole.file_name().unwrap_or(whole.as_os_str()).to_string_lossy();
         let name = if stored.is_some() { model.to_owned() } else { file.into_owned() };
-        Ok(Self { name, layout, options, bytes: Box::new(ModelFolder::new(folder)) })
+        let bytes = Box::new(ModelFolder::new(&folder));
+        Ok(Self { folder: Some(folder), ..Self::new(name, layout, options, bytes) })
+    }
+
+    fn new(name: String, layout: Source, options: Options, bytes: Box<dyn ModelBytes>) -> Self {
+        let (folder, read, newly_read) = (None, BTreeSet::new(), vec![]);
+        Self { name, layout, options, bytes, folder, read, newly_read }
     }
 
     /// A random model.
     pub(crate) fn synthetic(model: Synthetic) -> Self {
         let (name, options) = (model.name().to_owned(), Options::default());
-        Self { name, layout: Source::Folder, options, bytes: Box::new(model) }
+        Self::new(name, Source::Folder, options, Box::new(model))
     }
 
     #[cfg(feature = "embedded-model")]
     fn embedded() -> Self {
         let (name, options) = (setun::EMBEDDED_NAME.to_owned(), Options::default());
-        Self { layout: Source::File(name.clone()), name, options, bytes: Box::new(Embedded) }
+        Self::new(name.clone(), Source::File(name), options, Box::new(Embedded))
     }
 
     /// Name to report the model by.
@@ -92,7 +105,40 @@ impl ModelFiles {
 
     /// Reads the requested range into `bytes`; false where there is no such file.
     pub(crate) fn read(&mut self, want: &ReadRequest, bytes: &mut Vec<u8>) -> Result<bool, Error> {
-        pollster::block_on(self.bytes.read(want, bytes))
+        let found = pollster::block_on(self.bytes.read(want, bytes))?;
+        if let Some(folder) = &self.folder
+            && found
+            && !self.read.contains(&want.file)
+        {
+            self.read.insert(want.file.clone());
+            self.newly_read.push(folder.join(&want.file));
+        }
+        Ok(found)
+    }
+
+    /// Size of a file, where it is known.
+    pub(crate) fn file_bytes(&mut self, file: &str) -> Option<u64> {
+        self.bytes.file_bytes(file)
+    }
+
+    /// Files that were read for the first time since the last call.
+    pub(crate) fn newly_read(&mut self) -> Vec<PathBuf> {
+        std::mem::take(&mut self.newly_read)
+    }
+
+    /// Refuses a path where the model is: its file, or its folder.
+    pub(crate) fn check_is_not(&self, destination: &Path) -> Result<(), CliError> {
+        let Some(folder) = &self.folder else { return Ok(()) };
+        let place = match &self.layout {
+            Source::File(file) => folder.join(file),
+            Source::Folder if folder.as_os_str().is_empty() => PathBuf::from("."),
+            _ => folder.clone(),
+        };
+        let found = Identity::of(destination);
+        if found.is_some() && found == Identity::of(&place) {
+            return Err(CliError::IsSource { path: destination.to_owned() });
+        }
+        Ok(())
     }
 
     /// Reads all but the weights. They show their progress on a terminal when they are read.
@@ -113,7 +159,7 @@ impl ModelFiles {
 
     /// Its bytes, which show how much of `total` has been read.
     fn reading(self, total: &Arc<AtomicU64>) -> ModelSource {
-        let Self { name, layout, options, bytes } = self;
+        let Self { name, layout, options, bytes, .. } = self;
         let (total, progress) = (Arc::clone(total), Progress::new());
         let reading = Reading { name: name.clone(), bytes, total, loaded: 0, progress };
         ModelSource::new(layout, name, reading).with_options(options)
@@ -128,6 +174,26 @@ impl ModelFiles {
 /// The store that the environment names.
 pub(crate) fn store() -> ModelStore {
     ModelStore::open(StoreSettings::from_env())
+}
+
+/// Compares the files of a pulled model with their hashes.
+pub(crate) fn verify_stored(model: &str) -> Result<(), CliError> {
+    if Path::new(model).exists() {
+        let is_container = model.ends_with(EXTENSION); // its hashes are always checked
+        return if is_container {
+            Ok(())
+        } else {
+            Err(CliError::Usage(format!("--verify: `{model}` was not pulled, so it has no hashes")))
+        };
+    }
+    let checks = store().get(model)?.verify(&PullOptions::default(), |_| ())?;
+    let bad = checks.into_iter().filter(|check| !check.good);
+    let what: Vec<_> = bad
+        .map(|FileCheck { file, problem, .. }| {
+            format!("{file} of {model} ({})", problem.unwrap_or_default())
+        })
+        .collect();
+    if what.is_empty() { Ok(()) } else { Err(CliError::Damaged { what }) }
 }
 
 /// The path of a name in the store; `None` for a path, which comes first.
@@ -205,6 +271,10 @@ impl ModelBytes for Reading {
             self.progress.show(|| format!("loading {name}: {share} %"));
         }
         ready(found).boxed_local()
+    }
+
+    fn file_bytes(&mut self, file: &str) -> Option<u64> {
+        self.bytes.file_bytes(file)
     }
 
     fn prefetch(&mut self, bytes: usize) {

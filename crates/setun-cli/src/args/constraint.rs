@@ -1,11 +1,11 @@
 //! Options of structured output.
 
-use std::{fs, path::PathBuf};
+use std::path::{Path, PathBuf};
 
 use clap::{Args, builder::NonEmptyStringValueParser};
 use setun::{Engine, GrammarSpec, SharedConstraint};
 
-use crate::error::CliError;
+use crate::{error::CliError, input};
 
 /// Structured output; at most one constraint.
 #[derive(Args, Debug)]
@@ -48,7 +48,7 @@ impl ConstraintArgs {
         } else if let Some(expression) = &self.regex {
             Some(GrammarSpec::Regex(expression.clone()))
         } else if let Some(path) = &self.grammar {
-            let text = read(path)?;
+            let text = input::file(path)?;
             let is_gbnf = path.extension().is_some_and(|extension| extension == "gbnf");
             Some(if is_gbnf { GrammarSpec::Gbnf(text) } else { GrammarSpec::Lark(text) })
         } else if self.choice.is_empty() {
@@ -62,14 +62,9 @@ impl ConstraintArgs {
 /// A schema that stands in the argument, or in the file of that name.
 fn read_schema(schema: &str) -> Result<serde_json::Value, CliError> {
     let is_json = schema.trim_start().starts_with(['{', 't', 'f']);
-    let text = if is_json { schema.to_owned() } else { read(&PathBuf::from(schema))? };
+    let text = if is_json { schema.to_owned() } else { input::file(Path::new(schema))? };
     serde_json::from_str(&text).map_err(|error| {
         let place = if is_json { "its argument" } else { schema };
         CliError::Usage(format!("--json-schema: {place} is no JSON: {error}"))
     })
-}
-
-fn read(path: &PathBuf) -> Result<String, CliError> {
-    let unread = |source| setun::Error::Io { path: path.clone(), source };
-    Ok(fs::read_to_string(path).map_err(unread)?)
 }

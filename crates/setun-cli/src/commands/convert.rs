@@ -1,20 +1,19 @@
 //! `setun convert`: the same model in another format.
 
-use std::{
-    collections::BTreeMap,
-    fs::{self, File},
-    io::{Seek, SeekFrom, Write},
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use setun::{
     ContainerOptions, Conversion, Converted, Format, TableType,
-    checkpoint::{Dtype, write::Piece},
+    checkpoint::{
+        Dtype,
+        files::{CONFIG, IN_FOLDER},
+    },
 };
 
 use crate::{
     args::FileArgs,
+    destination::Destination,
     error::CliError,
     output::{Progress, report},
     source::{ModelFiles, percent},
@@ -39,6 +38,10 @@ pub(crate) struct Args {
     /// Format to write
     #[arg(long, value_enum)]
     to: To,
+
+    /// Overwrite files that are there already
+    #[arg(long)]
+    force: bool,
 
     #[command(flatten)]
     container: ContainerArgs,
@@ -143,10 +146,10 @@ impl To {
         }
     }
 
-    /// Folder and name of the file to write; no name where the destination is a folder.
-    fn place(self, destination: &Path) -> Result<(PathBuf, String), CliError> {
+    /// What is to be written, and the name of the file; none where it is a folder.
+    fn open(self, destination: &Path, force: bool) -> Result<(Destination, String), CliError> {
         let Some(extension) = self.extension() else {
-            return Ok((destination.to_owned(), String::new()));
+            return Ok((Destination::folder(destination, force)?, String::new()));
         };
         if destination.extension().is_none_or(|found| found != extension) {
             let found = destination.display();
@@ -154,16 +157,15 @@ impl To {
                 "the file to write, `{found}`, must end in .{extension}"
             )));
         }
-        let folder = destination.parent().unwrap_or(Path::new("")).to_owned();
-        let name = destination.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        Ok((folder, name))
+        Destination::file(destination, force)
     }
 }
 
 /// See [`Args`].
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
+    let Args { destination, to, force, container, .. } = args;
     let source = ModelFiles::find(Some(&args.source), args.file.into())?;
-    let converted = convert(source, &args.destination, args.to, &args.container)?;
+    let converted = convert(source, destination, *to, *force, container)?;
     for warning in &converted.warnings {
         report(&format!("setun: {warning}\n"));
     }
@@ -176,32 +178,33 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Converts a model; what was written is removed if that fails.
+/// Converts a model. The destination is another place than the source, and nothing is left there if
+/// the conversion fails.
 pub(crate) fn convert(
     mut source: ModelFiles,
     destination: &Path,
     to: To,
+    force: bool,
     container: &ContainerArgs,
 ) -> Result<Converted, CliError> {
-    let (folder, file) = to.place(destination)?;
-    let mut written = Written::new(folder);
-    let format = to.format(container, source.name());
-    let converted = write(&mut source, &mut written, format, &file);
-    match converted {
-        Ok(converted) => {
-            written.complete()?;
-            Ok(converted)
-        }
-        Err(error) => {
-            written.remove();
-            Err(error)
-        }
+    source.check_is_not(destination)?;
+    let (mut written, file) = to.open(destination, force)?;
+    if !file.is_empty() && container.shard.is_none() {
+        written.check(&file)?; // before the work of reading
     }
+    let format = to.format(container, source.name());
+    let converted = write(&mut source, &mut written, format, &file)?;
+    match to {
+        To::Hf => written.publish(CONFIG, &IN_FOLDER)?,
+        // Of several parts the first names the others.
+        _ => written.publish_first()?,
+    }
+    Ok(converted)
 }
 
 fn write(
     source: &mut ModelFiles,
-    written: &mut Written,
+    written: &mut Destination,
     format: Format,
     file: &str,
 ) -> Result<Converted, CliError> {
@@ -211,62 +214,17 @@ fn write(
     let (mut bytes, mut read, mut progress) = (vec![], 0, Progress::new());
     while let Some(want) = conversion.next_read() {
         let found = source.read(&want, &mut bytes)?;
-        conversion.give(found.then_some(&bytes), |piece| written.write(&piece))?;
+        written.protect(source.newly_read());
+        conversion.give(found.then_some(&bytes), |piece| {
+            written.write(&piece.file, piece.offset, &piece.bytes)
+        })?;
         if let Some(total) = conversion.total_bytes() {
+            if read == 0 {
+                conversion.check_sizes(|file| source.file_bytes(file))?;
+            }
             read += bytes.len() as u64;
             progress.show(|| format!("converting {name}: {} %", percent(read, total)));
         }
     }
-    conversion.finish(|piece| written.write(&piece))
-}
-
-/// The files of a conversion on their way. Each has its name once all are whole.
-struct Written {
-    folder: PathBuf,
-    open: BTreeMap<String, File>,
-}
-
-/// Ending of a file that is not whole.
-const PART: &str = ".part";
-
-impl Written {
-    fn new(folder: PathBuf) -> Self {
-        Self { folder, open: BTreeMap::new() }
-    }
-
-    fn write(&mut self, piece: &Piece) -> Result<(), CliError> {
-        let Piece { file: name, offset, bytes } = piece;
-        let path = self.part(name);
-        let failed = |source| CliError::Write { path: path.clone(), source };
-        if !self.open.contains_key(name) {
-            fs::create_dir_all(&self.folder).map_err(failed)?;
-            self.open.insert(name.clone(), File::create(&path).map_err(failed)?);
-        }
-        if let Some(file) = self.open.get_mut(name) {
-            file.seek(SeekFrom::Start(*offset)).map_err(failed)?;
-            file.write_all(bytes).map_err(failed)?;
-        }
-        Ok(())
-    }
-
-    fn complete(&mut self) -> Result<(), CliError> {
-        for (name, file) in std::mem::take(&mut self.open) {
-            let path = self.folder.join(&name);
-            let failed = |source| CliError::Write { path: path.clone(), source };
-            file.sync_all().map_err(failed)?;
-            fs::rename(self.part(&name), &path).map_err(failed)?;
-        }
-        Ok(())
-    }
-
-    /// Half a model is of no use; the first error is reported, not that of the removal.
-    fn remove(&mut self) {
-        for name in std::mem::take(&mut self.open).into_keys() {
-            let _ = fs::remove_file(self.part(&name));
-        }
-    }
-
-    fn part(&self, name: &str) -> PathBuf {
-        self.folder.join(format!("{name}{PART}"))
-    }
+    conversion.finish(|piece| written.write(&piece.file, piece.offset, &piece.bytes))
 }

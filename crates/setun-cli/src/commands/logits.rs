@@ -2,8 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    fs::{self, File},
-    io::{BufWriter, Write},
+    io::Write,
     path::{Path, PathBuf},
 };
 
@@ -18,6 +17,7 @@ use setun::{
 
 use crate::{
     args::{DeviceArgs, FileArgs, value},
+    destination::{check_export, export},
     error::CliError,
     input,
     output::Progress,
@@ -45,6 +45,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
 
+    /// Overwrite the file if it is there already
+    #[arg(long)]
+    force: bool,
+
     #[command(flatten)]
     device: DeviceArgs,
 
@@ -68,12 +72,10 @@ struct Input {
 /// Tokens of a step.
 const CHUNK: usize = 64;
 
-/// Bytes between writes.
-const BUFFER: usize = 1 << 20;
-
 /// See [`Args`].
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     let options = args.device.options(Some(args.kv), Some(HeadType::Stored))?; // before the work of loading
+    check_export(&args.out, args.force)?;
     let model = ModelFiles::find(Some(&args.model), args.file.into())?.load()?;
     let tokens = match (&args.input.ids, &args.input.text) {
         (Some(ids), _) => ids.clone(),
@@ -81,18 +83,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     };
     let mut model = model.load_onto(options)?.model;
     check(&tokens, &*model)?;
-    let file = File::create(&args.out).map_err(|source| write_error(&args.out, source))?;
-    let mut writer = BufWriter::with_capacity(BUFFER, file);
-    let written = write(&mut *model, &tokens, &args.out, &mut writer);
-    if written.is_err() && args.out.is_file() {
-        // Half a file is of no use; the first error is reported, not that of the removal.
-        let _ = fs::remove_file(&args.out);
-    }
-    written
-}
-
-fn write_error(path: &Path, source: std::io::Error) -> CliError {
-    CliError::Write { path: path.to_owned(), source }
+    export(&args.out, args.force, |file| write(&mut *model, &tokens, &args.out, file))
 }
 
 fn check(tokens: &[u32], model: &dyn Forward) -> Result<(), Error> {
@@ -117,9 +108,9 @@ fn write(
     model: &mut dyn Forward,
     tokens: &[u32],
     path: &Path,
-    file: &mut impl Write,
+    file: &mut dyn Write,
 ) -> Result<(), CliError> {
-    let failed = |source| write_error(path, source);
+    let failed = |source| CliError::Write { path: path.to_owned(), source };
     let shape = vec![tokens.len(), model.vocab_size()];
     let tensor = NewTensor { name: "logits".into(), dtype: Dtype::F32, shape };
     let header = layout(&path.display().to_string(), &[tensor], &BTreeMap::new())?.header;
@@ -132,6 +123,5 @@ fn write(
             .logits()
             .iter()
             .try_for_each(|value| file.write_all(&value.to_le_bytes()).map_err(failed))
-    })?;
-    file.flush().map_err(failed)
+    })
 }

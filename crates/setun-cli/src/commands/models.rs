@@ -111,7 +111,14 @@ fn remove(args: &RemoveArgs) -> Result<(), CliError> {
         name: &'a str,
         bytes: u64,
     }
-    let bytes = store().remove(&args.name, &PullOptions::default())?;
+    let store = store();
+    let dangling = store.dangling_aliases().unwrap_or_default();
+    let bytes = store.remove(&args.name, &PullOptions::default())?;
+    for (alias, target) in store.dangling_aliases().unwrap_or_default() {
+        if !dangling.iter().any(|(known, _)| *known == alias) {
+            report(&format!("the alias `{alias}` stands for nothing now: {target} was removed\n"));
+        }
+    }
     if args.json {
         return Output::new().json(&Removed { name: &args.name, bytes });
     }

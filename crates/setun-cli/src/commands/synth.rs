@@ -1,16 +1,13 @@
 //! `setun synth`: a random model of a real shape, written to disk.
 
-use std::{
-    fs::{self, File},
-    io::Write,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
-use setun::checkpoint::files::{CONFIG, GENERATION_CONFIG, WEIGHTS};
+use setun::checkpoint::files::{CONFIG, GENERATION_CONFIG, IN_FOLDER, WEIGHTS};
 
 use crate::{
     args::number,
     commands::convert::{ContainerArgs, To, convert},
+    destination::Destination,
     error::CliError,
     output::Progress,
     source::ModelFiles,
@@ -38,6 +35,10 @@ pub(crate) struct Args {
     #[arg(long, value_enum)]
     to: To,
 
+    /// Overwrite files that are there already
+    #[arg(long)]
+    force: bool,
+
     #[command(flatten)]
     container: ContainerArgs,
 
@@ -53,32 +54,25 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     let model = Synthetic::new(&args.shape.shape(), args.seed, args.closed.map(f64::from))?;
     if let To::Hf = args.to {
-        return write_folder(&model, &args.out);
+        return write_folder(&model, &args.out, args.force);
     }
     let source = ModelFiles::synthetic(model);
-    convert(source, &args.out, args.to, &args.container).map(drop)
+    convert(source, &args.out, args.to, args.force, &args.container).map(drop)
 }
 
 /// Writes a checkpoint, with the memory of one piece.
-fn write_folder(model: &Synthetic, folder: &Path) -> Result<(), CliError> {
-    let failed = |path: &Path| {
-        let path = path.to_owned();
-        |source| CliError::Write { path, source }
-    };
-    fs::create_dir_all(folder).map_err(failed(folder))?;
+fn write_folder(model: &Synthetic, folder: &Path, force: bool) -> Result<(), CliError> {
+    let mut written = Destination::folder(folder, force)?;
     for name in [CONFIG, GENERATION_CONFIG] {
-        let path = folder.join(name);
-        fs::write(&path, model.file(name).unwrap_or_default()).map_err(failed(&path))?;
+        written.write(name, 0, model.file(name).unwrap_or_default())?;
     }
-    let path = folder.join(WEIGHTS);
-    let mut file = File::create(&path).map_err(failed(&path))?;
     let (end, mut piece) = (model.weight_file_bytes(), vec![]);
     let mut progress = Progress::new();
     for start in (0..end).step_by(PIECE) {
-        progress.show(|| format!("writing {}: {} %", path.display(), 100 * start / end));
+        progress.show(|| format!("writing {}: {} %", folder.display(), 100 * start / end));
         piece.clear();
         model.read_weights(start..end.min(start + PIECE as u64), &mut piece);
-        file.write_all(&piece).map_err(failed(&path))?;
+        written.write(WEIGHTS, start, &piece)?;
     }
-    Ok(())
+    written.publish(CONFIG, &IN_FOLDER)
 }

@@ -1,5 +1,7 @@
 //! `setun verify`: full check of a checkpoint.
 
+mod magnitudes;
+
 use serde::Serialize;
 use setun::{
     checkpoint::{Answer, Reader, TensorInfo},
@@ -70,10 +72,11 @@ fn check_tensors(mut source: ModelFiles, report: &mut Report) -> Result<(), CliE
         } else {
             report.bytes += bytes.len() as u64;
         }
-        let name = source.name();
+        let (name, activation) = (source.name(), config.activation);
         progress.show(|| format!("checking {name}: {} %", percent(report.bytes, total)));
         while let (Some(contents), Some(tensor)) = (&mut contents, reader.take()) {
-            for (_, content) in contents.add(tensor)? {
+            for (name, content) in contents.add(tensor)? {
+                magnitudes::check(activation, &name, &content)?;
                 report.ternary_weights += content.ternary_weights();
             }
         }

@@ -29,13 +29,14 @@ fn text(path: &Path) -> String {
 /// All logits of a few tokens.
 fn logits(model: &str, keep: &Path) -> Vec<u8> {
     let out = text(&keep.join("logits.safetensors"));
-    setun(&["logits", "--model", model, "--ids", "1,2,3,77", "--out", &out]).text();
+    setun(&["logits", "--model", model, "--ids", "1,2,3,77", "--force", "--out", &out]).text();
     fs::read(out).expect("logits")
 }
 
 fn convert(from: &str, to: &Path, format: &str, more: &[&str]) -> String {
     let to = text(to);
-    assert_eq!(setun(&[&["convert", from, &to, "--to", format], more].concat()).text(), "");
+    let args = [&["convert", from, &to, "--to", format, "--force"], more].concat();
+    assert_eq!(setun(&args).text(), "");
     to
 }
 
@@ -157,7 +158,7 @@ fn interleaved_by_64() {
     let keep = tempfile::tempdir().expect("a folder");
     let logits = |model: &str, more: &[&str]| {
         let out = text(&keep.path().join("logits.safetensors"));
-        let args = ["logits", "--model", model, "--ids", "1,2,3", "--out", &out];
+        let args = ["logits", "--model", model, "--ids", "1,2,3", "--force", "--out", &out];
         let outcome = setun(&[&args[..], more].concat());
         assert_eq!(outcome.status, Some(0), "{}", outcome.stderr);
         fs::read(out).expect("logits")

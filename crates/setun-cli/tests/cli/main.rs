@@ -3,6 +3,7 @@
 mod bench;
 mod chat;
 mod convert;
+mod destinations;
 mod failures;
 #[cfg(feature = "vulkan")]
 mod gpu;
@@ -11,8 +12,12 @@ mod logits;
 mod models;
 mod options;
 mod perplexity;
+#[cfg(unix)]
+mod processes;
 mod run;
 mod samples;
+#[cfg(unix)]
+mod special_files;
 mod support;
 mod synth;
 

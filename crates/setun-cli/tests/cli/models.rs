@@ -1,7 +1,10 @@
 //! `setun models`: processes that are killed, that meet, that find no room.
 
+mod damaged;
 #[cfg(unix)]
 mod full_disk;
+#[cfg(unix)]
+mod together;
 
 use std::{
     io::{BufRead, BufReader},
@@ -215,10 +218,15 @@ fn a_model_is_pulled_used_by_its_names_verified_and_removed() {
     let damaged = run(&["models", "verify"]);
     assert_eq!(damaged.status, Some(1));
     assert!(damaged.stdout.contains("1 of 1 chunks differ"), "{}", damaged.stdout);
-    assert!(damaged.failure().contains("models rm"));
-    let removed = run(&["models", "rm", "--json", "tiny"]).text();
+    assert!(damaged.failure().contains("models pull NAME"));
+    let checked = run(&["run", "--model", "tiny", "--verify", "Once"]);
+    assert!(checked.failure().contains("model.safetensors of tiny (1 of 1 chunks differ"));
+    assert_eq!(run(&["models", "pull", "tiny"]).text_with("has wrong bytes"), path);
+    assert!(run(&["models", "verify", "tiny"]).text().contains("good"));
+    let removed = run(&["models", "rm", "--json", "tiny"]);
+    let removed = removed.text_with("the alias `tiny` stands for nothing now");
     assert!(removed.contains("\"bytes\":"), "{removed}");
-    assert_eq!(run(&["models", "list"]).text(), "");
+    assert_eq!(run(&["models", "list"]).text_with("the alias `tiny` stands for `http://"), "");
     assert!(run(&["models", "path", "tiny"]).failure().contains("[not-found]"));
 }
 

@@ -33,6 +33,14 @@ impl Outcome {
         self.stdout
     }
 
+    /// Standard output of a command that succeeded with these words on standard error.
+    #[track_caller]
+    pub(crate) fn text_with(self, words: &str) -> String {
+        assert_eq!(self.status, Some(0), "{}", self.stderr);
+        assert!(self.stderr.contains(words), "{}", self.stderr);
+        self.stdout
+    }
+
     /// Lines of JSON.
     #[track_caller]
     pub(crate) fn lines(self) -> Vec<Value> {

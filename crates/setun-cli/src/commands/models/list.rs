@@ -7,7 +7,7 @@ use std::{
 };
 
 use serde::Serialize;
-use setun::hub::{DiscoveredModel, DiskUsage, StoredModel, discover};
+use setun::hub::{DamagedModel, DiscoveredModel, DiskUsage, StoredModel, discover};
 
 use crate::{
     error::CliError,
@@ -66,18 +66,36 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
         let uses = store.disk_usage()?.into_iter().filter(|used| !used.complete).collect();
         return unfinished(uses, args.json, &mut output);
     }
-    let aliases = store.aliases()?;
-    let models = store.list()?.into_iter();
+    let aliases = store.aliases().unwrap_or_default(); // the survey has the reason
+    let survey = store.survey()?;
+    let models = survey.models.into_iter();
     let listed: Vec<_> = models.map(|model| listed(model, &aliases)).collect();
     if args.json {
-        return output.json(&listed);
+        output.json(&listed)?;
+    } else {
+        print(&listed, &mut output)?;
     }
+    for (alias, target) in store.dangling_aliases().unwrap_or_default() {
+        report(&format!("the alias `{alias}` stands for `{target}`, which is not in the store\n"));
+    }
+    let what: Vec<_> = survey.damaged.iter().map(damage).collect();
+    if what.is_empty() { Ok(()) } else { Err(CliError::Damaged { what }) }
+}
+
+fn print(listed: &[Listed], output: &mut Output) -> Result<(), CliError> {
     let rows = listed.iter().map(|model| {
         let revision = model.revision.chars().take(SHORT).collect();
         let aliases = model.aliases.join(", ");
         vec![model.name.clone(), revision, size(model.bytes), model.pulled.clone(), aliases]
     });
-    show(rows.collect(), &["model", "revision", "size", "pulled", "aliases"], &mut output)
+    show(rows.collect(), &["model", "revision", "size", "pulled", "aliases"], output)
+}
+
+/// What is damaged, and how.
+pub(super) fn damage(damaged: &DamagedModel) -> String {
+    let DamagedModel { model, path, reason, .. } = damaged;
+    let name = model.clone().unwrap_or_else(|| path.display().to_string());
+    format!("{name} ({reason})")
 }
 
 fn listed(model: StoredModel, aliases: &BTreeMap<String, String>) -> Listed {

@@ -2,7 +2,10 @@
 
 mod progress;
 
-use std::path::PathBuf;
+use std::{
+    path::PathBuf,
+    time::{Duration, Instant},
+};
 
 use serde::Serialize;
 use setun::hub::PullOptions;
@@ -15,7 +18,9 @@ const MAX_CHUNK: i64 = 1000;
 
 /// Download a model, or resume its download, and print its path
 ///
-/// An interrupted download resumes when the command is run again. Progress is shown on a terminal.
+/// An interrupted download resumes when the command is run again. A model that is stored already is
+/// read and compared with its hashes; what is damaged is downloaded again. Progress is shown on a
+/// terminal.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Name of the model
@@ -28,6 +33,14 @@ pub(super) struct Args {
     /// Size of the chunks that are requested and verified, in MB
     #[arg(long, value_name = "MB", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=MAX_CHUNK))]
     chunk_size: u16,
+
+    /// Least speed of a connection, in bytes a second over 30 s; a slower one is opened again
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    min_speed: u64,
+
+    /// Longest time for the pull, in seconds; what has arrived is kept [default: no limit]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
+    deadline: Option<u32>,
 
     /// Print a JSON object
     #[arg(long)]
@@ -47,6 +60,10 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
     let options = PullOptions {
         connections: args.connections.into(),
         chunk_bytes: u64::from(args.chunk_size) * 1_000_000,
+        min_speed: args.min_speed,
+        deadline: args
+            .deadline
+            .and_then(|seconds| Instant::now().checked_add(Duration::from_secs(seconds.into()))),
         ..PullOptions::default()
     };
     let store = store();

@@ -1,8 +1,9 @@
 //! `setun models verify`.
 
 use serde::Serialize;
-use setun::hub::{FileCheck, PullOptions};
+use setun::hub::{DamagedModel, FileCheck, PullOptions, StoredModel};
 
+use super::list::damage;
 use crate::{
     error::CliError,
     output::{Output, Progress, size, table},
@@ -11,7 +12,7 @@ use crate::{
 
 /// Verify the files of a model, or of all models, against their hashes
 ///
-/// The exit status is 1 if a file differs.
+/// The exit status is 1 if a file differs or a model is damaged in another way.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Name of the model [default: all models]
@@ -33,27 +34,42 @@ struct Checked {
 
 /// See [`Args`].
 pub(super) fn run(args: &Args) -> Result<(), CliError> {
-    let store = store();
-    let models = match &args.name {
-        Some(name) => vec![store.get(name)?],
-        None => store.list()?,
-    };
+    let (models, damaged) = models(args.name.as_deref())?;
     let mut progress = Progress::new();
     let mut checked = vec![];
     for model in models {
-        let name = model.id.to_string();
-        let files = model.verify(&PullOptions::default(), |file| {
-            progress.show(|| format!("reading {} of {name}", file.name));
-        })?;
-        let good = files.iter().all(|file| file.good);
-        checked.push(Checked { name, revision: model.manifest.revision, good, files });
+        checked.push(check(model, &mut progress)?);
     }
     drop(progress);
     print(&checked, args.json)?;
-    match checked.iter().find(|model| !model.good) {
-        Some(model) => Err(CliError::Damaged { model: model.name.clone() }),
-        None => Ok(()),
+    let bad = checked.iter().filter(|model| !model.good).map(|model| model.name.clone());
+    let what: Vec<_> = bad.chain(damaged.iter().map(damage)).collect();
+    if what.is_empty() { Ok(()) } else { Err(CliError::Damaged { what }) }
+}
+
+/// What is to be read, and what is damaged so that it is not.
+fn models(name: Option<&str>) -> Result<(Vec<StoredModel>, Vec<DamagedModel>), CliError> {
+    let store = store();
+    let Some(name) = name else {
+        let survey = store.survey()?;
+        return Ok((survey.models, survey.damaged));
+    };
+    match store.get(name) {
+        Ok(model) => Ok((vec![model], vec![])),
+        Err(error) => match store.damaged(name)? {
+            damaged if damaged.is_empty() => Err(error.into()),
+            damaged => Ok((vec![], damaged)),
+        },
     }
+}
+
+fn check(model: StoredModel, progress: &mut Progress) -> Result<Checked, CliError> {
+    let name = model.id.to_string();
+    let files = model.verify(&PullOptions::default(), |file| {
+        progress.show(|| format!("reading {} of {name}", file.name));
+    })?;
+    let good = files.iter().all(|file| file.good);
+    Ok(Checked { name, revision: model.manifest.revision, good, files })
 }
 
 fn print(checked: &[Checked], json: bool) -> Result<(), CliError> {

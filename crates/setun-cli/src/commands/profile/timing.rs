@@ -1,15 +1,15 @@
 //! `--profile` and `--trace` of a command that generates.
 
-use std::{
-    fs::File,
-    io::{BufWriter, Write},
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use setun::{Engine, Timeline};
 
 use super::{ProfileReport, untimed};
-use crate::{error::CliError, output::report};
+use crate::{
+    destination::{check_export, export},
+    error::CliError,
+    output::report,
+};
 
 /// Options of the time of steps.
 #[derive(clap::Args, Debug)]
@@ -21,12 +21,17 @@ pub(in crate::commands) struct TimingArgs {
     /// Time each operation, and write a trace in the format of Chrome and Perfetto
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
+
+    /// Overwrite the file of --trace if it is there already
+    #[arg(long, requires = "trace")]
+    force: bool,
 }
 
 impl TimingArgs {
     /// Has the engine time its steps from now on, if that was requested.
     pub(in crate::commands) fn begin(&self, engine: &Engine) -> Result<(), CliError> {
-        if self.trace.is_some() {
+        if let Some(path) = &self.trace {
+            check_export(path, self.force)?;
             pollster::block_on(engine.start_timeline())?;
         } else if self.profile {
             pollster::block_on(engine.start_profile())?;
@@ -44,15 +49,11 @@ impl TimingArgs {
         if self.profile {
             report(&format!("{}\n", ProfileReport::of(&profile).tables()));
         }
-        self.trace.as_deref().map_or(Ok(()), |path| write(&profile.timeline, path))
+        self.trace.as_deref().map_or(Ok(()), |path| self.write(&profile.timeline, path))
     }
-}
 
-fn write(timeline: &Timeline, path: &Path) -> Result<(), CliError> {
-    let write = || {
-        let mut file = BufWriter::new(File::create(path)?);
-        timeline.write_chrome(&mut file)?;
-        file.flush()
-    };
-    write().map_err(|source| CliError::Write { path: path.into(), source })
+    fn write(&self, timeline: &Timeline, path: &Path) -> Result<(), CliError> {
+        let failed = |source| CliError::Write { path: path.to_owned(), source };
+        export(path, self.force, |file| timeline.write_chrome(file).map_err(failed))
+    }
 }

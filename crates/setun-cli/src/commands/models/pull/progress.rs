@@ -37,6 +37,9 @@ impl PullProgress {
     /// Shows an event.
     pub(super) fn show(&self, event: PullEvent) {
         match event {
+            PullEvent::Connecting { address } => {
+                self.bar(|bar| bar.set_message(format!("connecting to {address}")));
+            }
             PullEvent::Planned { bytes, .. } => self.bar(|bar| {
                 if bytes > 0 {
                     bar.set_length(bytes);

@@ -1,0 +1,173 @@
+//! Processes that pull and remove one model at once, or are killed at any moment.
+
+use std::{
+    process::Output,
+    thread,
+    time::{Duration, Instant},
+};
+
+use tempfile::TempDir;
+
+use super::{MB, PATH, bytes, in_store, outcome};
+use crate::server::{Act, Server};
+
+/// A server with a file of three chunks.
+fn served() -> (Server, Vec<u8>) {
+    let (server, content) = (Server::start(), bytes(2 * MB + 1000));
+    server.put(PATH, content.clone(), "\"first\"");
+    (server, content)
+}
+
+fn arguments(verb: &str, address: &str) -> Vec<String> {
+    let more: &[&str] = if verb == "pull" { &["--chunk-size", "1"] } else { &[] };
+    let words = [&["models", verb], more, &[address]].concat();
+    words.into_iter().map(str::to_owned).collect()
+}
+
+/// Runs two commands at once.
+fn at_once(home: &TempDir, commands: [Vec<String>; 2]) -> [Output; 2] {
+    let children = commands.map(|args| {
+        let args: Vec<&str> = args.iter().map(String::as_str).collect();
+        in_store(home, &args).spawn().expect("it starts")
+    });
+    children.map(|child| child.wait_with_output().expect("its end"))
+}
+
+/// The model is whole and verified, or absent.
+fn is_whole(home: &TempDir, address: &str, content: &[u8]) -> bool {
+    let listed = outcome(in_store(home, &["models", "list"])).text();
+    let found = outcome(in_store(home, &["models", "path", address]));
+    assert_eq!(listed.is_empty(), found.status == Some(1), "{listed}{}", found.stderr);
+    if found.status == Some(0) {
+        assert!(std::fs::read(found.stdout.trim()).expect("the file") == content);
+        outcome(in_store(home, &["models", "verify", address])).text();
+    }
+    found.status == Some(0)
+}
+
+#[test]
+fn of_two_that_remove_one_does() {
+    let (server, content) = served();
+    let address = server.at(PATH);
+    let home = tempfile::tempdir().expect("a folder");
+    for round in 0..20 {
+        let pulled = at_once(&home, [arguments("pull", &address), arguments("pull", &address)]);
+        assert!(pulled.iter().all(|output| output.status.success()), "round {round}");
+        assert!(is_whole(&home, &address, &content));
+        let removed = at_once(&home, [arguments("rm", &address), arguments("rm", &address)]);
+        let done = removed.iter().filter(|output| output.status.success()).count();
+        assert_eq!(done, 1, "round {round}");
+        let errors = removed.iter().map(|output| String::from_utf8_lossy(&output.stderr));
+        assert!(errors.into_iter().any(|error| error.contains("[not-found]")), "round {round}");
+        assert!(!is_whole(&home, &address, &content));
+    }
+    // Of each two pulls one downloads.
+    assert_eq!(server.sent(), 20 * content.len() as u64);
+}
+
+#[test]
+fn one_that_pulls_and_one_that_removes_leave_all_or_nothing() {
+    let (server, content) = served();
+    let address = server.at(PATH);
+    let home = tempfile::tempdir().expect("a folder");
+    for round in 0..20 {
+        let [pulled, removed] =
+            at_once(&home, [arguments("pull", &address), arguments("rm", &address)]);
+        assert!(pulled.status.success(), "{}", String::from_utf8_lossy(&pulled.stderr));
+        let error = String::from_utf8_lossy(&removed.stderr);
+        assert!(removed.status.success() || error.contains("[not-found]"), "{round}: {error}");
+        is_whole(&home, &address, &content);
+    }
+}
+
+/// Kills a command at moments that are spread over its run, and finishes it.
+fn kills(verb: &str, rounds: u32) {
+    let (server, content) = served();
+    let address = server.at(PATH);
+    let home = tempfile::tempdir().expect("a folder");
+    let run = |verb: &str| {
+        let args = arguments(verb, &address);
+        let args: Vec<&str> = args.iter().map(String::as_str).collect();
+        in_store(&home, &args)
+    };
+    if verb == "rm" {
+        outcome(run("pull"));
+    }
+    let begun = Instant::now();
+    outcome(run(verb));
+    let whole = begun.elapsed();
+    for round in 0..rounds {
+        if verb == "rm" {
+            outcome(run("pull"));
+        } else {
+            outcome(run("rm"));
+        }
+        let share = f64::from(round.wrapping_mul(0x9E37_79B9) % 1000) / 1000.0;
+        let mut child = run(verb).spawn().expect("it starts");
+        thread::sleep(whole.mul_f64(share));
+        let _ = child.kill();
+        child.wait().expect("it has ended");
+        let was_whole = is_whole(&home, &address, &content);
+        let next = outcome(run(verb));
+        let is_gone = verb == "rm" && !was_whole && next.stderr.contains("[not-found]");
+        assert!(next.status == Some(0) || is_gone, "round {round}: {}", next.stderr);
+        assert_eq!(is_whole(&home, &address, &content), verb == "pull", "round {round}");
+    }
+}
+
+#[test]
+fn a_pull_that_is_killed_at_any_moment_ends_well_the_next_time() {
+    kills("pull", 6);
+}
+
+#[test]
+fn a_removal_that_is_killed_at_any_moment_ends_well_the_next_time() {
+    kills("rm", 6);
+}
+
+#[test]
+#[ignore = "hundreds of processes"]
+fn commands_of_the_store_that_are_killed_often_end_well_the_next_time() {
+    for verb in ["pull", "rm"] {
+        kills(verb, 50);
+    }
+}
+
+/// What has come is kept, whatever ends the process.
+#[test]
+fn a_pull_that_is_terminated_goes_on() {
+    let (server, content) = served();
+    let address = server.at(PATH);
+    let home = tempfile::tempdir().expect("a folder");
+    server.rule(PATH, usize::MAX, Act::Slow(Duration::from_millis(10)));
+    let args = arguments("pull", &address);
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let mut child = in_store(&home, &args).spawn().expect("it starts");
+    super::wait_for("a chunk", || !super::noted(&home).is_empty());
+    let pid = child.id().to_string();
+    let sent = std::process::Command::new("kill").args(["-TERM", &pid]).status();
+    assert!(sent.expect("kill").success());
+    assert_eq!(child.wait().expect("its end").code(), Some(130));
+    let there = super::noted(&home).len() as u64;
+    assert!(there > 0);
+    server.clear_rules();
+    super::wait_for("the end of its connections", || server.connections() == 0);
+    server.sent();
+    outcome(in_store(&home, &args)).text();
+    assert!(is_whole(&home, &address, &content));
+    assert!(server.sent() <= content.len() as u64 - MB, "{there} chunks were there");
+}
+
+#[test]
+fn a_pull_ends_at_its_deadline() {
+    let (server, content) = served();
+    let address = server.at(PATH);
+    let home = tempfile::tempdir().expect("a folder");
+    server.rule(PATH, usize::MAX, Act::Slow(Duration::from_millis(100)));
+    let args = ["models", "pull", "--deadline", "1", &address];
+    let error = outcome(in_store(&home, &args)).failure();
+    assert!(error.contains("[network]") && error.contains("reached its deadline"), "{error}");
+    server.clear_rules();
+    outcome(in_store(&home, &["models", "pull", &address])).text();
+    assert!(is_whole(&home, &address, &content));
+}
