@@ -218,7 +218,9 @@ impl Destination {
         if self.made {
             paths.push(self.folder.clone());
         }
-        paths.iter().for_each(|path| interrupt::remove(path));
+        for path in &paths {
+            interrupt::remove(path);
+        }
         unfinished.retain(|path| !paths.contains(path) && *path != self.folder);
     }
 }

@@ -132,7 +132,7 @@ impl ModelFiles {
         let place = match &self.layout {
             Source::File(file) => folder.join(file),
             Source::Folder if folder.as_os_str().is_empty() => PathBuf::from("."),
-            _ => folder.clone(),
+            Source::Folder => folder.clone(),
         };
         let found = Identity::of(destination);
         if found.is_some() && found == Identity::of(&place) {

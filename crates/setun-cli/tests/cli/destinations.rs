@@ -1,4 +1,4 @@
-//! What a command may write, and what it leaves alone.
+//! Destinations: overwriting, sources, missing folders, foreign files.
 
 use std::{
     collections::BTreeMap,
@@ -194,7 +194,6 @@ fn bytes_behind_a_container_are_refused() {
     let out = text(&keep.path().join("logits"));
     for args in [
         &["verify", &file][..],
-        &["inspect", &file],
         &["logits", "--model", &file, "--ids", "1", "--out", &out],
         &convert(&file, &to, "setun"),
     ] {

@@ -16,6 +16,9 @@ use crate::{
 
 type Files = BTreeMap<String, Vec<u8>>;
 
+/// The arguments of a command with a destination.
+type Arguments<'a> = &'a dyn Fn(&str) -> Vec<String>;
+
 fn text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
@@ -26,7 +29,7 @@ fn start(args: &[&str]) -> Child {
 
 /// Runs pairs of commands at once on one destination. Without force one of them wins; with it at
 /// least one. In either case the destination is that of one of them, and nothing else is there.
-fn pairs(rounds: usize, commands: [&dyn Fn(&str) -> Vec<String>; 2], name: &str, force: bool) {
+fn pairs(rounds: usize, commands: [Arguments<'_>; 2], name: &str, force: bool) {
     let expected = commands.map(|command| {
         let keep = tempfile::tempdir().expect("a folder");
         run(&command(&text(&keep.path().join(name))));
@@ -126,7 +129,7 @@ fn of_two_random_models_one_wins_whole_often() {
 
 /// Kills a command at random moments. What is left is no model or the whole one, and the next run
 /// ends well and leaves nothing else.
-fn kills(rounds: u32, command: &dyn Fn(&str) -> Vec<String>, name: &str) {
+fn kills(rounds: u32, command: Arguments<'_>, name: &str) {
     let keep = tempfile::tempdir().expect("a folder");
     let place = keep.path().join(name);
     let args = command(&text(&place));

@@ -26,7 +26,7 @@ impl EngineConfig {
         let file = path.display().to_string();
         let text = String::from_utf8(crate::read_file(path, MAX_BYTES)?).map_err(|error| {
             let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-            let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
+            let line = before.split(|byte| *byte == b'\n').count();
             Error::Config { file: file.clone(), line, reason: "it is not UTF-8".into() }
         })?;
         Self::parse(&text, &file)
