@@ -1,8 +1,14 @@
 //! A conversation as the prompt its model was trained on.
 
 mod bounds;
+mod budget;
+mod costs;
 mod dialect;
+mod filters;
 mod generation_tags;
+mod methods;
+mod operators;
+mod program;
 mod prompt_template;
 mod python_float;
 mod slices;
@@ -10,9 +16,12 @@ mod source;
 mod to_json;
 mod to_value;
 
+pub use budget::Interrupt;
 pub use prompt_template::PromptTemplate;
 
+use budget::Limits;
 use minijinja::{Environment, Value, context};
+use program::Program;
 use serde_json::Map;
 
 use crate::{CivilTime, Message, TextError, ToolFormat};
@@ -23,7 +32,8 @@ use crate::{CivilTime, Message, TextError, ToolFormat};
 #[derive(Clone, Debug)]
 pub struct ChatTemplate {
     environment: Environment<'static>,
-    names: Vec<String>,
+    /// Each with its name.
+    programs: Vec<(String, Program)>,
     /// `bos_token` and its like, which templates use as variables.
     special_tokens: Map<String, serde_json::Value>,
 }
@@ -54,6 +64,8 @@ pub struct RenderOptions {
     pub now: Option<CivilTime>,
     /// More variables, such as `enable_thinking`. They go before all others.
     pub variables: Map<String, serde_json::Value>,
+    /// What is asked whether to stop, each time that the template has taken 65,536 steps more.
+    pub interrupt: Option<Interrupt>,
 }
 
 impl ChatTemplate {
@@ -63,52 +75,66 @@ impl ChatTemplate {
         if templates.is_empty() {
             return Ok(None);
         }
-        let mut environment = dialect::environment();
-        let mut names = Vec::new();
+        let environment = dialect::environment();
+        let mut programs = Vec::new();
         for (name, text) in templates {
-            let text = slices::replace(&bounds::guard(&name, &generation_tags::replace(&text))?);
-            environment
-                .add_template_owned(name.clone(), text)
-                .map_err(|error| dialect::syntax_error(&name, &error))?;
-            names.push(name);
+            let text = bounds::guard(&name, &generation_tags::replace(&text))?;
+            let program = Program::new(&environment, &name, text);
+            let program = program.map_err(|error| dialect::syntax_error(&name, &error))?;
+            programs.push((name, program));
         }
-        Ok(Some(Self { environment, names, special_tokens }))
+        Ok(Some(Self { environment, programs, special_tokens }))
     }
 
     /// The prompt for a conversation.
+    ///
+    /// # Errors
+    ///
+    /// [`TextError::TemplateRefused`] in the template's own words, [`TextError::TemplateLimit`] if it
+    /// makes more than 128 MiB of texts and lists or takes more than 50 million steps,
+    /// [`TextError::TemplateInterrupted`] if [`RenderOptions::interrupt`] says so, and
+    /// [`TextError::TemplateFailed`] for all else.
     pub fn render(
         &self,
         messages: &[Message],
         options: &RenderOptions,
     ) -> Result<String, TextError> {
-        let name = self.choose(options.tools.as_ref().is_some_and(|tools| !tools.is_empty()))?;
-        let failed = |error| dialect::render_error(name, &error);
-        let template = self.environment.get_template(name).map_err(failed)?;
-        template.render(self.variables(messages, options)).map_err(failed)
+        self.render_within(Limits::default(), messages, options)
+    }
+
+    fn render_within(
+        &self,
+        limits: Limits,
+        messages: &[Message],
+        options: &RenderOptions,
+    ) -> Result<String, TextError> {
+        let with_tools = options.tools.as_ref().is_some_and(|tools| !tools.is_empty());
+        let (name, program) = self.choose(with_tools)?;
+        let variables = self.variables(limits, messages, options);
+        let rendered = program.render(&self.environment, variables);
+        rendered.map_err(|error| dialect::render_error(name, &error))
     }
 
     /// How the model writes calls of functions, as far as its template shows; `None` if it does
     /// not, or in no way that a [`ToolCallParser`](crate::ToolCallParser) knows.
     #[must_use]
     pub fn tool_format(&self) -> Option<ToolFormat> {
-        let template = self.environment.get_template(self.choose(true).ok()?).ok()?;
-        ToolFormat::of_template(template.source())
+        let (_, program) = self.choose(true).ok()?;
+        ToolFormat::of_template(program.source())
     }
 
     /// Which template serves a conversation.
-    fn choose(&self, with_tools: bool) -> Result<&str, TextError> {
-        let has = |wanted: &str| self.names.iter().any(|name| name == wanted);
-        if with_tools && has("tool_use") {
-            Ok("tool_use")
-        } else if has("default") {
-            Ok("default")
-        } else {
-            Err(TextError::TemplateMissing { wanted: "default", found: self.names.clone() })
-        }
+    fn choose(&self, with_tools: bool) -> Result<&(String, Program), TextError> {
+        let named = |wanted: &str| self.programs.iter().find(|(name, _)| name == wanted);
+        let tool_use = if with_tools { named("tool_use") } else { None };
+        tool_use.or_else(|| named("default")).ok_or_else(|| {
+            let found = self.programs.iter().map(|(name, _)| name.clone()).collect();
+            TextError::TemplateMissing { wanted: "default", found }
+        })
     }
 
     /// The variables of a template; a later part hides an earlier one.
-    fn variables(&self, messages: &[Message], options: &RenderOptions) -> Value {
+    fn variables(&self, limits: Limits, messages: &[Message], options: &RenderOptions) -> Value {
         let own = context! {
             messages => messages.iter().map(to_value::message).collect::<Value>(),
             tools => options.tools.as_deref().map(to_value::list),
@@ -120,7 +146,7 @@ impl ChatTemplate {
             None => context! {},
         };
         context! {
-            ..bounds::work(),
+            ..budget::start(limits, options.interrupt.clone()),
             ..to_value::map(&options.variables),
             ..own,
             ..clock,
@@ -130,127 +156,6 @@ impl ChatTemplate {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn template(chat_template: &serde_json::Value) -> Result<ChatTemplate, TextError> {
-        let config = json!({ "chat_template": chat_template, "bos_token": "<s>" }).to_string();
-        let files = ChatTemplateFiles {
-            tokenizer_config: Some(config.as_bytes()),
-            ..ChatTemplateFiles::default()
-        };
-        ChatTemplate::from_files(files).map(|found| found.expect("there is a template"))
-    }
-
-    fn render(source: &str, options: &RenderOptions) -> Result<String, TextError> {
-        template(&json!(source))?
-            .render(&[Message::user("hello"), Message::assistant("hi")], options)
-    }
-
-    fn plain(source: &str) -> Result<String, TextError> {
-        render(source, &RenderOptions::default())
-    }
-
-    #[test]
-    fn blocks_swallow_their_line_and_loops_can_be_left() {
-        let source = "{% for m in messages %}\n  {% if loop.index0 == 1 %}\n{% break %}\n  {% endif %}\n{{ m.role }}\n{% endfor %}\nend\n";
-        assert_eq!(plain(source).expect("it renders"), "user\nend");
-    }
-
-    #[test]
-    fn generation_tags_only_open_a_scope() {
-        let source = "{% set x = 1 %}{% generation %}{% set x = 2 %}{{ bos_token }}{% endgeneration %}{{ x }}";
-        assert_eq!(plain(source).expect("it renders"), "<s>1");
-    }
-
-    #[test]
-    fn the_date_comes_from_the_caller() {
-        let source = "{% if strftime_now is defined %}{{ strftime_now('%d %b %Y') }}{% else %}no date{% endif %}";
-        assert_eq!(plain(source).expect("it renders"), "no date");
-        let now = Some(CivilTime::from_unix_seconds(0));
-        let options = RenderOptions { now, ..RenderOptions::default() };
-        assert_eq!(render(source, &options).expect("it renders"), "01 Jan 1970");
-        let error = render("{{ strftime_now('%c') }}", &options).expect_err("not known");
-        assert!(error.to_string().contains("strftime_now does not know %c"), "{error}");
-    }
-
-    #[test]
-    fn tools_choose_their_own_template() {
-        let list =
-            json!([{"name": "default", "template": "d"}, {"name": "tool_use", "template": "t"}]);
-        let templates = template(&list).expect("two good templates");
-        let options = RenderOptions { tools: Some(vec![json!({})]), ..RenderOptions::default() };
-        assert_eq!(templates.render(&[], &options).expect("it renders"), "t");
-        assert_eq!(templates.render(&[], &RenderOptions::default()).expect("it renders"), "d");
-        let others = template(&json!([{"name": "rag", "template": "r"}])).expect("a good template");
-        let error = others.render(&[], &options).expect_err("none for this");
-        assert_eq!(error.to_string(), "the model has no chat template `default`, only [\"rag\"]");
-    }
-
-    #[test]
-    fn variables_go_before_all_others() {
-        let mut options = RenderOptions::default();
-        options.variables.insert("bos_token".to_owned(), json!("other"));
-        assert_eq!(render("{{ bos_token }}", &options).expect("it renders"), "other");
-    }
-
-    /// Each would end the process: values that are nested as deep as a loop is long, that contain
-    /// themselves, or double.
-    #[test]
-    fn values_without_bounds_are_refused() {
-        let grow = |start: &str, step: &str| {
-            format!(
-                "{{% set ns = namespace(x={start}) %}}{{% for i in range(9999) %}}{{% for j in range(20) %}}\
-                 {{% set ns.x = {step} %}}{{% endfor %}}{{% endfor %}}{{{{ ns.x|length }}}}"
-            )
-        };
-        for (start, step) in [
-            ("[]", "[ns.x]"),
-            ("[]", "{'a': ns.x}"),
-            ("[]", "[ns.x, ns.x]"),
-            ("'a'", "ns.x ~ ns.x"),
-            ("[1]", "ns.x + ns.x"),
-        ] {
-            let error = plain(&grow(start, step)).expect_err(step);
-            assert!(error.to_string().contains("too"), "{step}: {error}");
-        }
-        for value in ["ns", "[ns]", "{'a': [ns]}"] {
-            let source =
-                format!("{{% set ns = namespace() %}}{{% set ns.x = {value} %}}{{{{ ns }}}}");
-            let error = plain(&source).expect_err(value);
-            assert!(error.to_string().contains("a namespace is put into"), "{value}: {error}");
-        }
-        let source = "{% set ns = namespace({'a': 1}) %}{% set other = ns %}{% set other.b = 2 %}{{ ns.a + ns.b }}";
-        assert_eq!(plain(source).expect("it renders"), "3");
-        assert_eq!(
-            plain(&grow("0", "ns.x + 1").replace("|length", "")).expect("a number"),
-            "199980"
-        );
-    }
-
-    #[test]
-    fn lists_grow_message_by_message() {
-        let source = "{% set ns = namespace(x=[]) %}{% for i in range(3000) %}{% set ns.x = ns.x + [{'a': i}] %}{% endfor %}{{ ns.x|length }} {{ ns.x[-1].a }}";
-        assert_eq!(plain(source).expect("it renders"), "3000 2999");
-    }
-
-    #[test]
-    fn errors_say_where() {
-        let error = plain("a\n{% if %}").expect_err("not Jinja");
-        assert!(matches!(error, TextError::TemplateSyntax { line: 2, .. }), "{error}");
-        let error = plain("\n\n{{ none.x.y }}").expect_err("no such entry");
-        assert!(matches!(error, TextError::TemplateFailed { line: 3, .. }), "{error}");
-        let macros = "{% macro no() %}{{ raise_exception('not this') }}{% endmacro %}{{ no() }}";
-        let error = plain(macros).expect_err("it refuses");
-        assert_eq!(error.to_string(), "the chat template refuses this conversation: not this");
-    }
-
-    #[test]
-    fn a_template_that_does_not_end_is_stopped() {
-        let many = "{% for a in range(90000) %}".repeat(3) + &"{% endfor %}".repeat(3);
-        let error = plain(&many).expect_err("it takes too long");
-        assert!(error.to_string().contains("fuel"), "{error}");
-    }
-}
+mod limits_tests;
+#[cfg(test)]
+mod tests;

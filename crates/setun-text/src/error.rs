@@ -71,6 +71,32 @@ pub enum TextError {
         reason: String,
     },
 
+    /// A template requested more than one rendering may take, and was stopped before it got it.
+    #[error(
+        "template `{name}` is stopped at line {line}: {found} {what}, at most {limit} are allowed"
+    )]
+    TemplateLimit {
+        /// Name of the template.
+        name: String,
+        /// Line in the template, from 1.
+        line: usize,
+        /// What the limit is for, such as bytes or steps.
+        what: &'static str,
+        /// How much is allowed.
+        limit: u64,
+        /// How much was requested, with what was taken before.
+        found: u64,
+    },
+
+    /// A template still ran when its caller wanted no more of it, such as at a deadline.
+    #[error("template `{name}` is stopped at line {line}: its time is over")]
+    TemplateInterrupted {
+        /// Name of the template.
+        name: String,
+        /// Line in the template, from 1.
+        line: usize,
+    },
+
     /// The model has several chat templates and none of them is for this conversation.
     #[error("the model has no chat template `{wanted}`, only {found:?}")]
     TemplateMissing {

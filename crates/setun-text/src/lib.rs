@@ -45,7 +45,9 @@ mod token_table;
 mod tokenizer;
 mod tool_calls;
 
-pub use chat_template::{ChatTemplate, ChatTemplateFiles, PromptTemplate, RenderOptions};
+pub use chat_template::{
+    ChatTemplate, ChatTemplateFiles, Interrupt, PromptTemplate, RenderOptions,
+};
 pub use civil_time::CivilTime;
 pub use content_filter::{ContentFilter, FilterState, FilterStep, FilteredText, SharedFilter};
 pub use draw::Draw;

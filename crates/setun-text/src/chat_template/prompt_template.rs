@@ -6,7 +6,8 @@ use minijinja::machinery::{Token, tokenize};
 use minijinja::{Environment, UndefinedBehavior, context, syntax::SyntaxConfig};
 use serde_json::{Map, Value};
 
-use super::{bounds, dialect, slices, to_value};
+use super::budget::{self, Limits};
+use super::{bounds, dialect, program::Program, to_value};
 use crate::TextError;
 
 /// What a template is called that was given no name.
@@ -31,6 +32,7 @@ const NAME: &str = "prompt";
 pub struct PromptTemplate {
     name: String,
     environment: Environment<'static>,
+    program: Program,
     variables: Vec<String>,
     /// Where each name stands first.
     lines: BTreeMap<String, usize>,
@@ -54,18 +56,17 @@ impl PromptTemplate {
     pub fn named(name: &str, text: &str) -> Result<Self, TextError> {
         let mut environment = dialect::environment();
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
-        let source = slices::replace(&bounds::guard(name, text).map_err(of_a_prompt)?);
+        let source = bounds::guard(name, text).map_err(of_a_prompt)?;
         let invalid = |error| of_a_prompt(dialect::syntax_error(name, &error));
-        environment.add_template_owned(name.to_owned(), source).map_err(invalid)?;
+        let program = Program::new(&environment, name, source).map_err(invalid)?;
         let Names { lines, optional } = Names::read(text);
-        let mut needed =
-            environment.get_template(name).map_err(invalid)?.undeclared_variables(false);
+        let mut needed = program.variables(&environment).map_err(invalid)?;
         for (function, _) in environment.globals() {
             needed.remove(function);
         }
         let needed: BTreeSet<_> = needed.difference(&optional).cloned().collect();
         let variables = needed.into_iter().collect();
-        Ok(Self { name: name.to_owned(), environment, variables, lines })
+        Ok(Self { name: name.to_owned(), environment, program, variables, lines })
     }
 
     /// The names that it needs, sorted. It can do without a variable that it requests with
@@ -80,17 +81,18 @@ impl PromptTemplate {
     /// # Errors
     ///
     /// [`TextError::MissingVariable`] by the name of what is not given;
-    /// [`TextError::PromptTemplate`] if it fails while it runs, looks for an entry that a value
-    /// does not have, or requests too much: time, or values that are large or nested deep.
+    /// [`TextError::PromptTemplate`] if it fails while it runs, or looks for an entry that a value
+    /// does not have; [`TextError::TemplateLimit`] if it requests too much, as a chat template.
     pub fn render(&self, values: &Map<String, Value>) -> Result<String, TextError> {
         if let Some(variable) = self.variables.iter().find(|name| !values.contains_key(*name)) {
             let line = self.lines.get(variable).copied().unwrap_or(0);
             let (name, variable) = (self.name.clone(), variable.clone());
             return Err(TextError::MissingVariable { name, line, variable });
         }
-        let failed = |error| self.failed(&error);
-        let template = self.environment.get_template(&self.name).map_err(failed)?;
-        template.render(context! { ..bounds::work(), ..to_value::map(values) }).map_err(failed)
+        let start = budget::start(Limits::default(), None);
+        let variables = context! { ..start, ..to_value::map(values) };
+        let rendered = self.program.render(&self.environment, variables);
+        rendered.map_err(|error| self.failed(&error))
     }
 
     /// What a template that fails while it runs is reported as.
@@ -220,12 +222,12 @@ mod tests {
     #[test]
     fn a_template_that_asks_for_too_much_is_stopped() {
         for source in [
-            "{% for a in range(90000) %}".repeat(3) + &"{% endfor %}".repeat(3),
-            "{% set ns = namespace(x='aa') %}{% for i in range(99) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}".to_owned(),
-            "{% set ns = namespace(x=[]) %}{% for i in range(99) %}{% set ns.x = [ns.x] %}{% endfor %}".to_owned(),
+            "{{ 'a' * 999999999 }}",
+            "{% set ns = namespace(x='aa') %}{% for i in range(99) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}",
+            "{% set ns = namespace(x=[]) %}{% for i in range(99) %}{% set ns.x = [ns.x] %}{% endfor %}",
         ] {
-            let error = render(&source, &json!({})).expect_err("too much");
-            assert!(matches!(error, TextError::PromptTemplate { line: 1, .. }), "{error}");
+            let error = render(source, &json!({})).expect_err("too much");
+            assert!(matches!(error, TextError::TemplateLimit { line: 1, .. }), "{error}");
         }
         let long = format!("\n{{{{ 1{} }}}}", "+1".repeat(40_000));
         let error = PromptTemplate::parse(&long).expect_err("a tag without end");

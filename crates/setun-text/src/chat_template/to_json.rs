@@ -4,13 +4,15 @@
 use std::fmt::Write as _;
 
 use minijinja::value::{Kwargs, ValueKind};
-use minijinja::{Error, ErrorKind, Value};
+use minijinja::{Error, ErrorKind, State, Value};
 
+use super::budget::{Budget, PAIR, entries};
 use super::python_float;
 
 /// `tojson(ensure_ascii=False, indent=None, separators=None, sort_keys=False)`.
 #[expect(clippy::needless_pass_by_value, reason = "filters are handed their arguments so")]
 pub(super) fn to_json(
+    state: &mut State<'_, '_>,
     value: &Value,
     ensure_ascii: Option<Value>,
     indent: Option<Value>,
@@ -25,7 +27,10 @@ pub(super) fn to_json(
     let (item, key) = separators(&argument(None, "separators")?, indent.is_some())?;
     let sort_keys = argument(None, "sort_keys")?.is_true();
     named.assert_all_used()?;
-    let mut writer = Writer { out: String::new(), ensure_ascii, indent, item, key, sort_keys };
+    let budget = Budget::of(state);
+    budget.read(value)?;
+    let layout = Layout { ensure_ascii, indent, item, key, sort_keys };
+    let mut writer = Writer { out: String::new(), layout: &layout, budget };
     writer.value(value, 0)?;
     Ok(Value::from(writer.out))
 }
@@ -54,8 +59,7 @@ fn separators(given: &Value, indented: bool) -> Result<(String, String), Error> 
     Ok((separator(0)?, separator(1)?))
 }
 
-struct Writer {
-    out: String,
+struct Layout {
     ensure_ascii: bool,
     indent: Option<String>,
     item: String,
@@ -63,96 +67,112 @@ struct Writer {
     sort_keys: bool,
 }
 
-impl Writer {
+struct Writer<'a> {
+    out: String,
+    layout: &'a Layout,
+    budget: &'a mut Budget,
+}
+
+impl Writer<'_> {
     fn value(&mut self, value: &Value, depth: usize) -> Result<(), Error> {
         match value.kind() {
-            ValueKind::None => self.out += "null",
-            ValueKind::Bool => self.out += if value.is_true() { "true" } else { "false" },
-            ValueKind::Number if value.is_integer() => self.out += &value.to_string(),
+            ValueKind::None => self.put("null"),
+            ValueKind::Bool => self.put(if value.is_true() { "true" } else { "false" }),
+            ValueKind::Number if value.is_integer() => self.put(&value.to_string()),
             ValueKind::Number => self.float(f64::try_from(value.clone())?),
-            ValueKind::String => self.text(&value.to_string()),
-            ValueKind::Seq | ValueKind::Iterable => self.list(value, depth)?,
-            ValueKind::Map => self.map(value, depth)?,
-            _ => return Err(not_json(value)),
+            ValueKind::String => self.text(value.as_str().unwrap_or_default()),
+            ValueKind::Seq | ValueKind::Iterable => self.list(value, depth),
+            ValueKind::Map => self.map(value, depth),
+            _ => Err(not_json(value)),
         }
+    }
+
+    /// Writes a piece of text that is charged first.
+    fn put(&mut self, piece: &str) -> Result<(), Error> {
+        self.budget.bytes(piece.len() as u64)?;
+        self.out += piece;
         Ok(())
     }
 
     fn list(&mut self, list: &Value, depth: usize) -> Result<(), Error> {
         let mut empty = true;
-        self.out.push('[');
+        self.put("[")?;
         for item in list.try_iter()? {
-            self.next_entry(&mut empty, depth);
+            self.next_entry(&mut empty, depth)?;
             self.value(&item, depth + 1)?;
         }
-        self.close(']', empty, depth);
-        Ok(())
+        self.close("]", empty, depth)
     }
 
     fn map(&mut self, map: &Value, depth: usize) -> Result<(), Error> {
+        self.budget.bytes(PAIR * entries(map))?;
         let mut keys: Vec<Value> = map.try_iter()?.collect();
-        if self.sort_keys {
+        let layout = self.layout;
+        if layout.sort_keys {
             keys.sort();
         }
         let mut empty = true;
-        self.out.push('{');
+        self.put("{")?;
         for key in keys {
-            self.next_entry(&mut empty, depth);
+            self.next_entry(&mut empty, depth)?;
             self.key(&key)?;
-            self.out += &self.key;
+            self.put(&layout.key)?;
             self.value(&map.get_item(&key)?, depth + 1)?;
         }
-        self.close('}', empty, depth);
-        Ok(())
+        self.close("}", empty, depth)
     }
 
     /// JSON's keys are strings: Python writes the others as it would write their values.
     fn key(&mut self, key: &Value) -> Result<(), Error> {
         match key.kind() {
-            ValueKind::String => self.text(&key.to_string()),
+            ValueKind::String => self.text(key.as_str().unwrap_or_default()),
             ValueKind::None | ValueKind::Bool | ValueKind::Number => {
-                self.out.push('"');
+                self.put("\"")?;
                 self.value(key, 0)?;
-                self.out.push('"');
+                self.put("\"")
             }
-            _ => return Err(not_json(key)),
+            _ => Err(not_json(key)),
         }
-        Ok(())
     }
 
-    fn next_entry(&mut self, empty: &mut bool, depth: usize) {
+    fn next_entry(&mut self, empty: &mut bool, depth: usize) -> Result<(), Error> {
+        let layout = self.layout;
         if !std::mem::replace(empty, false) {
-            self.out += &self.item;
+            self.put(&layout.item)?;
         }
-        self.new_line(depth + 1);
+        self.new_line(depth + 1)
     }
 
-    fn close(&mut self, bracket: char, empty: bool, depth: usize) {
+    fn close(&mut self, bracket: &str, empty: bool, depth: usize) -> Result<(), Error> {
         if !empty {
-            self.new_line(depth);
+            self.new_line(depth)?;
         }
-        self.out.push(bracket);
+        self.put(bracket)
     }
 
-    fn new_line(&mut self, depth: usize) {
-        if let Some(indent) = &self.indent {
-            self.out.push('\n');
-            self.out += &indent.repeat(depth);
-        }
+    fn new_line(&mut self, depth: usize) -> Result<(), Error> {
+        let layout = self.layout;
+        let Some(indent) = &layout.indent else { return Ok(()) };
+        self.put("\n")?;
+        (0..depth).try_for_each(|_| self.put(indent))
     }
 
     /// Python's JSON has names for the numbers that JSON lacks.
-    fn float(&mut self, number: f64) {
+    fn float(&mut self, number: f64) -> Result<(), Error> {
         if number.is_finite() {
-            self.out += &python_float::repr(number);
+            self.put(&python_float::repr(number))
         } else if number.is_nan() {
-            self.out += "NaN";
+            self.put("NaN")
         } else {
-            self.out += if number < 0.0 { "-Infinity" } else { "Infinity" };
+            self.put(if number < 0.0 { "-Infinity" } else { "Infinity" })
         }
     }
 
-    fn text(&mut self, text: &str) {
+    fn text(&mut self, text: &str) -> Result<(), Error> {
+        // An escape has six bytes in place of one, or twelve in place of four.
+        let escapes = |character: char| character < ' ' || !character.is_ascii();
+        let escapes = text.chars().filter(|&character| escapes(character)).count();
+        self.budget.bytes(2 * text.len() as u64 + 12 * escapes as u64)?;
         self.out.push('"');
         for character in text.chars() {
             match character {
@@ -164,11 +184,12 @@ impl Writer {
                 '\u{8}' => self.out += "\\b",
                 '\u{c}' => self.out += "\\f",
                 ' '..='~' => self.out.push(character),
-                _ if character >= ' ' && !self.ensure_ascii => self.out.push(character),
+                _ if character >= ' ' && !self.layout.ensure_ascii => self.out.push(character),
                 _ => self.escape(character),
             }
         }
         self.out.push('"');
+        Ok(())
     }
 
     fn escape(&mut self, character: char) {

@@ -74,6 +74,7 @@ fn options(case: &Value, now: CivilTime) -> RenderOptions {
         documents: None,
         now: Some(now),
         variables: case["variables"].as_object().cloned().unwrap_or_default(),
+        interrupt: None,
     }
 }
 

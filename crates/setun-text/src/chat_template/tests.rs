@@ -1,0 +1,115 @@
+//! The dialect of chat templates, their variables and their errors.
+
+use serde_json::json;
+
+use super::*;
+
+fn template(chat_template: &serde_json::Value) -> Result<ChatTemplate, TextError> {
+    let config = json!({ "chat_template": chat_template, "bos_token": "<s>" }).to_string();
+    let files = ChatTemplateFiles {
+        tokenizer_config: Some(config.as_bytes()),
+        ..ChatTemplateFiles::default()
+    };
+    ChatTemplate::from_files(files).map(|found| found.expect("there is a template"))
+}
+
+fn render(source: &str, options: &RenderOptions) -> Result<String, TextError> {
+    template(&json!(source))?.render(&[Message::user("hello"), Message::assistant("hi")], options)
+}
+
+fn plain(source: &str) -> Result<String, TextError> {
+    render(source, &RenderOptions::default())
+}
+
+#[test]
+fn blocks_swallow_their_line_and_loops_can_be_left() {
+    let source = "{% for m in messages %}\n  {% if loop.index0 == 1 %}\n{% break %}\n  {% endif %}\n{{ m.role }}\n{% endfor %}\nend\n";
+    assert_eq!(plain(source).expect("it renders"), "user\nend");
+}
+
+#[test]
+fn generation_tags_only_open_a_scope() {
+    let source =
+        "{% set x = 1 %}{% generation %}{% set x = 2 %}{{ bos_token }}{% endgeneration %}{{ x }}";
+    assert_eq!(plain(source).expect("it renders"), "<s>1");
+}
+
+#[test]
+fn the_date_comes_from_the_caller() {
+    let source = "{% if strftime_now is defined %}{{ strftime_now('%d %b %Y') }}{% else %}no date{% endif %}";
+    assert_eq!(plain(source).expect("it renders"), "no date");
+    let now = Some(CivilTime::from_unix_seconds(0));
+    let options = RenderOptions { now, ..RenderOptions::default() };
+    assert_eq!(render(source, &options).expect("it renders"), "01 Jan 1970");
+    let error = render("{{ strftime_now('%c') }}", &options).expect_err("not known");
+    assert!(error.to_string().contains("strftime_now does not know %c"), "{error}");
+}
+
+#[test]
+fn tools_choose_their_own_template() {
+    let list = json!([{"name": "default", "template": "d"}, {"name": "tool_use", "template": "t"}]);
+    let templates = template(&list).expect("two good templates");
+    let options = RenderOptions { tools: Some(vec![json!({})]), ..RenderOptions::default() };
+    assert_eq!(templates.render(&[], &options).expect("it renders"), "t");
+    assert_eq!(templates.render(&[], &RenderOptions::default()).expect("it renders"), "d");
+    let others = template(&json!([{"name": "rag", "template": "r"}])).expect("a good template");
+    let error = others.render(&[], &options).expect_err("none for this");
+    assert_eq!(error.to_string(), "the model has no chat template `default`, only [\"rag\"]");
+}
+
+#[test]
+fn variables_go_before_all_others() {
+    let mut options = RenderOptions::default();
+    options.variables.insert("bos_token".to_owned(), json!("other"));
+    assert_eq!(render("{{ bos_token }}", &options).expect("it renders"), "other");
+}
+
+/// Each would end the process: values that are nested as deep as a loop is long, that contain
+/// themselves, or double.
+#[test]
+fn values_without_bounds_are_refused() {
+    let grow = |start: &str, step: &str| {
+        format!(
+            "{{% set ns = namespace(x={start}) %}}{{% for i in range(999) %}}{{% for j in range(20) %}}\
+             {{% set ns.x = {step} %}}{{% endfor %}}{{% endfor %}}{{{{ ns.x|length }}}}"
+        )
+    };
+    for (start, step) in [
+        ("[]", "[ns.x]"),
+        ("[]", "{'a': ns.x}"),
+        ("[]", "[ns.x, ns.x]"),
+        ("'a'", "ns.x ~ ns.x"),
+        ("[1]", "ns.x + ns.x"),
+    ] {
+        let template = template(&json!(grow(start, step))).expect("it is valid");
+        let limits = Limits { bytes: 1 << 20, steps: 200_000 };
+        let error = template.render_within(limits, &[], &RenderOptions::default());
+        let error = error.expect_err(step);
+        assert!(matches!(error, TextError::TemplateLimit { .. }), "{step}: {error}");
+    }
+    for value in ["ns", "[ns]", "{'a': [ns]}"] {
+        let source = format!("{{% set ns = namespace() %}}{{% set ns.x = {value} %}}{{{{ ns }}}}");
+        let error = plain(&source).expect_err(value);
+        assert!(error.to_string().contains("a namespace is put into"), "{value}: {error}");
+    }
+    let source = "{% set ns = namespace({'a': 1}) %}{% set other = ns %}{% set other.b = 2 %}{{ ns.a + ns.b }}";
+    assert_eq!(plain(source).expect("it renders"), "3");
+    assert_eq!(plain(&grow("0", "ns.x + 1").replace("|length", "")).expect("a number"), "19980");
+}
+
+#[test]
+fn lists_grow_message_by_message() {
+    let source = "{% set ns = namespace(x=[]) %}{% for i in range(3000) %}{% set ns.x = ns.x + [{'a': i}] %}{% endfor %}{{ ns.x|length }} {{ ns.x[-1].a }}";
+    assert_eq!(plain(source).expect("it renders"), "3000 2999");
+}
+
+#[test]
+fn errors_say_where() {
+    let error = plain("a\n{% if %}").expect_err("not Jinja");
+    assert!(matches!(error, TextError::TemplateSyntax { line: 2, .. }), "{error}");
+    let error = plain("\n\n{{ none.x.y }}").expect_err("no such entry");
+    assert!(matches!(error, TextError::TemplateFailed { line: 3, .. }), "{error}");
+    let macros = "{% macro no() %}{{ raise_exception('not this') }}{% endmacro %}{{ no() }}";
+    let error = plain(macros).expect_err("it refuses");
+    assert_eq!(error.to_string(), "the chat template refuses this conversation: not this");
+}
