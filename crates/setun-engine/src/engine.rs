@@ -19,9 +19,10 @@ use std::sync::Arc;
 use futures::channel::{mpsc::UnboundedSender, oneshot};
 use setun_model::MemoryUse;
 use setun_text::{
-    ChatTemplate, CivilTime, Message, RenderOptions, SamplerOptions, TokenTable, Tokenizer,
+    ChatTemplate, CivilTime, Interrupt, Message, RenderOptions, SamplerOptions, TokenTable,
+    Tokenizer,
 };
-use web_time::{SystemTime, UNIX_EPOCH};
+use web_time::{Instant, SystemTime, UNIX_EPOCH};
 
 pub use beam_generation::{BeamGeneration, BeamTexts};
 pub use embed::Embedding;
@@ -164,11 +165,20 @@ impl Engine {
     ///
     /// If the model has no chat template or tokenizer, or one of them fails.
     pub fn tokenize_chat(&self, messages: &[Message]) -> Result<Vec<u32>, Error> {
+        self.tokenize_chat_until(messages, None)
+    }
+
+    /// The same, where the template is stopped at a deadline.
+    fn tokenize_chat_until(
+        &self,
+        messages: &[Message],
+        deadline: Option<Instant>,
+    ) -> Result<Vec<u32>, Error> {
         let template = self.shared.template.as_ref().ok_or_else(|| {
             let expected = "a chat_template in tokenizer_config.json, or chat_template.jinja";
             self.missing("chat template", expected)
         })?;
-        let text = template.render(messages, &render_options())?;
+        let text = template.render(messages, &render_options(deadline))?;
         Ok(self.tokenizer()?.encode(&text, false)?)
     }
 
@@ -288,10 +298,19 @@ impl Engine {
 
     /// Tokens of a prompt: one or more, all of the vocabulary.
     pub(crate) fn tokens(&self, prompt: Prompt) -> Result<Vec<u32>, Error> {
+        self.tokens_until(prompt, None)
+    }
+
+    /// The same for a request that has a deadline.
+    pub(crate) fn tokens_until(
+        &self,
+        prompt: Prompt,
+        deadline: Option<Instant>,
+    ) -> Result<Vec<u32>, Error> {
         let tokens = match prompt {
             Prompt::Tokens(tokens) => tokens,
             Prompt::Text(text) => self.tokenize(&text)?,
-            Prompt::Chat(messages) => self.tokenize_chat(&messages)?,
+            Prompt::Chat(messages) => self.tokenize_chat_until(&messages, deadline)?,
         };
         let bad = |found: String, expected: String| Error::BadOption {
             option: "prompt",
@@ -324,12 +343,13 @@ impl Engine {
 }
 
 /// Variables of chat templates: the answer comes next, and today's date (UTC).
-fn render_options() -> RenderOptions {
+fn render_options(deadline: Option<Instant>) -> RenderOptions {
     let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let seconds = i64::try_from(elapsed.as_secs()).unwrap_or(0);
     RenderOptions {
         add_generation_prompt: true,
         now: Some(CivilTime::from_unix_seconds(seconds)),
+        interrupt: deadline.map(|end| Interrupt::new(move || end <= Instant::now())),
         ..RenderOptions::default()
     }
 }

@@ -303,7 +303,9 @@ fn text_code(error: &TextError) -> ErrorCode {
         | TextError::MissingVariable { .. }
         | TextError::PromptTemplate { .. }
         | TextError::EmptyStopString { .. }
-        | TextError::TemplateRefused { .. } => ErrorCode::BadOption,
+        | TextError::TemplateRefused { .. }
+        | TextError::TemplateLimit { .. }
+        | TextError::TemplateInterrupted { .. } => ErrorCode::BadOption,
         _ => ErrorCode::BadCheckpoint,
     }
 }

@@ -86,7 +86,8 @@ impl Engine {
         options: &GenerateOptions,
     ) -> Result<RequestInput, Error> {
         let arrival_time = Instant::now();
-        let prompt = self.tokens(prompt)?;
+        let deadline = options.deadline.and_then(|time| arrival_time.checked_add(time));
+        let prompt = self.tokens_until(prompt, deadline)?;
         let mut max_tokens = options.max_tokens.unwrap_or(usize::MAX);
         let mut shortened_prompt = None;
         match (self.room(&prompt), &options.context_strategy) {
