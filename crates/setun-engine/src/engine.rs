@@ -147,7 +147,7 @@ impl Engine {
     ///
     /// If the model has no tokenizer, or it fails.
     pub fn tokenize(&self, text: &str) -> Result<Vec<u32>, Error> {
-        Ok(self.tokenizer()?.encode(text, true)?)
+        self.encode(text, true, false)
     }
 
     /// What grammars need of the tokenizer, for a module that compiles them elsewhere.
@@ -165,21 +165,21 @@ impl Engine {
     ///
     /// If the model has no chat template or tokenizer, or one of them fails.
     pub fn tokenize_chat(&self, messages: &[Message]) -> Result<Vec<u32>, Error> {
-        self.tokenize_chat_until(messages, None)
+        self.encode(&self.render_chat(messages, None)?, false, false)
     }
 
-    /// The same, where the template is stopped at a deadline.
-    fn tokenize_chat_until(
+    /// The text of a conversation, with what comes before the answer. The template is stopped at
+    /// the deadline.
+    fn render_chat(
         &self,
         messages: &[Message],
         deadline: Option<Instant>,
-    ) -> Result<Vec<u32>, Error> {
+    ) -> Result<String, Error> {
         let template = self.shared.template.as_ref().ok_or_else(|| {
             let expected = "a chat_template in tokenizer_config.json, or chat_template.jinja";
             self.missing("chat template", expected)
         })?;
-        let text = template.render(messages, &render_options(deadline))?;
-        Ok(self.tokenizer()?.encode(&text, false)?)
+        Ok(template.render(messages, &render_options(deadline))?)
     }
 
     /// Text of tokens, without special ones.
@@ -291,26 +291,38 @@ impl Engine {
         &self.shared.sampling
     }
 
-    /// Tokens of a text that goes on.
-    pub(crate) fn tokenize_more(&self, text: &str) -> Result<Vec<u32>, Error> {
-        Ok(self.tokenizer()?.encode(text, false)?)
+    /// Tokens of a text. One that must fit the context and is far beyond it is not tokenized.
+    pub(crate) fn encode(
+        &self,
+        text: &str,
+        add_special: bool,
+        must_fit: bool,
+    ) -> Result<Vec<u32>, Error> {
+        let (tokenizer, context) = (self.tokenizer()?, self.shared.context_length);
+        match must_fit.then(|| tokenizer.min_tokens(text)) {
+            Some(tokens) if tokens > context => Err(Error::PromptTooLong { tokens, context }),
+            _ => Ok(tokenizer.encode(text, add_special)?),
+        }
     }
 
     /// Tokens of a prompt: one or more, all of the vocabulary.
-    pub(crate) fn tokens(&self, prompt: Prompt) -> Result<Vec<u32>, Error> {
-        self.tokens_until(prompt, None)
+    pub(crate) fn tokens(&self, prompt: Prompt, must_fit: bool) -> Result<Vec<u32>, Error> {
+        self.tokens_until(prompt, must_fit, None)
     }
 
     /// The same for a request that has a deadline.
     pub(crate) fn tokens_until(
         &self,
         prompt: Prompt,
+        must_fit: bool,
         deadline: Option<Instant>,
     ) -> Result<Vec<u32>, Error> {
         let tokens = match prompt {
             Prompt::Tokens(tokens) => tokens,
-            Prompt::Text(text) => self.tokenize(&text)?,
-            Prompt::Chat(messages) => self.tokenize_chat_until(&messages, deadline)?,
+            Prompt::Text(text) => self.encode(&text, true, must_fit)?,
+            Prompt::Chat(messages) => {
+                self.encode(&self.render_chat(&messages, deadline)?, false, must_fit)?
+            }
         };
         let bad = |found: String, expected: String| Error::BadOption {
             option: "prompt",

@@ -50,6 +50,15 @@ pub enum Error {
         context: usize,
     },
 
+    /// The prompt is so long that it does not fit the context, whatever its tokens are.
+    #[error("the prompt has {tokens} tokens at least, the context holds {context} with the answer")]
+    PromptTooLong {
+        /// Tokens of the prompt at least, by its bytes.
+        tokens: usize,
+        /// Positions of a sequence.
+        context: usize,
+    },
+
     /// An option does not take its value.
     #[error("option `{option}` is {found}, expected {expected}")]
     BadOption {
@@ -250,7 +259,9 @@ impl Error {
             #[cfg(feature = "grammar")]
             Self::Grammar(error) => grammar_code(error),
             Self::Missing { .. } | Self::ModelOutput { .. } => ErrorCode::UnsupportedModel,
-            Self::ContextFull { .. } | Self::RowFull { .. } => ErrorCode::ContextFull,
+            Self::ContextFull { .. } | Self::PromptTooLong { .. } | Self::RowFull { .. } => {
+                ErrorCode::ContextFull
+            }
             Self::Session { .. } => ErrorCode::BadCheckpoint,
             Self::Busy { .. } => ErrorCode::Busy,
             Self::BadOption { .. }

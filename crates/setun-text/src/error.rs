@@ -13,6 +13,17 @@ pub enum TextError {
         reason: String,
     },
 
+    /// A field of a `tokenizer.json` has a value that cannot be used.
+    #[error("`{field}` of tokenizer.json is {found}, expected {expected}")]
+    TokenizerField {
+        /// The field, by the names that lead to it.
+        field: String,
+        /// What should be there.
+        expected: String,
+        /// What is there.
+        found: String,
+    },
+
     /// The tokenizer refused a text.
     #[error("{bytes} bytes of text cannot be tokenized: {reason}")]
     Encode {

@@ -3,15 +3,20 @@
 use tokenizers::Decoder as _;
 use tokenizers::decoders::DecoderWrapper;
 
+/// Growth of a token by replacements: times its length, and some bytes more.
+const MAX_GROWTH: usize = 4;
+const SPARE_BYTES: usize = 256;
+
 /// The bytes that a token spelt `spelling` adds to a text that has begun.
 ///
 /// `None` where the decoder gives a token different bytes in different places, or puts something
-/// between tokens, as one for whole words does.
+/// between tokens, as one for whole words does; or where it makes much more of the token.
 pub(crate) fn token_bytes(decoder: &DecoderWrapper, spelling: String) -> Option<Vec<u8>> {
     let steps = match decoder {
         DecoderWrapper::Sequence(sequence) => sequence.get_decoders(),
         single => std::slice::from_ref(single),
     };
+    let limit = spelling.len() * MAX_GROWTH + SPARE_BYTES;
     let mut piece = Piece::Text(spelling);
     let mut fused = false;
     for step in steps {
@@ -23,7 +28,8 @@ pub(crate) fn token_bytes(decoder: &DecoderWrapper, spelling: String) -> Option<
                 piece
             }
             (_, Piece::Bytes(bytes)) => Piece::Bytes(bytes),
-            (step, Piece::Text(text)) => decode_step(step, text)?,
+            (step, Piece::Text(text)) if text.len() <= limit => decode_step(step, text)?,
+            _ => return None,
         };
     }
     Some(match piece {

@@ -1,5 +1,20 @@
 //! Text to token ids and back, and Hugging Face's `tokenizer.json`.
 
+mod charsmap;
+mod check;
+mod encode;
+mod field;
+mod growth;
+mod guard;
+mod length;
+mod model;
+mod pattern;
+mod stages;
+#[cfg(test)]
+mod tests;
+
+use tokenizers::AddedVocabulary;
+
 use crate::{TextError, token_bytes::token_bytes};
 
 /// Text to token ids and back.
@@ -40,27 +55,51 @@ pub trait Tokenizer: Send + Sync {
         let _ = id;
         None
     }
+
+    /// A number of tokens that `text` has at least, found without encoding it: its length over
+    /// that of the longest token.
+    ///
+    /// The engine refuses a prompt by it that is far beyond the context. 0, the default, where
+    /// the length of a text says nothing about its tokens.
+    fn min_tokens(&self, text: &str) -> usize {
+        let _ = text;
+        0
+    }
 }
 
 /// A tokenizer read from a `tokenizer.json`, through the `tokenizers` crate.
 ///
-/// Truncation and padding that the file requests are left out: they belong to training, and
-/// a prompt must never be cut in silence.
+/// Truncation, padding and dropout that the file requests are left out: they belong to training,
+/// and a prompt must never be cut in silence.
+///
+/// The file may come from anybody. What would let that crate panic, or take memory or time beyond
+/// a multiple of a text's length, is refused when the file is read, or when the text is.
 pub struct HfTokenizer {
     inner: tokenizers::Tokenizer,
     vocab_size: usize,
+    /// What the post-processor puts before and behind a prompt.
+    around: [Vec<u32>; 2],
+    coverage: Option<length::Coverage>,
 }
 
 impl HfTokenizer {
     /// Reads the bytes of a `tokenizer.json`.
+    ///
+    /// # Errors
+    ///
+    /// If the bytes are no JSON of this form, or if a field has a value that is not safe to use.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, TextError> {
-        let refused =
-            |source: tokenizers::Error| TextError::TokenizerFile { reason: source.to_string() };
-        let mut inner = tokenizers::Tokenizer::from_bytes(bytes).map_err(refused)?;
-        inner.with_truncation(None).map_err(refused)?;
-        inner.with_padding(None);
-        let highest = inner.get_vocab(true).into_values().max();
-        Ok(Self { inner, vocab_size: highest.map_or(0, |id| id as usize + 1) })
+        let file = check::checked(bytes)?;
+        let build = || {
+            let inner = check::build(file.tokenizer, &file.added_tokens)?;
+            check::around(&inner).map(|around| (inner, around))
+        };
+        let built = guard::caught(build);
+        let (inner, around) = built.map_err(|reason| TextError::TokenizerFile { reason })??;
+        let vocabulary = inner.get_vocab(true);
+        let vocab_size = vocabulary.values().max().map_or(0, |&id| id as usize + 1);
+        let coverage = length::Coverage::of(&inner, &vocabulary, file.shrinking);
+        Ok(Self { inner, vocab_size, around, coverage })
     }
 
     /// The same tokenizer for text that is not trusted: the spelling of a special token in it
@@ -70,20 +109,25 @@ impl HfTokenizer {
         self.inner.set_encode_special_tokens(true);
         self
     }
+
+    /// The ids of a text alone.
+    fn ids(&self, added: &AddedVocabulary, text: &str) -> Result<Vec<u32>, TextError> {
+        let refused = |reason| TextError::Encode { bytes: text.len(), reason };
+        guard::caught(|| encode::ids(&self.inner, added, text)).and_then(|ids| ids).map_err(refused)
+    }
 }
 
 impl Tokenizer for HfTokenizer {
     fn encode(&self, text: &str, add_special: bool) -> Result<Vec<u32>, TextError> {
-        let encoding = self.inner.encode_fast(text, add_special).map_err(|source| {
-            TextError::Encode { bytes: text.len(), reason: source.to_string() }
-        })?;
-        Ok(encoding.get_ids().to_vec())
+        let ids = self.ids(self.inner.get_added_vocabulary(), text)?;
+        let [before, behind] = &self.around;
+        Ok(if add_special { [before, &ids, behind].map(Vec::as_slice).concat() } else { ids })
     }
 
     fn decode(&self, ids: &[u32], skip_special: bool) -> Result<String, TextError> {
-        self.inner
-            .decode(ids, skip_special)
-            .map_err(|source| TextError::Decode { count: ids.len(), reason: source.to_string() })
+        let refused = |reason| TextError::Decode { count: ids.len(), reason };
+        let text = guard::caught(|| encode::text(&self.inner, ids, skip_special));
+        text.and_then(|text| text).map_err(refused)
     }
 
     fn vocab_size(&self) -> usize {
@@ -103,7 +147,12 @@ impl Tokenizer for HfTokenizer {
         if self.inner.get_added_vocabulary().is_special_token(&spelling) {
             return None;
         }
-        token_bytes(self.inner.get_decoder()?, spelling)
+        let decoder = self.inner.get_decoder()?;
+        guard::caught(|| token_bytes(decoder, spelling)).ok().flatten()
+    }
+
+    fn min_tokens(&self, text: &str) -> usize {
+        self.coverage.as_ref().map_or(0, |coverage| coverage.min_tokens(text))
     }
 }
 
@@ -113,18 +162,5 @@ impl std::fmt::Debug for HfTokenizer {
             .debug_struct("HfTokenizer")
             .field("vocab_size", &self.vocab_size)
             .finish_non_exhaustive()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn says_where_a_file_is_broken() {
-        let error = HfTokenizer::from_bytes(b"{\"version\": \"1.0\",").expect_err("half a file");
-        assert!(error.to_string().contains("line 1"), "{error}");
-        let error = HfTokenizer::from_bytes(b"\xff\xfe").expect_err("not even text");
-        assert!(matches!(error, TextError::TokenizerFile { .. }));
     }
 }

@@ -34,6 +34,7 @@ mod shared;
 mod source;
 #[cfg(not(target_family = "wasm"))]
 mod system_memory;
+mod text_check;
 
 pub use builder::EngineBuilder;
 pub use config::{DeviceConfig, EngineConfig};

@@ -211,6 +211,20 @@ fn wrong_requests_are_refused_and_leave_the_engine_usable() {
     assert_eq!(engine.complete(text(), greedy(3)).expect("still here").tokens.len(), 3);
 }
 
+/// By its length alone: of 10 MB the tokens would take a gigabyte.
+#[test]
+fn a_prompt_far_beyond_the_context_is_not_tokenized() {
+    let engine = engine();
+    let long = "a frog ".repeat(1_500_000);
+    let expected = "the prompt has 1166667 tokens at least, the context holds 512 with the answer";
+    let error = engine.generate(long, greedy(1)).expect_err("too long");
+    assert_eq!((error.to_string().as_str(), error.code()), (expected, ErrorCode::ContextFull));
+    let near = engine.generate("a frog ".repeat(400), greedy(1)).expect_err("too long");
+    assert_eq!(near.code(), ErrorCode::ContextFull);
+    assert!(!near.to_string().contains("at least"), "it was tokenized: {near}");
+    assert!(engine.complete("a frog ".repeat(20), greedy(1)).is_ok());
+}
+
 #[test]
 fn the_context_is_filled_to_its_last_position() {
     let engine = engine();

@@ -25,8 +25,8 @@ const NPM_PACKED_TESTS: [&str; 2] = ["test:packaging", "test:browser"];
 
 /// Crates whose code an optimiser could break, and the engine for its long tests: the others hold
 /// no number.
-const OPTIMISED: [&str; 6] =
-    ["setun-ops", "setun-cpu", "setun-model", "setun-engine", "setun", "setun-tests"];
+const OPTIMISED: [&str; 7] =
+    ["setun-ops", "setun-text", "setun-cpu", "setun-model", "setun-engine", "setun", "setun-tests"];
 
 /// Scripts of web/package.json.
 const WEB_TESTS: [&str; 2] = ["check", "test"];

@@ -18,8 +18,8 @@ use crate::{
 /// Check every byte of a model
 ///
 /// Checks hashes where the format has them, that every weight is ternary and every other value a
-/// number, and that configuration, tensors, tokenizer and chat template agree. The exit status is 1
-/// if something is wrong.
+/// number, and that configuration, tensors, tokenizer and chat template agree. Tokenizer and
+/// template are tried on a short text. The exit status is 1 if something is wrong.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// A file (.safetensors, .gguf, .onnx, .setun), a folder in Hugging Face's layout, or the name of a
@@ -86,11 +86,12 @@ fn check_tensors(mut source: ModelFiles, report: &mut Report) -> Result<(), CliE
     Ok(())
 }
 
-/// Reads tokenizer and template, and holds them against the configuration.
+/// Reads tokenizer and template, tries them, and holds them against the configuration.
 fn check_texts(source: ModelFiles, report: &mut Report) -> Result<(), CliError> {
     let header = source.header()?;
     report.tokens = header.tokenizer()?.map(|tokenizer| tokenizer.vocab_size());
     report.warnings.extend(header.vocabulary_warnings()?);
+    report.warnings.extend(header.try_texts()?);
     Ok(())
 }
 

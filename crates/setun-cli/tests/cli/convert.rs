@@ -9,7 +9,7 @@ use std::{
 use safetensors::SafeTensors;
 use serde_json::Value;
 
-use crate::support::{STORIES, TINY, model, setun};
+use crate::support::{STORIES, TINY, copy_without, model, setun};
 
 /// A shape that every format can hold: widths are multiples of 256.
 const SHAPE: [&str; 4] = ["synth", "--shape", "small", "--to"];
@@ -140,6 +140,33 @@ fn verify_finds_one_wrong_byte() {
     fs::write(&file, bytes).expect("the file");
     let line = setun(&["verify", &file]).failure();
     assert!(line.contains("[bad-checkpoint]"), "{line}");
+}
+
+/// Weights that are sound do not help where no prompt can be read.
+#[test]
+fn verify_tries_tokenizer_and_template() {
+    let (_keep, folder) = copy_without(STORIES, &["tokenizer_config.json"]);
+    let template = |template: &str| {
+        let config = serde_json::json!({"chat_template": template}).to_string();
+        fs::write(folder.join("tokenizer_config.json"), config).expect("a file");
+        setun(&["verify", &text(&folder)])
+    };
+    let report = template("{{ messages[0].content }}").text();
+    assert!(report.contains(": sound") && !report.contains("warning"), "{report}");
+    let line = template("{{ none.x.y }}").failure();
+    assert!(line.contains("[bad-checkpoint] chat template `default` failed at line 1"), "{line}");
+    let report = template("{{ raise_exception('not without a system message') }}").text();
+    assert!(report.contains("warning: the chat template refuses"), "{report}");
+
+    let tokenizer = folder.join("tokenizer.json");
+    let file = fs::read_to_string(&tokenizer).expect("the tokenizer");
+    let mut file: Value = serde_json::from_str(&file).expect("JSON");
+    file["decoder"]["decoders"][3]["stop"] = 1.into();
+    fs::write(&tokenizer, file.to_string()).expect("a file");
+    let line = template("").failure();
+    assert!(line.contains("`decoder.decoders[3].stop` of tokenizer.json is 1"), "{line}");
+    let run = setun(&["run", "--model", &text(&folder), "Once"]).failure();
+    assert_eq!(line, run, "the same in `run`");
 }
 
 /// The option says what the file does not, to every command that reads one.

@@ -55,7 +55,7 @@ impl Engine {
         let options = self.beam_defaults(options);
         options.check()?;
         let deadline = options.deadline.and_then(|time| arrival_time.checked_add(time));
-        let prompt = self.tokens_until(prompt.into(), deadline)?;
+        let prompt = self.tokens_until(prompt.into(), true, deadline)?;
         let max_tokens = self.room(&prompt)?.min(options.max_tokens.unwrap_or(usize::MAX));
         let (reply, texts) = oneshot::channel();
         let task = TaskRequest::Beam(SearchRequest { options: beams, reply });

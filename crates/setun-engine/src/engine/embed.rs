@@ -41,7 +41,7 @@ impl Engine {
         pooling: Pooling,
         normalised: bool,
     ) -> Result<Embedding, Error> {
-        let prompt = self.tokens(text)?;
+        let prompt = self.tokens(text, true)?;
         let (tokens, context) = (prompt.len(), self.context_length());
         if tokens > context {
             return Err(Error::ContextFull { tokens, context });

@@ -87,7 +87,8 @@ impl Engine {
     ) -> Result<RequestInput, Error> {
         let arrival_time = Instant::now();
         let deadline = options.deadline.and_then(|time| arrival_time.checked_add(time));
-        let prompt = self.tokens_until(prompt, deadline)?;
+        let must_fit = options.context_strategy.is_none();
+        let prompt = self.tokens_until(prompt, must_fit, deadline)?;
         let mut max_tokens = options.max_tokens.unwrap_or(usize::MAX);
         let mut shortened_prompt = None;
         match (self.room(&prompt), &options.context_strategy) {

@@ -58,7 +58,7 @@ impl Engine {
         continuations: &[impl AsRef<str>],
     ) -> Result<Vec<Score>, Error> {
         let prompt = prompt.into();
-        let tokens = self.tokens(prompt.clone())?;
+        let tokens = self.tokens(prompt.clone(), true)?;
         let joined = continuations.iter().map(|text| self.join(&prompt, &tokens, text.as_ref()));
         let joined = joined.collect::<Result<Vec<_>, Error>>()?;
         let shared = joined.iter().map(|&(_, from)| from).min().unwrap_or(0);
@@ -97,8 +97,10 @@ impl Engine {
         more: &str,
     ) -> Result<(Vec<u32>, usize), Error> {
         let joined = match prompt {
-            Prompt::Text(text) => self.tokenize(&format!("{text}{more}"))?,
-            Prompt::Tokens(_) | Prompt::Chat(_) => [tokens, &self.tokenize_more(more)?].concat(),
+            Prompt::Text(text) => self.encode(&format!("{text}{more}"), true, true)?,
+            Prompt::Tokens(_) | Prompt::Chat(_) => {
+                [tokens, &self.encode(more, false, true)?].concat()
+            }
         };
         let from = tokens.iter().zip(&joined).take_while(|(one, other)| one == other).count();
         if more.is_empty() || from == joined.len() {

@@ -34,8 +34,10 @@ impl Session {
     /// If the model lacks what it needs for them, or a token is not in its vocabulary.
     pub fn push(&mut self, more: impl Into<Prompt>) -> Result<(), Error> {
         let more = match more.into() {
-            Prompt::Text(text) if !self.tokens.is_empty() => self.engine.tokenize_more(&text)?,
-            more => self.engine.tokens(more)?,
+            Prompt::Text(text) if !self.tokens.is_empty() => {
+                self.engine.encode(&text, false, false)?
+            }
+            more => self.engine.tokens(more, false)?,
         };
         self.tokens.extend(more);
         Ok(())
@@ -89,7 +91,7 @@ impl Engine {
         let saved = Saved::parse(bytes)?;
         let tokens = saved.tokens.clone();
         if !tokens.is_empty() {
-            self.tokens(Prompt::Tokens(tokens.clone()))?;
+            self.tokens(Prompt::Tokens(tokens.clone()), false)?;
         }
         for scheduler in self.schedulers.iter() {
             let saved = saved.clone();

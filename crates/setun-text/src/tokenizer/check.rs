@@ -1,0 +1,128 @@
+//! Checks of a `tokenizer.json` before its parts are built.
+//!
+//! The `tokenizers` crate indexes and unwraps what a file says. So the file is read as a value
+//! first, and the crate is given the very value that was checked: what two readers of JSON could
+//! see differently, such as a key that stands twice, is decided before.
+
+use serde_json::Value;
+use tokenizers::{AddedToken, Encoding, PostProcessor as _, Token};
+
+use super::{
+    encode,
+    field::{kind, refused, too_long},
+    length::Shrinking,
+    model, stages,
+};
+use crate::TextError;
+
+/// How deep values may be nested: published files are, some eight deep.
+const MAX_DEPTH: usize = 32;
+
+/// The longest added token in bytes, as it stands and normalised. An automaton of all of them is
+/// built, with up to a kilobyte for each byte.
+const MAX_ADDED_BYTES: usize = 512;
+
+/// An id that no vocabulary has, to find a prompt's place in what a post-processor makes of it.
+const PROMPT: u32 = u32::MAX;
+
+/// A file whose fields are safe to build a tokenizer from.
+pub(super) struct CheckedFile {
+    /// All but the added tokens.
+    pub(super) tokenizer: Value,
+    pub(super) added_tokens: Vec<AddedToken>,
+    pub(super) shrinking: Shrinking,
+}
+
+/// Reads and checks a file.
+pub(super) fn checked(bytes: &[u8]) -> Result<CheckedFile, TextError> {
+    let mut tokenizer: Value = serde_json::from_slice(bytes).map_err(|error| unreadable(&error))?;
+    check_depth(&tokenizer, MAX_DEPTH)?;
+    let reason = format!("expected an object, found {}", kind(&tokenizer));
+    let file = tokenizer.as_object_mut().ok_or(TextError::TokenizerFile { reason })?;
+    for unused in ["truncation", "padding"] {
+        file.insert(unused.to_owned(), Value::Null);
+    }
+    let added = file.insert("added_tokens".to_owned(), Value::Array(vec![]));
+    let added_tokens = added.map(added_tokens).transpose()?.unwrap_or_default();
+    let mut shrinking = stages::check(file)?;
+    shrinking.drops_space |= added_tokens.iter().any(|token| token.lstrip || token.rstrip);
+    model::check(file.get_mut("model").unwrap_or(&mut Value::Null))?;
+    Ok(CheckedFile { tokenizer, added_tokens, shrinking })
+}
+
+/// Builds what was checked. Added tokens come last: each is normalised, which is bounded here.
+pub(super) fn build(
+    tokenizer: Value,
+    added_tokens: &[AddedToken],
+) -> Result<tokenizers::Tokenizer, TextError> {
+    let mut tokenizer: tokenizers::Tokenizer =
+        serde_json::from_value(tokenizer).map_err(|error| unreadable(&error))?;
+    for (index, token) in added_tokens.iter().enumerate().filter(|(_, token)| token.normalized) {
+        let normalised = encode::normalised_length(&tokenizer, &token.content);
+        if !token.content.is_empty() && !matches!(normalised, Ok(1..=MAX_ADDED_BYTES)) {
+            let found = normalised.map_or_else(|reason| reason, |bytes| format!("{bytes} bytes"));
+            let expected = format!("1 to {MAX_ADDED_BYTES} bytes after the normalizer");
+            return Err(refused(format!("added_tokens[{index}].content"), expected, found));
+        }
+    }
+    tokenizer.add_tokens(added_tokens);
+    Ok(tokenizer)
+}
+
+/// The ids that the post-processor puts before and behind a prompt.
+pub(super) fn around(tokenizer: &tokenizers::Tokenizer) -> Result<[Vec<u32>; 2], TextError> {
+    let Some(processor) = tokenizer.get_post_processor() else { return Ok([vec![], vec![]]) };
+    let prompt = Encoding::from_tokens(vec![Token::new(PROMPT, String::new(), (0, 0))], 0);
+    let all = processor.process(prompt, None, true);
+    let all = all.map_err(|error| TextError::TokenizerFile { reason: error.to_string() })?;
+    let mut parts = all.get_ids().splitn(2, |&id| id == PROMPT).map(<[u32]>::to_vec);
+    let around = [parts.next().unwrap_or_default(), parts.next().unwrap_or_default()];
+    match around.iter().flatten().find(|&&id| tokenizer.id_to_token(id).is_none()) {
+        None => Ok(around),
+        Some(id) => {
+            let expected = "ids of the vocabulary around a prompt";
+            Err(refused("post_processor", expected, format!("token {id}")))
+        }
+    }
+}
+
+fn added_tokens(tokens: Value) -> Result<Vec<AddedToken>, TextError> {
+    let tokens: Vec<AddedToken> = serde_json::from_value(tokens).map_err(|error| {
+        let expected = "a list of tokens with `content` and five flags";
+        refused("added_tokens", expected, error.to_string())
+    })?;
+    for (index, token) in tokens.iter().enumerate() {
+        let bytes = token.content.len();
+        if bytes > MAX_ADDED_BYTES {
+            let field = format!("added_tokens[{index}].content");
+            return Err(too_long(field, MAX_ADDED_BYTES, bytes));
+        }
+        // Each of a run of such tokens would look through all of the run for its spaces.
+        if (token.lstrip || token.rstrip) && token.content.trim().is_empty() {
+            let field = format!("added_tokens[{index}]");
+            let expected = "a token with a letter or sign, as it takes in the spaces beside it";
+            return Err(refused(field, expected, format!("{bytes} bytes of space")));
+        }
+    }
+    Ok(tokens)
+}
+
+fn check_depth(value: &Value, left: usize) -> Result<(), TextError> {
+    let inside: &mut dyn Iterator<Item = &Value> = match value {
+        Value::Array(values) => &mut values.iter(),
+        Value::Object(fields) => &mut fields.values(),
+        _ => return Ok(()),
+    };
+    if left == 0 {
+        let reason = format!("more than {MAX_DEPTH} levels of nesting");
+        return Err(TextError::TokenizerFile { reason });
+    }
+    for value in inside {
+        check_depth(value, left - 1)?;
+    }
+    Ok(())
+}
+
+fn unreadable(error: &serde_json::Error) -> TextError {
+    TextError::TokenizerFile { reason: error.to_string() }
+}
