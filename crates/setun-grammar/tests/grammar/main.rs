@@ -1,8 +1,6 @@
 //! Grammars over vocabularies.
 
 mod constraints;
-mod hostile;
-mod refusals;
 mod schema_suite;
 mod support;
 mod walks;
