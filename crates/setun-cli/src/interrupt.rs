@@ -10,6 +10,8 @@ use std::{
 
 use setun::CancelHandle;
 
+#[cfg(unix)]
+use crate::hangup;
 use crate::{error::INTERRUPTED, output::report};
 
 /// What a signal ends. It takes the handles, so that a second one ends the process.
@@ -21,9 +23,8 @@ static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(vec![]);
 
 /// From now on the signals do what this module says.
 pub(crate) fn install() {
-    if hangup_is_ignored() {
-        return; // the handler would end what `nohup` protects
-    }
+    #[cfg(unix)]
+    let is_hangup_ignored = hangup::is_ignored();
     // Where the system refuses, a signal ends the process as it always does.
     let _ = ctrlc::set_handler(|| {
         let handles = replace(vec![]);
@@ -38,6 +39,10 @@ pub(crate) fn install() {
         unfinished.iter().rev().for_each(|path| remove(path));
         process::exit(i32::from(INTERRUPTED));
     });
+    #[cfg(unix)]
+    if is_hangup_ignored {
+        hangup::ignore(); // the handler is for SIGHUP as well, and would end what `nohup` protects
+    }
 }
 
 /// The signals end these generations, until the guard is dropped.
@@ -64,15 +69,6 @@ pub(crate) fn unfinished() -> MutexGuard<'static, Vec<PathBuf>> {
 pub(crate) fn remove(path: &Path) {
     // What cannot be removed is left for the next process with the same destination.
     let _ = fs::remove_file(path).or_else(|_| fs::remove_dir(path));
-}
-
-/// The handler is for SIGHUP as well, which `nohup` has the process ignore.
-fn hangup_is_ignored() -> bool {
-    const HANGUP: u64 = 1; // bit of signal 1
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-    mask.is_some_and(|mask| mask & HANGUP != 0)
 }
 
 fn replace(handles: Vec<CancelHandle>) -> Vec<CancelHandle> {

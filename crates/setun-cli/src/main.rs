@@ -4,6 +4,8 @@ mod args;
 mod commands;
 mod destination;
 mod error;
+#[cfg(unix)]
+mod hangup;
 mod input;
 mod interrupt;
 mod logging;
