@@ -119,7 +119,7 @@ fn filters() -> impl proptest::strategy::Strategy<Value = SamplerOptions> {
     let or = |off: f32, range: std::ops::Range<f32>| prop_oneof![3 => Just(off), 1 => range];
     let first = (or(0.0, 0.3..2.0), 0..30_usize, or(1.0, 0.05..1.0), or(0.0, 0.01..0.9));
     let second = (or(1.0, 0.05..1.0), or(0.0, 0.01..0.2), or(0.0, 0.01..0.2));
-    let third = (or(0.0, 1.0..1.001), 0.05_f32..0.5, or(0.0, 0.5..4.0));
+    let third = (prop_oneof![3 => Just(0.0_f32), 1 => Just(1.0)], 0.05_f32..0.5, or(0.0, 0.5..4.0));
     (temperatures, first, second, third).prop_map(|(temperatures, first, second, third)| {
         let (temperature, dynamic_temperature, dynamic_temperature_exponent) = temperatures;
         let (top_n_sigma, top_k, top_p, min_p) = first;
@@ -127,16 +127,16 @@ fn filters() -> impl proptest::strategy::Strategy<Value = SamplerOptions> {
         let (xtc_probability, xtc_threshold, mirostat_tau) = third;
         SamplerOptions {
             temperature,
-            dynamic_temperature,
-            dynamic_temperature_exponent,
-            top_n_sigma,
             top_k,
             top_p,
             min_p,
+            dynamic_temperature,
+            dynamic_temperature_exponent,
+            top_n_sigma,
             typical_p,
             epsilon_cutoff,
             eta_cutoff,
-            xtc_probability: xtc_probability.min(1.0),
+            xtc_probability,
             xtc_threshold,
             mirostat_tau,
             ..SamplerOptions::default()
