@@ -25,7 +25,7 @@ struct Group {
     /// Long repetitions in the alternative.
     repeats: usize,
     /// The most of an alternative before.
-    most_repeats: usize,
+    max_repeats: usize,
     /// Whether the alternative looks around.
     looks: bool,
     /// Whether any alternative does.
@@ -152,12 +152,12 @@ impl Scan<'_> {
         self.end_alternative()?;
         let Some(group) = self.groups.pop() else { return Ok(()) };
         let Some(outer) = self.groups.last_mut() else { return Ok(()) };
-        if group.is_look && group.most_repeats > 0 {
+        if group.is_look && group.max_repeats > 0 {
             return Err(refusal("look-around of bounded length", "a repetition in it"));
         }
         outer.looks |= group.is_look || group.any_looks;
-        outer.repeats += group.most_repeats;
-        self.last = group.most_repeats;
+        outer.repeats += group.max_repeats;
+        self.last = group.max_repeats;
         Ok(())
     }
 
@@ -169,7 +169,7 @@ impl Scan<'_> {
             let expected = format!("at most {MAX_BESIDE_LOOK} repetitions beside look-around");
             return Err(refusal(&expected, &group.repeats.to_string()));
         }
-        group.most_repeats = group.most_repeats.max(group.repeats);
+        group.max_repeats = group.max_repeats.max(group.repeats);
         group.any_looks |= group.looks;
         (group.repeats, group.looks) = (0, false);
         self.last = 0;
