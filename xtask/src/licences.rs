@@ -12,9 +12,10 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use crate::files::{read, write_if_changed};
-use crate::metadata::{is_ours, linked, metadata, packages};
+use crate::metadata::{Build, Graph, is_ours, metadata, packages};
 use crate::shell::{root, say};
-use crate::toolchain::{TARGET, host};
+use crate::toolchain::host;
+use crate::wasm;
 
 /// Beginnings of the names of licence files.
 const FILE_NAMES: [&str; 4] = ["LICENSE", "LICENCE", "COPYING", "NOTICE"];
@@ -31,28 +32,28 @@ struct Part {
 
 /// The text of `THIRD_PARTY_LICENSES` of the npm package, with what any variant of it links.
 pub(crate) fn of_npm_package() -> Result<String> {
-    let mut crates = linked("setun-wasm", TARGET, &["webgpu".to_owned()])?;
-    crates.extend(linked("setun-grammar-wasm", TARGET, &[])?);
-    gather("the npm package setun", parts(&crates)?)
+    gather("the npm package setun", parts(&wasm::linked()?)?)
 }
 
 /// `cargo xtask licences`: the same for the `setun` command, for whoever ships it.
 pub(crate) fn run_command(to: &Path, features: &[String]) -> Result<()> {
-    let crates = linked("setun-cli", &host()?, features)?;
-    let text = gather("the command setun", parts(&crates)?)?;
+    let text = gather("the command setun", parts(&command(features)?.linked()?)?)?;
     write_if_changed(&root().join(to), text.as_bytes())?;
     say(&format!("wrote {}", to.display()));
     Ok(())
 }
 
-/// Those of `crates`, each a name and a version, that are not of this workspace.
-fn parts(crates: &[(String, String)]) -> Result<Vec<Part>> {
+/// The `setun` command for this machine, with features beside the default ones.
+pub(crate) fn command(features: &[String]) -> Result<Build> {
+    Ok(Build { features: features.to_vec(), ..Build::new("setun-cli", &host()?) })
+}
+
+/// Those of `crates` that are not of this workspace.
+fn parts(crates: &Graph) -> Result<Vec<Part>> {
     let metadata = metadata()?;
     let is_linked = |package: &&Value| {
-        let is_named = |(name, version): &(String, String)| {
-            package["name"] == **name && package["version"] == **version
-        };
-        !is_ours(package) && crates.iter().any(is_named)
+        let key = |key: &str| package[key].as_str().unwrap_or_default().to_owned();
+        !is_ours(package) && crates.contains_key(&(key("name"), key("version")))
     };
     packages(&metadata)?.iter().filter(is_linked).map(part).collect()
 }

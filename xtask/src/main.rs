@@ -8,6 +8,7 @@ mod bench_browser;
 mod bindgen;
 mod browser;
 mod cache;
+mod crate_packages;
 mod demo;
 mod dependency_cache;
 mod embed_model;
@@ -20,7 +21,9 @@ mod opcodes;
 mod options;
 mod package;
 mod parallel;
+mod reproduce;
 mod rustc_wrapper;
+mod sbom;
 mod shell;
 mod sizes;
 mod stamp;
@@ -77,6 +80,23 @@ enum Command {
         #[arg(long, value_delimiter = ',')]
         features: Vec<String>,
     },
+    /// Writes bills of materials in `CycloneDX`: of the crate, the command and the npm package.
+    Sbom {
+        /// The folder to write into.
+        #[arg(long, default_value = "target/sbom")]
+        to: PathBuf,
+        /// Features that the command is built with beside the default ones.
+        #[arg(long, value_delimiter = ',')]
+        features: Vec<String>,
+    },
+    /// Builds the WebAssembly modules here and in another folder, and compares every byte.
+    Reproduce,
+    /// Packs every published crate, and checks its files and size.
+    CratePackages {
+        /// Compile each from its package, too.
+        #[arg(long)]
+        compile: bool,
+    },
     /// Copies compiled dependencies from the target folder: a clean checkout may begin with them.
     SaveDependencies {
         /// The folder to copy to.
@@ -109,6 +129,9 @@ fn main() -> ExitCode {
         Command::BenchBrowser(options) => bench_browser::run_command(&options),
         Command::Test(options) => test::run(&options),
         Command::Licences { to, features } => licences::run_command(&to, &features),
+        Command::Sbom { to, features } => sbom::run_command(&to, &features),
+        Command::Reproduce => reproduce::check().map(|_| ()),
+        Command::CratePackages { compile } => crate_packages::check(compile),
         Command::SaveDependencies { to } => dependency_cache::save(&to),
         Command::EmbedModel { from, to } => embed_model::run(&from, &to),
     };

@@ -1,13 +1,24 @@
 //! The workspace's packages, from `cargo metadata`, and what is linked into them, from `cargo tree`.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::Command;
+
 use anyhow::{Context, Result};
 use serde_json::Value;
 
 use crate::shell::{cargo, output};
 
-/// `cargo metadata`: the packages of the lock file.
+/// A package: name and version.
+pub(crate) type Package = (String, String);
+
+/// Packages, each with those that it uses directly.
+pub(crate) type Graph = BTreeMap<Package, BTreeSet<Package>>;
+
+/// `cargo metadata`: the packages of the lock file, with what any feature brings.
 pub(crate) fn metadata() -> Result<Value> {
-    let printed = output(cargo().args(["metadata", "--format-version", "1", "--locked"]))?;
+    let mut command = cargo();
+    command.args(["metadata", "--format-version", "1", "--locked", "--all-features"]);
+    let printed = output(&mut command)?;
     serde_json::from_str(&printed).context("cargo metadata is not JSON")
 }
 
@@ -21,23 +32,73 @@ pub(crate) fn is_ours(package: &Value) -> bool {
     package["source"].is_null()
 }
 
-/// Names and versions of all crates whose code is linked into a crate with these features for a target,
-/// itself among them; procedural macros and what they use left out.
-pub(crate) fn linked(
-    name: &str,
-    target: &str,
-    features: &[String],
-) -> Result<Vec<(String, String)>> {
-    let mut command = cargo();
-    command
-        .args(["tree", "--locked", "--edges", "normal,no-proc-macro", "--prefix", "none"])
-        .args(["--format", "{p}", "--package", name, "--target", target])
-        .args(["--features", &features.join(",")]);
-    Ok(output(&mut command)?.lines().filter_map(name_and_version).collect())
+/// True for a crate of this workspace that a registry gets.
+pub(crate) fn is_published(package: &Value) -> bool {
+    is_ours(package)
+        && package["publish"].as_array().is_none_or(|registries| !registries.is_empty())
+}
+
+/// A crate as it is compiled: its package, target and features, and flags of the compiler, on which
+/// dependencies may depend.
+#[derive(Clone, Debug)]
+pub(crate) struct Build {
+    pub(crate) package: String,
+    pub(crate) target: String,
+    pub(crate) features: Vec<String>,
+    pub(crate) rustflags: String,
+}
+
+impl Build {
+    /// A package for a target, without further choices.
+    pub(crate) fn new(package: &str, target: &str) -> Self {
+        let (package, target) = (package.to_owned(), target.to_owned());
+        Self { package, target, features: vec![], rustflags: String::new() }
+    }
+
+    /// A cargo command with this build's choices.
+    pub(crate) fn command(&self, subcommand: &str) -> Command {
+        let mut command = cargo();
+        command.args([subcommand, "--locked", "--package", &self.package]);
+        command.args(["--target", &self.target]);
+        command.args(["--features", &self.features.join(",")]);
+        if !self.rustflags.is_empty() {
+            command.env("RUSTFLAGS", &self.rustflags).env_remove("CARGO_ENCODED_RUSTFLAGS");
+        }
+        command
+    }
+
+    /// All crates whose code is linked, itself among them; procedural macros, build scripts and what
+    /// they use left out.
+    pub(crate) fn linked(&self) -> Result<Graph> {
+        let mut command = self.command("tree");
+        command.args(["--edges", "normal,no-proc-macro", "--prefix", "depth", "--format", "{p}"]);
+        graph(&output(&mut command)?)
+    }
+}
+
+/// The packages of a tree whose lines begin with their depth. One that occurs again has its
+/// dependencies where it occurred first.
+fn graph(tree: &str) -> Result<Graph> {
+    let mut graph = Graph::new();
+    let mut path: Vec<Package> = vec![];
+    for line in tree.lines() {
+        let digits = line.find(|character: char| !character.is_ascii_digit()).unwrap_or(0);
+        let (depth, package) = line.split_at(digits);
+        let depth: usize = depth.parse().with_context(|| format!("no depth in {line:?}"))?;
+        let package =
+            name_and_version(package).with_context(|| format!("no package in {line:?}"))?;
+        path.truncate(depth);
+        if let Some(user) = path.last() {
+            graph.entry(user.clone()).or_default().insert(package.clone());
+        }
+        graph.entry(package.clone()).or_default();
+        path.push(package);
+    }
+    Ok(graph)
 }
 
 /// Of `NAME vVERSION`, and what may come after it.
-fn name_and_version(line: &str) -> Option<(String, String)> {
+fn name_and_version(line: &str) -> Option<Package> {
     let mut words = line.split(' ');
     let (name, version) = (words.next()?, words.next()?.strip_prefix('v')?);
     Some((name.to_owned(), version.to_owned()))
@@ -45,7 +106,7 @@ fn name_and_version(line: &str) -> Option<(String, String)> {
 
 #[cfg(test)]
 mod tests {
-    use super::name_and_version;
+    use super::*;
 
     #[test]
     fn lines_of_a_tree_are_read() {
@@ -54,5 +115,26 @@ mod tests {
             assert_eq!(name_and_version(line), expected, "{line}");
         }
         assert_eq!(name_and_version(""), None);
+    }
+
+    #[test]
+    fn a_tree_is_a_graph() {
+        let key = |name: &str| (name.to_owned(), "1.0.0".to_owned());
+        let tree = "0a v1.0.0 (/a/folder)\n1b v1.0.0\n2c v1.0.0\n1d v1.0.0\n2b v1.0.0 (*)\n";
+        let graph = graph(tree).unwrap();
+        let uses = |name: &str| graph[&key(name)].iter().cloned().collect::<Vec<_>>();
+        assert_eq!(uses("a"), [key("b"), key("d")]);
+        assert_eq!(uses("b"), [key("c")]);
+        assert_eq!(uses("d"), [key("b")]);
+        assert_eq!(uses("c"), []);
+        assert!(super::graph("a v1.0.0\n").is_err(), "a line without a depth");
+    }
+
+    #[test]
+    fn what_a_registry_gets_is_said_by_publish() {
+        let package = |publish: Value| serde_json::json!({ "source": null, "publish": publish });
+        assert!(is_published(&package(Value::Null)));
+        assert!(!is_published(&package(serde_json::json!([]))));
+        assert!(!is_published(&serde_json::json!({ "source": "registry", "publish": null })));
     }
 }

@@ -8,6 +8,7 @@ use anyhow::{Context, Result, ensure};
 use crate::files::{tracked, under, write_if_changed};
 use crate::licences;
 use crate::node::{install, npm, scripts};
+use crate::sbom;
 use crate::shell::{in_ci, output, root, run, say};
 use crate::sizes;
 use crate::stamp::{Inputs, if_changed};
@@ -49,6 +50,7 @@ pub(crate) fn build_with(variants: &[Variant]) -> Result<String> {
     let made = if_changed("npm-package", &[&tarball(), &dist], &inputs()?, || {
         say("building the npm package");
         run(npm("npm")?.args(["run", "--silent", "build"]))?;
+        sbom::check_bundle(&dist)?;
         pack()
     })?;
     if made {

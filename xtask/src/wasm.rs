@@ -8,6 +8,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::bindgen::Bindgen;
 use crate::files::tracked;
+use crate::metadata::{Build, Graph};
 use crate::node;
 use crate::opcodes;
 use crate::parallel::parallel_map;
@@ -132,6 +133,28 @@ fn choose(variants: &[Variant], require_threads: bool) -> Result<Vec<(Variant, T
     }
     let toolchain = |variant: Variant| if variant.threads() { threaded } else { plain };
     Ok(variants.iter().filter_map(|&variant| Some((variant, toolchain(variant)?))).collect())
+}
+
+/// The builds of the npm package: every variant, and the module of grammars.
+pub(crate) fn builds() -> Vec<Build> {
+    let of_variant = |variant: Variant| Build {
+        features: variant.features().iter().skip(1).map(ToString::to_string).collect(),
+        rustflags: variant.rustflags(),
+        ..Build::new("setun-wasm", TARGET)
+    };
+    let grammar = Build::new("setun-grammar-wasm", TARGET);
+    Variant::ALL.into_iter().map(of_variant).chain([grammar]).collect()
+}
+
+/// All crates whose code is linked into any of [`builds`].
+pub(crate) fn linked() -> Result<Graph> {
+    let mut graph = Graph::new();
+    for of_build in parallel_map(&builds(), Build::linked)? {
+        for (package, uses) in of_build {
+            graph.entry(package).or_default().extend(uses);
+        }
+    }
+    Ok(graph)
 }
 
 /// `cargo xtask build-wasm`.

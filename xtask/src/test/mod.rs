@@ -9,6 +9,7 @@ mod gpu;
 mod memory;
 mod neon;
 mod ptx;
+mod releases;
 mod stage;
 mod stages;
 mod systems;

@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 
 use super::stage::{Stage, count};
-use super::{cuda, dependencies, examples, fuzz, gpu, memory, neon, systems, workspace};
+use super::{cuda, dependencies, examples, fuzz, gpu, memory, neon, releases, systems, workspace};
 use crate::bindgen;
 use crate::browser;
 use crate::demo;
@@ -37,11 +37,14 @@ pub(super) fn all(long: bool, minutes: Option<f64>) -> Result<Vec<Stage>> {
         Stage::new("format", |_| format()),
         Stage::new("tidy", |_| tidy::run()),
         dependencies::stage(),
+        releases::crate_packages(),
         Stage::new("lints", |_| lints()),
         Stage::new("crates", move |totals| {
             count(cargo().args(["test", "--workspace", "--locked", "--no-fail-fast"]), totals)
         }),
         Stage::new("binding tool", |totals| {
+            run(binding_tool(&["clippy", "--release", "--all-targets"])
+                .args(["--", "-D", "warnings"]))?;
             count(&mut binding_tool(&["test", "--release"]), totals)
         }),
         Stage::new("features", |_| features()),
@@ -56,6 +59,8 @@ pub(super) fn all(long: bool, minutes: Option<f64>) -> Result<Vec<Stage>> {
             count(command.args(["--", "--include-ignored"]), totals)
         }));
         stages.extend(memory::stages()?);
+        stages.push(dependencies::advisories());
+        stages.extend(releases::long_stages());
     }
     stages.push(fuzz::stage(long, minutes));
     stages.extend(npm_stages("npm", &NPM_CHECKS)?);

@@ -4,7 +4,7 @@ use anyhow::Result;
 use serde_json::Value;
 
 use super::Findings;
-use crate::metadata::{is_ours, linked, metadata, packages};
+use crate::metadata::{Build, Graph, is_ours, metadata, packages};
 use crate::parallel::parallel_map;
 use crate::toolchain::{TARGET, host};
 
@@ -53,8 +53,9 @@ pub(super) fn check() -> Result<Findings> {
         .filter(|name| !FREE.contains(name))
         .flat_map(|name| targets.iter().map(move |target| (name, target)))
         .collect();
-    let found =
-        parallel_map(&builds, |(name, target)| Ok(kept_out(name, &linked(name, target, &[])?)))?;
+    let found = parallel_map(&builds, |(name, target)| {
+        Ok(kept_out(name, &Build::new(name, target).linked()?))
+    })?;
     findings.extend(found.concat());
     findings.dedup();
     Ok(findings)
@@ -72,8 +73,8 @@ fn arrows_up(package: &Value) -> Findings {
 }
 
 /// Those of the crates linked into `name` that must not be. What is optional is not linked.
-fn kept_out(name: &str, linked: &[(String, String)]) -> Findings {
-    let names = linked.iter().map(|(linked, _)| linked.as_str());
+fn kept_out(name: &str, linked: &Graph) -> Findings {
+    let names = linked.keys().map(|(linked, _)| linked.as_str());
     let found = names.filter(|linked| KEPT_OUT.contains(linked));
     found.map(|linked| format!("{name} pulls in {linked}")).collect()
 }
@@ -84,6 +85,8 @@ fn layer(name: &str) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use serde_json::json;
 
     use super::*;
@@ -104,7 +107,8 @@ mod tests {
 
     #[test]
     fn runtimes_are_found_at_any_depth() {
-        let linked = ["setun", "helper", "tokio"].map(|name| (name.to_owned(), "1.0.0".to_owned()));
+        let package = |name: &str| ((name.to_owned(), "1.0.0".to_owned()), BTreeSet::new());
+        let linked = Graph::from(["setun", "helper", "tokio"].map(package));
         assert_eq!(kept_out("setun", &linked), ["setun pulls in tokio"]);
     }
 }

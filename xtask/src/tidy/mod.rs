@@ -5,11 +5,13 @@ mod error_codes;
 mod locks;
 mod manifests;
 mod model_card;
+mod npm_locks;
 mod numerics;
 mod operations;
 mod prose;
 mod rings;
 mod sources;
+mod workflows;
 
 use anyhow::{Result, bail};
 
@@ -30,6 +32,8 @@ pub(crate) fn run() -> Result<()> {
         ("float code", numerics::check(&files)?),
         ("error codes", error_codes::check()?),
         ("lock files", locks::check(&files)?),
+        ("lock files of npm", npm_locks::check(&files)?),
+        ("workflows", workflows::check(&files)?),
         ("manifests", manifests::check()?),
         ("the embedded model's card", model_card::check()?),
         ("rings", rings::check()?),
